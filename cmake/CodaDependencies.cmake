@@ -1,0 +1,30 @@
+# Libraries of others. scripts/setup.sh installs all of them; CODA_DEPS_DIR is where it puts what the distribution lacks.
+
+set(CODA_DEPS_DIR "$ENV{CODA_DEPS_DIR}" CACHE PATH "Prefix with oneDNN, as made by scripts/setup.sh")
+if(NOT CODA_DEPS_DIR AND EXISTS "$ENV{HOME}/.cache/coda/deps/venv")
+  set(CODA_DEPS_DIR "$ENV{HOME}/.cache/coda/deps/venv" CACHE PATH "" FORCE)
+endif()
+
+find_package(Threads REQUIRED)
+find_package(fmt REQUIRED)
+find_package(nlohmann_json REQUIRED)
+find_package(Protobuf REQUIRED)
+
+# oneDNN 3 (the API of version 2 differs)
+find_path(CODA_DNNL_INCLUDE oneapi/dnnl/dnnl.hpp HINTS ${CODA_DEPS_DIR}/include)
+find_library(CODA_DNNL_LIBRARY NAMES dnnl HINTS ${CODA_DEPS_DIR}/lib NO_DEFAULT_PATH)
+find_library(CODA_DNNL_LIBRARY NAMES dnnl)
+if(NOT CODA_DNNL_INCLUDE OR NOT CODA_DNNL_LIBRARY)
+  message(FATAL_ERROR "oneDNN 3 was not found. Run scripts/setup.sh, or set CODA_DEPS_DIR to a prefix that holds "
+                      "include/oneapi/dnnl/dnnl.hpp and lib/libdnnl.so.")
+endif()
+file(STRINGS ${CODA_DNNL_INCLUDE}/oneapi/dnnl/dnnl_version.h dnnl_major REGEX "DNNL_VERSION_MAJOR")
+string(REGEX MATCH "[0-9]+" dnnl_major "${dnnl_major}")
+if(dnnl_major LESS 3)
+  message(FATAL_ERROR "oneDNN ${dnnl_major} at ${CODA_DNNL_INCLUDE}: Coda needs version 3. Run scripts/setup.sh.")
+endif()
+add_library(coda_dnnl INTERFACE)
+target_include_directories(coda_dnnl SYSTEM INTERFACE ${CODA_DNNL_INCLUDE})
+target_link_libraries(coda_dnnl INTERFACE ${CODA_DNNL_LIBRARY})
+
+find_package(PkgConfig)

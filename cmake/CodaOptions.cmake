@@ -1,0 +1,37 @@
+# Compiler options of our own targets, and the one function that makes a folder of src/ a library.
+
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "" FORCE)
+endif()
+if(PROJECT_IS_TOP_LEVEL)
+  find_program(CODA_CCACHE ccache)
+  if(CODA_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+    set(CMAKE_CXX_COMPILER_LAUNCHER ${CODA_CCACHE})
+  endif()
+endif()
+
+add_library(coda_options INTERFACE)
+target_compile_features(coda_options INTERFACE cxx_std_20)
+target_compile_options(coda_options INTERFACE
+  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Wnon-virtual-dtor -Woverloaded-virtual
+  # GCC 12 warns of overlap inside std::string operator+ (GCC bug 105651)
+  $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>
+  # IEEE semantics everywhere: results are bitwise repeatable; a·b + c is fused only where the graph says fma
+  -ffp-contract=off
+  $<$<BOOL:${CODA_WERROR}>:-Werror>)
+if(CODA_SANITIZE)
+  target_compile_options(coda_options INTERFACE -fsanitize=${CODA_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  target_link_options(coda_options INTERFACE -fsanitize=${CODA_SANITIZE})
+endif()
+
+# coda_folder(<name> SOURCES … DEPENDS … [PRIVATE_DEPENDS …]): the library coda_<name> of the folder at hand. DEPENDS are
+# the only folders that it may include (tests/layering.py checks the #include lines against this).
+function(coda_folder name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS;PRIVATE_DEPENDS" ${ARGN})
+  add_library(coda_${name} STATIC ${ARG_SOURCES})
+  target_include_directories(coda_${name} PUBLIC
+    $<BUILD_INTERFACE:${coda_SOURCE_DIR}/include> $<BUILD_INTERFACE:${coda_SOURCE_DIR}/src>)
+  target_link_libraries(coda_${name} PUBLIC ${ARG_DEPENDS} PRIVATE coda_options ${ARG_PRIVATE_DEPENDS})
+  set_property(GLOBAL APPEND PROPERTY CODA_FOLDERS coda_${name})
+endfunction()

@@ -1,0 +1,184 @@
+#include "coda/contraction.hpp"
+
+#include <fmt/format.h>
+
+#include "coda/error.hpp"
+
+namespace coda {
+
+namespace {
+
+constexpr std::int64_t largest_extent = std::int64_t{1} << 31;
+
+void check_range(std::string_view what, std::string_view field, std::int64_t value, std::int64_t lowest) {
+  if (value < lowest || value > largest_extent)
+    throw UserError(fmt::format("{}: {} is {}; expected {} to 2^31", what, field, value, lowest));
+}
+
+template <class C>
+void check_convolution(std::string_view what, const C& c) {
+  for (const auto& [field, value] : {std::pair{"n", c.n},
+                                     {"h", c.h},
+                                     {"w", c.w},
+                                     {"c", c.c},
+                                     {"k", c.k},
+                                     {"r", c.r},
+                                     {"s", c.s},
+                                     {"groups", c.groups},
+                                     {"stride_h", c.stride[0]},
+                                     {"stride_w", c.stride[1]},
+                                     {"dilation_h", c.dilation[0]},
+                                     {"dilation_w", c.dilation[1]}})
+    check_range(what, field, value, 1);
+  for (const auto p : c.pad) check_range(what, "pad", p, 0);
+  if (c.c % c.groups != 0 || c.k % c.groups != 0)
+    throw UserError(fmt::format("{}: {} input and {} output channels with groups={}; both must be multiples of groups",
+                                what, c.c, c.k, c.groups));
+}
+
+Extents check_output(std::string_view what, std::int64_t images, std::int64_t p, std::int64_t q, std::int64_t k) {
+  if (p < 1 || q < 1)
+    throw UserError(
+        fmt::format("{}: the output would be {}x{} pixels; the filter does not fit the padded image", what, p, q));
+  const Extents e{.images = images, .height = p, .width = q, .cols = k};
+  if (static_cast<double>(images) * static_cast<double>(p) * static_cast<double>(q) * static_cast<double>(k) > 0x1p46)
+    throw UserError(
+        fmt::format("{}: the output would have {}x{}x{}x{} elements; the limit is 2^46", what, images, p, q, k));
+  return e;
+}
+
+Extents extents_of(const Gemm& g) {
+  check_range("gemm", "batch", g.batch, 1);
+  check_range("gemm", "m", g.m, 1);
+  check_range("gemm", "n", g.n, 1);
+  check_range("gemm", "k", g.k, 1);
+  return check_output("gemm", g.batch, g.m, 1, g.n);
+}
+
+Extents extents_of(const Conv2d& c) {
+  check_convolution("conv2d", c);
+  const auto out = [](std::int64_t x, std::int64_t before, std::int64_t after, std::int64_t dilation,
+                      std::int64_t filter, std::int64_t stride) {
+    const auto room = x + before + after - dilation * (filter - 1) - 1;
+    return room < 0 ? 0 : room / stride + 1;
+  };
+  return check_output("conv2d", c.n, out(c.h, c.pad[0], c.pad[2], c.dilation[0], c.r, c.stride[0]),
+                      out(c.w, c.pad[1], c.pad[3], c.dilation[1], c.s, c.stride[1]), c.k);
+}
+
+Extents extents_of(const ConvTranspose2d& c) {
+  check_convolution("conv_transpose2d", c);
+  for (int i = 0; i < 2; ++i)
+    if (c.output_pad[i] < 0 || c.output_pad[i] >= std::max(c.stride[i], c.dilation[i]))
+      throw UserError(fmt::format("conv_transpose2d: output_pad is {}; expected 0 to below max(stride, dilation) = {}",
+                                  c.output_pad[i], std::max(c.stride[i], c.dilation[i])));
+  const auto p = (c.h - 1) * c.stride[0] - c.pad[0] - c.pad[2] + c.dilation[0] * (c.r - 1) + c.output_pad[0] + 1;
+  const auto q = (c.w - 1) * c.stride[1] - c.pad[1] - c.pad[3] + c.dilation[1] * (c.s - 1) + c.output_pad[1] + 1;
+  return check_output("conv_transpose2d", c.n, p, q, c.k);
+}
+
+using Shape = std::vector<std::int64_t>;
+
+template <class... F>
+struct Overloaded : F... {
+  using F::operator()...;
+};
+
+template <class C>
+Shape image_shape(const C& c) {
+  return c.layout == Layout::nhwc ? Shape{c.n, c.h, c.w, c.c} : Shape{c.n, c.c, c.h, c.w};
+}
+
+}  // namespace
+
+Extents extents(const Contraction& contraction) {
+  return std::visit([](const auto& c) { return extents_of(c); }, contraction);
+}
+
+Shape shape_a(const Contraction& contraction) {
+  return std::visit(Overloaded{[](const Gemm& g) {
+                                 return g.transpose_a ? Shape{g.batch, g.k, g.m} : Shape{g.batch, g.m, g.k};
+                               },
+                               [](const auto& c) { return image_shape(c); }},
+                    contraction);
+}
+
+Shape shape_b(const Contraction& contraction) {
+  return std::visit(Overloaded{[](const Gemm& g) {
+                                 return g.transpose_b ? Shape{g.batch, g.n, g.k} : Shape{g.batch, g.k, g.n};
+                               },
+                               [](const Conv2d& c) {
+                                 return c.layout == Layout::nhwc ? Shape{c.k, c.r, c.s, c.c / c.groups}
+                                                                 : Shape{c.k, c.c / c.groups, c.r, c.s};
+                               },
+                               [](const ConvTranspose2d& c) {
+                                 return c.layout == Layout::nhwc ? Shape{c.c, c.r, c.s, c.k / c.groups}
+                                                                 : Shape{c.c, c.k / c.groups, c.r, c.s};
+                               }},
+                    contraction);
+}
+
+Shape shape_mn(const Contraction& contraction) {
+  const Extents e = extents(contraction);
+  return std::visit(Overloaded{[](const Gemm& g) {
+                                 return Shape{g.batch, g.m, g.n};
+                               },
+                               [&](const auto& c) {
+                                 return c.layout == Layout::nhwc ? Shape{e.images, e.height, e.width, e.cols}
+                                                                 : Shape{e.images, e.cols, e.height, e.width};
+                               }},
+                    contraction);
+}
+
+std::int64_t depth(const Contraction& contraction) {
+  return std::visit(
+      Overloaded{[](const Gemm& g) { return g.k; }, [](const auto& c) { return c.r * c.s * (c.c / c.groups); }},
+      contraction);
+}
+
+double flop(const Contraction& contraction) {
+  const Extents e = extents(contraction);
+  const double products = std::visit(Overloaded{[&](const ConvTranspose2d& c) {
+                                                  return static_cast<double>(c.n * c.h * c.w) *
+                                                         static_cast<double>(c.c * c.r * c.s) *
+                                                         static_cast<double>(c.k / c.groups);
+                                                },
+                                                [&](const auto&) {
+                                                  return static_cast<double>(e.rows()) * static_cast<double>(e.cols) *
+                                                         static_cast<double>(depth(contraction));
+                                                }},
+                                     contraction);
+  return 2 * products;
+}
+
+namespace {
+template <class C>
+std::string describe_convolution(std::string_view name, const C& c) {
+  auto s = fmt::format("{} {}x{}x{}x{} -> {}, {}x{}", name, c.n, c.h, c.w, c.c, c.k, c.r, c.s);
+  if (c.stride != std::array<std::int64_t, 2>{1, 1}) s += fmt::format(", stride {}x{}", c.stride[0], c.stride[1]);
+  if (c.pad == std::array<std::int64_t, 4>{c.pad[0], c.pad[0], c.pad[0], c.pad[0]}) {
+    if (c.pad[0] != 0) s += fmt::format(", pad {}", c.pad[0]);
+  } else {
+    s += fmt::format(", pad {},{},{},{}", c.pad[0], c.pad[1], c.pad[2], c.pad[3]);
+  }
+  if (c.dilation != std::array<std::int64_t, 2>{1, 1})
+    s += fmt::format(", dilation {}x{}", c.dilation[0], c.dilation[1]);
+  if (c.groups != 1) s += fmt::format(", groups {}", c.groups);
+  if (c.layout == Layout::nchw) s += ", nchw";
+  return s + fmt::format(", {}", to_string(c.dtype_x));
+}
+}  // namespace
+
+std::string to_string(const Contraction& contraction) {
+  return std::visit(Overloaded{[](const Gemm& g) {
+                                 return fmt::format("gemm {}{}x{}x{}{}{}, {}",
+                                                    g.batch == 1 ? "" : fmt::format("{} x ", g.batch), g.m, g.n, g.k,
+                                                    g.transpose_a ? ", A transposed" : "",
+                                                    g.transpose_b ? ", B transposed" : "", to_string(g.dtype_a));
+                               },
+                               [](const Conv2d& c) { return describe_convolution("conv2d", c); },
+                               [](const ConvTranspose2d& c) { return describe_convolution("conv_transpose2d", c); }},
+                    contraction);
+}
+
+}  // namespace coda

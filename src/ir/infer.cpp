@@ -1,0 +1,186 @@
+#include "ir/infer.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "coda/error.hpp"
+#include "ir/op_table.hpp"
+
+namespace coda::ir {
+
+namespace {
+
+// dtype of arithmetic over all inputs; constants take the dtype of what they meet
+DType promote_all(std::span<const Node* const> inputs) {
+  std::optional<DType> common;
+  bool fractional = false;
+  for (const Node* x : inputs) {
+    if (x->op == Op::constant) {
+      fractional |= x->attr.value != std::trunc(x->attr.value);
+    } else {
+      common = common ? promote(*common, x->dtype) : x->dtype;
+    }
+  }
+  if (!common) return DType::f32;
+  return fractional && !is_float(*common) ? DType::f32 : *common;
+}
+
+DType as_float(DType t) { return is_float(t) ? t : DType::f32; }
+DType at_least_f32(DType t) { return t == DType::f64 ? DType::f64 : DType::f32; }
+
+Axes join_all(std::span<const Node* const> inputs) {
+  Axes a;
+  for (const Node* x : inputs) a = join(a, x->axes);
+  return a;
+}
+
+void require_bool(Op op, const Node& x) {
+  if (x.dtype != DType::boolean)
+    throw UserError(
+        fmt::format("{} needs a bool, such as a comparison, and was given {}", to_string(op), to_string(x.dtype)));
+}
+
+void check_domain(Op op, const ReduceDomain& d) {
+  if (!d.rows && !d.cols)
+    throw UserError(fmt::format("{} runs over nothing; say over=m, over=n or over=all", to_string(op)));
+  if (d.per_image && !d.rows)
+    throw UserError(fmt::format("{} per image runs over rows; say over=m or over=all with per=b", to_string(op)));
+  if (d.groups < 1 || d.groups > (1 << 20))
+    throw UserError(fmt::format("{} was given groups={}; expected 1 to {}", to_string(op), d.groups, 1 << 20));
+  if (d.groups > 1 && !d.cols)
+    throw UserError(
+        fmt::format("{} with groups={} runs over columns; say over=n or over=all", to_string(op), d.groups));
+}
+
+void check_finite(Op op, const char* what, double v) {
+  if (!std::isfinite(v))
+    throw UserError(fmt::format("{} was given {}={}; expected a finite number", to_string(op), what, v));
+}
+
+void check_attributes(Op op, const Attributes& a) {
+  switch (op) {
+    case Op::leaky_relu:
+    case Op::elu: check_finite(op, op == Op::elu ? "alpha" : "slope", a.alpha); break;
+    case Op::hardsigmoid:
+      check_finite(op, "alpha", a.alpha);
+      check_finite(op, "beta", a.beta);
+      break;
+    case Op::clamp:
+      if (std::isnan(a.lower) || std::isnan(a.upper) || a.lower > a.upper)
+        throw UserError(
+            fmt::format("clamp was given lower={} and upper={}; expected lower <= upper", a.lower, a.upper));
+      break;
+    default: break;
+  }
+}
+
+// Axes of a reduction's result: along an axis that it does not run over, those of its input
+Axes infer_domain_axes(Op op, const Attributes& a, const Axes& input) {
+  check_domain(op, a.domain);
+  Axes r = reduced_axes(a.domain);
+  if (!a.domain.rows) r.row = input.row;
+  if (!a.domain.cols) {
+    r.col = input.col;
+    r.groups = input.groups;
+  }
+  return r;
+}
+
+Inferred infer_normalisation(Op op, std::span<const Node* const> in, const Attributes& a) {
+  const std::size_t expected = 1 + (a.has_scale ? 1 : 0) + (a.has_shift ? 1 : 0);
+  if (in.size() != expected)
+    throw UserError(fmt::format("{} was given {} inputs; expected {}", to_string(op), in.size(), expected));
+  if (a.domain != normalisation_domain(op, a.domain.groups) || (op != Op::group_norm && a.domain.groups != 1))
+    throw UserError(fmt::format("{} has a fixed domain; only group_norm takes groups", to_string(op)));
+  check_domain(op, a.domain);
+  if (!(a.eps >= 0) || !std::isfinite(a.eps))
+    throw UserError(fmt::format("{} was given eps={}; expected a finite number of at least 0", to_string(op), a.eps));
+  if (op == Op::rms_norm && a.has_shift) throw UserError("rms_norm takes no shift; add it after");
+  DType t = as_float(in[0]->dtype);
+  for (const Node* x : in) t = promote(t, x->dtype);
+  return {at_least_f32(t), join(join_all(in), infer_domain_axes(op, a, in[0]->axes))};
+}
+
+}  // namespace
+
+DType promote(DType x, DType y) {
+  if (x == y) return x;
+  if (x == DType::f64 || y == DType::f64) return DType::f64;
+  if (x == DType::boolean) return y;
+  if (y == DType::boolean) return x;
+  if (x == DType::i32) return y;
+  if (y == DType::i32) return x;
+  return DType::f32;
+}
+
+ReduceDomain normalisation_domain(Op op, int groups) {
+  switch (op) {
+    case Op::group_norm: return {.rows = true, .cols = true, .per_image = true, .groups = groups};
+    case Op::instance_norm: return {.rows = true, .per_image = true};
+    case Op::layer_norm:
+    case Op::rms_norm: return {.cols = true};
+    case Op::batch_norm: return {.rows = true};
+    default: throw InternalError(fmt::format("{} is no normalisation", to_string(op)));
+  }
+}
+
+Inferred infer(Op op, std::span<const Node* const> in, const Attributes& attr, std::optional<DType> requested) {
+  const OpInfo& row = info(op);
+  if (row.arity >= 0 && std::ssize(in) != row.arity)
+    throw UserError(fmt::format("{} was given {} inputs; expected {}", row.name, in.size(), row.arity));
+  check_attributes(op, attr);
+  switch (row.op_class) {
+    case OpClass::binary: {
+      const DType t = promote_all(in);
+      const bool integral = op == Op::add || op == Op::sub || op == Op::mul || op == Op::min || op == Op::max;
+      if (t == DType::boolean) return {DType::f32, join_all(in)};
+      return {integral ? t : as_float(t), join_all(in)};
+    }
+    case OpClass::comparison: return {DType::boolean, join_all(in)};
+    case OpClass::logical:
+      for (const Node* x : in) require_bool(op, *x);
+      return {DType::boolean, join_all(in)};
+    case OpClass::ternary: {
+      if (op == Op::select) {
+        require_bool(op, *in[0]);
+        return {promote_all(in.subspan(1)), join_all(in)};
+      }
+      const DType t = promote_all(in);
+      return {t == DType::boolean ? DType::f32 : t, join_all(in)};
+    }
+    case OpClass::unary: {
+      const Node& x = *in[0];
+      if (op == Op::cast) {
+        if (!requested) throw UserError("cast needs a dtype, such as cast(x, bf16)");
+        if (*requested == DType::f8e4m3 || *requested == DType::f8e5m2)
+          throw UserError(fmt::format("cast to {}: the fp8 types are reserved and cannot be computed in yet",
+                                      to_string(*requested)));
+        return {*requested, x.axes};
+      }
+      if (op == Op::one_hot) {
+        if (x.axes.col != ColAxis::none)
+          throw UserError(fmt::format("one_hot needs a label without columns, such as label[m], and was given axes {}",
+                                      to_string(x.axes)));
+        return {DType::f32, {x.axes.row, ColAxis::n, 0}};
+      }
+      const bool keeps_integers = op == Op::neg || op == Op::abs || op == Op::square || op == Op::relu;
+      if (keeps_integers && x.dtype == DType::i32) return {DType::i32, x.axes};
+      return {as_float(x.dtype), x.axes};
+    }
+    case OpClass::reduction: {
+      const Axes a = infer_domain_axes(op, attr, in[0]->axes);
+      const DType t = in[0]->dtype;
+      const bool integral = op == Op::sum || op == Op::reduce_max || op == Op::reduce_min || op == Op::sum_squares;
+      return {integral && t == DType::i32 ? t : at_least_f32(t), a};
+    }
+    case OpClass::normalisation: return infer_normalisation(op, in, attr);
+    case OpClass::softmax:
+      return {at_least_f32(in[0]->dtype), join(in[0]->axes, infer_domain_axes(op, attr, in[0]->axes))};
+    case OpClass::call: return {DType::f32, join_all(in)};
+    case OpClass::leaf: break;
+  }
+  throw InternalError(fmt::format("{} is a leaf: its type is not inferred", row.name));
+}
+
+}  // namespace coda::ir

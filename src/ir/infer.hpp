@@ -1,0 +1,27 @@
+#pragma once
+/// Types of nodes: the dtype and axes of a result from those of the inputs.
+
+#include <optional>
+#include <span>
+
+#include "coda/graph.hpp"
+
+namespace coda::ir {
+
+/// Common dtype of two values in arithmetic: equal dtypes stay; f64 wins; bool and i32 give way to floats; two
+/// different short floats meet in f32.
+DType promote(DType x, DType y);
+
+struct Inferred {
+  DType dtype;
+  Axes axes;
+};
+
+/// Infers a non-leaf node's type, after checking arity, attributes and the dtypes of the inputs. A constant takes the
+/// dtype of what it meets. `requested` is the dtype of a cast. Throws UserError.
+Inferred infer(Op op, std::span<const Node* const> inputs, const Attributes& attr, std::optional<DType> requested);
+
+/// The domain that a normalisation's statistics run over: fixed by the op, apart from the groups of group_norm.
+ReduceDomain normalisation_domain(Op op, int groups);
+
+}  // namespace coda::ir

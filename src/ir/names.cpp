@@ -1,0 +1,38 @@
+#include "ir/names.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "coda/error.hpp"
+#include "ir/op_table.hpp"
+
+namespace coda::ir {
+
+namespace {
+constexpr bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
+constexpr bool is_digit(char c) { return c >= '0' && c <= '9'; }
+constexpr std::array<std::string_view, 9> keywords{"acc", "store", "operand", "index", "extent",
+                                                   "as",  "inf",   "nan",     "all"};
+}  // namespace
+
+bool is_identifier(std::string_view name) {
+  if (name.empty() || name.size() > 128 || !is_letter(name[0])) return false;
+  return std::all_of(name.begin(), name.end(), [](char c) { return is_letter(c) || is_digit(c); });
+}
+
+bool is_reserved(std::string_view name) {
+  return std::find(keywords.begin(), keywords.end(), name) != keywords.end() || op_from_name(name).has_value();
+}
+
+void check_identifier(std::string_view name, std::string_view what) {
+  if (!is_identifier(name))
+    throw UserError(fmt::format(
+        "{} name '{}' is no identifier: expected letters, digits and _, at most 128, not starting with a digit", what,
+        name.substr(0, 140)));
+  if (is_reserved(name))
+    throw UserError(fmt::format("{} name '{}' is a word of the text form; choose another", what, name));
+}
+
+}  // namespace coda::ir

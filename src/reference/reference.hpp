@@ -1,0 +1,67 @@
+#pragma once
+/// The float64 reference: plain loops that define what every backend must compute. It shares nothing with passes, plans
+/// or backends; of src/ir it uses the op table only.
+///
+/// Numerics. Values of dtype f64 and f32 are held in float64 and not rounded; values of dtype bf16, f16 and tf32 are
+/// rounded to their dtype after each node, because a cast in the graph asks for just that; i32 and bool are exact.
+///
+/// Bounds. Next to each value stands a bound on the error of an implementation that computes every node in its dtype:
+/// propagated to first order from node to node (running error analysis, Higham, "Accuracy and Stability of Numerical
+/// Algorithms", 2nd ed., ch. 3). It is the tolerance that tests use.
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "coda/contraction.hpp"
+#include "coda/executable.hpp"
+#include "coda/graph.hpp"
+
+namespace coda::reference {
+
+/// Values in canonical order: row-major over (row, column) of the axes, whatever the layout in memory. An [m,n] value has
+/// rows·cols elements, row m = (b·P + p)·Q + q; a [b,n] value images·cols; a scalar one.
+struct Values {
+  Axes axes;
+  std::vector<double> value;
+  std::vector<double> bound;  ///< absolute error bound of each element
+};
+
+/// The implementation whose error the bounds describe.
+struct ErrorModel {
+  double accumulate = 0x1p-24;  ///< unit roundoff of the accumulator
+  double function_ulps = 4;     ///< error of exp, tanh, … in units of u·|result|; one rounding counts 1
+};
+
+/// The contraction of `a` and `b` in float64. The bound is depth·accumulate·Σ|a·b| (Higham, eq. 3.5).
+Values contract(const Contraction& contraction, const ConstTensorView& a, const ConstTensorView& b, const ErrorModel& model = {});
+
+/// Evaluates the epilogue for every store. `arguments` gives operands and scalars (a, b and outputs are not read).
+/// Throws UserError for a missing operand or a wrong shape.
+std::map<std::string, Values> evaluate(const Graph& graph, const Contraction& contraction, const Values& acc,
+                                       const Arguments& arguments, const ErrorModel& model = {});
+
+/// contract, then evaluate.
+std::map<std::string, Values> run(const Contraction& contraction, const Graph& graph, const Arguments& arguments,
+                                  const ErrorModel& model = {});
+
+/// What a comparison found.
+struct Agreement {
+  std::int64_t elements = 0;
+  std::int64_t outside = 0;       ///< elements whose error is above their bound plus the rounding of the stored dtype
+  double worst = 0;               ///< largest error/tolerance
+  std::int64_t worst_index = -1;  ///< canonical index
+  double worst_expected = 0, worst_actual = 0;
+  double largest_error = 0;       ///< absolute
+  bool ok() const { return outside == 0; }
+};
+
+/// Compares every element of an output in memory with the expected values. NaN agrees with NaN only, infinity with the
+/// same infinity (or, where the bound crosses the largest finite number of the stored dtype, with that).
+Agreement compare(const Values& expected, const Contraction& contraction, const ConstTensorView& actual);
+
+/// Shape in memory of an output with these axes: {} for a scalar, (images), (rows), (cols), (images, cols),
+/// (images, groups), (rows, groups), and shape_mn for [m,n].
+std::vector<std::int64_t> shape_of(const Axes& axes, const Contraction& contraction);
+
+}  // namespace coda::reference
