@@ -1,0 +1,44 @@
+# A thin front for the CMake presets. Every target sets up what it needs (scripts/setup.sh).
+#
+#   make demo      build, run the heatmap U-Net on held-out images, write out/demo.png
+#   make test      all tests that need no GPU: unit, CLI, package, sanitizers, fuzzing for a minute
+#   make test-gpu  the tests that need a GPU
+#   make bench     Coda beside its peers on this machine's CPU, into bench/results/cpu.json
+#   make lint      clang-format and clang-tidy
+#   make long      the long runs: 200,000 random graphs, ten minutes of fuzzing
+
+JOBS ?= $(shell nproc)
+BUILD := build
+CTEST := ctest --output-on-failure --no-tests=error
+FUZZ_SECONDS ?= 60
+
+.PHONY: demo test test-gpu bench lint long build clean
+
+build:
+	@scripts/setup.sh build
+	@cmake --preset release -DCODA_TESTS=OFF -DCODA_BENCH=OFF -B $(BUILD)/demo >$(BUILD)-configure.log 2>&1 || (cat $(BUILD)-configure.log; false)
+	@rm -f $(BUILD)-configure.log
+	@cmake --build $(BUILD)/demo -j $(JOBS)
+
+demo: build
+	@$(BUILD)/demo/tools/coda/coda demo --model models/heatmap_unet --out out
+
+test:
+	@scripts/setup.sh build test
+	@scripts/test.sh $(JOBS) $(FUZZ_SECONDS)
+
+bench:
+	@scripts/setup.sh build bench
+	@cmake --preset release && cmake --build $(BUILD)/release -j $(JOBS)
+	@bench/run.sh
+
+lint:
+	@scripts/setup.sh build test
+	@scripts/lint.sh
+
+long:
+	@scripts/setup.sh build test
+	@scripts/long.sh
+
+clean:
+	rm -rf $(BUILD) out

@@ -1,0 +1,10 @@
+#!/usr/bin/env bash
+# The long runs: 200,000 random graphs through passes, reference and CPU backend, and ten minutes of each fuzzer.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+mkdir -p build
+cmake --preset ci > build/ci-configure.log && cmake --build build/ci -j "$(nproc)" --target random_graphs
+graphs=$(find build/ci -name random_graphs -type f -perm -u+x)
+"$graphs" --count "${COUNT:-200000}" --seed "${SEED:-1}" --backend cpu
+cmake --preset fuzz > build/fuzz-configure.log && cmake --build build/fuzz -j "$(nproc)" --target fuzzers
+scripts/fuzz.sh build/fuzz "${FUZZ_SECONDS:-600}" "$(nproc)"

@@ -1,0 +1,38 @@
+#!/usr/bin/env bash
+# All tests that need no GPU. usage: scripts/test.sh JOBS FUZZ_SECONDS   (make test sets everything up first)
+set -euo pipefail
+cd "$(dirname "$0")/.."
+jobs=${1:-$(nproc)} fuzz_seconds=${2:-60}
+started=$SECONDS
+step() { printf '\n== %s (%d s so far)\n' "$*" $((SECONDS - started)); }
+configure() { cmake --preset "$1" > "build/$1-configure.log" 2>&1 || { cat "build/$1-configure.log"; exit 1; }; }
+mkdir -p build
+
+step "format"
+scripts/lint.sh --format-only
+
+step "fuzzers: build"
+configure fuzz
+cmake --build build/fuzz -j "$jobs" --target fuzzers
+
+step "release: build"
+configure ci
+cmake --build build/ci -j "$jobs"
+
+step "release: unit, property, golden, CLI and package tests"
+ctest --test-dir build/ci --output-on-failure --no-tests=error -j "$jobs"
+
+step "AddressSanitizer and UndefinedBehaviorSanitizer: unit tests"
+configure asan
+cmake --build build/asan -j "$jobs" --target unit_tests
+ctest --test-dir build/asan --output-on-failure --no-tests=error -j "$jobs" -L unit
+
+step "ThreadSanitizer: CPU backend"
+configure tsan
+cmake --build build/tsan -j "$jobs" --target test_cpu
+ctest --test-dir build/tsan --output-on-failure --no-tests=error -L threads
+
+step "fuzzers: $fuzz_seconds s each"
+scripts/fuzz.sh build/fuzz "$fuzz_seconds" "$jobs"
+
+printf '\nall tests passed in %d s\n' $((SECONDS - started))
