@@ -13,8 +13,8 @@ MAX_DIGITS = 8  # per scene
 DIGIT_PIXELS = (16.0, 40.0)  # side of a digit's 8x8 box in the scene
 MIN_CONTRAST = 0.3  # of luma, between a digit's ink and the mean of what it covers
 
-# Samples keep load_digits' order, in which writers follow one another: the splits are contiguous, so that
-# hardly any writer is in two of them. A photograph belongs to one split only.
+# Samples keep load_digits' order, in which those of one writer seem to stand together (it has no writer labels):
+# contiguous splits share fewer writers than shuffled ones. A photograph belongs to one split only.
 DIGIT_RANGE = {"train": (0, 1257), "validation": (1257, 1527), "heldout": (1527, 1797)}
 PHOTOGRAPHS = {
     "train": ("astronaut", "brick", "cell", "china.jpg", "coins", "grass", "hubble_deep_field",
