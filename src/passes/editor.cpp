@@ -1,0 +1,187 @@
+#include "passes/editor.hpp"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "coda/error.hpp"
+#include "ir/infer.hpp"
+#include "ir/op_table.hpp"
+
+namespace coda::passes {
+
+namespace {
+
+std::vector<const Node*> nodes_of(const Graph& g, const std::vector<ValueId>& ids) {
+  std::vector<const Node*> nodes;
+  nodes.reserve(ids.size());
+  for (const ValueId id : ids) nodes.push_back(&g.nodes[id]);
+  return nodes;
+}
+
+bool is_leaf(const Node& x) { return ir::info(x.op).op_class == ir::OpClass::leaf; }
+
+// The dtype in which the inputs of a node meet; constants take it
+std::optional<DType> meeting_dtype(const std::vector<const Node*>& inputs, Op op) {
+  std::optional<DType> common;
+  for (std::size_t i = op == Op::select ? 1 : 0; i < inputs.size(); ++i) {
+    if (inputs[i]->op == Op::constant) continue;
+    common = common ? ir::promote(*common, inputs[i]->dtype) : inputs[i]->dtype;
+  }
+  return common;
+}
+
+}  // namespace
+
+Editor::Editor(const Graph& source) : graph_(source) { recount(); }
+
+void Editor::recount() {
+  uses_.assign(graph_.nodes.size(), 0);
+  std::vector<ValueId> pending;
+  const auto use = [&](ValueId id) {
+    if (uses_[id]++ == 0) pending.push_back(id);
+  };
+  for (const Store& s : graph_.stores) use(s.value);
+  for (const ValueId e : graph_.effects) use(e);
+  while (!pending.empty()) {
+    const ValueId id = pending.back();
+    pending.pop_back();
+    for (const ValueId in : graph_.nodes[id].inputs) use(in);
+  }
+}
+
+ValueId Editor::add(Op op, std::vector<ValueId> inputs, Attributes attr, std::optional<DType> requested) {
+  const auto inferred = ir::infer(op, nodes_of(graph_, inputs), attr, requested);
+  Node node;
+  node.op = op;
+  node.dtype = inferred.dtype;
+  node.axes = inferred.axes;
+  node.inputs = std::move(inputs);
+  node.attr = std::move(attr);
+  graph_.nodes.push_back(std::move(node));
+  uses_.push_back(0);
+  return size() - 1;
+}
+
+ValueId Editor::constant(double value) {
+  Node node;
+  node.op = Op::constant;
+  node.attr.value = value;
+  graph_.nodes.push_back(std::move(node));
+  uses_.push_back(0);
+  return size() - 1;
+}
+
+ValueId Editor::extent(Coordinate c) {
+  Node node;
+  node.op = Op::extent;
+  node.dtype = DType::i32;
+  node.attr.coordinate = c;
+  graph_.nodes.push_back(std::move(node));
+  uses_.push_back(0);
+  return size() - 1;
+}
+
+void Editor::replace(ValueId old, ValueId fresh) {
+  if (old == fresh) return;
+  const Node& from = graph_.nodes[old];
+  Node& to = graph_.nodes[fresh];
+  const bool same_type = from.dtype == to.dtype && from.axes == to.axes;
+  if (!same_type && !(to.op == Op::constant && constant_fits(old, to.attr.value)))
+    throw InternalError(fmt::format("a pass replaced {} {} of dtype {} by {} {} of dtype {}", to_string(from.op),
+                                    to_string(from.axes), to_string(from.dtype), to_string(to.op), to_string(to.axes),
+                                    to_string(to.dtype)));
+  if (to.name.empty() && !is_leaf(to)) to.name = from.name;
+  for (Node& user : graph_.nodes)
+    for (ValueId& in : user.inputs)
+      if (in == old) in = fresh;
+  for (Store& s : graph_.stores)
+    if (s.value == old) s.value = fresh;
+  for (ValueId& e : graph_.effects)
+    if (e == old) e = fresh;
+  recount();
+  changed_ = true;
+}
+
+void Editor::set_inputs(ValueId id, std::vector<ValueId> inputs) {
+  if (inputs == graph_.nodes[id].inputs) return;
+  graph_.nodes[id].inputs = std::move(inputs);
+  recount();
+  changed_ = true;
+}
+
+void Editor::roll_back(ValueId first) {
+  graph_.nodes.resize(first);
+  uses_.resize(first);
+}
+
+bool Editor::constant_fits(ValueId old, double value) const {
+  Node constant;
+  constant.op = Op::constant;
+  constant.attr.value = value;
+  for (const Store& s : graph_.stores)
+    if (s.value == old && !(graph_.nodes[old].axes == constant.axes)) return false;
+  for (ValueId user = 0; user < size(); ++user) {
+    const Node& x = graph_.nodes[user];
+    if (uses_[user] == 0) continue;
+    const auto before = nodes_of(graph_, x.inputs);
+    auto after = before;
+    for (std::size_t i = 0; i < after.size(); ++i)
+      if (x.inputs[i] == old) after[i] = &constant;
+    if (after == before) continue;
+    if (meeting_dtype(before, x.op) != meeting_dtype(after, x.op)) return false;
+    const auto inferred = ir::infer(x.op, after, x.attr, x.dtype);
+    if (inferred.dtype != x.dtype || !(inferred.axes == x.axes)) return false;
+  }
+  return true;
+}
+
+Graph Editor::finish() && {
+  if (!changed_) return std::move(graph_);
+  return live_in_order(graph_);
+}
+
+Graph live_in_order(const Graph& graph) {
+  std::vector<bool> live(graph.nodes.size(), false);
+  std::vector<ValueId> pending;
+  const auto need = [&](ValueId id) {
+    if (!live[id]) pending.push_back(id);
+    live[id] = true;
+  };
+  for (const Store& s : graph.stores) need(s.value);
+  for (const ValueId e : graph.effects) need(e);
+  while (!pending.empty()) {
+    const ValueId id = pending.back();
+    pending.pop_back();
+    for (const ValueId in : graph.nodes[id].inputs) need(in);
+  }
+
+  Graph result;
+  result.functions = graph.functions;
+  constexpr ValueId unplaced = ~ValueId{0};
+  std::vector<ValueId> place(graph.nodes.size(), unplaced);
+  for (ValueId root = 0; root < graph.nodes.size(); ++root) {
+    if (!live[root]) continue;
+    pending.push_back(root);
+    while (!pending.empty()) {  // depth first: a node is placed when its inputs are
+      const ValueId id = pending.back();
+      const std::size_t depth = pending.size();
+      if (place[id] == unplaced)
+        for (auto in = graph.nodes[id].inputs.rbegin(); in != graph.nodes[id].inputs.rend(); ++in)
+          if (place[*in] == unplaced) pending.push_back(*in);
+      if (pending.size() > depth) continue;
+      pending.pop_back();
+      if (place[id] != unplaced) continue;
+      Node node = graph.nodes[id];
+      for (ValueId& in : node.inputs) in = place[in];
+      place[id] = static_cast<ValueId>(result.nodes.size());
+      result.nodes.push_back(std::move(node));
+    }
+  }
+  result.stores = graph.stores;
+  for (Store& s : result.stores) s.value = place[s.value];
+  for (const ValueId e : graph.effects) result.effects.push_back(place[e]);
+  return result;
+}
+
+}  // namespace coda::passes

@@ -1,0 +1,63 @@
+#pragma once
+/// The workbench of a pass: a graph whose nodes can be added and replaced in any order.
+
+#include <optional>
+#include <vector>
+
+#include "coda/graph.hpp"
+
+namespace coda::passes {
+
+/// Edits a copy of a graph. New nodes are appended, so while an edit goes on the order is not topological; finish()
+/// sorts.
+class Editor {
+ public:
+  explicit Editor(const Graph& source);
+
+  /// Nodes so far, dead ones included.
+  ValueId size() const { return static_cast<ValueId>(graph_.nodes.size()); }
+  const Node& operator[](ValueId id) const { return graph_.nodes[id]; }
+  const Graph& graph() const { return graph_; }
+  bool changed() const { return changed_; }
+
+  /// How many inputs of live nodes, stores and effects refer to the value. A node that was added counts for nothing
+  /// before it replaces another.
+  int uses(ValueId id) const { return uses_[id]; }
+  bool dead(ValueId id) const { return uses_[id] == 0; }
+
+  /// Appends a node after inferring its type; `requested` is the dtype of a cast. Throws what ir::infer throws.
+  ValueId add(Op op, std::vector<ValueId> inputs, Attributes attr = {}, std::optional<DType> requested = {});
+  ValueId constant(double value);
+  ValueId extent(Coordinate c);
+
+  /// Lets every user of `old` read `fresh` instead, which must not depend on `old`. They must have the same type; a
+  /// constant may stand in for a value whose users allow it (see constant_fits). The name of `old` goes to `fresh` if
+  /// that has none.
+  void replace(ValueId old, ValueId fresh);
+
+  /// Changes inputs of a node in place; its type must stay.
+  void set_inputs(ValueId id, std::vector<ValueId> inputs);
+
+  /// Drops the nodes from `first` on, which nothing may use: for an edit that was tried and given up.
+  void roll_back(ValueId first);
+
+  /// True if `value` as a bare constant in the place of `old` leaves the type of every user, and the dtype that its
+  /// inputs meet in, unchanged. A constant takes the dtype of what it meets, so this is not always so.
+  bool constant_fits(ValueId old, double value) const;
+
+  /// The live nodes in topological order, as close to the order of the source as that allows. If nothing was changed,
+  /// the source itself.
+  Graph finish() &&;
+
+ private:
+  void recount();
+
+  Graph graph_;
+  std::vector<int> uses_;
+  bool changed_ = false;
+};
+
+/// Nodes reachable from stores and effects, each after its inputs, otherwise in the order of `graph`.
+Graph live_in_order(const Graph& graph);
+
+}  // namespace coda::passes
