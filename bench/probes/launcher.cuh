@@ -1,0 +1,214 @@
+// Host side of one kernel instance: tensor maps, geometry, workspace, launch.
+#pragma once
+#include "../../kernels/coda/conv_fprop.cuh"
+#include "../../kernels/coda/math.cuh"
+#include "probe.h"
+
+namespace probe {
+
+using namespace coda;
+
+inline void* driver_entry(const char* name) {
+    void* entry = nullptr;
+    cudaDriverEntryPointQueryResult result;
+    CHECK_CUDA(cudaGetDriverEntryPointByVersion(name, &entry, 12000, cudaEnableDefault, &result));
+    return entry;
+}
+
+inline CUtensorMapSwizzle swizzle_of(int row_bytes) {
+    return row_bytes == 128 ? CU_TENSOR_MAP_SWIZZLE_128B : row_bytes == 64 ? CU_TENSOR_MAP_SWIZZLE_64B
+         : row_bytes == 32 ? CU_TENSOR_MAP_SWIZZLE_32B : CU_TENSOR_MAP_SWIZZLE_NONE;
+}
+
+inline bool tiled_map(TensorMap& out, void* base, const uint64_t (&dims)[3], const uint64_t (&strides)[2], const uint32_t (&box)[3], Type type) {
+    static auto encode = reinterpret_cast<decltype(&cuTensorMapEncodeTiled)>(driver_entry("cuTensorMapEncodeTiled"));
+    const uint32_t steps[3] = {1, 1, 1};
+    const auto status = encode(reinterpret_cast<CUtensorMap*>(&out), type == Type::kBf16 ? CU_TENSOR_MAP_DATA_TYPE_BFLOAT16 : CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 3, base,
+                               dims, strides, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle_of(int(box[0]) * 2), CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+                               CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+    return status == CUDA_SUCCESS;
+}
+
+// Rows of the matrix product are output pixels; the box of a filter tap covers the input positions of all of them.
+inline bool im2col_map(TensorMap& out, const Problem& p, void* x, int channels, int pixels, Type type) {
+    static auto encode = reinterpret_cast<decltype(&cuTensorMapEncodeIm2col)>(driver_entry("cuTensorMapEncodeIm2col"));
+    const uint64_t dims[4] = {uint64_t(p.c), uint64_t(p.w), uint64_t(p.h), uint64_t(p.n)};
+    const uint64_t strides[3] = {uint64_t(p.c) * 2, uint64_t(p.c) * 2 * p.w, uint64_t(p.c) * 2 * p.w * p.h};
+    const int lower[2] = {-p.pad, -p.pad};
+    const int upper[2] = {p.pad - (p.s - 1) * p.dilation, p.pad - (p.r - 1) * p.dilation};
+    const uint32_t steps[4] = {1, uint32_t(p.stride), uint32_t(p.stride), 1};
+    const auto status = encode(reinterpret_cast<CUtensorMap*>(&out), type == Type::kBf16 ? CU_TENSOR_MAP_DATA_TYPE_BFLOAT16 : CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 4, x,
+                               dims, strides, lower, upper, channels, pixels, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle_of(channels * 2),
+                               CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+    return status == CUDA_SUCCESS;
+}
+
+template <class Conv> __global__ void __launch_bounds__(Conv::kThreads, 1) conv_kernel(const __grid_constant__ typename Conv::Params params) {
+    Conv::run(params);
+}
+
+inline int multiprocessors() {
+    static int count = [] { int n; CHECK_CUDA(cudaDeviceGetAttribute(&n, cudaDevAttrMultiProcessorCount, 0)); return n; }();
+    return count;
+}
+
+// Blocks that fit at once, in whole clusters.
+template <class Conv> int resident_blocks() {
+    static int blocks = [] {
+        CHECK_CUDA(cudaFuncSetAttribute(conv_kernel<Conv>, cudaFuncAttributeMaxDynamicSharedMemorySize, Conv::kSharedBytes));
+        if (Conv::kClusterBlocks == 1) return multiprocessors();
+        if (Conv::kClusterBlocks > 8) CHECK_CUDA(cudaFuncSetAttribute(conv_kernel<Conv>, cudaFuncAttributeNonPortableClusterSizeAllowed, 1));
+        cudaLaunchConfig_t config{};
+        config.gridDim = dim3(Conv::kClusterBlocks * 32), config.blockDim = dim3(Conv::kThreads), config.dynamicSmemBytes = Conv::kSharedBytes;
+        cudaLaunchAttribute attribute{};
+        attribute.id = cudaLaunchAttributeClusterDimension, attribute.val.clusterDim = {unsigned(Conv::kClusterBlocks), 1, 1};
+        config.attrs = &attribute, config.numAttrs = 1;
+        int clusters = 0;
+        CHECK_CUDA(cudaOccupancyMaxActiveClusters(&clusters, conv_kernel<Conv>, &config));
+        return clusters * Conv::kClusterBlocks;
+    }();
+    return blocks;
+}
+
+inline size_t take(size_t& used, size_t bytes) {
+    const size_t at = (used + 255) / 256 * 256;
+    used = at + bytes;
+    return at;
+}
+
+template <class Config, class Visitor> Launch prepare(const Problem& p, const Operands& o, Workspace workspace, std::string& reason) {
+    using Conv = ConvFprop<Config, Visitor>;
+    constexpr bool kNorm = Config::kNorm != Norm::kNone;
+    constexpr Type type = Same<typename Config::Element, Bf16>::value ? Type::kBf16 : Type::kF16;
+    auto params = std::make_shared<typename Conv::Params>();
+    auto& g = params->geometry;
+    const int pixels = p.p() * p.q();
+    g.images = kNorm ? p.n : 1, g.rows = kNorm ? pixels : p.n * pixels, g.channels = p.k;
+    g.tiles_m = divide_up(divide_up(g.rows, Conv::kM), Conv::kClusterM);
+    g.tiles_n = divide_up(divide_up(g.channels, Conv::kN), Conv::kClusterN);
+    g.tiles = g.tiles_m * g.tiles_n * g.images;
+    g.height = p.p(), g.width = p.q(), g.taps_h = p.r, g.taps_w = p.s, g.channel_blocks = divide_up(p.c, Conv::kK);
+    g.stride_h = g.stride_w = p.stride, g.pad_h = g.pad_w = p.pad, g.dilation_h = g.dilation_w = p.dilation;
+
+    if (!im2col_map(params->activation, p, o.x, Conv::kK, Conv::kM, type)) return reason = "im2col map refused", nullptr;
+    const uint64_t c = p.c, taps = uint64_t(p.r) * p.s, k = p.k;
+    if (!tiled_map(params->filter, o.w, {c, taps, k}, {c * 2, c * 2 * taps}, {uint32_t(Conv::kK), 1, uint32_t(Conv::kN)}, type))
+        return reason = "filter map refused", nullptr;
+    if (!tiled_map(params->output, o.y, {k, uint64_t(g.rows), uint64_t(g.images)}, {k * 2, k * 2 * g.rows}, {uint32_t(Conv::Tail::kSlice), 16, 1}, type))
+        return reason = "output map refused", nullptr;
+
+    const int blocks = smaller(resident_blocks<Conv>(), g.tiles * Conv::kClusterBlocks);
+    if constexpr (kNorm) {
+        auto& n = params->norm;
+        const int slots_per_tile = Config::kPingPong ? 1 : 2;
+        n.slots_per_image = g.tiles_m * Conv::kClusterM * slots_per_tile;
+        n.slot_rows = Config::kWarpgroupRows;
+        n.segment_slots = 1;
+        if (n.slots_per_image > 24)
+            while (n.segment_slots * n.segment_slots < n.slots_per_image) ++n.segment_slots;
+        n.segments_per_image = divide_up(n.slots_per_image, n.segment_slots);
+        n.group_channels = p.k / p.groups, n.epsilon = 1e-5f, n.mean = n.rstd = nullptr;
+        if (Config::kNorm == Norm::kResident) {
+            const int in_flight = blocks / Conv::kClusterBlocks * (Config::kPingPong ? 2 : 1);
+            if (g.tiles_m * g.tiles_n > in_flight) return reason = "an image's tiles do not fit on the chip", nullptr;
+        }
+        size_t used = 0;
+        const size_t channels = size_t(p.n) * p.k * sizeof(float2);
+        const size_t segment_counters = take(used, size_t(p.n) * g.tiles_n * Conv::kClusterN * n.segments_per_image * 4);
+        const size_t image_counters = take(used, p.n * 4), flags = take(used, p.n * 4), epoch = take(used, 4), exits = take(used, 4);
+        const size_t slots = take(used, channels * n.slots_per_image);
+        const size_t segments = n.segment_slots > 1 ? take(used, channels * n.segments_per_image) : slots;
+        const size_t totals = take(used, channels), groups = take(used, channels);
+        if (used > workspace.bytes) return reason = "workspace too small", nullptr;
+        auto at = [&](size_t offset) { return workspace.memory + offset; };
+        n.segment_counters = reinterpret_cast<u32*>(at(segment_counters)), n.image_counters = reinterpret_cast<u32*>(at(image_counters));
+        n.image_flags = reinterpret_cast<u32*>(at(flags)), n.epoch = reinterpret_cast<u32*>(at(epoch)), n.exits = reinterpret_cast<u32*>(at(exits));
+        n.slots = reinterpret_cast<float2*>(at(slots)), n.segments = reinterpret_cast<float2*>(at(segments));
+        n.totals = reinterpret_cast<float2*>(at(totals)), n.groups = reinterpret_cast<float2*>(at(groups));
+    }
+    params->visitor = {o.bias, o.gamma, o.beta, o.residual};
+    params->output_data = o.y;
+
+    return [params, blocks](cudaStream_t stream) {
+        cudaLaunchConfig_t config{};
+        config.gridDim = dim3(blocks), config.blockDim = dim3(Conv::kThreads), config.dynamicSmemBytes = Conv::kSharedBytes, config.stream = stream;
+        cudaLaunchAttribute attributes[2]{};
+        int count = 0;
+        if (Conv::kClusterBlocks > 1)
+            attributes[count].id = cudaLaunchAttributeClusterDimension, attributes[count++].val.clusterDim = {unsigned(Conv::kClusterBlocks), 1, 1};
+        if (kNorm) attributes[count].id = cudaLaunchAttributeCooperative, attributes[count++].val.cooperative = 1;
+        config.attrs = attributes, config.numAttrs = count;
+        return cudaLaunchKernelEx(&config, conv_kernel<Conv>, *params);
+    };
+}
+
+// --- visitors as generated code would write them ---------------------------------------------------------
+
+struct VisitorParams {
+    const float *bias, *gamma, *beta;
+    const u16* residual;
+};
+
+struct VisitorBase {
+    using Params = VisitorParams;
+    static constexpr int kColumns = 0, kTensors = 0;
+    static constexpr bool kTensorsBefore = false;
+    template <int> static CODA_DEVICE float column(const Params&, int, int) { return 0.f; }
+    template <int> static CODA_DEVICE const void* tensor(const Params& p) { return p.residual; }
+    static CODA_DEVICE float before(float x, const float*, const float*, const Params&) { return x; }
+    static CODA_DEVICE float after(float x, const float*, const float*, const Params&) { return x; }
+    static CODA_DEVICE float scale(const Params& p, int, int channel) { return __ldg(p.gamma + channel); }
+    static CODA_DEVICE float shift(const Params& p, int, int channel) { return __ldg(p.beta + channel); }
+};
+struct BiasBase : VisitorBase {
+    static constexpr int kColumns = 1;
+    template <int> static CODA_DEVICE float column(const Params& p, int, int channel) { return __ldg(p.bias + channel); }
+};
+struct Bare : VisitorBase {
+    static constexpr Work kWork = Work::kBare;
+};
+struct Bias : BiasBase {
+    static constexpr Work kWork = Work::kBias;
+    static CODA_DEVICE float after(float x, const float* column, const float*, const Params&) { return x + column[0]; }
+};
+struct BiasSilu : BiasBase {
+    static constexpr Work kWork = Work::kBiasSilu;
+    static CODA_DEVICE float after(float x, const float* column, const float*, const Params&) { return math::silu(x + column[0]); }
+};
+struct Block : BiasBase {
+    static constexpr Work kWork = Work::kBlock;
+    static CODA_DEVICE float before(float x, const float* column, const float*, const Params&) { return x + column[0]; }
+    static CODA_DEVICE float after(float x, const float*, const float*, const Params&) { return math::silu(x); }
+};
+struct BlockResidual : Block {
+    static constexpr Work kWork = Work::kBlockResidual;
+    static constexpr int kTensors = 1;
+    static CODA_DEVICE float after(float x, const float*, const float* tensor, const Params&) { return math::silu(x) + tensor[0]; }
+};
+
+// --- configurations --------------------------------------------------------------------------------------
+
+template <class E, int kRows, int kColumns, int kDepth, int kStageCount, bool kTurns, Norm kMode = Norm::kNone, int kAlongN = 1, int kAlongM = 1,
+          int kBuffers = 1>
+struct Shape {
+    using Element = E;
+    static constexpr int kTileM = kRows, kTileN = kColumns, kTileK = kDepth, kStages = kStageCount, kStoreBuffers = kBuffers;
+    static constexpr int kClusterM = kAlongM, kClusterN = kAlongN;
+    static constexpr bool kPingPong = kTurns;
+    static constexpr int kWarpgroupRows = kTurns ? kRows : kRows / 2;
+    static constexpr Norm kNorm = kMode;
+};
+
+template <class Config, class Visitor> struct Register {
+    Register() {
+        char text[96];
+        std::snprintf(text, sizeof text, "%dx%dx%d/%d%s%s%s", Config::kTileM, Config::kTileN, Config::kTileK, Config::kStages,
+                      Config::kPingPong ? " pp" : " co",
+                      Config::kClusterM * Config::kClusterN > 1 ? (" c" + std::to_string(Config::kClusterM) + "x" + std::to_string(Config::kClusterN)).c_str() : "",
+                      Config::kNorm == Norm::kResident ? " res" : Config::kNorm == Norm::kStreamed ? " str" : "");
+        variants().push_back({text, Visitor::kWork, Same<typename Config::Element, Bf16>::value ? Type::kBf16 : Type::kF16,
+                              Config::kNorm == Norm::kStreamed, prepare<Config, Visitor>});
+    }
+};
+
+}  // namespace probe

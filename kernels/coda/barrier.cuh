@@ -1,0 +1,141 @@
+// Synchronisation: mbarriers, named barriers, fences, clusters, register reallocation, and acquire/release
+// on counters in global memory.
+#pragma once
+#include "types.cuh"
+
+namespace coda {
+
+CODA_DEVICE u32 shared_address(const void* pointer) { return static_cast<u32>(__cvta_generic_to_shared(pointer)); }
+
+// Every spin loop ticks one of these. Built with CODA_WATCHDOG, a wait of more than 2^32 to 2^33 cycles (some seconds)
+// ends the launch with an illegal address: a deadlock is an error and not a hang. Not by a trap instruction, beside
+// which the assembler takes no notice of setmaxnreg, nor by printf, a call, beside which it serialises wgmma.
+struct Watchdog {
+#ifdef CODA_WATCHDOG
+    static CODA_DEVICE u32 epoch() {
+        u32 high;
+        asm volatile("mov.u32 %0, %%clock_hi;" : "=r"(high));
+        return high;
+    }
+    u32 start;
+    CODA_DEVICE Watchdog() : start(epoch()) {}
+    CODA_DEVICE void tick() {
+        if (epoch() - start > 1) asm volatile("st.global.u32 [%0], %1;" ::"l"(u64(16)), "r"(start) : "memory");
+    }
+#else
+    CODA_DEVICE void tick() {}
+#endif
+};
+
+// --- mbarriers, by shared-memory address -----------------------------------------------------------------
+
+CODA_DEVICE void mbarrier_init(u32 barrier, u32 arrivals) {
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals) : "memory");
+}
+
+CODA_DEVICE void mbarrier_arrive(u32 barrier) {
+    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
+}
+
+// Arrives at the barrier of the same offset in block `rank` of the cluster.
+CODA_DEVICE void mbarrier_arrive_cluster(u32 barrier, u32 rank) {
+    asm volatile(
+        "{.reg .b32 remote; mapa.shared::cluster.u32 remote, %0, %1;"
+        " mbarrier.arrive.release.cluster.shared::cluster.b64 _, [remote];}" ::"r"(barrier), "r"(rank) : "memory");
+}
+
+CODA_DEVICE void mbarrier_arrive_expect(u32 barrier, u32 bytes) {
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
+}
+
+CODA_DEVICE bool mbarrier_try_wait(u32 barrier, u32 parity) {
+    u32 done;
+    asm volatile(
+        "{.reg .pred p; mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2; selp.u32 %0, 1, 0, p;}"
+        : "=r"(done) : "r"(barrier), "r"(parity) : "memory");
+    return done;
+}
+
+// For barriers that blocks of a cluster arrive at: acquires at cluster scope.
+CODA_DEVICE bool mbarrier_try_wait_cluster(u32 barrier, u32 parity) {
+    u32 done;
+    asm volatile(
+        "{.reg .pred p; mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [%1], %2; selp.u32 %0, 1, 0, p;}"
+        : "=r"(done) : "r"(barrier), "r"(parity) : "memory");
+    return done;
+}
+
+CODA_DEVICE void mbarrier_wait(u32 barrier, u32 parity) {
+    Watchdog watchdog;
+    while (!mbarrier_try_wait(barrier, parity)) watchdog.tick();
+}
+
+CODA_DEVICE void mbarrier_wait_cluster(u32 barrier, u32 parity) {
+    Watchdog watchdog;
+    while (!mbarrier_try_wait_cluster(barrier, parity)) watchdog.tick();
+}
+
+// Makes initialised barriers visible to the copy engine and to the other blocks of the cluster.
+CODA_DEVICE void mbarrier_init_fence() { asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory"); }
+
+// --- warpgroups, proxies, clusters -----------------------------------------------------------------------
+
+CODA_DEVICE void named_barrier(int id, int threads) {
+    asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
+}
+
+// Ordinary writes to shared (or global) memory become visible to the copy engine and the tensor cores.
+CODA_DEVICE void fence_async_shared() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+CODA_DEVICE void fence_async_global() { asm volatile("fence.proxy.async.global;" ::: "memory"); }
+
+CODA_DEVICE u32 cluster_rank() {
+    u32 rank;
+    asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+    return rank;
+}
+
+CODA_DEVICE void cluster_sync() {
+    asm volatile("barrier.cluster.arrive.release.aligned; barrier.cluster.wait.acquire.aligned;" ::: "memory");
+}
+
+// Registers move between warpgroups; the counts are multiples of 8.
+template <int kRegisters> CODA_DEVICE void register_release() {
+    asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kRegisters));
+}
+template <int kRegisters> CODA_DEVICE void register_acquire() {
+    asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegisters));
+}
+
+// --- counters in global memory ---------------------------------------------------------------------------
+
+CODA_DEVICE u32 load_acquire(const u32* address) {
+    u32 value;
+    asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(value) : "l"(address) : "memory");
+    return value;
+}
+
+CODA_DEVICE void store_release(u32* address, u32 value) {
+    asm volatile("st.release.gpu.global.u32 [%0], %1;" ::"l"(address), "r"(value) : "memory");
+}
+
+// Returns the value before the addition.
+CODA_DEVICE u32 add_acquire_release(u32* address, u32 value) {
+    u32 before;
+    asm volatile("atom.add.acq_rel.gpu.global.u32 %0, [%1], %2;" : "=r"(before) : "l"(address), "r"(value) : "memory");
+    return before;
+}
+
+// Loads that bypass the first-level cache: what another SM wrote is seen.
+CODA_DEVICE float2 load_l2(const float2* address) {
+    float2 value;
+    asm volatile("ld.global.cg.v2.f32 {%0, %1}, [%2];" : "=f"(value.x), "=f"(value.y) : "l"(address) : "memory");
+    return value;
+}
+CODA_DEVICE uint4 load_l2(const uint4* address) {
+    uint4 value;
+    asm volatile("ld.global.cg.v4.u32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(value.x), "=r"(value.y), "=r"(value.z), "=r"(value.w) : "l"(address) : "memory");
+    return value;
+}
+
+}  // namespace coda
