@@ -45,12 +45,7 @@ class Partitioner {
 };
 
 Partitioner::Partitioner(const Graph& graph, const PartitionOptions& options)
-    : g_(graph), options_(options), stage_(graph.nodes.size(), 0), users_(graph.nodes.size()) {
-  for (const Node& x : g_.nodes)
-    if (ir::is_normalisation(x.op) || x.op == Op::softmax)
-      throw InternalError(
-          fmt::format("partition was given {}; run the pipeline first, which splits it", to_string(x.op)));
-}
+    : g_(graph), options_(options), stage_(graph.nodes.size(), 0), users_(graph.nodes.size()) {}
 
 void Partitioner::find_live() {
   live_.assign(g_.nodes.size(), false);
@@ -58,6 +53,9 @@ void Partitioner::find_live() {
   for (const ValueId e : g_.effects) live_[e] = true;
   for (auto v = static_cast<ValueId>(g_.nodes.size()); v-- > 0;) {
     if (!live_[v]) continue;
+    if (const Op op = g_[v].op; ir::is_normalisation(op) || op == Op::softmax)
+      throw InternalError(
+          fmt::format("partition was given {}; run the pipeline first, which splits it", to_string(op)));
     for (const ValueId in : g_[v].inputs) {
       live_[in] = true;
       users_[in].push_back(v);
