@@ -10,9 +10,12 @@
 /// Wrong use (axes that do not fit, a value of another builder, …) throws UserError at the call that is wrong.
 
 #include <concepts>
-#include <initializer_list>
+#include <cstdint>
+#include <map>
 #include <optional>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "coda/graph.hpp"
@@ -27,8 +30,10 @@ class Value {
   Value(GraphBuilder& builder, ValueId id) : builder_(&builder), id_(id) {}
   ValueId id() const { return id_; }
   GraphBuilder& builder() const { return *builder_; }
-  DType dtype() const;
-  const Axes& axes() const;
+  /// The node as it stands in the graph; the reference lasts until the builder's next call.
+  const Node& node() const;
+  DType dtype() const { return node().dtype; }
+  Axes axes() const { return node().axes; }
   /// Gives the value a name for printing.
   Value named(std::string name) const;
 
@@ -61,11 +66,12 @@ class GraphBuilder {
   /// Calls a user function by name. For one that returns nothing, the call becomes an effect, in order.
   std::optional<Value> call(const std::string& function, const std::vector<Value>& inputs);
 
-  /// Adds an output. An empty name becomes the value's name, or "out0", "out1", … by position.
+  /// Adds an output. An empty name becomes the name of the value or operand, else "out0", "out1", … by position.
   void store(Value value, DType dtype, std::string name = {});
 
   /// Appends a node after inferring its dtype and axes (`requested` is read by Op::cast only); the way in for
-  /// generic code such as the parser. Throws UserError for illegal input.
+  /// generic code such as the parser. A call of a function that returns nothing becomes an effect. Throws UserError for
+  /// illegal input, and for leaves, which have their own functions above.
   Value node(Op op, const std::vector<Value>& inputs, Attributes attr = {}, std::optional<DType> requested = {});
 
   /// The graph, verified. At least one store or effect is needed.
@@ -73,7 +79,14 @@ class GraphBuilder {
 
  private:
   friend class Value;
+  Value append(Node node);
+  Value unique(Node node, std::uint64_t key);
+
   Graph graph_;
+  // Leaves stand once in a graph; looked up by (op, bits of the constant or coordinate), and operands by name
+  std::map<std::pair<Op, std::uint64_t>, ValueId> leaves_;
+  std::map<std::string, ValueId> operands_;
+  std::set<std::string> store_names_;
 };
 
 // Operators. A number stands for a constant.

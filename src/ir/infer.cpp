@@ -2,28 +2,25 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
-
 #include "coda/error.hpp"
+#include "ir/attributes.hpp"
 #include "ir/op_table.hpp"
 
 namespace coda::ir {
 
 namespace {
 
-// dtype of arithmetic over all inputs; constants take the dtype of what they meet
+// dtype of arithmetic over all inputs; a constant takes the dtype of what it meets, if that is a float or holds it
+// exactly, else f32
 DType promote_all(std::span<const Node* const> inputs) {
   std::optional<DType> common;
-  bool fractional = false;
-  for (const Node* x : inputs) {
-    if (x->op == Op::constant) {
-      fractional |= x->attr.value != std::trunc(x->attr.value);
-    } else {
-      common = common ? promote(*common, x->dtype) : x->dtype;
-    }
-  }
+  for (const Node* x : inputs)
+    if (x->op != Op::constant) common = common ? promote(*common, x->dtype) : x->dtype;
   if (!common) return DType::f32;
-  return fractional && !is_float(*common) ? DType::f32 : *common;
+  if (is_float(*common)) return *common;
+  for (const Node* x : inputs)
+    if (x->op == Op::constant && !is_exact_in(x->attr.value, *common)) return DType::f32;
+  return *common;
 }
 
 DType as_float(DType t) { return is_float(t) ? t : DType::f32; }
@@ -41,43 +38,8 @@ void require_bool(Op op, const Node& x) {
         fmt::format("{} needs a bool, such as a comparison, and was given {}", to_string(op), to_string(x.dtype)));
 }
 
-void check_domain(Op op, const ReduceDomain& d) {
-  if (!d.rows && !d.cols)
-    throw UserError(fmt::format("{} runs over nothing; say over=m, over=n or over=all", to_string(op)));
-  if (d.per_image && !d.rows)
-    throw UserError(fmt::format("{} per image runs over rows; say over=m or over=all with per=b", to_string(op)));
-  if (d.groups < 1 || d.groups > (1 << 20))
-    throw UserError(fmt::format("{} was given groups={}; expected 1 to {}", to_string(op), d.groups, 1 << 20));
-  if (d.groups > 1 && !d.cols)
-    throw UserError(
-        fmt::format("{} with groups={} runs over columns; say over=n or over=all", to_string(op), d.groups));
-}
-
-void check_finite(Op op, const char* what, double v) {
-  if (!std::isfinite(v))
-    throw UserError(fmt::format("{} was given {}={}; expected a finite number", to_string(op), what, v));
-}
-
-void check_attributes(Op op, const Attributes& a) {
-  switch (op) {
-    case Op::leaky_relu:
-    case Op::elu: check_finite(op, op == Op::elu ? "alpha" : "slope", a.alpha); break;
-    case Op::hardsigmoid:
-      check_finite(op, "alpha", a.alpha);
-      check_finite(op, "beta", a.beta);
-      break;
-    case Op::clamp:
-      if (std::isnan(a.lower) || std::isnan(a.upper) || a.lower > a.upper)
-        throw UserError(
-            fmt::format("clamp was given lower={} and upper={}; expected lower <= upper", a.lower, a.upper));
-      break;
-    default: break;
-  }
-}
-
 // Axes of a reduction's result: along an axis that it does not run over, those of its input
-Axes infer_domain_axes(Op op, const Attributes& a, const Axes& input) {
-  check_domain(op, a.domain);
+Axes infer_domain_axes(const Attributes& a, const Axes& input) {
   Axes r = reduced_axes(a.domain);
   if (!a.domain.rows) r.row = input.row;
   if (!a.domain.cols) {
@@ -91,15 +53,9 @@ Inferred infer_normalisation(Op op, std::span<const Node* const> in, const Attri
   const std::size_t expected = 1 + (a.has_scale ? 1 : 0) + (a.has_shift ? 1 : 0);
   if (in.size() != expected)
     throw UserError(fmt::format("{} was given {} inputs; expected {}", to_string(op), in.size(), expected));
-  if (a.domain != normalisation_domain(op, a.domain.groups) || (op != Op::group_norm && a.domain.groups != 1))
-    throw UserError(fmt::format("{} has a fixed domain; only group_norm takes groups", to_string(op)));
-  check_domain(op, a.domain);
-  if (!(a.eps >= 0) || !std::isfinite(a.eps))
-    throw UserError(fmt::format("{} was given eps={}; expected a finite number of at least 0", to_string(op), a.eps));
-  if (op == Op::rms_norm && a.has_shift) throw UserError("rms_norm takes no shift; add it after");
   DType t = as_float(in[0]->dtype);
   for (const Node* x : in) t = promote(t, x->dtype);
-  return {at_least_f32(t), join(join_all(in), infer_domain_axes(op, a, in[0]->axes))};
+  return {at_least_f32(t), join(join_all(in), infer_domain_axes(a, in[0]->axes))};
 }
 
 }  // namespace
@@ -169,14 +125,13 @@ Inferred infer(Op op, std::span<const Node* const> in, const Attributes& attr, s
       return {as_float(x.dtype), x.axes};
     }
     case OpClass::reduction: {
-      const Axes a = infer_domain_axes(op, attr, in[0]->axes);
+      const Axes a = infer_domain_axes(attr, in[0]->axes);
       const DType t = in[0]->dtype;
       const bool integral = op == Op::sum || op == Op::reduce_max || op == Op::reduce_min || op == Op::sum_squares;
       return {integral && t == DType::i32 ? t : at_least_f32(t), a};
     }
     case OpClass::normalisation: return infer_normalisation(op, in, attr);
-    case OpClass::softmax:
-      return {at_least_f32(in[0]->dtype), join(in[0]->axes, infer_domain_axes(op, attr, in[0]->axes))};
+    case OpClass::softmax: return {at_least_f32(in[0]->dtype), join(in[0]->axes, infer_domain_axes(attr, in[0]->axes))};
     case OpClass::call: return {DType::f32, join_all(in)};
     case OpClass::leaf: break;
   }

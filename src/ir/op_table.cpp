@@ -1,6 +1,7 @@
 #include "ir/op_table.hpp"
 
 #include <array>
+#include <limits>
 
 #include "coda/error.hpp"
 
@@ -11,6 +12,13 @@ namespace ir {
 namespace {
 
 using enum OpClass;
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+constexpr Parameter slope[]{{"slope", &Attributes::alpha, 0.01}};
+constexpr Parameter elu_alpha[]{{"alpha", &Attributes::alpha, 1.0}};
+constexpr Parameter hardsigmoid_line[]{{"alpha", &Attributes::alpha, 1.0 / 6}, {"beta", &Attributes::beta, 0.5}};
+constexpr Parameter bounds[]{{"lower", &Attributes::lower, -infinity}, {"upper", &Attributes::upper, infinity}};
+constexpr Parameter eps[]{{"eps", &Attributes::eps, 1e-5}};
 
 constexpr std::array<OpInfo, op_count> table{{
     {Op::acc, "acc", leaf, 0, ""},
@@ -52,17 +60,17 @@ constexpr std::array<OpInfo, op_count> table{{
     {Op::sigmoid, "sigmoid", unary, 1, ""},
     {Op::relu, "relu", unary, 1, ""},
     {Op::relu6, "relu6", unary, 1, ""},
-    {Op::leaky_relu, "leaky_relu", unary, 1, ""},
-    {Op::elu, "elu", unary, 1, ""},
+    {Op::leaky_relu, "leaky_relu", unary, 1, "", slope},
+    {Op::elu, "elu", unary, 1, "", elu_alpha},
     {Op::silu, "silu", unary, 1, ""},
     {Op::mish, "mish", unary, 1, ""},
     {Op::gelu, "gelu", unary, 1, ""},
     {Op::gelu_tanh, "gelu_tanh", unary, 1, ""},
-    {Op::hardsigmoid, "hardsigmoid", unary, 1, ""},
+    {Op::hardsigmoid, "hardsigmoid", unary, 1, "", hardsigmoid_line},
     {Op::hardswish, "hardswish", unary, 1, ""},
     {Op::softplus, "softplus", unary, 1, ""},
     {Op::logsigmoid, "logsigmoid", unary, 1, ""},
-    {Op::clamp, "clamp", unary, 1, ""},
+    {Op::clamp, "clamp", unary, 1, "", bounds},
     {Op::cast, "cast", unary, 1, ""},
     {Op::one_hot, "one_hot", unary, 1, ""},
     {Op::sum, "sum", reduction, 1, ""},
@@ -71,11 +79,11 @@ constexpr std::array<OpInfo, op_count> table{{
     {Op::reduce_min, "min", reduction, 1, ""},
     {Op::sum_squares, "sum_squares", reduction, 1, ""},
     {Op::variance, "variance", reduction, 1, ""},
-    {Op::group_norm, "group_norm", normalisation, -1, ""},
-    {Op::instance_norm, "instance_norm", normalisation, -1, ""},
-    {Op::layer_norm, "layer_norm", normalisation, -1, ""},
-    {Op::rms_norm, "rms_norm", normalisation, -1, ""},
-    {Op::batch_norm, "batch_norm", normalisation, -1, ""},
+    {Op::group_norm, "group_norm", normalisation, -1, "", eps},
+    {Op::instance_norm, "instance_norm", normalisation, -1, "", eps},
+    {Op::layer_norm, "layer_norm", normalisation, -1, "", eps},
+    {Op::rms_norm, "rms_norm", normalisation, -1, "", eps},
+    {Op::batch_norm, "batch_norm", normalisation, -1, "", eps},
     {Op::softmax, "softmax", OpClass::softmax, 1, ""},
     {Op::call, "call", OpClass::call, -1, ""},
 }};

@@ -3,6 +3,7 @@
 /// backends share.
 
 #include <optional>
+#include <span>
 #include <string_view>
 
 #include "coda/graph.hpp"
@@ -22,12 +23,20 @@ enum class OpClass : std::uint8_t {
   call
 };
 
+/// A number among an operation's attributes.
+struct Parameter {
+  std::string_view name;  ///< keyword in the text form
+  double Attributes::*field;
+  double fallback;  ///< its value where the text does not give it
+};
+
 struct OpInfo {
   Op op;
   std::string_view name;  ///< in the text form
   OpClass op_class;
-  int arity;                ///< -1: varies (normalisations, calls)
-  std::string_view symbol;  ///< infix or prefix operator, if it has one
+  int arity;                                ///< -1: varies (normalisations, calls)
+  std::string_view symbol;                  ///< infix or prefix operator, if it has one
+  std::span<const Parameter> parameters{};  ///< in the order of positional arguments, after the inputs
 };
 
 const OpInfo& info(Op op);

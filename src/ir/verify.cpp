@@ -4,7 +4,9 @@
 
 #include "coda/error.hpp"
 #include "coda/graph.hpp"
+#include "ir/attributes.hpp"
 #include "ir/infer.hpp"
+#include "ir/leaves.hpp"
 #include "ir/names.hpp"
 #include "ir/op_table.hpp"
 
@@ -12,76 +14,116 @@ namespace coda {
 
 namespace {
 
-[[noreturn]] void broken(const Graph& g, ValueId id, const std::string& what) {
-  throw InternalError(
-      fmt::format("node {} ({}{}): {}", id, to_string(g[id].op), g[id].name.empty() ? "" : " " + g[id].name, what));
-}
+class Verifier {
+ public:
+  explicit Verifier(const Graph& graph) : g_(graph) {}
 
-void verify_leaf(const Graph& g, ValueId id) {
-  const Node& x = g[id];
-  if (!x.inputs.empty()) broken(g, id, "a leaf has no inputs");
-  if (x.op == Op::acc && !(x.axes == axes::mn)) broken(g, id, "acc has axes [m,n]");
-  if (x.op == Op::constant && !(x.axes == axes::scalar)) broken(g, id, "a constant has no axes");
-  if (x.op == Op::operand && x.axes.col == ColAxis::g) broken(g, id, "an operand has no group axis");
-  if (x.op == Op::operand && x.attr.default_value && !(x.axes == axes::scalar))
-    broken(g, id, "only a scalar has a default");
-  if (x.op == Op::operand) ir::check_identifier(x.attr.name, "operand");
-}
+  void run() {
+    for (const auto& [name, function] : g_.functions)
+      if (!function || function->name != name)
+        throw InternalError(fmt::format("function {} is registered under another name", name));
+    for (ValueId id = 0; id < g_.nodes.size(); ++id) {
+      if (ir::info(g_[id].op).op_class == ir::OpClass::leaf)
+        leaf(id);
+      else
+        node(id);
+    }
+    stores();
+    effects();
+  }
 
-void verify_node(const Graph& g, ValueId id) {
-  const Node& x = g[id];
-  std::vector<const Node*> inputs;
-  for (const ValueId in : x.inputs) {
-    if (in >= id) broken(g, id, fmt::format("input {} does not stand before it", in));
-    inputs.push_back(&g[in]);
+ private:
+  [[noreturn]] void broken(ValueId id, const std::string& what) const {
+    const Node& x = g_[id];
+    throw InternalError(
+        fmt::format("node {} ({}{}{}): {}", id, to_string(x.op), x.name.empty() ? "" : " ", x.name, what));
   }
-  if (x.op == Op::call) {
-    const auto f = g.functions.find(x.attr.name);
-    if (f == g.functions.end()) broken(g, id, "calls an undefined function " + x.attr.name);
-    if (std::ssize(x.inputs) != f->second->arity)
-      broken(g, id, fmt::format("calls {} with {} inputs", x.attr.name, x.inputs.size()));
+
+  // The type that a leaf must have
+  ir::Inferred leaf_type(const Node& x) const {
+    switch (x.op) {
+      case Op::acc: return {DType::f32, axes::mn};
+      case Op::index: return {DType::i32, ir::coordinate_axes(x.attr.coordinate)};
+      case Op::extent: return {DType::i32, axes::scalar};
+      case Op::operand: return {ir::operand_dtype(x.attr.storage), x.axes};
+      default: return {DType::f32, axes::scalar};
+    }
   }
-  const auto inferred = ir::infer(x.op, inputs, x.attr, x.dtype);
-  if (!broadcasts_to(inferred.axes, x.axes) || !(inferred.axes == x.axes))
-    broken(g, id, fmt::format("has axes {}; its inputs give {}", to_string(x.axes), to_string(inferred.axes)));
-  if (inferred.dtype != x.dtype)
-    broken(g, id, fmt::format("has dtype {}; its inputs give {}", to_string(x.dtype), to_string(inferred.dtype)));
-}
+
+  void leaf(ValueId id) {
+    const Node& x = g_[id];
+    if (!x.inputs.empty()) broken(id, "a leaf has no inputs");
+    ir::check_attributes(x.op, x.attr);
+    check_type(id, leaf_type(x));
+    if (x.attr.coordinate > Coordinate::w) broken(id, "the coordinate is none of m, n, b, h and w");
+    if (x.op != Op::operand) return;
+    ir::check_identifier(x.attr.name, "operand");
+    if (!ir::is_operand_axes(x.axes)) broken(id, fmt::format("an operand cannot have axes {}", to_string(x.axes)));
+    if (x.attr.default_value && !(x.axes == axes::scalar)) broken(id, "only a scalar operand has a default");
+    if (x.attr.default_value && !ir::is_default_of(*x.attr.default_value, x.attr.storage))
+      broken(id, fmt::format("the default {} is no {}", *x.attr.default_value, to_string(*x.attr.storage)));
+    if (!operands_.insert(x.attr.name).second) broken(id, fmt::format("operand {} stands twice", x.attr.name));
+  }
+
+  void node(ValueId id) const {
+    const Node& x = g_[id];
+    std::vector<const Node*> inputs;
+    for (const ValueId in : x.inputs) {
+      if (in >= id) broken(id, fmt::format("input {} does not stand before it", in));
+      if (returns_nothing(g_[in]))
+        broken(id, fmt::format("reads the result of {}, which returns nothing", g_[in].attr.name));
+      inputs.push_back(&g_[in]);
+    }
+    if (x.op == Op::call) {
+      const auto f = g_.functions.find(x.attr.name);
+      if (f == g_.functions.end()) broken(id, fmt::format("calls {}, which is not defined", x.attr.name));
+      if (std::ssize(x.inputs) != f->second->arity)
+        broken(id, fmt::format("calls {} with {} inputs; it takes {}", x.attr.name, x.inputs.size(), f->second->arity));
+    }
+    check_type(id, ir::infer(x.op, inputs, x.attr, x.dtype));
+  }
+
+  void check_type(ValueId id, const ir::Inferred& expected) const {
+    const Node& x = g_[id];
+    if (!(expected.axes == x.axes))
+      broken(id, fmt::format("has axes {}; expected {}", to_string(x.axes), to_string(expected.axes)));
+    if (expected.dtype != x.dtype)
+      broken(id, fmt::format("has dtype {}; expected {}", to_string(x.dtype), to_string(expected.dtype)));
+  }
+
+  bool returns_nothing(const Node& x) const { return x.op == Op::call && !g_.functions.at(x.attr.name)->returns_value; }
+
+  void stores() const {
+    std::set<std::string_view> names;
+    for (const Store& s : g_.stores) {
+      if (s.value >= g_.nodes.size()) throw InternalError(fmt::format("store {} has no value", s.name));
+      ir::check_identifier(s.name, "store");
+      if (!names.insert(s.name).second) throw InternalError(fmt::format("store {} stands twice", s.name));
+      if (returns_nothing(g_[s.value]))
+        throw InternalError(fmt::format("store {}: {} returns nothing", s.name, g_[s.value].attr.name));
+      if (s.dtype == DType::f8e4m3 || s.dtype == DType::f8e5m2)
+        throw InternalError(fmt::format("store {}: the fp8 types are reserved", s.name));
+    }
+  }
+
+  // Each call of a function that returns nothing is an effect, once
+  void effects() const {
+    std::set<ValueId> called;
+    for (const ValueId e : g_.effects) {
+      if (e >= g_.nodes.size() || !returns_nothing(g_[e]))
+        throw InternalError(fmt::format("effect {} is no call of a function that returns nothing", e));
+      if (!called.insert(e).second) broken(e, "is an effect twice");
+    }
+    for (ValueId id = 0; id < g_.nodes.size(); ++id)
+      if (returns_nothing(g_[id]) && !called.contains(id)) broken(id, "returns nothing and is no effect");
+  }
+
+  const Graph& g_;
+  std::set<std::string_view> operands_;
+};
 
 }  // namespace
 
-void verify(const Graph& g) {
-  std::set<std::string> operands;
-  for (ValueId id = 0; id < g.nodes.size(); ++id) {
-    const Node& x = g[id];
-    if (ir::info(x.op).op_class == ir::OpClass::leaf) {
-      verify_leaf(g, id);
-      if (x.op == Op::operand && !operands.insert(x.attr.name).second)
-        broken(g, id, "operand " + x.attr.name + " stands twice");
-    } else {
-      verify_node(g, id);
-    }
-  }
-  std::set<std::string> names;
-  for (const Store& s : g.stores) {
-    if (s.value >= g.nodes.size()) throw InternalError(fmt::format("store {} has no value", s.name));
-    ir::check_identifier(s.name, "store");
-    if (!names.insert(s.name).second) throw InternalError(fmt::format("store {} stands twice", s.name));
-  }
-  for (const ValueId e : g.effects)
-    if (e >= g.nodes.size() || g[e].op != Op::call) throw InternalError("an effect is no call");
-}
-
-bool structurally_equal(const Graph& x, const Graph& y) {
-  const auto same_node = [](const Node& a, const Node& b) {
-    return a.op == b.op && a.dtype == b.dtype && a.axes == b.axes && a.inputs == b.inputs && a.attr == b.attr;
-  };
-  const auto same_store = [](const Store& a, const Store& b) {
-    return a.value == b.value && a.dtype == b.dtype && a.name == b.name;
-  };
-  return std::equal(x.nodes.begin(), x.nodes.end(), y.nodes.begin(), y.nodes.end(), same_node) &&
-         std::equal(x.stores.begin(), x.stores.end(), y.stores.begin(), y.stores.end(), same_store) &&
-         x.effects == y.effects;
-}
+void verify(const Graph& graph) { Verifier(graph).run(); }
 
 }  // namespace coda

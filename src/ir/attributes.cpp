@@ -1,0 +1,94 @@
+#include "ir/attributes.hpp"
+
+#include <fmt/format.h>
+
+#include <bit>
+#include <cmath>
+
+#include "coda/error.hpp"
+#include "ir/infer.hpp"
+#include "ir/op_table.hpp"
+
+namespace coda::ir {
+
+namespace {
+
+constexpr int most_groups = 1 << 20;
+
+// `a` with every field that `op` does not read at its default
+Attributes read_by(Op op, const Attributes& a) {
+  Attributes r;
+  for (const Parameter& p : info(op).parameters) r.*p.field = a.*p.field;
+  if (is_reduction(op) || is_normalisation(op) || op == Op::softmax) r.domain = a.domain;
+  if (is_normalisation(op)) {
+    r.has_scale = a.has_scale;
+    r.has_shift = a.has_shift;
+  }
+  if (op == Op::operand || op == Op::call) r.name = a.name;
+  if (op == Op::operand) {
+    r.storage = a.storage;
+    r.default_value = a.default_value;
+  }
+  if (op == Op::constant) r.value = a.value;
+  if (op == Op::index || op == Op::extent) r.coordinate = a.coordinate;
+  return r;
+}
+
+void check_domain(Op op, const ReduceDomain& d) {
+  if (!d.rows && !d.cols)
+    throw UserError(fmt::format("{} runs over nothing; say over=m, over=n or over=all", to_string(op)));
+  if (d.per_image && !d.rows)
+    throw UserError(fmt::format("{} per image runs over rows; say over=m or over=all with per=b", to_string(op)));
+  if (d.groups < 1 || d.groups > most_groups)
+    throw UserError(fmt::format("{} was given groups={}; expected 1 to {}", to_string(op), d.groups, most_groups));
+  if (d.groups > 1 && !d.cols)
+    throw UserError(
+        fmt::format("{} with groups={} runs over columns; say over=n or over=all", to_string(op), d.groups));
+}
+
+void check_normalisation(Op op, const Attributes& a) {
+  if (a.domain.groups != 1 && op != Op::group_norm)
+    throw UserError(fmt::format("{} takes no groups; only group_norm does", to_string(op)));
+  if (a.domain != normalisation_domain(op, a.domain.groups))
+    throw UserError(fmt::format("{} was given a domain of its own; its op fixes the domain", to_string(op)));
+  if (!(a.eps >= 0))
+    throw UserError(fmt::format("{} was given eps={}; expected a number of at least 0", to_string(op), a.eps));
+  if (op == Op::rms_norm && a.has_shift) throw UserError("rms_norm takes no shift; add it after");
+}
+
+}  // namespace
+
+bool same_number(double x, double y) {
+  return std::bit_cast<std::uint64_t>(x) == std::bit_cast<std::uint64_t>(y) || (std::isnan(x) && std::isnan(y));
+}
+
+bool same_number(const std::optional<double>& x, const std::optional<double>& y) {
+  return x.has_value() == y.has_value() && (!x || same_number(*x, *y));
+}
+
+bool same_attributes(const Attributes& x, const Attributes& y) {
+  return same_number(x.value, y.value) && same_number(x.alpha, y.alpha) && same_number(x.beta, y.beta) &&
+         same_number(x.lower, y.lower) && same_number(x.upper, y.upper) && same_number(x.eps, y.eps) &&
+         x.has_scale == y.has_scale && x.has_shift == y.has_shift && x.domain == y.domain &&
+         x.coordinate == y.coordinate && x.name == y.name && x.storage == y.storage &&
+         same_number(x.default_value, y.default_value);
+}
+
+bool is_exact_in(double value, DType t) {
+  if (t == DType::boolean) return value == 0 || value == 1;
+  return value == std::trunc(value) && value >= -0x1p31 && value < 0x1p31;
+}
+
+void check_attributes(Op op, const Attributes& a) {
+  if (!same_attributes(a, read_by(op, a)))
+    throw UserError(fmt::format("{} was given an attribute that it does not read", to_string(op)));
+  if (is_reduction(op) || is_normalisation(op) || op == Op::softmax) check_domain(op, a.domain);
+  if (is_normalisation(op)) check_normalisation(op, a);
+  if (op == Op::clamp && !(a.lower <= a.upper))
+    throw UserError(fmt::format("clamp was given lower={} and upper={}; expected lower <= upper", a.lower, a.upper));
+  for (const Parameter& p : info(op).parameters)
+    if (op != Op::clamp && !std::isfinite(a.*p.field))
+      throw UserError(fmt::format("{} was given {}={}; expected a finite number", to_string(op), p.name, a.*p.field));
+}
+
+}  // namespace coda::ir

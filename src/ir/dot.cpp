@@ -1,0 +1,143 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "coda/text.hpp"
+#include "ir/op_table.hpp"
+#include "ir/spelling.hpp"
+
+namespace coda {
+
+namespace {
+
+struct Look {
+  std::string_view shape, fill, border;
+};
+
+Look look_of(const Node& x) {
+  using enum ir::OpClass;
+  switch (ir::info(x.op).op_class) {
+    case leaf:
+      if (x.op == Op::acc) return {"box3d", "#fde68a", "#b45309"};
+      if (x.op == Op::operand) return {"cds", "#dbeafe", "#2563eb"};
+      return {"plain", "#ffffff", "#6b7280"};
+    case reduction: return {"invtrapezium", "#ffedd5", "#c2410c"};
+    case normalisation:
+    case softmax: return {"hexagon", "#ede9fe", "#6d28d9"};
+    case call: return {"component", "#fce7f3", "#be185d"};
+    default: return {x.op == Op::cast ? "cds" : "box", "#f3f4f6", "#4b5563"};
+  }
+}
+
+std::string escaped(std::string_view text) {
+  std::string s;
+  for (const char c : text) {
+    if (c == '"' || c == '\\') s += '\\';
+    if (c == '\n')
+      s += "\\n";
+    else
+      s += c;
+  }
+  return s;
+}
+
+std::string label_of(const Node& x) {
+  switch (x.op) {
+    case Op::constant: return ir::number_text(x.attr.value);
+    case Op::index:
+    case Op::extent: return fmt::format("{}({})", to_string(x.op), ir::to_string(x.attr.coordinate));
+    case Op::operand: {
+      auto s = x.attr.name;
+      if (x.attr.storage) s += fmt::format(" : {}", to_string(*x.attr.storage));
+      if (x.attr.default_value) s += " = " + ir::number_text(*x.attr.default_value);
+      return s;
+    }
+    case Op::call: return x.attr.name;
+    case Op::cast: return fmt::format("cast {}", to_string(x.dtype));
+    default: break;
+  }
+  const auto& row = ir::info(x.op);
+  std::string s(row.symbol.empty() ? row.name : row.symbol);
+  const auto keywords = ir::keyword_texts(x);
+  return keywords.empty() ? s : fmt::format("{}\n{}", s, fmt::join(keywords, ", "));
+}
+
+std::string type_of(const Node& x) { return fmt::format("{} {}", to_string(x.axes), to_string(x.dtype)); }
+
+// Constants and coordinates are drawn once for each use, so that they stand beside it
+bool is_drawn_at_use(const Node& x) { return x.op == Op::constant || x.op == Op::index || x.op == Op::extent; }
+
+// What an input is to its user, where the order of inputs matters
+std::string role_of(const Node& user, std::size_t input) {
+  if (ir::is_normalisation(user.op)) return input == 0 ? "" : input == 1 && user.attr.has_scale ? "scale" : "shift";
+  constexpr std::array<std::string_view, 3> select{"if", "then", "else"}, fma{"factor", "factor", "term"};
+  if (user.op == Op::select) return std::string(select[input]);
+  if (user.op == Op::fma) return std::string(fma[input]);
+  if (user.inputs.size() == 2 && user.op != Op::add && user.op != Op::mul) return input == 0 ? "left" : "right";
+  return user.inputs.size() > 1 && user.op == Op::call ? std::to_string(input + 1) : "";
+}
+
+class Drawing {
+ public:
+  explicit Drawing(const Graph& graph) : g_(graph) {}
+
+  std::string run(std::string_view title) {
+    out_ =
+        fmt::format("digraph \"{0}\" {{\n  label=\"{0}\" labelloc=t fontname=Helvetica fontsize=18\n", escaped(title));
+    out_ +=
+        "  rankdir=TB nodesep=0.35 ranksep=0.45\n"
+        "  node [fontname=Helvetica fontsize=12 style=\"filled,rounded\" margin=\"0.14,0.06\"]\n"
+        "  edge [fontname=Helvetica fontsize=9 color=\"#6b7280\" fontcolor=\"#6b7280\" arrowsize=0.7]\n";
+    for (ValueId id = 0; id < g_.nodes.size(); ++id) value(id);
+    for (std::size_t i = 0; i < g_.stores.size(); ++i) store(i);
+    return out_ + "}\n";
+  }
+
+ private:
+  void draw(const std::string& key, const Node& x) {
+    const Look look = look_of(x);
+    std::string label = escaped(label_of(x));
+    if (!x.name.empty() && x.op != Op::operand) label = fmt::format("{} = {}", escaped(x.name), label);
+    const bool is_effect = x.op == Op::call && !g_.functions.at(x.attr.name)->returns_value;
+    out_ += fmt::format("  {} [label=\"{}\" shape={} fillcolor=\"{}\" color=\"{}\"{}]\n", key, label, look.shape,
+                        look.fill, look.border, is_effect ? " peripheries=2" : "");
+  }
+
+  void edge(ValueId from, const std::string& to, const std::string& role) {
+    const Node& x = g_[from];
+    std::string key = fmt::format("v{}", from);
+    if (is_drawn_at_use(x)) {
+      key = fmt::format("c{}", ++copies_);
+      draw(key, x);
+    }
+    std::string label = x.op == Op::constant ? "" : type_of(x);
+    if (!role.empty()) label += (label.empty() ? "" : "\\n") + role;
+    out_ += fmt::format("  {} -> {} [label=\"{}\"]\n", key, to, label);
+  }
+
+  void value(ValueId id) {
+    const Node& x = g_[id];
+    if (is_drawn_at_use(x)) return;
+    const std::string key = fmt::format("v{}", id);
+    draw(key, x);
+    for (std::size_t i = 0; i < x.inputs.size(); ++i) edge(x.inputs[i], key, role_of(x, i));
+  }
+
+  void store(std::size_t i) {
+    const Store& s = g_.stores[i];
+    const std::string key = fmt::format("s{}", i);
+    out_ += fmt::format(
+        "  {} [label=\"store {} : {}\" shape=box style=\"filled,bold\" fillcolor=\"#dcfce7\" color=\"#15803d\"]\n", key,
+        escaped(s.name), to_string(s.dtype));
+    edge(s.value, key, "");
+  }
+
+  const Graph& g_;
+  std::string out_;
+  std::size_t copies_ = 0;
+};
+
+}  // namespace
+
+std::string to_dot(const Graph& graph, std::string_view title) { return Drawing(graph).run(title); }
+
+}  // namespace coda

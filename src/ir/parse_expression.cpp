@@ -1,0 +1,181 @@
+#include <fmt/format.h>
+
+#include "ir/names.hpp"
+#include "ir/op_table.hpp"
+#include "ir/parser.hpp"
+#include "ir/suggest.hpp"
+
+namespace coda::ir {
+
+namespace {
+
+struct BinaryOperator {
+  std::string_view symbol;
+  Op op;
+  int power;
+};
+
+constexpr int comparison_power = 3;
+
+constexpr std::array<BinaryOperator, 12> binary_operators{{
+    {"|", Op::logical_or, 1},
+    {"&", Op::logical_and, 2},
+    {"<", Op::less, comparison_power},
+    {"<=", Op::less_equal, comparison_power},
+    {">", Op::greater, comparison_power},
+    {">=", Op::greater_equal, comparison_power},
+    {"==", Op::equal, comparison_power},
+    {"!=", Op::not_equal, comparison_power},
+    {"+", Op::add, 4},
+    {"-", Op::sub, 4},
+    {"*", Op::mul, 5},
+    {"/", Op::div, 5},
+}};
+
+const BinaryOperator* binary_operator(const Token& token, std::string_view text) {
+  if (token.kind != TokenKind::symbol) return nullptr;
+  for (const auto& row : binary_operators)
+    if (row.symbol == text) return &row;
+  return nullptr;
+}
+
+}  // namespace
+
+Value Parser::expression(int lowest) {
+  Value left = prefix();
+  for (;;) {
+    const BinaryOperator* row = binary_operator(peek(), text(peek()));
+    if (!row || row->power < lowest) return left;
+    const Token token = take();
+    const Value right = expression(row->power + 1);
+    left = node(token, row->op, {left, right});
+    const BinaryOperator* next = binary_operator(peek(), text(peek()));
+    if (row->power == comparison_power && next && next->power == comparison_power)
+      fail(peek(), "comparisons do not chain; write (a < b) & (b < c)");
+  }
+}
+
+Value Parser::prefix() {
+  const bool number_follows = peek(1).kind == TokenKind::number || text(peek(1)) == "inf" || text(peek(1)) == "nan";
+  if (at_symbol("-") && number_follows) return builder_.constant(signed_number("a number"));
+  if (!at_symbol("-") && !at_symbol("!")) return primary();
+  const Token token = take();
+  const Nesting nesting(*this, token);
+  const Value x = prefix();
+  return node(token, text(token) == "-" ? Op::neg : Op::logical_not, {x});
+}
+
+Value Parser::primary() {
+  const Token token = peek();
+  if (token.kind == TokenKind::number) return builder_.constant(signed_number("a number"));
+  if (token.kind == TokenKind::identifier) return at_symbol("(", 1) ? value_of_call() : name();
+  if (at_symbol("(")) {
+    take();
+    const Nesting nesting(*this, token);
+    const Value x = expression();
+    close(token, ")");
+    return x;
+  }
+  fail(token, fmt::format("expected a value, found {}", found(token)));
+}
+
+Value Parser::name() {
+  const Token token = peek();
+  const auto word = text(token);
+  if (word == "inf" || word == "nan") return builder_.constant(signed_number("a number"));
+  if (word == "acc") {
+    take();
+    if (at_symbol("[")) fail(peek(), "acc takes no axes: it is always [m,n]");
+    return builder_.acc();
+  }
+  if (at_symbol("[", 1)) return operand_use();
+  take();
+  if (const auto it = values_.find(word); it != values_.end()) return it->second.value;
+  if (const auto it = operands_.find(word); it != operands_.end()) return it->second.value;
+  unknown_name(token);
+}
+
+Value Parser::operand_use() {
+  const Token token = take();
+  std::string name(text(token));
+  located(token, [&] { check_identifier(name, "operand"); });
+  if (values_.contains(name))
+    fail(token, fmt::format("'{0}' is a value, and only operands take axes; write {0}", name));
+  if (functions_.contains(name)) fail(token, fmt::format("'{0}' is a function; call it: {0}(...)", name));
+  const Axes axes = subscript();
+  const Value value = located(token, [&] { return builder_.operand(name, axes); });
+  operands_.emplace(std::move(name), Named{value, token.span});
+  return value;
+}
+
+Axes Parser::subscript() {
+  const Token open = take();
+  std::string written;
+  while (peek().kind == TokenKind::identifier || at_symbol(",")) written += text(take());
+  close(open, "]");
+  const Span span{open.span.offset, tokens_[at_ - 1].span.offset + 1 - open.span.offset};
+  constexpr std::array<std::string_view, 6> spellings{"", "b", "m", "n", "b,n", "m,n"};
+  constexpr std::array<Axes, 6> meanings{axes::scalar, axes::b, axes::m, axes::n, axes::bn, axes::mn};
+  for (std::size_t i = 0; i < spellings.size(); ++i)
+    if (written == spellings[i]) return meanings[i];
+  if (written == "n,m" || written == "n,b")
+    source_.fail(span, fmt::format("axes stand rows first; did you mean '[{},n]'?", written.back()));
+  const auto meant = nearest(written, spellings);
+  source_.fail(span, fmt::format("unknown axes [{}]; expected one of [], [b], [m], [n], [b,n], [m,n]{}", written,
+                                 meant.empty() ? "" : did_you_mean(fmt::format("[{}]", meant))));
+}
+
+double Parser::signed_number(std::string_view what) {
+  const bool negative = accept("-");
+  const Token token = peek();
+  const auto word = text(token);
+  double value = 0;
+  if (token.kind == TokenKind::number)
+    value = number_value(source_, token);
+  else if (word == "inf")
+    value = std::numeric_limits<double>::infinity();
+  else if (word == "nan")
+    value = std::numeric_limits<double>::quiet_NaN();
+  else
+    fail(token, fmt::format("{} must be a number such as 0.5 or -1e-3, found {}", what, found(token)));
+  take();
+  return negative ? -value : value;
+}
+
+DType Parser::dtype() {
+  const Token token = identifier("a dtype");
+  const auto word = text(token);
+  if (const auto t = dtype_from_string(word)) return *t;
+  std::vector<std::string_view> names;
+  for (int i = 0; i < dtype_count; ++i) names.push_back(to_string(static_cast<DType>(i)));
+  auto meant = known_as(word);
+  if (std::find(names.begin(), names.end(), meant) == names.end()) meant = nearest(word, names);
+  fail(token, fmt::format("unknown dtype '{}'{}", word,
+                          meant.empty() ? "; expected f64, f32, tf32, f16, bf16, i32 or bool" : did_you_mean(meant)));
+}
+
+Coordinate Parser::coordinate() {
+  const Token token = take();
+  constexpr std::string_view letters = "mnbhw";  // in the order of enum Coordinate
+  const auto word = text(token);
+  const auto i = word.size() == 1 ? letters.find(word[0]) : std::string_view::npos;
+  if (i == std::string_view::npos)
+    fail(token, fmt::format("expected a coordinate: m, n, b, h or w; found {}", found(token)));
+  return static_cast<Coordinate>(i);
+}
+
+void Parser::unknown_name(const Token& token) const {
+  const auto word = text(token);
+  if (op_from_name(word) || functions_.contains(word))
+    fail(token, fmt::format("'{0}' is a function; call it: {0}(...)", word));
+  if (word == "index" || word == "extent") fail(token, fmt::format("{0} needs a coordinate: {0}(m)", word));
+  if (is_reserved(word)) fail(token, fmt::format("'{}' is a word of the text form and no value", word));
+  std::vector<std::string_view> candidates{"acc", "inf", "nan"};
+  for (const auto& [name, named] : values_) candidates.push_back(name);
+  for (const auto& [name, named] : operands_) candidates.push_back(name);
+  const auto meant = nearest(word, candidates);
+  fail(token, fmt::format("'{0}' is not defined{1} A scalar operand is written {0}[], or declared: operand {0}", word,
+                          meant.empty() ? "." : did_you_mean(meant)));
+}
+
+}  // namespace coda::ir

@@ -1,0 +1,156 @@
+#include "ir/parser.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+
+#include "coda/text.hpp"
+#include "ir/names.hpp"
+#include "ir/op_table.hpp"
+#include "ir/suggest.hpp"
+
+namespace coda {
+
+Graph parse(std::string_view text, const std::vector<UserFunction>& functions) {
+  return ir::Parser(text, functions).run();
+}
+
+namespace ir {
+
+namespace {
+
+std::string_view checked_size(std::string_view text) {
+  if (text.size() > largest_text)
+    throw UserError(fmt::format("the text has {} bytes; the limit is {}", text.size(), largest_text));
+  return text;
+}
+
+}  // namespace
+
+Parser::Parser(std::string_view text, const std::vector<UserFunction>& functions)
+    : source_(checked_size(text)), tokens_(tokenize(source_)) {
+  for (const UserFunction& f : functions) {
+    builder_.define(f);
+    functions_.emplace(f.name, f);
+  }
+}
+
+Graph Parser::run() {
+  while (peek().kind != TokenKind::end) {
+    if (peek().kind == TokenKind::newline) {
+      take();
+      continue;
+    }
+    statement();
+    end_of_statement();
+  }
+  return located(peek(), [&] { return builder_.build(); });
+}
+
+void Parser::statement() {
+  if (at_symbol("=", 1)) return assignment();
+  if (at_word("store")) return store_statement();
+  if (at_word("operand")) return operand_declaration();
+  if (peek().kind == TokenKind::identifier && at_symbol("(", 1)) return bare_call();
+  no_statement(peek());
+}
+
+void Parser::no_statement(const Token& first) const {
+  constexpr std::string_view expected =
+      "expected a statement: NAME = expression, store expression, operand NAME[axes], or a call";
+  constexpr std::array<std::string_view, 2> words{"store", "operand"};
+  if (first.kind == TokenKind::identifier && peek(1).kind == TokenKind::identifier) {
+    const auto word = nearest(text(first), words);
+    if (!word.empty()) fail(first, fmt::format("no statement begins with '{}'{}", text(first), did_you_mean(word)));
+  }
+  if (first.kind == TokenKind::identifier)
+    fail(peek(1), fmt::format("expected '=' or '(' after '{}', found {}", text(first), found(peek(1))));
+  fail(first, fmt::format("{}; found {}", expected, found(first)));
+}
+
+void Parser::end_of_statement() {
+  if (peek().kind == TokenKind::newline || peek().kind == TokenKind::end) return;
+  if (at_word("as")) fail(peek(), "'as NAME' stands in a store, before ': dtype'");
+  fail(peek(), fmt::format("expected an operator or the end of the line, found {}", found(peek())));
+}
+
+// The text of a name that is still free
+std::string Parser::new_name(const Token& token, std::string_view what) const {
+  std::string name(text(token));
+  located(token, [&] { check_identifier(name, what); });
+  if (const auto it = values_.find(name); it != values_.end())
+    fail(token, fmt::format("'{}' was assigned in line {}; a name is assigned once, so choose another", name,
+                            source_.place(it->second.place.offset).line));
+  if (functions_.contains(name)) fail(token, fmt::format("'{}' is a function; choose another name", name));
+  return name;
+}
+
+void Parser::assignment() {
+  const Token token = take();
+  if (token.kind != TokenKind::identifier)
+    fail(token, fmt::format("expected a name before '=', found {}", found(token)));
+  std::string name = new_name(token, "value");
+  take();  // =
+  const Value value = expression();
+  if (const auto it = operands_.find(name); it != operands_.end())
+    fail(token, fmt::format("'{}' is an operand (line {}); choose another name for the value", name,
+                            source_.place(it->second.place.offset).line));
+  const Node& node = value.node();
+  if (info(node.op).op_class != OpClass::leaf && node.name.empty()) value.named(name);
+  values_.emplace(std::move(name), Named{value, token.span});
+}
+
+// operand NAME[axes] : dtype = default
+void Parser::operand_declaration() {
+  take();  // operand
+  const Token token = identifier("the operand's name");
+  std::string name = new_name(token, "operand");
+  if (const auto it = operands_.find(name); it != operands_.end())
+    fail(token, fmt::format("operand '{}' stands already in line {}; declare it once, before its first use", name,
+                            source_.place(it->second.place.offset).line));
+  const Axes axes = at_symbol("[") ? subscript() : axes::scalar;
+  OperandOptions options;
+  if (accept(":")) options.storage = dtype();
+  if (accept("=")) options.default_value = signed_number("the default");
+  const Value value = located(token, [&] { return builder_.operand(name, axes, options); });
+  operands_.emplace(std::move(name), Named{value, token.span});
+}
+
+// The name that an output gets from its expression, if that is a name alone or an operand with its axes: tokens
+// [begin, at_)
+std::string_view Parser::name_of_expression(std::size_t begin) const {
+  const Token& first = tokens_[begin];
+  if (first.kind != TokenKind::identifier || is_reserved(text(first))) return {};
+  const auto only_subscript = [&] {
+    if (text(tokens_[begin + 1]) != "[") return false;
+    const auto end = tokens_.begin() + static_cast<std::ptrdiff_t>(at_);
+    return std::find_if(tokens_.begin() + static_cast<std::ptrdiff_t>(begin), end,
+                        [&](const Token& t) { return text(t) == "]"; }) == end - 1;
+  };
+  return at_ == begin + 1 || only_subscript() ? text(first) : std::string_view();
+}
+
+// store expression (as NAME)? (: dtype)?
+void Parser::store_statement() {
+  const Token start = take();
+  const std::size_t begin = at_;
+  const Value value = expression();
+  std::string name(name_of_expression(begin));
+  Token place = start;
+  if (at_word("as")) {
+    take();
+    place = identifier("the output's name");
+    name = text(place);
+  }
+  const DType t = accept(":") ? dtype() : value.dtype();
+  located(place, [&] { builder_.store(value, t, name); });
+}
+
+void Parser::bare_call() {
+  const Token token = peek();
+  if (call())
+    fail(token, fmt::format("the result of '{0}' is not used; assign it (NAME = {0}(...)) or store it", text(token)));
+}
+
+}  // namespace ir
+}  // namespace coda

@@ -1,0 +1,119 @@
+#pragma once
+/// Recursive descent over the text form, which drives a GraphBuilder. Statements are in parser.cpp, expressions in
+/// parse_expression.cpp, calls in parse_call.cpp.
+
+#include <algorithm>
+#include <concepts>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "coda/builder.hpp"
+#include "coda/error.hpp"
+#include "ir/lexer.hpp"
+#include "ir/source.hpp"
+
+namespace coda::ir {
+
+inline constexpr std::size_t largest_text = std::size_t{1} << 20;  ///< bytes
+inline constexpr int deepest_nesting = 200;                        ///< parentheses, calls and prefix operators
+inline constexpr std::size_t most_nodes = 100'000;
+
+struct CallArguments;
+
+class Parser {
+ public:
+  Parser(std::string_view text, const std::vector<UserFunction>& functions);
+  Graph run();
+
+ private:
+  // Statements
+  void statement();
+  void operand_declaration();
+  void store_statement();
+  void assignment();
+  void bare_call();
+  void end_of_statement();
+  std::string_view name_of_expression(std::size_t begin) const;
+  std::string new_name(const Token& name, std::string_view what) const;
+  [[noreturn]] void no_statement(const Token& first) const;
+
+  // Expressions: `expression` takes binary operators of at least the binding power `lowest`
+  Value expression(int lowest = 1);
+  Value prefix();
+  Value primary();
+  Value name();
+  Value operand_use();
+  Axes subscript();
+  double signed_number(std::string_view what);
+  DType dtype();
+  Coordinate coordinate();
+  [[noreturn]] void unknown_name(const Token& name) const;
+
+  // Calls
+  std::optional<Value> call();
+  Value value_of_call();
+  Value cast_call(const Token& name);
+  Value coordinate_call(const Token& name);
+  std::optional<Value> user_call(const Token& name);
+  Value operation_call(const Token& name, Op op);
+  void positional_argument(CallArguments& arguments);
+  void keyword_argument(CallArguments& arguments);
+  void over_argument(ReduceDomain& domain);
+  int groups_argument();
+  [[noreturn]] void unknown_operation(const Token& name) const;
+
+  // Tokens
+  const Token& peek(std::size_t ahead = 0) const { return tokens_[std::min(at_ + ahead, tokens_.size() - 1)]; }
+  Token take();
+  std::string_view text(const Token& token) const { return source_.text(token.span); }
+  bool at_symbol(std::string_view symbol, std::size_t ahead = 0) const;
+  bool at_word(std::string_view word) const;
+  bool accept(std::string_view symbol);
+  void close(const Token& open, std::string_view symbol);
+  Token identifier(std::string_view what);
+  std::string found(const Token& token) const;
+  [[noreturn]] void fail(const Token& token, std::string_view message) const { source_.fail(token.span, message); }
+
+  // Counts one level of nesting while it lives
+  class Nesting {
+   public:
+    Nesting(Parser& parser, const Token& token);
+    ~Nesting() { --depth_; }
+    Nesting(const Nesting&) = delete;
+    Nesting& operator=(const Nesting&) = delete;
+
+   private:
+    int& depth_;
+  };
+
+  // What `build` returns; an error that it throws gets the place of `token`
+  template <std::invocable Build>
+  auto located(const Token& token, Build build) const {
+    try {
+      return build();
+    } catch (const UserError& error) {
+      fail(token, error.what());
+    }
+  }
+  Value node(const Token& token, Op op, const std::vector<Value>& inputs, Attributes attr = {},
+             std::optional<DType> requested = {});
+
+  Source source_;
+  std::vector<Token> tokens_;
+  std::size_t at_ = 0;
+  int depth_ = 0;
+  GraphBuilder builder_;
+  std::map<std::string, UserFunction, std::less<>> functions_;
+
+  struct Named {
+    Value value;
+    Span place;  // of its first appearance
+  };
+  std::map<std::string, Named, std::less<>> values_;
+  std::map<std::string, Named, std::less<>> operands_;
+};
+
+}  // namespace coda::ir

@@ -1,0 +1,62 @@
+#include <fmt/format.h>
+
+#include "ir/op_table.hpp"
+#include "ir/parser.hpp"
+
+namespace coda::ir {
+
+Token Parser::take() {
+  const Token token = peek();
+  if (at_ + 1 < tokens_.size()) ++at_;
+  return token;
+}
+
+bool Parser::at_symbol(std::string_view symbol, std::size_t ahead) const {
+  const Token& token = peek(ahead);
+  return token.kind == TokenKind::symbol && text(token) == symbol;
+}
+
+bool Parser::at_word(std::string_view word) const {
+  return peek().kind == TokenKind::identifier && text(peek()) == word;
+}
+
+bool Parser::accept(std::string_view symbol) {
+  const bool there = at_symbol(symbol);
+  if (there) take();
+  return there;
+}
+
+// The bracket that closes `open`
+void Parser::close(const Token& open, std::string_view symbol) {
+  if (accept(symbol)) return;
+  const auto place = source_.place(open.span.offset);
+  fail(peek(), fmt::format("expected '{}' to close the '{}' of line {}, column {}; found {}", symbol, text(open),
+                           place.line, place.column, found(peek())));
+}
+
+Token Parser::identifier(std::string_view what) {
+  if (peek().kind != TokenKind::identifier) fail(peek(), fmt::format("expected {}, found {}", what, found(peek())));
+  return take();
+}
+
+std::string Parser::found(const Token& token) const {
+  if (token.kind == TokenKind::end) return "the end of the text";
+  if (token.kind == TokenKind::newline) return "the end of the line";
+  const auto word = text(token);
+  return word.size() <= 40 ? fmt::format("'{}'", word) : fmt::format("'{}...'", word.substr(0, 40));
+}
+
+Parser::Nesting::Nesting(Parser& parser, const Token& token) : depth_(parser.depth_) {
+  if (depth_ >= deepest_nesting)
+    parser.fail(token, fmt::format("nested deeper than {} levels; name the inner values", deepest_nesting));
+  ++depth_;
+}
+
+Value Parser::node(const Token& token, Op op, const std::vector<Value>& inputs, Attributes attr,
+                   std::optional<DType> requested) {
+  const Value value = located(token, [&] { return builder_.node(op, inputs, std::move(attr), requested); });
+  if (value.id() >= most_nodes) fail(token, fmt::format("the text has more than {} nodes", most_nodes));
+  return value;
+}
+
+}  // namespace coda::ir
