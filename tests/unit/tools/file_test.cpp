@@ -1,0 +1,67 @@
+#include "media/file.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "coda/error.hpp"
+
+namespace coda {
+namespace {
+
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+
+const std::filesystem::path folder = testing::TempDir();
+
+TEST(File, RoundTripAndEmpty) {
+  const std::filesystem::path path = folder / "coda_file_test";
+  for (const std::size_t size : {0u, 1u, 4095u, 4096u, 100000u}) {
+    std::vector<std::uint8_t> bytes(size);
+    for (std::size_t i = 0; i < size; ++i) bytes[i] = static_cast<std::uint8_t>(i * 31);
+    media::write_file(path, bytes);
+    EXPECT_EQ(media::read_file(path), bytes);
+  }
+  std::filesystem::remove(path);
+}
+
+TEST(File, LimitIsInclusive) {
+  const std::filesystem::path path = folder / "coda_file_limit";
+  media::write_file(path, std::string_view("12345"));
+  EXPECT_EQ(media::read_file(path, {.bytes = 5}).size(), 5u);
+  EXPECT_THAT([&] { media::read_file(path, {.bytes = 4}); },
+              ThrowsMessage<UserError>(HasSubstr("larger than 4 bytes")));
+  std::filesystem::remove(path);
+}
+
+TEST(File, EndlessDeviceIsRefused) {
+  EXPECT_THAT([&] { media::read_file("/dev/zero", {.bytes = 100000}); },
+              ThrowsMessage<UserError>(HasSubstr("larger than 100000 bytes")));
+}
+
+TEST(File, FoldersAndMissingFilesAreRefused) {
+  EXPECT_THAT([&] { media::read_file(folder); }, ThrowsMessage<UserError>(HasSubstr("Is a directory")));
+  EXPECT_THAT([&] { media::read_file(folder / "coda_no_such_file"); },
+              ThrowsMessage<UserError>(HasSubstr("No such file")));
+  EXPECT_THAT([&] { media::write_file(folder / "coda_no_such_folder" / "x", std::string_view("x")); },
+              ThrowsMessage<UserError>(HasSubstr("coda_no_such_folder")));
+}
+
+TEST(File, FullDiskIsReported) {
+  if (!std::filesystem::exists("/dev/full")) GTEST_SKIP() << "no /dev/full on this machine";
+  EXPECT_THAT([&] { media::write_file("/dev/full", std::string_view("x")); },
+              ThrowsMessage<UserError>(HasSubstr("No space")));
+}
+
+TEST(File, FolderIsMadeOrRefused) {
+  const std::filesystem::path deep = folder / "coda_deep" / "er";
+  media::make_folder(deep);
+  media::make_folder(deep);
+  EXPECT_TRUE(std::filesystem::is_directory(deep));
+  media::write_file(deep / "file", std::string_view("x"));
+  EXPECT_THAT([&] { media::make_folder(deep / "file"); }, ThrowsMessage<UserError>(HasSubstr("file")));
+  EXPECT_THAT([&] { media::make_folder(deep / "file" / "below"); }, ThrowsMessage<UserError>(HasSubstr("below")));
+  std::filesystem::remove_all(folder / "coda_deep");
+}
+
+}  // namespace
+}  // namespace coda

@@ -1,0 +1,261 @@
+#include "figure/scene_figure.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "figure/resample.hpp"
+
+namespace coda::figure {
+namespace {
+
+constexpr Color paper{252, 252, 253}, ink{28, 32, 42}, muted{104, 112, 128}, hairline{214, 218, 226};
+constexpr Color green{24, 160, 88}, red{222, 49, 60}, amber{255, 176, 32}, blue{62, 132, 246};
+
+constexpr double margin = 32, panel = 330, gap = 14, caption_height = 19, row_gap = 26, row_title = 28;
+
+/// How many small heatmaps stand beside and above one another.
+struct Grid {
+  int columns = 1, rows = 1;
+  explicit Grid(int count) {
+    rows = std::max(1, static_cast<int>(std::lround(std::sqrt(count / 2.5))));
+    columns = (count + rows - 1) / rows;
+  }
+  double cell_height() const { return (panel - (rows - 1) * 8 - rows * caption_height) / rows; }
+};
+
+bool is_peak(const Mark& mark) {
+  return mark.kind == Mark::Kind::right || mark.kind == Mark::Kind::wrong || mark.kind == Mark::Kind::plain;
+}
+
+Color color_of(Mark::Kind kind) {
+  switch (kind) {
+    case Mark::Kind::truth: return colors::white;
+    case Mark::Kind::missed: return amber;
+    case Mark::Kind::right: return green;
+    case Mark::Kind::wrong: return red;
+    case Mark::Kind::plain: return blue;
+  }
+  return colors::white;
+}
+
+class Painter {
+ public:
+  Painter(const SceneFigure& figure, const Font& regular, const Font& bold)
+      : figure_(figure), regular_(regular), bold_(bold), grid_(static_cast<int>(figure.classes.size())) {}
+
+  media::Image paint() {
+    const double top = header_height();
+    double widest = 0;
+    for (const Scene& scene : figure_.scenes) widest = std::max(widest, row_width(scene));
+    widest = std::max(widest, header_width());
+    const double height =
+        top + static_cast<double>(figure_.scenes.size()) * (row_title + panel + row_gap) + margin - row_gap;
+    Canvas canvas(static_cast<std::int64_t>(std::ceil(widest + 2 * margin)),
+                  static_cast<std::int64_t>(std::ceil(height)), paper);
+    header(canvas);
+    double y = top;
+    for (const Scene& scene : figure_.scenes) {
+      row(canvas, scene, y);
+      y += row_title + panel + row_gap;
+    }
+    return canvas.image();
+  }
+
+ private:
+  // ---- sizes ----
+  static double panel_width(const Scene& scene) {
+    const double ratio = static_cast<double>(scene.image.width) / static_cast<double>(scene.image.height);
+    return std::round(panel * std::clamp(ratio, 0.25, 4.0));
+  }
+  double cell_width(const Scene& scene) const { return std::round(grid_.cell_height() * panel_width(scene) / panel); }
+  double row_width(const Scene& scene) const {
+    return 2 * (panel_width(scene) + gap) + grid_.columns * (cell_width(scene) + 8) - 8;
+  }
+  double header_height() const { return margin + 40 + 22 * static_cast<double>(figure_.lines.size()) + 62; }
+  double header_width() const {
+    double width = std::max(bold_.width(figure_.title, 26), 900.0);
+    for (const std::string& line : figure_.lines) width = std::max(width, regular_.width(line, 15));
+    return width;
+  }
+
+  // ---- header ----
+  void header(Canvas& canvas) const {
+    double y = margin + 22;
+    draw_text(canvas, bold_, {margin, y}, figure_.title, 26, ink);
+    for (const std::string& line : figure_.lines)
+      draw_text(canvas, regular_, {margin, y += (y < margin + 30 ? 30 : 22)}, line, 15, muted);
+    y += 18;
+    canvas.fill({margin, y, static_cast<double>(canvas.width()) - 2 * margin, 1}, hairline);
+    legend(canvas, y + 26);
+  }
+
+  bool has(Mark::Kind kind) const {
+    return std::any_of(figure_.scenes.begin(), figure_.scenes.end(), [&](const Scene& scene) {
+      return std::any_of(scene.marks.begin(), scene.marks.end(), [&](const Mark& mark) { return mark.kind == kind; });
+    });
+  }
+
+  void legend(Canvas& canvas, double baseline) const {
+    double x = margin;
+    const auto item = [&](const auto& symbol, const std::string& text) {
+      symbol(Point{x + 9, baseline - 5});
+      draw_text(canvas, regular_, {x + 26, baseline}, text, 15, ink);
+      x += 26 + regular_.width(text, 15) + 28;
+    };
+    const auto swatch = [&](Color color) { return [&canvas, color](Point p) { chip_dot(canvas, p, color, 6); }; };
+    if (has(Mark::Kind::truth)) {
+      item(
+          [&](Point p) {
+            canvas.ring(p, 8, 4, {90, 96, 110}), canvas.ring(p, 8, 2, colors::white);
+          },
+          fmt::format("truth (a peak within {:g} px of it counts)", figure_.match_radius));
+    }
+    if (has(Mark::Kind::right)) item(swatch(green), "peak: right class and place");
+    if (has(Mark::Kind::wrong)) item(swatch(red), "peak: wrong");
+    if (has(Mark::Kind::missed)) item([&](Point p) { canvas.ring(p, 8, 3, amber); }, "missed");
+    if (has(Mark::Kind::plain)) item(swatch(blue), "peak");
+    color_bar(canvas, static_cast<double>(canvas.width()) - margin - 220, baseline);
+  }
+
+  void color_bar(Canvas& canvas, double x, double baseline) const {
+    constexpr double length = 200;
+    for (int i = 0; i < static_cast<int>(length); ++i)
+      canvas.fill({x + i, baseline - 14, 1, 13}, heat(i / (length - 1)));
+    draw_text(canvas, regular_, {x - 6, baseline - 3}, "0", 13, muted, Align::right);
+    draw_text(canvas, regular_, {x + length + 6, baseline - 3}, "1", 13, muted);
+    if (figure_.threshold <= 0) return;
+    const double at = x + figure_.threshold * length;
+    canvas.fill({std::round(at) - 1, baseline - 18, 2, 21}, ink);
+    draw_text(canvas, regular_, {at, baseline + 15}, fmt::format("threshold {:g}", figure_.threshold), 12, muted,
+              Align::centre);
+  }
+
+  // ---- one scene ----
+  void row(Canvas& canvas, const Scene& scene, double y) const {
+    draw_text(canvas, bold_, {margin, y + 16}, scene.name, 15, ink);
+    draw_text(canvas, regular_, {margin + bold_.width(scene.name, 15) + 12, y + 16}, scene.caption, 15, muted);
+    y += row_title;
+    const double width = panel_width(scene);
+    const Rect left{margin, y, width, panel}, middle{margin + width + gap, y, width, panel};
+    const auto w = static_cast<std::int64_t>(width), h = static_cast<std::int64_t>(panel);
+    const media::Image image = resample(scene.image, w, h, Filter::smooth);
+    canvas.picture(static_cast<std::int64_t>(left.x), static_cast<std::int64_t>(left.y), image);
+    overlay(canvas, scene, image, middle);
+    for (const Mark& mark : scene.marks) {
+      if (!is_peak(mark)) truth(canvas, scene, mark, left);
+    }
+    for (const Mark& mark : scene.marks) {
+      if (!is_peak(mark)) continue;
+      peak(canvas, place(scene, mark, left), mark, left);
+      const Point p = place(scene, mark, middle);
+      canvas.ring(p, 13, 3.5, colors::black, 0.5);
+      canvas.ring(p, 13, 2, color_of(mark.kind));
+    }
+    small_heatmaps(canvas, scene, middle.right() + gap, y);
+  }
+
+  static Point place(const Scene& scene, const Mark& mark, const Rect& rect) {
+    return {rect.x + (mark.x + 0.5) * rect.width / static_cast<double>(scene.image.width),
+            rect.y + (mark.y + 0.5) * rect.height / static_cast<double>(scene.image.height)};
+  }
+
+  static void chip_dot(Canvas& canvas, Point p, Color color, double radius) {
+    canvas.disc(p, radius + 1.5, colors::white);
+    canvas.disc(p, radius, color);
+  }
+
+  /// White text on a rounded box, kept inside the panel.
+  void chip(Canvas& canvas, Point p, const std::string& text, Color color, Color text_color, const Rect& inside) const {
+    const double width = bold_.width(text, 13) + 10, height = 18;
+    const double right = p.x + 12, x = right + width <= inside.right() - 2 ? right : p.x - 12 - width;
+    const double y = std::clamp(p.y - 21, inside.y + 2, inside.bottom() - height - 2);
+    canvas.fill({x - 1, y - 1, width + 2, height + 2}, colors::white, 0.85, 5);
+    canvas.fill({x, y, width, height}, color, 1, 4);
+    draw_text(canvas, bold_, {x + 5, y + 14}, text, 13, text_color);
+  }
+
+  void truth(Canvas& canvas, const Scene& scene, const Mark& mark, const Rect& rect) const {
+    const Point p = place(scene, mark, rect);
+    const double radius = std::max(7.0, figure_.match_radius * rect.height / static_cast<double>(scene.image.height));
+    const bool missed = mark.kind == Mark::Kind::missed;
+    canvas.ring(p, radius, 5, colors::black, 0.55);
+    canvas.ring(p, radius, 2.5, color_of(mark.kind));
+    if (missed)
+      chip(canvas, p, figure_.classes[static_cast<std::size_t>(mark.class_index)] + " missed", amber, ink, rect);
+  }
+
+  void peak(Canvas& canvas, Point p, const Mark& mark, const Rect& rect) const {
+    chip_dot(canvas, p, color_of(mark.kind), 3.5);
+    const std::string& name = figure_.classes[static_cast<std::size_t>(mark.class_index)];
+    chip(canvas, p, fmt::format("{}  {:.2f}", name, mark.score), color_of(mark.kind), colors::white, rect);
+  }
+
+  /// The darkened grey image, with the maximum over all classes in the colours of the map where it is not near 0.
+  void overlay(Canvas& canvas, const Scene& scene, const media::Image& image, const Rect& rect) const {
+    const std::size_t plane = static_cast<std::size_t>(scene.rows * scene.columns);
+    std::vector<float> largest(plane, 0.0f);
+    for (std::size_t i = 0; i < scene.heatmaps.size(); ++i)
+      largest[i % plane] = std::max(largest[i % plane], scene.heatmaps[i]);
+    const auto scaled = resample(largest, scene.columns, scene.rows, 1, image.width, image.height, Filter::smooth);
+    for (std::int64_t y = 0; y < image.height; ++y) {
+      for (std::int64_t x = 0; x < image.width; ++x) {
+        const std::uint8_t* p = image.at(x, y);
+        const double grey = 0.62 * (0.299 * p[0] + 0.587 * p[1] + 0.114 * p[2]);
+        const double value = scaled[static_cast<std::size_t>(y * image.width + x)];
+        const auto level = static_cast<std::uint8_t>(grey);
+        const auto column = static_cast<std::int64_t>(rect.x) + x, line = static_cast<std::int64_t>(rect.y) + y;
+        canvas.blend(column, line, {level, level, level}, 1);
+        canvas.blend(column, line, heat(value), std::clamp(1.15 * value, 0.0, 0.95));
+      }
+    }
+  }
+
+  void small_heatmaps(Canvas& canvas, const Scene& scene, double left, double top) const {
+    const double width = cell_width(scene), height = std::floor(grid_.cell_height());
+    const std::size_t plane = static_cast<std::size_t>(scene.rows * scene.columns);
+    for (int c = 0; c < static_cast<int>(figure_.classes.size()); ++c) {
+      const Rect rect{
+          left + (c % grid_.columns) * (width + 8),
+          std::round(top + (c / grid_.columns) * (grid_.cell_height() + caption_height + 8)) + caption_height, width,
+          height};
+      const std::span<const float> values =
+          std::span(scene.heatmaps).subspan(static_cast<std::size_t>(c) * plane, plane);
+      const float largest = *std::max_element(values.begin(), values.end());
+      draw_text(canvas, bold_, {rect.x, rect.y - 5}, figure_.classes[static_cast<std::size_t>(c)], 14, ink);
+      draw_text(canvas, regular_, {rect.right(), rect.y - 5}, fmt::format("max {:.2f}", largest), 12,
+                largest >= figure_.threshold ? ink : muted, Align::right);
+      heatmap(canvas, values, scene, rect);
+      for (const Mark& mark : scene.marks) {
+        if (mark.class_index != c || mark.kind == Mark::Kind::truth) continue;
+        canvas.ring(place(scene, mark, rect), 8, 2, color_of(mark.kind));
+      }
+    }
+  }
+
+  static void heatmap(Canvas& canvas, std::span<const float> values, const Scene& scene, const Rect& rect) {
+    const auto w = static_cast<std::int64_t>(rect.width), h = static_cast<std::int64_t>(rect.height);
+    const auto scaled = resample(values, scene.columns, scene.rows, 1, w, h, Filter::smooth);
+    for (std::int64_t y = 0; y < h; ++y) {
+      for (std::int64_t x = 0; x < w; ++x) {
+        canvas.blend(static_cast<std::int64_t>(rect.x) + x, static_cast<std::int64_t>(rect.y) + y,
+                     heat(scaled[static_cast<std::size_t>(y * w + x)]), 1);
+      }
+    }
+  }
+
+  const SceneFigure& figure_;
+  const Font& regular_;
+  const Font& bold_;
+  Grid grid_;
+};
+
+}  // namespace
+
+media::Image draw_scenes(const SceneFigure& figure, const Font& regular, const Font& bold) {
+  return Painter(figure, regular, bold).paint();
+}
+
+}  // namespace coda::figure

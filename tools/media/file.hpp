@@ -1,0 +1,31 @@
+#pragma once
+/// Whole files in memory, with a bound on their size and every error checked.
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace coda::media {
+
+/// What a reader accepts. A file beyond it is refused before memory is taken for it.
+struct Limits {
+  std::int64_t pixels = std::int64_t{64} << 20;  ///< of one image
+  std::int64_t bytes = std::int64_t{1} << 30;    ///< of a file, and of what it decodes to
+};
+
+/// The bytes of `path` (a file, a pipe or a device). Throws UserError if it cannot be read or holds more than
+/// `limits.bytes`.
+std::vector<std::uint8_t> read_file(const std::filesystem::path& path, const Limits& limits = {});
+
+/// Writes `bytes` as the whole of `path`; folders on the way must exist. Throws UserError if a write fails (no
+/// permission, disk full, …); a regular file that could not be written as a whole is then removed.
+void write_file(const std::filesystem::path& path, std::span<const std::uint8_t> bytes);
+void write_file(const std::filesystem::path& path, std::string_view text);
+
+/// Makes the folder and those above it. Throws UserError if that fails.
+void make_folder(const std::filesystem::path& folder);
+
+}  // namespace coda::media
