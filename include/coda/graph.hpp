@@ -214,11 +214,15 @@ struct Graph {
   const Node& operator[](ValueId id) const { return nodes[id]; }
 };
 
-/// Same nodes, stores and effects, names of intermediate values aside (names of stores and operands count).
+/// True if the nodes of one graph can be paired one to one with those of the other so that op, dtype, axes, attributes and
+/// inputs agree, and the same stores and effects follow in the same order. Values that nothing stores count too. What does
+/// not count: the numbering of nodes, names of intermediate values, and how often a leaf stands. Numbers are compared by
+/// their bits (0 and -0 differ), except that all NaNs are one; functions by name.
 bool structurally_equal(const Graph& x, const Graph& y);
 
 /// Throws InternalError, or UserError for what a caller can cause, if `graph` breaks a rule: order, arity, axes,
-/// dtypes, attribute ranges, names of operands and stores, reachable functions.
+/// dtypes, attributes (ranges, and defaults where an op does not read them), names of operands and stores, defined
+/// functions; calls that return nothing are effects, each once, and no value reads them.
 void verify(const Graph& graph);
 
 }  // namespace coda

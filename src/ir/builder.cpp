@@ -25,14 +25,12 @@ Node leaf(Op op, DType dtype, Axes a) {
   return node;
 }
 
-bool is_fp8(DType t) { return t == DType::f8e4m3 || t == DType::f8e5m2; }
-
 void check_operand(const std::string& name, const Axes& axes, const OperandOptions& options) {
   ir::check_identifier(name, "operand");
   if (!ir::is_operand_axes(axes))
     throw UserError(fmt::format("operand {} was given axes {}; expected one of [], [b], [m], [n], [b,n], [m,n]", name,
                                 to_string(axes)));
-  if (options.storage && is_fp8(*options.storage))
+  if (options.storage && !ir::is_supported(*options.storage))
     throw UserError(
         fmt::format("operand {} was declared {}: the fp8 types are reserved", name, to_string(*options.storage)));
   if (!options.default_value) return;
@@ -150,7 +148,7 @@ void GraphBuilder::store(Value value, DType dtype, std::string name) {
   const Node& node = value.node();
   if (node.op == Op::call && !graph_.functions.at(node.attr.name)->returns_value)
     throw UserError(fmt::format("store of {}, which returns nothing", node.attr.name));
-  if (is_fp8(dtype))
+  if (!ir::is_supported(dtype))
     throw UserError(fmt::format("store as {}: the fp8 types are reserved and cannot be written yet", to_string(dtype)));
   if (name.empty()) name = node.op == Op::operand ? node.attr.name : node.name;
   if (name.empty()) name = fmt::format("out{}", graph_.stores.size());

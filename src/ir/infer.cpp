@@ -49,6 +49,35 @@ Axes infer_domain_axes(const Attributes& a, const Axes& input) {
   return r;
 }
 
+// Sums, products and extrema of integers are integers; quotients and powers are floats; bools count as 0 and 1
+DType arithmetic_dtype(Op op, std::span<const Node* const> in) {
+  const DType t = promote_all(in);
+  return t == DType::i32 && op != Op::div && op != Op::pow ? t : as_float(t);
+}
+
+DType reduction_dtype(Op op, DType t) {
+  const bool keeps_integers = op != Op::mean && op != Op::variance;
+  return keeps_integers && t == DType::i32 ? t : at_least_f32(t);
+}
+
+Inferred infer_unary(Op op, const Node& x, std::optional<DType> requested) {
+  if (op == Op::cast) {
+    if (!requested) throw UserError("cast needs a dtype, such as cast(x, bf16)");
+    if (!is_supported(*requested))
+      throw UserError(
+          fmt::format("cast to {}: the fp8 types are reserved and cannot be computed in yet", to_string(*requested)));
+    return {*requested, x.axes};
+  }
+  if (op == Op::one_hot) {
+    if (x.axes.col != ColAxis::none)
+      throw UserError(fmt::format("one_hot needs a label without columns, such as label[m], and was given axes {}",
+                                  to_string(x.axes)));
+    return {DType::f32, {x.axes.row, ColAxis::n, 0}};
+  }
+  const bool keeps_integers = op == Op::neg || op == Op::abs || op == Op::square || op == Op::relu;
+  return {keeps_integers && x.dtype == DType::i32 ? x.dtype : as_float(x.dtype), x.axes};
+}
+
 Inferred infer_normalisation(Op op, std::span<const Node* const> in, const Attributes& a) {
   const std::size_t expected = 1 + (a.has_scale ? 1 : 0) + (a.has_shift ? 1 : 0);
   if (in.size() != expected)
@@ -59,6 +88,8 @@ Inferred infer_normalisation(Op op, std::span<const Node* const> in, const Attri
 }
 
 }  // namespace
+
+bool is_supported(DType t) { return t != DType::f8e4m3 && t != DType::f8e5m2; }
 
 DType promote(DType x, DType y) {
   if (x == y) return x;
@@ -87,49 +118,17 @@ Inferred infer(Op op, std::span<const Node* const> in, const Attributes& attr, s
     throw UserError(fmt::format("{} was given {} inputs; expected {}", row.name, in.size(), row.arity));
   check_attributes(op, attr);
   switch (row.op_class) {
-    case OpClass::binary: {
-      const DType t = promote_all(in);
-      const bool integral = op == Op::add || op == Op::sub || op == Op::mul || op == Op::min || op == Op::max;
-      if (t == DType::boolean) return {DType::f32, join_all(in)};
-      return {integral ? t : as_float(t), join_all(in)};
-    }
+    case OpClass::binary: return {arithmetic_dtype(op, in), join_all(in)};
     case OpClass::comparison: return {DType::boolean, join_all(in)};
     case OpClass::logical:
       for (const Node* x : in) require_bool(op, *x);
       return {DType::boolean, join_all(in)};
-    case OpClass::ternary: {
-      if (op == Op::select) {
-        require_bool(op, *in[0]);
-        return {promote_all(in.subspan(1)), join_all(in)};
-      }
-      const DType t = promote_all(in);
-      return {t == DType::boolean ? DType::f32 : t, join_all(in)};
-    }
-    case OpClass::unary: {
-      const Node& x = *in[0];
-      if (op == Op::cast) {
-        if (!requested) throw UserError("cast needs a dtype, such as cast(x, bf16)");
-        if (*requested == DType::f8e4m3 || *requested == DType::f8e5m2)
-          throw UserError(fmt::format("cast to {}: the fp8 types are reserved and cannot be computed in yet",
-                                      to_string(*requested)));
-        return {*requested, x.axes};
-      }
-      if (op == Op::one_hot) {
-        if (x.axes.col != ColAxis::none)
-          throw UserError(fmt::format("one_hot needs a label without columns, such as label[m], and was given axes {}",
-                                      to_string(x.axes)));
-        return {DType::f32, {x.axes.row, ColAxis::n, 0}};
-      }
-      const bool keeps_integers = op == Op::neg || op == Op::abs || op == Op::square || op == Op::relu;
-      if (keeps_integers && x.dtype == DType::i32) return {DType::i32, x.axes};
-      return {as_float(x.dtype), x.axes};
-    }
-    case OpClass::reduction: {
-      const Axes a = infer_domain_axes(attr, in[0]->axes);
-      const DType t = in[0]->dtype;
-      const bool integral = op == Op::sum || op == Op::reduce_max || op == Op::reduce_min || op == Op::sum_squares;
-      return {integral && t == DType::i32 ? t : at_least_f32(t), a};
-    }
+    case OpClass::ternary:
+      if (op == Op::fma) return {arithmetic_dtype(op, in), join_all(in)};
+      require_bool(op, *in[0]);
+      return {promote_all(in.subspan(1)), join_all(in)};
+    case OpClass::unary: return infer_unary(op, *in[0], requested);
+    case OpClass::reduction: return {reduction_dtype(op, in[0]->dtype), infer_domain_axes(attr, in[0]->axes)};
     case OpClass::normalisation: return infer_normalisation(op, in, attr);
     case OpClass::softmax: return {at_least_f32(in[0]->dtype), join(in[0]->axes, infer_domain_axes(attr, in[0]->axes))};
     case OpClass::call: return {DType::f32, join_all(in)};

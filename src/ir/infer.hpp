@@ -12,6 +12,9 @@ namespace coda::ir {
 /// different short floats meet in f32.
 DType promote(DType x, DType y);
 
+/// False for the fp8 types, which are reserved: nothing computes in them or stores them yet.
+bool is_supported(DType t);
+
 struct Inferred {
   DType dtype;
   Axes axes;

@@ -13,7 +13,7 @@ struct CallArguments {
   Token name;
   const OpInfo& row;
   std::vector<std::string_view> keywords;  // that the operation takes
-  std::vector<std::string_view> given{};     // keywords and parameters so far
+  std::vector<std::string_view> given{};   // keywords and parameters so far
   std::vector<Value> inputs{};
   std::size_t numbers = 0;  // positional parameters so far
   std::optional<Value> scale{}, shift{};
@@ -51,9 +51,7 @@ Attributes defaults_of(Op op) {
   return a;
 }
 
-std::string list_of(const std::vector<std::string_view>& words) {
-  return words.empty() ? "no keywords" : fmt::format("{}=", fmt::join(words, "=, "));
-}
+std::string list_of(const std::vector<std::string_view>& words) { return fmt::format("{}=", fmt::join(words, "=, ")); }
 
 }  // namespace
 
@@ -148,6 +146,12 @@ Value Parser::operation_call(const Token& name, Op op) {
   return node(name, op, a.inputs, a.attr);
 }
 
+void Parser::too_many_arguments(const Token& token, const CallArguments& a, std::size_t expected) const {
+  const auto keywords = a.keywords.empty() ? "" : fmt::format("; by keyword it takes {}", list_of(a.keywords));
+  fail(token,
+       fmt::format("{} takes {} positional argument{}{}", text(a.name), expected, expected == 1 ? "" : "s", keywords));
+}
+
 void Parser::positional_argument(CallArguments& a) {
   const Token token = peek();
   if (!a.given.empty() && a.numbers == 0) fail(token, "a positional argument cannot follow a keyword");
@@ -157,22 +161,25 @@ void Parser::positional_argument(CallArguments& a) {
     return;
   }
   const auto numbers = a.row.arity < 0 ? std::span<const Parameter>() : a.row.parameters;
-  if (a.numbers >= numbers.size())
-    fail(token, fmt::format("{} takes {} positional argument{}; as keywords it takes {}", text(a.name),
-                            values + numbers.size(), values + numbers.size() == 1 ? "" : "s", list_of(a.keywords)));
+  if (a.numbers >= numbers.size()) too_many_arguments(token, a, values + numbers.size());
   const Parameter& parameter = numbers[a.numbers++];
   a.attr.*parameter.field = signed_number(parameter.name);
   a.given.push_back(parameter.name);
+}
+
+void Parser::unknown_keyword(const Token& token, const CallArguments& a) const {
+  const auto word = text(token);
+  if (a.keywords.empty()) fail(token, fmt::format("{} takes no keywords", text(a.name)));
+  const auto meant = nearest(word, a.keywords);
+  fail(token, fmt::format("{} takes no '{}'{} It takes {}", text(a.name), word,
+                          meant.empty() ? "." : did_you_mean(meant), list_of(a.keywords)));
 }
 
 void Parser::keyword_argument(CallArguments& a) {
   const Token token = take();
   const auto word = text(token);
   take();  // =
-  if (std::find(a.keywords.begin(), a.keywords.end(), word) == a.keywords.end())
-    fail(token,
-         fmt::format("{} takes no '{}'{}{}", text(a.name), word, did_you_mean(nearest(word, a.keywords)),
-                     fmt::format("{} It takes {}", nearest(word, a.keywords).empty() ? "." : "", list_of(a.keywords))));
+  if (std::find(a.keywords.begin(), a.keywords.end(), word) == a.keywords.end()) unknown_keyword(token, a);
   if (a.has(word)) fail(token, fmt::format("{} is given twice", word));
   a.given.push_back(word);
   a.numbers = 0;

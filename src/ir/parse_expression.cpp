@@ -57,7 +57,7 @@ Value Parser::expression(int lowest) {
 
 Value Parser::prefix() {
   const bool number_follows = peek(1).kind == TokenKind::number || text(peek(1)) == "inf" || text(peek(1)) == "nan";
-  if (at_symbol("-") && number_follows) return builder_.constant(signed_number("a number"));
+  if (at_symbol("-") && number_follows) return constant();
   if (!at_symbol("-") && !at_symbol("!")) return primary();
   const Token token = take();
   const Nesting nesting(*this, token);
@@ -67,7 +67,7 @@ Value Parser::prefix() {
 
 Value Parser::primary() {
   const Token token = peek();
-  if (token.kind == TokenKind::number) return builder_.constant(signed_number("a number"));
+  if (token.kind == TokenKind::number) return constant();
   if (token.kind == TokenKind::identifier) return at_symbol("(", 1) ? value_of_call() : name();
   if (at_symbol("(")) {
     take();
@@ -82,7 +82,7 @@ Value Parser::primary() {
 Value Parser::name() {
   const Token token = peek();
   const auto word = text(token);
-  if (word == "inf" || word == "nan") return builder_.constant(signed_number("a number"));
+  if (word == "inf" || word == "nan") return constant();
   if (word == "acc") {
     take();
     if (at_symbol("[")) fail(peek(), "acc takes no axes: it is always [m,n]");
@@ -103,7 +103,7 @@ Value Parser::operand_use() {
     fail(token, fmt::format("'{0}' is a value, and only operands take axes; write {0}", name));
   if (functions_.contains(name)) fail(token, fmt::format("'{0}' is a function; call it: {0}(...)", name));
   const Axes axes = subscript();
-  const Value value = located(token, [&] { return builder_.operand(name, axes); });
+  const Value value = counted(token, located(token, [&] { return builder_.operand(name, axes); }));
   operands_.emplace(std::move(name), Named{value, token.span});
   return value;
 }
@@ -123,6 +123,11 @@ Axes Parser::subscript() {
   const auto meant = nearest(written, spellings);
   source_.fail(span, fmt::format("unknown axes [{}]; expected one of [], [b], [m], [n], [b,n], [m,n]{}", written,
                                  meant.empty() ? "" : did_you_mean(fmt::format("[{}]", meant))));
+}
+
+Value Parser::constant() {
+  const Token token = peek();
+  return counted(token, builder_.constant(signed_number("a constant")));
 }
 
 double Parser::signed_number(std::string_view what) {

@@ -112,7 +112,7 @@ void Parser::operand_declaration() {
   OperandOptions options;
   if (accept(":")) options.storage = dtype();
   if (accept("=")) options.default_value = signed_number("the default");
-  const Value value = located(token, [&] { return builder_.operand(name, axes, options); });
+  const Value value = counted(token, located(token, [&] { return builder_.operand(name, axes, options); }));
   operands_.emplace(std::move(name), Named{value, token.span});
 }
 

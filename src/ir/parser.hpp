@@ -47,6 +47,7 @@ class Parser {
   Value name();
   Value operand_use();
   Axes subscript();
+  Value constant();
   double signed_number(std::string_view what);
   DType dtype();
   Coordinate coordinate();
@@ -63,6 +64,8 @@ class Parser {
   void keyword_argument(CallArguments& arguments);
   void over_argument(ReduceDomain& domain);
   int groups_argument();
+  [[noreturn]] void too_many_arguments(const Token& token, const CallArguments& arguments, std::size_t expected) const;
+  [[noreturn]] void unknown_keyword(const Token& token, const CallArguments& arguments) const;
   [[noreturn]] void unknown_operation(const Token& name) const;
 
   // Tokens
@@ -98,6 +101,8 @@ class Parser {
       fail(token, error.what());
     }
   }
+  // `value`, unless it is one node too many
+  Value counted(const Token& token, Value value) const;
   Value node(const Token& token, Op op, const std::vector<Value>& inputs, Attributes attr = {},
              std::optional<DType> requested = {});
 

@@ -52,11 +52,14 @@ Parser::Nesting::Nesting(Parser& parser, const Token& token) : depth_(parser.dep
   ++depth_;
 }
 
-Value Parser::node(const Token& token, Op op, const std::vector<Value>& inputs, Attributes attr,
-                   std::optional<DType> requested) {
-  const Value value = located(token, [&] { return builder_.node(op, inputs, std::move(attr), requested); });
+Value Parser::counted(const Token& token, Value value) const {
   if (value.id() >= most_nodes) fail(token, fmt::format("the text has more than {} nodes", most_nodes));
   return value;
+}
+
+Value Parser::node(const Token& token, Op op, const std::vector<Value>& inputs, Attributes attr,
+                   std::optional<DType> requested) {
+  return counted(token, located(token, [&] { return builder_.node(op, inputs, std::move(attr), requested); }));
 }
 
 }  // namespace coda::ir

@@ -59,6 +59,7 @@ class Verifier {
     if (x.op != Op::operand) return;
     ir::check_identifier(x.attr.name, "operand");
     if (!ir::is_operand_axes(x.axes)) broken(id, fmt::format("an operand cannot have axes {}", to_string(x.axes)));
+    if (x.attr.storage && !ir::is_supported(*x.attr.storage)) broken(id, "the fp8 types are reserved");
     if (x.attr.default_value && !(x.axes == axes::scalar)) broken(id, "only a scalar operand has a default");
     if (x.attr.default_value && !ir::is_default_of(*x.attr.default_value, x.attr.storage))
       broken(id, fmt::format("the default {} is no {}", *x.attr.default_value, to_string(*x.attr.storage)));
@@ -101,8 +102,7 @@ class Verifier {
       if (!names.insert(s.name).second) throw InternalError(fmt::format("store {} stands twice", s.name));
       if (returns_nothing(g_[s.value]))
         throw InternalError(fmt::format("store {}: {} returns nothing", s.name, g_[s.value].attr.name));
-      if (s.dtype == DType::f8e4m3 || s.dtype == DType::f8e5m2)
-        throw InternalError(fmt::format("store {}: the fp8 types are reserved", s.name));
+      if (!ir::is_supported(s.dtype)) throw InternalError(fmt::format("store {}: the fp8 types are reserved", s.name));
     }
   }
 
