@@ -1,0 +1,115 @@
+// Times one contender on one ONNX model on the CPU; one JSON line on standard output. bench/run.py calls it.
+//
+// usage: coda_bench_cpu coda|onednn_sequence MODEL.onnx --input X.npy --output Y.npy --threads T --seconds S
+//
+// The input and the output are dense f32 NCHW in memory, as for ONNX Runtime, so that every contender pays for the
+// layout it prefers inside.
+
+#include <omp.h>
+
+#include <chrono>
+#include <cstdio>
+#include <functional>
+#include <nlohmann/json.hpp>
+
+#include "coda/error.hpp"
+#include "coda/onnx.hpp"
+#include "media/npy.hpp"
+#include "peers/sequence_of_network.hpp"
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+struct Options {
+  std::string who, model, input, output;
+  int threads = 1;
+  double seconds = 2;
+};
+
+Options parse(int argc, char** argv) {
+  if (argc < 3)
+    throw coda::UserError(
+        "usage: coda_bench_cpu coda|onednn_sequence MODEL --input X.npy --output Y.npy --threads T --seconds S");
+  Options o{.who = argv[1], .model = argv[2]};
+  for (int i = 3; i + 1 < argc; i += 2) {
+    const std::string key = argv[i], value = argv[i + 1];
+    if (key == "--input")
+      o.input = value;
+    else if (key == "--output")
+      o.output = value;
+    else if (key == "--threads")
+      o.threads = std::stoi(value);
+    else if (key == "--seconds")
+      o.seconds = std::stod(value);
+    else
+      throw coda::UserError("unknown option " + key);
+  }
+  return o;
+}
+
+// Microseconds of each run after three to warm up
+std::vector<double> time_runs(const std::function<void()>& run, double seconds) {
+  for (int i = 0; i < 3; ++i) run();
+  std::vector<double> times;
+  const auto end = Clock::now() + std::chrono::duration<double>(seconds);
+  while (Clock::now() < end || times.size() < 10) {
+    const auto start = Clock::now();
+    run();
+    times.push_back(std::chrono::duration<double, std::micro>(Clock::now() - start).count());
+  }
+  return times;
+}
+
+void write_output(const std::string& path, const std::vector<float>& values, const std::vector<std::int64_t>& shape) {
+  coda::media::write_npy(path, coda::media::to_array({values.data(), coda::DType::f32, shape, {}}));
+}
+
+nlohmann::json bench_coda(const Options& o, const coda::media::Array& x) {
+  const auto run = coda::compile(coda::load_onnx(o.model), {.threads = o.threads});
+  const coda::Network& network = run.network();
+  const std::string in = network[network.inputs.at(0)].name, out = network[network.outputs.at(0)].name;
+  const auto shape = run.output_shapes({{in, x.shape}}).at(out);
+  std::vector<float> y(static_cast<std::size_t>(coda::element_count(shape)));
+  const auto once = [&] {
+    run.run({{in, {x.bytes.data(), coda::DType::f32, x.shape, {}}}}, {{out, {y.data(), coda::DType::f32, shape, {}}}});
+  };
+  nlohmann::json result{{"times_us", time_runs(once, o.seconds)}};
+  const auto memory = run.memory({{in, x.shape}});
+  result["arena_bytes"] = memory.arena;
+  result["kernels"] = run.report().kernels;
+  result["operators"] = run.report().operators;
+  write_output(o.output, y, shape);
+  return result;
+}
+
+nlohmann::json bench_sequence(const Options& o, const coda::media::Array& x) {
+  omp_set_num_threads(o.threads);
+  const coda::Network network = coda::load_onnx(o.model);
+  coda::bench::OnednnSequence sequence;
+  coda::bench::append_network(sequence, network, x.shape.at(0));
+  const std::span<const float> values{reinterpret_cast<const float*>(x.bytes.data()), x.bytes.size() / sizeof(float)};
+  sequence.write_input(values);
+  nlohmann::json result{{"times_us", time_runs([&] { sequence.run(); }, o.seconds)},
+                        {"primitives", sequence.describe()}};
+  const auto y = sequence.read_output();
+  write_output(o.output, y, {static_cast<std::int64_t>(y.size())});
+  return result;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) try {
+  const Options o = parse(argc, argv);
+  const coda::media::Array x = coda::media::read_npy(o.input);
+  if (x.type != coda::media::ElementType::f32) throw coda::UserError(o.input + ": expected float32");
+  nlohmann::json line = o.who == "coda"              ? bench_coda(o, x)
+                        : o.who == "onednn_sequence" ? bench_sequence(o, x)
+                                                     : throw coda::UserError("unknown contender " + o.who);
+  line["who"] = o.who;
+  std::puts(line.dump().c_str());
+  return 0;
+} catch (const std::exception& e) {
+  std::fprintf(stderr, "coda_bench_cpu: %s\n", e.what());
+  return 1;
+}

@@ -1,0 +1,155 @@
+#!/usr/bin/env python3
+"""The CPU suite: Coda beside ONNX Runtime and plain oneDNN primitives, same threads, same run.
+
+Every contender runs in a process of its own, in turn, for several rounds, so that a slow spell of the machine meets
+all of them. A time is the median over all runs of all rounds; `spread` is the distance between the medians of the
+rounds over that. Writes bench/results/cpu.json and docs/performance-cpu.svg, and prints a table of ratios.
+
+usage: bench/run.py [--cases bench/cases/cpu.txt] [--rounds 5] [--seconds 2] [--threads N] [--out bench/results/cpu.json]
+"""
+import argparse
+import datetime
+import json
+import os
+import pathlib
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+
+import numpy as np
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+
+def read_cases(path):
+    for line in pathlib.Path(path).read_text().splitlines():
+        words = line.split("#")[0].split()
+        if words:
+            yield words[0], words[1], dict(w.split("=") for w in words[2:])
+
+
+def make_block(what, options, work, rng):
+    """Writes the ONNX file and the input of Conv2d -> GroupNorm -> activation; returns them with the operations."""
+    n, h, w, c, k, r = (int(v) for v in what.split(","))
+    arrays = {
+        "weights": rng.standard_normal((k, c, r, r)) / np.sqrt(c * r * r),
+        "bias": rng.standard_normal(k), "scale": rng.standard_normal(k), "shift": rng.standard_normal(k),
+    }
+    command = [sys.executable, str(ROOT / "bench/block_onnx.py"), str(work / "block.onnx"), "--groups", options["groups"],
+               "--activation", options["activation"], "--height", str(h), "--width", str(w), "--batch", str(n)]
+    for name, value in arrays.items():
+        np.save(work / f"{name}.npy", value.astype(np.float32))
+        command += ["--" + name, str(work / f"{name}.npy")]
+    subprocess.run(command, check=True)
+    np.save(work / "x.npy", rng.standard_normal((n, c, h, w)).astype(np.float32))
+    return work / "block.onnx", 2 * n * h * w * k * c * r * r
+
+
+def make_network(what, options, work, rng):
+    size = int(options["size"])
+    np.save(work / "x.npy", rng.random((int(options["batch"]), 3, size, size)).astype(np.float32))
+    return ROOT / what, None
+
+
+def measure(command):
+    result = subprocess.run(command, capture_output=True, text=True)
+    if result.returncode != 0:
+        sys.exit(f"{' '.join(map(str, command))}\n{result.stderr}")
+    return json.loads(result.stdout.splitlines()[-1])
+
+
+def run_case(kind, what, options, args, work, rng):
+    model, flop = (make_block if kind == "block" else make_network)(what, options, work, rng)
+    binary = ROOT / "build/release/bench/coda_bench_cpu"
+    common = ["--input", work / "x.npy", "--threads", str(args.threads), "--seconds", str(args.seconds)]
+    commands = {
+        "coda": [binary, "coda", model],
+        "onednn_sequence": [binary, "onednn_sequence", model],
+        "onnxruntime": [sys.executable, ROOT / "bench/peers/onnxruntime_cpu.py", model],
+    }
+    rounds, extra = {who: [] for who in commands}, {}
+    for _ in range(args.rounds):
+        for who, command in commands.items():
+            line = measure(command + common + ["--output", work / f"{who}.npy"])
+            rounds[who].append(line.pop("times_us"))
+            extra[who] = line
+    outputs = {who: np.load(work / f"{who}.npy").ravel() for who in commands}
+    medians = {who: statistics.median(t for r in rs for t in r) for who, rs in rounds.items()}
+    by_round = [statistics.median(r) for r in rounds["coda"]]
+    case = {
+        "name": f"{what} {' '.join(f'{k}={v}' for k, v in options.items())}", "dtype": "f32",
+        "coda_us": round(medians["coda"], 1), "spread": round((max(by_round) - min(by_round)) / medians["coda"], 4),
+        "peers": {who: round(m, 1) for who, m in medians.items() if who != "coda"},
+        "best_us": {who: round(min(t for r in rs for t in r), 1) for who, rs in rounds.items()},
+        "launches": extra["coda"]["kernels"], "operators": extra["coda"]["operators"], "arena_bytes": extra["coda"]["arena_bytes"],
+        "largest_difference": {who: float(np.max(np.abs(outputs[who] - outputs["coda"]))) for who in commands if who != "coda"},
+        "onnxruntime": extra["onnxruntime"]["version"],
+    }
+    if flop:
+        case |= {"flop": flop, "coda_gflops": round(flop / medians["coda"] / 1e3, 1)}
+    return case
+
+
+def svg(cases):
+    """Bars: Coda's time over each peer's, shorter is better; the line is the peer."""
+    width, row, left = 760, 22, 330
+    height = 40 + sum(row * len(c["peers"]) + 14 for c in cases)
+    out = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" font-family="sans-serif" font-size="12">',
+           '<rect width="100%" height="100%" fill="white"/>',
+           '<text x="10" y="20" font-weight="bold">Time of Coda over the peer (shorter is better, the line is 1)</text>']
+    scale, y = (width - left - 60) / 1.4, 36
+    for c in cases:
+        for i, (who, us) in enumerate(c["peers"].items()):
+            ratio = c["coda_us"] / us
+            if i == 0:
+                name = c["name"].replace("models/heatmap_unet/", "")
+                out.append(f'<text x="10" y="{y + 14}">{name}</text>')
+            colour = "#2a7f62" if ratio <= 1 else "#b3541e"
+            out.append(f'<text x="{left - 4}" y="{y + 28 if i == 0 else y + 28}" text-anchor="end" fill="#555">{who}</text>')
+            out.append(f'<rect x="{left}" y="{y + 16}" width="{min(ratio, 1.4) * scale:.1f}" height="15" fill="{colour}"/>')
+            out.append(f'<text x="{left + min(ratio, 1.4) * scale + 4:.1f}" y="{y + 28}">{ratio:.2f}</text>')
+            y += row
+        y += 14
+    out.append(f'<line x1="{left + scale:.1f}" x2="{left + scale:.1f}" y1="34" y2="{height - 6}" stroke="#333" stroke-dasharray="4 3"/></svg>')
+    return "\n".join(out)
+
+
+def cpu_name():
+    for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            return line.split(":", 1)[1].strip()
+    return platform.processor()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--cases", default=ROOT / "bench/cases/cpu.txt")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=2.0)
+    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--out", default=ROOT / "bench/results/cpu.json")
+    args = parser.parse_args()
+
+    git = lambda *words: subprocess.run(["git", "-C", ROOT, *words], capture_output=True, text=True).stdout.strip()
+    cases, rng = [], np.random.default_rng(1)
+    todo = list(read_cases(args.cases))
+    for number, (kind, what, options) in enumerate(todo, 1):
+        print(f"[{number}/{len(todo)}] {what} {options}", file=sys.stderr, flush=True)
+        with tempfile.TemporaryDirectory() as folder:
+            cases.append(run_case(kind, what, options, args, pathlib.Path(folder), rng))
+    result = {
+        "suite": "cpu", "cpu": cpu_name(), "threads": args.threads, "commit": git("rev-parse", "HEAD"),
+        "clean": git("status", "--porcelain", "--", "src", "include", "bench/peers", "bench/cpu.cpp") == "",
+        "date": datetime.date.today().isoformat(), "rounds": args.rounds, "cases": cases,
+    }
+    pathlib.Path(args.out).write_text(json.dumps(result, indent=1) + "\n")
+    (ROOT / "docs/performance-cpu.svg").write_text(svg(cases))
+    print(f"{'case':64} {'coda ms':>9} {'spread':>7}" + "".join(f" {who + ' ms':>19} {'ratio':>6}" for who in cases[0]["peers"]))
+    for c in cases:
+        print(f"{c['name']:64} {c['coda_us'] / 1e3:9.3f} {c['spread']:7.1%}"
+              + "".join(f" {us / 1e3:19.3f} {c['coda_us'] / us:6.2f}" for us in c["peers"].values()))
+
+
+main()
