@@ -19,22 +19,26 @@
 
 namespace coda::reference {
 
-/// Values in canonical order: row-major over (row, column) of the axes, whatever the layout in memory. An [m,n] value has
-/// rows·cols elements, row m = (b·P + p)·Q + q; a [b,n] value images·cols; a scalar one.
+/// Values in canonical order: row-major over (row, column) of the axes, whatever the layout in memory. An [m,n] value
+/// has rows·cols elements, row m = (b·P + p)·Q + q; a [b,n] value images·cols; a scalar one.
 struct Values {
   Axes axes;
   std::vector<double> value;
-  std::vector<double> bound;  ///< absolute error bound of each element
+  std::vector<double> bound;  ///< absolute error bound of each element; infinity makes no claim at all
 };
 
 /// The implementation whose error the bounds describe.
 struct ErrorModel {
   double accumulate = 0x1p-24;  ///< unit roundoff of the accumulator
   double function_ulps = 4;     ///< error of exp, tanh, … in units of u·|result|; one rounding counts 1
+  /// Most roundings that one term of a reduction goes through on its way into the result, such as the length of a
+  /// tile's partial sum plus the number of merges. 0: any order of summation, that is (count − 1).
+  std::int64_t longest_chain = 0;
 };
 
 /// The contraction of `a` and `b` in float64. The bound is depth·accumulate·Σ|a·b| (Higham, eq. 3.5).
-Values contract(const Contraction& contraction, const ConstTensorView& a, const ConstTensorView& b, const ErrorModel& model = {});
+Values contract(const Contraction& contraction, const ConstTensorView& a, const ConstTensorView& b,
+                const ErrorModel& model = {});
 
 /// Evaluates the epilogue for every store. `arguments` gives operands and scalars (a, b and outputs are not read).
 /// Throws UserError for a missing operand or a wrong shape.
@@ -45,6 +49,9 @@ std::map<std::string, Values> evaluate(const Graph& graph, const Contraction& co
 std::map<std::string, Values> run(const Contraction& contraction, const Graph& graph, const Arguments& arguments,
                                   const ErrorModel& model = {});
 
+/// `values` as they are after being stored in `dtype`: rounded, with the bounds that go with it.
+Values stored(const Values& values, DType dtype);
+
 /// What a comparison found.
 struct Agreement {
   std::int64_t elements = 0;
@@ -52,7 +59,8 @@ struct Agreement {
   double worst = 0;               ///< largest error/tolerance
   std::int64_t worst_index = -1;  ///< canonical index
   double worst_expected = 0, worst_actual = 0;
-  double largest_error = 0;       ///< absolute
+  double largest_error = 0;    ///< absolute
+  std::int64_t unclaimed = 0;  ///< elements whose bound is infinite: whatever is there agrees
   bool ok() const { return outside == 0; }
 };
 

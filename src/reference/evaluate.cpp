@@ -1,0 +1,269 @@
+/// Evaluates a graph node by node.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <variant>
+
+#include "coda/error.hpp"
+#include "ir/op_table.hpp"
+#include "reference/nodes.hpp"
+#include "reference/operands.hpp"
+#include "reference/reference.hpp"
+
+namespace coda::reference {
+
+namespace {
+
+class Evaluation {
+ public:
+  Evaluation(const Graph& graph, const Contraction& contraction, const Values* acc, const Arguments& arguments,
+             const ErrorModel& model)
+      : graph_(graph),
+        contraction_(contraction),
+        acc_(acc),
+        arguments_(arguments),
+        model_(model),
+        space_{extents(contraction)},
+        uses_(graph.nodes.size(), 0),
+        terms_(graph.nodes.size()) {}
+
+  std::map<std::string, Values> run();
+
+ private:
+  void count_uses();
+  void compute(ValueId id);
+  Term compute_leaf(const Node& node);
+  void compute_node(const Node& node, Term& out);
+  void call(const Node& node, Term* out);
+  Inputs convert_inputs(const Node& node);
+  const Term* convert(const Term& x, DType arithmetic, Term& scratch) const;
+  DType arithmetic_dtype(const Node& node) const;
+  void release_inputs(const Node& node);
+
+  const Graph& graph_;
+  const Contraction& contraction_;
+  const Values* acc_;
+  const Arguments& arguments_;
+  const ErrorModel& model_;
+  Space space_;
+  std::vector<std::uint32_t> uses_;  // readers not yet served; 0 from the start: not needed
+  std::vector<Term> terms_;
+  std::array<Term, 16> scratch_;
+  std::array<const Term*, 16> inputs_{};
+};
+
+void Evaluation::count_uses() {
+  for (const Store& s : graph_.stores) ++uses_[s.value];
+  for (const ValueId e : graph_.effects) ++uses_[e];
+  for (auto id = graph_.nodes.size(); id-- > 0;)
+    if (uses_[id] > 0)
+      for (const ValueId in : graph_.nodes[id].inputs) ++uses_[in];
+}
+
+std::map<std::string, Values> Evaluation::run() {
+  count_uses();
+  const auto is_effect = [&](ValueId id) {
+    return std::find(graph_.effects.begin(), graph_.effects.end(), id) != graph_.effects.end();
+  };
+  for (ValueId id = 0; id < graph_.nodes.size(); ++id)
+    if (uses_[id] > 0 && (graph_[id].op != Op::call || !is_effect(id))) compute(id);
+  for (const ValueId id : graph_.effects) {
+    convert_inputs(graph_[id]);
+    call(graph_[id], nullptr);
+  }
+  std::map<std::string, Values> results;
+  for (const Store& s : graph_.stores) {
+    const Term& t = terms_[s.value];
+    Values& r = results[s.name];
+    r.axes = t.axes;
+    r.value.assign(t.v, t.v + t.size());
+    r.bound.assign(t.e, t.e + t.size());
+  }
+  return results;
+}
+
+void Evaluation::compute(ValueId id) {
+  const Node& node = graph_[id];
+  if (ir::info(node.op).op_class == ir::OpClass::leaf) {
+    terms_[id] = compute_leaf(node);
+    return;
+  }
+  Term out(space_, node.axes, node.dtype);
+  compute_node(node, out);
+  round_term(out);
+  terms_[id] = std::move(out);
+  release_inputs(node);
+}
+
+void Evaluation::release_inputs(const Node& node) {
+  for (const ValueId in : node.inputs)
+    if (--uses_[in] == 0) terms_[in] = Term();
+}
+
+Term Evaluation::compute_leaf(const Node& node) {
+  switch (node.op) {
+    case Op::operand: return load_operand(node, arguments_, contraction_, space_);
+    case Op::index: return load_index(node, space_);
+    case Op::extent: return load_extent(node, space_);
+    case Op::constant: {
+      Term t(space_, axes::scalar, node.dtype);
+      t.constant = true;
+      t.values()[0] = node.attr.value;
+      t.bounds()[0] = Arithmetic(DType::f32, model_).representation(node.attr.value);
+      return t;
+    }
+    case Op::acc: break;
+    default: throw InternalError(fmt::format("{} is no leaf", to_string(node.op)));
+  }
+  Term t(space_, axes::mn, DType::f32);
+  if (acc_ == nullptr || std::ssize(acc_->value) != t.size() ||
+      (!acc_->bound.empty() && acc_->bound.size() != acc_->value.size()))
+    throw UserError(fmt::format("the accumulator was given {} values and {} bounds; expected {} of {}",
+                                acc_ ? acc_->value.size() : 0, acc_ ? acc_->bound.size() : 0, t.size(),
+                                to_string(contraction_)));
+  std::copy(acc_->value.begin(), acc_->value.end(), t.values());
+  if (acc_->bound.empty()) std::fill_n(t.bounds(), t.size(), 0.0);
+  std::copy(acc_->bound.begin(), acc_->bound.end(), t.bounds());
+  return t;
+}
+
+// The precision in which a node meets its inputs. That of a comparison is the inputs' own: f64 if one is, integers
+// among themselves, else f32.
+DType Evaluation::arithmetic_dtype(const Node& node) const {
+  const auto op_class = ir::info(node.op).op_class;
+  if (op_class != ir::OpClass::comparison && node.op != Op::one_hot) return node.dtype;
+  bool integral = true;
+  for (const ValueId in : node.inputs) {
+    const Node& x = graph_[in];
+    if (!terms_[in].constant && x.dtype == DType::f64) return DType::f64;
+    integral = integral && (terms_[in].constant ? x.attr.value == std::trunc(x.attr.value) : !is_float(x.dtype));
+  }
+  return integral ? DType::i32 : DType::f32;
+}
+
+// What a node of dtype `arithmetic` reads: constants take its dtype, integers and f64 are rounded to f32
+const Term* Evaluation::convert(const Term& x, DType arithmetic, Term& scratch) const {
+  const bool to_float = arithmetic != DType::f64 && is_float(arithmetic);
+  if (x.constant) {
+    if (arithmetic == DType::i32 && std::abs(x.v[0]) > 0x1p31)
+      throw UserError(
+          fmt::format("the constant {} meets values of dtype i32 and does not fit; cast them to f32 first", x.v[0]));
+    if (to_float) return &x;  // its bound says so already
+    scratch = Term(space_, x.axes, arithmetic);
+    scratch.values()[0] = x.v[0];
+    scratch.bounds()[0] = 0;
+    return &scratch;
+  }
+  if (!to_float || (x.dtype != DType::i32 && x.dtype != DType::f64)) return &x;
+  const Arithmetic a(DType::f32, model_);
+  const auto fits = [&](double v) { return a.representation(v) == 0; };
+  if (std::all_of(x.v, x.v + x.size(), fits)) return &x;
+  scratch = Term(space_, x.axes, DType::f32);
+  for (std::int64_t i = 0; i < x.size(); ++i) {
+    scratch.values()[i] = x.v[i];
+    scratch.bounds()[i] = x.e[i] + a.representation(x.v[i]);
+  }
+  return &scratch;
+}
+
+Inputs Evaluation::convert_inputs(const Node& node) {
+  const DType arithmetic = arithmetic_dtype(node);
+  const std::size_t count = node.inputs.size();
+  if (count > inputs_.size()) throw InternalError(fmt::format("{} has {} inputs", to_string(node.op), count));
+  for (std::size_t i = 0; i < count; ++i) {
+    const Term& x = terms_[node.inputs[i]];
+    inputs_[i] = convert(x, node.op == Op::cast || x.dtype == DType::boolean ? x.dtype : arithmetic, scratch_[i]);
+  }
+  return {inputs_.data(), count};
+}
+
+void Evaluation::compute_node(const Node& node, Term& out) {
+  const Inputs in = convert_inputs(node);
+  const bool integral = node.dtype == DType::i32 && node.op != Op::cast && node.op != Op::select;
+  switch (ir::info(node.op).op_class) {
+    case ir::OpClass::unary:
+      if (integral) return evaluate_integer(node.op, in, out, space_);
+      if (node.op == Op::cast) return evaluate_cast(*in[0], out, model_);
+      return evaluate_unary(node, *in[0], out, model_);
+    case ir::OpClass::binary:
+    case ir::OpClass::ternary:
+      if (integral) return evaluate_integer(node.op, in, out, space_);
+      return evaluate_elementwise(node.op, in, out, space_, model_);
+    case ir::OpClass::comparison:
+    case ir::OpClass::logical: {
+      if (node.op == Op::logical_not) return evaluate_unary(node, *in[0], out, model_);
+      return evaluate_elementwise(node.op, in, out, space_, model_);
+    }
+    case ir::OpClass::reduction: return evaluate_reduction(node, *in[0], out, space_, model_);
+    case ir::OpClass::normalisation: return evaluate_normalisation(node, in, out, space_, model_);
+    case ir::OpClass::softmax: return evaluate_softmax(node, *in[0], out, space_, model_);
+    case ir::OpClass::call: return call(node, &out);
+    case ir::OpClass::leaf: break;
+  }
+  throw InternalError(fmt::format("the reference cannot evaluate {}", to_string(node.op)));
+}
+
+// Calls a user function for each element, in row-major order. How an error of its inputs comes out is measured at the
+// ends of their intervals, and doubled.
+void Evaluation::call(const Node& node, Term* out) {
+  const auto found = graph_.functions.find(node.attr.name);
+  if (found == graph_.functions.end() || !found->second->cpu)
+    throw UserError(
+        fmt::format("function {} has no CPU callable (UserFunction::cpu), which the reference needs", node.attr.name));
+  const UserFunction& f = *found->second;
+  const std::size_t count = node.inputs.size();
+  if (std::ssize(node.inputs) != f.arity)
+    throw UserError(fmt::format("function {} is called with {} inputs; it takes {}", f.name, count, f.arity));
+  Term shape;
+  if (out == nullptr) shape = Term(space_, node.axes, node.dtype);
+  const Term& target = out != nullptr ? *out : shape;
+  std::array<const Term*, 16> in{};
+  const Term zero = [&] {
+    Term t(space_, axes::scalar, DType::f32);
+    t.values()[0] = t.bounds()[0] = 0;
+    return t;
+  }();
+  in.fill(&zero);
+  std::copy_n(inputs_.begin(), count, in.begin());
+  const Arithmetic a(DType::f32, model_);
+  std::array<double, 16> x{};
+  const std::span<const double> arguments(x.data(), count);
+  for_each_stretch<16>(target, in, space_,
+                       [&](std::int64_t first, std::int64_t length, const std::array<Lane, 16>& lane) {
+                         for (std::int64_t i = 0; i < length; ++i) {
+                           for (std::size_t k = 0; k < count; ++k) x[k] = lane[k][i].v;
+                           const double v = f.cpu(arguments);
+                           if (out == nullptr) continue;
+                           double inherited = 0;
+                           for (std::size_t k = 0; k < count; ++k) {
+                             const V p = lane[k][i];
+                             if (p.e == 0) continue;
+                             x[k] = p.v + p.e;
+                             const double above = std::abs(f.cpu(arguments) - v);
+                             x[k] = p.v - p.e;
+                             const double below = std::abs(f.cpu(arguments) - v);
+                             x[k] = p.v;
+                             inherited += p.e < infinity ? 2 * std::max(above, below) : infinity;
+                           }
+                           const V y = a.function(v, inherited);
+                           out->values()[first + i] = y.v;
+                           out->bounds()[first + i] = std::isnan(y.e) ? infinity : y.e;
+                         }
+                       });
+}
+
+}  // namespace
+
+std::map<std::string, Values> evaluate(const Graph& graph, const Contraction& contraction, const Values& acc,
+                                       const Arguments& arguments, const ErrorModel& model) {
+  return Evaluation(graph, contraction, &acc, arguments, model).run();
+}
+
+std::map<std::string, Values> run(const Contraction& contraction, const Graph& graph, const Arguments& arguments,
+                                  const ErrorModel& model) {
+  return evaluate(graph, contraction, contract(contraction, arguments.a, arguments.b, model), arguments, model);
+}
+
+}  // namespace coda::reference

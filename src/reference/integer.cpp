@@ -1,0 +1,57 @@
+/// Nodes of dtype i32: exact arithmetic, reduced modulo 2^32 to two's complement.
+
+#include <algorithm>
+#include <array>
+
+#include "coda/error.hpp"
+#include "reference/nodes.hpp"
+
+namespace coda::reference {
+
+namespace {
+
+// `exact` is the result before wrapping. Inputs may carry an error (a cast of an inexact float): where that reaches a
+// wrap, no claim is made.
+V wrapped(std::int64_t exact, double e) {
+  const auto v = static_cast<double>(static_cast<std::int32_t>(static_cast<std::uint32_t>(exact)));
+  return {v, e == 0 || std::abs(static_cast<double>(exact)) + e < 0x1p31 ? e : infinity};
+}
+
+std::int64_t integer(V x) { return static_cast<std::int64_t>(x.v); }
+
+V multiply(V x, V y) { return wrapped(integer(x) * integer(y), Arithmetic::product_error(x, y)); }
+
+V apply(Op op, V x, V y, V z) {
+  switch (op) {
+    case Op::add: return wrapped(integer(x) + integer(y), x.e + y.e);
+    case Op::sub: return wrapped(integer(x) - integer(y), x.e + y.e);
+    case Op::mul: return multiply(x, y);
+    case Op::square: return multiply(x, x);
+    case Op::fma: {
+      // |x·y| ≤ 2^62, so that the sum fits too
+      return wrapped(integer(x) * integer(y) + integer(z), Arithmetic::product_error(x, y) + z.e);
+    }
+    case Op::neg: return wrapped(-integer(x), x.e);
+    case Op::abs: return wrapped(std::abs(integer(x)), x.e);
+    case Op::relu: return {std::max(x.v, 0.0), x.e};
+    case Op::min: return {std::min(x.v, y.v), std::max(x.e, y.e)};
+    case Op::max: return {std::max(x.v, y.v), std::max(x.e, y.e)};
+    default: throw InternalError("the reference has no i32 operation " + std::string(to_string(op)));
+  }
+}
+
+}  // namespace
+
+void evaluate_integer(Op op, Inputs inputs, Term& out, const Space& space) {
+  std::array<const Term*, 3> in;
+  for (std::size_t i = 0; i < 3; ++i) in[i] = inputs[std::min(i, inputs.size() - 1)];
+  for_each_stretch<3>(out, in, space, [&](std::int64_t first, std::int64_t count, const std::array<Lane, 3>& x) {
+    for (std::int64_t i = 0; i < count; ++i) {
+      const V r = apply(op, x[0][i], x[1][i], x[2][i]);
+      out.values()[first + i] = r.v;
+      out.bounds()[first + i] = std::isnan(r.e) ? infinity : r.e;
+    }
+  });
+}
+
+}  // namespace coda::reference

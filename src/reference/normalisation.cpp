@@ -1,0 +1,105 @@
+/// Normalisations and softmax, from the statistics of reduction.cpp. The bounds are those of an implementation that
+/// computes (x − mean)·(rstd·scale) + shift with rstd = 1/√(variance + eps), and exp(x − max)/Σexp(x − max).
+
+#include <array>
+
+#include "coda/error.hpp"
+#include "reference/fold.hpp"
+#include "reference/nodes.hpp"
+
+namespace coda::reference {
+
+namespace {
+
+// 1/√(t + eps), element by element
+Term rstd_of(const Term& t, double eps, const Space& space, const Arithmetic& a) {
+  Term r(space, t.axes, t.dtype);
+  for (std::int64_t i = 0; i < t.size(); ++i) {
+    const V v = a.rsqrt(a.add({t.v[i], t.e[i]}, {eps, a.representation(eps)}));
+    r.values()[i] = v.v;
+    r.bounds()[i] = std::isnan(v.e) ? infinity : v.e;
+  }
+  return r;
+}
+
+Term number(double value, const Space& space) {
+  Term t(space, axes::scalar, DType::f32);
+  t.values()[0] = value;
+  t.bounds()[0] = 0;
+  return t;
+}
+
+}  // namespace
+
+void evaluate_normalisation(const Node& node, Inputs in, Term& out, const Space& space, const ErrorModel& model) {
+  const Arithmetic a(node.dtype, model);
+  const Fold fold(*in[0], node.attr.domain, space, to_string(node.op));
+  const bool centred = node.op != Op::rms_norm;
+  Statistics s;
+  if (centred) {
+    s = statistics(fold, node.dtype, space, a);
+  } else {
+    s.mean = number(0, space);
+    s.variance = mean_square(fold, node.dtype, space, a);
+  }
+  const Term rstd = rstd_of(s.variance, node.attr.eps, space, a);
+  const Term one = number(1, space), zero = number(0, space);
+  const bool has_scale = node.attr.has_scale, has_shift = node.attr.has_shift;
+  const Term* scale = has_scale ? in[1] : &one;
+  const Term* shift = has_shift ? in[has_scale ? 2 : 1] : &zero;
+  for_each_stretch<5>(out, {in[0], &s.mean, &rstd, scale, shift}, space,
+                      [&](std::int64_t first, std::int64_t count, const std::array<Lane, 5>& x) {
+                        for (std::int64_t i = 0; i < count; ++i) {
+                          const V centre = centred ? a.sub(x[0][i], x[1][i]) : x[0][i];
+                          const V factor = has_scale ? a.mul(x[2][i], x[3][i]) : x[2][i];
+                          const V y = has_shift ? a.fma(centre, factor, x[4][i]) : a.mul(centre, factor);
+                          out.values()[first + i] = y.v;
+                          out.bounds()[first + i] = std::isnan(y.e) ? infinity : y.e;
+                        }
+                      });
+}
+
+void evaluate_softmax(const Node& node, const Term& x, Term& out, const Space& space, const ErrorModel& model) {
+  const Arithmetic a(node.dtype, model);
+  const Fold fold(x, node.attr.domain, space, to_string(node.op));
+  Term largest(space, fold.axes, node.dtype), total(space, fold.axes, node.dtype);
+  std::vector<double> worst(fold.size(), -infinity);
+  fold.each(
+      [&](std::size_t i, V t) { worst[i] = std::isnan(t.v) || std::isnan(worst[i]) ? NAN : std::max(worst[i], t.v); });
+  for (std::size_t i = 0; i < fold.size(); ++i) {
+    largest.values()[i] = worst[i];
+    // Any common shift cancels in the quotient, so that the error of the maximum does not count
+    largest.bounds()[i] = 0;
+  }
+  // exp(x − max); a term of −∞ is an exact 0
+  const auto weight = [&](V t, V m) {
+    if (t.v == -infinity && t.e == 0 && m.v > -infinity) return V{0, 0};
+    return a.exp(a.sub(t, m));
+  };
+  std::vector<Sum> sum(fold.size());
+  std::vector<double> error(fold.size()), magnitude(fold.size());
+  fold.each([&](std::size_t i, V t) {
+    const V p = weight(t, {largest.v[i], 0});
+    sum[i].add(p.v);
+    error[i] += p.e;
+    magnitude[i] += p.v + p.e;
+  });
+  const double any_order = fold.points - 1;
+  const double h = a.longest_chain > 0 ? std::min(a.longest_chain, any_order) : any_order;
+  // running sums that are rescaled when the maximum grows round once more, and scale by an exp
+  const double relative = a.chain(2 * h + 2 * model.function_ulps);
+  for (std::size_t i = 0; i < fold.size(); ++i) {
+    total.values()[i] = fold.weight() * sum[i].value();
+    total.bounds()[i] = fold.weight() * (error[i] + relative * magnitude[i]);
+  }
+  for_each_stretch<3>(out, {&x, &largest, &total}, space,
+                      [&](std::int64_t first, std::int64_t count, const std::array<Lane, 3>& in) {
+                        for (std::int64_t i = 0; i < count; ++i) {
+                          const V y = a.div(weight(in[0][i], in[1][i]), in[2][i]);
+                          out.values()[first + i] = y.v;
+                          out.bounds()[first + i] = std::isnan(y.e) ? infinity : y.e;
+                        }
+                      });
+}
+
+}  // namespace coda::reference

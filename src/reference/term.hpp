@@ -1,0 +1,204 @@
+#pragma once
+/// Values while a graph is evaluated, how they broadcast, and the arithmetic of values with error bounds.
+
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "coda/contraction.hpp"
+#include "coda/graph.hpp"
+#include "reference/reference.hpp"
+
+namespace coda::reference {
+
+/// A value with an absolute error bound. A bound of infinity makes no claim: the implementation may have any value
+/// there, NaN included.
+struct V {
+  double v = 0;
+  double e = 0;
+};
+
+inline constexpr double infinity = std::numeric_limits<double>::infinity();
+
+/// Number of rows and columns of a value with these axes.
+struct Space {
+  Extents extents;
+  std::int64_t rows(const Axes& a) const {
+    return a.row == RowAxis::m ? extents.rows() : a.row == RowAxis::b ? extents.images : 1;
+  }
+  std::int64_t cols(const Axes& a) const {
+    return a.col == ColAxis::n ? extents.cols : a.col == ColAxis::g ? a.groups : 1;
+  }
+};
+
+/// A value of the graph: `rows`·`cols` elements, row-major.
+class Term {
+ public:
+  Term() = default;
+  /// Uninitialised elements, owned.
+  Term(const Space& space, const Axes& axes, DType dtype);
+
+  Axes axes;
+  DType dtype = DType::f32;
+  bool constant = false;  ///< a number: in arithmetic it takes the dtype of what it meets
+  std::int64_t rows = 1, cols = 1;
+  const double* v = nullptr;
+  const double* e = nullptr;
+
+  std::int64_t size() const { return rows * cols; }
+  double* values() { return storage_.get(); }
+  double* bounds() { return storage_.get() + size(); }
+
+ private:
+  std::unique_ptr<double[]> storage_;
+};
+
+/// How one input runs along a stretch of the output: element i is (v[i·step], e[i·step]).
+struct Lane {
+  const double* v;
+  const double* e;
+  std::int64_t step;
+  V operator[](std::int64_t i) const { return {v[i * step], e[i * step]}; }
+};
+
+/// `x` repeated to the finer axes `to`.
+Term expand(const Term& x, const Axes& to, const Space& space);
+
+/// Cuts the elements of `out` into stretches along which each input is either contiguous or constant, and calls
+/// body(first element, count, lanes).
+template <std::size_t N, class Body>
+void for_each_stretch(const Term& out, const std::array<const Term*, N>& inputs, const Space& space, Body body) {
+  std::array<Lane, N> lanes{};
+  const auto same = [&](const Term* x) { return (x->rows == out.rows && x->cols == out.cols) || x->size() == 1; };
+  bool flat = true;
+  for (const Term* x : inputs) flat = flat && same(x);
+  if (flat) {
+    for (std::size_t i = 0; i < N; ++i) lanes[i] = {inputs[i]->v, inputs[i]->e, inputs[i]->size() == 1 ? 0 : 1};
+    return body(std::int64_t{0}, out.size(), lanes);
+  }
+  if (out.cols == 1) {  // only [m] meets [b]: one stretch an image
+    const std::int64_t length = space.extents.rows_per_image();
+    for (std::int64_t b = 0; b < space.extents.images; ++b) {
+      for (std::size_t i = 0; i < N; ++i) {
+        const Term& x = *inputs[i];
+        const bool full = x.rows == out.rows;
+        const std::int64_t first = full ? b * length : x.rows == 1 ? 0 : b;
+        lanes[i] = {x.v + first, x.e + first, full ? 1 : 0};
+      }
+      body(b * length, length, lanes);
+    }
+    return;
+  }
+  std::array<Term, N> finer;  // groups of columns repeated to columns
+  std::array<const Term*, N> from = inputs;
+  for (std::size_t i = 0; i < N; ++i) {
+    const Axes& a = inputs[i]->axes;
+    if (a.col == ColAxis::g && out.axes.col == ColAxis::n) {
+      finer[i] = expand(*inputs[i], {a.row, ColAxis::n, 0}, space);
+      from[i] = &finer[i];
+    }
+  }
+  for (std::int64_t r = 0; r < out.rows; ++r) {
+    for (std::size_t i = 0; i < N; ++i) {
+      const Term& x = *from[i];
+      const std::int64_t row = x.rows == out.rows ? r : x.rows == 1 ? 0 : r / space.extents.rows_per_image();
+      lanes[i] = {x.v + row * x.cols, x.e + row * x.cols, x.cols == 1 ? 0 : 1};
+    }
+    body(r * out.cols, out.cols, lanes);
+  }
+}
+
+/// The roundings of an implementation that computes in f32 (nodes of the shorter types too: they round afterwards) or
+/// in f64.
+class Arithmetic {
+ public:
+  Arithmetic(DType dtype, const ErrorModel& model);
+
+  double u;        ///< error of one rounding, relative to the result
+  double f;        ///< error of an elementary function, relative to the result
+  double tiny;     ///< absolute error by underflow; subnormals may be flushed to zero
+  double largest;  ///< above it, the result is infinite
+  bool single;     ///< f32
+  double longest_chain;
+
+  /// Bound for `v` once its total error is estimated as `d`: beyond the largest number there is no claim. NaN and
+  /// infinity are certain if the inputs' part `inherited` is finite.
+  V settle(double v, double d, double inherited) const {
+    if (std::abs(v) + d <= largest) return {v, d};
+    if (std::abs(v) <= std::numeric_limits<double>::max()) return {v, infinity};
+    return {v, inherited < infinity ? 0 : infinity};
+  }
+  /// A correctly rounded operation. With exact inputs, a result that f32 can hold is exact.
+  V rounded(double v, double inherited) const {
+    const double d = inherited + u * (std::abs(v) + inherited) + tiny;
+    const bool exact = single && inherited == 0 && static_cast<double>(static_cast<float>(v)) == v;
+    return settle(v, exact ? 0 : d, inherited);
+  }
+  /// An operation without rounding.
+  V unrounded(double v, double inherited) const { return settle(v, inherited, inherited); }
+  /// An elementary function.
+  V function(double v, double inherited) const {
+    return settle(v, inherited + f * (std::abs(v) + inherited) + tiny, inherited);
+  }
+  /// Any operation of which the absolute error `own` is known.
+  V with_error(double v, double inherited, double own) const { return settle(v, inherited + own + tiny, inherited); }
+
+  /// Error of an attribute or constant that is held in f32.
+  double representation(double v) const {
+    return !single || static_cast<double>(static_cast<float>(v)) == v ? 0 : u * std::abs(v);
+  }
+  /// Relative error of a sum in which each term goes through at most `roundings` roundings (Higham, lemma 3.1).
+  double chain(double roundings) const {
+    const double hu = roundings * u;
+    return hu < 1 ? hu / (1 - hu) : infinity;
+  }
+
+  V add(V x, V y) const { return rounded(x.v + y.v, x.e + y.e); }
+  V sub(V x, V y) const { return rounded(x.v - y.v, x.e + y.e); }
+  V mul(V x, V y) const { return rounded(x.v * y.v, product_error(x, y)); }
+  V div(V x, V y) const;
+  V fma(V x, V y, V z) const;
+  V rsqrt(V x) const;
+  V exp(V x) const;
+
+  static double product_error(V x, V y) {
+    return x.e + y.e == 0 ? 0 : std::abs(x.v) * y.e + std::abs(y.v) * x.e + x.e * y.e;
+  }
+};
+
+inline V Arithmetic::div(V x, V y) const {
+  const double q = x.v / y.v;
+  double inherited = 0;  // |x̂/ŷ − x/y| ≤ (e_x + |x/y|·e_y)/(|y| − e_y)
+  if (x.e + y.e != 0) inherited = std::abs(y.v) > y.e ? (x.e + std::abs(q) * y.e) / (std::abs(y.v) - y.e) : infinity;
+  return function(q, inherited);
+}
+
+// x·y + z in one rounding or in two
+inline V Arithmetic::fma(V x, V y, V z) const {
+  const double product = x.v * y.v;
+  const double v = single ? product + z.v : std::fma(x.v, y.v, z.v);  // f32: the product is exact in f64
+  const V p = rounded(product, product_error(x, y));
+  return rounded(v, p.e + z.e);
+}
+
+inline V Arithmetic::rsqrt(V x) const {
+  const double s = std::sqrt(x.v);
+  double inherited = 0;  // 1/√(x−e) − 1/√x
+  if (x.e != 0) {
+    const double low = std::sqrt(x.v - x.e);
+    inherited = x.v > x.e ? x.e / ((s + low) * s * low) : x.v < -x.e ? 0 : infinity;
+  }
+  return function(1 / s, inherited);
+}
+
+inline V Arithmetic::exp(V x) const {
+  const double v = std::exp(x.v);
+  const double growth = x.e < 0.5 ? x.e * (1 + x.e) : std::expm1(x.e);
+  return function(v, x.e == 0 ? 0 : v * growth);
+}
+
+}  // namespace coda::reference
