@@ -15,6 +15,16 @@ std::vector<Variant>& variants() {
     return all;
 }
 
+constexpr size_t kTraceWords = 132 * 2 * 64 * 8;
+uint64_t* trace_buffer() {
+#ifdef CODA_TRACE
+    static uint64_t* buffer = [] { uint64_t* p; CHECK_CUDA(cudaMalloc(&p, kTraceWords * 8)); return p; }();
+    return buffer;
+#else
+    return nullptr;
+#endif
+}
+
 namespace {
 
 const char* const kWorkNames[] = {"bare", "bias", "bias+silu", "block", "block+res"};
@@ -190,6 +200,36 @@ Row time_problem(const Problem& p, const std::string& only, uint64_t seed, bool 
     return row;
 }
 
+// Clocks between events of the tiles of a few blocks: one line a tile.
+void print_timeline(const Problem& p, const std::string& only, uint64_t seed) {
+    Memory memory;
+    const Operands o = make_operands(p, memory, Type::kBf16, seed, true);
+    for (const Variant& v : variants()) {
+        if (v.type != Type::kBf16 || !wanted(v, only)) continue;
+        std::string reason;
+        const Launch launch = v.prepare(p, o, shared_workspace(), reason);
+        if (!launch) continue;
+        for (int i = 0; i < 3; ++i) {
+            CHECK_CUDA(cudaMemset(trace_buffer(), 0, kTraceWords * 8));
+            CHECK_CUDA(launch(nullptr));
+        }
+        std::vector<uint64_t> t(kTraceWords);
+        CHECK_CUDA(cudaMemcpy(t.data(), trace_buffer(), kTraceWords * 8, cudaMemcpyDeviceToHost));
+        std::printf("timeline %s %s %s\n", p.name().c_str(), v.name.c_str(), kWorkNames[int(v.work)]);
+        for (int block : {0, 77}) {
+            const uint64_t start = t[size_t(block) * 2 * 512];
+            for (int tile = 0; tile < 8; ++tile)
+                for (int w = 0; w < 2; ++w) {
+                    const uint64_t* e = &t[((size_t(block) * 2 + w) * 64 + tile) * 8];
+                    if (!e[0]) continue;
+                    std::printf("  block %3d warpgroup %d tile %2d at %7lld:", block, w, tile, (long long)(e[0] - start));
+                    for (int i = 1; i < 8; ++i) if (e[i]) std::printf("  %d:%+6lld", i, (long long)(e[i] - e[0]));
+                    std::printf("\n");
+                }
+        }
+    }
+}
+
 Problem random_problem(std::mt19937_64& random) {
     auto pick = [&](int low, int high) { return low + int(random() % (high - low + 1)); };
     for (;;) {
@@ -213,7 +253,7 @@ int main(int argc, char** argv) {
         {2, 64, 64, 320, 320, 3, 3}, {2, 32, 32, 640, 640, 3, 3}, {2, 16, 16, 1280, 1280, 3, 3}, {8, 64, 64, 320, 320, 3, 3}, {8, 32, 32, 640, 640, 3, 3},
         {16, 128, 128, 128, 128, 3, 3}, {4, 256, 256, 128, 128, 3, 3}, {32, 56, 56, 256, 256, 3, 3}, {8, 64, 64, 320, 320, 1, 1, 1, 0},
         {1, 512, 512, 128, 128, 3, 3}, {8, 256, 256, 64, 64, 3, 3}};
-    bool checks = false, times = false, cudnn = true;
+    bool checks = false, times = false, cudnn = true, traces = false;
     int random_count = 0;
     std::string only;
     uint64_t seed = uint64_t(std::chrono::system_clock::now().time_since_epoch().count());
@@ -222,6 +262,7 @@ int main(int argc, char** argv) {
         const std::string a = argv[i];
         if (a == "check") checks = true;
         else if (a == "time") times = true;
+        else if (a == "trace") traces = true;
         else if (a == "nocudnn") cudnn = false;
         else if (a.rfind("only=", 0) == 0) only = a.substr(5);
         else if (a.rfind("random=", 0) == 0) random_count = std::atoi(a.c_str() + 7);
@@ -249,6 +290,8 @@ int main(int argc, char** argv) {
         failures += bad;
     }
     if (checks || random_count) std::printf("checks: %d failed (%d random problems)\n", failures, random_count);
+    if (traces && trace_buffer())
+        for (const Problem& p : problems) print_timeline(p, only, seed);
     if (times) {
         std::vector<Row> rows;
         for (const Problem& p : problems) rows.push_back(time_problem(p, only, seed, cudnn));

@@ -127,7 +127,7 @@ template <class Config, class Visitor> Launch prepare(const Problem& p, const Op
         n.totals = reinterpret_cast<float2*>(at(totals)), n.groups = reinterpret_cast<float2*>(at(groups));
     }
     params->visitor = {o.bias, o.gamma, o.beta, o.residual};
-    params->output_data = o.y;
+    params->output_data = o.y, params->timeline = reinterpret_cast<u64*>(trace_buffer());
 
     return [params, blocks](cudaStream_t stream) {
         cudaLaunchConfig_t config{};

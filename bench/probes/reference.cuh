@@ -85,7 +85,7 @@ struct Comparison {
 // (1e-4 of unit-variance values), and in streamed mode half a step of the stored centred value.
 __global__ void compare(Problem p, Operands o, const double* conv, const double2* stats, Work work, Type type, bool streamed,
                         Comparison* result) {
-    const double u = type == Type::kBf16 ? 1.0 / 512 : 1.0 / 4096;
+    const double u = type == Type::kBf16 ? 1.0 / 256 : 1.0 / 2048;  // half a step, relative
     const size_t pixels = size_t(p.p()) * p.q();
     for (size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x; i < p.output(); i += size_t(gridDim.x) * blockDim.x) {
         const int k = int(i % p.k), image = int(i / p.k / pixels);

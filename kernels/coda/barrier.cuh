@@ -27,6 +27,27 @@ struct Watchdog {
 #endif
 };
 
+// With CODA_TRACE, consumers write the clock at marked events: timeline[block][warpgroup][tile][event]; first 64 tiles.
+constexpr int kTraceTiles = 64, kTraceEvents = 8;
+#ifdef CODA_TRACE
+struct Trace {
+    u64* timeline;
+    int tile = 0;
+    CODA_DEVICE void mark(int event) const {
+        u64 cycles;
+        asm volatile("mov.u64 %0, %%clock64;" : "=l"(cycles)::"memory");
+        if (threadIdx.x % 128 == 0 && tile < kTraceTiles)
+            timeline[((blockIdx.x * 2 + threadIdx.x / 128 - 1) * kTraceTiles + tile) * kTraceEvents + event] = cycles;
+    }
+};
+#else
+struct Trace {
+    u64* timeline;
+    int tile = 0;
+    CODA_DEVICE void mark(int) const {}
+};
+#endif
+
 // --- mbarriers, by shared-memory address -----------------------------------------------------------------
 
 CODA_DEVICE void mbarrier_init(u32 barrier, u32 arrivals) {

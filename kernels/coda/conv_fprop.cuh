@@ -46,6 +46,7 @@ template <class Config, class Visitor> struct ConvFprop {
         GroupNormParams norm;
         typename Visitor::Params visitor;
         u16* output_data;  // streamed mode reads it back
+        u64* timeline;     // see Trace; null without CODA_TRACE
     };
 
     struct Barriers {
@@ -193,31 +194,40 @@ template <class Config, class Visitor> struct ConvFprop {
         const int stride = kPingPong ? 2 : 1;  // in steps, from one tile of this warpgroup to its next
         const int k_blocks = g.k_blocks();
         int pending = kPingPong ? warpgroup : 0;  // streamed: the first of this warpgroup's tiles not yet normalised
+        Trace trace{p.timeline};
         u32 turn_parity = warpgroup == 0;         // the first turn is the first warpgroup's
 
         for (int i = kPingPong ? warpgroup : 0; first + i * step < g.tiles; i += stride) {
             const auto at = place_of(g, p.norm, first + i * step, rank, warpgroup);
+            trace.mark(0);
             tail.load_columns(at);
             tail.sync();
             if constexpr (kPingPong) {
                 mbarrier_wait(barriers.turn(warpgroup), turn_parity);
                 turn_parity ^= 1;
             }
+            trace.mark(1);
             multiply(acc, shared, barriers, RingPosition<kStages>(u32(i) * k_blocks), k_blocks, rank,
                      kPingPong ? 0 : warpgroup * Config::kWarpgroupRows, warpgroup ^ 1);
+            trace.mark(2);
             if constexpr (Config::kNorm == Norm::kNone) {
                 tail.store_normalised(at);
             } else {
                 tail.apply_before(at);
                 tail.reduce_and_write_slot(at);
+                trace.mark(3);
                 if constexpr (Config::kNorm == Norm::kResident) {
                     tail.publish(at);
+                    trace.mark(4);
                     tail.wait_for_image(at.image);
+                    trace.mark(5);
                     tail.load_group_columns(at);
                     tail.store_normalised(at);
                 } else {
                     tail.store_centred(at);
+                    trace.mark(4);
                     tail.publish(at);
+                    trace.mark(5);
                     for (int budget = 2; budget > 0 && pending < i; --budget) {
                         const auto earlier = place_of(g, p.norm, first + pending * step, rank, warpgroup);
                         if (!warp_sees_image(p.norm, earlier.image, epoch)) break;
@@ -226,6 +236,8 @@ template <class Config, class Visitor> struct ConvFprop {
                     }
                 }
             }
+            trace.mark(6);
+            ++trace.tile;
             tail.sync();  // the columns are about to be overwritten
         }
         if constexpr (Config::kNorm == Norm::kStreamed)
