@@ -107,7 +107,7 @@ struct ConvTranspose2d {
   bool operator==(const ConvTranspose2d&) const = default;
 };
 
-/// a (…,M,K), b (K,N)[, bias (N)] → (…,M,N). Only a of rank 2 may be transposed.
+/// a (M,K) or (B,M,K), b (K,N)[, bias (N)] → (M,N) or (B,M,N). Only a of rank 2 may be transposed.
 struct Gemm {
   bool transpose_a = false, transpose_b = false;
   bool operator==(const Gemm&) const = default;
@@ -201,6 +201,12 @@ struct Transpose {
   bool operator==(const Transpose&) const = default;
 };
 
+/// x, like → x broadcast to the common shape of the two (NumPy's rules). The fuser adds these where an operand does not
+/// fit the axes of an epilogue.
+struct Expand {
+  bool operator==(const Expand&) const = default;
+};
+
 struct Identity {
   bool operator==(const Identity&) const = default;
 };
@@ -211,7 +217,7 @@ using OperatorKind =
     std::variant<operators::Conv2d, operators::ConvTranspose2d, operators::Gemm, operators::Elementwise,
                  operators::Normalisation, operators::BatchNorm, operators::Softmax, operators::Pool2d,
                  operators::GlobalAveragePool, operators::Resize, operators::Concat, operators::Pad, operators::Reshape,
-                 operators::Flatten, operators::Transpose, operators::Identity>;
+                 operators::Flatten, operators::Transpose, operators::Expand, operators::Identity>;
 
 /// "conv2d", "max_pool", "mish", …
 std::string to_string(const OperatorKind& kind);

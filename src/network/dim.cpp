@@ -1,0 +1,101 @@
+#include "network/dim.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "coda/error.hpp"
+
+namespace coda {
+
+std::string to_string(const Dim& dim) { return dim.known() ? std::to_string(dim.value()) : dim.symbol(); }
+
+std::string to_string(const Shape& shape) {
+  std::vector<std::string> parts;
+  for (const Dim& d : shape) parts.push_back(to_string(d));
+  return fmt::format("({})", fmt::join(parts, ","));
+}
+
+namespace network {
+
+namespace {
+
+// A formula as a symbol. Long ones (deep networks over a symbolic image size) are replaced by a hash of their text,
+// which keeps "same text, same extent" and bounds memory.
+Dim formula(std::string text) {
+  if (text.size() <= 48) return Dim(std::move(text));
+  std::uint64_t hash = 0xcbf29ce484222325u;  // FNV-1a
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
+  return Dim(fmt::format("extent_{:016x}", hash));
+}
+
+std::string factor_text(const Dim& x) {
+  const std::string& s = x.symbol();
+  const bool simple = s.find_first_of("+-*/ ") == std::string::npos;
+  return simple ? s : "(" + s + ")";
+}
+
+}  // namespace
+
+std::optional<Dim> window_count(const Dim& x, std::int64_t pad, std::int64_t span, std::int64_t stride, bool ceil) {
+  const std::int64_t room = pad - span;
+  if (x.known()) {
+    const std::int64_t last = x.value() + room;
+    if (last < 0) return std::nullopt;
+    return Dim((last + (ceil ? stride - 1 : 0)) / stride + 1);
+  }
+  // floor((x + room)/stride) + 1 = floor((x + room + stride)/stride)
+  const std::int64_t offset = room + stride + (ceil ? stride - 1 : 0);
+  if (stride == 1) return affine(x, 1, offset);
+  return formula(fmt::format("{}/{}", factor_text(affine(x, 1, offset)), stride));
+}
+
+Dim affine(const Dim& x, std::int64_t factor, std::int64_t offset) {
+  if (x.known()) return Dim(x.value() * factor + offset);
+  std::string text = factor == 1 ? x.symbol() : fmt::format("{}*{}", factor_text(x), factor);
+  if (offset != 0) text += fmt::format("{:+}", offset);
+  return formula(std::move(text));
+}
+
+Dim scaled(const Dim& x, double scale) {
+  if (x.known()) return Dim(static_cast<std::int64_t>(std::floor(static_cast<double>(x.value()) * scale)));
+  if (scale == 1) return x;
+  return formula(fmt::format("{}*{}", factor_text(x), scale));
+}
+
+Dim product(std::span<const Dim> dims) {
+  std::int64_t known = 1;
+  std::vector<std::string> symbols;
+  for (const Dim& d : dims) {
+    if (d.known()) {
+      if (__builtin_mul_overflow(known, d.value(), &known))
+        throw UserError("a product of extents is above 2^63; the network asks for too large a tensor");
+    } else {
+      symbols.push_back(factor_text(d));
+    }
+  }
+  if (symbols.empty()) return Dim(known);
+  if (symbols.size() == 1 && known == 1)
+    return *std::find_if(dims.begin(), dims.end(), [](const Dim& d) { return !d.known(); });
+  std::sort(symbols.begin(), symbols.end());
+  return formula(fmt::format("{}{}", fmt::join(symbols, "*"), known == 1 ? "" : fmt::format("*{}", known)));
+}
+
+bool may_equal(const Dim& x, const Dim& y) { return !x.known() || !y.known() || x.value() == y.value(); }
+
+std::vector<std::int64_t> values(const Shape& shape) {
+  std::vector<std::int64_t> result;
+  for (const Dim& d : shape) {
+    if (!d.known()) throw InternalError("extent " + d.symbol() + " has no value yet");
+    result.push_back(d.value());
+  }
+  return result;
+}
+
+Shape to_shape(const std::vector<std::int64_t>& values) { return Shape(values.begin(), values.end()); }
+
+}  // namespace network
+
+}  // namespace coda

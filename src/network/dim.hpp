@@ -1,0 +1,35 @@
+#pragma once
+/// Arithmetic on extents that may be symbols. A result that is no number is a formula in words of its symbols, the same
+/// text for the same arithmetic, so that equal texts mean equal extents.
+
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "coda/network.hpp"
+
+namespace coda::network {
+
+/// Number of places a window of `span` pixels (dilation included) can take when it moves by `stride` over x + pad
+/// pixels; rounded up if `ceil`. Nothing if a known result would be below 1.
+std::optional<Dim> window_count(const Dim& x, std::int64_t pad, std::int64_t span, std::int64_t stride, bool ceil);
+
+/// x·factor + offset.
+Dim affine(const Dim& x, std::int64_t factor, std::int64_t offset);
+
+/// floor(x·scale).
+Dim scaled(const Dim& x, double scale);
+
+/// Product; 1 for none.
+Dim product(std::span<const Dim> dims);
+
+/// Whether two extents may be equal: always, unless both are known and differ.
+bool may_equal(const Dim& x, const Dim& y);
+
+inline bool is_one(const Dim& x) { return x.known() && x.value() == 1; }
+
+/// Shape of numbers; throws InternalError if a symbol is left.
+std::vector<std::int64_t> values(const Shape& shape);
+Shape to_shape(const std::vector<std::int64_t>& values);
+
+}  // namespace coda::network

@@ -1,0 +1,140 @@
+/// Writes the operators of a region as an epilogue graph.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "coda/builder.hpp"
+#include "coda/error.hpp"
+#include "ir/names.hpp"
+#include "ir/op_table.hpp"
+#include "network/dim.hpp"
+#include "network/names.hpp"
+#include "network/regions.hpp"
+#include "network/space.hpp"
+
+namespace coda::network {
+
+namespace {
+
+class EpilogueWriter {
+ public:
+  EpilogueWriter(const Network& network, Region& region)
+      : network_(network), region_(region), space_(network[network.operators[region.operators[0]].output].shape) {}
+
+  void write(const std::vector<TensorId>& stored);
+
+ private:
+  Value contraction(const Operator& op);
+  Value elementwise(const Operator& op);
+  Value normalisation(const Operator& op, const operators::Normalisation& n);
+  Value softmax(const Operator& op);
+  Value value(const Operator& op);
+  /// The value of a tensor: computed in this region, the source, a constant number or an operand.
+  Value read(TensorId id, std::string_view role);
+  Value operand(TensorId id, const Axes& axes, std::string_view role);
+
+  const Network& network_;
+  Region& region_;
+  const Shape& space_;
+  GraphBuilder graph_;
+  std::map<TensorId, Value> values_;
+  std::set<std::string> names_;
+};
+
+std::string identifier(std::string_view name) {
+  std::string s;
+  for (const char c : name.substr(0, 100)) s += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
+  if (!ir::is_identifier(s) || ir::is_reserved(s)) s = "t_" + s;
+  return s;
+}
+
+Value EpilogueWriter::operand(TensorId id, const Axes& axes, std::string_view role) {
+  const std::string base = identifier(role.empty() ? std::string_view(network_[id].name) : role);
+  std::string name = base;
+  for (int i = 2; !names_.insert(name).second; ++i) name = fmt::format("{}_{}", base, i);
+  region_.operands.push_back({name, id, axes});
+  const Value v = graph_.operand(name, axes);
+  values_.emplace(id, v);
+  return v;
+}
+
+Value EpilogueWriter::read(TensorId id, std::string_view role) {
+  if (const auto it = values_.find(id); it != values_.end()) return it->second;
+  if (region_.source == id) return values_.emplace(id, graph_.acc()).first->second;
+  const NetworkTensor& t = network_[id];
+  if (t.constant && t.constant->size() == 1) return graph_.constant(static_cast<double>(t.constant->front()));
+  const bool images = region_.kind == RegionReport::Kind::epilogue || space_.size() == 4;
+  const auto a = axes_of(t.shape, space_, images);
+  if (!a)
+    throw InternalError(
+        fmt::format("operand '{}' {} has no axes over {}", t.name, to_string(t.shape), to_string(space_)));
+  return operand(id, *a, role);
+}
+
+Value EpilogueWriter::contraction(const Operator& op) {
+  const Value acc = graph_.acc();
+  return op.inputs.size() < 3 ? acc : acc + operand(op.inputs[2], axes::n, "bias");
+}
+
+Value EpilogueWriter::elementwise(const Operator& op) {
+  const auto& e = std::get<operators::Elementwise>(op.kind);
+  std::vector<Value> inputs;
+  for (const TensorId id : op.inputs) inputs.push_back(read(id, ""));
+  return graph_.node(e.op, inputs, e.attr);
+}
+
+Value EpilogueWriter::normalisation(const Operator& op, const operators::Normalisation& n) {
+  NormOptions options{.groups = n.groups, .scale = {}, .shift = {}, .eps = n.eps};
+  const Value x = read(op.inputs[0], "");
+  const auto vector = [&](std::size_t i, std::string_view role) -> Value {
+    // a scale of one channel would read as a scalar
+    if (const auto it = values_.find(op.inputs[i]); it != values_.end() && it->second.axes() == axes::n)
+      return it->second;
+    return operand(op.inputs[i], axes::n, role);
+  };
+  if (n.has_scale) options.scale = vector(1, "gamma");
+  if (n.has_shift) options.shift = vector(n.has_scale ? 2 : 1, "beta");
+  switch (n.op) {
+    case Op::group_norm: return group_norm(x, options);
+    case Op::instance_norm: return instance_norm(x, options);
+    case Op::layer_norm: return layer_norm(x, options);
+    case Op::rms_norm: return rms_norm(x, options);
+    default: throw InternalError(fmt::format("{} is no normalisation", to_string(n.op)));
+  }
+}
+
+Value EpilogueWriter::value(const Operator& op) {
+  if (is_contraction(op.kind)) return contraction(op);
+  if (const auto* n = std::get_if<operators::Normalisation>(&op.kind)) return normalisation(op, *n);
+  if (std::holds_alternative<operators::Softmax>(op.kind)) return coda::softmax(read(op.inputs[0], ""), over_n);
+  if (std::holds_alternative<operators::Elementwise>(op.kind)) return elementwise(op);
+  throw InternalError(fmt::format("{} is no part of an epilogue", where(op)));
+}
+
+void EpilogueWriter::write(const std::vector<TensorId>& stored) {
+  for (const std::size_t i : region_.operators) {
+    const Operator& op = network_.operators[i];
+    values_.insert_or_assign(op.output, value(op));
+  }
+  for (std::size_t i = 0; i < stored.size(); ++i) {
+    const std::string name = i == 0 ? "y" : fmt::format("y{}", i + 1);
+    const Value v = values_.at(stored[i]);
+    // A value that lacks an axis of the tensor has an extent of 1 along it: the elements are the same
+    if (!has_axes(network_[stored[i]].shape, space_, v.axes()))
+      throw InternalError(fmt::format("'{}' has axes {}", network_[stored[i]].name, to_string(v.axes())));
+    graph_.store(v, DType::f32, name);
+    region_.outputs.push_back({name, stored[i]});
+  }
+  region_.graph = graph_.build();
+}
+
+}  // namespace
+
+void write_epilogue(const Network& network, Region& region, const std::vector<TensorId>& stored) {
+  EpilogueWriter(network, region).write(stored);
+}
+
+}  // namespace coda::network

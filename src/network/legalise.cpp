@@ -1,0 +1,176 @@
+/// Rewrites of a network before it is cut into regions.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "network/dim.hpp"
+#include "network/regions.hpp"
+#include "network/space.hpp"
+
+namespace coda::network {
+
+namespace {
+
+class Legaliser {
+ public:
+  explicit Legaliser(const Network& network) : in_(network), out_(network), alias_(network.tensors.size()) {
+    for (TensorId id = 0; id < alias_.size(); ++id) alias_[id] = id;
+    out_.operators.clear();
+  }
+
+  Network run() {
+    find_live();
+    for (std::size_t i = 0; i < in_.operators.size(); ++i)
+      if (live_[i]) rewrite(in_.operators[i]);
+    return std::move(out_);
+  }
+
+ private:
+  void find_live();
+  void rewrite(Operator op);
+  bool fold(const Operator& op);
+  void split_batch_norm(const Operator& op);
+  void expand_operands(Operator& op);
+  bool is_output(TensorId id) const {
+    return std::find(in_.outputs.begin(), in_.outputs.end(), id) != in_.outputs.end();
+  }
+  TensorId add_tensor(std::string name, Shape shape, std::shared_ptr<const std::vector<float>> constant = nullptr) {
+    out_.tensors.push_back({std::move(name), DType::f32, std::move(shape), std::move(constant)});
+    return static_cast<TensorId>(out_.tensors.size() - 1);
+  }
+
+  const Network& in_;
+  Network out_;
+  std::vector<TensorId> alias_;  // by tensor of in_: what stands for it in out_
+  std::vector<bool> live_;
+};
+
+void Legaliser::find_live() {
+  std::vector<bool> needed(in_.tensors.size(), false);
+  for (const TensorId id : in_.outputs) needed[id] = true;
+  live_.assign(in_.operators.size(), false);
+  for (std::size_t i = in_.operators.size(); i-- > 0;) {
+    if (!needed[in_.operators[i].output]) continue;
+    live_[i] = true;
+    for (const TensorId id : in_.operators[i].inputs) needed[id] = true;
+  }
+}
+
+void Legaliser::rewrite(Operator op) {
+  for (TensorId& id : op.inputs) id = alias_[id];
+  if (std::holds_alternative<operators::Identity>(op.kind) && !is_output(op.output)) {
+    alias_[op.output] = op.inputs[0];
+    return;
+  }
+  if (fold(op)) return;
+  if (std::holds_alternative<operators::BatchNorm>(op.kind)) return split_batch_norm(op);
+  if (std::holds_alternative<operators::Elementwise>(op.kind)) expand_operands(op);
+  out_.operators.push_back(std::move(op));
+}
+
+// Elements of a constant with its axes permuted
+std::vector<float> transposed(const std::vector<float>& from, const std::vector<std::int64_t>& shape,
+                              const std::vector<int>& order) {
+  const auto strides = row_major_strides(shape);
+  std::vector<float> to(from.size());
+  std::vector<std::int64_t> index(shape.size(), 0);
+  for (float& x : to) {
+    std::int64_t offset = 0;
+    for (std::size_t i = 0; i < order.size(); ++i) offset += index[i] * strides[static_cast<std::size_t>(order[i])];
+    x = from[static_cast<std::size_t>(offset)];
+    for (std::size_t i = order.size(); i-- > 0;) {
+      if (++index[i] < shape[static_cast<std::size_t>(order[i])]) break;
+      index[i] = 0;
+    }
+  }
+  return to;
+}
+
+// Reshapes and transposes of constants, such as exporters put before weights, become constants
+bool Legaliser::fold(const Operator& op) {
+  if (op.inputs.empty() || !out_[op.inputs[0]].constant || is_output(op.output)) return false;
+  const NetworkTensor x = out_[op.inputs[0]];
+  const bool reshapes =
+      std::holds_alternative<operators::Reshape>(op.kind) || std::holds_alternative<operators::Flatten>(op.kind);
+  if (reshapes) {
+    alias_[op.output] = add_tensor(in_[op.output].name, in_[op.output].shape, x.constant);
+    return true;
+  }
+  if (const auto* t = std::get_if<operators::Transpose>(&op.kind)) {
+    auto elements = std::make_shared<const std::vector<float>>(transposed(*x.constant, values(x.shape), t->order));
+    alias_[op.output] = add_tensor(in_[op.output].name, in_[op.output].shape, std::move(elements));
+    return true;
+  }
+  return false;
+}
+
+// x·s + t with s = scale/sqrt(variance + eps), t = shift − mean·s: computed in float64 and rounded once if all are
+// constants; else written out as arithmetic on (C,1,1)
+void Legaliser::split_batch_norm(const Operator& op) {
+  const double eps = std::get<operators::BatchNorm>(op.kind).eps;
+  const Shape& shape = in_[op.output].shape;
+  const Shape vector = shape.size() == 4 ? Shape{shape[1], 1, 1} : Shape{shape[1]};
+  const auto elementwise = [&](Op kind, std::vector<TensorId> inputs, TensorId output, std::string_view part) {
+    out_.operators.push_back(
+        {operators::Elementwise{.op = kind}, fmt::format("{}{}", op.name, part), std::move(inputs), output});
+    return output;
+  };
+  TensorId s, t;
+  const bool constant =
+      std::all_of(op.inputs.begin() + 1, op.inputs.end(), [&](TensorId id) { return out_[id].constant != nullptr; });
+  if (constant) {
+    const auto data = [&](std::size_t i) -> const std::vector<float>& { return *out_[op.inputs[i]].constant; };
+    std::vector<float> scale(data(1).size()), shift(data(1).size());
+    for (std::size_t c = 0; c < scale.size(); ++c) {
+      const double factor = data(1)[c] / std::sqrt(data(4)[c] + eps);
+      scale[c] = static_cast<float>(factor);
+      shift[c] = static_cast<float>(data(2)[c] - data(3)[c] * factor);
+    }
+    s = add_tensor(op.name + "_scale", vector, std::make_shared<const std::vector<float>>(std::move(scale)));
+    t = add_tensor(op.name + "_shift", vector, std::make_shared<const std::vector<float>>(std::move(shift)));
+  } else {
+    std::array<TensorId, 4> v{};
+    for (std::size_t i = 0; i < 4; ++i) {
+      v[i] = add_tensor(fmt::format("{}_{}", op.name, i), vector, out_[op.inputs[i + 1]].constant);
+      if (out_[op.inputs[i + 1]].constant) continue;
+      operators::Reshape r;
+      for (const Dim& d : vector) r.shape.push_back(d.known() ? d.value() : -1);
+      out_.operators.push_back({r, fmt::format("{}_{}", op.name, i), {op.inputs[i + 1]}, v[i]});
+    }
+    const auto fresh = [&](std::string_view part) { return add_tensor(fmt::format("{}{}", op.name, part), vector); };
+    const TensorId e = add_tensor("eps", {}, std::make_shared<const std::vector<float>>(1, static_cast<float>(eps)));
+    const TensorId r =
+        elementwise(Op::rsqrt, {elementwise(Op::add, {v[3], e}, fresh("_ve"), "_ve")}, fresh("_r"), "_r");
+    s = elementwise(Op::mul, {v[0], r}, fresh("_s"), "_s");
+    t = elementwise(Op::sub, {v[1], elementwise(Op::mul, {v[2], s}, fresh("_ms"), "_ms")}, fresh("_t"), "_t");
+  }
+  const TensorId product = add_tensor(op.name + "_product", shape);
+  elementwise(Op::mul, {op.inputs[0], s}, product, "");
+  elementwise(Op::add, {product, t}, op.output, "_shift");
+}
+
+void Legaliser::expand_operands(Operator& op) {
+  const Shape& space = in_[op.output].shape;
+  for (TensorId& id : op.inputs) {
+    if (axes_of(out_[id].shape, space, true)) continue;
+    const std::string name = out_[id].name + "_expanded";
+    // any other input of the full shape serves as the model; else expand against each of the others in turn
+    for (const TensorId like : std::vector<TensorId>(op.inputs)) {
+      if (like == id || axes_of(out_[id].shape, space, true)) continue;
+      const NetworkTensor* types[] = {&out_[id], &out_[like]};
+      Shape shape = infer_shape(operators::Expand{}, types, op.name);
+      if (shape == out_[id].shape) continue;
+      const TensorId wide = add_tensor(name, std::move(shape));
+      out_.operators.push_back({operators::Expand{}, name, {id, like}, wide});
+      id = wide;
+    }
+  }
+}
+
+}  // namespace
+
+Network legalise(const Network& network) { return Legaliser(network).run(); }
+
+}  // namespace coda::network

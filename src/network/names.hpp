@@ -1,0 +1,13 @@
+#pragma once
+/// How errors and reports name things.
+
+#include <string>
+
+#include "coda/network.hpp"
+
+namespace coda::network {
+
+/// "conv2d 'down.0.0'": the operator and its node.
+std::string where(const Operator& op);
+
+}  // namespace coda::network

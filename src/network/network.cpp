@@ -1,0 +1,118 @@
+/// Names, checks and listing of networks.
+
+#include "coda/network.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <set>
+
+#include "coda/error.hpp"
+#include "network/dim.hpp"
+#include "network/names.hpp"
+
+namespace coda {
+
+namespace {
+
+struct NameOf {
+  std::string operator()(const operators::Conv2d&) const { return "conv2d"; }
+  std::string operator()(const operators::ConvTranspose2d&) const { return "conv_transpose2d"; }
+  std::string operator()(const operators::Gemm&) const { return "gemm"; }
+  std::string operator()(const operators::Elementwise& e) const { return std::string(to_string(e.op)); }
+  std::string operator()(const operators::Normalisation& n) const { return std::string(to_string(n.op)); }
+  std::string operator()(const operators::BatchNorm&) const { return "batch_norm"; }
+  std::string operator()(const operators::Softmax&) const { return "softmax"; }
+  std::string operator()(const operators::Pool2d& p) const { return p.average ? "average_pool" : "max_pool"; }
+  std::string operator()(const operators::GlobalAveragePool&) const { return "global_average_pool"; }
+  std::string operator()(const operators::Resize& r) const {
+    return r.mode == ResizeMode::nearest ? "resize nearest" : "resize linear";
+  }
+  std::string operator()(const operators::Concat&) const { return "concat"; }
+  std::string operator()(const operators::Pad&) const { return "pad"; }
+  std::string operator()(const operators::Reshape&) const { return "reshape"; }
+  std::string operator()(const operators::Flatten&) const { return "flatten"; }
+  std::string operator()(const operators::Transpose&) const { return "transpose"; }
+  std::string operator()(const operators::Expand&) const { return "expand"; }
+  std::string operator()(const operators::Identity&) const { return "identity"; }
+};
+
+void verify_constant(const NetworkTensor& t) {
+  for (const Dim& d : t.shape)
+    if (!d.known())
+      throw UserError(fmt::format("constant '{}' has shape {}; expected numbers", t.name, to_string(t.shape)));
+  const Dim n = network::product(t.shape);
+  if (static_cast<std::int64_t>(t.constant->size()) != n.value())
+    throw UserError(fmt::format("constant '{}' has {} elements; shape {} takes {}", t.name, t.constant->size(),
+                                to_string(t.shape), n.value()));
+}
+
+void verify_interface(const Network& n, const std::vector<TensorId>& ids, std::string_view what) {
+  std::set<std::string> names;
+  for (const TensorId id : ids) {
+    if (id >= n.tensors.size()) throw UserError(fmt::format("{} {} is no tensor of the network", what, id));
+    if (n[id].name.empty()) throw UserError(fmt::format("an {} of the network has no name", what));
+    if (!names.insert(n[id].name).second)
+      throw UserError(fmt::format("two {}s are named '{}'; names of {}s must differ", what, n[id].name, what));
+  }
+}
+
+}  // namespace
+
+std::string to_string(const OperatorKind& kind) { return std::visit(NameOf{}, kind); }
+
+namespace network {
+std::string where(const Operator& op) { return fmt::format("{} '{}'", to_string(op.kind), op.name); }
+}  // namespace network
+
+void verify(const Network& n) {
+  std::vector<bool> known(n.tensors.size(), false);
+  verify_interface(n, n.inputs, "input");
+  verify_interface(n, n.outputs, "output");
+  for (TensorId id = 0; id < n.tensors.size(); ++id) {
+    if (n[id].dtype != DType::f32)
+      throw UserError(
+          fmt::format("tensor '{}' has dtype {}; networks compute in f32", n[id].name, to_string(n[id].dtype)));
+    if (n[id].constant) verify_constant(n[id]);
+    if (n[id].constant) known[id] = true;
+  }
+  for (const TensorId id : n.inputs) {
+    if (n[id].constant) throw UserError(fmt::format("input '{}' is a constant", n[id].name));
+    known[id] = true;
+  }
+  for (const Operator& op : n.operators) {
+    std::vector<const NetworkTensor*> inputs;
+    for (const TensorId id : op.inputs) {
+      if (id >= n.tensors.size() || !known[id])
+        throw UserError(fmt::format("{} reads a tensor that nothing before it makes", network::where(op)));
+      inputs.push_back(&n[id]);
+    }
+    if (op.output >= n.tensors.size() || known[op.output])
+      throw UserError(fmt::format("{} writes a tensor that has another source", network::where(op)));
+    const Shape shape = infer_shape(op.kind, inputs, network::where(op));
+    if (shape != n[op.output].shape)
+      throw UserError(fmt::format("{} makes shape {}; its output '{}' is declared {}", network::where(op),
+                                  to_string(shape), n[op.output].name, to_string(n[op.output].shape)));
+    known[op.output] = true;
+  }
+  if (n.outputs.empty()) throw UserError(fmt::format("network '{}' has no output", n.name));
+  for (const TensorId id : n.outputs)
+    if (!known[id]) throw UserError(fmt::format("output '{}' has no source", n[id].name));
+}
+
+std::string to_string(const Network& n) {
+  std::string text = fmt::format("network {}\n", n.name);
+  for (const TensorId id : n.inputs) text += fmt::format("  input {} {}\n", n[id].name, to_string(n[id].shape));
+  for (const Operator& op : n.operators) {
+    std::vector<std::string> inputs;
+    for (const TensorId id : op.inputs)
+      inputs.push_back(n[id].constant ? n[id].name + to_string(n[id].shape) : n[id].name);
+    text += fmt::format("  {} {} = {}({})\n", n[op.output].name, to_string(n[op.output].shape), to_string(op.kind),
+                        fmt::join(inputs, ", "));
+  }
+  for (const TensorId id : n.outputs) text += fmt::format("  output {}\n", n[id].name);
+  return text;
+}
+
+}  // namespace coda

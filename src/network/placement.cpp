@@ -1,0 +1,108 @@
+/// Decides which tensors need no memory of their own: slices of a concatenation, and reshapes that are views.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "network/dim.hpp"
+#include "network/regions.hpp"
+#include "network/space.hpp"
+
+namespace coda::network {
+
+namespace {
+
+class Placer {
+ public:
+  explicit Placer(FusedNetwork& fused) : f_(fused), n_(fused.network) {
+    f_.placement.assign(n_.tensors.size(), std::nullopt);
+    made_.assign(n_.tensors.size(), false);
+    pinned_.assign(n_.tensors.size(), false);
+    for (const TensorId id : n_.inputs) pinned_[id] = true;
+    for (const TensorId id : n_.outputs) pinned_[id] = true;
+  }
+
+  void run() {
+    for (const Region& r : f_.regions)
+      for (const RegionOutput& o : r.outputs) made_[o.tensor] = true;
+    // views first in mind, slices first in deed: a view needs a dense base
+    for (Region& r : f_.regions)
+      if (const auto* c = kind<operators::Concat>(r)) place_concat(r, *c);
+    for (Region& r : f_.regions)
+      if (kind<operators::Reshape>(r) || kind<operators::Flatten>(r)) place_view(r);
+  }
+
+ private:
+  template <class K>
+  const K* kind(const Region& r) const {
+    return r.kind == RegionReport::Kind::single ? std::get_if<K>(&n_.operators[r.operators[0]].kind) : nullptr;
+  }
+  bool is_view(TensorId id) const;
+  void place_concat(Region& r, const operators::Concat& c);
+  void place_view(Region& r);
+
+  FusedNetwork& f_;
+  const Network& n_;
+  std::vector<bool> made_, pinned_;  // by tensor: written by a region; given or wanted by the caller
+};
+
+// Whether a reshape makes this tensor: it may turn out to be a view, so it is no slice
+bool Placer::is_view(TensorId id) const {
+  for (const Operator& op : n_.operators)
+    if (op.output == id)
+      return std::holds_alternative<operators::Reshape>(op.kind) || std::holds_alternative<operators::Flatten>(op.kind);
+  return false;
+}
+
+void Placer::place_concat(Region& r, const operators::Concat& c) {
+  const Operator& op = n_.operators[r.operators[0]];
+  const Shape& whole = n_[op.output].shape;
+  const int column_axis = whole.size() == 4 ? 1 : static_cast<int>(whole.size()) - 1;
+  if (c.axis != column_axis) {
+    r.note = fmt::format("copied: axis {} is not the innermost in memory", c.axis);
+    return;
+  }
+  std::int64_t column = 0;
+  std::size_t placed = 0;
+  std::vector<std::string> copied;
+  for (const TensorId id : op.inputs) {
+    const bool once = std::count(op.inputs.begin(), op.inputs.end(), id) == 1;
+    const Dim width = columns(n_[id].shape);
+    if (!width.known()) break;
+    if (made_[id] && !pinned_[id] && once && !f_.placement[id] && !is_view(id)) {
+      f_.placement[id] = Placement{.base = op.output, .column = column, .slice = true};
+      ++placed;
+    } else {
+      copied.push_back(n_[id].name);
+    }
+    column += width.value();
+  }
+  if (placed == op.inputs.size()) {
+    r.kind = RegionReport::Kind::free;
+    r.note = "its producers write into it";
+  } else {
+    r.note = fmt::format("{} of {} inputs are written in place", placed, op.inputs.size());
+  }
+}
+
+void Placer::place_view(Region& r) {
+  const Operator& op = n_.operators[r.operators[0]];
+  const TensorId from = op.inputs[0], to = op.output;
+  const bool dense = made_[from] && !(f_.placement[from] && f_.placement[from]->slice);
+  if (!dense || pinned_[to] || pinned_[from] || !logical_order(n_[from].shape) || !logical_order(n_[to].shape)) {
+    r.note = "copied: " + std::string(!logical_order(n_[from].shape) || !logical_order(n_[to].shape)
+                                          ? "channels last in memory"
+                                          : "an input, an output or a slice of a concatenation");
+    return;
+  }
+  f_.placement[to] = Placement{.base = from};
+  r.kind = RegionReport::Kind::free;
+  r.note = "a view";
+}
+
+}  // namespace
+
+void place(FusedNetwork& fused) { Placer(fused).run(); }
+
+}  // namespace coda::network

@@ -1,0 +1,75 @@
+#pragma once
+/// The fuser's result: a network cut into regions, each run as one step.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "coda/graph.hpp"
+#include "coda/network.hpp"
+
+namespace coda::network {
+
+/// A tensor that an epilogue graph reads, by the operand's name.
+struct RegionOperand {
+  std::string name;
+  TensorId tensor;
+  Axes axes;
+};
+
+/// A tensor that an epilogue graph writes, by the store's name.
+struct RegionOutput {
+  std::string name;
+  TensorId tensor;
+};
+
+struct Region {
+  RegionReport::Kind kind{};
+  std::vector<std::size_t> operators;  ///< indices, in order; the contraction comes first
+  std::optional<TensorId> source;      ///< epilogue: the tensor that stands for acc, if the graph uses it
+  Graph graph;                         ///< contraction, epilogue
+  std::vector<RegionOperand> operands;
+  std::vector<RegionOutput> outputs;
+  std::string note;
+};
+
+/// Where a tensor lives, if not in memory of its own.
+struct Placement {
+  TensorId base;            ///< the tensor whose memory it shares
+  std::int64_t column = 0;  ///< first column (channel) of the slice
+  bool slice = false;       ///< a slice of base's columns; else a view with another shape
+};
+
+struct FusedNetwork {
+  Network network;  ///< legalised: see legalise()
+  std::vector<Region> regions;
+  std::vector<std::optional<Placement>> placement;  ///< by tensor
+};
+
+/// Rewrites that need no regions: drops dead operators and identities, reshapes and transposes constants, folds batch
+/// normalisations with constant statistics into scale and shift, and expands operands that no axes describe.
+Network legalise(const Network& network);
+
+/// Cuts a network into regions. With fuse == false every operator is a region of its own.
+FusedNetwork fuse(const Network& network, bool fuse = true);
+
+/// Decides which tensors need no memory of their own, and marks the regions that cost nothing.
+void place(FusedNetwork& fused);
+
+/// Fills graph, operands and outputs of a region of kind contraction or epilogue. `stored` are the tensors to write.
+void write_epilogue(const Network& network, Region& region, const std::vector<TensorId>& stored);
+
+/// Whether the operator is a matrix product or convolution.
+bool is_contraction(const OperatorKind& kind);
+
+/// Whether the operator can be part of an epilogue.
+bool is_pointwise(const OperatorKind& kind);
+
+/// "conv2d (batch,3,64,64) -> 16, 3x3, pad 1" and the like.
+std::string describe(const Network& network, const Operator& op);
+
+/// For explain and the executable; `network_operators` counts those of the network before legalise().
+FusionReport report(const FusedNetwork& fused, std::size_t network_operators);
+
+}  // namespace coda::network

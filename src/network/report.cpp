@@ -1,0 +1,102 @@
+/// What was fused into what, for people.
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "coda/text.hpp"
+#include "network/dim.hpp"
+#include "network/regions.hpp"
+
+namespace coda {
+
+namespace network {
+
+namespace {
+
+struct Describe {
+  const Network& n;
+  const Operator& op;
+
+  const Shape& input(std::size_t i) const { return n[op.inputs[i]].shape; }
+  const Shape& output() const { return n[op.output].shape; }
+
+  template <class C>
+  std::string convolution(std::string_view name, const C& c) const {
+    const Shape& w = input(1);
+    std::string s = fmt::format("{} {} -> {}, {}x{}", name, to_string(input(0)), to_string(output()[1]),
+                                to_string(w[2]), to_string(w[3]));
+    if (!(c.stride == Pair(1))) s += fmt::format(", stride {}x{}", c.stride.h, c.stride.w);
+    if (c.pad == Margins(c.pad.top)) {
+      if (c.pad.top != 0) s += fmt::format(", pad {}", c.pad.top);
+    } else {
+      s += fmt::format(", pad {},{},{},{}", c.pad.top, c.pad.left, c.pad.bottom, c.pad.right);
+    }
+    if (!(c.dilation == Pair(1))) s += fmt::format(", dilation {}x{}", c.dilation.h, c.dilation.w);
+    if (c.groups != 1) s += fmt::format(", groups {}", c.groups);
+    return s;
+  }
+
+  std::string operator()(const operators::Conv2d& c) const { return convolution("conv2d", c); }
+  std::string operator()(const operators::ConvTranspose2d& c) const { return convolution("conv_transpose2d", c); }
+  std::string operator()(const operators::Gemm&) const {
+    return fmt::format("gemm {} -> {}", to_string(input(0)), to_string(output()));
+  }
+  std::string operator()(const auto&) const {
+    return fmt::format("{} {} -> {}", to_string(op.kind), op.inputs.empty() ? "" : to_string(input(0)),
+                       to_string(output()));
+  }
+};
+
+}  // namespace
+
+std::string describe(const Network& network, const Operator& op) { return std::visit(Describe{network, op}, op.kind); }
+
+FusionReport report(const FusedNetwork& fused, std::size_t network_operators) {
+  FusionReport result;
+  result.operators = static_cast<int>(network_operators);
+  for (const Region& r : fused.regions) {
+    RegionReport line;
+    line.kind = r.kind;
+    line.name = fused.network[r.outputs[0].tensor].name;
+    for (const std::size_t i : r.operators) line.operators.push_back(to_string(fused.network.operators[i].kind));
+    if (r.kind != RegionReport::Kind::epilogue)
+      line.contraction = describe(fused.network, fused.network.operators[r.operators[0]]);
+    if (!r.graph.nodes.empty()) line.epilogue = print(r.graph);
+    for (const RegionOutput& o : r.outputs) line.outputs.push_back(fused.network[o.tensor].name);
+    line.note = r.note;
+    result.kernels += r.kind == RegionReport::Kind::free ? 0 : 1;
+    result.regions.push_back(std::move(line));
+  }
+  return result;
+}
+
+}  // namespace network
+
+std::string to_string(const FusionReport& report) {
+  using Kind = RegionReport::Kind;
+  std::string text = fmt::format("{} operators in {} kernels\n", report.operators, report.kernels);
+  int number = 0;
+  for (const RegionReport& r : report.regions) {
+    const std::string label = r.kind == Kind::free ? " free" : fmt::format("{:5}", ++number);
+    text += fmt::format("{}  {}", label,
+                        r.kind == Kind::epilogue ? fmt::format("epilogue over {}", r.name) : r.contraction);
+    if (r.operators.size() > 1 || r.kind == Kind::epilogue)
+      text += fmt::format("   [{}]", fmt::join(r.operators, " + "));
+    text += "\n";
+    for (std::size_t begin = 0; begin < r.epilogue.size();) {
+      const std::size_t end = std::min(r.epilogue.find('\n', begin), r.epilogue.size());
+      text += fmt::format("         {}\n", std::string_view(r.epilogue).substr(begin, end - begin));
+      begin = end + 1;
+    }
+    text += fmt::format("       -> {}", fmt::join(r.outputs, ", "));
+    text += r.note.empty() ? "\n" : fmt::format("   ({})\n", r.note);
+  }
+  return text;
+}
+
+FusionReport explain(const Network& net, const NetworkOptions& options) {
+  verify(net);
+  return network::report(network::fuse(net, options.fuse), net.operators.size());
+}
+
+}  // namespace coda

@@ -1,0 +1,65 @@
+#include "network/space.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "network/dim.hpp"
+
+namespace coda::network {
+
+namespace {
+
+enum class Part { image, row, column };
+
+Part part(std::size_t axis, std::size_t rank) {
+  const std::size_t column_axis = rank == 4 ? 1 : rank - 1;
+  if (axis == column_axis) return Part::column;
+  return axis == 0 ? Part::image : Part::row;
+}
+
+bool covers(const Axes& a, Part p) {
+  if (p == Part::column) return a.col == ColAxis::n;
+  return a.row == RowAxis::m || (a.row == RowAxis::b && p == Part::image);
+}
+
+}  // namespace
+
+bool has_axes(const Shape& operand, const Shape& space, const Axes& axes) {
+  if (operand.size() > space.size()) return false;
+  const std::size_t missing = space.size() - operand.size();
+  // tensors of different rank may lie in memory in different orders; a vector has only one
+  const auto extended = std::count_if(operand.begin(), operand.end(), [](const Dim& d) { return !is_one(d); });
+  if (missing != 0 && extended > 1) return false;
+  for (std::size_t i = 0; i < space.size(); ++i) {
+    const Dim d = i < missing ? Dim(1) : operand[i - missing];
+    if (!covers(axes, part(i, space.size()))) {
+      if (!is_one(d)) return false;
+    } else if (!(d == space[i]) && (is_one(d) || !may_equal(d, space[i]))) {
+      return false;
+    }
+  }
+  return true;
+}
+
+std::optional<Axes> axes_of(const Shape& operand, const Shape& space, bool images) {
+  for (const Axes& a : {axes::scalar, axes::n, axes::b, axes::bn, axes::m, axes::mn}) {
+    if (a.row == RowAxis::b && !images) continue;
+    if (has_axes(operand, space, a)) return a;
+  }
+  return std::nullopt;
+}
+
+Extents extents_of(const std::vector<std::int64_t>& s) {
+  if (s.empty()) return {.images = 1, .height = 1, .width = 1, .cols = 1};
+  if (s.size() == 4) return {.images = s[0], .height = s[2], .width = s[3], .cols = s[1]};
+  if (s.size() == 1) return {.images = 1, .height = 1, .width = 1, .cols = s[0]};
+  Extents e{.images = s[0], .height = 1, .width = 1, .cols = s.back()};
+  for (std::size_t i = 1; i + 1 < s.size(); ++i) e.height *= s[i];
+  return e;
+}
+
+Dim columns(const Shape& shape) { return shape.empty() ? Dim(1) : shape.size() == 4 ? shape[1] : shape.back(); }
+
+bool logical_order(const Shape& s) { return s.size() != 4 || is_one(s[1]) || (is_one(s[2]) && is_one(s[3])); }
+
+}  // namespace coda::network

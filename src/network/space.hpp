@@ -1,0 +1,31 @@
+#pragma once
+/// How tensors of a network map to the axes m, n, b of an epilogue graph.
+///
+/// In memory a tensor of rank 4 is channels last, every other tensor row-major. So the columns (n) are the channels of
+/// a rank-4 tensor and the last extent of any other; the rows (m) are all other extents; an image (b) is the first one.
+
+#include <optional>
+
+#include "coda/contraction.hpp"
+#include "coda/graph.hpp"
+#include "coda/network.hpp"
+
+namespace coda::network {
+
+/// Axes with which a tensor of shape `operand` broadcasts (NumPy's rules) over values of shape `space`; the coarsest
+/// that fit, nothing if none do. `images`: the axis b may be used (a GEMM counts all rows as one image).
+std::optional<Axes> axes_of(const Shape& operand, const Shape& space, bool images);
+
+/// Whether `operand` has just these axes over `space`, extent for extent.
+bool has_axes(const Shape& operand, const Shape& space, const Axes& axes);
+
+/// Iteration space of an epilogue over a tensor of this shape (numbers only).
+Extents extents_of(const std::vector<std::int64_t>& shape);
+
+/// The extent along n.
+Dim columns(const Shape& shape);
+
+/// Whether the order of the elements in memory is that of the logical shape.
+bool logical_order(const Shape& shape);
+
+}  // namespace coda::network

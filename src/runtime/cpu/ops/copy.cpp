@@ -1,0 +1,137 @@
+#include "runtime/cpu/ops/copy.hpp"
+
+#include <algorithm>
+#include <span>
+
+namespace coda::cpu {
+
+namespace {
+
+struct Axis {
+  std::int64_t extent, from, to;
+};
+
+// The axes in order of falling stride in `to`, extents of 1 dropped and neighbours that run on merged
+std::vector<Axis> merged_axes(const Extents64& shape, const Extents64& from, const Extents64& to) {
+  std::vector<Axis> axes;
+  for (std::size_t i = 0; i < shape.size(); ++i)
+    if (shape[i] != 1) axes.push_back({shape[i], from[i], to[i]});
+  std::stable_sort(axes.begin(), axes.end(), [](const Axis& x, const Axis& y) { return x.to > y.to; });
+  std::vector<Axis> merged;
+  for (const Axis& a : axes) {
+    if (!merged.empty() && merged.back().to == a.to * a.extent && merged.back().from == a.from * a.extent) {
+      merged.back() = {merged.back().extent * a.extent, a.from, a.to};
+    } else {
+      merged.push_back(a);
+    }
+  }
+  return merged;
+}
+
+constexpr std::int64_t block = 16;  // 16 floats: a cache line
+
+// A plane: rows × columns; `to` runs along the columns
+void copy_plane(const Axis& rows, const Axis& cols, const float* from, float* to) {
+  if (cols.from == 1 && cols.to == 1) {
+    for (std::int64_t r = 0; r < rows.extent; ++r) std::copy_n(from + r * rows.from, cols.extent, to + r * rows.to);
+    return;
+  }
+  // in blocks, so that both sides use the cache lines that they touch
+  for (std::int64_t r0 = 0; r0 < rows.extent; r0 += block)
+    for (std::int64_t c0 = 0; c0 < cols.extent; c0 += block)
+      for (std::int64_t r = r0; r < std::min(r0 + block, rows.extent); ++r)
+        for (std::int64_t c = c0; c < std::min(c0 + block, cols.extent); ++c)
+          to[r * rows.to + c * cols.to] = from[r * rows.from + c * cols.from];
+}
+
+// Copies all but the two innermost axes by counting, the two innermost as planes
+void copy_axes(std::span<const Axis> axes, const float* from, float* to) {
+  const Axis cols = axes.empty() ? Axis{1, 1, 1} : axes.back();
+  const Axis unit{1, 0, 0};
+  if (axes.size() <= 2) {
+    copy_plane(axes.size() == 2 ? axes[0] : unit, cols, from, to);
+    return;
+  }
+  // Of the other axes, the one along which `from` is densest makes the plane with the columns
+  std::size_t dense = 0;
+  for (std::size_t i = 1; i + 1 < axes.size(); ++i)
+    if (axes[i].from != 0 && (axes[dense].from == 0 || axes[i].from <= axes[dense].from)) dense = i;
+  std::vector<Axis> outer;
+  for (std::size_t i = 0; i + 1 < axes.size(); ++i)
+    if (i != dense) outer.push_back(axes[i]);
+  std::vector<std::int64_t> index(outer.size(), 0);
+  while (true) {
+    copy_plane(axes[dense], cols, from, to);
+    std::size_t i = outer.size();
+    while (i > 0) {
+      --i;
+      from += outer[i].from;
+      to += outer[i].to;
+      if (++index[i] < outer[i].extent) break;
+      from -= outer[i].from * outer[i].extent;
+      to -= outer[i].to * outer[i].extent;
+      index[i] = 0;
+      if (i == 0) return;
+    }
+  }
+}
+
+// Walks an index space in row-major order and keeps the offset of the element at hand
+class Odometer {
+ public:
+  Odometer(const Extents64& shape, const Extents64& strides) : shape_(shape), strides_(strides), index_(shape.size()) {}
+  std::int64_t offset() const { return offset_; }
+  void next() {
+    for (std::size_t i = shape_.size(); i-- > 0;) {
+      offset_ += strides_[i];
+      if (++index_[i] < shape_[i]) return;
+      offset_ -= strides_[i] * shape_[i];
+      index_[i] = 0;
+    }
+  }
+
+ private:
+  const Extents64& shape_;
+  const Extents64& strides_;
+  Extents64 index_;
+  std::int64_t offset_ = 0;
+};
+
+}  // namespace
+
+void copy(const Extents64& shape, const float* from, const Extents64& from_strides, float* to,
+          const Extents64& to_strides, const Parallel& parallel) {
+  std::vector<Axis> axes = merged_axes(shape, from_strides, to_strides);
+  if (axes.empty()) {
+    *to = *from;
+    return;
+  }
+  // the threads share the longest of the outer axes, or a lone axis
+  const auto last = axes.size() > 1 ? axes.end() - 1 : axes.end();
+  const auto longest =
+      std::max_element(axes.begin(), last, [](const Axis& x, const Axis& y) { return x.extent < y.extent; });
+  const auto at = static_cast<std::size_t>(longest - axes.begin());
+  parallel(axes[at].extent, [&](std::int64_t begin, std::int64_t end) {
+    std::vector<Axis> mine = axes;
+    mine[at].extent = end - begin;
+    copy_axes(mine, from + begin * axes[at].from, to + begin * axes[at].to);
+  });
+}
+
+void copy_reshaped(const Extents64& from_shape, const float* from, const Extents64& from_strides,
+                   const Extents64& to_shape, float* to, const Extents64& to_strides) {
+  std::int64_t count = 1;
+  for (const auto e : from_shape) count *= e;
+  Odometer source(from_shape, from_strides), target(to_shape, to_strides);
+  for (std::int64_t i = 0; i < count; ++i) {
+    to[target.offset()] = from[source.offset()];
+    source.next();
+    target.next();
+  }
+}
+
+void fill(const Extents64& shape, float value, float* to, const Extents64& to_strides, const Parallel& parallel) {
+  copy(shape, &value, Extents64(shape.size(), 0), to, to_strides, parallel);
+}
+
+}  // namespace coda::cpu
