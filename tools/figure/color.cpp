@@ -76,6 +76,6 @@ Color heat(double value) {
   return table[static_cast<std::size_t>(std::lround(255 * std::clamp(value, 0.0, 1.0)))];
 }
 
-Color pastel(int index) { return from_oklch(0.9, 0.055, 137.508 * index + 230); }  // the golden angle
+Color pastel(int index) { return from_oklch(0.9, 0.055, 137.508 * index + 300); }  // the golden angle
 
 }  // namespace coda::figure

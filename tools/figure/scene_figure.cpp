@@ -14,7 +14,24 @@ namespace {
 constexpr Color paper{252, 252, 253}, ink{28, 32, 42}, muted{104, 112, 128}, hairline{214, 218, 226};
 constexpr Color green{24, 160, 88}, red{222, 49, 60}, amber{255, 176, 32}, blue{62, 132, 246};
 
-constexpr double margin = 32, panel = 330, gap = 14, caption_height = 19, row_gap = 26, row_title = 28;
+constexpr double margin = 32, panel = 384, gap = 14, caption_height = 19, row_gap = 26, row_title = 28;
+
+bool overlap(const Rect& a, const Rect& b) {
+  return a.x < b.right() && b.x < a.right() && a.y < b.bottom() && b.y < a.bottom();
+}
+
+/// What of a panel is taken by marks and their labels.
+struct Places {
+  Rect panel;
+  std::vector<Rect> taken;
+
+  /// Boxes covered, and as much as ten for leaving the panel.
+  int conflicts(const Rect& r) const {
+    const bool inside = r.x >= panel.x && r.y >= panel.y && r.right() <= panel.right() && r.bottom() <= panel.bottom();
+    return static_cast<int>(std::count_if(taken.begin(), taken.end(), [&](const Rect& t) { return overlap(r, t); })) +
+           (inside ? 0 : 10);
+  }
+};
 
 /// How many small heatmaps stand beside and above one another.
 struct Grid {
@@ -74,7 +91,7 @@ class Painter {
   double row_width(const Scene& scene) const {
     return 2 * (panel_width(scene) + gap) + grid_.columns * (cell_width(scene) + 8) - 8;
   }
-  double header_height() const { return margin + 40 + 22 * static_cast<double>(figure_.lines.size()) + 62; }
+  double header_height() const { return margin + 40 + 22 * static_cast<double>(figure_.lines.size()) + 76; }
   double header_width() const {
     double width = std::max(bold_.width(figure_.title, 26), 900.0);
     for (const std::string& line : figure_.lines) width = std::max(width, regular_.width(line, 15));
@@ -144,15 +161,20 @@ class Painter {
     const media::Image image = resample(scene.image, w, h, Filter::smooth);
     canvas.picture(static_cast<std::int64_t>(left.x), static_cast<std::int64_t>(left.y), image);
     overlay(canvas, scene, image, middle);
+    Places places{left, {}};
     for (const Mark& mark : scene.marks) {
-      if (!is_peak(mark)) truth(canvas, scene, mark, left);
+      const Point p = place(scene, mark, left);
+      places.taken.push_back({p.x - 8, p.y - 8, 16, 16});
+    }
+    for (const Mark& mark : scene.marks) {
+      if (!is_peak(mark)) truth(canvas, scene, mark, places);
     }
     for (const Mark& mark : scene.marks) {
       if (!is_peak(mark)) continue;
-      peak(canvas, place(scene, mark, left), mark, left);
+      peak(canvas, place(scene, mark, left), mark, places);
       const Point p = place(scene, mark, middle);
-      canvas.ring(p, 13, 3.5, colors::black, 0.5);
-      canvas.ring(p, 13, 2, color_of(mark.kind));
+      canvas.ring(p, 14, 3, colors::black, 0.5);
+      canvas.ring(p, 14, 1.8, color_of(mark.kind));
     }
     small_heatmaps(canvas, scene, middle.right() + gap, y);
   }
@@ -167,30 +189,43 @@ class Painter {
     canvas.disc(p, radius, color);
   }
 
-  /// White text on a rounded box, kept inside the panel.
-  void chip(Canvas& canvas, Point p, const std::string& text, Color color, Color text_color, const Rect& inside) const {
-    const double width = bold_.width(text, 13) + 10, height = 18;
-    const double right = p.x + 12, x = right + width <= inside.right() - 2 ? right : p.x - 12 - width;
-    const double y = std::clamp(p.y - 21, inside.y + 2, inside.bottom() - height - 2);
-    canvas.fill({x - 1, y - 1, width + 2, height + 2}, colors::white, 0.85, 5);
-    canvas.fill({x, y, width, height}, color, 1, 4);
-    draw_text(canvas, bold_, {x + 5, y + 14}, text, 13, text_color);
+  /// Text on a rounded box beside `p`, where it covers neither an earlier box nor a mark, if there is such a place.
+  void chip(Canvas& canvas, Point p, const std::string& text, Color color, Color text_color, Places& places) const {
+    const double width = bold_.width(text, 12) + 8, height = 16;
+    const double right = p.x + 14, left = p.x - 14 - width, above = p.y - 22, below = p.y + 6;
+    std::array<Rect, 6> candidates{{{right, above, width, height},
+                                    {left, above, width, height},
+                                    {right, below, width, height},
+                                    {left, below, width, height},
+                                    {p.x - width / 2, p.y - 34, width, height},
+                                    {p.x - width / 2, p.y + 18, width, height}}};
+    const auto best = std::min_element(candidates.begin(), candidates.end(), [&](const Rect& a, const Rect& b) {
+      return places.conflicts(a) < places.conflicts(b);
+    });
+    Rect box = *best;
+    box.x = std::round(std::clamp(box.x, places.panel.x + 2, places.panel.right() - width - 2));
+    box.y = std::round(std::clamp(box.y, places.panel.y + 2, places.panel.bottom() - height - 2));
+    places.taken.push_back(box);
+    canvas.fill({box.x - 1, box.y - 1, width + 2, height + 2}, colors::white, 0.85, 5);
+    canvas.fill(box, color, 1, 4);
+    draw_text(canvas, bold_, {box.x + 4, box.y + 12}, text, 12, text_color);
   }
 
-  void truth(Canvas& canvas, const Scene& scene, const Mark& mark, const Rect& rect) const {
+  void truth(Canvas& canvas, const Scene& scene, const Mark& mark, Places& places) const {
+    const Rect& rect = places.panel;
     const Point p = place(scene, mark, rect);
     const double radius = std::max(7.0, figure_.match_radius * rect.height / static_cast<double>(scene.image.height));
     const bool missed = mark.kind == Mark::Kind::missed;
-    canvas.ring(p, radius, 5, colors::black, 0.55);
-    canvas.ring(p, radius, 2.5, color_of(mark.kind));
+    canvas.ring(p, radius, 3.6, colors::black, 0.5);
+    canvas.ring(p, radius, 1.8, color_of(mark.kind));
     if (missed)
-      chip(canvas, p, figure_.classes[static_cast<std::size_t>(mark.class_index)] + " missed", amber, ink, rect);
+      chip(canvas, p, figure_.classes[static_cast<std::size_t>(mark.class_index)] + " missed", amber, ink, places);
   }
 
-  void peak(Canvas& canvas, Point p, const Mark& mark, const Rect& rect) const {
-    chip_dot(canvas, p, color_of(mark.kind), 3.5);
+  void peak(Canvas& canvas, Point p, const Mark& mark, Places& places) const {
+    chip_dot(canvas, p, color_of(mark.kind), 3);
     const std::string& name = figure_.classes[static_cast<std::size_t>(mark.class_index)];
-    chip(canvas, p, fmt::format("{}  {:.2f}", name, mark.score), color_of(mark.kind), colors::white, rect);
+    chip(canvas, p, fmt::format("{}  {:.2f}", name, mark.score), color_of(mark.kind), colors::white, places);
   }
 
   /// The darkened grey image, with the maximum over all classes in the colours of the map where it is not near 0.

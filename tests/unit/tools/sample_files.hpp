@@ -17,7 +17,8 @@ struct PngKind {
   int color_type = 2;  ///< of the PNG specification: 0 grey, 2 RGB, 3 palette, 4 grey and alpha, 6 RGB and alpha
   int bit_depth = 8;
   bool interlaced = false;
-  std::optional<std::array<std::uint8_t, 3>> transparent = {};  ///< a colour (grey: the first); a palette: index of an entry
+  std::optional<std::array<std::uint8_t, 3>> transparent =
+      {};  ///< a colour (grey: the first); a palette: index of an entry
   std::vector<std::array<std::uint8_t, 3>> palette = {};
 };
 
