@@ -116,7 +116,6 @@ V variance_of(const Deviations& d, const Sums& s, const Fold& fold, const Arithm
   return claim(a, v, inherited + own, inherited, (v + inherited) * fold.points);
 }
 
-
 // x² with 2|x|e + e²
 std::vector<Sums> square_sums(const Fold& fold) {
   std::vector<Sums> s(fold.size());
