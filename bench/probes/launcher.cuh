@@ -20,10 +20,11 @@ inline CUtensorMapSwizzle swizzle_of(int row_bytes) {
          : row_bytes == 32 ? CU_TENSOR_MAP_SWIZZLE_32B : CU_TENSOR_MAP_SWIZZLE_NONE;
 }
 
-inline bool tiled_map(TensorMap& out, void* base, const uint64_t (&dims)[3], const uint64_t (&strides)[2], const uint32_t (&box)[3], Type type) {
+template <int kRank>
+bool tiled_map(TensorMap& out, void* base, const uint64_t (&dims)[kRank], const uint64_t (&strides)[kRank - 1], const uint32_t (&box)[kRank], Type type) {
     static auto encode = reinterpret_cast<decltype(&cuTensorMapEncodeTiled)>(driver_entry("cuTensorMapEncodeTiled"));
-    const uint32_t steps[3] = {1, 1, 1};
-    const auto status = encode(reinterpret_cast<CUtensorMap*>(&out), type == Type::kBf16 ? CU_TENSOR_MAP_DATA_TYPE_BFLOAT16 : CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 3, base,
+    const uint32_t steps[5] = {1, 1, 1, 1, 1};
+    const auto status = encode(reinterpret_cast<CUtensorMap*>(&out), type == Type::kBf16 ? CU_TENSOR_MAP_DATA_TYPE_BFLOAT16 : CU_TENSOR_MAP_DATA_TYPE_FLOAT16, kRank, base,
                                dims, strides, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle_of(int(box[0]) * 2), CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
                                CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
     return status == CUDA_SUCCESS;
@@ -76,6 +77,8 @@ inline size_t take(size_t& used, size_t bytes) {
     return at;
 }
 
+constexpr int kLargestTeam = 20;  // images of fewer slots exchange them in one step
+
 template <class Config, class Visitor> Launch prepare(const Problem& p, const Operands& o, Workspace workspace, std::string& reason) {
     using Conv = ConvFprop<Config, Visitor>;
     constexpr bool kNorm = Config::kNorm != Norm::kNone;
@@ -83,18 +86,29 @@ template <class Config, class Visitor> Launch prepare(const Problem& p, const Op
     auto params = std::make_shared<typename Conv::Params>();
     auto& g = params->geometry;
     const int pixels = p.p() * p.q();
-    g.images = kNorm ? p.n : 1, g.rows = kNorm ? pixels : p.n * pixels, g.channels = p.k;
-    g.tiles_m = divide_up(divide_up(g.rows, Conv::kM), Conv::kClusterM);
+    constexpr bool kPatch = Config::kPatch, kPerImage = kNorm || kPatch;
+    if (kPatch && (p.stride != 1 || (p.r - 1) * p.dilation > Config::kHalo)) return reason = "patches: stride 1 and a halo of kHalo lines", nullptr;
+    g.images = kPerImage ? p.n : 1, g.rows = kPerImage ? pixels : p.n * pixels, g.channels = p.k;
+    g.patches_across = divide_up(p.q(), 8);
+    const int tiles_m = kPatch ? divide_up(p.p(), Conv::kM / 8) * g.patches_across : divide_up(g.rows, Conv::kM);
+    g.tiles_m = divide_up(tiles_m, Conv::kClusterM);
     g.tiles_n = divide_up(divide_up(g.channels, Conv::kN), Conv::kClusterN);
     g.tiles = g.tiles_m * g.tiles_n * g.images;
     g.height = p.p(), g.width = p.q(), g.taps_h = p.r, g.taps_w = p.s, g.channel_blocks = divide_up(p.c, Conv::kK);
     g.stride_h = g.stride_w = p.stride, g.pad_h = g.pad_w = p.pad, g.dilation_h = g.dilation_w = p.dilation;
 
-    if (!im2col_map(params->activation, p, o.x, Conv::kK, Conv::kM, type)) return reason = "im2col map refused", nullptr;
-    const uint64_t c = p.c, taps = uint64_t(p.r) * p.s, k = p.k;
-    if (!tiled_map(params->filter, o.w, {c, taps, k}, {c * 2, c * 2 * taps}, {uint32_t(Conv::kK), 1, uint32_t(Conv::kN)}, type))
+    const uint64_t c = p.c, taps = uint64_t(p.r) * p.s, k = p.k, w = p.w, h = p.h, n = p.n;
+    if (kPatch) {
+        const uint32_t lines = Conv::kM / 8 + (p.r - 1) * p.dilation;
+        if (!tiled_map<4>(params->activation, o.x, {c, w, h, n}, {c * 2, c * w * 2, c * w * h * 2}, {uint32_t(Conv::kK), 8, lines, 1}, type))
+            return reason = "patch map refused", nullptr;
+    } else if (!im2col_map(params->activation, p, o.x, Conv::kK, Conv::kM, type)) {
+        return reason = "im2col map refused", nullptr;
+    }
+    if (!tiled_map<3>(params->filter, o.w, {c, taps, k}, {c * 2, c * 2 * taps}, {uint32_t(Conv::kK), 1, uint32_t(Conv::kN)}, type))
         return reason = "filter map refused", nullptr;
-    if (!tiled_map(params->output, o.y, {k, uint64_t(g.rows), uint64_t(g.images)}, {k * 2, k * 2 * g.rows}, {uint32_t(Conv::Tail::kSlice), 16, 1}, type))
+    const uint64_t x = kPatch ? p.q() : g.rows, y = kPatch ? p.p() : 1;
+    if (!tiled_map<4>(params->output, o.y, {k, x, y, uint64_t(g.images)}, {k * 2, k * 2 * x, k * 2 * x * y}, {uint32_t(Conv::Tail::kSlice), kPatch ? 8u : 16u, kPatch ? 2u : 1u, 1}, type))
         return reason = "output map refused", nullptr;
 
     const int blocks = smaller(resident_blocks<Conv>(), g.tiles * Conv::kClusterBlocks);
@@ -102,29 +116,22 @@ template <class Config, class Visitor> Launch prepare(const Problem& p, const Op
         auto& n = params->norm;
         const int slots_per_tile = Config::kPingPong ? 1 : 2;
         n.slots_per_image = g.tiles_m * Conv::kClusterM * slots_per_tile;
-        n.slot_rows = Config::kWarpgroupRows;
-        n.segment_slots = 1;
-        if (n.slots_per_image > 24)
-            while (n.segment_slots * n.segment_slots < n.slots_per_image) ++n.segment_slots;
-        n.segments_per_image = divide_up(n.slots_per_image, n.segment_slots);
+        n.team_slots = 1;
+        if (n.slots_per_image > kLargestTeam)
+            while (n.team_slots * n.team_slots < n.slots_per_image) ++n.team_slots;
+        n.teams_per_image = divide_up(n.slots_per_image, n.team_slots);
         n.group_channels = p.k / p.groups, n.epsilon = 1e-5f, n.mean = n.rstd = nullptr;
         if (Config::kNorm == Norm::kResident) {
             const int in_flight = blocks / Conv::kClusterBlocks * (Config::kPingPong ? 2 : 1);
             if (g.tiles_m * g.tiles_n > in_flight) return reason = "an image's tiles do not fit on the chip", nullptr;
         }
         size_t used = 0;
-        const size_t channels = size_t(p.n) * p.k * sizeof(float2);
-        const size_t segment_counters = take(used, size_t(p.n) * g.tiles_n * Conv::kClusterN * n.segments_per_image * 4);
-        const size_t image_counters = take(used, p.n * 4), flags = take(used, p.n * 4), epoch = take(used, 4), exits = take(used, 4);
-        const size_t slots = take(used, channels * n.slots_per_image);
-        const size_t segments = n.segment_slots > 1 ? take(used, channels * n.segments_per_image) : slots;
-        const size_t totals = take(used, channels), groups = take(used, channels);
+        const size_t row = size_t(p.n) * p.k * 16;
+        const size_t epoch = take(used, 4), exits = take(used, 4), slots = take(used, row * n.slots_per_image);
+        const size_t teams = n.team_slots > 1 ? take(used, row * n.teams_per_image) : slots;
         if (used > workspace.bytes) return reason = "workspace too small", nullptr;
-        auto at = [&](size_t offset) { return workspace.memory + offset; };
-        n.segment_counters = reinterpret_cast<u32*>(at(segment_counters)), n.image_counters = reinterpret_cast<u32*>(at(image_counters));
-        n.image_flags = reinterpret_cast<u32*>(at(flags)), n.epoch = reinterpret_cast<u32*>(at(epoch)), n.exits = reinterpret_cast<u32*>(at(exits));
-        n.slots = reinterpret_cast<float2*>(at(slots)), n.segments = reinterpret_cast<float2*>(at(segments));
-        n.totals = reinterpret_cast<float2*>(at(totals)), n.groups = reinterpret_cast<float2*>(at(groups));
+        n.epoch = reinterpret_cast<u32*>(workspace.memory + epoch), n.exits = reinterpret_cast<u32*>(workspace.memory + exits);
+        n.slots = reinterpret_cast<uint4*>(workspace.memory + slots), n.teams = reinterpret_cast<uint4*>(workspace.memory + teams);
     }
     params->visitor = {o.bias, o.gamma, o.beta, o.residual};
     params->output_data = o.y, params->timeline = reinterpret_cast<u64*>(trace_buffer());
@@ -188,13 +195,14 @@ struct BlockResidual : Block {
 
 // --- configurations --------------------------------------------------------------------------------------
 
-template <class E, int kRows, int kColumns, int kDepth, int kStageCount, bool kTurns, Norm kMode = Norm::kNone, int kAlongN = 1, int kAlongM = 1,
-          int kBuffers = 1>
+// Runs: kStageCount stages. Patches: kStageCount of filters and kStageCountA of activations.
+template <class E, int kRows, int kColumns, int kStageCount, bool kTurns, Norm kMode = Norm::kNone, int kBuffers = 1, int kStageCountA = 0,
+          int kAlongM = 1, int kAlongN = 1, int kDepth = 64>
 struct Shape {
     using Element = E;
-    static constexpr int kTileM = kRows, kTileN = kColumns, kTileK = kDepth, kStages = kStageCount, kStoreBuffers = kBuffers;
-    static constexpr int kClusterM = kAlongM, kClusterN = kAlongN;
-    static constexpr bool kPingPong = kTurns;
+    static constexpr int kTileM = kRows, kTileN = kColumns, kTileK = kDepth, kStages = kStageCount, kStagesA = kStageCountA, kHalo = 2;
+    static constexpr int kClusterM = kAlongM, kClusterN = kAlongN, kStoreBuffers = kBuffers;
+    static constexpr bool kPingPong = kTurns, kPatch = kStageCountA > 0;
     static constexpr int kWarpgroupRows = kTurns ? kRows : kRows / 2;
     static constexpr Norm kNorm = kMode;
 };
@@ -202,9 +210,9 @@ struct Shape {
 template <class Config, class Visitor> struct Register {
     Register() {
         char text[96];
-        std::snprintf(text, sizeof text, "%dx%dx%d/%d%s%s%s", Config::kTileM, Config::kTileN, Config::kTileK, Config::kStages,
-                      Config::kPingPong ? " pp" : " co",
-                      Config::kClusterM * Config::kClusterN > 1 ? (" c" + std::to_string(Config::kClusterM) + "x" + std::to_string(Config::kClusterN)).c_str() : "",
+        const std::string cluster = Config::kClusterM * Config::kClusterN > 1 ? " c" + std::to_string(Config::kClusterM) + "x" + std::to_string(Config::kClusterN) : "";
+        std::snprintf(text, sizeof text, "%dx%d/%d%s%s%s%s", Config::kTileM, Config::kTileN, Config::kStages,
+                      Config::kPatch ? ("+" + std::to_string(Config::kStagesA)).c_str() : "", Config::kPingPong ? " pp" : " co", cluster.c_str(),
                       Config::kNorm == Norm::kResident ? " res" : Config::kNorm == Norm::kStreamed ? " str" : "");
         variants().push_back({text, Visitor::kWork, Same<typename Config::Element, Bf16>::value ? Type::kBf16 : Type::kF16,
                               Config::kNorm == Norm::kStreamed, prepare<Config, Visitor>});

@@ -127,35 +127,39 @@ template <int kRegisters> CODA_DEVICE void register_acquire() {
     asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegisters));
 }
 
-// --- counters in global memory ---------------------------------------------------------------------------
+// --- global memory that other SMs write ------------------------------------------------------------------
 
-CODA_DEVICE u32 load_acquire(const u32* address) {
-    u32 value;
-    asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(value) : "l"(address) : "memory");
+// Sixteen bytes written and read as one: a value and its tag arrive together, so no fence is needed between them.
+CODA_DEVICE void store_whole(uint4* address, uint4 value) {
+    asm volatile(
+        "{.reg .b64 lo, hi; .reg .b128 both; mov.b64 lo, {%1, %2}; mov.b64 hi, {%3, %4}; mov.b128 both, {lo, hi};"
+        " st.relaxed.gpu.global.b128 [%0], both;}"
+        ::"l"(address), "r"(value.x), "r"(value.y), "r"(value.z), "r"(value.w) : "memory");
+}
+CODA_DEVICE uint4 load_whole(const uint4* address) {
+    uint4 value;
+    asm volatile(
+        "{.reg .b64 lo, hi; .reg .b128 both; ld.relaxed.gpu.global.b128 both, [%4]; mov.b128 {lo, hi}, both;"
+        " mov.b64 {%0, %1}, lo; mov.b64 {%2, %3}, hi;}"
+        : "=r"(value.x), "=r"(value.y), "=r"(value.z), "=r"(value.w) : "l"(address) : "memory");
     return value;
 }
 
-CODA_DEVICE void store_release(u32* address, u32 value) {
-    asm volatile("st.release.gpu.global.u32 [%0], %1;" ::"l"(address), "r"(value) : "memory");
-}
-
-// Returns the value before the addition.
-CODA_DEVICE u32 add_acquire_release(u32* address, u32 value) {
-    u32 before;
-    asm volatile("atom.add.acq_rel.gpu.global.u32 %0, [%1], %2;" : "=r"(before) : "l"(address), "r"(value) : "memory");
-    return before;
-}
-
-// Loads that bypass the first-level cache: what another SM wrote is seen.
-CODA_DEVICE float2 load_l2(const float2* address) {
-    float2 value;
-    asm volatile("ld.global.cg.v2.f32 {%0, %1}, [%2];" : "=f"(value.x), "=f"(value.y) : "l"(address) : "memory");
-    return value;
-}
+// A load that bypasses the first-level cache.
 CODA_DEVICE uint4 load_l2(const uint4* address) {
     uint4 value;
     asm volatile("ld.global.cg.v4.u32 {%0, %1, %2, %3}, [%4];"
                  : "=r"(value.x), "=r"(value.y), "=r"(value.z), "=r"(value.w) : "l"(address) : "memory");
+    return value;
+}
+
+// A word of shared memory by which one warp of a block tells another how far it is.
+CODA_DEVICE void store_release_shared(u32 address, u32 value) {
+    asm volatile("st.release.cta.shared.u32 [%0], %1;" ::"r"(address), "r"(value) : "memory");
+}
+CODA_DEVICE u32 load_acquire_shared(u32 address) {
+    u32 value;
+    asm volatile("ld.acquire.cta.shared.u32 %0, [%1];" : "=r"(value) : "r"(address) : "memory");
     return value;
 }
 

@@ -1,19 +1,27 @@
 // Conv2d forward as an implicit matrix product for sm_90a: persistent, warp-specialised, NHWC times KRSC.
 //
-// One producer warp fills a ring of shared-memory stages by the copy engine: activations by im2col loads, filters by
-// tiled loads, each multicast along the cluster where blocks share it. Two consumer warpgroups multiply. Cooperative:
-// each holds half of the tile's rows. Ping-pong: each holds a tile of its own and they take turns at the tensor
-// cores, so that one's epilogue runs beside the other's main loop.
+// One producer warp fills rings of shared-memory stages by the copy engine. Two consumer warpgroups multiply.
+// Cooperative: each holds half of the tile's rows. Ping-pong: each holds a tile of its own and they take turns at the
+// tensor cores, so that one's epilogue runs beside the other's main loop. With a streamed normalisation a fourth
+// warpgroup runs the second pass.
+//
+// Two ways to load the activations of a tile:
+//   runs     of consecutive output pixels by im2col loads, once for every filter tap: any stride, padding, dilation;
+//   patches  8 pixels wide, with a halo of lines, once for every horizontal tap: the vertical taps read the same stage from
+//            a lower line, a third of the traffic for a 3x3 filter. Stride 1. What comes from the second-level cache a
+//            clock bounds these kernels, so patches win wherever they cover the image well.
 //
 // A configuration is a struct:
 //   using Element = Bf16 or F16;
 //   static constexpr int kTileM, kTileN, kTileK;  // rows of a block's tile (of each warpgroup's in ping-pong); 32 or 64 deep
-//   static constexpr int kStages, kStoreBuffers, kClusterM, kClusterN;
-//   static constexpr bool kPingPong;
 //   static constexpr int kWarpgroupRows;          // kTileM, or half of it if cooperative
+//   static constexpr int kStages, kStagesA;       // of filters (and of activations too, for runs); of activations, for patches
+//   static constexpr int kHalo;                   // patches: (R - 1) * dilation at most
+//   static constexpr int kStoreBuffers, kClusterM, kClusterN;
+//   static constexpr bool kPingPong, kPatch;
 //   static constexpr Norm kNorm;
 #pragma once
-#include "streamed.cuh"
+#include "second_pass.cuh"
 #include "wgmma.cuh"
 
 namespace coda {
@@ -22,23 +30,31 @@ template <class Config, class Visitor> struct ConvFprop {
     using Element = typename Config::Element;
     using Tail = Epilogue<Config, Visitor>;
     using Again = SecondPass<Config, Visitor>;
-    static constexpr int kM = Config::kTileM, kN = Config::kTileN, kK = Config::kTileK;
-    static constexpr int kStages = Config::kStages;
-    static constexpr int kClusterM = Config::kClusterM, kClusterN = Config::kClusterN;
-    static constexpr int kClusterBlocks = kClusterM * kClusterN;
+    using Rows = typename Tail::Rows;
+    using At = typename Tail::At;
+    static constexpr int kM = Config::kTileM, kN = Config::kTileN, kK = Config::kTileK, kRowBytes = kK * 2;
+    static constexpr int kClusterM = Config::kClusterM, kClusterN = Config::kClusterN, kClusterBlocks = kClusterM * kClusterN;
     static constexpr int kBlocks = Config::kWarpgroupRows / 64;
-    static constexpr bool kPingPong = Config::kPingPong;
-    static constexpr int kThreads = 384;  // a producer warpgroup and two consumers
-    static constexpr int kProducerRegisters = 40, kConsumerRegisters = 232;  // 40 + 2 * 232 = 504 = 3 * 168
+    static constexpr bool kPingPong = Config::kPingPong, kPatch = Config::kPatch, kStreamed = Config::kNorm == Norm::kStreamed;
+    static constexpr int kStages = Config::kStages, kStagesA = kPatch ? Config::kStagesA : kStages;
 
-    static constexpr int kBytesA = kM * kK * 2, kBytesB = kN * kK * 2, kRowBytes = kK * 2;
+    // A producer warpgroup, two consumers, and for the second pass a fourth; registers of all add up to 504 or 512 a lane.
+    static constexpr int kThreads = kStreamed ? 512 : 384;
+    static constexpr int kProducerRegisters = kStreamed ? 48 : Config::kNorm == Norm::kNone ? 40 : 56;
+    static constexpr int kConsumerRegisters = kStreamed ? 192 : Config::kNorm == Norm::kNone ? 232 : 224;
+    static constexpr int kSecondRegisters = 80;
+
+    static constexpr int kBytesA = kPatch ? (kM / 8 + Config::kHalo) * 8 * kRowBytes : kM * kRowBytes, kBytesB = kN * kRowBytes;
     static constexpr int kWarpgroupBytes = divide_up(Tail::kWarpgroupBytes, 1024) * 1024;
-    static constexpr int kOffsetB = kStages * kBytesA;
+    static constexpr int kOffsetB = kStagesA * kBytesA;
     static constexpr int kOffsetTail = kOffsetB + kStages * kBytesB;
-    static constexpr int kOffsetBarriers = kOffsetTail + 2 * kWarpgroupBytes;
-    static constexpr int kSharedBytes = kOffsetBarriers + 8 * (2 * kStages + 2) + 16 + 1024;  // 1024: alignment
+    static constexpr int kOffsetSecond = kOffsetTail + 2 * kWarpgroupBytes;
+    static constexpr int kOffsetBarriers = kOffsetSecond + (kStreamed ? divide_up(Again::kBytes, 16) * 16 : 0);
+    static constexpr int kOffsetStored = kOffsetBarriers + 8 * (2 * kStages + (kPatch ? 2 * kStagesA : 0) + 2);
+    static constexpr int kSharedBytes = kOffsetStored + 32 + 1024;  // 1024: alignment
     static_assert(kSharedBytes <= 232448, "the tile, its stages and its epilogue exceed a block's shared memory");
     static_assert(kBytesB % 1024 == 0 && kBytesA % 1024 == 0, "stages keep the swizzle's alignment");
+    static_assert(!kPatch || kRowBytes == 128, "a line of a patch is 8 pixels of 128 bytes, one swizzle atom");
 
     struct Params {
         TensorMap activation, filter, output;
@@ -49,11 +65,14 @@ template <class Config, class Visitor> struct ConvFprop {
         u64* timeline;     // see Trace; null without CODA_TRACE
     };
 
+    // Full and empty barriers of the filters' ring (for runs, of both operands'), then of the patches'; turns.
     struct Barriers {
         u32 base;
         CODA_DEVICE u32 full(u32 stage) const { return base + 8 * stage; }
         CODA_DEVICE u32 empty(u32 stage) const { return base + 8 * (kStages + stage); }
-        CODA_DEVICE u32 turn(int warpgroup) const { return base + 8 * (2 * kStages + warpgroup); }
+        CODA_DEVICE u32 full_a(u32 stage) const { return base + 8 * (2 * kStages + stage); }
+        CODA_DEVICE u32 empty_a(u32 stage) const { return base + 8 * (2 * kStages + kStagesA + stage); }
+        CODA_DEVICE u32 turn(int warpgroup) const { return base + 8 * (2 * kStages + (kPatch ? 2 * kStagesA : 0) + warpgroup); }
     };
 
     static CODA_DEVICE void wait(u32 barrier, u32 parity) {
@@ -66,7 +85,7 @@ template <class Config, class Visitor> struct ConvFprop {
         u8* memory = unaligned + (1024 - shared_address(unaligned) % 1024) % 1024;
         const u32 shared = shared_address(memory);
         const Barriers barriers{shared + kOffsetBarriers};
-        const int warpgroup = threadIdx.x / 128, warp = threadIdx.x / 32;
+        const int warpgroup = threadIdx.x / 128;
         const int rank = kClusterBlocks > 1 ? int(cluster_rank()) : 0;
         const u32 epoch = Config::kNorm == Norm::kNone ? 0 : *reinterpret_cast<const volatile u32*>(p.norm.epoch);
 
@@ -75,15 +94,22 @@ template <class Config, class Visitor> struct ConvFprop {
             // A stage is free once the consumers of every block that shares a tile with this one have read it.
             const int readers = (kPingPong ? 4 : 8) * (kClusterM + kClusterN - 1);
             for (int s = 0; s < kStages; ++s) mbarrier_init(barriers.full(s), 1), mbarrier_init(barriers.empty(s), readers);
+            if (kPatch)
+                for (int s = 0; s < kStagesA; ++s) mbarrier_init(barriers.full_a(s), 1), mbarrier_init(barriers.empty_a(s), readers);
             for (int w = 0; w < 2; ++w) mbarrier_init(barriers.turn(w), 4);
             mbarrier_init_fence();
+            for (int w = 0; w < 8; ++w) reinterpret_cast<u32*>(memory + kOffsetStored)[w] = 0;
         }
         if constexpr (kClusterBlocks > 1) cluster_sync();
         else __syncthreads();
 
         if (warpgroup == 0) {
             register_release<kProducerRegisters>();
-            if (warp == 0 && threadIdx.x == 0) produce(p, shared, barriers, rank);
+            if (threadIdx.x == 0) produce(p, shared, barriers, rank);
+            if (Config::kNorm != Norm::kNone && threadIdx.x >= 32) merge_teams(p, rank, epoch);
+        } else if (kStreamed && warpgroup == 3) {
+            register_release<kSecondRegisters>();
+            if constexpr (kStreamed) normalise_again(p, memory, shared, rank, epoch);
         } else {
             register_acquire<kConsumerRegisters>();
             consume(p, memory, shared, barriers, rank, warpgroup - 1, epoch);
@@ -97,68 +123,134 @@ template <class Config, class Visitor> struct ConvFprop {
         if (Config::kNorm != Norm::kNone && threadIdx.x == 0) leave_launch(p.norm, epoch);
     }
 
+    // What a block's loads share with the rest of its cluster; its blocks take turns at issuing them.
+    struct Sharing {
+        int rank_m, rank_n;
+        u16 row_blocks, column_blocks;  // the blocks that share this one's activations, and its filters
+        u32 turn_a, turn_b;
+        CODA_DEVICE explicit Sharing(int rank) : rank_m(rank / kClusterN), rank_n(rank % kClusterN), row_blocks(0), column_blocks(0), turn_a(0), turn_b(0) {
+            for (int i = 0; i < kClusterN; ++i) row_blocks |= 1 << (rank_m * kClusterN + i);
+            for (int i = 0; i < kClusterM; ++i) column_blocks |= 1 << (i * kClusterN + rank_n);
+        }
+    };
+
+    static CODA_DEVICE void load_filter(const Params& p, Sharing& sharing, u32 to, u32 full, int c, int tap, int k) {
+        if constexpr (kClusterM == 1) tma_load_3d(to, p.filter, full, c, tap, k);
+        else if (sharing.turn_b == u32(sharing.rank_m)) tma_load_3d_multicast(to, p.filter, full, c, tap, k, sharing.column_blocks);
+        if (++sharing.turn_b == kClusterM) sharing.turn_b = 0;
+    }
+
     static CODA_DEVICE void produce(const Params& p, u32 shared, const Barriers& barriers, int rank) {
         const ConvGeometry& g = p.geometry;
-        const int rank_m = rank / kClusterN, rank_n = rank % kClusterN;
-        u16 row_blocks = 0, column_blocks = 0;  // the blocks that share this one's activations, and its filters
-        for (int i = 0; i < kClusterN; ++i) row_blocks |= 1 << (rank_m * kClusterN + i);
-        for (int i = 0; i < kClusterM; ++i) column_blocks |= 1 << (i * kClusterN + rank_n);
+        Sharing sharing(rank);
         RingPosition<kStages> at(0);
-        u32 turn_a = 0, turn_b = 0;  // the blocks of a cluster take turns at loading what they share
-
+        RingPosition<kStagesA> at_a(0);
         for (int index = blockIdx.x / kClusterBlocks; index < g.tiles; index += gridDim.x / kClusterBlocks) {
             const Tile tile = tile_at<kClusterM, kClusterN>(g, index, rank);
-            const int pixels = g.height * g.width;
-            const int row = tile.tile_m * kM;
-            const int image = tile.image + row / pixels;
-            const int q = row % pixels % g.width, first_p = row % pixels / g.width;
-            const int w = q * g.stride_w - g.pad_w, h = first_p * g.stride_h - g.pad_h;
-            for (int r = 0; r < g.taps_h; ++r)
+            const int k = tile.tile_n * kN;
+            if constexpr (kPatch) {
+                const Rows rows = Rows::of(g, tile.tile_m, kM, 0);
+                const u32 bytes = (kM / 8 + (g.taps_h - 1) * g.dilation_h) * 8 * kRowBytes;
                 for (int s = 0; s < g.taps_w; ++s)
                     for (int c = 0; c < g.channel_blocks; ++c) {
-                        const u32 full = barriers.full(at.stage);
-                        wait(barriers.empty(at.stage), at.parity ^ 1);
-                        mbarrier_arrive_expect(full, kBytesA + kBytesB);
-                        const Im2colCoordinates from{c * kK, w, h, image, u16(s * g.dilation_w), u16(r * g.dilation_h)};
-                        const u32 to_a = shared + at.stage * kBytesA, to_b = shared + kOffsetB + at.stage * kBytesB;
-                        if constexpr (kClusterN == 1) tma_load_im2col(to_a, p.activation, full, from);
-                        else if (turn_a == u32(rank_n)) tma_load_im2col_multicast(to_a, p.activation, full, from, row_blocks);
-                        if constexpr (kClusterM == 1) tma_load_3d(to_b, p.filter, full, c * kK, r * g.taps_w + s, tile.tile_n * kN);
-                        else if (turn_b == u32(rank_m))
-                            tma_load_3d_multicast(to_b, p.filter, full, c * kK, r * g.taps_w + s, tile.tile_n * kN, column_blocks);
-                        if (++turn_a == kClusterN) turn_a = 0;
-                        if (++turn_b == kClusterM) turn_b = 0;
-                        at.advance();
+                        const u32 full = barriers.full_a(at_a.stage), to = shared + at_a.stage * kBytesA;
+                        const int w = rows.left - g.pad_w + s * g.dilation_w, h = rows.top - g.pad_h;
+                        wait(barriers.empty_a(at_a.stage), at_a.parity ^ 1);
+                        mbarrier_arrive_expect(full, bytes);
+                        if constexpr (kClusterN == 1) tma_load_4d(to, p.activation, full, c * kK, w, h, tile.image);
+                        else if (sharing.turn_a == u32(sharing.rank_n))
+                            tma_load_4d_multicast(to, p.activation, full, c * kK, w, h, tile.image, sharing.row_blocks);
+                        if (++sharing.turn_a == kClusterN) sharing.turn_a = 0;
+                        at_a.advance();
+                        for (int r = 0; r < g.taps_h; ++r) {
+                            wait(barriers.empty(at.stage), at.parity ^ 1);
+                            mbarrier_arrive_expect(barriers.full(at.stage), kBytesB);
+                            load_filter(p, sharing, shared + kOffsetB + at.stage * kBytesB, barriers.full(at.stage), c * kK, r * g.taps_w + s, k);
+                            at.advance();
+                        }
                     }
+            } else {
+                const int pixels = g.height * g.width, row = tile.tile_m * kM;
+                const int w = row % pixels % g.width * g.stride_w - g.pad_w, h = row % pixels / g.width * g.stride_h - g.pad_h;
+                for (int r = 0; r < g.taps_h; ++r)
+                    for (int s = 0; s < g.taps_w; ++s)
+                        for (int c = 0; c < g.channel_blocks; ++c) {
+                            const u32 full = barriers.full(at.stage), to = shared + at.stage * kBytesA;
+                            const Im2colCoordinates from{c * kK, w, h, tile.image + row / pixels, u16(s * g.dilation_w), u16(r * g.dilation_h)};
+                            wait(barriers.empty(at.stage), at.parity ^ 1);
+                            mbarrier_arrive_expect(full, kBytesA + kBytesB);
+                            if constexpr (kClusterN == 1) tma_load_im2col(to, p.activation, full, from);
+                            else if (sharing.turn_a == u32(sharing.rank_n)) tma_load_im2col_multicast(to, p.activation, full, from, sharing.row_blocks);
+                            if (++sharing.turn_a == kClusterN) sharing.turn_a = 0;
+                            load_filter(p, sharing, shared + kOffsetB + at.stage * kBytesB, full, c * kK, r * g.taps_w + s, k);
+                            at.advance();
+                        }
+            }
         }
     }
 
-    // acc = the tile's product over all k-blocks; releases each stage once read.
-    static CODA_DEVICE void multiply(float (&acc)[kBlocks][kN / 2], u32 shared, const Barriers& barriers, RingPosition<kStages> at,
-                                     int k_blocks, int rank, int first_row, int turn_to_give) {
-        u32 previous = 0;
+    // Issues one stage's matrix instructions: acc += activations (from `a`) * filters (from `b`)^T.
+    static CODA_DEVICE void multiply_stage(float (&acc)[kBlocks][kN / 2], u64 a, u64 b, int accumulate) {
+        wgmma_fence();
+#pragma unroll
+        for (int k = 0; k < kK / 16; ++k)
+#pragma unroll
+            for (int block = 0; block < kBlocks; ++block)
+                wgmma<Element, kN>(acc[block], a + ((block * 64 * kRowBytes + k * 32) >> 4), b + ((k * 32) >> 4), accumulate | k);
+        wgmma_commit();
+    }
+
+    // acc = the product over all k-blocks of the tile that is number `tile` of this block; releases each stage once read.
+    static CODA_DEVICE void multiply(float (&acc)[kBlocks][kN / 2], const ConvGeometry& g, u32 shared, const Barriers& barriers, u32 tile,
+                                     int rank, int first_row, int turn_to_give) {
         const u64 base_a = operand_descriptor<kRowBytes>(shared + first_row * kRowBytes);
         const u64 base_b = operand_descriptor<kRowBytes>(shared + kOffsetB);
-        for (int block = 0; block < k_blocks; ++block) {
-            wait(barriers.full(at.stage), at.parity);
-            const u64 stage_a = base_a + at.stage * (kBytesA >> 4), stage_b = base_b + at.stage * (kBytesB >> 4);
-            wgmma_fence();
-#pragma unroll
-            for (int k = 0; k < kK / 16; ++k)
-#pragma unroll
-                for (int b = 0; b < kBlocks; ++b)
-                    wgmma<Element, kN>(acc[b], stage_a + ((b * 64 * kRowBytes + k * 32) >> 4), stage_b + ((k * 32) >> 4), block | k);
-            wgmma_commit();
-            if (block > 0) {
-                wgmma_wait<1>();
-                release(barriers.empty(previous), rank);
+        const int k_blocks = g.k_blocks();
+        RingPosition<kStages> at(tile * k_blocks);
+        u32 previous = 0;
+        if constexpr (kPatch) {
+            const int loads = g.taps_w * g.channel_blocks;
+            RingPosition<kStagesA> at_a(tile * loads);
+            u32 previous_a = 0;
+            const u32 line = (8 * kRowBytes >> 4) * g.dilation_h;
+            for (int load = 0; load < loads; ++load) {
+                wait(barriers.full_a(at_a.stage), at_a.parity);
+                u64 a = base_a + at_a.stage * (kBytesA >> 4);
+                for (int r = 0; r < g.taps_h; ++r, a += line) {
+                    wait(barriers.full(at.stage), at.parity);
+                    multiply_stage(acc, a, base_b + at.stage * (kBytesB >> 4), load | r);
+                    if (load | r) {
+                        wgmma_wait<1>();
+                        release(barriers.empty(previous), rank);
+                        if (r == 0) release(barriers.empty_a(previous_a), rank);
+                    }
+                    previous = at.stage;
+                    at.advance();
+                }
+                previous_a = at_a.stage;
+                at_a.advance();
             }
-            previous = at.stage;
-            at.advance();
+            finish_multiply(acc, barriers, turn_to_give);
+            release(barriers.empty_a(previous_a), rank);
+        } else {
+            for (int block = 0; block < k_blocks; ++block) {
+                wait(barriers.full(at.stage), at.parity);
+                multiply_stage(acc, base_a + at.stage * (kBytesA >> 4), base_b + at.stage * (kBytesB >> 4), block);
+                if (block > 0) {
+                    wgmma_wait<1>();
+                    release(barriers.empty(previous), rank);
+                }
+                previous = at.stage;
+                at.advance();
+            }
+            finish_multiply(acc, barriers, turn_to_give);
         }
+        release(barriers.empty(previous), rank);
+    }
+
+    static CODA_DEVICE void finish_multiply(float (&acc)[kBlocks][kN / 2], const Barriers& barriers, int turn_to_give) {
         if (kPingPong && (threadIdx.x & 31) == 0) mbarrier_arrive(barriers.turn(turn_to_give));
         wgmma_wait<0>();
-        release(barriers.empty(previous), rank);
 #pragma unroll
         for (int b = 0; b < kBlocks; ++b) wgmma_hold(acc[b]);
     }
@@ -176,29 +268,26 @@ template <class Config, class Visitor> struct ConvFprop {
         }
     }
 
-    static CODA_DEVICE typename Tail::Place place_of(const ConvGeometry& g, const GroupNormParams& norm, int index, int rank, int warpgroup) {
+    static CODA_DEVICE At place_of(const ConvGeometry& g, int index, int rank, int warpgroup) {
         const Tile tile = tile_at<kClusterM, kClusterN>(g, index, rank);
         const int half = kPingPong ? 0 : warpgroup;
-        const int slot = kPingPong ? tile.tile_m : 2 * tile.tile_m + half;
-        return {tile.image, tile.tile_m * kM + half * Config::kWarpgroupRows, tile.tile_n * kN,
-                {tile.image, slot, tile.tile_n, g.tiles_n * kClusterN, tile.tile_n * kN}};
+        return {tile.image, kPingPong ? tile.tile_m : 2 * tile.tile_m + half, tile.tile_n * kN,
+                Rows::of(g, tile.tile_m, kM, half * Config::kWarpgroupRows)};
     }
 
     static CODA_DEVICE void consume(const Params& p, u8* memory, u32 shared, const Barriers& barriers, int rank, int warpgroup, u32 epoch) {
         const ConvGeometry& g = p.geometry;
         float acc[kBlocks][kN / 2];
-        u32* vote = reinterpret_cast<u32*>(memory + kOffsetBarriers + 8 * (2 * kStages + 2)) + warpgroup;
-        Tail tail{p.output, g, p.norm, p.visitor, memory + kOffsetTail + warpgroup * kWarpgroupBytes, vote,
-                  int(threadIdx.x) % 128, 1 + warpgroup, epoch, acc};
+        Tail tail{p.output, g, p.norm, p.visitor, memory + kOffsetTail + warpgroup * kWarpgroupBytes, int(threadIdx.x) % 128, 1 + warpgroup, epoch, acc};
         const int first = blockIdx.x / kClusterBlocks, step = gridDim.x / kClusterBlocks;
-        const int stride = kPingPong ? 2 : 1;  // in steps, from one tile of this warpgroup to its next
-        const int k_blocks = g.k_blocks();
-        int pending = kPingPong ? warpgroup : 0;  // streamed: the first of this warpgroup's tiles not yet normalised
+        const bool leader = (threadIdx.x & 31) == 0;
+        const u32 stored = shared + kOffsetStored + 4 * (4 * warpgroup + threadIdx.x / 32 % 4);
         Trace trace{p.timeline};
-        u32 turn_parity = warpgroup == 0;         // the first turn is the first warpgroup's
+        u32 turn_parity = warpgroup == 0;  // the first turn is the first warpgroup's
+        u32 tiles = 0;                     // of this warpgroup, done
 
-        for (int i = kPingPong ? warpgroup : 0; first + i * step < g.tiles; i += stride) {
-            const auto at = place_of(g, p.norm, first + i * step, rank, warpgroup);
+        for (int i = kPingPong ? warpgroup : 0; first + i * step < g.tiles; i += kPingPong ? 2 : 1) {
+            const At at = place_of(g, first + i * step, rank, warpgroup);
             trace.mark(0);
             tail.load_columns(at);
             tail.sync();
@@ -207,53 +296,63 @@ template <class Config, class Visitor> struct ConvFprop {
                 turn_parity ^= 1;
             }
             trace.mark(1);
-            multiply(acc, shared, barriers, RingPosition<kStages>(u32(i) * k_blocks), k_blocks, rank,
-                     kPingPong ? 0 : warpgroup * Config::kWarpgroupRows, warpgroup ^ 1);
+            multiply(acc, g, shared, barriers, i, rank, kPingPong ? 0 : warpgroup * Config::kWarpgroupRows, warpgroup ^ 1);
             trace.mark(2);
             if constexpr (Config::kNorm == Norm::kNone) {
-                tail.store_normalised(at);
+                tail.store_result(at);
             } else {
                 tail.apply_before(at);
-                tail.reduce_and_write_slot(at);
+                tail.reduce_and_publish(at);
                 trace.mark(3);
                 if constexpr (Config::kNorm == Norm::kResident) {
-                    tail.publish(at);
+                    tail.load_statistics(at);
                     trace.mark(4);
-                    tail.wait_for_image(at.image);
-                    trace.mark(5);
-                    tail.load_group_columns(at);
-                    tail.store_normalised(at);
+                    tail.store_result(at);
                 } else {
                     tail.store_centred(at);
-                    trace.mark(4);
-                    tail.publish(at);
-                    trace.mark(5);
-                    for (int budget = 2; budget > 0 && pending < i; --budget) {
-                        const auto earlier = place_of(g, p.norm, first + pending * step, rank, warpgroup);
-                        if (!warp_sees_image(p.norm, earlier.image, epoch)) break;
-                        Again::template run<1>(tail, earlier, p.output_data);
-                        pending += stride;
+                    if (leader) {  // the tile before this one is written, not only read from shared memory
+                        tma_store_wait<Tail::kStoresPerTile>();
+                        fence_async_global();
+                        store_release_shared(stored, tiles);
                     }
                 }
             }
-            trace.mark(6);
-            ++trace.tile;
+            trace.mark(5);
+            ++trace.tile, ++tiles;
             tail.sync();  // the columns are about to be overwritten
         }
-        if constexpr (Config::kNorm == Norm::kStreamed)
-            for (; first + pending * step < g.tiles; pending += stride) {
-                const auto at = place_of(g, p.norm, first + pending * step, rank, warpgroup);
-                Watchdog watchdog;
-                while (!warp_sees_image(p.norm, at.image, epoch)) watchdog.tick();
-                Again::template run<0>(tail, at, p.output_data);
+        if (leader) {
+            if constexpr (kStreamed) {
+                tma_store_wait<0>();
+                fence_async_global();
+                store_release_shared(stored, tiles);
+            } else {
+                tma_store_wait_read<0>();  // shared memory outlives the stores' reads
             }
-        if ((threadIdx.x & 31) == 0) tma_store_wait_read<0>();  // shared memory outlives the stores' reads
+        }
         __syncwarp();
     }
 
-    static CODA_DEVICE bool warp_sees_image(const GroupNormParams& norm, int image, u32 epoch) {
-        const bool ready = (threadIdx.x & 31) == 0 && image_ready(norm, image, epoch);
-        return __shfl_sync(~0u, ready, 0);
+    // The spare warps of the producer's warpgroup: team work for each tile of this block, in order.
+    static CODA_DEVICE void merge_teams(const Params& p, int rank, u32 epoch) {
+        if (p.norm.team_slots == 1) return;
+        const ConvGeometry& g = p.geometry;
+        for (int index = blockIdx.x / kClusterBlocks; index < g.tiles; index += gridDim.x / kClusterBlocks)
+            for (int warpgroup = 0; warpgroup < (kPingPong ? 1 : 2); ++warpgroup) {
+                const At at = place_of(g, index, rank, warpgroup);
+                merge_share(p.norm, at.image, at.slot, at.first_channel, kN, g.channels, epoch, threadIdx.x - 32, 96);
+            }
+    }
+
+    static CODA_DEVICE void normalise_again(const Params& p, u8* memory, u32 shared, int rank, u32 epoch) {
+        const ConvGeometry& g = p.geometry;
+        Again again{g, p.norm, p.visitor, p.output_data, reinterpret_cast<float*>(memory + kOffsetSecond), int(threadIdx.x) % 128, 3, epoch};
+        const int first = blockIdx.x / kClusterBlocks, step = gridDim.x / kClusterBlocks;
+        for (int i = 0; first + i * step < g.tiles; ++i)
+            for (int warpgroup = kPingPong ? i % 2 : 0; warpgroup < (kPingPong ? i % 2 + 1 : 2); ++warpgroup) {
+                const u32 stored = shared + kOffsetStored + 4 * (4 * warpgroup + threadIdx.x / 32 % 4);
+                again.run(place_of(g, first + i * step, rank, warpgroup), stored, (kPingPong ? i / 2 : i) + 1);
+            }
     }
 };
 

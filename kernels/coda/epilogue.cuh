@@ -11,7 +11,7 @@
 //   static float scale(const Params&, int image, int channel), shift(...);                  of the normalisation
 //   static constexpr bool kTensorsBefore;    whether `before` reads tensors
 #pragma once
-#include "group_norm.cuh"
+#include "exchange.cuh"
 #include "tiles.cuh"
 #include "tma.cuh"
 
@@ -20,11 +20,19 @@ namespace coda {
 enum class Norm {
     kNone,
     kResident,  // accumulators wait in registers for the image's statistics; one store
-    kStreamed,  // centred values are stored, then re-read, normalised and stored in place
+    kStreamed,  // centred values are stored, then re-read, normalised and stored in place by a further warpgroup
+};
+
+// The rows and channels of a tile that one warpgroup holds.
+template <class Rows> struct Place {
+    int image, slot, first_channel;
+    Rows rows;
 };
 
 template <class Config, class Visitor> struct Epilogue {
     using Element = typename Config::Element;
+    using Rows = typename RowsOf<Config::kPatch>::Type;
+    using At = Place<Rows>;
     static constexpr int kN = Config::kTileN;
     static constexpr int kBlocks = Config::kWarpgroupRows / 64;  // matrix instructions down a warpgroup's rows
     static constexpr Norm kNorm = Config::kNorm;
@@ -33,40 +41,31 @@ template <class Config, class Visitor> struct Epilogue {
     static constexpr int kSlice = kN % 64 == 0 ? 64 : kN % 32 == 0 ? 32 : kN % 16 == 0 ? 16 : 8;
     static constexpr int kSliceBytes = 16 * kSlice * 2;
     static constexpr int kSlices = kN / kSlice;
+    static constexpr int kStoresPerTile = kBlocks * kSlices;  // bulk groups that a warp commits
     static constexpr int kStoreBuffers = Config::kStoreBuffers;
-    static constexpr int kStaging = larger(kSliceBytes * kStoreBuffers, kNorm == Norm::kNone ? 0 : kN * 8);  // a warp
+    static constexpr int kStaging = divide_up(larger(kSliceBytes * kStoreBuffers, kNorm == Norm::kNone ? 0 : kN * 8), 1024) * 1024;  // a warp
+    static constexpr int kScratch = smaller(kN + 126, 4 * kStaging / 8);  // channels whose moments fit in the staging buffers
 
     // Column operands in shared memory: the visitor's, then mean, scale, shift of the normalisation.
-    static constexpr int kNormColumns = kNorm == Norm::kNone ? 0 : 3;
-    static constexpr int kColumns = Visitor::kColumns + kNormColumns;
+    static constexpr int kColumns = Visitor::kColumns + (kNorm == Norm::kNone ? 0 : 3);
     static constexpr int kMean = Visitor::kColumns, kScale = kMean + 1, kShift = kMean + 2;
-    static constexpr int kColumnBytes = kColumns * kN * 4;
-
-    static constexpr int kWarpgroupBytes = 4 * kStaging + kColumnBytes;
+    static constexpr int kWarpgroupBytes = 4 * kStaging + kColumns * kN * 4;
 
     const TensorMap& output;
     const ConvGeometry& geometry;
     const GroupNormParams& norm;
     const typename Visitor::Params& visitor;
     u8* const memory;  // this warpgroup's kWarpgroupBytes, aligned as a swizzled slice needs
-    u32* const vote;
     const int thread;   // in the warpgroup
     const int barrier;  // a named barrier of the warpgroup
     const u32 epoch;
-
-    // The rows and channels that this warpgroup holds.
-    struct Place {
-        int image, first_row, first_channel;
-        SlotPlace slot;
-    };
-
     float (&acc)[kBlocks][kN / 2];
 
     CODA_DEVICE float* columns() const { return reinterpret_cast<float*>(memory + 4 * kStaging); }
     CODA_DEVICE u8* staging(int warp) const { return memory + warp * kStaging; }
     CODA_DEVICE void sync() const { named_barrier(barrier, 128); }
 
-    template <int i = 0> CODA_DEVICE void load_columns(const Place& at) const {
+    template <int i = 0> CODA_DEVICE void load_columns(const At& at) const {
         if constexpr (i < Visitor::kColumns) {
             for (int n = thread; n < kN; n += 128) {
                 const int channel = at.first_channel + n;
@@ -76,24 +75,24 @@ template <class Config, class Visitor> struct Epilogue {
         }
     }
 
-    // One tensor operand's pair of channels; zero outside the output.
-    template <int i> CODA_DEVICE float2 tensor_pair(const Place& at, int row, int channel) const {
-        if (row >= geometry.rows || channel >= geometry.channels) return {0.f, 0.f};
-        const u64 offset = (u64(at.image) * geometry.rows + row) * geometry.channels + channel;
+    // One tensor operand's pair of channels in row m of the tile; zero outside the output.
+    template <int i> CODA_DEVICE float2 tensor_pair(const At& at, int m, int channel) const {
+        if (!at.rows.valid(m) || channel >= geometry.channels) return {0.f, 0.f};
+        const u64 offset = (u64(at.image) * geometry.rows + at.rows.pixel(m)) * geometry.channels + channel;
         return Element::unpack(__ldg(static_cast<const u32*>(Visitor::template tensor<i>(visitor)) + offset / 2));
     }
     template <int i = 0> CODA_DEVICE void load_tensors(float (&first)[larger(1, Visitor::kTensors)], float (&second)[larger(1, Visitor::kTensors)],
-                                                       const Place& at, int row, int channel) const {
+                                                       const At& at, int m, int channel) const {
         if constexpr (i < Visitor::kTensors) {
-            const float2 pair = tensor_pair<i>(at, row, channel);
+            const float2 pair = tensor_pair<i>(at, m, channel);
             first[i] = pair.x, second[i] = pair.y;
-            load_tensors<i + 1>(first, second, at, row, channel);
+            load_tensors<i + 1>(first, second, at, m, channel);
         }
     }
 
-    // Calls f(float2& values, columns of the first, columns of the second, tensors of both) for each pair of
-    // channels of block `b`, pairs [first, first + count).
-    template <bool kTensors, int kCount, class F> CODA_DEVICE void for_pairs(const Place& at, int b, int first, F&& f) const {
+    // Calls f(x, y, columns of x, columns of y, tensors of x, tensors of y) for each pair of neighbouring channels x, y
+    // of block b, pairs [first, first + kCount).
+    template <bool kTensors, int kCount, class F> CODA_DEVICE void for_pairs(const At& at, int b, int first, F&& f) const {
         const int lane = thread & 31;
 #pragma unroll
         for (int j = first; j < first + kCount; ++j) {
@@ -107,14 +106,13 @@ template <class Config, class Visitor> struct Epilogue {
 #pragma unroll
             for (int half = 0; half < 2; ++half) {
                 float t1[larger(1, Visitor::kTensors)] = {}, t2[larger(1, Visitor::kTensors)] = {};
-                if constexpr (kTensors)
-                    load_tensors(t1, t2, at, at.first_row + 64 * b + 16 * (thread / 32) + lane / 4 + 8 * half, at.first_channel + n);
+                if constexpr (kTensors) load_tensors(t1, t2, at, 64 * b + 16 * (thread / 32) + lane / 4 + 8 * half, at.first_channel + n);
                 f(acc[b][4 * j + 2 * half], acc[b][4 * j + 2 * half + 1], one, two, t1, t2);
             }
         }
     }
 
-    CODA_DEVICE void apply_before(const Place& at) {
+    CODA_DEVICE void apply_before(const At& at) {
 #pragma unroll
         for (int b = 0; b < kBlocks; ++b)
             for_pairs<Visitor::kTensorsBefore, kN / 8>(at, b, 0, [&](float& x, float& y, const float* one, const float* two, const float* t1, const float* t2) {
@@ -123,17 +121,14 @@ template <class Config, class Visitor> struct Epilogue {
             });
     }
 
-    // Statistics of this warpgroup's rows, published. Leaves the rows' mean in column kMean.
-    CODA_DEVICE void reduce_and_write_slot(const Place& at) {
+    // The moments of this warpgroup's rows, written to its slot. Leaves their mean in column kMean.
+    CODA_DEVICE void reduce_and_publish(const At& at) {
         const int warp = thread / 32;
         float2* moments = reinterpret_cast<float2*>(staging(warp));
         if ((thread & 31) == 0) tma_store_wait_read<0>();  // the staging buffers are about to be reused
         __syncwarp();
-        const int first = at.first_row + 16 * warp;
-        if (at.first_row + Config::kWarpgroupRows <= geometry.rows)
-            warp_moments<kBlocks, kN, false>(acc, moments, first, geometry.rows);
-        else
-            warp_moments<kBlocks, kN, true>(acc, moments, first, geometry.rows);
+        if (at.rows.all_valid(Config::kWarpgroupRows)) warp_moments<kBlocks, kN, false>(acc, moments, at.rows, warp);
+        else warp_moments<kBlocks, kN, true>(acc, moments, at.rows, warp);
         sync();
         for (int n = thread; n < kN; n += 128) {
             Moments all{0.f, 0.f, 0.f};
@@ -141,68 +136,56 @@ template <class Config, class Visitor> struct Epilogue {
             for (int w = 0; w < 4; ++w) {
                 int count = 0;
 #pragma unroll
-                for (int b = 0; b < kBlocks; ++b)
-                    count += larger(0, smaller(16, geometry.rows - (at.first_row + 64 * b + 16 * w)));
+                for (int b = 0; b < kBlocks; ++b) count += at.rows.valid_of_16(64 * b + 16 * w);
                 const float2 part = reinterpret_cast<const float2*>(staging(w))[n];
-                if (count > 0) merge(all, float(count), part.x, part.y);
+                merge(all, float(count), part.x, part.y);
             }
-            columns()[kMean * kN + n] = all.mean;
             const int channel = at.first_channel + n;
             if (channel < geometry.channels)
-                norm.slots[(size_t(at.image) * norm.slots_per_image + at.slot.slot) * geometry.channels + channel] = {all.mean, all.m2};
+                write_slot(norm.slots + (size_t(at.image) * norm.slots_per_image + at.slot) * geometry.channels + channel, all, epoch);
+            columns()[kMean * kN + n] = all.mean;
         }
         sync();
     }
 
-    CODA_DEVICE void publish(const Place& at) {
-        publish_slot<kN>(norm, at.slot, geometry.rows, geometry.channels, epoch, thread, barrier, vote);
-    }
-
-    CODA_DEVICE void wait_for_image(int image) const {
-        if (thread == 0) {
-            Watchdog watchdog;
-            while (!image_ready(norm, image, epoch)) watchdog.tick();
+    // Waits for the image's statistics; then column kMean is the group's mean and kScale the scale times rstd.
+    CODA_DEVICE void load_statistics(const At& at) const {
+        float *mean = columns() + kMean * kN, *scale = columns() + kScale * kN, *shift = columns() + kShift * kN;
+        group_statistics<kN, kScratch, 6>(norm, at.image, geometry.rows, at.first_channel, geometry.channels, epoch, at.slot == 0,
+                                       reinterpret_cast<float2*>(staging(0)), mean, scale, thread, barrier);
+        for (int n = thread; n < kN && at.first_channel + n < geometry.channels; n += 128) {
+            scale[n] *= Visitor::scale(visitor, at.image, at.first_channel + n);
+            shift[n] = Visitor::shift(visitor, at.image, at.first_channel + n);
         }
         sync();
     }
 
-    CODA_DEVICE void load_group_columns(const Place& at) const {
-        for (int n = thread; n < kN; n += 128) {
-            const int channel = at.first_channel + n;
-            if (channel >= geometry.channels) break;
-            const float2 group = load_l2(norm.groups + size_t(at.image) * geometry.channels + channel);
-            columns()[kMean * kN + n] = group.x;
-            columns()[kScale * kN + n] = group.y * Visitor::scale(visitor, at.image, channel);
-            columns()[kShift * kN + n] = Visitor::shift(visitor, at.image, channel);
-        }
-        sync();
-    }
-
-    // Stores f(accumulator pair) of the whole tile, slice by slice, through this warp's staging buffers.
-    template <bool kTensors, class F> CODA_DEVICE void store(const Place& at, F&& f) {
+    // Stores f(accumulator, columns, tensors) of the whole tile, slice by slice, through this warp's staging buffers.
+    template <bool kTensors, class F> CODA_DEVICE void store(const At& at, F&& f) {
         const int warp = thread / 32, lane = thread & 31;
         constexpr int kChunks = kSlice / 8;  // of 16 bytes in a row of the slice
+        constexpr bool kWraps = kStoresPerTile % kStoreBuffers != 0;
 #pragma unroll
         for (int b = 0; b < kBlocks; ++b)
 #pragma unroll
             for (int s = 0; s < kSlices; ++s) {
-                constexpr bool kWraps = kBlocks * kSlices % kStoreBuffers != 0;
                 u8* buffer = staging(warp) + (b * kSlices + s) % kStoreBuffers * kSliceBytes;
+                u32 packed[kSlice / 4];  // 2*j + half: columns 8*j + 2*(lane%4), row half
+                int pair = 0;
+                for_pairs<kTensors, kChunks>(at, b, s * kChunks, [&](float x, float y, const float* one, const float* two, const float* t1, const float* t2) {
+                    packed[pair++] = Element::pack(f(x, one, t1), f(y, two, t2));
+                });
                 if (lane == 0) {
                     if (kWraps && b + s == 0) tma_store_wait_read<0>();
                     else tma_store_wait_read<kStoreBuffers - 1>();
                 }
                 __syncwarp();
-                u32 packed[kSlice / 4];  // pair 2*j + half: columns 8*j + 2*(lane%4), row half
-                int at_pair = 0;
-                for_pairs<kTensors, kChunks>(at, b, s * kChunks, [&](float x, float y, const float* one, const float* two, const float* t1, const float* t2) {
-                    packed[at_pair++] = Element::pack(f(x, one, t1), f(y, two, t2));
-                });
                 write_slice(buffer, packed, lane);
                 fence_async_shared();
                 __syncwarp();
                 if (lane == 0) {
-                    tma_store_3d(output, shared_address(buffer), at.first_channel + s * kSlice, at.first_row + 64 * b + 16 * warp, at.image);
+                    const int m = 64 * b + 16 * warp;
+                    tma_store_4d(output, shared_address(buffer), at.first_channel + s * kSlice, at.rows.store_x(m), at.rows.store_y(m), at.image);
                     tma_store_commit();
                 }
             }
@@ -212,7 +195,7 @@ template <class Config, class Visitor> struct Epilogue {
     static CODA_DEVICE void write_slice(u8* buffer, const u32 (&packed)[kSlice / 4], int lane) {
         constexpr int kRowBytes = kSlice * 2;
         constexpr int kShift = kRowBytes == 128 ? 0 : kRowBytes == 64 ? 1 : 2, kMask = kRowBytes / 16 - 1;
-        const int row = (lane & 7) + (lane & 8);
+        const int row = lane & 15;
         const u32 base = shared_address(buffer) + row * kRowBytes;
         if constexpr (kSlice >= 16) {
 #pragma unroll
@@ -227,14 +210,15 @@ template <class Config, class Visitor> struct Epilogue {
         }
     }
 
-    CODA_DEVICE void store_normalised(const Place& at) {
+    CODA_DEVICE void store_result(const At& at) {
         store<(Visitor::kTensors > 0)>(at, [&](float x, const float* column, const float* tensor) {
+            // The difference first: exact where x is near the mean, so a large common offset costs no bits.
             if constexpr (kNorm != Norm::kNone) x = fmaf(x - column[kMean], column[kScale], column[kShift]);
             return Visitor::after(x, column, tensor, visitor);
         });
     }
 
-    CODA_DEVICE void store_centred(const Place& at) {
+    CODA_DEVICE void store_centred(const At& at) {
         store<false>(at, [](float x, const float* column, const float*) { return x - column[kMean]; });
     }
 };

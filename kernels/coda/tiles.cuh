@@ -1,16 +1,18 @@
 // The convolution as a matrix product, and which tile of it a block computes when.
 //   M = output pixels, N = output channels, K = filter taps x input channels.
+// The pixels of a tile are a run of consecutive ones, or a patch 8 pixels wide and kTileM / 8 lines high.
 #pragma once
 #include "types.cuh"
 
 namespace coda {
 
 struct ConvGeometry {
-    // The output as images x rows x channels. A tile never straddles images. Without anything per image, `images`
+    // The output as images x rows x channels. A tile never straddles images. Runs without anything per image: `images`
     // is 1 and `rows` is all N*P*Q pixels, so that tiles run through the borders between images.
     int images, rows, channels;
     int tiles_m, tiles_n, tiles;         // cluster tiles: per image, across the channels, in all
     int height, width;                   // output pixels of an image: P, Q
+    int patches_across;                  // patches: ceil(Q / 8)
     int taps_h, taps_w, channel_blocks;  // R, S, ceil(C / kTileK)
     int stride_h, stride_w, pad_h, pad_w, dilation_h, dilation_w;
 
@@ -29,7 +31,35 @@ CODA_DEVICE Tile tile_at(const ConvGeometry& g, int index, int rank) {
     return {rest / g.tiles_m, rest % g.tiles_m * kClusterM + rank / kClusterN, n * kClusterN + rank % kClusterN};
 }
 
-// Position in a ring of kStages buffers; `block` counts every k-block that the ring has carried so far.
+// The pixels of a warpgroup's rows of the tile: which exist, and where they lie in the image.
+struct RunRows {
+    int first, end;
+    static CODA_DEVICE RunRows of(const ConvGeometry& g, int tile_m, int tile_rows, int row) { return {tile_m * tile_rows + row, g.rows}; }
+    CODA_DEVICE bool valid(int m) const { return first + m < end; }
+    CODA_DEVICE bool all_valid(int count) const { return first + count <= end; }
+    CODA_DEVICE int valid_of_16(int m) const { return larger(0, smaller(16, end - first - m)); }
+    CODA_DEVICE int pixel(int m) const { return first + m; }
+    CODA_DEVICE int store_x(int m) const { return first + m; }  // in the store map (channels, rows, 1, images)
+    CODA_DEVICE int store_y(int) const { return 0; }
+};
+
+struct PatchRows {
+    int top, left, height, width;
+    static CODA_DEVICE PatchRows of(const ConvGeometry& g, int tile_m, int tile_rows, int row) {
+        return {tile_m / g.patches_across * (tile_rows / 8) + row / 8, tile_m % g.patches_across * 8, g.height, g.width};
+    }
+    CODA_DEVICE bool valid(int m) const { return top + m / 8 < height && left + m % 8 < width; }
+    CODA_DEVICE bool all_valid(int count) const { return top + count / 8 <= height && left + 8 <= width; }
+    CODA_DEVICE int valid_of_16(int m) const { return larger(0, smaller(8, width - left)) * larger(0, smaller(2, height - top - m / 8)); }
+    CODA_DEVICE int pixel(int m) const { return (top + m / 8) * width + left + m % 8; }
+    CODA_DEVICE int store_x(int) const { return left; }  // in the store map (channels, Q, P, images)
+    CODA_DEVICE int store_y(int m) const { return top + m / 8; }
+};
+
+template <bool kPatch> struct RowsOf { using Type = RunRows; };
+template <> struct RowsOf<true> { using Type = PatchRows; };
+
+// Position in a ring of kStages buffers; `block` counts everything that the ring has carried so far.
 template <int kStages> struct RingPosition {
     u32 stage, parity;
     CODA_DEVICE explicit RingPosition(u32 block) : stage(block % kStages), parity(block / kStages & 1) {}

@@ -48,10 +48,25 @@ CODA_DEVICE void tma_load_3d_multicast(u32 destination, const TensorMap& map, u3
         ::"r"(destination), "l"(&map), "r"(barrier), "r"(x), "r"(y), "r"(z), "h"(blocks) : "memory");
 }
 
+CODA_DEVICE void tma_load_4d(u32 destination, const TensorMap& map, u32 barrier, int x, int y, int z, int w) {
+    asm volatile(
+        "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
+        " [%0], [%1, {%3, %4, %5, %6}], [%2];"
+        ::"r"(destination), "l"(&map), "r"(barrier), "r"(x), "r"(y), "r"(z), "r"(w) : "memory");
+}
+
+CODA_DEVICE void tma_load_4d_multicast(u32 destination, const TensorMap& map, u32 barrier, int x, int y, int z, int w,
+                                       u16 blocks) {
+    asm volatile(
+        "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster"
+        " [%0], [%1, {%3, %4, %5, %6}], [%2], %7;"
+        ::"r"(destination), "l"(&map), "r"(barrier), "r"(x), "r"(y), "r"(z), "r"(w), "h"(blocks) : "memory");
+}
+
 // The part of the box outside the tensor is not written.
-CODA_DEVICE void tma_store_3d(const TensorMap& map, u32 source, int x, int y, int z) {
-    asm volatile("cp.async.bulk.tensor.3d.global.shared::cta.tile.bulk_group [%0, {%2, %3, %4}], [%1];"
-                 ::"l"(&map), "r"(source), "r"(x), "r"(y), "r"(z) : "memory");
+CODA_DEVICE void tma_store_4d(const TensorMap& map, u32 source, int x, int y, int z, int w) {
+    asm volatile("cp.async.bulk.tensor.4d.global.shared::cta.tile.bulk_group [%0, {%2, %3, %4, %5}], [%1];"
+                 ::"l"(&map), "r"(source), "r"(x), "r"(y), "r"(z), "r"(w) : "memory");
 }
 
 CODA_DEVICE void tma_store_commit() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }

@@ -1,0 +1,132 @@
+// The second pass of a streamed normalisation, by a warpgroup of its own beside the consumers: each of its warps
+// re-reads the rows that the same warp of a consumer stored, centred by their tile's channel means, normalises them
+// and stores them in place. It waits for the image's statistics and for that warp's stores; nothing waits for it.
+#pragma once
+#include "epilogue.cuh"
+
+namespace coda {
+
+template <class Config, class Visitor> struct SecondPass {
+    using First = Epilogue<Config, Visitor>;
+    using Element = typename Config::Element;
+    using At = typename First::At;
+    static constexpr int kN = First::kN, kSlice = First::kSlice;
+    static constexpr int kLanesPerRow = kSlice / 8;              // 16 bytes a lane
+    static constexpr int kRowsAtOnce = smaller(16, 32 / kLanesPerRow);
+    static constexpr int kLoads = 16 / kRowsAtOnce;              // a lane, in 16 rows of a slice
+    static constexpr int kScratch = kN + 126;
+    // Columns in shared memory: mean, factor (scale times rstd), shift, the visitor's; then four warps' offsets.
+    static constexpr int kColumns = 3 + Visitor::kColumns;
+    static constexpr int kBytes = (kColumns + 4) * kN * 4 + kScratch * 8;
+
+    const ConvGeometry& geometry;
+    const GroupNormParams& norm;
+    const typename Visitor::Params& visitor;
+    u16* const output;
+    float* const memory;
+    const int thread, barrier;
+    const u32 epoch;
+    int image = -1, first_channel = -1;  // what the columns hold
+
+    CODA_DEVICE float* column(int i) const { return memory + i * kN; }
+    CODA_DEVICE float* offsets() const { return memory + (kColumns + thread / 32) * kN; }
+
+    template <int i = 0> CODA_DEVICE void load_columns(int n) const {
+        if constexpr (i < Visitor::kColumns) {
+            column(3 + i)[n] = Visitor::template column<i>(visitor, image, first_channel + n);
+            load_columns<i + 1>(n);
+        }
+    }
+
+    // Waits for the image's statistics, unless the tile before had the same.
+    CODA_DEVICE void prepare(const At& at) {
+        if (at.image == image && at.first_channel == first_channel) return;
+        image = at.image, first_channel = at.first_channel;
+        named_barrier(barrier, 128);  // every warp is done with the columns
+        group_statistics<kN, kScratch, 6>(norm, image, geometry.rows, first_channel, geometry.channels, epoch, at.slot == 0,
+                                       reinterpret_cast<float2*>(column(kColumns + 4)), column(0), column(1), thread, barrier);
+        for (int n = thread; n < kN && first_channel + n < geometry.channels; n += 128) {
+            column(1)[n] *= Visitor::scale(visitor, image, first_channel + n);
+            column(2)[n] = Visitor::shift(visitor, image, first_channel + n);
+            load_columns(n);
+        }
+        named_barrier(barrier, 128);
+    }
+
+    template <int i = 0> CODA_DEVICE void load_tensors(u64 offset, uint4 (&words)[larger(1, Visitor::kTensors)]) const {
+        if constexpr (i < Visitor::kTensors) {
+            words[i] = __ldg(reinterpret_cast<const uint4*>(static_cast<const u16*>(Visitor::template tensor<i>(visitor)) + offset));
+            load_tensors<i + 1>(offset, words);
+        }
+    }
+
+    // `stored`: the word by which the consumer warp counts its stored tiles; `tiles`: how many it must show.
+    CODA_DEVICE void run(const At& at, u32 stored, u32 tiles) {
+        prepare(at);
+        const int warp = thread / 32, lane = thread & 31;
+        // y = stored * factor + offset, with offset = (mean of the tile's rows - mean) * factor + shift
+        const uint4* slot = norm.slots + (size_t(at.image) * norm.slots_per_image + at.slot) * geometry.channels + first_channel;
+        for (int n = lane; n < kN && first_channel + n < geometry.channels; n += 32)
+            offsets()[n] = fmaf(__uint_as_float(load_whole(slot + n).x) - column(0)[n], column(1)[n], column(2)[n]);
+        Watchdog watchdog;
+        while (load_acquire_shared(stored) < tiles) watchdog.tick();
+        fence_async_global();
+        __syncwarp();
+
+        const int chunk = lane % kLanesPerRow, row = lane / kLanesPerRow;
+        u16* const base = output + u64(at.image) * geometry.rows * geometry.channels + first_channel;
+        // This lane's pieces of a slice: kLoads in each block of 16 rows. Elements from `base`; kNowhere: no such row.
+        constexpr int kPieces = First::kBlocks * kLoads;
+        constexpr u32 kNowhere = ~0u;
+        u32 where[kPieces];
+#pragma unroll
+        for (int i = 0; i < kPieces; ++i) {
+            const int m = 64 * (i / kLoads) + 16 * warp + i % kLoads * kRowsAtOnce + row;
+            where[i] = row < 16 && at.rows.valid(m) ? u32(at.rows.pixel(m)) * u32(geometry.channels) + 8 * chunk : kNowhere;
+        }
+#pragma unroll 1
+        for (int slice = 0; slice < First::kSlices; ++slice) {
+            const int n = slice * kSlice + 8 * chunk;
+            if (first_channel + n >= geometry.channels) break;
+            u16* const to = base + slice * kSlice;
+            uint4 values[kPieces];
+#pragma unroll
+            for (int i = 0; i < kPieces; ++i)
+                if (where[i] != kNowhere) values[i] = load_l2(reinterpret_cast<const uint4*>(to + where[i]));
+            float factor[8], offset[8];
+#pragma unroll
+            for (int k = 0; k < 8; ++k) factor[k] = column(1)[n + k], offset[k] = offsets()[n + k];
+#pragma unroll
+            for (int i = 0; i < kPieces; ++i) {
+                if (where[i] == kNowhere) continue;
+                uint4 tensors[larger(1, Visitor::kTensors)];
+                load_tensors(u64(to - output) + where[i], tensors);
+                *reinterpret_cast<uint4*>(to + where[i]) = normalise(values[i], factor, offset, n, tensors);
+            }
+        }
+        __syncwarp();  // the offsets are free
+    }
+
+    CODA_DEVICE uint4 normalise(const uint4& raw, const float (&factor)[8], const float (&offset)[8], int n, const uint4 (&tensors)[larger(1, Visitor::kTensors)]) const {
+        u32 words[4] = {raw.x, raw.y, raw.z, raw.w};
+#pragma unroll
+        for (int w = 0; w < 4; ++w) {
+            const float2 pair = Element::unpack(words[w]);
+            float columns[2][larger(1, Visitor::kColumns)], tensor[2][larger(1, Visitor::kTensors)];
+#pragma unroll
+            for (int c = 0; c < Visitor::kColumns; ++c)
+                columns[0][c] = column(3 + c)[n + 2 * w], columns[1][c] = column(3 + c)[n + 2 * w + 1];
+#pragma unroll
+            for (int t = 0; t < Visitor::kTensors; ++t) {
+                const u32 word = w == 0 ? tensors[t].x : w == 1 ? tensors[t].y : w == 2 ? tensors[t].z : tensors[t].w;
+                const float2 both = Element::unpack(word);
+                tensor[0][t] = both.x, tensor[1][t] = both.y;
+            }
+            words[w] = Element::pack(Visitor::after(fmaf(pair.x, factor[2 * w], offset[2 * w]), columns[0], tensor[0], visitor),
+                                     Visitor::after(fmaf(pair.y, factor[2 * w + 1], offset[2 * w + 1]), columns[1], tensor[1], visitor));
+        }
+        return {words[0], words[1], words[2], words[3]};
+    }
+};
+
+}  // namespace coda
