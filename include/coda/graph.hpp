@@ -215,8 +215,8 @@ struct Graph {
 };
 
 /// True if the nodes of one graph can be paired one to one with those of the other so that op, dtype, axes, attributes and
-/// inputs agree, and the same stores and effects follow in the same order. Values that nothing stores count too. What does
-/// not count: the numbering of nodes, names of intermediate values, and how often a leaf stands. Numbers are compared by
+/// inputs agree, and the same stores and effects follow in the same order. Values that nothing stores count too, in the
+/// order of their numbers. What does not count: the numbering of nodes otherwise, names of intermediate values, and how often a leaf stands. Numbers are compared by
 /// their bits (0 and -0 differ), except that all NaNs are one; functions by name.
 bool structurally_equal(const Graph& x, const Graph& y);
 

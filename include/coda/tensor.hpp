@@ -26,7 +26,7 @@ struct TensorView {
   operator ConstTensorView() const { return {data, dtype, shape, strides}; }
 };
 
-/// Product of the extents; 1 for a scalar.
+/// Product of the extents; 1 for a scalar. Throws UserError for a negative extent and on overflow.
 std::int64_t element_count(const std::vector<std::int64_t>& shape);
 
 /// Strides of a dense row-major tensor.

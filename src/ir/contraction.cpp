@@ -1,6 +1,9 @@
 #include "coda/contraction.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
 
 #include "coda/error.hpp"
 
@@ -13,6 +16,15 @@ constexpr std::int64_t largest_extent = std::int64_t{1} << 31;
 void check_range(std::string_view what, std::string_view field, std::int64_t value, std::int64_t lowest) {
   if (value < lowest || value > largest_extent)
     throw UserError(fmt::format("{}: {} is {}; expected {} to 2^31", what, field, value, lowest));
+}
+
+// 2^46 elements are above any memory, and leave room for products of two such counts with small factors
+void check_size(std::string_view what, std::string_view tensor, const std::vector<std::int64_t>& shape) {
+  double elements = 1;
+  for (const auto e : shape) elements *= static_cast<double>(e);
+  if (elements > 0x1p46)
+    throw UserError(
+        fmt::format("{}: the {} would have {} elements; the limit is 2^46", what, tensor, fmt::join(shape, "x")));
 }
 
 template <class C>
@@ -30,21 +42,21 @@ void check_convolution(std::string_view what, const C& c) {
                                      {"dilation_h", c.dilation[0]},
                                      {"dilation_w", c.dilation[1]}})
     check_range(what, field, value, 1);
-  for (const auto p : c.pad) check_range(what, "pad", p, 0);
+  constexpr std::array<std::string_view, 4> sides{"pad_top", "pad_left", "pad_bottom", "pad_right"};
+  for (std::size_t i = 0; i < sides.size(); ++i) check_range(what, sides[i], c.pad[i], 0);
   if (c.c % c.groups != 0 || c.k % c.groups != 0)
     throw UserError(fmt::format("{}: {} input and {} output channels with groups={}; both must be multiples of groups",
                                 what, c.c, c.k, c.groups));
+  check_size(what, "image", {c.n, c.h, c.w, c.c});
+  check_size(what, "filter", {c.k, c.r, c.s, c.c / c.groups});
 }
 
 Extents check_output(std::string_view what, std::int64_t images, std::int64_t p, std::int64_t q, std::int64_t k) {
   if (p < 1 || q < 1)
     throw UserError(
         fmt::format("{}: the output would be {}x{} pixels; the filter does not fit the padded image", what, p, q));
-  const Extents e{.images = images, .height = p, .width = q, .cols = k};
-  if (static_cast<double>(images) * static_cast<double>(p) * static_cast<double>(q) * static_cast<double>(k) > 0x1p46)
-    throw UserError(
-        fmt::format("{}: the output would have {}x{}x{}x{} elements; the limit is 2^46", what, images, p, q, k));
-  return e;
+  check_size(what, "output", {images, p, q, k});
+  return {.images = images, .height = p, .width = q, .cols = k};
 }
 
 Extents extents_of(const Gemm& g) {
@@ -52,6 +64,8 @@ Extents extents_of(const Gemm& g) {
   check_range("gemm", "m", g.m, 1);
   check_range("gemm", "n", g.n, 1);
   check_range("gemm", "k", g.k, 1);
+  check_size("gemm", "left operand", {g.batch, g.m, g.k});
+  check_size("gemm", "right operand", {g.batch, g.k, g.n});
   return check_output("gemm", g.batch, g.m, 1, g.n);
 }
 
@@ -83,6 +97,8 @@ template <class... F>
 struct Overloaded : F... {
   using F::operator()...;
 };
+template <class... F>
+Overloaded(F...) -> Overloaded<F...>;  // clang before 17 needs it said
 
 template <class C>
 Shape image_shape(const C& c) {

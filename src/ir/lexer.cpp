@@ -6,6 +6,8 @@
 #include <cctype>
 #include <charconv>
 
+#include "ir/names.hpp"
+
 namespace coda::ir {
 
 namespace {
@@ -26,7 +28,7 @@ class Lexer {
         else
           ++at_;
       } else if (is_letter(c)) {
-        add(TokenKind::identifier, run_of([](char x) { return is_letter(x) || is_digit(x); }));
+        identifier();
       } else if (is_digit(c) || (c == '.' && is_digit(peek(1)))) {
         number();
       } else {
@@ -62,6 +64,13 @@ class Lexer {
       else
         return;
     }
+  }
+
+  void identifier() {
+    const std::size_t n = run_of([](char x) { return is_letter(x) || is_digit(x); });
+    if (n > longest_name)
+      source_.fail({at_, n}, fmt::format("a name of {} characters; the limit is {}", n, longest_name));
+    add(TokenKind::identifier, n);
   }
 
   // Takes letters, digits and points that touch, and a sign after an exponent's letter; the value is checked as a whole

@@ -18,7 +18,7 @@ constexpr std::array<std::string_view, 9> keywords{"acc", "store", "operand", "i
 }  // namespace
 
 bool is_identifier(std::string_view name) {
-  if (name.empty() || name.size() > 128 || !is_letter(name[0])) return false;
+  if (name.empty() || name.size() > longest_name || !is_letter(name[0])) return false;
   return std::all_of(name.begin(), name.end(), [](char c) { return is_letter(c) || is_digit(c); });
 }
 
@@ -29,8 +29,8 @@ bool is_reserved(std::string_view name) {
 void check_identifier(std::string_view name, std::string_view what) {
   if (!is_identifier(name))
     throw UserError(fmt::format(
-        "{} name '{}' is no identifier: expected letters, digits and _, at most 128, not starting with a digit", what,
-        name.substr(0, 140)));
+        "{} name '{}' is no identifier: expected letters, digits and _, at most {}, not starting with a digit", what,
+        name.substr(0, longest_name), longest_name));
   if (is_reserved(name))
     throw UserError(fmt::format("{} name '{}' is a word of the text form; choose another", what, name));
 }

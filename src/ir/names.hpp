@@ -1,11 +1,14 @@
 #pragma once
 /// Rules for the names of values, operands, stores and functions.
 
+#include <cstddef>
 #include <string_view>
 
 namespace coda::ir {
 
-/// True for letters, digits and underscores, not starting with a digit, at most 128 characters.
+inline constexpr std::size_t longest_name = 128;
+
+/// True for letters, digits and underscores, not starting with a digit, at most `longest_name`.
 bool is_identifier(std::string_view name);
 
 /// True for the words of the text form ("acc", "store", "operand", "index", …) and built-in operations, which name no

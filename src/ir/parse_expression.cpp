@@ -121,8 +121,8 @@ Axes Parser::subscript() {
   if (written == "n,m" || written == "n,b")
     source_.fail(span, fmt::format("axes stand rows first; did you mean '[{},n]'?", written.back()));
   const auto meant = nearest(written, spellings);
-  source_.fail(span, fmt::format("unknown axes [{}]; expected one of [], [b], [m], [n], [b,n], [m,n]{}", written,
-                                 meant.empty() ? "" : did_you_mean(fmt::format("[{}]", meant))));
+  source_.fail(span, fmt::format("unknown axes [{}]; expected one of [], [b], [m], [n], [b,n], [m,n]{}",
+                                 excerpt(written), meant.empty() ? "" : did_you_mean(fmt::format("[{}]", meant))));
 }
 
 Value Parser::constant() {

@@ -60,8 +60,8 @@ void Parser::no_statement(const Token& first) const {
       "expected a statement: NAME = expression, store expression, operand NAME[axes], or a call";
   constexpr std::array<std::string_view, 2> words{"store", "operand"};
   if (first.kind == TokenKind::identifier && peek(1).kind == TokenKind::identifier) {
-    const auto word = nearest(text(first), words);
-    if (!word.empty()) fail(first, fmt::format("no statement begins with '{}'{}", text(first), did_you_mean(word)));
+    const auto meant = nearest(text(first), words);
+    if (!meant.empty()) fail(first, fmt::format("no statement begins with '{}'{}", text(first), did_you_mean(meant)));
   }
   if (first.kind == TokenKind::identifier)
     fail(peek(1), fmt::format("expected '=' or '(' after '{}', found {}", text(first), found(peek(1))));

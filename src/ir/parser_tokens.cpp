@@ -42,8 +42,7 @@ Token Parser::identifier(std::string_view what) {
 std::string Parser::found(const Token& token) const {
   if (token.kind == TokenKind::end) return "the end of the text";
   if (token.kind == TokenKind::newline) return "the end of the line";
-  const auto word = text(token);
-  return word.size() <= 40 ? fmt::format("'{}'", word) : fmt::format("'{}...'", word.substr(0, 40));
+  return fmt::format("'{}'", excerpt(text(token)));
 }
 
 Parser::Nesting::Nesting(Parser& parser, const Token& token) : depth_(parser.depth_) {

@@ -45,6 +45,11 @@ std::size_t step_back(std::string_view text, std::size_t lowest, std::size_t off
 
 }  // namespace
 
+std::string excerpt(std::string_view text) {
+  constexpr std::size_t longest = 128;
+  return text.size() <= longest ? std::string(text) : fmt::format("{}...", text.substr(0, longest));
+}
+
 Source::Place Source::place(std::size_t offset) const {
   const auto before = text_.substr(0, offset);
   const auto newline = before.rfind('\n');
@@ -65,25 +70,25 @@ void Source::fail(Span span, std::string_view message) const {
   std::size_t line_end = std::min(text_.find('\n', offset), text_.size());
   if (line_end > line_start && text_[line_end - 1] == '\r') --line_end;
 
-  std::string excerpt, carets;
+  std::string line, carets;
   std::size_t at = step_back(text_, line_start, std::min(offset, line_end), shown_before);
   if (at > line_start) {
-    excerpt = "...";
+    line = "...";
     carets = "   ";
   }
   for (std::size_t count = 0; at < line_end && count < shown; ++count) {
     const bool marked = at >= offset && at < std::max(offset + 1, offset + span.length);
     carets += marked ? '^' : ' ';
-    at += append_shown(excerpt, text_.substr(at, line_end - at));
+    at += append_shown(line, text_.substr(at, line_end - at));
   }
-  if (at < line_end) excerpt += "...";
+  if (at < line_end) line += "...";
   if (offset >= line_end) carets += '^';
   carets.erase(std::min(carets.size(), carets.find_last_not_of(' ') + 1));
 
   const Place p = place(offset);
   const auto number = std::to_string(p.line);
   throw UserError(fmt::format("line {}, column {}: {}\n  {} | {}\n  {} | {}", p.line, p.column, message, number,
-                              excerpt, std::string(number.size(), ' '), carets));
+                              line, std::string(number.size(), ' '), carets));
 }
 
 }  // namespace coda::ir

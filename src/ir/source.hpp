@@ -13,6 +13,9 @@ struct Span {
   std::size_t length = 0;
 };
 
+/// `text`, or its beginning and "..." if it is too long for a message.
+std::string excerpt(std::string_view text);
+
 class Source {
  public:
   /// `text` must outlive this.

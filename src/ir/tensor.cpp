@@ -1,10 +1,17 @@
 #include "coda/tensor.hpp"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "coda/error.hpp"
+
 namespace coda {
 
 std::int64_t element_count(const std::vector<std::int64_t>& shape) {
   std::int64_t n = 1;
-  for (const auto e : shape) n *= e;
+  for (const auto e : shape)
+    if (e < 0 || __builtin_mul_overflow(n, e, &n))
+      throw UserError(fmt::format("the shape {} has a negative extent or over 2^63 elements", fmt::join(shape, "x")));
   return n;
 }
 

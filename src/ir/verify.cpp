@@ -54,8 +54,8 @@ class Verifier {
     const Node& x = g_[id];
     if (!x.inputs.empty()) broken(id, "a leaf has no inputs");
     ir::check_attributes(x.op, x.attr);
-    check_type(id, leaf_type(x));
     if (x.attr.coordinate > Coordinate::w) broken(id, "the coordinate is none of m, n, b, h and w");
+    check_type(id, leaf_type(x));
     if (x.op != Op::operand) return;
     ir::check_identifier(x.attr.name, "operand");
     if (!ir::is_operand_axes(x.axes)) broken(id, fmt::format("an operand cannot have axes {}", to_string(x.axes)));

@@ -1,0 +1,127 @@
+#include "coda/contraction.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "coda/error.hpp"
+#include "coda/tensor.hpp"
+
+namespace coda {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+std::string error_of(const Contraction& c) {
+  try {
+    extents(c);
+  } catch (const UserError& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+Conv2d conv() { return {.n = 2, .h = 9, .w = 7, .c = 8, .k = 16, .r = 3, .s = 3}; }
+
+TEST(Contraction, Gemm) {
+  const Gemm g{.batch = 3, .m = 5, .n = 7, .k = 11, .transpose_a = true};
+  EXPECT_EQ(extents(g), (Extents{.images = 3, .height = 5, .width = 1, .cols = 7}));
+  EXPECT_EQ(extents(g).rows(), 15);
+  EXPECT_THAT(shape_a(g), ElementsAre(3, 11, 5));
+  EXPECT_THAT(shape_b(g), ElementsAre(3, 11, 7));
+  EXPECT_THAT(shape_mn(g), ElementsAre(3, 5, 7));
+  EXPECT_EQ(depth(g), 11);
+  EXPECT_EQ(flop(g), 2.0 * 3 * 5 * 7 * 11);
+}
+
+TEST(Contraction, Conv2d) {
+  auto c = conv();
+  EXPECT_EQ(extents(c), (Extents{.images = 2, .height = 7, .width = 5, .cols = 16}));
+  c.pad = {1, 2, 0, 1};
+  c.stride = {2, 3};
+  EXPECT_EQ(extents(c), (Extents{.images = 2, .height = 4, .width = 3, .cols = 16}));
+  c.dilation = {2, 1};
+  EXPECT_EQ(extents(c).height, 3);
+  EXPECT_EQ(depth(c), 72);
+  EXPECT_THAT(shape_a(c), ElementsAre(2, 9, 7, 8));
+  EXPECT_THAT(shape_b(c), ElementsAre(16, 3, 3, 8));
+  c.layout = Layout::nchw;
+  c.groups = 4;
+  EXPECT_THAT(shape_a(c), ElementsAre(2, 8, 9, 7));
+  EXPECT_THAT(shape_b(c), ElementsAre(16, 2, 3, 3));
+  EXPECT_THAT(shape_mn(c), ElementsAre(2, 16, 3, 3));
+  EXPECT_EQ(depth(c), 18);
+}
+
+TEST(Contraction, ConvTranspose2dUndoesTheShapeOfConv2d) {
+  for (const std::int64_t stride : {1, 2, 3})
+    for (const std::int64_t pad : {0, 1})
+      for (const std::int64_t dilation : {1, 2}) {
+        auto c = conv();
+        c.stride = {stride, stride};
+        c.pad = {pad, pad, pad, pad};
+        c.dilation = {dilation, dilation};
+        const Extents e = extents(c);
+        ConvTranspose2d t{.n = 2, .h = e.height, .w = e.width, .c = 16, .k = 8, .r = 3, .s = 3};
+        t.stride = c.stride;
+        t.pad = c.pad;
+        t.dilation = c.dilation;
+        t.output_pad = {(c.h + 2 * pad - 2 * dilation - 1) % stride, (c.w + 2 * pad - 2 * dilation - 1) % stride};
+        EXPECT_EQ(extents(t), (Extents{.images = 2, .height = c.h, .width = c.w, .cols = 8}));
+      }
+}
+
+TEST(Contraction, ErrorsNameTheField) {
+  auto c = conv();
+  c.stride[1] = 0;
+  EXPECT_THAT(error_of(c), HasSubstr("conv2d: stride_w is 0; expected 1 to 2^31"));
+  c = conv();
+  c.pad[2] = -1;
+  EXPECT_THAT(error_of(c), HasSubstr("pad_bottom is -1"));
+  c = conv();
+  c.groups = 3;
+  EXPECT_THAT(error_of(c), HasSubstr("8 input and 16 output channels with groups=3"));
+  c = conv();
+  c.dilation = {5, 1};
+  EXPECT_THAT(error_of(c), HasSubstr("the filter does not fit the padded image"));
+  EXPECT_THAT(error_of(Gemm{.m = 1, .n = 1, .k = 0}), HasSubstr("gemm: k is 0"));
+  ConvTranspose2d t{.h = 4, .w = 4, .c = 1, .k = 1};
+  t.output_pad = {0, 1};
+  EXPECT_THAT(error_of(t), HasSubstr("output_pad is 1; expected 0 to below max(stride, dilation) = 1"));
+}
+
+TEST(Contraction, ExtentsThatWouldOverflowAreRefused) {
+  constexpr std::int64_t huge = std::int64_t{1} << 31;
+  EXPECT_THAT(error_of(Gemm{.m = huge, .n = 1, .k = huge}), HasSubstr("the left operand would have"));
+  EXPECT_THAT(error_of(Gemm{.m = 1, .n = huge, .k = huge}), HasSubstr("the right operand would have"));
+  EXPECT_THAT(error_of(Gemm{.m = huge, .n = huge, .k = 1}), HasSubstr("the output would have"));
+  EXPECT_THAT(error_of(Gemm{.m = huge + 1, .n = 1, .k = 1}), HasSubstr("m is 2147483649"));
+  ConvTranspose2d t{.h = huge, .w = huge, .c = 1, .k = 1};
+  t.pad = {huge / 2, huge / 2, huge / 2 - 1, huge / 2 - 1};
+  EXPECT_THAT(error_of(t), HasSubstr("the image would have"));
+  Conv2d c{.h = 1, .w = 1, .c = 1, .k = 1, .r = huge, .s = huge};
+  EXPECT_THAT(error_of(c), HasSubstr("the filter would have"));
+}
+
+TEST(Contraction, Description) {
+  Conv2d c = conv();
+  c.pad = {1, 1, 1, 1};
+  EXPECT_EQ(to_string(c), "conv2d 2x9x7x8 -> 16, 3x3, pad 1, f32");
+  EXPECT_EQ(to_string(Gemm{.m = 1, .n = 2, .k = 3}), "gemm 1x2x3, f32");
+}
+
+TEST(Tensor, ElementCount) {
+  EXPECT_EQ(element_count({}), 1);
+  EXPECT_EQ(element_count({2, 3, 4}), 24);
+  EXPECT_EQ(element_count({2, 0, 4}), 0);
+  EXPECT_THROW(element_count({2, -1}), UserError);
+  EXPECT_THROW(element_count({std::int64_t{1} << 32, std::int64_t{1} << 32}), UserError);
+}
+
+TEST(Tensor, RowMajorStrides) {
+  EXPECT_THAT(row_major_strides({2, 3, 4}), ElementsAre(12, 4, 1));
+  EXPECT_TRUE(row_major_strides({}).empty());
+}
+
+}  // namespace
+}  // namespace coda
