@@ -165,15 +165,29 @@ class Arithmetic {
   V rsqrt(V x) const;
   V exp(V x) const;
 
+  /// |x̂·ŷ − x·y|
   static double product_error(V x, V y) {
-    return x.e + y.e == 0 ? 0 : std::abs(x.v) * y.e + std::abs(y.v) * x.e + x.e * y.e;
+    if (x.e + y.e == 0) return 0;
+    const double p = std::abs(x.v) * y.e + std::abs(y.v) * x.e + x.e * y.e;
+    return p < infinity ? p : certain(x, y, std::abs(x.v) > x.e && std::abs(y.v) > y.e) ? 0 : infinity;
+  }
+
+ private:
+  // Whether the result for an operand that is NaN or infinite is the same for all values in the intervals: it is for a
+  // NaN, and for an infinity if nothing may be 0
+  static bool certain(V x, V y, bool nonzero) {
+    if (!(x.e + y.e < infinity)) return false;
+    return std::isnan(x.v) || std::isnan(y.v) || (nonzero && (std::isinf(x.v) || std::isinf(y.v)));
   }
 };
 
 inline V Arithmetic::div(V x, V y) const {
   const double q = x.v / y.v;
   double inherited = 0;  // |x̂/ŷ − x/y| ≤ (e_x + |x/y|·e_y)/(|y| − e_y)
-  if (x.e + y.e != 0) inherited = std::abs(y.v) > y.e ? (x.e + std::abs(q) * y.e) / (std::abs(y.v) - y.e) : infinity;
+  if (x.e + y.e != 0) {
+    inherited = std::abs(y.v) > y.e ? (x.e + std::abs(q) * y.e) / (std::abs(y.v) - y.e) : infinity;
+    if (!(inherited < infinity) && certain(x, y, std::abs(y.v) > y.e)) inherited = 0;
+  }
   return function(q, inherited);
 }
 

@@ -132,11 +132,9 @@ V clamp(const Arithmetic& a, V x, double lower, double upper) {
 }
 
 V leaky_relu(const Arithmetic& a, V x, double alpha) {
-  const double left = abs(alpha);
-  const double steepest = x.v > x.e ? 1 : x.v < -x.e ? left : max(1.0, left);
-  const double inherited = x.e == 0 ? 0 : steepest * x.e;
-  if (x.v > 0) return a.unrounded(x.v, inherited);
-  return a.rounded(alpha * x.v, inherited + a.representation(alpha) * abs(x.v));
+  const double steepest = x.v < -x.e ? 0 : max(1.0, abs(alpha)) * x.e;  // around 0
+  if (x.v > 0) return a.unrounded(x.v, x.v > x.e ? x.e : steepest);
+  return a.rounded(alpha * x.v, max(Arithmetic::product_error(x, {alpha, a.representation(alpha)}), steepest));
 }
 
 // x for x > 0, else α·(eˣ − 1), which implementations may compute as written: the error is relative to α
