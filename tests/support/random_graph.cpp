@@ -91,7 +91,10 @@ Value Generator::operand(const std::string& name, Axes axes) {
     if (r_.chance(0.3)) choice = {DType::i32, DType::boolean, DType::tf32};
     o.storage = r_.one_of(choice);
   }
-  if (axes == axes::scalar && r_.chance(0.5)) o.default_value = r_.between(-2, 2) * 0.5;
+  if (axes == axes::scalar && r_.chance(0.5)) {
+    const bool fraction = !o.storage || is_float(*o.storage);
+    o.default_value = fraction ? r_.between(-2, 2) * 0.5 : r_.below(2);
+  }
   return remember(g_.operand(name, axes, o), 4);
 }
 
