@@ -8,6 +8,7 @@
 #include "coda/error.hpp"
 #include "ir/infer.hpp"
 #include "ir/op_table.hpp"
+#include "ir/spelling.hpp"
 
 namespace coda::ir {
 
@@ -52,7 +53,8 @@ void check_normalisation(Op op, const Attributes& a) {
   if (a.domain != normalisation_domain(op, a.domain.groups))
     throw UserError(fmt::format("{} was given a domain of its own; its op fixes the domain", to_string(op)));
   if (!(a.eps >= 0))
-    throw UserError(fmt::format("{} was given eps={}; expected a number of at least 0", to_string(op), a.eps));
+    throw UserError(
+        fmt::format("{} was given eps={}; expected a number of at least 0", to_string(op), number_text(a.eps)));
   if (op == Op::rms_norm && a.has_shift) throw UserError("rms_norm takes no shift; add it after");
 }
 
@@ -85,10 +87,12 @@ void check_attributes(Op op, const Attributes& a) {
   if (is_reduction(op) || is_normalisation(op) || op == Op::softmax) check_domain(op, a.domain);
   if (is_normalisation(op)) check_normalisation(op, a);
   if (op == Op::clamp && !(a.lower <= a.upper))
-    throw UserError(fmt::format("clamp was given lower={} and upper={}; expected lower <= upper", a.lower, a.upper));
+    throw UserError(fmt::format("clamp was given lower={} and upper={}; expected lower <= upper", number_text(a.lower),
+                                number_text(a.upper)));
   for (const Parameter& p : info(op).parameters)
     if (op != Op::clamp && !std::isfinite(a.*p.field))
-      throw UserError(fmt::format("{} was given {}={}; expected a finite number", to_string(op), p.name, a.*p.field));
+      throw UserError(
+          fmt::format("{} was given {}={}; expected a finite number", to_string(op), p.name, number_text(a.*p.field)));
 }
 
 }  // namespace coda::ir

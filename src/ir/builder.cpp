@@ -185,8 +185,7 @@ Value GraphBuilder::node(Op op, const std::vector<Value>& inputs, Attributes att
       throw UserError(fmt::format("function {} is not defined in this graph", attr.name));
     function = it->second.get();
     if (std::ssize(inputs) != function->arity)
-      throw UserError(
-          fmt::format("function {} was given {} inputs; expected {}", attr.name, inputs.size(), function->arity));
+      throw UserError(ir::wrong_arity(attr.name, function->arity, inputs.size()));
   }
   const auto inferred = ir::infer(op, types, attr, requested);
   result.op = op;

@@ -79,9 +79,8 @@ Inferred infer_unary(Op op, const Node& x, std::optional<DType> requested) {
 }
 
 Inferred infer_normalisation(Op op, std::span<const Node* const> in, const Attributes& a) {
-  const std::size_t expected = 1 + (a.has_scale ? 1 : 0) + (a.has_shift ? 1 : 0);
-  if (in.size() != expected)
-    throw UserError(fmt::format("{} was given {} inputs; expected {}", to_string(op), in.size(), expected));
+  const int expected = 1 + (a.has_scale ? 1 : 0) + (a.has_shift ? 1 : 0);
+  if (std::ssize(in) != expected) throw UserError(wrong_arity(to_string(op), expected, in.size()));
   DType t = as_float(in[0]->dtype);
   for (const Node* x : in) t = promote(t, x->dtype);
   return {at_least_f32(t), join(join_all(in), infer_domain_axes(a, in[0]->axes))};
@@ -101,6 +100,10 @@ DType promote(DType x, DType y) {
   return DType::f32;
 }
 
+std::string wrong_arity(std::string_view name, int takes, std::size_t given) {
+  return fmt::format("{} takes {} input{} and was given {}", name, takes, takes == 1 ? "" : "s", given);
+}
+
 ReduceDomain normalisation_domain(Op op, int groups) {
   switch (op) {
     case Op::group_norm: return {.rows = true, .cols = true, .per_image = true, .groups = groups};
@@ -114,8 +117,7 @@ ReduceDomain normalisation_domain(Op op, int groups) {
 
 Inferred infer(Op op, std::span<const Node* const> in, const Attributes& attr, std::optional<DType> requested) {
   const OpInfo& row = info(op);
-  if (row.arity >= 0 && std::ssize(in) != row.arity)
-    throw UserError(fmt::format("{} was given {} inputs; expected {}", row.name, in.size(), row.arity));
+  if (row.arity >= 0 && std::ssize(in) != row.arity) throw UserError(wrong_arity(row.name, row.arity, in.size()));
   check_attributes(op, attr);
   switch (row.op_class) {
     case OpClass::binary: return {arithmetic_dtype(op, in), join_all(in)};

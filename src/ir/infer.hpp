@@ -3,6 +3,8 @@
 
 #include <optional>
 #include <span>
+#include <string>
+#include <string_view>
 
 #include "coda/graph.hpp"
 
@@ -23,6 +25,9 @@ struct Inferred {
 /// Infers a non-leaf node's type, after checking arity, attributes and the dtypes of the inputs. A constant takes the
 /// dtype of what it meets. `requested` is the dtype of a cast. Throws UserError.
 Inferred infer(Op op, std::span<const Node* const> inputs, const Attributes& attr, std::optional<DType> requested);
+
+/// "mish takes 1 input and was given 2".
+std::string wrong_arity(std::string_view name, int takes, std::size_t given);
 
 /// The domain that a normalisation's statistics run over: fixed by the op, apart from the groups of group_norm.
 ReduceDomain normalisation_domain(Op op, int groups);

@@ -35,6 +35,10 @@ class Lexer {
         symbol();
       }
     }
+    // The end stands right behind the last word, where a reader looks for what is missing
+    at_ = 0;
+    for (auto t = tokens_.rbegin(); t != tokens_.rend() && at_ == 0; ++t)
+      if (t->kind != TokenKind::newline) at_ = t->span.offset + t->span.length;
     add(TokenKind::end, 0);
     return std::move(tokens_);
   }
@@ -130,7 +134,7 @@ double number_value(const Source& source, const Token& token) {
   const char* const end = digits.data() + digits.size();
   const auto [stop, error] = std::from_chars(digits.data(), end, value, format);
   if (error == std::errc::result_out_of_range)
-    source.fail(token.span, "the number is out of the range of f64 (largest about 1.8e308; write inf for infinity)");
+    source.fail(token.span, "the number is out of the range of f64, 5e-324 to 1.8e308; write 0 or inf");
   if (!starts_well || error != std::errc() || stop != end)
     source.fail(token.span, "malformed number; expected one such as 2, 0.5, 1e-5 or 0x1.8p-3");
   return value;

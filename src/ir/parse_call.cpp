@@ -163,7 +163,7 @@ void Parser::positional_argument(CallArguments& a) {
   const auto numbers = a.row.arity < 0 ? std::span<const Parameter>() : a.row.parameters;
   if (a.numbers >= numbers.size()) too_many_arguments(token, a, values + numbers.size());
   const Parameter& parameter = numbers[a.numbers++];
-  a.attr.*parameter.field = signed_number(parameter.name);
+  a.attr.*parameter.field = number_argument(parameter.name);
   a.given.push_back(parameter.name);
 }
 
@@ -194,8 +194,14 @@ void Parser::keyword_argument(CallArguments& a) {
     (word == "scale" ? a.scale : a.shift) = expression();
   } else {
     for (const Parameter& p : a.row.parameters)
-      if (p.name == word) a.attr.*p.field = signed_number(word);
+      if (p.name == word) a.attr.*p.field = number_argument(word);
   }
+}
+
+double Parser::number_argument(std::string_view name) {
+  const double value = signed_number(name);
+  if (!at_symbol(",") && !at_symbol(")")) fail(peek(), fmt::format("{} must be one number, not an expression", name));
+  return value;
 }
 
 // over=m, over=n, over=(m,n) or over=all
@@ -219,7 +225,7 @@ void Parser::over_argument(ReduceDomain& domain) {
 
 int Parser::groups_argument() {
   const Token token = peek();
-  const double value = signed_number("groups");
+  const double value = number_argument("groups");
   if (!(value >= 1) || value > (1 << 20) || value != static_cast<int>(value))
     fail(token, fmt::format("expected a whole number of groups from 1 to {}, found {}", 1 << 20, value));
   return static_cast<int>(value);

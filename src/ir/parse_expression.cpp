@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "ir/infer.hpp"
 #include "ir/names.hpp"
 #include "ir/op_table.hpp"
 #include "ir/parser.hpp"
@@ -76,6 +77,17 @@ Value Parser::primary() {
     close(token, ")");
     return x;
   }
+  no_value(token);
+}
+
+void Parser::no_value(const Token& token) const {
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 3> doubled{
+      {{"*", "a power is pow(x, y)"}, {"&", "write '&'"}, {"|", "write '|'"}}};
+  const bool follows = at_ > 0 && tokens_[at_ - 1].span.offset + 1 == token.span.offset;
+  for (const auto& [symbol, advice] : doubled)
+    if (follows && text(token) == symbol && text(tokens_[at_ - 1]) == symbol)
+      fail(token, fmt::format("there is no operator '{0}{0}'; {1}", symbol, advice));
+  if (text(token) == "+") fail(token, "there is no '+' before a value");
   fail(token, fmt::format("expected a value, found {}", found(token)));
 }
 
@@ -121,8 +133,9 @@ Axes Parser::subscript() {
   if (written == "n,m" || written == "n,b")
     source_.fail(span, fmt::format("axes stand rows first; did you mean '[{},n]'?", written.back()));
   const auto meant = nearest(written, spellings);
-  source_.fail(span, fmt::format("unknown axes [{}]; expected one of [], [b], [m], [n], [b,n], [m,n]{}",
-                                 excerpt(written), meant.empty() ? "" : did_you_mean(fmt::format("[{}]", meant))));
+  source_.fail(span, fmt::format("unknown axes [{}]{}", excerpt(written),
+                                 meant.empty() ? "; expected one of [], [b], [m], [n], [b,n], [m,n]"
+                                               : did_you_mean(fmt::format("[{}]", meant))));
 }
 
 Value Parser::constant() {
@@ -150,7 +163,10 @@ double Parser::signed_number(std::string_view what) {
 DType Parser::dtype() {
   const Token token = identifier("a dtype");
   const auto word = text(token);
-  if (const auto t = dtype_from_string(word)) return *t;
+  if (const auto t = dtype_from_string(word)) {
+    if (!is_supported(*t)) fail(token, fmt::format("{} is reserved: nothing computes in the fp8 types yet", word));
+    return *t;
+  }
   std::vector<std::string_view> names;
   for (int i = 0; i < dtype_count; ++i) names.push_back(to_string(static_cast<DType>(i)));
   auto meant = known_as(word);
@@ -178,6 +194,8 @@ void Parser::unknown_name(const Token& token) const {
   std::vector<std::string_view> candidates{"acc", "inf", "nan"};
   for (const auto& [name, named] : values_) candidates.push_back(name);
   for (const auto& [name, named] : operands_) candidates.push_back(name);
+  for (int i = 0; i < op_count; ++i)
+    if (const auto called = info(static_cast<Op>(i)).name; op_from_name(called)) candidates.push_back(called);
   const auto meant = nearest(word, candidates);
   fail(token, fmt::format("'{0}' is not defined{1} A scalar operand is written {0}[], or declared: operand {0}", word,
                           meant.empty() ? "." : did_you_mean(meant)));

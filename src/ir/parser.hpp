@@ -51,6 +51,7 @@ class Parser {
   double signed_number(std::string_view what);
   DType dtype();
   Coordinate coordinate();
+  [[noreturn]] void no_value(const Token& token) const;
   [[noreturn]] void unknown_name(const Token& name) const;
 
   // Calls
@@ -62,6 +63,7 @@ class Parser {
   Value operation_call(const Token& name, Op op);
   void positional_argument(CallArguments& arguments);
   void keyword_argument(CallArguments& arguments);
+  double number_argument(std::string_view name);
   void over_argument(ReduceDomain& domain);
   int groups_argument();
   [[noreturn]] void too_many_arguments(const Token& token, const CallArguments& arguments, std::size_t expected) const;

@@ -87,8 +87,8 @@ void Source::fail(Span span, std::string_view message) const {
 
   const Place p = place(offset);
   const auto number = std::to_string(p.line);
-  throw UserError(fmt::format("line {}, column {}: {}\n  {} | {}\n  {} | {}", p.line, p.column, message, number,
-                              line, std::string(number.size(), ' '), carets));
+  throw UserError(fmt::format("line {}, column {}: {}\n  {} | {}\n  {} | {}", p.line, p.column, message, number, line,
+                              std::string(number.size(), ' '), carets));
 }
 
 }  // namespace coda::ir

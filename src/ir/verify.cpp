@@ -79,7 +79,7 @@ class Verifier {
       const auto f = g_.functions.find(x.attr.name);
       if (f == g_.functions.end()) broken(id, fmt::format("calls {}, which is not defined", x.attr.name));
       if (std::ssize(x.inputs) != f->second->arity)
-        broken(id, fmt::format("calls {} with {} inputs; it takes {}", x.attr.name, x.inputs.size(), f->second->arity));
+        broken(id, ir::wrong_arity(x.attr.name, f->second->arity, x.inputs.size()));
     }
     check_type(id, ir::infer(x.op, inputs, x.attr, x.dtype));
   }

@@ -134,7 +134,7 @@ TEST(Builder, Functions) {
   EXPECT_THAT(error_of([&] { g.define({.name = "empty", .cuda_source = {}, .cpu = {}}); }),
               HasSubstr("neither a CPU callable nor CUDA text"));
   EXPECT_THAT(error_of([&] { g.call("wrap", {}); }), HasSubstr("function wrap is not defined in this graph"));
-  EXPECT_THAT(error_of([&] { g.call("warp", {g.acc()}); }), HasSubstr("warp was given 1 inputs; expected 2"));
+  EXPECT_THAT(error_of([&] { g.call("warp", {g.acc()}); }), HasSubstr("warp takes 2 inputs and was given 1"));
 }
 
 TEST(Builder, CallsThatReturnNothing) {
