@@ -40,9 +40,9 @@ template <class Config, class Visitor> struct ConvFprop {
 
     // A producer warpgroup, two consumers, and for the second pass a fourth; registers of all add up to 504 or 512 a lane.
     static constexpr int kThreads = kStreamed ? 512 : 384;
-    static constexpr int kProducerRegisters = kStreamed ? 48 : Config::kNorm == Norm::kNone ? 40 : 56;
-    static constexpr int kConsumerRegisters = kStreamed ? 192 : Config::kNorm == Norm::kNone ? 232 : 224;
-    static constexpr int kSecondRegisters = 80;
+    static constexpr int kProducerRegisters = kStreamed ? 56 : Config::kNorm == Norm::kNone ? 40 : 56;
+    static constexpr int kConsumerRegisters = kStreamed ? 184 : Config::kNorm == Norm::kNone ? 232 : 224;
+    static constexpr int kSecondRegisters = 88;
 
     static constexpr int kBytesA = kPatch ? (kM / 8 + Config::kHalo) * 8 * kRowBytes : kM * kRowBytes, kBytesB = kN * kRowBytes;
     static constexpr int kWarpgroupBytes = divide_up(Tail::kWarpgroupBytes, 1024) * 1024;
@@ -85,7 +85,8 @@ template <class Config, class Visitor> struct ConvFprop {
         u8* memory = unaligned + (1024 - shared_address(unaligned) % 1024) % 1024;
         const u32 shared = shared_address(memory);
         const Barriers barriers{shared + kOffsetBarriers};
-        const int warpgroup = threadIdx.x / 128;
+        // By a shuffle, so that the compiler knows it is uniform in a warp: descriptors then live in uniform registers.
+        const int warpgroup = __shfl_sync(~0u, int(threadIdx.x / 128), 0);
         const int rank = kClusterBlocks > 1 ? int(cluster_rank()) : 0;
         const u32 epoch = Config::kNorm == Norm::kNone ? 0 : *reinterpret_cast<const volatile u32*>(p.norm.epoch);
 

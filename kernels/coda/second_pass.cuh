@@ -15,6 +15,7 @@ template <class Config, class Visitor> struct SecondPass {
     static constexpr int kRowsAtOnce = smaller(16, 32 / kLanesPerRow);
     static constexpr int kLoads = 16 / kRowsAtOnce;              // a lane, in 16 rows of a slice
     static constexpr int kScratch = kN + 126;
+    static constexpr u32 kNowhere = ~0u;
     // Columns in shared memory: mean, factor (scale times rstd), shift, the visitor's; then four warps' offsets.
     static constexpr int kColumns = 3 + Visitor::kColumns;
     static constexpr int kBytes = (kColumns + 4) * kN * 4 + kScratch * 8;
@@ -43,7 +44,7 @@ template <class Config, class Visitor> struct SecondPass {
         if (at.image == image && at.first_channel == first_channel) return;
         image = at.image, first_channel = at.first_channel;
         named_barrier(barrier, 128);  // every warp is done with the columns
-        group_statistics<kN, kScratch, 6>(norm, image, geometry.rows, first_channel, geometry.channels, epoch, at.slot == 0,
+        group_statistics<kN, kScratch, 4>(norm, image, geometry.rows, first_channel, geometry.channels, epoch, at.slot == 0,
                                        reinterpret_cast<float2*>(column(kColumns + 4)), column(0), column(1), thread, barrier);
         for (int n = thread; n < kN && first_channel + n < geometry.channels; n += 128) {
             column(1)[n] *= Visitor::scale(visitor, image, first_channel + n);
@@ -75,33 +76,36 @@ template <class Config, class Visitor> struct SecondPass {
 
         const int chunk = lane % kLanesPerRow, row = lane / kLanesPerRow;
         u16* const base = output + u64(at.image) * geometry.rows * geometry.channels + first_channel;
-        // This lane's pieces of a slice: kLoads in each block of 16 rows. Elements from `base`; kNowhere: no such row.
-        constexpr int kPieces = First::kBlocks * kLoads;
-        constexpr u32 kNowhere = ~0u;
-        u32 where[kPieces];
-#pragma unroll
-        for (int i = 0; i < kPieces; ++i) {
-            const int m = 64 * (i / kLoads) + 16 * warp + i % kLoads * kRowsAtOnce + row;
-            where[i] = row < 16 && at.rows.valid(m) ? u32(at.rows.pixel(m)) * u32(geometry.channels) + 8 * chunk : kNowhere;
-        }
+        // Step by step a slice of 16 rows: kLoads pieces a lane, the next step's loads in flight.
+        const u32 channels = geometry.channels;
+        auto where = [&](int b, int i) {  // elements from the image's first channel here, or kNowhere
+            const int m = 64 * b + 16 * warp + i * kRowsAtOnce + row;
+            return row < 16 && at.rows.valid(m) ? u32(at.rows.pixel(m)) * channels + 8 * chunk : kNowhere;
+        };
 #pragma unroll 1
-        for (int slice = 0; slice < First::kSlices; ++slice) {
-            const int n = slice * kSlice + 8 * chunk;
-            if (first_channel + n >= geometry.channels) break;
-            u16* const to = base + slice * kSlice;
-            uint4 values[kPieces];
+        for (int b = 0; b < First::kBlocks; ++b) {
+            u32 from[kLoads];
 #pragma unroll
-            for (int i = 0; i < kPieces; ++i)
-                if (where[i] != kNowhere) values[i] = load_l2(reinterpret_cast<const uint4*>(to + where[i]));
-            float factor[8], offset[8];
+            for (int i = 0; i < kLoads; ++i) from[i] = where(b, i);
+#pragma unroll 1
+            for (int slice = 0; slice < First::kSlices; ++slice) {
+                const int n = slice * kSlice + 8 * chunk;
+                if (first_channel + n >= geometry.channels) break;
+                u16* const to = base + slice * kSlice;
+                uint4 values[kLoads];
 #pragma unroll
-            for (int k = 0; k < 8; ++k) factor[k] = column(1)[n + k], offset[k] = offsets()[n + k];
+                for (int i = 0; i < kLoads; ++i)
+                    if (from[i] != kNowhere) values[i] = load_l2(reinterpret_cast<const uint4*>(to + from[i]));
+                float factor[8], offset[8];
 #pragma unroll
-            for (int i = 0; i < kPieces; ++i) {
-                if (where[i] == kNowhere) continue;
-                uint4 tensors[larger(1, Visitor::kTensors)];
-                load_tensors(u64(to - output) + where[i], tensors);
-                *reinterpret_cast<uint4*>(to + where[i]) = normalise(values[i], factor, offset, n, tensors);
+                for (int k = 0; k < 8; ++k) factor[k] = column(1)[n + k], offset[k] = offsets()[n + k];
+#pragma unroll
+                for (int i = 0; i < kLoads; ++i) {
+                    if (from[i] == kNowhere) continue;
+                    uint4 tensors[larger(1, Visitor::kTensors)];
+                    load_tensors(u64(to - output) + from[i], tensors);
+                    *reinterpret_cast<uint4*>(to + from[i]) = normalise(values[i], factor, offset, n, tensors);
+                }
             }
         }
         __syncwarp();  // the offsets are free
