@@ -57,7 +57,8 @@ V erf(const Arithmetic& a, V x) {
   return a.function(v, min(slope(at_x, x.e, 1.1284, 0.968), 1 + abs(v)));
 }
 
-// At −∞, x·sigmoid(x) and its kin tend to 0, while −∞·0 is NaN: no claim is made
+// At −∞, x·sigmoid(x) and its kin tend to 0, while −∞·0 is NaN: no claim is made. Where the sigmoid underflows, its
+// error by a.tiny is multiplied by x.
 constexpr V limit_zero{0, infinity};
 
 // x·sigmoid(x)
@@ -66,7 +67,7 @@ V silu(const Arithmetic& a, V x) {
   if (x.v == -infinity) return limit_zero;
   const double v = x.v * s;
   const double at_x = s + x.v * sigmoid_slope(x.v);
-  return a.with_error(v, slope(at_x, x.e, 1.0999, 0.5), (a.f + a.u) * abs(v));
+  return a.with_error(v, slope(at_x, x.e, 1.0999, 0.5), (a.f + a.u) * abs(v) + a.tiny * abs(x.v));
 }
 
 // x·tanh(softplus(x)), with t = eˣ: tanh(ln(1 + t)) = (t² + 2t)/(t² + 2t + 2)
@@ -76,7 +77,7 @@ V mish(const Arithmetic& a, V x) {
   const double t = std::exp(x.v), n = t * (t + 2), w = n / (n + 2);
   const double v = x.v * w;
   const double at_x = w + x.v * 4 * t * (t + 1) / ((n + 2) * (n + 2));
-  return a.with_error(v, slope(at_x, x.e, 1.0885, 0.65), (2 * a.f + a.u) * abs(v));
+  return a.with_error(v, slope(at_x, x.e, 1.0885, 0.65), (2 * a.f + a.u) * abs(v) + a.tiny * abs(x.v));
 }
 
 // x·Φ(x) = ½·x·erfc(−x/√2). Implementations compute ½·x·(1 + erf(x/√2)), which cancels for x < 0: the error is
@@ -164,6 +165,11 @@ V hardswish(const Arithmetic& a, V x) {
   return a.with_error(v, inherited, x.v < -3.01 ? 0 : a.u * (4 * abs(v) + (x.v > 3.01 ? 0 : abs(x.v))));
 }
 
+// sin or cos, of slope `derivative`. Near the zeros the error is that of the range reduction: relative to 1.
+V sine(const Arithmetic& a, V x, double v, double derivative) {
+  return a.with_error(v, min(slope(derivative, x.e, 1, 1), 1 + abs(v)), a.f);
+}
+
 V sqrt(const Arithmetic& a, V x) {
   const double s = std::sqrt(x.v);
   double inherited = 0;  // √x̂ − √x = (x̂ − x)/(√x̂ + √x)
@@ -196,9 +202,8 @@ void evaluate_unary(const Node& node, const Term& x, Term& out, const ErrorModel
     case Op::log1p: return map(x, out, [&](V t) { return log(a, t, 1); });
     case Op::tanh: return map(x, out, [&](V t) { return tanh(a, t); });
     case Op::erf: return map(x, out, [&](V t) { return erf(a, t); });
-    // near their zeros the error is that of the range reduction: relative to 1
-    case Op::sin: return map(x, out, [&](V t) { return a.with_error(std::sin(t.v), min(t.e, 2.0), a.f); });
-    case Op::cos: return map(x, out, [&](V t) { return a.with_error(std::cos(t.v), min(t.e, 2.0), a.f); });
+    case Op::sin: return map(x, out, [&](V t) { return sine(a, t, std::sin(t.v), std::cos(t.v)); });
+    case Op::cos: return map(x, out, [&](V t) { return sine(a, t, std::cos(t.v), std::sin(t.v)); });
     case Op::sigmoid: return map(x, out, [&](V t) { return sigmoid(a, t); });
     case Op::relu: return map(x, out, [&](V t) { return relu(a, t); });
     case Op::relu6: return map(x, out, [&](V t) { return clamp(a, t, 0, 6); });
