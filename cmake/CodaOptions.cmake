@@ -24,6 +24,9 @@ if(CODA_SANITIZE)
   target_compile_options(coda_options INTERFACE -fsanitize=${CODA_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
   target_link_options(coda_options INTERFACE -fsanitize=${CODA_SANITIZE})
 endif()
+if(CODA_FUZZ)
+  target_compile_options(coda_options INTERFACE -fsanitize=fuzzer-no-link)  # coverage of the libraries under test
+endif()
 
 # coda_folder(<name> SOURCES … DEPENDS … [PRIVATE_DEPENDS …]): the library coda_<name> of the folder at hand. DEPENDS are
 # the only folders that it may include (tests/layering.py checks the #include lines against this).
