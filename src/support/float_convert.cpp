@@ -62,7 +62,7 @@ double round_to(double x, DType t) {
     case DType::bf16: return round_significand(x, 8, -126, 0x1.fep127, false);
     case DType::i32:
       if (std::isnan(x)) return 0;
-      return std::trunc(std::clamp(x, -2147483648.0, 2147483647.0));
+      return std::trunc(std::clamp(x, -2147483648.0, 2147483647.0)) + 0.0;  // -0.5 gives 0, not -0
     case DType::boolean: return x != 0 ? 1 : 0;
     case DType::f8e4m3:
     case DType::f8e5m2: reserved(t);

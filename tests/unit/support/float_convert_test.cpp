@@ -69,6 +69,7 @@ TEST(FloatConvert, Tf32TiesGoAwayFromZero) {
 TEST(FloatConvert, IntegersSaturateAndTruncate) {
   EXPECT_EQ(round_to(2.9, DType::i32), 2);
   EXPECT_EQ(round_to(-2.9, DType::i32), -2);
+  EXPECT_FALSE(std::signbit(round_to(-0.5, DType::i32)));
   EXPECT_EQ(round_to(1e20, DType::i32), 2147483647.0);
   EXPECT_EQ(round_to(std::numeric_limits<double>::quiet_NaN(), DType::i32), 0);
   EXPECT_EQ(round_to(0.25, DType::boolean), 1);

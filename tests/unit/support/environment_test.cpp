@@ -1,0 +1,56 @@
+#include "support/environment.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <string>
+
+namespace coda::support {
+namespace {
+
+/// Sets variables (nullptr: unsets), and puts the old values back at its end.
+class Variable {
+ public:
+  Variable(const char* name, const char* value) : name_(name) {
+    if (const char* old = std::getenv(name)) old_ = old;
+    value == nullptr ? ::unsetenv(name) : ::setenv(name, value, 1);
+  }
+  ~Variable() { old_ ? ::setenv(name_, old_->c_str(), 1) : ::unsetenv(name_); }
+  Variable(const Variable&) = delete;
+  Variable& operator=(const Variable&) = delete;
+
+ private:
+  const char* name_;
+  std::optional<std::string> old_;
+};
+
+TEST(Environment, PathIsSplitWithoutEmptyParts) {
+  const Variable path("PATH", ":/a/b::/c:");
+  EXPECT_THAT(executable_folders(), testing::ElementsAre("/a/b", "/c"));
+}
+
+TEST(Environment, NoPathHasNoFolders) {
+  const Variable path("PATH", nullptr);
+  EXPECT_TRUE(executable_folders().empty());
+}
+
+TEST(Environment, CacheFolderFollowsXdgThenHome) {
+  const Variable home("HOME", "/home/someone");
+  {
+    const Variable xdg("XDG_CACHE_HOME", "/caches");
+    EXPECT_EQ(cache_folder(), "/caches/coda");
+  }
+  for (const char* ignored : {static_cast<const char*>(nullptr), "", "relative/path"}) {
+    const Variable xdg("XDG_CACHE_HOME", ignored);
+    EXPECT_EQ(cache_folder(), "/home/someone/.cache/coda");
+  }
+}
+
+TEST(Environment, NoHomeHasNoCache) {
+  const Variable home("HOME", nullptr), xdg("XDG_CACHE_HOME", nullptr);
+  EXPECT_EQ(cache_folder(), std::nullopt);
+}
+
+}  // namespace
+}  // namespace coda::support
