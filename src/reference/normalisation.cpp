@@ -90,7 +90,8 @@ void evaluate_softmax(const Node& node, const Term& x, Term& out, const Space& s
   const double relative = a.chain(2 * h + 2 * model.function_ulps);
   for (std::size_t i = 0; i < fold.size(); ++i) {
     total.values()[i] = fold.weight() * sum[i].value();
-    total.bounds()[i] = fold.weight() * (error[i] + relative * magnitude[i]);
+    const double own = std::isnan(sum[i].value()) ? 0 : relative * magnitude[i];  // a NaN is certain
+    total.bounds()[i] = fold.weight() * (error[i] + own);
   }
   for_each_stretch<3>(out, {&x, &largest, &total}, space,
                       [&](std::int64_t first, std::int64_t count, const std::array<Lane, 3>& in) {

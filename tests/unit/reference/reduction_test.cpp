@@ -8,6 +8,7 @@
 
 #include "coda/error.hpp"
 #include "unit/reference/data.hpp"
+#include "unit/reference/index_set.hpp"
 
 namespace coda::reference::test {
 namespace {
@@ -16,31 +17,11 @@ using testing::Each;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-// Three images of 2·2 pixels, 12 columns
-const Conv2d conv{.n = 3, .h = 2, .w = 2, .c = 1, .k = 12};
-constexpr std::int64_t images = 3, rows = 12, cols = 12, pixels = 4;
-
 Values evaluated(const std::function<Value(GraphBuilder&)>& f, const Values& acc, const Arguments& arguments = {},
                  const ErrorModel& model = {}) {
   GraphBuilder g;
   g.store(f(g), DType::f64, "y");
   return evaluate(g.build(), conv, acc, arguments, model).at("y");
-}
-
-// Element (m, n) of a value, whatever its axes
-double element(const Values& v, std::int64_t m, std::int64_t n) {
-  const std::int64_t row = v.axes.row == RowAxis::m ? m : v.axes.row == RowAxis::b ? m / pixels : 0;
-  std::int64_t col = 0, width = 1;
-  if (v.axes.col == ColAxis::n) col = n, width = cols;
-  if (v.axes.col == ColAxis::g) col = n / (cols / v.axes.groups), width = v.axes.groups;
-  return v.value.at(static_cast<std::size_t>(row * width + col));
-}
-
-// Whether (m, n) and (i, j) fall into the same result
-bool together(const ReduceDomain& d, std::int64_t m, std::int64_t n, std::int64_t i, std::int64_t j) {
-  const bool row = !d.rows ? m == i : !d.per_image || m / pixels == i / pixels;
-  const bool col = !d.cols ? n == j : n / (cols / d.groups) == j / (cols / d.groups);
-  return row && col;
 }
 
 using Reduce = std::function<long double(const std::vector<long double>&)>;
@@ -190,7 +171,11 @@ TEST(Reduction, CountsAreExact) {
 
 TEST(Reduction, GroupsMustDivideTheColumns) {
   try {
-    evaluated([](GraphBuilder& g) { return group_norm(g.acc(), NormOptions{5, {}, {}, 1e-5}); }, exact(random_floats(144, 1)));
+    evaluated(
+        [](GraphBuilder& g) {
+          return group_norm(g.acc(), NormOptions{5, {}, {}, 1e-5});
+        },
+        exact(random_floats(144, 1)));
     FAIL();
   } catch (const UserError& e) {
     EXPECT_THAT(e.what(), testing::AllOf(HasSubstr("group_norm"), HasSubstr("groups=5 over 12 columns")));

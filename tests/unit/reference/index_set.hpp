@@ -1,0 +1,31 @@
+#pragma once
+/// The index set (m, n) of one small convolution, and which of its points fall into the same result of a reduction.
+
+#include <cstdint>
+
+#include "coda/contraction.hpp"
+#include "reference/reference.hpp"
+
+namespace coda::reference::test {
+
+// Three images of 2·2 pixels, 12 columns
+inline const Conv2d conv{.n = 3, .h = 2, .w = 2, .c = 1, .k = 12};
+inline constexpr std::int64_t images = 3, rows = 12, cols = 12, pixels = 4;
+
+// Element (m, n) of a value, whatever its axes
+inline double element(const Values& v, std::int64_t m, std::int64_t n) {
+  const std::int64_t row = v.axes.row == RowAxis::m ? m : v.axes.row == RowAxis::b ? m / pixels : 0;
+  std::int64_t col = 0, width = 1;
+  if (v.axes.col == ColAxis::n) col = n, width = cols;
+  if (v.axes.col == ColAxis::g) col = n / (cols / v.axes.groups), width = v.axes.groups;
+  return v.value.at(static_cast<std::size_t>(row * width + col));
+}
+
+// Whether (m, n) and (i, j) fall into the same result
+inline bool together(const ReduceDomain& d, std::int64_t m, std::int64_t n, std::int64_t i, std::int64_t j) {
+  const bool row = !d.rows ? m == i : !d.per_image || m / pixels == i / pixels;
+  const bool col = !d.cols ? n == j : n / (cols / d.groups) == j / (cols / d.groups);
+  return row && col;
+}
+
+}  // namespace coda::reference::test
