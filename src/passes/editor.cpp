@@ -130,8 +130,12 @@ bool Editor::constant_fits(ValueId old, double value) const {
       if (x.inputs[i] == old) after[i] = &constant;
     if (after == before) continue;
     if (meeting_dtype(before, x.op) != meeting_dtype(after, x.op)) return false;
-    const auto inferred = ir::infer(x.op, after, x.attr, x.dtype);
-    if (inferred.dtype != x.dtype || !(inferred.axes == x.axes)) return false;
+    try {
+      const auto inferred = ir::infer(x.op, after, x.attr, x.dtype);
+      if (inferred.dtype != x.dtype || !(inferred.axes == x.axes)) return false;
+    } catch (const UserError&) {  // a condition must be a bool, which no constant is
+      return false;
+    }
   }
   return true;
 }
@@ -139,6 +143,19 @@ bool Editor::constant_fits(ValueId old, double value) const {
 Graph Editor::finish() && {
   if (!changed_) return std::move(graph_);
   return live_in_order(graph_);
+}
+
+bool operands_commute(Op op) {
+  switch (op) {
+    case Op::add:
+    case Op::mul:
+    case Op::fma:
+    case Op::equal:
+    case Op::not_equal:
+    case Op::logical_and:
+    case Op::logical_or: return true;
+    default: return false;
+  }
 }
 
 Graph live_in_order(const Graph& graph) {
@@ -156,14 +173,21 @@ Graph live_in_order(const Graph& graph) {
     for (const ValueId in : graph.nodes[id].inputs) need(in);
   }
 
+  std::vector<ValueId> roots;
+  for (ValueId id = 0; id < graph.nodes.size(); ++id)
+    if (live[id]) roots.push_back(id);
+  return in_depth_first_order(graph, roots);
+}
+
+Graph in_depth_first_order(const Graph& graph, const std::vector<ValueId>& roots) {
   Graph result;
   result.functions = graph.functions;
   constexpr ValueId unplaced = ~ValueId{0};
   std::vector<ValueId> place(graph.nodes.size(), unplaced);
-  for (ValueId root = 0; root < graph.nodes.size(); ++root) {
-    if (!live[root]) continue;
+  std::vector<ValueId> pending;
+  for (const ValueId root : roots) {
     pending.push_back(root);
-    while (!pending.empty()) {  // depth first: a node is placed when its inputs are
+    while (!pending.empty()) {
       const ValueId id = pending.back();
       const std::size_t depth = pending.size();
       if (place[id] == unplaced)

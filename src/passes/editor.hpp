@@ -57,7 +57,15 @@ class Editor {
   bool changed_ = false;
 };
 
+/// True if the first two operands of `op` can change places without changing a bit. Not so for min and max, which tell
+/// 0 from -0 by position.
+bool operands_commute(Op op);
+
 /// Nodes reachable from stores and effects, each after its inputs, otherwise in the order of `graph`.
 Graph live_in_order(const Graph& graph);
+
+/// What `roots` need, in the order of a depth-first search from one after the other: each node after its inputs. All
+/// stores and effects must be among what is found.
+Graph in_depth_first_order(const Graph& graph, const std::vector<ValueId>& roots);
 
 }  // namespace coda::passes

@@ -35,10 +35,12 @@ Value Generator::remember(Value v, double bound) {
   return v;
 }
 
-// Later values are likelier, so that graphs grow deep
+// Later values are likelier, so that graphs grow deep and little of them is dead
 Value Generator::pick() {
   const int n = static_cast<int>(pool_.size());
-  return pool_[static_cast<std::size_t>(r_.chance(0.5) ? r_.between(n / 2, n - 1) : r_.below(n))];
+  const double p = r_.uniform(0, 1);
+  const int first = p < 0.45 ? std::max(0, n - 3) : p < 0.7 ? n / 2 : 0;
+  return pool_[static_cast<std::size_t>(r_.between(first, n - 1))];
 }
 
 Value Generator::pick_float() {
@@ -338,10 +340,19 @@ void Generator::operation() {
   }
 }
 
+// Mostly values that nothing else reads, so that little of the graph is dead
 void Generator::stores() {
+  ValueId last = 0;
+  for (const Value v : pool_) last = std::max(last, v.id());
+  std::vector<bool> read(last + 1, false);
+  for (ValueId id = 0; id <= last; ++id)
+    for (const ValueId in : Value(g_, id).node().inputs) read[in] = true;
+  std::vector<Value> unread;
+  for (const Value v : pool_)
+    if (!read[v.id()] && v.node().op != Op::acc) unread.push_back(v);
   const int count = r_.between(1, std::max(1, options_.stores));
   for (int i = 0; i < count; ++i) {
-    const Value v = i == 0 ? pool_.back() : pick();
+    const Value v = unread.empty() || r_.chance(0.2) ? pick() : r_.one_of(unread);
     std::vector<DType> choice{DType::f32, DType::f32, DType::bf16};
     if (options_.f16) choice.push_back(DType::f16);
     if (options_.f64) choice.push_back(DType::f64);

@@ -18,7 +18,7 @@ namespace coda::test {
 
 struct RandomOptions {
   int operations = 10;  ///< operations or idioms drawn, guards aside
-  int stores = 3;       ///< at most; at least one, or an effect
+  int stores = 5;       ///< at most; at least one, or an effect
 
   // Chances
   double wild = 0.02;       ///< an argument is not guarded: log of a negative number, division by zero, overflow, …
