@@ -4,6 +4,8 @@
 #include "../../kernels/coda/math.cuh"
 #include "probe.h"
 
+#include <numeric>
+
 namespace probe {
 
 using namespace coda;
@@ -77,7 +79,7 @@ inline size_t take(size_t& used, size_t bytes) {
     return at;
 }
 
-constexpr int kLargestTeam = 20;  // images of fewer slots exchange them in one step
+constexpr int kLargestTeam = 40;  // images of fewer slots exchange them in one step
 
 template <class Config, class Visitor> Launch prepare(const Problem& p, const Operands& o, Workspace workspace, std::string& reason) {
     using Conv = ConvFprop<Config, Visitor>;
@@ -120,13 +122,13 @@ template <class Config, class Visitor> Launch prepare(const Problem& p, const Op
         if (n.slots_per_image > kLargestTeam)
             while (n.team_slots * n.team_slots < n.slots_per_image) ++n.team_slots;
         n.teams_per_image = divide_up(n.slots_per_image, n.team_slots);
-        n.group_channels = p.k / p.groups, n.epsilon = 1e-5f, n.mean = n.rstd = nullptr;
+        n.group_channels = p.k / p.groups, n.unit_channels = std::gcd(n.group_channels, Conv::kN), n.epsilon = 1e-5f, n.mean = n.rstd = nullptr;
         if (Config::kNorm == Norm::kResident) {
             const int in_flight = blocks / Conv::kClusterBlocks * (Config::kPingPong ? 2 : 1);
             if (g.tiles_m * g.tiles_n > in_flight) return reason = "an image's tiles do not fit on the chip", nullptr;
         }
         size_t used = 0;
-        const size_t row = size_t(p.n) * p.k * 16;
+        const size_t row = size_t(p.n) * (p.k / n.unit_channels) * 16;
         const size_t epoch = take(used, 4), exits = take(used, 4), slots = take(used, row * n.slots_per_image);
         const size_t teams = n.team_slots > 1 ? take(used, row * n.teams_per_image) : slots;
         if (used > workspace.bytes) return reason = "workspace too small", nullptr;

@@ -27,7 +27,7 @@ struct Watchdog {
 #endif
 };
 
-// With CODA_TRACE, consumers write the clock at marked events: timeline[block][warpgroup][tile][event]; first 64 tiles.
+// With CODA_TRACE, warpgroups 1 to 3 write the clock at marked events: timeline[block][warpgroup - 1][tile][event].
 constexpr int kTraceTiles = 64, kTraceEvents = 8;
 #ifdef CODA_TRACE
 struct Trace {
@@ -37,7 +37,7 @@ struct Trace {
         u64 cycles;
         asm volatile("mov.u64 %0, %%clock64;" : "=l"(cycles)::"memory");
         if (threadIdx.x % 128 == 0 && tile < kTraceTiles)
-            timeline[((blockIdx.x * 2 + threadIdx.x / 128 - 1) * kTraceTiles + tile) * kTraceEvents + event] = cycles;
+            timeline[((blockIdx.x * 3 + threadIdx.x / 128 - 1) * kTraceTiles + tile) * kTraceEvents + event] = cycles;
     }
 };
 #else

@@ -40,9 +40,9 @@ template <class Config, class Visitor> struct ConvFprop {
 
     // A producer warpgroup, two consumers, and for the second pass a fourth; registers of all add up to 504 or 512 a lane.
     static constexpr int kThreads = kStreamed ? 512 : 384;
-    static constexpr int kProducerRegisters = kStreamed ? 56 : Config::kNorm == Norm::kNone ? 40 : 56;
+    static constexpr int kProducerRegisters = kStreamed ? 40 : Config::kNorm == Norm::kNone ? 40 : 56;
     static constexpr int kConsumerRegisters = kStreamed ? 184 : Config::kNorm == Norm::kNone ? 232 : 224;
-    static constexpr int kSecondRegisters = 88;
+    static constexpr int kSecondRegisters = 104;
 
     static constexpr int kBytesA = kPatch ? (kM / 8 + Config::kHalo) * 8 * kRowBytes : kM * kRowBytes, kBytesB = kN * kRowBytes;
     static constexpr int kWarpgroupBytes = divide_up(Tail::kWarpgroupBytes, 1024) * 1024;
@@ -341,17 +341,18 @@ template <class Config, class Visitor> struct ConvFprop {
         for (int index = blockIdx.x / kClusterBlocks; index < g.tiles; index += gridDim.x / kClusterBlocks)
             for (int warpgroup = 0; warpgroup < (kPingPong ? 1 : 2); ++warpgroup) {
                 const At at = place_of(g, index, rank, warpgroup);
-                merge_share(p.norm, at.image, at.slot, at.first_channel, kN, g.channels, epoch, threadIdx.x - 32, 96);
+                merge_share(p.norm, at.image, at.slot, at.first_channel, kN, g.channels, epoch, threadIdx.x / 32 - 1, 3);
             }
     }
 
     static CODA_DEVICE void normalise_again(const Params& p, u8* memory, u32 shared, int rank, u32 epoch) {
         const ConvGeometry& g = p.geometry;
-        Again again{g, p.norm, p.visitor, p.output_data, reinterpret_cast<float*>(memory + kOffsetSecond), int(threadIdx.x) % 128, 3, epoch};
+        Again again{g, p.norm, p.visitor, p.output_data, reinterpret_cast<float*>(memory + kOffsetSecond), int(threadIdx.x) % 128, 3, epoch, {p.timeline}};
         const int first = blockIdx.x / kClusterBlocks, step = gridDim.x / kClusterBlocks;
         for (int i = 0; first + i * step < g.tiles; ++i)
             for (int warpgroup = kPingPong ? i % 2 : 0; warpgroup < (kPingPong ? i % 2 + 1 : 2); ++warpgroup) {
                 const u32 stored = shared + kOffsetStored + 4 * (4 * warpgroup + threadIdx.x / 32 % 4);
+                again.trace.tile = i;
                 again.run(place_of(g, first + i * step, rank, warpgroup), stored, (kPingPong ? i / 2 : i) + 1);
             }
     }

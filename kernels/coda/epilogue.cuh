@@ -44,7 +44,7 @@ template <class Config, class Visitor> struct Epilogue {
     static constexpr int kStoresPerTile = kBlocks * kSlices;  // bulk groups that a warp commits
     static constexpr int kStoreBuffers = Config::kStoreBuffers;
     static constexpr int kStaging = divide_up(larger(kSliceBytes * kStoreBuffers, kNorm == Norm::kNone ? 0 : kN * 8), 1024) * 1024;  // a warp
-    static constexpr int kScratch = smaller(kN + 126, 4 * kStaging / 8);  // channels whose moments fit in the staging buffers
+    static constexpr int kScratch = smaller(larger(128, kN + 126), (4 * kStaging - kN * 4) / int(sizeof(Moments)));  // in the staging buffers
 
     // Column operands in shared memory: the visitor's, then mean, scale, shift of the normalisation.
     static constexpr int kColumns = Visitor::kColumns + (kNorm == Norm::kNone ? 0 : 3);
@@ -72,6 +72,11 @@ template <class Config, class Visitor> struct Epilogue {
                 columns()[i * kN + n] = channel < geometry.channels ? Visitor::template column<i>(visitor, at.image, channel) : 0.f;
             }
             load_columns<i + 1>(at);
+        } else if constexpr (kNorm == Norm::kResident) {
+            for (int n = thread; n < kN && at.first_channel + n < geometry.channels; n += 128) {
+                columns()[kScale * kN + n] = Visitor::scale(visitor, at.image, at.first_channel + n);
+                columns()[kShift * kN + n] = Visitor::shift(visitor, at.image, at.first_channel + n);
+            }
         }
     }
 
@@ -121,7 +126,7 @@ template <class Config, class Visitor> struct Epilogue {
             });
     }
 
-    // The moments of this warpgroup's rows, written to its slot. Leaves their mean in column kMean.
+    // The moments of this warpgroup's rows, written to its slot. Leaves their units' means in column kMean.
     CODA_DEVICE void reduce_and_publish(const At& at) {
         const int warp = thread / 32;
         float2* moments = reinterpret_cast<float2*>(staging(warp));
@@ -130,33 +135,46 @@ template <class Config, class Visitor> struct Epilogue {
         if (at.rows.all_valid(Config::kWarpgroupRows)) warp_moments<kBlocks, kN, false>(acc, moments, at.rows, warp);
         else warp_moments<kBlocks, kN, true>(acc, moments, at.rows, warp);
         sync();
+        float count = 0.f;
+        float2* merged = reinterpret_cast<float2*>(staging(0));  // entry n is read and written by one thread
         for (int n = thread; n < kN; n += 128) {
             Moments all{0.f, 0.f, 0.f};
 #pragma unroll
             for (int w = 0; w < 4; ++w) {
-                int count = 0;
+                int rows = 0;
 #pragma unroll
-                for (int b = 0; b < kBlocks; ++b) count += at.rows.valid_of_16(64 * b + 16 * w);
+                for (int b = 0; b < kBlocks; ++b) rows += at.rows.valid_of_16(64 * b + 16 * w);
                 const float2 part = reinterpret_cast<const float2*>(staging(w))[n];
-                merge(all, float(count), part.x, part.y);
+                merge(all, float(rows), part.x, part.y);
             }
-            const int channel = at.first_channel + n;
-            if (channel < geometry.channels)
-                write_slot(norm.slots + (size_t(at.image) * norm.slots_per_image + at.slot) * geometry.channels + channel, all, epoch);
-            columns()[kMean * kN + n] = all.mean;
+            merged[n] = {all.mean, all.m2};
+            count = all.count;
+        }
+        sync();
+        const int unit = norm.unit_channels;
+        for (int n = thread; n < kN; n += 128) {  // the channels of a unit have equal counts
+            const float2* part = merged + n / unit * unit;
+            float mean = 0.f, m2 = 0.f;
+            for (int i = 0; i < unit; ++i) mean += part[i].x;
+            mean /= float(unit);
+            for (int i = 0; i < unit; ++i) {
+                const float delta = part[i].x - mean;
+                m2 += fmaf(delta * delta, count, part[i].y);
+            }
+            columns()[kMean * kN + n] = mean;
+            const int channel = at.first_channel + n, units = geometry.channels / unit;
+            if (channel < geometry.channels && n % unit == 0)
+                write_entry(norm.slots + (size_t(at.image) * norm.slots_per_image + at.slot) * units + channel / unit, {count * float(unit), mean, m2}, epoch);
         }
         sync();
     }
 
     // Waits for the image's statistics; then column kMean is the group's mean and kScale the scale times rstd.
     CODA_DEVICE void load_statistics(const At& at) const {
-        float *mean = columns() + kMean * kN, *scale = columns() + kScale * kN, *shift = columns() + kShift * kN;
-        group_statistics<kN, kScratch, 6>(norm, at.image, geometry.rows, at.first_channel, geometry.channels, epoch, at.slot == 0,
-                                       reinterpret_cast<float2*>(staging(0)), mean, scale, thread, barrier);
-        for (int n = thread; n < kN && at.first_channel + n < geometry.channels; n += 128) {
-            scale[n] *= Visitor::scale(visitor, at.image, at.first_channel + n);
-            shift[n] = Visitor::shift(visitor, at.image, at.first_channel + n);
-        }
+        float *mean = columns() + kMean * kN, *scale = columns() + kScale * kN, *rstd = reinterpret_cast<float*>(staging(3) + kStaging) - kN;
+        group_statistics<kN, kScratch>(norm, at.image, at.first_channel, geometry.channels, epoch, at.slot == 0,
+                                       reinterpret_cast<Moments*>(staging(0)), mean, rstd, thread, barrier);
+        for (int n = thread; n < kN; n += 128) scale[n] *= rstd[n];
         sync();
     }
 

@@ -1,11 +1,12 @@
 // Normalisation statistics shared by the blocks of one launch.
 //
-// Every warpgroup writes the moments of its rows, per channel, to a slot of its own: sixteen bytes (mean, M2, count,
-// tag) stored as one. The tag is the launch's epoch plus one: a reader polls the value itself until the tag is this
-// launch's, so that neither counters nor fences stand between writer and reader, and a replay needs no memset. The
-// slots of an image form teams of about the square root of their number. Each member of a team merges a share of the
-// channels over the team; whoever normalises merges the teams. All merges are in index order, whoever performs
-// them: the same bits each run.
+// Every warpgroup writes the moments of its rows to a slot of its own, one entry a unit. A unit is the largest run of
+// channels that crosses neither a group's border nor a tile's: gcd(channels of a group, kTileN). An entry is sixteen bytes
+// (mean, M2, count, tag) stored as one; the tag is the launch's epoch plus one. A reader polls the entry itself until
+// the tag is this launch's, so that neither counters nor fences stand between writer and reader, and a replay needs
+// no memset. The slots of an image form teams of about the square root of their number. Each member of a team merges a
+// share of its units over the team; whoever normalises merges the teams. Every merge has a fixed order, whoever
+// performs it: the same bits each run.
 #pragma once
 #include "barrier.cuh"
 #include "moments.cuh"
@@ -13,22 +14,23 @@
 namespace coda {
 
 struct GroupNormParams {
-    uint4* slots;  // (images, slots, channels)
-    uint4* teams;  // (images, teams, channels); `slots` itself if a team is one slot
+    uint4* slots;  // (images, slots, units)
+    uint4* teams;  // (images, teams, units); `slots` itself if a team is one slot
     u32* epoch;    // launches that used this workspace so far
     u32* exits;    // blocks that have left this launch
-    int slots_per_image, team_slots, teams_per_image, group_channels;
+    int slots_per_image, team_slots, teams_per_image, group_channels, unit_channels;
     float epsilon;
     float *mean, *rstd;  // (images, channels / group_channels) to store, or null
 };
 
-CODA_DEVICE void write_slot(uint4* slot, const Moments& m, u32 epoch) {
-    store_whole(slot, {__float_as_uint(m.mean), __float_as_uint(m.m2), __float_as_uint(m.count), epoch + 1});
+CODA_DEVICE void write_entry(uint4* entry, const Moments& m, u32 epoch) {
+    store_whole(entry, {__float_as_uint(m.mean), __float_as_uint(m.m2), __float_as_uint(m.count), epoch + 1});
 }
 
-// Merges `count` slots that lie `stride` apart, waiting for each; kBatch loads in flight.
-template <int kBatch> CODA_DEVICE Moments merge_slots(const uint4* slot, size_t stride, int count, u32 epoch) {
+// Merges `count` entries that lie `stride` apart, in order, waiting for each.
+CODA_DEVICE Moments merge_entries(const uint4* entry, size_t stride, int count, u32 epoch) {
     Moments all{0.f, 0.f, 0.f};
+    constexpr int kBatch = 4;  // loads in flight
     for (int base = 0; base < count; base += kBatch) {
         uint4 values[kBatch];
         Watchdog watchdog;
@@ -37,7 +39,7 @@ template <int kBatch> CODA_DEVICE Moments merge_slots(const uint4* slot, size_t 
             complete = true;
 #pragma unroll
             for (int i = 0; i < kBatch; ++i)
-                if (base + i < count) values[i] = load_whole(slot + (base + i) * stride);
+                if (base + i < count) values[i] = load_whole(entry + (base + i) * stride);
 #pragma unroll
             for (int i = 0; i < kBatch; ++i)
                 if (base + i < count) complete &= values[i].w == epoch + 1;
@@ -50,56 +52,64 @@ template <int kBatch> CODA_DEVICE Moments merge_slots(const uint4* slot, size_t 
     return all;
 }
 
-// The share of team work that falls to the owner of `slot`: some of the tile's channels, over the whole team.
+// The share of team work that falls to the owner of `slot`: some of the tile's units, over the whole team. By whole
+// warps, `warp` of `warps`: a unit a warp, an entry a lane, then a tree.
 CODA_DEVICE void merge_share(const GroupNormParams& p, int image, int slot, int first_channel, int tile_channels, int channels, u32 epoch,
-                             int thread, int threads) {
-    if (p.team_slots == 1) return;
+                             int warp, int warps) {
+    const int units = channels / p.unit_channels, first_unit = first_channel / p.unit_channels;
     const int team = slot / p.team_slots, first = team * p.team_slots, member = slot - first;
-    const int members = smaller(p.team_slots, p.slots_per_image - first);
-    const int share = divide_up(tile_channels, members), begin = first_channel + member * share;
-    const int end = smaller(smaller(begin + share, first_channel + tile_channels), channels);
-    for (int c = begin + thread; c < end; c += threads) {
-        const Moments m = merge_slots<4>(p.slots + (size_t(image) * p.slots_per_image + first) * channels + c, channels, members, epoch);
-        write_slot(p.teams + (size_t(image) * p.teams_per_image + team) * channels + c, m, epoch);
+    const int members = smaller(p.team_slots, p.slots_per_image - first), lane = threadIdx.x & 31;
+    const int share = divide_up(tile_channels / p.unit_channels, members), begin = first_unit + member * share;
+    const int end = smaller(smaller(begin + share, first_unit + tile_channels / p.unit_channels), units);
+    for (int unit = begin + warp; unit < end; unit += warps) {
+        const uint4* entry = p.slots + (size_t(image) * p.slots_per_image + first + lane) * units + unit;
+        Moments m = merge_entries(entry, size_t(32) * units, divide_up(larger(0, members - lane), 32), epoch);
+#pragma unroll
+        for (int distance = 1; distance < 32; distance *= 2) {
+            const float count = __shfl_down_sync(~0u, m.count, distance), mean = __shfl_down_sync(~0u, m.mean, distance);
+            const float m2 = __shfl_down_sync(~0u, m.m2, distance);
+            merge(m, count, mean, m2);  // lanes whose partner lies outside the warp are not used again
+        }
+        if (lane == 0) write_entry(p.teams + (size_t(image) * p.teams_per_image + team) * units + unit, m, epoch);
     }
 }
 
 // Mean and 1/sqrt(variance + epsilon) of the groups of kColumns channels from first_channel, to mean[] and rstd[] in shared
-// memory, by 128 threads of a named barrier. `pixels`: of an image. `scratch` holds kScratch moments of channels. Groups
-// may begin before the first channel and end behind the last. Groups too wide for the scratch take a slow path.
-template <int kColumns, int kScratch, int kBatch>
-CODA_DEVICE void group_statistics(const GroupNormParams& p, int image, int pixels, int first_channel, int channels, u32 epoch, bool record,
-                                  float2* scratch, float* mean, float* rstd, int thread, int barrier) {
-    const int width = p.group_channels;
+// memory, by 128 threads of a named barrier. `scratch` holds kScratch moments. Groups may begin before the first
+// channel and end behind the last. Groups too wide for the scratch take a slow path.
+template <int kColumns, int kScratch>
+CODA_DEVICE void group_statistics(const GroupNormParams& p, int image, int first_channel, int channels, u32 epoch, bool record,
+                                  Moments* scratch, float* mean, float* rstd, int thread, int barrier) {
+    const int width = p.group_channels, unit = p.unit_channels;
     const int last = smaller(first_channel + kColumns, channels);  // one past
-    const int begin = first_channel / width * width, end = divide_up(last, width) * width;
-    const uint4* teams = p.teams + size_t(image) * p.teams_per_image * channels;
-    const bool fits = end - begin <= kScratch;
-    const float count = float(pixels);
-    if (fits)
-        for (int c = begin + thread; c < end; c += 128) {
-            const Moments m = merge_slots<kBatch>(teams + c, channels, p.teams_per_image, epoch);
-            scratch[c - begin] = {m.mean, m.m2};
+    const int begin = first_channel / width * width / unit, count = divide_up(last, width) * width / unit - begin;
+    const size_t units = channels / unit;
+    const uint4* teams = p.teams + size_t(image) * p.teams_per_image * units;
+    const bool fits = count <= kScratch;
+    if (fits) {
+        // The teams of a unit are divided among `parts` threads, so that all entries are loaded at once.
+        const int parts = larger(1, smaller(128 / count, p.teams_per_image)), run = divide_up(p.teams_per_image, parts);
+        for (int i = thread; i < count * parts; i += 128) {
+            const int part = i / count, first = part * run;
+            scratch[i] = merge_entries(teams + first * units + begin + i % count, units, larger(0, smaller(run, p.teams_per_image - first)), epoch);
         }
-    named_barrier(barrier, 128);
-    for (int c = first_channel + thread; c < last; c += 128) {
-        const int group = c / width;
-        Moments all{0.f, 0.f, 0.f};
-        if (fits) {  // every channel has the same count: sums need no weights
-            const float2* part = scratch + group * width - begin;
-            float sum = 0.f, m2 = 0.f;
-            for (int i = 0; i < width; ++i) sum += part[i].x;
-            all.mean = sum / float(width), all.count = count * float(width);
-            for (int i = 0; i < width; ++i) {
-                const float delta = part[i].x - all.mean;
-                m2 += fmaf(delta * delta, count, part[i].y);
-            }
-            all.m2 = m2;
-        } else {
-            for (int i = 0; i < width; ++i) {
-                const Moments m = merge_slots<kBatch>(teams + group * width + i, channels, p.teams_per_image, epoch);
+        named_barrier(barrier, 128);
+        for (int i = thread; i < count; i += 128) {
+            Moments all = scratch[i];
+            for (int part = 1; part < parts; ++part) {
+                const Moments m = scratch[part * count + i];
                 merge(all, m.count, m.mean, m.m2);
             }
+            scratch[i] = all;
+        }
+        named_barrier(barrier, 128);
+    }
+    for (int c = first_channel + thread; c < last; c += 128) {
+        const int group = c / width, first = group * width / unit;
+        Moments all{0.f, 0.f, 0.f};
+        for (int i = 0; i < width / unit; ++i) {
+            const Moments m = fits ? scratch[first - begin + i] : merge_entries(teams + first + i, units, p.teams_per_image, epoch);
+            merge(all, m.count, m.mean, m.m2);
         }
         const float inverse = rsqrtf(all.m2 / all.count + p.epsilon);
         mean[c - first_channel] = all.mean;

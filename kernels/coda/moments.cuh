@@ -22,11 +22,13 @@ CODA_DEVICE void merge(Moments& into, float count, float mean, float m2) {
 // layout, to moments[kColumns] in shared memory. kMasked: rows that do not exist are left out.
 template <int kBlocks, int kColumns, bool kMasked, class Rows>
 CODA_DEVICE void warp_moments(const float (&acc)[kBlocks][kColumns / 2], float2* moments, const Rows& rows, int warp) {
+    constexpr int kRows = 2 * kBlocks;  // of a lane
+    static_assert((kRows & (kRows - 1)) == 0, "the tree of sums needs a power of two of rows");
     const int lane = threadIdx.x & 31;
     auto valid = [&](int i) { return !kMasked || rows.valid(64 * (i / 2) + 16 * warp + (lane >> 2) + 8 * (i & 1)); };
     float count = 0.f;
 #pragma unroll
-    for (int i = 0; i < 2 * kBlocks; ++i) count += valid(i) ? 1.f : 0.f;
+    for (int i = 0; i < kRows; ++i) count += valid(i) ? 1.f : 0.f;
     const float inverse = count > 0.f ? __fdividef(1.f, count) : 0.f;
 
     // Butterfly over the eight lanes that hold a column's rows; each step halves the columns a lane keeps.
@@ -35,7 +37,7 @@ CODA_DEVICE void warp_moments(const float (&acc)[kBlocks][kColumns / 2], float2*
 #pragma unroll
     for (int step = 0; step < 3; ++step) {
         const float other = kMasked ? __shfl_xor_sync(~0u, own, 16 >> step) : own;
-        share[step] = !kMasked ? 0.5f : own + other > 0.f ? __fdividef(other, own + other) : 0.f;
+        share[step] = own + other > 0.f ? __fdividef(other, own + other) : 0.f;
         weight[step] = own * share[step];
         own += other;
     }
@@ -49,17 +51,36 @@ CODA_DEVICE void warp_moments(const float (&acc)[kBlocks][kColumns / 2], float2*
             mean[k] = m2[k] = 0.f;
             const int pair = 4 * batch + k / 2;
             if (pair >= kColumns / 8) continue;
-            float sum = 0.f;
+            auto value = [&](int i) { return acc[i / 2][4 * pair + 2 * (i & 1) + (k & 1)]; };
+            if constexpr (kMasked) {
+                float sum = 0.f;
 #pragma unroll
-            for (int i = 0; i < 2 * kBlocks; ++i)
-                if (valid(i)) sum += acc[i / 2][4 * pair + 2 * (i & 1) + (k & 1)];
-            mean[k] = sum * inverse;
+                for (int i = 0; i < kRows; ++i)
+                    if (valid(i)) sum += value(i);
+                mean[k] = sum * inverse;
 #pragma unroll
-            for (int i = 0; i < 2 * kBlocks; ++i)
-                if (valid(i)) {
-                    const float deviation = acc[i / 2][4 * pair + 2 * (i & 1) + (k & 1)] - mean[k];
-                    m2[k] = fmaf(deviation, deviation, m2[k]);
+                for (int i = 0; i < kRows; ++i)
+                    if (valid(i)) {
+                        const float deviation = value(i) - mean[k];
+                        m2[k] = fmaf(deviation, deviation, m2[k]);
+                    }
+            } else {  // equal counts: a tree of sums, with M2 += (difference of sums)^2 / (2 n), n the rows of each
+                float sums[kRows];
+#pragma unroll
+                for (int i = 0; i < kRows; ++i) sums[i] = value(i);
+#pragma unroll
+                for (int n = 1; n < kRows; n *= 2) {
+                    float squares = 0.f;
+#pragma unroll
+                    for (int i = 0; i < kRows; i += 2 * n) {
+                        const float difference = sums[i + n] - sums[i];
+                        squares = fmaf(difference, difference, squares);
+                        sums[i] += sums[i + n];
+                    }
+                    m2[k] = fmaf(squares, 0.5f / n, m2[k]);
                 }
+                mean[k] = sums[0];  // the sum, for now
+            }
         }
 #pragma unroll
         for (int step = 0; step < 3; ++step) {
@@ -69,11 +90,13 @@ CODA_DEVICE void warp_moments(const float (&acc)[kBlocks][kColumns / 2], float2*
             for (int k = 0; k < half; ++k) {
                 const float kept_mean = upper ? mean[k + half] : mean[k], sent_mean = upper ? mean[k] : mean[k + half];
                 const float kept_m2 = upper ? m2[k + half] : m2[k], sent_m2 = upper ? m2[k] : m2[k + half];
-                const float delta = __shfl_xor_sync(~0u, sent_mean, 16 >> step) - kept_mean;
-                m2[k] = fmaf(delta * delta, weight[step], kept_m2 + __shfl_xor_sync(~0u, sent_m2, 16 >> step));
-                mean[k] = fmaf(delta, share[step], kept_mean);
+                const float other = __shfl_xor_sync(~0u, sent_mean, 16 >> step);
+                const float delta = other - kept_mean;
+                m2[k] = fmaf(delta * (kMasked ? weight[step] : 0.5f / (kRows << step)), delta, kept_m2 + __shfl_xor_sync(~0u, sent_m2, 16 >> step));
+                mean[k] = kMasked ? fmaf(delta, share[step], kept_mean) : kept_mean + other;
             }
         }
+        if (!kMasked) mean[0] *= 1.f / (8 * kRows);
         // This lane now holds k = 4*bit4 + 2*bit3 + bit2 of its batch.
         const int k = (lane >> 4 & 1) * 4 + (lane >> 3 & 1) * 2 + (lane >> 2 & 1);
         const int column = 32 * batch + 8 * (k >> 1) + 2 * (lane & 3) + (k & 1);

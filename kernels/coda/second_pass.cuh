@@ -14,11 +14,11 @@ template <class Config, class Visitor> struct SecondPass {
     static constexpr int kLanesPerRow = kSlice / 8;              // 16 bytes a lane
     static constexpr int kRowsAtOnce = smaller(16, 32 / kLanesPerRow);
     static constexpr int kLoads = 16 / kRowsAtOnce;              // a lane, in 16 rows of a slice
-    static constexpr int kScratch = kN + 126;
+    static constexpr int kScratch = larger(128, kN + 126);
     static constexpr u32 kNowhere = ~0u;
     // Columns in shared memory: mean, factor (scale times rstd), shift, the visitor's; then four warps' offsets.
     static constexpr int kColumns = 3 + Visitor::kColumns;
-    static constexpr int kBytes = (kColumns + 4) * kN * 4 + kScratch * 8;
+    static constexpr int kBytes = (kColumns + 4) * kN * 4 + kScratch * int(sizeof(Moments));
 
     const ConvGeometry& geometry;
     const GroupNormParams& norm;
@@ -27,6 +27,7 @@ template <class Config, class Visitor> struct SecondPass {
     float* const memory;
     const int thread, barrier;
     const u32 epoch;
+    Trace trace;
     int image = -1, first_channel = -1;  // what the columns hold
 
     CODA_DEVICE float* column(int i) const { return memory + i * kN; }
@@ -44,8 +45,8 @@ template <class Config, class Visitor> struct SecondPass {
         if (at.image == image && at.first_channel == first_channel) return;
         image = at.image, first_channel = at.first_channel;
         named_barrier(barrier, 128);  // every warp is done with the columns
-        group_statistics<kN, kScratch, 4>(norm, image, geometry.rows, first_channel, geometry.channels, epoch, at.slot == 0,
-                                       reinterpret_cast<float2*>(column(kColumns + 4)), column(0), column(1), thread, barrier);
+        group_statistics<kN, kScratch>(norm, image, first_channel, geometry.channels, epoch, at.slot == 0,
+                                       reinterpret_cast<Moments*>(column(kColumns + 4)), column(0), column(1), thread, barrier);
         for (int n = thread; n < kN && first_channel + n < geometry.channels; n += 128) {
             column(1)[n] *= Visitor::scale(visitor, image, first_channel + n);
             column(2)[n] = Visitor::shift(visitor, image, first_channel + n);
@@ -63,51 +64,64 @@ template <class Config, class Visitor> struct SecondPass {
 
     // `stored`: the word by which the consumer warp counts its stored tiles; `tiles`: how many it must show.
     CODA_DEVICE void run(const At& at, u32 stored, u32 tiles) {
+        trace.mark(0);
         prepare(at);
+        trace.mark(1);
         const int warp = thread / 32, lane = thread & 31;
-        // y = stored * factor + offset, with offset = (mean of the tile's rows - mean) * factor + shift
-        const uint4* slot = norm.slots + (size_t(at.image) * norm.slots_per_image + at.slot) * geometry.channels + first_channel;
-        for (int n = lane; n < kN && first_channel + n < geometry.channels; n += 32)
-            offsets()[n] = fmaf(__uint_as_float(load_whole(slot + n).x) - column(0)[n], column(1)[n], column(2)[n]);
         Watchdog watchdog;
         while (load_acquire_shared(stored) < tiles) watchdog.tick();
         fence_async_global();
-        __syncwarp();
+        trace.mark(2);
 
+        // A step is 16 rows of a slice, kLoads pieces a lane; the next step's loads are in flight.
         const int chunk = lane % kLanesPerRow, row = lane / kLanesPerRow;
-        u16* const base = output + u64(at.image) * geometry.rows * geometry.channels + first_channel;
-        // Step by step a slice of 16 rows: kLoads pieces a lane, the next step's loads in flight.
         const u32 channels = geometry.channels;
-        auto where = [&](int b, int i) {  // elements from the image's first channel here, or kNowhere
-            const int m = 64 * b + 16 * warp + i * kRowsAtOnce + row;
-            return row < 16 && at.rows.valid(m) ? u32(at.rows.pixel(m)) * channels + 8 * chunk : kNowhere;
+        u16* const base = output + u64(at.image) * geometry.rows * channels + first_channel;
+        u32 where[First::kBlocks][kLoads];  // elements from the base, or kNowhere
+#pragma unroll
+        for (int b = 0; b < First::kBlocks; ++b)
+#pragma unroll
+            for (int i = 0; i < kLoads; ++i) {
+                const int m = 64 * b + 16 * warp + i * kRowsAtOnce + row;
+                where[b][i] = row < 16 && at.rows.valid(m) ? u32(at.rows.pixel(m)) * channels + 8 * chunk : kNowhere;
+            }
+        uint4 values[2][kLoads];
+        auto load = [&](int step) {
+            const int slice = step / First::kBlocks, b = step % First::kBlocks;
+#pragma unroll
+            for (int i = 0; i < kLoads; ++i)
+                if (where[b][i] != kNowhere && first_channel + slice * kSlice + 8 * chunk < channels)
+                    values[step % 2][i] = load_l2(reinterpret_cast<const uint4*>(base + slice * kSlice + where[b][i]));
         };
-#pragma unroll 1
-        for (int b = 0; b < First::kBlocks; ++b) {
-            u32 from[kLoads];
+        load(0);
+        // y = stored * factor + offset, with offset = (what the tile was centred by - mean) * factor + shift
+        const int units = channels / norm.unit_channels;
+        const uint4* slot = norm.slots + (size_t(at.image) * norm.slots_per_image + at.slot) * units;
+        for (int n = lane; n < kN && first_channel + n < channels; n += 32) {
+            const float centre = __uint_as_float(load_whole(slot + (first_channel + n) / norm.unit_channels).x);
+            offsets()[n] = fmaf(centre - column(0)[n], column(1)[n], column(2)[n]);
+        }
+        __syncwarp();
+        trace.mark(3);
+        constexpr int kSteps = First::kSlices * First::kBlocks;
+        float factor[8], offset[8];  // of this lane's channels in the slice
 #pragma unroll
-            for (int i = 0; i < kLoads; ++i) from[i] = where(b, i);
-#pragma unroll 1
-            for (int slice = 0; slice < First::kSlices; ++slice) {
-                const int n = slice * kSlice + 8 * chunk;
-                if (first_channel + n >= geometry.channels) break;
-                u16* const to = base + slice * kSlice;
-                uint4 values[kLoads];
-#pragma unroll
-                for (int i = 0; i < kLoads; ++i)
-                    if (from[i] != kNowhere) values[i] = load_l2(reinterpret_cast<const uint4*>(to + from[i]));
-                float factor[8], offset[8];
+        for (int step = 0; step < kSteps; ++step) {
+            const int slice = step / First::kBlocks, b = step % First::kBlocks, n = slice * kSlice + 8 * chunk;
+            if (step + 1 < kSteps) load(step + 1);
+            if (b == 0)
 #pragma unroll
                 for (int k = 0; k < 8; ++k) factor[k] = column(1)[n + k], offset[k] = offsets()[n + k];
 #pragma unroll
-                for (int i = 0; i < kLoads; ++i) {
-                    if (from[i] == kNowhere) continue;
-                    uint4 tensors[larger(1, Visitor::kTensors)];
-                    load_tensors(u64(to - output) + from[i], tensors);
-                    *reinterpret_cast<uint4*>(to + from[i]) = normalise(values[i], factor, offset, n, tensors);
-                }
+            for (int i = 0; i < kLoads; ++i) {
+                if (where[b][i] == kNowhere || first_channel + n >= channels) continue;
+                u16* const to = base + slice * kSlice + where[b][i];
+                uint4 tensors[larger(1, Visitor::kTensors)];
+                load_tensors(u64(to - output), tensors);
+                *reinterpret_cast<uint4*>(to) = normalise(values[step % 2][i], factor, offset, n, tensors);
             }
         }
+        trace.mark(4);
         __syncwarp();  // the offsets are free
     }
 
