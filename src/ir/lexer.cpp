@@ -22,7 +22,9 @@ class Lexer {
   std::vector<Token> run() {
     while (skip_blanks(), at_ < text_.size()) {
       const char c = text_[at_];
-      if (c == '\n') {
+      if (c == ';') {
+        add(TokenKind::newline, 1);
+      } else if (c == '\n') {
         if (depth_ == 0)
           add(TokenKind::newline, 1);
         else

@@ -12,7 +12,7 @@ enum class TokenKind : std::uint8_t {
   identifier,
   number,
   symbol,   ///< + - * / < <= > >= == != = & | ! ( ) [ ] , :
-  newline,  ///< not within parentheses
+  newline,  ///< the end of a statement: a line's end outside parentheses, or ;
   end,
 };
 

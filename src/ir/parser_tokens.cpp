@@ -41,7 +41,7 @@ Token Parser::identifier(std::string_view what) {
 
 std::string Parser::found(const Token& token) const {
   if (token.kind == TokenKind::end) return "the end of the text";
-  if (token.kind == TokenKind::newline) return "the end of the line";
+  if (token.kind == TokenKind::newline) return text(token) == ";" ? "';'" : "the end of the line";
   return fmt::format("'{}'", excerpt(text(token)));
 }
 

@@ -40,6 +40,7 @@ TEST(Parser, LinesAndComments) {
   EXPECT_TRUE(equal("store acc", "\n\n # nothing\n\tstore acc # \xc3\xa9\r\n\r\n"));
   EXPECT_TRUE(equal("store max(acc, 1)", "store max(acc, # the first\n   1 # the second\n)"));
   EXPECT_TRUE(equal("store (acc + 1)", "store (acc\n+ 1)"));
+  EXPECT_TRUE(equal("h = exp(acc)\nstore h", "h = exp(acc); store h;; # the end"));
   EXPECT_TRUE(equal("store acc + b[b,n]", "store acc + b[b,\nn]"));
   EXPECT_THROW(parse("store acc +\n1"), UserError);
   EXPECT_THROW(parse("store acc store acc"), UserError);

@@ -75,6 +75,7 @@ TEST(Lexer, Tokens) {
   EXPECT_EQ(tokens_of("a\r\n\tb\n#c\n"), "a \\n b \\n \\n ");
   EXPECT_EQ(tokens_of("f(a,\nb[\nn])\nc"), "f ( a , b [ n ] ) \\n c ");
   EXPECT_EQ(tokens_of(")\na"), ") \\n a ");
+  EXPECT_EQ(tokens_of("a;b\n(;"), "a \\n b \\n ( \\n ");
   EXPECT_EQ(tokens_of(".5 5. 0x1.8p-3 0XFF 1e-5"), ".5 5. 0x1.8p-3 0XFF 1e-5 ");
 }
 
@@ -85,7 +86,7 @@ TEST(Lexer, MalformedNumbers) {
 }
 
 TEST(Lexer, CharactersThatBeginNothing) {
-  for (const auto text : {"a @", "$", "a ; b", "\"", "'", "%", "^", "~", "{", "\x01", "\xc3\xa9", "\r", "a\rb"})
+  for (const auto text : {"a @", "$", "\"", "'", "%", "^", "~", "{", "\x01", "\xc3\xa9", "\r", "a\rb"})
     EXPECT_THROW(tokens_of(text), UserError) << text;
   EXPECT_THROW(tokens_of(std::string_view("\0", 1)), UserError);
 }

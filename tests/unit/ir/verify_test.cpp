@@ -55,7 +55,8 @@ TEST(Verify, OrderAndArity) {
   EXPECT_THAT(verdict([](Graph& g) { node(g, Op::mul).inputs[0] = find(g, Op::mul); }),
               HasSubstr("does not stand before it"));
   EXPECT_THAT(verdict([](Graph& g) { node(g, Op::mul).inputs[0] = 1000; }), HasSubstr("does not stand before it"));
-  EXPECT_THAT(verdict([](Graph& g) { node(g, Op::mul).inputs.pop_back(); }), HasSubstr("mul takes 2 inputs and was given 1"));
+  EXPECT_THAT(verdict([](Graph& g) { node(g, Op::mul).inputs.pop_back(); }),
+              HasSubstr("mul takes 2 inputs and was given 1"));
   EXPECT_THAT(verdict([](Graph& g) { node(g, Op::acc).inputs.push_back(0); }), HasSubstr("a leaf has no inputs"));
 }
 
@@ -105,7 +106,8 @@ TEST(Verify, Stores) {
 TEST(Verify, CallsAndEffects) {
   EXPECT_THAT(verdict([](Graph& g) { g.functions.erase("warp"); }), HasSubstr("calls warp, which is not defined"));
   EXPECT_THAT(verdict([](Graph& g) { g.nodes[g.effects[0]].attr.name = "wrap"; }), HasSubstr("calls wrap"));
-  EXPECT_THAT(verdict([](Graph& g) { g.nodes[g.effects[0]].inputs.clear(); }), HasSubstr("probe takes 1 input and was given 0"));
+  EXPECT_THAT(verdict([](Graph& g) { g.nodes[g.effects[0]].inputs.clear(); }),
+              HasSubstr("probe takes 1 input and was given 0"));
   EXPECT_THAT(verdict([](Graph& g) { g.effects.clear(); }), HasSubstr("returns nothing and is no effect"));
   EXPECT_THAT(verdict([](Graph& g) { g.effects.push_back(g.effects[0]); }), HasSubstr("is an effect twice"));
   EXPECT_THAT(verdict([](Graph& g) { g.effects[0] = g.stores[0].value; }),
