@@ -73,4 +73,24 @@ std::string to_svg(const BoxDiagram& diagram) {
   return svg.finish(width, top + layout.height + margin, diagram.title);
 }
 
+std::string to_dot(const BoxDiagram& diagram) {
+  const auto escaped = [](std::string_view text) {
+    std::string out;
+    for (const char c : text) out += c == '"' || c == '\\' ? std::string{'\\', c} : std::string{c};
+    return out;
+  };
+  std::string out = fmt::format("digraph \"{0}\" {{\n  label=\"{0}\" labelloc=t fontname=Helvetica fontsize=18\n",
+                                escaped(diagram.title));
+  out += "  node [fontname=Helvetica fontsize=12 shape=box]\n";
+  for (std::size_t i = 0; i < diagram.boxes.size(); ++i) {
+    const Box& box = diagram.boxes[i];
+    std::string label;
+    for (const std::string& text : box.lines) label += (label.empty() ? "" : "\\n") + escaped(text);
+    out += fmt::format("  b{} [label=\"{}\" fillcolor=\"{}\" color=\"{}\" style=\"filled,rounded{}\"]\n", i, label,
+                       to_hex(box.fill), to_hex(box.border), box.dashed ? ",dashed" : "");
+  }
+  for (const auto& edge : diagram.edges) out += fmt::format("  b{} -> b{}\n", edge.from, edge.to);
+  return out + "}\n";
+}
+
 }  // namespace coda::figure

@@ -32,4 +32,7 @@ struct BoxDiagram {
 /// The diagram as an SVG document. Throws UserError for more than 1000 boxes.
 std::string to_svg(const BoxDiagram& diagram);
 
+/// The diagram as Graphviz text.
+std::string to_dot(const BoxDiagram& diagram);
+
 }  // namespace coda::figure

@@ -1,0 +1,185 @@
+#include "command/arguments.hpp"
+
+#include <CLI/CLI.hpp>
+
+#include <charconv>
+#include <sstream>
+
+namespace coda::command {
+namespace {
+
+constexpr const char* overview = "Coda runs a convolution or matrix product and everything after it as one kernel.\n";
+
+constexpr const char* exit_codes =
+    "Exit codes: 0 success; 1 a check failed, or an error inside Coda; 2 wrong usage or input; 3 no kernel serves the\n"
+    "request; 4 a compiler failed; 5 a device failed.\n"
+    "\n"
+    "Examples:\n"
+    "  coda demo\n"
+    "  coda explain 'y = silu(acc + bias[n]); store y : bf16'\n"
+    "  coda run models/heatmap_unet --image photo.png --out out\n"
+    "  coda doctor --json\n";
+
+constexpr const char* run_examples =
+    "Examples:\n"
+    "  coda run models/heatmap_unet --image models/heatmap_unet/heldout/scene_00.png --out out --check\n"
+    "  coda run model.onnx --input x=x.npy --input mask=mask.npy --out results\n"
+    "  coda run model.onnx --random --seed 7 --dim batch=4 --repeat 50 --profile --json\n";
+
+constexpr const char* explain_examples =
+    "Examples:\n"
+    "  coda explain 'y = silu(acc + bias[n]); store y : bf16'\n"
+    "  coda explain epilogue.txt --svg epilogue.svg\n"
+    "  coda explain models/heatmap_unet --svg regions.svg\n"
+    "  coda explain models/heatmap_unet --region 3\n"
+    "  echo 'store mish(acc) : f16' | coda explain - --json\n";
+
+constexpr const char* doctor_examples =
+    "Examples:\n"
+    "  coda doctor\n"
+    "  coda doctor --json\n";
+
+constexpr const char* demo_examples =
+    "Examples:\n"
+    "  coda demo\n"
+    "  coda demo --model models/heatmap_unet --out out --threads 2\n";
+
+/// "name=value" with a positive number.
+std::map<std::string, std::int64_t> parse_dims(const std::vector<std::string>& texts) {
+  std::map<std::string, std::int64_t> dims;
+  for (const std::string& text : texts) {
+    const std::size_t equals = text.find('=');
+    std::int64_t extent = 0;
+    const char* end = text.data() + text.size();
+    const char* begin = equals == std::string::npos ? end : text.data() + equals + 1;
+    const auto [stop, error] = std::from_chars(begin, end, extent);
+    if (equals == 0 || error != std::errc{} || stop != end || extent < 1) {
+      throw CLI::ValidationError(
+          "--dim", "expected NAME=NUMBER with a number of at least 1, such as batch=4; found '" + text + "'");
+    }
+    dims[text.substr(0, equals)] = extent;
+  }
+  return dims;
+}
+
+std::map<std::string, std::filesystem::path> parse_inputs(const std::vector<std::string>& texts) {
+  std::map<std::string, std::filesystem::path> inputs;
+  for (const std::string& text : texts) {
+    const std::size_t equals = text.find('=');
+    if (equals == 0 || equals == std::string::npos || equals + 1 == text.size()) {
+      throw CLI::ValidationError("--input", "expected NAME=FILE.npy; found '" + text + "'");
+    }
+    if (!inputs.emplace(text.substr(0, equals), text.substr(equals + 1)).second) {
+      throw CLI::ValidationError("--input", "'" + text.substr(0, equals) + "' is given twice");
+    }
+  }
+  return inputs;
+}
+
+/// The options of a subcommand while CLI11 fills them, and what they become.
+struct Command {
+  CLI::App app;
+  RunOptions run;
+  ExplainOptions explain;
+  DoctorOptions doctor;
+  DemoOptions demo;
+  std::vector<std::string> run_dims, explain_dims, inputs;
+
+  Command() : app(overview, "coda") {
+    app.set_version_flag("--version", std::string("coda ") + CODA_VERSION);
+    app.require_subcommand(1);
+    app.footer(exit_codes);
+    add_run();
+    add_explain();
+    add_doctor();
+    add_demo();
+  }
+
+  CLI::App* add(const char* name, const char* description, const char* examples, bool& json) {
+    CLI::App* sub = app.add_subcommand(name, description);
+    sub->footer(examples);
+    sub->add_flag("--json", json, "Print one JSON object instead of text");
+    return sub;
+  }
+
+  void add_run() {
+    CLI::App* sub = add("run", "Run an ONNX model", run_examples, run.json);
+    sub->add_option("MODEL", run.model, "An ONNX file, or a folder with a model.json")->required();
+    auto* group = sub->add_option_group("input", "What the model reads (one of them)");
+    group->add_option("--image", run.images, "PNG or JPEG images, scaled to the model's size")->type_name("FILE");
+    group->add_option("--input", inputs, "A .npy file for an input; once for each input")->type_name("NAME=FILE");
+    group->add_flag("--random", run.random, "Uniform random numbers of 0 to 1");
+    group->require_option(1);
+    sub->add_option("--seed", run.seed, "Of the random numbers")->capture_default_str();
+    sub->add_option("--dim", run_dims, "Extent of a symbol in the model's shapes, such as batch=4")
+        ->type_name("NAME=N");
+    sub->add_option("--out", run.out, "A folder, or a file that ends in .npy (for one output) or .png")
+        ->capture_default_str();
+    sub->add_option("--threads", run.threads, "CPU threads; 0: one a core")
+        ->check(CLI::Range(0, 4096))
+        ->capture_default_str();
+    sub->add_option("--repeat", run.repeat, "Timed runs after the first")
+        ->check(CLI::Range(0, 1000000))
+        ->capture_default_str();
+    sub->add_flag("--batch", run.batch, "All images in one batch instead of one after the other");
+    sub->add_flag("--check", run.check, "Compare every value with the float64 reference; exit code 1 if one is off");
+    sub->add_flag("--profile", run.profile, "Print the time of each step");
+  }
+
+  void add_explain() {
+    CLI::App* sub = add("explain", "Show what Coda makes of an epilogue or of a model", explain_examples, explain.json);
+    sub->add_option("SUBJECT", explain.subject,
+                    "An ONNX file, a folder with a model.json, a file with an epilogue's text, - (text from standard "
+                    "input), or the text itself")
+        ->required();
+    sub->add_option("--region", explain.region, "Of a model: explain the epilogue of this region (number or name)");
+    sub->add_option("--dim", explain_dims, "Extent of a symbol in the model's shapes (default 1), for the memory plan")
+        ->type_name("NAME=N");
+    sub->add_option("--dot", explain.dot, "Write the final graph as Graphviz text")->type_name("FILE");
+    sub->add_option("--svg", explain.svg, "Write the final graph as an SVG picture")->type_name("FILE");
+  }
+
+  void add_doctor() {
+    add("doctor", "Show what this machine has, which backend would be used, and why", doctor_examples, doctor.json);
+  }
+
+  void add_demo() {
+    CLI::App* sub =
+        add("demo", "Find handwritten digits in photographs, and draw what was found", demo_examples, demo.json);
+    sub->add_option("--model", demo.model, "The folder of the model, with held-out scenes")->capture_default_str();
+    sub->add_option("--out", demo.out, "The folder for demo.png")->capture_default_str();
+    sub->add_option("--threads", demo.threads, "CPU threads; 0: one a core")
+        ->check(CLI::Range(0, 4096))
+        ->capture_default_str();
+  }
+
+  Arguments result() {
+    if (app.got_subcommand("run")) {
+      run.inputs = parse_inputs(inputs);
+      run.dims = parse_dims(run_dims);
+      return run;
+    }
+    if (app.got_subcommand("explain")) {
+      explain.dims = parse_dims(explain_dims);
+      return explain;
+    }
+    if (app.got_subcommand("doctor")) return doctor;
+    return demo;
+  }
+};
+
+}  // namespace
+
+std::variant<Arguments, Answer> parse_arguments(int argc, const char* const* argv) {
+  Command command;
+  try {
+    command.app.parse(argc, argv);
+    return command.result();
+  } catch (const CLI::ParseError& error) {
+    std::ostringstream out, wrong;
+    const bool help = command.app.exit(error, out, wrong) == 0;
+    return help ? Answer{out.str(), false} : Answer{wrong.str(), true};
+  }
+}
+
+}  // namespace coda::command

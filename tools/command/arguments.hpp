@@ -1,0 +1,59 @@
+#pragma once
+/// What the user asked for on the command line.
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace coda::command {
+
+struct RunOptions {
+  std::filesystem::path model;  ///< an ONNX file, or a folder with a model.json
+  std::vector<std::filesystem::path> images;
+  std::map<std::string, std::filesystem::path> inputs;  ///< .npy files by input
+  bool random = false;
+  std::uint64_t seed = 0;
+  std::map<std::string, std::int64_t> dims;  ///< extents of symbols such as "batch"
+  std::filesystem::path out = "out";
+  int threads = 0;
+  int repeat = 5;
+  bool batch = false;
+  bool check = false;
+  bool profile = false;
+  bool json = false;
+};
+
+struct ExplainOptions {
+  std::string subject;  ///< an ONNX file, a model's folder, a text file, "-" or the text itself
+  std::string region;   ///< of a model: a number from 1 on, or a name; its epilogue is explained
+  std::map<std::string, std::int64_t> dims;
+  std::filesystem::path dot, svg;
+  bool json = false;
+};
+
+struct DoctorOptions {
+  bool json = false;
+};
+
+struct DemoOptions {
+  std::filesystem::path model = "models/heatmap_unet";
+  std::filesystem::path out = "out";
+  int threads = 0;
+  bool json = false;
+};
+
+using Arguments = std::variant<RunOptions, ExplainOptions, DoctorOptions, DemoOptions>;
+
+/// The command line was wrong, or asked for help or the version: `text` says so.
+struct Answer {
+  std::string text;
+  bool wrong = false;
+};
+
+/// Parses argv. Prints nothing.
+std::variant<Arguments, Answer> parse_arguments(int argc, const char* const* argv);
+
+}  // namespace coda::command

@@ -1,0 +1,13 @@
+#pragma once
+/// The subcommands. Each prints its result to standard output, and returns the exit code; errors are thrown.
+
+#include "command/arguments.hpp"
+
+namespace coda::command {
+
+int run(const RunOptions& options);
+int explain(const ExplainOptions& options);
+int doctor(const DoctorOptions& options);
+int demo(const DemoOptions& options);
+
+}  // namespace coda::command

@@ -1,0 +1,121 @@
+/// The CUDA driver is asked through dlopen: this program links no CUDA library, so that it starts on any machine.
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+
+#include <fstream>
+#include <sstream>
+
+#include "command/machine.hpp"
+#include "support/environment.hpp"
+
+namespace coda::command {
+namespace {
+
+// The part of the driver's C interface (cuda.h) that is used here. Its binary interface is stable.
+using Result = int;
+constexpr Result success = 0;
+enum Attribute { multiprocessor_count = 16, compute_capability_major = 75, compute_capability_minor = 76 };
+
+struct Driver {
+  Result (*init)(unsigned) = nullptr;
+  Result (*driver_get_version)(int*) = nullptr;
+  Result (*device_get_count)(int*) = nullptr;
+  Result (*device_get)(int*, int) = nullptr;
+  Result (*device_get_name)(char*, int, int) = nullptr;
+  Result (*device_total_mem)(std::size_t*, int) = nullptr;
+  Result (*device_get_attribute)(int*, int, int) = nullptr;
+};
+
+template <class Function>
+bool look_up(void* library, const char* name, Function& function) {
+  function = reinterpret_cast<Function>(::dlsym(library, name));
+  return function != nullptr;
+}
+
+bool look_up_all(void* library, Driver& d) {
+  return look_up(library, "cuInit", d.init) && look_up(library, "cuDriverGetVersion", d.driver_get_version) &&
+         look_up(library, "cuDeviceGetCount", d.device_get_count) && look_up(library, "cuDeviceGet", d.device_get) &&
+         look_up(library, "cuDeviceGetName", d.device_get_name) &&
+         look_up(library, "cuDeviceTotalMem_v2", d.device_total_mem) &&
+         look_up(library, "cuDeviceGetAttribute", d.device_get_attribute);
+}
+
+Gpu ask_device(const Driver& driver, int ordinal) {
+  Gpu gpu;
+  int device = 0;
+  char name[128] = "unknown";
+  std::size_t memory = 0;
+  if (driver.device_get(&device, ordinal) != success) return gpu;
+  driver.device_get_name(name, sizeof name, device);
+  driver.device_total_mem(&memory, device);
+  driver.device_get_attribute(&gpu.compute_major, compute_capability_major, device);
+  driver.device_get_attribute(&gpu.compute_minor, compute_capability_minor, device);
+  driver.device_get_attribute(&gpu.multiprocessors, multiprocessor_count, device);
+  gpu.name = name;
+  gpu.memory = memory;
+  return gpu;
+}
+
+void ask_driver(CudaInfo& info) {
+  // never closed: the driver does not bear being unloaded
+  void* library = ::dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) {
+    info.problem = "no CUDA driver (libcuda.so.1 was not found)";
+    return;
+  }
+  Driver driver;
+  if (!look_up_all(library, driver)) {
+    info.problem = "libcuda.so.1 lacks functions that every driver since CUDA 3.2 has";
+    return;
+  }
+  driver.driver_get_version(&info.driver);
+  if (const Result result = driver.init(0); result != success) {
+    info.problem = fmt::format("cuInit failed with error {}: a driver without a usable GPU", result);
+    return;
+  }
+  int count = 0;
+  if (driver.device_get_count(&count) != success || count == 0) {
+    info.problem = "the CUDA driver sees no GPU";
+    return;
+  }
+  for (int i = 0; i < count; ++i) info.gpus.push_back(ask_device(driver, i));
+}
+
+/// "#define CUDA_VERSION 13000" in the toolkit's cuda.h.
+int toolkit_version(const std::filesystem::path& toolkit) {
+  for (const char* header : {"include/cuda.h", "targets/x86_64-linux/include/cuda.h"}) {
+    std::ifstream file(toolkit / header);
+    for (std::string line; std::getline(file, line);) {
+      std::istringstream words(line);
+      std::string define, name;
+      int version = 0;
+      if (words >> define >> name >> version && define == "#define" && name == "CUDA_VERSION") return version;
+    }
+  }
+  return 0;
+}
+
+void look_for_toolkit(CudaInfo& info) {
+  auto folders = support::executable_folders();
+  folders.emplace_back("/usr/local/cuda/bin");
+  for (const auto& folder : folders) {
+    std::error_code error;
+    const auto nvcc = std::filesystem::canonical(folder / "nvcc", error);
+    if (error || !std::filesystem::is_regular_file(nvcc, error)) continue;
+    info.toolkit = nvcc.parent_path().parent_path();
+    info.toolkit_version = toolkit_version(info.toolkit);
+    return;
+  }
+}
+
+}  // namespace
+
+CudaInfo cuda_info() {
+  CudaInfo info;
+  ask_driver(info);
+  look_for_toolkit(info);
+  return info;
+}
+
+}  // namespace coda::command

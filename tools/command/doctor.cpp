@@ -1,0 +1,162 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <oneapi/dnnl/dnnl.hpp>
+
+#include "command/commands.hpp"
+#include "command/json.hpp"
+#include "command/machine.hpp"
+#include "command/output.hpp"
+#include "command/self_test.hpp"
+
+namespace coda::command {
+namespace {
+
+struct DnnlInfo {
+  std::string version, threading, instructions;
+};
+
+std::string instruction_set_name(dnnl::cpu_isa isa) {
+  switch (isa) {
+    case dnnl::cpu_isa::sse41: return "SSE 4.1";
+    case dnnl::cpu_isa::avx: return "AVX";
+    case dnnl::cpu_isa::avx2: return "AVX2";
+    case dnnl::cpu_isa::avx2_vnni: return "AVX2 with VNNI";
+    case dnnl::cpu_isa::avx2_vnni_2: return "AVX2 with VNNI, bf16 and f16 conversion";
+    case dnnl::cpu_isa::avx512_core: return "AVX-512";
+    case dnnl::cpu_isa::avx512_core_vnni: return "AVX-512 with VNNI";
+    case dnnl::cpu_isa::avx512_core_bf16: return "AVX-512 with bf16";
+    case dnnl::cpu_isa::avx512_core_fp16: return "AVX-512 with bf16 and f16";
+    case dnnl::cpu_isa::avx512_core_amx: return "AVX-512 with AMX";
+    case dnnl::cpu_isa::avx512_core_amx_fp16: return "AVX-512 with AMX and f16";
+    default: return fmt::format("set {:#x}", static_cast<unsigned>(isa));
+  }
+}
+
+DnnlInfo dnnl_info() {
+  const dnnl_version_t* version = dnnl_version();
+  DnnlInfo info;
+  info.version = fmt::format("{}.{}.{}", version->major, version->minor, version->patch);
+  switch (version->cpu_runtime) {
+    case DNNL_RUNTIME_SEQ: info.threading = "sequential"; break;
+    case DNNL_RUNTIME_OMP: info.threading = "OpenMP"; break;
+    case DNNL_RUNTIME_TBB: info.threading = "TBB"; break;
+    case DNNL_RUNTIME_THREADPOOL: info.threading = "thread pool"; break;
+    default: info.threading = "none"; break;
+  }
+  info.instructions = instruction_set_name(dnnl::get_effective_cpu_isa());
+  return info;
+}
+
+struct Diagnosis {
+  CpuInfo cpu = cpu_info();
+  MemoryInfo memory = memory_info();
+  DnnlInfo dnnl = dnnl_info();
+  CudaInfo cuda = cuda_info();
+  FolderInfo cache = cache_info();
+  SelfTest cpu_test = self_test(Device::cpu);
+
+  std::string cpu_verdict() const {
+    return cpu_test.passed ? "used: it runs everywhere, and the self-test passed"
+                           : "does not work: the self-test failed";
+  }
+  std::string cuda_verdict() const {
+    const std::string build = "this build of Coda has no CUDA backend";
+    if (cuda.gpus.empty()) return fmt::format("not used: {}; {}", build, cuda.problem);
+    return fmt::format("not used: {}, although the driver has {}", build, cuda.gpus.size() == 1 ? "a GPU" : "GPUs");
+  }
+};
+
+std::string gibibytes(std::uint64_t bytes) { return fmt::format("{:.1f} GiB", static_cast<double>(bytes) / 0x1p30); }
+
+std::string line(std::string_view label, std::string_view text) { return fmt::format("  {:<14}{}\n", label, text); }
+
+std::string toolkit_text(const CudaInfo& cuda) {
+  if (cuda.toolkit.empty()) return "none (no nvcc in PATH or /usr/local/cuda)";
+  const std::string version = cuda.toolkit_version > 0 ? cuda_version_text(cuda.toolkit_version) : "of unknown version";
+  return fmt::format("CUDA {} in {}", version, cuda.toolkit.string());
+}
+
+std::string to_text(const Diagnosis& d) {
+  std::string processors = fmt::format("{}, of which this process may use {}", d.cpu.logical, d.cpu.usable);
+  if (d.cpu.quota) processors += fmt::format(" and {:.1f} of their time", *d.cpu.quota);
+  std::string memory = fmt::format("{}, {} available", gibibytes(d.memory.bytes), gibibytes(d.memory.available));
+  if (d.memory.limit) memory += fmt::format(", limited to {}", gibibytes(*d.memory.limit));
+
+  std::string out = fmt::format("coda {}, built with {}\n\nmachine\n", CODA_VERSION, CODA_COMPILER);
+  out += line("CPU", fmt::format("{}, {}", d.cpu.name, d.cpu.architecture));
+  out += line("processors", processors);
+  out += line("instructions", fmt::format("{}", fmt::join(d.cpu.features, " ")));
+  out += line("memory", memory);
+  out += "\nCPU backend\n";
+  out += line("oneDNN", fmt::format("{}, {}, {}", d.dnnl.version, d.dnnl.threading, d.dnnl.instructions));
+  out += line("self-test", fmt::format("{}: {}", d.cpu_test.passed ? "passed" : "FAILED", d.cpu_test.text));
+  out += "\nCUDA\n";
+  out += line("driver",
+              d.cuda.driver > 0 ? fmt::format("for CUDA up to {}", cuda_version_text(d.cuda.driver)) : d.cuda.problem);
+  if (d.cuda.driver > 0 && d.cuda.gpus.empty()) out += line("GPU", d.cuda.problem);
+  for (std::size_t i = 0; i < d.cuda.gpus.size(); ++i) {
+    const Gpu& gpu = d.cuda.gpus[i];
+    out += line(fmt::format("GPU {}", i),
+                fmt::format("{}, compute capability {}.{}, {} multiprocessors, {}", gpu.name, gpu.compute_major,
+                            gpu.compute_minor, gpu.multiprocessors, gibibytes(gpu.memory)));
+  }
+  out += line("toolkit", toolkit_text(d.cuda));
+  out += "\ncache\n";
+  out += line("folder", d.cache.path.empty() ? "none" : d.cache.path.string());
+  out += line("writable", d.cache.writable ? "yes" : "no: " + d.cache.problem);
+  out += "\nbackends\n";
+  out += line("cpu", d.cpu_verdict());
+  out += line("cuda", d.cuda_verdict());
+  return out;
+}
+
+std::string to_json(const Diagnosis& d) {
+  using nlohmann::json;
+  json gpus = json::array();
+  for (const Gpu& gpu : d.cuda.gpus) {
+    gpus.push_back({{"name", gpu.name},
+                    {"compute_capability", fmt::format("{}.{}", gpu.compute_major, gpu.compute_minor)},
+                    {"multiprocessors", gpu.multiprocessors},
+                    {"memory_bytes", gpu.memory}});
+  }
+  const auto version = [](int v) { return v > 0 ? json(cuda_version_text(v)) : json(nullptr); };
+  const json object = {
+      {"version", CODA_VERSION},
+      {"compiler", CODA_COMPILER},
+      {"cpu",
+       {{"name", d.cpu.name},
+        {"architecture", d.cpu.architecture},
+        {"processors", d.cpu.logical},
+        {"usable_processors", d.cpu.usable},
+        {"quota", d.cpu.quota ? json(*d.cpu.quota) : json(nullptr)},
+        {"features", d.cpu.features}}},
+      {"memory",
+       {{"bytes", d.memory.bytes},
+        {"available_bytes", d.memory.available},
+        {"limit_bytes", d.memory.limit ? json(*d.memory.limit) : json(nullptr)}}},
+      {"onednn", {{"version", d.dnnl.version}, {"threading", d.dnnl.threading}, {"instructions", d.dnnl.instructions}}},
+      {"cuda",
+       {{"driver", version(d.cuda.driver)},
+        {"problem", d.cuda.problem},
+        {"gpus", gpus},
+        {"toolkit", d.cuda.toolkit.empty() ? json(nullptr) : json(d.cuda.toolkit.string())},
+        {"toolkit_version", version(d.cuda.toolkit_version)}}},
+      {"cache", {{"folder", d.cache.path.string()}, {"writable", d.cache.writable}, {"problem", d.cache.problem}}},
+      {"self_test", {{"passed", d.cpu_test.passed}, {"text", d.cpu_test.text}}},
+      {"backends",
+       {{"cpu", {{"used", d.cpu_test.passed}, {"why", d.cpu_verdict()}}},
+        {"cuda", {{"used", false}, {"why", d.cuda_verdict()}}}}},
+  };
+  return dump(object);
+}
+
+}  // namespace
+
+int doctor(const DoctorOptions& options) {
+  const Diagnosis diagnosis;
+  print(options.json ? to_json(diagnosis) : to_text(diagnosis));
+  return diagnosis.cpu_test.passed ? 0 : 1;
+}
+
+}  // namespace coda::command

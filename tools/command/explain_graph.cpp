@@ -1,0 +1,162 @@
+#include "command/explain_graph.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <map>
+
+#include <string_view>
+
+#include "coda/text.hpp"
+#include "command/json.hpp"
+#include "figure/boxes.hpp"
+#include "figure/graph_diagram.hpp"
+#include "ir/op_table.hpp"
+#include "ir/value_names.hpp"
+#include "media/file.hpp"
+#include "passes/passes.hpp"
+
+namespace coda::command {
+namespace {
+
+std::vector<std::string> lines_of(std::string_view text) {
+  std::vector<std::string> lines;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    lines.emplace_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return lines;
+}
+
+/// Statements of the text form by value, for a graph in which every value gets a name.
+class Statements {
+ public:
+  explicit Statements(Graph graph) {
+    ir::ValueNames names(graph);
+    for (ValueId id = 0; id < graph.nodes.size(); ++id) {
+      Node& node = graph.nodes[id];
+      if (ir::info(node.op).op_class == ir::OpClass::leaf) {
+        name_[id] = node.op == Op::operand ? node.attr.name : std::string(to_string(node.op));
+      } else {
+        node.name = names.suggested(id).empty() ? names.next() : names.suggested(id);
+        name_[id] = node.name;
+      }
+    }
+    for (const std::string& line : lines_of(print(graph))) {
+      const std::size_t equals = line.find(" = ");
+      if (equals != std::string::npos) line_[line.substr(0, equals)] = line;
+    }
+  }
+
+  const std::string& name(ValueId id) const { return name_.at(id); }
+  /// "h = acc + bias[n]"; a leaf, or a call that returns nothing, is its name alone.
+  const std::string& line(ValueId id) const {
+    const auto found = line_.find(name_.at(id));
+    return found == line_.end() ? name_.at(id) : found->second;
+  }
+  std::vector<std::string> names(const std::vector<ValueId>& ids) const {
+    std::vector<std::string> result;
+    for (const ValueId id : ids) result.push_back(name(id));
+    return result;
+  }
+  std::vector<std::string> lines(const std::vector<ValueId>& ids) const {
+    std::vector<std::string> result;
+    for (const ValueId id : ids) result.push_back(line(id));
+    return result;
+  }
+
+ private:
+  std::map<ValueId, std::string> name_;
+  std::map<std::string, std::string> line_;
+};
+
+void add_stages(GraphExplanation& e) {
+  const Statements statements(e.result);
+  e.once = statements.lines(e.partition.uniform);
+  for (const passes::Stage& stage : e.partition.stages) {
+    StageText text{
+        statements.lines(stage.values), statements.names(stage.reductions), statements.names(stage.kept), {}, {}};
+    for (const std::size_t i : stage.stores) {
+      const Store& store = e.result.stores[i];
+      text.stores.push_back(fmt::format("{} : {}", store.name, to_string(store.dtype)));
+    }
+    for (const std::size_t i : stage.effects) text.effects.push_back(e.result[e.result.effects[i]].attr.name);
+    e.stages.push_back(std::move(text));
+  }
+}
+
+std::string indented(std::string_view text) {
+  std::string out;
+  for (const std::string& line : lines_of(text)) out += "    " + line + "\n";
+  return out;
+}
+
+std::string list(std::string_view label, const std::vector<std::string>& names) {
+  return names.empty() ? "" : fmt::format("    {}: {}\n", label, fmt::join(names, ", "));
+}
+
+}  // namespace
+
+GraphExplanation explain_graph(const Graph& graph) {
+  GraphExplanation e;
+  e.written = print(graph);
+  e.result = passes::run_pipeline(graph, [&](const passes::Pass& pass, const Graph& before, const Graph& after) {
+    std::string text = print(after);
+    const bool changed = text != print(before);
+    e.passes.push_back({std::string(pass.name), std::string(pass.purpose), pass.exact, changed, std::move(text)});
+  });
+  e.result_text = print(e.result);
+  e.partition = passes::partition(e.result);
+  add_stages(e);
+  return e;
+}
+
+std::string to_text(const GraphExplanation& e) {
+  std::string out = "as written\n" + indented(e.written);
+  for (std::size_t i = 0; i < e.passes.size(); ++i) {
+    const PassLog& pass = e.passes[i];
+    out += fmt::format("{:2}. {}: {}{}\n", i + 1, pass.name, pass.purpose, pass.exact ? "" : " (may reassociate)");
+    out += pass.changed ? indented(pass.text) : "    (unchanged)\n";
+  }
+  if (!e.once.empty()) {
+    out += "once, before all tiles\n";
+    for (const std::string& line : e.once) out += "    " + line + "\n";
+  }
+  for (std::size_t s = 0; s < e.stages.size(); ++s) {
+    const StageText& stage = e.stages[s];
+    out += fmt::format("stage {} of {}\n", s + 1, e.stages.size());
+    for (const std::string& line : stage.values) out += "    " + line + "\n";
+    out += list("complete at its end", stage.reductions) + list("kept for a later stage", stage.kept);
+    out += list("stores", stage.stores) + list("calls", stage.effects);
+  }
+  return out;
+}
+
+std::string to_json(const GraphExplanation& e) {
+  using nlohmann::json;
+  json passes = json::array(), stages = json::array();
+  for (const PassLog& p : e.passes) {
+    passes.push_back(
+        {{"name", p.name}, {"purpose", p.purpose}, {"exact", p.exact}, {"changed", p.changed}, {"text", p.text}});
+  }
+  for (const StageText& s : e.stages) {
+    stages.push_back({{"values", s.values},
+                      {"reductions", s.reductions},
+                      {"kept", s.kept},
+                      {"stores", s.stores},
+                      {"effects", s.effects}});
+  }
+  const json object = {{"kind", "epilogue"},      {"text", e.written}, {"passes", passes},
+                       {"result", e.result_text}, {"once", e.once},    {"stages", stages}};
+  return dump(object);
+}
+
+void write_drawings(const GraphExplanation& e, const std::filesystem::path& dot, const std::filesystem::path& svg) {
+  if (!dot.empty()) media::write_file(dot, to_dot(e.result, "epilogue"));
+  if (!svg.empty()) {
+    media::write_file(svg, figure::to_svg(figure::diagram_of(e.result, &e.partition, "epilogue after the passes")));
+  }
+}
+
+}  // namespace coda::command

@@ -1,0 +1,52 @@
+#pragma once
+/// The way of an epilogue graph through the passes, step by step.
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "coda/graph.hpp"
+#include "passes/partition.hpp"
+
+namespace coda::command {
+
+struct PassLog {
+  std::string name, purpose;
+  bool exact = true;
+  bool changed = false;
+  std::string text;  ///< the graph after it
+};
+
+/// A stage of the partition, in the text form with every value named.
+struct StageText {
+  std::vector<std::string> values;      ///< "h = acc + bias[n]"
+  std::vector<std::string> reductions;  ///< names of those values that are complete only at the stage's end
+  std::vector<std::string> kept;        ///< names of values that a later stage reads
+  std::vector<std::string> stores;      ///< "y : bf16"
+  std::vector<std::string> effects;
+};
+
+struct GraphExplanation {
+  std::string written;  ///< the graph as parsed
+  std::vector<PassLog> passes;
+  Graph result;
+  std::string result_text;
+  passes::Partition partition;
+  std::vector<std::string> once;  ///< values that are computed before all tiles
+  std::vector<StageText> stages;
+};
+
+/// Runs the pipeline and the partition. Throws UserError for a graph that is not legal.
+GraphExplanation explain_graph(const Graph& graph);
+
+/// For people to read.
+std::string to_text(const GraphExplanation& explanation);
+
+/// One JSON object.
+std::string to_json(const GraphExplanation& explanation);
+
+/// The result as Graphviz text and as a picture, where a path is given.
+void write_drawings(const GraphExplanation& explanation, const std::filesystem::path& dot,
+                    const std::filesystem::path& svg);
+
+}  // namespace coda::command

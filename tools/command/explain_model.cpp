@@ -1,0 +1,97 @@
+#include "command/explain_model.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <charconv>
+
+#include "coda/error.hpp"
+#include "coda/text.hpp"
+#include "command/explain_graph.hpp"
+#include "command/fusion_report.hpp"
+#include "command/json.hpp"
+#include "command/model.hpp"
+#include "command/output.hpp"
+#include "command/progress.hpp"
+#include "figure/network_diagram.hpp"
+#include "media/file.hpp"
+
+namespace coda::command {
+namespace {
+
+/// By number of its kernel (from 1 on) or by name.
+const RegionReport& find_region(const FusionReport& report, const std::string& wanted) {
+  int number = 0;
+  const auto [end, error] = std::from_chars(wanted.data(), wanted.data() + wanted.size(), number);
+  const bool numeric = error == std::errc{} && end == wanted.data() + wanted.size();
+  int kernel = 0;
+  for (const RegionReport& region : report.regions) {
+    if (region.kind != RegionReport::Kind::free) ++kernel;
+    if (region.name == wanted || (numeric && region.kind != RegionReport::Kind::free && kernel == number))
+      return region;
+  }
+  throw UserError(fmt::format("--region {}: expected a number of 1 to {}, or the name of a tensor that a region makes",
+                              wanted, report.kernels));
+}
+
+int explain_region(const ExplainOptions& options, const FusionReport& report) {
+  const RegionReport& region = find_region(report, options.region);
+  if (region.epilogue.empty()) {
+    throw UserError(fmt::format("region '{}' has no epilogue: {}{}{}", region.name, region.contraction,
+                                region.note.empty() ? "" : "; ", region.note));
+  }
+  const GraphExplanation explanation = explain_graph(parse(region.epilogue));
+  write_drawings(explanation, options.dot, options.svg);
+  print(options.json ? to_json(explanation) : fmt::format("{}\n{}", region.contraction, to_text(explanation)));
+  return 0;
+}
+
+std::string shapes_text(const Network& network, const std::vector<TensorId>& ids) {
+  std::vector<std::string> texts;
+  for (const TensorId id : ids) texts.push_back(network[id].name + " " + to_string(network[id].shape));
+  return fmt::format("{}", fmt::join(texts, ", "));
+}
+
+std::string shapes_text(const Shapes& shapes) {
+  std::vector<std::string> texts;
+  for (const auto& [name, shape] : shapes) texts.push_back(fmt::format("{} ({})", name, fmt::join(shape, ",")));
+  return fmt::format("{}", fmt::join(texts, ", "));
+}
+
+}  // namespace
+
+int explain_model(const ExplainOptions& options) {
+  Progress progress;
+  progress.step("reading the model");
+  const Model model = load_model(options.subject);
+  const Shapes shapes = input_shapes(model.network, options.dims, 64);
+  const FusionReport report = explain(model.network);
+  if (!options.region.empty()) return explain_region(options, report);
+
+  progress.step("compiling the model");
+  const MemoryReport memory = compile(model.network).memory(shapes);
+  const std::string title = fmt::format("{}: {} operators in {} kernels", model.name, report.operators, report.kernels);
+  if (!options.svg.empty() || !options.dot.empty()) {
+    const figure::BoxDiagram diagram = figure::diagram_of(model.network, title);
+    if (!options.svg.empty()) media::write_file(options.svg, figure::to_svg(diagram));
+    if (!options.dot.empty()) media::write_file(options.dot, figure::to_dot(diagram));
+  }
+  if (options.json) {
+    nlohmann::json object = to_json(report);
+    object["kind"] = "network";
+    object["name"] = model.name;
+    object["file"] = model.file.string();
+    object["shapes"] = shapes;
+    object["memory"] = to_json(memory);
+    print(dump(object));
+    return 0;
+  }
+  print(fmt::format("{}\n  inputs   {}\n  outputs  {}\n\n", model.name,
+                    shapes_text(model.network, model.network.inputs),
+                    shapes_text(model.network, model.network.outputs)));
+  print(to_string(report));
+  print(fmt::format("\nmemory for {}\n{}", shapes_text(shapes), memory_text(memory)));
+  return 0;
+}
+
+}  // namespace coda::command

@@ -1,0 +1,58 @@
+#pragma once
+/// What this machine has.
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace coda::command {
+
+struct CpuInfo {
+  std::string name, architecture;
+  int logical = 0;                    ///< processors that the system has
+  int usable = 0;                     ///< those that this process may run on
+  std::optional<double> quota;        ///< CPU time a control group grants, in processors
+  std::vector<std::string> features;  ///< of those that matter here: "avx2", "avx512f", "amx_bf16", …
+};
+
+struct MemoryInfo {
+  std::uint64_t bytes = 0, available = 0;
+  std::optional<std::uint64_t> limit;  ///< of the control group
+};
+
+struct Gpu {
+  std::string name;
+  int compute_major = 0, compute_minor = 0;
+  std::uint64_t memory = 0;  ///< bytes
+  int multiprocessors = 0;
+};
+
+struct CudaInfo {
+  int driver = 0;       ///< highest CUDA version of the driver, such as 13000 for 13.0; 0 if there is no driver
+  std::string problem;  ///< why there is no driver or no device; empty if there is one
+  std::vector<Gpu> gpus;
+  std::filesystem::path toolkit;  ///< the folder with bin/nvcc; empty if there is none
+  int toolkit_version = 0;        ///< as `driver`, from its cuda.h; 0 if unknown
+};
+
+struct FolderInfo {
+  std::filesystem::path path;
+  bool writable = false;
+  std::string problem;  ///< if not
+};
+
+CpuInfo cpu_info();
+MemoryInfo memory_info();
+
+/// Asks the CUDA driver, if there is one, and looks for a toolkit: beside nvcc in PATH, then in /usr/local/cuda.
+CudaInfo cuda_info();
+
+/// The folder for what Coda keeps between runs (support::cache_folder), tried by writing a file.
+FolderInfo cache_info();
+
+/// "13.0" for 13000.
+std::string cuda_version_text(int version);
+
+}  // namespace coda::command

@@ -1,0 +1,142 @@
+#include "command/model.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "coda/error.hpp"
+#include "coda/onnx.hpp"
+#include "media/file.hpp"
+
+namespace coda::command {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::int64_t description_bytes = 1 << 20;
+
+json read_json(const std::filesystem::path& path) {
+  const auto bytes = media::read_file(path, {.bytes = description_bytes});
+  try {
+    return json::parse(bytes.begin(), bytes.end());
+  } catch (const json::exception& error) {
+    throw UserError(fmt::format("'{}' is no valid JSON: {}", path.string(), error.what()));
+  }
+}
+
+HeatmapDescription parse_description(const json& j, const std::filesystem::path& folder) {
+  HeatmapDescription d;
+  d.input = j.at("input").at("name").get<std::string>();
+  d.output = j.at("output").at("name").get<std::string>();
+  d.scale = j.at("input").at("normalisation").at("scale").get<double>();
+  d.offset = j.at("input").at("normalisation").at("offset").get<double>();
+  d.classes = j.at("classes").get<std::vector<std::string>>();
+  d.threshold = j.at("threshold").get<double>();
+  d.nms_radius = j.at("nms_radius").get<int>();
+  d.match_radius = j.at("match_radius").get<double>();
+  if (j.contains("heldout")) {
+    d.heldout = folder / j.at("heldout").at("folder").get<std::string>();
+    d.truth = folder / j.at("heldout").at("truth").get<std::string>();
+  }
+  return d;
+}
+
+/// What the description says must be in the network.
+void check_description(const HeatmapDescription& d, const Network& network, const std::filesystem::path& path) {
+  const auto refuse = [&](const std::string& what) { throw UserError(fmt::format("'{}': {}", path.string(), what)); };
+  const auto named = [&](const std::vector<TensorId>& ids, const std::string& name) -> const NetworkTensor* {
+    for (const TensorId id : ids) {
+      if (network[id].name == name) return &network[id];
+    }
+    return nullptr;
+  };
+  const NetworkTensor* input = named(network.inputs, d.input);
+  const NetworkTensor* output = named(network.outputs, d.output);
+  if (input == nullptr) refuse(fmt::format("the network has no input '{}'", d.input));
+  if (output == nullptr) refuse(fmt::format("the network has no output '{}'", d.output));
+  if (network.inputs.size() != 1)
+    refuse(fmt::format("the network has {} inputs; a network of heatmaps has one", network.inputs.size()));
+  if (input->shape.size() != 4 || !input->shape[1].known() ||
+      (input->shape[1].value() != 1 && input->shape[1].value() != 3)) {
+    refuse(fmt::format("input '{}' has the shape {}; expected (batch, 1 or 3, height, width)", d.input,
+                       to_string(input->shape)));
+  }
+  if (output->shape.size() != 4 || output->shape[1] != Dim(d.classes.size())) {
+    refuse(fmt::format("output '{}' has the shape {}, and there are {} classes; expected (batch, {}, height, width)",
+                       d.output, to_string(output->shape), d.classes.size(), d.classes.size()));
+  }
+  if (d.nms_radius < 0 || d.nms_radius > 1000)
+    refuse(fmt::format("nms_radius is {}; expected 0 to 1000", d.nms_radius));
+  if (!(d.match_radius >= 0)) refuse(fmt::format("match_radius is {}; expected 0 or more", d.match_radius));
+}
+
+}  // namespace
+
+bool is_model(const std::filesystem::path& path) {
+  std::error_code ignored;
+  return path.extension() == ".onnx" || std::filesystem::is_directory(path, ignored);
+}
+
+Model load_model(const std::filesystem::path& path) {
+  const bool folder = std::filesystem::is_directory(path);
+  const std::filesystem::path sidecar = (folder ? path : path.parent_path()) / "model.json";
+  Model model;
+  model.file = path;
+  json description;
+  if (folder && !std::filesystem::exists(sidecar)) {
+    throw UserError(fmt::format("the folder '{}' has no model.json; give an ONNX file, or a folder with a model.json",
+                                path.string()));
+  }
+  try {
+    if (std::filesystem::exists(sidecar)) {
+      description = read_json(sidecar);
+      const std::filesystem::path file = sidecar.parent_path() / description.at("file").get<std::string>();
+      if (folder) model.file = file;
+      if (file.filename() != model.file.filename()) description = nullptr;  // it describes another file
+    }
+    model.network = load_onnx(model.file.string());
+    if (!description.is_null()) {
+      model.description = parse_description(description, sidecar.parent_path());
+      check_description(*model.description, model.network, sidecar);
+    }
+  } catch (const json::exception& error) {
+    throw UserError(fmt::format("'{}' is no valid description of a model: {}", sidecar.string(), error.what()));
+  }
+  model.name = model.file.stem().string();
+  return model;
+}
+
+Shapes input_shapes(const Network& network, const std::map<std::string, std::int64_t>& dims,
+                    std::optional<std::int64_t> fallback) {
+  Shapes shapes;
+  std::set<std::string> symbols;
+  for (const TensorId id : network.inputs) {
+    const NetworkTensor& tensor = network[id];
+    std::vector<std::int64_t>& shape = shapes[tensor.name];
+    for (std::size_t i = 0; i < tensor.shape.size(); ++i) {
+      const Dim& dim = tensor.shape[i];
+      if (dim.known()) {
+        shape.push_back(dim.value());
+        continue;
+      }
+      symbols.insert(dim.symbol());
+      const auto given = dims.find(dim.symbol());
+      if (given == dims.end() && i > 0 && !fallback) {
+        throw UserError(fmt::format("input '{}' has the shape {}; say what '{}' is: --dim {}=NUMBER", tensor.name,
+                                    to_string(tensor.shape), dim.symbol(), dim.symbol()));
+      }
+      shape.push_back(given != dims.end() ? given->second : i == 0 ? 1 : *fallback);
+    }
+  }
+  for (const auto& [name, extent] : dims) {
+    if (!symbols.contains(name)) {
+      throw UserError(fmt::format("--dim {}={}: the model's inputs have no symbol '{}'; they have: {}", name, extent,
+                                  name, symbols.empty() ? "none" : fmt::format("{}", fmt::join(symbols, ", "))));
+    }
+  }
+  return shapes;
+}
+
+}  // namespace coda::command

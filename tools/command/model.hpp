@@ -1,0 +1,49 @@
+#pragma once
+/// Models: an ONNX file, and beside it a model.json that says what goes in and what comes out.
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "coda/network.hpp"
+
+namespace coda::command {
+
+/// What model.json tells of a network that makes heatmaps of images.
+struct HeatmapDescription {
+  std::string input, output;     ///< tensors
+  double scale = 1, offset = 0;  ///< an input value is byte·scale + offset
+  std::vector<std::string> classes;
+  double threshold = 0.5;         ///< a peak is at least this high
+  int nms_radius = 2;             ///< and the largest within this many pixels, in x and in y
+  double match_radius = 6;        ///< pixels between a peak and the object that it finds
+  std::filesystem::path heldout;  ///< folder of held-out images; empty if there is none
+  std::filesystem::path truth;    ///< what is to be seen on them
+};
+
+struct Model {
+  std::string name;
+  std::filesystem::path file;  ///< the ONNX file
+  Network network;
+  std::optional<HeatmapDescription> description;
+};
+
+/// Loads an ONNX file, or the one that a folder's model.json names. A model.json beside the ONNX file is read if it
+/// names that file. Throws UserError.
+Model load_model(const std::filesystem::path& path);
+
+/// True if `path` stands for a model: a folder, or a file that ends in .onnx.
+bool is_model(const std::filesystem::path& path);
+
+using Shapes = std::map<std::string, std::vector<std::int64_t>>;
+
+/// Shapes of all inputs, with symbols replaced by `dims`. A symbol that `dims` lacks becomes `fallback`, or 1 if it is
+/// the first extent of its input (the batch); without a fallback, other ones are a UserError, as are names in `dims`
+/// that are no symbols of the model.
+Shapes input_shapes(const Network& network, const std::map<std::string, std::int64_t>& dims,
+                    std::optional<std::int64_t> fallback = {});
+
+}  // namespace coda::command

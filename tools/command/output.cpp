@@ -1,0 +1,67 @@
+#include "command/output.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <system_error>
+
+#include "coda/error.hpp"
+#include "figure/font.hpp"
+
+namespace coda::command {
+namespace {
+
+[[noreturn]] void refuse() {
+  throw UserError(fmt::format("cannot write to standard output: {}", std::generic_category().message(errno)));
+}
+
+/// In characters: labels may hold more than ASCII.
+std::size_t length(std::string_view text) {
+  std::size_t count = 0;
+  for (; !text.empty(); ++count) figure::next_character(text);
+  return count;
+}
+
+}  // namespace
+
+void print(std::string_view text) {
+  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size()) refuse();
+}
+
+void warn(std::string_view text) { fmt::print(stderr, "{}\n", text); }
+
+void finish_output() {
+  if (std::fflush(stdout) != 0) refuse();
+}
+
+Table::Table(std::vector<std::string> heading, std::vector<bool> right) : right_(std::move(right)) {
+  right_.resize(heading.size(), false);
+  rows_.push_back(std::move(heading));
+}
+
+void Table::row(std::vector<std::string> cells) {
+  cells.resize(rows_[0].size());
+  rows_.push_back(std::move(cells));
+}
+
+std::string Table::text(std::string_view indent) const {
+  std::vector<std::size_t> width(rows_[0].size(), 0);
+  for (const auto& row : rows_) {
+    for (std::size_t c = 0; c < row.size(); ++c) width[c] = std::max(width[c], length(row[c]));
+  }
+  std::string out;
+  for (const auto& row : rows_) {
+    std::string line(indent);
+    for (std::size_t c = 0; c < row.size(); ++c) {
+      const std::string blanks(width[c] - length(row[c]), ' ');
+      line += (right_[c] ? blanks + row[c] : row[c] + blanks) + "  ";
+    }
+    line.erase(line.find_last_not_of(' ') + 1);
+    out += line + "\n";
+  }
+  return out;
+}
+
+}  // namespace coda::command
