@@ -38,7 +38,7 @@ class Evaluation {
   void compute_node(const Node& node, Term& out);
   void call(const Node& node, Term* out);
   Inputs convert_inputs(const Node& node);
-  const Term* convert(const Term& x, DType arithmetic, Term& scratch) const;
+  const Term* convert(const Term& x, DType arithmetic, bool wraps, Term& scratch) const;
   DType arithmetic_dtype(const Node& node) const;
   void release_inputs(const Node& node);
 
@@ -144,10 +144,10 @@ DType Evaluation::arithmetic_dtype(const Node& node) const {
 }
 
 // What a node of dtype `arithmetic` reads: constants take its dtype, integers and f64 are rounded to f32
-const Term* Evaluation::convert(const Term& x, DType arithmetic, Term& scratch) const {
+const Term* Evaluation::convert(const Term& x, DType arithmetic, bool wraps, Term& scratch) const {
   const bool to_float = arithmetic != DType::f64 && is_float(arithmetic);
   if (x.constant) {
-    if (arithmetic == DType::i32 && std::abs(x.v[0]) > 0x1p31)
+    if (wraps && !(x.v[0] >= -0x1p31 && x.v[0] < 0x1p31))
       throw UserError(
           fmt::format("the constant {} meets values of dtype i32 and does not fit; cast them to f32 first", x.v[0]));
     if (to_float) return &x;  // its bound says so already
@@ -174,7 +174,8 @@ Inputs Evaluation::convert_inputs(const Node& node) {
   if (count > inputs_.size()) throw InternalError(fmt::format("{} has {} inputs", to_string(node.op), count));
   for (std::size_t i = 0; i < count; ++i) {
     const Term& x = terms_[node.inputs[i]];
-    inputs_[i] = convert(x, node.op == Op::cast || x.dtype == DType::boolean ? x.dtype : arithmetic, scratch_[i]);
+    const bool as_stored = node.op == Op::cast || x.dtype == DType::boolean;
+    inputs_[i] = convert(x, as_stored ? x.dtype : arithmetic, node.dtype == DType::i32 && !as_stored, scratch_[i]);
   }
   return {inputs_.data(), count};
 }

@@ -55,7 +55,7 @@ struct Sums {
     sum.add(x);
     absolute += std::abs(x);
     error += e;
-    integers = integers && static_cast<double>(static_cast<std::int32_t>(std::clamp(x, -0x1p30, 0x1p30))) == x;
+    integers = integers && (x + 0x1.8p52) - 0x1.8p52 == x;  // the sum has no bits below 1
   }
 };
 

@@ -12,13 +12,15 @@ namespace coda::reference::test {
 inline const Conv2d conv{.n = 3, .h = 2, .w = 2, .c = 1, .k = 12};
 inline constexpr std::int64_t images = 3, rows = 12, cols = 12, pixels = 4;
 
-// Element (m, n) of a value, whatever its axes
-inline double element(const Values& v, std::int64_t m, std::int64_t n) {
+// Index of element (m, n) in a value, whatever its axes
+inline std::int64_t place(const Values& v, std::int64_t m, std::int64_t n) {
   const std::int64_t row = v.axes.row == RowAxis::m ? m : v.axes.row == RowAxis::b ? m / pixels : 0;
-  std::int64_t col = 0, width = 1;
-  if (v.axes.col == ColAxis::n) col = n, width = cols;
-  if (v.axes.col == ColAxis::g) col = n / (cols / v.axes.groups), width = v.axes.groups;
-  return v.value.at(static_cast<std::size_t>(row * width + col));
+  if (v.axes.col == ColAxis::n) return row * cols + n;
+  if (v.axes.col == ColAxis::g) return row * v.axes.groups + n / (cols / v.axes.groups);
+  return row;
+}
+inline double element(const Values& v, std::int64_t m, std::int64_t n) {
+  return v.value.at(static_cast<std::size_t>(place(v, m, n)));
 }
 
 // Whether (m, n) and (i, j) fall into the same result
