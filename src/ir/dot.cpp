@@ -20,7 +20,7 @@ Look look_of(const Node& x) {
       if (x.op == Op::acc) return {"box3d", "#fde68a", "#b45309"};
       if (x.op == Op::operand) return {"cds", "#dbeafe", "#2563eb"};
       return {"plain", "#ffffff", "#6b7280"};
-    case reduction: return {"invtrapezium", "#ffedd5", "#c2410c"};
+    case reduction: return {"invhouse", "#ffedd5", "#c2410c"};
     case normalisation:
     case softmax: return {"hexagon", "#ede9fe", "#6d28d9"};
     case call: return {"component", "#fce7f3", "#be185d"};
@@ -46,7 +46,7 @@ std::string label_of(const Node& x) {
     case Op::index:
     case Op::extent: return fmt::format("{}({})", to_string(x.op), ir::to_string(x.attr.coordinate));
     case Op::operand: {
-      auto s = x.attr.name;
+      auto s = x.axes == axes::scalar ? x.attr.name : x.attr.name + to_string(x.axes);
       if (x.attr.storage) s += fmt::format(" : {}", to_string(*x.attr.storage));
       if (x.attr.default_value) s += " = " + ir::number_text(*x.attr.default_value);
       return s;
@@ -61,19 +61,30 @@ std::string label_of(const Node& x) {
   return keywords.empty() ? s : fmt::format("{}\n{}", s, fmt::join(keywords, ", "));
 }
 
-std::string type_of(const Node& x) { return fmt::format("{} {}", to_string(x.axes), to_string(x.dtype)); }
+// "[m,n] bf16"; f32 goes without saying
+std::string type_of(const Node& x) {
+  return x.dtype == DType::f32 ? to_string(x.axes) : fmt::format("{} {}", to_string(x.axes), to_string(x.dtype));
+}
 
 // Constants and coordinates are drawn once for each use, so that they stand beside it
 bool is_drawn_at_use(const Node& x) { return x.op == Op::constant || x.op == Op::index || x.op == Op::extent; }
 
-// What an input is to its user, where the order of inputs matters
+// What an input is to its user, where the inputs cannot change places
 std::string role_of(const Node& user, std::size_t input) {
   if (ir::is_normalisation(user.op)) return input == 0 ? "" : input == 1 && user.attr.has_scale ? "scale" : "shift";
-  constexpr std::array<std::string_view, 3> select{"if", "then", "else"}, fma{"factor", "factor", "term"};
-  if (user.op == Op::select) return std::string(select[input]);
-  if (user.op == Op::fma) return std::string(fma[input]);
-  if (user.inputs.size() == 2 && user.op != Op::add && user.op != Op::mul) return input == 0 ? "left" : "right";
-  return user.inputs.size() > 1 && user.op == Op::call ? std::to_string(input + 1) : "";
+  switch (user.op) {
+    case Op::select: return input == 0 ? "if" : input == 1 ? "then" : "else";
+    case Op::fma: return input == 2 ? "addend" : "";
+    case Op::call: return user.inputs.size() > 1 ? std::to_string(input + 1) : "";
+    case Op::sub:
+    case Op::div:
+    case Op::pow:
+    case Op::less:
+    case Op::less_equal:
+    case Op::greater:
+    case Op::greater_equal: return input == 0 ? "left" : "right";
+    default: return "";
+  }
 }
 
 class Drawing {
@@ -84,7 +95,7 @@ class Drawing {
     out_ =
         fmt::format("digraph \"{0}\" {{\n  label=\"{0}\" labelloc=t fontname=Helvetica fontsize=18\n", escaped(title));
     out_ +=
-        "  rankdir=TB nodesep=0.35 ranksep=0.45\n"
+        "  rankdir=TB ordering=in nodesep=0.3 ranksep=0.35\n"
         "  node [fontname=Helvetica fontsize=12 style=\"filled,rounded\" margin=\"0.14,0.06\"]\n"
         "  edge [fontname=Helvetica fontsize=9 color=\"#6b7280\" fontcolor=\"#6b7280\" arrowsize=0.7]\n";
     for (ValueId id = 0; id < g_.nodes.size(); ++id) value(id);
@@ -109,7 +120,8 @@ class Drawing {
       key = fmt::format("c{}", ++copies_);
       draw(key, x);
     }
-    std::string label = x.op == Op::constant ? "" : type_of(x);
+    const bool says_its_type = ir::info(x.op).op_class == ir::OpClass::leaf;
+    std::string label = says_its_type ? "" : type_of(x);
     if (!role.empty()) label += (label.empty() ? "" : "\\n") + role;
     out_ += fmt::format("  {} -> {} [label=\"{}\"]\n", key, to, label);
   }

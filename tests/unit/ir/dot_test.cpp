@@ -31,7 +31,9 @@ TEST(Dot, ShowsEveryKindOfNode) {
   EXPECT_THAT(s, HasSubstr("label=\"sum\\nover=m\""));
   EXPECT_THAT(s, HasSubstr("label=\"probe\""));
   EXPECT_THAT(s, HasSubstr("label=\"store y : bf16\""));
-  EXPECT_THAT(s, HasSubstr("label=\"[n] f32\\nscale\""));
+  EXPECT_THAT(s, HasSubstr("[label=\"scale\"]"));
+  EXPECT_THAT(s, HasSubstr("label=\"bias[n]\""));
+  EXPECT_THAT(s, HasSubstr("[label=\"[m,n]\"]"));
   EXPECT_THAT(s, HasSubstr("label=\"[m,n] bf16\""));
 }
 
