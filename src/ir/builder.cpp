@@ -12,6 +12,7 @@
 #include "ir/leaves.hpp"
 #include "ir/names.hpp"
 #include "ir/op_table.hpp"
+#include "ir/spelling.hpp"
 
 namespace coda {
 
@@ -38,7 +39,8 @@ void check_operand(const std::string& name, const Axes& axes, const OperandOptio
     throw UserError(fmt::format("operand {}{} was given a default; only a scalar can have one", name, to_string(axes)));
   if (!ir::is_default_of(*options.default_value, options.storage))
     throw UserError(fmt::format("operand {} : {} was given the default {}, which is no {}", name,
-                                to_string(*options.storage), *options.default_value, to_string(*options.storage)));
+                                to_string(*options.storage), ir::number_text(*options.default_value),
+                                to_string(*options.storage)));
 }
 
 // Checks a second request for an operand against the first
@@ -53,7 +55,7 @@ void check_same_operand(const Node& first, const Axes& axes, const OperandOption
                                 first.attr.storage ? to_string(*first.attr.storage) : "undeclared"));
   if (options.default_value && !ir::same_number(*options.default_value, first.attr.default_value))
     throw UserError(fmt::format("operand {} was given the default {} after its first use; declare it before", name,
-                                *options.default_value));
+                                ir::number_text(*options.default_value)));
 }
 
 }  // namespace

@@ -81,7 +81,7 @@ void Parser::unknown_operation(const Token& name) const {
   for (int i = 0; i < op_count; ++i)
     if (const auto op = static_cast<Op>(i); info(op).op_class != OpClass::leaf && op != Op::call)
       candidates.push_back(info(op).name);
-  for (const auto& [function, definition] : functions_) candidates.push_back(function);
+  candidates.insert(candidates.end(), functions_.begin(), functions_.end());
   auto meant = known_as(word);
   if (!op_from_name(meant)) meant = nearest(word, candidates);
   fail(name, fmt::format("there is no operation '{}'{}", word, did_you_mean(meant)));

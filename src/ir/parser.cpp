@@ -31,7 +31,7 @@ Parser::Parser(std::string_view text, const std::vector<UserFunction>& functions
     : source_(checked_size(text)), tokens_(tokenize(source_)) {
   for (const UserFunction& f : functions) {
     builder_.define(f);
-    functions_.emplace(f.name, f);
+    functions_.insert(f.name);
   }
 }
 

@@ -6,6 +6,7 @@
 #include <concepts>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -113,7 +114,7 @@ class Parser {
   std::size_t at_ = 0;
   int depth_ = 0;
   GraphBuilder builder_;
-  std::map<std::string, UserFunction, std::less<>> functions_;
+  std::set<std::string, std::less<>> functions_;
 
   struct Named {
     Value value;

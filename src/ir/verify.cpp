@@ -9,6 +9,7 @@
 #include "ir/leaves.hpp"
 #include "ir/names.hpp"
 #include "ir/op_table.hpp"
+#include "ir/spelling.hpp"
 
 namespace coda {
 
@@ -62,7 +63,8 @@ class Verifier {
     if (x.attr.storage && !ir::is_supported(*x.attr.storage)) broken(id, "the fp8 types are reserved");
     if (x.attr.default_value && !(x.axes == axes::scalar)) broken(id, "only a scalar operand has a default");
     if (x.attr.default_value && !ir::is_default_of(*x.attr.default_value, x.attr.storage))
-      broken(id, fmt::format("the default {} is no {}", *x.attr.default_value, to_string(*x.attr.storage)));
+      broken(id, fmt::format("the default {} is no {}", ir::number_text(*x.attr.default_value),
+                             to_string(*x.attr.storage)));
     if (!operands_.insert(x.attr.name).second) broken(id, fmt::format("operand {} stands twice", x.attr.name));
   }
 
