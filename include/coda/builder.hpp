@@ -10,6 +10,7 @@
 /// Wrong use (axes that do not fit, a value of another builder, …) throws UserError at the call that is wrong.
 
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -73,6 +74,9 @@ class GraphBuilder {
   /// generic code such as the parser. A call of a function that returns nothing becomes an effect. Throws UserError for
   /// illegal input, and for leaves, which have their own functions above.
   Value node(Op op, const std::vector<Value>& inputs, Attributes attr = {}, std::optional<DType> requested = {});
+
+  /// Nodes so far.
+  std::size_t size() const { return graph_.nodes.size(); }
 
   /// The graph, verified. At least one store or effect is needed.
   Graph build() const;

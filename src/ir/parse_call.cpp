@@ -111,7 +111,9 @@ std::optional<Value> Parser::user_call(const Token& name) {
     if (!accept(",")) break;
   }
   close(open, ")");
-  return located(name, [&] { return builder_.call(std::string(text(name)), inputs); });
+  const auto value = located(name, [&] { return builder_.call(std::string(text(name)), inputs); });
+  check_size(name);
+  return value;
 }
 
 Value Parser::operation_call(const Token& name, Op op) {

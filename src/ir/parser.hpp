@@ -104,7 +104,8 @@ class Parser {
       fail(token, error.what());
     }
   }
-  // `value`, unless it is one node too many
+  void check_size(const Token& token) const;
+  // `value`, unless the graph has grown too large
   Value counted(const Token& token, Value value) const;
   Value node(const Token& token, Op op, const std::vector<Value>& inputs, Attributes attr = {},
              std::optional<DType> requested = {});

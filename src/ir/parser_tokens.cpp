@@ -51,8 +51,12 @@ Parser::Nesting::Nesting(Parser& parser, const Token& token) : depth_(parser.dep
   ++depth_;
 }
 
+void Parser::check_size(const Token& token) const {
+  if (builder_.size() > most_nodes) fail(token, fmt::format("the text has more than {} nodes", most_nodes));
+}
+
 Value Parser::counted(const Token& token, Value value) const {
-  if (value.id() >= most_nodes) fail(token, fmt::format("the text has more than {} nodes", most_nodes));
+  check_size(token);
   return value;
 }
 

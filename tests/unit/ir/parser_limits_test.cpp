@@ -19,7 +19,7 @@ std::string repeated(std::string_view s, int n) {
 
 std::string error_of(const std::string& text) {
   try {
-    parse(text);
+    parse(text, {{.name = "tick", .arity = 0, .returns_value = false, .cuda_source = "x", .cpu = {}}});
   } catch (const UserError& error) {
     EXPECT_LT(std::string_view(error.what()).size(), 2000u);
     return error.what();
@@ -49,6 +49,7 @@ TEST(ParserLimits, Nodes) {
   std::string sum = "store 0";  // leaves count too
   for (int i = 1; i < 60000; ++i) sum += "+" + std::to_string(i);
   EXPECT_THAT(error_of(sum), HasSubstr("more than 100000 nodes"));
+  EXPECT_THAT(error_of(repeated("tick()\n", 100001)), HasSubstr("line 100001, column 1: the text has more than"));
 }
 
 TEST(ParserLimits, LongNames) {
