@@ -15,6 +15,8 @@ class Fold {
  public:
   /// `what` names the operation in errors: UserError if the columns do not fall into equal groups.
   Fold(const Term& x, const ReduceDomain& domain, const Space& space, std::string_view what);
+  Fold(const Fold&) = delete;  // may point into itself
+  Fold& operator=(const Fold&) = delete;
 
   Axes axes;                        ///< of the distinct results
   std::int64_t rows = 1, cols = 1;  ///< of the distinct results

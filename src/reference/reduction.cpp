@@ -2,8 +2,10 @@
 ///
 /// n points, u the unit roundoff, h ≤ n − 1 the most roundings that a term goes through, γ(h) = h·u/(1 − h·u):
 ///   sum       Σe + γ(h)·Σ(|x| + e)                                   (Higham, "Accuracy and Stability", lemma 3.1)
-///   mean      Δ = γ(h + 4)·Σ(|x| + e)/n by roundings, mean(e) inherited
-///   variance  with d = x − mean: var·γ(h + 5) + 2·mean|d|·Δ + Δ² by roundings: the error u·n·κ of the two-pass and
+///   mean      Δ = γ(h + 8·log2 n + 4)·Σ(|x| + e)/n by roundings, mean(e) inherited. A sum divided by n needs γ(h + 1);
+///             Welford's updates n + 2·ln n + 2 roundings; merging two partial means, m + δ·n'/n, up to 7 on each level
+///   variance  with d = x − mean and the same h': var·γ(h' + 1) + 2·mean|d|·Δ + Δ² by roundings: the error u·n·κ of the
+///   two-pass and
 ///             updating algorithms, κ² = mean(x²)/var (Chan, Golub & LeVeque, "Algorithms for computing the sample
 ///             variance", 1983, table 1; the one-pass form mean(x²) − mean² with its κ² is not covered);
 ///             2·mean(|d|·e) + mean(e²) inherited
@@ -79,9 +81,14 @@ V sum_of(const Sums& s, const Fold& fold, const Arithmetic& a) {
   return claim(a, v, inherited + own, inherited, magnitude);
 }
 
+// Roundings that a term of a mean goes through
+double mean_chain(const Fold& fold, const Arithmetic& a) {
+  return chain_length(fold, a) + 8 * std::ceil(std::log2(fold.points)) + 4;
+}
+
 V mean_of(const Sums& s, const Fold& fold, const Arithmetic& a) {
   const double n = fold.elements, magnitude = (s.absolute + s.error) / n, inherited = s.error / n;
-  const double own = a.chain(chain_length(fold, a) + 4) * magnitude + a.tiny;
+  const double own = a.chain(mean_chain(fold, a)) * magnitude + a.tiny;
   return claim(a, s.sum.value() / n, inherited + own, inherited, magnitude * fold.points);
 }
 
@@ -108,11 +115,11 @@ struct Deviations {
 
 V variance_of(const Deviations& d, const Sums& s, const Fold& fold, const Arithmetic& a) {
   const double n = fold.elements, v = d.squares.value() / n;
-  const double h = chain_length(fold, a);
-  const double mean_error = a.chain(h + 4) * (s.absolute + s.error) / n;
+  const double h = mean_chain(fold, a);
+  const double mean_error = a.chain(h) * (s.absolute + s.error) / n;
   const double inherited = (2 * d.with_error + d.errors) / n;
   const double own =
-      a.chain(h + 5) * (v + inherited) + 2 * (d.absolute + s.error) / n * mean_error + mean_error * mean_error + a.tiny;
+      a.chain(h + 1) * (v + inherited) + 2 * (d.absolute + s.error) / n * mean_error + mean_error * mean_error + a.tiny;
   return claim(a, v, inherited + own, inherited, (v + inherited) * fold.points);
 }
 

@@ -183,6 +183,41 @@ TEST(Evaluate, StorageThatFloatsCannotHoldIsBounded) {
   EXPECT_GE(y.bound[1], 1);
 }
 
+TEST(Evaluate, BoolAndHalfOperands) {
+  GraphBuilder g;
+  const Value mask = g.operand("mask", axes::n, OperandOptions{DType::boolean, {}});
+  g.store(select(mask, g.operand("half", axes::n), g.constant(-1)), DType::f32, "y");
+  const Gemm c{.m = 1, .n = 3, .k = 1};
+  const std::uint8_t bits[] = {1, 0, 7};
+  const std::uint16_t half[] = {support::float_to_f16(1.5f), support::float_to_f16(2), support::float_to_f16(0x1p-24f)};
+  Arguments a;
+  a.operands = {{"mask", {bits, DType::boolean, {3}, {}}}, {"half", {half, DType::f16, {3}, {}}}};
+  const Values y = evaluate(g.build(), c, {}, a).at("y");
+  EXPECT_THAT(y.value, ElementsAre(1.5, -1, 0x1p-24));
+  EXPECT_THAT(y.bound, Each(0));
+}
+
+TEST(Evaluate, IntegersCompareExactlyAndConvertWithRounding) {
+  GraphBuilder g;
+  const Value i = g.operand("i", axes::n, OperandOptions{DType::i32, {}});
+  g.store(cast(i < 16777217, DType::i32), DType::i32, "below");
+  g.store(i * 1.5, DType::f32, "scaled");
+  g.store(cast(i == 1e10, DType::i32), DType::i32, "at_large");
+  const Gemm c{.m = 1, .n = 2, .k = 1};
+  const std::vector<std::int32_t> values{16777216, 16777217};
+  Arguments a;
+  a.operands["i"] = view(values, {2});
+  const auto y = evaluate(g.build(), c, {}, a);
+  EXPECT_THAT(y.at("below").value, ElementsAre(1, 0));
+  EXPECT_THAT(y.at("below").bound, Each(0));
+  EXPECT_THAT(y.at("at_large").value, Each(0));
+  EXPECT_EQ(y.at("scaled").bound[0], 0);
+  EXPECT_GE(y.at("scaled").bound[1], 1.5);
+  GraphBuilder h;
+  h.store(h.operand("i", axes::n, OperandOptions{DType::i32, {}}) + 1e10, DType::i32, "y");
+  EXPECT_THAT(message_of([&] { evaluate(h.build(), c, {}, a); }), HasSubstr("does not fit"));
+}
+
 TEST(Evaluate, UserFunctions) {
   GraphBuilder g;
   g.define({"hypotenuse", 2, true, "", [](std::span<const double> x) { return std::hypot(x[0], x[1]); }});

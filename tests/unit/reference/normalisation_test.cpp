@@ -206,6 +206,29 @@ TEST(Softmax, AgreesWithTheFormulaWithinTightBounds) {
   }
 }
 
+// A value with few axes behaves as if it were repeated to [m,n]
+TEST(Normalisation, OfABroadcastValue) {
+  const Fixture f;
+  for (const auto& [operand, axes] : {std::pair{"gamma", axes::n}, std::pair{"beta", axes::bn}}) {
+    GraphBuilder g;
+    const Value few = g.operand(operand, axes), all = few + g.acc() * 0;
+    int count = 0;
+    const auto both = [&](const auto& make) {
+      g.store(make(few), DType::f32, "few" + std::to_string(count));
+      g.store(make(all), DType::f32, "all" + std::to_string(count++));
+    };
+    for (const Case& c : cases()) both([&](Value x) { return c.graph(x, options(c, {}, {}, 1e-2)) + g.acc() * 0; });
+    for (const auto& [name, domain] : softmax_domains)
+      both([&, d = domain](Value x) { return softmax(x, d) + g.acc() * 0; });
+    const auto y = evaluate(g.build(), conv, exact(f.x), f.arguments);
+    for (int k = 0; k < count; ++k) {
+      SCOPED_TRACE(std::string(operand) + " " + std::to_string(k));
+      const Values &a = y.at("few" + std::to_string(k)), &b = y.at("all" + std::to_string(k));
+      for (std::size_t i = 0; i < a.value.size(); ++i) ASSERT_NEAR(a.value[i], b.value[i], 1e-13);
+    }
+  }
+}
+
 TEST(Softmax, LargeNumbersAndMasks) {
   std::vector<float> x(rows * cols, -std::numeric_limits<float>::infinity());
   for (int n = 0; n < 12; ++n) x[static_cast<std::size_t>(n)] = 1e30f;

@@ -136,7 +136,7 @@ class RandomGraph {
 
 TEST(RandomGraphs, FloatLiesWithinTheBounds) {
   std::int64_t elements = 0, unclaimed = 0;
-  std::vector<double> relative;
+  std::vector<double> looseness;
   for (unsigned seed = 0; seed < 400; ++seed) {
     RandomGraph graph(seed * 10);
     for (int i = 0; i < 10; ++i) graph.grow();
@@ -156,13 +156,13 @@ TEST(RandomGraphs, FloatLiesWithinTheBounds) {
             continue;
           }
           ASSERT_LE(std::abs(actual - value), bound) << "graph " << seed << ", value " << i << " at " << m << ", " << n;
-          relative.push_back(bound / (std::abs(value) + 1e-3));
+          if (actual != value) looseness.push_back(bound / std::abs(actual - value));
         }
     }
   }
   EXPECT_LT(unclaimed, elements / 20);
-  std::nth_element(relative.begin(), relative.begin() + std::ssize(relative) / 2, relative.end());
-  EXPECT_LT(relative[relative.size() / 2], 1e-4);
+  std::nth_element(looseness.begin(), looseness.begin() + std::ssize(looseness) / 2, looseness.end());
+  EXPECT_LT(looseness[looseness.size() / 2], 100);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -272,6 +273,34 @@ TEST_F(ReductionBounds, Variance) {
   check("two passes", variance, two_pass_variance, 1e5);  // the bound serves Welford's updates too
   check("Welford", variance, welford_variance, 2000);
   check("tiles merged", variance, merged_variance, 1e4);
+}
+
+// A tree of Chan's merges down to single elements: (count, mean, M2)
+std::array<float, 3> merged(const float* x, std::size_t n) {
+  if (n == 1) return {1, *x, 0};
+  const auto a = merged(x, n / 2), b = merged(x + n / 2, n - n / 2);
+  const float d = b[1] - a[1], count = a[0] + b[0];
+  return {count, a[1] + d * (b[0] / count), a[2] + b[2] + d * d * (a[0] * b[0] / count)};
+}
+
+TEST_F(ReductionBounds, HoldForFewElementsToo) {
+  GraphBuilder g;
+  g.store(mean(g.acc()), DType::f32, "average");
+  g.store(variance(g.acc()), DType::f32, "spread");
+  const Graph graph = g.build();
+  for (unsigned seed = 0; seed < 3000; ++seed) {
+    const std::size_t n = 1 + seed % 9;
+    auto x = random_floats(n, seed, -1, 1);
+    if (seed % 2 == 0) x[0] *= 1000;
+    if (seed % 3 == 0)
+      for (float& v : x) v += 10;
+    const auto y = evaluate(graph, Gemm{.m = std::ssize(x), .n = 1, .k = 1}, exact(x), {});
+    const auto tree = merged(x.data(), n);
+    for (const float m : {float_mean(x), welford_mean(x), tree[1]})
+      ASSERT_LE(std::abs(m - y.at("average").value[0]), y.at("average").bound[0]) << seed;
+    for (const float v : {two_pass_variance(x), welford_variance(x), tree[2] / tree[0]})
+      ASSERT_LE(std::abs(v - y.at("spread").value[0]), y.at("spread").bound[0]) << seed;
+  }
 }
 
 TEST_F(ReductionBounds, ShorterChainsTightenThem) {
