@@ -136,7 +136,7 @@ template <class Config, class Visitor> Launch prepare(const Problem& p, const Op
         n.slots = reinterpret_cast<uint4*>(workspace.memory + slots), n.teams = reinterpret_cast<uint4*>(workspace.memory + teams);
     }
     params->visitor = {o.bias, o.gamma, o.beta, o.residual};
-    params->output_data = o.y, params->timeline = reinterpret_cast<u64*>(trace_buffer());
+    params->timeline = reinterpret_cast<u64*>(trace_buffer());
 
     return [params, blocks](cudaStream_t stream) {
         cudaLaunchConfig_t config{};

@@ -41,8 +41,8 @@ template <class Config, class Visitor> struct ConvFprop {
     // A producer warpgroup, two consumers, and for the second pass a fourth; registers of all add up to 504 or 512 a lane.
     static constexpr int kThreads = kStreamed ? 512 : 384;
     static constexpr int kProducerRegisters = kStreamed ? 40 : Config::kNorm == Norm::kNone ? 40 : 56;
-    static constexpr int kConsumerRegisters = kStreamed ? 184 : Config::kNorm == Norm::kNone ? 232 : 224;
-    static constexpr int kSecondRegisters = 104;
+    static constexpr int kConsumerRegisters = kStreamed ? 192 : Config::kNorm == Norm::kNone ? 232 : 224;
+    static constexpr int kSecondRegisters = 88;
 
     static constexpr int kBytesA = kPatch ? (kM / 8 + Config::kHalo) * 8 * kRowBytes : kM * kRowBytes, kBytesB = kN * kRowBytes;
     static constexpr int kWarpgroupBytes = divide_up(Tail::kWarpgroupBytes, 1024) * 1024;
@@ -61,7 +61,6 @@ template <class Config, class Visitor> struct ConvFprop {
         ConvGeometry geometry;
         GroupNormParams norm;
         typename Visitor::Params visitor;
-        u16* output_data;  // streamed mode reads it back
         u64* timeline;     // see Trace; null without CODA_TRACE
     };
 
@@ -98,6 +97,7 @@ template <class Config, class Visitor> struct ConvFprop {
             if (kPatch)
                 for (int s = 0; s < kStagesA; ++s) mbarrier_init(barriers.full_a(s), 1), mbarrier_init(barriers.empty_a(s), readers);
             for (int w = 0; w < 2; ++w) mbarrier_init(barriers.turn(w), 4);
+            if (kStreamed) Again::init_barriers(memory + kOffsetSecond);
             mbarrier_init_fence();
             for (int w = 0; w < 8; ++w) reinterpret_cast<u32*>(memory + kOffsetStored)[w] = 0;
         }
@@ -110,7 +110,7 @@ template <class Config, class Visitor> struct ConvFprop {
             if (Config::kNorm != Norm::kNone && threadIdx.x >= 32) merge_teams(p, rank, epoch);
         } else if (kStreamed && warpgroup == 3) {
             register_release<kSecondRegisters>();
-            if constexpr (kStreamed) normalise_again(p, memory, shared, rank, epoch);
+            if constexpr (kStreamed) normalise_again(p, memory, rank, epoch);
         } else {
             register_acquire<kConsumerRegisters>();
             consume(p, memory, shared, barriers, rank, warpgroup - 1, epoch);
@@ -345,16 +345,14 @@ template <class Config, class Visitor> struct ConvFprop {
             }
     }
 
-    static CODA_DEVICE void normalise_again(const Params& p, u8* memory, u32 shared, int rank, u32 epoch) {
+    static CODA_DEVICE void normalise_again(const Params& p, u8* memory, int rank, u32 epoch) {
         const ConvGeometry& g = p.geometry;
-        Again again{g, p.norm, p.visitor, p.output_data, reinterpret_cast<float*>(memory + kOffsetSecond), int(threadIdx.x) % 128, 3, epoch, {p.timeline}};
+        Again again{p.output, g, p.norm, p.visitor, memory + kOffsetSecond, int(threadIdx.x) % 128, 3, epoch, {p.timeline}};
         const int first = blockIdx.x / kClusterBlocks, step = gridDim.x / kClusterBlocks;
-        for (int i = 0; first + i * step < g.tiles; ++i)
-            for (int warpgroup = kPingPong ? i % 2 : 0; warpgroup < (kPingPong ? i % 2 + 1 : 2); ++warpgroup) {
-                const u32 stored = shared + kOffsetStored + 4 * (4 * warpgroup + threadIdx.x / 32 % 4);
-                again.trace.tile = i;
-                again.run(place_of(g, first + i * step, rank, warpgroup), stored, (kPingPong ? i / 2 : i) + 1);
-            }
+        const int tiles = first < g.tiles ? divide_up(g.tiles - first, step) : 0;
+        if (tiles == 0) return;
+        again.run(kPingPong ? tiles : 2 * tiles, [&](int visit) { return place_of(g, first + (kPingPong ? visit : visit / 2) * step, rank, visit % 2); },
+                  reinterpret_cast<const u32*>(memory + kOffsetStored));
     }
 };
 

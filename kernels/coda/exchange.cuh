@@ -27,6 +27,8 @@ CODA_DEVICE void write_entry(uint4* entry, const Moments& m, u32 epoch) {
     store_whole(entry, {__float_as_uint(m.mean), __float_as_uint(m.m2), __float_as_uint(m.count), epoch + 1});
 }
 
+constexpr u32 kPollPause = 200;  // ns
+
 // Merges `count` entries that lie `stride` apart, in order, waiting for each.
 CODA_DEVICE Moments merge_entries(const uint4* entry, size_t stride, int count, u32 epoch) {
     Moments all{0.f, 0.f, 0.f};
@@ -44,6 +46,7 @@ CODA_DEVICE Moments merge_entries(const uint4* entry, size_t stride, int count, 
             for (int i = 0; i < kBatch; ++i)
                 if (base + i < count) complete &= values[i].w == epoch + 1;
             watchdog.tick();
+            if (!complete) __nanosleep(kPollPause);  // thousands of threads poll: leave the cache to the main loops
         } while (!complete);
 #pragma unroll
         for (int i = 0; i < kBatch; ++i)
