@@ -18,7 +18,7 @@ namespace {
 
 class Evaluation {
  public:
-  Evaluation(const Graph& graph, const Contraction& contraction, const Values* acc, const Arguments& arguments,
+  Evaluation(const Graph& graph, const Contraction& contraction, const Values& acc, const Arguments& arguments,
              const ErrorModel& model)
       : graph_(graph),
         contraction_(contraction),
@@ -38,13 +38,13 @@ class Evaluation {
   void compute_node(const Node& node, Term& out);
   void call(const Node& node, Term* out);
   Inputs convert_inputs(const Node& node);
-  const Term* convert(const Term& x, DType arithmetic, bool wraps, Term& scratch) const;
+  const Term* convert(const Term& x, DType arithmetic, Term& scratch) const;
   DType arithmetic_dtype(const Node& node) const;
   void release_inputs(const Node& node);
 
   const Graph& graph_;
   const Contraction& contraction_;
-  const Values* acc_;
+  const Values& acc_;
   const Arguments& arguments_;
   const ErrorModel& model_;
   Space space_;
@@ -118,16 +118,16 @@ Term Evaluation::compute_leaf(const Node& node) {
     default: throw InternalError(fmt::format("{} is no leaf", to_string(node.op)));
   }
   Term t(space_, axes::mn, DType::f32);
-  if (acc_ == nullptr || std::ssize(acc_->value) != t.size() ||
-      (!acc_->bound.empty() && acc_->bound.size() != acc_->value.size()))
+  if (std::ssize(acc_.value) != t.size() || (!acc_.bound.empty() && acc_.bound.size() != acc_.value.size()))
     throw UserError(fmt::format("the accumulator was given {} values and {} bounds; expected {} of {}",
-                                acc_ ? acc_->value.size() : 0, acc_ ? acc_->bound.size() : 0, t.size(),
-                                to_string(contraction_)));
-  std::copy(acc_->value.begin(), acc_->value.end(), t.values());
-  if (acc_->bound.empty()) std::fill_n(t.bounds(), t.size(), 0.0);
-  std::copy(acc_->bound.begin(), acc_->bound.end(), t.bounds());
+                                acc_.value.size(), acc_.bound.size(), t.size(), to_string(contraction_)));
+  std::copy(acc_.value.begin(), acc_.value.end(), t.values());
+  if (acc_.bound.empty()) std::fill_n(t.bounds(), t.size(), 0.0);
+  std::copy(acc_.bound.begin(), acc_.bound.end(), t.bounds());
   return t;
 }
+
+bool is_i32(double v) { return v == std::trunc(v) && v >= -0x1p31 && v < 0x1p31; }
 
 // The precision in which a node meets its inputs. That of a comparison is the inputs' own: f64 if one is, integers
 // among themselves, else f32.
@@ -138,18 +138,15 @@ DType Evaluation::arithmetic_dtype(const Node& node) const {
   for (const ValueId in : node.inputs) {
     const Node& x = graph_[in];
     if (!terms_[in].constant && x.dtype == DType::f64) return DType::f64;
-    integral = integral && (terms_[in].constant ? x.attr.value == std::trunc(x.attr.value) : !is_float(x.dtype));
+    integral = integral && (terms_[in].constant ? is_i32(x.attr.value) : !is_float(x.dtype));
   }
   return integral ? DType::i32 : DType::f32;
 }
 
 // What a node of dtype `arithmetic` reads: constants take its dtype, integers and f64 are rounded to f32
-const Term* Evaluation::convert(const Term& x, DType arithmetic, bool wraps, Term& scratch) const {
+const Term* Evaluation::convert(const Term& x, DType arithmetic, Term& scratch) const {
   const bool to_float = arithmetic != DType::f64 && is_float(arithmetic);
   if (x.constant) {
-    if (wraps && !(x.v[0] >= -0x1p31 && x.v[0] < 0x1p31))
-      throw UserError(
-          fmt::format("the constant {} meets values of dtype i32 and does not fit; cast them to f32 first", x.v[0]));
     if (to_float) return &x;  // its bound says so already
     scratch = Term(space_, x.axes, arithmetic);
     scratch.values()[0] = x.v[0];
@@ -174,8 +171,7 @@ Inputs Evaluation::convert_inputs(const Node& node) {
   if (count > inputs_.size()) throw InternalError(fmt::format("{} has {} inputs", to_string(node.op), count));
   for (std::size_t i = 0; i < count; ++i) {
     const Term& x = terms_[node.inputs[i]];
-    const bool as_stored = node.op == Op::cast || x.dtype == DType::boolean;
-    inputs_[i] = convert(x, as_stored ? x.dtype : arithmetic, node.dtype == DType::i32 && !as_stored, scratch_[i]);
+    inputs_[i] = convert(x, node.op == Op::cast || x.dtype == DType::boolean ? x.dtype : arithmetic, scratch_[i]);
   }
   return {inputs_.data(), count};
 }
@@ -259,7 +255,7 @@ void Evaluation::call(const Node& node, Term* out) {
 
 std::map<std::string, Values> evaluate(const Graph& graph, const Contraction& contraction, const Values& acc,
                                        const Arguments& arguments, const ErrorModel& model) {
-  return Evaluation(graph, contraction, &acc, arguments, model).run();
+  return Evaluation(graph, contraction, acc, arguments, model).run();
 }
 
 std::map<std::string, Values> run(const Contraction& contraction, const Graph& graph, const Arguments& arguments,

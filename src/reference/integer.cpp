@@ -17,7 +17,11 @@ V wrapped(std::int64_t exact, double e) {
   return {v, e == 0 || std::abs(static_cast<double>(exact)) + e < 0x1p31 ? e : infinity};
 }
 
-std::int64_t integer(V x) { return static_cast<std::int64_t>(x.v); }
+// The types of a graph see to it that only integers of 32 bits come here
+std::int64_t integer(V x) {
+  if (!(x.v >= -0x1p31 && x.v < 0x1p31)) throw InternalError("a value beyond 32 bits in a node of dtype i32");
+  return static_cast<std::int64_t>(x.v);
+}
 
 V multiply(V x, V y) { return wrapped(integer(x) * integer(y), Arithmetic::product_error(x, y)); }
 
