@@ -11,9 +11,9 @@
 #include "command/fusion_report.hpp"
 #include "command/json.hpp"
 #include "command/model.hpp"
+#include "command/network_diagram.hpp"
 #include "command/output.hpp"
 #include "command/progress.hpp"
-#include "figure/network_diagram.hpp"
 #include "media/file.hpp"
 
 namespace coda::command {
@@ -66,13 +66,17 @@ int explain_model(const ExplainOptions& options) {
   const Model model = load_model(options.subject);
   const Shapes shapes = input_shapes(model.network, options.dims, 64);
   const FusionReport report = explain(model.network);
-  if (!options.region.empty()) return explain_region(options, report);
+  if (!options.region.empty()) {
+    progress.finish();
+    return explain_region(options, report);
+  }
 
   progress.step("compiling the model");
   const MemoryReport memory = compile(model.network).memory(shapes);
+  progress.finish();
   const std::string title = fmt::format("{}: {} operators in {} kernels", model.name, report.operators, report.kernels);
   if (!options.svg.empty() || !options.dot.empty()) {
-    const figure::BoxDiagram diagram = figure::diagram_of(model.network, title);
+    const figure::BoxDiagram diagram = diagram_of(model.network, title);
     if (!options.svg.empty()) media::write_file(options.svg, figure::to_svg(diagram));
     if (!options.dot.empty()) media::write_file(options.dot, figure::to_dot(diagram));
   }

@@ -15,7 +15,10 @@ using Clock = std::chrono::steady_clock;
 
 Progress::Progress() : terminal_(::isatty(STDERR_FILENO) == 1), thread_([this] { watch(); }) {}
 
-Progress::~Progress() {
+Progress::~Progress() { finish(); }
+
+void Progress::finish() {
+  if (!thread_.joinable()) return;
   {
     const std::lock_guard lock(mutex_);
     ending_ = true;

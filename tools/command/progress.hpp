@@ -17,6 +17,8 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
+  /// Ends it early: before something is printed.
+  void finish();
   /// What is under way now: "compiling 19 regions".
   void step(std::string what);
   /// How much of it is done.

@@ -6,10 +6,10 @@
 #include "coda/network.hpp"
 #include "figure/boxes.hpp"
 
-namespace coda::figure {
+namespace coda::command {
 
 /// The network as the fuser cuts it: every region a box, with what it fused; an arrow is a tensor that one region
 /// writes and another reads.
-BoxDiagram diagram_of(const Network& network, const std::string& title);
+figure::BoxDiagram diagram_of(const Network& network, const std::string& title);
 
-}  // namespace coda::figure
+}  // namespace coda::command

@@ -1,4 +1,4 @@
-#include "figure/network_diagram.hpp"
+#include "command/network_diagram.hpp"
 
 #include <fmt/format.h>
 
@@ -7,9 +7,12 @@
 
 #include "network/regions.hpp"
 
-namespace coda::figure {
+namespace coda::command {
 namespace {
 
+using figure::Box;
+using figure::BoxDiagram;
+using figure::Color;
 using Kind = RegionReport::Kind;
 
 constexpr Color input_fill{253, 230, 138}, output_fill{220, 252, 231}, contraction_fill{219, 234, 254},
@@ -49,7 +52,7 @@ Box box_of(const RegionReport& report, int number) {
 
 }  // namespace
 
-BoxDiagram diagram_of(const Network& network, const std::string& title) {
+figure::BoxDiagram diagram_of(const Network& network, const std::string& title) {
   network::FusedNetwork fused = network::fuse(network);
   network::place(fused);
   const FusionReport report = network::report(fused, network.operators.size());
@@ -88,4 +91,4 @@ BoxDiagram diagram_of(const Network& network, const std::string& title) {
   return diagram;
 }
 
-}  // namespace coda::figure
+}  // namespace coda::command

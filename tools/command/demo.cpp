@@ -1,0 +1,173 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "coda/error.hpp"
+#include "command/commands.hpp"
+#include "command/execution.hpp"
+#include "command/fusion_report.hpp"
+#include "command/images.hpp"
+#include "command/json.hpp"
+#include "command/model.hpp"
+#include "command/output.hpp"
+#include "command/pictures.hpp"
+#include "command/progress.hpp"
+#include "command/report.hpp"
+
+namespace coda::command {
+namespace {
+
+using Truth = std::vector<std::pair<std::string, std::vector<Object>>>;  // by file, in order
+
+/// {"scene_00.png": [{"class": 5, "x": 100.94, "y": 137.24}, …], …}
+Truth read_truth(const std::filesystem::path& path, std::size_t classes) {
+  const auto bytes = media::read_file(path, {.bytes = 1 << 24});
+  Truth truth;
+  try {
+    const auto json = nlohmann::json::parse(bytes.begin(), bytes.end());
+    for (const auto& [name, rows] : json.items()) {
+      std::vector<Object> objects;
+      for (const auto& row : rows)
+        objects.push_back({row.at("class").get<int>(), row.at("x").get<double>(), row.at("y").get<double>()});
+      for (const Object& o : objects) {
+        if (o.class_index < 0 || o.class_index >= static_cast<int>(classes)) {
+          throw UserError(fmt::format("'{}': {} has an object of class {}; there are {} classes", path.string(), name,
+                                      o.class_index, classes));
+        }
+      }
+      truth.emplace_back(name, std::move(objects));
+    }
+  } catch (const nlohmann::json::exception& error) {
+    throw UserError(fmt::format("'{}' is no valid list of objects: {}", path.string(), error.what()));
+  }
+  if (truth.empty()) throw UserError(fmt::format("'{}' names no images", path.string()));
+  return truth;
+}
+
+struct Demo {
+  std::vector<LoadedImage> images;
+  std::vector<Tensor32> heatmaps;
+  std::vector<Detections> detections;
+  Timing timing;  ///< first: of the first scene's first run; median: over the scenes
+  Score score;
+  NetworkAgreement agreement;  ///< of the first scene
+};
+
+Demo run_scenes(const Model& model, const NetworkExecutable& network, const Truth& truth, Progress& progress) {
+  const HeatmapDescription& d = *model.description;
+  const ImageInput input = image_input(model, {});
+  Demo demo;
+  std::vector<double> times;
+  for (const auto& [name, objects] : truth) {
+    progress.step("running " + name);
+    demo.images.push_back(load_image(d.heldout / name, input));
+    const Tensors32 tensors{{d.input, to_tensor({demo.images.back()}, input)}};
+    Execution e = execute(network, tensors, 1);
+    times.push_back(e.timing.median_ms);
+    if (times.size() == 1) demo.timing.first_ms = e.timing.first_ms;
+    demo.heatmaps.push_back(std::move(e.outputs.at(d.output)));
+    demo.detections.push_back(detect(demo.heatmaps.back(), 0, d, demo.images.back().image, objects));
+    demo.score.add(demo.detections.back().matching);
+  }
+  demo.timing.median_ms = median(times);
+  demo.timing.runs = static_cast<int>(times.size());
+
+  progress.step("computing the float64 reference of the first scene");
+  const Tensors32 first{{d.input, to_tensor({demo.images[0]}, input)}};
+  demo.agreement = check_network(model.network, to_float64(first), {{d.output, demo.heatmaps[0].value}}).at(0);
+  return demo;
+}
+
+std::string score_text(const Score& s) {
+  return fmt::format("{} of {} objects found, {} wrong: precision {:.3f}, recall {:.3f}", s.hits, s.objects,
+                     s.peaks - s.hits, s.precision(), s.recall());
+}
+
+figure::SceneFigure make_figure(const Model& model, const Demo& demo, const FusionReport& fusion, int threads) {
+  const HeatmapDescription& d = *model.description;
+  figure::SceneFigure figure{.title = fmt::format("{}: held-out scenes", model.name),
+                             .lines = {},
+                             .classes = d.classes,
+                             .threshold = d.threshold,
+                             .match_radius = d.match_radius,
+                             .scenes = {}};
+  figure.lines.push_back(
+      fmt::format("{} operators in {} kernels · {:.1f} ms a scene of {}×{} (median of {}, {} CPU threads) · {}",
+                  fusion.operators, fusion.kernels, demo.timing.median_ms, demo.images[0].image.width,
+                  demo.images[0].image.height, demo.timing.runs, threads, score_text(demo.score)));
+  figure.lines.push_back(demo.images[0].name + ": " + to_text(demo.agreement));
+  for (std::size_t i = 0; i < demo.images.size(); ++i) {
+    figure.scenes.push_back(make_scene(demo.images[i], demo.heatmaps[i], 0, demo.detections[i]));
+  }
+  return figure;
+}
+
+std::string demo_text(const Model& model, const Demo& demo, const FusionReport& fusion, const MemoryReport& memory,
+                      int threads, const std::string& picture) {
+  const media::Image& image = demo.images[0].image;
+  std::string out = fmt::format("{}: {} operators in {} kernels\n{}\n", model.name, fusion.operators, fusion.kernels,
+                                region_table(fusion));
+  out += fmt::format("{} held-out scenes of {} x {}, one at a time, {} CPU threads\n", demo.images.size(), image.width,
+                     image.height, threads);
+  out += fmt::format("  time        {:.2f} ms a scene (median of {}), first run {:.1f} ms\n", demo.timing.median_ms,
+                     demo.timing.runs, demo.timing.first_ms);
+  out += fmt::format("  memory      {} for intermediates ({} without reuse), {} for weights\n",
+                     bytes_text(memory.arena), bytes_text(memory.without_reuse), bytes_text(memory.constants));
+  out += fmt::format("  agreement   {}: {}\n", demo.images[0].name, to_text(demo.agreement));
+  out += fmt::format("  detections  {}\n", score_text(demo.score));
+  out += fmt::format("  picture     {}\n", picture);
+  return out;
+}
+
+nlohmann::json demo_json(const Model& model, const Demo& demo, const FusionReport& fusion, const MemoryReport& memory,
+                         int threads, const std::string& picture) {
+  return {{"model", model.name},
+          {"threads", threads},
+          {"fusion", to_json(fusion)},
+          {"memory", to_json(memory)},
+          {"scenes", demo.images.size()},
+          {"time", to_json(demo.timing)},
+          {"check", to_json(demo.agreement)},
+          {"detections",
+           {{"hits", demo.score.hits},
+            {"peaks", demo.score.peaks},
+            {"objects", demo.score.objects},
+            {"precision", demo.score.precision()},
+            {"recall", demo.score.recall()}}},
+          {"files", {picture}}};
+}
+
+}  // namespace
+
+int demo(const DemoOptions& options) {
+  Progress progress;
+  progress.step("reading the model");
+  const Model model = load_model(options.model);
+  if (!model.description || model.description->truth.empty()) {
+    throw UserError(
+        fmt::format("'{}' has no model.json that names held-out scenes; run the demo from the folder of the sources, "
+                    "or say --model FOLDER",
+                    options.model.string()));
+  }
+  const Truth truth = read_truth(model.description->truth, model.description->classes.size());
+  media::make_folder(options.out);
+  progress.step("compiling the model");
+  const NetworkExecutable network = compile(model.network, {.threads = options.threads});
+  const Demo demo = run_scenes(model, network, truth, progress);
+
+  progress.step("drawing");
+  const int threads = options.threads > 0 ? options.threads : static_cast<int>(std::thread::hardware_concurrency());
+  const std::filesystem::path picture = options.out / "demo.png";
+  write_figure(picture, make_figure(model, demo, network.report(), threads));
+  const MemoryReport memory =
+      network.memory({{model.description->input,
+                       {1, demo.images[0].image.channels, demo.images[0].image.height, demo.images[0].image.width}}});
+  progress.finish();
+  print(options.json ? dump(demo_json(model, demo, network.report(), memory, threads, picture.string()))
+                     : demo_text(model, demo, network.report(), memory, threads, picture.string()));
+  return demo.agreement.ok() ? 0 : 1;
+}
+
+}  // namespace coda::command

@@ -1,0 +1,48 @@
+#pragma once
+/// The float64 reference of a whole network, operator by operator: no fuser, no passes, no backend takes part.
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "coda/network.hpp"
+
+namespace coda::command {
+
+/// A tensor in float64, row-major in the order of its logical shape (images: (N,C,H,W)).
+struct Tensor64 {
+  std::vector<std::int64_t> shape;
+  std::vector<double> value;
+  std::vector<double> bound;  ///< how far an implementation in f32 may be off, for inputs that are exact
+};
+
+using Tensors64 = std::map<std::string, Tensor64>;
+
+/// Called after each operator with its result, which it may change before others read it.
+using TensorObserver = std::function<void(const Operator& op, Tensor64& result)>;
+
+/// Outputs of the network by name. Throws UserError for a missing input or a wrong shape.
+Tensors64 evaluate_network(const Network& network, const Tensors64& inputs, const TensorObserver& observer = {});
+
+/// How well outputs agree with the reference.
+struct NetworkAgreement {
+  std::string output;
+  std::int64_t elements = 0;
+  double largest_error = 0;  ///< absolute; infinite where one is a number and the other is not
+  double tolerance = 0;      ///< absolute
+  double largest_value = 0;  ///< of the reference, absolute
+  std::int64_t outside = 0;  ///< elements with an error above the tolerance
+  bool ok() const { return outside == 0; }
+};
+
+/// Compares f32 outputs (in logical order) with the reference.
+///
+/// The tolerance of an output is derived, not chosen: the reference is evaluated once more with the result of every
+/// operator moved, each element by its own error bound with a random sign, as if each were computed as badly as f32
+/// allows. What this does to the output, at its worst, times four, is the tolerance.
+std::vector<NetworkAgreement> check_network(const Network& network, const Tensors64& inputs,
+                                            const std::map<std::string, std::vector<float>>& outputs,
+                                            const TensorObserver& progress = {});
+
+}  // namespace coda::command

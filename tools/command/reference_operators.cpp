@@ -1,0 +1,378 @@
+#include "command/reference_operators.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "coda/builder.hpp"
+#include "coda/error.hpp"
+#include "reference/pooling.hpp"
+#include "reference/reference.hpp"
+#include "reference/resize.hpp"
+
+namespace coda::command {
+namespace {
+
+using Extents64 = std::vector<std::int64_t>;
+using Inputs = std::vector<const Tensor64*>;
+
+constexpr double u = 0x1p-24;  // unit roundoff of f32
+
+ConstTensorView view(const Tensor64& x) { return {x.value.data(), DType::f64, x.shape, {}}; }
+
+Tensor64 empty(Extents64 shape) {
+  const auto count = static_cast<std::size_t>(element_count(shape));
+  return {std::move(shape), std::vector<double>(count), std::vector<double>(count, 0.0)};
+}
+
+/// Calls visit(index of the output, index of the input) for all elements of `shape`, where the input has these strides
+/// (0 along axes that it repeats) and starts at `offset`.
+template <class Visit>
+void walk(const Extents64& shape, const Extents64& strides, std::int64_t offset, const Visit& visit) {
+  Extents64 index(shape.size(), 0);
+  std::int64_t from = offset;
+  const std::int64_t count = element_count(shape);
+  for (std::int64_t to = 0; to < count; ++to) {
+    visit(static_cast<std::size_t>(to), static_cast<std::size_t>(from));
+    for (std::size_t d = shape.size(); d-- > 0;) {
+      from += strides[d];
+      if (++index[d] < shape[d]) break;
+      from -= strides[d] * shape[d];
+      index[d] = 0;
+    }
+  }
+}
+
+Tensor64 permuted(const Tensor64& x, const std::vector<int>& order) {
+  const Extents64 from = row_major_strides(x.shape);
+  Extents64 shape, strides;
+  for (const int axis : order) {
+    shape.push_back(x.shape[static_cast<std::size_t>(axis)]);
+    strides.push_back(from[static_cast<std::size_t>(axis)]);
+  }
+  Tensor64 out = empty(shape);
+  walk(shape, strides, 0,
+       [&](std::size_t to, std::size_t at) { out.value[to] = x.value[at], out.bound[to] = x.bound[at]; });
+  return out;
+}
+
+Tensor64 from_values(reference::Values values, Extents64 shape) {
+  return {std::move(shape), std::move(values.value), std::move(values.bound)};
+}
+
+/// (N,P,Q,K) → (N,K,P,Q)
+Tensor64 channels_first(const Tensor64& x) { return permuted(x, {0, 3, 1, 2}); }
+Tensor64 channels_last(const Tensor64& x) { return permuted(x, {0, 2, 3, 1}); }
+
+/// As NumPy: extents are aligned at the end, and 1 repeats.
+Extents64 broadcast_shape(const Inputs& inputs) {
+  Extents64 shape;
+  for (const Tensor64* x : inputs) {
+    if (x->shape.size() > shape.size()) shape.insert(shape.begin(), x->shape.size() - shape.size(), 1);
+    const std::size_t lead = shape.size() - x->shape.size();
+    for (std::size_t i = 0; i < x->shape.size(); ++i)
+      shape[lead + i] = shape[lead + i] == 1 ? x->shape[i] : shape[lead + i];
+  }
+  return shape;
+}
+
+std::vector<double> expanded(const Tensor64& x, const Extents64& shape) {
+  if (x.shape == shape) return x.value;
+  const std::size_t lead = shape.size() - x.shape.size();
+  const Extents64 own = row_major_strides(x.shape);
+  Extents64 strides(shape.size(), 0);
+  for (std::size_t i = 0; i < x.shape.size(); ++i) strides[lead + i] = x.shape[i] == 1 ? 0 : own[i];
+  std::vector<double> out(static_cast<std::size_t>(element_count(shape)));
+  walk(shape, strides, 0, [&](std::size_t to, std::size_t at) { out[to] = x.value[at]; });
+  return out;
+}
+
+bool takes_bool(Op op, std::size_t input) {
+  return op == Op::logical_and || op == Op::logical_or || op == Op::logical_not || (op == Op::select && input == 0);
+}
+
+Tensor64 elementwise(const operators::Elementwise& e, const Inputs& inputs) {
+  const Extents64 shape = broadcast_shape(inputs);
+  const std::int64_t count = element_count(shape);
+  if (count == 0) return empty(shape);
+  const Gemm space{.m = 1, .n = count, .k = 1};
+  GraphBuilder g;
+  std::vector<std::vector<double>> data;
+  std::vector<Value> values;
+  Arguments arguments;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    data.push_back(expanded(*inputs[i], shape));
+    const std::string name = "x" + std::to_string(i);
+    const Value x = g.operand(name, axes::mn);
+    values.push_back(takes_bool(e.op, i) ? x != 0.0 : x);
+  }
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    arguments.operands["x" + std::to_string(i)] = {data[i].data(), DType::f64, shape_mn(space), {}};
+  }
+  const std::optional<DType> to = e.op == Op::cast ? std::optional(DType::f32) : std::nullopt;
+  g.store(g.node(e.op, values, e.attr, to), DType::f32, "y");
+  const reference::Values acc{axes::mn, std::vector<double>(static_cast<std::size_t>(count)), {}};
+  return from_values(reference::evaluate(g.build(), space, acc, arguments).at("y"), shape);
+}
+
+/// Runs `make(graph, acc)` over pixels and channels of an image, or over rows and the last extent of anything else.
+template <class Make>
+Tensor64 over_channels(const Tensor64& x, const std::map<std::string, const Tensor64*>& vectors, const Make& make) {
+  if (element_count(x.shape) == 0) return empty(x.shape);
+  const bool image = x.shape.size() == 4;
+  const Tensor64 last = image ? channels_last(x) : x;
+  Contraction space;
+  if (image) {
+    space = Conv2d{.n = x.shape[0], .h = x.shape[2], .w = x.shape[3], .c = 1, .k = x.shape[1]};
+  } else {
+    const std::int64_t columns = x.shape.back();
+    space = Gemm{.m = element_count(x.shape) / columns, .n = columns, .k = 1};
+  }
+  GraphBuilder g;
+  Arguments arguments;
+  for (const auto& [name, vector] : vectors) {
+    arguments.operands[name] = {vector->value.data(), DType::f64, {element_count(vector->shape)}, {}};
+  }
+  g.store(make(g), DType::f32, "y");
+  const reference::Values acc{axes::mn, last.value, {}};
+  Tensor64 y = from_values(reference::evaluate(g.build(), space, acc, arguments).at("y"), last.shape);
+  return image ? channels_first(y) : y;
+}
+
+Tensor64 normalisation(const operators::Normalisation& n, const Inputs& inputs) {
+  std::map<std::string, const Tensor64*> vectors;
+  if (n.has_scale) vectors["scale"] = inputs[1];
+  if (n.has_shift) vectors["shift"] = inputs[n.has_scale ? 2 : 1];
+  return over_channels(*inputs[0], vectors, [&](GraphBuilder& g) {
+    NormOptions options;
+    options.groups = n.groups;
+    options.eps = n.eps;
+    if (n.has_scale) options.scale = g.operand("scale", axes::n);
+    if (n.has_shift) options.shift = g.operand("shift", axes::n);
+    switch (n.op) {
+      case Op::group_norm: return group_norm(g.acc(), options);
+      case Op::instance_norm: return instance_norm(g.acc(), options);
+      case Op::layer_norm: return layer_norm(g.acc(), options);
+      case Op::rms_norm: return rms_norm(g.acc(), options);
+      default: throw InternalError("unknown normalisation");
+    }
+  });
+}
+
+Tensor64 batch_norm(const operators::BatchNorm& b, const Inputs& inputs) {
+  const Tensor64& x = *inputs[0];
+  const std::int64_t channels = x.shape.size() > 1 ? x.shape[1] : x.shape[0];
+  const std::int64_t inner = x.shape.size() > 2 ? element_count({x.shape.begin() + 2, x.shape.end()}) : 1;
+  Tensor64 y = empty(x.shape);
+  for (std::size_t i = 0; i < y.value.size(); ++i) {
+    const auto c = static_cast<std::size_t>(static_cast<std::int64_t>(i) / inner % channels);
+    const double factor = inputs[1]->value[c] / std::sqrt(inputs[4]->value[c] + b.eps);
+    y.value[i] = (x.value[i] - inputs[3]->value[c]) * factor + inputs[2]->value[c];
+    // six roundings, of terms of these sizes, in whatever way the formula is arranged
+    y.bound[i] =
+        6 * u *
+        (std::abs(x.value[i] * factor) + std::abs(inputs[3]->value[c] * factor) + std::abs(inputs[2]->value[c]));
+  }
+  return y;
+}
+
+void add_bias(Tensor64& y, const Inputs& inputs, std::int64_t inner) {
+  if (inputs.size() < 3) return;
+  const Tensor64& bias = *inputs[2];
+  for (std::size_t i = 0; i < y.value.size(); ++i) {
+    y.value[i] += bias.value[static_cast<std::size_t>(static_cast<std::int64_t>(i) / inner) % bias.value.size()];
+    y.bound[i] += u * std::abs(y.value[i]);
+  }
+}
+
+template <class From, class To>
+Tensor64 convolution(const From& from, To to, const Inputs& inputs) {
+  const Extents64 &x = inputs[0]->shape, &w = inputs[1]->shape;
+  const bool transposed = std::is_same_v<To, ConvTranspose2d>;
+  to.n = x[0], to.c = x[1], to.h = x[2], to.w = x[3];
+  to.k = transposed ? w[1] * from.groups : w[0];
+  to.r = w[2], to.s = w[3];
+  to.stride = {from.stride.h, from.stride.w};
+  to.pad = {from.pad.top, from.pad.left, from.pad.bottom, from.pad.right};
+  to.dilation = {from.dilation.h, from.dilation.w};
+  to.groups = from.groups;
+  to.layout = Layout::nchw;
+  to.dtype_x = to.dtype_w = DType::f64;
+  const Extents e = extents(Contraction(to));
+  Tensor64 y = channels_first(
+      from_values(reference::contract(to, view(*inputs[0]), view(*inputs[1])), {e.images, e.height, e.width, e.cols}));
+  add_bias(y, inputs, e.height * e.width);
+  return y;
+}
+
+Tensor64 gemm(const operators::Gemm& g, const Inputs& inputs) {
+  const Extents64 &a = inputs[0]->shape, &b = inputs[1]->shape;
+  Gemm problem{
+      .transpose_a = g.transpose_a, .transpose_b = g.transpose_b, .dtype_a = DType::f64, .dtype_b = DType::f64};
+  problem.k = g.transpose_a ? a[0] : a.back();
+  problem.n = g.transpose_b ? b[0] : b[1];
+  problem.m = element_count(a) / problem.k;
+  Extents64 shape = g.transpose_a ? Extents64{a[1], problem.n} : a;
+  shape.back() = problem.n;
+  Tensor64 left = *inputs[0], right = *inputs[1];
+  left.shape = shape_a(problem);
+  right.shape = shape_b(problem);
+  Tensor64 y = from_values(reference::contract(problem, view(left), view(right)), shape);
+  add_bias(y, inputs, 1);
+  return y;
+}
+
+Tensor64 pool(const operators::Pool2d& p, const Tensor64& x) {
+  const reference::Pool2d pool{.kind = p.average ? reference::Pool2d::Kind::average : reference::Pool2d::Kind::max,
+                               .kernel = {p.kernel.h, p.kernel.w},
+                               .stride = {p.stride.h, p.stride.w},
+                               .pad = {p.pad.top, p.pad.left, p.pad.bottom, p.pad.right},
+                               .dilation = {p.dilation.h, p.dilation.w},
+                               .ceil_mode = p.ceil_mode,
+                               .count_pad = p.count_pad,
+                               .layout = Layout::nchw};
+  const auto [height, width] = reference::pooled_size(pool, x.shape[2], x.shape[3]);
+  return channels_first(from_values(reference::pool(pool, view(x)), {x.shape[0], height, width, x.shape[1]}));
+}
+
+reference::CoordinateMode coordinate_mode(ResizeCoordinates c) {
+  switch (c) {
+    case ResizeCoordinates::half_pixel: return reference::CoordinateMode::half_pixel;
+    case ResizeCoordinates::pytorch_half_pixel: return reference::CoordinateMode::pytorch_half_pixel;
+    case ResizeCoordinates::asymmetric: return reference::CoordinateMode::asymmetric;
+    case ResizeCoordinates::align_corners: return reference::CoordinateMode::align_corners;
+  }
+  throw InternalError("unknown resize coordinates");
+}
+
+reference::NearestMode nearest_mode(NearestRounding r) {
+  switch (r) {
+    case NearestRounding::round_prefer_floor: return reference::NearestMode::round_prefer_floor;
+    case NearestRounding::round_prefer_ceil: return reference::NearestMode::round_prefer_ceil;
+    case NearestRounding::floor: return reference::NearestMode::floor;
+    case NearestRounding::ceil: return reference::NearestMode::ceil;
+  }
+  throw InternalError("unknown rounding");
+}
+
+Tensor64 resize(const operators::Resize& r, const Tensor64& x) {
+  const auto extent = [](std::int64_t given, double scale, std::int64_t from) {
+    return given != 0 ? given : static_cast<std::int64_t>(std::floor(static_cast<double>(from) * scale));
+  };
+  reference::Resize resize;
+  resize.mode = r.mode == ResizeMode::nearest ? reference::Resize::Mode::nearest : reference::Resize::Mode::linear;
+  resize.size = {extent(r.height, r.scale_h, x.shape[2]), extent(r.width, r.scale_w, x.shape[3])};
+  resize.scale = {r.height != 0 ? 0 : r.scale_h, r.width != 0 ? 0 : r.scale_w};
+  resize.coordinates = coordinate_mode(r.coordinates);
+  resize.nearest = nearest_mode(r.rounding);
+  resize.layout = Layout::nchw;
+  return channels_first(
+      from_values(reference::resize(resize, view(x)), {x.shape[0], resize.size[0], resize.size[1], x.shape[1]}));
+}
+
+Tensor64 concat(int axis, const Inputs& inputs) {
+  const auto a = static_cast<std::size_t>(axis < 0 ? axis + static_cast<int>(inputs[0]->shape.size()) : axis);
+  Extents64 shape = inputs[0]->shape;
+  shape[a] = 0;
+  for (const Tensor64* x : inputs) shape[a] += x->shape[a];
+  Tensor64 y{shape, {}, {}};
+  std::int64_t outer = 1;
+  for (std::size_t i = 0; i < a; ++i) outer *= shape[i];
+  for (std::int64_t o = 0; o < outer; ++o) {
+    for (const Tensor64* x : inputs) {
+      const std::int64_t piece = element_count(x->shape) / outer;
+      const auto begin = x->value.begin() + o * piece;
+      y.value.insert(y.value.end(), begin, begin + piece);
+    }
+  }
+  y.bound.assign(y.value.size(), 0.0);
+  return y;
+}
+
+Tensor64 pad(const operators::Pad& p, const Tensor64& x) {
+  Extents64 shape = x.shape;
+  for (std::size_t i = 0; i < shape.size(); ++i) shape[i] += p.before[i] + p.after[i];
+  Tensor64 y = empty(shape);
+  const Extents64 to = row_major_strides(shape), from = row_major_strides(x.shape);
+  for (std::size_t i = 0; i < y.value.size(); ++i) {
+    std::int64_t rest = static_cast<std::int64_t>(i), at = 0;
+    bool inside = true;
+    for (std::size_t d = 0; d < shape.size(); ++d) {
+      const std::int64_t index = rest / to[d] - p.before[d];
+      rest %= to[d];
+      inside = inside && index >= 0 && index < x.shape[d];
+      at += index * from[d];
+    }
+    y.value[i] = inside ? x.value[static_cast<std::size_t>(at)] : p.value;
+  }
+  return y;
+}
+
+Tensor64 reshaped(const Tensor64& x, Extents64 shape) {
+  return {std::move(shape), x.value, std::vector<double>(x.value.size(), 0.0)};
+}
+
+Tensor64 reshape(const operators::Reshape& r, const Tensor64& x) {
+  Extents64 shape = r.shape;
+  std::int64_t known = 1;
+  for (std::size_t i = 0; i < shape.size(); ++i) {
+    if (shape[i] == 0) shape[i] = x.shape[i];
+    if (shape[i] > 0) known *= shape[i];
+  }
+  for (std::int64_t& extent : shape) {
+    if (extent == -1) extent = known == 0 ? 0 : element_count(x.shape) / known;
+  }
+  return reshaped(x, shape);
+}
+
+Tensor64 flatten(int axis, const Tensor64& x) {
+  const auto split = static_cast<std::size_t>(axis < 0 ? axis + static_cast<int>(x.shape.size()) : axis);
+  const auto middle = x.shape.begin() + static_cast<std::ptrdiff_t>(split);
+  return reshaped(x, {element_count({x.shape.begin(), middle}), element_count({middle, x.shape.end()})});
+}
+
+struct Evaluate {
+  const Inputs& in;
+
+  Tensor64 operator()(const operators::Conv2d& o) const { return convolution(o, Conv2d{}, in); }
+  Tensor64 operator()(const operators::ConvTranspose2d& o) const {
+    ConvTranspose2d to;
+    to.output_pad = {o.output_pad.h, o.output_pad.w};
+    return convolution(o, to, in);
+  }
+  Tensor64 operator()(const operators::Gemm& o) const { return gemm(o, in); }
+  Tensor64 operator()(const operators::Elementwise& o) const { return elementwise(o, in); }
+  Tensor64 operator()(const operators::Normalisation& o) const { return normalisation(o, in); }
+  Tensor64 operator()(const operators::BatchNorm& o) const { return batch_norm(o, in); }
+  Tensor64 operator()(const operators::Softmax&) const {
+    return over_channels(*in[0], {}, [](GraphBuilder& g) { return softmax(g.acc(), over_n); });
+  }
+  Tensor64 operator()(const operators::Pool2d& o) const { return pool(o, *in[0]); }
+  Tensor64 operator()(const operators::GlobalAveragePool&) const {
+    const Extents64& shape = in[0]->shape;
+    return pool({.average = true, .kernel = {shape[2], shape[3]}}, *in[0]);
+  }
+  Tensor64 operator()(const operators::Resize& o) const { return resize(o, *in[0]); }
+  Tensor64 operator()(const operators::Concat& o) const { return concat(o.axis, in); }
+  Tensor64 operator()(const operators::Pad& o) const { return pad(o, *in[0]); }
+  Tensor64 operator()(const operators::Reshape& o) const { return reshape(o, *in[0]); }
+  Tensor64 operator()(const operators::Flatten& o) const { return flatten(o.axis, *in[0]); }
+  Tensor64 operator()(const operators::Transpose& o) const {
+    Tensor64 y = permuted(*in[0], o.order);
+    y.bound.assign(y.value.size(), 0.0);
+    return y;
+  }
+  Tensor64 operator()(const operators::Expand&) const {
+    const Extents64 shape = broadcast_shape(in);
+    return {shape, expanded(*in[0], shape), std::vector<double>(static_cast<std::size_t>(element_count(shape)), 0.0)};
+  }
+  Tensor64 operator()(const operators::Identity&) const { return reshaped(*in[0], in[0]->shape); }
+};
+
+}  // namespace
+
+Tensor64 evaluate_operator(const OperatorKind& kind, const std::vector<const Tensor64*>& inputs) {
+  return std::visit(Evaluate{inputs}, kind);
+}
+
+}  // namespace coda::command

@@ -1,0 +1,32 @@
+#pragma once
+/// What run and demo print of a run: times, agreement, detections.
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "command/detection.hpp"
+#include "command/execution.hpp"
+#include "command/network_reference.hpp"
+
+namespace coda::command {
+
+/// "all 368,640 values agree with the float64 reference: largest error 3.1e-07, tolerance 2.0e-05".
+std::string to_text(const NetworkAgreement& agreement);
+nlohmann::json to_json(const NetworkAgreement& agreement);
+
+/// "7.61 ms (median of 5), first run 35.2 ms".
+std::string to_text(const Timing& timing);
+nlohmann::json to_json(const Timing& timing);
+
+/// The steps that took longest, with their share.
+std::string profile_table(const std::vector<StepTime>& profile);
+nlohmann::json to_json(const std::vector<StepTime>& profile);
+
+/// A peak with its place in the pixels of an image of another size.
+nlohmann::json to_json(const Peak& peak, const std::vector<std::string>& classes, double scale_x, double scale_y);
+
+/// "1,234,567".
+std::string grouped(std::int64_t number);
+
+}  // namespace coda::command
