@@ -1,0 +1,254 @@
+// Compiles a case into agents' programs: the producer's here, the consumers' in consumer.cpp.
+#include <fmt/format.h>
+
+#include <bit>
+#include <stdexcept>
+
+#include "builder.hpp"
+
+namespace coda::simulator {
+
+int System::location(const std::string& name) {
+  for (size_t i = 0; i < locations.size(); ++i)
+    if (locations[i] == name) return int(i);
+  locations.push_back(name);
+  return int(locations.size()) - 1;
+}
+
+int System::atomic(const std::string& name, uint32_t initial) {
+  for (size_t i = 0; i < atomics.size(); ++i)
+    if (atomics[i].name == name) return int(i);
+  atomics.push_back({name, initial, initial});
+  return int(atomics.size()) - 1;
+}
+
+LaunchBuilder::LaunchBuilder(System& system_, const Case& c, int launch_)
+    : system(system_), launch(c.launches[launch_]), kernel(launch.kernel), number(launch_), first_epoch(c.first_epoch) {
+  const Kernel& k = kernel;
+  const bool ping_pong = k.schedule == Schedule::kPingPong;
+  const bool straddling = k.bug == Bug::kStraddlingTile;
+  if (k.blocks < 1 || k.blocks % k.cluster_blocks() != 0) throw std::invalid_argument("the grid is not whole clusters");
+  if (ping_pong && k.warpgroups != 2) throw std::invalid_argument("ping-pong has two consumers");
+  if (k.ordered_store && (!ping_pong || k.split_k > 1 || k.mode == Mode::kStreamed))
+    throw std::invalid_argument("turns at storing: ping-pong, one store a tile, no split-K");
+  if (k.exchange == Exchange::kTags && k.split_k > 1) throw std::invalid_argument("split-K is modelled with counters");
+  if (straddling && (k.cluster_blocks() > 1 || k.split_k > 1 || k.segment_slots > 1 || k.tiles_n > 1))
+    throw std::invalid_argument("straddling tiles are modelled one block wide");
+
+  if ((int64_t(k.images) * k.items_per_image() - 1) / k.clusters() / (ping_pong ? 2 : 1) >= 32)
+    throw std::invalid_argument("a warpgroup has more than 32 items");
+
+  slots.assign(k.images, 0);
+  if (straddling) {
+    for (int first = 0; first < k.images * k.rows; first += k.tile_rows) {
+      Tile tile;
+      tile.number = int(tiles.size());
+      for (int image = first / k.rows; image < k.images && image * k.rows < first + k.tile_rows; ++image) {
+        tile.parts.push_back({image, slots[image]});
+        for (int half = 0; half < halves(); ++half) slot_owner[{image, slots[image]++, 0}] = share_of(tile, 0, half);
+      }
+      tiles.push_back(tile);
+    }
+    return;
+  }
+  for (int image = 0; image < k.images; ++image)
+    for (int m = 0; m < k.tiles_m(); ++m)
+      for (int n = 0; n < k.tiles_n; ++n)
+        tiles.push_back({int(tiles.size()), n, {{image, m * k.cluster_m * halves()}}});
+  slots.assign(k.images, k.tiles_m() * k.cluster_m * halves());
+  for (const Tile& tile : tiles)
+    for (int rank = 0; rank < k.cluster_blocks(); ++rank)
+      for (int half = 0; half < halves(); ++half)
+        slot_owner[{tile.parts[0].image, tile.parts[0].slot + rank / k.cluster_n * halves() + half,
+                    tile.n * k.cluster_n + rank % k.cluster_n}] = share_of(tile, rank, half);
+}
+
+int LaunchBuilder::counter(const std::string& name, int arrivals) {
+  return system.atomic(fmt::format("ws{} {}", launch.workspace, name), first_epoch * uint32_t(arrivals));
+}
+
+int LaunchBuilder::workspace_location(const std::string& name) {
+  return system.location(fmt::format("ws{} {}", launch.workspace, name));
+}
+
+int LaunchBuilder::flag(int image) { return counter(fmt::format("flag of image {}", image), 1); }
+int LaunchBuilder::epoch() { return counter("epoch", 1); }
+
+uint16_t LaunchBuilder::row_blocks(int rank) const {
+  uint16_t mask = 0;
+  for (int i = 0; i < kernel.cluster_n; ++i)
+    mask = uint16_t(mask | 1 << (rank / kernel.cluster_n * kernel.cluster_n + i));
+  return mask;
+}
+
+uint16_t LaunchBuilder::column_blocks(int rank) const {
+  uint16_t mask = 0;
+  for (int i = 0; i < kernel.cluster_m; ++i)
+    mask = uint16_t(mask | 1 << (i * kernel.cluster_n + rank % kernel.cluster_n));
+  return mask;
+}
+
+// In a cluster of rows and columns a block that is told of its row and column only may find its count complete by a
+// neighbour that is a round ahead, while a block of its column is still reading: so all tell all.
+uint16_t LaunchBuilder::readers_of(int rank) const {
+  if (kernel.bug == Bug::kLocalRelease) return uint16_t(1 << rank);
+  if (kernel.bug == Bug::kRowColumnRelease) return uint16_t(row_blocks(rank) | column_blocks(rank));
+  return uint16_t((1 << kernel.cluster_blocks()) - 1);
+}
+
+// Barriers of a block: full[stages], empty[stages], turn[2], turn to store[2].
+BlockSpec LaunchBuilder::block(int index) const {
+  const Kernel& k = kernel;
+  const int readers = k.schedule == Schedule::kPingPong ? 1 : k.warpgroups;
+  BlockSpec b{
+      number, int(system.blocks.size()) - index % k.cluster_blocks(), index % k.cluster_blocks(), 0, 0, {}, 0, 1,
+      readers};
+  const int sharers = std::popcount(readers_of(index % k.cluster_blocks()));
+  for (int s = 0; s < k.stages; ++s) b.barriers.push_back({fmt::format("full[{}]", s), 1});
+  for (int s = 0; s < k.stages; ++s) b.barriers.push_back({fmt::format("empty[{}]", s), readers * sharers});
+  for (int w = 0; w < 2; ++w) b.barriers.push_back({fmt::format("turn[{}]", w), 1});
+  for (int w = 0; w < 2; ++w) b.barriers.push_back({fmt::format("store turn[{}]", w), 1});
+  b.parts = k.cluster_blocks() > 1 ? 2 : 1;
+  b.buffers = k.stages * b.parts;
+  return b;
+}
+
+// Cluster `cluster` computes the items cluster, cluster + clusters, ...; returns how many.
+int LaunchBuilder::items_of(int cluster) const {
+  const int items = int(tiles.size()) * kernel.split_k;
+  return cluster >= items ? 0 : (items - cluster - 1) / kernel.clusters() + 1;
+}
+
+bool LaunchBuilder::has_main_loop(int cluster) const {
+  return kernel.k_blocks > 0 && (kernel.main_loops < 0 || cluster < kernel.main_loops);
+}
+
+void LaunchBuilder::begin(AgentSpec& agent) {
+  const bool needs_epoch = uses_workspace();
+  const bool early = kernel.bug == Bug::kEpochBeforeGridWait;
+  if (needs_epoch && early) agent.code.push_back({Op::kReadEpoch, Order::kRelaxed, uint16_t(epoch())});
+  if (launch.programmatic) agent.code.push_back({Op::kWaitGrid});
+  if (needs_epoch && !early) agent.code.push_back({Op::kReadEpoch, Order::kRelaxed, uint16_t(epoch())});
+}
+
+// The block's way out: the last block of the grid advances the epoch.
+void LaunchBuilder::leave(AgentSpec& agent) {
+  if (!agent.last_out) return;
+  agent.sync = int(agent.code.size());
+  agent.code.push_back({Op::kClusterSync, Order::kRelaxed, 0, 1, 0, kernel.bug != Bug::kNoClusterSync});
+  if (!uses_workspace()) return;
+  const int exits = system.atomic(fmt::format("ws{} exits", launch.workspace), 0);
+  agent.code.push_back({Op::kExit, Order::kAcquireRelease, uint16_t(exits), 1, 0, uint32_t(kernel.blocks)});
+  if (kernel.bug == Bug::kEpochNotAdvanced) return;
+  agent.code.push_back({Op::kSkipUnlessLast, Order::kRelaxed, 0, 1, 0, uint32_t(agent.code.size() + 2)});
+  agent.code.push_back({Op::kSetFlag, Order::kRelease, uint16_t(epoch())});
+}
+
+// One thread: waits for a free stage, expects its bytes, loads. Blocks of a cluster take turns at what they share.
+void LaunchBuilder::produce(AgentSpec& agent, int cluster, int rank) {
+  const Kernel& k = kernel;
+  const int parts = k.cluster_blocks() > 1 ? 2 : 1;
+  for (int b = 0; b < items_of(cluster) * k.k_blocks; ++b) {
+    const int stage = b % k.stages;
+    const uint32_t parity = k.bug == Bug::kProducerParity ? 1 : uint32_t(b / k.stages & 1) ^ 1;
+    const auto full = uint16_t(stage);
+    agent.code.push_back({Op::kWaitBarrier, Order::kAcquire, uint16_t(k.stages + stage), 1, 0, parity});
+    agent.code.push_back({Op::kExpect, Order::kRelease, full, uint16_t(1 << rank), 0, uint32_t(parts)});
+    const auto buffer = uint16_t(stage * parts);
+    if (b % k.cluster_n == rank % k.cluster_n)
+      agent.code.push_back({Op::kLoad, Order::kRelaxed, buffer, row_blocks(rank), full, uint32_t(b + 1)});
+    if (parts == 2 && b % k.cluster_m == rank / k.cluster_n)
+      agent.code.push_back(
+          {Op::kLoad, Order::kRelaxed, uint16_t(buffer + 1), column_blocks(rank), full, uint32_t(b + 1)});
+  }
+}
+
+AgentSpec LaunchBuilder::agent(const std::string& name, Role role, int block, int cluster, int rank, int warpgroup) {
+  AgentSpec a;
+  a.name = name;
+  a.launch = number;
+  a.block = block;
+  a.last_out = role == (has_main_loop(cluster) ? Role::kProducer : Role::kConsumer) && warpgroup == 0;
+  begin(a);
+  std::vector<Place> again;
+  switch (role) {
+    case Role::kProducer: produce(a, cluster, rank); break;
+    case Role::kConsumer: again = consume(a, cluster, rank, warpgroup); break;
+    case Role::kMerger: merge_teams(a, cluster, rank); break;
+    case Role::kSecondPass: normalise_again(a, cluster, rank); break;
+  }
+  leave(a);
+  a.end = int(a.code.size());
+  a.code.push_back({Op::kReturn});  // the end itself, never taken
+  for (const Place& at : again) second_pass(a, at);
+  return a;
+}
+
+void LaunchBuilder::add_block(int index) {
+  const int cluster = index / kernel.cluster_blocks(), rank = index % kernel.cluster_blocks(),
+            id = int(system.blocks.size());
+  BlockSpec b = block(index);
+  b.first_agent = int(system.agents.size());
+  auto add_agent = [&](const std::string& name, Role role, int warpgroup) {
+    AgentSpec a = agent(fmt::format("launch {} block {} {}", number, index, name), role, id, cluster, rank, warpgroup);
+    system.agents.push_back(std::move(a));
+  };
+  if (has_main_loop(cluster)) add_agent("producer", Role::kProducer, 0);
+  for (int w = 0; w < kernel.consumers(); ++w) add_agent(fmt::format("consumer {}", w), Role::kConsumer, w);
+  if (by_tags() && kernel.segment_slots > 1) add_agent("merger", Role::kMerger, 0);
+  if (by_tags() && kernel.mode == Mode::kStreamed) add_agent("second pass", Role::kSecondPass, 0);
+  b.agents = int(system.agents.size()) - b.first_agent;
+  system.blocks.push_back(std::move(b));
+}
+
+void LaunchBuilder::add_memset() {
+  AgentSpec a;
+  a.name = fmt::format("launch {} memset", number);
+  a.launch = number;
+  a.block = int(system.blocks.size());
+  for (size_t i = 0; i < system.atomics.size(); ++i)
+    if (system.atomics[i].name.starts_with(fmt::format("ws{} counter", launch.workspace)))
+      a.code.push_back({Op::kReset, Order::kRelaxed, uint16_t(i)});
+  a.end = int(a.code.size());
+  a.code.push_back({Op::kReturn});
+  BlockSpec b = block(0);
+  b.first_agent = int(system.agents.size());
+  b.agents = 1;
+  system.agents.push_back(std::move(a));
+  system.blocks.push_back(std::move(b));
+}
+
+void LaunchBuilder::add() {
+  int previous = number - 1;
+  while (previous >= 0 && system.launches[previous].stream != launch.stream) --previous;
+  const int blocks = launch.memset ? 1 : kernel.blocks, cluster_blocks = launch.memset ? 1 : kernel.cluster_blocks();
+  system.launches.push_back({launch.stream,
+                             previous,
+                             int(system.blocks.size()),
+                             blocks,
+                             cluster_blocks,
+                             launch.cooperative,
+                             launch.programmatic,
+                             {}});
+  if (launch.memset) return add_memset();
+  for (int index = 0; index < blocks; ++index) add_block(index);
+  expect_counters();
+}
+
+// What this launch adds to the workspace's counters.
+void LaunchBuilder::expect_counters() {
+  if (!uses_workspace()) return;
+  for (const auto& [atomic, arrivals] : arrivals_of) system.atomics[atomic].final += uint32_t(arrivals);
+  for (int image = 0; kernel.mode != Mode::kPlain && !by_tags() && image < kernel.images; ++image)
+    ++system.atomics[flag(image)].final;
+  ++system.atomics[epoch()].final;
+}
+
+System build(const Case& c) {
+  System system;
+  system.processors = c.processors;
+  for (size_t i = 0; i < c.launches.size(); ++i) LaunchBuilder(system, c, int(i)).add();
+  return system;
+}
+
+}  // namespace coda::simulator

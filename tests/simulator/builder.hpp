@@ -1,0 +1,97 @@
+// Writes the programs of one launch's agents.
+#pragma once
+#include <array>
+
+#include "system.hpp"
+
+namespace coda::simulator {
+
+class LaunchBuilder {
+ public:
+  LaunchBuilder(System& system, const Case& c, int launch);
+  void add();
+
+ private:
+  struct Part {
+    int image, slot;  // slot: of the cluster's first block and first consumer
+  };
+  struct Tile {
+    int number = 0, n = 0;
+    std::vector<Part> parts;  // one, unless the tile straddles images
+  };
+  // A consumer's share of a tile.
+  struct Place {
+    int number, rank, n;      // of the share; of the block in its cluster; of the channel tile, in blocks
+    std::vector<Part> parts;  // with this share's slots
+    int k_part;
+    int output;  // location
+  };
+
+  int halves() const { return kernel.schedule == Schedule::kPingPong ? 1 : kernel.warpgroups; }
+  int share_of(const Tile& tile, int rank, int half) const {
+    return (tile.number * kernel.cluster_blocks() + rank) * halves() + half;
+  }
+  bool uses_workspace() const { return kernel.mode != Mode::kPlain || kernel.split_k > 1; }
+  int items_of(int cluster) const;
+  bool has_main_loop(int cluster) const;
+  uint16_t row_blocks(int rank) const;     // share this block's activations
+  uint16_t column_blocks(int rank) const;  // share its filters
+  uint16_t readers_of(int rank) const;     // are told when this block's warpgroups have read a stage
+  bool by_tags() const { return kernel.exchange == Exchange::kTags && kernel.mode != Mode::kPlain; }
+  int counter(const std::string& name, int arrivals);
+  int flag(int image);
+  int epoch();
+  int workspace_location(const std::string& name);
+  int slot_location(int image, int slot, int n);
+  BlockSpec block(int index) const;
+  void expect_counters();
+
+  enum class Role { kProducer, kConsumer, kMerger, kSecondPass };
+  AgentSpec agent(const std::string& name, Role role, int block, int cluster, int rank, int warpgroup);
+  void add_block(int index);
+  void add_memset();
+  void begin(AgentSpec& agent);
+  void leave(AgentSpec& agent);
+  void produce(AgentSpec& agent, int cluster, int rank);
+
+  // consumer.cpp
+  std::vector<Place> consume(AgentSpec& agent, int cluster, int rank, int warpgroup);
+  Place place_of(int cluster, int rank, int warpgroup, int item);
+  void multiply(AgentSpec& agent, int item, int rank, int warpgroup);
+  size_t reduce_partials(AgentSpec& agent, const Place& at);
+  void finish_tile(AgentSpec& agent, const Place& at, int item, int warpgroup);
+  void write_slots(AgentSpec& agent, const Place& at);
+  void publish(AgentSpec& agent, const Place& at);
+  void publish_part(AgentSpec& agent, const Place& at, const Part& part);
+  void wait_for_images(AgentSpec& agent, const Place& at);
+  void read_statistics(AgentSpec& agent, const Place& at);
+  void take_turn_to_store(AgentSpec& agent, int item, int warpgroup);
+  void store(AgentSpec& agent, const Place& at, Kind kind);
+  void second_pass(AgentSpec& agent, const Place& at);
+
+  // tags.cpp
+  void write_entry(AgentSpec& agent, const std::string& name, uint32_t value);
+  void wait_for_entry(AgentSpec& agent, const std::string& name, uint32_t value);
+  void write_slot_entries(AgentSpec& agent, const Place& at);
+  void wait_for_entries(AgentSpec& agent, const Place& at);
+  void merge_teams(AgentSpec& agent, int cluster, int rank);
+  void normalise_again(AgentSpec& agent, int cluster, int rank);
+  void tell_stored(AgentSpec& agent, int warpgroup, int count, int pending);
+  int stored_count(const AgentSpec& agent, int warpgroup);
+
+  void arrive(AgentSpec& agent, int atomic, int arrivals, Order order);
+  Order arrival_order() const;
+  Order flag_order() const;
+
+  System& system;
+  const Launch& launch;
+  const Kernel& kernel;
+  const int number;  // of the launch
+  const uint32_t first_epoch;
+  std::vector<Tile> tiles;                       // of clusters, in the order in which they are dealt
+  std::vector<int> slots;                        // of each image, for one channel tile
+  std::map<std::array<int, 3>, int> slot_owner;  // (image, slot, n) -> number of the share that fills it
+  std::map<int, int> arrivals_of;                // atomic -> arrivals of this launch
+};
+
+}  // namespace coda::simulator

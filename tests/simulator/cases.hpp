@@ -1,0 +1,57 @@
+// Cases and expectations shared by the simulator's tests.
+#pragma once
+#include <gtest/gtest.h>
+
+#include "explorer.hpp"
+
+namespace coda::simulator {
+
+constexpr auto kResident = Mode::kResident, kStreamed = Mode::kStreamed;
+constexpr auto kCooperative = Schedule::kCooperative, kPingPong = Schedule::kPingPong;
+
+// An image of `tiles` tiles of one row each.
+inline Kernel kernel_of(Mode mode, Schedule schedule, int blocks, int images, int tiles) {
+  Kernel k;
+  k.mode = mode, k.schedule = schedule, k.blocks = blocks, k.images = images, k.rows = tiles;
+  k.warpgroups = schedule == kPingPong ? 2 : 1;
+  return k;
+}
+
+// The same launch `launches` times on one stream: back to back, or replays of a graph.
+inline Case on_one_stream(const Kernel& kernel, int launches = 1) {
+  Case c;
+  c.processors = kernel.blocks;
+  c.launches.assign(launches, Launch{kernel});
+  return c;
+}
+
+// Two streams, each with its own workspace and output; `processors` blocks fit.
+inline Case on_two_streams(const Kernel& kernel, int processors) {
+  Case c = on_one_stream(kernel, 2);
+  c.processors = processors;
+  c.launches[1].stream = c.launches[1].workspace = c.launches[1].output = 1;
+  return c;
+}
+
+inline void expect_passes(const Case& c, Reduction reduction = Reduction::kBlock) {
+  const Report report = explore_all(build(c), {.reduction = reduction});
+  EXPECT_FALSE(report.failure) << to_string(c) << '\n' << report.trace;
+  EXPECT_TRUE(report.complete) << to_string(c) << "\nmore than " << report.states << " states";
+  EXPECT_GT(report.schedules, 0u) << to_string(c);
+}
+
+inline void expect_fails(const Case& c, FailureKind kind, Reduction reduction = Reduction::kBlock) {
+  const Report report = explore_all(build(c), {.reduction = reduction});
+  ASSERT_TRUE(report.failure) << to_string(c) << "\nexpected: " << to_string(kind) << ", explored " << report.states
+                              << " states";
+  EXPECT_EQ(report.failure->kind, kind) << to_string(c) << '\n' << report.trace;
+}
+
+// The case passes as it is; with the bug in its launches the same exploration finds the failure.
+inline void expect_catches(Bug bug, FailureKind kind, Case c, Reduction reduction = Reduction::kBlock) {
+  expect_passes(c, reduction);
+  for (Launch& launch : c.launches) launch.kernel.bug = bug;
+  expect_fails(c, kind, reduction);
+}
+
+}  // namespace coda::simulator

@@ -1,0 +1,117 @@
+// What the simulator runs: launches of a persistent kernel, on streams, over workspaces.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace coda::simulator {
+
+enum class Mode {
+  kPlain,     // no normalisation: nothing waits for another block
+  kResident,  // accumulators wait for the image's statistics, one store
+  kStreamed,  // raw store, next tile; later re-read, normalise, store
+};
+enum class Schedule { kCooperative, kPingPong };
+
+// How blocks learn of each other's statistics (docs/one-launch-protocol.md).
+enum class Exchange {
+  kCounters,  // slots, then arrivals at counters; the last to arrive merges and raises the image's flag
+  kTags,      // slots whose entries carry the epoch; whoever needs one waits for its tag. Streamed: the second passes
+              // are a warpgroup's of their own
+};
+
+// One deviation from the protocol each; the explorer must find its consequence.
+enum class Bug {
+  kNone,
+  kStraddlingTile,       // tiles run through the borders between images
+  kWaitBeforePublish,    // waits for the image before its own statistics are published
+  kTurnBeforePublish,    // ping-pong: waits for its turn to store, then publishes
+  kNoRelease,            // arrivals at counters acquire but do not release
+  kNoAcquire,            // arrivals at counters release but do not acquire
+  kRelaxedCounter,       // arrivals at counters are relaxed
+  kRelaxedFlag,          // the wait for an image does not acquire
+  kNoFlagRelease,        // the image's flag is raised without release
+  kTornEntry,            // an entry's tag is written ahead of its value
+  kReadWaitOnly,         // re-read after cp.async.bulk.wait_group.read instead of the full wait
+  kNoProxyFence,         // re-read without fence.proxy.async
+  kWrongGroup,           // re-read after a full wait that leaves one group too many pending
+  kStagingReused,        // a staging buffer is written again without wait_group.read
+  kLeaveEarly,           // a block ends while the copy engine may still read its shared memory
+  kEpochNotAdvanced,     // the last block out leaves the epoch alone
+  kEpochBeforeGridWait,  // programmatic launch: the epoch is read before griddepcontrol.wait
+  kProducerParity,       // the producer's parity does not change when the ring wraps
+  kConsumerPosition,     // ping-pong: a consumer's ring position does not count the other's blocks
+  kNoTurn,               // ping-pong: no order between the two main loops
+  kReleaseBeforeRead,    // a stage is released before the matrix instruction that reads it has ended
+  kLocalRelease,         // cluster: a stage is released to the own producer only
+  kRowColumnRelease,     // cluster of rows and columns: a stage is released to the own row and column only
+  kNoClusterSync,        // cluster: blocks leave one by one
+  kPartialUnpublished,   // split-K: the partial sum is written after the arrival
+  kOneStoreLater,  // split-K: the re-read leaves one group pending, though the item just done may have stored nothing
+};
+
+// A grid of `blocks` blocks, of a producer and consumer warpgroups each, that walks over
+// images x tiles_m() x tiles_n x split_k work items in that order.
+struct Kernel {
+  Mode mode = Mode::kResident;
+  Schedule schedule = Schedule::kCooperative;
+  Exchange exchange = Exchange::kCounters;
+  int blocks = 1;  // the grid; in clusters of cluster_m * cluster_n
+  int images = 1;
+  int rows = 1, tile_rows = 1;  // rows of an image, and rows of a cluster's tile
+  int tiles_n = 1;              // cluster tiles across the channels
+  int split_k = 1;              // partners that share a tile's k range
+  int segment_slots = 1;        // slots that are merged before the image is; with tags: of a team
+  int warpgroups = 1;           // consumers: 1 or 2 if cooperative (each with its part of the rows), 2 in ping-pong
+  int cluster_m = 1, cluster_n = 1;
+  int k_blocks = 0;  // of the main loop; 0: the main loop takes no time and has no ring
+  int stages = 2;
+  int store_buffers = 1;       // staging buffers of a consumer
+  bool ordered_store = false;  // ping-pong: warpgroups take turns at storing
+  int main_loops = -1;         // clusters whose main loop is modelled (the others' take no time); -1: all
+  Bug bug = Bug::kNone;
+
+  int cluster_blocks() const { return cluster_m * cluster_n; }
+  int clusters() const { return blocks / cluster_blocks(); }
+  int consumers() const { return schedule == Schedule::kPingPong ? 2 : warpgroups; }
+  int tiles_m() const { return (rows + tile_rows - 1) / tile_rows; }
+  int items_per_image() const { return tiles_m() * tiles_n * split_k; }
+};
+
+struct Launch {
+  Kernel kernel;
+  int stream = 0;
+  int workspace = 0;  // slots, counters, flags, epoch
+  int output = 0;
+  bool cooperative = true;    // all blocks start together or none does
+  bool programmatic = false;  // may start once all blocks of its predecessor on the stream have started
+  bool memset = false;        // not a kernel: sets the workspace's counters to zero
+};
+
+struct Case {
+  std::vector<Launch> launches;  // those of one stream in order
+  int processors = 1;            // blocks that fit on the chip at once
+  uint32_t first_epoch = 0;      // of every workspace, as if so many launches had gone before
+};
+
+// The condition under which a resident launch cannot deadlock: no warpgroup is dealt items of two tiles of one image.
+inline bool resident_is_legal(const Kernel& kernel) {
+  const int holders = kernel.clusters() * (kernel.schedule == Schedule::kPingPong ? 2 : 1);
+  return kernel.items_per_image() <= holders || kernel.items_per_image() == kernel.split_k;
+}
+
+// What the runtime launches where only `processors` blocks fit: whole clusters, streamed if resident is not legal any
+// more.
+inline Kernel fit(Kernel kernel, int processors) {
+  const int fitting = processors / kernel.cluster_blocks() * kernel.cluster_blocks();
+  if (kernel.blocks > fitting) kernel.blocks = fitting;
+  if (kernel.mode == Mode::kResident && !resident_is_legal(kernel)) {
+    kernel.mode = Mode::kStreamed;
+    kernel.ordered_store = false;
+  }
+  return kernel;
+}
+
+std::string to_string(const Case& c);
+
+}  // namespace coda::simulator

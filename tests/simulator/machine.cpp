@@ -1,0 +1,283 @@
+// Scheduling: which actions are possible, the life of blocks and launches. Steps are in steps.cpp.
+#include "machine.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace coda::simulator {
+
+Machine::Machine(const System& system_) : system(system_) {
+  words = (bit_of_launch(int(system.launches.size())) + 63) / 64;
+  int barriers = 0, buffers = 0;
+  for (const BlockSpec& block : system.blocks) {
+    first_barrier.push_back(barriers);
+    first_buffer.push_back(buffers);
+    barriers += int(block.barriers.size());
+    buffers += block.buffers;
+  }
+}
+
+State Machine::initial() const {
+  State s;
+  s.agents.resize(system.agents.size());
+  for (const BlockSpec& block : system.blocks) {
+    for (const BarrierSpec& b : block.barriers) s.barriers.push_back({0, uint8_t(b.arrivals), 0});
+    s.buffers.resize(s.buffers.size() + block.buffers);
+  }
+  s.locations.resize(system.locations.size());
+  s.aware.assign(system.locations.size() * words, ~uint64_t(0));  // what lay there before, all know
+  for (const Atomic& a : system.atomics) s.atomics.push_back(a.initial);
+  s.blocks.assign(system.blocks.size(), 0);
+  s.launches.assign(system.launches.size(), 0);
+  return s;
+}
+
+uint64_t State::fingerprint() const {
+  uint64_t h = 0x9e3779b97f4a7c15;
+  auto mix = [&](const auto& items) {
+    const auto* bytes = reinterpret_cast<const unsigned char*>(items.data());
+    const size_t size = items.size() * sizeof(items[0]);
+    for (size_t i = 0; i < size; i += 8) {
+      uint64_t word = 0;
+      std::copy_n(bytes + i, std::min<size_t>(8, size - i), reinterpret_cast<unsigned char*>(&word));
+      h = (h ^ word) * 0xff51afd7ed558ccd;
+      h ^= h >> 32;
+    }
+    h = (h ^ size) * 0xc4ceb9fe1a85ec53;
+  };
+  mix(agents), mix(barriers), mix(buffers), mix(locations), mix(atomics), mix(aware), mix(deliveries), mix(blocks),
+      mix(launches);
+  return h;
+}
+
+bool Machine::can_start(const State& s, int launch) const {
+  const LaunchSpec& l = system.launches[launch];
+  auto blocks = [&](int of, int state) {
+    const LaunchSpec& spec = system.launches[of];
+    return std::count(s.blocks.begin() + spec.first_block, s.blocks.begin() + spec.first_block + spec.blocks, state);
+  };
+  if (blocks(launch, 0) == 0) return false;
+  if (l.previous >= 0 && !s.launches[l.previous] && !(l.programmatic && blocks(l.previous, 0) == 0)) return false;
+  const int busy = int(std::count(s.blocks.begin(), s.blocks.end(), 1));
+  if (l.cooperative && l.blocks > system.processors) return true;  // to be refused
+  return busy + (l.cooperative ? l.blocks : l.cluster_blocks) <= system.processors;
+}
+
+// A cooperative launch starts whole; another one cluster by cluster.
+std::optional<Failure> Machine::start(State& s, int launch) const {
+  const LaunchSpec& l = system.launches[launch];
+  if (l.cooperative && l.blocks > system.processors)
+    return Failure{FailureKind::kRefused,
+                   fmt::format("launch {} asks for {} blocks at once; {} fit", launch, l.blocks, system.processors)};
+  int block = l.first_block;
+  while (s.blocks[block] != 0) ++block;
+  const int end = l.cooperative ? l.first_block + l.blocks : block + l.cluster_blocks;
+  for (; block < end; ++block) {
+    s.blocks[block] = 1;
+    const BlockSpec& spec = system.blocks[block];
+    for (int a = spec.first_agent; a < spec.first_agent + spec.agents; ++a)
+      if (l.previous >= 0 && s.launches[l.previous]) pass_on(s, bit_of_launch(l.previous), a);
+  }
+  for (block = l.first_block; block < end; ++block)
+    if (s.blocks[block] == 1)
+      if (auto failure = block_done(s, block)) return failure;
+  return {};
+}
+
+bool Machine::can_step(const State& s, int agent) const {
+  const AgentSpec& spec = system.agents[agent];
+  if (s.blocks[spec.block] != 1 || done(s, agent)) return false;
+  const Instruction& i = next(s, agent);
+  const AgentState& a = s.agents[agent];
+  switch (i.op) {
+    case Op::kWaitBarrier: return s.barriers[first_barrier[spec.block] + i.object].parity != i.value;
+    case Op::kWaitFlag:
+    case Op::kWaitEntry: return s.atomics[i.object] == a.epoch + 1;
+    case Op::kWaitCount: return s.atomics[i.object] >= i.value;
+    case Op::kWaitGrid: {
+      const int previous = system.launches[spec.launch].previous;
+      return previous < 0 || s.launches[previous];
+    }
+    case Op::kClusterSync: return cluster_is_done(s, agent, i.value != 0);
+    case Op::kDrain: {
+      const int tile = next_tile(s, agent, int(i.value));
+      return tile == int(i.value) || flags_up(s, agent, tile);
+    }
+    default: return true;
+  }
+}
+
+// The first tile below `limit` whose second pass is this agent's and still to come; `limit` if there is none.
+int Machine::next_tile(const State& s, int agent, int limit) const {
+  int tile = s.agents[agent].pending;
+  while (tile < limit && !(s.agents[agent].owned >> tile & 1)) ++tile;
+  return std::min(tile, limit);
+}
+
+bool Machine::flags_up(const State& s, int agent, int tile) const {
+  const auto& flags = system.agents[agent].passes[tile].flags;
+  return std::all_of(flags.begin(), flags.end(),
+                     [&](int flag) { return s.atomics[flag] == s.agents[agent].epoch + 1; });
+}
+
+bool Machine::cluster_is_done(const State& s, int agent, bool whole_cluster) const {
+  const int own = system.agents[agent].block;
+  const LaunchSpec& l = system.launches[system.agents[agent].launch];
+  const int first = whole_cluster ? system.blocks[own].first_of_cluster : own;
+  for (int block = first; block < first + (whole_cluster ? l.cluster_blocks : 1); ++block) {
+    const BlockSpec& spec = system.blocks[block];
+    for (int a = spec.first_agent; a < spec.first_agent + spec.agents; ++a) {
+      const AgentSpec& other = system.agents[a];
+      const bool arrived = other.last_out && s.agents[a].step >= other.sync && s.agents[a].step < other.end;
+      if (!done(s, a) && !arrived) return false;
+    }
+  }
+  // A barrier of the cluster also waits for arrivals that are on their way.
+  return !whole_cluster || std::none_of(s.deliveries.begin(), s.deliveries.end(), [&](const Delivery& d) {
+    return d.buffer == kSignal && d.block >= first && d.block < first + l.cluster_blocks;
+  });
+}
+
+void Machine::enabled(const State& s, std::vector<Action>& actions) const {
+  actions.clear();
+  for (size_t d = 0; d < s.deliveries.size(); ++d) actions.push_back({Action::Kind::kDeliver, 0, uint16_t(d)});
+  for (size_t l = 0; l < system.launches.size(); ++l)
+    if (can_start(s, int(l))) actions.push_back({Action::Kind::kStart, 0, uint16_t(l)});
+  for (size_t a = 0; a < system.agents.size(); ++a) {
+    if (!can_step(s, int(a))) continue;
+    actions.push_back({Action::Kind::kStep, 0, uint16_t(a)});
+    const Instruction& i = next(s, int(a));
+    if (i.op != Op::kPoll) continue;
+    const int tile = next_tile(s, int(a), int(i.value));
+    if (tile < int(i.value) && flags_up(s, int(a), tile)) actions.push_back({Action::Kind::kStep, 1, uint16_t(a)});
+  }
+}
+
+bool Machine::is_private(const State& s, Action action) const {
+  if (action.kind != Action::Kind::kStep) return false;
+  switch (const Instruction& i = next(s, action.index); i.op) {
+    case Op::kWrite:
+    case Op::kRead:
+    case Op::kSkipUnlessLast:
+    case Op::kOwn:
+    case Op::kReturn:
+    case Op::kStage:
+    case Op::kStore:
+    case Op::kWaitGroup:
+    case Op::kWaitGroupRead:
+    case Op::kProxyFence:
+    case Op::kWaitGrid:
+    case Op::kClusterSync: return true;
+    case Op::kPoll:
+    case Op::kDrain: return next_tile(s, action.index, int(i.value)) == int(i.value);
+    default: return false;
+  }
+}
+
+bool Machine::is_of_block(const State& s, Action action) const {
+  if (action.kind == Action::Kind::kDeliver) return true;
+  if (action.kind == Action::Kind::kStart) return false;
+  const Op op = next(s, action.index).op;
+  return op <= Op::kRelease || op == Op::kReadEpoch;
+}
+
+std::optional<Failure> Machine::apply(State& s, Action action) const {
+  switch (action.kind) {
+    case Action::Kind::kDeliver: return deliver(s, action.index);
+    case Action::Kind::kStart: return start(s, action.index);
+    case Action::Kind::kStep: return step(s, action.index, action.choice);
+  }
+  return {};
+}
+
+bool Machine::ended(const State& s) const {
+  return std::all_of(s.launches.begin(), s.launches.end(), [](uint8_t ended) { return ended != 0; });
+}
+
+// The block leaves its processor once all of its agents are done; the last block ends the launch.
+std::optional<Failure> Machine::block_done(State& s, int block) const {
+  const BlockSpec& spec = system.blocks[block];
+  for (int a = spec.first_agent; a < spec.first_agent + spec.agents; ++a)
+    if (!done(s, a)) return {};
+  s.blocks[block] = 2;
+  const LaunchSpec& l = system.launches[spec.launch];
+  if (std::count(s.blocks.begin() + l.first_block, s.blocks.begin() + l.first_block + l.blocks, 2) < l.blocks)
+    return {};
+  return end_launch(s, spec.launch);
+}
+
+// All that the launch wrote, stores by the copy engine included, is known to whatever follows on the stream.
+std::optional<Failure> Machine::end_launch(State& s, int launch) const {
+  s.launches[launch] = 1;
+  const LaunchSpec& l = system.launches[launch];
+  const BlockSpec& last = system.blocks[l.first_block + l.blocks - 1];
+  const int first_agent = system.blocks[l.first_block].first_agent, end_agent = last.first_agent + last.agents;
+  auto is_of_launch = [&](int agent_plus_one) { return agent_plus_one > first_agent && agent_plus_one <= end_agent; };
+  for (size_t x = 0; x < s.locations.size(); ++x) {
+    LocationState& location = s.locations[x];
+    if (is_of_launch(location.writer)) make_aware(s, int(x), bit_of_launch(launch)), location.group = 0;
+    if (is_of_launch(location.reader) || location.reader == kManyOf + launch) location.reader = 0;
+    for (int a = first_agent; a < end_agent; ++a) {
+      if (is_aware(s, int(x), a)) make_aware(s, int(x), bit_of_launch(launch));
+      forget(s, int(x), a);
+    }
+  }
+  for (const auto& [location, value] : l.outputs)
+    if (s.locations[location].value != value)
+      return Failure{FailureKind::kOutput,
+                     fmt::format("launch {} has ended and {} holds {}, not {}", launch, system.locations[location],
+                                 describe_tag(s.locations[location].value), describe_tag(value))};
+  return {};
+}
+
+std::optional<Failure> Machine::check_end(const State& s) const {
+  for (size_t i = 0; i < s.atomics.size(); ++i)
+    if (s.atomics[i] != system.atomics[i].final)
+      return Failure{FailureKind::kBookkeeping,
+                     fmt::format("after all launches {} is {}, not {}", system.atomics[i].name, s.atomics[i],
+                                 system.atomics[i].final)};
+  return {};
+}
+
+std::string Machine::describe(const State& s, Action action) const {
+  switch (action.kind) {
+    case Action::Kind::kDeliver: {
+      const Delivery& d = s.deliveries[action.index];
+      if (d.buffer == kSignal)
+        return fmt::format("{}'s arrival at {} of block {} lands", system.agents[d.value].name,
+                           system.blocks[d.block].barriers[d.barrier].name,
+                           d.block - system.launches[system.blocks[d.block].launch].first_block);
+      const BlockSpec& block = system.blocks[d.block];
+      return fmt::format("copy engine: block {} of the grid, buffer {} <- ring block {}",
+                         d.block - system.launches[block.launch].first_block, d.buffer, d.value - 1);
+    }
+    case Action::Kind::kStart:
+      return fmt::format("launch {} starts {}", action.index,
+                         system.launches[action.index].cooperative ? "whole" : "a cluster");
+    case Action::Kind::kStep: {
+      const char* seen = next(s, action.index).op != Op::kPoll ? "" : action.choice ? " (up)" : " (not yet)";
+      return fmt::format("{}: {}{}", system.agents[action.index].name,
+                         simulator::describe(system, action.index, s.agents[action.index].step), seen);
+    }
+  }
+  return {};
+}
+
+std::string Machine::describe_blocked(const State& s) const {
+  std::string text;
+  for (size_t a = 0; a < system.agents.size(); ++a) {
+    if (s.blocks[system.agents[a].block] == 1 && !done(s, int(a)))
+      text += fmt::format("  {} stands at: {}\n", system.agents[a].name,
+                          simulator::describe(system, int(a), s.agents[a].step));
+  }
+  for (size_t l = 0; l < system.launches.size(); ++l) {
+    const LaunchSpec& spec = system.launches[l];
+    const auto waiting =
+        std::count(s.blocks.begin() + spec.first_block, s.blocks.begin() + spec.first_block + spec.blocks, 0);
+    if (waiting > 0) text += fmt::format("  launch {}: {} of {} blocks have not started\n", l, waiting, spec.blocks);
+  }
+  return text;
+}
+
+}  // namespace coda::simulator

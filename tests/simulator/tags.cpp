@@ -1,0 +1,104 @@
+// The exchange by tagged entries: slots and teams without counters, and second passes by a warpgroup of their own.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "builder.hpp"
+
+namespace coda::simulator {
+
+void LaunchBuilder::write_entry(AgentSpec& agent, const std::string& name, uint32_t value) {
+  const auto cell = uint16_t(counter("tag of " + name, 1)), place = uint16_t(workspace_location(name));
+  if (kernel.bug == Bug::kTornEntry) agent.code.push_back({Op::kWriteTag, Order::kRelaxed, cell, 1, place, 0});
+  agent.code.push_back({Op::kWriteEntry, Order::kRelaxed, cell, 1, place, value});
+  arrivals_of[cell] = 1;
+}
+
+void LaunchBuilder::wait_for_entry(AgentSpec& agent, const std::string& name, uint32_t value) {
+  const auto cell = uint16_t(counter("tag of " + name, 1)), place = uint16_t(workspace_location(name));
+  agent.code.push_back({Op::kWaitEntry, Order::kRelaxed, cell, 1, place, value});
+}
+
+namespace {
+
+std::string slot_name(int image, int slot, int n) {
+  return fmt::format("slot of image {}, rows {}, channels {}", image, slot, n);
+}
+std::string share_name(int image, int slot, int n) {
+  return fmt::format("team share of image {}, rows {}, channels {}", image, slot, n);
+}
+
+}  // namespace
+
+void LaunchBuilder::write_slot_entries(AgentSpec& agent, const Place& at) {
+  for (const Part& part : at.parts)
+    write_entry(agent, slot_name(part.image, part.slot, at.n), tag(number, Kind::kSlot, at.number));
+}
+
+// All slots of the tile's images or, if slots form teams, every member's share of its team's work.
+void LaunchBuilder::wait_for_entries(AgentSpec& agent, const Place& at) {
+  const bool teams = kernel.segment_slots > 1;
+  for (const Part& part : at.parts)
+    for (int slot = 0; slot < slots[part.image]; ++slot)
+      for (int n = 0; n < kernel.tiles_n * kernel.cluster_n; ++n) {
+        const int owner = slot_owner.at({part.image, slot, n});
+        if (teams)
+          wait_for_entry(agent, share_name(part.image, slot, n), tag(number, Kind::kSegment, owner));
+        else
+          wait_for_entry(agent, slot_name(part.image, slot, n), tag(number, Kind::kSlot, owner));
+      }
+}
+
+// For each of the block's tiles, in order: merges its share of the team's slots.
+void LaunchBuilder::merge_teams(AgentSpec& agent, int cluster, int rank) {
+  for (int item = 0; item < items_of(cluster); ++item)
+    for (int half = 0; half < halves(); ++half) {
+      const Place at = place_of(cluster, rank, half, item);
+      for (const Part& part : at.parts) {
+        const int first = part.slot / kernel.segment_slots * kernel.segment_slots;
+        for (int slot = first; slot < std::min(first + kernel.segment_slots, slots[part.image]); ++slot)
+          wait_for_entry(agent, slot_name(part.image, slot, at.n),
+                         tag(number, Kind::kSlot, slot_owner.at({part.image, slot, at.n})));
+        write_entry(agent, share_name(part.image, part.slot, at.n), tag(number, Kind::kSegment, at.number));
+      }
+    }
+}
+
+// A word of the block's shared memory: the tiles of a consumer whose raw stores are written.
+int LaunchBuilder::stored_count(const AgentSpec& agent, int warpgroup) {
+  return system.atomic(fmt::format("launch {} block {} consumer {}'s tiles stored", number,
+                                   agent.block - system.launches[number].first_block, warpgroup),
+                       0);
+}
+
+void LaunchBuilder::tell_stored(AgentSpec& agent, int warpgroup, int count, int pending) {
+  const int atomic = stored_count(agent, warpgroup);
+  const bool release = kernel.bug != Bug::kNoFlagRelease;
+  if (kernel.bug != Bug::kReadWaitOnly)
+    agent.code.push_back(
+        {Op::kWaitGroup, Order::kRelaxed, 0, 1, 0, uint32_t(pending + (kernel.bug == Bug::kWrongGroup))});
+  if (kernel.bug != Bug::kNoProxyFence) agent.code.push_back({Op::kProxyFence});
+  agent.code.push_back(
+      {Op::kSetCount, release ? Order::kRelease : Order::kRelaxed, uint16_t(atomic), 1, 0, uint32_t(count)});
+  system.atomics[atomic].final = uint32_t(count);
+}
+
+// The block's tiles in order, whichever consumer stored them.
+void LaunchBuilder::normalise_again(AgentSpec& agent, int cluster, int rank) {
+  const bool ping_pong = kernel.schedule == Schedule::kPingPong;
+  for (int item = 0; item < items_of(cluster); ++item)
+    for (int half = 0; half < halves(); ++half) {
+      const Place at = place_of(cluster, rank, half, item);
+      const int consumer = ping_pong ? item % 2 : half, count = (ping_pong ? item / 2 : item) + 1;
+      wait_for_entries(agent, at);
+      agent.code.push_back(
+          {Op::kWaitCount, flag_order(), uint16_t(stored_count(agent, consumer)), 1, 0, uint32_t(count)});
+      agent.code.push_back({Op::kRead, Order::kRelaxed, uint16_t(at.output), 1, 0, tag(number, Kind::kRaw, at.number)});
+      for (const Part& part : at.parts)
+        wait_for_entry(agent, slot_name(part.image, part.slot, at.n), tag(number, Kind::kSlot, at.number));
+      store(agent, at, Kind::kFinal);
+    }
+  if (kernel.bug != Bug::kLeaveEarly) agent.code.push_back({Op::kWaitGroupRead, Order::kRelaxed, 0, 1, 0, 0});
+}
+
+}  // namespace coda::simulator
