@@ -2,12 +2,13 @@
 /// The float64 reference: plain loops that define what every backend must compute. It shares nothing with passes, plans
 /// or backends; of src/ir it uses the op table only.
 ///
-/// Numerics. Values of dtype f64 and f32 are held in float64 and not rounded; values of dtype bf16, f16 and tf32 are
-/// rounded to their dtype after each node, because a cast in the graph asks for just that; i32 and bool are exact.
+/// Numerics (docs/numerics.md). Values of dtype f64 and f32 are held in float64 and not rounded; values of dtype bf16,
+/// f16 and tf32 are rounded to their dtype after each node, because a cast in the graph asks for just that; i32 wraps
+/// and bool is exact.
 ///
 /// Bounds. Next to each value stands a bound on the error of an implementation that computes every node in its dtype:
-/// propagated to first order from node to node (running error analysis, Higham, "Accuracy and Stability of Numerical
-/// Algorithms", 2nd ed., ch. 3). It is the tolerance that tests use.
+/// propagated from node to node over the intervals of the inputs (running error analysis, Higham, "Accuracy and
+/// Stability of Numerical Algorithms", 2nd ed., §3.3). It is the tolerance that tests use.
 
 #include <map>
 #include <string>
@@ -36,12 +37,16 @@ struct ErrorModel {
   std::int64_t longest_chain = 0;
 };
 
-/// The contraction of `a` and `b` in float64. The bound is depth·accumulate·Σ|a·b| (Higham, eq. 3.5).
+/// The contraction of `a` and `b` in float64, [m,n]. The bound is γ·Σ|a·b|, γ = depth·u/(1 − depth·u) with u =
+/// accumulate (Higham, eq. 3.5), and 0 for integers whose sums f32 holds. Padding contributes nothing. Throws UserError
+/// for operands of another shape than shape_a and shape_b.
 Values contract(const Contraction& contraction, const ConstTensorView& a, const ConstTensorView& b,
                 const ErrorModel& model = {});
 
-/// Evaluates the epilogue for every store. `arguments` gives operands and scalars (a, b and outputs are not read).
-/// Throws UserError for a missing operand or a wrong shape.
+/// Evaluates the epilogue for every store, by the store's name; values are those of the node, before the store rounds
+/// them. `arguments` gives operands and scalars; names that the graph does not read are ignored, and `acc` is read only
+/// if a store or effect depends on it. Effects are called after all values, in the graph's order. Throws UserError for
+/// a missing operand, a wrong shape or dtype, columns that groups do not divide, or a function without a CPU callable.
 std::map<std::string, Values> evaluate(const Graph& graph, const Contraction& contraction, const Values& acc,
                                        const Arguments& arguments, const ErrorModel& model = {});
 

@@ -98,6 +98,26 @@ TEST(Bounds, UnaryOperationsAreTight) {
   }
 }
 
+// f64 nodes: the reference's own rounding against long double
+TEST(Bounds, HoldInDoubleToo) {
+  const auto centre = random_floats(3000, 5, -30, 30);
+  std::vector<double> x(centre.begin(), centre.end());
+  for (double& v : x) v *= 1 + 0x1p-40;  // beyond f32
+  Arguments arguments;
+  arguments.operands["x"] = view(x, {3000});
+  for (const auto& c : unary_cases()) {
+    GraphBuilder g;
+    g.store(c.graph(g.operand("x", axes::m, OperandOptions{DType::f64, {}})), DType::f64, "y");
+    const Values y = evaluate_column(g.build(), x, {}, arguments);
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      const long double expected = c.formula(x[i]);
+      if (std::isnan(expected) || y.bound[i] == inf) continue;
+      ASSERT_LE(std::abs(static_cast<double>(expected - y.value[i])), y.bound[i]) << c.name << " of " << x[i];
+      ASSERT_LE(y.bound[i], 1e-14 * (1 + std::abs(x[i]) + std::abs(y.value[i]))) << c.name << " of " << x[i];
+    }
+  }
+}
+
 TEST(Bounds, BinaryOperationsHold) {
   using F = std::function<Value(Value, Value)>;
   struct Case {

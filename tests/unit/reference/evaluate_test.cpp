@@ -4,6 +4,8 @@
 #include <limits>
 
 #include "coda/error.hpp"
+#include "ir/infer.hpp"
+#include "ir/op_table.hpp"
 #include "support/float_convert.hpp"
 #include "unit/reference/data.hpp"
 #include "unit/reference/index_set.hpp"
@@ -253,6 +255,34 @@ TEST(Evaluate, EffectsAreCalledOncePerElementInOrder) {
   EXPECT_THAT(calls,
               ElementsAre(std::pair(1, 5.), std::pair(1, 6.), std::pair(1, 7.), std::pair(2, 0.), std::pair(2, 1.),
                           std::pair(2, 2.), std::pair(2, 3.), std::pair(2, 4.), std::pair(2, 5.)));
+}
+
+TEST(Evaluate, KnowsEveryOperation) {
+  for (int i = 0; i < op_count; ++i) {
+    const Op op = static_cast<Op>(i);
+    const auto op_class = ir::info(op).op_class;
+    if (op_class == ir::OpClass::leaf || op == Op::call) continue;
+    SCOPED_TRACE(std::string(to_string(op)));
+    GraphBuilder g;
+    const bool logical = op_class == ir::OpClass::logical || op == Op::logical_not;
+    const Value number = op == Op::one_hot ? g.operand("m", axes::m) : g.acc(), truth = number > 0;
+    std::vector<Value> inputs(static_cast<std::size_t>(std::max(ir::info(op).arity, 1)), logical ? truth : number);
+    if (op == Op::select) inputs[0] = truth;
+    Attributes attr;
+    if (op == Op::leaky_relu || op == Op::elu || op == Op::hardsigmoid) attr.alpha = 0.5;
+    if (op == Op::clamp) attr.upper = 1;
+    if (ir::is_reduction(op) || op == Op::softmax) attr.domain = over_all;
+    if (ir::is_normalisation(op)) attr.domain = ir::normalisation_domain(op, 1);
+    g.store(g.node(op, inputs, attr, op == Op::cast ? std::optional(DType::bf16) : std::nullopt), DType::f32, "y");
+    const std::vector<float> m(rows, 1);
+    Arguments a;
+    a.operands["m"] = view(m, {rows});
+    EXPECT_NO_THROW({
+      const Values y = evaluate(g.build(), conv, exact(random_floats(rows * cols, 1)), a).at("y");
+      EXPECT_EQ(y.value.size(), y.bound.size());
+      EXPECT_FALSE(y.value.empty());
+    });
+  }
 }
 
 TEST(Evaluate, NeedsOnlyWhatIsStored) {
