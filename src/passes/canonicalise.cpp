@@ -18,7 +18,13 @@ bool is_power_of_two(const Match& m) {
   return std::abs(std::frexp(m.number(3), &exponent)) == 0.5 && std::abs(exponent) <= 14;
 }
 
-bool compares_integers(const Match& m) { return !is_float(m.node(0).dtype) && !is_float(m.node(1).dtype); }
+// No NaN can be among them
+bool compares_integers(const Match& m) {
+  const auto integral = [](const Node& x) {
+    return x.op == Op::constant ? !std::isnan(x.attr.value) : !is_float(x.dtype);
+  };
+  return integral(m.node(0)) && integral(m.node(1));
+}
 bool no_constants(const Match& m) { return m.node(0).op != Op::constant && m.node(1).op != Op::constant; }
 bool is_integral(const Match& m) { return !is_float(m.dtype()); }
 
@@ -49,6 +55,7 @@ std::vector<Row> sign_rows() {
       {"-(c/x) -> (-c)/x", -(c / x), computed(negated) / x, floats},
       {"(-x)/y -> -(x/y)", (-x) / y, -(x / y), floats},
       {"x/(-y) -> -(x/y)", x / (-y), -(x / y), floats},
+      {"x - 0 -> x", x - 0, x, Dtypes::any},
       {"x - c -> x + (-c)", x - c, x + computed(negated), Dtypes::any},
       {"x + (-y) -> x - y", x + minus_y, x - y, Dtypes::any},
       {"x - (-y) -> x + y", x - minus_y, x + y, Dtypes::any},
@@ -65,7 +72,6 @@ std::vector<Row> identity_rows() {
   std::vector<Row> rows{
       {"x*1 -> x", x * 1, x, Dtypes::any},
       {"x/1 -> x", x / 1, x, floats},
-      {"x - 0 -> x", x - 0, x, Dtypes::any},
       {"x + (-0) -> x", x + -0.0, x, floats},
       {"x + 0 -> x, integers", x + 0, x, Dtypes::any, is_integral},
       {"pow(x, 1) -> x", pow(x, exactly(1)), x, floats},

@@ -41,8 +41,8 @@ std::vector<Row> moment_rows() {
   return {
       {"sum(square(x)) -> sum_squares(x)", with_attributes(0, Op::sum, {square(x)}),
        with_attributes(0, Op::sum_squares, {x})},
-      // the mean may have other users: whatever computes the variance has it at hand
-      {"mean(square(x - mean(x))) -> variance(x)", mean(square(x - shared(mean(x)))), variance(x)},
+      // mean and difference may have other users: whatever computes the variance has the mean at hand
+      {"mean(square(x - mean(x))) -> variance(x)", mean(square(shared(x - shared(mean(x))))), variance(x)},
       {"mean(square(x)) - square(mean(x)) -> variance(x)", mean(square(x)) - square(shared(mean(x))), variance(x)},
   };
 }

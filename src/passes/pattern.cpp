@@ -231,7 +231,7 @@ bool try_row(Editor& graph, ValueId root, const Row& row) {
 
 }  // namespace
 
-bool apply(const RowTable& table, Editor& graph) {
+bool apply(const RowTable& table, Editor& graph, const RowObserver& observer) {
   bool any_fired = false;
   const std::size_t limit = 1000 + 100 * static_cast<std::size_t>(graph.size());
   std::size_t fired = 0;
@@ -242,6 +242,7 @@ bool apply(const RowTable& table, Editor& graph) {
       for (const Row* row : table.rows_for(graph[id].op)) {
         if (!try_row(graph, id, *row)) continue;
         again = any_fired = true;
+        if (observer) observer(*row);
         if (++fired > limit)
           throw InternalError(fmt::format("the rows do not come to an end; the last that fired is '{}'", row->name));
         break;

@@ -8,6 +8,7 @@
 /// stands several times must match the same value each time.
 
 #include <array>
+#include <functional>
 #include <initializer_list>
 #include <memory>
 #include <optional>
@@ -84,6 +85,7 @@ CODA_PATTERN_UNARY(log)
 CODA_PATTERN_UNARY(log1p)
 CODA_PATTERN_UNARY(tanh)
 CODA_PATTERN_UNARY(erf)
+CODA_PATTERN_UNARY(sin)
 CODA_PATTERN_UNARY(cos)
 CODA_PATTERN_UNARY(sigmoid)
 CODA_PATTERN_UNARY(relu)
@@ -180,8 +182,10 @@ class RowTable {
   std::vector<std::vector<const Row*>> by_op_;
 };
 
-/// Replaces matches until no row fires. A row fires only if its replacement has the type of what it replaces. Returns
+using RowObserver = std::function<void(const Row& row)>;
+
+/// Replaces matches until no row fires; `observer` hears of each that does. A row fires only if its replacement has the type of what it replaces. Returns
 /// true if the graph changed. Throws InternalError if the rows do not come to an end.
-bool apply(const RowTable& table, Editor& graph);
+bool apply(const RowTable& table, Editor& graph, const RowObserver& observer = {});
 
 }  // namespace coda::passes

@@ -40,6 +40,7 @@ Value Generator::cross_entropy(Value logit) {
   const Value t = sigmoid(within(pick_float(), 4));
   const Value target = r_.chance(0.5) ? t : cast(t > 0.5, DType::f32);
   const Value p = sigmoid(logit);
+  if (r_.chance(0.3)) remember(p - target, 2);  // the gradient, which reads p too
   const Value one = number(1);
   const auto product = [&](Value x, Value y) { return r_.chance(0.5) ? x * y : y * x; };
   const auto total = [&](Value x, Value y) { return r_.chance(0.5) ? x + y : y + x; };

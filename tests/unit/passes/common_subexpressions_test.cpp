@@ -1,0 +1,55 @@
+#include "passes/common_subexpressions.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "passes/split_normalisations.hpp"
+#include "rewriting.hpp"
+
+namespace coda::passes {
+namespace {
+
+auto count(const Graph& g, Op op) {
+  return std::count_if(g.nodes.begin(), g.nodes.end(), [op](const Node& x) { return x.op == op; });
+}
+
+TEST(CommonSubexpressions, Merges) {
+  const Graph g = common_subexpressions(
+      graph_of("store exp(acc) * bias[n] : f32\nstore bias[n] * exp(acc) as z : f32\nstore exp(acc) as w : f32"));
+  verify(g);
+  EXPECT_EQ(count(g, Op::exp), 1);
+  EXPECT_EQ(count(g, Op::mul), 1);
+  EXPECT_EQ(g.stores[0].value, g.stores[1].value);
+}
+
+TEST(CommonSubexpressions, SharesTheMeanOfANormalisation) {
+  const Graph g = common_subexpressions(split_normalisations(graph_of(
+      "h = acc + bias[n]\nstore group_norm(h, groups=4) : f32\nstore mean(h, over=(m,n), per=b, groups=4) as mu : f32\n"
+      "store variance(h, over=(m,n), per=b, groups=4) as var : f32")));
+  EXPECT_EQ(count(g, Op::mean), 1);
+  EXPECT_EQ(count(g, Op::variance), 1);
+}
+
+TEST(CommonSubexpressions, KeepsWhatDiffers) {
+  expect_unchanged(common_subexpressions, {
+                                              "leaky_relu(acc, 0.1) + leaky_relu(acc, 0.2)",
+                                              "sum(acc, over=m) + sum(acc, over=all)",
+                                              "mean(acc, over=n, groups=2) + mean(acc, over=n, groups=4)",
+                                              "cast(acc, bf16) * cast(acc, f16)",
+                                              "acc / c[m,n] - c[m,n] / acc",
+                                              "max(acc, c[m,n]) - max(c[m,n], acc)",  // differ for 0 and -0
+                                              "acc / 0 + acc / -0",
+                                              "g(acc, c[m,n]) + g(c[m,n], acc)",
+                                          });
+}
+
+TEST(CommonSubexpressions, CallsOfFunctionsMergeAndEffectsDoNot) {
+  const Graph g = common_subexpressions(graph_of("store f(acc) + f(acc) : f32\nobserve(acc)\nobserve(acc)"));
+  verify(g);
+  EXPECT_EQ(g.effects.size(), 2u);
+  EXPECT_EQ(count(g, Op::call), 3);
+}
+
+}  // namespace
+}  // namespace coda::passes

@@ -1,0 +1,47 @@
+#include "passes/log.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+
+#include "rewriting.hpp"
+
+namespace coda::passes {
+namespace {
+
+std::string read(const std::string& path) {
+  std::ifstream file(path);
+  std::stringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+// The log of tests/golden/passes/<name>.epi is <name>.log. After a change that is meant, write the logs anew with
+// CODA_WRITE_GOLDEN=1 test_passes.
+class GoldenLog : public testing::TestWithParam<const char*> {};
+
+TEST_P(GoldenLog, IsAsRecorded) {
+  const std::string stem = std::string(CODA_GOLDEN_DIR) + "/passes/" + GetParam();
+  const std::string source = read(stem + ".epi");
+  ASSERT_FALSE(source.empty()) << stem;
+  const std::string log = to_string(record_pipeline(graph_of(source)));
+  if (std::getenv("CODA_WRITE_GOLDEN") != nullptr) std::ofstream(stem + ".log") << log;
+  EXPECT_EQ(log, read(stem + ".log"));
+}
+
+INSTANTIATE_TEST_SUITE_P(Passes, GoldenLog,
+                         testing::Values("group_norm_mish", "cross_entropy", "softmax_by_hand", "casts"));
+
+TEST(Log, SaysWhatEachPassDid) {
+  const auto log = record_pipeline(graph_of("acc * sigmoid(acc)"));
+  ASSERT_EQ(log.size(), pipeline().size());
+  for (const LogEntry& e : log) EXPECT_EQ(e.changed, e.pass == "fuse_operators") << e.pass;
+  const std::string text = to_string(log);
+  EXPECT_NE(text.find("-- prune: remove what no store and no effect needs (exact)\n(unchanged)\n"), text.npos);
+  EXPECT_NE(text.find("-- fuse_operators: recognise activations that are written out (may reassociate)\n"), text.npos);
+}
+
+}  // namespace
+}  // namespace coda::passes
