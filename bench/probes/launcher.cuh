@@ -116,15 +116,14 @@ template <class Config, class Visitor> Launch prepare(const Problem& p, const Op
     const int blocks = smaller(resident_blocks<Conv>(), g.tiles * Conv::kClusterBlocks);
     if constexpr (kNorm) {
         auto& n = params->norm;
-        const int slots_per_tile = Config::kPingPong ? 1 : 2;
-        n.slots_per_image = g.tiles_m * Conv::kClusterM * slots_per_tile;
+        n.slots_per_image = g.tiles_m * Conv::kClusterM * Config::kTileWarpgroups;
         n.team_slots = 1;
         if (n.slots_per_image > kLargestTeam)
             while (n.team_slots * n.team_slots < n.slots_per_image) ++n.team_slots;
         n.teams_per_image = divide_up(n.slots_per_image, n.team_slots);
         n.group_channels = p.k / p.groups, n.unit_channels = std::gcd(n.group_channels, Conv::kN), n.epsilon = 1e-5f, n.mean = n.rstd = nullptr;
         if (Config::kNorm == Norm::kResident) {
-            const int in_flight = blocks / Conv::kClusterBlocks * (Config::kPingPong ? 2 : 1);
+            const int in_flight = blocks / Conv::kClusterBlocks * Config::kTurns;
             if (g.tiles_m * g.tiles_n > in_flight) return reason = "an image's tiles do not fit on the chip", nullptr;
         }
         size_t used = 0;
@@ -198,14 +197,17 @@ struct BlockResidual : Block {
 // --- configurations --------------------------------------------------------------------------------------
 
 // Runs: kStageCount stages. Patches: kStageCount of filters and kStageCountA of activations.
-template <class E, int kRows, int kColumns, int kStageCount, bool kTurns, Norm kMode = Norm::kNone, int kBuffers = 1, int kStageCountA = 0,
+enum class Order { kCooperative, kPingPong, kPingPongPairs };
+
+template <class E, int kRows, int kColumns, int kStageCount, Order kOrder, Norm kMode = Norm::kNone, int kBuffers = 1, int kStageCountA = 0,
           int kAlongM = 1, int kAlongN = 1, int kDepth = 64>
 struct Shape {
     using Element = E;
     static constexpr int kTileM = kRows, kTileN = kColumns, kTileK = kDepth, kStages = kStageCount, kStagesA = kStageCountA, kHalo = 2;
     static constexpr int kClusterM = kAlongM, kClusterN = kAlongN, kStoreBuffers = kBuffers;
-    static constexpr bool kPingPong = kTurns, kPatch = kStageCountA > 0;
-    static constexpr int kWarpgroupRows = kTurns ? kRows : kRows / 2;
+    static constexpr int kTileWarpgroups = kOrder == Order::kPingPong ? 1 : 2, kTurns = kOrder == Order::kCooperative ? 1 : 2;
+    static constexpr int kWarpgroupRows = kRows / kTileWarpgroups;
+    static constexpr bool kPatch = kStageCountA > 0;
     static constexpr Norm kNorm = kMode;
 };
 
@@ -214,7 +216,7 @@ template <class Config, class Visitor> struct Register {
         char text[96];
         const std::string cluster = Config::kClusterM * Config::kClusterN > 1 ? " c" + std::to_string(Config::kClusterM) + "x" + std::to_string(Config::kClusterN) : "";
         std::snprintf(text, sizeof text, "%dx%d/%d%s%s%s%s", Config::kTileM, Config::kTileN, Config::kStages,
-                      Config::kPatch ? ("+" + std::to_string(Config::kStagesA)).c_str() : "", Config::kPingPong ? " pp" : " co", cluster.c_str(),
+                      Config::kPatch ? ("+" + std::to_string(Config::kStagesA)).c_str() : "", Config::kTurns == 1 ? " co" : Config::kTileWarpgroups == 1 ? " pp" : " p2", cluster.c_str(),
                       Config::kNorm == Norm::kResident ? " res" : Config::kNorm == Norm::kStreamed ? " str" : "");
         variants().push_back({text, Visitor::kWork, Same<typename Config::Element, Bf16>::value ? Type::kBf16 : Type::kF16,
                               Config::kNorm == Norm::kStreamed, prepare<Config, Visitor>});

@@ -27,7 +27,7 @@ struct Watchdog {
 #endif
 };
 
-// With CODA_TRACE, warpgroups 1 to 3 write the clock at marked events: timeline[block][warpgroup - 1][tile][event].
+// With CODA_TRACE, warpgroups 1 to 4 write the clock at marked events: timeline[block][warpgroup - 1][tile][event].
 constexpr int kTraceTiles = 64, kTraceEvents = 8;
 #ifdef CODA_TRACE
 struct Trace {
@@ -37,7 +37,7 @@ struct Trace {
         u64 cycles;
         asm volatile("mov.u64 %0, %%clock64;" : "=l"(cycles)::"memory");
         if (threadIdx.x % 128 == 0 && tile < kTraceTiles)
-            timeline[((blockIdx.x * 3 + threadIdx.x / 128 - 1) * kTraceTiles + tile) * kTraceEvents + event] = cycles;
+            timeline[((blockIdx.x * 4 + threadIdx.x / 128 - 1) * kTraceTiles + tile) * kTraceEvents + event] = cycles;
     }
 };
 #else
@@ -105,6 +105,14 @@ CODA_DEVICE void named_barrier(int id, int threads) {
     asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }
 
+// Whether the condition holds for every thread of the barrier.
+CODA_DEVICE bool named_barrier_all(int id, int threads, bool condition) {
+    u32 all;
+    asm volatile("{.reg .pred p, q; setp.ne.u32 p, %3, 0; barrier.cta.red.and.pred q, %1, %2, p; selp.u32 %0, 1, 0, q;}"
+                 : "=r"(all) : "r"(id), "r"(threads), "r"(u32(condition)) : "memory");
+    return all;
+}
+
 // Ordinary writes to shared (or global) memory become visible to the copy engine and the tensor cores.
 CODA_DEVICE void fence_async_shared() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 CODA_DEVICE void fence_async_global() { asm volatile("fence.proxy.async.global;" ::: "memory"); }
@@ -150,16 +158,6 @@ CODA_DEVICE uint4 load_l2(const uint4* address) {
     uint4 value;
     asm volatile("ld.global.cg.v4.u32 {%0, %1, %2, %3}, [%4];"
                  : "=r"(value.x), "=r"(value.y), "=r"(value.z), "=r"(value.w) : "l"(address) : "memory");
-    return value;
-}
-
-// A word of shared memory by which one warp of a block tells another how far it is.
-CODA_DEVICE void store_release_shared(u32 address, u32 value) {
-    asm volatile("st.release.cta.shared.u32 [%0], %1;" ::"r"(address), "r"(value) : "memory");
-}
-CODA_DEVICE u32 load_acquire_shared(u32 address) {
-    u32 value;
-    asm volatile("ld.acquire.cta.shared.u32 %0, [%1];" : "=r"(value) : "r"(address) : "memory");
     return value;
 }
 

@@ -1,9 +1,10 @@
 // Conv2d forward as an implicit matrix product for sm_90a: persistent, warp-specialised, NHWC times KRSC.
 //
-// One producer warp fills rings of shared-memory stages by the copy engine. Two consumer warpgroups multiply.
-// Cooperative: each holds half of the tile's rows. Ping-pong: each holds a tile of its own and they take turns at the
-// tensor cores, so that one's epilogue runs beside the other's main loop. With a streamed normalisation a fourth
-// warpgroup runs the second pass.
+// One producer warp fills rings of shared-memory stages by the copy engine; consumer warpgroups multiply. One or two of
+// them share a tile's rows (kTileWarpgroups), and such teams work alone or take turns at the tensor cores (kTurns), so
+// that one's epilogue runs beside the other's main loop:
+//   kTileWarpgroups, kTurns = 2, 1   cooperative; 1, 2  ping-pong; 2, 2  ping-pong with twice the warps an epilogue, for
+//   tiles of up to 128 x 128, whose epilogues, of one warp a scheduler, would otherwise outlast a short main loop.
 //
 // Two ways to load the activations of a tile:
 //   runs     of consecutive output pixels by im2col loads, once for every filter tap: any stride, padding, dilation;
@@ -13,12 +14,12 @@
 //
 // A configuration is a struct:
 //   using Element = Bf16 or F16;
-//   static constexpr int kTileM, kTileN, kTileK;  // rows of a block's tile (of each warpgroup's in ping-pong); 32 or 64 deep
-//   static constexpr int kWarpgroupRows;          // kTileM, or half of it if cooperative
-//   static constexpr int kStages, kStagesA;       // of filters (and of activations too, for runs); of activations, for patches
-//   static constexpr int kHalo;                   // patches: (R - 1) * dilation at most
+//   static constexpr int kTileM, kTileN, kTileK;        // kTileK: 64, or for runs 32
+//   static constexpr int kTileWarpgroups, kTurns, kWarpgroupRows;  // kWarpgroupRows = kTileM / kTileWarpgroups: 64, 128 or 256
+//   static constexpr int kStages, kStagesA;             // of filters (for runs, of both); of activations, for patches
+//   static constexpr int kHalo;                         // patches: (R - 1) * dilation at most
 //   static constexpr int kStoreBuffers, kClusterM, kClusterN;
-//   static constexpr bool kPingPong, kPatch;
+//   static constexpr bool kPatch;
 //   static constexpr Norm kNorm;
 #pragma once
 #include "second_pass.cuh"
@@ -35,23 +36,25 @@ template <class Config, class Visitor> struct ConvFprop {
     static constexpr int kM = Config::kTileM, kN = Config::kTileN, kK = Config::kTileK, kRowBytes = kK * 2;
     static constexpr int kClusterM = Config::kClusterM, kClusterN = Config::kClusterN, kClusterBlocks = kClusterM * kClusterN;
     static constexpr int kBlocks = Config::kWarpgroupRows / 64;
-    static constexpr bool kPingPong = Config::kPingPong, kPatch = Config::kPatch, kStreamed = Config::kNorm == Norm::kStreamed;
+    static constexpr int kTeam = Config::kTileWarpgroups, kTurns = Config::kTurns, kConsumers = kTeam * kTurns;
+    static constexpr bool kPatch = Config::kPatch, kStreamed = Config::kNorm == Norm::kStreamed;
     static constexpr int kStages = Config::kStages, kStagesA = kPatch ? Config::kStagesA : kStages;
 
-    // A producer warpgroup, two consumers, and for the second pass a fourth; registers of all add up to 504 or 512 a lane.
-    static constexpr int kThreads = kStreamed ? 512 : 384;
-    static constexpr int kProducerRegisters = kStreamed ? 40 : Config::kNorm == Norm::kNone ? 40 : 56;
-    static constexpr int kConsumerRegisters = kStreamed ? 192 : Config::kNorm == Norm::kNone ? 232 : 224;
-    static constexpr int kSecondRegisters = 88;
+    // A producer warpgroup and the consumers. What a block holds at its start is 168 registers a thread of 384, or 96 of
+    // 640; setmaxnreg moves them: 56 + 2 * 224 = 3 * 168, 32 + 4 * 112 = 5 * 96.
+    static constexpr int kThreads = 128 * (1 + kConsumers);
+    static constexpr int kProducerRegisters = kConsumers == 4 ? 32 : Config::kNorm == Norm::kNone ? 40 : 56;
+    static constexpr int kConsumerRegisters = kConsumers == 4 ? 112 : Config::kNorm == Norm::kNone ? 232 : 224;
+    static_assert(kConsumers == 2 || kConsumers == 4, "two or four consumer warpgroups");
+    static_assert(Config::kWarpgroupRows * kTeam == kM, "the warpgroups of a team divide the tile's rows");
 
     static constexpr int kBytesA = kPatch ? (kM / 8 + Config::kHalo) * 8 * kRowBytes : kM * kRowBytes, kBytesB = kN * kRowBytes;
     static constexpr int kWarpgroupBytes = divide_up(Tail::kWarpgroupBytes, 1024) * 1024;
     static constexpr int kOffsetB = kStagesA * kBytesA;
     static constexpr int kOffsetTail = kOffsetB + kStages * kBytesB;
-    static constexpr int kOffsetSecond = kOffsetTail + 2 * kWarpgroupBytes;
-    static constexpr int kOffsetBarriers = kOffsetSecond + (kStreamed ? divide_up(Again::kBytes, 16) * 16 : 0);
-    static constexpr int kOffsetStored = kOffsetBarriers + 8 * (2 * kStages + (kPatch ? 2 * kStagesA : 0) + 2);
-    static constexpr int kSharedBytes = kOffsetStored + 32 + 1024;  // 1024: alignment
+    static constexpr int kOffsetSecond = kOffsetTail + kConsumers * kWarpgroupBytes;
+    static constexpr int kOffsetBarriers = kOffsetSecond + (kStreamed ? kConsumers * Again::kBytes : 0);
+    static constexpr int kSharedBytes = kOffsetBarriers + 8 * (2 * kStages + (kPatch ? 2 * kStagesA : 0) + 2) + 1024;  // 1024: alignment
     static_assert(kSharedBytes <= 232448, "the tile, its stages and its epilogue exceed a block's shared memory");
     static_assert(kBytesB % 1024 == 0 && kBytesA % 1024 == 0, "stages keep the swizzle's alignment");
     static_assert(!kPatch || kRowBytes == 128, "a line of a patch is 8 pixels of 128 bytes, one swizzle atom");
@@ -71,7 +74,7 @@ template <class Config, class Visitor> struct ConvFprop {
         CODA_DEVICE u32 empty(u32 stage) const { return base + 8 * (kStages + stage); }
         CODA_DEVICE u32 full_a(u32 stage) const { return base + 8 * (2 * kStages + stage); }
         CODA_DEVICE u32 empty_a(u32 stage) const { return base + 8 * (2 * kStages + kStagesA + stage); }
-        CODA_DEVICE u32 turn(int warpgroup) const { return base + 8 * (2 * kStages + (kPatch ? 2 * kStagesA : 0) + warpgroup); }
+        CODA_DEVICE u32 turn(int turn) const { return base + 8 * (2 * kStages + (kPatch ? 2 * kStagesA : 0) + turn); }
     };
 
     static CODA_DEVICE void wait(u32 barrier, u32 parity) {
@@ -92,14 +95,14 @@ template <class Config, class Visitor> struct ConvFprop {
         if (threadIdx.x == 0) {
             tma_prefetch(p.activation), tma_prefetch(p.filter), tma_prefetch(p.output);
             // A stage is free once the consumers of every block that shares a tile with this one have read it.
-            const int readers = (kPingPong ? 4 : 8) * (kClusterM + kClusterN - 1);
+            const int readers = 4 * kTeam * (kClusterM + kClusterN - 1);
             for (int s = 0; s < kStages; ++s) mbarrier_init(barriers.full(s), 1), mbarrier_init(barriers.empty(s), readers);
             if (kPatch)
                 for (int s = 0; s < kStagesA; ++s) mbarrier_init(barriers.full_a(s), 1), mbarrier_init(barriers.empty_a(s), readers);
-            for (int w = 0; w < 2; ++w) mbarrier_init(barriers.turn(w), 4);
-            if (kStreamed) Again::init_barriers(memory + kOffsetSecond);
+            for (int t = 0; t < 2; ++t) mbarrier_init(barriers.turn(t), 4 * kTeam);
+            if (kStreamed)
+                for (int c = 0; c < kConsumers; ++c) Again::init_barriers(memory + kOffsetSecond + c * Again::kBytes);
             mbarrier_init_fence();
-            for (int w = 0; w < 8; ++w) reinterpret_cast<u32*>(memory + kOffsetStored)[w] = 0;
         }
         if constexpr (kClusterBlocks > 1) cluster_sync();
         else __syncthreads();
@@ -108,9 +111,6 @@ template <class Config, class Visitor> struct ConvFprop {
             register_release<kProducerRegisters>();
             if (threadIdx.x == 0) produce(p, shared, barriers, rank);
             if (Config::kNorm != Norm::kNone && threadIdx.x >= 32) merge_teams(p, rank, epoch);
-        } else if (kStreamed && warpgroup == 3) {
-            register_release<kSecondRegisters>();
-            if constexpr (kStreamed) normalise_again(p, memory, rank, epoch);
         } else {
             register_acquire<kConsumerRegisters>();
             consume(p, memory, shared, barriers, rank, warpgroup - 1, epoch);
@@ -250,7 +250,7 @@ template <class Config, class Visitor> struct ConvFprop {
     }
 
     static CODA_DEVICE void finish_multiply(float (&acc)[kBlocks][kN / 2], const Barriers& barriers, int turn_to_give) {
-        if (kPingPong && (threadIdx.x & 31) == 0) mbarrier_arrive(barriers.turn(turn_to_give));
+        if (kTurns > 1 && (threadIdx.x & 31) == 0) mbarrier_arrive(barriers.turn(turn_to_give));
         wgmma_wait<0>();
 #pragma unroll
         for (int b = 0; b < kBlocks; ++b) wgmma_hold(acc[b]);
@@ -269,35 +269,35 @@ template <class Config, class Visitor> struct ConvFprop {
         }
     }
 
-    static CODA_DEVICE At place_of(const ConvGeometry& g, int index, int rank, int warpgroup) {
+    // What warpgroup `member` of a team holds of cluster tile `index`.
+    static CODA_DEVICE At place_of(const ConvGeometry& g, int index, int rank, int member) {
         const Tile tile = tile_at<kClusterM, kClusterN>(g, index, rank);
-        const int half = kPingPong ? 0 : warpgroup;
-        return {tile.image, kPingPong ? tile.tile_m : 2 * tile.tile_m + half, tile.tile_n * kN,
-                Rows::of(g, tile.tile_m, kM, half * Config::kWarpgroupRows)};
+        return {tile.image, tile.tile_m * kTeam + member, tile.tile_n * kN, Rows::of(g, tile.tile_m, kM, member * Config::kWarpgroupRows)};
     }
 
-    static CODA_DEVICE void consume(const Params& p, u8* memory, u32 shared, const Barriers& barriers, int rank, int warpgroup, u32 epoch) {
+    static CODA_DEVICE void consume(const Params& p, u8* memory, u32 shared, const Barriers& barriers, int rank, int consumer, u32 epoch) {
         const ConvGeometry& g = p.geometry;
+        const int member = consumer % kTeam, turn = consumer / kTeam;
         float acc[kBlocks][kN / 2];
-        Tail tail{p.output, g, p.norm, p.visitor, memory + kOffsetTail + warpgroup * kWarpgroupBytes, int(threadIdx.x) % 128, 1 + warpgroup, epoch, acc};
+        Tail tail{p.output, g, p.norm, p.visitor, memory + kOffsetTail + consumer * kWarpgroupBytes, int(threadIdx.x) % 128, 1 + consumer, epoch, acc};
+        Again again{tail, memory + kOffsetSecond + consumer * Again::kBytes};
         const int first = blockIdx.x / kClusterBlocks, step = gridDim.x / kClusterBlocks;
-        const bool leader = (threadIdx.x & 31) == 0;
-        const u32 stored = shared + kOffsetStored + 4 * (4 * warpgroup + threadIdx.x / 32 % 4);
+        auto place = [&](int i) { return place_of(g, first + i * step, rank, member); };
         Trace trace{p.timeline};
-        u32 turn_parity = warpgroup == 0;  // the first turn is the first warpgroup's
-        u32 tiles = 0;                     // of this warpgroup, done
+        u32 turn_parity = turn == 0;  // the first turn is the first team's
+        int pending = turn;           // streamed: the first of this team's tiles not yet normalised
 
-        for (int i = kPingPong ? warpgroup : 0; first + i * step < g.tiles; i += kPingPong ? 2 : 1) {
-            const At at = place_of(g, first + i * step, rank, warpgroup);
+        for (int i = turn; first + i * step < g.tiles; i += kTurns) {
+            const At at = place(i);
             trace.mark(0);
             tail.load_columns(at);
             tail.sync();
-            if constexpr (kPingPong) {
-                mbarrier_wait(barriers.turn(warpgroup), turn_parity);
+            if constexpr (kTurns > 1) {
+                mbarrier_wait(barriers.turn(turn), turn_parity);
                 turn_parity ^= 1;
             }
             trace.mark(1);
-            multiply(acc, g, shared, barriers, i, rank, kPingPong ? 0 : warpgroup * Config::kWarpgroupRows, warpgroup ^ 1);
+            multiply(acc, g, shared, barriers, i, rank, member * Config::kWarpgroupRows, turn ^ 1);
             trace.mark(2);
             if constexpr (Config::kNorm == Norm::kNone) {
                 tail.store_result(at);
@@ -311,26 +311,18 @@ template <class Config, class Visitor> struct ConvFprop {
                     tail.store_result(at);
                 } else {
                     tail.store_centred(at);
-                    if (leader) {  // the tile before this one is written, not only read from shared memory
-                        tma_store_wait<Tail::kStoresPerTile>();
-                        fence_async_global();
-                        store_release_shared(stored, tiles);
-                    }
+                    trace.mark(4);
+                    for (int budget = 2; budget > 0 && pending < i; --budget, pending += kTurns)
+                        if (!again.template run<false, true>(place(pending))) break;
                 }
             }
             trace.mark(5);
-            ++trace.tile, ++tiles;
+            ++trace.tile;
             tail.sync();  // the columns are about to be overwritten
         }
-        if (leader) {
-            if constexpr (kStreamed) {
-                tma_store_wait<0>();
-                fence_async_global();
-                store_release_shared(stored, tiles);
-            } else {
-                tma_store_wait_read<0>();  // shared memory outlives the stores' reads
-            }
-        }
+        if constexpr (kStreamed)
+            for (; first + pending * step < g.tiles; pending += kTurns) again.template run<true, false>(place(pending));
+        if ((threadIdx.x & 31) == 0) tma_store_wait_read<0>();  // shared memory outlives the stores' reads
         __syncwarp();
     }
 
@@ -339,20 +331,10 @@ template <class Config, class Visitor> struct ConvFprop {
         if (p.norm.team_slots == 1) return;
         const ConvGeometry& g = p.geometry;
         for (int index = blockIdx.x / kClusterBlocks; index < g.tiles; index += gridDim.x / kClusterBlocks)
-            for (int warpgroup = 0; warpgroup < (kPingPong ? 1 : 2); ++warpgroup) {
-                const At at = place_of(g, index, rank, warpgroup);
+            for (int member = 0; member < kTeam; ++member) {
+                const At at = place_of(g, index, rank, member);
                 merge_share(p.norm, at.image, at.slot, at.first_channel, kN, g.channels, epoch, threadIdx.x / 32 - 1, 3);
             }
-    }
-
-    static CODA_DEVICE void normalise_again(const Params& p, u8* memory, int rank, u32 epoch) {
-        const ConvGeometry& g = p.geometry;
-        Again again{p.output, g, p.norm, p.visitor, memory + kOffsetSecond, int(threadIdx.x) % 128, 3, epoch, {p.timeline}};
-        const int first = blockIdx.x / kClusterBlocks, step = gridDim.x / kClusterBlocks;
-        const int tiles = first < g.tiles ? divide_up(g.tiles - first, step) : 0;
-        if (tiles == 0) return;
-        again.run(kPingPong ? tiles : 2 * tiles, [&](int visit) { return place_of(g, first + (kPingPong ? visit : visit / 2) * step, rank, visit % 2); },
-                  reinterpret_cast<const u32*>(memory + kOffsetStored));
     }
 };
 

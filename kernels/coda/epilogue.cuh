@@ -20,7 +20,7 @@ namespace coda {
 enum class Norm {
     kNone,
     kResident,  // accumulators wait in registers for the image's statistics; one store
-    kStreamed,  // centred values are stored, then re-read, normalised and stored in place by a further warpgroup
+    kStreamed,  // centred values are stored, and later re-read, normalised and stored in place
 };
 
 // The rows and channels of a tile that one warpgroup holds.
@@ -172,7 +172,7 @@ template <class Config, class Visitor> struct Epilogue {
     // Waits for the image's statistics; then column kMean is the group's mean and kScale the scale times rstd.
     CODA_DEVICE void load_statistics(const At& at) const {
         float *mean = columns() + kMean * kN, *scale = columns() + kScale * kN, *rstd = reinterpret_cast<float*>(staging(3) + kStaging) - kN;
-        group_statistics<kN, kScratch>(norm, at.image, at.first_channel, geometry.channels, epoch, at.slot == 0,
+        group_statistics<true, kN, kScratch>(norm, at.image, at.first_channel, geometry.channels, epoch, at.slot == 0,
                                        reinterpret_cast<Moments*>(staging(0)), mean, rstd, thread, barrier);
         for (int n = thread; n < kN; n += 128) scale[n] *= rstd[n];
         sync();

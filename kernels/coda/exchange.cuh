@@ -27,32 +27,35 @@ CODA_DEVICE void write_entry(uint4* entry, const Moments& m, u32 epoch) {
     store_whole(entry, {__float_as_uint(m.mean), __float_as_uint(m.m2), __float_as_uint(m.count), epoch + 1});
 }
 
-constexpr u32 kPollPause = 200;  // ns
+constexpr u32 kPollPause = 100;  // ns; thousands of threads poll: leave the cache to the main loops
 
-// Merges `count` entries that lie `stride` apart, in order, waiting for each.
-CODA_DEVICE Moments merge_entries(const uint4* entry, size_t stride, int count, u32 epoch) {
-    Moments all{0.f, 0.f, 0.f};
-    constexpr int kBatch = 4;  // loads in flight
+// Merges `count` entries that lie `stride` apart, in order. kWait: waits for each; otherwise false if one is not written.
+// kBatch loads are in flight.
+template <bool kWait, int kBatch>
+CODA_DEVICE bool merge_entries(Moments& all, const uint4* entry, size_t stride, int count, u32 epoch) {
+    all = {0.f, 0.f, 0.f};
+    bool written = true;
     for (int base = 0; base < count; base += kBatch) {
         uint4 values[kBatch];
         Watchdog watchdog;
-        bool complete;
-        do {
-            complete = true;
+        for (;;) {
 #pragma unroll
             for (int i = 0; i < kBatch; ++i)
                 if (base + i < count) values[i] = load_whole(entry + (base + i) * stride);
+            bool complete = true;
 #pragma unroll
             for (int i = 0; i < kBatch; ++i)
                 if (base + i < count) complete &= values[i].w == epoch + 1;
+            if (!kWait) written &= complete;
+            if (!kWait || complete) break;
+            __nanosleep(kPollPause);
             watchdog.tick();
-            if (!complete) __nanosleep(kPollPause);  // thousands of threads poll: leave the cache to the main loops
-        } while (!complete);
+        }
 #pragma unroll
         for (int i = 0; i < kBatch; ++i)
             if (base + i < count) merge(all, __uint_as_float(values[i].z), __uint_as_float(values[i].x), __uint_as_float(values[i].y));
     }
-    return all;
+    return written;
 }
 
 // The share of team work that falls to the owner of `slot`: some of the tile's units, over the whole team. By whole
@@ -66,7 +69,9 @@ CODA_DEVICE void merge_share(const GroupNormParams& p, int image, int slot, int 
     const int end = smaller(smaller(begin + share, first_unit + tile_channels / p.unit_channels), units);
     for (int unit = begin + warp; unit < end; unit += warps) {
         const uint4* entry = p.slots + (size_t(image) * p.slots_per_image + first + lane) * units + unit;
-        Moments m = merge_entries(entry, size_t(32) * units, divide_up(larger(0, members - lane), 32), epoch);
+        Moments m;
+        merge_entries<true, 1>(m, entry, size_t(32) * units, divide_up(larger(0, members - lane), 32), epoch);
+        __syncwarp();
 #pragma unroll
         for (int distance = 1; distance < 32; distance *= 2) {
             const float count = __shfl_down_sync(~0u, m.count, distance), mean = __shfl_down_sync(~0u, m.mean, distance);
@@ -78,10 +83,11 @@ CODA_DEVICE void merge_share(const GroupNormParams& p, int image, int slot, int 
 }
 
 // Mean and 1/sqrt(variance + epsilon) of the groups of kColumns channels from first_channel, to mean[] and rstd[] in shared
-// memory, by 128 threads of a named barrier. `scratch` holds kScratch moments. Groups may begin before the first
-// channel and end behind the last. Groups too wide for the scratch take a slow path.
-template <int kColumns, int kScratch>
-CODA_DEVICE void group_statistics(const GroupNormParams& p, int image, int first_channel, int channels, u32 epoch, bool record,
+// memory, by 128 threads of a named barrier. kWait: waits for the image to be complete; otherwise returns false if it
+// is not. `scratch` holds kScratch moments. Groups may begin before the first channel and end behind the last. Groups
+// too wide for the scratch take a slow path.
+template <bool kWait, int kColumns, int kScratch>
+CODA_DEVICE bool group_statistics(const GroupNormParams& p, int image, int first_channel, int channels, u32 epoch, bool record,
                                   Moments* scratch, float* mean, float* rstd, int thread, int barrier) {
     const int width = p.group_channels, unit = p.unit_channels;
     const int last = smaller(first_channel + kColumns, channels);  // one past
@@ -92,11 +98,13 @@ CODA_DEVICE void group_statistics(const GroupNormParams& p, int image, int first
     if (fits) {
         // The teams of a unit are divided among `parts` threads, so that all entries are loaded at once.
         const int parts = larger(1, smaller(128 / count, p.teams_per_image)), run = divide_up(p.teams_per_image, parts);
+        bool written = true;
         for (int i = thread; i < count * parts; i += 128) {
             const int part = i / count, first = part * run;
-            scratch[i] = merge_entries(teams + first * units + begin + i % count, units, larger(0, smaller(run, p.teams_per_image - first)), epoch);
+            written &= merge_entries<kWait, 4>(scratch[i], teams + first * units + begin + i % count, units,
+                                               larger(0, smaller(run, p.teams_per_image - first)), epoch);
         }
-        named_barrier(barrier, 128);
+        if (!named_barrier_all(barrier, 128, written)) return false;
         for (int i = thread; i < count; i += 128) {
             Moments all = scratch[i];
             for (int part = 1; part < parts; ++part) {
@@ -107,11 +115,14 @@ CODA_DEVICE void group_statistics(const GroupNormParams& p, int image, int first
         }
         named_barrier(barrier, 128);
     }
+    bool written = true;
     for (int c = first_channel + thread; c < last; c += 128) {
         const int group = c / width, first = group * width / unit;
         Moments all{0.f, 0.f, 0.f};
         for (int i = 0; i < width / unit; ++i) {
-            const Moments m = fits ? scratch[first - begin + i] : merge_entries(teams + first + i, units, p.teams_per_image, epoch);
+            Moments m;
+            if (fits) m = scratch[first - begin + i];
+            else written &= merge_entries<kWait, 4>(m, teams + first + i, units, p.teams_per_image, epoch);
             merge(all, m.count, m.mean, m.m2);
         }
         const float inverse = rsqrtf(all.m2 / all.count + p.epsilon);
@@ -123,7 +134,7 @@ CODA_DEVICE void group_statistics(const GroupNormParams& p, int image, int first
             if (p.rstd) p.rstd[at] = inverse;
         }
     }
-    named_barrier(barrier, 128);
+    return named_barrier_all(barrier, 128, written);
 }
 
 // Called by one thread of each block once all its warps are done with the workspace. The last block advances the

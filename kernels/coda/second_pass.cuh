@@ -1,7 +1,7 @@
-// The second pass of a streamed normalisation, by a warpgroup of its own beside the consumers. Each of its warps loads
-// back the rows that the same warp of a consumer stored, centred by their units' means, normalises them and stores
-// them in place: 16 rows x kSlice channels at a time through a ring of shared-memory slabs, loads and stores by the copy
-// engine. It waits for the image's statistics and for that warp's stores; nothing waits for it.
+// The second pass of a streamed normalisation, by the consumers between their tiles. A warp loads back the rows that
+// it stored itself, centred by their units' means, normalises them and stores them in place: 16 rows x kSlice channels
+// at a time in its staging buffers, loads and stores by the copy engine. Nothing but the image's statistics comes from
+// other warpgroups; until they are complete, a warpgroup goes on with its next tile.
 #pragma once
 #include "epilogue.cuh"
 
@@ -16,146 +16,123 @@ template <class Config, class Visitor> struct SecondPass {
     static constexpr int kRowsAtOnce = smaller(16, 32 / kLanesPerRow);
     static constexpr int kPieces = 16 / kRowsAtOnce;              // of a slab, a lane
     static constexpr int kSteps = First::kStoresPerTile;          // slabs of a tile and warp
-    static constexpr int kRing = 4, kAhead = kRing - 2;           // slabs a warp; loads in flight; one store being read
-    static constexpr int kScratch = larger(128, kN + 126);
+    static constexpr int kBuffers = First::kStoreBuffers;
     static constexpr int kCentres = divide_up(kN, 32);            // channels a lane
-    // Shared memory: the ring, its barriers, then columns: mean, factor (scale times rstd), shift, the visitor's, four
-    // warps' offsets; scratch.
+    // Shared memory of a warpgroup: columns (mean, factor = scale times rstd, shift, the visitor's), four warps' offsets,
+    // barriers of the slabs.
     static constexpr int kColumns = 3 + Visitor::kColumns;
-    static constexpr int kRingBytes = divide_up(4 * kRing * kSlabBytes, 1024) * 1024;
-    static constexpr int kBarrierBytes = 4 * kRing * 8;
-    static constexpr int kBytes = kRingBytes + kBarrierBytes + (kColumns + 4) * kN * 4 + kScratch * int(sizeof(Moments));
+    static constexpr int kBarrierOffset = (kColumns + 4) * kN * 4;
+    static constexpr int kBytes = divide_up(kBarrierOffset + 4 * kBuffers * 8, 16) * 16;
 
-    const TensorMap& output;
-    const ConvGeometry& geometry;
-    const GroupNormParams& norm;
-    const typename Visitor::Params& visitor;
+    const First& first;
     u8* const memory;
-    const int thread, barrier;
-    const u32 epoch;
-    Trace trace;
     int image = -1, first_channel = -1;  // what the columns hold
+    u32 rounds = 0;                      // that every slab has been loaded
 
-    CODA_DEVICE float* column(int i) const { return reinterpret_cast<float*>(memory + kRingBytes + kBarrierBytes) + i * kN; }
-    CODA_DEVICE float* offsets() const { return column(kColumns + thread / 32); }
-    CODA_DEVICE u8* slab(u32 number) const { return memory + (thread / 32 * kRing + number % kRing) * kSlabBytes; }
-    CODA_DEVICE u32 loaded(u32 number) const { return shared_address(memory + kRingBytes) + (thread / 32 * kRing + number % kRing) * 8; }
+    CODA_DEVICE float* column(int i) const { return reinterpret_cast<float*>(memory) + i * kN; }
+    CODA_DEVICE float* offsets() const { return column(kColumns + first.thread / 32); }
+    CODA_DEVICE u8* slab(int i) const { return first.staging(first.thread / 32) + i * kSlabBytes; }
+    CODA_DEVICE u32 loaded(int i) const { return shared_address(memory + kBarrierOffset) + (first.thread / 32 * kBuffers + i) * 8; }
 
     // By one thread of the block, ahead of a fence and a barrier of the block.
     static CODA_DEVICE void init_barriers(u8* memory) {
-        for (int i = 0; i < 4 * kRing; ++i) mbarrier_init(shared_address(memory + kRingBytes) + 8 * i, 1);
+        for (int i = 0; i < 4 * kBuffers; ++i) mbarrier_init(shared_address(memory + kBarrierOffset) + 8 * i, 1);
     }
 
     template <int i = 0> CODA_DEVICE void load_columns(int n) const {
         if constexpr (i < Visitor::kColumns) {
-            column(3 + i)[n] = Visitor::template column<i>(visitor, image, first_channel + n);
+            column(3 + i)[n] = Visitor::template column<i>(first.visitor, image, first_channel + n);
             load_columns<i + 1>(n);
         }
     }
 
-    // Waits for the image's statistics, unless the tile before had the same.
-    CODA_DEVICE void prepare(const At& at) {
-        if (at.image == image && at.first_channel == first_channel) return;
+    // The image's statistics, unless the tile before had the same; by the whole warpgroup. False: not complete yet.
+    template <bool kWait> CODA_DEVICE bool prepare(const At& at) {
+        if (at.image == image && at.first_channel == first_channel) return true;
+        image = -1;
+        const ConvGeometry& g = first.geometry;
+        if ((first.thread & 31) == 0) tma_store_wait_read<0>();  // the staging buffers serve as scratch
+        first.sync();
+        if (!group_statistics<kWait, kN, First::kScratch>(first.norm, at.image, at.first_channel, g.channels, first.epoch, at.slot == 0,
+                                                          reinterpret_cast<Moments*>(first.staging(0)), column(0), column(1), first.thread, first.barrier))
+            return false;
         image = at.image, first_channel = at.first_channel;
-        named_barrier(barrier, 128);  // every warp is done with the columns
-        group_statistics<kN, kScratch>(norm, image, first_channel, geometry.channels, epoch, at.slot == 0,
-                                       reinterpret_cast<Moments*>(column(kColumns + 4)), column(0), column(1), thread, barrier);
-        for (int n = thread; n < kN && first_channel + n < geometry.channels; n += 128) {
-            column(1)[n] *= Visitor::scale(visitor, image, first_channel + n);
-            column(2)[n] = Visitor::shift(visitor, image, first_channel + n);
+        for (int n = first.thread; n < kN && first_channel + n < g.channels; n += 128) {
+            column(1)[n] *= Visitor::scale(first.visitor, image, first_channel + n);
+            column(2)[n] = Visitor::shift(first.visitor, image, first_channel + n);
             load_columns(n);
         }
-        named_barrier(barrier, 128);
+        first.sync();
+        return true;
     }
 
-    // What the tile's channels were centred by, this lane's; false if the tile's slot is not written yet.
-    CODA_DEVICE bool load_centres(const At& at, float (&centre)[kCentres]) const {
-        const int units = geometry.channels / norm.unit_channels;
-        const uint4* slot = norm.slots + (size_t(at.image) * norm.slots_per_image + at.slot) * units;
-        uint4 entry[kCentres];
-#pragma unroll
-        for (int i = 0; i < kCentres; ++i)
-            entry[i] = load_whole(slot + smaller(at.first_channel + int(thread & 31) + 32 * i, geometry.channels - 1) / norm.unit_channels);
-        bool written = true;
-#pragma unroll
-        for (int i = 0; i < kCentres; ++i) centre[i] = __uint_as_float(entry[i].x), written &= entry[i].w == epoch + 1;
-        return __all_sync(~0u, written);
-    }
-
-    // All tiles of this block: place(v) is the v-th, of consumer v % 2; `stored` counts the tiles a consumer warp has stored.
-    template <class PlaceOf> CODA_DEVICE void run(int visits, const PlaceOf& place, const u32* stored) {
-        const int warp = thread / 32, lane = thread & 31;
-        const u32 slabs = u32(visits) * kSteps;
-        u32 next = 0;            // the next slab to load
-        At load_at = place(0);
-        float centre[kCentres];
-        bool have_centres = false;
-
-        auto load_ahead = [&](u32 now) {  // by lane 0
-            while (next < slabs && next <= now + kAhead) {
-                const int visit = next / kSteps, step = next % kSteps;
-                if (step == 0) {
-                    const u32 word = shared_address(stored + 4 * (visit % 2) + warp);
-                    if (next > now && load_acquire_shared(word) < u32(visit / 2 + 1)) return;
-                    Watchdog watchdog;
-                    while (load_acquire_shared(word) < u32(visit / 2 + 1)) __nanosleep(200), watchdog.tick();
-                    load_at = place(visit);
-                    fence_async_global();
-                }
-                tma_store_wait_read<1>();  // the slab kRing before this one is free: at most the last store is still read
-                const int m = 64 * (step % First::kBlocks) + 16 * warp;
-                mbarrier_arrive_expect(loaded(next), kSlabBytes);
-                tma_load_4d(shared_address(slab(next)), output, loaded(next), load_at.first_channel + step / First::kBlocks * kSlice,
-                            load_at.rows.store_x(m), load_at.rows.store_y(m), load_at.image);
-                ++next;
-            }
-        };
-
-        u32 now = 0;
-        for (int visit = 0; visit < visits; ++visit) {
-            trace.tile = visit;
-            trace.mark(0);
-            const At at = place(visit);
-            prepare(at);
-            trace.mark(1);
-            if (lane == 0) load_ahead(now);
-            __syncwarp();
-            Watchdog watchdog;
-            while (!have_centres) have_centres = load_centres(at, centre), watchdog.tick();
-            // y = stored * factor + offset, with offset = (centre - mean) * factor + shift
-#pragma unroll
-            for (int i = 0; i < kCentres; ++i) {
-                const int n = lane + 32 * i;
-                if (n < kN) offsets()[n] = fmaf(centre[i] - column(0)[n], column(1)[n], column(2)[n]);
-            }
-            __syncwarp();
-            have_centres = visit + 1 < visits && load_centres(place(visit + 1), centre);
-            trace.mark(2);
+    // kLater: this warp has committed the stores of the next tile too. False: the image is not complete yet.
+    template <bool kWait, bool kLater> CODA_DEVICE bool run(const At& at) {
+        if (!prepare<kWait>(at)) return false;
+        const int warp = first.thread / 32, lane = first.thread & 31;
+        const int units = first.geometry.channels / first.norm.unit_channels;
+        const uint4* slot = first.norm.slots + (size_t(at.image) * first.norm.slots_per_image + at.slot) * units;
+        if (lane == 0) {
+            tma_store_wait<kLater ? kSteps : 0>();  // the tile is written
+            tma_store_wait_read<0>();               // the buffers are free
+            fence_async_global();
+        }
 #pragma unroll 1
-            for (int step = 0; step < kSteps; ++step, ++now) {
-                if (lane == 0) load_ahead(now);
-                __syncwarp();
-                mbarrier_wait(loaded(now), now / kRing & 1);
+        for (int base = 0; base < kSteps; base += kBuffers, ++rounds) {
+            if (lane == 0) {
+                if (base > 0) tma_store_wait_read<0>();
+#pragma unroll
+                for (int i = 0; i < kBuffers && i < kSteps; ++i)
+                    if (base + i < kSteps) load(at, base + i, i, warp);
+            }
+            if (base == 0) load_offsets(slot, lane);
+            __syncwarp();
+#pragma unroll
+            for (int i = 0; i < kBuffers && i < kSteps; ++i) {
+                const int step = base + i;
+                if (step >= kSteps) break;
+                mbarrier_wait(loaded(i), rounds & 1);
                 const int m = 64 * (step % First::kBlocks) + 16 * warp, slice = step / First::kBlocks * kSlice;
-                normalise(at, slab(now), m, slice, lane);
+                normalise(at, slab(i), m, slice, lane);
                 fence_async_shared();
                 __syncwarp();
                 if (lane == 0) {
-                    tma_store_4d(output, shared_address(slab(now)), at.first_channel + slice, at.rows.store_x(m), at.rows.store_y(m), at.image);
+                    tma_store_4d(first.output, shared_address(slab(i)), at.first_channel + slice, at.rows.store_x(m), at.rows.store_y(m), at.image);
                     tma_store_commit();
                 }
             }
-            trace.mark(3);
+            if (kSteps % kBuffers != 0 && base + kBuffers > kSteps)  // keep the unused barriers in step
+                if (lane == 0)
+                    for (int i = kSteps % kBuffers; i < kBuffers; ++i) mbarrier_arrive(loaded(i));
         }
-        if (lane == 0) tma_store_wait_read<0>();
-        __syncwarp();
+        return true;
+    }
+
+    CODA_DEVICE void load(const At& at, int step, int i, int warp) const {
+        const int m = 64 * (step % First::kBlocks) + 16 * warp;
+        mbarrier_arrive_expect(loaded(i), kSlabBytes);
+        tma_load_4d(shared_address(slab(i)), first.output, loaded(i), at.first_channel + step / First::kBlocks * kSlice,
+                    at.rows.store_x(m), at.rows.store_y(m), at.image);
+    }
+
+    // y = stored * factor + offset, with offset = (what the unit was centred by - mean) * factor + shift
+    CODA_DEVICE void load_offsets(const uint4* slot, int lane) const {
+        float centre[kCentres];
+#pragma unroll
+        for (int i = 0; i < kCentres; ++i)
+            centre[i] = __uint_as_float(load_whole(slot + smaller(first_channel + lane + 32 * i, first.geometry.channels - 1) / first.norm.unit_channels).x);
+#pragma unroll
+        for (int i = 0; i < kCentres; ++i) {
+            const int n = lane + 32 * i;
+            if (n < kN) offsets()[n] = fmaf(centre[i] - column(0)[n], column(1)[n], column(2)[n]);
+        }
     }
 
     template <int i = 0> CODA_DEVICE void load_tensors(const At& at, int m, int channel, uint4 (&words)[larger(1, Visitor::kTensors)]) const {
         if constexpr (i < Visitor::kTensors) {
-            const u64 offset = (u64(at.image) * geometry.rows + at.rows.pixel(m)) * geometry.channels + channel;
-            if (at.rows.valid(m) && channel < geometry.channels)
-                words[i] = __ldg(reinterpret_cast<const uint4*>(static_cast<const u16*>(Visitor::template tensor<i>(visitor)) + offset));
+            const u64 offset = (u64(at.image) * first.geometry.rows + at.rows.pixel(m)) * first.geometry.channels + channel;
+            if (at.rows.valid(m) && channel < first.geometry.channels)
+                words[i] = __ldg(reinterpret_cast<const uint4*>(static_cast<const u16*>(Visitor::template tensor<i>(first.visitor)) + offset));
             load_tensors<i + 1>(at, m, channel, words);
         }
     }
@@ -165,17 +142,17 @@ template <class Config, class Visitor> struct SecondPass {
     CODA_DEVICE void normalise(const At& at, u8* slab, int m, int slice, int lane) const {
         constexpr int kRowBytes = kSlice * 2;
         constexpr int kShift = kRowBytes == 128 ? 0 : kRowBytes == 64 ? 1 : 2, kMask = kRowBytes / 16 - 1;
-        const int chunk = lane % kLanesPerRow, first = lane / kLanesPerRow, n = slice + 8 * chunk;
-        if (first >= 16) return;
+        const int chunk = lane % kLanesPerRow, first_row = lane / kLanesPerRow, n = slice + 8 * chunk;
+        if (first_row >= 16) return;
         uint4 raw[kPieces], tensors[kPieces][larger(1, Visitor::kTensors)];
         auto at_row = [&](int i) {
-            const int row = i * kRowsAtOnce + first;
+            const int row = i * kRowsAtOnce + first_row;
             return reinterpret_cast<uint4*>(slab + row * kRowBytes + ((chunk ^ (row >> kShift & kMask)) << 4));
         };
 #pragma unroll
         for (int i = 0; i < kPieces; ++i) {
             raw[i] = *at_row(i);
-            load_tensors(at, m + i * kRowsAtOnce + first, at.first_channel + n, tensors[i]);
+            load_tensors(at, m + i * kRowsAtOnce + first_row, at.first_channel + n, tensors[i]);
         }
         u32 words[kPieces][4];
 #pragma unroll
@@ -194,8 +171,8 @@ template <class Config, class Visitor> struct SecondPass {
                     const float2 both = Element::unpack(word_of(tensors[i][t], w));
                     tensor[0][t] = both.x, tensor[1][t] = both.y;
                 }
-                words[i][w] = Element::pack(Visitor::after(fmaf(pair.x, factor.x, offset.x), columns[0], tensor[0], visitor),
-                                            Visitor::after(fmaf(pair.y, factor.y, offset.y), columns[1], tensor[1], visitor));
+                words[i][w] = Element::pack(Visitor::after(fmaf(pair.x, factor.x, offset.x), columns[0], tensor[0], first.visitor),
+                                            Visitor::after(fmaf(pair.y, factor.y, offset.y), columns[1], tensor[1], first.visitor));
             }
         }
 #pragma unroll
