@@ -89,6 +89,8 @@ Value GraphBuilder::acc() { return unique(leaf(Op::acc, DType::f32, axes::mn), 0
 
 Value GraphBuilder::operand(const std::string& name, Axes axes, OperandOptions options) {
   check_operand(name, axes, options);
+  if (graph_.functions.contains(name))
+    throw UserError(fmt::format("operand {} has the name of a function; choose another", name));
   const auto [it, is_new] = operands_.try_emplace(name, static_cast<ValueId>(graph_.nodes.size()));
   if (!is_new) {
     check_same_operand(graph_[it->second], axes, options);
@@ -133,6 +135,8 @@ void GraphBuilder::define(UserFunction function) {
     throw UserError(fmt::format("function {} has neither a CPU callable nor CUDA text", function.name));
   if (graph_.functions.contains(function.name))
     throw UserError(fmt::format("function {} is defined twice", function.name));
+  if (operands_.contains(function.name))
+    throw UserError(fmt::format("function {} has the name of an operand; choose another", function.name));
   const auto shared = std::make_shared<const UserFunction>(std::move(function));
   graph_.functions.emplace(shared->name, shared);
 }

@@ -157,7 +157,7 @@ double flop(const Contraction& contraction) {
   const double products = std::visit(Overloaded{[&](const ConvTranspose2d& c) {
                                                   return static_cast<double>(c.n * c.h * c.w) *
                                                          static_cast<double>(c.c * c.r * c.s) *
-                                                         static_cast<double>(c.k / c.groups);
+                                                         static_cast<double>(c.k) / static_cast<double>(c.groups);
                                                 },
                                                 [&](const auto&) {
                                                   return static_cast<double>(e.rows()) * static_cast<double>(e.cols) *

@@ -168,6 +168,7 @@ DType Parser::dtype() {
     return *t;
   }
   std::vector<std::string_view> names;
+  names.reserve(dtype_count);
   for (int i = 0; i < dtype_count; ++i) names.push_back(to_string(static_cast<DType>(i)));
   auto meant = known_as(word);
   if (std::find(names.begin(), names.end(), meant) == names.end()) meant = nearest(word, names);

@@ -65,6 +65,7 @@ class Verifier {
     if (x.attr.default_value && !ir::is_default_of(*x.attr.default_value, x.attr.storage))
       broken(id, fmt::format("the default {} is no {}", ir::number_text(*x.attr.default_value),
                              to_string(*x.attr.storage)));
+    if (g_.functions.contains(x.attr.name)) broken(id, fmt::format("{} is a function, too", x.attr.name));
     if (!operands_.insert(x.attr.name).second) broken(id, fmt::format("operand {} stands twice", x.attr.name));
   }
 

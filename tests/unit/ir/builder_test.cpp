@@ -133,6 +133,9 @@ TEST(Builder, Functions) {
   EXPECT_THAT(error_of([&] { g.define(function("big", 17)); }), HasSubstr("arity 17; expected 0 to 16"));
   EXPECT_THAT(error_of([&] { g.define({.name = "empty", .cuda_source = {}, .cpu = {}}); }),
               HasSubstr("neither a CPU callable nor CUDA text"));
+  EXPECT_THAT(error_of([&] { g.operand("warp", axes::n); }), HasSubstr("operand warp has the name of a function"));
+  g.operand("bias", axes::n);
+  EXPECT_THAT(error_of([&] { g.define(function("bias", 1)); }), HasSubstr("function bias has the name of an operand"));
   EXPECT_THAT(error_of([&] { g.call("wrap", {}); }), HasSubstr("function wrap is not defined in this graph"));
   EXPECT_THAT(error_of([&] { g.call("warp", {g.acc()}); }), HasSubstr("warp takes 2 inputs and was given 1"));
 }

@@ -88,6 +88,7 @@ TEST(Verify, Attributes) {
 TEST(Verify, Operands) {
   const auto alpha = [](Graph& g) -> Attributes& { return node(g, Op::operand).attr; };
   EXPECT_THAT(verdict([&](Graph& g) { alpha(g).name = "bias"; }), HasSubstr("operand bias stands twice"));
+  EXPECT_THAT(verdict([&](Graph& g) { alpha(g).name = "warp"; }), HasSubstr("warp is a function, too"));
   EXPECT_THAT(verdict([&](Graph& g) { alpha(g).name = "a b"; }), HasSubstr("no identifier"));
   EXPECT_THAT(verdict([&](Graph& g) { alpha(g).storage = DType::f8e4m3; }), HasSubstr("fp8 types are reserved"));
   EXPECT_THAT(verdict([&](Graph& g) { alpha(g).storage = DType::i32; }), HasSubstr("expected i32"));
