@@ -238,10 +238,11 @@ void LaunchBuilder::add() {
 // What this launch adds to the workspace's counters.
 void LaunchBuilder::expect_counters() {
   if (!uses_workspace()) return;
+  const uint32_t next_epoch = ++system.atomics[epoch()].final;
   for (const auto& [atomic, arrivals] : arrivals_of) system.atomics[atomic].final += uint32_t(arrivals);
+  for (int tagged : tags_written) system.atomics[tagged].final = next_epoch;
   for (int image = 0; kernel.mode != Mode::kPlain && !by_tags() && image < kernel.images; ++image)
-    ++system.atomics[flag(image)].final;
-  ++system.atomics[epoch()].final;
+    system.atomics[flag(image)].final = next_epoch;
 }
 
 System build(const Case& c) {

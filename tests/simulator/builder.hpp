@@ -91,6 +91,7 @@ class LaunchBuilder {
   std::vector<Tile> tiles;                       // of clusters, in the order in which they are dealt
   std::vector<int> slots;                        // of each image, for one channel tile
   std::map<std::array<int, 3>, int> slot_owner;  // (image, slot, n) -> number of the share that fills it
+  std::vector<int> tags_written;                 // atomics
   std::map<int, int> arrivals_of;                // atomic -> arrivals of this launch
 };
 

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <random>
-#include <unordered_set>
 
 namespace coda::simulator {
 
@@ -48,6 +47,36 @@ void reduce(const Machine& machine, const State& s, Reduction reduction, std::ve
     keep_one([&](Action a) { return machine.is_of_block(s, a); });
 }
 
+// Fingerprints of the states seen. Two of n states collide with probability n^2 / 2^65: 4e-7 for four million.
+class FingerprintSet {
+ public:
+  bool insert(uint64_t fingerprint) {
+    if (2 * ++size > slots.size()) grow();
+    if (put(fingerprint)) return true;
+    --size;
+    return false;
+  }
+
+ private:
+  bool put(uint64_t fingerprint) {
+    fingerprint += fingerprint == 0;  // zero marks a free slot
+    size_t i = fingerprint & (slots.size() - 1);
+    while (slots[i] != 0 && slots[i] != fingerprint) i = (i + 1) & (slots.size() - 1);
+    const bool added = slots[i] == 0;
+    slots[i] = fingerprint;
+    return added;
+  }
+  void grow() {
+    std::vector<uint64_t> old(2 * slots.size(), 0);
+    old.swap(slots);
+    for (uint64_t f : old)
+      if (f != 0) put(f);
+  }
+
+  std::vector<uint64_t> slots = std::vector<uint64_t>(1024, 0);
+  size_t size = 0;
+};
+
 struct Frame {
   State state;
   std::vector<Action> actions;
@@ -59,15 +88,21 @@ struct Frame {
 Report explore_all(const System& system, Options options) {
   const Machine machine(system);
   Report report;
-  std::unordered_set<uint64_t> seen;
+  FingerprintSet seen;
   std::vector<Action> trace, actions;
   std::vector<Frame> stack;
 
   // Follows the schedule from `s` as long as there is one way to go on, then pushes the choice if it is new.
   auto advance = [&](State s) {
     for (;;) {
-      machine.enabled(s, actions);
-      reduce(machine, s, options.reduction, actions);
+      const bool goes_on =
+          options.reduction != Reduction::kNone && !trace.empty() && machine.goes_on_alone(s, trace.back());
+      if (goes_on) {
+        actions = {{Action::Kind::kStep, 0, trace.back().index}};
+      } else {
+        machine.enabled(s, actions);
+        reduce(machine, s, options.reduction, actions);
+      }
       if (actions.size() != 1) break;
       trace.push_back(actions[0]);
       ++report.steps;
@@ -77,7 +112,7 @@ Report explore_all(const System& system, Options options) {
       ++report.schedules;
       report.ends.insert(s.fingerprint());
       if (const auto failure = judge_end(machine, s)) fail(report, machine, trace, *failure);
-    } else if (seen.insert(s.fingerprint()).second) {
+    } else if (seen.insert(s.fingerprint())) {
       ++report.states;
       stack.push_back({std::move(s), actions, 0, trace.size()});
     }

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 
 namespace coda::simulator {
 
@@ -35,16 +36,18 @@ State Machine::initial() const {
 
 uint64_t State::fingerprint() const {
   uint64_t h = 0x9e3779b97f4a7c15;
+  auto word = [&](uint64_t w) {
+    h = (h ^ w) * 0xff51afd7ed558ccd;
+    h ^= h >> 32;
+  };
   auto mix = [&](const auto& items) {
     const auto* bytes = reinterpret_cast<const unsigned char*>(items.data());
-    const size_t size = items.size() * sizeof(items[0]);
-    for (size_t i = 0; i < size; i += 8) {
-      uint64_t word = 0;
-      std::copy_n(bytes + i, std::min<size_t>(8, size - i), reinterpret_cast<unsigned char*>(&word));
-      h = (h ^ word) * 0xff51afd7ed558ccd;
-      h ^= h >> 32;
-    }
-    h = (h ^ size) * 0xc4ceb9fe1a85ec53;
+    const size_t size = items.size() * sizeof(items[0]), whole = size / 8 * 8;
+    uint64_t w = 0;
+    for (size_t i = 0; i < whole; i += 8) std::memcpy(&w, bytes + i, 8), word(w);
+    w = 0;
+    std::memcpy(&w, bytes + whole, size - whole);
+    word(w ^ uint64_t(size) << 40);
   };
   mix(agents), mix(barriers), mix(buffers), mix(locations), mix(atomics), mix(aware), mix(deliveries), mix(blocks),
       mix(launches);
@@ -173,6 +176,11 @@ bool Machine::is_private(const State& s, Action action) const {
     case Op::kDrain: return next_tile(s, action.index, int(i.value)) == int(i.value);
     default: return false;
   }
+}
+
+bool Machine::goes_on_alone(const State& s, Action before) const {
+  return before.kind == Action::Kind::kStep && can_step(s, before.index) &&
+         is_private(s, {Action::Kind::kStep, 0, before.index});
 }
 
 bool Machine::is_of_block(const State& s, Action action) const {

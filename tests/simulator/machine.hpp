@@ -101,6 +101,8 @@ class Machine {
   // The agent's next step touches nothing that another agent's step may read or change, races excepted, and
   // races are found in whatever order the steps are taken.
   bool is_private(const State& s, Action action) const;
+  // Whether the agent of the action before can go on at once with a private step.
+  bool goes_on_alone(const State& s, Action before) const;
   // It touches only the block's shared memory; or reads the epoch, which is written when all blocks are on their way
   // out.
   bool is_of_block(const State& s, Action action) const;

@@ -83,12 +83,38 @@ TEST(Pipeline, CatchesAMissingOrderOfMainLoops) {  // the parity of a phase two 
   expect_catches(Bug::kNoTurn, FailureKind::kWrongStage, c, Reduction::kPrivate);
 }
 
+// Row and column clusters, small enough for all orders in which arrivals at other blocks may land.
+Case tiny_cluster(int m, int n, int tiles) {
+  Kernel k = with_ring(kernel_of(Mode::kPlain, kCooperative, m * n, 1, tiles), 1, 1);
+  k.cluster_m = m, k.cluster_n = n;
+  return on_one_stream(k);
+}
+
+TEST(Pipeline, ArrivalsAtOtherBlocksLandInAnyOrder) {
+  expect_passes(tiny_cluster(1, 2, 5), Reduction::kPrivate);
+  expect_passes(tiny_cluster(1, 3, 3), Reduction::kPrivate);
+  expect_passes(tiny_cluster(3, 1, 3), Reduction::kPrivate);
+  expect_passes(tiny_cluster(2, 2, 2), Reduction::kPrivate);
+}
+
 TEST(Pipeline, CatchesClusterBugs) {
   const Case c = on_one_stream(clustered(kResident, kCooperative, 1, 2, 2));
   expect_catches(Bug::kLocalRelease, FailureKind::kOverwritten, c, Reduction::kPrivate);
   // With statistics the image's flag happens to hold the first block back until the other is done with the ring.
   const Case plain = on_one_stream(clustered(Mode::kPlain, kCooperative, 1, 2, 1));
   expect_catches(Bug::kNoClusterSync, FailureKind::kAfterExit, plain, Reduction::kPrivate);
+}
+
+// Told of its row and column only, a block's count may be completed by a neighbour a round ahead of a third block.
+TEST(Pipeline, CatchesReleaseToRowAndColumnOnly) {
+  Case c = tiny_cluster(2, 2, 2);
+  c.launches[0].kernel.bug = Bug::kRowColumnRelease;
+  expect_fails(c, FailureKind::kOverwritten, Reduction::kPrivate);
+  for (const auto& [m, n] : {std::pair(1, 3), std::pair(3, 1)}) {  // in a row or a column alone it is the whole cluster
+    Case row = tiny_cluster(m, n, 3);
+    row.launches[0].kernel.bug = Bug::kRowColumnRelease;
+    expect_passes(row, Reduction::kPrivate);
+  }
 }
 
 }  // namespace

@@ -20,7 +20,7 @@ TEST(Protocol, LargerGrids) {
   expect_passes(on_one_stream(kernel_of(kResident, kCooperative, 5, 2, 5)));
   expect_passes(on_one_stream(kernel_of(kResident, kCooperative, 4, 3, 3), 2));
   expect_passes(on_one_stream(kernel_of(kResident, kPingPong, 3, 2, 6)));
-  expect_passes(on_one_stream(kernel_of(kStreamed, kCooperative, 4, 2, 4)));
+  expect_passes(on_one_stream(kernel_of(kStreamed, kCooperative, 3, 2, 4)));
 }
 
 TEST(Protocol, ResidentPingPong) {

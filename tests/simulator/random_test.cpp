@@ -30,6 +30,7 @@ Kernel random_kernel(Draw& draw) {
     k.tiles_n = draw.from(1, 3);
     k.split_k = draw.one_in(4) ? draw.from(2, 4) : 1;
     k.segment_slots = draw.from(1, 5);
+    if (k.split_k == 1 && draw.one_in(2)) k.exchange = Exchange::kTags;
     k.warpgroups = k.schedule == kPingPong || draw.one_in(2) ? 2 : 1;
     k.stages = draw.from(2, 4), k.k_blocks = draw.from(1, 4);
     k.store_buffers = draw.from(1, 3);
@@ -82,9 +83,9 @@ void expect_sampled(Case c, Bug bug, const std::vector<FailureKind>& kinds) {
   EXPECT_TRUE(report.trace.starts_with("seed ")) << report.trace;
 }
 
-Case large(Mode mode, Schedule schedule) {
+Case large(Mode mode, Schedule schedule, Exchange exchange = Exchange::kCounters) {
   Kernel k = kernel_of(mode, schedule, 12, 6, schedule == kPingPong && mode == kResident ? 20 : 12);
-  k.k_blocks = 3, k.stages = 3, k.segment_slots = 4;
+  k.k_blocks = 3, k.stages = 3, k.segment_slots = 4, k.exchange = exchange;
   return on_one_stream(k, 2);
 }
 
@@ -96,6 +97,8 @@ TEST(Random, FindsBugsInLargeCases) {
   expect_sampled(large(kResident, kCooperative), Bug::kEpochNotAdvanced, {kStale});
   expect_sampled(large(kStreamed, kPingPong), Bug::kReadWaitOnly, {kUnordered});
   expect_sampled(large(kStreamed, kCooperative), Bug::kProducerParity, {kOverwritten});
+  expect_sampled(large(kResident, kPingPong, Exchange::kTags), Bug::kTornEntry, {kStale});
+  expect_sampled(large(kStreamed, kPingPong, Exchange::kTags), Bug::kReadWaitOnly, {kUnordered});
   Case ordered = large(kResident, kPingPong);
   for (Launch& launch : ordered.launches) launch.kernel.ordered_store = true;
   expect_sampled(ordered, Bug::kTurnBeforePublish, {kDeadlock});

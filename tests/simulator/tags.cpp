@@ -11,7 +11,7 @@ void LaunchBuilder::write_entry(AgentSpec& agent, const std::string& name, uint3
   const auto cell = uint16_t(counter("tag of " + name, 1)), place = uint16_t(workspace_location(name));
   if (kernel.bug == Bug::kTornEntry) agent.code.push_back({Op::kWriteTag, Order::kRelaxed, cell, 1, place, 0});
   agent.code.push_back({Op::kWriteEntry, Order::kRelaxed, cell, 1, place, value});
-  arrivals_of[cell] = 1;
+  tags_written.push_back(cell);
 }
 
 void LaunchBuilder::wait_for_entry(AgentSpec& agent, const std::string& name, uint32_t value) {

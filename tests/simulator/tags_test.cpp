@@ -1,0 +1,127 @@
+// The exchange by tagged entries: it passes what the exchange by counters passes, and its own bugs are found.
+#include "cases.hpp"
+
+namespace coda::simulator {
+namespace {
+
+Kernel tagged(Mode mode, Schedule schedule, int blocks, int images, int tiles, int team = 1) {
+  Kernel k = kernel_of(mode, schedule, blocks, images, tiles);
+  k.exchange = Exchange::kTags, k.segment_slots = team;
+  return k;
+}
+
+TEST(Tags, Resident) {
+  for (const int blocks : {1, 2, 3})
+    for (int tiles = 1; tiles <= blocks; ++tiles)
+      expect_passes(on_one_stream(tagged(kResident, kCooperative, blocks, 2, tiles), 2));
+  for (const int tiles : {1, 2, 3, 4}) {
+    Kernel k = tagged(kResident, kPingPong, 2, 2, tiles);
+    expect_passes(on_one_stream(k));
+    k.k_blocks = 2, k.ordered_store = true;
+    expect_passes(on_one_stream(k));
+  }
+}
+
+TEST(Tags, Streamed) {
+  for (const int tiles : {1, 2, 3, 4}) expect_passes(on_one_stream(tagged(kStreamed, kCooperative, 2, 1, tiles)));
+  for (const int tiles : {1, 2, 4}) expect_passes(on_one_stream(tagged(kStreamed, kPingPong, 1, 2, tiles)));
+  expect_passes(on_one_stream(tagged(kStreamed, kCooperative, 2, 2, 2), 2));
+  Kernel k = tagged(kStreamed, kPingPong, 2, 1, 4);
+  k.k_blocks = 2, k.store_buffers = 2;
+  expect_passes(on_one_stream(k));
+}
+
+TEST(Tags, TeamsHalvesAndChannelTiles) {
+  expect_passes(on_one_stream(tagged(kResident, kCooperative, 3, 2, 3, 2)));
+  expect_passes(on_one_stream(tagged(kResident, kPingPong, 2, 1, 4, 2)));
+  expect_passes(on_one_stream(tagged(kStreamed, kCooperative, 2, 1, 3, 2)));
+  Kernel k = tagged(kResident, kCooperative, 2, 1, 1, 2);
+  k.tiles_n = 2, k.warpgroups = 2;
+  expect_passes(on_one_stream(k));
+}
+
+TEST(Tags, TheConditionForResidentIsTheSame) {
+  for (const Schedule schedule : {kCooperative, kPingPong})
+    for (const int blocks : {1, 2})
+      for (const int team : {1, 2})
+        for (const int tiles : {1, 2, 3, 4, 5}) {
+          const Kernel k = tagged(kResident, schedule, blocks, 1, tiles, team);
+          resident_is_legal(k) ? expect_passes(on_one_stream(k))
+                               : expect_fails(on_one_stream(k), FailureKind::kDeadlock);
+        }
+}
+
+TEST(Tags, ReplaysWrapOfTheEpochAndStreams) {
+  for (const Mode mode : {kResident, kStreamed}) {
+    Case c = on_one_stream(tagged(mode, kCooperative, 2, 1, 2, 2), 4);
+    c.first_epoch = 0xfffffffeu;
+    expect_passes(c);
+    for (const int processors : {1, 2})
+      expect_passes(on_two_streams(tagged(mode, kCooperative, 1, 1, 1), processors), Reduction::kPrivate);
+    c = on_one_stream(tagged(mode, kCooperative, 2, 1, 2), 2);
+    for (Launch& launch : c.launches) launch.programmatic = true;
+    c.processors = 4;
+    expect_passes(c, Reduction::kPrivate);
+  }
+}
+
+// A tag is an epoch whatever the entry belongs to.
+TEST(Tags, ShapesMayShareAWorkspaceInTurn) {
+  Case c = on_one_stream(tagged(kResident, kCooperative, 2, 1, 2), 3);
+  c.launches[1].kernel.rows = 1;
+  c.launches[2].kernel.mode = kStreamed;
+  expect_passes(c);
+}
+
+TEST(Tags, FewerBlocksThanAskedFor) {
+  for (const int processors : {1, 2, 3}) {
+    Case c = on_one_stream(fit(tagged(kResident, kPingPong, 4, 1, 4), processors));
+    c.processors = processors;
+    expect_passes(c);
+  }
+}
+
+TEST(Tags, BugsOfTheExchange) {
+  const Case resident = on_one_stream(tagged(kResident, kCooperative, 2, 1, 2));
+  const Case teams = on_one_stream(tagged(kResident, kCooperative, 2, 1, 2, 2));
+  for (const Case& c : {resident, teams}) {
+    expect_catches(Bug::kTornEntry, FailureKind::kStale, c);
+    expect_catches(Bug::kWaitBeforePublish, FailureKind::kDeadlock, c);
+  }
+  Case replay = on_one_stream(tagged(kResident, kCooperative, 2, 1, 2), 2);
+  expect_passes(replay);
+  for (Launch& launch : replay.launches) launch.kernel.bug = Bug::kEpochNotAdvanced;
+  expect_fails(replay, FailureKind::kStale);
+  Kernel k = tagged(kResident, kPingPong, 1, 1, 2);
+  k.ordered_store = true;
+  expect_catches(Bug::kTurnBeforePublish, FailureKind::kDeadlock, on_one_stream(k));
+  k = tagged(kResident, kCooperative, 3, 2, 11);
+  k.tile_rows = 4;
+  expect_catches(Bug::kStraddlingTile, FailureKind::kDeadlock, on_one_stream(k));
+}
+
+TEST(Tags, BugsOfTheSecondPass) {
+  for (const Schedule schedule : {kCooperative, kPingPong}) {
+    const Case c = on_one_stream(tagged(kStreamed, schedule, 1, 1, 4));
+    for (const Bug bug :
+         {Bug::kReadWaitOnly, Bug::kNoProxyFence, Bug::kWrongGroup, Bug::kRelaxedFlag, Bug::kNoFlagRelease})
+      expect_catches(bug, FailureKind::kUnordered, c);
+    expect_catches(Bug::kLeaveEarly, FailureKind::kOverwritten, c);
+    expect_catches(Bug::kStagingReused, FailureKind::kOverwritten, c);
+  }
+}
+
+TEST(Tags, LaunchesThatMustNotBe) {
+  Case shared = on_two_streams(tagged(kResident, kCooperative, 2, 1, 2), 4);
+  expect_passes(shared);
+  shared.launches[1].workspace = 0;
+  expect_fails(shared, FailureKind::kStale, Reduction::kPrivate);
+  Case queued = on_one_stream(tagged(kStreamed, kCooperative, 3, 1, 3));
+  queued.launches[0].cooperative = false;
+  expect_passes(queued);
+  queued.processors = 2;
+  expect_fails(queued, FailureKind::kDeadlock);
+}
+
+}  // namespace
+}  // namespace coda::simulator
