@@ -79,6 +79,7 @@ inline size_t take(size_t& used, size_t bytes) {
     return at;
 }
 
+constexpr int kLargestSplit = 8;
 constexpr int kLargestTeam = 40;  // images of fewer slots exchange them in one step
 
 template <class Config, class Visitor> Launch prepare(const Problem& p, const Operands& o, Workspace workspace, std::string& reason) {
@@ -113,7 +114,17 @@ template <class Config, class Visitor> Launch prepare(const Problem& p, const Op
     if (!tiled_map<4>(params->output, o.y, {k, x, y, uint64_t(g.images)}, {k * 2, k * 2 * x, k * 2 * x * y}, {uint32_t(Conv::Tail::kSlice), kPatch ? 8u : 16u, kPatch ? 2u : 1u, 1}, type))
         return reason = "output map refused", nullptr;
 
-    const int blocks = smaller(resident_blocks<Conv>(), g.tiles * Conv::kClusterBlocks);
+    const int resident = resident_blocks<Conv>(), tiles_in_flight = resident / Conv::kClusterBlocks * Config::kTurns;
+    const int loads = (kPatch ? 1 : p.r) * p.s * g.channel_blocks;
+    g.splits = 1;
+    if (Conv::kSplit) g.splits = smaller(smaller(resident / g.tiles, loads), kLargestSplit);
+    if (Conv::kSplit && g.splits < 2) return reason = "enough tiles without split-K", nullptr;
+    const int blocks = smaller(resident, g.tiles * g.splits * Conv::kClusterBlocks);
+    size_t used = 0;
+    if constexpr (Conv::kWorkspace) {
+        const size_t epoch = take(used, 4), exits = take(used, 4);
+        params->launch = {reinterpret_cast<u32*>(workspace.memory + epoch), reinterpret_cast<u32*>(workspace.memory + exits)};
+    }
     if constexpr (kNorm) {
         auto& n = params->norm;
         n.slots_per_image = g.tiles_m * Conv::kClusterM * Config::kTileWarpgroups;
@@ -122,18 +133,17 @@ template <class Config, class Visitor> Launch prepare(const Problem& p, const Op
             while (n.team_slots * n.team_slots < n.slots_per_image) ++n.team_slots;
         n.teams_per_image = divide_up(n.slots_per_image, n.team_slots);
         n.group_channels = p.k / p.groups, n.unit_channels = std::gcd(n.group_channels, Conv::kN), n.epsilon = 1e-5f, n.mean = n.rstd = nullptr;
-        if (Config::kNorm == Norm::kResident) {
-            const int in_flight = blocks / Conv::kClusterBlocks * Config::kTurns;
-            if (g.tiles_m * g.tiles_n > in_flight) return reason = "an image's tiles do not fit on the chip", nullptr;
-        }
-        size_t used = 0;
+        if (Config::kNorm == Norm::kResident && g.tiles_m * g.tiles_n > tiles_in_flight) return reason = "an image's tiles do not fit on the chip", nullptr;
         const size_t row = size_t(p.n) * (p.k / n.unit_channels) * 16;
-        const size_t epoch = take(used, 4), exits = take(used, 4), slots = take(used, row * n.slots_per_image);
-        const size_t teams = n.team_slots > 1 ? take(used, row * n.teams_per_image) : slots;
-        if (used > workspace.bytes) return reason = "workspace too small", nullptr;
-        n.epoch = reinterpret_cast<u32*>(workspace.memory + epoch), n.exits = reinterpret_cast<u32*>(workspace.memory + exits);
+        const size_t slots = take(used, row * n.slots_per_image), teams = n.team_slots > 1 ? take(used, row * n.teams_per_image) : slots;
         n.slots = reinterpret_cast<uint4*>(workspace.memory + slots), n.teams = reinterpret_cast<uint4*>(workspace.memory + teams);
     }
+    if constexpr (Conv::kSplit) {
+        const size_t parts = size_t(g.tiles) * (g.splits - 1) * Config::kTileWarpgroups;
+        const size_t flags = take(used, parts * 4), partials = take(used, parts * Config::kWarpgroupRows * Conv::kN * 4);
+        params->split = {reinterpret_cast<float4*>(workspace.memory + partials), reinterpret_cast<u32*>(workspace.memory + flags)};
+    }
+    if (used > workspace.bytes) return reason = "workspace too small", nullptr;
     params->visitor = {o.bias, o.gamma, o.beta, o.residual};
     params->timeline = reinterpret_cast<u64*>(trace_buffer());
 
@@ -144,7 +154,7 @@ template <class Config, class Visitor> Launch prepare(const Problem& p, const Op
         int count = 0;
         if (Conv::kClusterBlocks > 1)
             attributes[count].id = cudaLaunchAttributeClusterDimension, attributes[count++].val.clusterDim = {unsigned(Conv::kClusterBlocks), 1, 1};
-        if (kNorm) attributes[count].id = cudaLaunchAttributeCooperative, attributes[count++].val.cooperative = 1;
+        if (Conv::kWorkspace) attributes[count].id = cudaLaunchAttributeCooperative, attributes[count++].val.cooperative = 1;
         config.attrs = attributes, config.numAttrs = count;
         return cudaLaunchKernelEx(&config, conv_kernel<Conv>, *params);
     };
@@ -200,14 +210,14 @@ struct BlockResidual : Block {
 enum class Order { kCooperative, kPingPong, kPingPongPairs };
 
 template <class E, int kRows, int kColumns, int kStageCount, Order kOrder, Norm kMode = Norm::kNone, int kBuffers = 1, int kStageCountA = 0,
-          int kAlongM = 1, int kAlongN = 1, int kDepth = 64>
+          bool kDivide = false, int kAlongM = 1, int kAlongN = 1, int kDepth = 64>
 struct Shape {
     using Element = E;
     static constexpr int kTileM = kRows, kTileN = kColumns, kTileK = kDepth, kStages = kStageCount, kStagesA = kStageCountA, kHalo = 2;
     static constexpr int kClusterM = kAlongM, kClusterN = kAlongN, kStoreBuffers = kBuffers;
     static constexpr int kTileWarpgroups = kOrder == Order::kPingPong ? 1 : 2, kTurns = kOrder == Order::kCooperative ? 1 : 2;
     static constexpr int kWarpgroupRows = kRows / kTileWarpgroups;
-    static constexpr bool kPatch = kStageCountA > 0;
+    static constexpr bool kPatch = kStageCountA > 0, kSplit = kDivide;
     static constexpr Norm kNorm = kMode;
 };
 
@@ -215,8 +225,8 @@ template <class Config, class Visitor> struct Register {
     Register() {
         char text[96];
         const std::string cluster = Config::kClusterM * Config::kClusterN > 1 ? " c" + std::to_string(Config::kClusterM) + "x" + std::to_string(Config::kClusterN) : "";
-        std::snprintf(text, sizeof text, "%dx%d/%d%s%s%s%s", Config::kTileM, Config::kTileN, Config::kStages,
-                      Config::kPatch ? ("+" + std::to_string(Config::kStagesA)).c_str() : "", Config::kTurns == 1 ? " co" : Config::kTileWarpgroups == 1 ? " pp" : " p2", cluster.c_str(),
+        std::snprintf(text, sizeof text, "%dx%d/%d%s%s%s%s%s", Config::kTileM, Config::kTileN, Config::kStages,
+                      Config::kPatch ? ("+" + std::to_string(Config::kStagesA)).c_str() : "", Config::kTurns == 1 ? " co" : Config::kTileWarpgroups == 1 ? " pp" : " p2", cluster.c_str(), Config::kSplit ? " sk" : "",
                       Config::kNorm == Norm::kResident ? " res" : Config::kNorm == Norm::kStreamed ? " str" : "");
         variants().push_back({text, Visitor::kWork, Same<typename Config::Element, Bf16>::value ? Type::kBf16 : Type::kF16,
                               Config::kNorm == Norm::kStreamed, prepare<Config, Visitor>});

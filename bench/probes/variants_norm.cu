@@ -8,3 +8,5 @@ static Register<Shape<Bf16, 256, 64, 8, kP2, Norm::kResident, 1, 3>, Block> d;
 static Register<Shape<Bf16, 256, 64, 7, kP2, Norm::kStreamed, 1, 3>, Block> e;
 static Register<Shape<Bf16, 128, 128, 6, kPp, Norm::kResident, 2, 3>, Block> f;
 static Register<Shape<Bf16, 128, 128, 5, kPp, Norm::kStreamed, 2, 3>, Block> g;
+static Register<Shape<Bf16, 128, 160, 5, kPp, Norm::kResident, 2, 3, true>, Block> h;
+static Register<Shape<Bf16, 128, 128, 6, kPp, Norm::kResident, 2, 3, true>, Block> i;

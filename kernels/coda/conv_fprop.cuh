@@ -19,10 +19,11 @@
 //   static constexpr int kStages, kStagesA;             // of filters (for runs, of both); of activations, for patches
 //   static constexpr int kHalo;                         // patches: (R - 1) * dilation at most
 //   static constexpr int kStoreBuffers, kClusterM, kClusterN;
-//   static constexpr bool kPatch;
+//   static constexpr bool kPatch, kSplit;               // kSplit: ConvGeometry::splits may exceed 1; without clusters
 //   static constexpr Norm kNorm;
 #pragma once
 #include "second_pass.cuh"
+#include "split.cuh"
 #include "wgmma.cuh"
 
 namespace coda {
@@ -45,6 +46,9 @@ template <class Config, class Visitor> struct ConvFprop {
     static constexpr int kThreads = 128 * (1 + kConsumers);
     static constexpr int kProducerRegisters = kConsumers == 4 ? 32 : Config::kNorm == Norm::kNone ? 40 : 56;
     static constexpr int kConsumerRegisters = kConsumers == 4 ? 112 : Config::kNorm == Norm::kNone ? 232 : 224;
+    static constexpr bool kSplit = Config::kSplit, kWorkspace = kSplit || Config::kNorm != Norm::kNone;
+    static_assert(!kSplit || !kStreamed, "split-K serves small outputs, which are resident");
+    static_assert(!kSplit || kClusterBlocks == 1, "split-K goes without clusters");
     static_assert(kConsumers == 2 || kConsumers == 4, "two or four consumer warpgroups");
     static_assert(Config::kWarpgroupRows * kTeam == kM, "the warpgroups of a team divide the tile's rows");
 
@@ -63,6 +67,8 @@ template <class Config, class Visitor> struct ConvFprop {
         TensorMap activation, filter, output;
         ConvGeometry geometry;
         GroupNormParams norm;
+        SplitParams split;
+        EpochParams launch;
         typename Visitor::Params visitor;
         u64* timeline;     // see Trace; null without CODA_TRACE
     };
@@ -90,7 +96,7 @@ template <class Config, class Visitor> struct ConvFprop {
         // By a shuffle, so that the compiler knows it is uniform in a warp: descriptors then live in uniform registers.
         const int warpgroup = __shfl_sync(~0u, int(threadIdx.x / 128), 0);
         const int rank = kClusterBlocks > 1 ? int(cluster_rank()) : 0;
-        const u32 epoch = Config::kNorm == Norm::kNone ? 0 : *reinterpret_cast<const volatile u32*>(p.norm.epoch);
+        const u32 epoch = kWorkspace ? *reinterpret_cast<const volatile u32*>(p.launch.epoch) : 0;
 
         if (threadIdx.x == 0) {
             tma_prefetch(p.activation), tma_prefetch(p.filter), tma_prefetch(p.output);
@@ -121,7 +127,16 @@ template <class Config, class Visitor> struct ConvFprop {
         } else {
             __syncthreads();
         }
-        if (Config::kNorm != Norm::kNone && threadIdx.x == 0) leave_launch(p.norm, epoch);
+        if (kWorkspace && threadIdx.x == 0) leave_launch(p.launch, epoch);
+    }
+
+    // Items of work: the parts of a tile are neighbours. Loads of activations: of patches one for all vertical taps.
+    static CODA_DEVICE int items(const ConvGeometry& g) { return kSplit ? g.tiles * g.splits : g.tiles; }
+    static CODA_DEVICE int tile_of(const ConvGeometry& g, int item) { return kSplit ? item / g.splits : item; }
+    static CODA_DEVICE Range loads_of(const ConvGeometry& g, int item) {
+        const int loads = (kPatch ? 1 : g.taps_h) * g.taps_w * g.channel_blocks;
+        if constexpr (kSplit) return part_of(loads, item % g.splits, g.splits);
+        else return {0, loads};
     }
 
     // What a block's loads share with the rest of its cluster; its blocks take turns at issuing them.
@@ -146,46 +161,51 @@ template <class Config, class Visitor> struct ConvFprop {
         Sharing sharing(rank);
         RingPosition<kStages> at(0);
         RingPosition<kStagesA> at_a(0);
-        for (int index = blockIdx.x / kClusterBlocks; index < g.tiles; index += gridDim.x / kClusterBlocks) {
-            const Tile tile = tile_at<kClusterM, kClusterN>(g, index, rank);
+        for (int item = blockIdx.x / kClusterBlocks; item < items(g); item += gridDim.x / kClusterBlocks) {
+            const Tile tile = tile_at<kClusterM, kClusterN>(g, tile_of(g, item), rank);
+            const Range range = loads_of(g, item);
             const int k = tile.tile_n * kN;
+            int c = range.begin % g.channel_blocks, tap = range.begin / g.channel_blocks;
             if constexpr (kPatch) {
                 const Rows rows = Rows::of(g, tile.tile_m, kM, 0);
                 const u32 bytes = (kM / 8 + (g.taps_h - 1) * g.dilation_h) * 8 * kRowBytes;
-                for (int s = 0; s < g.taps_w; ++s)
-                    for (int c = 0; c < g.channel_blocks; ++c) {
-                        const u32 full = barriers.full_a(at_a.stage), to = shared + at_a.stage * kBytesA;
-                        const int w = rows.left - g.pad_w + s * g.dilation_w, h = rows.top - g.pad_h;
-                        wait(barriers.empty_a(at_a.stage), at_a.parity ^ 1);
-                        mbarrier_arrive_expect(full, bytes);
-                        if constexpr (kClusterN == 1) tma_load_4d(to, p.activation, full, c * kK, w, h, tile.image);
-                        else if (sharing.turn_a == u32(sharing.rank_n))
-                            tma_load_4d_multicast(to, p.activation, full, c * kK, w, h, tile.image, sharing.row_blocks);
-                        if (++sharing.turn_a == kClusterN) sharing.turn_a = 0;
-                        at_a.advance();
-                        for (int r = 0; r < g.taps_h; ++r) {
-                            wait(barriers.empty(at.stage), at.parity ^ 1);
-                            mbarrier_arrive_expect(barriers.full(at.stage), kBytesB);
-                            load_filter(p, sharing, shared + kOffsetB + at.stage * kBytesB, barriers.full(at.stage), c * kK, r * g.taps_w + s, k);
-                            at.advance();
-                        }
+                for (int load = range.begin; load < range.end; ++load) {  // tap: horizontal
+                    const u32 full = barriers.full_a(at_a.stage), to = shared + at_a.stage * kBytesA;
+                    const int w = rows.left - g.pad_w + tap * g.dilation_w, h = rows.top - g.pad_h;
+                    wait(barriers.empty_a(at_a.stage), at_a.parity ^ 1);
+                    mbarrier_arrive_expect(full, bytes);
+                    if constexpr (kClusterN == 1) tma_load_4d(to, p.activation, full, c * kK, w, h, tile.image);
+                    else if (sharing.turn_a == u32(sharing.rank_n))
+                        tma_load_4d_multicast(to, p.activation, full, c * kK, w, h, tile.image, sharing.row_blocks);
+                    if (++sharing.turn_a == kClusterN) sharing.turn_a = 0;
+                    at_a.advance();
+                    for (int r = 0; r < g.taps_h; ++r) {
+                        wait(barriers.empty(at.stage), at.parity ^ 1);
+                        mbarrier_arrive_expect(barriers.full(at.stage), kBytesB);
+                        load_filter(p, sharing, shared + kOffsetB + at.stage * kBytesB, barriers.full(at.stage), c * kK, r * g.taps_w + tap, k);
+                        at.advance();
                     }
+                    if (++c == g.channel_blocks) c = 0, ++tap;
+                }
             } else {
                 const int pixels = g.height * g.width, row = tile.tile_m * kM;
                 const int w = row % pixels % g.width * g.stride_w - g.pad_w, h = row % pixels / g.width * g.stride_h - g.pad_h;
-                for (int r = 0; r < g.taps_h; ++r)
-                    for (int s = 0; s < g.taps_w; ++s)
-                        for (int c = 0; c < g.channel_blocks; ++c) {
-                            const u32 full = barriers.full(at.stage), to = shared + at.stage * kBytesA;
-                            const Im2colCoordinates from{c * kK, w, h, tile.image + row / pixels, u16(s * g.dilation_w), u16(r * g.dilation_h)};
-                            wait(barriers.empty(at.stage), at.parity ^ 1);
-                            mbarrier_arrive_expect(full, kBytesA + kBytesB);
-                            if constexpr (kClusterN == 1) tma_load_im2col(to, p.activation, full, from);
-                            else if (sharing.turn_a == u32(sharing.rank_n)) tma_load_im2col_multicast(to, p.activation, full, from, sharing.row_blocks);
-                            if (++sharing.turn_a == kClusterN) sharing.turn_a = 0;
-                            load_filter(p, sharing, shared + kOffsetB + at.stage * kBytesB, full, c * kK, r * g.taps_w + s, k);
-                            at.advance();
-                        }
+                int r = tap / g.taps_w, s = tap % g.taps_w;
+                for (int load = range.begin; load < range.end; ++load) {
+                    const u32 full = barriers.full(at.stage), to = shared + at.stage * kBytesA;
+                    const Im2colCoordinates from{c * kK, w, h, tile.image + row / pixels, u16(s * g.dilation_w), u16(r * g.dilation_h)};
+                    wait(barriers.empty(at.stage), at.parity ^ 1);
+                    mbarrier_arrive_expect(full, kBytesA + kBytesB);
+                    if constexpr (kClusterN == 1) tma_load_im2col(to, p.activation, full, from);
+                    else if (sharing.turn_a == u32(sharing.rank_n)) tma_load_im2col_multicast(to, p.activation, full, from, sharing.row_blocks);
+                    if (++sharing.turn_a == kClusterN) sharing.turn_a = 0;
+                    load_filter(p, sharing, shared + kOffsetB + at.stage * kBytesB, full, c * kK, r * g.taps_w + s, k);
+                    at.advance();
+                    if (++c == g.channel_blocks) {
+                        c = 0;
+                        if (++s == g.taps_w) s = 0, ++r;
+                    }
+                }
             }
         }
     }
@@ -201,17 +221,15 @@ template <class Config, class Visitor> struct ConvFprop {
         wgmma_commit();
     }
 
-    // acc = the product over all k-blocks of the tile that is number `tile` of this block; releases each stage once read.
-    static CODA_DEVICE void multiply(float (&acc)[kBlocks][kN / 2], const ConvGeometry& g, u32 shared, const Barriers& barriers, u32 tile,
+    // acc = the product over `loads` loads, the first of which is number `done` of this block; releases each stage once read.
+    static CODA_DEVICE void multiply(float (&acc)[kBlocks][kN / 2], const ConvGeometry& g, u32 shared, const Barriers& barriers, u32 done, int loads,
                                      int rank, int first_row, int turn_to_give) {
         const u64 base_a = operand_descriptor<kRowBytes>(shared + first_row * kRowBytes);
         const u64 base_b = operand_descriptor<kRowBytes>(shared + kOffsetB);
-        const int k_blocks = g.k_blocks();
-        RingPosition<kStages> at(tile * k_blocks);
+        RingPosition<kStages> at(kPatch ? done * g.taps_h : done);
         u32 previous = 0;
         if constexpr (kPatch) {
-            const int loads = g.taps_w * g.channel_blocks;
-            RingPosition<kStagesA> at_a(tile * loads);
+            RingPosition<kStagesA> at_a(done);
             u32 previous_a = 0;
             const u32 line = (8 * kRowBytes >> 4) * g.dilation_h;
             for (int load = 0; load < loads; ++load) {
@@ -234,7 +252,7 @@ template <class Config, class Visitor> struct ConvFprop {
             finish_multiply(acc, barriers, turn_to_give);
             release(barriers.empty_a(previous_a), rank);
         } else {
-            for (int block = 0; block < k_blocks; ++block) {
+            for (int block = 0; block < loads; ++block) {
                 wait(barriers.full(at.stage), at.parity);
                 multiply_stage(acc, base_a + at.stage * (kBytesA >> 4), base_b + at.stage * (kBytesB >> 4), block);
                 if (block > 0) {
@@ -282,12 +300,17 @@ template <class Config, class Visitor> struct ConvFprop {
         Tail tail{p.output, g, p.norm, p.visitor, memory + kOffsetTail + consumer * kWarpgroupBytes, int(threadIdx.x) % 128, 1 + consumer, epoch, acc};
         Again again{tail, memory + kOffsetSecond + consumer * Again::kBytes};
         const int first = blockIdx.x / kClusterBlocks, step = gridDim.x / kClusterBlocks;
-        auto place = [&](int i) { return place_of(g, first + i * step, rank, member); };
+        auto place = [&](int i) { return place_of(g, tile_of(g, first + i * step), rank, member); };
+        auto loads = [&](int i) {
+            const Range range = loads_of(g, first + i * step);
+            return range.end - range.begin;
+        };
+        u32 done = turn ? loads(0) : 0;  // loads of this block ahead of the item
         Trace trace{p.timeline};
         u32 turn_parity = turn == 0;  // the first turn is the first team's
         int pending = turn;           // streamed: the first of this team's tiles not yet normalised
 
-        for (int i = turn; first + i * step < g.tiles; i += kTurns) {
+        for (int i = turn; first + i * step < items(g); done += loads(i) + (kTurns > 1 ? loads(i + 1) : 0), i += kTurns) {
             const At at = place(i);
             trace.mark(0);
             tail.load_columns(at);
@@ -297,8 +320,17 @@ template <class Config, class Visitor> struct ConvFprop {
                 turn_parity ^= 1;
             }
             trace.mark(1);
-            multiply(acc, g, shared, barriers, i, rank, member * Config::kWarpgroupRows, turn ^ 1);
+            multiply(acc, g, shared, barriers, done, loads(i), rank, member * Config::kWarpgroupRows, turn ^ 1);
             trace.mark(2);
+            if constexpr (kSplit) {
+                const int item = first + i * step, part = item % g.splits;
+                const size_t base = size_t(item / g.splits) * (g.splits - 1) * kTeam + member;
+                if (part > 0) {
+                    give_partial(p.split, base + (part - 1) * kTeam, acc, epoch, tail.thread, tail.barrier);
+                    continue;
+                }
+                for (int other = 0; other < g.splits - 1; ++other) add_partial(p.split, base + other * kTeam, acc, epoch, tail.thread, tail.barrier);
+            }
             if constexpr (Config::kNorm == Norm::kNone) {
                 tail.store_result(at);
             } else {
@@ -321,7 +353,7 @@ template <class Config, class Visitor> struct ConvFprop {
             tail.sync();  // the columns are about to be overwritten
         }
         if constexpr (kStreamed)
-            for (; first + pending * step < g.tiles; pending += kTurns) again.template run<true, false>(place(pending));
+            for (; first + pending * step < items(g); pending += kTurns) again.template run<true, false>(place(pending));
         if ((threadIdx.x & 31) == 0) tma_store_wait_read<0>();  // shared memory outlives the stores' reads
         __syncwarp();
     }
@@ -330,9 +362,10 @@ template <class Config, class Visitor> struct ConvFprop {
     static CODA_DEVICE void merge_teams(const Params& p, int rank, u32 epoch) {
         if (p.norm.team_slots == 1) return;
         const ConvGeometry& g = p.geometry;
-        for (int index = blockIdx.x / kClusterBlocks; index < g.tiles; index += gridDim.x / kClusterBlocks)
+        for (int item = blockIdx.x / kClusterBlocks; item < items(g); item += gridDim.x / kClusterBlocks)
             for (int member = 0; member < kTeam; ++member) {
-                const At at = place_of(g, index, rank, member);
+                if (kSplit && item % g.splits > 0) break;
+                const At at = place_of(g, tile_of(g, item), rank, member);
                 merge_share(p.norm, at.image, at.slot, at.first_channel, kN, g.channels, epoch, threadIdx.x / 32 - 1, 3);
             }
     }

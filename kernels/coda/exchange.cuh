@@ -16,8 +16,6 @@ namespace coda {
 struct GroupNormParams {
     uint4* slots;  // (images, slots, units)
     uint4* teams;  // (images, teams, units); `slots` itself if a team is one slot
-    u32* epoch;    // launches that used this workspace so far
-    u32* exits;    // blocks that have left this launch
     int slots_per_image, team_slots, teams_per_image, group_channels, unit_channels;
     float epsilon;
     float *mean, *rstd;  // (images, channels / group_channels) to store, or null
@@ -137,9 +135,14 @@ CODA_DEVICE bool group_statistics(const GroupNormParams& p, int image, int first
     return named_barrier_all(barrier, 128, written);
 }
 
+// Launches that used the workspace so far, and the blocks that have left this launch.
+struct EpochParams {
+    u32 *epoch, *exits;
+};
+
 // Called by one thread of each block once all its warps are done with the workspace. The last block advances the
 // epoch; the counter of exits wraps to 0 there, whatever the grid.
-CODA_DEVICE void leave_launch(const GroupNormParams& p, u32 epoch) {
+CODA_DEVICE void leave_launch(const EpochParams& p, u32 epoch) {
     u32 before;
     asm volatile("atom.inc.acq_rel.gpu.global.u32 %0, [%1], %2;"
                  : "=r"(before) : "l"(p.exits), "r"(gridDim.x - 1) : "memory");

@@ -14,14 +14,20 @@ struct ConvGeometry {
     int height, width;                   // output pixels of an image: P, Q
     int patches_across;                  // patches: ceil(Q / 8)
     int taps_h, taps_w, channel_blocks;  // R, S, ceil(C / kTileK)
+    int splits;                          // blocks that share a tile, each over a part of the k-blocks; 1: none
     int stride_h, stride_w, pad_h, pad_w, dilation_h, dilation_w;
 
-    CODA_DEVICE int k_blocks() const { return taps_h * taps_w * channel_blocks; }
 };
 
 struct Tile {
     int image, tile_m, tile_n;  // this block's tile, in tiles
 };
+
+// The loads [begin, end) of `loads` that fall to part `rank` of `parts`.
+struct Range {
+    int begin, end;
+};
+CODA_DEVICE Range part_of(int loads, int rank, int parts) { return {loads * rank / parts, loads * (rank + 1) / parts}; }
 
 // Tiles of one input region (all channel tiles) are neighbours in the order, then those of one image.
 template <int kClusterM, int kClusterN>
