@@ -37,7 +37,7 @@ Fold::Fold(const Term& x, const ReduceDomain& d, const Space& space, std::string
   if (d.cols) {
     axes.col = d.groups > 1 && x_->axes.col != ColAxis::none ? ColAxis::g : ColAxis::none;
     axes.groups = axes.col == ColAxis::g ? d.groups : 0;
-    points *= static_cast<double>(e.cols / d.groups);
+    points *= static_cast<double>(e.cols) / d.groups;
   }
   rows = space.rows(axes);
   cols = space.cols(axes);

@@ -15,7 +15,6 @@ namespace coda::reference::test {
 namespace {
 
 using testing::Each;
-using testing::ElementsAre;
 using testing::HasSubstr;
 
 Values evaluated(const std::function<Value(GraphBuilder&)>& f, const Values& acc, const Arguments& arguments = {},
