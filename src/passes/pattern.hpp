@@ -14,6 +14,7 @@
 #include <optional>
 #include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "coda/graph.hpp"
@@ -174,6 +175,7 @@ class RowTable {
  public:
   /// The rows of all groups, in that order.
   RowTable(std::initializer_list<std::vector<Row>> groups);
+  explicit RowTable(std::vector<Row> rows) : RowTable({std::move(rows)}) {}
   std::span<const Row> rows() const { return rows_; }
   std::span<const Row* const> rows_for(Op op) const { return by_op_[static_cast<std::size_t>(op)]; }
 
@@ -184,8 +186,8 @@ class RowTable {
 
 using RowObserver = std::function<void(const Row& row)>;
 
-/// Replaces matches until no row fires; `observer` hears of each that does. A row fires only if its replacement has the type of what it replaces. Returns
-/// true if the graph changed. Throws InternalError if the rows do not come to an end.
+/// Replaces matches until no row fires; `observer` hears of each that does. A row fires only if its replacement has the
+/// type of what it replaces. Returns true if the graph changed. Throws InternalError if the rows do not come to an end.
 bool apply(const RowTable& table, Editor& graph, const RowObserver& observer = {});
 
 }  // namespace coda::passes

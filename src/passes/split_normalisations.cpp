@@ -59,8 +59,20 @@ ValueId split_softmax(Editor& g, const Node node) {
 
 }  // namespace
 
+const RowTable& softmax_rows() {
+  static const RowTable table([] {
+    const Pattern x = any(0);
+    const auto over = [](Op op, const Pattern& p) { return with_attributes(0, op, {p}); };
+    const Pattern shifted = x - over(Op::reduce_max, x);
+    return std::vector<Row>{{"log(softmax(x)) -> (x - max(x)) - log(sum(exp(x - max(x))))",
+                             log(shared(over(Op::softmax, x))), shifted - log(over(Op::sum, exp(shifted)))}};
+  }());
+  return table;
+}
+
 Graph split_normalisations(const Graph& graph) {
   Editor g(graph);
+  apply(softmax_rows(), g);
   for (ValueId id = 0; id < graph.nodes.size(); ++id) {
     if (g.dead(id)) continue;
     if (ir::is_normalisation(g[id].op)) g.replace(id, split_normalisation(g, g[id]));

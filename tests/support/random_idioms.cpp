@@ -54,7 +54,7 @@ Value Generator::cross_entropy(Value logit) {
 
 Value Generator::algebra(Value x) {
   const Value y = pick_float(), z = pick_float();
-  switch (r_.below(30)) {
+  switch (r_.below(33)) {
     case 0: return x * within(y, 20) + z;
     case 1: return z + x * within(y, 20);
     case 2: return x * within(y, 20) - z;
@@ -84,6 +84,9 @@ Value Generator::algebra(Value x) {
     case 26: return exp(log(positive(x)));
     case 27: return one_hot(g_.index(Coordinate::m)) * x;
     case 28: return sqrt(square(x));
+    case 29: return cast(number(0.1), DType::bf16) * 3 + x;
+    case 30: return cast(cast(number(0.7), DType::bf16) + 0.01, DType::f32) * x;
+    case 31: return max(number(0), x);
     default: return (x - y) + (x - y);
   }
 }
@@ -95,7 +98,7 @@ Value Generator::reduction_idiom(Value x) {
   OperandOptions label;
   label.storage = DType::i32;
   const ReduceDomain d = domain();
-  switch (r_.below(12)) {
+  switch (r_.below(15)) {
     case 0: return sum(one_hot(g_.operand("label" + std::to_string(operands_++), axes::m, label)), over_n);
     case 1: return sum(one_hot(g_.operand("label" + std::to_string(operands_++), axes::m, label)) * x, over_n);
     case 2: return sum(column, d);
@@ -107,6 +110,12 @@ Value Generator::reduction_idiom(Value x) {
     case 8: return (x - mean(x, d)) * rsqrt(variance(x, d) + 1e-3);
     case 9: return layer_norm(x) + sum(x, over_n);
     case 10: return sum(-x, d);
+    case 11: return sum(mean(x, domain()), d);
+    case 13: return log(softmax(x, d));
+    case 12: {
+      const Value inner = reduce_max(x, domain());
+      return mean(x * inner, d);
+    }
     default: return mean(x * 0.5, d);
   }
 }

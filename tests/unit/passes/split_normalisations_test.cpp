@@ -52,6 +52,21 @@ TEST(SplitNormalisations, ComputesInTheDtypeOfTheNormalisation) {
       });
 }
 
+const std::vector<Rewrite> log_softmax{
+    {"log(softmax(acc, over=n))", "d = acc - max(acc, over=n)\nstore d - log(sum(exp(d), over=n)) as y : f32"},
+    // the probabilities themselves share everything
+    {"p = softmax(acc, over=n)\nstore log(p) as y : f32\nstore p : f32",
+     "d = acc - max(acc, over=n)\ne = exp(d)\ns = sum(e, over=n)\nstore d - log(s) as y : f32\n"
+     "store e * reciprocal(s) as p : f32"},
+    {"log(cast(softmax(acc, over=n), bf16))",
+     "e = exp(acc - max(acc, over=n))\nstore log(cast(e * reciprocal(sum(e, over=n)), bf16)) as y : f32"},
+};
+
+TEST(SplitNormalisations, TheLogarithmOfASoftmaxDoesNotUnderflow) {
+  expect_rewrites(split_normalisations, log_softmax);
+  expect_all_rows_fire(softmax_rows(), log_softmax);
+}
+
 TEST(SplitNormalisations, LeavesTheRest) { expect_unchanged(split_normalisations, {"mish(acc) + mean(acc, over=n)"}); }
 
 TEST(SplitNormalisations, KeepsTheName) {

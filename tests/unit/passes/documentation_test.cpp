@@ -1,0 +1,34 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <fstream>
+#include <sstream>
+
+#include "passes/canonicalise.hpp"
+#include "passes/eliminate_reductions.hpp"
+#include "passes/factor_cross_entropy.hpp"
+#include "passes/fuse_multiply_add.hpp"
+#include "passes/fuse_operators.hpp"
+#include "passes/passes.hpp"
+#include "passes/split_normalisations.hpp"
+
+namespace coda::passes {
+namespace {
+
+// docs/passes.md names every pass and every row, as code
+TEST(Documentation, NamesEveryPassAndEveryRow) {
+  std::ifstream file(CODA_PASSES_DOC);
+  std::stringstream stream;
+  stream << file.rdbuf();
+  std::string text = stream.str();
+  ASSERT_FALSE(text.empty()) << CODA_PASSES_DOC;
+  for (auto bar = text.find("\\|"); bar != text.npos; bar = text.find("\\|")) text.erase(bar, 1);  // a bar in a table
+  for (const Pass& pass : pipeline())
+    EXPECT_NE(text.find("| `" + std::string(pass.name) + "` |"), text.npos) << pass.name;
+  for (const RowTable* table : {&canonical_rows(), &fusion_rows(), &cross_entropy_rows(), &softmax_rows(),
+                                &reduction_rows(), &multiply_add_rows()})
+    for (const Row& row : table->rows()) EXPECT_NE(text.find("`" + std::string(row.name) + "`"), text.npos) << row.name;
+}
+
+}  // namespace
+}  // namespace coda::passes
