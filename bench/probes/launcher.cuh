@@ -133,7 +133,8 @@ template <class Config, class Visitor> Launch prepare(const Problem& p, const Op
             while (n.team_slots * n.team_slots < n.slots_per_image) ++n.team_slots;
         n.teams_per_image = divide_up(n.slots_per_image, n.team_slots);
         n.group_channels = p.k / p.groups, n.unit_channels = std::gcd(n.group_channels, Conv::kN), n.epsilon = 1e-5f, n.mean = n.rstd = nullptr;
-        if (Config::kNorm == Norm::kResident && g.tiles_m * g.tiles_n > tiles_in_flight) return reason = "an image's tiles do not fit on the chip", nullptr;
+        const int held = Config::kNorm == Norm::kResident ? tiles_in_flight : Config::kNorm == Norm::kDeferred ? 2 * tiles_in_flight : 1 << 30;
+        if (g.tiles_m * g.tiles_n > held) return reason = "an image's tiles do not fit on the chip", nullptr;
         const size_t row = size_t(p.n) * (p.k / n.unit_channels) * 16;
         const size_t slots = take(used, row * n.slots_per_image), teams = n.team_slots > 1 ? take(used, row * n.teams_per_image) : slots;
         n.slots = reinterpret_cast<uint4*>(workspace.memory + slots), n.teams = reinterpret_cast<uint4*>(workspace.memory + teams);
@@ -227,9 +228,9 @@ template <class Config, class Visitor> struct Register {
         const std::string cluster = Config::kClusterM * Config::kClusterN > 1 ? " c" + std::to_string(Config::kClusterM) + "x" + std::to_string(Config::kClusterN) : "";
         std::snprintf(text, sizeof text, "%dx%d/%d%s%s%s%s%s", Config::kTileM, Config::kTileN, Config::kStages,
                       Config::kPatch ? ("+" + std::to_string(Config::kStagesA)).c_str() : "", Config::kTurns == 1 ? " co" : Config::kTileWarpgroups == 1 ? " pp" : " p2", cluster.c_str(), Config::kSplit ? " sk" : "",
-                      Config::kNorm == Norm::kResident ? " res" : Config::kNorm == Norm::kStreamed ? " str" : "");
+                      Config::kNorm == Norm::kResident ? " res" : Config::kNorm == Norm::kStreamed ? " str" : Config::kNorm == Norm::kDeferred ? " def" : "");
         variants().push_back({text, Visitor::kWork, Same<typename Config::Element, Bf16>::value ? Type::kBf16 : Type::kF16,
-                              Config::kNorm == Norm::kStreamed, prepare<Config, Visitor>});
+                              Config::kNorm == Norm::kStreamed || Config::kNorm == Norm::kDeferred, prepare<Config, Visitor>});
     }
 };
 

@@ -39,6 +39,7 @@ template <class Config, class Visitor> struct ConvFprop {
     static constexpr int kBlocks = Config::kWarpgroupRows / 64;
     static constexpr int kTeam = Config::kTileWarpgroups, kTurns = Config::kTurns, kConsumers = kTeam * kTurns;
     static constexpr bool kPatch = Config::kPatch, kStreamed = Config::kNorm == Norm::kStreamed;
+    static constexpr bool kDeferred = Config::kNorm == Norm::kDeferred;
     static constexpr int kStages = Config::kStages, kStagesA = kPatch ? Config::kStagesA : kStages;
 
     // A producer warpgroup and the consumers. What a block holds at its start is 168 registers a thread of 384, or 96 of
@@ -47,7 +48,7 @@ template <class Config, class Visitor> struct ConvFprop {
     static constexpr int kProducerRegisters = kConsumers == 4 ? 32 : Config::kNorm == Norm::kNone ? 40 : 56;
     static constexpr int kConsumerRegisters = kConsumers == 4 ? 112 : Config::kNorm == Norm::kNone ? 232 : 224;
     static constexpr bool kSplit = Config::kSplit, kWorkspace = kSplit || Config::kNorm != Norm::kNone;
-    static_assert(!kSplit || !kStreamed, "split-K serves small outputs, which are resident");
+    static_assert(!kSplit || !(kStreamed || kDeferred), "split-K serves small outputs, which are resident");
     static_assert(!kSplit || kClusterBlocks == 1, "split-K goes without clusters");
     static_assert(kConsumers == 2 || kConsumers == 4, "two or four consumer warpgroups");
     static_assert(Config::kWarpgroupRows * kTeam == kM, "the warpgroups of a team divide the tile's rows");
@@ -57,7 +58,7 @@ template <class Config, class Visitor> struct ConvFprop {
     static constexpr int kOffsetB = kStagesA * kBytesA;
     static constexpr int kOffsetTail = kOffsetB + kStages * kBytesB;
     static constexpr int kOffsetSecond = kOffsetTail + kConsumers * kWarpgroupBytes;
-    static constexpr int kOffsetBarriers = kOffsetSecond + (kStreamed ? kConsumers * Again::kBytes : 0);
+    static constexpr int kOffsetBarriers = kOffsetSecond + (kStreamed || kDeferred ? kConsumers * Again::kBytes : 0);
     static constexpr int kSharedBytes = kOffsetBarriers + 8 * (2 * kStages + (kPatch ? 2 * kStagesA : 0) + 2) + 1024;  // 1024: alignment
     static_assert(kSharedBytes <= 232448, "the tile, its stages and its epilogue exceed a block's shared memory");
     static_assert(kBytesB % 1024 == 0 && kBytesA % 1024 == 0, "stages keep the swizzle's alignment");
@@ -308,7 +309,7 @@ template <class Config, class Visitor> struct ConvFprop {
         u32 done = turn ? loads(0) : 0;  // loads of this block ahead of the item
         Trace trace{p.timeline};
         u32 turn_parity = turn == 0;  // the first turn is the first team's
-        int pending = turn;           // streamed: the first of this team's tiles not yet normalised
+        int pending = turn;           // the first of this team's tiles not yet normalised
 
         for (int i = turn; first + i * step < items(g); done += loads(i) + (kTurns > 1 ? loads(i + 1) : 0), i += kTurns) {
             const At at = place(i);
@@ -341,8 +342,15 @@ template <class Config, class Visitor> struct ConvFprop {
                     tail.load_statistics(at);
                     trace.mark(4);
                     tail.store_result(at);
+                } else if constexpr (kDeferred) {
+                    if (pending < i) again.run_deferred(place(pending));
+                    trace.mark(4);
+                    tail.template store_centred<true>(at);
+                    tail.sync();  // every warp is done with the tile before
+                    again.keep_centres();
+                    pending = i;
                 } else {
-                    tail.store_centred(at);
+                    tail.template store_centred<false>(at);
                     trace.mark(4);
                     for (int budget = 2; budget > 0 && pending < i; --budget, pending += kTurns)
                         if (!again.template run<false, true>(place(pending))) break;
@@ -352,6 +360,8 @@ template <class Config, class Visitor> struct ConvFprop {
             ++trace.tile;
             tail.sync();  // the columns are about to be overwritten
         }
+        if constexpr (kDeferred)
+            if (first + pending * step < items(g)) again.run_deferred(place(pending));
         if constexpr (kStreamed)
             for (; first + pending * step < items(g); pending += kTurns) again.template run<true, false>(place(pending));
         if ((threadIdx.x & 31) == 0) tma_store_wait_read<0>();  // shared memory outlives the stores' reads

@@ -20,6 +20,7 @@ namespace coda {
 enum class Norm {
     kNone,
     kResident,  // accumulators wait in registers for the image's statistics; one store
+    kDeferred,  // centred values wait in shared memory while the next tile is multiplied; one store
     kStreamed,  // centred values are stored, and later re-read, normalised and stored in place
 };
 
@@ -44,12 +45,16 @@ template <class Config, class Visitor> struct Epilogue {
     static constexpr int kStoresPerTile = kBlocks * kSlices;  // bulk groups that a warp commits
     static constexpr int kStoreBuffers = Config::kStoreBuffers;
     static constexpr int kStaging = divide_up(larger(kSliceBytes * kStoreBuffers, kNorm == Norm::kNone ? 0 : kN * 8), 1024) * 1024;  // a warp
-    static constexpr int kScratch = smaller(larger(128, kN + 126), (4 * kStaging - kN * 4) / int(sizeof(Moments)));  // in the staging buffers
+    // Moments of the warps' rows, later scratch: in the staging buffers, or apart where those hold a tile.
+    static constexpr bool kApart = kNorm == Norm::kDeferred;
+    static constexpr int kMomentBytes = kApart ? kN * 8 : kStaging;  // a warp
+    static constexpr int kScratch = smaller(larger(128, kN + 126), (4 * kMomentBytes - kN * 4) / int(sizeof(Moments)));
+    static_assert(kNorm != Norm::kDeferred || kStoreBuffers == kStoresPerTile, "the staging buffers hold a whole tile");
 
     // Column operands in shared memory: the visitor's, then mean, scale, shift of the normalisation.
     static constexpr int kColumns = Visitor::kColumns + (kNorm == Norm::kNone ? 0 : 3);
     static constexpr int kMean = Visitor::kColumns, kScale = kMean + 1, kShift = kMean + 2;
-    static constexpr int kWarpgroupBytes = 4 * kStaging + kColumns * kN * 4;
+    static constexpr int kWarpgroupBytes = 4 * kStaging + kColumns * kN * 4 + (kApart ? 4 * kMomentBytes : 0);
 
     const TensorMap& output;
     const ConvGeometry& geometry;
@@ -63,6 +68,7 @@ template <class Config, class Visitor> struct Epilogue {
 
     CODA_DEVICE float* columns() const { return reinterpret_cast<float*>(memory + 4 * kStaging); }
     CODA_DEVICE u8* staging(int warp) const { return memory + warp * kStaging; }
+    CODA_DEVICE u8* moments(int warp) const { return (kApart ? memory + 4 * kStaging + kColumns * kN * 4 : memory) + warp * kMomentBytes; }
     CODA_DEVICE void sync() const { named_barrier(barrier, 128); }
 
     template <int i = 0> CODA_DEVICE void load_columns(const At& at) const {
@@ -129,14 +135,14 @@ template <class Config, class Visitor> struct Epilogue {
     // The moments of this warpgroup's rows, written to its slot. Leaves their units' means in column kMean.
     CODA_DEVICE void reduce_and_publish(const At& at) {
         const int warp = thread / 32;
-        float2* moments = reinterpret_cast<float2*>(staging(warp));
-        if ((thread & 31) == 0) tma_store_wait_read<0>();  // the staging buffers are about to be reused
+        float2* own = reinterpret_cast<float2*>(moments(warp));
+        if (!kApart && (thread & 31) == 0) tma_store_wait_read<0>();  // the staging buffers are about to be reused
         __syncwarp();
-        if (at.rows.all_valid(Config::kWarpgroupRows)) warp_moments<kBlocks, kN, false>(acc, moments, at.rows, warp);
-        else warp_moments<kBlocks, kN, true>(acc, moments, at.rows, warp);
+        if (at.rows.all_valid(Config::kWarpgroupRows)) warp_moments<kBlocks, kN, false>(acc, own, at.rows, warp);
+        else warp_moments<kBlocks, kN, true>(acc, own, at.rows, warp);
         sync();
         float count = 0.f;
-        float2* merged = reinterpret_cast<float2*>(staging(0));  // entry n is read and written by one thread
+        float2* merged = reinterpret_cast<float2*>(moments(0));  // entry n is read and written by one thread
         for (int n = thread; n < kN; n += 128) {
             Moments all{0.f, 0.f, 0.f};
 #pragma unroll
@@ -144,7 +150,7 @@ template <class Config, class Visitor> struct Epilogue {
                 int rows = 0;
 #pragma unroll
                 for (int b = 0; b < kBlocks; ++b) rows += at.rows.valid_of_16(64 * b + 16 * w);
-                const float2 part = reinterpret_cast<const float2*>(staging(w))[n];
+                const float2 part = reinterpret_cast<const float2*>(moments(w))[n];
                 merge(all, float(rows), part.x, part.y);
             }
             merged[n] = {all.mean, all.m2};
@@ -171,15 +177,16 @@ template <class Config, class Visitor> struct Epilogue {
 
     // Waits for the image's statistics; then column kMean is the group's mean and kScale the scale times rstd.
     CODA_DEVICE void load_statistics(const At& at) const {
-        float *mean = columns() + kMean * kN, *scale = columns() + kScale * kN, *rstd = reinterpret_cast<float*>(staging(3) + kStaging) - kN;
+        float *mean = columns() + kMean * kN, *scale = columns() + kScale * kN, *rstd = reinterpret_cast<float*>(moments(4)) - kN;
         group_statistics<true, kN, kScratch>(norm, at.image, at.first_channel, geometry.channels, epoch, at.slot == 0,
-                                       reinterpret_cast<Moments*>(staging(0)), mean, rstd, thread, barrier);
+                                       reinterpret_cast<Moments*>(moments(0)), mean, rstd, thread, barrier);
         for (int n = thread; n < kN; n += 128) scale[n] *= rstd[n];
         sync();
     }
 
     // Stores f(accumulator, columns, tensors) of the whole tile, slice by slice, through this warp's staging buffers.
-    template <bool kTensors, class F> CODA_DEVICE void store(const At& at, F&& f) {
+    // kKeep: leaves them in the buffers.
+    template <bool kTensors, bool kKeep = false, class F> CODA_DEVICE void store(const At& at, F&& f) {
         const int warp = thread / 32, lane = thread & 31;
         constexpr int kChunks = kSlice / 8;  // of 16 bytes in a row of the slice
         constexpr bool kWraps = kStoresPerTile % kStoreBuffers != 0;
@@ -194,14 +201,14 @@ template <class Config, class Visitor> struct Epilogue {
                     packed[pair++] = Element::pack(f(x, one, t1), f(y, two, t2));
                 });
                 if (lane == 0) {
-                    if (kWraps && b + s == 0) tma_store_wait_read<0>();
-                    else tma_store_wait_read<kStoreBuffers - 1>();
+                    if ((kWraps || kKeep) && b + s == 0) tma_store_wait_read<0>();
+                    else if (!kKeep) tma_store_wait_read<kStoreBuffers - 1>();
                 }
                 __syncwarp();
                 write_slice(buffer, packed, lane);
-                fence_async_shared();
+                if (!kKeep) fence_async_shared();
                 __syncwarp();
-                if (lane == 0) {
+                if (!kKeep && lane == 0) {
                     const int m = 64 * b + 16 * warp;
                     tma_store_4d(output, shared_address(buffer), at.first_channel + s * kSlice, at.rows.store_x(m), at.rows.store_y(m), at.image);
                     tma_store_commit();
@@ -236,8 +243,8 @@ template <class Config, class Visitor> struct Epilogue {
         });
     }
 
-    CODA_DEVICE void store_centred(const At& at) {
-        store<false>(at, [](float x, const float* column, const float*) { return x - column[kMean]; });
+    template <bool kKeep> CODA_DEVICE void store_centred(const At& at) {
+        store<false, kKeep>(at, [](float x, const float* column, const float*) { return x - column[kMean]; });
     }
 };
 

@@ -1,7 +1,7 @@
-// The second pass of a streamed normalisation, by the consumers between their tiles. A warp loads back the rows that
-// it stored itself, centred by their units' means, normalises them and stores them in place: 16 rows x kSlice channels
-// at a time in its staging buffers, loads and stores by the copy engine. Nothing but the image's statistics comes from
-// other warpgroups; until they are complete, a warpgroup goes on with its next tile.
+// The second pass of a normalisation whose tiles do not wait in registers, by the consumers between their tiles. A warp
+// takes the rows that it stored itself, centred by their units' means, normalises them and stores them: 16 rows x
+// kSlice channels at a time in its staging buffers. Deferred: they still lie there. Streamed: the copy engine loads them
+// back. Nothing but the image's statistics comes from other warpgroups.
 #pragma once
 #include "epilogue.cuh"
 
@@ -11,17 +11,17 @@ template <class Config, class Visitor> struct SecondPass {
     using First = Epilogue<Config, Visitor>;
     using Element = typename Config::Element;
     using At = typename First::At;
-    static constexpr int kN = First::kN, kSlice = First::kSlice, kSlabBytes = First::kSliceBytes;
+    static constexpr int kN = First::kN, kSlice = First::kSlice, kSlices = First::kSlices, kSlabBytes = First::kSliceBytes;
     static constexpr int kLanesPerRow = kSlice / 8;               // 16 bytes a lane
     static constexpr int kRowsAtOnce = smaller(16, 32 / kLanesPerRow);
     static constexpr int kPieces = 16 / kRowsAtOnce;              // of a slab, a lane
     static constexpr int kSteps = First::kStoresPerTile;          // slabs of a tile and warp
     static constexpr int kBuffers = First::kStoreBuffers;
     static constexpr int kCentres = divide_up(kN, 32);            // channels a lane
-    // Shared memory of a warpgroup: columns (mean, factor = scale times rstd, shift, the visitor's), four warps' offsets,
-    // barriers of the slabs.
+    // Shared memory of a warpgroup: columns (mean, factor = scale times rstd, shift, the visitor's, four warps' offsets, the
+    // deferred tile's centres), barriers of the slabs.
     static constexpr int kColumns = 3 + Visitor::kColumns;
-    static constexpr int kBarrierOffset = (kColumns + 4) * kN * 4;
+    static constexpr int kBarrierOffset = (kColumns + 4 + (First::kApart ? 1 : 0)) * kN * 4;
     static constexpr int kBytes = divide_up(kBarrierOffset + 4 * kBuffers * 8, 16) * 16;
 
     const First& first;
@@ -51,10 +51,10 @@ template <class Config, class Visitor> struct SecondPass {
         if (at.image == image && at.first_channel == first_channel) return true;
         image = -1;
         const ConvGeometry& g = first.geometry;
-        if ((first.thread & 31) == 0) tma_store_wait_read<0>();  // the staging buffers serve as scratch
+        if (!First::kApart && (first.thread & 31) == 0) tma_store_wait_read<0>();  // the staging buffers serve as scratch
         first.sync();
         if (!group_statistics<kWait, kN, First::kScratch>(first.norm, at.image, at.first_channel, g.channels, first.epoch, at.slot == 0,
-                                                          reinterpret_cast<Moments*>(first.staging(0)), column(0), column(1), first.thread, first.barrier))
+                                                          reinterpret_cast<Moments*>(first.moments(0)), column(0), column(1), first.thread, first.barrier))
             return false;
         image = at.image, first_channel = at.first_channel;
         for (int n = first.thread; n < kN && first_channel + n < g.channels; n += 128) {
@@ -64,6 +64,33 @@ template <class Config, class Visitor> struct SecondPass {
         }
         first.sync();
         return true;
+    }
+
+    // The deferred tile's centres, once its values are kept; by the whole warpgroup.
+    CODA_DEVICE void keep_centres() const {
+        for (int n = first.thread; n < kN; n += 128) column(kColumns + 4)[n] = first.columns()[First::kMean * kN + n];
+    }
+
+    // The deferred tile.
+    CODA_DEVICE void run_deferred(const At& at) {
+        prepare<true>(at);
+        const int warp = first.thread / 32, lane = first.thread & 31;
+        for (int n = lane; n < kN; n += 32) offsets()[n] = fmaf(column(kColumns + 4)[n] - column(0)[n], column(1)[n], column(2)[n]);
+        __syncwarp();
+#pragma unroll 1
+        for (int step = 0; step < kSteps; ++step) finish(at, step % First::kBlocks * kSlices + step / First::kBlocks, step, warp, lane);
+    }
+
+    // Normalises slab i, which holds step `step` of the tile, and stores it.
+    CODA_DEVICE void finish(const At& at, int i, int step, int warp, int lane) const {
+        const int m = 64 * (step % First::kBlocks) + 16 * warp, slice = step / First::kBlocks * kSlice;
+        normalise(at, slab(i), m, slice, lane);
+        fence_async_shared();
+        __syncwarp();
+        if (lane == 0) {
+            tma_store_4d(first.output, shared_address(slab(i)), at.first_channel + slice, at.rows.store_x(m), at.rows.store_y(m), at.image);
+            tma_store_commit();
+        }
     }
 
     // kLater: this warp has committed the stores of the next tile too. False: the image is not complete yet.
@@ -92,14 +119,7 @@ template <class Config, class Visitor> struct SecondPass {
                 const int step = base + i;
                 if (step >= kSteps) break;
                 mbarrier_wait(loaded(i), rounds & 1);
-                const int m = 64 * (step % First::kBlocks) + 16 * warp, slice = step / First::kBlocks * kSlice;
-                normalise(at, slab(i), m, slice, lane);
-                fence_async_shared();
-                __syncwarp();
-                if (lane == 0) {
-                    tma_store_4d(first.output, shared_address(slab(i)), at.first_channel + slice, at.rows.store_x(m), at.rows.store_y(m), at.image);
-                    tma_store_commit();
-                }
+                finish(at, i, step, warp, lane);
             }
             if (kSteps % kBuffers != 0 && base + kBuffers > kSteps)  // keep the unused barriers in step
                 if (lane == 0)
