@@ -34,12 +34,12 @@ std::string fused_text(const RegionReport& region) {
 }  // namespace
 
 std::string region_table(const FusionReport& report) {
-  Table table({"kernel", "contraction or operator", "fused behind it", "note"}, {true});
+  Table table({"kernel", "contraction or operator", "fused behind it"}, {true});
   int number = 0;
   for (const RegionReport& region : report.regions) {
     table.row({region.kind == Kind::free ? "-" : std::to_string(++number),
-               region.kind == Kind::epilogue ? "epilogue over " + region.name : region.contraction, fused_text(region),
-               region.note});
+               region.kind == Kind::epilogue ? "epilogue over " + region.name : region.contraction,
+               fused_text(region)});
   }
   return table.text("  ");
 }

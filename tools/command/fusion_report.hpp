@@ -8,7 +8,7 @@
 
 namespace coda::command {
 
-/// One line a region: number, contraction, what follows it in the same kernel, note.
+/// One line a region: number, contraction, what follows it in the same kernel.
 std::string region_table(const FusionReport& report);
 
 /// Three lines.

@@ -18,6 +18,16 @@ using Inputs = std::vector<const Tensor64*>;
 
 constexpr double u = 0x1p-24;  // unit roundoff of f32
 
+/// A sum of n terms in f32 is taken to be off by √n·u·Σ|terms|, not by (n − 1)·u·Σ|terms|, which hardly ever comes
+/// near: N. J. Higham, T. Mary, "A New Approach to Probabilistic Rounding Error Analysis", SIAM J. Sci. Comput. 41(5),
+/// 2019.
+reference::ErrorModel contraction_model(std::int64_t depth) {
+  return {.accumulate = u / std::sqrt(static_cast<double>(depth))};
+}
+reference::ErrorModel reduction_model(std::int64_t count) {
+  return {.longest_chain = static_cast<std::int64_t>(std::ceil(std::sqrt(static_cast<double>(count)))) + 1};
+}
+
 ConstTensorView view(const Tensor64& x) { return {x.value.data(), DType::f64, x.shape, {}}; }
 
 Tensor64 empty(Extents64 shape) {
@@ -115,9 +125,11 @@ Tensor64 elementwise(const operators::Elementwise& e, const Inputs& inputs) {
   return from_values(reference::evaluate(g.build(), space, acc, arguments).at("y"), shape);
 }
 
-/// Runs `make(graph, acc)` over pixels and channels of an image, or over rows and the last extent of anything else.
+/// Runs `make(graph)` over pixels and channels of an image, or over rows and the last extent of anything else. Its sums
+/// have up to `terms` terms.
 template <class Make>
-Tensor64 over_channels(const Tensor64& x, const std::map<std::string, const Tensor64*>& vectors, const Make& make) {
+Tensor64 over_channels(const Tensor64& x, const std::map<std::string, const Tensor64*>& vectors, std::int64_t terms,
+                       const Make& make) {
   if (element_count(x.shape) == 0) return empty(x.shape);
   const bool image = x.shape.size() == 4;
   const Tensor64 last = image ? channels_last(x) : x;
@@ -135,7 +147,8 @@ Tensor64 over_channels(const Tensor64& x, const std::map<std::string, const Tens
   }
   g.store(make(g), DType::f32, "y");
   const reference::Values acc{axes::mn, last.value, {}};
-  Tensor64 y = from_values(reference::evaluate(g.build(), space, acc, arguments).at("y"), last.shape);
+  Tensor64 y =
+      from_values(reference::evaluate(g.build(), space, acc, arguments, reduction_model(terms)).at("y"), last.shape);
   return image ? channels_first(y) : y;
 }
 
@@ -143,7 +156,12 @@ Tensor64 normalisation(const operators::Normalisation& n, const Inputs& inputs) 
   std::map<std::string, const Tensor64*> vectors;
   if (n.has_scale) vectors["scale"] = inputs[1];
   if (n.has_shift) vectors["shift"] = inputs[n.has_scale ? 2 : 1];
-  return over_channels(*inputs[0], vectors, [&](GraphBuilder& g) {
+  const Extents64& shape = inputs[0]->shape;
+  const std::int64_t channels = shape.size() == 4 ? shape[1] : shape.back();
+  const std::int64_t pixels = shape.size() == 4 ? shape[2] * shape[3] : 1;
+  const bool over_pixels = n.op == Op::group_norm || n.op == Op::instance_norm;
+  const std::int64_t terms = over_pixels ? std::max<std::int64_t>(1, channels / n.groups) * pixels : channels;
+  return over_channels(*inputs[0], vectors, terms, [&](GraphBuilder& g) {
     NormOptions options;
     options.groups = n.groups;
     options.eps = n.eps;
@@ -200,7 +218,8 @@ Tensor64 convolution(const From& from, To to, const Inputs& inputs) {
   to.dtype_x = to.dtype_w = DType::f64;
   const Extents e = extents(Contraction(to));
   Tensor64 y = channels_first(
-      from_values(reference::contract(to, view(*inputs[0]), view(*inputs[1])), {e.images, e.height, e.width, e.cols}));
+      from_values(reference::contract(to, view(*inputs[0]), view(*inputs[1]), contraction_model(depth(to))),
+                  {e.images, e.height, e.width, e.cols}));
   add_bias(y, inputs, e.height * e.width);
   return y;
 }
@@ -217,7 +236,7 @@ Tensor64 gemm(const operators::Gemm& g, const Inputs& inputs) {
   Tensor64 left = *inputs[0], right = *inputs[1];
   left.shape = shape_a(problem);
   right.shape = shape_b(problem);
-  Tensor64 y = from_values(reference::contract(problem, view(left), view(right)), shape);
+  Tensor64 y = from_values(reference::contract(problem, view(left), view(right), contraction_model(problem.k)), shape);
   add_bias(y, inputs, 1);
   return y;
 }
@@ -345,7 +364,9 @@ struct Evaluate {
   Tensor64 operator()(const operators::Normalisation& o) const { return normalisation(o, in); }
   Tensor64 operator()(const operators::BatchNorm& o) const { return batch_norm(o, in); }
   Tensor64 operator()(const operators::Softmax&) const {
-    return over_channels(*in[0], {}, [](GraphBuilder& g) { return softmax(g.acc(), over_n); });
+    const Extents64& shape = in[0]->shape;
+    return over_channels(*in[0], {}, shape.size() == 4 ? shape[1] : shape.back(),
+                         [](GraphBuilder& g) { return softmax(g.acc(), over_n); });
   }
   Tensor64 operator()(const operators::Pool2d& o) const { return pool(o, *in[0]); }
   Tensor64 operator()(const operators::GlobalAveragePool&) const {

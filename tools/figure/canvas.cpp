@@ -12,7 +12,20 @@ Canvas::Canvas(std::int64_t width, std::int64_t height, Color background)
     image_.pixels[i + 1] = background.g;
     image_.pixels[i + 2] = background.b;
   }
+  clip();
 }
+
+void Canvas::clip(const Rect& rect) {
+  const auto within = [](double x, std::int64_t end) {
+    return static_cast<std::int64_t>(std::clamp(x, 0.0, static_cast<double>(end)));
+  };
+  clip_left_ = within(std::ceil(rect.x), image_.width);
+  clip_right_ = within(std::floor(rect.right()), image_.width);
+  clip_top_ = within(std::ceil(rect.y), image_.height);
+  clip_bottom_ = within(std::floor(rect.bottom()), image_.height);
+}
+
+void Canvas::clip() { clip({0, 0, static_cast<double>(image_.width), static_cast<double>(image_.height)}); }
 
 Color Canvas::at(std::int64_t x, std::int64_t y) const {
   const std::uint8_t* p = image_.at(x, y);
@@ -20,7 +33,7 @@ Color Canvas::at(std::int64_t x, std::int64_t y) const {
 }
 
 void Canvas::blend(std::int64_t x, std::int64_t y, Color color, double coverage) {
-  if (x < 0 || y < 0 || x >= image_.width || y >= image_.height) return;
+  if (x < clip_left_ || y < clip_top_ || x >= clip_right_ || y >= clip_bottom_) return;
   std::uint8_t* p = image_.at(x, y);
   const std::uint8_t source[3] = {color.r, color.g, color.b};
   for (int c = 0; c < 3; ++c) p[c] = static_cast<std::uint8_t>(std::lround(p[c] + coverage * (source[c] - p[c])));

@@ -30,6 +30,10 @@ class Canvas {
   std::int64_t height() const { return image_.height; }
   Color at(std::int64_t x, std::int64_t y) const;
 
+  /// From now on only whole pixels within `rect` are drawn on; without a rectangle, all.
+  void clip(const Rect& rect);
+  void clip();
+
   /// Mixes `coverage` (0 to 1) of the colour into one pixel.
   void blend(std::int64_t x, std::int64_t y, Color color, double coverage);
 
@@ -50,6 +54,7 @@ class Canvas {
   void shape(double left, double top, double right, double bottom, Color color, double alpha, const Distance& distance);
 
   media::Image image_;
+  std::int64_t clip_left_ = 0, clip_top_ = 0, clip_right_ = 0, clip_bottom_ = 0;
 };
 
 }  // namespace coda::figure

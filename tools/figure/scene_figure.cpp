@@ -14,7 +14,7 @@ namespace {
 constexpr Color paper{252, 252, 253}, ink{28, 32, 42}, muted{104, 112, 128}, hairline{214, 218, 226};
 constexpr Color green{24, 160, 88}, red{222, 49, 60}, amber{255, 176, 32}, blue{62, 132, 246};
 
-constexpr double margin = 32, panel = 384, gap = 14, caption_height = 19, row_gap = 26, row_title = 28;
+constexpr double margin = 32, panel = 438, gap = 14, caption_height = 19, row_gap = 26, row_title = 28;
 
 bool overlap(const Rect& a, const Rect& b) {
   return a.x < b.right() && b.x < a.right() && a.y < b.bottom() && b.y < a.bottom();
@@ -128,7 +128,7 @@ class Painter {
           [&](Point p) {
             canvas.ring(p, 8, 4, {90, 96, 110}), canvas.ring(p, 8, 2, colors::white);
           },
-          fmt::format("truth (a peak within {:g} px of it counts)", figure_.match_radius));
+          fmt::format("truth (a peak of its class within {:g} px of the centre counts)", figure_.match_radius));
     }
     if (has(Mark::Kind::right)) item(swatch(green), "peak: right class and place");
     if (has(Mark::Kind::wrong)) item(swatch(red), "peak: wrong");
@@ -161,6 +161,12 @@ class Painter {
     const media::Image image = resample(scene.image, w, h, Filter::smooth);
     canvas.picture(static_cast<std::int64_t>(left.x), static_cast<std::int64_t>(left.y), image);
     overlay(canvas, scene, image, middle);
+    marks(canvas, scene, left, middle);
+    small_heatmaps(canvas, scene, middle.right() + gap, y);
+  }
+
+  void marks(Canvas& canvas, const Scene& scene, const Rect& left, const Rect& middle) const {
+    canvas.clip(left);
     Places places{left, {}};
     for (const Mark& mark : scene.marks) {
       const Point p = place(scene, mark, left);
@@ -170,18 +176,26 @@ class Painter {
       if (!is_peak(mark)) truth(canvas, scene, mark, places);
     }
     for (const Mark& mark : scene.marks) {
+      if (is_peak(mark)) peak(canvas, scene, mark, places);
+    }
+    canvas.clip(middle);
+    for (const Mark& mark : scene.marks) {
       if (!is_peak(mark)) continue;
-      peak(canvas, place(scene, mark, left), mark, places);
       const Point p = place(scene, mark, middle);
       canvas.ring(p, 14, 3, colors::black, 0.5);
       canvas.ring(p, 14, 1.8, color_of(mark.kind));
     }
-    small_heatmaps(canvas, scene, middle.right() + gap, y);
+    canvas.clip();
   }
 
   static Point place(const Scene& scene, const Mark& mark, const Rect& rect) {
     return {rect.x + (mark.x + 0.5) * rect.width / static_cast<double>(scene.image.width),
             rect.y + (mark.y + 0.5) * rect.height / static_cast<double>(scene.image.height)};
+  }
+
+  /// Around an object, wide enough to leave it visible.
+  double circle_radius(const Scene& scene) const {
+    return std::clamp(2.4 * figure_.match_radius * panel / static_cast<double>(scene.image.height), 14.0, panel / 8);
   }
 
   static void chip_dot(Canvas& canvas, Point p, Color color, double radius) {
@@ -190,15 +204,18 @@ class Painter {
   }
 
   /// Text on a rounded box beside `p`, where it covers neither an earlier box nor a mark, if there is such a place.
-  void chip(Canvas& canvas, Point p, const std::string& text, Color color, Color text_color, Places& places) const {
+  void chip(Canvas& canvas, Point p, const std::string& text, Color color, Color text_color, double circle,
+            Places& places) const {
     const double width = bold_.width(text, 12) + 8, height = 16;
-    const double right = p.x + 14, left = p.x - 14 - width, above = p.y - 22, below = p.y + 6;
-    std::array<Rect, 6> candidates{{{right, above, width, height},
-                                    {left, above, width, height},
-                                    {right, below, width, height},
-                                    {left, below, width, height},
-                                    {p.x - width / 2, p.y - 34, width, height},
-                                    {p.x - width / 2, p.y + 18, width, height}}};
+    const double reach = 0.75 * circle + 3;  // where the circle's diagonal ends
+    const double right = p.x + reach, left = p.x - reach - width, above = p.y - reach - height / 2,
+                 below = p.y + reach - height / 2;
+    const std::array<Rect, 6> candidates{{{right, above, width, height},
+                                          {left, above, width, height},
+                                          {right, below, width, height},
+                                          {left, below, width, height},
+                                          {p.x - width / 2, p.y - circle - height - 4, width, height},
+                                          {p.x - width / 2, p.y + circle + 4, width, height}}};
     const auto best = std::min_element(candidates.begin(), candidates.end(), [&](const Rect& a, const Rect& b) {
       return places.conflicts(a) < places.conflicts(b);
     });
@@ -212,20 +229,22 @@ class Painter {
   }
 
   void truth(Canvas& canvas, const Scene& scene, const Mark& mark, Places& places) const {
-    const Rect& rect = places.panel;
-    const Point p = place(scene, mark, rect);
-    const double radius = std::max(7.0, figure_.match_radius * rect.height / static_cast<double>(scene.image.height));
+    const Point p = place(scene, mark, places.panel);
+    const double radius = circle_radius(scene);
     const bool missed = mark.kind == Mark::Kind::missed;
     canvas.ring(p, radius, 3.6, colors::black, 0.5);
     canvas.ring(p, radius, 1.8, color_of(mark.kind));
     if (missed)
-      chip(canvas, p, figure_.classes[static_cast<std::size_t>(mark.class_index)] + " missed", amber, ink, places);
+      chip(canvas, p, figure_.classes[static_cast<std::size_t>(mark.class_index)] + " missed", amber, ink, radius,
+           places);
   }
 
-  void peak(Canvas& canvas, Point p, const Mark& mark, Places& places) const {
+  void peak(Canvas& canvas, const Scene& scene, const Mark& mark, Places& places) const {
+    const Point p = place(scene, mark, places.panel);
     chip_dot(canvas, p, color_of(mark.kind), 3);
     const std::string& name = figure_.classes[static_cast<std::size_t>(mark.class_index)];
-    chip(canvas, p, fmt::format("{}  {:.2f}", name, mark.score), color_of(mark.kind), colors::white, places);
+    chip(canvas, p, fmt::format("{}  {:.2f}", name, mark.score), color_of(mark.kind), colors::white,
+         circle_radius(scene), places);
   }
 
   /// The darkened grey image, with the maximum over all classes in the colours of the map where it is not near 0.
@@ -243,7 +262,7 @@ class Painter {
         const auto level = static_cast<std::uint8_t>(grey);
         const auto column = static_cast<std::int64_t>(rect.x) + x, line = static_cast<std::int64_t>(rect.y) + y;
         canvas.blend(column, line, {level, level, level}, 1);
-        canvas.blend(column, line, heat(value), std::clamp(1.15 * value, 0.0, 0.95));
+        canvas.blend(column, line, heat(value), std::clamp(2.2 * value, 0.0, 0.95));
       }
     }
   }
@@ -265,7 +284,7 @@ class Painter {
       heatmap(canvas, values, scene, rect);
       for (const Mark& mark : scene.marks) {
         if (mark.class_index != c || mark.kind == Mark::Kind::truth) continue;
-        canvas.ring(place(scene, mark, rect), 8, 2, color_of(mark.kind));
+        canvas.ring(place(scene, mark, rect), 9, 1.6, color_of(mark.kind));
       }
     }
   }

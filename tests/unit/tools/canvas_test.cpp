@@ -60,6 +60,17 @@ TEST(Canvas, FrameAndCross) {
   EXPECT_EQ(cross.at(20, 5), colors::black);
 }
 
+TEST(Canvas, ClipKeepsToWholePixels) {
+  Canvas canvas(10, 10, colors::black);
+  canvas.clip({1.5, 2, 4, 3.9});
+  canvas.fill({0, 0, 10, 10}, colors::white);
+  EXPECT_DOUBLE_EQ(area(canvas), 3 * 3);  // x of 2 to 4, y of 2 to 4
+  EXPECT_EQ(canvas.at(2, 2), colors::white);
+  canvas.clip();
+  canvas.fill({0, 0, 10, 10}, colors::white);
+  EXPECT_DOUBLE_EQ(area(canvas), 100);
+}
+
 TEST(Canvas, WhatLiesOutsideIsClipped) {
   Canvas canvas(10, 10, colors::black);
   canvas.disc({-100, 5}, 20, colors::white);

@@ -82,7 +82,7 @@ TEST(SceneFigure, HeatmapsShowTheirMaximum) {
 TEST(SceneFigure, GrowsByARowAScene) {
   const std::int64_t one = draw(sample(1)).height, two = draw(sample(2)).height, three = draw(sample(3)).height;
   EXPECT_EQ(three - two, two - one);
-  EXPECT_GT(two - one, 384);
+  EXPECT_GT(two - one, 438);
 }
 
 TEST(SceneFigure, OddShapesAndCounts) {
