@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "coda/error.hpp"
@@ -33,21 +34,45 @@ std::optional<DType> meeting_dtype(const std::vector<const Node*>& inputs, Op op
 
 }  // namespace
 
-Editor::Editor(const Graph& source) : graph_(source) { recount(); }
+Editor::Editor(const Graph& source) : graph_(source), uses_(source.nodes.size(), 0), users_(source.nodes.size()) {
+  for (ValueId id = 0; id < size(); ++id)
+    for (const ValueId in : graph_.nodes[id].inputs) users_[in].push_back(id);
+  for (const Store& s : graph_.stores) use(s.value, 1);
+  for (const ValueId e : graph_.effects) use(e, 1);
+}
 
-void Editor::recount() {
-  uses_.assign(graph_.nodes.size(), 0);
-  std::vector<ValueId> pending;
-  const auto use = [&](ValueId id) {
-    if (uses_[id]++ == 0) pending.push_back(id);
-  };
-  for (const Store& s : graph_.stores) use(s.value);
-  for (const ValueId e : graph_.effects) use(e);
-  while (!pending.empty()) {
-    const ValueId id = pending.back();
-    pending.pop_back();
-    for (const ValueId in : graph_.nodes[id].inputs) use(in);
+// Adds references from live nodes, stores or effects; a node that comes to life by them refers to its inputs
+void Editor::use(ValueId id, int times) {
+  const bool awakes = uses_[id] == 0 && times > 0;
+  uses_[id] += times;
+  if (!awakes) return;
+  pending_.assign(1, id);
+  while (!pending_.empty()) {
+    const ValueId next = pending_.back();
+    pending_.pop_back();
+    for (const ValueId in : graph_.nodes[next].inputs)
+      if (uses_[in]++ == 0) pending_.push_back(in);
   }
+}
+
+void Editor::release(ValueId id, int times) {
+  uses_[id] -= times;
+  if (uses_[id] > 0 || times == 0) return;
+  pending_.assign(1, id);
+  while (!pending_.empty()) {
+    const ValueId next = pending_.back();
+    pending_.pop_back();
+    for (const ValueId in : graph_.nodes[next].inputs)
+      if (--uses_[in] == 0) pending_.push_back(in);
+  }
+}
+
+ValueId Editor::append(Node node) {
+  for (const ValueId in : node.inputs) users_[in].push_back(size());
+  graph_.nodes.push_back(std::move(node));
+  uses_.push_back(0);
+  users_.emplace_back();
+  return size() - 1;
 }
 
 ValueId Editor::add(Op op, std::vector<ValueId> inputs, Attributes attr, std::optional<DType> requested) {
@@ -58,18 +83,14 @@ ValueId Editor::add(Op op, std::vector<ValueId> inputs, Attributes attr, std::op
   node.axes = inferred.axes;
   node.inputs = std::move(inputs);
   node.attr = std::move(attr);
-  graph_.nodes.push_back(std::move(node));
-  uses_.push_back(0);
-  return size() - 1;
+  return append(std::move(node));
 }
 
 ValueId Editor::constant(double value) {
   Node node;
   node.op = Op::constant;
   node.attr.value = value;
-  graph_.nodes.push_back(std::move(node));
-  uses_.push_back(0);
-  return size() - 1;
+  return append(std::move(node));
 }
 
 ValueId Editor::extent(Coordinate c) {
@@ -77,9 +98,7 @@ ValueId Editor::extent(Coordinate c) {
   node.op = Op::extent;
   node.dtype = DType::i32;
   node.attr.coordinate = c;
-  graph_.nodes.push_back(std::move(node));
-  uses_.push_back(0);
-  return size() - 1;
+  return append(std::move(node));
 }
 
 void Editor::replace(ValueId old, ValueId fresh) {
@@ -92,27 +111,41 @@ void Editor::replace(ValueId old, ValueId fresh) {
                                     to_string(from.axes), to_string(from.dtype), to_string(to.op), to_string(to.axes),
                                     to_string(to.dtype)));
   if (to.name.empty() && !is_leaf(to)) to.name = from.name;
-  for (Node& user : graph_.nodes)
-    for (ValueId& in : user.inputs)
+  for (const ValueId user : users_[old]) {
+    for (ValueId& in : graph_.nodes[user].inputs)
       if (in == old) in = fresh;
+    users_[fresh].push_back(user);
+  }
+  users_[old].clear();
   for (Store& s : graph_.stores)
     if (s.value == old) s.value = fresh;
   for (ValueId& e : graph_.effects)
     if (e == old) e = fresh;
-  recount();
+  const int moved = uses_[old];
+  use(fresh, moved);  // first, so that what both are made of does not die in between
+  release(old, moved);
   changed_ = true;
 }
 
 void Editor::set_inputs(ValueId id, std::vector<ValueId> inputs) {
-  if (inputs == graph_.nodes[id].inputs) return;
-  graph_.nodes[id].inputs = std::move(inputs);
-  recount();
+  std::swap(graph_.nodes[id].inputs, inputs);
+  const std::vector<ValueId>& now = graph_.nodes[id].inputs;
+  if (inputs == now) return;
+  for (const ValueId in : now) users_[in].push_back(id);
+  for (const ValueId in : inputs) users_[in].erase(std::find(users_[in].begin(), users_[in].end(), id));
   changed_ = true;
+  if (dead(id)) return;
+  for (const ValueId in : std::vector(now)) use(in, 1);
+  for (const ValueId in : inputs) release(in, 1);
 }
 
 void Editor::roll_back(ValueId first) {
-  graph_.nodes.resize(first);
-  uses_.resize(first);
+  while (size() > first) {
+    for (const ValueId in : graph_.nodes.back().inputs) users_[in].pop_back();
+    graph_.nodes.pop_back();
+    uses_.pop_back();
+    users_.pop_back();
+  }
 }
 
 bool Editor::constant_fits(ValueId old, double value) const {
@@ -121,14 +154,13 @@ bool Editor::constant_fits(ValueId old, double value) const {
   constant.attr.value = value;
   for (const Store& s : graph_.stores)
     if (s.value == old && !(graph_.nodes[old].axes == constant.axes)) return false;
-  for (ValueId user = 0; user < size(); ++user) {
+  for (const ValueId user : users_[old]) {
     const Node& x = graph_.nodes[user];
-    if (uses_[user] == 0) continue;
+    if (dead(user)) continue;
     const auto before = nodes_of(graph_, x.inputs);
     auto after = before;
     for (std::size_t i = 0; i < after.size(); ++i)
       if (x.inputs[i] == old) after[i] = &constant;
-    if (after == before) continue;
     if (meeting_dtype(before, x.op) != meeting_dtype(after, x.op)) return false;
     try {
       const auto inferred = ir::infer(x.op, after, x.attr, x.dtype);

@@ -24,6 +24,8 @@ class Editor {
   /// before it replaces another.
   int uses(ValueId id) const { return uses_[id]; }
   bool dead(ValueId id) const { return uses_[id] == 0; }
+  /// The nodes that read the value, once for each input, dead ones included.
+  const std::vector<ValueId>& users(ValueId id) const { return users_[id]; }
 
   /// Appends a node after inferring its type; `requested` is the dtype of a cast. Throws what ir::infer throws.
   ValueId add(Op op, std::vector<ValueId> inputs, Attributes attr = {}, std::optional<DType> requested = {});
@@ -50,10 +52,14 @@ class Editor {
   Graph finish() &&;
 
  private:
-  void recount();
+  ValueId append(Node node);
+  void use(ValueId id, int times);
+  void release(ValueId id, int times);
 
   Graph graph_;
   std::vector<int> uses_;
+  std::vector<std::vector<ValueId>> users_;
+  std::vector<ValueId> pending_;
   bool changed_ = false;
 };
 

@@ -131,9 +131,9 @@ std::optional<ValueId> mean_by_sum(Editor& g, ValueId id) {
   const Node node = g[id];
   if (node.op != Op::mean) return {};
   std::optional<ValueId> sum;
-  for (ValueId other = 0; other < g.size(); ++other) {
+  for (const ValueId other : g.users(node.inputs[0])) {
     const Node& y = g[other];
-    if (g.dead(other) || y.inputs != node.inputs || !ir::same_attributes(y.attr, node.attr)) continue;
+    if (g.dead(other) || !ir::same_attributes(y.attr, node.attr)) continue;
     if (y.op == Op::variance) return {};
     if (y.op == Op::sum && y.dtype == node.dtype) sum = other;
   }

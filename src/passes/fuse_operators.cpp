@@ -37,9 +37,10 @@ bool divisor_is_coarser(const Match& m) {
   return !(m.node(1).axes == m.root_node().axes) && m.node(1).op != Op::constant;
 }
 
-// The value is never below 0 and never -0; NaN is allowed
-bool is_nonnegative(const Editor& g, ValueId id) {
+// The value is never below 0 and never -0; NaN is allowed. Looks through so many operations only.
+bool is_nonnegative(const Editor& g, ValueId id, int depth = 4) {
   const Node& v = g[id];
+  if (depth == 0) return false;
   switch (v.op) {
     case Op::abs:
     case Op::square:
@@ -51,29 +52,26 @@ bool is_nonnegative(const Editor& g, ValueId id) {
     case Op::variance: return true;
     case Op::constant: return v.attr.value > 0 || (v.attr.value == 0 && !std::signbit(v.attr.value));
     case Op::mean:
-    case Op::sum: return is_nonnegative(g, v.inputs[0]);
+    case Op::sum: return is_nonnegative(g, v.inputs[0], depth - 1);
     case Op::add:
-    case Op::mul: return is_nonnegative(g, v.inputs[0]) && is_nonnegative(g, v.inputs[1]);
+    case Op::mul: return is_nonnegative(g, v.inputs[0], depth - 1) && is_nonnegative(g, v.inputs[1], depth - 1);
     default: return false;
   }
 }
 bool base_is_nonnegative(const Match& m) { return is_nonnegative(m.graph(), m.value(0)); }
 
 // Every user of p = sigmoid(x) is log(p), or 1 - p of which every user is a logarithm: all of them get their stable
-// form, so that p itself is needed no more. Slot 5 holds p.
+// form, so that p itself is needed no more.
 bool only_logarithms_read(const Editor& g, ValueId id, bool complement_allowed) {
   int readers = 0;
-  for (ValueId user = 0; user < g.size(); ++user) {
+  for (const ValueId user : g.users(id)) {
     if (g.dead(user)) continue;
+    ++readers;
     const Node& u = g[user];
-    for (const ValueId in : u.inputs) {
-      if (in != id) continue;
-      ++readers;
-      if (u.op == Op::log && u.dtype == g[id].dtype) continue;
-      const bool complement = complement_allowed && u.op == Op::sub && u.inputs[1] == id && u.inputs[0] != id &&
-                              g[u.inputs[0]].op == Op::constant && g[u.inputs[0]].attr.value == 1;
-      if (!complement || u.dtype != g[id].dtype || !only_logarithms_read(g, user, false)) return false;
-    }
+    if (u.op == Op::log && u.dtype == g[id].dtype) continue;
+    const bool complement = complement_allowed && u.op == Op::sub && u.inputs[1] == id && u.inputs[0] != id &&
+                            g[u.inputs[0]].op == Op::constant && g[u.inputs[0]].attr.value == 1;
+    if (!complement || u.dtype != g[id].dtype || !only_logarithms_read(g, user, false)) return false;
   }
   return readers == g.uses(id);  // no store reads it
 }

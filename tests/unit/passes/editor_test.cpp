@@ -2,8 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "coda/error.hpp"
+#include "passes/canonicalise.hpp"
+#include "passes/fuse_operators.hpp"
 #include "rewriting.hpp"
+#include "support/random_graph.hpp"
 
 namespace coda::passes {
 namespace {
@@ -75,6 +80,23 @@ TEST(Editor, RollsBack) {
   g.roll_back(first);
   EXPECT_FALSE(g.changed());
   EXPECT_TRUE(structurally_equal(std::move(g).finish(), source));
+}
+
+// What the editor keeps up to date by steps is what it counts afresh
+TEST(Editor, CountsStayRight) {
+  for (std::uint64_t seed = 1; seed <= 200; ++seed) {
+    Editor g(test::random_case(seed).graph);
+    apply(canonical_rows(), g);
+    apply(fusion_rows(), g);
+    const Editor counted(g.graph());
+    for (ValueId id = 0; id < g.size(); ++id) {
+      ASSERT_EQ(g.uses(id), counted.uses(id)) << "seed " << seed << ", node " << id;
+      auto x = g.users(id), y = counted.users(id);
+      std::sort(x.begin(), x.end());
+      std::sort(y.begin(), y.end());
+      ASSERT_EQ(x, y) << "seed " << seed << ", node " << id;
+    }
+  }
 }
 
 }  // namespace
