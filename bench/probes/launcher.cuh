@@ -132,10 +132,11 @@ template <class Config, class Visitor> Launch prepare(const Problem& p, const Op
         if (n.slots_per_image > kLargestTeam)
             while (n.team_slots * n.team_slots < n.slots_per_image) ++n.team_slots;
         n.teams_per_image = divide_up(n.slots_per_image, n.team_slots);
-        n.group_channels = p.k / p.groups, n.unit_channels = std::gcd(n.group_channels, Conv::kN), n.epsilon = 1e-5f, n.mean = n.rstd = nullptr;
+        n.group_channels = p.k / p.groups, n.epsilon = 1e-5f, n.mean = n.rstd = nullptr;
+        if (n.group_channels % Config::kUnit != 0) return reason = "a group is not a number of whole units", nullptr;
         const int held = Config::kNorm == Norm::kResident ? tiles_in_flight : Config::kNorm == Norm::kDeferred ? 2 * tiles_in_flight : 1 << 30;
         if (g.tiles_m * g.tiles_n > held) return reason = "an image's tiles do not fit on the chip", nullptr;
-        const size_t row = size_t(p.n) * (p.k / n.unit_channels) * 16;
+        const size_t row = size_t(p.n) * (p.k / Config::kUnit) * 16;
         const size_t slots = take(used, row * n.slots_per_image), teams = n.team_slots > 1 ? take(used, row * n.teams_per_image) : slots;
         n.slots = reinterpret_cast<uint4*>(workspace.memory + slots), n.teams = reinterpret_cast<uint4*>(workspace.memory + teams);
     }
@@ -211,6 +212,7 @@ struct BlockResidual : Block {
 enum class Order { kCooperative, kPingPong, kPingPongPairs };
 
 template <class E, int kRows, int kColumns, int kStageCount, Order kOrder, Norm kMode = Norm::kNone, int kBuffers = 1, int kStageCountA = 0,
+          int kUnitChannels = 1,
           bool kDivide = false, int kAlongM = 1, int kAlongN = 1, int kDepth = 64>
 struct Shape {
     using Element = E;
@@ -220,6 +222,7 @@ struct Shape {
     static constexpr int kWarpgroupRows = kRows / kTileWarpgroups;
     static constexpr bool kPatch = kStageCountA > 0, kSplit = kDivide;
     static constexpr Norm kNorm = kMode;
+    static constexpr int kUnit = kUnitChannels;
 };
 
 template <class Config, class Visitor> struct Register {

@@ -10,6 +10,3 @@ static Register<Shape<Bf16, 256, 64, 10, kPp, Norm::kNone, 2, 3>, Bare> f;
 static Register<Shape<Bf16, 256, 128, 5, kCo, Norm::kNone, 2, 3>, Bare> g;
 static Register<Shape<Bf16, 128, 128, 7, kP2, Norm::kNone, 1, 3>, Bare> h;
 static Register<Shape<Bf16, 256, 64, 10, kP2, Norm::kNone, 1, 3>, Bare> i;
-static Register<Shape<Bf16, 128, 128, 7, kPp, Norm::kNone, 2, 3, true>, Bare> j;
-static Register<Shape<Bf16, 128, 160, 6, kPp, Norm::kNone, 2, 3, true>, Bare> k;
-static Register<Shape<Bf16, 256, 128, 4, kCo, Norm::kNone, 2, 3, true>, Bare> l;

@@ -21,6 +21,7 @@
 //   static constexpr int kStoreBuffers, kClusterM, kClusterN;
 //   static constexpr bool kPatch, kSplit;               // kSplit: ConvGeometry::splits may exceed 1; without clusters
 //   static constexpr Norm kNorm;
+//   static constexpr int kUnit;                         // see exchange.cuh; any divisor of the largest will do
 #pragma once
 #include "second_pass.cuh"
 #include "split.cuh"
@@ -376,7 +377,7 @@ template <class Config, class Visitor> struct ConvFprop {
             for (int member = 0; member < kTeam; ++member) {
                 if (kSplit && item % g.splits > 0) break;
                 const At at = place_of(g, tile_of(g, item), rank, member);
-                merge_share(p.norm, at.image, at.slot, at.first_channel, kN, g.channels, epoch, threadIdx.x / 32 - 1, 3);
+                merge_share<Config::kUnit>(p.norm, at.image, at.slot, at.first_channel, kN, g.channels, epoch, threadIdx.x / 32 - 1, 3);
             }
     }
 };

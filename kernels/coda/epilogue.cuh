@@ -37,6 +37,8 @@ template <class Config, class Visitor> struct Epilogue {
     static constexpr int kN = Config::kTileN;
     static constexpr int kBlocks = Config::kWarpgroupRows / 64;  // matrix instructions down a warpgroup's rows
     static constexpr Norm kNorm = Config::kNorm;
+    static constexpr int kUnit = Config::kUnit;
+    static_assert(kN % kUnit == 0, "a unit of channels does not cross tiles");
 
     // Stores go in slices of 16 rows x kSlice channels, each by one warp for itself: no barrier between warps.
     static constexpr int kSlice = kN % 64 == 0 ? 64 : kN % 32 == 0 ? 32 : kN % 16 == 0 ? 16 : 8;
@@ -134,43 +136,50 @@ template <class Config, class Visitor> struct Epilogue {
 
     // The moments of this warpgroup's rows, written to its slot. Leaves their units' means in column kMean.
     CODA_DEVICE void reduce_and_publish(const At& at) {
+        constexpr int kWidth = kUnit % 2 == 0 ? 2 : 1, kParts = kUnit / kWidth;  // entries of a unit in a warp's moments
         const int warp = thread / 32;
         float2* own = reinterpret_cast<float2*>(moments(warp));
         if (!kApart && (thread & 31) == 0) tma_store_wait_read<0>();  // the staging buffers are about to be reused
         __syncwarp();
-        if (at.rows.all_valid(Config::kWarpgroupRows)) warp_moments<kBlocks, kN, false>(acc, own, at.rows, warp);
-        else warp_moments<kBlocks, kN, true>(acc, own, at.rows, warp);
+        const bool full = at.rows.all_valid(Config::kWarpgroupRows);
+        if (full) warp_moments<kBlocks, kN, kWidth, false>(acc, own, at.rows, warp);
+        else warp_moments<kBlocks, kN, kWidth, true>(acc, own, at.rows, warp);
         sync();
-        float count = 0.f;
-        float2* merged = reinterpret_cast<float2*>(moments(0));  // entry n is read and written by one thread
-        for (int n = thread; n < kN; n += 128) {
-            Moments all{0.f, 0.f, 0.f};
+        float count[4], inverse = 1.f / (64 * kBlocks * kParts), total = 64 * kBlocks;  // rows of the warps
+#pragma unroll
+        for (int w = 0; w < 4; ++w) count[w] = 16 * kBlocks;
+        if (!full) {
+            total = 0.f;
 #pragma unroll
             for (int w = 0; w < 4; ++w) {
                 int rows = 0;
 #pragma unroll
                 for (int b = 0; b < kBlocks; ++b) rows += at.rows.valid_of_16(64 * b + 16 * w);
-                const float2 part = reinterpret_cast<const float2*>(moments(w))[n];
-                merge(all, float(rows), part.x, part.y);
+                total += count[w] = float(rows);
             }
-            merged[n] = {all.mean, all.m2};
-            count = all.count;
+            inverse = total > 0.f ? __fdividef(1.f, total * kParts) : 0.f;
         }
-        sync();
-        const int unit = norm.unit_channels;
-        for (int n = thread; n < kN; n += 128) {  // the channels of a unit have equal counts
-            const float2* part = merged + n / unit * unit;
+        for (int u = thread; u < kN / kUnit; u += 128) {
+            auto part = [&](int w, int i) { return reinterpret_cast<const float2*>(moments(w))[u * kParts + i]; };
             float mean = 0.f, m2 = 0.f;
-            for (int i = 0; i < unit; ++i) mean += part[i].x;
-            mean /= float(unit);
-            for (int i = 0; i < unit; ++i) {
-                const float delta = part[i].x - mean;
-                m2 += fmaf(delta * delta, count, part[i].y);
-            }
-            columns()[kMean * kN + n] = mean;
-            const int channel = at.first_channel + n, units = geometry.channels / unit;
-            if (channel < geometry.channels && n % unit == 0)
-                write_entry(norm.slots + (size_t(at.image) * norm.slots_per_image + at.slot) * units + channel / unit, {count * float(unit), mean, m2}, epoch);
+#pragma unroll
+            for (int i = 0; i < kParts; ++i)
+#pragma unroll
+                for (int w = 0; w < 4; ++w) mean = fmaf(count[w], part(w, i).x, mean);
+            mean *= inverse;
+#pragma unroll
+            for (int i = 0; i < kParts; ++i)
+#pragma unroll
+                for (int w = 0; w < 4; ++w) {
+                    const float2 moment = part(w, i);
+                    const float delta = moment.x - mean;
+                    m2 += fmaf(delta * delta, count[w] * kWidth, moment.y);
+                }
+            const int channel = at.first_channel + u * kUnit, units = geometry.channels / kUnit;
+            if (channel < geometry.channels)
+                write_entry(norm.slots + (size_t(at.image) * norm.slots_per_image + at.slot) * units + channel / kUnit, {total * kUnit, mean, m2}, epoch);
+#pragma unroll
+            for (int i = 0; i < kUnit; ++i) columns()[kMean * kN + u * kUnit + i] = mean;
         }
         sync();
     }
@@ -178,7 +187,7 @@ template <class Config, class Visitor> struct Epilogue {
     // Waits for the image's statistics; then column kMean is the group's mean and kScale the scale times rstd.
     CODA_DEVICE void load_statistics(const At& at) const {
         float *mean = columns() + kMean * kN, *scale = columns() + kScale * kN, *rstd = reinterpret_cast<float*>(moments(4)) - kN;
-        group_statistics<true, kN, kScratch>(norm, at.image, at.first_channel, geometry.channels, epoch, at.slot == 0,
+        group_statistics<true, kN, kScratch, kUnit>(norm, at.image, at.first_channel, geometry.channels, epoch, at.slot == 0,
                                        reinterpret_cast<Moments*>(moments(0)), mean, rstd, thread, barrier);
         for (int n = thread; n < kN; n += 128) scale[n] *= rstd[n];
         sync();

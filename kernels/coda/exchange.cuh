@@ -1,7 +1,7 @@
 // Normalisation statistics shared by the blocks of one launch.
 //
 // Every warpgroup writes the moments of its rows to a slot of its own, one entry a unit. A unit is the largest run of
-// channels that crosses neither a group's border nor a tile's: gcd(channels of a group, kTileN). An entry is sixteen bytes
+// channels (kUnit) that crosses neither a group's border nor a tile's, gcd(channels of a group, kTileN). An entry is sixteen bytes
 // (mean, M2, count, tag) stored as one; the tag is the launch's epoch plus one. A reader polls the entry itself until
 // the tag is this launch's, so that neither counters nor fences stand between writer and reader, and a replay needs
 // no memset. The slots of an image form teams of about the square root of their number. Each member of a team merges a
@@ -16,7 +16,7 @@ namespace coda {
 struct GroupNormParams {
     uint4* slots;  // (images, slots, units)
     uint4* teams;  // (images, teams, units); `slots` itself if a team is one slot
-    int slots_per_image, team_slots, teams_per_image, group_channels, unit_channels;
+    int slots_per_image, team_slots, teams_per_image, group_channels;
     float epsilon;
     float *mean, *rstd;  // (images, channels / group_channels) to store, or null
 };
@@ -58,13 +58,14 @@ CODA_DEVICE bool merge_entries(Moments& all, const uint4* entry, size_t stride, 
 
 // The share of team work that falls to the owner of `slot`: some of the tile's units, over the whole team. By whole
 // warps, `warp` of `warps`: a unit a warp, an entry a lane, then a tree.
+template <int kUnit>
 CODA_DEVICE void merge_share(const GroupNormParams& p, int image, int slot, int first_channel, int tile_channels, int channels, u32 epoch,
                              int warp, int warps) {
-    const int units = channels / p.unit_channels, first_unit = first_channel / p.unit_channels;
+    const int units = channels / kUnit, first_unit = first_channel / kUnit;
     const int team = slot / p.team_slots, first = team * p.team_slots, member = slot - first;
     const int members = smaller(p.team_slots, p.slots_per_image - first), lane = threadIdx.x & 31;
-    const int share = divide_up(tile_channels / p.unit_channels, members), begin = first_unit + member * share;
-    const int end = smaller(smaller(begin + share, first_unit + tile_channels / p.unit_channels), units);
+    const int share = divide_up(tile_channels / kUnit, members), begin = first_unit + member * share;
+    const int end = smaller(smaller(begin + share, first_unit + tile_channels / kUnit), units);
     for (int unit = begin + warp; unit < end; unit += warps) {
         const uint4* entry = p.slots + (size_t(image) * p.slots_per_image + first + lane) * units + unit;
         Moments m;
@@ -84,13 +85,13 @@ CODA_DEVICE void merge_share(const GroupNormParams& p, int image, int slot, int 
 // memory, by 128 threads of a named barrier. kWait: waits for the image to be complete; otherwise returns false if it
 // is not. `scratch` holds kScratch moments. Groups may begin before the first channel and end behind the last. Groups
 // too wide for the scratch take a slow path.
-template <bool kWait, int kColumns, int kScratch>
+template <bool kWait, int kColumns, int kScratch, int kUnit>
 CODA_DEVICE bool group_statistics(const GroupNormParams& p, int image, int first_channel, int channels, u32 epoch, bool record,
                                   Moments* scratch, float* mean, float* rstd, int thread, int barrier) {
-    const int width = p.group_channels, unit = p.unit_channels;
+    const int width = p.group_channels;
     const int last = smaller(first_channel + kColumns, channels);  // one past
-    const int begin = first_channel / width * width / unit, count = divide_up(last, width) * width / unit - begin;
-    const size_t units = channels / unit;
+    const int begin = first_channel / width * width / kUnit, count = divide_up(last, width) * width / kUnit - begin;
+    const size_t units = channels / kUnit;
     const uint4* teams = p.teams + size_t(image) * p.teams_per_image * units;
     const bool fits = count <= kScratch;
     if (fits) {
@@ -115,9 +116,9 @@ CODA_DEVICE bool group_statistics(const GroupNormParams& p, int image, int first
     }
     bool written = true;
     for (int c = first_channel + thread; c < last; c += 128) {
-        const int group = c / width, first = group * width / unit;
+        const int group = c / width, first = group * width / kUnit;
         Moments all{0.f, 0.f, 0.f};
-        for (int i = 0; i < width / unit; ++i) {
+        for (int i = 0; i < width / kUnit; ++i) {
             Moments m;
             if (fits) m = scratch[first - begin + i];
             else written &= merge_entries<kWait, 4>(m, teams + first + i, units, p.teams_per_image, epoch);

@@ -18,20 +18,22 @@ CODA_DEVICE void merge(Moments& into, float count, float mean, float m2) {
     into.count = total;
 }
 
-// One warp's (mean, M2) of each of kColumns channels over its rows, from accumulators in the matrix instruction's
-// layout, to moments[kColumns] in shared memory. kMasked: rows that do not exist are left out.
-template <int kBlocks, int kColumns, bool kMasked, class Rows>
+// One warp's (mean, M2) over its rows, from accumulators in the matrix instruction's layout, for every kWidth neighbouring
+// channels together: moments[kColumns / kWidth] in shared memory, kWidth 1 or 2. kMasked: rows that do not exist are left out.
+// Shared memory is what the main loop of the other team is short of, and a shuffle costs it as much as a load: two channels
+// at once halve the shuffles.
+template <int kBlocks, int kColumns, int kWidth, bool kMasked, class Rows>
 CODA_DEVICE void warp_moments(const float (&acc)[kBlocks][kColumns / 2], float2* moments, const Rows& rows, int warp) {
-    constexpr int kRows = 2 * kBlocks;  // of a lane
+    constexpr int kRows = 2 * kBlocks, kValues = kRows * kWidth;  // of a lane: rows, and values in an entry
     static_assert((kRows & (kRows - 1)) == 0, "the tree of sums needs a power of two of rows");
     const int lane = threadIdx.x & 31;
     auto valid = [&](int i) { return !kMasked || rows.valid(64 * (i / 2) + 16 * warp + (lane >> 2) + 8 * (i & 1)); };
     float count = 0.f;
 #pragma unroll
-    for (int i = 0; i < kRows; ++i) count += valid(i) ? 1.f : 0.f;
+    for (int i = 0; i < kRows; ++i) count += valid(i) ? float(kWidth) : 0.f;
     const float inverse = count > 0.f ? __fdividef(1.f, count) : 0.f;
 
-    // Butterfly over the eight lanes that hold a column's rows; each step halves the columns a lane keeps.
+    // Butterfly over the eight lanes that hold an entry's rows; each step halves the entries a lane keeps.
     // share: the partner's part of the joint count; weight: the factor of the squared difference.
     float share[3], weight[3], own = count;
 #pragma unroll
@@ -42,37 +44,41 @@ CODA_DEVICE void warp_moments(const float (&acc)[kBlocks][kColumns / 2], float2*
         own += other;
     }
 
-    constexpr int kBatch = 8;  // columns a lane reduces at once: four column pairs, 32 columns of the tile
+    constexpr int kBatch = 8;                              // entries a lane reduces at once
+    constexpr int kEntries = kColumns / 4 / kWidth;        // of a lane: entry e is pair e * kWidth / 2 of its channels
 #pragma unroll
-    for (int batch = 0; batch < divide_up(kColumns, 32); ++batch) {
+    for (int batch = 0; batch < divide_up(kEntries, kBatch); ++batch) {
         float mean[kBatch], m2[kBatch];
 #pragma unroll
         for (int k = 0; k < kBatch; ++k) {
             mean[k] = m2[k] = 0.f;
-            const int pair = 4 * batch + k / 2;
-            if (pair >= kColumns / 8) continue;
-            auto value = [&](int i) { return acc[i / 2][4 * pair + 2 * (i & 1) + (k & 1)]; };
+            const int entry = kBatch * batch + k;
+            if (entry >= kEntries) continue;
+            auto value = [&](int i) {  // rows first, then the second channel's
+                const int pair = kWidth == 2 ? entry : entry / 2, channel = kWidth == 2 ? i / kRows : entry & 1, row = i % kRows;
+                return acc[row / 2][4 * pair + 2 * (row & 1) + channel];
+            };
             if constexpr (kMasked) {
                 float sum = 0.f;
 #pragma unroll
-                for (int i = 0; i < kRows; ++i)
-                    if (valid(i)) sum += value(i);
+                for (int i = 0; i < kValues; ++i)
+                    if (valid(i % kRows)) sum += value(i);
                 mean[k] = sum * inverse;
 #pragma unroll
-                for (int i = 0; i < kRows; ++i)
-                    if (valid(i)) {
+                for (int i = 0; i < kValues; ++i)
+                    if (valid(i % kRows)) {
                         const float deviation = value(i) - mean[k];
                         m2[k] = fmaf(deviation, deviation, m2[k]);
                     }
-            } else {  // equal counts: a tree of sums, with M2 += (difference of sums)^2 / (2 n), n the rows of each
-                float sums[kRows];
+            } else {  // equal counts: a tree of sums, with M2 += (difference of sums)^2 / (2 n), n the values of each
+                float sums[kValues];
 #pragma unroll
-                for (int i = 0; i < kRows; ++i) sums[i] = value(i);
+                for (int i = 0; i < kValues; ++i) sums[i] = value(i);
 #pragma unroll
-                for (int n = 1; n < kRows; n *= 2) {
+                for (int n = 1; n < kValues; n *= 2) {
                     float squares = 0.f;
 #pragma unroll
-                    for (int i = 0; i < kRows; i += 2 * n) {
+                    for (int i = 0; i < kValues; i += 2 * n) {
                         const float difference = sums[i + n] - sums[i];
                         squares = fmaf(difference, difference, squares);
                         sums[i] += sums[i + n];
@@ -92,15 +98,14 @@ CODA_DEVICE void warp_moments(const float (&acc)[kBlocks][kColumns / 2], float2*
                 const float kept_m2 = upper ? m2[k + half] : m2[k], sent_m2 = upper ? m2[k] : m2[k + half];
                 const float other = __shfl_xor_sync(~0u, sent_mean, 16 >> step);
                 const float delta = other - kept_mean;
-                m2[k] = fmaf(delta * (kMasked ? weight[step] : 0.5f / (kRows << step)), delta, kept_m2 + __shfl_xor_sync(~0u, sent_m2, 16 >> step));
+                m2[k] = fmaf(delta * (kMasked ? weight[step] : 0.5f / (kValues << step)), delta, kept_m2 + __shfl_xor_sync(~0u, sent_m2, 16 >> step));
                 mean[k] = kMasked ? fmaf(delta, share[step], kept_mean) : kept_mean + other;
             }
         }
-        if (!kMasked) mean[0] *= 1.f / (8 * kRows);
+        if (!kMasked) mean[0] *= 1.f / (8 * kValues);
         // This lane now holds k = 4*bit4 + 2*bit3 + bit2 of its batch.
-        const int k = (lane >> 4 & 1) * 4 + (lane >> 3 & 1) * 2 + (lane >> 2 & 1);
-        const int column = 32 * batch + 8 * (k >> 1) + 2 * (lane & 3) + (k & 1);
-        if (column < kColumns) moments[column] = {mean[0], m2[0]};
+        const int entry = kBatch * batch + (lane >> 4 & 1) * 4 + (lane >> 3 & 1) * 2 + (lane >> 2 & 1);
+        if (entry < kEntries) moments[kWidth == 2 ? 4 * entry + (lane & 3) : 8 * (entry >> 1) + 2 * (lane & 3) + (entry & 1)] = {mean[0], m2[0]};
     }
 }
 

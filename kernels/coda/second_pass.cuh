@@ -53,7 +53,7 @@ template <class Config, class Visitor> struct SecondPass {
         const ConvGeometry& g = first.geometry;
         if (!First::kApart && (first.thread & 31) == 0) tma_store_wait_read<0>();  // the staging buffers serve as scratch
         first.sync();
-        if (!group_statistics<kWait, kN, First::kScratch>(first.norm, at.image, at.first_channel, g.channels, first.epoch, at.slot == 0,
+        if (!group_statistics<kWait, kN, First::kScratch, First::kUnit>(first.norm, at.image, at.first_channel, g.channels, first.epoch, at.slot == 0,
                                                           reinterpret_cast<Moments*>(first.moments(0)), column(0), column(1), first.thread, first.barrier))
             return false;
         image = at.image, first_channel = at.first_channel;
@@ -97,7 +97,7 @@ template <class Config, class Visitor> struct SecondPass {
     template <bool kWait, bool kLater> CODA_DEVICE bool run(const At& at) {
         if (!prepare<kWait>(at)) return false;
         const int warp = first.thread / 32, lane = first.thread & 31;
-        const int units = first.geometry.channels / first.norm.unit_channels;
+        const int units = first.geometry.channels / First::kUnit;
         const uint4* slot = first.norm.slots + (size_t(at.image) * first.norm.slots_per_image + at.slot) * units;
         if (lane == 0) {
             tma_store_wait<kLater ? kSteps : 0>();  // the tile is written
@@ -140,7 +140,7 @@ template <class Config, class Visitor> struct SecondPass {
         float centre[kCentres];
 #pragma unroll
         for (int i = 0; i < kCentres; ++i)
-            centre[i] = __uint_as_float(load_whole(slot + smaller(first_channel + lane + 32 * i, first.geometry.channels - 1) / first.norm.unit_channels).x);
+            centre[i] = __uint_as_float(load_whole(slot + smaller(first_channel + lane + 32 * i, first.geometry.channels - 1) / First::kUnit).x);
 #pragma unroll
         for (int i = 0; i < kCentres; ++i) {
             const int n = lane + 32 * i;
