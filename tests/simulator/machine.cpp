@@ -46,7 +46,7 @@ uint64_t State::fingerprint() const {
     uint64_t w = 0;
     for (size_t i = 0; i < whole; i += 8) std::memcpy(&w, bytes + i, 8), word(w);
     w = 0;
-    std::memcpy(&w, bytes + whole, size - whole);
+    if (size > whole) std::memcpy(&w, bytes + whole, size - whole);
     word(w ^ uint64_t(size) << 40);
   };
   mix(agents), mix(barriers), mix(buffers), mix(locations), mix(atomics), mix(aware), mix(deliveries), mix(blocks),

@@ -58,6 +58,7 @@ TEST(Pipeline, PingPongThatTakesTurnsAtStoring) {
 }
 
 TEST(Pipeline, ClustersShareWhatTheyLoad) {
+  if (kSanitized) GTEST_SKIP() << "runs without sanitizers";
   expect_passes(on_one_stream(clustered(kResident, kCooperative, 1, 2, 3)), Reduction::kPrivate);
   expect_passes(on_one_stream(clustered(kResident, kCooperative, 2, 1, 3)), Reduction::kPrivate);
   expect_passes(on_one_stream(clustered(kStreamed, kCooperative, 1, 2, 2)), Reduction::kPrivate);
@@ -91,6 +92,7 @@ Case tiny_cluster(int m, int n, int tiles) {
 }
 
 TEST(Pipeline, ArrivalsAtOtherBlocksLandInAnyOrder) {
+  if (kSanitized) GTEST_SKIP() << "runs without sanitizers";
   expect_passes(tiny_cluster(1, 2, 5), Reduction::kPrivate);
   expect_passes(tiny_cluster(1, 3, 3), Reduction::kPrivate);
   expect_passes(tiny_cluster(3, 1, 3), Reduction::kPrivate);

@@ -17,6 +17,7 @@ TEST(Protocol, ResidentCooperative) {
 }
 
 TEST(Protocol, LargerGrids) {
+  if (kSanitized) GTEST_SKIP() << "runs without sanitizers";
   expect_passes(on_one_stream(kernel_of(kResident, kCooperative, 5, 2, 5)));
   expect_passes(on_one_stream(kernel_of(kResident, kCooperative, 4, 3, 3), 2));
   expect_passes(on_one_stream(kernel_of(kResident, kPingPong, 3, 2, 6)));

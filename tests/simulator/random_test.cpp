@@ -64,7 +64,7 @@ Case random_case(Draw& draw) {
 }
 
 TEST(Random, LargeCasesPass) {
-  constexpr int kCases = 400, kSchedules = 2;
+  constexpr int kCases = kSanitized ? 80 : 400, kSchedules = 2;
   for (uint64_t seed = 1; seed <= kCases; ++seed) {
     Draw draw(seed);
     const Case c = random_case(draw);
