@@ -172,6 +172,12 @@ struct Command {
 
 std::variant<Arguments, Answer> parse_arguments(int argc, const char* const* argv) {
   Command command;
+  // CLI11 would only say that a subcommand is missing
+  if (argc > 1 && argv[1][0] != '-' && command.app.get_subcommand_no_throw(argv[1]) == nullptr) {
+    return Answer{
+        "'" + std::string(argv[1]) + "' is no command; expected run, explain, doctor or demo (coda --help says more)",
+        true};
+  }
   try {
     command.app.parse(argc, argv);
     return command.result();

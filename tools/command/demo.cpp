@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <thread>
 
 #include "coda/error.hpp"
@@ -40,7 +39,7 @@ Truth read_truth(const std::filesystem::path& path, std::size_t classes) {
       truth.emplace_back(name, std::move(objects));
     }
   } catch (const nlohmann::json::exception& error) {
-    throw UserError(fmt::format("'{}' is no valid list of objects: {}", path.string(), error.what()));
+    throw UserError(fmt::format("'{}' is no valid list of objects: {}", path.string(), message(error)));
   }
   if (truth.empty()) throw UserError(fmt::format("'{}' names no images", path.string()));
   return truth;

@@ -3,12 +3,20 @@
 
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 
 namespace coda::command {
 
 /// Indented, with a newline at the end. File names need not be UTF-8: what is not gets the replacement character.
 inline std::string dump(const nlohmann::json& json) {
   return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+}
+
+/// What went wrong, without the library's "[json.exception.…]" before it.
+inline std::string message(const nlohmann::json::exception& error) {
+  const std::string_view text = error.what();
+  const std::size_t bracket = text.find("] ");
+  return std::string(bracket == std::string_view::npos ? text : text.substr(bracket + 2));
 }
 
 }  // namespace coda::command

@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "coda/error.hpp"
 #include "coda/onnx.hpp"
+#include "command/json.hpp"
 #include "media/file.hpp"
 
 namespace coda::command {
@@ -22,7 +22,7 @@ json read_json(const std::filesystem::path& path) {
   try {
     return json::parse(bytes.begin(), bytes.end());
   } catch (const json::exception& error) {
-    throw UserError(fmt::format("'{}' is no valid JSON: {}", path.string(), error.what()));
+    throw UserError(fmt::format("'{}' is no valid JSON: {}", path.string(), message(error)));
   }
 }
 
@@ -102,7 +102,7 @@ Model load_model(const std::filesystem::path& path) {
       check_description(*model.description, model.network, sidecar);
     }
   } catch (const json::exception& error) {
-    throw UserError(fmt::format("'{}' is no valid description of a model: {}", sidecar.string(), error.what()));
+    throw UserError(fmt::format("'{}' is no valid description of a model: {}", sidecar.string(), message(error)));
   }
   model.name = model.file.stem().string();
   return model;

@@ -30,7 +30,11 @@ void print(std::string_view text) {
   if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size()) refuse();
 }
 
-void warn(std::string_view text) { fmt::print(stderr, "{}\n", text); }
+void warn(std::string_view text) {
+  while (text.ends_with('\n')) text.remove_suffix(1);
+  const std::string line = std::string(text) + "\n";
+  std::fwrite(line.data(), 1, line.size(), stderr);
+}
 
 void finish_output() {
   if (std::fflush(stdout) != 0) refuse();

@@ -1,0 +1,79 @@
+"""Runs the coda command for tests. Each test file takes: COMMAND SOURCES."""
+
+import ast
+import json
+import pathlib
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+import unittest
+import xml.etree.ElementTree
+
+COMMAND = sys.argv[1]
+SOURCES = pathlib.Path(sys.argv[2])
+MODEL = SOURCES / "models" / "heatmap_unet"
+SCENE = MODEL / "heldout" / "scene_00.png"
+
+OK, FAILED, WRONG, UNSUPPORTED = 0, 1, 2, 3
+
+
+class Case(unittest.TestCase):
+    """A test with a folder of its own."""
+
+    def setUp(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="coda_cli_"))
+        self.addCleanup(shutil.rmtree, self.folder)
+
+    def coda(self, *arguments, code=OK, **options):
+        """Runs `coda ARGUMENTS` and checks the exit code; returns (stdout, stderr)."""
+        options.setdefault("stdin", subprocess.DEVNULL if "input" not in options else None)
+        if options["stdin"] is None:
+            del options["stdin"]
+        result = subprocess.run([COMMAND, *map(str, arguments)], capture_output=True, text=True, timeout=120,
+                                cwd=self.folder, **options)
+        self.assertEqual(result.returncode, code, f"{arguments}\n{result.stdout}\n{result.stderr}")
+        return result.stdout, result.stderr
+
+    def refused(self, *arguments, code=WRONG, says=(), **options):
+        """The command fails with a readable message on standard error and nothing on standard output."""
+        out, error = self.coda(*arguments, code=code, **options)
+        self.assertEqual(out, "")
+        self.assertTrue(error.startswith("coda: "), error)
+        for noise in ("terminate", "what()", "std::", "Aborted", "json.exception"):
+            self.assertNotIn(noise, error)
+        for words in (says,) if isinstance(says, str) else says:
+            self.assertIn(words, error)
+        return error
+
+    def json(self, *arguments, **options):
+        return json.loads(self.coda(*arguments, "--json", **options)[0])
+
+    def assert_svg(self, path):
+        root = xml.etree.ElementTree.parse(path).getroot()
+        self.assertTrue(root.tag.endswith("svg"))
+        return "".join(root.itertext())
+
+
+def read_npy(path):
+    """(shape, values) of a float32 .npy file in C order."""
+    data = pathlib.Path(path).read_bytes()
+    assert data[:6] == b"\x93NUMPY" and data[6] == 1
+    length = struct.unpack("<H", data[8:10])[0]
+    header = ast.literal_eval(data[10:10 + length].decode().strip())
+    assert header["descr"] == "<f4" and not header["fortran_order"]
+    count = 1
+    for extent in header["shape"]:
+        count *= extent
+    return header["shape"], struct.unpack(f"<{count}f", data[10 + length:])
+
+
+def write_npy(path, shape, values):
+    header = repr({"descr": "<f4", "fortran_order": False, "shape": tuple(shape)}).encode()
+    header += b" " * (-(len(header) + 11) % 64) + b"\n"
+    path.write_bytes(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header + struct.pack(f"<{len(values)}f", *values))
+
+
+def main():
+    unittest.main(argv=sys.argv[:1], verbosity=2)

@@ -1,0 +1,36 @@
+"""coda doctor: the CPU backend must work wherever the tests run."""
+
+import os
+
+from command import Case, main
+
+
+class Doctor(Case):
+    def test_text(self):
+        out, error = self.coda("doctor")
+        self.assertEqual(error, "")
+        for words in ("machine", "CPU backend", "oneDNN", "self-test     passed", "CUDA", "cache", "backends", "used: it runs everywhere"):
+            self.assertIn(words, out)
+
+    def test_json(self):
+        found = self.json("doctor")
+        self.assertTrue(found["self_test"]["passed"])
+        self.assertTrue(found["backends"]["cpu"]["used"])
+        self.assertTrue(found["backends"]["cuda"]["why"])
+        self.assertGreaterEqual(found["cpu"]["usable_processors"], 1)
+        self.assertEqual(bool(found["cuda"]["gpus"]), not found["cuda"]["problem"])
+
+    def test_cache_folder(self):
+        environment = dict(os.environ, XDG_CACHE_HOME=str(self.folder))
+        cache = self.json("doctor", env=environment)["cache"]
+        self.assertEqual(cache["folder"], str(self.folder / "coda"))
+        self.assertTrue(cache["writable"])
+        self.assertEqual(list((self.folder / "coda").iterdir()), [])  # the probe is gone
+        (self.folder / "file").write_text("")
+        cache = self.json("doctor", env=dict(os.environ, XDG_CACHE_HOME=str(self.folder / "file")))["cache"]
+        self.assertFalse(cache["writable"])
+        self.assertTrue(cache["problem"])
+
+
+if __name__ == "__main__":
+    main()

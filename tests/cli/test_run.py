@@ -1,0 +1,111 @@
+"""coda run."""
+
+import struct
+import zlib
+
+from command import MODEL, SCENE, Case, main, read_npy, write_npy
+
+IMAGE = "image"
+
+
+def png(width, height, colour):
+    """A PNG of one colour."""
+    def chunk(kind, data):
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+    rows = (b"\0" + bytes(colour) * width) * height
+    return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)) +
+            chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))
+
+
+class Run(Case):
+    def run_model(self, *arguments, **options):
+        return self.coda("run", MODEL, "--repeat", "1", *arguments, **options)
+
+    def test_image_gives_heatmaps_a_figure_and_detections(self):
+        out, error = self.run_model("--image", SCENE, "--out", "out", "--check")
+        self.assertEqual(error, "")
+        for words in ("agree with the float64 reference", "detections", "5  ", "out/heatmaps.npy", "out/figure.png", "group_norm + mish"):
+            self.assertIn(words, out)
+        shape, values = read_npy(self.folder / "out" / "heatmaps.npy")
+        self.assertEqual(shape, (1, 10, 192, 192))
+        self.assertTrue(all(0 <= v <= 1 for v in values))
+        self.assertEqual((self.folder / "out" / "figure.png").read_bytes()[:8], b"\x89PNG\r\n\x1a\n")
+
+    def test_json(self):
+        shown = self.json("run", MODEL, "--repeat", "2", "--image", SCENE, "--check", "--profile")
+        self.assertEqual(shown["inputs"], {IMAGE: {"shape": [1, 3, 192, 192]}})
+        self.assertEqual(shown["outputs"], {"heatmaps": {"shape": [1, 10, 192, 192]}})
+        self.assertEqual(shown["time"]["runs"], 2)
+        self.assertTrue(shown["check"][0]["ok"])
+        self.assertLessEqual(shown["check"][0]["largest_error"], shown["check"][0]["tolerance"])
+        self.assertLess(shown["check"][0]["tolerance"], 0.01)
+        self.assertGreater(len(shown["profile"]), shown["kernels"] - 1)
+        self.assertGreater(shown["memory"]["peak_process_bytes"], 0)
+        peaks = shown["detections"][0]["peaks"]
+        self.assertEqual(sorted(p["name"] for p in peaks), ["1", "4", "5", "5", "9"])
+        self.assertTrue(all(p["score"] >= 0.56 for p in peaks))
+
+    def test_batch_and_one_by_one_are_the_same(self):
+        scenes = [MODEL / "heldout" / f"scene_{i:02d}.png" for i in range(3)]
+        self.run_model("--image", *scenes, "--out", "single.npy")
+        self.run_model("--image", *scenes, "--batch", "--out", "batch.npy")
+        shape, single = read_npy(self.folder / "single.npy")
+        self.assertEqual(shape, (3, 10, 192, 192))
+        batch = read_npy(self.folder / "batch.npy")[1]
+        self.assertLess(max(abs(a - b) for a, b in zip(single, batch)), 1e-4)
+
+    def test_runs_repeat_bit_by_bit(self):
+        for name in ("a.npy", "b.npy"):
+            self.run_model("--random", "--seed", "3", "--threads", "2", "--out", name)
+        self.run_model("--random", "--seed", "4", "--threads", "2", "--out", "c.npy")
+        self.assertEqual((self.folder / "a.npy").read_bytes(), (self.folder / "b.npy").read_bytes())
+        self.assertNotEqual((self.folder / "a.npy").read_bytes(), (self.folder / "c.npy").read_bytes())
+
+    def test_arrays(self):
+        write_npy(self.folder / "x.npy", (2, 3, 192, 192), [0.25] * (2 * 3 * 192 * 192))
+        out, _ = self.run_model("--input", f"{IMAGE}=x.npy", "--out", "out")
+        self.assertIn("(2,10,192,192)", out)
+        self.assertFalse((self.folder / "out" / "figure.png").exists())
+        write_npy(self.folder / "small.npy", (1, 3, 100, 192), [0.0] * (3 * 100 * 192))
+        self.refused("run", MODEL, "--input", f"{IMAGE}=small.npy", says="192")
+        self.refused("run", MODEL, "--input", "picture=x.npy", says="image")
+        (self.folder / "bad.npy").write_bytes(b"\x93NUMPY\x01\x00\xff\xff")
+        self.refused("run", MODEL, "--input", f"{IMAGE}=bad.npy", says="bad.npy")
+
+    def test_dims(self):
+        self.assertIn("(3,10,192,192)", self.run_model("--random", "--dim", "batch=3", "--out", "out")[0])
+        self.refused("run", MODEL, "--random", "--dim", "time=3", says=("time", "batch"))
+
+    def test_image_of_another_size_is_scaled_and_said_so(self):
+        (self.folder / "blue.png").write_bytes(png(60, 30, (20, 40, 200)))
+        out, error = self.run_model("--image", "blue.png", "--out", "out")
+        self.assertIn("blue.png' is scaled from 60 x 30 to 192 x 192", error)
+        self.assertIn("blue.png: none", out)
+
+    def test_damaged_and_missing_images(self):
+        data = SCENE.read_bytes()
+        (self.folder / "cut.png").write_bytes(data[:len(data) // 2])
+        self.refused("run", MODEL, "--image", "cut.png", says="cut.png")
+        (self.folder / "text.png").write_text("no image")
+        self.refused("run", MODEL, "--image", "text.png", says=("text.png", "PNG"))
+        self.refused("run", MODEL, "--image", "absent.png", says=("absent.png", "No such file"))
+        self.refused("run", MODEL, "--image", self.folder, says="directory")
+        (self.folder / "huge.png").write_bytes(png(1, 1, (0, 0, 0)).replace(struct.pack(">II", 1, 1), struct.pack(">II", 1 << 20, 1 << 20)))
+        self.refused("run", MODEL, "--image", "huge.png", says="huge.png")
+
+    def test_outputs_that_cannot_be_written(self):
+        (self.folder / "file").write_text("")
+        self.refused("run", MODEL, "--random", "--repeat", "0", "--out", "file/below", says="file/below")
+        self.refused("run", MODEL, "--random", "--repeat", "0", "--out", "absent/a.npy", says="absent/a.npy")
+        self.refused("run", MODEL, "--random", "--repeat", "0", "--out", "a.png", says="--image")
+        self.refused("run", MODEL, "--random", "--batch", says="--batch")
+
+    def test_missing_models(self):
+        self.refused("run", "absent.onnx", "--random", says="absent.onnx")
+        self.refused("run", self.folder, "--random", says="model.json")
+        (self.folder / "model.json").write_text('{"file": "absent.onnx"}')
+        self.refused("run", self.folder, "--random", says="absent.onnx")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,69 @@
+"""Help, version, wrong usage, and output that cannot be written."""
+
+import signal
+import subprocess
+
+from command import COMMAND, Case, WRONG, main
+
+COMMANDS = ("run", "explain", "doctor", "demo")
+
+
+class Usage(Case):
+    def test_help_has_examples_and_exit_codes(self):
+        out, error = self.coda("--help")
+        self.assertEqual(error, "")
+        self.assertIn("Exit codes:", out)
+        for command in COMMANDS:
+            self.assertIn(command, out)
+            text, error = self.coda(command, "--help")
+            self.assertEqual(error, "")
+            self.assertIn("Examples:\n  coda " + command, text.replace("echo", "coda " + command))
+            self.assertIn("--json", text)
+
+    def test_version(self):
+        self.assertRegex(self.coda("--version")[0], r"^coda \d+\.\d+\.\d+\n$")
+
+    def test_wrong_usage(self):
+        self.refused()
+        self.refused("dance", says="dance")
+        self.refused("doctor", "--deep", says="--deep")
+        self.refused("explain", says="SUBJECT")
+        self.refused("run", "x.onnx", says="--image")
+        self.refused("run", "x.onnx", "--random", "--image", "a.png")
+        self.refused("run", "x.onnx", "--random", "--dim", "batch", says=("--dim", "'batch'"))
+        self.refused("run", "x.onnx", "--random", "--threads", "-3", says="--threads")
+
+    def test_full_disk_is_reported(self):
+        with open("/dev/full", "w") as full:
+            result = subprocess.run([COMMAND, "explain", "store acc : f32"], stdout=full, stderr=subprocess.PIPE, text=True)
+        self.assertEqual(result.returncode, WRONG)
+        self.assertIn("No space left on device", result.stderr)
+
+    def test_closed_output_is_reported(self):
+        result = subprocess.run([COMMAND, "explain", "store acc : f32"], stderr=subprocess.PIPE, text=True,
+                                preexec_fn=lambda: __import__("os").close(1))
+        self.assertEqual(result.returncode, WRONG)
+        self.assertIn("standard output", result.stderr)
+
+    def test_reader_that_goes_away_ends_it_quietly(self):
+        text = "\n".join(f"x{i} = acc * {i + 2} + bias[n]\nstore x{i} : f32" for i in range(400))
+        child = subprocess.Popen([COMMAND, "explain", text], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        child.stdout.readline()
+        child.stdout.close()
+        self.assertEqual(child.stderr.read(), b"")
+        child.stderr.close()
+        self.assertEqual(child.wait(timeout=60), -signal.SIGPIPE)
+
+    def test_ignored_sigpipe_gives_a_message(self):
+        text = "\n".join(f"x{i} = acc * {i + 2} + bias[n]\nstore x{i} : f32" for i in range(400))
+        child = subprocess.Popen([COMMAND, "explain", text], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                 restore_signals=False, preexec_fn=lambda: signal.signal(signal.SIGPIPE, signal.SIG_IGN))
+        child.stdout.readline()
+        child.stdout.close()
+        self.assertIn(b"Broken pipe", child.stderr.read())
+        child.stderr.close()
+        self.assertEqual(child.wait(timeout=60), WRONG)
+
+
+if __name__ == "__main__":
+    main()

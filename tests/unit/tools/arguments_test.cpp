@@ -1,0 +1,103 @@
+#include "command/arguments.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace coda::command {
+namespace {
+
+using testing::HasSubstr;
+
+std::variant<Arguments, Answer> parse(std::vector<const char*> words) {
+  words.insert(words.begin(), "coda");
+  return parse_arguments(static_cast<int>(words.size()), words.data());
+}
+
+template <class Options>
+Options parsed(const std::vector<const char*>& words) {
+  const auto result = parse(words);
+  if (const auto* answer = std::get_if<Answer>(&result)) throw std::runtime_error(answer->text);
+  return std::get<Options>(std::get<Arguments>(result));
+}
+
+std::string refusal(const std::vector<const char*>& words) {
+  const auto result = parse(words);
+  const auto* answer = std::get_if<Answer>(&result);
+  return answer != nullptr && answer->wrong ? answer->text : "accepted";
+}
+
+TEST(ArgumentsTest, RunTakesImages) {
+  const auto run = parsed<RunOptions>(
+      {"run", "m.onnx", "--image", "a.png", "b.jpg", "--out", "o", "--threads", "3", "--batch", "--check", "--json"});
+  EXPECT_EQ(run.model, "m.onnx");
+  EXPECT_THAT(run.images, testing::ElementsAre("a.png", "b.jpg"));
+  EXPECT_EQ(run.out, "o");
+  EXPECT_EQ(run.threads, 3);
+  EXPECT_TRUE(run.batch && run.check && run.json);
+  EXPECT_FALSE(run.random || run.profile);
+}
+
+TEST(ArgumentsTest, RunTakesArraysAndDims) {
+  const auto run = parsed<RunOptions>(
+      {"run", "m", "--input", "x=a=b.npy", "--input", "y=c.npy", "--dim", "batch=4", "--dim", "h=32"});
+  EXPECT_EQ(run.inputs.at("x"), "a=b.npy");
+  EXPECT_EQ(run.inputs.at("y"), "c.npy");
+  EXPECT_EQ(run.dims.at("batch"), 4);
+  EXPECT_EQ(run.dims.at("h"), 32);
+}
+
+TEST(ArgumentsTest, ExactlyOneKindOfInput) {
+  EXPECT_NE(refusal({"run", "m"}), "accepted");
+  EXPECT_NE(refusal({"run", "m", "--random", "--image", "a.png"}), "accepted");
+  EXPECT_EQ(parsed<RunOptions>({"run", "m", "--random", "--seed", "9"}).seed, 9u);
+}
+
+TEST(ArgumentsTest, MalformedPairsAreQuoted) {
+  for (const char* dim : {"batch", "batch=", "=4", "batch=0", "batch=-1", "batch=4x", "batch=99999999999999999999"}) {
+    EXPECT_THAT(refusal({"run", "m", "--random", "--dim", dim}), testing::AllOf(HasSubstr("--dim"), HasSubstr(dim)))
+        << dim;
+  }
+  for (const char* input : {"x", "x=", "=a.npy"}) {
+    EXPECT_THAT(refusal({"run", "m", "--input", input}), testing::AllOf(HasSubstr("--input"), HasSubstr(input)))
+        << input;
+  }
+  EXPECT_THAT(refusal({"run", "m", "--input", "x=a", "--input", "x=b"}), HasSubstr("twice"));
+}
+
+TEST(ArgumentsTest, RangesAreChecked) {
+  EXPECT_NE(refusal({"run", "m", "--random", "--threads", "-1"}), "accepted");
+  EXPECT_NE(refusal({"run", "m", "--random", "--repeat", "many"}), "accepted");
+  EXPECT_NE(refusal({"demo", "--threads", "5000"}), "accepted");
+}
+
+TEST(ArgumentsTest, OtherCommands) {
+  const auto explain =
+      parsed<ExplainOptions>({"explain", "store acc : f32", "--svg", "a.svg", "--dot", "b.dot", "--json"});
+  EXPECT_EQ(explain.subject, "store acc : f32");
+  EXPECT_EQ(explain.svg, "a.svg");
+  EXPECT_TRUE(explain.json);
+  EXPECT_EQ(parsed<ExplainOptions>({"explain", "-"}).subject, "-");
+  EXPECT_TRUE(parsed<DoctorOptions>({"doctor", "--json"}).json);
+  EXPECT_EQ(parsed<DemoOptions>({"demo", "--out", "there"}).out, "there");
+}
+
+TEST(ArgumentsTest, HelpAndVersionAreNoErrors) {
+  for (const std::vector<const char*>& words : std::vector<std::vector<const char*>>{
+           {"--help"}, {"run", "--help"}, {"explain", "--help"}, {"doctor", "--help"}, {"demo", "--help"}}) {
+    const auto result = parse(words);
+    ASSERT_TRUE(std::holds_alternative<Answer>(result));
+    EXPECT_FALSE(std::get<Answer>(result).wrong);
+    EXPECT_THAT(std::get<Answer>(result).text, HasSubstr("Examples:"));
+  }
+  EXPECT_THAT(std::get<Answer>(parse({"--version"})).text, testing::StartsWith("coda "));
+}
+
+TEST(ArgumentsTest, NothingAndNonsenseAreErrors) {
+  EXPECT_NE(refusal({}), "accepted");
+  EXPECT_NE(refusal({"dance"}), "accepted");
+  EXPECT_NE(refusal({"doctor", "--deep"}), "accepted");
+  EXPECT_NE(refusal({"explain"}), "accepted");
+}
+
+}  // namespace
+}  // namespace coda::command

@@ -1,0 +1,60 @@
+#include "command/execution.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "coda/error.hpp"
+#include "command/report.hpp"
+
+namespace coda::command {
+namespace {
+
+TEST(Median, OddEvenAndNone) {
+  EXPECT_EQ(median({3, 1, 2}), 2);
+  EXPECT_EQ(median({4, 1, 2, 3}), 2.5);
+  EXPECT_EQ(median({}), 0);
+}
+
+TEST(RandomTensor, DependsOnTheSeedAlone) {
+  const Tensor32 a = random_tensor({3, 100}, 5), b = random_tensor({3, 100}, 5), c = random_tensor({3, 100}, 6);
+  EXPECT_EQ(a.value, b.value);
+  EXPECT_NE(a.value, c.value);
+  EXPECT_THAT(a.value, testing::Each(testing::AllOf(testing::Ge(0.0f), testing::Lt(1.0f))));
+  // of std::mt19937_64, which the standard defines
+  EXPECT_EQ(random_tensor({1}, 5489).value[0], static_cast<float>(14514284786278117030ull >> 40) * 0x1p-24f);
+}
+
+TEST(Append, JoinsAlongTheFirstAxis) {
+  Tensor32 a{{1, 2}, {1, 2}};
+  append(a, {{2, 2}, {3, 4, 5, 6}});
+  EXPECT_THAT(a.shape, testing::ElementsAre(3, 2));
+  EXPECT_THAT(a.value, testing::ElementsAre(1, 2, 3, 4, 5, 6));
+  EXPECT_THROW(append(a, {{1, 3}, {1, 2, 3}}), UserError);
+  Tensor32 scalar{{}, {1}};
+  EXPECT_THROW(append(scalar, {{}, {2}}), UserError);
+}
+
+TEST(Execute, RunsMeasuresAndProfiles) {
+  NetworkBuilder net;
+  net.output(relu(net.input("x", {"batch", 3}) - 1), "y");
+  const NetworkExecutable executable = compile(net.build());
+  const Execution e = execute(executable, {{"x", {{2, 3}, {0, 1, 2, 3, -4, 5}}}}, 3, true);
+  EXPECT_THAT(e.outputs.at("y").shape, testing::ElementsAre(2, 3));
+  EXPECT_THAT(e.outputs.at("y").value, testing::ElementsAre(0, 0, 1, 2, 0, 4));
+  EXPECT_EQ(e.timing.runs, 3);
+  EXPECT_GT(e.timing.first_ms, 0);
+  EXPECT_FALSE(e.profile.empty());
+}
+
+TEST(Grouped, Thousands) {
+  EXPECT_EQ(grouped(0), "0");
+  EXPECT_EQ(grouped(999), "999");
+  EXPECT_EQ(grouped(1000), "1,000");
+  EXPECT_EQ(grouped(-123456), "-123,456");
+  EXPECT_EQ(grouped(1234567890), "1,234,567,890");
+}
+
+TEST(PeakMemory, IsKnown) { EXPECT_GT(peak_memory(), std::size_t{1} << 20); }
+
+}  // namespace
+}  // namespace coda::command
