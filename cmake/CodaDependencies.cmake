@@ -6,6 +6,7 @@ if(NOT CODA_DEPS_DIR AND EXISTS "$ENV{HOME}/.cache/coda/deps/venv")
 endif()
 
 find_package(Threads REQUIRED)
+find_package(OpenMP REQUIRED COMPONENTS CXX)  # oneDNN takes its number of threads from OpenMP
 find_package(fmt REQUIRED)
 find_package(nlohmann_json REQUIRED)
 find_package(Protobuf REQUIRED)

@@ -1,0 +1,15 @@
+#pragma once
+/// The accumulator sources, one for each kind of contraction; contraction_source() chooses.
+
+#include "runtime/cpu/accumulator.hpp"
+
+namespace coda::cpu {
+
+std::unique_ptr<AccumulatorSource> image_source(const Conv2d& c, const Tiling& tiling, const CompileOptions& options,
+                                                const VectorUnit& unit);
+std::unique_ptr<AccumulatorSource> image_source(const ConvTranspose2d& c, const Tiling& tiling,
+                                                const CompileOptions& options, const VectorUnit& unit);
+std::unique_ptr<AccumulatorSource> matrix_source(const Gemm& g, const Tiling& tiling, const CompileOptions& options,
+                                                 const VectorUnit& unit);
+
+}  // namespace coda::cpu

@@ -1,0 +1,105 @@
+#include "runtime/cpu/dnnl_support.hpp"
+
+#include <fmt/format.h>
+#include <omp.h>
+
+#include <cstring>
+
+#include "coda/error.hpp"
+#include "runtime/cpu/views.hpp"
+
+namespace coda::cpu {
+
+const dnnl::engine& dnnl_engine() {
+  static const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
+  return engine;
+}
+
+// oneDNN asks OpenMP for the number of threads, which is a setting of each thread
+SingleThreaded::SingleThreaded() : before_(omp_get_max_threads()) { omp_set_num_threads(1); }
+SingleThreaded::~SingleThreaded() { omp_set_num_threads(before_); }
+
+void execute(const dnnl::primitive& primitive, const std::vector<Binding>& bindings) {
+  const SingleThreaded single;
+  const dnnl::engine& engine = dnnl_engine();
+  dnnl::stream stream(engine);
+  std::unordered_map<int, dnnl::memory> arguments;
+  for (const Binding& b : bindings)
+    arguments.emplace(b.argument, dnnl::memory(b.desc, engine, const_cast<void*>(b.data)));
+  primitive.execute(stream, arguments);
+  stream.wait();
+}
+
+dnnl::memory::data_type dnnl_type(DType t) {
+  return t == DType::bf16 ? dnnl::memory::data_type::bf16 : dnnl::memory::data_type::f32;
+}
+
+void require_contraction_dtype(DType t, const std::string& what) {
+  if (t == DType::f32 || t == DType::tf32 || t == DType::bf16 || t == DType::f16) return;
+  throw Unsupported(fmt::format("{} has dtype {}. On the CPU:\n  oneDNN: takes f32, tf32, f16 and bf16 operands and "
+                                "accumulates in f32; {} operands would lose their precision or meaning",
+                                what, to_string(t), to_string(t)));
+}
+
+std::vector<DType> accepted_dtypes(DType t) {
+  if (t == DType::f32 || t == DType::tf32) return {DType::f32, DType::tf32};
+  return {t};
+}
+
+std::string conversion_note(DType a, DType b, DType compute) {
+  if (compute == DType::bf16) return {};
+  std::string note;
+  for (const auto& [name, t] : {std::pair{"a", a}, std::pair{"b", b}}) {
+    if (t == DType::f32) continue;
+    if (!note.empty()) note += ", ";
+    note += t == DType::tf32 ? fmt::format("{} is tf32 and multiplied as f32", name)
+                             : fmt::format("{} is {} and converted to f32", name, to_string(t));
+  }
+  return note;
+}
+
+void convert_run(const VectorUnit& unit, const void* source, DType from, std::int64_t stride, std::size_t count,
+                 void* target, DType to) {
+  if (to == DType::f32) return load_floats(unit, source, from, stride, count, static_cast<float*>(target));
+  if (stride == 1) {
+    std::memcpy(target, source, count * sizeof(std::uint16_t));
+    return;
+  }
+  const auto* s = static_cast<const std::uint16_t*>(source);
+  auto* t = static_cast<std::uint16_t*>(target);
+  for (std::size_t i = 0; i < count; ++i) t[i] = s[static_cast<std::int64_t>(i) * stride];
+}
+
+PackedWeights::PackedWeights(std::vector<std::int64_t> shape, DType from, DType compute, dnnl::memory::desc plain,
+                             dnnl::memory::desc wanted, const VectorUnit& unit)
+    : shape_(std::move(shape)), from_(from), compute_(compute), plain_(std::move(plain)), wanted_(std::move(wanted)),
+      unit_(&unit) {
+  const SingleThreaded single;
+  if (needs_reorder())
+    reorder_ = dnnl::reorder(dnnl::reorder::primitive_desc(dnnl_engine(), plain_, dnnl_engine(), wanted_));
+}
+
+void PackedWeights::pack(const ConstTensorView& view, std::byte* dense, std::byte* packed) const {
+  const auto strides = view.strides.empty() ? row_major_strides(shape_) : view.strides;
+  const bool is_dense = strides == row_major_strides(shape_) && size_of(view.dtype) == size_of(compute_);
+  std::byte* target = needs_reorder() ? dense : packed;
+  const void* source = view.data;
+  if (!is_dense || !needs_reorder()) {
+    const std::int64_t inner = shape_.back(), runs = element_count(shape_) / inner;
+    std::vector<std::int64_t> at(shape_.size() - 1);
+    for (std::int64_t run = 0, offset = 0; run < runs; ++run) {
+      convert_run(*unit_, element(view.data, offset, view.dtype), view.dtype, strides.back(),
+                  static_cast<std::size_t>(inner), element(static_cast<void*>(target), run * inner, compute_), compute_);
+      for (auto d = at.size(); d-- > 0;) {  // next run: an odometer
+        offset += strides[d];
+        if (++at[d] < shape_[d]) break;
+        offset -= at[d] * strides[d];
+        at[d] = 0;
+      }
+    }
+    source = target;
+  }
+  if (needs_reorder()) execute(reorder_, {{DNNL_ARG_FROM, plain_, source}, {DNNL_ARG_TO, wanted_, packed}});
+}
+
+}  // namespace coda::cpu

@@ -1,0 +1,83 @@
+#pragma once
+/// What the contractions by oneDNN share.
+
+#include <oneapi/dnnl/dnnl.hpp>
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "coda/dtype.hpp"
+#include "coda/executable.hpp"
+#include "runtime/cpu/elements.hpp"
+#include "runtime/cpu/scratch.hpp"
+
+namespace coda::cpu {
+
+/// The CPU engine of the process.
+const dnnl::engine& dnnl_engine();
+
+/// While one lives, oneDNN primitives that this thread creates or executes use this thread alone.
+class SingleThreaded {
+ public:
+  SingleThreaded();
+  ~SingleThreaded();
+  SingleThreaded(const SingleThreaded&) = delete;
+  SingleThreaded& operator=(const SingleThreaded&) = delete;
+
+ private:
+  int before_;
+};
+
+/// Memory that `execute` binds to an argument of a primitive.
+struct Binding {
+  int argument;
+  const dnnl::memory::desc& desc;
+  const void* data;
+};
+
+/// Runs a primitive on this thread.
+void execute(const dnnl::primitive& primitive, const std::vector<Binding>& bindings);
+
+/// The dtype in which oneDNN multiplies: bf16 if both operands are and the processor can, else f32.
+struct ComputeType {
+  DType dtype = DType::f32;
+  std::string note;  ///< what is converted, for describe(); empty if nothing is
+};
+dnnl::memory::data_type dnnl_type(DType t);
+
+/// Throws Unsupported for dtypes that no contraction takes (f64, i32, bool, fp8).
+void require_contraction_dtype(DType t, const std::string& what);
+/// Dtypes of memory that may be bound where the contraction says `t`: tf32 is stored as f32, so either name will do.
+std::vector<DType> accepted_dtypes(DType t);
+std::string conversion_note(DType a, DType b, DType compute);
+
+/// `count` elements of dtype `from`, `stride` apart, to dense elements of dtype `to` (f32 or bf16; bf16 from bf16 only).
+void convert_run(const VectorUnit& unit, const void* source, DType from, std::int64_t stride, std::size_t count,
+                 void* target, DType to);
+
+/// A right operand in the format that its primitive wants: dense in the caller's shape first, then reordered.
+class PackedWeights {
+ public:
+  PackedWeights() = default;
+  /// `plain` describes the dense row-major operand of shape `shape`, `wanted` the primitive's format.
+  PackedWeights(std::vector<std::int64_t> shape, DType from, DType compute, dnnl::memory::desc plain,
+                dnnl::memory::desc wanted, const VectorUnit& unit);
+
+  std::size_t packed_bytes() const { return aligned_size(wanted_.get_size()); }
+  /// Scratch for pack(): the dense copy.
+  std::size_t dense_bytes() const { return aligned_size(plain_.get_size()); }
+  bool needs_reorder() const { return plain_ != wanted_; }
+  const dnnl::memory::desc& desc() const { return wanted_; }
+
+  void pack(const ConstTensorView& view, std::byte* dense, std::byte* packed) const;
+
+ private:
+  std::vector<std::int64_t> shape_;
+  DType from_ = DType::f32, compute_ = DType::f32;
+  dnnl::memory::desc plain_, wanted_;
+  dnnl::reorder reorder_;
+  const VectorUnit* unit_ = nullptr;
+};
+
+}  // namespace coda::cpu

@@ -1,0 +1,275 @@
+/// Convolutions and transposed convolutions by oneDNN, strip by strip.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+#include <type_traits>
+
+#include "coda/error.hpp"
+#include "runtime/cpu/contraction_sources.hpp"
+#include "runtime/cpu/dnnl_support.hpp"
+#include "runtime/cpu/views.hpp"
+
+namespace coda::cpu {
+
+namespace {
+
+using dnnl::memory;
+
+// Which input rows a strip of output rows reads, and the padding that is left above and below them
+struct Window {
+  std::int64_t first = 0, height = 0;  // input rows
+  std::int64_t output = 0;             // output rows
+  std::int64_t pad_top = 0, pad_bottom = 0;
+
+  auto geometry() const { return std::tuple(height, output, pad_top, pad_bottom); }
+};
+
+Window window_of(const Conv2d& c, const Strip& strip) {
+  const std::int64_t low = strip.first * c.stride[0] - c.pad[0];
+  const std::int64_t high = (strip.first + strip.height - 1) * c.stride[0] - c.pad[0] + (c.r - 1) * c.dilation[0] + 1;
+  Window w;
+  w.first = std::clamp<std::int64_t>(low, 0, c.h - 1);  // a strip of padding alone still reads one row
+  const std::int64_t last = std::clamp<std::int64_t>(high, w.first + 1, std::max(c.h, w.first + 1));
+  w.height = last - w.first;
+  w.output = strip.height;
+  w.pad_top = w.first - low;
+  w.pad_bottom = high - last;
+  return w;
+}
+
+// Output row p gets input row i through filter row r where p + pad = i·stride + r·dilation
+Window window_of(const ConvTranspose2d& c, const Strip& strip) {
+  const std::int64_t reach = (c.r - 1) * c.dilation[0], stride = c.stride[0];
+  const std::int64_t low = strip.first + c.pad[0] - reach, high = strip.first + strip.height - 1 + c.pad[0];
+  Window w;
+  w.first = low <= 0 ? 0 : std::min((low + stride - 1) / stride, c.h - 1);
+  // padding below 0 is no padding: where the filter leaves gaps, one more input row covers them
+  if (w.first * stride > strip.first + c.pad[0]) --w.first;
+  const std::int64_t last = std::clamp(high / stride + 1, w.first + 1, c.h);
+  w.height = last - w.first;
+  w.output = strip.height;
+  w.pad_top = strip.first + c.pad[0] - w.first * stride;
+  w.pad_bottom = (w.height - 1) * stride + reach + 1 - w.pad_top - w.output;
+  return w;
+}
+
+// Dimensions of the filter for oneDNN: ([groups,] outputs, inputs, R, S)
+struct FilterDims {
+  memory::dims dims, strides;  // strides of the caller's dense filter
+};
+
+template <class C>
+FilterDims filter_dims(const C& c) {
+  constexpr bool transposed = std::is_same_v<C, ConvTranspose2d>;
+  const std::int64_t k = c.k / c.groups, i = c.c / c.groups, area = c.r * c.s;
+  const std::int64_t inner = transposed ? k : i, outer = transposed ? i : k;  // in memory: (outer·groups, …, inner)
+  const bool nhwc = c.layout == Layout::nhwc;
+  const std::int64_t outer_stride = area * inner, inner_stride = nhwc ? 1 : area;
+  const std::int64_t row = nhwc ? c.s * inner : c.s, column = nhwc ? inner : 1;
+  FilterDims f{{k, i, c.r, c.s},
+               {transposed ? inner_stride : outer_stride, transposed ? outer_stride : inner_stride, row, column}};
+  if (c.groups > 1) {
+    f.dims.insert(f.dims.begin(), c.groups);
+    f.strides.insert(f.strides.begin(), outer * outer_stride);
+  }
+  return f;
+}
+
+struct Primitive {
+  dnnl::primitive primitive;
+  memory::desc source, weights, destination, scratchpad;
+  std::string implementation;
+};
+
+template <class Forward, class Descriptor>
+Primitive finish(const Descriptor& d) {
+  return {Forward(d), d.src_desc(), d.weights_desc(), d.dst_desc(), d.scratchpad_desc(), d.impl_info_str()};
+}
+
+template <class C>
+Primitive make_primitive(const C& c, const Window& w, std::int64_t width, DType compute, const memory::desc& weights) {
+  const SingleThreaded single;
+  const auto type = dnnl_type(compute);
+  const memory::desc source({1, c.c, w.height, c.w}, type, memory::format_tag::nhwc);
+  const memory::desc destination({1, c.k, w.output, width}, memory::data_type::f32, memory::format_tag::nhwc);
+  const memory::dims strides{c.stride[0], c.stride[1]}, dilates{c.dilation[0] - 1, c.dilation[1] - 1};
+  dnnl::primitive_attr attr;
+  attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  const auto inference = dnnl::prop_kind::forward_inference;
+  const memory::dims before{w.pad_top, c.pad[1]};
+  if constexpr (std::is_same_v<C, Conv2d>) {
+    // the right padding that gives exactly `width` columns
+    const std::int64_t right = (width - 1) * c.stride[1] + (c.s - 1) * c.dilation[1] + 1 - c.w - c.pad[1];
+    return finish<dnnl::convolution_forward>(dnnl::convolution_forward::primitive_desc(
+        dnnl_engine(), inference, dnnl::algorithm::convolution_direct, source, weights, destination, strides, dilates,
+        before, {w.pad_bottom, right}, attr));
+  } else {
+    const std::int64_t right = c.pad[3] - c.output_pad[1];
+    return finish<dnnl::deconvolution_forward>(dnnl::deconvolution_forward::primitive_desc(
+        dnnl_engine(), inference, dnnl::algorithm::deconvolution_direct, source, weights, destination, strides, dilates,
+        before, {w.pad_bottom, right}, attr));
+  }
+}
+
+template <class C>
+class ImageContraction final : public AccumulatorSource {
+ public:
+  ImageContraction(const C& c, const Tiling& tiling, const CompileOptions& options, const VectorUnit& unit);
+
+  std::size_t run_scratch() const override {
+    return constant_.data() ? 0 : weights_.packed_bytes() + weights_.dense_bytes();
+  }
+  std::size_t worker_scratch() const override { return scratchpad_bytes_ + packed_input_bytes_; }
+  void check(const Arguments& arguments) const override;
+  void prepare(const Arguments& arguments, std::byte* run_scratch) const override;
+  void compute(const Arguments& arguments, const Strip& strip, float* acc, const std::byte* run_scratch,
+               std::byte* worker_scratch) const override;
+  std::string describe() const override;
+
+ private:
+  void build(DType compute);
+  void add_primitive(const Window& w, const memory::desc& weights);
+  const void* source_rows(const ConstTensorView& x, const Strip& strip, const Window& w, std::byte* packed) const;
+
+  C c_;
+  Tiling tiling_;
+  std::int64_t width_;
+  DType compute_ = DType::f32;
+  std::map<decltype(Window().geometry()), Primitive> primitives_;
+  PackedWeights weights_;
+  AlignedBuffer constant_;
+  std::size_t scratchpad_bytes_ = 0, packed_input_bytes_ = 0;
+  const VectorUnit& unit_;
+};
+
+template <class C>
+ImageContraction<C>::ImageContraction(const C& c, const Tiling& tiling, const CompileOptions& options,
+                                      const VectorUnit& unit)
+    : c_(c), tiling_(tiling), width_(tiling.extents().width), unit_(unit) {
+  require_contraction_dtype(c.dtype_x, "the image of " + to_string(Contraction(c)));
+  require_contraction_dtype(c.dtype_w, "the filter of " + to_string(Contraction(c)));
+  try {
+    build(c.dtype_x == DType::bf16 && c.dtype_w == DType::bf16 ? DType::bf16 : DType::f32);
+  } catch (const dnnl::error& e) {
+    if (c.dtype_x != DType::bf16 || c.dtype_w != DType::bf16)
+      throw Unsupported(fmt::format("{}. On the CPU:\n  oneDNN: {}", to_string(Contraction(c)), e.what()));
+    primitives_.clear();
+    build(DType::f32);  // no bf16 instructions: said by describe()
+  }
+  if (options.constant_b) {
+    const auto dtypes = accepted_dtypes(c.dtype_w);
+    checked_strides(*options.constant_b, shape_b(Contraction(c)), dtypes, "the constant filter (constant_b)");
+    constant_ = AlignedBuffer(weights_.packed_bytes());
+    const AlignedBuffer dense(weights_.dense_bytes());
+    weights_.pack(*options.constant_b, dense.data(), constant_.data());
+  }
+}
+
+template <class C>
+void ImageContraction<C>::build(DType compute) {
+  compute_ = compute;
+  const FilterDims filter = filter_dims(c_);
+  const auto type = dnnl_type(compute);
+  const memory::desc any(filter.dims, type, memory::format_tag::any), plain(filter.dims, type, filter.strides);
+  // the strip in the middle of the image is the most frequent one: it chooses the format of the filter
+  const std::int64_t middle = tiling_.strips_per_image() / 2;
+  const Window typical = window_of(c_, tiling_.strip(middle));
+  add_primitive(typical, any);
+  const memory::desc chosen = primitives_.begin()->second.weights;
+  for (std::int64_t i = 0; i < tiling_.strips_per_image(); ++i) {
+    const Window w = window_of(c_, tiling_.strip(i));
+    if (!primitives_.contains(w.geometry())) add_primitive(w, chosen);
+    packed_input_bytes_ = std::max(
+        packed_input_bytes_, aligned_size(static_cast<std::size_t>(w.height * c_.w * c_.c) * size_of(compute)));
+  }
+  weights_ = PackedWeights(shape_b(Contraction(c_)), c_.dtype_w, compute, plain, chosen, unit_);
+}
+
+template <class C>
+void ImageContraction<C>::add_primitive(const Window& w, const memory::desc& weights) {
+  const Primitive& p =
+      primitives_.emplace(w.geometry(), make_primitive(c_, w, width_, compute_, weights)).first->second;
+  scratchpad_bytes_ = std::max(scratchpad_bytes_, aligned_size(p.scratchpad.get_size()));
+}
+
+template <class C>
+void ImageContraction<C>::check(const Arguments& arguments) const {
+  const auto dtypes_x = accepted_dtypes(c_.dtype_x), dtypes_w = accepted_dtypes(c_.dtype_w);
+  const auto what = to_string(Contraction(c_));
+  checked_strides(arguments.a, shape_a(Contraction(c_)), dtypes_x, "the image (a) of " + what);
+  if (!constant_.data())
+    checked_strides(arguments.b, shape_b(Contraction(c_)), dtypes_w, "the filter (b) of " + what);
+}
+
+template <class C>
+void ImageContraction<C>::prepare(const Arguments& arguments, std::byte* run_scratch) const {
+  if (!constant_.data()) weights_.pack(arguments.b, run_scratch + weights_.packed_bytes(), run_scratch);
+}
+
+// The window's rows as dense (height, W, C) in the compute type: in place if they stand so in memory
+template <class C>
+const void* ImageContraction<C>::source_rows(const ConstTensorView& x, const Strip& strip, const Window& w,
+                                             std::byte* packed) const {
+  const PixelStrides s = pixel_strides(x.strides.empty() ? row_major_strides(x.shape) : x.strides, c_.layout);
+  const auto* base = element(x.data, strip.image * s.image + w.first * s.row, x.dtype);
+  const bool same_type = size_of(x.dtype) == size_of(compute_) && (x.dtype == DType::bf16) == (compute_ == DType::bf16);
+  if (same_type && (c_.c == 1 || s.col == 1) && (c_.w == 1 || s.pixel == c_.c) && (w.height == 1 || s.row == c_.w * c_.c))
+    return base;
+  const auto channels = static_cast<std::size_t>(c_.c), columns = static_cast<std::size_t>(c_.w);
+  const bool planar = s.pixel == 1 && compute_ == DType::f32 && size_of(x.dtype) == sizeof(float);
+  for (std::int64_t h = 0; h < w.height; ++h) {
+    const auto* row = element(base, h * s.row, x.dtype);
+    auto* target = element(static_cast<void*>(packed), h * c_.w * c_.c, compute_);
+    if (planar) {
+      unit_.transpose(reinterpret_cast<const float*>(row), s.col, reinterpret_cast<float*>(target), c_.c, channels,
+                      columns);
+      continue;
+    }
+    for (std::int64_t q = 0; q < c_.w; ++q)
+      convert_run(unit_, element(row, q * s.pixel, x.dtype), x.dtype, s.col, channels,
+                  element(static_cast<void*>(target), q * c_.c, compute_), compute_);
+  }
+  return packed;
+}
+
+template <class C>
+void ImageContraction<C>::compute(const Arguments& arguments, const Strip& strip, float* acc,
+                                  const std::byte* run_scratch, std::byte* worker_scratch) const {
+  const Window w = window_of(c_, strip);
+  const Primitive& p = primitives_.at(w.geometry());
+  const void* source = source_rows(arguments.a, strip, w, worker_scratch + scratchpad_bytes_);
+  execute(p.primitive, {{DNNL_ARG_SRC, p.source, source},
+                        {DNNL_ARG_WEIGHTS, p.weights, constant_.data() ? constant_.data() : run_scratch},
+                        {DNNL_ARG_DST, p.destination, acc},
+                        {DNNL_ARG_SCRATCHPAD, p.scratchpad, worker_scratch}});
+}
+
+template <class C>
+std::string ImageContraction<C>::describe() const {
+  std::string s = fmt::format("oneDNN {}, {}", to_string(compute_), primitives_.begin()->second.implementation);
+  for (const auto& [geometry, p] : primitives_)
+    if (p.implementation != primitives_.begin()->second.implementation) s += " and " + p.implementation;
+  s += fmt::format("; filter {}{}", constant_.data() ? "packed once" : "packed at each run",
+                   c_.layout == Layout::nchw ? "; channels-first image packed by strip" : "");
+  if (const auto note = conversion_note(c_.dtype_x, c_.dtype_w, compute_); !note.empty()) s += "; " + note;
+  if (c_.dtype_x == DType::bf16 && c_.dtype_w == DType::bf16 && compute_ == DType::f32)
+    s += " (oneDNN has no bf16 convolution for this processor)";
+  return s;
+}
+
+}  // namespace
+
+std::unique_ptr<AccumulatorSource> image_source(const Conv2d& c, const Tiling& tiling, const CompileOptions& options,
+                                                const VectorUnit& unit) {
+  return std::make_unique<ImageContraction<Conv2d>>(c, tiling, options, unit);
+}
+
+std::unique_ptr<AccumulatorSource> image_source(const ConvTranspose2d& c, const Tiling& tiling,
+                                                const CompileOptions& options, const VectorUnit& unit) {
+  return std::make_unique<ImageContraction<ConvTranspose2d>>(c, tiling, options, unit);
+}
+
+}  // namespace coda::cpu

@@ -1,0 +1,10 @@
+#include "runtime/cpu/onednn.hpp"
+
+namespace coda::cpu {
+
+const dnnl::engine& cpu_engine() {
+  static const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
+  return engine;
+}
+
+}  // namespace coda::cpu

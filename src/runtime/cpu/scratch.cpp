@@ -1,0 +1,42 @@
+#include "runtime/cpu/scratch.hpp"
+
+#include <algorithm>
+#include <new>
+#include <utility>
+
+namespace coda::cpu {
+
+AlignedBuffer::AlignedBuffer(std::size_t bytes)
+    : data_(static_cast<std::byte*>(::operator new (aligned_size(bytes + 1), std::align_val_t{alignment}))),
+      size_(bytes) {}
+
+void AlignedBuffer::Free::operator()(std::byte* p) const { ::operator delete (p, std::align_val_t{alignment}); }
+
+ScratchPool& ScratchPool::shared() {
+  static ScratchPool pool;
+  return pool;
+}
+
+ScratchPool::Lease ScratchPool::borrow(std::size_t bytes) {
+  AlignedBuffer buffer;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!idle_.empty()) {
+      buffer = std::move(idle_.back());
+      idle_.pop_back();
+    }
+  }
+  if (buffer.size() < bytes || !buffer.data()) {
+    buffer = {};  // free the old one first
+    buffer = AlignedBuffer(bytes);
+  }
+  return {*this, std::move(buffer)};
+}
+
+ScratchPool::Lease::~Lease() {
+  const std::lock_guard lock(pool_->mutex_);
+  if (pool_->idle_.size() >= most_idle) pool_->idle_.erase(pool_->idle_.begin());
+  pool_->idle_.push_back(std::move(buffer_));
+}
+
+}  // namespace coda::cpu

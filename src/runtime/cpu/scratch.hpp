@@ -1,0 +1,64 @@
+#pragma once
+/// Memory for intermediate results, reused from run to run.
+
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+namespace coda::cpu {
+
+/// 64-byte aligned bytes.
+class AlignedBuffer {
+ public:
+  static constexpr std::size_t alignment = 64;
+
+  AlignedBuffer() = default;
+  explicit AlignedBuffer(std::size_t bytes);
+  std::byte* data() const { return data_.get(); }
+  std::size_t size() const { return size_; }
+
+ private:
+  struct Free {
+    void operator()(std::byte* p) const;
+  };
+  std::unique_ptr<std::byte, Free> data_;
+  std::size_t size_ = 0;
+};
+
+/// Bytes rounded up so that what follows is aligned.
+constexpr std::size_t aligned_size(std::size_t bytes) {
+  return (bytes + AlignedBuffer::alignment - 1) / AlignedBuffer::alignment * AlignedBuffer::alignment;
+}
+
+/// Buffers of the process that no run uses at the moment. The buffer used last is handed out first, because it is the
+/// one that is still in the caches; it grows if it is too small. So a program that runs the same executables again and
+/// again soon allocates nothing.
+class ScratchPool {
+ public:
+  static ScratchPool& shared();
+
+  /// Borrows a buffer, and gives it back when destroyed.
+  class Lease {
+   public:
+    Lease(ScratchPool& pool, AlignedBuffer buffer) : pool_(&pool), buffer_(std::move(buffer)) {}
+    ~Lease();
+    Lease(const Lease&) = delete;
+    Lease& operator=(const Lease&) = delete;
+    std::byte* data() const { return buffer_.data(); }
+
+   private:
+    ScratchPool* pool_;
+    AlignedBuffer buffer_;
+  };
+
+  Lease borrow(std::size_t bytes);
+
+ private:
+  static constexpr std::size_t most_idle = 8;
+
+  std::mutex mutex_;
+  std::vector<AlignedBuffer> idle_;
+};
+
+}  // namespace coda::cpu

@@ -1,0 +1,51 @@
+#include "runtime/cpu/tiling.hpp"
+
+#include <algorithm>
+
+namespace coda::cpu {
+
+namespace {
+
+// A strip's accumulators take at most a quarter of a second-level cache of 1 MiB, which also holds the filter and the
+// strip's input
+constexpr std::int64_t strip_bytes = 256 << 10;
+// Below this a call of oneDNN costs noticeably more than its arithmetic
+constexpr std::int64_t segment_bytes = 32 << 10;
+constexpr std::int64_t least_segments = 16;
+
+}  // namespace
+
+Tiling::Tiling(const Extents& extents, int threads) : extents_(extents) {
+  const std::int64_t row_bytes = extents.width * extents.cols * 4;
+  const std::int64_t all_rows = extents.images * extents.height;
+  segment_height_ =
+      std::clamp<std::int64_t>(std::min(segment_bytes / row_bytes, all_rows / least_segments), 1, extents.height);
+  // few columns: at least 32 rows a segment, so that its partial results are small beside it
+  const std::int64_t least = std::min(extents.height, ceil_div(32, extents.width));
+  segment_height_ = std::max(segment_height_, least);
+
+  const std::int64_t segments = segments_per_image();
+  const std::int64_t fit = std::max<std::int64_t>(1, strip_bytes / (segment_height_ * row_bytes));  // segments
+  std::int64_t strips = ceil_div(segments, fit);
+  // as many strips as threads, better a multiple; four a thread if they stay high, so that a delayed thread costs
+  // little
+  const auto wanted = [&](std::int64_t each) { return ceil_div(threads * each, extents.images); };
+  const std::int64_t whole = ceil_div(strips * extents.images, threads);
+  strips = std::max(strips, wanted(std::min<std::int64_t>(whole, 4)));
+  if (extents.height / std::max<std::int64_t>(1, wanted(2)) >= 4) strips = std::max(strips, wanted(2));
+  strips = std::clamp<std::int64_t>(strips, 1, segments);
+  strip_height_ = std::min(extents.height, ceil_div(segments, strips) * segment_height_);
+}
+
+Strip Tiling::strip(std::int64_t index) const {
+  const std::int64_t each = strips_per_image();
+  const std::int64_t first = index % each * strip_height_;
+  return {index / each, first, std::min(strip_height_, extents_.height - first)};
+}
+
+std::int64_t Tiling::segment_rows(std::int64_t segment_of_image) const {
+  const std::int64_t first = segment_of_image * segment_height_;
+  return std::min(segment_height_, extents_.height - first) * extents_.width;
+}
+
+}  // namespace coda::cpu

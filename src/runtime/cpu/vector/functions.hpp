@@ -1,0 +1,159 @@
+// Elementary functions of a vector of lanes. Their errors are stated in docs/cpu-backend.md and measured by
+// tests/unit/cpu/vector_test.cpp.
+#pragma once
+
+#include <sleef.h>
+
+#include "lanes.hpp"
+
+namespace CODA_UNIT {
+
+#if defined(__AVX512F__)
+#define CODA_SLEEF_F(NAME, ACCURACY) Sleef_##NAME##f16_##ACCURACY##avx512f
+#define CODA_SLEEF_D(NAME, ACCURACY) Sleef_##NAME##d8_##ACCURACY##avx512f
+#elif defined(__AVX2__)
+#define CODA_SLEEF_F(NAME, ACCURACY) Sleef_##NAME##f8_##ACCURACY##avx2
+#define CODA_SLEEF_D(NAME, ACCURACY) Sleef_##NAME##d4_##ACCURACY##avx2
+#else
+#define CODA_SLEEF_F(NAME, ACCURACY) Sleef_##NAME##f4_##ACCURACY
+#define CODA_SLEEF_D(NAME, ACCURACY) Sleef_##NAME##d2_##ACCURACY
+#endif
+
+#define CODA_FUNCTION(OURS, SLEEF, ACCURACY)                         \
+  inline F OURS(F x) { return (F)CODA_SLEEF_F(SLEEF, ACCURACY)(x); } \
+  inline D OURS(D x) { return (D)CODA_SLEEF_D(SLEEF, ACCURACY)(x); }
+CODA_FUNCTION(logarithm, log, u10)
+CODA_FUNCTION(logarithm1p, log1p, u10)
+CODA_FUNCTION(exponential_m1, expm1, u10)
+CODA_FUNCTION(tangent_h, tanh, u10)
+CODA_FUNCTION(error_function, erf, u10)
+CODA_FUNCTION(sine, sin, u10)
+CODA_FUNCTION(cosine, cos, u10)
+#undef CODA_FUNCTION
+inline F power(F x, F y) { return (F)CODA_SLEEF_F(pow, u10)(x, y); }
+inline D power(D x, D y) { return (D)CODA_SLEEF_D(pow, u10)(x, y); }
+inline D exponential(D x) { return (D)CODA_SLEEF_D(exp, u10)(x); }
+
+// x·2^n for n in [-252, 254], exact unless the result is subnormal
+inline F scale(F x, I n) {
+#if defined(__AVX512F__)
+  return _mm512_scalef_ps(x, _mm512_cvtepi32_ps((__m512i)n));
+#else
+  const I half = n >> 1;
+  return x * number((half + 127) << 23) * number((n - half + 127) << 23);
+#endif
+}
+
+// e^x = 2^n·e^r with n = round(x/ln 2), |r| <= ln(2)/2: r by two steps (Cody and Waite 1980), e^r by a polynomial of
+// degree 6 (near-minimax; relative error 2^-28). At most 1.1·u plus the rounding of the result.
+inline F exponential(F x) {
+  // below, e^x is 0; above, infinity: outside the range n would not fit
+  x = x < -110.0f ? splat<F>(-110.0) : x;
+  x = x > 90.0f ? splat<F>(90.0) : x;
+  const F n = to_integer(x * 1.44269504f);
+  F r = multiply_add(n, splat<F>(-0.693359375), x);  // exact: the constant has 9 bits
+  r = multiply_add(n, splat<F>(2.12194440e-4), r);
+  F p = splat<F>(1.0 / 720);
+  p = multiply_add(p, r, splat<F>(8.3680139e-3));
+  p = multiply_add(p, r, splat<F>(4.16666418e-2));
+  p = multiply_add(p, r, splat<F>(1.66664287e-1));
+  p = multiply_add(p, r, splat<F>(0.5));
+  p = multiply_add(p * r, r, r) + 1.0f;
+  return scale(p, __builtin_convertvector(n, I));
+}
+
+template <class V>
+inline V larger(V x, V y) {  // NaN if either is
+  return (x > y) | (x != x) ? x : y;
+}
+template <class V>
+inline V smaller(V x, V y) {
+  return (x < y) | (x != x) ? x : y;
+}
+
+// 1/(1 + e^-x), from e^-|x| so that nothing overflows
+template <class V>
+inline V logistic(V x) {
+  const V t = exponential(-magnitude(x));
+  return (x < 0 ? t : splat<V>(1.0)) / (t + 1);
+}
+
+// ln(1 + e^x)
+template <class V>
+inline V soft_plus(V x) {
+  const V positive = x > 0 ? x : V{};
+  const V y = positive + logarithm1p(exponential(-magnitude(x)));
+  return x != x ? x : y;
+}
+
+// x·tanh(ln(1 + t)) with t = e^x: tanh(ln(1 + t)) = n/(n + 2), n = t·(t + 2). From 20 on that is 1 in either type.
+template <class V>
+inline V mish_of(V x) {
+  const V t = exponential(x > 20 ? splat<V>(20.0) : x);
+  const V n = t * (t + 2);
+  return x * (n / (n + 2));
+}
+
+// ½·x·(1 + erf(x/√2))
+template <class V>
+inline V gelu_of(V x) {
+  return x * 0.5f * (error_function(x * splat<V>(0.70710678118654752440)) + 1);
+}
+
+// ½·x·(1 + tanh(g)) = x/(1 + e^-2g), g = √(2/π)·(x + 0.044715·x³)
+template <class V>
+inline V gelu_tanh_of(V x) {
+  const V cube = x * x * x;
+  return x * logistic(splat<V>(1.5957691216057307) * multiply_add(cube, splat<V>(0.044715), x));
+}
+
+template <class V>
+inline V elu_of(V x, V alpha) {
+  return x > 0 ? x : alpha * exponential_m1(x);
+}
+
+template <class V>
+inline V leaky(V x, V slope) {
+  return x > 0 ? x : slope * x;
+}
+
+template <class V>
+inline V clamped(V x, V lower, V upper) {  // NaN stays
+  const V y = x < lower ? lower : x;
+  return y > upper ? upper : y;
+}
+
+// To nearest even in 7 bits of mantissa; NaN stays NaN
+inline F rounded_bf16(F x) {
+  const U i = reinterpret_cast<U>(x);
+  const U r = (i + 0x7fffu + ((i >> 16) & 1u)) & ~0xffffu;
+  return x != x ? x : reinterpret_cast<F>(r);
+}
+
+// To nearest, ties away from zero, in 10 bits of mantissa
+inline F rounded_tf32(F x) {
+  const U i = reinterpret_cast<U>(x);
+  const U r = (i + 0x1000u) & ~0x1fffu;
+  return (i & 0x7f800000u) == 0x7f800000u ? x : reinterpret_cast<F>(r);
+}
+
+// To nearest even in binary16: adding and subtracting a power of two rounds at the right place, subnormals included
+inline F rounded_f16(F x) {
+  const F a = magnitude(x);
+  const F bounded = a > 131072.0f ? splat<F>(131072.0) : a;
+  // the unit in the last place is 2^(exponent - 10), at least 2^-24; adding 1.5·2^23 units pushes all lower bits out
+  I exponent = bits(bounded) & 0x7f800000;
+  exponent = exponent < (113 << 23) ? I{} + (113 << 23) : exponent;
+  const F shift = number(exponent + (13 << 23)) * 1.5f;
+  F y = (bounded + shift) - shift;
+  y = y > 65504.0f ? splat<F>(__builtin_inff()) : y;
+  return x != x ? x : with_sign(y, sign_of(x));
+}
+
+// Toward zero, saturating; NaN becomes 0
+inline D rounded_i32(D x) {
+  const D y = clamped(x, splat<D>(-2147483648.0), splat<D>(2147483647.0));
+  return x != x ? D{} : toward_zero(y);
+}
+
+}  // namespace CODA_UNIT

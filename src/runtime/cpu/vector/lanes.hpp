@@ -1,0 +1,133 @@
+// Vectors of lanes, in the width of the instruction set that the including file is compiled for.
+//
+// Included by kernels.cpp only, which is compiled once per instruction set. Everything here lives in that set's own
+// namespace and no inline function of a standard header is used: the linker may keep any one of several copies of an
+// inline function, and one compiled for AVX-512 must not end up in the generic path.
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(__x86_64__)
+#include <immintrin.h>  // always inlined, so never shared between instruction sets
+#endif
+
+#if defined(__AVX512F__)
+#define CODA_VECTOR_BYTES 64
+#elif defined(__AVX2__)
+#define CODA_VECTOR_BYTES 32
+#else
+#define CODA_VECTOR_BYTES 16
+#endif
+
+namespace CODA_UNIT {
+
+constexpr size_t vector_bytes = CODA_VECTOR_BYTES;
+
+using F = float __attribute__((vector_size(CODA_VECTOR_BYTES)));
+using I = int32_t __attribute__((vector_size(CODA_VECTOR_BYTES)));
+using U = uint32_t __attribute__((vector_size(CODA_VECTOR_BYTES)));
+using D = double __attribute__((vector_size(CODA_VECTOR_BYTES)));
+using L = int64_t __attribute__((vector_size(CODA_VECTOR_BYTES)));
+using Fhalf = float __attribute__((vector_size(CODA_VECTOR_BYTES / 2)));  // as many lanes as D
+
+template <class V>
+struct Lane;
+template <>
+struct Lane<F> {
+  using type = float;
+  using Mask = I;
+};
+template <>
+struct Lane<D> {
+  using type = double;
+  using Mask = L;
+};
+template <class V>
+using LaneOf = typename Lane<V>::type;
+template <class V>
+constexpr size_t lanes_of = vector_bytes / sizeof(LaneOf<V>);
+
+template <class V>
+inline V load(const LaneOf<V>* p) {
+  V v;
+  __builtin_memcpy(&v, p, sizeof v);
+  return v;
+}
+template <class V>
+inline void store(LaneOf<V>* p, V v) {
+  __builtin_memcpy(p, &v, sizeof v);
+}
+// The first n lanes; the others are 0
+template <class V>
+inline V load_part(const LaneOf<V>* p, size_t n) {
+  V v = {};
+  for (size_t i = 0; i < n; ++i) v[i] = p[i];
+  return v;
+}
+template <class V>
+inline void store_part(LaneOf<V>* p, V v, size_t n) {
+  for (size_t i = 0; i < n; ++i) p[i] = v[i];
+}
+template <class V>
+inline V splat(double x) {
+  return V{} + static_cast<LaneOf<V>>(x);
+}
+
+inline I bits(F x) { return reinterpret_cast<I>(x); }
+inline F number(I x) { return reinterpret_cast<F>(x); }
+inline L bits(D x) { return reinterpret_cast<L>(x); }
+inline D number(L x) { return reinterpret_cast<D>(x); }
+
+// |x| and the sign bit of x
+template <class V>
+inline V magnitude(V x) {
+  return number(bits(x) & ~bits(splat<V>(-0.0)));
+}
+template <class V>
+inline V sign_of(V x) {
+  return number(bits(x) & bits(splat<V>(-0.0)));
+}
+template <class V>
+inline V with_sign(V x, V sign) {
+  return number(bits(x) | bits(sign));
+}
+
+#if defined(__AVX512F__)
+inline F square_root(F x) { return _mm512_sqrt_ps(x); }
+inline D square_root(D x) { return _mm512_sqrt_pd(x); }
+inline F multiply_add(F x, F y, F z) { return _mm512_fmadd_ps(x, y, z); }
+inline D multiply_add(D x, D y, D z) { return _mm512_fmadd_pd(x, y, z); }
+inline F to_integer(F x) { return _mm512_roundscale_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
+inline D toward_zero(D x) { return _mm512_roundscale_pd(x, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC); }
+#elif defined(__AVX2__)
+inline F square_root(F x) { return _mm256_sqrt_ps(x); }
+inline D square_root(D x) { return _mm256_sqrt_pd(x); }
+inline F multiply_add(F x, F y, F z) { return _mm256_fmadd_ps(x, y, z); }
+inline D multiply_add(D x, D y, D z) { return _mm256_fmadd_pd(x, y, z); }
+inline F to_integer(F x) { return _mm256_round_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
+inline D toward_zero(D x) { return _mm256_round_pd(x, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC); }
+#else
+template <class V, class Function>
+inline V by_lane(V x, Function f) {
+  for (size_t i = 0; i < lanes_of<V>; ++i) x[i] = f(x[i]);
+  return x;
+}
+inline F square_root(F x) {
+  return by_lane(x, [](float t) { return __builtin_sqrtf(t); });
+}
+inline D square_root(D x) {
+  return by_lane(x, [](double t) { return __builtin_sqrt(t); });
+}
+// Without a fused instruction, in two roundings
+inline F multiply_add(F x, F y, F z) { return x * y + z; }
+inline D multiply_add(D x, D y, D z) { return x * y + z; }
+inline F to_integer(F x) {
+  return by_lane(x, [](float t) { return __builtin_rintf(t); });
+}
+inline D toward_zero(D x) {
+  return by_lane(x, [](double t) { return __builtin_trunc(t); });
+}
+#endif
+
+}  // namespace CODA_UNIT

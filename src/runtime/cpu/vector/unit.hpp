@@ -1,0 +1,143 @@
+#pragma once
+/// The vector machine: one function per instruction, built once per instruction set and chosen at run time.
+///
+/// Values stand in registers: runs of lanes in memory that stays in the first-level cache. A lane is a float for the
+/// dtypes f32, tf32, f16, bf16 (rounded to their dtype by an instruction of its own) and bool (0 or 1), and a double
+/// for f64 and i32 (which a double holds exactly).
+
+#include <cstddef>
+#include <cstdint>
+
+namespace coda::cpu {
+
+/// Instructions that work lane by lane. All have a form for float lanes, and those up to last_common one for double
+/// lanes.
+enum class Code : std::uint8_t {
+  copy,
+  add,
+  sub,
+  mul,
+  div,
+  min,
+  max,
+  pow,
+  less,
+  less_equal,
+  greater,
+  greater_equal,
+  equal,
+  not_equal,
+  logical_and,
+  logical_or,
+  fma,
+  select,  ///< a != 0 ? b : c
+  logical_not,
+  neg,
+  abs,
+  sqrt,
+  rsqrt,
+  reciprocal,
+  square,
+  exp,
+  log,
+  log1p,
+  tanh,
+  erf,
+  sin,
+  cos,
+  sigmoid,
+  relu,
+  relu6,
+  leaky_relu,  ///< immediate 0: slope
+  elu,         ///< immediate 0: alpha
+  silu,
+  mish,
+  gelu,
+  gelu_tanh,
+  hardsigmoid,  ///< immediates alpha, beta
+  hardswish,
+  softplus,
+  logsigmoid,
+  clamp,       ///< immediates lower, upper
+  round_i32,   ///< toward zero, saturating; NaN becomes 0
+  round_bool,  ///< x != 0
+  last_common = round_bool,
+  // float lanes only
+  round_bf16,
+  round_f16,
+  round_tf32,
+  sub_fma,  ///< (a - b)·c + d, rounded after the subtraction and at the end: what a normalisation does to an element
+  sub_mul,  ///< (a - b)·c
+};
+inline constexpr int code_count = static_cast<int>(Code::sub_mul) + 1;
+
+/// Operands of one lane-wise instruction. A source whose step is 0 is a scalar: one vector's worth of equal lanes.
+struct LaneArgs {
+  void* result = nullptr;
+  const void* source[4] = {};
+  std::ptrdiff_t step[4] = {};  ///< 1, or 0 for a scalar
+  std::size_t lanes = 0;
+  double immediate[2] = {};
+};
+
+/// How many lanes a scalar register holds, of either type.
+inline constexpr std::size_t scalar_lanes = 16;
+
+/// Statistics that reductions collect.
+enum class Collect : std::uint8_t { sum, sum_squares, moments, largest, smallest };
+
+/// Reduces a block of rows·cols floats over its rows, `period` lanes at a time (a multiple of cols): lane i of the
+/// result collects the lanes i, i + period, i + 2·period, … of the block and merges them into first[i] and second[i].
+///   sum, sum_squares:   first += Σ
+///   moments:            (first, second) = (mean, Σ(x - mean)²) of `collected` + new elements (Chan, Golub, LeVeque
+///   1983) largest, smallest:  first = max or min; NaN wins
+struct AccumulateArgs {
+  const float* block = nullptr;
+  std::size_t period = 0;
+  std::size_t repeats = 0;    ///< whole periods in the block
+  std::size_t lanes = 0;      ///< lanes of a period to reduce; fewer than the period in the block's tail
+  std::size_t collected = 0;  ///< elements per lane that first and second stand for already
+  float* first = nullptr;
+  float* second = nullptr;
+};
+
+/// Reduces each run of `width` floats of `rows` runs to one.
+struct RowArgs {
+  const float* source = nullptr;
+  std::size_t rows = 0;
+  std::size_t width = 0;
+  float* result = nullptr;
+};
+
+/// Result of a reduction of a row, after its runs are collected.
+enum class RowResult : std::uint8_t { sum, mean, sum_squares, variance, largest, smallest };
+inline constexpr int row_result_count = 6;
+
+/// The machine for one instruction set.
+struct VectorUnit {
+  const char* name;
+  int float_lanes;  ///< of one vector
+  void (*float_lane[code_count])(const LaneArgs&);
+  void (*double_lane[code_count])(const LaneArgs&);
+  void (*accumulate[5])(const AccumulateArgs&);           ///< by Collect
+  void (*reduce_rows[row_result_count])(const RowArgs&);  ///< by RowResult
+  void (*widen)(const LaneArgs&);                         ///< float lanes to double lanes
+  void (*narrow)(const LaneArgs&);                        ///< double lanes to float lanes, rounded
+  void (*load_bf16)(const std::uint16_t*, float*, std::size_t);
+  void (*store_bf16)(const float*, std::uint16_t*, std::size_t);
+  void (*load_f16)(const std::uint16_t*, float*, std::size_t);
+  void (*store_f16)(const float*, std::uint16_t*, std::size_t);
+  /// to[j·to_pitch + i] = from[i·from_pitch + j] for i < rows, j < cols
+  void (*transpose)(const float* from, std::ptrdiff_t from_pitch, float* to, std::ptrdiff_t to_pitch, std::size_t rows,
+                    std::size_t cols);
+};
+
+/// The widest unit that this processor runs. `limit` ("avx2", "generic") asks for a narrower one, for tests; a name
+/// that is unknown or that the processor cannot run is an InternalError.
+const VectorUnit& vector_unit(const char* limit = nullptr);
+
+/// Error of the functions, in units of u·|result| (one rounding is 1): no function is worse on any unit. See
+/// docs/cpu-backend.md.
+inline constexpr double function_ulps = 8;
+
+}  // namespace coda::cpu

@@ -1,0 +1,153 @@
+#include "runtime/cpu/worker_pool.hpp"
+
+#include <algorithm>
+#include <chrono>
+
+#if defined(__linux__)
+#include <sched.h>
+#endif
+
+namespace coda::cpu {
+
+namespace {
+
+// A helper looks for work this long before it sleeps: the loops of one run follow one another within microseconds,
+// while waking a sleeping thread takes up to 50 µs.
+constexpr auto patience = std::chrono::microseconds(60);
+
+inline void relax() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#else
+  std::this_thread::yield();
+#endif
+}
+
+// True as soon as condition() holds, false if it did not within `limit`
+template <class Condition>
+bool spin(Condition condition, std::chrono::microseconds limit) {
+  const auto end = std::chrono::steady_clock::now() + limit;
+  do {
+    for (int i = 0; i < 64; ++i) {
+      if (condition()) return true;
+      relax();
+    }
+  } while (std::chrono::steady_clock::now() < end);
+  return condition();
+}
+
+}  // namespace
+
+int available_cores() {
+#if defined(__linux__)
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof set, &set) == 0) return std::max(1, CPU_COUNT(&set));
+#endif
+  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
+
+struct WorkerPool::Loop {
+  const std::function<void(std::int64_t, int)>& task;
+  const std::int64_t tasks;
+  const int threads;
+  std::atomic<std::int64_t> next{0};
+  int joined = 1;              // workers so far, the caller included; guarded by the pool's mutex
+  std::atomic<int> inside{0};  // helpers that work on the loop
+  std::mutex mutex;            // guards what follows
+  std::condition_variable left;
+  std::exception_ptr error;
+
+  // Takes tasks until none is left
+  void work(int worker) {
+    for (std::int64_t i = next.fetch_add(1, std::memory_order_relaxed); i < tasks;
+         i = next.fetch_add(1, std::memory_order_relaxed)) {
+      try {
+        task(i, worker);
+      } catch (...) {
+        const std::lock_guard lock(mutex);
+        if (!error) error = std::current_exception();
+        next.store(tasks, std::memory_order_relaxed);
+      }
+    }
+  }
+};
+
+WorkerPool::~WorkerPool() {
+  {
+    const std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  wake_.notify_all();
+  for (auto& t : helpers_) t.join();
+}
+
+WorkerPool& WorkerPool::shared() {
+  static WorkerPool pool;
+  return pool;
+}
+
+void WorkerPool::start_helpers(int count) {
+  const std::lock_guard lock(mutex_);
+  while (std::ssize(helpers_) < count) helpers_.emplace_back([this] { help(); });
+}
+
+// The first loop that still wants a helper; the caller holds the mutex
+WorkerPool::Loop* WorkerPool::join_loop() {
+  for (Loop* loop : open_) {
+    if (loop->joined >= loop->threads || loop->next.load(std::memory_order_relaxed) >= loop->tasks) continue;
+    loop->inside.fetch_add(1, std::memory_order_relaxed);
+    return loop;
+  }
+  return nullptr;
+}
+
+void WorkerPool::help() {
+  const bool may_spin = available_cores() > 1;
+  std::unique_lock lock(mutex_);
+  while (!stop_) {
+    const auto seen = posted_.load(std::memory_order_relaxed);
+    Loop* loop = join_loop();
+    const int worker = loop ? loop->joined++ : 0;
+    lock.unlock();
+    if (loop) {
+      loop->work(worker);
+      // the caller may destroy the loop as soon as `inside` is 0 and this mutex is free
+      const std::lock_guard leaving(loop->mutex);
+      loop->inside.fetch_sub(1, std::memory_order_release);
+      loop->left.notify_one();
+    } else if (may_spin) {
+      spin([&] { return posted_.load(std::memory_order_relaxed) != seen; }, patience);
+    }
+    lock.lock();
+    if (!loop) wake_.wait(lock, [&] { return stop_ || posted_.load(std::memory_order_relaxed) != seen; });
+  }
+}
+
+void WorkerPool::for_each(int threads, std::int64_t tasks, const std::function<void(std::int64_t, int)>& task) {
+  threads = static_cast<int>(std::clamp<std::int64_t>(std::min<std::int64_t>(threads, tasks), 1, most_threads));
+  if (threads == 1) {
+    for (std::int64_t i = 0; i < tasks; ++i) task(i, 0);
+    return;
+  }
+  start_helpers(threads - 1);
+  Loop loop{.task = task, .tasks = tasks, .threads = threads, .mutex = {}, .left = {}, .error = {}};
+  std::list<Loop*> entry{&loop};
+  {
+    const std::lock_guard lock(mutex_);
+    open_.splice(open_.end(), entry);
+    posted_.fetch_add(1, std::memory_order_relaxed);
+  }
+  wake_.notify_all();
+  loop.work(0);
+  {
+    const std::lock_guard lock(mutex_);
+    entry.splice(entry.end(), open_, std::find(open_.begin(), open_.end(), &loop));
+  }
+  const auto alone = [&] { return loop.inside.load(std::memory_order_acquire) == 0; };
+  spin(alone, patience);
+  std::unique_lock lock(loop.mutex);  // taken even if alone: the last helper may still hold it
+  loop.left.wait(lock, alone);
+  if (loop.error) std::rethrow_exception(loop.error);
+}
+
+}  // namespace coda::cpu

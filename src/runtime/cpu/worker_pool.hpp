@@ -1,0 +1,55 @@
+#pragma once
+/// Threads that run the tasks of parallel loops.
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <list>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace coda::cpu {
+
+/// A pool of helper threads, shared by all executables of a process.
+///
+/// The thread that calls for_each works too, and it alone can finish the loop: helpers only join in. So several threads
+/// may run loops at once, and a task may run a loop itself, without a deadlock.
+class WorkerPool {
+ public:
+  WorkerPool() = default;
+  ~WorkerPool();
+  WorkerPool(const WorkerPool&) = delete;
+  WorkerPool& operator=(const WorkerPool&) = delete;
+
+  /// The pool of the process. Helpers are started when a loop first asks for them.
+  static WorkerPool& shared();
+
+  /// Most threads that one loop can have.
+  static constexpr int most_threads = 256;
+
+  /// task(index, worker) for each index in [0, tasks); `worker` < threads is unique among the threads that run this
+  /// loop at a time. Which worker runs which index is left open. Returns when all are done; an exception of a task ends
+  /// the loop early and comes out here (the first one, if there are several).
+  void for_each(int threads, std::int64_t tasks, const std::function<void(std::int64_t, int)>& task);
+
+ private:
+  struct Loop;
+  void help();
+  void start_helpers(int count);
+  Loop* join_loop();
+
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::list<Loop*> open_;                 // loops that helpers may join
+  std::atomic<std::uint64_t> posted_{0};  // loops so far; changes under the mutex, looked at without it
+  bool stop_ = false;
+  std::vector<std::thread> helpers_;
+};
+
+/// Cores that this process may run on; at least 1.
+int available_cores();
+
+}  // namespace coda::cpu
