@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
 #include <charconv>
 #include <sstream>
 
@@ -173,10 +174,12 @@ struct Command {
 std::variant<Arguments, Answer> parse_arguments(int argc, const char* const* argv) {
   Command command;
   // CLI11 would only say that a subcommand is missing
-  if (argc > 1 && argv[1][0] != '-' && command.app.get_subcommand_no_throw(argv[1]) == nullptr) {
-    return Answer{
-        "'" + std::string(argv[1]) + "' is no command; expected run, explain, doctor or demo (coda --help says more)",
-        true};
+  if (argc > 1 && argv[1][0] != '-') {
+    const auto all = command.app.get_subcommands([](const CLI::App*) { return true; });
+    const auto is_named = [&](const CLI::App* sub) { return sub->get_name() == argv[1]; };
+    if (std::none_of(all.begin(), all.end(), is_named)) {
+      return Answer{"'" + std::string(argv[1]) + "' is no command; expected run, explain, doctor or demo", true};
+    }
   }
   try {
     command.app.parse(argc, argv);
