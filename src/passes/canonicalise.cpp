@@ -116,7 +116,11 @@ std::vector<Row> truth_rows() {
   };
 }
 
-// Constants last, then by id. Of min and max only a constant other than zero moves: they tell 0 from -0 by position.
+// How finely a value varies: [m,n] before [b,n] before [n] before a scalar
+int fineness(const Axes& a) { return 3 * static_cast<int>(a.row) + static_cast<int>(a.col); }
+
+// Constants last, before them the coarser values, else by id. Of min and max only a constant other than zero moves:
+// they tell 0 from -0 by position.
 void order_operands(Editor& g) {
   for (ValueId id = 0; id < g.size(); ++id) {
     if (g.dead(id)) continue;
@@ -124,7 +128,9 @@ void order_operands(Editor& g) {
     auto in = x.inputs;
     const auto before = [&](ValueId a, ValueId b) {
       const bool ca = g[a].op == Op::constant, cb = g[b].op == Op::constant;
-      return ca != cb ? cb : a < b;
+      if (ca != cb) return cb;
+      const int fa = fineness(g[a].axes), fb = fineness(g[b].axes);
+      return fa != fb ? fa > fb : a < b;
     };
     const bool sorts = operands_commute(x.op) && before(in[1], in[0]);
     const bool moves_constant = (x.op == Op::min || x.op == Op::max) && g[in[0]].op == Op::constant &&

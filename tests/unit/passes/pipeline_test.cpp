@@ -39,7 +39,7 @@ TEST(Pipeline, Examples) {
   EXPECT_EQ(after_all("x = acc\nstore x * tanh(log(1 + exp(x))) as y : f32"), as_written("mish(acc)"));
   EXPECT_EQ(after_all("group_norm(acc, groups=2, scale=gamma[n], shift=beta[n], eps=0.1)"),
             as_written("fma(acc - mean(acc, over=(m,n), per=b, groups=2), "
-                       "gamma[n] * rsqrt(variance(acc, over=(m,n), per=b, groups=2) + 0.1), beta[n])"));
+                       "rsqrt(variance(acc, over=(m,n), per=b, groups=2) + 0.1) * gamma[n], beta[n])"));
   // layer_norm by hand
   EXPECT_EQ(after_all("mu = mean(acc, over=n)\nd = acc - mu\nstore d / sqrt(mean(d * d, over=n) + 0.1) as y : f32"),
             as_written("(acc - mean(acc, over=n)) * rsqrt(variance(acc, over=n) + 0.1)"));
