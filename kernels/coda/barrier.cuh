@@ -58,11 +58,12 @@ CODA_DEVICE void mbarrier_arrive(u32 barrier) {
     asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
 }
 
-// Arrives at the barrier of the same offset in block `rank` of the cluster.
+// Arrives at the barrier of the same offset in block `rank` of the cluster. Without .release.cluster: that puts a memory
+// barrier into the main loop; what is released here was read by the tensor cores, not written.
 CODA_DEVICE void mbarrier_arrive_cluster(u32 barrier, u32 rank) {
     asm volatile(
         "{.reg .b32 remote; mapa.shared::cluster.u32 remote, %0, %1;"
-        " mbarrier.arrive.release.cluster.shared::cluster.b64 _, [remote];}" ::"r"(barrier), "r"(rank) : "memory");
+        " mbarrier.arrive.shared::cluster.b64 _, [remote];}" ::"r"(barrier), "r"(rank) : "memory");
 }
 
 CODA_DEVICE void mbarrier_arrive_expect(u32 barrier, u32 bytes) {
@@ -77,23 +78,9 @@ CODA_DEVICE bool mbarrier_try_wait(u32 barrier, u32 parity) {
     return done;
 }
 
-// For barriers that blocks of a cluster arrive at: acquires at cluster scope.
-CODA_DEVICE bool mbarrier_try_wait_cluster(u32 barrier, u32 parity) {
-    u32 done;
-    asm volatile(
-        "{.reg .pred p; mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [%1], %2; selp.u32 %0, 1, 0, p;}"
-        : "=r"(done) : "r"(barrier), "r"(parity) : "memory");
-    return done;
-}
-
 CODA_DEVICE void mbarrier_wait(u32 barrier, u32 parity) {
     Watchdog watchdog;
     while (!mbarrier_try_wait(barrier, parity)) watchdog.tick();
-}
-
-CODA_DEVICE void mbarrier_wait_cluster(u32 barrier, u32 parity) {
-    Watchdog watchdog;
-    while (!mbarrier_try_wait_cluster(barrier, parity)) watchdog.tick();
 }
 
 // Makes initialised barriers visible to the copy engine and to the other blocks of the cluster.

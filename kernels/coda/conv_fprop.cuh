@@ -85,11 +85,6 @@ template <class Config, class Visitor> struct ConvFprop {
         CODA_DEVICE u32 turn(int turn) const { return base + 8 * (2 * kStages + (kPatch ? 2 * kStagesA : 0) + turn); }
     };
 
-    static CODA_DEVICE void wait(u32 barrier, u32 parity) {
-        if constexpr (kClusterBlocks > 1) mbarrier_wait_cluster(barrier, parity);
-        else mbarrier_wait(barrier, parity);
-    }
-
     static CODA_DEVICE void run(const Params& p) {
         extern __shared__ u8 unaligned[];
         u8* memory = unaligned + (1024 - shared_address(unaligned) % 1024) % 1024;
@@ -174,7 +169,7 @@ template <class Config, class Visitor> struct ConvFprop {
                 for (int load = range.begin; load < range.end; ++load) {  // tap: horizontal
                     const u32 full = barriers.full_a(at_a.stage), to = shared + at_a.stage * kBytesA;
                     const int w = rows.left - g.pad_w + tap * g.dilation_w, h = rows.top - g.pad_h;
-                    wait(barriers.empty_a(at_a.stage), at_a.parity ^ 1);
+                    mbarrier_wait(barriers.empty_a(at_a.stage), at_a.parity ^ 1);
                     mbarrier_arrive_expect(full, bytes);
                     if constexpr (kClusterN == 1) tma_load_4d(to, p.activation, full, c * kK, w, h, tile.image);
                     else if (sharing.turn_a == u32(sharing.rank_n))
@@ -182,7 +177,7 @@ template <class Config, class Visitor> struct ConvFprop {
                     if (++sharing.turn_a == kClusterN) sharing.turn_a = 0;
                     at_a.advance();
                     for (int r = 0; r < g.taps_h; ++r) {
-                        wait(barriers.empty(at.stage), at.parity ^ 1);
+                        mbarrier_wait(barriers.empty(at.stage), at.parity ^ 1);
                         mbarrier_arrive_expect(barriers.full(at.stage), kBytesB);
                         load_filter(p, sharing, shared + kOffsetB + at.stage * kBytesB, barriers.full(at.stage), c * kK, r * g.taps_w + tap, k);
                         at.advance();
@@ -196,7 +191,7 @@ template <class Config, class Visitor> struct ConvFprop {
                 for (int load = range.begin; load < range.end; ++load) {
                     const u32 full = barriers.full(at.stage), to = shared + at.stage * kBytesA;
                     const Im2colCoordinates from{c * kK, w, h, tile.image + row / pixels, u16(s * g.dilation_w), u16(r * g.dilation_h)};
-                    wait(barriers.empty(at.stage), at.parity ^ 1);
+                    mbarrier_wait(barriers.empty(at.stage), at.parity ^ 1);
                     mbarrier_arrive_expect(full, kBytesA + kBytesB);
                     if constexpr (kClusterN == 1) tma_load_im2col(to, p.activation, full, from);
                     else if (sharing.turn_a == u32(sharing.rank_n)) tma_load_im2col_multicast(to, p.activation, full, from, sharing.row_blocks);
@@ -235,10 +230,10 @@ template <class Config, class Visitor> struct ConvFprop {
             u32 previous_a = 0;
             const u32 line = (8 * kRowBytes >> 4) * g.dilation_h;
             for (int load = 0; load < loads; ++load) {
-                wait(barriers.full_a(at_a.stage), at_a.parity);
+                mbarrier_wait(barriers.full_a(at_a.stage), at_a.parity);
                 u64 a = base_a + at_a.stage * (kBytesA >> 4);
                 for (int r = 0; r < g.taps_h; ++r, a += line) {
-                    wait(barriers.full(at.stage), at.parity);
+                    mbarrier_wait(barriers.full(at.stage), at.parity);
                     multiply_stage(acc, a, base_b + at.stage * (kBytesB >> 4), load | r);
                     if (load | r) {
                         wgmma_wait<1>();
@@ -255,7 +250,7 @@ template <class Config, class Visitor> struct ConvFprop {
             release(barriers.empty_a(previous_a), rank);
         } else {
             for (int block = 0; block < loads; ++block) {
-                wait(barriers.full(at.stage), at.parity);
+                mbarrier_wait(barriers.full(at.stage), at.parity);
                 multiply_stage(acc, base_a + at.stage * (kBytesA >> 4), base_b + at.stage * (kBytesB >> 4), block);
                 if (block > 0) {
                     wgmma_wait<1>();

@@ -53,13 +53,22 @@ template <class Config, class Visitor> struct SecondPass {
         const ConvGeometry& g = first.geometry;
         if (!First::kApart && (first.thread & 31) == 0) tma_store_wait_read<0>();  // the staging buffers serve as scratch
         first.sync();
+        constexpr int kEach = divide_up(kN, 128);  // channels a thread; their operands are on their way while it waits
+        float scale[kEach], shift[kEach];
+#pragma unroll
+        for (int i = 0; i < kEach; ++i) {
+            const int channel = smaller(at.first_channel + first.thread + 128 * i, g.channels - 1);
+            scale[i] = Visitor::scale(first.visitor, at.image, channel), shift[i] = Visitor::shift(first.visitor, at.image, channel);
+        }
         if (!group_statistics<kWait, kN, First::kScratch, First::kUnit>(first.norm, at.image, at.first_channel, g.channels, first.epoch, at.slot == 0,
                                                           reinterpret_cast<Moments*>(first.moments(0)), column(0), column(1), first.thread, first.barrier))
             return false;
         image = at.image, first_channel = at.first_channel;
-        for (int n = first.thread; n < kN && first_channel + n < g.channels; n += 128) {
-            column(1)[n] *= Visitor::scale(first.visitor, image, first_channel + n);
-            column(2)[n] = Visitor::shift(first.visitor, image, first_channel + n);
+#pragma unroll
+        for (int i = 0; i < kEach; ++i) {
+            const int n = first.thread + 128 * i;
+            if (n >= kN || first_channel + n >= g.channels) break;
+            column(1)[n] *= scale[i], column(2)[n] = shift[i];
             load_columns(n);
         }
         first.sync();
@@ -77,7 +86,7 @@ template <class Config, class Visitor> struct SecondPass {
         const int warp = first.thread / 32, lane = first.thread & 31;
         for (int n = lane; n < kN; n += 32) offsets()[n] = fmaf(column(kColumns + 4)[n] - column(0)[n], column(1)[n], column(2)[n]);
         __syncwarp();
-#pragma unroll 1
+#pragma unroll 2
         for (int step = 0; step < kSteps; ++step) finish(at, step % First::kBlocks * kSlices + step / First::kBlocks, step, warp, lane);
     }
 
