@@ -54,6 +54,14 @@ struct Demo {
   NetworkAgreement agreement;  ///< of the first scene
 };
 
+/// Truth is in pixels of the file; the network may see it scaled.
+std::vector<Object> as_seen(std::vector<Object> objects, const LoadedImage& loaded) {
+  const double sx = static_cast<double>(loaded.image.width) / static_cast<double>(loaded.original_width);
+  const double sy = static_cast<double>(loaded.image.height) / static_cast<double>(loaded.original_height);
+  for (Object& o : objects) o = {o.class_index, (o.x + 0.5) * sx - 0.5, (o.y + 0.5) * sy - 0.5};
+  return objects;
+}
+
 Demo run_scenes(const Model& model, const NetworkExecutable& network, const Truth& truth, Progress& progress) {
   const HeatmapDescription& d = *model.description;
   const ImageInput input = image_input(model, {});
@@ -67,7 +75,8 @@ Demo run_scenes(const Model& model, const NetworkExecutable& network, const Trut
     times.push_back(e.timing.median_ms);
     if (times.size() == 1) demo.timing.first_ms = e.timing.first_ms;
     demo.heatmaps.push_back(std::move(e.outputs.at(d.output)));
-    demo.detections.push_back(detect(demo.heatmaps.back(), 0, d, demo.images.back().image, objects));
+    demo.detections.push_back(
+        detect(demo.heatmaps.back(), 0, d, demo.images.back().image, as_seen(objects, demo.images.back())));
     demo.score.add(demo.detections.back().matching);
   }
   demo.timing.median_ms = median(times);

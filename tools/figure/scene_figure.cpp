@@ -93,7 +93,9 @@ class Painter {
   }
   double header_height() const { return margin + 40 + 22 * static_cast<double>(figure_.lines.size()) + 76; }
   double header_width() const {
-    double width = std::max(bold_.width(figure_.title, 26), 900.0);
+    double legend = 260;  // of the colour bar
+    for (const LegendItem& item : legend_items()) legend += item_width(item);
+    double width = std::max(bold_.width(figure_.title, 26), legend);
     for (const std::string& line : figure_.lines) width = std::max(width, regular_.width(line, 15));
     return width;
   }
@@ -115,25 +117,39 @@ class Painter {
     });
   }
 
+  struct LegendItem {
+    Mark::Kind kind;
+    std::string text;
+  };
+  /// The kinds of marks that the scenes have.
+  std::vector<LegendItem> legend_items() const {
+    std::vector<LegendItem> items{
+        {Mark::Kind::truth,
+         fmt::format("truth (a peak of its class within {:g} px of the centre counts)", figure_.match_radius)},
+        {Mark::Kind::right, "peak: right class and place"},
+        {Mark::Kind::wrong, "peak: wrong"},
+        {Mark::Kind::missed, "missed"},
+        {Mark::Kind::plain, "peak"}};
+    std::erase_if(items, [&](const LegendItem& item) { return !has(item.kind); });
+    return items;
+  }
+  double item_width(const LegendItem& item) const { return 26 + regular_.width(item.text, 15) + 28; }
+
   void legend(Canvas& canvas, double baseline) const {
     double x = margin;
-    const auto item = [&](const auto& symbol, const std::string& text) {
-      symbol(Point{x + 9, baseline - 5});
-      draw_text(canvas, regular_, {x + 26, baseline}, text, 15, ink);
-      x += 26 + regular_.width(text, 15) + 28;
-    };
-    const auto swatch = [&](Color color) { return [&canvas, color](Point p) { chip_dot(canvas, p, color, 6); }; };
-    if (has(Mark::Kind::truth)) {
-      item(
-          [&](Point p) {
-            canvas.ring(p, 8, 4, {90, 96, 110}), canvas.ring(p, 8, 2, colors::white);
-          },
-          fmt::format("truth (a peak of its class within {:g} px of the centre counts)", figure_.match_radius));
+    for (const LegendItem& item : legend_items()) {
+      const Point p{x + 9, baseline - 5};
+      if (item.kind == Mark::Kind::truth) {
+        canvas.ring(p, 8, 4, {90, 96, 110});
+        canvas.ring(p, 8, 2, colors::white);
+      } else if (item.kind == Mark::Kind::missed) {
+        canvas.ring(p, 8, 3, amber);
+      } else {
+        chip_dot(canvas, p, color_of(item.kind), 6);
+      }
+      draw_text(canvas, regular_, {x + 26, baseline}, item.text, 15, ink);
+      x += item_width(item);
     }
-    if (has(Mark::Kind::right)) item(swatch(green), "peak: right class and place");
-    if (has(Mark::Kind::wrong)) item(swatch(red), "peak: wrong");
-    if (has(Mark::Kind::missed)) item([&](Point p) { canvas.ring(p, 8, 3, amber); }, "missed");
-    if (has(Mark::Kind::plain)) item(swatch(blue), "peak");
     color_bar(canvas, static_cast<double>(canvas.width()) - margin - 220, baseline);
   }
 
