@@ -3,7 +3,9 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
+#include <string_view>
 
 #include "support/random_graph.hpp"
 
@@ -24,12 +26,24 @@ struct Counts {
   std::int64_t without_claim = 0;   ///< elements for which the reference gives no bound
   std::int64_t overflowed = 0;      ///< comparisons given up because the original graph overflows inside
   std::int64_t refused = 0;         ///< graphs that the backend does not support
+  std::set<std::string> rows;       ///< names of the rows that fired by themselves
   double worst = 0;                 ///< largest error of the backend in units of its tolerance
 };
 
 /// Every pass alone and the whole pipeline: legal, of the same meaning, without effect the second time; and the
 /// partition of the result is right.
 std::optional<Failure> check_passes(RandomCase& c, Counts& counts);
+
+/// One row of one table by itself, chosen by the seed: its pattern is built over random values of the graph.
+std::optional<Failure> check_row(RandomCase& c, Counts& counts);
+
+/// How many rows check_row() chooses from, by name.
+std::size_t row_count();
+
+/// Nothing if `after` means the same as the graph of the case: bit for bit if `exact`, else within the reference's
+/// bound.
+std::optional<Failure> compare_meaning(RandomCase& c, std::string_view name, const Graph& after, bool exact,
+                                       Counts& counts);
 
 /// The CPU backend against the reference on the graph as it was drawn.
 std::optional<Failure> check_cpu(RandomCase& c, Counts& counts);

@@ -126,6 +126,13 @@ struct Checker {
 
 }  // namespace
 
+std::optional<Failure> compare_meaning(RandomCase& c, std::string_view name, const Graph& after, bool exact,
+                                       Counts& counts) {
+  Checker check{c, counts, reference::contract(c.contraction, c.arguments.a, c.arguments.b), {}};
+  check.before = evaluate(c, c.graph, check.acc);
+  return check.meaning(name, after, exact);
+}
+
 std::optional<Failure> check_passes(RandomCase& c, Counts& counts) {
   Checker check{c, counts, reference::contract(c.contraction, c.arguments.a, c.arguments.b), {}};
   check.before = evaluate(c, c.graph, check.acc);

@@ -65,7 +65,7 @@ void report(std::uint64_t seed, const RandomCase& c, const Failure& f) {
 }
 
 bool check(std::uint64_t seed, bool cpu, Counts& counts) {
-  for (auto* property : {&check_passes, &check_cpu}) {
+  for (auto* property : {&check_passes, &check_row, &check_cpu}) {
     if (property == &check_cpu && !cpu) continue;
     RandomCase c = random_case(seed, options_of(seed, property == &check_cpu));
     auto failure = property(c, counts);
@@ -98,6 +98,7 @@ int main(int argc, char** argv) {
       "{} elements without a claim, {} graphs overflow inside\n",
       counts.graphs, failures, elapsed.count(), counts.changed, counts.elements, counts.exact_elements,
       counts.without_claim, counts.overflowed);
+  fmt::print("{} of {} rows fired by themselves\n", counts.rows.size(), row_count());
   if (o.cpu) fmt::print("CPU: worst error {:.2f} of its tolerance, {} graphs refused\n", counts.worst, counts.refused);
   return failures == 0 ? 0 : 1;
 }
