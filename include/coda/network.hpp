@@ -489,7 +489,6 @@ class NetworkExecutable {
 
   const Network& network() const;
   const FusionReport& report() const;
-  const NetworkImpl& impl() const { return *impl_; }
 
  private:
   std::shared_ptr<NetworkImpl> impl_;

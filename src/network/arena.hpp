@@ -1,0 +1,29 @@
+#pragma once
+/// Places buffers in one arena so that those in use at the same time do not overlap.
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+namespace coda::network {
+
+/// A buffer that is in use from step `first` to step `last`, both included.
+struct Lifetime {
+  std::size_t bytes = 0;
+  int first = 0, last = 0;
+};
+
+struct ArenaPlan {
+  std::vector<std::size_t> offsets;  ///< by buffer, multiples of arena_alignment
+  std::size_t bytes = 0;             ///< of the arena
+  std::size_t without_reuse = 0;     ///< bytes, if every buffer had memory of its own
+};
+
+inline constexpr std::size_t arena_alignment = 64;
+
+/// Largest buffers first; each goes into the smallest gap that holds it among the buffers placed before whose lifetimes
+/// meet its own, or else on top of them (greedy by size: Pisarchyk and Lee, "Efficient memory management for deep
+/// neural net inference", 2020). With reuse == false all lifetimes count as meeting.
+ArenaPlan plan_arena(std::span<const Lifetime> buffers, bool reuse = true);
+
+}  // namespace coda::network

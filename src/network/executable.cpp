@@ -1,0 +1,232 @@
+/// Networks ready to run: plans by input shape, and the binding of the caller's tensors.
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <chrono>
+#include <list>
+#include <mutex>
+
+#include "coda/error.hpp"
+#include "coda/network.hpp"
+#include "network/dim.hpp"
+#include "network/regions.hpp"
+#include "network/space.hpp"
+#include "network/steps.hpp"
+
+namespace coda {
+
+namespace {
+
+using network::Bindings;
+using network::Plan;
+using network::PlanKey;
+using network::Sizes;
+using NamedSizes = std::map<std::string, Sizes>;
+
+// (N,C,H,W) of sizes or strides in the caller's layout, and back
+template <class T>
+T to_logical(const T& x, Layout layout) {
+  return x.size() == 4 && layout == Layout::nhwc ? T{x[0], x[3], x[1], x[2]} : x;
+}
+template <class T>
+T from_logical(const T& x, Layout layout) {
+  return x.size() == 4 && layout == Layout::nhwc ? T{x[0], x[2], x[3], x[1]} : x;
+}
+
+// Elements of a constant in the network's own order of memory
+std::shared_ptr<const std::vector<float>> in_memory_order(const NetworkTensor& t) {
+  if (!t.constant || network::logical_order(t.shape)) return t.constant;
+  const Sizes s = network::values(t.shape);
+  auto out = std::make_shared<std::vector<float>>(t.constant->size());
+  std::size_t i = 0;
+  for (std::int64_t n = 0; n < s[0]; ++n)
+    for (std::int64_t c = 0; c < s[1]; ++c)
+      for (std::int64_t h = 0; h < s[2]; ++h)
+        for (std::int64_t w = 0; w < s[3]; ++w)
+          (*out)[static_cast<std::size_t>(((n * s[2] + h) * s[3] + w) * s[1] + c)] = (*t.constant)[i++];
+  return out;
+}
+
+template <class View>
+View checked_view(View v, const Sizes& expected, std::string_view what, const std::string& name) {
+  if (v.dtype != DType::f32)
+    throw UserError(fmt::format("{} '{}' was given dtype {}; expected f32", what, name, to_string(v.dtype)));
+  if (v.shape != expected)
+    throw UserError(fmt::format("{} '{}' was given shape ({}); expected ({})", what, name, fmt::join(v.shape, ","),
+                                fmt::join(expected, ",")));
+  if (v.data == nullptr) throw UserError(fmt::format("{} '{}' was given a null pointer", what, name));
+  if (v.strides.empty()) v.strides = row_major_strides(v.shape);
+  if (v.strides.size() != v.shape.size())
+    throw UserError(fmt::format("{} '{}' was given {} strides for shape ({})", what, name, v.strides.size(),
+                                fmt::join(v.shape, ",")));
+  return v;
+}
+
+template <class Map>
+void check_names(const Network& n, const std::vector<TensorId>& ids, const Map& given, std::string_view what) {
+  std::vector<std::string> names;
+  for (const TensorId id : ids) names.push_back(n[id].name);
+  for (const std::string& name : names)
+    if (!given.contains(name))
+      throw UserError(fmt::format("{} '{}' is missing; the network has {}", what, name, fmt::join(names, ", ")));
+  for (const auto& [name, value] : given)
+    if (std::find(names.begin(), names.end(), name) == names.end())
+      throw UserError(fmt::format("'{}' is no {} of the network; it has {}", name, what, fmt::join(names, ", ")));
+}
+
+// Whether a view (strides along logical axes) is dense and in the network's own order
+bool in_own_order(const Sizes& sizes, const Sizes& strides) {
+  const Sizes own = network::logical_strides(sizes, network::column_count(sizes));
+  for (std::size_t i = 0; i < sizes.size(); ++i)
+    if (sizes[i] != 1 && strides[i] != own[i]) return false;
+  return true;
+}
+
+}  // namespace
+
+class NetworkImpl {
+ public:
+  NetworkImpl(Network given, const NetworkOptions& options) : given_(std::move(given)), options_(options) {
+    verify(given_);
+    if (options.device != Device::cpu)
+      throw Unsupported("networks on device cuda: this version of the library has no CUDA backend; use Device::cpu");
+    if (options.cached_plans < 1) throw UserError("cached_plans is 0; expected at least 1");
+    if (options.threads < 0) throw UserError(fmt::format("threads is {}; expected 0 or more", options.threads));
+    fused_ = network::fuse(given_, options.fuse);
+    report_ = network::report(fused_, given_.operators.size());
+    for (const NetworkTensor& t : fused_.network.tensors) constants_.push_back(in_memory_order(t));
+  }
+
+  void run(const std::map<std::string, ConstTensorView>& inputs, const std::map<std::string, TensorView>& outputs,
+           std::vector<StepTime>* profile);
+  NamedSizes output_shapes(const NamedSizes& inputs) const;
+  MemoryReport memory(const NamedSizes& inputs);
+
+  const Network& given() const { return given_; }
+  const FusionReport& report() const { return report_; }
+
+ private:
+  const Network& net() const { return fused_.network; }
+  std::vector<Sizes> logical_sizes(const NamedSizes& inputs) const;
+  std::shared_ptr<const Plan> plan(PlanKey key);
+  std::shared_ptr<const Plan> cached(const PlanKey& key);
+
+  Network given_;
+  NetworkOptions options_;
+  network::FusedNetwork fused_;
+  FusionReport report_;
+  network::Constants constants_;
+
+  std::mutex planning_;                           // one thread plans at a time
+  std::mutex cache_;                              // guards plans_
+  std::list<std::shared_ptr<const Plan>> plans_;  // used last first
+};
+
+std::vector<Sizes> NetworkImpl::logical_sizes(const NamedSizes& inputs) const {
+  check_names(net(), net().inputs, inputs, "input");
+  std::vector<Sizes> sizes;
+  for (const TensorId id : net().inputs) sizes.push_back(to_logical(inputs.at(net()[id].name), options_.layout));
+  return sizes;
+}
+
+NamedSizes NetworkImpl::output_shapes(const NamedSizes& inputs) const {
+  const auto shapes = network::concrete_shapes(net(), logical_sizes(inputs));
+  NamedSizes result;
+  for (const TensorId id : net().outputs) result[net()[id].name] = from_logical(shapes[id], options_.layout);
+  return result;
+}
+
+std::shared_ptr<const Plan> NetworkImpl::cached(const PlanKey& key) {
+  const std::lock_guard lock(cache_);
+  const auto it = std::find_if(plans_.begin(), plans_.end(), [&](const auto& p) { return p->key == key; });
+  if (it == plans_.end()) return nullptr;
+  plans_.splice(plans_.begin(), plans_, it);
+  return plans_.front();
+}
+
+std::shared_ptr<const Plan> NetworkImpl::plan(PlanKey key) {
+  if (auto p = cached(key)) return p;
+  const std::lock_guard planning(planning_);
+  if (auto p = cached(key)) return p;
+  auto p = network::make_plan(fused_, constants_, std::move(key), options_);
+  const std::lock_guard lock(cache_);
+  plans_.push_front(p);
+  if (plans_.size() > options_.cached_plans) plans_.pop_back();
+  return p;
+}
+
+MemoryReport NetworkImpl::memory(const NamedSizes& inputs) {
+  PlanKey key;
+  key.inputs = logical_sizes(inputs);
+  const auto shapes = network::concrete_shapes(net(), key.inputs);
+  const auto direct = [&](TensorId id) {
+    const Sizes memory = from_logical(shapes[id], options_.layout);
+    return in_own_order(shapes[id], to_logical(row_major_strides(memory), options_.layout));
+  };
+  for (const TensorId id : net().inputs) key.direct_inputs.push_back(direct(id));
+  for (const TensorId id : net().outputs) key.direct_outputs.push_back(direct(id));
+  const auto p = plan(std::move(key));
+  MemoryReport m{.arena = p->storage.arena_bytes,
+                 .without_reuse = p->storage.without_reuse,
+                 .in_place = p->storage.in_place,
+                 .free_concats = p->storage.slices};
+  for (TensorId id = 0; id < constants_.size(); ++id)
+    if (constants_[id]) m.constants += constants_[id]->size() * sizeof(float);
+  return m;
+}
+
+void NetworkImpl::run(const std::map<std::string, ConstTensorView>& inputs,
+                      const std::map<std::string, TensorView>& outputs, std::vector<StepTime>* profile) {
+  check_names(net(), net().inputs, inputs, "input");
+  check_names(net(), net().outputs, outputs, "output");
+  PlanKey key;
+  Bindings bindings;
+  for (const TensorId id : net().inputs) {
+    const ConstTensorView& given = inputs.at(net()[id].name);
+    ConstTensorView v = checked_view(given, given.shape, "input", net()[id].name);
+    v.shape = to_logical(v.shape, options_.layout);
+    v.strides = to_logical(v.strides, options_.layout);
+    key.inputs.push_back(v.shape);
+    key.direct_inputs.push_back(in_own_order(v.shape, v.strides));
+    bindings.inputs.push_back(std::move(v));
+  }
+  const auto shapes = network::concrete_shapes(net(), key.inputs);
+  for (const TensorId id : net().outputs) {
+    const Sizes expected = from_logical(shapes[id], options_.layout);
+    TensorView v = checked_view(outputs.at(net()[id].name), expected, "output", net()[id].name);
+    v.shape = shapes[id];
+    v.strides = to_logical(v.strides, options_.layout);
+    key.direct_outputs.push_back(in_own_order(v.shape, v.strides));
+    bindings.outputs.push_back(std::move(v));
+  }
+  const auto p = plan(std::move(key));
+  cpu::AlignedBuffer arena = p->borrow_arena();
+  bindings.arena = reinterpret_cast<float*>(arena.data());
+  const network::Tensors tensors(*p, bindings);
+  if (profile) profile->clear();
+  for (const network::Step& step : p->steps) {
+    const auto start = std::chrono::steady_clock::now();
+    step.run(tensors);
+    const std::chrono::duration<double, std::milli> time = std::chrono::steady_clock::now() - start;
+    if (profile) profile->push_back({step.name, step.what, time.count()});
+  }
+  p->return_arena(std::move(arena));  // after an exception it is freed instead
+}
+
+void NetworkExecutable::run(const std::map<std::string, ConstTensorView>& inputs,
+                            const std::map<std::string, TensorView>& outputs, std::vector<StepTime>* profile) const {
+  impl_->run(inputs, outputs, profile);
+}
+
+NamedSizes NetworkExecutable::output_shapes(const NamedSizes& inputs) const { return impl_->output_shapes(inputs); }
+MemoryReport NetworkExecutable::memory(const NamedSizes& inputs) const { return impl_->memory(inputs); }
+const Network& NetworkExecutable::network() const { return impl_->given(); }
+const FusionReport& NetworkExecutable::report() const { return impl_->report(); }
+
+NetworkExecutable compile(Network network, const NetworkOptions& options) {
+  return NetworkExecutable(std::make_shared<NetworkImpl>(std::move(network), options));
+}
+
+}  // namespace coda

@@ -1,0 +1,31 @@
+#include <algorithm>
+#include <array>
+
+#include "network/onnx/importer.hpp"
+
+namespace coda::network::onnx_import {
+
+namespace {
+const auto& families() {
+  static const std::array all{contraction_rows(), elementwise_rows(), normalisation_rows(),
+                              image_rows(),       shape_rows(),       integer_rows()};
+  return all;
+}
+}  // namespace
+
+const OperatorRow* find_row(std::string_view op_type) {
+  for (const auto& rows : families())
+    for (const OperatorRow& row : rows)
+      if (row.op_type == op_type) return &row;
+  return nullptr;
+}
+
+std::vector<std::string_view> supported_operators() {
+  std::vector<std::string_view> names;
+  for (const auto& rows : families())
+    for (const OperatorRow& row : rows) names.push_back(row.op_type);
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+}  // namespace coda::network::onnx_import

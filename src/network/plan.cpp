@@ -1,0 +1,107 @@
+/// Makes the steps of a network for one set of input shapes.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "coda/error.hpp"
+#include "network/dim.hpp"
+#include "network/names.hpp"
+#include "network/steps.hpp"
+#include "runtime/cpu/ops/copy.hpp"
+#include "runtime/cpu/worker_pool.hpp"
+
+namespace coda::network {
+
+const float* Tensors::read(TensorId id) const {
+  const Memory& m = plan_.storage.memory[id];
+  switch (m.where) {
+    case Memory::Where::arena: return bindings_.arena + m.index + m.offset;
+    case Memory::Where::constant: return plan_.constants[m.index]->data() + m.offset;
+    case Memory::Where::input: return static_cast<const float*>(bindings_.inputs[m.index].data) + m.offset;
+    case Memory::Where::output: return static_cast<const float*>(bindings_.outputs[m.index].data) + m.offset;
+  }
+  throw InternalError("a tensor lies nowhere");
+}
+
+cpu::AlignedBuffer Plan::borrow_arena() const {
+  {
+    const std::lock_guard lock(mutex);
+    if (!idle.empty()) {
+      cpu::AlignedBuffer arena = std::move(idle.back());
+      idle.pop_back();
+      return arena;
+    }
+  }
+  return cpu::AlignedBuffer(storage.arena_bytes);
+}
+
+void Plan::return_arena(cpu::AlignedBuffer arena) const {
+  const std::lock_guard lock(mutex);
+  idle.push_back(std::move(arena));
+}
+
+cpu::Parallel make_parallel(int threads) {
+  const int n = std::min(threads == 0 ? cpu::available_cores() : threads, cpu::WorkerPool::most_threads);
+  return [n](std::int64_t count, const std::function<void(std::int64_t, std::int64_t)>& body) {
+    const std::int64_t tasks = std::min<std::int64_t>(count, n == 1 ? 1 : 4 * n);
+    if (tasks <= 1) return cpu::serial(count, body);
+    cpu::WorkerPool::shared().for_each(n, tasks,
+                                       [&](std::int64_t i, int) { body(count * i / tasks, count * (i + 1) / tasks); });
+  };
+}
+
+namespace {
+
+// The caller's tensor into the network's own order of memory, or back
+Step change_of_layout(const Plan& plan, TensorId id, std::size_t position, bool input, const std::string& name,
+                      const cpu::Parallel& parallel) {
+  const Sizes& sizes = plan.storage.shapes[id];
+  const Sizes own = logical_strides(sizes, plan.storage.memory[id].row_stride);
+  Step step{fmt::format("{} {}", input ? "input" : "output", name), "change of layout", {}};
+  if (input) {
+    step.run = [=](const Tensors& t) {
+      const ConstTensorView& v = t.bindings().inputs[position];
+      cpu::copy(sizes, static_cast<const float*>(v.data), v.strides, t.write(id), own, parallel);
+    };
+  } else {
+    step.run = [=](const Tensors& t) {
+      const TensorView& v = t.bindings().outputs[position];
+      cpu::copy(sizes, t.read(id), own, static_cast<float*>(v.data), v.strides, parallel);
+    };
+  }
+  return step;
+}
+
+}  // namespace
+
+std::shared_ptr<const Plan> make_plan(const FusedNetwork& fused, const Constants& constants, PlanKey key,
+                                      const NetworkOptions& options) {
+  const Network& n = fused.network;
+  auto plan = std::make_shared<Plan>();
+  plan->key = std::move(key);
+  plan->storage = plan_storage(fused, plan->key, options.reuse_memory);
+  plan->constants = constants;
+  const cpu::Parallel parallel = make_parallel(options.threads);
+  const auto used = [&](TensorId id) { return !plan->storage.memory[id].unused; };
+  for (std::size_t i = 0; i < n.inputs.size(); ++i)
+    if (!plan->key.direct_inputs[i] && used(n.inputs[i]))
+      plan->steps.push_back(change_of_layout(*plan, n.inputs[i], i, true, n[n.inputs[i]].name, parallel));
+  for (const Region& r : fused.regions) {
+    const Operator& first = n.operators[r.operators[0]];
+    if (r.kind == RegionReport::Kind::free) continue;
+    Step step{n[r.outputs[0].tensor].name, describe(n, first), {}};
+    if (r.kind == RegionReport::Kind::single) {
+      step.run = single_step(fused, first, plan->storage, parallel);
+    } else {
+      step.run = region_step(fused, r, *plan, options);
+    }
+    plan->steps.push_back(std::move(step));
+  }
+  for (std::size_t i = 0; i < n.outputs.size(); ++i)
+    if (!plan->key.direct_outputs[i])
+      plan->steps.push_back(change_of_layout(*plan, n.outputs[i], i, false, n[n.outputs[i]].name, parallel));
+  return plan;
+}
+
+}  // namespace coda::network

@@ -1,0 +1,154 @@
+/// Runs a region of one contraction (or none) and one epilogue graph.
+
+#include <fmt/format.h>
+
+#include "coda/error.hpp"
+#include "network/names.hpp"
+#include "network/space.hpp"
+#include "network/steps.hpp"
+#include "runtime/cpu/epilogue.hpp"
+
+namespace coda::network {
+
+namespace {
+
+struct ContractionOf {
+  const Operator& op;
+  const std::vector<Sizes>& sizes;
+
+  const Sizes& input(std::size_t i) const { return sizes[op.inputs[i]]; }
+
+  template <class To, class From>
+  To convolution(const From& c) const {
+    const Sizes &x = input(0), &w = input(1);
+    To to;
+    to.n = x[0];
+    to.c = x[1];
+    to.h = x[2];
+    to.w = x[3];
+    to.k = sizes[op.output][1];
+    to.r = w[2];
+    to.s = w[3];
+    to.stride = {c.stride.h, c.stride.w};
+    to.pad = {c.pad.top, c.pad.left, c.pad.bottom, c.pad.right};
+    to.dilation = {c.dilation.h, c.dilation.w};
+    to.groups = c.groups;
+    return to;
+  }
+
+  Contraction operator()(const operators::Conv2d& c) const { return convolution<Conv2d>(c); }
+  Contraction operator()(const operators::ConvTranspose2d& c) const {
+    auto to = convolution<ConvTranspose2d>(c);
+    to.output_pad = {c.output_pad.h, c.output_pad.w};
+    return to;
+  }
+  Contraction operator()(const operators::Gemm& g) const {
+    const Sizes &a = input(0), &out = sizes[op.output];
+    Gemm to;
+    to.m = out.size() == 3 ? out[0] * out[1] : out[0];
+    to.n = out.back();
+    to.k = g.transpose_a ? a[0] : a.back();
+    to.transpose_a = g.transpose_a;
+    to.transpose_b = g.transpose_b;
+    return to;
+  }
+  Contraction operator()(const auto&) const { throw InternalError(where(op) + " is no contraction"); }
+};
+
+// A tensor as a strided view with as many extents as a contraction or an operand of these axes has
+struct ViewOf {
+  std::vector<std::int64_t> shape, strides;
+};
+
+ViewOf rows_and_columns(std::vector<std::int64_t> rows, std::int64_t columns, const Memory& m) {
+  ViewOf v;
+  v.shape = std::move(rows);
+  v.shape.push_back(columns);
+  if (m.dense) return v;
+  v.strides.assign(v.shape.size(), 1);
+  std::int64_t step = m.row_stride;
+  for (std::size_t i = v.shape.size() - 1; i-- > 0;) {
+    v.strides[i] = step;
+    step *= v.shape[i];
+  }
+  return v;
+}
+
+ViewOf view_of(const Axes& axes, const Extents& e, bool gemm, const Memory& m) {
+  const bool columns = axes.col != ColAxis::none;
+  std::vector<std::int64_t> rows;
+  if (axes.row == RowAxis::b) rows = {e.images};
+  if (axes.row == RowAxis::m) rows = {e.rows()};
+  if (axes == axes::mn) rows = gemm ? std::vector{e.images, e.height} : std::vector{e.images, e.height, e.width};
+  if (columns) return rows_and_columns(std::move(rows), e.cols, m);
+  return {rows, m.row_stride == 1 ? std::vector<std::int64_t>{} : std::vector<std::int64_t>(rows.size(), m.row_stride)};
+}
+
+// One argument of the executable: which tensor, and how it is seen
+struct Argument {
+  std::string name;
+  TensorId tensor;
+  ViewOf view;
+  ConstTensorView read(const Tensors& t) const { return {t.read(tensor), DType::f32, view.shape, view.strides}; }
+  TensorView write(const Tensors& t) const { return {t.write(tensor), DType::f32, view.shape, view.strides}; }
+};
+
+}  // namespace
+
+Contraction contraction_of(const Operator& op, const std::vector<Sizes>& sizes) {
+  return std::visit(ContractionOf{op, sizes}, op.kind);
+}
+
+std::function<void(const Tensors&)> region_step(const FusedNetwork& fused, const Region& region, const Plan& plan,
+                                                const NetworkOptions& options) {
+  const Operator& first = fused.network.operators[region.operators[0]];
+  const auto& memory = plan.storage.memory;
+  CompileOptions compile_options;
+  compile_options.device = options.device;
+  compile_options.threads = options.threads;
+
+  std::optional<Contraction> contraction;
+  if (region.kind == RegionReport::Kind::contraction) contraction = contraction_of(first, plan.storage.shapes);
+  const bool gemm = contraction && std::holds_alternative<Gemm>(*contraction);
+  const Extents space = contraction ? extents(*contraction) : extents_of(plan.storage.shapes[first.output]);
+
+  std::optional<Argument> a, b;
+  if (contraction) {
+    const Memory& m = memory[first.inputs[0]];
+    std::vector<std::int64_t> rows = shape_a(*contraction);
+    const std::int64_t columns = rows.back();
+    rows.pop_back();
+    a = Argument{"", first.inputs[0], rows_and_columns(std::move(rows), columns, m)};
+    b = Argument{"", first.inputs[1], {shape_b(*contraction), {}}};
+    if (const auto& constant = plan.constants[first.inputs[1]]) {
+      compile_options.constant_b = ConstTensorView{constant->data(), DType::f32, shape_b(*contraction), {}};
+    } else if (!memory[first.inputs[1]].dense) {
+      throw Unsupported(fmt::format("{}: its filter '{}' is a slice of a concatenation", where(first),
+                                    fused.network[first.inputs[1]].name));
+    }
+  } else if (region.source) {
+    a = Argument{"", *region.source, view_of(axes::mn, space, false, memory[*region.source])};
+  }
+  std::vector<Argument> operands, outputs;
+  for (const RegionOperand& o : region.operands)
+    operands.push_back({o.name, o.tensor, view_of(o.axes, space, gemm, memory[o.tensor])});
+  for (std::size_t i = 0; i < region.outputs.size(); ++i) {
+    const RegionOutput& o = region.outputs[i];
+    const Axes& axes = region.graph[region.graph.stores[i].value].axes;
+    outputs.push_back({o.name, o.tensor, view_of(axes, space, gemm, memory[o.tensor])});
+  }
+  Executable executable = contraction ? coda::compile(*contraction, region.graph, compile_options)
+                                      : cpu::compile_epilogue(space, region.graph, compile_options);
+  const bool constant_b = compile_options.constant_b.has_value();
+  return [executable = std::move(executable), a, b, constant_b, operands = std::move(operands),
+          outputs = std::move(outputs)](const Tensors& tensors) {
+    Arguments arguments;
+    if (a) arguments.a = a->read(tensors);
+    if (b && !constant_b) arguments.b = b->read(tensors);
+    for (const Argument& o : operands) arguments.operands.emplace(o.name, o.read(tensors));
+    for (const Argument& o : outputs) arguments.outputs.emplace(o.name, o.write(tensors));
+    executable.run(arguments);
+  };
+}
+
+}  // namespace coda::network

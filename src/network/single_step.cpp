@@ -1,0 +1,174 @@
+/// Operators that run by themselves: pooling, resampling and copies.
+
+#include <fmt/format.h>
+
+#include "coda/error.hpp"
+#include "network/dim.hpp"
+#include "network/names.hpp"
+#include "network/resize_tables.hpp"
+#include "network/space.hpp"
+#include "network/steps.hpp"
+#include "runtime/cpu/ops/copy.hpp"
+#include "runtime/cpu/ops/pool.hpp"
+
+namespace coda::network {
+
+namespace {
+
+using Run = std::function<void(const Tensors&)>;
+
+class SingleStep {
+ public:
+  SingleStep(const FusedNetwork& fused, const Operator& op, const StoragePlan& storage, const cpu::Parallel& parallel)
+      : f_(fused), op_(op), storage_(storage), parallel_(parallel) {}
+
+  Run operator()(const operators::Pool2d& p) const;
+  Run operator()(const operators::GlobalAveragePool&) const;
+  Run operator()(const operators::Resize& r) const;
+  Run operator()(const operators::Concat& c) const;
+  Run operator()(const operators::Pad& p) const;
+  Run operator()(const operators::Reshape&) const { return reshape(); }
+  Run operator()(const operators::Flatten&) const { return reshape(); }
+  Run operator()(const operators::Transpose& t) const;
+  Run operator()(const operators::Expand&) const;
+  Run operator()(const operators::Identity&) const {
+    return copy(sizes(out()), in(0), strides(in(0)), 0, strides(out()), 0);
+  }
+  Run operator()(const auto&) const { throw InternalError(where(op_) + " does not run by itself"); }
+
+ private:
+  TensorId in(std::size_t i) const { return op_.inputs[i]; }
+  TensorId out() const { return op_.output; }
+  const Sizes& sizes(TensorId id) const { return storage_.shapes[id]; }
+  Sizes strides(TensorId id) const { return logical_strides(sizes(id), storage_.memory[id].row_stride); }
+  template <class T>
+  cpu::Image<T> image(TensorId id) const {
+    const Sizes& s = sizes(id);
+    return {nullptr, s[0], s[2], s[3], s[1], storage_.memory[id].row_stride};
+  }
+  Run copy(Sizes shape, TensorId from, Sizes from_strides, std::int64_t from_offset, Sizes to_strides,
+           std::int64_t to_offset) const {
+    return [=, to = out(), parallel = parallel_](const Tensors& t) {
+      cpu::copy(shape, t.read(from) + from_offset, from_strides, t.write(to) + to_offset, to_strides, parallel);
+    };
+  }
+  Run reshape() const;
+
+  const FusedNetwork& f_;
+  const Operator& op_;
+  const StoragePlan& storage_;
+  const cpu::Parallel& parallel_;
+};
+
+Run SingleStep::operator()(const operators::Pool2d& p) const {
+  const cpu::PoolWindow window{.kernel = {p.kernel.h, p.kernel.w},
+                               .stride = {p.stride.h, p.stride.w},
+                               .dilation = {p.dilation.h, p.dilation.w},
+                               .pad = {p.pad.top, p.pad.left, p.pad.bottom, p.pad.right},
+                               .count_pad = p.count_pad};
+  return [window, average = p.average, x = image<const float>(in(0)), y = image<float>(out()), from = in(0), to = out(),
+          parallel = parallel_](const Tensors& t) {
+    auto source = x;
+    auto target = y;
+    source.data = t.read(from);
+    target.data = t.write(to);
+    (average ? cpu::average_pool : cpu::max_pool)(window, source, target, parallel);
+  };
+}
+
+Run SingleStep::operator()(const operators::GlobalAveragePool&) const {
+  return [x = image<const float>(in(0)), y = image<float>(out()), from = in(0), to = out(),
+          parallel = parallel_](const Tensors& t) {
+    auto source = x;
+    auto target = y;
+    source.data = t.read(from);
+    target.data = t.write(to);
+    cpu::global_average_pool(source, target, parallel);
+  };
+}
+
+Run SingleStep::operator()(const operators::Resize& r) const {
+  const Sizes &x = sizes(in(0)), &y = sizes(out());
+  return [rows = axis_table(r, x[2], y[2], r.height != 0 ? 0 : r.scale_h),
+          columns = axis_table(r, x[3], y[3], r.width != 0 ? 0 : r.scale_w), from = in(0), to = out(),
+          source_view = image<const float>(in(0)), target_view = image<float>(out()),
+          parallel = parallel_](const Tensors& t) {
+    auto source = source_view;
+    auto target = target_view;
+    source.data = t.read(from);
+    target.data = t.write(to);
+    cpu::resize(rows, columns, source, target, parallel);
+  };
+}
+
+// Those inputs that are not written in place
+Run SingleStep::operator()(const operators::Concat& c) const {
+  std::vector<Run> parts;
+  std::int64_t offset = 0;
+  const auto axis = static_cast<std::size_t>(c.axis);
+  const Sizes to = strides(out());
+  for (const TensorId id : op_.inputs) {
+    const auto& place = f_.placement[id];
+    if (!place || !place->slice || place->base != out())
+      parts.push_back(copy(sizes(id), id, strides(id), 0, to, offset * to[axis]));
+    offset += sizes(id)[axis];
+  }
+  return [parts = std::move(parts)](const Tensors& t) {
+    for (const Run& part : parts) part(t);
+  };
+}
+
+Run SingleStep::operator()(const operators::Pad& p) const {
+  const Sizes from = strides(in(0)), to = strides(out());
+  Sizes inner = sizes(in(0));
+  std::int64_t from_offset = 0, to_offset = 0;
+  for (std::size_t i = 0; i < inner.size(); ++i) {
+    inner[i] += std::min<std::int64_t>(p.before[i], 0) + std::min<std::int64_t>(p.after[i], 0);
+    from_offset -= std::min<std::int64_t>(p.before[i], 0) * from[i];
+    to_offset += std::max<std::int64_t>(p.before[i], 0) * to[i];
+  }
+  return [shape = sizes(out()), to, target = out(), value = static_cast<float>(p.value), parallel = parallel_,
+          body = copy(inner, in(0), from, from_offset, to, to_offset)](const Tensors& t) {
+    cpu::fill(shape, value, t.write(target), to, parallel);
+    body(t);
+  };
+}
+
+Run SingleStep::operator()(const operators::Transpose& order) const {
+  const Sizes from = strides(in(0));
+  Sizes permuted;
+  for (const int i : order.order) permuted.push_back(from[static_cast<std::size_t>(i)]);
+  return copy(sizes(out()), in(0), permuted, 0, strides(out()), 0);
+}
+
+Run SingleStep::operator()(const operators::Expand&) const {
+  const Sizes &x = sizes(in(0)), &y = sizes(out());
+  const Sizes own = strides(in(0));
+  Sizes from(y.size(), 0);
+  for (std::size_t i = 0; i < x.size(); ++i)
+    if (x[i] != 1) from[y.size() - x.size() + i] = own[i];
+  return copy(y, in(0), from, 0, strides(out()), 0);
+}
+
+Run SingleStep::reshape() const {
+  const TensorId from = in(0), to = out();
+  // both lie in memory in the order of their logical shapes
+  if (storage_.memory[from].dense && storage_.memory[to].dense && logical_order(to_shape(sizes(from))) &&
+      logical_order(to_shape(sizes(to)))) {
+    const std::int64_t count = element_count(sizes(from));
+    return copy({count}, from, {1}, 0, {1}, 0);
+  }
+  return [from, to, from_sizes = sizes(from), to_sizes = sizes(to), from_strides = strides(from),
+          to_strides = strides(to)](const Tensors& t) {
+    cpu::copy_reshaped(from_sizes, t.read(from), from_strides, to_sizes, t.write(to), to_strides);
+  };
+}
+
+}  // namespace
+
+Run single_step(const FusedNetwork& fused, const Operator& op, const StoragePlan& storage,
+                const cpu::Parallel& parallel) {
+  return std::visit(SingleStep(fused, op, storage, parallel), op.kind);
+}
+
+}  // namespace coda::network

@@ -1,0 +1,83 @@
+#pragma once
+/// The steps of a network for one set of input shapes, and how they find their tensors.
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "coda/network.hpp"
+#include "network/regions.hpp"
+#include "network/storage.hpp"
+#include "runtime/cpu/ops/image.hpp"
+#include "runtime/cpu/scratch.hpp"
+
+namespace coda::network {
+
+/// Elements of the constants by tensor, channels last where of rank 4; null for what is no constant.
+using Constants = std::vector<std::shared_ptr<const std::vector<float>>>;
+
+/// What the memory of one run is.
+struct Bindings {
+  float* arena = nullptr;
+  std::vector<ConstTensorView> inputs;  ///< by position; shapes in logical order
+  std::vector<TensorView> outputs;
+};
+
+struct Plan;
+
+/// The tensors of a run.
+class Tensors {
+ public:
+  Tensors(const Plan& plan, const Bindings& bindings) : plan_(plan), bindings_(bindings) {}
+  float* write(TensorId id) const { return const_cast<float*>(read(id)); }
+  const float* read(TensorId id) const;
+  const Bindings& bindings() const { return bindings_; }
+
+ private:
+  const Plan& plan_;
+  const Bindings& bindings_;
+};
+
+struct Step {
+  std::string name, what;
+  std::function<void(const Tensors&)> run;
+};
+
+/// Everything for one set of input shapes. Immutable but for the arenas that no run uses.
+struct Plan {
+  PlanKey key;
+  StoragePlan storage;
+  Constants constants;
+  std::vector<Step> steps;
+
+  /// An arena for one run; goes back when the run is over.
+  cpu::AlignedBuffer borrow_arena() const;
+  void return_arena(cpu::AlignedBuffer arena) const;
+
+  mutable std::mutex mutex;
+  mutable std::vector<cpu::AlignedBuffer> idle;
+};
+
+/// Makes the plan, compiling the regions. Throws UserError for sizes that do not fit, Unsupported for what no kernel
+/// serves.
+std::shared_ptr<const Plan> make_plan(const FusedNetwork& fused, const Constants& constants, PlanKey key,
+                                      const NetworkOptions& options);
+
+/// One step for a region of kind single.
+std::function<void(const Tensors&)> single_step(const FusedNetwork& fused, const Operator& op,
+                                                const StoragePlan& storage, const cpu::Parallel& parallel);
+
+/// One step for a region of kind contraction or epilogue.
+std::function<void(const Tensors&)> region_step(const FusedNetwork& fused, const Region& region, const Plan& plan,
+                                                const NetworkOptions& options);
+
+/// The contraction of a region for these sizes, and its iteration space.
+Contraction contraction_of(const Operator& op, const std::vector<Sizes>& sizes);
+
+/// Loops over the process's threads.
+cpu::Parallel make_parallel(int threads);
+
+}  // namespace coda::network

@@ -1,0 +1,265 @@
+#include "network/storage.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "coda/error.hpp"
+#include "ir/op_table.hpp"
+#include "network/arena.hpp"
+#include "network/dim.hpp"
+#include "network/names.hpp"
+#include "network/space.hpp"
+
+namespace coda::network {
+
+Sizes logical_strides(const Sizes& s, std::int64_t row_stride) {
+  if (s.size() == 4) return {s[2] * s[3] * row_stride, 1, s[3] * row_stride, row_stride};
+  Sizes strides(s.size(), 1);
+  std::int64_t step = row_stride;
+  for (std::size_t i = s.size(); i-- > 1;) {
+    strides[i - 1] = step;
+    step *= s[i - 1];
+  }
+  return strides;
+}
+
+std::int64_t column_count(const Sizes& s) { return s.empty() ? 1 : s.size() == 4 ? s[1] : s.back(); }
+
+namespace {
+
+void bind_input(const NetworkTensor& t, const Sizes& sizes, std::map<std::string, std::int64_t>& symbols) {
+  bool fits = sizes.size() == t.shape.size();
+  for (std::size_t i = 0; fits && i < sizes.size(); ++i) {
+    if (sizes[i] < 1) fits = false;
+    if (t.shape[i].known()) {
+      fits = fits && t.shape[i].value() == sizes[i];
+    } else if (fits) {
+      const auto [it, fresh] = symbols.emplace(t.shape[i].symbol(), sizes[i]);
+      if (!fresh && it->second != sizes[i])
+        throw UserError(fmt::format("input '{}': extent '{}' is {}, and {} elsewhere; one symbol has one value", t.name,
+                                    t.shape[i].symbol(), sizes[i], it->second));
+    }
+  }
+  if (!fits)
+    throw UserError(fmt::format("input '{}' was given shape {}; expected {}", t.name, to_string(to_shape(sizes)),
+                                to_string(t.shape)));
+}
+
+}  // namespace
+
+std::vector<Sizes> concrete_shapes(const Network& n, const std::vector<Sizes>& inputs) {
+  if (inputs.size() != n.inputs.size()) throw InternalError("sizes of some inputs are missing");
+  std::map<std::string, std::int64_t> symbols;
+  std::vector<NetworkTensor> tensors(n.tensors);
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    bind_input(n[n.inputs[i]], inputs[i], symbols);
+    tensors[n.inputs[i]].shape = to_shape(inputs[i]);
+  }
+  for (const Operator& op : n.operators) {
+    std::vector<const NetworkTensor*> types;
+    for (const TensorId id : op.inputs) types.push_back(&tensors[id]);
+    Shape shape = infer_shape(op.kind, types, where(op));
+    const Shape& declared = n[op.output].shape;
+    for (std::size_t i = 0; i < shape.size(); ++i)
+      if (!may_equal(shape[i], declared.at(i)))
+        throw UserError(fmt::format("{}: for these inputs its result has shape {}; the network was built for {}",
+                                    where(op), to_string(shape), to_string(declared)));
+    tensors[op.output].shape = std::move(shape);
+  }
+  std::vector<Sizes> result;
+  for (TensorId id = 0; id < tensors.size(); ++id) {
+    // tensors that no operator makes (dropped ones) keep symbols; they have no memory
+    const bool known =
+        std::all_of(tensors[id].shape.begin(), tensors[id].shape.end(), [](const Dim& d) { return d.known(); });
+    result.push_back(known ? values(tensors[id].shape) : Sizes{});
+  }
+  return result;
+}
+
+namespace {
+
+class StoragePlanner {
+ public:
+  StoragePlanner(const FusedNetwork& fused, const PlanKey& key, bool reuse)
+      : f_(fused), n_(fused.network), key_(key), reuse_(reuse), root_(n_.tensors.size()) {}
+
+  StoragePlan run();
+
+ private:
+  struct Use {
+    int first = -1, last = -1;
+    void at(int step) {
+      first = first < 0 ? step : std::min(first, step);
+      last = std::max(last, step);
+    }
+  };
+
+  void check_axes() const;
+  void find_roots();
+  void find_uses();
+  void run_in_place();
+  bool may_overwrite(const Region& r, int step) const;
+  void assign();
+  TensorId root_of(TensorId id) const { return f_.placement[id] ? root_of(f_.placement[id]->base) : id; }
+  std::optional<std::size_t> position(const std::vector<TensorId>& list, TensorId id) const {
+    const auto it = std::find(list.begin(), list.end(), id);
+    if (it == list.end()) return std::nullopt;
+    return static_cast<std::size_t>(it - list.begin());
+  }
+  int last_step() const { return static_cast<int>(f_.regions.size()) + 1; }
+
+  const FusedNetwork& f_;
+  const Network& n_;
+  const PlanKey& key_;
+  bool reuse_;
+  StoragePlan plan_;
+  std::vector<TensorId> root_;  // by tensor: the one whose memory it lives in
+  std::vector<Use> uses_;       // by tensor
+  std::vector<bool> shared_;    // by root: some tensor is a slice or a view of it
+};
+
+// What the fuser concluded from symbols must hold for the numbers
+void StoragePlanner::check_axes() const {
+  for (const Region& r : f_.regions) {
+    if (r.kind != RegionReport::Kind::contraction && r.kind != RegionReport::Kind::epilogue) continue;
+    const Operator& first = n_.operators[r.operators[0]];
+    const Shape space = to_shape(plan_.shapes[first.output]);
+    for (const RegionOperand& o : r.operands) {
+      const bool vector = o.axes == axes::n && n_[o.tensor].shape.size() == 1;  // bias, scale, shift
+      const Shape shape = to_shape(plan_.shapes[o.tensor]);
+      if (vector ? !(shape[0] == columns(space)) : !has_axes(shape, space, o.axes))
+        throw UserError(
+            fmt::format("{}: operand '{}' has shape {} for these inputs, which does not broadcast over {} as {} "
+                        "({}); give the network fixed extents there",
+                        where(first), n_[o.tensor].name, to_string(shape), to_string(space),
+                        to_string(n_[o.tensor].shape), to_string(o.axes)));
+    }
+    for (const std::size_t i : r.operators)
+      if (plan_.shapes[n_.operators[i].output] != plan_.shapes[first.output])
+        throw UserError(fmt::format("{}: has shape {} for these inputs, and {} has {}", where(n_.operators[i]),
+                                    to_string(to_shape(plan_.shapes[n_.operators[i].output])), where(first),
+                                    to_string(space)));
+  }
+}
+
+void StoragePlanner::find_roots() {
+  shared_.assign(n_.tensors.size(), false);
+  for (TensorId id = 0; id < n_.tensors.size(); ++id) {
+    root_[id] = root_of(id);
+    if (f_.placement[id]) shared_[root_[id]] = true;
+    if (f_.placement[id] && f_.placement[id]->slice) ++plan_.slices;
+  }
+}
+
+void StoragePlanner::find_uses() {
+  uses_.assign(n_.tensors.size(), {});
+  for (const TensorId id : n_.inputs) uses_[id].at(0);
+  for (std::size_t i = 0; i < f_.regions.size(); ++i) {
+    const Region& r = f_.regions[i];
+    if (r.kind == RegionReport::Kind::free) continue;
+    const int step = static_cast<int>(i) + 1;
+    std::vector<TensorId> made;  // in the region; only those stored have memory
+    for (const RegionOutput& o : r.outputs) uses_[o.tensor].at(step);
+    for (const std::size_t m : r.operators) {
+      for (const TensorId id : n_.operators[m].inputs)
+        if (std::find(made.begin(), made.end(), id) == made.end()) uses_[id].at(step);
+      made.push_back(n_.operators[m].output);
+    }
+  }
+  for (const TensorId id : n_.outputs) uses_[id].at(last_step());
+}
+
+bool StoragePlanner::may_overwrite(const Region& r, int step) const {
+  if (r.kind != RegionReport::Kind::epilogue || !r.source || r.outputs.size() != 1) return false;
+  // a reduction needs all elements before the first is written
+  for (const Node& node : r.graph.nodes)
+    if (ir::info(node.op).op_class != ir::OpClass::leaf && !ir::is_elementwise(node.op)) return false;
+  const TensorId from = *r.source, to = r.outputs[0].tensor;
+  if (shared_[root_[from]] || f_.placement[to] || shared_[to] || n_[from].constant) return false;
+  if (position(n_.inputs, from) || position(n_.outputs, to) || position(n_.outputs, from)) return false;
+  for (TensorId id = 0; id < root_.size(); ++id)
+    if (root_[id] == root_[from] && uses_[id].last > step) return false;
+  return plan_.shapes[from] == plan_.shapes[to];
+}
+
+void StoragePlanner::run_in_place() {
+  for (std::size_t i = 0; reuse_ && i < f_.regions.size(); ++i) {
+    const Region& r = f_.regions[i];
+    if (!may_overwrite(r, static_cast<int>(i) + 1)) continue;
+    root_[r.outputs[0].tensor] = root_[*r.source];
+    ++plan_.in_place;
+  }
+}
+
+void StoragePlanner::assign() {
+  std::vector<Use> life(n_.tensors.size());
+  for (TensorId id = 0; id < root_.size(); ++id) {
+    if (uses_[id].first < 0) continue;
+    life[root_[id]].at(uses_[id].first);
+    life[root_[id]].at(uses_[id].last);
+  }
+  plan_.memory.resize(n_.tensors.size());
+  std::vector<Lifetime> buffers;
+  std::vector<TensorId> owners;
+  for (TensorId id = 0; id < root_.size(); ++id) {
+    if (root_[id] != id || life[id].first < 0) continue;
+    Memory& m = plan_.memory[id];
+    const auto input = position(n_.inputs, id), output = position(n_.outputs, id);
+    if (n_[id].constant) {
+      m = {.where = Memory::Where::constant, .index = id};
+    } else if (input && key_.direct_inputs[*input]) {
+      m = {.where = Memory::Where::input, .index = *input};
+    } else if (output && key_.direct_outputs[*output]) {
+      m = {.where = Memory::Where::output, .index = *output};
+    } else {
+      const auto bytes = static_cast<std::size_t>(element_count(plan_.shapes[id])) * sizeof(float);
+      buffers.push_back({.bytes = bytes, .first = life[id].first, .last = life[id].last});
+      owners.push_back(id);
+    }
+  }
+  const ArenaPlan arena = plan_arena(buffers, reuse_);
+  plan_.arena_bytes = arena.bytes;
+  plan_.without_reuse = arena.without_reuse;
+  for (std::size_t i = 0; i < owners.size(); ++i)
+    plan_.memory[owners[i]] = {.where = Memory::Where::arena, .index = arena.offsets[i] / sizeof(float)};
+  for (TensorId id = 0; id < root_.size(); ++id) {
+    if (life[root_[id]].first < 0) continue;
+    Memory& m = plan_.memory[id] = plan_.memory[root_[id]];
+    const std::int64_t columns = column_count(plan_.shapes[id]);
+    m.row_stride = columns;
+    m.unused = uses_[id].last < 1;
+    if (!f_.placement[id] || !f_.placement[id]->slice) continue;
+    // a slice of a slice: offsets add up, and rows lie as far apart as in the outermost
+    m.offset = 0;
+    for (TensorId t = id; f_.placement[t]; t = f_.placement[t]->base)
+      m.offset += static_cast<std::size_t>(f_.placement[t]->column);
+    m.row_stride = column_count(plan_.shapes[root_[id]]);
+    m.dense = m.row_stride == columns;
+  }
+}
+
+StoragePlan StoragePlanner::run() {
+  plan_.shapes = concrete_shapes(n_, key_.inputs);
+  check_axes();
+  find_roots();
+  find_uses();
+  run_in_place();
+  assign();
+  // what memory would be taken if every tensor had its own
+  plan_.without_reuse = 0;
+  for (TensorId id = 0; id < root_.size(); ++id)
+    if (uses_[id].first >= 0 && plan_.memory[id].where == Memory::Where::arena)
+      plan_.without_reuse +=
+          (static_cast<std::size_t>(element_count(plan_.shapes[id])) * sizeof(float) + arena_alignment - 1) /
+          arena_alignment * arena_alignment;
+  return std::move(plan_);
+}
+
+}  // namespace
+
+StoragePlan plan_storage(const FusedNetwork& fused, const PlanKey& key, bool reuse) {
+  return StoragePlanner(fused, key, reuse).run();
+}
+
+}  // namespace coda::network
