@@ -5,7 +5,7 @@
 #include "coda/error.hpp"
 #include "coda/executable.hpp"
 #include "passes/passes.hpp"
-#include "runtime/cpu/executable.hpp"
+#include "runtime/cpu/strips/executable.hpp"
 
 namespace coda {
 
@@ -22,7 +22,7 @@ Executable compile(const Contraction& contraction, const Graph& graph, const Com
 
   // runtime/: the backend partitions the graph into stages and makes its program
   switch (options.device) {
-    case Device::cpu: return Executable(cpu::make_executable(contraction, lowered, options));
+    case Device::cpu: return Executable(cpu::make_executable(contraction, lowered, graph, options));
     case Device::cuda:
       throw Unsupported(
           fmt::format("{} on device cuda: this version of the library has no CUDA backend; use Device::cpu",

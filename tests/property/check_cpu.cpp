@@ -8,6 +8,7 @@
 #include "coda/text.hpp"
 #include "property/check.hpp"
 #include "reference/reference.hpp"
+#include "runtime/cpu/vector/unit.hpp"
 
 namespace coda::test {
 
@@ -15,12 +16,18 @@ namespace {
 
 std::optional<std::string> difference(const RandomCase& c, Counts& counts) {
   c.effects->calls = 0;
-  const auto expected = reference::run(c.contraction, c.graph, c.arguments);
+  // the backend documents a wider error of its functions than the reference's default
+  const auto expected = reference::run(c.contraction, c.graph, c.arguments, {.function_ulps = cpu::function_ulps});
   const std::uint64_t calls = c.effects->calls.exchange(0);
   CompileOptions options;
   options.storage = c.storage;
   options.threads = 1;
-  compile(c.contraction, c.graph, options).run(c.arguments);
+  Arguments arguments = c.arguments;  // a graph that was cut down while shrinking stores less
+  std::erase_if(arguments.outputs, [&](const auto& output) {
+    return std::none_of(c.graph.stores.begin(), c.graph.stores.end(),
+                        [&](const Store& s) { return s.name == output.first; });
+  });
+  compile(c.contraction, c.graph, options).run(arguments);
   if (c.effects->calls != calls)
     return fmt::format("{} effects were called; expected {}", c.effects->calls.load(), calls);
   for (const auto& [name, values] : expected) {

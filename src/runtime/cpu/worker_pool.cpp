@@ -47,6 +47,9 @@ int available_cores() {
 }
 
 struct WorkerPool::Loop {
+  Loop(const std::function<void(std::int64_t, int)>& t, std::int64_t count, int most)
+      : task(t), tasks(count), threads(most) {}
+
   const std::function<void(std::int64_t, int)>& task;
   const std::int64_t tasks;
   const int threads;
@@ -130,7 +133,7 @@ void WorkerPool::for_each(int threads, std::int64_t tasks, const std::function<v
     return;
   }
   start_helpers(threads - 1);
-  Loop loop{.task = task, .tasks = tasks, .threads = threads, .mutex = {}, .left = {}, .error = {}};
+  Loop loop(task, tasks, threads);
   std::list<Loop*> entry{&loop};
   {
     const std::lock_guard lock(mutex_);

@@ -71,7 +71,7 @@ inline void store_part(LaneOf<V>* p, V v, size_t n) {
 }
 template <class V>
 inline V splat(double x) {
-  return V{} + static_cast<LaneOf<V>>(x);
+  return static_cast<LaneOf<V>>(x) - V{};  // keeps the sign of -0, which a sum with 0 loses
 }
 
 inline I bits(F x) { return reinterpret_cast<I>(x); }

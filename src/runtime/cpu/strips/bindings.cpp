@@ -1,4 +1,4 @@
-#include "runtime/cpu/bindings.hpp"
+#include "runtime/cpu/strips/bindings.hpp"
 
 #include <fmt/format.h>
 
@@ -60,7 +60,7 @@ BoundTensor bind_tensor(const Operands& o, const Axes& axes, DType dtype, const 
 
 double bind_scalar(const Operands::Operand& o, const Arguments& a) {
   if (const auto it = a.scalars.find(o.name); it != a.scalars.end()) {
-    const bool integral = o.storage == DType::i32;
+    const bool integral = o.declared && o.storage == DType::i32;
     if (integral && it->second != support::round_to(it->second, DType::i32))
       throw UserError(fmt::format("scalar {} was given {}; it is declared i32, so an integer of 32 bits is expected",
                                   o.name, it->second));
@@ -81,11 +81,13 @@ void check_names(const Operands& o, const Arguments& a) {
   const auto known = [](const auto& names, const std::string& name) {
     return std::find(names.begin(), names.end(), name) != names.end();
   };
+  const auto pruned = [&](const std::string& name) { return known(o.pruned, name); };
   for (const auto& [name, view] : a.operands)
-    if (!known(operands, name))
+    if (!known(operands, name) && !pruned(name))
       throw UserError(
           fmt::format("operand {} is bound, but the graph has no such operand; it has: {}", name, listed(operands)));
   for (const auto& [name, value] : a.scalars) {
+    if (pruned(name)) continue;
     const auto it = std::find_if(o.operands.begin(), o.operands.end(), [&](const auto& x) { return x.name == name; });
     if (it == o.operands.end())
       throw UserError(
@@ -153,8 +155,8 @@ PixelStrides Operands::mn_strides(const Shape& strides) const {
   return matrix ? matrix_strides(strides) : pixel_strides(strides, layout);
 }
 
-Operands make_operands(const Graph& graph, const Extents& extents, Shape mn_shape, Layout layout, bool matrix,
-                       const CompileOptions& options) {
+Operands make_operands(const Graph& graph, const Graph& written, const Extents& extents, Shape mn_shape, Layout layout,
+                       bool matrix, const CompileOptions& options) {
   Operands o;
   o.extents = extents;
   o.mn_shape = std::move(mn_shape);
@@ -173,7 +175,12 @@ Operands make_operands(const Graph& graph, const Extents& extents, Shape mn_shap
       throw UserError(
           fmt::format("operand {} was given storage {}: the fp8 types are reserved", x.attr.name, to_string(storage)));
     o.of_node[id] = o.operands.size();
-    o.operands.push_back({x.attr.name, x.axes, storage, x.attr.default_value});
+    o.operands.push_back({x.attr.name, x.axes, storage, x.attr.storage.has_value(), x.attr.default_value});
+  }
+  for (const Node& x : written.nodes) {
+    const bool used =
+        std::any_of(o.operands.begin(), o.operands.end(), [&](const auto& y) { return y.name == x.attr.name; });
+    if (x.op == Op::operand && !used) o.pruned.push_back(x.attr.name);
   }
   for (const Store& s : graph.stores) o.outputs.push_back({s.name, graph[s.value].axes, s.dtype});
   return o;

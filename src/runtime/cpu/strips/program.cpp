@@ -1,4 +1,4 @@
-#include "runtime/cpu/program.hpp"
+#include "runtime/cpu/strips/program.hpp"
 
 #include <fmt/format.h>
 
@@ -6,8 +6,8 @@
 
 #include "coda/error.hpp"
 #include "ir/op_table.hpp"
-#include "runtime/cpu/program_builder.hpp"
 #include "runtime/cpu/scratch.hpp"
+#include "runtime/cpu/strips/program_builder.hpp"
 
 namespace coda::cpu {
 
@@ -16,11 +16,12 @@ namespace {
 // Lanes of a block: a handful of registers of this size stay in a first-level cache of 32 KiB
 constexpr std::int64_t block_lanes = 1536;
 
-Collect collect_of(Op op) {
+// A mean alone is a sum, which is right for infinities too; beside a variance it comes from the moments
+Collect collect_of(Op op, bool beside_variance) {
   switch (op) {
     case Op::sum: return Collect::sum;
     case Op::sum_squares: return Collect::sum_squares;
-    case Op::mean:
+    case Op::mean: return beside_variance ? Collect::moments : Collect::sum;
     case Op::variance: return Collect::moments;
     case Op::reduce_max: return Collect::largest;
     case Op::reduce_min: return Collect::smallest;
@@ -80,7 +81,11 @@ void ProgramBuilder::plan_reductions() {
       const Node& in = node(x.inputs[0]);
       RowReduction r;
       r.value = v;
-      r.collect = collect_of(x.op);
+      const bool beside_variance = std::any_of(stage.reductions.begin(), stage.reductions.end(), [&](ValueId other) {
+        return node(other).op == Op::variance && node(other).inputs == x.inputs &&
+               node(other).attr.domain == x.attr.domain;
+      });
+      r.collect = collect_of(x.op, beside_variance);
       r.input_width = x.attr.domain.cols ? p_.extents.cols : width_of(in.axes);
       r.width = width_of(x.axes);
       r.wide_input = is_wide(in.dtype);
@@ -163,12 +168,10 @@ void ProgramBuilder::finish_stores(const passes::Stage& stage, StageProgram& out
   out_ = &out;
 }
 
-Program make_program(const Graph& graph, const passes::Partition& partition, const Tiling& tiling,
-                     const Operands& operands, const VectorUnit& unit) {
-  Program p;
-  p.extents = tiling.extents();
-  ProgramBuilder(graph, partition, tiling, operands, unit, p).build();
-  return p;
+void make_program(Program& program, const Graph& graph, const passes::Partition& partition, const Tiling& tiling,
+                  const Operands& operands, const VectorUnit& unit) {
+  program.extents = tiling.extents();
+  ProgramBuilder(graph, partition, tiling, operands, unit, program).build();
 }
 
 }  // namespace coda::cpu

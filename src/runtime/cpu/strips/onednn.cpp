@@ -1,4 +1,4 @@
-#include "runtime/cpu/onednn.hpp"
+#include "runtime/cpu/strips/onednn.hpp"
 
 namespace coda::cpu {
 

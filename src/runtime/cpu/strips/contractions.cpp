@@ -1,4 +1,4 @@
-#include "runtime/cpu/contractions.hpp"
+#include "runtime/cpu/strips/contractions.hpp"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,7 @@
 
 #include "coda/error.hpp"
 #include "runtime/cpu/elements.hpp"
-#include "runtime/cpu/onednn.hpp"
+#include "runtime/cpu/strips/onednn.hpp"
 #include "runtime/cpu/views.hpp"
 
 namespace coda::cpu {

@@ -2,11 +2,11 @@
 
 #include <cstring>
 
-#include "runtime/cpu/contractions.hpp"
 #include "runtime/cpu/elements.hpp"
-#include "runtime/cpu/onednn.hpp"
-#include "runtime/cpu/operand_copy.hpp"
 #include "runtime/cpu/scratch.hpp"
+#include "runtime/cpu/strips/contractions.hpp"
+#include "runtime/cpu/strips/onednn.hpp"
+#include "runtime/cpu/strips/operand_copy.hpp"
 #include "runtime/cpu/views.hpp"
 #include "runtime/cpu/worker_pool.hpp"
 

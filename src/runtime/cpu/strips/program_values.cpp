@@ -8,8 +8,8 @@
 #include "coda/error.hpp"
 #include "ir/op_table.hpp"
 #include "runtime/cpu/elements.hpp"
-#include "runtime/cpu/program_builder.hpp"
 #include "runtime/cpu/scratch.hpp"
+#include "runtime/cpu/strips/program_builder.hpp"
 #include "support/float_convert.hpp"
 
 namespace coda::cpu {
@@ -68,8 +68,8 @@ Register ProgramBuilder::value(ValueId v) {
          .wide = is_wide(x.dtype)};
   } else if (is_leaf) {
     r = leaf(v);
-  } else {  // a small value of an earlier stage, or a uniform one: computed again
-    if (per_row(x.axes))
+  } else {  // a small value of an earlier stage or a uniform one, computed again; or one that was left to its user
+    if (const auto home = home_stage_.find(v); per_row(x.axes) && (home == home_stage_.end() || home->second != stage_))
       throw InternalError(fmt::format("value {} ({}) was not kept for stage {}", v, to_string(x.op), stage_));
     compute(v);
     return registers_.at(key);

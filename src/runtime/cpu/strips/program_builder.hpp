@@ -6,7 +6,7 @@
 #include <tuple>
 #include <vector>
 
-#include "runtime/cpu/program.hpp"
+#include "runtime/cpu/strips/program.hpp"
 
 namespace coda::cpu {
 

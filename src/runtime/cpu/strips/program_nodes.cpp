@@ -8,7 +8,7 @@
 
 #include "coda/error.hpp"
 #include "ir/op_table.hpp"
-#include "runtime/cpu/program_builder.hpp"
+#include "runtime/cpu/strips/program_builder.hpp"
 #include "support/float_convert.hpp"
 
 namespace coda::cpu {
@@ -21,17 +21,22 @@ Code code_of(Op op) {
 #define CODA_SAME(NAME) \
   case Op::NAME: return Code::NAME;
     CODA_SAME(add)
-    CODA_SAME(sub) CODA_SAME(mul) CODA_SAME(div) CODA_SAME(min) CODA_SAME(max) CODA_SAME(pow) CODA_SAME(less)
-        CODA_SAME(less_equal) CODA_SAME(greater) CODA_SAME(greater_equal) CODA_SAME(equal) CODA_SAME(not_equal)
-            CODA_SAME(logical_and) CODA_SAME(logical_or) CODA_SAME(fma) CODA_SAME(select) CODA_SAME(logical_not)
-                CODA_SAME(neg) CODA_SAME(abs) CODA_SAME(sqrt) CODA_SAME(rsqrt) CODA_SAME(reciprocal) CODA_SAME(square)
-                    CODA_SAME(exp) CODA_SAME(log) CODA_SAME(log1p) CODA_SAME(tanh) CODA_SAME(erf) CODA_SAME(sin)
-                        CODA_SAME(cos) CODA_SAME(sigmoid) CODA_SAME(relu) CODA_SAME(relu6) CODA_SAME(leaky_relu)
-                            CODA_SAME(elu) CODA_SAME(silu) CODA_SAME(mish) CODA_SAME(gelu) CODA_SAME(gelu_tanh)
-                                CODA_SAME(hardsigmoid) CODA_SAME(hardswish) CODA_SAME(softplus) CODA_SAME(logsigmoid)
-                                    CODA_SAME(clamp)
+    CODA_SAME(sub)
+    CODA_SAME(mul)
+    CODA_SAME(div)
+    CODA_SAME(min)
+    CODA_SAME(max)
+    CODA_SAME(pow)
+    CODA_SAME(less) CODA_SAME(less_equal) CODA_SAME(greater) CODA_SAME(greater_equal) CODA_SAME(equal)
+        CODA_SAME(not_equal) CODA_SAME(logical_and) CODA_SAME(logical_or) CODA_SAME(fma) CODA_SAME(select)
+            CODA_SAME(logical_not) CODA_SAME(neg) CODA_SAME(abs) CODA_SAME(sqrt) CODA_SAME(rsqrt) CODA_SAME(reciprocal)
+                CODA_SAME(square) CODA_SAME(exp) CODA_SAME(log) CODA_SAME(log1p) CODA_SAME(tanh) CODA_SAME(erf)
+                    CODA_SAME(sin) CODA_SAME(cos) CODA_SAME(sigmoid) CODA_SAME(relu) CODA_SAME(relu6)
+                        CODA_SAME(leaky_relu) CODA_SAME(elu) CODA_SAME(silu) CODA_SAME(mish) CODA_SAME(gelu)
+                            CODA_SAME(gelu_tanh) CODA_SAME(hardsigmoid) CODA_SAME(hardswish) CODA_SAME(softplus)
+                                CODA_SAME(logsigmoid) CODA_SAME(clamp)
 #undef CODA_SAME
-                                        default
+                                    default
         : throw InternalError(fmt::format("the vector machine has no {}", to_string(op)));
   }
 }

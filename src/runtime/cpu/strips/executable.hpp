@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "coda/executable.hpp"
-#include "runtime/cpu/accumulator.hpp"
+#include "runtime/cpu/strips/accumulator.hpp"
 
 namespace coda {
 
@@ -18,9 +18,10 @@ class ExecutableImpl {
 
 namespace cpu {
 
-/// Compiles `graph`, which has been through the pipeline, behind a contraction. Throws Unsupported with reasons.
+/// Compiles `graph`, which has been through the pipeline, behind a contraction; `written` is
+/// the graph before. Throws Unsupported with reasons.
 std::shared_ptr<const ExecutableImpl> make_executable(const Contraction& contraction, const Graph& graph,
-                                                      const CompileOptions& options);
+                                                      const Graph& written, const CompileOptions& options);
 
 }  // namespace cpu
 }  // namespace coda

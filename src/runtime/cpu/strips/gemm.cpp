@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <map>
 
-#include "runtime/cpu/contractions.hpp"
 #include "runtime/cpu/elements.hpp"
-#include "runtime/cpu/onednn.hpp"
-#include "runtime/cpu/operand_copy.hpp"
 #include "runtime/cpu/scratch.hpp"
+#include "runtime/cpu/strips/contractions.hpp"
+#include "runtime/cpu/strips/onednn.hpp"
+#include "runtime/cpu/strips/operand_copy.hpp"
 #include "runtime/cpu/views.hpp"
 
 namespace coda::cpu {

@@ -1,4 +1,4 @@
-#include "runtime/cpu/executable.hpp"
+#include "runtime/cpu/strips/executable.hpp"
 
 #include <fmt/format.h>
 
@@ -9,8 +9,8 @@
 #include "passes/partition.hpp"
 #include "passes/passes.hpp"
 #include "runtime/cpu/epilogue.hpp"
-#include "runtime/cpu/program.hpp"
 #include "runtime/cpu/scratch.hpp"
+#include "runtime/cpu/strips/program.hpp"
 #include "runtime/cpu/worker_pool.hpp"
 
 namespace coda::cpu {
@@ -44,7 +44,7 @@ class CpuExecutable final : public ExecutableImpl {
     const auto stages = passes::partition(graph_);
     operands_.in_place_allowed = stages.stages.size() == 1;
     a_in_place_ = a_in_place && operands_.in_place_allowed;
-    program_ = make_program(graph_, stages, tiling_, operands_, unit_);
+    make_program(program_, graph_, stages, tiling_, operands_, unit_);
   }
 
   void run(const Arguments& arguments) const override {
@@ -190,7 +190,7 @@ int thread_count(const CompileOptions& options) {
 }  // namespace
 
 std::shared_ptr<const ExecutableImpl> make_executable(const Contraction& contraction, const Graph& graph,
-                                                      const CompileOptions& options) {
+                                                      const Graph& written, const CompileOptions& options) {
   const Extents e = extents(contraction);
   check_groups(graph, e);
   const int threads = thread_count(options);
@@ -204,9 +204,9 @@ std::shared_ptr<const ExecutableImpl> make_executable(const Contraction& contrac
           return Layout::nhwc;
       },
       contraction);
-  Operands operands = make_operands(graph, e, shape_mn(contraction), layout, matrix, options);
+  Operands operands = make_operands(graph, written, e, shape_mn(contraction), layout, matrix, options);
   return std::make_shared<CpuExecutable>(graph, std::move(operands), tiling, threads,
-                                         contraction_source(contraction, tiling, options, vector_unit()), true, false);
+                                         contraction_source(contraction, tiling, options), true, false);
 }
 
 Executable compile_epilogue(const Extents& space, const Graph& graph, const CompileOptions& options) {
@@ -217,8 +217,8 @@ Executable compile_epilogue(const Extents& space, const Graph& graph, const Comp
   const Tiling tiling(space, threads);
   const bool reads_acc =
       std::any_of(lowered.nodes.begin(), lowered.nodes.end(), [](const Node& x) { return x.op == Op::acc; });
-  Operands operands = make_operands(lowered, space, {space.images, space.height, space.width, space.cols}, Layout::nhwc,
-                                    false, options);
+  Operands operands = make_operands(lowered, graph, space, {space.images, space.height, space.width, space.cols},
+                                    Layout::nhwc, false, options);
   return Executable(std::make_shared<CpuExecutable>(std::move(lowered), std::move(operands), tiling, threads,
                                                     tensor_source(space), reads_acc, true));
 }

@@ -7,7 +7,7 @@
 #include <limits>
 
 #include "coda/error.hpp"
-#include "runtime/cpu/program_builder.hpp"
+#include "runtime/cpu/strips/program_builder.hpp"
 
 namespace coda::cpu {
 
@@ -74,14 +74,17 @@ struct Statistic {
     count += n;
   }
 
-  double result(Op op) const { return op == Op::variance ? second / count : first; }
+  double result(Op op) const {
+    if (op == Op::variance) return second / count;
+    return op == Op::mean && collect == Collect::sum ? first / count : first;
+  }
 };
 
 Collect collect_of(RowResult r) {
   switch (r) {
-    case RowResult::sum: return Collect::sum;
+    case RowResult::sum:
+    case RowResult::mean: return Collect::sum;
     case RowResult::sum_squares: return Collect::sum_squares;
-    case RowResult::mean:
     case RowResult::variance: return Collect::moments;
     case RowResult::largest: return Collect::largest;
     case RowResult::smallest: return Collect::smallest;

@@ -1,4 +1,4 @@
-#include "runtime/cpu/operand_copy.hpp"
+#include "runtime/cpu/strips/operand_copy.hpp"
 
 #include <fmt/format.h>
 

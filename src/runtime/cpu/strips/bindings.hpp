@@ -19,6 +19,7 @@ struct Operands {
     std::string name;
     Axes axes;
     DType storage = DType::f32;
+    bool declared = false;  ///< the graph names the storage
     std::optional<double> default_value;
   };
   struct Output {
@@ -29,6 +30,7 @@ struct Operands {
   std::vector<Operand> operands;
   std::vector<Output> outputs;
   std::map<ValueId, std::size_t> of_node;  ///< operand nodes to indices
+  std::vector<std::string> pruned;         ///< operands of the graph as written that no output needs: may be bound
   std::vector<std::int64_t> mn_shape;      ///< shape in memory of [m,n]
   Layout layout = Layout::nhwc;
   bool matrix = false;  ///< [m,n] is (batch, m, n)
@@ -39,9 +41,10 @@ struct Operands {
   PixelStrides mn_strides(const std::vector<std::int64_t>& strides) const;
 };
 
-/// Collects them from a graph. Throws UserError for a storage dtype that an operand cannot have.
-Operands make_operands(const Graph& graph, const Extents& extents, std::vector<std::int64_t> mn_shape, Layout layout,
-                       bool matrix, const CompileOptions& options);
+/// Collects them from a graph that has been through the pipeline; `written` is the graph before. Throws UserError for a
+/// storage dtype that an operand cannot have.
+Operands make_operands(const Graph& graph, const Graph& written, const Extents& extents,
+                       std::vector<std::int64_t> mn_shape, Layout layout, bool matrix, const CompileOptions& options);
 
 struct BoundTensor {
   std::byte* data = nullptr;

@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "runtime/cpu/accumulator.hpp"
+#include "runtime/cpu/strips/accumulator.hpp"
 
 namespace coda::cpu {
 

@@ -1,0 +1,48 @@
+#pragma once
+/// Where the accumulator comes from: a contraction by oneDNN, or a tensor that the caller gives.
+
+#include <cstddef>
+#include <memory>
+#include <string>
+
+#include "coda/contraction.hpp"
+#include "coda/executable.hpp"
+#include "runtime/cpu/tiling.hpp"
+
+namespace coda::cpu {
+
+/// Computes the accumulators of strips. Immutable after construction; strips may be computed by several threads at
+/// once.
+class AccumulatorSource {
+ public:
+  virtual ~AccumulatorSource() = default;
+
+  /// Bytes of scratch memory that a run needs, and bytes that each of its workers needs.
+  virtual std::size_t run_scratch() const { return 0; }
+  virtual std::size_t worker_scratch() const { return 0; }
+
+  /// Throws UserError unless `a` and `b` of the arguments are as the contraction wants them.
+  virtual void check(const Arguments& arguments) const = 0;
+
+  /// Once per run, before any strip.
+  virtual void prepare(const Arguments& arguments, std::byte* run_scratch) const = 0;
+
+  /// acc[row][col], dense: rows of the strip, all columns.
+  virtual void compute(const Arguments& arguments, const Strip& strip, float* acc, const std::byte* run_scratch,
+                       std::byte* worker_scratch) const = 0;
+
+  /// The accumulators of the whole space if they stand in memory, dense and in order of the epilogue's rows; else null.
+  virtual const float* in_memory(const Arguments&) const { return nullptr; }
+
+  /// Which primitive, which strips, which conversions.
+  virtual std::string describe() const = 0;
+};
+
+/// oneDNN behind strips of `tiling`. Throws Unsupported with reasons.
+std::unique_ptr<AccumulatorSource> contraction_source(const Contraction& contraction, const Tiling& tiling,
+                                                      const CompileOptions& options);
+
+/// Arguments::a, float32, (images, height, width, cols), any pixel stride.
+std::unique_ptr<AccumulatorSource> tensor_source(const Extents& extents);
+
+}  // namespace coda::cpu
