@@ -40,6 +40,13 @@ Attributes both_clamps(const Match& m) {
   return a;
 }
 
+// Ranges that do not meet give one value, whatever x is; a clamp to [0, 0] alone would let -0 through
+bool clamps_meet_or_miss_zero(const Match& m) {
+  const Attributes &inner = m.attributes(0), &outer = m.attributes(1);
+  const bool meet = inner.lower <= outer.upper && outer.lower <= inner.upper;
+  return meet || both_clamps(m).lower != 0;
+}
+
 std::vector<Row> sign_rows() {
   const Pattern x = any(0), y = any(1), c = number(3);
   const Pattern minus_x = shared(-x), minus_y = shared(-y);  // one sign less here, whoever else reads them
@@ -83,7 +90,7 @@ std::vector<Row> identity_rows() {
       {"select(!c, x, y) -> select(c, y, x)", select(logical_not(condition), x, y), select(condition, y, x),
        Dtypes::any},
       {"clamp(clamp(x)) -> clamp(x)", with_attributes(1, Op::clamp, {with_attributes(0, Op::clamp, {x})}),
-       with(both_clamps, Op::clamp, {x}), floats},
+       with(both_clamps, Op::clamp, {x}), floats, clamps_meet_or_miss_zero},
       {"relu6(relu6(x)) -> relu6(x)", relu6(relu6(x)), relu6(x), floats},
   };
   for (const Op op : {Op::abs, Op::relu})  // of what has no sign

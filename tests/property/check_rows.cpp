@@ -42,7 +42,11 @@ const std::vector<Choice>& all_rows() {
 class Planter {
  public:
   Planter(Graph& graph, const Extents& extents, Random& r)
-      : g_(graph), extents_(extents), r_(r), values_(static_cast<ValueId>(graph.nodes.size())) {}
+      : g_(graph),
+        extents_(extents),
+        r_(r),
+        values_(static_cast<ValueId>(graph.nodes.size())),
+        dtype_(r.chance(0.15) ? DType::i32 : DType::f32) {}
 
   ValueId plant(const Term& term) {
     switch (term.kind) {
@@ -81,13 +85,13 @@ class Planter {
     return it != holes_.end() ? it->second : holes_[slot] = draw();
   }
 
-  // f32 mostly, since most rows are for f32
+  // f32 mostly, since most rows are for f32; at times integers
   ValueId value() {
     for (int i = 0; i < 50; ++i) {
       const auto v = static_cast<ValueId>(r_.below(static_cast<int>(values_)));
       const Node& x = g_[v];
       const bool nothing = x.op == Op::call && !g_.functions.at(x.attr.name)->returns_value;
-      if (!nothing && x.op != Op::constant && (x.dtype == DType::f32 || r_.chance(0.2))) return v;
+      if (!nothing && x.op != Op::constant && (x.dtype == dtype_ || r_.chance(0.2))) return v;
     }
     return 0;
   }
@@ -129,6 +133,7 @@ class Planter {
   const Extents& extents_;
   Random& r_;
   ValueId values_;
+  DType dtype_;
   std::map<int, ValueId> holes_;
   std::map<int, Attributes> attributes_;
 };

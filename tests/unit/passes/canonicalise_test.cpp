@@ -45,7 +45,8 @@ const std::vector<Rewrite> rewrites{
     {"select(acc < c[m,n], acc, acc)", "acc"},
     {"select(!(acc < c[m,n]), acc, c[m,n])", "select(acc < c[m,n], c[m,n], acc)"},
     {"clamp(clamp(acc, -2, 1), -1, 3)", "clamp(acc, -1, 1)"},
-    {"clamp(clamp(acc, -2, -1), 0, 3)", "clamp(acc, 0, 0)"},
+    {"clamp(clamp(acc, -2, -1), 0.5, 3)", "clamp(acc, 0.5, 0.5)"},
+    {"clamp(clamp(acc, 0, 1), -1, 0)", "clamp(acc, 0, 0)"},
     {"relu6(relu6(acc))", "relu6(acc)"},
     {"abs(abs(acc))", "abs(acc)"},
     {"abs(relu(acc))", "relu(acc)"},
@@ -100,6 +101,7 @@ TEST(Canonicalise, LeavesWhatWouldChangeBits) {
                                      "max(acc, 0)",
                                      "max(0, acc)",  // which zero wins depends on the position
                                      "acc + 1 + 2",
+                                     "clamp(clamp(acc, -2, -1), 0, 3)",  // 0 for -0
                                      "pow(acc, 2)",
                                      "acc + bias[n]",
                                  });
