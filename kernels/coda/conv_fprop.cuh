@@ -60,7 +60,8 @@ template <class Config, class Visitor> struct ConvFprop {
     static constexpr int kOffsetTail = kOffsetB + kStages * kBytesB;
     static constexpr int kOffsetSecond = kOffsetTail + kConsumers * kWarpgroupBytes;
     static constexpr int kOffsetBarriers = kOffsetSecond + (kStreamed || kDeferred ? kConsumers * Again::kBytes : 0);
-    static constexpr int kSharedBytes = kOffsetBarriers + 8 * (2 * kStages + (kPatch ? 2 * kStagesA : 0) + 2) + 1024;  // 1024: alignment
+    static constexpr int kOffsetVotes = kOffsetBarriers + 8 * (2 * kStages + (kPatch ? 2 * kStagesA : 0) + 2);
+    static constexpr int kSharedBytes = kOffsetVotes + 32 * kConsumers + 1024;  // 1024: alignment
     static_assert(kSharedBytes <= 232448, "the tile, its stages and its epilogue exceed a block's shared memory");
     static_assert(kBytesB % 1024 == 0 && kBytesA % 1024 == 0, "stages keep the swizzle's alignment");
     static_assert(!kPatch || kRowBytes == 128, "a line of a patch is 8 pixels of 128 bytes, one swizzle atom");
@@ -294,7 +295,8 @@ template <class Config, class Visitor> struct ConvFprop {
         const ConvGeometry& g = p.geometry;
         const int member = consumer % kTeam, turn = consumer / kTeam;
         float acc[kBlocks][kN / 2];
-        Tail tail{p.output, g, p.norm, p.visitor, memory + kOffsetTail + consumer * kWarpgroupBytes, int(threadIdx.x) % 128, 1 + consumer, epoch, acc};
+        Tail tail{p.output, g, p.norm, p.visitor, memory + kOffsetTail + consumer * kWarpgroupBytes,
+                  reinterpret_cast<u32*>(memory + kOffsetVotes) + 8 * consumer, int(threadIdx.x) % 128, 1 + consumer, epoch, acc};
         Again again{tail, memory + kOffsetSecond + consumer * Again::kBytes};
         const int first = blockIdx.x / kClusterBlocks, step = gridDim.x / kClusterBlocks;
         auto place = [&](int i) { return place_of(g, tile_of(g, first + i * step), rank, member); };

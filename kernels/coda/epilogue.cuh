@@ -63,6 +63,7 @@ template <class Config, class Visitor> struct Epilogue {
     const GroupNormParams& norm;
     const typename Visitor::Params& visitor;
     u8* const memory;  // this warpgroup's kWarpgroupBytes, aligned as a swizzled slice needs
+    u32* const votes;   // eight words of this warpgroup
     const int thread;   // in the warpgroup
     const int barrier;  // a named barrier of the warpgroup
     const u32 epoch;
@@ -188,7 +189,7 @@ template <class Config, class Visitor> struct Epilogue {
     CODA_DEVICE void load_statistics(const At& at) const {
         float *mean = columns() + kMean * kN, *scale = columns() + kScale * kN, *rstd = reinterpret_cast<float*>(moments(4)) - kN;
         group_statistics<true, kN, kScratch, kUnit>(norm, at.image, at.first_channel, geometry.channels, epoch, at.slot == 0,
-                                       reinterpret_cast<Moments*>(moments(0)), mean, rstd, thread, barrier);
+                                       reinterpret_cast<Moments*>(moments(0)), mean, rstd, votes, thread, barrier);
         for (int n = thread; n < kN; n += 128) scale[n] *= rstd[n];
         sync();
     }

@@ -83,11 +83,11 @@ CODA_DEVICE void merge_share(const GroupNormParams& p, int image, int slot, int 
 
 // Mean and 1/sqrt(variance + epsilon) of the groups of kColumns channels from first_channel, to mean[] and rstd[] in shared
 // memory, by 128 threads of a named barrier. kWait: waits for the image to be complete; otherwise returns false if it
-// is not. `scratch` holds kScratch moments. Groups may begin before the first channel and end behind the last. Groups
+// is not. `scratch` holds kScratch moments, `votes` eight words. Groups may begin before the first channel and end behind the last. Groups
 // too wide for the scratch take a slow path.
 template <bool kWait, int kColumns, int kScratch, int kUnit>
 CODA_DEVICE bool group_statistics(const GroupNormParams& p, int image, int first_channel, int channels, u32 epoch, bool record,
-                                  Moments* scratch, float* mean, float* rstd, int thread, int barrier) {
+                                  Moments* scratch, float* mean, float* rstd, u32* votes, int thread, int barrier) {
     const int width = p.group_channels;
     const int last = smaller(first_channel + kColumns, channels);  // one past
     const int begin = first_channel / width * width / kUnit, count = divide_up(last, width) * width / kUnit - begin;
@@ -103,7 +103,7 @@ CODA_DEVICE bool group_statistics(const GroupNormParams& p, int image, int first
             written &= merge_entries<kWait, 4>(scratch[i], teams + first * units + begin + i % count, units,
                                                larger(0, smaller(run, p.teams_per_image - first)), epoch);
         }
-        if (!named_barrier_all(barrier, 128, written)) return false;
+        if (!named_barrier_all(barrier, written, votes)) return false;
         for (int i = thread; i < count; i += 128) {
             Moments all = scratch[i];
             for (int part = 1; part < parts; ++part) {
@@ -133,7 +133,7 @@ CODA_DEVICE bool group_statistics(const GroupNormParams& p, int image, int first
             if (p.rstd) p.rstd[at] = inverse;
         }
     }
-    return named_barrier_all(barrier, 128, written);
+    return named_barrier_all(barrier, written, votes + 4);
 }
 
 // Launches that used the workspace so far, and the blocks that have left this launch.

@@ -61,7 +61,7 @@ template <class Config, class Visitor> struct SecondPass {
             scale[i] = Visitor::scale(first.visitor, at.image, channel), shift[i] = Visitor::shift(first.visitor, at.image, channel);
         }
         if (!group_statistics<kWait, kN, First::kScratch, First::kUnit>(first.norm, at.image, at.first_channel, g.channels, first.epoch, at.slot == 0,
-                                                          reinterpret_cast<Moments*>(first.moments(0)), column(0), column(1), first.thread, first.barrier))
+                                                          reinterpret_cast<Moments*>(first.moments(0)), column(0), column(1), first.votes, first.thread, first.barrier))
             return false;
         image = at.image, first_channel = at.first_channel;
 #pragma unroll
