@@ -47,6 +47,7 @@ Execution execute(const NetworkExecutable& network, const Tensors32& inputs, int
   }
   execution.timing.first_ms = run_once(network, in, out, nullptr);
   std::vector<double> times;
+  times.reserve(static_cast<std::size_t>(repeat));
   for (int i = 0; i < repeat; ++i) times.push_back(run_once(network, in, out, nullptr));
   execution.timing.runs = repeat;
   execution.timing.median_ms = times.empty() ? execution.timing.first_ms : median(times);

@@ -57,11 +57,13 @@ class Statements {
   }
   std::vector<std::string> names(const std::vector<ValueId>& ids) const {
     std::vector<std::string> result;
+    result.reserve(ids.size());
     for (const ValueId id : ids) result.push_back(name(id));
     return result;
   }
   std::vector<std::string> lines(const std::vector<ValueId>& ids) const {
     std::vector<std::string> result;
+    result.reserve(ids.size());
     for (const ValueId id : ids) result.push_back(line(id));
     return result;
   }

@@ -48,6 +48,7 @@ int explain_region(const ExplainOptions& options, const FusionReport& report) {
 
 std::string shapes_text(const Network& network, const std::vector<TensorId>& ids) {
   std::vector<std::string> texts;
+  texts.reserve(ids.size());
   for (const TensorId id : ids) texts.push_back(network[id].name + " " + to_string(network[id].shape));
   return fmt::format("{}", fmt::join(texts, ", "));
 }

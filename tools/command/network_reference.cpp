@@ -106,6 +106,7 @@ std::vector<NetworkAgreement> check_network(const Network& network, const Tensor
     disturb(result, random);
   });
   std::vector<NetworkAgreement> agreements;
+  agreements.reserve(outputs.size());
   for (const auto& [name, actual] : outputs)
     agreements.push_back(compare(name, expected.at(name), disturbed.at(name), actual));
   return agreements;

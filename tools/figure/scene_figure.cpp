@@ -287,10 +287,10 @@ class Painter {
     const double width = cell_width(scene), height = std::floor(grid_.cell_height());
     const std::size_t plane = static_cast<std::size_t>(scene.rows * scene.columns);
     for (int c = 0; c < static_cast<int>(figure_.classes.size()); ++c) {
-      const Rect rect{
-          left + (c % grid_.columns) * (width + 8),
-          std::round(top + (c / grid_.columns) * (grid_.cell_height() + caption_height + 8)) + caption_height, width,
-          height};
+      const int column = c % grid_.columns, row = c / grid_.columns;
+      const Rect rect{left + column * (width + 8),
+                      std::round(top + row * (grid_.cell_height() + caption_height + 8)) + caption_height, width,
+                      height};
       const std::span<const float> values =
           std::span(scene.heatmaps).subspan(static_cast<std::size_t>(c) * plane, plane);
       const float largest = *std::max_element(values.begin(), values.end());
