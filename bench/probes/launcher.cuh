@@ -80,7 +80,7 @@ inline size_t take(size_t& used, size_t bytes) {
 }
 
 constexpr int kLargestSplit = 8;
-constexpr int kLargestTeam = 40;  // images of fewer slots exchange them in one step
+constexpr int kLargestTeam = 72;  // images of fewer slots exchange them in one step
 
 template <class Config, class Visitor> Launch prepare(const Problem& p, const Operands& o, Workspace workspace, std::string& reason) {
     using Conv = ConvFprop<Config, Visitor>;
