@@ -23,7 +23,8 @@ class Run(Case):
 
     def test_image_gives_heatmaps_a_figure_and_detections(self):
         out, error = self.run_model("--image", SCENE, "--out", "out", "--check")
-        self.assertEqual(error, "")
+        # on a busy machine there is progress to report, and nothing else
+        self.assertTrue(all(line.endswith(" so far") for line in error.splitlines()), error)
         for words in ("agree with the float64 reference", "detections", "5  ", "out/heatmaps.npy", "out/figure.png", "group_norm + mish"):
             self.assertIn(words, out)
         shape, values = read_npy(self.folder / "out" / "heatmaps.npy")
