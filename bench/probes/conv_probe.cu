@@ -1,6 +1,6 @@
 // Checks every variant against float64 references on fresh random data, twice, at every element, and times it with
 // cold rotating operands by graph replays, beside cuDNN's bare convolution.
-//   conv_probe [check] [time] [shape=I,J..] [only=TEXT] [random=COUNT] [seed=N]
+//   conv_probe [check] [time] [trace] [offset] [shape=I,J..] [only=TEXT] [random=COUNT] [seed=N]
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -40,14 +40,17 @@ struct Memory {
     ~Memory() { for (void* p : held) cudaFree(p); }
 };
 
+// Values of mean `offset` and deviation `deviation` ahead of a normalisation.
+double offset = 0, deviation = 1;
+
 Operands make_operands(const Problem& p, Memory& memory, Type type, uint64_t seed, bool residual) {
     Operands o{memory.take<uint16_t>(p.input()), memory.take<uint16_t>(p.filter()), memory.take<uint16_t>(p.output()),
                residual ? memory.take<uint16_t>(p.output()) : nullptr, memory.take<float>(p.k), memory.take<float>(p.k), memory.take<float>(p.k)};
     const float unit = std::sqrt(3.f);  // of a uniform value: standard deviation 1
     fill16<<<1024, 256>>>(o.x, p.input(), unit, 0, seed, type);
-    fill16<<<1024, 256>>>(o.w, p.filter(), unit / std::sqrt(float(p.c) * p.r * p.s), 0, seed + 1, type);
+    fill16<<<1024, 256>>>(o.w, p.filter(), float(deviation) * unit / std::sqrt(float(p.c) * p.r * p.s), 0, seed + 1, type);
     if (residual) fill16<<<1024, 256>>>(o.residual, p.output(), unit, 0, seed + 2, type);
-    fill32<<<64, 256>>>(o.bias, p.k, 1, 0, seed + 3);
+    fill32<<<64, 256>>>(o.bias, p.k, float(deviation), float(offset), seed + 3);
     fill32<<<64, 256>>>(o.gamma, p.k, 1, 1, seed + 4);
     fill32<<<64, 256>>>(o.beta, p.k, 1, 0, seed + 5);
     CHECK_CUDA(cudaMemset(o.y, 0xff, p.output() * 2));
@@ -108,7 +111,7 @@ int check(const Problem& p, const std::string& only, uint64_t seed, bool verbose
                     std::_Exit(3);
                 }
                 if (round == 0) {
-                    compare<<<1024, 256>>>(p, o, conv[v.work != Work::kBare], stats, v.work, type, v.streamed, result);
+                    compare<<<1024, 256>>>(p, o, conv[v.work != Work::kBare], stats, v.work, type, v.streamed, offset, result);
                     CHECK_CUDA(cudaMemcpy(&c, result, sizeof c, cudaMemcpyDeviceToHost));
                     CHECK_CUDA(cudaMemcpy(first, o.y, p.output() * 2, cudaMemcpyDeviceToDevice));
                 } else {
@@ -263,6 +266,7 @@ int main(int argc, char** argv) {
         if (a == "check") checks = true;
         else if (a == "time") times = true;
         else if (a == "trace") traces = true;
+        else if (a == "offset") offset = 1000, deviation = 0.01;
         else if (a == "nocudnn") cudnn = false;
         else if (a.rfind("only=", 0) == 0) only = a.substr(5);
         else if (a.rfind("random=", 0) == 0) random_count = std::atoi(a.c_str() + 7);

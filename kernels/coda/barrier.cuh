@@ -144,12 +144,4 @@ CODA_DEVICE uint4 load_whole(const uint4* address) {
     return value;
 }
 
-// A load that bypasses the first-level cache.
-CODA_DEVICE uint4 load_l2(const uint4* address) {
-    uint4 value;
-    asm volatile("ld.global.cg.v4.u32 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(value.x), "=r"(value.y), "=r"(value.z), "=r"(value.w) : "l"(address) : "memory");
-    return value;
-}
-
 }  // namespace coda
