@@ -31,7 +31,9 @@ Options parse(int argc, char** argv) {
   if (argc < 3)
     throw coda::UserError(
         "usage: coda_bench_cpu coda|onednn_sequence MODEL --input X.npy --output Y.npy --threads T --seconds S");
-  Options o{.who = argv[1], .model = argv[2]};
+  Options o;
+  o.who = argv[1];
+  o.model = argv[2];
   for (int i = 3; i + 1 < argc; i += 2) {
     const std::string key = argv[i], value = argv[i + 1];
     if (key == "--input")
