@@ -95,7 +95,7 @@ __global__ void compare(Problem p, Operands o, const double* conv, const double2
             const double deviation = (v - s.x) * s.y * o.gamma[k];
             stored = fabs(deviation) + 1.5 * s.y * fabs(o.gamma[k]);  // centred by the channel's mean instead of the group's
             v = deviation + o.beta[k];
-            rounding = offset * 2.4e-7 * s.y * fabs(o.gamma[k]);  // of the float32 value, its sums and its mean
+            rounding = offset * 1.8e-7 * s.y * fabs(o.gamma[k]);  // of the float32 value, its sums and its mean
         }
         double y = work == Work::kBare || work == Work::kBias ? v : v / (1.0 + exp(-v));
         const bool act = y != v;

@@ -162,12 +162,13 @@ template <class Config, class Visitor> struct Epilogue {
         }
         for (int u = thread; u < kN / kUnit; u += 128) {
             auto part = [&](int w, int i) { return reinterpret_cast<const float2*>(moments(w))[u * kParts + i]; };
-            float mean = 0.f, m2 = 0.f;
+            const float pivot = part(0, 0).x;
+            float sum = 0.f, m2 = 0.f;
 #pragma unroll
             for (int i = 0; i < kParts; ++i)
 #pragma unroll
-                for (int w = 0; w < 4; ++w) mean = fmaf(count[w], part(w, i).x, mean);
-            mean *= inverse;
+                for (int w = 0; w < 4; ++w) sum = fmaf(count[w], part(w, i).x - pivot, sum);
+            const float mean = fmaf(sum, inverse, pivot);
 #pragma unroll
             for (int i = 0; i < kParts; ++i)
 #pragma unroll

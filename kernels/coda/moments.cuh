@@ -59,11 +59,12 @@ CODA_DEVICE void warp_moments(const float (&acc)[kBlocks][kColumns / 2], float2*
                 return acc[row / 2][4 * pair + 2 * (row & 1) + channel];
             };
             if constexpr (kMasked) {
+                const float pivot = valid(0) ? value(0) : 0.f;  // the reciprocal's error meets only differences
                 float sum = 0.f;
 #pragma unroll
                 for (int i = 0; i < kValues; ++i)
-                    if (valid(i % kRows)) sum += value(i);
-                mean[k] = sum * inverse;
+                    if (valid(i % kRows)) sum += value(i) - pivot;
+                mean[k] = fmaf(sum, inverse, pivot);
 #pragma unroll
                 for (int i = 0; i < kValues; ++i)
                     if (valid(i % kRows)) {
