@@ -31,7 +31,7 @@ constexpr u32 kPollPause = 100;  // ns; thousands of threads poll: leave the cac
 // kBatch loads are in flight.
 template <bool kWait, int kBatch>
 CODA_DEVICE bool merge_entries(Moments& all, const uint4* entry, size_t stride, int count, u32 epoch) {
-    all = {0.f, 0.f, 0.f};
+    Merger merger;
     bool written = true;
     for (int base = 0; base < count; base += kBatch) {
         uint4 values[kBatch];
@@ -51,8 +51,9 @@ CODA_DEVICE bool merge_entries(Moments& all, const uint4* entry, size_t stride, 
         }
 #pragma unroll
         for (int i = 0; i < kBatch; ++i)
-            if (base + i < count) merge(all, __uint_as_float(values[i].z), __uint_as_float(values[i].x), __uint_as_float(values[i].y));
+            if (base + i < count) merger.add(__uint_as_float(values[i].z), __uint_as_float(values[i].x), __uint_as_float(values[i].y));
     }
+    all = merger.total();
     return written;
 }
 
@@ -105,25 +106,26 @@ CODA_DEVICE bool group_statistics(const GroupNormParams& p, int image, int first
         }
         if (!named_barrier_all(barrier, written, votes)) return false;
         for (int i = thread; i < count; i += 128) {
-            Moments all = scratch[i];
-            for (int part = 1; part < parts; ++part) {
+            Merger merger;
+            for (int part = 0; part < parts; ++part) {
                 const Moments m = scratch[part * count + i];
-                merge(all, m.count, m.mean, m.m2);
+                merger.add(m.count, m.mean, m.m2);
             }
-            scratch[i] = all;
+            scratch[i] = merger.total();
         }
         named_barrier(barrier, 128);
     }
     bool written = true;
     for (int c = first_channel + thread; c < last; c += 128) {
         const int group = c / width, first = group * width / kUnit;
-        Moments all{0.f, 0.f, 0.f};
+        Merger merger;
         for (int i = 0; i < width / kUnit; ++i) {
             Moments m;
             if (fits) m = scratch[first - begin + i];
             else written &= merge_entries<kWait, 4>(m, teams + first + i, units, p.teams_per_image, epoch);
-            merge(all, m.count, m.mean, m.m2);
+            merger.add(m.count, m.mean, m.m2);
         }
+        const Moments all = merger.total();
         const float inverse = rsqrtf(all.m2 / all.count + p.epsilon);
         mean[c - first_channel] = all.mean;
         rstd[c - first_channel] = inverse;

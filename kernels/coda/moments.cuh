@@ -18,6 +18,18 @@ CODA_DEVICE void merge(Moments& into, float count, float mean, float m2) {
     into.count = total;
 }
 
+// Merges many parts in order, their means relative to the first's: the running mean is then rounded at the size of the
+// differences, and at the size of the values only once.
+struct Merger {
+    float pivot = 0.f;
+    Moments relative{0.f, 0.f, 0.f};
+    CODA_DEVICE void add(float count, float mean, float m2) {
+        if (relative.count == 0.f) pivot = mean;
+        merge(relative, count, mean - pivot, m2);
+    }
+    CODA_DEVICE Moments total() const { return {relative.count, relative.mean + pivot, relative.m2}; }
+};
+
 // One warp's (mean, M2) over its rows, from accumulators in the matrix instruction's layout, for every kWidth neighbouring
 // channels together: moments[kColumns / kWidth] in shared memory, kWidth 1 or 2. kMasked: rows that do not exist are left out.
 // Shared memory is what the main loop of the other team is short of, and a shuffle costs it as much as a load: two channels
