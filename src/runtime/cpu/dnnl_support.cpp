@@ -36,9 +36,10 @@ dnnl::memory::data_type dnnl_type(DType t) {
 
 void require_contraction_dtype(DType t, const std::string& what) {
   if (t == DType::f32 || t == DType::tf32 || t == DType::bf16 || t == DType::f16) return;
-  throw Unsupported(fmt::format("{} has dtype {}. On the CPU:\n  oneDNN: takes f32, tf32, f16 and bf16 operands and "
-                                "accumulates in f32; {} operands would lose their precision or meaning",
-                                what, to_string(t), to_string(t)));
+  throw Unsupported(
+      fmt::format("{} has dtype {}. On the CPU:\n  oneDNN: takes f32, tf32, f16 and bf16 operands and "
+                  "accumulates in f32; {} operands would lose their precision or meaning",
+                  what, to_string(t), to_string(t)));
 }
 
 std::vector<DType> accepted_dtypes(DType t) {
@@ -72,7 +73,11 @@ void convert_run(const VectorUnit& unit, const void* source, DType from, std::in
 
 PackedWeights::PackedWeights(std::vector<std::int64_t> shape, DType from, DType compute, dnnl::memory::desc plain,
                              dnnl::memory::desc wanted, const VectorUnit& unit)
-    : shape_(std::move(shape)), from_(from), compute_(compute), plain_(std::move(plain)), wanted_(std::move(wanted)),
+    : shape_(std::move(shape)),
+      from_(from),
+      compute_(compute),
+      plain_(std::move(plain)),
+      wanted_(std::move(wanted)),
       unit_(&unit) {
   const SingleThreaded single;
   if (needs_reorder())
@@ -89,7 +94,8 @@ void PackedWeights::pack(const ConstTensorView& view, std::byte* dense, std::byt
     std::vector<std::int64_t> at(shape_.size() - 1);
     for (std::int64_t run = 0, offset = 0; run < runs; ++run) {
       convert_run(*unit_, element(view.data, offset, view.dtype), view.dtype, strides.back(),
-                  static_cast<std::size_t>(inner), element(static_cast<void*>(target), run * inner, compute_), compute_);
+                  static_cast<std::size_t>(inner), element(static_cast<void*>(target), run * inner, compute_),
+                  compute_);
       for (auto d = at.size(); d-- > 0;) {  // next run: an odometer
         offset += strides[d];
         if (++at[d] < shape_[d]) break;

@@ -52,7 +52,8 @@ void require_contraction_dtype(DType t, const std::string& what);
 std::vector<DType> accepted_dtypes(DType t);
 std::string conversion_note(DType a, DType b, DType compute);
 
-/// `count` elements of dtype `from`, `stride` apart, to dense elements of dtype `to` (f32 or bf16; bf16 from bf16 only).
+/// `count` elements of dtype `from`, `stride` apart, to dense elements of dtype `to` (f32 or bf16; bf16 from bf16
+/// only).
 void convert_run(const VectorUnit& unit, const void* source, DType from, std::int64_t stride, std::size_t count,
                  void* target, DType to);
 

@@ -182,8 +182,8 @@ void ImageContraction<C>::build(DType compute) {
   for (std::int64_t i = 0; i < tiling_.strips_per_image(); ++i) {
     const Window w = window_of(c_, tiling_.strip(i));
     if (!primitives_.contains(w.geometry())) add_primitive(w, chosen);
-    packed_input_bytes_ = std::max(
-        packed_input_bytes_, aligned_size(static_cast<std::size_t>(w.height * c_.w * c_.c) * size_of(compute)));
+    packed_input_bytes_ = std::max(packed_input_bytes_,
+                                   aligned_size(static_cast<std::size_t>(w.height * c_.w * c_.c) * size_of(compute)));
   }
   weights_ = PackedWeights(shape_b(Contraction(c_)), c_.dtype_w, compute, plain, chosen, unit_);
 }
@@ -200,8 +200,7 @@ void ImageContraction<C>::check(const Arguments& arguments) const {
   const auto dtypes_x = accepted_dtypes(c_.dtype_x), dtypes_w = accepted_dtypes(c_.dtype_w);
   const auto what = to_string(Contraction(c_));
   checked_strides(arguments.a, shape_a(Contraction(c_)), dtypes_x, "the image (a) of " + what);
-  if (!constant_.data())
-    checked_strides(arguments.b, shape_b(Contraction(c_)), dtypes_w, "the filter (b) of " + what);
+  if (!constant_.data()) checked_strides(arguments.b, shape_b(Contraction(c_)), dtypes_w, "the filter (b) of " + what);
 }
 
 template <class C>
@@ -216,7 +215,8 @@ const void* ImageContraction<C>::source_rows(const ConstTensorView& x, const Str
   const PixelStrides s = pixel_strides(x.strides.empty() ? row_major_strides(x.shape) : x.strides, c_.layout);
   const auto* base = element(x.data, strip.image * s.image + w.first * s.row, x.dtype);
   const bool same_type = size_of(x.dtype) == size_of(compute_) && (x.dtype == DType::bf16) == (compute_ == DType::bf16);
-  if (same_type && (c_.c == 1 || s.col == 1) && (c_.w == 1 || s.pixel == c_.c) && (w.height == 1 || s.row == c_.w * c_.c))
+  if (same_type && (c_.c == 1 || s.col == 1) && (c_.w == 1 || s.pixel == c_.c) &&
+      (w.height == 1 || s.row == c_.w * c_.c))
     return base;
   const auto channels = static_cast<std::size_t>(c_.c), columns = static_cast<std::size_t>(c_.w);
   const bool planar = s.pixel == 1 && compute_ == DType::f32 && size_of(x.dtype) == sizeof(float);

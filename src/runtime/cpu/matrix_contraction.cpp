@@ -155,9 +155,9 @@ void MatrixContraction::compute(const Arguments& arguments, const Strip& strip, 
 }
 
 std::string MatrixContraction::describe() const {
-  std::string s = fmt::format("oneDNN {}, {}; right operand {}", to_string(compute_),
-                              primitives_.begin()->second.implementation,
-                              constant_.data() ? "packed once" : "packed at each run");
+  std::string s =
+      fmt::format("oneDNN {}, {}; right operand {}", to_string(compute_), primitives_.begin()->second.implementation,
+                  constant_.data() ? "packed once" : "packed at each run");
   if (g_.transpose_a) s += "; left operand transposed by strip";
   if (const auto note = conversion_note(g_.dtype_a, g_.dtype_b, compute_); !note.empty()) s += "; " + note;
   if (g_.dtype_a == DType::bf16 && g_.dtype_b == DType::bf16 && compute_ == DType::f32)

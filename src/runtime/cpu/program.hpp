@@ -1,126 +1,166 @@
 #pragma once
-/// The epilogue as a program of the vector machine.
-///
-/// Values stand in registers (runs of lanes). A register that varies by row holds one run a row of the block at hand;
-/// one that does not holds a single run, computed once a strip. Within a strip the program walks over blocks of rows
-/// small enough that all registers stay in the first-level cache.
+/// Programs of the vector machine. They are data: lowering writes them, the machine runs them.
 
-#include <cstddef>
+#include <array>
 #include <cstdint>
-#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "coda/contraction.hpp"
-#include "coda/executable.hpp"
 #include "coda/graph.hpp"
-#include "passes/partition.hpp"
-#include "runtime/cpu/accumulator.hpp"
-#include "runtime/cpu/bindings.hpp"
-#include "runtime/cpu/tiling.hpp"
 #include "runtime/cpu/vector/unit.hpp"
 
 namespace coda::cpu {
 
-/// Where a register stands.
-enum class Home : std::uint8_t { scratch, acc, kept, reduced };
+/// Lanes of a register: `rows`·`cols`, row-major. In a tile program an extent of rows below 0 stands for the rows of
+/// the block at hand.
+struct LaneShape {
+  static constexpr std::int64_t block = -1;
 
-/// A run of lanes, or one a row.
+  std::int64_t rows = 1, cols = 1;
+  bool operator==(const LaneShape&) const = default;
+  bool scalar() const { return rows == 1 && cols == 1; }
+};
+
+/// Where a register's lanes stand.
+enum class Home : std::uint8_t {
+  scratch,      ///< memory of the worker, at `offset`
+  constant,     ///< Program::constants, at `offset`
+  uniform,      ///< memory of the run that all workers read, at `offset`
+  replicated,   ///< scratch that repeats row `image` of a uniform value for each row of a block; `index` names the fill
+  accumulator,  ///< the tile of accumulators
+  kept,         ///< memory of the run, one element per row of the space and column; `index` names the buffer
+  operand,      ///< what the caller binds, if it stands there lane by lane; else scratch. `index` names the operand
+  output,       ///< likewise an output
+};
+
 struct Register {
+  LaneShape shape;
+  bool wide = false;  ///< double lanes
   Home home = Home::scratch;
-  std::size_t offset = 0;  ///< bytes in the worker's scratch; or index of the kept value or the reduction
-  std::int64_t width = 1;  ///< lanes of a run: 1, groups or cols
-  bool per_row = false;
-  bool per_image = false;  ///< reduced: one result an image
-  bool wide = false;       ///< double lanes, else float
-
-  std::size_t lane_bytes() const { return wide ? sizeof(double) : sizeof(float); }
-  bool scalar() const { return width == 1 && !per_row; }
-  /// Lanes in memory of one run: a scalar is repeated.
-  std::int64_t run() const { return scalar() ? static_cast<std::int64_t>(scalar_lanes) : width; }
-};
-
-/// What an instruction sees: where the block stands, and the memory of this run.
-struct Frame {
-  const Bindings* bindings = nullptr;
-  std::int64_t image = 0;
-  std::int64_t first_row = 0;  ///< over all images
-  std::int64_t rows = 0;       ///< of the block
-  std::int64_t segment = 0;    ///< over all images
-  std::int64_t row_in_segment = 0;
-  std::byte* registers = nullptr;
-  float* acc = nullptr;  ///< of the block
-  std::byte* kept = nullptr;
-  std::byte* reduced = nullptr;
-  std::byte* partial = nullptr;
-};
-
-using Instruction = std::function<void(const Frame&)>;
-
-/// A value kept from one stage to a later one: rows·width lanes.
-struct KeptValue {
-  ValueId value{};
   std::size_t offset = 0;
-  std::int64_t width = 1;
-  bool wide = false;
+  int index = 0;
 };
 
-/// A reduction over rows: partial results by segment, merged when the stage is done.
-struct RowReduction {
-  ValueId value{};
-  Collect collect{};
-  std::int64_t input_width = 1, width = 1;
-  bool wide_input = false, wide = false, integral = false;
-  std::size_t partial_offset = 0;  ///< [segment][first, second][input_width]
-  std::size_t result_offset = 0;   ///< [image or 1][run]
-  std::size_t partial_bytes() const { return static_cast<std::size_t>(2 * input_width) * (wide_input ? 8 : 4); }
+enum class Kind : std::uint8_t {
+  lanes,       ///< VectorUnit function `code`
+  widen,       ///< float lanes to double lanes
+  narrow,      ///< double lanes to float lanes
+  integer,     ///< two's-complement arithmetic `op` on double lanes that hold integers
+  round,       ///< double lanes to the values of `dtype`, rounded once
+  expand,      ///< repeats rows and columns of the source over those of the result
+  load,        ///< operand `index` into the result, unless that is bound to it
+  coordinate,  ///< fills with `coordinate`
+  call,        ///< user function `index`; without a result if that is below 0
+  row_reduce,  ///< runs of columns of each row to one lane each, by `row_result`
+  reduce,      ///< reduction `index` of a uniform value
+  accumulate,  ///< feeds accumulation `index`
+  store,       ///< the source into output `index`, unless it is bound to it
 };
 
-/// One stage of the partition as instructions.
-struct StageProgram {
-  std::vector<Instruction> per_strip;  ///< values that do not vary by row
-  std::vector<Instruction> per_block;
-  std::vector<std::size_t> reductions;  ///< indices into Program::reductions, merged at the end
-  std::vector<Instruction> finish;      ///< once an image, after the merge: outputs without rows
-  std::vector<bool> finish_once;        ///< parallel to finish: run for the first image only
-  bool reads_acc = false;
+struct Instruction {
+  Kind kind{};
+  Code code{};
+  Op op{};
+  RowResult row_result{};
+  Coordinate coordinate{};
+  DType dtype{};
+  int index = 0;
+  int result = -1;
+  std::vector<int> source;
+  std::array<double, 2> immediate{};
 };
 
 struct Program {
-  Extents extents;
-  std::vector<StageProgram> stages;
-  std::vector<KeptValue> kept;
-  std::vector<RowReduction> reductions;
-  int kept_acc = -1;  ///< index in kept of the accumulator, which is then computed in place
-  std::int64_t block_rows = 1;
-  std::size_t register_bytes = 0, kept_bytes = 0, reduced_bytes = 0, partial_bytes = 0;
+  std::vector<Register> registers;
+  std::vector<Instruction> instructions;
+  std::vector<double> constants;  ///< scalar_lanes copies each, as doubles or floats
+  std::size_t scratch_bytes = 0;  ///< of one worker
 };
 
-/// Translates `graph`, which has been through the pipeline. Throws Unsupported for a user function without a callable.
-Program make_program(const Graph& graph, const passes::Partition& partition, const Tiling& tiling,
-                     const Operands& operands, const VectorUnit& unit);
+/// Operand of the graph, by node.
+struct OperandInfo {
+  std::string name;
+  Axes axes;
+  DType storage = DType::f32;
+  std::optional<double> default_value;
+  DType dtype = DType::f32;
+};
 
-/// Merges the partial results of a reduction over segments (in order) and columns of a group into its results.
-void merge_reduction(const Graph& graph, const Program& program, const RowReduction& r, const Tiling& tiling,
-                     std::byte* partial, std::byte* reduced);
+/// A reduction over rows: which statistics of a value of the tiles, and which nodes come out of them.
+struct Accumulation {
+  ValueId input{};
+  ReduceDomain domain;
+  Collect collect{};
+  bool wide = false;         ///< double lanes
+  bool integer = false;      ///< modulo 2^32
+  std::int64_t cols = 1;     ///< of the lanes that are accumulated
+  std::int64_t results = 1;  ///< columns of the result: cols, or groups
+  struct Result {
+    Op op{};
+    int slot = 0;  ///< uniform value that receives it
+    DType dtype = DType::f32;
+  };
+  std::vector<Result> outputs;
+};
 
-/// Address of the first lane of a register in the frame's block.
-inline std::byte* address(const Register& r, const Frame& f, const Program& p) {
-  switch (r.home) {
-    case Home::scratch: return f.registers + r.offset;
-    case Home::acc: return reinterpret_cast<std::byte*>(f.acc);
-    case Home::kept: {
-      const KeptValue& k = p.kept[r.offset];
-      return f.kept + k.offset + static_cast<std::size_t>(f.first_row * k.width) * (k.wide ? 8 : 4);
-    }
-    case Home::reduced: {
-      const RowReduction& d = p.reductions[r.offset];
-      return f.reduced + d.result_offset +
-             static_cast<std::size_t>((r.per_image ? f.image : 0) * r.run()) * r.lane_bytes();
-    }
-  }
-  return nullptr;
-}
+/// A value without the axis m: an array in the memory of the run.
+struct UniformSlot {
+  LaneShape shape;
+  bool wide = false;
+  std::size_t offset = 0;
+};
+
+/// A reduction of a uniform value, which stands for rows and columns that it does not name.
+struct UniformReduction {
+  Op op{};
+  ReduceDomain domain;
+  bool integer = false;
+  double row_weight = 1;  ///< rows of the space that a row of the source stands for
+};
+
+/// A replicated register and what fills it.
+struct Fill {
+  int slot = 0;
+  int target = 0;  ///< register of the tile program
+};
+
+/// A value that is kept from one stage to a later one.
+struct KeptBuffer {
+  ValueId value{};
+  std::int64_t cols = 1;
+  bool wide = false;
+};
+
+struct StagePlan {
+  Program uniform;  ///< before the tiles
+  Program tile;     ///< over blocks of rows
+  std::vector<Fill> fills;
+  std::vector<Accumulation> accumulations;
+  std::vector<int> uniform_stores;  ///< indices into Graph::stores, written when the stage is done
+  bool walks_tiles = false;
+  std::int64_t block_rows = 1;
+};
+
+/// Everything that a run needs to know about the epilogue.
+struct Plan {
+  Graph graph;  ///< after the passes
+  Extents extents;
+  std::vector<OperandInfo> operands;
+  std::vector<UniformSlot> slots;
+  std::vector<int> slot_of_value;  ///< by ValueId; -1: none
+  std::size_t uniform_bytes = 0;
+  Program leaves;  ///< loads operands and coordinates without m, once a run
+  std::vector<KeptBuffer> kept;
+  bool keeps_accumulator = false;
+  std::vector<StagePlan> stages;
+  std::vector<int> store_stage;    ///< by store: the stage that writes it
+  std::vector<int> operand_stage;  ///< by operand: the last stage whose tiles read it; -1: none
+  int accumulator_stage = -1;      ///< the last stage whose tiles read the accumulator; -1: none
+  std::vector<std::string> notes;  ///< for describe()
+  std::vector<std::shared_ptr<const UserFunction>> functions;
+};
 
 }  // namespace coda::cpu

@@ -1,0 +1,114 @@
+#include "runtime/cpu/backend.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "coda/error.hpp"
+#include "passes/passes.hpp"
+#include "runtime/cpu/epilogue.hpp"
+#include "runtime/cpu/lower.hpp"
+#include "runtime/cpu/tiled_executable.hpp"
+#include "runtime/cpu/worker_pool.hpp"
+
+namespace coda::cpu {
+
+namespace {
+
+int thread_count(const CompileOptions& options) {
+  if (options.threads < 0)
+    throw UserError(fmt::format("CompileOptions::threads is {}; expected 0 (one a core) or more", options.threads));
+  return std::min(options.threads == 0 ? available_cores() : options.threads, WorkerPool::most_threads);
+}
+
+std::vector<std::string> operand_names(const Graph& g) {
+  std::vector<std::string> names;
+  for (const Node& x : g.nodes)
+    if (x.op == Op::operand) names.push_back(x.attr.name);
+  return names;
+}
+
+void check_storage(const CompileOptions& options, const std::vector<std::string>& names) {
+  for (const auto& [name, t] : options.storage) {
+    if (std::find(names.begin(), names.end(), name) == names.end())
+      throw UserError(fmt::format("CompileOptions::storage has {}, but the graph has no operand of that name", name));
+    if (t == DType::f8e4m3 || t == DType::f8e5m2)
+      throw UserError(
+          fmt::format("CompileOptions::storage says {} for {}: the fp8 types are reserved", to_string(t), name));
+  }
+}
+
+TiledExecutable::Parts common_parts(const Extents& e, const Graph& source, const Graph& graph,
+                                    const passes::Partition& stages, const CompileOptions& options) {
+  const int threads = thread_count(options);
+  const auto names = operand_names(source);
+  check_storage(options, names);
+  const Tiling tiling(e, threads);
+  return {.title = {},
+          .plan = lower(graph, stages, e, options, tiling.segment_height() * e.width),
+          .tiling = tiling,
+          .source = nullptr,
+          .space = {},
+          .operand_names = names,
+          .threads = static_cast<int>(std::min<std::int64_t>(threads, tiling.strips())),
+          .unit = &vector_unit()};
+}
+
+Layout layout_of(const Contraction& contraction) {
+  if (const auto* c = std::get_if<Conv2d>(&contraction)) return c->layout;
+  if (const auto* c = std::get_if<ConvTranspose2d>(&contraction)) return c->layout;
+  return Layout::nhwc;
+}
+
+}  // namespace
+
+std::shared_ptr<const ExecutableImpl> build(const Contraction& contraction, const Graph& source, const Graph& graph,
+                                            const passes::Partition& stages, const CompileOptions& options) {
+  const Extents e = extents(contraction);
+  auto parts = common_parts(e, source, graph, stages, options);
+  const bool uses_acc = parts.plan.accumulator_stage >= 0;
+  if (uses_acc) parts.source = contraction_source(contraction, parts.tiling, options, *parts.unit);
+  parts.title = to_string(contraction);
+  parts.space = {.shape_mn = shape_mn(contraction),
+                 .layout = layout_of(contraction),
+                 .reads_a = uses_acc,
+                 .reads_b = uses_acc && !options.constant_b};
+  return std::make_shared<TiledExecutable>(std::move(parts));
+}
+
+std::shared_ptr<const ExecutableImpl> build(const Extents& e, const Graph& source, const Graph& graph,
+                                            const passes::Partition& stages, const CompileOptions& options) {
+  if (e.images < 1 || e.height < 1 || e.width < 1 || e.cols < 1)
+    throw UserError(fmt::format("the space has {} images of {}x{} pixels and {} columns; expected at least 1 of each",
+                                e.images, e.height, e.width, e.cols));
+  auto parts = common_parts(e, source, graph, stages, options);
+  const bool uses_acc = parts.plan.accumulator_stage >= 0;
+  if (uses_acc) parts.source = tensor_source(e);
+  parts.title = fmt::format("epilogue over {}x{}x{}x{}", e.images, e.height, e.width, e.cols);
+  parts.space = {.shape_mn = {e.images, e.height, e.width, e.cols},
+                 .layout = Layout::nhwc,
+                 .reads_a = uses_acc,
+                 .reads_b = false,
+                 .a_is_acc = true};
+  return std::make_shared<TiledExecutable>(std::move(parts));
+}
+
+Executable compile_epilogue(const Extents& space, const Graph& graph, const CompileOptions& options) {
+  verify(graph);
+  passes::Observer observer;
+  if (options.on_pass)
+    observer = [&](const passes::Pass& pass, const Graph& before, const Graph& after) {
+      options.on_pass(std::string(pass.name), before, after);
+    };
+  const Graph optimised = passes::run_pipeline(graph, observer);
+  return Executable(build(space, graph, optimised, passes::partition(optimised), options));
+}
+
+}  // namespace coda::cpu
+
+namespace coda {
+
+void Executable::run(const Arguments& arguments) const { impl_->run(arguments); }
+std::string Executable::describe() const { return impl_->describe(); }
+
+}  // namespace coda

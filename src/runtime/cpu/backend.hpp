@@ -1,0 +1,22 @@
+#pragma once
+/// The last steps of compiling for the CPU: from a partitioned graph to an executable.
+
+#include <memory>
+
+#include "coda/contraction.hpp"
+#include "coda/executable.hpp"
+#include "passes/partition.hpp"
+#include "runtime/cpu/executable_impl.hpp"
+
+namespace coda::cpu {
+
+/// `source` is the graph as the caller wrote it, `graph` the same after the passes, `stages` its partition. Throws
+/// UserError and Unsupported as coda::compile does.
+std::shared_ptr<const ExecutableImpl> build(const Contraction& contraction, const Graph& source, const Graph& graph,
+                                            const passes::Partition& stages, const CompileOptions& options);
+
+/// The same without a contraction: see epilogue.hpp.
+std::shared_ptr<const ExecutableImpl> build(const Extents& space, const Graph& source, const Graph& graph,
+                                            const passes::Partition& stages, const CompileOptions& options);
+
+}  // namespace coda::cpu

@@ -1,0 +1,208 @@
+#include "runtime/cpu/binding.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "coda/error.hpp"
+#include "ir/op_table.hpp"
+
+namespace coda::cpu {
+
+namespace {
+
+constexpr DType storable[] = {DType::f64, DType::f32, DType::tf32, DType::f16, DType::bf16, DType::i32, DType::boolean};
+
+class Binder {
+ public:
+  Binder(const Plan& plan, const Arguments& arguments, const Space& space, const std::vector<std::string>& known)
+      : plan_(plan), arguments_(arguments), space_(space), known_(known) {}
+  BoundArguments run();
+
+ private:
+  void check_names() const;
+  void check_no_unknown(const std::string& name, const char* where) const;
+  std::vector<std::int64_t> shape_of(const Axes& a) const;
+  PixelStrides strides_of(const Axes& a, const std::vector<std::int64_t>& s) const;
+  BoundTensor number(const OperandInfo& o, double value, const char* source) const;
+  BoundTensor operand(const OperandInfo& o) const;
+  BoundTensor output(const Store& s) const;
+  void check_sharing(BoundArguments& bound) const;
+  void check_sharing_with_inputs(std::size_t store, BoundArguments& bound) const;
+
+  const Plan& plan_;
+  const Arguments& arguments_;
+  const Space& space_;
+  const std::vector<std::string>& known_;
+};
+
+std::string title(const OperandInfo& o) { return fmt::format("operand {}{}", o.name, to_string(o.axes)); }
+
+std::vector<std::int64_t> strides_or_dense(const ConstTensorView& v) {
+  return v.strides.empty() ? row_major_strides(v.shape) : v.strides;
+}
+
+void Binder::check_no_unknown(const std::string& name, const char* where) const {
+  if (std::find(known_.begin(), known_.end(), name) == known_.end())
+    throw UserError(fmt::format("{} has {}, but the graph has no operand of that name{}", where, name,
+                                known_.empty() ? "" : fmt::format("; its operands are {}", fmt::join(known_, ", "))));
+}
+
+void Binder::check_names() const {
+  for (const auto& [name, view] : arguments_.operands) check_no_unknown(name, "Arguments::operands");
+  for (const auto& [name, value] : arguments_.scalars) {
+    check_no_unknown(name, "Arguments::scalars");
+    if (arguments_.operands.contains(name))
+      throw UserError(fmt::format("operand {} is bound twice: as a tensor and as a number", name));
+  }
+  std::vector<std::string> stores;
+  for (const Store& s : plan_.graph.stores) stores.push_back(s.name);
+  for (const auto& [name, view] : arguments_.outputs)
+    if (std::find(stores.begin(), stores.end(), name) == stores.end())
+      throw UserError(
+          fmt::format("Arguments::outputs has {}, but the graph has no store of that name; its stores are {}", name,
+                      fmt::join(stores, ", ")));
+}
+
+std::vector<std::int64_t> Binder::shape_of(const Axes& a) const {
+  if (a == axes::mn) return space_.shape_mn;
+  std::vector<std::int64_t> shape;
+  if (a.row != RowAxis::none) shape.push_back(a.row == RowAxis::m ? plan_.extents.rows() : plan_.extents.images);
+  if (a.col != ColAxis::none) shape.push_back(a.col == ColAxis::n ? plan_.extents.cols : a.groups);
+  return shape;
+}
+
+PixelStrides Binder::strides_of(const Axes& a, const std::vector<std::int64_t>& s) const {
+  if (a == axes::mn) return space_.shape_mn.size() == 3 ? matrix_strides(s) : pixel_strides(s, space_.layout);
+  const bool rows = a.row != RowAxis::none, cols = a.col != ColAxis::none;
+  const std::int64_t row = rows && !s.empty() ? s[0] : 0, col = cols && !s.empty() ? s.back() : 1;
+  if (a.row != RowAxis::m) return {row, 0, 0, col};
+  const Extents& e = plan_.extents;
+  return {e.rows_per_image() * row, e.width * row, row, col};
+}
+
+BoundTensor Binder::number(const OperandInfo& o, double value, const char* source) const {
+  if (o.dtype == DType::i32 && !(value == std::trunc(value) && value >= -0x1p31 && value < 0x1p31))
+    throw UserError(fmt::format("{} has dtype i32 and was given the {} {}; expected an integer of 32 bits", title(o),
+                                source, value));
+  BoundTensor t;
+  t.number = o.dtype == DType::boolean ? (value != 0 ? 1 : 0) : value;
+  return t;
+}
+
+BoundTensor Binder::operand(const OperandInfo& o) const {
+  const bool scalar = o.axes == axes::scalar;
+  if (const auto given = arguments_.scalars.find(o.name); given != arguments_.scalars.end()) {
+    if (!scalar)
+      throw UserError(fmt::format("{} was given the number {}; bind a tensor of shape {}", title(o), given->second,
+                                  shape_string(shape_of(o.axes))));
+    return number(o, given->second, "number");
+  }
+  const auto given = arguments_.operands.find(o.name);
+  if (given == arguments_.operands.end()) {
+    if (o.default_value) return number(o, *o.default_value, "default");
+    throw UserError(fmt::format("{} is not bound; give a tensor of shape {} and dtype {} in Arguments::operands{}",
+                                title(o), shape_string(shape_of(o.axes)), to_string(o.storage),
+                                scalar ? ", or a number in Arguments::scalars" : ""));
+  }
+  const ConstTensorView& view = given->second;
+  auto shape = shape_of(o.axes);
+  if (scalar && view.shape == std::vector<std::int64_t>{1}) shape = {1};
+  std::vector<DType> dtypes{o.storage};
+  if (o.storage == DType::f32) dtypes.push_back(DType::tf32);  // stored alike
+  if (o.storage == DType::tf32) dtypes.push_back(DType::f32);
+  const auto strides = checked_strides(view, shape, dtypes, title(o));
+  BoundTensor t{.data = view.data, .dtype = view.dtype, .strides = strides_of(o.axes, strides)};
+  const std::int64_t cols = o.axes.col == ColAxis::n ? plan_.extents.cols : 1;
+  t.lane_by_lane = o.axes.row == RowAxis::m && size_of(view.dtype) == sizeof(float) && is_float(view.dtype) &&
+                   o.dtype != DType::f64 && (cols == 1 || t.strides.col == 1) && t.strides.uniform(plan_.extents, cols);
+  return t;
+}
+
+BoundTensor Binder::output(const Store& s) const {
+  const Axes& a = plan_.graph[s.value].axes;
+  const std::string what = fmt::format("output {}{}", s.name, to_string(a));
+  const auto given = arguments_.outputs.find(s.name);
+  if (given == arguments_.outputs.end())
+    throw UserError(fmt::format("{} is not bound; give a tensor of shape {} and dtype {} in Arguments::outputs", what,
+                                shape_string(shape_of(a)), to_string(s.dtype)));
+  const TensorView& view = given->second;
+  auto shape = shape_of(a);
+  if (shape.empty() && view.shape == std::vector<std::int64_t>{1}) shape = {1};
+  const DType dtypes[] = {s.dtype};
+  const auto strides = checked_strides(view, shape, dtypes, what);
+  check_distinct(view, strides, what);
+  BoundTensor t{.data = view.data, .target = view.data, .dtype = view.dtype, .strides = strides_of(a, strides)};
+  const std::int64_t cols = a.col == ColAxis::n ? plan_.extents.cols : a.col == ColAxis::g ? a.groups : 1;
+  t.lane_by_lane = a.row == RowAxis::m && view.dtype == DType::f32 && (cols == 1 || t.strides.col == 1) &&
+                   t.strides.uniform(plan_.extents, cols);
+  return t;
+}
+
+void Binder::check_sharing_with_inputs(std::size_t store, BoundArguments& bound) const {
+  const Store& s = plan_.graph.stores[store];
+  const ConstTensorView view = arguments_.outputs.at(s.name);
+  const auto strides = strides_or_dense(view);
+  const int stage = plan_.store_stage[store];
+  const auto same_elements = [&](const ConstTensorView& x) {
+    return x.data == view.data && x.shape == view.shape && strides_or_dense(x) == strides &&
+           size_of(x.dtype) == size_of(view.dtype);
+  };
+  const auto refuse = [&](const std::string& what, const std::string& why) {
+    throw UserError(fmt::format("output {} shares memory with {}, {}; give it memory of its own", s.name, what, why));
+  };
+  const auto overlaps = [&](const ConstTensorView& x) {
+    return x.data != nullptr && may_overlap(view, strides, x, strides_or_dense(x));
+  };
+  if (space_.reads_a && overlaps(arguments_.a)) {
+    if (!space_.a_is_acc) refuse("the left operand (a)", "which is still read when it is written");
+    if (!same_elements(arguments_.a)) refuse("the tensor a", "but not element by element");
+    if (stage < plan_.accumulator_stage) refuse("the tensor a", "which a later stage of the epilogue reads again");
+    bound.shares_memory[store] = true;
+  }
+  if (space_.reads_b && overlaps(arguments_.b))
+    refuse("the right operand (b)", "which is still read when it is written");
+  for (std::size_t i = 0; i < plan_.operands.size(); ++i) {
+    const OperandInfo& o = plan_.operands[i];
+    const auto x = arguments_.operands.find(o.name);
+    if (x == arguments_.operands.end() || !overlaps(x->second)) continue;
+    if (o.axes.row != RowAxis::m || !same_elements(x->second)) refuse(title(o), "but not element by element");
+    if (stage < plan_.operand_stage[i]) refuse(title(o), "which a later stage of the epilogue reads again");
+    bound.shares_memory[store] = true;
+  }
+}
+
+void Binder::check_sharing(BoundArguments& bound) const {
+  const auto& stores = plan_.graph.stores;
+  for (std::size_t i = 0; i < stores.size(); ++i) {
+    check_sharing_with_inputs(i, bound);
+    const ConstTensorView x = arguments_.outputs.at(stores[i].name);
+    for (std::size_t j = i + 1; j < stores.size(); ++j) {
+      const ConstTensorView y = arguments_.outputs.at(stores[j].name);
+      if (may_overlap(x, strides_or_dense(x), y, strides_or_dense(y)))
+        throw UserError(
+            fmt::format("outputs {} and {} share memory; give each its own", stores[i].name, stores[j].name));
+    }
+  }
+}
+
+BoundArguments Binder::run() {
+  check_names();
+  BoundArguments bound;
+  for (const OperandInfo& o : plan_.operands) bound.operands.push_back(operand(o));
+  for (const Store& s : plan_.graph.stores) bound.outputs.push_back(output(s));
+  bound.shares_memory.assign(bound.outputs.size(), false);
+  check_sharing(bound);
+  return bound;
+}
+
+}  // namespace
+
+BoundArguments bind_arguments(const Plan& plan, const Arguments& arguments, const Space& space,
+                              const std::vector<std::string>& known) {
+  return Binder(plan, arguments, space, known).run();
+}
+
+}  // namespace coda::cpu

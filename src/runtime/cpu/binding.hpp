@@ -1,0 +1,46 @@
+#pragma once
+/// The caller's arguments, checked and resolved for one run.
+
+#include <vector>
+
+#include "coda/executable.hpp"
+#include "runtime/cpu/accumulator.hpp"
+#include "runtime/cpu/program.hpp"
+#include "runtime/cpu/views.hpp"
+
+namespace coda::cpu {
+
+/// A tensor in memory, or a number.
+struct BoundTensor {
+  const void* data = nullptr;
+  void* target = nullptr;  ///< outputs: data, to be written
+  DType dtype = DType::f32;
+  PixelStrides strides;
+  /// Element (row, col) of the space stands at row·cols + col, in the lanes' own type: a register can be this memory.
+  bool lane_by_lane = false;
+  double number = 0;  ///< if data is null
+};
+
+struct BoundArguments {
+  std::vector<BoundTensor> operands;  ///< by Plan::operands
+  std::vector<BoundTensor> outputs;   ///< by Graph::stores
+  /// By output: its memory is also that of an operand or of the tensor `a`, element by element. It is then written at
+  /// the end of each block.
+  std::vector<bool> shares_memory;
+};
+
+/// How tensors with axes [m,n] stand in memory, and what else a run reads.
+struct Space {
+  std::vector<std::int64_t> shape_mn;  ///< of rank 3: (batch, m, n)
+  Layout layout = Layout::nhwc;
+  bool reads_a = true, reads_b = true;
+  bool a_is_acc = false;  ///< Arguments::a stands for the accumulator
+};
+
+/// Checks everything before anything runs. `known` are the names of all operands of the graph as it was before the
+/// passes. Throws UserError for names that are missing, unknown or given twice, shapes, dtypes, strides and null
+/// pointers, and for outputs that share memory with one another, or with an input otherwise than in place.
+BoundArguments bind_arguments(const Plan& plan, const Arguments& arguments, const Space& space,
+                              const std::vector<std::string>& known);
+
+}  // namespace coda::cpu

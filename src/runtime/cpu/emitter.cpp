@@ -1,0 +1,458 @@
+#include "runtime/cpu/emitter.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "coda/error.hpp"
+#include "ir/op_table.hpp"
+
+namespace coda::cpu {
+
+namespace {
+
+// The instruction of each elementwise op; the enumerations name them alike
+Code code_of(Op op) {
+  switch (op) {
+#define CODA_SAME(NAME) \
+  case Op::NAME: return Code::NAME;
+    CODA_SAME(add)
+    CODA_SAME(sub)
+    CODA_SAME(mul)
+    CODA_SAME(div)
+    CODA_SAME(min)
+    CODA_SAME(max)
+    CODA_SAME(pow)
+    CODA_SAME(less)
+    CODA_SAME(less_equal)
+    CODA_SAME(greater)
+    CODA_SAME(greater_equal)
+    CODA_SAME(equal)
+    CODA_SAME(not_equal)
+    CODA_SAME(logical_and)
+    CODA_SAME(logical_or)
+    CODA_SAME(fma)
+    CODA_SAME(select)
+    CODA_SAME(logical_not)
+    CODA_SAME(neg)
+    CODA_SAME(abs)
+    CODA_SAME(sqrt)
+    CODA_SAME(rsqrt)
+    CODA_SAME(reciprocal)
+    CODA_SAME(square)
+    CODA_SAME(exp)
+    CODA_SAME(log)
+    CODA_SAME(log1p)
+    CODA_SAME(tanh)
+    CODA_SAME(erf)
+    CODA_SAME(sin)
+    CODA_SAME(cos)
+    CODA_SAME(sigmoid)
+    CODA_SAME(relu)
+    CODA_SAME(relu6)
+    CODA_SAME(leaky_relu)
+    CODA_SAME(elu)
+    CODA_SAME(silu)
+    CODA_SAME(mish)
+    CODA_SAME(gelu)
+    CODA_SAME(gelu_tanh)
+    CODA_SAME(hardsigmoid)
+    CODA_SAME(hardswish)
+    CODA_SAME(softplus)
+    CODA_SAME(logsigmoid)
+    CODA_SAME(clamp)
+#undef CODA_SAME
+    default: throw InternalError(fmt::format("the CPU has no instruction for {}", to_string(op)));
+  }
+}
+
+std::array<double, 2> immediates(const Node& x) {
+  switch (x.op) {
+    case Op::leaky_relu:
+    case Op::elu: return {x.attr.alpha, 0};
+    case Op::hardsigmoid: return {x.attr.alpha, x.attr.beta};
+    case Op::clamp: return {x.attr.lower, x.attr.upper};
+    default: return {};
+  }
+}
+
+RowResult row_result(Op op) {
+  switch (op) {
+    case Op::sum: return RowResult::sum;
+    case Op::mean: return RowResult::mean;
+    case Op::sum_squares: return RowResult::sum_squares;
+    case Op::variance: return RowResult::variance;
+    case Op::reduce_max: return RowResult::largest;
+    case Op::reduce_min: return RowResult::smallest;
+    default: throw InternalError(fmt::format("{} is no reduction", to_string(op)));
+  }
+}
+
+bool is_leaf(const Node& x) { return ir::info(x.op).op_class == ir::OpClass::leaf; }
+
+Instruction instruction(Kind kind, int result, std::vector<int> source) {
+  Instruction i;
+  i.kind = kind;
+  i.result = result;
+  i.source = std::move(source);
+  return i;
+}
+
+}  // namespace
+
+std::vector<int> count_uses(const Graph& graph) {
+  std::vector<int> uses(graph.nodes.size(), 0);
+  for (const Node& x : graph.nodes)
+    for (const ValueId in : x.inputs) ++uses[in];
+  for (const Store& s : graph.stores) ++uses[s.value];
+  for (const ValueId e : graph.effects) ++uses[e];
+  return uses;
+}
+
+Emitter::Emitter(Plan& plan, Program& program, bool tiles, std::vector<Fill>* fills)
+    : g_(plan.graph), plan_(plan), program_(program), tiles_(tiles), fills_(fills) {}
+
+LaneShape Emitter::shape_of(const Axes& a) const {
+  const std::int64_t cols = a.col == ColAxis::n ? plan_.extents.cols : a.col == ColAxis::g ? a.groups : 1;
+  if (a.row == RowAxis::m) return {LaneShape::block, cols};
+  return {a.row == RowAxis::b ? plan_.extents.images : 1, cols};
+}
+
+int Emitter::add_register(Register r) {
+  program_.registers.push_back(r);
+  return static_cast<int>(program_.registers.size()) - 1;
+}
+
+int Emitter::result_register(ValueId v) {
+  Register r;
+  r.shape = shape_of(g_[v].axes);
+  r.wide = is_wide(g_[v].dtype);
+  if (const auto placed = placed_.find(v); placed != placed_.end()) r = placed->second;
+  if (!tiles_) {
+    r.home = Home::uniform;
+    r.offset = plan_.slots[static_cast<std::size_t>(plan_.slot_of_value[v])].offset;
+  }
+  const int reg = add_register(r);
+  native_[v] = reg;
+  return reg;
+}
+
+int Emitter::constant(double value, bool wide) {
+  if (!wide) value = static_cast<double>(static_cast<float>(value));
+  const auto key = std::pair{value, wide};
+  if (const auto found = constants_.find(key); found != constants_.end() && !std::isnan(value)) return found->second;
+  const std::size_t at = program_.constants.size();
+  program_.constants.resize(at + scalar_lanes);
+  for (std::size_t i = 0; i < scalar_lanes; ++i) {
+    const auto narrow = static_cast<float>(value);
+    if (wide)
+      program_.constants[at + i] = value;
+    else
+      std::memcpy(reinterpret_cast<char*>(&program_.constants[at]) + i * sizeof narrow, &narrow, sizeof narrow);
+  }
+  const int reg = add_register({.shape = {}, .wide = wide, .home = Home::constant, .offset = at * sizeof(double)});
+  if (!std::isnan(value) && value != 0) constants_[key] = reg;  // 0 and -0 compare equal
+  return reg;
+}
+
+// A value without m: in its array in a uniform program; a scalar, or repeated over the block's rows, in a tile program
+int Emitter::uniform_value(ValueId v) {
+  return native_[v] = repeated_value(v, std::max<std::int64_t>(1, shape_of(g_[v].axes).cols));
+}
+
+// The same with `cols` columns
+int Emitter::repeated_value(ValueId v, std::int64_t cols) {
+  const int index = plan_.slot_of_value[v];
+  if (index < 0) throw InternalError(fmt::format("value {} has no memory", v));
+  const UniformSlot& slot = plan_.slots[static_cast<std::size_t>(index)];
+  if (!tiles_ || slot.shape.scalar())
+    return add_register({.shape = slot.shape, .wide = slot.wide, .home = Home::uniform, .offset = slot.offset});
+  const auto key = std::pair{v, slot.shape.cols == 1 ? 1 : cols};
+  if (const auto found = repeated_.find(key); found != repeated_.end()) return found->second;
+  const LaneShape shape{key.second == 1 ? 1 : LaneShape::block, key.second};
+  const int reg = add_register({.shape = shape, .wide = slot.wide, .home = Home::replicated});
+  fills_->push_back({index, reg});
+  return repeated_[key] = reg;
+}
+
+int Emitter::leaf(ValueId v) {
+  const Node& x = g_[v];
+  if (x.axes.row != RowAxis::m) return uniform_value(v);
+  if (x.op == Op::acc) return native_[v] = add_register({.shape = shape_of(x.axes), .home = Home::accumulator});
+  Register r{.shape = shape_of(x.axes), .wide = is_wide(x.dtype)};
+  Instruction load = instruction(Kind::load, 0, {});
+  if (x.op == Op::operand) {
+    for (std::size_t i = 0; i < plan_.operands.size(); ++i)
+      if (plan_.operands[i].name == x.attr.name) load.index = static_cast<int>(i);
+    r.home = Home::operand;
+    r.index = load.index;
+  } else {
+    load.kind = Kind::coordinate;
+    load.coordinate = x.attr.coordinate;
+  }
+  load.result = add_register(r);
+  emit(load);
+  return native_[v] = load.result;
+}
+
+int Emitter::native(ValueId v) {
+  if (const auto found = native_.find(v); found != native_.end()) return found->second;
+  const Node& x = g_[v];
+  if (is_leaf(x)) return leaf(v);
+  if (x.axes.row != RowAxis::m) return uniform_value(v);
+  throw InternalError(fmt::format("value {} ({}) is read before it is computed", v, to_string(x.op)));
+}
+
+int Emitter::widened(int reg) {
+  if (const auto found = widened_.find(reg); found != widened_.end()) return found->second;
+  const int result = add_register({.shape = program_.registers[static_cast<std::size_t>(reg)].shape, .wide = true});
+  emit(instruction(Kind::widen, result, {reg}));
+  return widened_[reg] = result;
+}
+
+int Emitter::narrowed(int reg) {
+  if (const auto found = narrowed_.find(reg); found != narrowed_.end()) return found->second;
+  const int result = add_register({.shape = program_.registers[static_cast<std::size_t>(reg)].shape});
+  emit(instruction(Kind::narrow, result, {reg}));
+  return narrowed_[reg] = result;
+}
+
+int Emitter::spread(int reg, LaneShape shape) {
+  const Register from = program_.registers[static_cast<std::size_t>(reg)];
+  if (from.shape == shape || from.shape.scalar()) return reg;
+  const auto key = std::tuple{reg, shape.rows, shape.cols};
+  if (const auto found = spread_.find(key); found != spread_.end()) return found->second;
+  const int result = add_register({.shape = shape, .wide = from.wide});
+  emit(instruction(Kind::expand, result, {reg}));
+  return spread_[key] = result;
+}
+
+int Emitter::get(ValueId v, LaneShape shape, bool wide) {
+  const Node& x = g_[v];
+  if (x.op == Op::constant) return constant(x.attr.value, wide);
+  const bool uniform = tiles_ && x.axes.row != RowAxis::m;
+  int reg = uniform ? repeated_value(v, shape.cols) : native(v);
+  const bool is = program_.registers[static_cast<std::size_t>(reg)].wide;
+  if (wide && !is) reg = widened(reg);
+  if (!wide && is) reg = narrowed(reg);
+  return spread(reg, shape);
+}
+
+// As the reference has it: a comparison meets its inputs in f64 if one is f64 or all are integers, else in f32
+bool Emitter::arithmetic_is_wide(const Node& x) const {
+  const bool by_inputs = ir::info(x.op).op_class == ir::OpClass::comparison || x.op == Op::one_hot;
+  if (!by_inputs) return is_wide(x.dtype);
+  bool integral = true;
+  for (const ValueId in : x.inputs) {
+    const Node& y = g_[in];
+    if (y.op != Op::constant && y.dtype == DType::f64) return true;
+    integral = integral && (y.op == Op::constant ? y.attr.value == std::trunc(y.attr.value) : y.dtype == DType::i32);
+  }
+  return integral;
+}
+
+bool Emitter::arithmetic_is_integer(const Node& x) const { return x.dtype == DType::i32 && x.op != Op::select; }
+
+void Emitter::round_result(int reg, DType t) {
+  Code code{};
+  switch (t) {
+    case DType::bf16: code = Code::round_bf16; break;
+    case DType::f16: code = Code::round_f16; break;
+    case DType::tf32: code = Code::round_tf32; break;
+    default: return;
+  }
+  Instruction i = instruction(Kind::lanes, reg, {reg});
+  i.code = code;
+  emit(i);
+}
+
+void Emitter::elementwise(ValueId v) {
+  const Node& x = g_[v];
+  const bool wide = arithmetic_is_wide(x);
+  const LaneShape shape = shape_of(x.axes);
+  Instruction i = instruction(Kind::lanes, 0, {});
+  for (std::size_t k = 0; k < x.inputs.size(); ++k) i.source.push_back(get(x.inputs[k], shape, wide));
+  i.immediate = immediates(x);
+  if (arithmetic_is_integer(x)) {
+    i.kind = Kind::integer;
+    i.op = x.op;
+  } else {
+    i.code = code_of(x.op);
+  }
+  const bool narrow_truth = wide && x.dtype == DType::boolean;  // a comparison of doubles
+  i.result = narrow_truth ? add_register({.shape = shape, .wide = true}) : result_register(v);
+  const int result = i.result;
+  emit(std::move(i));
+  if (narrow_truth) {
+    const int narrow = result_register(v);
+    emit(instruction(Kind::narrow, narrow, {result}));
+    return;
+  }
+  round_result(result, x.dtype);
+}
+
+void Emitter::cast(ValueId v) {
+  const Node& x = g_[v];
+  const Node& from = g_[x.inputs[0]];
+  const bool from_wide = from.op == Op::constant ? is_wide(x.dtype) : is_wide(from.dtype);
+  const LaneShape shape = shape_of(x.axes);
+  const int source = get(x.inputs[0], shape, from_wide || x.dtype == DType::i32);
+  if (x.dtype == DType::i32 || (from_wide && x.dtype != DType::f64 && x.dtype != DType::f32)) {
+    // rounded once, in double lanes
+    const int result = is_wide(x.dtype) ? result_register(v) : add_register({.shape = shape, .wide = true});
+    Instruction i = instruction(Kind::round, result, {source});
+    i.dtype = x.dtype;
+    emit(i);
+    if (!is_wide(x.dtype)) {
+      const int narrow = result_register(v);
+      emit(instruction(Kind::narrow, narrow, {result}));
+    }
+    return;
+  }
+  const int result = result_register(v);
+  if (x.dtype == DType::f64 && !from_wide) return emit(instruction(Kind::widen, result, {source}));
+  if (x.dtype != DType::f64 && from_wide) return emit(instruction(Kind::narrow, result, {source}));
+  Instruction i = instruction(Kind::lanes, result, {source});
+  switch (x.dtype) {
+    case DType::bf16: i.code = Code::round_bf16; break;
+    case DType::f16: i.code = Code::round_f16; break;
+    case DType::tf32: i.code = Code::round_tf32; break;
+    case DType::boolean: i.code = Code::round_bool; break;
+    default: i.code = Code::copy;
+  }
+  emit(i);
+}
+
+// label == index(n)
+void Emitter::one_hot(ValueId v) {
+  const Node& x = g_[v];
+  const bool wide = arithmetic_is_wide(x);
+  const LaneShape shape = shape_of(x.axes);
+  const int label = get(x.inputs[0], shape, wide);
+  const int column = add_register({.shape = shape, .wide = true});
+  Instruction i = instruction(Kind::coordinate, column, {});
+  i.coordinate = Coordinate::n;
+  emit(i);
+  Instruction equal = instruction(Kind::lanes, 0, {label, wide ? column : narrowed(column)});
+  equal.code = Code::equal;
+  equal.result = wide ? add_register({.shape = shape, .wide = true}) : result_register(v);
+  emit(equal);
+  if (wide) {
+    const int result = result_register(v);
+    emit(instruction(Kind::narrow, result, {equal.result}));
+  }
+}
+
+// Over the columns of each row
+void Emitter::row_reduction(ValueId v) {
+  const Node& x = g_[v];
+  const LaneShape whole{LaneShape::block, plan_.extents.cols};
+  const bool wide = is_wide(x.dtype) || is_wide(g_[x.inputs[0]].dtype);
+  const int source = get(x.inputs[0], whole, wide);
+  const bool narrow_result = wide && !is_wide(x.dtype);
+  const int result = narrow_result ? add_register({.shape = shape_of(x.axes), .wide = true}) : result_register(v);
+  Instruction i = instruction(Kind::row_reduce, result, {source});
+  i.row_result = row_result(x.op);
+  i.dtype = x.dtype;
+  emit(i);
+  if (!narrow_result) return;
+  const int narrow = result_register(v);
+  emit(instruction(Kind::narrow, narrow, {result}));
+}
+
+void Emitter::uniform_reduction(ValueId v) {
+  const Node& x = g_[v];
+  const ReduceDomain& d = x.attr.domain;
+  LaneShape shape = g_[x.inputs[0]].op == Op::constant ? LaneShape{} : shape_of(g_[x.inputs[0]].axes);
+  if (d.cols) shape.cols = plan_.extents.cols;
+  int source = get(x.inputs[0], shape_of(g_[x.inputs[0]].axes), true);
+  if (d.cols && shape.cols > 1) {  // a scalar too is repeated over the columns: spread() leaves scalars alone
+    const int repeated = add_register({.shape = shape, .wide = true});
+    emit(instruction(Kind::expand, repeated, {source}));
+    source = repeated;
+  }
+  const bool narrow_result = !is_wide(x.dtype);
+  const int result = narrow_result ? add_register({.shape = shape_of(x.axes), .wide = true}) : result_register(v);
+  Instruction i = instruction(Kind::reduce, result, {source});
+  i.op = x.op;
+  i.dtype = x.dtype;
+  i.index = static_cast<int>(v);
+  emit(i);
+  if (!narrow_result) return;
+  const int narrow = result_register(v);
+  emit(instruction(Kind::narrow, narrow, {result}));
+}
+
+void Emitter::call(ValueId v, bool effect) {
+  const Node& x = g_[v];
+  const auto f = g_.functions.at(x.attr.name);
+  if (!f->cpu)
+    throw Unsupported(
+        fmt::format("function {} has CUDA text only. On the CPU:\n  call: needs UserFunction::cpu", x.attr.name));
+  Instruction i = instruction(Kind::call, -1, {});
+  const LaneShape shape = shape_of(x.axes);
+  for (const ValueId in : x.inputs) i.source.push_back(get(in, shape, false));
+  i.index = static_cast<int>(plan_.functions.size());
+  plan_.functions.push_back(f);
+  if (effect) {  // a result that nothing reads says how many elements there are
+    i.result = add_register({.shape = shape});
+    return emit(i);
+  }
+  i.result = result_register(v);
+  emit(i);
+}
+
+void Emitter::effect(ValueId v) { call(v, true); }
+
+// (a - b)·c + d and (a - b)·c in one instruction, where nothing else reads what is between
+bool Emitter::fused_normalisation(ValueId v) {
+  const Node& x = g_[v];
+  const auto absorbed = [&](ValueId in) {
+    return std::find(absorbed_.begin(), absorbed_.end(), in) != absorbed_.end();
+  };
+  Instruction i = instruction(Kind::lanes, 0, {});
+  std::vector<ValueId> inputs;
+  const auto take_product = [&](const std::vector<ValueId>& factors) {
+    const std::size_t s = absorbed(factors[0]) ? 0 : 1;
+    inputs = {g_[factors[s]].inputs[0], g_[factors[s]].inputs[1], factors[1 - s]};
+  };
+  const auto starts = [&](ValueId in) { return absorbed(in) && g_[in].op == Op::sub; };
+  if (x.op == Op::mul && (starts(x.inputs[0]) || starts(x.inputs[1]))) {
+    take_product(x.inputs);
+    i.code = Code::sub_mul;
+  } else if (x.op == Op::fma && (starts(x.inputs[0]) || starts(x.inputs[1]))) {
+    take_product({x.inputs[0], x.inputs[1]});
+    inputs.push_back(x.inputs[2]);
+    i.code = Code::sub_fma;
+  } else if (x.op == Op::add && (absorbed(x.inputs[0]) || absorbed(x.inputs[1]))) {
+    const std::size_t s = absorbed(x.inputs[0]) ? 0 : 1;
+    take_product(g_[x.inputs[s]].inputs);
+    inputs.push_back(x.inputs[1 - s]);
+    i.code = Code::sub_fma;
+  } else {
+    return false;
+  }
+  const LaneShape shape = shape_of(x.axes);
+  for (const ValueId in : inputs) i.source.push_back(get(in, shape, false));
+  i.result = result_register(v);
+  emit(i);
+  return true;
+}
+
+void Emitter::value(ValueId v) {
+  const Node& x = g_[v];
+  if (std::find(absorbed_.begin(), absorbed_.end(), v) != absorbed_.end()) return;
+  if (fused_normalisation(v)) return;
+  switch (ir::info(x.op).op_class) {
+    case ir::OpClass::reduction: return tiles_ ? row_reduction(v) : uniform_reduction(v);
+    case ir::OpClass::call: return call(v, false);
+    default: break;
+  }
+  if (x.op == Op::cast) return cast(v);
+  if (x.op == Op::one_hot) return one_hot(v);
+  elementwise(v);
+}
+
+}  // namespace coda::cpu

@@ -1,0 +1,248 @@
+#include "runtime/cpu/tiled_executable.hpp"
+
+#include <algorithm>
+
+#include "runtime/cpu/registers.hpp"
+#include "runtime/cpu/worker_pool.hpp"
+
+namespace coda::cpu {
+
+/// One worker of one stage of one run.
+struct TiledExecutable::Worker {
+  std::unique_ptr<Machine> machine;
+  std::byte* memory = nullptr;
+  std::int64_t image = -1;  // whose uniform values the replicated registers hold
+};
+
+struct TiledExecutable::Run {
+  Run(const Arguments& a, BoundArguments b) : arguments(a), bound(std::move(b)) {}
+
+  const Arguments& arguments;
+  BoundArguments bound;
+  std::byte* memory = nullptr;
+  Place accumulator;            // of the whole space; base null: each worker has a tile
+  bool computes = false;        // the source still has to fill it
+  int accumulator_output = -1;  // the store in whose memory it stands
+};
+
+namespace {
+
+std::size_t rows_bytes(std::int64_t rows, std::int64_t cols, bool wide) {
+  return aligned_size(static_cast<std::size_t>(rows * cols) * (wide ? sizeof(double) : sizeof(float)));
+}
+
+// The register that store `s` reads, if it is computed for the tile in float lanes: then it may stand in the output
+bool can_be_output(const Program& p, int reg) {
+  const Register& r = p.registers[static_cast<std::size_t>(reg)];
+  return r.home == Home::scratch && !r.wide && r.shape.rows == LaneShape::block;
+}
+
+}  // namespace
+
+TiledExecutable::TiledExecutable(Parts parts) : parts_(std::move(parts)) { plan_memory(); }
+
+// Run: uniform values | source | kept accumulators | kept values | partial results | workers.
+// Worker: tile | registers | segments | source.
+void TiledExecutable::plan_memory() {
+  const Plan& plan = parts_.plan;
+  const Extents& e = plan.extents;
+  std::size_t at = aligned_size(plan.uniform_bytes);
+  const auto take = [&at](std::size_t bytes) {
+    const std::size_t offset = at;
+    at += aligned_size(bytes);
+    return offset;
+  };
+  source_offset_ = take(parts_.source ? parts_.source->run_scratch() : 0);
+  accumulator_offset_ = take(plan.keeps_accumulator ? rows_bytes(e.rows(), e.cols, false) : 0);
+  for (const KeptBuffer& b : plan.kept) kept_offset_.push_back(take(rows_bytes(e.rows(), b.cols, b.wide)));
+  std::size_t registers = 0, segments = 0;
+  for (const StagePlan& stage : plan.stages) {
+    auto& offsets = partial_offset_.emplace_back();
+    std::size_t bytes = 0;
+    for (const Accumulation& a : stage.accumulations) {
+      offsets.push_back(take(static_cast<std::size_t>(parts_.tiling.segments() * a.results) * sizeof(Partial)));
+      bytes += SegmentAccumulator::bytes(a, stage.block_rows);
+    }
+    segments = std::max(segments, bytes);
+    registers = std::max(registers, stage.tile.scratch_bytes);
+  }
+  workers_offset_ = run_bytes_ = at;
+
+  at = 0;
+  const bool tiles = plan.accumulator_stage >= 0 && !plan.keeps_accumulator;
+  take(tiles ? rows_bytes(parts_.tiling.strip_rows(), e.cols, false) : 0);
+  registers_offset_ = take(registers);
+  segments_offset_ = take(segments);
+  source_scratch_offset_ = take(parts_.source ? parts_.source->worker_scratch() : 0);
+  worker_bytes_ = aligned_size(at) + AlignedBuffer::alignment;
+
+  // an output may be written when its value is computed if the accumulator, whose memory it may be, is not read later
+  early_output_.assign(plan.graph.stores.size(), false);
+  for (const StagePlan& stage : plan.stages) {
+    const auto& code = stage.tile.instructions;
+    for (const Instruction& store : code) {
+      if (store.kind != Kind::store) continue;
+      int defined = -1, read = -1;
+      for (int i = 0; i < static_cast<int>(code.size()); ++i) {
+        const Instruction& x = code[static_cast<std::size_t>(i)];
+        if (x.result == store.source[0] && defined < 0) defined = i;
+        for (const int s : x.source)
+          if (stage.tile.registers[static_cast<std::size_t>(s)].home == Home::accumulator) read = i;
+      }
+      early_output_[static_cast<std::size_t>(store.index)] = defined >= 0 && defined < read;
+    }
+  }
+}
+
+// The accumulators stand where the caller has them, in an output that is written when they are done with, in memory of
+// their own if a later stage reads them, or else tile by tile
+void TiledExecutable::choose_accumulator_memory(Run& run) const {
+  const Plan& plan = parts_.plan;
+  if (plan.accumulator_stage < 0) return;
+  const auto pitch = plan.extents.cols * static_cast<std::int64_t>(sizeof(float));
+  if (const float* there = parts_.source->in_memory(run.arguments)) {
+    // only read: an output in the same memory is written element by element when they have been
+    run.accumulator = {const_cast<std::byte*>(reinterpret_cast<const std::byte*>(there)), pitch, 0};
+    return;
+  }
+  run.computes = true;
+  for (std::size_t s = 0; s < plan.graph.stores.size(); ++s) {
+    const Node& value = plan.graph[plan.graph.stores[s].value];
+    const BoundTensor& out = run.bound.outputs[s];
+    const bool usable = value.axes == axes::mn && out.lane_by_lane && !run.bound.shares_memory[s] &&
+                        plan.store_stage[s] >= plan.accumulator_stage;
+    if (!usable || !(plan.keeps_accumulator || value.op == Op::acc)) continue;
+    run.accumulator_output = static_cast<int>(s);
+    run.accumulator = {static_cast<std::byte*>(out.target), pitch, 0};
+    if (value.op == Op::acc) return;  // the best: it is the output
+  }
+  if (run.accumulator_output < 0 && plan.keeps_accumulator)
+    run.accumulator = {run.memory + accumulator_offset_, pitch, 0};
+}
+
+void TiledExecutable::run(const Arguments& arguments) const {
+  const Plan& plan = parts_.plan;
+  Run run(arguments, bind_arguments(plan, arguments, parts_.space, parts_.operand_names));
+  if (parts_.source) parts_.source->check(arguments);
+  const auto lease =
+      ScratchPool::shared().borrow(run_bytes_ + static_cast<std::size_t>(parts_.threads) * worker_bytes_);
+  run.memory = lease.data();
+  choose_accumulator_memory(run);
+  if (run.computes) parts_.source->prepare(arguments, run.memory + source_offset_);
+  Machine(*parts_.unit, plan, plan.leaves, run.bound, run.memory, nullptr).run({});
+  for (std::size_t s = 0; s < plan.stages.size(); ++s) run_stage(run, s);
+}
+
+void TiledExecutable::run_stage(Run& run, std::size_t index) const {
+  const Plan& plan = parts_.plan;
+  const StagePlan& stage = plan.stages[index];
+  Machine(*parts_.unit, plan, stage.uniform, run.bound, run.memory, nullptr).run({});
+  if (stage.walks_tiles || (index == 0 && run.computes)) {
+    std::vector<Worker> workers(static_cast<std::size_t>(parts_.threads));
+    WorkerPool::shared().for_each(parts_.threads, parts_.tiling.strips(), [&](std::int64_t strip, int worker) {
+      Worker& w = workers[static_cast<std::size_t>(worker)];
+      if (!w.machine) {
+        w.memory = run.memory + workers_offset_ + static_cast<std::size_t>(worker) * worker_bytes_;
+        w.machine = make_machine(run, index, w.memory);
+      }
+      run_strip(run, index, strip, w);
+    });
+  }
+  for (std::size_t a = 0; a < stage.accumulations.size(); ++a)
+    merge_segments(stage.accumulations[a], plan, parts_.tiling,
+                   reinterpret_cast<const Partial*>(run.memory + partial_offset_[index][a]), run.memory);
+  for (const int s : stage.uniform_stores) {
+    const int slot = plan.slot_of_value[plan.graph.stores[static_cast<std::size_t>(s)].value];
+    const BoundTensor& out = run.bound.outputs[static_cast<std::size_t>(s)];
+    store_uniform(*parts_.unit, plan, plan.slots[static_cast<std::size_t>(slot)], run.memory, out);
+  }
+}
+
+std::unique_ptr<Machine> TiledExecutable::make_machine(const Run& run, std::size_t index, std::byte* memory) const {
+  const Plan& plan = parts_.plan;
+  const StagePlan& stage = plan.stages[index];
+  auto m = std::make_unique<Machine>(*parts_.unit, plan, stage.tile, run.bound, run.memory, memory + registers_offset_);
+  for (std::size_t k = 0; k < plan.kept.size(); ++k) {
+    const KeptBuffer& b = plan.kept[k];
+    const auto lane = static_cast<std::int64_t>(b.wide ? sizeof(double) : sizeof(float));
+    m->place(Home::kept, static_cast<int>(k), {run.memory + kept_offset_[k], b.cols * lane, 0});
+  }
+  for (std::size_t o = 0; o < plan.operands.size(); ++o) {
+    const BoundTensor& t = run.bound.operands[o];
+    const std::int64_t cols = plan.operands[o].axes.col == ColAxis::n ? plan.extents.cols : 1;
+    if (t.lane_by_lane)  // only read
+      m->place(
+          Home::operand, static_cast<int>(o),
+          {static_cast<std::byte*>(const_cast<void*>(t.data)), cols * static_cast<std::int64_t>(sizeof(float)), 0});
+  }
+  if (run.accumulator.base) m->place(Home::accumulator, 0, run.accumulator);
+  bind_outputs(run, index, *m);
+  std::byte* segment = memory + segments_offset_;
+  for (const Accumulation& a : stage.accumulations) {
+    m->accumulators().emplace_back(a, stage.block_rows, segment);
+    segment += SegmentAccumulator::bytes(a, stage.block_rows);
+  }
+  return m;
+}
+
+// Lets values be computed right where they are stored
+void TiledExecutable::bind_outputs(const Run& run, std::size_t index, Machine& machine) const {
+  const Program& program = parts_.plan.stages[index].tile;
+  std::vector<int> taken;
+  for (const Instruction& i : program.instructions) {
+    if (i.kind != Kind::store) continue;
+    const auto s = static_cast<std::size_t>(i.index);
+    const Register& reg = program.registers[static_cast<std::size_t>(i.source[0])];
+    const BoundTensor& out = run.bound.outputs[s];
+    const bool is_accumulator = reg.home == Home::accumulator && run.accumulator_output == i.index;
+    const bool computed_here = can_be_output(program, i.source[0]) && !run.bound.shares_memory[s] &&
+                               !(run.accumulator_output == i.index && early_output_[s]);
+    const bool free = std::find(taken.begin(), taken.end(), i.source[0]) == taken.end();
+    if (!out.lane_by_lane || !free || !(is_accumulator || computed_here)) continue;
+    taken.push_back(i.source[0]);
+    machine.bind_output(
+        i.index, {static_cast<std::byte*>(out.target), reg.shape.cols * static_cast<std::int64_t>(sizeof(float)), 0});
+  }
+}
+
+void TiledExecutable::run_strip(Run& run, std::size_t index, std::int64_t strip_index, Worker& worker) const {
+  const Plan& plan = parts_.plan;
+  const Strip strip = parts_.tiling.strip(strip_index);
+  const std::int64_t first = (strip.image * plan.extents.height + strip.first) * plan.extents.width;
+  if (index == 0 && run.computes) {
+    Place tile = run.accumulator;
+    if (!tile.base) {
+      tile = {worker.memory, plan.extents.cols * static_cast<std::int64_t>(sizeof(float)), first};
+      worker.machine->place(Home::accumulator, 0, tile);
+    }
+    parts_.source->compute(run.arguments, strip,
+                           reinterpret_cast<float*>(tile.base + (first - tile.origin) * tile.pitch),
+                           run.memory + source_offset_, worker.memory + source_scratch_offset_);
+  }
+  if (!plan.stages[index].walks_tiles) return;
+  if (worker.image != strip.image) {
+    worker.machine->fill(plan.stages[index].fills, strip.image, plan.stages[index].block_rows);
+    worker.image = strip.image;
+  }
+  run_segments(run, index, strip, *worker.machine);
+}
+
+void TiledExecutable::run_segments(Run& run, std::size_t index, const Strip& strip, Machine& machine) const {
+  const Tiling& tiling = parts_.tiling;
+  const StagePlan& stage = parts_.plan.stages[index];
+  const std::int64_t width = tiling.extents().width, height = tiling.segment_height();
+  for (std::int64_t p = strip.first; p < strip.first + strip.height; p += height) {
+    const std::int64_t segment = p / height;
+    const std::int64_t end = p * width + tiling.segment_rows(segment);
+    for (SegmentAccumulator& a : machine.accumulators()) a.start();
+    for (std::int64_t row = p * width; row < end; row += stage.block_rows)
+      machine.run({strip.image, row, std::min(stage.block_rows, end - row)});
+    for (std::size_t a = 0; a < stage.accumulations.size(); ++a) {
+      auto* partials = reinterpret_cast<Partial*>(run.memory + partial_offset_[index][a]);
+      const std::int64_t at = strip.image * tiling.segments_per_image() + segment;
+      machine.accumulators()[a].finish(partials + at * stage.accumulations[a].results);
+    }
+  }
+}
+
+}  // namespace coda::cpu
