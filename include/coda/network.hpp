@@ -294,6 +294,8 @@ class NetworkBuilder {
   /// Appends an operator after inferring its shape; the way in for generic code such as the ONNX importer. An empty
   /// name becomes the operator's with a number.
   NetworkValue apply(OperatorKind kind, const std::vector<NetworkValue>& inputs, std::string name = {});
+  /// Names a tensor, but not the operator that makes it.
+  void name_tensor(NetworkValue value, std::string name);
   /// Makes the value an output. An empty name becomes the tensor's. A value that is an input, a constant or already an
   /// output passes through an identity.
   void output(NetworkValue value, std::string name = {});

@@ -69,6 +69,11 @@ NetworkValue NetworkBuilder::apply(OperatorKind kind, const std::vector<NetworkV
   return {*this, network_.operators.back().output};
 }
 
+void NetworkBuilder::name_tensor(NetworkValue value, std::string name) {
+  if (&value.builder() != this) throw UserError("name_tensor was given a value of another NetworkBuilder");
+  network_.tensors[value.id()].name = std::move(name);
+}
+
 void NetworkBuilder::output(NetworkValue value, std::string name) {
   if (&value.builder() != this) throw UserError("output was given a value of another NetworkBuilder");
   if (name.empty()) name = network_[value.id()].name;

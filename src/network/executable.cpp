@@ -7,6 +7,7 @@
 #include <chrono>
 #include <list>
 #include <mutex>
+#include <set>
 
 #include "coda/error.hpp"
 #include "coda/network.hpp"
@@ -172,8 +173,9 @@ MemoryReport NetworkImpl::memory(const NamedSizes& inputs) {
                  .without_reuse = p->storage.without_reuse,
                  .in_place = p->storage.in_place,
                  .free_concats = p->storage.slices};
-  for (TensorId id = 0; id < constants_.size(); ++id)
-    if (constants_[id]) m.constants += constants_[id]->size() * sizeof(float);
+  std::set<const void*> counted;
+  for (const auto& c : constants_)
+    if (c && counted.insert(c.get()).second) m.constants += c->size() * sizeof(float);
   return m;
 }
 

@@ -1,5 +1,8 @@
 /// What the operators' functions see of a node.
 
+#include <cmath>
+#include <string>
+
 #include "network/onnx/importer.hpp"
 
 namespace coda::network::onnx_import {
@@ -70,7 +73,9 @@ const schema::AttributeProto* NodeReader::attribute(std::string_view name) const
 
 double NodeReader::real(std::string_view name, double otherwise) const {
   const auto* a = attribute(name);
-  return a ? static_cast<double>(a->f()) : otherwise;
+  if (!a) return otherwise;
+  // the shortest decimal that the float stands for: an epsilon written as 1e-5 stays 1e-5
+  return std::isfinite(a->f()) ? std::stod(fmt::format("{}", a->f())) : static_cast<double>(a->f());
 }
 
 std::int64_t NodeReader::integer(std::string_view name, std::int64_t otherwise) const {
@@ -97,6 +102,8 @@ int NodeReader::axis(std::int64_t axis, std::size_t rank) const {
 
 void NodeReader::result(Imported value) const {
   if (node_.output_size() < 1 || node_.output(0).empty()) fail("has no output");
+  if (const auto* v = std::get_if<NetworkValue>(&value); v && importer_.tensor_names_.insert(v->id()).second)
+    builder().name_tensor(*v, node_.output(0));
   importer_.define(node_.output(0), std::move(value));
 }
 

@@ -73,6 +73,7 @@ Imported Importer::import_tensor(const schema::TensorProto& t, const std::string
   auto shared = std::make_shared<const std::vector<float>>(elements);
   const NetworkValue v = builder_.constant(name, Shape(t.dims().begin(), t.dims().end()), std::move(elements));
   constants_[v.id()] = std::move(shared);
+  tensor_names_.insert(v.id());
   return v;
 }
 
@@ -100,7 +101,9 @@ void Importer::read_inputs() {
           d.dim_param().empty() ? fmt::format("{}_{}", input.name(), shape.size()) : d.dim_param();
       shape.push_back(number ? Dim(d.dim_value()) : Dim(symbol));
     }
-    define(input.name(), builder_.input(input.name(), std::move(shape)));
+    const NetworkValue v = builder_.input(input.name(), std::move(shape));
+    tensor_names_.insert(v.id());
+    define(input.name(), v);
   }
 }
 

@@ -137,6 +137,7 @@ class Importer {
   std::map<std::string, const schema::TensorProto*> initializers_;  // not yet read
   std::map<TensorId, std::shared_ptr<const std::vector<float>>> constants_;
   std::map<TensorId, NetworkValue> reshaped_;
+  std::set<TensorId> tensor_names_;  // inputs, constants and what has the name of a node's output
 };
 
 // tensor_data.cpp
