@@ -76,6 +76,7 @@ class Run(Case):
     def test_dims(self):
         self.assertIn("(3,10,192,192)", self.run_model("--random", "--dim", "batch=3", "--out", "out")[0])
         self.refused("run", MODEL, "--random", "--dim", "time=3", says=("time", "batch"))
+        self.refused("run", MODEL, "--random", "--dim", "batch=9000000000000000000", says="limit")
 
     def test_image_of_another_size_is_scaled_and_said_so(self):
         (self.folder / "blue.png").write_bytes(png(60, 30, (20, 40, 200)))

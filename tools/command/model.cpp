@@ -72,6 +72,19 @@ void check_description(const HeatmapDescription& d, const Network& network, cons
   if (!(d.match_radius >= 0)) refuse(fmt::format("match_radius is {}; expected 0 or more", d.match_radius));
 }
 
+/// The product of extents that a user may choose must not overflow, nor take all memory.
+void check_elements(const std::string& name, const std::vector<std::int64_t>& shape) {
+  constexpr std::int64_t most = std::int64_t{1} << 28;  // 1 GiB of f32
+  std::int64_t count = 1;
+  for (const std::int64_t extent : shape) {
+    if (extent > 0 && count > most / extent) {
+      throw UserError(fmt::format("input '{}' would have the shape ({}): more than {} elements, the limit", name,
+                                  fmt::join(shape, ","), most));
+    }
+    count *= extent;
+  }
+}
+
 }  // namespace
 
 bool is_model(const std::filesystem::path& path) {
@@ -130,6 +143,7 @@ Shapes input_shapes(const Network& network, const std::map<std::string, std::int
       shape.push_back(given != dims.end() ? given->second : i == 0 ? 1 : *fallback);
     }
   }
+  for (const auto& [name, shape] : shapes) check_elements(name, shape);
   for (const auto& [name, extent] : dims) {
     if (!symbols.contains(name)) {
       throw UserError(fmt::format("--dim {}={}: the model's inputs have no symbol '{}'; they have: {}", name, extent,

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "coda/error.hpp"
 #include "media/file.hpp"
 
@@ -40,6 +42,18 @@ TEST(InputShapes, UnknownSymbolsAreRefused) {
         input_shapes(two_inputs(), {{"size", 7}, {"width", 3}});
       },
       ThrowsMessage<UserError>(AllOf(HasSubstr("width"), HasSubstr("batch, size"))));
+}
+
+TEST(InputShapes, HugeInputsAreRefused) {
+  for (const std::int64_t extent :
+       {std::int64_t{1} << 27, std::int64_t{1} << 40, std::numeric_limits<std::int64_t>::max()}) {
+    EXPECT_THAT(
+        [&] {
+          input_shapes(two_inputs(), {{"size", extent}});
+        },
+        ThrowsMessage<UserError>(AllOf(HasSubstr("'a'"), HasSubstr("limit"))));
+  }
+  EXPECT_EQ(input_shapes(two_inputs(), {{"size", 1 << 20}}).at("a")[2], 1 << 20);
 }
 
 /// A folder that lasts as long as the test.
