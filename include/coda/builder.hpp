@@ -44,8 +44,8 @@ class Value {
 };
 
 struct OperandOptions {
-  std::optional<DType> storage;         ///< dtype in memory; if absent, as bound
-  std::optional<double> default_value;  ///< scalars: value when unbound
+  std::optional<DType> storage = {};         ///< dtype in memory; if absent, as bound
+  std::optional<double> default_value = {};  ///< scalars: value when unbound
 };
 
 class GraphBuilder {
@@ -175,8 +175,8 @@ Value variance(Value x, ReduceDomain domain = over_all);
 
 struct NormOptions {
   int groups = 1;  ///< group_norm only
-  std::optional<Value> scale;
-  std::optional<Value> shift;
+  std::optional<Value> scale = {};
+  std::optional<Value> shift = {};
   double eps = 1e-5;
 };
 Value group_norm(Value x, NormOptions options);

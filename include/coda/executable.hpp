@@ -21,20 +21,20 @@ struct CompileOptions {
   int threads = 0;  ///< CPU threads; 0: one a core
   /// Storage dtypes of operands that the graph does not declare (by name). Absent: f32, and i32 for the label of
   /// one_hot.
-  std::map<std::string, DType> storage;
+  std::map<std::string, DType> storage = {};
   /// The right operand or filter, if it never changes: packed once at compile time; Arguments::b is then ignored.
-  std::optional<ConstTensorView> constant_b;
+  std::optional<ConstTensorView> constant_b = {};
   /// Called with the name of each pass and the graph after it.
-  std::function<void(const std::string& pass, const Graph& before, const Graph& after)> on_pass;
+  std::function<void(const std::string& pass, const Graph& before, const Graph& after)> on_pass = {};
 };
 
 /// What one execution reads and writes. All memory belongs to the caller.
 struct Arguments {
-  ConstTensorView a;                                ///< left operand or image
-  ConstTensorView b;                                ///< right operand or filter
-  std::map<std::string, ConstTensorView> operands;  ///< tensors and scalars by pointer
-  std::map<std::string, double> scalars;            ///< scalars by value
-  std::map<std::string, TensorView> outputs;        ///< by the name of the store
+  ConstTensorView a;                                     ///< left operand or image
+  ConstTensorView b;                                     ///< right operand or filter
+  std::map<std::string, ConstTensorView> operands = {};  ///< tensors and scalars by pointer
+  std::map<std::string, double> scalars = {};            ///< scalars by value
+  std::map<std::string, TensorView> outputs = {};        ///< by the name of the store
 };
 
 class ExecutableImpl;

@@ -12,16 +12,16 @@ namespace coda {
 struct ConstTensorView {
   const void* data = nullptr;
   DType dtype = DType::f32;
-  std::vector<std::int64_t> shape;
-  std::vector<std::int64_t> strides;
+  std::vector<std::int64_t> shape = {};
+  std::vector<std::int64_t> strides = {};
 };
 
 /// A writable strided view.
 struct TensorView {
   void* data = nullptr;
   DType dtype = DType::f32;
-  std::vector<std::int64_t> shape;
-  std::vector<std::int64_t> strides;
+  std::vector<std::int64_t> shape = {};
+  std::vector<std::int64_t> strides = {};
 
   operator ConstTensorView() const { return {data, dtype, shape, strides}; }
 };

@@ -1,0 +1,131 @@
+// Contractions of every kind, with epilogues of one and more stages, against the float64 reference.
+
+#include <vector>
+
+#include "unit/cpu/problem.hpp"
+
+namespace coda::test {
+namespace {
+
+const std::string block =
+    "y = mish(group_norm(acc + bias[n], groups=2, scale=gamma[n], shift=beta[n]))\nstore y : f32\n";
+
+std::vector<Contraction> contractions() {
+  std::vector<Contraction> list;
+  for (const bool ta : {false, true})
+    for (const bool tb : {false, true})
+      list.push_back(Gemm{.batch = 2, .m = 37, .n = 22, .k = 19, .transpose_a = ta, .transpose_b = tb});
+  list.push_back(Gemm{.m = 1, .n = 2, .k = 1});
+  list.push_back(Gemm{.m = 300, .n = 130, .k = 65, .dtype_a = DType::bf16, .dtype_b = DType::bf16});
+  for (const Layout layout : {Layout::nhwc, Layout::nchw}) {
+    list.push_back(
+        Conv2d{.n = 2, .h = 19, .w = 23, .c = 6, .k = 10, .r = 3, .s = 3, .pad = {1, 1, 1, 1}, .layout = layout});
+    list.push_back(Conv2d{.n = 1,
+                          .h = 9,
+                          .w = 8,
+                          .c = 3,
+                          .k = 8,
+                          .r = 5,
+                          .s = 2,
+                          .stride = {2, 3},
+                          .pad = {3, 0, 1, 2},
+                          .layout = layout});
+    list.push_back(Conv2d{.n = 3,
+                          .h = 12,
+                          .w = 7,
+                          .c = 8,
+                          .k = 12,
+                          .r = 3,
+                          .s = 3,
+                          .pad = {2, 2, 2, 2},
+                          .dilation = {2, 2},
+                          .groups = 4,
+                          .layout = layout});
+    list.push_back(Conv2d{
+        .n = 1, .h = 6, .w = 6, .c = 16, .k = 16, .r = 3, .s = 3, .pad = {1, 1, 1, 1}, .groups = 16, .layout = layout});
+    list.push_back(ConvTranspose2d{.n = 2,
+                                   .h = 5,
+                                   .w = 6,
+                                   .c = 4,
+                                   .k = 6,
+                                   .r = 3,
+                                   .s = 2,
+                                   .stride = {2, 2},
+                                   .pad = {1, 0, 0, 1},
+                                   .output_pad = {1, 0},
+                                   .groups = 2,
+                                   .layout = layout});
+  }
+  list.push_back(Conv2d{
+      .n = 1, .h = 1, .w = 1, .c = 1, .k = 2, .r = 7, .s = 7, .pad = {9, 9, 9, 9}});  // some strips see padding only
+  list.push_back(
+      Conv2d{.n = 1, .h = 40, .w = 33, .c = 64, .k = 48, .r = 1, .s = 1, .dtype_x = DType::f16, .dtype_w = DType::f16});
+  list.push_back(Conv2d{.n = 1,
+                        .h = 20,
+                        .w = 20,
+                        .c = 16,
+                        .k = 32,
+                        .r = 3,
+                        .s = 3,
+                        .pad = {1, 1, 1, 1},
+                        .dtype_x = DType::bf16,
+                        .dtype_w = DType::bf16});
+  return list;
+}
+
+TEST(CpuAgreement, EveryContractionBehindABlock) {
+  std::uint64_t seed = 1;
+  for (const Contraction& contraction : contractions()) {
+    RandomCase c = problem(contraction, block, ++seed);
+    expect_agreement(c, 2);
+  }
+}
+
+TEST(CpuAgreement, OperandsOfAllAxesAndOutputsOfAllAxes) {
+  const std::string text =
+      "operand r[m,n] : bf16\nh = acc * alpha[] + bias[n] + temb[b,n] + row[m] + r + image[b]\n"
+      "store gelu(h) : f16 as y\nstore h : bf16 as raw\nstore sum(h, over=m) as column\nstore mean(h, over=n) as rows\n"
+      "store max(h, over=(m,n), per=b, groups=3) as peaks\nstore sum_squares(h, over=all) : f64 as energy\nstore "
+      "variance(h, over=m, per=b) as spread\n";
+  for (const Layout layout : {Layout::nhwc, Layout::nchw}) {
+    RandomCase c = problem(
+        Conv2d{.n = 3, .h = 17, .w = 13, .c = 5, .k = 12, .r = 3, .s = 3, .pad = {1, 1, 1, 1}, .layout = layout}, text,
+        7);
+    expect_agreement(c, 3);
+  }
+}
+
+TEST(CpuAgreement, EveryNormalisation) {
+  for (const std::string norm :
+       {"instance_norm(acc, scale=s[n])", "layer_norm(acc, scale=s[n], shift=t[n])", "rms_norm(acc, scale=s[n])",
+        "batch_norm(acc, shift=t[n])", "softmax(acc, over=n, groups=2)", "softmax(acc, over=m, per=b)",
+        "group_norm(silu(group_norm(acc, groups=4)), groups=2)"}) {
+    RandomCase c =
+        problem(Conv2d{.n = 2, .h = 21, .w = 18, .c = 4, .k = 8, .r = 3, .s = 3}, "store " + norm + " : f32 as y\n", 3);
+    expect_agreement(c, 2);
+  }
+}
+
+// The statistics come from differences, so a large common offset costs no accuracy beyond that of the accumulator
+TEST(CpuAgreement, LargeOffset) {
+  RandomCase c =
+      problem(Gemm{.m = 4096, .n = 8, .k = 4}, "store group_norm(acc * 0.01 + 1000, groups=2) : f32 as y\n", 5);
+  expect_agreement(c, 2);
+}
+
+TEST(CpuAgreement, ConstantFilterIsPackedOnce) {
+  RandomCase c =
+      problem(Conv2d{.n = 1, .h = 14, .w = 14, .c = 24, .k = 40, .r = 3, .s = 3, .pad = {1, 1, 1, 1}}, block, 4);
+  poison_outputs(c);
+  CompileOptions options = options_of(c, 2);
+  options.constant_b = c.arguments.b;
+  const Executable kernel = compile(c.contraction, c.graph, options);
+  const auto expected = reference::run(c.contraction, c.graph, c.arguments, {.function_ulps = cpu::function_ulps});
+  Arguments without_b = c.arguments;
+  without_b.b = {};
+  kernel.run(without_b);
+  EXPECT_TRUE(reference::compare(expected.at("y"), c.contraction, c.arguments.outputs.at("y")).ok());
+}
+
+}  // namespace
+}  // namespace coda::test

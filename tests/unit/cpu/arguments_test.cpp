@@ -1,0 +1,66 @@
+// Wrong arguments are refused before anything is written, with a message that says what was expected.
+
+#include <gmock/gmock.h>
+
+#include <functional>
+
+#include "coda/error.hpp"
+#include "unit/cpu/problem.hpp"
+
+namespace coda::test {
+namespace {
+
+using ::testing::HasSubstr;
+
+class CpuArguments : public ::testing::Test {
+ protected:
+  RandomCase c = problem(Conv2d{.n = 1, .h = 5, .w = 4, .c = 3, .k = 6, .r = 3, .s = 3},
+                         "store acc + bias[n] + r[m,n] : f32 as y\n");
+  Executable kernel = compile(c.contraction, c.graph, options_of(c, 1));
+
+  void expect_refusal(const std::function<void(Arguments&)>& change, const std::string& message) {
+    Arguments arguments = c.arguments;
+    change(arguments);
+    poison_outputs(c);
+    const std::string before = output_bytes(c);
+    try {
+      kernel.run(arguments);
+      FAIL() << "accepted; expected: " << message;
+    } catch (const UserError& e) {
+      EXPECT_THAT(e.what(), HasSubstr(message));
+    }
+    EXPECT_EQ(output_bytes(c), before) << "something was written";
+  }
+};
+
+TEST_F(CpuArguments, MissingAndUnknownNames) {
+  expect_refusal([](Arguments& a) { a.operands.erase("bias"); }, "bias");
+  expect_refusal([](Arguments& a) { a.outputs.erase("y"); }, "y");
+  expect_refusal([](Arguments& a) { a.operands["biass"] = a.operands["bias"]; }, "biass");
+  expect_refusal([](Arguments& a) { a.outputs["z"] = a.outputs["y"]; }, "z");
+}
+
+TEST_F(CpuArguments, WrongShapeDtypeAndPointer) {
+  expect_refusal([](Arguments& a) { a.operands["bias"].shape = {5}; }, "bias");
+  expect_refusal([](Arguments& a) { a.operands["bias"].dtype = DType::f64; }, "f64");
+  expect_refusal([](Arguments& a) { a.a.shape[1] = 6; }, "a");
+  expect_refusal([](Arguments& a) { a.b.data = nullptr; }, "b");
+  expect_refusal([](Arguments& a) { a.outputs["y"].strides = {72, 24, 6, -1}; }, "y");
+  expect_refusal([](Arguments& a) { a.outputs["y"].strides = {0, 0, 0, 0}; }, "y");
+}
+
+TEST_F(CpuArguments, OutputOverInput) {
+  expect_refusal([](Arguments& a) { a.outputs["y"].data = const_cast<void*>(a.a.data); }, "y");
+}
+
+TEST(CpuCompile, RefusesWhatItCannotServe) {
+  const Graph graph = parse("store acc : f32\n");
+  EXPECT_THROW(compile(Gemm{.m = 2, .n = 2, .k = 2, .dtype_a = DType::f64, .dtype_b = DType::f64}, graph), Unsupported);
+  EXPECT_THROW(compile(Gemm{.m = 2, .n = 2, .k = 0}, graph), UserError);
+  EXPECT_THROW(compile(Gemm{.m = 2, .n = 6, .k = 2}, parse("store group_norm(acc, groups=4) : f32\n")), UserError);
+  EXPECT_THROW(compile(Gemm{.m = 2, .n = 6, .k = 2}, graph, {.device = Device::cuda}), Unsupported);
+  EXPECT_THROW(compile(Gemm{.m = 2, .n = 6, .k = 2}, graph, {.threads = -1}), UserError);
+}
+
+}  // namespace
+}  // namespace coda::test
