@@ -24,6 +24,11 @@ bool is_contraction(const OperatorKind& k) {
          std::holds_alternative<operators::Gemm>(k);
 }
 
+std::span<const TensorId> data_inputs(const Operator& op) {
+  const std::span<const TensorId> all(op.inputs);
+  return std::holds_alternative<operators::Expand>(op.kind) ? all.first(1) : all;
+}
+
 bool is_pointwise(const OperatorKind& k) {
   return std::holds_alternative<operators::Elementwise>(k) || std::holds_alternative<operators::Normalisation>(k) ||
          std::holds_alternative<operators::Softmax>(k);
@@ -69,7 +74,8 @@ void Fuser::index() {
   for (const TensorId id : network_.outputs) is_output_[id] = true;
   for (std::size_t i = 0; i < network_.operators.size(); ++i) {
     producer_[op(i).output] = i;
-    for (const TensorId id : std::set<TensorId>(op(i).inputs.begin(), op(i).inputs.end())) users_[id].push_back(i);
+    const auto inputs = data_inputs(op(i));
+    for (const TensorId id : std::set<TensorId>(inputs.begin(), inputs.end())) users_[id].push_back(i);
     unit_.push_back(i);
     members_.push_back({i});
   }
@@ -88,7 +94,7 @@ bool Fuser::depends_on(std::size_t unit, std::size_t target) const {
     if (members_[u].back() < earliest) continue;  // all of it stands before the target
     for (const std::size_t m : members_[u]) {
       if (++visited > search_budget) return true;
-      for (const TensorId id : op(m).inputs)
+      for (const TensorId id : data_inputs(op(m)))
         if (producer_[id] != none && seen.insert(unit_[producer_[id]]).second) stack.push_back(unit_[producer_[id]]);
     }
   }
@@ -154,7 +160,7 @@ std::vector<std::size_t> Fuser::unit_order() const {
   for (std::size_t u = 0; u < n; ++u) {
     std::set<std::size_t> needs;
     for (const std::size_t m : members_[u])
-      for (const TensorId id : op(m).inputs)
+      for (const TensorId id : data_inputs(op(m)))
         if (producer_[id] != none && unit_[producer_[id]] != u) needs.insert(unit_[producer_[id]]);
     missing[u] = needs.size();
     for (const std::size_t v : needs) next[v].push_back(u);

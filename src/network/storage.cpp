@@ -162,7 +162,7 @@ void StoragePlanner::find_uses() {
     std::vector<TensorId> made;  // in the region; only those stored have memory
     for (const RegionOutput& o : r.outputs) uses_[o.tensor].at(step);
     for (const std::size_t m : r.operators) {
-      for (const TensorId id : n_.operators[m].inputs)
+      for (const TensorId id : data_inputs(n_.operators[m]))
         if (std::find(made.begin(), made.end(), id) == made.end()) uses_[id].at(step);
       made.push_back(n_.operators[m].output);
     }

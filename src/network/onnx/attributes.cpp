@@ -1,5 +1,7 @@
 /// What the operators' functions see of a node.
 
+#include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <string>
 
@@ -85,7 +87,10 @@ std::int64_t NodeReader::integer(std::string_view name, std::int64_t otherwise) 
 
 std::string NodeReader::text(std::string_view name, std::string_view otherwise) const {
   const auto* a = attribute(name);
-  return a ? a->s() : std::string(otherwise);
+  if (!a) return std::string(otherwise);
+  const bool word = a->s().size() < 64 && std::all_of(a->s().begin(), a->s().end(), [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; });
+  if (!word) fail("attribute {} is no word of letters, digits and _", name);
+  return a->s();
 }
 
 std::optional<std::vector<std::int64_t>> NodeReader::list(std::string_view name) const {

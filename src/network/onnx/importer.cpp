@@ -9,6 +9,34 @@ namespace coda::network::onnx_import {
 namespace {
 constexpr std::int64_t first_opset = 11, last_opset = 22;
 constexpr int type_float = 1;
+constexpr std::size_t longest_name = 4096;
+
+// Bytes of the UTF-8 sequence that `text` starts with; 0 if it is none, or a control character
+std::size_t sequence_length(std::string_view text) {
+  const auto first = static_cast<unsigned char>(text[0]);
+  if (first < 0x20 || first == 0x7f) return 0;
+  if (first < 0x80) return 1;
+  const std::size_t n = first >= 0xf0 && first <= 0xf4 ? 4 : first >= 0xe0 ? 3 : first >= 0xc2 ? 2 : 0;
+  if (n == 0 || first > 0xf4 || n > text.size()) return 0;
+  char32_t code = first & (0xffu >> (n + 1));
+  for (std::size_t i = 1; i < n; ++i) {
+    const auto next = static_cast<unsigned char>(text[i]);
+    if ((next & 0xc0u) != 0x80u) return 0;
+    code = (code << 6) | (next & 0x3fu);
+  }
+  const bool overlong = (n == 3 && code < 0x800) || (n == 4 && code < 0x10000);
+  return overlong || (code >= 0xd800 && code <= 0xdfff) || code > 0x10ffff ? 0 : n;
+}
+
+bool is_text(std::string_view text) {
+  if (text.size() > longest_name) return false;
+  while (!text.empty()) {
+    const std::size_t n = sequence_length(text);
+    if (n == 0) return false;
+    text.remove_prefix(n);
+  }
+  return true;
+}
 }  // namespace
 
 Importer::Importer(const schema::ModelProto& model, const std::string& file, const OnnxLimits& limits)
@@ -16,10 +44,34 @@ Importer::Importer(const schema::ModelProto& model, const std::string& file, con
       file_(file),
       limits_(limits),
       builder_(model.graph().name().empty() ? file : model.graph().name()) {
+  check_names();
   check_opsets(model);
   if (!model.has_graph()) fail("has no graph; is it an ONNX model?");
   if (graph_.node_size() > limits.nodes)
     fail(fmt::format("has {} nodes; the limit is {}", graph_.node_size(), limits.nodes));
+}
+
+// Names go into errors, reports and JSON
+void Importer::check_names() const {
+  const auto check = [&](const std::string& name, std::string_view what) {
+    if (!is_text(name))
+      fail(fmt::format("the name of {} is no text (UTF-8, at most {} bytes); the file is damaged", what, longest_name));
+  };
+  check(graph_.name(), "the graph");
+  for (const auto& t : graph_.initializer()) check(t.name(), "an initializer");
+  for (const auto* list : {&graph_.input(), &graph_.output()})
+    for (const auto& v : *list) {
+      check(v.name(), "an input or output");
+      for (const auto& d : v.type().tensor_type().shape().dim()) check(d.dim_param(), "an extent");
+    }
+  for (const auto& n : graph_.node()) {
+    check(n.name(), "a node");
+    check(n.op_type(), "an operator");
+    check(n.domain(), "a domain");
+    for (const auto& i : n.input()) check(i, "a tensor");
+    for (const auto& o : n.output()) check(o, "a tensor");
+    for (const auto& a : n.attribute()) check(a.name(), "an attribute");
+  }
 }
 
 void Importer::check_opsets(const schema::ModelProto& model) {

@@ -117,6 +117,7 @@ class Importer {
 
  private:
   friend class NodeReader;
+  void check_names() const;
   void check_opsets(const schema::ModelProto& model);
   void read_initializers();
   void read_inputs();

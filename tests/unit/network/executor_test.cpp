@@ -1,0 +1,385 @@
+/// Whole networks against the float64 reference: random ones, and the corners of the executor.
+
+#include <gtest/gtest.h>
+
+#include <set>
+#include <thread>
+
+#include "cases.hpp"
+#include "network/regions.hpp"
+#include "network/storage.hpp"
+
+namespace coda {
+namespace {
+
+using test::HostTensors;
+using test::Random;
+using test::user_error;
+
+// Draws networks of images: convolutions, normalisations, activations, skips, pooling, resize, concatenations
+class RandomNetwork {
+ public:
+  explicit RandomNetwork(std::uint64_t seed) : r_(seed) {}
+
+  Network draw() {
+    values_.push_back(net_.input("x", {"n", r_.between(1, 6), r_.between(4, 9), r_.between(4, 9)}));
+    const int steps = r_.between(3, 14);
+    for (int i = 0; i < steps; ++i) step();
+    const int outputs = r_.between(1, 3);
+    for (int i = 0; i < outputs; ++i) {
+      const auto v = i == 0 ? values_.back() : r_.one_of(values_);
+      net_.output(v, "y" + std::to_string(i));
+    }
+    return net_.build();
+  }
+
+ private:
+  NetworkValue weights(Shape shape, double scale = 0.5) {
+    std::int64_t n = 1;
+    for (const Dim& d : shape) n *= d.value();
+    return net_.constant("w", std::move(shape), test::random_elements(r_, n, scale));
+  }
+  static std::int64_t extent(NetworkValue v, int i) { return v.shape()[static_cast<std::size_t>(i)].value(); }
+  std::int64_t channels(NetworkValue v) { return extent(v, 1); }
+
+  void step() {
+    const NetworkValue v = r_.chance(0.6) ? values_.back() : r_.one_of(values_);
+    switch (r_.below(13)) {
+      case 0:
+      case 1: return keep(convolution(v));
+      case 2: return keep(activation(v));
+      case 3: return keep(normalised(v));
+      case 4: return keep(residual(v));
+      case 5: return keep(extent(v, 2) > 2 && extent(v, 3) > 2 ? pooled(v) : activation(v));
+      case 6: return keep(extent(v, 2) * extent(v, 3) < 200 ? upsample(v, r_.chance(0.5) ? 2 : 1.5) : activation(v));
+      case 7: return keep(concatenated(v));
+      case 8: return keep(v * sigmoid(convolution1(global_average_pool(v), channels(v))));
+      case 9: return keep(v * weights({channels(v), 1, 1}) + weights({1, channels(v), 1, 1}));
+      case 10: return keep(pad(v, {0, r_.below(2), 1, 0}, {0, 0, 0, r_.chance(0.3) ? -1 : 1}, 0.25));
+      case 11: return keep(transposed(v));
+      default: return keep(v + weights({extent(v, 2), extent(v, 3)}));  // a whole plane: expanded
+    }
+  }
+  void keep(NetworkValue v) { values_.push_back(v); }
+
+  NetworkValue convolution1(NetworkValue v, std::int64_t to) { return conv2d(v, weights({to, channels(v), 1, 1})); }
+  NetworkValue convolution(NetworkValue v) {
+    const std::int64_t to = r_.between(1, 8), c = channels(v);
+    if (r_.chance(0.2)) return conv_transpose2d(v, weights({c, to, 2, 2}), {.stride = r_.between(1, 2)});
+    if (r_.chance(0.15)) return conv2d(v, weights({c, 1, 3, 3}), {.pad = 1, .groups = c});
+    return conv2d(v, weights({to, c, 3, 3}, 0.3), {.stride = r_.chance(0.2) ? 2 : 1, .pad = 1, .bias = weights({to})});
+  }
+  NetworkValue activation(NetworkValue v) {
+    switch (r_.below(6)) {
+      case 0: return relu(v);
+      case 1: return mish(v);
+      case 2: return v * tanh(softplus(v));
+      case 3: return leaky_relu(v, 0.1);
+      case 4: return clamp(v, -1, 1.5) - 0.5;
+      default: return silu(v);
+    }
+  }
+  NetworkValue normalised(NetworkValue v) {
+    const std::int64_t c = channels(v);
+    if (r_.chance(0.3)) return softmax(v);
+    if (r_.chance(0.3)) return layer_norm(v + weights({c, 1, 1}, 2), {.scale = weights({c}), .eps = 0.1});
+    const int groups = c % 2 == 0 && r_.chance(0.5) ? 2 : 1;
+    return group_norm(v, {.groups = groups, .scale = weights({c}), .shift = weights({c}), .eps = 0.1});
+  }
+  NetworkValue residual(NetworkValue v) {
+    for (const NetworkValue& other : values_)
+      if (other.id() != v.id() && other.shape() == v.shape()) return r_.chance(0.5) ? v + other : v * other;
+    return v + conv2d(v, weights({channels(v), channels(v), 3, 3}, 0.3), {.pad = 1});
+  }
+  NetworkValue pooled(NetworkValue v) {
+    const PoolOptions o{
+        .kernel = r_.between(2, 3), .stride = r_.between(1, 2), .pad = r_.below(2), .ceil_mode = r_.chance(0.3)};
+    return r_.chance(0.5) ? max_pool(v, o) : average_pool(v, o);
+  }
+  NetworkValue concatenated(NetworkValue v) {
+    std::vector<NetworkValue> parts{v};
+    for (const NetworkValue& other : values_)
+      if (other.shape()[2] == v.shape()[2] && other.shape()[3] == v.shape()[3] && parts.size() < 3 && r_.chance(0.6))
+        parts.push_back(other);
+    return channels(v) < 20 ? concat(parts) : activation(v);
+  }
+  NetworkValue transposed(NetworkValue v) {
+    const std::int64_t c = channels(v), h = extent(v, 2), w = extent(v, 3);
+    if (r_.chance(0.5)) return transpose(v, {0, 1, 3, 2});
+    return reshape(gelu(reshape(v, {0, h, c * w})), {0, c, w, h});
+  }
+
+  Random r_;
+  NetworkBuilder net_;
+  std::vector<NetworkValue> values_;
+};
+
+HostTensors inputs_for(const Network& n, Random& r, std::int64_t batch) {
+  HostTensors inputs;
+  for (const TensorId id : n.inputs) {
+    std::vector<std::int64_t> shape;
+    for (const Dim& d : n[id].shape) shape.push_back(d.known() ? d.value() : batch);
+    inputs[n[id].name] = test::random_tensor(r, shape);
+  }
+  return inputs;
+}
+
+TEST(Executor, RandomNetworksAgreeWithTheReference) {
+  for (std::uint64_t seed = 0; seed < 150; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    const Network n = RandomNetwork(seed).draw();
+    const NetworkExecutable fused = compile(n, {.threads = 2});
+    Random r(seed);
+    for (const std::int64_t batch : {2, 1}) {
+      const HostTensors inputs = inputs_for(n, r, batch);
+      test::expect_agreement(n, inputs, test::run(fused, inputs));
+    }
+    if (testing::Test::HasFailure()) {
+      ADD_FAILURE() << to_string(n) << to_string(fused.report());
+      return;
+    }
+  }
+}
+
+TEST(Executor, UnfusedAndWithoutReuseAgreeToo) {
+  for (std::uint64_t seed = 1000; seed < 1030; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    const Network n = RandomNetwork(seed).draw();
+    Random r(seed);
+    const HostTensors inputs = inputs_for(n, r, 3);
+    test::expect_agreement(n, inputs, test::run(compile(n, {.fuse = false}), inputs));
+    // where memory lies changes nothing
+    const HostTensors with = test::run(compile(n), inputs),
+                      without = test::run(compile(n, {.reuse_memory = false}), inputs);
+    for (const auto& [name, t] : with) EXPECT_EQ(t.data, without.at(name).data) << name;
+  }
+}
+
+// Every pair of tensors in memory at the same time lies apart: by element, slices and strides included
+TEST(Storage, TensorsInUseTogetherShareNoElement) {
+  for (std::uint64_t seed = 2000; seed < 2200; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    const Network given = RandomNetwork(seed).draw();
+    const auto f = network::fuse(given);
+    const Network& n = f.network;
+    network::PlanKey key;
+    for (const TensorId id : n.inputs) {
+      key.inputs.push_back({});
+      for (const Dim& d : n[id].shape) key.inputs.back().push_back(d.known() ? d.value() : 2);
+      key.direct_inputs.push_back(false);
+    }
+    key.direct_outputs.assign(n.outputs.size(), false);
+    const auto plan = network::plan_storage(f, key, true);
+    // step by step: who owns each float of the arena
+    std::vector<TensorId> owner(plan.arena_bytes / sizeof(float), ~TensorId{0});
+    const auto for_elements = [&](TensorId id, const auto& visit) {
+      const auto& m = plan.memory[id];
+      if (m.where != network::Memory::Where::arena || n[id].constant) return;
+      const auto& sizes = plan.shapes[id];
+      const std::int64_t columns = network::column_count(sizes), rows = element_count(sizes) / columns;
+      for (std::int64_t i = 0; i < rows * columns; ++i)
+        visit(owner.at(m.index + m.offset + static_cast<std::size_t>(i / columns * m.row_stride + i % columns)));
+    };
+    // a concatenation or view owns what its parts wrote
+    const auto base_of = [&](TensorId owner_id, TensorId id) {
+      for (TensorId t = owner_id; t < f.placement.size(); t = f.placement[t] ? f.placement[t]->base : ~TensorId{0})
+        if (t == id) return true;
+      for (TensorId t = id; f.placement[t] && !f.placement[t]->slice; t = f.placement[t]->base)
+        if (f.placement[t]->base == owner_id) return true;
+      return false;
+    };
+    for (const TensorId id : n.inputs) for_elements(id, [&](TensorId& o) { o = id; });
+    const auto check = [&](TensorId id) {
+      for_elements(id, [&](TensorId& o) {
+        // a reshape's view may be the base of nothing, and a slice that was viewed belongs to its whole
+        ASSERT_TRUE(o == id || base_of(o, id)) << n[id].name << " was overwritten by tensor " << o;
+      });
+    };
+    for (const auto& region : f.regions) {
+      std::set<TensorId> made;
+      for (const std::size_t i : region.operators) {
+        for (const TensorId id : n.operators[i].inputs)
+          if (!made.contains(id) && !n[id].constant && region.kind != RegionReport::Kind::free) check(id);
+        made.insert(n.operators[i].output);
+      }
+      if (region.kind == RegionReport::Kind::free) continue;
+      const auto* concat = std::get_if<operators::Concat>(&n.operators[region.operators[0]].kind);
+      for (const auto& o : region.outputs)
+        for_elements(o.tensor, [&](TensorId& e) {
+          if (!(concat && base_of(e, o.tensor))) e = o.tensor;  // a partly copied concatenation leaves its slices alone
+        });
+    }
+    for (const TensorId id : n.outputs) check(id);
+  }
+}
+
+struct SmallNetwork : testing::Test {
+  Network network = [] {
+    Random r(9);
+    NetworkBuilder net;
+    auto x = net.input("x", {"n", 3, "h", "w"});
+    auto w = net.constant("w", {4, 3, 3, 3}, test::random_elements(r, 108));
+    auto h = mish(group_norm(conv2d(x, w, {.pad = 1}), {.groups = 2}));
+    auto low = upsample(max_pool(h));
+    net.output(sigmoid(concat({h, low})), "y");
+    return net.build();
+  }();
+};
+
+TEST_F(SmallNetwork, PlansAgainForOtherSizesAndForgetsTheOldest) {
+  const NetworkExecutable run = compile(network, {.threads = 1, .cached_plans = 2});
+  Random r(1);
+  for (int round = 0; round < 2; ++round)
+    for (const auto& shape : {std::vector<std::int64_t>{1, 3, 4, 6}, {2, 3, 8, 4}, {3, 3, 4, 4}, {1, 3, 4, 6}}) {
+      const HostTensors inputs{{"x", test::random_tensor(r, shape)}};
+      test::expect_agreement(network, inputs, test::run(run, inputs));
+    }
+}
+
+TEST_F(SmallNetwork, RunsFromSeveralThreadsAtOnce) {
+  const NetworkExecutable run = compile(network, {.threads = 2});
+  Random r(2);
+  std::vector<HostTensors> inputs, expected, got(8);
+  for (int i = 0; i < 8; ++i) {
+    inputs.push_back({{"x", test::random_tensor(r, {1 + i % 3, 3, 6, 6})}});
+    expected.push_back(test::run(run, inputs.back()));
+  }
+  const NetworkExecutable fresh = compile(network, {.threads = 2});  // plans while others run
+  std::vector<std::thread> threads;
+  for (std::size_t i = 0; i < 8; ++i)
+    threads.emplace_back([&, i] {
+      for (int round = 0; round < 5; ++round) got[i] = test::run(fresh, inputs[i]);
+    });
+  for (auto& t : threads) t.join();
+  for (std::size_t i = 0; i < 8; ++i) EXPECT_EQ(got[i].at("y").data, expected[i].at("y").data);
+}
+
+TEST_F(SmallNetwork, ChannelsLastInterfaceGivesTheSameNumbers) {
+  Random r(3);
+  const HostTensors inputs{{"x", test::random_tensor(r, {2, 3, 4, 6})}};
+  const auto expected = test::run(compile(network), inputs).at("y");
+  test::HostTensor last{{2, 4, 6, 3}, std::vector<float>(144)};
+  for (std::size_t i = 0; i < 144; ++i)  // i = ((n·4 + h)·6 + w)·3 + c
+    last.data[i] = inputs.at("x").data[((i / 72) * 3 + i % 3) * 24 + i / 3 % 24];
+  const NetworkExecutable run = compile(network, {.layout = Layout::nhwc});
+  const auto got = test::run(run, {{"x", last}}).at("y");
+  EXPECT_EQ(got.shape, (std::vector<std::int64_t>{2, 4, 6, 8}));
+  for (std::size_t i = 0; i < got.data.size(); ++i)
+    ASSERT_EQ(got.data[i], expected.data[((i / 192) * 8 + i % 8) * 24 + i / 8 % 24]) << i;
+}
+
+TEST_F(SmallNetwork, StridedViewsOfTheCaller) {
+  Random r(4);
+  const HostTensors inputs{{"x", test::random_tensor(r, {1, 3, 4, 4})}};
+  const NetworkExecutable run = compile(network);
+  const auto expected = test::run(run, inputs).at("y");
+  std::vector<float> in(3 * 4 * 8), out(8 * 4 * 4 * 2, -7.f);  // rows of 8; every second element
+  for (std::size_t i = 0; i < 48; ++i) in[i / 4 * 8 + i % 4] = inputs.at("x").data[i];
+  run.run({{"x", {in.data(), DType::f32, {1, 3, 4, 4}, {96, 32, 8, 1}}}},
+          {{"y", {out.data(), DType::f32, {1, 8, 4, 4}, {256, 32, 8, 2}}}});
+  for (std::size_t i = 0; i < 128; ++i) {
+    ASSERT_EQ(out[2 * i], expected.data[i]);
+    ASSERT_EQ(out[2 * i + 1], -7.f);
+  }
+}
+
+TEST_F(SmallNetwork, WrongArguments) {
+  const NetworkExecutable run = compile(network);
+  std::vector<float> x(3 * 16), y(8 * 16);
+  const ConstTensorView in{x.data(), DType::f32, {1, 3, 4, 4}, {}};
+  const TensorView out{y.data(), DType::f32, {1, 8, 4, 4}, {}};
+  EXPECT_EQ(user_error([&] { run.run({}, {{"y", out}}); }), "input 'x' is missing; the network has x");
+  EXPECT_EQ(user_error([&] {
+              run.run({{"x", in}, {"z", in}}, {{"y", out}});
+            }),
+            "'z' is no input of the network; it has x");
+  EXPECT_EQ(user_error([&] { run.run({{"x", in}}, {}); }), "output 'y' is missing; the network has y");
+  auto wrong = in;
+  wrong.shape = {1, 4, 4, 3};
+  EXPECT_EQ(user_error([&] {
+              run.run({{"x", wrong}}, {{"y", out}});
+            }),
+            "input 'x' was given shape (1,4,4,3); expected (n,3,h,w)");
+  wrong = in;
+  wrong.dtype = DType::f64;
+  EXPECT_EQ(user_error([&] { run.run({{"x", wrong}}, {{"y", out}}); }), "input 'x' was given dtype f64; expected f32");
+  wrong = in;
+  wrong.shape = {1, 3, 4, 5};  // the pooled and enlarged image has 4 columns, the other 5
+  EXPECT_NE(user_error([&] { run.run({{"x", wrong}}, {{"y", out}}); }).find("concat"), std::string::npos);
+  auto small = out;
+  small.shape = {1, 8, 4, 3};
+  EXPECT_EQ(user_error([&] {
+              run.run({{"x", in}}, {{"y", small}});
+            }),
+            "output 'y' was given shape (1,8,4,3); expected (1,8,4,4)");
+  EXPECT_EQ(user_error([&] { compile(network, {.cached_plans = 0}); }), "cached_plans is 0; expected at least 1");
+  EXPECT_THROW(compile(network, {.device = Device::cuda}), Unsupported);
+}
+
+TEST_F(SmallNetwork, ProfileAndMemory) {
+  const NetworkExecutable run = compile(network);
+  std::vector<float> x(2 * 3 * 16), y(2 * 8 * 16);
+  std::vector<StepTime> profile;
+  run.run({{"x", {x.data(), DType::f32, {2, 3, 4, 4}, {}}}}, {{"y", {y.data(), DType::f32, {2, 8, 4, 4}, {}}}},
+          &profile);
+  std::vector<std::string> names;
+  for (const auto& s : profile) names.push_back(s.name);
+  EXPECT_EQ(names, (std::vector<std::string>{"input x", "mish_2", "max_pool_3", "resize_nearest_4", "y", "output y"}));
+  const MemoryReport m = run.memory({{"x", {2, 3, 4, 4}}});
+  EXPECT_EQ(m.free_concats, 2);
+  EXPECT_EQ(m.constants, 432u);
+  EXPECT_LT(m.arena, m.without_reuse);
+}
+
+TEST(Executor, ElementwiseWorkOverwritesWhatIsNoLongerNeeded) {
+  NetworkBuilder net;
+  auto x = net.input("x", {2, 3, 8, 8});
+  net.output(upsample(relu(max_pool(x)) * 2), "y");
+  const NetworkExecutable run = compile(net.build());
+  EXPECT_EQ(run.memory({{"x", {2, 3, 8, 8}}}).in_place, 1);
+  Random r(5);
+  const HostTensors inputs{{"x", test::random_tensor(r, {2, 3, 8, 8})}};
+  test::expect_agreement(run.network(), inputs, test::run(run, inputs));
+}
+
+// The pooled tensor is read again later, so it must survive
+TEST(Executor, NothingThatIsReadLaterIsOverwritten) {
+  NetworkBuilder net;
+  auto x = net.input("x", {1, 2, 4, 4});
+  auto p = max_pool(x);
+  net.output(upsample(relu(p)) + upsample(p), "y");
+  const NetworkExecutable run = compile(net.build());
+  EXPECT_EQ(run.memory({{"x", {1, 2, 4, 4}}}).in_place, 0);
+  Random r(6);
+  const HostTensors inputs{{"x", test::random_tensor(r, {1, 2, 4, 4})}};
+  test::expect_agreement(run.network(), inputs, test::run(run, inputs));
+}
+
+TEST(Executor, WeightsThatAreGivenAtEachRun) {
+  NetworkBuilder net;
+  auto x = net.input("x", {1, 2, 5, 5});
+  auto w = net.input("w", {3, 2, 3, 3});
+  net.output(relu(conv2d(x, w)), "y");
+  const NetworkExecutable run = compile(net.build());
+  Random r(7);
+  const HostTensors inputs{{"x", test::random_tensor(r, {1, 2, 5, 5})}, {"w", test::random_tensor(r, {3, 2, 3, 3})}};
+  test::expect_agreement(run.network(), inputs, test::run(run, inputs));
+}
+
+TEST(Executor, OperatorsOfOtherRanks) {
+  NetworkBuilder net;
+  Random r(8);
+  auto a = net.input("a", {"n", 3, 4});
+  auto w = net.constant("w", {4, 5}, test::random_elements(r, 20));
+  auto h = layer_norm(gelu(gemm(a, w)), {.eps = 0.1});
+  auto scalar = net.input("s", {});
+  net.output(softmax(h * scalar), "y");
+  net.output(exp(scalar), "e");
+  net.output(transpose(h, {2, 0, 1}), "t");
+  const NetworkExecutable run = compile(net.build());
+  const HostTensors inputs{{"a", test::random_tensor(r, {2, 3, 4})}, {"s", test::random_tensor(r, {})}};
+  test::expect_agreement(run.network(), inputs, test::run(run, inputs));
+}
+
+}  // namespace
+}  // namespace coda

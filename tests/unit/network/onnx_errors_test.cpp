@@ -1,0 +1,205 @@
+/// Files that the importer must refuse, and what it says.
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "cases.hpp"
+#include "coda/onnx.hpp"
+#include "onnx.pb.h"
+
+namespace coda {
+namespace {
+
+using test::user_error;
+
+// A model of one node "n": y = op(x…) over x (2,3)
+struct Model {
+  onnx::ModelProto proto;
+  onnx::NodeProto* node;
+
+  explicit Model(const std::string& op, std::int64_t opset = 21, std::vector<std::string> inputs = {"x"}) {
+    proto.set_ir_version(8);
+    proto.add_opset_import()->set_version(opset);
+    auto& graph = *proto.mutable_graph();
+    add_input("x", {2, 3});
+    node = graph.add_node();
+    node->set_op_type(op);
+    node->set_name("n");
+    for (const auto& i : inputs) node->add_input(i);
+    node->add_output("y");
+    graph.add_output()->set_name("y");
+  }
+  void add_input(const std::string& name, std::vector<std::int64_t> shape, int type = 1) {
+    auto* input = proto.mutable_graph()->add_input();
+    input->set_name(name);
+    auto* tensor = input->mutable_type()->mutable_tensor_type();
+    tensor->set_elem_type(type);
+    for (const auto d : shape) tensor->mutable_shape()->add_dim()->set_dim_value(d);
+  }
+  onnx::TensorProto* add_constant(const std::string& name, std::vector<std::int64_t> shape,
+                                  std::vector<float> elements = {}) {
+    auto* t = proto.mutable_graph()->add_initializer();
+    t->set_name(name);
+    t->set_data_type(1);
+    for (const auto d : shape) t->add_dims(d);
+    for (const float x : elements) t->add_float_data(x);
+    return t;
+  }
+  void set(const std::string& name, std::int64_t value) {
+    auto* a = node->add_attribute();
+    a->set_name(name);
+    a->set_i(value);
+  }
+  std::string bytes() const { return proto.SerializeAsString(); }
+};
+
+Network parse(const std::string& bytes, const OnnxLimits& limits = {}) {
+  return parse_onnx(std::as_bytes(std::span(bytes)), "m.onnx", limits);
+}
+std::string refusal(const Model& m, const OnnxLimits& limits = {}) {
+  return user_error([&] { parse(m.bytes(), limits); });
+}
+
+TEST(OnnxErrors, ModelOfTheseTestsIsFine) { EXPECT_EQ(refusal(Model("Relu")), "(no UserError)"); }
+
+TEST(OnnxErrors, UnknownOperatorNamesNodeAndOpset) {
+  const std::string text = refusal(Model("NonMaxSuppression", 17));
+  EXPECT_EQ(text.substr(0, text.find(" Abs")),
+            "m.onnx: NonMaxSuppression 'n' (opset 17): this operator is not supported; supported are");
+  Model other("Relu");
+  other.node->set_domain("com.example");
+  EXPECT_EQ(refusal(other),
+            "m.onnx: Relu 'n' (opset 21): domain 'com.example' is not supported; only the standard operators are");
+  EXPECT_EQ(refusal(Model("Mish", 17)), "m.onnx: Mish 'n' (opset 17): this operator exists from opset 18 on");
+}
+
+TEST(OnnxErrors, Opsets) {
+  EXPECT_EQ(refusal(Model("Relu", 10)),
+            "m.onnx: uses opset 10; expected 11 to 22 (export again, or convert it with onnx.version_converter)");
+  EXPECT_EQ(refusal(Model("Relu", 23)),
+            "m.onnx: uses opset 23; expected 11 to 22 (export again, or convert it with onnx.version_converter)");
+  Model none("Relu");
+  none.proto.clear_opset_import();
+  EXPECT_EQ(refusal(none), "m.onnx: names no opset of the ONNX operators; is it an ONNX model?");
+}
+
+TEST(OnnxErrors, DamagedBytes) {
+  EXPECT_EQ(user_error([] { parse(""); }), "m.onnx: is damaged or no ONNX model (its 0 bytes cannot be parsed)");
+  EXPECT_EQ(user_error([] { parse("hello, world"); }),
+            "m.onnx: is damaged or no ONNX model (its 12 bytes cannot be parsed)");
+  EXPECT_EQ(user_error([] { load_onnx("/nowhere/m.onnx"); }), "/nowhere/m.onnx: no such file");
+  EXPECT_EQ(user_error([] { load_onnx("/"); }), "/: no such file");
+}
+
+// Every prefix and every changed byte of a real model: refused or read, never anything else
+TEST(OnnxErrors, TruncatedAndCorruptedFiles) {
+  std::ifstream file(std::string(CODA_TEST_DATA) + "/squeeze_excite.onnx", std::ios::binary);
+  const std::string whole{std::istreambuf_iterator<char>(file), {}};
+  ASSERT_GT(whole.size(), 500u);
+  int refused = 0;
+  const auto attempt = [&](const std::string& bytes) {
+    try {
+      parse(bytes, {.constant_elements = 1 << 16});
+    } catch (const UserError&) {
+      ++refused;
+    }
+  };
+  for (std::size_t i = 0; i < whole.size(); ++i) attempt(whole.substr(0, i));
+  EXPECT_GT(refused, static_cast<int>(whole.size() * 9 / 10));
+  test::Random r(11);
+  for (int i = 0; i < 4000; ++i) {
+    std::string bytes = whole;
+    for (int k = r.between(1, 4); k > 0; --k)
+      bytes[static_cast<std::size_t>(r.below(static_cast<int>(whole.size())))] = static_cast<char>(r.below(256));
+    attempt(bytes);
+  }
+}
+
+TEST(OnnxErrors, Names) {
+  EXPECT_EQ(refusal(Model("Relu", 21, {"z"})),
+            "m.onnx: node 'n' reads 'z', which no input, initializer or earlier node makes");
+  EXPECT_EQ(refusal(Model("Relu", 21, {"y"})),  // a cycle
+            "m.onnx: node 'n' reads 'y', which no input, initializer or earlier node makes");
+  Model twice("Relu");
+  twice.node->set_output(0, "x");
+  EXPECT_EQ(refusal(twice), "m.onnx: 'x' is defined twice");
+  Model constants("Relu");
+  constants.add_constant("c", {1}, {1});
+  constants.add_constant("c", {1}, {1});
+  EXPECT_EQ(refusal(constants), "m.onnx: initializer 'c' is defined twice");
+  Model output("Relu");
+  output.proto.mutable_graph()->mutable_output(0)->set_name("z");
+  EXPECT_EQ(refusal(output),
+            "m.onnx: node '(graph output)' reads 'z', which no input, initializer or earlier node makes");
+  Model no_output("Relu");
+  no_output.proto.mutable_graph()->clear_output();
+  EXPECT_EQ(refusal(no_output), "m.onnx: the graph has no output");
+}
+
+TEST(OnnxErrors, Tensors) {
+  Model shorter("Add", 21, {"x", "c"});
+  shorter.add_constant("c", {3}, {1, 2});
+  EXPECT_EQ(refusal(shorter), "m.onnx: tensor 'c': has 2 elements of data; its shape takes 3");
+  Model huge("Add", 21, {"x", "c"});
+  huge.add_constant("c", {1 << 30, 1 << 30, 1 << 30});
+  EXPECT_EQ(refusal(huge), "m.onnx: tensor 'c': has more elements than the limit of 536870912 allows");
+  Model negative("Add", 21, {"x", "c"});
+  negative.add_constant("c", {-3});
+  EXPECT_EQ(refusal(negative), "m.onnx: tensor 'c': has an extent of -3");
+  Model external("Add", 21, {"x", "c"});
+  external.add_constant("c", {3})->set_data_location(1);
+  EXPECT_EQ(refusal(external),
+            "m.onnx: tensor 'c': its data lie in another file; save the model as one file (external_data=False)");
+  Model text("Add", 21, {"x", "c"});
+  text.add_constant("c", {3})->set_data_type(8);
+  EXPECT_EQ(refusal(text), "m.onnx: tensor 'c': has elements of string; expected a float type");
+  Model many("Add", 21, {"x", "c"});
+  many.add_constant("c", {3}, {1, 2, 3});
+  EXPECT_EQ(refusal(many, {.constant_elements = 2}),
+            "m.onnx: tensor 'c': has more elements than the limit of 2 allows");
+  Model integers("Relu");
+  integers.add_input("i", {2}, 7);
+  EXPECT_EQ(refusal(integers), "m.onnx: input 'i' has elements of int64; expected float32");
+}
+
+TEST(OnnxErrors, Limits) {
+  EXPECT_EQ(refusal(Model("Relu"), {.nodes = 0}), "m.onnx: has 1 nodes; the limit is 0");
+  const std::string bytes = Model("Relu").bytes();
+  EXPECT_EQ(user_error([&] { parse(bytes, {.file_bytes = 8}); }),
+            "m.onnx: has " + std::to_string(bytes.size()) + " bytes; the limit is 8");
+}
+
+TEST(OnnxErrors, ShapesInsideTheModel) {
+  Model add("Add", 21, {"x", "c"});
+  add.add_constant("c", {4}, {1, 2, 3, 4});
+  EXPECT_EQ(refusal(add),
+            "m.onnx: Add 'n' (opset 21): add 'n': shapes (2,3) and (4) do not broadcast: extents 3 and 4 differ and "
+            "neither is 1");
+  EXPECT_EQ(refusal(Model("MaxPool")),
+            "m.onnx: MaxPool 'n' (opset 21): the input has shape (2,3); expected 4 extents (images only)");
+  Model concat("Concat", 21, {"x", "x"});
+  concat.set("axis", 5);
+  EXPECT_EQ(refusal(concat), "m.onnx: Concat 'n' (opset 21): axis is 5; expected -2 to 1");
+  EXPECT_EQ(refusal(Model("Reshape", 21, {"x", "x"})),
+            "m.onnx: Reshape 'n' (opset 21): input 'x' must be integers that follow from shapes and constants alone");
+  Model training("BatchNormalization", 21, {"x", "x", "x", "x", "x"});
+  training.set("training_mode", 1);
+  EXPECT_EQ(refusal(training),
+            "m.onnx: BatchNormalization 'n' (opset 21): training_mode is 1; export the model for inference");
+}
+
+// A second output that this importer does not make
+TEST(OnnxErrors, OutputsThatAreNotMade) {
+  Model m("Dropout");
+  m.node->add_output("mask");
+  auto* next = m.proto.mutable_graph()->add_node();
+  next->set_op_type("Relu");
+  next->set_name("next");
+  next->add_input("mask");
+  next->add_output("z");
+  EXPECT_EQ(refusal(m), "m.onnx: node 'next' reads 'mask', which no input, initializer or earlier node makes");
+}
+
+}  // namespace
+}  // namespace coda

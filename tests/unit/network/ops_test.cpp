@@ -1,0 +1,153 @@
+/// The CPU kernels for what is no contraction, against their definitions written out.
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <numeric>
+
+#include "runtime/cpu/ops/copy.hpp"
+#include "runtime/cpu/ops/pool.hpp"
+#include "runtime/cpu/ops/resize.hpp"
+#include "support/random.hpp"
+
+namespace coda::cpu {
+namespace {
+
+// A parallel loop in uneven pieces, last first
+void pieces(std::int64_t count, const std::function<void(std::int64_t, std::int64_t)>& body) {
+  std::int64_t end = count;
+  for (std::int64_t step = 1; end > 0; ++step) {
+    const std::int64_t begin = std::max<std::int64_t>(0, end - step);
+    body(begin, end);
+    end = begin;
+  }
+}
+
+std::vector<float> numbers(test::Random& r, std::int64_t n) {
+  std::vector<float> v(static_cast<std::size_t>(n));
+  for (float& x : v) x = static_cast<float>(r.uniform(-1, 1));
+  return v;
+}
+
+constexpr float untouched = 12345.f;
+
+TEST(MaxPool, NanAndInfinity) {
+  const float nan = std::nanf(""), inf = INFINITY;
+  const std::vector<float> x{1, nan, 2, 3, -inf, -inf, -inf, -inf};
+  std::vector<float> y(4);
+  max_pool({.kernel = {1, 2}, .stride = {1, 2}}, {x.data(), 1, 1, 8, 1, 1}, {y.data(), 1, 1, 4, 1, 1}, serial);
+  EXPECT_TRUE(std::isnan(y[0]));
+  EXPECT_EQ(y[1], 3);
+  EXPECT_EQ(y[2], -inf);
+}
+
+TEST(Pool, RandomWindowsAndSlices) {
+  test::Random r(5);
+  for (int round = 0; round < 300; ++round) {
+    PoolWindow f{.kernel = {r.between(1, 3), r.between(1, 3)}, .stride = {r.between(1, 3), r.between(1, 3)}};
+    f.dilation = {r.between(1, 2), r.between(1, 2)};
+    for (auto& p : f.pad) p = r.below(2);
+    f.count_pad = r.chance(0.5);
+    const std::int64_t c = r.between(1, 5), h = r.between(5, 8), w = r.between(5, 8), s = c + r.below(3);
+    const auto extent = [&](int d, std::int64_t in, std::int64_t pad) {
+      return (in + pad - f.dilation[d] * (f.kernel[d] - 1) - 1) / f.stride[d] + 1;
+    };
+    const std::int64_t p = extent(0, h, f.pad[0] + f.pad[2]), q = extent(1, w, f.pad[1] + f.pad[3]), t = c + r.below(3);
+    const auto x = numbers(r, 2 * h * w * s);
+    std::vector<float> top(static_cast<std::size_t>(2 * p * q * t), untouched), mean = top;
+    const Image<const float> in{x.data(), 2, h, w, c, s};
+    max_pool(f, in, {top.data(), 2, p, q, c, t}, pieces);
+    average_pool(f, in, {mean.data(), 2, p, q, c, t}, pieces);
+    for (std::int64_t i = 0; i < 2 * p * q; ++i)
+      for (std::int64_t k = 0; k < t; ++k) {
+        const auto at = static_cast<std::size_t>(i * t + k);
+        if (k >= c) {  // the neighbours in a wider tensor
+          ASSERT_EQ(top[at], untouched);
+          ASSERT_EQ(mean[at], untouched);
+          continue;
+        }
+        double sum = 0, most = -INFINITY;
+        int inside = 0, padded = 0;
+        for (std::int64_t a = 0; a < f.kernel[0]; ++a)
+          for (std::int64_t b = 0; b < f.kernel[1]; ++b) {
+            const std::int64_t y0 = i / q % p * f.stride[0] - f.pad[0] + a * f.dilation[0];
+            const std::int64_t x0 = i % q * f.stride[1] - f.pad[1] + b * f.dilation[1];
+            ++padded;
+            if (y0 < 0 || y0 >= h || x0 < 0 || x0 >= w) continue;
+            ++inside;
+            const double v = *(in.pixel(i / q / p, y0, x0) + k);
+            sum += v;
+            most = std::max(most, v);
+          }
+        ASSERT_EQ(top[at], static_cast<float>(most));
+        const int count = f.count_pad ? padded : inside;
+        if (count == 0) continue;  // a dilated window may step over a small image
+        ASSERT_NEAR(mean[at], sum / count, 0x1p-23) << round;
+      }
+  }
+}
+
+TEST(GlobalAveragePool, ManyPixels) {
+  // 2^24 + 1 ones would stand still in float32
+  const std::int64_t n = (1 << 24) + 4;
+  const std::vector<float> x(static_cast<std::size_t>(n), 0.5f);
+  float y = 0;
+  global_average_pool({x.data(), 1, 2, n / 2, 1, 1}, {&y, 1, 1, 1, 1, 1}, serial);
+  EXPECT_EQ(y, 0.5f);
+}
+
+TEST(Resize, LinearAndNearestSlices) {
+  const AxisTable rows{{0, 1}, {1, 1}, {0.25f, 0.f}}, columns{{0, 0, 1}, {0, 1, 1}, {0.f, 0.5f, 0.f}};
+  const std::vector<float> x{1, -1, 3, -1, 5, -1, 7, -1};  // (2,2) pixels of one channel, two apart
+  std::vector<float> y(6);
+  resize(rows, columns, {x.data(), 1, 2, 2, 1, 2}, {y.data(), 1, 2, 3, 1, 1}, pieces);
+  EXPECT_EQ(y, (std::vector<float>{2, 3, 4, 5, 6, 7}));
+  resize({{1, 0}, {}, {}}, {{0, 1, 1}, {}, {}}, {x.data(), 1, 2, 2, 1, 2}, {y.data(), 1, 2, 3, 1, 1}, pieces);
+  EXPECT_EQ(y, (std::vector<float>{5, 7, 7, 1, 3, 3}));
+}
+
+TEST(Copy, RandomPermutationsBroadcastsAndSlices) {
+  test::Random r(7);
+  for (int round = 0; round < 500; ++round) {
+    const auto rank = static_cast<std::size_t>(r.between(0, 5));
+    Extents64 shape(rank), from_strides(rank), to_strides(rank);
+    for (auto& e : shape) e = r.chance(0.2) ? 1 : r.between(2, r.chance(0.1) ? 40 : 5);
+    const auto strides = [&](Extents64& s, bool broadcast) {
+      std::vector<std::size_t> order(rank);
+      std::iota(order.begin(), order.end(), std::size_t{0});
+      for (std::size_t i = rank; i > 1; --i)
+        std::swap(order[i - 1], order[static_cast<std::size_t>(r.below(static_cast<int>(i)))]);
+      std::int64_t step = r.between(1, 2);
+      for (const std::size_t i : order) {
+        s[i] = broadcast && r.chance(0.3) ? 0 : step;
+        step *= shape[i] + r.below(2);
+      }
+      return step;
+    };
+    const auto from = numbers(r, strides(from_strides, true) + 1);
+    std::vector<float> to(static_cast<std::size_t>(strides(to_strides, false) + 1), untouched), expected = to;
+    std::int64_t count = 1;
+    for (const auto e : shape) count *= e;
+    for (std::int64_t i = 0; i < count; ++i) {
+      std::int64_t rest = i, a = 0, b = 0;
+      for (std::size_t d = rank; d-- > 0; rest /= shape[d]) {
+        a += rest % shape[d] * from_strides[d];
+        b += rest % shape[d] * to_strides[d];
+      }
+      expected[static_cast<std::size_t>(b)] = from[static_cast<std::size_t>(a)];
+    }
+    copy(shape, from.data(), from_strides, to.data(), to_strides, pieces);
+    ASSERT_EQ(to, expected) << round;
+  }
+}
+
+TEST(Copy, Reshaped) {
+  // (2,3) with strides (1,2) read in row-major order into (3,2) with strides (1,3)
+  const std::vector<float> x{0, 3, 1, 4, 2, 5};
+  std::vector<float> y(6);
+  copy_reshaped({2, 3}, x.data(), {1, 2}, {3, 2}, y.data(), {1, 3});
+  EXPECT_EQ(y, (std::vector<float>{0, 2, 4, 1, 3, 5}));
+}
+
+}  // namespace
+}  // namespace coda::cpu
