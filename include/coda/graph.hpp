@@ -214,10 +214,11 @@ struct Graph {
   const Node& operator[](ValueId id) const { return nodes[id]; }
 };
 
-/// True if the nodes of one graph can be paired one to one with those of the other so that op, dtype, axes, attributes and
-/// inputs agree, and the same stores and effects follow in the same order. Values that nothing stores count too, in the
-/// order of their numbers. What does not count: the numbering of nodes otherwise, names of intermediate values, and how often a leaf stands. Numbers are compared by
-/// their bits (0 and -0 differ), except that all NaNs are one; functions by name.
+/// True if the nodes of one graph can be paired one to one with those of the other so that op, dtype, axes, attributes
+/// and inputs agree, and the same stores and effects follow in the same order. Values that nothing stores count too, in
+/// the order of their numbers. What does not count: the numbering of nodes otherwise, names of intermediate values, and
+/// how often a leaf stands. Numbers are compared by their bits (0 and -0 differ), except that all NaNs are one;
+/// functions by name.
 bool structurally_equal(const Graph& x, const Graph& y);
 
 /// Throws InternalError, or UserError for what a caller can cause, if `graph` breaks a rule: order, arity, axes,

@@ -84,8 +84,8 @@ TEST(CpuAgreement, EveryContractionBehindABlock) {
 TEST(CpuAgreement, OperandsOfAllAxesAndOutputsOfAllAxes) {
   const std::string text =
       "operand r[m,n] : bf16\nh = acc * alpha[] + bias[n] + temb[b,n] + row[m] + r + image[b]\n"
-      "store gelu(h) : f16 as y\nstore h : bf16 as raw\nstore sum(h, over=m) as column\nstore mean(h, over=n) as rows\n"
-      "store max(h, over=(m,n), per=b, groups=3) as peaks\nstore sum_squares(h, over=all) : f64 as energy\nstore "
+      "store gelu(h) as y : f16\nstore h as raw : bf16\nstore sum(h, over=m) as column\nstore mean(h, over=n) as rows\n"
+      "store max(h, over=(m,n), per=b, groups=3) as peaks\nstore sum_squares(h, over=all) as energy : f64\nstore "
       "variance(h, over=m, per=b) as spread\n";
   for (const Layout layout : {Layout::nhwc, Layout::nchw}) {
     RandomCase c = problem(
@@ -101,7 +101,7 @@ TEST(CpuAgreement, EveryNormalisation) {
         "batch_norm(acc, shift=t[n])", "softmax(acc, over=n, groups=2)", "softmax(acc, over=m, per=b)",
         "group_norm(silu(group_norm(acc, groups=4)), groups=2)"}) {
     RandomCase c =
-        problem(Conv2d{.n = 2, .h = 21, .w = 18, .c = 4, .k = 8, .r = 3, .s = 3}, "store " + norm + " : f32 as y\n", 3);
+        problem(Conv2d{.n = 2, .h = 21, .w = 18, .c = 4, .k = 8, .r = 3, .s = 3}, "store " + norm + " as y : f32\n", 3);
     expect_agreement(c, 2);
   }
 }
@@ -109,7 +109,7 @@ TEST(CpuAgreement, EveryNormalisation) {
 // The statistics come from differences, so a large common offset costs no accuracy beyond that of the accumulator
 TEST(CpuAgreement, LargeOffset) {
   RandomCase c =
-      problem(Gemm{.m = 4096, .n = 8, .k = 4}, "store group_norm(acc * 0.01 + 1000, groups=2) : f32 as y\n", 5);
+      problem(Gemm{.m = 4096, .n = 8, .k = 4}, "store group_norm(acc * 0.01 + 1000, groups=2) as y : f32\n", 5);
   expect_agreement(c, 2);
 }
 

@@ -15,7 +15,7 @@ using ::testing::HasSubstr;
 class CpuArguments : public ::testing::Test {
  protected:
   RandomCase c = problem(Conv2d{.n = 1, .h = 5, .w = 4, .c = 3, .k = 6, .r = 3, .s = 3},
-                         "store acc + bias[n] + r[m,n] : f32 as y\n");
+                         "store acc + bias[n] + r[m,n] as y : f32\n");
   Executable kernel = compile(c.contraction, c.graph, options_of(c, 1));
 
   void expect_refusal(const std::function<void(Arguments&)>& change, const std::string& message) {
@@ -58,8 +58,12 @@ TEST(CpuCompile, RefusesWhatItCannotServe) {
   EXPECT_THROW(compile(Gemm{.m = 2, .n = 2, .k = 2, .dtype_a = DType::f64, .dtype_b = DType::f64}, graph), Unsupported);
   EXPECT_THROW(compile(Gemm{.m = 2, .n = 2, .k = 0}, graph), UserError);
   EXPECT_THROW(compile(Gemm{.m = 2, .n = 6, .k = 2}, parse("store group_norm(acc, groups=4) : f32\n")), UserError);
-  EXPECT_THROW(compile(Gemm{.m = 2, .n = 6, .k = 2}, graph, {.device = Device::cuda}), Unsupported);
-  EXPECT_THROW(compile(Gemm{.m = 2, .n = 6, .k = 2}, graph, {.threads = -1}), UserError);
+  CompileOptions options;
+  options.threads = -1;
+  EXPECT_THROW(compile(Gemm{.m = 2, .n = 6, .k = 2}, graph, options), UserError);
+  options = {};
+  options.device = Device::cuda;
+  EXPECT_THROW(compile(Gemm{.m = 2, .n = 6, .k = 2}, graph, options), Unsupported);
 }
 
 }  // namespace

@@ -35,7 +35,7 @@ const std::vector<Function> functions{
      [](long double x) {
        return x * sigmoid(2 * std::sqrt(2 / 3.14159265358979323846L) * (x + 0.044715L * x * x * x));
      },
-     -3, 8},
+     -1, 8},
 };
 
 TEST(VectorFunctions, ErrorsAreWithinTheModel) {
