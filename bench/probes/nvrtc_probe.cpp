@@ -34,25 +34,27 @@ extern "C" __global__ void __launch_bounds__(Conv::kThreads, 1) conv(const __gri
 )";
 
 int main(int argc, char** argv) {
-    if (argc != 2) return std::printf("usage: nvrtc_probe HEADER_FOLDER\n"), 1;
-    const std::string include = std::string("-I") + argv[1];
-    int failures = 0;
-    for (const char* norm : {"kNone", "kResident", "kResident"})  {  // the first pays for loading the compiler
-        const std::string define = std::string("-DNORM=") + norm;
-        const char* options[] = {"--gpu-architecture=sm_90a", "--std=c++17", "-default-device", include.c_str(), define.c_str()};
-        const auto start = std::chrono::steady_clock::now();
-        nvrtcProgram program;
-        nvrtcCreateProgram(&program, kSource, "conv.cu", 0, nullptr, nullptr);
-        const nvrtcResult result = nvrtcCompileProgram(program, 5, options);
-        size_t size = 0, cubin = 0;
-        nvrtcGetProgramLogSize(program, &size);
-        std::vector<char> log(size + 1);
-        nvrtcGetProgramLog(program, log.data());
-        if (result == NVRTC_SUCCESS) nvrtcGetCUBINSize(program, &cubin);
-        const double ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
-        std::printf("%-10s %s, %.0f ms, cubin %zu bytes%s%s\n", norm, nvrtcGetErrorString(result), ms, cubin, size > 1 ? "\n" : "", log.data());
-        failures += result != NVRTC_SUCCESS;
-        nvrtcDestroyProgram(&program);
-    }
-    return failures;
+  if (argc != 2) return std::printf("usage: nvrtc_probe HEADER_FOLDER\n"), 1;
+  const std::string include = std::string("-I") + argv[1];
+  int failures = 0;
+  for (const char* norm : {"kNone", "kResident", "kResident"}) {  // the first pays for loading the compiler
+    const std::string define = std::string("-DNORM=") + norm;
+    const char* options[] = {"--gpu-architecture=sm_90a", "--std=c++17", "-default-device", include.c_str(),
+                             define.c_str()};
+    const auto start = std::chrono::steady_clock::now();
+    nvrtcProgram program;
+    nvrtcCreateProgram(&program, kSource, "conv.cu", 0, nullptr, nullptr);
+    const nvrtcResult result = nvrtcCompileProgram(program, 5, options);
+    size_t size = 0, cubin = 0;
+    nvrtcGetProgramLogSize(program, &size);
+    std::vector<char> log(size + 1);
+    nvrtcGetProgramLog(program, log.data());
+    if (result == NVRTC_SUCCESS) nvrtcGetCUBINSize(program, &cubin);
+    const double ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+    std::printf("%-10s %s, %.0f ms, cubin %zu bytes%s%s\n", norm, nvrtcGetErrorString(result), ms, cubin,
+                size > 1 ? "\n" : "", log.data());
+    failures += result != NVRTC_SUCCESS;
+    nvrtcDestroyProgram(&program);
+  }
+  return failures;
 }

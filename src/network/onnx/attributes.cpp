@@ -88,7 +88,9 @@ std::int64_t NodeReader::integer(std::string_view name, std::int64_t otherwise) 
 std::string NodeReader::text(std::string_view name, std::string_view otherwise) const {
   const auto* a = attribute(name);
   if (!a) return std::string(otherwise);
-  const bool word = a->s().size() < 64 && std::all_of(a->s().begin(), a->s().end(), [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; });
+  const bool word = a->s().size() < 64 && std::all_of(a->s().begin(), a->s().end(), [](char c) {
+                      return std::isalnum(static_cast<unsigned char>(c)) || c == '_';
+                    });
   if (!word) fail("attribute {} is no word of letters, digits and _", name);
   return a->s();
 }

@@ -122,8 +122,8 @@ void TiledExecutable::choose_accumulator_memory(Run& run) const {
 
 void TiledExecutable::run(const Arguments& arguments) const {
   const Plan& plan = parts_.plan;
-  Run run(arguments, bind_arguments(plan, arguments, parts_.space, parts_.operand_names));
   if (parts_.source) parts_.source->check(arguments);
+  Run run(arguments, bind_arguments(plan, arguments, parts_.space, parts_.operand_names));
   const auto lease =
       ScratchPool::shared().borrow(run_bytes_ + static_cast<std::size_t>(parts_.threads) * worker_bytes_);
   run.memory = lease.data();
