@@ -43,7 +43,7 @@ nlohmann::json to_json(const NetworkAgreement& a) {
 
 std::string to_text(const Timing& t) {
   if (t.runs == 0) return fmt::format("{:.2f} ms (one run)", t.first_ms);
-  return fmt::format("{:.2f} ms (median of {}), first run {:.1f} ms", t.median_ms, t.runs, t.first_ms);
+  return fmt::format("{:.2f} ms a run (median of {}), the first {:.1f} ms", t.median_ms, t.runs, t.first_ms);
 }
 
 nlohmann::json to_json(const Timing& t) {

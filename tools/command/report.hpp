@@ -15,7 +15,7 @@ namespace coda::command {
 std::string to_text(const NetworkAgreement& agreement);
 nlohmann::json to_json(const NetworkAgreement& agreement);
 
-/// "7.61 ms (median of 5), first run 35.2 ms".
+/// "7.61 ms a run (median of 5), the first 35.2 ms".
 std::string to_text(const Timing& timing);
 nlohmann::json to_json(const Timing& timing);
 

@@ -206,7 +206,7 @@ figure::SceneFigure make_figure(const Model& model, const Work& work, const Resu
   figure::SceneFigure figure;
   figure.title = model.name;
   figure.lines.push_back(
-      fmt::format("{} a run; {}", to_text(result.timing),
+      fmt::format("{}; {}", to_text(result.timing),
                   result.agreements.empty() ? "not compared with the reference" : to_text(result.agreements[0])));
   if (model.description) {
     figure.classes = model.description->classes;
@@ -319,7 +319,7 @@ std::string Summary::detections_text() const {
 std::string Summary::text() const {
   std::string out = fmt::format("{}: {} operators in {} kernels, {} CPU threads\n{}", model.name, fusion.operators,
                                 fusion.kernels, threads, region_table(fusion));
-  out += fmt::format("time\n  {} a run\n", to_text(result.timing));
+  out += fmt::format("time\n  {}\n", to_text(result.timing));
   if (options.profile) out += profile_table(result.profile);
   out += fmt::format("memory\n{}  process        {} at its peak\n", memory_text(memory), bytes_text(peak_memory()));
   if (options.check) {
