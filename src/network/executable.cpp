@@ -7,6 +7,7 @@
 #include <chrono>
 #include <list>
 #include <mutex>
+#include <new>
 #include <set>
 
 #include "coda/error.hpp"
@@ -83,6 +84,16 @@ bool in_own_order(const Sizes& sizes, const Sizes& strides) {
   for (std::size_t i = 0; i < sizes.size(); ++i)
     if (sizes[i] != 1 && strides[i] != own[i]) return false;
   return true;
+}
+
+cpu::AlignedBuffer arena_of(const Plan& plan) {
+  try {
+    return plan.borrow_arena();
+  } catch (const std::bad_alloc&) {
+    throw UserError(
+        fmt::format("the intermediates take {} bytes for these inputs, which cannot be allocated; give smaller ones",
+                    plan.storage.arena_bytes));
+  }
 }
 
 }  // namespace
@@ -204,7 +215,7 @@ void NetworkImpl::run(const std::map<std::string, ConstTensorView>& inputs,
     bindings.outputs.push_back(std::move(v));
   }
   const auto p = plan(std::move(key));
-  cpu::AlignedBuffer arena = p->borrow_arena();
+  cpu::AlignedBuffer arena = arena_of(*p);
   bindings.arena = reinterpret_cast<float*>(arena.data());
   const network::Tensors tensors(*p, bindings);
   if (profile) profile->clear();

@@ -19,7 +19,8 @@ namespace network {
 namespace {
 
 constexpr std::int64_t largest_extent = std::int64_t{1} << 31;
-constexpr double largest_tensor = 0x1p46;  // elements
+constexpr std::int64_t largest_step = std::int64_t{1} << 24;  // window, stride, dilation: products stay below 2^63
+constexpr double largest_tensor = 0x1p46;                     // elements
 constexpr std::size_t largest_rank = 8;
 
 // One inference: the inputs, and how errors name the node.
@@ -78,8 +79,8 @@ void Inference::image(std::size_t i) const {
 }
 
 void Inference::positive(std::string_view what, const Pair& p) const {
-  if (p.h < 1 || p.w < 1 || p.h > largest_extent || p.w > largest_extent)
-    fail("{} is {}x{}; expected 1 to 2^31", what, p.h, p.w);
+  if (p.h < 1 || p.w < 1 || p.h > largest_step || p.w > largest_step)
+    fail("{} is {}x{}; expected 1 to 2^24", what, p.h, p.w);
 }
 
 void Inference::not_negative(std::string_view what, const Margins& m) const {
@@ -94,7 +95,7 @@ void Inference::vector_of(std::string_view what, std::size_t i, const Dim& chann
 }
 
 void Inference::groups(const Dim& c, const Dim& k, std::int64_t g) const {
-  if (g < 1 || (c.known() && c.value() % g != 0) || (k.known() && k.value() % g != 0))
+  if (g < 1 || g > largest_extent || (c.known() && c.value() % g != 0) || (k.known() && k.value() % g != 0))
     fail("{} input and {} output channels with groups={}; both must be multiples of groups", to_string(c), to_string(k),
          g);
 }
@@ -147,8 +148,8 @@ Shape Inference::operator()(const operators::ConvTranspose2d& c) const {
   const Shape &x = shape(0), &w = shape(1);
   if (!w[2].known() || !w[3].known())
     fail("filter '{}' has shape {}; its extents must be numbers", inputs_[1]->name, to_string(w));
+  groups(x[1], x[1], c.groups);
   const Dim k = affine(w[1], c.groups, 0);
-  groups(x[1], k, c.groups);
   if (!may_equal(x[1], w[0]))
     fail("input '{}' {} has {} channels, and filter '{}' {} takes {}", inputs_[0]->name, to_string(x), to_string(x[1]),
          inputs_[1]->name, to_string(w), to_string(w[0]));

@@ -19,6 +19,13 @@ class Placer {
     f_.placement.assign(n_.tensors.size(), std::nullopt);
     made_.assign(n_.tensors.size(), false);
     pinned_.assign(n_.tensors.size(), false);
+    reshaped_.assign(n_.tensors.size(), false);
+    depth_.assign(n_.tensors.size(), 0);
+    for (const Operator& op : n_.operators) {
+      const auto& k = op.kind;
+      reshaped_[op.output] =
+          std::holds_alternative<operators::Reshape>(k) || std::holds_alternative<operators::Flatten>(k);
+    }
     for (const TensorId id : n_.inputs) pinned_[id] = true;
     for (const TensorId id : n_.outputs) pinned_[id] = true;
   }
@@ -38,22 +45,17 @@ class Placer {
   const K* kind(const Region& r) const {
     return r.kind == RegionReport::Kind::single ? std::get_if<K>(&n_.operators[r.operators[0]].kind) : nullptr;
   }
-  bool is_view(TensorId id) const;
   void place_concat(Region& r, const operators::Concat& c);
   void place_view(Region& r);
 
   FusedNetwork& f_;
   const Network& n_;
-  std::vector<bool> made_, pinned_;  // by tensor: written by a region; given or wanted by the caller
-};
+  static constexpr int deepest = 32;  // concatenations inside each other
 
-// Whether a reshape makes this tensor: it may turn out to be a view, so it is no slice
-bool Placer::is_view(TensorId id) const {
-  for (const Operator& op : n_.operators)
-    if (op.output == id)
-      return std::holds_alternative<operators::Reshape>(op.kind) || std::holds_alternative<operators::Flatten>(op.kind);
-  return false;
-}
+  // by tensor: written by a region; given or wanted by the caller; made by a reshape, which may turn out to be a view
+  std::vector<bool> made_, pinned_, reshaped_;
+  std::vector<int> depth_;  // by tensor: how deep the slices in it nest
+};
 
 void Placer::place_concat(Region& r, const operators::Concat& c) {
   const Operator& op = n_.operators[r.operators[0]];
@@ -63,15 +65,18 @@ void Placer::place_concat(Region& r, const operators::Concat& c) {
     r.note = fmt::format("copied: axis {} is not the innermost in memory", c.axis);
     return;
   }
+  std::map<TensorId, int> times;
+  for (const TensorId id : op.inputs) ++times[id];
   std::int64_t column = 0;
   std::size_t placed = 0;
   std::vector<std::string> copied;
   for (const TensorId id : op.inputs) {
-    const bool once = std::count(op.inputs.begin(), op.inputs.end(), id) == 1;
+    const bool once = times[id] == 1;
     const Dim width = columns(n_[id].shape);
     if (!width.known()) break;
-    if (made_[id] && !pinned_[id] && once && !f_.placement[id] && !is_view(id)) {
+    if (made_[id] && !pinned_[id] && !reshaped_[id] && once && !f_.placement[id] && depth_[id] < deepest) {
       f_.placement[id] = Placement{.base = op.output, .column = column, .slice = true};
+      depth_[op.output] = std::max(depth_[op.output], depth_[id] + 1);
       ++placed;
     } else {
       copied.push_back(n_[id].name);

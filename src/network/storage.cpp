@@ -101,7 +101,10 @@ class StoragePlanner {
   void run_in_place();
   bool may_overwrite(const Region& r, int step) const;
   void assign();
-  TensorId root_of(TensorId id) const { return f_.placement[id] ? root_of(f_.placement[id]->base) : id; }
+  TensorId root_of(TensorId id) const {
+    while (f_.placement[id]) id = f_.placement[id]->base;
+    return id;
+  }
   std::optional<std::size_t> position(const std::vector<TensorId>& list, TensorId id) const {
     const auto it = std::find(list.begin(), list.end(), id);
     if (it == list.end()) return std::nullopt;
@@ -116,6 +119,7 @@ class StoragePlanner {
   StoragePlan plan_;
   std::vector<TensorId> root_;  // by tensor: the one whose memory it lives in
   std::vector<Use> uses_;       // by tensor
+  std::vector<int> last_use_;   // by root: step in which any tensor in it is read last
   std::vector<bool> shared_;    // by root: some tensor is a slice or a view of it
 };
 
@@ -178,16 +182,18 @@ bool StoragePlanner::may_overwrite(const Region& r, int step) const {
   const TensorId from = *r.source, to = r.outputs[0].tensor;
   if (shared_[root_[from]] || f_.placement[to] || shared_[to] || n_[from].constant) return false;
   if (position(n_.inputs, from) || position(n_.outputs, to) || position(n_.outputs, from)) return false;
-  for (TensorId id = 0; id < root_.size(); ++id)
-    if (root_[id] == root_[from] && uses_[id].last > step) return false;
-  return plan_.shapes[from] == plan_.shapes[to];
+  return last_use_[root_[from]] <= step && plan_.shapes[from] == plan_.shapes[to];
 }
 
 void StoragePlanner::run_in_place() {
+  last_use_.assign(root_.size(), -1);
+  for (TensorId id = 0; id < root_.size(); ++id) last_use_[root_[id]] = std::max(last_use_[root_[id]], uses_[id].last);
   for (std::size_t i = 0; reuse_ && i < f_.regions.size(); ++i) {
     const Region& r = f_.regions[i];
     if (!may_overwrite(r, static_cast<int>(i) + 1)) continue;
-    root_[r.outputs[0].tensor] = root_[*r.source];
+    const TensorId to = r.outputs[0].tensor;
+    root_[to] = root_[*r.source];
+    last_use_[root_[to]] = std::max(last_use_[root_[to]], uses_[to].last);
     ++plan_.in_place;
   }
 }

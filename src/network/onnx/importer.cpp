@@ -10,6 +10,7 @@ namespace {
 constexpr std::int64_t first_opset = 11, last_opset = 22;
 constexpr int type_float = 1;
 constexpr std::size_t longest_name = 4096;
+constexpr int most_interfaces = 4096;  // inputs, or outputs
 
 // Bytes of the UTF-8 sequence that `text` starts with; 0 if it is none, or a control character
 std::size_t sequence_length(std::string_view text) {
@@ -49,6 +50,9 @@ Importer::Importer(const schema::ModelProto& model, const std::string& file, con
   if (!model.has_graph()) fail("has no graph; is it an ONNX model?");
   if (graph_.node_size() > limits.nodes)
     fail(fmt::format("has {} nodes; the limit is {}", graph_.node_size(), limits.nodes));
+  if (graph_.input_size() - graph_.initializer_size() > most_interfaces || graph_.output_size() > most_interfaces)
+    fail(fmt::format("has {} inputs and {} outputs; the limit is {}", graph_.input_size(), graph_.output_size(),
+                     most_interfaces));
 }
 
 // Names go into errors, reports and JSON
