@@ -11,7 +11,8 @@ namespace coda::test {
 namespace {
 
 const std::string block =
-    "h = acc + bias[n]\nstore silu(group_norm(h, groups=4)) as y : f32\nstore sum(h, over=m) as s\n";
+    "operand bias[n] : f32\nh = acc + bias[n]\nstore silu(group_norm(h, groups=4)) as y : f32\nstore sum(h, over=m) as "
+    "s\n";
 const Conv2d convolution{.n = 2, .h = 33, .w = 29, .c = 8, .k = 16, .r = 3, .s = 3, .pad = {1, 1, 1, 1}};
 
 TEST(CpuConcurrency, BitsDoNotDependOnThreads) {
