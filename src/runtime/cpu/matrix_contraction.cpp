@@ -85,8 +85,10 @@ void MatrixContraction::build(DType compute) {
   primitives_.emplace(tiling_.strip_height(),
                       make_primitive(tiling_.strip_height(), memory::desc(dims, type, memory::format_tag::any)));
   const memory::desc chosen = primitives_.begin()->second.b;
-  const std::int64_t last = tiling_.strip(tiling_.strips_per_image() - 1).height;
-  if (!primitives_.contains(last)) primitives_.emplace(last, make_primitive(last, chosen));
+  for (std::int64_t i = 0; i < tiling_.strips_per_image(); ++i) {
+    const std::int64_t rows = tiling_.strip(i).height;
+    if (!primitives_.contains(rows)) primitives_.emplace(rows, make_primitive(rows, chosen));
+  }
   for (const auto& [rows, p] : primitives_)
     scratchpad_bytes_ = std::max(scratchpad_bytes_, aligned_size(p.scratchpad.get_size()));
   packed_input_bytes_ = aligned_size(static_cast<std::size_t>(tiling_.strip_height() * g_.k) * size_of(compute));

@@ -33,14 +33,14 @@ Tiling::Tiling(const Extents& extents, int threads) : extents_(extents) {
   const std::int64_t whole = ceil_div(strips * extents.images, threads);
   strips = std::max(strips, wanted(std::min<std::int64_t>(whole, 4)));
   if (extents.height / std::max<std::int64_t>(1, wanted(2)) >= 4) strips = std::max(strips, wanted(2));
-  strips = std::clamp<std::int64_t>(strips, 1, segments);
-  strip_height_ = std::min(extents.height, ceil_div(segments, strips) * segment_height_);
+  strips_per_image_ = std::clamp<std::int64_t>(strips, 1, segments);
 }
 
 Strip Tiling::strip(std::int64_t index) const {
-  const std::int64_t each = strips_per_image();
-  const std::int64_t first = index % each * strip_height_;
-  return {index / each, first, std::min(strip_height_, extents_.height - first)};
+  const std::int64_t i = index % strips_per_image_, segments = segments_per_image();
+  const std::int64_t first = i * segments / strips_per_image_ * segment_height_;
+  const std::int64_t last = (i + 1) * segments / strips_per_image_ * segment_height_;
+  return {index / strips_per_image_, first, std::min(last, extents_.height) - first};
 }
 
 std::int64_t Tiling::segment_rows(std::int64_t segment_of_image) const {
