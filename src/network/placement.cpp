@@ -33,6 +33,10 @@ class Placer {
   void run() {
     for (const Region& r : f_.regions)
       for (const RegionOutput& o : r.outputs) made_[o.tensor] = true;
+    // what an epilogue reads as a vector or one value a pixel stays dense
+    for (const Region& r : f_.regions)
+      for (const RegionOperand& o : r.operands)
+        if (!(o.axes == axes::mn)) pinned_[o.tensor] = true;
     // views first in mind, slices first in deed: a view needs a dense base
     for (Region& r : f_.regions)
       if (const auto* c = kind<operators::Concat>(r)) place_concat(r, *c);
@@ -52,7 +56,8 @@ class Placer {
   const Network& n_;
   static constexpr int deepest = 32;  // concatenations inside each other
 
-  // by tensor: written by a region; given or wanted by the caller; made by a reshape, which may turn out to be a view
+  // by tensor: written by a region; given, wanted by the caller or to stay dense; made by a reshape, which may turn out
+  // to be a view
   std::vector<bool> made_, pinned_, reshaped_;
   std::vector<int> depth_;  // by tensor: how deep the slices in it nest
 };

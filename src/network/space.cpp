@@ -42,6 +42,7 @@ bool has_axes(const Shape& operand, const Shape& space, const Axes& axes) {
 }
 
 std::optional<Axes> axes_of(const Shape& operand, const Shape& space, bool images) {
+  if (operand == space && space.size() > 1) return axes::mn;
   for (const Axes& a : {axes::scalar, axes::n, axes::b, axes::bn, axes::m, axes::mn}) {
     if (a.row == RowAxis::b && !images) continue;
     if (has_axes(operand, space, a)) return a;
