@@ -27,6 +27,11 @@ test:
 	@scripts/setup.sh build test
 	@scripts/test.sh $(JOBS) $(FUZZ_SECONDS)
 
+test-gpu:
+	@command -v nvidia-smi >/dev/null && nvidia-smi -L || { echo "make test-gpu: this machine has no NVIDIA GPU; run it on one (Hopper, with the CUDA toolkit and cuDNN)"; exit 1; }
+	@$(MAKE) -C bench/probes
+	@bench/probes/build/conv_probe check random=300
+
 bench:
 	@scripts/setup.sh build bench
 	@cmake --preset release && cmake --build $(BUILD)/release -j $(JOBS)
