@@ -29,7 +29,7 @@ ctest --test-dir build/asan --output-on-failure --no-tests=error -j "$jobs" -L u
 
 step "ThreadSanitizer: CPU backend"
 configure tsan
-cmake --build build/tsan -j "$jobs" --target test_cpu
+cmake --build build/tsan -j "$jobs" --target test_cpu test_cpu_parts
 ctest --test-dir build/tsan --output-on-failure --no-tests=error -L threads
 
 step "fuzzers: $fuzz_seconds s each"
