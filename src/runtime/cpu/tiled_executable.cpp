@@ -139,7 +139,10 @@ void TiledExecutable::run_stage(Run& run, std::size_t index) const {
   Machine(*parts_.unit, plan, stage.uniform, run.bound, run.memory, nullptr).run({});
   if (stage.walks_tiles || (index == 0 && run.computes)) {
     std::vector<Worker> workers(static_cast<std::size_t>(parts_.threads));
-    WorkerPool::shared().for_each(parts_.threads, parts_.tiling.strips(), [&](std::int64_t strip, int worker) {
+    const std::int64_t strips = parts_.tiling.strips();
+    WorkerPool::shared().for_each(parts_.threads, strips, [&](std::int64_t i, int worker) {
+      // every other stage goes backwards: what was written last is still in a cache
+      const std::int64_t strip = index % 2 == 0 ? i : strips - 1 - i;
       Worker& w = workers[static_cast<std::size_t>(worker)];
       if (!w.machine) {
         w.memory = run.memory + workers_offset_ + static_cast<std::size_t>(worker) * worker_bytes_;

@@ -136,8 +136,8 @@ struct VectorUnit {
 /// that is unknown or that the processor cannot run is an InternalError.
 const VectorUnit& vector_unit(const char* limit = nullptr);
 
-/// Error of the functions, in units of u·|result| (one rounding is 1): no function is worse on any unit. See
-/// docs/cpu-backend.md.
-inline constexpr double function_ulps = 8;
+/// Error of the elementary functions on any unit, in units of u·|result| (one rounding is 1): what the reference's error
+/// model must grant. docs/cpu-backend.md has the figure of each.
+inline constexpr double function_ulps = 4;
 
 }  // namespace coda::cpu
