@@ -22,15 +22,16 @@ cmake --build build/ci -j "$jobs"
 step "release: unit, property, golden, CLI and package tests"
 ctest --test-dir build/ci --output-on-failure --no-tests=error -j "$jobs"
 
-step "AddressSanitizer and UndefinedBehaviorSanitizer: unit tests"
+step "AddressSanitizer and UndefinedBehaviorSanitizer: what reads input and runs networks"
 configure asan
-cmake --build build/asan -j "$jobs" --target unit_tests
-ctest --test-dir build/asan --output-on-failure --no-tests=error -j "$jobs" -L unit
+sanitized=(cpu network onnx media figure simulator support)
+cmake --build build/asan -j "$jobs" --target "${sanitized[@]/#/test_}"
+ctest --test-dir build/asan --output-on-failure --no-tests=error -j "$jobs" -R "^($(IFS='|'; echo "${sanitized[*]}"))\$"
 
 step "ThreadSanitizer: CPU backend"
 configure tsan
-cmake --build build/tsan -j "$jobs" --target test_cpu test_cpu_parts
-ctest --test-dir build/tsan --output-on-failure --no-tests=error -L threads
+cmake --build build/tsan -j "$jobs" --target test_cpu
+ctest --test-dir build/tsan --output-on-failure --no-tests=error -R "^cpu$"
 
 step "fuzzers: $fuzz_seconds s each"
 scripts/fuzz.sh build/fuzz "$fuzz_seconds" "$jobs"
