@@ -44,6 +44,6 @@ std::unique_ptr<AccumulatorSource> contraction_source(const Contraction& contrac
                                                       const CompileOptions& options, const VectorUnit& unit);
 
 /// Arguments::a, float32, (images, height, width, cols), any pixel stride.
-std::unique_ptr<AccumulatorSource> tensor_source(const Extents& extents);
+std::unique_ptr<AccumulatorSource> tensor_source(const Extents& extents, const VectorUnit& unit);
 
 }  // namespace coda::cpu

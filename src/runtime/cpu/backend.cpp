@@ -83,7 +83,7 @@ std::shared_ptr<const ExecutableImpl> build(const Extents& e, const Graph& sourc
                                 e.images, e.height, e.width, e.cols));
   auto parts = common_parts(e, source, graph, stages, options);
   const bool uses_acc = parts.plan.accumulator_stage >= 0;
-  if (uses_acc) parts.source = tensor_source(e);
+  if (uses_acc) parts.source = tensor_source(e, *parts.unit);
   parts.title = fmt::format("epilogue over {}x{}x{}x{}", e.images, e.height, e.width, e.cols);
   parts.space = {.shape_mn = {e.images, e.height, e.width, e.cols},
                  .layout = Layout::nhwc,

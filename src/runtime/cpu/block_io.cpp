@@ -58,6 +58,9 @@ void load_block(const VectorUnit& unit, const BoundTensor& from, const Extents& 
     if (s.pixel == 1 && !wide && is_f32(from.dtype))
       return unit.transpose(static_cast<const float*>(run), s.col, static_cast<float*>(lanes) + at, cols,
                             static_cast<std::size_t>(cols), static_cast<std::size_t>(pixels));
+    if (s.col == 1 && !wide && is_f32(from.dtype))
+      return unit.copy_rows(static_cast<const float*>(run), s.pixel, static_cast<float*>(lanes) + at, cols,
+                            static_cast<std::size_t>(pixels), static_cast<std::size_t>(cols));
     for (std::int64_t i = 0; i < pixels; ++i)
       load_run(unit, element(run, i * s.pixel, from.dtype), from.dtype, s.col, cols, wide, lanes, at + i * cols);
   });
@@ -73,6 +76,9 @@ void store_block(const VectorUnit& unit, const void* lanes, bool wide, const Ext
     if (s.col == 1 && s.pixel == cols) return store_run(unit, lanes, at, wide, pixels * cols, run, to.dtype, 1);
     if (s.pixel == 1 && !wide && to.dtype == DType::f32)
       return unit.transpose(static_cast<const float*>(lanes) + at, cols, static_cast<float*>(run), s.col,
+                            static_cast<std::size_t>(pixels), static_cast<std::size_t>(cols));
+    if (s.col == 1 && !wide && to.dtype == DType::f32)
+      return unit.copy_rows(static_cast<const float*>(lanes) + at, cols, static_cast<float*>(run), s.pixel,
                             static_cast<std::size_t>(pixels), static_cast<std::size_t>(cols));
     for (std::int64_t i = 0; i < pixels; ++i)
       store_run(unit, lanes, at + i * cols, wide, cols, element(run, i * s.pixel, to.dtype), to.dtype, s.col);

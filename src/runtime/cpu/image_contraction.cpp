@@ -8,6 +8,7 @@
 #include <type_traits>
 
 #include "coda/error.hpp"
+#include "runtime/cpu/block_io.hpp"
 #include "runtime/cpu/contraction_sources.hpp"
 #include "runtime/cpu/dnnl_support.hpp"
 #include "runtime/cpu/views.hpp"
@@ -218,20 +219,17 @@ const void* ImageContraction<C>::source_rows(const ConstTensorView& x, const Str
   if (same_type && (c_.c == 1 || s.col == 1) && (c_.w == 1 || s.pixel == c_.c) &&
       (w.height == 1 || s.row == c_.w * c_.c))
     return base;
-  const auto channels = static_cast<std::size_t>(c_.c), columns = static_cast<std::size_t>(c_.w);
-  const bool planar = s.pixel == 1 && compute_ == DType::f32 && size_of(x.dtype) == sizeof(float);
-  for (std::int64_t h = 0; h < w.height; ++h) {
-    const auto* row = element(base, h * s.row, x.dtype);
-    auto* target = element(static_cast<void*>(packed), h * c_.w * c_.c, compute_);
-    if (planar) {
-      unit_.transpose(reinterpret_cast<const float*>(row), s.col, reinterpret_cast<float*>(target), c_.c, channels,
-                      columns);
-      continue;
-    }
-    for (std::int64_t q = 0; q < c_.w; ++q)
-      convert_run(unit_, element(row, q * s.pixel, x.dtype), x.dtype, s.col, channels,
-                  element(static_cast<void*>(target), q * c_.c, compute_), compute_);
+  if (compute_ == DType::f32) {
+    const Extents image{.images = c_.n, .height = c_.h, .width = c_.w, .cols = c_.c};
+    const BoundTensor from{.data = x.data, .dtype = x.dtype, .strides = s};
+    load_block(unit_, from, image, {strip.image, w.first * c_.w, w.height * c_.w}, c_.c, false, packed);
+    return packed;
   }
+  const auto channels = static_cast<std::size_t>(c_.c);
+  for (std::int64_t h = 0; h < w.height; ++h)
+    for (std::int64_t q = 0; q < c_.w; ++q)
+      convert_run(unit_, element(base, h * s.row + q * s.pixel, x.dtype), x.dtype, s.col, channels,
+                  element(static_cast<void*>(packed), (h * c_.w + q) * c_.c, compute_), compute_);
   return packed;
 }
 

@@ -1,9 +1,7 @@
 /// A tensor in the place of an accumulator.
 
-#include <cstring>
-
 #include "runtime/cpu/accumulator.hpp"
-#include "runtime/cpu/elements.hpp"
+#include "runtime/cpu/block_io.hpp"
 #include "runtime/cpu/views.hpp"
 
 namespace coda::cpu {
@@ -12,7 +10,7 @@ namespace {
 
 class TensorSource final : public AccumulatorSource {
  public:
-  explicit TensorSource(const Extents& e) : e_(e) {}
+  TensorSource(const Extents& e, const VectorUnit& unit) : e_(e), unit_(&unit) {}
 
   void check(const Arguments& arguments) const override {
     const DType f32[] = {DType::f32};
@@ -29,17 +27,8 @@ class TensorSource final : public AccumulatorSource {
 
   void compute(const Arguments& arguments, const Strip& strip, float* acc, const std::byte*,
                std::byte*) const override {
-    const PixelStrides s = strides(arguments);
-    const auto* base = static_cast<const float*>(arguments.a.data) + strip.image * s.image;
-    for (std::int64_t p = strip.first; p < strip.first + strip.height; ++p)
-      for (std::int64_t q = 0; q < e_.width; ++q, acc += e_.cols) {
-        const float* pixel = base + p * s.row + q * s.pixel;
-        if (s.col == 1) {
-          std::memcpy(acc, pixel, static_cast<std::size_t>(e_.cols) * sizeof(float));
-        } else {
-          for (std::int64_t n = 0; n < e_.cols; ++n) acc[n] = pixel[n * s.col];
-        }
-      }
+    const BoundTensor from{.data = arguments.a.data, .dtype = DType::f32, .strides = strides(arguments)};
+    load_block(*unit_, from, e_, {strip.image, strip.first * e_.width, strip.height * e_.width}, e_.cols, false, acc);
   }
 
   std::string describe() const override { return "a tensor that the caller gives"; }
@@ -51,12 +40,13 @@ class TensorSource final : public AccumulatorSource {
   }
 
   Extents e_;
+  const VectorUnit* unit_;
 };
 
 }  // namespace
 
-std::unique_ptr<AccumulatorSource> tensor_source(const Extents& extents) {
-  return std::make_unique<TensorSource>(extents);
+std::unique_ptr<AccumulatorSource> tensor_source(const Extents& extents, const VectorUnit& unit) {
+  return std::make_unique<TensorSource>(extents, unit);
 }
 
 }  // namespace coda::cpu

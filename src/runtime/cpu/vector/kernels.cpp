@@ -335,6 +335,11 @@ constexpr auto encode_f16 = [](F x) {
   return m | (reinterpret_cast<U>(x) >> 16 & 0x8000u);
 };
 
+void copy_rows(const float* from, ptrdiff_t from_pitch, float* to, ptrdiff_t to_pitch, size_t rows, size_t cols) {
+  for (size_t i = 0; i < rows; ++i, from += from_pitch, to += to_pitch)
+    for_vectors<F>(cols, [&](size_t j, size_t n) { store_upto<F>(to + j, load_upto<F>(from + j, n), n); });
+}
+
 using Quad = float __attribute__((vector_size(16)));
 
 inline void transpose4(const float* from, ptrdiff_t from_pitch, float* to, ptrdiff_t to_pitch) {
@@ -402,6 +407,7 @@ constexpr VectorUnit make_unit() {
   u.store_bf16 = store_short<encode_bf16>;
   u.load_f16 = load_short<decode_f16>;
   u.store_f16 = store_short<encode_f16>;
+  u.copy_rows = copy_rows;
   u.transpose = transpose;
   return u;
 }

@@ -127,6 +127,9 @@ struct VectorUnit {
   void (*store_bf16)(const float*, std::uint16_t*, std::size_t);
   void (*load_f16)(const std::uint16_t*, float*, std::size_t);
   void (*store_f16)(const float*, std::uint16_t*, std::size_t);
+  /// to[i·to_pitch + j] = from[i·from_pitch + j] for i < rows, j < cols
+  void (*copy_rows)(const float* from, std::ptrdiff_t from_pitch, float* to, std::ptrdiff_t to_pitch, std::size_t rows,
+                    std::size_t cols);
   /// to[j·to_pitch + i] = from[i·from_pitch + j] for i < rows, j < cols
   void (*transpose)(const float* from, std::ptrdiff_t from_pitch, float* to, std::ptrdiff_t to_pitch, std::size_t rows,
                     std::size_t cols);
@@ -136,8 +139,8 @@ struct VectorUnit {
 /// that is unknown or that the processor cannot run is an InternalError.
 const VectorUnit& vector_unit(const char* limit = nullptr);
 
-/// Error of the elementary functions on any unit, in units of u·|result| (one rounding is 1): what the reference's error
-/// model must grant. docs/cpu-backend.md has the figure of each.
+/// Error of the elementary functions on any unit, in units of u·|result| (one rounding is 1): what the reference's
+/// error model must grant. docs/cpu-backend.md has the figure of each.
 inline constexpr double function_ulps = 4;
 
 }  // namespace coda::cpu
