@@ -13,7 +13,8 @@
 namespace coda::network {
 
 /// Axes with which a tensor of shape `operand` broadcasts (NumPy's rules) over values of shape `space`; [m,n] for the
-/// very shape, else the coarsest that fit, nothing if none do. `images`: the axis b may be used (a GEMM counts all rows as one image).
+/// very shape, else the coarsest that fit, nothing if none do. `images`: the axis b may be used (a GEMM counts all rows
+/// as one image).
 std::optional<Axes> axes_of(const Shape& operand, const Shape& space, bool images);
 
 /// Whether `operand` has just these axes over `space`, extent for extent.
