@@ -1,0 +1,60 @@
+// What the host writes and a kernel reads: plain structs, the same to the host's compiler. No device code, no header.
+#pragma once
+
+namespace coda {
+
+using u8 = unsigned char;
+using u16 = unsigned short;
+using u32 = unsigned int;
+using u64 = unsigned long long;
+
+struct alignas(64) TensorMap { u8 bytes[128]; };  // CUtensorMap, opaque to the device
+
+// The convolution as a matrix product: M = output pixels, N = output channels, K = filter taps x input channels.
+struct ConvGeometry {
+    // The output as images x rows x channels. A tile never straddles images. Runs without anything per image: `images`
+    // is 1 and `rows` is all N*P*Q pixels, so that tiles run through the borders between images.
+    int images, rows, channels;
+    int tiles_m, tiles_n, tiles;         // cluster tiles: per image, across the channels, in all
+    int height, width;                   // output pixels of an image: P, Q
+    int patches_across;                  // patches: ceil(Q / 8)
+    int taps_h, taps_w, channel_blocks;  // R, S, ceil(C / kTileK)
+    int splits;                          // blocks that share a tile, each over a part of the k-blocks; 1: none
+    int stride_h, stride_w, pad_h, pad_w, dilation_h, dilation_w;  // pad: top and left
+};
+
+// One tagged entry of an exchange: written and read as one. The tag is the launch's epoch plus one.
+struct alignas(16) Entry {
+    float mean, m2, count;
+    u32 tag;
+};
+
+// Statistics shared by the blocks of one launch, see exchange.cuh.
+struct NormParams {
+    Entry* slots;  // (images, slots, units)
+    Entry* teams;  // (images, teams, units); `slots` itself if a team is one slot
+    int slots_per_image, team_slots, teams_per_image, group_channels;
+};
+
+struct SplitParams {
+    void* partials;  // float: (tiles, splits - 1, warpgroups of a tile, accumulators / 4, 128, 4)
+    u32* flags;      // (tiles, splits - 1, warpgroups of a tile)
+};
+
+// Launches that used the workspace so far, and the blocks that have left this launch.
+struct EpochParams {
+    u32 *epoch, *exits;
+};
+
+// The kernel's one parameter is this, followed by the visitor's Params at offset sizeof(ConvParams).
+struct alignas(64) ConvParams {
+    TensorMap activation, filter, output, side;  // side: the second store; unused without one
+    ConvGeometry geometry;
+    NormParams norm;
+    SplitParams split;
+    EpochParams launch;
+    void* side_memory;  // base of the second store's tensor
+    u64* timeline;      // see Trace; null without CODA_TRACE
+};
+
+}  // namespace coda

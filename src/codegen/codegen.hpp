@@ -1,0 +1,49 @@
+#pragma once
+/// Turns an epilogue and a configuration into the CUDA C++ of one kernel. Pure: the same input gives the same text.
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "coda/graph.hpp"
+#include "plan/conv.hpp"
+#include "plan/epilogue.hpp"
+
+namespace coda::codegen {
+
+/// One 8-byte field of the visitor's Params, which follow ConvParams in the kernel's parameter.
+struct Field {
+  enum class Kind : std::uint8_t {
+    operand_pointer,  ///< device address of an operand's memory
+    operand_value,    ///< a scalar operand by value: float (or int for i32) in the low four bytes
+    store_pointer,    ///< device address of an output that does not go through the copy engine (axes [b,g])
+  } kind{};
+  std::string name;   ///< of the operand or the store
+  DType dtype{};      ///< in memory
+  Axes axes;
+};
+
+struct Kernel {
+  std::string source;         ///< a whole translation unit; includes <coda/…> headers only
+  std::string entry;          ///< name of the kernel, extern "C"
+  std::vector<Field> fields;
+};
+
+struct Options {
+  bool accurate = false;      ///< correctly rounded transcendental functions even for 16-bit outputs
+  bool watchdog = false;      ///< a wait that lasts some seconds ends the launch with an error
+  bool delays = false;        ///< random delays before each publish, wait and store: for tests
+  std::map<std::string, DType> storage = {};  ///< storage dtypes of operands that the graph does not declare; absent: f32
+};
+
+/// Throws Unsupported for an operation or dtype that the device functions lack (says which value).
+Kernel generate(const plan::Epilogue& epilogue, const plan::ConvConfig& config, const Options& options = {});
+
+/// The device headers that generated code includes, by name ("coda/conv_fprop.cuh"), with their text.
+struct Header {
+  std::string_view name, text;
+};
+std::span<const Header> device_headers();
+
+}  // namespace coda::codegen

@@ -1,0 +1,73 @@
+#pragma once
+/// From CUDA C++ text to a cubin, by way of a cache on disk. Knows no graph and no plan.
+
+#include <cstddef>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace coda::jit {
+
+enum class CompilerKind { nvrtc, nvcc };
+
+struct Header {
+  std::string_view name, text;  ///< as it stands in an #include
+};
+
+struct Request {
+  std::string source;
+  std::span<const Header> headers;     ///< the text of everything that source may include; must outlive the request
+  std::string entry;                   ///< the kernel whose resources are reported
+  std::string title;                   ///< for progress, logs and `coda cache list`
+  std::vector<std::string> options = {};  ///< further compiler options, such as -DCODA_WATCHDOG
+  std::string arch = "sm_90a";
+};
+
+/// What the assembler says of the kernel.
+struct Resources {
+  int registers = 0;
+  std::size_t spill_store_bytes = 0, spill_load_bytes = 0, stack_bytes = 0, static_shared_bytes = 0;
+};
+
+struct Binary {
+  std::vector<std::byte> cubin;
+  Resources resources;
+  std::string key;                     ///< hash of (source, headers, compiler version, options, arch), 32 hex digits
+  bool cached = false;                 ///< it was in the cache
+  double seconds = 0;                  ///< until it was there
+  std::filesystem::path entry;         ///< folder of the entry; empty if the cache is off
+};
+
+struct Settings {
+  CompilerKind compiler = CompilerKind::nvrtc;
+  std::filesystem::path nvcc;          ///< empty: found by PATH, CUDA_HOME, /usr/local/cuda
+  std::filesystem::path cache;         ///< empty: CODA_CACHE_DIR, else XDG_CACHE_HOME/coda/kernels, else ~/.cache/coda/kernels
+  std::vector<std::filesystem::path> packs;  ///< read-only layers, searched first
+  bool use_cache = true;
+  int jobs = 0;                        ///< compilations at once; 0: one a core
+};
+
+/// Called from one thread at a time: how many of how many are done, and the title of the one that just ended.
+using Progress = std::function<void(std::size_t done, std::size_t total, const std::string& title)>;
+
+/// Safe to use from several threads; several processes may share a cache.
+class Jit {
+ public:
+  explicit Jit(Settings settings = {});
+  ~Jit();
+  /// Throws CompileError (command, log, path of the source).
+  Binary compile(const Request& request);
+  /// All of them, in parallel; equal requests once. Throws the first error after the others have ended.
+  std::vector<Binary> compile(std::span<const Request> requests, const Progress& progress = {});
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace coda::jit

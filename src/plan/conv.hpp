@@ -1,0 +1,89 @@
+#pragma once
+/// Plans for one convolution and its epilogue on sm_90a: which tile, cluster, schedule and way of normalising.
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "coda/contraction.hpp"
+#include "plan/epilogue.hpp"
+
+namespace coda::plan {
+
+/// What a plan needs to know of a GPU. The defaults are an H200's, so that plans can be made without one.
+struct Device {
+  std::string name = "NVIDIA H200";
+  int major = 9, minor = 0;
+  int multiprocessors = 132;
+  std::size_t shared_bytes = 232448;  ///< that a block may have
+  /// Blocks that are resident at once in clusters of 1 to 8 blocks, one block a multiprocessor: blocks[size].
+  std::array<int, 9> resident_blocks{0, 132, 132, 126, 120, 110, 120, 105, 112};
+  double tensor_tflops = 800;         ///< bf16, at the clock that it keeps under load
+  double memory_tbps = 4.2;
+};
+
+enum class NormMode : std::uint8_t { none, resident, deferred, streamed };
+
+/// What a kernel is compiled for: the fields of a configuration in kernels/coda/conv_fprop.cuh. Two problems with the
+/// same configuration and the same visitor share a kernel.
+struct ConvConfig {
+  DType element = DType::bf16;  ///< of both operands
+  int tile_m = 128, tile_n = 128, tile_k = 64;
+  int tile_warpgroups = 1, turns = 2;  ///< 2, 1: cooperative; 1, 2: ping-pong; 2, 2: ping-pong of pairs
+  int stages = 4, stages_a = 0;        ///< of filters (runs: of both operands); of activations (patches)
+  bool patch = false;                  ///< activations by patches 8 pixels wide instead of runs of pixels
+  int halo = 0;                        ///< patches: (R - 1)·dilation lines
+  int store_buffers = 1;
+  int cluster_m = 1, cluster_n = 1;
+  bool split = false;
+  NormMode mode = NormMode::none;
+  int unit = 1;                        ///< channels of an entry of statistics: divides group width and tile_n
+
+  bool operator==(const ConvConfig&) const = default;
+};
+
+/// Parts of the workspace, in bytes from its start; its memory must be zero before the first launch.
+struct Workspace {
+  std::size_t bytes = 0, epoch = 0, exits = 0, slots = 0, teams = 0, flags = 0, partials = 0;
+};
+
+/// One way to run one problem.
+struct ConvPlan {
+  ConvConfig config;
+  int images = 0, rows = 0, tiles_m = 0, tiles_n = 0, tiles = 0, patches_across = 0, channel_blocks = 0, splits = 1;
+  int slots_per_image = 0, team_slots = 1, teams_per_image = 0;
+  int threads = 0, blocks = 0;         ///< of the launch; whole clusters
+  std::size_t shared_bytes = 0;        ///< dynamic shared memory of a block
+  Workspace workspace;
+  bool cooperative = false;
+  double predicted_us = 0;
+};
+
+/// Fields of ConvConfig that the caller fixes, as text: "tile=128x160 cluster=1x2 stages=4 order=pingpong mode=resident
+/// load=patch split=on". Throws UserError for an unknown key or value (says which are known).
+struct Override {
+  std::map<std::string, std::string> fields;
+  static Override parse(const std::string& text);
+};
+
+struct Candidate {
+  ConvPlan plan;
+  std::string refusal;                 ///< empty: legal
+};
+
+/// All candidates, legal ones first, the fastest predicted first. Throws UserError for a contraction that is wrong and
+/// Unsupported for one that no convolution kernel of this device can serve whatever the plan (dtype, groups, layout, …).
+std::vector<Candidate> candidates(const Conv2d& conv, const Epilogue& epilogue, const Device& device, const Override& fixed = {});
+
+/// The best legal candidate. Throws Unsupported that lists the refused candidates and their reasons.
+ConvPlan choose(const Conv2d& conv, const Epilogue& epilogue, const Device& device, const Override& fixed = {});
+
+/// "128x160/5+3 pingpong resident, 104 blocks, 229 KB": for logs and `coda explain`.
+std::string to_string(const ConvConfig& config);
+std::string describe(const ConvPlan& plan);
+
+}  // namespace coda::plan
