@@ -87,7 +87,8 @@ template <class Config, class Visitor> Launch prepare(const Problem& p, const Op
     constexpr bool kNorm = Config::kNorm != Norm::kNone;
     constexpr Type type = Same<typename Config::Element, Bf16>::value ? Type::kBf16 : Type::kF16;
     auto params = std::make_shared<typename Conv::Params>();
-    auto& g = params->geometry;
+    auto& fixed = params->fixed;
+    auto& g = fixed.geometry;
     const int pixels = p.p() * p.q();
     constexpr bool kPatch = Config::kPatch, kPerImage = kNorm || kPatch;
     if (kPatch && (p.stride != 1 || (p.r - 1) * p.dilation > Config::kHalo)) return reason = "patches: stride 1 and a halo of kHalo lines", nullptr;
@@ -103,15 +104,15 @@ template <class Config, class Visitor> Launch prepare(const Problem& p, const Op
     const uint64_t c = p.c, taps = uint64_t(p.r) * p.s, k = p.k, w = p.w, h = p.h, n = p.n;
     if (kPatch) {
         const uint32_t lines = Conv::kM / 8 + (p.r - 1) * p.dilation;
-        if (!tiled_map<4>(params->activation, o.x, {c, w, h, n}, {c * 2, c * w * 2, c * w * h * 2}, {uint32_t(Conv::kK), 8, lines, 1}, type))
+        if (!tiled_map<4>(fixed.activation, o.x, {c, w, h, n}, {c * 2, c * w * 2, c * w * h * 2}, {uint32_t(Conv::kK), 8, lines, 1}, type))
             return reason = "patch map refused", nullptr;
-    } else if (!im2col_map(params->activation, p, o.x, Conv::kK, Conv::kM, type)) {
+    } else if (!im2col_map(fixed.activation, p, o.x, Conv::kK, Conv::kM, type)) {
         return reason = "im2col map refused", nullptr;
     }
-    if (!tiled_map<3>(params->filter, o.w, {c, taps, k}, {c * 2, c * 2 * taps}, {uint32_t(Conv::kK), 1, uint32_t(Conv::kN)}, type))
+    if (!tiled_map<3>(fixed.filter, o.w, {c, taps, k}, {c * 2, c * 2 * taps}, {uint32_t(Conv::kK), 1, uint32_t(Conv::kN)}, type))
         return reason = "filter map refused", nullptr;
     const uint64_t x = kPatch ? p.q() : g.rows, y = kPatch ? p.p() : 1;
-    if (!tiled_map<4>(params->output, o.y, {k, x, y, uint64_t(g.images)}, {k * 2, k * 2 * x, k * 2 * x * y}, {uint32_t(Conv::Tail::kSlice), kPatch ? 8u : 16u, kPatch ? 2u : 1u, 1}, type))
+    if (!tiled_map<4>(fixed.output, o.y, {k, x, y, uint64_t(g.images)}, {k * 2, k * 2 * x, k * 2 * x * y}, {uint32_t(Conv::Tail::kSlice), kPatch ? 8u : 16u, kPatch ? 2u : 1u, 1}, type))
         return reason = "output map refused", nullptr;
 
     const int resident = resident_blocks<Conv>(), tiles_in_flight = resident / Conv::kClusterBlocks * Config::kTurns;
@@ -123,31 +124,31 @@ template <class Config, class Visitor> Launch prepare(const Problem& p, const Op
     size_t used = 0;
     if constexpr (Conv::kWorkspace) {
         const size_t epoch = take(used, 4), exits = take(used, 4);
-        params->launch = {reinterpret_cast<u32*>(workspace.memory + epoch), reinterpret_cast<u32*>(workspace.memory + exits)};
+        fixed.launch = {reinterpret_cast<u32*>(workspace.memory + epoch), reinterpret_cast<u32*>(workspace.memory + exits)};
     }
     if constexpr (kNorm) {
-        auto& n = params->norm;
+        auto& n = fixed.norm;
         n.slots_per_image = g.tiles_m * Conv::kClusterM * Config::kTileWarpgroups;
         n.team_slots = 1;
         if (n.slots_per_image > kLargestTeam)
             while (n.team_slots * n.team_slots < n.slots_per_image) ++n.team_slots;
         n.teams_per_image = divide_up(n.slots_per_image, n.team_slots);
-        n.group_channels = p.k / p.groups, n.epsilon = 1e-5f, n.mean = n.rstd = nullptr;
+        n.group_channels = p.k / p.groups;
         if (n.group_channels % Config::kUnit != 0) return reason = "a group is not a number of whole units", nullptr;
         const int held = Config::kNorm == Norm::kResident ? tiles_in_flight : Config::kNorm == Norm::kDeferred ? 2 * tiles_in_flight : 1 << 30;
         if (g.tiles_m * g.tiles_n > held) return reason = "an image's tiles do not fit on the chip", nullptr;
         const size_t row = size_t(p.n) * (p.k / Config::kUnit) * 16;
         const size_t slots = take(used, row * n.slots_per_image), teams = n.team_slots > 1 ? take(used, row * n.teams_per_image) : slots;
-        n.slots = reinterpret_cast<uint4*>(workspace.memory + slots), n.teams = reinterpret_cast<uint4*>(workspace.memory + teams);
+        n.slots = reinterpret_cast<Entry*>(workspace.memory + slots), n.teams = reinterpret_cast<Entry*>(workspace.memory + teams);
     }
     if constexpr (Conv::kSplit) {
         const size_t parts = size_t(g.tiles) * (g.splits - 1) * Config::kTileWarpgroups;
         const size_t flags = take(used, parts * 4), partials = take(used, parts * Config::kWarpgroupRows * Conv::kN * 4);
-        params->split = {reinterpret_cast<float4*>(workspace.memory + partials), reinterpret_cast<u32*>(workspace.memory + flags)};
+        fixed.split = {workspace.memory + partials, reinterpret_cast<u32*>(workspace.memory + flags)};
     }
     if (used > workspace.bytes) return reason = "workspace too small", nullptr;
     params->visitor = {o.bias, o.gamma, o.beta, o.residual};
-    params->timeline = reinterpret_cast<u64*>(trace_buffer());
+    fixed.timeline = reinterpret_cast<u64*>(trace_buffer());
 
     return [params, blocks](cudaStream_t stream) {
         cudaLaunchConfig_t config{};
@@ -171,39 +172,54 @@ struct VisitorParams {
 
 struct VisitorBase {
     using Params = VisitorParams;
-    static constexpr int kColumns = 0, kTensors = 0;
-    static constexpr bool kTensorsBefore = false;
-    template <int> static CODA_DEVICE float column(const Params&, int, int) { return 0.f; }
-    template <int> static CODA_DEVICE const void* tensor(const Params& p) { return p.residual; }
-    static CODA_DEVICE float before(float x, const float*, const float*, const Params&) { return x; }
-    static CODA_DEVICE float after(float x, const float*, const float*, const Params&) { return x; }
-    static CODA_DEVICE float scale(const Params& p, int, int channel) { return __ldg(p.gamma + channel); }
-    static CODA_DEVICE float shift(const Params& p, int, int channel) { return __ldg(p.beta + channel); }
-};
-struct BiasBase : VisitorBase {
-    static constexpr int kColumns = 1;
-    template <int> static CODA_DEVICE float column(const Params& p, int, int channel) { return __ldg(p.bias + channel); }
+    using Output = Bf16;
+    using Side = Bf16;
+    static constexpr SideStore kSide = SideStore::kNone;
+    struct Uniform {};
+    static CODA_DEVICE Uniform uniform(const Params&) { return {}; }
+    static constexpr int kColumnsBefore = 0, kColumnsAfter = 0, kTensorsBefore = 0, kTensors = 0;
+    static CODA_DEVICE void columns_before(const Params&, const Uniform&, int, int, float*) {}
+    static CODA_DEVICE void columns_after(const Params&, const Uniform&, int, int, float*) {}
+    template <int> static CODA_DEVICE TensorSource<Bf16> tensor(const Params& p) { return {p.residual}; }
+    static CODA_DEVICE float before(float x, const float*, const float*, const Uniform&) { return x; }
+    static CODA_DEVICE float after(float x, float, const float*, const float*, const Uniform&) { return x; }
+    static constexpr bool kRaw = false, kStatistics = false;
+    struct Late { float scale, shift; };
+    static CODA_DEVICE Late late(const Params& p, const Uniform&, int, int channel) { return {__ldg(p.gamma + channel), __ldg(p.beta + channel)}; }
+    static CODA_DEVICE float2 affine(const Late& late, const Uniform&, float, float variance) { return {late.scale * rsqrtf(variance + 1e-5f), late.shift}; }
 };
 struct Bare : VisitorBase {
     static constexpr Work kWork = Work::kBare;
 };
+struct BiasBase : VisitorBase {
+    static CODA_DEVICE void columns_after(const Params& p, const Uniform&, int, int channel, float* column) { column[0] = __ldg(p.bias + channel); }
+    static constexpr int kColumnsAfter = 1;
+};
 struct Bias : BiasBase {
     static constexpr Work kWork = Work::kBias;
-    static CODA_DEVICE float after(float x, const float* column, const float*, const Params&) { return x + column[0]; }
+    static CODA_DEVICE float after(float x, float, const float* column, const float*, const Uniform&) { return x + column[0]; }
 };
 struct BiasSilu : BiasBase {
     static constexpr Work kWork = Work::kBiasSilu;
-    static CODA_DEVICE float after(float x, const float* column, const float*, const Params&) { return math::silu(x + column[0]); }
+    static CODA_DEVICE float after(float x, float, const float* column, const float*, const Uniform&) { return math::silu(x + column[0]); }
 };
-struct Block : BiasBase {
+struct Block : VisitorBase {
     static constexpr Work kWork = Work::kBlock;
-    static CODA_DEVICE float before(float x, const float* column, const float*, const Params&) { return x + column[0]; }
-    static CODA_DEVICE float after(float x, const float*, const float*, const Params&) { return math::silu(x); }
+    static constexpr int kColumnsBefore = 1;
+    static CODA_DEVICE void columns_before(const Params& p, const Uniform&, int, int channel, float* column) { column[0] = __ldg(p.bias + channel); }
+    static CODA_DEVICE float before(float x, const float* column, const float*, const Uniform&) { return x + column[0]; }
+    static CODA_DEVICE float after(float x, float, const float*, const float*, const Uniform&) { return math::silu(x); }
 };
 struct BlockResidual : Block {
     static constexpr Work kWork = Work::kBlockResidual;
     static constexpr int kTensors = 1;
-    static CODA_DEVICE float after(float x, const float*, const float* tensor, const Params&) { return math::silu(x) + tensor[0]; }
+    static CODA_DEVICE float after(float x, float, const float*, const float* tensor, const Uniform&) { return math::silu(x) + tensor[0]; }
+};
+// The same for half precision.
+template <class Visitor> struct InHalf : Visitor {
+    using Output = F16;
+    using Side = F16;
+    template <int> static CODA_DEVICE TensorSource<F16> tensor(const VisitorParams& p) { return {p.residual}; }
 };
 
 // --- configurations --------------------------------------------------------------------------------------

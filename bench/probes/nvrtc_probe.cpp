@@ -19,15 +19,21 @@ struct Shape {
     static constexpr Norm kNorm = Norm::NORM;
 };
 struct Visitor {
+    using Output = Bf16;
+    using Side = Bf16;
+    static constexpr SideStore kSide = SideStore::kNone;
     struct Params { const float *bias, *gamma, *beta; };
-    static constexpr int kColumns = 1, kTensors = 0;
-    static constexpr bool kTensorsBefore = false;
-    template <int> static CODA_DEVICE float column(const Params& p, int, int channel) { return __ldg(p.bias + channel); }
-    template <int> static CODA_DEVICE const void* tensor(const Params&) { return nullptr; }
-    static CODA_DEVICE float before(float x, const float* c, const float*, const Params&) { return x + c[0]; }
-    static CODA_DEVICE float after(float x, const float*, const float*, const Params&) { return math::silu(x); }
-    static CODA_DEVICE float scale(const Params& p, int, int channel) { return __ldg(p.gamma + channel); }
-    static CODA_DEVICE float shift(const Params& p, int, int channel) { return __ldg(p.beta + channel); }
+    struct Uniform {};
+    static CODA_DEVICE Uniform uniform(const Params&) { return {}; }
+    static constexpr int kColumnsBefore = Shape::kNorm == Norm::kNone ? 0 : 1, kColumnsAfter = 1 - kColumnsBefore, kTensorsBefore = 0, kTensors = 0;
+    static CODA_DEVICE void columns_before(const Params& p, const Uniform&, int, int channel, float* column) { column[0] = __ldg(p.bias + channel); }
+    static CODA_DEVICE void columns_after(const Params& p, const Uniform&, int, int channel, float* column) { column[0] = __ldg(p.bias + channel); }
+    static CODA_DEVICE float before(float x, const float* column, const float*, const Uniform&) { return x + column[0]; }
+    static CODA_DEVICE float after(float x, float, const float*, const float*, const Uniform&) { return math::silu(x); }
+    static constexpr bool kRaw = false, kStatistics = false;
+    struct Late { float scale, shift; };
+    static CODA_DEVICE Late late(const Params& p, const Uniform&, int, int channel) { return {__ldg(p.gamma + channel), __ldg(p.beta + channel)}; }
+    static CODA_DEVICE float2 affine(const Late& late, const Uniform&, float, float variance) { return {late.scale * rsqrtf(variance + 1e-5f), late.shift}; }
 };
 using Conv = ConvFprop<Shape, Visitor>;
 extern "C" __global__ void __launch_bounds__(Conv::kThreads, 1) conv(const __grid_constant__ Conv::Params params) { Conv::run(params); }

@@ -27,6 +27,17 @@ struct Watchdog {
 #endif
 };
 
+// Built with CODA_DELAYS, some threads sleep up to 16 us here: before each publication, wait and store, so that tests meet
+// interleavings which an idle machine never shows.
+CODA_DEVICE void delay_point() {
+#ifdef CODA_DELAYS
+    u32 clock;
+    asm volatile("mov.u32 %0, %%clock;" : "=r"(clock)::"memory");
+    const u32 hash = (clock ^ blockIdx.x * 0x9e3779b9u ^ threadIdx.x * 0x85ebca6bu) * 0xc2b2ae35u;
+    if (hash >> 29 == 0) __nanosleep(hash >> 8 & 0x3fff);
+#endif
+}
+
 // With CODA_TRACE, warpgroups 1 to 4 write the clock at marked events: timeline[block][warpgroup - 1][tile][event].
 constexpr int kTraceTiles = 64, kTraceEvents = 8;
 #ifdef CODA_TRACE
@@ -129,13 +140,13 @@ template <int kRegisters> CODA_DEVICE void register_acquire() {
 // --- global memory that other SMs write ------------------------------------------------------------------
 
 // Sixteen bytes written and read as one: a value and its tag arrive together, so no fence is needed between them.
-CODA_DEVICE void store_whole(uint4* address, uint4 value) {
+CODA_DEVICE void store_whole(Entry* address, uint4 value) {
     asm volatile(
         "{.reg .b64 lo, hi; .reg .b128 both; mov.b64 lo, {%1, %2}; mov.b64 hi, {%3, %4}; mov.b128 both, {lo, hi};"
         " st.relaxed.gpu.global.b128 [%0], both;}"
         ::"l"(address), "r"(value.x), "r"(value.y), "r"(value.z), "r"(value.w) : "memory");
 }
-CODA_DEVICE uint4 load_whole(const uint4* address) {
+CODA_DEVICE uint4 load_whole(const Entry* address) {
     uint4 value;
     asm volatile(
         "{.reg .b64 lo, hi; .reg .b128 both; ld.relaxed.gpu.global.b128 both, [%4]; mov.b128 {lo, hi}, both;"

@@ -37,6 +37,8 @@ template <class Config, class Visitor> struct ConvFprop {
     using At = typename Tail::At;
     static constexpr int kM = Config::kTileM, kN = Config::kTileN, kK = Config::kTileK, kRowBytes = kK * 2;
     static constexpr int kClusterM = Config::kClusterM, kClusterN = Config::kClusterN, kClusterBlocks = kClusterM * kClusterN;
+    static constexpr bool kGrid = kClusterM > 1 && kClusterN > 1;  // a cluster of rows and columns
+    static constexpr int kReaders = kGrid ? kClusterBlocks : kClusterM + kClusterN - 1;  // blocks that release a stage
     static constexpr int kBlocks = Config::kWarpgroupRows / 64;
     static constexpr int kTeam = Config::kTileWarpgroups, kTurns = Config::kTurns, kConsumers = kTeam * kTurns;
     static constexpr bool kPatch = Config::kPatch, kStreamed = Config::kNorm == Norm::kStreamed;
@@ -51,6 +53,7 @@ template <class Config, class Visitor> struct ConvFprop {
     static constexpr bool kSplit = Config::kSplit, kWorkspace = kSplit || Config::kNorm != Norm::kNone;
     static_assert(!kSplit || !(kStreamed || kDeferred), "split-K serves small outputs, which are resident");
     static_assert(!kSplit || kClusterBlocks == 1, "split-K goes without clusters");
+    static_assert(kClusterBlocks <= 8, "a cluster has up to eight blocks");
     static_assert(kConsumers == 2 || kConsumers == 4, "two or four consumer warpgroups");
     static_assert(Config::kWarpgroupRows * kTeam == kM, "the warpgroups of a team divide the tile's rows");
 
@@ -67,14 +70,10 @@ template <class Config, class Visitor> struct ConvFprop {
     static_assert(!kPatch || kRowBytes == 128, "a line of a patch is 8 pixels of 128 bytes, one swizzle atom");
 
     struct Params {
-        TensorMap activation, filter, output;
-        ConvGeometry geometry;
-        GroupNormParams norm;
-        SplitParams split;
-        EpochParams launch;
-        typename Visitor::Params visitor;
-        u64* timeline;     // see Trace; null without CODA_TRACE
+        ConvParams fixed;
+        typename Visitor::Params visitor;  // 8-byte fields from offset sizeof(ConvParams)
     };
+    static_assert(!Visitor::kRaw || Config::kNorm == Norm::kResident, "only a resident normalisation keeps its input");
 
     // Full and empty barriers of the filters' ring (for runs, of both operands'), then of the patches'; turns.
     struct Barriers {
@@ -86,7 +85,8 @@ template <class Config, class Visitor> struct ConvFprop {
         CODA_DEVICE u32 turn(int turn) const { return base + 8 * (2 * kStages + (kPatch ? 2 * kStagesA : 0) + turn); }
     };
 
-    static CODA_DEVICE void run(const Params& p) {
+    static CODA_DEVICE void run(const Params& params) {
+        const ConvParams& p = params.fixed;
         extern __shared__ u8 unaligned[];
         u8* memory = unaligned + (1024 - shared_address(unaligned) % 1024) % 1024;
         const u32 shared = shared_address(memory);
@@ -98,8 +98,11 @@ template <class Config, class Visitor> struct ConvFprop {
 
         if (threadIdx.x == 0) {
             tma_prefetch(p.activation), tma_prefetch(p.filter), tma_prefetch(p.output);
-            // A stage is free once the consumers of every block that shares a tile with this one have read it.
-            const int readers = 4 * kTeam * (kClusterM + kClusterN - 1);
+            if (Visitor::kSide != SideStore::kNone) tma_prefetch(p.side);
+            // A stage is free once the consumers of every block that shares a tile with this one have read it. In a cluster of
+            // rows and columns, of every block: one that loads both of its operands itself could run a round ahead of the block
+            // across, and its arrivals would stand in for a slow one's.
+            const int readers = 4 * kTeam * kReaders;
             for (int s = 0; s < kStages; ++s) mbarrier_init(barriers.full(s), 1), mbarrier_init(barriers.empty(s), readers);
             if (kPatch)
                 for (int s = 0; s < kStagesA; ++s) mbarrier_init(barriers.full_a(s), 1), mbarrier_init(barriers.empty_a(s), readers);
@@ -117,7 +120,7 @@ template <class Config, class Visitor> struct ConvFprop {
             if (Config::kNorm != Norm::kNone && threadIdx.x >= 32) merge_teams(p, rank, epoch);
         } else {
             register_acquire<kConsumerRegisters>();
-            consume(p, memory, shared, barriers, rank, warpgroup - 1, epoch);
+            consume(params, memory, shared, barriers, rank, warpgroup - 1, epoch);
         }
         if constexpr (kClusterBlocks > 1) {
             __syncwarp();
@@ -148,13 +151,13 @@ template <class Config, class Visitor> struct ConvFprop {
         }
     };
 
-    static CODA_DEVICE void load_filter(const Params& p, Sharing& sharing, u32 to, u32 full, int c, int tap, int k) {
+    static CODA_DEVICE void load_filter(const ConvParams& p, Sharing& sharing, u32 to, u32 full, int c, int tap, int k) {
         if constexpr (kClusterM == 1) tma_load_3d(to, p.filter, full, c, tap, k);
         else if (sharing.turn_b == u32(sharing.rank_m)) tma_load_3d_multicast(to, p.filter, full, c, tap, k, sharing.column_blocks);
         if (++sharing.turn_b == kClusterM) sharing.turn_b = 0;
     }
 
-    static CODA_DEVICE void produce(const Params& p, u32 shared, const Barriers& barriers, int rank) {
+    static CODA_DEVICE void produce(const ConvParams& p, u32 shared, const Barriers& barriers, int rank) {
         const ConvGeometry& g = p.geometry;
         Sharing sharing(rank);
         RingPosition<kStages> at(0);
@@ -277,6 +280,8 @@ template <class Config, class Visitor> struct ConvFprop {
         const int lane = threadIdx.x & 31;
         if constexpr (kClusterBlocks == 1) {
             if (lane == 0) mbarrier_arrive(barrier);
+        } else if constexpr (kGrid) {
+            if (lane < kClusterBlocks) mbarrier_arrive_cluster(barrier, lane);
         } else {
             const int rank_m = rank / kClusterN, rank_n = rank % kClusterN;
             if (lane < kClusterN) mbarrier_arrive_cluster(barrier, rank_m * kClusterN + lane);
@@ -291,11 +296,13 @@ template <class Config, class Visitor> struct ConvFprop {
         return {tile.image, tile.tile_m * kTeam + member, tile.tile_n * kN, Rows::of(g, tile.tile_m, kM, member * Config::kWarpgroupRows)};
     }
 
-    static CODA_DEVICE void consume(const Params& p, u8* memory, u32 shared, const Barriers& barriers, int rank, int consumer, u32 epoch) {
+    static CODA_DEVICE void consume(const Params& params, u8* memory, u32 shared, const Barriers& barriers, int rank, int consumer, u32 epoch) {
+        const ConvParams& p = params.fixed;
         const ConvGeometry& g = p.geometry;
+        const typename Visitor::Uniform uniform = Visitor::uniform(params.visitor);
         const int member = consumer % kTeam, turn = consumer / kTeam;
         float acc[kBlocks][kN / 2];
-        Tail tail{p.output, g, p.norm, p.visitor, memory + kOffsetTail + consumer * kWarpgroupBytes,
+        Tail tail{p, g, p.norm, params.visitor, uniform, memory + kOffsetTail + consumer * kWarpgroupBytes,
                   reinterpret_cast<u32*>(memory + kOffsetVotes) + 8 * consumer, int(threadIdx.x) % 128, 1 + consumer, epoch, acc};
         Again again{tail, memory + kOffsetSecond + consumer * Again::kBytes};
         const int first = blockIdx.x / kClusterBlocks, step = gridDim.x / kClusterBlocks;
@@ -367,7 +374,7 @@ template <class Config, class Visitor> struct ConvFprop {
     }
 
     // The spare warps of the producer's warpgroup: team work for each tile of this block, in order.
-    static CODA_DEVICE void merge_teams(const Params& p, int rank, u32 epoch) {
+    static CODA_DEVICE void merge_teams(const ConvParams& p, int rank, u32 epoch) {
         if (p.norm.team_slots == 1) return;
         const ConvGeometry& g = p.geometry;
         for (int item = blockIdx.x / kClusterBlocks; item < items(g); item += gridDim.x / kClusterBlocks)

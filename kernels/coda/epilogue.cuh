@@ -1,19 +1,10 @@
 // What a consumer warpgroup does with a tile's accumulators: visitors, statistics, normalisation, stores.
-//
-// A visitor is a struct that generated code supplies:
-//   struct Params;                           operands' pointers and scalars
-//   static constexpr int kColumns;           operands with axes [n] or [b,n]: one float a channel, loaded once a tile
-//   static constexpr int kTensors;           operands with axes [m,n], in the output's layout and element type
-//   template <int i> static float column(const Params&, int image, int channel);
-//   template <int i> static const void* tensor(const Params&);
-//   static float before(float x, const float* column, const float* tensor, const Params&);  ahead of the normalisation
-//   static float after(float x, const float* column, const float* tensor, const Params&);   behind it, or all there is
-//   static float scale(const Params&, int image, int channel), shift(...);                  of the normalisation
-//   static constexpr bool kTensorsBefore;    whether `before` reads tensors
+// What a visitor supplies is in visitor.cuh.
 #pragma once
 #include "exchange.cuh"
 #include "tiles.cuh"
 #include "tma.cuh"
+#include "visitor.cuh"
 
 namespace coda {
 
@@ -53,15 +44,28 @@ template <class Config, class Visitor> struct Epilogue {
     static constexpr int kScratch = smaller(larger(128, kN + 126), (4 * kMomentBytes - kN * 4) / int(sizeof(Moments)));
     static_assert(kNorm != Norm::kDeferred || kStoreBuffers == kStoresPerTile, "the staging buffers hold a whole tile");
 
-    // Column operands in shared memory: the visitor's, then mean, scale, shift of the normalisation.
-    static constexpr int kColumns = Visitor::kColumns + (kNorm == Norm::kNone ? 0 : 3);
-    static constexpr int kMean = Visitor::kColumns, kScale = kMean + 1, kShift = kMean + 2;
-    static constexpr int kWarpgroupBytes = 4 * kStaging + kColumns * kN * 4 + (kApart ? 4 * kMomentBytes : 0);
+    // Column values in shared memory: the visitor's for `before`, those for `after` (unless the second pass has them), then mean,
+    // factor, shift of the normalisation; the operands of the last two lie in their place until the statistics are known.
+    static constexpr bool kNormalises = kNorm != Norm::kNone, kSecondPass = kNorm == Norm::kDeferred || kNorm == Norm::kStreamed;
+    static constexpr int kBefore = kNormalises ? Visitor::kColumnsBefore : 0, kAfter = kSecondPass ? 0 : Visitor::kColumnsAfter;
+    static constexpr int kLate = divide_up(int(sizeof(typename Visitor::Late)), 4);  // words of a channel
+    static constexpr int kMean = kBefore + kAfter, kFactor = kMean + 1, kShift = kMean + 2;
+    static constexpr int kColumns = kMean + (kNormalises ? kSecondPass ? 1 : 1 + larger(2, kLate) : 0);
+    static constexpr int kTensorsBefore = kNormalises ? Visitor::kTensorsBefore : 0, kTensorsAfter = Visitor::kTensors - Visitor::kTensorsBefore;
 
-    const TensorMap& output;
+    // The second store has staging buffers of its own; the second pass writes it from registers.
+    static constexpr SideStore kSide = Visitor::kSide;
+    static_assert(kNormalises || kSide != SideStore::kBefore, "without a normalisation everything is `after`");
+    static constexpr int kSideBuffers = kSide == SideStore::kBefore ? smaller(2, kStoresPerTile) : kSide == SideStore::kAfter && !kSecondPass ? kStoreBuffers : 0;
+    static constexpr int kSideStaging = kSideBuffers * kSliceBytes;  // a warp
+    static constexpr int kSideOffset = divide_up(4 * kStaging + kColumns * kN * 4 + (kApart ? 4 * kMomentBytes : 0), 1024) * 1024;
+    static constexpr int kWarpgroupBytes = kSideBuffers > 0 ? kSideOffset + 4 * kSideStaging : 4 * kStaging + kColumns * kN * 4 + (kApart ? 4 * kMomentBytes : 0);
+
+    const ConvParams& fixed;
     const ConvGeometry& geometry;
-    const GroupNormParams& norm;
+    const NormParams& norm;
     const typename Visitor::Params& visitor;
+    const typename Visitor::Uniform& uniform;
     u8* const memory;  // this warpgroup's kWarpgroupBytes, aligned as a swizzled slice needs
     u32* const votes;   // eight words of this warpgroup
     const int thread;   // in the warpgroup
@@ -74,39 +78,43 @@ template <class Config, class Visitor> struct Epilogue {
     CODA_DEVICE u8* moments(int warp) const { return (kApart ? memory + 4 * kStaging + kColumns * kN * 4 : memory) + warp * kMomentBytes; }
     CODA_DEVICE void sync() const { named_barrier(barrier, 128); }
 
-    template <int i = 0> CODA_DEVICE void load_columns(const At& at) const {
-        if constexpr (i < Visitor::kColumns) {
-            for (int n = thread; n < kN; n += 128) {
-                const int channel = at.first_channel + n;
-                columns()[i * kN + n] = channel < geometry.channels ? Visitor::template column<i>(visitor, at.image, channel) : 0.f;
-            }
-            load_columns<i + 1>(at);
-        } else if constexpr (kNorm == Norm::kResident) {
-            for (int n = thread; n < kN && at.first_channel + n < geometry.channels; n += 128) {
-                columns()[kScale * kN + n] = Visitor::scale(visitor, at.image, at.first_channel + n);
-                columns()[kShift * kN + n] = Visitor::shift(visitor, at.image, at.first_channel + n);
+    CODA_DEVICE u8* side_staging(int warp, int i) const { return memory + kSideOffset + warp * kSideStaging + i * kSliceBytes; }
+
+    // Column values of the tile's channels, and for a resident normalisation the operands of its factor and shift.
+    CODA_DEVICE void load_columns(const At& at) const {
+        for (int n = thread; n < kN && at.first_channel + n < geometry.channels; n += 128) {
+            const int channel = at.first_channel + n;
+            float before[larger(1, kBefore)], after[larger(1, kAfter)];
+            if constexpr (kBefore > 0) Visitor::columns_before(visitor, uniform, at.image, channel, before);
+            if constexpr (kAfter > 0) Visitor::columns_after(visitor, uniform, at.image, channel, after);
+#pragma unroll
+            for (int i = 0; i < kBefore; ++i) columns()[i * kN + n] = before[i];
+#pragma unroll
+            for (int i = 0; i < kAfter; ++i) columns()[(kBefore + i) * kN + n] = after[i];
+            if constexpr (kNorm == Norm::kResident) {
+                const auto late = Visitor::late(visitor, uniform, at.image, channel);
+                if constexpr (sizeof(late) >= 4) {
+#pragma unroll
+                    for (int i = 0; i < kLate; ++i) columns()[(kFactor + i) * kN + n] = reinterpret_cast<const float*>(&late)[i];
+                }
             }
         }
     }
 
-    // One tensor operand's pair of channels in row m of the tile; zero outside the output.
-    template <int i> CODA_DEVICE float2 tensor_pair(const At& at, int m, int channel) const {
-        if (!at.rows.valid(m) || channel >= geometry.channels) return {0.f, 0.f};
-        const u64 offset = (u64(at.image) * geometry.rows + at.rows.pixel(m)) * geometry.channels + channel;
-        return Element::unpack(__ldg(static_cast<const u32*>(Visitor::template tensor<i>(visitor)) + offset / 2));
-    }
-    template <int i = 0> CODA_DEVICE void load_tensors(float (&first)[larger(1, Visitor::kTensors)], float (&second)[larger(1, Visitor::kTensors)],
-                                                       const At& at, int m, int channel) const {
-        if constexpr (i < Visitor::kTensors) {
-            const float2 pair = tensor_pair<i>(at, m, channel);
-            first[i] = pair.x, second[i] = pair.y;
-            load_tensors<i + 1>(first, second, at, m, channel);
+    // Tensor operands [kFirst, kEnd) of a pair of channels in row m of the tile; zero outside the output.
+    template <int kFirst, int kEnd> CODA_DEVICE void load_tensors(float* first, float* second, const At& at, int m, int channel) const {
+        if constexpr (kFirst < kEnd) {
+            float2 pair = {0.f, 0.f};
+            if (at.rows.valid(m) && channel < geometry.channels)
+                pair = Visitor::template tensor<kFirst>(visitor).pair((u64(at.image) * geometry.rows + at.rows.pixel(m)) * geometry.channels + channel);
+            *first = pair.x, *second = pair.y;
+            load_tensors<kFirst + 1, kEnd>(first + 1, second + 1, at, m, channel);
         }
     }
 
     // Calls f(x, y, columns of x, columns of y, tensors of x, tensors of y) for each pair of neighbouring channels x, y
-    // of block b, pairs [first, first + kCount).
-    template <bool kTensors, int kCount, class F> CODA_DEVICE void for_pairs(const At& at, int b, int first, F&& f) const {
+    // of block b, pairs [first, first + kCount), with tensor operands [kFirst, kEnd).
+    template <int kFirst, int kEnd, int kCount, class F> CODA_DEVICE void for_pairs(const At& at, int b, int first, F&& f) const {
         const int lane = thread & 31;
 #pragma unroll
         for (int j = first; j < first + kCount; ++j) {
@@ -119,20 +127,44 @@ template <class Config, class Visitor> struct Epilogue {
             }
 #pragma unroll
             for (int half = 0; half < 2; ++half) {
-                float t1[larger(1, Visitor::kTensors)] = {}, t2[larger(1, Visitor::kTensors)] = {};
-                if constexpr (kTensors) load_tensors(t1, t2, at, 64 * b + 16 * (thread / 32) + lane / 4 + 8 * half, at.first_channel + n);
+                float t1[larger(1, kEnd - kFirst)] = {}, t2[larger(1, kEnd - kFirst)] = {};
+                load_tensors<kFirst, kEnd>(t1, t2, at, 64 * b + 16 * (thread / 32) + lane / 4 + 8 * half, at.first_channel + n);
                 f(acc[b][4 * j + 2 * half], acc[b][4 * j + 2 * half + 1], one, two, t1, t2);
             }
         }
     }
 
+    // The accumulators become the input of the normalisation; the second store, if it comes from here, is on its way.
     CODA_DEVICE void apply_before(const At& at) {
+        const int warp = thread / 32, lane = thread & 31;
+        constexpr int kChunks = kSide == SideStore::kBefore ? kSlice / 8 : kN / 8, kParts = kN / 8 / kChunks;
 #pragma unroll
         for (int b = 0; b < kBlocks; ++b)
-            for_pairs<Visitor::kTensorsBefore, kN / 8>(at, b, 0, [&](float& x, float& y, const float* one, const float* two, const float* t1, const float* t2) {
-                x = Visitor::before(x, one, t1, visitor);
-                y = Visitor::before(y, two, t2, visitor);
-            });
+#pragma unroll
+            for (int s = 0; s < kParts; ++s) {
+                u32 packed[larger(1, kSideBuffers) * kSlice / 4];
+                int pair = 0;
+                for_pairs<0, kTensorsBefore, kChunks>(at, b, s * kChunks, [&](float& x, float& y, const float* one, const float* two, const float* t1, const float* t2) {
+                    if constexpr (kSide == SideStore::kBefore)
+                        packed[pair++] = Visitor::Side::pack(Visitor::side(x, one, t1, uniform), Visitor::side(y, two, t2, uniform));
+                    x = Visitor::before(x, one, t1, uniform);
+                    y = Visitor::before(y, two, t2, uniform);
+                });
+                if constexpr (kSide == SideStore::kBefore) {
+                    u8* buffer = side_staging(warp, (b * kParts + s) % kSideBuffers);
+                    if (lane == 0) tma_store_wait_read<kSideBuffers - 1>();
+                    __syncwarp();
+                    write_slice(buffer, packed, lane);
+                    fence_async_shared();
+                    __syncwarp();
+                    if (lane == 0) store_slice(fixed.side, buffer, at, 64 * b + 16 * warp, s * kSlice), tma_store_commit();
+                }
+            }
+    }
+
+    static CODA_DEVICE void store_slice(const TensorMap& map, const u8* buffer, const At& at, int m, int slice) {
+        delay_point();
+        tma_store_4d(map, shared_address(buffer), at.first_channel + slice, at.rows.store_x(m), at.rows.store_y(m), at.image);
     }
 
     // The moments of this warpgroup's rows, written to its slot. Leaves their units' means in column kMean.
@@ -186,18 +218,30 @@ template <class Config, class Visitor> struct Epilogue {
         sync();
     }
 
-    // Waits for the image's statistics; then column kMean is the group's mean and kScale the scale times rstd.
+    // Waits for the image's statistics; then columns kMean, kFactor and kShift hold the normalisation.
     CODA_DEVICE void load_statistics(const At& at) const {
-        float *mean = columns() + kMean * kN, *scale = columns() + kScale * kN, *rstd = reinterpret_cast<float*>(moments(4)) - kN;
-        group_statistics<true, kN, kScratch, kUnit>(norm, at.image, at.first_channel, geometry.channels, epoch, at.slot == 0,
-                                       reinterpret_cast<Moments*>(moments(0)), mean, rstd, votes, thread, barrier);
-        for (int n = thread; n < kN; n += 128) scale[n] *= rstd[n];
-        sync();
+        float* column = columns() + kMean * kN;
+        group_statistics<true, kN, kScratch, kUnit>(
+            norm, at.image, at.first_channel, geometry.channels, epoch, at.slot == 0, reinterpret_cast<Moments*>(moments(0)), votes, thread, barrier,
+            [&](int, int n, float mean, float variance) {
+                typename Visitor::Late late;
+                if constexpr (sizeof(late) >= 4) {
+#pragma unroll
+                    for (int i = 0; i < kLate; ++i) reinterpret_cast<float*>(&late)[i] = column[(1 + i) * kN + n];
+                }
+                const float2 affine = Visitor::affine(late, uniform, mean, variance);
+                column[n] = mean, column[kN + n] = affine.x, column[2 * kN + n] = affine.y;
+            },
+            [&](int group, float mean, float variance) { record(at.image, group, mean, variance); });
     }
 
-    // Stores f(accumulator, columns, tensors) of the whole tile, slice by slice, through this warp's staging buffers.
-    // kKeep: leaves them in the buffers.
-    template <bool kTensors, bool kKeep = false, class F> CODA_DEVICE void store(const At& at, F&& f) {
+    CODA_DEVICE void record(int image, int group, float mean, float variance) const {
+        if constexpr (Visitor::kStatistics) Visitor::statistics(visitor, uniform, image, group, mean, variance);
+    }
+
+    // Stores f(accumulator, columns, tensors) of the whole tile, slice by slice, through this warp's staging buffers, and
+    // g of the same as the second store if kBoth. kKeep: leaves f's in the buffers.
+    template <int kFirst, int kEnd, bool kBoth, bool kKeep, class F, class G> CODA_DEVICE void store(const At& at, F&& f, G&& g) {
         const int warp = thread / 32, lane = thread & 31;
         constexpr int kChunks = kSlice / 8;  // of 16 bytes in a row of the slice
         constexpr bool kWraps = kStoresPerTile % kStoreBuffers != 0;
@@ -205,11 +249,14 @@ template <class Config, class Visitor> struct Epilogue {
         for (int b = 0; b < kBlocks; ++b)
 #pragma unroll
             for (int s = 0; s < kSlices; ++s) {
-                u8* buffer = staging(warp) + (b * kSlices + s) % kStoreBuffers * kSliceBytes;
-                u32 packed[kSlice / 4];  // 2*j + half: columns 8*j + 2*(lane%4), row half
+                const int place = (b * kSlices + s) % kStoreBuffers;
+                u8* buffer = staging(warp) + place * kSliceBytes;
+                u32 packed[kSlice / 4], beside[kBoth ? kSlice / 4 : 1];  // 2*j + half: columns 8*j + 2*(lane%4), row half
                 int pair = 0;
-                for_pairs<kTensors, kChunks>(at, b, s * kChunks, [&](float x, float y, const float* one, const float* two, const float* t1, const float* t2) {
-                    packed[pair++] = Element::pack(f(x, one, t1), f(y, two, t2));
+                for_pairs<kFirst, kEnd, kChunks>(at, b, s * kChunks, [&](float x, float y, const float* one, const float* two, const float* t1, const float* t2) {
+                    packed[pair] = Visitor::Output::pack(f(x, one, t1), f(y, two, t2));
+                    if constexpr (kBoth) beside[pair] = Visitor::Side::pack(g(x, one, t1), g(y, two, t2));
+                    ++pair;
                 });
                 if (lane == 0) {
                     if ((kWraps || kKeep) && b + s == 0) tma_store_wait_read<0>();
@@ -217,16 +264,16 @@ template <class Config, class Visitor> struct Epilogue {
                 }
                 __syncwarp();
                 write_slice(buffer, packed, lane);
+                if constexpr (kBoth) write_slice(side_staging(warp, place), beside, lane);
                 if (!kKeep) fence_async_shared();
                 __syncwarp();
                 if (!kKeep && lane == 0) {
-                    const int m = 64 * b + 16 * warp;
-                    tma_store_4d(output, shared_address(buffer), at.first_channel + s * kSlice, at.rows.store_x(m), at.rows.store_y(m), at.image);
+                    store_slice(fixed.output, buffer, at, 64 * b + 16 * warp, s * kSlice);
+                    if constexpr (kBoth) store_slice(fixed.side, side_staging(warp, place), at, 64 * b + 16 * warp, s * kSlice);
                     tma_store_commit();
                 }
             }
     }
-
     // Writes 16 rows x kSlice channels in the store map's swizzle: 8 rows of 16 bytes a matrix, free of bank conflicts.
     static CODA_DEVICE void write_slice(u8* buffer, const u32 (&packed)[kSlice / 4], int lane) {
         constexpr int kRowBytes = kSlice * 2;
@@ -247,15 +294,24 @@ template <class Config, class Visitor> struct Epilogue {
     }
 
     CODA_DEVICE void store_result(const At& at) {
-        store<(Visitor::kTensors > 0)>(at, [&](float x, const float* column, const float* tensor) {
-            // The difference first: exact where x is near the mean, so a large common offset costs no bits.
-            if constexpr (kNorm != Norm::kNone) x = fmaf(x - column[kMean], column[kScale], column[kShift]);
-            return Visitor::after(x, column, tensor, visitor);
-        });
+        // The difference first: exact where x is near the mean, so a large common offset costs no bits.
+        auto normalised = [](float x, const float* column) {
+            if constexpr (kNormalises) return fmaf(x - column[kMean], column[kFactor], column[kShift]);
+            else return x;
+        };
+        store<Visitor::kTensors - kTensorsAfter, Visitor::kTensors, kSide == SideStore::kAfter, false>(
+            at,
+            [&](float x, const float* column, const float* tensor) {
+                return Visitor::after(normalised(x, column), x, column + kBefore, tensor, uniform);
+            },
+            [&](float x, const float* column, const float* tensor) {
+                if constexpr (kSide == SideStore::kAfter) return Visitor::side(normalised(x, column), column + kBefore, tensor, uniform);
+                else return 0.f;
+            });
     }
 
     template <bool kKeep> CODA_DEVICE void store_centred(const At& at) {
-        store<false, kKeep>(at, [](float x, const float* column, const float*) { return x - column[kMean]; });
+        store<0, 0, false, kKeep>(at, [](float x, const float* column, const float*) { return x - column[kMean]; }, [](float, const float*, const float*) { return 0.f; });
     }
 };
 

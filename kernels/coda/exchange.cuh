@@ -13,15 +13,8 @@
 
 namespace coda {
 
-struct GroupNormParams {
-    uint4* slots;  // (images, slots, units)
-    uint4* teams;  // (images, teams, units); `slots` itself if a team is one slot
-    int slots_per_image, team_slots, teams_per_image, group_channels;
-    float epsilon;
-    float *mean, *rstd;  // (images, channels / group_channels) to store, or null
-};
-
-CODA_DEVICE void write_entry(uint4* entry, const Moments& m, u32 epoch) {
+CODA_DEVICE void write_entry(Entry* entry, const Moments& m, u32 epoch) {
+    delay_point();
     store_whole(entry, {__float_as_uint(m.mean), __float_as_uint(m.m2), __float_as_uint(m.count), epoch + 1});
 }
 
@@ -30,12 +23,13 @@ constexpr u32 kPollPause = 100;  // ns; thousands of threads poll: leave the cac
 // Merges `count` entries that lie `stride` apart, in order. kWait: waits for each; otherwise false if one is not written.
 // kBatch loads are in flight.
 template <bool kWait, int kBatch>
-CODA_DEVICE bool merge_entries(Moments& all, const uint4* entry, size_t stride, int count, u32 epoch) {
+CODA_DEVICE bool merge_entries(Moments& all, const Entry* entry, size_t stride, int count, u32 epoch) {
     Merger merger;
     bool written = true;
     for (int base = 0; base < count; base += kBatch) {
         uint4 values[kBatch];
         Watchdog watchdog;
+        delay_point();
         for (;;) {
 #pragma unroll
             for (int i = 0; i < kBatch; ++i)
@@ -60,7 +54,7 @@ CODA_DEVICE bool merge_entries(Moments& all, const uint4* entry, size_t stride, 
 // The share of team work that falls to the owner of `slot`: some of the tile's units, over the whole team. By whole
 // warps, `warp` of `warps`: a unit a warp, an entry a lane, then a tree.
 template <int kUnit>
-CODA_DEVICE void merge_share(const GroupNormParams& p, int image, int slot, int first_channel, int tile_channels, int channels, u32 epoch,
+CODA_DEVICE void merge_share(const NormParams& p, int image, int slot, int first_channel, int tile_channels, int channels, u32 epoch,
                              int warp, int warps) {
     const int units = channels / kUnit, first_unit = first_channel / kUnit;
     const int team = slot / p.team_slots, first = team * p.team_slots, member = slot - first;
@@ -68,7 +62,7 @@ CODA_DEVICE void merge_share(const GroupNormParams& p, int image, int slot, int 
     const int share = divide_up(tile_channels / kUnit, members), begin = first_unit + member * share;
     const int end = smaller(smaller(begin + share, first_unit + tile_channels / kUnit), units);
     for (int unit = begin + warp; unit < end; unit += warps) {
-        const uint4* entry = p.slots + (size_t(image) * p.slots_per_image + first + lane) * units + unit;
+        const Entry* entry = p.slots + (size_t(image) * p.slots_per_image + first + lane) * units + unit;
         Moments m;
         merge_entries<true, 1>(m, entry, size_t(32) * units, divide_up(larger(0, members - lane), 32), epoch);
         __syncwarp();
@@ -82,18 +76,19 @@ CODA_DEVICE void merge_share(const GroupNormParams& p, int image, int slot, int 
     }
 }
 
-// Mean and 1/sqrt(variance + epsilon) of the groups of kColumns channels from first_channel, to mean[] and rstd[] in shared
-// memory, by 128 threads of a named barrier. kWait: waits for the image to be complete; otherwise returns false if it
-// is not. `scratch` holds kScratch moments, `votes` eight words. Groups may begin before the first channel and end behind the last. Groups
-// too wide for the scratch take a slow path.
-template <bool kWait, int kColumns, int kScratch, int kUnit>
-CODA_DEVICE bool group_statistics(const GroupNormParams& p, int image, int first_channel, int channels, u32 epoch, bool record,
-                                  Moments* scratch, float* mean, float* rstd, u32* votes, int thread, int barrier) {
+// Statistics of the groups of kColumns channels from first_channel, by 128 threads of a named barrier: thread t calls
+// emit(i, n, mean, variance) for the channels n = t + 128 i of the tile that exist, and once a group that begins in the tile
+// record(group, mean, variance) if `recorder`. kWait: waits for the image to be complete; otherwise returns false if it is not (what was
+// emitted is then worthless). `scratch` holds kScratch moments, `votes` eight words. Groups may begin before the first channel and end
+// behind the last. Groups too wide for the scratch take a slow path.
+template <bool kWait, int kColumns, int kScratch, int kUnit, class Emit, class Record>
+CODA_DEVICE bool group_statistics(const NormParams& p, int image, int first_channel, int channels, u32 epoch, bool recorder,
+                                  Moments* scratch, u32* votes, int thread, int barrier, Emit&& emit, Record&& record) {
     const int width = p.group_channels;
     const int last = smaller(first_channel + kColumns, channels);  // one past
     const int begin = first_channel / width * width / kUnit, count = divide_up(last, width) * width / kUnit - begin;
     const size_t units = channels / kUnit;
-    const uint4* teams = p.teams + size_t(image) * p.teams_per_image * units;
+    const Entry* teams = p.teams + size_t(image) * p.teams_per_image * units;
     const bool fits = count <= kScratch;
     if (fits) {
         // The teams of a unit are divided among `parts` threads, so that all entries are loaded at once.
@@ -116,36 +111,32 @@ CODA_DEVICE bool group_statistics(const GroupNormParams& p, int image, int first
         named_barrier(barrier, 128);
     }
     bool written = true;
-    for (int c = first_channel + thread; c < last; c += 128) {
+#pragma unroll
+    for (int j = 0; j < divide_up(kColumns, 128); ++j) {
+        const int n = thread + 128 * j, c = first_channel + n;
+        if (n >= kColumns || c >= last) break;
         const int group = c / width, first = group * width / kUnit;
         Merger merger;
+        bool complete = true;
         for (int i = 0; i < width / kUnit; ++i) {
             Moments m;
             if (fits) m = scratch[first - begin + i];
-            else written &= merge_entries<kWait, 4>(m, teams + first + i, units, p.teams_per_image, epoch);
+            else complete &= merge_entries<kWait, 4>(m, teams + first + i, units, p.teams_per_image, epoch);
             merger.add(m.count, m.mean, m.m2);
         }
         const Moments all = merger.total();
-        const float inverse = rsqrtf(all.m2 / all.count + p.epsilon);
-        mean[c - first_channel] = all.mean;
-        rstd[c - first_channel] = inverse;
-        if (record && c == group * width) {
-            const size_t at = size_t(image) * (channels / width) + group;
-            if (p.mean) p.mean[at] = all.mean;
-            if (p.rstd) p.rstd[at] = inverse;
-        }
+        const float variance = all.m2 / all.count;
+        emit(j, n, all.mean, variance);
+        if (recorder && complete && c == group * width) record(group, all.mean, variance);
+        written &= complete;
     }
     return named_barrier_all(barrier, written, votes + 4);
 }
 
-// Launches that used the workspace so far, and the blocks that have left this launch.
-struct EpochParams {
-    u32 *epoch, *exits;
-};
-
 // Called by one thread of each block once all its warps are done with the workspace. The last block advances the
 // epoch; the counter of exits wraps to 0 there, whatever the grid.
 CODA_DEVICE void leave_launch(const EpochParams& p, u32 epoch) {
+    delay_point();
     u32 before;
     asm volatile("atom.inc.acq_rel.gpu.global.u32 %0, [%1], %2;"
                  : "=r"(before) : "l"(p.exits), "r"(gridDim.x - 1) : "memory");

@@ -7,9 +7,24 @@
 
 namespace coda {
 
+// Eight neighbouring channels of one row of each of the visitor's tensor operands [i, Visitor::kTensors).
+template <class Visitor, int i, bool kAny> struct Octets {
+    typename decltype(Visitor::template tensor<i>(*static_cast<const typename Visitor::Params*>(nullptr)))::Octet own;
+    Octets<Visitor, i + 1, (i + 1 < Visitor::kTensors)> rest;
+    CODA_DEVICE void load(const typename Visitor::Params& p, u64 offset) { own = Visitor::template tensor<i>(p).octet(offset), rest.load(p, offset); }
+    CODA_DEVICE void pair(int w, float* x, float* y) const {
+        const float2 both = own.pair(w);
+        *x = both.x, *y = both.y;
+        rest.pair(w, x + 1, y + 1);
+    }
+};
+template <class Visitor, int i> struct Octets<Visitor, i, false> {
+    CODA_DEVICE void load(const typename Visitor::Params&, u64) {}
+    CODA_DEVICE void pair(int, float*, float*) const {}
+};
+
 template <class Config, class Visitor> struct SecondPass {
     using First = Epilogue<Config, Visitor>;
-    using Element = typename Config::Element;
     using At = typename First::At;
     static constexpr int kN = First::kN, kSlice = First::kSlice, kSlices = First::kSlices, kSlabBytes = First::kSliceBytes;
     static constexpr int kLanesPerRow = kSlice / 8;               // 16 bytes a lane
@@ -17,10 +32,12 @@ template <class Config, class Visitor> struct SecondPass {
     static constexpr int kPieces = 16 / kRowsAtOnce;              // of a slab, a lane
     static constexpr int kSteps = First::kStoresPerTile;          // slabs of a tile and warp
     static constexpr int kBuffers = First::kStoreBuffers;
+    static constexpr int kLaterGroups = kSteps * (First::kSide == SideStore::kBefore ? 2 : 1);  // bulk groups of the next tile's first pass
     static constexpr int kCentres = divide_up(kN, 32);            // channels a lane
-    // Shared memory of a warpgroup: columns (mean, factor = scale times rstd, shift, the visitor's, four warps' offsets, the
+    // Shared memory of a warpgroup: columns (mean, factor, shift, the visitor's, four warps' offsets, the
     // deferred tile's centres), barriers of the slabs.
-    static constexpr int kColumns = 3 + Visitor::kColumns;
+    static constexpr int kColumns = 3 + Visitor::kColumnsAfter;
+    static constexpr int kFirstTensor = Visitor::kTensorsBefore, kTensors = Visitor::kTensors - kFirstTensor;
     static constexpr int kBarrierOffset = (kColumns + 4 + (First::kApart ? 1 : 0)) * kN * 4;
     static constexpr int kBytes = divide_up(kBarrierOffset + 4 * kBuffers * 8, 16) * 16;
 
@@ -39,10 +56,12 @@ template <class Config, class Visitor> struct SecondPass {
         for (int i = 0; i < 4 * kBuffers; ++i) mbarrier_init(shared_address(memory + kBarrierOffset) + 8 * i, 1);
     }
 
-    template <int i = 0> CODA_DEVICE void load_columns(int n) const {
-        if constexpr (i < Visitor::kColumns) {
-            column(3 + i)[n] = Visitor::template column<i>(first.visitor, image, first_channel + n);
-            load_columns<i + 1>(n);
+    CODA_DEVICE void load_columns(int n) const {
+        if constexpr (Visitor::kColumnsAfter > 0) {
+            float values[Visitor::kColumnsAfter];
+            Visitor::columns_after(first.visitor, first.uniform, image, first_channel + n, values);
+#pragma unroll
+            for (int i = 0; i < Visitor::kColumnsAfter; ++i) column(3 + i)[n] = values[i];
         }
     }
 
@@ -54,24 +73,28 @@ template <class Config, class Visitor> struct SecondPass {
         if (!First::kApart && (first.thread & 31) == 0) tma_store_wait_read<0>();  // the staging buffers serve as scratch
         first.sync();
         constexpr int kEach = divide_up(kN, 128);  // channels a thread; their operands are on their way while it waits
-        float scale[kEach], shift[kEach];
+        typename Visitor::Late late[kEach];
 #pragma unroll
-        for (int i = 0; i < kEach; ++i) {
-            const int channel = smaller(at.first_channel + first.thread + 128 * i, g.channels - 1);
-            scale[i] = Visitor::scale(first.visitor, at.image, channel), shift[i] = Visitor::shift(first.visitor, at.image, channel);
-        }
-        if (!group_statistics<kWait, kN, First::kScratch, First::kUnit>(first.norm, at.image, at.first_channel, g.channels, first.epoch, at.slot == 0,
-                                                          reinterpret_cast<Moments*>(first.moments(0)), column(0), column(1), first.votes, first.thread, first.barrier))
-            return false;
+        for (int i = 0; i < kEach; ++i)
+            late[i] = Visitor::late(first.visitor, first.uniform, at.image, smaller(at.first_channel + first.thread + 128 * i, g.channels - 1));
+        const bool complete = group_statistics<kWait, kN, First::kScratch, First::kUnit>(
+            first.norm, at.image, at.first_channel, g.channels, first.epoch, at.slot == 0, reinterpret_cast<Moments*>(first.moments(0)), first.votes,
+            first.thread, first.barrier,
+            [&](int i, int n, float mean, float variance) {
+                const float2 affine = Visitor::affine(late[i], first.uniform, mean, variance);
+                column(0)[n] = mean, column(1)[n] = affine.x, column(2)[n] = affine.y;
+            },
+            [&](int group, float mean, float variance) { first.record(at.image, group, mean, variance); });
+        if (!complete) return false;
         image = at.image, first_channel = at.first_channel;
+        if constexpr (Visitor::kColumnsAfter > 0) {
 #pragma unroll
-        for (int i = 0; i < kEach; ++i) {
-            const int n = first.thread + 128 * i;
-            if (n >= kN || first_channel + n >= g.channels) break;
-            column(1)[n] *= scale[i], column(2)[n] = shift[i];
-            load_columns(n);
+            for (int i = 0; i < kEach; ++i) {
+                const int n = first.thread + 128 * i;
+                if (n < kN && first_channel + n < g.channels) load_columns(n);
+            }
+            first.sync();
         }
-        first.sync();
         return true;
     }
 
@@ -96,10 +119,7 @@ template <class Config, class Visitor> struct SecondPass {
         normalise(at, slab(i), m, slice, lane);
         fence_async_shared();
         __syncwarp();
-        if (lane == 0) {
-            tma_store_4d(first.output, shared_address(slab(i)), at.first_channel + slice, at.rows.store_x(m), at.rows.store_y(m), at.image);
-            tma_store_commit();
-        }
+        if (lane == 0) First::store_slice(first.fixed.output, slab(i), at, m, slice), tma_store_commit();
     }
 
     // kLater: this warp has committed the stores of the next tile too. False: the image is not complete yet.
@@ -107,9 +127,10 @@ template <class Config, class Visitor> struct SecondPass {
         if (!prepare<kWait>(at)) return false;
         const int warp = first.thread / 32, lane = first.thread & 31;
         const int units = first.geometry.channels / First::kUnit;
-        const uint4* slot = first.norm.slots + (size_t(at.image) * first.norm.slots_per_image + at.slot) * units;
+        const Entry* slot = first.norm.slots + (size_t(at.image) * first.norm.slots_per_image + at.slot) * units;
         if (lane == 0) {
-            tma_store_wait<kLater ? kSteps : 0>();  // the tile is written
+            delay_point();
+            tma_store_wait<kLater ? kLaterGroups : 0>();  // the tile is written
             tma_store_wait_read<0>();               // the buffers are free
             fence_async_global();
         }
@@ -140,12 +161,12 @@ template <class Config, class Visitor> struct SecondPass {
     CODA_DEVICE void load(const At& at, int step, int i, int warp) const {
         const int m = 64 * (step % First::kBlocks) + 16 * warp;
         mbarrier_arrive_expect(loaded(i), kSlabBytes);
-        tma_load_4d(shared_address(slab(i)), first.output, loaded(i), at.first_channel + step / First::kBlocks * kSlice,
+        tma_load_4d(shared_address(slab(i)), first.fixed.output, loaded(i), at.first_channel + step / First::kBlocks * kSlice,
                     at.rows.store_x(m), at.rows.store_y(m), at.image);
     }
 
     // y = stored * factor + offset, with offset = (what the unit was centred by - mean) * factor + shift
-    CODA_DEVICE void load_offsets(const uint4* slot, int lane) const {
+    CODA_DEVICE void load_offsets(const Entry* slot, int lane) const {
         float centre[kCentres];
 #pragma unroll
         for (int i = 0; i < kCentres; ++i)
@@ -157,15 +178,6 @@ template <class Config, class Visitor> struct SecondPass {
         }
     }
 
-    template <int i = 0> CODA_DEVICE void load_tensors(const At& at, int m, int channel, uint4 (&words)[larger(1, Visitor::kTensors)]) const {
-        if constexpr (i < Visitor::kTensors) {
-            const u64 offset = (u64(at.image) * first.geometry.rows + at.rows.pixel(m)) * first.geometry.channels + channel;
-            if (at.rows.valid(m) && channel < first.geometry.channels)
-                words[i] = __ldg(reinterpret_cast<const uint4*>(static_cast<const u16*>(Visitor::template tensor<i>(first.visitor)) + offset));
-            load_tensors<i + 1>(at, m, channel, words);
-        }
-    }
-
     // 16 rows from m of the tile, kSlice channels from `slice` of the tile, in place. Rows and channels outside the output
     // are computed too, from zeros; the store drops them.
     CODA_DEVICE void normalise(const At& at, u8* slab, int m, int slice, int lane) const {
@@ -173,39 +185,48 @@ template <class Config, class Visitor> struct SecondPass {
         constexpr int kShift = kRowBytes == 128 ? 0 : kRowBytes == 64 ? 1 : 2, kMask = kRowBytes / 16 - 1;
         const int chunk = lane % kLanesPerRow, first_row = lane / kLanesPerRow, n = slice + 8 * chunk;
         if (first_row >= 16) return;
-        uint4 raw[kPieces], tensors[kPieces][larger(1, Visitor::kTensors)];
+        uint4 raw[kPieces];
+        Octets<Visitor, kFirstTensor, (kTensors > 0)> tensors[kPieces] = {};
+        constexpr bool kSide = First::kSide == SideStore::kAfter;
         auto at_row = [&](int i) {
             const int row = i * kRowsAtOnce + first_row;
             return reinterpret_cast<uint4*>(slab + row * kRowBytes + ((chunk ^ (row >> kShift & kMask)) << 4));
         };
+        auto exists = [&](int i) { return at.rows.valid(m + i * kRowsAtOnce + first_row) && at.first_channel + n < first.geometry.channels; };
+        auto offset_of = [&](int i) {
+            return (u64(at.image) * first.geometry.rows + at.rows.pixel(m + i * kRowsAtOnce + first_row)) * first.geometry.channels + at.first_channel + n;
+        };
 #pragma unroll
         for (int i = 0; i < kPieces; ++i) {
             raw[i] = *at_row(i);
-            load_tensors(at, m + i * kRowsAtOnce + first_row, at.first_channel + n, tensors[i]);
+            if (kTensors > 0 && exists(i)) tensors[i].load(first.visitor, offset_of(i));
         }
-        u32 words[kPieces][4];
+        u32 words[kPieces][4], beside[kPieces][kSide ? 4 : 1];
 #pragma unroll
         for (int w = 0; w < 4; ++w) {
             const float2 factor = *reinterpret_cast<const float2*>(column(1) + n + 2 * w);
             const float2 offset = *reinterpret_cast<const float2*>(offsets() + n + 2 * w);
-            float columns[2][larger(1, Visitor::kColumns)];
+            float columns[2][larger(1, Visitor::kColumnsAfter)];
 #pragma unroll
-            for (int c = 0; c < Visitor::kColumns; ++c) columns[0][c] = column(3 + c)[n + 2 * w], columns[1][c] = column(3 + c)[n + 2 * w + 1];
+            for (int c = 0; c < Visitor::kColumnsAfter; ++c) columns[0][c] = column(3 + c)[n + 2 * w], columns[1][c] = column(3 + c)[n + 2 * w + 1];
 #pragma unroll
             for (int i = 0; i < kPieces; ++i) {
-                const float2 pair = Element::unpack(word_of(raw[i], w));
-                float tensor[2][larger(1, Visitor::kTensors)];
-#pragma unroll
-                for (int t = 0; t < Visitor::kTensors; ++t) {
-                    const float2 both = Element::unpack(word_of(tensors[i][t], w));
-                    tensor[0][t] = both.x, tensor[1][t] = both.y;
-                }
-                words[i][w] = Element::pack(Visitor::after(fmaf(pair.x, factor.x, offset.x), columns[0], tensor[0], first.visitor),
-                                            Visitor::after(fmaf(pair.y, factor.y, offset.y), columns[1], tensor[1], first.visitor));
+                const float2 stored = Visitor::Output::unpack(word_of(raw[i], w));
+                const float x = fmaf(stored.x, factor.x, offset.x), y = fmaf(stored.y, factor.y, offset.y);
+                float tensor[2][larger(1, kTensors)];
+                tensors[i].pair(w, tensor[0], tensor[1]);
+                words[i][w] = Visitor::Output::pack(Visitor::after(x, 0.f, columns[0], tensor[0], first.uniform),
+                                                    Visitor::after(y, 0.f, columns[1], tensor[1], first.uniform));
+                if constexpr (kSide)
+                    beside[i][w] = Visitor::Side::pack(Visitor::side(x, columns[0], tensor[0], first.uniform), Visitor::side(y, columns[1], tensor[1], first.uniform));
             }
         }
 #pragma unroll
-        for (int i = 0; i < kPieces; ++i) *at_row(i) = {words[i][0], words[i][1], words[i][2], words[i][3]};
+        for (int i = 0; i < kPieces; ++i) {
+            *at_row(i) = {words[i][0], words[i][1], words[i][2], words[i][3]};
+            if constexpr (kSide)
+                if (exists(i)) *reinterpret_cast<uint4*>(static_cast<u16*>(first.fixed.side_memory) + offset_of(i)) = {beside[i][0], beside[i][1], beside[i][2], beside[i][3]};
+        }
     }
 
     static CODA_DEVICE u32 word_of(const uint4& v, int w) { return w == 0 ? v.x : w == 1 ? v.y : w == 2 ? v.z : v.w; }

@@ -6,11 +6,6 @@
 
 namespace coda {
 
-struct SplitParams {
-    float4* partials;  // (tiles, splits - 1, consumer warpgroups, accumulators / 4, 128)
-    u32* flags;        // (tiles, splits - 1, consumer warpgroups)
-};
-
 CODA_DEVICE float4 load_l2(const float4* address) {
     float4 value;
     asm volatile("ld.global.cg.v4.f32 {%0, %1, %2, %3}, [%4];"
@@ -21,7 +16,7 @@ CODA_DEVICE float4 load_l2(const float4* address) {
 // `part` counts the warpgroups' partial tiles: ((tile * (splits - 1) + rank - 1) * warpgroups of a tile + this one).
 template <int kBlocks, int kCount>
 CODA_DEVICE void give_partial(const SplitParams& p, size_t part, const float (&acc)[kBlocks][kCount], u32 epoch, int thread, int barrier) {
-    float4* to = p.partials + part * (kBlocks * kCount / 4) * 128 + thread;
+    float4* to = static_cast<float4*>(p.partials) + part * (kBlocks * kCount / 4) * 128 + thread;
 #pragma unroll
     for (int b = 0; b < kBlocks; ++b)
 #pragma unroll
@@ -29,6 +24,7 @@ CODA_DEVICE void give_partial(const SplitParams& p, size_t part, const float (&a
             to[(b * kCount / 4 + i) * 128] = {acc[b][4 * i], acc[b][4 * i + 1], acc[b][4 * i + 2], acc[b][4 * i + 3]};
     named_barrier(barrier, 128);
     if (thread == 0) {
+        delay_point();
         __threadfence();
         asm volatile("st.release.gpu.global.u32 [%0], %1;" ::"l"(p.flags + part), "r"(epoch + 1) : "memory");
     }
@@ -38,6 +34,7 @@ template <int kBlocks, int kCount>
 CODA_DEVICE void add_partial(const SplitParams& p, size_t part, float (&acc)[kBlocks][kCount], u32 epoch, int thread, int barrier) {
     if (thread == 0) {
         Watchdog watchdog;
+        delay_point();
         for (;;) {
             u32 flag;
             asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(flag) : "l"(p.flags + part) : "memory");
@@ -47,7 +44,7 @@ CODA_DEVICE void add_partial(const SplitParams& p, size_t part, float (&acc)[kBl
         }
     }
     named_barrier(barrier, 128);
-    const float4* from = p.partials + part * (kBlocks * kCount / 4) * 128 + thread;
+    const float4* from = static_cast<const float4*>(p.partials) + part * (kBlocks * kCount / 4) * 128 + thread;
     constexpr int kBatch = kCount / 4 % 8 == 0 ? 8 : 4;  // loads in flight
     static_assert(kCount / 4 % kBatch == 0, "partial tiles move in batches of 4 or 8 quadruples");
 #pragma unroll

@@ -1,23 +1,10 @@
 // The convolution as a matrix product, and which tile of it a block computes when.
-//   M = output pixels, N = output channels, K = filter taps x input channels.
+//   M = output pixels, N = output channels, K = filter taps x input channels (see ConvGeometry).
 // The pixels of a tile are a run of consecutive ones, or a patch 8 pixels wide and kTileM / 8 lines high.
 #pragma once
 #include "types.cuh"
 
 namespace coda {
-
-struct ConvGeometry {
-    // The output as images x rows x channels. A tile never straddles images. Runs without anything per image: `images`
-    // is 1 and `rows` is all N*P*Q pixels, so that tiles run through the borders between images.
-    int images, rows, channels;
-    int tiles_m, tiles_n, tiles;         // cluster tiles: per image, across the channels, in all
-    int height, width;                   // output pixels of an image: P, Q
-    int patches_across;                  // patches: ceil(Q / 8)
-    int taps_h, taps_w, channel_blocks;  // R, S, ceil(C / kTileK)
-    int splits;                          // blocks that share a tile, each over a part of the k-blocks; 1: none
-    int stride_h, stride_w, pad_h, pad_w, dilation_h, dilation_w;
-
-};
 
 struct Tile {
     int image, tile_m, tile_n;  // this block's tile, in tiles

@@ -1,17 +1,11 @@
 // Integer names, element types and their conversions. No standard header: generated code that
 // includes this builds under NVRTC in well under a second.
 #pragma once
+#include "params.cuh"
 
 #define CODA_DEVICE __device__ __forceinline__
 
 namespace coda {
-
-using u8 = unsigned char;
-using u16 = unsigned short;
-using u32 = unsigned int;
-using u64 = unsigned long long;
-
-struct alignas(64) TensorMap { u8 bytes[128]; };  // CUtensorMap, opaque to the device
 
 // Element types are tags; a pair of elements travels as one 32-bit register, the first in the low half.
 struct Bf16 {
