@@ -140,7 +140,7 @@ inline F rounded_tf32(F x) {
 // To nearest even in binary16: adding and subtracting a power of two rounds at the right place, subnormals included
 inline F rounded_f16(F x) {
   const F a = magnitude(x);
-  const F bounded = a > 131072.0f ? splat<F>(131072.0) : a;
+  const F bounded = a <= 131072.0f ? a : splat<F>(131072.0);  // NaN too
   // the unit in the last place is 2^(exponent - 10), at least 2^-24; adding 1.5·2^23 units pushes all lower bits out
   I exponent = bits(bounded) & 0x7f800000;
   exponent = exponent < (113 << 23) ? I{} + (113 << 23) : exponent;
