@@ -1,6 +1,7 @@
 #pragma once
 /// Turns an epilogue and a configuration into the CUDA C++ of one kernel. Pure: the same input gives the same text.
 
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -16,12 +17,14 @@ namespace coda::codegen {
 struct Field {
   enum class Kind : std::uint8_t {
     operand_pointer,  ///< device address of an operand's memory
-    operand_value,    ///< a scalar operand by value: float (or int for i32) in the low four bytes
+    operand_value,    ///< a scalar operand by value in the low four bytes: float, or int for i32 and bool (0 or 1)
     store_pointer,    ///< device address of an output that does not go through the copy engine (axes [b,g])
+    extent,           ///< the extent of `coordinate`, as int in the low four bytes; of n: the channels of the output
   } kind{};
-  std::string name;   ///< of the operand or the store
+  std::string name;   ///< of the operand or the store; empty for an extent
   DType dtype{};      ///< in memory
   Axes axes;
+  Coordinate coordinate{};  ///< extent: which
 };
 
 struct Kernel {
@@ -35,9 +38,12 @@ struct Options {
   bool watchdog = false;      ///< a wait that lasts some seconds ends the launch with an error
   bool delays = false;        ///< random delays before each publish, wait and store: for tests
   std::map<std::string, DType> storage = {};  ///< storage dtypes of operands that the graph does not declare; absent: f32
+  std::set<std::string> scalar_pointers = {};  ///< scalar operands in device memory; the others are passed by value
 };
 
-/// Throws Unsupported for an operation or dtype that the device functions lack (says which value).
+/// Throws Unsupported for an operation or dtype that the device functions lack (says which value), and UserError for a
+/// user function without `cuda_source`. A scalar operand's field is `operand_value` unless Options::scalar_pointers names
+/// it; a default value is the caller's to put there.
 Kernel generate(const plan::Epilogue& epilogue, const plan::ConvConfig& config, const Options& options = {});
 
 /// The device headers that generated code includes, by name ("coda/conv_fprop.cuh"), with their text.

@@ -40,6 +40,7 @@ struct Epilogue {
 
   bool side_before() const;            ///< the second [m,n] store is computed ahead of the normalisation
   bool side_after() const;
+  bool per_image() const;              ///< what a tile computes depends on its image: tiles must not straddle images
 };
 
 /// Throws Unsupported with the value at fault, its text and the reason, if no kernel of kernels/coda serves the graph.
