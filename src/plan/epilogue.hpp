@@ -15,32 +15,36 @@ namespace coda::plan {
 /// y = (input - mean)·factor + shift, mean and variance over `domain` of `input`. The values factor and shift have axes
 /// no finer than [b,n] and may read mean, variance and operands; absent: 1 and 0.
 struct Normalisation {
-  ValueId input{};                     ///< [m,n]
-  std::optional<ValueId> mean;         ///< the reduction nodes in the graph
+  ValueId input{};              ///< [m,n]
+  std::optional<ValueId> mean;  ///< the reduction nodes in the graph
   std::optional<ValueId> variance;
   std::optional<ValueId> factor, shift;
-  ValueId result{};                    ///< y
-  std::int64_t group_channels = 0;     ///< channels of a group; the statistics run over an image's pixels and a group
+  ValueId result{};                 ///< y
+  std::int64_t group_channels = 0;  ///< channels of a group; the statistics run over an image's pixels and a group
 };
 
 struct Output {
-  std::size_t store{};                 ///< index into Graph::stores
-  enum class Place : std::uint8_t { before, after, statistics } place{};  ///< computed ahead of the normalisation, behind it, or per group
+  std::size_t store{};  ///< index into Graph::stores
+  enum class Place : std::uint8_t {
+    before,
+    after,
+    statistics
+  } place{};  ///< computed ahead of the normalisation, behind it, or per group
 };
 
 /// The result of analysing an optimised graph.
 struct Epilogue {
-  Graph graph;                         ///< after passes::run_pipeline
+  Graph graph;  ///< after passes::run_pipeline
   std::optional<Normalisation> norm;
-  std::vector<Output> outputs;         ///< [m,n] stores: at most two, the main one (written last) first; then those per group
-  std::vector<ValueId> uniforms;       ///< values without axes, in topological order
+  std::vector<Output> outputs;  ///< [m,n] stores: at most two, the main one (written last) first; then those per group
+  std::vector<ValueId> uniforms;                       ///< values without axes, in topological order
   std::vector<ValueId> columns_before, columns_after;  ///< column values ([n], [b], [b,n]) that elements read
   std::vector<ValueId> tensors_before, tensors_after;  ///< operands [m,n] that elements read
-  bool uses_raw = false;               ///< `after` reads the normalisation's input itself
+  bool uses_raw = false;                               ///< `after` reads the normalisation's input itself
 
-  bool side_before() const;            ///< the second [m,n] store is computed ahead of the normalisation
+  bool side_before() const;  ///< the second [m,n] store is computed ahead of the normalisation
   bool side_after() const;
-  bool per_image() const;              ///< what a tile computes depends on its image: tiles must not straddle images
+  bool per_image() const;  ///< what a tile computes depends on its image: tiles must not straddle images
 };
 
 /// Throws Unsupported with the value at fault, its text and the reason, if no kernel of kernels/coda serves the graph.

@@ -1,0 +1,32 @@
+#include "plan/refusal.hpp"
+
+#include <fmt/format.h>
+
+#include "coda/error.hpp"
+#include "coda/text.hpp"
+#include "passes/prune.hpp"
+
+namespace coda::plan {
+
+// Prints a graph that stores nothing but the value, and takes its line
+std::string text_of(const Graph& graph, ValueId id) {
+  Graph alone = graph;
+  const std::string name = std::move(alone.nodes[id].name);
+  alone.nodes[id].name.clear();
+  alone.stores = {{id, DType::f32, "out0"}};
+  alone.effects.clear();
+  const std::string text = print(passes::prune(alone));
+  const auto line = text.substr(text.rfind('\n', text.size() - 2) + 1);  // "store EXPRESSION : f32"
+  constexpr std::size_t before = std::string_view("store ").size(), after = std::string_view(" : f32\n").size();
+  std::string expression = line.substr(before, line.size() - before - after);
+  const auto long_one = text.find("\n" + expression + " = ");  // too long for one line: a statement of its own
+  if (long_one != text.npos) expression = text.substr(long_one + 1, text.find('\n', long_one + 1) - long_one - 1);
+  return name.empty() ? expression : fmt::format("{} = {}", name, expression);
+}
+
+void refuse(const Graph& graph, ValueId id, const std::string& reason) {
+  throw Unsupported(
+      fmt::format("'{}' is not yet in a GPU kernel: {}. It runs on the CPU device", text_of(graph, id), reason));
+}
+
+}  // namespace coda::plan

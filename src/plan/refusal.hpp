@@ -1,0 +1,16 @@
+#pragma once
+/// How an analysis says no: with the text of the value at fault and the reason.
+
+#include <string>
+
+#include "coda/graph.hpp"
+
+namespace coda::plan {
+
+/// "h = acc + bias[n]": the value as the text form writes it.
+std::string text_of(const Graph& graph, ValueId id);
+
+/// Throws Unsupported.
+[[noreturn]] void refuse(const Graph& graph, ValueId id, const std::string& reason);
+
+}  // namespace coda::plan
