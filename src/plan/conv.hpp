@@ -1,6 +1,7 @@
 #pragma once
 /// Plans for one convolution and its epilogue on sm_90a: which tile, cluster, schedule and way of normalising.
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -85,5 +86,10 @@ ConvPlan choose(const Conv2d& conv, const Epilogue& epilogue, const Device& devi
 /// "128x160/5+3 pingpong resident, 104 blocks, 229 KB": for logs and `coda explain`.
 std::string to_string(const ConvConfig& config);
 std::string describe(const ConvPlan& plan);
+
+/// For `coda explain --device cuda`: the plan that choose() takes, why it has its mode, the next `alternatives` best with
+/// their predicted times, and why the other candidates were refused. Throws what candidates() throws; if none is legal it says so.
+std::string explain(const Conv2d& conv, const Epilogue& epilogue, const Device& device, const Override& fixed = {},
+                    std::size_t alternatives = 5);
 
 }  // namespace coda::plan

@@ -1,0 +1,46 @@
+#include "plan/conv.hpp"
+
+#include <algorithm>
+
+#include "coda/error.hpp"
+#include "plan/conv_cost.hpp"
+#include "plan/conv_geometry.hpp"
+#include "plan/conv_report.hpp"
+#include "plan/conv_space.hpp"
+
+namespace coda::plan {
+namespace {
+
+Candidate examine(const ConvConfig& config, const ConvProblem& problem, const Device& device) {
+  Candidate c;
+  c.plan.config = config;
+  c.refusal = refuse_config(config, problem, device);
+  if (!c.refusal.empty()) return c;
+  c.plan = lay_out(config, problem, device);
+  c.refusal = refuse_launch(c.plan, problem, device);
+  if (c.refusal.empty()) c.plan.predicted_us = predict_us(c.plan, problem, device);
+  return c;
+}
+
+}  // namespace
+
+std::vector<Candidate> candidates(const Conv2d& conv, const Epilogue& epilogue, const Device& device,
+                                  const Override& fixed) {
+  const FixedFields fields = resolve(fixed);
+  const ConvProblem problem = make_problem(conv, epilogue, device);
+  std::vector<Candidate> all;
+  for (const ConvConfig& config : configurations(problem, device, fields))
+    all.push_back(examine(config, problem, device));
+  const auto legal_end =
+      std::ranges::stable_partition(all, [](const Candidate& c) { return c.refusal.empty(); }).begin();
+  std::ranges::stable_sort(all.begin(), legal_end, {}, [](const Candidate& c) { return c.plan.predicted_us; });
+  return all;
+}
+
+ConvPlan choose(const Conv2d& conv, const Epilogue& epilogue, const Device& device, const Override& fixed) {
+  const std::vector<Candidate> all = candidates(conv, epilogue, device, fixed);
+  if (all.empty() || !all.front().refusal.empty()) throw Unsupported(no_candidate(conv, all, fixed));
+  return all.front().plan;
+}
+
+}  // namespace coda::plan

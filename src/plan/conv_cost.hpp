@@ -1,0 +1,11 @@
+#pragma once
+/// How long a plan will take: an analytic model of one H200, fitted to the measurements of docs/notes/hopper-conv.md.
+
+#include "plan/conv_problem.hpp"
+
+namespace coda::plan {
+
+/// Microseconds of one launch by graph replay, cold operands.
+double predict_us(const ConvPlan& plan, const ConvProblem& problem, const Device& device);
+
+}  // namespace coda::plan

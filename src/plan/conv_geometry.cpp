@@ -1,0 +1,96 @@
+#include "plan/conv_geometry.hpp"
+
+#include <algorithm>
+
+namespace coda::plan {
+namespace {
+
+constexpr std::size_t entry_bytes = 16;  // mean, M2, count, tag
+
+std::int64_t divide_up(std::int64_t x, std::int64_t by) { return (x + by - 1) / by; }
+
+int cluster_blocks(const ConvConfig& c) { return c.cluster_m * c.cluster_n; }
+
+std::int64_t items_of(const ConvPlan& p) { return std::int64_t{p.tiles} * p.splits; }
+
+/// Parts start at multiples of 256 bytes.
+std::size_t take(std::size_t& used, std::size_t bytes) {
+  const std::size_t at = (used + 255) / 256 * 256;
+  used = at + bytes;
+  return at;
+}
+
+void lay_out_tiles(ConvPlan& p, const ConvProblem& problem) {
+  const ConvConfig& c = p.config;
+  const Extents& e = problem.extents;
+  const bool per_image = c.patch || problem.per_image;
+  p.images = static_cast<int>(per_image ? e.images : 1);
+  p.rows = static_cast<int>(per_image ? e.rows_per_image() : e.rows());
+  p.patches_across = static_cast<int>(divide_up(e.width, 8));
+  const std::int64_t tiles_m =
+      c.patch ? divide_up(e.height, c.tile_m / 8) * p.patches_across : divide_up(p.rows, c.tile_m);
+  p.tiles_m = static_cast<int>(divide_up(tiles_m, c.cluster_m));
+  p.tiles_n = static_cast<int>(divide_up(divide_up(e.cols, c.tile_n), c.cluster_n));
+  p.tiles =
+      static_cast<int>(std::min<std::int64_t>(std::int64_t{p.tiles_m} * p.tiles_n * p.images, largest_tile_count));
+  p.channel_blocks = static_cast<int>(divide_up(problem.conv.c, c.tile_k));
+}
+
+/// Slots of an image form teams of about the square root of their number.
+void lay_out_statistics(ConvPlan& p) {
+  p.slots_per_image = p.tiles_m * p.config.cluster_m * p.config.tile_warpgroups;
+  p.team_slots = 1;
+  if (p.slots_per_image > largest_team)
+    while (std::int64_t{p.team_slots} * p.team_slots < p.slots_per_image) ++p.team_slots;
+  p.teams_per_image = static_cast<int>(divide_up(p.slots_per_image, p.team_slots));
+}
+
+Workspace lay_out_workspace(const ConvPlan& p, const ConvProblem& problem) {
+  Workspace w;
+  const ConvConfig& c = p.config;
+  if (!p.cooperative) return w;
+  w.epoch = take(w.bytes, 4);
+  w.exits = take(w.bytes, 4);
+  if (c.mode != NormMode::none) {
+    const std::size_t row =
+        static_cast<std::size_t>(problem.extents.images) * (problem.extents.cols / c.unit) * entry_bytes;
+    w.slots = take(w.bytes, row * p.slots_per_image);
+    w.teams = p.team_slots > 1 ? take(w.bytes, row * p.teams_per_image) : w.slots;
+  }
+  if (c.split) {
+    const std::size_t parts = static_cast<std::size_t>(p.tiles) * (p.splits - 1) * c.tile_warpgroups;
+    w.flags = take(w.bytes, parts * 4);
+    w.partials = take(w.bytes, parts * (c.tile_m / c.tile_warpgroups) * c.tile_n * 4);
+  }
+  return w;
+}
+
+}  // namespace
+
+int items_in_flight(const ConvConfig& config, const Device& device) {
+  return device.resident_blocks[cluster_blocks(config)] / cluster_blocks(config) * config.turns;
+}
+
+std::int64_t loads_per_tile(const ConvConfig& config, const ConvProblem& problem) {
+  return (config.patch ? 1 : problem.conv.r) * problem.conv.s * divide_up(problem.conv.c, config.tile_k);
+}
+
+ConvPlan lay_out(const ConvConfig& config, const ConvProblem& problem, const Device& device) {
+  ConvPlan p;
+  p.config = config;
+  lay_out_tiles(p, problem);
+  if (config.mode != NormMode::none) lay_out_statistics(p);
+  const int resident = device.resident_blocks[cluster_blocks(config)];
+  if (config.split)
+    p.splits = static_cast<int>(std::max<std::int64_t>(
+        1, std::min({std::int64_t{resident / p.tiles}, loads_per_tile(config, problem), std::int64_t{largest_split}})));
+  p.threads = 128 * (1 + config.tile_warpgroups * config.turns);
+  p.blocks =
+      static_cast<int>(std::min<std::int64_t>(resident / cluster_blocks(config), items_of(p))) * cluster_blocks(config);
+  p.shared_bytes = shared_bytes(config, problem.visitor);
+  p.cooperative = config.split || config.mode != NormMode::none;
+  p.workspace = lay_out_workspace(p, problem);
+  return p;
+}
+
+}  // namespace coda::plan

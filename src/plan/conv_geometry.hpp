@@ -1,0 +1,30 @@
+#pragma once
+/// From a configuration to a launch: tiles, slots of statistics, split-K, workspace. And what makes a launch illegal.
+
+#include <string>
+
+#include "plan/conv_problem.hpp"
+
+namespace coda::plan {
+
+inline constexpr int largest_split = 8;
+inline constexpr int largest_team = 72;  ///< images of at most so many slots exchange them in one step
+inline constexpr std::int64_t largest_tile_count = std::int64_t{1}
+                                                   << 28;  ///< of a launch: tile numbers times splits stay below 2^31
+
+/// Work items (cluster tiles; of a resident launch also parts of tiles) whose accumulators the chip holds at once.
+int items_in_flight(const ConvConfig& config, const Device& device);
+
+/// Loads of activations for one tile: with patches one for all vertical taps.
+std::int64_t loads_per_tile(const ConvConfig& config, const ConvProblem& problem);
+
+/// Fills everything but predicted_us from `config`, which the static rules below must have accepted.
+ConvPlan lay_out(const ConvConfig& config, const ConvProblem& problem, const Device& device);
+
+/// Why no kernel of this configuration can serve the problem, whatever its launch; empty: none.
+std::string refuse_config(const ConvConfig& config, const ConvProblem& problem, const Device& device);
+
+/// Why this launch may not run (the statistics of an image do not fit in flight, nothing to split); empty: none.
+std::string refuse_launch(const ConvPlan& plan, const ConvProblem& problem, const Device& device);
+
+}  // namespace coda::plan

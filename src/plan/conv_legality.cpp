@@ -1,0 +1,155 @@
+#include <fmt/format.h>
+
+#include "plan/conv_geometry.hpp"
+#include "plan/conv_override.hpp"
+
+namespace coda::plan {
+namespace {
+
+using std::string;
+
+string check_tile(const ConvConfig& c) {
+  if (c.tile_m != 64 && c.tile_m != 128 && c.tile_m != 256)
+    return fmt::format("tile: {} rows; 64, 128 or 256", c.tile_m);
+  if (c.tile_n < 8 || c.tile_n > 256 || c.tile_n % 8 != 0)
+    return fmt::format("tile: {} channels; a multiple of 8 up to 256", c.tile_n);
+  if (c.tile_k != 64 && c.tile_k != 32) return fmt::format("tile: {} deep; 64 or 32", c.tile_k);
+  if (c.tile_k == 32 && c.tile_n % 16 != 0)
+    return fmt::format("tile: 32 deep with {} channels; a multiple of 16, so that stages keep the swizzle's alignment",
+                       c.tile_n);
+  const int rows = c.tile_m / c.tile_warpgroups;
+  if (rows < 64)
+    return fmt::format("order: {} rows for each of {} warpgroups of a tile; a matrix instruction has 64", rows,
+                       c.tile_warpgroups);
+  return {};
+}
+
+/// What a thread of a consumer may hold beside its accumulators. 128x160 ping-pong with a normalisation (160
+/// accumulators of 224 registers) and 192 accumulators of 232 without run without spills.
+string check_registers(const ConvConfig& c, const ConvProblem& p) {
+  const int consumers = c.tile_warpgroups * c.turns;
+  const bool normalises = c.mode != NormMode::none;
+  const int budget = consumers == 4 ? 112 : normalises ? 224 : 232;
+  const int columns = p.before.columns + p.after.columns, tensors = std::max(p.before.tensors, p.after.tensors);
+  const int side = p.stores > 1 ? slice_channels(c.tile_n) / 4 : 0;
+  const int reserve = (consumers == 4 ? 48
+                       : normalises   ? 64
+                                      : 40) +
+                      2 * std::max(0, columns - 4) + 4 * std::max(0, tensors - 1) + side;
+  const int accumulators = c.tile_m / c.tile_warpgroups / 64 * c.tile_n / 2;
+  if (accumulators + reserve > budget)
+    return fmt::format("registers: {} accumulators a thread and {} for the epilogue; {} there are", accumulators,
+                       reserve, budget);
+  return {};
+}
+
+string check_cluster(const ConvConfig& c, const Device& d) {
+  const int blocks = c.cluster_m * c.cluster_n;
+  if (c.cluster_m < 1 || c.cluster_n < 1 || blocks > 8)
+    return fmt::format("cluster: {}x{}; 1 to 8 blocks", c.cluster_m, c.cluster_n);
+  if (d.resident_blocks[blocks] < blocks) return fmt::format("cluster: none of {} blocks fits on {}", blocks, d.name);
+  return {};
+}
+
+string check_patch(const ConvConfig& c, const Conv2d& conv) {
+  if (conv.stride[0] != 1 || conv.stride[1] != 1)
+    return fmt::format("patches: stride {}x{}; neighbouring pixels share a patch only at stride 1", conv.stride[0],
+                       conv.stride[1]);
+  if (c.tile_k != 64)
+    return fmt::format("patches: {} channels deep; a line of a patch is 128 bytes, 64 channels", c.tile_k);
+  const std::int64_t halo = (conv.r - 1) * conv.dilation[0], lines = c.tile_m / 8 + halo;
+  if (lines > 256) return fmt::format("patches: {} lines with their halo; a box of the copy engine has 256", lines);
+  if (c.halo < halo) return fmt::format("patches: a halo of {} lines; the filter needs {}", c.halo, halo);
+  return {};
+}
+
+/// Limits of the copy engine's im2col mode for tensors of four dimensions.
+string check_runs(const Conv2d& conv) {
+  for (int i = 0; i < 2; ++i) {
+    const char* axis = i == 0 ? "height" : "width";
+    const std::int64_t span = ((i == 0 ? conv.r : conv.s) - 1) * conv.dilation[i];
+    if (conv.stride[i] > 8)
+      return fmt::format("runs: stride {} along the {}; im2col loads reach 8", conv.stride[i], axis);
+    if (span > 255) return fmt::format("runs: taps {} apart along the {}; im2col loads reach 255", span, axis);
+    const std::int64_t lower = -conv.pad[i], upper = conv.pad[2 + i] - span;
+    for (const std::int64_t corner : {lower, upper})
+      if (corner < -128 || corner > 127)
+        return fmt::format("runs: a corner at {} along the {}; im2col loads reach -128 to 127", corner, axis);
+  }
+  return {};
+}
+
+string check_split(const ConvConfig& c) {
+  if (!c.split) return {};
+  if (c.cluster_m * c.cluster_n > 1) return "split-K: goes without clusters";
+  if (c.mode == NormMode::deferred || c.mode == NormMode::streamed)
+    return "split-K: serves small outputs, which are resident";
+  if (c.tile_n % 32 != 0) return fmt::format("split-K: {} channels; partial tiles move in multiples of 32", c.tile_n);
+  return {};
+}
+
+string check_mode(const ConvConfig& c, const ConvProblem& p) {
+  const bool normalises = p.visitor.normalises;
+  if (normalises != (c.mode != NormMode::none))
+    return normalises ? "mode: none; the epilogue has a normalisation"
+                      : "mode: the epilogue has no normalisation, only `none` serves it";
+  if (!normalises) return {};
+  if (p.uses_raw && c.mode != NormMode::resident)
+    return fmt::format(
+        "{}: the epilogue reads the values ahead of the normalisation after it, which only resident mode still has",
+        to_string(c.mode));
+  if (c.unit < 1 || c.tile_n % c.unit != 0 || p.group_channels % c.unit != 0)
+    return fmt::format("unit: {} channels; a divisor of the tile's {} and of the group's {}", c.unit, c.tile_n,
+                       p.group_channels);
+  return {};
+}
+
+string check_memory(const ConvConfig& c, const ConvProblem& p, const Device& d) {
+  const int stores = stores_per_tile(c);
+  if (c.mode == NormMode::deferred && c.store_buffers != stores)
+    return fmt::format("deferred: {} store buffers; all {} slices of a tile wait in them", c.store_buffers, stores);
+  if (c.store_buffers < 1 || c.store_buffers > stores)
+    return fmt::format("store buffers: {}; 1 to the {} slices of a tile", c.store_buffers, stores);
+  // a consumer releases a stage one k-block later: with one stage it would wait for itself
+  const int least = c.patch ? std::min(c.stages, c.stages_a) : c.stages;
+  const std::size_t bytes = shared_bytes(c, p.visitor);
+  if (least < 2 || bytes > d.shared_bytes) {
+    ConvConfig two = c;
+    two.stages = std::max(2, c.stages), two.stages_a = c.patch ? std::max(2, c.stages_a) : 0;
+    return fmt::format("shared memory: {} bytes with {} stages{}; {} there are", shared_bytes(two, p.visitor),
+                       two.stages, c.patch ? fmt::format(" and {} of patches", two.stages_a) : "", d.shared_bytes);
+  }
+  return {};
+}
+
+}  // namespace
+
+string refuse_config(const ConvConfig& c, const ConvProblem& p, const Device& d) {
+  for (const string& reason : {check_tile(c), check_cluster(c, d),
+                               c.patch ? check_patch(c, p.conv) : check_runs(p.conv), check_split(c), check_mode(c, p)})
+    if (!reason.empty()) return reason;
+  if (string reason = check_registers(c, p); !reason.empty()) return reason;
+  return check_memory(c, p, d);
+}
+
+string refuse_launch(const ConvPlan& plan, const ConvProblem& p, const Device& d) {
+  const ConvConfig& c = plan.config;
+  if (plan.tiles >= largest_tile_count) return fmt::format("tiles: more than {}; split the batch", largest_tile_count);
+  const std::int64_t blocks_m = c.patch ? 0 : (plan.rows + c.tile_m - 1) / c.tile_m;
+  if (c.cluster_n > 1 && (p.extents.cols + c.tile_n - 1) / c.tile_n < c.cluster_n)
+    return fmt::format("cluster: {} tiles across the channels do not fill {} blocks",
+                       (p.extents.cols + c.tile_n - 1) / c.tile_n, c.cluster_n);
+  if (c.cluster_m > 1 && !c.patch && blocks_m < c.cluster_m)
+    return fmt::format("cluster: {} tiles along the pixels do not fill {} blocks", blocks_m, c.cluster_m);
+  if (c.split && plan.splits < 2)
+    return fmt::format("split-K: {} tiles for {} blocks; enough without, or nothing to split", plan.tiles,
+                       d.resident_blocks[1]);
+  const std::int64_t image = std::int64_t{plan.tiles_m} * plan.tiles_n * plan.splits, held = items_in_flight(c, d);
+  if (c.mode == NormMode::resident && image > held && image > 1)
+    return fmt::format("resident: an image has {} tiles, {} fit in flight", image, held);
+  if (c.mode == NormMode::deferred && image > 2 * held)
+    return fmt::format("deferred: an image has {} tiles, {} fit in flight and in shared memory", image, 2 * held);
+  return {};
+}
+
+}  // namespace coda::plan

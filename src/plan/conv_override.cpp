@@ -1,0 +1,137 @@
+#include "plan/conv_override.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+
+#include "coda/error.hpp"
+#include "ir/suggest.hpp"
+
+namespace coda::plan {
+namespace {
+
+using Values = std::vector<std::string_view>;
+
+struct Key {
+  std::string_view name, form;
+  Values known;  ///< values that are words
+};
+
+const std::array<Key, 10>& keys() {
+  static const std::array<Key, 10> list{{
+      {"tile", "ROWSxCHANNELS, such as 128x160", {}},
+      {"depth", "64 or 32", {"64", "32"}},
+      {"order", "cooperative, pingpong or pairs", {"cooperative", "pingpong", "pairs"}},
+      {"load", "patch or runs", {"patch", "runs"}},
+      {"stages", "a number, or of filters + of patches, such as 5+3", {}},
+      {"buffers", "a number of store buffers", {}},
+      {"cluster", "ROWSxCHANNELS in blocks, such as 1x2", {}},
+      {"split", "on or off", {"on", "off"}},
+      {"mode", "none, resident, deferred or streamed", {"none", "resident", "deferred", "streamed"}},
+      {"unit", "a number of channels", {}},
+  }};
+  return list;
+}
+
+Values key_names() {
+  Values names;
+  for (const Key& key : keys()) names.push_back(key.name);
+  return names;
+}
+
+std::string near_miss(std::string_view word, const Values& known) { return ir::did_you_mean(ir::nearest(word, known)); }
+
+const Key& find_key(std::string_view name) {
+  const auto& list = keys();
+  const auto* found = std::ranges::find(list, name, &Key::name);
+  if (found == list.end())
+    throw UserError(fmt::format("plan override: unknown field '{}'; known are {}{}", name, fmt::join(key_names(), ", "),
+                                near_miss(name, key_names())));
+  return *found;
+}
+
+[[noreturn]] void bad_value(const Key& key, std::string_view value) {
+  throw UserError(
+      fmt::format("plan override: {}={}: expected {}{}", key.name, value, key.form, near_miss(value, key.known)));
+}
+
+int number(const Key& key, std::string_view value, std::string_view whole) {
+  int x = 0;
+  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), x);
+  if (error != std::errc() || end != value.data() + value.size() || x < 1 || x > 4096) bad_value(key, whole);
+  return x;
+}
+
+/// "128x160" with separator x, "5+3" with +.
+std::pair<int, int> two_numbers(const Key& key, std::string_view value, char separator) {
+  const std::size_t at = value.find(separator);
+  if (at == std::string_view::npos) bad_value(key, value);
+  return {number(key, value.substr(0, at), value), number(key, value.substr(at + 1), value)};
+}
+
+void set(FixedFields& f, const Key& key, std::string_view value) {
+  if (!key.known.empty() && std::ranges::find(key.known, value) == key.known.end()) bad_value(key, value);
+  if (key.name == "tile") {
+    std::tie(f.tile_m, f.tile_n) = two_numbers(key, value, 'x');
+  } else if (key.name == "cluster") {
+    std::tie(f.cluster_m, f.cluster_n) = two_numbers(key, value, 'x');
+  } else if (key.name == "stages" && value.find('+') != std::string_view::npos) {
+    std::tie(f.stages, f.stages_a) = two_numbers(key, value, '+');
+  } else if (key.name == "stages") {
+    f.stages = number(key, value, value);
+  } else if (key.name == "depth") {
+    f.tile_k = number(key, value, value);
+  } else if (key.name == "buffers") {
+    f.store_buffers = number(key, value, value);
+  } else if (key.name == "unit") {
+    f.unit = number(key, value, value);
+  } else if (key.name == "order") {
+    f.order = value == "cooperative" ? cooperative : value == "pingpong" ? pingpong : pairs;
+  } else if (key.name == "load") {
+    f.patch = value == "patch";
+  } else if (key.name == "split") {
+    f.split = value == "on";
+  } else {
+    f.mode = static_cast<NormMode>(std::ranges::find(key.known, value) - key.known.begin());
+  }
+}
+
+}  // namespace
+
+FixedFields resolve(const Override& fixed) {
+  FixedFields f;
+  for (const auto& [name, value] : fixed.fields) set(f, find_key(name), value);
+  return f;
+}
+
+Override Override::parse(const std::string& text) {
+  Override result;
+  const char* blank = " \t\n,";
+  for (std::size_t begin = text.find_first_not_of(blank); begin != std::string::npos;) {
+    const std::size_t end = std::min(text.find_first_of(blank, begin), text.size());
+    const std::string word = text.substr(begin, end - begin);
+    const std::size_t equals = word.find('=');
+    if (equals == std::string::npos)
+      throw UserError(fmt::format("plan override: '{}': expected FIELD=VALUE; fields are {}{}", word,
+                                  fmt::join(key_names(), ", "), near_miss(word, key_names())));
+    const std::string name = word.substr(0, equals);
+    FixedFields checked;
+    set(checked, find_key(name), std::string_view(word).substr(equals + 1));
+    if (!result.fields.emplace(name, word.substr(equals + 1)).second)
+      throw UserError(fmt::format("plan override: '{}' stands twice", name));
+    begin = text.find_first_not_of(blank, end);
+  }
+  return result;
+}
+
+std::string_view order_name(const ConvConfig& config) {
+  if (config.turns == 1) return "cooperative";
+  return config.tile_warpgroups == 1 ? "pingpong" : "pairs";
+}
+
+std::string_view to_string(NormMode mode) { return keys()[8].known[static_cast<std::size_t>(mode)]; }
+
+}  // namespace coda::plan

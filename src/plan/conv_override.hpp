@@ -1,0 +1,26 @@
+#pragma once
+/// The fields of an Override with their types.
+
+#include <optional>
+
+#include "plan/conv.hpp"
+
+namespace coda::plan {
+
+struct FixedFields {
+  std::optional<int> tile_m, tile_n, tile_k, cluster_m, cluster_n, stages, stages_a, store_buffers, unit;
+  std::optional<std::pair<int, int>> order;  ///< warpgroups of a tile, turns
+  std::optional<bool> patch, split;
+  std::optional<NormMode> mode;
+};
+
+/// Throws UserError for an unknown key or value.
+FixedFields resolve(const Override& fixed);
+
+/// Warpgroups of a tile and turns of cooperative, pingpong and pairs.
+inline constexpr std::pair<int, int> cooperative{2, 1}, pingpong{1, 2}, pairs{2, 2};
+
+std::string_view order_name(const ConvConfig& config);
+std::string_view to_string(NormMode mode);
+
+}  // namespace coda::plan

@@ -1,0 +1,161 @@
+#include "plan/conv_problem.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "coda/error.hpp"
+
+namespace coda::plan {
+namespace {
+
+constexpr std::int64_t int_limit = std::numeric_limits<std::int32_t>::max();
+constexpr std::int64_t map_stride_limit = std::int64_t{1} << 40;  // bytes, of a tensor map
+
+using Reasons = std::vector<std::string>;
+
+void check_operands(const Conv2d& c, Reasons& reasons) {
+  if (c.dtype_x != c.dtype_w || (c.dtype_x != DType::bf16 && c.dtype_x != DType::f16))
+    reasons.push_back(
+        fmt::format("dtypes: the operands are {} and {}; the kernels multiply bf16 by bf16 or f16 by f16. Cast both to "
+                    "one of these",
+                    to_string(c.dtype_x), to_string(c.dtype_w)));
+  if (c.layout != Layout::nhwc)
+    reasons.push_back(
+        "layout: the operands are nchw; the kernels read nhwc (channels last). Transpose them, once for constant "
+        "filters");
+  if (c.groups != 1)
+    reasons.push_back(fmt::format(
+        "groups: the convolution has {} groups; the kernels serve one. Use the cpu device, or one convolution a group",
+        c.groups));
+  const auto multiple = [&](const char* what, std::int64_t channels) {
+    if (channels % 8 != 0)
+      reasons.push_back(
+          fmt::format("channels: {} {} are no multiple of 8, which the copy engine's 16-byte strides need. Pad them "
+                      "with zeros to {}",
+                      channels, what, (channels + 7) / 8 * 8));
+  };
+  multiple("input channels", c.c);
+  multiple("output channels", c.k);
+}
+
+void check_sizes(const Conv2d& c, const Extents& e, Reasons& reasons) {
+  const auto limit = [&](const char* what, std::int64_t value, std::int64_t bound, const char* help) {
+    if (value > bound) reasons.push_back(fmt::format("size: {} is {}; at most {}. {}", what, value, bound, help));
+  };
+  const char* split = "Split the batch or the image";
+  limit("the number of output pixels", e.rows(), int_limit - 65535, split);  // a tile past the end still counts
+  limit("the number of filter taps times input channels", depth(c), int_limit,
+        "Split the channels and add the results");
+  limit("the padding", std::max({c.pad[0], c.pad[1], c.pad[2], c.pad[3]}), int_limit / 4, "Pad the input beforehand");
+  limit("the dilation", std::max(c.dilation[0], c.dilation[1]), int_limit / 4, "Use the cpu device");
+  limit("an input extent", std::max({c.n, c.h, c.w}), int_limit / 4, split);
+  limit("the number of output channels", c.k, int_limit / 4, "Split the filters");
+  limit("the bytes of an input image", c.h * c.w * c.c * 2, map_stride_limit - 1, split);
+  limit("the bytes of an output image", e.rows_per_image() * c.k * 2, map_stride_limit - 1, split);
+}
+
+void check_device(const Device& d, Reasons& reasons) {
+  if (d.major != 9 || d.minor != 0)
+    reasons.push_back(
+        fmt::format("device: {} has compute capability {}.{}; the convolution kernels are for 9.0. Use the cpu device",
+                    d.name, d.major, d.minor));
+}
+
+bool special(Op op) {
+  switch (op) {
+    case Op::div:
+    case Op::pow:
+    case Op::sqrt:
+    case Op::rsqrt:
+    case Op::reciprocal:
+    case Op::exp:
+    case Op::log:
+    case Op::log1p:
+    case Op::tanh:
+    case Op::erf:
+    case Op::sin:
+    case Op::cos:
+    case Op::sigmoid:
+    case Op::elu:
+    case Op::silu:
+    case Op::mish:
+    case Op::gelu:
+    case Op::gelu_tanh:
+    case Op::softplus:
+    case Op::logsigmoid:
+    case Op::call: return true;
+    default: return false;
+  }
+}
+
+bool full(const Axes& axes) { return axes.row == RowAxis::m && axes.col == ColAxis::n; }
+
+/// Counts what is computed an element to reach the roots; stops at values that `done` already holds.
+Work count_work(const Graph& graph, std::vector<ValueId> roots, std::vector<bool>& done) {
+  Work work;
+  while (!roots.empty()) {
+    const ValueId id = roots.back();
+    roots.pop_back();
+    const Node& node = graph[id];
+    if (done[id] || !full(node.axes)) continue;
+    done[id] = true;
+    if (node.op == Op::acc || node.op == Op::operand || node.op == Op::constant) continue;
+    ++(special(node.op) ? work.special : work.simple);
+    roots.insert(roots.end(), node.inputs.begin(), node.inputs.end());
+  }
+  return work;
+}
+
+void add_reads(const Graph& graph, Work& work, const std::vector<ValueId>& columns,
+               const std::vector<ValueId>& tensors) {
+  work.columns = static_cast<int>(columns.size());
+  work.tensors = static_cast<int>(tensors.size());
+  for (const ValueId id : tensors)
+    work.tensor_bytes += static_cast<std::int64_t>(size_of(graph[id].attr.storage.value_or(graph[id].dtype)));
+}
+
+void count_all(const Epilogue& epilogue, ConvProblem& p) {
+  const Graph& graph = epilogue.graph;
+  std::vector<bool> done(graph.nodes.size());
+  std::vector<ValueId> before, after;
+  if (epilogue.norm) before.push_back(epilogue.norm->input);
+  for (const Output& output : epilogue.outputs)
+    if (output.place != Output::Place::statistics)
+      (output.place == Output::Place::before ? before : after).push_back(graph.stores[output.store].value);
+  p.before = count_work(graph, before, done);
+  if (epilogue.norm) done[epilogue.norm->result] = true;
+  p.after = count_work(graph, after, done);
+  add_reads(graph, p.before, epilogue.columns_before, epilogue.tensors_before);
+  add_reads(graph, p.after, epilogue.columns_after, epilogue.tensors_after);
+}
+
+}  // namespace
+
+ConvProblem make_problem(const Conv2d& conv, const Epilogue& epilogue, const Device& device) {
+  ConvProblem p;
+  p.conv = conv, p.extents = extents(conv), p.visitor = visitor_shape(epilogue);
+  Reasons reasons;
+  check_device(device, reasons);
+  check_operands(conv, reasons);
+  check_sizes(conv, p.extents, reasons);
+  if (!reasons.empty())
+    throw Unsupported(
+        fmt::format("no kernel serves {}:\n  {}", to_string(Contraction(conv)), fmt::join(reasons, "\n  ")));
+  if (epilogue.norm) {
+    const std::int64_t width = epilogue.norm->group_channels;
+    if (width < 1 || conv.k % width != 0)
+      throw UserError(fmt::format("{}: groups of {} channels; expected a divisor of the {} output channels",
+                                  to_string(Contraction(conv)), width, conv.k));
+    p.group_channels = static_cast<int>(width);
+  }
+  count_all(epilogue, p);
+  p.uses_raw = epilogue.uses_raw;
+  p.per_image = epilogue.norm.has_value() || epilogue.per_image();
+  p.stores = p.visitor.side == VisitorShape::Side::none ? 1 : 2;
+  return p;
+}
+
+}  // namespace coda::plan

@@ -1,0 +1,37 @@
+#pragma once
+/// A convolution and its epilogue as the planner sees them, checked once.
+
+#include <cstdint>
+
+#include "plan/conv.hpp"
+#include "plan/conv_shared_memory.hpp"
+
+namespace coda::plan {
+
+/// What a side of the normalisation costs for each element of the output.
+struct Work {
+  int simple = 0;                 ///< operations of one or two instructions
+  int special = 0;                ///< operations that use the special-function unit, or a polynomial
+  int columns = 0;                ///< column values read
+  int tensors = 0;                ///< operands [m,n] read
+  std::int64_t tensor_bytes = 0;  ///< of these operands, an element of the output
+};
+
+struct ConvProblem {
+  Conv2d conv;
+  Extents extents;
+  VisitorShape visitor;
+  Work before, after;      ///< without a normalisation everything is `after`
+  int group_channels = 0;  ///< 0: no normalisation
+  bool uses_raw = false;
+  bool per_image = false;  ///< what a tile computes depends on its image
+  int stores = 1;          ///< [m,n]
+
+  std::int64_t pixels() const { return extents.rows_per_image(); }
+};
+
+/// Throws UserError for a wrong contraction or group width, and Unsupported, with every reason at once, for what no
+/// kernel of this device serves whatever the plan.
+ConvProblem make_problem(const Conv2d& conv, const Epilogue& epilogue, const Device& device);
+
+}  // namespace coda::plan

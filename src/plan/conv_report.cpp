@@ -1,0 +1,128 @@
+#include "plan/conv_report.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "plan/conv_override.hpp"
+
+namespace coda::plan {
+namespace {
+
+/// "resident: an image has # tiles, # fit in flight": reasons of one kind.
+std::string kind_of(const std::string& reason) {
+  std::string kind;
+  for (const char c : reason)
+    if (c < '0' || c > '9')
+      kind += c;
+    else if (kind.empty() || kind.back() != '#')
+      kind += '#';
+  return kind;
+}
+
+struct Group {
+  std::string kind;
+  const Candidate* example = nullptr;
+  int count = 0;
+};
+
+std::vector<Group> group(const std::vector<Candidate>& all) {
+  std::map<std::string, Group> kinds;
+  for (const Candidate& c : all) {
+    if (c.refusal.empty()) continue;
+    Group& g = kinds[kind_of(c.refusal)];
+    if (g.count++ == 0) g.example = &c;
+  }
+  std::vector<Group> list;
+  for (auto& [kind, g] : kinds) g.kind = kind, list.push_back(g);
+  std::ranges::stable_sort(list, std::greater(), &Group::count);
+  return list;
+}
+
+std::string kilobytes(std::size_t bytes) { return fmt::format("{} KB", (bytes + 512) / 1024); }
+
+std::string reason_of_mode(const ConvPlan& p) {
+  const int image = p.tiles_m * p.tiles_n;
+  switch (p.config.mode) {
+    case NormMode::none: return "none: no normalisation, tiles are stored as they are finished";
+    case NormMode::resident:
+      return fmt::format(
+          "resident: all {} of an image are in flight together, their accumulators wait in registers for the image's "
+          "statistics; stored once",
+          image * p.splits == 1 ? "parts" : fmt::format("{} tiles", image * p.splits));
+    case NormMode::deferred:
+      return fmt::format(
+          "deferred: the {} tiles of an image wait in shared memory while the next ones are multiplied; stored once",
+          image);
+    case NormMode::streamed:
+      return fmt::format(
+          "streamed: the {} tiles of an image are stored unnormalised and, when their image is complete, loaded, "
+          "normalised and stored again",
+          image);
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string refusals_by_reason(const std::vector<Candidate>& all, std::size_t most) {
+  std::string text;
+  const std::vector<Group> groups = group(all);
+  for (std::size_t i = 0; i < groups.size() && i < most; ++i)
+    text += fmt::format("  {} ({}{})\n", groups[i].example->refusal, to_string(groups[i].example->plan.config),
+                        groups[i].count > 1 ? fmt::format(" and {} like it", groups[i].count - 1) : "");
+  if (groups.size() > most) text += fmt::format("  and {} other reasons\n", groups.size() - most);
+  return text;
+}
+
+std::string no_candidate(const Conv2d& conv, const std::vector<Candidate>& all, const Override& fixed) {
+  std::vector<std::string> fields;
+  for (const auto& [name, value] : fixed.fields) fields.push_back(name + "=" + value);
+  return fmt::format(
+      "no kernel serves {}{}; each candidate and why it was refused:\n{}{}", to_string(Contraction(conv)),
+      fields.empty() ? "" : fmt::format(" with {}", fmt::join(fields, " ")), refusals_by_reason(all),
+      fields.empty() ? "Use the cpu device, or change what the reasons name." : "Leave out a field of the override.");
+}
+
+std::string to_string(const ConvConfig& c) {
+  std::string text = fmt::format("{}x{}", c.tile_m, c.tile_n);
+  if (c.tile_k != 64) text += fmt::format("x{}", c.tile_k);
+  text += fmt::format("/{}", c.stages);
+  if (c.patch) text += fmt::format("+{}", c.stages_a);
+  text += fmt::format(" {}", order_name(c));
+  if (c.cluster_m * c.cluster_n > 1) text += fmt::format(" cluster {}x{}", c.cluster_m, c.cluster_n);
+  if (c.split) text += " split";
+  if (c.mode != NormMode::none) text += fmt::format(" {}", to_string(c.mode));
+  return text;
+}
+
+std::string describe(const ConvPlan& p) {
+  return fmt::format("{}, {} {}, {} blocks of {} threads, {}", to_string(p.config), p.tiles,
+                     p.splits > 1 ? fmt::format("tiles in {} parts", p.splits) : "tiles", p.blocks, p.threads,
+                     kilobytes(p.shared_bytes));
+}
+
+std::string explain(const Conv2d& conv, const Epilogue& epilogue, const Device& device, const Override& fixed,
+                    std::size_t alternatives) {
+  const std::vector<Candidate> all = candidates(conv, epilogue, device, fixed);
+  const auto legal =
+      static_cast<std::size_t>(std::ranges::count_if(all, [](const Candidate& c) { return c.refusal.empty(); }));
+  if (legal == 0) return no_candidate(conv, all, fixed) + "\n";
+  const ConvPlan& best = all.front().plan;
+  std::string text = fmt::format("plan: {}\n", describe(best));
+  text += fmt::format("predicted: {:.1f} us on {}\n", best.predicted_us, device.name);
+  text += fmt::format("loads: {}\n",
+                      best.config.patch ? fmt::format("patches 8 pixels wide with a halo of {} lines", best.config.halo)
+                                        : "runs of pixels, one for every filter tap");
+  text += fmt::format("mode: {}\n", reason_of_mode(best));
+  text += fmt::format("workspace: {} bytes\n", best.workspace.bytes);
+  if (legal > 1 && alternatives > 0) text += fmt::format("next best of {} legal candidates:\n", legal);
+  for (std::size_t i = 1; i < std::min(legal, alternatives + 1); ++i)
+    text += fmt::format("  {:6.1f} us  {}\n", all[i].plan.predicted_us, describe(all[i].plan));
+  if (all.size() > legal)
+    text += fmt::format("refused: {} candidates\n{}", all.size() - legal, refusals_by_reason(all));
+  return text;
+}
+
+}  // namespace coda::plan

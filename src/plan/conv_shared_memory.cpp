@@ -1,0 +1,119 @@
+#include "plan/conv_shared_memory.hpp"
+
+#include <algorithm>
+
+namespace coda::plan {
+namespace {
+
+constexpr std::size_t swizzle_alignment = 1024;
+
+std::size_t round_up(std::size_t bytes, std::size_t to) { return (bytes + to - 1) / to * to; }
+
+bool second_pass(const ConvConfig& c) { return c.mode == NormMode::deferred || c.mode == NormMode::streamed; }
+
+std::size_t slice_bytes(const ConvConfig& c) { return 16 * static_cast<std::size_t>(slice_channels(c.tile_n)) * 2; }
+
+/// Slices that the second store's staging buffers of a warp hold.
+int side_buffers(const ConvConfig& c, const VisitorShape& v) {
+  if (v.side == VisitorShape::Side::before) return std::min(2, stores_per_tile(c));
+  return v.side == VisitorShape::Side::after && !second_pass(c) ? c.store_buffers : 0;
+}
+
+/// Column values of a channel in a consumer warpgroup: the visitor's, then mean (and factor and shift, in whose place
+/// their operands wait).
+int column_count(const ConvConfig& c, const VisitorShape& v) {
+  const bool normalises = c.mode != NormMode::none;
+  const int visitors = (normalises ? v.columns_before : 0) + (second_pass(c) ? 0 : v.columns_after);
+  return visitors + (!normalises ? 0 : second_pass(c) ? 1 : 1 + std::max(2, v.late_words));
+}
+
+/// Epilogue::kWarpgroupBytes: staging of four warps, columns, moments where the staging holds a tile, second staging.
+std::size_t warpgroup_bytes(const ConvConfig& c, const VisitorShape& v) {
+  const bool normalises = c.mode != NormMode::none, apart = c.mode == NormMode::deferred;
+  const auto n = static_cast<std::size_t>(c.tile_n);
+  const std::size_t slices = slice_bytes(c) * c.store_buffers, moments = normalises ? n * 8 : 0;
+  const std::size_t staging = round_up(std::max(slices, moments), swizzle_alignment);
+  const std::size_t own = 4 * staging + column_count(c, v) * n * 4 + (apart ? 4 * n * 8 : 0);
+  const int side = side_buffers(c, v);
+  return side == 0 ? own : round_up(own, swizzle_alignment) + 4 * side * slice_bytes(c);
+}
+
+/// SecondPass::kBytes: mean, factor, shift, the visitor's columns, four warps' offsets, a deferred tile's centres;
+/// a barrier of 8 bytes for each slab.
+std::size_t second_pass_bytes(const ConvConfig& c, const VisitorShape& v) {
+  const int columns = 3 + v.columns_after + 4 + (c.mode == NormMode::deferred ? 1 : 0);
+  return round_up(static_cast<std::size_t>(columns) * c.tile_n * 4 + 4 * c.store_buffers * 8, 16);
+}
+
+bool depends_on(const Graph& graph, ValueId value, const std::vector<bool>& marked) {
+  return std::ranges::any_of(graph[value].inputs, [&](ValueId i) { return marked[i]; });
+}
+
+bool scalar(const Axes& axes) { return axes.row == RowAxis::none && axes.col == ColAxis::none; }
+
+}  // namespace
+
+std::vector<ValueId> late_values(const Epilogue& epilogue) {
+  if (!epilogue.norm) return {};
+  const Graph& graph = epilogue.graph;
+  const Normalisation& norm = *epilogue.norm;
+  std::vector<bool> statistic(graph.nodes.size()), needed(graph.nodes.size()), late(graph.nodes.size());
+  for (const auto& id : {norm.mean, norm.variance})
+    if (id) statistic[*id] = true;
+  for (ValueId id = 0; id < graph.nodes.size(); ++id)
+    if (depends_on(graph, id, statistic)) statistic[id] = true;
+  for (const auto& id : {norm.factor, norm.shift})
+    if (id) needed[*id] = true;
+  const auto is_reduction = [&](ValueId id) { return id == norm.mean || id == norm.variance; };
+  for (ValueId id = static_cast<ValueId>(graph.nodes.size()); id-- > 0;) {
+    if (!needed[id]) continue;
+    if (!statistic[id])
+      late[id] = !scalar(graph[id].axes);
+    else if (!is_reduction(id))
+      for (const ValueId input : graph[id].inputs) needed[input] = true;
+  }
+  std::vector<ValueId> values;
+  for (ValueId id = 0; id < graph.nodes.size(); ++id)
+    if (late[id]) values.push_back(id);
+  return values;
+}
+
+VisitorShape visitor_shape(const Epilogue& epilogue) {
+  VisitorShape shape;
+  shape.normalises = epilogue.norm.has_value();
+  shape.columns_before = static_cast<int>(epilogue.columns_before.size());
+  shape.columns_after = static_cast<int>(epilogue.columns_after.size());
+  shape.late_words = static_cast<int>(late_values(epilogue).size());
+  shape.side = epilogue.side_before()  ? VisitorShape::Side::before
+               : epilogue.side_after() ? VisitorShape::Side::after
+                                       : VisitorShape::Side::none;
+  return shape;
+}
+
+int slice_channels(int tile_n) {
+  for (const int slice : {64, 32, 16})
+    if (tile_n % slice == 0) return slice;
+  return 8;
+}
+
+int stores_per_tile(const ConvConfig& config) {
+  return config.tile_m / config.tile_warpgroups / 64 * (config.tile_n / slice_channels(config.tile_n));
+}
+
+std::size_t activation_stage_bytes(const ConvConfig& c) {
+  const std::size_t pixels = c.patch ? (c.tile_m / 8 + c.halo) * 8 : c.tile_m;
+  return pixels * c.tile_k * 2;
+}
+
+std::size_t filter_stage_bytes(const ConvConfig& c) { return static_cast<std::size_t>(c.tile_n) * c.tile_k * 2; }
+
+std::size_t shared_bytes(const ConvConfig& c, const VisitorShape& v) {
+  const std::size_t consumers = c.tile_warpgroups * c.turns, stages_a = c.patch ? c.stages_a : c.stages;
+  const std::size_t ring = stages_a * activation_stage_bytes(c) + c.stages * filter_stage_bytes(c);
+  const std::size_t tail = consumers * round_up(warpgroup_bytes(c, v), swizzle_alignment);
+  const std::size_t second = second_pass(c) ? consumers * second_pass_bytes(c, v) : 0;
+  const std::size_t barriers = 8 * (2 * c.stages + (c.patch ? 2 * c.stages_a : 0) + 2), votes = 32 * consumers;
+  return ring + tail + second + barriers + votes + swizzle_alignment;
+}
+
+}  // namespace coda::plan

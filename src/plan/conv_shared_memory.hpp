@@ -1,0 +1,42 @@
+#pragma once
+/// The shared memory of a convolution kernel, to the byte: what ConvFprop<Config, Visitor>::kSharedBytes is in
+/// kernels/coda. tests/unit/plan/shared_memory_test compares the two with the CUDA compiler.
+
+#include <cstddef>
+#include <vector>
+
+#include "plan/conv.hpp"
+#include "plan/epilogue.hpp"
+
+namespace coda::plan {
+
+/// What the layout depends on beside the configuration: sizes of the generated visitor.
+struct VisitorShape {
+  enum class Side { none, before, after };
+  bool normalises = false;
+  int columns_before = 0, columns_after = 0;  ///< floats a channel
+  int late_words = 0;                         ///< operands of factor and shift, floats a channel
+  Side side = Side::none;                     ///< the second [m,n] store
+};
+
+/// The values that `affine` of a visitor finds ready when the statistics arrive (its Late): of all that factor and
+/// shift are computed from, the coarsest cut of values that depend on no statistic; those without axes are not among
+/// them. In the order of their numbers, each one float a channel.
+std::vector<ValueId> late_values(const Epilogue& epilogue);
+
+VisitorShape visitor_shape(const Epilogue& epilogue);
+
+/// Channels of a slice that one warp stores at once: the largest of 64, 32, 16, 8 that divides tile_n.
+int slice_channels(int tile_n);
+
+/// Slices that a warp stores for one tile.
+int stores_per_tile(const ConvConfig& config);
+
+/// Bytes of one stage of activations, and of filters.
+std::size_t activation_stage_bytes(const ConvConfig& config);
+std::size_t filter_stage_bytes(const ConvConfig& config);
+
+/// Dynamic shared memory of a block.
+std::size_t shared_bytes(const ConvConfig& config, const VisitorShape& visitor);
+
+}  // namespace coda::plan

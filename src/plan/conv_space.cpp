@@ -1,0 +1,143 @@
+#include "plan/conv_space.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <set>
+
+namespace coda::plan {
+namespace {
+
+constexpr int most_stages = 12;
+
+template <class T>
+std::vector<T> either(const std::optional<T>& fixed, std::vector<T> choices) {
+  return fixed ? std::vector<T>{*fixed} : std::move(choices);
+}
+
+/// Widths of a tile that divide the channels into t equal parts with little waste, in multiples of 32, 16 or 8.
+std::vector<int> widths(const ConvProblem& p) {
+  std::set<int> found;
+  const auto channels = static_cast<int>(p.extents.cols);
+  const int fewest = (channels + 255) / 256;
+  for (int parts = fewest; parts < fewest + 4; ++parts) {
+    const int least = (channels + parts - 1) / parts;
+    for (const int multiple : {8, 16, 32})
+      if (const int n = (least + multiple - 1) / multiple * multiple; n <= 256 && n >= 8) found.insert(n);
+  }
+  for (const int n : {64, 80, 96, 128, 160, 192, 256})
+    if (n <= (channels + 31) / 32 * 32) found.insert(n);
+  return {found.begin(), found.end()};
+}
+
+/// Half a k-step is wasted on few or odd channels: 32 deep where that multiplies less.
+std::vector<int> depths(const ConvProblem& p) {
+  const std::int64_t c = p.conv.c;
+  return (c + 31) / 32 * 32 < (c + 63) / 64 * 64 ? std::vector<int>{64, 32} : std::vector<int>{64};
+}
+
+std::vector<std::pair<int, int>> clusters(const ConvProblem& p, const ConvConfig& c) {
+  std::vector<std::pair<int, int>> list{{1, 1}, {2, 1}};
+  const std::int64_t across = (p.extents.cols + c.tile_n - 1) / c.tile_n;
+  for (const int n : {2, 4, 5})
+    if (across % n == 0) list.emplace_back(1, n);
+  return list;
+}
+
+std::vector<NormMode> modes(const ConvProblem& p) {
+  if (!p.visitor.normalises) return {NormMode::none};
+  return {NormMode::resident, NormMode::deferred, NormMode::streamed};
+}
+
+/// Slices that a warp may have under way. Deferred: a whole tile waits there. Where epilogues run beside a main loop
+/// (two turns) a second buffer lets a warp go on; alone, the shared memory serves the stages better.
+int buffers(const ConvConfig& c) {
+  const int stores = stores_per_tile(c);
+  if (c.mode == NormMode::deferred) return stores;
+  return std::min(stores, c.turns == 2 && c.tile_warpgroups == 1 ? 2 : 1);
+}
+
+bool fits(const ConvConfig& c, const ConvProblem& p, const Device& d) {
+  return shared_bytes(c, p.visitor) <= d.shared_bytes;
+}
+
+int most_that_fit(ConvConfig c, const ConvProblem& p, const Device& d) {
+  for (c.stages = most_stages; c.stages > 1 && !fits(c, p, d);) --c.stages;
+  return c.stages;
+}
+
+/// As many stages as fit. A patch serves a k-step for each vertical tap, so fewer of them run as far ahead: the split
+/// between patches and filters is the one whose shorter lead over the consumers, in k-steps, is longest.
+void choose_stages(ConvConfig& c, const ConvProblem& p, const Device& d, const FixedFields& fixed) {
+  if (fixed.stages && (fixed.stages_a || !c.patch)) {
+    c.stages = *fixed.stages, c.stages_a = c.patch ? *fixed.stages_a : 0;
+    return;
+  }
+  if (!c.patch) {
+    c.stages = most_that_fit(c, p, d);
+    return;
+  }
+  std::int64_t best = -1;
+  ConvConfig chosen = c;
+  chosen.stages = fixed.stages.value_or(2), chosen.stages_a = 2;
+  for (int a = 2; a <= most_stages; ++a) {
+    ConvConfig next = c;
+    next.stages_a = a;
+    next.stages = fixed.stages ? *fixed.stages : most_that_fit(next, p, d);
+    if (next.stages < 2 || !fits(next, p, d)) break;
+    if (const std::int64_t lead = std::min<std::int64_t>((a - 1) * p.conv.r, next.stages - 1); lead > best)
+      best = lead, chosen = next;
+  }
+  c = chosen;
+}
+
+/// Whether the combination can make sense at all; what cannot is not worth a line among the refusals.
+bool sensible(const ConvConfig& c, const FixedFields& fixed) {
+  if (c.tile_m / c.tile_warpgroups < 64 && !(fixed.tile_m && fixed.order)) return false;
+  if (c.patch && c.tile_k != 64 && !(fixed.patch && fixed.tile_k)) return false;
+  if (c.split && c.cluster_m * c.cluster_n > 1 && !(fixed.split && fixed.cluster_m)) return false;
+  if (c.split && (c.mode == NormMode::deferred || c.mode == NormMode::streamed) && !(fixed.split && fixed.mode))
+    return false;
+  return true;
+}
+
+void finish(ConvConfig& c, const ConvProblem& p, const Device& d, const FixedFields& fixed) {
+  c.element = p.conv.dtype_x;
+  c.halo = c.patch ? static_cast<int>(std::min<std::int64_t>((p.conv.r - 1) * p.conv.dilation[0], 1 << 20)) : 0;
+  if (p.group_channels > 0) c.unit = fixed.unit.value_or(std::gcd(p.group_channels, c.tile_n));
+  c.store_buffers = fixed.store_buffers.value_or(buffers(c));
+  choose_stages(c, p, d, fixed);
+}
+
+}  // namespace
+
+std::vector<ConvConfig> configurations(const ConvProblem& p, const Device& d, const FixedFields& fixed) {
+  std::vector<ConvConfig> list;
+  ConvConfig c;
+  for (const int m : either(fixed.tile_m, {128, 256, 64}))
+    for (const int n : either(fixed.tile_n, widths(p)))
+      for (const auto& order : either(fixed.order, {pingpong, cooperative, pairs}))
+        for (const bool patch : either(fixed.patch, {true, false}))
+          for (const int k : either(fixed.tile_k, depths(p)))
+            for (const bool split : either(fixed.split, {false, true}))
+              for (const NormMode mode : either(fixed.mode, modes(p))) {
+                c = {.tile_m = m,
+                     .tile_n = n,
+                     .tile_k = k,
+                     .tile_warpgroups = order.first,
+                     .turns = order.second,
+                     .patch = patch,
+                     .split = split,
+                     .mode = mode};
+                const bool one = fixed.cluster_m.has_value();
+                for (const auto& [cm, cn] :
+                     one ? std::vector<std::pair<int, int>>{{*fixed.cluster_m, *fixed.cluster_n}} : clusters(p, c)) {
+                  c.cluster_m = cm, c.cluster_n = cn;
+                  if (!sensible(c, fixed)) continue;
+                  list.push_back(c);
+                  finish(list.back(), p, d, fixed);
+                }
+              }
+  return list;
+}
+
+}  // namespace coda::plan
