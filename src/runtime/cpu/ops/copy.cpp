@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <span>
 
+#include "runtime/cpu/vector/unit.hpp"
+
 namespace coda::cpu {
 
 namespace {
@@ -36,6 +38,9 @@ void copy_plane(const Axis& rows, const Axis& cols, const float* from, float* to
     for (std::int64_t r = 0; r < rows.extent; ++r) std::copy_n(from + r * rows.from, cols.extent, to + r * rows.to);
     return;
   }
+  if (rows.from == 1 && cols.to == 1)
+    return vector_unit().transpose(from, cols.from, to, rows.to, static_cast<std::size_t>(cols.extent),
+                                   static_cast<std::size_t>(rows.extent));
   // in blocks, so that both sides use the cache lines that they touch
   for (std::int64_t r0 = 0; r0 < rows.extent; r0 += block)
     for (std::int64_t c0 = 0; c0 < cols.extent; c0 += block)

@@ -1,6 +1,8 @@
 // All instructions of one unit. CODA_UNIT (the namespace) and CODA_UNIT_NAME come from the build, which compiles this
 // file once per instruction set.
 
+#include <utility>
+
 #include "functions.hpp"
 #include "unit.hpp"
 
@@ -340,33 +342,52 @@ void copy_rows(const float* from, ptrdiff_t from_pitch, float* to, ptrdiff_t to_
     for_vectors<F>(cols, [&](size_t j, size_t n) { store_upto<F>(to + j, load_upto<F>(from + j, n), n); });
 }
 
-using Quad = float __attribute__((vector_size(16)));
-
-inline void transpose4(const float* from, ptrdiff_t from_pitch, float* to, ptrdiff_t to_pitch) {
-  Quad r[4];
-  for (int i = 0; i < 4; ++i) __builtin_memcpy(&r[i], from + i * from_pitch, sizeof r[i]);
-  const Quad ab_low = __builtin_shufflevector(r[0], r[1], 0, 4, 1, 5),
-             ab_high = __builtin_shufflevector(r[0], r[1], 2, 6, 3, 7);
-  const Quad cd_low = __builtin_shufflevector(r[2], r[3], 0, 4, 1, 5),
-             cd_high = __builtin_shufflevector(r[2], r[3], 2, 6, 3, 7);
-  const Quad columns[4] = {
-      __builtin_shufflevector(ab_low, cd_low, 0, 1, 4, 5), __builtin_shufflevector(ab_low, cd_low, 2, 3, 6, 7),
-      __builtin_shufflevector(ab_high, cd_high, 0, 1, 4, 5), __builtin_shufflevector(ab_high, cd_high, 2, 3, 6, 7)};
-  for (int j = 0; j < 4; ++j) __builtin_memcpy(to + j * to_pitch, &columns[j], sizeof columns[j]);
+// a[0] b[0] a[1] b[1] … of the lower or the upper halves
+template <bool upper, size_t... i>
+inline F interleave(F a, F b, std::index_sequence<i...>) {
+  constexpr size_t n = sizeof...(i), first = upper ? n / 2 : 0;
+  return __builtin_shufflevector(a, b, static_cast<int>(first + i / 2 + (i % 2 ? n : 0))...);
 }
 
-void transpose(const float* from, ptrdiff_t from_pitch, float* to, ptrdiff_t to_pitch, size_t rows, size_t cols) {
-  const auto at = [](size_t i) { return static_cast<ptrdiff_t>(i); };
-  size_t i = 0;
-  for (; i + 4 <= rows; i += 4) {
-    size_t j = 0;
-    for (; j + 4 <= cols; j += 4)
-      transpose4(from + at(i) * from_pitch + at(j), from_pitch, to + at(j) * to_pitch + at(i), to_pitch);
-    for (; j < cols; ++j)
-      for (size_t k = i; k < i + 4; ++k) to[at(j) * to_pitch + at(k)] = from[at(k) * from_pitch + at(j)];
+// A square of as many rows as a vector has lanes. Interleaving row i with row i + lanes / 2 moves the top bit of the
+// column's number to the bottom of the row's and the row's top bit to the bottom of the column's; so often repeated as
+// these numbers have bits, it exchanges them. Each cache line is touched once on either side: lines that lie a power of
+// two apart compete for the same places.
+inline void transpose_square(const float* from, ptrdiff_t from_pitch, float* to, ptrdiff_t to_pitch) {
+  constexpr size_t n = lanes_of<F>;
+  constexpr auto lanes = std::make_index_sequence<n>();
+  F rows[n], next[n];
+  for (size_t i = 0; i < n; ++i) __builtin_memcpy(&rows[i], from + static_cast<ptrdiff_t>(i) * from_pitch, sizeof(F));
+#pragma GCC unroll 4
+  for (size_t bit = 1; bit < n; bit *= 2) {
+#pragma GCC unroll 16
+    for (size_t i = 0; i < n / 2; ++i) {
+      next[2 * i] = interleave<false>(rows[i], rows[i + n / 2], lanes);
+      next[2 * i + 1] = interleave<true>(rows[i], rows[i + n / 2], lanes);
+    }
+#pragma GCC unroll 16
+    for (size_t i = 0; i < n; ++i) rows[i] = next[i];
   }
-  for (; i < rows; ++i)
-    for (size_t j = 0; j < cols; ++j) to[at(j) * to_pitch + at(i)] = from[at(i) * from_pitch + at(j)];
+  for (size_t j = 0; j < n; ++j) __builtin_memcpy(to + static_cast<ptrdiff_t>(j) * to_pitch, &rows[j], sizeof(F));
+}
+
+// The side whose lines lie further apart is walked along its lines, so that few streams are open at once.
+void transpose(const float* from, ptrdiff_t from_pitch, float* to, ptrdiff_t to_pitch, size_t rows, size_t cols) {
+  constexpr size_t n = lanes_of<F>;
+  const auto at = [](size_t i) { return static_cast<ptrdiff_t>(i); };
+  const auto square = [&](size_t i, size_t j) {
+    transpose_square(from + at(i) * from_pitch + at(j), from_pitch, to + at(j) * to_pitch + at(i), to_pitch);
+  };
+  if (to_pitch > from_pitch)
+    for (size_t j = 0; j + n <= cols; j += n)
+      for (size_t i = 0; i + n <= rows; i += n) square(i, j);
+  else
+    for (size_t i = 0; i + n <= rows; i += n)
+      for (size_t j = 0; j + n <= cols; j += n) square(i, j);
+  const size_t whole_rows = rows - rows % n, whole_cols = cols - cols % n;
+  for (size_t i = 0; i < rows; ++i)
+    for (size_t j = i < whole_rows ? whole_cols : 0; j < cols; ++j)
+      to[at(j) * to_pitch + at(i)] = from[at(i) * from_pitch + at(j)];
 }
 
 constexpr VectorUnit make_unit() {
