@@ -21,9 +21,9 @@ struct Header {
 
 struct Request {
   std::string source;
-  std::span<const Header> headers;     ///< the text of everything that source may include; must outlive the request
-  std::string entry;                   ///< the kernel whose resources are reported
-  std::string title;                   ///< for progress, logs and `coda cache list`
+  std::span<const Header> headers;        ///< the text of everything that source may include; must outlive the request
+  std::string entry;                      ///< the kernel whose resources are reported
+  std::string title;                      ///< for progress, logs and `coda cache list`
   std::vector<std::string> options = {};  ///< further compiler options, such as -DCODA_WATCHDOG
   std::string arch = "sm_90a";
 };
@@ -37,30 +37,44 @@ struct Resources {
 struct Binary {
   std::vector<std::byte> cubin;
   Resources resources;
-  std::string key;                     ///< hash of (source, headers, compiler version, options, arch), 32 hex digits
-  bool cached = false;                 ///< it was in the cache
-  double seconds = 0;                  ///< until it was there
-  std::filesystem::path entry;         ///< folder of the entry; empty if the cache is off
+  std::string key;              ///< hash of (source, headers, compiler and its build, options, arch), 32 hex digits
+  bool cached = false;          ///< it was in the cache
+  double seconds = 0;           ///< until it was there
+  std::filesystem::path entry;  ///< folder of the entry; empty if the cache is off
 };
 
 struct Settings {
   CompilerKind compiler = CompilerKind::nvrtc;
-  std::filesystem::path nvcc;          ///< empty: found by PATH, CUDA_HOME, /usr/local/cuda
-  std::filesystem::path cache;         ///< empty: CODA_CACHE_DIR, else XDG_CACHE_HOME/coda/kernels, else ~/.cache/coda/kernels
+  std::filesystem::path nvcc;  ///< empty: found by PATH, CUDA_HOME, /usr/local/cuda
+  std::filesystem::path
+      nvrtc;  ///< the shared library; empty: found by CUDA_HOME, LD_LIBRARY_PATH, /usr/local/cuda, the linker
+  std::filesystem::path cache;  ///< empty: CODA_CACHE_DIR, else XDG_CACHE_HOME/coda/kernels, else ~/.cache/coda/kernels
   std::vector<std::filesystem::path> packs;  ///< read-only layers, searched first
   bool use_cache = true;
-  int jobs = 0;                        ///< compilations at once; 0: one a core
+  int jobs = 0;  ///< compilations at once; 0: one a core
+  /// How long to wait for another process that is at the same kernel before compiling it here too: it may be stopped.
+  double lock_seconds = 120;
+  /// Hears, once of each kind, of what went wrong without being an error: a cache that cannot be written, a broken
+  /// pack. Empty: standard error.
+  std::function<void(const std::string&)> warn = {};
 };
 
 /// Called from one thread at a time: how many of how many are done, and the title of the one that just ended.
 using Progress = std::function<void(std::size_t done, std::size_t total, const std::string& title)>;
 
+class Compiler;
+
 /// Safe to use from several threads; several processes may share a cache.
 class Jit {
  public:
   explicit Jit(Settings settings = {});
+  /// With a compiler of the caller's instead of the one that `settings` names.
+  Jit(Settings settings, std::shared_ptr<Compiler> compiler);
   ~Jit();
-  /// Throws CompileError (command, log, path of the source).
+  /// Throws CompileError: a source that does not compile (command, log, path of the source), a binary without the
+  /// kernel `entry`, or no compiler on this machine (what was looked for, where, what to do) where neither a pack nor
+  /// the cache has the kernel. A cache that cannot be written is a warning; the kernel is compiled and returned all the
+  /// same.
   Binary compile(const Request& request);
   /// All of them, in parallel; equal requests once. Throws the first error after the others have ended.
   std::vector<Binary> compile(std::span<const Request> requests, const Progress& progress = {});

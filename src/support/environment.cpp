@@ -13,22 +13,51 @@ std::string variable(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-}  // namespace
-
-std::vector<std::filesystem::path> executable_folders() {
+std::vector<std::filesystem::path> folders_in(const char* name) {
   std::vector<std::filesystem::path> folders;
-  std::istringstream path(variable("PATH"));
-  for (std::string folder; std::getline(path, folder, ':');) {
+  std::istringstream list(variable(name));
+  for (std::string folder; std::getline(list, folder, ':');) {
     if (!folder.empty()) folders.emplace_back(folder);
   }
   return folders;
 }
+
+}  // namespace
+
+std::vector<std::filesystem::path> executable_folders() { return folders_in("PATH"); }
+
+std::vector<std::filesystem::path> library_folders() { return folders_in("LD_LIBRARY_PATH"); }
 
 std::optional<std::filesystem::path> cache_folder() {
   // the XDG base directory specification: a relative path is to be ignored
   if (const std::filesystem::path xdg = variable("XDG_CACHE_HOME"); xdg.is_absolute()) return xdg / "coda";
   if (const std::filesystem::path home = variable("HOME"); !home.empty()) return home / ".cache" / "coda";
   return std::nullopt;
+}
+
+std::optional<std::filesystem::path> kernel_cache_folder() {
+  if (const std::filesystem::path given = variable("CODA_CACHE_DIR"); !given.empty()) return given;
+  if (const auto folder = cache_folder()) return *folder / "kernels";
+  return std::nullopt;
+}
+
+std::optional<std::filesystem::path> session_folder() {
+  if (const std::filesystem::path folder = variable("XDG_RUNTIME_DIR"); folder.is_absolute()) return folder;
+  return std::nullopt;
+}
+
+std::filesystem::path temporary_files_folder() {
+  const std::filesystem::path folder = variable("TMPDIR");
+  return folder.is_absolute() ? folder : "/tmp";
+}
+
+std::vector<std::filesystem::path> cuda_folders() {
+  std::vector<std::filesystem::path> folders;
+  for (const char* name : {"CUDA_HOME", "CUDA_PATH"}) {
+    if (const std::filesystem::path folder = variable(name); !folder.empty()) folders.push_back(folder);
+  }
+  folders.emplace_back("/usr/local/cuda");
+  return folders;
 }
 
 }  // namespace coda::support

@@ -14,4 +14,19 @@ std::vector<std::filesystem::path> executable_folders();
 /// variable is set.
 std::optional<std::filesystem::path> cache_folder();
 
+/// The folder of compiled kernels: $CODA_CACHE_DIR, else kernels/ of cache_folder().
+std::optional<std::filesystem::path> kernel_cache_folder();
+
+/// $XDG_RUNTIME_DIR, if it is set to an absolute path: of this host, this user and this session.
+std::optional<std::filesystem::path> session_folder();
+
+/// $TMPDIR, else /tmp.
+std::filesystem::path temporary_files_folder();
+
+/// Where CUDA toolkits may be, in order: $CUDA_HOME, $CUDA_PATH, /usr/local/cuda. They need not exist.
+std::vector<std::filesystem::path> cuda_folders();
+
+/// The folders of LD_LIBRARY_PATH, in order.
+std::vector<std::filesystem::path> library_folders();
+
 }  // namespace coda::support

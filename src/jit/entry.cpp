@@ -1,0 +1,125 @@
+#include "jit/entry.hpp"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "support/files.hpp"
+#include "support/hash.hpp"
+
+namespace coda::jit {
+namespace {
+
+using nlohmann::json;
+
+constexpr int format = 1;
+
+/// Titles and options come from callers and need not be UTF-8.
+std::string dump(const json& value, int indent) {
+  return value.dump(indent, ' ', false, json::error_handler_t::replace);
+}
+
+json to_json(const Resources& r) {
+  return {{"registers", r.registers},
+          {"spill_store_bytes", r.spill_store_bytes},
+          {"spill_load_bytes", r.spill_load_bytes},
+          {"stack_bytes", r.stack_bytes},
+          {"static_shared_bytes", r.static_shared_bytes}};
+}
+
+Resources to_resources(const json& j) {
+  return {.registers = j.at("registers").get<int>(),
+          .spill_store_bytes = j.at("spill_store_bytes").get<std::size_t>(),
+          .spill_load_bytes = j.at("spill_load_bytes").get<std::size_t>(),
+          .stack_bytes = j.at("stack_bytes").get<std::size_t>(),
+          .static_shared_bytes = j.at("static_shared_bytes").get<std::size_t>()};
+}
+
+json to_json(const EntryInfo& info) {
+  json kernels = json::object(), files = json::object();
+  for (const auto& [name, resources] : info.kernels) kernels[name] = to_json(resources);
+  for (const auto& [name, file] : info.files) files[name] = {{"bytes", file.bytes}, {"hash", file.hash}};
+  return {{"format", format},          {"key", info.key},    {"program", info.program}, {"title", info.title},
+          {"compiler", info.compiler}, {"arch", info.arch},  {"options", info.options}, {"created", info.created},
+          {"seconds", info.seconds},   {"kernels", kernels}, {"files", files}};
+}
+
+EntryInfo to_info(const json& j) {
+  EntryInfo info{.key = j.at("key"),
+                 .program = j.at("program"),
+                 .title = j.at("title"),
+                 .compiler = j.at("compiler"),
+                 .arch = j.at("arch"),
+                 .options = j.at("options"),
+                 .created = j.at("created"),
+                 .seconds = j.at("seconds"),
+                 .kernels = {},
+                 .files = {}};
+  for (const auto& [name, resources] : j.at("kernels").items()) info.kernels[name] = to_resources(resources);
+  for (const auto& [name, file] : j.at("files").items()) info.files[name] = {file.at("bytes"), file.at("hash")};
+  return info;
+}
+
+bool is_there(const std::filesystem::path& path) {
+  struct stat info {};
+  return ::lstat(path.c_str(), &info) == 0 || (errno != ENOENT && errno != ENOTDIR);
+}
+
+}  // namespace
+
+std::string to_text(const EntryInfo& info) {
+  // through text and back, so that the hash is of what a reader will see
+  const json body = json::parse(dump(to_json(info), -1));
+  return dump({{"entry", body}, {"hash", support::hash(dump(body, -1))}}, 1) + "\n";
+}
+
+std::variant<EntryInfo, Broken> parse_entry(std::string_view text) try {
+  const json whole = json::parse(text);
+  const json& body = whole.at("entry");
+  if (body.at("format") != format) return Broken{fmt::format("{}: a format of another version", info_file)};
+  if (whole.at("hash") != support::hash(dump(body, -1))) return Broken{fmt::format("{} was changed", info_file)};
+  return to_info(body);
+} catch (const json::exception&) {
+  return Broken{fmt::format("{} is damaged", info_file)};
+}
+
+std::variant<EntryInfo, Absent, Broken> load_info(const std::filesystem::path& folder) {
+  const auto text = support::read_file(folder / info_file);
+  if (!text) {
+    if (is_there(folder)) return Broken{fmt::format("{} is missing or cannot be read", info_file)};
+    return Absent{};
+  }
+  auto parsed = parse_entry(*text);
+  if (auto* broken = std::get_if<Broken>(&parsed)) return std::move(*broken);
+  EntryInfo& info = std::get<EntryInfo>(parsed);
+  if (info.key != folder.filename().string()) return Broken{"its folder has the name of another entry"};
+  return std::move(info);
+}
+
+std::variant<Loaded, Absent, Broken> load_entry(const std::filesystem::path& folder) {
+  auto read = load_info(folder);
+  if (std::holds_alternative<Absent>(read)) return Absent{};
+  if (auto* broken = std::get_if<Broken>(&read)) return std::move(*broken);
+  Loaded loaded{std::move(std::get<EntryInfo>(read)), {}, folder};
+  const auto expected = loaded.info.files.find(cubin_file);
+  if (expected == loaded.info.files.end()) return Broken{fmt::format("{} lists no {}", info_file, cubin_file)};
+  const auto bytes = support::read_file(folder / cubin_file);
+  if (!bytes) return Broken{fmt::format("{} is missing or cannot be read", cubin_file)};
+  if (bytes->size() != expected->second.bytes) {
+    return Broken{fmt::format("{} has {} bytes, expected {}", cubin_file, bytes->size(), expected->second.bytes)};
+  }
+  if (support::hash(*bytes) != expected->second.hash) return Broken{fmt::format("{} was changed", cubin_file)};
+  loaded.cubin.resize(bytes->size());
+  std::memcpy(loaded.cubin.data(), bytes->data(), bytes->size());
+  return loaded;
+}
+
+bool is_key(std::string_view name) {
+  return name.size() == 32 && name.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
+
+}  // namespace coda::jit

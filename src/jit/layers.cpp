@@ -1,0 +1,72 @@
+#include "jit/layers.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <chrono>
+#include <system_error>
+
+namespace coda::jit {
+namespace {
+
+/// The time of change of entry.json is that of the last use, to the hour; a read-only folder keeps none.
+void touch(const std::filesystem::path& folder) {
+  const std::filesystem::path file = folder / info_file;
+  struct stat info {};
+  const auto now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
+  if (::stat(file.c_str(), &info) == 0 && now - info.st_mtime > 3600) ::utimensat(AT_FDCWD, file.c_str(), nullptr, 0);
+}
+
+}  // namespace
+
+Layers::Layers(std::vector<std::filesystem::path> packs, std::filesystem::path cache,
+               std::function<void(const std::string&)> report)
+    : packs_(std::move(packs)), cache_(std::move(cache)), report_(std::move(report)) {}
+
+Layers::Found Layers::find(const std::string& key) {
+  for (const auto& pack : packs_) {
+    auto loaded = load_entry(pack / key);
+    if (auto* entry = std::get_if<Loaded>(&loaded)) return {std::move(*entry), std::nullopt};
+    if (const auto* broken = std::get_if<Broken>(&loaded)) {
+      report_(fmt::format("the pack's entry {} cannot be used: {}", (pack / key).string(), broken->why));
+    }
+  }
+  if (cache_.empty()) return {};
+  auto loaded = load_entry(cache_ / key);
+  if (auto* broken = std::get_if<Broken>(&loaded)) return {std::nullopt, std::move(*broken)};
+  auto* entry = std::get_if<Loaded>(&loaded);
+  if (entry == nullptr) return {};
+  touch(entry->folder);
+  return {std::move(*entry), std::nullopt};
+}
+
+std::optional<Loaded> Layers::find_program(const std::string& program) {
+  std::filesystem::path folder;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!indexed_) index();
+    indexed_ = true;
+    const auto found = programs_.find(program);
+    if (found == programs_.end()) return std::nullopt;
+    folder = found->second;
+  }
+  auto loaded = load_entry(folder);
+  auto* entry = std::get_if<Loaded>(&loaded);
+  return entry == nullptr ? std::nullopt : std::optional<Loaded>(std::move(*entry));
+}
+
+void Layers::index() {
+  std::vector<std::filesystem::path> layers = packs_;
+  if (!cache_.empty()) layers.push_back(cache_);
+  for (const auto& layer : layers) {
+    std::error_code error;
+    for (std::filesystem::directory_iterator it(layer, error), end; !error && it != end; it.increment(error)) {
+      if (!is_key(it->path().filename().string())) continue;
+      const auto info = load_info(it->path());
+      if (const auto* entry = std::get_if<EntryInfo>(&info)) programs_.emplace(entry->program, it->path());
+    }
+  }
+}
+
+}  // namespace coda::jit

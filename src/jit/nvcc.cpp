@@ -1,0 +1,142 @@
+// nvcc: the toolkit's command, in a process of its own.
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <mutex>
+#include <optional>
+#include <system_error>
+
+#include "coda/error.hpp"
+#include "jit/compile_error.hpp"
+#include "jit/compiler.hpp"
+#include "jit/cubin_resources.hpp"
+#include "support/environment.hpp"
+#include "support/files.hpp"
+#include "support/subprocess.hpp"
+
+namespace coda::jit {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* advice =
+    "Install the CUDA toolkit 12.3 or later (package cuda-nvcc), or set CUDA_HOME to its folder, or choose NVRTC as "
+    "the "
+    "compiler; kernels that are in a pack or in the cache need none.";
+
+bool is_program(const fs::path& path) {
+  std::error_code error;
+  return fs::is_regular_file(path, error) && ::access(path.c_str(), X_OK) == 0;
+}
+
+fs::path find_nvcc(const fs::path& given) {
+  if (!given.empty()) {
+    if (is_program(given)) return fs::absolute(given);
+    throw CompileError(fmt::format("{}: expected nvcc, an executable file; there is none", given.string()));
+  }
+  std::vector<fs::path> places = support::executable_folders();
+  for (const fs::path& toolkit : support::cuda_folders()) places.push_back(toolkit / "bin");
+  std::vector<std::string> looked_at;
+  for (const fs::path& place : places) {
+    if (is_program(place / "nvcc")) return fs::absolute(place / "nvcc");
+    looked_at.push_back((place / "nvcc").string());
+  }
+  throw CompileError(message_of_missing_compiler("nvcc", looked_at, advice));
+}
+
+/// "V13.0.88, Build cuda_13.0.r13.0/compiler.36424714_0" from what `nvcc --version` prints.
+std::string version_of(const fs::path& nvcc) try {
+  const support::Outcome outcome = support::run({.arguments = {nvcc.string(), "--version"}, .folder = {}});
+  const std::string& text = outcome.output;
+  const std::size_t release = text.find(", V"), build = text.find("Build ");
+  if (outcome.exit_code != 0 || release == std::string::npos) {
+    throw CompileError(fmt::format("{} --version: exit code {}, expected a line with the release; it printed:\n{}",
+                                   nvcc.string(), outcome.exit_code, text));
+  }
+  const auto line_at = [&](std::size_t at) { return text.substr(at, text.find('\n', at) - at); };
+  return line_at(release + 2) + (build == std::string::npos ? "" : ", " + line_at(build));
+} catch (const std::system_error& error) {
+  throw CompileError(fmt::format("nvcc cannot be run: {}", error.what()));
+}
+
+/// Writes the headers as files. Their names are part of #include lines, so they are relative and stay in the folder.
+void write_headers(const fs::path& folder, std::span<const Header> headers) {
+  for (const Header& h : headers) {
+    const fs::path name(h.name);
+    if (name.empty() || name.is_absolute() || std::find(name.begin(), name.end(), "..") != name.end()) {
+      throw InternalError(fmt::format("header '{}': expected a relative name without '..'", h.name));
+    }
+    support::make_folders((folder / name).parent_path());
+    support::write_file(folder / name, h.text);
+  }
+}
+
+class Nvcc final : public Compiler {
+ public:
+  explicit Nvcc(fs::path nvcc) : given_(std::move(nvcc)) {}
+
+  std::string identity() override { return "nvcc " + found().version; }
+
+  std::string description() override { return fmt::format("nvcc {} ({})", found().version, found().path.string()); }
+
+  std::vector<std::string> options(const std::string& arch) const override {
+    return {"--cubin", "--gpu-architecture=" + arch, "--std=c++17", "--expt-relaxed-constexpr", "--ptxas-options=-v"};
+  }
+
+  Compiled compile(const Request& request) override try {
+    const auto parent = support::work_folder();
+    if (!parent)
+      throw CompileError("no folder to compile in: " + support::temporary_files_folder().string() +
+                         " cannot be written; set TMPDIR to a folder of yours");
+    support::sweep(*parent);
+    const support::TemporaryFolder folder(*parent);
+    write_headers(folder.path(), request.headers);
+    support::write_file(folder.path() / source_name, request.source);
+
+    std::vector<std::string> command{found().path.string()};
+    for (const std::string& o : all_options(*this, request)) command.push_back(o);
+    for (const char* o : {"-I.", "-o", "kernel.cubin", source_name}) command.emplace_back(o);
+    const support::Outcome outcome = support::run(
+        {.arguments = command, .folder = folder.path(), .environment = {{"TMPDIR", folder.path().string()}}});
+
+    Compiled result{.cubin = {}, .log = outcome.output, .kernels = {}, .command = support::shell_text(command)};
+    if (outcome.signal != 0) result.log += fmt::format("nvcc was ended by signal {}\n", outcome.signal);
+    if (outcome.exit_code != 0) return result;
+    if (const auto cubin = support::read_file(folder.path() / "kernel.cubin")) {
+      const auto* bytes = reinterpret_cast<const std::byte*>(cubin->data());
+      result.cubin.assign(bytes, bytes + cubin->size());
+    }
+    result.kernels = resources_of(result.cubin, result.log);
+    if (result.kernels.empty()) result.log += "the compiler made no binary with a kernel in it\n";
+    return result;
+  } catch (const std::system_error& error) {
+    throw CompileError(fmt::format("'{}': nvcc cannot be run: {}", request.title, error.what()));
+  }
+
+ private:
+  struct Found {
+    fs::path path;
+    std::string version;
+  };
+
+  const Found& found() {
+    const std::lock_guard lock(mutex_);
+    if (!found_) {
+      const fs::path path = find_nvcc(given_);
+      found_ = Found{path, version_of(path)};
+    }
+    return *found_;
+  }
+
+  fs::path given_;
+  std::mutex mutex_;
+  std::optional<Found> found_;
+};
+
+}  // namespace
+
+std::shared_ptr<Compiler> make_nvcc(const fs::path& nvcc) { return std::make_shared<Nvcc>(nvcc); }
+
+}  // namespace coda::jit

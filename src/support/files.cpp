@@ -1,0 +1,95 @@
+#include "support/files.hpp"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <system_error>
+
+namespace coda::support {
+namespace {
+
+[[noreturn]] void fail(const std::filesystem::path& path) {
+  throw std::system_error(errno, std::generic_category(), path.string());
+}
+
+struct Descriptor {
+  int file;
+  ~Descriptor() {
+    if (file >= 0) ::close(file);
+  }
+};
+
+}  // namespace
+
+std::optional<std::string> read_file(const std::filesystem::path& path) {
+  const Descriptor d{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
+  struct stat info {};
+  if (d.file < 0 || ::fstat(d.file, &info) != 0 || !S_ISREG(info.st_mode)) return std::nullopt;
+  std::string text(static_cast<std::size_t>(info.st_size), '\0');
+  std::size_t have = 0;
+  while (have < text.size()) {
+    const ssize_t n = ::read(d.file, text.data() + have, text.size() - have);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return std::nullopt;
+    if (n == 0) break;  // it has become shorter
+    have += static_cast<std::size_t>(n);
+  }
+  text.resize(have);
+  return text;
+}
+
+void write_file(const std::filesystem::path& path, std::string_view bytes) {
+  const Descriptor d{::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644)};
+  if (d.file < 0) fail(path);
+  while (!bytes.empty()) {
+    const ssize_t n = ::write(d.file, bytes.data(), bytes.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) fail(path);
+    bytes.remove_prefix(static_cast<std::size_t>(n));
+  }
+  if (::fsync(d.file) != 0) fail(path);
+}
+
+void sync_folder(const std::filesystem::path& folder) {
+  const Descriptor d{::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
+  if (d.file < 0) fail(folder);
+  // some file systems have nothing to do for a folder and say so with EINVAL
+  if (::fsync(d.file) != 0 && errno != EINVAL) fail(folder);
+}
+
+void make_folders(const std::filesystem::path& folder) {
+  struct stat info {};
+  if (::stat(folder.c_str(), &info) == 0) {
+    if (S_ISDIR(info.st_mode)) return;
+    errno = ENOTDIR;
+    fail(folder);
+  }
+  if (folder.has_parent_path() && folder.parent_path() != folder) make_folders(folder.parent_path());
+  if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) fail(folder);
+}
+
+TemporaryFolder::TemporaryFolder(const std::filesystem::path& parent) {
+  make_folders(parent);
+  path_ = parent / unique_name();
+  if (::mkdir(path_.c_str(), 0700) != 0) fail(path_);
+}
+
+TemporaryFolder::~TemporaryFolder() {
+  std::error_code ignored;  // the next sweep tries again
+  if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
+}
+
+bool TemporaryFolder::rename_to(const std::filesystem::path& target) {
+  if (::rename(path_.c_str(), target.c_str()) != 0) {
+    if (errno == EEXIST || errno == ENOTEMPTY) return false;
+    fail(target);
+  }
+  path_.clear();
+  return true;
+}
+
+}  // namespace coda::support

@@ -1,0 +1,77 @@
+#pragma once
+/// Files that are whole or absent, folders of one process, and the locks of a host.
+
+#include <cstddef>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace coda::support {
+
+/// All bytes of a file; nothing if it cannot be opened or read to its end.
+std::optional<std::string> read_file(const std::filesystem::path& path);
+
+/// Writes a new file and waits until it is on the disk. Throws std::system_error with the path.
+void write_file(const std::filesystem::path& path, std::string_view bytes);
+
+/// Waits until the names in a folder are on the disk. Throws std::system_error with the path.
+void sync_folder(const std::filesystem::path& folder);
+
+/// Makes a folder and those above it, for this user alone where it does not exist yet. Throws std::system_error.
+void make_folders(const std::filesystem::path& folder);
+
+/// A name that no other process of any host uses now: host, process, its start, a counter. `owner_is_gone` reads it.
+std::string unique_name();
+
+/// Whether the process that made a unique_name() has ended. A name of another host (or boot, or process namespace)
+/// cannot be asked about: it counts as gone once `age_seconds` exceeds a day. Other names are never gone.
+bool owner_is_gone(std::string_view name, double age_seconds);
+
+/// Removes what ended processes have left in a folder of unique names. Returns how many; errors are ignored.
+std::size_t sweep(const std::filesystem::path& folder);
+
+/// A folder with a unique name, removed with all that it holds at the end of its life unless renamed.
+class TemporaryFolder {
+ public:
+  /// Throws std::system_error with the path.
+  explicit TemporaryFolder(const std::filesystem::path& parent);
+  ~TemporaryFolder();
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+
+  const std::filesystem::path& path() const { return path_; }
+  /// Renames the folder; false if a folder that is not empty stands there. Throws std::system_error for the rest.
+  bool rename_to(const std::filesystem::path& target);
+
+ private:
+  std::filesystem::path path_;
+};
+
+/// This user's folder of this host for what need not survive a restart, made if absent: XDG_RUNTIME_DIR/coda, else
+/// /tmp/coda-UID. Nothing if it cannot be made, or belongs to somebody else.
+std::optional<std::filesystem::path> host_folder();
+
+/// This user's folder for large files that live as long as a process: coda-UID/work below TMPDIR or /tmp. Nothing if it
+/// cannot be made, or belongs to somebody else.
+std::optional<std::filesystem::path> work_folder();
+
+/// flock on a file that is made if absent and never removed, so that no killed process leaves a lock behind.
+class FileLock {
+ public:
+  /// Throws std::system_error with the path if the file cannot be made or opened.
+  explicit FileLock(const std::filesystem::path& file);
+  ~FileLock();
+  FileLock(const FileLock&) = delete;
+  FileLock& operator=(const FileLock&) = delete;
+
+  /// Tries until it has the lock or `seconds` are over; 0 tries once. Throws std::system_error if there are no locks.
+  bool try_lock(double seconds);
+
+ private:
+  int file_ = -1;
+  std::filesystem::path path_;
+};
+
+}  // namespace coda::support
