@@ -1,12 +1,17 @@
-// Activations for 16-bit outputs: few instructions, one or two special-function operations, and a stated bound.
-// The hardware's relative errors (PTX ISA): tanh.approx 2^-11, ex2.approx and rcp.approx 2^-22 or better, so
-// every form below is exact to float32 rounding apart from the terms named. u(y) = 2^-9 |y| is half a bf16 step.
+// Elementwise functions of visitors, in two forms. math:: is for 16-bit outputs: few instructions, one or two
+// special-function operations, and the stated bound on what a function adds to the rounding of its input, from the
+// hardware's errors (PTX ISA): relative 2^-11 of tanh.approx, 2^-22 of ex2.approx and rsqrt.approx, 2^-23 of rcp.approx and
+// sqrt.approx; of lg2.approx 2^-22, absolute between 1/2 and 2, relative elsewhere. math::accurate:: has each within some
+// units in the last place of float32. What is in both without an approximation is in math:: alone. NaN gives NaN throughout.
+// The same bounds as numbers: src/codegen/bounds.hpp.
 #pragma once
 #include "types.cuh"
 
 namespace coda::math {
 
-CODA_DEVICE float tanh_approx(float x) {  // |error| <= 2^-11 |tanh x|
+constexpr float kLog2E = 1.4426950408889634f, kLn2 = 0.6931471805599453f;
+
+CODA_DEVICE float tanh_approx(float x) {
     float y;
     asm("tanh.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
     return y;
@@ -16,51 +21,163 @@ CODA_DEVICE float exp2_approx(float x) {
     asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
     return y;
 }
+CODA_DEVICE float log2_approx(float x) {
+    float y;
+    asm("lg2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
 CODA_DEVICE float reciprocal_approx(float x) {
     float y;
     asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
     return y;
 }
 
-CODA_DEVICE float relu(float x) { return fmaxf(x, 0.f); }
-CODA_DEVICE float leaky_relu(float x, float slope) { return x > 0.f ? x : x * slope; }
-CODA_DEVICE float hard_sigmoid(float x) { return __saturatef(fmaf(x, 1.f / 6.f, 0.5f)); }
-CODA_DEVICE float hard_swish(float x) { return x * hard_sigmoid(x); }
+// --- exact -----------------------------------------------------------------------------------------------
 
-// sigmoid x = (1 + tanh(x/2)) / 2: |error| <= 2^-12. Two arithmetic instructions, one special.
-CODA_DEVICE float sigmoid(float x) { return fmaf(tanh_approx(0.5f * x), 0.5f, 0.5f); }
-// Relative error below 2^-20 for x > -87. Two special operations.
-CODA_DEVICE float sigmoid_accurate(float x) {
-    return reciprocal_approx(1.f + exp2_approx(-1.4426950408889634f * x));
+CODA_DEVICE float max(float x, float y) {  // NaN if either is, unlike fmaxf; one instruction too
+    float z;
+    asm("max.NaN.f32 %0, %1, %2;" : "=f"(z) : "f"(x), "f"(y));
+    return z;
+}
+CODA_DEVICE float min(float x, float y) {
+    float z;
+    asm("min.NaN.f32 %0, %1, %2;" : "=f"(z) : "f"(x), "f"(y));
+    return z;
+}
+CODA_DEVICE float clamp(float x, float lower, float upper) { return min(max(x, lower), upper); }
+CODA_DEVICE float abs(float x) { return fabsf(x); }
+CODA_DEVICE float fma(float x, float y, float z) { return fmaf(x, y, z); }
+CODA_DEVICE float square(float x) { return x * x; }
+CODA_DEVICE float relu(float x) { return max(x, 0.f); }
+CODA_DEVICE float relu6(float x) { return clamp(x, 0.f, 6.f); }
+CODA_DEVICE float leaky_relu(float x, float slope) { return x > 0.f ? x : slope * x; }
+CODA_DEVICE float leaky_relu_below_1(float x, float slope) { return max(x, slope * x); }  // 0 < slope <= 1
+CODA_DEVICE float hardsigmoid(float x, float alpha, float beta) { return clamp(fmaf(x, alpha, beta), 0.f, 1.f); }
+CODA_DEVICE float hardswish(float x) { return x * __saturatef(fmaf(x, 1.f / 6.f, 0.5f)); }  // NaN by the product
+
+// i32 wraps
+CODA_DEVICE int add(int x, int y) { return int(u32(x) + u32(y)); }
+CODA_DEVICE int sub(int x, int y) { return int(u32(x) - u32(y)); }
+CODA_DEVICE int mul(int x, int y) { return int(u32(x) * u32(y)); }
+CODA_DEVICE int fma(int x, int y, int z) { return add(mul(x, y), z); }
+CODA_DEVICE int square(int x) { return mul(x, x); }
+CODA_DEVICE int neg(int x) { return sub(0, x); }
+CODA_DEVICE int abs(int x) { return x < 0 ? neg(x) : x; }
+CODA_DEVICE int max(int x, int y) { return x > y ? x : y; }
+CODA_DEVICE int min(int x, int y) { return x < y ? x : y; }
+CODA_DEVICE int relu(int x) { return max(x, 0); }
+
+// Casts. To i32: toward zero, saturating, 0 for NaN.
+CODA_DEVICE int to_i32(float x) { return __float2int_rz(x); }
+CODA_DEVICE float round_bf16(float x) { return Bf16::unpack(Bf16::pack(x, 0.f)).x; }
+CODA_DEVICE float round_f16(float x) { return F16::unpack(F16::pack(x, 0.f)).x; }
+CODA_DEVICE float round_tf32(float x) {  // ties away from zero
+    u32 bits;
+    asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(x));
+    return __uint_as_float(bits & 0xffffe000u);
 }
 
-// silu x = x sigmoid x: |error| <= 2^-12 |x|, an absolute bound that shrinks with x but not with silu x for x << 0.
-CODA_DEVICE float silu(float x) {
-    const float half = 0.5f * x;
-    return fmaf(half, tanh_approx(half), half);
-}
-CODA_DEVICE float silu_accurate(float x) { return x * sigmoid_accurate(x); }
+// --- for 16-bit outputs ----------------------------------------------------------------------------------
 
-// gelu by tanh: |error| <= 2^-12 |x|; six arithmetic instructions, one special.
+CODA_DEVICE float reciprocal(float x) { return reciprocal_approx(x); }            // relative 2^-23, |x| <= 2^126
+CODA_DEVICE float div(float x, float y) { return x * reciprocal_approx(y); }      // relative 2^-22, |y| <= 2^126
+CODA_DEVICE float sqrt(float x) {                                                 // relative 2^-23
+    float y;
+    asm("sqrt.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+CODA_DEVICE float rsqrt(float x) {                                                // relative 2^-22
+    float y;
+    asm("rsqrt.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+// The argument's rounding, |x| 2^-24, is a relative error of the result: 2^-17 in all as far as exp is finite and normal.
+CODA_DEVICE float exp(float x) { return exp2_approx(kLog2E * x); }
+CODA_DEVICE float log(float x) { return kLn2 * log2_approx(x); }                  // absolute 2^-22 + relative 2^-21
+CODA_DEVICE float tanh(float x) { return tanh_approx(x); }                        // relative 2^-11
+
+// To [-pi, pi] in two steps, the first exact, then sin.approx: absolute 2^-20 for |x| <= 2^20.
+CODA_DEVICE float reduced_angle(float x) {
+    const float turns = rintf(0.15915494309189535f * x);
+    return fmaf(turns, 1.7484556e-7f, fmaf(turns, -6.2831855f, x));
+}
+CODA_DEVICE float sin(float x) { return __sinf(reduced_angle(x)); }
+CODA_DEVICE float cos(float x) { return __cosf(reduced_angle(x)); }
+
+// sigmoid x = (1 + tanh(x/2)) / 2: absolute 2^-12. Two arithmetic instructions, one special; from x/2 one less.
+CODA_DEVICE float sigmoid_of_half(float half) { return fmaf(tanh_approx(half), 0.5f, 0.5f); }
+CODA_DEVICE float sigmoid(float x) { return sigmoid_of_half(0.5f * x); }
+
+// silu x = x sigmoid x: absolute 2^-12 |x|, which shrinks with x but not with silu x for x << 0.
+CODA_DEVICE float silu_of_half(float half) { return fmaf(half, tanh_approx(half), half); }
+CODA_DEVICE float silu(float x) { return silu_of_half(0.5f * x); }
+
+// Absolute 2^-12 |x|; five arithmetic instructions, one special.
 CODA_DEVICE float gelu_tanh(float x) {
     const float half = 0.5f * x;
     const float inner = x * fmaf(x * x, 0.7978845608028654f * 0.044715f, 0.7978845608028654f);
     return fmaf(half, tanh_approx(inner), half);
 }
 
-// mish x = x tanh(softplus x) = x n / (n + 2), n = e^2 + 2e, e = exp x: sums of positive terms only, so the relative
-// error stays below 2^-20. x is capped at 40 inside the exponential, where the fraction is 1 in float32. Two special operations.
+// q(x) of Phi(x) = (1 + tanh q(x)) / 2, the normal distribution: |Phi| is met within 2^-14, and beyond |x| = 6 tanh is 1.
+// Fitted for the least maximum of |x| times the error; the cap keeps the polynomial growing.
+CODA_DEVICE float normal_argument(float x) {
+    const float z = fminf(x * x, 40.f);
+    return x * fmaf(fmaf(z, -3.51516955e-4f, 3.70056471e-2f), z, 7.97507883e-1f);
+}
+// gelu x = x Phi(x): absolute 1.25 * 2^-12 |x|; seven arithmetic instructions, one special.
+CODA_DEVICE float gelu(float x) {
+    const float half = 0.5f * x;
+    return fmaf(half, tanh_approx(normal_argument(x)), half);
+}
+CODA_DEVICE float erf(float x) { return tanh_approx(normal_argument(1.4142135623730951f * x)); }  // relative 2^-10
+
+// mish x = x tanh(softplus x) = x - 2x / ((1 + exp x)^2 + 1): absolute 2^-21 |x|. Five arithmetic instructions, two special.
+// An exponential that overflows leaves x.
 CODA_DEVICE float mish(float x) {
-    const float e = exp2_approx(1.4426950408889634f * fminf(x, 40.f));
-    const float n = fmaf(e, e, 2.f * e);
-    return x * n * reciprocal_approx(n + 2.f);
+    const float s = 1.f + exp2_approx(kLog2E * x);
+    return fmaf(-2.f * reciprocal_approx(fmaf(s, s, 1.f)), x, x);
 }
 
-// softplus x = max(x, 0) + log1p(exp(-|x|)); |error| <= 2^-21.
-CODA_DEVICE float softplus(float x) {
-    float l;
-    asm("lg2.approx.ftz.f32 %0, %1;" : "=f"(l) : "f"(1.f + exp2_approx(-1.4426950408889634f * fabsf(x))));
-    return fmaf(l, 0.6931471805599453f, fmaxf(x, 0.f));
+// log(1 + exp(-|x|)): absolute 2^-21
+CODA_DEVICE float softplus_tail(float x) { return log2_approx(1.f + exp2_approx(-kLog2E * fabsf(x))); }
+CODA_DEVICE float softplus(float x) { return fmaf(softplus_tail(x), kLn2, fmaxf(x, 0.f)); }
+CODA_DEVICE float logsigmoid(float x) { return fmaf(softplus_tail(x), -kLn2, fminf(x, 0.f)); }
+CODA_DEVICE float elu(float x, float alpha) {  // absolute 2^-21 |alpha|
+    return x > 0.f ? x : fmaf(exp2_approx(kLog2E * x), alpha, -alpha);
 }
+
+// --- within some units in the last place -----------------------------------------------------------------
+
+CODA_DEVICE float log1p(float x) { return log1pf(x); }
+CODA_DEVICE float pow(float x, float y) { return powf(x, y); }
+
+namespace accurate {
+
+CODA_DEVICE float reciprocal(float x) { return 1.f / x; }
+CODA_DEVICE float div(float x, float y) { return x / y; }
+CODA_DEVICE float sqrt(float x) { return sqrtf(x); }
+CODA_DEVICE float rsqrt(float x) { return rsqrtf(x); }
+CODA_DEVICE float exp(float x) { return expf(x); }
+CODA_DEVICE float log(float x) { return logf(x); }
+CODA_DEVICE float tanh(float x) { return tanhf(x); }
+CODA_DEVICE float erf(float x) { return erff(x); }
+CODA_DEVICE float sin(float x) { return sinf(x); }
+CODA_DEVICE float cos(float x) { return cosf(x); }
+CODA_DEVICE float sigmoid(float x) { return 1.f / (1.f + expf(-x)); }
+CODA_DEVICE float silu(float x) { return x / (1.f + expf(-x)); }
+CODA_DEVICE float gelu(float x) { return 0.5f * x * (1.f + erff(0.70710678118654752f * x)); }
+CODA_DEVICE float gelu_tanh(float x) {
+    return 0.5f * x * (1.f + tanhf(0.7978845608028654f * (x + 0.044715f * x * x * x)));
+}
+CODA_DEVICE float mish(float x) {  // sums of positive terms only; beyond 20 the fraction is 1 in float32
+    const float e = expf(fminf(x, 20.f)), n = e * (e + 2.f);
+    return x * (n / (n + 2.f));
+}
+CODA_DEVICE float softplus(float x) { return fmaxf(x, 0.f) + log1pf(expf(-fabsf(x))); }
+CODA_DEVICE float logsigmoid(float x) { return fminf(x, 0.f) - log1pf(expf(-fabsf(x))); }
+CODA_DEVICE float elu(float x, float alpha) { return x > 0.f ? x : alpha * expm1f(x); }
+
+}  // namespace accurate
 
 }  // namespace coda::math

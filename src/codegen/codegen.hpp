@@ -21,29 +21,30 @@ struct Field {
     store_pointer,    ///< device address of an output that does not go through the copy engine (axes [b,g])
     extent,           ///< the extent of `coordinate`, as int in the low four bytes; of n: the channels of the output
   } kind{};
-  std::string name;   ///< of the operand or the store; empty for an extent
-  DType dtype{};      ///< in memory
+  std::string name;  ///< of the operand or the store; empty for an extent
+  DType dtype{};     ///< in memory
   Axes axes;
   Coordinate coordinate{};  ///< extent: which
 };
 
 struct Kernel {
-  std::string source;         ///< a whole translation unit; includes <coda/…> headers only
-  std::string entry;          ///< name of the kernel, extern "C"
+  std::string source;  ///< a whole translation unit; includes <coda/…> headers only
+  std::string entry;   ///< name of the kernel, extern "C"
   std::vector<Field> fields;
 };
 
 struct Options {
-  bool accurate = false;      ///< correctly rounded transcendental functions even for 16-bit outputs
-  bool watchdog = false;      ///< a wait that lasts some seconds ends the launch with an error
-  bool delays = false;        ///< random delays before each publish, wait and store: for tests
-  std::map<std::string, DType> storage = {};  ///< storage dtypes of operands that the graph does not declare; absent: f32
+  bool accurate = false;  ///< correctly rounded transcendental functions even for 16-bit outputs
+  bool watchdog = false;  ///< a wait that lasts some seconds ends the launch with an error
+  bool delays = false;    ///< random delays before each publish, wait and store: for tests
+  std::map<std::string, DType> storage =
+      {};  ///< storage dtypes of operands that the graph does not declare; absent: f32
   std::set<std::string> scalar_pointers = {};  ///< scalar operands in device memory; the others are passed by value
 };
 
 /// Throws Unsupported for an operation or dtype that the device functions lack (says which value), and UserError for a
-/// user function without `cuda_source`. A scalar operand's field is `operand_value` unless Options::scalar_pointers names
-/// it; a default value is the caller's to put there.
+/// user function without `cuda_source`. A scalar operand's field is `operand_value` unless Options::scalar_pointers
+/// names it; a default value is the caller's to put there.
 Kernel generate(const plan::Epilogue& epilogue, const plan::ConvConfig& config, const Options& options = {});
 
 /// The device headers that generated code includes, by name ("coda/conv_fprop.cuh"), with their text.

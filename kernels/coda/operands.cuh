@@ -1,0 +1,34 @@
+// Scalars, columns and statistics in memory, of any dtype that the host stores them in. [m,n] operands: visitor.cuh.
+#pragma once
+#include "types.cuh"
+
+namespace coda {
+
+template <class Element> struct Memory {  // Bf16, F16: 16 bits an element
+    using Value = float;
+    static CODA_DEVICE float load(const void* memory, int i) { return Element::unpack(__ldg(static_cast<const u16*>(memory) + i)).x; }
+    static CODA_DEVICE void store(void* memory, int i, float x) { static_cast<u16*>(memory)[i] = u16(Element::pack(x, 0.f)); }
+};
+template <> struct Memory<float> {
+    using Value = float;
+    static CODA_DEVICE float load(const void* memory, int i) { return __ldg(static_cast<const float*>(memory) + i); }
+    static CODA_DEVICE void store(void* memory, int i, float x) { static_cast<float*>(memory)[i] = x; }
+};
+template <> struct Memory<int> {
+    using Value = int;
+    static CODA_DEVICE int load(const void* memory, int i) { return __ldg(static_cast<const int*>(memory) + i); }
+};
+template <> struct Memory<bool> {  // a byte, 0 or 1
+    using Value = bool;
+    static CODA_DEVICE bool load(const void* memory, int i) { return __ldg(static_cast<const u8*>(memory) + i) != 0; }
+};
+
+template <class Element> CODA_DEVICE typename Memory<Element>::Value load(const void* memory, int i) { return Memory<Element>::load(memory, i); }
+template <class Element> CODA_DEVICE void store(void* memory, int i, float x) { Memory<Element>::store(memory, i, x); }
+
+// A column's value travels through shared memory as a float; integers by their bits, bools as 0 and 1.
+CODA_DEVICE float as_column(float x) { return x; }
+CODA_DEVICE float as_column(int x) { return __int_as_float(x); }
+CODA_DEVICE float as_column(bool x) { return x ? 1.f : 0.f; }
+
+}  // namespace coda

@@ -1,0 +1,209 @@
+#include "codegen/expression.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "coda/error.hpp"
+#include "ir/infer.hpp"
+#include "ir/op_table.hpp"
+
+namespace coda::codegen {
+
+namespace {
+
+bool is_short(DType t) { return t == DType::bf16 || t == DType::f16 || t == DType::tf32; }
+
+// The dtype in which the inputs of a node meet
+DType meeting(const Graph& g, const Node& x) {
+  switch (ir::info(x.op).op_class) {
+    case ir::OpClass::comparison: {
+      std::vector<const Node*> inputs;
+      for (const ValueId in : x.inputs) inputs.push_back(&g[in]);
+      return ir::infer(Op::add, inputs, {}, {}).dtype;
+    }
+    case ir::OpClass::logical: return DType::boolean;
+    default: return x.dtype;  // i32 arithmetic gives i32; all other arithmetic is that of f32
+  }
+}
+
+// Whether the value may differ from what its dtype holds: arithmetic in f32 of shorter types
+bool needs_rounding(const Graph& g, const Node& x) {
+  if (!is_short(x.dtype)) return false;
+  const bool picks = x.op == Op::select || x.op == Op::min || x.op == Op::max || x.op == Op::neg || x.op == Op::abs ||
+                     x.op == Op::relu;
+  if (!picks && x.op != Op::cast) return true;
+  return !std::all_of(x.inputs.begin() + (x.op == Op::select ? 1 : 0), x.inputs.end(),
+                      [&](ValueId in) { return g[in].op != Op::constant && g[in].dtype == x.dtype; });
+}
+
+class Writer {
+ public:
+  Writer(const Graph& g, const Node& x, std::span<const std::string> inputs, bool accurate)
+      : g_(g), x_(x), inputs_(inputs), meeting_(meeting(g, x)), two_forms_(accurate ? "math::accurate" : "math") {}
+
+  std::string text() const {
+    std::string t = value();
+    if (needs_rounding(g_, x_)) t = fmt::format("math::round_{}({})", to_string(x_.dtype), t);
+    return t;
+  }
+
+ private:
+  bool is_constant(std::size_t i) const { return g_[x_.inputs[i]].op == Op::constant; }
+  double constant(std::size_t i) const { return g_[x_.inputs[i]].attr.value; }
+
+  std::string in(std::size_t i, DType as) const {
+    return is_constant(i) ? literal(constant(i), as) : converted(inputs_[i], g_[x_.inputs[i]].dtype, as);
+  }
+  std::string in(std::size_t i) const { return in(i, meeting_); }
+  std::string real(std::size_t i) const { return in(i, DType::f32); }
+
+  std::string infix(std::string_view symbol) const { return fmt::format("{} {} {}", in(0), symbol, in(1)); }
+  // i32 wraps, which C++ integers do not
+  std::string sum(std::string_view name, std::string_view symbol) const {
+    return meeting_ == DType::i32 ? exact(name) : infix(symbol);
+  }
+  std::string exact(std::string_view name) const {
+    std::vector<std::string> arguments;
+    for (std::size_t i = 0; i < x_.inputs.size(); ++i) arguments.push_back(in(i));
+    return fmt::format("math::{}({})", name, fmt::join(arguments, ", "));
+  }
+  std::string exact(std::string_view name, std::initializer_list<double> parameters) const {
+    std::string arguments = real(0);
+    for (const double v : parameters) arguments += ", " + literal(v, DType::f32);
+    return fmt::format("math::{}({})", name, arguments);
+  }
+  std::string function() const { return fmt::format("{}::{}({})", two_forms_, to_string(x_.op), real(0)); }
+  bool accurate() const { return two_forms_ != "math"; }
+
+  std::string quotient() const {
+    // A constant that has a normal reciprocal: one product, as good as a product with an approximate reciprocal
+    if (!accurate() && is_constant(1) && std::abs(constant(1)) > 0x1p-125 && std::abs(constant(1)) < 0x1p125)
+      return fmt::format("{} * {}", real(0), literal(1 / constant(1), DType::f32));
+    return fmt::format("{}::div({}, {})", two_forms_, real(0), real(1));
+  }
+
+  std::string leaky_relu() const {
+    const double slope = x_.attr.alpha;
+    return exact(slope > 0 && slope <= 1 ? "leaky_relu_below_1" : "leaky_relu", {slope});
+  }
+
+  std::string clamp() const {
+    const double lower = x_.attr.lower, upper = x_.attr.upper;
+    if (std::isinf(upper) && std::isinf(lower)) return real(0);
+    if (std::isinf(upper)) return exact("max", {lower});
+    if (std::isinf(lower)) return exact("min", {upper});
+    return exact("clamp", {lower, upper});
+  }
+
+  std::string cast() const {
+    const DType from = g_[x_.inputs[0]].dtype;
+    return is_constant(0) ? literal(constant(0), DType::f32)
+                          : converted(inputs_[0], from, is_float(x_.dtype) ? DType::f32 : x_.dtype);
+  }
+
+  std::string call() const {
+    const UserFunction& f = *g_.functions.at(x_.attr.name);
+    if (f.cuda_source.empty())
+      throw UserError(fmt::format(
+          "function {} has no cuda_source: expected C++ text that defines __device__ float {}(…); give it, or "
+          "run the graph on the CPU device",
+          f.name, f.name));
+    std::vector<std::string> arguments;
+    for (std::size_t i = 0; i < x_.inputs.size(); ++i) arguments.push_back(real(i));
+    return fmt::format("::{}({})", f.name, fmt::join(arguments, ", "));
+  }
+
+  std::string value() const {
+    switch (x_.op) {
+      case Op::add: return sum("add", "+");
+      case Op::sub: return sum("sub", "-");
+      case Op::mul: return sum("mul", "*");
+      case Op::div: return quotient();
+      case Op::pow: return fmt::format("math::pow({}, {})", real(0), real(1));
+      case Op::less:
+      case Op::less_equal:
+      case Op::greater:
+      case Op::greater_equal:
+      case Op::equal:
+      case Op::not_equal: return infix(ir::info(x_.op).symbol);
+      case Op::logical_and: return infix("&&");
+      case Op::logical_or: return infix("||");
+      case Op::logical_not: return "!" + in(0);
+      case Op::select: return fmt::format("{} ? {} : {}", in(0, DType::boolean), in(1), in(2));
+      case Op::neg: return meeting_ == DType::i32 ? exact("neg") : fmt::format("-{}", in(0));
+      case Op::min:
+      case Op::max:
+      case Op::fma:
+      case Op::abs:
+      case Op::square:
+      case Op::relu: return exact(to_string(x_.op));
+      case Op::relu6:
+      case Op::hardswish:
+      case Op::log1p: return exact(to_string(x_.op), {});
+      case Op::leaky_relu: return leaky_relu();
+      case Op::hardsigmoid: return exact("hardsigmoid", {x_.attr.alpha, x_.attr.beta});
+      case Op::clamp: return clamp();
+      case Op::elu: return fmt::format("{}::elu({}, {})", two_forms_, real(0), literal(x_.attr.alpha, DType::f32));
+      case Op::sqrt:
+      case Op::rsqrt:
+      case Op::reciprocal:
+      case Op::exp:
+      case Op::log:
+      case Op::tanh:
+      case Op::erf:
+      case Op::sin:
+      case Op::cos:
+      case Op::sigmoid:
+      case Op::silu:
+      case Op::mish:
+      case Op::gelu:
+      case Op::gelu_tanh:
+      case Op::softplus:
+      case Op::logsigmoid: return function();
+      case Op::cast: return cast();
+      case Op::call: return call();
+      default: throw InternalError(fmt::format("{} is no elementwise operation", to_string(x_.op)));
+    }
+  }
+
+  const Graph& g_;
+  const Node& x_;
+  std::span<const std::string> inputs_;
+  DType meeting_;
+  std::string_view two_forms_;
+};
+
+}  // namespace
+
+std::string_view type_of(DType t) { return t == DType::i32 ? "int" : t == DType::boolean ? "bool" : "float"; }
+
+std::string literal(double value, DType t) {
+  if (t == DType::boolean) return value != 0 ? "true" : "false";
+  if (t == DType::i32)
+    return value == -0x1p31 ? "int(0x80000000u)" : fmt::format("{}", static_cast<std::int64_t>(value));
+  if (std::isnan(value)) return "__int_as_float(0x7fc00000)";
+  const bool overflows = std::abs(value) > static_cast<double>(std::numeric_limits<float>::max()) * (1 + 0x1p-25);
+  if (overflows) return value > 0 ? "__int_as_float(0x7f800000)" : "-__int_as_float(0x7f800000)";
+  std::string text = fmt::format("{}", static_cast<float>(value));  // the shortest that reads back as the same float
+  if (text.find_first_of(".e") == text.npos) text += ".";
+  return (text[0] == '-' ? "(" : "") + text + "f" + (text[0] == '-' ? ")" : "");
+}
+
+std::string converted(const std::string& text, DType from, DType to) {
+  const std::string_view source = type_of(from), target = type_of(to);
+  if (source == target) return text;
+  if (target == "bool") return fmt::format("({} != {})", text, literal(0, from));
+  if (target == "int" && source == "float") return fmt::format("math::to_i32({})", text);
+  return fmt::format("{}({})", target, text);
+}
+
+std::string expression(const Graph& graph, ValueId id, std::span<const std::string> inputs, bool accurate) {
+  return Writer(graph, graph[id], inputs, accurate).text();
+}
+
+}  // namespace coda::codegen

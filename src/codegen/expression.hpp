@@ -1,0 +1,26 @@
+#pragma once
+/// One node of a graph as an expression of C++.
+
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "coda/graph.hpp"
+
+namespace coda::codegen {
+
+/// The C++ type of a value: "float" for all floating dtypes, "int", "bool".
+std::string_view type_of(DType t);
+
+/// A number as a literal of that type, exact: "0.1f", "3", "true", "__int_as_float(0x7f800000)".
+std::string literal(double value, DType t);
+
+/// `text`, of C++ type type_of(from), as a value of type_of(to). Rounds to no short type.
+std::string converted(const std::string& text, DType from, DType to);
+
+/// An elementwise node or call over inputs that stand in `inputs` as names or literals; constants among the inputs are
+/// spelled from the graph. `accurate` chooses the form of functions that have two. Throws Unsupported for what device
+/// code does not have.
+std::string expression(const Graph& graph, ValueId id, std::span<const std::string> inputs, bool accurate);
+
+}  // namespace coda::codegen

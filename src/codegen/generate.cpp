@@ -1,0 +1,96 @@
+#include <fmt/format.h>
+
+#include <set>
+#include <sstream>
+
+#include "coda/error.hpp"
+#include "coda/text.hpp"
+#include "codegen/codegen.hpp"
+#include "codegen/visitor.hpp"
+
+namespace coda::codegen {
+
+namespace {
+
+std::string_view norm_name(plan::NormMode mode) {
+  switch (mode) {
+    case plan::NormMode::none: return "kNone";
+    case plan::NormMode::resident: return "kResident";
+    case plan::NormMode::deferred: return "kDeferred";
+    case plan::NormMode::streamed: return "kStreamed";
+  }
+  throw InternalError("a mode of normalising without a name");
+}
+
+// A configuration and an epilogue that a planner would not put together
+void check(const plan::Epilogue& e, const plan::ConvConfig& c) {
+  if (c.element != DType::bf16 && c.element != DType::f16)
+    throw InternalError(
+        fmt::format("a configuration for operands of {}: kernels take bf16 and f16", to_string(c.element)));
+  if (e.norm.has_value() != (c.mode != plan::NormMode::none))
+    throw InternalError(
+        fmt::format("an epilogue {} a normalisation, and mode {}", e.norm ? "with" : "without", norm_name(c.mode)));
+  if (e.uses_raw && c.mode != plan::NormMode::resident)
+    throw InternalError(
+        fmt::format("an epilogue that reads the normalisation's input again, and mode {}", norm_name(c.mode)));
+  if (e.norm && e.norm->group_channels % c.unit != 0)
+    throw InternalError(fmt::format("units of {} channels do not divide groups of {}", c.unit, e.norm->group_channels));
+}
+
+std::string config_text(const plan::ConvConfig& c) {
+  return fmt::format(
+      "struct Config {{\n"
+      "    using Element = {};\n"
+      "    static constexpr int kTileM = {}, kTileN = {}, kTileK = {};\n"
+      "    static constexpr int kTileWarpgroups = {}, kTurns = {}, kWarpgroupRows = {};\n"
+      "    static constexpr int kStages = {}, kStagesA = {}, kHalo = {}, kStoreBuffers = {};\n"
+      "    static constexpr int kClusterM = {}, kClusterN = {};\n"
+      "    static constexpr bool kPatch = {}, kSplit = {};\n"
+      "    static constexpr Norm kNorm = Norm::{};\n"
+      "    static constexpr int kUnit = {};\n"
+      "}};\n",
+      c.element == DType::bf16 ? "Bf16" : "F16", c.tile_m, c.tile_n, c.tile_k, c.tile_warpgroups, c.turns,
+      c.tile_m / c.tile_warpgroups, c.stages, c.stages_a, c.halo, c.store_buffers, c.cluster_m, c.cluster_n, c.patch,
+      c.split, norm_name(c.mode), c.unit);
+}
+
+std::string commented(const std::string& text) {
+  std::istringstream lines(text);
+  std::string result, line;
+  while (std::getline(lines, line)) result += "//   " + line + "\n";
+  return result;
+}
+
+// Each text once: several functions may come from one
+std::string functions_text(const Graph& g) {
+  std::set<std::string> called, pasted;
+  for (const Node& x : g.nodes)
+    if (x.op == Op::call) called.insert(x.attr.name);
+  std::string text;
+  for (const std::string& name : called)
+    if (const std::string& source = g.functions.at(name)->cuda_source; pasted.insert(source).second)
+      text += source + "\n\n";
+  return text;
+}
+
+}  // namespace
+
+Kernel generate(const plan::Epilogue& epilogue, const plan::ConvConfig& config, const Options& options) {
+  check(epilogue, config);
+  VisitorWriter visitor(epilogue, options);
+  const std::string body = visitor.text();  // first: it refuses what cannot be generated
+  Kernel kernel;
+  kernel.entry = "coda_kernel";
+  kernel.fields = visitor.fields();
+  kernel.source = "// A convolution and its epilogue in one kernel:\n" + commented(print(epilogue.graph)) +
+                  (options.watchdog ? "#define CODA_WATCHDOG\n" : "") +
+                  (options.delays ? "#define CODA_DELAYS\n" : "") +
+                  "#include <coda/conv_fprop.cuh>\n#include <coda/math.cuh>\n#include <coda/operands.cuh>\n\n" +
+                  functions_text(epilogue.graph) + "namespace coda {\n\n" + config_text(config) + "\n" + body +
+                  "\nusing Conv = ConvFprop<Config, Visitor>;\n\n}  // namespace coda\n\n" +
+                  "extern \"C\" __global__ void __launch_bounds__(coda::Conv::kThreads, 1)\n"
+                  "coda_kernel(const __grid_constant__ coda::Conv::Params params) {\n    coda::Conv::run(params);\n}\n";
+  return kernel;
+}
+
+}  // namespace coda::codegen

@@ -1,0 +1,31 @@
+#pragma once
+/// Names in generated code.
+
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "coda/graph.hpp"
+
+namespace coda::codegen {
+
+/// Identifiers of C++ for the values of a graph, for its operands and for its stores: those that they have, made legal
+/// and distinct from one another, from words of C++ and from what generated code calls its own.
+class Names {
+ public:
+  explicit Names(const Graph& graph);
+
+  /// Of a value: its own name, an operand's, or "v12".
+  const std::string& of(ValueId id) const { return values_[id]; }
+  /// Of the memory that a store of statistics goes to: "mu_memory".
+  const std::string& of_store(std::size_t store) const { return stores_[store]; }
+
+ private:
+  std::string distinct(std::string_view wish);
+
+  std::vector<std::string> values_, stores_;
+  std::set<std::string, std::less<>> taken_;
+};
+
+}  // namespace coda::codegen

@@ -1,0 +1,70 @@
+#pragma once
+/// The visitor of kernels/coda/visitor.cuh, function by function.
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "codegen/codegen.hpp"
+#include "codegen/names.hpp"
+#include "codegen/scope.hpp"
+
+namespace coda::codegen {
+
+class VisitorWriter {
+ public:
+  VisitorWriter(const plan::Epilogue& epilogue, const Options& options);
+
+  /// struct Visitor { … };
+  std::string text();
+  /// The fields of its Params, in order.
+  const std::vector<Field>& fields() const { return fields_; }
+
+ private:
+  /// What a function has at hand besides constants.
+  struct Place {
+    std::string pixel;  ///< operands [m,n] by place in this list
+    const std::vector<ValueId>* columns = nullptr;
+    const std::vector<ValueId>* tensors = nullptr;
+    std::string channel;  ///< operands of columns, loaded by image and this
+    std::map<ValueId, std::string> values;
+  };
+
+  DType storage_of(const Node& operand) const;
+  std::string element_of(ValueId operand) const;
+  void add_fields();
+  void check_tensors() const;
+  void decide_halving();
+
+  Scope scope(const Place& place, bool accurate, bool halving = false);
+  std::string given(ValueId id, const Place& place);
+  std::string load_scalar(ValueId id) const;
+  std::string load_column(ValueId id, const std::string& channel) const;
+  std::string raw_as_input() const;
+  Place elements_before() const;
+  Place elements_after(bool with_raw) const;
+
+  std::string params() const;
+  std::string uniform();
+  std::string columns(const char* name, const std::vector<ValueId>& values);
+  std::string tensors() const;
+  std::string element(const char* head, const Place& place, ValueId value);
+  std::string before();
+  std::string after();
+  std::string side();
+  std::string late_and_affine();
+  std::vector<ValueId> late_values() const;
+  std::string statistics();
+
+  const plan::Epilogue& e_;
+  const Graph& g_;
+  const Options& options_;
+  Names names_;
+  std::vector<Field> fields_;
+  std::vector<std::string> field_names_;
+  std::set<ValueId> uniforms_read_;  ///< by functions other than uniform()
+  std::vector<bool> statistical_;
+  bool halved_ = false;  ///< affine() gives half of factor and shift
+};
+
+}  // namespace coda::codegen
