@@ -1,5 +1,7 @@
 /// The whole way of a graph through Coda, from what the user wrote to something that runs.
 
+#include "compile.hpp"
+
 #include <fmt/format.h>
 
 #include "coda/contraction.hpp"
@@ -8,7 +10,9 @@
 #include "coda/graph.hpp"
 #include "passes/partition.hpp"
 #include "passes/passes.hpp"
+#include "runtime/common/names.hpp"
 #include "runtime/cpu/backend.hpp"
+#include "runtime/cuda/backend.hpp"
 
 namespace coda {
 
@@ -21,27 +25,80 @@ passes::Observer observer_of(const CompileOptions& options) {
   };
 }
 
+const Conv2d& convolution(const Contraction& contraction) {
+  if (const auto* conv = std::get_if<Conv2d>(&contraction)) return *conv;
+  throw Unsupported(fmt::format("{} on device cuda:\n  conv2d kernels: the contraction is none; use Device::cpu",
+                                to_string(contraction)));
+}
+
+Executable compile_cpu(const Contraction& contraction, const Graph& graph, const Graph& optimised,
+                       const CompileOptions& options) {
+  // passes: stages, so that a reduction over rows is complete before it is used
+  const passes::Partition stages = passes::partition(optimised);
+  // runtime: tiles, programs, the contraction's primitives
+  return Executable(cpu::build(contraction, graph, optimised, stages, options));
+}
+
+Executable compile_cuda(const Contraction& contraction, const Graph& graph, const Graph& optimised,
+                        const CompileOptions& options) {
+  const Conv2d& conv = convolution(contraction);
+  const plan::Device device = cuda::open_device(options.device_index);
+  // plan, codegen: which kernel, and its text
+  ConvKernel k = conv_kernel(contraction, optimised, device, options);
+  // jit: a cubin, from the cache or compiled
+  static jit::Jit compiler;
+  jit::Binary binary = compiler.compile(request(k.kernel, k.plan, contraction));
+  // runtime: loaded, ready to be bound
+  return Executable(
+      cuda::build({conv, graph, std::move(k.epilogue), k.plan, std::move(k.kernel), std::move(binary), options}));
+}
+
 }  // namespace
+
+codegen::Kernel generate(const plan::Epilogue& epilogue, const plan::ConvPlan& plan, const CompileOptions& options) {
+  return codegen::generate(epilogue, plan.config,
+                           {.accurate = options.accurate,
+                            .watchdog = options.watchdog,
+                            .delays = options.delays,
+                            .storage = options.storage,
+                            .scalar_pointers = options.device_scalars});
+}
+
+ConvKernel conv_kernel(const Contraction& contraction, const Graph& optimised, const plan::Device& device,
+                       const CompileOptions& options) {
+  // plan: what is computed before, in and after a normalisation; which tile, cluster, order and way of normalising
+  plan::Epilogue epilogue = plan::analyse(optimised, extents(contraction));
+  const plan::ConvPlan plan =
+      plan::choose(convolution(contraction), epilogue, device, plan::Override::parse(options.plan));
+  // codegen: the visitor and the kernel as CUDA C++
+  codegen::Kernel kernel = generate(epilogue, plan, options);
+  return {std::move(epilogue), plan, std::move(kernel)};
+}
+
+jit::Request request(const codegen::Kernel& kernel, const plan::ConvPlan& plan, const Contraction& contraction) {
+  static const std::vector<jit::Header> headers = [] {
+    std::vector<jit::Header> all;
+    for (const codegen::Header& h : codegen::device_headers()) all.push_back({h.name, h.text});
+    return all;
+  }();
+  return {.source = kernel.source,
+          .headers = headers,
+          .entry = kernel.entry,
+          .title = fmt::format("{}, {}", to_string(contraction), plan::to_string(plan.config))};
+}
 
 Executable compile(const Contraction& contraction, const Graph& graph, const CompileOptions& options) {
   // ir: the description and the graph are legal
   extents(contraction);
   verify(graph);
+  runtime::check_storage(options, runtime::operand_names(graph));
 
   // passes: normalisations become reductions, operations are fused, what nothing needs is dropped
   const Graph optimised = passes::run_pipeline(graph, observer_of(options));
 
-  // passes: stages, so that a reduction over rows is complete before it is used
-  const passes::Partition stages = passes::partition(optimised);
-
-  // runtime: tiles, programs, the contraction's primitives
   switch (options.device) {
-    case Device::cpu: return Executable(cpu::build(contraction, graph, optimised, stages, options));
-    case Device::cuda:
-      throw Unsupported(
-          fmt::format("{} on device cuda:\n  cuda: this version of the library has no CUDA backend; use "
-                      "Device::cpu",
-                      to_string(contraction)));
+    case Device::cpu: return compile_cpu(contraction, graph, optimised, options);
+    case Device::cuda: return compile_cuda(contraction, graph, optimised, options);
   }
   throw UserError(fmt::format("device {} is unknown; expected cpu or cuda", static_cast<int>(options.device)));
 }

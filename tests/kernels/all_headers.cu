@@ -1,5 +1,6 @@
 // Compiles the device headers: one bare convolution and one with GroupNorm in the same launch.
 #include "../../bench/probes/launcher.cuh"
+#include "params_layout.hpp"
 
 using namespace probe;
 static Register<Shape<Bf16, 128, 128, 6, Order::kPingPong>, Bare> bare;

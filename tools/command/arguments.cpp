@@ -33,7 +33,9 @@ constexpr const char* explain_examples =
     "  coda explain epilogue.txt --svg epilogue.svg\n"
     "  coda explain models/heatmap_unet --svg regions.svg\n"
     "  coda explain models/heatmap_unet --region 3\n"
-    "  echo 'store mish(acc) : f16' | coda explain - --json\n";
+    "  echo 'store mish(acc) : f16' | coda explain - --json\n"
+    "  coda explain --device cuda 'y = silu(group_norm(acc + bias[n], groups=32)); store y : bf16' \\\n"
+    "      --conv '8,64,64,320->320,3x3,pad=1'\n";
 
 constexpr const char* doctor_examples =
     "Examples:\n"
@@ -85,6 +87,7 @@ struct Command {
   DoctorOptions doctor;
   DemoOptions demo;
   std::vector<std::string> run_dims, explain_dims, inputs;
+  std::string explain_device = "cpu";
 
   Command() : app(overview, "coda") {
     app.set_version_flag("--version", std::string("coda ") + CODA_VERSION);
@@ -138,6 +141,16 @@ struct Command {
         ->type_name("NAME=N");
     sub->add_option("--dot", explain.dot, "Write the final graph as Graphviz text")->type_name("FILE");
     sub->add_option("--svg", explain.svg, "Write the final graph as an SVG picture")->type_name("FILE");
+    sub->add_option("--device", explain_device,
+                    "Of an epilogue: cpu (the passes), or cuda (the kernel's plan and source)")
+        ->check(CLI::IsMember({"cpu", "cuda"}))
+        ->capture_default_str();
+    sub->add_option("--conv", explain.conv,
+                    "With --device cuda: N,H,W,C->K,RxS[,pad=P][,stride=S][,dilation=D][,dtype=T]")
+        ->type_name("SHAPE");
+    sub->add_option("--plan", explain.plan,
+                    "With --device cuda: parts of the plan, such as 'tile=128x160 order=pingpong'");
+    sub->add_flag("--accurate", explain.accurate, "With --device cuda: accurate functions even for 16-bit outputs");
   }
 
   void add_doctor() {
@@ -162,6 +175,7 @@ struct Command {
     }
     if (app.got_subcommand("explain")) {
       explain.dims = parse_dims(explain_dims);
+      explain.cuda = explain_device == "cuda";
       return explain;
     }
     if (app.got_subcommand("doctor")) return doctor;

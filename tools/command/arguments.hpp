@@ -31,6 +31,10 @@ struct ExplainOptions {
   std::string region;   ///< of a model: a number from 1 on, or a name; its epilogue is explained
   std::map<std::string, std::int64_t> dims;
   std::filesystem::path dot, svg;
+  bool cuda = false;      ///< of a text: the plan and the source of the GPU's kernel
+  std::string conv;       ///< with cuda: the convolution, see parse_convolution
+  std::string plan;       ///< with cuda: CompileOptions::plan
+  bool accurate = false;  ///< with cuda: CompileOptions::accurate
   bool json = false;
 };
 

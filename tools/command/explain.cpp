@@ -6,6 +6,7 @@
 #include "coda/error.hpp"
 #include "coda/text.hpp"
 #include "command/commands.hpp"
+#include "command/explain_cuda.hpp"
 #include "command/explain_graph.hpp"
 #include "command/explain_model.hpp"
 #include "command/model.hpp"
@@ -46,6 +47,7 @@ int explain_text(const ExplainOptions& options) {
     if (source.empty()) throw;
     throw UserError(fmt::format("{}: {}", source, error.what()));
   }
+  if (options.cuda) return explain_cuda(options, graph);
   const GraphExplanation explanation = explain_graph(graph);
   write_drawings(explanation, options.dot, options.svg);
   print(options.json ? to_json(explanation) : to_text(explanation));
@@ -55,6 +57,11 @@ int explain_text(const ExplainOptions& options) {
 }  // namespace
 
 int explain(const ExplainOptions& options) {
+  if (!options.cuda && (!options.conv.empty() || !options.plan.empty() || options.accurate))
+    throw UserError("--conv, --plan and --accurate go with --device cuda");
+  if (options.cuda && is_model(options.subject))
+    throw UserError(
+        "--device cuda explains the kernel of one epilogue's text; a model's regions run on the CPU so far");
   return is_model(options.subject) ? explain_model(options) : explain_text(options);
 }
 

@@ -6,6 +6,7 @@
 
 #include "coda/error.hpp"
 #include "passes/passes.hpp"
+#include "runtime/common/names.hpp"
 #include "runtime/cpu/epilogue.hpp"
 #include "runtime/cpu/lower.hpp"
 #include "runtime/cpu/tiled_executable.hpp"
@@ -21,28 +22,11 @@ int thread_count(const CompileOptions& options) {
   return std::min(options.threads == 0 ? available_cores() : options.threads, WorkerPool::most_threads);
 }
 
-std::vector<std::string> operand_names(const Graph& g) {
-  std::vector<std::string> names;
-  for (const Node& x : g.nodes)
-    if (x.op == Op::operand) names.push_back(x.attr.name);
-  return names;
-}
-
-void check_storage(const CompileOptions& options, const std::vector<std::string>& names) {
-  for (const auto& [name, t] : options.storage) {
-    if (std::find(names.begin(), names.end(), name) == names.end())
-      throw UserError(fmt::format("CompileOptions::storage has {}, but the graph has no operand of that name", name));
-    if (t == DType::f8e4m3 || t == DType::f8e5m2)
-      throw UserError(
-          fmt::format("CompileOptions::storage says {} for {}: the fp8 types are reserved", to_string(t), name));
-  }
-}
-
 TiledExecutable::Parts common_parts(const Extents& e, const Graph& source, const Graph& graph,
                                     const passes::Partition& stages, const CompileOptions& options) {
   const int threads = thread_count(options);
-  const auto names = operand_names(source);
-  check_storage(options, names);
+  const auto names = runtime::operand_names(source);
+  runtime::check_storage(options, names);
   const Tiling tiling(e, threads);
   return {.title = {},
           .plan = lower(graph, stages, e, options, tiling.segment_height() * e.width),
@@ -105,10 +89,3 @@ Executable compile_epilogue(const Extents& space, const Graph& graph, const Comp
 }
 
 }  // namespace coda::cpu
-
-namespace coda {
-
-void Executable::run(const Arguments& arguments) const { impl_->run(arguments); }
-std::string Executable::describe() const { return impl_->describe(); }
-
-}  // namespace coda

@@ -6,7 +6,7 @@
 #include "coda/contraction.hpp"
 #include "coda/executable.hpp"
 #include "passes/partition.hpp"
-#include "runtime/cpu/executable_impl.hpp"
+#include "runtime/common/executable_impl.hpp"
 
 namespace coda::cpu {
 

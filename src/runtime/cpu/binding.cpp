@@ -8,6 +8,7 @@
 
 #include "coda/error.hpp"
 #include "ir/op_table.hpp"
+#include "runtime/common/names.hpp"
 
 namespace coda::cpu {
 
@@ -22,8 +23,6 @@ class Binder {
   BoundArguments run();
 
  private:
-  void check_names() const;
-  void check_no_unknown(const std::string& name, const char* where) const;
   std::vector<std::int64_t> shape_of(const Axes& a) const;
   PixelStrides strides_of(const Axes& a, const std::vector<std::int64_t>& s) const;
   BoundTensor number(const OperandInfo& o, double value, const char* source) const;
@@ -42,28 +41,6 @@ std::string title(const OperandInfo& o) { return fmt::format("operand {}{}", o.n
 
 std::vector<std::int64_t> strides_or_dense(const ConstTensorView& v) {
   return v.strides.empty() ? row_major_strides(v.shape) : v.strides;
-}
-
-void Binder::check_no_unknown(const std::string& name, const char* where) const {
-  if (std::find(known_.begin(), known_.end(), name) == known_.end())
-    throw UserError(fmt::format("{} has {}, but the graph has no operand of that name{}", where, name,
-                                known_.empty() ? "" : fmt::format("; its operands are {}", fmt::join(known_, ", "))));
-}
-
-void Binder::check_names() const {
-  for (const auto& [name, view] : arguments_.operands) check_no_unknown(name, "Arguments::operands");
-  for (const auto& [name, value] : arguments_.scalars) {
-    check_no_unknown(name, "Arguments::scalars");
-    if (arguments_.operands.contains(name))
-      throw UserError(fmt::format("operand {} is bound twice: as a tensor and as a number", name));
-  }
-  std::vector<std::string> stores;
-  for (const Store& s : plan_.graph.stores) stores.push_back(s.name);
-  for (const auto& [name, view] : arguments_.outputs)
-    if (std::find(stores.begin(), stores.end(), name) == stores.end())
-      throw UserError(
-          fmt::format("Arguments::outputs has {}, but the graph has no store of that name; its stores are {}", name,
-                      fmt::join(stores, ", ")));
 }
 
 std::vector<std::int64_t> Binder::shape_of(const Axes& a) const {
@@ -189,7 +166,7 @@ void Binder::check_sharing(BoundArguments& bound) const {
 }
 
 BoundArguments Binder::run() {
-  check_names();
+  runtime::check_names(arguments_, known_, plan_.graph.stores);
   BoundArguments bound;
   for (const OperandInfo& o : plan_.operands) bound.operands.push_back(operand(o));
   for (const Store& s : plan_.graph.stores) bound.outputs.push_back(output(s));

@@ -8,7 +8,7 @@
 #include "coda/executable.hpp"
 #include "runtime/cpu/accumulator.hpp"
 #include "runtime/cpu/binding.hpp"
-#include "runtime/cpu/executable_impl.hpp"
+#include "runtime/common/executable_impl.hpp"
 #include "runtime/cpu/machine.hpp"
 #include "runtime/cpu/program.hpp"
 #include "runtime/cpu/scratch.hpp"

@@ -1,0 +1,71 @@
+#include "explain.hpp"
+
+#include <fmt/format.h>
+
+#include "coda/error.hpp"
+#include "compile.hpp"
+#include "passes/passes.hpp"
+#include "runtime/common/names.hpp"
+#include "runtime/cuda/backend.hpp"
+
+namespace coda::cuda {
+
+namespace {
+
+std::string first_sentence(std::string_view text) { return std::string(text.substr(0, text.find_first_of(":;\n"))); }
+
+plan::Device planned_for(const CompileOptions& options, std::string& note) {
+  try {
+    return open_device(options.device_index);
+  } catch (const DeviceError& error) {
+    note = first_sentence(error.what());
+  } catch (const Unsupported& error) {
+    note = first_sentence(error.what());
+  }
+  return {};
+}
+
+std::string title(const codegen::Field& f) {
+  const std::string name = fmt::format("{}{} : {}", f.name, to_string(f.axes), to_string(f.dtype));
+  switch (f.kind) {
+    case codegen::Field::Kind::operand_pointer: return "operand " + name;
+    case codegen::Field::Kind::operand_value: return "operand " + name + ", by value";
+    case codegen::Field::Kind::store_pointer: return "store " + name;
+    case codegen::Field::Kind::extent: return fmt::format("extent {}", "mnbhw"[static_cast<int>(f.coordinate)]);
+  }
+  return name;
+}
+
+}  // namespace
+
+Explanation explain(const Contraction& contraction, const Graph& graph, const CompileOptions& options) {
+  extents(contraction);
+  verify(graph);
+  runtime::check_storage(options, runtime::operand_names(graph));
+  Explanation e;
+  e.contraction = to_string(contraction);
+  const plan::Device device = planned_for(options, e.device_note);
+  e.device = device.name;
+  const ConvKernel k = conv_kernel(contraction, passes::run_pipeline(graph), device, options);
+  e.plan = plan::describe(k.plan);
+  e.predicted_us = k.plan.predicted_us;
+  e.workspace_bytes = k.plan.workspace.bytes;
+  e.fields = k.kernel.fields;
+  e.source = k.kernel.source;
+  e.reasons = plan::explain(std::get<Conv2d>(contraction), k.epilogue, device, plan::Override::parse(options.plan));
+  return e;
+}
+
+std::string to_text(const Explanation& e) {
+  std::string text = fmt::format("{}\n", e.contraction);
+  text +=
+      fmt::format("for {}{}\n", e.device,
+                  e.device_note.empty() ? "" : fmt::format(", which this machine does not have ({})", e.device_note));
+  text += e.reasons;
+  if (!text.ends_with('\n')) text += '\n';
+  text += "a launch hands over: image, filter, output";
+  for (const codegen::Field& f : e.fields) text += ", " + title(f);
+  return text + '\n';
+}
+
+}  // namespace coda::cuda

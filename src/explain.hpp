@@ -1,0 +1,31 @@
+#pragma once
+/// What Coda would run on a GPU, without running it.
+
+#include <string>
+#include <vector>
+
+#include "coda/executable.hpp"
+#include "codegen/codegen.hpp"
+
+namespace coda::cuda {
+
+struct Explanation {
+  std::string contraction;
+  std::string device;       ///< "NVIDIA H200"
+  std::string device_note;  ///< why it is not the GPU of this machine; empty if it is
+  std::string plan;         ///< the one that is taken
+  double predicted_us = 0;
+  std::size_t workspace_bytes = 0;
+  std::string reasons;                 ///< why it is taken, the next best, and why others were refused; lines
+  std::vector<codegen::Field> fields;  ///< what a launch hands to the visitor
+  std::string source;
+};
+
+/// Plans and generates for the GPU of options.device_index, or for an H200 where there is none. Nothing is compiled.
+/// Throws UserError and Unsupported as compile() does.
+Explanation explain(const Contraction& contraction, const Graph& graph, const CompileOptions& options = {});
+
+/// For people to read: everything but the source, which they may want by itself.
+std::string to_text(const Explanation& explanation);
+
+}  // namespace coda::cuda

@@ -1,0 +1,69 @@
+#include "runtime/common/names.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <string_view>
+#include <vector>
+
+#include "coda/error.hpp"
+#include "ir/suggest.hpp"
+
+namespace coda::runtime {
+
+namespace {
+
+// "; did you mean 'bias'?", or the names that there are
+std::string known(const std::string& name, std::span<const std::string> names, const char* what) {
+  if (names.empty()) return "";
+  const std::vector<std::string_view> candidates(names.begin(), names.end());
+  const auto near = ir::nearest(name, candidates);
+  return fmt::format("; its {} are {}{}", what, fmt::join(names, ", "), ir::did_you_mean(near));
+}
+
+bool contains(std::span<const std::string> names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+void check_operand(const std::string& name, std::span<const std::string> operands, const char* where) {
+  if (!contains(operands, name))
+    throw UserError(fmt::format("{} has {}, but the graph has no operand of that name{}", where, name,
+                                known(name, operands, "operands")));
+}
+
+}  // namespace
+
+void check_names(const Arguments& arguments, std::span<const std::string> operands, std::span<const Store> stores) {
+  for (const auto& [name, view] : arguments.operands) check_operand(name, operands, "Arguments::operands");
+  for (const auto& [name, value] : arguments.scalars) {
+    check_operand(name, operands, "Arguments::scalars");
+    if (arguments.operands.contains(name))
+      throw UserError(fmt::format("operand {} is bound twice: as a tensor and as a number", name));
+  }
+  std::vector<std::string> names;
+  for (const Store& s : stores) names.push_back(s.name);
+  for (const auto& [name, view] : arguments.outputs)
+    if (!contains(names, name))
+      throw UserError(fmt::format("Arguments::outputs has {}, but the graph has no store of that name{}", name,
+                                  known(name, names, "stores")));
+}
+
+void check_storage(const CompileOptions& options, std::span<const std::string> operands) {
+  for (const auto& [name, t] : options.storage) {
+    check_operand(name, operands, "CompileOptions::storage");
+    if (t == DType::f8e4m3 || t == DType::f8e5m2)
+      throw UserError(
+          fmt::format("CompileOptions::storage says {} for {}: the fp8 types are reserved", to_string(t), name));
+  }
+  for (const std::string& name : options.device_scalars) check_operand(name, operands, "CompileOptions::device_scalars");
+}
+
+std::vector<std::string> operand_names(const Graph& graph) {
+  std::vector<std::string> names;
+  for (const Node& x : graph.nodes)
+    if (x.op == Op::operand && !contains(names, x.attr.name)) names.push_back(x.attr.name);
+  return names;
+}
+
+}  // namespace coda::runtime

@@ -1,0 +1,23 @@
+#pragma once
+/// The names in Arguments against those of a graph.
+
+#include <span>
+#include <string>
+
+#include "coda/executable.hpp"
+#include "coda/graph.hpp"
+
+namespace coda::runtime {
+
+/// Throws UserError, with a suggestion for a near miss, if Arguments::operands or scalars has a name that is none of
+/// `operands`, or both have the same one, or if outputs has a name that is none of `stores`.
+void check_names(const Arguments& arguments, std::span<const std::string> operands, std::span<const Store> stores);
+
+/// Throws UserError if CompileOptions::storage or device_scalars has a name that is none of `operands`, or storage a
+/// reserved dtype.
+void check_storage(const CompileOptions& options, std::span<const std::string> operands);
+
+/// Names of the operands of a graph, each once, in the order of their nodes.
+std::vector<std::string> operand_names(const Graph& graph);
+
+}  // namespace coda::runtime

@@ -1,0 +1,231 @@
+#include "runtime/cuda/arguments.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <map>
+#include <optional>
+
+#include "coda/error.hpp"
+#include "runtime/common/names.hpp"
+#include "runtime/common/views.hpp"
+
+namespace coda::cuda {
+
+namespace {
+
+using runtime::shape_string;
+using Field = codegen::Field;
+
+constexpr std::size_t copy_engine_alignment = 16;  // and that of the widest load of an operand [m,n]
+
+struct Range {
+  const std::byte *first, *last;
+  std::string what;
+};
+
+class Binder {
+ public:
+  Binder(const Signature& signature, const Arguments& arguments) : s_(signature), arguments_(arguments) {}
+  BoundArguments run();
+
+ private:
+  const void* tensor(const ConstTensorView& view, const std::vector<std::int64_t>& shape, DType dtype,
+                     std::size_t alignment, const std::string& what);
+  void* output(std::size_t store);
+  std::uint64_t operand(const Field& field);
+  std::uint64_t number(const Field& field) const;
+  std::uint64_t statistics(const Field& field);
+  void check_sharing(const Range& written) const;
+
+  const Signature& s_;
+  const Arguments& arguments_;
+  BoundArguments bound_;
+  std::vector<Range> read_, written_;
+};
+
+std::string title(const char* kind, const std::string& name, const Axes& axes) {
+  return fmt::format("{} {}{}", kind, name, to_string(axes));
+}
+
+const void* Binder::tensor(const ConstTensorView& view, const std::vector<std::int64_t>& shape, DType dtype,
+                           std::size_t alignment, const std::string& what) {
+  check_tensor(view, shape, dtype, alignment, what);
+  bound_.pointers.push_back({view.data, what});
+  return view.data;
+}
+
+Range range_of(const ConstTensorView& view, std::string what) {
+  const auto* first = static_cast<const std::byte*>(view.data);
+  return {first, first + element_count(view.shape) * static_cast<std::int64_t>(size_of(view.dtype)), std::move(what)};
+}
+
+void* Binder::output(std::size_t store) {
+  const Store& s = s_.stores[store];
+  const Axes& axes = s_.store_axes[store];
+  const std::string what = title("output", s.name, axes);
+  const auto given = arguments_.outputs.find(s.name);
+  if (given == arguments_.outputs.end())
+    throw UserError(fmt::format("{} is not bound; give a tensor of shape {} and dtype {} in Arguments::outputs", what,
+                                shape_string(shape_of(axes, s_.conv)), to_string(s.dtype)));
+  const TensorView& view = given->second;
+  tensor(view, shape_of(axes, s_.conv), s.dtype, axes == axes::mn ? copy_engine_alignment : size_of(s.dtype), what);
+  written_.push_back(range_of(view, what));
+  return view.data;
+}
+
+std::uint64_t Binder::number(const Field& f) const {
+  const std::string what = title("operand", f.name, f.axes);
+  double value = 0;
+  if (const auto given = arguments_.scalars.find(f.name); given != arguments_.scalars.end()) {
+    value = given->second;
+  } else if (const auto view = arguments_.operands.find(f.name); view != arguments_.operands.end()) {
+    throw UserError(fmt::format(
+        "{} was given a tensor; expected a number in Arguments::scalars, which the launch carries. For a scalar in the "
+        "GPU's memory name it in CompileOptions::device_scalars",
+        what));
+  } else if (const auto preset = s_.defaults.find(f.name); preset != s_.defaults.end()) {
+    value = preset->second;
+  } else {
+    throw UserError(fmt::format("{} is not bound; give a number in Arguments::scalars", what));
+  }
+  if (f.dtype == DType::boolean) return value != 0 ? 1 : 0;
+  if (f.dtype == DType::i32) {
+    if (!(value == std::trunc(value) && value >= -0x1p31 && value < 0x1p31))
+      throw UserError(
+          fmt::format("{} has dtype i32 and was given the number {}; expected an integer of 32 bits", what, value));
+    return static_cast<std::uint32_t>(static_cast<std::int32_t>(value));
+  }
+  return std::bit_cast<std::uint32_t>(static_cast<float>(value));
+}
+
+std::uint64_t Binder::operand(const Field& f) {
+  const std::string what = title("operand", f.name, f.axes);
+  auto shape = shape_of(f.axes, s_.conv);
+  if (const auto number = arguments_.scalars.find(f.name); number != arguments_.scalars.end())
+    throw UserError(fmt::format("{} was given the number {}; bind a tensor of shape {}", what, number->second,
+                                shape_string(shape)));
+  const auto given = arguments_.operands.find(f.name);
+  if (given == arguments_.operands.end())
+    throw UserError(fmt::format("{} is not bound; give a tensor of shape {} and dtype {} in Arguments::operands", what,
+                                shape_string(shape), to_string(f.dtype)));
+  const ConstTensorView& view = given->second;
+  if (shape.empty() && view.shape == std::vector<std::int64_t>{1}) shape = {1};
+  const auto* data = tensor(view, shape, f.dtype, f.axes == axes::mn ? copy_engine_alignment : size_of(f.dtype), what);
+  read_.push_back(range_of(view, what));
+  return reinterpret_cast<std::uintptr_t>(data);
+}
+
+std::uint64_t extent(Coordinate coordinate, const Conv2d& conv) {
+  const Extents e = extents(Contraction(conv));
+  switch (coordinate) {
+    case Coordinate::m: return static_cast<std::uint64_t>(e.rows());
+    case Coordinate::n: return static_cast<std::uint64_t>(e.cols);
+    case Coordinate::b: return static_cast<std::uint64_t>(e.images);
+    case Coordinate::h: return static_cast<std::uint64_t>(e.height);
+    case Coordinate::w: return static_cast<std::uint64_t>(e.width);
+  }
+  throw InternalError("an extent of an unknown coordinate");
+}
+
+std::uint64_t Binder::statistics(const Field& f) {
+  for (std::size_t i = 0; i < s_.stores.size(); ++i)
+    if (s_.stores[i].name == f.name) return reinterpret_cast<std::uintptr_t>(output(i));
+  throw InternalError(fmt::format("the kernel stores {}, which is no store of the graph", f.name));
+}
+
+void Binder::check_sharing(const Range& written) const {
+  const auto overlaps = [&](const Range& x) { return x.first < written.last && written.first < x.last; };
+  for (const Range& x : read_)
+    if (overlaps(x))
+      throw UserError(fmt::format(
+          "{} shares memory with {}, which other blocks may still read when it is written; give it memory of its own",
+          written.what, x.what));
+  for (const Range& x : written_)
+    if (&x != &written && overlaps(x))
+      throw UserError(fmt::format("{} and {} share memory; give each its own", written.what, x.what));
+}
+
+BoundArguments Binder::run() {
+  runtime::check_names(arguments_, s_.operands, s_.stores);
+  const Contraction contraction = s_.conv;
+  bound_.a = tensor(arguments_.a, shape_a(contraction), s_.conv.dtype_x, copy_engine_alignment, "the image (a)");
+  read_.push_back(range_of(arguments_.a, "the image (a)"));
+  if (s_.reads_b) {
+    bound_.b = tensor(arguments_.b, shape_b(contraction), s_.conv.dtype_w, copy_engine_alignment, "the filter (b)");
+    read_.push_back(range_of(arguments_.b, "the filter (b)"));
+  }
+  bound_.output = output(s_.main_store);
+  if (s_.side_store) bound_.side = output(*s_.side_store);
+  for (const Field& f : s_.fields) {
+    switch (f.kind) {
+      case Field::Kind::operand_pointer: bound_.fields.push_back(operand(f)); break;
+      case Field::Kind::operand_value: bound_.fields.push_back(number(f)); break;
+      case Field::Kind::store_pointer: bound_.fields.push_back(statistics(f)); break;
+      case Field::Kind::extent: bound_.fields.push_back(extent(f.coordinate, s_.conv)); break;
+    }
+  }
+  for (const Range& x : written_) check_sharing(x);
+  return std::move(bound_);
+}
+
+}  // namespace
+
+void check_tensor(const ConstTensorView& view, const std::vector<std::int64_t>& shape, DType dtype,
+                  std::size_t alignment, const std::string& what) {
+  std::vector<DType> dtypes{dtype};
+  if (dtype == DType::f32) dtypes.push_back(DType::tf32);  // stored alike
+  const auto strides = runtime::checked_strides(view, shape, dtypes, what);
+  const auto dense = row_major_strides(shape);
+  for (std::size_t i = 0; i < shape.size(); ++i)
+    if (shape[i] > 1 && strides[i] != dense[i])
+      throw UserError(
+          fmt::format("{} was given strides {} for shape {}; the kernels read and write dense tensors, "
+                      "strides {}: make a dense copy",
+                      what, shape_string(strides), shape_string(shape), shape_string(dense)));
+  if (const auto address = reinterpret_cast<std::uintptr_t>(view.data); address % alignment != 0)
+    throw UserError(
+        fmt::format("{} was given the address {:#x}; expected a multiple of {} bytes", what, address, alignment));
+}
+
+std::vector<std::int64_t> shape_of(const Axes& a, const Conv2d& conv) {
+  const Contraction contraction = conv;
+  if (a == axes::mn) return shape_mn(contraction);
+  const Extents e = extents(contraction);
+  std::vector<std::int64_t> shape;
+  if (a.row != RowAxis::none) shape.push_back(a.row == RowAxis::m ? e.rows() : e.images);
+  if (a.col != ColAxis::none) shape.push_back(a.col == ColAxis::n ? e.cols : a.groups);
+  return shape;
+}
+
+Signature signature(const Conv2d& conv, const Graph& source, const plan::Epilogue& epilogue,
+                    const std::vector<codegen::Field>& fields, bool reads_b) {
+  Signature s;
+  s.conv = conv;
+  s.operands = runtime::operand_names(source);
+  for (const Node& x : epilogue.graph.nodes)
+    if (x.op == Op::operand && x.attr.default_value) s.defaults[x.attr.name] = *x.attr.default_value;
+  s.stores = epilogue.graph.stores;
+  for (const Store& x : s.stores) s.store_axes.push_back(epilogue.graph[x.value].axes);
+  s.fields = fields;
+  s.reads_b = reads_b;
+  bool found = false;
+  for (const plan::Output& o : epilogue.outputs) {
+    if (o.place == plan::Output::Place::statistics) continue;
+    if (!found)
+      s.main_store = o.store;
+    else
+      s.side_store = o.store;
+    found = true;
+  }
+  if (!found) throw InternalError("an epilogue without an output [m,n] reached the CUDA backend");
+  return s;
+}
+
+BoundArguments bind_arguments(const Signature& signature, const Arguments& arguments) {
+  return Binder(signature, arguments).run();
+}
+
+}  // namespace coda::cuda

@@ -1,0 +1,55 @@
+#pragma once
+/// The caller's arguments, checked and resolved for a launch. Needs no driver: whether memory is the GPU's is checked
+/// apart (memory_check.hpp).
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "coda/executable.hpp"
+#include "codegen/codegen.hpp"
+#include "plan/epilogue.hpp"
+
+namespace coda::cuda {
+
+/// What the arguments are checked against.
+struct Signature {
+  Conv2d conv;
+  std::vector<std::string> operands;       ///< names in the graph as it was written
+  std::map<std::string, double> defaults;  ///< of scalar operands
+  std::vector<Store> stores;               ///< of the graph
+  std::vector<Axes> store_axes;
+  std::size_t main_store = 0;  ///< the store that goes to ConvParams::output
+  std::optional<std::size_t> side_store;
+  std::vector<codegen::Field> fields;
+  bool reads_b = true;  ///< false: constant_b was given
+};
+
+Signature signature(const Conv2d& conv, const Graph& source, const plan::Epilogue& epilogue,
+                    const std::vector<codegen::Field>& fields, bool reads_b);
+
+/// A pointer and what it is for, to be checked against the driver.
+struct NamedPointer {
+  const void* data = nullptr;
+  std::string what;  ///< "operand bias[n]"
+};
+
+struct BoundArguments {
+  const void *a = nullptr, *b = nullptr;
+  void *output = nullptr, *side = nullptr;
+  std::vector<std::uint64_t> fields;  ///< by Signature::fields, as the kernel reads them
+  std::vector<NamedPointer> pointers;
+};
+
+/// Throws UserError for names that are missing, unknown (with a suggestion) or given twice; for shapes, dtypes and
+/// strides that are wrong; for null and misaligned pointers; for outputs that share memory with anything else.
+BoundArguments bind_arguments(const Signature& signature, const Arguments& arguments);
+
+/// Shape in memory of a value with these axes.
+std::vector<std::int64_t> shape_of(const Axes& axes, const Conv2d& conv);
+
+/// Checks shape, dtype, strides (dense) and alignment; `what` names the tensor in the message.
+void check_tensor(const ConstTensorView& view, const std::vector<std::int64_t>& shape, DType dtype,
+                  std::size_t alignment, const std::string& what);
+
+}  // namespace coda::cuda

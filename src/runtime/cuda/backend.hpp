@@ -1,0 +1,38 @@
+#pragma once
+/// The last steps of compiling for a GPU: from a compiled kernel to an executable. No CUDA type stands here.
+
+#include <memory>
+#include <string>
+
+#include "coda/executable.hpp"
+#include "codegen/codegen.hpp"
+#include "jit/jit.hpp"
+#include "plan/conv.hpp"
+#include "plan/epilogue.hpp"
+#include "runtime/common/executable_impl.hpp"
+
+namespace coda::cuda {
+
+/// Whether this library was built with the CUDA toolkit's headers; if not, open_device and build throw Unsupported that
+/// says how to build it.
+bool built_in();
+
+/// What a planner needs to know of a GPU. Throws UserError for an index that does not exist, Unsupported (with the
+/// GPU's name) for one that the kernels are not made for, DeviceError without a driver or if it fails.
+plan::Device open_device(int index);
+
+/// A convolution on its way through the compiler.
+struct Parts {
+  Conv2d conv;
+  Graph source;  ///< as the caller wrote it
+  plan::Epilogue epilogue;
+  plan::ConvPlan plan;
+  codegen::Kernel kernel;
+  jit::Binary binary;
+  CompileOptions options;
+};
+
+/// Loads the kernel. Throws DeviceError, and UserError for a constant_b of another shape or dtype.
+std::shared_ptr<const ExecutableImpl> build(Parts parts);
+
+}  // namespace coda::cuda

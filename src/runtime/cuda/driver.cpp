@@ -1,0 +1,88 @@
+#include "runtime/cuda/driver.hpp"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "coda/error.hpp"
+
+namespace coda::cuda {
+
+namespace {
+
+#define CODA_NAME_OF(name) #name
+#define CODA_EXPANDED_NAME_OF(name) CODA_NAME_OF(name)
+
+std::string missing_function(const char* name) {
+  return fmt::format(
+      "the CUDA driver (libcuda.so.1) has no function {}; Coda needs the driver of CUDA 12.0 or later: update it",
+      name);
+}
+
+Driver load() {
+  // never closed: the driver does not bear being unloaded
+  void* library = ::dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) {
+    const char* reason = ::dlerror();
+    throw DeviceError(fmt::format("no CUDA driver: {}; install NVIDIA's driver, or use Device::cpu",
+                                  reason ? reason : "libcuda.so.1 was not found"));
+  }
+  Driver d;
+#define CODA_LOAD(function)                                                                               \
+  d.function = reinterpret_cast<decltype(d.function)>(::dlsym(library, CODA_EXPANDED_NAME_OF(function))); \
+  if (d.function == nullptr) throw DeviceError(missing_function(CODA_EXPANDED_NAME_OF(function)));
+  CODA_DRIVER_FUNCTIONS(CODA_LOAD)
+#undef CODA_LOAD
+  d.cuFuncGetParamInfo = reinterpret_cast<decltype(d.cuFuncGetParamInfo)>(::dlsym(library, "cuFuncGetParamInfo"));
+  if (const CUresult result = d.cuInit(0); result != CUDA_SUCCESS) {
+    const char* name = nullptr;
+    d.cuGetErrorName(result, &name);
+    throw DeviceError(
+        fmt::format("the CUDA driver does not start: cuInit returned {}; is there a GPU in this machine, "
+                    "and may this process use it?",
+                    name ? name : std::to_string(result)));
+  }
+  return d;
+}
+
+}  // namespace
+
+const Driver& driver() {
+  static const Driver instance = load();  // a failure is tried again at the next call
+  return instance;
+}
+
+std::string error_text(CUresult result) {
+  const char *name = nullptr, *text = nullptr;
+  driver().cuGetErrorName(result, &name);
+  driver().cuGetErrorString(result, &text);
+  return fmt::format("{}: {}", name ? name : fmt::format("error {}", static_cast<int>(result)),
+                     text ? text : "unknown to this driver");
+}
+
+bool is_sticky(CUresult result) {
+  static constexpr CUresult sticky[] = {CUDA_ERROR_ECC_UNCORRECTABLE,
+                                        CUDA_ERROR_NVLINK_UNCORRECTABLE,
+                                        CUDA_ERROR_ILLEGAL_ADDRESS,
+                                        CUDA_ERROR_LAUNCH_TIMEOUT,
+                                        CUDA_ERROR_ASSERT,
+                                        CUDA_ERROR_HARDWARE_STACK_ERROR,
+                                        CUDA_ERROR_ILLEGAL_INSTRUCTION,
+                                        CUDA_ERROR_MISALIGNED_ADDRESS,
+                                        CUDA_ERROR_INVALID_ADDRESS_SPACE,
+                                        CUDA_ERROR_INVALID_PC,
+                                        CUDA_ERROR_LAUNCH_FAILED};
+  return std::find(std::begin(sticky), std::end(sticky), result) != std::end(sticky);
+}
+
+void check(CUresult result, const std::string& what) {
+  if (result == CUDA_SUCCESS) return;
+  throw DeviceError(fmt::format(
+      "{} failed with {}{}", what, error_text(result),
+      is_sticky(result) ? "; a kernel that ran before has broken the GPU's context, so that every further call in this "
+                          "process fails: end the process"
+                        : ""));
+}
+
+}  // namespace coda::cuda

@@ -1,0 +1,80 @@
+#pragma once
+/// The CUDA driver's C interface, loaded when it is first needed: nothing of Coda links a CUDA library, so that it
+/// starts on any machine. Included by .cpp files of the CUDA backend and its tests only.
+
+#include <cuda.h>
+
+#include <string>
+
+namespace coda::cuda {
+
+// The macros of cuda.h turn a name into that of its version (cuMemAlloc → cuMemAlloc_v2), here and where it is called.
+#define CODA_DRIVER_FUNCTIONS(F)                 \
+  F(cuDriverGetVersion)                          \
+  F(cuGetErrorName)                              \
+  F(cuGetErrorString)                            \
+  F(cuInit)                                      \
+  F(cuDeviceGetCount)                            \
+  F(cuDeviceGet)                                 \
+  F(cuDeviceGetName)                             \
+  F(cuDeviceGetAttribute)                        \
+  F(cuDevicePrimaryCtxRetain)                    \
+  F(cuCtxGetCurrent)                             \
+  F(cuCtxPushCurrent)                            \
+  F(cuCtxPopCurrent)                             \
+  F(cuCtxSynchronize)                            \
+  F(cuModuleLoadData)                            \
+  F(cuModuleUnload)                              \
+  F(cuModuleGetFunction)                         \
+  F(cuFuncSetAttribute)                          \
+  F(cuFuncGetAttribute)                          \
+  F(cuOccupancyMaxActiveClusters)                \
+  F(cuOccupancyMaxActiveBlocksPerMultiprocessor) \
+  F(cuTensorMapEncodeTiled)                      \
+  F(cuTensorMapEncodeIm2col)                     \
+  F(cuLaunchKernel)                              \
+  F(cuLaunchKernelEx)                            \
+  F(cuMemAlloc)                                  \
+  F(cuMemFree)                                   \
+  F(cuMemcpy)                                    \
+  F(cuMemcpyAsync)                               \
+  F(cuMemsetD8Async)                             \
+  F(cuPointerGetAttribute)                       \
+  F(cuStreamCreate)                              \
+  F(cuStreamDestroy)                             \
+  F(cuStreamQuery)                               \
+  F(cuStreamSynchronize)                         \
+  F(cuStreamGetId)                               \
+  F(cuStreamIsCapturing)                         \
+  F(cuThreadExchangeStreamCaptureMode)           \
+  F(cuStreamBeginCapture)                        \
+  F(cuStreamEndCapture)                          \
+  F(cuGraphInstantiate)                          \
+  F(cuGraphLaunch)                               \
+  F(cuGraphGetNodes)                             \
+  F(cuGraphNodeGetType)                          \
+  F(cuGraphExecDestroy)                          \
+  F(cuGraphDestroy)
+
+struct Driver {
+#define CODA_DRIVER_MEMBER(name) decltype(&::name) name = nullptr;
+  CODA_DRIVER_FUNCTIONS(CODA_DRIVER_MEMBER)
+#undef CODA_DRIVER_MEMBER
+  CUresult (*cuFuncGetParamInfo)(CUfunction, std::size_t, std::size_t*,
+                                 std::size_t*) = nullptr;  ///< CUDA 12.4, else null
+};
+
+/// Loads and initialises the driver at the first call. Throws DeviceError that says what is missing.
+const Driver& driver();
+
+/// Throws DeviceError with `what` ("loading the kernel"), the driver's name of the error and its text, unless `result`
+/// is CUDA_SUCCESS. Errors that leave the context unusable are reported as such.
+void check(CUresult result, const std::string& what);
+
+/// True for errors after which every call into the context fails.
+bool is_sticky(CUresult result);
+
+/// "CUDA_ERROR_INVALID_VALUE: invalid argument"
+std::string error_text(CUresult result);
+
+}  // namespace coda::cuda

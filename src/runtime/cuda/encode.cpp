@@ -1,0 +1,61 @@
+#include "runtime/cuda/encode.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <array>
+#include <cstring>
+
+#include "runtime/cuda/driver.hpp"
+#include "runtime/cuda/tensor_maps.hpp"
+
+namespace coda::cuda {
+
+namespace {
+
+static_assert(sizeof(CUtensorMap) == sizeof(TensorMap));
+
+CUtensorMapSwizzle swizzle(int row_bytes) {
+  return row_bytes == 128  ? CU_TENSOR_MAP_SWIZZLE_128B
+         : row_bytes == 64 ? CU_TENSOR_MAP_SWIZZLE_64B
+         : row_bytes == 32 ? CU_TENSOR_MAP_SWIZZLE_32B
+                           : CU_TENSOR_MAP_SWIZZLE_NONE;
+}
+
+// The bytes are never interpreted but for the filling of what lies outside, which is zero in either type.
+void encode(TensorMap& map, const MapShape& m, const void* base, DType element, const char* what) {
+  const auto type = element == DType::f16 ? CU_TENSOR_MAP_DATA_TYPE_FLOAT16 : CU_TENSOR_MAP_DATA_TYPE_BFLOAT16;
+  const auto rank = static_cast<cuuint32_t>(m.rank);
+  CUtensorMap encoded{};  // by itself: newer toolkits align it to 128 bytes, which a kernel's parameter need not be
+  const auto extents = std::to_array<cuuint64_t>({m.extents[0], m.extents[1], m.extents[2], m.extents[3]});
+  const auto strides = std::to_array<cuuint64_t>({m.strides[0], m.strides[1], m.strides[2]});
+  void* const address = const_cast<void*>(base);
+  const CUresult result =
+      m.im2col
+          ? driver().cuTensorMapEncodeIm2col(&encoded, type, rank, address, extents.data(), strides.data(),
+                                             m.lower.data(), m.upper.data(), m.channels, m.pixels, m.steps.data(),
+                                             CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle(m.swizzle_bytes),
+                                             CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE)
+          : driver().cuTensorMapEncodeTiled(&encoded, type, rank, address, extents.data(), strides.data(), m.box.data(),
+                                            m.steps.data(), CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle(m.swizzle_bytes),
+                                            CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+  if (result == CUDA_SUCCESS) return static_cast<void>(std::memcpy(&map, &encoded, sizeof map));
+  check(result, fmt::format("describing {} to the copy engine ({} of extents {}, strides {}, box {}{})", what,
+                            m.im2col ? "im2col" : "tiled", m.extents, m.strides, m.box,
+                            m.im2col ? fmt::format(", corners {} to {}, {} channels of {} pixels", m.lower, m.upper,
+                                                   m.channels, m.pixels)
+                                     : ""));
+}
+
+}  // namespace
+
+void encode_maps(ConvParams& params, const Conv2d& conv, const plan::ConvPlan& plan, const Addresses& at) {
+  const MapShapes shapes = map_shapes(conv, plan);
+  const DType element = plan.config.element;
+  encode(params.activation, shapes.activation, at.activation, element, "the image");
+  encode(params.filter, shapes.filter, at.filter, element, "the filter");
+  encode(params.output, shapes.output, at.output, element, "the output");
+  if (at.side != nullptr) encode(params.side, shapes.output, at.side, element, "the second output");
+}
+
+}  // namespace coda::cuda

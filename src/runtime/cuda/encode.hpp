@@ -1,0 +1,18 @@
+#pragma once
+/// Tensor maps in the driver's encoding.
+
+#include "coda/contraction.hpp"
+#include "plan/conv.hpp"
+#include "runtime/cuda/parameters.hpp"
+
+namespace coda::cuda {
+
+struct Addresses {
+  const void *activation = nullptr, *filter = nullptr;
+  const void *output = nullptr, *side = nullptr;  ///< side: null without a second store
+};
+
+/// Fills the four maps. Throws DeviceError with the shape that the driver refused.
+void encode_maps(ConvParams& params, const Conv2d& conv, const plan::ConvPlan& plan, const Addresses& addresses);
+
+}  // namespace coda::cuda

@@ -1,0 +1,157 @@
+#include "runtime/cuda/executable.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "coda/error.hpp"
+#include "runtime/cuda/encode.hpp"
+#include "runtime/cuda/memory_check.hpp"
+
+namespace coda::cuda {
+
+namespace {
+
+constexpr std::size_t most_pooled = 64;  ///< workspaces of streams that one executable keeps
+
+class CudaLaunch final : public LaunchImpl {
+ public:
+  CudaLaunch(std::shared_ptr<const CudaExecutable> executable, const Parameters& parameters, Memory workspace)
+      : executable_(std::move(executable)), parameters_(parameters), workspace_(std::move(workspace)) {}
+  void enqueue(Stream stream) const override { executable_->launch(parameters_, static_cast<CUstream>(stream)); }
+
+ private:
+  std::shared_ptr<const CudaExecutable> executable_;
+  Parameters parameters_;
+  Memory workspace_;
+};
+
+bool is_capturing(CUstream stream) {
+  CUstreamCaptureStatus status{};
+  check(driver().cuStreamIsCapturing(stream, &status), "asking whether the stream is being captured");
+  return status == CU_STREAM_CAPTURE_STATUS_ACTIVE;
+}
+
+std::size_t kernel_fields(const Parts& parts) {
+  if (parts.kernel.fields.size() > most_fields)
+    throw Unsupported(fmt::format("the epilogue reads {} operands; a kernel's parameters hold {}",
+                                  parts.kernel.fields.size(), most_fields));
+  return parts.kernel.fields.size();
+}
+
+}  // namespace
+
+CudaExecutable::CudaExecutable(const Gpu& gpu, Parts parts)
+    : gpu_(gpu),
+      parts_(std::move(parts)),
+      signature_(signature(parts_.conv, parts_.source, parts_.epilogue, parts_.kernel.fields,
+                           !parts_.options.constant_b.has_value())),
+      kernel_(load(gpu, parts_.binary, parts_.kernel.entry), parts_.plan, parameter_bytes(kernel_fields(parts_))) {
+  if (parts_.options.constant_b) upload_filter(*parts_.options.constant_b);
+  parts_.options.constant_b.reset();  // the caller's memory, which may go now
+  parts_.binary.cubin = {};
+}
+
+void CudaExecutable::upload_filter(const ConstTensorView& filter) {
+  const std::string what = "the constant filter (constant_b)";
+  check_tensor(filter, shape_b(Contraction(parts_.conv)), parts_.conv.dtype_w, 1, what);
+  const auto bytes = static_cast<std::size_t>(element_count(filter.shape)) * size_of(filter.dtype);
+  filter_ = Memory(gpu_, bytes, what);
+  filter_.upload(filter.data);
+}
+
+Parameters CudaExecutable::parameters(const Arguments& arguments) const {
+  const BoundArguments bound = bind_arguments(signature_, arguments);
+  check_memory(gpu_, bound.pointers);
+  Parameters p;
+  const void* filter = bound.b != nullptr ? bound.b : reinterpret_cast<const void*>(filter_.address());
+  encode_maps(p.conv, parts_.conv, parts_.plan, {bound.a, filter, bound.output, bound.side});
+  p.conv.geometry = geometry(parts_.conv, parts_.plan);
+  p.conv.side_memory = bound.side;
+  std::copy(bound.fields.begin(), bound.fields.end(), p.fields.begin());
+  return p;
+}
+
+Memory CudaExecutable::make_workspace() const {
+  Memory workspace(gpu_, parts_.plan.workspace.bytes, "a workspace");
+  workspace.zero();
+  return workspace;
+}
+
+void CudaExecutable::place(Parameters& p, const Memory& workspace) const {
+  place_workspace(p.conv, parts_.plan, parts_.epilogue, workspace.address());
+}
+
+void CudaExecutable::launch(const Parameters& parameters, CUstream stream) const {
+  const Current current(gpu_);
+  if (const CUresult result = kernel_.launch(stream, &parameters); result != CUDA_SUCCESS)
+    check(result, fmt::format("launching {}", plan::describe(parts_.plan)));
+}
+
+std::shared_ptr<const LaunchImpl> CudaExecutable::bind(const Arguments& arguments) const {
+  Parameters p = parameters(arguments);
+  Memory workspace = make_workspace();
+  place(p, workspace);
+  return std::make_shared<const CudaLaunch>(shared_from_this(), p, std::move(workspace));
+}
+
+// Streams come and go. When too many have left their workspaces here, all are given up once nothing runs.
+const Memory& CudaExecutable::workspace_of(CUstream stream) const {
+  unsigned long long number = 0;
+  check(driver().cuStreamGetId(stream, &number), "asking for the stream's number");
+  if (const auto found = pool_.find(number); found != pool_.end()) return found->second;
+  if (pool_.size() >= most_pooled) {
+    const BesideCapture beside;
+    check(driver().cuCtxSynchronize(), "waiting for the streams whose workspaces are given up");
+    pool_.clear();
+  }
+  return pool_.emplace(number, make_workspace()).first->second;
+}
+
+void CudaExecutable::enqueue(const Arguments& arguments, Stream handle) const {
+  auto* const stream = static_cast<CUstream>(handle);
+  const Current current(gpu_);
+  Parameters p = parameters(arguments);
+  if (parts_.plan.workspace.bytes == 0) return launch(p, stream);
+  const std::lock_guard lock(pool_mutex_);  // until launched: so that no other thread gives the workspace up
+  if (is_capturing(stream)) {
+    captured_.push_back(make_workspace());
+    place(p, captured_.back());
+  } else {
+    place(p, workspace_of(stream));
+  }
+  launch(p, stream);
+}
+
+void CudaExecutable::run(const Arguments& arguments) const {
+  enqueue(arguments, nullptr);
+  const Current current(gpu_);
+  const CUresult result = driver().cuStreamSynchronize(nullptr);
+  if (result == CUDA_SUCCESS) return;
+  const std::string what = fmt::format("running {}", plan::describe(parts_.plan));
+  if (result == CUDA_ERROR_ILLEGAL_ADDRESS && parts_.options.watchdog)
+    check(result, what + " (compiled with the watchdog, which ends a launch this way when a wait lasts some seconds)");
+  check(result, what);
+}
+
+std::string CudaExecutable::describe() const {
+  const jit::Binary& b = parts_.binary;
+  const jit::Resources& r = b.resources;
+  std::string text =
+      fmt::format("{} on GPU {} ({}), one launch\n", to_string(Contraction(parts_.conv)), gpu_.index, gpu_.device.name);
+  text += fmt::format("  plan: {}, predicted {:.1f} us\n", plan::describe(parts_.plan), parts_.plan.predicted_us);
+  text +=
+      fmt::format("  kernel: {} registers, {}, {}\n", r.registers,
+                  r.spill_store_bytes + r.spill_load_bytes == 0
+                      ? "no spills"
+                      : fmt::format("spills of {} bytes stored and {} loaded", r.spill_store_bytes, r.spill_load_bytes),
+                  b.cached ? fmt::format("from the cache ({})", b.key)
+                           : fmt::format("compiled in {:.2f} s ({})", b.seconds, b.key));
+  text += parts_.plan.workspace.bytes == 0
+              ? "  workspace: none\n"
+              : fmt::format("  workspace: {} bytes for each execution in flight\n", parts_.plan.workspace.bytes);
+  return text;
+}
+
+}  // namespace coda::cuda

@@ -1,0 +1,50 @@
+#pragma once
+/// An executable of the CUDA backend, its launches and its workspaces.
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "runtime/common/executable_impl.hpp"
+#include "runtime/cuda/arguments.hpp"
+#include "runtime/cuda/backend.hpp"
+#include "runtime/cuda/kernel.hpp"
+#include "runtime/cuda/parameters.hpp"
+
+namespace coda::cuda {
+
+class CudaExecutable final : public ExecutableImpl, public std::enable_shared_from_this<CudaExecutable> {
+ public:
+  CudaExecutable(const Gpu& gpu, Parts parts);
+
+  void run(const Arguments& arguments) const override;
+  void enqueue(const Arguments& arguments, Stream stream) const override;
+  std::shared_ptr<const LaunchImpl> bind(const Arguments& arguments) const override;
+  std::string describe() const override;
+
+  /// One launch with these parameters. Throws DeviceError.
+  void launch(const Parameters& parameters, CUstream stream) const;
+
+ private:
+  /// Everything but the workspace.
+  Parameters parameters(const Arguments& arguments) const;
+  void place(Parameters& parameters, const Memory& workspace) const;
+  Memory make_workspace() const;
+  /// Of the stream, for enqueue(); the pool is locked by the caller.
+  const Memory& workspace_of(CUstream stream) const;
+  void upload_filter(const ConstTensorView& filter);
+
+  const Gpu& gpu_;
+  Parts parts_;
+  Signature signature_;
+  Kernel kernel_;
+  Memory filter_;  ///< constant_b
+  mutable std::mutex pool_mutex_;
+  mutable std::map<unsigned long long, Memory> pool_;  ///< by the stream's number, which is never used again
+  mutable std::vector<Memory> captured_;               ///< of nodes of graphs
+};
+
+}  // namespace coda::cuda

@@ -1,0 +1,158 @@
+#include "runtime/cuda/gpu.hpp"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <utility>
+
+#include "coda/error.hpp"
+
+namespace coda::cuda {
+
+namespace {
+
+int attribute(CUdevice device, CUdevice_attribute which, const char* what) {
+  int value = 0;
+  check(driver().cuDeviceGetAttribute(&value, which, device), fmt::format("asking the GPU for its {}", what));
+  return value;
+}
+
+// An empty kernel. How many clusters of it fit at once, each block with all of a multiprocessor's shared memory, is
+// what fits of the real ones.
+constexpr const char* empty_kernel = R"(
+.version 7.8
+.target sm_90
+.address_size 64
+.visible .entry coda_empty() { ret; }
+)";
+
+// Largest number of blocks that are resident at once in clusters of `size`.
+int resident_blocks(CUfunction kernel, int size, std::size_t shared_bytes) {
+  CUlaunchAttribute cluster{};
+  cluster.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
+  cluster.value.clusterDim.x = static_cast<unsigned>(size);
+  cluster.value.clusterDim.y = cluster.value.clusterDim.z = 1;
+  CUlaunchConfig config{};
+  config.gridDimX = static_cast<unsigned>(size) * 32;
+  config.gridDimY = config.gridDimZ = 1;
+  config.blockDimX = 384;
+  config.blockDimY = config.blockDimZ = 1;
+  config.sharedMemBytes = static_cast<unsigned>(shared_bytes);
+  config.attrs = &cluster;
+  config.numAttrs = 1;
+  int clusters = 0;
+  check(driver().cuOccupancyMaxActiveClusters(&clusters, kernel, &config),
+        fmt::format("asking how many clusters of {} blocks fit on the GPU", size));
+  return clusters * size;
+}
+
+void measure_residency(plan::Device& device) {
+  CUmodule module = nullptr;
+  CUfunction kernel = nullptr;
+  check(driver().cuModuleLoadData(&module, empty_kernel), "loading a kernel that measures occupancy");
+  check(driver().cuModuleGetFunction(&kernel, module, "coda_empty"), "finding a kernel that measures occupancy");
+  check(driver().cuFuncSetAttribute(kernel, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                                    static_cast<int>(device.shared_bytes)),
+        "allowing all shared memory");
+  for (std::size_t size = 1; size < device.resident_blocks.size(); ++size)
+    device.resident_blocks[size] =
+        size == 1 ? device.multiprocessors : resident_blocks(kernel, static_cast<int>(size), device.shared_bytes);
+  driver().cuModuleUnload(module);
+}
+
+plan::Device describe(CUdevice handle) {
+  plan::Device device;
+  char name[256] = "unknown GPU";
+  check(driver().cuDeviceGetName(name, sizeof name, handle), "asking the GPU for its name");
+  device.name = name;
+  device.major = attribute(handle, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, "compute capability");
+  device.minor = attribute(handle, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, "compute capability");
+  device.multiprocessors = attribute(handle, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, "number of multiprocessors");
+  device.shared_bytes = static_cast<std::size_t>(
+      attribute(handle, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, "shared memory"));
+  return device;
+}
+
+std::unique_ptr<const Gpu> open(int index) {
+  int count = 0;
+  check(driver().cuDeviceGetCount(&count), "counting GPUs");
+  if (index < 0 || index >= count)
+    throw UserError(fmt::format("CompileOptions::device_index is {}; this machine has {} GPU{}, expected {}", index,
+                                count, count == 1 ? "" : "s",
+                                count == 0   ? "none to be asked for"
+                                : count == 1 ? "0"
+                                             : fmt::format("0 to {}", count - 1)));
+  auto g = std::make_unique<Gpu>();
+  g->index = index;
+  check(driver().cuDeviceGet(&g->handle, index), "opening the GPU");
+  g->device = describe(g->handle);
+  if (g->device.major != 9)
+    throw Unsupported(
+        fmt::format("GPU {} is a {} of compute capability {}.{}; the kernels are for 9.0 (Hopper: H100, H200, GH200). "
+                    "Use another GPU (CompileOptions::device_index), or Device::cpu",
+                    index, g->device.name, g->device.major, g->device.minor));
+  check(driver().cuDevicePrimaryCtxRetain(&g->context, g->handle), "retaining the GPU's primary context");
+  const Current current(*g);
+  const BesideCapture beside;
+  check(driver().cuStreamCreate(&g->helper, CU_STREAM_NON_BLOCKING), "making a stream");
+  measure_residency(g->device);
+  return g;
+}
+
+}  // namespace
+
+const Gpu& gpu(int index) {
+  static std::mutex mutex;
+  static auto& opened = *new std::map<int, std::unique_ptr<const Gpu>>;  // outlives every static executable
+  const std::lock_guard lock(mutex);
+  auto found = opened.find(index);
+  if (found == opened.end()) found = opened.emplace(index, open(index)).first;
+  return *found->second;
+}
+
+Memory::Memory(const Gpu& gpu, std::size_t bytes, const std::string& what) : gpu_(&gpu), bytes_(bytes) {
+  if (bytes == 0) return;
+  const Current current(gpu);
+  const BesideCapture beside;
+  check(driver().cuMemAlloc(&address_, bytes), fmt::format("allocating {} bytes of GPU memory for {}", bytes, what));
+}
+
+Memory& Memory::operator=(Memory&& other) noexcept {
+  if (this == &other) return *this;
+  release();
+  gpu_ = std::exchange(other.gpu_, nullptr);
+  address_ = std::exchange(other.address_, 0);
+  bytes_ = std::exchange(other.bytes_, 0);
+  return *this;
+}
+
+void Memory::release() {
+  if (address_ == 0) return;
+  CUcontext popped = nullptr;
+  if (driver().cuCtxPushCurrent(gpu_->context) != CUDA_SUCCESS) return;  // the driver has been shut down
+  const BesideCapture beside;
+  driver().cuMemFree(address_);
+  driver().cuCtxPopCurrent(&popped);
+  address_ = 0;
+}
+
+void Memory::zero() {
+  if (bytes_ == 0) return;
+  const Current current(*gpu_);
+  const BesideCapture beside;
+  check(driver().cuMemsetD8Async(address_, 0, bytes_, gpu_->helper), "clearing GPU memory");
+  check(driver().cuStreamSynchronize(gpu_->helper), "clearing GPU memory");
+}
+
+void Memory::upload(const void* source) {
+  if (bytes_ == 0) return;
+  const Current current(*gpu_);
+  const BesideCapture beside;
+  check(driver().cuMemcpyAsync(address_, reinterpret_cast<CUdeviceptr>(source), bytes_, gpu_->helper),
+        "copying to GPU memory");
+  check(driver().cuStreamSynchronize(gpu_->helper), "copying to GPU memory");
+}
+
+}  // namespace coda::cuda

@@ -1,0 +1,81 @@
+#pragma once
+/// One GPU: its primary context, what a planner needs to know of it, and memory.
+
+#include <cstddef>
+#include <string>
+
+#include "plan/conv.hpp"
+#include "runtime/cuda/driver.hpp"
+
+namespace coda::cuda {
+
+struct Gpu {
+  int index = 0;
+  CUdevice handle = 0;
+  CUcontext context =
+      nullptr;                ///< the primary one, retained: it is shared with the runtime API and with other libraries
+  CUstream helper = nullptr;  ///< for zeroing and uploads; does not wait for the default stream
+  plan::Device device;        ///< as measured on this GPU
+};
+
+/// The GPU of this index, opened at the first call and kept. Throws UserError for an index that does not exist,
+/// Unsupported (with the GPU's name) unless it is of compute capability 9.x, DeviceError if the driver fails.
+const Gpu& gpu(int index);
+
+/// Makes the GPU's context current in this thread as long as it lives; does nothing if it is already.
+class Current {
+ public:
+  explicit Current(const Gpu& gpu) {
+    CUcontext current = nullptr;
+    if (driver().cuCtxGetCurrent(&current) == CUDA_SUCCESS && current == gpu.context) return;
+    check(driver().cuCtxPushCurrent(gpu.context), "making the GPU's context current");
+    pushed_ = true;
+  }
+  ~Current() {
+    CUcontext popped = nullptr;
+    if (pushed_) driver().cuCtxPopCurrent(&popped);
+  }
+  Current(const Current&) = delete;
+  Current& operator=(const Current&) = delete;
+
+ private:
+  bool pushed_ = false;
+};
+
+/// Allows allocations while some stream of this thread is being captured; what they do is no part of the capture.
+class BesideCapture {
+ public:
+  BesideCapture() { driver().cuThreadExchangeStreamCaptureMode(&mode_); }
+  ~BesideCapture() { driver().cuThreadExchangeStreamCaptureMode(&mode_); }
+  BesideCapture(const BesideCapture&) = delete;
+  BesideCapture& operator=(const BesideCapture&) = delete;
+
+ private:
+  CUstreamCaptureMode mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;
+};
+
+/// Device memory, aligned to 256 bytes at least.
+class Memory {
+ public:
+  Memory() = default;
+  /// Throws DeviceError that says how much was asked for, and for what.
+  Memory(const Gpu& gpu, std::size_t bytes, const std::string& what);
+  ~Memory() { release(); }
+  Memory(Memory&& other) noexcept { *this = std::move(other); }
+  Memory& operator=(Memory&& other) noexcept;
+
+  /// Sets all of it to zero, or copies from `source` (host or device); complete on return.
+  void zero();
+  void upload(const void* source);
+
+  CUdeviceptr address() const { return address_; }
+  std::size_t bytes() const { return bytes_; }
+
+ private:
+  void release();
+  const Gpu* gpu_ = nullptr;
+  CUdeviceptr address_ = 0;
+  std::size_t bytes_ = 0;
+};
+
+}  // namespace coda::cuda

@@ -1,0 +1,41 @@
+#pragma once
+/// The parameter of a kernel, as kernels/coda/params.cuh lays it out. Needs no driver.
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "coda/contraction.hpp"
+#include "coda/params.cuh"
+#include "plan/conv.hpp"
+#include "plan/epilogue.hpp"
+
+namespace coda::cuda {
+
+inline constexpr std::size_t most_fields = 384;  ///< of a visitor: with them a parameter stays below 4 KB
+
+/// ConvParams, and behind it the visitor's fields of 8 bytes each.
+struct alignas(64) Parameters {
+  ConvParams conv{};
+  std::array<std::uint64_t, most_fields> fields{};
+};
+
+static_assert(sizeof(TensorMap) == 128 && alignof(TensorMap) == 64, "as the driver's CUtensorMap");
+static_assert(sizeof(Entry) == 16, "an entry is read and written as one");
+static_assert(offsetof(Parameters, fields) == sizeof(ConvParams), "the visitor's Params follow at once");
+static_assert(sizeof(Parameters) <= 4096, "what every driver takes as a kernel's parameters");
+
+/// Bytes that a kernel with so many fields declares: alignas(64) struct { ConvParams; struct { fields }; }.
+constexpr std::size_t parameter_bytes(std::size_t fields) {
+  const std::size_t visitor = fields == 0 ? 1 : 8 * fields;  // an empty struct has a size too
+  return (sizeof(ConvParams) + visitor + 63) / 64 * 64;
+}
+
+/// All that does not depend on memory.
+ConvGeometry geometry(const Conv2d& conv, const plan::ConvPlan& plan);
+
+/// Fills norm, split and launch with addresses inside the workspace that starts at `base`.
+void place_workspace(ConvParams& params, const plan::ConvPlan& plan, const plan::Epilogue& epilogue,
+                     std::uint64_t base);
+
+}  // namespace coda::cuda

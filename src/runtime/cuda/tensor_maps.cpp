@@ -1,0 +1,63 @@
+#include "runtime/cuda/tensor_maps.hpp"
+
+namespace coda::cuda {
+
+namespace {
+
+constexpr std::uint64_t element_bytes = 2;
+
+std::uint64_t u64(std::int64_t x) { return static_cast<std::uint64_t>(x); }
+std::uint32_t u32(std::int64_t x) { return static_cast<std::uint32_t>(x); }
+
+// Strides of a dense tensor of these extents
+MapShape dense(int rank, const std::array<std::uint64_t, 4>& extents) {
+  MapShape m{.rank = rank, .extents = extents};
+  std::uint64_t stride = element_bytes;
+  for (std::size_t i = 0; i + 1 < static_cast<std::size_t>(rank); ++i) m.strides[i] = stride *= extents[i];
+  return m;
+}
+
+MapShape tiled(int rank, const std::array<std::uint64_t, 4>& extents, const std::array<std::uint32_t, 4>& box) {
+  MapShape m = dense(rank, extents);
+  m.box = box;
+  m.swizzle_bytes = static_cast<int>(box[0] * element_bytes);
+  return m;
+}
+
+// Patches are boxes of 8 pixels by as many lines as the tile and its halo have. Runs are im2col: the filter's corner
+// walks over the padded image by the stride, and each tap is an offset from there.
+MapShape activation_shape(const Conv2d& c, const plan::ConvConfig& k) {
+  const std::array<std::uint64_t, 4> extents{u64(c.c), u64(c.w), u64(c.h), u64(c.n)};
+  const auto [top, left, bottom, right] = c.pad;
+  const std::int64_t halo_h = (c.r - 1) * c.dilation[0], halo_w = (c.s - 1) * c.dilation[1];
+  if (k.patch) return tiled(4, extents, {u32(k.tile_k), 8, u32(k.tile_m / 8 + halo_h), 1});
+  MapShape m = dense(4, extents);
+  m.im2col = true;
+  m.lower = {static_cast<int>(-left), static_cast<int>(-top)};
+  m.upper = {static_cast<int>(right - halo_w), static_cast<int>(bottom - halo_h)};
+  m.channels = u32(k.tile_k);
+  m.pixels = u32(k.tile_m);
+  m.steps = {1, u32(c.stride[1]), u32(c.stride[0]), 1};
+  m.swizzle_bytes = static_cast<int>(k.tile_k * element_bytes);
+  return m;
+}
+
+// A warp stores slices of 16 rows: 16 neighbouring pixels of a run, or 2 lines of 8 pixels of a patch. What hangs over
+// an image's edge, or over the last channel, the copy engine leaves out.
+MapShape output_shape(const Conv2d& c, const plan::ConvPlan& plan, const Extents& e) {
+  const std::uint64_t across = plan.config.patch ? u64(e.width) : u64(plan.rows);
+  const std::uint64_t lines = plan.config.patch ? u64(e.height) : 1;
+  const std::uint32_t slice = u32(slice_channels(plan.config.tile_n));
+  const bool patch = plan.config.patch;
+  return tiled(4, {u64(c.k), across, lines, u64(plan.images)}, {slice, patch ? 8u : 16u, patch ? 2u : 1u, 1});
+}
+
+}  // namespace
+
+MapShapes map_shapes(const Conv2d& c, const plan::ConvPlan& plan) {
+  return {activation_shape(c, plan.config),
+          tiled(3, {u64(c.c), u64(c.r * c.s), u64(c.k), 1}, {u32(plan.config.tile_k), 1, u32(plan.config.tile_n), 1}),
+          output_shape(c, plan, extents(c))};
+}
+
+}  // namespace coda::cuda

@@ -1,0 +1,52 @@
+#pragma once
+/// What is tested: a convolution, an epilogue, options, and the seed of its data.
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "coda/executable.hpp"
+#include "coda/graph.hpp"
+#include "plan/conv.hpp"
+
+namespace coda::gpu {
+
+struct Case {
+  std::string name;
+  Conv2d conv;
+  std::string text;  ///< of the epilogue
+  CompileOptions options;
+  std::map<std::string, double> scalars = {};
+  std::uint64_t seed = 1;
+  double offset = 0, deviation = 1;  ///< of the accumulator plus the operand `bias`, if there is one
+
+  std::string describe() const;  ///< for messages: everything that is needed to run it again
+};
+
+/// The case's epilogue; `warp` is a user function that it may call.
+Graph graph_of(const Case& c);
+
+/// The GPU's, or an H200's where there is none: what cases are drawn and planned for.
+const plan::Device& planning_device();
+
+/// True if the device serves the case; the reason otherwise.
+bool is_served(const Case& c, std::string* reason = nullptr);
+
+// ---- The cases of each test
+
+std::vector<Case> random_cases(std::uint64_t seed, int families, int shapes);
+std::vector<Case> block_cases();
+std::vector<Case> operation_cases();
+std::vector<Case> operand_cases();
+std::vector<Case> offset_cases();
+std::vector<Case> delay_cases(std::uint64_t seed);
+std::vector<Case> endurance_cases(std::uint64_t seed);
+/// Problems of which every legal plan is run.
+std::vector<Case> plan_cases();
+/// Small ones for compute-sanitizer, one of each mode and way of loading.
+std::vector<Case> sanitizer_cases();
+
+/// What --precompile compiles: every case of every test.
+std::vector<Case> all_cases(std::uint64_t seed);
+
+}  // namespace coda::gpu

@@ -1,0 +1,203 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <numeric>
+#include <optional>
+
+#include "coda/error.hpp"
+#include "coda/text.hpp"
+#include "compile.hpp"
+#include "gpu/case.hpp"
+#include "passes/passes.hpp"
+#include "runtime/cuda/backend.hpp"
+#include "support/random.hpp"
+
+namespace coda::gpu {
+
+using test::Random;
+
+std::string Case::describe() const {
+  return fmt::format("{}: {} {}, seed {}, plan '{}'{}{}\n{}", name, to_string(Contraction(conv)), to_string(conv.dtype_x),
+                     seed, options.plan, options.accurate ? ", accurate" : "", options.delays ? ", delays" : "", text);
+}
+
+Graph graph_of(const Case& c) {
+  UserFunction warp;
+  warp.name = "warp";
+  warp.arity = 2;
+  warp.cuda_source = "__device__ float warp(float x, float y) { return x > y ? 0.5f * x : y + 0.25f * x; }";
+  warp.cpu = [](std::span<const double> x) { return x[0] > x[1] ? 0.5 * x[0] : x[1] + 0.25 * x[0]; };
+  return parse(c.text, {warp});
+}
+
+const plan::Device& planning_device() {
+  static const plan::Device device = [] {
+    try {
+      return cuda::open_device(0);
+    } catch (const DeviceError&) {
+      return plan::Device{};
+    } catch (const Unsupported&) {
+      return plan::Device{};
+    }
+  }();
+  return device;
+}
+
+bool is_served(const Case& c, std::string* reason) {
+  try {
+    conv_kernel(c.conv, passes::run_pipeline(graph_of(c)), planning_device(), c.options);
+    return true;
+  } catch (const Unsupported& error) {
+    if (reason != nullptr) *reason = error.what();
+    return false;
+  }
+}
+
+namespace {
+
+// ---- Random families: graphs and configurations, each with several shapes that share kernels
+
+struct Epilogue {
+  const char* text;  // {T}: dtype of the stores, {G}: groups
+  bool normalises;
+};
+
+constexpr Epilogue epilogues[] = {
+    {"store acc as y : {T}", false},
+    {"store silu(acc + bias[n]) as y : {T}", false},
+    {"operand r[m,n] : {T}\nstore relu(acc + bias[n]) + r as y : {T}", false},
+    {"store gelu(acc * alpha[] + temb[b,n]) as y : {T}", false},
+    {"h = acc + bias[n]\nstore h : {T}\nstore tanh(h) as y : {T}", false},
+    {"store silu(group_norm(acc + bias[n], groups={G}, scale=gamma[n], shift=beta[n])) as y : {T}", true},
+    {"operand r[m,n] : {T}\nstore mish(group_norm(acc + bias[n], groups={G}, scale=gamma[n], shift=beta[n])) + r as y : {T}", true},
+    {"h = acc + bias[n] + temb[b,n]\nstore h : {T}\nstore silu(group_norm(h, groups={G}, scale=gamma[n], shift=beta[n])) as y : {T}", true},
+    {"operand r[m,n] : {T}\ny = silu(group_norm(acc, groups={G}, scale=gamma[n], shift=beta[n]))\nstore y : {T}\nstore y * 0.5 + r as z : {T}", true},
+    {"h = acc + bias[n]\nstore silu(group_norm(h, groups={G}, eps=1e-6)) as y : {T}\n"
+     "store mean(h, over=(m,n), per=b, groups={G}) as mean : f32\n"
+     "store rsqrt(variance(h, over=(m,n), per=b, groups={G}) + 1e-6) as rstd : f32", true},
+    {"store leaky_relu(instance_norm(acc, scale=gamma[n], shift=beta[n]), slope=0.1) as y : {T}", true},
+    {"store group_norm(acc, groups={G}, scale=1 + s[b,n], shift=t[b,n]) as y : {T}", true},
+    {"h = acc + bias[n]\nstore silu(group_norm(h, groups={G}, scale=gamma[n], shift=beta[n])) + h as y : {T}", true},
+    {"operand r[m,n] : {T}\nstore gelu_tanh(group_norm(acc + r, groups={G}, scale=gamma[n])) as y : {T}", true},
+    {"operand r[m,n]\nstore hardswish(group_norm(acc * 0.5 + r, groups={G}, shift=beta[n])) as y : {T}", true},
+};
+
+constexpr const char* overrides_plain[] = {"tile=128x128 order=pingpong", "tile=128x160 order=cooperative", "tile=256x64 order=pairs",
+                                           "load=runs",  "load=patch",  "cluster=2x1",
+                                           "cluster=1x2", "split=on", "depth=32 load=runs",
+                                           "tile=256x64 cluster=1x5", "tile=64x64"};
+constexpr const char* overrides_norm[] = {"mode=resident order=pingpong", "mode=resident order=cooperative", "mode=deferred load=runs", "mode=deferred load=patch",
+                                          "mode=streamed load=runs", "mode=streamed load=patch", "mode=streamed order=cooperative", "mode=resident split=on",
+                                          "mode=resident cluster=1x2", "mode=streamed cluster=2x1", "mode=resident load=runs", "mode=streamed order=pairs",
+                                          "mode=deferred cluster=1x2"};
+
+std::string filled(std::string text, DType type, std::int64_t groups) {
+  const auto replace = [&](std::string_view from, const std::string& to) {
+    for (std::size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size())) text.replace(at, from.size(), to);
+  };
+  replace("{T}", std::string(to_string(type)));
+  replace("{G}", std::to_string(groups));
+  return text;
+}
+
+// Channels and group width: any width of 1 to 64, the odd ones more often
+std::pair<std::int64_t, std::int64_t> draw_channels(Random& random) {
+  const int width = random.chance(0.6) ? random.one_of({1, 3, 4, 5, 8, 10, 16, 20, 32, 40, 64}) : random.between(1, 64);
+  const int step = std::lcm(width, 8);
+  return {std::int64_t{step} * random.between(1, std::max(1, 384 / step)), width};
+}
+
+struct Family {
+  Case common;
+  Random random;
+
+  // Data of some ten thousand elements, one in ten of a million
+  std::optional<Case> draw() {
+    Case c = common;
+    const bool large = random.chance(0.1);
+    c.conv.n = random.between(1, large ? 8 : 4);
+    c.conv.h = random.between(1, large ? 120 : 40);
+    c.conv.w = random.between(1, large ? 120 : 40);
+    c.conv.c = 8 * random.between(1, random.chance(0.3) ? 40 : 12);
+    if (random.chance(0.5)) {
+      const std::int64_t top = (c.conv.r - 1) * c.conv.dilation[0] / 2, left = (c.conv.s - 1) * c.conv.dilation[1] / 2;
+      c.conv.pad = {top, left, top, left};
+    } else {
+      for (auto& p : c.conv.pad) p = random.between(0, 3);
+    }
+    c.seed = random.next();
+    const auto& v = c.conv;
+    const std::int64_t p = (v.h + v.pad[0] + v.pad[2] - (v.r - 1) * v.dilation[0] - 1) / v.stride[0] + 1;
+    const std::int64_t q = (v.w + v.pad[1] + v.pad[3] - (v.s - 1) * v.dilation[1] - 1) / v.stride[1] + 1;
+    if (v.h + v.pad[0] + v.pad[2] <= (v.r - 1) * v.dilation[0] || v.w + v.pad[1] + v.pad[3] <= (v.s - 1) * v.dilation[1]) return {};
+    if (v.n * p * q * v.k > (large ? 2000000 : 150000) || !is_served(c)) return {};
+    return c;
+  }
+};
+
+Family make_family(int index, Random& random) {
+  const Epilogue& e = epilogues[static_cast<std::size_t>(index) % std::size(epilogues)];
+  Case c;
+  const auto [channels, width] = draw_channels(random);
+  const DType type = random.chance(0.7) ? DType::bf16 : DType::f16;
+  c.conv.k = channels;
+  c.conv.dtype_x = c.conv.dtype_w = type;
+  const int taps = random.between(0, 5);
+  c.conv.r = c.conv.s = taps == 0 ? 1 : 3;
+  if (taps == 1) c.conv.r = random.between(1, 7), c.conv.s = random.between(1, 7);
+  if (random.chance(0.25)) c.conv.stride = {random.between(1, 2), random.between(1, 2)};
+  if (random.chance(0.2)) c.conv.dilation = {random.between(1, 2), random.between(1, 2)};
+  c.text = filled(e.text, type, channels / width);
+  c.options.device = Device::cuda;
+  if (std::string_view(e.text).find("alpha[]") != std::string_view::npos) c.scalars["alpha"] = random.uniform(-2, 2);
+  c.options.accurate = random.chance(0.15);
+  if (random.chance(0.7))
+    c.options.plan = e.normalises ? overrides_norm[random.below(std::size(overrides_norm))] : overrides_plain[random.below(std::size(overrides_plain))];
+  c.name = fmt::format("random family {}", index);
+  return {std::move(c), Random(random.next())};
+}
+
+}  // namespace
+
+std::vector<Case> random_cases(std::uint64_t seed, int families, int shapes) {
+  Random random(seed);
+  std::vector<Case> cases;
+  for (int i = 0; i < families; ++i) {
+    Family family = make_family(i, random);
+    int found = 0;
+    for (int tries = 0; found < shapes && tries < 60 * shapes; ++tries) {
+      if (tries == 30 * shapes && found == 0) family.common.options.plan.clear();  // no shape takes this plan
+      if (auto c = family.draw()) cases.push_back(std::move(*c)), ++found;
+    }
+  }
+  return cases;
+}
+
+std::vector<Case> endurance_cases(std::uint64_t seed) {
+  auto cases = random_cases(seed + 1, 30, 1);
+  for (Case& c : cases) c.name = "endurance, " + c.name;
+  return cases;
+}
+
+std::vector<Case> delay_cases(std::uint64_t seed) {
+  auto cases = random_cases(seed + 2, 30, 2);
+  for (Case& c : cases) c.name = "delays, " + c.name, c.options.delays = c.options.watchdog = true;
+  return cases;
+}
+
+std::vector<Case> all_cases(std::uint64_t seed) {
+  std::vector<Case> all;
+  const auto add = [&](std::vector<Case> more) { std::move(more.begin(), more.end(), std::back_inserter(all)); };
+  add(random_cases(seed, 40, 8));
+  add(block_cases());
+  add(operation_cases());
+  add(operand_cases());
+  add(offset_cases());
+  add(delay_cases(seed));
+  add(endurance_cases(seed));
+  add(sanitizer_cases());
+  return all;
+}
+
+}  // namespace coda::gpu

@@ -1,0 +1,80 @@
+#include "gpu/kernels.hpp"
+
+#include <map>
+#include <mutex>
+
+#include "coda/error.hpp"
+#include "runtime/cuda/driver.hpp"
+
+namespace coda::gpu {
+
+extern const char* const kernels_text;  // kernels.cuh
+
+using cuda::check;
+using cuda::driver;
+
+Shape shape_of(const Conv2d& c) {
+  const Extents e = extents(Contraction(c));
+  const auto i = [](std::int64_t x) { return static_cast<int>(x); };
+  return {i(c.n), i(c.h), i(c.w), i(c.c), i(c.k), i(c.r), i(c.s), i(e.height), i(e.width), i(c.stride[0]),
+          i(c.stride[1]), i(c.pad[0]), i(c.pad[1]), i(c.dilation[0]), i(c.dilation[1]), c.dtype_x == DType::f16};
+}
+
+jit::Jit& compiler() {
+  static jit::Jit instance;
+  return instance;
+}
+
+jit::Request kernels_request() {
+  return {.source = kernels_text, .headers = {}, .entry = "coda_reference", .title = "the tests' own kernels"};
+}
+
+namespace {
+
+// Loaded once, never unloaded
+CUmodule module() {
+  static const CUmodule loaded = [] {
+    device();
+    const jit::Binary binary = compiler().compile(kernels_request());
+    CUmodule m = nullptr;
+    check(driver().cuModuleLoadData(&m, binary.cubin.data()), "loading the tests' kernels");
+    return m;
+  }();
+  return loaded;
+}
+
+CUfunction function(const std::string& name) {
+  static std::mutex mutex;
+  static std::map<std::string, CUfunction> found;
+  const std::lock_guard lock(mutex);
+  CUfunction& f = found[name];
+  if (f == nullptr) check(driver().cuModuleGetFunction(&f, module(), name.c_str()), "finding " + name);
+  return f;
+}
+
+}  // namespace
+
+void detail::launch(const char* name, std::uint64_t blocks, CUstream stream, void** arguments) {
+  device();
+  if (blocks == 0 || blocks > 0x7fffffff) throw InternalError(std::string("a grid without a size for ") + name);
+  check(driver().cuLaunchKernel(function(name), static_cast<unsigned>(blocks), 1, 1, 256, 1, 1, 0, stream, arguments, nullptr),
+        std::string("launching ") + name);
+}
+
+unsigned long long differences(CUdeviceptr a, CUdeviceptr b, std::size_t bytes, CUstream stream) {
+  Buffer result(sizeof(unsigned long long));
+  check(driver().cuMemsetD8Async(result.address(), 0, result.bytes(), stream), "clearing a counter");
+  launch("coda_differences", striding, stream, a, b, static_cast<unsigned long long>(bytes / 4), result.address());
+  wait(stream, "comparing");
+  unsigned long long count = 0;
+  result.download(&count);
+  if (bytes % 4 != 0) {
+    std::uint16_t last[2];
+    for (int i = 0; i < 2; ++i)
+      check(driver().cuMemcpy(reinterpret_cast<CUdeviceptr>(&last[i]), (i == 0 ? a : b) + bytes - 2, 2), "comparing");
+    count += last[0] != last[1];
+  }
+  return count;
+}
+
+}  // namespace coda::gpu

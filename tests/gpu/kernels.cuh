@@ -1,0 +1,163 @@
+// Kernels of the tests: references in float64, without any cleverness and without a line of kernels/coda.
+
+typedef unsigned short u16;
+typedef unsigned int u32;
+typedef unsigned long long u64;
+
+struct Shape {
+    int n, h, w, c, k, r, s, p, q, stride_h, stride_w, pad_h, pad_w, dilation_h, dilation_w;
+    int half;  // elements are f16, not bf16
+};
+
+__device__ float widen(u32 bits, int half) {
+    if (!half) return __uint_as_float(bits << 16);
+    float value;
+    asm("{.reg .f16 h; mov.b16 h, %1; cvt.f32.f16 %0, h;}" : "=f"(value) : "h"(u16(bits)));
+    return value;
+}
+__device__ u16 narrow(float value, int half) {
+    u16 bits;
+    if (half) asm("{.reg .f16 h; cvt.rn.f16.f32 h, %1; mov.b16 %0, h;}" : "=h"(bits) : "f"(value));
+    else asm("{.reg .b16 h; cvt.rn.bf16.f32 h, %1; mov.b16 %0, h;}" : "=h"(bits) : "f"(value));
+    return bits;
+}
+__device__ float element(const uint4& words, int i, int half) {
+    const u32 word = i < 2 ? words.x : i < 4 ? words.y : i < 6 ? words.z : words.w;
+    return widen(i % 2 ? word >> 16 : word & 0xffff, half);
+}
+
+// sum and sum of absolute values (pixels, k) of the convolution; a thread computes eight channels of one pixel.
+extern "C" __global__ void coda_reference(Shape z, const u16* x, const u16* w, double* sum, double* absolute) {
+    const u64 item = blockIdx.x * u64(blockDim.x) + threadIdx.x;
+    const int parts = z.k / 8;
+    if (item >= u64(z.n) * z.p * z.q * parts) return;
+    const int k0 = int(item % parts) * 8;
+    const u64 pixel = item / parts;
+    const int column = int(pixel % z.q), line = int(pixel / z.q % z.p), image = int(pixel / z.q / z.p);
+    double total[8] = {}, size[8] = {};
+    for (int r = 0; r < z.r; ++r)
+        for (int s = 0; s < z.s; ++s) {
+            const int i = line * z.stride_h - z.pad_h + r * z.dilation_h, j = column * z.stride_w - z.pad_w + s * z.dilation_w;
+            if (i < 0 || i >= z.h || j < 0 || j >= z.w) continue;
+            const uint4* at = reinterpret_cast<const uint4*>(x + ((u64(image) * z.h + i) * z.w + j) * z.c);
+            for (int c = 0; c < z.c / 8; ++c) {
+                const uint4 pixels = at[c];
+                for (int k = 0; k < 8; ++k) {
+                    const uint4 weights = *reinterpret_cast<const uint4*>(w + ((u64(k0 + k) * z.r + r) * z.s + s) * z.c + 8 * c);
+                    for (int e = 0; e < 8; ++e) {
+                        const double product = double(element(pixels, e, z.half)) * double(element(weights, e, z.half));
+                        total[k] += product;
+                        size[k] += fabs(product);
+                    }
+                }
+            }
+        }
+    for (int k = 0; k < 8; ++k) sum[pixel * z.k + k0 + k] = total[k], absolute[pixel * z.k + k0 + k] = size[k];
+}
+
+// statistics (n, groups): mean and 1/sqrt(variance + eps) of acc + bias; a block computes one group.
+extern "C" __global__ void coda_statistics(Shape z, int groups, double eps, const double* acc, const float* bias, double2* statistics) {
+    __shared__ double shared[256];
+    const int width = z.k / groups, image = blockIdx.x / groups, group = blockIdx.x % groups;
+    const u64 count = u64(z.p) * z.q * width;
+    const double* base = acc + u64(image) * z.p * z.q * z.k + group * width;
+    double mean = 0, variance = 0;
+    for (int pass = 0; pass < 2; ++pass) {
+        double sum = 0;
+        for (u64 i = threadIdx.x; i < count; i += 256) {
+            const double v = base[i / width * z.k + i % width] + bias[group * width + i % width];
+            sum += pass == 0 ? v : (v - mean) * (v - mean);
+        }
+        shared[threadIdx.x] = sum;
+        __syncthreads();
+        for (int half = 128; half; half /= 2) {
+            if (threadIdx.x < half) shared[threadIdx.x] += shared[threadIdx.x + half];
+            __syncthreads();
+        }
+        (pass == 0 ? mean : variance) = shared[0] / double(count);
+        __syncthreads();
+    }
+    if (threadIdx.x == 0) statistics[blockIdx.x] = {mean, 1.0 / sqrt(variance + eps)};
+}
+
+// range (n, k): largest minus smallest acc of a channel in an image; a thread computes one.
+extern "C" __global__ void coda_range(Shape z, const double* acc, double* range) {
+    const int item = blockIdx.x * blockDim.x + threadIdx.x;
+    if (item >= z.n * z.k) return;
+    const double* base = acc + u64(item / z.k) * z.p * z.q * z.k + item % z.k;
+    double low = base[0], high = base[0];
+    for (int i = 1; i < z.p * z.q; ++i) {
+        const double v = base[u64(i) * z.k];
+        low = fmin(low, v), high = fmax(high, v);
+    }
+    range[item] = high - low;
+}
+
+struct BlockCheck {
+    int groups;
+    double accumulate;  // error of the accumulator, relative to the sum of absolute values
+    double half_step;   // of the output type, relative
+    double kept;        // half a step of the type in which values wait for the statistics; 0: in float32
+    double fast_slope, fast_constant;  // of silu at v: |v| * slope + constant
+};
+struct Verdict {
+    u64 wrong, poisoned;
+    float worst;  // error over tolerance
+    u32 worst_index;
+};
+
+// y = silu((acc + bias - mean) * rstd * gamma + beta) against float64 at every element.
+extern "C" __global__ void coda_check_block(Shape z, BlockCheck t, const double* acc, const double* absolute, const double2* statistics, const double* range,
+                                            const float* bias, const float* gamma, const float* beta, const u16* y, Verdict* verdict) {
+    const u64 pixels = u64(z.p) * z.q, count = pixels * z.n * z.k;
+    const double u = 1.0 / 16777216;  // float32
+    for (u64 i = blockIdx.x * u64(blockDim.x) + threadIdx.x; i < count; i += u64(gridDim.x) * blockDim.x) {
+        const int k = int(i % z.k), image = int(i / z.k / pixels);
+        const double2 s = statistics[image * t.groups + k / (z.k / t.groups)];
+        const double v = acc[i] + bias[k], centred = v - s.x, scale = s.y * gamma[k];
+        const double n = centred * scale + beta[k], expected = n / (1.0 + exp(-n));
+        // The value's error; the mean's and the deviation's are averages of such; float32 at each step; what is kept
+        const double value = t.accumulate * absolute[i] + 2 * u * (fabs(v) + fabs(s.x));
+        const double before = fabs(scale) * (3 * value + t.kept * range[image * z.k + k]) + 8 * u * (fabs(centred * scale) + fabs(beta[k]));
+        const double after = 1.1 * before + fabs(n) * t.fast_slope + t.fast_constant;  // silu is 1.1-Lipschitz
+        const double tolerance = after + t.half_step * (fabs(expected) + after);
+        const double error = fabs(double(widen(y[i], z.half)) - expected);
+        if (y[i] == 0xffff) atomicAdd(&verdict->poisoned, 1ull);
+        if (!(error <= tolerance)) {
+            if (atomicAdd(&verdict->wrong, 1ull) == 0) verdict->worst_index = u32(i);
+        }
+        atomicMax(reinterpret_cast<int*>(&verdict->worst), __float_as_int(float(fmin(error / tolerance, 1e30))));
+    }
+}
+
+__device__ float uniform(u64 seed, u64 index) {  // (-1, 1), splitmix64
+    u64 z = seed * 0x9e3779b97f4a7c15ull + index * 0xd1342543de82ef95ull + 0x632be59bd9b4e019ull;
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ull;
+    z = (z ^ z >> 27) * 0x94d049bb133111ebull;
+    z ^= z >> 31;
+    return float((long long)(z) >> 39) * (1.f / 16777216.f);
+}
+extern "C" __global__ void coda_fill16(u16* out, u64 count, float scale, float offset, u64 seed, int half) {
+    for (u64 i = blockIdx.x * u64(blockDim.x) + threadIdx.x; i < count; i += u64(gridDim.x) * blockDim.x)
+        out[i] = narrow(offset + scale * uniform(seed, i), half);
+}
+extern "C" __global__ void coda_fill32(float* out, u64 count, float scale, float offset, u64 seed) {
+    for (u64 i = blockIdx.x * u64(blockDim.x) + threadIdx.x; i < count; i += u64(gridDim.x) * blockDim.x)
+        out[i] = offset + scale * uniform(seed, i);
+}
+
+// Counts words in which the two differ.
+extern "C" __global__ void coda_differences(const u32* a, const u32* b, u64 count, u64* result) {
+    u64 mine = 0;
+    for (u64 i = blockIdx.x * u64(blockDim.x) + threadIdx.x; i < count; i += u64(gridDim.x) * blockDim.x) mine += a[i] != b[i];
+    if (mine) atomicAdd(result, mine);
+}
+
+// Keeps its blocks' multiprocessors at work for a while.
+extern "C" __global__ void coda_busy(long long clocks, float* out) {
+    const long long start = clock64();
+    float x = threadIdx.x;
+    while (clock64() - start < clocks)
+        for (int i = 0; i < 64; ++i) x = x * 1.0001f + 0.5f;
+    if (x == 12345.f) out[0] = x;
+}

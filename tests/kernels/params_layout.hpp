@@ -1,0 +1,33 @@
+// The layout of kernels/coda/params.cuh in numbers. The host's compiler checks it (tests/unit/cuda) and the device's
+// (all_headers.cu), so the two agree.
+#pragma once
+#include "../../kernels/coda/params.cuh"
+#include <cstddef>
+
+static_assert(sizeof(coda::TensorMap) == 128 && alignof(coda::TensorMap) == 64);
+static_assert(sizeof(coda::ConvGeometry) == 76 && alignof(coda::ConvGeometry) == 4);
+static_assert(sizeof(coda::Entry) == 16 && alignof(coda::Entry) == 16);
+static_assert(sizeof(coda::NormParams) == 32 && alignof(coda::NormParams) == 8);
+static_assert(sizeof(coda::SplitParams) == 16 && alignof(coda::SplitParams) == 8);
+static_assert(sizeof(coda::EpochParams) == 16 && alignof(coda::EpochParams) == 8);
+static_assert(sizeof(coda::ConvParams) == 704 && alignof(coda::ConvParams) == 64);
+static_assert(offsetof(coda::ConvGeometry, rows) == 4);
+static_assert(offsetof(coda::ConvGeometry, tiles) == 20);
+static_assert(offsetof(coda::ConvGeometry, width) == 28);
+static_assert(offsetof(coda::ConvGeometry, channel_blocks) == 44);
+static_assert(offsetof(coda::ConvGeometry, splits) == 48);
+static_assert(offsetof(coda::ConvGeometry, dilation_w) == 72);
+static_assert(offsetof(coda::Entry, tag) == 12);
+static_assert(offsetof(coda::NormParams, slots_per_image) == 16);
+static_assert(offsetof(coda::NormParams, group_channels) == 28);
+static_assert(offsetof(coda::SplitParams, flags) == 8);
+static_assert(offsetof(coda::EpochParams, exits) == 8);
+static_assert(offsetof(coda::ConvParams, filter) == 128);
+static_assert(offsetof(coda::ConvParams, output) == 256);
+static_assert(offsetof(coda::ConvParams, side) == 384);
+static_assert(offsetof(coda::ConvParams, geometry) == 512);
+static_assert(offsetof(coda::ConvParams, norm) == 592);
+static_assert(offsetof(coda::ConvParams, split) == 624);
+static_assert(offsetof(coda::ConvParams, launch) == 640);
+static_assert(offsetof(coda::ConvParams, side_memory) == 656);
+static_assert(offsetof(coda::ConvParams, timeline) == 664);

@@ -1,0 +1,181 @@
+// Wrong arguments are refused before anything reaches the driver, with a message that says what was expected.
+
+#include "runtime/cuda/arguments.hpp"
+
+#include <gmock/gmock.h>
+
+#include <bit>
+#include <functional>
+
+#include "coda/error.hpp"
+#include "coda/text.hpp"
+
+namespace coda::cuda {
+namespace {
+
+using ::testing::HasSubstr;
+using Field = codegen::Field;
+
+// y and h [2,4,5,16], mean [2,4]; bias [16], r [2,4,5,16], temb [2,16], and the scalars gain (default 1), shift, step
+class CudaArguments : public ::testing::Test {
+ protected:
+  CudaArguments() {
+    s.conv = {.n = 2,
+              .h = 4,
+              .w = 5,
+              .c = 8,
+              .k = 16,
+              .r = 3,
+              .s = 3,
+              .pad = {1, 1, 1, 1},
+              .dtype_x = DType::bf16,
+              .dtype_w = DType::bf16};
+    s.operands = {"bias", "r", "temb", "gain", "shift", "step"};
+    s.defaults = {{"gain", 1.0}};
+    s.stores = {{0, DType::bf16, "h"}, {0, DType::bf16, "y"}, {0, DType::f32, "mean"}};
+    s.store_axes = {axes::mn, axes::mn, {RowAxis::b, ColAxis::g, 4}};
+    s.main_store = 1;
+    s.side_store = 0;
+    s.fields = {{Field::Kind::operand_pointer, "bias", DType::f32, axes::n},
+                {Field::Kind::operand_pointer, "r", DType::bf16, axes::mn},
+                {Field::Kind::operand_pointer, "temb", DType::bf16, axes::bn},
+                {Field::Kind::operand_value, "gain", DType::f32, axes::scalar},
+                {Field::Kind::operand_value, "shift", DType::f32, axes::scalar},
+                {Field::Kind::operand_value, "step", DType::i32, axes::scalar},
+                {Field::Kind::store_pointer, "mean", DType::f32, {RowAxis::b, ColAxis::g, 4}}};
+    const std::vector<std::int64_t> mn{2, 4, 5, 16};
+    a.a = {at(0), DType::bf16, {2, 4, 5, 8}, {}};
+    a.b = {at(1), DType::bf16, {16, 3, 3, 8}, {}};
+    a.operands["bias"] = {at(2), DType::f32, {16}, {}};
+    a.operands["r"] = {at(3), DType::bf16, mn, {}};
+    a.operands["temb"] = {at(4), DType::bf16, {2, 16}, {}};
+    a.scalars = {{"shift", 0.5}, {"step", -3}};
+    a.outputs["h"] = {at(5), DType::bf16, mn, {}};
+    a.outputs["y"] = {at(6), DType::bf16, mn, {}};
+    a.outputs["mean"] = {at(7), DType::f32, {2, 4}, {}};
+  }
+
+  // Never read or written: addresses only
+  static void* at(std::uintptr_t i, std::uintptr_t offset = 0) {
+    return reinterpret_cast<void*>(0x100000 * (i + 1) + offset);
+  }
+
+  void expect_refusal(const std::function<void(Arguments&)>& change, const std::string& message) {
+    Arguments changed = a;
+    change(changed);
+    try {
+      bind_arguments(s, changed);
+      FAIL() << "accepted; expected: " << message;
+    } catch (const UserError& e) {
+      EXPECT_THAT(e.what(), HasSubstr(message));
+    }
+  }
+
+  Signature s;
+  Arguments a;
+};
+
+TEST_F(CudaArguments, Bound) {
+  const BoundArguments b = bind_arguments(s, a);
+  EXPECT_EQ(b.a, at(0));
+  EXPECT_EQ(b.b, at(1));
+  EXPECT_EQ(b.output, at(6));
+  EXPECT_EQ(b.side, at(5));
+  const auto address = [](void* p) { return reinterpret_cast<std::uint64_t>(p); };
+  const std::vector<std::uint64_t> fields{address(at(2)),
+                                          address(at(3)),
+                                          address(at(4)),
+                                          std::bit_cast<std::uint32_t>(1.f),
+                                          std::bit_cast<std::uint32_t>(0.5f),
+                                          std::bit_cast<std::uint32_t>(-3),
+                                          address(at(7))};
+  EXPECT_EQ(b.fields, fields);
+  EXPECT_EQ(b.pointers.size(), 8u) << "all but the scalars";
+}
+
+TEST_F(CudaArguments, ConstantFilterIsNotRead) {
+  s.reads_b = false;
+  a.b = {};
+  EXPECT_EQ(bind_arguments(s, a).b, nullptr);
+}
+
+TEST_F(CudaArguments, Names) {
+  expect_refusal([](Arguments& x) { x.operands.erase("bias"); },
+                 "operand bias[n] is not bound; give a tensor of shape (16) and dtype f32");
+  expect_refusal([](Arguments& x) { x.outputs.erase("y"); },
+                 "output y[m,n] is not bound; give a tensor of shape (2,4,5,16) and dtype bf16");
+  expect_refusal([](Arguments& x) { x.outputs.erase("mean"); },
+                 "output mean[b,g4] is not bound; give a tensor of shape (2,4)");
+  expect_refusal([](Arguments& x) { x.operands["biass"] = x.operands["bias"]; }, "did you mean 'bias'?");
+  expect_refusal([](Arguments& x) { x.scalars["gian"] = 1; }, "did you mean 'gain'?");
+  expect_refusal([](Arguments& x) { x.outputs["z"] = x.outputs["y"]; }, "its stores are h, y, mean");
+  expect_refusal([](Arguments& x) { x.scalars["bias"] = 1; }, "bound twice");
+}
+
+TEST_F(CudaArguments, Scalars) {
+  expect_refusal([](Arguments& x) { x.scalars.erase("shift"); }, "operand shift[] is not bound; give a number");
+  expect_refusal([](Arguments& x) { x.scalars["step"] = 0.5; }, "expected an integer of 32 bits");
+  expect_refusal([](Arguments& x) { x.scalars["step"] = 3e9; }, "expected an integer of 32 bits");
+  expect_refusal(
+      [](Arguments& x) {
+        x.operands["gain"] = {at(9), DType::f32, {}, {}};
+      },
+      "a scalar is a number in Arguments::scalars");
+  expect_refusal([](Arguments& x) { x.operands.erase("temb"), x.scalars["temb"] = 1; },
+                 "bind a tensor of shape (2,16)");
+}
+
+TEST_F(CudaArguments, ShapesDtypesAndStrides) {
+  expect_refusal([](Arguments& x) { x.operands["bias"].shape = {8}; },
+                 "operand bias[n] was given shape (8); expected (16)");
+  expect_refusal([](Arguments& x) { x.operands["bias"].dtype = DType::bf16; }, "was given dtype bf16; expected f32");
+  expect_refusal(
+      [](Arguments& x) {
+        x.a.shape = {2, 8, 4, 5};
+      },
+      "the image (a) was given shape (2,8,4,5); expected (2,4,5,8)");
+  expect_refusal([](Arguments& x) { x.a.dtype = DType::f32; }, "the image (a) was given dtype f32; expected bf16");
+  expect_refusal(
+      [](Arguments& x) {
+        x.b.shape = {16, 8, 3, 3};
+      },
+      "the filter (b) was given shape (16,8,3,3); expected (16,3,3,8)");
+  expect_refusal([](Arguments& x) { x.outputs["y"].dtype = DType::f16; },
+                 "output y[m,n] was given dtype f16; expected bf16");
+  expect_refusal([](Arguments& x) { x.a.strides = {160, 40, 8}; }, "3 strides");
+  expect_refusal([](Arguments& x) { x.a.strides = {320, 80, 16, 1}; }, "make a dense copy");
+  expect_refusal([](Arguments& x) { x.outputs["h"].strides = {320, 80, 1, 5}; }, "make a dense copy");
+  expect_refusal([](Arguments& x) { x.operands["bias"].strides = {0}; }, "make a dense copy");
+  expect_refusal([](Arguments& x) { x.operands["bias"].strides = {-1}; }, "none below 0");
+}
+
+TEST_F(CudaArguments, DenseStridesAreWelcome) {
+  a.a.strides = {160, 40, 8, 1};
+  a.operands["bias"].strides = {1};
+  EXPECT_NO_THROW(bind_arguments(s, a));
+}
+
+TEST_F(CudaArguments, Pointers) {
+  expect_refusal([](Arguments& x) { x.b.data = nullptr; }, "the filter (b) was given a null pointer");
+  expect_refusal([](Arguments& x) { x.a.data = at(0, 8); }, "expected a multiple of 16 bytes");
+  expect_refusal([](Arguments& x) { x.outputs["y"].data = at(6, 2); }, "expected a multiple of 16 bytes");
+  expect_refusal([](Arguments& x) { x.outputs["h"].data = at(5, 8); }, "expected a multiple of 16 bytes");
+  expect_refusal([](Arguments& x) { x.operands["r"].data = at(3, 4); }, "expected a multiple of 16 bytes");
+  expect_refusal([](Arguments& x) { x.operands["bias"].data = at(2, 2); }, "expected a multiple of 4 bytes");
+  expect_refusal([](Arguments& x) { x.operands["temb"].data = at(4, 1); }, "expected a multiple of 2 bytes");
+  expect_refusal([](Arguments& x) { x.outputs["mean"].data = at(7, 2); }, "expected a multiple of 4 bytes");
+}
+
+TEST_F(CudaArguments, SharedMemory) {
+  expect_refusal([](Arguments& x) { x.outputs["y"].data = const_cast<void*>(x.a.data); },
+                 "output y[m,n] shares memory with the image (a)");
+  expect_refusal([](Arguments& x) { x.outputs["y"].data = const_cast<void*>(x.operands["r"].data); },
+                 "shares memory with operand r[m,n]");
+  expect_refusal([](Arguments& x) { x.outputs["h"].data = x.outputs["y"].data; }, "share memory; give each its own");
+  expect_refusal([](Arguments& x) { x.outputs["mean"].data = at(2, 60); }, "shares memory with operand bias[n]");
+  a.outputs["mean"].data = at(2, 64);  // behind the bias
+  EXPECT_NO_THROW(bind_arguments(s, a));
+}
+
+}  // namespace
+}  // namespace coda::cuda

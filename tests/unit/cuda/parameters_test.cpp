@@ -1,0 +1,87 @@
+// The kernel's parameter: geometry, places in the workspace, and the layout that both compilers must agree on.
+
+#include "runtime/cuda/parameters.hpp"
+
+#include <gtest/gtest.h>
+
+#include "kernels/params_layout.hpp"
+
+namespace coda::cuda {
+namespace {
+
+TEST(Parameters, Geometry) {
+  const Conv2d conv{.n = 2,
+                    .h = 9,
+                    .w = 12,
+                    .c = 72,
+                    .k = 40,
+                    .r = 3,
+                    .s = 5,
+                    .stride = {2, 1},
+                    .pad = {1, 2, 0, 3},
+                    .dilation = {2, 1}};
+  plan::ConvPlan p;
+  p.images = 2, p.rows = 33, p.tiles_m = 4, p.tiles_n = 5, p.tiles = 40, p.patches_across = 6, p.channel_blocks = 2,
+  p.splits = 3;
+  const ConvGeometry g = geometry(conv, p);
+  const Extents e = extents(conv);
+  EXPECT_EQ(g.images, 2);
+  EXPECT_EQ(g.rows, 33);
+  EXPECT_EQ(g.channels, 40);
+  EXPECT_EQ(g.tiles_m, 4);
+  EXPECT_EQ(g.tiles_n, 5);
+  EXPECT_EQ(g.tiles, 40);
+  EXPECT_EQ(g.height, e.height);
+  EXPECT_EQ(g.width, e.width);
+  EXPECT_EQ(g.patches_across, 6);
+  EXPECT_EQ(g.taps_h, 3);
+  EXPECT_EQ(g.taps_w, 5);
+  EXPECT_EQ(g.channel_blocks, 2);
+  EXPECT_EQ(g.splits, 3);
+  EXPECT_EQ(g.stride_h, 2);
+  EXPECT_EQ(g.stride_w, 1);
+  EXPECT_EQ(g.pad_h, 1);
+  EXPECT_EQ(g.pad_w, 2);
+  EXPECT_EQ(g.dilation_h, 2);
+  EXPECT_EQ(g.dilation_w, 1);
+}
+
+TEST(Parameters, PlacesInTheWorkspace) {
+  plan::ConvPlan p;
+  p.config.split = true;
+  p.workspace = {.bytes = 4096, .epoch = 0, .exits = 256, .slots = 512, .teams = 1024, .flags = 2048, .partials = 2304};
+  p.slots_per_image = 7, p.team_slots = 3, p.teams_per_image = 3;
+  plan::Epilogue epilogue;
+  epilogue.norm.emplace().group_channels = 10;
+  ConvParams params{};
+  constexpr std::uint64_t base = 0x7f0000000000;
+  const auto address = [](const void* at) { return reinterpret_cast<std::uint64_t>(at); };
+  place_workspace(params, p, epilogue, base);
+  EXPECT_EQ(address(params.launch.epoch), base);
+  EXPECT_EQ(address(params.launch.exits), base + 256);
+  EXPECT_EQ(address(params.norm.slots), base + 512);
+  EXPECT_EQ(address(params.norm.teams), base + 1024);
+  EXPECT_EQ(address(params.split.flags), base + 2048);
+  EXPECT_EQ(address(params.split.partials), base + 2304);
+  EXPECT_EQ(params.norm.slots_per_image, 7);
+  EXPECT_EQ(params.norm.team_slots, 3);
+  EXPECT_EQ(params.norm.teams_per_image, 3);
+  EXPECT_EQ(params.norm.group_channels, 10);
+
+  ConvParams none{};
+  p.workspace = {};
+  place_workspace(none, p, epilogue, base);
+  EXPECT_EQ(none.launch.epoch, nullptr);
+  EXPECT_EQ(none.norm.slots, nullptr);
+}
+
+TEST(Parameters, Bytes) {
+  EXPECT_EQ(parameter_bytes(0), sizeof(ConvParams) + 64);
+  EXPECT_EQ(parameter_bytes(1), sizeof(ConvParams) + 64);
+  EXPECT_EQ(parameter_bytes(8), sizeof(ConvParams) + 64);
+  EXPECT_EQ(parameter_bytes(9), sizeof(ConvParams) + 128);
+  EXPECT_LE(parameter_bytes(most_fields), sizeof(Parameters));
+}
+
+}  // namespace
+}  // namespace coda::cuda

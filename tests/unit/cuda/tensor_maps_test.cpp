@@ -1,0 +1,104 @@
+// Tensor maps: the boxes that the copy engine is told of.
+
+#include "runtime/cuda/tensor_maps.hpp"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+namespace coda::cuda {
+namespace {
+
+plan::ConvPlan plan_of(const Conv2d& conv, plan::ConvConfig config, bool per_image) {
+  const Extents e = extents(conv);
+  plan::ConvPlan p;
+  p.config = config;
+  p.images = per_image ? static_cast<int>(e.images) : 1;
+  p.rows = static_cast<int>(per_image ? e.rows_per_image() : e.rows());
+  return p;
+}
+
+TEST(TensorMaps, RunsAreIm2col) {
+  const Conv2d conv{.n = 2,
+                    .h = 9,
+                    .w = 12,
+                    .c = 24,
+                    .k = 40,
+                    .r = 3,
+                    .s = 5,
+                    .stride = {2, 1},
+                    .pad = {1, 2, 0, 3},
+                    .dilation = {2, 1}};
+  const MapShapes m = map_shapes(conv, plan_of(conv, {.tile_m = 128, .tile_n = 160, .tile_k = 32}, false));
+  EXPECT_TRUE(m.activation.im2col);
+  EXPECT_EQ(m.activation.rank, 4);
+  EXPECT_EQ(m.activation.extents, (std::array<std::uint64_t, 4>{24, 12, 9, 2}));
+  EXPECT_EQ(m.activation.strides, (std::array<std::uint64_t, 3>{48, 48 * 12, 48 * 12 * 9}));
+  EXPECT_EQ(m.activation.lower, (std::array<int, 2>{-2, -1}));
+  EXPECT_EQ(m.activation.upper, (std::array<int, 2>{3 - 4, 0 - 4}));
+  EXPECT_EQ(m.activation.channels, 32u);
+  EXPECT_EQ(m.activation.pixels, 128u);
+  EXPECT_EQ(m.activation.steps, (std::array<std::uint32_t, 4>{1, 1, 2, 1}));
+  EXPECT_EQ(m.activation.swizzle_bytes, 64);
+  EXPECT_EQ(m.filter.extents, (std::array<std::uint64_t, 4>{24, 15, 40, 1}));
+  EXPECT_EQ(m.filter.strides, (std::array<std::uint64_t, 3>{48, 48 * 15, 0}));
+  EXPECT_EQ(m.filter.box, (std::array<std::uint32_t, 4>{32, 1, 160, 1}));
+  const Extents e = extents(conv);
+  EXPECT_EQ(m.output.extents, (std::array<std::uint64_t, 4>{40, static_cast<std::uint64_t>(e.rows()), 1, 1}));
+  EXPECT_EQ(m.output.box, (std::array<std::uint32_t, 4>{32, 16, 1, 1}));
+}
+
+TEST(TensorMaps, PatchesAreBoxesWithAHalo) {
+  const Conv2d conv{
+      .n = 3, .h = 20, .w = 21, .c = 64, .k = 64, .r = 3, .s = 3, .pad = {2, 2, 2, 2}, .dilation = {2, 2}};
+  const MapShapes m = map_shapes(conv, plan_of(conv, {.tile_m = 256, .tile_n = 64, .patch = true, .halo = 4}, true));
+  EXPECT_FALSE(m.activation.im2col);
+  EXPECT_EQ(m.activation.box, (std::array<std::uint32_t, 4>{64, 8, 32 + 4, 1}));
+  EXPECT_EQ(m.activation.swizzle_bytes, 128);
+  EXPECT_EQ(m.output.extents, (std::array<std::uint64_t, 4>{64, 21, 20, 3}));
+  EXPECT_EQ(m.output.strides, (std::array<std::uint64_t, 3>{128, 128 * 21, 128 * 21 * 20}));
+  EXPECT_EQ(m.output.box, (std::array<std::uint32_t, 4>{64, 8, 2, 1}));
+}
+
+// The corner of the filter walks over as many positions as the output has pixels, whatever the padding and stride.
+TEST(TensorMaps, Im2colBoxHasTheOutputsPixels) {
+  std::mt19937 random(7);
+  const auto pick = [&](int low, int high) {
+    return low + static_cast<std::int64_t>(random() % static_cast<unsigned>(high - low + 1));
+  };
+  int seen = 0;
+  while (seen < 500) {
+    const Conv2d c{.n = 1,
+                   .h = pick(1, 30),
+                   .w = pick(1, 30),
+                   .c = 8,
+                   .k = 8,
+                   .r = pick(1, 5),
+                   .s = pick(1, 5),
+                   .stride = {pick(1, 2), pick(1, 2)},
+                   .pad = {pick(0, 3), pick(0, 3), pick(0, 3), pick(0, 3)},
+                   .dilation = {pick(1, 2), pick(1, 2)}};
+    if (c.h + c.pad[0] + c.pad[2] <= (c.r - 1) * c.dilation[0] ||
+        c.w + c.pad[1] + c.pad[3] <= (c.s - 1) * c.dilation[1])
+      continue;
+    ++seen;
+    const MapShape m = map_shapes(c, plan_of(c, {}, false)).activation;
+    const auto positions = [](std::int64_t extent, int lower, int upper, std::uint32_t step) {
+      return (extent + upper - lower + step - 1) / step;
+    };
+    const Extents e = extents(c);
+    EXPECT_EQ(positions(c.w, m.lower[0], m.upper[0], m.steps[1]), e.width);
+    EXPECT_EQ(positions(c.h, m.lower[1], m.upper[1], m.steps[2]), e.height);
+  }
+}
+
+TEST(TensorMaps, SlicesDivideATile) {
+  for (int n = 8; n <= 256; n += 8) EXPECT_EQ(n % slice_channels(n), 0) << n;
+  EXPECT_EQ(slice_channels(128), 64);
+  EXPECT_EQ(slice_channels(160), 32);
+  EXPECT_EQ(slice_channels(80), 16);
+  EXPECT_EQ(slice_channels(24), 8);
+}
+
+}  // namespace
+}  // namespace coda::cuda
