@@ -8,37 +8,45 @@
 namespace coda::plan {
 namespace {
 
-/// All that is fitted, in one place; docs/plan.md gives the source of each. "clk" is clocks of one multiprocessor.
+/// All that is fitted or measured, in one place; docs/plan.md gives the sources. A clk is a clock of a multiprocessor.
 struct Constants {
-  double clock_ghz = 1.755;   ///< where neither power nor heat bounds it
-  double sustained = 0.90;    ///< of Device::tensor_tflops: what the power limit leaves of it
-  double launch_us = 3.0;     ///< of a graph's node, from the end of the last
-  double start_clk = 1500;    ///< barriers, descriptors, first loads of a block
+  // Launch
+  double clock_ghz = 1.755;  ///< where power does not bound it
+  double sustained = 0.90;   ///< of Device::tensor_tflops: what the power limit leaves of it
+  double launch_us = 3.0;    ///< of a graph's node, from the end of the one before
+  double ramp_us = 1.0;      ///< until a launch that memory bounds is at full speed
+  double start_clk = 1500;   ///< barriers, descriptors, a block's first loads
+  double sharpness = 10;     ///< of the maximum over clocks, power and memory
+  double unmeasured = 1.04;  ///< for a tile that nobody has timed: what the model does not know of it
+  // Main loop
   double tensor_ops = 4096;   ///< multiplications and additions a clk
-  double shared_bytes = 130;  ///< a clk: instructions' operands and loads' writes
-  double l2_bytes = 53;       ///< a clk and multiprocessor, all of them at work
-  double load_clk = 900;      ///< from issuing a load to its data, under load
+  double shared_bytes = 130;  ///< a clk: the instructions' operands and the loads' writes
+  double l2_bytes = 53;       ///< a clk, all multiprocessors at work
+  double load_clk = 900;      ///< from a load's issue to its data
   double step_clk = 150;      ///< the shortest k-step: barrier, issue, release
-  double im2col_line = 1.00;  ///< loads by runs against boxes
-  double cluster = 1.03;      ///< a main loop whose stages are released across a cluster
-  double pairs = 1.03;        ///< a main loop beside four consumer warpgroups
-  // Epilogues: clk for each element that a thread holds, of one warp a scheduler.
-  double store = 17, simple = 4, special = 15, column = 3, tensor = 12, side = 17;
-  double statistics = 5;  ///< sums of an element
-  double keep = 6;        ///< deferred: into shared memory
-  double second = 17;     ///< deferred, streamed: out of shared memory, normalise
-  double reload = 35;     ///< streamed: store, load back
-  // Statistics of a tile: the reduction over lanes and warps, publishing, merging, columns.
-  double exchange_clk = 1900, exchange_column_clk = 59;
-  double odd_unit = 1.5;         ///< of the reduction where units have an odd number of channels
-  double resident_wait = 0.43;   ///< of a row of main loops, for each row of the grid that an image spans
-  double deferred_wait = 0.126;  ///< likewise, beyond the tiles in hand
-  // An epilogue beside a main loop: what it adds to that, and how much longer it takes itself.
-  double beside = 0.20, beside_pairs = 0.10, beside_second = 0.35;
-  // Split-K: once, and for each partner's 128 channels.
+  double box = 1.06;          ///< loads of boxes against im2col loads, where a box serves one tap
+  double cluster = 1.03;      ///< stages that are released across a cluster
+  double pairs = 1.03;        ///< beside four consumer warpgroups
+  double drain_clk = 3500;    ///< cooperative: from a tile's last k-step until the next tile's loop is at full speed
+  // Epilogue: clk for each element that a thread holds, with one warp a scheduler
+  double store = 17, side = 17;
+  double slice_32 = 1.05, slice_16 = 1.2, slice_8 = 1.7;     ///< times `store`: slices of fewer than 64 channels
+  double simple = 4, special = 15, column = 3, tensor = 12;  ///< of the visitors: operations, values read
+  double statistics = 5;                                     ///< sums
+  double keep = 6, second = 20;  ///< deferred and streamed: into shared memory; out of it, normalised
+  double reload = 55;            ///< streamed: stored, loaded back
+  // Statistics of a tile: reduction over lanes and warps, publishing, merging; a tile, and a channel of it
+  double exchange_clk = 7800, exchange_column_clk = 25;
+  double odd_unit = 1.5;          ///< times the latter, where a unit has an odd number of channels
+  double pairs_statistics = 1.6;  ///< times an epilogue with 112 registers a thread
+  double quiet = 0.70;            ///< times an epilogue without a main loop beside it
+  // Waiting for the rest of the image, in main loops for each row of the grid that the image spans
+  double first_row_wait = 0.43, further_row_wait = 0.80;  ///< resident; a further row is the other team's tiles too
+  double deferred_wait = 0.14;                            ///< for each row beyond the tiles in hand
+  // What an epilogue adds to the main loop beside it, of its own length
+  double beside = 0.15, beside_pairs = 0.10, beside_second = 0.25;
+  // Split-K: once, and for 128 channels from each partner
   double split_clk = 2000, partner_clk = 3000;
-  double quiet = 0.70;   ///< an exchange without main loops around it
-  double ramp_us = 1.0;  ///< of memory-bound launches
 };
 constexpr Constants k;
 
@@ -56,11 +64,16 @@ double step_clk(const ConvPlan& p, const ConvProblem& problem) {
                b = static_cast<double>(filter_stage_bytes(c));
   const double operands = depth / 16 * (m / 64) * (64 * 16 * 2 + n * 16 * 2);
   const double shared = (operands + a + b) / k.shared_bytes;
-  const double l2 = (a / c.cluster_n + b / c.cluster_m) / k.l2_bytes;
+  const double l2 = (a / c.cluster_n + b / c.cluster_m) / k.l2_bytes * (c.patch && taps == 1 ? k.box : 1.0);
   const double lead = c.patch ? std::min<double>(c.stages - 1, (c.stages_a - 1) * taps) : c.stages - 1;
   const double busy = std::max({tensor, shared, l2, k.load_clk / lead, k.step_clk});
   return busy * (c.cluster_m * c.cluster_n > 1 ? k.cluster : 1.0) *
          (c.turns == 2 && c.tile_warpgroups == 2 ? k.pairs : 1.0);
+}
+
+double narrow(int tile_n) {
+  const int slice = slice_channels(tile_n);
+  return slice == 64 ? 1.0 : slice == 32 ? k.slice_32 : slice == 16 ? k.slice_16 : k.slice_8;
 }
 
 double visit(const Work& w) {
@@ -83,18 +96,20 @@ TileClocks tile_clocks(const ConvPlan& p, const ConvProblem& problem) {
   const double elements = static_cast<double>(c.tile_m) / c.tile_warpgroups * c.tile_n / 128;  // a thread
   TileClocks t;
   t.main = steps_of(p, problem) * step_clk(p, problem);
-  double element = k.store + visit(problem.after) + (problem.stores > 1 ? k.side : 0.0);
+  double element = k.store * narrow(c.tile_n) + visit(problem.after) + (problem.stores > 1 ? k.side : 0.0);
   if (c.mode != NormMode::none) {
+    const double rows = rows_of_image(p);
     element += visit(problem.before) + k.statistics;
     t.epilogue += k.exchange_clk + k.exchange_column_clk * c.tile_n * (c.unit % 2 == 0 ? 1.0 : k.odd_unit);
     if (c.mode == NormMode::resident)
-      t.wait = k.resident_wait * rows_of_image(p) * t.main;
+      t.wait = t.main * (k.first_row_wait * std::min(1.0, rows) + k.further_row_wait * std::max(0.0, rows - 1));
     else
-      element += k.keep + k.second - k.store * 0.0;
-    if (c.mode == NormMode::deferred) t.wait = k.deferred_wait * std::max(0.0, rows_of_image(p) - c.turns) * t.main;
+      element += k.keep + k.second;
+    if (c.mode == NormMode::deferred) t.wait = k.deferred_wait * std::max(0.0, rows - c.turns) * t.main;
     if (c.mode == NormMode::streamed) element += k.reload;
   }
   t.epilogue += element * elements;
+  if (c.mode != NormMode::none && c.tile_warpgroups == 2 && c.turns == 2) t.epilogue *= k.pairs_statistics;
   if (c.split) t.epilogue += k.split_clk + k.partner_clk * (p.splits - 1) * c.tile_n / 128;
   return t;
 }
@@ -104,17 +119,34 @@ double block_clk(const ConvPlan& p, const TileClocks& t, double tiles) {
   const ConvConfig& c = p.config;
   const bool second = c.mode == NormMode::deferred || c.mode == NormMode::streamed;
   const double beside = second ? k.beside_second : c.tile_warpgroups == 2 ? k.beside_pairs : k.beside;
-  if (tiles <= 1) return k.start_clk + t.main + (c.mode == NormMode::none ? 1.0 : k.quiet) * t.epilogue;
-  if (c.turns == 1) return k.start_clk + tiles * (t.main + t.epilogue + t.wait);
-  const double alone = t.main + t.epilogue + t.wait;
-  const double share = std::min(1.0, t.main / (alone / 2));  // of the time that a main loop runs beside an epilogue
-  const double main = t.main + beside * share * t.epilogue, period = std::max(main, (main + t.epilogue + t.wait) / 2);
-  return k.start_clk + tiles * period + std::min(main, t.epilogue);
+  const double quiet = c.mode == NormMode::none ? 1.0 : k.quiet;
+  if (tiles <= 1) return k.start_clk + t.main + quiet * t.epilogue;
+  if (c.turns == 1) return k.start_clk + tiles * (t.main + k.drain_clk + quiet * t.epilogue + t.wait);
+  // of the time that a main loop runs beside an epilogue
+  const double share = std::min(1.0, 2 * t.main / (t.main + t.epilogue + t.wait));
+  const double epilogue = t.epilogue * (quiet + (1 - quiet) * share), main = t.main + beside * share * t.epilogue;
+  const double period = std::max(main, (main + epilogue + t.wait) / 2);
+  return k.start_clk + tiles * period + std::min(main, quiet * t.epilogue);
+}
+
+/// A little more than the largest: what bounds a launch changes while it runs.
+double soft_max(std::initializer_list<double> bounds) {
+  double sum = 0;
+  for (const double x : bounds) sum += std::pow(x, k.sharpness);
+  return std::pow(sum, 1 / k.sharpness);
+}
+
+/// Tiles and orders that have been timed; the others bear the risk of what the model does not know.
+bool measured(const ConvConfig& c) {
+  const auto is = [&](int m, int n) { return c.tile_m == m && c.tile_n == n; };
+  const bool pairs = c.turns == 2 && c.tile_warpgroups == 2;
+  if (c.turns == 1) return is(128, 128) || is(128, 160) || is(256, 128);
+  return is(128, 128) || is(256, 64) || (is(128, 160) && !pairs);
 }
 
 double memory_us(const ConvPlan& p, const ConvProblem& problem, const Device& device) {
   const Conv2d& v = problem.conv;
-  const double in = static_cast<double>(v.n * v.h * v.w) * static_cast<double>(v.c) * 2;
+  const double in = static_cast<double>(v.n * v.c) * static_cast<double>(v.h * v.w) * 2;
   const double filter = static_cast<double>(v.r * v.s * v.c) * static_cast<double>(v.k) * 2;
   const double out = static_cast<double>(problem.extents.rows()) * static_cast<double>(v.k);
   const double again = p.config.mode == NormMode::streamed ? 4.0 : 0.0;  // write, read back
@@ -131,11 +163,10 @@ double predict_us(const ConvPlan& p, const ConvProblem& problem, const Device& d
   const double clk = block_clk(p, t, std::ceil(items / clusters));
   const double executed =
       2.0 * p.tiles * c.cluster_m * c.cluster_n * c.tile_m * c.tile_n * c.tile_k * steps_of(p, problem) * p.splits;
-  const double exposed =
-      k.start_clk + std::min(t.main, t.epilogue) + (c.turns == 1 ? std::ceil(items / clusters) * t.epilogue : 0.0);
-  const double to_us = 1e-3 / k.clock_ghz;
-  const double powered = executed / (k.sustained * device.tensor_tflops) * 1e-6 + exposed * to_us;
-  return k.launch_us + std::max({clk * to_us, powered, k.ramp_us + memory_us(p, problem, device)});
+  const double clocks = k.launch_us + clk * 1e-3 / k.clock_ghz;
+  const double power = executed / (k.sustained * device.tensor_tflops) * 1e-6;
+  const double memory = k.launch_us + k.ramp_us + memory_us(p, problem, device);
+  return soft_max({clocks, power, memory}) * (measured(c) ? 1.0 : k.unmeasured);
 }
 
 }  // namespace coda::plan

@@ -93,7 +93,9 @@ string check_mode(const ConvConfig& c, const ConvProblem& p) {
   if (normalises != (c.mode != NormMode::none))
     return normalises ? "mode: none; the epilogue has a normalisation"
                       : "mode: the epilogue has no normalisation, only `none` serves it";
-  if (!normalises) return {};
+  if (!normalises)
+    return c.unit == 1 ? string()
+                       : fmt::format("unit: {} channels; without a normalisation there are no statistics", c.unit);
   if (p.uses_raw && c.mode != NormMode::resident)
     return fmt::format(
         "{}: the epilogue reads the values ahead of the normalisation after it, which only resident mode still has",
@@ -110,15 +112,12 @@ string check_memory(const ConvConfig& c, const ConvProblem& p, const Device& d) 
     return fmt::format("deferred: {} store buffers; all {} slices of a tile wait in them", c.store_buffers, stores);
   if (c.store_buffers < 1 || c.store_buffers > stores)
     return fmt::format("store buffers: {}; 1 to the {} slices of a tile", c.store_buffers, stores);
-  // a consumer releases a stage one k-block later: with one stage it would wait for itself
-  const int least = c.patch ? std::min(c.stages, c.stages_a) : c.stages;
-  const std::size_t bytes = shared_bytes(c, p.visitor);
-  if (least < 2 || bytes > d.shared_bytes) {
-    ConvConfig two = c;
-    two.stages = std::max(2, c.stages), two.stages_a = c.patch ? std::max(2, c.stages_a) : 0;
-    return fmt::format("shared memory: {} bytes with {} stages{}; {} there are", shared_bytes(two, p.visitor),
-                       two.stages, c.patch ? fmt::format(" and {} of patches", two.stages_a) : "", d.shared_bytes);
-  }
+  ConvConfig two = c;
+  two.stages = std::max(2, c.stages), two.stages_a = c.patch ? std::max(2, c.stages_a) : 0;
+  if (const std::size_t bytes = shared_bytes(two, p.visitor); bytes > d.shared_bytes)
+    return fmt::format("shared memory: {} bytes with {} stages{}; {} there are", bytes, two.stages,
+                       c.patch ? fmt::format(" and {} of patches", two.stages_a) : "", d.shared_bytes);
+  if (two != c) return "stages: one; at least two, since a stage is released when the next has been read";
   return {};
 }
 
@@ -142,8 +141,9 @@ string refuse_launch(const ConvPlan& plan, const ConvProblem& p, const Device& d
   if (c.cluster_m > 1 && !c.patch && blocks_m < c.cluster_m)
     return fmt::format("cluster: {} tiles along the pixels do not fill {} blocks", blocks_m, c.cluster_m);
   if (c.split && plan.splits < 2)
-    return fmt::format("split-K: {} tiles for {} blocks; enough without, or nothing to split", plan.tiles,
-                       d.resident_blocks[1]);
+    return 2 * plan.tiles > d.resident_blocks[1]
+               ? fmt::format("split-K: {} tiles keep {} blocks busy without", plan.tiles, d.resident_blocks[1])
+               : "split-K: a tile is one load, there is nothing to split";
   const std::int64_t image = std::int64_t{plan.tiles_m} * plan.tiles_n * plan.splits, held = items_in_flight(c, d);
   if (c.mode == NormMode::resident && image > held && image > 1)
     return fmt::format("resident: an image has {} tiles, {} fit in flight", image, held);

@@ -104,6 +104,12 @@ void set(FixedFields& f, const Key& key, std::string_view value) {
 FixedFields resolve(const Override& fixed) {
   FixedFields f;
   for (const auto& [name, value] : fixed.fields) set(f, find_key(name), value);
+  if (f.stages_a && f.patch == false)
+    throw UserError(
+        fmt::format("plan override: stages={}+{} load=runs: the second number counts stages of patches; runs "
+                    "have one ring, so give one number",
+                    *f.stages, *f.stages_a));
+  if (f.stages_a) f.patch = true;
   return f;
 }
 

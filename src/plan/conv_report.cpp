@@ -48,9 +48,10 @@ std::string reason_of_mode(const ConvPlan& p) {
     case NormMode::none: return "none: no normalisation, tiles are stored as they are finished";
     case NormMode::resident:
       return fmt::format(
-          "resident: all {} of an image are in flight together, their accumulators wait in registers for the image's "
-          "statistics; stored once",
-          image * p.splits == 1 ? "parts" : fmt::format("{} tiles", image * p.splits));
+          "resident: {} together in flight, accumulators wait in registers for the image's statistics; stored once",
+          image * p.splits == 1 ? "the one tile of an image is"
+          : p.splits == 1       ? fmt::format("all {} tiles of an image are", image)
+                                : fmt::format("all {} parts of an image's {} tiles are", image * p.splits, image));
     case NormMode::deferred:
       return fmt::format(
           "deferred: the {} tiles of an image wait in shared memory while the next ones are multiplied; stored once",

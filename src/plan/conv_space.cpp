@@ -103,7 +103,7 @@ bool sensible(const ConvConfig& c, const FixedFields& fixed) {
 void finish(ConvConfig& c, const ConvProblem& p, const Device& d, const FixedFields& fixed) {
   c.element = p.conv.dtype_x;
   c.halo = c.patch ? static_cast<int>(std::min<std::int64_t>((p.conv.r - 1) * p.conv.dilation[0], 1 << 20)) : 0;
-  if (p.group_channels > 0) c.unit = fixed.unit.value_or(std::gcd(p.group_channels, c.tile_n));
+  c.unit = fixed.unit.value_or(p.group_channels > 0 ? std::gcd(p.group_channels, c.tile_n) : 1);
   c.store_buffers = fixed.store_buffers.value_or(buffers(c));
   choose_stages(c, p, d, fixed);
 }

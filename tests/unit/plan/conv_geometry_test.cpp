@@ -1,0 +1,112 @@
+// Tiles, statistics, split-K and workspace of plans against values worked out by hand.
+
+#include "plan/conv_geometry.hpp"
+
+#include <gtest/gtest.h>
+
+#include "problems.hpp"
+
+namespace coda::plan {
+namespace {
+
+ConvPlan plan_of(const Conv2d& conv, const char* epilogue, const char* fixed) {
+  return choose(conv, test::epilogue_of(epilogue, conv), Device{}, Override::parse(fixed));
+}
+
+TEST(Geometry, PatchesResident) {
+  // 64x64 pixels in patches of 8x16: 8 across, 4 down; 320 channels in two tiles of 160
+  const ConvPlan p =
+      plan_of(test::conv_of(8, 64, 64, 320, 320, 3), test::block,
+              "tile=128x160 order=pingpong load=patch stages=5+3 mode=resident cluster=1x1 split=off buffers=2");
+  EXPECT_EQ(p.images, 8);
+  EXPECT_EQ(p.rows, 4096);
+  EXPECT_EQ(p.patches_across, 8);
+  EXPECT_EQ(p.tiles_m, 32);
+  EXPECT_EQ(p.tiles_n, 2);
+  EXPECT_EQ(p.tiles, 512);
+  EXPECT_EQ(p.channel_blocks, 5);
+  EXPECT_EQ(p.splits, 1);
+  EXPECT_EQ(p.slots_per_image, 32);
+  EXPECT_EQ(p.team_slots, 1);
+  EXPECT_EQ(p.teams_per_image, 32);
+  EXPECT_EQ(p.threads, 384);
+  EXPECT_EQ(p.blocks, 132);
+  EXPECT_TRUE(p.cooperative);
+  EXPECT_EQ(p.config.halo, 2);
+  EXPECT_EQ(p.config.unit, 10);  // gcd(10 channels a group, 160)
+  EXPECT_EQ(p.workspace.epoch, 0u);
+  EXPECT_EQ(p.workspace.exits, 256u);
+  EXPECT_EQ(p.workspace.slots, 512u);
+  EXPECT_EQ(p.workspace.teams, p.workspace.slots);
+  EXPECT_EQ(p.workspace.bytes, 512u + 8 * 32 * 32 * 16);  // images, units, slots, entry
+  // stages: 3 patches of 18 lines of 8 pixels, 5 of 160 filters, 128 bytes each; a warpgroup: staging of four warps,
+  // four columns (bias, mean, factor, shift) of 160 floats, rounded up to 1024; barriers; votes; alignment
+  EXPECT_EQ(p.shared_bytes, 3u * 18 * 8 * 128 + 5 * 160 * 128 + 2 * 11264 + 8 * (2 * 5 + 2 * 3 + 2) + 64 + 1024);
+}
+
+TEST(Geometry, RunsCrossImagesUnlessTheEpilogueMayNot) {
+  const Conv2d conv = test::conv_of(32, 56, 56, 256, 256, 3);
+  const ConvPlan bare = plan_of(conv, test::bare, "tile=128x128 order=pingpong load=runs cluster=1x1");
+  EXPECT_EQ(bare.images, 1);
+  EXPECT_EQ(bare.rows, 32 * 56 * 56);
+  EXPECT_EQ(bare.tiles, 784 * 2);
+  EXPECT_FALSE(bare.cooperative);
+  EXPECT_EQ(bare.workspace.bytes, 0u);
+  const ConvPlan per_image =
+      plan_of(conv, "store acc + temb[b,n] as y : bf16\n", "tile=128x128 order=pingpong load=runs cluster=1x1");
+  EXPECT_EQ(per_image.images, 32);
+  EXPECT_EQ(per_image.rows, 56 * 56);
+  EXPECT_EQ(per_image.tiles, 32 * 25 * 2);  // the last tile of an image is half empty
+}
+
+TEST(Geometry, ManySlotsFormTeams) {
+  const ConvPlan p = plan_of(test::conv_of(1, 512, 512, 128, 128, 3), test::block,
+                             "tile=128x128 order=pingpong load=patch mode=streamed cluster=1x1");
+  EXPECT_EQ(p.slots_per_image, 2048);
+  EXPECT_EQ(p.team_slots, 46);  // 45^2 < 2048 <= 46^2
+  EXPECT_EQ(p.teams_per_image, 45);
+  EXPECT_EQ(p.workspace.teams, 512u + 2048 * 32 * 16);
+  EXPECT_EQ(p.workspace.bytes, p.workspace.teams + 45 * 32 * 16);
+}
+
+TEST(Geometry, SplitK) {
+  // 2 x 8 patches, 4 channel tiles: 64 tiles in two parts; the filter's columns times channel blocks are 30 loads
+  const ConvPlan p =
+      plan_of(test::conv_of(2, 32, 32, 640, 640, 3), test::bare, "tile=128x160 order=cooperative load=patch split=on");
+  EXPECT_EQ(p.tiles, 64);
+  EXPECT_EQ(p.splits, 2);
+  EXPECT_EQ(p.blocks, 128);
+  EXPECT_TRUE(p.cooperative);
+  EXPECT_EQ(p.workspace.flags, 512u);
+  EXPECT_EQ(p.workspace.partials, 1024u);                           // 64 tiles, one partner, two warpgroups: 512 bytes
+  EXPECT_EQ(p.workspace.bytes, 1024u + 64 * 1 * 2 * 64 * 160 * 4);  // times their rows, channels, float
+}
+
+TEST(Geometry, ClustersRoundUp) {
+  const ConvPlan p = plan_of(test::conv_of(3, 24, 24, 64, 192, 3), test::block,
+                             "tile=128x64 order=pingpong load=runs mode=resident cluster=2x1");
+  EXPECT_EQ(p.tiles_m, 3);  // ceil(576 / 128) = 5 tiles, 3 clusters of two
+  EXPECT_EQ(p.tiles_n, 3);
+  EXPECT_EQ(p.tiles, 27);
+  EXPECT_EQ(p.slots_per_image, 6);
+  EXPECT_EQ(p.blocks, 54);
+}
+
+TEST(Geometry, FewBlocksFit) {
+  Device small;
+  small.resident_blocks.fill(0);
+  small.resident_blocks[1] = 6;
+  const Conv2d conv = test::conv_of(1, 64, 64, 64, 64, 3);
+  const Epilogue epilogue = test::epilogue_of(test::block, conv);
+  for (const Candidate& c : candidates(conv, epilogue, small)) {
+    if (!c.refusal.empty()) continue;
+    EXPECT_EQ(c.plan.config.cluster_m * c.plan.config.cluster_n, 1);
+    EXPECT_LE(c.plan.blocks, 6);
+    if (c.plan.config.mode == NormMode::resident) {
+      EXPECT_LE(c.plan.tiles, 6 * c.plan.config.turns);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace coda::plan

@@ -1,0 +1,119 @@
+// What a caller may fix of a plan, and the errors for what he may not.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "coda/error.hpp"
+#include "problems.hpp"
+
+namespace coda::plan {
+namespace {
+
+using testing::HasSubstr;
+
+std::string error_of(const std::string& text) {
+  try {
+    Override::parse(text);
+  } catch (const UserError& e) {
+    return e.what();
+  }
+  return "no error";
+}
+
+TEST(Override, ReadsFields) {
+  const Override o =
+      Override::parse(" tile=128x160  cluster=1x2,stages=5+3\norder=pingpong mode=resident load=patch split=off");
+  EXPECT_EQ(o.fields.size(), 7u);
+  EXPECT_EQ(o.fields.at("tile"), "128x160");
+  EXPECT_EQ(o.fields.at("stages"), "5+3");
+  EXPECT_TRUE(Override::parse("").fields.empty());
+}
+
+TEST(Override, UnknownFieldsAndValues) {
+  EXPECT_EQ(
+      error_of("tiel=128x128"),
+      "plan override: unknown field 'tiel'; known are tile, depth, order, load, stages, buffers, cluster, split, mode, "
+      "unit; did you mean 'tile'?");
+  EXPECT_EQ(error_of("mode=resdent"),
+            "plan override: mode=resdent: expected none, resident, deferred or streamed; did you mean 'resident'?");
+  EXPECT_THAT(error_of("tile=128"), HasSubstr("tile=128: expected ROWSxCHANNELS"));
+  EXPECT_THAT(error_of("tile=128xwide"), HasSubstr("tile=128xwide: expected ROWSxCHANNELS"));
+  EXPECT_THAT(error_of("tile=99999999999x1"), HasSubstr("expected ROWSxCHANNELS"));
+  EXPECT_THAT(error_of("stages=0"), HasSubstr("stages=0: expected a number"));
+  EXPECT_THAT(error_of("stages=-4"), HasSubstr("expected a number"));
+  EXPECT_THAT(error_of("pingpong"), HasSubstr("'pingpong': expected FIELD=VALUE"));
+  EXPECT_THAT(error_of("split=on split=off"), HasSubstr("'split' stands twice"));
+  EXPECT_THAT(error_of("order="), HasSubstr("expected cooperative, pingpong or pairs"));
+}
+
+TEST(Override, FieldsThatWereNotParsedAreCheckedToo) {
+  const Conv2d conv = test::conv_of(1, 32, 32, 64, 64, 3);
+  Override fixed;
+  fixed.fields = {{"mode", "fast"}};
+  EXPECT_THROW(candidates(conv, test::epilogue_of(test::bare, conv), Device{}, fixed), UserError);
+}
+
+TEST(Override, StagesOfPatchesNeedPatches) {
+  const Conv2d conv = test::conv_of(1, 32, 32, 64, 64, 3);
+  const Epilogue epilogue = test::epilogue_of(test::bare, conv);
+  EXPECT_THROW(choose(conv, epilogue, Device{}, Override::parse("stages=5+3 load=runs")), UserError);
+  EXPECT_TRUE(choose(conv, epilogue, Device{}, Override::parse("stages=5+3")).config.patch);
+}
+
+TEST(Override, EveryCandidateHasWhatIsFixed) {
+  const Conv2d conv = test::conv_of(4, 32, 32, 128, 256, 3);
+  const Epilogue epilogue = test::epilogue_of(test::block, conv);
+  const auto each = [&](const char* fixed, auto&& holds) {
+    const auto all = candidates(conv, epilogue, Device{}, Override::parse(fixed));
+    ASSERT_FALSE(all.empty()) << fixed;
+    EXPECT_TRUE(all.front().refusal.empty()) << fixed << ": " << all.front().refusal;
+    for (const Candidate& c : all) EXPECT_TRUE(holds(c.plan.config)) << fixed << ": " << to_string(c.plan.config);
+  };
+  each("tile=64x32", [](const ConvConfig& c) { return c.tile_m == 64 && c.tile_n == 32; });
+  each("depth=32", [](const ConvConfig& c) { return c.tile_k == 32 && !c.patch; });
+  each("order=pairs", [](const ConvConfig& c) { return c.tile_warpgroups == 2 && c.turns == 2; });
+  each("order=cooperative", [](const ConvConfig& c) { return c.tile_warpgroups == 2 && c.turns == 1; });
+  each("load=runs", [](const ConvConfig& c) { return !c.patch && c.stages_a == 0; });
+  each("stages=3", [](const ConvConfig& c) { return c.stages == 3; });
+  each("stages=4+2", [](const ConvConfig& c) { return c.patch && c.stages == 4 && c.stages_a == 2; });
+  each("buffers=1", [](const ConvConfig& c) { return c.store_buffers == 1; });
+  each("cluster=1x2", [](const ConvConfig& c) { return c.cluster_m == 1 && c.cluster_n == 2; });
+  each("cluster=2x2", [](const ConvConfig& c) { return c.cluster_m == 2 && c.cluster_n == 2; });
+  each("split=off", [](const ConvConfig& c) { return !c.split; });
+  each("mode=streamed", [](const ConvConfig& c) { return c.mode == NormMode::streamed; });
+  each("unit=4", [](const ConvConfig& c) { return c.unit == 4; });
+}
+
+TEST(Override, CombinationsThatCannotBeAreRefusedWithTheirReason) {
+  const Conv2d conv = test::conv_of(4, 32, 32, 128, 256, 3);
+  const Epilogue epilogue = test::epilogue_of(test::block, conv);
+  const auto refusal = [&](const char* fixed) -> std::string {
+    try {
+      return "legal: " + to_string(choose(conv, epilogue, Device{}, Override::parse(fixed)).config);
+    } catch (const Unsupported& e) {
+      return e.what();
+    }
+  };
+  EXPECT_THAT(refusal("tile=64x64 order=cooperative"), HasSubstr("order: 32 rows for each of 2 warpgroups of a tile"));
+  EXPECT_THAT(refusal("load=patch depth=32"), HasSubstr("patches: 32 channels deep"));
+  EXPECT_THAT(refusal("tile=96x64"), HasSubstr("tile: 96 rows; 64, 128 or 256"));
+  EXPECT_THAT(refusal("tile=128x60"), HasSubstr("tile: 60 channels; a multiple of 8 up to 256"));
+  EXPECT_THAT(refusal("tile=256x256"), HasSubstr("registers: 512 accumulators a thread"));
+  EXPECT_THAT(refusal("split=on mode=streamed"), HasSubstr("split-K: serves small outputs, which are resident"));
+  EXPECT_THAT(refusal("split=on cluster=2x1"), HasSubstr("split-K: goes without clusters"));
+  EXPECT_THAT(refusal("split=on tile=64x64 order=pingpong"),
+              HasSubstr("split-K: 256 tiles keep 132 blocks busy without"));
+  EXPECT_THAT(refusal("stages=30 load=runs tile=128x128"), HasSubstr("shared memory:"));
+  EXPECT_THAT(refusal("stages=1 load=runs tile=128x128"), HasSubstr("stages: one; at least two"));
+  EXPECT_THAT(refusal("mode=none"), HasSubstr("the epilogue has a normalisation"));
+  EXPECT_THAT(refusal("unit=3"), HasSubstr("unit: 3 channels; a divisor"));
+  EXPECT_THAT(refusal("buffers=40"), HasSubstr("store buffers: 40"));
+  EXPECT_THAT(refusal("mode=deferred buffers=1 tile=128x128 order=pingpong"),
+              HasSubstr("all 4 slices of a tile wait in them"));
+  EXPECT_THAT(refusal("cluster=4x4"), HasSubstr("cluster: 4x4; 1 to 8 blocks"));
+  EXPECT_THAT(refusal("mode=none"), HasSubstr("with mode=none"));
+  EXPECT_THAT(refusal("mode=none"), HasSubstr("Leave out a field of the override"));
+}
+
+}  // namespace
+}  // namespace coda::plan

@@ -1,0 +1,269 @@
+// 2,000 random problems: nothing but UserError and Unsupported is thrown, and every legal candidate keeps the rules of
+// the device headers, the copy engine and the one-launch protocol, which are worked out here a second time.
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "coda/error.hpp"
+#include "plan/conv_geometry.hpp"
+#include "problems.hpp"
+#include "support/random.hpp"
+
+namespace coda::plan {
+namespace {
+
+using coda::test::Random;
+
+const char* const epilogues[] = {
+    test::bare,
+    test::bias_silu,
+    "store acc + temb[b,n] as y : bf16\n",
+    "h = acc + r[m,n]\nstore relu(h) as y : bf16\nstore h as z : bf16\n",
+    "store silu(group_norm(acc + bias[n], groups=@, scale=gamma[n], shift=beta[n], eps=1e-5)) as y : bf16\n",
+    "h = acc + bias[n] + temb[b,n]\nstore mish(group_norm(h, groups=@, scale=gamma[n], shift=beta[n], eps=1e-5)) as y "
+    ": "
+    "bf16\nstore h as raw : bf16\n",
+    "h = acc + bias[n]\nstore h + group_norm(h, groups=@, eps=1e-5) * s[b,n] as y : bf16\n",
+    "store relu(group_norm(acc, groups=@, eps=1e-5) + r[m,n]) as y : bf16\n",
+};
+
+struct RandomProblem {
+  Conv2d conv;
+  std::string text;
+};
+
+RandomProblem random_problem(Random& random) {
+  const auto size = [&](int high) { return random.chance(0.1) ? random.between(1, 3) : random.between(1, high); };
+  Conv2d c;
+  c.n = size(16), c.h = size(random.chance(0.2) ? 300 : 64), c.w = size(random.chance(0.2) ? 300 : 64);
+  c.c = random.chance(0.05) ? size(100) : 8 * size(80);
+  c.k = random.chance(0.05) ? size(100) : 8 * size(80);
+  c.r = random.one_of({1, 3, 3, 5, 7, 2}), c.s = random.chance(0.7) ? c.r : random.between(1, 7);
+  for (auto& pad : c.pad) pad = random.chance(0.5) ? c.r / 2 : random.between(0, random.chance(0.05) ? 300 : 4);
+  for (auto& stride : c.stride) stride = random.one_of({1, 1, 1, 2, 3, 9});
+  for (auto& dilation : c.dilation) dilation = random.chance(0.8) ? 1 : random.between(1, random.chance(0.1) ? 90 : 3);
+  c.groups = random.chance(0.03) ? 2 : 1;
+  c.dtype_x = c.dtype_w = random.one_of({DType::bf16, DType::f16});
+  if (random.chance(0.03)) c.dtype_x = DType::f32;
+  std::string text = epilogues[random.below(static_cast<int>(std::size(epilogues)))];
+  if (const auto at = text.find('@'); at != text.npos) {
+    std::vector<int> divisors;
+    for (int g = 1; g <= c.k; ++g)
+      if (c.k % g == 0) divisors.push_back(g);
+    text.replace(at, 1, std::to_string(random.one_of(divisors)));
+  }
+  return {c, text};
+}
+
+int accumulators(const ConvConfig& c) { return c.tile_m / c.tile_warpgroups / 64 * c.tile_n / 2; }
+
+/// The static assertions of kernels/coda.
+void check_config(const ConvConfig& c, const Epilogue& e, const Conv2d& conv) {
+  const int rows = c.tile_m / c.tile_warpgroups, consumers = c.tile_warpgroups * c.turns;
+  EXPECT_TRUE(rows == 64 || rows == 128 || rows == 256);
+  EXPECT_EQ(rows * c.tile_warpgroups, c.tile_m);
+  EXPECT_TRUE(consumers == 2 || consumers == 4);
+  EXPECT_TRUE(c.tile_n % 8 == 0 && c.tile_n >= 8 && c.tile_n <= 256);
+  EXPECT_EQ(c.tile_n * c.tile_k * 2 % 1024, 0);
+  EXPECT_EQ(c.element, conv.dtype_x);
+  EXPECT_LE(c.cluster_m * c.cluster_n, 8);
+  EXPECT_GE(c.stages, 2);
+  EXPECT_LE(accumulators(c), consumers == 4 ? 64 : e.norm ? 160 : 192);
+  EXPECT_EQ(e.norm.has_value(), c.mode != NormMode::none);
+  if (c.split) {
+    EXPECT_EQ(c.cluster_m * c.cluster_n, 1);
+    EXPECT_TRUE(c.mode == NormMode::none || c.mode == NormMode::resident);
+    EXPECT_EQ(c.tile_n % 32, 0);
+  }
+  if (e.norm) {
+    EXPECT_EQ(c.tile_n % c.unit, 0);
+    EXPECT_EQ(e.norm->group_channels % c.unit, 0);
+  }
+  if (e.uses_raw) {
+    EXPECT_EQ(c.mode, NormMode::resident);
+  }
+  if (c.mode == NormMode::deferred) {
+    EXPECT_EQ(c.store_buffers, stores_per_tile(c));
+  }
+}
+
+/// Boxes and corners that the driver accepts for a tensor map.
+void check_maps(const ConvConfig& c, const Conv2d& conv) {
+  if (c.patch) {
+    EXPECT_EQ(conv.stride[0] * conv.stride[1], 1);
+    EXPECT_EQ(c.tile_k, 64);
+    EXPECT_GE(c.stages_a, 2);
+    EXPECT_GE(c.halo, (conv.r - 1) * conv.dilation[0]);
+    EXPECT_LE(c.tile_m / 8 + c.halo, 256);
+    return;
+  }
+  for (int i = 0; i < 2; ++i) {
+    const std::int64_t span = ((i == 0 ? conv.r : conv.s) - 1) * conv.dilation[i];
+    EXPECT_LE(conv.stride[i], 8);
+    EXPECT_LE(conv.pad[i], 128);
+    EXPECT_GE(conv.pad[2 + i] - span, -128);
+    EXPECT_LE(conv.pad[2 + i] - span, 127);
+    EXPECT_LE(span, 255);
+  }
+}
+
+/// Deals the items to the teams as a kernel does; resident: a team has at most one item of an image, deferred: two.
+void check_in_flight(const ConvPlan& p) {
+  const int most = p.config.mode == NormMode::resident ? 1 : 2, image_items = p.tiles_m * p.tiles_n * p.splits;
+  if (image_items == 1) return;
+  const int clusters = p.blocks / (p.config.cluster_m * p.config.cluster_n);
+  std::map<std::tuple<int, int, int>, int> held;  // image, cluster, turn
+  const int images = std::min(p.images, 4);
+  for (int item = 0; item < images * image_items; ++item) {
+    const int cluster = item % clusters, turn = item / clusters % p.config.turns;
+    const int count = ++held[{item / image_items, cluster, turn}];
+    ASSERT_LE(count, most) << "image " << item / image_items << " of " << image_items << " items";
+  }
+}
+
+void check_launch(const ConvPlan& p, const Conv2d& conv, const Extents& e, const Device& d) {
+  const ConvConfig& c = p.config;
+  const int cluster = c.cluster_m * c.cluster_n;
+  EXPECT_LE(p.shared_bytes, d.shared_bytes);
+  EXPECT_EQ(p.threads, 128 * (1 + c.tile_warpgroups * c.turns));
+  EXPECT_LE(p.threads, 640);
+  EXPECT_GE(p.blocks, cluster);
+  EXPECT_EQ(p.blocks % cluster, 0);
+  EXPECT_LE(p.blocks, d.resident_blocks[cluster]);
+  EXPECT_LE(p.blocks, p.tiles * p.splits * cluster);
+  EXPECT_EQ(p.tiles, p.tiles_m * p.tiles_n * p.images);
+  EXPECT_EQ(std::int64_t{p.images} * p.rows, e.rows());
+  EXPECT_GE(std::int64_t{p.tiles_n} * c.cluster_n * c.tile_n, e.cols);
+  const std::int64_t tiles_m = std::int64_t{p.tiles_m} * c.cluster_m;
+  if (c.patch)
+    EXPECT_GE(tiles_m / p.patches_across * (c.tile_m / 8), e.height);
+  else
+    EXPECT_GE(tiles_m * c.tile_m, p.rows);
+  EXPECT_GE(std::int64_t{p.channel_blocks} * c.tile_k, conv.c);
+  const std::int64_t loads = (c.patch ? 1 : conv.r) * conv.s * p.channel_blocks;
+  EXPECT_LE(p.splits, std::min<std::int64_t>(8, loads));
+  EXPECT_EQ(c.split, p.splits > 1);
+  if (c.split) {
+    EXPECT_LE(p.tiles * p.splits, d.resident_blocks[1]);
+  }
+  EXPECT_EQ(p.cooperative, c.split || c.mode != NormMode::none);
+  if (c.mode == NormMode::resident || c.mode == NormMode::deferred) check_in_flight(p);
+}
+
+/// Parts of the workspace, with their sizes as the kernels index them.
+void check_workspace(const ConvPlan& p, const Extents& e) {
+  const ConvConfig& c = p.config;
+  std::map<std::size_t, std::size_t> parts;  // begin, end
+  const auto part = [&](std::size_t begin, std::size_t bytes) {
+    EXPECT_EQ(begin % 256, 0u);
+    EXPECT_TRUE(parts.emplace(begin, begin + bytes).second) << "two parts begin at " << begin;
+  };
+  if (!p.cooperative) {
+    EXPECT_EQ(p.workspace.bytes, 0u);
+    return;
+  }
+  part(p.workspace.epoch, 4);
+  part(p.workspace.exits, 4);
+  if (c.mode != NormMode::none) {
+    EXPECT_EQ(p.slots_per_image, p.tiles_m * c.cluster_m * c.tile_warpgroups);
+    EXPECT_EQ(p.teams_per_image, (p.slots_per_image + p.team_slots - 1) / p.team_slots);
+    const std::size_t row = static_cast<std::size_t>(e.images * (e.cols / c.unit)) * 16;
+    part(p.workspace.slots, row * p.slots_per_image);
+    if (p.team_slots > 1)
+      part(p.workspace.teams, row * p.teams_per_image);
+    else
+      EXPECT_EQ(p.workspace.teams, p.workspace.slots);
+  }
+  if (c.split) {
+    const std::size_t partials = static_cast<std::size_t>(p.tiles) * (p.splits - 1) * c.tile_warpgroups;
+    part(p.workspace.flags, partials * 4);
+    part(p.workspace.partials, partials * accumulators(c) * 128 * 4);
+  }
+  std::size_t end = 0;
+  for (const auto& [begin, stop] : parts) {
+    EXPECT_GE(begin, end) << "parts overlap";
+    end = stop;
+  }
+  EXPECT_GE(p.workspace.bytes, end);
+}
+
+class RandomProblems : public testing::TestWithParam<int> {};
+
+TEST_P(RandomProblems, LegalCandidatesKeepTheRules) {
+  const std::uint64_t seed = 20261121 + static_cast<std::uint64_t>(GetParam());
+  Random random(seed);
+  const Device device;
+  int served = 0, refused = 0, wrong = 0;
+  for (int i = 0; i < 250; ++i) {
+    const auto [conv, text] = random_problem(random);
+    SCOPED_TRACE(testing::Message() << "seed " << seed << ", problem " << i << ": " << to_string(Contraction(conv))
+                                    << "\n"
+                                    << text);
+    Extents extent;
+    try {
+      extent = extents(conv);
+    } catch (const UserError&) {
+      ++wrong;
+      EXPECT_THROW(choose(conv, Epilogue{}, device), UserError);
+      continue;
+    }
+    const Epilogue epilogue = test::epilogue_of(text, conv);
+    try {
+      const auto all = candidates(conv, epilogue, device);
+      EXPECT_FALSE(all.empty());
+      for (const Candidate& c : all) {
+        if (!c.refusal.empty()) continue;
+        SCOPED_TRACE(describe(c.plan));
+        check_config(c.plan.config, epilogue, conv);
+        check_maps(c.plan.config, conv);
+        check_launch(c.plan, conv, extent, device);
+        check_workspace(c.plan, extent);
+        EXPECT_GT(c.plan.predicted_us, 3.0);
+        EXPECT_LT(c.plan.predicted_us, 1e7);
+        if (HasFailure()) return;
+      }
+      if (all.front().refusal.empty()) {
+        ++served;
+        EXPECT_EQ(choose(conv, epilogue, device).config, all.front().plan.config);
+      } else {
+        ++refused;
+        EXPECT_THROW(choose(conv, epilogue, device), Unsupported);
+      }
+    } catch (const Unsupported&) {
+      ++refused;
+    }
+  }
+  RecordProperty("served", served);
+  EXPECT_GT(served, 100) << "seed " << seed << ": refused " << refused << ", wrong " << wrong;
+  EXPECT_GT(refused, 0);
+  EXPECT_GT(wrong, 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, RandomProblems, testing::Range(0, 8));
+
+/// Problems inside the supported scope always have a plan.
+TEST(RandomProblemsInScope, AreServed) {
+  const std::uint64_t seed = 3;
+  Random random(seed);
+  for (int i = 0; i < 300; ++i) {
+    RandomProblem problem;
+    do problem = random_problem(random);
+    while (problem.conv.c % 8 != 0 || problem.conv.k % 8 != 0);
+    Conv2d& c = problem.conv;
+    c.stride.fill(random.between(1, 2)), c.dilation.fill(random.between(1, 2)), c.groups = 1, c.dtype_x = c.dtype_w;
+    for (auto& pad : c.pad) pad = random.between(0, 6);
+    c.h = std::max<std::int64_t>(c.h, 13), c.w = std::max<std::int64_t>(c.w, 13);
+    SCOPED_TRACE(testing::Message() << "seed " << seed << ", problem " << i << ": " << to_string(Contraction(c)) << "\n"
+                                    << problem.text);
+    const Epilogue epilogue = test::epilogue_of(problem.text, c);
+    const auto all = candidates(c, epilogue, Device{});
+    // a value from ahead of the normalisation behind it, in images too large for resident mode, is the exception
+    if (!all.front().refusal.empty()) {
+      EXPECT_TRUE(epilogue.uses_raw) << explain(c, epilogue, Device{});
+    }
+  }
+}
+
+}  // namespace
+}  // namespace coda::plan

@@ -1,0 +1,142 @@
+// What no plan serves, and the candidates that a problem rules out: each with a reason to act on.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "coda/error.hpp"
+#include "problems.hpp"
+
+namespace coda::plan {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+std::string unsupported(const Conv2d& conv, const Device& device = {}) {
+  try {
+    choose(conv, test::epilogue_of(test::bare, conv), device);
+  } catch (const Unsupported& e) {
+    return e.what();
+  }
+  return "no error";
+}
+
+std::vector<std::string> refusals(const Conv2d& conv, const char* epilogue, const char* fixed = "") {
+  std::vector<std::string> reasons;
+  for (const Candidate& c : candidates(conv, test::epilogue_of(epilogue, conv), Device{}, Override::parse(fixed)))
+    if (!c.refusal.empty()) reasons.push_back(c.refusal);
+  return reasons;
+}
+
+TEST(Unsupported, NamesEveryReasonAtOnce) {
+  Conv2d conv = test::conv_of(1, 32, 32, 3, 60, 3);
+  conv.dtype_x = conv.dtype_w = DType::f32, conv.groups = 3;
+  conv.layout = Layout::nchw;
+  const std::string text = unsupported(conv);
+  EXPECT_THAT(text, HasSubstr("dtypes: the operands are f32 and f32"));
+  EXPECT_THAT(text, HasSubstr("layout: the operands are nchw"));
+  EXPECT_THAT(text, HasSubstr("groups: the convolution has 3 groups"));
+  EXPECT_THAT(text, HasSubstr("3 input channels are no multiple of 8"));
+  EXPECT_THAT(text, HasSubstr("Pad them with zeros to 8"));
+  EXPECT_THAT(text, HasSubstr("60 output channels are no multiple of 8"));
+}
+
+TEST(Unsupported, MixedDtypes) {
+  Conv2d conv = test::conv_of(1, 32, 32, 64, 64, 3);
+  conv.dtype_w = DType::f16;
+  EXPECT_THAT(unsupported(conv), HasSubstr("the operands are bf16 and f16"));
+  conv.dtype_x = DType::f16;
+  EXPECT_EQ(unsupported(conv), "no error");
+}
+
+TEST(Unsupported, OtherDevices) {
+  const Conv2d conv = test::conv_of(1, 32, 32, 64, 64, 3);
+  Device ampere;
+  ampere.name = "A100", ampere.major = 8;
+  EXPECT_THAT(unsupported(conv, ampere),
+              HasSubstr("A100 has compute capability 8.0; the convolution kernels are for 9.0"));
+}
+
+TEST(Unsupported, TooManyPixels) {
+  const Conv2d conv = test::conv_of(40000, 256, 256, 8, 8, 1);
+  EXPECT_THAT(unsupported(conv), HasSubstr("size: the number of output pixels is 2621440000"));
+}
+
+TEST(Unsupported, ListsTheCandidatesReasons) {
+  Conv2d conv = test::conv_of(1, 300, 300, 64, 64, 3);
+  conv.stride = {9, 9};  // no patches, and im2col reaches 8
+  const std::string text = unsupported(conv);
+  EXPECT_THAT(text, HasSubstr("patches: stride 9x9; neighbouring pixels share a patch only at stride 1"));
+  EXPECT_THAT(text, HasSubstr("runs: stride 9 along the height; im2col loads reach 8"));
+  EXPECT_THAT(text, HasSubstr("Use the cpu device"));
+}
+
+TEST(WrongContraction, IsAUserError) {
+  Conv2d conv = test::conv_of(1, 32, 32, 64, 64, 3);
+  const Epilogue epilogue = test::epilogue_of(test::bare, conv);
+  conv.h = 0;
+  EXPECT_THROW(candidates(conv, epilogue, Device{}), UserError);
+}
+
+TEST(WrongGroups, AreAUserError) {
+  const Conv2d wide = test::conv_of(1, 32, 32, 64, 320, 3), narrow = test::conv_of(1, 32, 32, 64, 64, 3);
+  const Epilogue epilogue = test::epilogue_of(test::block, wide);  // groups of 10 channels
+  EXPECT_THROW(candidates(narrow, epilogue, Device{}), UserError);
+}
+
+TEST(Refusals, AnImageThatDoesNotFitInFlight) {
+  const Conv2d conv = test::conv_of(4, 256, 256, 128, 128, 3);
+  const auto reasons = refusals(conv, test::block, "tile=128x128 order=pingpong load=patch cluster=1x1");
+  EXPECT_THAT(reasons, testing::Contains("resident: an image has 512 tiles, 264 fit in flight"));
+  const auto larger = refusals(test::conv_of(1, 512, 512, 128, 128, 3), test::block,
+                               "tile=128x128 order=pingpong load=patch cluster=1x1");
+  EXPECT_THAT(larger, testing::Contains("deferred: an image has 2048 tiles, 528 fit in flight and in shared memory"));
+}
+
+TEST(Refusals, Stride) {
+  Conv2d conv = test::conv_of(4, 64, 64, 128, 128, 3);
+  conv.stride = {2, 2};
+  EXPECT_THAT(refusals(conv, test::bare),
+              testing::Contains("patches: stride 2x2; neighbouring pixels share a patch only at stride 1"));
+  EXPECT_FALSE(choose(conv, test::epilogue_of(test::bare, conv), Device{}).config.patch);
+}
+
+TEST(Refusals, LimitsOfIm2col) {
+  Conv2d conv = test::conv_of(1, 600, 600, 64, 64, 3);
+  conv.dilation = {1, 150};  // taps 300 apart along the width
+  EXPECT_THAT(refusals(conv, test::bare),
+              testing::Contains("runs: taps 300 apart along the width; im2col loads reach 255"));
+  EXPECT_TRUE(choose(conv, test::epilogue_of(test::bare, conv), Device{}).config.patch);
+  conv.dilation = {1, 1};
+  conv.pad = {200, 0, 0, 0};
+  EXPECT_THAT(refusals(conv, test::bare),
+              testing::Contains("runs: a corner at -200 along the height; im2col loads reach -128 to 127"));
+}
+
+TEST(Refusals, TallFiltersHaveTooTallPatches) {
+  Conv2d conv = test::conv_of(1, 600, 64, 64, 64, 7);
+  conv.dilation = {42, 1};  // 252 lines of halo
+  EXPECT_THAT(refusals(conv, test::bare),
+              testing::Contains("patches: 260 lines with their halo; a box of the copy engine has 256"));
+}
+
+TEST(Refusals, TheRawValueIsOnlyInResidentMode) {
+  const Conv2d conv = test::conv_of(8, 32, 32, 64, 64, 3);
+  const char* epilogue = "h = acc + bias[n]\nstore h + group_norm(h, groups=32, eps=1e-5) as y : bf16\n";
+  Epilogue e = test::epilogue_of(epilogue, conv);
+  ASSERT_TRUE(e.uses_raw);
+  EXPECT_EQ(choose(conv, e, Device{}).config.mode, NormMode::resident);
+  EXPECT_THAT(refusals(conv, epilogue),
+              testing::Contains(HasSubstr("streamed: the epilogue reads the values ahead of the normalisation")));
+}
+
+TEST(Refusals, AnOddUnitIsPossible) {
+  // 5 groups of 24/… : groups of 3 channels in tiles of 96 or 24 have units of three
+  const Conv2d conv = test::conv_of(2, 24, 24, 64, 96, 3);
+  const ConvPlan p = choose(conv, test::epilogue_of(test::block, conv), Device{});
+  EXPECT_EQ(p.config.tile_n % p.config.unit, 0);
+  EXPECT_EQ(3 % p.config.unit, 0);
+}
+
+}  // namespace
+}  // namespace coda::plan

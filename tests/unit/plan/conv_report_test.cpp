@@ -1,0 +1,70 @@
+// The text of `coda explain --device cuda` about plans, as recorded under tests/golden/plan. After a change that is
+// meant, write it anew with CODA_WRITE_GOLDEN=1 test_plan.
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+
+#include "problems.hpp"
+
+namespace coda::plan {
+namespace {
+
+std::string read(const std::string& path) {
+  std::ifstream file(path);
+  std::stringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+void expect_golden(const std::string& name, const std::string& text) {
+  const std::string path = std::string(CODA_GOLDEN_DIR) + "/plan/" + name + ".txt";
+  if (std::getenv("CODA_WRITE_GOLDEN") != nullptr) std::ofstream(path) << text;
+  EXPECT_EQ(text, read(path));
+}
+
+TEST(Explain, AResidentBlock) {
+  const Conv2d conv = test::conv_of(8, 32, 32, 640, 640, 3);
+  expect_golden("resident", explain(conv, test::epilogue_of(test::block, conv), Device{}));
+}
+
+TEST(Explain, AStreamedBlock) {
+  const Conv2d conv = test::conv_of(1, 512, 512, 128, 128, 3);
+  expect_golden("streamed", explain(conv, test::epilogue_of(test::block, conv), Device{}, {}, 3));
+}
+
+TEST(Explain, WithAnOverride) {
+  Conv2d conv = test::conv_of(4, 56, 56, 64, 96, 3);
+  conv.stride = {2, 2};
+  expect_golden("stride_override", explain(conv, test::epilogue_of(test::bias_silu, conv), Device{},
+                                           Override::parse("tile=128x96 order=pingpong")));
+}
+
+TEST(Explain, NothingLegal) {
+  const Conv2d conv = test::conv_of(1, 512, 512, 128, 128, 3);
+  expect_golden("nothing", explain(conv, test::epilogue_of(test::block, conv), Device{},
+                                   Override::parse("mode=resident load=patch")));
+}
+
+TEST(Text, OfConfigurations) {
+  ConvConfig c;
+  EXPECT_EQ(to_string(c), "128x128/4 pingpong");
+  c = {.tile_n = 160, .stages = 5, .stages_a = 3, .patch = true, .mode = NormMode::resident};
+  EXPECT_EQ(to_string(c), "128x160/5+3 pingpong resident");
+  c.tile_warpgroups = 2, c.turns = 1, c.split = true;
+  EXPECT_EQ(to_string(c), "128x160/5+3 cooperative split resident");
+  c = {.tile_k = 32, .cluster_m = 2};
+  EXPECT_EQ(to_string(c), "128x128x32/4 pingpong cluster 2x1");
+}
+
+TEST(Text, OfPlans) {
+  const Conv2d conv = test::conv_of(2, 32, 32, 640, 640, 3);
+  const ConvPlan p = choose(conv, test::epilogue_of(test::bare, conv), Device{},
+                            Override::parse("tile=128x160 order=cooperative stages=6+3 split=on"));
+  EXPECT_EQ(describe(p), "128x160/6+3 cooperative split, 64 tiles in 2 parts, 128 blocks of 384 threads, 183 KB");
+}
+
+}  // namespace
+}  // namespace coda::plan

@@ -1,0 +1,43 @@
+#pragma once
+/// Convolutions and epilogues for the tests of plans.
+
+#include <string>
+
+#include "coda/text.hpp"
+#include "passes/passes.hpp"
+#include "plan/conv.hpp"
+
+namespace coda::plan::test {
+
+inline constexpr const char* bare = "store acc as y : bf16\n";
+inline constexpr const char* bias_silu = "store silu(acc + bias[n]) as y : bf16\n";
+inline constexpr const char* block =
+    "store silu(group_norm(acc + bias[n], groups=32, scale=gamma[n], shift=beta[n], eps=1e-5)) as y : bf16\n";
+
+/// n x h x w x c images, k filters of r x r taps, stride 1, padded to the same size.
+inline Conv2d conv_of(std::int64_t n, std::int64_t h, std::int64_t w, std::int64_t c, std::int64_t k, std::int64_t r) {
+  Conv2d conv;
+  conv.n = n, conv.h = h, conv.w = w, conv.c = c, conv.k = k, conv.r = conv.s = r;
+  conv.pad = {r / 2, r / 2, r / 2, r / 2};
+  conv.dtype_x = conv.dtype_w = DType::bf16;
+  return conv;
+}
+
+inline Epilogue epilogue_of(const std::string& text, const Conv2d& conv) {
+  return analyse(passes::run_pipeline(parse(text)), extents(conv));
+}
+
+/// "128x160 pingpong patch resident": what matters of a plan, without the depths of its rings.
+inline std::string sketch(const ConvConfig& c) {
+  std::string text = std::to_string(c.tile_m) + "x" + std::to_string(c.tile_n);
+  text += c.turns == 1 ? " cooperative" : c.tile_warpgroups == 1 ? " pingpong" : " pairs";
+  text += c.patch ? " patch" : " runs";
+  if (c.cluster_m * c.cluster_n > 1) text += " " + std::to_string(c.cluster_m) + "x" + std::to_string(c.cluster_n);
+  if (c.split) text += " split";
+  if (c.mode == NormMode::resident) text += " resident";
+  if (c.mode == NormMode::deferred) text += " deferred";
+  if (c.mode == NormMode::streamed) text += " streamed";
+  return text;
+}
+
+}  // namespace coda::plan::test

@@ -1,0 +1,166 @@
+// Writes CUDA C++ that asserts, for configurations and visitors of all kinds, that the device headers need the shared
+// memory that the plan reckons with; and that generated visitors are of the shape it takes them to have. usage:
+// shared_memory_cases OUTPUT
+
+#include <fmt/format.h>
+
+#include <fstream>
+#include <iostream>
+
+#include "codegen/codegen.hpp"
+#include "plan/conv_shared_memory.hpp"
+#include "problems.hpp"
+
+namespace coda::plan {
+namespace {
+
+constexpr const char* head = R"(#include "coda/conv_fprop.cuh"
+#include "coda/math.cuh"
+#include "coda/operands.cuh"
+using namespace coda;
+template <int kBefore, int kAfter, int kLate, SideStore kStore> struct Visitor {
+    using Output = Bf16;
+    using Side = Bf16;
+    struct Params { const float* pointer; };
+    struct Uniform {};
+    struct Late { float value[kLate]; };
+    static constexpr SideStore kSide = kStore;
+    static constexpr int kColumnsBefore = kBefore, kColumnsAfter = kAfter, kTensorsBefore = 0, kTensors = 0;
+    static constexpr bool kRaw = false, kStatistics = false;
+};
+template <int kBefore, int kAfter, SideStore kStore> struct Visitor<kBefore, kAfter, 0, kStore> : Visitor<kBefore, kAfter, 1, kStore> {
+    struct Late {};
+};
+)";
+
+struct Order {
+  int team, turns;
+};
+
+std::string_view norm(NormMode m) {
+  switch (m) {
+    case NormMode::none: return "kNone";
+    case NormMode::resident: return "kResident";
+    case NormMode::deferred: return "kDeferred";
+    default: return "kStreamed";
+  }
+}
+
+std::string config_text(const ConvConfig& c, int number) {
+  return fmt::format(
+      "struct Config{} {{\n"
+      "    using Element = {};\n"
+      "    static constexpr int kTileM = {}, kTileN = {}, kTileK = {}, kTileWarpgroups = {}, kTurns = {}, "
+      "kWarpgroupRows = {};\n"
+      "    static constexpr int kStages = {}, kStagesA = {}, kHalo = {}, kStoreBuffers = {}, kClusterM = {}, kClusterN "
+      "= {}, kUnit = {};\n"
+      "    static constexpr bool kPatch = {}, kSplit = {};\n"
+      "    static constexpr Norm kNorm = Norm::{};\n"
+      "}};\n",
+      number, c.element == DType::f16 ? "F16" : "Bf16", c.tile_m, c.tile_n, c.tile_k, c.tile_warpgroups, c.turns,
+      c.tile_m / c.tile_warpgroups, c.stages, c.stages_a, c.halo, c.store_buffers, c.cluster_m, c.cluster_n, c.unit,
+      c.patch, c.split, norm(c.mode));
+}
+
+std::string visitor_text(const VisitorShape& v) {
+  const char* side = v.side == VisitorShape::Side::none     ? "kNone"
+                     : v.side == VisitorShape::Side::before ? "kBefore"
+                                                            : "kAfter";
+  return fmt::format("Visitor<{}, {}, {}, SideStore::{}>", v.columns_before, v.columns_after, v.late_words, side);
+}
+
+std::vector<ConvConfig> configurations() {
+  std::vector<ConvConfig> list;
+  for (const NormMode mode : {NormMode::none, NormMode::resident, NormMode::deferred, NormMode::streamed})
+    for (const Order order : {Order{1, 2}, Order{2, 1}, Order{2, 2}})
+      for (const int n : {64, 72, 80, 96}) {
+        ConvConfig c{.tile_m = n == 80 ? 256 : 128,
+                     .tile_n = n,
+                     .tile_warpgroups = order.team,
+                     .turns = order.turns,
+                     .stages = 3,
+                     .patch = n != 96,
+                     .mode = mode};
+        c.stages_a = c.patch ? 2 : 0, c.halo = c.patch ? 2 : 0;
+        c.tile_k = n == 96 ? 32 : 64, c.element = n == 72 ? DType::f16 : DType::bf16;
+        c.unit = mode == NormMode::none ? 1 : n == 72 ? 3 : 4;
+        c.store_buffers = mode == NormMode::deferred ? stores_per_tile(c) : std::min(2, stores_per_tile(c));
+        c.cluster_n = n == 64 ? 2 : 1;
+        c.split = n == 96 && mode == NormMode::resident;
+        list.push_back(c);
+      }
+  list.push_back({.tile_m = 64, .tile_n = 256, .stages = 4});
+  list.push_back({.tile_m = 256,
+                  .tile_n = 128,
+                  .tile_warpgroups = 2,
+                  .turns = 1,
+                  .stages = 5,
+                  .stages_a = 3,
+                  .patch = true,
+                  .halo = 6});
+  return list;
+}
+
+std::vector<VisitorShape> visitors(NormMode mode) {
+  using Side = VisitorShape::Side;
+  if (mode == NormMode::none) return {{}, {.columns_after = 3}, {.columns_after = 1, .side = Side::after}};
+  return {{.normalises = true, .columns_before = 1, .late_words = 2},
+          {.normalises = true},
+          {.normalises = true, .columns_before = 2, .columns_after = 3, .late_words = 5, .side = Side::before},
+          {.normalises = true, .columns_before = 1, .columns_after = 1, .late_words = 1, .side = Side::after}};
+}
+
+// The configuration and the visitor of a generated kernel, in a namespace of their own.
+std::string generated_text(const char* epilogue, NormMode mode, int number) {
+  const Conv2d conv = test::conv_of(2, 32, 32, 64, 128, 3);
+  const Epilogue e = test::epilogue_of(epilogue, conv);
+  Override fixed;
+  if (e.norm)
+    fixed.fields["mode"] = mode == NormMode::resident   ? "resident"
+                           : mode == NormMode::deferred ? "deferred"
+                                                        : "streamed";
+  const ConvPlan plan = choose(conv, e, Device{}, fixed);
+  const std::string source = codegen::generate(e, plan.config).source, open = "namespace coda {\n\n";
+  const std::size_t begin = source.find(open) + open.size(), end = source.find("\n}  // namespace coda");
+  return fmt::format("namespace coda::generated{} {{\n{}\nstatic_assert(Conv::kSharedBytes == {});\n}}\n", number,
+                     source.substr(begin, end - begin), plan.shared_bytes);
+}
+
+const char* const generated[] = {
+    test::bare,
+    "store silu(acc * s[b,n] + bias[n]) as y : bf16\nstore acc as z : bf16\n",
+    test::block,
+    "store group_norm(acc, groups=16, eps=1e-5) as y : bf16\n",
+    "h = acc + bias[n]\nn = group_norm(h, groups=32, scale=gamma[n], shift=beta[n], eps=1e-5)\n"
+    "store silu(n * (1 + s[b,n]) + t[b,n]) as y : bf16\nstore h as raw : bf16\n",
+    "n = group_norm(acc, groups=8, scale=gamma[n], eps=1e-5)\nstore relu(n) as y : bf16\nstore n + r[n] as z : bf16\n",
+};
+
+}  // namespace
+}  // namespace coda::plan
+
+int main(int count, char** arguments) {
+  using namespace coda::plan;
+  if (count != 2) return std::cerr << "usage: shared_memory_cases OUTPUT\n", 2;
+  std::ofstream out(arguments[1]);
+  out << head;
+  int number = 0, asserted = 0;
+  for (const ConvConfig& c : configurations()) {
+    out << config_text(c, number);
+    for (const VisitorShape& v : visitors(c.mode)) {
+      const std::size_t bytes = shared_bytes(c, v);
+      if (bytes > 232448) continue;  // the headers refuse these themselves
+      out << fmt::format("static_assert(ConvFprop<Config{}, {}>::kSharedBytes == {});\n", number, visitor_text(v),
+                         bytes);
+      ++asserted;
+    }
+    ++number;
+  }
+  for (const char* epilogue : generated)
+    for (const NormMode mode : {NormMode::resident, NormMode::deferred, NormMode::streamed}) {
+      out << generated_text(epilogue, mode, asserted);
+      ++asserted;
+    }
+  std::cout << asserted << " cases of " << number << " configurations\n";
+  return out.good() && asserted > 100 ? 0 : 1;
+}
