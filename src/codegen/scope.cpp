@@ -41,7 +41,7 @@ void Scope::compute(std::span<const ValueId> values) {
     } else {
       std::vector<std::string> inputs;
       for (const ValueId in : g_[id].inputs) inputs.push_back(g_[in].op == Op::constant ? "" : texts_.at(in));
-      if (instead_) value = instead_(id);
+      if (instead_) value = instead_(id, inputs);
       if (value.empty()) value = expression(g_, id, inputs, accurate_);
     }
     texts_[id] = names_.of(id);

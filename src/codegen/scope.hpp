@@ -17,8 +17,8 @@ class Scope {
   /// How a leaf or a value of elsewhere is spelled here, or "" if it is to be computed. A spelling that is more than a
   /// name gets a line of its own.
   using Given = std::function<std::string(ValueId)>;
-  /// Another spelling of a node's expression, or "" for the usual one.
-  using Instead = std::function<std::string(ValueId)>;
+  /// Another spelling of a node's expression over these inputs, or "" for the usual one.
+  using Instead = std::function<std::string(ValueId, std::span<const std::string>)>;
 
   Scope(const Graph& graph, const Names& names, bool accurate, Given given, Instead instead = {})
       : g_(graph), names_(names), accurate_(accurate), given_(std::move(given)), instead_(std::move(instead)) {}

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "codegen/codegen.hpp"
+#include "codegen/halving.hpp"
 #include "codegen/names.hpp"
 #include "codegen/scope.hpp"
 
@@ -34,9 +35,8 @@ class VisitorWriter {
   std::string element_of(ValueId operand) const;
   void add_fields();
   void check_tensors() const;
-  void decide_halving();
 
-  Scope scope(const Place& place, bool accurate, bool halving = false);
+  Scope scope(const Place& place, bool accurate);
   std::string given(ValueId id, const Place& place);
   std::string load_scalar(ValueId id) const;
   std::string load_column(ValueId id, const std::string& channel) const;
@@ -64,7 +64,7 @@ class VisitorWriter {
   std::vector<std::string> field_names_;
   std::set<ValueId> uniforms_read_;  ///< by functions other than uniform()
   std::vector<bool> statistical_;
-  bool halved_ = false;  ///< affine() gives half of factor and shift
+  Halving halving_;
 };
 
 }  // namespace coda::codegen

@@ -7,6 +7,7 @@
 
 #include "coda/error.hpp"
 #include "ir/op_table.hpp"
+#include "plan/columns.hpp"
 #include "plan/normalisation.hpp"
 #include "plan/refusal.hpp"
 
@@ -94,7 +95,7 @@ class Reader {
 class Analysis {
  public:
   Analysis(const Graph& optimised, const Extents& extents) {
-    e_.graph = optimised;
+    e_.graph = gather_columns(optimised);
     Graph& g = e_.graph;
     check_effects(g);
     for (ValueId id = 0; id < g.nodes.size(); ++id) check_node(g, id);

@@ -15,12 +15,16 @@ std::string text_of(const Graph& graph, ValueId id) {
   alone.nodes[id].name.clear();
   alone.stores = {{id, DType::f32, "out0"}};
   alone.effects.clear();
-  const std::string text = print(passes::prune(alone));
+  const std::string text = "\n" + print(passes::prune(alone));
   const auto line = text.substr(text.rfind('\n', text.size() - 2) + 1);  // "store EXPRESSION : f32"
   constexpr std::size_t before = std::string_view("store ").size(), after = std::string_view(" : f32\n").size();
   std::string expression = line.substr(before, line.size() - before - after);
-  const auto long_one = text.find("\n" + expression + " = ");  // too long for one line: a statement of its own
-  if (long_one != text.npos) expression = text.substr(long_one + 1, text.find('\n', long_one + 1) - long_one - 1);
+  if (expression.ends_with(" as out0")) expression.resize(expression.size() - std::string_view(" as out0").size());
+  const auto own_line = text.find("\n" + expression + " = ");  // too long to stand in another
+  if (own_line != text.npos) {
+    const auto begin = own_line + expression.size() + std::string_view("\n = ").size();
+    expression = text.substr(begin, text.find('\n', begin) - begin);
+  }
   return name.empty() ? expression : fmt::format("{} = {}", name, expression);
 }
 

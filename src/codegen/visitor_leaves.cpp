@@ -1,0 +1,159 @@
+// Operands, extents and the parameters that bring them.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "codegen/expression.hpp"
+#include "codegen/pieces.hpp"
+#include "codegen/visitor.hpp"
+#include "ir/spelling.hpp"
+#include "plan/refusal.hpp"
+
+namespace coda::codegen {
+
+namespace {
+
+std::string extent_name(Coordinate c) {
+  return c == Coordinate::n ? "channels" : fmt::format("extent_of_{}", ir::to_string(c));
+}
+
+bool is_scalar(const Node& x) { return x.axes == axes::scalar; }
+
+}  // namespace
+
+DType VisitorWriter::storage_of(const Node& operand) const {
+  if (operand.attr.storage) return *operand.attr.storage;
+  const auto bound = options_.storage.find(operand.attr.name);
+  return bound == options_.storage.end() ? DType::f32 : bound->second;
+}
+
+std::string VisitorWriter::element_of(ValueId operand) const {
+  const DType t = storage_of(g_[operand]);
+  if (t == DType::f64) plan::refuse(g_, operand, "its storage is f64");
+  return std::string(element_name(t));
+}
+
+// ---- Fields
+
+void VisitorWriter::add_fields() {
+  const auto add = [&](Field f, const std::string& name) {
+    fields_.push_back(std::move(f));
+    field_names_.push_back(name);
+  };
+  bool by_channel = false;
+  for (ValueId id = 0; id < g_.nodes.size(); ++id) {
+    const Node& x = g_[id];
+    if (x.op != Op::operand) continue;
+    const bool by_value = is_scalar(x) && !options_.scalar_pointers.contains(x.attr.name);
+    const DType value = x.dtype == DType::i32 || x.dtype == DType::boolean ? DType::i32 : DType::f32;
+    add({by_value ? Field::Kind::operand_value : Field::Kind::operand_pointer,
+         x.attr.name,
+         by_value ? value : storage_of(x),
+         x.axes,
+         {}},
+        names_.of(id));
+    by_channel |= x.axes == axes::bn;
+  }
+  for (const plan::Output& o : e_.outputs) {
+    if (o.place != plan::Output::Place::statistics) continue;
+    const Store& s = g_.stores[o.store];
+    add({Field::Kind::store_pointer, s.name, s.dtype, g_[s.value].axes, {}}, names_.of_store(o.store));
+    by_channel |= e_.norm->group_channels == 1;
+  }
+  std::set<Coordinate> extents;
+  if (by_channel) extents.insert(Coordinate::n);
+  for (const Node& x : g_.nodes)
+    if (x.op == Op::extent) extents.insert(x.attr.coordinate);
+  for (const Coordinate c : extents) add({Field::Kind::extent, "", DType::i32, axes::scalar, c}, extent_name(c));
+}
+
+std::string VisitorWriter::params() const {
+  std::string text;
+  for (std::size_t i = 0; i < fields_.size(); ++i) {
+    const Field& f = fields_[i];
+    const bool pointer = f.kind == Field::Kind::operand_pointer || f.kind == Field::Kind::store_pointer;
+    const std::string type = f.kind == Field::Kind::operand_pointer ? "const void* "
+                             : pointer                              ? "void* "
+                                                                    : fmt::format("alignas(8) {} ", type_of(f.dtype));
+    const std::string note = pointer ? fmt::format("  // {} {}", to_string(f.dtype), to_string(f.axes)) : "";
+    text += fmt::format("        {}{};{}\n", type, field_names_[i], note);
+  }
+  return structure("Params", text);
+}
+
+void VisitorWriter::check_tensors() const {
+  for (const auto* list : {&e_.tensors_before, &e_.tensors_after})
+    for (const ValueId id : *list) {
+      const DType t = storage_of(g_[id]);
+      if (t != DType::bf16 && t != DType::f16 && t != DType::f32 && t != DType::tf32)
+        plan::refuse(g_, id,
+                     fmt::format("operands [m,n] are bf16, f16 or f32 in memory, and this one is {}", to_string(t)));
+    }
+}
+
+std::string VisitorWriter::tensors() const {
+  std::vector<ValueId> all = e_.tensors_before;
+  all.insert(all.end(), e_.tensors_after.begin(), e_.tensors_after.end());
+  std::string text = fmt::format("    static constexpr int kTensorsBefore = {}, kTensors = {};\n",
+                                 e_.tensors_before.size(), all.size());
+  if (all.empty()) return text;
+  std::string body;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const bool last = i + 1 == all.size();
+    const std::string choice = all.size() == 1 ? ""
+                               : last          ? "else "
+                                               : fmt::format("{}if constexpr (i == {}) ", i == 0 ? "" : "else ", i);
+    body += fmt::format("        {}return TensorSource<{}>{{p.{}}};\n", choice, element_of(all[i]), names_.of(all[i]));
+  }
+  return text + "    template <int i>\n" + function("auto tensor(const Params& p)", body);
+}
+
+// ---- Leaves
+
+std::string VisitorWriter::load_scalar(ValueId id) const {
+  const Node& x = g_[id];
+  if (x.op == Op::extent) return "p." + extent_name(x.attr.coordinate);
+  if (options_.scalar_pointers.contains(x.attr.name)) {
+    const DType t = storage_of(x);
+    return converted(fmt::format("load<{}>(p.{}, 0)", element_of(id), names_.of(id)), t, x.dtype);
+  }
+  const DType passed = x.dtype == DType::boolean ? DType::i32 : x.dtype;
+  return converted("p." + names_.of(id), passed, x.dtype);
+}
+
+std::string VisitorWriter::load_column(ValueId id, const std::string& channel) const {
+  const Node& x = g_[id];
+  const std::string at = x.axes == axes::n   ? channel
+                         : x.axes == axes::b ? "image"
+                                             : fmt::format("image * p.channels + {}", channel);
+  return converted(fmt::format("load<{}>(p.{}, {})", element_of(id), names_.of(id), at), storage_of(x), x.dtype);
+}
+
+// How a value is spelled where it is not computed; "" if it is to be
+std::string VisitorWriter::given(ValueId id, const Place& place) {
+  if (const auto found = place.values.find(id); found != place.values.end()) return found->second;
+  const Node& x = g_[id];
+  if (is_scalar(x)) {
+    uniforms_read_.insert(id);
+    return "u." + names_.of(id);
+  }
+  const auto index_in = [&](const std::vector<ValueId>* list) {
+    return list == nullptr ? -1 : static_cast<int>(std::find(list->begin(), list->end(), id) - list->begin());
+  };
+  if (const int i = index_in(place.columns); i >= 0 && i < std::ssize(*place.columns)) {
+    const std::string column = fmt::format("column[{}]", i);
+    return x.dtype == DType::i32 ? fmt::format("__float_as_int({})", column) : converted(column, DType::f32, x.dtype);
+  }
+  if (x.op != Op::operand) return "";
+  if (const int i = index_in(place.tensors); i >= 0 && i < std::ssize(*place.tensors))
+    return converted(fmt::format("tensor[{}]", i), DType::f32, x.dtype);
+  return load_column(id, place.channel);
+}
+
+Scope VisitorWriter::scope(const Place& place, bool accurate) {
+  return Scope(
+      g_, names_, accurate, [this, &place](ValueId id) { return given(id, place); },
+      [this](ValueId id, std::span<const std::string> inputs) { return halving_.expression(id, inputs); });
+}
+
+}  // namespace coda::codegen
