@@ -5,7 +5,7 @@
 #   make test-gpu  the tests that need a GPU
 #   make bench     Coda beside its peers on this machine's CPU, into bench/results/cpu.json
 #   make lint      clang-format and clang-tidy
-#   make long      the long runs: 200,000 random graphs, ten minutes of fuzzing
+#   make long      the long runs: 200,000 random graphs, 200 kill storms of the kernel cache, ten minutes of fuzzing
 
 JOBS ?= $(shell nproc)
 BUILD := build

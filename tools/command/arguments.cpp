@@ -6,6 +6,8 @@
 #include <charconv>
 #include <sstream>
 
+#include "command/quantities.hpp"
+
 namespace coda::command {
 namespace {
 
@@ -19,7 +21,8 @@ constexpr const char* exit_codes =
     "  coda demo\n"
     "  coda explain 'y = silu(acc + bias[n]); store y : bf16'\n"
     "  coda run models/heatmap_unet --image photo.png --out out\n"
-    "  coda doctor --json\n";
+    "  coda doctor --json\n"
+    "  coda cache list\n";
 
 constexpr const char* run_examples =
     "Examples:\n"
@@ -46,6 +49,14 @@ constexpr const char* demo_examples =
     "Examples:\n"
     "  coda demo\n"
     "  coda demo --model models/heatmap_unet --out out --threads 2\n";
+
+constexpr const char* cache_examples =
+    "Examples:\n"
+    "  coda cache list\n"
+    "  coda cache verify\n"
+    "  coda cache prune --older-than 30d --max-size 1G\n"
+    "  coda cache prune --all --json\n"
+    "  ls $(coda cache path)\n";
 
 /// "name=value" with a positive number.
 std::map<std::string, std::int64_t> parse_dims(const std::vector<std::string>& texts) {
@@ -86,6 +97,8 @@ struct Command {
   ExplainOptions explain;
   DoctorOptions doctor;
   DemoOptions demo;
+  CacheOptions cache;
+  std::string older_than, max_size;
   std::vector<std::string> run_dims, explain_dims, inputs;
   std::string explain_device = "cpu";
 
@@ -97,6 +110,7 @@ struct Command {
     add_explain();
     add_doctor();
     add_demo();
+    add_cache();
   }
 
   CLI::App* add(const char* name, const char* description, const char* examples, bool& json) {
@@ -167,6 +181,46 @@ struct Command {
         ->capture_default_str();
   }
 
+  void add_cache() {
+    CLI::App* sub =
+        add("cache", "List, verify or prune the compiled kernels that are kept on disk", cache_examples, cache.json);
+    sub->add_option("--folder", cache.folder, "Another folder than that of `coda cache path`, such as a pack");
+    sub->require_subcommand(1);
+    add_action(sub, "list", "What is there: size, registers, spills, last use; last used first",
+               CacheOptions::Action::list);
+    add_action(sub, "verify", "Compare every file with its hash; exit code 1 if one is off",
+               CacheOptions::Action::verify);
+    add_action(sub, "path", "Print the folder", CacheOptions::Action::path);
+    CLI::App* prune =
+        add_action(sub, "prune", "Remove broken entries, what killed processes have left, and what the options say",
+                   CacheOptions::Action::prune);
+    prune->add_option("--older-than", older_than, "Entries that were not used for so long: 90m, 12h, 30d, 8w")
+        ->type_name("TIME");
+    prune->add_option("--max-size", max_size, "The longest unused entries until the rest is no larger: 500M, 2G")
+        ->type_name("SIZE");
+    prune->add_flag("--all", cache.all, "All entries");
+  }
+
+  CLI::App* add_action(CLI::App* parent, const char* name, const char* description, CacheOptions::Action action) {
+    CLI::App* sub = parent->add_subcommand(name, description);
+    sub->fallthrough();
+    sub->footer(cache_examples);
+    sub->callback([this, action] { cache.action = action; });
+    return sub;
+  }
+
+  CacheOptions cache_options() {
+    if (!older_than.empty() && !(cache.older_than = parse_duration(older_than))) {
+      throw CLI::ValidationError("--older-than",
+                                 "expected a number and s, m, h, d or w, such as 30d; found '" + older_than + "'");
+    }
+    if (!max_size.empty() && !(cache.max_bytes = parse_size(max_size))) {
+      throw CLI::ValidationError("--max-size",
+                                 "expected a number and K, M, G or T, such as 500M; found '" + max_size + "'");
+    }
+    return cache;
+  }
+
   Arguments result() {
     if (app.got_subcommand("run")) {
       run.inputs = parse_inputs(inputs);
@@ -179,6 +233,7 @@ struct Command {
       return explain;
     }
     if (app.got_subcommand("doctor")) return doctor;
+    if (app.got_subcommand("cache")) return cache_options();
     return demo;
   }
 };
@@ -192,7 +247,7 @@ std::variant<Arguments, Answer> parse_arguments(int argc, const char* const* arg
     const auto all = command.app.get_subcommands([](const CLI::App*) { return true; });
     const auto is_named = [&](const CLI::App* sub) { return sub->get_name() == argv[1]; };
     if (std::none_of(all.begin(), all.end(), is_named)) {
-      return Answer{"'" + std::string(argv[1]) + "' is no command; expected run, explain, doctor or demo", true};
+      return Answer{"'" + std::string(argv[1]) + "' is no command; expected run, explain, doctor, demo or cache", true};
     }
   }
   try {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -49,7 +50,16 @@ struct DemoOptions {
   bool json = false;
 };
 
-using Arguments = std::variant<RunOptions, ExplainOptions, DoctorOptions, DemoOptions>;
+struct CacheOptions {
+  enum class Action { list, verify, prune, path } action = Action::list;
+  std::filesystem::path folder;      ///< empty: as the environment says
+  std::optional<double> older_than;  ///< seconds
+  std::optional<std::uint64_t> max_bytes;
+  bool all = false;
+  bool json = false;
+};
+
+using Arguments = std::variant<RunOptions, ExplainOptions, DoctorOptions, DemoOptions, CacheOptions>;
 
 /// The command line was wrong, or asked for help or the version: `text` says so.
 struct Answer {

@@ -9,5 +9,6 @@ int run(const RunOptions& options);
 int explain(const ExplainOptions& options);
 int doctor(const DoctorOptions& options);
 int demo(const DemoOptions& options);
+int cache(const CacheOptions& options);
 
 }  // namespace coda::command

@@ -99,5 +99,23 @@ TEST(ArgumentsTest, NothingAndNonsenseAreErrors) {
   EXPECT_NE(refusal({"explain"}), "accepted");
 }
 
+TEST(ArgumentsTest, CacheHasActions) {
+  using Action = CacheOptions::Action;
+  EXPECT_EQ(parsed<CacheOptions>({"cache", "list"}).action, Action::list);
+  EXPECT_EQ(parsed<CacheOptions>({"cache", "verify", "--json"}).action, Action::verify);
+  EXPECT_EQ(parsed<CacheOptions>({"cache", "path", "--folder", "pack"}).folder, "pack");
+  EXPECT_TRUE(parsed<CacheOptions>({"cache", "--json", "path"}).json);
+  EXPECT_TRUE(parsed<CacheOptions>({"cache", "path", "--json"}).json);
+  const auto prune = parsed<CacheOptions>({"cache", "prune", "--older-than", "2d", "--max-size", "3K", "--all"});
+  EXPECT_EQ(prune.action, Action::prune);
+  EXPECT_EQ(prune.older_than, 2 * 24 * 3600.0);
+  EXPECT_EQ(prune.max_bytes, 3072u);
+  EXPECT_TRUE(prune.all);
+  EXPECT_NE(refusal({"cache"}), "accepted");
+  EXPECT_NE(refusal({"cache", "list", "--all"}), "accepted");
+  EXPECT_THAT(refusal({"cache", "prune", "--max-size", "much"}), HasSubstr("'much'"));
+  EXPECT_THAT(refusal({"cache", "prune", "--older-than", "soon"}), HasSubstr("'soon'"));
+}
+
 }  // namespace
 }  // namespace coda::command

@@ -1,0 +1,15 @@
+// Makes entries in a cache, with a compiler of its own. usage: fill_cache FOLDER TITLE…
+#include "support/fake_compiler.hpp"
+
+int main(int argc, char** argv) {
+  coda::jit::Settings settings;
+  settings.cache = argv[1];
+  coda::jit::Jit jit(settings, std::make_shared<coda::testing::FakeCompiler>());
+  for (int i = 2; i < argc; ++i) {
+    jit.compile({.source = std::string("kernel kernel_of_test ") + argv[i],
+                 .headers = {},
+                 .entry = "kernel_of_test",
+                 .title = argv[i]});
+  }
+  return 0;
+}
