@@ -21,6 +21,12 @@ std::string kind_of(const std::string& reason) {
   return kind;
 }
 
+/// What a reason counts, its first number: of tiles, accumulators, bytes. The smallest is the nearest to legal.
+double excess(const std::string& reason) {
+  const std::size_t at = reason.find_first_of("0123456789");
+  return at == std::string::npos ? 0 : std::stod(reason.substr(at, reason.find_first_not_of("0123456789", at) - at));
+}
+
 struct Group {
   std::string kind;
   const Candidate* example = nullptr;
@@ -32,7 +38,7 @@ std::vector<Group> group(const std::vector<Candidate>& all) {
   for (const Candidate& c : all) {
     if (c.refusal.empty()) continue;
     Group& g = kinds[kind_of(c.refusal)];
-    if (g.count++ == 0) g.example = &c;
+    if (g.count++ == 0 || excess(c.refusal) < excess(g.example->refusal)) g.example = &c;
   }
   std::vector<Group> list;
   for (auto& [kind, g] : kinds) g.kind = kind, list.push_back(g);
