@@ -21,10 +21,17 @@ std::string kind_of(const std::string& reason) {
   return kind;
 }
 
-/// What a reason counts, its first number: of tiles, accumulators, bytes. The smallest is the nearest to legal.
+/// How far a refusal is from legal: what a reason counts over what there is, its first number over its last.
 double excess(const std::string& reason) {
-  const std::size_t at = reason.find_first_of("0123456789");
-  return at == std::string::npos ? 0 : std::stod(reason.substr(at, reason.find_first_not_of("0123456789", at) - at));
+  double first = 0, last = 0;
+  constexpr const char* digits = "0123456789";
+  for (std::size_t at = reason.find_first_of(digits); at != std::string::npos;) {
+    const std::size_t end = std::min(reason.find_first_not_of(digits, at), reason.size());
+    last = std::stod(reason.substr(at, end - at));
+    if (first == 0) first = last;
+    at = reason.find_first_of(digits, end);
+  }
+  return first / std::max(1.0, last);
 }
 
 struct Group {
