@@ -212,6 +212,7 @@ TEST_P(RandomProblems, LegalCandidatesKeepTheRules) {
     try {
       const auto all = candidates(conv, epilogue, device);
       EXPECT_FALSE(all.empty());
+      EXPECT_FALSE(i % 10 == 0 && explain(conv, epilogue, device).empty());
       for (const Candidate& c : all) {
         if (!c.refusal.empty()) continue;
         SCOPED_TRACE(describe(c.plan));

@@ -1,0 +1,274 @@
+#include "plan/epilogue.hpp"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "coda/error.hpp"
+#include "coda/text.hpp"
+#include "passes/passes.hpp"
+#include "plan/refusal.hpp"
+
+namespace coda::plan {
+namespace {
+
+constexpr Extents extents{.images = 2, .height = 16, .width = 16, .cols = 64};
+
+Epilogue analysed(std::string_view text) {
+  const auto nothing = [](std::span<const double>) { return 0.0; };
+  return analyse(passes::run_pipeline(parse(text, {{"observe", 1, false, "", nothing}})), extents);
+}
+
+std::string texts(const Epilogue& e, const std::vector<ValueId>& values) {
+  std::string text;
+  for (const ValueId v : values) text += (text.empty() ? "" : ", ") + text_of(e.graph, v);
+  return text;
+}
+
+// "x | factor | shift", and what else there is, a line each
+std::string describe(const Epilogue& e) {
+  verify(e.graph);
+  const auto optional = [&](const std::optional<ValueId>& v, const char* absent) {
+    return v ? text_of(e.graph, *v) : absent;
+  };
+  std::string text;
+  if (e.norm)
+    text += fmt::format("x: {}\nfactor: {}\nshift: {}\ngroup: {}\n", text_of(e.graph, e.norm->input),
+                        optional(e.norm->factor, "1"), optional(e.norm->shift, "0"), e.norm->group_channels);
+  for (const Output& o : e.outputs) {
+    constexpr std::array places{"before", "after", "statistics"};
+    text += fmt::format("{}: {}\n", places[static_cast<std::size_t>(o.place)], e.graph.stores[o.store].name);
+  }
+  const auto list = [&](const char* name, const std::vector<ValueId>& values) {
+    if (!values.empty()) text += fmt::format("{}: {}\n", name, texts(e, values));
+  };
+  list("uniforms", e.uniforms);
+  list("columns before", e.columns_before);
+  list("columns after", e.columns_after);
+  list("tensors before", e.tensors_before);
+  list("tensors after", e.tensors_after);
+  if (e.uses_raw) text += "raw\n";
+  return text;
+}
+
+TEST(Epilogue, WithoutNormalisationEverythingIsAfter) {
+  const Epilogue e = analysed("operand alpha\nstore relu(acc * alpha + bias[n]) + exp(t[b,n]) * r[m,n] as y : bf16");
+  EXPECT_EQ(describe(e), "after: y\nuniforms: alpha[]\ncolumns after: exp(t[b,n]), bias[n]\ntensors after: r[m,n]\n");
+  EXPECT_TRUE(e.per_image());
+  EXPECT_FALSE(analysed("store acc + bias[n] as y : bf16").per_image());
+  EXPECT_TRUE(analysed("store acc + t[b] as y : bf16").per_image());
+}
+
+TEST(Epilogue, TheLastStoreIsTheMainOne) {
+  const Epilogue e = analysed("h = acc + bias[n]\nstore h : f16\nstore relu(h) as y : bf16");
+  EXPECT_EQ(describe(e), "after: y\nafter: h\ncolumns after: bias[n]\n");
+  EXPECT_TRUE(e.side_after());
+  EXPECT_FALSE(e.side_before());
+}
+
+TEST(Epilogue, ColumnsAreAddedFirst) {
+  EXPECT_EQ(describe(analysed("store acc + bias[n] + temb[b,n] + u[n] as y : bf16")),
+            "after: y\ncolumns after: bias[n] + temb[b,n] + u[n]\n");
+  EXPECT_EQ(describe(analysed("store acc * s[n] + bias[n] + temb[b,n] as y : bf16")),
+            "after: y\ncolumns after: s[n], bias[n] + temb[b,n]\n");
+  // … unless somebody needs the sum in between, or its rounding is asked for
+  EXPECT_EQ(describe(analysed("h = acc + bias[n]\nstore (h + t[b,n]) * h as y : bf16")),
+            "after: y\ncolumns after: bias[n], t[b,n]\n");
+  EXPECT_EQ(describe(analysed("store cast(acc + bias[n], bf16) + cast(t[n], bf16) as y : bf16")),
+            "after: y\ncolumns after: bias[n], cast(t[n], bf16)\n");
+}
+
+TEST(Epilogue, GroupNorm) {
+  const Epilogue e = analysed(
+      "h = acc + bias[n] + temb[b,n]\nstore mish(group_norm(h, groups=32, scale=gamma[n], shift=beta[n], eps=1e-5)) as "
+      "y : bf16\nstore h : bf16");
+  EXPECT_EQ(
+      describe(e),
+      "x: h = acc + (bias[n] + temb[b,n])\nfactor: rsqrt(variance(h, over=(m,n), per=b, groups=32) + 1e-5) * gamma[n]\n"
+      "shift: beta[n]\ngroup: 2\nafter: y\nbefore: h\ncolumns before: bias[n] + temb[b,n]\n");
+  EXPECT_TRUE(e.side_before());
+  EXPECT_TRUE(e.per_image());
+}
+
+TEST(Epilogue, InstanceNormOfScaledAccumulators) {
+  EXPECT_EQ(describe(analysed("x = acc * s[n]\nstore relu(instance_norm(x, scale=gamma[n], eps=0)) as y : bf16")),
+            "x: x = acc * s[n]\nfactor: rsqrt(variance(x, over=m, per=b)) * gamma[n]\nshift: 0\ngroup: 1\nafter: "
+            "y\ncolumns before: s[n]\n");
+  EXPECT_EQ(describe(analysed("operand a\nx = acc * a\nstore group_norm(x, groups=4) as y : bf16")),
+            "x: x = acc * a[]\nfactor: rsqrt(variance(x, over=(m,n), per=b, groups=4) + 1e-5)\nshift: 0\ngroup: "
+            "16\nafter: y\nuniforms: a[]\n");
+}
+
+// Products with columns are one factor, up to the first sum
+TEST(Epilogue, FactorsAreGathered) {
+  EXPECT_EQ(
+      describe(analysed("y = instance_norm(acc) * s[n]\nstore relu(y * t[b,n] - u[n]) as z : bf16")),
+      "x: acc\nfactor: rsqrt(variance(acc, over=m, per=b) + 1e-5) * s[n] * t[b,n]\nshift: -u[n]\ngroup: 1\nafter: z\n");
+  EXPECT_EQ(
+      describe(analysed(
+          "d = acc - mean(acc, over=m, per=b)\nstore d / (sqrt(variance(acc, over=m, per=b)) + 0.1) as y : bf16")),
+      "x: acc\nfactor: reciprocal(sqrt(variance(acc, over=m, per=b)) + 0.1)\nshift: 0\ngroup: 1\nafter: y\n");
+  EXPECT_EQ(describe(analysed("y = instance_norm(acc, shift=u[n])\nstore relu(y * t[b,n] + v[n]) as z : bf16")),
+            "x: acc\nfactor: rsqrt(variance(acc, over=m, per=b) + 1e-5)\nshift: u[n]\ngroup: 1\nafter: z\ncolumns "
+            "after: t[b,n], v[n]\n");
+}
+
+// The passes write it as fma(x - mean, rstd, r): the product becomes a value of its own
+TEST(Epilogue, AResidualIsNoShift) {
+  const Epilogue e = analysed("store instance_norm(acc) + r[m,n] as y : bf16");
+  EXPECT_EQ(describe(e),
+            "x: acc\nfactor: rsqrt(variance(acc, over=m, per=b) + 1e-5)\nshift: 0\ngroup: 1\nafter: y\ntensors after: "
+            "r[m,n]\n");
+  const Node& sum = e.graph[e.graph.stores[0].value];
+  EXPECT_EQ(sum.op, Op::add);
+  EXPECT_EQ(sum.inputs[0], e.norm->result);
+}
+
+TEST(Epilogue, TwoResults) {
+  const Epilogue e =
+      analysed("y = group_norm(acc, groups=2, shift=u[n])\nstore y : f16\nstore tanh(y) * s[n] as z : bf16");
+  EXPECT_EQ(describe(e),
+            "x: acc\nfactor: rsqrt(variance(acc, over=(m,n), per=b, groups=2) + 1e-5)\nshift: u[n]\ngroup: 32\nafter: "
+            "z\nafter: y\n"
+            "columns after: s[n]\n");
+  EXPECT_TRUE(e.side_after());
+}
+
+TEST(Epilogue, TheInputAgain) {
+  EXPECT_EQ(describe(analysed("h = acc + bias[n]\nstore silu(instance_norm(h)) + h as y : bf16")),
+            "x: h = acc + bias[n]\nfactor: rsqrt(variance(h, over=m, per=b) + 1e-5)\nshift: 0\ngroup: 1\nafter: "
+            "y\ncolumns before: bias[n]\nraw\n");
+  // The one that reads the input has to be the main one
+  EXPECT_EQ(describe(analysed("y = instance_norm(acc)\nstore y + acc as z : bf16\nstore y : bf16")).substr(0, 4),
+            "x: a");
+  EXPECT_EQ(analysed("y = instance_norm(acc)\nstore y + acc as z : bf16\nstore relu(y) as y : bf16").outputs[0].store,
+            0);
+}
+
+// An operand and what is computed of it may be computed on both sides
+TEST(Epilogue, Fission) {
+  EXPECT_EQ(describe(analysed("r = relu(x[m,n])\nstore instance_norm(acc * r) * r as y : bf16")),
+            "x: r * acc\nfactor: rsqrt(variance(r * acc, over=m, per=b) + 1e-5)\nshift: 0\ngroup: 1\nafter: y\n"
+            "tensors before: x[m,n]\ntensors after: x[m,n]\n");
+}
+
+TEST(Epilogue, StatisticsAreStored) {
+  const Epilogue e = analysed(
+      "h = acc + bias[n]\nstore relu(group_norm(h, groups=4)) as y : bf16\nstore mean(h, over=(m,n), per=b, groups=4) "
+      "as mu : f32\n"
+      "store rsqrt(variance(h, over=(m,n), per=b, groups=4) + 1e-5) as rstd : bf16");
+  EXPECT_EQ(describe(e),
+            "x: h = acc + bias[n]\nfactor: rsqrt(variance(h, over=(m,n), per=b, groups=4) + 1e-5)\nshift: "
+            "0\ngroup: 16\n"
+            "after: y\nstatistics: mu\nstatistics: rstd\ncolumns before: bias[n]\n");
+  // A group of one channel is a channel: its statistics may meet operands
+  EXPECT_EQ(analysed("store instance_norm(acc) as y : bf16\nstore variance(acc, over=m, per=b) * s[n] as v : f32")
+                .outputs.size(),
+            2);
+}
+
+// Nothing is normalised; the statistics are for the next layer
+TEST(Epilogue, StatisticsAlone) {
+  EXPECT_EQ(
+      describe(analysed("h = acc + bias[n]\nstore h : bf16\nstore variance(h, over=m, per=b) as v : f32")),
+      "x: h = acc + bias[n]\nfactor: 1\nshift: 0\ngroup: 1\nafter: h\nstatistics: v\ncolumns before: bias[n]\nraw\n");
+}
+
+TEST(Epilogue, IsPure) {
+  const char* text = "y = group_norm(acc + bias[n], groups=2)\nstore y + r[m,n] as y : bf16";
+  const Epilogue x = analysed(text), y = analysed(text);
+  EXPECT_EQ(print(x.graph), print(y.graph));
+  EXPECT_EQ(describe(x), describe(y));
+}
+
+TEST(Epilogue, GroupsMustDivideTheChannels) {
+  try {
+    analysed("store group_norm(acc, groups=5) as y : bf16");
+    FAIL();
+  } catch (const UserError& e) {
+    EXPECT_STREQ(e.what(),
+                 "a normalisation over 5 groups of 64 channels: the groups must divide the channels; choose one of the "
+                 "divisors of 64");
+  }
+}
+
+struct Refused {
+  const char *text, *value, *reason;
+};
+class Refusal : public testing::TestWithParam<Refused> {};
+
+TEST_P(Refusal, SaysWhichValueAndWhy) {
+  const auto& [text, value, reason] = GetParam();
+  try {
+    analysed(text);
+    FAIL() << "it was not refused";
+  } catch (const Unsupported& e) {
+    EXPECT_EQ(std::string(e.what()),
+              fmt::format("'{}' is not yet in a GPU kernel: {}. It runs on the CPU device", value, reason));
+  }
+}
+
+constexpr auto domain_reason =
+    "statistics run over the pixels of one image and a group of channels (group_norm, instance_norm)";
+INSTANTIATE_TEST_SUITE_P(
+    Epilogue, Refusal,
+    testing::Values(
+        Refused{"store layer_norm(acc) as y : bf16", "mean(acc, over=n)", domain_reason},
+        Refused{"store batch_norm(acc) as y : bf16", "mean(acc, over=m)", domain_reason},
+        Refused{"store rms_norm(acc) as y : bf16", "mean(square(acc), over=n)", domain_reason},
+        Refused{"store softmax(acc) as y : bf16", "max(acc, over=n)",
+                "of reductions, tiles share means and variances only, not max"},
+        Refused{"store acc as y : bf16\nstore sum(acc, over=m) as s : f32", "sum(acc, over=m)",
+                "of reductions, tiles share means and variances only, not sum"},
+        Refused{"store acc + mean(t[b,n], over=m) as y : bf16", "mean(t[b,n], over=m)",
+                "statistics are taken of values [m,n], not [b,n]"},
+        Refused{"y = instance_norm(acc)\nstore instance_norm(y * y) as z : bf16", "mean(square(y), over=m, per=b)",
+                "it takes statistics of a second value besides 'acc'"},
+        Refused{"store instance_norm(acc) + group_norm(acc, groups=2) as y : bf16",
+                "mean(acc, over=(m,n), per=b, groups=2)", "another statistic of the same value runs over other groups"},
+        Refused{"store acc * rsqrt(variance(acc, over=m, per=b) + 1) as y : bf16",
+                "acc * rsqrt(variance(acc, over=m, per=b) + 1)",
+                "elements read the statistics 'rsqrt(variance(acc, over=m, per=b) + 1)' otherwise than by y = (x - "
+                "mean) * factor + shift, "
+                "x = 'acc'"},
+        Refused{"h = acc + bias[n]\nstore instance_norm(h + r[m,n]) + h as y : bf16",
+                "(t0 - mean(t0, over=m, per=b)) * rsqrt(variance(t0, over=m, per=b) + 1e-5) + h",
+                "behind the normalisation it reads what came before it; only 'h + r[m,n]' is kept till then"},
+        Refused{"y = instance_norm(acc)\nstore y + acc as y : bf16\nstore relu(y) - acc as z : bf16", "relu(y) - acc",
+                "beside 'acc + y', the second store can be computed neither ahead of the normalisation nor from its "
+                "result alone"},
+        Refused{"store acc as y : f32", "acc", "stores [m,n] are bf16 or f16, and y is f32"},
+        Refused{"store acc as x : bf16\nstore -acc as y : bf16\nstore 2 * acc as z : bf16", "acc * 2",
+                "it is the third store [m,n] (z); a kernel writes two"},
+        Refused{"store acc as y : bf16\nstore bias[n] : bf16", "bias[n]",
+                "a store with axes [n] that is no function of the statistics"},
+        Refused{"store group_norm(acc, groups=2) as y : bf16\nstore variance(acc, over=(m,n), per=b, groups=2) * s[n] "
+                "as v : f32",
+                "variance(acc, over=(m,n), per=b, groups=2) * s[n]",
+                "functions of the statistics are stored with their axes [b,g2], not [b,n]"},
+        Refused{"store instance_norm(acc) as y : bf16\nstore variance(acc, over=m, per=b) as v : i32",
+                "variance(acc, over=m, per=b)", "statistics are stored as f32, bf16 or f16, and v is i32"},
+        Refused{"store acc + index(n) as y : bf16", "index(n)",
+                "a visitor does not know the coordinates of its element"},
+        Refused{"store acc * one_hot(label[b]) as y : bf16", "one_hot(label[b])",
+                "one_hot needs the coordinates of an element"},
+        Refused{"store acc + v[m] as y : bf16", "v[m]", "an operand with a value per row"},
+        Refused{"store cast(cast(acc, f64) * 2, f32) as y : bf16", "cast(acc, f64)", "f64 arithmetic"}));
+
+TEST(Epilogue, RefusesEffects) {
+  try {
+    analysed("observe(acc)\nstore acc as y : bf16");
+    FAIL();
+  } catch (const Unsupported& e) {
+    EXPECT_NE(std::string(e.what()).find("the call of observe, which returns nothing, is not yet in a GPU kernel"),
+              std::string::npos);
+  }
+}
+
+TEST(Epilogue, RefusesGraphsWithoutAnElement) { EXPECT_THROW(analysed("store exp(bias[n]) as y : bf16"), Unsupported); }
+
+TEST(Epilogue, WantsGraphsThatWentThroughThePasses) {
+  EXPECT_THROW(analyse(parse("store softmax(acc) as y : bf16"), extents), InternalError);
+}
+
+}  // namespace
+}  // namespace coda::plan
