@@ -1,0 +1,22 @@
+#pragma once
+/// How far the forms for 16-bit outputs (kernels/coda/math.cuh) are from the functions that they stand for.
+
+#include <limits>
+
+#include "coda/graph.hpp"
+
+namespace coda::codegen {
+
+/// For a float32 input x (of div: divisor y) with |x| <= limit and a result f that is finite and normal,
+/// |computed - f| <= relative·|f| + absolute + input·|x|. What x itself is off by comes on top.
+struct FastBound {
+  double relative = 0, absolute = 0, input = 0;
+  double limit = std::numeric_limits<double>::infinity();
+  bool operator==(const FastBound&) const = default;
+};
+
+/// Of an elementwise node; all zero where the form is as good as float32 arithmetic or the usual float32 function (within
+/// reference::ErrorModel::function_ulps). Columns and scalars are computed by accurate forms in any case.
+FastBound fast_bound(const Node& node);
+
+}  // namespace coda::codegen

@@ -1,0 +1,89 @@
+// A convolution and its epilogue in one kernel:
+//   h = cast(acc + bias[n], bf16)
+//   t0 = square(h)
+//   t1 = cast(t0, f16) + 1
+//   t = cast(t1, tf32)
+//   i = cast(t1, i32)
+//   y = fma(t, cast(cast(t0, bool), f32), cast(square(i) + -7, f32))
+//   store y : bf16
+#include <coda/conv_fprop.cuh>
+#include <coda/math.cuh>
+#include <coda/operands.cuh>
+
+namespace coda {
+
+struct Config {
+    using Element = Bf16;
+    static constexpr int kTileM = 128, kTileN = 128, kTileK = 64;
+    static constexpr int kTileWarpgroups = 1, kTurns = 2, kWarpgroupRows = 128;
+    static constexpr int kStages = 4, kStagesA = 0, kHalo = 0, kStoreBuffers = 1;
+    static constexpr int kClusterM = 1, kClusterN = 1;
+    static constexpr bool kPatch = false, kSplit = false;
+    static constexpr Norm kNorm = Norm::kNone;
+    static constexpr int kUnit = 1;
+};
+
+struct Visitor {
+    using Output = Bf16;
+    using Side = Bf16;
+    static constexpr SideStore kSide = SideStore::kNone;
+    struct Params {
+        const void* bias;  // f32 [n]
+    };
+    struct Uniform {};
+    static CODA_DEVICE Uniform uniform(const Params&) {
+        return {};
+    }
+
+    static constexpr int kColumnsBefore = 0, kColumnsAfter = 1;
+    static CODA_DEVICE void columns_before(const Params& p, const Uniform& u, int image, int channel, float* column) {}
+    static CODA_DEVICE void columns_after(const Params& p, const Uniform& u, int image, int channel, float* column) {
+        const float bias = load<float>(p.bias, channel);
+        column[0] = as_column(bias);
+    }
+
+    static constexpr int kTensorsBefore = 0, kTensors = 0;
+    static CODA_DEVICE float before(float acc, const float*, const float*, const Uniform&) {
+        return acc;
+    }
+    static CODA_DEVICE float after(float acc, float, const float* column, const float* tensor, const Uniform& u) {
+        const float bias = column[0];
+        const float v2 = acc + bias;
+        const float h = math::round_bf16(v2);
+        const float v4 = math::round_bf16(math::square(h));
+        const float v5 = math::round_f16(v4);
+        const float v7 = math::round_f16(v5 + 1.f);
+        const float t = math::round_tf32(v7);
+        const bool v9 = (v4 != 0.f);
+        const float v10 = float(v9);
+        const int i = math::to_i32(v7);
+        const int v12 = math::square(i);
+        const int v14 = math::add(v12, -7);
+        const float v15 = float(v14);
+        const float v16 = math::fma(t, v10, v15);
+        return v16;
+    }
+    static CODA_DEVICE float side(float, const float*, const float*, const Uniform&) {
+        return 0.f;
+    }
+
+    static constexpr bool kRaw = false;
+    struct Late {};
+    static CODA_DEVICE Late late(const Params&, const Uniform&, int, int) {
+        return {};
+    }
+    static CODA_DEVICE float2 affine(const Late&, const Uniform&, float, float) {
+        return {1.f, 0.f};
+    }
+    static constexpr bool kStatistics = false;
+    static CODA_DEVICE void statistics(const Params& p, const Uniform& u, int image, int group, float mean, float variance) {}
+};
+
+using Conv = ConvFprop<Config, Visitor>;
+
+}  // namespace coda
+
+extern "C" __global__ void __launch_bounds__(coda::Conv::kThreads, 1)
+coda_kernel(const __grid_constant__ coda::Conv::Params params) {
+    coda::Conv::run(params);
+}

@@ -1,0 +1,96 @@
+// A convolution and its epilogue in one kernel:
+//   operand x[m,n] : bf16
+//   operand gamma[n] : bf16
+//   operand beta[n] : bf16
+//   t0 = acc + bias[n]
+//   t1 = fma(t0 - mean(t0, over=(m,n), per=b, groups=16), rsqrt(variance(t0, over=(m,n), per=b, groups=16) + 1e-5) * gamma[n], beta[n])
+//   y = silu(t1)
+//   z = x[m,n] + y
+//   store z : bf16
+#include <coda/conv_fprop.cuh>
+#include <coda/math.cuh>
+#include <coda/operands.cuh>
+
+namespace coda {
+
+struct Config {
+    using Element = Bf16;
+    static constexpr int kTileM = 128, kTileN = 128, kTileK = 64;
+    static constexpr int kTileWarpgroups = 1, kTurns = 2, kWarpgroupRows = 128;
+    static constexpr int kStages = 4, kStagesA = 0, kHalo = 0, kStoreBuffers = 2;
+    static constexpr int kClusterM = 1, kClusterN = 1;
+    static constexpr bool kPatch = false, kSplit = false;
+    static constexpr Norm kNorm = Norm::kResident;
+    static constexpr int kUnit = 4;
+};
+
+struct Visitor {
+    using Output = Bf16;
+    using Side = Bf16;
+    static constexpr SideStore kSide = SideStore::kNone;
+    struct Params {
+        const void* x;  // bf16 [m,n]
+        const void* bias;  // f32 [n]
+        const void* gamma;  // bf16 [n]
+        const void* beta;  // bf16 [n]
+    };
+    struct Uniform {};
+    static CODA_DEVICE Uniform uniform(const Params&) {
+        return {};
+    }
+
+    static constexpr int kColumnsBefore = 1, kColumnsAfter = 0;
+    static CODA_DEVICE void columns_before(const Params& p, const Uniform& u, int image, int channel, float* column) {
+        const float bias = load<float>(p.bias, channel);
+        column[0] = as_column(bias);
+    }
+    static CODA_DEVICE void columns_after(const Params& p, const Uniform& u, int image, int channel, float* column) {}
+
+    static constexpr int kTensorsBefore = 0, kTensors = 1;
+    template <int i>
+    static CODA_DEVICE auto tensor(const Params& p) {
+        return TensorSource<Bf16>{p.x};
+    }
+    static CODA_DEVICE float before(float acc, const float* column, const float* tensor, const Uniform& u) {
+        const float bias = column[0];
+        const float v3 = acc + bias;
+        return v3;
+    }
+    static CODA_DEVICE float after(float norm, float raw, const float* column, const float* tensor, const Uniform& u) {
+        const float x = tensor[0];
+        const float y = math::silu_of_half(norm);
+        const float v15 = x + y;
+        return v15;
+    }
+    static CODA_DEVICE float side(float, const float*, const float*, const Uniform&) {
+        return 0.f;
+    }
+
+    static constexpr bool kRaw = false;
+    struct Late {
+        float gamma;
+        float beta;
+    };
+    static CODA_DEVICE Late late(const Params& p, const Uniform& u, int image, int channel) {
+        const float gamma = load<Bf16>(p.gamma, channel);
+        const float beta = load<Bf16>(p.beta, channel);
+        return {gamma, beta};
+    }
+    static CODA_DEVICE float2 affine(const Late& late, const Uniform& u, float mean, float variance) {
+        const float v8 = variance + 1e-05f;
+        const float v9 = math::accurate::rsqrt(v8);
+        const float v11 = v9 * late.gamma;
+        return {0.5f * v11, 0.5f * late.beta};  // of y/2
+    }
+    static constexpr bool kStatistics = false;
+    static CODA_DEVICE void statistics(const Params& p, const Uniform& u, int image, int group, float mean, float variance) {}
+};
+
+using Conv = ConvFprop<Config, Visitor>;
+
+}  // namespace coda
+
+extern "C" __global__ void __launch_bounds__(coda::Conv::kThreads, 1)
+coda_kernel(const __grid_constant__ coda::Conv::Params params) {
+    coda::Conv::run(params);
+}

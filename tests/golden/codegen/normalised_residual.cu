@@ -1,0 +1,83 @@
+// A convolution and its epilogue in one kernel:
+//   h = acc + x[m,n]
+//   y = relu((h - mean(h, over=m, per=b)) * rsqrt(variance(h, over=m, per=b) + 1e-5) + x[m,n])
+//   store y : bf16
+//   store h : bf16
+#include <coda/conv_fprop.cuh>
+#include <coda/math.cuh>
+#include <coda/operands.cuh>
+
+namespace coda {
+
+struct Config {
+    using Element = Bf16;
+    static constexpr int kTileM = 128, kTileN = 128, kTileK = 64;
+    static constexpr int kTileWarpgroups = 1, kTurns = 2, kWarpgroupRows = 128;
+    static constexpr int kStages = 4, kStagesA = 0, kHalo = 0, kStoreBuffers = 2;
+    static constexpr int kClusterM = 1, kClusterN = 1;
+    static constexpr bool kPatch = false, kSplit = false;
+    static constexpr Norm kNorm = Norm::kResident;
+    static constexpr int kUnit = 1;
+};
+
+struct Visitor {
+    using Output = Bf16;
+    using Side = Bf16;
+    static constexpr SideStore kSide = SideStore::kBefore;
+    struct Params {
+        const void* x;  // f32 [m,n]
+    };
+    struct Uniform {};
+    static CODA_DEVICE Uniform uniform(const Params&) {
+        return {};
+    }
+
+    static constexpr int kColumnsBefore = 0, kColumnsAfter = 0;
+    static CODA_DEVICE void columns_before(const Params& p, const Uniform& u, int image, int channel, float* column) {}
+    static CODA_DEVICE void columns_after(const Params& p, const Uniform& u, int image, int channel, float* column) {}
+
+    static constexpr int kTensorsBefore = 1, kTensors = 2;
+    template <int i>
+    static CODA_DEVICE auto tensor(const Params& p) {
+        if constexpr (i == 0) return TensorSource<float>{p.x};
+        else return TensorSource<float>{p.x};
+    }
+    static CODA_DEVICE float before(float acc, const float* column, const float* tensor, const Uniform& u) {
+        const float x = tensor[0];
+        const float h = acc + x;
+        return h;
+    }
+    static CODA_DEVICE float after(float norm, float raw, const float* column, const float* tensor, const Uniform& u) {
+        const float x = tensor[0];
+        const float v10 = norm + x;
+        const float v11 = math::relu(v10);
+        return v11;
+    }
+    static CODA_DEVICE float side(float acc, const float* column, const float* tensor, const Uniform& u) {
+        const float x = tensor[0];
+        const float h = acc + x;
+        return h;
+    }
+
+    static constexpr bool kRaw = false;
+    struct Late {};
+    static CODA_DEVICE Late late(const Params& p, const Uniform& u, int image, int channel) {
+        return {};
+    }
+    static CODA_DEVICE float2 affine(const Late& late, const Uniform& u, float mean, float variance) {
+        const float v7 = variance + 1e-05f;
+        const float v8 = math::accurate::rsqrt(v7);
+        return {v8, 0.f};
+    }
+    static constexpr bool kStatistics = false;
+    static CODA_DEVICE void statistics(const Params& p, const Uniform& u, int image, int group, float mean, float variance) {}
+};
+
+using Conv = ConvFprop<Config, Visitor>;
+
+}  // namespace coda
+
+extern "C" __global__ void __launch_bounds__(coda::Conv::kThreads, 1)
+coda_kernel(const __grid_constant__ coda::Conv::Params params) {
+    coda::Conv::run(params);
+}

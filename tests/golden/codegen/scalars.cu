@@ -1,0 +1,87 @@
+// A convolution and its epilogue in one kernel:
+//   operand enabled : bool
+//   operand alpha = 0.25
+//   operand threshold : bf16
+//   operand count : i32 = 3
+//   x = fma(acc, alpha, threshold / count)
+//   y = select(enabled, relu(x), x) * sqrt(alpha)
+//   store y : bf16
+#include <coda/conv_fprop.cuh>
+#include <coda/math.cuh>
+#include <coda/operands.cuh>
+
+namespace coda {
+
+struct Config {
+    using Element = Bf16;
+    static constexpr int kTileM = 128, kTileN = 128, kTileK = 64;
+    static constexpr int kTileWarpgroups = 1, kTurns = 2, kWarpgroupRows = 128;
+    static constexpr int kStages = 4, kStagesA = 0, kHalo = 0, kStoreBuffers = 1;
+    static constexpr int kClusterM = 1, kClusterN = 1;
+    static constexpr bool kPatch = false, kSplit = false;
+    static constexpr Norm kNorm = Norm::kNone;
+    static constexpr int kUnit = 1;
+};
+
+struct Visitor {
+    using Output = Bf16;
+    using Side = Bf16;
+    static constexpr SideStore kSide = SideStore::kNone;
+    struct Params {
+        alignas(8) int enabled;
+        alignas(8) float alpha;
+        alignas(8) float threshold;
+        alignas(8) int count;
+    };
+    struct Uniform {
+        bool enabled;
+        float alpha;
+        float v5;
+        float v9;
+    };
+    static CODA_DEVICE Uniform uniform(const Params& p) {
+        const bool enabled = (p.enabled != 0);
+        const float v5 = math::accurate::div(p.threshold, float(p.count));
+        const float v9 = math::accurate::sqrt(p.alpha);
+        return {enabled, p.alpha, v5, v9};
+    }
+
+    static constexpr int kColumnsBefore = 0, kColumnsAfter = 0;
+    static CODA_DEVICE void columns_before(const Params& p, const Uniform& u, int image, int channel, float* column) {}
+    static CODA_DEVICE void columns_after(const Params& p, const Uniform& u, int image, int channel, float* column) {}
+
+    static constexpr int kTensorsBefore = 0, kTensors = 0;
+    static CODA_DEVICE float before(float acc, const float*, const float*, const Uniform&) {
+        return acc;
+    }
+    static CODA_DEVICE float after(float acc, float, const float* column, const float* tensor, const Uniform& u) {
+        const float x = math::fma(acc, u.alpha, u.v5);
+        const float v7 = math::relu(x);
+        const float v8 = u.enabled ? v7 : x;
+        const float v10 = v8 * u.v9;
+        return v10;
+    }
+    static CODA_DEVICE float side(float, const float*, const float*, const Uniform&) {
+        return 0.f;
+    }
+
+    static constexpr bool kRaw = false;
+    struct Late {};
+    static CODA_DEVICE Late late(const Params&, const Uniform&, int, int) {
+        return {};
+    }
+    static CODA_DEVICE float2 affine(const Late&, const Uniform&, float, float) {
+        return {1.f, 0.f};
+    }
+    static constexpr bool kStatistics = false;
+    static CODA_DEVICE void statistics(const Params& p, const Uniform& u, int image, int group, float mean, float variance) {}
+};
+
+using Conv = ConvFprop<Config, Visitor>;
+
+}  // namespace coda
+
+extern "C" __global__ void __launch_bounds__(coda::Conv::kThreads, 1)
+coda_kernel(const __grid_constant__ coda::Conv::Params params) {
+    coda::Conv::run(params);
+}

@@ -1,0 +1,87 @@
+// A convolution and its epilogue in one kernel:
+//   operand r[m,n] : f32
+//   y = fma(acc - mean(acc, over=(m,n), per=b, groups=8), rsqrt(variance(acc, over=(m,n), per=b, groups=8) + 1e-5) * gamma[n], beta[n])
+//   z = r[m,n] + gelu(y)
+//   store y : f16
+//   store z : bf16
+#include <coda/conv_fprop.cuh>
+#include <coda/math.cuh>
+#include <coda/operands.cuh>
+
+namespace coda {
+
+struct Config {
+    using Element = Bf16;
+    static constexpr int kTileM = 128, kTileN = 128, kTileK = 64;
+    static constexpr int kTileWarpgroups = 1, kTurns = 2, kWarpgroupRows = 128;
+    static constexpr int kStages = 4, kStagesA = 0, kHalo = 0, kStoreBuffers = 2;
+    static constexpr int kClusterM = 1, kClusterN = 1;
+    static constexpr bool kPatch = false, kSplit = false;
+    static constexpr Norm kNorm = Norm::kResident;
+    static constexpr int kUnit = 8;
+};
+
+struct Visitor {
+    using Output = Bf16;
+    using Side = F16;
+    static constexpr SideStore kSide = SideStore::kAfter;
+    struct Params {
+        const void* gamma;  // f32 [n]
+        const void* beta;  // f32 [n]
+        const void* r;  // f32 [m,n]
+    };
+    struct Uniform {};
+    static CODA_DEVICE Uniform uniform(const Params&) {
+        return {};
+    }
+
+    static constexpr int kColumnsBefore = 0, kColumnsAfter = 0;
+    static CODA_DEVICE void columns_before(const Params& p, const Uniform& u, int image, int channel, float* column) {}
+    static CODA_DEVICE void columns_after(const Params& p, const Uniform& u, int image, int channel, float* column) {}
+
+    static constexpr int kTensorsBefore = 0, kTensors = 1;
+    template <int i>
+    static CODA_DEVICE auto tensor(const Params& p) {
+        return TensorSource<float>{p.r};
+    }
+    static CODA_DEVICE float before(float acc, const float* column, const float* tensor, const Uniform& u) {
+        return acc;
+    }
+    static CODA_DEVICE float after(float norm, float raw, const float* column, const float* tensor, const Uniform& u) {
+        const float r = tensor[0];
+        const float v12 = math::gelu(norm);
+        const float v13 = r + v12;
+        return v13;
+    }
+    static CODA_DEVICE float side(float norm, const float* column, const float* tensor, const Uniform& u) {
+        return norm;
+    }
+
+    static constexpr bool kRaw = false;
+    struct Late {
+        float gamma;
+        float beta;
+    };
+    static CODA_DEVICE Late late(const Params& p, const Uniform& u, int image, int channel) {
+        const float gamma = load<float>(p.gamma, channel);
+        const float beta = load<float>(p.beta, channel);
+        return {gamma, beta};
+    }
+    static CODA_DEVICE float2 affine(const Late& late, const Uniform& u, float mean, float variance) {
+        const float v5 = variance + 1e-05f;
+        const float v6 = math::accurate::rsqrt(v5);
+        const float v8 = v6 * late.gamma;
+        return {v8, late.beta};
+    }
+    static constexpr bool kStatistics = false;
+    static CODA_DEVICE void statistics(const Params& p, const Uniform& u, int image, int group, float mean, float variance) {}
+};
+
+using Conv = ConvFprop<Config, Visitor>;
+
+}  // namespace coda
+
+extern "C" __global__ void __launch_bounds__(coda::Conv::kThreads, 1)
+coda_kernel(const __grid_constant__ coda::Conv::Params params) {
+    coda::Conv::run(params);
+}

@@ -1,0 +1,136 @@
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "coda/error.hpp"
+#include "fixture.hpp"
+#include "ir/op_table.hpp"
+#include "jit/jit.hpp"
+
+namespace coda::codegen {
+namespace {
+
+// Every elementwise operation of src/ir, over floats, and over integers where they differ
+constexpr std::string_view all_operations = R"(
+operand k : i32 = 3
+operand s : f16
+operand flag : bool
+operand nk[n] : i32
+operand nflag[n] : bool
+operand r[m,n] : bf16
+operand r2[m,n] : f16
+x = acc
+a = (x + bias[n]) * s - r[m,n]
+b = a / (2.5 + x) + a / 3 + min(a, x) + max(a, r2[m,n]) + pow(abs(x), 1.5)
+c0 = (x < a) & (x <= b) | !(x > b)
+c1 = (x >= 0) & (x == a) | (b != a) & nflag[n] & flag
+c = select(c0, a, b) + select(c1, 1, x)
+d = fma(a, b, c) + -x + abs(x) + sqrt(abs(x)) + rsqrt(abs(x) + 1) + reciprocal(x) + square(x)
+e = exp(x) + log(x) + log1p(x) + tanh(x) + erf(x) + sin(x) + cos(x) + sigmoid(x) + relu(x) + relu6(x)
+f = leaky_relu(x) + leaky_relu(x, 2) + elu(x) + elu(x, 0.5) + silu(x) + mish(x) + gelu(x) + gelu_tanh(x)
+g = hardsigmoid(x) + hardswish(x) + softplus(x) + logsigmoid(x) + clamp(x, -1, 1) + clamp(x, -1) + clamp(x, upper=2)
+h = cast(cast(x, bf16), f32) + cast(cast(x, f16) * 2, f32) + cast(cast(x, tf32), f32)
+i = cast(x, i32)
+j = i + nk[n] * k - i
+l = fma(i, i, k) + -j + abs(j) + square(i) + relu(i) + min(i, j) + max(i, 3)
+o = cast(i < j, f32) + cast(l, f32) + cast(cast(x, bool), f32) + l / 2 + select(i == 3, i, l) * x
+q = gain(x) + blend(x, bias[n]) + inf * x + nan
+y = c + d + e + f + g + h + o + q + extent(h) * x + column[b] + int[b,n]
+store y : bf16
+)";
+
+jit::Request request_of(const Kernel& kernel, std::span<const jit::Header> headers, const std::string& title) {
+  return {.source = kernel.source, .headers = headers, .entry = kernel.entry, .title = title};
+}
+
+class Compiles : public testing::Test {
+ protected:
+  void compile(std::string_view text, const plan::ConvConfig& config, const Options& options = {}) {
+    requests_.push_back(request_of(generate(epilogue_of(text), config, options), headers(), std::string(text)));
+  }
+  void compile(std::string_view text, const Options& options = {}) {
+    compile(text, config_of(epilogue_of(text)), options);
+  }
+
+  void TearDown() override {
+    if (requests_.empty()) return;
+    jit::Settings settings;
+    settings.use_cache = false;
+    std::optional<jit::Jit> jit;
+    try {
+      jit.emplace(settings);
+      jit->compile(request_of({"extern \"C\" __global__ void none() {}", "none", {}}, {}, "nothing"));
+    } catch (const CompileError& e) {
+      GTEST_SKIP() << e.what();
+    }
+    for (const jit::Binary& binary : jit->compile(requests_)) {
+      EXPECT_FALSE(binary.cubin.empty());
+      EXPECT_GT(binary.resources.registers, 100);
+    }
+  }
+
+ private:
+  static std::span<const jit::Header> headers() {
+    static const std::vector<jit::Header> all = [] {
+      std::vector<jit::Header> h;
+      for (const Header& header : device_headers()) h.push_back({header.name, header.text});
+      return h;
+    }();
+    return all;
+  }
+  std::vector<jit::Request> requests_;
+};
+
+TEST_F(Compiles, EveryElementwiseOperation) {
+  std::set<Op> missing;
+  for (int i = 0; i < op_count; ++i)
+    if (const Op op = static_cast<Op>(i); ir::is_elementwise(op) && op != Op::one_hot) missing.insert(op);
+  const plan::Epilogue epilogue = epilogue_of(all_operations);
+  for (const Node& x : epilogue.graph.nodes) missing.erase(x.op);
+  // Passes write these in other words
+  for (const Op op : {Op::square, Op::neg, Op::greater, Op::sub}) missing.erase(op);
+  EXPECT_TRUE(missing.empty()) << to_string(*missing.begin());
+  compile(all_operations);
+}
+
+TEST_F(Compiles, EveryElementwiseOperationAccurately) {
+  Options options;
+  options.accurate = true;
+  compile(all_operations, options);
+}
+
+TEST_F(Compiles, WithoutNormalisation) {
+  compile("store acc as y : bf16");
+  plan::ConvConfig config;
+  config.element = DType::f16;
+  config.tile_m = 256, config.tile_n = 160, config.tile_warpgroups = 2, config.turns = 1, config.cluster_n = 2,
+  config.stages = 4;
+  compile("h = acc + bias[n] + temb[b,n]\nstore silu(h) + r[m,n] as y : f16\nstore h : bf16", config);
+}
+
+TEST_F(Compiles, Resident) {
+  compile(
+      "h = acc + bias[n]\ny = silu(group_norm(h, groups=32, scale=gamma[n], shift=beta[n]))\nstore y + h * r[m,n] as z "
+      ": bf16");
+  compile(
+      "h = acc + bias[n]\nstore mish(group_norm(h, groups=4)) as y : bf16\nstore h : f16\n"
+      "store mean(h, over=(m,n), per=b, groups=4) as mu : f32\nstore rsqrt(variance(h, over=(m,n), per=b, groups=4)) "
+      "as r : bf16");
+}
+
+TEST_F(Compiles, StreamedAndDeferred) {
+  const char* text =
+      "operand r[m,n] : bf16\ny = instance_norm(acc * s[] + r[m,n], scale=gamma[n])\nstore gelu(y) * r[m,n] as z : "
+      "bf16\nstore y + t[b,n] as w : f16";
+  plan::ConvConfig config = config_of(epilogue_of(text));
+  config.mode = plan::NormMode::streamed;
+  Options options;
+  options.watchdog = options.delays = true;
+  compile(text, config, options);
+  config.mode = plan::NormMode::deferred;
+  config.tile_m = 64, config.tile_n = 64, config.store_buffers = 1;
+  compile(text, config);
+}
+
+}  // namespace
+}  // namespace coda::codegen

@@ -1,0 +1,54 @@
+#include "fixture.hpp"
+
+#include <fstream>
+#include <sstream>
+
+#include "coda/text.hpp"
+#include "passes/passes.hpp"
+
+namespace coda::codegen {
+
+namespace {
+constexpr auto gain_text = "__device__ float gain(float x) {\n    return 2.f * x;\n}";
+constexpr auto blend_text = "__device__ float blend(float x, float y) {\n    return 0.25f * x + 0.75f * y;\n}";
+}  // namespace
+
+plan::Epilogue epilogue_of(std::string_view text) {
+  const auto zero = [](std::span<const double>) { return 0.0; };
+  const std::vector<UserFunction> functions{
+      {"gain", 1, true, gain_text, {}}, {"blend", 2, true, blend_text, {}}, {"host_only", 1, true, "", zero}};
+  return plan::analyse(passes::run_pipeline(parse(text, functions)),
+                       {.images = 2, .height = 16, .width = 16, .cols = 64});
+}
+
+plan::ConvConfig config_of(const plan::Epilogue& epilogue) {
+  plan::ConvConfig config;
+  if (!epilogue.norm) return config;
+  config.mode = plan::NormMode::resident;
+  config.store_buffers = 2;
+  config.unit = static_cast<int>(epilogue.norm->group_channels);
+  return config;
+}
+
+Kernel kernel_of(std::string_view text, const Options& options) {
+  const plan::Epilogue epilogue = epilogue_of(text);
+  return generate(epilogue, config_of(epilogue), options);
+}
+
+std::string body_of(const Kernel& kernel, std::string_view head) {
+  std::istringstream lines(kernel.source);
+  std::string line, body;
+  while (std::getline(lines, line) && line.find(" " + std::string(head) + "(") == line.npos) continue;
+  if (line.ends_with("{}")) return "";
+  while (std::getline(lines, line) && line != "    }") body += line.substr(line.find_first_not_of(' ')) + "\n";
+  return body;
+}
+
+std::string read_file(const std::string& path) {
+  std::ifstream file(path);
+  std::stringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+}  // namespace coda::codegen

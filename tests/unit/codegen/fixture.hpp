@@ -1,0 +1,24 @@
+#pragma once
+/// From text to a kernel's source.
+
+#include <string>
+#include <string_view>
+
+#include "codegen/codegen.hpp"
+
+namespace coda::codegen {
+
+/// After the passes; functions `gain` (one argument) and `blend` (two) have CUDA text, `host_only` (one) has none.
+plan::Epilogue epilogue_of(std::string_view text);
+
+/// 128x128 tiles for that epilogue: resident if it normalises.
+plan::ConvConfig config_of(const plan::Epilogue& epilogue);
+
+Kernel kernel_of(std::string_view text, const Options& options = {});
+
+/// The lines between "head(" and the closing brace of that function, without indentation.
+std::string body_of(const Kernel& kernel, std::string_view head);
+
+std::string read_file(const std::string& path);
+
+}  // namespace coda::codegen

@@ -1,0 +1,43 @@
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <set>
+
+#include "fixture.hpp"
+
+namespace coda::codegen {
+namespace {
+
+constexpr std::array cases{
+    "bare",          "bias_silu",     "scaled_sigmoid", "group_norm_mish", "group_norm_silu_residual",
+    "instance_norm", "temb_residual", "scalars",        "casts",           "select_compare",
+    "user_function", "statistics",    "two_results",    "raw_again",       "normalised_residual"};
+
+std::string stem_of(const std::string& name) { return std::string(CODA_GOLDEN_DIR) + "/codegen/" + name; }
+
+// The source for tests/golden/codegen/<name>.epi is <name>.cu. After a change that is meant, write them anew with
+// CODA_WRITE_GOLDEN=1 test_codegen.
+class GoldenSource : public testing::TestWithParam<const char*> {};
+
+TEST_P(GoldenSource, IsAsRecorded) {
+  const std::string stem = stem_of(GetParam());
+  const std::string text = read_file(stem + ".epi");
+  ASSERT_FALSE(text.empty()) << stem;
+  const std::string source = kernel_of(text).source;
+  if (std::getenv("CODA_WRITE_GOLDEN") != nullptr) std::ofstream(stem + ".cu") << source;
+  EXPECT_EQ(source, read_file(stem + ".cu"));
+  EXPECT_EQ(source, kernel_of(text).source) << "a second time";
+}
+
+INSTANTIATE_TEST_SUITE_P(Codegen, GoldenSource, testing::ValuesIn(cases));
+
+TEST(Golden, EveryFileIsACase) {
+  std::set<std::string> found;
+  for (const auto& entry : std::filesystem::directory_iterator(stem_of(""))) found.insert(entry.path().stem().string());
+  EXPECT_EQ(found, std::set<std::string>(cases.begin(), cases.end()));
+}
+
+}  // namespace
+}  // namespace coda::codegen

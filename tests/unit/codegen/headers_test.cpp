@@ -1,0 +1,25 @@
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <map>
+
+#include "fixture.hpp"
+
+namespace coda::codegen {
+namespace {
+
+TEST(DeviceHeaders, AreTheFilesUnderKernels) {
+  std::map<std::string, std::string> files, embedded;
+  for (const auto& entry : std::filesystem::directory_iterator(std::string(CODA_KERNELS_DIR) + "/coda"))
+    files["coda/" + entry.path().filename().string()] = read_file(entry.path());
+  for (const Header& h : device_headers()) embedded[std::string(h.name)] = h.text;
+  ASSERT_TRUE(files.contains("coda/conv_fprop.cuh"));
+  for (const auto& [name, text] : files) {
+    ASSERT_TRUE(embedded.contains(name)) << name;
+    EXPECT_EQ(embedded[name], text) << name;
+  }
+  EXPECT_EQ(embedded.size(), files.size());
+}
+
+}  // namespace
+}  // namespace coda::codegen

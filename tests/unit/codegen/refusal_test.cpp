@@ -1,0 +1,66 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "coda/error.hpp"
+#include "fixture.hpp"
+
+namespace coda::codegen {
+namespace {
+
+template <class Error>
+std::string message(std::string_view text, const Options& options = {}) {
+  try {
+    kernel_of(text, options);
+  } catch (const Error& e) {
+    return e.what();
+  } catch (const std::exception& e) {
+    return std::string("of another class: ") + e.what();
+  }
+  return "(no error)";
+}
+
+TEST(Refusal, AFunctionWithoutCudaText) {
+  EXPECT_EQ(message<UserError>("store host_only(acc) as y : bf16"),
+            "function host_only has no cuda_source: expected C++ text that defines __device__ float host_only(…); give "
+            "it, or run the "
+            "graph on the CPU device");
+}
+
+TEST(Refusal, TensorsOfOtherDtypes) {
+  EXPECT_EQ(message<Unsupported>("operand r[m,n] : i32\nstore acc + r[m,n] as y : bf16"),
+            "'r[m,n]' is not yet in a GPU kernel: operands [m,n] are bf16, f16 or f32 in memory, and this one is i32. "
+            "It runs on the CPU device");
+  Options options;
+  options.storage = {{"r", DType::boolean}};
+  EXPECT_EQ(message<Unsupported>("store acc + r[m,n] as y : bf16", options),
+            "'r[m,n]' is not yet in a GPU kernel: operands [m,n] are bf16, f16 or f32 in memory, and this one is bool. "
+            "It runs on the CPU device");
+}
+
+TEST(Refusal, ColumnsOfF64) {
+  Options options;
+  options.storage = {{"bias", DType::f64}};
+  EXPECT_EQ(message<Unsupported>("store acc + bias[n] as y : bf16", options),
+            "'bias[n]' is not yet in a GPU kernel: its storage is f64. It runs on the CPU device");
+}
+
+// What only a planner could get wrong
+TEST(Refusal, AConfigurationThatDoesNotFit) {
+  const plan::Epilogue plain = epilogue_of("store acc as y : bf16"),
+                       norm = epilogue_of("store group_norm(acc, groups=4) as y : bf16"),
+                       raw = epilogue_of("store acc + group_norm(acc, groups=4) as y : bf16");
+  EXPECT_THROW(generate(plain, config_of(norm)), InternalError);
+  EXPECT_THROW(generate(norm, config_of(plain)), InternalError);
+  plan::ConvConfig config = config_of(norm);
+  config.mode = plan::NormMode::streamed;
+  EXPECT_NO_THROW(generate(norm, config));
+  EXPECT_THROW(generate(raw, config), InternalError);
+  config.unit = 3;
+  EXPECT_THROW(generate(norm, config), InternalError);
+  config = {};
+  config.element = DType::f32;
+  EXPECT_THROW(generate(plain, config), InternalError);
+}
+
+}  // namespace
+}  // namespace coda::codegen
