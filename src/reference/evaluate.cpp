@@ -36,6 +36,7 @@ class Evaluation {
   void compute(ValueId id);
   Term compute_leaf(const Node& node);
   void compute_node(const Node& node, Term& out);
+  void widen(const Node& node, Term& out) const;
   void call(const Node& node, Term* out);
   Inputs convert_inputs(const Node& node);
   const Term* convert(const Term& x, DType arithmetic, Term& scratch) const;
@@ -92,9 +93,29 @@ void Evaluation::compute(ValueId id) {
   }
   Term out(space_, node.axes, node.dtype);
   compute_node(node, out);
+  if (model_.coarser && !node.inputs.empty()) widen(node, out);
   round_term(out);
   terms_[id] = std::move(out);
   release_inputs(node);
+}
+
+// Adds what the model's coarser functions are off to the bounds of an elementwise operation
+void Evaluation::widen(const Node& node, Term& out) const {
+  const auto op_class = ir::info(node.op).op_class;
+  const std::size_t count = node.inputs.size();
+  if ((op_class != ir::OpClass::unary && op_class != ir::OpClass::binary && op_class != ir::OpClass::ternary) ||
+      count > 3)
+    return;
+  Term nothing(space_, axes::scalar, DType::f32);
+  nothing.values()[0] = nothing.bounds()[0] = 0;
+  std::array<const Term*, 3> in{&nothing, &nothing, &nothing};
+  for (std::size_t i = 0; i < count; ++i) in[i] = &terms_[node.inputs[i]];
+  for_each_stretch<3>(out, in, space_, [&](std::int64_t first, std::int64_t length, const std::array<Lane, 3>& lane) {
+    for (std::int64_t i = 0; i < length; ++i) {
+      const std::array<double, 3> x{lane[0][i].v, lane[1][i].v, lane[2][i].v};
+      out.bounds()[first + i] += model_.coarser(node, std::span(x.data(), count), out.v[first + i]);
+    }
+  });
 }
 
 void Evaluation::release_inputs(const Node& node) {

@@ -1,6 +1,7 @@
 /// Normalisations and softmax, from the statistics of reduction.cpp. The bounds are those of an implementation that
 /// computes (x − mean)·(rstd·scale) + shift with rstd = 1/√(variance + eps), and exp(x − max)/Σexp(x − max).
 
+#include <algorithm>
 #include <array>
 
 #include "coda/error.hpp"
@@ -20,6 +21,25 @@ Term rstd_of(const Term& t, double eps, const Space& space, const Arithmetic& a)
     r.bounds()[i] = std::isnan(v.e) ? infinity : v.e;
   }
   return r;
+}
+
+// By image and column: how far values of a normalisation's input may be off because they waited in a shorter type
+Term kept_errors(const Term& x, const Space& space, double roundoff) {
+  Term error(space, axes::bn, DType::f32);
+  std::fill_n(error.values(), error.size(), 0.0);
+  std::fill_n(error.bounds(), error.size(), 0.0);
+  if (roundoff == 0 || !(x.axes == axes::mn)) return error;
+  const std::int64_t pixels = space.extents.rows_per_image();
+  for (std::int64_t i = 0; i < error.size(); ++i) {
+    const std::int64_t start = i / x.cols * pixels * x.cols + i % x.cols;
+    double low = x.v[start], high = low;
+    for (std::int64_t m = 1; m < pixels; ++m) {
+      low = std::min(low, x.v[start + m * x.cols]);
+      high = std::max(high, x.v[start + m * x.cols]);
+    }
+    error.values()[i] = roundoff * (high - low);
+  }
+  return error;
 }
 
 Term number(double value, const Space& space) {
@@ -47,10 +67,13 @@ void evaluate_normalisation(const Node& node, Inputs in, Term& out, const Space&
   const bool has_scale = node.attr.has_scale, has_shift = node.attr.has_shift;
   const Term* scale = has_scale ? in[1] : &one;
   const Term* shift = has_shift ? in[has_scale ? 2 : 1] : &zero;
-  for_each_stretch<5>(out, {in[0], &s.mean, &rstd, scale, shift}, space,
-                      [&](std::int64_t first, std::int64_t count, const std::array<Lane, 5>& x) {
+  const bool over_rows = node.attr.domain.rows && node.attr.domain.per_image;
+  const Term kept = kept_errors(*in[0], space, over_rows ? model.kept_roundoff : 0);
+  for_each_stretch<6>(out, {in[0], &s.mean, &rstd, scale, shift, &kept}, space,
+                      [&](std::int64_t first, std::int64_t count, const std::array<Lane, 6>& x) {
                         for (std::int64_t i = 0; i < count; ++i) {
-                          const V centre = centred ? a.sub(x[0][i], x[1][i]) : x[0][i];
+                          V centre = centred ? a.sub(x[0][i], x[1][i]) : x[0][i];
+                          centre.e += x[5][i].v;
                           const V factor = has_scale ? a.mul(x[2][i], x[3][i]) : x[2][i];
                           const V y = has_shift ? a.fma(centre, factor, x[4][i]) : a.mul(centre, factor);
                           out.values()[first + i] = y.v;

@@ -10,7 +10,9 @@
 /// propagated from node to node over the intervals of the inputs (running error analysis, Higham, "Accuracy and
 /// Stability of Numerical Algorithms", 2nd ed., §3.3). It is the tolerance that tests use.
 
+#include <functional>
 #include <map>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -35,6 +37,13 @@ struct ErrorModel {
   /// Most roundings that one term of a reduction goes through on its way into the result, such as the length of a
   /// tile's partial sum plus the number of merges. 0: any order of summation, that is (count − 1).
   std::int64_t longest_chain = 0;
+  /// Unit roundoff of the type in which the input of a normalisation over an image's rows waits for the statistics,
+  /// centred by the mean of some of its column's values in that image: each is off by at most this times the range of
+  /// those values. 0: it waits as it was computed.
+  double kept_roundoff = 0;
+  /// What an elementwise operation may be off beyond all that, absolute, at these inputs, where its exact result is
+  /// `result`: for implementations with coarser functions. Empty: nothing.
+  std::function<double(const Node& node, std::span<const double> inputs, double result)> coarser = {};
 };
 
 /// The contraction of `a` and `b` in float64, [m,n]. The bound is γ·Σ|a·b|, γ = depth·u/(1 − depth·u) with u =

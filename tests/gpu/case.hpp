@@ -8,6 +8,7 @@
 #include "coda/executable.hpp"
 #include "coda/graph.hpp"
 #include "plan/conv.hpp"
+#include "plan/epilogue.hpp"
 
 namespace coda::gpu {
 
@@ -41,8 +42,11 @@ std::vector<Case> operand_cases();
 std::vector<Case> offset_cases();
 std::vector<Case> delay_cases(std::uint64_t seed);
 std::vector<Case> endurance_cases(std::uint64_t seed);
-/// Problems of which every legal plan is run.
+/// Problems that are run by many plans.
 std::vector<Case> plan_cases();
+/// Of the legal plans some fifty: every tile, cluster, order, way of loading, mode and depth that there is, at least
+/// twice.
+std::vector<plan::ConvPlan> sample_of_plans(const Case& c, const plan::Epilogue& epilogue);
 /// Small ones for compute-sanitizer, one of each mode and way of loading.
 std::vector<Case> sanitizer_cases();
 

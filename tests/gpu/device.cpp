@@ -62,7 +62,8 @@ std::vector<std::byte> Buffer::contents() const {
 
 bool Buffer::guards_hold() const {
   std::vector<std::byte> guards(2 * guard_bytes);
-  check(driver().cuMemcpy(reinterpret_cast<CUdeviceptr>(guards.data()), memory_.address(), guard_bytes), "reading guards");
+  check(driver().cuMemcpy(reinterpret_cast<CUdeviceptr>(guards.data()), memory_.address(), guard_bytes),
+        "reading guards");
   check(driver().cuMemcpy(reinterpret_cast<CUdeviceptr>(guards.data() + guard_bytes), address() + bytes_, guard_bytes),
         "reading guards");
   return std::all_of(guards.begin(), guards.end(), [](std::byte b) { return b == std::byte{0xff}; });

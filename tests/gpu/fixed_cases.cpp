@@ -2,13 +2,17 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <map>
+
 #include "gpu/case.hpp"
 
 namespace coda::gpu {
 
 namespace {
 
-constexpr const char* block = "store silu(group_norm(acc + bias[n], groups=32, scale=gamma[n], shift=beta[n])) as y : bf16";
+constexpr const char* block =
+    "store silu(group_norm(acc + bias[n], groups=32, scale=gamma[n], shift=beta[n])) as y : bf16";
 
 Case on_gpu(std::string name, const Conv2d& conv, std::string text, std::string plan = "") {
   Case c{.name = std::move(name), .conv = conv, .text = std::move(text), .options = {}};
@@ -17,19 +21,30 @@ Case on_gpu(std::string name, const Conv2d& conv, std::string text, std::string 
   return c;
 }
 
-Conv2d conv(std::int64_t n, std::int64_t h, std::int64_t w, std::int64_t c, std::int64_t k, std::int64_t taps, DType type = DType::bf16) {
+Conv2d conv(std::int64_t n, std::int64_t h, std::int64_t w, std::int64_t c, std::int64_t k, std::int64_t taps,
+            DType type = DType::bf16) {
   const std::int64_t pad = taps / 2;
-  return {.n = n, .h = h, .w = w, .c = c, .k = k, .r = taps, .s = taps, .pad = {pad, pad, pad, pad}, .dtype_x = type, .dtype_w = type};
+  return {.n = n,
+          .h = h,
+          .w = w,
+          .c = c,
+          .k = k,
+          .r = taps,
+          .s = taps,
+          .pad = {pad, pad, pad, pad},
+          .dtype_x = type,
+          .dtype_w = type};
 }
 
 }  // namespace
 
 // The block shapes of docs/performance.md
 std::vector<Case> block_cases() {
-  const Conv2d shapes[] = {conv(2, 64, 64, 320, 320, 3),   conv(2, 32, 32, 640, 640, 3),   conv(2, 16, 16, 1280, 1280, 3),
-                           conv(8, 64, 64, 320, 320, 3),   conv(8, 32, 32, 640, 640, 3),   conv(16, 128, 128, 128, 128, 3),
-                           conv(4, 256, 256, 128, 128, 3), conv(32, 56, 56, 256, 256, 3),  conv(8, 64, 64, 320, 320, 1),
-                           conv(1, 512, 512, 128, 128, 3), conv(8, 256, 256, 64, 64, 3)};
+  const Conv2d shapes[] = {
+      conv(2, 64, 64, 320, 320, 3),   conv(2, 32, 32, 640, 640, 3),  conv(2, 16, 16, 1280, 1280, 3),
+      conv(8, 64, 64, 320, 320, 3),   conv(8, 32, 32, 640, 640, 3),  conv(16, 128, 128, 128, 128, 3),
+      conv(4, 256, 256, 128, 128, 3), conv(32, 56, 56, 256, 256, 3), conv(8, 64, 64, 320, 320, 1),
+      conv(1, 512, 512, 128, 128, 3), conv(8, 256, 256, 64, 64, 3)};
   std::vector<Case> cases;
   for (const Conv2d& shape : shapes) {
     cases.push_back(on_gpu("block", shape, block));
@@ -40,22 +55,64 @@ std::vector<Case> block_cases() {
 
 // Every elementwise operation, on arguments where it is defined
 std::vector<Case> operation_cases() {
-  static constexpr const char* values[] = {
-      "x + bias", "x - bias", "x * bias", "x / (bias * bias + 0.5)", "min(x, bias)", "max(x, bias)", "pow(abs(x) + 0.1, bias)",
-      "select(x < bias, x, bias)", "select(x <= bias, x, -x)", "select(x > bias, x, 0.5)", "select(x >= bias, x, 2 * bias)",
-      "select(x == bias, 1, x)", "select(x != bias, x, 1)", "select(x > 0 & bias > 0, x, bias)", "select(x > 0 | bias > 0, x, bias)",
-      "select(!(x > bias), x, bias)", "fma(x, bias, bias)", "-x", "abs(x)", "sqrt(abs(x))", "rsqrt(abs(x) + 0.01)",
-      "reciprocal(abs(x) + 0.1)", "square(x)", "exp(x)", "log(abs(x) + 0.01)", "log1p(abs(x))", "tanh(x)", "erf(x)", "sin(x)", "cos(x)",
-      "sigmoid(x)", "relu(x)", "relu6(x * 4)", "leaky_relu(x, slope=0.1)", "elu(x, alpha=0.7)", "silu(x)", "mish(x)", "gelu(x)",
-      "gelu_tanh(x)", "hardsigmoid(x)", "hardsigmoid(x, 0.2, beta=0.4)", "hardswish(x * 2)", "softplus(x)", "logsigmoid(x)",
-      "clamp(x, -0.5, 0.75)", "clamp(x, lower=0)", "cast(x, bf16) * 3", "cast(x, f16) + bias", "cast(x * 8, i32) * 2 + x",
-      "cast(x > 0, f32) + x", "warp(x, bias)"};
+  static constexpr const char* values[] = {"x + bias",
+                                           "x - bias",
+                                           "x * bias",
+                                           "x / (bias * bias + 0.5)",
+                                           "min(x, bias)",
+                                           "max(x, bias)",
+                                           "pow(abs(x) + 0.1, bias)",
+                                           "select(x < bias, x, bias)",
+                                           "select(x <= bias, x, -x)",
+                                           "select(x > bias, x, 0.5)",
+                                           "select(x >= bias, x, 2 * bias)",
+                                           "select(x == bias, 1, x)",
+                                           "select(x != bias, x, 1)",
+                                           "select(x > 0 & bias > 0, x, bias)",
+                                           "select(x > 0 | bias > 0, x, bias)",
+                                           "select(!(x > bias), x, bias)",
+                                           "fma(x, bias, bias)",
+                                           "-x",
+                                           "abs(x)",
+                                           "sqrt(abs(x))",
+                                           "rsqrt(abs(x) + 0.01)",
+                                           "reciprocal(abs(x) + 0.1)",
+                                           "square(x)",
+                                           "exp(x)",
+                                           "log(abs(x) + 0.01)",
+                                           "log1p(abs(x))",
+                                           "tanh(x)",
+                                           "erf(x)",
+                                           "sin(x)",
+                                           "cos(x)",
+                                           "sigmoid(x)",
+                                           "relu(x)",
+                                           "relu6(x * 4)",
+                                           "leaky_relu(x, slope=0.1)",
+                                           "elu(x, alpha=0.7)",
+                                           "silu(x)",
+                                           "mish(x)",
+                                           "gelu(x)",
+                                           "gelu_tanh(x)",
+                                           "hardsigmoid(x)",
+                                           "hardsigmoid(x, 0.2, beta=0.4)",
+                                           "hardswish(x * 2)",
+                                           "softplus(x)",
+                                           "logsigmoid(x)",
+                                           "clamp(x, -0.5, 0.75)",
+                                           "clamp(x, lower=0)",
+                                           "cast(x, bf16) * 3",
+                                           "cast(x, f16) + bias",
+                                           "cast(x * 8, i32) * 2 + x",
+                                           "cast(x > 0, f32) + x",
+                                           "warp(x, bias)"};
   std::vector<Case> cases;
   for (const char* value : values) {
     for (const bool accurate : {false, true}) {
       const DType type = cases.size() % 3 == 0 ? DType::f16 : DType::bf16;
       cases.push_back(on_gpu(fmt::format("operation {}", value), conv(1, 7, 9, 16, 24, 1, type),
-                             fmt::format("operand bias[n]\nx = acc * 2\nstore {} as y : {}", value, to_string(type)), "tile=128x64 load=runs"));
+                             fmt::format("operand bias[n]\nx = acc * 2\nstore {} as y : {}", value, to_string(type)),
+                             "tile=128x64 load=runs"));
       cases.back().options.accurate = accurate;
       cases.back().seed = 300 + cases.size();
     }
@@ -79,25 +136,39 @@ std::vector<Case> operand_cases() {
   auto& flag = add("bool scalar", "operand flag : bool\nstore select(flag, acc, -acc) as y : bf16");
   flag.scalars["flag"] = 1;
   add("row vectors of three types", "operand p[n] : bf16\noperand q[n] : f16\nstore (acc + p) * q + r[n] as y : bf16");
-  add("integers and bools a channel", "operand i[n] : i32\noperand f[n] : bool\nstore select(f, acc, acc * cast(i, f32)) as y : bf16");
+  add("integers and bools a channel",
+      "operand i[n] : i32\noperand f[n] : bool\nstore select(f, acc, acc * cast(i, f32)) as y : bf16");
   add("per image", "store acc * g[b] + t[b,n] as y : bf16");
-  add("per image, 16 bits", "operand t[b,n] : bf16\noperand g[b] : f16\nstore acc * g + t as y : f16").conv.dtype_x = DType::f16;
+  add("per image, 16 bits", "operand t[b,n] : bf16\noperand g[b] : f16\nstore acc * g + t as y : f16").conv.dtype_x =
+      DType::f16;
   cases.back().conv.dtype_w = DType::f16;
-  add("full tensors of three types", "operand p[m,n] : bf16\noperand q[m,n] : f16\nstore (acc + p) * q + r[m,n] as y : bf16");
-  add("undeclared storage", "store acc + p[m,n] + v[n] as y : bf16").options.storage = {{"p", DType::bf16}, {"v", DType::f16}};
+  add("full tensors of three types",
+      "operand p[m,n] : bf16\noperand q[m,n] : f16\nstore (acc + p) * q + r[m,n] as y : bf16");
+  add("undeclared storage", "store acc + p[m,n] + v[n] as y : bf16").options.storage = {{"p", DType::bf16},
+                                                                                        {"v", DType::f16}};
   add("extents", "store acc / cast(extent(h) + extent(w) + extent(n) + extent(b), f32) as y : bf16");
   add("a value used twice", "h = silu(acc + bias[n])\nstore h * h + h as y : bf16");
   add("second store", "h = acc + bias[n]\nstore h : bf16\nstore relu(h) as y : bf16");
   add("second store of another type", "h = acc + bias[n]\nstore h : f16\nstore relu(h) as y : bf16");
   for (const char* mode : {"mode=resident", "mode=deferred", "mode=streamed"}) {
-    add("second store ahead", "h = acc + bias[n]\nstore h : bf16\nstore silu(group_norm(h, groups=4, scale=gamma[n])) as y : bf16", mode);
-    add("second store behind", "y = silu(group_norm(acc + bias[n], groups=4, scale=gamma[n]))\nstore y + r[m,n] as z : bf16\nstore y : bf16", mode);
+    add("second store ahead",
+        "h = acc + bias[n]\nstore h : bf16\nstore silu(group_norm(h, groups=4, scale=gamma[n])) as y : bf16", mode);
+    add("second store behind",
+        "y = silu(group_norm(acc + bias[n], groups=4, scale=gamma[n]))\nstore y + r[m,n] as z : bf16\nstore y : bf16",
+        mode);
     add("statistics",
-        "h = acc + bias[n]\nstore group_norm(h, groups=8, eps=1e-4) as y : bf16\nstore mean(h, over=(m,n), per=b, groups=8) as mean : f32\n"
-        "store variance(h, over=(m,n), per=b, groups=8) as variance : f32\n"
-        "store rsqrt(variance(h, over=(m,n), per=b, groups=8) + 1e-4) as rstd : bf16", mode);
-    add("columns ahead and behind", "h = acc * a[n] + t[b,n]\nstore group_norm(h, groups=5, scale=gamma[n], shift=s[b,n]) * c[n] + d[b,n] as y : bf16", mode);
-    add("tensors ahead and behind", "operand p[m,n] : bf16\noperand q[m,n] : bf16\nstore gelu(group_norm(acc + p, groups=10)) + q as y : bf16", mode);
+        "h = acc + bias[n]\nstore group_norm(h, groups=8, eps=1e-4) as y : bf16\nstore mean(h, over=(m,n), per=b, "
+        "groups=8) as mu : f32\n"
+        "store variance(h, over=(m,n), per=b, groups=8) as var : f32\n"
+        "store rsqrt(variance(h, over=(m,n), per=b, groups=8) + 1e-4) as rstd : bf16",
+        mode);
+    add("columns ahead and behind",
+        "h = acc * a[n] + t[b,n]\nstore group_norm(h, groups=5, scale=gamma[n], shift=s[b,n]) * c[n] + d[b,n] as y : "
+        "bf16",
+        mode);
+    add("tensors ahead and behind",
+        "operand p[m,n] : bf16\noperand q[m,n] : bf16\nstore gelu(group_norm(acc + p, groups=10)) + q as y : bf16",
+        mode);
   }
   add("constants of the graph", "store group_norm(acc * 3 + 1, groups=4, eps=0.5) * 2 - 1 as y : bf16");
   return cases;
@@ -106,10 +177,12 @@ std::vector<Case> operand_cases() {
 // Mean 1000, deviation 0.01
 std::vector<Case> offset_cases() {
   std::vector<Case> cases;
-  for (const char* mode : {"mode=resident load=runs", "mode=resident load=patch", "mode=resident split=on", "mode=deferred", "mode=streamed"}) {
+  for (const char* mode : {"mode=resident load=runs", "mode=resident load=patch", "mode=resident split=on",
+                           "mode=deferred", "mode=streamed"}) {
     for (const auto& shape : {conv(2, 40, 36, 64, 64, 3), conv(3, 16, 16, 128, 320, 1)}) {
-      Case c = on_gpu("mean 1000, deviation 0.01", shape,
-                      "store group_norm(acc + bias[n], groups=16, scale=gamma[n], shift=beta[n], eps=1e-12) as y : bf16", mode);
+      Case c = on_gpu(
+          "mean 1000, deviation 0.01", shape,
+          "store group_norm(acc + bias[n], groups=16, scale=gamma[n], shift=beta[n], eps=1e-12) as y : bf16", mode);
       c.offset = 1000, c.deviation = 0.01;
       c.seed = 700 + cases.size();
       if (is_served(c)) cases.push_back(std::move(c));
@@ -125,12 +198,45 @@ std::vector<Case> plan_cases() {
           on_gpu("all plans, deep", conv(1, 8, 8, 640, 320, 3), "store acc + bias[n] as y : bf16")};
 }
 
+std::vector<plan::ConvPlan> sample_of_plans(const Case& c, const plan::Epilogue& epilogue) {
+  constexpr std::size_t wanted = 48;
+  std::vector<plan::ConvPlan> legal, sample;
+  for (const plan::Candidate& x : plan::candidates(c.conv, epilogue, planning_device()))
+    if (x.refusal.empty()) legal.push_back(x.plan);
+  std::map<std::string, int> seen;
+  const auto features = [](const plan::ConvConfig& k) {
+    return std::vector{fmt::format("tile {}x{}", k.tile_m, k.tile_n),
+                       fmt::format("cluster {}x{}", k.cluster_m, k.cluster_n),
+                       fmt::format("order {} {}", k.tile_warpgroups, k.turns),
+                       fmt::format("mode {} patch {}", static_cast<int>(k.mode), k.patch),
+                       fmt::format("depth {} split {}", k.tile_k, k.split),
+                       fmt::format("buffers {}", k.store_buffers)};
+  };
+  const auto take = [&](const plan::ConvPlan& p) {
+    for (const std::string& f : features(p.config)) ++seen[f];
+    sample.push_back(p);
+  };
+  std::vector<bool> taken(legal.size());
+  for (std::size_t i = 0; i < legal.size(); ++i) {
+    const auto all = features(legal[i].config);
+    if (std::any_of(all.begin(), all.end(), [&](const std::string& f) { return seen[f] < 2; }))
+      take(legal[i]), taken[i] = true;
+  }
+  const std::size_t step = std::max<std::size_t>(1, legal.size() / wanted);
+  for (std::size_t i = 0; i < legal.size() && sample.size() < wanted; i += step)
+    if (!taken[i]) take(legal[i]);
+  return sample;
+}
+
 std::vector<Case> sanitizer_cases() {
   std::vector<Case> cases;
-  for (const char* plan : {"mode=resident load=runs", "mode=resident load=patch", "mode=deferred load=runs", "mode=deferred load=patch",
-                           "mode=streamed load=runs", "mode=streamed load=patch", "mode=resident split=on", "mode=resident cluster=1x2"}) {
+  for (const char* plan :
+       {"mode=resident load=runs", "mode=resident load=patch", "mode=deferred load=runs", "mode=deferred load=patch",
+        "mode=streamed load=runs", "mode=streamed load=patch", "mode=resident split=on", "mode=resident cluster=1x2"}) {
     Case c = on_gpu("sanitizer", conv(2, 17, 19, 64, 160, 3),
-                    "h = acc + bias[n]\nstore h : bf16\nstore silu(group_norm(h, groups=16, scale=gamma[n], shift=beta[n])) + r[m,n] as y : bf16", plan);
+                    "h = acc + bias[n]\nstore h : bf16\nstore silu(group_norm(h, groups=16, scale=gamma[n], "
+                    "shift=beta[n])) + r[m,n] as y : bf16",
+                    plan);
     if (is_served(c)) cases.push_back(std::move(c));
   }
   cases.push_back(on_gpu("sanitizer", conv(2, 17, 19, 64, 160, 3), "store silu(acc + bias[n]) + r[m,n] as y : bf16"));

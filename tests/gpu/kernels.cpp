@@ -16,8 +16,10 @@ using cuda::driver;
 Shape shape_of(const Conv2d& c) {
   const Extents e = extents(Contraction(c));
   const auto i = [](std::int64_t x) { return static_cast<int>(x); };
-  return {i(c.n), i(c.h), i(c.w), i(c.c), i(c.k), i(c.r), i(c.s), i(e.height), i(e.width), i(c.stride[0]),
-          i(c.stride[1]), i(c.pad[0]), i(c.pad[1]), i(c.dilation[0]), i(c.dilation[1]), c.dtype_x == DType::f16};
+  return {i(c.n),      i(c.h),           i(c.w),           i(c.c),
+          i(c.k),      i(c.r),           i(c.s),           i(e.height),
+          i(e.width),  i(c.stride[0]),   i(c.stride[1]),   i(c.pad[0]),
+          i(c.pad[1]), i(c.dilation[0]), i(c.dilation[1]), c.dtype_x == DType::f16};
 }
 
 jit::Jit& compiler() {
@@ -57,7 +59,8 @@ CUfunction function(const std::string& name) {
 void detail::launch(const char* name, std::uint64_t blocks, CUstream stream, void** arguments) {
   device();
   if (blocks == 0 || blocks > 0x7fffffff) throw InternalError(std::string("a grid without a size for ") + name);
-  check(driver().cuLaunchKernel(function(name), static_cast<unsigned>(blocks), 1, 1, 256, 1, 1, 0, stream, arguments, nullptr),
+  check(driver().cuLaunchKernel(function(name), static_cast<unsigned>(blocks), 1, 1, 256, 1, 1, 0, stream, arguments,
+                                nullptr),
         std::string("launching ") + name);
 }
 

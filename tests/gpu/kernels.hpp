@@ -32,7 +32,8 @@ jit::Jit& compiler();
 /// What compiling kernels.cuh asks for, for --precompile.
 jit::Request kernels_request();
 
-/// Launches the kernel `name` of kernels.cuh over `threads` threads in blocks of 256 (at most 4096 blocks if it strides).
+/// Launches the kernel `name` of kernels.cuh over `threads` threads in blocks of 256 (at most 4096 blocks if it
+/// strides).
 template <class... Arguments>
 void launch(const char* name, std::uint64_t threads, CUstream stream, Arguments... arguments);
 

@@ -120,7 +120,7 @@ TEST_F(CudaArguments, Scalars) {
       [](Arguments& x) {
         x.operands["gain"] = {at(9), DType::f32, {}, {}};
       },
-      "a scalar is a number in Arguments::scalars");
+      "expected a number in Arguments::scalars");
   expect_refusal([](Arguments& x) { x.operands.erase("temb"), x.scalars["temb"] = 1; },
                  "bind a tensor of shape (2,16)");
 }

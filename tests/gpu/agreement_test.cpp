@@ -1,0 +1,76 @@
+// Every element against the float64 reference.
+
+#include <gtest/gtest.h>
+
+#include <cstdio>
+
+#include "coda/error.hpp"
+#include "compile.hpp"
+#include "gpu/judges.hpp"
+#include "gpu/kernels.hpp"
+#include "gpu/options.hpp"
+#include "passes/passes.hpp"
+#include "runtime/cuda/backend.hpp"
+
+namespace coda::gpu {
+
+void expect_agreement(const std::vector<Case>& cases) {
+  Judges judges;
+  for (const Case& c : cases) {
+    std::string problems;
+    try {
+      Problem problem(c);
+      const Executable executable = problem.compile();
+      Outcome outcome = problem.run(executable, problems);
+      judges.take(std::move(outcome), problems, c.describe() + "\n" + executable.describe());
+    } catch (const Unsupported& error) {
+      ADD_FAILURE() << c.describe() << "\n" << error.what();
+    }
+  }
+  for (const std::string& text : judges.finish()) ADD_FAILURE() << text;
+}
+
+namespace {
+
+TEST(Agreement, RandomShapesGroupsEpiloguesAndPlans) {
+  const auto cases = random_cases(options().seed, options().families, 8);
+  std::printf("%zu random problems, seed %llu\n", cases.size(), static_cast<unsigned long long>(options().seed));
+  EXPECT_GE(cases.size(), static_cast<std::size_t>(options().families) * 75 / 10);
+  expect_agreement(cases);
+}
+
+TEST(Agreement, EveryOperation) { expect_agreement(operation_cases()); }
+
+TEST(Agreement, EveryKindOfOperandAndStore) { expect_agreement(operand_cases()); }
+
+TEST(Agreement, RandomDelays) { expect_agreement(delay_cases(options().seed)); }
+
+// Plans that are never the best, too
+TEST(Agreement, ManyPlans) {
+  std::size_t plans = 0;
+  for (const Case& c : plan_cases()) {
+    Problem problem(c);
+    const plan::Epilogue epilogue = plan::analyse(passes::run_pipeline(problem.graph()), extents(Contraction(c.conv)));
+    const std::vector<plan::ConvPlan> legal = sample_of_plans(c, epilogue);
+    std::vector<jit::Request> requests;
+    std::vector<codegen::Kernel> kernels;
+    for (const plan::ConvPlan& p : legal) kernels.push_back(generate(epilogue, p, c.options));
+    for (std::size_t i = 0; i < legal.size(); ++i) requests.push_back(request(kernels[i], legal[i], c.conv));
+    const auto binaries = compiler().compile(requests);
+    Judges judges;
+    for (std::size_t i = 0; i < legal.size(); ++i, ++plans) {
+      const Executable executable(
+          cuda::build({c.conv, problem.graph(), epilogue, legal[i], kernels[i], binaries[i], c.options}));
+      std::string problems;
+      Outcome outcome = problem.run(executable, problems);
+      outcome.mode = legal[i].config.mode;
+      judges.take(std::move(outcome), problems, c.describe() + "\n" + executable.describe());
+    }
+    for (const std::string& text : judges.finish()) ADD_FAILURE() << text;
+  }
+  std::printf("%zu plans\n", plans);
+  EXPECT_GT(plans, 60u);
+}
+
+}  // namespace
+}  // namespace coda::gpu

@@ -1,0 +1,184 @@
+// The block shapes (convolution, bias, GroupNorm, SiLU), and statistics of values with a large mean.
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "codegen/bounds.hpp"
+#include "compile.hpp"
+#include "gpu/judges.hpp"
+#include "gpu/kernels.hpp"
+#include "passes/passes.hpp"
+#include "runtime/cuda/driver.hpp"
+#include "support/float_convert.hpp"
+
+namespace coda::gpu {
+namespace {
+
+// Data and reference of a block too large for the host: made and judged on the GPU
+struct Block {
+  Case c;
+  Shape shape;
+  std::size_t outputs;
+  Buffer a, b, bias, gamma, beta, y;
+
+  explicit Block(const Case& from)
+      : c(from),
+        shape(shape_of(from.conv)),
+        outputs(static_cast<std::size_t>(element_count(shape_mn(Contraction(from.conv))))),
+        a(2 * static_cast<std::size_t>(element_count(shape_a(Contraction(from.conv))))),
+        b(2 * static_cast<std::size_t>(element_count(shape_b(Contraction(from.conv))))),
+        bias(4 * static_cast<std::size_t>(from.conv.k)),
+        gamma(bias.bytes()),
+        beta(bias.bytes()),
+        y(2 * outputs) {
+    const float unit = std::sqrt(3.f), deep = std::sqrt(static_cast<float>(depth(Contraction(c.conv))));
+    fill16(a, unit, c.seed);
+    fill16(b, unit / deep, c.seed + 1);
+    fill32(bias, 1, 0, c.seed + 2);
+    fill32(gamma, 0.6f, 1, c.seed + 3);
+    fill32(beta, 1, 0, c.seed + 4);
+    wait(nullptr, "filling");
+  }
+
+  void fill16(const Buffer& to, float scale, std::uint64_t seed) {
+    launch("coda_fill16", striding, nullptr, to.address(), static_cast<unsigned long long>(to.bytes() / 2), scale, 0.f,
+           static_cast<unsigned long long>(seed), shape.half);
+  }
+  void fill32(const Buffer& to, float scale, float offset, std::uint64_t seed) {
+    launch("coda_fill32", striding, nullptr, to.address(), static_cast<unsigned long long>(to.bytes() / 4), scale,
+           offset, static_cast<unsigned long long>(seed));
+  }
+
+  Arguments arguments() const {
+    const Contraction contraction = c.conv;
+    Arguments x;
+    x.a = {a.data(), c.conv.dtype_x, shape_a(contraction), {}};
+    x.b = {b.data(), c.conv.dtype_w, shape_b(contraction), {}};
+    x.operands["bias"] = {bias.data(), DType::f32, {c.conv.k}, {}};
+    x.operands["gamma"] = {gamma.data(), DType::f32, {c.conv.k}, {}};
+    x.operands["beta"] = {beta.data(), DType::f32, {c.conv.k}, {}};
+    x.outputs["y"] = {y.data(), DType::bf16, shape_mn(contraction), {}};
+    return x;
+  }
+
+  Verdict verdict(plan::NormMode mode) const {
+    constexpr int groups = 32;
+    const auto images = static_cast<std::size_t>(shape.n), channels = static_cast<std::size_t>(shape.k);
+    const Buffer acc(8 * outputs), absolute(8 * outputs), statistics(16 * images * groups),
+        range(8 * images * channels), result(sizeof(Verdict));
+    launch("coda_reference", outputs / 8, nullptr, shape, a.address(), b.address(), acc.address(), absolute.address());
+    launch("coda_statistics", 256 * images * groups, nullptr, shape, groups, 1e-5, acc.address(), bias.address(),
+           statistics.address());
+    launch("coda_range", images * channels, nullptr, shape, acc.address(), range.address());
+    Node silu;
+    silu.op = Op::silu;
+    silu.axes = axes::mn;
+    const auto fast = codegen::fast_bound(silu);
+    const bool keeps = mode == plan::NormMode::deferred || mode == plan::NormMode::streamed;
+    const BlockCheck check{groups,
+                           accumulator_error(c.conv),
+                           unit_roundoff(DType::bf16),
+                           keeps ? 1.02 * unit_roundoff(DType::bf16) : 0,
+                           fast.input + fast.relative,
+                           fast.absolute};
+    cuda::check(cuda::driver().cuMemsetD8Async(result.address(), 0, result.bytes(), nullptr), "clearing");
+    launch("coda_check_block", striding, nullptr, shape, check, acc.address(), absolute.address(), statistics.address(),
+           range.address(), bias.address(), gamma.address(), beta.address(), y.address(), result.address());
+    wait(nullptr, "the reference of " + c.describe(), 120);
+    Verdict v{};
+    result.download(&v);
+    return v;
+  }
+};
+
+TEST(Block, ElevenShapesInOneLaunchEach) {
+  for (const Case& c : block_cases()) {
+    SCOPED_TRACE(c.describe());
+    Block block(c);
+    const Graph graph = graph_of(c);
+    const Executable executable = compile(c.conv, graph, c.options);
+    SCOPED_TRACE(executable.describe());
+    const TestStream stream;
+    const Launch launch = executable.bind(block.arguments());
+    block.y.poison(stream.get());
+    const TestGraph graph_of_launch(stream.get(), [&] { launch.enqueue(stream); });
+    EXPECT_EQ(graph_of_launch.nodes(), 1u);
+    EXPECT_EQ(graph_of_launch.kernel_nodes(), 1u);
+    graph_of_launch.replay(stream.get());
+    wait(stream.get(), c.describe());
+    const auto mode = conv_kernel(c.conv, passes::run_pipeline(graph), device().device, c.options).plan.config.mode;
+    const Verdict v = block.verdict(mode);
+    EXPECT_EQ(v.poisoned, 0u);
+    EXPECT_EQ(v.wrong, 0u) << "of " << block.outputs << ", the first at " << v.worst_index;
+    EXPECT_LE(v.worst, 1.f) << "times the tolerance";
+    EXPECT_GT(v.worst, 0.f);
+    const Buffer first(block.y.bytes());
+    cuda::check(cuda::driver().cuMemcpyAsync(first.address(), block.y.address(), block.y.bytes(), stream.get()),
+                "copying");
+    block.y.poison(stream.get());
+    graph_of_launch.replay(stream.get());
+    wait(stream.get(), c.describe());
+    EXPECT_EQ(differences(first.address(), block.y.address(), block.y.bytes(), stream.get()), 0u)
+        << "bits differ from run to run";
+    EXPECT_TRUE(block.y.guards_hold());
+  }
+}
+
+// Statistics in float64 over the accumulators as float32 holds them, and what an element may be off: the accumulator
+// itself may be rounded the other way (a step), its mean to the nearest (half a step) and merged (half a step); and the
+// rounding of the output, in the modes that keep values in 16 bits also that of the centred value.
+std::string judge_offset(const Outcome& o) {
+  const Conv2d& conv = o.c.conv;
+  const Extents e = extents(Contraction(conv));
+  constexpr std::int64_t groups = 16;
+  const auto column = [&](const char* name, std::int64_t k) {
+    return support::load(o.tensors.at(name).host.data(), k, DType::f32);
+  };
+  const std::int64_t pixels = e.rows_per_image(), width = e.cols / groups;
+  const double step = std::ldexp(1.0, std::ilogb(o.c.offset) - 23), u = unit_roundoff(DType::bf16);
+  const bool keeps = o.mode == plan::NormMode::deferred || o.mode == plan::NormMode::streamed;
+  for (std::int64_t image = 0; image < e.images; ++image)
+    for (std::int64_t group = 0; group < groups; ++group) {
+      const auto value = [&](std::int64_t i) {
+        const std::int64_t k = group * width + i % width;
+        const double acc = o.acc.value[static_cast<std::size_t>((image * pixels + i / width) * e.cols + k)];
+        return static_cast<double>(
+            static_cast<float>(static_cast<double>(static_cast<float>(acc)) + column("bias", k)));
+      };
+      double mean = 0, variance = 0;
+      const std::int64_t count = pixels * width;
+      for (std::int64_t i = 0; i < count; ++i) mean += value(i) / static_cast<double>(count);
+      for (std::int64_t i = 0; i < count; ++i)
+        variance += (value(i) - mean) * (value(i) - mean) / static_cast<double>(count);
+      const double rstd = 1 / std::sqrt(variance + 1e-12);
+      for (std::int64_t i = 0; i < count; ++i) {
+        const std::int64_t k = group * width + i % width, at = (image * pixels + i / width) * e.cols + k;
+        const double scale = rstd * column("gamma", k), centred = value(i) - mean;
+        const double expected = centred * scale + column("beta", k);
+        const double actual = support::load(o.tensors.at("y").host.data(), at, DType::bf16);
+        // a tile's channel mean lies within the channel's values, here within 2√3 deviations of each
+        const double kept = keeps ? u * 2 * std::sqrt(3.0) * 2 * o.c.deviation : 0;
+        const double before = std::abs(scale) * (2 * step + kept);
+        if (!(std::abs(actual - expected) <= before + u * (std::abs(expected) + before)))
+          return "element " + std::to_string(at) + " is " + std::to_string(actual) + " instead of " +
+                 std::to_string(expected) + "\n";
+      }
+    }
+  return "";
+}
+
+TEST(Block, Mean1000Deviation001) {
+  const auto cases = offset_cases();
+  EXPECT_GE(cases.size(), 6u);
+  for (const Case& c : cases) {
+    std::string problems;
+    Problem problem(c);
+    const Executable executable = problem.compile();
+    const Outcome outcome = problem.run(executable, problems);
+    EXPECT_EQ(problems + judge_offset(outcome), "") << c.describe() << "\n" << executable.describe();
+  }
+}
+
+}  // namespace
+}  // namespace coda::gpu

@@ -1,0 +1,112 @@
+// coda_gpu_tests: all tests that need a GPU, as one program that can be carried to it.
+
+#include <gtest/gtest.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <set>
+
+#include "coda/error.hpp"
+#include "compile.hpp"
+#include "gpu/case.hpp"
+#include "gpu/device.hpp"
+#include "gpu/endurance.hpp"
+#include "gpu/kernels.hpp"
+#include "gpu/options.hpp"
+#include "gpu/problem.hpp"
+#include "passes/passes.hpp"
+
+namespace coda::gpu {
+
+namespace {
+
+Options parsed;
+
+// Every kernel of every test, each once
+std::vector<jit::Request> all_requests() {
+  std::vector<jit::Request> requests{kernels_request()};
+  std::set<std::string> seen;
+  const auto add = [&](jit::Request r) {
+    if (seen.insert(r.source).second) requests.push_back(std::move(r));
+  };
+  std::size_t problems = 0;
+  for (const Case& c : all_cases(options().seed)) {
+    const ConvKernel k = conv_kernel(c.conv, passes::run_pipeline(graph_of(c)), planning_device(), c.options);
+    add(request(k.kernel, k.plan, c.conv));
+    ++problems;
+  }
+  for (const Case& c : plan_cases()) {
+    const plan::Epilogue epilogue = plan::analyse(passes::run_pipeline(graph_of(c)), extents(Contraction(c.conv)));
+    for (const plan::ConvPlan& p : sample_of_plans(c, epilogue))
+      add(request(generate(epilogue, p, c.options), p, c.conv)), ++problems;
+  }
+  std::printf("%zu problems, %zu kernels, planned for %s\n", problems, requests.size(), planning_device().name.c_str());
+  return requests;
+}
+
+int precompile() {
+  const auto requests = all_requests();
+  const auto binaries = compiler().compile(requests, [](std::size_t done, std::size_t total, const std::string& title) {
+    if (done % 20 == 0 || done == total) std::fprintf(stderr, "%zu of %zu: %s\n", done, total, title.c_str());
+  });
+  std::size_t spills = 0, bytes = 0;
+  for (std::size_t i = 0; i < binaries.size(); ++i) {
+    bytes += binaries[i].cubin.size();
+    if (const auto& r = binaries[i].resources; r.spill_store_bytes + r.spill_load_bytes > 0)
+      ++spills, std::printf("spills: %zu bytes stored, %zu loaded: %s\n", r.spill_store_bytes, r.spill_load_bytes,
+                            requests[i].title.c_str());
+  }
+  std::printf("%zu kernels, %.1f MB of binaries, %zu with spills; in %s\n", binaries.size(),
+              static_cast<double>(bytes) / 1e6, spills,
+              binaries.empty() ? "" : binaries[0].entry.parent_path().c_str());
+  return 0;
+}
+
+int sanitizer() {
+  int wrong = 0;
+  for (const Case& c : sanitizer_cases()) {
+    const std::string problems = Problem(c).check();
+    std::printf("%s: %s\n", c.options.plan.empty() ? "any plan" : c.options.plan.c_str(),
+                problems.empty() ? "ok" : problems.c_str());
+    wrong += !problems.empty();
+  }
+  return wrong == 0 ? 0 : 1;
+}
+
+int act(int argc, char** argv) {
+  CLI::App app("Tests of Coda on a GPU. Options of GoogleTest (--gtest_filter=…) are taken as well.", "coda_gpu_tests");
+  app.add_option("--seed", parsed.seed, "Of everything that is random")->capture_default_str();
+  app.add_option("--families", parsed.families, "Of random problems, with 8 shapes each")->capture_default_str();
+  app.add_option("--device", parsed.device, "Which GPU")->capture_default_str();
+  app.add_option("--endurance", parsed.endurance,
+                 "So many launches on two streams beside a busy one, instead of the tests");
+  app.add_flag("--delays", parsed.delays, "Endurance: kernels with random delays and a watchdog");
+  app.add_option("--processes", parsed.processes, "Endurance: so many processes at once")->check(CLI::Range(1, 64));
+  app.add_flag("--precompile", parsed.precompile, "Compile all kernels into the cache (CODA_CACHE_DIR); needs no GPU");
+  app.add_flag("--plan", parsed.plan, "Plan all problems and count their kernels; needs neither GPU nor compiler");
+  app.add_flag("--sanitizer", parsed.sanitizer, "A small problem of each mode, for compute-sanitizer");
+  CLI11_PARSE(app, argc, argv);
+  if (parsed.plan) return all_requests().size() > 100 ? 0 : 1;
+  if (parsed.precompile) return precompile();
+  choose_device(parsed.device);
+  std::printf("%s\n", device().device.name.c_str());
+  if (parsed.sanitizer) return sanitizer();
+  if (parsed.endurance > 0) return run_endurance(argv[0]);
+  return RUN_ALL_TESTS();
+}
+
+}  // namespace
+
+const Options& options() { return parsed; }
+
+}  // namespace coda::gpu
+
+int main(int argc, char** argv) {
+  testing::InitGoogleTest(&argc, argv);
+  try {
+    return coda::gpu::act(argc, argv);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "coda_gpu_tests: %s\n", error.what());
+    return 2;
+  }
+}

@@ -1,0 +1,13 @@
+// compile() knows two backends; this program carries the GPU's alone, and none of what the CPU's needs.
+
+#include "coda/error.hpp"
+#include "runtime/cpu/backend.hpp"
+
+namespace coda::cpu {
+
+std::shared_ptr<const ExecutableImpl> build(const Contraction&, const Graph&, const Graph&, const passes::Partition&,
+                                            const CompileOptions&) {
+  throw Unsupported("coda_gpu_tests was built without the CPU backend; compile with Device::cuda");
+}
+
+}  // namespace coda::cpu

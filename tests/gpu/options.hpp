@@ -1,0 +1,24 @@
+#pragma once
+/// The command line of coda_gpu_tests.
+
+#include <cstdint>
+#include <string>
+
+namespace coda::gpu {
+
+struct Options {
+  std::uint64_t seed = 20261;  ///< --seed N: of everything that is random
+  int families = 40;           ///< --families N: of the random test, with 8 shapes each
+  int device = 0;              ///< --device N
+  long long endurance = 0;     ///< --endurance N: launches, instead of the tests
+  bool delays = false;         ///< --delays: the endurance run takes kernels with random delays
+  int processes = 1;           ///< --processes N: that many at once, each with its share of the launches
+  bool precompile = false;     ///< --precompile: compiles all kernels into the cache; needs no GPU
+  bool plan = false;           ///< --plan: plans and generates all kernels, and counts them; needs no GPU, no compiler
+  bool sanitizer = false;      ///< --sanitizer: a small case of each mode, for compute-sanitizer
+};
+
+/// What was given; read by tests.
+const Options& options();
+
+}  // namespace coda::gpu

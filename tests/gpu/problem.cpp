@@ -1,0 +1,193 @@
+#include "gpu/problem.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "coda/error.hpp"
+#include "compile.hpp"
+#include "gpu/kernels.hpp"
+#include "passes/passes.hpp"
+#include "runtime/common/names.hpp"
+#include "runtime/cuda/driver.hpp"
+#include "support/float_convert.hpp"
+#include "support/random.hpp"
+
+namespace coda::gpu {
+
+using cuda::check;
+using cuda::driver;
+
+namespace {
+
+std::size_t byte_count(DType t, const std::vector<std::int64_t>& shape) {
+  return static_cast<std::size_t>(element_count(shape)) * size_of(t);
+}
+
+DType storage_of(const Node& operand, const CompileOptions& options) {
+  if (operand.attr.storage) return *operand.attr.storage;
+  const auto given = options.storage.find(operand.attr.name);
+  return given == options.storage.end() ? DType::f32 : given->second;
+}
+
+std::uint64_t hash(const std::string& name) {
+  std::uint64_t h = 1469598103934665603u;
+  for (const char c : name) h = (h ^ static_cast<unsigned char>(c)) * 1099511628211u;
+  return h;
+}
+
+}  // namespace
+
+Problem::Problem(const Case& c) : c_(c), graph_(graph_of(c)) {
+  const Contraction contraction = c_.conv;
+  add("a", c_.conv.dtype_x, shape_a(contraction), 0, 1);
+  add("b", c_.conv.dtype_w, shape_b(contraction), 0, c_.deviation / std::sqrt(static_cast<double>(depth(contraction))));
+  for (const Node& x : graph_.nodes) {
+    if (x.op != Op::operand || tensors_.contains(x.attr.name)) continue;
+    const std::string& name = x.attr.name;
+    if (x.axes == axes::scalar && !c_.options.device_scalars.contains(name)) continue;
+    const bool scale = name == "gamma" || name == "alpha";
+    const bool bias = name == "bias";
+    add(name, storage_of(x, c_.options), reference::shape_of(x.axes, contraction),
+        scale  ? 1
+        : bias ? c_.offset
+               : 0,
+        bias ? c_.deviation : 0.6);
+    operands_.push_back(name);
+  }
+  for (const Store& s : graph_.stores) {
+    const auto shape = reference::shape_of(graph_[s.value].axes, contraction);
+    Tensor& t = tensors_[s.name];
+    t.dtype = s.dtype, t.shape = shape;
+    t.host.assign(byte_count(s.dtype, shape), std::byte{0xff});
+    t.device = std::make_unique<Buffer>(t.host.size());
+    outputs_.push_back(s.name);
+  }
+}
+
+// Uniform numbers of this mean and deviation; integers of -3 to 3, and bools
+void Problem::add(const std::string& name, DType dtype, std::vector<std::int64_t> shape, double mean,
+                  double deviation) {
+  Tensor& t = tensors_[name];
+  t.dtype = dtype, t.shape = shape;
+  t.host.resize(byte_count(dtype, shape));
+  test::Random random(c_.seed * 0x9e3779b97f4a7c15u + hash(name));
+  const std::int64_t count = element_count(shape);
+  const double width = std::sqrt(3.0) * deviation;
+  for (std::int64_t i = 0; i < count; ++i) {
+    double value = mean + random.uniform(-width, width);
+    if (dtype == DType::i32) value = random.between(-3, 3);
+    if (dtype == DType::boolean) value = random.chance(0.5) ? 1 : 0;
+    support::store(t.host.data(), i, dtype, value);
+  }
+  t.device = std::make_unique<Buffer>(t.host.size());
+  t.device->upload(t.host.data());
+}
+
+Arguments Problem::arguments() const {
+  Arguments a;
+  a.a = tensors_.at("a").on_device();
+  a.b = tensors_.at("b").on_device();
+  for (const std::string& name : operands_) a.operands[name] = tensors_.at(name).on_device();
+  for (const std::string& name : outputs_) a.outputs[name] = tensors_.at(name).on_device();
+  a.scalars = c_.scalars;
+  return a;
+}
+
+Arguments Outcome::arguments() const {
+  Arguments a;
+  a.a = tensors.at("a").on_host();
+  a.b = tensors.at("b").on_host();
+  for (const std::string& name : runtime::operand_names(graph))
+    if (const auto t = tensors.find(name); t != tensors.end()) a.operands[name] = t->second.on_host();
+  a.scalars = c.scalars;
+  return a;
+}
+
+Executable Problem::compile() const { return coda::compile(c_.conv, graph_, c_.options); }
+
+void Problem::poison(CUstream stream) {
+  for (const std::string& name : outputs_) tensors_.at(name).device->poison(stream);
+}
+
+std::vector<std::vector<std::byte>> Problem::outputs() const {
+  std::vector<std::vector<std::byte>> all;
+  for (const std::string& name : output_names()) all.push_back(tensors_.at(name).device->contents());
+  return all;
+}
+
+std::vector<std::string> Problem::output_names() const {
+  std::vector<std::string> names = outputs_;
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+std::string Problem::broken_guard() const {
+  for (const auto& [name, t] : tensors_)
+    if (!t.device->guards_hold()) return name;
+  return "";
+}
+
+reference::Values Problem::accumulator() const {
+  const auto count = static_cast<std::size_t>(element_count(shape_mn(Contraction(c_.conv))));
+  const Buffer sum(count * 8), absolute(count * 8);
+  launch("coda_reference", count / 8, nullptr, shape_of(c_.conv), tensors_.at("a").device->address(),
+         tensors_.at("b").device->address(), sum.address(), absolute.address());
+  wait(nullptr, "the reference convolution of " + c_.describe());
+  reference::Values acc{.axes = axes::mn, .value = std::vector<double>(count), .bound = std::vector<double>(count)};
+  sum.download(acc.value.data());
+  absolute.download(acc.bound.data());
+  const double error = accumulator_error(c_.conv);
+  for (double& b : acc.bound) b *= error;
+  return acc;
+}
+
+double accumulator_error(const Conv2d& conv) {
+  const double steps =
+      std::ceil(static_cast<double>(depth(Contraction(conv))) / 16) + 8;  // and partial sums of split-K
+  return 2 * std::sqrt(steps) * 0x1p-23;
+}
+
+Outcome Problem::run(const Executable& executable, std::string& problems) {
+  const Arguments arguments = this->arguments();
+  std::vector<std::vector<std::byte>> first;
+  for (int round = 0; round < 2; ++round) {
+    poison(nullptr);
+    executable.enqueue(arguments, nullptr);
+    wait(nullptr, c_.describe());
+    if (round == 0)
+      first = outputs();
+    else if (first != outputs())
+      problems += "the second run gave other bits\n";
+  }
+  if (const std::string name = broken_guard(); !name.empty()) problems += "something was written beside " + name + "\n";
+  Outcome o{.c = c_, .graph = graph_, .tensors = {}, .acc = accumulator()};
+  o.mode = conv_kernel(c_.conv, passes::run_pipeline(graph_), device().device, c_.options).plan.config.mode;
+  for (const auto& [name, t] : tensors_) o.tensors[name] = Tensor{t.host, nullptr, t.dtype, t.shape};
+  const auto names = output_names();
+  for (std::size_t i = 0; i < names.size(); ++i) o.tensors.at(names[i]).host = first[i];
+  return o;
+}
+
+std::string judge(const Outcome& o) {
+  const auto expected = reference::evaluate(o.graph, o.c.conv, o.acc, o.arguments(), error_model(o.c, o.mode));
+  std::string text;
+  for (const auto& [name, values] : expected) {
+    const auto found = reference::compare(values, o.c.conv, o.tensors.at(name).on_host());
+    if (!found.ok())
+      text += fmt::format("{}: {} of {} elements outside; element {} is {} instead of {}, {} times its tolerance\n",
+                          name, found.outside, found.elements, found.worst_index, found.worst_actual,
+                          found.worst_expected, found.worst);
+    if (found.unclaimed != 0) text += fmt::format("{}: no claim on {} elements\n", name, found.unclaimed);
+  }
+  return text;
+}
+
+std::string Problem::check(const Executable& executable) {
+  std::string problems;
+  const Outcome outcome = run(executable, problems);
+  problems += judge(outcome);
+  return problems.empty() ? "" : problems + c_.describe() + "\n" + executable.describe();
+}
+
+}  // namespace coda::gpu

@@ -1,0 +1,86 @@
+#pragma once
+/// A case with its data on the host and on the GPU, run and compared with the float64 reference.
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gpu/case.hpp"
+#include "gpu/device.hpp"
+#include "plan/epilogue.hpp"
+#include "reference/reference.hpp"
+
+namespace coda::gpu {
+
+/// One tensor, twice.
+struct Tensor {
+  std::vector<std::byte> host;
+  std::unique_ptr<Buffer> device;
+  DType dtype{};
+  std::vector<std::int64_t> shape;
+
+  ConstTensorView on_host() const { return {host.data(), dtype, shape, {}}; }
+  TensorView on_device() const { return {device->data(), dtype, shape, {}}; }
+};
+
+/// What a run left, without anything that needs the GPU: can be judged in another thread.
+struct Outcome {
+  Case c;
+  Graph graph;
+  plan::NormMode mode{};
+  std::map<std::string, Tensor> tensors;  ///< a, b, operands, outputs, by name; the device's part is gone
+  reference::Values acc;                  ///< float64, with bounds
+  Arguments arguments() const;            ///< on the host
+};
+
+/// Empty if every element of every output agrees with the reference; else what does not.
+std::string judge(const Outcome& outcome);
+
+class Problem {
+ public:
+  /// Makes the data; compiles nothing.
+  explicit Problem(const Case& c);
+
+  const Case& test_case() const { return c_; }
+  const Graph& graph() const { return graph_; }
+  Arguments arguments() const;  ///< on the GPU
+  Tensor& tensor(const std::string& name) { return tensors_.at(name); }
+
+  /// As coda::compile makes it.
+  Executable compile() const;
+
+  void poison(CUstream stream);
+  /// Bytes of all outputs, in the order of their names.
+  std::vector<std::vector<std::byte>> outputs() const;
+  std::vector<std::string> output_names() const;
+  /// "y": guards around it were written over; empty: all hold.
+  std::string broken_guard() const;
+
+  /// Runs twice on poisoned outputs. Appends to `problems` if bits differ, or something was written beside a tensor.
+  Outcome run(const Executable& executable, std::string& problems);
+
+  /// run() and judge(), all at once; empty if all is well.
+  std::string check(const Executable& executable);
+  std::string check() { return check(compile()); }
+
+ private:
+  void add(const std::string& name, DType dtype, std::vector<std::int64_t> shape, double mean, double deviation);
+  reference::Values accumulator() const;
+
+  Case c_;
+  Graph graph_;
+  std::map<std::string, Tensor> tensors_;
+  std::vector<std::string> operands_, outputs_;
+};
+
+/// How far the kernels may be from float64: docs/numerics.md, docs/cuda-backend.md.
+reference::ErrorModel error_model(const Case& c, plan::NormMode mode);
+
+/// Error of an accumulator, relative to the sum of the absolute values of its products. Tensor cores add sixteen
+/// products at once and cut off what lies below the last place: each step is off by 2^-23 at most. Steps of random sign
+/// add up to the square root of their number (Higham and Mary, "A new approach to probabilistic rounding error
+/// analysis", SIAM J. Sci. Comput. 41, 2019), here with a factor of two.
+double accumulator_error(const Conv2d& conv);
+
+}  // namespace coda::gpu

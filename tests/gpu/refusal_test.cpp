@@ -1,0 +1,141 @@
+// Bad input on a GPU: the right class of error, what was expected, and nothing launched.
+
+#include <gmock/gmock.h>
+
+#include <functional>
+
+#include "coda/error.hpp"
+#include "gpu/problem.hpp"
+#include "runtime/cuda/driver.hpp"
+
+namespace coda::gpu {
+namespace {
+
+using ::testing::HasSubstr;
+
+class Refusal : public ::testing::Test {
+ protected:
+  Case c = [] {
+    Case x{.name = "refusals",
+           .conv = {.n = 2,
+                    .h = 9,
+                    .w = 10,
+                    .c = 16,
+                    .k = 32,
+                    .r = 3,
+                    .s = 3,
+                    .pad = {1, 1, 1, 1},
+                    .dtype_x = DType::bf16,
+                    .dtype_w = DType::bf16},
+           .text =
+               "operand r[m,n] : bf16\nh = acc * alpha[] + bias[n]\nstore h : bf16\n"
+               "store group_norm(h, groups=4, scale=gamma[n]) + r as y : bf16\nstore mean(h, over=(m,n), per=b, "
+               "groups=4) as mu : f32",
+           .options = {}};
+    x.options.device = Device::cuda;
+    x.scalars["alpha"] = 0.5;
+    return x;
+  }();
+  Problem problem{c};
+  Executable executable = problem.compile();
+
+  template <class Error = UserError>
+  void expect_refusal(const std::function<void(Arguments&)>& change, const std::string& message) {
+    Arguments a = problem.arguments();
+    change(a);
+    problem.poison(nullptr);
+    const auto before = problem.outputs();
+    const std::function<void()> ways[] = {[&] { executable.run(a); }, [&] { executable.enqueue(a, nullptr); },
+                                          [&] { executable.bind(a).enqueue(nullptr); }};
+    for (const auto& way : ways) {
+      try {
+        way();
+        ADD_FAILURE() << "accepted; expected: " << message;
+      } catch (const Error& e) {
+        EXPECT_THAT(e.what(), HasSubstr(message));
+      }
+    }
+    wait(nullptr, "what should not have been launched");
+    EXPECT_EQ(problem.outputs(), before) << "something was launched after: " << message;
+  }
+
+  static void* moved(const void* p, int bytes) { return const_cast<char*>(static_cast<const char*>(p)) + bytes; }
+};
+
+TEST_F(Refusal, TheUnchangedArgumentsAreServed) { EXPECT_EQ(problem.check(executable), ""); }
+
+TEST_F(Refusal, Names) {
+  expect_refusal([](Arguments& a) { a.operands.erase("bias"); }, "operand bias[n] is not bound");
+  expect_refusal([](Arguments& a) { a.scalars.erase("alpha"); }, "operand alpha[] is not bound");
+  expect_refusal([](Arguments& a) { a.outputs.erase("mu"); }, "output mu[b,g4] is not bound");
+  expect_refusal([](Arguments& a) { a.operands["gama"] = a.operands["gamma"]; }, "did you mean 'gamma'?");
+}
+
+TEST_F(Refusal, ShapesAndDtypes) {
+  expect_refusal(
+      [](Arguments& a) {
+        a.a.shape = {2, 16, 9, 10};
+      },
+      "the image (a) was given shape (2,16,9,10); expected (2,9,10,16)");
+  expect_refusal([](Arguments& a) { a.b.dtype = DType::f16; }, "the filter (b) was given dtype f16; expected bf16");
+  expect_refusal([](Arguments& a) { a.operands["r"].dtype = DType::f32; }, "was given dtype f32; expected bf16");
+  expect_refusal([](Arguments& a) { a.outputs["mu"].shape = {2, 8}; }, "expected (2,4)");
+  expect_refusal([](Arguments& a) { a.outputs["y"].strides = {5760, 640, 64, 1}; }, "make a dense copy");
+}
+
+TEST_F(Refusal, Pointers) {
+  expect_refusal([](Arguments& a) { a.a.data = nullptr; }, "null pointer");
+  expect_refusal([](Arguments& a) { a.a.data = moved(a.a.data, 2); }, "expected a multiple of 16 bytes");
+  expect_refusal([](Arguments& a) { a.outputs["y"].data = moved(a.outputs["y"].data, 8); },
+                 "expected a multiple of 16 bytes");
+  alignas(16) static float host[4096];
+  expect_refusal([](Arguments& a) { a.operands["bias"].data = host; }, "host memory");
+  expect_refusal([](Arguments& a) { a.outputs["h"].data = host; }, "expected memory of GPU");
+  expect_refusal([](Arguments& a) { a.outputs["y"].data = const_cast<void*>(a.operands["r"].data); },
+                 "shares memory with operand r[m,n]");
+}
+
+TEST_F(Refusal, Options) {
+  const auto refused = [&](const std::function<void(CompileOptions&)>& change) -> std::string {
+    CompileOptions options = c.options;
+    change(options);
+    try {
+      compile(c.conv, problem.graph(), options);
+    } catch (const UserError& e) {
+      return std::string("user: ") + e.what();
+    } catch (const Unsupported& e) {
+      return std::string("unsupported: ") + e.what();
+    }
+    return "accepted";
+  };
+  EXPECT_THAT(refused([](CompileOptions& o) { o.device_index = 99; }),
+              HasSubstr("user: CompileOptions::device_index is 99"));
+  EXPECT_THAT(refused([](CompileOptions& o) { o.device_index = -1; }),
+              HasSubstr("user: CompileOptions::device_index is -1"));
+  EXPECT_THAT(refused([](CompileOptions& o) { o.plan = "mode=residentt"; }), HasSubstr("did you mean 'resident'?"));
+  EXPECT_THAT(refused([](CompileOptions& o) { o.plan = "mode=none"; }), HasSubstr("unsupported: "));
+  EXPECT_THAT(refused([](CompileOptions& o) { o.storage["gama"] = DType::bf16; }), HasSubstr("did you mean 'gamma'?"));
+  const ConstTensorView wrong{nullptr, DType::bf16, {32, 3, 3, 16}, {}};
+  EXPECT_THAT(refused([&](CompileOptions& o) { o.constant_b = wrong; }),
+              HasSubstr("the constant filter (constant_b) was given a null pointer"));
+}
+
+// A filter that never changes comes from the host and may go at once
+TEST_F(Refusal, ConstantFilter) {
+  CompileOptions options = c.options;
+  std::vector<std::byte> filter = problem.tensor("b").host;
+  options.constant_b = ConstTensorView{filter.data(), DType::bf16, {32, 3, 3, 16}, {}};
+  const Executable constant = compile(c.conv, problem.graph(), options);
+  std::fill(filter.begin(), filter.end(), std::byte{0});
+  problem.poison(nullptr);
+  executable.run(problem.arguments());
+  const auto expected = problem.outputs();
+  problem.poison(nullptr);
+  Arguments a = problem.arguments();
+  a.b = {};
+  constant.run(a);
+  EXPECT_EQ(problem.outputs(), expected);
+}
+
+}  // namespace
+}  // namespace coda::gpu

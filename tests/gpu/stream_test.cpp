@@ -1,0 +1,185 @@
+// Several threads and streams, graph capture and replay, other users of the context.
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <thread>
+
+#include "coda/error.hpp"
+#include "gpu/kernels.hpp"
+#include "gpu/options.hpp"
+#include "gpu/problem.hpp"
+#include "runtime/cuda/driver.hpp"
+
+namespace coda::gpu {
+namespace {
+
+using cuda::check;
+using cuda::driver;
+
+std::vector<Case> mixed_cases() {
+  auto cases = endurance_cases(options().seed);
+  cases.resize(12);
+  return cases;
+}
+
+// Problems with their first result; each has outputs of its own, so that they may run at once.
+struct Ready {
+  Problem problem;
+  Executable executable;
+  std::vector<std::vector<std::byte>> expected;
+
+  explicit Ready(const Case& c) : problem(c), executable(problem.compile()) {
+    problem.poison(nullptr);
+    executable.run(problem.arguments());
+    expected = problem.outputs();
+  }
+  void expect_same(const std::string& how) {
+    EXPECT_EQ(problem.outputs() == expected, true) << how << ": " << problem.test_case().describe();
+  }
+};
+
+std::vector<std::unique_ptr<Ready>> ready(const std::vector<Case>& cases) {
+  std::vector<std::unique_ptr<Ready>> all;
+  for (const Case& c : cases) all.push_back(std::make_unique<Ready>(c));
+  return all;
+}
+
+TEST(Streams, ThreadsEachWithAStream) {
+  auto all = ready(mixed_cases());
+  std::vector<std::thread> threads;
+  for (std::size_t t = 0; t < 4; ++t)
+    threads.emplace_back([&, t] {
+      device();
+      const TestStream stream;
+      for (int round = 0; round < 20; ++round)
+        for (std::size_t i = t; i < all.size(); i += 4) {
+          all[i]->problem.poison(stream.get());
+          all[i]->executable.enqueue(all[i]->problem.arguments(), stream);
+        }
+      wait(stream.get(), "a thread's stream");
+    });
+  for (auto& t : threads) t.join();
+  for (auto& r : all) r->expect_same("after threads");
+}
+
+// One executable in all threads at once, through run() and on streams of their own
+TEST(Streams, OneExecutableForAllThreads) {
+  const Case c = mixed_cases()[5];
+  Ready first(c);
+  std::vector<std::unique_ptr<Problem>> problems;
+  for (int i = 0; i < 6; ++i) problems.push_back(std::make_unique<Problem>(c));
+  std::vector<std::thread> threads;
+  for (std::size_t t = 0; t < problems.size(); ++t)
+    threads.emplace_back([&, t] {
+      device();
+      const TestStream stream;
+      const Arguments arguments = problems[t]->arguments();
+      for (int round = 0; round < 50; ++round) {
+        if (t % 2 == 0)
+          first.executable.run(arguments);
+        else
+          first.executable.enqueue(arguments, stream);
+      }
+      wait(stream.get(), "a thread's stream");
+    });
+  for (auto& t : threads) t.join();
+  for (auto& p : problems) EXPECT_EQ(p->outputs(), first.expected);
+}
+
+// A workspace for each stream is kept, and given up when there are too many
+TEST(Streams, ManyShortLivedStreams) {
+  Ready r(mixed_cases()[7]);
+  for (int i = 0; i < 150; ++i) {
+    const TestStream stream;
+    r.problem.poison(stream.get());
+    r.executable.enqueue(r.problem.arguments(), stream);
+    wait(stream.get(), "a short-lived stream");
+  }
+  r.expect_same("on the 150th stream");
+}
+
+TEST(Streams, BoundLaunchesOnTwoStreams) {
+  auto all = ready(mixed_cases());
+  const TestStream one, two;
+  std::vector<Launch> launches;
+  for (auto& r : all) launches.push_back(r->executable.bind(r->problem.arguments()));
+  for (auto& r : all) r->problem.poison(nullptr);
+  wait(nullptr, "poisoning");
+  for (int round = 0; round < 50; ++round)
+    for (std::size_t i = 0; i < all.size(); ++i) launches[i].enqueue(i % 2 == 0 ? one : two);
+  wait(one.get(), "the first stream");
+  wait(two.get(), "the second stream");
+  for (auto& r : all) r->expect_same("bound");
+}
+
+// The launch keeps the kernel alive
+TEST(Streams, LaunchOutlivesItsExecutable) {
+  Ready r(mixed_cases()[6]);
+  const TestStream stream;
+  const Launch launch = [&] { return r.problem.compile().bind(r.problem.arguments()); }();
+  r.problem.poison(stream.get());
+  launch.enqueue(stream);
+  wait(stream.get(), "a launch without its executable");
+  r.expect_same("alone");
+}
+
+TEST(Graphs, BoundLaunchesReplay) {
+  auto all = ready(mixed_cases());
+  const TestStream stream;
+  std::vector<Launch> launches;
+  for (auto& r : all) launches.push_back(r->executable.bind(r->problem.arguments()));
+  const TestGraph graph(stream.get(), [&] {
+    for (const Launch& l : launches) l.enqueue(stream);
+  });
+  EXPECT_EQ(graph.kernel_nodes(), all.size());
+  EXPECT_EQ(graph.nodes(), all.size()) << "a launch is one kernel and nothing else";
+  for (int round = 0; round < 20; ++round) {
+    for (auto& r : all) r->problem.poison(stream.get());
+    graph.replay(stream.get());
+  }
+  wait(stream.get(), "replays");
+  for (auto& r : all) r->expect_same("replayed");
+}
+
+// enqueue() during a capture makes a workspace of the node's own: the graph and the stream may then run at once
+TEST(Graphs, EnqueueIsCaptured) {
+  auto all = ready(mixed_cases());
+  const TestStream stream, other;
+  const TestGraph graph(stream.get(), [&] {
+    for (auto& r : all) r->executable.enqueue(r->problem.arguments(), stream);
+  });
+  EXPECT_EQ(graph.kernel_nodes(), all.size());
+  std::vector<std::unique_ptr<Problem>> beside;
+  for (auto& r : all) beside.push_back(std::make_unique<Problem>(r->problem.test_case()));
+  for (int round = 0; round < 10; ++round) {
+    graph.replay(other.get());
+    for (std::size_t i = 0; i < all.size(); ++i) all[i]->executable.enqueue(beside[i]->arguments(), stream);
+  }
+  wait(stream.get(), "the stream");
+  wait(other.get(), "the graph");
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    all[i]->expect_same("captured");
+    EXPECT_EQ(beside[i]->outputs() == all[i]->expected, true) << beside[i]->test_case().describe();
+  }
+}
+
+// A caller that has another context current, or none, keeps it
+TEST(Contexts, AreLeftAsTheyWere) {
+  Ready r(mixed_cases()[4]);
+  std::thread([&] {
+    CUcontext before = nullptr, after = nullptr;
+    check(driver().cuCtxGetCurrent(&before), "asking for the context");
+    EXPECT_EQ(before, nullptr);
+    r.executable.run(r.problem.arguments());
+    const Launch launch = r.executable.bind(r.problem.arguments());
+    launch.enqueue(nullptr);
+    check(driver().cuCtxGetCurrent(&after), "asking for the context");
+    EXPECT_EQ(after, nullptr);
+  }).join();
+  wait(nullptr, "a launch from a thread without a context");
+  r.expect_same("without a context");
+}
+
+}  // namespace
+}  // namespace coda::gpu
