@@ -78,7 +78,7 @@ Task Builder::task(const Request& request) {
 ReadyPointer Builder::attempt(Task& task, double wait_seconds) {
   if (task.key.empty()) return without_compiler(task);
   if (ReadyPointer ready = look_up(task, false)) return ready;
-  InFlight::Joined joined = in_flight_.join(task.key, wait_seconds);
+  InFlight::Joined joined = in_flight_.join(task.key, wait_seconds, task.pending);
   if (!joined.leader) return joined.ready;
   try {
     ReadyPointer ready = lead(task, wait_seconds);

@@ -27,6 +27,7 @@ struct Task {
   std::string program;                               ///< key of the program
   std::string key;                                   ///< empty: there is no compiler
   std::optional<Clock::time_point> busy_since = {};  ///< another process was found at it
+  std::shared_ptr<InFlight::Work> pending = {};      ///< another thread was found at it
 };
 
 /// Safe to use from several threads.

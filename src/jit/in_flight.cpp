@@ -1,5 +1,7 @@
 #include "jit/in_flight.hpp"
 
+#include <utility>
+
 namespace coda::jit {
 
 void InFlight::Leader::done(ReadyPointer ready) {
@@ -25,18 +27,21 @@ void InFlight::Leader::end(Work::State state) {
   work_ = nullptr;
 }
 
-InFlight::Joined InFlight::join(const std::string& key, double wait_seconds) {
+InFlight::Joined InFlight::join(const std::string& key, double wait_seconds, std::shared_ptr<Work>& pending) {
   std::unique_lock lock(mutex_);
-  auto& slot = works_[key];
-  if (slot == nullptr) {
-    slot = std::make_shared<Work>();
-    return {std::optional<Leader>(std::in_place, *this, key, slot), nullptr};
+  if (pending == nullptr) {
+    auto& slot = works_[key];
+    if (slot == nullptr) {
+      slot = std::make_shared<Work>();
+      return {std::optional<Leader>(std::in_place, *this, key, slot), nullptr};
+    }
+    pending = slot;
   }
-  const std::shared_ptr<Work> work = slot;
-  ended_.wait_for(lock, std::chrono::duration<double>(wait_seconds), [&] { return work->state != Work::State::going; });
+  const auto ended = [&] { return pending->state != Work::State::going; };
+  if (!ended_.wait_for(lock, std::chrono::duration<double>(wait_seconds), ended)) return {};
+  const std::shared_ptr<Work> work = std::exchange(pending, nullptr);
   if (work->state == Work::State::failed) std::rethrow_exception(work->error);
-  if (work->state == Work::State::done) return {std::nullopt, work->ready};
-  return {};
+  return {std::nullopt, work->ready};
 }
 
 }  // namespace coda::jit

@@ -58,8 +58,9 @@ class InFlight {
     ReadyPointer ready;            ///< another one has worked
   };                               // neither: the wait was too long, or the other has given up
 
-  /// Throws what the other thread has failed with.
-  Joined join(const std::string& key, double wait_seconds);
+  /// `pending` is the caller's from try to try: the work that it waits for, so that its result is not missed between
+  /// two tries. Throws what the other thread has failed with.
+  Joined join(const std::string& key, double wait_seconds, std::shared_ptr<Work>& pending);
 
  private:
   std::mutex mutex_;

@@ -128,6 +128,8 @@ std::shared_ptr<Compiler> compiler_of(const Settings& settings) {
 
 }  // namespace
 
+std::string description_of(const Settings& settings) { return compiler_of(settings)->description(); }
+
 struct Jit::Impl {
   Builder builder;
 };

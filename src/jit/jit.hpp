@@ -64,6 +64,10 @@ using Progress = std::function<void(std::size_t done, std::size_t total, const s
 
 class Compiler;
 
+/// The compiler that `settings` names, for people: "NVRTC 13.0 (/usr/local/cuda/lib64/libnvrtc.so.13)". Throws
+/// CompileError if it is not on this machine.
+std::string description_of(const Settings& settings);
+
 /// Safe to use from several threads; several processes may share a cache.
 class Jit {
  public:

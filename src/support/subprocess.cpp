@@ -48,8 +48,11 @@ struct Plan {
 /// Whatever the program has started and left, and this process, which leads the group.
 void kill_group(int) { ::kill(-::getpid(), SIGKILL); }
 
-[[noreturn]] void tell(int report, Report what) {
-  [[maybe_unused]] const auto written = ::write(report, &what, sizeof what);
+/// Writes to the supervisor's end of the pipe; the first report counts.
+void tell(Report what) { [[maybe_unused]] const auto written = ::write(3, &what, sizeof what); }
+
+[[noreturn]] void end(Report what) {
+  tell(what);
   kill_group(0);
   ::_exit(0);
 }
@@ -84,18 +87,17 @@ void default_signals() {
   const int nothing = ::open("/dev/null", O_RDONLY);
   if (nothing >= 0) ::dup2(nothing, STDIN_FILENO), ::close(nothing);
 
-  volatile int error = 0;  // the child of vfork shares it
   const pid_t child = ::vfork();
   if (child == 0) {
     if (plan.folder == nullptr || ::chdir(plan.folder) == 0) ::execve(plan.argv[0], plan.argv.data(), plan.envp.data());
-    error = errno;
+    tell({errno, 0});
     ::_exit(127);
   }
-  if (child < 0) tell(3, {errno, 0});
+  if (child < 0) end({errno, 0});
   int status = 0;
   while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
-  tell(3, {error, status});
+  end({0, status});
 }
 
 std::vector<std::string> merged_environment(const Command& command) {
@@ -126,8 +128,8 @@ std::string read_all(int file) {
 }
 
 pid_t fork_now() {
-#if defined(__GLIBC__) && __GLIBC_PREREQ(2, 34)
-  return ::_Fork();  // runs no handlers of other libraries
+#if defined(__GLIBC__) && __GLIBC_PREREQ(2, 34) && !defined(__SANITIZE_THREAD__)
+  return ::_Fork();  // runs no handlers of other libraries (the sanitizer must know of the fork)
 #else
   return ::fork();
 #endif
@@ -166,7 +168,7 @@ Outcome run(const Command& command) {
   while (::waitpid(supervisor, nullptr, 0) < 0 && errno == EINTR) {
   }
   Report what;
-  if (said.size() != sizeof what) return outcome.exit_code = -1, outcome.signal = SIGKILL, outcome;
+  if (said.size() < sizeof what) return outcome.exit_code = -1, outcome.signal = SIGKILL, outcome;
   std::memcpy(&what, said.data(), sizeof what);
   if (what.error != 0) throw std::system_error(what.error, std::generic_category(), command.arguments.at(0));
   outcome.exit_code = WIFEXITED(what.status) ? WEXITSTATUS(what.status) : -1;

@@ -3,6 +3,7 @@
 #include <thread>
 
 #include "fixture.hpp"
+#include "jit/in_flight.hpp"
 #include "jit/key.hpp"
 #include "jit/lock.hpp"
 
@@ -50,6 +51,30 @@ TEST_F(ThreadsTest, SameRequestIsCompiledOnceWithoutCache) {
   Jit jit(s, compiler);
   ask_at_once([&] { return jit.compile(request()); });
   EXPECT_EQ(compiler->count, 1);
+}
+
+TEST_F(ThreadsTest, ResultIsNotMissedBetweenTwoTries) {
+  InFlight in_flight;
+  std::shared_ptr<InFlight::Work> pending, none;
+  auto leader = in_flight.join("key", 0, none).leader;
+  ASSERT_TRUE(leader);
+  EXPECT_EQ(in_flight.join("key", 0, pending).ready, nullptr);
+  leader->done(std::make_shared<Ready>());
+  const auto second = in_flight.join("key", 0, pending);
+  EXPECT_FALSE(second.leader);
+  EXPECT_NE(second.ready, nullptr);
+  EXPECT_TRUE(in_flight.join("key", 0, pending).leader);  // and a new request is new work
+}
+
+TEST_F(ThreadsTest, WorkThatWasGivenUpIsTakenOver) {
+  InFlight in_flight;
+  std::shared_ptr<InFlight::Work> pending, none;
+  {
+    const auto leader = in_flight.join("key", 0, none);
+    EXPECT_FALSE(in_flight.join("key", 0, pending).leader);
+  }
+  EXPECT_FALSE(in_flight.join("key", 0, pending).leader);
+  EXPECT_TRUE(in_flight.join("key", 0, pending).leader);
 }
 
 TEST_F(ThreadsTest, FailureReachesAllThatWait) {
