@@ -44,21 +44,44 @@ std::vector<jit::Request> all_requests() {
   return requests;
 }
 
+void show_progress(std::size_t done, std::size_t total, const std::string& title) {
+  if (done % 20 == 0 || done == total) std::fprintf(stderr, "%zu of %zu: %s\n", done, total, title.c_str());
+}
+
+// The rest is in the cache by now
+int list_failures(const std::vector<jit::Request>& requests) {
+  int failures = 0;
+  for (const jit::Request& r : requests) {
+    try {
+      compiler().compile(r);
+    } catch (const CompileError& error) {
+      std::printf("FAILED %s\n%s\n", r.title.c_str(), error.what());
+      ++failures;
+    }
+  }
+  std::printf("%d of %zu kernels do not compile\n", failures, requests.size());
+  return 1;
+}
+
 int precompile() {
   const auto requests = all_requests();
-  const auto binaries = compiler().compile(requests, [](std::size_t done, std::size_t total, const std::string& title) {
-    if (done % 20 == 0 || done == total) std::fprintf(stderr, "%zu of %zu: %s\n", done, total, title.c_str());
-  });
+  std::vector<jit::Binary> binaries;
+  try {
+    binaries = compiler().compile(requests, show_progress);
+  } catch (const CompileError&) {
+    return list_failures(requests);
+  }
   std::size_t spills = 0, bytes = 0;
   for (std::size_t i = 0; i < binaries.size(); ++i) {
+    const jit::Resources& r = binaries[i].resources;
     bytes += binaries[i].cubin.size();
-    if (const auto& r = binaries[i].resources; r.spill_store_bytes + r.spill_load_bytes > 0)
-      ++spills, std::printf("spills: %zu bytes stored, %zu loaded: %s\n", r.spill_store_bytes, r.spill_load_bytes,
-                            requests[i].title.c_str());
+    if (r.spill_store_bytes + r.spill_load_bytes == 0) continue;
+    ++spills;
+    std::printf("spills: %zu bytes stored, %zu loaded: %s\n", r.spill_store_bytes, r.spill_load_bytes,
+                requests[i].title.c_str());
   }
   std::printf("%zu kernels, %.1f MB of binaries, %zu with spills; in %s\n", binaries.size(),
-              static_cast<double>(bytes) / 1e6, spills,
-              binaries.empty() ? "" : binaries[0].entry.parent_path().c_str());
+              static_cast<double>(bytes) / 1e6, spills, binaries[0].entry.parent_path().c_str());
   return 0;
 }
 

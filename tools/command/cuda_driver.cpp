@@ -6,7 +6,9 @@
 #include <fstream>
 #include <sstream>
 
+#include "coda/error.hpp"
 #include "command/machine.hpp"
+#include "jit/jit.hpp"
 #include "support/environment.hpp"
 
 namespace coda::command {
@@ -115,6 +117,11 @@ CudaInfo cuda_info() {
   CudaInfo info;
   ask_driver(info);
   look_for_toolkit(info);
+  try {
+    info.nvrtc = jit::description_of({});
+  } catch (const CompileError& error) {
+    info.nvrtc_problem = error.what();
+  }
   return info;
 }
 

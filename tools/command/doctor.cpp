@@ -2,12 +2,14 @@
 #include <fmt/ranges.h>
 
 #include <oneapi/dnnl/dnnl.hpp>
+#include <optional>
 
 #include "command/commands.hpp"
 #include "command/json.hpp"
 #include "command/machine.hpp"
 #include "command/output.hpp"
 #include "command/self_test.hpp"
+#include "runtime/cuda/backend.hpp"
 
 namespace coda::command {
 namespace {
@@ -55,15 +57,24 @@ struct Diagnosis {
   CudaInfo cuda = cuda_info();
   FolderInfo cache = cache_info();
   SelfTest cpu_test = self_test(Device::cpu);
+  std::optional<SelfTest> cuda_test =
+      cuda::built_in() && has_hopper() ? std::optional(self_test(Device::cuda)) : std::nullopt;
 
   std::string cpu_verdict() const {
     return cpu_test.passed ? "used: it runs everywhere, and the self-test passed"
                            : "does not work: the self-test failed";
   }
+  bool has_hopper() const { return !cuda.gpus.empty() && cuda.gpus[0].compute_major == 9; }
+  bool cuda_works() const { return cuda_test && cuda_test->passed; }
   std::string cuda_verdict() const {
-    const std::string build = "this build of Coda has no CUDA backend";
-    if (cuda.gpus.empty()) return fmt::format("not used: {}; {}", build, cuda.problem);
-    return fmt::format("not used: {}, although the driver has {}", build, cuda.gpus.size() == 1 ? "a GPU" : "GPUs");
+    if (cuda.gpus.empty()) return fmt::format("not used: {}", cuda.problem);
+    if (!cuda::built_in())
+      return "not used: this build has no CUDA backend (no CUDA toolkit was found when it was configured)";
+    if (!has_hopper())
+      return fmt::format("not used: the kernels are for compute capability 9.0 (Hopper), GPU 0 has {}.{}",
+                         cuda.gpus[0].compute_major, cuda.gpus[0].compute_minor);
+    return cuda_works() ? "used where Device::cuda is asked for: the self-test passed"
+                        : "does not work: the self-test failed";
   }
 };
 
@@ -102,6 +113,9 @@ std::string to_text(const Diagnosis& d) {
                             gpu.compute_minor, gpu.multiprocessors, gibibytes(gpu.memory)));
   }
   out += line("toolkit", toolkit_text(d.cuda));
+  out += line("compiler", d.cuda.nvrtc.empty() ? "none: " + d.cuda.nvrtc_problem : d.cuda.nvrtc);
+  if (d.cuda_test)
+    out += line("self-test", fmt::format("{}: {}", d.cuda_test->passed ? "passed" : "FAILED", d.cuda_test->text));
   out += "\ncache\n";
   out += line("folder", d.cache.path.empty() ? "none" : d.cache.path.string());
   out += line("writable", d.cache.writable ? "yes" : "no: " + d.cache.problem);
@@ -141,12 +155,15 @@ std::string to_json(const Diagnosis& d) {
         {"problem", d.cuda.problem},
         {"gpus", gpus},
         {"toolkit", d.cuda.toolkit.empty() ? json(nullptr) : json(d.cuda.toolkit.string())},
-        {"toolkit_version", version(d.cuda.toolkit_version)}}},
+        {"toolkit_version", version(d.cuda.toolkit_version)},
+        {"nvrtc", d.cuda.nvrtc.empty() ? json(nullptr) : json(d.cuda.nvrtc)},
+        {"self_test",
+         d.cuda_test ? json({{"passed", d.cuda_test->passed}, {"text", d.cuda_test->text}}) : json(nullptr)}}},
       {"cache", {{"folder", d.cache.path.string()}, {"writable", d.cache.writable}, {"problem", d.cache.problem}}},
       {"self_test", {{"passed", d.cpu_test.passed}, {"text", d.cpu_test.text}}},
       {"backends",
        {{"cpu", {{"used", d.cpu_test.passed}, {"why", d.cpu_verdict()}}},
-        {"cuda", {{"used", false}, {"why", d.cuda_verdict()}}}}},
+        {"cuda", {{"used", d.cuda_works()}, {"why", d.cuda_verdict()}}}}},
   };
   return dump(object);
 }
@@ -156,7 +173,7 @@ std::string to_json(const Diagnosis& d) {
 int doctor(const DoctorOptions& options) {
   const Diagnosis diagnosis;
   print(options.json ? to_json(diagnosis) : to_text(diagnosis));
-  return diagnosis.cpu_test.passed ? 0 : 1;
+  return diagnosis.cpu_test.passed && (!diagnosis.cuda_test || diagnosis.cuda_test->passed) ? 0 : 1;
 }
 
 }  // namespace coda::command

@@ -35,6 +35,8 @@ struct CudaInfo {
   std::vector<Gpu> gpus;
   std::filesystem::path toolkit;  ///< the folder with bin/nvcc; empty if there is none
   int toolkit_version = 0;        ///< as `driver`, from its cuda.h; 0 if unknown
+  std::string nvrtc;              ///< "NVRTC 13.0 (…/libnvrtc.so.13)"; empty if it was not found
+  std::string nvrtc_problem;      ///< why not
 };
 
 struct FolderInfo {

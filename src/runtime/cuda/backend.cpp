@@ -9,6 +9,26 @@ bool built_in() { return true; }
 
 plan::Device open_device(int index) { return gpu(index).device; }
 
+struct DeviceBuffer::Impl {
+  const Gpu& gpu;
+  Memory memory;
+};
+
+DeviceBuffer::DeviceBuffer(int device_index, const void* source, std::size_t bytes)
+    : impl_(new Impl{gpu(device_index), Memory(gpu(device_index), bytes, "a buffer")}) {
+  impl_->memory.upload(source);
+}
+
+DeviceBuffer::~DeviceBuffer() = default;
+
+void* DeviceBuffer::data() const { return reinterpret_cast<void*>(impl_->memory.address()); }
+
+void DeviceBuffer::download(void* target) const {
+  const Current current(impl_->gpu);
+  check(driver().cuMemcpy(reinterpret_cast<CUdeviceptr>(target), impl_->memory.address(), impl_->memory.bytes()),
+        "copying from GPU memory");
+}
+
 std::shared_ptr<const ExecutableImpl> build(Parts parts) {
   const Gpu& g = gpu(parts.options.device_index);
   return std::make_shared<const CudaExecutable>(g, std::move(parts));

@@ -21,6 +21,23 @@ bool built_in();
 /// GPU's name) for one that the kernels are not made for, DeviceError without a driver or if it fails.
 plan::Device open_device(int index);
 
+/// Memory of a GPU, for what has no CUDA runtime of its own to ask.
+class DeviceBuffer {
+ public:
+  /// Copies `bytes` from `source`. Throws as open_device does.
+  DeviceBuffer(int device_index, const void* source, std::size_t bytes);
+  ~DeviceBuffer();
+  DeviceBuffer(const DeviceBuffer&) = delete;
+  DeviceBuffer& operator=(const DeviceBuffer&) = delete;
+  void* data() const;
+  /// Copies all of it to `target`, after everything on the default stream.
+  void download(void* target) const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
 /// A convolution on its way through the compiler.
 struct Parts {
   Conv2d conv;

@@ -16,6 +16,13 @@ namespace {
 
 bool built_in() { return false; }
 plan::Device open_device(int) { refuse(); }
+
+struct DeviceBuffer::Impl {};
+DeviceBuffer::DeviceBuffer(int, const void*, std::size_t) { refuse(); }
+DeviceBuffer::~DeviceBuffer() = default;
+void* DeviceBuffer::data() const { refuse(); }
+void DeviceBuffer::download(void*) const { refuse(); }
+
 std::shared_ptr<const ExecutableImpl> build(Parts) { refuse(); }
 
 }  // namespace coda::cuda
