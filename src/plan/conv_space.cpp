@@ -56,38 +56,45 @@ int buffers(const ConvConfig& c) {
   return std::min(stores, c.turns == 2 && c.tile_warpgroups == 1 ? 2 : 1);
 }
 
-bool fits(const ConvConfig& c, const ConvProblem& p, const Device& d) {
-  return shared_bytes(c, p.visitor) <= d.shared_bytes;
-}
+/// Up to 195 KB of shared memory leave a block 60 KB of first-level cache, more leave it 28: there, what an epilogue
+/// spills or reads from global memory takes a trip to the second level each time.
+constexpr std::size_t roomy_bytes = 195 * 1024;
 
-int most_that_fit(ConvConfig c, const ConvProblem& p, const Device& d) {
-  for (c.stages = most_stages; c.stages > 1 && !fits(c, p, d);) --c.stages;
+/// Clocks of matrix instructions that loads in flight should cover.
+constexpr std::int64_t lead_clk = 2000;
+
+int most_that_fit(ConvConfig c, const ConvProblem& p, std::size_t bytes) {
+  for (c.stages = most_stages; c.stages > 1 && shared_bytes(c, p.visitor) > bytes;) --c.stages;
   return c.stages;
 }
 
-/// As many stages as fit. A patch serves a k-step for each vertical tap, so fewer of them run as far ahead: the split
-/// between patches and filters is the one whose shorter lead over the consumers, in k-steps, is longest.
+/// K-steps that the producer can be ahead of the consumers. A patch serves one for each vertical tap.
+std::int64_t lead(const ConvConfig& c, const ConvProblem& p) {
+  return c.patch ? std::min<std::int64_t>((c.stages_a - 1) * p.conv.r, c.stages - 1) : c.stages - 1;
+}
+
+/// As many stages as fit in so many bytes; of patches and filters, as many of each as make the lead longest.
+ConvConfig with_stages(ConvConfig c, const ConvProblem& p, std::size_t bytes, const FixedFields& fixed) {
+  ConvConfig best = c;
+  best.stages_a = c.patch ? 2 : 0;
+  best.stages = fixed.stages ? *fixed.stages : most_that_fit(best, p, bytes);
+  for (int a = 3; c.patch && a <= most_stages; ++a) {
+    c.stages_a = a;
+    c.stages = fixed.stages ? *fixed.stages : most_that_fit(c, p, bytes);
+    if (c.stages < 2 || shared_bytes(c, p.visitor) > bytes) break;
+    if (lead(c, p) > lead(best, p)) best = c;
+  }
+  return best;
+}
+
 void choose_stages(ConvConfig& c, const ConvProblem& p, const Device& d, const FixedFields& fixed) {
   if (fixed.stages && (fixed.stages_a || !c.patch)) {
     c.stages = *fixed.stages, c.stages_a = c.patch ? *fixed.stages_a : 0;
     return;
   }
-  if (!c.patch) {
-    c.stages = most_that_fit(c, p, d);
-    return;
-  }
-  std::int64_t best = -1;
-  ConvConfig chosen = c;
-  chosen.stages = fixed.stages.value_or(2), chosen.stages_a = 2;
-  for (int a = 2; a <= most_stages; ++a) {
-    ConvConfig next = c;
-    next.stages_a = a;
-    next.stages = fixed.stages ? *fixed.stages : most_that_fit(next, p, d);
-    if (next.stages < 2 || !fits(next, p, d)) break;
-    if (const std::int64_t lead = std::min<std::int64_t>((a - 1) * p.conv.r, next.stages - 1); lead > best)
-      best = lead, chosen = next;
-  }
-  c = chosen;
+  const std::int64_t step_clk = std::int64_t{c.tile_m} * c.tile_n * c.tile_k / 2048;
+  const ConvConfig roomy = with_stages(c, p, std::min(roomy_bytes, d.shared_bytes), fixed);
+  c = lead(roomy, p) * step_clk >= lead_clk ? roomy : with_stages(c, p, d.shared_bytes, fixed);
 }
 
 /// Whether the combination can make sense at all; what cannot is not worth a line among the refusals.
