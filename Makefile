@@ -2,7 +2,7 @@
 #
 #   make demo      build, run the heatmap U-Net on held-out images, write out/demo.png
 #   make test      all tests that need no GPU: unit, CLI, package, sanitizers, fuzzing for a minute
-#   make test-gpu  the tests that need a GPU
+#   make test-gpu  the tests that need a GPU (Hopper); GPU_TESTS=… runs a program that was built elsewhere
 #   make bench     Coda beside its peers on this machine's CPU, into bench/results/cpu.json
 #   make lint      clang-format and clang-tidy
 #   make long      the long runs: 200,000 random graphs, 200 kill storms of the kernel cache, ten minutes of fuzzing
@@ -27,10 +27,20 @@ test:
 	@scripts/setup.sh build test
 	@scripts/test.sh $(JOBS) $(FUZZ_SECONDS)
 
+GPU_TESTS ?= $(BUILD)/cuda/tests/gpu/coda_gpu_tests
+ENDURANCE ?= 20000
+
+$(BUILD)/cuda/tests/gpu/coda_gpu_tests:
+	@scripts/setup.sh build test
+	@cmake --preset cuda && cmake --build $(BUILD)/cuda -j $(JOBS) --target coda_gpu_tests
+
+# GPU_TESTS may name a program that was built elsewhere
 test-gpu:
-	@command -v nvidia-smi >/dev/null && nvidia-smi -L || { echo "make test-gpu: this machine has no NVIDIA GPU; run it on one (Hopper, with the CUDA toolkit and cuDNN)"; exit 1; }
-	@$(MAKE) -C bench/probes
-	@bench/probes/build/conv_probe check random=300
+	@command -v nvidia-smi >/dev/null && nvidia-smi -L || { echo "make test-gpu: this machine has no NVIDIA GPU; run it on one (Hopper)"; exit 1; }
+	@if [ "$(GPU_TESTS)" = "$(BUILD)/cuda/tests/gpu/coda_gpu_tests" ]; then $(MAKE) -B $(GPU_TESTS); fi
+	@$(GPU_TESTS)
+	@$(GPU_TESTS) --endurance $(ENDURANCE)
+	@$(GPU_TESTS) --endurance $$(( $(ENDURANCE) / 4 )) --delays --processes 4
 
 bench:
 	@scripts/setup.sh build bench

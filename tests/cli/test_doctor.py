@@ -9,7 +9,7 @@ class Doctor(Case):
     def test_text(self):
         out, error = self.coda("doctor")
         self.assertEqual(error, "")
-        for words in ("machine", "CPU backend", "oneDNN", "self-test     passed", "CUDA", "cache", "backends", "used: it runs everywhere"):
+        for words in ("machine", "CPU backend", "oneDNN", "self-test     passed", "CUDA", "compiler", "cache", "backends", "used: it runs everywhere"):
             self.assertIn(words, out)
 
     def test_json(self):

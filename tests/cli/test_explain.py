@@ -2,7 +2,7 @@
 
 import json
 
-from command import MODEL, Case, main
+from command import MODEL, UNSUPPORTED, Case, main
 
 BLOCK = "y = mish(group_norm(acc + bias[n], groups=4)); store y : bf16"
 
@@ -61,6 +61,51 @@ class ExplainText(Case):
     def test_options_of_models_are_refused(self):
         self.refused("explain", BLOCK, "--region", "1", says="--region")
         self.refused("explain", BLOCK, "--dim", "batch=2", says="--dim")
+
+
+class ExplainKernel(Case):
+    NORM = "y = silu(group_norm(acc + bias[n], groups=32, scale=gamma[n], shift=beta[n])); store y : bf16"
+    SHAPE = "8,64,64,320->320,3x3,pad=1"
+
+    def test_plan_and_source(self):
+        out, error = self.coda("explain", "--device", "cuda", self.NORM, "--conv", self.SHAPE)
+        self.assertEqual(error, "")
+        for words in ("conv2d 8x64x64x320 -> 320, 3x3, pad 1, bf16", "plan: ", "predicted: ", "operand gamma[n] : f32",
+                      "#include <coda/conv_fprop.cuh>", "extern \"C\" __global__"):
+            self.assertIn(words, out)
+
+    def test_json_and_plan(self):
+        shown = self.json("explain", "--device", "cuda", self.NORM, "--conv", self.SHAPE, "--plan", "tile=128x128 mode=streamed")
+        self.assertEqual(shown["kind"], "cuda")
+        self.assertIn("128x128", shown["plan"])
+        self.assertIn("streamed", shown["plan"])
+        self.assertEqual({f["name"] for f in shown["fields"]}, {"bias", "gamma", "beta"})
+        self.assertEqual(shown["device_present"], not shown["device_note"])
+        if not shown["device_present"]:
+            self.assertEqual(shown["device"], "NVIDIA H200")
+
+    def test_accurate_functions(self):
+        arguments = ("explain", "--device", "cuda", "store silu(acc) as y : bf16", "--conv", "1,8,8,16->16,1x1")
+        self.assertNotEqual(self.coda(*arguments)[0], self.coda(*arguments, "--accurate")[0])
+
+    def test_convolutions_that_are_none(self):
+        for shape in ("8,64,64,320", "8,64,64->320,3x3", "8,64,64,320->320", "8,64,64,320->320,3", "8,64,64,x->320,3x3",
+                      "8,64,64,320->320,3x3,pad", "8,64,64,320->320,3x3,pad=1.2", "8,64,64,320->320,3x3,colour=1",
+                      "8,64,64,320->320,3x3,dtype=bf15", "8,64,64,320->320,3x3,stride=0", "1,2,2,8->8,3x3,pad=0"):
+            self.refused("explain", "--device", "cuda", self.NORM, "--conv", shape)
+        self.assertIn("'pad'", self.refused("explain", "--device", "cuda", self.NORM, "--conv", "1,8,8,8->8,3x3,pad", says="8,64,64,320->320,3x3,pad=1"))
+
+    def test_what_does_not_go_together(self):
+        self.refused("explain", "--device", "cuda", self.NORM, says="--conv")
+        self.refused("explain", self.NORM, "--conv", self.SHAPE, says="--device cuda")
+        self.refused("explain", "--device", "cuda", MODEL, "--conv", self.SHAPE, says="one epilogue")
+        self.refused("explain", "--device", "cuda", self.NORM, "--conv", self.SHAPE, "--svg", "a.svg", says="--svg")
+        self.refused("explain", "--device", "gpu", self.NORM, "--conv", self.SHAPE, says="gpu")
+        self.refused("explain", "--device", "cuda", self.NORM, "--conv", self.SHAPE, "--plan", "tiel=1x1", says="tile")
+
+    def test_what_no_kernel_serves(self):
+        self.refused("explain", "--device", "cuda", "store acc : f32", "--conv", self.SHAPE, code=UNSUPPORTED, says="f32")
+        self.refused("explain", "--device", "cuda", self.NORM, "--conv", "1,8,8,12->32,1x1", code=UNSUPPORTED)
 
 
 class ExplainModel(Case):
