@@ -143,7 +143,7 @@ template <class Config, class Visitor> struct Epilogue {
         for (int b = 0; b < kBlocks; ++b)
 #pragma unroll
             for (int s = 0; s < kParts; ++s) {
-                u32 packed[larger(1, kSideBuffers) * kSlice / 4];
+                u32 packed[kSlice / 4];
                 int pair = 0;
                 for_pairs<0, kTensorsBefore, kChunks>(at, b, s * kChunks, [&](float& x, float& y, const float* one, const float* two, const float* t1, const float* t2) {
                     if constexpr (kSide == SideStore::kBefore)
