@@ -13,12 +13,15 @@ constexpr auto gain_text = "__device__ float gain(float x) {\n    return 2.f * x
 constexpr auto blend_text = "__device__ float blend(float x, float y) {\n    return 0.25f * x + 0.75f * y;\n}";
 }  // namespace
 
+Graph graph_of(std::string_view text) {
+  using Arguments = std::span<const double>;
+  return parse(text, {{"gain", 1, true, gain_text, [](Arguments x) { return 2 * x[0]; }},
+                      {"blend", 2, true, blend_text, [](Arguments x) { return 0.25 * x[0] + 0.75 * x[1]; }},
+                      {"host_only", 1, true, "", [](Arguments x) { return x[0]; }}});
+}
+
 plan::Epilogue epilogue_of(std::string_view text) {
-  const auto zero = [](std::span<const double>) { return 0.0; };
-  const std::vector<UserFunction> functions{
-      {"gain", 1, true, gain_text, {}}, {"blend", 2, true, blend_text, {}}, {"host_only", 1, true, "", zero}};
-  return plan::analyse(passes::run_pipeline(parse(text, functions)),
-                       {.images = 2, .height = 16, .width = 16, .cols = 64});
+  return plan::analyse(passes::run_pipeline(graph_of(text)), {.images = 2, .height = 16, .width = 16, .cols = 64});
 }
 
 plan::ConvConfig config_of(const plan::Epilogue& epilogue) {

@@ -8,7 +8,10 @@
 
 namespace coda::codegen {
 
-/// After the passes; functions `gain` (one argument) and `blend` (two) have CUDA text, `host_only` (one) has none.
+/// As written; functions `gain` (one argument) and `blend` (two) have CUDA text, `host_only` (one) has none.
+Graph graph_of(std::string_view text);
+
+/// After the passes.
 plan::Epilogue epilogue_of(std::string_view text);
 
 /// 128x128 tiles for that epilogue: resident if it normalises.

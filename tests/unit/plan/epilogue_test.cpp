@@ -107,6 +107,8 @@ TEST(Epilogue, FactorsAreGathered) {
       describe(analysed(
           "d = acc - mean(acc, over=m, per=b)\nstore d / (sqrt(variance(acc, over=m, per=b)) + 0.1) as y : bf16")),
       "x: acc\nfactor: reciprocal(sqrt(variance(acc, over=m, per=b)) + 0.1)\nshift: 0\ngroup: 1\nafter: y\n");
+  EXPECT_EQ(describe(analysed("store acc - mean(acc, over=m, per=b) - u[n] as y : bf16")),
+            "x: acc\nfactor: 1\nshift: -u[n]\ngroup: 1\nafter: y\n");
   EXPECT_EQ(describe(analysed("y = instance_norm(acc, shift=u[n])\nstore relu(y * t[b,n] + v[n]) as z : bf16")),
             "x: acc\nfactor: rsqrt(variance(acc, over=m, per=b) + 1e-5)\nshift: u[n]\ngroup: 1\nafter: z\ncolumns "
             "after: t[b,n], v[n]\n");
