@@ -92,7 +92,7 @@ CODA_DEVICE bool group_statistics(const NormParams& p, int image, int first_chan
     const bool fits = count <= kScratch;
     if (fits) {
         // The teams of a unit are divided among `parts` threads, so that all entries are loaded at once.
-        const int parts = larger(1, smaller(128 / count, p.teams_per_image)), run = divide_up(p.teams_per_image, parts);
+        const int parts = larger(1, smaller(smaller(128, kScratch) / count, p.teams_per_image)), run = divide_up(p.teams_per_image, parts);
         bool written = true;
         for (int i = thread; i < count * parts; i += 128) {
             const int part = i / count, first = part * run;
