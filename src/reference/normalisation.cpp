@@ -24,19 +24,20 @@ Term rstd_of(const Term& t, double eps, const Space& space, const Arithmetic& a)
 }
 
 // By image and column: how far values of a normalisation's input may be off because they waited in a shorter type
-Term kept_errors(const Term& x, const Space& space, double roundoff) {
+Term kept_errors(const Term& x, const Space& space, double roundoff, std::int64_t columns) {
   Term error(space, axes::bn, DType::f32);
   std::fill_n(error.values(), error.size(), 0.0);
   std::fill_n(error.bounds(), error.size(), 0.0);
   if (roundoff == 0 || !(x.axes == axes::mn)) return error;
   const std::int64_t pixels = space.extents.rows_per_image();
   for (std::int64_t i = 0; i < error.size(); ++i) {
-    const std::int64_t start = i / x.cols * pixels * x.cols + i % x.cols;
+    const std::int64_t start = i / x.cols * pixels * x.cols + i % x.cols / columns * columns;
     double low = x.v[start], high = low;
-    for (std::int64_t m = 1; m < pixels; ++m) {
-      low = std::min(low, x.v[start + m * x.cols]);
-      high = std::max(high, x.v[start + m * x.cols]);
-    }
+    for (std::int64_t m = 0; m < pixels; ++m)
+      for (std::int64_t n = 0; n < columns; ++n) {
+        low = std::min(low, x.v[start + m * x.cols + n]);
+        high = std::max(high, x.v[start + m * x.cols + n]);
+      }
     error.values()[i] = roundoff * (high - low);
   }
   return error;
@@ -68,7 +69,7 @@ void evaluate_normalisation(const Node& node, Inputs in, Term& out, const Space&
   const Term* scale = has_scale ? in[1] : &one;
   const Term* shift = has_shift ? in[has_scale ? 2 : 1] : &zero;
   const bool over_rows = node.attr.domain.rows && node.attr.domain.per_image;
-  const Term kept = kept_errors(*in[0], space, over_rows ? model.kept_roundoff : 0);
+  const Term kept = kept_errors(*in[0], space, over_rows ? model.kept_roundoff : 0, model.kept_columns);
   for_each_stretch<6>(out, {in[0], &s.mean, &rstd, scale, shift, &kept}, space,
                       [&](std::int64_t first, std::int64_t count, const std::array<Lane, 6>& x) {
                         for (std::int64_t i = 0; i < count; ++i) {

@@ -40,8 +40,9 @@ std::uint64_t hash(const std::string& name) {
 
 Problem::Problem(const Case& c) : c_(c), graph_(graph_of(c)) {
   const Contraction contraction = c_.conv;
-  add("a", c_.conv.dtype_x, shape_a(contraction), 0, 1);
-  add("b", c_.conv.dtype_w, shape_b(contraction), 0, c_.deviation / std::sqrt(static_cast<double>(depth(contraction))));
+  add("(a)", c_.conv.dtype_x, shape_a(contraction), 0, 1);
+  add("(b)", c_.conv.dtype_w, shape_b(contraction), 0,
+      c_.deviation / std::sqrt(static_cast<double>(depth(contraction))));
   for (const Node& x : graph_.nodes) {
     if (x.op != Op::operand || tensors_.contains(x.attr.name)) continue;
     const std::string& name = x.attr.name;
@@ -86,8 +87,8 @@ void Problem::add(const std::string& name, DType dtype, std::vector<std::int64_t
 
 Arguments Problem::arguments() const {
   Arguments a;
-  a.a = tensors_.at("a").on_device();
-  a.b = tensors_.at("b").on_device();
+  a.a = tensors_.at("(a)").on_device();
+  a.b = tensors_.at("(b)").on_device();
   for (const std::string& name : operands_) a.operands[name] = tensors_.at(name).on_device();
   for (const std::string& name : outputs_) a.outputs[name] = tensors_.at(name).on_device();
   a.scalars = c_.scalars;
@@ -96,8 +97,8 @@ Arguments Problem::arguments() const {
 
 Arguments Outcome::arguments() const {
   Arguments a;
-  a.a = tensors.at("a").on_host();
-  a.b = tensors.at("b").on_host();
+  a.a = tensors.at("(a)").on_host();
+  a.b = tensors.at("(b)").on_host();
   for (const std::string& name : runtime::operand_names(graph))
     if (const auto t = tensors.find(name); t != tensors.end()) a.operands[name] = t->second.on_host();
   a.scalars = c.scalars;
@@ -131,8 +132,8 @@ std::string Problem::broken_guard() const {
 reference::Values Problem::accumulator() const {
   const auto count = static_cast<std::size_t>(element_count(shape_mn(Contraction(c_.conv))));
   const Buffer sum(count * 8), absolute(count * 8);
-  launch("coda_reference", count / 8, nullptr, shape_of(c_.conv), tensors_.at("a").device->address(),
-         tensors_.at("b").device->address(), sum.address(), absolute.address());
+  launch("coda_reference", count / 8, nullptr, shape_of(c_.conv), tensors_.at("(a)").device->address(),
+         tensors_.at("(b)").device->address(), sum.address(), absolute.address());
   wait(nullptr, "the reference convolution of " + c_.describe());
   reference::Values acc{.axes = axes::mn, .value = std::vector<double>(count), .bound = std::vector<double>(count)};
   sum.download(acc.value.data());
@@ -162,7 +163,7 @@ Outcome Problem::run(const Executable& executable, std::string& problems) {
   }
   if (const std::string name = broken_guard(); !name.empty()) problems += "something was written beside " + name + "\n";
   Outcome o{.c = c_, .graph = graph_, .tensors = {}, .acc = accumulator()};
-  o.mode = conv_kernel(c_.conv, passes::run_pipeline(graph_), device().device, c_.options).plan.config.mode;
+  o.config = conv_kernel(c_.conv, passes::run_pipeline(graph_), device().device, c_.options).plan.config;
   for (const auto& [name, t] : tensors_) o.tensors[name] = Tensor{t.host, nullptr, t.dtype, t.shape};
   const auto names = output_names();
   for (std::size_t i = 0; i < names.size(); ++i) o.tensors.at(names[i]).host = first[i];
@@ -170,7 +171,7 @@ Outcome Problem::run(const Executable& executable, std::string& problems) {
 }
 
 std::string judge(const Outcome& o) {
-  const auto expected = reference::evaluate(o.graph, o.c.conv, o.acc, o.arguments(), error_model(o.c, o.mode));
+  const auto expected = reference::evaluate(o.graph, o.c.conv, o.acc, o.arguments(), error_model(o.c, o.config));
   std::string text;
   for (const auto& [name, values] : expected) {
     const auto found = reference::compare(values, o.c.conv, o.tensors.at(name).on_host());

@@ -28,7 +28,7 @@ struct Tensor {
 struct Outcome {
   Case c;
   Graph graph;
-  plan::NormMode mode{};
+  plan::ConvConfig config;
   std::map<std::string, Tensor> tensors;  ///< a, b, operands, outputs, by name; the device's part is gone
   reference::Values acc;                  ///< float64, with bounds
   Arguments arguments() const;            ///< on the host
@@ -75,7 +75,7 @@ class Problem {
 };
 
 /// How far the kernels may be from float64: docs/numerics.md, docs/cuda-backend.md.
-reference::ErrorModel error_model(const Case& c, plan::NormMode mode);
+reference::ErrorModel error_model(const Case& c, const plan::ConvConfig& config);
 
 /// Error of an accumulator, relative to the sum of the absolute values of its products. Tensor cores add sixteen
 /// products at once and cut off what lies below the last place: each step is off by 2^-23 at most. Steps of random sign

@@ -123,7 +123,7 @@ TEST_F(Refusal, Options) {
 // A filter that never changes comes from the host and may go at once
 TEST_F(Refusal, ConstantFilter) {
   CompileOptions options = c.options;
-  std::vector<std::byte> filter = problem.tensor("b").host;
+  std::vector<std::byte> filter = problem.tensor("(b)").host;
   options.constant_b = ConstTensorView{filter.data(), DType::bf16, {32, 3, 3, 16}, {}};
   const Executable constant = compile(c.conv, problem.graph(), options);
   std::fill(filter.begin(), filter.end(), std::byte{0});

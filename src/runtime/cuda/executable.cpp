@@ -90,6 +90,7 @@ void CudaExecutable::launch(const Parameters& parameters, CUstream stream) const
 }
 
 std::shared_ptr<const LaunchImpl> CudaExecutable::bind(const Arguments& arguments) const {
+  const Current current(gpu_);
   Parameters p = parameters(arguments);
   Memory workspace = make_workspace();
   place(p, workspace);
