@@ -4,17 +4,11 @@
 
 #include "codegen/expression.hpp"
 #include "codegen/pieces.hpp"
-#include "plan/normalisation.hpp"
 
 namespace coda::codegen {
 
 VisitorWriter::VisitorWriter(const plan::Epilogue& epilogue, const Options& options)
     : e_(epilogue), g_(epilogue.graph), options_(options), names_(epilogue.graph) {
-  std::vector<ValueId> statistics;
-  if (e_.norm)
-    for (const auto& id : {e_.norm->mean, e_.norm->variance})
-      if (id) statistics.push_back(*id);
-  statistical_ = plan::depends_on(g_, statistics);
   add_fields();
   check_tensors();
   if (!options_.accurate) halving_ = Halving(e_);
@@ -93,16 +87,24 @@ std::string VisitorWriter::before() {
   return element("before(float acc, ", elements_before(), e_.norm->input);
 }
 
+// What is left to compute of a store: packing rounds to its dtype, which a cast to the same need not do first
+ValueId VisitorWriter::stored_value(std::size_t output) const {
+  const Store& s = g_.stores[e_.outputs.at(output).store];
+  const Node& x = g_[s.value];
+  const bool is_raw = e_.norm && s.value == e_.norm->input && e_.outputs[output].place != plan::Output::Place::before;
+  const bool rounds_alone = !is_raw && x.op == Op::cast && x.dtype == s.dtype && g_[x.inputs[0]].dtype == DType::f32;
+  return rounds_alone ? x.inputs[0] : s.value;
+}
+
 std::string VisitorWriter::after() {
-  const ValueId value = g_.stores[e_.outputs.at(0).store].value;
-  return element(e_.norm ? "after(float norm, float raw, " : "after(float acc, float, ", elements_after(true), value);
+  return element(e_.norm ? "after(float norm, float raw, " : "after(float acc, float, ", elements_after(true),
+                 stored_value(0));
 }
 
 std::string VisitorWriter::side() {
-  if (e_.side_before()) return element("side(float acc, ", elements_before(), g_.stores[e_.outputs[1].store].value);
+  if (e_.side_before()) return element("side(float acc, ", elements_before(), stored_value(1));
   if (e_.side_after())
-    return element(e_.norm ? "side(float norm, " : "side(float acc, ", elements_after(false),
-                   g_.stores[e_.outputs[1].store].value);
+    return element(e_.norm ? "side(float norm, " : "side(float acc, ", elements_after(false), stored_value(1));
   return function("float side(float, const float*, const float*, const Uniform&)", "        return 0.f;\n");
 }
 

@@ -49,11 +49,11 @@ class VisitorWriter {
   std::string columns(const char* name, const std::vector<ValueId>& values);
   std::string tensors() const;
   std::string element(const char* head, const Place& place, ValueId value);
+  ValueId stored_value(std::size_t output) const;
   std::string before();
   std::string after();
   std::string side();
   std::string late_and_affine();
-  std::vector<ValueId> late_values() const;
   std::string statistics();
 
   const plan::Epilogue& e_;
@@ -63,7 +63,6 @@ class VisitorWriter {
   std::vector<Field> fields_;
   std::vector<std::string> field_names_;
   std::set<ValueId> uniforms_read_;  ///< by functions other than uniform()
-  std::vector<bool> statistical_;
   Halving halving_;
 };
 

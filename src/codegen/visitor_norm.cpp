@@ -6,34 +6,16 @@
 #include "codegen/expression.hpp"
 #include "codegen/pieces.hpp"
 #include "codegen/visitor.hpp"
+#include "plan/conv_shared_memory.hpp"
 
 namespace coda::codegen {
-
-// What factor and shift are computed from besides statistics and scalars
-std::vector<ValueId> VisitorWriter::late_values() const {
-  std::set<ValueId> late, seen;
-  std::vector<ValueId> pending;
-  for (const auto& id : {e_.norm->factor, e_.norm->shift})
-    if (id) pending.push_back(*id);
-  while (!pending.empty()) {
-    const ValueId id = pending.back();
-    pending.pop_back();
-    if (g_[id].axes == axes::scalar || id == e_.norm->mean || id == e_.norm->variance || !seen.insert(id).second)
-      continue;
-    if (statistical_[id])
-      pending.insert(pending.end(), g_[id].inputs.begin(), g_[id].inputs.end());
-    else
-      late.insert(id);
-  }
-  return {late.begin(), late.end()};
-}
 
 std::string VisitorWriter::late_and_affine() {
   if (!e_.norm)
     return structure("Late", "") +
            function("Late late(const Params&, const Uniform&, int, int)", "        return {};\n") +
            function("float2 affine(const Late&, const Uniform&, float, float)", "        return {1.f, 0.f};\n");
-  const std::vector<ValueId> values = late_values();
+  const std::vector<ValueId> values = plan::late_values(e_);
   Place loads, uses;
   loads.channel = "channel";
   std::string members, results;
