@@ -63,7 +63,7 @@ TEST(Agreement, ManyPlans) {
           cuda::build({c.conv, problem.graph(), epilogue, legal[i], kernels[i], binaries[i], c.options}));
       std::string problems;
       Outcome outcome = problem.run(executable, problems);
-      outcome.mode = legal[i].config.mode;
+      outcome.config = legal[i].config;
       judges.take(std::move(outcome), problems, c.describe() + "\n" + executable.describe());
     }
     for (const std::string& text : judges.finish()) ADD_FAILURE() << text;

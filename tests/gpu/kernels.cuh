@@ -80,16 +80,18 @@ extern "C" __global__ void coda_statistics(Shape z, int groups, double eps, cons
     if (threadIdx.x == 0) statistics[blockIdx.x] = {mean, 1.0 / sqrt(variance + eps)};
 }
 
-// range (n, k): largest minus smallest acc of a channel in an image; a thread computes one.
-extern "C" __global__ void coda_range(Shape z, const double* acc, double* range) {
+// range (n, k): largest minus smallest acc + bias of a channel's unit of channels in an image; a thread computes one.
+extern "C" __global__ void coda_range(Shape z, int unit, const double* acc, const float* bias, double* range) {
     const int item = blockIdx.x * blockDim.x + threadIdx.x;
     if (item >= z.n * z.k) return;
-    const double* base = acc + u64(item / z.k) * z.p * z.q * z.k + item % z.k;
-    double low = base[0], high = base[0];
-    for (int i = 1; i < z.p * z.q; ++i) {
-        const double v = base[u64(i) * z.k];
-        low = fmin(low, v), high = fmax(high, v);
-    }
+    const int first = item % z.k / unit * unit;
+    const double* base = acc + u64(item / z.k) * z.p * z.q * z.k;
+    double low = base[first] + bias[first], high = low;
+    for (int i = 0; i < z.p * z.q; ++i)
+        for (int k = first; k < first + unit; ++k) {
+            const double v = base[u64(i) * z.k + k] + bias[k];
+            low = fmin(low, v), high = fmax(high, v);
+        }
     range[item] = high - low;
 }
 

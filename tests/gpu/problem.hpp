@@ -28,7 +28,7 @@ struct Tensor {
 struct Outcome {
   Case c;
   Graph graph;
-  plan::ConvConfig config;
+  plan::ConvConfig config{};
   std::map<std::string, Tensor> tensors;  ///< a, b, operands, outputs, by name; the device's part is gone
   reference::Values acc;                  ///< float64, with bounds
   Arguments arguments() const;            ///< on the host
