@@ -70,7 +70,7 @@ struct Block {
     launch("coda_reference", outputs / 8, nullptr, shape, a.address(), b.address(), acc.address(), absolute.address());
     launch("coda_statistics", 256 * images * groups, nullptr, shape, groups, 1e-5, acc.address(), bias.address(),
            statistics.address());
-    launch("coda_range", images * channels, nullptr, shape, bias.address(), config.unit, acc.address(),
+    launch("coda_range", images * channels, nullptr, shape, config.unit, acc.address(), bias.address(),
            range.address());
     Node silu;
     silu.op = Op::silu;
@@ -108,7 +108,7 @@ TEST(Block, ElevenShapesInOneLaunchEach) {
     EXPECT_EQ(graph_of_launch.kernel_nodes(), 1u);
     graph_of_launch.replay(stream.get());
     wait(stream.get(), c.describe());
-    const auto mode = conv_kernel(c.conv, passes::run_pipeline(graph), device().device, c.options).plan.config;
+    const auto config = conv_kernel(c.conv, passes::run_pipeline(graph), device().device, c.options).plan.config;
     const Verdict v = block.verdict(config);
     EXPECT_EQ(v.poisoned, 0u);
     EXPECT_EQ(v.wrong, 0u) << "of " << block.outputs << ", the first at " << v.worst_index;

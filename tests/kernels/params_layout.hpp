@@ -1,8 +1,8 @@
 // The layout of kernels/coda/params.cuh in numbers. The host's compiler checks it (tests/unit/cuda) and the device's
 // (all_headers.cu), so the two agree.
 #pragma once
-#include "../../kernels/coda/params.cuh"
 #include <cstddef>
+#include "../../kernels/coda/params.cuh"
 
 static_assert(sizeof(coda::TensorMap) == 128 && alignof(coda::TensorMap) == 64);
 static_assert(sizeof(coda::ConvGeometry) == 76 && alignof(coda::ConvGeometry) == 4);

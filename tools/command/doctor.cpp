@@ -67,9 +67,10 @@ struct Diagnosis {
   bool has_hopper() const { return !cuda.gpus.empty() && cuda.gpus[0].compute_major == 9; }
   bool cuda_works() const { return cuda_test && cuda_test->passed; }
   std::string cuda_verdict() const {
-    if (cuda.gpus.empty()) return fmt::format("not used: {}", cuda.problem);
+    const std::string problem = cuda.gpus.empty() ? "; " + cuda.problem : "";
     if (!cuda::built_in())
-      return "not used: this build has no CUDA backend (no CUDA toolkit was found when it was configured)";
+      return "not used: this build has no CUDA backend (no CUDA toolkit was found when it was configured)" + problem;
+    if (cuda.gpus.empty()) return fmt::format("not used: {}", cuda.problem);
     if (!has_hopper())
       return fmt::format("not used: the kernels are for compute capability 9.0 (Hopper), GPU 0 has {}.{}",
                          cuda.gpus[0].compute_major, cuda.gpus[0].compute_minor);

@@ -56,7 +56,8 @@ void check_storage(const CompileOptions& options, std::span<const std::string> o
       throw UserError(
           fmt::format("CompileOptions::storage says {} for {}: the fp8 types are reserved", to_string(t), name));
   }
-  for (const std::string& name : options.device_scalars) check_operand(name, operands, "CompileOptions::device_scalars");
+  for (const std::string& name : options.device_scalars)
+    check_operand(name, operands, "CompileOptions::device_scalars");
 }
 
 std::vector<std::string> operand_names(const Graph& graph) {

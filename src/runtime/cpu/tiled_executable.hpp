@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "coda/executable.hpp"
+#include "runtime/common/executable_impl.hpp"
 #include "runtime/cpu/accumulator.hpp"
 #include "runtime/cpu/binding.hpp"
-#include "runtime/common/executable_impl.hpp"
 #include "runtime/cpu/machine.hpp"
 #include "runtime/cpu/program.hpp"
 #include "runtime/cpu/scratch.hpp"

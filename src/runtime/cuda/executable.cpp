@@ -114,7 +114,10 @@ void CudaExecutable::enqueue(const Arguments& arguments, Stream handle) const {
   auto* const stream = static_cast<CUstream>(handle);
   const Current current(gpu_);
   Parameters p = parameters(arguments);
-  if (parts_.plan.workspace.bytes == 0) return launch(p, stream);
+  if (parts_.plan.workspace.bytes == 0) {
+    place(p, {});
+    return launch(p, stream);
+  }
   const std::lock_guard lock(pool_mutex_);  // until launched: so that no other thread gives the workspace up
   if (is_capturing(stream)) {
     captured_.push_back(make_workspace());

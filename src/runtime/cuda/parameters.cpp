@@ -20,16 +20,17 @@ ConvGeometry geometry(const Conv2d& c, const plan::ConvPlan& p) {
 void place_workspace(ConvParams& params, const plan::ConvPlan& plan, const plan::Epilogue& epilogue,
                      std::uint64_t base) {
   const plan::Workspace& w = plan.workspace;
-  if (w.bytes == 0) return;
-  params.launch = {reinterpret_cast<u32*>(base + w.epoch), reinterpret_cast<u32*>(base + w.exits)};
+  const bool exchanges = w.bytes > 0;
   if (epilogue.norm) {
-    params.norm = {.slots = reinterpret_cast<Entry*>(base + w.slots),
-                   .teams = reinterpret_cast<Entry*>(base + w.teams),
+    params.norm = {.slots = exchanges ? reinterpret_cast<Entry*>(base + w.slots) : nullptr,
+                   .teams = exchanges ? reinterpret_cast<Entry*>(base + w.teams) : nullptr,
                    .slots_per_image = plan.slots_per_image,
                    .team_slots = plan.team_slots,
                    .teams_per_image = plan.teams_per_image,
                    .group_channels = static_cast<int>(epilogue.norm->group_channels)};
   }
+  if (!exchanges) return;
+  params.launch = {reinterpret_cast<u32*>(base + w.epoch), reinterpret_cast<u32*>(base + w.exits)};
   if (plan.config.split)
     params.split = {reinterpret_cast<void*>(base + w.partials), reinterpret_cast<u32*>(base + w.flags)};
 }
