@@ -37,8 +37,8 @@ TEST(Printed, OtherTextGivesNothing) {
 
 /// A cubin in small: the sections that are read, for a kernel "k".
 std::vector<std::byte> small_cubin(bool reserved) {
-  const std::string names =
-      std::string("\0.text.k\0.nv.info\0.nv.shared.k\0.nv.shared.reserved.0\0.symtab\0.strtab\0", 73);
+  constexpr char all_names[] = "\0.text.k\0.nv.info\0.nv.shared.k\0.nv.shared.reserved.0\0.symtab\0.strtab\0";
+  const std::string names(all_names, sizeof all_names);
   const std::string strings("\0k\0", 3);
   struct {
     Elf64_Ehdr file{};
