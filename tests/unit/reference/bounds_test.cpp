@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "coda/text.hpp"
 #include "unit/reference/data.hpp"
 #include "unit/reference/unary_cases.hpp"
 
@@ -187,6 +188,49 @@ TEST(Bounds, BinaryOperationsHold) {
                       << ", " << other[i] << ") gave " << actual << ", expected " << r.value[i] << " +- " << r.bound[i];
       }
     }
+  }
+}
+
+// One image of four pixels and four columns, two groups: column values -3, -1, 1, 3 about the column's own mean
+const Conv2d pixels{.n = 1, .h = 2, .w = 2, .c = 1, .k = 4};
+Values column_values() {
+  Values acc{axes::mn, std::vector<double>(16), {}};
+  for (std::size_t i = 0; i < 16; ++i)
+    acc.value[i] = static_cast<double>(i / 4) * 2 - 3 + 10 * static_cast<double>(i % 2);
+  return acc;
+}
+
+TEST(Bounds, ValuesThatWaitInAShorterType) {
+  const Graph g = parse("store group_norm(acc, groups=2, eps=0) as y\n");
+  const auto bounds = [&](double roundoff, std::int64_t columns) {
+    return evaluate(g, pixels, column_values(), {}, {.kept_roundoff = roundoff, .kept_columns = columns}).at("y").bound;
+  };
+  const double rstd = 1 / std::sqrt(5.0 + 25);  // of a group: 5 within a column, 25 between the two
+  const auto exact = bounds(0, 1), own = bounds(0x1p-8, 1), units = bounds(0x1p-8, 2);
+  for (std::size_t i = 0; i < 16; ++i) {
+    EXPECT_NEAR(own[i] - exact[i], 0x1p-8 * 6 * rstd, 1e-6) << "the range of a column is 6";
+    EXPECT_NEAR(units[i] - exact[i], 0x1p-8 * 16 * rstd, 1e-6) << "the range of a unit of two columns is 16";
+  }
+  const Graph rows = parse("store layer_norm(acc, eps=0) as y\n");
+  const auto unchanged = [&](double roundoff) {
+    return evaluate(rows, pixels, column_values(), {}, {.kept_roundoff = roundoff}).at("y").bound;
+  };
+  EXPECT_EQ(unchanged(0x1p-8), unchanged(0)) << "statistics over columns need no waiting";
+}
+
+TEST(Bounds, CoarserFunctions) {
+  const Graph g = parse("store silu(acc) * 2 as y\n");
+  ErrorModel model;
+  model.coarser = [](const Node& node, std::span<const double> inputs, double result) {
+    if (node.op != Op::silu) return 0.0;
+    EXPECT_NEAR(result, inputs[0] / (1 + std::exp(-inputs[0])), 1e-12);
+    return 0.25 * std::abs(inputs[0]);
+  };
+  const Values acc = column_values();
+  const auto fine = evaluate(g, pixels, acc, {}).at("y"), coarse = evaluate(g, pixels, acc, {}, model).at("y");
+  for (std::size_t i = 0; i < 16; ++i) {
+    EXPECT_EQ(coarse.value[i], fine.value[i]);
+    EXPECT_NEAR(coarse.bound[i] - fine.bound[i], 0.5 * std::abs(acc.value[i]), 1e-5) << "doubled by the product";
   }
 }
 
