@@ -66,7 +66,8 @@ V selected(V condition, V x, V y) {
   const V taken = condition.v != 0 ? x : y, other = condition.v != 0 ? y : x;
   if (condition.e == 0) return taken;
   const double gap = taken.v == other.v ? 0 : abs(taken.v - other.v);
-  return {taken.v, std::isnan(gap) ? infinity : max(taken.e, gap + other.e)};
+  constexpr double up = 1 + 0x1p-50;  // the sum is rounded, and the other value must lie inside
+  return {taken.v, std::isnan(gap) ? infinity : max(taken.e, (gap + other.e) * up)};
 }
 
 V both(V x, V y) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "reference/reference.hpp"
 #include "support/random_graph.hpp"
 
 namespace coda::test {
@@ -44,6 +45,10 @@ std::size_t row_count();
 /// bound.
 std::optional<Failure> compare_meaning(RandomCase& c, std::string_view name, const Graph& after, bool exact,
                                        Counts& counts);
+
+/// True if a value inside the graph of the case is infinite or NaN somewhere. A pass that reassociates may then give
+/// another result: that of the stable form, where the one written down overflows.
+bool overflows_inside(const RandomCase& c, const reference::Values& acc);
 
 /// The CPU backend against the reference on the graph as it was drawn.
 std::optional<Failure> check_cpu(RandomCase& c, Counts& counts);

@@ -65,8 +65,8 @@ std::optional<std::string> difference(const Outcome& before, const Outcome& afte
   return {};
 }
 
-// True if a value inside the graph is infinite or NaN somewhere. A pass that reassociates may then give another result:
-// that of the stable form, where the one written down overflows.
+}  // namespace
+
 bool overflows_inside(const RandomCase& c, const reference::Values& acc) {
   Graph all = c.graph;
   all.stores.clear();
@@ -81,6 +81,8 @@ bool overflows_inside(const RandomCase& c, const reference::Values& acc) {
       if (!std::isfinite(v)) return true;
   return false;
 }
+
+namespace {
 
 struct Checker {
   RandomCase& c;
