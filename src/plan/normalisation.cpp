@@ -19,6 +19,7 @@ bool is_full(const Axes& a) { return a == axes::mn; }
 
 ValueId append(Graph& g, Op op, std::vector<ValueId> inputs) {
   std::vector<const Node*> nodes;
+  nodes.reserve(inputs.size());
   for (const ValueId in : inputs) nodes.push_back(&g[in]);
   const auto type = ir::infer(op, nodes, {}, {});
   Node node;
