@@ -48,6 +48,7 @@ void Buffer::poison(CUstream stream) {
 
 void Buffer::upload(const void* source) {
   check(driver().cuMemcpy(address(), reinterpret_cast<CUdeviceptr>(source), bytes_), "uploading a tensor");
+  check(driver().cuCtxSynchronize(), "uploading a tensor");  // from pageable memory it may still be on its way
 }
 
 void Buffer::download(void* target) const {
@@ -75,8 +76,8 @@ TestStream::TestStream() {
 }
 TestStream::~TestStream() { driver().cuStreamDestroy(stream_); }
 
-TestGraph::TestGraph(CUstream stream, const std::function<void()>& enqueue) {
-  check(driver().cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL), "beginning a capture");
+TestGraph::TestGraph(CUstream stream, const std::function<void()>& enqueue, CUstreamCaptureMode mode) {
+  check(driver().cuStreamBeginCapture(stream, mode), "beginning a capture");
   try {
     enqueue();
   } catch (...) {

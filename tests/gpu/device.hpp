@@ -53,10 +53,12 @@ class TestStream {
   CUstream stream_ = nullptr;
 };
 
-/// What `enqueue` puts on the stream, as a graph.
+/// What `enqueue` puts on the stream, as a graph. In the global mode of capturing no thread may do what might
+/// synchronise.
 class TestGraph {
  public:
-  TestGraph(CUstream stream, const std::function<void()>& enqueue);
+  TestGraph(CUstream stream, const std::function<void()>& enqueue,
+            CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL);
   ~TestGraph();
   TestGraph(const TestGraph&) = delete;
   TestGraph& operator=(const TestGraph&) = delete;

@@ -148,13 +148,16 @@ class Endurance {
   void replay() {
     for (Lane& lane : lanes_) {
       lane.running = "replays of a graph of:";
-      lane.graph = std::make_unique<TestGraph>(lane.stream.get(), [&] {
-        for (int i = 0; i < graph_nodes; ++i) {
-          Slot& slot = draw(lane);
-          slot.enqueue(lane.stream.get());
-          lane.running += "\n" + slot.describe();
-        }
-      });
+      lane.graph = std::make_unique<TestGraph>(
+          lane.stream.get(),
+          [&] {
+            for (int i = 0; i < graph_nodes; ++i) {
+              Slot& slot = draw(lane);
+              slot.enqueue(lane.stream.get());
+              lane.running += "\n" + slot.describe();
+            }
+          },
+          CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
     }
     for (int i = 0; i < replays; ++i)
       for (Lane& lane : lanes_) lane.graph->replay(lane.stream.get()), done_ += graph_nodes;

@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <map>
 #include <set>
 
 #include "coda/error.hpp"
@@ -30,8 +31,18 @@ std::vector<jit::Request> all_requests() {
     if (seen.insert(r.source).second) requests.push_back(std::move(r));
   };
   std::size_t problems = 0;
+  std::map<std::string, int> kinds;
   for (const Case& c : all_cases(options().seed)) {
     const ConvKernel k = conv_kernel(c.conv, passes::run_pipeline(graph_of(c)), planning_device(), c.options);
+    const plan::ConvConfig& f = k.plan.config;
+    static constexpr const char* modes[] = {"not normalised", "resident", "deferred", "streamed"};
+    static constexpr const char* orders[] = {"pingpong", "cooperative", "pairs"};
+    ++kinds[static_cast<std::size_t>(f.mode) < std::size(modes) ? modes[static_cast<std::size_t>(f.mode)]
+                                                                : "another mode"];
+    ++kinds[orders[f.tile_warpgroups == 1 ? 0 : f.turns == 1 ? 1 : 2]];
+    ++kinds[f.patch ? "by patches" : "by runs"];
+    if (f.split) ++kinds["split-K"];
+    if (f.cluster_m * f.cluster_n > 1) ++kinds["in clusters"];
     add(request(k.kernel, k.plan, c.conv));
     ++problems;
   }
@@ -41,6 +52,7 @@ std::vector<jit::Request> all_requests() {
       add(request(generate(epilogue, p, c.options), p, c.conv)), ++problems;
   }
   std::printf("%zu problems, %zu kernels, planned for %s\n", problems, requests.size(), planning_device().name.c_str());
+  for (const auto& [kind, count] : kinds) std::printf("  %4d %s\n", count, kind.c_str());
   return requests;
 }
 
