@@ -5,10 +5,12 @@
 
 #include <fmt/format.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <ctime>
 #include <filesystem>
 #include <fstream>
@@ -66,6 +68,16 @@ double milliseconds(Clock::time_point start) {
   return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
 }
 
+/// Of all threads of this process so far.
+double cpu_milliseconds() {
+  rusage used{};
+  ::getrusage(RUSAGE_SELF, &used);
+  const auto ms = [](const timeval& t) {
+    return static_cast<double>(t.tv_sec) * 1e3 + static_cast<double>(t.tv_usec) * 1e-3;
+  };
+  return ms(used.ru_utime) + ms(used.ru_stime);
+}
+
 double median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   return (values[(values.size() - 1) / 2] + values[values.size() / 2]) / 2;
@@ -76,14 +88,16 @@ double rounded(double value) { return std::round(value * 1000) / 1000; }
 /// The process that is measured: the first binary, then the same again by another Jit of this process.
 int measure_one(std::size_t index, const std::string& compiler, const fs::path& cache) {
   const coda::jit::Request request = make_request(cases[index]);
+  const double cpu_before = cpu_milliseconds();
   const auto start = Clock::now();
   coda::jit::Jit jit(settings_of(compiler, cache));
   const coda::jit::Binary first = jit.compile(request);
-  const double first_ms = milliseconds(start);
+  const double first_ms = milliseconds(start), cpu_ms = cpu_milliseconds() - cpu_before;
   const auto again = Clock::now();
   coda::jit::Jit(settings_of(compiler, cache)).compile(request);
   const double again_ms = milliseconds(again);
   std::cout << json{{"first_ms", first_ms},
+                    {"cpu_ms", cpu_ms},
                     {"again_ms", again_ms},
                     {"cached", first.cached},
                     {"kernel", request.title},
@@ -104,13 +118,14 @@ json in_new_process(std::size_t index, const std::string& compiler, const fs::pa
 }
 
 json measure_case(std::size_t index, const std::string& compiler, int runs, const fs::path& work) {
-  std::vector<double> cold, warm, hit;
+  std::vector<double> cold, cpu, warm, hit;
   json last;
   for (int i = 0; i < runs; ++i) {
     const fs::path cache = work / fmt::format("{}-{}", index, i);
     last = in_new_process(index, compiler, cache);
     if (last["cached"]) throw coda::UserError("the cold run found a binary");
     cold.push_back(last["first_ms"]);
+    cpu.push_back(last["cpu_ms"]);
     const json second = in_new_process(index, compiler, cache);
     if (!second["cached"]) throw coda::UserError("the warm run found no binary");
     warm.push_back(second["first_ms"]);
@@ -121,6 +136,7 @@ json measure_case(std::size_t index, const std::string& compiler, int runs, cons
           {"dtype", "bf16"},
           {"kernel", last["kernel"]},
           {"cold_ms", rounded(median(cold))},
+          {"cold_cpu_ms", rounded(median(cpu))},
           {"warm_ms", rounded(median(warm))},
           {"hit_ms", rounded(median(hit))},
           {"spread", rounded((*high - *low) / median(cold))},
@@ -166,18 +182,22 @@ json measure_all(const std::string& compiler, int runs) {
               {"runs", runs},
               {"cases", json::array()},
               {"batch", json::array()}};
-  std::vector<double> cold, warm, hit;
+  std::vector<double> cold, cpu, warm, hit;
   for (std::size_t i = 0; i < std::size(cases); ++i) {
     result["cases"].push_back(measure_case(i, compiler, runs, work));
     const json& c = result["cases"].back();
+    cpu.push_back(c["cold_cpu_ms"]);
     cold.push_back(c["cold_ms"]), warm.push_back(c["warm_ms"]), hit.push_back(c["hit_ms"]);
-    fmt::print(stderr, "{:24} cold {:7.0f} ms, warm {:6.2f} ms, hit {:6.3f} ms, {} registers, spilled {} bytes\n",
-               c["name"].get<std::string>(), cold.back(), warm.back(), hit.back(), c["registers"].get<int>(),
-               c["spill_bytes"].get<int>());
+    fmt::print(
+        stderr,
+        "{:24} cold {:7.0f} ms (CPU {:.0f} ms), warm {:6.2f} ms, hit {:6.3f} ms, {} registers, spilled {} bytes\n",
+        c["name"].get<std::string>(), cold.back(), cpu.back(), warm.back(), hit.back(), c["registers"].get<int>(),
+        c["spill_bytes"].get<int>());
   }
   for (const int jobs : {1, static_cast<int>(std::thread::hardware_concurrency())}) {
     result["batch"].push_back(measure_batch(compiler, jobs, work / fmt::format("batch-{}", jobs)));
   }
+  result["cold_cpu_ms"] = median(cpu);
   result["cold_ms"] = median(cold), result["warm_ms"] = median(warm), result["hit_ms"] = median(hit);
   fs::remove_all(work);
   return result;
