@@ -1,0 +1,269 @@
+#include "fake_driver.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+
+namespace {
+
+fake::State& state() {
+  static auto& s = *new fake::State;
+  return s;
+}
+
+thread_local std::vector<CUcontext> contexts;
+thread_local CUstreamCaptureMode capture_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
+
+// Each function begins with this
+struct Call {
+  explicit Call(const char* name) : lock(state().mutex) { state().calls.emplace_back(name); }
+  std::lock_guard<std::recursive_mutex> lock;
+};
+
+CUcontext primary(int device) { return reinterpret_cast<CUcontext>(0x1000 + static_cast<std::uintptr_t>(device)); }
+bool has_context() { return !contexts.empty() && contexts.back() != nullptr; }
+// A capture in global mode forbids allocations and synchronisation to all threads, unless they exchanged their mode
+bool forbidden() { return state().captures > 0 && capture_mode != CU_STREAM_CAPTURE_MODE_RELAXED; }
+
+CUresult take(CUresult& next) {
+  const CUresult result = next;
+  next = CUDA_SUCCESS;
+  return result;
+}
+
+bool is_memory(CUdeviceptr p) {
+  const auto above = state().memory.upper_bound(p);
+  if (above == state().memory.begin()) return false;
+  const auto found = std::prev(above);
+  return p < found->first + found->second;
+}
+
+}  // namespace
+
+extern "C" {
+
+__attribute__((visibility("default"))) fake::State* fake_state() { return &state(); }
+
+CUresult cuInit(unsigned) { return std::getenv("CODA_FAKE_NO_GPU") != nullptr ? CUDA_ERROR_NO_DEVICE : CUDA_SUCCESS; }
+CUresult cuDriverGetVersion(int* v) { return *v = 13000, CUDA_SUCCESS; }
+CUresult cuGetErrorName(CUresult error, const char** name) {
+  *name = error == CUDA_ERROR_LAUNCH_FAILED     ? "CUDA_ERROR_LAUNCH_FAILED"
+          : error == CUDA_ERROR_ILLEGAL_ADDRESS ? "CUDA_ERROR_ILLEGAL_ADDRESS"
+          : error == CUDA_ERROR_OUT_OF_MEMORY   ? "CUDA_ERROR_OUT_OF_MEMORY"
+          : error == CUDA_ERROR_NO_DEVICE       ? "CUDA_ERROR_NO_DEVICE"
+          : error == CUDA_ERROR_INVALID_VALUE   ? "CUDA_ERROR_INVALID_VALUE"
+                                                : "CUDA_ERROR_OF_THE_FAKE";
+  return CUDA_SUCCESS;
+}
+CUresult cuGetErrorString(CUresult, const char** text) { return *text = "as the test asked", CUDA_SUCCESS; }
+
+CUresult cuDeviceGetCount(int* n) { return *n = state().gpus, CUDA_SUCCESS; }
+CUresult cuDeviceGet(CUdevice* d, int i) { return *d = i, CUDA_SUCCESS; }
+CUresult cuDeviceGetName(char* name, int size, CUdevice) {
+  std::strncpy(name, state().name.c_str(), static_cast<std::size_t>(size));
+  return CUDA_SUCCESS;
+}
+CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute which, CUdevice) {
+  *value = which == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR   ? state().major
+           : which == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR ? state().minor
+           : which == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT     ? state().multiprocessors
+                                                                   : 232448;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuDevicePrimaryCtxRetain(CUcontext* c, CUdevice d) { return *c = primary(d), CUDA_SUCCESS; }
+CUresult cuCtxGetCurrent(CUcontext* c) {
+  const Call call("get current");
+  *c = contexts.empty() ? nullptr : contexts.back();
+  return CUDA_SUCCESS;
+}
+CUresult cuCtxPushCurrent(CUcontext c) { return Call("push"), contexts.push_back(c), CUDA_SUCCESS; }
+CUresult cuCtxPopCurrent(CUcontext* c) {
+  const Call call("pop");
+  if (contexts.empty()) return CUDA_ERROR_INVALID_CONTEXT;
+  *c = contexts.back();
+  contexts.pop_back();
+  return CUDA_SUCCESS;
+}
+CUresult cuCtxSynchronize() {
+  const Call call("synchronize");
+  return forbidden() ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : CUDA_SUCCESS;
+}
+
+CUresult cuModuleLoadData(CUmodule* m, const void*) {
+  const Call call("load");
+  if (!has_context()) return CUDA_ERROR_INVALID_CONTEXT;
+  *m = reinterpret_cast<CUmodule>(std::malloc(1));
+  state().modules[*m] = 1;
+  return CUDA_SUCCESS;
+}
+CUresult cuModuleUnload(CUmodule m) {
+  const Call call("unload");
+  if (state().modules.erase(m) != 1) return CUDA_ERROR_INVALID_VALUE;
+  std::free(m);
+  return CUDA_SUCCESS;
+}
+// The name tells the empty kernel from others
+CUresult cuModuleGetFunction(CUfunction* f, CUmodule, const char* name) {
+  *f = reinterpret_cast<CUfunction>(std::string(name) == "coda_empty" ? 0x20 : 0x10);
+  return CUDA_SUCCESS;
+}
+CUresult cuFuncSetAttribute(CUfunction, CUfunction_attribute which, int value) {
+  const Call call("set attribute");
+  state().attributes.push_back((which == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES ? "shared " : "other ") +
+                               std::to_string(value));
+  return CUDA_SUCCESS;
+}
+CUresult cuFuncGetAttribute(int* value, CUfunction_attribute, CUfunction) { return *value = 0, CUDA_SUCCESS; }
+CUresult cuFuncGetParamInfo(CUfunction, std::size_t, std::size_t* offset, std::size_t* size) {
+  return *offset = 0, *size = state().parameter_bytes, CUDA_SUCCESS;
+}
+CUresult cuOccupancyMaxActiveClusters(int* clusters, CUfunction f, const CUlaunchConfig* config) {
+  const int size = static_cast<int>(config->attrs[0].value.clusterDim.x);
+  *clusters = state().multiprocessors / size;
+  if (f == reinterpret_cast<CUfunction>(0x10)) *clusters = std::min(*clusters, state().clusters_of_a_kernel);
+  return CUDA_SUCCESS;
+}
+CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, CUfunction, int, std::size_t) {
+  return *blocks = state().clusters_of_a_kernel > 0, CUDA_SUCCESS;
+}
+
+// A map begins with the address that it is for
+#ifndef CODA_FAKE_OLD
+CUresult cuTensorMapEncodeTiled(CUtensorMap* map, CUtensorMapDataType, cuuint32_t, void* address, const cuuint64_t*,
+                                const cuuint64_t*, const cuuint32_t*, const cuuint32_t*, CUtensorMapInterleave,
+                                CUtensorMapSwizzle, CUtensorMapL2promotion, CUtensorMapFloatOOBfill) {
+  std::memcpy(map, &address, sizeof address);
+  return CUDA_SUCCESS;
+}
+#endif
+CUresult cuTensorMapEncodeIm2col(CUtensorMap* map, CUtensorMapDataType, cuuint32_t, void* address, const cuuint64_t*,
+                                 const cuuint64_t*, const int*, const int*, cuuint32_t, cuuint32_t, const cuuint32_t*,
+                                 CUtensorMapInterleave, CUtensorMapSwizzle, CUtensorMapL2promotion,
+                                 CUtensorMapFloatOOBfill) {
+  std::memcpy(map, &address, sizeof address);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction, void** parameters, void**) {
+  const Call call("launch");
+  if (!has_context()) return CUDA_ERROR_INVALID_CONTEXT;
+  if (const CUresult result = take(state().next_launch); result != CUDA_SUCCESS) return result;
+  fake::RecordedLaunch launch{.stream = config->hStream,
+                              .context = contexts.back(),
+                              .grid = config->gridDimX,
+                              .block = config->blockDimX,
+                              .shared = config->sharedMemBytes,
+                              .parameters = std::vector<std::byte>(state().parameter_bytes)};
+  for (unsigned i = 0; i < config->numAttrs; ++i) {
+    if (config->attrs[i].id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION)
+      launch.cluster = static_cast<int>(config->attrs[i].value.clusterDim.x);
+    if (config->attrs[i].id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE)
+      launch.cooperative = config->attrs[i].value.cooperative != 0;
+  }
+  std::memcpy(launch.parameters.data(), parameters[0], launch.parameters.size());
+  state().launches.push_back(std::move(launch));
+  return CUDA_SUCCESS;
+}
+
+CUresult cuMemAlloc(CUdeviceptr* p, std::size_t bytes) {
+  const Call call("alloc");
+  if (!has_context()) return CUDA_ERROR_INVALID_CONTEXT;
+  if (forbidden()) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  if (const CUresult result = take(state().next_alloc); result != CUDA_SUCCESS) return result;
+  *p = reinterpret_cast<CUdeviceptr>(std::aligned_alloc(256, (bytes + 255) / 256 * 256));
+  std::memset(reinterpret_cast<void*>(*p), 0xcd, bytes);
+  state().memory[*p] = bytes;
+  return CUDA_SUCCESS;
+}
+CUresult cuMemFree(CUdeviceptr p) {
+  const Call call("free");
+  if (forbidden()) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  if (state().memory.erase(p) != 1) return CUDA_ERROR_INVALID_VALUE;
+  std::free(reinterpret_cast<void*>(p));
+  return CUDA_SUCCESS;
+}
+CUresult cuMemcpy(CUdeviceptr to, CUdeviceptr from, std::size_t bytes) {
+  return Call("copy"), std::memcpy(reinterpret_cast<void*>(to), reinterpret_cast<void*>(from), bytes), CUDA_SUCCESS;
+}
+CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, std::size_t bytes, CUstream) {
+  return cuMemcpy(to, from, bytes);
+}
+CUresult cuMemsetD8Async(CUdeviceptr p, unsigned char value, std::size_t bytes, CUstream) {
+  return Call("set"), std::memset(reinterpret_cast<void*>(p), value, bytes), CUDA_SUCCESS;
+}
+CUresult cuPointerGetAttribute(void* value, CUpointer_attribute which, CUdeviceptr p) {
+  const Call call("ask for a pointer");
+  if (!has_context()) return CUDA_ERROR_INVALID_CONTEXT;
+  const auto foreign = state().foreign.find(p);
+  if (!is_memory(p) && foreign == state().foreign.end()) return CUDA_ERROR_INVALID_VALUE;
+  unsigned answer = 0;
+  if (which == CU_POINTER_ATTRIBUTE_MEMORY_TYPE) answer = CU_MEMORYTYPE_DEVICE;
+  if (which == CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL && foreign != state().foreign.end())
+    answer = static_cast<unsigned>(foreign->second);
+  std::memcpy(value, &answer, sizeof answer);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuStreamCreate(CUstream* s, unsigned) {
+  const Call call("make a stream");
+  *s = reinterpret_cast<CUstream>(std::malloc(1));
+  state().streams[*s] = {state().next_stream_id++, false};
+  return CUDA_SUCCESS;
+}
+CUresult cuStreamDestroy(CUstream s) {
+  const Call call("destroy a stream");
+  state().streams.erase(s);
+  std::free(s);
+  return CUDA_SUCCESS;
+}
+CUresult cuStreamQuery(CUstream) { return CUDA_SUCCESS; }
+CUresult cuStreamSynchronize(CUstream) {
+  const Call call("synchronize a stream");
+  if (forbidden()) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  return take(state().next_synchronize);
+}
+CUresult cuStreamGetId(CUstream s, unsigned long long* id) {
+  const Call call("ask for a stream");
+  *id = s == nullptr ? 1 : state().streams.at(s).id;
+  return CUDA_SUCCESS;
+}
+CUresult cuStreamIsCapturing(CUstream s, CUstreamCaptureStatus* status) {
+  const Call call("ask for a capture");
+  const bool capturing = s != nullptr && state().streams.at(s).capturing;
+  *status = capturing ? CU_STREAM_CAPTURE_STATUS_ACTIVE : CU_STREAM_CAPTURE_STATUS_NONE;
+  return CUDA_SUCCESS;
+}
+CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
+  return std::swap(*mode, capture_mode), CUDA_SUCCESS;
+}
+CUresult cuStreamBeginCapture(CUstream s, CUstreamCaptureMode) {
+  const Call call("begin a capture");
+  state().streams.at(s).capturing = true;
+  ++state().captures;
+  return CUDA_SUCCESS;
+}
+CUresult cuStreamEndCapture(CUstream s, CUgraph* graph) {
+  const Call call("end a capture");
+  state().streams.at(s).capturing = false;
+  --state().captures;
+  *graph = nullptr;
+  return CUDA_SUCCESS;
+}
+
+// Of these the tests make no use
+CUresult cuLaunchKernel(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream,
+                        void**, void**) {
+  return CUDA_ERROR_NOT_SUPPORTED;
+}
+CUresult cuEventCreate(CUevent*, unsigned) { return CUDA_ERROR_NOT_SUPPORTED; }
+CUresult cuEventRecord(CUevent, CUstream) { return CUDA_ERROR_NOT_SUPPORTED; }
+CUresult cuEventDestroy(CUevent) { return CUDA_ERROR_NOT_SUPPORTED; }
+CUresult cuEventElapsedTime(float*, CUevent, CUevent) { return CUDA_ERROR_NOT_SUPPORTED; }
+CUresult cuGraphInstantiate(CUgraphExec*, CUgraph, unsigned long long) { return CUDA_ERROR_NOT_SUPPORTED; }
+CUresult cuGraphLaunch(CUgraphExec, CUstream) { return CUDA_ERROR_NOT_SUPPORTED; }
+CUresult cuGraphGetNodes(CUgraph, CUgraphNode*, std::size_t*) { return CUDA_ERROR_NOT_SUPPORTED; }
+CUresult cuGraphNodeGetType(CUgraphNode, CUgraphNodeType*) { return CUDA_ERROR_NOT_SUPPORTED; }
+CUresult cuGraphExecDestroy(CUgraphExec) { return CUDA_ERROR_NOT_SUPPORTED; }
+CUresult cuGraphDestroy(CUgraph) { return CUDA_ERROR_NOT_SUPPORTED; }
+}
