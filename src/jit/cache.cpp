@@ -37,7 +37,7 @@ void write_entry(const fs::path& folder, const Product& product) {
 }  // namespace
 
 fs::path Cache::publish(const Product& product) const {
-  const fs::path target = folder_ / product.info.key;
+  fs::path target = folder_ / product.info.key;
   support::TemporaryFolder making(folder_ / making_folder);
   write_entry(making.path(), product);
   // a folder may stand there although this host's lock is held: from another host, or from before

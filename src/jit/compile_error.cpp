@@ -26,6 +26,7 @@ std::string message_of_failure(const Request& request, const Compiled& compiled,
 
 std::string message_of_missing_kernel(const Request& request, const std::map<std::string, Resources>& kernels) {
   std::vector<std::string> names;
+  names.reserve(kernels.size());
   for (const auto& [name, resources] : kernels) names.push_back(name);
   return fmt::format("'{}': the binary has no kernel '{}'; it has: {}", request.title, request.entry,
                      names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", ")));

@@ -134,6 +134,7 @@ struct Jit::Impl {
   Builder builder;
 };
 
+// NOLINTNEXTLINE(performance-unnecessary-value-param): one signature for callers that hand it over and that keep it
 Jit::Jit(Settings settings) : Jit(settings, compiler_of(settings)) {}
 
 Jit::Jit(Settings settings, std::shared_ptr<Compiler> compiler)

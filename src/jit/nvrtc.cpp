@@ -23,6 +23,7 @@ class Program {
       header_texts_.push_back(with_full_names(h, request.headers));
     }
     std::vector<const char*> names, texts;
+    names.reserve(header_names_.size()), texts.reserve(header_texts_.size());
     for (const std::string& n : header_names_) names.push_back(n.c_str());
     for (const std::string& t : header_texts_) texts.push_back(t.c_str());
     const int result = nvrtc_.CreateProgram(&program_, request.source.c_str(), source_name,
@@ -36,6 +37,7 @@ class Program {
   /// The error's text, or nothing.
   std::optional<std::string> compile(const std::vector<std::string>& options) {
     std::vector<const char*> texts;
+    texts.reserve(options.size());
     for (const std::string& o : options) texts.push_back(o.c_str());
     const int result = nvrtc_.CompileProgram(program_, static_cast<int>(texts.size()), texts.data());
     return result == 0 ? std::nullopt : std::optional<std::string>(nvrtc_.GetErrorString(result));

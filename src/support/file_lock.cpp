@@ -33,7 +33,7 @@ std::string user_folder() { return "coda-" + std::to_string(::geteuid()); }
 
 std::optional<std::filesystem::path> host_folder() {
   if (const auto session = session_folder()) {
-    if (const auto folder = made(*session / "coda")) return folder;
+    if (auto folder = made(*session / "coda")) return folder;
   }
   return made(std::filesystem::path("/tmp") /
               user_folder());  // not TMPDIR: all processes of this user are to meet there

@@ -111,7 +111,7 @@ std::vector<std::string> merged_environment(const Command& command) {
   for (char** line = environ; line != nullptr && *line != nullptr; ++line) {
     if (!is_set(*line)) result.emplace_back(*line);
   }
-  for (const auto& [name, value] : command.environment) result.push_back(name + "=" + value);
+  for (const auto& [name, value] : command.environment) result.emplace_back(name).append("=").append(value);
   return result;
 }
 
