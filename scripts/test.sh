@@ -28,10 +28,10 @@ configure asan
 cmake --build build/asan -j "$jobs" --target unit_tests
 ctest --test-dir build/asan --output-on-failure --no-tests=error -j "$jobs" -L "^unit$"
 
-step "ThreadSanitizer: CPU backend, JIT"
+step "ThreadSanitizer: CPU and CUDA backends, JIT"
 configure tsan
-cmake --build build/tsan -j "$jobs" --target test_cpu test_cpu_parts test_jit test_support
-ctest --test-dir build/tsan --output-on-failure --no-tests=error -R "^(cpu.*|jit|support)$"
+cmake --build build/tsan -j "$jobs" --target thread_tests
+ctest --test-dir build/tsan --output-on-failure --no-tests=error -L "^threads$"
 
 step "fuzzers: $fuzz_seconds s each"
 scripts/fuzz.sh build/fuzz "$fuzz_seconds" "$jobs"
