@@ -195,11 +195,18 @@ std::vector<Case> random_cases(std::uint64_t seed, int families, int shapes) {
   return cases;
 }
 
-// One shape of each random family: no kernels of their own
+// One shape of each random family, and images that take the whole chip, in every mode
 std::vector<Case> endurance_cases(std::uint64_t seed) {
   std::vector<Case> cases;
   for (Case& c : random_cases(seed, 40, 8))
     if (cases.empty() || cases.back().name != c.name) cases.push_back(std::move(c));
+  const auto blocks = block_cases();
+  for (std::size_t i = 0; i < 3; ++i) cases.push_back(blocks[i]);
+  for (const char* plan : {"mode=streamed", "mode=deferred", "mode=streamed order=cooperative"}) {
+    cases.push_back(blocks[0]);
+    cases.back().options.plan = plan;
+  }
+  std::erase_if(cases, [](const Case& c) { return !is_served(c); });
   return cases;
 }
 
@@ -218,6 +225,7 @@ std::vector<Case> all_cases(std::uint64_t seed) {
   add(operand_cases());
   add(offset_cases());
   add(delay_cases(seed));
+  add(endurance_cases(seed));
   add(sanitizer_cases());
   return all;
 }
