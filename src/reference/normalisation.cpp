@@ -25,10 +25,11 @@ Term rstd_of(const Term& t, double eps, const Space& space, const Arithmetic& a)
 
 // By image and column: how far values of a normalisation's input may be off because they waited in a shorter type
 Term kept_errors(const Term& x, const Space& space, double roundoff, std::int64_t columns) {
-  Term error(space, axes::bn, DType::f32);
+  const bool waits = roundoff != 0 && x.axes == axes::mn;
+  Term error(space, waits ? axes::bn : axes::scalar, DType::f32);  // no finer than the result
   std::fill_n(error.values(), error.size(), 0.0);
   std::fill_n(error.bounds(), error.size(), 0.0);
-  if (roundoff == 0 || !(x.axes == axes::mn)) return error;
+  if (!waits) return error;
   const std::int64_t pixels = space.extents.rows_per_image();
   for (std::int64_t i = 0; i < error.size(); ++i) {
     const std::int64_t start = i / x.cols * pixels * x.cols + i % x.cols / columns * columns;
