@@ -6,6 +6,7 @@
 #include <charconv>
 #include <sstream>
 
+#include "bench/command_line.hpp"
 #include "command/quantities.hpp"
 
 namespace coda::command {
@@ -58,6 +59,12 @@ constexpr const char* cache_examples =
     "  coda cache prune --all --json\n"
     "  ls $(coda cache path)\n";
 
+constexpr const char* bench_examples =
+    "Examples:\n"
+    "  coda bench bench/cases/block.txt --json block.json\n"
+    "  coda bench bench/cases/block.txt --only 8,64,64 --plans 20\n"
+    "  coda bench bench/cases/conv.txt bench/cases/block.txt --precompile\n";
+
 /// "name=value" with a positive number.
 std::map<std::string, std::int64_t> parse_dims(const std::vector<std::string>& texts) {
   std::map<std::string, std::int64_t> dims;
@@ -98,6 +105,7 @@ struct Command {
   DoctorOptions doctor;
   DemoOptions demo;
   CacheOptions cache;
+  bench::Options bench;
   std::string older_than, max_size;
   std::vector<std::string> run_dims, explain_dims, inputs;
   std::string explain_device = "cpu";
@@ -111,6 +119,7 @@ struct Command {
     add_doctor();
     add_demo();
     add_cache();
+    add_bench();
   }
 
   CLI::App* add(const char* name, const char* description, const char* examples, bool& json) {
@@ -201,6 +210,13 @@ struct Command {
     prune->add_flag("--all", cache.all, "All entries");
   }
 
+  void add_bench() {
+    CLI::App* sub =
+        app.add_subcommand("bench", "Time kernels on a GPU beside cuDNN, and compare them with the reference");
+    sub->footer(bench_examples);
+    bench::add_options(*sub, bench);
+  }
+
   CLI::App* add_action(CLI::App* parent, const char* name, const char* description, CacheOptions::Action action) {
     CLI::App* sub = parent->add_subcommand(name, description);
     sub->fallthrough();
@@ -234,6 +250,7 @@ struct Command {
     }
     if (app.got_subcommand("doctor")) return doctor;
     if (app.got_subcommand("cache")) return cache_options();
+    if (app.got_subcommand("bench")) return bench;
     return demo;
   }
 };
@@ -247,7 +264,8 @@ std::variant<Arguments, Answer> parse_arguments(int argc, const char* const* arg
     const auto all = command.app.get_subcommands([](const CLI::App*) { return true; });
     const auto is_named = [&](const CLI::App* sub) { return sub->get_name() == argv[1]; };
     if (std::none_of(all.begin(), all.end(), is_named)) {
-      return Answer{"'" + std::string(argv[1]) + "' is no command; expected run, explain, doctor, demo or cache", true};
+      return Answer{"'" + std::string(argv[1]) + "' is no command; expected run, explain, doctor, demo, cache or bench",
+                    true};
     }
   }
   try {

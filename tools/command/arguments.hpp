@@ -9,6 +9,8 @@
 #include <variant>
 #include <vector>
 
+#include "bench/bench.hpp"
+
 namespace coda::command {
 
 struct RunOptions {
@@ -59,7 +61,7 @@ struct CacheOptions {
   bool json = false;
 };
 
-using Arguments = std::variant<RunOptions, ExplainOptions, DoctorOptions, DemoOptions, CacheOptions>;
+using Arguments = std::variant<RunOptions, ExplainOptions, DoctorOptions, DemoOptions, CacheOptions, bench::Options>;
 
 /// The command line was wrong, or asked for help or the version: `text` says so.
 struct Answer {

@@ -35,6 +35,10 @@ Driver load() {
   CODA_DRIVER_FUNCTIONS(CODA_LOAD)
 #undef CODA_LOAD
   d.cuFuncGetParamInfo = reinterpret_cast<decltype(d.cuFuncGetParamInfo)>(::dlsym(library, "cuFuncGetParamInfo"));
+  // cuda.h of CUDA 13 names a version that older drivers lack; the first one does the same
+  for (const char* name : {"cuEventElapsedTime", "cuEventElapsedTime_v2"})
+    if (d.cuEventElapsedTime == nullptr)
+      d.cuEventElapsedTime = reinterpret_cast<decltype(d.cuEventElapsedTime)>(::dlsym(library, name));
   if (const CUresult result = d.cuInit(0); result != CUDA_SUCCESS) {
     const char* name = nullptr;
     d.cuGetErrorName(result, &name);

@@ -47,6 +47,9 @@ namespace coda::cuda {
   F(cuStreamGetId)                               \
   F(cuStreamIsCapturing)                         \
   F(cuThreadExchangeStreamCaptureMode)           \
+  F(cuEventCreate)                               \
+  F(cuEventRecord)                               \
+  F(cuEventDestroy)                              \
   F(cuStreamBeginCapture)                        \
   F(cuStreamEndCapture)                          \
   F(cuGraphInstantiate)                          \
@@ -62,6 +65,7 @@ struct Driver {
 #undef CODA_DRIVER_MEMBER
   CUresult (*cuFuncGetParamInfo)(CUfunction, std::size_t, std::size_t*,
                                  std::size_t*) = nullptr;  ///< CUDA 12.4, else null
+  CUresult (*cuEventElapsedTime)(float*, CUevent, CUevent) = nullptr;  ///< whichever version the driver has, else null
 };
 
 /// Loads and initialises the driver at the first call. Throws DeviceError that says what is missing.

@@ -1,0 +1,188 @@
+#!/usr/bin/env python3
+"""Pictures and tables of the GPU suites, from the results that are committed.
+
+For each of bench/results/{conv,block,epilogue}.json: a picture docs/performance-SUITE.svg, and a table between the lines
+`<!-- results: SUITE -->` and `<!-- end -->` of docs/performance.md. A suite without results leaves its place empty.
+
+usage: bench/report.py [--results bench/results] [--docs docs] [--check]
+--check writes nothing and fails if the page is not what the results say.
+"""
+import argparse
+import json
+import math
+import pathlib
+import re
+import sys
+from xml.sax.saxutils import escape
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+SUITES = ("conv", "block", "epilogue")
+PEER_NAMES = {"cudnn": "cuDNN, bare", "torch_eager": "eager", "torch_compile": "compile", "torch_max_autotune": "max-autotune"}
+
+
+def geomean(values):
+    return math.exp(sum(map(math.log, values)) / len(values)) if values else None
+
+
+def ran(suite):
+    return [c for c in suite["cases"] if "error" not in c]
+
+
+def rivals(case):
+    """Peers that do the same work: all for a bare convolution, PyTorch's where an epilogue follows."""
+    return {p: us for p, us in case["peers"].items() if case.get("bare") or p != "cudnn"}
+
+
+def speedup(case):
+    """How much longer the best rival takes; None without one."""
+    times = rivals(case).values()
+    return min(times) / case["coda_us"] if times else None
+
+
+def over_bare(case):
+    return case["coda_us"] / case["coda_bare_us"] if "coda_bare_us" in case and not case.get("bare") else None
+
+
+def columns(suite):
+    """(heading, cell of a case) pairs; a column that no case fills is left out."""
+    peers = [p for p in PEER_NAMES if any(p in c["peers"] for c in ran(suite))]
+    show = lambda form: lambda value: "–" if value is None else form.format(value)
+    us, times = show("{:.1f}"), show("{:.2f}")
+    result = [("N,H,W,C,K,R", lambda c: c["name"]), ("Coda", lambda c: us(c["coda_us"])),
+              ("spread", lambda c: show("{:.1%}")(c["spread"])), ("kernels", lambda c: show("{:g}")(c.get("launches")))]
+    if any("coda_bare_us" in c and not c.get("bare") for c in ran(suite)):
+        result.append(("Coda, bare", lambda c: us(c.get("coda_bare_us"))))
+    result += [(PEER_NAMES[p], lambda c, p=p: us(c["peers"].get(p))) for p in peers]
+    result.append(("best rival ÷ Coda", lambda c: times(speedup(c))))
+    if any(over_bare(c) for c in ran(suite)):
+        result.append(("Coda ÷ Coda, bare", lambda c: times(over_bare(c))))
+    result += [("floor", lambda c: us(c["floor_us"])), ("share of the floor", lambda c: show("{:.0%}")(c["share_of_floor"])),
+               ("error ÷ tolerance", lambda c: times(c.get("error_over_tolerance")) + ("" if c.get("agrees", True) else " **wrong**"))]
+    return result
+
+
+def summary(suite):
+    """Sentences on the ratios of a suite, and on its cases that failed."""
+    lines = []
+    gains = [s for c in ran(suite) if (s := speedup(c))]
+    if gains:
+        lines.append(f"Best rival ÷ Coda: geometric mean {geomean(gains):.2f}, {min(gains):.2f} to {max(gains):.2f}, over {len(gains)} cases.")
+    bare = [r for c in ran(suite) if (r := over_bare(c))]
+    if bare:
+        lines.append(f"Coda ÷ Coda, bare: geometric mean {geomean(bare):.2f}, {min(bare):.2f} to {max(bare):.2f}.")
+    noise = [c["coda_again_us"] / c["coda_us"] for c in ran(suite) if "coda_again_us" in c]
+    if noise:
+        lines.append(f"The same kernel timed twice: ratios of {min(noise):.3f} to {max(noise):.3f}.")
+    lines += [f"{c['name']}: no result: {c['error'].splitlines()[0]}" for c in suite["cases"] if "error" in c]
+    for c in ran(suite):
+        lines += [f"{c['name']}, {PEER_NAMES.get(p, p)}: {e.splitlines()[0]}" for p, e in c.get("peer_errors", {}).items()]
+    return lines
+
+
+def provenance(suite):
+    ceilings = suite["ceilings"]
+    parts = [suite["gpu"], f"driver {suite['driver']}", f"cuDNN {suite['cudnn']}"]
+    if "torch" in suite:
+        parts.append(f"PyTorch {suite['torch']}")
+    parts += [f"commit {suite['commit'][:12]}", suite["date"],
+              f"ceilings {ceilings['matmul_tflops']:.0f} TFLOP/s and {ceilings['copy_tbps']:.2f} TB/s"]
+    return ", ".join(parts)
+
+
+def markdown(suite):
+    cols = columns(suite)
+    lines = ["| " + " | ".join(h for h, _ in cols) + " |", "|" + "---|" * len(cols)]
+    lines += ["| " + " | ".join(cell(c) for _, cell in cols) + " |" for c in ran(suite)]
+    lines += [""] + [line + "\n" for line in summary(suite)]
+    lines += [f"Times in µs. {provenance(suite)}.", "", f"![{suite['suite']}](performance-{suite['suite']}.svg)"]
+    return "\n".join(lines)
+
+
+def text_table(suite):
+    cols = columns(suite)
+    rows = [[h for h, _ in cols]] + [[cell(c) for _, cell in cols] for c in ran(suite)]
+    widths = [max(len(r[i]) for r in rows) for i in range(len(cols))]
+    lines = ["  ".join(v.ljust(w) if i == 0 else v.rjust(w) for i, (v, w) in enumerate(zip(r, widths))) for r in rows]
+    return "\n".join([f"suite {suite['suite']}: {provenance(suite)}"] + lines + summary(suite))
+
+
+def svg(suite):
+    """Bars: the time of each contender over Coda's; the line is Coda. Beyond it a rival takes longer."""
+    cases = [c for c in ran(suite) if c["peers"] or "coda_bare_us" in c]
+    width, row, left, right = 820, 17, 330, 70
+    bars = []  # (case or "", label, ratio, colour)
+    for c in cases:
+        mine = [(PEER_NAMES[p], us / c["coda_us"], "#999999" if p not in rivals(c) else "#2a7f62" if us >= c["coda_us"] else "#b3541e")
+                for p, us in c["peers"].items()]
+        if over_bare(c):
+            mine.append(("Coda, bare", 1 / over_bare(c), "#bbbbbb"))
+        mine.append(("floor", c["share_of_floor"], "#dddddd"))
+        bars += [(c["name"] if i == 0 else "", *b) for i, b in enumerate(mine)]
+    most = min(max([b[2] for b in bars] + [1.2]), 4.0)
+    scale, y, body = (width - left - right) / most, 44, []
+    for name, label, ratio, colour in bars:
+        y += 10 if name else 0
+        if name:
+            body.append(f'<text x="10" y="{y + 12}">{escape(name)}</text>')
+        length = min(ratio, most) * scale
+        body.append(f'<text x="{left - 6}" y="{y + 12}" text-anchor="end" fill="#555">{escape(label)}</text>')
+        body.append(f'<rect x="{left}" y="{y + 2}" width="{length:.1f}" height="{row - 4}" fill="{colour}"/>')
+        body.append(f'<text x="{left + length + 4:.1f}" y="{y + 12}">{ratio:.2f}</text>')
+        y += row
+    height = y + 12
+    head = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}" '
+            'font-family="sans-serif" font-size="11">',
+            '<rect width="100%" height="100%" fill="white"/>',
+            f'<text x="10" y="18" font-size="13" font-weight="bold">Suite {escape(suite["suite"])}: times over Coda\'s (the line is Coda, longer is slower)</text>',
+            f'<text x="10" y="34" fill="#555">{escape(suite["gpu"])}, {escape(suite["date"])}</text>']
+    line = f'<line x1="{left + scale:.1f}" x2="{left + scale:.1f}" y1="42" y2="{height - 6}" stroke="#333" stroke-dasharray="4 3"/>'
+    return "\n".join(head + body + [line, "</svg>"]) + "\n"
+
+
+def update_page(page, suites):
+    """The page with every suite's place filled; a place without results is emptied. Fails for a suite without a place."""
+    for name in SUITES:
+        place = re.compile(rf"(<!-- results: {name} -->\n).*?(<!-- end -->)", re.S)
+        if not place.search(page):
+            sys.exit(f"docs/performance.md has no lines '<!-- results: {name} -->' and '<!-- end -->' for the table of suite {name}")
+        table = markdown(suites[name]) + "\n" if name in suites else ""
+        page = place.sub(lambda m: m[1] + table + m[2], page)
+    return page
+
+
+def read_results(folder):
+    found = {}
+    for name in SUITES:
+        path = pathlib.Path(folder) / f"{name}.json"
+        if path.exists():
+            found[name] = json.loads(path.read_text())
+    return found
+
+
+def write(results, docs, check=False):
+    """Returns True if all files are now (or, to be checked, were) what the results say."""
+    suites, docs = read_results(results), pathlib.Path(docs)
+    docs.mkdir(parents=True, exist_ok=True)
+    wanted = {docs / f"performance-{name}.svg": svg(suite) for name, suite in suites.items()}
+    if (page := docs / "performance.md").exists():  # elsewhere than in the sources there are pictures alone
+        wanted[page] = update_page(page.read_text(), suites)
+    stale = [path for path, text in wanted.items() if not path.exists() or path.read_text() != text]
+    for path in stale:
+        if check:
+            print(f"{path} is not what the results say; run bench/report.py", file=sys.stderr)
+        else:
+            path.write_text(wanted[path])
+    return not (check and stale)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--results", default=ROOT / "bench/results")
+    parser.add_argument("--docs", default=ROOT / "docs")
+    parser.add_argument("--check", action="store_true")
+    args = parser.parse_args()
+    sys.exit(0 if write(args.results, args.docs, args.check) else 1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,238 @@
+#include "bench/cases.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <set>
+#include <sstream>
+
+#include "coda/error.hpp"
+#include "coda/tensor.hpp"
+#include "coda/text.hpp"
+#include "support/files.hpp"
+
+namespace coda::bench {
+
+namespace {
+
+/// One line of a file, for messages.
+struct Place {
+  const std::string& where;
+  int line;
+  [[noreturn]] void fail(const std::string& what) const {
+    throw UserError(fmt::format("{}:{}: {}", where, line, what));
+  }
+};
+
+std::string trimmed(std::string_view text) {
+  const auto begin = text.find_first_not_of(" \t\r"), end = text.find_last_not_of(" \t\r");
+  return begin == std::string_view::npos ? "" : std::string(text.substr(begin, end - begin + 1));
+}
+
+std::int64_t number(std::string_view text, std::string_view what, std::int64_t least, const Place& place) {
+  std::int64_t value = 0;
+  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || stop != text.data() + text.size() || value < least)
+    place.fail(fmt::format("{} is '{}'; expected a whole number of at least {}", what, text, least));
+  return value;
+}
+
+std::vector<std::string_view> split(std::string_view text, char by) {
+  std::vector<std::string_view> parts;
+  for (std::size_t begin = 0;;) {
+    const std::size_t end = text.find(by, begin);
+    parts.push_back(text.substr(begin, end - begin));
+    if (end == std::string_view::npos) return parts;
+    begin = end + 1;
+  }
+}
+
+// "8,64,64,320,320,3" or "8,64,64,320,320,3x1"
+Conv2d parse_shape(std::string_view text, const Place& place) {
+  const auto parts = split(text, ',');
+  if (parts.size() != 6)
+    place.fail(
+        fmt::format("the shape '{}' has {} parts; expected N,H,W,C,K,R such as 8,64,64,320,320,3", text, parts.size()));
+  static constexpr std::array names{"N", "H", "W", "C", "K"};
+  std::array<std::int64_t, 5> x{};
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = number(parts[i], names[i], 1, place);
+  Conv2d conv{.n = x[0], .h = x[1], .w = x[2], .c = x[3], .k = x[4]};
+  const auto filter = split(parts[5], 'x');
+  if (filter.size() > 2) place.fail(fmt::format("the filter is '{}'; expected R or RxS, such as 3 or 3x1", parts[5]));
+  conv.r = number(filter.front(), "R", 1, place);
+  conv.s = number(filter.back(), "S", 1, place);
+  return conv;
+}
+
+void set_dtype(Conv2d& conv, std::string_view text, const Place& place) {
+  if (text != "bf16" && text != "f16") place.fail(fmt::format("dtype={}: expected bf16 or f16", text));
+  conv.dtype_x = conv.dtype_w = text == "bf16" ? DType::bf16 : DType::f16;
+}
+
+struct Title {
+  std::string name, text;
+};
+
+void replace_all(std::string& text, std::string_view from, std::string_view to) {
+  for (std::size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size()))
+    text.replace(at, from.size(), to);
+}
+
+void finish(Case& c, const Title& title, const Place& place) {
+  c.epilogue = title.name;
+  c.text = title.text;
+  replace_all(c.text, "{dtype}", to_string(c.conv.dtype_x));
+  try {
+    extents(Contraction(c.conv));
+    c.graph = parse(c.text);
+    verify(c.graph);
+  } catch (const UserError& error) {
+    place.fail(fmt::format("case {} with epilogue '{}': {}", c.shape, title.name, error.what()));
+  }
+}
+
+// SHAPE, options, and plan= with the rest of the line
+Case parse_case(std::string_view text, const Title& title, const Place& place) {
+  Case c;
+  c.line = place.line;
+  if (const auto plan = text.find(" plan="); plan != std::string_view::npos) {
+    c.plan = trimmed(text.substr(plan + 6));
+    text = text.substr(0, plan);
+  }
+  std::istringstream words{std::string(text)};
+  std::string word;
+  words >> c.shape;
+  c.conv = parse_shape(c.shape, place);
+  set_dtype(c.conv, "bf16", place);
+  std::int64_t pad = -1;
+  while (words >> word) {
+    const auto equals = word.find('=');
+    const std::string key = word.substr(0, equals), value = equals == std::string::npos ? "" : word.substr(equals + 1);
+    if (key == "dtype")
+      set_dtype(c.conv, value, place);
+    else if (key == "stride")
+      c.conv.stride.fill(number(value, key, 1, place));
+    else if (key == "dilation")
+      c.conv.dilation.fill(number(value, key, 1, place));
+    else if (key == "pad")
+      pad = number(value, key, 0, place);
+    else if (key == "name")
+      c.name = value;
+    else
+      place.fail(
+          fmt::format("'{}' is unknown; expected dtype=, stride=, dilation=, pad=, name=, or plan= at the end", word));
+  }
+  const std::int64_t down = pad >= 0 ? pad : c.conv.dilation[0] * (c.conv.r - 1) / 2;
+  const std::int64_t across = pad >= 0 ? pad : c.conv.dilation[1] * (c.conv.s - 1) / 2;
+  c.conv.pad = {down, across, down, across};
+  finish(c, title, place);
+  return c;
+}
+
+// What distinguishes a case in its suite
+void name_cases(Suite& suite, const std::string& where) {
+  std::set<std::string> titles, names;
+  for (const Case& c : suite.cases) titles.insert(c.epilogue);
+  for (Case& c : suite.cases) {
+    if (c.name.empty()) c.name = titles.size() > 1 ? c.shape + " " + c.epilogue : c.shape;
+    if (!names.insert(c.name).second)
+      Place{where, c.line}.fail(fmt::format("a second case is called '{}'; give it another name by name=", c.name));
+  }
+}
+
+}  // namespace
+
+Suite parse_suite(std::string_view text, const std::string& where) {
+  Suite suite;
+  std::optional<Title> title;
+  bool in_epilogue = false;
+  int number_of_line = 0;
+  for (const std::string_view line : split(text, '\n')) {
+    const Place place{where, ++number_of_line};
+    const std::string bare = trimmed(line.substr(0, line.find('#')));
+    if (bare.empty()) continue;
+    const bool indented = line.front() == ' ' || line.front() == '\t';
+    if (indented && !in_epilogue) place.fail("an indented line belongs to an epilogue, and none begins here");
+    if (indented) {
+      title->text += bare + "\n";
+      continue;
+    }
+    const std::size_t blank = bare.find(' ');
+    const std::string key = bare.substr(0, blank), rest = blank == std::string::npos ? "" : trimmed(bare.substr(blank));
+    in_epilogue = key == "epilogue";
+    if (rest.empty())
+      place.fail(fmt::format("'{}' needs more: expected suite NAME, epilogue TITLE or case SHAPE", key));
+    if (key == "suite")
+      suite.name = rest;
+    else if (in_epilogue)
+      title = Title{rest, ""};
+    else if (key == "case" && title)
+      suite.cases.push_back(parse_case(rest, *title, place));
+    else if (key == "case")
+      place.fail("a case needs an epilogue ahead of it: epilogue TITLE, and its text on indented lines");
+    else
+      place.fail(fmt::format("'{}' is unknown; expected suite, epilogue or case", key));
+  }
+  if (suite.name.empty()) throw UserError(where + ": no line 'suite NAME' says how its results are called");
+  if (suite.cases.empty()) throw UserError(where + ": there is no case in it; expected lines 'case N,H,W,C,K,R'");
+  name_cases(suite, where);
+  return suite;
+}
+
+Suite read_suite(const std::filesystem::path& file) {
+  const auto text = support::read_file(file);
+  if (!text) throw UserError(fmt::format("cannot read the cases in {}; is the path right?", file.string()));
+  return parse_suite(*text, file.string());
+}
+
+void keep_only(Suite& suite, const std::string& text) {
+  std::string names;
+  for (const Case& c : suite.cases) names += "\n  " + c.name;
+  std::erase_if(suite.cases, [&](const Case& c) { return c.name.find(text) == std::string::npos; });
+  if (suite.cases.empty())
+    throw UserError(fmt::format("--only '{}' fits no case of suite {}; there are:{}", text, suite.name, names));
+}
+
+bool Case::is_bare() const {
+  return graph.stores.size() == 1 && graph[graph.stores[0].value].op == Op::acc && graph.effects.empty();
+}
+
+double Case::flop() const { return coda::flop(Contraction(conv)); }
+
+double Case::bytes() const {
+  const Contraction contraction = conv;
+  double sum = static_cast<double>(element_count(shape_a(contraction))) * static_cast<double>(size_of(conv.dtype_x)) +
+               static_cast<double>(element_count(shape_b(contraction))) * static_cast<double>(size_of(conv.dtype_w));
+  for (const Node* x : tensor_operands(graph))
+    sum += static_cast<double>(elements_of(x->axes, contraction)) * static_cast<double>(size_of(storage_of(*x)));
+  for (const Store& s : graph.stores)
+    sum += static_cast<double>(elements_of(graph[s.value].axes, contraction)) * static_cast<double>(size_of(s.dtype));
+  return sum;
+}
+
+Graph bare_graph(DType dtype) { return parse(fmt::format("store acc as y : {}", to_string(dtype))); }
+
+int rotating_sets(double bytes_of_a_set) {
+  return static_cast<int>(std::clamp(std::ceil(200e6 / bytes_of_a_set), 2.0, 128.0));
+}
+
+DType storage_of(const Node& operand) { return operand.attr.storage.value_or(DType::f32); }
+
+std::vector<const Node*> tensor_operands(const Graph& graph) {
+  std::vector<const Node*> found;
+  std::set<std::string> seen;
+  for (const Node& x : graph.nodes)
+    if (x.op == Op::operand && !(x.axes == axes::scalar) && seen.insert(x.attr.name).second) found.push_back(&x);
+  return found;
+}
+
+std::int64_t elements_of(const Axes& a, const Contraction& contraction) {
+  const Extents e = extents(contraction);
+  const std::int64_t rows = a.row == RowAxis::none ? 1 : a.row == RowAxis::b ? e.images : e.rows();
+  const std::int64_t cols = a.col == ColAxis::none ? 1 : a.col == ColAxis::g ? a.groups : e.cols;
+  return rows * cols;
+}
+
+}  // namespace coda::bench

@@ -1,0 +1,61 @@
+#pragma once
+/// Cases of the GPU benchmark, as text (docs/performance.md gives the form).
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "coda/contraction.hpp"
+#include "coda/graph.hpp"
+
+namespace coda::bench {
+
+struct Case {
+  std::string name;      ///< unique in its suite: the shape, and the epilogue's title where a suite has several
+  std::string shape;     ///< as it was written: "8,64,64,320,320,3"
+  Conv2d conv;           ///< NHWC, square padding of half the filter unless said otherwise
+  std::string epilogue;  ///< its title
+  std::string text;      ///< of the epilogue, docs/text-form.md
+  Graph graph;           ///< what the text says
+  std::string plan;      ///< CompileOptions::plan
+  int line = 0;          ///< in the file
+
+  /// True if the epilogue stores the accumulator alone: a peer's bare convolution does the same.
+  bool is_bare() const;
+  /// Every operand read once, every output written once.
+  double bytes() const;
+  double flop() const;
+};
+
+struct Suite {
+  std::string name;
+  std::vector<Case> cases;
+};
+
+/// Throws UserError with `where`, the line's number and what was expected.
+Suite parse_suite(std::string_view text, const std::string& where);
+
+/// The same from a file.
+Suite read_suite(const std::filesystem::path& file);
+
+/// Keeps the cases whose name contains `text`. Throws UserError with the names if none does.
+void keep_only(Suite& suite, const std::string& text);
+
+/// The epilogue that stores the accumulator in `dtype`.
+Graph bare_graph(DType dtype);
+
+/// How many sets of operands are rotated so that none is found in the second-level cache: more than 200 MB in all.
+int rotating_sets(double bytes_of_a_set);
+
+/// Dtype in memory of an operand of a graph.
+DType storage_of(const Node& operand);
+
+/// The tensors that a graph reads beside the accumulator, each once, in the order of their nodes.
+std::vector<const Node*> tensor_operands(const Graph& graph);
+
+/// Elements of a value with these axes.
+std::int64_t elements_of(const Axes& axes, const Contraction& contraction);
+
+}  // namespace coda::bench

@@ -1,0 +1,39 @@
+#include "bench/command_line.hpp"
+
+#include <CLI/CLI.hpp>
+
+namespace coda::bench {
+
+void add_options(CLI::App& app, Options& o) {
+  app.add_option("CASES", o.cases, "Files of cases, one suite each, such as bench/cases/block.txt")->required();
+  app.add_option("--json", o.out, "Write the results here; for several suites a folder")->type_name("OUT");
+  app.add_option("--only", o.only, "Only cases whose name contains this")->type_name("TEXT");
+  app.add_option("--plans", o.plans, "Try so many of the best-predicted plans and report the fastest")
+      ->check(CLI::Range(1, 100000))
+      ->capture_default_str();
+  app.add_flag("--sweep", o.sweep, "Try all legal plans, and report each");
+  app.add_option("--device", o.device, "What to measure")->check(CLI::IsMember({"cuda"}))->capture_default_str();
+  app.add_option("--gpu", o.gpu, "Which GPU")->check(CLI::NonNegativeNumber)->capture_default_str();
+  app.add_option("--seed", o.seed, "Of the operands")->capture_default_str();
+  app.add_option("--rounds", o.rounds, "In which the contenders take turns")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  app.add_option("--replays", o.replays, "Timed replays of a contender in a round")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  app.add_flag("--precompile", o.precompile, "Compile all kernels into the cache (CODA_CACHE_DIR); needs no GPU");
+  app.add_flag("--list", o.list, "Print the cases as JSON; needs no GPU");
+  app.add_flag("--resume", o.resume, "Leave out the cases that are in OUT already")->needs("--json");
+  app.add_flag("!--no-verify", o.verify, "Do not compare with the float64 reference");
+  app.add_flag("!--no-cudnn", o.cudnn, "Do not time cuDNN");
+  app.add_flag("!--no-bare", o.bare, "Do not time our own bare convolution");
+  app.add_option("--matmul-tflops", o.matmul_tflops, "The ceiling of operations, instead of measuring it")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--copy-tbps", o.copy_tbps, "The ceiling of bytes, instead of measuring it")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--libraries", o.libraries, "The folder of libcudnn and libcublas, if they are not found")
+      ->type_name("FOLDER");
+  app.add_option("--commit", o.commit, "Of the sources, for the JSON; default: what git says");
+}
+
+}  // namespace coda::bench

@@ -1,0 +1,167 @@
+#include "bench/contest.hpp"
+
+#include <fmt/format.h>
+
+#include "bench/replays.hpp"
+#include "bench/verify.hpp"
+#include "coda/error.hpp"
+
+namespace coda::bench {
+
+namespace {
+
+using Sets = std::vector<std::unique_ptr<Data>>;
+
+/// The variant that was fastest at a glance, with its graph.
+struct Champion {
+  const Variant* variant = nullptr;
+  std::optional<Built> built;
+  std::vector<Enqueue> sets;
+  std::unique_ptr<Replays> replays;
+  double us = 0;
+};
+
+// A kernel that fails leaves the context as it was, or breaks it for all that follows
+void rethrow_if_broken(const Error& error) {
+  if (cuda::driver().cuCtxSynchronize() != CUDA_SUCCESS) throw DeviceError(error.what());
+}
+
+std::vector<Enqueue> bound(const Executable& executable, const Sets& sets) {
+  std::vector<Enqueue> all;
+  for (const auto& data : sets) {
+    const Launch launch = executable.bind(data->arguments());
+    all.push_back([launch](CUstream stream) { launch.enqueue(stream); });
+  }
+  return all;
+}
+
+std::string plan_text(const Variant& v) { return plan::describe(v.plan); }
+
+Champion choose(const Variants& variants, const Sets& sets, const std::string& what, std::vector<Tried>& tried) {
+  Champion best;
+  for (const Variant& v : variants.list) {
+    Tried t{plan_text(v), v.plan.predicted_us, 0, ""};
+    try {
+      Champion now{.variant = &v, .built = build(variants, v), .sets = {}, .replays = nullptr, .us = 0};
+      now.sets = bound(now.built->executable, sets);
+      now.replays = replays_of(now.sets, what + ", " + t.plan);
+      now.us = t.us = glance(*now.replays);
+      if (best.variant == nullptr || now.us < best.us) best = std::move(now);
+    } catch (const Error& error) {
+      t.error = error.what();
+      rethrow_if_broken(error);
+    }
+    tried.push_back(std::move(t));
+  }
+  if (best.variant == nullptr)
+    throw Unsupported("no plan ran; the first: " + tried.at(0).plan + ": " + tried.at(0).error);
+  return best;
+}
+
+struct CudnnChampion {
+  std::vector<Enqueue> sets;  // outlive the replays
+  std::unique_ptr<Replays> replays;
+  double us = 0;
+  std::string engine;
+};
+
+CudnnChampion choose_cudnn(Cudnn& cudnn, const Conv2d& conv, const Sets& sets) {
+  CudnnChampion best;
+  std::string first_error = "none of its engines ran";
+  for (Cudnn::Engine& engine : cudnn.engines(conv, sets)) {
+    try {
+      auto replays = replays_of(engine.sets, "cuDNN, " + engine.name);
+      const double us = glance(*replays);
+      if (!best.replays || us < best.us) best = {std::move(engine.sets), std::move(replays), us, engine.name};
+    } catch (const Error& error) {
+      first_error = engine.name + ": " + error.what();
+      rethrow_if_broken(error);
+    }
+  }
+  if (!best.replays) throw UserError(first_error);
+  return best;
+}
+
+Checked to_checked(const Verdict& v) {
+  return {v.elements, v.outside, v.unclaimed, v.worst, v.error, v.tolerance, v.largest_error, v.repeats};
+}
+
+double kernels_of_one(const Enqueue& enqueue, const std::string& what) {
+  return Replays({enqueue}, 1, what).kernels_each();
+}
+
+void time_all(const Prepared& p, const Ceilings& ceilings, Peers& peers, const Options& options, Contest& contest) {
+  const Case& c = *p.c;
+  Result& r = contest.result;
+  const Sets sets = make_sets(c, c.graph, options.seed);
+  Champion coda = choose(*p.variants, sets, c.name, r.tried);
+  r.sets = static_cast<int>(sets.size()), r.plan = plan_text(*coda.variant),
+  r.predicted_us = coda.variant->plan.predicted_us;
+  r.registers = coda.built->resources.registers;
+  r.spill_bytes = coda.built->resources.spill_store_bytes + coda.built->resources.spill_load_bytes;
+  r.launches = kernels_of_one(coda.sets.front(), c.name);
+  r.floor_us = ceilings.floor_us(c.flop(), c.bytes());
+
+  const Graph bare_of_case = bare_graph(c.conv.dtype_x);
+  const bool wants_cudnn = options.cudnn && peers.cudnn;
+  const Sets bare_sets = (p.bare || wants_cudnn) && !c.is_bare() ? make_sets(c, bare_of_case, options.seed) : Sets{};
+  std::optional<Champion> bare;
+  if (p.bare)
+    bare = choose(*p.bare, bare_sets, c.name + ", bare", r.bare_tried), r.bare_plan = plan_text(*bare->variant);
+  std::optional<CudnnChampion> cudnn;
+  r.cudnn_error = options.cudnn ? peers.cudnn_error : "";
+  if (wants_cudnn) try {
+      cudnn = choose_cudnn(*peers.cudnn, c.conv, c.is_bare() ? sets : bare_sets);
+      r.cudnn_engine = cudnn->engine;
+    } catch (const UserError& error) {
+      r.cudnn_error = error.what();
+    }
+
+  // The same kernel stands at both ends of a round: what differs between its two times is noise
+  std::vector<Replays*> contenders{coda.replays.get()};
+  if (bare) contenders.push_back(bare->replays.get());
+  if (cudnn) contenders.push_back(cudnn->replays.get());
+  contenders.push_back(coda.replays.get());
+  const std::vector<Timing> times = measure(contenders, {options.rounds, options.replays});
+  r.coda = times.front(), r.again = times.back();
+  if (bare) r.bare = times[1];
+  if (c.is_bare()) r.bare = r.coda, r.bare_plan = r.plan;
+  if (cudnn) r.cudnn = times[times.size() - 2];
+
+  if (!options.verify) return;
+  const auto mode = coda.variant->plan.config.mode;
+  contest.checking = std::async(std::launch::async, [judge = start_verifying(c, coda.built->executable, *sets.front(),
+                                                                             mode)] { return to_checked(judge()); });
+}
+
+}  // namespace
+
+Prepared prepare(const Case& c, const plan::Device& device, const Options& options) {
+  Prepared p{.c = &c, .variants = {}, .bare = {}, .error = {}};
+  const int count = options.sweep ? 0 : options.plans;
+  try {
+    p.variants = variants_of(c.conv, c.graph, c.plan, device, count);
+    if (options.bare && !c.is_bare()) p.bare = variants_of(c.conv, bare_graph(c.conv.dtype_x), "", device, count);
+  } catch (const UserError& error) {
+    p.error = error.what();
+  } catch (const Unsupported& error) {
+    p.error = error.what();
+  }
+  return p;
+}
+
+Contest run_contest(const Prepared& prepared, const Ceilings& ceilings, Peers& peers, const Options& options) {
+  Contest contest;
+  contest.result.error = prepared.error;
+  if (!prepared.error.empty()) return contest;
+  try {
+    time_all(prepared, ceilings, peers, options, contest);
+  } catch (const Error& error) {
+    contest = {};
+    contest.result.error = error.what();
+    rethrow_if_broken(error);
+  }
+  return contest;
+}
+
+}  // namespace coda::bench

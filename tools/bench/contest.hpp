@@ -1,0 +1,40 @@
+#pragma once
+/// One case against its peers.
+
+#include <future>
+#include <map>
+#include <memory>
+
+#include "bench/bench.hpp"
+#include "bench/ceilings.hpp"
+#include "bench/cudnn.hpp"
+#include "bench/kernels.hpp"
+#include "bench/report.hpp"
+
+namespace coda::bench {
+
+/// What can be run of a case; where a part is missing, `error` says why.
+struct Prepared {
+  const Case* c = nullptr;
+  std::optional<Variants> variants, bare;
+  std::string error;
+};
+
+/// Plans and generates; needs no GPU.
+Prepared prepare(const Case& c, const plan::Device& device, const Options& options);
+
+struct Peers {
+  std::unique_ptr<Cudnn> cudnn;  ///< null: there is none, and `cudnn_error` says why (empty: it was not asked for)
+  std::string cudnn_error;
+};
+
+/// A case that was timed, and whose comparison with the reference may still go on.
+struct Contest {
+  Result result;
+  std::future<Checked> checking;  ///< may be invalid: nothing to wait for
+};
+
+/// Times the case. Never throws for what concerns this case alone; DeviceError if the GPU's context is broken.
+Contest run_contest(const Prepared& prepared, const Ceilings& ceilings, Peers& peers, const Options& options);
+
+}  // namespace coda::bench

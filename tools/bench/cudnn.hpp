@@ -1,0 +1,37 @@
+#pragma once
+/// The peer of bare convolutions: cuDNN through its backend interface, without bias.
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "bench/data.hpp"
+#include "bench/replays.hpp"
+
+namespace coda::bench {
+
+class Cudnn {
+ public:
+  /// Loads libcudnn.so.9 (from `folder`, if one is given, else as the linker finds it). Throws UserError that says why
+  /// there is none: not found, or not known when this program was built.
+  explicit Cudnn(const std::filesystem::path& folder);
+  ~Cudnn();
+
+  /// "9.19.0"
+  std::string version() const;
+
+  struct Engine {
+    std::string name;           ///< "engine 7 of 12"
+    std::vector<Enqueue> sets;  ///< one for each set of operands
+  };
+  /// The engines that cuDNN proposes for this convolution, in its order. Throws UserError with cuDNN's error if it has
+  /// none.
+  std::vector<Engine> engines(const Conv2d& conv, const std::vector<std::unique_ptr<Data>>& sets);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace coda::bench

@@ -1,0 +1,72 @@
+#include "bench/kernels.hpp"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <set>
+
+#include "bench/ceilings.hpp"
+#include "coda/error.hpp"
+#include "compile.hpp"
+#include "gpu/kernels.hpp"
+#include "passes/passes.hpp"
+#include "runtime/cuda/backend.hpp"
+
+namespace coda::bench {
+
+Variants variants_of(const Conv2d& conv, const Graph& graph, const std::string& fixed, const plan::Device& device,
+                     int count) {
+  Variants v{.conv = conv, .graph = graph, .epilogue = {}, .options = {}, .list = {}};
+  v.options.device = Device::cuda;
+  v.options.plan = fixed;
+  v.epilogue = plan::analyse(passes::run_pipeline(graph), extents(Contraction(conv)));
+  std::vector<plan::ConvPlan> plans;
+  if (count == 1) {
+    plans.push_back(plan::choose(conv, v.epilogue, device, plan::Override::parse(fixed)));
+  } else {
+    for (const plan::Candidate& c : plan::candidates(conv, v.epilogue, device, plan::Override::parse(fixed)))
+      if (c.refusal.empty() && (count == 0 || static_cast<int>(plans.size()) < count)) plans.push_back(c.plan);
+    if (plans.empty()) plan::choose(conv, v.epilogue, device, plan::Override::parse(fixed));  // throws the reasons
+  }
+  for (const plan::ConvPlan& p : plans) {
+    codegen::Kernel kernel = generate(v.epilogue, p, v.options);
+    jit::Request request = coda::request(kernel, p, conv);
+    v.list.push_back({p, std::move(kernel), std::move(request)});
+  }
+  return v;
+}
+
+std::vector<std::string> compile_all(const std::vector<const Variants*>& all) {
+  std::vector<jit::Request> requests{gpu::kernels_request(), copy_request()};
+  std::set<std::string> seen;
+  for (const Variants* v : all)
+    for (const Variant& x : v->list)
+      if (seen.insert(x.request.source).second) requests.push_back(x.request);
+  std::vector<std::string> failures;
+  const auto progress = [](std::size_t done, std::size_t total, const std::string& title) {
+    if (done % 10 == 0 || done == total) fmt::print(stderr, "compiled {} of {}: {}\n", done, total, title);
+  };
+  try {
+    gpu::compiler().compile(requests, progress);
+    return failures;
+  } catch (const CompileError&) {  // the first of them; who else failed is found one by one, the rest is in the cache
+  }
+  for (const jit::Request& r : requests) {
+    try {
+      gpu::compiler().compile(r);
+    } catch (const CompileError& error) {
+      failures.push_back(r.title + ": " + error.what());
+    }
+  }
+  return failures;
+}
+
+Built build(const Variants& v, const Variant& variant) {
+  jit::Binary binary = gpu::compiler().compile(variant.request);
+  const jit::Resources resources = binary.resources;
+  return {Executable(
+              cuda::build({v.conv, v.graph, v.epilogue, variant.plan, variant.kernel, std::move(binary), v.options})),
+          resources};
+}
+
+}  // namespace coda::bench

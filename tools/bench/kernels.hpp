@@ -1,0 +1,45 @@
+#pragma once
+/// The kernels that a case may run by. Needs no GPU up to the last step.
+
+#include <string>
+#include <vector>
+
+#include "coda/executable.hpp"
+#include "codegen/codegen.hpp"
+#include "jit/jit.hpp"
+#include "plan/conv.hpp"
+#include "plan/epilogue.hpp"
+
+namespace coda::bench {
+
+/// How a convolution and its epilogue may be run.
+struct Variant {
+  plan::ConvPlan plan;
+  codegen::Kernel kernel;
+  jit::Request request;
+};
+
+struct Variants {
+  Conv2d conv;
+  Graph graph;  ///< as it was written
+  plan::Epilogue epilogue;
+  CompileOptions options;
+  std::vector<Variant> list;  ///< the fastest predicted first
+};
+
+/// The `count` best-predicted legal plans (0: all). `fixed` as CompileOptions::plan. Throws Unsupported with the
+/// reasons if none is legal, UserError for a wrong override.
+Variants variants_of(const Conv2d& conv, const Graph& graph, const std::string& fixed, const plan::Device& device,
+                     int count);
+
+/// Compiles all into the cache, in parallel, with a line of progress on standard error. Returns what failed.
+std::vector<std::string> compile_all(const std::vector<const Variants*>& all);
+
+/// A kernel ready to be bound, with what the assembler said of it.
+struct Built {
+  Executable executable;
+  jit::Resources resources;
+};
+Built build(const Variants& variants, const Variant& variant);
+
+}  // namespace coda::bench

@@ -1,0 +1,55 @@
+#pragma once
+/// Timing by replays of a graph.
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "bench/statistics.hpp"
+#include "gpu/device.hpp"
+
+namespace coda::bench {
+
+/// Puts one execution on a stream.
+using Enqueue = std::function<void(CUstream)>;
+
+/// A graph of executions that take the sets in turn.
+class Replays {
+ public:
+  /// Runs each set once, then captures `rounds` × sets.size() executions. `what` is for messages. Throws DeviceError.
+  Replays(const std::vector<Enqueue>& sets, int rounds, std::string what);
+  ~Replays();
+  Replays(const Replays&) = delete;
+  Replays& operator=(const Replays&) = delete;
+
+  /// Replays once. Returns µs of an execution, between events.
+  double time();
+  /// Kernels of the graph for each execution.
+  double kernels_each() const { return kernels_each_; }
+
+ private:
+  gpu::TestStream stream_;
+  CUgraph graph_ = nullptr;
+  CUgraphExec executable_ = nullptr;
+  CUevent start_ = nullptr, stop_ = nullptr;
+  int executions_ = 0;
+  double kernels_each_ = 0;
+  std::string what_;
+};
+
+/// A replay whose executions last about `target_us` together, as few turns over all sets as that takes.
+std::unique_ptr<Replays> replays_of(const std::vector<Enqueue>& sets, const std::string& what, double target_us = 2000);
+
+struct Protocol {
+  int rounds = 5;   ///< in which the contenders take turns
+  int replays = 8;  ///< of a contender in a round, after two that do not count
+};
+
+/// Measures the contenders in turn, and returns their times in the order given.
+std::vector<Timing> measure(const std::vector<Replays*>& contenders, const Protocol& protocol);
+
+/// A short measurement, to choose: the median of three replays.
+double glance(Replays& contender);
+
+}  // namespace coda::bench

@@ -1,0 +1,152 @@
+#include "bench/report.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <fstream>
+
+#include "coda/error.hpp"
+#include "reference/reference.hpp"
+
+namespace coda::bench {
+
+namespace {
+
+using nlohmann::json;
+
+/// Four significant digits more than any clock has.
+double rounded(double us) { return std::round(us * 1000) / 1000; }
+double share(double x) { return std::round(x * 10000) / 10000; }
+
+json to_json(const Tried& t) {
+  json j{{"plan", t.plan}, {"predicted_us", rounded(t.predicted_us)}};
+  if (t.error.empty())
+    j["us"] = rounded(t.us);
+  else
+    j["error"] = t.error;
+  return j;
+}
+
+json to_json(const std::vector<Tried>& tried) {
+  json list = json::array();
+  for (const Tried& t : tried) list.push_back(to_json(t));
+  return list;
+}
+
+void add(json& j, const Checked& c) {
+  j["max_error"] = c.error, j["tolerance"] = c.tolerance;
+  j["error_over_tolerance"] = share(c.worst), j["largest_error"] = c.largest_error;
+  j["elements"] = c.elements, j["outside"] = c.outside, j["unclaimed"] = c.unclaimed, j["repeats"] = c.repeats;
+  j["agrees"] = c.ok();
+}
+
+}  // namespace
+
+json to_json(const Case& c) {
+  json operands = json::array();
+  for (const Node* x : tensor_operands(c.graph))
+    operands.push_back({{"name", x->attr.name},
+                        {"axes", to_string(x->axes)},
+                        {"dtype", to_string(storage_of(*x))},
+                        {"shape", reference::shape_of(x->axes, Contraction(c.conv))}});
+  const Conv2d& v = c.conv;
+  return {{"name", c.name},
+          {"dtype", to_string(v.dtype_x)},
+          {"conv",
+           {{"n", v.n},
+            {"h", v.h},
+            {"w", v.w},
+            {"c", v.c},
+            {"k", v.k},
+            {"r", v.r},
+            {"s", v.s},
+            {"stride", v.stride},
+            {"pad", v.pad},
+            {"dilation", v.dilation}}},
+          {"epilogue", c.epilogue},
+          {"text", c.text},
+          {"bare", c.is_bare()},
+          {"operands", operands},
+          {"sets", rotating_sets(c.bytes())},
+          {"flop", c.flop()},
+          {"bytes", c.bytes()}};
+}
+
+json to_json(const Case& c, const Result& r, bool with_plans) {
+  json j = to_json(c);
+  if (!c.plan.empty()) j["plan_override"] = c.plan;
+  if (!r.error.empty()) {
+    j["error"] = r.error;
+    return j;
+  }
+  j["coda_us"] = rounded(r.coda.us), j["coda_again_us"] = rounded(r.again.us), j["spread"] = share(r.coda.spread);
+  j["times"] = r.coda.times, j["plan"] = r.plan, j["predicted_us"] = rounded(r.predicted_us);
+  j["registers"] = r.registers, j["spill_bytes"] = r.spill_bytes, j["launches"] = r.launches, j["sets"] = r.sets;
+  j["tflops"] = rounded(c.flop() / r.coda.us * 1e-6), j["floor_us"] = rounded(r.floor_us);
+  j["share_of_floor"] = share(r.floor_us / r.coda.us);
+  if (r.bare)
+    j["coda_bare_us"] = rounded(r.bare->us), j["coda_bare_plan"] = r.bare_plan,
+    j["coda_bare_spread"] = share(r.bare->spread);
+  j["peers"] = json::object(), j["peer_spread"] = json::object(), j["peer_errors"] = json::object();
+  if (r.cudnn)
+    j["peers"]["cudnn"] = rounded(r.cudnn->us), j["peer_spread"]["cudnn"] = share(r.cudnn->spread),
+    j["cudnn_engine"] = r.cudnn_engine;
+  if (!r.cudnn_error.empty()) j["peer_errors"]["cudnn"] = r.cudnn_error;
+  if (r.checked) add(j, *r.checked);
+  if (with_plans) j["plans"] = to_json(r.tried), j["bare_plans"] = to_json(r.bare_tried);
+  return j;
+}
+
+bool is_good(const json& result) { return !result.contains("error") && result.value("agrees", true); }
+
+namespace {
+
+std::string cell(const json& c, const char* key, const char* form) {
+  return c.contains(key) && c[key].is_number() ? fmt::format(fmt::runtime(form), c[key].get<double>()) : "-";
+}
+
+std::string ratio(const json& c, double over, std::vector<double>& all) {
+  if (over <= 0) return "-";
+  all.push_back(c["coda_us"].get<double>() / over);
+  return fmt::format("{:.3f}", all.back());
+}
+
+std::string mean_text(const std::vector<double>& all) {
+  return all.empty() ? "-" : fmt::format("{:.3f}", geomean(all));
+}
+
+}  // namespace
+
+std::string table(const json& suite) {
+  constexpr const char* form = "{:40} {:>9} {:>7} {:>8} {:>8} {:>8} {:>7} {:>7} {:>9}\n";
+  std::string text = fmt::format(fmt::runtime(form), "suite " + suite.value("suite", ""), "us", "spread", "again",
+                                 "/bare", "/cuDNN", "floor", "kernels", "error/tol");
+  std::vector<double> again, bare, cudnn;
+  for (const json& c : suite["cases"]) {
+    const std::string name = c["name"];
+    if (c.contains("error")) {
+      text += fmt::format("{:40} {}\n", name, c["error"].get<std::string>());
+      continue;
+    }
+    text += fmt::format(fmt::runtime(form), name, cell(c, "coda_us", "{:.2f}"),
+                        fmt::format("{:.1f}%", c["spread"].get<double>() * 100), ratio(c, c["coda_again_us"], again),
+                        ratio(c, c.value("coda_bare_us", 0.0), bare), ratio(c, c["peers"].value("cudnn", 0.0), cudnn),
+                        cell(c, "share_of_floor", "{:.2f}"), cell(c, "launches", "{:g}"),
+                        cell(c, "error_over_tolerance", "{:.2f}") + (is_good(c) ? "" : " WRONG"));
+  }
+  return text + fmt::format(fmt::runtime(form), "geometric mean", "", "", mean_text(again), mean_text(bare),
+                            mean_text(cudnn), "", "", "");
+}
+
+void write_json(const std::filesystem::path& file, const json& value) {
+  const std::filesystem::path beside = file.string() + ".new";
+  std::error_code failed;
+  if (file.has_parent_path()) std::filesystem::create_directories(file.parent_path(), failed);
+  std::ofstream out(beside);
+  out << value.dump(1) << "\n";
+  out.close();
+  if (out) std::filesystem::rename(beside, file, failed);
+  if (!out || failed) throw UserError(fmt::format("cannot write {}; give another place by --json", file.string()));
+}
+
+}  // namespace coda::bench

@@ -1,0 +1,54 @@
+#include "gpu/error_model.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "codegen/bounds.hpp"
+
+namespace coda::gpu {
+
+namespace {
+
+// Of elements only: scalars and columns are computed by the accurate forms
+double fast_error(const Node& node, std::span<const double> inputs, double result) {
+  if (!(node.axes == axes::mn)) return 0;
+  const codegen::FastBound bound = codegen::fast_bound(node);
+  const double x = std::abs(inputs[node.op == Op::div ? 1 : 0]);
+  if (bound == codegen::FastBound{}) return 0;
+  if (!std::isfinite(result) || x > bound.limit) return std::numeric_limits<double>::infinity();
+  return 1.05 * (bound.relative * std::abs(result) + bound.absolute + bound.input * x);  // the input is off, too
+}
+
+// Roundings that a term of a mean goes through: the rows of a thread, its lanes and warps, the slots of a team, the
+// teams, the units of a group.
+std::int64_t statistics_chain(const Conv2d& conv) {
+  const Extents e = extents(Contraction(conv));
+  const std::int64_t slots = e.rows_per_image() / 64 + e.height + 2;  // at most: patches of 8 x 8 pixels waste some
+  return 16 + 5 + 2 + slots + 64;
+}
+
+}  // namespace
+
+reference::ErrorModel error_model(const Conv2d& conv, const Graph& graph, bool accurate, plan::NormMode mode) {
+  reference::ErrorModel model;
+  model.function_ulps = 8;  // CUDA's powf: 4 units in the last place, each up to two of u
+  model.longest_chain = statistics_chain(conv);
+  if (!accurate) model.coarser = fast_error;
+  if (mode == plan::NormMode::deferred || mode == plan::NormMode::streamed) {
+    // 16 bits of the type of the main output, and the rounding of the centre that is taken off
+    model.kept_roundoff = 1.02 * unit_roundoff(graph.stores.back().dtype);
+    for (const Store& s : graph.stores)
+      if (graph[s.value].axes == axes::mn)
+        model.kept_roundoff = std::max(model.kept_roundoff, 1.02 * unit_roundoff(s.dtype));
+  }
+  return model;
+}
+
+double accumulator_error(const Conv2d& conv) {
+  const double steps =
+      std::ceil(static_cast<double>(depth(Contraction(conv))) / 16) + 8;  // and partial sums of split-K
+  return 2 * std::sqrt(steps) * 0x1p-23;
+}
+
+}  // namespace coda::gpu

@@ -1,0 +1,20 @@
+#pragma once
+/// How far the GPU's kernels may be from float64: docs/numerics.md.
+
+#include "coda/contraction.hpp"
+#include "coda/graph.hpp"
+#include "plan/conv.hpp"
+#include "reference/reference.hpp"
+
+namespace coda::gpu {
+
+/// `graph` as it was written. `accurate` as in CompileOptions.
+reference::ErrorModel error_model(const Conv2d& conv, const Graph& graph, bool accurate, plan::NormMode mode);
+
+/// Error of an accumulator, relative to the sum of the absolute values of its products. Tensor cores add sixteen
+/// products at once and cut off what lies below the last place: each step is off by 2^-23 at most. Steps of random sign
+/// add up to the square root of their number (Higham and Mary, "A new approach to probabilistic rounding error
+/// analysis", SIAM J. Sci. Comput. 41, 2019), here with a factor of two.
+double accumulator_error(const Conv2d& conv);
+
+}  // namespace coda::gpu
