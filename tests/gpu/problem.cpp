@@ -143,10 +143,8 @@ reference::Values Problem::accumulator() const {
   return acc;
 }
 
-double accumulator_error(const Conv2d& conv) {
-  const double steps =
-      std::ceil(static_cast<double>(depth(Contraction(conv))) / 16) + 8;  // and partial sums of split-K
-  return 2 * std::sqrt(steps) * 0x1p-23;
+reference::ErrorModel error_model(const Case& c, const plan::ConvConfig& config) {
+  return error_model(c.conv, graph_of(c), c.options.accurate, config);
 }
 
 Outcome Problem::run(const Executable& executable, std::string& problems) {

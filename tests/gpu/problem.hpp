@@ -8,6 +8,7 @@
 
 #include "gpu/case.hpp"
 #include "gpu/device.hpp"
+#include "gpu/error_model.hpp"
 #include "plan/epilogue.hpp"
 #include "reference/reference.hpp"
 
@@ -74,13 +75,7 @@ class Problem {
   std::vector<std::string> operands_, outputs_;
 };
 
-/// How far the kernels may be from float64: docs/numerics.md, docs/cuda-backend.md.
+/// How far the case's kernel may be from float64.
 reference::ErrorModel error_model(const Case& c, const plan::ConvConfig& config);
-
-/// Error of an accumulator, relative to the sum of the absolute values of its products. Tensor cores add sixteen
-/// products at once and cut off what lies below the last place: each step is off by 2^-23 at most. Steps of random sign
-/// add up to the square root of their number (Higham and Mary, "A new approach to probabilistic rounding error
-/// analysis", SIAM J. Sci. Comput. 41, 2019), here with a factor of two.
-double accumulator_error(const Conv2d& conv);
 
 }  // namespace coda::gpu

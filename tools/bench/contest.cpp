@@ -129,9 +129,9 @@ void time_all(const Prepared& p, const Ceilings& ceilings, Peers& peers, const O
   if (cudnn) r.cudnn = times[times.size() - 2];
 
   if (!options.verify) return;
-  const auto mode = coda.variant->plan.config.mode;
-  contest.checking = std::async(std::launch::async, [judge = start_verifying(c, coda.built->executable, *sets.front(),
-                                                                             mode)] { return to_checked(judge()); });
+  contest.checking = std::async(std::launch::async,
+                                [judge = start_verifying(c, coda.built->executable, *sets.front(),
+                                                         coda.variant->plan.config)] { return to_checked(judge()); });
 }
 
 }  // namespace

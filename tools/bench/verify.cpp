@@ -135,10 +135,10 @@ bool images_are_apart(const Graph& graph) {
 }
 
 std::function<Verdict()> start_verifying(const Case& c, const Executable& executable, const Data& data,
-                                         plan::NormMode mode) {
+                                         const plan::ConvConfig& config) {
   auto e = std::make_shared<Evidence>();
   e->conv = c.conv, e->graph = c.graph;
-  e->model = gpu::error_model(c.conv, c.graph, false, mode);
+  e->model = gpu::error_model(c.conv, c.graph, false, config);
   e->outputs = run(executable, data, c.name);
   e->repeats = e->outputs == run(executable, data, c.name);
   e->acc = accumulator(c.conv, data);

@@ -1,5 +1,5 @@
 #pragma once
-/// How far the GPU's kernels may be from float64: docs/numerics.md.
+/// How far the GPU's kernels may be from float64: docs/numerics.md, docs/cuda-backend.md.
 
 #include "coda/contraction.hpp"
 #include "coda/graph.hpp"
@@ -9,7 +9,8 @@
 namespace coda::gpu {
 
 /// `graph` as it was written. `accurate` as in CompileOptions.
-reference::ErrorModel error_model(const Conv2d& conv, const Graph& graph, bool accurate, plan::NormMode mode);
+reference::ErrorModel error_model(const Conv2d& conv, const Graph& graph, bool accurate,
+                                  const plan::ConvConfig& config);
 
 /// Error of an accumulator, relative to the sum of the absolute values of its products. Tensor cores add sixteen
 /// products at once and cut off what lies below the last place: each step is off by 2^-23 at most. Steps of random sign

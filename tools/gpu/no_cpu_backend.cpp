@@ -1,4 +1,5 @@
-// compile() knows two backends; this program carries the GPU's alone, and none of what the CPU's needs.
+// compile() knows two backends; a program that is carried to a GPU has the GPU's alone, and none of what the CPU's
+// needs.
 
 #include "coda/error.hpp"
 #include "runtime/cpu/backend.hpp"
@@ -7,7 +8,7 @@ namespace coda::cpu {
 
 std::shared_ptr<const ExecutableImpl> build(const Contraction&, const Graph&, const Graph&, const passes::Partition&,
                                             const CompileOptions&) {
-  throw Unsupported("coda_gpu_tests was built without the CPU backend; compile with Device::cuda");
+  throw Unsupported("this program was built without the CPU backend; compile with Device::cuda");
 }
 
 }  // namespace coda::cpu
