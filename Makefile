@@ -4,6 +4,7 @@
 #   make test      all tests that need no GPU: unit, CLI, package, sanitizers, fuzzing for a minute
 #   make test-gpu  the tests that need a GPU (Hopper); GPU_TESTS=… runs a program that was built elsewhere
 #   make bench     Coda beside its peers on this machine's CPU, into bench/results/cpu.json
+#   make bench-gpu  Coda beside cuDNN and PyTorch on a GPU (Hopper), into bench/results/; GPU_BENCH=… runs a program built elsewhere
 #   make lint      clang-format and clang-tidy
 #   make long      the long runs: 200,000 random graphs, 200 kill storms of the kernel cache, ten minutes of fuzzing
 
@@ -12,7 +13,7 @@ BUILD := build
 CTEST := ctest --output-on-failure --no-tests=error
 FUZZ_SECONDS ?= 60
 
-.PHONY: demo test test-gpu bench lint long build clean
+.PHONY: demo test test-gpu bench bench-gpu lint long build clean
 
 build:
 	@scripts/setup.sh build
@@ -46,6 +47,16 @@ bench:
 	@scripts/setup.sh build bench
 	@cmake --preset release && cmake --build $(BUILD)/release -j $(JOBS)
 	@bench/run.sh
+
+GPU_BENCH ?= $(BUILD)/cuda/bench/coda_gpu_bench
+SUITES ?= conv block epilogue
+PLANS ?= 8
+
+# GPU_BENCH may name a program that was built elsewhere; of PyTorch's python, PYTHON
+bench-gpu:
+	@command -v nvidia-smi >/dev/null && nvidia-smi -L || { echo "make bench-gpu: this machine has no NVIDIA GPU; run it on one (Hopper)"; exit 1; }
+	@if [ "$(GPU_BENCH)" = "$(BUILD)/cuda/bench/coda_gpu_bench" ]; then scripts/setup.sh build && cmake --preset cuda && cmake --build $(BUILD)/cuda -j $(JOBS) --target coda_gpu_bench; fi
+	@$(or $(PYTHON),python3) bench/run_gpu.py --binary $(GPU_BENCH) --plans $(PLANS) $(SUITES)
 
 lint:
 	@scripts/setup.sh build test

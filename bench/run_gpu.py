@@ -147,4 +147,5 @@ def main():
     sys.exit(0 if len(measured) == len(args.suites) else 1)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,131 @@
+// Cases of the benchmark as text.
+
+#include "bench/cases.hpp"
+
+#include <gmock/gmock.h>
+
+#include "coda/error.hpp"
+
+namespace coda::bench {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr const char* block =
+    "suite block\n"
+    "epilogue block\n"
+    "  h = acc + bias[n]   # before\n"
+    "  store silu(group_norm(h, groups=4, scale=gamma[n], shift=beta[n])) as y : {dtype}\n"
+    "case 2,16,12,64,32,3\n";
+
+/// The message of the UserError that parsing throws; empty if it throws none.
+std::string error_of(const std::string& text) {
+  try {
+    parse_suite(text, "cases.txt");
+    return "";
+  } catch (const UserError& error) {
+    return error.what();
+  }
+}
+
+TEST(Cases, ShapeIsNhwcWithHalfTheFilterAsPadding) {
+  const Suite s = parse_suite(block, "cases.txt");
+  EXPECT_EQ(s.name, "block");
+  ASSERT_EQ(s.cases.size(), 1u);
+  const Case& c = s.cases[0];
+  EXPECT_EQ(c.name, "2,16,12,64,32,3");
+  EXPECT_EQ(shape_a(Contraction(c.conv)), (std::vector<std::int64_t>{2, 16, 12, 64}));
+  EXPECT_EQ(shape_b(Contraction(c.conv)), (std::vector<std::int64_t>{32, 3, 3, 64}));
+  EXPECT_EQ(c.conv.pad, (std::array<std::int64_t, 4>{1, 1, 1, 1}));
+  EXPECT_EQ(c.conv.dtype_x, DType::bf16);
+  EXPECT_EQ(c.graph.stores[0].dtype, DType::bf16);
+  EXPECT_EQ(c.text,
+            "h = acc + bias[n]\nstore silu(group_norm(h, groups=4, scale=gamma[n], shift=beta[n])) as y : bf16\n");
+  EXPECT_FALSE(c.is_bare());
+}
+
+TEST(Cases, OptionsOfACase) {
+  const Suite s =
+      parse_suite(std::string(block) +
+                      "case 1,9,8,16,24,3x1 stride=2 dilation=2 dtype=f16 name=odd plan=tile=128x64 mode=streamed\n"
+                      "case 1,9,8,16,24,3 pad=0\n",
+                  "cases.txt");
+  const Case& c = s.cases.at(1);
+  EXPECT_EQ(c.name, "odd");
+  EXPECT_EQ(c.plan, "tile=128x64 mode=streamed");
+  EXPECT_EQ(c.conv.r, 3);
+  EXPECT_EQ(c.conv.s, 1);
+  EXPECT_EQ(c.conv.stride, (std::array<std::int64_t, 2>{2, 2}));
+  EXPECT_EQ(c.conv.pad, (std::array<std::int64_t, 4>{2, 0, 2, 0}));
+  EXPECT_EQ(c.graph.stores[0].dtype, DType::f16);
+  EXPECT_EQ(s.cases.at(2).conv.pad, (std::array<std::int64_t, 4>{0, 0, 0, 0}));
+}
+
+TEST(Cases, TitlesTellCasesOfOneShapeApart) {
+  const Suite s = parse_suite(
+      "suite e\nepilogue bare\n store acc as y : bf16\ncase 1,8,8,8,8,1\nepilogue relu\n store relu(acc) as y : "
+      "bf16\ncase "
+      "1,8,8,8,8,1\n",
+      "f");
+  EXPECT_EQ(s.cases.at(0).name, "1,8,8,8,8,1 bare");
+  EXPECT_EQ(s.cases.at(1).name, "1,8,8,8,8,1 relu");
+  EXPECT_TRUE(s.cases[0].is_bare());
+  EXPECT_FALSE(s.cases[1].is_bare());
+}
+
+TEST(Cases, BytesCountEveryOperandAndOutputOnce) {
+  const Suite s = parse_suite(
+      "suite e\nepilogue r\n operand r[m,n] : bf16\n h = acc + t[b,n] + t[b,n]\n store h + r as y : bf16\n store h : "
+      "f16\ncase "
+      "2,8,4,16,32,3\n",
+      "f");
+  const double image = 2 * 8 * 4 * 16 * 2, filter = 32 * 9 * 16 * 2, full = 2 * 8 * 4 * 32 * 2, per_image = 2 * 32 * 4;
+  EXPECT_EQ(s.cases.at(0).bytes(), image + filter + 3 * full + per_image);
+  EXPECT_EQ(s.cases.at(0).flop(), 2.0 * 2 * 8 * 4 * 32 * 16 * 9);
+}
+
+TEST(Cases, SetsExceedTheCacheSeveralTimes) {
+  EXPECT_EQ(rotating_sets(12.5e6), 16);
+  EXPECT_EQ(rotating_sets(3e9), 2);
+  EXPECT_EQ(rotating_sets(1000), 128);
+  EXPECT_GE(rotating_sets(67e6) * 67e6, 200e6);
+}
+
+TEST(Cases, OnlyKeepsByName) {
+  Suite s = parse_suite(std::string(block) + "case 1,8,8,8,8,1\n", "f");
+  keep_only(s, "1,8,8");
+  ASSERT_EQ(s.cases.size(), 1u);
+  try {
+    keep_only(s, "9,9");
+    FAIL() << "no case has that name";
+  } catch (const UserError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("'9,9' fits no case of suite block; there are:\n  1,8,8,8,8,1"));
+  }
+}
+
+TEST(Cases, ErrorsNameTheLineAndWhatWasExpected) {
+  const std::string head = "suite s\nepilogue e\n  store acc as y : {dtype}\n";
+  EXPECT_THAT(error_of("epilogue e\n store acc\ncase 1,8,8,8,8,1\n"), HasSubstr("cases.txt: no line 'suite NAME'"));
+  EXPECT_THAT(error_of("suite s\n"), HasSubstr("there is no case in it"));
+  EXPECT_THAT(error_of("suite s\ncase 1,8,8,8,8,1\n"), HasSubstr("cases.txt:2: a case needs an epilogue ahead of it"));
+  EXPECT_THAT(error_of("suite s\n  store acc\n"), HasSubstr("cases.txt:2: an indented line"));
+  EXPECT_THAT(error_of("suite\n"), HasSubstr("cases.txt:1: 'suite' needs more"));
+  EXPECT_THAT(error_of(head + "block 1,8,8,8,8,1\n"),
+              HasSubstr("cases.txt:4: 'block' is unknown; expected suite, epilogue or case"));
+  EXPECT_THAT(error_of(head + "case 1,8,8,8,1\n"),
+              HasSubstr("cases.txt:4: the shape '1,8,8,8,1' has 5 parts; expected N,H,W,C,K,R"));
+  EXPECT_THAT(error_of(head + "case 1,8,x,8,8,1\n"), HasSubstr("W is 'x'; expected a whole number of at least 1"));
+  EXPECT_THAT(error_of(head + "case 1,8,8,8,8,0\n"), HasSubstr("R is '0'"));
+  EXPECT_THAT(error_of(head + "case 1,8,8,8,8,1x1x1\n"), HasSubstr("expected R or RxS"));
+  EXPECT_THAT(error_of(head + "case 1,8,8,8,8,1 dtype=f32\n"), HasSubstr("dtype=f32: expected bf16 or f16"));
+  EXPECT_THAT(error_of(head + "case 1,8,8,8,8,1 strides=2\n"), HasSubstr("'strides=2' is unknown; expected dtype="));
+  EXPECT_THAT(error_of(head + "case 1,8,8,8,8,1\ncase 1,8,8,8,8,1\n"),
+              HasSubstr("cases.txt:5: a second case is called '1,8,8,8,8,1'"));
+  EXPECT_THAT(error_of(head + "case 1,2,2,8,8,5 pad=0\n"), HasSubstr("case 1,2,2,8,8,5 with epilogue 'e'"));
+  EXPECT_THAT(error_of("suite s\nepilogue e\n  store mihs(acc)\ncase 1,8,8,8,8,1\n"),
+              HasSubstr("did you mean 'mish'?"));
+  EXPECT_EQ(error_of(head + "case 1,8,8,8,8,1\n"), "");
+}
+
+}  // namespace
+}  // namespace coda::bench

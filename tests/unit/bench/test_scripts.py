@@ -1,0 +1,203 @@
+"""bench/report.py, bench/run_gpu.py and bench/peers/torch_gpu.py, as far as they need neither a GPU nor PyTorch."""
+
+import copy
+import importlib.util
+import json
+import pathlib
+import sys
+import tempfile
+import types
+import unittest
+import xml.etree.ElementTree
+
+ROOT = pathlib.Path(sys.argv.pop(1))
+sys.path.insert(0, str(ROOT / "bench"))
+
+
+def load(path):
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+report = load(ROOT / "bench/report.py")
+run_gpu = load(ROOT / "bench/run_gpu.py")
+torch_gpu = load(ROOT / "bench/peers/torch_gpu.py")
+
+CASE = {
+    "name": "8,64,64,320,320,3", "dtype": "bf16", "bare": False, "coda_us": 100.0, "coda_again_us": 101.0, "spread": 0.01,
+    "coda_bare_us": 80.0, "launches": 1, "floor_us": 50.0, "share_of_floor": 0.5, "error_over_tolerance": 0.4, "agrees": True,
+    "peers": {"cudnn": 90.0, "torch_eager": 300.0, "torch_max_autotune": 150.0}, "peer_errors": {},
+}
+SUITE = {
+    "suite": "block", "gpu": "NVIDIA H200 <&>", "driver": "580.1", "cudnn": "9.19.0", "commit": "0123456789abcdef", "date": "2026-11-21",
+    "ceilings": {"matmul_tflops": 790.0, "copy_tbps": 4.2}, "cases": [CASE],
+}
+
+
+def suite(*changes):
+    result = copy.deepcopy(SUITE)
+    result["cases"] = [{**copy.deepcopy(CASE), **c} for c in changes] or result["cases"]
+    return result
+
+
+class Report(unittest.TestCase):
+    def test_rivals_of_a_block_do_its_work(self):
+        self.assertEqual(report.speedup(CASE), 1.5)  # max-autotune; cuDNN's bare convolution is no rival
+        self.assertEqual(report.speedup({**CASE, "bare": True}), 0.9)
+        self.assertIsNone(report.speedup({**CASE, "peers": {"cudnn": 1.0}}))
+        self.assertEqual(report.over_bare(CASE), 1.25)
+
+    def test_markdown_has_a_cell_for_every_column(self):
+        lines = report.markdown(suite({}, {"name": "b", "peers": {}}, {"name": "c", "error": "it hung\nfor a minute"})).splitlines()
+        table = [line for line in lines if line.startswith("|")]
+        self.assertEqual(len(table), 4)
+        self.assertEqual(len({line.count("|") for line in table}), 1)
+        text = "\n".join(lines)
+        self.assertIn("c: no result: it hung", text)
+        self.assertIn("geometric mean 1.50", text)
+        self.assertNotIn("compile", table[0])  # no case has it
+
+    def test_disagreement_is_shown(self):
+        self.assertIn("**wrong**", report.markdown(suite({"agrees": False, "error_over_tolerance": None})))
+
+    def test_picture_is_well_formed(self):
+        for s in (suite(), suite({"name": "<&>"}, {"error": "x"}), suite({"peers": {"torch_eager": 4000.0}})):
+            root = xml.etree.ElementTree.fromstring(report.svg(s))
+            self.assertEqual(root.tag, "{http://www.w3.org/2000/svg}svg")
+            width = float(root.get("width"))
+            for rect in root.iter("{http://www.w3.org/2000/svg}rect"):
+                if rect.get("x"):
+                    self.assertLessEqual(float(rect.get("x")) + float(rect.get("width")), width)
+
+    def test_page_is_filled_and_emptied(self):
+        page = "".join(f"# {n}\n<!-- results: {n} -->\n<!-- end -->\nafter {n}\n" for n in report.SUITES)
+        filled = report.update_page(page, {"block": SUITE})
+        self.assertIn("| 8,64,64,320,320,3 |", filled)
+        self.assertIn("after conv", filled)
+        self.assertEqual(report.update_page(filled, {"block": SUITE}), filled)
+        self.assertEqual(report.update_page(filled, {}), page)
+        with self.assertRaises(SystemExit):
+            report.update_page("no place", {})
+
+    def test_files_and_their_check(self):
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name)
+            (folder / "block.json").write_text(json.dumps(SUITE))
+            (folder / "performance.md").write_text((ROOT / "docs/performance.md").read_text())
+            self.assertFalse(report.write(folder, folder, check=True))
+            self.assertTrue(report.write(folder, folder))
+            self.assertTrue(report.write(folder, folder, check=True))
+            self.assertTrue((folder / "performance-block.svg").exists())
+
+    def test_committed_page_is_what_the_results_say(self):
+        self.assertTrue(report.write(ROOT / "bench/results", ROOT / "docs", check=True))
+
+
+class Merge(unittest.TestCase):
+    LINES = [
+        {"torch": "2.11", "cuda": "13.0"},
+        {"suite": "block", "name": CASE["name"], "peer": "torch_compile", "us": 160.0, "spread": 0.02, "compile_seconds": 3.0},
+        {"suite": "block", "name": CASE["name"], "peer": "torch_max_autotune", "error": "no"},
+        {"suite": "conv", "name": CASE["name"], "peer": "torch_eager", "us": 1.0, "spread": 0, "compile_seconds": 0},
+        {"suite": "block", "name": "unknown", "peer": "torch_eager", "us": 1.0, "spread": 0, "compile_seconds": 0},
+    ]
+
+    def test_lines_go_to_their_cases(self):
+        merged = suite({"peers": {}, "peer_errors": {}})
+        run_gpu.merge(merged, self.LINES)
+        run_gpu.note_missing(merged, ["eager", "compile", "max_autotune"], "a limit")
+        case = merged["cases"][0]
+        self.assertEqual(case["peers"], {"torch_compile": 160.0})
+        self.assertEqual(case["peer_errors"], {"torch_max_autotune": "no", "torch_eager": "not measured: its program ended with a limit"})
+        self.assertEqual(merged["torch"], "2.11")
+
+
+class Value:
+    """A value that records what is done to it."""
+
+    def __init__(self, text, shape=(2, 8, 4, 4)):
+        self.text, self.shape = text, shape
+
+    def reshape(self, shape):
+        return self
+
+    def __neg__(self):
+        return Value(f"(-{self.text})")
+
+    def _binary(self, other, sign, swap=False):
+        a, b = self.text, other.text if isinstance(other, Value) else str(other)
+        return Value(f"({b}{sign}{a})" if swap else f"({a}{sign}{b})")
+
+    __add__ = lambda s, o: s._binary(o, "+")
+    __radd__ = lambda s, o: s._binary(o, "+", True)
+    __sub__ = lambda s, o: s._binary(o, "-")
+    __mul__ = lambda s, o: s._binary(o, "*")
+    __rmul__ = lambda s, o: s._binary(o, "*", True)
+    __truediv__ = lambda s, o: s._binary(o, "/")
+
+
+class Functions:
+    """A module whose functions write down their calls."""
+
+    def __getattr__(self, name):
+        show = lambda v: v.text if isinstance(v, Value) else str(v)
+        return lambda *a, **k: Value(f"{name}({','.join(map(show, a))})")
+
+
+class Translate(unittest.TestCase):
+    def setUp(self):
+        functional, torch = Functions(), types.ModuleType("torch")
+        torch.__getattr__ = lambda name: getattr(functional, name)
+        modules = {"torch": torch, "torch.nn": types.ModuleType("torch.nn"), "torch.nn.functional": functional}
+        modules["torch.nn"].functional, torch.nn = functional, modules["torch.nn"]
+        self.torch, self.before = torch, {k: sys.modules.get(k) for k in modules}
+        sys.modules.update(modules)
+
+    def tearDown(self):
+        for name, module in self.before.items():
+            if module is None:
+                del sys.modules[name]
+            else:
+                sys.modules[name] = module
+
+    def translate(self, text, operands):
+        case = {"text": text, "operands": [{"name": n, "axes": a} for n, a in operands.items()],
+                "conv": {"stride": [1, 1], "pad": [1, 1, 1, 1], "dilation": [1, 1]}}
+        run = torch_gpu.make_function(self.torch, case)
+        return [v.text for v in run(Value("x"), Value("w"), *(Value(n, (2, 8)) for n in operands))]
+
+    CONV = "conv2d(x,w,{},[1, 1],[1, 1],[1, 1])"
+
+    def test_bias_becomes_the_convolutions_own(self):
+        self.assertEqual(self.translate("store silu(acc + bias[n]) as y : bf16", {"bias": "[n]"}), [f"silu({self.CONV.format('bias')})"])
+
+    def test_other_operands_are_added(self):
+        text = "operand r[m,n] : bf16\nh = acc + bias[n] + t[b,n]   # both\nstore silu(h) * 2 + r as y : bf16\nstore h : bf16"
+        conv = self.CONV.format("bias")
+        self.assertEqual(self.translate(text, {"bias": "[n]", "t": "[b,n]", "r": "[m,n]"}), [f"((silu(({conv}+t))*2)+r)", f"({conv}+t)"])
+
+    def test_group_norm(self):
+        text = "store mish(group_norm(acc, groups=4, scale=gamma[n], shift=beta[n], eps=1e-6)) as y"
+        conv = self.CONV.format("None")
+        self.assertEqual(self.translate(text, {"gamma": "[n]", "beta": "[n]"}), [f"mish(group_norm({conv},4,gamma,beta,1e-06))"])
+
+    def test_bare(self):
+        self.assertEqual(self.translate("store acc as y : bf16", {}), [self.CONV.format("None")])
+
+    def test_what_cannot_be_translated_is_said(self):
+        for text in ("store frob(acc) as y", "store leaky_relu(acc, slope=0.1) as y", "store acc < 1 as y",
+                     "store group_norm(acc, groups=4, scale=1 + s[b,n]) as y"):
+            with self.assertRaises(NotImplementedError, msg=text):
+                self.translate(text, {"s": "[b,n]"})
+
+    def test_committed_cases(self):
+        for name in report.SUITES:
+            lines = (ROOT / f"bench/cases/{name}.txt").read_text().splitlines()
+            text = "\n".join(line.strip() for line in lines if line.startswith("  ")).replace("{dtype}", "bf16")
+            operands = {"bias": "[n]", "gamma": "[n]", "beta": "[n]", "temb": "[b,n]", "residual": "[m,n]"}
+            self.assertTrue(self.translate(text, operands))
+
+
+unittest.main()
