@@ -6,7 +6,7 @@ import subprocess
 
 from command import COMMAND, Case, WRONG, main
 
-COMMANDS = ("run", "explain", "doctor", "demo", "cache")
+COMMANDS = ("run", "explain", "doctor", "demo", "cache", "bench")
 
 
 class Usage(Case):

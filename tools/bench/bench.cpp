@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <chrono>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
 #include <ctime>
 #include <deque>
 #include <regex>
@@ -19,6 +21,11 @@ namespace {
 
 using nlohmann::json;
 
+void print(const std::string& text) {
+  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0)
+    throw UserError(fmt::format("standard output cannot be written: {}", std::strerror(errno)));
+}
+
 std::vector<Suite> read_suites(const Options& options) {
   std::vector<Suite> suites;
   for (const auto& file : options.cases) suites.push_back(read_suite(file));
@@ -34,7 +41,7 @@ int list(const std::vector<Suite>& suites) {
     for (const Case& c : s.cases) cases.push_back(to_json(c));
     all.push_back({{"suite", s.name}, {"cases", cases}});
   }
-  fmt::print("{}\n", all.dump(1));
+  print(all.dump(1) + "\n");
   return 0;
 }
 
@@ -242,7 +249,7 @@ int run(const Options& options) {
       for (const Prepared& p : suite)
         kernels += (p.variants ? p.variants->list.size() : 0) + (p.bare ? p.bare->list.size() : 0),
             refused += !p.error.empty();
-    fmt::print("{} kernels of {} suites are in the cache; {} cases refused\n", kernels, suites.size(), refused);
+    print(fmt::format("{} kernels of {} suites are in the cache; {} cases refused\n", kernels, suites.size(), refused));
     return refused == 0 ? 0 : 1;
   }
   gpu::choose_device(options.gpu);
@@ -257,7 +264,7 @@ int run(const Options& options) {
     Progress progress(suites[i], head, file_of(options, suites[i], suites.size() > 1), options.resume);
     whole = run_suite(suites[i], prepared[i], ceilings, peers, options, progress);
     good = good && progress.good();
-    fmt::print("{}", table(progress.suite_json()));
+    print(table(progress.suite_json()));
   }
   return !whole ? 5 : good ? 0 : 1;
 }

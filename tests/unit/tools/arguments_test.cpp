@@ -37,6 +37,25 @@ TEST(ArgumentsTest, RunTakesImages) {
   EXPECT_FALSE(run.random || run.profile);
 }
 
+TEST(ArgumentsTest, BenchTakesSuites) {
+  const auto bench = parsed<bench::Options>(
+      {"bench", "conv.txt", "block.txt", "--json", "out", "--only", "8,64", "--plans", "5", "--no-verify", "--resume"});
+  EXPECT_THAT(bench.cases, testing::ElementsAre("conv.txt", "block.txt"));
+  EXPECT_EQ(bench.out, "out");
+  EXPECT_EQ(bench.only, "8,64");
+  EXPECT_EQ(bench.plans, 5);
+  EXPECT_TRUE(bench.resume && bench.cudnn && bench.bare);
+  EXPECT_FALSE(bench.verify || bench.sweep || bench.precompile);
+}
+
+TEST(ArgumentsTest, BenchRefuses) {
+  EXPECT_THAT(refusal({"bench"}), HasSubstr("CASES is required"));
+  EXPECT_THAT(refusal({"bench", "c.txt", "--plans", "0"}), HasSubstr("--plans"));
+  EXPECT_THAT(refusal({"bench", "c.txt", "--resume"}), HasSubstr("--json"));
+  EXPECT_THAT(refusal({"bench", "c.txt", "--device", "cpu"}), HasSubstr("--device"));
+  EXPECT_THAT(refusal({"bench", "c.txt", "--matmul-tflops", "-1"}), HasSubstr("--matmul-tflops"));
+}
+
 TEST(ArgumentsTest, RunTakesArraysAndDims) {
   const auto run = parsed<RunOptions>(
       {"run", "m", "--input", "x=a=b.npy", "--input", "y=c.npy", "--dim", "batch=4", "--dim", "h=32"});
