@@ -36,81 +36,66 @@ def statements(text):
             yield name.strip(), expression.strip()
 
 
-class Translation(ast.NodeVisitor):
-    """An expression of the text form as a function of the values named so far. Raises NotImplementedError."""
+UNARY = {"gelu_tanh": 'F.gelu({}, approximate="tanh")'}
+UNARY |= {f: f"F.{f}({{}})" for f in ("silu", "relu", "relu6", "mish", "gelu", "softplus", "hardswish")}
+UNARY |= {f: f"torch.{f}({{}})" for f in ("tanh", "sigmoid", "exp", "log", "log1p", "abs", "sqrt", "rsqrt", "square", "erf", "neg",
+                                          "reciprocal", "sin", "cos")}
+BINARY = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
 
-    def __init__(self, torch):
-        import torch.nn.functional as F
-        self.unary = {
-            "silu": F.silu, "relu": F.relu, "relu6": F.relu6, "mish": F.mish, "gelu": F.gelu, "tanh": torch.tanh,
-            "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"), "sigmoid": torch.sigmoid, "exp": torch.exp, "log": torch.log,
-            "abs": torch.abs, "sqrt": torch.sqrt, "rsqrt": torch.rsqrt, "square": torch.square, "softplus": F.softplus,
-            "hardswish": F.hardswish, "erf": torch.erf, "neg": torch.neg, "reciprocal": torch.reciprocal,
-        }
-        self.group_norm = F.group_norm
+
+class Translation(ast.NodeVisitor):
+    """An expression of the text form, which is Python's syntax, as PyTorch's. Raises NotImplementedError."""
 
     def python(self, expression):
-        """The text form is Python's syntax, but for axes in brackets, which PyTorch needs no more."""
-        tree = ast.parse(expression, mode="eval")
-        return self.visit(tree.body)
+        return self.visit(ast.parse(expression, mode="eval").body)
 
     def visit_Constant(self, node):
-        return lambda values: node.value
+        return repr(node.value)
 
     def visit_Name(self, node):
-        return lambda values: values[node.id]
+        return node.id
 
-    def visit_Subscript(self, node):
+    def visit_Subscript(self, node):  # axes; the operand has been given the shape that broadcasts so
         return self.visit(node.value)
 
     def visit_UnaryOp(self, node):
         if not isinstance(node.op, ast.USub):
-            raise NotImplementedError(ast.dump(node.op))
-        inner = self.visit(node.operand)
-        return lambda values: -inner(values)
+            raise NotImplementedError(ast.unparse(node))
+        return f"(-{self.visit(node.operand)})"
 
     def visit_BinOp(self, node):
-        import operator
-        known = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv}
-        if type(node.op) not in known:
-            raise NotImplementedError(ast.dump(node.op))
-        left, right, op = self.visit(node.left), self.visit(node.right), known[type(node.op)]
-        return lambda values: op(left(values), right(values))
+        if type(node.op) not in BINARY:
+            raise NotImplementedError(ast.unparse(node))
+        return f"({self.visit(node.left)} {BINARY[type(node.op)]} {self.visit(node.right)})"
 
     def visit_Call(self, node):
-        name, arguments = node.func.id, [self.visit(a) for a in node.args]
-        options = {k.arg: k.value for k in node.keywords}
-        if name in self.unary and not options and len(arguments) == 1:
-            function = self.unary[name]
-            return lambda values: function(arguments[0](values))
-        if name in ("group_norm", "instance_norm"):
-            return self.normalisation(name, arguments[0], options)
-        raise NotImplementedError(f"{name} with {len(arguments)} values and {sorted(options)}")
+        name, options = node.func.id, {k.arg: k.value for k in node.keywords}
+        if name in UNARY and len(node.args) == 1 and not options:
+            return UNARY[name].format(self.visit(node.args[0]))
+        if name in ("group_norm", "instance_norm") and len(node.args) == 1:
+            return self.normalisation(name, self.visit(node.args[0]), options)
+        raise NotImplementedError(ast.unparse(node))
 
     def normalisation(self, name, x, options):
-        groups = ast.literal_eval(options["groups"]) if "groups" in options else None
-        eps = ast.literal_eval(options["eps"]) if "eps" in options else 1e-5
-        vectors = {}
+        vectors = []  # PyTorch takes them as (channels,)
         for key in ("scale", "shift"):
-            if key in options:
-                if not isinstance(options[key], ast.Subscript) or ast.unparse(options[key].slice) != "n":
-                    raise NotImplementedError(f"{name} with {key}={ast.unparse(options[key])}")
-                vectors[key] = options[key].value.id
-
-        def run(values):
-            # PyTorch wants the parameters of a normalisation as vectors in the input's dtype
-            given = {k: values[v + "[n]"] for k, v in vectors.items()}
-            h = x(values)
-            return self.group_norm(h, groups or h.shape[1], given.get("scale"), given.get("shift"), eps)
-        return run
+            value = options.get(key)
+            if value is not None and not (isinstance(value, ast.Subscript) and ast.unparse(value.slice) == "n"):
+                raise NotImplementedError(f"{name} with {key}={ast.unparse(value)}")
+            vectors.append("None" if value is None else f"{value.value.id}_vector")
+        groups = ast.unparse(options["groups"]) if "groups" in options else "channels"
+        eps = ast.unparse(options["eps"]) if "eps" in options else "1e-5"
+        return f"F.group_norm({x}, {groups}, {', '.join(vectors)}, {eps})"
 
     def generic_visit(self, node):
         raise NotImplementedError(ast.unparse(node))
 
 
-def make_function(torch, case):
-    """f(x, w, *operands): the convolution and its epilogue as a user of PyTorch would write them."""
-    import torch.nn.functional as F
+RESHAPE = {"[n]": ".reshape(1, -1, 1, 1)", "[b,n]": "[:, :, None, None]", "[b]": ".reshape(-1, 1, 1, 1)", "[m,n]": ""}
+
+
+def source_of(case):
+    """The text of `def run(x, w, OPERANDS…)`: the case as a user of PyTorch would write it."""
     axes, conv, text = {o["name"]: o["axes"] for o in case["operands"]}, case["conv"], case["text"]
     if conv["pad"][:2] != conv["pad"][2:]:
         raise NotImplementedError(f"padding {conv['pad']}")
@@ -118,25 +103,23 @@ def make_function(torch, case):
     has_bias = axes.get("bias") == "[n]" and "acc + bias[n]" in text
     if has_bias:
         text = text.replace("acc + bias[n]", "acc")
-    translation = Translation(torch)
-    program = [(target, translation.python(expression)) for target, expression in statements(text)]
+    lines = [f"def run({', '.join(['x', 'w', *(f'{name}_vector' for name in axes)])}):", f"channels = {conv['k']}"]
+    lines += [f"{name} = {name}_vector{RESHAPE[a]}" for name, a in axes.items() if not (has_bias and name == "bias")]
+    lines.append(f"acc = F.conv2d(x, w, {'bias_vector' if has_bias else 'None'}, {conv['stride']}, {conv['pad'][:2]}, {conv['dilation']})")
+    outputs = []
+    for target, expression in statements(text):
+        lines.append(f"{target.removeprefix('store ')} = {Translation().python(expression)}")
+        if target.startswith("store "):
+            outputs.append(target.removeprefix("store "))
+    return "\n    ".join(lines + [f"return ({', '.join(outputs)},)"]) + "\n"
 
-    def run(x, w, *operands):
-        values = {}
-        for name, tensor in zip(axes, operands):
-            values[name + "[n]"] = tensor  # as normalisations want it
-            shape = {"[n]": (1, -1, 1, 1), "[b,n]": (*tensor.shape, 1, 1), "[b]": (-1, 1, 1, 1)}.get(axes[name])
-            values[name] = tensor if shape is None else tensor.reshape(shape)
-        bias = values["bias[n]"] if has_bias else None
-        values["acc"] = F.conv2d(x, w, bias, conv["stride"], conv["pad"][:2], conv["dilation"])
-        results = []
-        for target, function in program:
-            value = values[target.removeprefix("store ")] = function(values)
-            if target.startswith("store "):
-                results.append(value)
-        return tuple(results)
 
-    return run
+def make_function(torch, case):
+    import torch.nn.functional as F
+
+    names = {"torch": torch, "F": F}
+    exec(source_of(case), names)
+    return names["run"]
 
 
 def make_sets(torch, case):

@@ -2,14 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
 #include <ctime>
 #include <deque>
 #include <regex>
 
 #include "bench/contest.hpp"
+#include "bench/listing.hpp"
 #include "coda/error.hpp"
 #include "gpu/device.hpp"
 #include "support/files.hpp"
@@ -20,30 +18,6 @@ namespace coda::bench {
 namespace {
 
 using nlohmann::json;
-
-void print(const std::string& text) {
-  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0)
-    throw UserError(fmt::format("standard output cannot be written: {}", std::strerror(errno)));
-}
-
-std::vector<Suite> read_suites(const Options& options) {
-  std::vector<Suite> suites;
-  for (const auto& file : options.cases) suites.push_back(read_suite(file));
-  for (Suite& s : suites)
-    if (!options.only.empty()) keep_only(s, options.only);
-  return suites;
-}
-
-int list(const std::vector<Suite>& suites) {
-  json all = json::array();
-  for (const Suite& s : suites) {
-    json cases = json::array();
-    for (const Case& c : s.cases) cases.push_back(to_json(c));
-    all.push_back({{"suite", s.name}, {"cases", cases}});
-  }
-  print(all.dump(1) + "\n");
-  return 0;
-}
 
 std::string driver_version() {
   const auto text = support::read_file("/proc/driver/nvidia/version");

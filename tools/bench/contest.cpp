@@ -77,6 +77,7 @@ CudnnChampion choose_cudnn(Cudnn& cudnn, const Conv2d& conv, const Sets& sets) {
       first_error = engine.name + ": " + error.what();
       rethrow_if_broken(error);
     }
+    engine.sets.clear();  // and with them the workspace of an engine that lost
   }
   if (!best.replays) throw UserError(first_error);
   return best;

@@ -142,6 +142,7 @@ template <class Library>
 struct Plan {
   std::unique_ptr<Descriptor<Library>> config, plan;
   std::int64_t workspace_bytes = 0;
+  std::unique_ptr<gpu::Buffer> scratch;  // of all its executions, which follow one another; made with the first
 };
 
 // The plans that one heuristic proposes; configurations that cannot be finished are left out
@@ -168,7 +169,8 @@ std::vector<Plan<Library>> plans_of(const Library& library, const Operation<Libr
                         handles.data());
   for (std::size_t i = 0; i < static_cast<std::size_t>(std::min(got, count)); ++i) {
     Plan<Library> p{std::move(configs[i]),
-                    std::make_unique<Descriptor<Library>>(library, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR)};
+                    std::make_unique<Descriptor<Library>>(library, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR), 0,
+                    nullptr};
     p.plan->set(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1, &library.handle)
         .set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, *p.config);
     if (!p.plan->try_to_finish()) continue;
@@ -185,19 +187,20 @@ template <class Library>
 class Execution {
  public:
   Execution(const Library& library, std::shared_ptr<Plan<Library>> plan, const Data& data)
-      : library_(library),
-        plan_(std::move(plan)),
-        scratch_(static_cast<std::size_t>(std::max<std::int64_t>(plan_->workspace_bytes, 256))),
-        pack_(library, CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR) {
+      : library_(library), plan_(std::move(plan)), pack_(library, CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR) {
     const std::int64_t ids[3] = {'x', 'w', 'y'};
     void* pointers[3] = {data.buffer("a").data(), data.buffer("b").data(),
                          data.arguments().outputs.begin()->second.data};
-    void* scratch = scratch_.data();
+    if (!plan_->scratch) {
+      plan_->scratch =
+          std::make_unique<gpu::Buffer>(static_cast<std::size_t>(std::max<std::int64_t>(plan_->workspace_bytes, 256)));
+      gpu::wait(nullptr, "preparing cuDNN's workspace");  // it is filled on another stream
+    }
+    void* scratch = plan_->scratch->data();
     pack_.set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, 3, ids)
         .set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, 3, pointers)
         .set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &scratch)
         .finish();
-    gpu::wait(nullptr, "preparing cuDNN's workspace");  // it is filled on another stream
   }
   void enqueue(CUstream stream) const {
     library_.check(library_.set_stream(library_.handle, stream), "giving cuDNN a stream");
@@ -207,7 +210,6 @@ class Execution {
  private:
   const Library& library_;
   std::shared_ptr<Plan<Library>> plan_;
-  gpu::Buffer scratch_;
   Descriptor<Library> pack_;
 };
 
