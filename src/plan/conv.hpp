@@ -23,7 +23,7 @@ struct Device {
   std::size_t shared_bytes = 232448;  ///< that a block may have
   /// Blocks that are resident at once in clusters of 1 to 8 blocks, one block a multiprocessor: blocks[size].
   std::array<int, 9> resident_blocks{0, 132, 132, 126, 120, 110, 120, 105, 112};
-  double tensor_tflops = 800;         ///< bf16, at the clock that it keeps under load
+  double tensor_tflops = 800;  ///< bf16, at the clock that it keeps under load
   double memory_tbps = 4.2;
 };
 
@@ -42,7 +42,7 @@ struct ConvConfig {
   int cluster_m = 1, cluster_n = 1;
   bool split = false;
   NormMode mode = NormMode::none;
-  int unit = 1;                        ///< channels of an entry of statistics: divides group width and tile_n
+  int unit = 1;  ///< channels of an entry of statistics: divides group width and tile_n
 
   bool operator==(const ConvConfig&) const = default;
 };
@@ -57,8 +57,8 @@ struct ConvPlan {
   ConvConfig config;
   int images = 0, rows = 0, tiles_m = 0, tiles_n = 0, tiles = 0, patches_across = 0, channel_blocks = 0, splits = 1;
   int slots_per_image = 0, team_slots = 1, teams_per_image = 0;
-  int threads = 0, blocks = 0;         ///< of the launch; whole clusters
-  std::size_t shared_bytes = 0;        ///< dynamic shared memory of a block
+  int threads = 0, blocks = 0;   ///< of the launch; whole clusters
+  std::size_t shared_bytes = 0;  ///< dynamic shared memory of a block
   Workspace workspace;
   bool cooperative = false;
   double predicted_us = 0;
@@ -73,12 +73,14 @@ struct Override {
 
 struct Candidate {
   ConvPlan plan;
-  std::string refusal;                 ///< empty: legal
+  std::string refusal;  ///< empty: legal
 };
 
 /// All candidates, legal ones first, the fastest predicted first. Throws UserError for a contraction that is wrong and
-/// Unsupported for one that no convolution kernel of this device can serve whatever the plan (dtype, groups, layout, …).
-std::vector<Candidate> candidates(const Conv2d& conv, const Epilogue& epilogue, const Device& device, const Override& fixed = {});
+/// Unsupported for one that no convolution kernel of this device can serve whatever the plan (dtype, groups, layout,
+/// …).
+std::vector<Candidate> candidates(const Conv2d& conv, const Epilogue& epilogue, const Device& device,
+                                  const Override& fixed = {});
 
 /// The best legal candidate. Throws Unsupported that lists the refused candidates and their reasons.
 ConvPlan choose(const Conv2d& conv, const Epilogue& epilogue, const Device& device, const Override& fixed = {});
@@ -87,8 +89,9 @@ ConvPlan choose(const Conv2d& conv, const Epilogue& epilogue, const Device& devi
 std::string to_string(const ConvConfig& config);
 std::string describe(const ConvPlan& plan);
 
-/// For `coda explain --device cuda`: the plan that choose() takes, why it has its mode, the next `alternatives` best with
-/// their predicted times, and why the other candidates were refused. Throws what candidates() throws; if none is legal it says so.
+/// For `coda explain --device cuda`: the plan that choose() takes, why it has its mode, the next `alternatives` best
+/// with their predicted times, and why the other candidates were refused. Throws what candidates() throws; if none is
+/// legal it says so.
 std::string explain(const Conv2d& conv, const Epilogue& epilogue, const Device& device, const Override& fixed = {},
                     std::size_t alternatives = 5);
 

@@ -64,7 +64,7 @@ struct Driver {
   CODA_DRIVER_FUNCTIONS(CODA_DRIVER_MEMBER)
 #undef CODA_DRIVER_MEMBER
   CUresult (*cuFuncGetParamInfo)(CUfunction, std::size_t, std::size_t*,
-                                 std::size_t*) = nullptr;  ///< CUDA 12.4, else null
+                                 std::size_t*) = nullptr;              ///< CUDA 12.4, else null
   CUresult (*cuEventElapsedTime)(float*, CUevent, CUevent) = nullptr;  ///< whichever version the driver has, else null
 };
 
