@@ -42,7 +42,6 @@ TEST(Agreement, RandomShapesGroupsEpiloguesAndPlans) {
 TEST(Agreement, EveryOperation) { expect_agreement(operation_cases()); }
 
 TEST(Agreement, EveryKindOfOperandAndStore) { expect_agreement(operand_cases()); }
-TEST(Agreement, OverTheChannelsOfAPixel) { expect_agreement(pixel_cases()); }
 
 TEST(Agreement, RandomDelays) { expect_agreement(delay_cases(options().seed)); }
 

@@ -223,7 +223,6 @@ std::vector<Case> all_cases(std::uint64_t seed) {
   add(block_cases());
   add(operation_cases());
   add(operand_cases());
-  add(pixel_cases());
   add(offset_cases());
   add(delay_cases(seed));
   add(endurance_cases(seed));

@@ -174,30 +174,6 @@ std::vector<Case> operand_cases() {
   return cases;
 }
 
-// Over the channels of a pixel: narrow, odd and full tiles, images that no tile divides
-std::vector<Case> pixel_cases() {
-  static constexpr const char* texts[] = {"store layer_norm(acc + bias[n], scale=gamma[n], shift=beta[n]) as y : {0}",
-                                          "operand r[m,n] : {0}\nh = acc + bias[n]\nstore h : {0}\nstore "
-                                          "silu(layer_norm(h, scale=gamma[n], shift=beta[n])) + r "
-                                          "as y : {0}",
-                                          "operand r[m,n] : {0}\ny = layer_norm(acc * g[b] + r, scale=1 + s[b,n], "
-                                          "eps=1e-6)\nstore y : {0}\nstore gelu(y) as z "
-                                          ": {0}"};
-  std::vector<Case> cases;
-  const auto add = [&](const Conv2d& shape, const char* text, const char* plan) {
-    Case c = on_gpu("layer norm", shape, fmt::format(fmt::runtime(text), to_string(shape.dtype_x)), plan);
-    c.seed = 900 + cases.size();
-    if (is_served(c)) cases.push_back(std::move(c));
-  };
-  for (const char* text : texts)
-    for (const std::int64_t channels : {8, 64, 72, 160, 256})
-      for (const DType type : {DType::bf16, DType::f16}) add(conv(3, 17, 13, 40, channels, 3, type), text, "");
-  for (const char* plan : {"load=runs", "load=patch", "order=pingpong", "order=cooperative", "order=pairs", "split=on",
-                           "cluster=2x1", "tile=128x96", "tile=256x64", "tile=64x256"})
-    add(conv(2, 19, 21, 72, 64, 3), texts[1], plan);
-  return cases;
-}
-
 // Mean 1000, deviation 0.01
 std::vector<Case> offset_cases() {
   std::vector<Case> cases;
@@ -212,14 +188,6 @@ std::vector<Case> offset_cases() {
       if (is_served(c)) cases.push_back(std::move(c));
     }
   }
-  for (const std::int64_t channels : {8, 64, 160, 256})
-    for (const char* plan : {"", "load=runs split=on"}) {
-      Case c = on_gpu("mean 1000, deviation 0.01, of a pixel", conv(2, 11, 9, 64, channels, 3),
-                      "store layer_norm(acc + bias[n], scale=gamma[n], shift=beta[n], eps=1e-12) as y : bf16", plan);
-      c.offset = 1000, c.deviation = 0.01;
-      c.seed = 700 + cases.size();
-      if (is_served(c)) cases.push_back(std::move(c));
-    }
   return cases;
 }
 
@@ -272,10 +240,6 @@ std::vector<Case> sanitizer_cases() {
     if (is_served(c)) cases.push_back(std::move(c));
   }
   cases.push_back(on_gpu("sanitizer", conv(2, 17, 19, 64, 160, 3), "store silu(acc + bias[n]) + r[m,n] as y : bf16"));
-  cases.push_back(
-      on_gpu("sanitizer", conv(2, 17, 19, 64, 160, 3),
-             "h = acc + bias[n]\nstore h : bf16\nstore silu(layer_norm(h, scale=gamma[n], shift=beta[n])) + "
-             "r[m,n] as y : bf16"));
   return cases;
 }
 

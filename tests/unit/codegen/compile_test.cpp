@@ -125,19 +125,6 @@ TEST_F(Compiles, Resident) {
       "as r : bf16");
 }
 
-TEST_F(Compiles, Rows) {
-  compile(
-      "operand r[m,n] : bf16\nh = acc + bias[n]\nstore h : f16\nstore silu(layer_norm(h, scale=gamma[n], "
-      "shift=beta[n])) "
-      "+ r as y : bf16");
-  const char* text = "y = layer_norm(acc + t[b,n])\nstore gelu(y) as z : f16\nstore y as w : bf16";
-  plan::ConvConfig config = config_of(epilogue_of(text));
-  config.tile_m = 64, config.tile_n = 256, config.stages = 3, config.element = DType::f16, config.split = true;
-  Options options;
-  options.watchdog = options.delays = true;
-  compile(text, config, options);
-}
-
 TEST_F(Compiles, StreamedAndDeferred) {
   const char* text =
       "operand r[m,n] : bf16\ny = instance_norm(acc * s[] + r[m,n], scale=gamma[n])\nstore gelu(y) * r[m,n] as z : "

@@ -27,9 +27,8 @@ plan::Epilogue epilogue_of(std::string_view text) {
 plan::ConvConfig config_of(const plan::Epilogue& epilogue) {
   plan::ConvConfig config;
   if (!epilogue.norm) return config;
+  config.mode = plan::NormMode::resident;
   config.store_buffers = 2;
-  config.mode = epilogue.norm->per_pixel ? plan::NormMode::rows : plan::NormMode::resident;
-  if (epilogue.norm->per_pixel) return config;
   config.unit = static_cast<int>(epilogue.norm->group_channels);
   return config;
 }
