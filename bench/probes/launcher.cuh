@@ -236,7 +236,7 @@ struct Shape {
     static constexpr int kClusterM = kAlongM, kClusterN = kAlongN, kStoreBuffers = kBuffers;
     static constexpr int kTileWarpgroups = kOrder == Order::kPingPong ? 1 : 2, kTurns = kOrder == Order::kCooperative ? 1 : 2;
     static constexpr int kWarpgroupRows = kRows / kTileWarpgroups;
-    static constexpr bool kPatch = kStageCountA > 0, kSplit = kDivide;
+    static constexpr bool kPatch = kStageCountA > 0, kSplit = kDivide, kSwap = false;
     static constexpr Norm kNorm = kMode;
     static constexpr int kUnit = kUnitChannels;
 };

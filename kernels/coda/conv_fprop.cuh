@@ -20,6 +20,7 @@
 //   static constexpr int kHalo;                         // patches: (R - 1) * dilation at most
 //   static constexpr int kStoreBuffers, kClusterM, kClusterN;
 //   static constexpr bool kPatch, kSplit;               // kSplit: ConvGeometry::splits may exceed 1; without clusters
+//   static constexpr bool kSwap;                        // operands swapped: see fragment.cuh
 //   static constexpr Norm kNorm;
 //   static constexpr int kUnit;                         // see exchange.cuh; any divisor of the largest will do
 #pragma once
@@ -35,11 +36,12 @@ template <class Config, class Visitor> struct ConvFprop {
     using Again = SecondPass<Config, Visitor>;
     using Rows = typename Tail::Rows;
     using At = typename Tail::At;
+    using Accumulators = typename Tail::Accumulators;
     static constexpr int kM = Config::kTileM, kN = Config::kTileN, kK = Config::kTileK, kRowBytes = kK * 2;
     static constexpr int kClusterM = Config::kClusterM, kClusterN = Config::kClusterN, kClusterBlocks = kClusterM * kClusterN;
     static constexpr bool kGrid = kClusterM > 1 && kClusterN > 1;  // a cluster of rows and columns
     static constexpr int kReaders = kGrid ? kClusterBlocks : kClusterM + kClusterN - 1;  // blocks that release a stage
-    static constexpr int kBlocks = Config::kWarpgroupRows / 64;
+    static constexpr bool kSwap = Config::kSwap;
     static constexpr int kTeam = Config::kTileWarpgroups, kTurns = Config::kTurns, kConsumers = kTeam * kTurns;
     static constexpr bool kPatch = Config::kPatch, kStreamed = Config::kNorm == Norm::kStreamed;
     static constexpr bool kDeferred = Config::kNorm == Norm::kDeferred;
@@ -211,19 +213,22 @@ template <class Config, class Visitor> struct ConvFprop {
         }
     }
 
-    // Issues one stage's matrix instructions: acc += activations (from `a`) * filters (from `b`)^T.
-    static CODA_DEVICE void multiply_stage(float (&acc)[kBlocks][kN / 2], u64 a, u64 b, int accumulate) {
+    // Issues one stage's matrix instructions: acc += activations (from `a`) * filters (from `b`)^T, or its transpose.
+    static CODA_DEVICE void multiply_stage(Accumulators& acc, u64 a, u64 b, int accumulate) {
         wgmma_fence();
 #pragma unroll
         for (int k = 0; k < kK / 16; ++k)
 #pragma unroll
-            for (int block = 0; block < kBlocks; ++block)
-                wgmma<Element, kN>(acc[block], a + ((block * 64 * kRowBytes + k * 32) >> 4), b + ((k * 32) >> 4), accumulate | k);
+            for (int block = 0; block < Tail::kAccBlocks; ++block) {
+                const u64 down = (block * 64 * kRowBytes + k * 32) >> 4, across = (k * 32) >> 4;
+                if constexpr (kSwap) wgmma<Element, Config::kWarpgroupRows>(acc[block], b + down, a + across, accumulate | k);
+                else wgmma<Element, kN>(acc[block], a + down, b + across, accumulate | k);
+            }
         wgmma_commit();
     }
 
     // acc = the product over `loads` loads, the first of which is number `done` of this block; releases each stage once read.
-    static CODA_DEVICE void multiply(float (&acc)[kBlocks][kN / 2], const ConvGeometry& g, u32 shared, const Barriers& barriers, u32 done, int loads,
+    static CODA_DEVICE void multiply(Accumulators& acc, const ConvGeometry& g, u32 shared, const Barriers& barriers, u32 done, int loads,
                                      int rank, int first_row, int turn_to_give) {
         const u64 base_a = operand_descriptor<kRowBytes>(shared + first_row * kRowBytes);
         const u64 base_b = operand_descriptor<kRowBytes>(shared + kOffsetB);
@@ -268,11 +273,11 @@ template <class Config, class Visitor> struct ConvFprop {
         release(barriers.empty(previous), rank);
     }
 
-    static CODA_DEVICE void finish_multiply(float (&acc)[kBlocks][kN / 2], const Barriers& barriers, int turn_to_give) {
+    static CODA_DEVICE void finish_multiply(Accumulators& acc, const Barriers& barriers, int turn_to_give) {
         if (kTurns > 1 && (threadIdx.x & 31) == 0) mbarrier_arrive(barriers.turn(turn_to_give));
         wgmma_wait<0>();
 #pragma unroll
-        for (int b = 0; b < kBlocks; ++b) wgmma_hold(acc[b]);
+        for (int b = 0; b < Tail::kAccBlocks; ++b) wgmma_hold(acc[b]);
     }
 
     // One arrival a warp, at every block whose loads reach this one's stage.
@@ -301,7 +306,7 @@ template <class Config, class Visitor> struct ConvFprop {
         const ConvGeometry& g = p.geometry;
         const typename Visitor::Uniform uniform = Visitor::uniform(params.visitor);
         const int member = consumer % kTeam, turn = consumer / kTeam;
-        float acc[kBlocks][kN / 2];
+        Accumulators acc;
         Tail tail{p, g, p.norm, params.visitor, uniform, memory + kOffsetTail + consumer * kWarpgroupBytes,
                   reinterpret_cast<u32*>(memory + kOffsetVotes) + 8 * consumer, int(threadIdx.x) % 128, 1 + consumer, epoch, acc};
         Again again{tail, memory + kOffsetSecond + consumer * Again::kBytes};

@@ -2,6 +2,7 @@
 // What a visitor supplies is in visitor.cuh.
 #pragma once
 #include "exchange.cuh"
+#include "fragment.cuh"
 #include "tiles.cuh"
 #include "tma.cuh"
 #include "visitor.cuh"
@@ -26,12 +27,19 @@ template <class Config, class Visitor> struct Epilogue {
     using Rows = typename RowsOf<Config::kPatch>::Type;
     using At = Place<Rows>;
     static constexpr int kN = Config::kTileN;
-    static constexpr int kBlocks = Config::kWarpgroupRows / 64;  // matrix instructions down a warpgroup's rows
+    static constexpr bool kSwap = Config::kSwap;
+    static constexpr int kRows = Config::kWarpgroupRows, kBlocks = kRows / 64;  // blocks of rows
+    static constexpr int kAccBlocks = kSwap ? kN / 64 : kBlocks, kAccCount = kSwap ? kRows / 2 : kN / 2;
+    using Accumulators = float[kAccBlocks][kAccCount];  // fragment.cuh
     static constexpr Norm kNorm = Config::kNorm;
     static constexpr int kUnit = Config::kUnit;
     static_assert(kN % kUnit == 0, "a unit of channels does not cross tiles");
+    static_assert(!kSwap || (kN % 64 == 0 && kRows <= 256), "a matrix instruction has 64 rows, here channels, and at most 256 columns");
+    // Channels first, a resident or deferred tile is centred by its channels' means where it lies, which costs nothing beside M2.
+    static constexpr bool kCentred = kSwap && (kNorm == Norm::kResident || kNorm == Norm::kDeferred) && !Visitor::kRaw;
 
-    // Stores go in slices of 16 rows x kSlice channels, each by one warp for itself: no barrier between warps.
+    // Stores go in slices of 16 rows x kSlice channels, each by one warp. Pixels first, a warp writes its slices itself: no barrier
+    // between warps. Channels first, all four warps write to each of four slices, which are stored after a barrier.
     static constexpr int kSlice = kN % 64 == 0 ? 64 : kN % 32 == 0 ? 32 : kN % 16 == 0 ? 16 : 8;
     static constexpr int kSliceBytes = 16 * kSlice * 2;
     static constexpr int kSlices = kN / kSlice;
@@ -43,6 +51,7 @@ template <class Config, class Visitor> struct Epilogue {
     static constexpr int kMomentBytes = kApart ? kN * 8 : kStaging;  // a warp
     static constexpr int kScratch = smaller(larger(128, kN + 126), (4 * kMomentBytes - kN * 4) / int(sizeof(Moments)));
     static_assert(kNorm != Norm::kDeferred || kStoreBuffers == kStoresPerTile, "the staging buffers hold a whole tile");
+    static_assert(!kSwap || kStoreBuffers >= smaller(2, kStoresPerTile), "four warps write a slice while the one before is stored");
 
     // Column values in shared memory: the visitor's for `before`, those for `after` (unless the second pass has them), then mean,
     // factor, shift of the normalisation; the operands of the last two lie in their place until the statistics are known.
@@ -71,7 +80,7 @@ template <class Config, class Visitor> struct Epilogue {
     const int thread;   // in the warpgroup
     const int barrier;  // a named barrier of the warpgroup
     const u32 epoch;
-    float (&acc)[kBlocks][kN / 2];
+    Accumulators& acc;
 
     CODA_DEVICE float* columns() const { return reinterpret_cast<float*>(memory + 4 * kStaging); }
     CODA_DEVICE u8* staging(int warp) const { return memory + warp * kStaging; }
@@ -112,52 +121,102 @@ template <class Config, class Visitor> struct Epilogue {
         }
     }
 
-    // Calls f(x, y, columns of x, columns of y, tensors of x, tensors of y) for each pair of neighbouring channels x, y
-    // of block b, pairs [first, first + kCount), with tensor operands [kFirst, kEnd).
-    template <int kFirst, int kEnd, int kCount, class F> CODA_DEVICE void for_pairs(const At& at, int b, int first, F&& f) const {
-        const int lane = thread & 31;
+    // The same of one element.
+    template <int kFirst, int kEnd> CODA_DEVICE void load_tensor_elements(float* value, const At& at, int m, int channel) const {
+        if constexpr (kFirst < kEnd) {
+            if (at.rows.valid(m) && channel < geometry.channels)
+                *value = Visitor::template tensor<kFirst>(visitor).element((u64(at.image) * geometry.rows + at.rows.pixel(m)) * geometry.channels + channel);
+            load_tensor_elements<kFirst + 1, kEnd>(value + 1, at, m, channel);
+        }
+    }
+
+    // Calls f(x, y, columns of x, columns of y, tensors of x, tensors of y) for each pair of neighbours x, y of block b and slice s in
+    // the order in which a slice is packed, with tensor operands [kFirst, kEnd): neighbouring channels of a row, or channels first
+    // neighbouring rows of a channel.
+    template <int kFirst, int kEnd, class F> CODA_DEVICE void for_pairs(const At& at, int b, int s, F&& f) const {
+        const int warp = thread / 32, lane = thread & 31;
+        if constexpr (kSwap) {
+            float column[2][larger(1, kColumns)];
 #pragma unroll
-        for (int j = first; j < first + kCount; ++j) {
-            const int n = 8 * j + 2 * (lane & 3);
-            float one[larger(1, kColumns)], two[larger(1, kColumns)];
+            for (int half = 0; half < 2; ++half)
 #pragma unroll
-            for (int c = 0; c < kColumns; ++c) {
-                const float2 pair = *reinterpret_cast<const float2*>(columns() + c * kN + n);
-                one[c] = pair.x, two[c] = pair.y;
+                for (int c = 0; c < kColumns; ++c) column[half][c] = columns()[c * kN + 64 * s + 16 * warp + lane / 4 + 8 * half];
+#pragma unroll
+            for (int j = 0; j < 8; ++j)
+#pragma unroll
+                for (int half = 0; half < 2; ++half) {
+                    float t1[larger(1, kEnd - kFirst)] = {}, t2[larger(1, kEnd - kFirst)] = {};
+                    const int m = 64 * b + 8 * j + 2 * (lane & 3), channel = at.first_channel + 64 * s + 16 * warp + lane / 4 + 8 * half;
+                    load_tensor_elements<kFirst, kEnd>(t1, at, m, channel), load_tensor_elements<kFirst, kEnd>(t2, at, m + 1, channel);
+                    float* pair = acc[s] + 4 * (8 * b + j) + 2 * half;
+                    f(pair[0], pair[1], column[half], column[half], t1, t2);
+                }
+        } else {
+#pragma unroll
+            for (int i = 0; i < kSlice / 8; ++i) {
+                const int j = s * (kSlice / 8) + i, n = 8 * j + 2 * (lane & 3);
+                float one[larger(1, kColumns)], two[larger(1, kColumns)];
+#pragma unroll
+                for (int c = 0; c < kColumns; ++c) {
+                    const float2 pair = *reinterpret_cast<const float2*>(columns() + c * kN + n);
+                    one[c] = pair.x, two[c] = pair.y;
+                }
+#pragma unroll
+                for (int half = 0; half < 2; ++half) {
+                    float t1[larger(1, kEnd - kFirst)] = {}, t2[larger(1, kEnd - kFirst)] = {};
+                    load_tensors<kFirst, kEnd>(t1, t2, at, 64 * b + 16 * warp + lane / 4 + 8 * half, at.first_channel + n);
+                    f(acc[b][4 * j + 2 * half], acc[b][4 * j + 2 * half + 1], one, two, t1, t2);
+                }
             }
-#pragma unroll
-            for (int half = 0; half < 2; ++half) {
-                float t1[larger(1, kEnd - kFirst)] = {}, t2[larger(1, kEnd - kFirst)] = {};
-                load_tensors<kFirst, kEnd>(t1, t2, at, 64 * b + 16 * (thread / 32) + lane / 4 + 8 * half, at.first_channel + n);
-                f(acc[b][4 * j + 2 * half], acc[b][4 * j + 2 * half + 1], one, two, t1, t2);
-            }
+        }
+    }
+
+    // Before the first of several slices is written: the staging buffers are free, of every warp whose buffers this one writes.
+    CODA_DEVICE void open_staging() const {
+        if ((thread & 31) == 0) tma_store_wait_read<0>();
+        if constexpr (kSwap) sync();
+        else __syncwarp();
+    }
+    // What this warp writes of block b and slice s to staging buffers `stride` bytes apart from warp to warp.
+    CODA_DEVICE void write_slice(u8* first_warp, int stride, const u32 (&packed)[kSlice / 4]) const {
+        const int warp = thread / 32, lane = thread & 31;
+        if constexpr (kSwap) write_channels(first_warp, stride, packed, warp, lane);
+        else write_rows<kSlice>(first_warp + warp * stride, packed, lane);
+    }
+    // Once this warp's part of the slices is written: they are whole, and those of kBuffers - 1 slices ago are free.
+    template <int kBuffers> CODA_DEVICE void close_slice() const {
+        fence_async_shared();
+        if constexpr (kSwap) {
+            if ((thread & 31) == 0) tma_store_wait_read<larger(0, kBuffers - 2)>();
+            sync();
+        } else {
+            __syncwarp();
         }
     }
 
     // The accumulators become the input of the normalisation; the second store, if it comes from here, is on its way.
     CODA_DEVICE void apply_before(const At& at) {
         const int warp = thread / 32, lane = thread & 31;
-        constexpr int kChunks = kSide == SideStore::kBefore ? kSlice / 8 : kN / 8, kParts = kN / 8 / kChunks;
+        if constexpr (kSwap && kSide == SideStore::kBefore) open_staging();
 #pragma unroll
         for (int b = 0; b < kBlocks; ++b)
 #pragma unroll
-            for (int s = 0; s < kParts; ++s) {
+            for (int s = 0; s < kSlices; ++s) {
                 u32 packed[kSlice / 4];
                 int pair = 0;
-                for_pairs<0, kTensorsBefore, kChunks>(at, b, s * kChunks, [&](float& x, float& y, const float* one, const float* two, const float* t1, const float* t2) {
+                for_pairs<0, kTensorsBefore>(at, b, s, [&](float& x, float& y, const float* one, const float* two, const float* t1, const float* t2) {
                     if constexpr (kSide == SideStore::kBefore)
                         packed[pair++] = Visitor::Side::pack(Visitor::side(x, one, t1, uniform), Visitor::side(y, two, t2, uniform));
                     x = Visitor::before(x, one, t1, uniform);
                     y = Visitor::before(y, two, t2, uniform);
                 });
                 if constexpr (kSide == SideStore::kBefore) {
-                    u8* buffer = side_staging(warp, (b * kParts + s) % kSideBuffers);
-                    if (lane == 0) tma_store_wait_read<kSideBuffers - 1>();
-                    __syncwarp();
-                    write_slice(buffer, packed, lane);
-                    fence_async_shared();
-                    __syncwarp();
-                    if (lane == 0) store_slice(fixed.side, buffer, at, 64 * b + 16 * warp, s * kSlice), tma_store_commit();
+                    const int place = (b * kSlices + s) % kSideBuffers;
+                    if (!kSwap && lane == 0) tma_store_wait_read<kSideBuffers - 1>();
+                    if (!kSwap) __syncwarp();
+                    write_slice(side_staging(0, place), kSideStaging, packed);
+                    close_slice<kSideBuffers>();
+                    if (lane == 0) store_slice(fixed.side, side_staging(warp, place), at, 64 * b + 16 * warp, s * kSlice), tma_store_commit();
                 }
             }
     }
@@ -167,14 +226,61 @@ template <class Config, class Visitor> struct Epilogue {
         tma_store_4d(map, shared_address(buffer), at.first_channel + slice, at.rows.store_x(m), at.rows.store_y(m), at.image);
     }
 
-    // The moments of this warpgroup's rows, written to its slot. Leaves their units' means in column kMean.
+    // The moments of this warpgroup's rows, written to its slot. Leaves their units' means in column kMean; if kCentred their channels',
+    // which the accumulators have been centred by.
     CODA_DEVICE void reduce_and_publish(const At& at) {
+        if (!kApart) {
+            if ((thread & 31) == 0) tma_store_wait_read<0>();  // the staging buffers are about to be reused
+            if constexpr (kSwap) sync();
+        }
+        __syncwarp();
+        const bool full = at.rows.all_valid(kRows);
+        if constexpr (kSwap) publish_channels(at, full);
+        else publish_rows(at, full);
+        sync();
+    }
+
+    CODA_DEVICE void publish(const At& at, int unit, const Moments& m) const {
+        const int channel = at.first_channel + unit * kUnit, units = geometry.channels / kUnit;
+        if (channel < geometry.channels) write_entry(norm.slots + (size_t(at.image) * norm.slots_per_image + at.slot) * units + channel / kUnit, m, epoch);
+    }
+
+    CODA_DEVICE void publish_channels(const At& at, bool full) {
+        const int warp = thread / 32;
+        float2* moments_of = reinterpret_cast<float2*>(moments(0));  // of all channels
+        float count = kRows;
+        if (full) {
+            channel_moments<kAccBlocks, kAccCount, kCentred, false>(acc, moments_of, at.rows, count, warp);
+        } else {
+            int rows = 0;
+#pragma unroll 1
+            for (int m = 0; m < kRows; m += 16) rows += at.rows.valid_of_16(m);
+            count = float(rows);
+            channel_moments<kAccBlocks, kAccCount, kCentred, true>(acc, moments_of, at.rows, count, warp);
+        }
+        sync();
+        for (int u = thread; u < kN / kUnit; u += 128) {
+            const float2* channels = moments_of + u * kUnit;
+            const float pivot = channels[0].x;
+            float sum = 0.f, m2 = 0.f;
+#pragma unroll
+            for (int i = 0; i < kUnit; ++i) sum += channels[i].x - pivot;
+            const float mean = fmaf(sum, 1.f / kUnit, pivot);
+#pragma unroll
+            for (int i = 0; i < kUnit; ++i) {
+                const float delta = channels[i].x - mean;
+                m2 += fmaf(delta * delta, count, channels[i].y);
+            }
+            publish(at, u, {count * kUnit, mean, m2});
+#pragma unroll
+            for (int i = 0; i < kUnit; ++i) columns()[kMean * kN + u * kUnit + i] = kCentred ? channels[i].x : mean;
+        }
+    }
+
+    CODA_DEVICE void publish_rows(const At& at, bool full) {
         constexpr int kWidth = kUnit % 2 == 0 ? 2 : 1, kParts = kUnit / kWidth;  // entries of a unit in a warp's moments
         const int warp = thread / 32;
         float2* own = reinterpret_cast<float2*>(moments(warp));
-        if (!kApart && (thread & 31) == 0) tma_store_wait_read<0>();  // the staging buffers are about to be reused
-        __syncwarp();
-        const bool full = at.rows.all_valid(Config::kWarpgroupRows);
         if (full) warp_moments<kBlocks, kN, kWidth, false>(acc, own, at.rows, warp);
         else warp_moments<kBlocks, kN, kWidth, true>(acc, own, at.rows, warp);
         sync();
@@ -209,16 +315,14 @@ template <class Config, class Visitor> struct Epilogue {
                     const float delta = moment.x - mean;
                     m2 += fmaf(delta * delta, count[w] * kWidth, moment.y);
                 }
-            const int channel = at.first_channel + u * kUnit, units = geometry.channels / kUnit;
-            if (channel < geometry.channels)
-                write_entry(norm.slots + (size_t(at.image) * norm.slots_per_image + at.slot) * units + channel / kUnit, {total * kUnit, mean, m2}, epoch);
+            publish(at, u, {total * kUnit, mean, m2});
 #pragma unroll
             for (int i = 0; i < kUnit; ++i) columns()[kMean * kN + u * kUnit + i] = mean;
         }
-        sync();
     }
 
-    // Waits for the image's statistics; then columns kMean, kFactor and kShift hold the normalisation.
+    // Waits for the image's statistics; then columns kMean, kFactor and kShift hold the normalisation: of x, or if kCentred of
+    // x - column kMean.
     CODA_DEVICE void load_statistics(const At& at) const {
         float* column = columns() + kMean * kN;
         group_statistics<true, kN, kScratch, kUnit>(
@@ -230,7 +334,9 @@ template <class Config, class Visitor> struct Epilogue {
                     for (int i = 0; i < kLate; ++i) reinterpret_cast<float*>(&late)[i] = column[(1 + i) * kN + n];
                 }
                 const float2 affine = Visitor::affine(late, uniform, mean, variance);
-                column[n] = mean, column[kN + n] = affine.x, column[2 * kN + n] = affine.y;
+                column[kN + n] = affine.x;
+                if constexpr (kCentred) column[2 * kN + n] = fmaf(column[n] - mean, affine.x, affine.y);
+                else column[n] = mean, column[2 * kN + n] = affine.y;
             },
             [&](int group, float mean, float variance) { record(at.image, group, mean, variance); });
     }
@@ -243,60 +349,44 @@ template <class Config, class Visitor> struct Epilogue {
     // g of the same as the second store if kBoth. kKeep: leaves f's in the buffers.
     template <int kFirst, int kEnd, bool kBoth, bool kKeep, class F, class G> CODA_DEVICE void store(const At& at, F&& f, G&& g) {
         const int warp = thread / 32, lane = thread & 31;
-        constexpr int kChunks = kSlice / 8;  // of 16 bytes in a row of the slice
         constexpr bool kWraps = kStoresPerTile % kStoreBuffers != 0;
+        if constexpr (kSwap) open_staging();
 #pragma unroll
         for (int b = 0; b < kBlocks; ++b)
 #pragma unroll
             for (int s = 0; s < kSlices; ++s) {
                 const int place = (b * kSlices + s) % kStoreBuffers;
-                u8* buffer = staging(warp) + place * kSliceBytes;
-                u32 packed[kSlice / 4], beside[kBoth ? kSlice / 4 : 1];  // 2*j + half: columns 8*j + 2*(lane%4), row half
+                u32 packed[kSlice / 4], beside[kBoth ? kSlice / 4 : 1];
                 int pair = 0;
-                for_pairs<kFirst, kEnd, kChunks>(at, b, s * kChunks, [&](float x, float y, const float* one, const float* two, const float* t1, const float* t2) {
+                for_pairs<kFirst, kEnd>(at, b, s, [&](float x, float y, const float* one, const float* two, const float* t1, const float* t2) {
                     packed[pair] = Visitor::Output::pack(f(x, one, t1), f(y, two, t2));
                     if constexpr (kBoth) beside[pair] = Visitor::Side::pack(g(x, one, t1), g(y, two, t2));
                     ++pair;
                 });
-                if (lane == 0) {
-                    if ((kWraps || kKeep) && b + s == 0) tma_store_wait_read<0>();
-                    else if (!kKeep) tma_store_wait_read<kStoreBuffers - 1>();
+                if constexpr (!kSwap) {
+                    if (lane == 0) {
+                        if ((kWraps || kKeep) && b + s == 0) tma_store_wait_read<0>();
+                        else if (!kKeep) tma_store_wait_read<kStoreBuffers - 1>();
+                    }
+                    __syncwarp();
                 }
-                __syncwarp();
-                write_slice(buffer, packed, lane);
-                if constexpr (kBoth) write_slice(side_staging(warp, place), beside, lane);
-                if (!kKeep) fence_async_shared();
-                __syncwarp();
+                write_slice(staging(0) + place * kSliceBytes, kStaging, packed);
+                if constexpr (kBoth) write_slice(side_staging(0, place), kSideStaging, beside);
+                if constexpr (kKeep) __syncwarp();
+                else close_slice<kStoreBuffers>();
                 if (!kKeep && lane == 0) {
-                    store_slice(fixed.output, buffer, at, 64 * b + 16 * warp, s * kSlice);
+                    store_slice(fixed.output, staging(warp) + place * kSliceBytes, at, 64 * b + 16 * warp, s * kSlice);
                     if constexpr (kBoth) store_slice(fixed.side, side_staging(warp, place), at, 64 * b + 16 * warp, s * kSlice);
                     tma_store_commit();
                 }
             }
     }
-    // Writes 16 rows x kSlice channels in the store map's swizzle: 8 rows of 16 bytes a matrix, free of bank conflicts.
-    static CODA_DEVICE void write_slice(u8* buffer, const u32 (&packed)[kSlice / 4], int lane) {
-        constexpr int kRowBytes = kSlice * 2;
-        constexpr int kShift = kRowBytes == 128 ? 0 : kRowBytes == 64 ? 1 : 2, kMask = kRowBytes / 16 - 1;
-        const int row = lane & 15;
-        const u32 base = shared_address(buffer) + row * kRowBytes;
-        if constexpr (kSlice >= 16) {
-#pragma unroll
-            for (int j = 0; j < kSlice / 16; ++j) {
-                const int chunk = 2 * j + (lane >> 4);
-                const u32 address = base + ((chunk ^ (row >> kShift & kMask)) << 4);
-                asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(address),
-                             "r"(packed[4 * j]), "r"(packed[4 * j + 1]), "r"(packed[4 * j + 2]), "r"(packed[4 * j + 3]) : "memory");
-            }
-        } else {
-            asm volatile("stmatrix.sync.aligned.m8n8.x2.shared.b16 [%0], {%1, %2};" ::"r"(base), "r"(packed[0]), "r"(packed[1]) : "memory");
-        }
-    }
 
     CODA_DEVICE void store_result(const At& at) {
         // The difference first: exact where x is near the mean, so a large common offset costs no bits.
         auto normalised = [](float x, const float* column) {
-            if constexpr (kNormalises) return fmaf(x - column[kMean], column[kFactor], column[kShift]);
+            if constexpr (kCentred) return fmaf(x, column[kFactor], column[kShift]);
+            else if constexpr (kNormalises) return fmaf(x - column[kMean], column[kFactor], column[kShift]);
             else return x;
         };
         store<Visitor::kTensors - kTensorsAfter, Visitor::kTensors, kSide == SideStore::kAfter, false>(
@@ -311,7 +401,7 @@ template <class Config, class Visitor> struct Epilogue {
     }
 
     template <bool kKeep> CODA_DEVICE void store_centred(const At& at) {
-        store<0, 0, false, kKeep>(at, [](float x, const float* column, const float*) { return x - column[kMean]; }, [](float, const float*, const float*) { return 0.f; });
+        store<0, 0, false, kKeep>(at, [](float x, const float* column, const float*) { return kCentred ? x : x - column[kMean]; }, [](float, const float*, const float*) { return 0.f; });
     }
 };
 

@@ -122,4 +122,46 @@ CODA_DEVICE void warp_moments(const float (&acc)[kBlocks][kColumns / 2], float2*
     }
 }
 
+// Channels first (fragment.cuh): (mean, M2) of this warp's channels over all rows, in moments[channels of the tile] in shared memory. If
+// kCentre the accumulators are left centred by their channels' means. `count` rows exist; kMasked: the others are left out.
+template <int kBlocks, int kCount, bool kCentre, bool kMasked, class Rows>
+CODA_DEVICE void channel_moments(float (&acc)[kBlocks][kCount], float2* moments, const Rows& rows, float count, int warp) {
+    constexpr int kEach = kCount / 2, kWays = 8;  // rows of a channel in a lane; sums side by side, which keeps their rounding small
+    const int lane = threadIdx.x & 31;
+    auto valid = [&](int i) { return !kMasked || rows.valid(8 * (i / 2) + 2 * (lane & 3) + (i & 1)); };
+    const float inverse = kMasked ? (count > 0.f ? __fdividef(1.f, count) : 0.f) : 1.f / (4 * kEach);
+#pragma unroll
+    for (int b = 0; b < kBlocks; ++b)
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+            auto value = [&](int i) -> float& { return acc[b][4 * (i / 2) + 2 * half + (i & 1)]; };
+            float sums[kWays];
+#pragma unroll
+            for (int i = 0; i < kEach; ++i) {
+                const float x = valid(i) ? value(i) : 0.f;
+                sums[i % kWays] = i < kWays ? x : sums[i % kWays] + x;
+            }
+#pragma unroll
+            for (int n = kWays / 2; n > 0; n /= 2)
+#pragma unroll
+                for (int i = 0; i < n; ++i) sums[i] += sums[i + n];
+            float sum = sums[0];
+            sum += __shfl_xor_sync(~0u, sum, 1);
+            sum += __shfl_xor_sync(~0u, sum, 2);
+            float mean = sum * inverse;
+            if constexpr (kMasked) mean = fmaf(fmaf(-mean, count, sum), inverse, mean);  // the quotient without the reciprocal's error
+            float squares[4] = {};
+#pragma unroll
+            for (int i = 0; i < kEach; ++i) {
+                const float deviation = value(i) - mean;
+                if constexpr (kCentre) value(i) = deviation;
+                if (valid(i)) squares[i % 4] = fmaf(deviation, deviation, squares[i % 4]);
+            }
+            float m2 = (squares[0] + squares[1]) + (squares[2] + squares[3]);
+            m2 += __shfl_xor_sync(~0u, m2, 1);
+            m2 += __shfl_xor_sync(~0u, m2, 2);
+            if ((lane & 3) == 0) moments[64 * b + 16 * warp + lane / 4 + 8 * half] = {mean, m2};
+        }
+}
+
 }  // namespace coda

@@ -109,14 +109,37 @@ template <class Config, class Visitor> struct SecondPass {
         const int warp = first.thread / 32, lane = first.thread & 31;
         for (int n = lane; n < kN; n += 32) offsets()[n] = fmaf(column(kColumns + 4)[n] - column(0)[n], column(1)[n], column(2)[n]);
         __syncwarp();
+        const Chunk chunk(*this, lane);
 #pragma unroll 2
-        for (int step = 0; step < kSteps; ++step) finish(at, step % First::kBlocks * kSlices + step / First::kBlocks, step, warp, lane);
+        for (int step = 0; step < kSteps; ++step) finish(at, chunk, step % First::kBlocks * kSlices + step / First::kBlocks, step, warp, lane);
     }
 
+    // What the eight channels of this lane need: read once a tile where each lane keeps its channels, else once a slab.
+    struct Chunk {
+        static constexpr bool kOnce = kSlices == 1 && Visitor::kColumnsAfter <= 1;
+        float2 factor[4], offset[4];
+        float columns[8][larger(1, Visitor::kColumnsAfter)];
+        Chunk() = default;
+        CODA_DEVICE Chunk(const SecondPass& pass, int lane) {
+            if (kOnce) read(pass, 8 * (lane % kLanesPerRow));
+        }
+        CODA_DEVICE void read(const SecondPass& pass, int n) {
+#pragma unroll
+            for (int w = 0; w < 4; ++w) {
+                factor[w] = *reinterpret_cast<const float2*>(pass.column(1) + n + 2 * w);
+                offset[w] = *reinterpret_cast<const float2*>(pass.offsets() + n + 2 * w);
+            }
+#pragma unroll
+            for (int c = 0; c < Visitor::kColumnsAfter; ++c)
+#pragma unroll
+                for (int i = 0; i < 8; ++i) columns[i][c] = pass.column(3 + c)[n + i];
+        }
+    };
+
     // Normalises slab i, which holds step `step` of the tile, and stores it.
-    CODA_DEVICE void finish(const At& at, int i, int step, int warp, int lane) const {
+    CODA_DEVICE void finish(const At& at, const Chunk& chunk, int i, int step, int warp, int lane) const {
         const int m = 64 * (step % First::kBlocks) + 16 * warp, slice = step / First::kBlocks * kSlice;
-        normalise(at, slab(i), m, slice, lane);
+        normalise(at, chunk, slab(i), m, slice, lane);
         fence_async_shared();
         __syncwarp();
         if (lane == 0) First::store_slice(first.fixed.output, slab(i), at, m, slice), tma_store_commit();
@@ -134,6 +157,7 @@ template <class Config, class Visitor> struct SecondPass {
             tma_store_wait_read<0>();               // the buffers are free
             fence_async_global();
         }
+        Chunk chunk;
 #pragma unroll 1
         for (int base = 0; base < kSteps; base += kBuffers, ++rounds) {
             if (lane == 0) {
@@ -144,12 +168,13 @@ template <class Config, class Visitor> struct SecondPass {
             }
             if (base == 0) load_offsets(slot, lane);
             __syncwarp();
+            if (base == 0) chunk = Chunk(*this, lane);
 #pragma unroll
             for (int i = 0; i < kBuffers && i < kSteps; ++i) {
                 const int step = base + i;
                 if (step >= kSteps) break;
                 mbarrier_wait(loaded(i), rounds & 1);
-                finish(at, i, step, warp, lane);
+                finish(at, chunk, i, step, warp, lane);
             }
             if (kSteps % kBuffers != 0 && base + kBuffers > kSteps)  // keep the unused barriers in step
                 if (lane == 0)
@@ -180,9 +205,7 @@ template <class Config, class Visitor> struct SecondPass {
 
     // 16 rows from m of the tile, kSlice channels from `slice` of the tile, in place. Rows and channels outside the output
     // are computed too, from zeros; the store drops them.
-    CODA_DEVICE void normalise(const At& at, u8* slab, int m, int slice, int lane) const {
-        constexpr int kRowBytes = kSlice * 2;
-        constexpr int kShift = kRowBytes == 128 ? 0 : kRowBytes == 64 ? 1 : 2, kMask = kRowBytes / 16 - 1;
+    CODA_DEVICE void normalise(const At& at, Chunk columns, u8* slab, int m, int slice, int lane) const {
         const int chunk = lane % kLanesPerRow, first_row = lane / kLanesPerRow, n = slice + 8 * chunk;
         if (first_row >= 16) return;
         uint4 raw[kPieces];
@@ -190,7 +213,7 @@ template <class Config, class Visitor> struct SecondPass {
         constexpr bool kSide = First::kSide == SideStore::kAfter;
         auto at_row = [&](int i) {
             const int row = i * kRowsAtOnce + first_row;
-            return reinterpret_cast<uint4*>(slab + row * kRowBytes + ((chunk ^ (row >> kShift & kMask)) << 4));
+            return reinterpret_cast<uint4*>(slab + SliceSwizzle<kSlice>::offset(row, chunk));
         };
         auto exists = [&](int i) { return at.rows.valid(m + i * kRowsAtOnce + first_row) && at.first_channel + n < first.geometry.channels; };
         auto offset_of = [&](int i) {
@@ -201,24 +224,20 @@ template <class Config, class Visitor> struct SecondPass {
             raw[i] = *at_row(i);
             if (kTensors > 0 && exists(i)) tensors[i].load(first.visitor, offset_of(i));
         }
+        if (!Chunk::kOnce) columns.read(*this, n);
         u32 words[kPieces][4], beside[kPieces][kSide ? 4 : 1];
 #pragma unroll
         for (int w = 0; w < 4; ++w) {
-            const float2 factor = *reinterpret_cast<const float2*>(column(1) + n + 2 * w);
-            const float2 offset = *reinterpret_cast<const float2*>(offsets() + n + 2 * w);
-            float columns[2][larger(1, Visitor::kColumnsAfter)];
-#pragma unroll
-            for (int c = 0; c < Visitor::kColumnsAfter; ++c) columns[0][c] = column(3 + c)[n + 2 * w], columns[1][c] = column(3 + c)[n + 2 * w + 1];
 #pragma unroll
             for (int i = 0; i < kPieces; ++i) {
                 const float2 stored = Visitor::Output::unpack(word_of(raw[i], w));
-                const float x = fmaf(stored.x, factor.x, offset.x), y = fmaf(stored.y, factor.y, offset.y);
+                const float x = fmaf(stored.x, columns.factor[w].x, columns.offset[w].x), y = fmaf(stored.y, columns.factor[w].y, columns.offset[w].y);
                 float tensor[2][larger(1, kTensors)];
                 tensors[i].pair(w, tensor[0], tensor[1]);
-                words[i][w] = Visitor::Output::pack(Visitor::after(x, 0.f, columns[0], tensor[0], first.uniform),
-                                                    Visitor::after(y, 0.f, columns[1], tensor[1], first.uniform));
+                words[i][w] = Visitor::Output::pack(Visitor::after(x, 0.f, columns.columns[2 * w], tensor[0], first.uniform),
+                                                    Visitor::after(y, 0.f, columns.columns[2 * w + 1], tensor[1], first.uniform));
                 if constexpr (kSide)
-                    beside[i][w] = Visitor::Side::pack(Visitor::side(x, columns[0], tensor[0], first.uniform), Visitor::side(y, columns[1], tensor[1], first.uniform));
+                    beside[i][w] = Visitor::Side::pack(Visitor::side(x, columns.columns[2 * w], tensor[0], first.uniform), Visitor::side(y, columns.columns[2 * w + 1], tensor[1], first.uniform));
             }
         }
 #pragma unroll

@@ -39,7 +39,7 @@ namespace coda {
 
 enum class SideStore { kNone, kBefore, kAfter };
 
-// An operand [m,n] in the output's layout. `offset` counts elements and is a multiple of 2 (pair) or 8 (octet).
+// An operand [m,n] in the output's layout. `offset` counts elements; for a pair it is a multiple of 2, for an octet of 8.
 template <class Element> struct TensorSource {
     const void* memory;
     struct Octet {
@@ -48,6 +48,7 @@ template <class Element> struct TensorSource {
     };
     CODA_DEVICE float2 pair(u64 offset) const { return Element::unpack(__ldg(static_cast<const u32*>(memory) + offset / 2)); }
     CODA_DEVICE Octet octet(u64 offset) const { return {__ldg(static_cast<const uint4*>(memory) + offset / 8)}; }
+    CODA_DEVICE float element(u64 offset) const { return Element::unpack(__ldg(static_cast<const u16*>(memory) + offset)).x; }
 };
 template <> struct TensorSource<float> {
     const void* memory;
@@ -62,6 +63,7 @@ template <> struct TensorSource<float> {
         const float4* at = static_cast<const float4*>(memory) + offset / 4;
         return {__ldg(at), __ldg(at + 1)};
     }
+    CODA_DEVICE float element(u64 offset) const { return __ldg(static_cast<const float*>(memory) + offset); }
 };
 
 }  // namespace coda

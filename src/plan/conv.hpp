@@ -41,6 +41,7 @@ struct ConvConfig {
   int store_buffers = 1;
   int cluster_m = 1, cluster_n = 1;
   bool split = false;
+  bool swap = false;  ///< operands swapped: filters first, so that channels are the rows of a matrix instruction
   NormMode mode = NormMode::none;
   int unit = 1;  ///< channels of an entry of statistics: divides group width and tile_n
 
@@ -65,7 +66,7 @@ struct ConvPlan {
 };
 
 /// Fields of ConvConfig that the caller fixes, as text: "tile=128x160 cluster=1x2 stages=4 order=pingpong mode=resident
-/// load=patch split=on". Throws UserError for an unknown key or value (says which are known).
+/// load=patch split=on swap=on". Throws UserError for an unknown key or value (says which are known).
 struct Override {
   std::map<std::string, std::string> fields;
   static Override parse(const std::string& text);

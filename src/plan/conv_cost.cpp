@@ -62,7 +62,8 @@ double step_clk(const ConvPlan& p, const ConvProblem& problem) {
   const double tensor = 2 * m * n * depth / k.tensor_ops;
   const double a = static_cast<double>(activation_stage_bytes(c)) / taps,
                b = static_cast<double>(filter_stage_bytes(c));
-  const double operands = depth / 16 * (m / 64) * (64 * 16 * 2 + n * 16 * 2);
+  const double across = c.swap ? m / c.tile_warpgroups : n;  // columns of a matrix instruction
+  const double operands = depth / 16 * (m * n / 64 / across) * (64 + across) * 16 * 2;
   const double shared = (operands + a + b) / k.shared_bytes;
   const double l2 = (a / c.cluster_n + b / c.cluster_m) / k.l2_bytes * (c.patch && taps == 1 ? k.box : 1.0);
   const double lead = c.patch ? std::min<double>(c.stages - 1, (c.stages_a - 1) * taps) : c.stages - 1;

@@ -85,8 +85,9 @@ ConvPlan lay_out(const ConvConfig& config, const ConvProblem& problem, const Dev
     p.splits = static_cast<int>(std::max<std::int64_t>(
         1, std::min({std::int64_t{resident / p.tiles}, loads_per_tile(config, problem), std::int64_t{largest_split}})));
   p.threads = 128 * (1 + config.tile_warpgroups * config.turns);
-  p.blocks =
-      static_cast<int>(std::min<std::int64_t>(resident / cluster_blocks(config), items_of(p))) * cluster_blocks(config);
+  // As few blocks as finish in the same number of rounds: the tiles of an image then fall into fewer of them
+  const std::int64_t clusters = resident / cluster_blocks(config), rounds = divide_up(items_of(p), clusters);
+  p.blocks = static_cast<int>(divide_up(items_of(p), rounds)) * cluster_blocks(config);
   p.shared_bytes = shared_bytes(config, problem.visitor);
   p.cooperative = config.split || config.mode != NormMode::none;
   p.workspace = lay_out_workspace(p, problem);

@@ -18,6 +18,8 @@ string check_tile(const ConvConfig& c) {
     return fmt::format("tile: 32 deep with {} channels; a multiple of 16, so that stages keep the swizzle's alignment",
                        c.tile_n);
   const int rows = c.tile_m / c.tile_warpgroups;
+  if (c.swap && c.tile_n % 64 != 0)
+    return fmt::format("swap: {} channels; a multiple of the 64 rows of a matrix instruction", c.tile_n);
   if (rows < 64)
     return fmt::format("order: {} rows for each of {} warpgroups of a tile; a matrix instruction has 64", rows,
                        c.tile_warpgroups);
@@ -116,6 +118,8 @@ string check_memory(const ConvConfig& c, const ConvProblem& p, const Device& d) 
   const int stores = stores_per_tile(c);
   if (c.mode == NormMode::deferred && c.store_buffers != stores)
     return fmt::format("deferred: {} store buffers; all {} slices of a tile wait in them", c.store_buffers, stores);
+  if (c.swap && c.store_buffers < std::min(2, stores))
+    return "store buffers: 1; with swapped operands four warps write one while the one before is stored, which takes 2";
   if (c.store_buffers < 1 || c.store_buffers > stores)
     return fmt::format("store buffers: {}; 1 to the {} slices of a tile", c.store_buffers, stores);
   ConvConfig two = c;

@@ -20,8 +20,8 @@ struct Key {
   Values known;  ///< values that are words
 };
 
-const std::array<Key, 10>& keys() {
-  static const std::array<Key, 10> list{{
+const std::array<Key, 11>& keys() {
+  static const std::array<Key, 11> list{{
       {"tile", "ROWSxCHANNELS, such as 128x160", {}},
       {"depth", "64 or 32", {"64", "32"}},
       {"order", "cooperative, pingpong or pairs", {"cooperative", "pingpong", "pairs"}},
@@ -30,6 +30,7 @@ const std::array<Key, 10>& keys() {
       {"buffers", "a number of store buffers", {}},
       {"cluster", "ROWSxCHANNELS in blocks, such as 1x2", {}},
       {"split", "on or off", {"on", "off"}},
+      {"swap", "on or off", {"on", "off"}},
       {"mode", "none, resident, deferred or streamed", {"none", "resident", "deferred", "streamed"}},
       {"unit", "a number of channels", {}},
   }};
@@ -94,6 +95,8 @@ void set(FixedFields& f, const Key& key, std::string_view value) {
     f.patch = value == "patch";
   } else if (key.name == "split") {
     f.split = value == "on";
+  } else if (key.name == "swap") {
+    f.swap = value == "on";
   } else {
     f.mode = static_cast<NormMode>(std::ranges::find(key.known, value) - key.known.begin());
   }
@@ -138,6 +141,6 @@ std::string_view order_name(const ConvConfig& config) {
   return config.tile_warpgroups == 1 ? "pingpong" : "pairs";
 }
 
-std::string_view to_string(NormMode mode) { return keys()[8].known[static_cast<std::size_t>(mode)]; }
+std::string_view to_string(NormMode mode) { return find_key("mode").known[static_cast<std::size_t>(mode)]; }
 
 }  // namespace coda::plan

@@ -53,7 +53,7 @@ std::vector<NormMode> modes(const ConvProblem& p) {
 int buffers(const ConvConfig& c) {
   const int stores = stores_per_tile(c);
   if (c.mode == NormMode::deferred) return stores;
-  return std::min(stores, c.turns == 2 && c.tile_warpgroups == 1 ? 2 : 1);
+  return std::min(stores, c.swap || (c.turns == 2 && c.tile_warpgroups == 1) ? 2 : 1);
 }
 
 /// Up to 195 KB of shared memory leave a block 60 KB of first-level cache, more leave it 28: there, what an epilogue
@@ -100,6 +100,7 @@ void choose_stages(ConvConfig& c, const ConvProblem& p, const Device& d, const F
 /// Whether the combination can make sense at all; what cannot is not worth a line among the refusals.
 bool sensible(const ConvConfig& c, const FixedFields& fixed) {
   if (c.tile_m / c.tile_warpgroups < 64 && !(fixed.tile_m && fixed.order)) return false;
+  if (c.swap && c.tile_n % 64 != 0 && !(fixed.swap && fixed.tile_n)) return false;
   if (c.patch && c.tile_k != 64 && !(fixed.patch && fixed.tile_k)) return false;
   if (c.split && c.cluster_m * c.cluster_n > 1 && !(fixed.split && fixed.cluster_m)) return false;
   if (c.split && (c.mode == NormMode::deferred || c.mode == NormMode::streamed) && !(fixed.split && fixed.mode))
@@ -126,24 +127,26 @@ std::vector<ConvConfig> configurations(const ConvProblem& p, const Device& d, co
         for (const bool patch : either(fixed.patch, {true, false}))
           for (const int k : either(fixed.tile_k, depths(p)))
             for (const bool split : either(fixed.split, {false, true}))
-              for (const NormMode mode : either(fixed.mode, modes(p))) {
-                c = {.tile_m = m,
-                     .tile_n = n,
-                     .tile_k = k,
-                     .tile_warpgroups = order.first,
-                     .turns = order.second,
-                     .patch = patch,
-                     .split = split,
-                     .mode = mode};
-                const bool one = fixed.cluster_m.has_value();
-                for (const auto& [cm, cn] :
-                     one ? std::vector<std::pair<int, int>>{{*fixed.cluster_m, *fixed.cluster_n}} : clusters(p, c)) {
-                  c.cluster_m = cm, c.cluster_n = cn;
-                  if (!sensible(c, fixed)) continue;
-                  list.push_back(c);
-                  finish(list.back(), p, d, fixed);
+              for (const bool swap : either(fixed.swap, {false, true}))
+                for (const NormMode mode : either(fixed.mode, modes(p))) {
+                  c = {.tile_m = m,
+                       .tile_n = n,
+                       .tile_k = k,
+                       .tile_warpgroups = order.first,
+                       .turns = order.second,
+                       .patch = patch,
+                       .split = split,
+                       .swap = swap,
+                       .mode = mode};
+                  const bool one = fixed.cluster_m.has_value();
+                  for (const auto& [cm, cn] :
+                       one ? std::vector<std::pair<int, int>>{{*fixed.cluster_m, *fixed.cluster_n}} : clusters(p, c)) {
+                    c.cluster_m = cm, c.cluster_n = cn;
+                    if (!sensible(c, fixed)) continue;
+                    list.push_back(c);
+                    finish(list.back(), p, d, fixed);
+                  }
                 }
-              }
   return list;
 }
 

@@ -71,6 +71,10 @@ void check_config(const ConvConfig& c, const Epilogue& e, const Conv2d& conv) {
   EXPECT_GE(c.stages, 2);
   EXPECT_LE(accumulators(c), consumers == 4 ? 64 : e.norm ? 160 : 192);
   EXPECT_EQ(e.norm.has_value(), c.mode != NormMode::none);
+  if (c.swap) {
+    EXPECT_EQ(c.tile_n % 64, 0);
+    EXPECT_GE(c.store_buffers, std::min(2, stores_per_tile(c)));
+  }
   if (c.split) {
     EXPECT_EQ(c.cluster_m * c.cluster_n, 1);
     EXPECT_TRUE(c.mode == NormMode::none || c.mode == NormMode::resident);

@@ -34,6 +34,7 @@ inline std::string sketch(const ConvConfig& c) {
   text += c.patch ? " patch" : " runs";
   if (c.cluster_m * c.cluster_n > 1) text += " " + std::to_string(c.cluster_m) + "x" + std::to_string(c.cluster_n);
   if (c.split) text += " split";
+  if (c.swap) text += " swap";
   if (c.mode == NormMode::resident) text += " resident";
   if (c.mode == NormMode::deferred) text += " deferred";
   if (c.mode == NormMode::streamed) text += " streamed";

@@ -54,12 +54,12 @@ std::string config_text(const ConvConfig& c, int number) {
       "kWarpgroupRows = {};\n"
       "    static constexpr int kStages = {}, kStagesA = {}, kHalo = {}, kStoreBuffers = {}, kClusterM = {}, kClusterN "
       "= {}, kUnit = {};\n"
-      "    static constexpr bool kPatch = {}, kSplit = {};\n"
+      "    static constexpr bool kPatch = {}, kSplit = {}, kSwap = {};\n"
       "    static constexpr Norm kNorm = Norm::{};\n"
       "}};\n",
       number, c.element == DType::f16 ? "F16" : "Bf16", c.tile_m, c.tile_n, c.tile_k, c.tile_warpgroups, c.turns,
       c.tile_m / c.tile_warpgroups, c.stages, c.stages_a, c.halo, c.store_buffers, c.cluster_m, c.cluster_n, c.unit,
-      c.patch, c.split, norm(c.mode));
+      c.patch, c.split, c.swap, norm(c.mode));
 }
 
 std::string visitor_text(const VisitorShape& v) {
@@ -88,6 +88,7 @@ std::vector<ConvConfig> configurations() {
         c.cluster_n = n == 64 ? 2 : 1;
         c.split = n == 96 && mode == NormMode::resident;
         list.push_back(c);
+        if (n == 64) c.swap = true, list.push_back(c);
       }
   list.push_back({.tile_m = 64, .tile_n = 256, .stages = 4});
   list.push_back({.tile_m = 256,
