@@ -91,7 +91,7 @@ template <class Config, class Visitor> Launch prepare(const Problem& p, const Op
     auto& g = fixed.geometry;
     const int pixels = p.p() * p.q();
     constexpr bool kPatch = Config::kPatch, kPerImage = kNorm || kPatch;
-    if (kPatch && (p.stride != 1 || (p.r - 1) * p.dilation > Config::kHalo)) return reason = "patches: stride 1 and a halo of kHalo lines", nullptr;
+    if (kPatch && (p.stride != 1 || (p.r - 1) * p.dilation > Config::kHaloH || (p.s - 1) * p.dilation != Config::kHaloW)) return reason = "patches: stride 1 and a halo of kHaloH lines, kHaloW pixels", nullptr;
     g.images = kPerImage ? p.n : 1, g.rows = kPerImage ? pixels : p.n * pixels, g.channels = p.k;
     g.patches_across = divide_up(p.q(), 8);
     const int tiles_m = kPatch ? divide_up(p.p(), Conv::kM / 8) * g.patches_across : divide_up(g.rows, Conv::kM);
@@ -104,7 +104,7 @@ template <class Config, class Visitor> Launch prepare(const Problem& p, const Op
     const uint64_t c = p.c, taps = uint64_t(p.r) * p.s, k = p.k, w = p.w, h = p.h, n = p.n;
     if (kPatch) {
         const uint32_t lines = Conv::kM / 8 + (p.r - 1) * p.dilation;
-        if (!tiled_map<4>(fixed.activation, o.x, {c, w, h, n}, {c * 2, c * w * 2, c * w * h * 2}, {uint32_t(Conv::kK), 8, lines, 1}, type))
+        if (!tiled_map<4>(fixed.activation, o.x, {c, w, h, n}, {c * 2, c * w * 2, c * w * h * 2}, {uint32_t(Conv::kK), uint32_t(Conv::kPatchPixels), lines, 1}, type))
             return reason = "patch map refused", nullptr;
     } else if (!im2col_map(fixed.activation, p, o.x, Conv::kK, Conv::kM, type)) {
         return reason = "im2col map refused", nullptr;
@@ -116,7 +116,7 @@ template <class Config, class Visitor> Launch prepare(const Problem& p, const Op
         return reason = "output map refused", nullptr;
 
     const int resident = resident_blocks<Conv>(), tiles_in_flight = resident / Conv::kClusterBlocks * Config::kTurns;
-    const int loads = (kPatch ? 1 : p.r) * p.s * g.channel_blocks;
+    const int loads = (kPatch ? 1 : p.r * p.s) * g.channel_blocks;
     g.splits = 1;
     if (Conv::kSplit) g.splits = smaller(smaller(resident / g.tiles, loads), kLargestSplit);
     if (Conv::kSplit && g.splits < 2) return reason = "enough tiles without split-K", nullptr;
@@ -232,7 +232,7 @@ template <class E, int kRows, int kColumns, int kStageCount, Order kOrder, Norm 
           bool kDivide = false, int kAlongM = 1, int kAlongN = 1, int kDepth = 64>
 struct Shape {
     using Element = E;
-    static constexpr int kTileM = kRows, kTileN = kColumns, kTileK = kDepth, kStages = kStageCount, kStagesA = kStageCountA, kHalo = 2;
+    static constexpr int kTileM = kRows, kTileN = kColumns, kTileK = kDepth, kStages = kStageCount, kStagesA = kStageCountA, kHaloH = 2, kHaloW = 2;
     static constexpr int kClusterM = kAlongM, kClusterN = kAlongN, kStoreBuffers = kBuffers;
     static constexpr int kTileWarpgroups = kOrder == Order::kPingPong ? 1 : 2, kTurns = kOrder == Order::kCooperative ? 1 : 2;
     static constexpr int kWarpgroupRows = kRows / kTileWarpgroups;

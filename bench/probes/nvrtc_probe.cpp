@@ -13,7 +13,7 @@ static const char* const kSource = R"(
 using namespace coda;
 struct Shape {
     using Element = Bf16;
-    static constexpr int kTileM = 128, kTileN = 128, kTileK = 64, kStages = 6, kStagesA = 3, kHalo = 2, kStoreBuffers = 2;
+    static constexpr int kTileM = 128, kTileN = 128, kTileK = 64, kStages = 6, kStagesA = 3, kHaloH = 2, kHaloW = 2, kStoreBuffers = 2;
     static constexpr int kTileWarpgroups = 1, kTurns = 2, kWarpgroupRows = 128, kClusterM = 1, kClusterN = 1, kUnit = 4;
     static constexpr bool kPatch = true, kSplit = false, kSwap = false;
     static constexpr Norm kNorm = Norm::NORM;

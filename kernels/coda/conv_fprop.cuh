@@ -8,16 +8,16 @@
 //
 // Two ways to load the activations of a tile:
 //   runs     of consecutive output pixels by im2col loads, once for every filter tap: any stride, padding, dilation;
-//   patches  8 pixels wide, with a halo of lines, once for every horizontal tap: the vertical taps read the same stage from
-//            a lower line, a third of the traffic for a 3x3 filter. Stride 1. What comes from the second-level cache a
-//            clock bounds these kernels, so patches win wherever they cover the image well.
+//   patches  8 pixels wide, with a halo, once for all filter taps: each reads the same stage from another pixel, a seventh of
+//            the traffic for a 3x3 filter. Stride 1. What comes from the second-level cache a clock, and what shared memory
+//            takes beside the matrix instructions' reads, bounds these kernels, so patches win wherever they cover the image well.
 //
 // A configuration is a struct:
 //   using Element = Bf16 or F16;
 //   static constexpr int kTileM, kTileN, kTileK;        // kTileK: 64, or for runs 32
 //   static constexpr int kTileWarpgroups, kTurns, kWarpgroupRows;  // kWarpgroupRows = kTileM / kTileWarpgroups: 64, 128 or 256
 //   static constexpr int kStages, kStagesA;             // of filters (for runs, of both); of activations, for patches
-//   static constexpr int kHalo;                         // patches: (R - 1) * dilation at most
+//   static constexpr int kHaloH, kHaloW;                // patches: (R - 1) * dilation at most; (S - 1) * dilation
 //   static constexpr int kStoreBuffers, kClusterM, kClusterN;
 //   static constexpr bool kPatch, kSplit;               // kSplit: ConvGeometry::splits may exceed 1; without clusters
 //   static constexpr bool kSwap;                        // operands swapped: see fragment.cuh
@@ -59,7 +59,9 @@ template <class Config, class Visitor> struct ConvFprop {
     static_assert(kConsumers == 2 || kConsumers == 4, "two or four consumer warpgroups");
     static_assert(Config::kWarpgroupRows * kTeam == kM, "the warpgroups of a team divide the tile's rows");
 
-    static constexpr int kBytesA = kPatch ? (kM / 8 + Config::kHalo) * 8 * kRowBytes : kM * kRowBytes, kBytesB = kN * kRowBytes;
+    static constexpr int kPatchPixels = 8 + Config::kHaloW;  // of a line
+    static constexpr int kLineBytes = kPatch ? kPatchPixels * kRowBytes : 8 * kRowBytes;  // from 8 pixels of a tile to the next 8
+    static constexpr int kBytesA = kPatch ? divide_up((kM / 8 + Config::kHaloH) * kLineBytes, 1024) * 1024 : kM * kRowBytes, kBytesB = kN * kRowBytes;
     static constexpr int kWarpgroupBytes = divide_up(Tail::kWarpgroupBytes, 1024) * 1024;
     static constexpr int kOffsetB = kStagesA * kBytesA;
     static constexpr int kOffsetTail = kOffsetB + kStages * kBytesB;
@@ -69,7 +71,7 @@ template <class Config, class Visitor> struct ConvFprop {
     static constexpr int kSharedBytes = kOffsetVotes + 32 * kConsumers + 1024;  // 1024: alignment
     static_assert(kSharedBytes <= 232448, "the tile, its stages and its epilogue exceed a block's shared memory");
     static_assert(kBytesB % 1024 == 0 && kBytesA % 1024 == 0, "stages keep the swizzle's alignment");
-    static_assert(!kPatch || kRowBytes == 128, "a line of a patch is 8 pixels of 128 bytes, one swizzle atom");
+    static_assert(!kPatch || kRowBytes == 128, "a pixel of a patch is 128 bytes");
 
     struct Params {
         ConvParams fixed;
@@ -133,11 +135,11 @@ template <class Config, class Visitor> struct ConvFprop {
         if (kWorkspace && threadIdx.x == 0) leave_launch(p.launch, epoch);
     }
 
-    // Items of work: the parts of a tile are neighbours. Loads of activations: of patches one for all vertical taps.
+    // Items of work: the parts of a tile are neighbours. Loads of activations: of patches one for all taps.
     static CODA_DEVICE int items(const ConvGeometry& g) { return kSplit ? g.tiles * g.splits : g.tiles; }
     static CODA_DEVICE int tile_of(const ConvGeometry& g, int item) { return kSplit ? item / g.splits : item; }
     static CODA_DEVICE Range loads_of(const ConvGeometry& g, int item) {
-        const int loads = (kPatch ? 1 : g.taps_h) * g.taps_w * g.channel_blocks;
+        const int loads = (kPatch ? 1 : g.taps_h * g.taps_w) * g.channel_blocks;
         if constexpr (kSplit) return part_of(loads, item % g.splits, g.splits);
         else return {0, loads};
     }
@@ -168,13 +170,12 @@ template <class Config, class Visitor> struct ConvFprop {
             const Tile tile = tile_at<kClusterM, kClusterN>(g, tile_of(g, item), rank);
             const Range range = loads_of(g, item);
             const int k = tile.tile_n * kN;
-            int c = range.begin % g.channel_blocks, tap = range.begin / g.channel_blocks;
             if constexpr (kPatch) {
                 const Rows rows = Rows::of(g, tile.tile_m, kM, 0);
-                const u32 bytes = (kM / 8 + (g.taps_h - 1) * g.dilation_h) * 8 * kRowBytes;
-                for (int load = range.begin; load < range.end; ++load) {  // tap: horizontal
+                const u32 bytes = (kM / 8 + (g.taps_h - 1) * g.dilation_h) * kLineBytes;
+                const int w = rows.left - g.pad_w, h = rows.top - g.pad_h;
+                for (int c = range.begin; c < range.end; ++c) {
                     const u32 full = barriers.full_a(at_a.stage), to = shared + at_a.stage * kBytesA;
-                    const int w = rows.left - g.pad_w + tap * g.dilation_w, h = rows.top - g.pad_h;
                     mbarrier_wait(barriers.empty_a(at_a.stage), at_a.parity ^ 1);
                     mbarrier_arrive_expect(full, bytes);
                     if constexpr (kClusterN == 1) tma_load_4d(to, p.activation, full, c * kK, w, h, tile.image);
@@ -182,18 +183,17 @@ template <class Config, class Visitor> struct ConvFprop {
                         tma_load_4d_multicast(to, p.activation, full, c * kK, w, h, tile.image, sharing.row_blocks);
                     if (++sharing.turn_a == kClusterN) sharing.turn_a = 0;
                     at_a.advance();
-                    for (int r = 0; r < g.taps_h; ++r) {
+                    for (int tap = 0; tap < g.taps_h * g.taps_w; ++tap) {
                         mbarrier_wait(barriers.empty(at.stage), at.parity ^ 1);
                         mbarrier_arrive_expect(barriers.full(at.stage), kBytesB);
-                        load_filter(p, sharing, shared + kOffsetB + at.stage * kBytesB, barriers.full(at.stage), c * kK, r * g.taps_w + tap, k);
+                        load_filter(p, sharing, shared + kOffsetB + at.stage * kBytesB, barriers.full(at.stage), c * kK, tap, k);
                         at.advance();
                     }
-                    if (++c == g.channel_blocks) c = 0, ++tap;
                 }
             } else {
                 const int pixels = g.height * g.width, row = tile.tile_m * kM;
                 const int w = row % pixels % g.width * g.stride_w - g.pad_w, h = row % pixels / g.width * g.stride_h - g.pad_h;
-                int r = tap / g.taps_w, s = tap % g.taps_w;
+                int c = range.begin % g.channel_blocks, r = range.begin / g.channel_blocks / g.taps_w, s = range.begin / g.channel_blocks % g.taps_w;
                 for (int load = range.begin; load < range.end; ++load) {
                     const u32 full = barriers.full(at.stage), to = shared + at.stage * kBytesA;
                     const Im2colCoordinates from{c * kK, w, h, tile.image + row / pixels, u16(s * g.dilation_w), u16(r * g.dilation_h)};
@@ -220,9 +220,9 @@ template <class Config, class Visitor> struct ConvFprop {
         for (int k = 0; k < kK / 16; ++k)
 #pragma unroll
             for (int block = 0; block < Tail::kAccBlocks; ++block) {
-                const u64 down = (block * 64 * kRowBytes + k * 32) >> 4, across = (k * 32) >> 4;
-                if constexpr (kSwap) wgmma<Element, Config::kWarpgroupRows>(acc[block], b + down, a + across, accumulate | k);
-                else wgmma<Element, kN>(acc[block], a + down, b + across, accumulate | k);
+                const u64 across = (k * 32) >> 4;
+                if constexpr (kSwap) wgmma<Element, Config::kWarpgroupRows>(acc[block], b + (block * 64 * kRowBytes >> 4) + across, a + across, accumulate | k);
+                else wgmma<Element, kN>(acc[block], a + (block * 8 * kLineBytes >> 4) + across, b + across, accumulate | k);
             }
         wgmma_commit();
     }
@@ -230,28 +230,29 @@ template <class Config, class Visitor> struct ConvFprop {
     // acc = the product over `loads` loads, the first of which is number `done` of this block; releases each stage once read.
     static CODA_DEVICE void multiply(Accumulators& acc, const ConvGeometry& g, u32 shared, const Barriers& barriers, u32 done, int loads,
                                      int rank, int first_row, int turn_to_give) {
-        const u64 base_a = operand_descriptor<kRowBytes>(shared + first_row * kRowBytes);
+        const u64 base_a = operand_descriptor<kRowBytes, kLineBytes>(shared + first_row / 8 * kLineBytes);
         const u64 base_b = operand_descriptor<kRowBytes>(shared + kOffsetB);
-        RingPosition<kStages> at(kPatch ? done * g.taps_h : done);
+        RingPosition<kStages> at(kPatch ? done * g.taps_h * g.taps_w : done);
         u32 previous = 0;
         if constexpr (kPatch) {
             RingPosition<kStagesA> at_a(done);
             u32 previous_a = 0;
-            const u32 line = (8 * kRowBytes >> 4) * g.dilation_h;
+            const u32 pixel = (kRowBytes >> 4) * g.dilation_w, line = (kLineBytes >> 4) * g.dilation_h - pixel * g.taps_w;
             for (int load = 0; load < loads; ++load) {
                 mbarrier_wait(barriers.full_a(at_a.stage), at_a.parity);
                 u64 a = base_a + at_a.stage * (kBytesA >> 4);
-                for (int r = 0; r < g.taps_h; ++r, a += line) {
-                    mbarrier_wait(barriers.full(at.stage), at.parity);
-                    multiply_stage(acc, a, base_b + at.stage * (kBytesB >> 4), load | r);
-                    if (load | r) {
-                        wgmma_wait<1>();
-                        release(barriers.empty(previous), rank);
-                        if (r == 0) release(barriers.empty_a(previous_a), rank);
+                for (int r = 0; r < g.taps_h; ++r, a += line)
+                    for (int s = 0; s < g.taps_w; ++s, a += pixel) {
+                        mbarrier_wait(barriers.full(at.stage), at.parity);
+                        multiply_stage(acc, a, base_b + at.stage * (kBytesB >> 4), load | r | s);
+                        if (load | r | s) {
+                            wgmma_wait<1>();
+                            release(barriers.empty(previous), rank);
+                            if ((r | s) == 0) release(barriers.empty_a(previous_a), rank);
+                        }
+                        previous = at.stage;
+                        at.advance();
                     }
-                    previous = at.stage;
-                    at.advance();
-                }
                 previous_a = at_a.stage;
                 at_a.advance();
             }
@@ -307,8 +308,9 @@ template <class Config, class Visitor> struct ConvFprop {
         const typename Visitor::Uniform uniform = Visitor::uniform(params.visitor);
         const int member = consumer % kTeam, turn = consumer / kTeam;
         Accumulators acc;
+        Trace trace{p.timeline};
         Tail tail{p, g, p.norm, params.visitor, uniform, memory + kOffsetTail + consumer * kWarpgroupBytes,
-                  reinterpret_cast<u32*>(memory + kOffsetVotes) + 8 * consumer, int(threadIdx.x) % 128, 1 + consumer, epoch, acc};
+                  reinterpret_cast<u32*>(memory + kOffsetVotes) + 8 * consumer, int(threadIdx.x) % 128, 1 + consumer, epoch, acc, trace};
         Again again{tail, memory + kOffsetSecond + consumer * Again::kBytes};
         const int first = blockIdx.x / kClusterBlocks, step = gridDim.x / kClusterBlocks;
         auto place = [&](int i) { return place_of(g, tile_of(g, first + i * step), rank, member); };
@@ -317,7 +319,6 @@ template <class Config, class Visitor> struct ConvFprop {
             return range.end - range.begin;
         };
         u32 done = turn ? loads(0) : 0;  // loads of this block ahead of the item
-        Trace trace{p.timeline};
         u32 turn_parity = turn == 0;  // the first turn is the first team's
         int pending = turn;           // the first of this team's tiles not yet normalised
 

@@ -81,6 +81,7 @@ template <class Config, class Visitor> struct Epilogue {
     const int barrier;  // a named barrier of the warpgroup
     const u32 epoch;
     Accumulators& acc;
+    const Trace& trace;
 
     CODA_DEVICE float* columns() const { return reinterpret_cast<float*>(memory + 4 * kStaging); }
     CODA_DEVICE u8* staging(int warp) const { return memory + warp * kStaging; }
@@ -326,7 +327,7 @@ template <class Config, class Visitor> struct Epilogue {
     CODA_DEVICE void load_statistics(const At& at) const {
         float* column = columns() + kMean * kN;
         group_statistics<true, kN, kScratch, kUnit>(
-            norm, at.image, at.first_channel, geometry.channels, epoch, at.slot == 0, reinterpret_cast<Moments*>(moments(0)), votes, thread, barrier,
+            norm, at.image, at.first_channel, geometry.channels, epoch, at.slot == 0, reinterpret_cast<Moments*>(moments(0)), votes, thread, barrier, trace,
             [&](int, int n, float mean, float variance) {
                 typename Visitor::Late late;
                 if constexpr (sizeof(late) >= 4) {

@@ -83,7 +83,7 @@ CODA_DEVICE void merge_share(const NormParams& p, int image, int slot, int first
 // behind the last. Groups too wide for the scratch take a slow path.
 template <bool kWait, int kColumns, int kScratch, int kUnit, class Emit, class Record>
 CODA_DEVICE bool group_statistics(const NormParams& p, int image, int first_channel, int channels, u32 epoch, bool recorder,
-                                  Moments* scratch, u32* votes, int thread, int barrier, Emit&& emit, Record&& record) {
+                                  Moments* scratch, u32* votes, int thread, int barrier, const Trace& trace, Emit&& emit, Record&& record) {
     const int width = p.group_channels;
     const int last = smaller(first_channel + kColumns, channels);  // one past
     const int begin = first_channel / width * width / kUnit, count = divide_up(last, width) * width / kUnit - begin;
@@ -100,6 +100,7 @@ CODA_DEVICE bool group_statistics(const NormParams& p, int image, int first_chan
                                                larger(0, smaller(run, p.teams_per_image - first)), epoch);
         }
         if (!named_barrier_all(barrier, written, votes)) return false;
+        trace.mark(6);
         for (int i = thread; i < count; i += 128) {
             Merger merger;
             for (int part = 0; part < parts; ++part) {
@@ -109,6 +110,7 @@ CODA_DEVICE bool group_statistics(const NormParams& p, int image, int first_chan
             scratch[i] = merger.total();
         }
         named_barrier(barrier, 128);
+        trace.mark(7);
     }
     bool written = true;
 #pragma unroll

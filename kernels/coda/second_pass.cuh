@@ -79,7 +79,7 @@ template <class Config, class Visitor> struct SecondPass {
             late[i] = Visitor::late(first.visitor, first.uniform, at.image, smaller(at.first_channel + first.thread + 128 * i, g.channels - 1));
         const bool complete = group_statistics<kWait, kN, First::kScratch, First::kUnit>(
             first.norm, at.image, at.first_channel, g.channels, first.epoch, at.slot == 0, reinterpret_cast<Moments*>(first.moments(0)), first.votes,
-            first.thread, first.barrier,
+            first.thread, first.barrier, first.trace,
             [&](int i, int n, float mean, float variance) {
                 const float2 affine = Visitor::affine(late[i], first.uniform, mean, variance);
                 column(0)[n] = mean, column(1)[n] = affine.x, column(2)[n] = affine.y;

@@ -7,11 +7,11 @@
 namespace coda {
 
 // Shared-memory operand, K-major, rows of kRowBytes = 128 or 64 bytes, swizzled as the copy engine writes them:
-// 8 rows form an atom, atoms follow one another. Only the address field varies within a kernel.
-template <int kRowBytes> CODA_DEVICE u64 operand_descriptor(u32 address) {
+// groups of 8 rows follow one another at kGroupBytes. Only the address field varies within a kernel. The swizzle is one of
+// addresses, not of rows: a group may start at any row, with the base-offset field zero (measured; bench/probes/descriptor.cu).
+template <int kRowBytes, int kGroupBytes = 8 * kRowBytes> CODA_DEVICE u64 operand_descriptor(u32 address) {
     constexpr u64 kSwizzle = kRowBytes == 128 ? 1 : 2;
-    constexpr u64 kAtomBytes = 8 * kRowBytes;
-    return kSwizzle << 62 | (kAtomBytes >> 4) << 32 | u64(1) << 16 | u64((address & 0x3ffff) >> 4);
+    return kSwizzle << 62 | u64(kGroupBytes >> 4) << 32 | u64(1) << 16 | u64((address & 0x3ffff) >> 4);
 }
 
 CODA_DEVICE void wgmma_fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }

@@ -36,8 +36,8 @@ struct ConvConfig {
   int tile_m = 128, tile_n = 128, tile_k = 64;
   int tile_warpgroups = 1, turns = 2;  ///< 2, 1: cooperative; 1, 2: ping-pong; 2, 2: ping-pong of pairs
   int stages = 4, stages_a = 0;        ///< of filters (runs: of both operands); of activations (patches)
-  bool patch = false;                  ///< activations by patches 8 pixels wide instead of runs of pixels
-  int halo = 0;                        ///< patches: (R - 1)·dilation lines
+  bool patch = false;                  ///< activations by patches, 8 pixels wide and a halo, instead of runs of pixels
+  int halo_h = 0, halo_w = 0;          ///< patches: (R - 1)·dilation lines, (S - 1)·dilation pixels
   int store_buffers = 1;
   int cluster_m = 1, cluster_n = 1;
   bool split = false;

@@ -52,13 +52,14 @@ constexpr Constants k;
 
 double steps_of(const ConvPlan& p, const ConvProblem& problem) {
   const double loads = static_cast<double>(loads_per_tile(p.config, problem));
-  return std::ceil(loads / p.splits) * (p.config.patch ? static_cast<double>(problem.conv.r) : 1.0);
+  return std::ceil(loads / p.splits) * (p.config.patch ? static_cast<double>(problem.conv.r * problem.conv.s) : 1.0);
 }
 
 /// Clocks of a k-step: the slowest of tensor cores, shared memory, second-level cache and the loads' latency.
 double step_clk(const ConvPlan& p, const ConvProblem& problem) {
   const ConvConfig& c = p.config;
-  const double m = c.tile_m, n = c.tile_n, depth = c.tile_k, taps = c.patch ? static_cast<double>(problem.conv.r) : 1.0;
+  const double m = c.tile_m, n = c.tile_n, depth = c.tile_k,
+               taps = c.patch ? static_cast<double>(problem.conv.r * problem.conv.s) : 1.0;
   const double tensor = 2 * m * n * depth / k.tensor_ops;
   const double a = static_cast<double>(activation_stage_bytes(c)) / taps,
                b = static_cast<double>(filter_stage_bytes(c));

@@ -72,7 +72,7 @@ int items_in_flight(const ConvConfig& config, const Device& device) {
 }
 
 std::int64_t loads_per_tile(const ConvConfig& config, const ConvProblem& problem) {
-  return (config.patch ? 1 : problem.conv.r) * problem.conv.s * divide_up(problem.conv.c, config.tile_k);
+  return (config.patch ? 1 : problem.conv.r * problem.conv.s) * divide_up(problem.conv.c, config.tile_k);
 }
 
 ConvPlan lay_out(const ConvConfig& config, const ConvProblem& problem, const Device& device) {

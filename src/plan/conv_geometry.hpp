@@ -15,7 +15,7 @@ inline constexpr std::int64_t largest_tile_count = std::int64_t{1}
 /// Work items (cluster tiles; of a resident launch also parts of tiles) whose accumulators the chip holds at once.
 int items_in_flight(const ConvConfig& config, const Device& device);
 
-/// Loads of activations for one tile: with patches one for all vertical taps.
+/// Loads of activations for one tile: with patches one for all taps.
 std::int64_t loads_per_tile(const ConvConfig& config, const ConvProblem& problem);
 
 /// Fills everything but predicted_us from `config`, which the static rules below must have accepted.

@@ -66,8 +66,13 @@ string check_patch(const ConvConfig& c, const Conv2d& conv) {
   if (c.tile_k != 64)
     return fmt::format("patches: {} channels deep; a line of a patch is 128 bytes, 64 channels", c.tile_k);
   const std::int64_t halo = (conv.r - 1) * conv.dilation[0], lines = c.tile_m / 8 + halo;
+  const std::int64_t halo_w = (conv.s - 1) * conv.dilation[1], pixels = 8 + halo_w;
   if (lines > 256) return fmt::format("patches: {} lines with their halo; a box of the copy engine has 256", lines);
-  if (c.halo < halo) return fmt::format("patches: a halo of {} lines; the filter needs {}", c.halo, halo);
+  if (pixels > 256)
+    return fmt::format("patches: {} pixels wide with their halo; a box of the copy engine has 256", pixels);
+  if (c.halo_h < halo || c.halo_w != halo_w)
+    return fmt::format("patches: a halo of {} lines and {} pixels; the filter needs {} and {}", c.halo_h, c.halo_w,
+                       halo, halo_w);
   return {};
 }
 

@@ -127,9 +127,12 @@ std::string explain(const Conv2d& conv, const Epilogue& epilogue, const Device& 
   const ConvPlan& best = all.front().plan;
   std::string text = fmt::format("plan: {}\n", describe(best));
   text += fmt::format("predicted: {:.1f} us on {}\n", best.predicted_us, device.name);
-  text += fmt::format("loads: {}\n",
-                      best.config.patch ? fmt::format("patches 8 pixels wide with a halo of {} lines", best.config.halo)
-                                        : "runs of pixels, one for every filter tap");
+  text += fmt::format(
+      "loads: {}\n",
+      best.config.patch
+          ? fmt::format("patches 8 pixels wide with a halo of {} lines and {} pixels, one for all filter taps",
+                        best.config.halo_h, best.config.halo_w)
+          : "runs of pixels, one for every filter tap");
   text += fmt::format("mode: {}\n", reason_of_mode(best));
   text += fmt::format("workspace: {} bytes\n", best.workspace.bytes);
   if (legal > 1 && alternatives > 0) text += fmt::format("next best of {} legal candidates:\n", legal);

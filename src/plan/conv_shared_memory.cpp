@@ -101,8 +101,9 @@ int stores_per_tile(const ConvConfig& config) {
 }
 
 std::size_t activation_stage_bytes(const ConvConfig& c) {
-  const std::size_t pixels = c.patch ? (c.tile_m / 8 + c.halo) * 8 : c.tile_m;
-  return pixels * c.tile_k * 2;
+  const std::size_t pixels = c.patch ? (c.tile_m / 8 + c.halo_h) * (8 + c.halo_w) : c.tile_m,
+                    bytes = pixels * c.tile_k * 2;
+  return c.patch ? round_up(bytes, swizzle_alignment) : bytes;
 }
 
 std::size_t filter_stage_bytes(const ConvConfig& c) { return static_cast<std::size_t>(c.tile_n) * c.tile_k * 2; }

@@ -68,9 +68,9 @@ int most_that_fit(ConvConfig c, const ConvProblem& p, std::size_t bytes) {
   return c.stages;
 }
 
-/// K-steps that the producer can be ahead of the consumers. A patch serves one for each vertical tap.
+/// K-steps that the producer can be ahead of the consumers. A patch serves one for each tap.
 std::int64_t lead(const ConvConfig& c, const ConvProblem& p) {
-  return c.patch ? std::min<std::int64_t>((c.stages_a - 1) * p.conv.r, c.stages - 1) : c.stages - 1;
+  return c.patch ? std::min<std::int64_t>((c.stages_a - 1) * p.conv.r * p.conv.s, c.stages - 1) : c.stages - 1;
 }
 
 /// As many stages as fit in so many bytes; of patches and filters, as many of each as make the lead longest.
@@ -110,7 +110,10 @@ bool sensible(const ConvConfig& c, const FixedFields& fixed) {
 
 void finish(ConvConfig& c, const ConvProblem& p, const Device& d, const FixedFields& fixed) {
   c.element = p.conv.dtype_x;
-  c.halo = c.patch ? static_cast<int>(std::min<std::int64_t>((p.conv.r - 1) * p.conv.dilation[0], 1 << 20)) : 0;
+  const auto halo = [&](std::int64_t taps, std::int64_t dilation) {
+    return c.patch ? static_cast<int>(std::min<std::int64_t>((taps - 1) * dilation, 1 << 12)) : 0;
+  };
+  c.halo_h = halo(p.conv.r, p.conv.dilation[0]), c.halo_w = halo(p.conv.s, p.conv.dilation[1]);
   c.unit = fixed.unit.value_or(p.group_channels > 0 ? std::gcd(p.group_channels, c.tile_n) : 1);
   c.store_buffers = fixed.store_buffers.value_or(buffers(c));
   choose_stages(c, p, d, fixed);

@@ -24,13 +24,13 @@ MapShape tiled(int rank, const std::array<std::uint64_t, 4>& extents, const std:
   return m;
 }
 
-// Patches are boxes of 8 pixels by as many lines as the tile and its halo have. Runs are im2col: the filter's corner
+// Patches are boxes of 8 pixels by the lines of the tile, with their halo. Runs are im2col: the filter's corner
 // walks over the padded image by the stride, and each tap is an offset from there.
 MapShape activation_shape(const Conv2d& c, const plan::ConvConfig& k) {
   const std::array<std::uint64_t, 4> extents{u64(c.c), u64(c.w), u64(c.h), u64(c.n)};
   const auto [top, left, bottom, right] = c.pad;
   const std::int64_t halo_h = (c.r - 1) * c.dilation[0], halo_w = (c.s - 1) * c.dilation[1];
-  if (k.patch) return tiled(4, extents, {u32(k.tile_k), 8, u32(k.tile_m / 8 + halo_h), 1});
+  if (k.patch) return tiled(4, extents, {u32(k.tile_k), u32(8 + halo_w), u32(k.tile_m / 8 + halo_h), 1});
   MapShape m = dense(4, extents);
   m.im2col = true;
   m.lower = {static_cast<int>(-left), static_cast<int>(-top)};

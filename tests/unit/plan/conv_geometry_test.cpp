@@ -32,7 +32,8 @@ TEST(Geometry, PatchesResident) {
   EXPECT_EQ(p.threads, 384);
   EXPECT_EQ(p.blocks, 132);
   EXPECT_TRUE(p.cooperative);
-  EXPECT_EQ(p.config.halo, 2);
+  EXPECT_EQ(p.config.halo_h, 2);
+  EXPECT_EQ(p.config.halo_w, 2);
   EXPECT_EQ(p.config.unit, 10);  // gcd(10 channels a group, 160)
   EXPECT_EQ(p.workspace.epoch, 0u);
   EXPECT_EQ(p.workspace.exits, 256u);

@@ -98,8 +98,10 @@ void check_maps(const ConvConfig& c, const Conv2d& conv) {
     EXPECT_EQ(conv.stride[0] * conv.stride[1], 1);
     EXPECT_EQ(c.tile_k, 64);
     EXPECT_GE(c.stages_a, 2);
-    EXPECT_GE(c.halo, (conv.r - 1) * conv.dilation[0]);
-    EXPECT_LE(c.tile_m / 8 + c.halo, 256);
+    EXPECT_GE(c.halo_h, (conv.r - 1) * conv.dilation[0]);
+    EXPECT_EQ(c.halo_w, (conv.s - 1) * conv.dilation[1]);
+    EXPECT_LE(c.tile_m / 8 + c.halo_h, 256);
+    EXPECT_LE(8 + c.halo_w, 256);
     return;
   }
   for (int i = 0; i < 2; ++i) {

@@ -52,14 +52,15 @@ std::string config_text(const ConvConfig& c, int number) {
       "    using Element = {};\n"
       "    static constexpr int kTileM = {}, kTileN = {}, kTileK = {}, kTileWarpgroups = {}, kTurns = {}, "
       "kWarpgroupRows = {};\n"
-      "    static constexpr int kStages = {}, kStagesA = {}, kHalo = {}, kStoreBuffers = {}, kClusterM = {}, kClusterN "
+      "    static constexpr int kStages = {}, kStagesA = {}, kHaloH = {}, kHaloW = {}, kStoreBuffers = {}, kClusterM = "
+      "{}, kClusterN "
       "= {}, kUnit = {};\n"
       "    static constexpr bool kPatch = {}, kSplit = {}, kSwap = {};\n"
       "    static constexpr Norm kNorm = Norm::{};\n"
       "}};\n",
       number, c.element == DType::f16 ? "F16" : "Bf16", c.tile_m, c.tile_n, c.tile_k, c.tile_warpgroups, c.turns,
-      c.tile_m / c.tile_warpgroups, c.stages, c.stages_a, c.halo, c.store_buffers, c.cluster_m, c.cluster_n, c.unit,
-      c.patch, c.split, c.swap, norm(c.mode));
+      c.tile_m / c.tile_warpgroups, c.stages, c.stages_a, c.halo_h, c.halo_w, c.store_buffers, c.cluster_m, c.cluster_n,
+      c.unit, c.patch, c.split, c.swap, norm(c.mode));
 }
 
 std::string visitor_text(const VisitorShape& v) {
@@ -81,7 +82,7 @@ std::vector<ConvConfig> configurations() {
                      .stages = 3,
                      .patch = n != 96,
                      .mode = mode};
-        c.stages_a = c.patch ? 2 : 0, c.halo = c.patch ? 2 : 0;
+        c.stages_a = c.patch ? 2 : 0, c.halo_h = c.patch ? 2 : 0, c.halo_w = c.patch ? 1 : 0;
         c.tile_k = n == 96 ? 32 : 64, c.element = n == 72 ? DType::f16 : DType::bf16;
         c.unit = mode == NormMode::none ? 1 : n == 72 ? 3 : 4;
         c.store_buffers = mode == NormMode::deferred ? stores_per_tile(c) : std::min(2, stores_per_tile(c));
@@ -98,7 +99,8 @@ std::vector<ConvConfig> configurations() {
                   .stages = 5,
                   .stages_a = 3,
                   .patch = true,
-                  .halo = 6});
+                  .halo_h = 6,
+                  .halo_w = 4});
   return list;
 }
 
