@@ -39,7 +39,7 @@ CODA_DEVICE void delay_point() {
 }
 
 // With CODA_TRACE, warpgroups 1 to 4 write the clock at marked events: timeline[block][warpgroup - 1][tile][event].
-constexpr int kTraceTiles = 64, kTraceEvents = 8;
+constexpr int kTraceTiles = 64, kTraceEvents = 16;
 #ifdef CODA_TRACE
 struct Trace {
     u64* timeline;
@@ -90,6 +90,14 @@ CODA_DEVICE bool mbarrier_try_wait(u32 barrier, u32 parity) {
     return done;
 }
 
+CODA_DEVICE bool mbarrier_test(u32 barrier, u32 parity) {
+    u32 done;
+    asm volatile(
+        "{.reg .pred p; mbarrier.test_wait.parity.shared::cta.b64 p, [%1], %2; selp.u32 %0, 1, 0, p;}"
+        : "=r"(done) : "r"(barrier), "r"(parity) : "memory");
+    return done;
+}
+
 CODA_DEVICE void mbarrier_wait(u32 barrier, u32 parity) {
     Watchdog watchdog;
     while (!mbarrier_try_wait(barrier, parity)) watchdog.tick();
@@ -104,15 +112,6 @@ CODA_DEVICE void mbarrier_init_fence() { asm volatile("fence.mbarrier_init.relea
 CODA_DEVICE void named_barrier(int id, int threads) {
     __syncwarp();
     asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
-}
-
-// Whether the condition holds for every thread of a warpgroup's named barrier. `votes`: four words of shared memory that
-// nobody reads or writes for another purpose until the barrier's next use.
-CODA_DEVICE bool named_barrier_all(int id, bool condition, u32* votes) {
-    const bool all = __all_sync(~0u, condition);
-    if ((threadIdx.x & 31) == 0) votes[threadIdx.x / 32 % 4] = all;
-    named_barrier(id, 128);
-    return votes[0] & votes[1] & votes[2] & votes[3];
 }
 
 // Ordinary writes to shared (or global) memory become visible to the copy engine and the tensor cores.

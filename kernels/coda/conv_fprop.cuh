@@ -44,7 +44,6 @@ template <class Config, class Visitor> struct ConvFprop {
     static constexpr bool kSwap = Config::kSwap;
     static constexpr int kTeam = Config::kTileWarpgroups, kTurns = Config::kTurns, kConsumers = kTeam * kTurns;
     static constexpr bool kPatch = Config::kPatch, kStreamed = Config::kNorm == Norm::kStreamed;
-    static constexpr bool kDeferred = Config::kNorm == Norm::kDeferred;
     static constexpr int kStages = Config::kStages, kStagesA = kPatch ? Config::kStagesA : kStages;
 
     // A producer warpgroup and the consumers. What a block holds at its start is 168 registers a thread of 384, or 96 of
@@ -53,7 +52,7 @@ template <class Config, class Visitor> struct ConvFprop {
     static constexpr int kProducerRegisters = kConsumers == 4 ? 32 : Config::kNorm == Norm::kNone ? 40 : 56;
     static constexpr int kConsumerRegisters = kConsumers == 4 ? 112 : Config::kNorm == Norm::kNone ? 232 : 224;
     static constexpr bool kSplit = Config::kSplit, kWorkspace = kSplit || Config::kNorm != Norm::kNone;
-    static_assert(!kSplit || !(kStreamed || kDeferred), "split-K serves small outputs, which are resident");
+    static_assert(!kSplit || !kStreamed, "split-K serves small outputs, which are resident");
     static_assert(!kSplit || kClusterBlocks == 1, "split-K goes without clusters");
     static_assert(kClusterBlocks <= 8, "a cluster has up to eight blocks");
     static_assert(kConsumers == 2 || kConsumers == 4, "two or four consumer warpgroups");
@@ -66,9 +65,8 @@ template <class Config, class Visitor> struct ConvFprop {
     static constexpr int kOffsetB = kStagesA * kBytesA;
     static constexpr int kOffsetTail = kOffsetB + kStages * kBytesB;
     static constexpr int kOffsetSecond = kOffsetTail + kConsumers * kWarpgroupBytes;
-    static constexpr int kOffsetBarriers = kOffsetSecond + (kStreamed || kDeferred ? kConsumers * Again::kBytes : 0);
-    static constexpr int kOffsetVotes = kOffsetBarriers + 8 * (2 * kStages + (kPatch ? 2 * kStagesA : 0) + 2);
-    static constexpr int kSharedBytes = kOffsetVotes + 32 * kConsumers + 1024;  // 1024: alignment
+    static constexpr int kOffsetBarriers = kOffsetSecond + (kStreamed ? kTurns * Again::kTeamBytes + kConsumers * Again::kOwnBytes : 0);
+    static constexpr int kSharedBytes = kOffsetBarriers + 8 * (2 * kStages + (kPatch ? 2 * kStagesA : 0) + 2 + (kStreamed ? 4 : 0)) + 1024;  // 1024: alignment
     static_assert(kSharedBytes <= 232448, "the tile, its stages and its epilogue exceed a block's shared memory");
     static_assert(kBytesB % 1024 == 0 && kBytesA % 1024 == 0, "stages keep the swizzle's alignment");
     static_assert(!kPatch || kRowBytes == 128, "a pixel of a patch is 128 bytes");
@@ -79,7 +77,7 @@ template <class Config, class Visitor> struct ConvFprop {
     };
     static_assert(!Visitor::kRaw || Config::kNorm == Norm::kResident, "only a resident normalisation keeps its input");
 
-    // Full and empty barriers of the filters' ring (for runs, of both operands'), then of the patches'; turns.
+    // Full and empty barriers of the filters' ring (for runs, of both operands'), then of the patches'; turns; handovers of columns.
     struct Barriers {
         u32 base;
         CODA_DEVICE u32 full(u32 stage) const { return base + 8 * stage; }
@@ -87,6 +85,7 @@ template <class Config, class Visitor> struct ConvFprop {
         CODA_DEVICE u32 full_a(u32 stage) const { return base + 8 * (2 * kStages + stage); }
         CODA_DEVICE u32 empty_a(u32 stage) const { return base + 8 * (2 * kStages + kStagesA + stage); }
         CODA_DEVICE u32 turn(int turn) const { return base + 8 * (2 * kStages + (kPatch ? 2 * kStagesA : 0) + turn); }
+        CODA_DEVICE typename Again::Handover columns(int of_turn) const { return {turn(2 + of_turn), turn(4 + of_turn)}; }
     };
 
     static CODA_DEVICE void run(const Params& params) {
@@ -111,8 +110,10 @@ template <class Config, class Visitor> struct ConvFprop {
             if (kPatch)
                 for (int s = 0; s < kStagesA; ++s) mbarrier_init(barriers.full_a(s), 1), mbarrier_init(barriers.empty_a(s), readers);
             for (int t = 0; t < 2; ++t) mbarrier_init(barriers.turn(t), 4 * kTeam);
-            if (kStreamed)
-                for (int c = 0; c < kConsumers; ++c) Again::init_barriers(memory + kOffsetSecond + c * Again::kBytes);
+            if constexpr (kStreamed) {
+                for (int c = 0; c < kConsumers; ++c) Again::init_barriers(own_memory(memory, c));
+                for (int t = 0; t < 2; ++t) mbarrier_init(barriers.columns(t).full, 1), mbarrier_init(barriers.columns(t).empty, 4 * kTeam);
+            }
             mbarrier_init_fence();
         }
         if constexpr (kClusterBlocks > 1) cluster_sync();
@@ -121,7 +122,7 @@ template <class Config, class Visitor> struct ConvFprop {
         if (warpgroup == 0) {
             register_release<kProducerRegisters>();
             if (threadIdx.x == 0) produce(p, shared, barriers, rank);
-            if (Config::kNorm != Norm::kNone && threadIdx.x >= 32) merge_teams(p, rank, epoch);
+            if (Config::kNorm != Norm::kNone && threadIdx.x >= 32) assist(params, memory, barriers, rank, threadIdx.x / 32 - 1, epoch);
         } else {
             register_acquire<kConsumerRegisters>();
             consume(params, memory, shared, barriers, rank, warpgroup - 1, epoch);
@@ -310,8 +311,8 @@ template <class Config, class Visitor> struct ConvFprop {
         Accumulators acc;
         Trace trace{p.timeline};
         Tail tail{p, g, p.norm, params.visitor, uniform, memory + kOffsetTail + consumer * kWarpgroupBytes,
-                  reinterpret_cast<u32*>(memory + kOffsetVotes) + 8 * consumer, int(threadIdx.x) % 128, 1 + consumer, epoch, acc, trace};
-        Again again{tail, memory + kOffsetSecond + consumer * Again::kBytes};
+                  int(threadIdx.x) % 128, 1 + consumer, epoch, acc, trace};
+        Again again{tail, team_memory(memory, turn), own_memory(memory, consumer), barriers.columns(turn)};
         const int first = blockIdx.x / kClusterBlocks, step = gridDim.x / kClusterBlocks;
         auto place = [&](int i) { return place_of(g, tile_of(g, first + i * step), rank, member); };
         auto loads = [&](int i) {
@@ -320,7 +321,7 @@ template <class Config, class Visitor> struct ConvFprop {
         };
         u32 done = turn ? loads(0) : 0;  // loads of this block ahead of the item
         u32 turn_parity = turn == 0;  // the first turn is the first team's
-        int pending = turn;           // the first of this team's tiles not yet normalised
+        int oldest = turn;            // streamed: the first of this team's tiles not yet normalised
 
         for (int i = turn; first + i * step < items(g); done += loads(i) + (kTurns > 1 ? loads(i + 1) : 0), i += kTurns) {
             const At at = place(i);
@@ -353,41 +354,83 @@ template <class Config, class Visitor> struct ConvFprop {
                     tail.load_statistics(at);
                     trace.mark(4);
                     tail.store_result(at);
-                } else if constexpr (kDeferred) {
-                    if (pending < i) again.run_deferred(place(pending));
-                    trace.mark(4);
-                    tail.template store_centred<true>(at);
-                    tail.sync();  // every warp is done with the tile before
-                    again.keep_centres();
-                    pending = i;
                 } else {
-                    tail.template store_centred<false>(at);
+                    if (i > turn) oldest = make_room(again, place, oldest, i);
                     trace.mark(4);
-                    for (int budget = 2; budget > 0 && pending < i; --budget, pending += kTurns)
-                        if (!again.template run<false, true>(place(pending))) break;
+                    again.keep(tail, at);
                 }
             }
             trace.mark(5);
             ++trace.tile;
             tail.sync();  // the columns are about to be overwritten
         }
-        if constexpr (kDeferred)
-            if (first + pending * step < items(g)) again.run_deferred(place(pending));
-        if constexpr (kStreamed)
-            for (; first + pending * step < items(g); pending += kTurns) again.template run<true, false>(place(pending));
+        if constexpr (kStreamed) finish_all(again, place, oldest, divide_up(items(g) - first, step));
         if ((threadIdx.x & 31) == 0) tma_store_wait_read<0>();  // shared memory outlives the stores' reads
         __syncwarp();
     }
 
-    // The spare warps of the producer's warpgroup: team work for each tile of this block, in order.
-    static CODA_DEVICE void merge_teams(const ConvParams& p, int rank, u32 epoch) {
+    // Streamed: the staging buffers, which hold this team's tile before `now`, become free. Tiles are finished in their order, at most two.
+    // Returns the first that is not.
+    template <class PlaceOf> static CODA_DEVICE int make_room(Again& again, PlaceOf&& place, int oldest, int now) {
+        const int kept = now - kTurns;
+        if (oldest == kept && again.template ready<false>(place(kept))) {
+            again.finish_kept(place(kept));
+            return now;
+        }
+        again.spill(place(kept));
+        for (int budget = 2; budget > 0 && oldest < now; --budget, oldest += kTurns) {
+            if (!again.template ready<false>(place(oldest))) break;
+            if (oldest < kept) again.template finish_spilled<1>(place(oldest));
+            else again.template finish_spilled<0>(place(oldest));
+        }
+        return oldest;
+    }
+
+    // Streamed: this team's tiles from `oldest` to `end`, when all are multiplied; the last is kept. Those of one image in the reverse order: the
+    // second-level cache still has the last.
+    template <class PlaceOf> static CODA_DEVICE void finish_all(Again& again, PlaceOf&& place, int oldest, int end) {
+        if (oldest >= end) return;
+        const int kept = oldest + (end - 1 - oldest) / kTurns * kTurns;
+        const At first = place(oldest), last = place(kept);
+        if (first.image == last.image && first.first_channel == last.first_channel) {
+            again.template ready<true>(last);
+            again.finish_kept(last);
+            for (int i = kept - kTurns; i >= oldest; i -= kTurns) again.template finish_spilled<0>(place(i));
+        } else {
+            again.spill(last);
+            for (int i = oldest; i <= kept; i += kTurns) again.template ready<true>(place(i)), again.template finish_spilled<0>(place(i));
+        }
+    }
+
+    static CODA_DEVICE u8* team_memory(u8* memory, int turn) { return memory + kOffsetSecond + turn * Again::kTeamBytes; }
+    static CODA_DEVICE u8* own_memory(u8* memory, int consumer) { return memory + kOffsetSecond + kTurns * Again::kTeamBytes + consumer * Again::kOwnBytes; }
+
+    // The three spare warps of the producer's warpgroup: the block's share of merging teams; streamed, columns for the second pass.
+    static CODA_DEVICE void assist(const Params& params, u8* memory, const Barriers& barriers, int rank, int warp, u32 epoch) {
+        const ConvParams& p = params.fixed;
+        if constexpr (kStreamed) {
+            if (warp == 0) return merge_teams(p, rank, epoch, 0, 1);
+            const int turn = warp - 1;
+            if (turn >= kTurns) return;
+            const typename Visitor::Uniform uniform = Visitor::uniform(params.visitor);
+            typename Again::Preparer preparer{p, params.visitor, uniform, team_memory(memory, turn), barriers.columns(turn), epoch, int(threadIdx.x) & 31};
+            const int step = gridDim.x / kClusterBlocks;
+            for (int item = blockIdx.x / kClusterBlocks + turn * step; item < items(p.geometry); item += kTurns * step)
+                preparer.prepare(place_of(p.geometry, item, rank, 0));
+        } else {
+            merge_teams(p, rank, epoch, warp, 3);
+        }
+    }
+
+    // Team work for each tile of this block, in order, by `warps` warps.
+    static CODA_DEVICE void merge_teams(const ConvParams& p, int rank, u32 epoch, int warp, int warps) {
         if (p.norm.team_slots == 1) return;
         const ConvGeometry& g = p.geometry;
         for (int item = blockIdx.x / kClusterBlocks; item < items(g); item += gridDim.x / kClusterBlocks)
             for (int member = 0; member < kTeam; ++member) {
                 if (kSplit && item % g.splits > 0) break;
                 const At at = place_of(g, tile_of(g, item), rank, member);
-                merge_share<Config::kUnit>(p.norm, at.image, at.slot, at.first_channel, kN, g.channels, epoch, threadIdx.x / 32 - 1, 3);
+                merge_share<Config::kUnit>(p.norm, at.image, at.slot, at.first_channel, kN, g.channels, epoch, warp, warps);
             }
     }
 };

@@ -11,9 +11,9 @@ namespace coda {
 
 enum class Norm {
     kNone,
-    kResident,  // accumulators wait in registers for the image's statistics; one store
-    kDeferred,  // centred values wait in shared memory while the next tile is multiplied; one store
-    kStreamed,  // centred values are stored, and later re-read, normalised and stored in place
+    kResident,  // accumulators wait in registers for the image's statistics
+    kStreamed,  // centred values wait in shared memory while the next tile is multiplied; if the image is not complete by then, in the
+                // output's place in memory
 };
 
 // The rows and channels of a tile that one warpgroup holds.
@@ -35,8 +35,8 @@ template <class Config, class Visitor> struct Epilogue {
     static constexpr int kUnit = Config::kUnit;
     static_assert(kN % kUnit == 0, "a unit of channels does not cross tiles");
     static_assert(!kSwap || (kN % 64 == 0 && kRows <= 256), "a matrix instruction has 64 rows, here channels, and at most 256 columns");
-    // Channels first, a resident or deferred tile is centred by its channels' means where it lies, which costs nothing beside M2.
-    static constexpr bool kCentred = kSwap && (kNorm == Norm::kResident || kNorm == Norm::kDeferred) && !Visitor::kRaw;
+    // Channels first, a resident tile is centred by its channels' means where it lies, which costs nothing beside M2.
+    static constexpr bool kCentred = kSwap && kNorm == Norm::kResident && !Visitor::kRaw;
 
     // Stores go in slices of 16 rows x kSlice channels, each by one warp. Pixels first, a warp writes its slices itself: no barrier
     // between warps. Channels first, all four warps write to each of four slices, which are stored after a barrier.
@@ -47,15 +47,15 @@ template <class Config, class Visitor> struct Epilogue {
     static constexpr int kStoreBuffers = Config::kStoreBuffers;
     static constexpr int kStaging = divide_up(larger(kSliceBytes * kStoreBuffers, kNorm == Norm::kNone ? 0 : kN * 8), 1024) * 1024;  // a warp
     // Moments of the warps' rows, later scratch: in the staging buffers, or apart where those hold a tile.
-    static constexpr bool kApart = kNorm == Norm::kDeferred;
+    static constexpr bool kApart = kNorm == Norm::kStreamed;
     static constexpr int kMomentBytes = kApart ? kN * 8 : kStaging;  // a warp
     static constexpr int kScratch = smaller(larger(128, kN + 126), (4 * kMomentBytes - kN * 4) / int(sizeof(Moments)));
-    static_assert(kNorm != Norm::kDeferred || kStoreBuffers == kStoresPerTile, "the staging buffers hold a whole tile");
+    static_assert(kNorm != Norm::kStreamed || kStoreBuffers == kStoresPerTile, "the staging buffers hold a whole tile");
     static_assert(!kSwap || kStoreBuffers >= smaller(2, kStoresPerTile), "four warps write a slice while the one before is stored");
 
     // Column values in shared memory: the visitor's for `before`, those for `after` (unless the second pass has them), then mean,
     // factor, shift of the normalisation; the operands of the last two lie in their place until the statistics are known.
-    static constexpr bool kNormalises = kNorm != Norm::kNone, kSecondPass = kNorm == Norm::kDeferred || kNorm == Norm::kStreamed;
+    static constexpr bool kNormalises = kNorm != Norm::kNone, kSecondPass = kNorm == Norm::kStreamed;
     static constexpr int kBefore = kNormalises ? Visitor::kColumnsBefore : 0, kAfter = kSecondPass ? 0 : Visitor::kColumnsAfter;
     static constexpr int kLate = divide_up(int(sizeof(typename Visitor::Late)), 4);  // words of a channel
     static constexpr int kMean = kBefore + kAfter, kFactor = kMean + 1, kShift = kMean + 2;
@@ -76,7 +76,6 @@ template <class Config, class Visitor> struct Epilogue {
     const typename Visitor::Params& visitor;
     const typename Visitor::Uniform& uniform;
     u8* const memory;  // this warpgroup's kWarpgroupBytes, aligned as a swizzled slice needs
-    u32* const votes;   // eight words of this warpgroup
     const int thread;   // in the warpgroup
     const int barrier;  // a named barrier of the warpgroup
     const u32 epoch;
@@ -326,8 +325,12 @@ template <class Config, class Visitor> struct Epilogue {
     // x - column kMean.
     CODA_DEVICE void load_statistics(const At& at) const {
         float* column = columns() + kMean * kN;
-        group_statistics<true, kN, kScratch, kUnit>(
-            norm, at.image, at.first_channel, geometry.channels, epoch, at.slot == 0, reinterpret_cast<Moments*>(moments(0)), votes, thread, barrier, trace,
+        const GroupStatistics<WarpgroupCrew, kN, kScratch, kUnit> statistics(norm, {thread, barrier}, reinterpret_cast<Moments*>(moments(0)), epoch,
+                                                                             at.image, at.first_channel, geometry.channels);
+        statistics.gather();
+        trace.mark(6);
+        statistics.emit(
+            at.slot == 0,
             [&](int, int n, float mean, float variance) {
                 typename Visitor::Late late;
                 if constexpr (sizeof(late) >= 4) {
@@ -373,7 +376,7 @@ template <class Config, class Visitor> struct Epilogue {
                 }
                 write_slice(staging(0) + place * kSliceBytes, kStaging, packed);
                 if constexpr (kBoth) write_slice(side_staging(0, place), kSideStaging, beside);
-                if constexpr (kKeep) __syncwarp();
+                if constexpr (kKeep) fence_async_shared();
                 else close_slice<kStoreBuffers>();
                 if (!kKeep && lane == 0) {
                     store_slice(fixed.output, staging(warp) + place * kSliceBytes, at, 64 * b + 16 * warp, s * kSlice);
@@ -401,8 +404,9 @@ template <class Config, class Visitor> struct Epilogue {
             });
     }
 
-    template <bool kKeep> CODA_DEVICE void store_centred(const At& at) {
-        store<0, 0, false, kKeep>(at, [](float x, const float* column, const float*) { return kCentred ? x : x - column[kMean]; }, [](float, const float*, const float*) { return 0.f; });
+    // Leaves the centred values in the staging buffers, which a barrier completes.
+    CODA_DEVICE void keep_centred(const At& at) {
+        store<0, 0, false, true>(at, [](float x, const float* column, const float*) { return kCentred ? x : x - column[kMean]; }, [](float, const float*, const float*) { return 0.f; });
     }
 };
 

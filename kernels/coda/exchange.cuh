@@ -20,12 +20,9 @@ CODA_DEVICE void write_entry(Entry* entry, const Moments& m, u32 epoch) {
 
 constexpr u32 kPollPause = 100;  // ns; thousands of threads poll: leave the cache to the main loops
 
-// Merges `count` entries that lie `stride` apart, in order. kWait: waits for each; otherwise false if one is not written.
-// kBatch loads are in flight.
-template <bool kWait, int kBatch>
-CODA_DEVICE bool merge_entries(Moments& all, const Entry* entry, size_t stride, int count, u32 epoch) {
+// Merges `count` entries that lie `stride` apart, in order, each once it is written. kBatch loads are in flight.
+template <int kBatch> CODA_DEVICE Moments merge_entries(const Entry* entry, size_t stride, int count, u32 epoch) {
     Merger merger;
-    bool written = true;
     for (int base = 0; base < count; base += kBatch) {
         uint4 values[kBatch];
         Watchdog watchdog;
@@ -38,8 +35,7 @@ CODA_DEVICE bool merge_entries(Moments& all, const Entry* entry, size_t stride, 
 #pragma unroll
             for (int i = 0; i < kBatch; ++i)
                 if (base + i < count) complete &= values[i].w == epoch + 1;
-            if (!kWait) written &= complete;
-            if (!kWait || complete) break;
+            if (complete) break;
             __nanosleep(kPollPause);
             watchdog.tick();
         }
@@ -47,8 +43,7 @@ CODA_DEVICE bool merge_entries(Moments& all, const Entry* entry, size_t stride, 
         for (int i = 0; i < kBatch; ++i)
             if (base + i < count) merger.add(__uint_as_float(values[i].z), __uint_as_float(values[i].x), __uint_as_float(values[i].y));
     }
-    all = merger.total();
-    return written;
+    return merger.total();
 }
 
 // The share of team work that falls to the owner of `slot`: some of the tile's units, over the whole team. By whole
@@ -63,8 +58,7 @@ CODA_DEVICE void merge_share(const NormParams& p, int image, int slot, int first
     const int end = smaller(smaller(begin + share, first_unit + tile_channels / kUnit), units);
     for (int unit = begin + warp; unit < end; unit += warps) {
         const Entry* entry = p.slots + (size_t(image) * p.slots_per_image + first + lane) * units + unit;
-        Moments m;
-        merge_entries<true, 1>(m, entry, size_t(32) * units, divide_up(larger(0, members - lane), 32), epoch);
+        Moments m = merge_entries<1>(entry, size_t(32) * units, divide_up(larger(0, members - lane), 32), epoch);
         __syncwarp();
 #pragma unroll
         for (int distance = 1; distance < 32; distance *= 2) {
@@ -76,32 +70,48 @@ CODA_DEVICE void merge_share(const NormParams& p, int image, int slot, int first
     }
 }
 
-// Statistics of the groups of kColumns channels from first_channel, by 128 threads of a named barrier: thread t calls
-// emit(i, n, mean, variance) for the channels n = t + 128 i of the tile that exist, and once a group that begins in the tile
-// record(group, mean, variance) if `recorder`. kWait: waits for the image to be complete; otherwise returns false if it is not (what was
-// emitted is then worthless). `scratch` holds kScratch moments, `votes` eight words. Groups may begin before the first channel and end
-// behind the last. Groups too wide for the scratch take a slow path.
-template <bool kWait, int kColumns, int kScratch, int kUnit, class Emit, class Record>
-CODA_DEVICE bool group_statistics(const NormParams& p, int image, int first_channel, int channels, u32 epoch, bool recorder,
-                                  Moments* scratch, u32* votes, int thread, int barrier, const Trace& trace, Emit&& emit, Record&& record) {
-    const int width = p.group_channels;
-    const int last = smaller(first_channel + kColumns, channels);  // one past
-    const int begin = first_channel / width * width / kUnit, count = divide_up(last, width) * width / kUnit - begin;
-    const size_t units = channels / kUnit;
-    const Entry* teams = p.teams + size_t(image) * p.teams_per_image * units;
-    const bool fits = count <= kScratch;
-    if (fits) {
+// The threads that gather statistics together: a warpgroup by its named barrier, or a warp.
+struct WarpgroupCrew {
+    static constexpr int kThreads = 128, kBatch = 4;  // loads in flight beside the accumulators
+    int thread, barrier;
+    CODA_DEVICE void sync() const { named_barrier(barrier, 128); }
+};
+struct WarpCrew {
+    static constexpr int kThreads = 32, kBatch = 8;
+    int thread;
+    CODA_DEVICE void sync() const { __syncwarp(); }
+};
+
+// Statistics of the groups of kColumns channels from first_channel, once the image is complete. Groups may begin before the first channel and
+// end behind the last. `scratch` holds kScratch moments; groups too wide for it take a slow path.
+template <class Crew, int kColumns, int kScratch, int kUnit> struct GroupStatistics {
+    const NormParams& p;
+    const Crew crew;
+    Moments* const scratch;
+    const u32 epoch;
+    const int image, first_channel, channels, last, begin, count;  // channels up to `last`; the units of their groups
+    const size_t units;
+    const bool fits;
+
+    CODA_DEVICE GroupStatistics(const NormParams& p, const Crew& crew, Moments* scratch, u32 epoch, int image, int first_channel, int channels)
+        : p(p), crew(crew), scratch(scratch), epoch(epoch), image(image), first_channel(first_channel), channels(channels),
+          last(smaller(first_channel + kColumns, channels)), begin(first_channel / p.group_channels * p.group_channels / kUnit),
+          count(divide_up(last, p.group_channels) * p.group_channels / kUnit - begin), units(channels / kUnit), fits(count <= kScratch) {}
+
+    CODA_DEVICE const Entry* teams() const { return p.teams + size_t(image) * p.teams_per_image * units; }
+
+    // Waits for the image; leaves the moments of the groups' units in the scratch, if they fit.
+    CODA_DEVICE void gather() const {
+        if (!fits) return;
         // The teams of a unit are divided among `parts` threads, so that all entries are loaded at once.
-        const int parts = larger(1, smaller(smaller(128, kScratch) / count, p.teams_per_image)), run = divide_up(p.teams_per_image, parts);
-        bool written = true;
-        for (int i = thread; i < count * parts; i += 128) {
+        const int parts = larger(1, smaller(smaller(Crew::kThreads, kScratch) / count, p.teams_per_image)), run = divide_up(p.teams_per_image, parts);
+        for (int i = crew.thread; i < count * parts; i += Crew::kThreads) {
             const int part = i / count, first = part * run;
-            written &= merge_entries<kWait, 4>(scratch[i], teams + first * units + begin + i % count, units,
-                                               larger(0, smaller(run, p.teams_per_image - first)), epoch);
+            scratch[i] = merge_entries<Crew::kBatch>(teams() + first * units + begin + i % count, units, larger(0, smaller(run, p.teams_per_image - first)), epoch);
         }
-        if (!named_barrier_all(barrier, written, votes)) return false;
-        trace.mark(6);
-        for (int i = thread; i < count; i += 128) {
+        crew.sync();
+        if (parts == 1) return;
+        for (int i = crew.thread; i < count; i += Crew::kThreads) {
             Merger merger;
             for (int part = 0; part < parts; ++part) {
                 const Moments m = scratch[part * count + i];
@@ -109,31 +119,31 @@ CODA_DEVICE bool group_statistics(const NormParams& p, int image, int first_chan
             }
             scratch[i] = merger.total();
         }
-        named_barrier(barrier, 128);
-        trace.mark(7);
+        crew.sync();
     }
-    bool written = true;
+
+    // Thread t calls emit(i, n, mean, variance) for the channels n = t + kThreads * i of the tile that exist, and once a group that begins in
+    // the tile record(group, mean, variance) if `recorder`.
+    template <class Emit, class Record> CODA_DEVICE void emit(bool recorder, Emit&& emit, Record&& record) const {
+        const int width = p.group_channels;
 #pragma unroll
-    for (int j = 0; j < divide_up(kColumns, 128); ++j) {
-        const int n = thread + 128 * j, c = first_channel + n;
-        if (n >= kColumns || c >= last) break;
-        const int group = c / width, first = group * width / kUnit;
-        Merger merger;
-        bool complete = true;
-        for (int i = 0; i < width / kUnit; ++i) {
-            Moments m;
-            if (fits) m = scratch[first - begin + i];
-            else complete &= merge_entries<kWait, 4>(m, teams + first + i, units, p.teams_per_image, epoch);
-            merger.add(m.count, m.mean, m.m2);
+        for (int j = 0; j < divide_up(kColumns, Crew::kThreads); ++j) {
+            const int n = crew.thread + Crew::kThreads * j, c = first_channel + n;
+            if (n >= kColumns || c >= last) break;
+            const int group = c / width, first = group * width / kUnit;
+            Merger merger;
+            for (int i = 0; i < width / kUnit; ++i) {
+                const Moments m = fits ? scratch[first - begin + i] : merge_entries<4>(teams() + first + i, units, p.teams_per_image, epoch);
+                merger.add(m.count, m.mean, m.m2);
+            }
+            const Moments all = merger.total();
+            const float variance = all.m2 / all.count;
+            emit(j, n, all.mean, variance);
+            if (recorder && c == group * width) record(group, all.mean, variance);
         }
-        const Moments all = merger.total();
-        const float variance = all.m2 / all.count;
-        emit(j, n, all.mean, variance);
-        if (recorder && complete && c == group * width) record(group, all.mean, variance);
-        written &= complete;
+        crew.sync();
     }
-    return named_barrier_all(barrier, written, votes + 4);
-}
+};
 
 // Called by one thread of each block once all its warps are done with the workspace. The last block advances the
 // epoch; the counter of exits wraps to 0 there, whatever the grid.

@@ -1,7 +1,8 @@
-// The second pass of a normalisation whose tiles do not wait in registers, by the consumers between their tiles. A warp
-// takes the rows that it stored itself, centred by their units' means, normalises them and stores them: 16 rows x
-// kSlice channels at a time in its staging buffers. Deferred: they still lie there. Streamed: the copy engine loads them
-// back. Nothing but the image's statistics comes from other warpgroups.
+// The second pass of a normalisation whose tiles do not wait in registers, by the consumers between their tiles. A tile, centred by
+// its units' means, waits in its warpgroup's staging buffers. If its image is complete when the next tile's values need them, it is
+// normalised there and stored. If not, it is spilled: stored as it is where its result will be, and loaded back once its image is
+// complete. So no first pass waits for another block, and either way the same values are normalised. A warp works on 16
+// rows x kSlice channels at a time. A spare warp of the block waits for the image's statistics and turns them into columns.
 #pragma once
 #include "epilogue.cuh"
 
@@ -32,86 +33,111 @@ template <class Config, class Visitor> struct SecondPass {
     static constexpr int kPieces = 16 / kRowsAtOnce;              // of a slab, a lane
     static constexpr int kSteps = First::kStoresPerTile;          // slabs of a tile and warp
     static constexpr int kBuffers = First::kStoreBuffers;
-    static constexpr int kLaterGroups = kSteps * (First::kSide == SideStore::kBefore ? 2 : 1);  // bulk groups of the next tile's first pass
     static constexpr int kCentres = divide_up(kN, 32);            // channels a lane
-    // Shared memory of a warpgroup: columns (mean, factor, shift, the visitor's, four warps' offsets, the
-    // deferred tile's centres), barriers of the slabs.
-    static constexpr int kColumns = 3 + Visitor::kColumnsAfter;
+    // Shared memory of a team: columns (mean, factor, shift, the visitor's), scratch of the warp that computes them.
+    static constexpr int kColumns = 3 + Visitor::kColumnsAfter, kScratch = kN + 126;
+    static constexpr int kTeamBytes = divide_up(kColumns * kN * 4 + kScratch * int(sizeof(Moments)), 16) * 16;
+    // Of a warpgroup: four warps' offsets, the kept tile's centres, barriers of the slabs, votes.
+    static constexpr int kVotes = divide_up(5 * kN * 4 + 4 * kBuffers * 8, 16) * 16, kOwnBytes = kVotes + 16;
     static constexpr int kFirstTensor = Visitor::kTensorsBefore, kTensors = Visitor::kTensors - kFirstTensor;
-    static constexpr int kBarrierOffset = (kColumns + 4 + (First::kApart ? 1 : 0)) * kN * 4;
-    static constexpr int kBytes = divide_up(kBarrierOffset + 4 * kBuffers * 8, 16) * 16;
+
+    // Columns of one image and tile of channels pass from the spare warp to a team and back.
+    struct Handover {
+        u32 full, empty;  // mbarriers: one arrival; one a warp of the team
+    };
 
     const First& first;
-    u8* const memory;
-    int image = -1, first_channel = -1;  // what the columns hold
+    u8* const team;
+    u8* const own;
+    const Handover handover;
+    int image = -1, first_channel = -1;  // what the columns hold, once `full` has turned
+    bool asked = true;                   // for the next columns
+    u32 parity = 0, tests = 0;
     u32 rounds = 0;                      // that every slab has been loaded
 
-    CODA_DEVICE float* column(int i) const { return reinterpret_cast<float*>(memory) + i * kN; }
-    CODA_DEVICE float* offsets() const { return column(kColumns + first.thread / 32); }
+    CODA_DEVICE float* column(int i) const { return reinterpret_cast<float*>(team) + i * kN; }
+    CODA_DEVICE float* offsets() const { return reinterpret_cast<float*>(own) + first.thread / 32 * kN; }
+    CODA_DEVICE float* centres() const { return reinterpret_cast<float*>(own) + 4 * kN; }
     CODA_DEVICE u8* slab(int i) const { return first.staging(first.thread / 32) + i * kSlabBytes; }
-    CODA_DEVICE u32 loaded(int i) const { return shared_address(memory + kBarrierOffset) + (first.thread / 32 * kBuffers + i) * 8; }
+    CODA_DEVICE u32 loaded(int i) const { return shared_address(own + 5 * kN * 4) + (first.thread / 32 * kBuffers + i) * 8; }
 
     // By one thread of the block, ahead of a fence and a barrier of the block.
-    static CODA_DEVICE void init_barriers(u8* memory) {
-        for (int i = 0; i < 4 * kBuffers; ++i) mbarrier_init(shared_address(memory + kBarrierOffset) + 8 * i, 1);
+    static CODA_DEVICE void init_barriers(u8* own) {
+        for (int i = 0; i < 4 * kBuffers; ++i) mbarrier_init(shared_address(own + 5 * kN * 4) + 8 * i, 1);
     }
 
-    CODA_DEVICE void load_columns(int n) const {
-        if constexpr (Visitor::kColumnsAfter > 0) {
-            float values[Visitor::kColumnsAfter];
-            Visitor::columns_after(first.visitor, first.uniform, image, first_channel + n, values);
-#pragma unroll
-            for (int i = 0; i < Visitor::kColumnsAfter; ++i) column(3 + i)[n] = values[i];
-        }
-    }
+    // By a spare warp, for each of a team's tiles in their order: the columns that the tile needs, unless the tile before needed the same.
+    struct Preparer {
+        const ConvParams& fixed;
+        const typename Visitor::Params& visitor;
+        const typename Visitor::Uniform& uniform;
+        u8* const team;
+        const Handover handover;
+        const u32 epoch;
+        const int lane;
+        int image = -1, first_channel = -1;
+        u32 parity = 1;  // of the first wait: passes
 
-    // The image's statistics, unless the tile before had the same; by the whole warpgroup. False: not complete yet.
-    template <bool kWait> CODA_DEVICE bool prepare(const At& at) {
-        if (at.image == image && at.first_channel == first_channel) return true;
-        image = -1;
-        const ConvGeometry& g = first.geometry;
-        if (!First::kApart && (first.thread & 31) == 0) tma_store_wait_read<0>();  // the staging buffers serve as scratch
-        first.sync();
-        constexpr int kEach = divide_up(kN, 128);  // channels a thread; their operands are on their way while it waits
-        typename Visitor::Late late[kEach];
+        CODA_DEVICE void prepare(const At& at) {
+            if (at.image == image && at.first_channel == first_channel) return;
+            image = at.image, first_channel = at.first_channel;
+            const int channels = fixed.geometry.channels;
+            float* columns = reinterpret_cast<float*>(team);
+            const GroupStatistics<WarpCrew, kN, kScratch, First::kUnit> statistics(fixed.norm, {lane}, reinterpret_cast<Moments*>(columns + kColumns * kN), epoch, image,
+                                                                                   first_channel, channels);
+            statistics.gather();
+            mbarrier_wait(handover.empty, parity);
+            parity ^= 1;
+            statistics.emit(
+                at.slot == 0,
+                [&](int, int n, float mean, float variance) {
+                    const float2 affine = Visitor::affine(Visitor::late(visitor, uniform, image, first_channel + n), uniform, mean, variance);
+                    columns[n] = mean, columns[kN + n] = affine.x, columns[2 * kN + n] = affine.y;
+                },
+                [&](int group, float mean, float variance) {
+                    if constexpr (Visitor::kStatistics) Visitor::statistics(visitor, uniform, image, group, mean, variance);
+                });
+            if constexpr (Visitor::kColumnsAfter > 0) {
+#pragma unroll 1
+                for (int n = lane; n < kN && first_channel + n < channels; n += 32) {
+                    float values[Visitor::kColumnsAfter];
+                    Visitor::columns_after(visitor, uniform, image, first_channel + n, values);
 #pragma unroll
-        for (int i = 0; i < kEach; ++i)
-            late[i] = Visitor::late(first.visitor, first.uniform, at.image, smaller(at.first_channel + first.thread + 128 * i, g.channels - 1));
-        const bool complete = group_statistics<kWait, kN, First::kScratch, First::kUnit>(
-            first.norm, at.image, at.first_channel, g.channels, first.epoch, at.slot == 0, reinterpret_cast<Moments*>(first.moments(0)), first.votes,
-            first.thread, first.barrier, first.trace,
-            [&](int i, int n, float mean, float variance) {
-                const float2 affine = Visitor::affine(late[i], first.uniform, mean, variance);
-                column(0)[n] = mean, column(1)[n] = affine.x, column(2)[n] = affine.y;
-            },
-            [&](int group, float mean, float variance) { first.record(at.image, group, mean, variance); });
-        if (!complete) return false;
-        image = at.image, first_channel = at.first_channel;
-        if constexpr (Visitor::kColumnsAfter > 0) {
-#pragma unroll
-            for (int i = 0; i < kEach; ++i) {
-                const int n = first.thread + 128 * i;
-                if (n < kN && first_channel + n < g.channels) load_columns(n);
+                    for (int c = 0; c < Visitor::kColumnsAfter; ++c) columns[(3 + c) * kN + n] = values[c];
+                }
             }
-            first.sync();
+            __syncwarp();
+            if (lane == 0) mbarrier_arrive(handover.full);
         }
+    };
+
+    // Whether the columns are those of this tile, by the whole warpgroup; tiles come in their order, or in any order among those of one image
+    // and tile of channels. kWait: waits for them.
+    template <bool kWait> CODA_DEVICE bool ready(const At& at) {
+        if (!asked && at.image == image && at.first_channel == first_channel) return true;
+        if (!asked) {
+            __syncwarp();
+            if ((first.thread & 31) == 0) mbarrier_arrive(handover.empty);
+            asked = true;
+        }
+        if constexpr (!kWait) {
+            // By one thread, whose view all share; two words, so that the next test does not overwrite what a slow warp still reads.
+            u32* vote = reinterpret_cast<u32*>(own + kVotes) + (tests++ & 1);
+            if (first.thread == 0) *vote = mbarrier_test(handover.full, parity);
+            first.sync();
+            if (*vote == 0) return false;
+        }
+        mbarrier_wait(handover.full, parity);
+        parity ^= 1, asked = false;
+        image = at.image, first_channel = at.first_channel;
         return true;
     }
 
-    // The deferred tile's centres, once its values are kept; by the whole warpgroup.
-    CODA_DEVICE void keep_centres() const {
-        for (int n = first.thread; n < kN; n += 128) column(kColumns + 4)[n] = first.columns()[First::kMean * kN + n];
-    }
-
-    // The deferred tile.
-    CODA_DEVICE void run_deferred(const At& at) {
-        prepare<true>(at);
-        const int warp = first.thread / 32, lane = first.thread & 31;
-        for (int n = lane; n < kN; n += 32) offsets()[n] = fmaf(column(kColumns + 4)[n] - column(0)[n], column(1)[n], column(2)[n]);
-        __syncwarp();
-        const Chunk chunk(*this, lane);
-#pragma unroll 2
-        for (int step = 0; step < kSteps; ++step) finish(at, chunk, step % First::kBlocks * kSlices + step / First::kBlocks, step, warp, lane);
+    // Puts the tile's values into the staging buffers; by the whole warpgroup, ahead of a barrier.
+    CODA_DEVICE void keep(First& from, const At& at) const {
+        from.keep_centred(at);
+        first.sync();  // every warp has read the centres of the tile before
+        for (int n = first.thread; n < kN; n += 128) centres()[n] = first.columns()[First::kMean * kN + n];
     }
 
     // What the eight channels of this lane need: read once a tile where each lane keeps its channels, else once a slab.
@@ -119,7 +145,6 @@ template <class Config, class Visitor> struct SecondPass {
         static constexpr bool kOnce = kSlices == 1 && Visitor::kColumnsAfter <= 1;
         float2 factor[4], offset[4];
         float columns[8][larger(1, Visitor::kColumnsAfter)];
-        Chunk() = default;
         CODA_DEVICE Chunk(const SecondPass& pass, int lane) {
             if (kOnce) read(pass, 8 * (lane % kLanesPerRow));
         }
@@ -136,58 +161,64 @@ template <class Config, class Visitor> struct SecondPass {
         }
     };
 
-    // Normalises slab i, which holds step `step` of the tile, and stores it.
-    CODA_DEVICE void finish(const At& at, const Chunk& chunk, int i, int step, int warp, int lane) const {
-        const int m = 64 * (step % First::kBlocks) + 16 * warp, slice = step / First::kBlocks * kSlice;
-        normalise(at, chunk, slab(i), m, slice, lane);
-        fence_async_shared();
+    // Row block and slice of a step, and the slab that holds them.
+    static CODA_DEVICE int row_of(int step, int warp) { return 64 * (step % First::kBlocks) + 16 * warp; }
+    static CODA_DEVICE int slice_of(int step) { return step / First::kBlocks * kSlice; }
+    CODA_DEVICE u8* slab_of(int step) const { return slab(step % First::kBlocks * kSlices + step / First::kBlocks); }
+
+    // The tile in the staging buffers, whose columns are ready.
+    CODA_DEVICE void finish_kept(const At& at) const {
+        const int warp = first.thread / 32, lane = first.thread & 31;
+        for (int n = lane; n < kN; n += 32) offsets()[n] = fmaf(centres()[n] - column(0)[n], column(1)[n], column(2)[n]);
         __syncwarp();
-        if (lane == 0) First::store_slice(first.fixed.output, slab(i), at, m, slice), tma_store_commit();
+        const Chunk chunk(*this, lane);
+#pragma unroll 2
+        for (int step = 0; step < kSteps; ++step) finish(at, chunk, step, warp, lane);
     }
 
-    // kLater: this warp has committed the stores of the next tile too. False: the image is not complete yet.
-    template <bool kWait, bool kLater> CODA_DEVICE bool run(const At& at) {
-        if (!prepare<kWait>(at)) return false;
+    // The tile in the staging buffers goes to memory as it is, in one bulk group.
+    CODA_DEVICE void spill(const At& at) const {
+        if ((first.thread & 31) != 0) return;
+        for (int step = 0; step < kSteps; ++step) First::store_slice(first.fixed.output, slab_of(step), at, row_of(step, first.thread / 32), slice_of(step));
+        tma_store_commit();
+    }
+
+    // A spilled tile, whose columns are ready. kLater: bulk groups that this warp has committed since it was spilled and that may be under way.
+    template <int kLater> CODA_DEVICE void finish_spilled(const At& at) {
         const int warp = first.thread / 32, lane = first.thread & 31;
         const int units = first.geometry.channels / First::kUnit;
         const Entry* slot = first.norm.slots + (size_t(at.image) * first.norm.slots_per_image + at.slot) * units;
         if (lane == 0) {
             delay_point();
-            tma_store_wait<kLater ? kLaterGroups : 0>();  // the tile is written
-            tma_store_wait_read<0>();               // the buffers are free
+            tma_store_wait<kLater>();  // the tile is written
+            tma_store_wait_read<0>();  // the buffers are free
             fence_async_global();
+            for (int step = 0; step < kSteps; ++step) load(at, step, warp);
         }
-        Chunk chunk;
-#pragma unroll 1
-        for (int base = 0; base < kSteps; base += kBuffers, ++rounds) {
-            if (lane == 0) {
-                if (base > 0) tma_store_wait_read<0>();
-#pragma unroll
-                for (int i = 0; i < kBuffers && i < kSteps; ++i)
-                    if (base + i < kSteps) load(at, base + i, i, warp);
-            }
-            if (base == 0) load_offsets(slot, lane);
-            __syncwarp();
-            if (base == 0) chunk = Chunk(*this, lane);
-#pragma unroll
-            for (int i = 0; i < kBuffers && i < kSteps; ++i) {
-                const int step = base + i;
-                if (step >= kSteps) break;
-                mbarrier_wait(loaded(i), rounds & 1);
-                finish(at, chunk, i, step, warp, lane);
-            }
-            if (kSteps % kBuffers != 0 && base + kBuffers > kSteps)  // keep the unused barriers in step
-                if (lane == 0)
-                    for (int i = kSteps % kBuffers; i < kBuffers; ++i) mbarrier_arrive(loaded(i));
+        __syncwarp();  // the offsets of the tile before are read
+        load_offsets(slot, lane);
+        __syncwarp();
+        const Chunk chunk(*this, lane);
+#pragma unroll 2
+        for (int step = 0; step < kSteps; ++step) {
+            mbarrier_wait(loaded(step), rounds & 1);
+            finish(at, chunk, step, warp, lane);
         }
-        return true;
+        ++rounds;
     }
 
-    CODA_DEVICE void load(const At& at, int step, int i, int warp) const {
-        const int m = 64 * (step % First::kBlocks) + 16 * warp;
-        mbarrier_arrive_expect(loaded(i), kSlabBytes);
-        tma_load_4d(shared_address(slab(i)), first.fixed.output, loaded(i), at.first_channel + step / First::kBlocks * kSlice,
-                    at.rows.store_x(m), at.rows.store_y(m), at.image);
+    // Normalises the slab that holds step `step` of the tile, and stores it.
+    CODA_DEVICE void finish(const At& at, const Chunk& chunk, int step, int warp, int lane) const {
+        normalise(at, chunk, slab_of(step), row_of(step, warp), slice_of(step), lane);
+        fence_async_shared();
+        __syncwarp();
+        if (lane == 0) First::store_slice(first.fixed.output, slab_of(step), at, row_of(step, warp), slice_of(step)), tma_store_commit();
+    }
+
+    CODA_DEVICE void load(const At& at, int step, int warp) const {
+        mbarrier_arrive_expect(loaded(step), kSlabBytes);
+        tma_load_4d(shared_address(slab_of(step)), first.fixed.output, loaded(step), at.first_channel + slice_of(step), at.rows.store_x(row_of(step, warp)),
+                    at.rows.store_y(row_of(step, warp)), at.image);
     }
 
     // y = stored * factor + offset, with offset = (what the unit was centred by - mean) * factor + shift
