@@ -5,6 +5,7 @@
 #include "tiles.cuh"
 #include "tma.cuh"
 #include "visitor.cuh"
+#include "wgmma.cuh"
 
 namespace coda {
 
@@ -13,6 +14,7 @@ enum class Norm {
     kResident,  // accumulators wait in registers for the image's statistics; one store
     kDeferred,  // centred values wait in shared memory while the next tile is multiplied; one store
     kStreamed,  // centred values are stored, and later re-read, normalised and stored in place
+    kRows,      // over the channels of one pixel, all of which are in the tile: nothing is exchanged
 };
 
 // The rows and channels of a tile that one warpgroup holds.
@@ -37,7 +39,7 @@ template <class Config, class Visitor> struct Epilogue {
     static constexpr int kSlices = kN / kSlice;
     static constexpr int kStoresPerTile = kBlocks * kSlices;  // bulk groups that a warp commits
     static constexpr int kStoreBuffers = Config::kStoreBuffers;
-    static constexpr int kStaging = divide_up(larger(kSliceBytes * kStoreBuffers, kNorm == Norm::kNone ? 0 : kN * 8), 1024) * 1024;  // a warp
+    static constexpr int kStaging = divide_up(larger(kSliceBytes * kStoreBuffers, kNorm == Norm::kNone || kNorm == Norm::kRows ? 0 : kN * 8), 1024) * 1024;  // a warp
     // Moments of the warps' rows, later scratch: in the staging buffers, or apart where those hold a tile.
     static constexpr bool kApart = kNorm == Norm::kDeferred;
     static constexpr int kMomentBytes = kApart ? kN * 8 : kStaging;  // a warp
@@ -46,11 +48,11 @@ template <class Config, class Visitor> struct Epilogue {
 
     // Column values in shared memory: the visitor's for `before`, those for `after` (unless the second pass has them), then mean,
     // factor, shift of the normalisation; the operands of the last two lie in their place until the statistics are known.
-    static constexpr bool kNormalises = kNorm != Norm::kNone, kSecondPass = kNorm == Norm::kDeferred || kNorm == Norm::kStreamed;
+    static constexpr bool kNormalises = kNorm != Norm::kNone, kRows = kNorm == Norm::kRows, kSecondPass = kNorm == Norm::kDeferred || kNorm == Norm::kStreamed;
     static constexpr int kBefore = kNormalises ? Visitor::kColumnsBefore : 0, kAfter = kSecondPass ? 0 : Visitor::kColumnsAfter;
     static constexpr int kLate = divide_up(int(sizeof(typename Visitor::Late)), 4);  // words of a channel
     static constexpr int kMean = kBefore + kAfter, kFactor = kMean + 1, kShift = kMean + 2;
-    static constexpr int kColumns = kMean + (kNormalises ? kSecondPass ? 1 : 1 + larger(2, kLate) : 0);
+    static constexpr int kColumns = kMean + (kNormalises && !kRows ? kSecondPass ? 1 : 1 + larger(2, kLate) : 0);
     static constexpr int kTensorsBefore = kNormalises ? Visitor::kTensorsBefore : 0, kTensorsAfter = Visitor::kTensors - Visitor::kTensorsBefore;
 
     // The second store has staging buffers of its own; the second pass writes it from registers.
@@ -145,10 +147,11 @@ template <class Config, class Visitor> struct Epilogue {
                 u32 packed[kSlice / 4];
                 int pair = 0;
                 for_pairs<0, kTensorsBefore, kChunks>(at, b, s * kChunks, [&](float& x, float& y, const float* one, const float* two, const float* t1, const float* t2) {
+                    const float v = as_float(x), w = as_float(y);
                     if constexpr (kSide == SideStore::kBefore)
-                        packed[pair++] = Visitor::Side::pack(Visitor::side(x, one, t1, uniform), Visitor::side(y, two, t2, uniform));
-                    x = Visitor::before(x, one, t1, uniform);
-                    y = Visitor::before(y, two, t2, uniform);
+                        packed[pair++] = Visitor::Side::pack(Visitor::side(v, one, t1, uniform), Visitor::side(w, two, t2, uniform));
+                    x = as_float(Visitor::before(v, one, t1, uniform));
+                    y = as_float(Visitor::before(w, two, t2, uniform));
                 });
                 if constexpr (kSide == SideStore::kBefore) {
                     u8* buffer = side_staging(warp, (b * kParts + s) % kSideBuffers);
@@ -239,8 +242,41 @@ template <class Config, class Visitor> struct Epilogue {
         if constexpr (Visitor::kStatistics) Visitor::statistics(visitor, uniform, image, group, mean, variance);
     }
 
-    // Stores f(accumulator, columns, tensors) of the whole tile, slice by slice, through this warp's staging buffers, and
-    // g of the same as the second store if kBoth. kKeep: leaves f's in the buffers.
+    // What normalises each row of the tile over its channels: row 64 b + 16 warp + lane / 4 + 8 half is number 2 b + half. The
+    // four lanes of a row share a pivot, so that a large common offset costs no bits; deviations are taken from the mean.
+    struct RowAffine {
+        float mean, factor, shift;
+    };
+    CODA_DEVICE void row_statistics(RowAffine (&rows)[2 * kBlocks]) const {
+        const int lane = thread & 31;
+        const float inverse = 1.f / float(geometry.channels);
+        auto across = [](float x) {
+            x += __shfl_xor_sync(~0u, x, 1);
+            return x + __shfl_xor_sync(~0u, x, 2);
+        };
+#pragma unroll
+        for (int b = 0; b < kBlocks; ++b)
+#pragma unroll
+            for (int half = 0; half < 2; ++half) {
+                const float pivot = __shfl_sync(~0u, as_float(acc[b][2 * half]), lane & ~3);
+                float sum = 0.f, m2 = 0.f;
+#pragma unroll
+                for (int j = 0; j < kN / 8; ++j)
+                    if (8 * j < geometry.channels) sum += (acc[b][4 * j + 2 * half] - pivot) + (acc[b][4 * j + 2 * half + 1] - pivot);
+                const float mean = fmaf(across(sum), inverse, pivot);
+#pragma unroll
+                for (int j = 0; j < kN / 8; ++j)
+                    if (8 * j < geometry.channels) {
+                        const float x = acc[b][4 * j + 2 * half] - mean, y = acc[b][4 * j + 2 * half + 1] - mean;
+                        m2 = fmaf(x, x, fmaf(y, y, m2));
+                    }
+                const float2 affine = Visitor::affine(typename Visitor::Late{}, uniform, mean, across(m2) * inverse);
+                rows[2 * b + half] = {mean, affine.x, affine.y};
+            }
+    }
+
+    // Stores f(accumulator, columns, tensors, row as in row_statistics) of the whole tile, slice by slice, through this
+    // warp's staging buffers, and g of the same as the second store if kBoth. kKeep: leaves f's in the buffers.
     template <int kFirst, int kEnd, bool kBoth, bool kKeep, class F, class G> CODA_DEVICE void store(const At& at, F&& f, G&& g) {
         const int warp = thread / 32, lane = thread & 31;
         constexpr int kChunks = kSlice / 8;  // of 16 bytes in a row of the slice
@@ -254,8 +290,10 @@ template <class Config, class Visitor> struct Epilogue {
                 u32 packed[kSlice / 4], beside[kBoth ? kSlice / 4 : 1];  // 2*j + half: columns 8*j + 2*(lane%4), row half
                 int pair = 0;
                 for_pairs<kFirst, kEnd, kChunks>(at, b, s * kChunks, [&](float x, float y, const float* one, const float* two, const float* t1, const float* t2) {
-                    packed[pair] = Visitor::Output::pack(f(x, one, t1), f(y, two, t2));
-                    if constexpr (kBoth) beside[pair] = Visitor::Side::pack(g(x, one, t1), g(y, two, t2));
+                    x = as_float(x), y = as_float(y);
+                    const int row = 2 * b + (pair & 1);
+                    packed[pair] = Visitor::Output::pack(f(x, one, t1, row), f(y, two, t2, row));
+                    if constexpr (kBoth) beside[pair] = Visitor::Side::pack(g(x, one, t1, row), g(y, two, t2, row));
                     ++pair;
                 });
                 if (lane == 0) {
@@ -294,24 +332,27 @@ template <class Config, class Visitor> struct Epilogue {
     }
 
     CODA_DEVICE void store_result(const At& at) {
+        RowAffine rows[2 * kBlocks];
+        if constexpr (kRows) row_statistics(rows);
         // The difference first: exact where x is near the mean, so a large common offset costs no bits.
-        auto normalised = [](float x, const float* column) {
-            if constexpr (kNormalises) return fmaf(x - column[kMean], column[kFactor], column[kShift]);
+        auto normalised = [&](float x, const float* column, int row) {
+            if constexpr (kRows) return fmaf(x - rows[row].mean, rows[row].factor, rows[row].shift);
+            else if constexpr (kNormalises) return fmaf(x - column[kMean], column[kFactor], column[kShift]);
             else return x;
         };
         store<Visitor::kTensors - kTensorsAfter, Visitor::kTensors, kSide == SideStore::kAfter, false>(
             at,
-            [&](float x, const float* column, const float* tensor) {
-                return Visitor::after(normalised(x, column), x, column + kBefore, tensor, uniform);
+            [&](float x, const float* column, const float* tensor, int row) {
+                return Visitor::after(normalised(x, column, row), x, column + kBefore, tensor, uniform);
             },
-            [&](float x, const float* column, const float* tensor) {
-                if constexpr (kSide == SideStore::kAfter) return Visitor::side(normalised(x, column), column + kBefore, tensor, uniform);
+            [&](float x, const float* column, const float* tensor, int row) {
+                if constexpr (kSide == SideStore::kAfter) return Visitor::side(normalised(x, column, row), column + kBefore, tensor, uniform);
                 else return 0.f;
             });
     }
 
     template <bool kKeep> CODA_DEVICE void store_centred(const At& at) {
-        store<0, 0, false, kKeep>(at, [](float x, const float* column, const float*) { return x - column[kMean]; }, [](float, const float*, const float*) { return 0.f; });
+        store<0, 0, false, kKeep>(at, [](float x, const float* column, const float*, int) { return x - column[kMean]; }, [](float, const float*, const float*, int) { return 0.f; });
     }
 };
 
