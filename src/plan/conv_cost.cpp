@@ -98,8 +98,10 @@ TileClocks tile_clocks(const ConvPlan& p, const ConvProblem& problem) {
   t.main = steps_of(p, problem) * step_clk(p, problem);
   double element = k.store * narrow(c.tile_n) + visit(problem.after) + (problem.stores > 1 ? k.side : 0.0);
   if (c.mode != NormMode::none) {
-    const double rows = rows_of_image(p);
     element += visit(problem.before) + k.statistics;
+  }
+  if (exchanges(c.mode)) {
+    const double rows = rows_of_image(p);
     t.epilogue += k.exchange_clk + k.exchange_column_clk * c.tile_n * (c.unit % 2 == 0 ? 1.0 : k.odd_unit);
     if (c.mode == NormMode::resident)
       t.wait = t.main * (k.first_row_wait * std::min(1.0, rows) + k.further_row_wait * std::max(0.0, rows - 1));
@@ -109,7 +111,7 @@ TileClocks tile_clocks(const ConvPlan& p, const ConvProblem& problem) {
     if (c.mode == NormMode::streamed) element += k.reload;
   }
   t.epilogue += element * elements;
-  if (c.mode != NormMode::none && c.tile_warpgroups == 2 && c.turns == 2) t.epilogue *= k.pairs_statistics;
+  if (exchanges(c.mode) && c.tile_warpgroups == 2 && c.turns == 2) t.epilogue *= k.pairs_statistics;
   if (c.split) t.epilogue += k.split_clk + k.partner_clk * (p.splits - 1) * c.tile_n / 128;
   return t;
 }
@@ -119,7 +121,7 @@ double block_clk(const ConvPlan& p, const TileClocks& t, double tiles) {
   const ConvConfig& c = p.config;
   const bool second = c.mode == NormMode::deferred || c.mode == NormMode::streamed;
   const double beside = second ? k.beside_second : c.tile_warpgroups == 2 ? k.beside_pairs : k.beside;
-  const double quiet = c.mode == NormMode::none ? 1.0 : k.quiet;
+  const double quiet = exchanges(c.mode) ? k.quiet : 1.0;
   if (tiles <= 1) return k.start_clk + t.main + quiet * t.epilogue;
   if (c.turns == 1) return k.start_clk + tiles * (t.main + k.drain_clk + quiet * t.epilogue + t.wait);
   // of the time that a main loop runs beside an epilogue

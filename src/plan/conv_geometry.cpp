@@ -51,7 +51,7 @@ Workspace lay_out_workspace(const ConvPlan& p, const ConvProblem& problem) {
   if (!p.cooperative) return w;
   w.epoch = take(w.bytes, 4);
   w.exits = take(w.bytes, 4);
-  if (c.mode != NormMode::none) {
+  if (exchanges(c.mode)) {
     const std::size_t row =
         static_cast<std::size_t>(problem.extents.images) * (problem.extents.cols / c.unit) * entry_bytes;
     w.slots = take(w.bytes, row * p.slots_per_image);
@@ -79,7 +79,7 @@ ConvPlan lay_out(const ConvConfig& config, const ConvProblem& problem, const Dev
   ConvPlan p;
   p.config = config;
   lay_out_tiles(p, problem);
-  if (config.mode != NormMode::none) lay_out_statistics(p);
+  if (exchanges(config.mode)) lay_out_statistics(p);
   const int resident = device.resident_blocks[cluster_blocks(config)];
   if (config.split)
     p.splits = static_cast<int>(std::max<std::int64_t>(
@@ -88,7 +88,7 @@ ConvPlan lay_out(const ConvConfig& config, const ConvProblem& problem, const Dev
   p.blocks =
       static_cast<int>(std::min<std::int64_t>(resident / cluster_blocks(config), items_of(p))) * cluster_blocks(config);
   p.shared_bytes = shared_bytes(config, problem.visitor);
-  p.cooperative = config.split || config.mode != NormMode::none;
+  p.cooperative = config.split || exchanges(config.mode);
   p.workspace = lay_out_workspace(p, problem);
   return p;
 }

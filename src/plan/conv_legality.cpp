@@ -99,9 +99,15 @@ string check_mode(const ConvConfig& c, const ConvProblem& p) {
   if (normalises != (c.mode != NormMode::none))
     return normalises ? "mode: none; the epilogue has a normalisation"
                       : "mode: the epilogue has no normalisation, only `none` serves it";
-  if (!normalises)
-    return c.unit == 1 ? string()
-                       : fmt::format("unit: {} channels; without a normalisation there are no statistics", c.unit);
+  if (p.per_pixel != (c.mode == NormMode::rows))
+    return p.per_pixel ? fmt::format("mode: {}; only `rows` normalises over the channels of a pixel", to_string(c.mode))
+                       : "mode: rows; it is for statistics over the channels of a pixel, these are an image's";
+  if (!exchanges(c.mode) && c.unit != 1)
+    return fmt::format("unit: {} channels; without statistics of an image there are no entries", c.unit);
+  if (!normalises) return {};
+  if (c.mode == NormMode::rows && (c.tile_n < p.extents.cols || c.cluster_n != 1))
+    return fmt::format("rows: {} channels a tile, {} tiles across a cluster; one tile has all {} channels", c.tile_n,
+                       c.cluster_n, p.extents.cols);
   if (p.uses_raw && c.mode != NormMode::resident)
     return fmt::format(
         "{}: the epilogue reads the values ahead of the normalisation after it, which only resident mode still has",

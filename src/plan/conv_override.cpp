@@ -30,7 +30,7 @@ const std::array<Key, 10>& keys() {
       {"buffers", "a number of store buffers", {}},
       {"cluster", "ROWSxCHANNELS in blocks, such as 1x2", {}},
       {"split", "on or off", {"on", "off"}},
-      {"mode", "none, resident, deferred or streamed", {"none", "resident", "deferred", "streamed"}},
+      {"mode", "none, resident, deferred, streamed or rows", {"none", "resident", "deferred", "streamed", "rows"}},
       {"unit", "a number of channels", {}},
   }};
   return list;

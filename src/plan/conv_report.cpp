@@ -74,6 +74,9 @@ std::string reason_of_mode(const ConvPlan& p) {
           "streamed: the {} tiles of an image are stored unnormalised and, when their image is complete, loaded, "
           "normalised and stored again",
           image);
+    case NormMode::rows:
+      return "rows: a tile has all channels of its pixels, each is normalised by itself; nothing is exchanged, stored "
+             "once";
   }
   return {};
 }

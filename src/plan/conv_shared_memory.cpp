@@ -24,14 +24,14 @@ int side_buffers(const ConvConfig& c, const VisitorShape& v) {
 int column_count(const ConvConfig& c, const VisitorShape& v) {
   const bool normalises = c.mode != NormMode::none;
   const int visitors = (normalises ? v.columns_before : 0) + (second_pass(c) ? 0 : v.columns_after);
-  return visitors + (!normalises ? 0 : second_pass(c) ? 1 : 1 + std::max(2, v.late_words));
+  return visitors + (!exchanges(c.mode) ? 0 : second_pass(c) ? 1 : 1 + std::max(2, v.late_words));
 }
 
 /// Epilogue::kWarpgroupBytes: staging of four warps, columns, moments where the staging holds a tile, second staging.
 std::size_t warpgroup_bytes(const ConvConfig& c, const VisitorShape& v) {
-  const bool normalises = c.mode != NormMode::none, apart = c.mode == NormMode::deferred;
+  const bool apart = c.mode == NormMode::deferred;
   const auto n = static_cast<std::size_t>(c.tile_n);
-  const std::size_t slices = slice_bytes(c) * c.store_buffers, moments = normalises ? n * 8 : 0;
+  const std::size_t slices = slice_bytes(c) * c.store_buffers, moments = exchanges(c.mode) ? n * 8 : 0;
   const std::size_t staging = round_up(std::max(slices, moments), swizzle_alignment);
   const std::size_t own = 4 * staging + column_count(c, v) * n * 4 + (apart ? 4 * n * 8 : 0);
   const int side = side_buffers(c, v);

@@ -26,6 +26,7 @@ std::vector<int> widths(const ConvProblem& p) {
   }
   for (const int n : {64, 80, 96, 128, 160, 192, 256})
     if (n <= (channels + 31) / 32 * 32) found.insert(n);
+  if (p.per_pixel) std::erase_if(found, [&](int n) { return n < channels; });
   return {found.begin(), found.end()};
 }
 
@@ -45,6 +46,7 @@ std::vector<std::pair<int, int>> clusters(const ConvProblem& p, const ConvConfig
 
 std::vector<NormMode> modes(const ConvProblem& p) {
   if (!p.visitor.normalises) return {NormMode::none};
+  if (p.per_pixel) return {NormMode::rows};
   return {NormMode::resident, NormMode::deferred, NormMode::streamed};
 }
 
@@ -110,7 +112,7 @@ bool sensible(const ConvConfig& c, const FixedFields& fixed) {
 void finish(ConvConfig& c, const ConvProblem& p, const Device& d, const FixedFields& fixed) {
   c.element = p.conv.dtype_x;
   c.halo = c.patch ? static_cast<int>(std::min<std::int64_t>((p.conv.r - 1) * p.conv.dilation[0], 1 << 20)) : 0;
-  c.unit = fixed.unit.value_or(p.group_channels > 0 ? std::gcd(p.group_channels, c.tile_n) : 1);
+  c.unit = fixed.unit.value_or(p.group_channels > 0 && !p.per_pixel ? std::gcd(p.group_channels, c.tile_n) : 1);
   c.store_buffers = fixed.store_buffers.value_or(buffers(c));
   choose_stages(c, p, d, fixed);
 }

@@ -29,7 +29,12 @@ Graph graph_of(const Case& c) {
   warp.arity = 2;
   warp.cuda_source = "__device__ float warp(float x, float y) { return x > y ? 0.5f * x : y + 0.25f * x; }";
   warp.cpu = [](std::span<const double> x) { return x[0] > x[1] ? 0.5 * x[0] : x[1] + 0.25 * x[0]; };
-  return parse(c.text, {warp});
+  UserFunction fold;
+  fold.name = "fold";
+  fold.arity = 1;
+  fold.cuda_source = "__device__ float fold(float x) { return __float_as_int(x) < 0 ? 0.25f * x : x; }";
+  fold.cpu = [](std::span<const double> x) { return x[0] < 0 ? 0.25 * x[0] : x[0]; };
+  return parse(c.text, {warp, fold});
 }
 
 const plan::Device& planning_device() {
@@ -223,6 +228,7 @@ std::vector<Case> all_cases(std::uint64_t seed) {
   add(block_cases());
   add(operation_cases());
   add(operand_cases());
+  add(pixel_cases());
   add(offset_cases());
   add(delay_cases(seed));
   add(endurance_cases(seed));
