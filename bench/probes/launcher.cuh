@@ -80,7 +80,7 @@ inline size_t take(size_t& used, size_t bytes) {
 }
 
 constexpr int kLargestSplit = 8;
-constexpr int kLargestTeam = 72;  // images of fewer slots exchange them in one step
+constexpr int kMostEntries = 512;  // of a tile's units, from all slots of an image, exchanged in one step
 
 template <class Config, class Visitor> Launch prepare(const Problem& p, const Operands& o, Workspace workspace, std::string& reason) {
     using Conv = ConvFprop<Config, Visitor>;
@@ -120,7 +120,7 @@ template <class Config, class Visitor> Launch prepare(const Problem& p, const Op
     g.splits = 1;
     if (Conv::kSplit) g.splits = smaller(smaller(resident / g.tiles, loads), kLargestSplit);
     if (Conv::kSplit && g.splits < 2) return reason = "enough tiles without split-K", nullptr;
-    const int blocks = smaller(resident, g.tiles * g.splits * Conv::kClusterBlocks);
+    const int clusters = resident / Conv::kClusterBlocks, rounds = divide_up(g.tiles * g.splits, clusters), blocks = divide_up(g.tiles * g.splits, rounds) * Conv::kClusterBlocks;
     size_t used = 0;
     if constexpr (Conv::kWorkspace) {
         const size_t epoch = take(used, 4), exits = take(used, 4);
@@ -130,12 +130,12 @@ template <class Config, class Visitor> Launch prepare(const Problem& p, const Op
         auto& n = fixed.norm;
         n.slots_per_image = g.tiles_m * Conv::kClusterM * Config::kTileWarpgroups;
         n.team_slots = 1;
-        if (n.slots_per_image > kLargestTeam)
+        if (n.slots_per_image * (Conv::kN / Config::kUnit) > kMostEntries)
             while (n.team_slots * n.team_slots < n.slots_per_image) ++n.team_slots;
         n.teams_per_image = divide_up(n.slots_per_image, n.team_slots);
         n.group_channels = p.k / p.groups;
         if (n.group_channels % Config::kUnit != 0) return reason = "a group is not a number of whole units", nullptr;
-        const int held = Config::kNorm == Norm::kResident ? tiles_in_flight : Config::kNorm == Norm::kDeferred ? 2 * tiles_in_flight : 1 << 30;
+        const int held = Config::kNorm == Norm::kResident ? tiles_in_flight : 1 << 30;
         if (g.tiles_m * g.tiles_n > held) return reason = "an image's tiles do not fit on the chip", nullptr;
         const size_t row = size_t(p.n) * (p.k / Config::kUnit) * 16;
         const size_t slots = take(used, row * n.slots_per_image), teams = n.team_slots > 1 ? take(used, row * n.teams_per_image) : slots;
@@ -229,14 +229,14 @@ enum class Order { kCooperative, kPingPong, kPingPongPairs };
 
 template <class E, int kRows, int kColumns, int kStageCount, Order kOrder, Norm kMode = Norm::kNone, int kBuffers = 1, int kStageCountA = 0,
           int kUnitChannels = 1,
-          bool kDivide = false, int kAlongM = 1, int kAlongN = 1, int kDepth = 64>
+          bool kDivide = false, int kAlongM = 1, int kAlongN = 1, int kDepth = 64, bool kSwapped = false>
 struct Shape {
     using Element = E;
     static constexpr int kTileM = kRows, kTileN = kColumns, kTileK = kDepth, kStages = kStageCount, kStagesA = kStageCountA, kHaloH = 2, kHaloW = 2;
     static constexpr int kClusterM = kAlongM, kClusterN = kAlongN, kStoreBuffers = kBuffers;
     static constexpr int kTileWarpgroups = kOrder == Order::kPingPong ? 1 : 2, kTurns = kOrder == Order::kCooperative ? 1 : 2;
     static constexpr int kWarpgroupRows = kRows / kTileWarpgroups;
-    static constexpr bool kPatch = kStageCountA > 0, kSplit = kDivide, kSwap = false;
+    static constexpr bool kPatch = kStageCountA > 0, kSplit = kDivide, kSwap = kSwapped;
     static constexpr Norm kNorm = kMode;
     static constexpr int kUnit = kUnitChannels;
 };
@@ -246,10 +246,10 @@ template <class Config, class Visitor> struct Register {
         char text[96];
         const std::string cluster = Config::kClusterM * Config::kClusterN > 1 ? " c" + std::to_string(Config::kClusterM) + "x" + std::to_string(Config::kClusterN) : "";
         std::snprintf(text, sizeof text, "%dx%d/%d%s%s%s%s%s", Config::kTileM, Config::kTileN, Config::kStages,
-                      Config::kPatch ? ("+" + std::to_string(Config::kStagesA)).c_str() : "", Config::kTurns == 1 ? " co" : Config::kTileWarpgroups == 1 ? " pp" : " p2", cluster.c_str(), Config::kSplit ? " sk" : "",
-                      Config::kNorm == Norm::kResident ? " res" : Config::kNorm == Norm::kStreamed ? " str" : Config::kNorm == Norm::kDeferred ? " def" : "");
+                      Config::kPatch ? ("+" + std::to_string(Config::kStagesA)).c_str() : "", Config::kTurns == 1 ? " co" : Config::kTileWarpgroups == 1 ? " pp" : " p2", cluster.c_str(), Config::kSplit ? " sk" : Config::kSwap ? " sw" : "",
+                      Config::kNorm == Norm::kResident ? " res" : Config::kNorm == Norm::kStreamed ? " str" : "");
         variants().push_back({text, Visitor::kWork, Same<typename Config::Element, Bf16>::value ? Type::kBf16 : Type::kF16,
-                              Config::kNorm == Norm::kStreamed || Config::kNorm == Norm::kDeferred, prepare<Config, Visitor>});
+                              Config::kNorm == Norm::kStreamed, prepare<Config, Visitor>});
     }
 };
 

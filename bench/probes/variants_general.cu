@@ -2,8 +2,8 @@
 #include "launcher.cuh"
 using namespace probe;
 constexpr Order kCo = Order::kCooperative, kPp = Order::kPingPong, kP2 = Order::kPingPongPairs;
-static Register<Shape<Bf16, 128, 128, 4, kPp, Norm::kStreamed>, BlockResidual> a;
-static Register<Shape<Bf16, 128, 96, 4, kPp, Norm::kDeferred, 6>, Block> b;
+static Register<Shape<Bf16, 128, 128, 4, kPp, Norm::kStreamed, 4>, BlockResidual> a;
+static Register<Shape<Bf16, 128, 96, 4, kPp, Norm::kStreamed, 6>, Block> b;
 static Register<Shape<F16, 128, 128, 4, kCo, Norm::kResident>, InHalf<BlockResidual>> c;
 static Register<Shape<F16, 128, 72, 5, kP2, Norm::kStreamed, 2>, InHalf<Block>> d;
 static Register<Shape<Bf16, 128, 128, 5, kPp, Norm::kNone, 1, 0, 1, false, 1, 2>, BiasSilu> e;

@@ -51,7 +51,8 @@ template <class Config, class Visitor> struct ConvFprop {
     static constexpr int kThreads = 128 * (1 + kConsumers);
     static constexpr int kProducerRegisters = kConsumers == 4 ? 32 : Config::kNorm == Norm::kNone ? 40 : 56;
     static constexpr int kConsumerRegisters = kConsumers == 4 ? 112 : Config::kNorm == Norm::kNone ? 232 : 224;
-    static constexpr bool kSplit = Config::kSplit, kWorkspace = kSplit || Config::kNorm != Norm::kNone;
+    static constexpr bool kSplit = Config::kSplit, kExchange = Config::kNorm != Norm::kNone && Config::kNorm != Norm::kRows;
+    static constexpr bool kWorkspace = kSplit || kExchange;
     static_assert(!kSplit || !kStreamed, "split-K serves small outputs, which are resident");
     static_assert(!kSplit || kClusterBlocks == 1, "split-K goes without clusters");
     static_assert(kClusterBlocks <= 8, "a cluster has up to eight blocks");
@@ -122,7 +123,7 @@ template <class Config, class Visitor> struct ConvFprop {
         if (warpgroup == 0) {
             register_release<kProducerRegisters>();
             if (threadIdx.x == 0) produce(p, shared, barriers, rank);
-            if (Config::kNorm != Norm::kNone && threadIdx.x >= 32) assist(params, memory, barriers, rank, threadIdx.x / 32 - 1, epoch);
+            if (kExchange && threadIdx.x >= 32) assist(params, memory, barriers, rank, threadIdx.x / 32 - 1, epoch);
         } else {
             register_acquire<kConsumerRegisters>();
             consume(params, memory, shared, barriers, rank, warpgroup - 1, epoch);
@@ -348,9 +349,11 @@ template <class Config, class Visitor> struct ConvFprop {
                 tail.store_result(at);
             } else {
                 tail.apply_before(at);
-                tail.reduce_and_publish(at);
+                if constexpr (kExchange) tail.reduce_and_publish(at);
                 trace.mark(3);
-                if constexpr (Config::kNorm == Norm::kResident) {
+                if constexpr (Config::kNorm == Norm::kRows) {
+                    tail.store_result(at);
+                } else if constexpr (Config::kNorm == Norm::kResident) {
                     tail.load_statistics(at);
                     trace.mark(4);
                     tail.store_result(at);

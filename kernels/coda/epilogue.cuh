@@ -6,6 +6,7 @@
 #include "tiles.cuh"
 #include "tma.cuh"
 #include "visitor.cuh"
+#include "wgmma.cuh"
 
 namespace coda {
 
@@ -14,6 +15,7 @@ enum class Norm {
     kResident,  // accumulators wait in registers for the image's statistics
     kStreamed,  // centred values wait in shared memory while the next tile is multiplied; if the image is not complete by then, in the
                 // output's place in memory
+    kRows,      // over the channels of one pixel, all of which are in the tile: nothing is exchanged
 };
 
 // The rows and channels of a tile that one warpgroup holds.
@@ -28,13 +30,13 @@ template <class Config, class Visitor> struct Epilogue {
     using At = Place<Rows>;
     static constexpr int kN = Config::kTileN;
     static constexpr bool kSwap = Config::kSwap;
-    static constexpr int kRows = Config::kWarpgroupRows, kBlocks = kRows / 64;  // blocks of rows
-    static constexpr int kAccBlocks = kSwap ? kN / 64 : kBlocks, kAccCount = kSwap ? kRows / 2 : kN / 2;
+    static constexpr int kPixels = Config::kWarpgroupRows, kBlocks = kPixels / 64;  // rows, and blocks of them
+    static constexpr int kAccBlocks = kSwap ? kN / 64 : kBlocks, kAccCount = kSwap ? kPixels / 2 : kN / 2;
     using Accumulators = float[kAccBlocks][kAccCount];  // fragment.cuh
     static constexpr Norm kNorm = Config::kNorm;
     static constexpr int kUnit = Config::kUnit;
     static_assert(kN % kUnit == 0, "a unit of channels does not cross tiles");
-    static_assert(!kSwap || (kN % 64 == 0 && kRows <= 256), "a matrix instruction has 64 rows, here channels, and at most 256 columns");
+    static_assert(!kSwap || (kN % 64 == 0 && kPixels <= 256), "a matrix instruction has 64 rows, here channels, and at most 256 columns");
     // Channels first, a resident tile is centred by its channels' means where it lies, which costs nothing beside M2.
     static constexpr bool kCentred = kSwap && kNorm == Norm::kResident && !Visitor::kRaw;
 
@@ -45,7 +47,7 @@ template <class Config, class Visitor> struct Epilogue {
     static constexpr int kSlices = kN / kSlice;
     static constexpr int kStoresPerTile = kBlocks * kSlices;  // bulk groups that a warp commits
     static constexpr int kStoreBuffers = Config::kStoreBuffers;
-    static constexpr int kStaging = divide_up(larger(kSliceBytes * kStoreBuffers, kNorm == Norm::kNone ? 0 : kN * 8), 1024) * 1024;  // a warp
+    static constexpr int kStaging = divide_up(larger(kSliceBytes * kStoreBuffers, kNorm == Norm::kNone || kNorm == Norm::kRows ? 0 : kN * 8), 1024) * 1024;  // a warp
     // Moments of the warps' rows, later scratch: in the staging buffers, or apart where those hold a tile.
     static constexpr bool kApart = kNorm == Norm::kStreamed;
     static constexpr int kMomentBytes = kApart ? kN * 8 : kStaging;  // a warp
@@ -55,11 +57,11 @@ template <class Config, class Visitor> struct Epilogue {
 
     // Column values in shared memory: the visitor's for `before`, those for `after` (unless the second pass has them), then mean,
     // factor, shift of the normalisation; the operands of the last two lie in their place until the statistics are known.
-    static constexpr bool kNormalises = kNorm != Norm::kNone, kSecondPass = kNorm == Norm::kStreamed;
+    static constexpr bool kNormalises = kNorm != Norm::kNone, kRows = kNorm == Norm::kRows, kSecondPass = kNorm == Norm::kStreamed;
     static constexpr int kBefore = kNormalises ? Visitor::kColumnsBefore : 0, kAfter = kSecondPass ? 0 : Visitor::kColumnsAfter;
     static constexpr int kLate = divide_up(int(sizeof(typename Visitor::Late)), 4);  // words of a channel
     static constexpr int kMean = kBefore + kAfter, kFactor = kMean + 1, kShift = kMean + 2;
-    static constexpr int kColumns = kMean + (kNormalises ? kSecondPass ? 1 : 1 + larger(2, kLate) : 0);
+    static constexpr int kColumns = kMean + (kNormalises && !kRows ? kSecondPass ? 1 : 1 + larger(2, kLate) : 0);
     static constexpr int kTensorsBefore = kNormalises ? Visitor::kTensorsBefore : 0, kTensorsAfter = Visitor::kTensors - Visitor::kTensorsBefore;
 
     // The second store has staging buffers of its own; the second pass writes it from registers.
@@ -205,10 +207,11 @@ template <class Config, class Visitor> struct Epilogue {
                 u32 packed[kSlice / 4];
                 int pair = 0;
                 for_pairs<0, kTensorsBefore>(at, b, s, [&](float& x, float& y, const float* one, const float* two, const float* t1, const float* t2) {
+                    const float v = as_float(x), w = as_float(y);
                     if constexpr (kSide == SideStore::kBefore)
-                        packed[pair++] = Visitor::Side::pack(Visitor::side(x, one, t1, uniform), Visitor::side(y, two, t2, uniform));
-                    x = Visitor::before(x, one, t1, uniform);
-                    y = Visitor::before(y, two, t2, uniform);
+                        packed[pair++] = Visitor::Side::pack(Visitor::side(v, one, t1, uniform), Visitor::side(w, two, t2, uniform));
+                    x = as_float(Visitor::before(v, one, t1, uniform));
+                    y = as_float(Visitor::before(w, two, t2, uniform));
                 });
                 if constexpr (kSide == SideStore::kBefore) {
                     const int place = (b * kSlices + s) % kSideBuffers;
@@ -234,7 +237,7 @@ template <class Config, class Visitor> struct Epilogue {
             if constexpr (kSwap) sync();
         }
         __syncwarp();
-        const bool full = at.rows.all_valid(kRows);
+        const bool full = at.rows.all_valid(kPixels);
         if constexpr (kSwap) publish_channels(at, full);
         else publish_rows(at, full);
         sync();
@@ -248,13 +251,13 @@ template <class Config, class Visitor> struct Epilogue {
     CODA_DEVICE void publish_channels(const At& at, bool full) {
         const int warp = thread / 32;
         float2* moments_of = reinterpret_cast<float2*>(moments(0));  // of all channels
-        float count = kRows;
+        float count = kPixels;
         if (full) {
             channel_moments<kAccBlocks, kAccCount, kCentred, false>(acc, moments_of, at.rows, count, warp);
         } else {
             int rows = 0;
 #pragma unroll 1
-            for (int m = 0; m < kRows; m += 16) rows += at.rows.valid_of_16(m);
+            for (int m = 0; m < kPixels; m += 16) rows += at.rows.valid_of_16(m);
             count = float(rows);
             channel_moments<kAccBlocks, kAccCount, kCentred, true>(acc, moments_of, at.rows, count, warp);
         }
@@ -349,8 +352,41 @@ template <class Config, class Visitor> struct Epilogue {
         if constexpr (Visitor::kStatistics) Visitor::statistics(visitor, uniform, image, group, mean, variance);
     }
 
-    // Stores f(accumulator, columns, tensors) of the whole tile, slice by slice, through this warp's staging buffers, and
-    // g of the same as the second store if kBoth. kKeep: leaves f's in the buffers.
+    // What normalises each row of the tile over its channels: row 64 b + 16 warp + lane / 4 + 8 half is number 2 b + half. The
+    // four lanes of a row share a pivot, so that a large common offset costs no bits; deviations are taken from the mean.
+    struct RowAffine {
+        float mean, factor, shift;
+    };
+    CODA_DEVICE void row_statistics(RowAffine (&rows)[2 * kBlocks]) const {
+        const int lane = thread & 31;
+        const float inverse = 1.f / float(geometry.channels);
+        auto across = [](float x) {
+            x += __shfl_xor_sync(~0u, x, 1);
+            return x + __shfl_xor_sync(~0u, x, 2);
+        };
+#pragma unroll
+        for (int b = 0; b < kBlocks; ++b)
+#pragma unroll
+            for (int half = 0; half < 2; ++half) {
+                const float pivot = __shfl_sync(~0u, as_float(acc[b][2 * half]), lane & ~3);
+                float sum = 0.f, m2 = 0.f;
+#pragma unroll
+                for (int j = 0; j < kN / 8; ++j)
+                    if (8 * j < geometry.channels) sum += (acc[b][4 * j + 2 * half] - pivot) + (acc[b][4 * j + 2 * half + 1] - pivot);
+                const float mean = fmaf(across(sum), inverse, pivot);
+#pragma unroll
+                for (int j = 0; j < kN / 8; ++j)
+                    if (8 * j < geometry.channels) {
+                        const float x = acc[b][4 * j + 2 * half] - mean, y = acc[b][4 * j + 2 * half + 1] - mean;
+                        m2 = fmaf(x, x, fmaf(y, y, m2));
+                    }
+                const float2 affine = Visitor::affine(typename Visitor::Late{}, uniform, mean, across(m2) * inverse);
+                rows[2 * b + half] = {mean, affine.x, affine.y};
+            }
+    }
+
+    // Stores f(accumulator, columns, tensors, row as in row_statistics) of the whole tile, slice by slice, through this
+    // warp's staging buffers, and g of the same as the second store if kBoth. kKeep: leaves f's in the buffers.
     template <int kFirst, int kEnd, bool kBoth, bool kKeep, class F, class G> CODA_DEVICE void store(const At& at, F&& f, G&& g) {
         const int warp = thread / 32, lane = thread & 31;
         constexpr bool kWraps = kStoresPerTile % kStoreBuffers != 0;
@@ -363,8 +399,10 @@ template <class Config, class Visitor> struct Epilogue {
                 u32 packed[kSlice / 4], beside[kBoth ? kSlice / 4 : 1];
                 int pair = 0;
                 for_pairs<kFirst, kEnd>(at, b, s, [&](float x, float y, const float* one, const float* two, const float* t1, const float* t2) {
-                    packed[pair] = Visitor::Output::pack(f(x, one, t1), f(y, two, t2));
-                    if constexpr (kBoth) beside[pair] = Visitor::Side::pack(g(x, one, t1), g(y, two, t2));
+                    x = as_float(x), y = as_float(y);
+                    const int row = 2 * b + (pair & 1);
+                    packed[pair] = Visitor::Output::pack(f(x, one, t1, row), f(y, two, t2, row));
+                    if constexpr (kBoth) beside[pair] = Visitor::Side::pack(g(x, one, t1, row), g(y, two, t2, row));
                     ++pair;
                 });
                 if constexpr (!kSwap) {
@@ -387,26 +425,29 @@ template <class Config, class Visitor> struct Epilogue {
     }
 
     CODA_DEVICE void store_result(const At& at) {
+        RowAffine rows[2 * kBlocks];
+        if constexpr (kRows) row_statistics(rows);
         // The difference first: exact where x is near the mean, so a large common offset costs no bits.
-        auto normalised = [](float x, const float* column) {
-            if constexpr (kCentred) return fmaf(x, column[kFactor], column[kShift]);
+        auto normalised = [&](float x, const float* column, int row) {
+            if constexpr (kRows) return fmaf(x - rows[row].mean, rows[row].factor, rows[row].shift);
+            else if constexpr (kCentred) return fmaf(x, column[kFactor], column[kShift]);
             else if constexpr (kNormalises) return fmaf(x - column[kMean], column[kFactor], column[kShift]);
             else return x;
         };
         store<Visitor::kTensors - kTensorsAfter, Visitor::kTensors, kSide == SideStore::kAfter, false>(
             at,
-            [&](float x, const float* column, const float* tensor) {
-                return Visitor::after(normalised(x, column), x, column + kBefore, tensor, uniform);
+            [&](float x, const float* column, const float* tensor, int row) {
+                return Visitor::after(normalised(x, column, row), x, column + kBefore, tensor, uniform);
             },
-            [&](float x, const float* column, const float* tensor) {
-                if constexpr (kSide == SideStore::kAfter) return Visitor::side(normalised(x, column), column + kBefore, tensor, uniform);
+            [&](float x, const float* column, const float* tensor, int row) {
+                if constexpr (kSide == SideStore::kAfter) return Visitor::side(normalised(x, column, row), column + kBefore, tensor, uniform);
                 else return 0.f;
             });
     }
 
     // Leaves the centred values in the staging buffers, which a barrier completes.
     CODA_DEVICE void keep_centred(const At& at) {
-        store<0, 0, false, true>(at, [](float x, const float* column, const float*) { return kCentred ? x : x - column[kMean]; }, [](float, const float*, const float*) { return 0.f; });
+        store<0, 0, false, true>(at, [](float x, const float* column, const float*, int) { return x - column[kMean]; }, [](float, const float*, const float*, int) { return 0.f; });
     }
 };
 

@@ -30,6 +30,9 @@
 //   static void statistics(const Params&, const Uniform&, int image, int group, float mean, float variance);
 //                                            stores with axes [b,g]; by one thread a group
 //
+// Over the channels of one pixel (Norm::kRows) mean and variance are a row's: `affine` is called once a row with an empty
+// Late, so factors and shifts with axis n belong to `after`; raw and statistics are not there.
+//
 // `column` and `tensor` in before, after and side are indexed from 0 in their own list: after's tensor[0] is operand
 // kTensorsBefore. All are static and CODA_DEVICE; those that a mode does not call may be left out only if a template.
 #pragma once

@@ -16,8 +16,8 @@ std::string_view norm_name(plan::NormMode mode) {
   switch (mode) {
     case plan::NormMode::none: return "kNone";
     case plan::NormMode::resident: return "kResident";
-    case plan::NormMode::deferred: return "kDeferred";
     case plan::NormMode::streamed: return "kStreamed";
+    case plan::NormMode::rows: return "kRows";
   }
   throw InternalError("a mode of normalising without a name");
 }
@@ -30,6 +30,10 @@ void check(const plan::Epilogue& e, const plan::ConvConfig& c) {
   if (e.norm.has_value() != (c.mode != plan::NormMode::none))
     throw InternalError(
         fmt::format("an epilogue {} a normalisation, and mode {}", e.norm ? "with" : "without", norm_name(c.mode)));
+  if (e.norm && e.norm->per_pixel != (c.mode == plan::NormMode::rows))
+    throw InternalError(fmt::format("statistics over {}, and mode {}",
+                                    e.norm->per_pixel ? "the channels of a pixel" : "an image's pixels",
+                                    norm_name(c.mode)));
   if (e.uses_raw && c.mode != plan::NormMode::resident)
     throw InternalError(
         fmt::format("an epilogue that reads the normalisation's input again, and mode {}", norm_name(c.mode)));

@@ -127,7 +127,7 @@ std::map<std::string, Resources> resources_of_cubin(std::span<const std::byte> c
 }
 
 std::map<std::string, Printed> printed_resources(std::string_view log) {
-  constexpr std::string_view properties = "Function properties for ";
+  constexpr std::string_view properties = "Function properties for ", function = "in function '";
   std::map<std::string, Printed> kernels;
   std::string kernel;
   while (!log.empty()) {
@@ -136,6 +136,11 @@ std::map<std::string, Printed> printed_resources(std::string_view log) {
     if (const std::size_t p = line.find(properties); p != std::string_view::npos) {
       kernel = line.substr(p + properties.size());
       while (!kernel.empty() && (kernel.back() == ' ' || kernel.back() == '\r')) kernel.pop_back();
+    } else if (line.find("is injected in") != std::string_view::npos) {
+      const std::size_t at = line.find(function);
+      if (at == std::string_view::npos) continue;
+      const std::string_view name = line.substr(at + function.size());
+      ++kernels[std::string(name.substr(0, name.find('\'')))].injected_waits;
     } else if (line.find(" bytes spill stores") != std::string_view::npos) {
       kernels[kernel].spill_stores = number_before(line, " bytes spill stores");
       kernels[kernel].spill_loads = number_before(line, " bytes spill loads");
@@ -154,6 +159,7 @@ std::map<std::string, Resources> resources_of(std::span<const std::byte> cubin, 
     kernel->second.spill_store_bytes = printed.spill_stores;
     kernel->second.spill_load_bytes = printed.spill_loads;
     kernel->second.static_shared_bytes = printed.shared;
+    kernel->second.injected_waits = printed.injected_waits;
   }
   return kernels;
 }

@@ -18,6 +18,7 @@ std::map<std::string, Resources> resources_of_cubin(std::span<const std::byte> c
 /// What `ptxas -v` prints of a kernel and the cubin does not hold. Other lines are passed over.
 struct Printed {
   std::size_t spill_stores = 0, spill_loads = 0, shared = 0;  ///< bytes
+  std::size_t injected_waits = 0;
 };
 std::map<std::string, Printed> printed_resources(std::string_view log);
 

@@ -28,7 +28,8 @@ json to_json(const Resources& r) {
           {"spill_store_bytes", r.spill_store_bytes},
           {"spill_load_bytes", r.spill_load_bytes},
           {"stack_bytes", r.stack_bytes},
-          {"static_shared_bytes", r.static_shared_bytes}};
+          {"static_shared_bytes", r.static_shared_bytes},
+          {"injected_waits", r.injected_waits}};
 }
 
 Resources to_resources(const json& j) {
@@ -36,7 +37,8 @@ Resources to_resources(const json& j) {
           .spill_store_bytes = j.at("spill_store_bytes").get<std::size_t>(),
           .spill_load_bytes = j.at("spill_load_bytes").get<std::size_t>(),
           .stack_bytes = j.at("stack_bytes").get<std::size_t>(),
-          .static_shared_bytes = j.at("static_shared_bytes").get<std::size_t>()};
+          .static_shared_bytes = j.at("static_shared_bytes").get<std::size_t>(),
+          .injected_waits = j.value("injected_waits", std::size_t{0})};
 }
 
 json to_json(const EntryInfo& info) {

@@ -32,6 +32,7 @@ struct Request {
 struct Resources {
   int registers = 0;
   std::size_t spill_store_bytes = 0, spill_load_bytes = 0, stack_bytes = 0, static_shared_bytes = 0;
+  std::size_t injected_waits = 0;  ///< fences and waits that it added between matrix instructions (wgmma)
 };
 
 struct Binary {

@@ -27,7 +27,11 @@ struct Device {
   double memory_tbps = 4.2;
 };
 
-enum class NormMode : std::uint8_t { none, resident, deferred, streamed };
+/// rows: over the channels of each pixel, all of which are in one tile; the others exchange statistics between blocks.
+enum class NormMode : std::uint8_t { none, resident, streamed, rows };
+
+/// Whether blocks exchange statistics, through a workspace.
+constexpr bool exchanges(NormMode mode) { return mode != NormMode::none && mode != NormMode::rows; }
 
 /// What a kernel is compiled for: the fields of a configuration in kernels/coda/conv_fprop.cuh. Two problems with the
 /// same configuration and the same visitor share a kernel.
@@ -43,7 +47,7 @@ struct ConvConfig {
   bool split = false;
   bool swap = false;  ///< operands swapped: filters first, so that channels are the rows of a matrix instruction
   NormMode mode = NormMode::none;
-  int unit = 1;  ///< channels of an entry of statistics: divides group width and tile_n
+  int unit = 1;  ///< channels of an entry of statistics: divides group width and tile_n; 1 without an exchange
 
   bool operator==(const ConvConfig&) const = default;
 };

@@ -33,16 +33,16 @@ struct Constants {
   double slice_32 = 1.05, slice_16 = 1.2, slice_8 = 1.7;     ///< times `store`: slices of fewer than 64 channels
   double simple = 4, special = 15, column = 3, tensor = 12;  ///< of the visitors: operations, values read
   double statistics = 5;                                     ///< sums
-  double keep = 6, second = 20;  ///< deferred and streamed: into shared memory; out of it, normalised
-  double reload = 55;            ///< streamed: stored, loaded back
+  double keep = 6, second = 20;  ///< streamed: into shared memory; out of it, normalised
+  double reload = 12;            ///< spilled, loaded back
   // Statistics of a tile: reduction over lanes and warps, publishing, merging; a tile, and a channel of it
-  double exchange_clk = 7800, exchange_column_clk = 25;
+  double exchange_clk = 6500, exchange_column_clk = 25, swapped_column_clk = 3;
+  double publish_clk = 800;  ///< streamed: others wait
   double odd_unit = 1.5;          ///< times the latter, where a unit has an odd number of channels
   double pairs_statistics = 1.6;  ///< times an epilogue with 112 registers a thread
   double quiet = 0.70;            ///< times an epilogue without a main loop beside it
   // Waiting for the rest of the image, in main loops for each row of the grid that the image spans
   double first_row_wait = 0.43, further_row_wait = 0.80;  ///< resident; a further row is the other team's tiles too
-  double deferred_wait = 0.14;                            ///< for each row beyond the tiles in hand
   // What an epilogue adds to the main loop beside it, of its own length
   double beside = 0.15, beside_pairs = 0.10, beside_second = 0.25;
   // Split-K: once, and for 128 channels from each partner
@@ -100,18 +100,21 @@ TileClocks tile_clocks(const ConvPlan& p, const ConvProblem& problem) {
   t.main = steps_of(p, problem) * step_clk(p, problem);
   double element = k.store * narrow(c.tile_n) + visit(problem.after) + (problem.stores > 1 ? k.side : 0.0);
   if (c.mode != NormMode::none) {
-    const double rows = rows_of_image(p);
     element += visit(problem.before) + k.statistics;
-    t.epilogue += k.exchange_clk + k.exchange_column_clk * c.tile_n * (c.unit % 2 == 0 ? 1.0 : k.odd_unit);
+  }
+  if (exchanges(c.mode)) {
+    const double rows = rows_of_image(p);
+    t.epilogue += c.swap ? k.swapped_column_clk * c.tile_n
+                         : k.exchange_column_clk * c.tile_n * (c.unit % 2 == 0 ? 1.0 : k.odd_unit);
+    t.epilogue += c.mode == NormMode::resident ? k.exchange_clk : k.publish_clk;
     if (c.mode == NormMode::resident)
       t.wait = t.main * (k.first_row_wait * std::min(1.0, rows) + k.further_row_wait * std::max(0.0, rows - 1));
     else
       element += k.keep + k.second;
-    if (c.mode == NormMode::deferred) t.wait = k.deferred_wait * std::max(0.0, rows - c.turns) * t.main;
-    if (c.mode == NormMode::streamed) element += k.reload;
+    if (c.mode == NormMode::streamed) element += k.reload * std::max(0.0, 1 - c.turns / rows);
   }
   t.epilogue += element * elements;
-  if (c.mode != NormMode::none && c.tile_warpgroups == 2 && c.turns == 2) t.epilogue *= k.pairs_statistics;
+  if (exchanges(c.mode) && c.tile_warpgroups == 2 && c.turns == 2) t.epilogue *= k.pairs_statistics;
   if (c.split) t.epilogue += k.split_clk + k.partner_clk * (p.splits - 1) * c.tile_n / 128;
   return t;
 }
@@ -119,9 +122,9 @@ TileClocks tile_clocks(const ConvPlan& p, const ConvProblem& problem) {
 /// Clocks of the block with most tiles. Teams take turns at the main loop; a team's next tile waits for its epilogue.
 double block_clk(const ConvPlan& p, const TileClocks& t, double tiles) {
   const ConvConfig& c = p.config;
-  const bool second = c.mode == NormMode::deferred || c.mode == NormMode::streamed;
+  const bool second = c.mode == NormMode::streamed;
   const double beside = second ? k.beside_second : c.tile_warpgroups == 2 ? k.beside_pairs : k.beside;
-  const double quiet = c.mode == NormMode::none ? 1.0 : k.quiet;
+  const double quiet = exchanges(c.mode) ? k.quiet : 1.0;
   if (tiles <= 1) return k.start_clk + t.main + quiet * t.epilogue;
   if (c.turns == 1) return k.start_clk + tiles * (t.main + k.drain_clk + quiet * t.epilogue + t.wait);
   // of the time that a main loop runs beside an epilogue
@@ -151,7 +154,7 @@ double memory_us(const ConvPlan& p, const ConvProblem& problem, const Device& de
   const double in = static_cast<double>(v.n * v.c) * static_cast<double>(v.h * v.w) * 2;
   const double filter = static_cast<double>(v.r * v.s * v.c) * static_cast<double>(v.k) * 2;
   const double out = static_cast<double>(problem.extents.rows()) * static_cast<double>(v.k);
-  const double again = p.config.mode == NormMode::streamed ? 4.0 : 0.0;  // write, read back
+  const double again = p.config.mode == NormMode::streamed ? 4.0 * std::max(0.0, 1 - p.config.turns / rows_of_image(p)) : 0.0;  // write, read back
   const double tensors = static_cast<double>(problem.before.tensor_bytes + problem.after.tensor_bytes);
   return (in + filter + out * (2.0 * problem.stores + again + tensors)) / device.memory_tbps * 1e-6;
 }

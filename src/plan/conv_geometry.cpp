@@ -36,11 +36,11 @@ void lay_out_tiles(ConvPlan& p, const ConvProblem& problem) {
   p.channel_blocks = static_cast<int>(divide_up(problem.conv.c, c.tile_k));
 }
 
-/// Slots of an image form teams of about the square root of their number.
+/// Slots of an image form teams of about the square root of their number, unless few entries concern a tile.
 void lay_out_statistics(ConvPlan& p) {
   p.slots_per_image = p.tiles_m * p.config.cluster_m * p.config.tile_warpgroups;
   p.team_slots = 1;
-  if (p.slots_per_image > largest_team)
+  if (std::int64_t{p.slots_per_image} * (p.config.tile_n / p.config.unit) > most_entries)
     while (std::int64_t{p.team_slots} * p.team_slots < p.slots_per_image) ++p.team_slots;
   p.teams_per_image = static_cast<int>(divide_up(p.slots_per_image, p.team_slots));
 }
@@ -51,7 +51,7 @@ Workspace lay_out_workspace(const ConvPlan& p, const ConvProblem& problem) {
   if (!p.cooperative) return w;
   w.epoch = take(w.bytes, 4);
   w.exits = take(w.bytes, 4);
-  if (c.mode != NormMode::none) {
+  if (exchanges(c.mode)) {
     const std::size_t row =
         static_cast<std::size_t>(problem.extents.images) * (problem.extents.cols / c.unit) * entry_bytes;
     w.slots = take(w.bytes, row * p.slots_per_image);
@@ -79,7 +79,7 @@ ConvPlan lay_out(const ConvConfig& config, const ConvProblem& problem, const Dev
   ConvPlan p;
   p.config = config;
   lay_out_tiles(p, problem);
-  if (config.mode != NormMode::none) lay_out_statistics(p);
+  if (exchanges(config.mode)) lay_out_statistics(p);
   const int resident = device.resident_blocks[cluster_blocks(config)];
   if (config.split)
     p.splits = static_cast<int>(std::max<std::int64_t>(
@@ -89,7 +89,7 @@ ConvPlan lay_out(const ConvConfig& config, const ConvProblem& problem, const Dev
   const std::int64_t clusters = resident / cluster_blocks(config), rounds = divide_up(items_of(p), clusters);
   p.blocks = static_cast<int>(divide_up(items_of(p), rounds)) * cluster_blocks(config);
   p.shared_bytes = shared_bytes(config, problem.visitor);
-  p.cooperative = config.split || config.mode != NormMode::none;
+  p.cooperative = config.split || exchanges(config.mode);
   p.workspace = lay_out_workspace(p, problem);
   return p;
 }

@@ -35,7 +35,7 @@ int epilogue_registers(const ConvConfig& c, const ConvProblem& p, int budget) {
     return tensors == 0 ? 0 : (pairs ? 16 : normalises ? 32 : 36) + 12 * (tensors - 1);
   };
   int registers = normalises ? 64 : pairs ? 48 : 40;
-  if (c.mode == NormMode::deferred || c.mode == NormMode::streamed) registers += pairs ? 8 : 24;
+  if (c.mode == NormMode::streamed) registers += pairs ? 8 : 24;
   registers += loads(p.before.tensors) + loads(p.after.tensors);
   registers += 2 * std::max(0, p.before.columns + p.after.columns - (normalises ? 4 : 1));
   if (p.stores > 1) registers += slice_channels(c.tile_n) / 4;
@@ -95,7 +95,7 @@ string check_runs(const Conv2d& conv) {
 string check_split(const ConvConfig& c) {
   if (!c.split) return {};
   if (c.cluster_m * c.cluster_n > 1) return "split-K: goes without clusters";
-  if (c.mode == NormMode::deferred || c.mode == NormMode::streamed)
+  if (c.mode == NormMode::streamed)
     return "split-K: serves small outputs, which are resident";
   if (c.tile_n % 32 != 0) return fmt::format("split-K: {} channels; partial tiles move in multiples of 32", c.tile_n);
   return {};
@@ -106,9 +106,17 @@ string check_mode(const ConvConfig& c, const ConvProblem& p) {
   if (normalises != (c.mode != NormMode::none))
     return normalises ? "mode: none; the epilogue has a normalisation"
                       : "mode: the epilogue has no normalisation, only `none` serves it";
-  if (!normalises)
-    return c.unit == 1 ? string()
-                       : fmt::format("unit: {} channels; without a normalisation there are no statistics", c.unit);
+  if (p.per_pixel != (c.mode == NormMode::rows))
+    return p.per_pixel ? fmt::format("mode: {}; only `rows` normalises over the channels of a pixel", to_string(c.mode))
+                       : "mode: rows; it is for statistics over the channels of a pixel, these are an image's";
+  if (!exchanges(c.mode) && c.unit != 1)
+    return fmt::format("unit: {} channels; without statistics of an image there are no entries", c.unit);
+  if (!normalises) return {};
+  if (c.mode == NormMode::rows && c.swap)
+    return "swap: a thread has all channels of its pixels only if pixels are the rows of a matrix instruction";
+  if (c.mode == NormMode::rows && (c.tile_n < p.extents.cols || c.cluster_n != 1))
+    return fmt::format("rows: {} channels a tile, {} tiles across a cluster; one tile has all {} channels", c.tile_n,
+                       c.cluster_n, p.extents.cols);
   if (p.uses_raw && c.mode != NormMode::resident)
     return fmt::format(
         "{}: the epilogue reads the values ahead of the normalisation after it, which only resident mode still has",
@@ -121,8 +129,8 @@ string check_mode(const ConvConfig& c, const ConvProblem& p) {
 
 string check_memory(const ConvConfig& c, const ConvProblem& p, const Device& d) {
   const int stores = stores_per_tile(c);
-  if (c.mode == NormMode::deferred && c.store_buffers != stores)
-    return fmt::format("deferred: {} store buffers; all {} slices of a tile wait in them", c.store_buffers, stores);
+  if (c.mode == NormMode::streamed && c.store_buffers != stores)
+    return fmt::format("streamed: {} store buffers; all {} slices of a tile wait in them", c.store_buffers, stores);
   if (c.swap && c.store_buffers < std::min(2, stores))
     return "store buffers: 1; with swapped operands four warps write one while the one before is stored, which takes 2";
   if (c.store_buffers < 1 || c.store_buffers > stores)
@@ -162,8 +170,6 @@ string refuse_launch(const ConvPlan& plan, const ConvProblem& p, const Device& d
   const std::int64_t image = std::int64_t{plan.tiles_m} * plan.tiles_n * plan.splits, held = items_in_flight(c, d);
   if (c.mode == NormMode::resident && image > held && image > 1)
     return fmt::format("resident: an image has {} tiles, {} fit in flight", image, held);
-  if (c.mode == NormMode::deferred && image > 2 * held)
-    return fmt::format("deferred: an image has {} tiles, {} fit in flight and in shared memory", image, 2 * held);
   return {};
 }
 

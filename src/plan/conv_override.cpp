@@ -31,7 +31,7 @@ const std::array<Key, 11>& keys() {
       {"cluster", "ROWSxCHANNELS in blocks, such as 1x2", {}},
       {"split", "on or off", {"on", "off"}},
       {"swap", "on or off", {"on", "off"}},
-      {"mode", "none, resident, deferred or streamed", {"none", "resident", "deferred", "streamed"}},
+      {"mode", "none, resident, streamed or rows", {"none", "resident", "streamed", "rows"}},
       {"unit", "a number of channels", {}},
   }};
   return list;

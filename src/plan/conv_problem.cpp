@@ -12,6 +12,7 @@ namespace coda::plan {
 namespace {
 
 constexpr std::int64_t int_limit = std::numeric_limits<std::int32_t>::max();
+constexpr std::int64_t widest_tile = 256;                         // channels of a matrix instruction
 constexpr std::int64_t map_stride_limit = std::int64_t{1} << 40;  // bytes, of a tensor map
 
 using Reasons = std::vector<std::string>;
@@ -141,6 +142,12 @@ ConvProblem make_problem(const Conv2d& conv, const Epilogue& epilogue, const Dev
   check_device(device, reasons);
   check_operands(conv, reasons);
   check_sizes(conv, p.extents, reasons);
+  p.per_pixel = epilogue.norm && epilogue.norm->per_pixel;
+  if (p.per_pixel && conv.k > widest_tile)
+    reasons.push_back(fmt::format(
+        "channels: a normalisation over the {} channels of a pixel; a tile holds all of them, {} at most. Use "
+        "the cpu device, or normalise groups of channels over an image's pixels (group_norm)",
+        conv.k, widest_tile));
   if (!reasons.empty())
     throw Unsupported(
         fmt::format("no kernel serves {}:\n  {}", to_string(Contraction(conv)), fmt::join(reasons, "\n  ")));
@@ -153,7 +160,7 @@ ConvProblem make_problem(const Conv2d& conv, const Epilogue& epilogue, const Dev
   }
   count_all(epilogue, p);
   p.uses_raw = epilogue.uses_raw;
-  p.per_image = epilogue.norm.has_value() || epilogue.per_image();
+  p.per_image = epilogue.per_image();
   p.stores = p.visitor.side == VisitorShape::Side::none ? 1 : 2;
   return p;
 }

@@ -24,6 +24,7 @@ struct ConvProblem {
   Work before, after;      ///< without a normalisation everything is `after`
   int group_channels = 0;  ///< 0: no normalisation
   bool uses_raw = false;
+  bool per_pixel = false;  ///< the normalisation is over the channels of a pixel
   bool per_image = false;  ///< what a tile computes depends on its image
   int stores = 1;          ///< [m,n]
 

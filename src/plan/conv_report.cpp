@@ -65,15 +65,14 @@ std::string reason_of_mode(const ConvPlan& p) {
           image * p.splits == 1 ? "the one tile of an image is"
           : p.splits == 1       ? fmt::format("all {} tiles of an image are", image)
                                 : fmt::format("all {} parts of an image's {} tiles are", image * p.splits, image));
-    case NormMode::deferred:
-      return fmt::format(
-          "deferred: the {} tiles of an image wait in shared memory while the next ones are multiplied; stored once",
-          image);
     case NormMode::streamed:
       return fmt::format(
-          "streamed: the {} tiles of an image are stored unnormalised and, when their image is complete, loaded, "
-          "normalised and stored again",
+          "streamed: the {} tiles of an image wait in shared memory while the next ones are multiplied, and in memory if "
+          "their image is not complete by then",
           image);
+    case NormMode::rows:
+      return "rows: a tile has all channels of its pixels, each is normalised by itself; nothing is exchanged, stored "
+             "once";
   }
   return {};
 }

@@ -9,7 +9,7 @@ constexpr std::size_t swizzle_alignment = 1024;
 
 std::size_t round_up(std::size_t bytes, std::size_t to) { return (bytes + to - 1) / to * to; }
 
-bool second_pass(const ConvConfig& c) { return c.mode == NormMode::deferred || c.mode == NormMode::streamed; }
+bool second_pass(const ConvConfig& c) { return c.mode == NormMode::streamed; }
 
 std::size_t slice_bytes(const ConvConfig& c) { return 16 * static_cast<std::size_t>(slice_channels(c.tile_n)) * 2; }
 
@@ -24,25 +24,29 @@ int side_buffers(const ConvConfig& c, const VisitorShape& v) {
 int column_count(const ConvConfig& c, const VisitorShape& v) {
   const bool normalises = c.mode != NormMode::none;
   const int visitors = (normalises ? v.columns_before : 0) + (second_pass(c) ? 0 : v.columns_after);
-  return visitors + (!normalises ? 0 : second_pass(c) ? 1 : 1 + std::max(2, v.late_words));
+  return visitors + (!exchanges(c.mode) ? 0 : second_pass(c) ? 1 : 1 + std::max(2, v.late_words));
 }
 
 /// Epilogue::kWarpgroupBytes: staging of four warps, columns, moments where the staging holds a tile, second staging.
 std::size_t warpgroup_bytes(const ConvConfig& c, const VisitorShape& v) {
-  const bool normalises = c.mode != NormMode::none, apart = c.mode == NormMode::deferred;
+  const bool apart = c.mode == NormMode::streamed;
   const auto n = static_cast<std::size_t>(c.tile_n);
-  const std::size_t slices = slice_bytes(c) * c.store_buffers, moments = normalises ? n * 8 : 0;
+  const std::size_t slices = slice_bytes(c) * c.store_buffers, moments = exchanges(c.mode) ? n * 8 : 0;
   const std::size_t staging = round_up(std::max(slices, moments), swizzle_alignment);
   const std::size_t own = 4 * staging + column_count(c, v) * n * 4 + (apart ? 4 * n * 8 : 0);
   const int side = side_buffers(c, v);
   return side == 0 ? own : round_up(own, swizzle_alignment) + 4 * side * slice_bytes(c);
 }
 
-/// SecondPass::kBytes: mean, factor, shift, the visitor's columns, four warps' offsets, a deferred tile's centres;
-/// a barrier of 8 bytes for each slab.
-std::size_t second_pass_bytes(const ConvConfig& c, const VisitorShape& v) {
-  const int columns = 3 + v.columns_after + 4 + (c.mode == NormMode::deferred ? 1 : 0);
-  return round_up(static_cast<std::size_t>(columns) * c.tile_n * 4 + 4 * c.store_buffers * 8, 16);
+/// SecondPass::kTeamBytes: mean, factor, shift, the visitor's columns; moments of 12 bytes of as many channels as the
+/// groups of a tile may have, up to 64 channels wide.
+std::size_t team_bytes(const ConvConfig& c, const VisitorShape& v) {
+  return round_up(static_cast<std::size_t>(3 + v.columns_after) * c.tile_n * 4 + (c.tile_n + 126) * std::size_t{12}, 16);
+}
+
+/// SecondPass::kOwnBytes: four warps' offsets, the kept tile's centres; a barrier of 8 bytes for each slab; votes.
+std::size_t own_bytes(const ConvConfig& c) {
+  return round_up(std::size_t{5} * c.tile_n * 4 + 4 * c.store_buffers * 8, 16) + 16;
 }
 
 bool depends_on(const Graph& graph, ValueId value, const std::vector<bool>& marked) {
@@ -112,9 +116,9 @@ std::size_t shared_bytes(const ConvConfig& c, const VisitorShape& v) {
   const std::size_t consumers = c.tile_warpgroups * c.turns, stages_a = c.patch ? c.stages_a : c.stages;
   const std::size_t ring = stages_a * activation_stage_bytes(c) + c.stages * filter_stage_bytes(c);
   const std::size_t tail = consumers * round_up(warpgroup_bytes(c, v), swizzle_alignment);
-  const std::size_t second = second_pass(c) ? consumers * second_pass_bytes(c, v) : 0;
-  const std::size_t barriers = 8 * (2 * c.stages + (c.patch ? 2 * c.stages_a : 0) + 2), votes = 32 * consumers;
-  return ring + tail + second + barriers + votes + swizzle_alignment;
+  const std::size_t second = second_pass(c) ? c.turns * team_bytes(c, v) + consumers * own_bytes(c) : 0;
+  const std::size_t barriers = 8 * (2 * c.stages + (c.patch ? 2 * c.stages_a : 0) + 2 + (second_pass(c) ? 4 : 0));
+  return ring + tail + second + barriers + swizzle_alignment;
 }
 
 }  // namespace coda::plan

@@ -26,6 +26,7 @@ std::vector<int> widths(const ConvProblem& p) {
   }
   for (const int n : {64, 80, 96, 128, 160, 192, 256})
     if (n <= (channels + 31) / 32 * 32) found.insert(n);
+  if (p.per_pixel) std::erase_if(found, [&](int n) { return n < channels; });
   return {found.begin(), found.end()};
 }
 
@@ -45,14 +46,15 @@ std::vector<std::pair<int, int>> clusters(const ConvProblem& p, const ConvConfig
 
 std::vector<NormMode> modes(const ConvProblem& p) {
   if (!p.visitor.normalises) return {NormMode::none};
-  return {NormMode::resident, NormMode::deferred, NormMode::streamed};
+  if (p.per_pixel) return {NormMode::rows};
+  return {NormMode::resident, NormMode::streamed};
 }
 
-/// Slices that a warp may have under way. Deferred: a whole tile waits there. Where epilogues run beside a main loop
+/// Slices that a warp may have under way. Streamed: a whole tile waits there. Where epilogues run beside a main loop
 /// (two turns) a second buffer lets a warp go on; alone, the shared memory serves the stages better.
 int buffers(const ConvConfig& c) {
   const int stores = stores_per_tile(c);
-  if (c.mode == NormMode::deferred) return stores;
+  if (c.mode == NormMode::streamed) return stores;
   return std::min(stores, c.swap || (c.turns == 2 && c.tile_warpgroups == 1) ? 2 : 1);
 }
 
@@ -100,10 +102,10 @@ void choose_stages(ConvConfig& c, const ConvProblem& p, const Device& d, const F
 /// Whether the combination can make sense at all; what cannot is not worth a line among the refusals.
 bool sensible(const ConvConfig& c, const FixedFields& fixed) {
   if (c.tile_m / c.tile_warpgroups < 64 && !(fixed.tile_m && fixed.order)) return false;
-  if (c.swap && c.tile_n % 64 != 0 && !(fixed.swap && fixed.tile_n)) return false;
+  if (c.swap && (c.tile_n % 64 != 0 || c.mode == NormMode::rows) && !(fixed.swap && (fixed.tile_n || fixed.mode))) return false;
   if (c.patch && c.tile_k != 64 && !(fixed.patch && fixed.tile_k)) return false;
   if (c.split && c.cluster_m * c.cluster_n > 1 && !(fixed.split && fixed.cluster_m)) return false;
-  if (c.split && (c.mode == NormMode::deferred || c.mode == NormMode::streamed) && !(fixed.split && fixed.mode))
+  if (c.split && c.mode == NormMode::streamed && !(fixed.split && fixed.mode))
     return false;
   return true;
 }
@@ -114,7 +116,7 @@ void finish(ConvConfig& c, const ConvProblem& p, const Device& d, const FixedFie
     return c.patch ? static_cast<int>(std::min<std::int64_t>((taps - 1) * dilation, 1 << 12)) : 0;
   };
   c.halo_h = halo(p.conv.r, p.conv.dilation[0]), c.halo_w = halo(p.conv.s, p.conv.dilation[1]);
-  c.unit = fixed.unit.value_or(p.group_channels > 0 ? std::gcd(p.group_channels, c.tile_n) : 1);
+  c.unit = fixed.unit.value_or(p.group_channels > 0 && !p.per_pixel ? std::gcd(p.group_channels, c.tile_n) : 1);
   c.store_buffers = fixed.store_buffers.value_or(buffers(c));
   choose_stages(c, p, d, fixed);
 }

@@ -100,7 +100,8 @@ class Analysis {
     check_effects(g);
     for (ValueId id = 0; id < g.nodes.size(); ++id) check_node(g, id);
     e_.norm = find_normalisation(g, extents);
-    for (ValueId id = 0; id < g.nodes.size(); ++id) check_axes(g, id);
+    if (!e_.norm || !e_.norm->per_pixel)
+      for (ValueId id = 0; id < g.nodes.size(); ++id) check_axes(g, id);
     std::vector<ValueId> statistics;
     if (e_.norm)
       for (const auto& id : {e_.norm->mean, e_.norm->variance})
@@ -163,6 +164,9 @@ class Analysis {
       way.why_not_after =
           fmt::format("behind the normalisation it reads what came before it; only '{}' is kept till then",
                       text_of(g, e_.norm->input));
+    else if (reads.raw && e_.norm->per_pixel)
+      way.why_not_after = fmt::format("behind a normalisation over channels it reads the input '{}', which is not kept",
+                                      text_of(g, e_.norm->input));
     way.after = way.why_not_after.empty();
     return way;
   }
@@ -212,6 +216,8 @@ class Analysis {
       if (!statistical_[s.value])
         refuse(g, s.value,
                fmt::format("a store with axes {} that is no function of the statistics", to_string(g[s.value].axes)));
+      if (e_.norm->per_pixel)
+        refuse(g, s.value, "a store with a value per row; statistics of a pixel stay in registers");
       const Axes group = reduced_axes(g[*(e_.norm->mean ? e_.norm->mean : e_.norm->variance)].attr.domain);
       if (!(g[s.value].axes == group))
         refuse(g, s.value,
@@ -235,7 +241,7 @@ bool Epilogue::side_after() const { return outputs.size() > 1 && outputs[1].plac
 
 bool Epilogue::per_image() const {
   const auto reads_image = [this](ValueId id) { return graph[id].axes.row == RowAxis::b; };
-  return norm || std::any_of(columns_before.begin(), columns_before.end(), reads_image) ||
+  return (norm && !norm->per_pixel) || std::any_of(columns_before.begin(), columns_before.end(), reads_image) ||
          std::any_of(columns_after.begin(), columns_after.end(), reads_image);
 }
 

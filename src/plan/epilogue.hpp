@@ -12,15 +12,18 @@
 
 namespace coda::plan {
 
-/// y = (input - mean)·factor + shift, mean and variance over `domain` of `input`. The values factor and shift have axes
-/// no finer than [b,n] and may read mean, variance and operands; absent: 1 and 0.
+/// y = (input - mean)·factor + shift, mean and variance of `input` over the pixels of an image and a group of channels,
+/// or over the channels of each pixel (per_pixel). The values factor and shift have axes no finer than [b,n] and may
+/// read mean, variance and operands; per pixel they have axes [m] or [] and read mean, variance and scalars. Absent: 1
+/// and 0.
 struct Normalisation {
   ValueId input{};              ///< [m,n]
   std::optional<ValueId> mean;  ///< the reduction nodes in the graph
   std::optional<ValueId> variance;
   std::optional<ValueId> factor, shift;
   ValueId result{};                 ///< y
-  std::int64_t group_channels = 0;  ///< channels of a group; the statistics run over an image's pixels and a group
+  std::int64_t group_channels = 0;  ///< channels of a group; per pixel all of them
+  bool per_pixel = false;           ///< mean and variance have axes [m]; nothing but y reads them, and x is not kept
 };
 
 struct Output {

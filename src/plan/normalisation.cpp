@@ -16,6 +16,8 @@ namespace {
 
 bool is_column(const Axes& a) { return a.row != RowAxis::m; }
 bool is_full(const Axes& a) { return a == axes::mn; }
+bool is_pixel(const Axes& a) { return a.row == RowAxis::m && a.col == ColAxis::none; }
+bool over_channels(const ReduceDomain& d) { return d.cols && !d.rows; }
 
 ValueId append(Graph& g, Op op, std::vector<ValueId> inputs) {
   std::vector<const Node*> nodes;
@@ -41,8 +43,15 @@ void check_reduction(const Graph& g, ValueId id) {
     refuse(g, id, fmt::format("of reductions, tiles share means and variances only, not {}", to_string(x.op)));
   if (!is_full(g[x.inputs[0]].axes))
     refuse(g, id, fmt::format("statistics are taken of values [m,n], not {}", to_string(g[x.inputs[0]].axes)));
-  if (!d.rows || !d.per_image)
-    refuse(g, id, "statistics run over the pixels of one image and a group of channels (group_norm, instance_norm)");
+  if (over_channels(d) && d.groups != 1)
+    refuse(
+        g, id,
+        fmt::format("statistics of a pixel run over all its channels (layer_norm), not {} groups of them", d.groups));
+  if (!over_channels(d) && (!d.rows || !d.per_image))
+    refuse(
+        g, id,
+        "statistics run over the pixels of one image and a group of channels (group_norm, instance_norm) or over the "
+        "channels of one pixel (layer_norm)");
   if (x.dtype != DType::f32) refuse(g, id, fmt::format("statistics are of dtype f32, not {}", to_string(x.dtype)));
 }
 
@@ -79,7 +88,8 @@ std::int64_t group_channels(const ReduceDomain& d, const Extents& extents) {
 
 // ---- From x - mean to y
 
-// Follows x - mean through products with columns and one sum with a column, as long as each has one user
+// Follows x - mean through products with columns (of a pixel: with what its statistics give) and one sum with such, as
+// long as each has one user
 class Chain {
  public:
   Chain(Graph& g, Normalisation& norm) : g_(g), norm_(norm) {}
@@ -118,7 +128,19 @@ class Chain {
     return user;
   }
 
-  bool is_operand_column(ValueId id) const { return is_column(g_[id].axes); }
+  // What factor and shift may be made of. Of a pixel they know its mean, its variance and scalars: columns come after.
+  bool is_operand_column(ValueId id) const {
+    const Axes& a = g_[id].axes;
+    if (!norm_.per_pixel) return is_column(a);
+    return a == axes::scalar || (is_pixel(a) && knows_only_statistics(id));
+  }
+
+  bool knows_only_statistics(ValueId id) const {
+    if (id == norm_.mean || id == norm_.variance || g_[id].axes == axes::scalar) return true;
+    const std::vector<ValueId>& in = g_[id].inputs;
+    return is_pixel(g_[id].axes) && !in.empty() &&
+           std::all_of(in.begin(), in.end(), [&](ValueId i) { return knows_only_statistics(i); });
+  }
 
   void scale(ValueId by) { norm_.factor = norm_.factor ? append(g_, Op::mul, {*norm_.factor, by}) : by; }
 
@@ -215,7 +237,9 @@ std::vector<bool> depends_on(const Graph& graph, const std::vector<ValueId>& roo
 std::optional<Normalisation> find_normalisation(Graph& graph, const Extents& extents) {
   auto norm = find_statistics(graph);
   if (!norm) return {};
-  norm->group_channels = group_channels(graph[norm->mean ? *norm->mean : *norm->variance].attr.domain, extents);
+  const ReduceDomain domain = graph[norm->mean ? *norm->mean : *norm->variance].attr.domain;
+  norm->group_channels = group_channels(domain, extents);
+  norm->per_pixel = over_channels(domain);
   Chain(graph, *norm).follow();
   const auto renumbered = sort(graph);
   const auto move = [&](std::optional<ValueId>& id) {

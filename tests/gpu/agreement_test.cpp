@@ -43,6 +43,12 @@ TEST(Agreement, EveryOperation) { expect_agreement(operation_cases()); }
 
 TEST(Agreement, EveryKindOfOperandAndStore) { expect_agreement(operand_cases()); }
 
+TEST(Agreement, OverTheChannelsOfAPixel) {
+  const auto cases = pixel_cases();
+  EXPECT_GE(cases.size(), 120u);
+  expect_agreement(cases);
+}
+
 TEST(Agreement, RandomDelays) { expect_agreement(delay_cases(options().seed)); }
 
 // Plans that are never the best, too

@@ -39,6 +39,7 @@ std::vector<Case> random_cases(std::uint64_t seed, int families, int shapes);
 std::vector<Case> block_cases();
 std::vector<Case> operation_cases();
 std::vector<Case> operand_cases();
+std::vector<Case> pixel_cases();
 std::vector<Case> offset_cases();
 std::vector<Case> delay_cases(std::uint64_t seed);
 std::vector<Case> endurance_cases(std::uint64_t seed);

@@ -29,7 +29,12 @@ Graph graph_of(const Case& c) {
   warp.arity = 2;
   warp.cuda_source = "__device__ float warp(float x, float y) { return x > y ? 0.5f * x : y + 0.25f * x; }";
   warp.cpu = [](std::span<const double> x) { return x[0] > x[1] ? 0.5 * x[0] : x[1] + 0.25 * x[0]; };
-  return parse(c.text, {warp});
+  UserFunction fold;
+  fold.name = "fold";
+  fold.arity = 1;
+  fold.cuda_source = "__device__ float fold(float x) { return __float_as_int(x) < 0 ? 0.25f * x : x; }";
+  fold.cpu = [](std::span<const double> x) { return x[0] < 0 ? 0.25 * x[0] : x[0]; };
+  return parse(c.text, {warp, fold});
 }
 
 const plan::Device& planning_device() {
@@ -101,13 +106,15 @@ constexpr const char* overrides_plain[] = {"tile=128x128 order=pingpong",
                                            "split=on",
                                            "depth=32 load=runs",
                                            "tile=256x64 cluster=1x5",
-                                           "tile=64x64"};
+                                           "tile=64x64",
+                                           "swap=on load=patch",
+                                           "swap=on load=runs"};
 constexpr const char* overrides_norm[] = {
-    "mode=resident order=pingpong",    "mode=resident order=cooperative", "mode=deferred load=runs",
-    "mode=deferred load=patch",        "mode=streamed load=runs",         "mode=streamed load=patch",
+    "mode=resident order=pingpong",    "mode=resident order=cooperative", "mode=resident swap=on",
+    "mode=streamed swap=on load=patch", "mode=streamed load=runs",         "mode=streamed load=patch",
     "mode=streamed order=cooperative", "mode=resident split=on",          "mode=resident cluster=1x2",
     "mode=streamed cluster=2x1",       "mode=resident load=runs",         "mode=streamed order=pairs",
-    "mode=deferred cluster=1x2"};
+    "mode=streamed swap=on load=runs"};
 
 std::string filled(std::string text, DType type, std::int64_t groups) {
   const auto replace = [&](std::string_view from, const std::string& to) {
@@ -202,7 +209,7 @@ std::vector<Case> endurance_cases(std::uint64_t seed) {
     if (cases.empty() || cases.back().name != c.name) cases.push_back(std::move(c));
   const auto blocks = block_cases();
   for (std::size_t i = 0; i < 3; ++i) cases.push_back(blocks[i]);
-  for (const char* plan : {"mode=streamed", "mode=deferred", "mode=streamed order=cooperative"}) {
+  for (const char* plan : {"mode=streamed", "mode=streamed swap=on tile=128x64", "mode=streamed order=cooperative"}) {
     cases.push_back(blocks[0]);
     cases.back().options.plan = plan;
   }
@@ -223,6 +230,7 @@ std::vector<Case> all_cases(std::uint64_t seed) {
   add(block_cases());
   add(operation_cases());
   add(operand_cases());
+  add(pixel_cases());
   add(offset_cases());
   add(delay_cases(seed));
   add(endurance_cases(seed));

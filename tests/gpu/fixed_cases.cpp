@@ -150,7 +150,7 @@ std::vector<Case> operand_cases() {
   add("a value used twice", "h = silu(acc + bias[n])\nstore h * h + h as y : bf16");
   add("second store", "h = acc + bias[n]\nstore h : bf16\nstore relu(h) as y : bf16");
   add("second store of another type", "h = acc + bias[n]\nstore h : f16\nstore relu(h) as y : bf16");
-  for (const char* mode : {"mode=resident", "mode=deferred", "mode=streamed"}) {
+  for (const char* mode : {"mode=resident", "mode=resident swap=on tile=128x64", "mode=streamed", "mode=streamed swap=on tile=128x64"}) {
     add("second store ahead",
         "h = acc + bias[n]\nstore h : bf16\nstore silu(group_norm(h, groups=4, scale=gamma[n])) as y : bf16", mode);
     add("second store behind",
@@ -170,7 +170,49 @@ std::vector<Case> operand_cases() {
         "operand p[m,n] : bf16\noperand q[m,n] : bf16\nstore gelu(group_norm(acc + p, groups=10)) + q as y : bf16",
         mode);
   }
+  for (const char* mode : {"tile=256x40 mode=resident", "swap=on tile=128x64 mode=resident", "swap=on tile=128x64 mode=streamed", "tile=256x40 mode=streamed"})
+    add("a function of bits, a normalisation",
+        "h = fold(acc + bias[n])\nstore h : bf16\nstore silu(group_norm(h, groups=4, scale=gamma[n])) as y : bf16",
+        mode);
+  add("a function of bits, a normalisation of a pixel",
+      "h = fold(acc + bias[n])\nstore h : bf16\nstore silu(layer_norm(h, scale=gamma[n])) as y : bf16", "tile=256x40");
+  add("a function of bits, no normalisation", "store fold(acc) as y : bf16", "tile=256x40");
   add("constants of the graph", "store group_norm(acc * 3 + 1, groups=4, eps=0.5) * 2 - 1 as y : bf16");
+  return cases;
+}
+
+// Over the channels of a pixel: narrow, odd and full tiles, images that no tile divides
+std::vector<Case> pixel_cases() {
+  static constexpr const char* texts[] = {"store layer_norm(acc + bias[n], scale=gamma[n], shift=beta[n]) as y : {0}",
+                                          "operand r[m,n] : {0}\nh = acc + bias[n]\nstore h : {0}\nstore "
+                                          "silu(layer_norm(h, scale=gamma[n], shift=beta[n])) + r "
+                                          "as y : {0}",
+                                          "operand r[m,n] : {0}\ny = layer_norm(acc * g[b] + r, scale=1 + s[b,n], "
+                                          "eps=1e-6)\nstore y : {0}\nstore gelu(y) as z "
+                                          ": {0}"};
+  std::vector<Case> cases;
+  const auto add = [&](const Conv2d& shape, const char* text, const char* plan) {
+    Case c = on_gpu("layer norm", shape, fmt::format(fmt::runtime(text), to_string(shape.dtype_x)), plan);
+    c.seed = 900 + cases.size();
+    if (is_served(c)) cases.push_back(std::move(c));
+  };
+  for (const char* text : texts)
+    for (const std::int64_t channels : {8, 64, 72, 160, 256})
+      for (const DType type : {DType::bf16, DType::f16}) add(conv(3, 17, 13, 40, channels, 3, type), text, "");
+  for (const char* plan : {"load=runs", "load=patch", "order=pingpong", "order=cooperative", "order=pairs", "split=on",
+                           "cluster=2x1", "tile=128x96", "tile=256x64", "tile=64x256"})
+    add(conv(2, 19, 21, 72, 64, 3), texts[1], plan);
+  // Either second store, two matrix instructions down a warpgroup's rows and one, alone and in turns, whole and split
+  for (const char* text : {texts[1], texts[2]})
+    for (const char* plan :
+         {"tile=256x64 load=runs split=off", "tile=256x64 load=patch split=off", "tile=256x64 load=runs split=on",
+          "tile=256x64 load=patch split=on", "tile=256x64 cluster=2x1", "tile=128x64 order=pingpong split=off",
+          "tile=128x64 order=pingpong split=on", "tile=128x64 order=cooperative split=off",
+          "tile=128x64 order=cooperative split=on", "tile=128x64 order=pairs", "tile=128x128 order=cooperative"})
+      for (const DType type : {DType::bf16, DType::f16}) {
+        add(conv(2, 19, 21, 72, 64, 3, type), text, plan);
+        add(conv(5, 31, 29, 128, 64, 1, type), text, plan);
+      }
   return cases;
 }
 
@@ -178,7 +220,8 @@ std::vector<Case> operand_cases() {
 std::vector<Case> offset_cases() {
   std::vector<Case> cases;
   for (const char* mode : {"mode=resident load=runs", "mode=resident load=patch", "mode=resident split=on",
-                           "mode=deferred", "mode=streamed"}) {
+                           "mode=streamed", "swap=on tile=128x64 mode=resident",
+                           "swap=on tile=128x64 mode=streamed"}) {
     for (const auto& shape : {conv(2, 40, 36, 64, 64, 3), conv(3, 16, 16, 128, 320, 1)}) {
       Case c = on_gpu(
           "mean 1000, deviation 0.01", shape,
@@ -188,6 +231,14 @@ std::vector<Case> offset_cases() {
       if (is_served(c)) cases.push_back(std::move(c));
     }
   }
+  for (const std::int64_t channels : {8, 64, 160, 256})
+    for (const char* plan : {"", "load=runs split=on"}) {
+      Case c = on_gpu("mean 1000, deviation 0.01, of a pixel", conv(2, 11, 9, 64, channels, 3),
+                      "store layer_norm(acc + bias[n], scale=gamma[n], shift=beta[n], eps=1e-12) as y : bf16", plan);
+      c.offset = 1000, c.deviation = 0.01;
+      c.seed = 700 + cases.size();
+      if (is_served(c)) cases.push_back(std::move(c));
+    }
   return cases;
 }
 
@@ -195,6 +246,9 @@ std::vector<Case> plan_cases() {
   return {on_gpu("all plans, bare", conv(2, 20, 24, 72, 168, 3), "store silu(acc + bias[n]) as y : bf16"),
           on_gpu("all plans, normalised", conv(3, 24, 24, 64, 160, 3),
                  "store silu(group_norm(acc + bias[n], groups=16, scale=gamma[n], shift=beta[n])) as y : bf16"),
+          on_gpu("all plans, of a pixel", conv(2, 19, 21, 72, 64, 3),
+                 "operand r[m,n] : bf16\nh = acc + bias[n]\nstore h : bf16\nstore silu(layer_norm(h, scale=gamma[n], "
+                 "shift=beta[n])) + r as y : bf16"),
           on_gpu("all plans, deep", conv(1, 8, 8, 640, 320, 3), "store acc + bias[n] as y : bf16")};
 }
 
@@ -231,7 +285,7 @@ std::vector<plan::ConvPlan> sample_of_plans(const Case& c, const plan::Epilogue&
 std::vector<Case> sanitizer_cases() {
   std::vector<Case> cases;
   for (const char* plan :
-       {"mode=resident load=runs", "mode=resident load=patch", "mode=deferred load=runs", "mode=deferred load=patch",
+       {"mode=resident load=runs", "mode=resident load=patch", "swap=on tile=128x64 mode=resident", "swap=on tile=256x64 mode=streamed load=patch",
         "mode=streamed load=runs", "mode=streamed load=patch", "mode=resident split=on", "mode=resident cluster=1x2"}) {
     Case c = on_gpu("sanitizer", conv(2, 17, 19, 64, 160, 3),
                     "h = acc + bias[n]\nstore h : bf16\nstore silu(group_norm(h, groups=16, scale=gamma[n], "
@@ -240,6 +294,12 @@ std::vector<Case> sanitizer_cases() {
     if (is_served(c)) cases.push_back(std::move(c));
   }
   cases.push_back(on_gpu("sanitizer", conv(2, 17, 19, 64, 160, 3), "store silu(acc + bias[n]) + r[m,n] as y : bf16"));
+  for (const char* plan : {"load=runs split=off", "load=patch split=off", "split=on", "tile=128x160 split=off"})
+    cases.push_back(
+        on_gpu("sanitizer", conv(2, 17, 19, 64, 160, 3),
+               "h = acc + bias[n]\nstore h : bf16\nstore silu(layer_norm(h, scale=gamma[n], shift=beta[n])) + "
+               "r[m,n] as y : bf16",
+               plan));
   return cases;
 }
 

@@ -49,7 +49,8 @@ class FakeCompiler : public jit::Compiler {
                                 .spill_store_bytes = 8,
                                 .spill_load_bytes = 4,
                                 .stack_bytes = 16,
-                                .static_shared_bytes = 32};
+                                .static_shared_bytes = 32,
+                                .injected_waits = 2};
     }
     std::string text = version + request.arch;
     for (const std::string& o : request.options) text += o;

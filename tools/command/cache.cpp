@@ -47,6 +47,7 @@ json to_json(const jit::Resources& r) {
   return {{"registers", r.registers},
           {"spill_store_bytes", r.spill_store_bytes},
           {"spill_load_bytes", r.spill_load_bytes},
+          {"injected_waits", r.injected_waits},
           {"stack_bytes", r.stack_bytes},
           {"static_shared_bytes", r.static_shared_bytes}};
 }

@@ -36,7 +36,7 @@ reference::ErrorModel error_model(const Conv2d& conv, const Graph& graph, bool a
   model.function_ulps = 8;  // CUDA's powf: 4 units in the last place, each up to two of u
   model.longest_chain = statistics_chain(conv);
   if (!accurate) model.coarser = fast_error;
-  if (config.mode == plan::NormMode::deferred || config.mode == plan::NormMode::streamed) {
+  if (config.mode == plan::NormMode::streamed) {
     model.kept_columns = config.unit;
     // 16 bits of the type of the main output, and the rounding of the centre that is taken off
     model.kept_roundoff = 1.02 * unit_roundoff(graph.stores.back().dtype);

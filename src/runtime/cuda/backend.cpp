@@ -1,5 +1,8 @@
 #include "runtime/cuda/backend.hpp"
 
+#include <fmt/format.h>
+
+#include "coda/error.hpp"
 #include "runtime/cuda/executable.hpp"
 #include "runtime/cuda/gpu.hpp"
 
@@ -30,6 +33,12 @@ void DeviceBuffer::download(void* target) const {
 }
 
 std::shared_ptr<const ExecutableImpl> build(Parts parts) {
+  if (const std::size_t waits = parts.binary.resources.injected_waits; waits != 0)
+    throw InternalError(fmt::format(
+        "the assembler added {} waits between the matrix instructions of {}; such kernels gave wrong sums. Expected: "
+        "none. Another plan may do (CompileOptions::plan), and please report this one: its source and log are in {}",
+        waits, to_string(Contraction(parts.conv)),
+        parts.binary.entry.empty() ? "no cache, which is off" : parts.binary.entry.string()));
   const Gpu& g = gpu(parts.options.device_index);
   return std::make_shared<const CudaExecutable>(g, std::move(parts));
 }

@@ -49,7 +49,8 @@ struct Parts {
   CompileOptions options;
 };
 
-/// Loads the kernel. Throws DeviceError, and UserError for a constant_b of another shape or dtype.
+/// Loads the kernel. Throws DeviceError, UserError for a constant_b of another shape or dtype, and InternalError for a
+/// binary with waits of the assembler's between its matrix instructions: those of a kernel that came out so were wrong.
 std::shared_ptr<const ExecutableImpl> build(Parts parts);
 
 }  // namespace coda::cuda

@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <set>
@@ -73,6 +74,7 @@ class Compiles : public testing::Test {
     for (const jit::Binary& binary : jit->compile(requests_)) {
       EXPECT_FALSE(binary.cubin.empty());
       EXPECT_GT(binary.resources.registers, 30);
+      EXPECT_EQ(binary.resources.injected_waits, 0u);  // in a sum they can lose parts of it
     }
   }
 
@@ -125,7 +127,35 @@ TEST_F(Compiles, Resident) {
       "as r : bf16");
 }
 
-TEST_F(Compiles, StreamedAndDeferred) {
+TEST_F(Compiles, Rows) {
+  compile(
+      "operand r[m,n] : bf16\nh = acc + bias[n]\nstore h : f16\nstore silu(layer_norm(h, scale=gamma[n], "
+      "shift=beta[n])) "
+      "+ r as y : bf16");
+  const char* text = "y = layer_norm(acc + t[b,n])\nstore gelu(y) as z : f16\nstore y as w : bf16";
+  plan::ConvConfig config = config_of(epilogue_of(text));
+  config.tile_m = 64, config.tile_n = 256, config.stages = 3, config.element = DType::f16, config.split = true;
+  Options options;
+  options.watchdog = options.delays = true;
+  compile(text, config, options);
+}
+
+// A function that takes a float's bits, ahead of a normalisation of each kind: accumulators stay floats
+TEST_F(Compiles, BitsOfAccumulators) {
+  constexpr const char* text = "h = odd(acc + bias[n])\nstore h : bf16\nstore {} as y : bf16";
+  const std::string pixel = fmt::format(fmt::runtime(text), "layer_norm(h)"),
+                    image = fmt::format(fmt::runtime(text), "group_norm(h, groups=32)");
+  for (const auto mode : {plan::NormMode::rows, plan::NormMode::resident, plan::NormMode::streamed}) {
+    const std::string& chosen = mode == plan::NormMode::rows ? pixel : image;
+    plan::ConvConfig config = config_of(epilogue_of(chosen));
+    config.mode = mode;
+    config.tile_m = 256, config.tile_n = 64, config.tile_warpgroups = 2, config.turns = 1, config.stages = 3;
+    compile(chosen, config);
+  }
+  compile("store odd(acc) as y : bf16", small_tile());
+}
+
+TEST_F(Compiles, StreamedAndSwapped) {
   const char* text =
       "operand r[m,n] : bf16\ny = instance_norm(acc * s[] + r[m,n], scale=gamma[n])\nstore gelu(y) * r[m,n] as z : "
       "bf16\nstore y + t[b,n] as w : f16";

@@ -11,12 +11,14 @@ namespace coda::codegen {
 namespace {
 constexpr auto gain_text = "__device__ float gain(float x) {\n    return 2.f * x;\n}";
 constexpr auto blend_text = "__device__ float blend(float x, float y) {\n    return 0.25f * x + 0.75f * y;\n}";
+constexpr auto odd_text = "__device__ float odd(float x) {\n    return __uint_as_float(__float_as_uint(x) | 1u);\n}";
 }  // namespace
 
 Graph graph_of(std::string_view text) {
   using Arguments = std::span<const double>;
   return parse(text, {{"gain", 1, true, gain_text, [](Arguments x) { return 2 * x[0]; }},
                       {"blend", 2, true, blend_text, [](Arguments x) { return 0.25 * x[0] + 0.75 * x[1]; }},
+                      {"odd", 1, true, odd_text, [](Arguments x) { return x[0]; }},
                       {"host_only", 1, true, "", [](Arguments x) { return x[0]; }}});
 }
 
@@ -27,8 +29,9 @@ plan::Epilogue epilogue_of(std::string_view text) {
 plan::ConvConfig config_of(const plan::Epilogue& epilogue) {
   plan::ConvConfig config;
   if (!epilogue.norm) return config;
-  config.mode = plan::NormMode::resident;
   config.store_buffers = 2;
+  config.mode = epilogue.norm->per_pixel ? plan::NormMode::rows : plan::NormMode::resident;
+  if (epilogue.norm->per_pixel) return config;
   config.unit = static_cast<int>(epilogue.norm->group_channels);
   return config;
 }

@@ -14,7 +14,7 @@ Graph graph_of(std::string_view text);
 /// After the passes.
 plan::Epilogue epilogue_of(std::string_view text);
 
-/// 128x128 tiles for that epilogue: resident if it normalises.
+/// 128x128 tiles for that epilogue: resident if it normalises, rows over the channels of a pixel.
 plan::ConvConfig config_of(const plan::Epilogue& epilogue);
 
 Kernel kernel_of(std::string_view text, const Options& options = {});

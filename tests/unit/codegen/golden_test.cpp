@@ -13,7 +13,8 @@ namespace {
 constexpr std::array cases{
     "bare",          "bias_silu",     "scaled_sigmoid", "group_norm_mish", "group_norm_silu_residual",
     "instance_norm", "temb_residual", "scalars",        "casts",           "select_compare",
-    "user_function", "statistics",    "two_results",    "raw_again",       "normalised_residual"};
+    "user_function", "statistics",    "two_results",    "raw_again",       "normalised_residual",
+    "layer_norm"};
 
 std::string stem_of(const std::string& name) { return std::string(CODA_GOLDEN_DIR) + "/codegen/" + name; }
 

@@ -20,6 +20,13 @@ TEST_F(CudaLaunch, MemoryThatIsNotTheGpus) {
   EXPECT_TRUE(state.launches.empty());
 }
 
+TEST_F(CudaLaunch, WaitsBetweenMatrixInstructions) {
+  const std::string what = refusal<InternalError>([&] { build_from({.registers = 168, .injected_waits = 4}); });
+  EXPECT_THAT(what, HasSubstr("added 4 waits between the matrix instructions of conv2d 4x32x32x64 -> 64"));
+  EXPECT_THAT(what, HasSubstr("Another plan may do"));
+  EXPECT_EQ(std::count(state.calls.begin(), state.calls.end(), "load"), 0);
+}
+
 TEST_F(CudaLaunch, ErrorsOfTheDriver) {
   built();
   state.next_launch = CUDA_ERROR_LAUNCH_FAILED;

@@ -81,15 +81,17 @@ class CudaLaunch : public ::testing::Test {
     buffers.push_back(std::make_unique<DeviceBuffer>(0, zeros.data(), zeros.size()));
     return buffers.back()->data();
   }
+  Executable build_from(const jit::Resources& resources) {
+    return Executable(build({conv,
+                             parse(text),
+                             kernel.epilogue,
+                             kernel.plan,
+                             kernel.kernel,
+                             {.cubin = {}, .resources = resources, .key = "k", .entry = {}},
+                             options}));
+  }
   const Executable& built() {
-    if (!executable)
-      executable.emplace(build({conv,
-                                parse(text),
-                                kernel.epilogue,
-                                kernel.plan,
-                                kernel.kernel,
-                                {.cubin = {}, .resources = {.registers = 168}, .key = "k", .entry = {}},
-                                options}));
+    if (!executable) executable.emplace(build_from({.registers = 168}));
     return *executable;
   }
   CUstream stream() {

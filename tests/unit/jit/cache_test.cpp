@@ -23,6 +23,7 @@ TEST_F(CacheTest, MissThenHit) {
   EXPECT_EQ(warm.resources.spill_load_bytes, 4u);
   EXPECT_EQ(warm.resources.stack_bytes, 16u);
   EXPECT_EQ(warm.resources.static_shared_bytes, 32u);
+  EXPECT_EQ(warm.resources.injected_waits, 2u);
   EXPECT_GT(warm.seconds, 0);
   EXPECT_EQ(compiler->count, 1);
   EXPECT_TRUE(warnings.empty());

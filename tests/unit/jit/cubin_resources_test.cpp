@@ -14,6 +14,12 @@ constexpr const char* log_text =
     "ptxas info    : Function properties for one\n"
     "ptxas         .     24 bytes stack frame, 8336 bytes spill stores, 9296 bytes spill loads\n"
     "ptxas info    : Used 168 registers, used 16 barriers, 512 bytes smem\n"
+    "ptxas info    : (C7519) warpgroup.arrive is injected in around line 303 by compiler to allow use of registers in "
+    "GMMA "
+    "in function 'two'\n"
+    "ptxas info    : (C7517) warpgroup.wait is injected in around line 327 by compiler to allow use of registers "
+    "defined by "
+    "GMMA in function 'two'\n"
     "ptxas info    : Compiling entry function 'two' for 'sm_90a'\n"
     "ptxas info    : Function properties for two\n"
     "    0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads\n"
@@ -28,6 +34,8 @@ TEST(Printed, SpillsAndSharedMemoryByKernel) {
   EXPECT_EQ(kernels.at("one").shared, 512u);
   EXPECT_EQ(kernels.at("two").spill_stores, 0u);
   EXPECT_EQ(kernels.at("two").shared, 0u);
+  EXPECT_EQ(kernels.at("one").injected_waits, 0u);
+  EXPECT_EQ(kernels.at("two").injected_waits, 2u);
 }
 
 TEST(Printed, OtherTextGivesNothing) {

@@ -33,11 +33,11 @@ const Shape shapes[] = {
     {8, 64, 64, 320, 320, 3, "128x160 pingpong patch", 83.7, "128x160 pingpong patch resident", 91.7},
     {8, 32, 32, 640, 640, 3, "128x160 pingpong patch", 80.3, "128x160 pingpong patch resident", 85.4},
     {16, 128, 128, 128, 128, 3, "128x128 pingpong patch", 106.8, "128x128 pingpong patch resident", 146.1},
-    {4, 256, 256, 128, 128, 3, "128x128 pingpong patch", 112.1, "128x128 pingpong patch deferred", 156.8},
+    {4, 256, 256, 128, 128, 3, "128x128 pingpong patch", 112.1, "128x128 pingpong patch swap streamed", 156.8},
     {32, 56, 56, 256, 256, 3, "128x128 pingpong runs", 175.6, "128x128 pingpong runs resident", 186.3},
     {8, 64, 64, 320, 320, 1, "128x160 pingpong runs", 16.3, "128x160 pingpong runs resident", 27.3},
     {1, 512, 512, 128, 128, 3, "128x128 pingpong patch", 111.2, "128x128 pingpong patch streamed", 183.7},
-    {8, 256, 256, 64, 64, 3, "256x64 pairs patch", 61.2, "256x64 pingpong patch deferred", 104.9},
+    {8, 256, 256, 64, 64, 3, "256x64 pairs patch", 61.2, "256x64 pingpong patch swap streamed", 104.9},
 };
 
 class Choice : public testing::TestWithParam<Shape> {};

@@ -34,8 +34,9 @@ TEST(Override, UnknownFieldsAndValues) {
       error_of("tiel=128x128"),
       "plan override: unknown field 'tiel'; known are tile, depth, order, load, stages, buffers, cluster, split, mode, "
       "unit; did you mean 'tile'?");
-  EXPECT_EQ(error_of("mode=resdent"),
-            "plan override: mode=resdent: expected none, resident, deferred or streamed; did you mean 'resident'?");
+  EXPECT_EQ(
+      error_of("mode=resdent"),
+      "plan override: mode=resdent: expected none, resident, streamed or rows; did you mean 'resident'?");
   EXPECT_THAT(error_of("tile=128"), HasSubstr("tile=128: expected ROWSxCHANNELS"));
   EXPECT_THAT(error_of("tile=128xwide"), HasSubstr("tile=128xwide: expected ROWSxCHANNELS"));
   EXPECT_THAT(error_of("tile=99999999999x1"), HasSubstr("expected ROWSxCHANNELS"));
@@ -108,7 +109,7 @@ TEST(Override, CombinationsThatCannotBeAreRefusedWithTheirReason) {
   EXPECT_THAT(refusal("mode=none"), HasSubstr("the epilogue has a normalisation"));
   EXPECT_THAT(refusal("unit=3"), HasSubstr("unit: 3 channels; a divisor"));
   EXPECT_THAT(refusal("buffers=40"), HasSubstr("store buffers: 40"));
-  EXPECT_THAT(refusal("mode=deferred buffers=1 tile=128x128 order=pingpong"),
+  EXPECT_THAT(refusal("mode=streamed buffers=1 tile=128x128 order=pingpong"),
               HasSubstr("all 4 slices of a tile wait in them"));
   EXPECT_THAT(refusal("cluster=4x4"), HasSubstr("cluster: 4x4; 1 to 8 blocks"));
   EXPECT_THAT(refusal("mode=none"), HasSubstr("with mode=none"));

@@ -130,6 +130,36 @@ TEST(Refusals, TheRawValueIsOnlyInResidentMode) {
               testing::Contains(HasSubstr("streamed: the epilogue reads the values ahead of the normalisation")));
 }
 
+TEST(Refusals, LayerNormTakesOneTileAcross) {
+  constexpr const char* text = "store layer_norm(acc + bias[n], scale=gamma[n], shift=beta[n]) as y : bf16\n";
+  const auto reason = [&](std::int64_t channels, const char* fixed) -> std::string {
+    const Conv2d conv = test::conv_of(2, 15, 17, 64, channels, 3);
+    try {
+      const ConvPlan p = choose(conv, test::epilogue_of(text, conv), Device{}, Override::parse(fixed));
+      EXPECT_EQ(p.config.mode, NormMode::rows);
+      EXPECT_GE(p.config.tile_n, channels);
+      EXPECT_EQ(p.workspace.bytes > 0, p.config.split);
+      return "";
+    } catch (const Unsupported& e) {
+      return e.what();
+    }
+  };
+  for (const std::int64_t channels : {8, 64, 72, 160, 256}) EXPECT_EQ(reason(channels, ""), "") << channels;
+  EXPECT_EQ(reason(64, "split=on"), "");
+  EXPECT_EQ(reason(64, "mode=rows"), "");
+  const auto has = [&](std::int64_t channels, const char* fixed, const char* part) {
+    EXPECT_NE(reason(channels, fixed).find(part), std::string::npos) << reason(channels, fixed);
+  };
+  has(264, "", "a normalisation over the 264 channels of a pixel; a tile holds all of them, 256 at most");
+  has(160, "tile=128x80", "rows: 80 channels a tile, 1 tiles across a cluster; one tile has all 160 channels");
+  has(64, "cluster=1x2", "rows: 64 channels a tile, 2 tiles across a cluster");
+  has(64, "mode=resident", "mode: resident; only `rows` normalises over the channels of a pixel");
+  has(64, "unit=4", "unit: 4 channels; without statistics of an image there are no entries");
+  const Conv2d conv = test::conv_of(2, 15, 17, 64, 64, 3);
+  EXPECT_THROW(choose(conv, test::epilogue_of(test::block, conv), Device{}, Override::parse("mode=rows")), Unsupported);
+  EXPECT_THROW(choose(conv, test::epilogue_of(test::bare, conv), Device{}, Override::parse("mode=rows")), Unsupported);
+}
+
 TEST(Refusals, AnOddUnitIsPossible) {
   // 5 groups of 24/… : groups of 3 channels in tiles of 96 or 24 have units of three
   const Conv2d conv = test::conv_of(2, 24, 24, 64, 96, 3);

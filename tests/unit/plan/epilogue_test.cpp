@@ -168,6 +168,25 @@ TEST(Epilogue, StatisticsAreStored) {
             2);
 }
 
+TEST(Epilogue, LayerNormKeepsItsColumnsForAfter) {
+  const Epilogue e = analysed(
+      "h = acc + bias[n]\nstore silu(layer_norm(h, scale=gamma[n], shift=beta[n], eps=1e-5)) + r[m,n] as y : bf16\n"
+      "store h : bf16");
+  EXPECT_TRUE(e.norm->per_pixel);
+  EXPECT_EQ(
+      describe(e),
+      "x: h = acc + bias[n]\nfactor: rsqrt(variance(h, over=n) + 1e-5)\nshift: 0\ngroup: 64\nafter: y\nbefore: h\n"
+      "columns before: bias[n]\ncolumns after: gamma[n], beta[n]\ntensors after: r[m,n]\n");
+  EXPECT_FALSE(e.per_image());
+  EXPECT_TRUE(analysed("store layer_norm(acc, scale=s[b,n]) as y : bf16").per_image());
+}
+
+// Scalars and what else the statistics give belong to factor and shift
+TEST(Epilogue, OfAPixelFactorAndShiftKnowStatisticsAndScalars) {
+  EXPECT_EQ(describe(analysed("operand a\nm = mean(acc, over=n)\nstore (acc - m) * a + m as y : bf16")),
+            "x: acc\nfactor: a[]\nshift: m = mean(acc, over=n)\ngroup: 64\nafter: y\nuniforms: a[]\n");
+}
+
 // Nothing is normalised; the statistics are for the next layer
 TEST(Epilogue, StatisticsAlone) {
   EXPECT_EQ(
@@ -210,13 +229,30 @@ TEST_P(Refusal, SaysWhichValueAndWhy) {
 }
 
 constexpr auto domain_reason =
-    "statistics run over the pixels of one image and a group of channels (group_norm, instance_norm)";
+    "statistics run over the pixels of one image and a group of channels (group_norm, instance_norm) or over the "
+    "channels of "
+    "one pixel (layer_norm)";
 INSTANTIATE_TEST_SUITE_P(
     Epilogue, Refusal,
     testing::Values(
-        Refused{"store layer_norm(acc) as y : bf16", "mean(acc, over=n)", domain_reason},
         Refused{"store batch_norm(acc) as y : bf16", "mean(acc, over=m)", domain_reason},
-        Refused{"store rms_norm(acc) as y : bf16", "mean(square(acc), over=n)", domain_reason},
+        Refused{
+            "store rms_norm(acc) as y : bf16", "acc * rsqrt(mean(square(acc), over=n) + 1e-5)",
+            "elements read the statistics 'rsqrt(mean(square(acc), over=n) + 1e-5)' otherwise than by y = (x - mean) "
+            "* factor + shift, x = 'square(acc)'"},
+        Refused{"store acc - mean(acc, over=n, groups=2) as y : bf16", "mean(acc, over=n, groups=2)",
+                "statistics of a pixel run over all its channels (layer_norm), not 2 groups of them"},
+        Refused{"store layer_norm(acc) + instance_norm(acc) as y : bf16", "mean(acc, over=m, per=b)",
+                "another statistic of the same value runs over other groups"},
+        Refused{"h = acc + bias[n]\nstore layer_norm(h) * h as y : bf16",
+                "h * ((h - mean(h, over=n)) * rsqrt(variance(h, over=n) + 1e-5))",
+                "behind a normalisation over channels it reads the input 'h = acc + bias[n]', which is not kept"},
+        Refused{"store layer_norm(acc) as y : bf16\nstore mean(acc, over=n) as mu : f32", "mean(acc, over=n)",
+                "a store with a value per row; statistics of a pixel stay in registers"},
+        Refused{"store (acc - mean(acc, over=n)) * (variance(acc, over=n) + t[b]) as y : bf16",
+                "(acc - mean(acc, over=n)) * (variance(acc, over=n) + t[b])",
+                "elements read the statistics 'variance(acc, over=n) + t[b]' otherwise than by y = (x - mean) * factor "
+                "+ shift, x = 'acc'"},
         Refused{"store softmax(acc) as y : bf16", "max(acc, over=n)",
                 "of reductions, tiles share means and variances only, not max"},
         Refused{"store acc as y : bf16\nstore sum(acc, over=m) as s : f32", "sum(acc, over=m)",

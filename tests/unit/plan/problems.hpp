@@ -36,8 +36,8 @@ inline std::string sketch(const ConvConfig& c) {
   if (c.split) text += " split";
   if (c.swap) text += " swap";
   if (c.mode == NormMode::resident) text += " resident";
-  if (c.mode == NormMode::deferred) text += " deferred";
   if (c.mode == NormMode::streamed) text += " streamed";
+  if (c.mode == NormMode::rows) text += " rows";
   return text;
 }
 

@@ -41,7 +41,7 @@ std::string_view norm(NormMode m) {
   switch (m) {
     case NormMode::none: return "kNone";
     case NormMode::resident: return "kResident";
-    case NormMode::deferred: return "kDeferred";
+    case NormMode::rows: return "kRows";
     default: return "kStreamed";
   }
 }
@@ -72,7 +72,8 @@ std::string visitor_text(const VisitorShape& v) {
 
 std::vector<ConvConfig> configurations() {
   std::vector<ConvConfig> list;
-  for (const NormMode mode : {NormMode::none, NormMode::resident, NormMode::deferred, NormMode::streamed})
+  for (const NormMode mode :
+       {NormMode::none, NormMode::resident, NormMode::streamed, NormMode::rows})
     for (const Order order : {Order{1, 2}, Order{2, 1}, Order{2, 2}})
       for (const int n : {64, 72, 80, 96}) {
         ConvConfig c{.tile_m = n == 80 ? 256 : 128,
@@ -84,12 +85,12 @@ std::vector<ConvConfig> configurations() {
                      .mode = mode};
         c.stages_a = c.patch ? 2 : 0, c.halo_h = c.patch ? 2 : 0, c.halo_w = c.patch ? 1 : 0;
         c.tile_k = n == 96 ? 32 : 64, c.element = n == 72 ? DType::f16 : DType::bf16;
-        c.unit = mode == NormMode::none ? 1 : n == 72 ? 3 : 4;
-        c.store_buffers = mode == NormMode::deferred ? stores_per_tile(c) : std::min(2, stores_per_tile(c));
+        c.unit = !exchanges(mode) ? 1 : n == 72 ? 3 : 4;
+        c.store_buffers = mode == NormMode::streamed ? stores_per_tile(c) : std::min(2, stores_per_tile(c));
         c.cluster_n = n == 64 ? 2 : 1;
         c.split = n == 96 && mode == NormMode::resident;
         list.push_back(c);
-        if (n == 64) c.swap = true, list.push_back(c);
+        if (n == 64 && mode != NormMode::rows) c.swap = true, list.push_back(c);
       }
   list.push_back({.tile_m = 64, .tile_n = 256, .stages = 4});
   list.push_back({.tile_m = 256,
@@ -107,6 +108,11 @@ std::vector<ConvConfig> configurations() {
 std::vector<VisitorShape> visitors(NormMode mode) {
   using Side = VisitorShape::Side;
   if (mode == NormMode::none) return {{}, {.columns_after = 3}, {.columns_after = 1, .side = Side::after}};
+  if (mode == NormMode::rows)
+    return {{.normalises = true},
+            {.normalises = true, .columns_before = 1, .columns_after = 2},
+            {.normalises = true, .columns_before = 2, .columns_after = 3, .side = Side::before},
+            {.normalises = true, .columns_before = 1, .columns_after = 2, .side = Side::after}};
   return {{.normalises = true, .columns_before = 1, .late_words = 2},
           {.normalises = true},
           {.normalises = true, .columns_before = 2, .columns_after = 3, .late_words = 5, .side = Side::before},
@@ -118,10 +124,8 @@ std::string generated_text(const char* epilogue, NormMode mode, int number) {
   const Conv2d conv = test::conv_of(2, 32, 32, 64, 128, 3);
   const Epilogue e = test::epilogue_of(epilogue, conv);
   Override fixed;
-  if (e.norm)
-    fixed.fields["mode"] = mode == NormMode::resident   ? "resident"
-                           : mode == NormMode::deferred ? "deferred"
-                                                        : "streamed";
+  if (e.norm && !e.norm->per_pixel)
+    fixed.fields["mode"] = mode == NormMode::resident ? "resident" : "streamed";
   const ConvPlan plan = choose(conv, e, Device{}, fixed);
   const std::string source = codegen::generate(e, plan.config).source, open = "namespace coda {\n\n";
   const std::size_t begin = source.find(open) + open.size(), end = source.find("\n}  // namespace coda");
@@ -137,6 +141,7 @@ const char* const generated[] = {
     "h = acc + bias[n]\nn = group_norm(h, groups=32, scale=gamma[n], shift=beta[n], eps=1e-5)\n"
     "store silu(n * (1 + s[b,n]) + t[b,n]) as y : bf16\nstore h as raw : bf16\n",
     "n = group_norm(acc, groups=8, scale=gamma[n], eps=1e-5)\nstore relu(n) as y : bf16\nstore n + r[n] as z : bf16\n",
+    "h = acc + bias[n]\nstore silu(layer_norm(h, scale=gamma[n], shift=beta[n])) as y : bf16\nstore h as raw : bf16\n",
 };
 
 }  // namespace
@@ -160,7 +165,7 @@ int main(int count, char** arguments) {
     ++number;
   }
   for (const char* epilogue : generated)
-    for (const NormMode mode : {NormMode::resident, NormMode::deferred, NormMode::streamed}) {
+    for (const NormMode mode : {NormMode::resident, NormMode::streamed}) {
       out << generated_text(epilogue, mode, asserted);
       ++asserted;
     }

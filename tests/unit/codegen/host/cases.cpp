@@ -99,6 +99,7 @@ std::string epilogue_text(std::uint64_t seed) {
                     over = r.chance(0.5) ? "over=m, per=b" : "over=(m,n), per=b, groups=" + groups;
   const bool instance = over.size() < 14;
   std::string norm = instance ? "instance_norm(x" : "group_norm(x, groups=" + groups;
+  if (r.chance(0.3)) norm = "layer_norm(x";
   if (r.chance(0.7)) norm += r.chance(0.5) ? ", scale=n0[n]" : ", scale=bn0[b,n] * n1[n]";
   if (r.chance(0.7)) norm += r.chance(0.5) ? ", shift=n1[n]" : ", shift=exp(bn1[b,n])";
   text += "y = " + norm + ")" + (r.chance(0.3) ? " * bn1[b,n]" : "") +

@@ -74,7 +74,7 @@ struct TensorSource {
 };
 
 enum class SideStore { kNone, kBefore, kAfter };
-enum class Norm { kNone, kResident, kDeferred, kStreamed };
+enum class Norm { kNone, kResident, kStreamed, kRows };
 
 // Functions in f64, rounded once
 namespace math {
@@ -146,7 +146,7 @@ struct ConvFprop {
     typename Visitor::Params visitor;
   };
   static constexpr int kThreads = 1;
-  static constexpr bool kNormalises = Config::kNorm != Norm::kNone;
+  static constexpr bool kNormalises = Config::kNorm != Norm::kNone, kRows = Config::kNorm == Norm::kRows;
   static constexpr float kNone = std::numeric_limits<float>::quiet_NaN();  // nobody may read it
   static constexpr int kTensors = Visitor::kTensors, kFirst = Visitor::kTensorsBefore;
 
@@ -188,18 +188,37 @@ struct ConvFprop {
           f.side[first + i] = Visitor::Side::pack(Visitor::side(x[i], c.before.data(), tensors.data(), u));
         x[i] = Visitor::before(x[i], c.before.data(), tensors.data(), u);
       }
-      normalise(p, u, image, x, channels);
+      if constexpr (!kRows) normalise(p, u, image, x, channels);
     }
+    Channel pixel;
     for (std::int64_t i = 0; i < size; ++i) {
       const Channel& c = channels[i % f.channels];
+      if constexpr (kRows)
+        if (i % f.channels == 0) pixel = over_channels(p, u, x.data() + i);
       load_tensors(p, first + i, tensors.data());
-      const float y = kNormalises ? std::fma(x[i] - c.mean, c.affine.x, c.affine.y) : x[i];
+      const float y = kNormalises ? normalised(kRows ? pixel : c, x[i]) : x[i];
       const float* behind = tensors.data() + kFirst;
       f.output[first + i] =
           Visitor::Output::pack(Visitor::after(y, Visitor::kRaw ? x[i] : kNone, c.after.data(), behind, u));
       if constexpr (Visitor::kSide == SideStore::kAfter)
         f.side[first + i] = Visitor::Side::pack(Visitor::side(y, c.after.data(), behind, u));
     }
+  }
+
+  static float normalised(const Channel& c, float x) { return std::fma(x - c.mean, c.affine.x, c.affine.y); }
+
+  // Of one pixel; an operand of a channel cannot be among what `affine` reads
+  static Channel over_channels(const Params& p, const typename Visitor::Uniform& u, const float* x) {
+    const auto count = static_cast<double>(p.fixed.channels);
+    double sum = 0, squares = 0;
+    for (std::int64_t c = 0; c < p.fixed.channels; ++c) sum += x[c];
+    const double mean = sum / count;
+    for (std::int64_t c = 0; c < p.fixed.channels; ++c) squares += (x[c] - mean) * (x[c] - mean);
+    Channel pixel;
+    pixel.mean = math::rounded(mean);
+    static_assert(!kRows || std::is_empty_v<typename Visitor::Late>);
+    pixel.affine = Visitor::affine({}, u, pixel.mean, math::rounded(squares / count));
+    return pixel;
   }
 
   static void normalise(const Params& p, const typename Visitor::Uniform& u, int image, const std::vector<float>& x,

@@ -109,9 +109,10 @@ TEST(HostRun, EveryOutputAgreesWithTheReference) {
 
 // The random cases are worth something only if they hold what visitors are about
 TEST(HostRun, TheCasesAreVaried) {
-  int normalised = 0, raw = 0, sides = 0, tensors = 0, columns = 0, pointers = 0, statistics = 0;
+  int normalised = 0, raw = 0, sides = 0, tensors = 0, columns = 0, pointers = 0, statistics = 0, pixels = 0;
   for (const HostCase& c : host_cases()) {
     normalised += c.epilogue.norm ? 1 : 0;
+    pixels += c.epilogue.norm && c.epilogue.norm->per_pixel ? 1 : 0;
     raw += c.epilogue.uses_raw ? 1 : 0;
     sides += c.epilogue.side_before() || c.epilogue.side_after() ? 1 : 0;
     tensors += c.epilogue.tensors_before.size() + c.epilogue.tensors_after.size() > 1 ? 1 : 0;
@@ -120,6 +121,7 @@ TEST(HostRun, TheCasesAreVaried) {
     statistics += c.epilogue.outputs.back().place == plan::Output::Place::statistics ? 1 : 0;
   }
   EXPECT_GE(normalised, 80);
+  EXPECT_GE(pixels, 10);
   EXPECT_GE(raw, 10);
   EXPECT_GE(sides, 40);
   EXPECT_GE(tensors, 15);

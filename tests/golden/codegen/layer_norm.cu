@@ -1,0 +1,97 @@
+// A convolution and its epilogue in one kernel:
+//   h = acc + bias[n]
+//   t0 = fma((h - mean(h, over=n)) * rsqrt(variance(h, over=n) + 1e-5), gamma[n], beta[n])
+//   y = silu(t0) + r[m,n]
+//   store h : bf16
+//   store y : bf16
+#include <coda/conv_fprop.cuh>
+#include <coda/math.cuh>
+#include <coda/operands.cuh>
+
+namespace coda {
+
+struct Config {
+    using Element = Bf16;
+    static constexpr int kTileM = 128, kTileN = 128, kTileK = 64;
+    static constexpr int kTileWarpgroups = 1, kTurns = 2, kWarpgroupRows = 128;
+    static constexpr int kStages = 4, kStagesA = 0, kHalo = 0, kStoreBuffers = 2;
+    static constexpr int kClusterM = 1, kClusterN = 1;
+    static constexpr bool kPatch = false, kSplit = false;
+    static constexpr Norm kNorm = Norm::kRows;
+    static constexpr int kUnit = 1;
+};
+
+struct Visitor {
+    using Output = Bf16;
+    using Side = Bf16;
+    static constexpr SideStore kSide = SideStore::kBefore;
+    struct Params {
+        const void* bias;  // f32 [n]
+        const void* gamma;  // f32 [n]
+        const void* beta;  // f32 [n]
+        const void* r;  // f32 [m,n]
+    };
+    struct Uniform {};
+    static CODA_DEVICE Uniform uniform(const Params&) {
+        return {};
+    }
+
+    static constexpr int kColumnsBefore = 1, kColumnsAfter = 2;
+    static CODA_DEVICE void columns_before(const Params& p, const Uniform& u, int image, int channel, float* column) {
+        const float bias = load<float>(p.bias, channel);
+        column[0] = as_column(bias);
+    }
+    static CODA_DEVICE void columns_after(const Params& p, const Uniform& u, int image, int channel, float* column) {
+        const float gamma = load<float>(p.gamma, channel);
+        const float beta = load<float>(p.beta, channel);
+        column[0] = as_column(0.5f * gamma);
+        column[1] = as_column(0.5f * beta);
+    }
+
+    static constexpr int kTensorsBefore = 0, kTensors = 1;
+    template <int i>
+    static CODA_DEVICE auto tensor(const Params& p) {
+        return TensorSource<float>{p.r};
+    }
+    static CODA_DEVICE float before(float acc, const float* column, const float* tensor, const Uniform& u) {
+        const float bias = column[0];
+        const float h = acc + bias;
+        return h;
+    }
+    static CODA_DEVICE float after(float norm, float raw, const float* column, const float* tensor, const Uniform& u) {
+        const float gamma = column[0];
+        const float beta = column[1];
+        const float v12 = math::fma(norm, gamma, beta);
+        const float v13 = math::silu_of_half(v12);
+        const float r = tensor[0];
+        const float v15 = v13 + r;
+        return v15;
+    }
+    static CODA_DEVICE float side(float acc, const float* column, const float* tensor, const Uniform& u) {
+        const float bias = column[0];
+        const float h = acc + bias;
+        return h;
+    }
+
+    static constexpr bool kRaw = false;
+    struct Late {};
+    static CODA_DEVICE Late late(const Params& p, const Uniform& u, int image, int channel) {
+        return {};
+    }
+    static CODA_DEVICE float2 affine(const Late& late, const Uniform& u, float mean, float variance) {
+        const float v7 = variance + 1e-05f;
+        const float v8 = math::accurate::rsqrt(v7);
+        return {v8, 0.f};
+    }
+    static constexpr bool kStatistics = false;
+    static CODA_DEVICE void statistics(const Params& p, const Uniform& u, int image, int group, float mean, float variance) {}
+};
+
+using Conv = ConvFprop<Config, Visitor>;
+
+}  // namespace coda
+
+extern "C" __global__ void __launch_bounds__(coda::Conv::kThreads, 1)
+coda_kernel(const __grid_constant__ coda::Conv::Params params) {
+    coda::Conv::run(params);
+}
