@@ -47,10 +47,10 @@ template <class Config, class Visitor> struct ConvFprop {
     static constexpr int kStages = Config::kStages, kStagesA = kPatch ? Config::kStagesA : kStages;
 
     // A producer warpgroup and the consumers. What a block holds at its start is 168 registers a thread of 384, or 96 of
-    // 640; setmaxnreg moves them: 56 + 2 * 224 = 3 * 168, 32 + 4 * 112 = 5 * 96.
+    // 640; setmaxnreg moves them: 56 + 2 * 224 = 3 * 168, 32 + 4 * 112 = 5 * 96. Streamed, spare warps of the producer's warpgroup merge statistics.
     static constexpr int kThreads = 128 * (1 + kConsumers);
-    static constexpr int kProducerRegisters = kConsumers == 4 ? 32 : Config::kNorm == Norm::kNone ? 40 : 56;
-    static constexpr int kConsumerRegisters = kConsumers == 4 ? 112 : Config::kNorm == Norm::kNone ? 232 : 224;
+    static constexpr int kProducerRegisters = kConsumers == 4 ? (kStreamed ? 64 : 32) : Config::kNorm == Norm::kNone ? 40 : kStreamed ? 72 : 56;
+    static constexpr int kConsumerRegisters = kConsumers == 4 ? (kStreamed ? 104 : 112) : Config::kNorm == Norm::kNone ? 232 : kStreamed ? 216 : 224;
     static constexpr bool kSplit = Config::kSplit, kExchange = Config::kNorm != Norm::kNone && Config::kNorm != Norm::kRows;
     static constexpr bool kWorkspace = kSplit || kExchange;
     static_assert(!kSplit || !kStreamed, "split-K serves small outputs, which are resident");
@@ -358,7 +358,7 @@ template <class Config, class Visitor> struct ConvFprop {
                     trace.mark(4);
                     tail.store_result(at);
                 } else {
-                    if (i > turn) oldest = make_room(again, place, oldest, i);
+                    if (i > turn) oldest = make_room(again, place, oldest, i - kTurns, false);
                     trace.mark(4);
                     again.keep(tail, at);
                 }
@@ -367,42 +367,36 @@ template <class Config, class Visitor> struct ConvFprop {
             ++trace.tile;
             tail.sync();  // the columns are about to be overwritten
         }
-        if constexpr (kStreamed) finish_all(again, place, oldest, divide_up(items(g) - first, step));
+        if constexpr (kStreamed) {
+            const int mine = divide_up(divide_up(items(g) - first, step) - turn, kTurns);
+            if (mine > 0) make_room(again, place, oldest, turn + (mine - 1) * kTurns, true);
+        }
         if ((threadIdx.x & 31) == 0) tma_store_wait_read<0>();  // shared memory outlives the stores' reads
         __syncwarp();
     }
 
-    // Streamed: the staging buffers, which hold this team's tile before `now`, become free. Tiles are finished in their order, at most two.
-    // Returns the first that is not.
-    template <class PlaceOf> static CODA_DEVICE int make_room(Again& again, PlaceOf&& place, int oldest, int now) {
-        const int kept = now - kTurns;
-        if (oldest == kept && again.template ready<false>(place(kept))) {
-            again.finish_kept(place(kept));
-            return now;
+    // Streamed: the staging buffers, which hold this team's tile `kept`, become free. Tiles from `oldest` on are finished, in their order and at most two,
+    // as long as their images are complete; all of them when `drain`: those of one image in the reverse order, as the second-level cache still has the
+    // last. Returns the first that is not finished.
+    template <class PlaceOf> static CODA_DEVICE int make_room(Again& again, PlaceOf&& place, int oldest, int kept, bool drain) {
+        const At last = place(kept);
+        bool in_place = oldest == kept;
+        if (drain && !in_place) {
+            const At begin = place(oldest);
+            in_place = begin.image == last.image && begin.first_channel == last.first_channel;
         }
-        again.spill(place(kept));
-        for (int budget = 2; budget > 0 && oldest < now; --budget, oldest += kTurns) {
-            if (!again.template ready<false>(place(oldest))) break;
-            if (oldest < kept) again.template finish_spilled<1>(place(oldest));
-            else again.template finish_spilled<0>(place(oldest));
+        if (in_place) in_place = again.ready(last, drain);
+        if (!in_place) again.spill(last);
+        int from = oldest, to = kept;
+        for (int budget = drain ? 1 << 30 : 2; budget > 0 && from <= to; --budget) {
+            const int tile = in_place ? to : from;
+            const At at = place(tile);
+            if (!in_place && !again.ready(at, drain)) break;
+            again.finish(at, !in_place || tile != kept, !drain && tile != kept);
+            if (in_place) to -= kTurns;
+            else from += kTurns;
         }
-        return oldest;
-    }
-
-    // Streamed: this team's tiles from `oldest` to `end`, when all are multiplied; the last is kept. Those of one image in the reverse order: the
-    // second-level cache still has the last.
-    template <class PlaceOf> static CODA_DEVICE void finish_all(Again& again, PlaceOf&& place, int oldest, int end) {
-        if (oldest >= end) return;
-        const int kept = oldest + (end - 1 - oldest) / kTurns * kTurns;
-        const At first = place(oldest), last = place(kept);
-        if (first.image == last.image && first.first_channel == last.first_channel) {
-            again.template ready<true>(last);
-            again.finish_kept(last);
-            for (int i = kept - kTurns; i >= oldest; i -= kTurns) again.template finish_spilled<0>(place(i));
-        } else {
-            again.spill(last);
-            for (int i = oldest; i <= kept; i += kTurns) again.template ready<true>(place(i)), again.template finish_spilled<0>(place(i));
-        }
+        return in_place ? kept + kTurns : from;
     }
 
     static CODA_DEVICE u8* team_memory(u8* memory, int turn) { return memory + kOffsetSecond + turn * Again::kTeamBytes; }

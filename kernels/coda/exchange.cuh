@@ -77,7 +77,7 @@ struct WarpgroupCrew {
     CODA_DEVICE void sync() const { named_barrier(barrier, 128); }
 };
 struct WarpCrew {
-    static constexpr int kThreads = 32, kBatch = 8;
+    static constexpr int kThreads = 32, kBatch = 4;
     int thread;
     CODA_DEVICE void sync() const { __syncwarp(); }
 };

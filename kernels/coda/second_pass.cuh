@@ -112,15 +112,15 @@ template <class Config, class Visitor> struct SecondPass {
     };
 
     // Whether the columns are those of this tile, by the whole warpgroup; tiles come in their order, or in any order among those of one image
-    // and tile of channels. kWait: waits for them.
-    template <bool kWait> CODA_DEVICE bool ready(const At& at) {
+    // and tile of channels. `wait`: waits for them.
+    CODA_DEVICE bool ready(const At& at, bool wait) {
         if (!asked && at.image == image && at.first_channel == first_channel) return true;
         if (!asked) {
             __syncwarp();
             if ((first.thread & 31) == 0) mbarrier_arrive(handover.empty);
             asked = true;
         }
-        if constexpr (!kWait) {
+        if (!wait) {
             // By one thread, whose view all share; two words, so that the next test does not overwrite what a slow warp still reads.
             u32* vote = reinterpret_cast<u32*>(own + kVotes) + (tests++ & 1);
             if (first.thread == 0) *vote = mbarrier_test(handover.full, parity);
@@ -166,53 +166,39 @@ template <class Config, class Visitor> struct SecondPass {
     static CODA_DEVICE int slice_of(int step) { return step / First::kBlocks * kSlice; }
     CODA_DEVICE u8* slab_of(int step) const { return slab(step % First::kBlocks * kSlices + step / First::kBlocks); }
 
-    // The tile in the staging buffers, whose columns are ready.
-    CODA_DEVICE void finish_kept(const At& at) const {
-        const int warp = first.thread / 32, lane = first.thread & 31;
-        for (int n = lane; n < kN; n += 32) offsets()[n] = fmaf(centres()[n] - column(0)[n], column(1)[n], column(2)[n]);
-        __syncwarp();
-        const Chunk chunk(*this, lane);
-#pragma unroll 2
-        for (int step = 0; step < kSteps; ++step) finish(at, chunk, step, warp, lane);
-    }
-
     // The tile in the staging buffers goes to memory as it is, in one bulk group.
     CODA_DEVICE void spill(const At& at) const {
         if ((first.thread & 31) != 0) return;
+#pragma unroll 1
         for (int step = 0; step < kSteps; ++step) First::store_slice(first.fixed.output, slab_of(step), at, row_of(step, first.thread / 32), slice_of(step));
         tma_store_commit();
     }
 
-    // A spilled tile, whose columns are ready. kLater: bulk groups that this warp has committed since it was spilled and that may be under way.
-    template <int kLater> CODA_DEVICE void finish_spilled(const At& at) {
+    // Normalises and stores a tile, whose columns are ready: that in the staging buffers, or one that was spilled. `later`: another was spilled after it.
+    CODA_DEVICE void finish(const At& at, bool spilled, bool later) {
         const int warp = first.thread / 32, lane = first.thread & 31;
-        const int units = first.geometry.channels / First::kUnit;
-        const Entry* slot = first.norm.slots + (size_t(at.image) * first.norm.slots_per_image + at.slot) * units;
-        if (lane == 0) {
+        if (spilled && lane == 0) {
             delay_point();
-            tma_store_wait<kLater>();  // the tile is written
+            if (later) tma_store_wait<1>();
+            else tma_store_wait<0>();  // the tile is written
             tma_store_wait_read<0>();  // the buffers are free
             fence_async_global();
+#pragma unroll 1
             for (int step = 0; step < kSteps; ++step) load(at, step, warp);
         }
         __syncwarp();  // the offsets of the tile before are read
-        load_offsets(slot, lane);
+        load_offsets(at, spilled, lane);
         __syncwarp();
         const Chunk chunk(*this, lane);
-#pragma unroll 2
+#pragma unroll 1
         for (int step = 0; step < kSteps; ++step) {
-            mbarrier_wait(loaded(step), rounds & 1);
-            finish(at, chunk, step, warp, lane);
+            if (spilled) mbarrier_wait(loaded(step), rounds & 1);
+            normalise(at, chunk, slab_of(step), row_of(step, warp), slice_of(step), lane);
+            fence_async_shared();
+            __syncwarp();
+            if (lane == 0) First::store_slice(first.fixed.output, slab_of(step), at, row_of(step, warp), slice_of(step)), tma_store_commit();
         }
-        ++rounds;
-    }
-
-    // Normalises the slab that holds step `step` of the tile, and stores it.
-    CODA_DEVICE void finish(const At& at, const Chunk& chunk, int step, int warp, int lane) const {
-        normalise(at, chunk, slab_of(step), row_of(step, warp), slice_of(step), lane);
-        fence_async_shared();
-        __syncwarp();
-        if (lane == 0) First::store_slice(first.fixed.output, slab_of(step), at, row_of(step, warp), slice_of(step)), tma_store_commit();
+        if (spilled) ++rounds;
     }
 
     CODA_DEVICE void load(const At& at, int step, int warp) const {
@@ -222,11 +208,16 @@ template <class Config, class Visitor> struct SecondPass {
     }
 
     // y = stored * factor + offset, with offset = (what the unit was centred by - mean) * factor + shift
-    CODA_DEVICE void load_offsets(const Entry* slot, int lane) const {
+    CODA_DEVICE void load_offsets(const At& at, bool spilled, int lane) const {
+        const int units = first.geometry.channels / First::kUnit;
+        const Entry* slot = first.norm.slots + (size_t(at.image) * first.norm.slots_per_image + at.slot) * units;
         float centre[kCentres];
 #pragma unroll
-        for (int i = 0; i < kCentres; ++i)
-            centre[i] = __uint_as_float(load_whole(slot + smaller(first_channel + lane + 32 * i, first.geometry.channels - 1) / First::kUnit).x);
+        for (int i = 0; i < kCentres; ++i) {
+            const int n = lane + 32 * i;
+            if (spilled) centre[i] = __uint_as_float(load_whole(slot + smaller(first_channel + n, first.geometry.channels - 1) / First::kUnit).x);
+            else centre[i] = n < kN ? centres()[n] : 0.f;
+        }
 #pragma unroll
         for (int i = 0; i < kCentres; ++i) {
             const int n = lane + 32 * i;
@@ -256,26 +247,23 @@ template <class Config, class Visitor> struct SecondPass {
             if (kTensors > 0 && exists(i)) tensors[i].load(first.visitor, offset_of(i));
         }
         if (!Chunk::kOnce) columns.read(*this, n);
-        u32 words[kPieces][4], beside[kPieces][kSide ? 4 : 1];
 #pragma unroll
-        for (int w = 0; w < 4; ++w) {
+        for (int i = 0; i < kPieces; ++i) {
+            u32 words[4], beside[kSide ? 4 : 1];
 #pragma unroll
-            for (int i = 0; i < kPieces; ++i) {
+            for (int w = 0; w < 4; ++w) {
                 const float2 stored = Visitor::Output::unpack(word_of(raw[i], w));
                 const float x = fmaf(stored.x, columns.factor[w].x, columns.offset[w].x), y = fmaf(stored.y, columns.factor[w].y, columns.offset[w].y);
                 float tensor[2][larger(1, kTensors)];
                 tensors[i].pair(w, tensor[0], tensor[1]);
-                words[i][w] = Visitor::Output::pack(Visitor::after(x, 0.f, columns.columns[2 * w], tensor[0], first.uniform),
-                                                    Visitor::after(y, 0.f, columns.columns[2 * w + 1], tensor[1], first.uniform));
+                const float *of_x = columns.columns[2 * w], *of_y = columns.columns[2 * w + 1];
+                words[w] = Visitor::Output::pack(Visitor::after(x, 0.f, of_x, tensor[0], first.uniform), Visitor::after(y, 0.f, of_y, tensor[1], first.uniform));
                 if constexpr (kSide)
-                    beside[i][w] = Visitor::Side::pack(Visitor::side(x, columns.columns[2 * w], tensor[0], first.uniform), Visitor::side(y, columns.columns[2 * w + 1], tensor[1], first.uniform));
+                    beside[w] = Visitor::Side::pack(Visitor::side(x, of_x, tensor[0], first.uniform), Visitor::side(y, of_y, tensor[1], first.uniform));
             }
-        }
-#pragma unroll
-        for (int i = 0; i < kPieces; ++i) {
-            *at_row(i) = {words[i][0], words[i][1], words[i][2], words[i][3]};
+            *at_row(i) = {words[0], words[1], words[2], words[3]};
             if constexpr (kSide)
-                if (exists(i)) *reinterpret_cast<uint4*>(static_cast<u16*>(first.fixed.side_memory) + offset_of(i)) = {beside[i][0], beside[i][1], beside[i][2], beside[i][3]};
+                if (exists(i)) *reinterpret_cast<uint4*>(static_cast<u16*>(first.fixed.side_memory) + offset_of(i)) = {beside[0], beside[1], beside[2], beside[3]};
         }
     }
 
