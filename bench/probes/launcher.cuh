@@ -80,7 +80,7 @@ inline size_t take(size_t& used, size_t bytes) {
 }
 
 constexpr int kLargestSplit = 8;
-constexpr int kMostEntries = 512;  // of a tile's units, from all slots of an image, exchanged in one step
+constexpr int kLargestTeam = 128;
 
 template <class Config, class Visitor> Launch prepare(const Problem& p, const Operands& o, Workspace workspace, std::string& reason) {
     using Conv = ConvFprop<Config, Visitor>;
@@ -130,8 +130,8 @@ template <class Config, class Visitor> Launch prepare(const Problem& p, const Op
         auto& n = fixed.norm;
         n.slots_per_image = g.tiles_m * Conv::kClusterM * Config::kTileWarpgroups;
         n.team_slots = 1;
-        if (n.slots_per_image * (Conv::kN / Config::kUnit) > kMostEntries)
-            while (n.team_slots * n.team_slots < n.slots_per_image) ++n.team_slots;
+        if (n.slots_per_image * (Conv::kN / Config::kUnit) > 4 * (Config::kNorm == Norm::kStreamed ? 32 : 128))
+            n.team_slots = divide_up(n.slots_per_image, divide_up(n.slots_per_image, kLargestTeam));
         n.teams_per_image = divide_up(n.slots_per_image, n.team_slots);
         n.group_channels = p.k / p.groups;
         if (n.group_channels % Config::kUnit != 0) return reason = "a group is not a number of whole units", nullptr;
@@ -147,6 +147,7 @@ template <class Config, class Visitor> Launch prepare(const Problem& p, const Op
         fixed.split = {workspace.memory + partials, reinterpret_cast<u32*>(workspace.memory + flags)};
     }
     if (used > workspace.bytes) return reason = "workspace too small", nullptr;
+    fixed.output_memory = o.y;
     params->visitor = {o.bias, o.gamma, o.beta, o.residual};
     fixed.timeline = reinterpret_cast<u64*>(trace_buffer());
 

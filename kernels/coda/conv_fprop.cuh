@@ -111,10 +111,8 @@ template <class Config, class Visitor> struct ConvFprop {
             if (kPatch)
                 for (int s = 0; s < kStagesA; ++s) mbarrier_init(barriers.full_a(s), 1), mbarrier_init(barriers.empty_a(s), readers);
             for (int t = 0; t < 2; ++t) mbarrier_init(barriers.turn(t), 4 * kTeam);
-            if constexpr (kStreamed) {
-                for (int c = 0; c < kConsumers; ++c) Again::init_barriers(own_memory(memory, c));
+            if constexpr (kStreamed)
                 for (int t = 0; t < 2; ++t) mbarrier_init(barriers.columns(t).full, 1), mbarrier_init(barriers.columns(t).empty, 4 * kTeam);
-            }
             mbarrier_init_fence();
         }
         if constexpr (kClusterBlocks > 1) cluster_sync();
@@ -322,7 +320,7 @@ template <class Config, class Visitor> struct ConvFprop {
         };
         u32 done = turn ? loads(0) : 0;  // loads of this block ahead of the item
         u32 turn_parity = turn == 0;  // the first turn is the first team's
-        int oldest = turn;            // streamed: the first of this team's tiles not yet normalised
+        Backlog backlog{turn};
 
         for (int i = turn; first + i * step < items(g); done += loads(i) + (kTurns > 1 ? loads(i + 1) : 0), i += kTurns) {
             const At at = place(i);
@@ -358,7 +356,7 @@ template <class Config, class Visitor> struct ConvFprop {
                     trace.mark(4);
                     tail.store_result(at);
                 } else {
-                    if (i > turn) oldest = make_room(again, place, oldest, i - kTurns, false);
+                    if (i > turn) make_room<false>(again, place, backlog, i - kTurns);
                     trace.mark(4);
                     again.keep(tail, at);
                 }
@@ -369,34 +367,47 @@ template <class Config, class Visitor> struct ConvFprop {
         }
         if constexpr (kStreamed) {
             const int mine = divide_up(divide_up(items(g) - first, step) - turn, kTurns);
-            if (mine > 0) make_room(again, place, oldest, turn + (mine - 1) * kTurns, true);
+            if (mine > 0) make_room<true>(again, place, backlog, turn + (mine - 1) * kTurns);
         }
         if ((threadIdx.x & 31) == 0) tma_store_wait_read<0>();  // shared memory outlives the stores' reads
         __syncwarp();
     }
 
-    // Streamed: the staging buffers, which hold this team's tile `kept`, become free. Tiles from `oldest` on are finished, in their order and at most two,
-    // as long as their images are complete; all of them when `drain`: those of one image in the reverse order, as the second-level cache still has the
-    // last. Returns the first that is not finished.
-    template <class PlaceOf> static CODA_DEVICE int make_room(Again& again, PlaceOf&& place, int oldest, int kept, bool drain) {
-        const At last = place(kept);
-        bool in_place = oldest == kept;
-        if (drain && !in_place) {
-            const At begin = place(oldest);
-            in_place = begin.image == last.image && begin.first_channel == last.first_channel;
+    // Streamed: which of a team's tiles are not yet normalised: `oldest`, and of those after it all whose bits are not set.
+    struct Backlog {
+        int oldest;
+        u64 done = 0;
+        CODA_DEVICE bool holds(int tile) const { return tile - oldest < 64 * kTurns; }
+        CODA_DEVICE bool has(int tile) const { return !holds(tile) || !(done >> (tile - oldest) / kTurns & 1); }
+        CODA_DEVICE void finished(int tile) {
+            done |= u64(1) << (tile - oldest) / kTurns;
+            for (; done & 1; done >>= 1) oldest += kTurns;
         }
-        if (in_place) in_place = again.ready(last, drain);
+    };
+
+    // Streamed: the staging buffers, which hold this team's tile `kept`, become free. Of the tiles whose images are complete at most two are finished; if
+    // kDrain, which waits for them, all: those of one image in the reverse order, as the second-level cache still has the last.
+    template <bool kDrain, class PlaceOf> static CODA_DEVICE void make_room(Again& again, PlaceOf&& place, Backlog& backlog, int kept) {
+        const At last = place(kept), begin = place(backlog.oldest);
+        const bool one = begin.image == last.image && begin.first_channel == last.first_channel, newest_first = kDrain && one;
+        bool ready = again.ready(begin, kDrain), in_place = ready && one && backlog.holds(kept);
         if (!in_place) again.spill(last);
-        int from = oldest, to = kept;
-        for (int budget = drain ? 1 << 30 : 2; budget > 0 && from <= to; --budget) {
-            const int tile = in_place ? to : from;
+        for (int tile = kept, budget = 2; ready; tile -= kTurns) {
+            if (!in_place && newest_first) {
+                if (tile < backlog.oldest) break;
+                if (!backlog.has(tile)) continue;
+            } else if (!in_place) {
+                tile = backlog.oldest;
+                if (tile > kept) break;
+            }
+            if (!kDrain && budget-- == 0) break;
             const At at = place(tile);
-            if (!in_place && !again.ready(at, drain)) break;
-            again.finish(at, !in_place || tile != kept, !drain && tile != kept);
-            if (in_place) to -= kTurns;
-            else from += kTurns;
+            ready = again.ready(at, kDrain);
+            if (!ready) break;
+            again.template finish<kDrain>(at, !in_place);
+            if (in_place || !newest_first) backlog.finished(tile);
+            in_place = false;
         }
-        return in_place ? kept + kTurns : from;
     }
 
     static CODA_DEVICE u8* team_memory(u8* memory, int turn) { return memory + kOffsetSecond + turn * Again::kTeamBytes; }

@@ -58,7 +58,7 @@ CODA_DEVICE void merge_share(const NormParams& p, int image, int slot, int first
     const int end = smaller(smaller(begin + share, first_unit + tile_channels / kUnit), units);
     for (int unit = begin + warp; unit < end; unit += warps) {
         const Entry* entry = p.slots + (size_t(image) * p.slots_per_image + first + lane) * units + unit;
-        Moments m = merge_entries<1>(entry, size_t(32) * units, divide_up(larger(0, members - lane), 32), epoch);
+        Moments m = merge_entries<4>(entry, size_t(32) * units, divide_up(larger(0, members - lane), 32), epoch);
         __syncwarp();
 #pragma unroll
         for (int distance = 1; distance < 32; distance *= 2) {

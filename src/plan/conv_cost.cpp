@@ -33,11 +33,11 @@ struct Constants {
   double slice_32 = 1.05, slice_16 = 1.2, slice_8 = 1.7;     ///< times `store`: slices of fewer than 64 channels
   double simple = 4, special = 15, column = 3, tensor = 12;  ///< of the visitors: operations, values read
   double statistics = 5;                                     ///< sums
-  double keep = 6, second = 20;  ///< streamed: into shared memory; out of it, normalised
-  double reload = 12;            ///< spilled, loaded back
+  double keep = 6, second = 20;                              ///< streamed: into shared memory; out of it, normalised
+  double reload = 12;                                        ///< spilled, loaded back
   // Statistics of a tile: reduction over lanes and warps, publishing, merging; a tile, and a channel of it
   double exchange_clk = 6500, exchange_column_clk = 25, swapped_column_clk = 3;
-  double publish_clk = 800;  ///< streamed: others wait
+  double publish_clk = 800;       ///< streamed: others wait
   double odd_unit = 1.5;          ///< times the latter, where a unit has an odd number of channels
   double pairs_statistics = 1.6;  ///< times an epilogue with 112 registers a thread
   double quiet = 0.70;            ///< times an epilogue without a main loop beside it
@@ -154,7 +154,8 @@ double memory_us(const ConvPlan& p, const ConvProblem& problem, const Device& de
   const double in = static_cast<double>(v.n * v.c) * static_cast<double>(v.h * v.w) * 2;
   const double filter = static_cast<double>(v.r * v.s * v.c) * static_cast<double>(v.k) * 2;
   const double out = static_cast<double>(problem.extents.rows()) * static_cast<double>(v.k);
-  const double again = p.config.mode == NormMode::streamed ? 4.0 * std::max(0.0, 1 - p.config.turns / rows_of_image(p)) : 0.0;  // write, read back
+  const double again = p.config.mode == NormMode::streamed ? 4.0 * std::max(0.0, 1 - p.config.turns / rows_of_image(p))
+                                                           : 0.0;  // write, read back
   const double tensors = static_cast<double>(problem.before.tensor_bytes + problem.after.tensor_bytes);
   return (in + filter + out * (2.0 * problem.stores + again + tensors)) / device.memory_tbps * 1e-6;
 }

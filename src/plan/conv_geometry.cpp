@@ -36,12 +36,14 @@ void lay_out_tiles(ConvPlan& p, const ConvProblem& problem) {
   p.channel_blocks = static_cast<int>(divide_up(problem.conv.c, c.tile_k));
 }
 
-/// Slots of an image form teams of about the square root of their number, unless few entries concern a tile.
+/// Entries of an image pass from all slots to all tiles in one step if a crew loads them at once, four a thread. Else
+/// slots form teams, as few as there can be, each of which warps merge first.
 void lay_out_statistics(ConvPlan& p) {
   p.slots_per_image = p.tiles_m * p.config.cluster_m * p.config.tile_warpgroups;
+  const int at_once = 4 * (p.config.mode == NormMode::streamed ? 32 : 128), units = p.config.tile_n / p.config.unit;
   p.team_slots = 1;
-  if (std::int64_t{p.slots_per_image} * (p.config.tile_n / p.config.unit) > most_entries)
-    while (std::int64_t{p.team_slots} * p.team_slots < p.slots_per_image) ++p.team_slots;
+  if (std::int64_t{p.slots_per_image} * units > at_once)
+    p.team_slots = static_cast<int>(divide_up(p.slots_per_image, divide_up(p.slots_per_image, largest_team)));
   p.teams_per_image = static_cast<int>(divide_up(p.slots_per_image, p.team_slots));
 }
 

@@ -8,7 +8,7 @@
 namespace coda::plan {
 
 inline constexpr int largest_split = 8;
-inline constexpr int most_entries = 512;  ///< of a tile's units, from all of an image's slots, exchanged in one step
+inline constexpr int largest_team = 128;  ///< slots whose entries a warp loads at once
 inline constexpr std::int64_t largest_tile_count = std::int64_t{1}
                                                    << 28;  ///< of a launch: tile numbers times splits stay below 2^31
 

@@ -95,8 +95,7 @@ string check_runs(const Conv2d& conv) {
 string check_split(const ConvConfig& c) {
   if (!c.split) return {};
   if (c.cluster_m * c.cluster_n > 1) return "split-K: goes without clusters";
-  if (c.mode == NormMode::streamed)
-    return "split-K: serves small outputs, which are resident";
+  if (c.mode == NormMode::streamed) return "split-K: serves small outputs, which are resident";
   if (c.tile_n % 32 != 0) return fmt::format("split-K: {} channels; partial tiles move in multiples of 32", c.tile_n);
   return {};
 }

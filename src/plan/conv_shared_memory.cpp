@@ -41,13 +41,12 @@ std::size_t warpgroup_bytes(const ConvConfig& c, const VisitorShape& v) {
 /// SecondPass::kTeamBytes: mean, factor, shift, the visitor's columns; moments of 12 bytes of as many channels as the
 /// groups of a tile may have, up to 64 channels wide.
 std::size_t team_bytes(const ConvConfig& c, const VisitorShape& v) {
-  return round_up(static_cast<std::size_t>(3 + v.columns_after) * c.tile_n * 4 + (c.tile_n + 126) * std::size_t{12}, 16);
+  return round_up(static_cast<std::size_t>(3 + v.columns_after) * c.tile_n * 4 + (c.tile_n + 126) * std::size_t{12},
+                  16);
 }
 
-/// SecondPass::kOwnBytes: four warps' offsets, the kept tile's centres; a barrier of 8 bytes for each slab; votes.
-std::size_t own_bytes(const ConvConfig& c) {
-  return round_up(std::size_t{5} * c.tile_n * 4 + 4 * c.store_buffers * 8, 16) + 16;
-}
+/// SecondPass::kOwnBytes: four warps' offsets, the kept tile's centres; votes.
+std::size_t own_bytes(const ConvConfig& c) { return round_up(std::size_t{5} * c.tile_n * 4, 16) + 16; }
 
 bool depends_on(const Graph& graph, ValueId value, const std::vector<bool>& marked) {
   return std::ranges::any_of(graph[value].inputs, [&](ValueId i) { return marked[i]; });

@@ -102,11 +102,11 @@ void choose_stages(ConvConfig& c, const ConvProblem& p, const Device& d, const F
 /// Whether the combination can make sense at all; what cannot is not worth a line among the refusals.
 bool sensible(const ConvConfig& c, const FixedFields& fixed) {
   if (c.tile_m / c.tile_warpgroups < 64 && !(fixed.tile_m && fixed.order)) return false;
-  if (c.swap && (c.tile_n % 64 != 0 || c.mode == NormMode::rows) && !(fixed.swap && (fixed.tile_n || fixed.mode))) return false;
+  if (c.swap && (c.tile_n % 64 != 0 || c.mode == NormMode::rows) && !(fixed.swap && (fixed.tile_n || fixed.mode)))
+    return false;
   if (c.patch && c.tile_k != 64 && !(fixed.patch && fixed.tile_k)) return false;
   if (c.split && c.cluster_m * c.cluster_n > 1 && !(fixed.split && fixed.cluster_m)) return false;
-  if (c.split && c.mode == NormMode::streamed && !(fixed.split && fixed.mode))
-    return false;
+  if (c.split && c.mode == NormMode::streamed && !(fixed.split && fixed.mode)) return false;
   return true;
 }
 
