@@ -147,7 +147,6 @@ template <class Config, class Visitor> Launch prepare(const Problem& p, const Op
         fixed.split = {workspace.memory + partials, reinterpret_cast<u32*>(workspace.memory + flags)};
     }
     if (used > workspace.bytes) return reason = "workspace too small", nullptr;
-    fixed.output_memory = o.y;
     params->visitor = {o.bias, o.gamma, o.beta, o.residual};
     fixed.timeline = reinterpret_cast<u64*>(trace_buffer());
 

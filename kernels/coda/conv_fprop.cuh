@@ -111,8 +111,10 @@ template <class Config, class Visitor> struct ConvFprop {
             if (kPatch)
                 for (int s = 0; s < kStagesA; ++s) mbarrier_init(barriers.full_a(s), 1), mbarrier_init(barriers.empty_a(s), readers);
             for (int t = 0; t < 2; ++t) mbarrier_init(barriers.turn(t), 4 * kTeam);
-            if constexpr (kStreamed)
+            if constexpr (kStreamed) {
+                for (int c = 0; c < kConsumers; ++c) Again::init_barriers(own_memory(memory, c));
                 for (int t = 0; t < 2; ++t) mbarrier_init(barriers.columns(t).full, 1), mbarrier_init(barriers.columns(t).empty, 4 * kTeam);
+            }
             mbarrier_init_fence();
         }
         if constexpr (kClusterBlocks > 1) cluster_sync();
@@ -320,7 +322,7 @@ template <class Config, class Visitor> struct ConvFprop {
         };
         u32 done = turn ? loads(0) : 0;  // loads of this block ahead of the item
         u32 turn_parity = turn == 0;  // the first turn is the first team's
-        Backlog backlog{turn};
+        Backlog backlog{turn, kTurns * step % g.tiles_n == 0};
 
         for (int i = turn; first + i * step < items(g); done += loads(i) + (kTurns > 1 ? loads(i + 1) : 0), i += kTurns) {
             const At at = place(i);
@@ -356,7 +358,7 @@ template <class Config, class Visitor> struct ConvFprop {
                     trace.mark(4);
                     tail.store_result(at);
                 } else {
-                    if (i > turn) make_room<false>(again, place, backlog, i - kTurns);
+                    if (i > turn) make_room<false>(again, place, backlog, i - kTurns, at.image);
                     trace.mark(4);
                     again.keep(tail, at);
                 }
@@ -367,7 +369,7 @@ template <class Config, class Visitor> struct ConvFprop {
         }
         if constexpr (kStreamed) {
             const int mine = divide_up(divide_up(items(g) - first, step) - turn, kTurns);
-            if (mine > 0) make_room<true>(again, place, backlog, turn + (mine - 1) * kTurns);
+            if (mine > 0) make_room<true>(again, place, backlog, turn + (mine - 1) * kTurns, -1);
         }
         if ((threadIdx.x & 31) == 0) tma_store_wait_read<0>();  // shared memory outlives the stores' reads
         __syncwarp();
@@ -376,6 +378,7 @@ template <class Config, class Visitor> struct ConvFprop {
     // Streamed: which of a team's tiles are not yet normalised: `oldest`, and of those after it all whose bits are not set.
     struct Backlog {
         int oldest;
+        bool one_column;  // all tiles of the team have the same channels; columns then change with the image only
         u64 done = 0;
         CODA_DEVICE bool holds(int tile) const { return tile - oldest < 64 * kTurns; }
         CODA_DEVICE bool has(int tile) const { return !holds(tile) || !(done >> (tile - oldest) / kTurns & 1); }
@@ -385,27 +388,28 @@ template <class Config, class Visitor> struct ConvFprop {
         }
     };
 
-    // Streamed: the staging buffers, which hold this team's tile `kept`, become free. Of the tiles whose images are complete at most two are finished; if
-    // kDrain, which waits for them, all: those of one image in the reverse order, as the second-level cache still has the last.
-    template <bool kDrain, class PlaceOf> static CODA_DEVICE void make_room(Again& again, PlaceOf&& place, Backlog& backlog, int kept) {
-        const At last = place(kept), begin = place(backlog.oldest);
-        const bool one = begin.image == last.image && begin.first_channel == last.first_channel, newest_first = kDrain && one;
-        bool ready = again.ready(begin, kDrain), in_place = ready && one && backlog.holds(kept);
+    // Streamed: the staging buffers, which hold this team's tile `kept`, become free for its next one, of `image`. Tiles of earlier images are finished, at
+    // most two; if kDrain, when no tile follows, all: those of one image newest first, as the second-level cache still has what was spilled last.
+    template <bool kDrain, class PlaceOf> static CODA_DEVICE void make_room(Again& again, PlaceOf&& place, Backlog& backlog, int kept, int image) {
+        const At last = place(kept);
+        const bool alike = backlog.oldest == kept || (backlog.one_column && place(backlog.oldest).image == last.image);  // all that wait
+        bool in_place = alike && last.image != image && backlog.holds(kept);
         if (!in_place) again.spill(last);
-        for (int tile = kept, budget = 2; ready; tile -= kTurns) {
-            if (!in_place && newest_first) {
+        int newest = in_place ? kept - kTurns : kept;
+        for (int budget = 2; kDrain || budget > 0; --budget) {
+            int tile = in_place ? kept : backlog.oldest;
+            if (kDrain && alike && !in_place) {
+                while (newest >= backlog.oldest && !backlog.has(newest)) newest -= kTurns;
+                tile = newest;
+                newest -= kTurns;
                 if (tile < backlog.oldest) break;
-                if (!backlog.has(tile)) continue;
-            } else if (!in_place) {
-                tile = backlog.oldest;
-                if (tile > kept) break;
             }
-            if (!kDrain && budget-- == 0) break;
+            if (tile > kept) break;
             const At at = place(tile);
-            ready = again.ready(at, kDrain);
-            if (!ready) break;
-            again.template finish<kDrain>(at, !in_place);
-            if (in_place || !newest_first) backlog.finished(tile);
+            if (at.image == image) break;
+            again.await(at);
+            again.finish(at, !in_place, !kDrain && tile != kept);
+            if (!(kDrain && alike)) backlog.finished(tile);
             in_place = false;
         }
     }

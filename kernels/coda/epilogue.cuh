@@ -414,7 +414,7 @@ template <class Config, class Visitor> struct Epilogue {
                 }
                 write_slice(staging(0) + place * kSliceBytes, kStaging, packed);
                 if constexpr (kBoth) write_slice(side_staging(0, place), kSideStaging, beside);
-                if constexpr (kKeep) __syncwarp();
+                if constexpr (kKeep) fence_async_shared();
                 else close_slice<kStoreBuffers>();
                 if (!kKeep && lane == 0) {
                     store_slice(fixed.output, staging(warp) + place * kSliceBytes, at, 64 * b + 16 * warp, s * kSlice);

@@ -53,7 +53,7 @@ struct alignas(64) ConvParams {
     NormParams norm;
     SplitParams split;
     EpochParams launch;
-    void *output_memory, *side_memory;  // bases of the stores' tensors
+    void* side_memory;  // base of the second store's tensor
     u64* timeline;      // see Trace; null without CODA_TRACE
 };
 

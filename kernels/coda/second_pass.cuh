@@ -1,10 +1,9 @@
 // The second pass of a normalisation whose tiles do not wait in registers, by the consumers between their tiles. A tile, centred by
-// its units' means, waits in its warpgroup's staging buffers. If its image is complete when the next tile's values need them, it is
-// normalised from there. If not, it is spilled: stored as it is where its result will be, and loaded back once its image is
-// complete. So no first pass waits for another block, and either way the same values are normalised. A warp works on slabs of 16
-// rows x kSlice channels; a lane spills, loads back and overwrites the same 16 bytes, so that no fence is needed, and by ordinary
-// loads and stores, since shared memory and the copy engine are what the main loop beside it is short of. A spare warp of the block waits for the
-// image's statistics and turns them into columns.
+// its units' means, waits in its warpgroup's staging buffers until the team's next tile is multiplied and its statistics are published. If that one is of
+// another image, the first one's image is complete or about to be: the tile is normalised where it lies, and stored. If not, it is spilled: stored
+// as it is where its result will be, and loaded back when the team is done with the image. Either way the same values are
+// normalised. A warp works on 16 rows x kSlice channels at a time. A spare warp of the block waits for the image's statistics
+// and turns them into columns.
 #pragma once
 #include "epilogue.cuh"
 
@@ -34,13 +33,13 @@ template <class Config, class Visitor> struct SecondPass {
     static constexpr int kRowsAtOnce = smaller(16, 32 / kLanesPerRow);
     static constexpr int kPieces = 16 / kRowsAtOnce;              // of a slab, a lane
     static constexpr int kSteps = First::kStoresPerTile;          // slabs of a tile and warp
+    static constexpr int kBuffers = First::kStoreBuffers;
     static constexpr int kCentres = divide_up(kN, 32);            // channels a lane
     // Shared memory of a team: columns (mean, factor, shift, the visitor's), scratch of the warp that computes them.
     static constexpr int kColumns = 3 + Visitor::kColumnsAfter, kScratch = kN + 126;
     static constexpr int kTeamBytes = divide_up(kColumns * kN * 4 + kScratch * int(sizeof(Moments)), 16) * 16;
-    // Of a warpgroup: four warps' offsets, the kept tile's centres, votes.
-    static constexpr int kVotes = divide_up(5 * kN * 4, 16) * 16, kOwnBytes = kVotes + 16;
-    static constexpr bool kSide = First::kSide == SideStore::kAfter;
+    // Of a warpgroup: four warps' offsets, the kept tile's centres, barriers of the slabs.
+    static constexpr int kOwnBytes = divide_up(5 * kN * 4 + 4 * kBuffers * 8, 16) * 16;
     static constexpr int kFirstTensor = Visitor::kTensorsBefore, kTensors = Visitor::kTensors - kFirstTensor;
 
     // Columns of one image and tile of channels pass from the spare warp to a team and back.
@@ -52,13 +51,20 @@ template <class Config, class Visitor> struct SecondPass {
     u8* const team;
     u8* const own;
     const Handover handover;
-    int image = -1, first_channel = -1;  // what the columns hold, once `full` has turned
-    bool asked = true;                   // for the next columns
-    u32 parity = 0, tests = 0;
+    int image = -1, first_channel = -1;  // what the columns hold
+    u32 parity = 0;
+    u32 rounds = 0;                      // that every slab has been loaded
 
     CODA_DEVICE float* column(int i) const { return reinterpret_cast<float*>(team) + i * kN; }
     CODA_DEVICE float* offsets() const { return reinterpret_cast<float*>(own) + first.thread / 32 * kN; }
     CODA_DEVICE float* centres() const { return reinterpret_cast<float*>(own) + 4 * kN; }
+    CODA_DEVICE u8* slab(int i) const { return first.staging(first.thread / 32) + i * kSlabBytes; }
+    CODA_DEVICE u32 loaded(int i) const { return shared_address(own + 5 * kN * 4) + (first.thread / 32 * kBuffers + i) * 8; }
+
+    // By one thread of the block, ahead of a fence and a barrier of the block.
+    static CODA_DEVICE void init_barriers(u8* own) {
+        for (int i = 0; i < 4 * kBuffers; ++i) mbarrier_init(shared_address(own + 5 * kN * 4) + 8 * i, 1);
+    }
 
     // By a spare warp, for each of a team's tiles in their order: the columns that the tile needs, unless the tile before needed the same.
     struct Preparer {
@@ -112,26 +118,16 @@ template <class Config, class Visitor> struct SecondPass {
         }
     };
 
-    // Whether the columns are those of this tile, by the whole warpgroup; tiles come in their order, or in any order among those of one image
-    // and tile of channels. `wait`: waits for them.
-    CODA_DEVICE bool ready(const At& at, bool wait) {
-        if (!asked && at.image == image && at.first_channel == first_channel) return true;
-        if (!asked) {
+    // Waits until the columns are those of this tile; tiles come in their order, or in any order among those of one image and tile of channels.
+    CODA_DEVICE void await(const At& at) {
+        if (at.image == image && at.first_channel == first_channel) return;
+        if (image >= 0) {
             __syncwarp();
             if ((first.thread & 31) == 0) mbarrier_arrive(handover.empty);
-            asked = true;
-        }
-        if (!wait) {
-            // By one thread, whose view all share; two words, so that the next test does not overwrite what a slow warp still reads.
-            u32* vote = reinterpret_cast<u32*>(own + kVotes) + (tests++ & 1);
-            if (first.thread == 0) *vote = mbarrier_test(handover.full, parity);
-            first.sync();
-            if (*vote == 0) return false;
         }
         mbarrier_wait(handover.full, parity);
-        parity ^= 1, asked = false;
+        parity ^= 1;
         image = at.image, first_channel = at.first_channel;
-        return true;
     }
 
     // Puts the tile's values into the staging buffers; by the whole warpgroup, ahead of a barrier.
@@ -162,68 +158,50 @@ template <class Config, class Visitor> struct SecondPass {
         }
     };
 
-    // What a lane has of a slab: eight channels of kPieces rows.
-    struct Slab {
-        int m, n;  // row and channel of the first piece in the tile
-        uint4 raw[kPieces];
-    };
-    static CODA_DEVICE int row_of_piece(int lane, int i) { return i * kRowsAtOnce + lane / kLanesPerRow; }
-    static CODA_DEVICE bool idle(int lane) { return kLanesPerRow == 1 && lane >= 16; }
-    CODA_DEVICE bool exists(const At& at, const Slab& slab, int i) const {
-        return at.rows.valid(slab.m + i * kRowsAtOnce) && at.first_channel + slab.n < first.geometry.channels;
-    }
-    CODA_DEVICE u64 offset_of(const At& at, const Slab& slab, int i) const {
-        return (u64(at.image) * first.geometry.rows + at.rows.pixel(slab.m + i * kRowsAtOnce)) * first.geometry.channels + at.first_channel + slab.n;
-    }
-    CODA_DEVICE uint4* in_memory(const At& at, const Slab& slab, int i) const {
-        return reinterpret_cast<uint4*>(static_cast<u16*>(first.fixed.output_memory) + offset_of(at, slab, i));
-    }
+    // Row block and slice of a step, and the slab that holds them.
+    static CODA_DEVICE int row_of(int step, int warp) { return 64 * (step % First::kBlocks) + 16 * warp; }
+    static CODA_DEVICE int slice_of(int step) { return step / First::kBlocks * kSlice; }
+    CODA_DEVICE u8* slab_of(int step) const { return slab(step % First::kBlocks * kSlices + step / First::kBlocks); }
 
-    // The slab of a step: from memory, or from the staging buffers.
-    CODA_DEVICE void fetch(Slab& slab, const At& at, int step, bool spilled) const {
-        const int warp = first.thread / 32, lane = first.thread & 31, b = step % First::kBlocks, s = step / First::kBlocks;
-        slab.m = 64 * b + 16 * warp + lane / kLanesPerRow, slab.n = s * kSlice + 8 * (lane % kLanesPerRow);
-        const u8* staging = first.staging(warp) + (b * kSlices + s) * kSlabBytes;
-#pragma unroll
-        for (int i = 0; i < kPieces; ++i) {
-            if (!spilled) slab.raw[i] = *reinterpret_cast<const uint4*>(staging + SliceSwizzle<kSlice>::offset(row_of_piece(lane, i) & 15, lane % kLanesPerRow));
-            else if (!idle(lane) && exists(at, slab, i)) slab.raw[i] = __ldcg(in_memory(at, slab, i));
-        }
-    }
-
-    // The tile in the staging buffers goes to memory as it is.
+    // The tile in the staging buffers goes to memory as it is, in one bulk group.
     CODA_DEVICE void spill(const At& at) const {
+        if ((first.thread & 31) != 0) return;
 #pragma unroll 1
-        for (int step = 0; step < kSteps; ++step) {
-            Slab slab;
-            fetch(slab, at, step, false);
-#pragma unroll
-            for (int i = 0; i < kPieces; ++i)
-                if (!idle(first.thread & 31) && exists(at, slab, i)) *in_memory(at, slab, i) = slab.raw[i];
-        }
+        for (int step = 0; step < kSteps; ++step) First::store_slice(first.fixed.output, slab_of(step), at, row_of(step, first.thread / 32), slice_of(step));
+        tma_store_commit();
     }
 
-    // Normalises and stores a tile, whose columns are ready: that in the staging buffers, or one that was spilled. kDeep: the next slab is on its way.
-    template <bool kDeep> CODA_DEVICE void finish(const At& at, bool spilled) const {
-        const int lane = first.thread & 31;
-        Slab slab;
-        fetch(slab, at, 0, spilled);
+    // Normalises and stores a tile, whose columns are ready: that in the staging buffers, or one that was spilled. `later`: another was spilled after it.
+    CODA_DEVICE void finish(const At& at, bool spilled, bool later) {
+        const int warp = first.thread / 32, lane = first.thread & 31;
+        if (spilled && lane == 0) {
+            delay_point();
+            if (later) tma_store_wait<1>();
+            else tma_store_wait<0>();  // the tile is written
+            tma_store_wait_read<0>();  // the buffers are free
+            fence_async_global();
+#pragma unroll 1
+            for (int step = 0; step < kSteps; ++step) load(at, step, warp);
+        }
         __syncwarp();  // the offsets of the tile before are read
         load_offsets(at, spilled, lane);
         __syncwarp();
         const Chunk chunk(*this, lane);
 #pragma unroll 1
         for (int step = 0; step < kSteps; ++step) {
-            if constexpr (kDeep) {
-                Slab next;
-                if (step + 1 < kSteps) fetch(next, at, step + 1, spilled);
-                normalise(at, chunk, slab, lane);
-                slab = next;
-            } else {
-                if (step > 0) fetch(slab, at, step, spilled);
-                normalise(at, chunk, slab, lane);
-            }
+            if (spilled) mbarrier_wait(loaded(step), rounds & 1);
+            normalise(at, chunk, slab_of(step), row_of(step, warp), slice_of(step), lane);
+            fence_async_shared();
+            __syncwarp();
+            if (lane == 0) First::store_slice(first.fixed.output, slab_of(step), at, row_of(step, warp), slice_of(step)), tma_store_commit();
         }
+        if (spilled) ++rounds;
+    }
+
+    CODA_DEVICE void load(const At& at, int step, int warp) const {
+        mbarrier_arrive_expect(loaded(step), kSlabBytes);
+        tma_load_4d(shared_address(slab_of(step)), first.fixed.output, loaded(step), at.first_channel + slice_of(step), at.rows.store_x(row_of(step, warp)),
+                    at.rows.store_y(row_of(step, warp)), at.image);
     }
 
     // y = stored * factor + offset, with offset = (what the unit was centred by - mean) * factor + shift
@@ -244,22 +222,34 @@ template <class Config, class Visitor> struct SecondPass {
         }
     }
 
-    // Rows and channels outside the output are computed too, and not stored.
-    CODA_DEVICE void normalise(const At& at, Chunk columns, const Slab& slab, int lane) const {
+    // 16 rows from m of the tile, kSlice channels from `slice` of the tile, in place. Rows and channels outside the output
+    // are computed too, from zeros; the store drops them.
+    CODA_DEVICE void normalise(const At& at, Chunk columns, u8* slab, int m, int slice, int lane) const {
+        const int chunk = lane % kLanesPerRow, first_row = lane / kLanesPerRow, n = slice + 8 * chunk;
+        if (first_row >= 16) return;
+        uint4 raw[kPieces];
         Octets<Visitor, kFirstTensor, (kTensors > 0)> tensors[kPieces] = {};
-        bool stores[kPieces];
+        constexpr bool kSide = First::kSide == SideStore::kAfter;
+        auto at_row = [&](int i) {
+            const int row = i * kRowsAtOnce + first_row;
+            return reinterpret_cast<uint4*>(slab + SliceSwizzle<kSlice>::offset(row, chunk));
+        };
+        auto exists = [&](int i) { return at.rows.valid(m + i * kRowsAtOnce + first_row) && at.first_channel + n < first.geometry.channels; };
+        auto offset_of = [&](int i) {
+            return (u64(at.image) * first.geometry.rows + at.rows.pixel(m + i * kRowsAtOnce + first_row)) * first.geometry.channels + at.first_channel + n;
+        };
 #pragma unroll
         for (int i = 0; i < kPieces; ++i) {
-            stores[i] = !idle(lane) && exists(at, slab, i);
-            if (kTensors > 0 && stores[i]) tensors[i].load(first.visitor, offset_of(at, slab, i));
+            raw[i] = *at_row(i);
+            if (kTensors > 0 && exists(i)) tensors[i].load(first.visitor, offset_of(i));
         }
-        if (!Chunk::kOnce) columns.read(*this, slab.n);
+        if (!Chunk::kOnce) columns.read(*this, n);
 #pragma unroll
         for (int i = 0; i < kPieces; ++i) {
             u32 words[4], beside[kSide ? 4 : 1];
 #pragma unroll
             for (int w = 0; w < 4; ++w) {
-                const float2 stored = Visitor::Output::unpack(word_of(slab.raw[i], w));
+                const float2 stored = Visitor::Output::unpack(word_of(raw[i], w));
                 const float x = fmaf(stored.x, columns.factor[w].x, columns.offset[w].x), y = fmaf(stored.y, columns.factor[w].y, columns.offset[w].y);
                 float tensor[2][larger(1, kTensors)];
                 tensors[i].pair(w, tensor[0], tensor[1]);
@@ -268,11 +258,9 @@ template <class Config, class Visitor> struct SecondPass {
                 if constexpr (kSide)
                     beside[w] = Visitor::Side::pack(Visitor::side(x, of_x, tensor[0], first.uniform), Visitor::side(y, of_y, tensor[1], first.uniform));
             }
-            if (stores[i]) {
-                *in_memory(at, slab, i) = {words[0], words[1], words[2], words[3]};
-                if constexpr (kSide)
-                    *reinterpret_cast<uint4*>(static_cast<u16*>(first.fixed.side_memory) + offset_of(at, slab, i)) = {beside[0], beside[1], beside[2], beside[3]};
-            }
+            *at_row(i) = {words[0], words[1], words[2], words[3]};
+            if constexpr (kSide)
+                if (exists(i)) *reinterpret_cast<uint4*>(static_cast<u16*>(first.fixed.side_memory) + offset_of(i)) = {beside[0], beside[1], beside[2], beside[3]};
         }
     }
 

@@ -45,8 +45,10 @@ std::size_t team_bytes(const ConvConfig& c, const VisitorShape& v) {
                   16);
 }
 
-/// SecondPass::kOwnBytes: four warps' offsets, the kept tile's centres; votes.
-std::size_t own_bytes(const ConvConfig& c) { return round_up(std::size_t{5} * c.tile_n * 4, 16) + 16; }
+/// SecondPass::kOwnBytes: four warps' offsets, the kept tile's centres; a barrier of 8 bytes for each slab.
+std::size_t own_bytes(const ConvConfig& c) {
+  return round_up(std::size_t{5} * c.tile_n * 4 + std::size_t{4} * c.store_buffers * 8, 16);
+}
 
 bool depends_on(const Graph& graph, ValueId value, const std::vector<bool>& marked) {
   return std::ranges::any_of(graph[value].inputs, [&](ValueId i) { return marked[i]; });

@@ -29,6 +29,5 @@ static_assert(offsetof(coda::ConvParams, geometry) == 512);
 static_assert(offsetof(coda::ConvParams, norm) == 592);
 static_assert(offsetof(coda::ConvParams, split) == 624);
 static_assert(offsetof(coda::ConvParams, launch) == 640);
-static_assert(offsetof(coda::ConvParams, output_memory) == 656);
-static_assert(offsetof(coda::ConvParams, side_memory) == 664);
-static_assert(offsetof(coda::ConvParams, timeline) == 672);
+static_assert(offsetof(coda::ConvParams, side_memory) == 656);
+static_assert(offsetof(coda::ConvParams, timeline) == 664);

@@ -68,7 +68,7 @@ Parameters CudaExecutable::parameters(const Arguments& arguments) const {
   const void* filter = bound.b != nullptr ? bound.b : reinterpret_cast<const void*>(filter_.address());
   encode_maps(p.conv, parts_.conv, parts_.plan, {bound.a, filter, bound.output, bound.side});
   p.conv.geometry = geometry(parts_.conv, parts_.plan);
-  p.conv.output_memory = bound.output, p.conv.side_memory = bound.side;
+  p.conv.side_memory = bound.side;
   std::copy(bound.fields.begin(), bound.fields.end(), p.fields.begin());
   return p;
 }
