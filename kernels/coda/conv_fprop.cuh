@@ -392,9 +392,10 @@ template <class Config, class Visitor> struct ConvFprop {
     // most two; if kDrain, when no tile follows, all: those of one image newest first, as the second-level cache still has what was spilled last.
     template <bool kDrain, class PlaceOf> static CODA_DEVICE void make_room(Again& again, PlaceOf&& place, Backlog& backlog, int kept, int image) {
         const At last = place(kept);
-        const bool alike = backlog.oldest == kept || (backlog.one_column && place(backlog.oldest).image == last.image);  // all that wait
+        const bool alone = backlog.oldest == kept;
+        const bool alike = alone || (backlog.one_column && place(backlog.oldest).image == last.image);  // all that wait
         bool in_place = alike && last.image != image && backlog.holds(kept);
-        if (!in_place) again.spill(last);
+        if (!in_place) again.store(last);
         int newest = in_place ? kept - kTurns : kept;
         for (int budget = 2; kDrain || budget > 0; --budget) {
             int tile = in_place ? kept : backlog.oldest;
@@ -405,10 +406,11 @@ template <class Config, class Visitor> struct ConvFprop {
                 if (tile < backlog.oldest) break;
             }
             if (tile > kept) break;
-            const At at = place(tile);
+            At at = last;
+            if (tile != kept) at = place(tile);
             if (at.image == image) break;
             again.await(at);
-            again.finish(at, !in_place, !kDrain && tile != kept);
+            again.finish(at, !in_place, tile != kept);
             if (!(kDrain && alike)) backlog.finished(tile);
             in_place = false;
         }

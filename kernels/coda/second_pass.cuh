@@ -163,15 +163,16 @@ template <class Config, class Visitor> struct SecondPass {
     static CODA_DEVICE int slice_of(int step) { return step / First::kBlocks * kSlice; }
     CODA_DEVICE u8* slab_of(int step) const { return slab(step % First::kBlocks * kSlices + step / First::kBlocks); }
 
-    // The tile in the staging buffers goes to memory as it is, in one bulk group.
-    CODA_DEVICE void spill(const At& at) const {
+    // The tile in the staging buffers goes to memory as it is, in one bulk group: normalised, or spilled.
+    CODA_DEVICE void store(const At& at) const {
         if ((first.thread & 31) != 0) return;
 #pragma unroll 1
         for (int step = 0; step < kSteps; ++step) First::store_slice(first.fixed.output, slab_of(step), at, row_of(step, first.thread / 32), slice_of(step));
         tma_store_commit();
     }
 
-    // Normalises and stores a tile, whose columns are ready: that in the staging buffers, or one that was spilled. `later`: another was spilled after it.
+    // Normalises and stores a tile, whose columns are ready: that in the staging buffers, or one that was spilled. `later`: this warp has committed one more bulk group
+    // since it was spilled.
     CODA_DEVICE void finish(const At& at, bool spilled, bool later) {
         const int warp = first.thread / 32, lane = first.thread & 31;
         if (spilled && lane == 0) {
@@ -187,15 +188,15 @@ template <class Config, class Visitor> struct SecondPass {
         load_offsets(at, spilled, lane);
         __syncwarp();
         const Chunk chunk(*this, lane);
-#pragma unroll 1
+#pragma unroll 2
         for (int step = 0; step < kSteps; ++step) {
             if (spilled) mbarrier_wait(loaded(step), rounds & 1);
             normalise(at, chunk, slab_of(step), row_of(step, warp), slice_of(step), lane);
-            fence_async_shared();
-            __syncwarp();
-            if (lane == 0) First::store_slice(first.fixed.output, slab_of(step), at, row_of(step, warp), slice_of(step)), tma_store_commit();
         }
         if (spilled) ++rounds;
+        fence_async_shared();  // one for all: a fence waits for shared memory, which is busy
+        __syncwarp();
+        store(at);
     }
 
     CODA_DEVICE void load(const At& at, int step, int warp) const {
