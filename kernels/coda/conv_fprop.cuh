@@ -395,7 +395,7 @@ template <class Config, class Visitor> struct ConvFprop {
         const bool alone = backlog.oldest == kept;
         const bool alike = alone || (backlog.one_column && place(backlog.oldest).image == last.image);  // all that wait
         bool in_place = alike && last.image != image && backlog.holds(kept);
-        if (!in_place) again.store(last);
+        if (!in_place) again.spill(last);
         int newest = in_place ? kept - kTurns : kept;
         for (int budget = 2; kDrain || budget > 0; --budget) {
             int tile = in_place ? kept : backlog.oldest;
@@ -410,10 +410,11 @@ template <class Config, class Visitor> struct ConvFprop {
             if (tile != kept) at = place(tile);
             if (at.image == image) break;
             again.await(at);
-            again.finish(at, !in_place, tile != kept);
+            again.template finish<!kDrain>(at, !in_place, tile != kept);
             if (!(kDrain && alike)) backlog.finished(tile);
             in_place = false;
         }
+        if (!kDrain && backlog.oldest > kept) again.release();
     }
 
     static CODA_DEVICE u8* team_memory(u8* memory, int turn) { return memory + kOffsetSecond + turn * Again::kTeamBytes; }

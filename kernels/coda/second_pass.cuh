@@ -118,13 +118,18 @@ template <class Config, class Visitor> struct SecondPass {
         }
     };
 
+    // The columns are not needed any more: the spare warp may write the next.
+    CODA_DEVICE void release() {
+        if (image < 0) return;
+        __syncwarp();
+        if ((first.thread & 31) == 0) mbarrier_arrive(handover.empty);
+        image = -1;
+    }
+
     // Waits until the columns are those of this tile; tiles come in their order, or in any order among those of one image and tile of channels.
     CODA_DEVICE void await(const At& at) {
         if (at.image == image && at.first_channel == first_channel) return;
-        if (image >= 0) {
-            __syncwarp();
-            if ((first.thread & 31) == 0) mbarrier_arrive(handover.empty);
-        }
+        release();
         mbarrier_wait(handover.full, parity);
         parity ^= 1;
         image = at.image, first_channel = at.first_channel;
@@ -163,18 +168,23 @@ template <class Config, class Visitor> struct SecondPass {
     static CODA_DEVICE int slice_of(int step) { return step / First::kBlocks * kSlice; }
     CODA_DEVICE u8* slab_of(int step) const { return slab(step % First::kBlocks * kSlices + step / First::kBlocks); }
 
-    // The tile in the staging buffers goes to memory as it is, in one bulk group: normalised, or spilled.
-    CODA_DEVICE void store(const At& at) const {
+    CODA_DEVICE void store_slab(const At& at, int step) const {
+        First::store_slice(first.fixed.output, slab_of(step), at, row_of(step, first.thread / 32), slice_of(step));
+    }
+
+    // The tile in the staging buffers goes to memory as it is, in one bulk group.
+    CODA_DEVICE void spill(const At& at) const {
         if ((first.thread & 31) != 0) return;
 #pragma unroll 1
-        for (int step = 0; step < kSteps; ++step) First::store_slice(first.fixed.output, slab_of(step), at, row_of(step, first.thread / 32), slice_of(step));
+        for (int step = 0; step < kSteps; ++step) store_slab(at, step);
         tma_store_commit();
     }
 
-    // Normalises and stores a tile, whose columns are ready: that in the staging buffers, or one that was spilled. `later`: this warp has committed one more bulk group
-    // since it was spilled.
-    CODA_DEVICE void finish(const At& at, bool spilled, bool later) {
+    // Normalises and stores a tile, whose columns are ready: that in the staging buffers, or one that was spilled. `later`: this warp has committed a bulk group
+    // since. kBeside a main loop all slabs are stored after one fence, which waits for shared memory; else each at once.
+    template <bool kBeside> CODA_DEVICE void finish(const At& at, bool spilled, bool later) {
         const int warp = first.thread / 32, lane = first.thread & 31;
+        __syncwarp();  // the offsets of the tile before are read
         if (spilled && lane == 0) {
             delay_point();
             if (later) tma_store_wait<1>();
@@ -184,7 +194,6 @@ template <class Config, class Visitor> struct SecondPass {
 #pragma unroll 1
             for (int step = 0; step < kSteps; ++step) load(at, step, warp);
         }
-        __syncwarp();  // the offsets of the tile before are read
         load_offsets(at, spilled, lane);
         __syncwarp();
         const Chunk chunk(*this, lane);
@@ -192,11 +201,18 @@ template <class Config, class Visitor> struct SecondPass {
         for (int step = 0; step < kSteps; ++step) {
             if (spilled) mbarrier_wait(loaded(step), rounds & 1);
             normalise(at, chunk, slab_of(step), row_of(step, warp), slice_of(step), lane);
+            if constexpr (!kBeside) {
+                fence_async_shared();
+                __syncwarp();
+                if (lane == 0) store_slab(at, step), tma_store_commit();
+            }
         }
         if (spilled) ++rounds;
-        fence_async_shared();  // one for all: a fence waits for shared memory, which is busy
-        __syncwarp();
-        store(at);
+        if constexpr (kBeside) {
+            fence_async_shared();
+            __syncwarp();
+            spill(at);
+        }
     }
 
     CODA_DEVICE void load(const At& at, int step, int warp) const {
