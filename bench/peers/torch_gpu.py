@@ -175,7 +175,9 @@ class Replays:
 
 
 def measure(contenders, rounds, replays):
-    """{name: (median, spread)}: the contenders take turns; spread is that of the medians of the rounds."""
+    """{name: (median, spread)}: the contenders take turns; spread is that of the medians of the rounds. Starts after a rest of 2 s, like
+    coda_gpu_bench."""
+    time.sleep(2)
     times = {name: [] for name in contenders}
     for _ in range(rounds):
         for name, contender in contenders.items():

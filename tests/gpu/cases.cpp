@@ -110,10 +110,10 @@ constexpr const char* overrides_plain[] = {"tile=128x128 order=pingpong",
                                            "swap=on load=patch",
                                            "swap=on load=runs"};
 constexpr const char* overrides_norm[] = {
-    "mode=resident order=pingpong",    "mode=resident order=cooperative", "mode=resident swap=on",
+    "mode=resident order=pingpong",     "mode=resident order=cooperative", "mode=resident swap=on",
     "mode=streamed swap=on load=patch", "mode=streamed load=runs",         "mode=streamed load=patch",
-    "mode=streamed order=cooperative", "mode=resident split=on",          "mode=resident cluster=1x2",
-    "mode=streamed cluster=2x1",       "mode=resident load=runs",         "mode=streamed order=pairs",
+    "mode=streamed order=cooperative",  "mode=resident split=on",          "mode=resident cluster=1x2",
+    "mode=streamed cluster=2x1",        "mode=resident load=runs",         "mode=streamed order=pairs",
     "mode=streamed swap=on load=runs"};
 
 std::string filled(std::string text, DType type, std::int64_t groups) {

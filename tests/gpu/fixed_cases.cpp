@@ -150,7 +150,8 @@ std::vector<Case> operand_cases() {
   add("a value used twice", "h = silu(acc + bias[n])\nstore h * h + h as y : bf16");
   add("second store", "h = acc + bias[n]\nstore h : bf16\nstore relu(h) as y : bf16");
   add("second store of another type", "h = acc + bias[n]\nstore h : f16\nstore relu(h) as y : bf16");
-  for (const char* mode : {"mode=resident", "mode=resident swap=on tile=128x64", "mode=streamed", "mode=streamed swap=on tile=128x64"}) {
+  for (const char* mode :
+       {"mode=resident", "mode=resident swap=on tile=128x64", "mode=streamed", "mode=streamed swap=on tile=128x64"}) {
     add("second store ahead",
         "h = acc + bias[n]\nstore h : bf16\nstore silu(group_norm(h, groups=4, scale=gamma[n])) as y : bf16", mode);
     add("second store behind",
@@ -170,7 +171,8 @@ std::vector<Case> operand_cases() {
         "operand p[m,n] : bf16\noperand q[m,n] : bf16\nstore gelu(group_norm(acc + p, groups=10)) + q as y : bf16",
         mode);
   }
-  for (const char* mode : {"tile=256x40 mode=resident", "swap=on tile=128x64 mode=resident", "swap=on tile=128x64 mode=streamed", "tile=256x40 mode=streamed"})
+  for (const char* mode : {"tile=256x40 mode=resident", "swap=on tile=128x64 mode=resident",
+                           "swap=on tile=128x64 mode=streamed", "tile=256x40 mode=streamed"})
     add("a function of bits, a normalisation",
         "h = fold(acc + bias[n])\nstore h : bf16\nstore silu(group_norm(h, groups=4, scale=gamma[n])) as y : bf16",
         mode);
@@ -220,8 +222,7 @@ std::vector<Case> pixel_cases() {
 std::vector<Case> offset_cases() {
   std::vector<Case> cases;
   for (const char* mode : {"mode=resident load=runs", "mode=resident load=patch", "mode=resident split=on",
-                           "mode=streamed", "swap=on tile=128x64 mode=resident",
-                           "swap=on tile=128x64 mode=streamed"}) {
+                           "mode=streamed", "swap=on tile=128x64 mode=resident", "swap=on tile=128x64 mode=streamed"}) {
     for (const auto& shape : {conv(2, 40, 36, 64, 64, 3), conv(3, 16, 16, 128, 320, 1)}) {
       Case c = on_gpu(
           "mean 1000, deviation 0.01", shape,
@@ -284,9 +285,9 @@ std::vector<plan::ConvPlan> sample_of_plans(const Case& c, const plan::Epilogue&
 
 std::vector<Case> sanitizer_cases() {
   std::vector<Case> cases;
-  for (const char* plan :
-       {"mode=resident load=runs", "mode=resident load=patch", "swap=on tile=128x64 mode=resident", "swap=on tile=256x64 mode=streamed load=patch",
-        "mode=streamed load=runs", "mode=streamed load=patch", "mode=resident split=on", "mode=resident cluster=1x2"}) {
+  for (const char* plan : {"mode=resident load=runs", "mode=resident load=patch", "swap=on tile=128x64 mode=resident",
+                           "swap=on tile=256x64 mode=streamed load=patch", "mode=streamed load=runs",
+                           "mode=streamed load=patch", "mode=resident split=on", "mode=resident cluster=1x2"}) {
     Case c = on_gpu("sanitizer", conv(2, 17, 19, 64, 160, 3),
                     "h = acc + bias[n]\nstore h : bf16\nstore silu(group_norm(h, groups=16, scale=gamma[n], "
                     "shift=beta[n])) + r[m,n] as y : bf16",

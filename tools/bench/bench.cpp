@@ -148,6 +148,7 @@ json head_of(const Options& options, const Ceilings& ceilings, const Peers& peer
          {"l2_bytes", attribute(CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE)},
          {"rounds", options.rounds},
          {"replays", options.replays},
+         {"rest_s", options.rest},
          {"plans_tried", options.sweep ? json("all") : json(options.plans)}};
   j["cudnn"] = peers.cudnn ? peers.cudnn->version() : options.cudnn ? "absent: " + peers.cudnn_error : "not asked for";
   return j;

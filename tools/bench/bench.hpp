@@ -17,6 +17,7 @@ struct Options {
   int gpu = 0;
   unsigned long long seed = 1;
   int rounds = 5, replays = 8;  ///< Protocol
+  double rest = 2;              ///< seconds, Protocol
   bool precompile = false;      ///< compile all kernels into the cache, and end; needs no GPU
   bool list = false;            ///< print the cases as JSON, and end; needs no GPU
   bool resume = false;          ///< leave out the cases that `out` already has

@@ -21,6 +21,10 @@ void add_options(CLI::App& app, Options& o) {
   app.add_option("--replays", o.replays, "Timed replays of a contender in a round")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
+  app.add_option("--rest", o.rest,
+                 "Seconds without work before a case's first round: the clock recovers from the search for a plan")
+      ->check(CLI::Range(0.0, 60.0))
+      ->capture_default_str();
   app.add_flag("--precompile", o.precompile, "Compile all kernels into the cache (CODA_CACHE_DIR); needs no GPU");
   app.add_flag("--list", o.list, "Print the cases as JSON; needs no GPU");
   app.add_flag("--resume", o.resume, "Leave out the cases that are in OUT already")->needs("--json");

@@ -123,7 +123,7 @@ void time_all(const Prepared& p, const Ceilings& ceilings, Peers& peers, const O
   if (bare) contenders.push_back(bare->replays.get());
   if (cudnn) contenders.push_back(cudnn->replays.get());
   contenders.push_back(coda.replays.get());
-  const std::vector<Timing> times = measure(contenders, {options.rounds, options.replays});
+  const std::vector<Timing> times = measure(contenders, {options.rounds, options.replays, options.rest});
   r.coda = times.front(), r.again = times.back();
   if (bare) r.bare = times[1];
   if (c.is_bare()) r.bare = r.coda, r.bare_plan = r.plan;

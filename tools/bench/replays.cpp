@@ -1,7 +1,9 @@
 #include "bench/replays.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
+#include <thread>
 
 #include "coda/error.hpp"
 
@@ -80,6 +82,7 @@ std::unique_ptr<Replays> replays_of(const std::vector<Enqueue>& sets, const std:
 
 std::vector<Timing> measure(const std::vector<Replays*>& contenders, const Protocol& protocol) {
   std::vector<std::vector<std::vector<double>>> times(contenders.size());
+  std::this_thread::sleep_for(std::chrono::duration<double>(protocol.rest));
   for (int round = 0; round < protocol.rounds; ++round)
     for (std::size_t i = 0; i < contenders.size(); ++i) {
       for (int warm = 0; warm < 2; ++warm) contenders[i]->time();

@@ -44,6 +44,7 @@ std::unique_ptr<Replays> replays_of(const std::vector<Enqueue>& sets, const std:
 struct Protocol {
   int rounds = 5;   ///< in which the contenders take turns
   int replays = 8;  ///< of a contender in a round, after two that do not count
+  double rest = 2;  ///< seconds without work before the first round: each case starts from the same state of the clock
 };
 
 /// Measures the contenders in turn, and returns their times in the order given.

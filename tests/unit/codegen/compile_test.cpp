@@ -7,6 +7,7 @@
 #include "fixture.hpp"
 #include "ir/op_table.hpp"
 #include "jit/jit.hpp"
+#include "plan/conv_shared_memory.hpp"
 
 namespace coda::codegen {
 namespace {
@@ -160,12 +161,13 @@ TEST_F(Compiles, StreamedAndSwapped) {
       "operand r[m,n] : bf16\ny = instance_norm(acc * s[] + r[m,n], scale=gamma[n])\nstore gelu(y) * r[m,n] as z : "
       "bf16\nstore y + t[b,n] as w : f16";
   plan::ConvConfig config = config_of(epilogue_of(text));
-  config.mode = plan::NormMode::streamed;
+  config.mode = plan::NormMode::streamed, config.store_buffers = plan::stores_per_tile(config);
   Options options;
   options.watchdog = options.delays = true;
   compile(text, config, options);
-  config.mode = plan::NormMode::deferred;
-  config.tile_m = 64, config.tile_n = 64, config.store_buffers = 1;
+  config.tile_m = 128, config.tile_n = 64, config.swap = true, config.store_buffers = plan::stores_per_tile(config);
+  compile(text, config);
+  config.mode = plan::NormMode::resident;
   compile(text, config);
 }
 

@@ -72,8 +72,7 @@ std::string visitor_text(const VisitorShape& v) {
 
 std::vector<ConvConfig> configurations() {
   std::vector<ConvConfig> list;
-  for (const NormMode mode :
-       {NormMode::none, NormMode::resident, NormMode::streamed, NormMode::rows})
+  for (const NormMode mode : {NormMode::none, NormMode::resident, NormMode::streamed, NormMode::rows})
     for (const Order order : {Order{1, 2}, Order{2, 1}, Order{2, 2}})
       for (const int n : {64, 72, 80, 96}) {
         ConvConfig c{.tile_m = n == 80 ? 256 : 128,
@@ -124,8 +123,7 @@ std::string generated_text(const char* epilogue, NormMode mode, int number) {
   const Conv2d conv = test::conv_of(2, 32, 32, 64, 128, 3);
   const Epilogue e = test::epilogue_of(epilogue, conv);
   Override fixed;
-  if (e.norm && !e.norm->per_pixel)
-    fixed.fields["mode"] = mode == NormMode::resident ? "resident" : "streamed";
+  if (e.norm && !e.norm->per_pixel) fixed.fields["mode"] = mode == NormMode::resident ? "resident" : "streamed";
   const ConvPlan plan = choose(conv, e, Device{}, fixed);
   const std::string source = codegen::generate(e, plan.config).source, open = "namespace coda {\n\n";
   const std::size_t begin = source.find(open) + open.size(), end = source.find("\n}  // namespace coda");
