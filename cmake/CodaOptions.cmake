@@ -21,12 +21,21 @@ target_compile_options(coda_options INTERFACE
   -ffp-contract=off
   $<$<BOOL:${CODA_WERROR}>:-Werror>)
 if(CODA_SANITIZE)
+  target_compile_definitions(coda_options INTERFACE CODA_SANITIZED)  # for tests that are long
   target_compile_options(coda_options INTERFACE -fsanitize=${CODA_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
   target_link_options(coda_options INTERFACE -fsanitize=${CODA_SANITIZE})
 endif()
 if(CODA_FUZZ)
   target_compile_options(coda_options INTERFACE -fsanitize=fuzzer-no-link)  # coverage of the libraries under test
 endif()
+
+# CODA_JOIN compiles the sources of src/ and tools/ some at a time, as one: much less work from nothing, more after an edit.
+# Names in unnamed namespaces then meet: coda_compiled_alone() is for sources that share such names with their neighbours.
+set(CMAKE_UNITY_BUILD ${CODA_JOIN})
+set(CMAKE_UNITY_BUILD_BATCH_SIZE 16)
+function(coda_compiled_alone)
+  set_source_files_properties(${ARGN} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+endfunction()
 
 # coda_folder(<name> SOURCES … DEPENDS … [PRIVATE_DEPENDS …]): the library coda_<name> of the folder at hand. DEPENDS are
 # the only folders that it may include (tests/layering.py checks the #include lines against this).

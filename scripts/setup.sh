@@ -15,7 +15,7 @@ requirements=("$here/scripts/requirements-build.txt")
 for part in "${want[@]}"; do
   case $part in
     build) ;;
-    test) packages+=(libgtest-dev clang libclang-rt-14-dev clang-format clang-tidy); requirements+=("$here/scripts/requirements-test.txt") ;;
+    test) packages+=(libgtest-dev clang libomp-dev libclang-rt-14-dev clang-format clang-tidy); requirements+=("$here/scripts/requirements-test.txt") ;;
     bench) requirements+=("$here/scripts/requirements-bench.txt") ;;
     *) echo "setup.sh: unknown part '$part'; expected build, test or bench" >&2; exit 2 ;;
   esac

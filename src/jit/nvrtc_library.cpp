@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 
 constexpr std::array<const char*, 3> names{"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"};
 
-constexpr const char* advice =
+constexpr const char* nvrtc_advice =
     "Install the CUDA toolkit 12.3 or later (package cuda-nvrtc), or set CUDA_HOME to its folder, or choose nvcc as "
     "the "
     "compiler; kernels that are in a pack or in the cache need none.";
@@ -71,12 +71,12 @@ NvrtcFile find_nvrtc(const fs::path& given) {
     if (const fs::path path = ask_linker(name); !path.empty()) return {path, build_id(path)};
   }
   looked_at.push_back("the folders of the dynamic linker (ldconfig -p)");
-  throw CompileError(message_of_missing_compiler("NVRTC", looked_at, advice));
+  throw CompileError(message_of_missing_compiler("NVRTC", looked_at, nvrtc_advice));
 }
 
 NvrtcFunctions load_nvrtc(const fs::path& path) {
   void* library = ::dlopen(path.c_str(), RTLD_LAZY | RTLD_LOCAL);
-  if (library == nullptr) throw CompileError(fmt::format("NVRTC cannot be loaded: {}\n{}", ::dlerror(), advice));
+  if (library == nullptr) throw CompileError(fmt::format("NVRTC cannot be loaded: {}\n{}", ::dlerror(), nvrtc_advice));
   NvrtcFunctions f{};
   bind(library, path, "nvrtcGetErrorString", f.GetErrorString);
   bind(library, path, "nvrtcVersion", f.Version);

@@ -16,6 +16,7 @@
 #include "network/regions.hpp"
 #include "network/space.hpp"
 #include "network/steps.hpp"
+#include "runtime/common/views.hpp"
 
 namespace coda {
 
@@ -84,6 +85,25 @@ bool in_own_order(const Sizes& sizes, const Sizes& strides) {
   for (std::size_t i = 0; i < sizes.size(); ++i)
     if (sizes[i] != 1 && strides[i] != own[i]) return false;
   return true;
+}
+
+// Whether a view (strides along logical axes) is dense with the channels first
+bool planar(const ConstTensorView& v) {
+  const Sizes rows = row_major_strides(v.shape);
+  for (std::size_t i = 0; i < v.shape.size(); ++i)
+    if (v.shape[i] != 1 && v.strides[i] != rows[i]) return false;
+  return true;
+}
+
+// The same of an output, which must share memory with no other view
+bool planar_alone(std::size_t output, const Bindings& b) {
+  const ConstTensorView written = b.outputs[output];
+  const auto shares = [&](const ConstTensorView& x) {
+    return runtime::may_overlap(written, written.strides, x, x.strides);
+  };
+  for (std::size_t i = 0; i < b.outputs.size(); ++i)
+    if (i != output && shares(b.outputs[i])) return false;
+  return planar(written) && std::none_of(b.inputs.begin(), b.inputs.end(), shares);
 }
 
 cpu::AlignedBuffer arena_of(const Plan& plan) {
@@ -177,8 +197,14 @@ MemoryReport NetworkImpl::memory(const NamedSizes& inputs) {
     const Sizes memory = from_logical(shapes[id], options_.layout);
     return in_own_order(shapes[id], to_logical(row_major_strides(memory), options_.layout));
   };
-  for (const TensorId id : net().inputs) key.direct_inputs.push_back(direct(id));
-  for (const TensorId id : net().outputs) key.direct_outputs.push_back(direct(id));
+  for (const TensorId id : net().inputs) {
+    key.direct_inputs.push_back(direct(id));
+    key.planar_inputs.push_back(options_.layout == Layout::nchw);
+  }
+  for (const TensorId id : net().outputs) {
+    key.direct_outputs.push_back(direct(id));
+    key.planar_outputs.push_back(options_.layout == Layout::nchw);
+  }
   const auto p = plan(std::move(key));
   MemoryReport m{.arena = p->storage.arena_bytes,
                  .without_reuse = p->storage.without_reuse,
@@ -203,6 +229,7 @@ void NetworkImpl::run(const std::map<std::string, ConstTensorView>& inputs,
     v.strides = to_logical(v.strides, options_.layout);
     key.inputs.push_back(v.shape);
     key.direct_inputs.push_back(in_own_order(v.shape, v.strides));
+    key.planar_inputs.push_back(planar(v));
     bindings.inputs.push_back(std::move(v));
   }
   const auto shapes = network::concrete_shapes(net(), key.inputs);
@@ -214,6 +241,7 @@ void NetworkImpl::run(const std::map<std::string, ConstTensorView>& inputs,
     key.direct_outputs.push_back(in_own_order(v.shape, v.strides));
     bindings.outputs.push_back(std::move(v));
   }
+  for (std::size_t i = 0; i < bindings.outputs.size(); ++i) key.planar_outputs.push_back(planar_alone(i, bindings));
   const auto p = plan(std::move(key));
   cpu::AlignedBuffer arena = arena_of(*p);
   bindings.arena = reinterpret_cast<float*>(arena.data());

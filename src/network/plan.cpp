@@ -85,7 +85,7 @@ std::shared_ptr<const Plan> make_plan(const FusedNetwork& fused, const Constants
   const cpu::Parallel parallel = make_parallel(options.threads);
   const auto used = [&](TensorId id) { return !plan->storage.memory[id].unused; };
   for (std::size_t i = 0; i < n.inputs.size(); ++i)
-    if (!plan->key.direct_inputs[i] && used(n.inputs[i]))
+    if (!plan->key.direct_inputs[i] && !plan->storage.memory[n.inputs[i]].planar && used(n.inputs[i]))
       plan->steps.push_back(change_of_layout(*plan, n.inputs[i], i, true, n[n.inputs[i]].name, parallel));
   for (const Region& r : fused.regions) {
     const Operator& first = n.operators[r.operators[0]];
@@ -99,7 +99,7 @@ std::shared_ptr<const Plan> make_plan(const FusedNetwork& fused, const Constants
     plan->steps.push_back(std::move(step));
   }
   for (std::size_t i = 0; i < n.outputs.size(); ++i)
-    if (!plan->key.direct_outputs[i])
+    if (!plan->key.direct_outputs[i] && !plan->storage.memory[n.outputs[i]].planar)
       plan->steps.push_back(change_of_layout(*plan, n.outputs[i], i, false, n[n.outputs[i]].name, parallel));
   return plan;
 }

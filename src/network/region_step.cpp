@@ -64,6 +64,11 @@ ViewOf rows_and_columns(std::vector<std::int64_t> rows, std::int64_t columns, co
   ViewOf v;
   v.shape = std::move(rows);
   v.shape.push_back(columns);
+  if (m.planar) {
+    const std::int64_t plane = v.shape[1] * v.shape[2];
+    v.strides = {columns * plane, v.shape[2], 1, plane};
+    return v;
+  }
   if (m.dense) return v;
   v.strides.assign(v.shape.size(), 1);
   std::int64_t step = m.row_stride;

@@ -100,6 +100,8 @@ class StoragePlanner {
   void find_uses();
   void run_in_place();
   bool may_overwrite(const Region& r, int step) const;
+  bool written_planar(TensorId id) const;
+  bool read_planar(TensorId id) const;
   void assign();
   TensorId root_of(TensorId id) const {
     while (f_.placement[id]) id = f_.placement[id]->base;
@@ -119,6 +121,7 @@ class StoragePlanner {
   StoragePlan plan_;
   std::vector<TensorId> root_;  // by tensor: the one whose memory it lives in
   std::vector<Use> uses_;       // by tensor
+  std::vector<bool> read_;      // by tensor: by a region that does not make it
   std::vector<int> last_use_;   // by root: step in which any tensor in it is read last
   std::vector<bool> shared_;    // by root: some tensor is a slice or a view of it
 };
@@ -158,6 +161,7 @@ void StoragePlanner::find_roots() {
 
 void StoragePlanner::find_uses() {
   uses_.assign(n_.tensors.size(), {});
+  read_.assign(n_.tensors.size(), false);
   for (const TensorId id : n_.inputs) uses_[id].at(0);
   for (std::size_t i = 0; i < f_.regions.size(); ++i) {
     const Region& r = f_.regions[i];
@@ -167,7 +171,10 @@ void StoragePlanner::find_uses() {
     for (const RegionOutput& o : r.outputs) uses_[o.tensor].at(step);
     for (const std::size_t m : r.operators) {
       for (const TensorId id : data_inputs(n_.operators[m]))
-        if (std::find(made.begin(), made.end(), id) == made.end()) uses_[id].at(step);
+        if (std::find(made.begin(), made.end(), id) == made.end()) {
+          uses_[id].at(step);
+          read_[id] = true;
+        }
       made.push_back(n_.operators[m].output);
     }
   }
@@ -183,6 +190,32 @@ bool StoragePlanner::may_overwrite(const Region& r, int step) const {
   if (shared_[root_[from]] || f_.placement[to] || shared_[to] || n_[from].constant) return false;
   if (position(n_.inputs, from) || position(n_.outputs, to) || position(n_.outputs, from)) return false;
   return last_use_[root_[from]] <= step && plan_.shapes[from] == plan_.shapes[to];
+}
+
+// Whether one region makes the tensor for the caller alone, and can write it with the channels first
+bool StoragePlanner::written_planar(TensorId id) const {
+  if (read_[id] || shared_[id] || plan_.shapes[id].size() != 4) return false;
+  for (const Region& r : f_.regions) {
+    if (r.kind != RegionReport::Kind::contraction && r.kind != RegionReport::Kind::epilogue) continue;
+    for (std::size_t i = 0; i < r.outputs.size(); ++i)
+      if (r.outputs[i].tensor == id) return r.graph[r.graph.stores[i].value].axes == axes::mn;
+  }
+  return false;
+}
+
+// Whether the image of one convolution, and nothing else
+bool StoragePlanner::read_planar(TensorId id) const {
+  if (shared_[id] || plan_.shapes[id].size() != 4 || position(n_.outputs, id)) return false;
+  int readers = 0;
+  bool image = false;
+  for (const Region& r : f_.regions)
+    for (const std::size_t m : r.operators)
+      for (const TensorId in : data_inputs(n_.operators[m])) {
+        if (in != id) continue;
+        ++readers;
+        image = r.kind == RegionReport::Kind::contraction && m == r.operators[0] && n_.operators[m].inputs[0] == id;
+      }
+  return readers == 1 && image;
 }
 
 void StoragePlanner::run_in_place() {
@@ -216,8 +249,12 @@ void StoragePlanner::assign() {
       m = {.where = Memory::Where::constant, .index = id};
     } else if (input && key_.direct_inputs[*input]) {
       m = {.where = Memory::Where::input, .index = *input};
+    } else if (input && key_.planar_inputs[*input] && read_planar(id)) {
+      m = {.where = Memory::Where::input, .index = *input, .planar = true};
     } else if (output && key_.direct_outputs[*output]) {
       m = {.where = Memory::Where::output, .index = *output};
+    } else if (output && key_.planar_outputs[*output] && written_planar(id)) {
+      m = {.where = Memory::Where::output, .index = *output, .planar = true};
     } else {
       const auto bytes = static_cast<std::size_t>(element_count(plan_.shapes[id])) * sizeof(float);
       buffers.push_back({.bytes = bytes, .first = life[id].first, .last = life[id].last});

@@ -13,22 +13,25 @@ namespace coda::network {
 
 using Sizes = std::vector<std::int64_t>;
 
-/// Memory of one tensor, float32: channels last if of rank 4, else row-major; rows (pixels) lie row_stride apart.
+/// Memory of one tensor, float32: channels last if of rank 4 (unless planar), else row-major; rows (pixels) lie
+/// row_stride apart.
 struct Memory {
   enum class Where : std::uint8_t { arena, constant, input, output };
   Where where = Where::arena;
   std::size_t index = 0;   ///< arena: offset in floats; constant: tensor; input, output: position
   std::size_t offset = 0;  ///< floats after that
   std::int64_t row_stride = 1;
-  bool dense = true;   ///< row_stride is the number of columns
-  bool unused = true;  ///< no step reads or writes it
+  bool dense = true;    ///< row_stride is the number of columns
+  bool planar = false;  ///< channels first and dense: an input or output that a region uses as the caller has it
+  bool unused = true;   ///< no step reads or writes it
 };
 
-/// What is planned for: sizes of all inputs, and which of the caller's views can be used as they are (dense, and in the
-/// order that the network uses inside).
+/// What is planned for: sizes of all inputs, which of the caller's views can be used as they are (dense, and in the
+/// order that the network uses inside), and which are dense with the channels first; of such outputs those that share
+/// memory with no other argument.
 struct PlanKey {
   std::vector<Sizes> inputs;
-  std::vector<bool> direct_inputs, direct_outputs;
+  std::vector<bool> direct_inputs, direct_outputs, planar_inputs, planar_outputs;
   auto operator<=>(const PlanKey&) const = default;
 };
 

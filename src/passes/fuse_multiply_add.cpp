@@ -17,14 +17,14 @@ bool square_is_full(const Match& m) { return varies_fully(m, m.node(0).axes); }
 bool sign_on_factor(const Match& m) { return product_is_full(m) && !varies_fully(m, m.node(1).axes); }
 bool factor_is_coarser(const Match& m) { return !varies_fully(m, m.node(1).axes); }
 
-double negated(const Match& m) { return -m.number(3); }
+double negated_factor(const Match& m) { return -m.number(3); }
 
 std::vector<Row> rows() {
   const Pattern x = any(0), y = any(1), z = any(2), c = number(3);
   return {
       {"x*y + z -> fma(x, y, z)", x * y + z, fma(x, y, z), Dtypes::wide, product_is_full},
       {"square(x) + z -> fma(x, x, z)", square(x) + z, fma(x, x, z), Dtypes::wide, square_is_full},
-      {"z - x*c -> fma(x, -c, z)", z - x * c, fma(x, computed(negated), z), Dtypes::wide, square_is_full},
+      {"z - x*c -> fma(x, -c, z)", z - x * c, fma(x, computed(negated_factor), z), Dtypes::wide, square_is_full},
       {"z - x*y -> fma(x, -y, z), y coarser", z - x * y, fma(x, -y, z), Dtypes::wide, sign_on_factor},
       {"z - x*y -> fma(x, -y, z)", z - x * y, fma(x, -y, z), Dtypes::wide, product_is_full},
       {"x*y - z -> fma(x, y, -z)", x * y - z, fma(x, y, -z), Dtypes::wide, product_is_full},

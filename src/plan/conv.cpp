@@ -32,7 +32,7 @@ std::vector<Candidate> candidates(const Conv2d& conv, const Epilogue& epilogue, 
   for (const ConvConfig& config : configurations(problem, device, fields))
     all.push_back(examine(config, problem, device));
   const auto legal_end =
-      std::ranges::stable_partition(all, [](const Candidate& c) { return c.refusal.empty(); }).begin();
+      std::stable_partition(all.begin(), all.end(), [](const Candidate& c) { return c.refusal.empty(); });
   std::ranges::stable_sort(all.begin(), legal_end, {}, [](const Candidate& c) { return c.plan.predicted_us; });
   return all;
 }

@@ -27,13 +27,13 @@ std::int64_t pooled_extent(const Pool2d& p, int d, std::int64_t extent) {
 }
 
 // The taps of one window along one dimension
-struct Taps {
+struct WindowTaps {
   std::int64_t first = 0, count = 0;  // inside the image: from `first`, `dilation` apart
   std::int64_t padded = 0;            // inside the padded image
 };
 
-Taps taps_of(const Pool2d& p, int d, std::int64_t extent, std::int64_t window) {
-  Taps t;
+WindowTaps taps_of(const Pool2d& p, int d, std::int64_t extent, std::int64_t window) {
+  WindowTaps t;
   for (std::int64_t k = 0; k < p.kernel[d]; ++k) {
     const std::int64_t at = window * p.stride[d] - p.pad[d] + k * p.dilation[d];
     if (at < extent + p.pad[d + 2]) ++t.padded;
@@ -44,7 +44,7 @@ Taps taps_of(const Pool2d& p, int d, std::int64_t extent, std::int64_t window) {
 }
 
 struct Window {
-  Taps y, x;
+  WindowTaps y, x;
   std::int64_t step_y, step_x;
   std::int64_t b, c;
 

@@ -7,7 +7,7 @@
 namespace coda::simulator {
 
 // The largest cases run only without sanitizers, which make them five times slower and see nothing new in them.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#ifdef CODA_SANITIZED
 constexpr bool kSanitized = true;
 #else
 constexpr bool kSanitized = false;

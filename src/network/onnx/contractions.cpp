@@ -100,10 +100,10 @@ void import_matmul(const NodeReader& node) {
   node.result(node.apply(operators::Reshape{shape}, {node.apply(operators::Gemm{}, {rows, b})}));
 }
 
-constexpr OperatorRow rows[] = {{"Conv", 1, import_conv},
-                                {"ConvTranspose", 1, import_conv_transpose},
-                                {"Gemm", 1, import_gemm},
-                                {"MatMul", 1, import_matmul}};
+constexpr OperatorRow contraction_table[] = {{"Conv", 1, import_conv},
+                                             {"ConvTranspose", 1, import_conv_transpose},
+                                             {"Gemm", 1, import_gemm},
+                                             {"MatMul", 1, import_matmul}};
 
 }  // namespace
 
@@ -131,6 +131,6 @@ Window read_window(const NodeReader& node, const Shape& x, std::optional<Pair> k
   return f;
 }
 
-std::span<const OperatorRow> contraction_rows() { return rows; }
+std::span<const OperatorRow> contraction_rows() { return contraction_table; }
 
 }  // namespace coda::network::onnx_import

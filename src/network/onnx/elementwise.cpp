@@ -71,7 +71,7 @@ void import_gelu(const NodeReader& node) {
 }
 
 // Celu, Selu and the like are left to a later table; HardSwish is alpha 1/6, beta 1/2 by definition
-constexpr OperatorRow rows[] = {
+constexpr OperatorRow elementwise_table[] = {
     {"Abs", 1, unary<Op::abs>},
     {"Add", 7, binary<Op::add>},
     {"Clip", 11, import_clip},
@@ -104,6 +104,6 @@ constexpr OperatorRow rows[] = {
 
 }  // namespace
 
-std::span<const OperatorRow> elementwise_rows() { return rows; }
+std::span<const OperatorRow> elementwise_rows() { return elementwise_table; }
 
 }  // namespace coda::network::onnx_import

@@ -125,13 +125,13 @@ void import_resize(const NodeReader& node) {
   node.result(node.apply(r, {x}));
 }
 
-constexpr OperatorRow rows[] = {{"AveragePool", 1, import_average_pool},
-                                {"GlobalAveragePool", 1, import_global_average_pool},
-                                {"MaxPool", 1, import_max_pool},
-                                {"Resize", 11, import_resize}};
+constexpr OperatorRow image_table[] = {{"AveragePool", 1, import_average_pool},
+                                       {"GlobalAveragePool", 1, import_global_average_pool},
+                                       {"MaxPool", 1, import_max_pool},
+                                       {"Resize", 11, import_resize}};
 
 }  // namespace
 
-std::span<const OperatorRow> image_rows() { return rows; }
+std::span<const OperatorRow> image_rows() { return image_table; }
 
 }  // namespace coda::network::onnx_import

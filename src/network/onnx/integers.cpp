@@ -116,11 +116,11 @@ Dim combine(const NodeReader& node, const Dim& x, const Dim& y) {
   node.fail("arithmetic on the symbols {} and {} is not supported", to_string(x), to_string(y));
 }
 
-constexpr OperatorRow rows[] = {{"Constant", 1, import_constant},
-                                {"ConstantOfShape", 9, import_constant_of_shape},
-                                {"Gather", 1, import_gather},
-                                {"Shape", 1, import_shape},
-                                {"Slice", 10, import_slice}};
+constexpr OperatorRow integer_table[] = {{"Constant", 1, import_constant},
+                                         {"ConstantOfShape", 9, import_constant_of_shape},
+                                         {"Gather", 1, import_gather},
+                                         {"Shape", 1, import_shape},
+                                         {"Slice", 10, import_slice}};
 
 }  // namespace
 
@@ -138,6 +138,6 @@ bool import_integer_arithmetic(const NodeReader& node) {
   return true;
 }
 
-std::span<const OperatorRow> integer_rows() { return rows; }
+std::span<const OperatorRow> integer_rows() { return integer_table; }
 
 }  // namespace coda::network::onnx_import

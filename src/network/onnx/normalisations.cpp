@@ -119,13 +119,13 @@ void import_softmax(const NodeReader& node) {
   node.fail("axis is {} of shape {}; expected {}", axis, to_string(x.shape()), expected);
 }
 
-constexpr OperatorRow rows[] = {{"BatchNormalization", 9, import_batch_norm},
-                                {"GroupNormalization", 18, import_group_norm},
-                                {"InstanceNormalization", 6, import_instance_norm},
-                                {"Softmax", 1, import_softmax}};
+constexpr OperatorRow normalisation_table[] = {{"BatchNormalization", 9, import_batch_norm},
+                                               {"GroupNormalization", 18, import_group_norm},
+                                               {"InstanceNormalization", 6, import_instance_norm},
+                                               {"Softmax", 1, import_softmax}};
 
 }  // namespace
 
-std::span<const OperatorRow> normalisation_rows() { return rows; }
+std::span<const OperatorRow> normalisation_rows() { return normalisation_table; }
 
 }  // namespace coda::network::onnx_import

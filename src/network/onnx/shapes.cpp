@@ -195,14 +195,14 @@ void import_squeeze(const NodeReader& node) {
   finish_reshape(node, x, std::move(shape), std::nullopt);
 }
 
-constexpr OperatorRow rows[] = {{"Cast", 9, import_cast},           {"Concat", 4, import_concat},
-                                {"Dropout", 7, import_dropout},     {"Flatten", 1, import_flatten},
-                                {"Identity", 1, pass_on},           {"Pad", 11, import_pad},
-                                {"Reshape", 5, import_reshape},     {"Squeeze", 1, import_squeeze},
-                                {"Transpose", 1, import_transpose}, {"Unsqueeze", 1, import_unsqueeze}};
+constexpr OperatorRow shape_table[] = {{"Cast", 9, import_cast},           {"Concat", 4, import_concat},
+                                       {"Dropout", 7, import_dropout},     {"Flatten", 1, import_flatten},
+                                       {"Identity", 1, pass_on},           {"Pad", 11, import_pad},
+                                       {"Reshape", 5, import_reshape},     {"Squeeze", 1, import_squeeze},
+                                       {"Transpose", 1, import_transpose}, {"Unsqueeze", 1, import_unsqueeze}};
 
 }  // namespace
 
-std::span<const OperatorRow> shape_rows() { return rows; }
+std::span<const OperatorRow> shape_rows() { return shape_table; }
 
 }  // namespace coda::network::onnx_import

@@ -75,8 +75,9 @@ void store_block(const VectorUnit& unit, const void* lanes, bool wide, const Ext
     if (cols == 1) return store_run(unit, lanes, at, wide, pixels, run, to.dtype, s.pixel);
     if (s.col == 1 && s.pixel == cols) return store_run(unit, lanes, at, wide, pixels * cols, run, to.dtype, 1);
     if (s.pixel == 1 && !wide && to.dtype == DType::f32)
-      return unit.transpose(static_cast<const float*>(lanes) + at, cols, static_cast<float*>(run), s.col,
-                            static_cast<std::size_t>(pixels), static_cast<std::size_t>(cols));
+      return (to.past_caches ? unit.transpose_past_caches : unit.transpose)(
+          static_cast<const float*>(lanes) + at, cols, static_cast<float*>(run), s.col,
+          static_cast<std::size_t>(pixels), static_cast<std::size_t>(cols));
     if (s.col == 1 && !wide && to.dtype == DType::f32)
       return unit.copy_rows(static_cast<const float*>(lanes) + at, cols, static_cast<float*>(run), s.pixel,
                             static_cast<std::size_t>(pixels), static_cast<std::size_t>(cols));

@@ -1,4 +1,5 @@
 #include "runtime/cpu/lower.hpp"
+#include "runtime/cpu/combine.hpp"
 
 #include <fmt/format.h>
 
@@ -337,6 +338,7 @@ void Lowering::lower_stage(std::size_t index) {
   StagePlan& stage = plan_.stages.emplace_back();
   lower_uniform(index, stage);
   lower_tile(index, stage);
+  combine_lanes(stage.tile);
   stage.block_rows = block_rows(stage);
   stage.walks_tiles = !stage.tile.instructions.empty();
 }

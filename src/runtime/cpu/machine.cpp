@@ -87,6 +87,7 @@ void Machine::lane_wise(const Instruction& i) const {
   args.immediate[0] = i.immediate[0];
   args.immediate[1] = i.immediate[1];
   const bool wide = program_.registers[static_cast<std::size_t>(i.source[0])].wide;
+  if (i.kind == Kind::normalise) return unit_.normalise[static_cast<int>(i.code)](args);
   if (i.kind == Kind::widen) return unit_.widen(args);
   if (i.kind == Kind::narrow) return unit_.narrow(args);
   (wide ? unit_.double_lane : unit_.float_lane)[static_cast<int>(i.code)](args);
@@ -263,9 +264,11 @@ void Machine::fill(const std::vector<Fill>& fills, std::int64_t image, std::int6
 
 void Machine::run(const RowRange& block) {
   block_ = block;
+  prefetch_next();
   for (const Instruction& i : program_.instructions) {
     switch (i.kind) {
       case Kind::lanes:
+      case Kind::normalise:
       case Kind::widen:
       case Kind::narrow: lane_wise(i); break;
       case Kind::integer: integer(i); break;

@@ -15,6 +15,9 @@ struct Place {
   std::int64_t origin = 0;  ///< row of the space at `base`
 };
 
+/// Floats of a cache line.
+inline constexpr std::int64_t cache_line_floats = 16;
+
 /// A program with the places of its registers, for one worker.
 class Machine {
  public:
@@ -25,6 +28,14 @@ class Machine {
   void place(Home home, int index, Place place);
   /// Result registers that are written to their output at once: see BoundArguments.
   void bind_output(int store, Place place);
+  /// Output `store` is written group by group, not block by block: its register stands in `buffer` until then, which
+  /// has room for the rows of a group and cache_line_floats more.
+  void defer_output(int store, std::byte* buffer);
+  /// Before the first block of a strip that starts with this row of its image.
+  void start_strip(std::int64_t image, std::int64_t row);
+  /// After a group of blocks that ends before row `end`: writes what has been computed, but for the rows that fill no
+  /// whole cache line of the output, unless it is the strip's last group.
+  void finish_group(std::int64_t image, std::int64_t end, bool last);
   std::vector<SegmentAccumulator>& accumulators() { return accumulators_; }
 
   /// Repeats row `image` of uniform values over the rows of a block.
@@ -42,6 +53,7 @@ class Machine {
   std::int64_t count(int reg) const;
   LaneShape shape(int reg) const;
   bool is_scalar(int reg) const { return program_.registers[static_cast<std::size_t>(reg)].shape.scalar(); }
+  void prefetch_next() const;
   void lane_wise(const Instruction& i) const;
   void integer(const Instruction& i) const;
   void round(const Instruction& i) const;
@@ -63,6 +75,12 @@ class Machine {
   std::vector<Place> places_;   // by register
   std::vector<bool> in_place_;  // by register: memory of the caller
   std::vector<int> stored_by_;  // by store: the register bound to it, or -1
+  struct Deferred {
+    int store, reg;
+    std::byte* buffer;
+    std::int64_t first;  // row in the buffer's first place
+  };
+  std::vector<Deferred> deferred_;
   std::vector<SegmentAccumulator> accumulators_;
   RowRange block_;
 };

@@ -46,6 +46,7 @@ struct Register {
 
 enum class Kind : std::uint8_t {
   lanes,       ///< VectorUnit function `code`
+  normalise,   ///< VectorUnit::normalise with the end `code`
   widen,       ///< float lanes to double lanes
   narrow,      ///< double lanes to float lanes
   integer,     ///< two's-complement arithmetic `op` on double lanes that hold integers

@@ -37,12 +37,21 @@ bool can_be_output(const Program& p, int reg) {
   return r.home == Home::scratch && !r.wide && r.shape.rows == LaneShape::block;
 }
 
+// Channels first in memory: written in runs of pixels, so it waits for more rows than a block has
+bool wants_groups(const BoundTensor& out, const Register& reg) {
+  return out.dtype == DType::f32 && out.strides.pixel == 1 && reg.shape.cols > 1;
+}
+
+// Rows of an output that are collected before they are written with the channels first: runs of 4 cache lines for 64
+// channels
+constexpr std::int64_t group_bytes = 16 << 10, least_group = 32;
+
 }  // namespace
 
 TiledExecutable::TiledExecutable(Parts parts) : parts_(std::move(parts)) { plan_memory(); }
 
 // Run: uniform values | source | kept accumulators | kept values | partial results | workers.
-// Worker: tile | registers | segments | source.
+// Worker: tile | registers | segments | groups | source.
 void TiledExecutable::plan_memory() {
   const Plan& plan = parts_.plan;
   const Extents& e = plan.extents;
@@ -55,7 +64,7 @@ void TiledExecutable::plan_memory() {
   source_offset_ = take(parts_.source ? parts_.source->run_scratch() : 0);
   accumulator_offset_ = take(plan.keeps_accumulator ? rows_bytes(e.rows(), e.cols, false) : 0);
   for (const KeptBuffer& b : plan.kept) kept_offset_.push_back(take(rows_bytes(e.rows(), b.cols, b.wide)));
-  std::size_t registers = 0, segments = 0;
+  std::size_t registers = 0, segments = 0, groups = 0;
   for (const StagePlan& stage : plan.stages) {
     auto& offsets = partial_offset_.emplace_back();
     std::size_t bytes = 0;
@@ -65,6 +74,11 @@ void TiledExecutable::plan_memory() {
     }
     segments = std::max(segments, bytes);
     registers = std::max(registers, stage.tile.scratch_bytes);
+    bytes = 0;
+    for (const Instruction& i : stage.tile.instructions)
+      if (i.kind == Kind::store)
+        bytes += group_buffer(stage, stage.tile.registers[static_cast<std::size_t>(i.source[0])].shape.cols);
+    groups = std::max(groups, bytes);
   }
   workers_offset_ = run_bytes_ = at;
 
@@ -73,6 +87,7 @@ void TiledExecutable::plan_memory() {
   take(tiles ? rows_bytes(parts_.tiling.strip_rows(), e.cols, false) : 0);
   registers_offset_ = take(registers);
   segments_offset_ = take(segments);
+  groups_offset_ = take(groups);
   source_scratch_offset_ = take(parts_.source ? parts_.source->worker_scratch() : 0);
   worker_bytes_ = aligned_size(at) + AlignedBuffer::alignment;
 
@@ -179,7 +194,7 @@ std::unique_ptr<Machine> TiledExecutable::make_machine(const Run& run, std::size
           {static_cast<std::byte*>(const_cast<void*>(t.data)), cols * static_cast<std::int64_t>(sizeof(float)), 0});
   }
   if (run.accumulator.base) m->place(Home::accumulator, 0, run.accumulator);
-  bind_outputs(run, index, *m);
+  bind_outputs(run, index, *m, memory + groups_offset_);
   std::byte* segment = memory + segments_offset_;
   for (const Accumulation& a : stage.accumulations) {
     m->accumulators().emplace_back(a, stage.block_rows, segment);
@@ -188,9 +203,21 @@ std::unique_ptr<Machine> TiledExecutable::make_machine(const Run& run, std::size
   return m;
 }
 
-// Lets values be computed right where they are stored
-void TiledExecutable::bind_outputs(const Run& run, std::size_t index, Machine& machine) const {
-  const Program& program = parts_.plan.stages[index].tile;
+std::int64_t TiledExecutable::group_rows(const StagePlan& stage) const {
+  const std::int64_t row_bytes = static_cast<std::int64_t>(sizeof(float)) * parts_.plan.extents.cols;
+  const std::int64_t segment = parts_.tiling.segment_height() * parts_.plan.extents.width;
+  const std::int64_t rows = std::min(std::max(group_bytes / row_bytes, least_group), segment);
+  return std::max<std::int64_t>(1, rows / stage.block_rows) * stage.block_rows;
+}
+
+std::size_t TiledExecutable::group_buffer(const StagePlan& stage, std::int64_t cols) const {
+  return rows_bytes(group_rows(stage) + cache_line_floats, cols, false);
+}
+
+// Lets values be computed right where they are stored, or wait for a whole group
+void TiledExecutable::bind_outputs(const Run& run, std::size_t index, Machine& machine, std::byte* groups) const {
+  const StagePlan& stage = parts_.plan.stages[index];
+  const Program& program = stage.tile;
   std::vector<int> taken;
   for (const Instruction& i : program.instructions) {
     if (i.kind != Kind::store) continue;
@@ -201,10 +228,17 @@ void TiledExecutable::bind_outputs(const Run& run, std::size_t index, Machine& m
     const bool computed_here = can_be_output(program, i.source[0]) && !run.bound.shares_memory[s] &&
                                !(run.accumulator_output == i.index && early_output_[s]);
     const bool free = std::find(taken.begin(), taken.end(), i.source[0]) == taken.end();
-    if (!out.lane_by_lane || !free || !(is_accumulator || computed_here)) continue;
+    if (!free) continue;
+    const std::int64_t pitch = reg.shape.cols * static_cast<std::int64_t>(sizeof(float));
+    if (out.lane_by_lane && (is_accumulator || computed_here)) {
+      machine.bind_output(i.index, {static_cast<std::byte*>(out.target), pitch, 0});
+    } else if (wants_groups(out, reg) && computed_here) {
+      machine.defer_output(i.index, groups);
+      groups += group_buffer(stage, reg.shape.cols);
+    } else {
+      continue;
+    }
     taken.push_back(i.source[0]);
-    machine.bind_output(
-        i.index, {static_cast<std::byte*>(out.target), reg.shape.cols * static_cast<std::int64_t>(sizeof(float)), 0});
   }
 }
 
@@ -233,13 +267,19 @@ void TiledExecutable::run_strip(Run& run, std::size_t index, std::int64_t strip_
 void TiledExecutable::run_segments(Run& run, std::size_t index, const Strip& strip, Machine& machine) const {
   const Tiling& tiling = parts_.tiling;
   const StagePlan& stage = parts_.plan.stages[index];
-  const std::int64_t width = tiling.extents().width, height = tiling.segment_height();
+  const std::int64_t width = tiling.extents().width, height = tiling.segment_height(), rows = group_rows(stage);
+  const std::int64_t last = (strip.first + strip.height) * width;
+  machine.start_strip(strip.image, strip.first * width);
   for (std::int64_t p = strip.first; p < strip.first + strip.height; p += height) {
     const std::int64_t segment = p / height;
     const std::int64_t end = p * width + tiling.segment_rows(segment);
     for (SegmentAccumulator& a : machine.accumulators()) a.start();
-    for (std::int64_t row = p * width; row < end; row += stage.block_rows)
-      machine.run({strip.image, row, std::min(stage.block_rows, end - row)});
+    for (std::int64_t group = p * width; group < end; group += rows) {
+      const std::int64_t group_end = std::min(group + rows, end);
+      for (std::int64_t row = group; row < group_end; row += stage.block_rows)
+        machine.run({strip.image, row, std::min(stage.block_rows, group_end - row)});
+      machine.finish_group(strip.image, group_end, group_end == last);
+    }
     for (std::size_t a = 0; a < stage.accumulations.size(); ++a) {
       auto* partials = reinterpret_cast<Partial*>(run.memory + partial_offset_[index][a]);
       const std::int64_t at = strip.image * tiling.segments_per_image() + segment;

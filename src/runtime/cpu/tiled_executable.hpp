@@ -45,7 +45,9 @@ class TiledExecutable final : public ExecutableImpl {
   void run_strip(Run& run, std::size_t stage, std::int64_t index, Worker& worker) const;
   void run_segments(Run& run, std::size_t stage, const Strip& strip, Machine& machine) const;
   std::unique_ptr<Machine> make_machine(const Run& run, std::size_t stage, std::byte* memory) const;
-  void bind_outputs(const Run& run, std::size_t stage, Machine& machine) const;
+  void bind_outputs(const Run& run, std::size_t stage, Machine& machine, std::byte* groups) const;
+  std::int64_t group_rows(const StagePlan& stage) const;
+  std::size_t group_buffer(const StagePlan& stage, std::int64_t cols) const;
   std::string describe_stage(std::size_t index) const;
 
   Parts parts_;
@@ -53,7 +55,8 @@ class TiledExecutable final : public ExecutableImpl {
   std::vector<std::vector<std::size_t>> partial_offset_;  // by stage and accumulation
   std::vector<bool> early_output_;  // by store: written before the accumulator is read for the last time in its block
   std::size_t source_offset_ = 0, accumulator_offset_ = 0, workers_offset_ = 0, run_bytes_ = 0;
-  std::size_t registers_offset_ = 0, segments_offset_ = 0, source_scratch_offset_ = 0, worker_bytes_ = 0;
+  std::size_t registers_offset_ = 0, segments_offset_ = 0, groups_offset_ = 0, source_scratch_offset_ = 0,
+              worker_bytes_ = 0;
 };
 
 }  // namespace coda::cpu

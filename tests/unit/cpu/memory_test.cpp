@@ -79,6 +79,50 @@ TEST_F(CpuMemory, SliceOfAWiderTensor) {
   }
 }
 
+// Channels first: in groups of rows, of which those that fill no line wait; around the output nothing is written. The
+// large one goes past the caches.
+TEST_F(CpuMemory, ChannelsFirstOutput) {
+  struct Case {
+    Conv2d c;
+    std::int64_t gap;  // floats between the rows of pixels
+  };
+  const Conv2d small{.n = 2, .h = 9, .w = 11, .c = 5, .k = 12, .r = 3, .s = 3, .pad = {1, 1, 1, 1}};
+  const Conv2d even{.n = 2, .h = 12, .w = 16, .c = 5, .k = 36, .r = 3, .s = 3, .pad = {1, 1, 1, 1}};
+  const Conv2d large{.n = 1, .h = 120, .w = 128, .c = 2, .k = 36, .r = 1, .s = 1};
+  for (const Case& t : {Case{small, 0}, Case{small, 3}, Case{even, 0}, Case{even, 16}, Case{large, 0}, Case{large, 5}})
+    for (const std::string text :
+         {"store acc as y", "store relu(acc + bias[n]) as y", "store silu(group_norm(acc + bias[n], groups=4)) as y",
+          "h = mish(group_norm(acc + bias[n], groups=2))\nstore h as y\nstore group_norm(h, groups=4) as z"})
+      for (const std::int64_t offset : {0, 1, 7}) {
+        const Conv2d& c = t.c;
+        if (c.h == large.h && text.find("silu") == std::string::npos) continue;
+        const Graph graph = parse(text);
+        const auto count = [](std::int64_t n) { return static_cast<std::size_t>(n); };
+        const auto image = random_values(count(c.n * c.h * c.w * c.c), 5),
+                   filter = random_values(count(c.k * c.r * c.s * c.c), 6), bias = random_values(count(c.k), 7);
+        Arguments a;
+        a.a = {image.data(), DType::f32, shape_a(c), {}};
+        a.b = {filter.data(), DType::f32, shape_b(c), {}};
+        if (text.find("bias") != std::string::npos) a.operands["bias"] = {bias.data(), DType::f32, {c.k}, {}};
+        const std::int64_t row = c.w + t.gap, plane = c.h * row, all = c.n * c.k * plane;
+        std::map<std::string, std::vector<float>> memory;
+        for (const Store& s : graph.stores) {
+          auto& m = memory[s.name] = std::vector<float>(count(all + 64), poison);
+          a.outputs[s.name] = {m.data() + 16 + offset, DType::f32, shape_mn(c), {c.k * plane, row, 1, plane}};
+        }
+        compile(c, graph).run(a);
+        for (const auto& [name, values] : reference::run(c, graph, a, {.function_ulps = cpu::function_ulps}))
+          expect_ok(values, c, a.outputs[name]);
+        for (const auto& [name, m] : memory)
+          for (std::size_t i = 0; i < m.size(); ++i) {
+            const std::int64_t at = static_cast<std::int64_t>(i) - 16 - offset;
+            if (at < 0 || at >= all || at % row >= c.w) {
+              ASSERT_EQ(m[i], poison) << text << " wrote beside output " << name << ", at " << at;
+            }
+          }
+      }
+}
+
 TEST_F(CpuMemory, ImageThatIsASlice) {
   const Graph graph = parse("store acc as y");
   std::vector<float> wide = random_values(pixels * 9, 7), y(pixels * 12);

@@ -314,6 +314,62 @@ TEST(VectorUnit, ReducesRows) {
   }
 }
 
+// Whole squares and what is left of them, results that begin on a cache line and between two, lines kept and not
+TEST(VectorUnit, TransposesWhateverTheAlignment) {
+  constexpr std::size_t pitch = 112;
+  for (const VectorUnit* u : units())
+    for (const bool past_caches : {false, true})
+      for (const std::size_t offset : {0u, 1u, 4u, 15u})
+        for (const std::size_t rows : {15u, 16u, 17u, 31u, 32u, 33u, 47u, 64u, 80u})
+          for (const std::size_t cols : {3u, 16u, 35u}) {
+            for (const std::size_t to_pitch : {pitch, pitch + 1}) {  // rows alike on their lines, or not
+              std::vector<float> from(rows * 50), memory(cols * to_pitch + 32, -7.0f);
+              for (std::size_t i = 0; i < from.size(); ++i) from[i] = static_cast<float>(i);
+              const std::size_t line = (64 - reinterpret_cast<std::uintptr_t>(memory.data()) % 64) / sizeof(float) % 16;
+              float* const to = memory.data() + line + offset;
+              (past_caches ? u->transpose_past_caches : u->transpose)(
+                  from.data(), 50, to, static_cast<std::ptrdiff_t>(to_pitch), rows, cols);
+              u->finish_stores_past_caches();
+              for (std::size_t j = 0; j < cols; ++j)
+                for (std::size_t i = 0; i < rows + 1; ++i)
+                  ASSERT_EQ(to[j * to_pitch + i], i < rows ? from[i * 50 + j] : -7.0f)
+                      << u->name << " " << rows << "x" << cols << " from " << offset << " on, row " << i;
+              for (float* p = memory.data(); p < to; ++p) ASSERT_EQ(*p, -7.0f) << u->name << " wrote before the result";
+            }
+          }
+}
+
+// One loop gives the bits of the instructions that it stands for
+TEST(VectorUnit, NormaliseIsItsParts) {
+  Random r(11);
+  std::vector<std::vector<float>> x(5, std::vector<float>(83));
+  for (auto& v : x)
+    for (float& e : v) e = static_cast<float>(r.uniform(-9, 9));
+  x[0][3] = nan;
+  x[0][4] = infinity;
+  for (const VectorUnit* u : units())
+    for (const Code end : normalise_ends)
+      for (const bool bias : {false, true}) {
+        std::vector<float> expected(83), y(83);
+        LaneArgs a{.result = y.data(), .lanes = 83};
+        for (int k = 0; k < 5; ++k) {
+          a.source[k] = k < 4 || bias ? x[static_cast<std::size_t>(k)].data() : nullptr;
+          a.step[k] = 1;
+        }
+        u->normalise[static_cast<int>(end)](a);
+        expected = bias ? run(*u, Code::add, x[0], x[4]) : x[0];
+        LaneArgs b = a;
+        std::vector<float> normal(83);
+        b.result = normal.data();
+        b.source[0] = expected.data();
+        u->float_lane[static_cast<int>(Code::sub_fma)](b);
+        expected = run(*u, end, normal);
+        for (std::size_t i = 0; i < 83; ++i)
+          ASSERT_TRUE(same(y[i], expected[i]))
+              << u->name << " end " << static_cast<int>(end) << ": " << y[i] << " instead of " << expected[i];
+      }
+}
+
 TEST(VectorUnit, Transposes) {
   for (const VectorUnit* u : units())
     for (std::size_t rows = 1; rows < 11; ++rows)

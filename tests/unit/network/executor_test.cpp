@@ -170,6 +170,8 @@ TEST(Storage, TensorsInUseTogetherShareNoElement) {
       key.direct_inputs.push_back(false);
     }
     key.direct_outputs.assign(n.outputs.size(), false);
+    key.planar_inputs.assign(n.inputs.size(), seed % 2 == 0);  // used where the caller has them, or copied
+    key.planar_outputs.assign(n.outputs.size(), seed % 2 == 0);
     const auto plan = network::plan_storage(f, key, true);
     // step by step: who owns each float of the arena
     std::vector<TensorId> owner(plan.arena_bytes / sizeof(float), ~TensorId{0});
@@ -288,6 +290,39 @@ TEST_F(SmallNetwork, StridedViewsOfTheCaller) {
   }
 }
 
+// Dense channels-first views are read and written as they are, wherever they begin; an output in the memory of the
+// input is written when everything has been read
+TEST_F(SmallNetwork, ChannelsFirstViewsNeedNoCopy) {
+  Random r(5);
+  NetworkBuilder net;
+  auto x = net.input("x", {2, 3, 20, 24});
+  auto h = conv2d(x, net.constant("w", {3, 3, 3, 3}, test::random_elements(r, 81)), {.pad = 1});
+  net.output(mish(group_norm(h, {.groups = 3})), "y");
+  const NetworkExecutable run = compile(net.build());
+  const std::vector<std::int64_t> shape{2, 3, 20, 24};
+  const std::vector<float> image = test::random_elements(r, 2880);
+  std::vector<float> expected;
+  for (const std::size_t offset : {0u, 1u, 5u}) {
+    std::vector<float> given(2900), y(2900, -7.0f);
+    std::copy(image.begin(), image.end(), given.begin() + static_cast<std::ptrdiff_t>(offset));
+    std::vector<StepTime> steps;
+    run.run({{"x", {given.data() + offset, DType::f32, shape, {}}}},
+            {{"y", {y.data() + offset, DType::f32, shape, {}}}}, &steps);
+    EXPECT_EQ(steps.size(), 1u) << steps.front().name;
+    EXPECT_EQ(y[offset + 2880], -7.0f);
+    const std::vector<float> result(y.begin() + static_cast<std::ptrdiff_t>(offset),
+                                    y.begin() + static_cast<std::ptrdiff_t>(offset + 2880));
+    if (expected.empty()) expected = result;
+    EXPECT_EQ(result, expected) << "from " << offset << " on";
+  }
+  EXPECT_EQ(run.memory({{"x", shape}}).arena, 0u);
+  std::vector<float> both = image;
+  std::vector<StepTime> steps;
+  run.run({{"x", {both.data(), DType::f32, shape, {}}}}, {{"y", {both.data(), DType::f32, shape, {}}}}, &steps);
+  EXPECT_EQ(both, expected);
+  EXPECT_EQ(steps.size(), 2u) << "the output is copied";
+}
+
 TEST_F(SmallNetwork, WrongArguments) {
   const NetworkExecutable run = compile(network);
   std::vector<float> x(3 * 16), y(8 * 16);
@@ -329,7 +364,7 @@ TEST_F(SmallNetwork, ProfileAndMemory) {
           &profile);
   std::vector<std::string> names;
   for (const auto& s : profile) names.push_back(s.name);
-  EXPECT_EQ(names, (std::vector<std::string>{"input x", "mish_2", "max_pool_3", "resize_nearest_4", "y", "output y"}));
+  EXPECT_EQ(names, (std::vector<std::string>{"mish_2", "max_pool_3", "resize_nearest_4", "y"}));
   const MemoryReport m = run.memory({{"x", {2, 3, 4, 4}}});
   EXPECT_EQ(m.free_concats, 2);
   EXPECT_EQ(m.constants, 432u);

@@ -255,7 +255,12 @@ TEST_P(RandomProblems, LegalCandidatesKeepTheRules) {
   EXPECT_GT(wrong, 0);
 }
 
-INSTANTIATE_TEST_SUITE_P(Seeds, RandomProblems, testing::Range(0, 8));
+#ifdef CODA_SANITIZED
+constexpr int seeds = 2;
+#else
+constexpr int seeds = 8;
+#endif
+INSTANTIATE_TEST_SUITE_P(Seeds, RandomProblems, testing::Range(0, seeds));
 
 /// Problems inside the supported scope always have a plan.
 TEST(RandomProblemsInScope, AreServed) {

@@ -34,22 +34,19 @@ inline F power(F x, F y) { return (F)CODA_SLEEF_F(pow, u10)(x, y); }
 inline D power(D x, D y) { return (D)CODA_SLEEF_D(pow, u10)(x, y); }
 inline D exponential(D x) { return (D)CODA_SLEEF_D(exp, u10)(x); }
 
-// x·2^n for n in [-252, 254], exact unless the result is subnormal
-inline F scale(F x, I n) {
+// p·2^n for a whole number n in [-252, 254], exact unless the result is subnormal
+inline F scale(F p, F n) {
 #if defined(__AVX512F__)
-  return _mm512_scalef_ps(x, _mm512_cvtepi32_ps((__m512i)n));
+  return _mm512_scalef_ps(p, n);
 #else
-  const I half = n >> 1;
-  return x * number((half + 127) << 23) * number((n - half + 127) << 23);
+  const I whole = __builtin_convertvector(n, I), half = whole >> 1;
+  return p * number((half + 127) << 23) * number((whole - half + 127) << 23);
 #endif
 }
 
-// e^x = 2^n·e^r with n = round(x/ln 2), |r| <= ln(2)/2: r by two steps (Cody and Waite 1980), e^r by a polynomial of
-// degree 6 (near-minimax; relative error 2^-28). At most 1.1·u plus the rounding of the result.
-inline F exponential(F x) {
-  // below, e^x is 0; above, infinity: outside the range n would not fit
-  x = x < -110.0f ? splat<F>(-110.0) : x;
-  x = x > 90.0f ? splat<F>(90.0) : x;
+// e^x for x in [-110, 90] = 2^n·e^r with n = round(x/ln 2), |r| <= ln(2)/2: r by two steps (Cody and Waite 1980), e^r
+// by a polynomial of degree 6 (near-minimax; relative error 2^-28). At most 1.1·u plus the rounding of the result.
+inline F exponential_in_range(F x) {
   const F n = to_integer(x * 1.44269504f);
   F r = multiply_add(n, splat<F>(-0.693359375), x);  // exact: the constant has 9 bits
   r = multiply_add(n, splat<F>(2.12194440e-4), r);
@@ -59,8 +56,15 @@ inline F exponential(F x) {
   p = multiply_add(p, r, splat<F>(1.66664287e-1));
   p = multiply_add(p, r, splat<F>(0.5));
   p = multiply_add(p * r, r, r) + 1.0f;
-  return scale(p, __builtin_convertvector(n, I));
+  return scale(p, n);
 }
+
+// Below -110, e^x is 0; above 90, infinity
+inline F exponential(F x) { return exponential_in_range(at_most(at_least(x, -110.0f), 90.0f)); }
+
+// e^-|x|
+inline F exponential_down(F x) { return exponential_in_range(at_least(with_sign(x, splat<F>(-0.0)), -110.0f)); }
+inline D exponential_down(D x) { return exponential(-magnitude(x)); }
 
 template <class V>
 inline V larger(V x, V y) {  // NaN if either is
@@ -74,15 +78,22 @@ inline V smaller(V x, V y) {
 // 1/(1 + e^-x), from e^-|x| so that nothing overflows
 template <class V>
 inline V logistic(V x) {
-  const V t = exponential(-magnitude(x));
+  const V t = exponential_down(x);
   return (x < 0 ? t : splat<V>(1.0)) / (t + 1);
+}
+
+// x/(1 + e^-x)
+template <class V>
+inline V silu_of(V x) {
+  const V t = exponential_down(x);
+  return (x < 0 ? x * t : x) / (t + 1);
 }
 
 // ln(1 + e^x)
 template <class V>
 inline V soft_plus(V x) {
   const V positive = x > 0 ? x : V{};
-  const V y = positive + logarithm1p(exponential(-magnitude(x)));
+  const V y = positive + logarithm1p(exponential_down(x));
   return x != x ? x : y;
 }
 

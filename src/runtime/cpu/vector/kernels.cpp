@@ -66,6 +66,15 @@ void lanewise4(const LaneArgs& a) {
   lanewise_of<V, f, 0, 1, 2, 3>(a);
 }
 
+// result = f((source 0 [+ source 4] - source 1)·source 2 + source 3)
+template <auto f>
+void normalise(const LaneArgs& a) {
+  if (a.source[4])
+    lanewise_of<F, [](F x, F y, F z, F w, F e) { return f(multiply_add(x + e - y, z, w)); }, 0, 1, 2, 3, 4>(a);
+  else
+    lanewise_of<F, [](F x, F y, F z, F w) { return f(multiply_add(x - y, z, w)); }, 0, 1, 2, 3>(a);
+}
+
 // result = f(source, immediate 0, immediate 1)
 template <class V, auto f>
 void immediate(const LaneArgs& a) {
@@ -142,7 +151,7 @@ constexpr void set_activations(LaneFunction* t) {
   set(Code::relu6, lanewise1<V, [](V x) { return clamped(x, V{}, splat<V>(6.0)); }>);
   set(Code::leaky_relu, immediate<V, [](V x, V slope, V) { return leaky(x, slope); }>);
   set(Code::elu, immediate<V, [](V x, V alpha, V) { return elu_of(x, alpha); }>);
-  set(Code::silu, lanewise1<V, [](V x) { return x * logistic(x); }>);
+  set(Code::silu, lanewise1<V, [](V x) { return silu_of(x); }>);
   set(Code::mish, lanewise1<V, [](V x) { return mish_of(x); }>);
   set(Code::gelu, lanewise1<V, [](V x) { return gelu_of(x); }>);
   set(Code::gelu_tanh, lanewise1<V, [](V x) { return gelu_tanh_of(x); }>);
@@ -152,6 +161,18 @@ constexpr void set_activations(LaneFunction* t) {
   set(Code::softplus, lanewise1<V, [](V x) { return soft_plus(x); }>);
   set(Code::logsigmoid, lanewise1<V, [](V x) { return -soft_plus(-x); }>);
   set(Code::clamp, immediate<V, [](V x, V lower, V upper) { return clamped(x, lower, upper); }>);
+}
+
+constexpr void set_normalise(LaneFunction* t) {
+  const auto set = [t](Code c, LaneFunction f) { t[static_cast<int>(c)] = f; };
+  set(Code::copy, normalise<[](F x) { return x; }>);
+  set(Code::relu, normalise<[](F x) { return larger(x, F{}); }>);
+  set(Code::sigmoid, normalise<[](F x) { return logistic(x); }>);
+  set(Code::silu, normalise<[](F x) { return silu_of(x); }>);
+  set(Code::mish, normalise<[](F x) { return mish_of(x); }>);
+  set(Code::gelu, normalise<[](F x) { return gelu_of(x); }>);
+  set(Code::gelu_tanh, normalise<[](F x) { return gelu_tanh_of(x); }>);
+  set(Code::hardswish, normalise<[](F x) { return x * clamped(x + 3, F{}, splat<F>(6.0)) / 6; }>);
 }
 
 void widen(const LaneArgs& a) {
@@ -349,45 +370,109 @@ inline F interleave(F a, F b, std::index_sequence<i...>) {
   return __builtin_shufflevector(a, b, static_cast<int>(first + i / 2 + (i % 2 ? n : 0))...);
 }
 
-// A square of as many rows as a vector has lanes. Interleaving row i with row i + lanes / 2 moves the top bit of the
-// column's number to the bottom of the row's and the row's top bit to the bottom of the column's; so often repeated as
-// these numbers have bits, it exchanges them. Each cache line is touched once on either side: lines that lie a power of
-// two apart compete for the same places.
-inline void transpose_square(const float* from, ptrdiff_t from_pitch, float* to, ptrdiff_t to_pitch) {
+// A square of as many rows as a vector has lanes, into registers. Interleaving row i with row i + lanes / 2 moves the
+// top bit of the column's number to the bottom of the row's and the row's top bit to the bottom of the column's; so
+// often repeated as these numbers have bits, it exchanges them.
+struct Square {
+  F rows[lanes_of<F>];
+};
+inline Square transposed_square(const float* from, ptrdiff_t from_pitch) {
   constexpr size_t n = lanes_of<F>;
   constexpr auto lanes = std::make_index_sequence<n>();
-  F rows[n], next[n];
-  for (size_t i = 0; i < n; ++i) __builtin_memcpy(&rows[i], from + static_cast<ptrdiff_t>(i) * from_pitch, sizeof(F));
+  Square s;
+  F next[n];
+#pragma GCC unroll 16
+  for (size_t i = 0; i < n; ++i) s.rows[i] = load<F>(from + static_cast<ptrdiff_t>(i) * from_pitch);
 #pragma GCC unroll 4
   for (size_t bit = 1; bit < n; bit *= 2) {
 #pragma GCC unroll 16
     for (size_t i = 0; i < n / 2; ++i) {
-      next[2 * i] = interleave<false>(rows[i], rows[i + n / 2], lanes);
-      next[2 * i + 1] = interleave<true>(rows[i], rows[i + n / 2], lanes);
+      next[2 * i] = interleave<false>(s.rows[i], s.rows[i + n / 2], lanes);
+      next[2 * i + 1] = interleave<true>(s.rows[i], s.rows[i + n / 2], lanes);
     }
 #pragma GCC unroll 16
-    for (size_t i = 0; i < n; ++i) rows[i] = next[i];
+    for (size_t i = 0; i < n; ++i) s.rows[i] = next[i];
   }
-  for (size_t j = 0; j < n; ++j) __builtin_memcpy(to + static_cast<ptrdiff_t>(j) * to_pitch, &rows[j], sizeof(F));
+  return s;
 }
 
-// The side whose lines lie further apart is walked along its lines, so that few streams are open at once.
+// Each cache line is touched once on either side: lines that lie a power of two apart compete for the same places.
+template <bool stream>
+inline void transpose_square(const float* from, ptrdiff_t from_pitch, float* to, ptrdiff_t to_pitch) {
+  const Square s = transposed_square(from, from_pitch);
+#pragma GCC unroll 16
+  for (size_t j = 0; j < lanes_of<F>; ++j) {
+    float* const row = to + static_cast<ptrdiff_t>(j) * to_pitch;
+    if constexpr (stream)
+      store_past_caches(row, s.rows[j]);
+    else
+      store<F>(row, s.rows[j]);
+  }
+}
+
+// Stores the lanes [first, last) of each row of the result
+void transpose_square_part(const float* from, ptrdiff_t from_pitch, float* to, ptrdiff_t to_pitch, size_t first,
+                           size_t last) {
+  const Square s = transposed_square(from, from_pitch);
+  for (size_t j = 0; j < lanes_of<F>; ++j)
+    store_lanes(to + static_cast<ptrdiff_t>(j) * to_pitch, s.rows[j], first, last);
+}
+
+// Rows and columns that fill no square
+struct Elements {
+  const float* from;
+  ptrdiff_t from_pitch;
+  float* to;
+  ptrdiff_t to_pitch;
+
+  void operator()(size_t first, size_t last, size_t first_col, size_t cols) const {
+    for (size_t i = first; i < last; ++i)
+      for (size_t j = first_col; j < cols; ++j)
+        to[static_cast<ptrdiff_t>(j) * to_pitch + static_cast<ptrdiff_t>(i)] =
+            from[static_cast<ptrdiff_t>(i) * from_pitch + static_cast<ptrdiff_t>(j)];
+  }
+};
+
+// The side whose lines lie further apart is walked along its lines, so that few streams are open at once. Squares stand
+// on whole lines of `to` if all its rows lie alike on them: a vector across two lines costs twice.
+template <bool stream>
 void transpose(const float* from, ptrdiff_t from_pitch, float* to, ptrdiff_t to_pitch, size_t rows, size_t cols) {
   constexpr size_t n = lanes_of<F>;
   const auto at = [](size_t i) { return static_cast<ptrdiff_t>(i); };
+  const size_t beyond = reinterpret_cast<size_t>(to) / sizeof(float) % n;
+  const bool alike = reinterpret_cast<size_t>(to) % sizeof(float) == 0 && to_pitch % at(n) == 0;
+  const size_t head = alike && beyond != 0 && rows >= 2 * n ? n - beyond : 0;
+  const size_t squares = rows < n ? 0 : (rows - head) / n, end = squares == 0 ? 0 : head + squares * n;
+  const bool past = stream && alike && (beyond == 0 || head != 0);
   const auto square = [&](size_t i, size_t j) {
-    transpose_square(from + at(i) * from_pitch + at(j), from_pitch, to + at(j) * to_pitch + at(i), to_pitch);
+    const float* const source = from + at(i) * from_pitch + at(j);
+    float* const target = to + at(j) * to_pitch + at(i);
+    if (past)
+      transpose_square<true>(source, from_pitch, target, to_pitch);
+    else
+      transpose_square<false>(source, from_pitch, target, to_pitch);
   };
-  if (to_pitch > from_pitch)
-    for (size_t j = 0; j + n <= cols; j += n)
-      for (size_t i = 0; i + n <= rows; i += n) square(i, j);
-  else
-    for (size_t i = 0; i + n <= rows; i += n)
-      for (size_t j = 0; j + n <= cols; j += n) square(i, j);
-  const size_t whole_rows = rows - rows % n, whole_cols = cols - cols % n;
-  for (size_t i = 0; i < rows; ++i)
-    for (size_t j = i < whole_rows ? whole_cols : 0; j < cols; ++j)
-      to[at(j) * to_pitch + at(i)] = from[at(i) * from_pitch + at(j)];
+  const size_t whole_cols = cols - cols % n;
+  const auto edge = [&](size_t i, size_t j, size_t first, size_t last) {  // of the square (i, j)
+    if (first < last)
+      transpose_square_part(from + at(i) * from_pitch + at(j), from_pitch, to + at(j) * to_pitch + at(i), to_pitch,
+                            first, last);
+  };
+  if (to_pitch > from_pitch) {
+    for (size_t j = 0; j < whole_cols; j += n) {
+      edge(0, j, 0, head);
+      for (size_t i = head; i < end; i += n) square(i, j);
+      if (end != 0) edge(rows - n, j, n - (rows - end), n);
+    }
+  } else {
+    for (size_t j = 0; j < whole_cols; j += n) edge(0, j, 0, head);
+    for (size_t i = head; i < end; i += n)
+      for (size_t j = 0; j < whole_cols; j += n) square(i, j);
+    for (size_t j = 0; end != 0 && j < whole_cols; j += n) edge(rows - n, j, n - (rows - end), n);
+  }
+  const Elements elements{from, from_pitch, to, to_pitch};
+  elements(0, rows, whole_cols, cols);
+  if (end == 0) elements(0, rows, 0, whole_cols);
 }
 
 constexpr VectorUnit make_unit() {
@@ -409,6 +494,7 @@ constexpr VectorUnit make_unit() {
   set(Code::round_tf32, lanewise1<F, [](F x) { return rounded_tf32(x); }>);
   set(Code::sub_fma, lanewise4<F, [](F x, F y, F z, F w) { return multiply_add(x - y, z, w); }>);
   set(Code::sub_mul, lanewise3<F, [](F x, F y, F z) { return (x - y) * z; }>);
+  set_normalise(u.normalise);
   const auto collect = [&](Collect c, void (*f)(const AccumulateArgs&)) { u.accumulate[static_cast<int>(c)] = f; };
   collect(Collect::sum, accumulate_sum<itself>);
   collect(Collect::sum_squares, accumulate_sum<squared>);
@@ -429,7 +515,9 @@ constexpr VectorUnit make_unit() {
   u.load_f16 = load_short<decode_f16>;
   u.store_f16 = store_short<encode_f16>;
   u.copy_rows = copy_rows;
-  u.transpose = transpose;
+  u.transpose = transpose<false>;
+  u.transpose_past_caches = transpose<true>;
+  u.finish_stores_past_caches = finish_stores_past_caches;
   return u;
 }
 

@@ -74,6 +74,31 @@ inline V splat(double x) {
   return static_cast<LaneOf<V>>(x) - V{};  // keeps the sign of -0, which a sum with 0 loses
 }
 
+// The lanes [first, last)
+inline void store_lanes(float* p, F v, size_t first, size_t last) {
+#if defined(__AVX512F__)
+  _mm512_mask_storeu_ps(p, static_cast<__mmask16>((1u << last) - (1u << first)), v);
+#else
+  for (size_t i = first; i < last; ++i) p[i] = v[i];
+#endif
+}
+
+// A whole cache line or half of one, aligned, that no cache shall keep. Such stores are ordered by the function below.
+inline void store_past_caches(float* p, F v) {
+#if defined(__AVX512F__)
+  _mm512_stream_ps(p, v);
+#elif defined(__AVX2__)
+  _mm256_stream_ps(p, v);
+#else
+  store<F>(p, v);
+#endif
+}
+inline void finish_stores_past_caches() {
+#if defined(__AVX2__)
+  _mm_sfence();
+#endif
+}
+
 inline I bits(F x) { return reinterpret_cast<I>(x); }
 inline F number(I x) { return reinterpret_cast<F>(x); }
 inline L bits(D x) { return reinterpret_cast<L>(x); }
@@ -93,11 +118,14 @@ inline V with_sign(V x, V sign) {
   return number(bits(x) | bits(sign));
 }
 
+// Bounds of which NaN takes no notice: of two numbers, one of them NaN, the instructions give the second
 #if defined(__AVX512F__)
 inline F square_root(F x) { return _mm512_sqrt_ps(x); }
 inline D square_root(D x) { return _mm512_sqrt_pd(x); }
 inline F multiply_add(F x, F y, F z) { return _mm512_fmadd_ps(x, y, z); }
 inline D multiply_add(D x, D y, D z) { return _mm512_fmadd_pd(x, y, z); }
+inline F at_least(F x, float least) { return _mm512_max_ps(splat<F>(static_cast<double>(least)), x); }
+inline F at_most(F x, float most) { return _mm512_min_ps(splat<F>(static_cast<double>(most)), x); }
 inline F to_integer(F x) { return _mm512_roundscale_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
 inline D toward_zero(D x) { return _mm512_roundscale_pd(x, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC); }
 #elif defined(__AVX2__)
@@ -105,6 +133,8 @@ inline F square_root(F x) { return _mm256_sqrt_ps(x); }
 inline D square_root(D x) { return _mm256_sqrt_pd(x); }
 inline F multiply_add(F x, F y, F z) { return _mm256_fmadd_ps(x, y, z); }
 inline D multiply_add(D x, D y, D z) { return _mm256_fmadd_pd(x, y, z); }
+inline F at_least(F x, float least) { return _mm256_max_ps(splat<F>(static_cast<double>(least)), x); }
+inline F at_most(F x, float most) { return _mm256_min_ps(splat<F>(static_cast<double>(most)), x); }
 inline F to_integer(F x) { return _mm256_round_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
 inline D toward_zero(D x) { return _mm256_round_pd(x, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC); }
 #else
@@ -122,6 +152,8 @@ inline D square_root(D x) {
 // Without a fused instruction, in two roundings
 inline F multiply_add(F x, F y, F z) { return x * y + z; }
 inline D multiply_add(D x, D y, D z) { return x * y + z; }
+inline F at_least(F x, float least) { return x < least ? splat<F>(static_cast<double>(least)) : x; }
+inline F at_most(F x, float most) { return x > most ? splat<F>(static_cast<double>(most)) : x; }
 inline F to_integer(F x) {
   return by_lane(x, [](float t) { return __builtin_rintf(t); });
 }

@@ -69,13 +69,16 @@ enum class Code : std::uint8_t {
   sub_fma,  ///< (a - b)·c + d, rounded after the subtraction and at the end: what a normalisation does to an element
   sub_mul,  ///< (a - b)·c
 };
+/// Functions of one value that VectorUnit::normalise may end with; copy: none.
+inline constexpr Code normalise_ends[] = {Code::copy, Code::relu, Code::sigmoid,   Code::silu,
+                                          Code::mish, Code::gelu, Code::gelu_tanh, Code::hardswish};
 inline constexpr int code_count = static_cast<int>(Code::sub_mul) + 1;
 
 /// Operands of one lane-wise instruction. A source whose step is 0 is a scalar: one vector's worth of equal lanes.
 struct LaneArgs {
   void* result = nullptr;
-  const void* source[4] = {};
-  std::ptrdiff_t step[4] = {};  ///< 1, or 0 for a scalar
+  const void* source[5] = {};
+  std::ptrdiff_t step[5] = {};  ///< 1, or 0 for a scalar
   std::size_t lanes = 0;
   double immediate[2] = {};
 };
@@ -119,6 +122,9 @@ struct VectorUnit {
   int float_lanes;  ///< of one vector
   void (*float_lane[code_count])(const LaneArgs&);
   void (*double_lane[code_count])(const LaneArgs&);
+  /// end((a [+ e] - b)·c + d), each operation rounded as by itself: by Code of the end, null but for normalise_ends; e
+  /// may be null
+  void (*normalise[code_count])(const LaneArgs&);
   void (*accumulate[5])(const AccumulateArgs&);           ///< by Collect
   void (*reduce_rows[row_result_count])(const RowArgs&);  ///< by RowResult
   void (*widen)(const LaneArgs&);                         ///< float lanes to double lanes
@@ -133,6 +139,12 @@ struct VectorUnit {
   /// to[j·to_pitch + i] = from[i·from_pitch + j] for i < rows, j < cols
   void (*transpose)(const float* from, std::ptrdiff_t from_pitch, float* to, std::ptrdiff_t to_pitch, std::size_t rows,
                     std::size_t cols);
+  /// The same for results that are not read again soon and would drive out of the caches what is: whole lines go
+  /// straight to memory, if all rows of the result begin alike on them. Other threads may read them after the function
+  /// below.
+  void (*transpose_past_caches)(const float* from, std::ptrdiff_t from_pitch, float* to, std::ptrdiff_t to_pitch,
+                                std::size_t rows, std::size_t cols);
+  void (*finish_stores_past_caches)();
 };
 
 /// The widest unit that this processor runs. `limit` ("avx2", "generic") asks for a narrower one, for tests; a name

@@ -1,0 +1,12 @@
+#pragma once
+/// Instructions that one loop can do.
+
+#include "runtime/cpu/program.hpp"
+
+namespace coda::cpu {
+
+/// Joins a bias, a normalisation and the function behind it, [add,] sub_fma[, one of normalise_ends], into one
+/// instruction where nothing else reads what is in between. Results stay the same, bit for bit.
+void combine_lanes(Program& program);
+
+}  // namespace coda::cpu
