@@ -33,8 +33,9 @@ struct Constants {
   double slice_32 = 1.05, slice_16 = 1.2, slice_8 = 1.7;     ///< times `store`: slices of fewer than 64 channels
   double simple = 4, special = 15, column = 3, tensor = 12;  ///< of the visitors: operations, values read
   double statistics = 5;                                     ///< sums
-  double keep = 6, second = 20;                              ///< streamed: into shared memory; out of it, normalised
+  double keep = 6, second = 26;                              ///< streamed: into shared memory; out of it, normalised
   double reload = 12;                                        ///< spilled, loaded back
+  double drain = 40;  ///< streamed: a tile that is loaded back when all are multiplied
   // Statistics of a tile: reduction over lanes and warps, publishing, merging; a tile, and a channel of it
   double exchange_clk = 6500, exchange_column_clk = 25, swapped_column_clk = 3;
   double publish_clk = 800;       ///< streamed: others wait
@@ -85,6 +86,7 @@ double visit(const Work& w) {
 /// Of one warpgroup's share of a tile.
 struct TileClocks {
   double main = 0, epilogue = 0, wait = 0;
+  double drain = 0;  ///< once: streamed, from the last statistics to the image's, and what was spilled of it
 };
 
 /// Rows of the grid (a tile for each block) over which the items of an image spread.
@@ -111,7 +113,10 @@ TileClocks tile_clocks(const ConvPlan& p, const ConvProblem& problem) {
       t.wait = t.main * (k.first_row_wait * std::min(1.0, rows) + k.further_row_wait * std::max(0.0, rows - 1));
     else
       element += k.keep + k.second;
-    if (c.mode == NormMode::streamed) element += k.reload * std::max(0.0, 1 - c.turns / rows);
+    if (c.mode == NormMode::streamed) {
+      element += k.reload * std::max(0.0, 1 - c.turns / rows);
+      t.drain = k.exchange_clk + k.drain * elements * std::max(0.0, std::ceil(rows / c.turns) - 1);
+    }
   }
   t.epilogue += element * elements;
   if (exchanges(c.mode) && c.tile_warpgroups == 2 && c.turns == 2) t.epilogue *= k.pairs_statistics;
@@ -125,13 +130,13 @@ double block_clk(const ConvPlan& p, const TileClocks& t, double tiles) {
   const bool second = c.mode == NormMode::streamed;
   const double beside = second ? k.beside_second : c.tile_warpgroups == 2 ? k.beside_pairs : k.beside;
   const double quiet = exchanges(c.mode) ? k.quiet : 1.0;
-  if (tiles <= 1) return k.start_clk + t.main + quiet * t.epilogue;
-  if (c.turns == 1) return k.start_clk + tiles * (t.main + k.drain_clk + quiet * t.epilogue + t.wait);
+  if (tiles <= 1) return k.start_clk + t.main + quiet * t.epilogue + t.drain;
+  if (c.turns == 1) return k.start_clk + tiles * (t.main + k.drain_clk + quiet * t.epilogue + t.wait) + t.drain;
   // of the time that a main loop runs beside an epilogue
   const double share = std::min(1.0, 2 * t.main / (t.main + t.epilogue + t.wait));
   const double epilogue = t.epilogue * (quiet + (1 - quiet) * share), main = t.main + beside * share * t.epilogue;
   const double period = std::max(main, (main + epilogue + t.wait) / 2);
-  return k.start_clk + tiles * period + std::min(main, quiet * t.epilogue);
+  return k.start_clk + tiles * period + std::min(main, quiet * t.epilogue) + t.drain;
 }
 
 /// A little more than the largest: what bounds a launch changes while it runs.
@@ -145,7 +150,8 @@ double soft_max(std::initializer_list<double> bounds) {
 bool measured(const ConvConfig& c) {
   const auto is = [&](int m, int n) { return c.tile_m == m && c.tile_n == n; };
   const bool pairs = c.turns == 2 && c.tile_warpgroups == 2;
-  if (c.turns == 1) return is(128, 128) || is(128, 160) || is(256, 128);
+  if (c.turns == 1) return is(128, 80) || is(256, 80) || is(128, 96) || is(128, 128) || is(128, 160) || is(256, 128);
+  if (c.swap) return !pairs && (is(128, 128) || (c.patch && is(256, 64)));
   return is(128, 128) || is(256, 64) || (is(128, 160) && !pairs);
 }
 

@@ -12,9 +12,9 @@ struct Config {
     using Element = Bf16;
     static constexpr int kTileM = 128, kTileN = 128, kTileK = 64;
     static constexpr int kTileWarpgroups = 1, kTurns = 2, kWarpgroupRows = 128;
-    static constexpr int kStages = 4, kStagesA = 0, kHalo = 0, kStoreBuffers = 2;
+    static constexpr int kStages = 4, kStagesA = 0, kHaloH = 0, kHaloW = 0, kStoreBuffers = 2;
     static constexpr int kClusterM = 1, kClusterN = 1;
-    static constexpr bool kPatch = false, kSplit = false;
+    static constexpr bool kPatch = false, kSplit = false, kSwap = false;
     static constexpr Norm kNorm = Norm::kResident;
     static constexpr int kUnit = 1;
 };

@@ -30,7 +30,7 @@ TEST(Geometry, PatchesResident) {
   EXPECT_EQ(p.team_slots, 1);
   EXPECT_EQ(p.teams_per_image, 32);
   EXPECT_EQ(p.threads, 384);
-  EXPECT_EQ(p.blocks, 132);
+  EXPECT_EQ(p.blocks, 128);  // 512 tiles take four rounds of 128 as of 132
   EXPECT_TRUE(p.cooperative);
   EXPECT_EQ(p.config.halo_h, 2);
   EXPECT_EQ(p.config.halo_w, 2);
@@ -40,9 +40,10 @@ TEST(Geometry, PatchesResident) {
   EXPECT_EQ(p.workspace.slots, 512u);
   EXPECT_EQ(p.workspace.teams, p.workspace.slots);
   EXPECT_EQ(p.workspace.bytes, 512u + 8 * 32 * 32 * 16);  // images, units, slots, entry
-  // stages: 3 patches of 18 lines of 8 pixels, 5 of 160 filters, 128 bytes each; a warpgroup: staging of four warps,
-  // four columns (bias, mean, factor, shift) of 160 floats, rounded up to 1024; barriers; votes; alignment
-  EXPECT_EQ(p.shared_bytes, 3u * 18 * 8 * 128 + 5 * 160 * 128 + 2 * 11264 + 8 * (2 * 5 + 2 * 3 + 2) + 64 + 1024);
+  // stages: 3 patches of 18 lines of 10 pixels, rounded up to 1024, 5 of 160 filters, 128 bytes each; a warpgroup:
+  // staging of four warps, four columns (bias, mean, factor, shift) of 160 floats, rounded up to 1024; barriers;
+  // alignment
+  EXPECT_EQ(p.shared_bytes, 3u * 23552 + 5 * 160 * 128 + 2 * 11264 + 8 * (2 * 5 + 2 * 3 + 2) + 1024);
 }
 
 TEST(Geometry, RunsCrossImagesUnlessTheEpilogueMayNot) {
@@ -64,10 +65,10 @@ TEST(Geometry, ManySlotsFormTeams) {
   const ConvPlan p = plan_of(test::conv_of(1, 512, 512, 128, 128, 3), test::block,
                              "tile=128x128 order=pingpong load=patch mode=streamed cluster=1x1");
   EXPECT_EQ(p.slots_per_image, 2048);
-  EXPECT_EQ(p.team_slots, 46);  // 45^2 < 2048 <= 46^2
-  EXPECT_EQ(p.teams_per_image, 45);
+  EXPECT_EQ(p.team_slots, 128);  // a warp loads the entries of 128 slots at once
+  EXPECT_EQ(p.teams_per_image, 16);
   EXPECT_EQ(p.workspace.teams, 512u + 2048 * 32 * 16);
-  EXPECT_EQ(p.workspace.bytes, p.workspace.teams + 45 * 32 * 16);
+  EXPECT_EQ(p.workspace.bytes, p.workspace.teams + 16 * 32 * 16);
 }
 
 TEST(Geometry, SplitK) {

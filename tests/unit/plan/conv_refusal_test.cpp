@@ -103,7 +103,8 @@ TEST(Refusals, LimitsOfIm2col) {
   conv.dilation = {1, 150};  // taps 300 apart along the width
   EXPECT_THAT(refusals(conv, test::bare),
               testing::Contains("runs: taps 300 apart along the width; im2col loads reach 255"));
-  EXPECT_TRUE(choose(conv, test::epilogue_of(test::bare, conv), Device{}).config.patch);
+  EXPECT_THAT(refusals(conv, test::bare),
+              testing::Contains("patches: 308 pixels wide with their halo; a box of the copy engine has 256"));
   conv.dilation = {1, 1};
   conv.pad = {200, 0, 0, 0};
   EXPECT_THAT(refusals(conv, test::bare),

@@ -63,7 +63,7 @@ TEST(Text, OfPlans) {
   const Conv2d conv = test::conv_of(2, 32, 32, 640, 640, 3);
   const ConvPlan p = choose(conv, test::epilogue_of(test::bare, conv), Device{},
                             Override::parse("tile=128x160 order=cooperative stages=6+3 split=on"));
-  EXPECT_EQ(describe(p), "128x160/6+3 cooperative split, 64 tiles in 2 parts, 128 blocks of 384 threads, 183 KB");
+  EXPECT_EQ(describe(p), "128x160/6+3 cooperative split, 64 tiles in 2 parts, 128 blocks of 384 threads, 198 KB");
 }
 
 }  // namespace
