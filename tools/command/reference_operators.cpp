@@ -1,5 +1,7 @@
 #include "command/reference_operators.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -375,7 +377,10 @@ struct Evaluate {
   }
   Tensor64 operator()(const operators::Resize& o) const { return resize(o, *in[0]); }
   Tensor64 operator()(const operators::Concat& o) const { return concat(o.axis, in); }
-  Tensor64 operator()(const operators::Pad& o) const { return pad(o, *in[0]); }
+  Tensor64 operator()(const operators::Pad& o) const {
+    if (o.mode != PadMode::constant) throw Unsupported("the float64 reference pads with constants only; run without --check");
+    return pad(o, *in[0]);
+  }
   Tensor64 operator()(const operators::Reshape& o) const { return reshape(o, *in[0]); }
   Tensor64 operator()(const operators::Flatten& o) const { return flatten(o.axis, *in[0]); }
   Tensor64 operator()(const operators::Transpose& o) const {
@@ -388,6 +393,9 @@ struct Evaluate {
     return {shape, expanded(*in[0], shape), std::vector<double>(static_cast<std::size_t>(element_count(shape)), 0.0)};
   }
   Tensor64 operator()(const operators::Identity&) const { return reshaped(*in[0], in[0]->shape); }
+  Tensor64 operator()(const auto& o) const {
+    throw Unsupported(fmt::format("the float64 reference has no operator {}; run without --check", to_string(OperatorKind(o))));
+  }
 };
 
 }  // namespace
