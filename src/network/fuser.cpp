@@ -27,8 +27,9 @@ bool is_contraction(const OperatorKind& k) {
 std::span<const TensorId> data_inputs(const Operator& op) {
   const std::span<const TensorId> all(op.inputs);
   if (std::holds_alternative<operators::ShapeOf>(op.kind)) return {};
-  const bool like =
-      std::holds_alternative<operators::Expand>(op.kind) || std::holds_alternative<operators::ReshapeLike>(op.kind);
+  const auto& k = op.kind;
+  const bool like = std::holds_alternative<operators::Expand>(k) || std::holds_alternative<operators::ReshapeLike>(k) ||
+                    std::holds_alternative<operators::Resize>(k) || std::holds_alternative<operators::Resample>(k);
   return like ? all.first(1) : all;
 }
 

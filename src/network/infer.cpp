@@ -265,20 +265,25 @@ Shape Inference::operator()(const operators::GlobalAveragePool&) const {
 }
 
 Shape Inference::operator()(const operators::Resize& r) const {
-  count(1, 1);
+  const bool like = r.height == -1 || r.width == -1;
+  count(like ? 2 : 1, like ? 2 : 1);
   image(0);
   const Shape& x = shape(0);
-  const auto extent = [&](const Dim& in, std::int64_t size, double scale) {
+  const auto extent = [&](std::size_t axis, std::int64_t size, double scale) {
+    if (size == -1) {
+      if (shape(1).size() <= axis) fail("input '{}' {} has no axis {}", inputs_[1]->name, to_string(shape(1)), axis);
+      return shape(1)[axis];
+    }
     if (size != 0) {
       if (size < 1 || size > largest_extent) fail("size is {}; expected 1 to 2^31", size);
       return Dim(size);
     }
     if (!(scale > 0) || !(scale <= 0x1p20)) fail("scale is {}; expected above 0, up to 2^20", scale);
-    const Dim d = scaled(in, scale);
-    if (d.known() && d.value() < 1) fail("an extent of {} scaled by {} leaves no pixel", to_string(in), scale);
+    const Dim d = scaled(x[axis], scale);
+    if (d.known() && d.value() < 1) fail("an extent of {} scaled by {} leaves no pixel", to_string(x[axis]), scale);
     return d;
   };
-  return {x[0], x[1], extent(x[2], r.height, r.scale_h), extent(x[3], r.width, r.scale_w)};
+  return {x[0], x[1], extent(2, r.height, r.scale_h), extent(3, r.width, r.scale_w)};
 }
 
 Shape Inference::operator()(const operators::Concat& c) const {
@@ -341,6 +346,10 @@ Shape Inference::operator()(const operators::Reshape& r) const {
   std::optional<std::size_t> free;
   for (std::size_t i = 0; i < r.shape.size(); ++i) {
     const auto v = r.shape[i];
+    if (v <= -2 && -2 - v < std::ssize(x)) {
+      result.push_back(x[static_cast<std::size_t>(-2 - v)]);
+      continue;
+    }
     if (v < -1 || v > largest_extent) fail("extent {} of the new shape is out of range", v);
     if (v == 0 && r.literal) {
       result.push_back(0);

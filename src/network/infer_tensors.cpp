@@ -141,7 +141,8 @@ Shape infer_tensor_shape(const operators::Slice& s, const OperatorInputs& in) {
       continue;
     }
     // where an extent is a symbol, that it is long enough is left to the run
-    const bool to_the_end = end >= largest_extent, near = start >= 0 && start < largest_extent;
+    const bool to_the_end = end >= largest_extent - 1,  // exporters write the largest integer of 32 or 64 bits
+        near = start >= 0 && start < largest_extent;
     if (step == 1 && near && to_the_end) {
       d = affine(d, 1, -start);
     } else if (step == 1 && near && end < 0 && end > -largest_extent) {
@@ -282,13 +283,19 @@ Shape infer_tensor_shape(const operators::PoolNd& p, const OperatorInputs& in) {
 }
 
 Shape infer_tensor_shape(const operators::Resample& r, const OperatorInputs& in) {
-  count(in, 1, 1);
+  const bool like = std::find(r.sizes.begin(), r.sizes.end(), -1) != r.sizes.end();
+  count(in, like ? 2 : 1, like ? 2 : 1);
   const Shape& x = in.shape(0);
   if (r.scales.size() != x.size() || r.sizes.size() != x.size())
     fail(in, "was given {} scales and {} sizes for shape {}", r.scales.size(), r.sizes.size(), to_string(x));
   Shape y;
   for (std::size_t i = 0; i < x.size(); ++i) {
     const bool region = r.coordinates == ResampleCoordinates::crop_and_resize;
+    if (r.sizes[i] == -1) {
+      if (in.shape(1).size() <= i) fail(in, "{} has no axis {}", to_string(in.shape(1)), i);
+      y.push_back(in.shape(1)[i]);
+      continue;
+    }
     if (r.sizes[i] != 0) {
       if (r.sizes[i] < 1 || r.sizes[i] > largest_extent) fail(in, "size is {}; expected 1 to 2^31", r.sizes[i]);
       y.push_back(r.sizes[i]);

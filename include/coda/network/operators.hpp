@@ -100,7 +100,8 @@ struct GlobalAveragePool {
   bool operator==(const GlobalAveragePool&) const = default;
 };
 
-/// x (N,C,H,W) → (N,C,floor(H·scale_h),floor(W·scale_w)), or the given size if it is not 0.
+/// x (N,C,H,W)[, like] → (N,C,floor(H·scale_h),floor(W·scale_w)), or the given size if it is not 0; −1 is the extent of
+/// that axis of `like`, of which no element is read.
 struct Resize {
   ResizeMode mode = ResizeMode::nearest;
   double scale_h = 1, scale_w = 1;
@@ -125,7 +126,7 @@ struct Pad {
 };
 
 /// In the order of the logical shape: 0 keeps the input's extent at that place (or is 0, if literal), one −1 takes what
-/// is left.
+/// is left, −2 − i is the extent of the input's axis i.
 struct Reshape {
   std::vector<std::int64_t> shape;
   bool literal = false;

@@ -153,13 +153,13 @@ struct PoolNd {
   bool operator==(const PoolNd&) const = default;
 };
 
-/// ONNX's Resize with all that operators::Resize lacks, for any number of axes; f32.
+/// x[, like]: ONNX's Resize with all that operators::Resize lacks, for any number of axes; f32.
 struct Resample {
   ResampleMode mode = ResampleMode::nearest;
   ResampleCoordinates coordinates = ResampleCoordinates::half_pixel;
   ResampleRounding rounding = ResampleRounding::round_prefer_floor;
   std::vector<double> scales;       ///< an axis each; 0: sizes say
-  std::vector<std::int64_t> sizes;  ///< an axis each; 0: scales say
+  std::vector<std::int64_t> sizes;  ///< an axis each; 0: scales say, −1: that axis of `like`
   std::vector<double> roi_begin, roi_end;
   double cubic_a = -0.75, extrapolation = 0;
   bool exclude_outside = false, antialias = false;

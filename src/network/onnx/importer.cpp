@@ -43,6 +43,36 @@ bool is_text(std::string_view text) {
   }
   return true;
 }
+// Constants that were numbers only, or have been computed with, need not stay
+Network without_unused(Network n) {
+  std::vector<bool> used(n.tensors.size(), false);
+  const auto use = [&](const std::vector<TensorId>& ids) {
+    for (const TensorId id : ids) used[id] = true;
+  };
+  use(n.inputs);
+  use(n.outputs);
+  for (const Operator& op : n.operators) {
+    use(op.inputs);
+    used[op.output] = true;
+  }
+  std::vector<TensorId> place(n.tensors.size(), 0);
+  std::vector<NetworkTensor> kept;
+  for (TensorId id = 0; id < n.tensors.size(); ++id) {
+    place[id] = static_cast<TensorId>(kept.size());
+    if (used[id]) kept.push_back(std::move(n.tensors[id]));
+  }
+  n.tensors = std::move(kept);
+  const auto move = [&](std::vector<TensorId>& ids) {
+    for (TensorId& id : ids) id = place[id];
+  };
+  move(n.inputs);
+  move(n.outputs);
+  for (Operator& op : n.operators) {
+    move(op.inputs);
+    op.output = place[op.output];
+  }
+  return n;
+}
 }  // namespace
 
 Importer::Importer(const schema::ModelProto& model, const std::string& file, const std::string& folder,
@@ -101,7 +131,7 @@ Network Importer::run() {
   read_nodes();
   read_outputs();
   try {
-    return builder_.build();
+    return without_unused(builder_.build());
   } catch (const UserError& error) {
     fail(error.what());
   }
@@ -179,8 +209,9 @@ void Importer::read_inputs() {
     Shape shape;
     for (const auto& d : type.shape().dim()) {
       const bool number = d.value_case() == schema::TensorShapeProto::Dimension::kDimValue && d.dim_value() >= 0;
-      const std::string symbol =
-          d.dim_param().empty() ? fmt::format("{}_{}", input.name(), shape.size()) : d.dim_param();
+      // exporters write "?" for every extent that they do not know
+      const bool named = !d.dim_param().empty() && d.dim_param() != "?";
+      const std::string symbol = named ? d.dim_param() : fmt::format("{}_{}", input.name(), shape.size());
       shape.push_back(number ? Dim(d.dim_value()) : Dim(symbol));
     }
     if (const auto given = given_constants_.find(input.name()); given != given_constants_.end()) {

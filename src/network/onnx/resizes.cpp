@@ -79,6 +79,7 @@ std::optional<Shape> read_sizes(const NodeReader& node, const Shape& x, const st
     wanted[axes[i]] = size;
     if (policy == "stretch" && size == extent) continue;
     symbols = symbols || !size.known();
+    if (!size.known()) r.sizes[axes[i]] = -1;
     if (!size.known()) continue;
     if (size.value() < 1) node.fail("a size is {}; expected at least 1", size.value());
     r.sizes[axes[i]] = size.value();
@@ -128,14 +129,29 @@ std::optional<operators::Resize> as_image(const operators::Resample& r, const Sh
                            .rounding = static_cast<NearestRounding>(r.rounding)};
 }
 
-void finish(const NodeReader& node, NetworkValue x, const operators::Resample& r) {
+void finish(const NodeReader& node, NetworkValue x, const operators::Resample& r,
+            const std::optional<NetworkValue>& like = {}) {
   const bool f32 = x.dtype() == DType::f32;
   if (!f32 && (is_float(x.dtype()) || r.mode != ResampleMode::nearest || size_of(x.dtype()) > 2))
     node.fail("elements of {} are not supported in this mode", to_string(x.dtype()));
   const NetworkValue in = node.cast(x, DType::f32);  // exact: integers of at most 16 bits
   const auto image = as_image(r, x.shape());
-  const NetworkValue y = image ? node.apply(*image, {in}) : node.apply(r, {in});
+  std::vector<NetworkValue> inputs{in};
+  if (like) inputs.push_back(*like);
+  const NetworkValue y = image ? node.apply(*image, inputs) : node.apply(r, inputs);
   node.result(node.cast(y, x.dtype()));
+}
+
+// A tensor whose extents are those that the sizes name by symbols
+NetworkValue tensor_like(const NodeReader& node, const Shape& wanted, const operators::Resample& r) {
+  const auto& tensors = node.builder().so_far().tensors;
+  for (TensorId id = 0; id < tensors.size(); ++id) {
+    bool fits = true;
+    for (std::size_t i = 0; i < wanted.size(); ++i)
+      fits = fits && (r.sizes[i] != -1 || (i < tensors[id].shape.size() && tensors[id].shape[i] == wanted[i]));
+    if (fits) return NetworkValue(node.builder(), id);
+  }
+  node.fail("no tensor has the extents of the sizes {}; give the model fixed extents, or scales", to_string(wanted));
 }
 
 void import_resize(const NodeReader& node) {
@@ -159,8 +175,7 @@ void import_resize(const NodeReader& node) {
   if (scales) {
     read_scales(node, 2, axes, r);
   } else if (const auto like = read_sizes(node, x.shape(), axes, r)) {
-    node.fail("the sizes {} are not all numbers or extents of the input {}; give the model fixed extents, or scales",
-              to_string(*like), to_string(x.shape()));
+    return finish(node, x, r, tensor_like(node, *like, r));
   }
   finish(node, x, r);
 }

@@ -57,15 +57,12 @@ void import_reshape(const NodeReader& node) {
   }
   if (!open) return node.result(reshape_to(node, x, shape));
   operators::Reshape r{.shape = {}, .literal = true};
-  bool kept = false;
   for (std::size_t i = 0; i < shape.size(); ++i) {
-    if (!shape[i].known() && (i >= x.shape().size() || !(x.shape()[i] == shape[i])))
+    const auto at = std::find(x.shape().begin(), x.shape().end(), shape[i]);
+    if (!shape[i].known() && at == x.shape().end())
       node.fail("the new shape {} has more than one unknown extent", to_string(shape));
-    kept = kept || !shape[i].known();
-    r.shape.push_back(shape[i].known() ? shape[i].value() : 0);
+    r.shape.push_back(shape[i].known() ? shape[i].value() : -2 - (at - x.shape().begin()));
   }
-  r.literal = !kept;
-  if (kept && std::count(shape.begin(), shape.end(), Dim(0)) != 0) node.fail("the new shape has an extent of 0");
   const NetworkValue y = node.apply(std::move(r), {x});
   const auto source = node.reshaped_from(x);
   if (source && y.shape() == source->shape()) return node.result(*source);
@@ -172,6 +169,8 @@ NetworkValue reshape_to(const NodeReader& node, NetworkValue x, const Shape& sha
     } else if (i < x.shape().size() && x.shape()[i] == shape[i]) {
       r.shape.push_back(0);
       kept = true;
+    } else if (const auto at = std::find(x.shape().begin(), x.shape().end(), shape[i]); at != x.shape().end()) {
+      r.shape.push_back(-2 - (at - x.shape().begin()));
     } else {
       r.shape.push_back(-1);
       ++open;
