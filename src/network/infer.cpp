@@ -324,7 +324,8 @@ Shape Inference::operator()(const operators::Pad& p) const {
   if (p.before.size() != r.size() || p.after.size() != r.size())
     fail("was given {} and {} margins for shape {}", p.before.size(), p.after.size(), to_string(r));
   for (std::size_t i = 0; i < r.size(); ++i) {
-    if (std::abs(p.before[i]) > largest_extent || std::abs(p.after[i]) > largest_extent)
+    const auto in_range = [](std::int64_t v) { return v >= -largest_extent && v <= largest_extent; };
+    if (!in_range(p.before[i]) || !in_range(p.after[i]))
       fail("margins {} and {} of axis {} are out of range", p.before[i], p.after[i], i);
     const Dim d = affine(r[i], 1, p.before[i] + p.after[i]);
     const bool crops_all =
@@ -346,7 +347,7 @@ Shape Inference::operator()(const operators::Reshape& r) const {
   std::optional<std::size_t> free;
   for (std::size_t i = 0; i < r.shape.size(); ++i) {
     const auto v = r.shape[i];
-    if (v <= -2 && -2 - v < std::ssize(x)) {
+    if (v <= -2 && v > -2 - std::ssize(x)) {
       result.push_back(x[static_cast<std::size_t>(-2 - v)]);
       continue;
     }

@@ -306,6 +306,8 @@ Shape infer_tensor_shape(const operators::Resample& r, const OperatorInputs& in)
     if (region && !x[i].known()) fail(in, "a region of interest needs fixed extents; the input has {}", to_string(x));
     const double part = region ? r.roi_end.at(i) - r.roi_begin.at(i) : 1;
     if (!(part >= 0) || !(part <= 0x1p20)) fail(in, "the region of interest is {} wide", part);
+    const double made = region ? static_cast<double>(x[i].value()) * part * scale : 0;
+    if (!(made <= static_cast<double>(largest_extent))) fail(in, "the region of interest makes {} elements", made);
     y.push_back(region ? Dim(static_cast<std::int64_t>(std::floor(static_cast<double>(x[i].value()) * part * scale)))
                        : scaled(x[i], scale));
     if (y.back().known() && y.back().value() < 1) fail(in, "extent {} scaled by {} is empty", to_string(x[i]), scale);

@@ -39,6 +39,8 @@ NodeCase read_case(const std::filesystem::path& folder) {
   NodeCase c;
   c.name = folder.filename();
   if (!c.model.ParseFromString(read_file(folder / "model.onnx"))) throw UserError(c.name + ": model.onnx is damaged");
+  for (const auto& set : c.model.opset_import())
+    if (set.domain().empty()) c.opset = set.version();
   for (const auto& i : c.model.graph().input()) c.inputs.push_back(i.name());
   for (const auto& o : c.model.graph().output()) c.outputs.push_back(o.name());
   for (const auto& n : c.model.graph().node()) {

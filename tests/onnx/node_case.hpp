@@ -21,6 +21,7 @@ struct CaseTensor {
 struct NodeCase {
   std::string name;
   onnx::ModelProto model;
+  std::int64_t opset = 0;
   std::vector<std::string> operators;        ///< of its nodes
   std::vector<std::filesystem::path> data;   ///< folders with inputs and outputs
   std::set<std::string> parameters;          ///< inputs that must be known when the model is loaded, such as axes

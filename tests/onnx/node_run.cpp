@@ -82,7 +82,6 @@ Outcome run_data(const NodeCase& c, bool symbols, const std::filesystem::path& f
   }
   const std::string model = symbols ? with_symbols(c) : c.model.SerializeAsString();
   const NetworkExecutable run = compile(parse_onnx(std::as_bytes(std::span(model)), c.name, options), {.threads = 1});
-  // inputs that no operator reads stay inputs; what the file has and the network lacks would be an error here
   Tensors actual;
   std::map<std::string, TensorView> out;
   for (const auto& [name, shape] : run.output_shapes(shapes)) {

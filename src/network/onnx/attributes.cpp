@@ -153,10 +153,10 @@ NetworkValue NodeReader::apply(OperatorKind kind, const std::vector<NetworkValue
   try {
     if (auto t = folded(builder().so_far(), kind, inputs, name_)) {
       auto& budget = importer_.elements_;
-      budget += t->constant ? t->constant->size() : t->bytes->size() / size_of(t->dtype);
+      budget += t->work;
       if (budget > importer_.limits_.constant_elements)
         fail("the constants have more elements than the limit of {}", importer_.limits_.constant_elements);
-      return builder().constant(std::move(*t));
+      return builder().constant(std::move(t->tensor));
     }
     return builder().apply(std::move(kind), inputs, name_);
   } catch (const UserError& error) {

@@ -67,8 +67,7 @@ void import_conv_transpose(const NodeReader& node) {
   auto output_pad = read_list(node, "output_padding", n, 0);
   const std::string automatic = node.text("auto_pad", "NOTSET");
   const bool same = automatic == "SAME_UPPER" || automatic == "SAME_LOWER";
-  const auto wanted = node.list("output_shape");
-  if (wanted && wanted->size() != n) node.fail("output_shape has {} numbers; expected {}", wanted->size(), n);
+  const auto wanted = node.list("output_shape") ? std::optional(read_list(node, "output_shape", n, 0)) : std::nullopt;
   for (std::size_t i = 0; (wanted || same) && i < n; ++i) {
     if (wanted && !x[i + 2].known()) node.fail("output_shape needs images of a fixed size; got {}", to_string(x));
     if (std::max({f.kernel[i], f.stride[i], f.dilation[i]}) > (1 << 24)) node.fail("the window is out of range");

@@ -15,10 +15,24 @@ double elements(const Shape& shape) {
   for (const Dim& d : shape) n *= static_cast<double>(d.value());
   return n;
 }
+
+// What takes a time in proportion to its elements
+struct IsCheap {
+  bool operator()(const operators::Conv2d&) const { return false; }
+  bool operator()(const operators::ConvTranspose2d&) const { return false; }
+  bool operator()(const operators::Conv3d&) const { return false; }
+  bool operator()(const operators::Gemm&) const { return false; }
+  bool operator()(const operators::MatMul&) const { return false; }
+  bool operator()(const operators::Pool2d&) const { return false; }
+  bool operator()(const operators::PoolNd&) const { return false; }
+  bool operator()(const operators::Resize&) const { return false; }
+  bool operator()(const operators::Resample&) const { return false; }
+  bool operator()(const auto&) const { return true; }
+};
 }  // namespace
 
-std::optional<NetworkTensor> folded(const Network& network, const OperatorKind& kind,
-                                    const std::vector<NetworkValue>& inputs, const std::string& where) {
+std::optional<Folded> folded(const Network& network, const OperatorKind& kind, const std::vector<NetworkValue>& inputs,
+                             const std::string& where) {
   Network n;
   n.name = where;
   Operator op{kind, where, {}, static_cast<TensorId>(inputs.size())};
@@ -29,7 +43,7 @@ std::optional<NetworkTensor> folded(const Network& network, const OperatorKind& 
     n.tensors.push_back(network[v.id()]);
     types.push_back(&network[v.id()]);
   }
-  if (inputs.empty()) return std::nullopt;
+  if (inputs.empty() || !std::visit(IsCheap{}, kind)) return std::nullopt;
   NetworkTensor result{where, infer_dtype(kind, types, to_string(kind)), infer_shape(kind, types, to_string(kind))};
   const auto* map = std::get_if<operators::Map>(&kind);
   double work = elements(result.shape);
@@ -43,7 +57,6 @@ std::optional<NetworkTensor> folded(const Network& network, const OperatorKind& 
   std::vector<std::byte> bytes(count * size_of(result.dtype));
   std::vector<float> floats(result.dtype == DType::f32 ? count : 0);
   void* data = result.dtype == DType::f32 ? static_cast<void*>(floats.data()) : bytes.data();
-  const std::string name = result.name;
   n.tensors.back().name = "y";
   compile(std::move(n), {.threads = 1, .cached_plans = 1})
       .run({}, std::map<std::string, TensorView>{{"y", TensorView{data, result.dtype, shape, {}}}});
@@ -52,7 +65,7 @@ std::optional<NetworkTensor> folded(const Network& network, const OperatorKind& 
   } else {
     result.bytes = std::make_shared<const std::vector<std::byte>>(std::move(bytes));
   }
-  return result;
+  return Folded{std::move(result), static_cast<std::uint64_t>(work)};
 }
 
 }  // namespace coda::network::onnx_import

@@ -158,9 +158,14 @@ NetworkValue reshape_to(const NodeReader& node, NetworkValue x, const Shape& sha
 NetworkValue reshape_like(const NodeReader& node, NetworkValue x, NetworkValue like);
 /// The permutation of x.
 NetworkValue transposed(const NodeReader& node, NetworkValue x, std::vector<int> order);
-/// An operator on constants alone, computed now; nothing if there are other inputs or too many elements.
-std::optional<NetworkTensor> folded(const Network& network, const OperatorKind& kind,
-                                    const std::vector<NetworkValue>& inputs, const std::string& where);
+/// An operator on constants alone, computed now; nothing if there are other inputs too many elements, or more work than
+/// elements.
+struct Folded {
+  NetworkTensor tensor;
+  std::uint64_t work = 0;  ///< elements read or written
+};
+std::optional<Folded> folded(const Network& network, const OperatorKind& kind, const std::vector<NetworkValue>& inputs,
+                             const std::string& where);
 
 class Importer {
  public:

@@ -81,7 +81,8 @@ std::optional<Shape> read_sizes(const NodeReader& node, const Shape& x, const st
     symbols = symbols || !size.known();
     if (!size.known()) r.sizes[axes[i]] = -1;
     if (!size.known()) continue;
-    if (size.value() < 1) node.fail("a size is {}; expected at least 1", size.value());
+    if (size.value() < 1 || size.value() > (std::int64_t{1} << 31))
+      node.fail("a size is {}; expected 1 to 2^31", size.value());
     r.sizes[axes[i]] = size.value();
     if (policy == "stretch") continue;
     if (!extent.known()) node.fail("keep_aspect_ratio_policy {} needs fixed extents; got {}", policy, to_string(x));

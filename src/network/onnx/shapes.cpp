@@ -51,6 +51,7 @@ void import_reshape(const NodeReader& node) {
       if (i >= x.shape().size()) node.fail("place {} keeps an extent that {} does not have", i, to_string(x.shape()));
       shape.push_back(x.shape()[i]);
     } else {
+      if (d.known() && d.value() < -1) node.fail("the new shape has an extent of {}", d.value());
       open = open || d == Dim(-1);
       shape.push_back(d);
     }
