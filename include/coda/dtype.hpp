@@ -29,7 +29,7 @@ enum class DType : std::uint8_t {
   u64,
 };
 
-inline constexpr int dtype_count = 9;         ///< those that epilogue graphs know: f64 to boolean
+inline constexpr int dtype_count = 9;          ///< those that epilogue graphs know: f64 to boolean
 inline constexpr int tensor_dtype_count = 16;  ///< all
 
 /// Bytes of one stored element.
