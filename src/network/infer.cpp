@@ -19,9 +19,7 @@ namespace network {
 
 namespace {
 
-constexpr std::int64_t largest_extent = std::int64_t{1} << 31;
-constexpr std::int64_t largest_step = std::int64_t{1} << 24;  // window, stride, dilation: products stay below 2^63
-constexpr double largest_tensor = 0x1p46;                     // elements
+constexpr double largest_tensor = 0x1p46;  // elements
 constexpr std::size_t largest_rank = 8;
 
 // One inference: the inputs, and how errors name the node.

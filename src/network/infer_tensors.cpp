@@ -14,9 +14,6 @@ namespace coda::network {
 
 namespace {
 
-constexpr std::int64_t largest_extent = std::int64_t{1} << 31;
-constexpr std::int64_t largest_step = std::int64_t{1} << 24;
-
 template <class... T>
 [[noreturn]] void fail(const OperatorInputs& in, fmt::format_string<T...> format, T&&... args) {
   throw UserError(fmt::format("{}: {}", in.where, fmt::format(format, std::forward<T>(args)...)));

@@ -8,6 +8,10 @@
 
 namespace coda::network {
 
+inline constexpr std::int64_t largest_extent = std::int64_t{1} << 31;
+inline constexpr std::int64_t largest_step = std::int64_t{1}
+                                             << 24;  ///< window, stride, dilation: products stay below 2^63
+
 /// The inputs of one operator, and how errors name it.
 struct OperatorInputs {
   std::span<const NetworkTensor* const> tensors;

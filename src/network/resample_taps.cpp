@@ -61,8 +61,8 @@ bool leaves_axis(const operators::Resample& r, std::size_t axis, std::int64_t in
   return r.sizes[axis] != 0 || r.scales[axis] == 1;
 }
 
-cpu::Taps axis_taps(const operators::Resample& r, std::size_t axis, std::int64_t in, std::int64_t out) {
-  cpu::Taps t;
+cpu::AxisTaps axis_taps(const operators::Resample& r, std::size_t axis, std::int64_t in, std::int64_t out) {
+  cpu::AxisTaps t;
   const double scale = scale_of(r, axis, in, out);
   // antialias: the kernel is as wide as an output element where the input is made smaller
   const double stretch = r.antialias && scale < 1 ? scale : 1;

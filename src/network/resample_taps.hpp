@@ -11,8 +11,8 @@ namespace coda::network {
 /// Whether resampling leaves this axis as it is.
 bool leaves_axis(const operators::Resample& r, std::size_t axis, std::int64_t in, std::int64_t out);
 
-/// Taps of one axis from `in` to `out` elements, by ONNX's definition of Resize; coordinates in float64.
-cpu::Taps axis_taps(const operators::Resample& r, std::size_t axis, std::int64_t in, std::int64_t out);
+/// AxisTaps of one axis from `in` to `out` elements, by ONNX's definition of Resize; coordinates in float64.
+cpu::AxisTaps axis_taps(const operators::Resample& r, std::size_t axis, std::int64_t in, std::int64_t out);
 
 /// By axis: output positions whose coordinate lies outside the input (coordinates crop_and_resize only).
 std::vector<std::vector<bool>> outside_positions(const operators::Resample& r, const std::vector<std::int64_t>& in,

@@ -239,7 +239,7 @@ Run TensorStep::operator()(const operators::PoolNd& p) const {
 Run TensorStep::operator()(const operators::Resample& r) const {
   const View x = in(0), y = out();
   std::vector<std::size_t> axes;
-  std::vector<cpu::Taps> taps;
+  std::vector<cpu::AxisTaps> taps;
   for (std::size_t i = 0; i < x.strided.shape.size(); ++i) {
     if (leaves_axis(r, i, x.strided.shape[i], y.strided.shape[i])) continue;
     axes.push_back(i);

@@ -54,14 +54,14 @@ void import_thresholded_relu(const NodeReader& node) {
   node.result(node.map(MapOp::select, {above, x, zero}));
 }
 
-constexpr OperatorRow rows[] = {{"Celu", 12, import_celu},
-                                {"PRelu", 7, import_prelu},
-                                {"Selu", 6, import_selu},
-                                {"Softsign", 1, import_softsign},
-                                {"ThresholdedRelu", 10, import_thresholded_relu}};
+constexpr OperatorRow activation_table[] = {{"Celu", 12, import_celu},
+                                            {"PRelu", 7, import_prelu},
+                                            {"Selu", 6, import_selu},
+                                            {"Softsign", 1, import_softsign},
+                                            {"ThresholdedRelu", 10, import_thresholded_relu}};
 
 }  // namespace
 
-std::span<const OperatorRow> activation_rows() { return rows; }
+std::span<const OperatorRow> activation_rows() { return activation_table; }
 
 }  // namespace coda::network::onnx_import

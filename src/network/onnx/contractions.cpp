@@ -136,13 +136,13 @@ void import_matmul(const NodeReader& node) {
   node.result(row || column ? reshape_to(node, y, shape) : y);
 }
 
-constexpr OperatorRow rows[] = {{"Conv", 1, import_conv},
-                                {"ConvTranspose", 1, import_conv_transpose},
-                                {"Gemm", 7, import_gemm},
-                                {"MatMul", 1, import_matmul}};
+constexpr OperatorRow contraction_table[] = {{"Conv", 1, import_conv},
+                                             {"ConvTranspose", 1, import_conv_transpose},
+                                             {"Gemm", 7, import_gemm},
+                                             {"MatMul", 1, import_matmul}};
 
 }  // namespace
 
-std::span<const OperatorRow> contraction_rows() { return rows; }
+std::span<const OperatorRow> contraction_rows() { return contraction_table; }
 
 }  // namespace coda::network::onnx_import

@@ -103,7 +103,7 @@ void import_gelu(const NodeReader& node) {
 }
 
 // HardSwish is alpha 1/6, beta 1/2 by definition
-constexpr OperatorRow rows[] = {
+constexpr OperatorRow elementwise_table[] = {
     {"Abs", 6, unary_of_any<Op::abs, MapOp::abs>},
     {"Add", 7, binary<Op::add, MapOp::add>},
     {"Clip", 11, import_clip},

@@ -90,10 +90,10 @@ std::optional<Dim> combine(const NodeReader& node, const Dim& x, const Dim& y) {
   return std::nullopt;
 }
 
-constexpr OperatorRow rows[] = {{"Constant", 1, import_constant},
-                                {"ConstantOfShape", 9, import_constant_of_shape},
-                                {"Shape", 1, import_shape},
-                                {"Size", 1, import_size}};
+constexpr OperatorRow integer_table[] = {{"Constant", 1, import_constant},
+                                         {"ConstantOfShape", 9, import_constant_of_shape},
+                                         {"Shape", 1, import_shape},
+                                         {"Size", 1, import_size}};
 
 bool all_known(const Integers& v) {
   return std::all_of(v.elements.begin(), v.elements.end(), [](const Dim& d) { return d.known(); });

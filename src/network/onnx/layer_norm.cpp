@@ -81,12 +81,12 @@ void import_log_softmax(const NodeReader& node) {
   });
 }
 
-constexpr OperatorRow rows[] = {{"LayerNormalization", 17, import_layer_norm},
-                                {"LogSoftmax", 1, import_log_softmax},
-                                {"Softmax", 1, import_softmax}};
+constexpr OperatorRow layer_norm_table[] = {{"LayerNormalization", 17, import_layer_norm},
+                                            {"LogSoftmax", 1, import_log_softmax},
+                                            {"Softmax", 1, import_softmax}};
 
 }  // namespace
 
-std::span<const OperatorRow> layer_norm_rows() { return rows; }
+std::span<const OperatorRow> layer_norm_rows() { return layer_norm_table; }
 
 }  // namespace coda::network::onnx_import

@@ -49,26 +49,26 @@ void cast_to(const NodeReader& node, int type) {
 void import_cast(const NodeReader& node) { cast_to(node, static_cast<int>(node.integer("to", 0))); }
 void import_cast_like(const NodeReader& node) { cast_to(node, node.type(1)); }
 
-constexpr OperatorRow rows[] = {{"And", 7, binary<MapOp::logical_and>},
-                                {"Cast", 6, import_cast},
-                                {"CastLike", 15, import_cast_like},
-                                {"Ceil", 6, unary<MapOp::ceil>},
-                                {"Equal", 7, binary<MapOp::equal>},
-                                {"Floor", 6, unary<MapOp::floor>},
-                                {"Greater", 7, binary<MapOp::greater>},
-                                {"GreaterOrEqual", 12, binary<MapOp::greater_equal>},
-                                {"Less", 7, binary<MapOp::less>},
-                                {"LessOrEqual", 12, binary<MapOp::less_equal>},
-                                {"Mod", 10, import_mod},
-                                {"Not", 1, unary<MapOp::logical_not>},
-                                {"Or", 7, binary<MapOp::logical_or>},
-                                {"Round", 11, unary<MapOp::round>},
-                                {"Sign", 9, unary<MapOp::sign>},
-                                {"Where", 9, import_where},
-                                {"Xor", 7, binary<MapOp::logical_xor>}};
+constexpr OperatorRow map_table[] = {{"And", 7, binary<MapOp::logical_and>},
+                                     {"Cast", 6, import_cast},
+                                     {"CastLike", 15, import_cast_like},
+                                     {"Ceil", 6, unary<MapOp::ceil>},
+                                     {"Equal", 7, binary<MapOp::equal>},
+                                     {"Floor", 6, unary<MapOp::floor>},
+                                     {"Greater", 7, binary<MapOp::greater>},
+                                     {"GreaterOrEqual", 12, binary<MapOp::greater_equal>},
+                                     {"Less", 7, binary<MapOp::less>},
+                                     {"LessOrEqual", 12, binary<MapOp::less_equal>},
+                                     {"Mod", 10, import_mod},
+                                     {"Not", 1, unary<MapOp::logical_not>},
+                                     {"Or", 7, binary<MapOp::logical_or>},
+                                     {"Round", 11, unary<MapOp::round>},
+                                     {"Sign", 9, unary<MapOp::sign>},
+                                     {"Where", 9, import_where},
+                                     {"Xor", 7, binary<MapOp::logical_xor>}};
 
 }  // namespace
 
-std::span<const OperatorRow> map_rows() { return rows; }
+std::span<const OperatorRow> map_rows() { return map_table; }
 
 }  // namespace coda::network::onnx_import

@@ -143,17 +143,17 @@ void import_pad(const NodeReader& node) {
   node.result(node.apply(std::move(p), {x}));
 }
 
-constexpr OperatorRow rows[] = {{"DepthToSpace", 1, import_depth_to_space<false>},
-                                {"Expand", 8, import_expand},
-                                {"Gather", 1, import_gather},
-                                {"Pad", 11, import_pad},
-                                {"Slice", 10, import_slice},
-                                {"SpaceToDepth", 1, import_depth_to_space<true>},
-                                {"Split", 2, import_split},
-                                {"Tile", 6, import_tile}};
+constexpr OperatorRow movement_table[] = {{"DepthToSpace", 1, import_depth_to_space<false>},
+                                          {"Expand", 8, import_expand},
+                                          {"Gather", 1, import_gather},
+                                          {"Pad", 11, import_pad},
+                                          {"Slice", 10, import_slice},
+                                          {"SpaceToDepth", 1, import_depth_to_space<true>},
+                                          {"Split", 2, import_split},
+                                          {"Tile", 6, import_tile}};
 
 }  // namespace
 
-std::span<const OperatorRow> movement_rows() { return rows; }
+std::span<const OperatorRow> movement_rows() { return movement_table; }
 
 }  // namespace coda::network::onnx_import

@@ -109,9 +109,9 @@ void import_batch_norm(const NodeReader& node) {
   node.result(node.apply(operators::BatchNorm{.eps = node.real("epsilon", 1e-5f)}, inputs));
 }
 
-constexpr OperatorRow rows[] = {{"BatchNormalization", 9, import_batch_norm},
-                                {"GroupNormalization", 18, import_group_norm},
-                                {"InstanceNormalization", 6, import_instance_norm}};
+constexpr OperatorRow normalisation_table[] = {{"BatchNormalization", 9, import_batch_norm},
+                                               {"GroupNormalization", 18, import_group_norm},
+                                               {"InstanceNormalization", 6, import_instance_norm}};
 
 }  // namespace
 

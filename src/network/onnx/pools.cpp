@@ -66,13 +66,13 @@ void import_global_pool(const NodeReader& node) {
   node.result(node.apply(operators::Reduce{op, axes, true}, {x}));
 }
 
-constexpr OperatorRow rows[] = {{"AveragePool", 1, import_average_pool},
-                                {"GlobalAveragePool", 1, import_global_pool<ReduceOp::mean>},
-                                {"GlobalMaxPool", 1, import_global_pool<ReduceOp::max>},
-                                {"MaxPool", 1, import_max_pool}};
+constexpr OperatorRow pool_table[] = {{"AveragePool", 1, import_average_pool},
+                                      {"GlobalAveragePool", 1, import_global_pool<ReduceOp::mean>},
+                                      {"GlobalMaxPool", 1, import_global_pool<ReduceOp::max>},
+                                      {"MaxPool", 1, import_max_pool}};
 
 }  // namespace
 
-std::span<const OperatorRow> pool_rows() { return rows; }
+std::span<const OperatorRow> pool_rows() { return pool_table; }
 
 }  // namespace coda::network::onnx_import

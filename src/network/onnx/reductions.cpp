@@ -40,18 +40,18 @@ void import_arg(const NodeReader& node) {
                          {x}));
 }
 
-constexpr OperatorRow rows[] = {{"ArgMax", 1, import_arg<false>},
-                                {"ArgMin", 1, import_arg<true>},
-                                {"ReduceL1", 1, import_reduce<ReduceOp::l1>},
-                                {"ReduceL2", 1, import_reduce<ReduceOp::l2>},
-                                {"ReduceLogSum", 1, import_reduce<ReduceOp::log_sum>},
-                                {"ReduceLogSumExp", 1, import_reduce<ReduceOp::log_sum_exp>},
-                                {"ReduceMax", 1, import_reduce<ReduceOp::max>},
-                                {"ReduceMean", 1, import_reduce<ReduceOp::mean>},
-                                {"ReduceMin", 1, import_reduce<ReduceOp::min>},
-                                {"ReduceProd", 1, import_reduce<ReduceOp::prod>},
-                                {"ReduceSum", 1, import_reduce<ReduceOp::sum>},
-                                {"ReduceSumSquare", 1, import_reduce<ReduceOp::sum_square>}};
+constexpr OperatorRow reduction_table[] = {{"ArgMax", 1, import_arg<false>},
+                                           {"ArgMin", 1, import_arg<true>},
+                                           {"ReduceL1", 1, import_reduce<ReduceOp::l1>},
+                                           {"ReduceL2", 1, import_reduce<ReduceOp::l2>},
+                                           {"ReduceLogSum", 1, import_reduce<ReduceOp::log_sum>},
+                                           {"ReduceLogSumExp", 1, import_reduce<ReduceOp::log_sum_exp>},
+                                           {"ReduceMax", 1, import_reduce<ReduceOp::max>},
+                                           {"ReduceMean", 1, import_reduce<ReduceOp::mean>},
+                                           {"ReduceMin", 1, import_reduce<ReduceOp::min>},
+                                           {"ReduceProd", 1, import_reduce<ReduceOp::prod>},
+                                           {"ReduceSum", 1, import_reduce<ReduceOp::sum>},
+                                           {"ReduceSumSquare", 1, import_reduce<ReduceOp::sum_square>}};
 
 }  // namespace
 
@@ -66,6 +66,6 @@ std::optional<std::vector<int>> read_axes(const NodeReader& node, int input, std
   return axes;
 }
 
-std::span<const OperatorRow> reduction_rows() { return rows; }
+std::span<const OperatorRow> reduction_rows() { return reduction_table; }
 
 }  // namespace coda::network::onnx_import

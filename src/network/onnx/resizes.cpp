@@ -195,10 +195,10 @@ void import_upsample(const NodeReader& node) {
   finish(node, x, r);
 }
 
-constexpr OperatorRow rows[] = {{"Resize", 11, import_resize}, {"Upsample", 9, import_upsample}};
+constexpr OperatorRow image_table[] = {{"Resize", 11, import_resize}, {"Upsample", 9, import_upsample}};
 
 }  // namespace
 
-std::span<const OperatorRow> image_rows() { return rows; }
+std::span<const OperatorRow> image_rows() { return image_table; }
 
 }  // namespace coda::network::onnx_import

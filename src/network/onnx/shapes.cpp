@@ -133,10 +133,10 @@ void import_squeeze(const NodeReader& node) {
   node.result(reshape_to(node, x, shape));
 }
 
-constexpr OperatorRow rows[] = {{"Concat", 4, import_concat},       {"Dropout", 7, import_dropout},
-                                {"Flatten", 1, import_flatten},     {"Identity", 1, pass_on},
-                                {"Reshape", 5, import_reshape},     {"Squeeze", 1, import_squeeze},
-                                {"Transpose", 1, import_transpose}, {"Unsqueeze", 1, import_unsqueeze}};
+constexpr OperatorRow shape_table[] = {{"Concat", 4, import_concat},       {"Dropout", 7, import_dropout},
+                                       {"Flatten", 1, import_flatten},     {"Identity", 1, pass_on},
+                                       {"Reshape", 5, import_reshape},     {"Squeeze", 1, import_squeeze},
+                                       {"Transpose", 1, import_transpose}, {"Unsqueeze", 1, import_unsqueeze}};
 
 }  // namespace
 
@@ -189,6 +189,6 @@ NetworkValue reshape_to(const NodeReader& node, NetworkValue x, const Shape& sha
   return finish(node.apply(std::move(r), {x}));
 }
 
-std::span<const OperatorRow> shape_rows() { return rows; }
+std::span<const OperatorRow> shape_rows() { return shape_table; }
 
 }  // namespace coda::network::onnx_import

@@ -9,7 +9,7 @@ namespace coda::cpu {
 namespace {
 
 // Along the middle one of three axes (outer, axis, inner), both dense
-void resample_axis(const Taps& t, std::int64_t outer, std::int64_t in_extent, std::int64_t inner, const double* in,
+void resample_axis(const AxisTaps& t, std::int64_t outer, std::int64_t in_extent, std::int64_t inner, const double* in,
                    double* out, const Parallel& parallel) {
   const std::int64_t extent = std::ssize(t.first) - 1;
   parallel(outer * extent, [&](std::int64_t begin, std::int64_t end) {
@@ -28,8 +28,8 @@ void resample_axis(const Taps& t, std::int64_t outer, std::int64_t in_extent, st
 
 }  // namespace
 
-void resample(const std::vector<std::size_t>& axes, const std::vector<Taps>& taps, const Strided& x, const Strided& to,
-              const Parallel& parallel) {
+void resample(const std::vector<std::size_t>& axes, const std::vector<AxisTaps>& taps, const Strided& x,
+              const Strided& to, const Parallel& parallel) {
   if (count_of(to.shape) == 0) return;
   Extents64 shape = x.shape;
   std::vector<double> now(static_cast<std::size_t>(count_of(shape)));
