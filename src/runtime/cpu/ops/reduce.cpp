@@ -114,7 +114,9 @@ void reduce(ReduceOp op, const Strided& x, const std::vector<int>& axes, const S
   with_type(x.dtype, [&]<class T>() {
     const auto* in = static_cast<const T*>(x.data);
     auto* out = static_cast<T*>(to.data);
-    for_outer(s, parallel, [&](std::int64_t from, std::int64_t at) { out[at] = reduced(op, s, in + from); });
+    const bool empty = count_of(s.inner) == 0;  // then x may have no memory
+    for_outer(s, parallel,
+              [&](std::int64_t from, std::int64_t at) { out[at] = reduced(op, s, empty ? in : in + from); });
   });
 }
 
