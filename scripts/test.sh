@@ -25,6 +25,7 @@ cmake --build build/ci -j "$jobs"
 
 step "release: property, CLI and package tests, unit tests that depend on the optimiser"
 ctest --test-dir build/ci --output-on-failure --no-tests=error -j "$jobs" -LE "^sanitized_only$"
+ctest --test-dir build/ci -R "^onnx_node_tests$" -V | sed -n 's/^[0-9]*: \(node tests\|the same with symbols\)/\1/p'  # how many
 
 step "AddressSanitizer and UndefinedBehaviorSanitizer: unit tests"
 configure asan

@@ -3,10 +3,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <span>
 #include <string>
 
 #include "coda/network.hpp"
+#include "coda/tensor.hpp"
 
 namespace coda {
 
@@ -17,12 +19,23 @@ struct OnnxLimits {
   int nodes = 100'000;
 };
 
-/// Reads an ONNX model of opset 11 to 22 (float32; float16, bfloat16 and float64 weights are read as float32).
-/// docs/networks.md lists the operators. Throws UserError that names operator, node and opset for one that is not
-/// supported, and the place for a file that is damaged.
-Network load_onnx(const std::string& path, const OnnxLimits& limits = {});
+/// How to read a model.
+struct OnnxOptions {
+  OnnxLimits limits = {};
+  /// Inputs that become constants of the network, by name: dense row-major elements of the input's type.
+  std::map<std::string, ConstTensorView> constants = {};
+};
 
-/// The same from memory; `name` stands for the path in errors.
-Network parse_onnx(std::span<const std::byte> model, const std::string& name = "model", const OnnxLimits& limits = {});
+/// Reads an ONNX model of opset 11 to 22, or of an older one where its operators mean the same. float16 and bfloat16
+/// tensors are computed in float32 and rounded where the model casts and at its outputs. Data in other files must lie
+/// below the model's folder. docs/networks.md lists the operators. Throws UserError that names operator, node and opset
+/// for one that is not supported, and the place for a file that is damaged.
+Network load_onnx(const std::string& path, const OnnxOptions& options = {});
+Network load_onnx(const std::string& path, const OnnxLimits& limits);
+
+/// The same from memory; `name` stands for the path in errors. Data in other files are refused.
+Network parse_onnx(std::span<const std::byte> model, const std::string& name = "model",
+                   const OnnxOptions& options = {});
+Network parse_onnx(std::span<const std::byte> model, const std::string& name, const OnnxLimits& limits);
 
 }  // namespace coda

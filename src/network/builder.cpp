@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 
 #include "coda/error.hpp"
 #include "coda/network.hpp"
@@ -9,6 +10,9 @@
 namespace coda {
 
 const Shape& NetworkValue::shape() const { return builder_->network_[id_].shape; }
+
+DType NetworkValue::dtype() const { return builder_->network_[id_].dtype; }
+const NetworkTensor& NetworkValue::tensor() const { return builder_->network_[id_]; }
 
 NetworkValue NetworkValue::named(std::string name) const {
   Network& n = builder_->network_;
@@ -20,30 +24,61 @@ NetworkValue NetworkValue::named(std::string name) const {
 
 NetworkBuilder::NetworkBuilder(std::string name) { network_.name = std::move(name); }
 
-NetworkValue NetworkBuilder::input(const std::string& name, Shape shape) {
+NetworkValue NetworkBuilder::input(const std::string& name, Shape shape, DType dtype) {
   for (const Dim& d : shape)
-    if (d.known() && d.value() < 1)
+    if (d.known() && d.value() < 0)
       throw UserError(
-          fmt::format("input '{}' has shape {}; expected extents of at least 1 or symbols", name, to_string(shape)));
+          fmt::format("input '{}' has shape {}; expected extents of at least 0 or symbols", name, to_string(shape)));
   const auto id = static_cast<TensorId>(network_.tensors.size());
-  network_.tensors.push_back({name, DType::f32, std::move(shape), nullptr});
+  network_.tensors.push_back({name, dtype, std::move(shape)});
   network_.inputs.push_back(id);
   return {*this, id};
 }
 
-NetworkValue NetworkBuilder::constant(const std::string& name, Shape shape, std::vector<float> elements) {
+namespace {
+void check_constant(const std::string& name, const Shape& shape, std::size_t given) {
   std::int64_t count = 1;
   for (const Dim& d : shape) {
-    if (!d.known() || d.value() < 1 || __builtin_mul_overflow(count, d.value(), &count))
+    if (!d.known() || d.value() < 0 || __builtin_mul_overflow(count, d.value(), &count))
       throw UserError(
-          fmt::format("constant '{}' has shape {}; expected numbers of at least 1", name, to_string(shape)));
+          fmt::format("constant '{}' has shape {}; expected numbers of at least 0", name, to_string(shape)));
   }
-  if (count != std::ssize(elements))
-    throw UserError(fmt::format("constant '{}' was given {} elements; shape {} takes {}", name, elements.size(),
-                                to_string(shape), count));
+  if (count != static_cast<std::int64_t>(given))
+    throw UserError(
+        fmt::format("constant '{}' was given {} elements; shape {} takes {}", name, given, to_string(shape), count));
+}
+}  // namespace
+
+NetworkValue NetworkBuilder::constant(const std::string& name, Shape shape, std::vector<float> elements) {
+  check_constant(name, shape, elements.size());
   const auto id = static_cast<TensorId>(network_.tensors.size());
   network_.tensors.push_back(
-      {name, DType::f32, std::move(shape), std::make_shared<const std::vector<float>>(std::move(elements))});
+      {name, DType::f32, std::move(shape), std::make_shared<const std::vector<float>>(std::move(elements)), nullptr});
+  return {*this, id};
+}
+
+NetworkValue NetworkBuilder::constant(const std::string& name, Shape shape, DType dtype,
+                                      std::vector<std::byte> elements) {
+  if (elements.size() % size_of(dtype) != 0)
+    throw UserError(fmt::format("constant '{}' of {} was given {} bytes", name, to_string(dtype), elements.size()));
+  if (dtype == DType::f32) {
+    std::vector<float> floats(elements.size() / sizeof(float));
+    if (!floats.empty()) std::memcpy(floats.data(), elements.data(), elements.size());
+    return constant(name, std::move(shape), std::move(floats));
+  }
+  check_constant(name, shape, elements.size() / size_of(dtype));
+  const auto id = static_cast<TensorId>(network_.tensors.size());
+  network_.tensors.push_back(
+      {name, dtype, std::move(shape), nullptr, std::make_shared<const std::vector<std::byte>>(std::move(elements))});
+  return {*this, id};
+}
+
+NetworkValue NetworkBuilder::constant(NetworkTensor tensor) {
+  if (!tensor.is_constant()) throw UserError(fmt::format("tensor '{}' is no constant", tensor.name));
+  check_constant(tensor.name, tensor.shape,
+                 tensor.constant ? tensor.constant->size() : tensor.bytes->size() / size_of(tensor.dtype));
+  const auto id = static_cast<TensorId>(network_.tensors.size());
+  network_.tensors.push_back(std::move(tensor));
   return {*this, id};
 }
 
@@ -63,8 +98,9 @@ NetworkValue NetworkBuilder::apply(OperatorKind kind, const std::vector<NetworkV
   }
   for (const TensorId id : op.inputs) types.push_back(&network_[id]);
   Shape shape = infer_shape(op.kind, types, network::where(op));
+  const DType dtype = infer_dtype(op.kind, types, network::where(op));
   op.output = static_cast<TensorId>(network_.tensors.size());
-  network_.tensors.push_back({std::move(name), DType::f32, std::move(shape), nullptr});
+  network_.tensors.push_back({std::move(name), dtype, std::move(shape)});
   network_.operators.push_back(std::move(op));
   return {*this, network_.operators.back().output};
 }
@@ -83,7 +119,7 @@ void NetworkBuilder::output(NetworkValue value, std::string name) {
   const auto listed = [&](const std::vector<TensorId>& ids) {
     return std::find(ids.begin(), ids.end(), value.id()) != ids.end();
   };
-  if (network_[value.id()].constant || listed(network_.inputs) || listed(network_.outputs))
+  if (network_[value.id()].is_constant() || listed(network_.inputs) || listed(network_.outputs))
     value = apply(operators::Identity{}, {value}, name);
   network_.tensors[value.id()].name = std::move(name);
   network_.outputs.push_back(value.id());

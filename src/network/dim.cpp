@@ -22,6 +22,14 @@ namespace network {
 
 namespace {
 
+std::string factor_text(const Dim& x) {
+  const std::string& s = x.symbol();
+  const bool simple = s.find_first_of("+-*/ ") == std::string::npos;
+  return simple ? s : "(" + s + ")";
+}
+
+}  // namespace
+
 // A formula as a symbol. Long ones (deep networks over a symbolic image size) are replaced by a hash of their text,
 // which keeps "same text, same extent" and bounds memory.
 Dim formula(std::string text) {
@@ -30,14 +38,6 @@ Dim formula(std::string text) {
   for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
   return Dim(fmt::format("extent_{:016x}", hash));
 }
-
-std::string factor_text(const Dim& x) {
-  const std::string& s = x.symbol();
-  const bool simple = s.find_first_of("+-*/ ") == std::string::npos;
-  return simple ? s : "(" + s + ")";
-}
-
-}  // namespace
 
 std::optional<Dim> window_count(const Dim& x, std::int64_t pad, std::int64_t span, std::int64_t stride, bool ceil) {
   const std::int64_t room = pad - span;
@@ -53,7 +53,12 @@ std::optional<Dim> window_count(const Dim& x, std::int64_t pad, std::int64_t spa
 }
 
 Dim affine(const Dim& x, std::int64_t factor, std::int64_t offset) {
-  if (x.known()) return Dim(x.value() * factor + offset);
+  if (x.known()) {
+    std::int64_t r = 0;
+    if (__builtin_mul_overflow(x.value(), factor, &r) || __builtin_add_overflow(r, offset, &r))
+      throw UserError("an extent is above 2^63; the network asks for too large a tensor");
+    return Dim(r);
+  }
   std::string text = factor == 1 ? x.symbol() : fmt::format("{}*{}", factor_text(x), factor);
   if (offset != 0) text += fmt::format("{:+}", offset);
   return formula(std::move(text));

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 
 #include "coda/network.hpp"
 
@@ -19,6 +20,9 @@ Dim affine(const Dim& x, std::int64_t factor, std::int64_t offset);
 
 /// floor(x·scale).
 Dim scaled(const Dim& x, double scale);
+
+/// A symbol of this text, or of its hash if it is long.
+Dim formula(std::string text);
 
 /// Product; 1 for none.
 Dim product(std::span<const Dim> dims);

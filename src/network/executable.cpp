@@ -17,6 +17,7 @@
 #include "network/space.hpp"
 #include "network/steps.hpp"
 #include "runtime/common/views.hpp"
+#include "runtime/cpu/ops/copy.hpp"
 
 namespace coda {
 
@@ -39,27 +40,34 @@ T from_logical(const T& x, Layout layout) {
 }
 
 // Elements of a constant in the network's own order of memory
-std::shared_ptr<const std::vector<float>> in_memory_order(const NetworkTensor& t) {
-  if (!t.constant || network::logical_order(t.shape)) return t.constant;
+network::ConstantData in_memory_order(const NetworkTensor& t) {
+  if (!t.is_constant()) return {};
+  const void* given = t.constant ? static_cast<const void*>(t.constant->data()) : t.bytes->data();
+  const std::size_t bytes = t.constant ? t.constant->size() * sizeof(float) : t.bytes->size();
+  if (network::logical_order(t.shape)) {
+    // shares the network's elements
+    if (t.constant) return {std::shared_ptr<const void>(t.constant, given), bytes};
+    return {std::shared_ptr<const void>(t.bytes, given), bytes};
+  }
   const Sizes s = network::values(t.shape);
-  auto out = std::make_shared<std::vector<float>>(t.constant->size());
-  std::size_t i = 0;
-  for (std::int64_t n = 0; n < s[0]; ++n)
-    for (std::int64_t c = 0; c < s[1]; ++c)
-      for (std::int64_t h = 0; h < s[2]; ++h)
-        for (std::int64_t w = 0; w < s[3]; ++w)
-          (*out)[static_cast<std::size_t>(((n * s[2] + h) * s[3] + w) * s[1] + c)] = (*t.constant)[i++];
-  return out;
+  auto out = std::make_shared<std::vector<std::uint64_t>>(bytes / sizeof(std::uint64_t) + 1);
+  cpu::copy_elements(size_of(t.dtype), s, given, row_major_strides(s), out->data(),
+                     network::logical_strides(s, network::column_count(s)), cpu::serial);
+  void* data = out->data();
+  return {std::shared_ptr<const void>(std::move(out), data), bytes};
 }
 
 template <class View>
-View checked_view(View v, const Sizes& expected, std::string_view what, const std::string& name) {
-  if (v.dtype != DType::f32)
-    throw UserError(fmt::format("{} '{}' was given dtype {}; expected f32", what, name, to_string(v.dtype)));
+View checked_view(View v, const Sizes& expected, std::string_view what, const NetworkTensor& tensor) {
+  const std::string& name = tensor.name;
+  if (v.dtype != tensor.dtype)
+    throw UserError(fmt::format("{} '{}' was given dtype {}; expected {}", what, name, to_string(v.dtype),
+                                to_string(tensor.dtype)));
   if (v.shape != expected)
     throw UserError(fmt::format("{} '{}' was given shape ({}); expected ({})", what, name, fmt::join(v.shape, ","),
                                 fmt::join(expected, ",")));
-  if (v.data == nullptr) throw UserError(fmt::format("{} '{}' was given a null pointer", what, name));
+  if (v.data == nullptr && element_count(v.shape) != 0)
+    throw UserError(fmt::format("{} '{}' was given a null pointer", what, name));
   if (v.strides.empty()) v.strides = row_major_strides(v.shape);
   if (v.strides.size() != v.shape.size())
     throw UserError(fmt::format("{} '{}' was given {} strides for shape ({})", what, name, v.strides.size(),
@@ -212,7 +220,7 @@ MemoryReport NetworkImpl::memory(const NamedSizes& inputs) {
                  .free_concats = p->storage.slices};
   std::set<const void*> counted;
   for (const auto& c : constants_)
-    if (c && counted.insert(c.get()).second) m.constants += c->size() * sizeof(float);
+    if (c.data && counted.insert(c.data.get()).second) m.constants += c.bytes;
   return m;
 }
 
@@ -224,7 +232,7 @@ void NetworkImpl::run(const std::map<std::string, ConstTensorView>& inputs,
   Bindings bindings;
   for (const TensorId id : net().inputs) {
     const ConstTensorView& given = inputs.at(net()[id].name);
-    ConstTensorView v = checked_view(given, given.shape, "input", net()[id].name);
+    ConstTensorView v = checked_view(given, given.shape, "input", net()[id]);
     v.shape = to_logical(v.shape, options_.layout);
     v.strides = to_logical(v.strides, options_.layout);
     key.inputs.push_back(v.shape);
@@ -235,7 +243,7 @@ void NetworkImpl::run(const std::map<std::string, ConstTensorView>& inputs,
   const auto shapes = network::concrete_shapes(net(), key.inputs);
   for (const TensorId id : net().outputs) {
     const Sizes expected = from_logical(shapes[id], options_.layout);
-    TensorView v = checked_view(outputs.at(net()[id].name), expected, "output", net()[id].name);
+    TensorView v = checked_view(outputs.at(net()[id].name), expected, "output", net()[id]);
     v.shape = shapes[id];
     v.strides = to_logical(v.strides, options_.layout);
     key.direct_outputs.push_back(in_own_order(v.shape, v.strides));

@@ -26,7 +26,11 @@ bool is_contraction(const OperatorKind& k) {
 
 std::span<const TensorId> data_inputs(const Operator& op) {
   const std::span<const TensorId> all(op.inputs);
-  return std::holds_alternative<operators::Expand>(op.kind) ? all.first(1) : all;
+  if (std::holds_alternative<operators::ShapeOf>(op.kind)) return {};
+  const auto& k = op.kind;
+  const bool like = std::holds_alternative<operators::Expand>(k) || std::holds_alternative<operators::ReshapeLike>(k) ||
+                    std::holds_alternative<operators::Resize>(k) || std::holds_alternative<operators::Resample>(k);
+  return like ? all.first(1) : all;
 }
 
 bool is_pointwise(const OperatorKind& k) {
@@ -107,6 +111,11 @@ std::string Fuser::refusal(std::size_t candidate, std::size_t seed) {
   if (is_contraction(c.kind)) return "a contraction of its own";
   if (std::holds_alternative<operators::Concat>(c.kind)) return "joins tensors";
   if (std::holds_alternative<operators::Pool2d>(c.kind)) return "reads windows of pixels";
+  if (std::holds_alternative<operators::Map>(c.kind))
+    return "compares, chooses, rounds or converts, or is of another type than f32";
+  if (std::holds_alternative<operators::Reduce>(c.kind) || std::holds_alternative<operators::ArgReduce>(c.kind))
+    return "reduces axes";
+  if (std::holds_alternative<operators::MatMul>(c.kind)) return "multiplies batches of matrices";
   if (!is_pointwise(c.kind)) return "changes shape or order";
   if (!fuse_) return "fusion is off";
   if (!(shape(candidate) == shape(seed)))

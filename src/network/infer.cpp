@@ -11,6 +11,7 @@
 #include "ir/infer.hpp"
 #include "ir/op_table.hpp"
 #include "network/dim.hpp"
+#include "network/infer_tensors.hpp"
 
 namespace coda {
 
@@ -18,9 +19,7 @@ namespace network {
 
 namespace {
 
-constexpr std::int64_t largest_extent = std::int64_t{1} << 31;
-constexpr std::int64_t largest_step = std::int64_t{1} << 24;  // window, stride, dilation: products stay below 2^63
-constexpr double largest_tensor = 0x1p46;                     // elements
+constexpr double largest_tensor = 0x1p46;  // elements
 constexpr std::size_t largest_rank = 8;
 
 // One inference: the inputs, and how errors name the node.
@@ -46,6 +45,8 @@ class Inference {
   Shape operator()(const operators::Transpose& t) const;
   Shape operator()(const operators::Expand&) const { return (count(2, 2), broadcast(shape(0), shape(1))); }
   Shape operator()(const operators::Identity&) const { return (count(1, 1), shape(0)); }
+  // operators on tensors of any type
+  Shape operator()(const auto& k) const { return infer_tensor_shape(k, OperatorInputs{inputs_, where_}); }
 
  private:
   template <class... T>
@@ -60,7 +61,7 @@ class Inference {
   void vector_of(std::string_view what, std::size_t i, const Dim& channels) const;
   void groups(const Dim& c, const Dim& k, std::int64_t g) const;
   Dim channels(const Shape& x) const { return x.size() == 4 ? x[1] : x.empty() ? Dim(1) : x.back(); }
-  Shape broadcast(const Shape& x, const Shape& y) const;
+  Shape broadcast(const Shape& x, const Shape& y) const { return broadcast_shapes(x, y, where_); }
   Dim place(const Dim& x, std::int64_t pad, std::int64_t span, std::int64_t stride, bool ceil) const;
 
   std::span<const NetworkTensor* const> inputs_;
@@ -103,20 +104,6 @@ void Inference::groups(const Dim& c, const Dim& k, std::int64_t g) const {
 Dim Inference::place(const Dim& x, std::int64_t pad, std::int64_t span, std::int64_t stride, bool ceil) const {
   if (const auto d = window_count(x, pad, span, stride, ceil)) return *d;
   fail("a window of {} pixels does not fit an extent of {} with {} of padding", span, to_string(x), pad);
-}
-
-Shape Inference::broadcast(const Shape& x, const Shape& y) const {
-  Shape r(std::max(x.size(), y.size()));
-  for (std::size_t i = 0; i < r.size(); ++i) {
-    const Dim a = i < x.size() ? x[x.size() - 1 - i] : Dim(1);
-    const Dim b = i < y.size() ? y[y.size() - 1 - i] : Dim(1);
-    if (!may_equal(a, b) && !is_one(a) && !is_one(b))
-      fail("shapes {} and {} do not broadcast: extents {} and {} differ and neither is 1", to_string(x), to_string(y),
-           to_string(a), to_string(b));
-    // of a symbol and a number above 1, the number: the symbol has to equal it
-    r[r.size() - 1 - i] = is_one(a) || (!a.known() && b.known() && !is_one(b)) ? b : a;
-  }
-  return r;
 }
 
 Shape Inference::operator()(const operators::Conv2d& c) const {
@@ -232,8 +219,7 @@ Shape Inference::operator()(const operators::Normalisation& n) const {
 Shape Inference::operator()(const operators::BatchNorm& b) const {
   count(5, 5);
   const Shape& x = shape(0);
-  if (x.size() != 4 && x.size() != 2)
-    fail("input '{}' has shape {}; expected (N,C,H,W) or (N,C)", inputs_[0]->name, to_string(x));
+  if (x.size() < 2) fail("input '{}' has shape {}; expected (N,C,…)", inputs_[0]->name, to_string(x));
   if (!(b.eps >= 0) || !std::isfinite(b.eps)) fail("eps is {}; expected a finite number of at least 0", b.eps);
   constexpr std::array names{"scale", "shift", "mean", "variance"};
   for (std::size_t i = 1; i < 5; ++i) vector_of(names[i - 1], i, x[1]);
@@ -277,20 +263,25 @@ Shape Inference::operator()(const operators::GlobalAveragePool&) const {
 }
 
 Shape Inference::operator()(const operators::Resize& r) const {
-  count(1, 1);
+  const bool like = r.height == -1 || r.width == -1;
+  count(like ? 2 : 1, like ? 2 : 1);
   image(0);
   const Shape& x = shape(0);
-  const auto extent = [&](const Dim& in, std::int64_t size, double scale) {
+  const auto extent = [&](std::size_t axis, std::int64_t size, double scale) {
+    if (size == -1) {
+      if (shape(1).size() <= axis) fail("input '{}' {} has no axis {}", inputs_[1]->name, to_string(shape(1)), axis);
+      return shape(1)[axis];
+    }
     if (size != 0) {
       if (size < 1 || size > largest_extent) fail("size is {}; expected 1 to 2^31", size);
       return Dim(size);
     }
     if (!(scale > 0) || !(scale <= 0x1p20)) fail("scale is {}; expected above 0, up to 2^20", scale);
-    const Dim d = scaled(in, scale);
-    if (d.known() && d.value() < 1) fail("an extent of {} scaled by {} leaves no pixel", to_string(in), scale);
+    const Dim d = scaled(x[axis], scale);
+    if (d.known() && d.value() < 1) fail("an extent of {} scaled by {} leaves no pixel", to_string(x[axis]), scale);
     return d;
   };
-  return {x[0], x[1], extent(x[2], r.height, r.scale_h), extent(x[3], r.width, r.scale_w)};
+  return {x[0], x[1], extent(2, r.height, r.scale_h), extent(3, r.width, r.scale_w)};
 }
 
 Shape Inference::operator()(const operators::Concat& c) const {
@@ -331,7 +322,8 @@ Shape Inference::operator()(const operators::Pad& p) const {
   if (p.before.size() != r.size() || p.after.size() != r.size())
     fail("was given {} and {} margins for shape {}", p.before.size(), p.after.size(), to_string(r));
   for (std::size_t i = 0; i < r.size(); ++i) {
-    if (std::abs(p.before[i]) > largest_extent || std::abs(p.after[i]) > largest_extent)
+    const auto in_range = [](std::int64_t v) { return v >= -largest_extent && v <= largest_extent; };
+    if (!in_range(p.before[i]) || !in_range(p.after[i]))
       fail("margins {} and {} of axis {} are out of range", p.before[i], p.after[i], i);
     const Dim d = affine(r[i], 1, p.before[i] + p.after[i]);
     const bool crops_all =
@@ -339,6 +331,8 @@ Shape Inference::operator()(const operators::Pad& p) const {
         (r[i].value() + std::min<std::int64_t>(p.before[i], 0) + std::min<std::int64_t>(p.after[i], 0) < 1);
     if (crops_all || (d.known() && d.value() < 1))
       fail("margins {} and {} leave nothing of extent {}", p.before[i], p.after[i], to_string(r[i]));
+    if (p.mode == PadMode::reflect && r[i].known() && std::max(p.before[i], p.after[i]) >= r[i].value())
+      fail("reflected margins {} and {} must be below the extent {}", p.before[i], p.after[i], r[i].value());
     r[i] = d;
   }
   return r;
@@ -351,7 +345,15 @@ Shape Inference::operator()(const operators::Reshape& r) const {
   std::optional<std::size_t> free;
   for (std::size_t i = 0; i < r.shape.size(); ++i) {
     const auto v = r.shape[i];
+    if (v <= -2 && v > -2 - std::ssize(x)) {
+      result.push_back(x[static_cast<std::size_t>(-2 - v)]);
+      continue;
+    }
     if (v < -1 || v > largest_extent) fail("extent {} of the new shape is out of range", v);
+    if (v == 0 && r.literal) {
+      result.push_back(0);
+      continue;
+    }
     if (v == 0 && i >= x.size()) fail("place {} keeps an extent that input {} does not have", i, to_string(x));
     if (v == -1 && free) fail("the new shape ({}) has two extents of -1", fmt::join(r.shape, ","));
     if (v == -1) free = i;
@@ -375,7 +377,9 @@ Shape Inference::operator()(const operators::Reshape& r) const {
     return result;
   }
   if (have.known() && want.known()) {
-    if (want.value() == 0 || have.value() % want.value() != 0) mismatch();
+    if (want.value() == 0)
+      fail("the extent of -1 in ({}) is open: the others leave no elements", fmt::join(r.shape, ","));
+    if (have.value() % want.value() != 0) mismatch();
     result[*free] = Dim(have.value() / want.value());
   } else if (is_one(want)) {
     result[*free] = have;
@@ -384,7 +388,7 @@ Shape Inference::operator()(const operators::Reshape& r) const {
     std::vector<Dim> numbers, symbols;
     for (const Dim& d : from) (d.known() ? numbers : symbols).push_back(d);
     const Dim n = product(numbers);
-    if (want.known() && n.value() % want.value() == 0) {
+    if (want.known() && want.value() != 0 && n.value() % want.value() == 0) {
       symbols.push_back(Dim(n.value() / want.value()));
       result[*free] = product(symbols);
     } else {
@@ -424,13 +428,43 @@ void check_size(const Shape& shape, const std::string& where) {
   double elements = 1;
   for (const Dim& d : shape) {
     if (!d.known()) continue;
-    if (d.value() < 1 || d.value() > largest_extent)
-      throw UserError(fmt::format("{}: extent {} of shape {} is out of range; expected 1 to 2^31", where, d.value(),
+    if (d.value() < 0 || d.value() > largest_extent)
+      throw UserError(fmt::format("{}: extent {} of shape {} is out of range; expected 0 to 2^31", where, d.value(),
                                   to_string(shape)));
     elements *= static_cast<double>(d.value());
   }
   if (elements > largest_tensor)
     throw UserError(fmt::format("{}: shape {} has more than 2^46 elements", where, to_string(shape)));
+}
+
+// Empty tensors are moved, mapped and reduced; what kernels compute has elements
+struct TakesEmpty {
+  bool operator()(const operators::Elementwise&) const { return true; }
+  bool operator()(const operators::Concat&) const { return true; }
+  bool operator()(const operators::Pad&) const { return true; }
+  bool operator()(const operators::Reshape&) const { return true; }
+  bool operator()(const operators::Flatten&) const { return true; }
+  bool operator()(const operators::Transpose&) const { return true; }
+  bool operator()(const operators::Expand&) const { return true; }
+  bool operator()(const operators::Identity&) const { return true; }
+  bool operator()(const operators::Map&) const { return true; }
+  bool operator()(const operators::Reduce&) const { return true; }
+  bool operator()(const operators::ArgReduce&) const { return true; }
+  bool operator()(const operators::Slice&) const { return true; }
+  bool operator()(const operators::Gather&) const { return true; }
+  bool operator()(const operators::Tile&) const { return true; }
+  bool operator()(const operators::ReshapeLike&) const { return true; }
+  bool operator()(const operators::ShapeOf&) const { return true; }
+  bool operator()(const operators::MatMul&) const { return true; }
+  bool operator()(const auto&) const { return false; }
+};
+
+void check_extents(const OperatorKind& kind, std::span<const NetworkTensor* const> inputs, const std::string& where) {
+  if (std::visit(TakesEmpty{}, kind)) return;
+  for (const NetworkTensor* x : inputs)
+    for (const Dim& d : x->shape)
+      if (d.known() && d.value() == 0)
+        throw UserError(fmt::format("{}: input '{}' has shape {}: no elements", where, x->name, to_string(x->shape)));
 }
 
 }  // namespace
@@ -439,6 +473,7 @@ void check_size(const Shape& shape, const std::string& where) {
 
 Shape infer_shape(const OperatorKind& kind, std::span<const NetworkTensor* const> inputs, const std::string& where) {
   for (const NetworkTensor* x : inputs) network::check_size(x->shape, where + ", input '" + x->name + "'");
+  network::check_extents(kind, inputs, where);
   Shape shape = std::visit(network::Inference(inputs, where), kind);
   network::check_size(shape, where);
   return shape;

@@ -37,7 +37,7 @@ class Legaliser {
     return std::find(in_.outputs.begin(), in_.outputs.end(), id) != in_.outputs.end();
   }
   TensorId add_tensor(std::string name, Shape shape, std::shared_ptr<const std::vector<float>> constant = nullptr) {
-    out_.tensors.push_back({std::move(name), DType::f32, std::move(shape), std::move(constant)});
+    out_.tensors.push_back({std::move(name), DType::f32, std::move(shape), std::move(constant), nullptr});
     return static_cast<TensorId>(out_.tensors.size() - 1);
   }
 
@@ -111,7 +111,8 @@ bool Legaliser::fold(const Operator& op) {
 void Legaliser::split_batch_norm(const Operator& op) {
   const double eps = std::get<operators::BatchNorm>(op.kind).eps;
   const Shape& shape = in_[op.output].shape;
-  const Shape vector = shape.size() == 4 ? Shape{shape[1], 1, 1} : Shape{shape[1]};
+  Shape vector(shape.size() - 1, Dim(1));  // (C,1,…)
+  vector[0] = shape[1];
   const auto elementwise = [&](Op kind, std::vector<TensorId> inputs, TensorId output, std::string_view part) {
     out_.operators.push_back(
         {operators::Elementwise{.op = kind}, fmt::format("{}{}", op.name, part), std::move(inputs), output});

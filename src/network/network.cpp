@@ -6,6 +6,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 
 #include "coda/error.hpp"
@@ -15,6 +16,15 @@
 namespace coda {
 
 namespace {
+
+constexpr const char* map_names[] = {
+    "add",         "sub",         "mul",  "div",        "pow",     "min",           "max",         "mod",
+    "fmod",        "equal",       "less", "less_equal", "greater", "greater_equal", "logical_and", "logical_or",
+    "logical_xor", "logical_not", "neg",  "abs",        "sign",    "floor",         "ceil",        "round",
+    "sqrt",        "exp",         "log",  "select",     "cast"};
+constexpr const char* reduce_names[] = {"sum", "mean", "max",        "min",     "prod",
+                                        "l1",  "l2",   "sum_square", "log_sum", "log_sum_exp"};
+static_assert(std::size(map_names) == static_cast<std::size_t>(MapOp::cast) + 1);
 
 struct NameOf {
   std::string operator()(const operators::Conv2d&) const { return "conv2d"; }
@@ -36,16 +46,41 @@ struct NameOf {
   std::string operator()(const operators::Transpose&) const { return "transpose"; }
   std::string operator()(const operators::Expand&) const { return "expand"; }
   std::string operator()(const operators::Identity&) const { return "identity"; }
+  std::string operator()(const operators::Map& m) const { return map_names[static_cast<std::size_t>(m.op)]; }
+  std::string operator()(const operators::Reduce& r) const {
+    return std::string("reduce_") + reduce_names[static_cast<std::size_t>(r.op)];
+  }
+  std::string operator()(const operators::ArgReduce& a) const { return a.smallest ? "arg_min" : "arg_max"; }
+  std::string operator()(const operators::Slice&) const { return "slice"; }
+  std::string operator()(const operators::Gather&) const { return "gather"; }
+  std::string operator()(const operators::Tile&) const { return "tile"; }
+  std::string operator()(const operators::DepthToSpace& d) const {
+    return d.inverse ? "space_to_depth" : "depth_to_space";
+  }
+  std::string operator()(const operators::ReshapeLike&) const { return "reshape_like"; }
+  std::string operator()(const operators::ShapeOf&) const { return "shape"; }
+  std::string operator()(const operators::MatMul&) const { return "matmul"; }
+  std::string operator()(const operators::Conv3d& c) const { return c.transposed ? "conv_transpose3d" : "conv3d"; }
+  std::string operator()(const operators::PoolNd& p) const {
+    return p.indices ? "max_pool_indices" : p.average ? "average_pool" : "max_pool";
+  }
+  std::string operator()(const operators::Resample& r) const {
+    constexpr const char* names[] = {"resize nearest", "resize linear", "resize cubic"};
+    return names[static_cast<std::size_t>(r.mode)];
+  }
 };
 
 void verify_constant(const NetworkTensor& t) {
   for (const Dim& d : t.shape)
     if (!d.known())
       throw UserError(fmt::format("constant '{}' has shape {}; expected numbers", t.name, to_string(t.shape)));
+  if ((t.constant != nullptr) != (t.dtype == DType::f32))
+    throw UserError(fmt::format("constant '{}' of {} has its elements as another type", t.name, to_string(t.dtype)));
   const Dim n = network::product(t.shape);
-  if (static_cast<std::int64_t>(t.constant->size()) != n.value())
-    throw UserError(fmt::format("constant '{}' has {} elements; shape {} takes {}", t.name, t.constant->size(),
-                                to_string(t.shape), n.value()));
+  const std::size_t given = t.constant ? t.constant->size() : t.bytes->size() / size_of(t.dtype);
+  if (static_cast<std::int64_t>(given) != n.value())
+    throw UserError(
+        fmt::format("constant '{}' has {} elements; shape {} takes {}", t.name, given, to_string(t.shape), n.value()));
 }
 
 void verify_interface(const Network& n, const std::vector<TensorId>& ids, std::string_view what) {
@@ -71,14 +106,14 @@ void verify(const Network& n) {
   verify_interface(n, n.inputs, "input");
   verify_interface(n, n.outputs, "output");
   for (TensorId id = 0; id < n.tensors.size(); ++id) {
-    if (n[id].dtype != DType::f32)
+    if (n[id].dtype == DType::tf32 || n[id].dtype == DType::f8e4m3 || n[id].dtype == DType::f8e5m2)
       throw UserError(
-          fmt::format("tensor '{}' has dtype {}; networks compute in f32", n[id].name, to_string(n[id].dtype)));
-    if (n[id].constant) verify_constant(n[id]);
-    if (n[id].constant) known[id] = true;
+          fmt::format("tensor '{}' has dtype {}, which no network has", n[id].name, to_string(n[id].dtype)));
+    if (n[id].is_constant()) verify_constant(n[id]);
+    if (n[id].is_constant()) known[id] = true;
   }
   for (const TensorId id : n.inputs) {
-    if (n[id].constant) throw UserError(fmt::format("input '{}' is a constant", n[id].name));
+    if (n[id].is_constant()) throw UserError(fmt::format("input '{}' is a constant", n[id].name));
     known[id] = true;
   }
   for (const Operator& op : n.operators) {
@@ -94,6 +129,9 @@ void verify(const Network& n) {
     if (shape != n[op.output].shape)
       throw UserError(fmt::format("{} makes shape {}; its output '{}' is declared {}", network::where(op),
                                   to_string(shape), n[op.output].name, to_string(n[op.output].shape)));
+    if (infer_dtype(op.kind, inputs, network::where(op)) != n[op.output].dtype)
+      throw UserError(fmt::format("{}: its output '{}' is declared {}", network::where(op), n[op.output].name,
+                                  to_string(n[op.output].dtype)));
     known[op.output] = true;
   }
   if (n.outputs.empty()) throw UserError(fmt::format("network '{}' has no output", n.name));
@@ -107,7 +145,7 @@ std::string to_string(const Network& n) {
   for (const Operator& op : n.operators) {
     std::vector<std::string> inputs;
     for (const TensorId id : op.inputs)
-      inputs.push_back(n[id].constant ? n[id].name + to_string(n[id].shape) : n[id].name);
+      inputs.push_back(n[id].is_constant() ? n[id].name + to_string(n[id].shape) : n[id].name);
     text += fmt::format("  {} {} = {}({})\n", n[op.output].name, to_string(n[op.output].shape), to_string(op.kind),
                         fmt::join(inputs, ", "));
   }

@@ -13,11 +13,11 @@
 
 namespace coda::network {
 
-const float* Tensors::read(TensorId id) const {
+const void* Tensors::data(TensorId id) const {
   const Memory& m = plan_.storage.memory[id];
   switch (m.where) {
     case Memory::Where::arena: return bindings_.arena + m.index + m.offset;
-    case Memory::Where::constant: return plan_.constants[m.index]->data() + m.offset;
+    case Memory::Where::constant: return static_cast<const float*>(plan_.constants[m.index].data.get()) + m.offset;
     case Memory::Where::input: return static_cast<const float*>(bindings_.inputs[m.index].data) + m.offset;
     case Memory::Where::output: return static_cast<const float*>(bindings_.outputs[m.index].data) + m.offset;
   }
@@ -41,8 +41,12 @@ void Plan::return_arena(cpu::AlignedBuffer arena) const {
   idle.push_back(std::move(arena));
 }
 
+int thread_count(int threads) {
+  return std::min(threads == 0 ? cpu::available_cores() : threads, cpu::WorkerPool::most_threads);
+}
+
 cpu::Parallel make_parallel(int threads) {
-  const int n = std::min(threads == 0 ? cpu::available_cores() : threads, cpu::WorkerPool::most_threads);
+  const int n = thread_count(threads);
   return [n](std::int64_t count, const std::function<void(std::int64_t, std::int64_t)>& body) {
     const std::int64_t tasks = std::min<std::int64_t>(count, n == 1 ? 1 : 4 * n);
     if (tasks <= 1) return cpu::serial(count, body);
@@ -54,24 +58,28 @@ cpu::Parallel make_parallel(int threads) {
 namespace {
 
 // The caller's tensor into the network's own order of memory, or back
-Step change_of_layout(const Plan& plan, TensorId id, std::size_t position, bool input, const std::string& name,
+Step change_of_layout(const Plan& plan, TensorId id, std::size_t position, bool input, const NetworkTensor& tensor,
                       const cpu::Parallel& parallel) {
+  const std::string& name = tensor.name;
+  const std::size_t size = size_of(tensor.dtype);
   const Sizes& sizes = plan.storage.shapes[id];
   const Sizes own = logical_strides(sizes, plan.storage.memory[id].row_stride);
   Step step{fmt::format("{} {}", input ? "input" : "output", name), "change of layout", {}};
   if (input) {
     step.run = [=](const Tensors& t) {
       const ConstTensorView& v = t.bindings().inputs[position];
-      cpu::copy(sizes, static_cast<const float*>(v.data), v.strides, t.write(id), own, parallel);
+      cpu::copy_elements(size, sizes, v.data, v.strides, t.write(id), own, parallel);
     };
   } else {
     step.run = [=](const Tensors& t) {
       const TensorView& v = t.bindings().outputs[position];
-      cpu::copy(sizes, t.read(id), own, static_cast<float*>(v.data), v.strides, parallel);
+      cpu::copy_elements(size, sizes, t.data(id), own, v.data, v.strides, parallel);
     };
   }
   return step;
 }
+
+bool is_empty(const Sizes& s) { return std::find(s.begin(), s.end(), 0) != s.end(); }
 
 }  // namespace
 
@@ -86,13 +94,13 @@ std::shared_ptr<const Plan> make_plan(const FusedNetwork& fused, const Constants
   const auto used = [&](TensorId id) { return !plan->storage.memory[id].unused; };
   for (std::size_t i = 0; i < n.inputs.size(); ++i)
     if (!plan->key.direct_inputs[i] && !plan->storage.memory[n.inputs[i]].planar && used(n.inputs[i]))
-      plan->steps.push_back(change_of_layout(*plan, n.inputs[i], i, true, n[n.inputs[i]].name, parallel));
+      plan->steps.push_back(change_of_layout(*plan, n.inputs[i], i, true, n[n.inputs[i]], parallel));
   for (const Region& r : fused.regions) {
     const Operator& first = n.operators[r.operators[0]];
-    if (r.kind == RegionReport::Kind::free) continue;
+    if (r.kind == RegionReport::Kind::free || is_empty(plan->storage.shapes[first.output])) continue;
     Step step{n[r.outputs[0].tensor].name, describe(n, first), {}};
     if (r.kind == RegionReport::Kind::single) {
-      step.run = single_step(fused, first, plan->storage, parallel);
+      step.run = single_step(fused, first, plan->storage, parallel, thread_count(options.threads));
     } else {
       step.run = region_step(fused, r, *plan, options);
     }
@@ -100,7 +108,7 @@ std::shared_ptr<const Plan> make_plan(const FusedNetwork& fused, const Constants
   }
   for (std::size_t i = 0; i < n.outputs.size(); ++i)
     if (!plan->key.direct_outputs[i] && !plan->storage.memory[n.outputs[i]].planar)
-      plan->steps.push_back(change_of_layout(*plan, n.outputs[i], i, false, n[n.outputs[i]].name, parallel));
+      plan->steps.push_back(change_of_layout(*plan, n.outputs[i], i, false, n[n.outputs[i]], parallel));
   return plan;
 }
 

@@ -125,8 +125,8 @@ std::function<void(const Tensors&)> region_step(const FusedNetwork& fused, const
     rows.pop_back();
     a = Argument{"", first.inputs[0], rows_and_columns(std::move(rows), columns, m)};
     b = Argument{"", first.inputs[1], {shape_b(*contraction), {}}};
-    if (const auto& constant = plan.constants[first.inputs[1]]) {
-      compile_options.constant_b = ConstTensorView{constant->data(), DType::f32, shape_b(*contraction), {}};
+    if (const auto& constant = plan.constants[first.inputs[1]].data) {
+      compile_options.constant_b = ConstTensorView{constant.get(), DType::f32, shape_b(*contraction), {}};
     } else if (!memory[first.inputs[1]].dense) {
       throw Unsupported(fmt::format("{}: its filter '{}' is a slice of a concatenation", where(first),
                                     fused.network[first.inputs[1]].name));

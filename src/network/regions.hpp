@@ -67,7 +67,8 @@ bool is_contraction(const OperatorKind& kind);
 /// Whether the operator can be part of an epilogue.
 bool is_pointwise(const OperatorKind& kind);
 
-/// The inputs whose elements an operator reads; of expand's second input only the shape counts.
+/// The inputs whose elements an operator reads; of the second input of expand, reshape_like and
+/// resize, and of what shape reads, only the shape counts.
 std::span<const TensorId> data_inputs(const Operator& op);
 
 /// "conv2d (batch,3,64,64) -> 16, 3x3, pad 1" and the like.

@@ -2,6 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
+#include <cstring>
+
 #include "coda/error.hpp"
 #include "network/dim.hpp"
 #include "network/names.hpp"
@@ -10,6 +14,7 @@
 #include "network/steps.hpp"
 #include "runtime/cpu/ops/copy.hpp"
 #include "runtime/cpu/ops/pool.hpp"
+#include "runtime/cpu/ops/take.hpp"
 
 namespace coda::network {
 
@@ -19,8 +24,9 @@ using Run = std::function<void(const Tensors&)>;
 
 class SingleStep {
  public:
-  SingleStep(const FusedNetwork& fused, const Operator& op, const StoragePlan& storage, const cpu::Parallel& parallel)
-      : f_(fused), op_(op), storage_(storage), parallel_(parallel) {}
+  SingleStep(const FusedNetwork& fused, const Operator& op, const StoragePlan& storage, const cpu::Parallel& parallel,
+             int threads)
+      : f_(fused), op_(op), storage_(storage), parallel_(parallel), threads_(threads) {}
 
   Run operator()(const operators::Pool2d& p) const;
   Run operator()(const operators::GlobalAveragePool&) const;
@@ -29,12 +35,13 @@ class SingleStep {
   Run operator()(const operators::Pad& p) const;
   Run operator()(const operators::Reshape&) const { return reshape(); }
   Run operator()(const operators::Flatten&) const { return reshape(); }
+  Run operator()(const operators::ReshapeLike&) const { return reshape(); }
   Run operator()(const operators::Transpose& t) const;
   Run operator()(const operators::Expand&) const;
   Run operator()(const operators::Identity&) const {
     return copy(sizes(out()), in(0), strides(in(0)), 0, strides(out()), 0);
   }
-  Run operator()(const auto&) const { throw InternalError(where(op_) + " does not run by itself"); }
+  Run operator()(const auto&) const { return tensor_step(f_.network, op_, storage_, parallel_, threads_); }
 
  private:
   TensorId in(std::size_t i) const { return op_.inputs[i]; }
@@ -48,16 +55,23 @@ class SingleStep {
   }
   Run copy(Sizes shape, TensorId from, Sizes from_strides, std::int64_t from_offset, Sizes to_strides,
            std::int64_t to_offset) const {
+    const std::size_t size = element_size();
+    const auto bytes = static_cast<std::int64_t>(size);
     return [=, to = out(), parallel = parallel_](const Tensors& t) {
-      cpu::copy(shape, t.read(from) + from_offset, from_strides, t.write(to) + to_offset, to_strides, parallel);
+      const auto* source = static_cast<const char*>(t.data(from)) + from_offset * bytes;
+      auto* target = static_cast<char*>(const_cast<void*>(t.data(to))) + to_offset * bytes;
+      cpu::copy_elements(size, shape, source, from_strides, target, to_strides, parallel);
     };
   }
   Run reshape() const;
+  Run pad_by_table(const operators::Pad& p) const;
+  std::size_t element_size() const { return size_of(f_.network[out()].dtype); }
 
   const FusedNetwork& f_;
   const Operator& op_;
   const StoragePlan& storage_;
   const cpu::Parallel& parallel_;
+  int threads_;
 };
 
 Run SingleStep::operator()(const operators::Pool2d& p) const {
@@ -118,7 +132,41 @@ Run SingleStep::operator()(const operators::Concat& c) const {
   };
 }
 
+// Place in an axis of `extent` elements of what stands at `i`, which may lie outside
+std::int64_t repeated(PadMode mode, std::int64_t i, std::int64_t extent) {
+  if (mode == PadMode::edge) return std::clamp<std::int64_t>(i, 0, extent - 1);
+  const std::int64_t period = mode == PadMode::wrap ? extent : std::max<std::int64_t>(2 * (extent - 1), 1);
+  const std::int64_t k = ((i % period) + period) % period;
+  return k < extent ? k : period - k;
+}
+
+Run SingleStep::pad_by_table(const operators::Pad& p) const {
+  const Sizes &x = sizes(in(0)), &y = sizes(out());
+  std::vector<cpu::Extents64> tables(x.size());
+  for (std::size_t i = 0; i < x.size(); ++i)
+    for (std::int64_t k = 0; k < y[i]; ++k) tables[i].push_back(repeated(p.mode, k - p.before[i], x[i]));
+  const DType dtype = f_.network[out()].dtype;
+  return [tables, from = in(0), to = out(), source = cpu::Strided{nullptr, dtype, x, strides(in(0))},
+          target = cpu::Strided{nullptr, dtype, y, strides(out())}, parallel = parallel_](const Tensors& t) {
+    cpu::Strided a = source, b = target;
+    a.data = const_cast<void*>(t.data(from));
+    b.data = const_cast<void*>(t.data(to));
+    cpu::take(tables, a, b, parallel);
+  };
+}
+
+// A number as an element of a type
+std::array<std::byte, 8> element_of(double value, DType dtype) {
+  std::array<std::byte, 8> bytes{};
+  cpu::with_type(dtype, [&]<class T>() {
+    const T x = static_cast<T>(value);
+    std::memcpy(bytes.data(), &x, sizeof(T));
+  });
+  return bytes;
+}
+
 Run SingleStep::operator()(const operators::Pad& p) const {
+  if (p.mode != PadMode::constant) return pad_by_table(p);
   const Sizes from = strides(in(0)), to = strides(out());
   Sizes inner = sizes(in(0));
   std::int64_t from_offset = 0, to_offset = 0;
@@ -127,9 +175,11 @@ Run SingleStep::operator()(const operators::Pad& p) const {
     from_offset -= std::min<std::int64_t>(p.before[i], 0) * from[i];
     to_offset += std::max<std::int64_t>(p.before[i], 0) * to[i];
   }
-  return [shape = sizes(out()), to, target = out(), value = static_cast<float>(p.value), parallel = parallel_,
+  return [shape = sizes(out()), to, target = out(), value = element_of(p.value, f_.network[out()].dtype),
+          size = element_size(), parallel = parallel_,
           body = copy(inner, in(0), from, from_offset, to, to_offset)](const Tensors& t) {
-    cpu::fill(shape, value, t.write(target), to, parallel);
+    cpu::copy_elements(size, shape, value.data(), Sizes(shape.size(), 0), const_cast<void*>(t.data(target)), to,
+                       parallel);
     body(t);
   };
 }
@@ -158,17 +208,17 @@ Run SingleStep::reshape() const {
     const std::int64_t count = element_count(sizes(from));
     return copy({count}, from, {1}, 0, {1}, 0);
   }
-  return [from, to, from_sizes = sizes(from), to_sizes = sizes(to), from_strides = strides(from),
+  return [size = element_size(), from, to, from_sizes = sizes(from), to_sizes = sizes(to), from_strides = strides(from),
           to_strides = strides(to)](const Tensors& t) {
-    cpu::copy_reshaped(from_sizes, t.read(from), from_strides, to_sizes, t.write(to), to_strides);
+    cpu::copy_reshaped(size, from_sizes, t.data(from), from_strides, to_sizes, t.write(to), to_strides);
   };
 }
 
 }  // namespace
 
 Run single_step(const FusedNetwork& fused, const Operator& op, const StoragePlan& storage,
-                const cpu::Parallel& parallel) {
-  return std::visit(SingleStep(fused, op, storage, parallel), op.kind);
+                const cpu::Parallel& parallel, int threads) {
+  return std::visit(SingleStep(fused, op, storage, parallel, threads), op.kind);
 }
 
 }  // namespace coda::network

@@ -16,8 +16,12 @@
 
 namespace coda::network {
 
-/// Elements of the constants by tensor, channels last where of rank 4; null for what is no constant.
-using Constants = std::vector<std::shared_ptr<const std::vector<float>>>;
+/// Elements of a constant, channels last where of rank 4; no data for what is no constant.
+struct ConstantData {
+  std::shared_ptr<const void> data;
+  std::size_t bytes = 0;
+};
+using Constants = std::vector<ConstantData>;  ///< by tensor
 
 /// What the memory of one run is.
 struct Bindings {
@@ -33,7 +37,8 @@ class Tensors {
  public:
   Tensors(const Plan& plan, const Bindings& bindings) : plan_(plan), bindings_(bindings) {}
   float* write(TensorId id) const { return const_cast<float*>(read(id)); }
-  const float* read(TensorId id) const;
+  const float* read(TensorId id) const { return static_cast<const float*>(data(id)); }
+  const void* data(TensorId id) const;  ///< of any dtype
   const Bindings& bindings() const { return bindings_; }
 
  private:
@@ -68,7 +73,11 @@ std::shared_ptr<const Plan> make_plan(const FusedNetwork& fused, const Constants
 
 /// One step for a region of kind single.
 std::function<void(const Tensors&)> single_step(const FusedNetwork& fused, const Operator& op,
-                                                const StoragePlan& storage, const cpu::Parallel& parallel);
+                                                const StoragePlan& storage, const cpu::Parallel& parallel, int threads);
+
+/// The same for the operators of coda/network/tensor_operators.hpp.
+std::function<void(const Tensors&)> tensor_step(const Network& network, const Operator& op, const StoragePlan& storage,
+                                                const cpu::Parallel& parallel, int threads);
 
 /// One step for a region of kind contraction or epilogue.
 std::function<void(const Tensors&)> region_step(const FusedNetwork& fused, const Region& region, const Plan& plan,
@@ -76,6 +85,9 @@ std::function<void(const Tensors&)> region_step(const FusedNetwork& fused, const
 
 /// The contraction of a region for these sizes, and its iteration space.
 Contraction contraction_of(const Operator& op, const std::vector<Sizes>& sizes);
+
+/// Threads for this many in the options.
+int thread_count(int threads);
 
 /// Loops over the process's threads.
 cpu::Parallel make_parallel(int threads);

@@ -31,7 +31,7 @@ namespace {
 void bind_input(const NetworkTensor& t, const Sizes& sizes, std::map<std::string, std::int64_t>& symbols) {
   bool fits = sizes.size() == t.shape.size();
   for (std::size_t i = 0; fits && i < sizes.size(); ++i) {
-    if (sizes[i] < 1) fits = false;
+    if (sizes[i] < (t.shape[i].known() ? 0 : 1)) fits = false;
     if (t.shape[i].known()) {
       fits = fits && t.shape[i].value() == sizes[i];
     } else if (fits) {
@@ -187,7 +187,7 @@ bool StoragePlanner::may_overwrite(const Region& r, int step) const {
   for (const Node& node : r.graph.nodes)
     if (ir::info(node.op).op_class != ir::OpClass::leaf && !ir::is_elementwise(node.op)) return false;
   const TensorId from = *r.source, to = r.outputs[0].tensor;
-  if (shared_[root_[from]] || f_.placement[to] || shared_[to] || n_[from].constant) return false;
+  if (shared_[root_[from]] || f_.placement[to] || shared_[to] || n_[from].is_constant()) return false;
   if (position(n_.inputs, from) || position(n_.outputs, to) || position(n_.outputs, from)) return false;
   return last_use_[root_[from]] <= step && plan_.shapes[from] == plan_.shapes[to];
 }
@@ -245,7 +245,7 @@ void StoragePlanner::assign() {
     if (root_[id] != id || life[id].first < 0) continue;
     Memory& m = plan_.memory[id];
     const auto input = position(n_.inputs, id), output = position(n_.outputs, id);
-    if (n_[id].constant) {
+    if (n_[id].is_constant()) {
       m = {.where = Memory::Where::constant, .index = id};
     } else if (input && key_.direct_inputs[*input]) {
       m = {.where = Memory::Where::input, .index = *input};
@@ -256,7 +256,7 @@ void StoragePlanner::assign() {
     } else if (output && key_.planar_outputs[*output] && written_planar(id)) {
       m = {.where = Memory::Where::output, .index = *output, .planar = true};
     } else {
-      const auto bytes = static_cast<std::size_t>(element_count(plan_.shapes[id])) * sizeof(float);
+      const auto bytes = static_cast<std::size_t>(element_count(plan_.shapes[id])) * size_of(n_[id].dtype);
       buffers.push_back({.bytes = bytes, .first = life[id].first, .last = life[id].last});
       owners.push_back(id);
     }

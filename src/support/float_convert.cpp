@@ -27,7 +27,7 @@ double round_significand(double x, int precision, int emin, double largest, bool
 
 [[noreturn]] void reserved(DType t) {
   throw Unsupported("dtype " + std::string(to_string(t)) +
-                    " is reserved: no kernel reads, writes or computes in it yet");
+                    " is reserved or one of networks only: no epilogue reads, writes or computes in it");
 }
 
 }  // namespace
@@ -64,8 +64,7 @@ double round_to(double x, DType t) {
       if (std::isnan(x)) return 0;
       return std::trunc(std::clamp(x, -2147483648.0, 2147483647.0)) + 0.0;  // -0.5 gives 0, not -0
     case DType::boolean: return x != 0 ? 1 : 0;
-    case DType::f8e4m3:
-    case DType::f8e5m2: reserved(t);
+    default: reserved(t);
   }
   return x;
 }
@@ -79,8 +78,7 @@ double load(const void* data, std::int64_t index, DType t) {
     case DType::bf16: return bf16_to_float(static_cast<const std::uint16_t*>(data)[index]);
     case DType::i32: return static_cast<const std::int32_t*>(data)[index];
     case DType::boolean: return static_cast<const std::uint8_t*>(data)[index] != 0 ? 1 : 0;
-    case DType::f8e4m3:
-    case DType::f8e5m2: reserved(t);
+    default: reserved(t);
   }
   return 0;
 }
@@ -95,8 +93,7 @@ void store(void* data, std::int64_t index, DType t, double x) {
     case DType::bf16: static_cast<std::uint16_t*>(data)[index] = float_to_bf16(static_cast<float>(y)); break;
     case DType::i32: static_cast<std::int32_t*>(data)[index] = static_cast<std::int32_t>(y); break;
     case DType::boolean: static_cast<std::uint8_t*>(data)[index] = y != 0; break;
-    case DType::f8e4m3:
-    case DType::f8e5m2: reserved(t);
+    default: reserved(t);
   }
 }
 

@@ -6,10 +6,14 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
+#include <cstring>
 #include <limits>
 #include <random>
 
 #include "coda/error.hpp"
+#include "runtime/cpu/ops/tensor.hpp"
+#include "support/float_convert.hpp"
 
 namespace coda::command {
 namespace {
@@ -19,6 +23,49 @@ double run_once(const NetworkExecutable& network, const std::map<std::string, Co
   const auto start = std::chrono::steady_clock::now();
   network.run(inputs, outputs, profile);
   return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+}
+
+DType dtype_of(const Network& network, const std::vector<TensorId>& ids, const std::string& name) {
+  for (const TensorId id : ids)
+    if (network[id].name == name) return network[id].dtype;
+  return DType::f32;
+}
+
+// Elements of a tensor of another dtype than f32, and back. Integers beyond 2^24 have no f32, and are refused.
+std::vector<std::byte> converted(const std::string& name, const Tensor32& tensor, DType dtype) {
+  std::vector<std::byte> bytes(tensor.value.size() * size_of(dtype));
+  for (std::size_t i = 0; i < tensor.value.size(); ++i) {
+    const float x = tensor.value[i];
+    if (is_float(dtype) || dtype == DType::boolean || dtype == DType::i32) {
+      support::store(bytes.data(), static_cast<std::int64_t>(i), dtype, static_cast<double>(x));
+      continue;
+    }
+    cpu::with_type(dtype, [&]<class T>() {
+      if (!(x >= static_cast<float>(std::numeric_limits<T>::lowest()) &&
+            x <= static_cast<float>(std::numeric_limits<T>::max()) && std::abs(x) <= 0x1p24f && x == std::floor(x)))
+        throw UserError(fmt::format("input '{}' takes {}, and element {} is {}", name, to_string(dtype), i, x));
+      const T y = static_cast<T>(x);
+      std::memcpy(bytes.data() + i * sizeof(T), &y, sizeof(T));
+    });
+  }
+  return bytes;
+}
+
+void convert_back(const std::string& name, const std::vector<std::byte>& bytes, DType dtype, Tensor32& tensor) {
+  for (std::size_t i = 0; i < tensor.value.size(); ++i) {
+    if (is_float(dtype)) {
+      tensor.value[i] = static_cast<float>(support::load(bytes.data(), static_cast<std::int64_t>(i), dtype));
+      continue;
+    }
+    tensor.value[i] = cpu::with_type(dtype, [&]<class T>() {
+      T x;
+      std::memcpy(&x, bytes.data() + i * sizeof(T), sizeof(T));
+      const auto y = static_cast<float>(x);
+      if (static_cast<long double>(y) != static_cast<long double>(x))
+        throw UserError(fmt::format("output '{}' has {}, which no float32 is; call the library", name, x));
+      return y;
+    });
+  }
 }
 
 }  // namespace
@@ -31,10 +78,15 @@ double median(std::vector<double> values) {
 }
 
 Execution execute(const NetworkExecutable& network, const Tensors32& inputs, int repeat, bool profile) {
+  const Network& net = network.network();
   std::map<std::string, ConstTensorView> in;
   std::map<std::string, std::vector<std::int64_t>> shapes;
+  std::map<std::string, std::vector<std::byte>> other_inputs, other_outputs;
   for (const auto& [name, tensor] : inputs) {
-    in[name] = {tensor.value.data(), DType::f32, tensor.shape, {}};
+    const DType dtype = dtype_of(net, net.inputs, name);
+    const void* data = tensor.value.data();
+    if (dtype != DType::f32) data = (other_inputs[name] = converted(name, tensor, dtype)).data();
+    in[name] = {data, dtype, tensor.shape, {}};
     shapes[name] = tensor.shape;
   }
   Execution execution;
@@ -43,7 +95,13 @@ Execution execute(const NetworkExecutable& network, const Tensors32& inputs, int
     Tensor32& tensor = execution.outputs[name];
     tensor.shape = shape;
     tensor.value.assign(static_cast<std::size_t>(element_count(shape)), std::numeric_limits<float>::quiet_NaN());
-    out[name] = {tensor.value.data(), DType::f32, shape, {}};
+    const DType dtype = dtype_of(net, net.outputs, name);
+    void* data = tensor.value.data();
+    if (dtype != DType::f32) {
+      other_outputs[name].resize(tensor.value.size() * size_of(dtype));
+      data = other_outputs[name].data();
+    }
+    out[name] = {data, dtype, shape, {}};
   }
   execution.timing.first_ms = run_once(network, in, out, nullptr);
   std::vector<double> times;
@@ -52,6 +110,7 @@ Execution execute(const NetworkExecutable& network, const Tensors32& inputs, int
   execution.timing.runs = repeat;
   execution.timing.median_ms = times.empty() ? execution.timing.first_ms : median(times);
   if (profile) run_once(network, in, out, &execution.profile);
+  for (const auto& [name, bytes] : other_outputs) convert_back(name, bytes, out[name].dtype, execution.outputs[name]);
   return execution;
 }
 

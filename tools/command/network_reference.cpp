@@ -78,6 +78,9 @@ Tensors64 evaluate_network(const Network& network, const Tensors64& inputs, cons
     tensors[id] = found->second;
   }
   for (TensorId id = 0; id < tensors.size(); ++id) {
+    if (network[id].bytes)
+      throw Unsupported(fmt::format("the float64 reference has no tensors of {}, such as '{}'; run without --check",
+                                    to_string(network[id].dtype), network[id].name));
     if (network[id].constant) tensors[id] = constant(network[id]);
   }
   std::vector<int> uses = count_uses(network);

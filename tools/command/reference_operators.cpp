@@ -1,5 +1,7 @@
 #include "command/reference_operators.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -274,7 +276,10 @@ reference::NearestMode nearest_mode(NearestRounding r) {
   throw InternalError("unknown rounding");
 }
 
-Tensor64 resize(const operators::Resize& r, const Tensor64& x) {
+Tensor64 resize(operators::Resize r, const Inputs& in) {
+  const Tensor64& x = *in[0];
+  if (r.height == -1) r.height = in[1]->shape[2];
+  if (r.width == -1) r.width = in[1]->shape[3];
   const auto extent = [](std::int64_t given, double scale, std::int64_t from) {
     return given != 0 ? given : static_cast<std::int64_t>(std::floor(static_cast<double>(from) * scale));
   };
@@ -336,6 +341,7 @@ Tensor64 reshape(const operators::Reshape& r, const Tensor64& x) {
   std::int64_t known = 1;
   for (std::size_t i = 0; i < shape.size(); ++i) {
     if (shape[i] == 0) shape[i] = x.shape[i];
+    if (shape[i] <= -2) shape[i] = x.shape[static_cast<std::size_t>(-2 - shape[i])];
     if (shape[i] > 0) known *= shape[i];
   }
   for (std::int64_t& extent : shape) {
@@ -373,9 +379,13 @@ struct Evaluate {
     const Extents64& shape = in[0]->shape;
     return pool({.average = true, .kernel = {shape[2], shape[3]}}, *in[0]);
   }
-  Tensor64 operator()(const operators::Resize& o) const { return resize(o, *in[0]); }
+  Tensor64 operator()(const operators::Resize& o) const { return resize(o, in); }
   Tensor64 operator()(const operators::Concat& o) const { return concat(o.axis, in); }
-  Tensor64 operator()(const operators::Pad& o) const { return pad(o, *in[0]); }
+  Tensor64 operator()(const operators::Pad& o) const {
+    if (o.mode != PadMode::constant)
+      throw Unsupported("the float64 reference pads with constants only; run without --check");
+    return pad(o, *in[0]);
+  }
   Tensor64 operator()(const operators::Reshape& o) const { return reshape(o, *in[0]); }
   Tensor64 operator()(const operators::Flatten& o) const { return flatten(o.axis, *in[0]); }
   Tensor64 operator()(const operators::Transpose& o) const {
@@ -388,6 +398,10 @@ struct Evaluate {
     return {shape, expanded(*in[0], shape), std::vector<double>(static_cast<std::size_t>(element_count(shape)), 0.0)};
   }
   Tensor64 operator()(const operators::Identity&) const { return reshaped(*in[0], in[0]->shape); }
+  Tensor64 operator()(const auto& o) const {
+    throw Unsupported(
+        fmt::format("the float64 reference has no operator {}; run without --check", to_string(OperatorKind(o))));
+  }
 };
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <set>
 #include <thread>
 
@@ -44,11 +45,25 @@ struct Result {
   }
 };
 
+/// Integers become float32 on their way in: those that are none are refused.
+void require_exact(const std::vector<std::uint8_t>& wide, const std::vector<std::uint8_t>& narrow,
+                   const std::string& file) {
+  for (std::size_t i = 0; i < narrow.size() / sizeof(float); ++i) {
+    float x;
+    double y;
+    std::memcpy(&x, narrow.data() + i * sizeof(float), sizeof(float));
+    std::memcpy(&y, wide.data() + i * sizeof(double), sizeof(double));
+    if (static_cast<double>(x) != y) throw UserError(fmt::format("'{}' holds {}, which no float32 is", file, y));
+  }
+}
+
 Tensors32 read_inputs(const RunOptions& options, const Network& network) {
   Tensors32 tensors;
   for (const auto& [name, path] : options.inputs) {
     const media::Array array = media::read_npy(path);
     const auto bytes = media::convert(array, DType::f32, path.string());
+    if (array.type == media::ElementType::i64 || array.type == media::ElementType::i32)
+      require_exact(media::convert(array, DType::f64, path.string()), bytes, path.string());
     Tensor32& tensor = tensors[name];
     tensor.shape = array.shape;
     tensor.value.resize(bytes.size() / sizeof(float));

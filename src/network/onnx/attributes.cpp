@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
+#include <cstring>
 #include <string>
 
 #include "network/onnx/importer.hpp"
+#include "runtime/cpu/ops/tensor.hpp"
 
 namespace coda::network::onnx_import {
 
@@ -28,14 +30,21 @@ NetworkValue NodeReader::value(int i) const {
   if (!has(i)) fail("input {} is missing", i);
   const Imported& found = importer_.find(node_.input(i), name_);
   if (const auto* v = std::get_if<NetworkValue>(&found)) return *v;
-  const auto& integers = std::get<Integers>(found);
-  std::vector<float> elements;
-  for (const Dim& d : integers.elements) {
-    if (!d.known()) fail("input '{}' depends on the symbol {}, which is no number yet", node_.input(i), d.symbol());
-    elements.push_back(static_cast<float>(d.value()));
-  }
-  const Shape shape = integers.scalar ? Shape{} : Shape{elements.size()};
-  return make_constant(node_.input(i), shape, std::move(elements));
+  return importer_.materialised(std::get<Integers>(found), node_.input(i), name_);
+}
+
+int NodeReader::type(int i) const {
+  if (!has(i)) fail("input {} is missing", i);
+  importer_.find(node_.input(i), name_);
+  return importer_.type_of(node_.input(i));
+}
+
+bool NodeReader::is_empty(int i) const {
+  if (!has(i)) return true;
+  const Imported& found = importer_.find(node_.input(i), name_);
+  if (const auto* v = std::get_if<Integers>(&found)) return v->elements.empty() && !v->scalar;
+  const Shape& shape = std::get<NetworkValue>(found).shape();
+  return std::find(shape.begin(), shape.end(), Dim(0)) != shape.end();
 }
 
 Integers NodeReader::integers(int i) const {
@@ -54,9 +63,21 @@ std::vector<std::int64_t> NodeReader::numbers(int i) const {
   return result;
 }
 
-const std::vector<float>* NodeReader::constant(int i) const {
-  const auto it = importer_.constants_.find(value(i).id());
-  return it == importer_.constants_.end() ? nullptr : it->second.get();
+const std::vector<float>* NodeReader::constant(int i) const { return value(i).tensor().constant.get(); }
+
+double NodeReader::needed_scalar(int i, std::string_view what) const {
+  const NetworkTensor t = value(i).tensor();
+  if (!t.is_constant()) fail("{} '{}' must be a constant", what, node_.input(i));
+  const std::size_t n = t.constant ? t.constant->size() : t.bytes->size() / size_of(t.dtype);
+  if (n != 1) fail("{} has {} elements; expected a scalar", what, n);
+  if (t.constant) return static_cast<double>(t.constant->front());
+  return cpu::with_type(t.dtype, [&]<class T>() {
+    T x;
+    std::memcpy(&x, t.bytes->data(), sizeof(T));
+    const auto number = static_cast<double>(x);
+    if (static_cast<long double>(number) != static_cast<long double>(x)) fail("{} is too large a number", what);
+    return number;
+  });
 }
 
 const std::vector<float>& NodeReader::needed_constant(int i, std::string_view what) const {
@@ -107,30 +128,72 @@ int NodeReader::axis(std::int64_t axis, std::size_t rank) const {
   return static_cast<int>(axis < 0 ? axis + r : axis);
 }
 
-void NodeReader::result(Imported value) const {
-  if (node_.output_size() < 1 || node_.output(0).empty()) fail("has no output");
+void NodeReader::result(Imported value, int output) const {
+  if (output == 0 && (node_.output_size() < 1 || node_.output(0).empty())) fail("has no output");
+  if (!wants(output)) return;
+  int type = 0;
+  if (const auto* v = std::get_if<NetworkValue>(&value); v && v->dtype() == DType::f32)
+    for (int i = 0; type == 0 && i < inputs(); ++i)
+      if (has(i) && is_short_float(importer_.type_of(node_.input(i)))) type = importer_.type_of(node_.input(i));
+  name_and_define(std::move(value), output, type);
+}
+
+void NodeReader::result_of_type(Imported value, int type) const {
+  if (!wants(0)) fail("has no output");
+  name_and_define(std::move(value), 0, is_short_float(type) ? type : 0);
+}
+
+void NodeReader::name_and_define(Imported value, int output, int type) const {
   if (const auto* v = std::get_if<NetworkValue>(&value); v && importer_.tensor_names_.insert(v->id()).second)
-    builder().name_tensor(*v, node_.output(0));
-  importer_.define(node_.output(0), std::move(value));
+    builder().name_tensor(*v, node_.output(output));
+  importer_.define(node_.output(output), std::move(value), type);
 }
 
 NetworkValue NodeReader::apply(OperatorKind kind, const std::vector<NetworkValue>& inputs) const {
   try {
+    if (auto t = folded(builder().so_far(), kind, inputs, name_)) {
+      auto& budget = importer_.elements_;
+      budget += t->work;
+      if (budget > importer_.limits_.constant_elements)
+        fail("the constants have more elements than the limit of {}", importer_.limits_.constant_elements);
+      return builder().constant(std::move(t->tensor));
+    }
     return builder().apply(std::move(kind), inputs, name_);
   } catch (const UserError& error) {
-    fail("{}", error.what());
+    const std::string_view text = error.what();
+    if (text.starts_with(importer_.file_)) throw;
+    fail("{}", text);
   }
 }
 
-NetworkValue NodeReader::make_constant(std::string_view suffix, Shape shape, std::vector<float> elements) const {
+NetworkValue NodeReader::cast(NetworkValue x, DType to) const {
+  return x.dtype() == to ? x : apply(operators::Map{MapOp::cast, to}, {x});
+}
+
+NetworkValue NodeReader::number_like(NetworkValue x, double number) const {
+  const DType t = x.dtype();
+  if (t == DType::f32) return make_constant("number", {}, {static_cast<float>(number)});
+  return cpu::with_type(t, [&]<class T>() {
+    const T element = static_cast<T>(number);
+    std::vector<std::byte> bytes(sizeof(T));
+    std::memcpy(bytes.data(), &element, sizeof(T));
+    return make_constant("number", {}, t, std::move(bytes));
+  });
+}
+
+NetworkValue NodeReader::make_constant(std::string_view suffix, Shape shape, DType dtype,
+                                       std::vector<std::byte> elements) const {
   auto& budget = importer_.elements_;
-  budget += elements.size();
+  budget += elements.size() / size_of(dtype);
   if (budget > importer_.limits_.constant_elements)
     fail("the constants have more elements than the limit of {}", importer_.limits_.constant_elements);
-  auto copy = std::make_shared<const std::vector<float>>(elements);
-  const NetworkValue v = builder().constant(std::string(suffix), std::move(shape), std::move(elements));
-  importer_.constants_[v.id()] = std::move(copy);
-  return v;
+  return builder().constant(std::string(suffix), std::move(shape), dtype, std::move(elements));
+}
+
+NetworkValue NodeReader::make_constant(std::string_view suffix, Shape shape, std::vector<float> elements) const {
+  std::vector<std::byte> bytes(elements.size() * sizeof(float));
+  if (!bytes.empty()) std::memcpy(bytes.data(), elements.data(), bytes.size());
+  return make_constant(suffix, std::move(shape), DType::f32, std::move(bytes));
 }
 
 void NodeReader::remember_reshape(NetworkValue shaped, NetworkValue source) const {

@@ -2,65 +2,88 @@
 
 #include <algorithm>
 
+#include "network/dim.hpp"
 #include "network/onnx/windows.hpp"
 
 namespace coda::network::onnx_import {
 
-Pair read_pair(const NodeReader& node, std::string_view name, Pair otherwise) {
-  const auto list = node.list(name);
-  if (!list) return otherwise;
-  if (list->size() != 2) node.fail("{} has {} numbers; expected 2 (images only)", name, list->size());
-  return {(*list)[0], (*list)[1]};
-}
-
 namespace {
 
-// Padding so that the output has ceil(extent/stride) pixels; of an odd number of pixels the larger half goes after
-// (SAME_UPPER) or before (SAME_LOWER)
-std::array<std::int64_t, 2> same_padding(const NodeReader& node, const Dim& extent, std::int64_t span,
-                                         std::int64_t stride, bool upper) {
-  if (stride < 1 || span < 1) node.fail("stride {} and window {} must be at least 1", stride, span);
-  if (!extent.known() && stride != 1)
-    node.fail("auto_pad with stride {} needs images of a fixed size; this one has {}", stride, to_string(extent));
-  const std::int64_t x = extent.known() ? extent.value() : 1;  // with stride 1 the padding is the same for all sizes
-  const std::int64_t total = std::max<std::int64_t>(((x + stride - 1) / stride - 1) * stride + span - x, 0);
-  return upper ? std::array{total / 2, total - total / 2} : std::array{total - total / 2, total / 2};
+std::vector<std::int64_t> filter_size(const NodeReader& node, const Shape& x, const Shape& w) {
+  if (w.size() != x.size()) node.fail("image {} and filter {} differ in rank", to_string(x), to_string(w));
+  std::vector<std::int64_t> size;
+  for (std::size_t i = 2; i < w.size(); ++i) {
+    if (!w[i].known()) node.fail("the filter has shape {}; expected numbers", to_string(w));
+    size.push_back(w[i].value());
+  }
+  return size;
 }
 
-std::int64_t span_of(std::int64_t kernel, std::int64_t dilation) { return (kernel - 1) * dilation + 1; }
+// A row of pixels is an image of one row
+Window with_row(Window f) {
+  for (auto* list : {&f.kernel, &f.stride, &f.dilation}) list->insert(list->begin(), 1);
+  for (auto* list : {&f.before, &f.after}) list->insert(list->begin(), 0);
+  return f;
+}
 
-Pair filter_size(const NodeReader& node, NetworkValue w) {
-  const Shape& s = w.shape();
-  if (s.size() != 4)
-    node.fail("the filter has shape {}; expected 4 extents (convolutions of images only)", to_string(s));
-  if (!s[2].known() || !s[3].known()) node.fail("the filter has shape {}; expected numbers", to_string(s));
-  return {s[2].value(), s[3].value()};
+NetworkValue convolution(const NodeReader& node, Window f, std::vector<std::int64_t> output_pad, bool transposed) {
+  NetworkValue x = node.value(0), w = node.value(1);
+  const std::int64_t groups = node.integer("group", 1);
+  const bool row = x.shape().size() == 3;
+  if (row) {
+    f = with_row(f);
+    output_pad.insert(output_pad.begin(), 0);
+    x = lifted(node, x);
+    w = lifted(node, w);
+  }
+  std::vector<NetworkValue> inputs{x, w};
+  if (node.has(2)) inputs.push_back(node.value(2));
+  if (x.shape().size() == 5)
+    return node.apply(operators::Conv3d{f.stride, f.dilation, f.before, f.after, output_pad, groups, transposed},
+                      inputs);
+  OperatorKind kind = operators::Conv2d{
+      .stride = f.pair(f.stride), .pad = f.margins(), .dilation = f.pair(f.dilation), .groups = groups};
+  if (transposed)
+    kind = operators::ConvTranspose2d{.stride = f.pair(f.stride),
+                                      .pad = f.margins(),
+                                      .output_pad = f.pair(output_pad),
+                                      .dilation = f.pair(f.dilation),
+                                      .groups = groups};
+  const NetworkValue y = node.apply(std::move(kind), inputs);
+  return row ? lowered(node, y) : y;
 }
 
 void import_conv(const NodeReader& node) {
-  const NetworkValue x = node.value(0), w = node.value(1);
-  const Window f = read_window(node, x.shape(), filter_size(node, w));
-  std::vector<NetworkValue> inputs{x, w};
-  if (node.has(2)) inputs.push_back(node.value(2));
-  node.result(node.apply(
-      operators::Conv2d{.stride = f.stride, .pad = f.pad, .dilation = f.dilation, .groups = node.integer("group", 1)},
-      inputs));
+  const Shape x = node.value(0).shape();
+  const Window f = read_window(node, x, filter_size(node, x, node.value(1).shape()));
+  node.result(convolution(node, f, std::vector<std::int64_t>(x.size() - 2, 0), false));
 }
 
+// Pads so that the output has the wanted extents (output_shape), or input·stride (auto_pad SAME)
 void import_conv_transpose(const NodeReader& node) {
-  const NetworkValue x = node.value(0), w = node.value(1);
-  if (node.attribute("output_shape")) node.fail("output_shape is not supported; use pads and output_padding");
-  if (const auto a = node.text("auto_pad", "NOTSET"); a != "NOTSET" && a != "VALID")
-    node.fail("auto_pad {} is not supported; use pads", a);
-  const Window f = read_window(node, x.shape(), filter_size(node, w));
-  std::vector<NetworkValue> inputs{x, w};
-  if (node.has(2)) inputs.push_back(node.value(2));
-  node.result(node.apply(operators::ConvTranspose2d{.stride = f.stride,
-                                                    .pad = f.pad,
-                                                    .output_pad = read_pair(node, "output_padding", 0),
-                                                    .dilation = f.dilation,
-                                                    .groups = node.integer("group", 1)},
-                         inputs));
+  const Shape x = node.value(0).shape();
+  Window f = read_window(node, x, filter_size(node, x, node.value(1).shape()), true);
+  const std::size_t n = x.size() - 2;
+  auto output_pad = read_list(node, "output_padding", n, 0);
+  const std::string automatic = node.text("auto_pad", "NOTSET");
+  const bool same = automatic == "SAME_UPPER" || automatic == "SAME_LOWER";
+  const auto wanted = node.list("output_shape") ? std::optional(read_list(node, "output_shape", n, 0)) : std::nullopt;
+  for (std::size_t i = 0; (wanted || same) && i < n; ++i) {
+    if (wanted && !x[i + 2].known()) node.fail("output_shape needs images of a fixed size; got {}", to_string(x));
+    if (std::max({f.kernel[i], f.stride[i], f.dilation[i]}) > (1 << 24)) node.fail("the window is out of range");
+    const std::int64_t full = f.dilation[i] * (f.kernel[i] - 1) + 1 + output_pad[i];
+    std::int64_t total = full - f.stride[i];
+    if (wanted) total = affine(x[i + 2], f.stride[i], total).value() - (*wanted)[i];
+    if (total < 0 && !wanted) total = 0;
+    if (total < 0) {  // more than the convolution makes: the rest is added behind
+      output_pad[i] -= total;
+      total = 0;
+    }
+    const std::int64_t half = total / 2;
+    f.before[i] = automatic == "SAME_UPPER" ? half : total - half;
+    f.after[i] = total - f.before[i];
+  }
+  node.result(convolution(node, f, output_pad, true));
 }
 
 // alpha·A·B + beta·C
@@ -84,52 +107,41 @@ void import_gemm(const NodeReader& node) {
   node.result(y);
 }
 
+// By a constant matrix: a region of its own, with all rows as one matrix; else batches. A vector is a matrix of one row
+// or column.
 void import_matmul(const NodeReader& node) {
-  const NetworkValue a = node.value(0), b = node.value(1);
-  if (b.shape().size() != 2 || a.shape().size() < 2)
-    node.fail("shapes {} and {}: only a matrix on the right is supported", to_string(a.shape()), to_string(b.shape()));
-  if (a.shape().size() <= 3) return node.result(node.apply(operators::Gemm{}, {a, b}));
-  // more axes: all rows as one matrix
-  if (!a.shape().back().known())
-    node.fail("the left operand has shape {}; its last extent must be a number", to_string(a.shape()));
-  const NetworkValue rows = node.apply(operators::Reshape{{-1, a.shape().back().value()}}, {a});
-  std::vector<std::int64_t> shape;
-  for (const Dim& d : a.shape()) shape.push_back(d.known() ? d.value() : -1);
-  if (!b.shape()[1].known()) node.fail("the right operand has shape {}; expected numbers", to_string(b.shape()));
-  shape.back() = b.shape()[1].value();
-  node.result(node.apply(operators::Reshape{shape}, {node.apply(operators::Gemm{}, {rows, b})}));
+  NetworkValue a = node.value(0), b = node.value(1);
+  const bool row = a.shape().size() == 1, column = b.shape().size() == 1;
+  if (a.shape().empty() || b.shape().empty()) node.fail("an operand is a scalar");
+  if (row) a = reshape_to(node, a, {1, a.shape()[0]});
+  if (column) b = reshape_to(node, b, {b.shape()[0], 1});
+  NetworkValue y = a;
+  const bool floats = a.dtype() == DType::f32 && b.dtype() == DType::f32;
+  const bool known = a.shape().back().known() && a.shape().back() != Dim(0);
+  const auto has_elements = [](const Shape& s) { return std::find(s.begin(), s.end(), Dim(0)) == s.end(); };
+  const bool some = has_elements(a.shape()) && has_elements(b.shape());
+  if (floats && some && b.shape().size() == 2 && a.shape().size() <= 3) {
+    y = node.apply(operators::Gemm{}, {a, b});
+  } else if (floats && some && b.shape().size() == 2 && known && b.shape()[1].known()) {
+    const NetworkValue rows = node.apply(operators::Reshape{{-1, a.shape().back().value()}}, {a});
+    Shape shape = a.shape();
+    shape.back() = b.shape()[1];
+    y = reshape_to(node, node.apply(operators::Gemm{}, {rows, b}), shape);
+  } else {
+    y = node.apply(operators::MatMul{}, {a, b});
+  }
+  Shape shape = y.shape();
+  if (column) shape.pop_back();
+  if (row) shape.erase(shape.end() - (column ? 1 : 2));
+  node.result(row || column ? reshape_to(node, y, shape) : y);
 }
 
 constexpr OperatorRow contraction_table[] = {{"Conv", 1, import_conv},
                                              {"ConvTranspose", 1, import_conv_transpose},
-                                             {"Gemm", 1, import_gemm},
+                                             {"Gemm", 7, import_gemm},
                                              {"MatMul", 1, import_matmul}};
 
 }  // namespace
-
-Window read_window(const NodeReader& node, const Shape& x, std::optional<Pair> kernel) {
-  if (x.size() != 4) node.fail("the input has shape {}; expected 4 extents (images only)", to_string(x));
-  Window f;
-  if (!kernel && !node.list("kernel_shape")) node.fail("kernel_shape is missing");
-  f.kernel = kernel.value_or(read_pair(node, "kernel_shape", 1));
-  f.stride = read_pair(node, "strides", 1);
-  f.dilation = read_pair(node, "dilations", 1);
-  const std::string automatic = node.text("auto_pad", "NOTSET");
-  if (automatic == "SAME_UPPER" || automatic == "SAME_LOWER") {
-    const bool upper = automatic == "SAME_UPPER";
-    const auto h = same_padding(node, x[2], span_of(f.kernel.h, f.dilation.h), f.stride.h, upper);
-    const auto w = same_padding(node, x[3], span_of(f.kernel.w, f.dilation.w), f.stride.w, upper);
-    f.pad = Margins(h[0], w[0], h[1], w[1]);
-  } else if (automatic == "NOTSET") {
-    if (const auto pads = node.list("pads")) {
-      if (pads->size() != 4) node.fail("pads has {} numbers; expected 4", pads->size());
-      f.pad = Margins((*pads)[0], (*pads)[1], (*pads)[2], (*pads)[3]);
-    }
-  } else if (automatic != "VALID") {
-    node.fail("auto_pad is '{}'; expected NOTSET, VALID, SAME_UPPER or SAME_LOWER", automatic);
-  }
-  return f;
-}
 
 std::span<const OperatorRow> contraction_rows() { return contraction_table; }
 

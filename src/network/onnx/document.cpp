@@ -11,7 +11,11 @@
 
 namespace coda {
 
-Network parse_onnx(std::span<const std::byte> bytes, const std::string& name, const OnnxLimits& limits) {
+namespace {
+
+Network parse(std::span<const std::byte> bytes, const std::string& name, const std::string& folder,
+              const OnnxOptions& options) {
+  const OnnxLimits& limits = options.limits;
   if (bytes.size() > limits.file_bytes || bytes.size() > std::numeric_limits<int>::max())
     throw UserError(fmt::format("{}: has {} bytes; the limit is {}", name, bytes.size(), limits.file_bytes));
   onnx::ModelProto model;
@@ -20,10 +24,25 @@ Network parse_onnx(std::span<const std::byte> bytes, const std::string& name, co
   stream.SetRecursionLimit(16);  // model, graph, node, attribute, tensor and no deeper
   if (bytes.empty() || !model.ParseFromCodedStream(&stream) || !stream.ConsumedEntireMessage())
     throw UserError(fmt::format("{}: is damaged or no ONNX model (its {} bytes cannot be parsed)", name, bytes.size()));
-  return network::onnx_import::Importer(model, name, limits).run();
+  return network::onnx_import::Importer(model, name, folder, options).run();
+}
+
+}  // namespace
+
+Network parse_onnx(std::span<const std::byte> bytes, const std::string& name, const OnnxOptions& options) {
+  return parse(bytes, name, "", options);
+}
+
+Network parse_onnx(std::span<const std::byte> bytes, const std::string& name, const OnnxLimits& limits) {
+  return parse(bytes, name, "", {.limits = limits, .constants = {}});
 }
 
 Network load_onnx(const std::string& path, const OnnxLimits& limits) {
+  return load_onnx(path, OnnxOptions{.limits = limits, .constants = {}});
+}
+
+Network load_onnx(const std::string& path, const OnnxOptions& options) {
+  const OnnxLimits& limits = options.limits;
   std::error_code error;
   const auto status = std::filesystem::status(path, error);
   if (error || !std::filesystem::is_regular_file(status)) throw UserError(path + ": no such file");
@@ -35,7 +54,8 @@ Network load_onnx(const std::string& path, const OnnxLimits& limits) {
   std::ifstream file(path, std::ios::binary);
   if (!file.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(size)))
     throw UserError(path + ": cannot be read");
-  return parse_onnx(bytes, path, limits);
+  const auto folder = std::filesystem::path(path).parent_path();
+  return parse(bytes, path, folder.empty() ? "." : folder.string(), options);
 }
 
 }  // namespace coda

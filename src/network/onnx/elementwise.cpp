@@ -13,24 +13,39 @@ void finish(const NodeReader& node, Op op, const std::vector<NetworkValue>& inpu
   node.result(node.apply(operators::Elementwise{.op = op, .attr = std::move(attr)}, inputs));
 }
 
+// f32 has kernels that fuse; every other type is mapped
 template <Op op>
 void unary(const NodeReader& node) {
   finish(node, op, {node.value(0)});
 }
 
-template <Op op>
+template <Op op, MapOp other>
+void unary_of_any(const NodeReader& node) {
+  const NetworkValue x = node.value(0);
+  if (x.dtype() == DType::f32) return finish(node, op, {x});
+  node.result(node.map(other, {x}));
+}
+
+NetworkValue binary_of(const NodeReader& node, Op op, MapOp other, NetworkValue x, NetworkValue y) {
+  if (x.dtype() == DType::f32 && y.dtype() == DType::f32) return node.elementwise(op, {x, y});
+  return node.map(other, {x, y});
+}
+
+template <Op op, MapOp other>
 void binary(const NodeReader& node) {
   if (import_integer_arithmetic(node)) return;
-  finish(node, op, {node.value(0), node.value(1)});
+  node.result(binary_of(node, op, other, node.value(0), node.value(1)));
 }
 
 // Sum, Max, Min: one input or more
-template <Op op>
+template <Op op, MapOp other>
 void variadic(const NodeReader& node) {
   NetworkValue v = node.value(0);
-  for (int i = 1; i < node.inputs(); ++i) v = node.apply(operators::Elementwise{.op = op}, {v, node.value(i)});
+  for (int i = 1; i < node.inputs(); ++i) v = binary_of(node, op, other, v, node.value(i));
   node.result(v);
 }
+
+// Sum before 8, and the binary operators before 7, did not broadcast as NumPy does: their rows start there
 
 // An activation with the attributes alpha and beta
 template <Op op, int alpha_micro, int beta_micro = 0>
@@ -41,26 +56,43 @@ void activation(const NodeReader& node) {
   finish(node, op, {node.value(0)}, std::move(a));
 }
 
+// Where min is above max, every element becomes max
 void import_clip(const NodeReader& node) {
-  Attributes a;
-  const auto bound = [&](int i, std::string_view name, double otherwise) {
-    if (!node.has(i)) return otherwise;
-    const auto& c = node.needed_constant(i, name);
-    if (c.size() != 1) node.fail("{} has {} elements; expected a scalar", name, c.size());
-    return static_cast<double>(c[0]);
-  };
-  a.lower = bound(1, "min", -std::numeric_limits<double>::infinity());
-  a.upper = bound(2, "max", std::numeric_limits<double>::infinity());
-  // the specification: where min is above max, every element becomes max
-  a.lower = std::min(a.lower, a.upper);
-  finish(node, Op::clamp, {node.value(0)}, std::move(a));
+  const NetworkValue x = node.value(0);
+  const bool constant =
+      (!node.has(1) || node.value(1).tensor().is_constant()) && (!node.has(2) || node.value(2).tensor().is_constant());
+  if (x.dtype() == DType::f32 && constant) {
+    Attributes a;
+    a.lower = node.has(1) ? node.needed_scalar(1, "min") : -std::numeric_limits<double>::infinity();
+    a.upper = node.has(2) ? node.needed_scalar(2, "max") : std::numeric_limits<double>::infinity();
+    a.lower = std::min(a.lower, a.upper);
+    return finish(node, Op::clamp, {x}, std::move(a));
+  }
+  NetworkValue y = x;
+  for (const int i : {1, 2})
+    if (node.has(i) && !node.value(i).shape().empty())
+      node.fail("input {} has shape {}; expected a scalar", i, to_string(node.value(i).shape()));
+  if (node.has(1)) y = binary_of(node, Op::max, MapOp::max, y, node.value(1));
+  if (node.has(2)) y = binary_of(node, Op::min, MapOp::min, y, node.value(2));
+  node.result(y);
 }
 
+// The result has the type of the base
 void import_pow(const NodeReader& node) {
-  const auto& exponent = node.needed_constant(1, "the exponent");
-  if (exponent.size() == 1 && exponent[0] == 2) return finish(node, Op::square, {node.value(0)});
-  if (exponent.size() == 1 && exponent[0] == 0.5f) return finish(node, Op::sqrt, {node.value(0)});
-  finish(node, Op::pow, {node.value(0), node.value(1)});
+  const NetworkValue x = node.value(0), y = node.value(1);
+  if (x.dtype() != DType::f32) {
+    if (x.dtype() == y.dtype()) return node.result(node.map(MapOp::pow, {x, y}));
+    if (!is_float(x.dtype()) && !is_float(y.dtype()))
+      return node.result(node.map(MapOp::pow, {x, node.cast(y, x.dtype())}));
+    return node.result(
+        node.cast(node.map(MapOp::pow, {node.cast(x, DType::f64), node.cast(y, DType::f64)}), x.dtype()));
+  }
+  const NetworkValue exponent = node.cast(y, DType::f32);
+  if (const auto c = exponent.tensor().constant; c && exponent.shape().size() <= x.shape().size() && c->size() == 1) {
+    if (c->front() == 2) return finish(node, Op::square, {x});
+    if (c->front() == 0.5f) return finish(node, Op::sqrt, {x});
+  }
+  finish(node, Op::pow, {x, exponent});
 }
 
 void import_gelu(const NodeReader& node) {
@@ -70,36 +102,36 @@ void import_gelu(const NodeReader& node) {
   finish(node, approximate == "none" ? Op::gelu : Op::gelu_tanh, {node.value(0)});
 }
 
-// Celu, Selu and the like are left to a later table; HardSwish is alpha 1/6, beta 1/2 by definition
+// HardSwish is alpha 1/6, beta 1/2 by definition
 constexpr OperatorRow elementwise_table[] = {
-    {"Abs", 1, unary<Op::abs>},
-    {"Add", 7, binary<Op::add>},
+    {"Abs", 6, unary_of_any<Op::abs, MapOp::abs>},
+    {"Add", 7, binary<Op::add, MapOp::add>},
     {"Clip", 11, import_clip},
     {"Cos", 7, unary<Op::cos>},
-    {"Div", 7, binary<Op::div>},
-    {"Elu", 1, activation<Op::elu, 1'000'000>},
+    {"Div", 7, binary<Op::div, MapOp::div>},
+    {"Elu", 6, activation<Op::elu, 1'000'000>},
     {"Erf", 9, unary<Op::erf>},
-    {"Exp", 1, unary<Op::exp>},
+    {"Exp", 6, unary_of_any<Op::exp, MapOp::exp>},
     {"Gelu", 20, import_gelu},
-    {"HardSigmoid", 1, activation<Op::hardsigmoid, 200'000, 500'000>},
+    {"HardSigmoid", 6, activation<Op::hardsigmoid, 200'000, 500'000>},
     {"HardSwish", 14, unary<Op::hardswish>},
-    {"LeakyRelu", 1, activation<Op::leaky_relu, 10'000>},
-    {"Log", 1, unary<Op::log>},
-    {"Max", 8, variadic<Op::max>},
-    {"Min", 8, variadic<Op::min>},
+    {"LeakyRelu", 6, activation<Op::leaky_relu, 10'000>},
+    {"Log", 6, unary_of_any<Op::log, MapOp::log>},
+    {"Max", 8, variadic<Op::max, MapOp::max>},
+    {"Min", 8, variadic<Op::min, MapOp::min>},
     {"Mish", 18, unary<Op::mish>},
-    {"Mul", 7, binary<Op::mul>},
-    {"Neg", 1, unary<Op::neg>},
+    {"Mul", 7, binary<Op::mul, MapOp::mul>},
+    {"Neg", 6, unary_of_any<Op::neg, MapOp::neg>},
     {"Pow", 7, import_pow},
-    {"Reciprocal", 1, unary<Op::reciprocal>},
-    {"Relu", 1, unary<Op::relu>},
-    {"Sigmoid", 1, unary<Op::sigmoid>},
+    {"Reciprocal", 6, unary<Op::reciprocal>},
+    {"Relu", 6, unary<Op::relu>},
+    {"Sigmoid", 6, unary<Op::sigmoid>},
     {"Sin", 7, unary<Op::sin>},
     {"Softplus", 1, unary<Op::softplus>},
-    {"Sqrt", 1, unary<Op::sqrt>},
-    {"Sub", 7, binary<Op::sub>},
-    {"Sum", 8, variadic<Op::add>},
-    {"Tanh", 1, unary<Op::tanh>},
+    {"Sqrt", 6, unary_of_any<Op::sqrt, MapOp::sqrt>},
+    {"Sub", 7, binary<Op::sub, MapOp::sub>},
+    {"Sum", 8, variadic<Op::add, MapOp::add>},
+    {"Tanh", 6, unary<Op::tanh>},
 };
 
 }  // namespace

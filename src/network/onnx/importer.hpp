@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <cstddef>
 #include <map>
 #include <optional>
 #include <set>
@@ -21,10 +22,12 @@ namespace coda::network::onnx_import {
 
 namespace schema = ::coda::onnx;
 
-/// A tensor of int64 known while importing, such as the shape of another: a scalar or a vector of numbers and symbols.
+/// A tensor of integers known while importing, such as the shape of another: a scalar or a vector of numbers and
+/// symbols.
 struct Integers {
   std::vector<Dim> elements;
   bool scalar = false;
+  DType dtype = DType::i64;  ///< or i32
 };
 
 /// What a name of the file stands for.
@@ -46,15 +49,21 @@ class NodeReader {
   /// True if input i is given: trailing inputs may be absent, others empty.
   bool has(int i) const { return i < node_.input_size() && !node_.input(i).empty(); }
   bool is_integers(int i) const;
-  /// A float tensor. Integers that are numbers are turned into a constant.
+  /// A tensor of any type; float16 and bfloat16 are f32 here. Integers become a constant, or read extents at run time.
   NetworkValue value(int i) const;
+  /// TensorProto's data type of an input.
+  int type(int i) const;
+  /// Whether the input is a tensor without elements (exporters write that for one that is left out).
+  bool is_empty(int i) const;
   /// Integers known now.
   Integers integers(int i) const;
   /// Integers that must be numbers.
   std::vector<std::int64_t> numbers(int i) const;
-  /// Elements of a float constant; nothing if the input is no constant.
+  /// Elements of an f32 constant; nothing if the input is no constant.
   const std::vector<float>* constant(int i) const;
   const std::vector<float>& needed_constant(int i, std::string_view what) const;
+  /// A constant of one number of any type.
+  double needed_scalar(int i, std::string_view what) const;
 
   double real(std::string_view name, double otherwise) const;
   std::int64_t integer(std::string_view name, std::int64_t otherwise) const;
@@ -65,11 +74,28 @@ class NodeReader {
   /// An axis of a tensor of this rank, counted from the end if negative.
   int axis(std::int64_t axis, std::size_t rank) const;
 
-  /// Sets the first output.
-  void result(Imported value) const;
+  int outputs() const { return node_.output_size(); }
+  /// True if output i is wanted.
+  bool wants(int i) const { return i < node_.output_size() && !node_.output(i).empty(); }
+  /// Sets an output. Where inputs are float16 or bfloat16, a result of f32 stands for that type too.
+  void result(Imported value, int output = 0) const;
+  /// Sets the first output, which stands for TensorProto's `type`.
+  void result_of_type(Imported value, int type) const;
+  /// The operator's result. What constants alone make becomes a constant.
   NetworkValue apply(OperatorKind kind, const std::vector<NetworkValue>& inputs) const;
+  NetworkValue map(MapOp op, const std::vector<NetworkValue>& inputs) const {
+    return apply(operators::Map{op}, inputs);
+  }
+  NetworkValue elementwise(Op op, const std::vector<NetworkValue>& inputs) const {
+    return apply(operators::Elementwise{.op = op}, inputs);
+  }
+  NetworkValue cast(NetworkValue x, DType to) const;
+  /// A constant of rank 0 (or of this shape), the number as x's type.
+  NetworkValue number_like(NetworkValue x, double number) const;
   /// A new constant of the network.
   NetworkValue make_constant(std::string_view suffix, Shape shape, std::vector<float> elements) const;
+
+  NetworkValue make_constant(std::string_view suffix, Shape shape, DType dtype, std::vector<std::byte> elements) const;
 
   /// Remembers that `shaped` is `source` with another shape, and finds it again.
   void remember_reshape(NetworkValue shaped, NetworkValue source) const;
@@ -82,6 +108,8 @@ class NodeReader {
   [[noreturn]] void fail_with(const std::string& message) const;
 
  private:
+  void name_and_define(Imported value, int output, int type) const;
+
   Importer& importer_;
   const schema::NodeProto& node_;
   std::string name_;
@@ -101,18 +129,49 @@ std::span<const OperatorRow> normalisation_rows();
 std::span<const OperatorRow> image_rows();
 std::span<const OperatorRow> shape_rows();
 std::span<const OperatorRow> integer_rows();
+std::span<const OperatorRow> map_rows();
+std::span<const OperatorRow> activation_rows();
+std::span<const OperatorRow> reduction_rows();
+std::span<const OperatorRow> pool_rows();
+std::span<const OperatorRow> movement_rows();
+std::span<const OperatorRow> layer_norm_rows();
 
 /// The row for an operator, or null.
 const OperatorRow* find_row(std::string_view op_type);
 /// All operators, for messages and docs.
 std::vector<std::string_view> supported_operators();
 
-/// Integer arithmetic on known elements (Add, Sub, Mul, Div); false if the inputs are not all integers.
+/// Integer arithmetic on known elements (Add, Sub, Mul, Div); false if the inputs are not all integers, or need a run.
 bool import_integer_arithmetic(const NodeReader& node);
+/// Concat of known integers; false likewise.
+bool import_integer_concat(const NodeReader& node);
+/// Gather and Slice of known integers; false likewise.
+bool import_integer_gather(const NodeReader& node);
+bool import_integer_slice(const NodeReader& node);
+
+/// Axes that are a list attribute in older opsets and an input since; each from 0 on, none twice.
+std::optional<std::vector<int>> read_axes(const NodeReader& node, int input, std::size_t rank);
+
+/// Reshape of x to a shape of numbers and symbols; back to the shape that it was reshaped from it is that tensor again.
+NetworkValue reshape_to(const NodeReader& node, NetworkValue x, const Shape& shape);
+/// x with the shape of another tensor.
+NetworkValue reshape_like(const NodeReader& node, NetworkValue x, NetworkValue like);
+/// The permutation of x.
+NetworkValue transposed(const NodeReader& node, NetworkValue x, std::vector<int> order);
+/// An operator on constants alone, computed now; nothing if there are other inputs too many elements, or more work than
+/// elements.
+struct Folded {
+  NetworkTensor tensor;
+  std::uint64_t work = 0;  ///< elements read or written
+};
+std::optional<Folded> folded(const Network& network, const OperatorKind& kind, const std::vector<NetworkValue>& inputs,
+                             const std::string& where);
 
 class Importer {
  public:
-  Importer(const schema::ModelProto& model, const std::string& file, const OnnxLimits& limits);
+  /// `folder`: where external data may lie; empty: nowhere.
+  Importer(const schema::ModelProto& model, const std::string& file, const std::string& folder,
+           const OnnxOptions& options);
   Network run();
 
  private:
@@ -123,34 +182,50 @@ class Importer {
   void read_inputs();
   void read_nodes();
   void read_outputs();
-  void define(const std::string& name, Imported value);
+  void define(const std::string& name, Imported value, int type = 0);
+  void bind_constant(const std::string& name, const Shape& shape, int type, const ConstTensorView& view);
+  int type_of(const std::string& name) const;
+  NetworkValue materialised(const Integers& integers, const std::string& name, const std::string& reader);
+  NetworkValue extent_at_run_time(const Dim& d, const std::string& reader);
   const Imported& find(const std::string& name, const std::string& reader);
   Imported import_tensor(const schema::TensorProto& tensor, const std::string& name);
   [[noreturn]] void fail(const std::string& message) const { throw UserError(file_ + ": " + message); }
 
   const schema::GraphProto& graph_;
   std::string file_;
+  std::string folder_;
   OnnxLimits limits_;
+  std::map<std::string, ConstTensorView> given_constants_;
   std::int64_t opset_ = 0;
   std::uint64_t elements_ = 0;
   NetworkBuilder builder_;
   std::map<std::string, Imported> values_;
   std::map<std::string, const schema::TensorProto*> initializers_;  // not yet read
-  std::map<TensorId, std::shared_ptr<const std::vector<float>>> constants_;
+  std::map<std::string, int>
+      types_;  // by name: TensorProto's type where the network's own does not say (16-bit floats)
   std::map<TensorId, NetworkValue> reshaped_;
   std::set<TensorId> tensor_names_;  // inputs, constants and what has the name of a node's output
 };
 
 // tensor_data.cpp
 
-/// Elements in row-major order. Throws UserError starting with `what` for a dtype that is no float (or no integer), a
-/// count that does not fit the shape, or external data.
-std::vector<float> float_elements(const schema::TensorProto& tensor, const std::string& what);
-std::vector<std::int64_t> integer_elements(const schema::TensorProto& tensor, const std::string& what);
-bool is_float_tensor(const schema::TensorProto& tensor);
-bool is_integer_tensor(const schema::TensorProto& tensor);
+/// A tensor's elements as they lie in memory of its dtype, row-major; float16 and bfloat16 as f32. `folder`: where the
+/// files of external data may lie; empty: nowhere. Throws UserError starting with `what` for a type that networks do
+/// not have, a count that does not fit the shape, or external data that are not there.
+struct TensorData {
+  DType dtype = DType::f32;
+  std::vector<std::byte> elements;
+};
+TensorData tensor_data(const schema::TensorProto& tensor, const std::string& folder, const std::string& what);
 /// Number of elements. Throws UserError for a negative extent, or a count above `limit`.
 std::uint64_t checked_count(const schema::TensorProto& tensor, std::uint64_t limit, const std::string& what);
 std::string data_type_name(int data_type);
+/// The dtype of a TensorProto's data type; of float16 and bfloat16 those types. Nothing for what networks do not have.
+std::optional<DType> dtype_of(int data_type);
+int data_type_of(DType dtype);
+bool is_short_float(int data_type);  ///< float16, bfloat16
+/// Elements of the file of external data that a tensor names.
+std::string external_data(const schema::TensorProto& tensor, const std::string& folder, std::size_t bytes,
+                          const std::string& what);
 
 }  // namespace coda::network::onnx_import

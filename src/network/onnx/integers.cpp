@@ -3,11 +3,19 @@
 #include <algorithm>
 
 #include "network/dim.hpp"
+#include "network/infer_tensors.hpp"
 #include "network/onnx/importer.hpp"
 
 namespace coda::network::onnx_import {
 
 namespace {
+
+NetworkValue constant_of(const NodeReader& node, const schema::TensorProto& t) {
+  (void)checked_count(t, std::uint64_t{1} << 31, node.name());
+  if (t.data_location() != 0) node.fail("its data lie in another file; only initializers may");
+  TensorData data = tensor_data(t, "", fmt::format("{} '{}'", node.op_type(), node.name()));
+  return node.make_constant(node.name(), Shape(t.dims().begin(), t.dims().end()), data.dtype, std::move(data.elements));
+}
 
 void import_constant(const NodeReader& node) {
   if (const auto* a = node.attribute("value_int"))
@@ -20,16 +28,7 @@ void import_constant(const NodeReader& node) {
   }
   const auto* a = node.attribute("value");
   if (a == nullptr) node.fail("has no value of numbers");
-  const schema::TensorProto& t = a->t();
-  const std::string what = fmt::format("Constant '{}'", node.name());
-  if (is_integer_tensor(t)) {
-    if (t.dims_size() > 1) node.fail("is an integer tensor of rank {}; expected at most 1", t.dims_size());
-    const auto numbers = integer_elements(t, what);
-    return node.result(Integers{.elements = {numbers.begin(), numbers.end()}, .scalar = t.dims_size() == 0});
-  }
-  std::vector<float> elements = float_elements(t, what);
-  if (elements.empty()) return node.result(Integers{});
-  node.result(node.make_constant(node.name(), Shape(t.dims().begin(), t.dims().end()), std::move(elements)));
+  node.result_of_type(constant_of(node, a->t()), a->t().data_type());
 }
 
 void import_shape(const NodeReader& node) {
@@ -46,58 +45,33 @@ void import_shape(const NodeReader& node) {
   node.result(Integers{.elements = {shape.begin() + begin, shape.begin() + end}});
 }
 
-void import_gather(const NodeReader& node) {
-  if (!node.is_integers(0)) node.fail("only elements of known integers can be gathered, such as those of a Shape");
-  const Integers from = node.integers(0), at = node.integers(1);
-  Integers result{.elements = {}, .scalar = at.scalar};
-  for (const auto i : node.numbers(1)) {
-    const auto n = static_cast<std::int64_t>(from.elements.size());
-    if (i < -n || i >= n) node.fail("index {} is outside the {} elements", i, n);
-    result.elements.push_back(from.elements[static_cast<std::size_t>(i < 0 ? i + n : i)]);
-  }
-  node.result(std::move(result));
-}
-
-void import_slice(const NodeReader& node) {
-  if (!node.is_integers(0)) node.fail("only known integers can be sliced, such as those of a Shape");
-  const Integers from = node.integers(0);
-  const auto one = [&](int input, std::int64_t otherwise) {
-    if (!node.has(input)) return otherwise;
-    const auto v = node.numbers(input);
-    if (v.size() != 1) node.fail("starts, ends, axes and steps must have one element");
-    return v[0];
-  };
-  if (from.scalar) node.fail("the input is a scalar");
-  const auto n = static_cast<std::int64_t>(from.elements.size());
-  if (const auto axis = one(3, 0); axis != 0 && axis != -1) node.fail("axis is {}; expected 0", axis);
-  if (const auto step = one(4, 1); step != 1) node.fail("step is {}; expected 1", step);
-  const auto place = [&](std::int64_t i) { return std::clamp<std::int64_t>(i < 0 ? i + n : i, 0, n); };
-  const std::int64_t begin = place(one(1, 0)), end = std::max(begin, place(one(2, n)));
-  node.result(Integers{.elements = {from.elements.begin() + begin, from.elements.begin() + end}});
+// The product of the extents
+void import_size(const NodeReader& node) {
+  const Shape shape = node.is_integers(0) ? Shape{node.integers(0).elements.size()} : node.value(0).shape();
+  node.result(Integers{.elements = {product(shape)}, .scalar = true});
 }
 
 void import_constant_of_shape(const NodeReader& node) {
   const auto shape = node.numbers(0);
   double count = 1;
   for (const auto d : shape) {
-    if (d < 1) node.fail("the shape has an extent of {}; expected at least 1", d);
+    if (d < 0) node.fail("the shape has an extent of {}; expected at least 0", d);
     count *= static_cast<double>(d);
   }
   if (count > 0x1p20) node.fail("the result has {} elements; the limit is 2^20", count);
-  const auto n = static_cast<std::size_t>(count);
   const auto* a = node.attribute("value");
-  const std::string what = fmt::format("ConstantOfShape '{}'", node.name());
-  if (a != nullptr && is_integer_tensor(a->t())) {
-    const auto v = integer_elements(a->t(), what);
-    if (v.size() != 1 || shape.size() > 1) node.fail("expected a vector of one repeated integer");
-    return node.result(Integers{.elements = std::vector<Dim>(n, Dim(v[0])), .scalar = shape.empty()});
-  }
-  const auto v = a == nullptr ? std::vector<float>{0} : float_elements(a->t(), what);
-  if (v.size() != 1) node.fail("value has {} elements; expected 1", v.size());
-  node.result(node.make_constant(node.name(), Shape(shape.begin(), shape.end()), std::vector<float>(n, v[0])));
+  const NetworkValue one = a == nullptr ? node.make_constant(node.name(), {1}, {0}) : constant_of(node, a->t());
+  if (product(one.shape()) != Dim(1)) node.fail("value has shape {}; expected one element", to_string(one.shape()));
+  const NetworkTensor& t = one.tensor();
+  const auto* element = t.constant ? reinterpret_cast<const std::byte*>(t.constant->data()) : t.bytes->data();
+  std::vector<std::byte> bytes;
+  for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i)
+    bytes.insert(bytes.end(), element, element + size_of(t.dtype));
+  node.result_of_type(node.make_constant(node.name(), Shape(shape.begin(), shape.end()), t.dtype, std::move(bytes)),
+                      a == nullptr ? 0 : a->t().data_type());
 }
 
-Dim combine(const NodeReader& node, const Dim& x, const Dim& y) {
+std::optional<Dim> combine(const NodeReader& node, const Dim& x, const Dim& y) {
   const std::string& op = node.op_type();
   if (x.known() && y.known()) {
     std::int64_t r = 0;
@@ -113,27 +87,87 @@ Dim combine(const NodeReader& node, const Dim& x, const Dim& y) {
   if (op == "Mul" && (x.known() || y.known())) return x.known() ? affine(y, x.value(), 0) : affine(x, y.value(), 0);
   if (op == "Add" && (x.known() || y.known())) return x.known() ? affine(y, 1, x.value()) : affine(x, 1, y.value());
   if (op == "Sub" && y.known() && y.value() > -(std::int64_t{1} << 40)) return affine(x, 1, -y.value());
-  node.fail("arithmetic on the symbols {} and {} is not supported", to_string(x), to_string(y));
+  return std::nullopt;
 }
 
 constexpr OperatorRow integer_table[] = {{"Constant", 1, import_constant},
                                          {"ConstantOfShape", 9, import_constant_of_shape},
-                                         {"Gather", 1, import_gather},
                                          {"Shape", 1, import_shape},
-                                         {"Slice", 10, import_slice}};
+                                         {"Size", 1, import_size}};
+
+bool all_known(const Integers& v) {
+  return std::all_of(v.elements.begin(), v.elements.end(), [](const Dim& d) { return d.known(); });
+}
 
 }  // namespace
+
+bool import_integer_concat(const NodeReader& node) {
+  if (node.inputs() == 0) return false;
+  Integers all;
+  for (int i = 0; i < node.inputs(); ++i) {
+    if (!node.has(i) || !node.is_integers(i)) return false;
+    const Integers part = node.integers(i);
+    if (part.scalar) node.fail("input {} is a scalar; expected a vector", i);
+    if (i > 0 && part.dtype != all.dtype) return false;
+    all.dtype = part.dtype;
+    all.elements.insert(all.elements.end(), part.elements.begin(), part.elements.end());
+    if (all.elements.size() > 4096) return false;
+  }
+  (void)node.axis(node.integer("axis", 0), 1);
+  node.result(std::move(all));
+  return true;
+}
+
+bool import_integer_gather(const NodeReader& node) {
+  if (!node.is_integers(0) || !node.is_integers(1) || !all_known(node.integers(1))) return false;
+  const Integers from = node.integers(0), at = node.integers(1);
+  if (from.scalar) node.fail("the input is a scalar");
+  (void)node.axis(node.integer("axis", 0), 1);
+  Integers result{.elements = {}, .scalar = at.scalar, .dtype = from.dtype};
+  for (const auto i : node.numbers(1)) {
+    const auto n = static_cast<std::int64_t>(from.elements.size());
+    if (i < -n || i >= n) node.fail("index {} is outside the {} elements", i, n);
+    result.elements.push_back(from.elements[static_cast<std::size_t>(i < 0 ? i + n : i)]);
+  }
+  node.result(std::move(result));
+  return true;
+}
+
+bool import_integer_slice(const NodeReader& node) {
+  if (!node.is_integers(0) || node.integers(0).scalar) return false;
+  const Integers from = node.integers(0);
+  const auto one = [&](int input, std::int64_t otherwise) -> std::int64_t {
+    if (!node.has(input)) return otherwise;
+    const auto v = node.numbers(input);
+    if (v.size() != 1) node.fail("starts, ends, axes and steps must have one element for a vector");
+    return v[0];
+  };
+  const auto n = static_cast<std::int64_t>(from.elements.size());
+  (void)node.axis(one(3, 0), 1);
+  const std::int64_t step = one(4, 1);
+  if (step == 0) node.fail("the step is 0");
+  const SliceRange r = slice_range(n, one(1, 0), one(2, n), step);
+  Integers result{.elements = {}, .scalar = false, .dtype = from.dtype};
+  for (std::int64_t i = 0; i < r.count; ++i)
+    result.elements.push_back(from.elements[static_cast<std::size_t>(r.begin + i * step)]);
+  node.result(std::move(result));
+  return true;
+}
 
 bool import_integer_arithmetic(const NodeReader& node) {
   if (!node.is_integers(0) || !node.is_integers(1)) return false;
   const Integers x = node.integers(0), y = node.integers(1);
-  const std::size_t n = std::max(x.elements.size(), y.elements.size());
+  if (x.dtype != DType::i64 || y.dtype != DType::i64) return false;
+  const std::size_t n = x.elements.size() == 1 ? y.elements.size() : x.elements.size();
   if ((x.elements.size() != n && x.elements.size() != 1) || (y.elements.size() != n && y.elements.size() != 1))
     node.fail("vectors of {} and {} integers do not broadcast", x.elements.size(), y.elements.size());
   Integers result{.elements = {}, .scalar = x.scalar && y.scalar};
-  for (std::size_t i = 0; i < n; ++i)
-    result.elements.push_back(
-        combine(node, x.elements[x.elements.size() == 1 ? 0 : i], y.elements[y.elements.size() == 1 ? 0 : i]));
+  for (std::size_t i = 0; i < n; ++i) {
+    const auto d =
+        combine(node, x.elements[x.elements.size() == 1 ? 0 : i], y.elements[y.elements.size() == 1 ? 0 : i]);
+    if (!d) return false;
+    result.elements.push_back(*d);
+  }
   node.result(std::move(result));
   return true;
 }

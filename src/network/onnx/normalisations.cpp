@@ -1,4 +1,4 @@
-/// GroupNormalization, InstanceNormalization (also as PyTorch exports GroupNorm with it), BatchNormalization, Softmax.
+/// GroupNormalization, InstanceNormalization (also as PyTorch exports GroupNorm with it), BatchNormalization.
 
 #include <algorithm>
 
@@ -25,12 +25,19 @@ std::vector<float> per_channel(const NodeReader& node, const std::vector<float>&
   return out;
 }
 
+// (N,C,…) as (N,C,pixels,1)
+NetworkValue as_image(const NodeReader& node, NetworkValue x) {
+  return node.apply(operators::Reshape{{0, 0, -1, 1}}, {x});
+}
+
 void import_group_norm(const NodeReader& node) {
   const NetworkValue x = node.value(0);
   const std::int64_t groups = node.integer("num_groups", 0);
   const std::int64_t channels = known_channels(node, x.shape());
   if (groups < 1 || groups > channels) node.fail("num_groups is {}; expected 1 to {}", groups, channels);
-  std::vector<NetworkValue> inputs{x};
+  const std::size_t rank = x.shape().size();
+  if (rank < 3) node.fail("the input has shape {}; expected (N,C,…)", to_string(x.shape()));
+  std::vector<NetworkValue> inputs{rank == 4 ? x : as_image(node, x)};
   for (int i = 1; i <= 2; ++i) {
     if (node.opset() >= 21) {  // one element a channel
       inputs.push_back(node.value(i));
@@ -41,12 +48,13 @@ void import_group_norm(const NodeReader& node) {
       node.fail("scale and bias have {} elements; expected one for each of {} groups", v.size(), groups);
     inputs.push_back(node.make_constant(i == 1 ? "scale" : "bias", {channels}, per_channel(node, v, channels)));
   }
-  node.result(node.apply(operators::Normalisation{.op = Op::group_norm,
-                                                  .groups = static_cast<int>(groups),
-                                                  .eps = node.real("epsilon", 1e-5f),
-                                                  .has_scale = true,
-                                                  .has_shift = true},
-                         inputs));
+  const NetworkValue y = node.apply(operators::Normalisation{.op = Op::group_norm,
+                                                             .groups = static_cast<int>(groups),
+                                                             .eps = node.real("epsilon", 1e-5f),
+                                                             .has_scale = true,
+                                                             .has_shift = true},
+                                    inputs);
+  node.result(rank == 4 ? y : reshape_like(node, y, x));
 }
 
 bool all_equal(const std::vector<float>& v, float x) {
@@ -84,45 +92,26 @@ void import_instance_norm(const NodeReader& node) {
   const auto source = node.reshaped_from(x);
   if (source && source->shape().size() == 4 && x.shape().size() >= 2 && x.shape()[0] == source->shape()[0])
     return import_reshaped_instance_norm(node, x, *source);
-  NetworkValue image = x;
-  if (x.shape().size() == 3) {  // (N,C,L) as (N,C,L,1)
-    const Dim& length = x.shape()[2];
-    image = node.apply(operators::Reshape{{0, 0, length.known() ? length.value() : -1, 1}}, {x});
-  }
-  NetworkValue y = node.apply(
+  const std::size_t rank = x.shape().size();
+  if (rank < 3) node.fail("the input has shape {}; expected (N,C,…)", to_string(x.shape()));
+  const NetworkValue y = node.apply(
       operators::Normalisation{
           .op = Op::instance_norm, .eps = node.real("epsilon", 1e-5f), .has_scale = true, .has_shift = true},
-      {image, node.value(1), node.value(2)});
-  if (x.shape().size() == 3)
-    y = node.apply(operators::Reshape{{0, 0, x.shape()[2].known() ? x.shape()[2].value() : -1}}, {y});
-  node.result(y);
+      {rank == 4 ? x : as_image(node, x), node.value(1), node.value(2)});
+  node.result(rank == 4 ? y : reshape_like(node, y, x));
 }
 
 void import_batch_norm(const NodeReader& node) {
   if (node.integer("training_mode", 0) != 0) node.fail("training_mode is 1; export the model for inference");
+  if (node.opset() < 14 && node.wants(1)) node.fail("has outputs of training; export the model for inference");
   std::vector<NetworkValue> inputs;
   for (int i = 0; i < 5; ++i) inputs.push_back(node.value(i));
   node.result(node.apply(operators::BatchNorm{.eps = node.real("epsilon", 1e-5f)}, inputs));
 }
 
-void import_softmax(const NodeReader& node) {
-  const NetworkValue x = node.value(0);
-  const std::size_t rank = x.shape().size();
-  const int axis = node.axis(node.integer("axis", node.opset() >= 13 ? -1 : 1), rank);
-  const int expected = rank == 4 && node.opset() >= 13 ? 1 : static_cast<int>(rank) - 1;
-  // before opset 13 all axes from `axis` on were one
-  if (axis == expected && (rank != 4 || node.opset() >= 13)) return node.result(node.apply(operators::Softmax{}, {x}));
-  if (rank == 4 && axis == 3) {  // the last axis: that of the channels in another order
-    const NetworkValue turned = node.apply(operators::Transpose{{0, 3, 1, 2}}, {x});
-    return node.result(node.apply(operators::Transpose{{0, 2, 3, 1}}, {node.apply(operators::Softmax{}, {turned})}));
-  }
-  node.fail("axis is {} of shape {}; expected {}", axis, to_string(x.shape()), expected);
-}
-
 constexpr OperatorRow normalisation_table[] = {{"BatchNormalization", 9, import_batch_norm},
                                                {"GroupNormalization", 18, import_group_norm},
-                                               {"InstanceNormalization", 6, import_instance_norm},
-                                               {"Softmax", 1, import_softmax}};
+                                               {"InstanceNormalization", 6, import_instance_norm}};
 
 }  // namespace
 

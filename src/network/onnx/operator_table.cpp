@@ -7,8 +7,9 @@ namespace coda::network::onnx_import {
 
 namespace {
 const auto& families() {
-  static const std::array all{contraction_rows(), elementwise_rows(), normalisation_rows(),
-                              image_rows(),       shape_rows(),       integer_rows()};
+  static const std::array all{contraction_rows(), elementwise_rows(), normalisation_rows(), image_rows(),
+                              shape_rows(),       integer_rows(),     map_rows(),           activation_rows(),
+                              reduction_rows(),   pool_rows(),        movement_rows(),      layer_norm_rows()};
   return all;
 }
 }  // namespace

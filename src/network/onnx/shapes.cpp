@@ -8,43 +8,27 @@ namespace coda::network::onnx_import {
 
 namespace {
 
-constexpr int type_float = 1, type_int32 = 6, type_int64 = 7, type_float16 = 10, type_double = 11, type_bfloat16 = 16;
-
 void pass_on(const NodeReader& node) {
   if (node.is_integers(0)) return node.result(node.integers(0));
   node.result(node.value(0));
 }
 
+// The mask, if it is wanted, is true everywhere
 void import_dropout(const NodeReader& node) {
-  if (node.has(2) && !node.is_integers(2)) node.fail("training_mode must be a constant");
-  if (node.has(2) && node.numbers(2) != std::vector<std::int64_t>{0})
-    node.fail("training_mode is 1; export the model for inference");
-  pass_on(node);
-}
-
-void import_cast(const NodeReader& node) {
-  const auto to = node.integer("to", 0);
-  const bool integers = node.is_integers(0);
-  if (integers && (to == type_int64 || to == type_int32)) return node.result(node.integers(0));
-  if (to != type_float)
-    node.fail("a cast {} to {} is not supported; only to float32 is", integers ? "of integers" : "",
-              data_type_name(static_cast<int>(to)));
-  node.result(node.value(0));
+  if (node.has(2) && node.needed_scalar(2, "training_mode") != 0) {
+    const bool drops = node.has(1) ? node.needed_scalar(1, "ratio") != 0 : true;
+    if (drops) node.fail("training_mode is 1; export the model for inference");
+  }
+  const NetworkValue x = node.value(0);
+  if (node.wants(1)) {
+    const NetworkValue yes = node.make_constant("mask", {}, DType::boolean, {std::byte{1}});
+    node.result(node.apply(operators::Expand{}, {yes, x}), 1);
+  }
+  node.result(x);
 }
 
 void import_concat(const NodeReader& node) {
-  bool integers = node.inputs() > 0;
-  for (int i = 0; i < node.inputs(); ++i) integers = integers && node.is_integers(i);
-  if (integers) {
-    Integers all;
-    for (int i = 0; i < node.inputs(); ++i) {
-      const Integers part = node.integers(i);
-      if (part.scalar) node.fail("input {} is a scalar; expected a vector", i);
-      all.elements.insert(all.elements.end(), part.elements.begin(), part.elements.end());
-      if (all.elements.size() > 4096) node.fail("the result has more than 4096 integers");
-    }
-    return node.result(std::move(all));
-  }
+  if (import_integer_concat(node)) return;
   std::vector<NetworkValue> inputs;
   for (int i = 0; i < node.inputs(); ++i) inputs.push_back(node.value(i));
   if (inputs.empty()) node.fail("has no inputs");
@@ -53,42 +37,38 @@ void import_concat(const NodeReader& node) {
       node.apply(operators::Concat{.axis = node.axis(node.integer("axis", 0), inputs[0].shape().size())}, inputs));
 }
 
-// x with another shape; back to the shape that it was reshaped from it is that tensor again
-void finish_reshape(const NodeReader& node, NetworkValue x, std::vector<std::int64_t> shape,
-                    const std::optional<Shape>& wanted) {
-  const auto source = node.reshaped_from(x);
-  if (source && wanted && source->shape() == *wanted) return node.result(*source);
-  const NetworkValue y = node.apply(operators::Reshape{std::move(shape)}, {x});
-  if (source && y.shape() == source->shape()) return node.result(*source);
-  node.remember_reshape(y, source ? *source : x);
-  node.result(y);
-}
-
+// Numbers as they are; a symbol that stands at its place in x is kept, one other symbol is what is left
 void import_reshape(const NodeReader& node) {
   const NetworkValue x = node.value(0);
   const Integers target = node.integers(1);
   if (target.elements.size() > 8) node.fail("the new shape has {} extents; expected at most 8", target.elements.size());
-  if (node.integer("allowzero", 0) != 0) node.fail("allowzero is not supported");
-  std::vector<std::int64_t> shape;
-  bool exact = true;
-  int symbols = 0;
+  const bool literal = node.integer("allowzero", 0) != 0;
+  Shape shape;
+  bool open = false;
   for (std::size_t i = 0; i < target.elements.size(); ++i) {
     const Dim& d = target.elements[i];
-    if (d.known()) {
-      exact = exact && d.value() > 0;
-      shape.push_back(d.value());
-    } else if (i < x.shape().size() && x.shape()[i] == d) {
-      shape.push_back(0);
+    if (d == Dim(0) && !literal) {
+      if (i >= x.shape().size()) node.fail("place {} keeps an extent that {} does not have", i, to_string(x.shape()));
+      shape.push_back(x.shape()[i]);
     } else {
-      ++symbols;
-      shape.push_back(-1);
+      if (d.known() && d.value() < -1) node.fail("the new shape has an extent of {}", d.value());
+      open = open || d == Dim(-1);
+      shape.push_back(d);
     }
   }
-  if (symbols > 1 || (symbols == 1 && std::count(shape.begin(), shape.end(), -1) > 1)) {
-    if (const auto s = node.reshaped_from(x); !s || s->shape() != Shape(target.elements))
-      node.fail("the new shape {} has more than one unknown extent", to_string(Shape(target.elements)));
+  if (!open) return node.result(reshape_to(node, x, shape));
+  operators::Reshape r{.shape = {}, .literal = true};
+  for (std::size_t i = 0; i < shape.size(); ++i) {
+    const auto at = std::find(x.shape().begin(), x.shape().end(), shape[i]);
+    if (!shape[i].known() && at == x.shape().end())
+      node.fail("the new shape {} has more than one unknown extent", to_string(shape));
+    r.shape.push_back(shape[i].known() ? shape[i].value() : -2 - (at - x.shape().begin()));
   }
-  finish_reshape(node, x, std::move(shape), exact ? std::optional(Shape(target.elements)) : std::nullopt);
+  const NetworkValue y = node.apply(std::move(r), {x});
+  const auto source = node.reshaped_from(x);
+  if (source && y.shape() == source->shape()) return node.result(*source);
+  node.remember_reshape(y, source ? *source : x);
+  node.result(y);
 }
 
 void import_flatten(const NodeReader& node) {
@@ -101,107 +81,113 @@ void import_flatten(const NodeReader& node) {
 
 void import_transpose(const NodeReader& node) {
   const NetworkValue x = node.value(0);
-  operators::Transpose t;
+  std::vector<int> perm;
   if (const auto order = node.list("perm")) {
-    for (const auto i : *order) t.order.push_back(node.axis(i, x.shape().size()));
+    for (const auto i : *order) perm.push_back(node.axis(i, x.shape().size()));
   } else {
-    for (std::size_t i = x.shape().size(); i-- > 0;) t.order.push_back(static_cast<int>(i));
+    for (std::size_t i = x.shape().size(); i-- > 0;) perm.push_back(static_cast<int>(i));
   }
-  node.result(node.apply(std::move(t), {x}));
-}
-
-void import_pad(const NodeReader& node) {
-  const NetworkValue x = node.value(0);
-  if (const auto mode = node.text("mode", "constant"); mode != "constant")
-    node.fail("mode '{}' is not supported; only constant is", mode);
-  const auto pads = node.numbers(1);
-  const std::size_t rank = x.shape().size();
-  std::vector<std::int64_t> axes;
-  if (node.has(3)) {
-    axes = node.numbers(3);
-  } else {
-    for (std::size_t i = 0; i < rank; ++i) axes.push_back(static_cast<std::int64_t>(i));
-  }
-  if (pads.size() != 2 * axes.size()) node.fail("pads has {} numbers; expected {}", pads.size(), 2 * axes.size());
-  operators::Pad p{
-      .before = std::vector<std::int64_t>(rank, 0), .after = std::vector<std::int64_t>(rank, 0), .value = 0};
-  for (std::size_t i = 0; i < axes.size(); ++i) {
-    const auto axis = static_cast<std::size_t>(node.axis(axes[i], rank));
-    p.before[axis] = pads[i];
-    p.after[axis] = pads[axes.size() + i];
-  }
-  if (node.has(2)) {
-    const auto& value = node.needed_constant(2, "constant_value");
-    if (value.size() != 1) node.fail("constant_value has {} elements; expected a scalar", value.size());
-    p.value = static_cast<double>(value[0]);
-  }
-  node.result(node.apply(std::move(p), {x}));
-}
-
-// The axes of Unsqueeze and Squeeze: an attribute before opset 13, an input since
-std::optional<std::vector<std::int64_t>> given_axes(const NodeReader& node) {
-  if (node.has(1)) return node.numbers(1);
-  return node.list("axes");
+  node.result(transposed(node, x, std::move(perm)));
 }
 
 void import_unsqueeze(const NodeReader& node) {
-  const auto axes = given_axes(node);
-  if (!axes) node.fail("axes are missing");
-  if (node.is_integers(0)) {
+  const auto count = node.has(1) ? node.numbers(1) : node.list("axes").value_or(std::vector<std::int64_t>{});
+  if (!node.has(1) && !node.list("axes")) node.fail("axes are missing");
+  if (count.size() > 8) node.fail("axes has {} numbers; the limit is 8", count.size());
+  if (node.is_integers(0) && node.integers(0).scalar && count.size() == 1) {
     Integers v = node.integers(0);
-    if (!v.scalar || axes->size() != 1) node.fail("only a scalar of integers can be unsqueezed, to a vector");
+    (void)node.axis(count[0], 1);
     v.scalar = false;
     return node.result(std::move(v));
   }
   const NetworkValue x = node.value(0);
-  const std::size_t rank = x.shape().size() + axes->size();
+  const std::size_t rank = x.shape().size() + count.size();
   if (rank > 8) node.fail("the result has rank {}; the limit is 8", rank);
-  std::vector<bool> fresh(rank, false);
-  for (const auto a : *axes) fresh[static_cast<std::size_t>(node.axis(a, rank))] = true;
-  std::vector<std::int64_t> shape;
+  const auto axes = read_axes(node, 1, rank);
+  Shape shape;
   std::size_t from = 0;
   for (std::size_t i = 0; i < rank; ++i) {
-    if (fresh[i] || from >= x.shape().size()) {
-      shape.push_back(1);
-      continue;
-    }
-    const Dim& d = x.shape()[from];
-    shape.push_back(d.known() ? d.value() : from == i ? 0 : -1);
-    ++from;
+    const bool fresh = std::find(axes->begin(), axes->end(), static_cast<int>(i)) != axes->end();
+    shape.push_back(fresh ? Dim(1) : x.shape()[from++]);
   }
-  if (from != x.shape().size()) node.fail("axes name the same axis twice");
-  finish_reshape(node, x, std::move(shape), std::nullopt);
+  node.result(reshape_to(node, x, shape));
 }
 
 void import_squeeze(const NodeReader& node) {
-  const auto axes = given_axes(node);
-  if (node.is_integers(0)) {
+  if (node.is_integers(0) && node.integers(0).elements.size() == 1 && !node.integers(0).scalar) {
     Integers v = node.integers(0);
-    if (v.elements.size() != 1) node.fail("only a vector of one integer can be squeezed");
+    (void)read_axes(node, 1, 1);
     v.scalar = true;
     return node.result(std::move(v));
   }
   const NetworkValue x = node.value(0);
-  std::vector<bool> drop(x.shape().size(), false);
-  for (std::size_t i = 0; i < drop.size(); ++i) drop[i] = !axes && x.shape()[i] == Dim(1);
-  if (axes)
-    for (const auto a : *axes) drop[static_cast<std::size_t>(node.axis(a, drop.size()))] = true;
-  std::vector<std::int64_t> shape;
-  for (std::size_t i = 0; i < drop.size(); ++i) {
+  const auto axes = read_axes(node, 1, x.shape().size());
+  Shape shape;
+  for (std::size_t i = 0; i < x.shape().size(); ++i) {
     const Dim& d = x.shape()[i];
-    if (drop[i] && !(d == Dim(1))) node.fail("axis {} has extent {}; expected 1", i, to_string(d));
-    if (!drop[i]) shape.push_back(d.known() ? d.value() : shape.size() == i ? 0 : -1);
+    const bool named = axes && std::find(axes->begin(), axes->end(), static_cast<int>(i)) != axes->end();
+    if (named && !(d == Dim(1))) node.fail("axis {} has extent {}; expected 1", i, to_string(d));
+    if (!axes && !d.known()) node.fail("whether axis {} of {} is squeezed is open; give axes", i, to_string(x.shape()));
+    if (!named && (axes || !(d == Dim(1)))) shape.push_back(d);
   }
-  finish_reshape(node, x, std::move(shape), std::nullopt);
+  node.result(reshape_to(node, x, shape));
 }
 
-constexpr OperatorRow shape_table[] = {{"Cast", 9, import_cast},           {"Concat", 4, import_concat},
-                                       {"Dropout", 7, import_dropout},     {"Flatten", 1, import_flatten},
-                                       {"Identity", 1, pass_on},           {"Pad", 11, import_pad},
+constexpr OperatorRow shape_table[] = {{"Concat", 4, import_concat},       {"Dropout", 7, import_dropout},
+                                       {"Flatten", 1, import_flatten},     {"Identity", 1, pass_on},
                                        {"Reshape", 5, import_reshape},     {"Squeeze", 1, import_squeeze},
                                        {"Transpose", 1, import_transpose}, {"Unsqueeze", 1, import_unsqueeze}};
 
 }  // namespace
+
+NetworkValue transposed(const NodeReader& node, NetworkValue x, std::vector<int> order) {
+  return node.apply(operators::Transpose{std::move(order)}, {x});
+}
+
+NetworkValue reshape_like(const NodeReader& node, NetworkValue x, NetworkValue like) {
+  if (x.shape() == like.shape()) return x;
+  const auto known = [](const Dim& d) { return d.known(); };
+  if (std::all_of(like.shape().begin(), like.shape().end(), known)) return reshape_to(node, x, like.shape());
+  return node.apply(operators::ReshapeLike{}, {x, like});
+}
+
+NetworkValue reshape_to(const NodeReader& node, NetworkValue x, const Shape& shape) {
+  const auto source = node.reshaped_from(x);
+  if (x.shape() == shape) return x;
+  if (source && source->shape() == shape) return *source;
+  const auto finish = [&](NetworkValue y) {
+    node.remember_reshape(y, source ? *source : x);
+    return y;
+  };
+  operators::Reshape r;
+  int open = 0;
+  bool empty = false, kept = false;
+  for (std::size_t i = 0; i < shape.size(); ++i) {
+    empty = empty || shape[i] == Dim(0);
+    if (shape[i].known()) {
+      if (shape[i].value() < 0) node.fail("the new shape {} has a negative extent", to_string(shape));
+      r.shape.push_back(shape[i].value());
+    } else if (i < x.shape().size() && x.shape()[i] == shape[i]) {
+      r.shape.push_back(0);
+      kept = true;
+    } else if (const auto at = std::find(x.shape().begin(), x.shape().end(), shape[i]); at != x.shape().end()) {
+      r.shape.push_back(-2 - (at - x.shape().begin()));
+    } else {
+      r.shape.push_back(-1);
+      ++open;
+    }
+  }
+  if (open > 1 || (empty && kept)) {
+    // a tensor that has this very shape says what it is when the network runs
+    const auto& tensors = node.builder().so_far().tensors;
+    for (TensorId id = 0; id < tensors.size(); ++id)
+      if (tensors[id].shape == shape)
+        return finish(node.apply(operators::ReshapeLike{}, {x, NetworkValue(node.builder(), id)}));
+    node.fail("the new shape {} has more than one unknown extent", to_string(shape));
+  }
+  r.literal = empty;
+  return finish(node.apply(std::move(r), {x}));
+}
 
 std::span<const OperatorRow> shape_rows() { return shape_table; }
 

@@ -1,6 +1,7 @@
 /// Elements of ONNX tensors.
 
 #include <cstring>
+#include <limits>
 
 #include "network/onnx/importer.hpp"
 #include "support/float_convert.hpp"
@@ -10,116 +11,132 @@ namespace coda::network::onnx_import {
 namespace {
 
 // TensorProto.DataType
-constexpr int type_float = 1, type_uint8 = 2, type_int8 = 3, type_int32 = 6, type_int64 = 7, type_bool = 9,
-              type_float16 = 10, type_double = 11, type_bfloat16 = 16;
-
-struct TypeName {
+struct TypeRow {
   int type;
   const char* name;
+  std::optional<DType> dtype;
 };
-constexpr TypeName type_names[] = {
-    {0, "undefined"}, {1, "float32"}, {2, "uint8"},      {3, "int8"},        {4, "uint16"},   {5, "int16"},
-    {6, "int32"},     {7, "int64"},   {8, "string"},     {9, "bool"},        {10, "float16"}, {11, "float64"},
-    {12, "uint32"},   {13, "uint64"}, {14, "complex64"}, {15, "complex128"}, {16, "bfloat16"}};
+constexpr TypeRow type_rows[] = {{0, "undefined", {}},
+                                 {1, "float32", DType::f32},
+                                 {2, "uint8", DType::u8},
+                                 {3, "int8", DType::i8},
+                                 {4, "uint16", DType::u16},
+                                 {5, "int16", DType::i16},
+                                 {6, "int32", DType::i32},
+                                 {7, "int64", DType::i64},
+                                 {8, "string", {}},
+                                 {9, "bool", DType::boolean},
+                                 {10, "float16", DType::f16},
+                                 {11, "float64", DType::f64},
+                                 {12, "uint32", DType::u32},
+                                 {13, "uint64", DType::u64},
+                                 {14, "complex64", {}},
+                                 {15, "complex128", {}},
+                                 {16, "bfloat16", DType::bf16},
+                                 {17, "float8e4m3fn", {}},
+                                 {18, "float8e4m3fnuz", {}},
+                                 {19, "float8e5m2", {}},
+                                 {20, "float8e5m2fnuz", {}},
+                                 {21, "uint4", {}},
+                                 {22, "int4", {}},
+                                 {23, "float4e2m1", {}}};
 
-// Elements that lie as bytes in raw_data (little endian), by way of their own type
-template <class Raw, class Convert>
-auto from_raw(const std::string& raw, std::size_t count, const std::string& what, Convert convert) {
-  if (raw.size() != count * sizeof(Raw))
-    throw UserError(fmt::format("{}: has {} bytes of data; its shape takes {}", what, raw.size(), count * sizeof(Raw)));
-  std::vector<decltype(convert(Raw{}))> out(count);
-  for (std::size_t i = 0; i < count; ++i) {
-    Raw x;
-    std::memcpy(&x, raw.data() + i * sizeof(Raw), sizeof(Raw));
-    out[i] = convert(x);
-  }
-  return out;
+template <class T>
+std::vector<std::byte> bytes_of(const std::vector<T>& elements) {
+  std::vector<std::byte> bytes(elements.size() * sizeof(T));
+  if (!bytes.empty()) std::memcpy(bytes.data(), elements.data(), bytes.size());
+  return bytes;
 }
 
-template <class Field, class Convert>
-auto from_field(const Field& field, std::size_t count, const std::string& what, Convert convert) {
+template <class Stored, class Field>
+std::vector<std::byte> from_field(const Field& field, std::size_t count, const std::string& what) {
   if (static_cast<std::size_t>(field.size()) != count)
     throw UserError(fmt::format("{}: has {} elements of data; its shape takes {}", what, field.size(), count));
-  std::vector<decltype(convert(field.Get(0)))> out;
+  std::vector<Stored> out;
   out.reserve(count);
-  for (const auto x : field) out.push_back(convert(x));
-  return out;
+  for (const auto x : field) out.push_back(static_cast<Stored>(x));
+  return bytes_of(out);
 }
 
-void check_in_file(const schema::TensorProto& t, const std::string& what) {
-  if (t.data_location() != 0 || t.external_data_size() > 0)
-    throw UserError(what + ": its data lie in another file; save the model as one file (external_data=False)");
+// The elements as the file stores them
+std::vector<std::byte> stored_elements(const schema::TensorProto& t, DType dtype, std::size_t count,
+                                       const std::string& folder, const std::string& what) {
+  const std::size_t bytes = count * size_of(dtype);
+  const bool external = t.data_location() != 0 || t.external_data_size() > 0;
+  const std::string elsewhere = external ? external_data(t, folder, bytes, what) : std::string();
+  const std::string& raw = external ? elsewhere : t.raw_data();
+  if (!raw.empty() || external) {
+    if (raw.size() != bytes)
+      throw UserError(fmt::format("{}: has {} bytes of data; its shape takes {}", what, raw.size(), bytes));
+    const auto* begin = reinterpret_cast<const std::byte*>(raw.data());
+    return {begin, begin + bytes};
+  }
+  switch (dtype) {
+    case DType::f32: return from_field<float>(t.float_data(), count, what);
+    case DType::f64: return from_field<double>(t.double_data(), count, what);
+    case DType::i64: return from_field<std::int64_t>(t.int64_data(), count, what);
+    case DType::u64: return from_field<std::uint64_t>(t.uint64_data(), count, what);
+    case DType::u32: return from_field<std::uint32_t>(t.uint64_data(), count, what);
+    case DType::i32: return from_field<std::int32_t>(t.int32_data(), count, what);
+    case DType::f16:
+    case DType::bf16:
+    case DType::u16: return from_field<std::uint16_t>(t.int32_data(), count, what);
+    case DType::i16: return from_field<std::int16_t>(t.int32_data(), count, what);
+    case DType::i8: return from_field<std::int8_t>(t.int32_data(), count, what);
+    default: return from_field<std::uint8_t>(t.int32_data(), count, what);
+  }
 }
 
 }  // namespace
 
 std::string data_type_name(int data_type) {
-  for (const TypeName& row : type_names)
+  for (const TypeRow& row : type_rows)
     if (row.type == data_type) return row.name;
   return fmt::format("data type {}", data_type);
 }
 
-bool is_float_tensor(const schema::TensorProto& t) {
-  return t.data_type() == type_float || t.data_type() == type_float16 || t.data_type() == type_bfloat16 ||
-         t.data_type() == type_double;
+std::optional<DType> dtype_of(int data_type) {
+  for (const TypeRow& row : type_rows)
+    if (row.type == data_type) return row.dtype;
+  return std::nullopt;
 }
 
-bool is_integer_tensor(const schema::TensorProto& t) {
-  return t.data_type() == type_int64 || t.data_type() == type_int32 || t.data_type() == type_uint8 ||
-         t.data_type() == type_int8 || t.data_type() == type_bool;
+int data_type_of(DType dtype) {
+  for (const TypeRow& row : type_rows)
+    if (row.dtype == dtype) return row.type;
+  return 0;
+}
+
+bool is_short_float(int data_type) {
+  return data_type == data_type_of(DType::f16) || data_type == data_type_of(DType::bf16);
 }
 
 std::uint64_t checked_count(const schema::TensorProto& t, std::uint64_t limit, const std::string& what) {
   std::uint64_t count = 1;
+  bool empty = false;
   for (const auto d : t.dims()) {
     if (d < 0) throw UserError(fmt::format("{}: has an extent of {}", what, d));
-    if (__builtin_mul_overflow(count, static_cast<std::uint64_t>(d), &count) || count > limit)
+    empty = empty || d == 0;
+    if (d != 0 && (__builtin_mul_overflow(count, static_cast<std::uint64_t>(d), &count) || count > limit))
       throw UserError(fmt::format("{}: has more elements than the limit of {} allows", what, limit));
   }
-  return count;
+  return empty ? 0 : count;
 }
 
-std::vector<float> float_elements(const schema::TensorProto& t, const std::string& what) {
-  check_in_file(t, what);
+TensorData tensor_data(const schema::TensorProto& t, const std::string& folder, const std::string& what) {
+  const auto dtype = dtype_of(t.data_type());
+  if (!dtype)
+    throw UserError(fmt::format("{}: has elements of {}; expected a float, integer or bool type", what,
+                                data_type_name(t.data_type())));
   const std::size_t n = checked_count(t, ~std::uint64_t{0} >> 8, what);
-  const bool raw = !t.raw_data().empty();
-  const auto half = [](auto x) { return support::f16_to_float(static_cast<std::uint16_t>(x)); };
-  const auto brain = [](auto x) { return support::bf16_to_float(static_cast<std::uint16_t>(x)); };
-  const auto same = [](auto x) { return static_cast<float>(x); };
-  switch (t.data_type()) {
-    case type_float:
-      return raw ? from_raw<float>(t.raw_data(), n, what, same) : from_field(t.float_data(), n, what, same);
-    case type_double:
-      return raw ? from_raw<double>(t.raw_data(), n, what, same) : from_field(t.double_data(), n, what, same);
-    case type_float16:
-      return raw ? from_raw<std::uint16_t>(t.raw_data(), n, what, half) : from_field(t.int32_data(), n, what, half);
-    case type_bfloat16:
-      return raw ? from_raw<std::uint16_t>(t.raw_data(), n, what, brain) : from_field(t.int32_data(), n, what, brain);
-    default:
-      throw UserError(
-          fmt::format("{}: has elements of {}; expected a float type", what, data_type_name(t.data_type())));
-  }
-}
-
-std::vector<std::int64_t> integer_elements(const schema::TensorProto& t, const std::string& what) {
-  check_in_file(t, what);
-  const std::size_t n = checked_count(t, ~std::uint64_t{0} >> 8, what);
-  const bool raw = !t.raw_data().empty();
-  const auto wide = [](auto x) { return static_cast<std::int64_t>(x); };
-  switch (t.data_type()) {
-    case type_int64:
-      return raw ? from_raw<std::int64_t>(t.raw_data(), n, what, wide) : from_field(t.int64_data(), n, what, wide);
-    case type_int32:
-      return raw ? from_raw<std::int32_t>(t.raw_data(), n, what, wide) : from_field(t.int32_data(), n, what, wide);
-    case type_uint8:
-    case type_bool:
-      return raw ? from_raw<std::uint8_t>(t.raw_data(), n, what, wide) : from_field(t.int32_data(), n, what, wide);
-    case type_int8:
-      return raw ? from_raw<std::int8_t>(t.raw_data(), n, what, wide) : from_field(t.int32_data(), n, what, wide);
-    default:
-      throw UserError(
-          fmt::format("{}: has elements of {}; expected an integer type", what, data_type_name(t.data_type())));
-  }
+  TensorData data{*dtype, stored_elements(t, *dtype, n, folder, what)};
+  if (*dtype == DType::boolean)
+    for (std::byte& b : data.elements) b = b == std::byte{0} ? b : std::byte{1};
+  if (!is_short_float(t.data_type())) return data;
+  std::vector<float> floats(n);
+  for (std::size_t i = 0; i < n; ++i)
+    floats[i] = static_cast<float>(support::load(data.elements.data(), static_cast<std::int64_t>(i), *dtype));
+  return {DType::f32, bytes_of(floats)};
 }
 
 }  // namespace coda::network::onnx_import

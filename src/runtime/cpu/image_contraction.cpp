@@ -6,6 +6,7 @@
 #include <map>
 #include <tuple>
 #include <type_traits>
+#include <vector>
 
 #include "coda/error.hpp"
 #include "runtime/cpu/block_io.hpp"
@@ -83,11 +84,15 @@ struct Primitive {
   dnnl::primitive primitive;
   memory::desc source, weights, destination, scratchpad;
   std::string implementation;
+  std::size_t filter = 0;  // which of the filter's packings it reads
 };
+
+// oneDNN's plain loops, for what it has no kernel for
+bool is_slow(const Primitive& p) { return p.implementation.starts_with("ref"); }
 
 template <class Forward, class Descriptor>
 Primitive finish(const Descriptor& d) {
-  return {Forward(d), d.src_desc(), d.weights_desc(), d.dst_desc(), d.scratchpad_desc(), d.impl_info_str()};
+  return {Forward(d), d.src_desc(), d.weights_desc(), d.dst_desc(), d.scratchpad_desc(), d.impl_info_str(), 0};
 }
 
 template <class C>
@@ -121,7 +126,7 @@ class ImageContraction final : public AccumulatorSource {
   ImageContraction(const C& c, const Tiling& tiling, const CompileOptions& options, const VectorUnit& unit);
 
   std::size_t run_scratch() const override {
-    return constant_.data() ? 0 : weights_.packed_bytes() + weights_.dense_bytes();
+    return constant_ ? 0 : packed_filter_bytes_ + filters_.front().weights.dense_bytes();
   }
   std::size_t worker_scratch() const override { return scratchpad_bytes_ + packed_input_bytes_; }
   void check(const Arguments& arguments) const override;
@@ -132,7 +137,8 @@ class ImageContraction final : public AccumulatorSource {
 
  private:
   void build(DType compute);
-  void add_primitive(const Window& w, const memory::desc& weights);
+  void add_primitive(const Window& w, const memory::desc& any);
+  void add_filters(const memory::desc& plain);
   const void* source_rows(const ConstTensorView& x, const Strip& strip, const Window& w, std::byte* packed) const;
 
   C c_;
@@ -140,8 +146,15 @@ class ImageContraction final : public AccumulatorSource {
   std::int64_t width_;
   DType compute_ = DType::f32;
   std::map<decltype(Window().geometry()), Primitive> primitives_;
-  PackedWeights weights_;
-  AlignedBuffer constant_;
+  struct Filter {
+    memory::desc format;
+    PackedWeights weights;
+    AlignedBuffer constant;
+    std::size_t offset = 0;  // in the scratch of a run
+  };
+  std::vector<Filter> filters_;
+  bool constant_ = false;
+  std::size_t packed_filter_bytes_ = 0;
   std::size_t scratchpad_bytes_ = 0, packed_input_bytes_ = 0;
   const VectorUnit& unit_;
 };
@@ -158,14 +171,18 @@ ImageContraction<C>::ImageContraction(const C& c, const Tiling& tiling, const Co
     if (c.dtype_x != DType::bf16 || c.dtype_w != DType::bf16)
       throw Unsupported(fmt::format("{}. On the CPU:\n  oneDNN: {}", to_string(Contraction(c)), e.what()));
     primitives_.clear();
+    filters_.clear();
     build(DType::f32);  // no bf16 instructions: said by describe()
   }
   if (options.constant_b) {
     const auto dtypes = accepted_dtypes(c.dtype_w);
     checked_strides(*options.constant_b, shape_b(Contraction(c)), dtypes, "the constant filter (constant_b)");
-    constant_ = AlignedBuffer(weights_.packed_bytes());
-    const AlignedBuffer dense(weights_.dense_bytes());
-    weights_.pack(*options.constant_b, dense.data(), constant_.data());
+    constant_ = true;
+    for (Filter& f : filters_) {
+      f.constant = AlignedBuffer(f.weights.packed_bytes());
+      const AlignedBuffer dense(f.weights.dense_bytes());
+      f.weights.pack(*options.constant_b, dense.data(), f.constant.data());
+    }
   }
 }
 
@@ -176,24 +193,39 @@ void ImageContraction<C>::build(DType compute) {
   const auto type = dnnl_type(compute);
   const memory::desc any(filter.dims, type, memory::format_tag::any), plain(filter.dims, type, filter.strides);
   // the strip in the middle of the image is the most frequent one: it chooses the format of the filter
-  const std::int64_t middle = tiling_.strips_per_image() / 2;
-  const Window typical = window_of(c_, tiling_.strip(middle));
-  add_primitive(typical, any);
-  const memory::desc chosen = primitives_.begin()->second.weights;
+  add_primitive(window_of(c_, tiling_.strip(tiling_.strips_per_image() / 2)), any);
   for (std::int64_t i = 0; i < tiling_.strips_per_image(); ++i) {
     const Window w = window_of(c_, tiling_.strip(i));
-    if (!primitives_.contains(w.geometry())) add_primitive(w, chosen);
+    if (!primitives_.contains(w.geometry())) add_primitive(w, any);
     packed_input_bytes_ = std::max(packed_input_bytes_,
                                    aligned_size(static_cast<std::size_t>(w.height * c_.w * c_.c) * size_of(compute)));
   }
-  weights_ = PackedWeights(shape_b(Contraction(c_)), c_.dtype_w, compute, plain, chosen, unit_);
+  add_filters(plain);
+}
+
+// A strip of another height reads the filter in the first one's format; where oneDNN has no kernel for that, in the
+// format that it prefers, so that the filter is packed twice
+template <class C>
+void ImageContraction<C>::add_primitive(const Window& w, const memory::desc& any) {
+  Primitive p = make_primitive(c_, w, width_, compute_, filters_.empty() ? any : filters_.front().format);
+  if (!filters_.empty() && is_slow(p)) {
+    Primitive own = make_primitive(c_, w, width_, compute_, any);
+    if (!is_slow(own)) p = std::move(own);
+  }
+  while (p.filter < filters_.size() && filters_[p.filter].format != p.weights) ++p.filter;
+  if (p.filter == filters_.size()) filters_.push_back({p.weights, {}, {}, 0});
+  scratchpad_bytes_ = std::max(scratchpad_bytes_, aligned_size(p.scratchpad.get_size()));
+  primitives_.emplace(w.geometry(), std::move(p));
 }
 
 template <class C>
-void ImageContraction<C>::add_primitive(const Window& w, const memory::desc& weights) {
-  const Primitive& p =
-      primitives_.emplace(w.geometry(), make_primitive(c_, w, width_, compute_, weights)).first->second;
-  scratchpad_bytes_ = std::max(scratchpad_bytes_, aligned_size(p.scratchpad.get_size()));
+void ImageContraction<C>::add_filters(const memory::desc& plain) {
+  packed_filter_bytes_ = 0;
+  for (Filter& f : filters_) {
+    f.weights = PackedWeights(shape_b(Contraction(c_)), c_.dtype_w, compute_, plain, f.format, unit_);
+    f.offset = packed_filter_bytes_;
+    packed_filter_bytes_ += f.weights.packed_bytes();
+  }
 }
 
 template <class C>
@@ -201,12 +233,14 @@ void ImageContraction<C>::check(const Arguments& arguments) const {
   const auto dtypes_x = accepted_dtypes(c_.dtype_x), dtypes_w = accepted_dtypes(c_.dtype_w);
   const auto what = to_string(Contraction(c_));
   checked_strides(arguments.a, shape_a(Contraction(c_)), dtypes_x, "the image (a) of " + what);
-  if (!constant_.data()) checked_strides(arguments.b, shape_b(Contraction(c_)), dtypes_w, "the filter (b) of " + what);
+  if (!constant_) checked_strides(arguments.b, shape_b(Contraction(c_)), dtypes_w, "the filter (b) of " + what);
 }
 
 template <class C>
 void ImageContraction<C>::prepare(const Arguments& arguments, std::byte* run_scratch) const {
-  if (!constant_.data()) weights_.pack(arguments.b, run_scratch + weights_.packed_bytes(), run_scratch);
+  if (constant_) return;
+  for (const Filter& f : filters_)
+    f.weights.pack(arguments.b, run_scratch + packed_filter_bytes_, run_scratch + f.offset);
 }
 
 // The window's rows as dense (height, W, C) in the compute type: in place if they stand so in memory
@@ -239,8 +273,9 @@ void ImageContraction<C>::compute(const Arguments& arguments, const Strip& strip
   const Window w = window_of(c_, strip);
   const Primitive& p = primitives_.at(w.geometry());
   const void* source = source_rows(arguments.a, strip, w, worker_scratch + scratchpad_bytes_);
+  const Filter& f = filters_[p.filter];
   execute(p.primitive, {{DNNL_ARG_SRC, p.source, source},
-                        {DNNL_ARG_WEIGHTS, p.weights, constant_.data() ? constant_.data() : run_scratch},
+                        {DNNL_ARG_WEIGHTS, p.weights, constant_ ? f.constant.data() : run_scratch + f.offset},
                         {DNNL_ARG_DST, p.destination, acc},
                         {DNNL_ARG_SCRATCHPAD, p.scratchpad, worker_scratch}});
 }
@@ -250,7 +285,7 @@ std::string ImageContraction<C>::describe() const {
   std::string s = fmt::format("oneDNN {}, {}", to_string(compute_), primitives_.begin()->second.implementation);
   for (const auto& [geometry, p] : primitives_)
     if (p.implementation != primitives_.begin()->second.implementation) s += " and " + p.implementation;
-  s += fmt::format("; filter {}{}", constant_.data() ? "packed once" : "packed at each run",
+  s += fmt::format("; filter {}{}", constant_ ? "packed once" : "packed at each run",
                    c_.layout == Layout::nchw ? "; channels-first image packed by strip" : "");
   if (const auto note = conversion_note(c_.dtype_x, c_.dtype_w, compute_); !note.empty()) s += "; " + note;
   if (c_.dtype_x == DType::bf16 && c_.dtype_w == DType::bf16 && compute_ == DType::f32)

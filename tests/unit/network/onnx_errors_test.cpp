@@ -71,12 +71,16 @@ TEST(OnnxErrors, UnknownOperatorNamesNodeAndOpset) {
   other.node->set_domain("com.example");
   EXPECT_EQ(refusal(other),
             "m.onnx: Relu 'n' (opset 21): domain 'com.example' is not supported; only the standard operators are");
-  EXPECT_EQ(refusal(Model("Mish", 17)), "m.onnx: Mish 'n' (opset 17): this operator exists from opset 18 on");
+  EXPECT_EQ(refusal(Model("Mish", 17)),
+            "m.onnx: Mish 'n' (opset 17): this operator exists in this form from opset 18 on");
 }
 
 TEST(OnnxErrors, Opsets) {
-  EXPECT_EQ(refusal(Model("Relu", 10)),
-            "m.onnx: uses opset 10; expected 11 to 22 (export again, or convert it with onnx.version_converter)");
+  EXPECT_EQ(refusal(Model("Relu", 10)), "(no UserError)");  // means the same there
+  EXPECT_EQ(refusal(Model("Clip", 10)),
+            "m.onnx: Clip 'n' (opset 10): this operator exists in this form from opset 11 on");
+  EXPECT_EQ(refusal(Model("Relu", -1)),
+            "m.onnx: uses opset -1; expected 11 to 22 (export again, or convert it with onnx.version_converter)");
   EXPECT_EQ(refusal(Model("Relu", 23)),
             "m.onnx: uses opset 23; expected 11 to 22 (export again, or convert it with onnx.version_converter)");
   Model none("Relu");
@@ -150,17 +154,23 @@ TEST(OnnxErrors, Tensors) {
   Model external("Add", 21, {"x", "c"});
   external.add_constant("c", {3})->set_data_location(1);
   EXPECT_EQ(refusal(external),
-            "m.onnx: tensor 'c': its data lie in another file; save the model as one file (external_data=False)");
+            "m.onnx: tensor 'c': its data lie in another file; load the model from its folder, or save it as one file");
   Model text("Add", 21, {"x", "c"});
   text.add_constant("c", {3})->set_data_type(8);
-  EXPECT_EQ(refusal(text), "m.onnx: tensor 'c': has elements of string; expected a float type");
+  EXPECT_EQ(refusal(text), "m.onnx: tensor 'c': has elements of string; expected a float, integer or bool type");
   Model many("Add", 21, {"x", "c"});
   many.add_constant("c", {3}, {1, 2, 3});
   EXPECT_EQ(refusal(many, {.constant_elements = 2}),
             "m.onnx: tensor 'c': has more elements than the limit of 2 allows");
-  Model integers("Relu");
+  Model strings("Relu");
+  strings.add_input("s", {2}, 8);
+  EXPECT_EQ(refusal(strings), "m.onnx: input 's' has elements of string; expected a float, integer or bool type");
+  Model integers("Relu", 21, {"i"});
   integers.add_input("i", {2}, 7);
-  EXPECT_EQ(refusal(integers), "m.onnx: input 'i' has elements of int64; expected float32");
+  EXPECT_EQ(refusal(integers), "m.onnx: Relu 'n' (opset 21): relu 'n': input 'i' has elements of i64; expected f32");
+  Model declared("Shape");
+  declared.proto.mutable_graph()->mutable_output(0)->mutable_type()->mutable_tensor_type()->set_elem_type(1);
+  EXPECT_EQ(refusal(declared), "m.onnx: output 'y' is declared float32, and computed as int64");
 }
 
 TEST(OnnxErrors, Limits) {
@@ -177,7 +187,7 @@ TEST(OnnxErrors, ShapesInsideTheModel) {
             "m.onnx: Add 'n' (opset 21): add 'n': shapes (2,3) and (4) do not broadcast: extents 3 and 4 differ and "
             "neither is 1");
   EXPECT_EQ(refusal(Model("MaxPool")),
-            "m.onnx: MaxPool 'n' (opset 21): the input has shape (2,3); expected 4 extents (images only)");
+            "m.onnx: MaxPool 'n' (opset 21): the input has shape (2,3); expected 3 to 5 extents (N,C,…)");
   Model concat("Concat", 21, {"x", "x"});
   concat.set("axis", 5);
   EXPECT_EQ(refusal(concat), "m.onnx: Concat 'n' (opset 21): axis is 5; expected -2 to 1");
@@ -191,14 +201,41 @@ TEST(OnnxErrors, ShapesInsideTheModel) {
 
 // A second output that this importer does not make
 TEST(OnnxErrors, OutputsThatAreNotMade) {
-  Model m("Dropout");
-  m.node->add_output("mask");
+  Model m("Relu");
+  m.node->add_output("more");
   auto* next = m.proto.mutable_graph()->add_node();
   next->set_op_type("Relu");
   next->set_name("next");
-  next->add_input("mask");
+  next->add_input("more");
   next->add_output("z");
-  EXPECT_EQ(refusal(m), "m.onnx: node 'next' reads 'mask', which no input, initializer or earlier node makes");
+  EXPECT_EQ(refusal(m), "m.onnx: node 'next' reads 'more', which no input, initializer or earlier node makes");
+}
+
+// What must be a number when the file is read
+TEST(OnnxErrors, OperandsThatAreNotKnownYet) {
+  for (const std::string op : {"Tile", "Slice", "Expand", "Pad"}) {
+    Model m(op, 21, {"x", "i", "i"});
+    m.add_input("i", {2}, 7);
+    EXPECT_EQ(
+        refusal(m),
+        "m.onnx: " + op + " 'n' (opset 21): input 'i' must be integers that follow from shapes and constants alone");
+  }
+}
+
+TEST(OnnxErrors, Attributes) {
+  Model cast("Cast");
+  cast.set("to", 8);
+  EXPECT_EQ(refusal(cast), "m.onnx: Cast 'n' (opset 21): a cast to string is not supported");
+  Model reduce("ReduceSum", 13, {"x", "a"});
+  auto* axes = reduce.add_constant("a", {2});
+  axes->set_data_type(7);
+  axes->add_int64_data(1);
+  axes->add_int64_data(-1);
+  EXPECT_EQ(refusal(reduce), "m.onnx: ReduceSum 'n' (opset 13): axis 1 is named twice");
+  Model split("Split", 13);
+  split.set("axis", 1);
+  split.node->add_output("z");
+  EXPECT_EQ(refusal(split), "m.onnx: Split 'n' (opset 13): 3 elements do not fall into 2 equal parts");
 }
 
 }  // namespace

@@ -145,7 +145,7 @@ TEST(Copy, Reshaped) {
   // (2,3) with strides (1,2) read in row-major order into (3,2) with strides (1,3)
   const std::vector<float> x{0, 3, 1, 4, 2, 5};
   std::vector<float> y(6);
-  copy_reshaped({2, 3}, x.data(), {1, 2}, {3, 2}, y.data(), {1, 3});
+  copy_reshaped(sizeof(float), {2, 3}, x.data(), {1, 2}, {3, 2}, y.data(), {1, 3});
   EXPECT_EQ(y, (std::vector<float>{0, 2, 4, 1, 3, 5}));
 }
 

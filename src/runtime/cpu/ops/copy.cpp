@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <span>
+#include <type_traits>
 
 #include "runtime/cpu/vector/unit.hpp"
 
@@ -33,14 +34,16 @@ std::vector<Axis> merged_axes(const Extents64& shape, const Extents64& from, con
 constexpr std::int64_t block = 16;  // 16 floats: a cache line
 
 // A plane: rows × columns; `to` runs along the columns
-void copy_plane(const Axis& rows, const Axis& cols, const float* from, float* to) {
+template <class T>
+void copy_plane(const Axis& rows, const Axis& cols, const T* from, T* to) {
   if (cols.from == 1 && cols.to == 1) {
     for (std::int64_t r = 0; r < rows.extent; ++r) std::copy_n(from + r * rows.from, cols.extent, to + r * rows.to);
     return;
   }
-  if (rows.from == 1 && cols.to == 1)
-    return vector_unit().transpose(from, cols.from, to, rows.to, static_cast<std::size_t>(cols.extent),
-                                   static_cast<std::size_t>(rows.extent));
+  if constexpr (std::is_same_v<T, float>)
+    if (rows.from == 1 && cols.to == 1)
+      return vector_unit().transpose(from, cols.from, to, rows.to, static_cast<std::size_t>(cols.extent),
+                                     static_cast<std::size_t>(rows.extent));
   // in blocks, so that both sides use the cache lines that they touch
   for (std::int64_t r0 = 0; r0 < rows.extent; r0 += block)
     for (std::int64_t c0 = 0; c0 < cols.extent; c0 += block)
@@ -50,7 +53,8 @@ void copy_plane(const Axis& rows, const Axis& cols, const float* from, float* to
 }
 
 // Copies all but the two innermost axes by counting, the two innermost as planes
-void copy_axes(std::span<const Axis> axes, const float* from, float* to) {
+template <class T>
+void copy_axes(std::span<const Axis> axes, const T* from, T* to) {
   const Axis cols = axes.empty() ? Axis{1, 1, 1} : axes.back();
   const Axis unit{1, 0, 0};
   if (axes.size() <= 2) {
@@ -81,31 +85,10 @@ void copy_axes(std::span<const Axis> axes, const float* from, float* to) {
   }
 }
 
-// Walks an index space in row-major order and keeps the offset of the element at hand
-class Odometer {
- public:
-  Odometer(const Extents64& shape, const Extents64& strides) : shape_(shape), strides_(strides), index_(shape.size()) {}
-  std::int64_t offset() const { return offset_; }
-  void next() {
-    for (std::size_t i = shape_.size(); i-- > 0;) {
-      offset_ += strides_[i];
-      if (++index_[i] < shape_[i]) return;
-      offset_ -= strides_[i] * shape_[i];
-      index_[i] = 0;
-    }
-  }
-
- private:
-  const Extents64& shape_;
-  const Extents64& strides_;
-  Extents64 index_;
-  std::int64_t offset_ = 0;
-};
-
-}  // namespace
-
-void copy(const Extents64& shape, const float* from, const Extents64& from_strides, float* to,
-          const Extents64& to_strides, const Parallel& parallel) {
+template <class T>
+void copy_of(const Extents64& shape, const T* from, const Extents64& from_strides, T* to, const Extents64& to_strides,
+             const Parallel& parallel) {
+  if (count_of(shape) == 0) return;
   std::vector<Axis> axes = merged_axes(shape, from_strides, to_strides);
   if (axes.empty()) {
     *to = *from;
@@ -123,10 +106,10 @@ void copy(const Extents64& shape, const float* from, const Extents64& from_strid
   });
 }
 
-void copy_reshaped(const Extents64& from_shape, const float* from, const Extents64& from_strides,
-                   const Extents64& to_shape, float* to, const Extents64& to_strides) {
-  std::int64_t count = 1;
-  for (const auto e : from_shape) count *= e;
+template <class T>
+void reshaped_of(const Extents64& from_shape, const T* from, const Extents64& from_strides, const Extents64& to_shape,
+                 T* to, const Extents64& to_strides) {
+  const std::int64_t count = count_of(from_shape);
   Odometer source(from_shape, from_strides), target(to_shape, to_strides);
   for (std::int64_t i = 0; i < count; ++i) {
     to[target.offset()] = from[source.offset()];
@@ -135,8 +118,36 @@ void copy_reshaped(const Extents64& from_shape, const float* from, const Extents
   }
 }
 
-void fill(const Extents64& shape, float value, float* to, const Extents64& to_strides, const Parallel& parallel) {
-  copy(shape, &value, Extents64(shape.size(), 0), to, to_strides, parallel);
+// Calls f with pointers to words as wide as an element
+template <class F>
+void as_words(std::size_t size, const void* from, void* to, F f) {
+  switch (size) {
+    case 1: return f(static_cast<const std::uint8_t*>(from), static_cast<std::uint8_t*>(to));
+    case 2: return f(static_cast<const std::uint16_t*>(from), static_cast<std::uint16_t*>(to));
+    case 4: return f(static_cast<const float*>(from), static_cast<float*>(to));
+    default: return f(static_cast<const std::uint64_t*>(from), static_cast<std::uint64_t*>(to));
+  }
+}
+
+}  // namespace
+
+void copy(const Extents64& shape, const float* from, const Extents64& from_strides, float* to,
+          const Extents64& to_strides, const Parallel& parallel) {
+  copy_of(shape, from, from_strides, to, to_strides, parallel);
+}
+
+void copy_elements(std::size_t size, const Extents64& shape, const void* from, const Extents64& from_strides, void* to,
+                   const Extents64& to_strides, const Parallel& parallel) {
+  as_words(size, from, to, [&](const auto* source, auto* target) {
+    copy_of(shape, source, from_strides, target, to_strides, parallel);
+  });
+}
+
+void copy_reshaped(std::size_t size, const Extents64& from_shape, const void* from, const Extents64& from_strides,
+                   const Extents64& to_shape, void* to, const Extents64& to_strides) {
+  as_words(size, from, to, [&](const auto* source, auto* target) {
+    reshaped_of(from_shape, source, from_strides, to_shape, target, to_strides);
+  });
 }
 
 }  // namespace coda::cpu

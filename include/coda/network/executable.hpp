@@ -1,0 +1,104 @@
+#pragma once
+/// What the fuser makes of a network, and the executable that runs it with planned memory.
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "coda/contraction.hpp"
+#include "coda/executable.hpp"
+#include "coda/network/graph.hpp"
+#include "coda/tensor.hpp"
+
+namespace coda {
+
+/// One step of the executor as the fuser cut it.
+struct RegionReport {
+  enum class Kind : std::uint8_t {
+    contraction,  ///< a contraction with an epilogue graph: one kernel
+    epilogue,     ///< an epilogue graph over a tensor: one kernel
+    single,       ///< one operator by itself, such as a pooling
+    free,         ///< an operator that costs nothing: a view, or a concatenation that its producers write into
+  };
+  Kind kind = Kind::single;
+  std::string name;                    ///< of the tensor that it makes
+  std::string contraction;             ///< "conv2d (batch,3,64,64) -> 16, 3x3, pad 1"; empty if there is none
+  std::vector<std::string> operators;  ///< what was fused, in order
+  std::string epilogue;                ///< text form (coda::print); empty for single and free
+  std::vector<std::string> outputs;    ///< tensors written
+  std::string note;                    ///< why the region ends here, or why the operator stands alone
+};
+
+struct FusionReport {
+  std::vector<RegionReport> regions;  ///< in the order in which they run
+  int operators = 0;                  ///< operators of the network
+  int kernels = 0;                    ///< regions that are not free
+};
+
+/// For people to read.
+std::string to_string(const FusionReport& report);
+
+// ---- Executable ----
+
+struct NetworkOptions {
+  Device device = Device::cpu;
+  int threads = 0;               ///< CPU threads; 0: one a core
+  Layout layout = Layout::nchw;  ///< memory order of inputs and outputs of rank 4 (shapes of views follow it)
+  bool fuse = true;              ///< false: every operator is a region of its own (for comparison)
+  bool reuse_memory = true;      ///< false: every tensor has memory of its own, nothing runs in place
+  std::size_t cached_plans = 4;  ///< input shapes kept ready; at least 1
+};
+
+/// What the memory planner did for one set of input shapes. Bytes.
+struct MemoryReport {
+  std::size_t arena = 0;          ///< peak: the one allocation that holds all intermediates
+  std::size_t without_reuse = 0;  ///< the sum of all intermediates
+  std::size_t constants = 0;      ///< weights and other constants
+  int in_place = 0;               ///< steps that overwrite an input that is no longer needed
+  int free_concats = 0;           ///< inputs of concatenations that are written where they belong
+};
+
+/// Time of one step of a run.
+struct StepTime {
+  std::string name;  ///< RegionReport::name, or "input …", "output …" for changes of layout
+  std::string what;  ///< contraction or operator
+  double milliseconds = 0;
+};
+
+class NetworkImpl;
+
+/// A compiled network. Runs from several threads at once; each set of input shapes is planned at its first run.
+class NetworkExecutable {
+ public:
+  explicit NetworkExecutable(std::shared_ptr<NetworkImpl> impl) : impl_(std::move(impl)) {}
+
+  /// Runs to completion. `inputs` and `outputs` are bound by name; the output shapes must be those of output_shapes().
+  /// If `profile` is given it receives one entry a step. Throws UserError for a missing or unknown name, a shape that
+  /// does not fit, or another dtype than the network's.
+  void run(const std::map<std::string, ConstTensorView>& inputs, const std::map<std::string, TensorView>& outputs,
+           std::vector<StepTime>* profile = nullptr) const;
+
+  /// Shapes of the outputs for inputs of these shapes (both in the order of NetworkOptions::layout).
+  std::map<std::string, std::vector<std::int64_t>> output_shapes(
+      const std::map<std::string, std::vector<std::int64_t>>& inputs) const;
+
+  /// Plans for these input shapes, if that was not done, and says what memory they take.
+  MemoryReport memory(const std::map<std::string, std::vector<std::int64_t>>& inputs) const;
+
+  const Network& network() const;
+  const FusionReport& report() const;
+
+ private:
+  std::shared_ptr<NetworkImpl> impl_;
+};
+
+/// Fuses a network and makes it ready to run. Throws UserError for a network that is not well formed and Unsupported
+/// (with reasons) for what the device cannot run.
+NetworkExecutable compile(Network network, const NetworkOptions& options = {});
+
+/// What compile would fuse, without compiling anything.
+FusionReport explain(const Network& network, const NetworkOptions& options = {});
+
+}  // namespace coda

@@ -1,0 +1,99 @@
+/// Element types of results.
+
+#include <fmt/format.h>
+
+#include "coda/error.hpp"
+#include "coda/network.hpp"
+
+namespace coda {
+
+namespace {
+
+bool computes(DType t) { return t == DType::f32 || t == DType::f64 || (!is_float(t) && t != DType::boolean); }
+
+struct TypeOf {
+  std::span<const NetworkTensor* const> inputs;
+  const std::string& where;
+
+  DType type(std::size_t i) const { return inputs[i]->dtype; }
+  [[noreturn]] void refuse(std::size_t i, std::string_view expected) const {
+    throw UserError(fmt::format("{}: input '{}' has elements of {}; expected {}", where, inputs[i]->name,
+                                to_string(type(i)), expected));
+  }
+  // All of one type
+  DType common(std::size_t first = 0) const {
+    for (std::size_t i = first + 1; i < inputs.size(); ++i)
+      if (type(i) != type(first)) refuse(i, fmt::format("{} as of '{}'", to_string(type(first)), inputs[first]->name));
+    return inputs.empty() ? DType::f32 : type(first);
+  }
+
+  DType operator()(const operators::Map& m) const;
+  DType operator()(const operators::Reduce& r) const {
+    const bool exact = r.op == ReduceOp::max || r.op == ReduceOp::min;
+    if (type(0) == DType::boolean ? !exact : !computes(type(0))) refuse(0, "numbers");
+    const bool whole = exact || r.op == ReduceOp::sum || r.op == ReduceOp::prod || r.op == ReduceOp::sum_square;
+    if (!is_float(type(0)) && !whole) refuse(0, "f32 or f64");
+    return type(0);
+  }
+  DType operator()(const operators::ArgReduce&) const {
+    if (!computes(type(0))) refuse(0, "numbers");
+    return DType::i64;
+  }
+  DType operator()(const operators::Gather&) const {
+    if (type(1) != DType::i32 && type(1) != DType::i64) refuse(1, "i32 or i64");
+    return type(0);
+  }
+  DType operator()(const operators::MatMul&) const {
+    const DType t = common();
+    if (t != DType::f32 && t != DType::f64 && size_of(t) < 4) refuse(0, "f32, f64 or integers of 32 or 64 bits");
+    return t;
+  }
+  DType operator()(const operators::ShapeOf&) const { return DType::i64; }
+  DType operator()(const operators::PoolNd& p) const { return (floats(), p.indices ? DType::i64 : DType::f32); }
+  // movement
+  DType operator()(const operators::Concat&) const { return common(); }
+  DType operator()(const operators::Slice&) const { return type(0); }
+  DType operator()(const operators::Tile&) const { return type(0); }
+  DType operator()(const operators::DepthToSpace&) const { return type(0); }
+  DType operator()(const operators::ReshapeLike&) const { return type(0); }
+  DType operator()(const operators::Pad&) const { return type(0); }
+  DType operator()(const operators::Reshape&) const { return type(0); }
+  DType operator()(const operators::Flatten&) const { return type(0); }
+  DType operator()(const operators::Transpose&) const { return type(0); }
+  DType operator()(const operators::Expand&) const { return type(0); }
+  DType operator()(const operators::Identity&) const { return type(0); }
+  // all others compute in f32
+  DType operator()(const auto&) const { return floats(); }
+
+  DType floats() const {
+    for (std::size_t i = 0; i < inputs.size(); ++i)
+      if (type(i) != DType::f32) refuse(i, "f32");
+    return DType::f32;
+  }
+};
+
+DType TypeOf::operator()(const operators::Map& m) const {
+  if (m.op == MapOp::cast) return m.to;
+  if (m.op >= MapOp::logical_and && m.op <= MapOp::logical_not) {
+    for (std::size_t i = 0; i < inputs.size(); ++i)
+      if (type(i) != DType::boolean) refuse(i, "bool");
+    return DType::boolean;
+  }
+  if (m.op == MapOp::select) {
+    if (type(0) != DType::boolean) refuse(0, "bool");
+    return common(1);
+  }
+  const DType t = common();
+  if (m.op == MapOp::equal && t == DType::boolean) return t;
+  if (!computes(t)) refuse(0, "numbers");
+  if (!is_float(t) && m.op >= MapOp::floor && m.op <= MapOp::log) refuse(0, "f32 or f64");
+  return m.op >= MapOp::equal && m.op <= MapOp::greater_equal ? DType::boolean : t;
+}
+
+}  // namespace
+
+DType infer_dtype(const OperatorKind& kind, std::span<const NetworkTensor* const> inputs, const std::string& where) {
+  return std::visit(TypeOf{inputs, where}, kind);
+}
+
+}  // namespace coda

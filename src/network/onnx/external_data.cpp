@@ -1,0 +1,69 @@
+/// Elements that lie in a file beside the model.
+
+#include <charconv>
+#include <filesystem>
+#include <fstream>
+
+#include "network/onnx/importer.hpp"
+
+namespace coda::network::onnx_import {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+std::uint64_t number(const std::string& text, std::string_view key, const std::string& what) {
+  std::uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size() || text.empty())
+    throw UserError(fmt::format("{}: the {} of its external data is no number", what, key));
+  return value;
+}
+
+// The file, which must lie below the folder, also after symbolic links are followed
+fs::path safe_path(const std::string& location, const std::string& folder, const std::string& what) {
+  const fs::path relative(location);
+  bool safe = !location.empty() && location.size() < 4096 && location.find('\0') == std::string::npos &&
+              location.find('\\') == std::string::npos && relative.is_relative();
+  for (const auto& part : relative) safe = safe && part != "..";
+  if (!safe) throw UserError(what + ": its external data must lie in a file below the model's folder");
+  std::error_code error;
+  const fs::path root = fs::canonical(folder, error);
+  const fs::path file = error ? fs::path() : fs::canonical(root / relative, error);
+  if (error || !fs::is_regular_file(file, error))
+    throw UserError(what + ": the file of its external data is not there");
+  const fs::path below = file.lexically_relative(root);
+  if (below.empty() || *below.begin() == "..")
+    throw UserError(what + ": its external data must lie in a file below the model's folder");
+  return file;
+}
+
+}  // namespace
+
+std::string external_data(const schema::TensorProto& t, const std::string& folder, std::size_t bytes,
+                          const std::string& what) {
+  if (folder.empty())
+    throw UserError(what + ": its data lie in another file; load the model from its folder, or save it as one file");
+  std::string location;
+  std::uint64_t offset = 0;
+  for (const auto& entry : t.external_data()) {
+    if (entry.key() == "location") location = entry.value();
+    if (entry.key() == "offset") offset = number(entry.value(), "offset", what);
+    if (entry.key() == "length" && number(entry.value(), "length", what) != bytes)
+      throw UserError(
+          fmt::format("{}: its external data have another length than the {} bytes of its shape", what, bytes));
+  }
+  const fs::path path = safe_path(location, folder, what);
+  std::error_code error;
+  const std::uint64_t size = fs::file_size(path, error);
+  if (error || offset > size || bytes > size - offset)
+    throw UserError(fmt::format("{}: its external data end behind the end of the file", what));
+  std::string data(bytes, '\0');
+  std::ifstream file(path, std::ios::binary);
+  file.seekg(static_cast<std::streamoff>(offset));
+  if (!file.read(data.data(), static_cast<std::streamsize>(bytes)))
+    throw UserError(what + ": the file of its external data cannot be read");
+  return data;
+}
+
+}  // namespace coda::network::onnx_import

@@ -1,0 +1,74 @@
+/// Comparisons, choices, conversions and other elementwise operators that no epilogue has.
+
+#include "network/onnx/importer.hpp"
+
+namespace coda::network::onnx_import {
+
+namespace {
+
+template <MapOp op>
+void unary(const NodeReader& node) {
+  node.result(node.map(op, {node.value(0)}));
+}
+
+template <MapOp op>
+void binary(const NodeReader& node) {
+  node.result(node.map(op, {node.value(0), node.value(1)}));
+}
+
+void import_where(const NodeReader& node) {
+  node.result(node.map(MapOp::select, {node.value(0), node.value(1), node.value(2)}));
+}
+
+void import_mod(const NodeReader& node) {
+  if (node.integer("fmod", 0) != 0) return binary<MapOp::fmod>(node);
+  if (is_float(node.value(0).dtype())) node.fail("floats need fmod=1");
+  binary<MapOp::mod>(node);
+}
+
+// Short floats are f32 that hold values of that type: rounded where the model casts
+void cast_to(const NodeReader& node, int type) {
+  const auto to = dtype_of(type);
+  if (!to) node.fail("a cast to {} is not supported", data_type_name(type));
+  if (node.is_integers(0) && (*to == DType::i64 || *to == DType::i32)) {
+    Integers v = node.integers(0);
+    bool fits = true;
+    for (const Dim& d : v.elements)
+      fits = fits && (*to == DType::i64 || !d.known() || d.value() == static_cast<std::int32_t>(d.value()));
+    v.dtype = *to;
+    if (fits) return node.result(std::move(v));
+  }
+  NetworkValue x = node.value(0);
+  if (is_short_float(type)) {
+    if (node.type(0) != type) x = node.cast(node.cast(x, *to), DType::f32);
+    return node.result_of_type(x, type);
+  }
+  node.result_of_type(node.cast(x, *to), type);
+}
+
+void import_cast(const NodeReader& node) { cast_to(node, static_cast<int>(node.integer("to", 0))); }
+void import_cast_like(const NodeReader& node) { cast_to(node, node.type(1)); }
+
+constexpr OperatorRow map_table[] = {{"And", 7, binary<MapOp::logical_and>},
+                                     {"Cast", 6, import_cast},
+                                     {"CastLike", 15, import_cast_like},
+                                     {"Ceil", 6, unary<MapOp::ceil>},
+                                     {"Equal", 7, binary<MapOp::equal>},
+                                     {"Floor", 6, unary<MapOp::floor>},
+                                     {"Greater", 7, binary<MapOp::greater>},
+                                     {"GreaterOrEqual", 12, binary<MapOp::greater_equal>},
+                                     {"Less", 7, binary<MapOp::less>},
+                                     {"LessOrEqual", 12, binary<MapOp::less_equal>},
+                                     {"Mod", 10, import_mod},
+                                     {"Not", 1, unary<MapOp::logical_not>},
+                                     {"Or", 7, binary<MapOp::logical_or>},
+                                     {"Round", 11, unary<MapOp::round>},
+                                     {"Sign", 9, unary<MapOp::sign>},
+                                     {"Where", 9, import_where},
+                                     {"Xor", 7, binary<MapOp::logical_xor>}};
+
+}  // namespace
+
+std::span<const OperatorRow> map_rows() { return map_table; }
+
+}  // namespace coda::network::onnx_import

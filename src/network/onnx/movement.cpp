@@ -1,0 +1,159 @@
+/// Operators that pick, repeat and rearrange elements.
+
+#include <algorithm>
+#include <limits>
+
+#include "network/onnx/importer.hpp"
+
+namespace coda::network::onnx_import {
+
+namespace {
+
+void import_gather(const NodeReader& node) {
+  if (import_integer_gather(node)) return;
+  const NetworkValue x = node.value(0);
+  node.result(
+      node.apply(operators::Gather{.axis = node.axis(node.integer("axis", 0), x.shape().size())}, {x, node.value(1)}));
+}
+
+void import_slice(const NodeReader& node) {
+  if (import_integer_slice(node)) return;
+  const NetworkValue x = node.value(0);
+  operators::Slice s{.starts = node.numbers(1), .ends = node.numbers(2), .steps = {}, .axes = {}};
+  if (node.has(3)) {
+    for (const auto a : node.numbers(3)) s.axes.push_back(node.axis(a, x.shape().size()));
+  } else {
+    for (std::size_t i = 0; i < s.starts.size(); ++i) s.axes.push_back(static_cast<int>(i));
+  }
+  s.steps = node.has(4) ? node.numbers(4) : std::vector<std::int64_t>(s.starts.size(), 1);
+  node.result(node.apply(std::move(s), {x}));
+}
+
+// Lengths of the parts: given, or as equal as they can be with the last one shorter
+std::vector<std::int64_t> parts_of(const NodeReader& node, const Dim& extent) {
+  const std::int64_t n = node.integer("num_outputs", node.outputs());
+  if (node.has(1)) return node.numbers(1);
+  if (const auto list = node.list("split")) return *list;
+  if (!extent.known()) node.fail("an axis of {} elements has no equal parts yet; give split", to_string(extent));
+  if (n < 1 || n != node.outputs()) node.fail("num_outputs is {}, and there are {} outputs", n, node.outputs());
+  const bool uneven = node.opset() >= 18;
+  if (!uneven && extent.value() % n != 0) node.fail("{} elements do not fall into {} equal parts", extent.value(), n);
+  const std::int64_t part = (extent.value() + n - 1) / n;
+  std::vector<std::int64_t> parts(static_cast<std::size_t>(n), part);
+  parts.back() = extent.value() - part * (n - 1);
+  return parts;
+}
+
+void import_split(const NodeReader& node) {
+  const NetworkValue x = node.value(0);
+  const int axis = node.axis(node.integer("axis", 0), x.shape().size());
+  const Dim extent = x.shape()[static_cast<std::size_t>(axis)];
+  if (node.outputs() > 4096) node.fail("has {} outputs; the limit is 4096", node.outputs());
+  const auto parts = parts_of(node, extent);
+  if (std::ssize(parts) != node.outputs()) node.fail("has {} outputs and {} parts", node.outputs(), parts.size());
+  std::int64_t begin = 0;
+  for (int i = 0; i < node.outputs(); ++i) {
+    const std::int64_t length = parts[static_cast<std::size_t>(i)];
+    if (length < 0 || length > std::numeric_limits<std::int32_t>::max()) node.fail("a part has {} elements", length);
+    node.result(node.apply(operators::Slice{{begin}, {begin + length}, {1}, {axis}}, {x}), i);
+    begin += length;
+  }
+  if (extent.known() && begin != extent.value())
+    node.fail("the parts have {} elements together, and the axis {}", begin, extent.value());
+}
+
+void import_tile(const NodeReader& node) { node.result(node.apply(operators::Tile{node.numbers(1)}, {node.value(0)})); }
+
+// The second input's numbers as a shape: a constant of that shape stands for it
+void import_expand(const NodeReader& node) {
+  const NetworkValue x = node.value(0);
+  const Integers target = node.integers(1);
+  if (target.elements.size() > 8) node.fail("the shape has {} extents; expected at most 8", target.elements.size());
+  const Shape wanted(target.elements);
+  const auto& tensors = node.builder().so_far().tensors;
+  if (std::all_of(wanted.begin(), wanted.end(), [](const Dim& d) { return d.known(); })) {
+    // tiled where x has one element, after axes of 1 are put before it
+    std::vector<std::int64_t> lifted(wanted.size() > x.shape().size() ? wanted.size() - x.shape().size() : 0, 1);
+    const std::size_t rank = lifted.size() + x.shape().size();
+    Shape shape(lifted.begin(), lifted.end());
+    shape.insert(shape.end(), x.shape().begin(), x.shape().end());
+    NetworkValue y = lifted.empty() ? x : reshape_to(node, x, shape);
+    operators::Tile tile{std::vector<std::int64_t>(rank, 1)};
+    for (std::size_t i = 0; i < wanted.size(); ++i) {
+      const std::size_t axis = rank - wanted.size() + i;
+      const std::int64_t n = wanted[i].value();
+      if (n < 0) node.fail("the shape has an extent of {}", n);
+      if (shape[axis] == Dim(1)) {
+        tile.repeats[axis] = n;
+      } else if (n != 1 && !(shape[axis] == Dim(n))) {
+        if (shape[axis].known()) node.fail("{} does not broadcast to {}", to_string(x.shape()), to_string(wanted));
+        node.fail("extent {} does not broadcast to {} for every input", to_string(shape[axis]), n);
+      }
+    }
+    return node.result(node.apply(std::move(tile), {y}));
+  }
+  for (TensorId id = 0; id < tensors.size(); ++id)
+    if (tensors[id].shape == wanted)
+      return node.result(node.apply(operators::Expand{}, {x, NetworkValue(node.builder(), id)}));
+  node.fail("the shape {} is no number yet, and no tensor has it", to_string(wanted));
+}
+
+template <bool inverse>
+void import_depth_to_space(const NodeReader& node) {
+  const std::string mode = node.text("mode", "DCR");
+  if (mode != "DCR" && (mode != "CRD" || inverse)) node.fail("mode is '{}'; expected DCR or CRD", mode);
+  node.result(node.apply(
+      operators::DepthToSpace{
+          .block = node.integer("blocksize", 0), .column_row_depth = mode == "CRD", .inverse = inverse},
+      {node.value(0)}));
+}
+
+void import_pad(const NodeReader& node) {
+  const NetworkValue x = node.value(0);
+  const std::string mode = node.text("mode", "constant");
+  operators::Pad p;
+  if (mode == "edge") {
+    p.mode = PadMode::edge;
+  } else if (mode == "reflect") {
+    p.mode = PadMode::reflect;
+  } else if (mode == "wrap") {
+    p.mode = PadMode::wrap;
+  } else if (mode != "constant") {
+    node.fail("mode '{}' is not supported; constant, edge, reflect and wrap are", mode);
+  }
+  const auto pads = node.numbers(1);
+  const std::size_t rank = x.shape().size();
+  std::vector<std::int64_t> axes;
+  if (node.has(3)) {
+    axes = node.numbers(3);
+  } else {
+    for (std::size_t i = 0; i < rank; ++i) axes.push_back(static_cast<std::int64_t>(i));
+  }
+  if (pads.size() != 2 * axes.size()) node.fail("pads has {} numbers; expected {}", pads.size(), 2 * axes.size());
+  p.before.assign(rank, 0);
+  p.after.assign(rank, 0);
+  for (std::size_t i = 0; i < axes.size(); ++i) {
+    const auto axis = static_cast<std::size_t>(node.axis(axes[i], rank));
+    p.before[axis] = pads[i];
+    p.after[axis] = pads[axes.size() + i];
+    if (p.mode != PadMode::constant && (pads[i] < 0 || pads[axes.size() + i] < 0))
+      node.fail("mode {} takes no negative pads", mode);
+  }
+  if (node.has(2) && !node.is_empty(2)) p.value = node.needed_scalar(2, "constant_value");
+  node.result(node.apply(std::move(p), {x}));
+}
+
+constexpr OperatorRow movement_table[] = {{"DepthToSpace", 1, import_depth_to_space<false>},
+                                          {"Expand", 8, import_expand},
+                                          {"Gather", 1, import_gather},
+                                          {"Pad", 11, import_pad},
+                                          {"Slice", 10, import_slice},
+                                          {"SpaceToDepth", 1, import_depth_to_space<true>},
+                                          {"Split", 2, import_split},
+                                          {"Tile", 6, import_tile}};
+
+}  // namespace
+
+std::span<const OperatorRow> movement_rows() { return movement_table; }
+
+}  // namespace coda::network::onnx_import

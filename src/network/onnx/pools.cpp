@@ -1,0 +1,78 @@
+/// Pooling.
+
+#include <algorithm>
+
+#include "network/onnx/windows.hpp"
+
+namespace coda::network::onnx_import {
+
+namespace {
+
+operators::Pool2d image_pool(const Window& f, bool average, bool ceil, bool count_pad) {
+  return {.average = average,
+          .kernel = f.pair(f.kernel),
+          .stride = f.pair(f.stride),
+          .pad = f.margins(),
+          .dilation = f.pair(f.dilation),
+          .ceil_mode = ceil,
+          .count_pad = count_pad};
+}
+
+operators::PoolNd any_pool(const Window& f, bool average, bool ceil, bool count_pad) {
+  return {.average = average,
+          .kernel = f.kernel,
+          .stride = f.stride,
+          .dilation = f.dilation,
+          .before = f.before,
+          .after = f.after,
+          .ceil_mode = ceil,
+          .count_pad = count_pad};
+}
+
+void import_pool(const NodeReader& node, bool average) {
+  const NetworkValue given = node.value(0);
+  const bool bytes = given.dtype() == DType::u8 || given.dtype() == DType::i8;
+  if (given.dtype() != DType::f32 && (average || !bytes))
+    node.fail("elements of {} are not supported", to_string(given.dtype()));
+  const NetworkValue x = node.cast(given, DType::f32);  // exact
+  const Window f = read_window(node, x.shape(), std::nullopt);
+  const bool ceil = node.integer("ceil_mode", 0) != 0;
+  const bool count_pad = average && node.integer("count_include_pad", 0) != 0;
+  // what only ceil_mode adds is counted by some runtimes and not by others; without dilations there is one custom
+  if (count_pad && ceil && f.dilation != std::vector<std::int64_t>(f.dilation.size(), 1))
+    node.fail("ceil_mode with count_include_pad and dilations has no agreed meaning");
+  const operators::PoolNd pool = any_pool(f, average, ceil, count_pad);
+  const NetworkValue y =
+      x.shape().size() == 4 ? node.apply(image_pool(f, average, ceil, count_pad), {x}) : node.apply(pool, {x});
+  node.result(node.cast(y, given.dtype()));
+  if (!node.wants(1)) return;
+  operators::PoolNd places = pool;
+  places.indices = true;
+  places.column_major = node.integer("storage_order", 0) != 0;
+  node.result(node.apply(places, {x}), 1);
+}
+
+void import_max_pool(const NodeReader& node) { import_pool(node, false); }
+void import_average_pool(const NodeReader& node) { import_pool(node, true); }
+
+template <ReduceOp op>
+void import_global_pool(const NodeReader& node) {
+  const NetworkValue x = node.value(0);
+  if (x.shape().size() < 3) node.fail("the input has shape {}; expected (N,C,…)", to_string(x.shape()));
+  if (op == ReduceOp::mean && x.shape().size() == 4)
+    return node.result(node.apply(operators::GlobalAveragePool{}, {x}));
+  std::vector<int> axes;
+  for (int i = 2; i < static_cast<int>(x.shape().size()); ++i) axes.push_back(i);
+  node.result(node.apply(operators::Reduce{op, axes, true}, {x}));
+}
+
+constexpr OperatorRow pool_table[] = {{"AveragePool", 1, import_average_pool},
+                                      {"GlobalAveragePool", 1, import_global_pool<ReduceOp::mean>},
+                                      {"GlobalMaxPool", 1, import_global_pool<ReduceOp::max>},
+                                      {"MaxPool", 1, import_max_pool}};
+
+}  // namespace
+
+std::span<const OperatorRow> pool_rows() { return pool_table; }
+
+}  // namespace coda::network::onnx_import

@@ -1,0 +1,71 @@
+/// ReduceMean and its kin, ArgMax, ArgMin.
+
+#include <algorithm>
+
+#include "network/onnx/importer.hpp"
+
+namespace coda::network::onnx_import {
+
+namespace {
+
+// Without axes all are reduced, or none if noop_with_empty_axes says so. For most operators the axes became an input in
+// opset 18, for ReduceSum in 13.
+template <ReduceOp op>
+void import_reduce(const NodeReader& node) {
+  const NetworkValue x = node.value(0);
+  const bool keep = node.integer("keepdims", 1) != 0;
+  auto axes = read_axes(node, 1, x.shape().size());
+  if (!axes || axes->empty()) {
+    if (node.integer("noop_with_empty_axes", 0) != 0) return node.result(x);
+    axes.emplace();
+    for (std::size_t i = 0; i < x.shape().size(); ++i) axes->push_back(static_cast<int>(i));
+  }
+  if (axes->empty()) {  // a scalar: over the axis of one element
+    const NetworkValue row = node.apply(operators::Reshape{{1}}, {x});
+    return node.result(node.apply(operators::Reduce{op, {0}, false}, {row}));
+  }
+  std::sort(axes->begin(), axes->end());
+  if (op == ReduceOp::mean && x.dtype() == DType::f32 && x.shape().size() == 4 && *axes == std::vector{2, 3} && keep)
+    return node.result(node.apply(operators::GlobalAveragePool{}, {x}));
+  node.result(node.apply(operators::Reduce{op, *axes, keep}, {x}));
+}
+
+template <bool smallest>
+void import_arg(const NodeReader& node) {
+  const NetworkValue x = node.value(0);
+  node.result(node.apply(operators::ArgReduce{.axis = node.axis(node.integer("axis", 0), x.shape().size()),
+                                              .smallest = smallest,
+                                              .keep = node.integer("keepdims", 1) != 0,
+                                              .last = node.integer("select_last_index", 0) != 0},
+                         {x}));
+}
+
+constexpr OperatorRow reduction_table[] = {{"ArgMax", 1, import_arg<false>},
+                                           {"ArgMin", 1, import_arg<true>},
+                                           {"ReduceL1", 1, import_reduce<ReduceOp::l1>},
+                                           {"ReduceL2", 1, import_reduce<ReduceOp::l2>},
+                                           {"ReduceLogSum", 1, import_reduce<ReduceOp::log_sum>},
+                                           {"ReduceLogSumExp", 1, import_reduce<ReduceOp::log_sum_exp>},
+                                           {"ReduceMax", 1, import_reduce<ReduceOp::max>},
+                                           {"ReduceMean", 1, import_reduce<ReduceOp::mean>},
+                                           {"ReduceMin", 1, import_reduce<ReduceOp::min>},
+                                           {"ReduceProd", 1, import_reduce<ReduceOp::prod>},
+                                           {"ReduceSum", 1, import_reduce<ReduceOp::sum>},
+                                           {"ReduceSumSquare", 1, import_reduce<ReduceOp::sum_square>}};
+
+}  // namespace
+
+std::optional<std::vector<int>> read_axes(const NodeReader& node, int input, std::size_t rank) {
+  std::optional<std::vector<std::int64_t>> given = node.list("axes");
+  if (node.has(input)) given = node.numbers(input);
+  if (!given) return std::nullopt;
+  std::vector<int> axes;
+  for (const auto a : *given) axes.push_back(node.axis(a, rank));
+  for (const int a : axes)
+    if (std::count(axes.begin(), axes.end(), a) > 1) node.fail("axis {} is named twice", a);
+  return axes;
+}
+
+std::span<const OperatorRow> reduction_rows() { return reduction_table; }
+
+}  // namespace coda::network::onnx_import

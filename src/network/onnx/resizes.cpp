@@ -1,0 +1,204 @@
+/// Resize and Upsample.
+
+#include <algorithm>
+#include <cmath>
+
+#include "network/onnx/importer.hpp"
+
+namespace coda::network::onnx_import {
+
+namespace {
+
+template <class T>
+struct Choice {
+  std::string_view name;
+  T value;
+};
+
+template <class T, std::size_t n>
+T choose(const NodeReader& node, std::string_view attribute, std::string_view otherwise,
+         const Choice<T> (&choices)[n]) {
+  const std::string given = node.text(attribute, otherwise);
+  std::string known;
+  for (const auto& c : choices) {
+    if (c.name == given) return c.value;
+    known += fmt::format("{}{}", known.empty() ? "" : ", ", c.name);
+  }
+  node.fail("{} is '{}'; supported are {}", attribute, given, known);
+}
+
+constexpr Choice<ResampleMode> modes[] = {
+    {"nearest", ResampleMode::nearest}, {"linear", ResampleMode::linear}, {"cubic", ResampleMode::cubic}};
+constexpr Choice<ResampleCoordinates> coordinates[] = {
+    {"half_pixel", ResampleCoordinates::half_pixel},
+    {"pytorch_half_pixel", ResampleCoordinates::pytorch_half_pixel},
+    {"asymmetric", ResampleCoordinates::asymmetric},
+    {"align_corners", ResampleCoordinates::align_corners},
+    {"half_pixel_symmetric", ResampleCoordinates::half_pixel_symmetric},
+    {"tf_crop_and_resize", ResampleCoordinates::crop_and_resize}};
+constexpr Choice<ResampleRounding> roundings[] = {{"round_prefer_floor", ResampleRounding::round_prefer_floor},
+                                                  {"round_prefer_ceil", ResampleRounding::round_prefer_ceil},
+                                                  {"floor", ResampleRounding::floor},
+                                                  {"ceil", ResampleRounding::ceil}};
+
+// The axes that scales, sizes and roi are about, in their order
+std::vector<std::size_t> resized_axes(const NodeReader& node, std::size_t rank) {
+  std::vector<std::size_t> axes;
+  if (const auto given = read_axes(node, 1 << 20, rank)) {
+    for (const int a : *given) axes.push_back(static_cast<std::size_t>(a));
+  } else {
+    for (std::size_t i = 0; i < rank; ++i) axes.push_back(i);
+  }
+  return axes;
+}
+
+void read_scales(const NodeReader& node, int input, const std::vector<std::size_t>& axes, operators::Resample& r) {
+  const auto& scales = node.needed_constant(input, "scales");
+  if (scales.size() != axes.size()) node.fail("scales has {} entries; expected {}", scales.size(), axes.size());
+  for (std::size_t i = 0; i < axes.size(); ++i) {
+    if (!(scales[i] > 0)) node.fail("a scale is {}; expected above 0", scales[i]);
+    r.scales[axes[i]] = static_cast<double>(scales[i]);
+  }
+}
+
+// Sizes may keep the image's proportions: the smallest (not_larger) or largest (not_smaller) of the scales is that of
+// all axes. Gives the tensor whose extents they are, if they are symbols.
+std::optional<Shape> read_sizes(const NodeReader& node, const Shape& x, const std::vector<std::size_t>& axes,
+                                operators::Resample& r) {
+  const Integers sizes = node.integers(3);
+  if (sizes.elements.size() != axes.size())
+    node.fail("sizes has {} entries; expected {}", sizes.elements.size(), axes.size());
+  const std::string policy = node.text("keep_aspect_ratio_policy", "stretch");
+  if (policy != "stretch" && policy != "not_larger" && policy != "not_smaller")
+    node.fail("keep_aspect_ratio_policy is '{}'; expected stretch, not_larger or not_smaller", policy);
+  double scale = 0;
+  Shape wanted = x;
+  bool symbols = false;
+  for (std::size_t i = 0; i < axes.size(); ++i) {
+    const Dim &size = sizes.elements[i], &extent = x[axes[i]];
+    wanted[axes[i]] = size;
+    if (policy == "stretch" && size == extent) continue;
+    symbols = symbols || !size.known();
+    if (!size.known()) r.sizes[axes[i]] = -1;
+    if (!size.known()) continue;
+    if (size.value() < 1 || size.value() > (std::int64_t{1} << 31))
+      node.fail("a size is {}; expected 1 to 2^31", size.value());
+    r.sizes[axes[i]] = size.value();
+    if (policy == "stretch") continue;
+    if (!extent.known()) node.fail("keep_aspect_ratio_policy {} needs fixed extents; got {}", policy, to_string(x));
+    const double own = static_cast<double>(size.value()) / static_cast<double>(extent.value());
+    scale = i == 0 ? own : policy == "not_larger" ? std::min(scale, own) : std::max(scale, own);
+  }
+  if (symbols && policy != "stretch") node.fail("sizes must be numbers with keep_aspect_ratio_policy {}", policy);
+  for (std::size_t i = 0; policy != "stretch" && i < axes.size(); ++i) {
+    r.sizes[axes[i]] = static_cast<std::int64_t>(std::floor(scale * static_cast<double>(x[axes[i]].value()) + 0.5));
+    if (r.sizes[axes[i]] < 1) node.fail("axis {} would have no element", axes[i]);
+  }
+  return symbols ? std::optional(wanted) : std::nullopt;
+}
+
+void read_region(const NodeReader& node, const std::vector<std::size_t>& axes, std::size_t rank,
+                 operators::Resample& r) {
+  const auto& roi = node.needed_constant(1, "roi");
+  if (roi.size() != 2 * axes.size()) node.fail("roi has {} entries; expected {}", roi.size(), 2 * axes.size());
+  r.roi_begin.assign(rank, 0);
+  r.roi_end.assign(rank, 1);
+  for (std::size_t i = 0; i < axes.size(); ++i) {
+    r.roi_begin[axes[i]] = static_cast<double>(roi[i]);
+    r.roi_end[axes[i]] = static_cast<double>(roi[axes.size() + i]);
+  }
+}
+
+// What the kernels for images do: nearest and linear over height and width
+std::optional<operators::Resize> as_image(const operators::Resample& r, const Shape& x) {
+  const auto stays = [&](std::size_t axis) { return r.sizes[axis] == 0 && r.scales[axis] == 1; };
+  if (x.size() != 4 || !stays(0) || !stays(1) || r.mode == ResampleMode::cubic || r.antialias || r.exclude_outside ||
+      r.coordinates > ResampleCoordinates::align_corners)
+    return std::nullopt;
+  // corners are aligned by what the scale makes of the extent, before it is rounded down
+  for (const std::size_t axis : {2, 3}) {
+    const double made = r.scales[axis] * (x[axis].known() ? static_cast<double>(x[axis].value()) : 1);
+    if (r.coordinates == ResampleCoordinates::align_corners && r.sizes[axis] == 0 && made != std::floor(made))
+      return std::nullopt;
+  }
+  return operators::Resize{.mode = r.mode == ResampleMode::nearest ? ResizeMode::nearest : ResizeMode::linear,
+                           .scale_h = r.scales[2],
+                           .scale_w = r.scales[3],
+                           .height = r.sizes[2],
+                           .width = r.sizes[3],
+                           .coordinates = static_cast<ResizeCoordinates>(r.coordinates),
+                           .rounding = static_cast<NearestRounding>(r.rounding)};
+}
+
+void finish(const NodeReader& node, NetworkValue x, const operators::Resample& r,
+            const std::optional<NetworkValue>& like = {}) {
+  const bool f32 = x.dtype() == DType::f32;
+  if (!f32 && (is_float(x.dtype()) || r.mode != ResampleMode::nearest || size_of(x.dtype()) > 2))
+    node.fail("elements of {} are not supported in this mode", to_string(x.dtype()));
+  const NetworkValue in = node.cast(x, DType::f32);  // exact: integers of at most 16 bits
+  const auto image = as_image(r, x.shape());
+  std::vector<NetworkValue> inputs{in};
+  if (like) inputs.push_back(*like);
+  const NetworkValue y = image ? node.apply(*image, inputs) : node.apply(r, inputs);
+  node.result(node.cast(y, x.dtype()));
+}
+
+// A tensor whose extents are those that the sizes name by symbols
+NetworkValue tensor_like(const NodeReader& node, const Shape& wanted, const operators::Resample& r) {
+  const auto& tensors = node.builder().so_far().tensors;
+  for (TensorId id = 0; id < tensors.size(); ++id) {
+    bool fits = true;
+    for (std::size_t i = 0; i < wanted.size(); ++i)
+      fits = fits && (r.sizes[i] != -1 || (i < tensors[id].shape.size() && tensors[id].shape[i] == wanted[i]));
+    if (fits) return NetworkValue(node.builder(), id);
+  }
+  node.fail("no tensor has the extents of the sizes {}; give the model fixed extents, or scales", to_string(wanted));
+}
+
+void import_resize(const NodeReader& node) {
+  const NetworkValue x = node.value(0);
+  const std::size_t rank = x.shape().size();
+  if (rank == 0) node.fail("the input is a scalar");
+  operators::Resample r;
+  r.mode = choose(node, "mode", "nearest", modes);
+  r.coordinates = choose(node, "coordinate_transformation_mode", "half_pixel", coordinates);
+  r.rounding = choose(node, "nearest_mode", "round_prefer_floor", roundings);
+  r.antialias = node.integer("antialias", 0) != 0 && r.mode != ResampleMode::nearest;
+  r.exclude_outside = node.integer("exclude_outside", 0) != 0;
+  r.cubic_a = node.real("cubic_coeff_a", -0.75);
+  r.extrapolation = node.real("extrapolation_value", 0);
+  r.scales.assign(rank, 1);
+  r.sizes.assign(rank, 0);
+  const auto axes = resized_axes(node, rank);
+  const bool scales = node.has(2) && !node.is_empty(2), sizes = node.has(3) && !node.is_empty(3);
+  if (scales == sizes) node.fail("expected either scales or sizes");
+  if (r.coordinates == ResampleCoordinates::crop_and_resize) read_region(node, axes, rank, r);
+  if (scales) {
+    read_scales(node, 2, axes, r);
+  } else if (const auto like = read_sizes(node, x.shape(), axes, r)) {
+    return finish(node, x, r, tensor_like(node, *like, r));
+  }
+  finish(node, x, r);
+}
+
+// Resize before it had modes: pixel i takes floor(i/scale), or between the pixels around i/scale
+void import_upsample(const NodeReader& node) {
+  if (node.opset() > 9) node.fail("Upsample ends with opset 9; Resize has taken its place");
+  const NetworkValue x = node.value(0);
+  operators::Resample r;
+  r.mode = choose(node, "mode", "nearest", modes);
+  r.coordinates = ResampleCoordinates::asymmetric;
+  r.rounding = ResampleRounding::floor;
+  r.scales.assign(x.shape().size(), 1);
+  r.sizes.assign(x.shape().size(), 0);
+  read_scales(node, 1, resized_axes(node, x.shape().size()), r);
+  finish(node, x, r);
+}
+
+constexpr OperatorRow image_table[] = {{"Resize", 11, import_resize}, {"Upsample", 9, import_upsample}};
+
+}  // namespace
+
+std::span<const OperatorRow> image_rows() { return image_table; }
+
+}  // namespace coda::network::onnx_import

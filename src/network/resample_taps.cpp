@@ -1,0 +1,119 @@
+#include "network/resample_taps.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace coda::network {
+
+namespace {
+
+double scale_of(const operators::Resample& r, std::size_t axis, std::int64_t in, std::int64_t out) {
+  return r.sizes[axis] != 0 ? static_cast<double>(out) / static_cast<double>(in) : r.scales[axis];
+}
+
+double coordinate(const operators::Resample& r, std::size_t axis, std::int64_t i, std::int64_t in, std::int64_t out) {
+  const auto x = static_cast<double>(i), n = static_cast<double>(in);
+  const double scale = scale_of(r, axis, in, out);
+  // with scales, the extent is what they make of the input's, before it is rounded down
+  const bool region = r.coordinates == ResampleCoordinates::crop_and_resize;
+  const double m = r.sizes[axis] != 0 || region ? static_cast<double>(out) : n * scale;
+  switch (r.coordinates) {
+    case ResampleCoordinates::half_pixel: return (x + 0.5) / scale - 0.5;
+    case ResampleCoordinates::pytorch_half_pixel: return out > 1 ? (x + 0.5) / scale - 0.5 : 0;
+    case ResampleCoordinates::asymmetric: return x / scale;
+    case ResampleCoordinates::align_corners: return out > 1 ? x * (n - 1) / (m - 1) : 0;
+    case ResampleCoordinates::half_pixel_symmetric: {
+      const double adjustment = static_cast<double>(out) / (scale * n);
+      return n / 2 * (1 - adjustment) + (x + 0.5) / scale - 0.5;
+    }
+    case ResampleCoordinates::crop_and_resize: {
+      const double begin = r.roi_begin[axis], end = r.roi_end[axis];
+      return out > 1 ? begin * (n - 1) + x * (end - begin) * (n - 1) / (m - 1) : 0.5 * (begin + end) * (n - 1);
+    }
+  }
+  return x;
+}
+
+double rounded(ResampleRounding mode, double x) {
+  switch (mode) {
+    case ResampleRounding::round_prefer_floor: return std::ceil(x - 0.5);
+    case ResampleRounding::round_prefer_ceil: return std::floor(x + 0.5);
+    case ResampleRounding::floor: return std::floor(x);
+    case ResampleRounding::ceil: return std::ceil(x);
+  }
+  return x;
+}
+
+// Weight of an element at this distance
+double kernel(const operators::Resample& r, double d) {
+  d = std::abs(d);
+  if (r.mode == ResampleMode::linear) return std::max(0.0, 1 - d);
+  const double a = r.cubic_a;
+  if (d <= 1) return ((a + 2) * d - (a + 3)) * d * d + 1;
+  if (d < 2) return ((a * d - 5 * a) * d + 8 * a) * d - 4 * a;
+  return 0;
+}
+
+}  // namespace
+
+bool leaves_axis(const operators::Resample& r, std::size_t axis, std::int64_t in, std::int64_t out) {
+  if (in != out || r.coordinates == ResampleCoordinates::crop_and_resize) return false;
+  return r.sizes[axis] != 0 || r.scales[axis] == 1;
+}
+
+cpu::AxisTaps axis_taps(const operators::Resample& r, std::size_t axis, std::int64_t in, std::int64_t out) {
+  cpu::AxisTaps t;
+  const double scale = scale_of(r, axis, in, out);
+  // antialias: the kernel is as wide as an output element where the input is made smaller
+  const double stretch = r.antialias && scale < 1 ? scale : 1;
+  const double reach = (r.mode == ResampleMode::cubic ? 2 : 1) / stretch;
+  for (std::int64_t i = 0; i < out; ++i) {
+    const double x = coordinate(r, axis, i, in, out);
+    const auto edge = static_cast<double>(in - 1);
+    if (r.mode == ResampleMode::nearest) {
+      t.places.push_back(static_cast<std::int64_t>(std::clamp(rounded(r.rounding, x), 0.0, edge)));
+      t.weights.push_back(1);
+    } else {
+      const std::size_t begin = t.weights.size();
+      double sum = 0;
+      for (double at = std::floor(x - reach) + 1; at < x + reach; ++at) {
+        const bool outside = at < 0 || at > edge;
+        const double w = r.exclude_outside && outside ? 0 : kernel(r, (at - x) * stretch);
+        if (w == 0) continue;
+        sum += w;
+        t.places.push_back(static_cast<std::int64_t>(std::clamp(at, 0.0, edge)));
+        t.weights.push_back(w);
+      }
+      if (r.exclude_outside || stretch != 1)
+        for (std::size_t k = begin; k < t.weights.size(); ++k) t.weights[k] /= sum;
+    }
+    t.first.push_back(std::ssize(t.weights));
+  }
+  return t;
+}
+
+std::vector<std::vector<bool>> outside_positions(const operators::Resample& r, const std::vector<std::int64_t>& in,
+                                                 const std::vector<std::int64_t>& out) {
+  std::vector<std::vector<bool>> result(in.size());
+  if (r.coordinates != ResampleCoordinates::crop_and_resize) return result;
+  for (std::size_t axis = 0; axis < in.size(); ++axis)
+    for (std::int64_t i = 0; i < out[axis]; ++i) {
+      const double x = coordinate(r, axis, i, in[axis], out[axis]);
+      result[axis].push_back(x < 0 || x > static_cast<double>(in[axis] - 1));
+    }
+  return result;
+}
+
+void fill_outside(const std::vector<std::vector<bool>>& outside, float value, const cpu::Strided& to) {
+  for (std::size_t axis = 0; axis < outside.size(); ++axis)
+    for (std::size_t i = 0; i < outside[axis].size(); ++i) {
+      if (!outside[axis][i]) continue;
+      cpu::Extents64 shape = to.shape;
+      shape[axis] = 1;
+      cpu::Odometer at(shape, to.strides);
+      auto* data = static_cast<float*>(to.data) + static_cast<std::int64_t>(i) * to.strides[axis];
+      for (std::int64_t n = cpu::count_of(shape); n > 0; --n, at.next()) data[at.offset()] = value;
+    }
+}
+
+}  // namespace coda::network

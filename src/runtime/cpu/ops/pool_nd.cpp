@@ -1,0 +1,115 @@
+#include "runtime/cpu/ops/pool_nd.hpp"
+
+#include <algorithm>
+
+namespace coda::cpu {
+
+namespace {
+
+// Calls visit(out offset, image, channel, start of the window by axis) for each output element
+template <class F>
+void for_outputs(const WindowNd& f, const Strided& y, const Parallel& parallel, F visit) {
+  parallel(count_of(y.shape), [&](std::int64_t begin, std::int64_t end) {
+    Extents64 start(f.kernel.size());
+    for (std::int64_t n = begin; n < end; ++n) {
+      std::int64_t number = n, offset = 0;
+      for (std::size_t i = y.shape.size(); i-- > 2;) {
+        const std::int64_t k = number % y.shape[i];
+        number /= y.shape[i];
+        offset += k * y.strides[i];
+        start[i - 2] = k * f.stride[i - 2] - f.before[i - 2];
+      }
+      const std::int64_t image = number / y.shape[1], channel = number % y.shape[1];
+      visit(offset + image * y.strides[0] + channel * y.strides[1], image, channel, start);
+    }
+  });
+}
+
+// Calls visit(place by axis) for each tap of the window that lies inside x
+template <class F>
+void for_taps(const WindowNd& f, const Extents64& start, const Extents64& shape, F visit) {
+  const std::int64_t taps = count_of(f.kernel);
+  Extents64 at(start.size());
+  for (std::int64_t t = 0; t < taps; ++t) {
+    std::int64_t number = t;
+    bool inside = true;
+    for (std::size_t i = start.size(); i-- > 0;) {
+      at[i] = start[i] + (number % f.kernel[i]) * f.dilation[i];
+      number /= f.kernel[i];
+      inside = inside && at[i] >= 0 && at[i] < shape[i + 2];
+    }
+    if (inside) visit(at);
+  }
+}
+
+std::int64_t offset_of(const Strided& x, std::int64_t image, std::int64_t channel, const Extents64& at) {
+  std::int64_t offset = image * x.strides[0] + channel * x.strides[1];
+  for (std::size_t i = 0; i < at.size(); ++i) offset += at[i] * x.strides[i + 2];
+  return offset;
+}
+
+// Taps inside image and padding
+std::int64_t padded_taps(const WindowNd& f, const Extents64& start, const Extents64& shape) {
+  std::int64_t count = 1;
+  for (std::size_t i = 0; i < start.size(); ++i) {
+    std::int64_t taps = 0;
+    for (std::int64_t k = 0; k < f.kernel[i]; ++k)
+      taps += start[i] + k * f.dilation[i] < shape[i + 2] + f.after[i] ? 1 : 0;
+    count *= taps;
+  }
+  return count;
+}
+
+}  // namespace
+
+void average_pool_nd(const WindowNd& f, const Strided& x, const Strided& y, const Parallel& parallel) {
+  const auto* in = static_cast<const float*>(x.data);
+  auto* out = static_cast<float*>(y.data);
+  for_outputs(f, y, parallel, [&](std::int64_t to, std::int64_t image, std::int64_t channel, const Extents64& start) {
+    double sum = 0;
+    std::int64_t count = 0;
+    for_taps(f, start, x.shape, [&](const Extents64& at) {
+      sum += in[offset_of(x, image, channel, at)];
+      ++count;
+    });
+    if (f.count_pad) count = padded_taps(f, start, x.shape);
+    out[to] = static_cast<float>(sum / static_cast<double>(count));
+  });
+}
+
+void max_pool_nd(const WindowNd& f, const Strided& x, const Strided& y, const Parallel& parallel) {
+  const auto* in = static_cast<const float*>(x.data);
+  auto* out = static_cast<float*>(y.data);
+  for_outputs(f, y, parallel, [&](std::int64_t to, std::int64_t image, std::int64_t channel, const Extents64& start) {
+    float best = -__builtin_inff();
+    for_taps(f, start, x.shape, [&](const Extents64& at) {
+      const float v = in[offset_of(x, image, channel, at)];
+      best = best != best || v <= best ? best : v;
+    });
+    out[to] = best;
+  });
+}
+
+void max_pool_indices(const WindowNd& f, bool column_major, const Strided& x, const Strided& y,
+                      const Parallel& parallel) {
+  const auto* in = static_cast<const float*>(x.data);
+  auto* out = static_cast<std::int64_t*>(y.data);
+  Extents64 spatial(x.shape.begin() + 2, x.shape.end());
+  Extents64 steps = dense_strides(spatial);
+  if (column_major)
+    for (std::size_t i = 0; i < steps.size(); ++i) steps[i] = i == 0 ? 1 : steps[i - 1] * spatial[i - 1];
+  for_outputs(f, y, parallel, [&](std::int64_t to, std::int64_t image, std::int64_t channel, const Extents64& start) {
+    float best = -__builtin_inff();
+    std::int64_t place = -1;
+    for_taps(f, start, x.shape, [&](const Extents64& at) {
+      const float v = in[offset_of(x, image, channel, at)];
+      if (place >= 0 && (best != best || v <= best)) return;
+      best = v;
+      place = (image * x.shape[1] + channel) * count_of(spatial);
+      for (std::size_t i = 0; i < at.size(); ++i) place += at[i] * steps[i];
+    });
+    out[to] = place;
+  });
+}
+
+}  // namespace coda::cpu

@@ -1,0 +1,17 @@
+#pragma once
+/// Reductions over axes of tensors of any type.
+
+#include "coda/network/tensor_operators.hpp"
+#include "runtime/cpu/ops/tensor.hpp"
+
+namespace coda::cpu {
+
+/// to = x reduced over the axes in which to's extent is 1 and `axes` says so; both have x's rank. Floats are summed in
+/// float64 and rounded once; integers wrap.
+void reduce(ReduceOp op, const Strided& x, const std::vector<int>& axes, const Strided& to, const Parallel& parallel);
+
+/// to (i64, extent 1 along `axis`) = place of the largest or smallest element along `axis`. A NaN counts as the most
+/// extreme. Of equal elements the first, or the last.
+void arg_reduce(bool smallest, bool last, int axis, const Strided& x, const Strided& to, const Parallel& parallel);
+
+}  // namespace coda::cpu

@@ -1,0 +1,61 @@
+#include "runtime/cpu/ops/resample.hpp"
+
+#include <vector>
+
+#include "runtime/cpu/ops/copy.hpp"
+
+namespace coda::cpu {
+
+namespace {
+
+// Along the middle one of three axes (outer, axis, inner), both dense
+void resample_axis(const AxisTaps& t, std::int64_t outer, std::int64_t in_extent, std::int64_t inner, const double* in,
+                   double* out, const Parallel& parallel) {
+  const std::int64_t extent = std::ssize(t.first) - 1;
+  parallel(outer * extent, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t row = begin; row < end; ++row) {
+      const std::int64_t o = row / extent, i = row % extent;
+      double* to = out + row * inner;
+      for (std::int64_t c = 0; c < inner; ++c) to[c] = 0;
+      for (auto k = t.first[static_cast<std::size_t>(i)]; k < t.first[static_cast<std::size_t>(i) + 1]; ++k) {
+        const double w = t.weights[static_cast<std::size_t>(k)];
+        const double* from = in + (o * in_extent + t.places[static_cast<std::size_t>(k)]) * inner;
+        for (std::int64_t c = 0; c < inner; ++c) to[c] += w * from[c];
+      }
+    }
+  });
+}
+
+}  // namespace
+
+void resample(const std::vector<std::size_t>& axes, const std::vector<AxisTaps>& taps, const Strided& x,
+              const Strided& to, const Parallel& parallel) {
+  if (count_of(to.shape) == 0) return;
+  Extents64 shape = x.shape;
+  std::vector<double> now(static_cast<std::size_t>(count_of(shape)));
+  {
+    Odometer at(x.shape, x.strides);
+    for (double& v : now) {
+      v = static_cast<const float*>(x.data)[at.offset()];
+      at.next();
+    }
+  }
+  for (std::size_t n = 0; n < axes.size(); ++n) {
+    const std::size_t axis = axes[n];
+    std::int64_t outer = 1, inner = 1;
+    for (std::size_t i = 0; i < axis; ++i) outer *= shape[i];
+    for (std::size_t i = axis + 1; i < shape.size(); ++i) inner *= shape[i];
+    const std::int64_t extent = shape[axis];
+    shape[axis] = std::ssize(taps[n].first) - 1;
+    std::vector<double> next(static_cast<std::size_t>(count_of(shape)));
+    resample_axis(taps[n], outer, extent, inner, now.data(), next.data(), parallel);
+    now = std::move(next);
+  }
+  Odometer at(to.shape, to.strides);
+  for (const double v : now) {
+    static_cast<float*>(to.data)[at.offset()] = static_cast<float>(v);
+    at.next();
+  }
+}
+
+}  // namespace coda::cpu

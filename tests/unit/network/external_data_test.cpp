@@ -1,0 +1,97 @@
+/// Weights in files beside the model.
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "cases.hpp"
+#include "coda/onnx.hpp"
+#include "onnx.pb.h"
+
+namespace coda {
+namespace {
+
+namespace fs = std::filesystem;
+using test::user_error;
+
+// y = x + c, and c (3) lies in the file `location`
+class ExternalData : public testing::Test {
+ protected:
+  void SetUp() override {
+    fs::remove_all(root_);
+    fs::create_directories(root_ / "model" / "weights");
+    write(root_ / "model" / "weights" / "c.bin", {7, 1, 2, 3});
+    write(root_ / "secret.bin", {7, 1, 2, 3});
+  }
+  void TearDown() override { fs::remove_all(root_); }
+
+  static void write(const fs::path& path, const std::vector<float>& x) {
+    std::ofstream(path, std::ios::binary).write(reinterpret_cast<const char*>(x.data()), std::ssize(x) * 4);
+  }
+  Network load(const std::string& location, const std::string& offset = "4", const std::string& length = "12") const {
+    onnx::ModelProto m;
+    m.add_opset_import()->set_version(17);
+    auto& graph = *m.mutable_graph();
+    auto* input = graph.add_input();
+    input->set_name("x");
+    input->mutable_type()->mutable_tensor_type()->set_elem_type(1);
+    input->mutable_type()->mutable_tensor_type()->mutable_shape()->add_dim()->set_dim_value(3);
+    auto* c = graph.add_initializer();
+    c->set_name("c");
+    c->set_data_type(1);
+    c->add_dims(3);
+    c->set_data_location(1);
+    for (const auto& [key, value] :
+         {std::pair<std::string, std::string>{"location", location}, {"offset", offset}, {"length", length}}) {
+      auto* entry = c->add_external_data();
+      entry->set_key(key);
+      entry->set_value(value);
+    }
+    auto* node = graph.add_node();
+    node->set_op_type("Add");
+    node->add_input("x");
+    node->add_input("c");
+    node->add_output("y");
+    graph.add_output()->set_name("y");
+    const fs::path path = root_ / "model" / "m.onnx";
+    std::ofstream(path, std::ios::binary) << m.SerializeAsString();
+    return load_onnx(path.string());
+  }
+  std::string refusal(const std::string& location, const std::string& offset = "4",
+                      const std::string& length = "12") const {
+    const std::string text = user_error([&] { (void)load(location, offset, length); });
+    const auto begin = text.find("tensor 'c': ");
+    return begin == std::string::npos ? text : text.substr(begin + 12);
+  }
+
+  fs::path root_ = fs::path(testing::TempDir()) / "coda_external_data";
+};
+
+TEST_F(ExternalData, IsRead) {
+  const Network n = load("weights/c.bin");
+  const auto outputs = test::run(compile(n), {{"x", {{3}, {10, 20, 30}}}});
+  EXPECT_EQ(outputs.at("y").data, (std::vector<float>{11, 22, 33}));
+}
+
+TEST_F(ExternalData, StaysBelowTheModelsFolder) {
+  const std::string outside = "its external data must lie in a file below the model's folder";
+  for (const std::string path : {"../secret.bin", "weights/../../secret.bin", "", "..\\secret.bin"})
+    EXPECT_EQ(refusal(path), outside) << path;
+  EXPECT_EQ(refusal((root_ / "secret.bin").string()), outside);
+  fs::create_symlink("../../secret.bin", root_ / "model" / "weights" / "link.bin");
+  EXPECT_EQ(refusal("weights/link.bin"), outside);
+}
+
+TEST_F(ExternalData, FitsItsShape) {
+  EXPECT_EQ(refusal("weights/none.bin"), "the file of its external data is not there");
+  EXPECT_EQ(refusal("weights"), "the file of its external data is not there");
+  EXPECT_EQ(refusal("weights/c.bin", "8"), "its external data end behind the end of the file");
+  EXPECT_EQ(refusal("weights/c.bin", "18446744073709551615"), "its external data end behind the end of the file");
+  EXPECT_EQ(refusal("weights/c.bin", "-4"), "the offset of its external data is no number");
+  EXPECT_EQ(refusal("weights/c.bin", "4", "16"),
+            "its external data have another length than the 12 bytes of its shape");
+}
+
+}  // namespace
+}  // namespace coda

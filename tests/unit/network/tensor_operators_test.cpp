@@ -1,0 +1,137 @@
+/// Operators on tensors of any type, written with the builder: what ONNX's node tests do not show.
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <span>
+
+#include "cases.hpp"
+
+namespace coda {
+namespace {
+
+using test::user_error;
+
+template <class T>
+std::vector<std::byte> bytes_of(const std::vector<T>& x) {
+  const auto bytes = std::as_bytes(std::span(x));
+  return {bytes.begin(), bytes.end()};
+}
+
+NetworkValue integers(NetworkBuilder& net, const std::vector<std::int64_t>& x, Shape shape) {
+  return net.constant("i", std::move(shape), DType::i64, bytes_of(x));
+}
+
+// The only output, of type T, of a network whose only input is f32 of this shape with 0, 1, 2, …
+template <class T>
+std::vector<T> run_ramp(const NetworkBuilder& net, std::vector<std::int64_t> shape) {
+  const NetworkExecutable n = compile(net.build(), {.threads = 1});
+  std::vector<float> x(static_cast<std::size_t>(element_count(shape)));
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i);
+  const auto out = n.output_shapes({{"x", shape}}).at("y");
+  std::vector<T> y(static_cast<std::size_t>(element_count(out)));
+  const DType dtype = n.network()[n.network().outputs[0]].dtype;
+  EXPECT_EQ(size_of(dtype), sizeof(T));
+  n.run({{"x", {x.data(), DType::f32, shape, {}}}}, {{"y", {y.data(), dtype, out, {}}}});
+  return y;
+}
+
+TEST(TensorOperators, IntegersWrapAndDivideTowardZero) {
+  NetworkBuilder net;
+  net.input("x", {1});
+  constexpr std::int64_t low = std::numeric_limits<std::int64_t>::min();
+  const auto a = integers(net, {low, -7, low}, {3}), b = integers(net, {-1, 2, 1}, {3});
+  net.output(net.apply(operators::Map{MapOp::div}, {a, b}), "y");
+  EXPECT_EQ(run_ramp<std::int64_t>(net, {1}), (std::vector<std::int64_t>{low, -3, low}));
+}
+
+TEST(TensorOperators, ErrorsOfARunNameTheOperator) {
+  NetworkBuilder division;
+  auto x = division.input("x", {2});
+  const auto whole = division.apply(operators::Map{MapOp::cast, DType::i64}, {x});
+  division.output(division.apply(operators::Map{MapOp::div}, {whole, whole}, "ratio"), "y");
+  EXPECT_EQ(user_error([&] { run_ramp<std::int64_t>(division, {2}); }), "div 'ratio': integers are divided by 0");
+  NetworkBuilder gather;
+  x = gather.input("x", {3});
+  gather.output(gather.apply(operators::Gather{0}, {x, integers(gather, {0, 3}, {2})}, "pick"), "y");
+  EXPECT_EQ(user_error([&] { run_ramp<float>(gather, {3}); }), "gather 'pick': index 3 is outside an axis of extent 3");
+}
+
+TEST(TensorOperators, DtypesAreChecked) {
+  NetworkBuilder net;
+  const auto x = net.input("x", {2}), i = net.input("i", {2}, DType::i64);
+  EXPECT_EQ(user_error([&] {
+              net.apply(operators::Map{MapOp::add}, {x, i}, "sum");
+            }),
+            "add 'sum': input 'i' has elements of i64; expected f32 as of 'x'");
+  EXPECT_EQ(user_error([&] { relu(i).named("r"); }), "relu 'relu_0': input 'i' has elements of i64; expected f32");
+  EXPECT_EQ(user_error([&] { net.apply(operators::Map{MapOp::exp}, {i}, "e"); }),
+            "exp 'e': input 'i' has elements of i64; expected f32 or f64");
+  net.output(net.apply(operators::Map{MapOp::neg}, {i}), "y");
+  const NetworkExecutable n = compile(net.build());
+  std::vector<float> wrong(2);
+  std::vector<std::int64_t> y(2);
+  EXPECT_EQ(user_error([&] {
+              n.run({{"x", {wrong.data(), DType::f32, {2}, {}}}, {"i", {wrong.data(), DType::f32, {2}, {}}}},
+                    {{"y", {y.data(), DType::i64, {2}, {}}}});
+            }),
+            "input 'i' was given dtype f32; expected i64");
+}
+
+TEST(TensorOperators, ExtentsOfSymbols) {
+  NetworkBuilder net;
+  const auto x = net.input("x", {"n", 3, "h", "w"});
+  const auto flat = net.apply(operators::Flatten{2}, {x});
+  EXPECT_EQ(to_string(flat.shape()), "(n*3,h*w)");
+  const auto back = net.apply(operators::ReshapeLike{}, {flat, x});
+  EXPECT_EQ(back.shape(), x.shape());
+  net.output(net.apply(operators::Concat{0},
+                       {net.apply(operators::ShapeOf{0, 2}, {back}), net.apply(operators::ShapeOf{3, 4}, {back})}),
+             "y");
+  EXPECT_EQ(run_ramp<std::int64_t>(net, {2, 3, 4, 5}), (std::vector<std::int64_t>{2, 3, 5}));
+}
+
+TEST(TensorOperators, ReshapeTakesExtentsFromOtherPlaces) {
+  NetworkBuilder net;
+  const auto x = net.input("x", {"a", "b"});
+  const auto y = reshape(x, {1, -2, -3});
+  EXPECT_EQ(to_string(y.shape()), "(1,a,b)");
+  net.output(y, "y");
+  EXPECT_EQ(run_ramp<float>(net, {2, 3}), (std::vector<float>{0, 1, 2, 3, 4, 5}));
+}
+
+TEST(TensorOperators, ResizeLikeAnotherTensor) {
+  NetworkBuilder net;
+  const auto x = net.input("x", {1, 1, "h", "w"});
+  const auto small = max_pool(x);
+  operators::Resize r;
+  r.height = r.width = -1;
+  const auto y = net.apply(r, {small, x});
+  EXPECT_EQ(y.shape(), x.shape());
+  net.output(y, "y");
+  EXPECT_EQ(run_ramp<float>(net, {1, 1, 2, 4}), (std::vector<float>{5, 5, 7, 7, 5, 5, 7, 7}));
+}
+
+TEST(TensorOperators, ChannelsLastIsNotSeen) {
+  // slices, reductions and choices of rank 4 lie channels last in memory; the caller's order is (N,C,H,W)
+  NetworkBuilder net;
+  const auto x = net.input("x", {1, 2, 2, 2});
+  const auto column = net.apply(operators::Slice{{1}, {2}, {1}, {3}}, {x});  // w = 1: 1 3 | 5 7
+  const auto sum = net.apply(operators::Reduce{ReduceOp::sum, {2}, false}, {column});
+  EXPECT_EQ(to_string(sum.shape()), "(1,2,1)");
+  net.output(sum, "y");
+  EXPECT_EQ(run_ramp<float>(net, {1, 2, 2, 2}), (std::vector<float>{4, 12}));
+}
+
+TEST(TensorOperators, EmptyTensors) {
+  NetworkBuilder net;
+  const auto x = net.input("x", {2, 3});
+  const auto none = net.apply(operators::Slice{{5}, {9}, {1}, {1}}, {x});
+  EXPECT_EQ(to_string(none.shape()), "(2,0)");
+  net.output(net.apply(operators::Reduce{ReduceOp::sum, {1}, false}, {relu(none)}), "y");
+  EXPECT_EQ(run_ramp<float>(net, {2, 3}), (std::vector<float>{0, 0}));
+  EXPECT_EQ(user_error([&] { softmax(none); }).substr(0, 7), "softmax");
+}
+
+}  // namespace
+}  // namespace coda
