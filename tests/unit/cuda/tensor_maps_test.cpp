@@ -51,7 +51,8 @@ TEST(TensorMaps, RunsAreIm2col) {
 TEST(TensorMaps, PatchesAreBoxesWithAHalo) {
   const Conv2d conv{
       .n = 3, .h = 20, .w = 21, .c = 64, .k = 64, .r = 3, .s = 3, .pad = {2, 2, 2, 2}, .dilation = {2, 2}};
-  const MapShapes m = map_shapes(conv, plan_of(conv, {.tile_m = 256, .tile_n = 64, .patch = true, .halo_h = 4, .halo_w = 4}, true));
+  const MapShapes m =
+      map_shapes(conv, plan_of(conv, {.tile_m = 256, .tile_n = 64, .patch = true, .halo_h = 4, .halo_w = 4}, true));
   EXPECT_FALSE(m.activation.im2col);
   EXPECT_EQ(m.activation.box, (std::array<std::uint32_t, 4>{64, 8 + 4, 32 + 4, 1}));
   EXPECT_EQ(m.activation.swizzle_bytes, 128);
