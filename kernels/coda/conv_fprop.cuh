@@ -113,7 +113,7 @@ template <class Config, class Visitor> struct ConvFprop {
             for (int t = 0; t < 2; ++t) mbarrier_init(barriers.turn(t), 4 * kTeam);
             if constexpr (kStreamed) {
                 for (int c = 0; c < kConsumers; ++c) Again::init_barriers(own_memory(memory, c));
-                for (int t = 0; t < 2; ++t) mbarrier_init(barriers.columns(t).full, 1), mbarrier_init(barriers.columns(t).empty, 4 * kTeam);
+                for (int t = 0; t < 2; ++t) mbarrier_init(barriers.columns(t).full, 32), mbarrier_init(barriers.columns(t).empty, 128 * kTeam);
             }
             mbarrier_init_fence();
         }

@@ -44,7 +44,7 @@ template <class Config, class Visitor> struct SecondPass {
 
     // Columns of one image and tile of channels pass from the spare warp to a team and back.
     struct Handover {
-        u32 full, empty;  // mbarriers: one arrival; one a warp of the team
+        u32 full, empty;  // mbarriers; every thread arrives for what it wrote or read
     };
 
     const First& first;
@@ -113,16 +113,14 @@ template <class Config, class Visitor> struct SecondPass {
                     for (int c = 0; c < Visitor::kColumnsAfter; ++c) columns[(3 + c) * kN + n] = values[c];
                 }
             }
-            __syncwarp();
-            if (lane == 0) mbarrier_arrive(handover.full);
+            mbarrier_arrive(handover.full);
         }
     };
 
     // The columns are not needed any more: the spare warp may write the next.
     CODA_DEVICE void release() {
         if (image < 0) return;
-        __syncwarp();
-        if ((first.thread & 31) == 0) mbarrier_arrive(handover.empty);
+        mbarrier_arrive(handover.empty);
         image = -1;
     }
 
