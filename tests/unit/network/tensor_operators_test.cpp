@@ -123,6 +123,18 @@ TEST(TensorOperators, ChannelsLastIsNotSeen) {
   EXPECT_EQ(run_ramp<float>(net, {1, 2, 2, 2}), (std::vector<float>{4, 12}));
 }
 
+// An image that is cut into strips of two heights, for which oneDNN wants the filter in two formats
+TEST(TensorOperators, StripsWithFiltersOfTheirOwn) {
+  NetworkBuilder net;
+  test::Random r(5);
+  const auto x = net.input("x", {1, 192, 20, 30});
+  const auto w = net.constant("w", {192, 192, 1, 1}, test::random_elements(r, 192 * 192, 0.1));
+  net.output(relu(conv2d(x, w)), "y");
+  const Network n = net.build();
+  const test::HostTensors inputs{{"x", test::random_tensor(r, {1, 192, 20, 30})}};
+  test::expect_agreement(n, inputs, test::run(compile(n, {.threads = 2}), inputs));
+}
+
 TEST(TensorOperators, EmptyTensors) {
   NetworkBuilder net;
   const auto x = net.input("x", {2, 3});
