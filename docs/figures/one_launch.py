@@ -12,9 +12,9 @@ IMAGES = ["#3b6fb6", "#d9822b", "#3f8f5f"]  # three images
 LIGHT = ["#dbe6f4", "#fae6cf", "#dcefe3"]
 MAIN, STATISTICS, WAIT, FINISH, KEEP, OTHER = "#3b6fb6", "#c9524a", "#e3e7ec", "#3f8f5f", "#8a63a8", "#8a94a0"
 
-# Clocks of a tile of 128 x 128, 128 input channels, 3x3, ping-pong, beside the other team's main loop: notes/hopper-conv.md,
-# "What costs what in a block's epilogue"; ranges by their middle. The deferred wait was traced on 256 x 64 tiles.
-CLOCKS = {"main": 9900, "statistics": 3000, "exchange": 7500, "from registers": 3500, "keep": 2200, "deferred wait": 5500, "again": 7000}
+# Clocks of a tile of 256 pixels x 64 channels, operands swapped, 128 input channels, 3x3, ping-pong, beside the other team's main loop:
+# notes/hopper-conv.md, "Swapped operands". Streamed: waiting for columns, normalising a kept tile, spilling one, loading one back at the end.
+CLOCKS = {"main": 10000, "statistics": 1600, "exchange": 9000, "from registers": 3500, "keep": 1600, "columns": 2700, "again": 6800, "spill": 3300, "drain": 5000}
 
 # Microseconds, (8,64,64,320) -> 320, 3x3, bf16, one H200. PyTorch 2.11, CUDA 13.0, cuDNN 9.19, channels_last, graph replays, cold
 # operands: one run. Ours: notes/hopper-conv.md, another run, in which cuDNN's bare convolution took 101.3.
@@ -161,8 +161,8 @@ def exchange():
 def dealt(mode, tiles):
     """Spans (team, start, length, colour) of a block's first tiles, by the turns of ping-pong."""
     after = {"resident": [("statistics", STATISTICS), ("exchange", WAIT), ("from registers", FINISH)],
-             "deferred": [("statistics", STATISTICS), ("deferred wait", WAIT), ("again", FINISH), ("keep", KEEP)],
-             "streamed": [("statistics", STATISTICS), ("keep", KEEP)]}[mode]
+             "kept": [("statistics", STATISTICS), ("columns", WAIT), ("again", FINISH), ("keep", KEEP)],
+             "spilled": [("statistics", STATISTICS), ("spill", OTHER), ("keep", KEEP)]}[mode]
     spans, free, turn = [], [0, 0], 0
     for tile in range(tiles):
         team = tile % 2
@@ -171,9 +171,9 @@ def dealt(mode, tiles):
         spans.append((team, start, CLOCKS["main"], MAIN, str(tile)))
         now = turn
         for name, fill in after:
-            if mode == "deferred" and tile < 2 and name in ("deferred wait", "again"):
-                continue  # nothing is deferred yet
-            finished = tile - 2 if mode == "deferred" else tile
+            if tile < 2 and name in ("columns", "again", "spill"):
+                continue  # nothing is kept yet
+            finished = tile - 2 if mode == "kept" else tile
             spans.append((team, now, CLOCKS[name], fill, str(finished) if fill == FINISH else ""))
             now += CLOCKS[name]
         free[team] = now
@@ -181,8 +181,8 @@ def dealt(mode, tiles):
 
 
 def timeline():
-    """One launch beside PyTorch's, and the three modes in clocks."""
-    page = Page(1000, 800, "One launch beside PyTorch's launches, and the three modes")
+    """One launch beside PyTorch's, and the modes in clocks."""
+    page = Page(1000, 800, "One launch beside PyTorch's launches, and the modes")
     page.text(24, 34, "(8,64,64,320) to 320 channels, 3×3: convolution, bias, GroupNorm(32), SiLU", 17, bold=True)
     page.text(24, 56, "bf16, one H200, medians of graph replays (no launch overhead in them). The two runs differ: see the text.", 13, SOFT)
     x0, scale = 176, 2.78
@@ -205,10 +205,10 @@ def timeline():
         page.line([(x0 + us * scale, 256), (x0 + us * scale, 261)])
         page.text(x0 + us * scale, 276, str(us) if us < 280 else "280 µs", 12, SOFT, "middle")
 
-    page.text(24, 322, "Inside one block: tiles of 128 pixels × 128 channels, 128 input channels, 3×3", 17, bold=True)
+    page.text(24, 322, "Inside one block: tiles of 256 pixels × 64 channels, 128 input channels, 3×3", 17, bold=True)
     page.text(24, 344, "To scale, phases as traced; the two rows of a mode are the two teams, the numbers the block's tiles; white: waiting for the turn.", 13, SOFT)
-    names = [(MAIN, "main loop"), (STATISTICS, "visitors, statistics"), (WAIT, "wait for the image"), (FINISH, "normalise, SiLU, store"), (KEEP, "keep centred values")]
-    for x, (fill, name) in zip((132, 244, 410, 566, 744), names):
+    names = [(MAIN, "main loop"), (STATISTICS, "visitors, statistics"), (WAIT, "wait for the image"), (FINISH, "normalise, SiLU, store"), (KEEP, "keep centred values"), (OTHER, "spill")]
+    for x, (fill, name) in zip((132, 236, 396, 546, 716, 880), names):
         page.rect(x, 358, 14, 14, fill)
         page.text(x + 20, 370, name, 12)
 
@@ -230,15 +230,15 @@ def timeline():
 
     row(392, "resident", ["values wait", "in registers"])
     draw(dealt("resident", 8)[0], 392)
-    row(498, "deferred", ["values wait in", "shared memory"])
-    draw(dealt("deferred", 8)[0], 498)
-    row(604, "streamed", ["values wait", "in the output"])
+    row(498, "streamed", ["a later image", "follows: kept"])
+    draw(dealt("kept", 8)[0], 498)
+    row(604, "streamed", ["one image:", "spilled"])
     # The first tiles, a gap, the last tiles' end, the image's last merge, second passes.
     cut, gap = 26000, 4000
-    draw(dealt("streamed", 4)[0], 604, 0, cut)
+    draw(dealt("spilled", 4)[0], 604, 0, cut)
     tail = [(team, cut + gap, CLOCKS["exchange"], WAIT, "") for team in range(2)]
     first = cut + gap + CLOCKS["exchange"]
-    tail += [(team, first + i * CLOCKS["again"], CLOCKS["again"] - 150, FINISH, str(2 * i + team)) for i in range(5) for team in range(2)]
+    tail += [(team, first + i * CLOCKS["drain"], CLOCKS["drain"] - 150, FINISH, str(2 * i + team)) for i in range(5) for team in range(2)]
     draw(tail, 604)
     page.lines(x0 + (cut + gap / 2) * clock, 632, ["…", "…"], 18, 24, anchor="middle", fill=SOFT)
 
@@ -248,8 +248,8 @@ def timeline():
         page.line([(x, 690), (x, 695)])
         page.text(x, 710, f"{kilo},000" if kilo else "0", 12, SOFT, "middle")
     page.text(x0 + end * clock, 728, "clocks", 12, SOFT, "end")
-    page.lines(24, 752, ["Deferred: behind its statistics, tile 2 finishes tile 0; the first two tiles of a block have nothing to finish.",
-                         "Streamed: first passes never wait. The gap stands for the rest of them; behind it the axis gives lengths only."], 12, 18, fill=SOFT)
+    page.lines(24, 752, ["A later image follows: behind its statistics, tile 2 finishes tile 0; the first two tiles of a block have nothing to finish.",
+                         "One image: tiles are spilled. The gap stands for the rest of them; behind it the axis gives lengths only."], 12, 18, fill=SOFT)
     page.save(HERE / "one_launch_timeline.svg")
 
 
