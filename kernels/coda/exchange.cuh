@@ -4,8 +4,8 @@
 // channels (kUnit) that crosses neither a group's border nor a tile's, gcd(channels of a group, kTileN). An entry is sixteen bytes
 // (mean, M2, count, tag) stored as one; the tag is the launch's epoch plus one. A reader polls the entry itself until
 // the tag is this launch's, so that neither counters nor fences stand between writer and reader, and a replay needs
-// no memset. The slots of an image form teams of about the square root of their number. Each member of a team merges a
-// share of its units over the team; whoever normalises merges the teams. Every merge has a fixed order, whoever
+// no memset. Where an image has more entries than its readers load at once, its slots form teams of up to 128. Each member of a team
+// merges a share of its units over the team; whoever normalises merges the teams. Every merge has a fixed order, whoever
 // performs it: the same bits each run.
 #pragma once
 #include "barrier.cuh"
