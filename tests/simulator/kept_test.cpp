@@ -54,7 +54,16 @@ TEST(Kept, Cooperative) {
       for (const int images : {1, 2, 3})
         for (int tiles = 1; tiles * images <= (blocks == 1 ? 12 : 6); ++tiles)
           expect_passes(on_one_stream(kept(kCooperative, blocks, images, tiles, team)));
-  if (!kSanitized) expect_passes(on_one_stream(kept(kCooperative, 3, 3, 3)));
+  expect_passes(on_one_stream(kept(kCooperative, 3, 2, 4, 2)));
+}
+
+TEST(Kept, LargerGrids) {
+  if (kSanitized) GTEST_SKIP() << "runs without sanitizers";
+  expect_passes(on_one_stream(kept(kCooperative, 3, 3, 4, 2)));
+  expect_passes(on_one_stream(kept(kCooperative, 4, 3, 5)));
+  expect_passes(on_one_stream(kept(kPingPong, 2, 3, 4)));
+  expect_passes(on_one_stream(kept(kPingPong, 2, 2, 4, 2)));
+  expect_passes(on_one_stream(kept(kPingPong, 3, 2, 4)));
 }
 
 TEST(Kept, PingPong) {
@@ -66,7 +75,14 @@ TEST(Kept, PingPong) {
         expect_passes(on_one_stream(k));
       }
   for (const int tiles : {1, 3, 4}) expect_passes(on_one_stream(kept(kPingPong, 2, 1, tiles)));
-  expect_passes(on_one_stream(kept(kPingPong, 2, 2, 2)));
+  expect_passes(on_one_stream(kept(kPingPong, 2, 2, 4)));
+  for (const int team : {1, 2}) {  // two teams of two warpgroups each
+    Kernel k = kept(kPingPong, 2, 2, 2, team);
+    k.warpgroups = 4, k.k_blocks = 2;
+    expect_passes(on_one_stream(k));
+    k.blocks = 1, k.rows = 4;
+    expect_passes(on_one_stream(k));
+  }
 }
 
 // With all orders of barrier operations, of handovers and of what the copy engine brings.
@@ -74,17 +90,31 @@ TEST(Kept, InsideABlock) {
   Kernel k = kept(kCooperative, 1, 2, 3);
   k.k_blocks = 2;
   expect_passes(on_one_stream(k), Reduction::kPrivate);
-  k = kept(kPingPong, 1, 2, 3);
+  k.images = 3, k.rows = 2, k.segment_slots = 2, k.warpgroups = 2;
   expect_passes(on_one_stream(k), Reduction::kPrivate);
-  k.images = 3, k.rows = 1, k.k_blocks = 1;
+  k = kept(kPingPong, 1, 2, 4);
+  k.k_blocks = 2;
   expect_passes(on_one_stream(k), Reduction::kPrivate);
-  expect_passes(on_one_stream(kept(kCooperative, 1, 2, 2)), Reduction::kNone);
-  k = kept(kCooperative, 1, 2, 2);
-  k.warpgroups = 2;
+  k.images = 3, k.rows = 2;
   expect_passes(on_one_stream(k), Reduction::kPrivate);
-  k = kept(kPingPong, 1, 2, 2);
-  k.warpgroups = 4;
+  k.images = 2, k.rows = 3, k.segment_slots = 2;
   expect_passes(on_one_stream(k), Reduction::kPrivate);
+  k = kept(kPingPong, 1, 1, 3);
+  k.warpgroups = 4, k.k_blocks = 1;
+  expect_passes(on_one_stream(k), Reduction::kPrivate);
+  k.images = 2, k.rows = 2, k.k_blocks = 0;
+  expect_passes(on_one_stream(k), Reduction::kPrivate);
+}
+
+TEST(Kept, BesideOtherBlocksWithoutMuchReduction) {
+  if (kSanitized) GTEST_SKIP() << "runs without sanitizers";
+  expect_passes(on_one_stream(kept(kCooperative, 2, 2, 3, 2)), Reduction::kPrivate);
+  expect_passes(on_one_stream(kept(kCooperative, 3, 2, 2)), Reduction::kPrivate);
+  expect_passes(on_one_stream(kept(kPingPong, 2, 2, 2)), Reduction::kPrivate);
+  expect_passes(on_one_stream(kept(kCooperative, 2, 2, 2)), Reduction::kNone);
+  Kernel k = kept(kPingPong, 1, 2, 3);
+  k.k_blocks = 1;
+  expect_passes(on_one_stream(k), Reduction::kNone);
 }
 
 TEST(Kept, HalvesChannelTilesAndClusters) {
