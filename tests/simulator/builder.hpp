@@ -74,6 +74,7 @@ class LaunchBuilder {
   void write_entry(AgentSpec& agent, const std::string& name, uint32_t value);
   void wait_for_entry(AgentSpec& agent, const std::string& name, uint32_t value);
   void write_slot_entries(AgentSpec& agent, const Place& at);
+  bool add_partials(AgentSpec& agent, const Place& at);
   void wait_for_entries(AgentSpec& agent, const Place& at);
   void merge_teams(AgentSpec& agent, int cluster, int rank);
   void normalise_again(AgentSpec& agent, int cluster, int rank);

@@ -224,7 +224,11 @@ std::vector<LaunchBuilder::Place> LaunchBuilder::consume(AgentSpec& agent, int c
     system.launches[number].outputs[at.output] = tag(number, Kind::kFinal, at.number);
     if (has_main_loop(cluster)) multiply(agent, item, rank, warpgroup);
     size_t patch = 0;
-    if (kernel.split_k > 1) patch = reduce_partials(agent, at);
+    if (kernel.split_k > 1 && by_tags()) {
+      if (!add_partials(agent, at)) continue;
+    } else if (kernel.split_k > 1) {
+      patch = reduce_partials(agent, at);
+    }
     finish_tile(agent, at, item, warpgroup);
     if (streamed && !by_tags()) emit(agent, Op::kOwn, 0, uint32_t(own));
     if (patch) agent.code[patch].value = uint32_t(agent.code.size());

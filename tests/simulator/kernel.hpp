@@ -107,9 +107,11 @@ struct Case {
 };
 
 // The condition under which a resident launch cannot deadlock: no warpgroup is dealt items of two tiles of one image.
+// By tags it must not be dealt two parts of one tile either, since the first part waits for the others.
 inline bool resident_is_legal(const Kernel& kernel) {
   const int holders = kernel.clusters() * kernel.turns();
-  return kernel.items_per_image() <= holders || kernel.items_per_image() == kernel.split_k;
+  const int at_once = kernel.exchange == Exchange::kTags ? 1 : kernel.split_k;
+  return kernel.items_per_image() <= holders || kernel.items_per_image() == at_once;
 }
 
 // What the runtime launches where only `processors` blocks fit: whole clusters, streamed (by tags: kept) if resident is

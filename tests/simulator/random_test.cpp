@@ -30,7 +30,7 @@ Kernel random_kernel(Draw& draw) {
     k.tiles_n = draw.from(1, 3);
     k.split_k = draw.one_in(4) ? draw.from(2, 4) : 1;
     k.segment_slots = draw.from(1, 5);
-    if (k.split_k == 1 && draw.one_in(2)) k.exchange = Exchange::kTags;
+    if ((k.split_k == 1 || k.mode == kResident) && draw.one_in(2)) k.exchange = Exchange::kTags;
     if (k.exchange == Exchange::kTags && k.mode == kStreamed && !draw.one_in(4)) k.mode = kKept;
     k.warpgroups = k.schedule == kPingPong || draw.one_in(2) ? 2 : 1;
     if (k.schedule == kPingPong && k.mode != kStreamed && draw.one_in(2)) k.warpgroups = 4;
