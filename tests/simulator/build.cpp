@@ -28,14 +28,18 @@ LaunchBuilder::LaunchBuilder(System& system_, const Case& c, int launch_)
   const bool ping_pong = k.schedule == Schedule::kPingPong;
   const bool straddling = k.bug == Bug::kStraddlingTile;
   if (k.blocks < 1 || k.blocks % k.cluster_blocks() != 0) throw std::invalid_argument("the grid is not whole clusters");
-  if (ping_pong && k.warpgroups != 2) throw std::invalid_argument("ping-pong has two consumers");
-  if (k.ordered_store && (!ping_pong || k.split_k > 1 || k.mode == Mode::kStreamed))
+  if (ping_pong && k.warpgroups != 2 && (k.warpgroups != 4 || k.mode == Mode::kStreamed))
+    throw std::invalid_argument("ping-pong has two consumers, or four");
+  if (k.ordered_store && (!ping_pong || k.split_k > 1 || k.mode == Mode::kStreamed || k.mode == Mode::kKept))
     throw std::invalid_argument("turns at storing: ping-pong, one store a tile, no split-K");
-  if (k.exchange == Exchange::kTags && k.split_k > 1) throw std::invalid_argument("split-K is modelled with counters");
+  if (k.mode == Mode::kKept && (k.exchange != Exchange::kTags || straddling))
+    throw std::invalid_argument("kept tiles are modelled with tags");
+  if (by_tags() && k.split_k > 1 && k.mode != Mode::kResident)
+    throw std::invalid_argument("split-K by tags is modelled in resident mode");
   if (straddling && (k.cluster_blocks() > 1 || k.split_k > 1 || k.segment_slots > 1 || k.tiles_n > 1))
     throw std::invalid_argument("straddling tiles are modelled one block wide");
 
-  if ((int64_t(k.images) * k.items_per_image() - 1) / k.clusters() / (ping_pong ? 2 : 1) >= 32)
+  if ((int64_t(k.images) * k.items_per_image() - 1) / k.clusters() / k.turns() >= 32)
     throw std::invalid_argument("a warpgroup has more than 32 items");
 
   slots.assign(k.images, 0);
@@ -96,20 +100,35 @@ uint16_t LaunchBuilder::readers_of(int rank) const {
   return uint16_t((1 << kernel.cluster_blocks()) - 1);
 }
 
-// Barriers of a block: full[stages], empty[stages], turn[2], turn to store[2].
+// Barriers of a block: full[stages], empty[stages], turn[2], turn to store[2]; kept: full and empty columns[2] of the
+// teams, loaded[consumers].
 BlockSpec LaunchBuilder::block(int index) const {
   const Kernel& k = kernel;
-  const int readers = k.schedule == Schedule::kPingPong ? 1 : k.warpgroups;
-  BlockSpec b{
-      number, int(system.blocks.size()) - index % k.cluster_blocks(), index % k.cluster_blocks(), 0, 0, {}, 0, 1,
-      readers};
+  const int readers = halves();
+  BlockSpec b{number,
+              int(system.blocks.size()) - index % k.cluster_blocks(),
+              index % k.cluster_blocks(),
+              0,
+              0,
+              {},
+              0,
+              1,
+              readers,
+              0,
+              0};
   const int sharers = std::popcount(readers_of(index % k.cluster_blocks()));
   for (int s = 0; s < k.stages; ++s) b.barriers.push_back({fmt::format("full[{}]", s), 1});
   for (int s = 0; s < k.stages; ++s) b.barriers.push_back({fmt::format("empty[{}]", s), readers * sharers});
-  for (int w = 0; w < 2; ++w) b.barriers.push_back({fmt::format("turn[{}]", w), 1});
-  for (int w = 0; w < 2; ++w) b.barriers.push_back({fmt::format("store turn[{}]", w), 1});
+  for (int w = 0; w < 2; ++w) b.barriers.push_back({fmt::format("turn[{}]", w), readers});
+  for (int w = 0; w < 2; ++w) b.barriers.push_back({fmt::format("store turn[{}]", w), readers});
   b.parts = k.cluster_blocks() > 1 ? 2 : 1;
-  b.buffers = k.stages * b.parts;
+  b.buffers = b.columns = b.staging = k.stages * b.parts;
+  if (k.mode != Mode::kKept) return b;
+  for (int t = 0; t < 2; ++t) b.barriers.push_back({fmt::format("columns full[{}]", t), 1});
+  for (int t = 0; t < 2; ++t) b.barriers.push_back({fmt::format("columns empty[{}]", t), readers});
+  for (int c = 0; c < k.consumers(); ++c) b.barriers.push_back({fmt::format("loaded[{}]", c), 1});
+  b.staging = columns(2);
+  b.buffers = staging(k.consumers());
   return b;
 }
 
@@ -176,6 +195,7 @@ AgentSpec LaunchBuilder::agent(const std::string& name, Role role, int block, in
     case Role::kConsumer: again = consume(a, cluster, rank, warpgroup); break;
     case Role::kMerger: merge_teams(a, cluster, rank); break;
     case Role::kSecondPass: normalise_again(a, cluster, rank); break;
+    case Role::kPreparer: prepare(a, cluster, rank, warpgroup); break;
   }
   leave(a);
   a.end = int(a.code.size());
@@ -197,6 +217,8 @@ void LaunchBuilder::add_block(int index) {
   for (int w = 0; w < kernel.consumers(); ++w) add_agent(fmt::format("consumer {}", w), Role::kConsumer, w);
   if (by_tags() && kernel.segment_slots > 1) add_agent("merger", Role::kMerger, 0);
   if (by_tags() && kernel.mode == Mode::kStreamed) add_agent("second pass", Role::kSecondPass, 0);
+  for (int t = 0; kernel.mode == Mode::kKept && t < kernel.turns(); ++t)
+    add_agent(fmt::format("preparer {}", t), Role::kPreparer, t);
   b.agents = int(system.agents.size()) - b.first_agent;
   system.blocks.push_back(std::move(b));
 }

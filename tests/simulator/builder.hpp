@@ -27,7 +27,8 @@ class LaunchBuilder {
     int output;  // location
   };
 
-  int halves() const { return kernel.schedule == Schedule::kPingPong ? 1 : kernel.warpgroups; }
+  int halves() const { return kernel.warpgroups / kernel.turns(); }  // warpgroups of a team
+  int turn_of(int warpgroup) const { return warpgroup / halves(); }
   int share_of(const Tile& tile, int rank, int half) const {
     return (tile.number * kernel.cluster_blocks() + rank) * halves() + half;
   }
@@ -46,7 +47,7 @@ class LaunchBuilder {
   BlockSpec block(int index) const;
   void expect_counters();
 
-  enum class Role { kProducer, kConsumer, kMerger, kSecondPass };
+  enum class Role { kProducer, kConsumer, kMerger, kSecondPass, kPreparer };
   AgentSpec agent(const std::string& name, Role role, int block, int cluster, int rank, int warpgroup);
   void add_block(int index);
   void add_memset();
@@ -73,11 +74,40 @@ class LaunchBuilder {
   void write_entry(AgentSpec& agent, const std::string& name, uint32_t value);
   void wait_for_entry(AgentSpec& agent, const std::string& name, uint32_t value);
   void write_slot_entries(AgentSpec& agent, const Place& at);
+  bool add_partials(AgentSpec& agent, const Place& at);
   void wait_for_entries(AgentSpec& agent, const Place& at);
   void merge_teams(AgentSpec& agent, int cluster, int rank);
   void normalise_again(AgentSpec& agent, int cluster, int rank);
   void tell_stored(AgentSpec& agent, int warpgroup, int count, int pending);
   int stored_count(const AgentSpec& agent, int warpgroup);
+
+  // kept.cpp
+  struct Team {
+    AgentSpec& agent;  // one of its warpgroups
+    int warpgroup, turn, rank;
+    std::vector<Place> places;
+    int oldest = 0;     // tile that is not yet finished
+    uint64_t done = 0;  // tiles after it that are
+    int image = -1, n = -1;
+    int runs = 0, loads = 0;  // columns taken over; tiles loaded back
+  };
+  int full_columns(int turn) const { return 2 * kernel.stages + 4 + turn; }  // barriers
+  int empty_columns(int turn) const { return 2 * kernel.stages + 6 + turn; }
+  int loaded(int warpgroup) const { return 2 * kernel.stages + 8 + warpgroup; }
+  int columns(int turn) const;  // buffers
+  int staging(int warpgroup) const;
+  uint32_t columns_value(const Place& at) const;
+  bool alike(const Team& team, int kept) const;
+  void consume_kept(AgentSpec& agent, int cluster, int rank, int warpgroup);
+  void make_room(Team& team, int kept, int image, bool drain);
+  void keep(Team& team, const Place& at);
+  void spill(Team& team, const Place& at, Kind kind);
+  void await_columns(Team& team, const Place& at);
+  void release_columns(Team& team);
+  void finish(Team& team, const Place& at, bool spilled, bool later);
+  void load_back(Team& team, const Place& at, bool later);
+  void finished(Team& team, int tile) const;
+  void prepare(AgentSpec& agent, int cluster, int rank, int turn);
 
   void arrive(AgentSpec& agent, int atomic, int arrivals, Order order);
   Order arrival_order() const;

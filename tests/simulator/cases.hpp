@@ -13,7 +13,7 @@ constexpr bool kSanitized = true;
 constexpr bool kSanitized = false;
 #endif
 
-constexpr auto kResident = Mode::kResident, kStreamed = Mode::kStreamed;
+constexpr auto kResident = Mode::kResident, kStreamed = Mode::kStreamed, kKept = Mode::kKept;
 constexpr auto kCooperative = Schedule::kCooperative, kPingPong = Schedule::kPingPong;
 
 // An image of `tiles` tiles of one row each.

@@ -22,7 +22,7 @@ int LaunchBuilder::slot_location(int image, int slot, int n) {
 LaunchBuilder::Place LaunchBuilder::place_of(int cluster, int rank, int warpgroup, int item) {
   const int index = cluster + item * kernel.clusters();
   const Tile& tile = tiles[index / kernel.split_k];
-  const int half = kernel.schedule == Schedule::kPingPong ? 0 : warpgroup;
+  const int half = warpgroup % halves();
   Place at{share_of(tile, rank, half), rank, tile.n * kernel.cluster_n + rank % kernel.cluster_n, tile.parts,
            index % kernel.split_k,     0};
   for (Part& part : at.parts) part.slot += rank / kernel.cluster_n * halves() + half;
@@ -37,7 +37,7 @@ void LaunchBuilder::multiply(AgentSpec& agent, int item, int rank, int warpgroup
   const int parts = k.cluster_blocks() > 1 ? 2 : 1;
   const uint16_t mask = readers_of(rank);
   const int first = k.bug == Bug::kConsumerPosition && ping_pong ? item / 2 * k.k_blocks : item * k.k_blocks;
-  const int turn = 2 * k.stages;
+  const int turn = turn_of(warpgroup), turns = 2 * k.stages;
   auto read = [&](int b) {
     for (int p = 0; p < parts; ++p)
       emit(agent, Op::kReadBuffer, b % k.stages * parts + p, uint32_t(item * k.k_blocks + b - first + 1));
@@ -50,14 +50,14 @@ void LaunchBuilder::multiply(AgentSpec& agent, int item, int rank, int warpgroup
     if (k.bug != Bug::kReleaseBeforeRead) agent.code.push_back(release);
   };
   if (ping_pong && k.bug != Bug::kNoTurn)
-    emit(agent, Op::kWaitBarrier, turn + warpgroup, uint32_t(item / 2 & 1) ^ uint32_t(warpgroup == 0), Order::kAcquire);
+    emit(agent, Op::kWaitBarrier, turns + turn, uint32_t(item / 2 & 1) ^ uint32_t(turn == 0), Order::kAcquire);
   for (int b = first; b < first + k.k_blocks; ++b) {
     emit(agent, Op::kWaitBarrier, b % k.stages, uint32_t(b / k.stages & 1), Order::kAcquire);
     read(b);
     if (b > first) retire(b - 1);
   }
   if (ping_pong && k.bug != Bug::kNoTurn)
-    agent.code.push_back({Op::kArrive, Order::kRelease, uint16_t(turn + (warpgroup ^ 1)), uint16_t(1 << rank), 0, 0});
+    agent.code.push_back({Op::kArrive, Order::kRelease, uint16_t(turns + (turn ^ 1)), uint16_t(1 << rank), 0, 0});
   retire(first + k.k_blocks - 1);
 }
 
@@ -160,8 +160,8 @@ void LaunchBuilder::read_statistics(AgentSpec& agent, const Place& at) {
 
 void LaunchBuilder::take_turn_to_store(AgentSpec& agent, int item, int warpgroup) {
   if (kernel.ordered_store)
-    emit(agent, Op::kWaitBarrier, 2 * kernel.stages + 2 + warpgroup, uint32_t(item / 2 & 1) ^ uint32_t(warpgroup == 0),
-         Order::kAcquire);
+    emit(agent, Op::kWaitBarrier, 2 * kernel.stages + 2 + turn_of(warpgroup),
+         uint32_t(item / 2 & 1) ^ uint32_t(turn_of(warpgroup) == 0), Order::kAcquire);
 }
 
 void LaunchBuilder::store(AgentSpec& agent, const Place& at, Kind kind) {
@@ -191,7 +191,7 @@ void LaunchBuilder::finish_tile(AgentSpec& agent, const Place& at, int item, int
   if (!turn_first) take_turn_to_store(agent, item, warpgroup);
   store(agent, at, Kind::kFinal);
   if (kernel.ordered_store)
-    agent.code.push_back({Op::kArrive, Order::kRelease, uint16_t(2 * kernel.stages + 2 + (warpgroup ^ 1)),
+    agent.code.push_back({Op::kArrive, Order::kRelease, uint16_t(2 * kernel.stages + 2 + (turn_of(warpgroup) ^ 1)),
                           uint16_t(1 << at.rank), 0, 0});
 }
 
@@ -213,17 +213,22 @@ void LaunchBuilder::second_pass(AgentSpec& agent, const Place& at) {
 
 // Returns the tiles whose second passes are to be appended.
 std::vector<LaunchBuilder::Place> LaunchBuilder::consume(AgentSpec& agent, int cluster, int rank, int warpgroup) {
-  const bool ping_pong = kernel.schedule == Schedule::kPingPong, streamed = kernel.mode == Mode::kStreamed;
+  if (kernel.mode == Mode::kKept) return consume_kept(agent, cluster, rank, warpgroup), std::vector<Place>();
+  const bool streamed = kernel.mode == Mode::kStreamed;
   // The store of the tile just done may stay pending; with split-K there may be none.
   const bool later = kernel.split_k == 1 || kernel.bug == Bug::kOneStoreLater;
   std::vector<Place> places;
-  for (int item = ping_pong ? warpgroup : 0; item < items_of(cluster); item += ping_pong ? 2 : 1) {
+  for (int item = turn_of(warpgroup); item < items_of(cluster); item += kernel.turns()) {
     const int own = int(places.size());
     const Place& at = places.emplace_back(place_of(cluster, rank, warpgroup, item));
     system.launches[number].outputs[at.output] = tag(number, Kind::kFinal, at.number);
     if (has_main_loop(cluster)) multiply(agent, item, rank, warpgroup);
     size_t patch = 0;
-    if (kernel.split_k > 1) patch = reduce_partials(agent, at);
+    if (kernel.split_k > 1 && by_tags()) {
+      if (!add_partials(agent, at)) continue;
+    } else if (kernel.split_k > 1) {
+      patch = reduce_partials(agent, at);
+    }
     finish_tile(agent, at, item, warpgroup);
     if (streamed && !by_tags()) emit(agent, Op::kOwn, 0, uint32_t(own));
     if (patch) agent.code[patch].value = uint32_t(agent.code.size());

@@ -12,6 +12,19 @@ std::string describe_tag(uint32_t value) {
   return fmt::format("{} {} of launch {}", kNames[value >> 16 & 15], value & 0xffff, (value >> 20) - 1);
 }
 
+std::string describe_buffer(const BlockSpec& block, int buffer) {
+  if (buffer < block.columns) return fmt::format("buffer {}", buffer);
+  if (buffer < block.staging) return fmt::format("the columns of team {}", (buffer - block.columns) / block.parts);
+  return fmt::format("the staging buffers of consumer {}", (buffer - block.staging) / block.parts);
+}
+
+std::string describe_content(const BlockSpec& block, int buffer, uint32_t value) {
+  if (value == 0) return "nothing";
+  if (buffer < block.columns) return fmt::format("ring block {}", value - 1);
+  if (buffer < block.staging) return fmt::format("columns {}", value - 1);
+  return fmt::format("{} tile {}", value & 1 ? "centred" : "final", (value - 1) / 2);
+}
+
 std::string describe(const System& system, int agent, int step) {
   const AgentSpec& spec = system.agents[agent];
   const Instruction& i = spec.code[step];
@@ -19,6 +32,8 @@ std::string describe(const System& system, int agent, int step) {
   static constexpr const char* kOrders[] = {"relaxed", "acquire", "release", "acquire and release"};
   const char* order = kOrders[int(i.order)];
   auto barrier = [&](int b) { return fmt::format("{}", barriers[b].name); };
+  auto buffer = [&] { return describe_buffer(system.blocks[spec.block], i.object); };
+  auto content = [&] { return describe_content(system.blocks[spec.block], i.object, i.value); };
   auto atomic = [&] { return system.atomics[i.object].name; };
   auto others = [&] {
     return system.launches[spec.launch].cluster_blocks > 1 ? fmt::format(" of blocks {:#b}", i.mask) : std::string();
@@ -27,9 +42,13 @@ std::string describe(const System& system, int agent, int step) {
     case Op::kWaitBarrier: return fmt::format("waits for {}, parity {}", barrier(i.object), i.value);
     case Op::kArrive: return fmt::format("arrives at {}", barrier(i.object));
     case Op::kExpect: return fmt::format("arrives at {} and expects {} deliveries", barrier(i.object), i.value);
-    case Op::kLoad: return fmt::format("loads ring block {} into buffer {}{}", i.value - 1, i.object, others());
-    case Op::kReadBuffer: return fmt::format("multiplies ring block {} in buffer {}", i.value - 1, i.object);
-    case Op::kRelease: return fmt::format("releases stage {}: arrives at {}{}", i.extra, barrier(i.object), others());
+    case Op::kLoad: return fmt::format("loads {} into {}{}", content(), buffer(), others());
+    case Op::kReadBuffer: return fmt::format("uses {} in {}", content(), buffer());
+    case Op::kFill: return fmt::format("{} <- {}", buffer(), content());
+    case Op::kRelease:
+      return fmt::format("releases {}: arrives at {}{}",
+                         describe_buffer(system.blocks[spec.block], i.extra * system.blocks[spec.block].parts),
+                         barrier(i.object), others());
     case Op::kWrite: return fmt::format("{} <- {}", system.locations[i.object], describe_tag(i.value));
     case Op::kRead: return fmt::format("reads {}", system.locations[i.object]);
     case Op::kReadEpoch: return fmt::format("reads {}", atomic());
@@ -82,7 +101,7 @@ std::string to_string(const Case& c) {
       text += fmt::format("\n  stream {}: memset of workspace {}", l.stream, l.workspace);
       continue;
     }
-    static constexpr const char* kModes[] = {"plain", "resident", "streamed"};
+    static constexpr const char* kModes[] = {"plain", "resident", "streamed", "kept"};
     text += fmt::format(
         "\n  stream {}: {} {} by {}{}{}, workspace {}, output {}, {} blocks in clusters of {}x{}, {} consumers, {} "
         "images of "

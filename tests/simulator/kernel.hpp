@@ -10,6 +10,8 @@ enum class Mode {
   kPlain,     // no normalisation: nothing waits for another block
   kResident,  // accumulators wait for the image's statistics, one store
   kStreamed,  // raw store, next tile; later re-read, normalise, store
+  kKept,      // centred values stay in shared memory until the next tile is published; then normalised there if that
+              // one is of a later image, else stored raw and loaded back once the team has come to a later image
 };
 enum class Schedule { kCooperative, kPingPong };
 
@@ -17,7 +19,7 @@ enum class Schedule { kCooperative, kPingPong };
 enum class Exchange {
   kCounters,  // slots, then arrivals at counters; the last to arrive merges and raises the image's flag
   kTags,      // slots whose entries carry the epoch; whoever needs one waits for its tag. Streamed: the second passes
-              // are a warpgroup's of their own
+              // are a warpgroup's of their own; kept: the consumers', with columns that spare warps prepare
 };
 
 // One deviation from the protocol each; the explorer must find its consequence.
@@ -47,7 +49,14 @@ enum class Bug {
   kRowColumnRelease,     // cluster of rows and columns: a stage is released to the own row and column only
   kNoClusterSync,        // cluster: blocks leave one by one
   kPartialUnpublished,   // split-K: the partial sum is written after the arrival
-  kOneStoreLater,  // split-K: the re-read leaves one group pending, though the item just done may have stored nothing
+  kOneStoreLater,    // split-K: the re-read leaves one group pending, though the item just done may have stored nothing
+  kWaitForOwnImage,  // kept: waits for the image of the tile just published too
+  kColumnsOverwritten,     // kept: the spare warp writes the next image's columns though the team may still read
+  kColumnsOfAnotherImage,  // kept: a tile is finished with whatever columns the team holds
+  kOneRunAnImage,          // kept: the spare warp takes an image's tiles for one run whatever their channels
+  kColumnsNotReturned,     // kept: the team does not tell that it is done with an image's columns
+  kStagingLoadedOver,      // kept: a spilled tile is loaded back over what a store may still read
+  kLoadedParity,           // kept: waits for the tile loaded back with the same parity each time
 };
 
 // A grid of `blocks` blocks, of a producer and consumer warpgroups each, that walks over
@@ -62,18 +71,21 @@ struct Kernel {
   int tiles_n = 1;              // cluster tiles across the channels
   int split_k = 1;              // partners that share a tile's k range
   int segment_slots = 1;        // slots that are merged before the image is; with tags: of a team
-  int warpgroups = 1;           // consumers: 1 or 2 if cooperative (each with its part of the rows), 2 in ping-pong
+  int warpgroups = 1;  // consumers: 1 or 2 if cooperative (each with its part of the rows); ping-pong: 2, or 4 in teams
+                       // of two
   int cluster_m = 1, cluster_n = 1;
   int k_blocks = 0;  // of the main loop; 0: the main loop takes no time and has no ring
   int stages = 2;
   int store_buffers = 1;       // staging buffers of a consumer
   bool ordered_store = false;  // ping-pong: warpgroups take turns at storing
+  int window = 64;             // kept: tiles from the oldest unfinished one on whose order of finishing may be mixed
   int main_loops = -1;         // clusters whose main loop is modelled (the others' take no time); -1: all
   Bug bug = Bug::kNone;
 
   int cluster_blocks() const { return cluster_m * cluster_n; }
   int clusters() const { return blocks / cluster_blocks(); }
-  int consumers() const { return schedule == Schedule::kPingPong ? 2 : warpgroups; }
+  int consumers() const { return warpgroups; }
+  int turns() const { return schedule == Schedule::kPingPong ? 2 : 1; }  // teams that take every other item
   int tiles_m() const { return (rows + tile_rows - 1) / tile_rows; }
   int items_per_image() const { return tiles_m() * tiles_n * split_k; }
 };
@@ -95,18 +107,20 @@ struct Case {
 };
 
 // The condition under which a resident launch cannot deadlock: no warpgroup is dealt items of two tiles of one image.
+// By tags it must not be dealt two parts of one tile either, since the first part waits for the others.
 inline bool resident_is_legal(const Kernel& kernel) {
-  const int holders = kernel.clusters() * (kernel.schedule == Schedule::kPingPong ? 2 : 1);
-  return kernel.items_per_image() <= holders || kernel.items_per_image() == kernel.split_k;
+  const int holders = kernel.clusters() * kernel.turns();
+  const int at_once = kernel.exchange == Exchange::kTags ? 1 : kernel.split_k;
+  return kernel.items_per_image() <= holders || kernel.items_per_image() == at_once;
 }
 
-// What the runtime launches where only `processors` blocks fit: whole clusters, streamed if resident is not legal any
-// more.
+// What the runtime launches where only `processors` blocks fit: whole clusters, streamed (by tags: kept) if resident is
+// not legal any more.
 inline Kernel fit(Kernel kernel, int processors) {
   const int fitting = processors / kernel.cluster_blocks() * kernel.cluster_blocks();
   if (kernel.blocks > fitting) kernel.blocks = fitting;
   if (kernel.mode == Mode::kResident && !resident_is_legal(kernel)) {
-    kernel.mode = Mode::kStreamed;
+    kernel.mode = kernel.exchange == Exchange::kTags ? Mode::kKept : Mode::kStreamed;
     kernel.ordered_store = false;
   }
   return kernel;

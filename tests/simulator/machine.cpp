@@ -172,6 +172,8 @@ bool Machine::is_private(const State& s, Action action) const {
     case Op::kProxyFence:
     case Op::kWaitGrid:
     case Op::kClusterSync: return true;
+    case Op::kReadBuffer:  // staging buffers are the agent's own; a load into them that has not landed is a failure
+    case Op::kFill: return i.object >= system.blocks[system.agents[action.index].block].staging;
     case Op::kPoll:
     case Op::kDrain: return next_tile(s, action.index, int(i.value)) == int(i.value);
     default: return false;
@@ -257,8 +259,9 @@ std::string Machine::describe(const State& s, Action action) const {
                            system.blocks[d.block].barriers[d.barrier].name,
                            d.block - system.launches[system.blocks[d.block].launch].first_block);
       const BlockSpec& block = system.blocks[d.block];
-      return fmt::format("copy engine: block {} of the grid, buffer {} <- ring block {}",
-                         d.block - system.launches[block.launch].first_block, d.buffer, d.value - 1);
+      return fmt::format("copy engine: block {} of the grid, {} <- {}",
+                         d.block - system.launches[block.launch].first_block, describe_buffer(block, d.buffer),
+                         describe_content(block, d.buffer, d.value));
     }
     case Action::Kind::kStart:
       return fmt::format("launch {} starts {}", action.index,

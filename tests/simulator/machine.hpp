@@ -11,7 +11,7 @@ enum class FailureKind {
   kDeadlock,     // nothing can happen and a launch has not ended
   kStale,        // a location holds another value than the one to be read: too early, or overwritten
   kUnordered,    // the right value, but nothing makes it visible to this reader; or a write that races
-  kWrongStage,   // a buffer of the ring does not hold the block that is to be multiplied
+  kWrongStage,   // a buffer does not hold what is to be used: a block of the ring, an image's columns, a staged tile
   kOverwritten,  // a buffer is filled while somebody still reads it
   kOutput,       // an output is not written exactly once with its final value
   kBookkeeping,  // counters, flags or epoch are wrong after the last launch

@@ -30,8 +30,11 @@ Kernel random_kernel(Draw& draw) {
     k.tiles_n = draw.from(1, 3);
     k.split_k = draw.one_in(4) ? draw.from(2, 4) : 1;
     k.segment_slots = draw.from(1, 5);
-    if (k.split_k == 1 && draw.one_in(2)) k.exchange = Exchange::kTags;
+    if ((k.split_k == 1 || k.mode == kResident) && draw.one_in(2)) k.exchange = Exchange::kTags;
+    if (k.exchange == Exchange::kTags && k.mode == kStreamed && !draw.one_in(4)) k.mode = kKept;
     k.warpgroups = k.schedule == kPingPong || draw.one_in(2) ? 2 : 1;
+    if (k.schedule == kPingPong && k.mode != kStreamed && draw.one_in(2)) k.warpgroups = 4;
+    if (draw.one_in(3)) k.window = draw.from(1, 4);
     k.stages = draw.from(2, 4), k.k_blocks = draw.from(1, 4);
     k.store_buffers = draw.from(1, 3);
     k.ordered_store = k.schedule == kPingPong && k.mode == kResident && k.split_k == 1 && draw.one_in(2);
@@ -99,6 +102,16 @@ TEST(Random, FindsBugsInLargeCases) {
   expect_sampled(large(kStreamed, kCooperative), Bug::kProducerParity, {kOverwritten});
   expect_sampled(large(kResident, kPingPong, Exchange::kTags), Bug::kTornEntry, {kStale});
   expect_sampled(large(kStreamed, kPingPong, Exchange::kTags), Bug::kReadWaitOnly, {kUnordered});
+  for (const Schedule schedule : {kCooperative, kPingPong}) {
+    Case kept = large(kKept, schedule, Exchange::kTags);
+    for (Launch& launch : kept.launches)
+      launch.kernel.blocks = schedule == kPingPong ? 2 : 5;  // three tiles of an image
+    expect_sampled(kept, Bug::kWaitForOwnImage, {kDeadlock});
+    expect_sampled(kept, Bug::kColumnsOfAnotherImage, {kWrongStage});
+    expect_sampled(kept, Bug::kColumnsOverwritten, {kOverwritten});
+    expect_sampled(kept, Bug::kReadWaitOnly, {kUnordered});
+    expect_sampled(kept, Bug::kEpochNotAdvanced, {kStale});
+  }
   Case ordered = large(kResident, kPingPong);
   for (Launch& launch : ordered.launches) launch.kernel.ordered_store = true;
   expect_sampled(ordered, Bug::kTurnBeforePublish, {kDeadlock});

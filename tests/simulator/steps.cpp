@@ -76,9 +76,20 @@ std::optional<Failure> Machine::shared_step(State& s, int agent, const Instructi
     case Op::kReadBuffer: {
       const BufferState& buffer = s.buffers[first_buffer[block] + i.object];
       if (buffer.value == i.value && !buffer.filling) return {};
-      return Failure{FailureKind::kWrongStage,
-                     fmt::format("buffer {} holds ring block {}{}, not {}", i.object, int(buffer.value) - 1,
-                                 buffer.filling ? " and is being filled" : "", i.value - 1)};
+      return Failure{FailureKind::kWrongStage, fmt::format("{} holds {}{}, not {}", describe_buffer(spec, i.object),
+                                                           describe_content(spec, i.object, buffer.value),
+                                                           buffer.filling ? " and is being filled" : "",
+                                                           describe_content(spec, i.object, i.value))};
+    }
+    case Op::kFill: {
+      BufferState& buffer = s.buffers[first_buffer[block] + i.object];
+      if (buffer.readers > 0 || buffer.filling)
+        return Failure{
+            FailureKind::kOverwritten,
+            fmt::format("{} is written to {}, where {} is still to be read", describe_content(spec, i.object, i.value),
+                        describe_buffer(spec, i.object), describe_content(spec, i.object, buffer.value))};
+      buffer = {uint16_t(i.value), uint8_t(i.object < spec.staging ? spec.readers : 0), 0};
+      return {};
     }
     case Op::kRelease:
       for (int p = 0; p < spec.parts; ++p) {
@@ -127,16 +138,16 @@ std::optional<Failure> Machine::arrive(State& s, int block, int barrier, int arr
 }
 
 std::optional<Failure> Machine::load(State& s, int agent, const Instruction& i) const {
-  const int first = system.blocks[system.agents[agent].block].first_of_cluster;
+  const BlockSpec& spec = system.blocks[system.agents[agent].block];
+  const int first = spec.first_of_cluster;
   for (int rank = 0; rank < 16; ++rank) {
     if (!(i.mask >> rank & 1)) continue;
     BufferState& buffer = s.buffers[first_buffer[first + rank] + i.object];
     if (buffer.readers > 0 || buffer.filling)
-      return Failure{
-          FailureKind::kOverwritten,
-          fmt::format(
-              "ring block {} is loaded into buffer {} of block {} of the cluster, where block {} is still to be read",
-              i.value - 1, i.object, rank, int(buffer.value) - 1)};
+      return Failure{FailureKind::kOverwritten,
+                     fmt::format("{} is loaded into {} of block {} of the cluster, where {} is still to be read",
+                                 describe_content(spec, i.object, i.value), describe_buffer(spec, i.object), rank,
+                                 describe_content(spec, i.object, buffer.value))};
     buffer.filling = 1;
     post(s, {uint16_t(first + rank), i.object, i.extra, uint16_t(i.value)});
   }
@@ -147,7 +158,8 @@ std::optional<Failure> Machine::deliver(State& s, size_t index) const {
   const Delivery d = s.deliveries[index];
   s.deliveries.erase(s.deliveries.begin() + std::ptrdiff_t(index));
   if (d.buffer == kSignal) return arrive(s, d.block, d.barrier, 1, 0);
-  s.buffers[first_buffer[d.block] + d.buffer] = {d.value, uint8_t(system.blocks[d.block].readers), 0};
+  const BlockSpec& spec = system.blocks[d.block];
+  s.buffers[first_buffer[d.block] + d.buffer] = {d.value, uint8_t(d.buffer < spec.staging ? spec.readers : 0), 0};
   return arrive(s, d.block, d.barrier, 0, -1);
 }
 

@@ -13,6 +13,7 @@ enum class Op : uint8_t {
   kExpect,       // arrives at barrier `object` and expects `value` deliveries
   kLoad,        // by the copy engine: `value` into buffer `object` of the blocks in `mask`; delivers to barrier `extra`
   kReadBuffer,  // buffer `object` must hold `value`
+  kFill,        // `value` into buffer `object`, by this agent's own stores
   kRelease,     // this warpgroup has read the buffers of stage `extra`; arrives at barrier `object` of `mask`
   // Global memory, ordinary accesses: a value is a tag that names its launch and its place.
   kWrite,  // `value` to location `object`
@@ -83,7 +84,10 @@ struct BlockSpec {
   int launch, first_of_cluster, rank;
   int first_agent = 0, agents = 0;
   std::vector<BarrierSpec> barriers;
-  int buffers = 0, parts = 1, readers = 1;  // buffers: stages * parts; readers: warpgroups that read each buffer
+  int buffers = 0, parts = 1, readers = 1;  // readers: warpgroups that read each buffer
+  // Of the buffers those below `columns` are the ring's: stages * parts. Kept: then each team's columns, and from
+  // `staging` on each consumer's staging buffers, which no other agent touches; `parts` places each.
+  int columns = 0, staging = 0;
 };
 
 struct LaunchSpec {
@@ -115,6 +119,8 @@ System build(const Case& c);
 // Text of an agent's step, for traces.
 std::string describe(const System& system, int agent, int step);
 std::string describe_tag(uint32_t tag);
+std::string describe_buffer(const BlockSpec& block, int buffer);
+std::string describe_content(const BlockSpec& block, int buffer, uint32_t value);
 
 // Tags: which launch wrote what. Zero is what memory held before.
 enum class Kind : uint32_t { kSlot = 1, kSegment, kStatistics, kPartial, kRaw, kFinal };

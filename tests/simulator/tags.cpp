@@ -49,11 +49,35 @@ void LaunchBuilder::wait_for_entries(AgentSpec& agent, const Place& at) {
       }
 }
 
+// Split-K by tags: the first part of a tile adds the others', in the order of k, as their flags go up, and has the
+// tile. Returns whether it is the first.
+bool LaunchBuilder::add_partials(AgentSpec& agent, const Place& at) {
+  const auto name = [&](int part) { return fmt::format("partial sum {} of tile {}", part, at.number); };
+  const auto value = [&](int part) { return tag(number, Kind::kPartial, at.number * kernel.split_k + part); };
+  const auto flag_of = [&](int part) { return uint16_t(counter("flag of " + name(part), 1)); };
+  if (at.k_part == 0) {
+    for (int part = 1; part < kernel.split_k; ++part) {
+      agent.code.push_back({Op::kWaitFlag, flag_order(), flag_of(part)});
+      agent.code.push_back({Op::kRead, Order::kRelaxed, uint16_t(workspace_location(name(part))), 1, 0, value(part)});
+    }
+    return true;
+  }
+  const Instruction sum{Op::kWrite, Order::kRelaxed, uint16_t(workspace_location(name(at.k_part))), 1,
+                        0,          value(at.k_part)};
+  const bool late = kernel.bug == Bug::kPartialUnpublished, release = kernel.bug != Bug::kNoFlagRelease;
+  if (!late) agent.code.push_back(sum);
+  agent.code.push_back({Op::kSetFlag, release ? Order::kRelease : Order::kRelaxed, flag_of(at.k_part)});
+  if (late) agent.code.push_back(sum);
+  tags_written.push_back(flag_of(at.k_part));
+  return false;
+}
+
 // For each of the block's tiles, in order: merges its share of the team's slots.
 void LaunchBuilder::merge_teams(AgentSpec& agent, int cluster, int rank) {
   for (int item = 0; item < items_of(cluster); ++item)
     for (int half = 0; half < halves(); ++half) {
       const Place at = place_of(cluster, rank, half, item);
+      if (at.k_part > 0) break;
       for (const Part& part : at.parts) {
         const int first = part.slot / kernel.segment_slots * kernel.segment_slots;
         for (int slot = first; slot < std::min(first + kernel.segment_slots, slots[part.image]); ++slot)

@@ -51,6 +51,29 @@ TEST(Tags, TheConditionForResidentIsTheSame) {
         }
 }
 
+// The first part waits for the others: two parts of a tile for one warpgroup deadlock as two tiles do.
+TEST(Tags, SplitK) {
+  int legal = 0, illegal = 0;
+  for (const Schedule schedule : {kCooperative, kPingPong})
+    for (const int blocks : {1, 2, 3})
+      for (const int tiles : {1, 2, 3})
+        for (const int split_k : {2, 3})
+          for (const int images : {1, 2}) {
+            Kernel k = tagged(kResident, schedule, blocks, images, tiles, 2);
+            k.split_k = split_k;
+            const bool is_legal = resident_is_legal(k);
+            ++(is_legal ? legal : illegal);
+            is_legal ? expect_passes(on_one_stream(k)) : expect_fails(on_one_stream(k), FailureKind::kDeadlock);
+          }
+  EXPECT_GT(legal, 15);
+  EXPECT_GT(illegal, 15);
+  Kernel k = tagged(kResident, kCooperative, 2, 2, 1);
+  k.split_k = 2, k.warpgroups = 2, k.k_blocks = 2;
+  expect_passes(on_one_stream(k, 3));
+  for (const Bug bug : {Bug::kPartialUnpublished, Bug::kRelaxedFlag, Bug::kNoFlagRelease})
+    expect_catches(bug, FailureKind::kUnordered, on_one_stream(k));
+}
+
 TEST(Tags, ReplaysWrapOfTheEpochAndStreams) {
   for (const Mode mode : {kResident, kStreamed}) {
     Case c = on_one_stream(tagged(mode, kCooperative, 2, 1, 2, 2), 4);
