@@ -114,8 +114,9 @@ void Legaliser::split_batch_norm(const Operator& op) {
   Shape vector(shape.size() - 1, Dim(1));  // (C,1,…)
   vector[0] = shape[1];
   const auto elementwise = [&](Op kind, std::vector<TensorId> inputs, TensorId output, std::string_view part) {
-    out_.operators.push_back(
-        {operators::Elementwise{.op = kind}, fmt::format("{}{}", op.name, part), std::move(inputs), output});
+    Operator o{operators::Elementwise{.op = kind}, fmt::format("{}{}", op.name, part), std::move(inputs), output};
+    expand_operands(o);  // (C,1) is no vector of columns: those of rank 3 are its last axis
+    out_.operators.push_back(std::move(o));
     return output;
   };
   TensorId s, t;
@@ -153,7 +154,7 @@ void Legaliser::split_batch_norm(const Operator& op) {
 }
 
 void Legaliser::expand_operands(Operator& op) {
-  const Shape& space = in_[op.output].shape;
+  const Shape space = out_[op.output].shape;
   for (TensorId& id : op.inputs) {
     if (axes_of(out_[id].shape, space, true)) continue;
     const std::string name = out_[id].name + "_expanded";

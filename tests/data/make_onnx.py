@@ -349,6 +349,12 @@ def _(g):
     return [h, g.node("Relu", [h]), g.node("Identity", [x])]
 
 
+@case("batch_norm_1d")
+def _(g):
+    variance = g.constant(g.random.uniform(0.1, 2, 3).astype(np.float32))
+    return g.node("BatchNormalization", [g.input((2, 3, 4)), g.weights(3), g.weights(3), g.weights(3), variance])
+
+
 def main():
     folder = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else pathlib.Path(__file__).parent / "onnx"
     folder.mkdir(parents=True, exist_ok=True)

@@ -134,6 +134,12 @@ inline V clamped(V x, V lower, V upper) {  // NaN stays
   return y > upper ? upper : y;
 }
 
+// x·min(max((x + 3)/6, 0), 1): exactly x from 3 on, as x·hardsigmoid(x) is; near −3 the sum is exact
+template <class V>
+inline V hardswish_of(V x) {
+  return x * clamped((x + 3) / 6, V{}, splat<V>(1.0));
+}
+
 // To nearest even in 7 bits of mantissa; NaN stays NaN
 inline F rounded_bf16(F x) {
   const U i = reinterpret_cast<U>(x);

@@ -157,7 +157,7 @@ constexpr void set_activations(LaneFunction* t) {
   set(Code::gelu_tanh, lanewise1<V, [](V x) { return gelu_tanh_of(x); }>);
   set(Code::hardsigmoid,
       immediate<V, [](V x, V alpha, V beta) { return clamped(alpha * x + beta, V{}, splat<V>(1.0)); }>);
-  set(Code::hardswish, lanewise1<V, [](V x) { return x * clamped(x + 3, V{}, splat<V>(6.0)) / 6; }>);
+  set(Code::hardswish, lanewise1<V, [](V x) { return hardswish_of(x); }>);
   set(Code::softplus, lanewise1<V, [](V x) { return soft_plus(x); }>);
   set(Code::logsigmoid, lanewise1<V, [](V x) { return -soft_plus(-x); }>);
   set(Code::clamp, immediate<V, [](V x, V lower, V upper) { return clamped(x, lower, upper); }>);
@@ -172,7 +172,7 @@ constexpr void set_normalise(LaneFunction* t) {
   set(Code::mish, normalise<[](F x) { return mish_of(x); }>);
   set(Code::gelu, normalise<[](F x) { return gelu_of(x); }>);
   set(Code::gelu_tanh, normalise<[](F x) { return gelu_tanh_of(x); }>);
-  set(Code::hardswish, normalise<[](F x) { return x * clamped(x + 3, F{}, splat<F>(6.0)) / 6; }>);
+  set(Code::hardswish, normalise<[](F x) { return hardswish_of(x); }>);
 }
 
 void widen(const LaneArgs& a) {
