@@ -1,6 +1,6 @@
 // Vectors of lanes, in the width of the instruction set that the including file is compiled for.
 //
-// Included by kernels.cpp only, which is compiled once per instruction set. Everything here lives in that set's own
+// All these headers are included by kernels.cpp only, which is compiled once per instruction set. Everything here lives in that set's own
 // namespace and no inline function of a standard header is used: the linker may keep any one of several copies of an
 // inline function, and one compiled for AVX-512 must not end up in the generic path.
 #pragma once
@@ -161,5 +161,22 @@ inline D toward_zero(D x) {
   return by_lane(x, [](double t) { return __builtin_trunc(t); });
 }
 #endif
+
+// Calls body(first lane, count of lanes), whole vectors first
+template <class V, class Body>
+inline void for_vectors(size_t lanes, Body body) {
+  size_t i = 0;
+  for (; i + lanes_of<V> <= lanes; i += lanes_of<V>) body(i, lanes_of<V>);
+  if (i < lanes) body(i, lanes - i);
+}
+template <class V>
+inline V load_upto(const LaneOf<V>* p, size_t n) {
+  return n == lanes_of<V> ? load<V>(p) : load_part<V>(p, n);
+}
+template <class V>
+inline void store_upto(LaneOf<V>* p, V v, size_t n) {
+  if (n == lanes_of<V>) return store<V>(p, v);
+  store_part<V>(p, v, n);
+}
 
 }  // namespace CODA_UNIT

@@ -1,0 +1,179 @@
+// Instructions that work lane by lane: an elementary function over whole vectors, and the tables of them by Code.
+#pragma once
+
+#include "functions.hpp"
+#include "unit.hpp"
+
+namespace CODA_UNIT {
+
+namespace {
+
+using coda::cpu::Code;
+using coda::cpu::LaneArgs;
+
+// result = f(sources…)
+template <class V, auto f, size_t... k>
+inline void lanewise_of(const LaneArgs& a) {
+  using T = LaneOf<V>;
+  T* result = static_cast<T*>(a.result);
+  for_vectors<V>(a.lanes, [&](size_t i, size_t n) {
+    const ptrdiff_t at = static_cast<ptrdiff_t>(i);
+    // a scalar is a whole vector in memory
+    store_upto<V>(result + i,
+                  f((n == lanes_of<V> || a.step[k] == 0 ? load<V>(static_cast<const T*>(a.source[k]) + at * a.step[k])
+                                                        : load_part<V>(static_cast<const T*>(a.source[k]) + i, n))...),
+                  n);
+  });
+}
+template <class V, auto f>
+void lanewise1(const LaneArgs& a) {
+  lanewise_of<V, f, 0>(a);
+}
+template <class V, auto f>
+void lanewise2(const LaneArgs& a) {
+  lanewise_of<V, f, 0, 1>(a);
+}
+template <class V, auto f>
+void lanewise3(const LaneArgs& a) {
+  lanewise_of<V, f, 0, 1, 2>(a);
+}
+template <class V, auto f>
+void lanewise4(const LaneArgs& a) {
+  lanewise_of<V, f, 0, 1, 2, 3>(a);
+}
+
+// result = f((source 0 [+ source 4] - source 1)·source 2 + source 3)
+template <auto f>
+void normalise(const LaneArgs& a) {
+  if (a.source[4])
+    lanewise_of<F, [](F x, F y, F z, F w, F e) { return f(multiply_add(x + e - y, z, w)); }, 0, 1, 2, 3, 4>(a);
+  else
+    lanewise_of<F, [](F x, F y, F z, F w) { return f(multiply_add(x - y, z, w)); }, 0, 1, 2, 3>(a);
+}
+
+// result = f(source, immediate 0, immediate 1)
+template <class V, auto f>
+void immediate(const LaneArgs& a) {
+  using T = LaneOf<V>;
+  const V first = splat<V>(a.immediate[0]), second = splat<V>(a.immediate[1]);
+  const T* source = static_cast<const T*>(a.source[0]);
+  T* result = static_cast<T*>(a.result);
+  for_vectors<V>(a.lanes, [&](size_t i, size_t n) {
+    const V x = a.step[0] == 0 ? load<V>(source) : load_upto<V>(source + i, n);
+    store_upto<V>(result + i, f(x, first, second), n);
+  });
+}
+
+template <class V, class Mask>
+inline V truth(Mask m) {
+  return m ? splat<V>(1.0) : V{};
+}
+
+using LaneFunction = void (*)(const LaneArgs&);
+
+template <class V>
+constexpr void set_arithmetic(LaneFunction* t) {
+  const auto set = [t](Code c, LaneFunction f) { t[static_cast<int>(c)] = f; };
+  set(Code::copy, lanewise1<V, [](V x) { return x; }>);
+  set(Code::add, lanewise2<V, [](V x, V y) { return x + y; }>);
+  set(Code::sub, lanewise2<V, [](V x, V y) { return x - y; }>);
+  set(Code::mul, lanewise2<V, [](V x, V y) { return x * y; }>);
+  set(Code::div, lanewise2<V, [](V x, V y) { return x / y; }>);
+  set(Code::min, lanewise2<V, [](V x, V y) { return smaller(x, y); }>);
+  set(Code::max, lanewise2<V, [](V x, V y) { return larger(x, y); }>);
+  set(Code::pow, lanewise2<V, [](V x, V y) { return power(x, y); }>);
+  set(Code::fma, lanewise3<V, [](V x, V y, V z) { return multiply_add(x, y, z); }>);
+  set(Code::select, lanewise3<V, [](V c, V x, V y) { return c != 0 ? x : y; }>);
+}
+
+template <class V>
+constexpr void set_logic(LaneFunction* t) {
+  const auto set = [t](Code c, LaneFunction f) { t[static_cast<int>(c)] = f; };
+  set(Code::less, lanewise2<V, [](V x, V y) { return truth<V>(x < y); }>);
+  set(Code::less_equal, lanewise2<V, [](V x, V y) { return truth<V>(x <= y); }>);
+  set(Code::greater, lanewise2<V, [](V x, V y) { return truth<V>(x > y); }>);
+  set(Code::greater_equal, lanewise2<V, [](V x, V y) { return truth<V>(x >= y); }>);
+  set(Code::equal, lanewise2<V, [](V x, V y) { return truth<V>(x == y); }>);
+  set(Code::not_equal, lanewise2<V, [](V x, V y) { return truth<V>(x != y); }>);
+  set(Code::logical_and, lanewise2<V, [](V x, V y) { return x * y; }>);
+  set(Code::logical_or, lanewise2<V, [](V x, V y) { return larger(x, y); }>);
+  set(Code::logical_not, lanewise1<V, [](V x) { return 1 - x; }>);
+  set(Code::round_bool, lanewise1<V, [](V x) { return truth<V>(x != 0); }>);
+}
+
+template <class V>
+constexpr void set_functions(LaneFunction* t) {
+  const auto set = [t](Code c, LaneFunction f) { t[static_cast<int>(c)] = f; };
+  set(Code::neg, lanewise1<V, [](V x) { return -x; }>);
+  set(Code::abs, lanewise1<V, [](V x) { return magnitude(x); }>);
+  set(Code::sqrt, lanewise1<V, [](V x) { return square_root(x); }>);
+  set(Code::rsqrt, lanewise1<V, [](V x) { return 1 / square_root(x); }>);
+  set(Code::reciprocal, lanewise1<V, [](V x) { return 1 / x; }>);
+  set(Code::square, lanewise1<V, [](V x) { return x * x; }>);
+  set(Code::exp, lanewise1<V, [](V x) { return exponential(x); }>);
+  set(Code::log, lanewise1<V, [](V x) { return logarithm(x); }>);
+  set(Code::log1p, lanewise1<V, [](V x) { return logarithm1p(x); }>);
+  set(Code::tanh, lanewise1<V, [](V x) { return tangent_h(x); }>);
+  set(Code::erf, lanewise1<V, [](V x) { return error_function(x); }>);
+  set(Code::sin, lanewise1<V, [](V x) { return sine(x); }>);
+  set(Code::cos, lanewise1<V, [](V x) { return cosine(x); }>);
+}
+
+template <class V>
+constexpr void set_activations(LaneFunction* t) {
+  const auto set = [t](Code c, LaneFunction f) { t[static_cast<int>(c)] = f; };
+  set(Code::sigmoid, lanewise1<V, [](V x) { return logistic(x); }>);
+  set(Code::relu, lanewise1<V, [](V x) { return larger(x, V{}); }>);
+  set(Code::relu6, lanewise1<V, [](V x) { return clamped(x, V{}, splat<V>(6.0)); }>);
+  set(Code::leaky_relu, immediate<V, [](V x, V slope, V) { return leaky(x, slope); }>);
+  set(Code::elu, immediate<V, [](V x, V alpha, V) { return elu_of(x, alpha); }>);
+  set(Code::silu, lanewise1<V, [](V x) { return silu_of(x); }>);
+  set(Code::mish, lanewise1<V, [](V x) { return mish_of(x); }>);
+  set(Code::gelu, lanewise1<V, [](V x) { return gelu_of(x); }>);
+  set(Code::gelu_tanh, lanewise1<V, [](V x) { return gelu_tanh_of(x); }>);
+  set(Code::hardsigmoid,
+      immediate<V, [](V x, V alpha, V beta) { return clamped(alpha * x + beta, V{}, splat<V>(1.0)); }>);
+  set(Code::hardswish, lanewise1<V, [](V x) { return hardswish_of(x); }>);
+  set(Code::softplus, lanewise1<V, [](V x) { return soft_plus(x); }>);
+  set(Code::logsigmoid, lanewise1<V, [](V x) { return -soft_plus(-x); }>);
+  set(Code::clamp, immediate<V, [](V x, V lower, V upper) { return clamped(x, lower, upper); }>);
+}
+
+constexpr void set_normalise(LaneFunction* t) {
+  const auto set = [t](Code c, LaneFunction f) { t[static_cast<int>(c)] = f; };
+  set(Code::copy, normalise<[](F x) { return x; }>);
+  set(Code::relu, normalise<[](F x) { return larger(x, F{}); }>);
+  set(Code::sigmoid, normalise<[](F x) { return logistic(x); }>);
+  set(Code::silu, normalise<[](F x) { return silu_of(x); }>);
+  set(Code::mish, normalise<[](F x) { return mish_of(x); }>);
+  set(Code::gelu, normalise<[](F x) { return gelu_of(x); }>);
+  set(Code::gelu_tanh, normalise<[](F x) { return gelu_tanh_of(x); }>);
+  set(Code::hardswish, normalise<[](F x) { return hardswish_of(x); }>);
+}
+
+void widen(const LaneArgs& a) {
+  const float* source = static_cast<const float*>(a.source[0]);
+  double* result = static_cast<double*>(a.result);
+  size_t i = 0;
+  for (; i + lanes_of<D> <= a.lanes; i += lanes_of<D>) {
+    Fhalf x;
+    __builtin_memcpy(&x, source + i, sizeof x);
+    store<D>(result + i, __builtin_convertvector(x, D));
+  }
+  for (; i < a.lanes; ++i) result[i] = static_cast<double>(source[i]);
+}
+
+void narrow(const LaneArgs& a) {
+  const double* source = static_cast<const double*>(a.source[0]);
+  float* result = static_cast<float*>(a.result);
+  size_t i = 0;
+  for (; i + lanes_of<D> <= a.lanes; i += lanes_of<D>) {
+    const Fhalf x = __builtin_convertvector(load<D>(source + i), Fhalf);
+    __builtin_memcpy(result + i, &x, sizeof x);
+  }
+  for (; i < a.lanes; ++i) result[i] = static_cast<float>(source[i]);
+}
+
+}  // namespace
+
+}  // namespace CODA_UNIT
