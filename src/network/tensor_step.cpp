@@ -212,8 +212,9 @@ Run TensorStep::operator()(const operators::MatMul&) const {
     }
     return v;
   };
-  return [a = aligned(in(0)), b = aligned(in(1)), y, threads = threads_](const Tensors& t) {
-    cpu::matmul(a.at(t), b.at(t), y.at(t), threads);
+  const cpu::BatchedMatmul product(aligned(in(0)).strided, aligned(in(1)).strided, y.strided);
+  return [product, a = op_.inputs[0], b = op_.inputs[1], y = op_.output, parallel = parallel_](const Tensors& t) {
+    product.run(t.data(a), t.data(b), const_cast<void*>(t.data(y)), parallel);
   };
 }
 

@@ -150,7 +150,7 @@ struct Command {
         ->capture_default_str();
     sub->add_flag("--batch", run.batch, "All images in one batch instead of one after the other");
     sub->add_flag("--check", run.check, "Compare every value with the float64 reference; exit code 1 if one is off");
-    sub->add_flag("--profile", run.profile, "Print the time of each step");
+    sub->add_flag("--profile", run.profile, "Print the time of each step: the median of the timed runs");
   }
 
   void add_explain() {

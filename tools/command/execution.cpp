@@ -68,6 +68,12 @@ void convert_back(const std::string& name, const std::vector<std::byte>& bytes, 
   }
 }
 
+// Times by step of one run more; the steps of a plan are the same in every run
+void collect(const std::vector<StepTime>& run, std::vector<std::vector<double>>& times) {
+  times.resize(run.size());
+  for (std::size_t s = 0; s < run.size(); ++s) times[s].push_back(run[s].milliseconds);
+}
+
 }  // namespace
 
 double median(std::vector<double> values) {
@@ -106,10 +112,15 @@ Execution execute(const NetworkExecutable& network, const Tensors32& inputs, int
   execution.timing.first_ms = run_once(network, in, out, nullptr);
   std::vector<double> times;
   times.reserve(static_cast<std::size_t>(repeat));
-  for (int i = 0; i < repeat; ++i) times.push_back(run_once(network, in, out, nullptr));
+  std::vector<std::vector<double>> step_times;
+  for (int i = 0; i < repeat; ++i) {
+    times.push_back(run_once(network, in, out, profile ? &execution.profile : nullptr));
+    collect(execution.profile, step_times);
+  }
   execution.timing.runs = repeat;
   execution.timing.median_ms = times.empty() ? execution.timing.first_ms : median(times);
-  if (profile) run_once(network, in, out, &execution.profile);
+  if (profile && repeat == 0) run_once(network, in, out, &execution.profile);
+  for (std::size_t s = 0; s < step_times.size(); ++s) execution.profile[s].milliseconds = median(step_times[s]);
   for (const auto& [name, bytes] : other_outputs) convert_back(name, bytes, out[name].dtype, execution.outputs[name]);
   return execution;
 }

@@ -27,7 +27,7 @@ struct Timing {
 struct Execution {
   Tensors32 outputs;
   Timing timing;
-  std::vector<StepTime> profile;  ///< of the last run, if asked for
+  std::vector<StepTime> profile;  ///< if asked for: of each step the median of the timed runs
 };
 
 /// Runs once, and then `repeat` times to measure. Outputs are poisoned with NaN before the first run.

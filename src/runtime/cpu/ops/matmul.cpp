@@ -2,10 +2,13 @@
 
 #include <omp.h>
 
+#include <algorithm>
+#include <optional>
 #include <vector>
 
 #include "runtime/cpu/dnnl_support.hpp"
 #include "runtime/cpu/ops/copy.hpp"
+#include "runtime/cpu/scratch.hpp"
 
 namespace coda::cpu {
 
@@ -92,18 +95,163 @@ void multiply(const Strided& a, const Strided& b, const Strided& y) {
       }
 }
 
+// Multiplications and additions of a task: a few times what calling oneDNN costs
+constexpr std::int64_t task_work = 1 << 19;
+constexpr std::int64_t least_rows = 16;  // of a task: what a kernel computes at once
+
+// One matrix of a batch as oneDNN reads it: in place if rows or columns are contiguous, else from a dense copy
+class Side {
+ public:
+  Side(const Strided& x, const Extents64& batch, bool written);
+  std::int64_t rows() const { return rows_; }
+  std::int64_t columns() const { return columns_; }
+  bool in_place() const { return in_place_; }
+  std::size_t copy_bytes() const {
+    return in_place_ ? 0 : aligned_size(static_cast<std::size_t>(rows_ * columns_) * sizeof(float));
+  }
+  memory::desc desc(std::int64_t rows) const;
+  /// Element (first, 0) of a matrix of the batch.
+  float* at(void* data, const Extents64& batch, std::int64_t image, std::int64_t first) const;
+  /// From memory into a dense copy of some rows, or back.
+  void copy_rows(float* there, std::int64_t rows, float* dense, bool back) const;
+
+ private:
+  Extents64 batch_strides_;
+  std::int64_t rows_, columns_, row_stride_, column_stride_;
+  bool in_place_;
+};
+
+Side::Side(const Strided& x, const Extents64& batch, bool written)
+    : batch_strides_(x.strides.begin(), x.strides.end() - 2),
+      rows_(x.shape[batch.size()]),
+      columns_(x.shape[batch.size() + 1]),
+      row_stride_(x.strides[batch.size()]),
+      column_stride_(x.strides[batch.size() + 1]) {
+  for (std::size_t i = 0; i < batch.size(); ++i)
+    if (x.shape[i] == 1) batch_strides_[i] = 0;
+  // an extent of 1 may have any stride; oneDNN wants one that a dense matrix could have
+  if (columns_ == 1) column_stride_ = 1;
+  if (rows_ == 1) row_stride_ = column_stride_ == 1 ? columns_ : 1;
+  const bool by_rows = column_stride_ == 1 && row_stride_ >= columns_;
+  const bool by_columns = row_stride_ == 1 && column_stride_ >= rows_;
+  in_place_ = by_rows || (by_columns && !written);  // oneDNN writes rows
+}
+
+memory::desc Side::desc(std::int64_t rows) const {
+  const Extents64 dense{columns_, 1}, own{row_stride_, column_stride_};
+  return {{rows, columns_}, memory::data_type::f32, in_place_ ? own : dense};
+}
+
+float* Side::at(void* data, const Extents64& batch, std::int64_t image, std::int64_t first) const {
+  Odometer walk(batch, batch_strides_);
+  walk.seek(image);
+  return static_cast<float*>(data) + walk.offset() + first * row_stride_;
+}
+
+void Side::copy_rows(float* there, std::int64_t rows, float* dense, bool back) const {
+  const Extents64 shape{rows, columns_}, own{row_stride_, column_stride_}, packed{columns_, 1};
+  if (back)
+    copy(shape, dense, packed, there, own, serial);
+  else
+    copy(shape, there, own, dense, packed, serial);
+}
+
+struct Product {
+  dnnl::primitive primitive;
+  memory::desc a, b, y, scratchpad;
+};
+
+Product make_product(const Side& a, const Side& b, const Side& y, std::int64_t rows) {
+  const SingleThreaded single;
+  dnnl::primitive_attr attr;
+  attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  const memory::desc da = a.desc(rows), db = b.desc(b.rows()), dy = y.desc(rows);
+  const dnnl::matmul::primitive_desc d(dnnl_engine(), da, db, dy, attr);
+  return {dnnl::matmul(d), da, db, dy, d.scratchpad_desc()};
+}
+
+class FloatProduct {
+ public:
+  FloatProduct(const Strided& a, const Strided& b, const Strided& y, const Extents64& batch);
+  void run(void* a, void* b, void* y, const Parallel& parallel) const;
+
+ private:
+  void run_task(std::int64_t task, void* a, void* b, void* y, std::byte* scratch) const;
+  std::int64_t chunks() const { return (y_.rows() + chunk_ - 1) / chunk_; }
+
+  Extents64 batch_;
+  Side a_, b_, y_;
+  std::int64_t chunk_;  // rows of a task
+  Product whole_, rest_;
+  std::size_t pad_;  // bytes of oneDNN's scratchpad
+};
+
+FloatProduct::FloatProduct(const Strided& a, const Strided& b, const Strided& y, const Extents64& batch)
+    : batch_(batch), a_(a, batch, false), b_(b, batch, false), y_(y, batch, true) {
+  const std::int64_t rows = task_work / (b_.rows() * b_.columns()) / least_rows * least_rows;
+  // a copy of b serves all rows
+  chunk_ = b_.in_place() ? std::min(y_.rows(), std::max(rows, least_rows)) : y_.rows();
+  whole_ = make_product(a_, b_, y_, chunk_);
+  const std::int64_t rest = y_.rows() % chunk_;
+  rest_ = rest == 0 ? whole_ : make_product(a_, b_, y_, rest);
+  pad_ = aligned_size(std::max(whole_.scratchpad.get_size(), rest_.scratchpad.get_size()));
+}
+
+// Scratch: oneDNN's | a | b | y, those that are not read or written in place
+void FloatProduct::run_task(std::int64_t task, void* a, void* b, void* y, std::byte* scratch) const {
+  const std::int64_t image = task / chunks(), first = task % chunks() * chunk_;
+  const std::int64_t rows = std::min(chunk_, y_.rows() - first);
+  const Product& product = rows == chunk_ ? whole_ : rest_;
+  float *from_a = a_.at(a, batch_, image, first), *from_b = b_.at(b, batch_, image, 0);
+  float* const to = y_.at(y, batch_, image, first);
+  std::byte* copy = scratch + pad_;
+  if (!a_.in_place()) {
+    a_.copy_rows(from_a, rows, reinterpret_cast<float*>(copy), false);
+    from_a = reinterpret_cast<float*>(copy);
+  }
+  copy += a_.copy_bytes();
+  if (!b_.in_place()) {
+    b_.copy_rows(from_b, b_.rows(), reinterpret_cast<float*>(copy), false);
+    from_b = reinterpret_cast<float*>(copy);
+  }
+  copy += b_.copy_bytes();
+  float* const result = y_.in_place() ? to : reinterpret_cast<float*>(copy);
+  execute(product.primitive, {{DNNL_ARG_SRC, product.a, from_a},
+                              {DNNL_ARG_WEIGHTS, product.b, from_b},
+                              {DNNL_ARG_DST, product.y, result},
+                              {DNNL_ARG_SCRATCHPAD, product.scratchpad, scratch}});
+  if (!y_.in_place()) y_.copy_rows(to, rows, result, true);
+}
+
+void FloatProduct::run(void* a, void* b, void* y, const Parallel& parallel) const {
+  const std::size_t bytes = pad_ + a_.copy_bytes() + b_.copy_bytes() + y_.copy_bytes();
+  parallel(count_of(batch_) * chunks(), [&](std::int64_t begin, std::int64_t end) {
+    const auto lease = ScratchPool::shared().borrow(bytes);
+    for (std::int64_t task = begin; task < end; ++task) run_task(task, a, b, y, lease.data());
+  });
+}
+
 }  // namespace
 
-void matmul(const Strided& a, const Strided& b, const Strided& y, int threads) {
-  if (count_of(y.shape) == 0) return;
-  if (y.dtype != DType::f32 || a.shape.back() == 0) return with_type(y.dtype, [&]<class T>() { multiply<T>(a, b, y); });
-  const Threads here(threads);
-  const Dense da = packed(a), db = packed(b), dy(y);
-  const dnnl::matmul::primitive_desc pd(dnnl_engine(), desc_of(a.shape), desc_of(b.shape), desc_of(y.shape));
-  run(dnnl::matmul(pd), {{DNNL_ARG_SRC, desc_of(a.shape), da.data()},
-                         {DNNL_ARG_WEIGHTS, desc_of(b.shape), db.data()},
-                         {DNNL_ARG_DST, desc_of(y.shape), dy.data()}});
-  unpack(dy, y);
+struct BatchedMatmul::State {
+  Strided a, b, y;
+  std::optional<FloatProduct> floats;  // none: plain loops
+};
+
+BatchedMatmul::BatchedMatmul(const Strided& a, const Strided& b, const Strided& y) {
+  auto state = std::make_shared<State>(State{a, b, y, {}});
+  if (y.dtype == DType::f32 && a.shape.back() > 0 && count_of(y.shape) > 0)
+    state->floats.emplace(a, b, y, Extents64(y.shape.begin(), y.shape.end() - 2));
+  state_ = std::move(state);
+}
+
+void BatchedMatmul::run(const void* a, const void* b, void* y, const Parallel& parallel) const {
+  if (state_->floats) return state_->floats->run(const_cast<void*>(a), const_cast<void*>(b), y, parallel);
+  Strided from_a = state_->a, from_b = state_->b, to = state_->y;
+  from_a.data = const_cast<void*>(a);
+  from_b.data = const_cast<void*>(b);
+  to.data = y;
+  if (count_of(to.shape) > 0) with_type(to.dtype, [&]<class T>() { multiply<T>(from_a, from_b, to); });
 }
 
 void conv3d(const Volumes& v, const Strided& x, const Strided& w, const Strided* bias, const Strided& y, int threads) {
