@@ -7,7 +7,6 @@
 #include <chrono>
 #include <list>
 #include <mutex>
-#include <new>
 #include <set>
 
 #include "coda/error.hpp"
@@ -112,16 +111,6 @@ bool planar_alone(std::size_t output, const Bindings& b) {
   for (std::size_t i = 0; i < b.outputs.size(); ++i)
     if (i != output && shares(b.outputs[i])) return false;
   return planar(written) && std::none_of(b.inputs.begin(), b.inputs.end(), shares);
-}
-
-cpu::AlignedBuffer arena_of(const Plan& plan) {
-  try {
-    return plan.borrow_arena();
-  } catch (const std::bad_alloc&) {
-    throw UserError(
-        fmt::format("the intermediates take {} bytes for these inputs, which cannot be allocated; give smaller ones",
-                    plan.storage.arena_bytes));
-  }
 }
 
 }  // namespace
@@ -262,17 +251,20 @@ void NetworkImpl::run(const std::map<std::string, ConstTensorView>& inputs,
   }
   for (std::size_t i = 0; i < bindings.outputs.size(); ++i) key.planar_outputs.push_back(planar_alone(i, bindings));
   const auto p = plan(std::move(key));
-  cpu::AlignedBuffer arena = arena_of(*p);
-  bindings.arena = reinterpret_cast<float*>(arena.data());
-  const network::Tensors tensors(*p, bindings);
+  auto workspace = p->borrow(std::move(bindings.inputs), std::move(bindings.outputs));
+  const network::Tensors tensors(*p, workspace->bindings);
   if (profile) profile->clear();
-  for (const network::Step& step : p->steps) {
+  for (std::size_t i = 0; i < p->steps.size(); ++i) {
+    const network::Step& step = p->steps[i];
     const auto start = std::chrono::steady_clock::now();
-    step.run(tensors);
+    if (workspace->regions[i])
+      workspace->regions[i]->run();
+    else
+      step.run(tensors);
     const std::chrono::duration<double, std::milli> time = std::chrono::steady_clock::now() - start;
     if (profile) profile->push_back({step.name, step.what, time.count()});
   }
-  p->return_arena(std::move(arena));  // after an exception it is freed instead
+  p->give_back(std::move(workspace));  // after an exception it is freed instead
 }
 
 void NetworkExecutable::run(const std::map<std::string, ConstTensorView>& inputs,

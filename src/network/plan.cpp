@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <new>
 
 #include "coda/error.hpp"
 #include "network/dim.hpp"
@@ -24,21 +25,61 @@ const void* Tensors::data(TensorId id) const {
   throw InternalError("a tensor lies nowhere");
 }
 
-cpu::AlignedBuffer Plan::borrow_arena() const {
+namespace {
+
+std::vector<const void*> addresses(const Bindings& b) {
+  std::vector<const void*> all;
+  for (const ConstTensorView& v : b.inputs) all.push_back(v.data);
+  for (const TensorView& v : b.outputs) all.push_back(v.data);
+  return all;
+}
+
+std::unique_ptr<Workspace> new_workspace(const Plan& plan) {
+  auto w = std::make_unique<Workspace>();
+  try {
+    w->arena = cpu::AlignedBuffer(plan.storage.arena_bytes);
+    w->scratch = cpu::AlignedBuffer(plan.scratch_bytes);
+  } catch (const std::bad_alloc&) {
+    throw UserError(
+        fmt::format("the intermediates take {} bytes for these inputs, which cannot be allocated; give smaller ones",
+                    plan.storage.arena_bytes + plan.scratch_bytes));
+  }
+  w->bindings.arena = reinterpret_cast<float*>(w->arena.data());
+  w->regions.resize(plan.steps.size());
+  return w;
+}
+
+}  // namespace
+
+std::unique_ptr<Workspace> Plan::borrow(std::vector<ConstTensorView> inputs, std::vector<TensorView> outputs) const {
+  std::unique_ptr<Workspace> w;
   {
     const std::lock_guard lock(mutex);
     if (!idle.empty()) {
-      cpu::AlignedBuffer arena = std::move(idle.back());
+      w = std::move(idle.back());
       idle.pop_back();
-      return arena;
     }
   }
-  return cpu::AlignedBuffer(storage.arena_bytes);
+  if (!w) w = new_workspace(*this);
+  w->bindings.inputs = std::move(inputs);
+  w->bindings.outputs = std::move(outputs);
+  std::vector<const void*> caller = addresses(w->bindings);
+  const bool moved = caller != w->caller;
+  w->caller = std::move(caller);
+  const Tensors tensors(*this, w->bindings);
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    const RegionStep& r = steps[i].region;
+    if (r.bind && (!w->regions[i] || (moved && r.reads_caller))) {
+      w->regions[i] = nullptr;  // the old one first
+      w->regions[i] = r.bind(tensors, w->scratch.data());
+    }
+  }
+  return w;
 }
 
-void Plan::return_arena(cpu::AlignedBuffer arena) const {
+void Plan::give_back(std::unique_ptr<Workspace> workspace) const {
   const std::lock_guard lock(mutex);
-  idle.push_back(std::move(arena));
+  idle.push_back(std::move(workspace));
 }
 
 int thread_count(int threads) {
@@ -64,7 +105,7 @@ Step change_of_layout(const Plan& plan, TensorId id, std::size_t position, bool 
   const std::size_t size = size_of(tensor.dtype);
   const Sizes& sizes = plan.storage.shapes[id];
   const Sizes own = logical_strides(sizes, plan.storage.memory[id].row_stride);
-  Step step{fmt::format("{} {}", input ? "input" : "output", name), "change of layout", {}};
+  Step step{fmt::format("{} {}", input ? "input" : "output", name), "change of layout", {}, {}};
   if (input) {
     step.run = [=](const Tensors& t) {
       const ConstTensorView& v = t.bindings().inputs[position];
@@ -98,11 +139,12 @@ std::shared_ptr<const Plan> make_plan(const FusedNetwork& fused, const Constants
   for (const Region& r : fused.regions) {
     const Operator& first = n.operators[r.operators[0]];
     if (r.kind == RegionReport::Kind::free || is_empty(plan->storage.shapes[first.output])) continue;
-    Step step{n[r.outputs[0].tensor].name, describe(n, first), {}};
+    Step step{n[r.outputs[0].tensor].name, describe(n, first), {}, {}};
     if (r.kind == RegionReport::Kind::single) {
       step.run = single_step(fused, first, plan->storage, parallel, thread_count(options.threads));
     } else {
-      step.run = region_step(fused, r, *plan, options);
+      step.region = region_step(fused, r, *plan, options);
+      plan->scratch_bytes = std::max(plan->scratch_bytes, step.region.scratch_bytes);
     }
     plan->steps.push_back(std::move(step));
   }

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "coda/error.hpp"
 #include "network/names.hpp"
 #include "network/space.hpp"
@@ -104,8 +106,8 @@ Contraction contraction_of(const Operator& op, const std::vector<Sizes>& sizes) 
   return std::visit(ContractionOf{op, sizes}, op.kind);
 }
 
-std::function<void(const Tensors&)> region_step(const FusedNetwork& fused, const Region& region, const Plan& plan,
-                                                const NetworkOptions& options) {
+RegionStep region_step(const FusedNetwork& fused, const Region& region, const Plan& plan,
+                       const NetworkOptions& options) {
   const Operator& first = fused.network.operators[region.operators[0]];
   const auto& memory = plan.storage.memory;
   CompileOptions compile_options;
@@ -142,18 +144,28 @@ std::function<void(const Tensors&)> region_step(const FusedNetwork& fused, const
     const Axes& axes = region.graph[region.graph.stores[i].value].axes;
     outputs.push_back({o.name, o.tensor, view_of(axes, space, gemm, memory[o.tensor])});
   }
-  Executable executable = contraction ? coda::compile(*contraction, region.graph, compile_options)
-                                      : cpu::compile_epilogue(space, region.graph, compile_options);
   const bool constant_b = compile_options.constant_b.has_value();
-  return [executable = std::move(executable), a, b, constant_b, operands = std::move(operands),
-          outputs = std::move(outputs)](const Tensors& tensors) {
+  if (constant_b) b.reset();
+  RegionStep step;
+  const auto note = [&](const Argument& x) {
+    const auto where = memory[x.tensor].where;
+    step.reads_caller = step.reads_caller || where == Memory::Where::input || where == Memory::Where::output;
+  };
+  for (const auto* one : {&a, &b})
+    if (*one) note(**one);
+  for (const auto* list : {&operands, &outputs}) std::for_each(list->begin(), list->end(), note);
+  const auto kernel = cpu::compile_region(contraction, space, region.graph, compile_options);
+  step.scratch_bytes = kernel->scratch_bytes();
+  step.bind = [kernel, a, b, operands = std::move(operands), outputs = std::move(outputs)](const Tensors& tensors,
+                                                                                           std::byte* scratch) {
     Arguments arguments;
     if (a) arguments.a = a->read(tensors);
-    if (b && !constant_b) arguments.b = b->read(tensors);
+    if (b) arguments.b = b->read(tensors);
     for (const Argument& o : operands) arguments.operands.emplace(o.name, o.read(tensors));
     for (const Argument& o : outputs) arguments.outputs.emplace(o.name, o.write(tensors));
-    executable.run(arguments);
+    return kernel->bind_region(arguments, scratch);
   };
+  return step;
 }
 
 }  // namespace coda::network

@@ -11,6 +11,7 @@
 #include "coda/network.hpp"
 #include "network/regions.hpp"
 #include "network/storage.hpp"
+#include "runtime/cpu/epilogue.hpp"
 #include "runtime/cpu/ops/image.hpp"
 #include "runtime/cpu/scratch.hpp"
 
@@ -46,24 +47,41 @@ class Tensors {
   const Bindings& bindings_;
 };
 
-struct Step {
-  std::string name, what;
-  std::function<void(const Tensors&)> run;
+/// A region ready to be bound to memory.
+struct RegionStep {
+  std::size_t scratch_bytes = 0;
+  bool reads_caller = false;  ///< whether an argument is the caller's memory, which may be elsewhere in the next run
+  std::function<std::unique_ptr<cpu::BoundRegion>(const Tensors&, std::byte* scratch)> bind;
 };
 
-/// Everything for one set of input shapes. Immutable but for the arenas that no run uses.
+struct Step {
+  std::string name, what;
+  std::function<void(const Tensors&)> run;  ///< of operators that run by themselves; empty for regions
+  RegionStep region;
+};
+
+/// Memory of one run, and the regions bound to it.
+struct Workspace {
+  cpu::AlignedBuffer arena, scratch;
+  Bindings bindings;
+  std::vector<const void*> caller;                         ///< where the inputs and outputs were when it was bound
+  std::vector<std::unique_ptr<cpu::BoundRegion>> regions;  ///< by step; null for other steps
+};
+
+/// Everything for one set of input shapes. Immutable but for the workspaces that no run uses.
 struct Plan {
   PlanKey key;
   StoragePlan storage;
   Constants constants;
   std::vector<Step> steps;
+  std::size_t scratch_bytes = 0;  ///< the most that a region needs
 
-  /// An arena for one run; goes back when the run is over.
-  cpu::AlignedBuffer borrow_arena() const;
-  void return_arena(cpu::AlignedBuffer arena) const;
+  /// A workspace for one run, with its regions bound; goes back when the run is over.
+  std::unique_ptr<Workspace> borrow(std::vector<ConstTensorView> inputs, std::vector<TensorView> outputs) const;
+  void give_back(std::unique_ptr<Workspace> workspace) const;
 
   mutable std::mutex mutex;
-  mutable std::vector<cpu::AlignedBuffer> idle;
+  mutable std::vector<std::unique_ptr<Workspace>> idle;
 };
 
 /// Makes the plan, compiling the regions. Throws UserError for sizes that do not fit, Unsupported for what no kernel
@@ -80,8 +98,8 @@ std::function<void(const Tensors&)> tensor_step(const Network& network, const Op
                                                 const cpu::Parallel& parallel, int threads);
 
 /// One step for a region of kind contraction or epilogue.
-std::function<void(const Tensors&)> region_step(const FusedNetwork& fused, const Region& region, const Plan& plan,
-                                                const NetworkOptions& options);
+RegionStep region_step(const FusedNetwork& fused, const Region& region, const Plan& plan,
+                       const NetworkOptions& options);
 
 /// The contraction of a region for these sizes, and its iteration space.
 Contraction contraction_of(const Operator& op, const std::vector<Sizes>& sizes);

@@ -44,10 +44,8 @@ Layout layout_of(const Contraction& contraction) {
   return Layout::nhwc;
 }
 
-}  // namespace
-
-std::shared_ptr<const ExecutableImpl> build(const Contraction& contraction, const Graph& source, const Graph& graph,
-                                            const passes::Partition& stages, const CompileOptions& options) {
+std::shared_ptr<const TiledExecutable> assemble(const Contraction& contraction, const Graph& source, const Graph& graph,
+                                                const passes::Partition& stages, const CompileOptions& options) {
   const Extents e = extents(contraction);
   auto parts = common_parts(e, source, graph, stages, options);
   const bool uses_acc = parts.plan.accumulator_stage >= 0;
@@ -60,8 +58,8 @@ std::shared_ptr<const ExecutableImpl> build(const Contraction& contraction, cons
   return std::make_shared<TiledExecutable>(std::move(parts));
 }
 
-std::shared_ptr<const ExecutableImpl> build(const Extents& e, const Graph& source, const Graph& graph,
-                                            const passes::Partition& stages, const CompileOptions& options) {
+std::shared_ptr<const TiledExecutable> assemble(const Extents& e, const Graph& source, const Graph& graph,
+                                                const passes::Partition& stages, const CompileOptions& options) {
   if (e.images < 1 || e.height < 1 || e.width < 1 || e.cols < 1)
     throw UserError(fmt::format("the space has {} images of {}x{} pixels and {} columns; expected at least 1 of each",
                                 e.images, e.height, e.width, e.cols));
@@ -77,15 +75,35 @@ std::shared_ptr<const ExecutableImpl> build(const Extents& e, const Graph& sourc
   return std::make_shared<TiledExecutable>(std::move(parts));
 }
 
-Executable compile_epilogue(const Extents& space, const Graph& graph, const CompileOptions& options) {
+Graph optimise(const Graph& graph, const CompileOptions& options) {
   verify(graph);
   passes::Observer observer;
   if (options.on_pass)
     observer = [&](const passes::Pass& pass, const Graph& before, const Graph& after) {
       options.on_pass(std::string(pass.name), before, after);
     };
-  const Graph optimised = passes::run_pipeline(graph, observer);
-  return Executable(build(space, graph, optimised, passes::partition(optimised), options));
+  return passes::run_pipeline(graph, observer);
+}
+
+}  // namespace
+
+std::shared_ptr<const ExecutableImpl> build(const Contraction& contraction, const Graph& source, const Graph& graph,
+                                            const passes::Partition& stages, const CompileOptions& options) {
+  return assemble(contraction, source, graph, stages, options);
+}
+
+Executable compile_epilogue(const Extents& space, const Graph& graph, const CompileOptions& options) {
+  const Graph optimised = optimise(graph, options);
+  return Executable(assemble(space, graph, optimised, passes::partition(optimised), options));
+}
+
+std::shared_ptr<const RegionKernel> compile_region(const std::optional<Contraction>& contraction, const Extents& space,
+                                                   const Graph& graph, const CompileOptions& options) {
+  if (contraction) extents(*contraction);  // legal?
+  const Graph optimised = optimise(graph, options);
+  const passes::Partition stages = passes::partition(optimised);
+  if (contraction) return assemble(*contraction, graph, optimised, stages, options);
+  return assemble(space, graph, optimised, stages, options);
 }
 
 }  // namespace coda::cpu

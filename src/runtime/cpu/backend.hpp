@@ -15,8 +15,4 @@ namespace coda::cpu {
 std::shared_ptr<const ExecutableImpl> build(const Contraction& contraction, const Graph& source, const Graph& graph,
                                             const passes::Partition& stages, const CompileOptions& options);
 
-/// The same without a contraction: see epilogue.hpp.
-std::shared_ptr<const ExecutableImpl> build(const Extents& space, const Graph& source, const Graph& graph,
-                                            const passes::Partition& stages, const CompileOptions& options);
-
 }  // namespace coda::cpu

@@ -4,6 +4,7 @@
 #include <omp.h>
 
 #include <cstring>
+#include <mutex>
 
 #include "coda/error.hpp"
 #include "runtime/cpu/views.hpp"
@@ -28,6 +29,55 @@ void execute(const dnnl::primitive& primitive, const std::vector<Binding>& bindi
     arguments.emplace(b.argument, dnnl::memory(b.desc, engine, const_cast<void*>(b.data)));
   primitive.execute(stream, arguments);
   stream.wait();
+}
+
+struct Callable::State {
+  // What one execution needs
+  struct Call {
+    dnnl::stream stream;
+    std::vector<dnnl::memory> memories;
+    std::vector<dnnl_exec_arg_t> arguments;
+  };
+  Call take();
+
+  dnnl::primitive primitive;
+  std::vector<Argument> arguments;
+  std::mutex mutex;
+  std::vector<Call> idle;
+};
+
+Callable::State::Call Callable::State::take() {
+  {
+    const std::lock_guard lock(mutex);
+    if (!idle.empty()) {
+      Call call = std::move(idle.back());
+      idle.pop_back();
+      return call;
+    }
+  }
+  Call call{dnnl::stream(dnnl_engine()), {}, {}};
+  for (const auto& [argument, desc] : arguments) {
+    call.memories.emplace_back(desc, dnnl_engine(), static_cast<void*>(DNNL_MEMORY_NONE));
+    call.arguments.push_back({argument, call.memories.back().get()});
+  }
+  return call;
+}
+
+Callable::Callable(dnnl::primitive primitive, std::vector<Argument> arguments) : state_(std::make_shared<State>()) {
+  state_->primitive = std::move(primitive);
+  state_->arguments = std::move(arguments);
+}
+
+void Callable::operator()(std::initializer_list<const void*> data) const {
+  const SingleThreaded single;
+  State::Call call = state_->take();
+  auto memory = call.memories.begin();
+  for (const void* p : data) (memory++)->set_data_handle(const_cast<void*>(p));
+  dnnl::error::wrap_c_api(dnnl_primitive_execute(state_->primitive.get(), call.stream.get(),
+                                                 static_cast<int>(call.arguments.size()), call.arguments.data()),
+                          "could not execute a primitive");
+  const std::lock_guard lock(state_->mutex);
+  state_->idle.push_back(std::move(call));
 }
 
 dnnl::memory::data_type dnnl_type(DType t) {

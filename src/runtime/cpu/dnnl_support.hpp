@@ -4,7 +4,10 @@
 #include <oneapi/dnnl/dnnl.hpp>
 
 #include <cstddef>
+#include <initializer_list>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "coda/dtype.hpp"
@@ -38,6 +41,23 @@ struct Binding {
 
 /// Runs a primitive on this thread.
 void execute(const dnnl::primitive& primitive, const std::vector<Binding>& bindings);
+
+/// A primitive that is executed often: oneDNN's objects for its arguments are made once for each thread that is in it
+/// at a time. Copies share them.
+class Callable {
+ public:
+  /// An argument, and what it is.
+  using Argument = std::pair<int, dnnl::memory::desc>;
+
+  Callable() = default;
+  Callable(dnnl::primitive primitive, std::vector<Argument> arguments);
+  /// On this thread; `data` in the order of the arguments.
+  void operator()(std::initializer_list<const void*> data) const;
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;
+};
 
 /// The dtype in which oneDNN multiplies: bf16 if both operands are and the processor can, else f32.
 struct ComputeType {

@@ -1,5 +1,10 @@
 #pragma once
-/// Entry point for networks: an epilogue graph without a contraction, over a tensor that stands in for the accumulator.
+/// Entry points for networks: an epilogue graph without a contraction, over a tensor that stands in for the
+/// accumulator, and kernels that run again and again on the same memory.
+
+#include <cstddef>
+#include <memory>
+#include <optional>
 
 #include "coda/contraction.hpp"
 #include "coda/executable.hpp"
@@ -15,5 +20,27 @@ namespace coda::cpu {
 /// s, 1} with s >= cols, as a channel slice of a wider tensor has. A graph that is elementwise only may write its
 /// output over acc (the same view): every element is read before it is written.
 Executable compile_epilogue(const Extents& space, const Graph& graph, const CompileOptions& options = {});
+
+/// An execution with all its arguments in place, in memory that is not its own. One at a time.
+class BoundRegion {
+ public:
+  virtual ~BoundRegion() = default;
+  /// Reads what the tensors hold now. Checks nothing: that was done once.
+  virtual void run() = 0;
+};
+
+/// A compiled region. Immutable; regions bound to different memory may run at once.
+class RegionKernel {
+ public:
+  virtual ~RegionKernel() = default;
+  /// Of memory that a run needs, aligned as AlignedBuffer's; between runs anyone may use it.
+  virtual std::size_t scratch_bytes() const = 0;
+  /// Checks the arguments as Executable::run does, and throws as it does. The kernel must outlive the result.
+  virtual std::unique_ptr<BoundRegion> bind_region(const Arguments& arguments, std::byte* scratch) const = 0;
+};
+
+/// Compiles `contraction` with its epilogue or, without one, an epilogue over `space`. Throws as coda::compile does.
+std::shared_ptr<const RegionKernel> compile_region(const std::optional<Contraction>& contraction, const Extents& space,
+                                                   const Graph& graph, const CompileOptions& options);
 
 }  // namespace coda::cpu

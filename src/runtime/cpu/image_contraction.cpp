@@ -81,8 +81,9 @@ FilterDims filter_dims(const C& c) {
 }
 
 struct Primitive {
-  dnnl::primitive primitive;
-  memory::desc source, weights, destination, scratchpad;
+  Callable call;  // source, filter, destination, scratchpad
+  memory::desc weights;
+  std::size_t scratchpad = 0;  // bytes
   std::string implementation;
   std::size_t filter = 0;  // which of the filter's packings it reads
 };
@@ -92,7 +93,11 @@ bool is_slow(const Primitive& p) { return p.implementation.starts_with("ref"); }
 
 template <class Forward, class Descriptor>
 Primitive finish(const Descriptor& d) {
-  return {Forward(d), d.src_desc(), d.weights_desc(), d.dst_desc(), d.scratchpad_desc(), d.impl_info_str(), 0};
+  return {Callable(Forward(d), {{DNNL_ARG_SRC, d.src_desc()},
+                                {DNNL_ARG_WEIGHTS, d.weights_desc()},
+                                {DNNL_ARG_DST, d.dst_desc()},
+                                {DNNL_ARG_SCRATCHPAD, d.scratchpad_desc()}}),
+          d.weights_desc(), d.scratchpad_desc().get_size(), d.impl_info_str(), 0};
 }
 
 template <class C>
@@ -214,7 +219,7 @@ void ImageContraction<C>::add_primitive(const Window& w, const memory::desc& any
   }
   while (p.filter < filters_.size() && filters_[p.filter].format != p.weights) ++p.filter;
   if (p.filter == filters_.size()) filters_.push_back({p.weights, {}, {}, 0});
-  scratchpad_bytes_ = std::max(scratchpad_bytes_, aligned_size(p.scratchpad.get_size()));
+  scratchpad_bytes_ = std::max(scratchpad_bytes_, aligned_size(p.scratchpad));
   primitives_.emplace(w.geometry(), std::move(p));
 }
 
@@ -274,10 +279,7 @@ void ImageContraction<C>::compute(const Arguments& arguments, const Strip& strip
   const Primitive& p = primitives_.at(w.geometry());
   const void* source = source_rows(arguments.a, strip, w, worker_scratch + scratchpad_bytes_);
   const Filter& f = filters_[p.filter];
-  execute(p.primitive, {{DNNL_ARG_SRC, p.source, source},
-                        {DNNL_ARG_WEIGHTS, p.weights, constant_ ? f.constant.data() : run_scratch + f.offset},
-                        {DNNL_ARG_DST, p.destination, acc},
-                        {DNNL_ARG_SCRATCHPAD, p.scratchpad, worker_scratch}});
+  p.call({source, constant_ ? f.constant.data() : run_scratch + f.offset, acc, worker_scratch});
 }
 
 template <class C>

@@ -119,6 +119,10 @@ void expand_lanes(const T* from, LaneShape a, T* to, LaneShape b) {
   const std::int64_t run = b.cols / a.cols;  // columns that one element stands for
   for (std::int64_t r = 0; r < b.rows; ++r) {
     const T* source = from + (a.rows == 1 && b.rows != 1 ? 0 : r) * a.cols;
+    if (run == 1) {
+      to = std::copy_n(source, a.cols, to);
+      continue;
+    }
     for (std::int64_t c = 0; c < a.cols; ++c, to += run) std::fill_n(to, run, source[c]);
   }
 }

@@ -17,8 +17,9 @@ namespace {
 using dnnl::memory;
 
 struct Primitive {
-  dnnl::primitive primitive;
-  memory::desc a, b, destination, scratchpad;
+  Callable call;  // a, b, destination, scratchpad
+  memory::desc b;
+  std::size_t scratchpad = 0;  // bytes
   std::string implementation;
 };
 
@@ -89,8 +90,7 @@ void MatrixContraction::build(DType compute) {
     const std::int64_t rows = tiling_.strip(i).height;
     if (!primitives_.contains(rows)) primitives_.emplace(rows, make_primitive(rows, chosen));
   }
-  for (const auto& [rows, p] : primitives_)
-    scratchpad_bytes_ = std::max(scratchpad_bytes_, aligned_size(p.scratchpad.get_size()));
+  for (const auto& [rows, p] : primitives_) scratchpad_bytes_ = std::max(scratchpad_bytes_, aligned_size(p.scratchpad));
   packed_input_bytes_ = aligned_size(static_cast<std::size_t>(tiling_.strip_height() * g_.k) * size_of(compute));
   std::vector<std::int64_t> shape = shape_b(Contraction(g_));
   shape.erase(shape.begin());
@@ -104,7 +104,11 @@ Primitive MatrixContraction::make_primitive(std::int64_t rows, const memory::des
   const dnnl::matmul::primitive_desc d(
       dnnl_engine(), memory::desc({rows, g_.k}, dnnl_type(compute_), memory::format_tag::ab), weights,
       memory::desc({rows, g_.n}, memory::data_type::f32, memory::format_tag::ab), attr);
-  return {dnnl::matmul(d), d.src_desc(), d.weights_desc(), d.dst_desc(), d.scratchpad_desc(), d.impl_info_str()};
+  return {Callable(dnnl::matmul(d), {{DNNL_ARG_SRC, d.src_desc()},
+                                     {DNNL_ARG_WEIGHTS, d.weights_desc()},
+                                     {DNNL_ARG_DST, d.dst_desc()},
+                                     {DNNL_ARG_SCRATCHPAD, d.scratchpad_desc()}}),
+          d.weights_desc(), d.scratchpad_desc().get_size(), d.impl_info_str()};
 }
 
 void MatrixContraction::check(const Arguments& arguments) const {
@@ -149,11 +153,7 @@ void MatrixContraction::compute(const Arguments& arguments, const Strip& strip, 
   const Primitive& p = primitives_.at(strip.height);
   const void* source = source_rows(arguments.a, strip, worker_scratch + scratchpad_bytes_);
   const std::byte* weights = constant_.data() ? constant_.data() : run_scratch;
-  execute(p.primitive,
-          {{DNNL_ARG_SRC, p.a, source},
-           {DNNL_ARG_WEIGHTS, p.b, weights + static_cast<std::size_t>(strip.image) * weights_.packed_bytes()},
-           {DNNL_ARG_DST, p.destination, acc},
-           {DNNL_ARG_SCRATCHPAD, p.scratchpad, worker_scratch}});
+  p.call({source, weights + static_cast<std::size_t>(strip.image) * weights_.packed_bytes(), acc, worker_scratch});
 }
 
 std::string MatrixContraction::describe() const {

@@ -1,28 +1,45 @@
 #include "runtime/cpu/tiled_executable.hpp"
 
 #include <algorithm>
+#include <functional>
 
 #include "runtime/cpu/registers.hpp"
 #include "runtime/cpu/worker_pool.hpp"
 
 namespace coda::cpu {
 
-/// One worker of one stage of one run.
+/// One worker of one stage.
 struct TiledExecutable::Worker {
-  std::unique_ptr<Machine> machine;
+  std::unique_ptr<Machine> machine;  // made when the worker has its first strip
   std::byte* memory = nullptr;
   std::int64_t image = -1;  // whose uniform values the replicated registers hold
 };
 
+/// Arguments in place; may be executed more than once.
 struct TiledExecutable::Run {
-  Run(const Arguments& a, BoundArguments b) : arguments(a), bound(std::move(b)) {}
+  Run(const TiledExecutable& executable, const Arguments& a, std::byte* scratch);
 
   const Arguments& arguments;
   BoundArguments bound;
-  std::byte* memory = nullptr;
+  std::byte* memory;
   Place accumulator;            // of the whole space; base null: each worker has a tile
   bool computes = false;        // the source still has to fill it
   int accumulator_output = -1;  // the store in whose memory it stands
+  std::unique_ptr<Machine> leaves;
+  std::vector<std::unique_ptr<Machine>> uniform;  // by stage
+  std::vector<std::vector<Worker>> workers;       // by stage
+};
+
+class TiledExecutable::Bound final : public BoundRegion {
+ public:
+  Bound(const TiledExecutable& executable, const Arguments& arguments, std::byte* scratch)
+      : executable_(executable), arguments_(arguments), run_(executable, arguments_, scratch) {}
+  void run() override { executable_.execute(run_); }
+
+ private:
+  const TiledExecutable& executable_;
+  Arguments arguments_;
+  Run run_;
 };
 
 namespace {
@@ -135,27 +152,52 @@ void TiledExecutable::choose_accumulator_memory(Run& run) const {
     run.accumulator = {run.memory + accumulator_offset_, pitch, 0};
 }
 
+// Checks everything before anything runs
+TiledExecutable::Run::Run(const TiledExecutable& executable, const Arguments& a, std::byte* scratch)
+    : arguments(a), memory(scratch) {
+  const Parts& parts = executable.parts_;
+  if (parts.source) parts.source->check(a);
+  bound = bind_arguments(parts.plan, a, parts.space, parts.operand_names);
+  executable.choose_accumulator_memory(*this);
+  const auto machine = [&](const Program& program) {
+    return std::make_unique<Machine>(*parts.unit, parts.plan, program, bound, memory, nullptr);
+  };
+  leaves = machine(parts.plan.leaves);
+  for (const StagePlan& stage : parts.plan.stages) {
+    uniform.push_back(machine(stage.uniform));
+    workers.emplace_back(static_cast<std::size_t>(parts.threads));
+  }
+}
+
+std::size_t TiledExecutable::scratch_bytes() const {
+  return run_bytes_ + static_cast<std::size_t>(parts_.threads) * worker_bytes_;
+}
+
 void TiledExecutable::run(const Arguments& arguments) const {
-  const Plan& plan = parts_.plan;
-  if (parts_.source) parts_.source->check(arguments);
-  Run run(arguments, bind_arguments(plan, arguments, parts_.space, parts_.operand_names));
-  const auto lease =
-      ScratchPool::shared().borrow(run_bytes_ + static_cast<std::size_t>(parts_.threads) * worker_bytes_);
-  run.memory = lease.data();
-  choose_accumulator_memory(run);
-  if (run.computes) parts_.source->prepare(arguments, run.memory + source_offset_);
-  Machine(*parts_.unit, plan, plan.leaves, run.bound, run.memory, nullptr).run({});
-  for (std::size_t s = 0; s < plan.stages.size(); ++s) run_stage(run, s);
+  const auto lease = ScratchPool::shared().borrow(scratch_bytes());
+  Run run(*this, arguments, lease.data());
+  execute(run);
+}
+
+std::unique_ptr<BoundRegion> TiledExecutable::bind_region(const Arguments& arguments, std::byte* scratch) const {
+  return std::make_unique<Bound>(*this, arguments, scratch);
+}
+
+void TiledExecutable::execute(Run& run) const {
+  if (run.computes) parts_.source->prepare(run.arguments, run.memory + source_offset_);
+  run.leaves->run({});
+  for (std::size_t s = 0; s < parts_.plan.stages.size(); ++s) run_stage(run, s);
 }
 
 void TiledExecutable::run_stage(Run& run, std::size_t index) const {
   const Plan& plan = parts_.plan;
   const StagePlan& stage = plan.stages[index];
-  Machine(*parts_.unit, plan, stage.uniform, run.bound, run.memory, nullptr).run({});
+  run.uniform[index]->run({});
   if (stage.walks_tiles || (index == 0 && run.computes)) {
-    std::vector<Worker> workers(static_cast<std::size_t>(parts_.threads));
+    std::vector<Worker>& workers = run.workers[index];
+    for (Worker& w : workers) w.image = -1;  // the registers' memory was anyone's since the last run
     const std::int64_t strips = parts_.tiling.strips();
-    WorkerPool::shared().for_each(parts_.threads, strips, [&](std::int64_t i, int worker) {
+    const auto strip_of_worker = [&](std::int64_t i, int worker) {
       // every other stage goes backwards: what was written last is still in a cache
       const std::int64_t strip = index % 2 == 0 ? i : strips - 1 - i;
       Worker& w = workers[static_cast<std::size_t>(worker)];
@@ -164,7 +206,8 @@ void TiledExecutable::run_stage(Run& run, std::size_t index) const {
         w.machine = make_machine(run, index, w.memory);
       }
       run_strip(run, index, strip, w);
-    });
+    };
+    WorkerPool::shared().for_each(parts_.threads, strips, std::cref(strip_of_worker));
   }
   for (std::size_t a = 0; a < stage.accumulations.size(); ++a)
     merge_segments(stage.accumulations[a], plan, parts_.tiling,

@@ -9,6 +9,7 @@
 #include "runtime/common/executable_impl.hpp"
 #include "runtime/cpu/accumulator.hpp"
 #include "runtime/cpu/binding.hpp"
+#include "runtime/cpu/epilogue.hpp"
 #include "runtime/cpu/machine.hpp"
 #include "runtime/cpu/program.hpp"
 #include "runtime/cpu/scratch.hpp"
@@ -18,7 +19,7 @@ namespace coda::cpu {
 
 /// Runs a plan over the strips of a tiling: each strip's accumulators are computed into a tile that stays in the
 /// second-level cache, and the first stage's program runs over it at once; later stages walk over the kept values.
-class TiledExecutable final : public ExecutableImpl {
+class TiledExecutable final : public ExecutableImpl, public RegionKernel {
  public:
   /// What executes: where the accumulator comes from (null if the graph does not use it) and how it is called.
   struct Parts {
@@ -35,11 +36,15 @@ class TiledExecutable final : public ExecutableImpl {
 
   void run(const Arguments& arguments) const override;
   std::string describe() const override;
+  std::size_t scratch_bytes() const override;
+  std::unique_ptr<BoundRegion> bind_region(const Arguments& arguments, std::byte* scratch) const override;
 
  private:
   struct Run;
   struct Worker;
+  class Bound;
   void plan_memory();
+  void execute(Run& run) const;
   void choose_accumulator_memory(Run& run) const;
   void run_stage(Run& run, std::size_t index) const;
   void run_strip(Run& run, std::size_t stage, std::int64_t index, Worker& worker) const;

@@ -157,8 +157,8 @@ void Side::copy_rows(float* there, std::int64_t rows, float* dense, bool back) c
 }
 
 struct Product {
-  dnnl::primitive primitive;
-  memory::desc a, b, y, scratchpad;
+  Callable call;               // a, b, y, scratchpad
+  std::size_t scratchpad = 0;  // bytes
 };
 
 Product make_product(const Side& a, const Side& b, const Side& y, std::int64_t rows) {
@@ -167,7 +167,10 @@ Product make_product(const Side& a, const Side& b, const Side& y, std::int64_t r
   attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
   const memory::desc da = a.desc(rows), db = b.desc(b.rows()), dy = y.desc(rows);
   const dnnl::matmul::primitive_desc d(dnnl_engine(), da, db, dy, attr);
-  return {dnnl::matmul(d), da, db, dy, d.scratchpad_desc()};
+  const memory::desc pad = d.scratchpad_desc();
+  return {Callable(dnnl::matmul(d),
+                   {{DNNL_ARG_SRC, da}, {DNNL_ARG_WEIGHTS, db}, {DNNL_ARG_DST, dy}, {DNNL_ARG_SCRATCHPAD, pad}}),
+          pad.get_size()};
 }
 
 class FloatProduct {
@@ -194,7 +197,7 @@ FloatProduct::FloatProduct(const Strided& a, const Strided& b, const Strided& y,
   whole_ = make_product(a_, b_, y_, chunk_);
   const std::int64_t rest = y_.rows() % chunk_;
   rest_ = rest == 0 ? whole_ : make_product(a_, b_, y_, rest);
-  pad_ = aligned_size(std::max(whole_.scratchpad.get_size(), rest_.scratchpad.get_size()));
+  pad_ = aligned_size(std::max(whole_.scratchpad, rest_.scratchpad));
 }
 
 // Scratch: oneDNN's | a | b | y, those that are not read or written in place
@@ -216,10 +219,7 @@ void FloatProduct::run_task(std::int64_t task, void* a, void* b, void* y, std::b
   }
   copy += b_.copy_bytes();
   float* const result = y_.in_place() ? to : reinterpret_cast<float*>(copy);
-  execute(product.primitive, {{DNNL_ARG_SRC, product.a, from_a},
-                              {DNNL_ARG_WEIGHTS, product.b, from_b},
-                              {DNNL_ARG_DST, product.y, result},
-                              {DNNL_ARG_SCRATCHPAD, product.scratchpad, scratch}});
+  product.call({from_a, from_b, result, scratch});
   if (!y_.in_place()) y_.copy_rows(to, rows, result, true);
 }
 
