@@ -3,6 +3,7 @@
 #   make demo      build, run the heatmap U-Net on held-out images, write out/demo.png
 #   make test      all tests that need no GPU: unit, CLI, package, sanitizers, fuzzing for a minute
 #   make test-gpu  the tests that need a GPU (Hopper); GPU_TESTS=… runs a program that was built elsewhere
+#   make networks  networks of torchvision and others, exported to ONNX: Coda beside ONNX Runtime and float64 (7 GB of packages)
 #   make bench     Coda beside its peers on this machine's CPU, into bench/results/cpu.json
 #   make bench-gpu  Coda beside cuDNN and PyTorch on a GPU (Hopper), into bench/results/; GPU_BENCH=… runs a program built elsewhere
 #   make lint      clang-format and clang-tidy
@@ -13,7 +14,7 @@ BUILD := build
 CTEST := ctest --output-on-failure --no-tests=error
 FUZZ_SECONDS ?= 60
 
-.PHONY: demo test test-gpu bench bench-gpu lint long build clean
+.PHONY: demo test test-gpu networks bench bench-gpu lint long build clean
 
 build:
 	@scripts/setup.sh build
@@ -42,6 +43,12 @@ test-gpu:
 	@$(GPU_TESTS)
 	@$(GPU_TESTS) --endurance $(ENDURANCE)
 	@$(GPU_TESTS) --endurance $$(( $(ENDURANCE) / 4 )) --delays --processes 4
+
+# NETWORKS_PYTHON may name a Python that has the packages of scripts/requirements-networks.txt
+networks:
+	@scripts/setup.sh build $(if $(NETWORKS_PYTHON),,networks)
+	@cmake --preset release -DCODA_TESTS=OFF -DCODA_BENCH=OFF -B $(BUILD)/demo >/dev/null && cmake --build $(BUILD)/demo -j $(JOBS)
+	@scripts/networks.sh $(BUILD)/demo/tools/coda/coda $(BUILD)/networks
 
 bench:
 	@scripts/setup.sh build bench

@@ -2,8 +2,9 @@
 # Installs what Coda needs on Debian or Ubuntu: distribution packages by apt-get, and oneDNN 3 and the Python peers by
 # pip into a virtual environment outside the tree. Runs again in well under a second when all is there.
 #
-# usage: scripts/setup.sh [build] [test] [bench]     (default: build)
-# CODA_DEPS_DIR: where the virtual environment goes (default: ~/.cache/coda/deps/venv)
+# usage: scripts/setup.sh [build] [test] [bench] [networks]     (default: build)
+# CODA_DEPS_DIR: where the virtual environment goes (default: ~/.cache/coda/deps/venv). What networks needs (PyTorch with
+# all that its wheels pull in, 7 GB) goes into an environment of its own beside it, CODA_DEPS_DIR-networks.
 set -euo pipefail
 here=$(cd "$(dirname "$0")/.." && pwd)
 deps=${CODA_DEPS_DIR:-$HOME/.cache/coda/deps/venv}
@@ -11,13 +12,14 @@ want=("${@:-build}")
 
 packages=(g++ cmake ninja-build ccache python3 python3-venv libfmt-dev nlohmann-json3-dev libcli11-dev
           libxxhash-dev libpng-dev libjpeg-dev libfreetype-dev libsleef-dev libprotobuf-dev protobuf-compiler pkg-config)
-requirements=("$here/scripts/requirements-build.txt")
+requirements=("$here/scripts/requirements-build.txt") networks=()
 for part in "${want[@]}"; do
   case $part in
     build) ;;
     test) packages+=(libgtest-dev clang libomp-dev libclang-rt-14-dev clang-format clang-tidy); requirements+=("$here/scripts/requirements-test.txt") ;;
     bench) requirements+=("$here/scripts/requirements-bench.txt") ;;
-    *) echo "setup.sh: unknown part '$part'; expected build, test or bench" >&2; exit 2 ;;
+    networks) networks=("$here/scripts/requirements-networks.txt") ;;
+    *) echo "setup.sh: unknown part '$part'; expected build, test, bench or networks" >&2; exit 2 ;;
   esac
 done
 
@@ -45,15 +47,20 @@ if [ ${#missing[@]} -gt 0 ]; then
   DEBIAN_FRONTEND=noninteractive $sudo apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
 fi
 
-stamp=$deps/.coda-requirements
-wanted=$(cat "${requirements[@]}" | sort -u)
-if [ ! -f "$stamp" ] || [ -n "$(comm -13 "$stamp" <(echo "$wanted"))" ]; then
-  echo "setup: Python packages into $deps"
-  mkdir -p "$(dirname "$deps")"
+# environment FOLDER REQUIREMENTS…: a virtual environment that has at least these
+environment() {
+  local folder=$1 stamp=$1/.coda-requirements wanted args=() r; shift
+  wanted=$(cat "$@" | sort -u)
+  if [ -f "$stamp" ] && [ -z "$(comm -13 "$stamp" <(echo "$wanted"))" ]; then return; fi
+  echo "setup: Python packages into $folder"
+  mkdir -p "$(dirname "$folder")"
   # one set-up at a time on a machine
-  exec 9>"$deps.lock"; flock 9
-  [ -x "$deps/bin/python" ] || python3 -m venv "$deps"
-  args=(); for r in "${requirements[@]}"; do args+=(-r "$r"); done
-  "$deps/bin/pip" install -q --disable-pip-version-check "${args[@]}"
+  exec 9>"$folder.lock"; flock 9
+  [ -x "$folder/bin/python" ] || python3 -m venv "$folder"
+  for r in "$@"; do args+=(-r "$r"); done
+  "$folder/bin/pip" install -q --disable-pip-version-check "${args[@]}"
   { [ -f "$stamp" ] && cat "$stamp"; echo "$wanted"; } | sort -u > "$stamp.new" && mv "$stamp.new" "$stamp"
-fi
+  exec 9>&-
+}
+environment "$deps" "${requirements[@]}"
+[ ${#networks[@]} = 0 ] || environment "$deps-networks" "${networks[@]}"
