@@ -2,6 +2,7 @@
 
 import ast
 import json
+import math
 import pathlib
 import shutil
 import struct
@@ -56,23 +57,35 @@ class Case(unittest.TestCase):
         return "".join(root.itertext())
 
 
-def read_npy(path):
-    """(shape, values) of a float32 .npy file in C order."""
-    data = pathlib.Path(path).read_bytes()
+# struct's codes of NumPy's types
+CODES = {"<f4": "f", "<f8": "d", "<f2": "e", "<i4": "i", "<i8": "q", "|u1": "B", "|b1": "?"}
+
+
+def parse_npy(data):
+    """(type, shape, values) of a .npy file in C order."""
     assert data[:6] == b"\x93NUMPY" and data[6] == 1
     length = struct.unpack("<H", data[8:10])[0]
     header = ast.literal_eval(data[10:10 + length].decode().strip())
-    assert header["descr"] == "<f4" and not header["fortran_order"]
-    count = 1
-    for extent in header["shape"]:
-        count *= extent
-    return header["shape"], struct.unpack(f"<{count}f", data[10 + length:])
+    assert not header["fortran_order"]
+    values = struct.unpack(f"<{math.prod(header['shape'])}{CODES[header['descr']]}", data[10 + length:])
+    return header["descr"], header["shape"], values
 
 
-def write_npy(path, shape, values):
-    header = repr({"descr": "<f4", "fortran_order": False, "shape": tuple(shape)}).encode()
+def read_npy(path):
+    """(shape, values) of a float32 .npy file in C order."""
+    kind, shape, values = parse_npy(pathlib.Path(path).read_bytes())
+    assert kind == "<f4"
+    return shape, values
+
+
+def npy(shape, values, kind="<f4"):
+    header = repr({"descr": kind, "fortran_order": False, "shape": tuple(shape)}).encode()
     header += b" " * (-(len(header) + 11) % 64) + b"\n"
-    path.write_bytes(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header + struct.pack(f"<{len(values)}f", *values))
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header + struct.pack(f"<{len(values)}{CODES[kind]}", *values)
+
+
+def write_npy(path, shape, values, kind="<f4"):
+    path.write_bytes(npy(shape, values, kind))
 
 
 def main():

@@ -34,8 +34,8 @@ class Run(Case):
 
     def test_json(self):
         shown = self.json("run", MODEL, "--repeat", "2", "--image", SCENE, "--check", "--profile")
-        self.assertEqual(shown["inputs"], {IMAGE: {"shape": [1, 3, 192, 192]}})
-        self.assertEqual(shown["outputs"], {"heatmaps": {"shape": [1, 10, 192, 192]}})
+        self.assertEqual(shown["inputs"], {IMAGE: {"shape": [1, 3, 192, 192], "dtype": "float32"}})
+        self.assertEqual(shown["outputs"], {"heatmaps": {"shape": [1, 10, 192, 192], "dtype": "float32"}})
         self.assertEqual(shown["time"]["runs"], 2)
         self.assertTrue(shown["check"][0]["ok"])
         self.assertLessEqual(shown["check"][0]["largest_error"], shown["check"][0]["tolerance"])

@@ -29,6 +29,9 @@ constexpr const char* run_examples =
     "Examples:\n"
     "  coda run models/heatmap_unet --image models/heatmap_unet/heldout/scene_00.png --out out --check\n"
     "  coda run model.onnx --input x=x.npy --input mask=mask.npy --out results\n"
+    "  coda run model.onnx --input inputs.npz --out outputs.npz --check\n"
+    "  coda run resnet50.onnx --image cat.jpg --dim h=224 --dim w=224 --mean 0.485,0.456,0.406 --std "
+    "0.229,0.224,0.225\n"
     "  coda run model.onnx --random --seed 7 --dim batch=4 --repeat 50 --profile --json\n";
 
 constexpr const char* explain_examples =
@@ -83,15 +86,21 @@ std::map<std::string, std::int64_t> parse_dims(const std::vector<std::string>& t
   return dims;
 }
 
-std::map<std::string, std::filesystem::path> parse_inputs(const std::vector<std::string>& texts) {
-  std::map<std::string, std::filesystem::path> inputs;
+std::vector<InputFile> parse_inputs(const std::vector<std::string>& texts) {
+  std::vector<InputFile> inputs;
   for (const std::string& text : texts) {
     const std::size_t equals = text.find('=');
-    if (equals == 0 || equals == std::string::npos || equals + 1 == text.size()) {
-      throw CLI::ValidationError("--input", "expected NAME=FILE.npy; found '" + text + "'");
+    if (equals == 0 || equals + 1 == text.size()) {
+      throw CLI::ValidationError("--input", "expected NAME=FILE.npy, NAME=FILE.npz or FILE.npz; found '" + text + "'");
     }
-    if (!inputs.emplace(text.substr(0, equals), text.substr(equals + 1)).second) {
-      throw CLI::ValidationError("--input", "'" + text.substr(0, equals) + "' is given twice");
+    if (equals == std::string::npos) {
+      inputs.push_back({"", text});
+    } else {
+      inputs.push_back({text.substr(0, equals), text.substr(equals + 1)});
+    }
+    const auto same = [&](const InputFile& f) { return !f.name.empty() && f.name == inputs.back().name; };
+    if (std::any_of(inputs.begin(), inputs.end() - 1, same)) {
+      throw CLI::ValidationError("--input", "'" + inputs.back().name + "' is given twice");
     }
   }
   return inputs;
@@ -134,13 +143,25 @@ struct Command {
     sub->add_option("MODEL", run.model, "An ONNX file, or a folder with a model.json")->required();
     auto* group = sub->add_option_group("input", "What the model reads (one of them)");
     group->add_option("--image", run.images, "PNG or JPEG images, scaled to the model's size")->type_name("FILE");
-    group->add_option("--input", inputs, "A .npy file for an input; once for each input")->type_name("NAME=FILE");
-    group->add_flag("--random", run.random, "Uniform random numbers of 0 to 1");
+    group
+        ->add_option(
+            "--input", inputs,
+            "A .npy file for an input, once for each input; or a .npz file whose members have the inputs' names")
+        ->type_name("[NAME=]FILE");
+    group->add_flag("--random", run.random, "Uniform random numbers of 0 to 1 (for integers and bool 0 and 1)");
     group->require_option(1);
     sub->add_option("--seed", run.seed, "Of the random numbers")->capture_default_str();
     sub->add_option("--dim", run_dims, "Extent of a symbol in the model's shapes, such as batch=4")
         ->type_name("NAME=N");
-    sub->add_option("--out", run.out, "A folder, or a file that ends in .npy (for one output) or .png")
+    sub->add_option("--mean", run.mean,
+                    "Of images: (byte/255 - mean)/std is what the model reads; one number, or one a channel")
+        ->delimiter(',')
+        ->type_name("M,M,M");
+    sub->add_option("--std", run.deviation, "Of images: see --mean")
+        ->delimiter(',')
+        ->check(CLI::PositiveNumber)
+        ->type_name("S,S,S");
+    sub->add_option("--out", run.out, "A folder, or a file that ends in .npz, .npy (for one output) or .png")
         ->capture_default_str();
     sub->add_option("--threads", run.threads, "CPU threads; 0: one a core")
         ->check(CLI::Range(0, 4096))

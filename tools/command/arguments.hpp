@@ -13,10 +13,18 @@
 
 namespace coda::command {
 
+/// One --input.
+struct InputFile {
+  std::string name;  ///< of the input; empty if the option has none
+  std::filesystem::path path;
+  bool operator==(const InputFile&) const = default;
+};
+
 struct RunOptions {
   std::filesystem::path model;  ///< an ONNX file, or a folder with a model.json
   std::vector<std::filesystem::path> images;
-  std::map<std::string, std::filesystem::path> inputs;  ///< .npy files by input
+  std::vector<InputFile> inputs;        ///< .npy and .npz files
+  std::vector<double> mean, deviation;  ///< of images: one, or one a channel
   bool random = false;
   std::uint64_t seed = 0;
   std::map<std::string, std::int64_t> dims;  ///< extents of symbols such as "batch"

@@ -6,13 +6,11 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
-#include <cstring>
 #include <limits>
 #include <random>
 
 #include "coda/error.hpp"
-#include "runtime/cpu/ops/tensor.hpp"
+#include "media/convert.hpp"
 #include "support/float_convert.hpp"
 
 namespace coda::command {
@@ -25,47 +23,18 @@ double run_once(const NetworkExecutable& network, const std::map<std::string, Co
   return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
 }
 
-DType dtype_of(const Network& network, const std::vector<TensorId>& ids, const std::string& name) {
-  for (const TensorId id : ids)
-    if (network[id].name == name) return network[id].dtype;
-  return DType::f32;
+DType dtype_of(const Network& network, const std::string& output) {
+  for (const TensorId id : network.outputs)
+    if (network[id].name == output) return network[id].dtype;
+  throw InternalError(fmt::format("no output '{}'", output));
 }
 
-// Elements of a tensor of another dtype than f32, and back. Integers beyond 2^24 have no f32, and are refused.
-std::vector<std::byte> converted(const std::string& name, const Tensor32& tensor, DType dtype) {
-  std::vector<std::byte> bytes(tensor.value.size() * size_of(dtype));
-  for (std::size_t i = 0; i < tensor.value.size(); ++i) {
-    const float x = tensor.value[i];
-    if (is_float(dtype) || dtype == DType::boolean || dtype == DType::i32) {
-      support::store(bytes.data(), static_cast<std::int64_t>(i), dtype, static_cast<double>(x));
-      continue;
-    }
-    cpu::with_type(dtype, [&]<class T>() {
-      if (!(x >= static_cast<float>(std::numeric_limits<T>::lowest()) &&
-            x <= static_cast<float>(std::numeric_limits<T>::max()) && std::abs(x) <= 0x1p24f && x == std::floor(x)))
-        throw UserError(fmt::format("input '{}' takes {}, and element {} is {}", name, to_string(dtype), i, x));
-      const T y = static_cast<T>(x);
-      std::memcpy(bytes.data() + i * sizeof(T), &y, sizeof(T));
-    });
-  }
-  return bytes;
-}
-
-void convert_back(const std::string& name, const std::vector<std::byte>& bytes, DType dtype, Tensor32& tensor) {
-  for (std::size_t i = 0; i < tensor.value.size(); ++i) {
-    if (is_float(dtype)) {
-      tensor.value[i] = static_cast<float>(support::load(bytes.data(), static_cast<std::int64_t>(i), dtype));
-      continue;
-    }
-    tensor.value[i] = cpu::with_type(dtype, [&]<class T>() {
-      T x;
-      std::memcpy(&x, bytes.data() + i * sizeof(T), sizeof(T));
-      const auto y = static_cast<float>(x);
-      if (static_cast<long double>(y) != static_cast<long double>(x))
-        throw UserError(fmt::format("output '{}' has {}, which no float32 is; call the library", name, x));
-      return y;
-    });
-  }
+void poison(media::Array& array) {
+  const auto count = static_cast<std::int64_t>(array.bytes.size() / size_of(array.type));
+  std::fill(array.bytes.begin(), array.bytes.end(), std::uint8_t{0xa5});
+  if (!is_float(array.type)) return;
+  for (std::int64_t i = 0; i < count; ++i)
+    support::store(array.bytes.data(), i, array.type, std::numeric_limits<double>::quiet_NaN());
 }
 
 // Times by step of one run more; the steps of a plan are the same in every run
@@ -83,31 +52,21 @@ double median(std::vector<double> values) {
   return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
 }
 
-Execution execute(const NetworkExecutable& network, const Tensors32& inputs, int repeat, bool profile) {
-  const Network& net = network.network();
+Execution execute(const NetworkExecutable& network, const Tensors& inputs, int repeat, bool profile) {
   std::map<std::string, ConstTensorView> in;
   std::map<std::string, std::vector<std::int64_t>> shapes;
-  std::map<std::string, std::vector<std::byte>> other_inputs, other_outputs;
-  for (const auto& [name, tensor] : inputs) {
-    const DType dtype = dtype_of(net, net.inputs, name);
-    const void* data = tensor.value.data();
-    if (dtype != DType::f32) data = (other_inputs[name] = converted(name, tensor, dtype)).data();
-    in[name] = {data, dtype, tensor.shape, {}};
-    shapes[name] = tensor.shape;
+  for (const auto& [name, array] : inputs) {
+    in[name] = {array.bytes.data(), array.type, array.shape, {}};
+    shapes[name] = array.shape;
   }
   Execution execution;
   std::map<std::string, TensorView> out;
   for (const auto& [name, shape] : network.output_shapes(shapes)) {
-    Tensor32& tensor = execution.outputs[name];
-    tensor.shape = shape;
-    tensor.value.assign(static_cast<std::size_t>(element_count(shape)), std::numeric_limits<float>::quiet_NaN());
-    const DType dtype = dtype_of(net, net.outputs, name);
-    void* data = tensor.value.data();
-    if (dtype != DType::f32) {
-      other_outputs[name].resize(tensor.value.size() * size_of(dtype));
-      data = other_outputs[name].data();
-    }
-    out[name] = {data, dtype, shape, {}};
+    media::Array& array = execution.outputs[name];
+    array = {dtype_of(network.network(), name), shape, {}};
+    array.bytes.resize(static_cast<std::size_t>(element_count(shape)) * size_of(array.type));
+    poison(array);
+    out[name] = {array.bytes.data(), array.type, shape, {}};
   }
   execution.timing.first_ms = run_once(network, in, out, nullptr);
   std::vector<double> times;
@@ -121,15 +80,29 @@ Execution execute(const NetworkExecutable& network, const Tensors32& inputs, int
   execution.timing.median_ms = times.empty() ? execution.timing.first_ms : median(times);
   if (profile && repeat == 0) run_once(network, in, out, &execution.profile);
   for (std::size_t s = 0; s < step_times.size(); ++s) execution.profile[s].milliseconds = median(step_times[s]);
-  for (const auto& [name, bytes] : other_outputs) convert_back(name, bytes, out[name].dtype, execution.outputs[name]);
   return execution;
 }
 
-Tensors64 to_float64(const Tensors32& tensors) {
+media::Array to_array(const Tensor32& tensor) {
+  return media::to_array({tensor.value.data(), DType::f32, tensor.shape, {}});
+}
+
+Tensor32 to_tensor32(const media::Array& array, const std::string& name) {
+  if (!is_float(array.type))
+    throw UserError(fmt::format("tensor '{}' is of {}; expected a float", name, media::numpy_name(array.type)));
+  Tensor32 tensor{array.shape, std::vector<float>(array.bytes.size() / size_of(array.type))};
+  for (std::size_t i = 0; i < tensor.value.size(); ++i)
+    tensor.value[i] = static_cast<float>(support::load(array.bytes.data(), static_cast<std::int64_t>(i), array.type));
+  return tensor;
+}
+
+Tensors64 to_float64(const Tensors& tensors) {
   Tensors64 out;
-  for (const auto& [name, tensor] : tensors) {
-    out[name] = {
-        tensor.shape, {tensor.value.begin(), tensor.value.end()}, std::vector<double>(tensor.value.size(), 0.0)};
+  for (const auto& [name, array] : tensors) {
+    Tensor64& t = out[name];
+    t.shape = array.shape;
+    t.value = as_float64({array.bytes.data(), array.type, array.shape, {}}, name);
+    t.bound.assign(t.value.size(), 0.0);
   }
   return out;
 }
@@ -142,15 +115,22 @@ Tensor32 random_tensor(std::vector<std::int64_t> shape, std::uint64_t seed) {
   return tensor;
 }
 
-void append(Tensor32& tensor, const Tensor32& more) {
-  if (tensor.shape.empty() || tensor.shape.size() != more.shape.size() ||
-      !std::equal(tensor.shape.begin() + 1, tensor.shape.end(), more.shape.begin() + 1)) {
+media::Array random_array(std::vector<std::int64_t> shape, DType dtype, std::uint64_t seed) {
+  Tensor32 tensor = random_tensor(std::move(shape), seed);
+  if (!is_float(dtype))
+    for (float& x : tensor.value) x = x < 0.5f ? 0.0f : 1.0f;
+  return media::convert(to_array(tensor), dtype, "random numbers").array;
+}
+
+void append(media::Array& array, const media::Array& more) {
+  if (array.shape.empty() || array.shape.size() != more.shape.size() || array.type != more.type ||
+      !std::equal(array.shape.begin() + 1, array.shape.end(), more.shape.begin() + 1)) {
     throw UserError(
         fmt::format("results of the shapes ({}) and ({}) cannot be put into one file; run these inputs one by one",
-                    fmt::join(tensor.shape, ","), fmt::join(more.shape, ",")));
+                    fmt::join(array.shape, ","), fmt::join(more.shape, ",")));
   }
-  tensor.shape[0] += more.shape[0];
-  tensor.value.insert(tensor.value.end(), more.value.begin(), more.value.end());
+  array.shape[0] += more.shape[0];
+  array.bytes.insert(array.bytes.end(), more.bytes.begin(), more.bytes.end());
 }
 
 std::size_t peak_memory() {

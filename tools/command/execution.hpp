@@ -8,15 +8,22 @@
 
 #include "coda/network.hpp"
 #include "command/network_reference.hpp"
+#include "media/npy.hpp"
 
 namespace coda::command {
 
-/// A dense tensor, row-major, images as (N,C,H,W).
+/// A dense tensor of f32, row-major, images as (N,C,H,W).
 struct Tensor32 {
   std::vector<std::int64_t> shape;
   std::vector<float> value;
 };
-using Tensors32 = std::map<std::string, Tensor32>;
+
+/// The same of any dtype that a network takes or gives.
+using Tensors = std::map<std::string, media::Array>;
+
+media::Array to_array(const Tensor32& tensor);
+/// Throws UserError unless the dtype is a float; f64 is rounded.
+Tensor32 to_tensor32(const media::Array& array, const std::string& name);
 
 struct Timing {
   double first_ms = 0;   ///< the first run, which plans
@@ -25,25 +32,28 @@ struct Timing {
 };
 
 struct Execution {
-  Tensors32 outputs;
+  Tensors outputs;
   Timing timing;
   std::vector<StepTime> profile;  ///< if asked for: of each step the median of the timed runs
 };
 
-/// Runs once, and then `repeat` times to measure. Outputs are poisoned with NaN before the first run.
-Execution execute(const NetworkExecutable& network, const Tensors32& inputs, int repeat, bool profile = false);
+/// Runs once, and then `repeat` times to measure. Inputs have the network's dtypes. Outputs are poisoned (floats with
+/// NaN) before the first run.
+Execution execute(const NetworkExecutable& network, const Tensors& inputs, int repeat, bool profile = false);
 
 /// The middle one (of an even number the mean of the two), or 0 of none.
 double median(std::vector<double> values);
 
-/// For the reference.
-Tensors64 to_float64(const Tensors32& tensors);
+/// For the reference. Throws Unsupported for an integer that no f64 is.
+Tensors64 to_float64(const Tensors& tensors);
 
 /// Uniform random numbers of 0 to 1: the same for a seed on every machine.
 Tensor32 random_tensor(std::vector<std::int64_t> shape, std::uint64_t seed);
+/// The same rounded to a float dtype; for integers and bool zeros and ones.
+media::Array random_array(std::vector<std::int64_t> shape, DType dtype, std::uint64_t seed);
 
 /// Appends `more` along the first axis. Throws UserError if the other extents differ.
-void append(Tensor32& tensor, const Tensor32& more);
+void append(media::Array& array, const media::Array& more);
 
 /// Most memory that this process has had so far, in bytes.
 std::size_t peak_memory();

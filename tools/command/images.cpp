@@ -42,11 +42,19 @@ ImageInput image_input(const Model& model, const std::map<std::string, std::int6
         "input '{}' has the shape {}; an image needs (batch, 1 or 3, height, width): use --input {}=FILE.npy",
         tensor.name, to_string(shape), tensor.name));
   }
+  if (!is_float(tensor.dtype) && tensor.dtype != DType::u8) {
+    throw UserError(fmt::format("input '{}' takes {}; an image gives floats or uint8: use --input {}=FILE.npy",
+                                tensor.name, media::numpy_name(tensor.dtype), tensor.name));
+  }
   input_shapes(network, dims, 1);  // refuses unknown names
   ImageInput input{.name = tensor.name,
                    .channels = static_cast<int>(shape[1].value()),
                    .height = extent(shape[2], dims),
-                   .width = extent(shape[3], dims)};
+                   .width = extent(shape[3], dims),
+                   .mean = {},
+                   .deviation = {},
+                   .dtype = tensor.dtype};
+  if (input.dtype == DType::u8) input.scale = 1;
   if (model.description) {
     input.scale = model.description->scale;
     input.offset = model.description->offset;
@@ -80,9 +88,13 @@ Tensor32 to_tensor(const std::vector<LoadedImage>& images, const ImageInput& inp
                       images[0].name, first.width, first.height, loaded.name, image.width, image.height));
     }
     for (int c = 0; c < input.channels; ++c) {
+      const auto at = static_cast<std::size_t>(c);
+      const double mean = input.mean.empty() ? 0 : input.mean[at];
+      const double deviation = input.deviation.empty() ? 1 : input.deviation[at];
       for (std::int64_t i = 0; i < plane; ++i) {
         const std::uint8_t byte = image.pixels[static_cast<std::size_t>(i * image.channels + c)];
-        *out++ = static_cast<float>(byte * input.scale + input.offset);
+        const double value = byte * input.scale + input.offset;
+        *out++ = static_cast<float>((value - mean) / deviation);
       }
     }
   }

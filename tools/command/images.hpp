@@ -17,10 +17,12 @@ struct ImageInput {
   int channels = 3;                      ///< 1 or 3
   std::int64_t height = 0, width = 0;    ///< 0: the image's own
   double scale = 1.0 / 255, offset = 0;  ///< value = byte·scale + offset
+  std::vector<double> mean, deviation;   ///< by channel or empty: after that, (value − mean)/deviation
+  DType dtype = DType::f32;              ///< of the tensor; u8 takes the bytes as they are
 };
 
 /// The input that images go into: that of the description, or the only one, if it has the shape (batch, 1 or 3, height,
-/// width). `dims` give symbols their extents. Throws UserError if there is none.
+/// width). `dims` give symbols their extents. Throws UserError if there is none, or if it takes neither floats nor u8.
 ImageInput image_input(const Model& model, const std::map<std::string, std::int64_t>& dims);
 
 struct LoadedImage {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "coda/network.hpp"
+#include "coda/tensor.hpp"
 
 namespace coda::command {
 
@@ -15,9 +16,14 @@ struct Tensor64 {
   std::vector<std::int64_t> shape;
   std::vector<double> value;
   std::vector<double> bound;  ///< how far an implementation in f32 may be off, for inputs that are exact
+  DType dtype = DType::f32;   ///< of the network's tensor
 };
 
 using Tensors64 = std::map<std::string, Tensor64>;
+
+/// The elements of a dense tensor of any dtype in float64. Throws Unsupported, which names the tensor, for an integer
+/// beyond 2^53, which no f64 is.
+std::vector<double> as_float64(const ConstTensorView& tensor, const std::string& name);
 
 /// Called after each operator with its result, which it may change before others read it.
 using TensorObserver = std::function<void(const Operator& op, Tensor64& result)>;
@@ -29,20 +35,22 @@ Tensors64 evaluate_network(const Network& network, const Tensors64& inputs, cons
 struct NetworkAgreement {
   std::string output;
   std::int64_t elements = 0;
-  double largest_error = 0;  ///< absolute; infinite where one is a number and the other is not
-  double tolerance = 0;      ///< absolute
-  double largest_value = 0;  ///< of the reference, absolute
-  std::int64_t outside = 0;  ///< elements with an error above the tolerance
+  double largest_error = 0;    ///< absolute; infinite where one is a number and the other is not
+  double tolerance = 0;        ///< absolute
+  double largest_value = 0;    ///< of the reference, absolute
+  std::int64_t outside = 0;    ///< elements with an error above the tolerance
+  std::int64_t undecided = 0;  ///< integers and bool: elements that rounding alone may change; they are not compared
   bool ok() const { return outside == 0; }
 };
 
-/// Compares f32 outputs (in logical order) with the reference.
+/// Compares outputs (in logical order) with the reference.
 ///
 /// The tolerance of an output is derived, not chosen: the reference is evaluated once more with the result of every
 /// operator moved, each element by its own error bound with a random sign, as if each were computed as badly as f32
-/// allows. What this does to the output, at its worst, times four, is the tolerance.
-std::vector<NetworkAgreement> check_network(const Network& network, const Tensors64& inputs,
-                                            const std::map<std::string, std::vector<float>>& outputs,
+/// allows. What this does to the output, at its worst, times four, is the tolerance. Integers and bool must be equal,
+/// except where one of five such evaluations (four of them with errors four times as large) gives another value: there
+/// a comparison upstream is too close to call in f32.
+std::vector<NetworkAgreement> check_network(const Network& network, const Tensors64& inputs, const Tensors64& outputs,
                                             const TensorObserver& progress = {});
 
 }  // namespace coda::command

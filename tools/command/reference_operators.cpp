@@ -8,6 +8,8 @@
 
 #include "coda/builder.hpp"
 #include "coda/error.hpp"
+#include "command/reference_index.hpp"
+#include "command/reference_tensors.hpp"
 #include "reference/pooling.hpp"
 #include "reference/reference.hpp"
 #include "reference/resize.hpp"
@@ -15,10 +17,9 @@
 namespace coda::command {
 namespace {
 
-using Extents64 = std::vector<std::int64_t>;
-using Inputs = std::vector<const Tensor64*>;
+using Inputs = ReferenceInputs;
 
-constexpr double u = 0x1p-24;  // unit roundoff of f32
+constexpr double u = f32_roundoff;
 
 /// A sum of n terms in f32 is taken to be off by √n·u·Σ|terms|, not by (n − 1)·u·Σ|terms|, which hardly ever comes
 /// near: N. J. Higham, T. Mary, "A New Approach to Probabilistic Rounding Error Analysis", SIAM J. Sci. Comput. 41(5),
@@ -32,29 +33,6 @@ reference::ErrorModel reduction_model(std::int64_t count) {
 
 ConstTensorView view(const Tensor64& x) { return {x.value.data(), DType::f64, x.shape, {}}; }
 
-Tensor64 empty(Extents64 shape) {
-  const auto count = static_cast<std::size_t>(element_count(shape));
-  return {std::move(shape), std::vector<double>(count), std::vector<double>(count, 0.0)};
-}
-
-/// Calls visit(index of the output, index of the input) for all elements of `shape`, where the input has these strides
-/// (0 along axes that it repeats) and starts at `offset`.
-template <class Visit>
-void walk(const Extents64& shape, const Extents64& strides, std::int64_t offset, const Visit& visit) {
-  Extents64 index(shape.size(), 0);
-  std::int64_t from = offset;
-  const std::int64_t count = element_count(shape);
-  for (std::int64_t to = 0; to < count; ++to) {
-    visit(static_cast<std::size_t>(to), static_cast<std::size_t>(from));
-    for (std::size_t d = shape.size(); d-- > 0;) {
-      from += strides[d];
-      if (++index[d] < shape[d]) break;
-      from -= strides[d] * shape[d];
-      index[d] = 0;
-    }
-  }
-}
-
 Tensor64 permuted(const Tensor64& x, const std::vector<int>& order) {
   const Extents64 from = row_major_strides(x.shape);
   Extents64 shape, strides;
@@ -62,7 +40,7 @@ Tensor64 permuted(const Tensor64& x, const std::vector<int>& order) {
     shape.push_back(x.shape[static_cast<std::size_t>(axis)]);
     strides.push_back(from[static_cast<std::size_t>(axis)]);
   }
-  Tensor64 out = empty(shape);
+  Tensor64 out = empty_tensor(shape);
   walk(shape, strides, 0,
        [&](std::size_t to, std::size_t at) { out.value[to] = x.value[at], out.bound[to] = x.bound[at]; });
   return out;
@@ -76,29 +54,6 @@ Tensor64 from_values(reference::Values values, Extents64 shape) {
 Tensor64 channels_first(const Tensor64& x) { return permuted(x, {0, 3, 1, 2}); }
 Tensor64 channels_last(const Tensor64& x) { return permuted(x, {0, 2, 3, 1}); }
 
-/// As NumPy: extents are aligned at the end, and 1 repeats.
-Extents64 broadcast_shape(const Inputs& inputs) {
-  Extents64 shape;
-  for (const Tensor64* x : inputs) {
-    if (x->shape.size() > shape.size()) shape.insert(shape.begin(), x->shape.size() - shape.size(), 1);
-    const std::size_t lead = shape.size() - x->shape.size();
-    for (std::size_t i = 0; i < x->shape.size(); ++i)
-      shape[lead + i] = shape[lead + i] == 1 ? x->shape[i] : shape[lead + i];
-  }
-  return shape;
-}
-
-std::vector<double> expanded(const Tensor64& x, const Extents64& shape) {
-  if (x.shape == shape) return x.value;
-  const std::size_t lead = shape.size() - x.shape.size();
-  const Extents64 own = row_major_strides(x.shape);
-  Extents64 strides(shape.size(), 0);
-  for (std::size_t i = 0; i < x.shape.size(); ++i) strides[lead + i] = x.shape[i] == 1 ? 0 : own[i];
-  std::vector<double> out(static_cast<std::size_t>(element_count(shape)));
-  walk(shape, strides, 0, [&](std::size_t to, std::size_t at) { out[to] = x.value[at]; });
-  return out;
-}
-
 bool takes_bool(Op op, std::size_t input) {
   return op == Op::logical_and || op == Op::logical_or || op == Op::logical_not || (op == Op::select && input == 0);
 }
@@ -106,7 +61,7 @@ bool takes_bool(Op op, std::size_t input) {
 Tensor64 elementwise(const operators::Elementwise& e, const Inputs& inputs) {
   const Extents64 shape = broadcast_shape(inputs);
   const std::int64_t count = element_count(shape);
-  if (count == 0) return empty(shape);
+  if (count == 0) return empty_tensor(shape);
   const Gemm space{.m = 1, .n = count, .k = 1};
   GraphBuilder g;
   std::vector<std::vector<double>> data;
@@ -132,7 +87,7 @@ Tensor64 elementwise(const operators::Elementwise& e, const Inputs& inputs) {
 template <class Make>
 Tensor64 over_channels(const Tensor64& x, const std::map<std::string, const Tensor64*>& vectors, std::int64_t terms,
                        const Make& make) {
-  if (element_count(x.shape) == 0) return empty(x.shape);
+  if (element_count(x.shape) == 0) return empty_tensor(x.shape);
   const bool image = x.shape.size() == 4;
   const Tensor64 last = image ? channels_last(x) : x;
   Contraction space;
@@ -183,7 +138,7 @@ Tensor64 batch_norm(const operators::BatchNorm& b, const Inputs& inputs) {
   const Tensor64& x = *inputs[0];
   const std::int64_t channels = x.shape.size() > 1 ? x.shape[1] : x.shape[0];
   const std::int64_t inner = x.shape.size() > 2 ? element_count({x.shape.begin() + 2, x.shape.end()}) : 1;
-  Tensor64 y = empty(x.shape);
+  Tensor64 y = empty_tensor(x.shape);
   for (std::size_t i = 0; i < y.value.size(); ++i) {
     const auto c = static_cast<std::size_t>(static_cast<std::int64_t>(i) / inner % channels);
     const double factor = inputs[1]->value[c] / std::sqrt(inputs[4]->value[c] + b.eps);
@@ -316,7 +271,7 @@ Tensor64 concat(int axis, const Inputs& inputs) {
 Tensor64 pad(const operators::Pad& p, const Tensor64& x) {
   Extents64 shape = x.shape;
   for (std::size_t i = 0; i < shape.size(); ++i) shape[i] += p.before[i] + p.after[i];
-  Tensor64 y = empty(shape);
+  Tensor64 y = empty_tensor(shape);
   const Extents64 to = row_major_strides(shape), from = row_major_strides(x.shape);
   for (std::size_t i = 0; i < y.value.size(); ++i) {
     std::int64_t rest = static_cast<std::int64_t>(i), at = 0;
@@ -330,10 +285,6 @@ Tensor64 pad(const operators::Pad& p, const Tensor64& x) {
     y.value[i] = inside ? x.value[static_cast<std::size_t>(at)] : p.value;
   }
   return y;
-}
-
-Tensor64 reshaped(const Tensor64& x, Extents64 shape) {
-  return {std::move(shape), x.value, std::vector<double>(x.value.size(), 0.0)};
 }
 
 Tensor64 reshape(const operators::Reshape& r, const Tensor64& x) {
@@ -382,9 +333,7 @@ struct Evaluate {
   Tensor64 operator()(const operators::Resize& o) const { return resize(o, in); }
   Tensor64 operator()(const operators::Concat& o) const { return concat(o.axis, in); }
   Tensor64 operator()(const operators::Pad& o) const {
-    if (o.mode != PadMode::constant)
-      throw Unsupported("the float64 reference pads with constants only; run without --check");
-    return pad(o, *in[0]);
+    return o.mode == PadMode::constant ? pad(o, *in[0]) : pad_repeating(o, *in[0]);
   }
   Tensor64 operator()(const operators::Reshape& o) const { return reshape(o, *in[0]); }
   Tensor64 operator()(const operators::Flatten& o) const { return flatten(o.axis, *in[0]); }
@@ -398,10 +347,7 @@ struct Evaluate {
     return {shape, expanded(*in[0], shape), std::vector<double>(static_cast<std::size_t>(element_count(shape)), 0.0)};
   }
   Tensor64 operator()(const operators::Identity&) const { return reshaped(*in[0], in[0]->shape); }
-  Tensor64 operator()(const auto& o) const {
-    throw Unsupported(
-        fmt::format("the float64 reference has no operator {}; run without --check", to_string(OperatorKind(o))));
-  }
+  Tensor64 operator()(const auto& o) const { return evaluate_tensors(o, in); }
 };
 
 }  // namespace

@@ -25,7 +25,11 @@ std::string grouped(std::int64_t n) {
 }
 
 std::string to_text(const NetworkAgreement& a) {
-  const std::string figures = fmt::format("largest error {:.1e}, tolerance {:.1e}", a.largest_error, a.tolerance);
+  std::string figures = fmt::format("largest error {:.1e}, tolerance {:.1e}", a.largest_error, a.tolerance);
+  if (a.undecided > 0) figures += fmt::format("; {} values depend on rounding and were left out", grouped(a.undecided));
+  if (a.ok() && a.undecided > 0)
+    return fmt::format("{} of {} values agree with the float64 reference: {}", grouped(a.elements - a.undecided),
+                       grouped(a.elements), figures);
   if (a.ok()) return fmt::format("all {} values agree with the float64 reference: {}", grouped(a.elements), figures);
   return fmt::format("{} of {} values DISAGREE with the float64 reference: {}", grouped(a.outside), grouped(a.elements),
                      figures);
@@ -36,6 +40,7 @@ nlohmann::json to_json(const NetworkAgreement& a) {
           {"ok", a.ok()},
           {"elements", a.elements},
           {"outside", a.outside},
+          {"undecided", a.undecided},
           {"largest_error", number(a.largest_error)},
           {"tolerance", number(a.tolerance)},
           {"largest_value", number(a.largest_value)}};

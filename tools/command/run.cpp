@@ -3,8 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
-#include <set>
+#include <optional>
 #include <thread>
 
 #include "coda/error.hpp"
@@ -12,13 +11,15 @@
 #include "command/execution.hpp"
 #include "command/fusion_report.hpp"
 #include "command/images.hpp"
+#include "command/inputs.hpp"
 #include "command/json.hpp"
 #include "command/model.hpp"
 #include "command/output.hpp"
 #include "command/pictures.hpp"
 #include "command/progress.hpp"
 #include "command/report.hpp"
-#include "media/npy.hpp"
+#include "command/result_files.hpp"
+#include "media/convert.hpp"
 
 namespace coda::command {
 namespace {
@@ -29,12 +30,13 @@ constexpr std::int64_t most_channels = 32;  // that a figure shows
 /// What is run: one set of inputs after the other.
 struct Work {
   std::vector<LoadedImage> images;  ///< empty unless --image
-  std::vector<Tensors32> batches;
+  std::vector<Tensors> batches;
+  std::vector<std::string> notes;  ///< how inputs were converted
 };
 
 struct Result {
-  Tensors32 outputs;  ///< of all batches, along the first axis
-  Timing timing;      ///< of the first batch
+  Tensors outputs;  ///< of all batches, along the first axis
+  Timing timing;    ///< of the first batch
   std::vector<StepTime> profile;
   std::vector<NetworkAgreement> agreements;  ///< by output, over all batches
   std::vector<Detections> detections;        ///< by image
@@ -45,68 +47,44 @@ struct Result {
   }
 };
 
-/// Integers become float32 on their way in: those that are none are refused.
-void require_exact(const std::vector<std::uint8_t>& wide, const std::vector<std::uint8_t>& narrow,
-                   const std::string& file) {
-  for (std::size_t i = 0; i < narrow.size() / sizeof(float); ++i) {
-    float x;
-    double y;
-    std::memcpy(&x, narrow.data() + i * sizeof(float), sizeof(float));
-    std::memcpy(&y, wide.data() + i * sizeof(double), sizeof(double));
-    if (static_cast<double>(x) != y) throw UserError(fmt::format("'{}' holds {}, which no float32 is", file, y));
-  }
-}
-
-Tensors32 read_inputs(const RunOptions& options, const Network& network) {
-  Tensors32 tensors;
-  for (const auto& [name, path] : options.inputs) {
-    const media::Array array = media::read_npy(path);
-    const auto bytes = media::convert(array, DType::f32, path.string());
-    if (array.type == media::ElementType::i64 || array.type == media::ElementType::i32)
-      require_exact(media::convert(array, DType::f64, path.string()), bytes, path.string());
-    Tensor32& tensor = tensors[name];
-    tensor.shape = array.shape;
-    tensor.value.resize(bytes.size() / sizeof(float));
-    std::copy(bytes.begin(), bytes.end(), reinterpret_cast<std::uint8_t*>(tensor.value.data()));
-  }
-  std::vector<std::string> names;
-  for (const TensorId id : network.inputs) {
-    names.push_back(network[id].name);
-    if (!tensors.contains(names.back())) {
-      throw UserError(fmt::format("input '{}' {} is not given: --input {}=FILE.npy", names.back(),
-                                  to_string(network[id].shape), names.back()));
-    }
-  }
-  for (const auto& [name, tensor] : tensors) {
-    if (std::find(names.begin(), names.end(), name) == names.end()) {
+/// --mean and --std
+void set_normalisation(const RunOptions& options, ImageInput& input) {
+  const auto channels = static_cast<std::size_t>(input.channels);
+  const auto take = [&](const std::vector<double>& given, std::string_view option) -> std::vector<double> {
+    if (given.empty()) return {};
+    if (input.dtype == DType::u8)
+      throw UserError(fmt::format("{}: input '{}' takes the bytes of an image as they are", option, input.name));
+    if (given.size() != 1 && given.size() != channels)
       throw UserError(
-          fmt::format("--input {}=…: the model has no input '{}'; it has: {}", name, name, fmt::join(names, ", ")));
-    }
-  }
-  return tensors;
-}
-
-Tensors32 random_inputs(const RunOptions& options, const Network& network) {
-  Tensors32 tensors;
-  std::uint64_t seed = options.seed;
-  for (const auto& [name, shape] : input_shapes(network, options.dims)) tensors[name] = random_tensor(shape, seed++);
-  return tensors;
+          fmt::format("{} has {} numbers; expected 1, or {}, one a channel", option, given.size(), channels));
+    return given.size() == 1 ? std::vector<double>(channels, given[0]) : given;
+  };
+  input.mean = take(options.mean, "--mean");
+  input.deviation = take(options.deviation, "--std");
 }
 
 Work prepare(const RunOptions& options, const Model& model) {
   Work work;
   if (options.batch && options.images.empty()) throw UserError("--batch is for --image");
+  if (options.images.empty() && !(options.mean.empty() && options.deviation.empty()))
+    throw UserError("--mean and --std are for --image");
   if (options.images.empty()) {
-    work.batches.push_back(options.random ? random_inputs(options, model.network)
-                                          : read_inputs(options, model.network));
+    Inputs inputs = options.random ? random_inputs(options, model.network) : read_inputs(options.inputs, model.network);
+    work.batches.push_back(std::move(inputs.tensors));
+    work.notes = std::move(inputs.notes);
     return work;
   }
-  const ImageInput input = image_input(model, options.dims);
+  ImageInput input = image_input(model, options.dims);
+  set_normalisation(options, input);
   for (const auto& path : options.images) work.images.push_back(load_image(path, input));
+  const auto batch = [&](const std::vector<LoadedImage>& images) {
+    const media::Array array = to_array(to_tensor(images, input));
+    work.batches.push_back({{input.name, media::convert(array, input.dtype, input.name).array}});
+  };
   if (options.batch) {
-    work.batches.push_back({{input.name, to_tensor(work.images, input)}});
+    batch(work.images);
   } else {
-    for (const LoadedImage& image : work.images) work.batches.push_back({{input.name, to_tensor({image}, input)}});
+    for (const LoadedImage& image : work.images) batch({image});
   }
   return work;
 }
@@ -120,6 +98,7 @@ void merge(std::vector<NetworkAgreement>& all, const std::vector<NetworkAgreemen
   for (std::size_t i = 0; i < all.size(); ++i) {
     all[i].elements += more[i].elements;
     all[i].outside += more[i].outside;
+    all[i].undecided += more[i].undecided;
     all[i].largest_value = std::max(all[i].largest_value, more[i].largest_value);
     // keep error and tolerance of the batch that is closest to its tolerance
     if (more[i].largest_error * all[i].tolerance > all[i].largest_error * more[i].tolerance) {
@@ -137,9 +116,7 @@ Result execute_all(const RunOptions& options, const Model& model, const NetworkE
     Execution e = execute(network, work.batches[i], i == 0 ? options.repeat : 0, i == 0 && options.profile);
     if (options.check) {
       progress.step(fmt::format("computing the float64 reference {} of {}", i + 1, work.batches.size()));
-      std::map<std::string, std::vector<float>> values;
-      for (const auto& [name, tensor] : e.outputs) values[name] = tensor.value;
-      merge(result.agreements, check_network(model.network, to_float64(work.batches[i]), values));
+      merge(result.agreements, check_network(model.network, to_float64(work.batches[i]), to_float64(e.outputs)));
     }
     if (i == 0) {
       result.timing = e.timing;
@@ -152,58 +129,16 @@ Result execute_all(const RunOptions& options, const Model& model, const NetworkE
   return result;
 }
 
-/// What --out asks for.
-struct Targets {
-  std::filesystem::path folder;  ///< of everything; empty if `array` or `picture` is given
-  std::filesystem::path array, picture;
-};
-
-Targets targets_of(const RunOptions& options, const Network& network) {
-  Targets targets;
-  const std::filesystem::path extension = options.out.extension();
-  if (extension == ".npy") {
-    if (network.outputs.size() != 1) {
-      throw UserError(fmt::format("--out {}: the model has {} outputs; give a folder", options.out.string(),
-                                  network.outputs.size()));
-    }
-    targets.array = options.out;
-  } else if (extension == ".png") {
-    if (options.images.empty())
-      throw UserError(
-          fmt::format("--out {}: a picture is made of images; use --image, or give a folder", options.out.string()));
-    targets.picture = options.out;
-  } else {
-    media::make_folder(options.out);
-    targets.folder = options.out;
-  }
-  return targets;
-}
-
-void write_array(const Tensor32& tensor, const std::filesystem::path& path, Result& result) {
-  media::write_npy(path, media::to_array({tensor.value.data(), DType::f32, tensor.shape, {}}));
-  result.files.push_back(path.string());
-}
-
-/// Names of tensors may hold anything; names of files letters, digits, dots, dashes and underscores.
-std::string file_name(const std::string& name, std::set<std::string>& taken) {
-  std::string safe;
-  for (const char c : name)
-    safe += std::isalnum(static_cast<unsigned char>(c)) || c == '.' || c == '-' || c == '_' ? c : '_';
-  if (safe.empty() || safe.front() == '.') safe = "_" + safe;
-  std::string unique = safe;
-  for (int i = 2; !taken.insert(unique).second; ++i) unique = fmt::format("{}_{}", safe, i);
-  return unique + ".npy";
-}
-
 /// The output that a figure can show: heatmaps, one plane a class, of every image.
-const Tensor32* picture_output(const Model& model, const Result& result, std::size_t images) {
-  if (model.description) return &result.outputs.at(model.description->output);
-  for (const auto& [name, tensor] : result.outputs) {
-    const auto& s = tensor.shape;
-    if (s.size() == 4 && s[0] == static_cast<std::int64_t>(images) && s[1] <= most_channels && s[2] > 1 && s[3] > 1)
-      return &tensor;
+std::optional<Tensor32> picture_output(const Model& model, const Result& result, std::size_t images) {
+  if (model.description) return to_tensor32(result.outputs.at(model.description->output), model.description->output);
+  for (const auto& [name, array] : result.outputs) {
+    const auto& s = array.shape;
+    if (is_float(array.type) && s.size() == 4 && s[0] == static_cast<std::int64_t>(images) && s[1] <= most_channels &&
+        s[2] > 1 && s[3] > 1)
+      return to_tensor32(array, name);
   }
-  return nullptr;
+  return std::nullopt;
 }
 
 /// For an output of unknown meaning: values scaled to 0 to 1. Returns the range.
@@ -244,15 +179,11 @@ figure::SceneFigure make_figure(const Model& model, const Work& work, const Resu
 
 void write_results(const RunOptions& options, const Model& model, const Work& work, Result& result) {
   const Targets targets = targets_of(options, model.network);
-  std::set<std::string> taken;
-  for (const auto& [name, tensor] : result.outputs) {
-    if (!targets.array.empty()) write_array(tensor, targets.array, result);
-    if (!targets.folder.empty()) write_array(tensor, targets.folder / file_name(name, taken), result);
-  }
+  result.files = write_arrays(result.outputs, targets);
   const std::filesystem::path picture = targets.folder.empty() ? targets.picture : targets.folder / "figure.png";
   if (picture.empty() || work.images.empty()) return;
-  const Tensor32* heatmaps = picture_output(model, result, work.images.size());
-  if (heatmaps == nullptr) {
+  const std::optional<Tensor32> heatmaps = picture_output(model, result, work.images.size());
+  if (!heatmaps) {
     if (!targets.picture.empty())
       throw UserError(
           fmt::format("--out {}: no output of the model can be drawn; give a folder", options.out.string()));
@@ -263,7 +194,7 @@ void write_results(const RunOptions& options, const Model& model, const Work& wo
 }
 
 /// Pixels of the file per pixel of the heatmap.
-std::pair<double, double> file_scale(const LoadedImage& image, const Tensor32& heatmaps) {
+std::pair<double, double> file_scale(const LoadedImage& image, const media::Array& heatmaps) {
   return {static_cast<double>(image.original_width) / static_cast<double>(heatmaps.shape[3]),
           static_cast<double>(image.original_height) / static_cast<double>(heatmaps.shape[2])};
 }
@@ -295,8 +226,11 @@ struct Summary {
 
 nlohmann::json Summary::json() const {
   nlohmann::json inputs = nlohmann::json::object(), outputs = nlohmann::json::object(), check = nlohmann::json::array();
-  for (const auto& [name, tensor] : work.batches[0]) inputs[name] = {{"shape", tensor.shape}};
-  for (const auto& [name, tensor] : result.outputs) outputs[name] = {{"shape", tensor.shape}};
+  const auto describe = [](const media::Array& a) {
+    return nlohmann::json{{"shape", a.shape}, {"dtype", media::numpy_name(a.type)}};
+  };
+  for (const auto& [name, array] : work.batches[0]) inputs[name] = describe(array);
+  for (const auto& [name, array] : result.outputs) outputs[name] = describe(array);
   for (const NetworkAgreement& a : result.agreements) check.push_back(to_json(a));
   nlohmann::json object = {{"model", model.name},
                            {"file", model.file.string()},
@@ -308,6 +242,7 @@ nlohmann::json Summary::json() const {
                            {"outputs", outputs},
                            {"time", to_json(result.timing)},
                            {"memory", to_json(memory)},
+                           {"notes", work.notes},
                            {"files", result.files}};
   object["memory"]["peak_process_bytes"] = peak_memory();
   if (options.check) object["check"] = check;
@@ -343,14 +278,16 @@ std::string Summary::text() const {
   }
   if (!result.detections.empty()) out += detections_text();
   out += "outputs\n";
-  for (const auto& [name, tensor] : result.outputs)
-    out += fmt::format("  {} ({})\n", name, fmt::join(tensor.shape, ","));
+  for (const auto& [name, array] : result.outputs)
+    out += fmt::format("  {} ({}) {}{}\n", name, fmt::join(array.shape, ","), media::numpy_name(array.type),
+                       array.type == DType::bf16 ? ", written as float32" : "");
   out += "written\n";
   for (const std::string& file : result.files) out += "  " + file + "\n";
   return out;
 }
 
-void note_scaled(const Work& work) {
+void print_notes(const Work& work) {
+  for (const std::string& note : work.notes) warn("coda: " + note);
   for (const LoadedImage& i : work.images) {
     if (i.scaled()) {
       warn(fmt::format("coda: '{}' is scaled from {} x {} to {} x {}, the model's size", i.name, i.original_width,
@@ -372,7 +309,8 @@ int run(const RunOptions& options) {
   const NetworkExecutable network = compile(model.network, {.threads = options.threads});
   Result result = execute_all(options, model, network, work, progress);
   if (model.description) {
-    const Tensor32& heatmaps = result.outputs.at(model.description->output);
+    const std::string& output = model.description->output;
+    const Tensor32 heatmaps = to_tensor32(result.outputs.at(output), output);
     for (std::size_t i = 0; i < work.images.size(); ++i) {
       result.detections.push_back(
           detect(heatmaps, static_cast<std::int64_t>(i), *model.description, work.images[i].image));
@@ -386,7 +324,7 @@ int run(const RunOptions& options) {
   const int threads = options.threads > 0 ? options.threads : static_cast<int>(std::thread::hardware_concurrency());
   const Summary summary{options, model, work, result, network.report(), network.memory(shapes), threads};
   progress.finish();
-  note_scaled(work);
+  print_notes(work);
   print(options.json ? dump(summary.json()) : summary.text());
   return result.ok() ? 0 : 1;
 }

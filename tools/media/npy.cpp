@@ -4,8 +4,6 @@
 
 #include <array>
 #include <cstring>
-#include <limits>
-#include <optional>
 
 #include "coda/error.hpp"
 #include "media/npy_header.hpp"
@@ -15,36 +13,42 @@ namespace coda::media {
 namespace {
 
 struct TypeRow {
-  ElementType type;
-  std::size_t size;
+  DType type;
   std::string_view descr;
   std::string_view name;
 };
-constexpr std::array<TypeRow, 7> type_rows{{
-    {ElementType::f16, 2, "<f2", "float16"},
-    {ElementType::f32, 4, "<f4", "float32"},
-    {ElementType::f64, 8, "<f8", "float64"},
-    {ElementType::u8, 1, "|u1", "uint8"},
-    {ElementType::i32, 4, "<i4", "int32"},
-    {ElementType::i64, 8, "<i8", "int64"},
-    {ElementType::boolean, 1, "|b1", "bool"},
+constexpr std::array<TypeRow, 12> type_rows{{
+    {DType::f16, "<f2", "float16"},
+    {DType::f32, "<f4", "float32"},
+    {DType::f64, "<f8", "float64"},
+    {DType::boolean, "|b1", "bool"},
+    {DType::i8, "|i1", "int8"},
+    {DType::i16, "<i2", "int16"},
+    {DType::i32, "<i4", "int32"},
+    {DType::i64, "<i8", "int64"},
+    {DType::u8, "|u1", "uint8"},
+    {DType::u16, "<u2", "uint16"},
+    {DType::u32, "<u4", "uint32"},
+    {DType::u64, "<u8", "uint64"},
 }};
 
-const TypeRow& row_of(ElementType type) { return type_rows[static_cast<std::size_t>(type)]; }
+const TypeRow* row_of(DType type) {
+  for (const TypeRow& row : type_rows)
+    if (row.type == type) return &row;
+  return nullptr;
+}
 
 /// A byte order mark means nothing for one-byte types: '<u1' and '|u1' are the same.
-ElementType type_of(std::string_view descr, std::string_view name) {
+DType type_of(std::string_view descr, std::string_view name) {
   for (const TypeRow& row : type_rows) {
-    if (row.descr == descr || (row.size == 1 && descr.size() == 3 && descr.substr(1) == row.descr.substr(1)))
+    if (row.descr == descr || (size_of(row.type) == 1 && descr.size() == 3 && descr.substr(1) == row.descr.substr(1)))
       return row.type;
   }
   throw UserError(
-      fmt::format("'{}' holds elements of type '{}'; expected one of '<f2', '<f4', '<f8', '|u1', '<i4', '<i8', "
-                  "'|b1' (little endian): convert it with numpy's astype()",
+      fmt::format("'{}' holds elements of type '{}'; expected float16, float32, float64, bool or integers of 8 to 64 "
+                  "bits, little endian (such as '<f4'): convert it with numpy's astype()",
                   name, descr.substr(0, 40)));
 }
-
-std::string shape_text(const std::vector<std::int64_t>& shape) { return fmt::format("({})", fmt::join(shape, ", ")); }
 
 /// Bytes that the shape needs, at most `limit`.
 std::size_t byte_count(const std::vector<std::int64_t>& shape, std::size_t size, std::int64_t limit,
@@ -104,40 +108,17 @@ std::pair<std::string_view, std::size_t> split_header(std::span<const std::uint8
   return {text.substr(start, length), start + length};
 }
 
-template <class T>
-T element(const Array& array, std::size_t index) {
-  T x;
-  std::memcpy(&x, array.bytes.data() + index * sizeof(T), sizeof(T));
-  return x;
-}
-
-double as_double(const Array& array, std::size_t i) {
-  switch (array.type) {
-    case ElementType::f16: return support::f16_to_float(element<std::uint16_t>(array, i));
-    case ElementType::f32: return element<float>(array, i);
-    case ElementType::f64: return element<double>(array, i);
-    case ElementType::u8:
-    case ElementType::boolean: return array.bytes[i];
-    case ElementType::i32: return element<std::int32_t>(array, i);
-    case ElementType::i64: return static_cast<double>(element<std::int64_t>(array, i));
-  }
-  throw InternalError("unknown element type");
-}
-
-ElementType element_type_of(DType dtype) {
-  switch (dtype) {
-    case DType::f64: return ElementType::f64;
-    case DType::f16: return ElementType::f16;
-    case DType::i32: return ElementType::i32;
-    case DType::boolean: return ElementType::boolean;
-    default: return ElementType::f32;
-  }
-}
-
 }  // namespace
 
-std::size_t size_of(ElementType type) { return row_of(type).size; }
-std::string_view to_string(ElementType type) { return row_of(type).name; }
+std::string_view numpy_name(DType dtype) {
+  if (dtype == DType::bf16) return "bfloat16";
+  const TypeRow* row = row_of(dtype);
+  return row != nullptr ? row->name : to_string(dtype);
+}
+
+std::string shape_text(const std::vector<std::int64_t>& shape) {
+  return fmt::format("({}{})", fmt::join(shape, ", "), shape.size() == 1 ? "," : "");
+}
 
 Array decode_npy(std::span<const std::uint8_t> file, std::string_view name, const Limits& limits) {
   const auto [text, start] = split_header(file, name);
@@ -148,14 +129,14 @@ Array decode_npy(std::span<const std::uint8_t> file, std::string_view name, cons
   const std::span<const std::uint8_t> data = file.subspan(start);
   if (data.size() != expected) {
     throw UserError(fmt::format("'{}' has {} bytes of data; its shape {} of {} needs {}", name, data.size(),
-                                shape_text(header.shape), to_string(array.type), expected));
+                                shape_text(header.shape), numpy_name(array.type), expected));
   }
   if (header.fortran_order && header.shape.size() > 1) {
     array.bytes = from_fortran(data, header.shape, size);
   } else {
     array.bytes.assign(data.begin(), data.end());
   }
-  if (array.type == ElementType::boolean) {
+  if (array.type == DType::boolean) {
     for (std::uint8_t& byte : array.bytes) byte = byte != 0;
   }
   return array;
@@ -166,7 +147,7 @@ Array read_npy(const std::filesystem::path& path, const Limits& limits) {
 }
 
 std::vector<std::uint8_t> encode_npy(const Array& array) {
-  const std::string header = print_npy_header({std::string(row_of(array.type).descr), false, array.shape});
+  const std::string header = print_npy_header({std::string(row_of(array.type)->descr), false, array.shape});
   const bool wide = header.size() + 1 + 10 + 63 > 0xffff;
   const std::size_t start = wide ? 12 : 10;
   const std::size_t total = (start + header.size() + 1 + 63) / 64 * 64;  // magic, header, blanks, newline
@@ -182,27 +163,11 @@ std::vector<std::uint8_t> encode_npy(const Array& array) {
 
 void write_npy(const std::filesystem::path& path, const Array& array) { write_file(path, encode_npy(array)); }
 
-std::vector<std::uint8_t> convert(const Array& array, DType dtype, std::string_view name) {
-  if (array.type == element_type_of(dtype) && size_of(array.type) == coda::size_of(dtype) && dtype != DType::tf32) {
-    return array.bytes;
-  }
-  const std::size_t count = array.bytes.size() / size_of(array.type);
-  std::vector<std::uint8_t> out(count * coda::size_of(dtype));
-  for (std::size_t i = 0; i < count; ++i) {
-    const double x = as_double(array, i);
-    if (dtype == DType::i32 && !(x >= -0x1p31 && x < 0x1p31 && x == static_cast<std::int32_t>(x))) {
-      throw UserError(fmt::format("'{}' holds {} at element {}: no value of int32", name, x, i));
-    }
-    support::store(out.data(), static_cast<std::int64_t>(i), dtype, x);
-  }
-  return out;
-}
-
 Array to_array(const ConstTensorView& tensor) {
-  Array array{element_type_of(tensor.dtype), tensor.shape, {}};
+  const bool same = row_of(tensor.dtype) != nullptr;
+  Array array{same ? tensor.dtype : DType::f32, tensor.shape, {}};
   const std::int64_t count = element_count(tensor.shape);
   array.bytes.resize(static_cast<std::size_t>(count) * size_of(array.type));
-  const bool same = coda::size_of(tensor.dtype) == size_of(array.type);
   if (same && count > 0) std::memcpy(array.bytes.data(), tensor.data, array.bytes.size());
   for (std::int64_t i = 0; !same && i < count; ++i) {
     support::store(array.bytes.data(), i, DType::f32, support::load(tensor.data, i, tensor.dtype));

@@ -59,10 +59,18 @@ TEST(ArgumentsTest, BenchRefuses) {
 TEST(ArgumentsTest, RunTakesArraysAndDims) {
   const auto run = parsed<RunOptions>(
       {"run", "m", "--input", "x=a=b.npy", "--input", "y=c.npy", "--dim", "batch=4", "--dim", "h=32"});
-  EXPECT_EQ(run.inputs.at("x"), "a=b.npy");
-  EXPECT_EQ(run.inputs.at("y"), "c.npy");
+  EXPECT_EQ(run.inputs.at(0), (InputFile{"x", "a=b.npy"}));
+  EXPECT_EQ(run.inputs.at(1), (InputFile{"y", "c.npy"}));
+  EXPECT_EQ(parsed<RunOptions>({"run", "m", "--input", "all.npz"}).inputs.at(0), (InputFile{"", "all.npz"}));
   EXPECT_EQ(run.dims.at("batch"), 4);
   EXPECT_EQ(run.dims.at("h"), 32);
+}
+
+TEST(ArgumentsTest, MeanAndDeviationAreLists) {
+  const auto run = parsed<RunOptions>({"run", "m", "--image", "a.png", "--mean", "0.5,0.25,0", "--std", "0.5"});
+  EXPECT_THAT(run.mean, testing::ElementsAre(0.5, 0.25, 0));
+  EXPECT_THAT(run.deviation, testing::ElementsAre(0.5));
+  EXPECT_THAT(refusal({"run", "m", "--image", "a.png", "--std", "0"}), HasSubstr("--std"));
 }
 
 TEST(ArgumentsTest, ExactlyOneKindOfInput) {
@@ -76,7 +84,7 @@ TEST(ArgumentsTest, MalformedPairsAreQuoted) {
     EXPECT_THAT(refusal({"run", "m", "--random", "--dim", dim}), testing::AllOf(HasSubstr("--dim"), HasSubstr(dim)))
         << dim;
   }
-  for (const char* input : {"x", "x=", "=a.npy"}) {
+  for (const char* input : {"x=", "=a.npy"}) {
     EXPECT_THAT(refusal({"run", "m", "--input", input}), testing::AllOf(HasSubstr("--input"), HasSubstr(input)))
         << input;
   }

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstring>
+
 #include "coda/error.hpp"
 #include "command/report.hpp"
 
@@ -24,26 +26,54 @@ TEST(RandomTensor, DependsOnTheSeedAlone) {
   EXPECT_EQ(random_tensor({1}, 5489).value[0], static_cast<float>(14514284786278117030ull >> 40) * 0x1p-24f);
 }
 
+media::Array array(std::vector<std::int64_t> shape, const std::vector<float>& values) {
+  return to_array(Tensor32{std::move(shape), values});
+}
+
+TEST(RandomArray, IntegersAreZerosAndOnes) {
+  const media::Array a = random_array({50}, DType::i64, 1);
+  EXPECT_EQ(a.type, DType::i64);
+  std::vector<std::int64_t> values(50);
+  std::memcpy(values.data(), a.bytes.data(), a.bytes.size());
+  EXPECT_THAT(values, testing::AllOf(testing::Each(testing::AnyOf(0, 1)), testing::Contains(0), testing::Contains(1)));
+  EXPECT_EQ(random_array({50}, DType::f16, 1).bytes.size(), 100u);
+}
+
 TEST(Append, JoinsAlongTheFirstAxis) {
-  Tensor32 a{{1, 2}, {1, 2}};
-  append(a, {{2, 2}, {3, 4, 5, 6}});
+  media::Array a = array({1, 2}, {1, 2});
+  append(a, array({2, 2}, {3, 4, 5, 6}));
   EXPECT_THAT(a.shape, testing::ElementsAre(3, 2));
-  EXPECT_THAT(a.value, testing::ElementsAre(1, 2, 3, 4, 5, 6));
-  EXPECT_THROW(append(a, {{1, 3}, {1, 2, 3}}), UserError);
-  Tensor32 scalar{{}, {1}};
-  EXPECT_THROW(append(scalar, {{}, {2}}), UserError);
+  EXPECT_THAT(to_tensor32(a, "a").value, testing::ElementsAre(1, 2, 3, 4, 5, 6));
+  EXPECT_THROW(append(a, array({1, 3}, {1, 2, 3})), UserError);
+  media::Array scalar = array({}, {1});
+  EXPECT_THROW(append(scalar, array({}, {2})), UserError);
 }
 
 TEST(Execute, RunsMeasuresAndProfiles) {
   NetworkBuilder net;
   net.output(relu(net.input("x", {"batch", 3}) - 1), "y");
   const NetworkExecutable executable = compile(net.build());
-  const Execution e = execute(executable, {{"x", {{2, 3}, {0, 1, 2, 3, -4, 5}}}}, 3, true);
+  const Execution e = execute(executable, {{"x", array({2, 3}, {0, 1, 2, 3, -4, 5})}}, 3, true);
   EXPECT_THAT(e.outputs.at("y").shape, testing::ElementsAre(2, 3));
-  EXPECT_THAT(e.outputs.at("y").value, testing::ElementsAre(0, 0, 1, 2, 0, 4));
+  EXPECT_THAT(to_tensor32(e.outputs.at("y"), "y").value, testing::ElementsAre(0, 0, 1, 2, 0, 4));
   EXPECT_EQ(e.timing.runs, 3);
   EXPECT_GT(e.timing.first_ms, 0);
   EXPECT_FALSE(e.profile.empty());
+}
+
+TEST(Execute, IntegersKeepEveryBit) {
+  NetworkBuilder net;
+  const NetworkValue x = net.input("x", {"n"}, DType::i64);
+  net.output(net.apply(operators::Map{MapOp::add}, {x, x}), "y");
+  const std::vector<std::int64_t> given{(std::int64_t{1} << 60) + 1, -3};
+  const Execution e = execute(compile(net.build()), {{"x", media::to_array({given.data(), DType::i64, {2}, {}})}}, 0);
+  const media::Array& y = e.outputs.at("y");
+  ASSERT_EQ(y.type, DType::i64);
+  std::vector<std::int64_t> doubled(2);
+  std::memcpy(doubled.data(), y.bytes.data(), y.bytes.size());
+  EXPECT_THAT(doubled, testing::ElementsAre((std::int64_t{1} << 61) + 2, -6));
+  EXPECT_THROW(to_tensor32(y, "y"), UserError);
+  EXPECT_THROW(to_float64(e.outputs), Unsupported);  // 2^61 + 2 has no f64
 }
 
 TEST(Grouped, Thousands) {

@@ -166,7 +166,7 @@ class Check : public testing::Test {
     exact_.assign(expected.at("y").value.begin(), expected.at("y").value.end());
   }
   NetworkAgreement check(const std::vector<float>& y) {
-    return check_network(net_.build(), {{"x", input_}}, {{"y", y}}).at(0);
+    return check_network(net_.build(), {{"x", input_}}, {{"y", tensor({1, 4, 8, 8}, {y.begin(), y.end()})}}).at(0);
   }
 
   NetworkBuilder net_;

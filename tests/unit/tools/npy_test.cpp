@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <bit>
-#include <cmath>
 #include <cstring>
 #include <limits>
 
@@ -15,7 +14,6 @@ namespace coda {
 namespace {
 
 using media::Array;
-using media::ElementType;
 using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -46,11 +44,12 @@ Bytes bytes_of(const std::vector<T>& values) {
 }
 
 TEST(Npy, RoundTripOfEveryTypeAndShape) {
-  for (int t = 0; t < 7; ++t) {
+  for (const DType type : {DType::f16, DType::f32, DType::f64, DType::boolean, DType::i8, DType::i16, DType::i32,
+                           DType::i64, DType::u8, DType::u16, DType::u32, DType::u64}) {
     for (const std::vector<std::int64_t>& shape :
          std::vector<std::vector<std::int64_t>>{{}, {5}, {2, 3, 4}, {3, 0, 2}}) {
-      Array array{static_cast<ElementType>(t), shape, {}};
-      array.bytes.resize(static_cast<std::size_t>(element_count(shape)) * media::size_of(array.type));
+      Array array{type, shape, {}};
+      array.bytes.resize(static_cast<std::size_t>(element_count(shape)) * size_of(array.type));
       for (std::size_t i = 0; i < array.bytes.size(); ++i) array.bytes[i] = i % 2;
       const Bytes file = media::encode_npy(array);
       EXPECT_EQ((file.size() - array.bytes.size()) % 64, 0u);
@@ -125,7 +124,7 @@ TEST(Npy, DamagedHeadersAreQuoted) {
 }
 
 TEST(Npy, OtherTypesAreNamed) {
-  for (const char* descr : {">f4", "<u2", "<c8", "|O", "|S5", "<f16", ""}) {
+  for (const char* descr : {">f4", ">u2", "<c8", "|O", "|S5", "<f16", ""}) {
     const std::string header = std::string("{'descr':'") + descr + "','fortran_order':False,'shape':(1,)}";
     EXPECT_THAT(
         [&] {
@@ -150,7 +149,7 @@ TEST(Npy, HugeShapesAreRefusedBeforeMemoryIsTaken) {
 }
 
 TEST(Npy, EveryTruncationAndSurplusIsRefused) {
-  Bytes file = media::encode_npy({ElementType::f32, {2, 2}, Bytes(16)});
+  Bytes file = media::encode_npy({DType::f32, {2, 2}, Bytes(16)});
   for (std::size_t size = 0; size < file.size(); ++size) {
     EXPECT_THAT(
         [&] {
@@ -165,12 +164,12 @@ TEST(Npy, EveryTruncationAndSurplusIsRefused) {
 }
 
 TEST(Npy, FlippedBitsGiveAnArrayOrAUserError) {
-  Bytes file = media::encode_npy({ElementType::i32, {3}, Bytes(12, 1)});
+  Bytes file = media::encode_npy({DType::i32, {3}, Bytes(12, 1)});
   for (std::size_t bit = 0; bit < 8 * file.size(); ++bit) {
     file[bit / 8] ^= static_cast<std::uint8_t>(1 << bit % 8);
     try {
       const Array array = media::decode_npy(file, "bad.npy");
-      EXPECT_EQ(array.bytes.size(), static_cast<std::size_t>(element_count(array.shape)) * media::size_of(array.type));
+      EXPECT_EQ(array.bytes.size(), static_cast<std::size_t>(element_count(array.shape)) * size_of(array.type));
     } catch (const UserError&) {
     }
     file[bit / 8] ^= static_cast<std::uint8_t>(1 << bit % 8);
@@ -182,35 +181,15 @@ TEST(Npy, BoolsAreNormalised) {
               ElementsAre(0, 1, 1));
 }
 
-TEST(Npy, ConvertRoundsAndRefuses) {
-  const Array floats{ElementType::f64, {3}, bytes_of<double>({1.0 + 0x1p-30, -0.0, HUGE_VAL})};
-  const auto f32 = elements<float>(media::convert(floats, DType::f32, "x"));
-  EXPECT_EQ(f32[0], 1.0f);
-  EXPECT_TRUE(std::signbit(f32[1]));
-  EXPECT_TRUE(std::isinf(f32[2]));
-  const Array integers{ElementType::i64, {2}, bytes_of<std::int64_t>({-5, 7})};
-  EXPECT_THAT(elements<std::int32_t>(media::convert(integers, DType::i32, "x")), ElementsAre(-5, 7));
-  EXPECT_THAT(media::convert(integers, DType::boolean, "x"), ElementsAre(1, 1));
-  const Array half{ElementType::f16, {1}, bytes_of<std::uint16_t>({0x3c00})};
-  EXPECT_THAT(elements<float>(media::convert(half, DType::f32, "x")), ElementsAre(1.0f));
-
-  const Array large{ElementType::i64, {2}, bytes_of<std::int64_t>({0, std::int64_t{1} << 31})};
-  EXPECT_THAT(
-      [&] { media::convert(large, DType::i32, "labels.npy"); },
-      ThrowsMessage<UserError>(AllOf(HasSubstr("labels.npy"), HasSubstr("element 1"), HasSubstr("2147483648"))));
-  for (const double x : {0.5, std::nan(""), -HUGE_VAL, -2147483649.0}) {
-    const Array bad{ElementType::f64, {1}, bytes_of<double>({x})};
-    EXPECT_THROW(media::convert(bad, DType::i32, "x"), UserError) << x;
-  }
-}
-
-TEST(Npy, TensorsOfShortFloatsBecomeFloat32) {
+TEST(Npy, TensorsOfBfloat16BecomeFloat32) {
   const std::vector<std::uint16_t> bf16{0x3f80, 0xc000};
   const Array array = media::to_array({bf16.data(), DType::bf16, {2}, {}});
-  EXPECT_EQ(array.type, ElementType::f32);
+  EXPECT_EQ(array.type, DType::f32);
   EXPECT_THAT(elements<float>(array.bytes), ElementsAre(1.0f, -2.0f));
   const std::vector<std::uint16_t> f16{0x3c00};
-  EXPECT_EQ(media::to_array({f16.data(), DType::f16, {}, {}}).type, ElementType::f16);
+  EXPECT_EQ(media::to_array({f16.data(), DType::f16, {}, {}}).type, DType::f16);
+  const std::vector<std::int64_t> wide{std::numeric_limits<std::int64_t>::max()};
+  EXPECT_EQ(elements<std::int64_t>(media::to_array({wide.data(), DType::i64, {1}, {}}).bytes), wide);
   EXPECT_TRUE(media::to_array({nullptr, DType::f32, {0, 3}, {}}).bytes.empty());
 }
 

@@ -1,0 +1,38 @@
+"""Writes small ONNX files: just enough of protobuf's wire format for tests, without the package onnx."""
+
+FLOAT, INT64, FLOAT16, BOOL, INT32, UINT8 = 1, 7, 10, 9, 6, 2
+
+
+def varint(value):
+    out = bytearray()
+    while True:
+        out.append(value & 0x7F | (0x80 if value > 0x7F else 0))
+        value >>= 7
+        if not value:
+            return bytes(out)
+
+
+def field(number, value):
+    """A field of a message: an int, or text and bytes (messages, too)."""
+    if isinstance(value, int):
+        return varint(number << 3) + varint(value)
+    data = value.encode() if isinstance(value, str) else value
+    return varint(number << 3 | 2) + varint(len(data)) + data
+
+
+def value_info(name, kind, shape):
+    """`shape`: numbers and symbols."""
+    dims = b"".join(field(1, field(1, d) if isinstance(d, int) else field(2, d)) for d in shape)
+    return field(1, name) + field(2, field(1, field(1, kind) + field(2, dims)))
+
+
+def node(op, inputs, outputs, **integers):
+    """Attributes are integers."""
+    attributes = b"".join(field(5, field(1, name) + field(3, value) + field(20, 2)) for name, value in integers.items())
+    return b"".join(field(1, i) for i in inputs) + b"".join(field(2, o) for o in outputs) + field(4, op) + attributes
+
+
+def model(nodes, inputs, outputs, opset=18):
+    graph = b"".join(field(1, n) for n in nodes) + field(2, "graph")
+    graph += b"".join(field(11, i) for i in inputs) + b"".join(field(12, o) for o in outputs)
+    return field(1, 8) + field(7, graph) + field(8, field(2, opset))

@@ -1,0 +1,136 @@
+#include "command/inputs.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "coda/error.hpp"
+#include "media/convert.hpp"
+#include "media/npz.hpp"
+
+namespace coda::command {
+namespace {
+
+std::string type_text(const NetworkTensor& t) {
+  return fmt::format("{} {}", media::numpy_name(t.dtype), to_string(t.shape));
+}
+
+[[noreturn]] void refuse(const Network& network, const std::string& what) {
+  throw UserError(fmt::format("{}\nthe model's inputs:\n{}", what, input_list(network)));
+}
+
+const NetworkTensor* find_input(const Network& network, const std::string& name) {
+  for (const TensorId id : network.inputs)
+    if (network[id].name == name) return &network[id];
+  return nullptr;
+}
+
+/// What a file holds: of a .npy file one array without a name.
+media::NamedArrays read_arrays(const std::filesystem::path& path, bool& archive) {
+  const auto bytes = media::read_file(path);
+  archive = path.extension() == ".npz" || (bytes.size() >= 2 && bytes[0] == 'P' && bytes[1] == 'K');
+  if (archive) return media::decode_npz(bytes, path.string());
+  media::NamedArrays arrays;
+  arrays.emplace_back("", media::decode_npy(bytes, path.string()));
+  return arrays;
+}
+
+class Binder {
+ public:
+  explicit Binder(const Network& network) : network_(network) {}
+
+  void bind(const InputFile& file) {
+    bool archive = false;
+    media::NamedArrays arrays = read_arrays(file.path, archive);
+    const std::string path = file.path.string();
+    if (!archive || !file.name.empty()) {
+      std::string name = file.name;
+      if (name.empty() && network_.inputs.size() == 1) name = network_[network_.inputs[0]].name;
+      if (name.empty()) refuse(network_, fmt::format("--input {}: say which input it is: --input NAME={}", path, path));
+      bind_one(name, archive ? pick(std::move(arrays), name, path) : std::move(arrays[0].second), path);
+      return;
+    }
+    for (auto& [name, array] : arrays) {
+      if (find_input(network_, name) == nullptr)
+        refuse(network_, fmt::format("'{}' holds '{}', and the model has no such input; give single members by --input "
+                                     "NAME={}",
+                                     path, name, path));
+      bind_one(name, std::move(array), fmt::format("{}:{}.npy", path, name));
+    }
+  }
+
+  Inputs finish() {
+    for (const TensorId id : network_.inputs) {
+      const NetworkTensor& t = network_[id];
+      if (!inputs_.tensors.contains(t.name))
+        refuse(network_, fmt::format("input '{}' is not given: --input {}=FILE.npy", t.name, t.name));
+    }
+    return std::move(inputs_);
+  }
+
+ private:
+  /// Of an archive the member of the input's name, or the only one.
+  media::Array pick(media::NamedArrays arrays, const std::string& name, const std::string& path) const {
+    std::vector<std::string> names;
+    for (auto& [member, array] : arrays) {
+      if (member == name || arrays.size() == 1) return std::move(array);
+      names.push_back(member);
+    }
+    refuse(network_, fmt::format("--input {}={}: the file has no member '{}'; it has: {}", name, path, name,
+                                 names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "))));
+  }
+
+  void bind_one(const std::string& name, media::Array array, const std::string& source) {
+    const NetworkTensor* tensor = find_input(network_, name);
+    if (tensor == nullptr) refuse(network_, fmt::format("--input {}=…: the model has no input '{}'", name, name));
+    check_shape(*tensor, array, source);
+    media::Converted converted = media::convert(std::move(array), tensor->dtype, source);
+    if (!converted.note.empty())
+      inputs_.notes.push_back(fmt::format("input '{}' ('{}'): {}", name, source, converted.note));
+    if (!inputs_.tensors.emplace(name, std::move(converted.array)).second)
+      refuse(network_, fmt::format("input '{}' is given twice, the second time by '{}'", name, source));
+  }
+
+  void check_shape(const NetworkTensor& t, const media::Array& array, const std::string& source) const {
+    const bool fits = t.shape.size() == array.shape.size() &&
+                      std::equal(t.shape.begin(), t.shape.end(), array.shape.begin(),
+                                 [](const Dim& d, std::int64_t extent) { return !d.known() || d.value() == extent; });
+    if (fits) return;
+    refuse(network_, fmt::format("input '{}' is given as {} ({}) by '{}'; expected {}", t.name,
+                                 media::numpy_name(array.type), fmt::join(array.shape, ","), source, type_text(t)));
+  }
+
+  const Network& network_;
+  Inputs inputs_;
+};
+
+}  // namespace
+
+std::string input_list(const Network& network) {
+  std::string text;
+  for (const TensorId id : network.inputs) text += fmt::format("  {}: {}\n", network[id].name, type_text(network[id]));
+  if (text.empty()) return "  none";
+  text.pop_back();
+  return text;
+}
+
+Inputs read_inputs(const std::vector<InputFile>& files, const Network& network) {
+  Binder binder(network);
+  for (const InputFile& file : files) binder.bind(file);
+  return binder.finish();
+}
+
+Inputs random_inputs(const RunOptions& options, const Network& network) {
+  Inputs inputs;
+  std::uint64_t seed = options.seed;
+  for (const auto& [name, shape] : input_shapes(network, options.dims)) {
+    const DType dtype = find_input(network, name)->dtype;
+    inputs.tensors[name] = random_array(shape, dtype, seed++);
+    if (!is_float(dtype))
+      inputs.notes.push_back(fmt::format("input '{}' takes {}: random zeros and ones", name, media::numpy_name(dtype)));
+  }
+  return inputs;
+}
+
+}  // namespace coda::command

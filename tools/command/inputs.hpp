@@ -1,0 +1,30 @@
+#pragma once
+/// Arrays from files, or random ones, as inputs of a network.
+
+#include <string>
+#include <vector>
+
+#include "command/arguments.hpp"
+#include "command/execution.hpp"
+#include "command/model.hpp"
+
+namespace coda::command {
+
+/// Inputs of the dtypes that the network takes.
+struct Inputs {
+  Tensors tensors;
+  std::vector<std::string> notes;  ///< one for every conversion
+};
+
+/// Reads .npy and .npz files and binds them: to the input that is named, or to the only one, or (of .npz) every member
+/// to the input of its name. Elements are converted as media::convert says. Throws UserError, which lists the model's
+/// inputs, for one that is missing, unknown or given twice, and for another shape.
+Inputs read_inputs(const std::vector<InputFile>& files, const Network& network);
+
+/// Random numbers for every input, see random_array.
+Inputs random_inputs(const RunOptions& options, const Network& network);
+
+/// "x: float32 (batch,3,64,64)", one line an input.
+std::string input_list(const Network& network);
+
+}  // namespace coda::command

@@ -1,0 +1,27 @@
+#pragma once
+/// The operators of coda/network/tensor_operators.hpp in float64. Integers are exact: they wrap as their type does; one
+/// that no f64 is makes the reference refuse (Unsupported).
+
+#include "coda/network.hpp"
+#include "command/reference_index.hpp"
+
+namespace coda::command {
+
+Tensor64 evaluate_tensors(const operators::Map& o, const ReferenceInputs& in);
+Tensor64 evaluate_tensors(const operators::Reduce& o, const ReferenceInputs& in);
+Tensor64 evaluate_tensors(const operators::ArgReduce& o, const ReferenceInputs& in);
+Tensor64 evaluate_tensors(const operators::Slice& o, const ReferenceInputs& in);
+Tensor64 evaluate_tensors(const operators::Gather& o, const ReferenceInputs& in);
+Tensor64 evaluate_tensors(const operators::Tile& o, const ReferenceInputs& in);
+Tensor64 evaluate_tensors(const operators::DepthToSpace& o, const ReferenceInputs& in);
+Tensor64 evaluate_tensors(const operators::ReshapeLike& o, const ReferenceInputs& in);
+Tensor64 evaluate_tensors(const operators::ShapeOf& o, const ReferenceInputs& in);
+Tensor64 evaluate_tensors(const operators::MatMul& o, const ReferenceInputs& in);
+Tensor64 evaluate_tensors(const operators::Conv3d& o, const ReferenceInputs& in);
+Tensor64 evaluate_tensors(const operators::PoolNd& o, const ReferenceInputs& in);
+Tensor64 evaluate_tensors(const operators::Resample& o, const ReferenceInputs& in);
+
+/// Pad with edge, reflect and wrap.
+Tensor64 pad_repeating(const operators::Pad& o, const Tensor64& x);
+
+}  // namespace coda::command
