@@ -17,8 +17,6 @@
 namespace coda::command {
 namespace {
 
-using Inputs = ReferenceInputs;
-
 constexpr double u = f32_roundoff;
 
 /// A sum of n terms in f32 is taken to be off by √n·u·Σ|terms|, not by (n − 1)·u·Σ|terms|, which hardly ever comes
@@ -58,7 +56,7 @@ bool takes_bool(Op op, std::size_t input) {
   return op == Op::logical_and || op == Op::logical_or || op == Op::logical_not || (op == Op::select && input == 0);
 }
 
-Tensor64 elementwise(const operators::Elementwise& e, const Inputs& inputs) {
+Tensor64 elementwise(const operators::Elementwise& e, const ReferenceInputs& inputs) {
   const Extents64 shape = broadcast_shape(inputs);
   const std::int64_t count = element_count(shape);
   if (count == 0) return empty_tensor(shape);
@@ -109,7 +107,7 @@ Tensor64 over_channels(const Tensor64& x, const std::map<std::string, const Tens
   return image ? channels_first(y) : y;
 }
 
-Tensor64 normalisation(const operators::Normalisation& n, const Inputs& inputs) {
+Tensor64 normalisation(const operators::Normalisation& n, const ReferenceInputs& inputs) {
   std::map<std::string, const Tensor64*> vectors;
   if (n.has_scale) vectors["scale"] = inputs[1];
   if (n.has_shift) vectors["shift"] = inputs[n.has_scale ? 2 : 1];
@@ -134,7 +132,7 @@ Tensor64 normalisation(const operators::Normalisation& n, const Inputs& inputs) 
   });
 }
 
-Tensor64 batch_norm(const operators::BatchNorm& b, const Inputs& inputs) {
+Tensor64 batch_norm(const operators::BatchNorm& b, const ReferenceInputs& inputs) {
   const Tensor64& x = *inputs[0];
   const std::int64_t channels = x.shape.size() > 1 ? x.shape[1] : x.shape[0];
   const std::int64_t inner = x.shape.size() > 2 ? element_count({x.shape.begin() + 2, x.shape.end()}) : 1;
@@ -151,7 +149,7 @@ Tensor64 batch_norm(const operators::BatchNorm& b, const Inputs& inputs) {
   return y;
 }
 
-void add_bias(Tensor64& y, const Inputs& inputs, std::int64_t inner) {
+void add_bias(Tensor64& y, const ReferenceInputs& inputs, std::int64_t inner) {
   if (inputs.size() < 3) return;
   const Tensor64& bias = *inputs[2];
   for (std::size_t i = 0; i < y.value.size(); ++i) {
@@ -161,7 +159,7 @@ void add_bias(Tensor64& y, const Inputs& inputs, std::int64_t inner) {
 }
 
 template <class From, class To>
-Tensor64 convolution(const From& from, To to, const Inputs& inputs) {
+Tensor64 convolution(const From& from, To to, const ReferenceInputs& inputs) {
   const Extents64 &x = inputs[0]->shape, &w = inputs[1]->shape;
   const bool transposed = std::is_same_v<To, ConvTranspose2d>;
   to.n = x[0], to.c = x[1], to.h = x[2], to.w = x[3];
@@ -181,7 +179,7 @@ Tensor64 convolution(const From& from, To to, const Inputs& inputs) {
   return y;
 }
 
-Tensor64 gemm(const operators::Gemm& g, const Inputs& inputs) {
+Tensor64 gemm(const operators::Gemm& g, const ReferenceInputs& inputs) {
   const Extents64 &a = inputs[0]->shape, &b = inputs[1]->shape;
   Gemm problem{
       .transpose_a = g.transpose_a, .transpose_b = g.transpose_b, .dtype_a = DType::f64, .dtype_b = DType::f64};
@@ -231,7 +229,7 @@ reference::NearestMode nearest_mode(NearestRounding r) {
   throw InternalError("unknown rounding");
 }
 
-Tensor64 resize(operators::Resize r, const Inputs& in) {
+Tensor64 resize(operators::Resize r, const ReferenceInputs& in) {
   const Tensor64& x = *in[0];
   if (r.height == -1) r.height = in[1]->shape[2];
   if (r.width == -1) r.width = in[1]->shape[3];
@@ -249,7 +247,7 @@ Tensor64 resize(operators::Resize r, const Inputs& in) {
       from_values(reference::resize(resize, view(x)), {x.shape[0], resize.size[0], resize.size[1], x.shape[1]}));
 }
 
-Tensor64 concat(int axis, const Inputs& inputs) {
+Tensor64 concat(int axis, const ReferenceInputs& inputs) {
   const auto a = static_cast<std::size_t>(axis < 0 ? axis + static_cast<int>(inputs[0]->shape.size()) : axis);
   Extents64 shape = inputs[0]->shape;
   shape[a] = 0;
@@ -308,7 +306,7 @@ Tensor64 flatten(int axis, const Tensor64& x) {
 }
 
 struct Evaluate {
-  const Inputs& in;
+  const ReferenceInputs& in;
 
   Tensor64 operator()(const operators::Conv2d& o) const { return convolution(o, Conv2d{}, in); }
   Tensor64 operator()(const operators::ConvTranspose2d& o) const {
