@@ -16,7 +16,7 @@ requirements=("$here/scripts/requirements-build.txt") networks=()
 for part in "${want[@]}"; do
   case $part in
     build) ;;
-    test) packages+=(libgtest-dev clang libomp-dev libclang-rt-14-dev clang-format clang-tidy); requirements+=("$here/scripts/requirements-test.txt") ;;
+    test) packages+=(libgtest-dev libboost-context-dev clang libomp-dev libclang-rt-14-dev clang-format clang-tidy); requirements+=("$here/scripts/requirements-test.txt") ;;
     bench) requirements+=("$here/scripts/requirements-bench.txt") ;;
     networks) networks=("$here/scripts/requirements-networks.txt") ;;
     *) echo "setup.sh: unknown part '$part'; expected build, test, bench or networks" >&2; exit 2 ;;

@@ -1,9 +1,11 @@
-// Synchronisation: mbarriers, named barriers, fences, clusters, register reallocation, and acquire/release
-// on counters in global memory.
+// Synchronisation: mbarriers, named barriers, fences, clusters, register reallocation.
 #pragma once
 #include "types.cuh"
 
 namespace coda {
+
+// Declares all of the block's dynamic shared memory, aligned to 16 bytes only.
+#define CODA_DYNAMIC_SHARED(name) extern __shared__ u8 name[]
 
 CODA_DEVICE u32 shared_address(const void* pointer) { return static_cast<u32>(__cvta_generic_to_shared(pointer)); }
 
@@ -134,24 +136,6 @@ template <int kRegisters> CODA_DEVICE void register_release() {
 }
 template <int kRegisters> CODA_DEVICE void register_acquire() {
     asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegisters));
-}
-
-// --- global memory that other SMs write ------------------------------------------------------------------
-
-// Sixteen bytes written and read as one: a value and its tag arrive together, so no fence is needed between them.
-CODA_DEVICE void store_whole(Entry* address, uint4 value) {
-    asm volatile(
-        "{.reg .b64 lo, hi; .reg .b128 both; mov.b64 lo, {%1, %2}; mov.b64 hi, {%3, %4}; mov.b128 both, {lo, hi};"
-        " st.relaxed.gpu.global.b128 [%0], both;}"
-        ::"l"(address), "r"(value.x), "r"(value.y), "r"(value.z), "r"(value.w) : "memory");
-}
-CODA_DEVICE uint4 load_whole(const Entry* address) {
-    uint4 value;
-    asm volatile(
-        "{.reg .b64 lo, hi; .reg .b128 both; ld.relaxed.gpu.global.b128 both, [%4]; mov.b128 {lo, hi}, both;"
-        " mov.b64 {%0, %1}, lo; mov.b64 {%2, %3}, hi;}"
-        : "=r"(value.x), "=r"(value.y), "=r"(value.z), "=r"(value.w) : "l"(address) : "memory");
-    return value;
 }
 
 }  // namespace coda

@@ -91,7 +91,7 @@ template <class Config, class Visitor> struct ConvFprop {
 
     static CODA_DEVICE void run(const Params& params) {
         const ConvParams& p = params.fixed;
-        extern __shared__ u8 unaligned[];
+        CODA_DYNAMIC_SHARED(unaligned);
         u8* memory = unaligned + (1024 - shared_address(unaligned) % 1024) % 1024;
         const u32 shared = shared_address(memory);
         const Barriers barriers{shared + kOffsetBarriers};

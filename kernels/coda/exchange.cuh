@@ -9,6 +9,7 @@
 // performs it: the same bits each run.
 #pragma once
 #include "barrier.cuh"
+#include "global.cuh"
 #include "moments.cuh"
 
 namespace coda {
@@ -149,10 +150,7 @@ template <class Crew, int kColumns, int kScratch, int kUnit> struct GroupStatist
 // epoch; the counter of exits wraps to 0 there, whatever the grid.
 CODA_DEVICE void leave_launch(const EpochParams& p, u32 epoch) {
     delay_point();
-    u32 before;
-    asm volatile("atom.inc.acq_rel.gpu.global.u32 %0, [%1], %2;"
-                 : "=r"(before) : "l"(p.exits), "r"(gridDim.x - 1) : "memory");
-    if (before == gridDim.x - 1) asm volatile("st.relaxed.gpu.global.u32 [%0], %1;" ::"l"(p.epoch), "r"(epoch + 1) : "memory");
+    if (increment_wrapping(p.exits, gridDim.x - 1) == gridDim.x - 1) store_relaxed(p.epoch, epoch + 1);
 }
 
 }  // namespace coda

@@ -10,6 +10,7 @@
 // two channels of every 64: column values stay in registers, and statistics need two shuffles.
 #pragma once
 #include "barrier.cuh"
+#include "stmatrix.cuh"
 
 namespace coda {
 
@@ -27,11 +28,9 @@ template <int kSlice> CODA_DEVICE void write_rows(u8* buffer, const u32 (&packed
     if constexpr (kSlice >= 16) {
 #pragma unroll
         for (int j = 0; j < kSlice / 16; ++j)
-            asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(base + SliceSwizzle<kSlice>::offset(row, 2 * j + (lane >> 4))),
-                         "r"(packed[4 * j]), "r"(packed[4 * j + 1]), "r"(packed[4 * j + 2]), "r"(packed[4 * j + 3]) : "memory");
+            store_matrices(base + SliceSwizzle<kSlice>::offset(row, 2 * j + (lane >> 4)), packed + 4 * j);
     } else {
-        asm volatile("stmatrix.sync.aligned.m8n8.x2.shared.b16 [%0], {%1, %2};" ::"r"(base + row * SliceSwizzle<kSlice>::kRowBytes), "r"(packed[0]), "r"(packed[1])
-                     : "memory");
+        store_two_matrices(base + row * SliceSwizzle<kSlice>::kRowBytes, packed);
     }
 }
 
@@ -40,9 +39,7 @@ template <int kSlice> CODA_DEVICE void write_rows(u8* buffer, const u32 (&packed
 CODA_DEVICE void write_channels(u8* first, int stride, const u32 (&packed)[16], int warp, int lane) {
     const u32 base = shared_address(first) + SliceSwizzle<64>::offset((lane >> 4) * 8 + (lane & 7), 2 * warp + (lane >> 3 & 1));
 #pragma unroll
-    for (int q = 0; q < 4; ++q)
-        asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(base + q * stride),
-                     "r"(packed[4 * q]), "r"(packed[4 * q + 1]), "r"(packed[4 * q + 2]), "r"(packed[4 * q + 3]) : "memory");
+    for (int q = 0; q < 4; ++q) store_matrices_transposed(base + q * stride, packed + 4 * q);
 }
 
 }  // namespace coda

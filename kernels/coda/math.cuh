@@ -1,8 +1,7 @@
 // Elementwise functions of visitors, in two forms. math:: is for 16-bit outputs: few instructions, one or two
 // special-function operations, and the stated bound on what a function adds to the rounding of its input, from the
-// hardware's errors (PTX ISA): relative 2^-11 of tanh.approx, 2^-22 of ex2.approx and rsqrt.approx, 2^-23 of rcp.approx and
-// sqrt.approx; of lg2.approx 2^-22, absolute between 1/2 and 2, relative elsewhere. math::accurate:: has each within some
-// units in the last place of float32. What is in both without an approximation is in math:: alone. NaN gives NaN throughout.
+// errors of the hardware's approximations (arithmetic.cuh). math::accurate:: has each within some units in the last place
+// of float32. What is in both without an approximation is in math:: alone. NaN gives NaN throughout.
 // The same bounds as numbers: src/codegen/bounds.hpp.
 #pragma once
 #include "types.cuh"
@@ -11,39 +10,10 @@ namespace coda::math {
 
 constexpr float kLog2E = 1.4426950408889634f, kLn2 = 0.6931471805599453f;
 
-CODA_DEVICE float tanh_approx(float x) {
-    float y;
-    asm("tanh.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
-    return y;
-}
-CODA_DEVICE float exp2_approx(float x) {
-    float y;
-    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-    return y;
-}
-CODA_DEVICE float log2_approx(float x) {
-    float y;
-    asm("lg2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-    return y;
-}
-CODA_DEVICE float reciprocal_approx(float x) {
-    float y;
-    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-    return y;
-}
-
 // --- exact -----------------------------------------------------------------------------------------------
 
-CODA_DEVICE float max(float x, float y) {  // NaN if either is, unlike fmaxf; one instruction too
-    float z;
-    asm("max.NaN.f32 %0, %1, %2;" : "=f"(z) : "f"(x), "f"(y));
-    return z;
-}
-CODA_DEVICE float min(float x, float y) {
-    float z;
-    asm("min.NaN.f32 %0, %1, %2;" : "=f"(z) : "f"(x), "f"(y));
-    return z;
-}
+CODA_DEVICE float max(float x, float y) { return max_nan(x, y); }
+CODA_DEVICE float min(float x, float y) { return min_nan(x, y); }
 CODA_DEVICE float clamp(float x, float lower, float upper) { return min(max(x, lower), upper); }
 CODA_DEVICE float abs(float x) { return fabsf(x); }
 CODA_DEVICE float fma(float x, float y, float z) { return fmaf(x, y, z); }
@@ -71,26 +41,14 @@ CODA_DEVICE int relu(int x) { return max(x, 0); }
 CODA_DEVICE int to_i32(float x) { return __float2int_rz(x); }
 CODA_DEVICE float round_bf16(float x) { return Bf16::unpack(Bf16::pack(x, 0.f)).x; }
 CODA_DEVICE float round_f16(float x) { return F16::unpack(F16::pack(x, 0.f)).x; }
-CODA_DEVICE float round_tf32(float x) {  // ties away from zero
-    u32 bits;
-    asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(x));
-    return __uint_as_float(bits & 0xffffe000u);
-}
+CODA_DEVICE float round_tf32(float x) { return __uint_as_float(round_to_tf32(x) & 0xffffe000u); }
 
 // --- for 16-bit outputs ----------------------------------------------------------------------------------
 
 CODA_DEVICE float reciprocal(float x) { return reciprocal_approx(x); }            // relative 2^-23, |x| <= 2^126
 CODA_DEVICE float div(float x, float y) { return x * reciprocal_approx(y); }      // relative 2^-22, |y| <= 2^126
-CODA_DEVICE float sqrt(float x) {                                                 // relative 2^-23
-    float y;
-    asm("sqrt.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-    return y;
-}
-CODA_DEVICE float rsqrt(float x) {                                                // relative 2^-22
-    float y;
-    asm("rsqrt.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-    return y;
-}
+CODA_DEVICE float sqrt(float x) { return sqrt_approx(x); }                        // relative 2^-23
+CODA_DEVICE float rsqrt(float x) { return rsqrt_approx(x); }                      // relative 2^-22
 // The argument's rounding, |x| 2^-24, is a relative error of the result: 2^-17 in all as far as exp is finite and normal.
 CODA_DEVICE float exp(float x) { return exp2_approx(kLog2E * x); }
 CODA_DEVICE float log(float x) { return kLn2 * log2_approx(x); }                  // absolute 2^-22 + relative 2^-21

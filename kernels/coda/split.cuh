@@ -3,15 +3,9 @@
 // to the workspace in the order of their registers and raise a flag to the launch's epoch plus one.
 #pragma once
 #include "barrier.cuh"
+#include "global.cuh"
 
 namespace coda {
-
-CODA_DEVICE float4 load_l2(const float4* address) {
-    float4 value;
-    asm volatile("ld.global.cg.v4.f32 {%0, %1, %2, %3}, [%4];"
-                 : "=f"(value.x), "=f"(value.y), "=f"(value.z), "=f"(value.w) : "l"(address) : "memory");
-    return value;
-}
 
 // `part` counts the warpgroups' partial tiles: ((tile * (splits - 1) + rank - 1) * warpgroups of a tile + this one).
 template <int kBlocks, int kCount>
@@ -26,7 +20,7 @@ CODA_DEVICE void give_partial(const SplitParams& p, size_t part, const float (&a
     if (thread == 0) {
         delay_point();
         __threadfence();
-        asm volatile("st.release.gpu.global.u32 [%0], %1;" ::"l"(p.flags + part), "r"(epoch + 1) : "memory");
+        store_release(p.flags + part, epoch + 1);
     }
 }
 
@@ -36,9 +30,7 @@ CODA_DEVICE void add_partial(const SplitParams& p, size_t part, float (&acc)[kBl
         Watchdog watchdog;
         delay_point();
         for (;;) {
-            u32 flag;
-            asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(flag) : "l"(p.flags + part) : "memory");
-            if (flag == epoch + 1) break;
+            if (load_acquire(p.flags + part) == epoch + 1) break;
             __nanosleep(100);
             watchdog.tick();
         }

@@ -106,6 +106,7 @@ int precompile() {
 int sanitizer() {
   int wrong = 0;
   for (const Case& c : sanitizer_cases()) {
+    if (c.options.plan.find(options().only) == std::string::npos) continue;
     const std::string problems = Problem(c).check();
     std::printf("%s: %s\n", c.options.plan.empty() ? "any plan" : c.options.plan.c_str(),
                 problems.empty() ? "ok" : problems.c_str());
@@ -126,6 +127,7 @@ int act(int argc, char** argv) {
   app.add_flag("--precompile", parsed.precompile, "Compile all kernels into the cache (CODA_CACHE_DIR); needs no GPU");
   app.add_flag("--plan", parsed.plan, "Plan all problems and count their kernels; needs neither GPU nor compiler");
   app.add_flag("--sanitizer", parsed.sanitizer, "A small problem of each mode, for compute-sanitizer");
+  app.add_option("--only", parsed.only, "Of --sanitizer the problems whose plan has this text");
   CLI11_PARSE(app, argc, argv);
   if (parsed.plan) return all_requests().size() > 100 ? 0 : 1;
   if (parsed.precompile) return precompile();

@@ -11,15 +11,23 @@ struct Shape {
 
 __device__ float widen(u32 bits, int half) {
     if (!half) return __uint_as_float(bits << 16);
+#ifdef CODA_EMULATED  // by tests/emulator
+    return static_cast<float>(coda_emulator::bits_as<_Float16>(u16(bits)));
+#else
     float value;
     asm("{.reg .f16 h; mov.b16 h, %1; cvt.f32.f16 %0, h;}" : "=f"(value) : "h"(u16(bits)));
     return value;
+#endif
 }
 __device__ u16 narrow(float value, int half) {
+#ifdef CODA_EMULATED
+    return half ? coda_emulator::bits_as<u16>(static_cast<_Float16>(value)) : u16((__float_as_uint(value) + 0x7fff + (__float_as_uint(value) >> 16 & 1)) >> 16);
+#else
     u16 bits;
     if (half) asm("{.reg .f16 h; cvt.rn.f16.f32 h, %1; mov.b16 %0, h;}" : "=h"(bits) : "f"(value));
     else asm("{.reg .b16 h; cvt.rn.bf16.f32 h, %1; mov.b16 %0, h;}" : "=h"(bits) : "f"(value));
     return bits;
+#endif
 }
 __device__ float element(const uint4& words, int i, int half) {
     const u32 word = i < 2 ? words.x : i < 4 ? words.y : i < 6 ? words.z : words.w;

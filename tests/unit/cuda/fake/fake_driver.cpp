@@ -90,6 +90,7 @@ CUresult cuCtxSynchronize() {
   return forbidden() ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : CUDA_SUCCESS;
 }
 
+#ifndef CODA_EMULATOR  // which runs kernels: tests/emulator
 CUresult cuModuleLoadData(CUmodule* m, const void*) {
   const Call call("load");
   if (!has_context()) return CUDA_ERROR_INVALID_CONTEXT;
@@ -165,6 +166,7 @@ CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction, void** param
   state().launches.push_back(std::move(launch));
   return CUDA_SUCCESS;
 }
+#endif
 
 CUresult cuMemAlloc(CUdeviceptr* p, std::size_t bytes) {
   const Call call("alloc");
@@ -237,6 +239,7 @@ CUresult cuStreamIsCapturing(CUstream s, CUstreamCaptureStatus* status) {
 CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
   return std::swap(*mode, capture_mode), CUDA_SUCCESS;
 }
+#ifndef CODA_EMULATOR
 CUresult cuStreamBeginCapture(CUstream s, CUstreamCaptureMode) {
   const Call call("begin a capture");
   state().streams.at(s).capturing = true;
@@ -250,20 +253,23 @@ CUresult cuStreamEndCapture(CUstream s, CUgraph* graph) {
   *graph = nullptr;
   return CUDA_SUCCESS;
 }
+#endif
 
 // Of these the tests make no use
-CUresult cuLaunchKernel(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream,
-                        void**, void**) {
-  return CUDA_ERROR_NOT_SUPPORTED;
-}
 CUresult cuEventCreate(CUevent*, unsigned) { return CUDA_ERROR_NOT_SUPPORTED; }
 CUresult cuEventRecord(CUevent, CUstream) { return CUDA_ERROR_NOT_SUPPORTED; }
 CUresult cuEventDestroy(CUevent) { return CUDA_ERROR_NOT_SUPPORTED; }
 CUresult cuEventElapsedTime(float*, CUevent, CUevent) { return CUDA_ERROR_NOT_SUPPORTED; }
+#ifndef CODA_EMULATOR
+CUresult cuLaunchKernel(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream,
+                        void**, void**) {
+  return CUDA_ERROR_NOT_SUPPORTED;
+}
 CUresult cuGraphInstantiate(CUgraphExec*, CUgraph, unsigned long long) { return CUDA_ERROR_NOT_SUPPORTED; }
 CUresult cuGraphLaunch(CUgraphExec, CUstream) { return CUDA_ERROR_NOT_SUPPORTED; }
 CUresult cuGraphGetNodes(CUgraph, CUgraphNode*, std::size_t*) { return CUDA_ERROR_NOT_SUPPORTED; }
 CUresult cuGraphNodeGetType(CUgraphNode, CUgraphNodeType*) { return CUDA_ERROR_NOT_SUPPORTED; }
 CUresult cuGraphExecDestroy(CUgraphExec) { return CUDA_ERROR_NOT_SUPPORTED; }
 CUresult cuGraphDestroy(CUgraph) { return CUDA_ERROR_NOT_SUPPORTED; }
+#endif
 }

@@ -1,0 +1,136 @@
+// Loads and stores of the copy engine.
+
+#include "emulator/copy_engine.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <stdexcept>
+
+#include "emulator/grid.hpp"
+
+namespace coda_emulator {
+
+namespace {
+
+TensorMap map_at(const void* memory) {
+  TensorMap map;
+  std::memcpy(&map, memory, sizeof map);
+  if (!map.valid) throw std::runtime_error("a load or store by something that is no tensor map");
+  return map;
+}
+
+// One element's place in global memory, or null outside the tensor
+std::uint8_t* element(const TensorMap& map, const std::int64_t (&at)[5]) {
+  std::uint64_t address = map.base + static_cast<std::uint64_t>(at[0]) * map.element_bytes;
+  for (int i = 0; i < map.rank; ++i) {
+    if (at[i] < 0 || at[i] >= map.extents[i]) return nullptr;
+    if (i > 0) address += static_cast<std::uint64_t>(at[i]) * map.strides[i - 1];
+  }
+  return reinterpret_cast<std::uint8_t*>(address);
+}
+
+// Calls f(element in global memory or null, offset in shared memory) for each element of a box.
+template <class F>
+void for_box(const TensorMap& map, const Coordinates& from, F&& f) {
+  std::uint32_t offset = 0;
+  std::int64_t index[5] = {};
+  for (;;) {
+    std::int64_t at[5];
+    for (int i = 0; i < 5; ++i) at[i] = from.at[i] + index[i] * map.steps[i];
+    f(element(map, at), offset);
+    offset += map.element_bytes;
+    int axis = 0;
+    while (axis < map.rank && ++index[axis] == map.box[axis]) index[axis++] = 0;
+    if (axis == map.rank) return;
+  }
+}
+
+// The same of the pixels of an im2col load: (channels, w, h, n), along the box's rows, then its lines, then images.
+template <class F>
+void for_pixels(const TensorMap& map, const Coordinates& from, F&& f) {
+  std::int64_t w = from.at[1], h = from.at[2], n = from.at[3];
+  const std::int64_t last_w = std::int64_t{map.extents[1]} - 1 + map.upper[0];
+  const std::int64_t last_h = std::int64_t{map.extents[2]} - 1 + map.upper[1];
+  std::uint32_t offset = 0;
+  for (int pixel = 0; pixel < map.pixels; ++pixel) {
+    for (int c = 0; c < map.channels; ++c, offset += map.element_bytes)
+      f(element(map, {from.at[0] + c, w + from.offset[0], h + from.offset[1], n, 0}), offset);
+    if ((w += map.steps[1]) <= last_w) continue;
+    w = map.lower[0];
+    if ((h += map.steps[2]) <= last_h) continue;
+    h = map.lower[1], ++n;
+  }
+}
+
+std::uint32_t bytes_of(const TensorMap& map) {
+  std::uint32_t count = map.element_bytes;
+  if (map.im2col) return count * map.channels * map.pixels;
+  for (int i = 0; i < map.rank; ++i) count *= map.box[i];
+  return count;
+}
+
+void load(Block& block, std::uint32_t to, const TensorMap& map, std::uint32_t barrier, const Coordinates& from) {
+  const std::uint32_t bytes = bytes_of(map);
+  if (to % 128 != 0) throw std::runtime_error("a load to shared memory that is not aligned to 128 bytes");
+  block.memory(to, bytes);
+  const auto put = [&](const std::uint8_t* source, std::uint32_t offset) {
+    std::uint8_t* target = block.shared + swizzled(to + offset, std::max<int>(16, map.swizzle_bytes));
+    if (source == nullptr)
+      std::memset(target, 0, map.element_bytes);
+    else
+      std::memcpy(target, source, map.element_bytes);
+  };
+  if (map.im2col)
+    for_pixels(map, from, put);
+  else
+    for_box(map, from, put);
+  complete_bytes(block, barrier, static_cast<std::int32_t>(bytes));
+}
+
+}  // namespace
+
+void copy_load(std::uint32_t to, const void* memory, std::uint32_t barrier, const Coordinates& from, unsigned blocks) {
+  const TensorMap map = map_at(memory);
+  Block* own = current->block;
+  for (std::size_t i = 0; i < own->cluster->blocks.size(); ++i) {
+    Block* target = own->cluster->blocks[i];
+    if (blocks == 0 ? target != own : (blocks >> i & 1) == 0) continue;
+    grid->copies.emplace_back([=] { load(*target, to, map, barrier, from); });
+  }
+  if (blocks >> own->cluster->blocks.size() != 0) fail("a load for a block that the cluster does not have");
+}
+
+void copy_store(const void* memory, std::uint32_t from, const Coordinates& to) {
+  const TensorMap map = map_at(memory);
+  if (map.im2col) fail("a store by an im2col map");
+  Block* block = current->block;
+  block->memory(from, bytes_of(map));
+  auto done = std::make_shared<bool>(false);
+  current->open_copies.push_back(done);
+  grid->copies.emplace_back([=] {
+    for_box(map, to, [&](std::uint8_t* target, std::uint32_t offset) {
+      if (target != nullptr)
+        std::memcpy(target, block->shared + swizzled(from + offset, std::max<int>(16, map.swizzle_bytes)),
+                    map.element_bytes);
+    });
+    *done = true;
+  });
+}
+
+void copy_commit() {
+  current->copies.push_back(std::move(current->open_copies));
+  current->open_copies.clear();
+}
+
+void copy_wait(int pending) {
+  Thread& thread = *current;
+  wait_until("its stores", [&] {
+    const auto done = [](const auto& group) {
+      return std::all_of(group.begin(), group.end(), [](const auto& copy) { return *copy; });
+    };
+    while (static_cast<int>(thread.copies.size()) > pending && done(thread.copies.front())) thread.copies.pop_front();
+    return static_cast<int>(thread.copies.size()) <= pending;
+  });
+}
+
+}  // namespace coda_emulator

@@ -1,0 +1,48 @@
+// kernels/coda/barrier.cuh for the emulator.
+#pragma once
+#include "types.cuh"
+
+namespace coda {
+
+#define CODA_DYNAMIC_SHARED(name) u8* const name = coda_emulator::dynamic_shared()
+
+inline u32 shared_address(const void* pointer) { return coda_emulator::shared_address(pointer); }
+
+struct Watchdog {  // deadlocks are seen by the emulator
+    void tick() {}
+};
+
+inline void delay_point() {
+    if (coda_emulator::ticks() % 4 == 0) coda_emulator::pause();
+}
+
+struct Trace {
+    u64* timeline;
+    int tile = 0;
+    void mark(int) const {}
+};
+
+inline void mbarrier_init(u32 barrier, u32 arrivals) { coda_emulator::mbarrier_init(barrier, arrivals); }
+inline void mbarrier_arrive(u32 barrier) { coda_emulator::mbarrier_arrive(barrier, 0); }
+inline void mbarrier_arrive_cluster(u32 barrier, u32 rank) { coda_emulator::mbarrier_arrive_cluster(barrier, rank); }
+inline void mbarrier_arrive_expect(u32 barrier, u32 bytes) { coda_emulator::mbarrier_arrive(barrier, int(bytes)); }
+inline bool mbarrier_try_wait(u32 barrier, u32 parity) { return coda_emulator::mbarrier_test(barrier, parity, true); }
+inline bool mbarrier_test(u32 barrier, u32 parity) { return coda_emulator::mbarrier_test(barrier, parity, false); }
+inline void mbarrier_wait(u32 barrier, u32 parity) {
+    while (!mbarrier_try_wait(barrier, parity)) {
+    }
+}
+inline void mbarrier_init_fence() {}
+
+inline void named_barrier(int id, int threads) {
+    __syncwarp();
+    coda_emulator::sync_named(id, threads);
+}
+inline void fence_async_shared() {}
+inline void fence_async_global() {}
+inline u32 cluster_rank() { return coda_emulator::cluster_rank(); }
+inline void cluster_sync() { coda_emulator::sync_cluster(); }
+template <int kRegisters> void register_release() {}
+template <int kRegisters> void register_acquire() {}
+
+}  // namespace coda

@@ -1,0 +1,92 @@
+#pragma once
+// Ahead of every source that is compiled for the emulator: CUDA's keywords, types and functions, as far as the kernels use them.
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <type_traits>
+#include <utility>
+
+#include "emulator/machine.hpp"
+
+#define CODA_EMULATED
+#define __device__
+#define __global__ __attribute__((visibility("default")))
+#define __shared__ static
+#define __forceinline__ inline
+#define __launch_bounds__(...)
+#define __grid_constant__
+
+struct float2 { alignas(8) float x; float y; };
+struct alignas(16) float4 { float x, y, z, w; };
+struct alignas(16) uint4 { unsigned x, y, z, w; };
+struct alignas(16) double2 { double x, y; };
+
+#define threadIdx (::coda_emulator::thread_index())
+#define blockIdx (::coda_emulator::block_index())
+#define blockDim (::coda_emulator::block_extent())
+#define gridDim (::coda_emulator::grid_extent())
+
+namespace coda_emulator {
+template <class To, class From>
+To bits_as(From from) {
+  static_assert(sizeof(To) == sizeof(From));
+  To to;
+  return std::memcpy(&to, &from, sizeof to), to;
+}
+}  // namespace coda_emulator
+
+inline void __syncthreads() { coda_emulator::sync_block(); }
+inline void __syncwarp() { coda_emulator::sync_warp(); }
+inline void __threadfence() {}
+inline void __nanosleep(unsigned) { coda_emulator::pause(); }
+
+template <class T> T __ldg(const T* address) { return *address; }
+
+inline float __uint_as_float(unsigned x) { return coda_emulator::bits_as<float>(x); }
+inline unsigned __float_as_uint(float x) { return coda_emulator::bits_as<unsigned>(x); }
+inline float __int_as_float(int x) { return coda_emulator::bits_as<float>(x); }
+inline int __float_as_int(float x) { return coda_emulator::bits_as<int>(x); }
+inline float __fdividef(float x, float y) { return x / y; }
+inline float __sinf(float x) { return std::sin(x); }
+inline float __cosf(float x) { return std::cos(x); }
+inline float __saturatef(float x) { return x > 0.f ? x < 1.f ? x : 1.f : 0.f; }  // 0 for NaN
+inline float rsqrtf(float x) { return 1.f / std::sqrt(x); }
+inline int __float2int_rz(float x) {
+  if (x != x) return 0;
+  if (x >= 2147483648.f) return std::numeric_limits<int>::max();
+  return x <= -2147483648.f ? std::numeric_limits<int>::min() : static_cast<int>(x);
+}
+
+template <class T> T __shfl_sync(unsigned, T value, int lane) {
+  return coda_emulator::bits_as<T>(coda_emulator::shuffle(coda_emulator::bits_as<std::uint32_t>(value), lane & 31));
+}
+template <class T> T __shfl_xor_sync(unsigned mask, T value, int bits) { return __shfl_sync(mask, value, static_cast<int>(threadIdx.x % 32) ^ bits); }
+template <class T> T __shfl_down_sync(unsigned mask, T value, int distance) {
+  const int lane = static_cast<int>(threadIdx.x % 32);
+  return __shfl_sync(mask, value, lane + distance < 32 ? lane + distance : lane);
+}
+
+template <class T> T atomicAdd(T* address, std::type_identity_t<T> value) { return std::exchange(*address, *address + value); }
+template <class T> T atomicMax(T* address, std::type_identity_t<T> value) { return std::exchange(*address, std::max(*address, value)); }
+inline long long clock64() { return static_cast<long long>(coda_emulator::ticks()); }
+
+namespace coda_emulator {
+
+// A kernel by its parameters' addresses, as the driver is handed them
+template <auto kKernel, class Signature> struct Caller;
+template <auto kKernel, class... A> struct Caller<kKernel, void (*)(A...)> {
+  template <class T> static const T& at(void** parameters, std::size_t i) { return *static_cast<const T*>(parameters[i]); }
+  template <std::size_t... i> static void apply(void** p, std::index_sequence<i...>) { kKernel(at<A>(p, i)...); }
+  static void call(void** parameters) { apply(parameters, std::index_sequence_for<A...>()); }
+  static constexpr std::size_t bytes[sizeof...(A) + 1] = {sizeof(A)..., 0};
+};
+
+}  // namespace coda_emulator
+
+#define CODA_EMULATED_KERNEL(name)                                                                      \
+  extern "C" __attribute__((visibility("default"))) const coda_emulator::Entry name##__entry{           \
+      &coda_emulator::Caller<&name, decltype(&name)>::call, coda_emulator::Caller<&name, decltype(&name)>::bytes};

@@ -1,0 +1,275 @@
+// The driver's functions that launch, over the fake driver of tests/unit/cuda, which has the others.
+
+#include <dlfcn.h>
+#include <elf.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "emulator/copy_engine.hpp"
+#include "emulator/grid.hpp"
+#include "fake/fake_driver.hpp"
+
+using coda_emulator::Entry;
+
+extern "C" fake::State* fake_state();
+
+namespace {
+
+int from_environment(const char* name, int otherwise) {
+  const char* given = std::getenv(name);
+  return given == nullptr ? otherwise : std::atoi(given);
+}
+
+[[maybe_unused]] const bool described = [] {
+  fake_state()->gpus = 1;
+  fake_state()->name = "emulated GPU";
+  fake_state()->multiprocessors = from_environment("CODA_EMULATOR_MULTIPROCESSORS", 8);
+  return true;
+}();
+
+struct Function {
+  const Entry* entry = nullptr;
+};
+struct Module {
+  void* library = nullptr;  // null: the empty kernel in PTX
+  std::map<std::string, Function> functions;
+};
+
+// Launches are one after another, in whatever thread
+std::recursive_mutex mutex;
+
+struct Launch {
+  coda_emulator::LaunchShape shape;
+  const Entry* entry;
+  std::vector<std::vector<std::byte>> parameters;
+};
+struct Graph {
+  std::vector<std::shared_ptr<const Launch>> nodes;
+};
+std::map<CUstream, Graph> captures;
+
+unsigned next_seed() {
+  static auto seed = static_cast<unsigned>(from_environment("CODA_EMULATOR_SEED", 1));
+  return seed++;
+}
+
+CUresult perform(const Launch& launch) {
+  if (launch.entry == nullptr) return CUDA_SUCCESS;
+  std::vector<void*> addresses;
+  std::vector<std::unique_ptr<void, decltype(&std::free)>> copies;  // aligned as parameters may have to be
+  for (const auto& bytes : launch.parameters) {
+    copies.emplace_back(std::aligned_alloc(128, (bytes.size() + 127) / 128 * 128), &std::free);
+    std::memcpy(copies.back().get(), bytes.data(), bytes.size());
+    addresses.push_back(copies.back().get());
+  }
+  coda_emulator::LaunchShape shape = launch.shape;
+  shape.seed = next_seed();
+  const std::string error = coda_emulator::run(shape, *launch.entry, addresses.data());
+  if (error.empty()) return CUDA_SUCCESS;
+  std::fprintf(stderr, "emulator: %s (CODA_EMULATOR_SEED=%u)\n", error.c_str(), shape.seed);
+  return CUDA_ERROR_LAUNCH_FAILED;
+}
+
+CUresult submit(CUstream stream, Launch launch) {
+  const std::lock_guard lock(mutex);
+  if (const auto capture = captures.find(stream); capture != captures.end()) {
+    capture->second.nodes.push_back(std::make_shared<const Launch>(std::move(launch)));
+    return CUDA_SUCCESS;
+  }
+  return perform(launch);
+}
+
+Launch make_launch(CUfunction function, void** parameters) {
+  Launch launch{.shape = {}, .entry = reinterpret_cast<const Function*>(function)->entry, .parameters = {}};
+  for (std::size_t i = 0; launch.entry != nullptr && launch.entry->parameter_bytes[i] != 0; ++i) {
+    const auto* bytes = static_cast<const std::byte*>(parameters[i]);
+    launch.parameters.emplace_back(bytes, bytes + launch.entry->parameter_bytes[i]);
+  }
+  return launch;
+}
+
+std::size_t image_bytes(const void* image) {
+  Elf64_Ehdr header;
+  std::memcpy(&header, image, sizeof header);
+  return header.e_shoff + std::size_t{header.e_shentsize} * header.e_shnum;
+}
+
+// The tensor map that both kinds begin with
+coda_emulator::TensorMap base_map(CUtensorMapDataType type, cuuint32_t rank, void* address, const cuuint64_t* extents,
+                                  const cuuint64_t* strides, const cuuint32_t* steps, CUtensorMapSwizzle swizzle) {
+  coda_emulator::TensorMap map{};
+  map.base = reinterpret_cast<std::uint64_t>(address);
+  map.rank = static_cast<std::uint8_t>(rank);
+  map.element_bytes = type == CU_TENSOR_MAP_DATA_TYPE_FLOAT32 || type == CU_TENSOR_MAP_DATA_TYPE_TFLOAT32 ||
+                              type == CU_TENSOR_MAP_DATA_TYPE_INT32
+                          ? 4
+                          : 2;
+  map.swizzle_bytes = swizzle == CU_TENSOR_MAP_SWIZZLE_128B  ? 128
+                      : swizzle == CU_TENSOR_MAP_SWIZZLE_64B ? 64
+                      : swizzle == CU_TENSOR_MAP_SWIZZLE_32B ? 32
+                                                             : 0;
+  map.valid = rank >= 1 && rank <= 5 && map.base % 16 == 0;
+  for (cuuint32_t i = 0; i < rank && map.valid; ++i) {
+    map.extents[i] = static_cast<std::uint32_t>(extents[i]), map.steps[i] = static_cast<std::uint8_t>(steps[i]);
+    map.valid = extents[i] >= 1 && extents[i] <= 1ull << 32 && steps[i] >= 1 && steps[i] <= 8;
+    if (i + 1 >= rank) continue;
+    map.strides[i] = strides[i];
+    map.valid = map.valid && strides[i] % 16 == 0 && strides[i] < 1ull << 40;
+  }
+  return map;
+}
+
+CUresult give(CUtensorMap* to, const coda_emulator::TensorMap& map) {
+  if (!map.valid) return CUDA_ERROR_INVALID_VALUE;
+  std::memcpy(static_cast<void*>(to), &map, sizeof map);
+  return CUDA_SUCCESS;
+}
+
+}  // namespace
+
+extern "C" {
+
+CUresult cuModuleLoadData(CUmodule* m, const void* image) {
+  const std::lock_guard lock(mutex);
+  auto module = std::make_unique<Module>();
+  if (std::memcmp(image, ELFMAG, SELFMAG) == 0) {
+    std::string path = (std::filesystem::temp_directory_path() / "coda_emulator_XXXXXX")
+                           .string();  // each by another name, or dlopen gives the first
+    const int file = ::mkstemp(path.data());
+    if (file < 0) return CUDA_ERROR_OUT_OF_MEMORY;
+    const auto bytes = image_bytes(image);
+    const bool written = ::write(file, image, bytes) == static_cast<ssize_t>(bytes);
+    ::close(file);
+    if (written) module->library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+    ::unlink(path.c_str());
+    if (module->library == nullptr)
+      return std::fprintf(stderr, "emulator: %s\n", ::dlerror()), CUDA_ERROR_INVALID_IMAGE;
+  }
+  *m = reinterpret_cast<CUmodule>(module.release());
+  return CUDA_SUCCESS;
+}
+CUresult cuModuleUnload(CUmodule m) {
+  const std::lock_guard lock(mutex);
+  auto* module = reinterpret_cast<Module*>(m);
+  if (module->library != nullptr) ::dlclose(module->library);
+  delete module;
+  return CUDA_SUCCESS;
+}
+CUresult cuModuleGetFunction(CUfunction* f, CUmodule m, const char* name) {
+  const std::lock_guard lock(mutex);
+  auto* module = reinterpret_cast<Module*>(m);
+  Function& function = module->functions[name];
+  if (module->library != nullptr)
+    function.entry = static_cast<const Entry*>(::dlsym(module->library, (std::string(name) + "__entry").c_str()));
+  if (module->library != nullptr && function.entry == nullptr) return CUDA_ERROR_NOT_FOUND;
+  *f = reinterpret_cast<CUfunction>(&function);
+  return CUDA_SUCCESS;
+}
+CUresult cuFuncSetAttribute(CUfunction, CUfunction_attribute, int) { return CUDA_SUCCESS; }
+CUresult cuFuncGetAttribute(int* value, CUfunction_attribute, CUfunction) { return *value = 0, CUDA_SUCCESS; }
+CUresult cuFuncGetParamInfo(CUfunction f, std::size_t index, std::size_t* offset, std::size_t* size) {
+  const Entry* entry = reinterpret_cast<const Function*>(f)->entry;
+  *offset = 0, *size = entry->parameter_bytes[0];
+  return index == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+CUresult cuOccupancyMaxActiveClusters(int* clusters, CUfunction, const CUlaunchConfig* config) {
+  *clusters = fake_state()->multiprocessors / static_cast<int>(config->attrs[0].value.clusterDim.x);
+  return CUDA_SUCCESS;
+}
+CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, CUfunction, int, std::size_t) {
+  return *blocks = 1, CUDA_SUCCESS;
+}
+
+CUresult cuTensorMapEncodeTiled(CUtensorMap* to, CUtensorMapDataType type, cuuint32_t rank, void* address,
+                                const cuuint64_t* extents, const cuuint64_t* strides, const cuuint32_t* box,
+                                const cuuint32_t* steps, CUtensorMapInterleave, CUtensorMapSwizzle swizzle,
+                                CUtensorMapL2promotion, CUtensorMapFloatOOBfill) {
+  auto map = base_map(type, rank, address, extents, strides, steps, swizzle);
+  for (cuuint32_t i = 0; i < rank && map.valid; ++i)
+    map.box[i] = static_cast<std::uint16_t>(box[i]), map.valid = box[i] >= 1 && box[i] <= 256;
+  const unsigned row = map.box[0] * map.element_bytes;
+  map.valid = map.valid && row % 16 == 0 && (map.swizzle_bytes == 0 || row <= map.swizzle_bytes);
+  return give(to, map);
+}
+CUresult cuTensorMapEncodeIm2col(CUtensorMap* to, CUtensorMapDataType type, cuuint32_t rank, void* address,
+                                 const cuuint64_t* extents, const cuuint64_t* strides, const int* lower,
+                                 const int* upper, cuuint32_t channels, cuuint32_t pixels, const cuuint32_t* steps,
+                                 CUtensorMapInterleave, CUtensorMapSwizzle swizzle, CUtensorMapL2promotion,
+                                 CUtensorMapFloatOOBfill) {
+  auto map = base_map(type, rank, address, extents, strides, steps, swizzle);
+  map.im2col = true, map.channels = static_cast<std::uint16_t>(channels),
+  map.pixels = static_cast<std::uint16_t>(pixels);
+  for (int i = 0; i < 2; ++i) {
+    map.lower[i] = static_cast<std::int16_t>(lower[i]), map.upper[i] = static_cast<std::int16_t>(upper[i]);
+    map.valid = map.valid && lower[i] >= -128 && lower[i] <= 127 && upper[i] >= -128 && upper[i] <= 127;
+  }
+  map.valid = map.valid && rank == 4 && channels >= 1 && channels <= 256 && pixels >= 1 && pixels <= 1024 &&
+              (map.swizzle_bytes == 0 || channels * map.element_bytes <= map.swizzle_bytes);
+  return give(to, map);
+}
+
+CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction f, void** parameters, void**) {
+  Launch launch = make_launch(f, parameters);
+  launch.shape.grid = {config->gridDimX, config->gridDimY, config->gridDimZ};
+  launch.shape.block = {config->blockDimX, config->blockDimY, config->blockDimZ};
+  launch.shape.shared_bytes = config->sharedMemBytes;
+  launch.shape.together = true;
+  for (unsigned i = 0; i < config->numAttrs; ++i)
+    if (config->attrs[i].id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION)
+      launch.shape.cluster = config->attrs[i].value.clusterDim.x;
+  const auto most = static_cast<unsigned>(fake_state()->multiprocessors);
+  if (launch.shape.grid.x > most || launch.shape.grid.x % launch.shape.cluster != 0 ||
+      launch.shape.shared_bytes + coda_emulator::reserved_bytes > coda_emulator::window_bytes)
+    return CUDA_ERROR_INVALID_VALUE;
+  return submit(config->hStream, std::move(launch));
+}
+CUresult cuLaunchKernel(CUfunction f, unsigned x, unsigned y, unsigned z, unsigned threads, unsigned, unsigned,
+                        unsigned shared, CUstream stream, void** parameters, void**) {
+  Launch launch = make_launch(f, parameters);
+  launch.shape.grid = {x, y, z}, launch.shape.block = {threads, 1, 1}, launch.shape.shared_bytes = shared;
+  return submit(stream, std::move(launch));
+}
+
+CUresult cuStreamBeginCapture(CUstream s, CUstreamCaptureMode) {
+  const std::lock_guard lock(mutex);
+  fake_state()->streams.at(s).capturing = true, ++fake_state()->captures;
+  captures[s] = {};
+  return CUDA_SUCCESS;
+}
+CUresult cuStreamEndCapture(CUstream s, CUgraph* graph) {
+  const std::lock_guard lock(mutex);
+  fake_state()->streams.at(s).capturing = false, --fake_state()->captures;
+  *graph = reinterpret_cast<CUgraph>(new Graph(std::move(captures.at(s))));
+  captures.erase(s);
+  return CUDA_SUCCESS;
+}
+CUresult cuGraphInstantiate(CUgraphExec* e, CUgraph g, unsigned long long) {
+  *e = reinterpret_cast<CUgraphExec>(new Graph(*reinterpret_cast<Graph*>(g)));
+  return CUDA_SUCCESS;
+}
+CUresult cuGraphLaunch(CUgraphExec e, CUstream) {
+  const std::lock_guard lock(mutex);
+  for (const auto& node : reinterpret_cast<Graph*>(e)->nodes)
+    if (const CUresult result = perform(*node); result != CUDA_SUCCESS) return result;
+  return CUDA_SUCCESS;
+}
+CUresult cuGraphGetNodes(CUgraph g, CUgraphNode* nodes, std::size_t* count) {
+  const auto& all = reinterpret_cast<Graph*>(g)->nodes;
+  for (std::size_t i = 0; nodes != nullptr && i < std::min(*count, all.size()); ++i)
+    nodes[i] = reinterpret_cast<CUgraphNode>(const_cast<Launch*>(all[i].get()));
+  return *count = all.size(), CUDA_SUCCESS;
+}
+CUresult cuGraphNodeGetType(CUgraphNode, CUgraphNodeType* type) {
+  return *type = CU_GRAPH_NODE_TYPE_KERNEL, CUDA_SUCCESS;
+}
+CUresult cuGraphExecDestroy(CUgraphExec e) { return delete reinterpret_cast<Graph*>(e), CUDA_SUCCESS; }
+CUresult cuGraphDestroy(CUgraph g) { return delete reinterpret_cast<Graph*>(g), CUDA_SUCCESS; }
+}

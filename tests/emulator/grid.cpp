@@ -1,0 +1,332 @@
+// Fibers, their scheduler, and the barriers between them.
+
+#include "emulator/grid.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/context/protected_fixedsize_stack.hpp>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <stdexcept>
+
+namespace coda_emulator {
+
+Grid* grid = nullptr;
+Thread* current = nullptr;
+
+namespace {
+
+namespace context = boost::context;
+
+context::fiber scheduler;  // while a thread runs
+
+// Stacks with a guard page below, kept from launch to launch
+class Stacks {
+ public:
+  context::stack_context allocate() {
+    if (kept().empty()) return maker().allocate();
+    const context::stack_context stack = kept().back();
+    kept().pop_back();
+    return stack;
+  }
+  void deallocate(context::stack_context& stack) { kept().push_back(stack); }
+
+ private:
+  static context::protected_fixedsize_stack& maker() {
+    static context::protected_fixedsize_stack instance(128 * 1024);
+    return instance;
+  }
+  static std::vector<context::stack_context>& kept() {
+    static std::vector<context::stack_context> instance;
+    return instance;
+  }
+};
+
+context::fiber make_fiber(Thread& thread, const Entry& entry, void** parameters) {
+  return context::fiber(std::allocator_arg, Stacks(), [&thread, &entry, parameters](context::fiber&& from) {
+    scheduler = std::move(from);
+    try {
+      entry.call(parameters);
+    } catch (const std::exception& e) {
+      if (grid->error.empty())
+        grid->error = fmt::format("block {}, thread {}: {}", thread.block->index, thread.index, e.what());
+    }
+    thread.finished = thread.advanced = true;
+    return std::move(scheduler);
+  });
+}
+
+void resume(Thread& thread) {
+  current = &thread;
+  thread.fiber = std::move(thread.fiber).resume();
+  current = nullptr;
+}
+
+bool chance(unsigned one_in) { return grid->random() % one_in == 0; }
+
+bool copy_something() {
+  if (grid->copies.empty()) return false;
+  const std::size_t i = grid->random() % grid->copies.size();
+  const auto work = std::move(grid->copies[i]);
+  grid->copies[i] = std::move(grid->copies.back());
+  grid->copies.pop_back();
+  try {
+    work();
+  } catch (const std::exception& e) {
+    if (grid->error.empty()) grid->error = fmt::format("copy engine: {}", e.what());
+  }
+  return true;
+}
+
+// Lets the lanes of a warp run until all of them wait, or for some rounds. True if any got on.
+bool run_warp(Block& block, std::size_t warp) {
+  const std::size_t first = warp * 32, last = std::min(first + 32, block.threads.size());
+  bool any = false;
+  for (unsigned rounds = chance(4) ? 1 + grid->random() % 8 : ~0u; rounds > 0; --rounds) {
+    bool advanced = false;
+    for (std::size_t i = first; i < last; ++i) {
+      Thread& thread = block.threads[i];
+      if (thread.finished) continue;
+      thread.advanced = false;
+      resume(thread);
+      advanced |= thread.advanced;
+      if (!grid->error.empty()) return true;
+    }
+    any |= advanced;
+    if (!advanced) break;
+  }
+  return any;
+}
+
+std::string deadlock() {
+  std::map<std::string, std::string> waiting;
+  for (const auto& block : grid->blocks)
+    for (const Thread& t : block->threads)
+      if (!t.finished && t.index % 32 == 0) waiting[t.waits_for] += fmt::format(" {}:{}", block->index, t.index / 32);
+  std::string text = "deadlock; warps (block:warp) wait for";
+  for (const auto& [what, warps] : waiting) text += fmt::format("\n  {}:{}", what, warps.substr(0, 400));
+  return text;
+}
+
+void schedule(std::size_t begin, std::size_t end) {
+  std::vector<std::pair<Block*, std::size_t>> warps;
+  for (std::size_t b = begin; b < end; ++b)
+    for (std::size_t w = 0; w < grid->blocks[b]->warps.size(); ++w) warps.emplace_back(grid->blocks[b].get(), w);
+  for (int idle = 0; idle < 4;) {
+    std::shuffle(warps.begin(), warps.end(), grid->random);
+    bool advanced = false, running = false;
+    for (const auto& [block, warp] : warps) {
+      advanced |= run_warp(*block, warp);
+      if (!grid->error.empty()) return;
+      while (chance(2) && copy_something()) advanced = true;
+    }
+    for (const auto& [block, warp] : warps)
+      running = running || !std::all_of(block->threads.begin() + static_cast<std::ptrdiff_t>(warp * 32),
+                                        block->threads.begin() + static_cast<std::ptrdiff_t>(
+                                                                     std::min(warp * 32 + 32, block->threads.size())),
+                                        [](const Thread& t) { return t.finished; });
+    if (!running) {
+      while (copy_something()) {
+      }
+      return;
+    }
+    if (!advanced) advanced = copy_something();
+    idle = advanced ? 0 : idle + 1;
+  }
+  grid->error = deadlock();
+}
+
+class Window {
+ public:
+  Window() : memory_(static_cast<std::uint8_t*>(std::aligned_alloc(window_bytes, window_bytes))) {
+    if (memory_ == nullptr) throw std::bad_alloc();
+    std::memset(memory_, 0xff, window_bytes);  // whoever reads what nobody wrote reads NaN
+  }
+  ~Window() { std::free(memory_); }
+  Window(const Window&) = delete;
+  Window& operator=(const Window&) = delete;
+  std::uint8_t* get() const { return memory_; }
+
+ private:
+  std::uint8_t* memory_;
+};
+
+void build(Grid& g, const LaunchShape& shape, const std::vector<std::unique_ptr<Window>>& windows) {
+  g.extent = shape.grid, g.block_extent = shape.block;
+  g.random.seed(shape.seed);
+  const unsigned threads = shape.block.x * shape.block.y * shape.block.z;
+  for (unsigned b = 0; b < shape.grid.x; ++b) {
+    if (b % shape.cluster == 0) g.clusters.push_back(std::make_unique<Cluster>());
+    auto block = std::make_unique<Block>();
+    block->index = b, block->rank = b % shape.cluster, block->cluster = g.clusters.back().get();
+    block->cluster->blocks.push_back(block.get());
+    block->shared = windows[b % windows.size()]->get();
+    block->warps.resize((threads + 31) / 32);
+    g.blocks.push_back(std::move(block));
+  }
+}
+
+}  // namespace
+
+void switch_out() { scheduler = std::move(scheduler).resume(); }
+
+std::uint8_t* Block::memory(std::uint32_t address, std::size_t bytes) const {
+  if (address + bytes > window_bytes || address < reserved_bytes)
+    throw std::runtime_error(fmt::format("shared memory [{}, {}) is outside the window", address, address + bytes));
+  return shared + address;
+}
+
+std::string run(const LaunchShape& shape, const Entry& entry, void** parameters) {
+  if (shape.grid.y != 1 || shape.grid.z != 1 || shape.block.y != 1 || shape.block.z != 1)
+    return "the emulator knows grids and blocks of one dimension";
+  Grid g;
+  const std::size_t at_once = shape.together ? shape.grid.x : shape.cluster;
+  std::vector<std::unique_ptr<Window>> windows;
+  for (std::size_t i = 0; i < at_once; ++i) windows.push_back(std::make_unique<Window>());
+  build(g, shape, windows);
+  grid = &g;
+  for (std::size_t first = 0; first < g.blocks.size() && g.error.empty(); first += at_once) {
+    const std::size_t last = std::min(first + at_once, g.blocks.size());
+    for (std::size_t b = first; b < last; ++b) {
+      Block& block = *g.blocks[b];
+      block.threads.resize(shape.block.x);
+      for (unsigned t = 0; t < shape.block.x; ++t) {
+        block.threads[t].block = &block, block.threads[t].index = t;
+        block.threads[t].fiber = make_fiber(block.threads[t], entry, parameters);
+      }
+    }
+    schedule(first, last);
+    for (std::size_t b = first; b < last; ++b) g.blocks[b]->threads.clear();  // unwinds what has not finished
+  }
+  grid = nullptr;
+  return g.error;
+}
+
+// --- the running thread -------------------------------------------------------------------------------------------
+
+Index thread_index() { return {current->index, 0, 0}; }
+Index block_index() { return {current->block->index, 0, 0}; }
+Index block_extent() { return grid->block_extent; }
+Index grid_extent() { return grid->extent; }
+unsigned cluster_rank() { return current->block->rank; }
+
+void pause() {
+  current->waits_for = "memory that it polls";
+  switch_out();
+}
+
+std::uint64_t ticks() { return grid->random(); }
+
+std::uint8_t* dynamic_shared() { return current->block->shared + reserved_bytes; }
+
+std::uint32_t shared_address(const void* pointer) {
+  const auto offset = static_cast<const std::uint8_t*>(pointer) - current->block->shared;
+  if (offset < 0 || offset >= static_cast<std::ptrdiff_t>(window_bytes))
+    fail("the address of a pointer that is not to the block's shared memory");
+  return static_cast<std::uint32_t>(offset);
+}
+
+void fail(const char* what) { throw std::runtime_error(what); }
+
+// --- barriers -----------------------------------------------------------------------------------------------------
+
+namespace {
+
+void arrive_and_wait(Barrier& barrier, unsigned threads, const char* what) {
+  const std::uint64_t mine = barrier.generation;
+  if (++barrier.arrived == threads) {
+    barrier.arrived = 0, ++barrier.generation;
+    current->advanced = true;
+    return;
+  }
+  wait_until(what, [&] { return barrier.generation != mine; });
+}
+
+}  // namespace
+
+void sync_warp() { arrive_and_wait(current->warp().sync, 32, "the lanes of its warp"); }
+void sync_block() { arrive_and_wait(current->block->all, grid->block_extent.x, "its block"); }
+void sync_cluster() {
+  Cluster& cluster = *current->block->cluster;
+  arrive_and_wait(cluster.sync, static_cast<unsigned>(cluster.blocks.size()) * grid->block_extent.x, "its cluster");
+}
+void sync_named(int id, int threads) {
+  if (id < 0 || id > 15) fail("a named barrier's number is 0 to 15");
+  arrive_and_wait(id == 0 ? current->block->all : current->block->named[id], static_cast<unsigned>(threads),
+                  "a named barrier");
+}
+
+std::uint32_t shuffle(std::uint32_t value, int source) {
+  Warp& warp = current->warp();
+  warp.exchanged[current->index % 32] = value;
+  sync_warp();
+  const std::uint32_t result = source < 0 || source > 31 ? value : warp.exchanged[source];
+  sync_warp();
+  return result;
+}
+
+// An mbarrier: eight bytes of shared memory
+namespace {
+
+struct Mbarrier {
+  std::int32_t bytes;     // still to come; below 0 if they came ahead of whoever expects them
+  std::uint16_t pending;  // arrivals
+  std::uint16_t phase : 1, arrivals : 15;
+};
+static_assert(sizeof(Mbarrier) == 8);
+
+Mbarrier& at(Block& block, std::uint32_t address) {
+  if (address % 8 != 0) fail("an mbarrier is not aligned to 8 bytes");
+  return *reinterpret_cast<Mbarrier*>(block.memory(address, 8));
+}
+
+void settle(Mbarrier& b) {
+  if (b.pending != 0 || b.bytes != 0) return;
+  b.phase ^= 1, b.pending = b.arrivals;
+}
+
+void arrive(Mbarrier& b) {
+  if (b.pending == 0) fail("more arrivals at an mbarrier than a phase has");
+  --b.pending;
+  settle(b);
+}
+
+}  // namespace
+
+void mbarrier_init(std::uint32_t barrier, unsigned arrivals) {
+  Mbarrier& b = at(*current->block, barrier);
+  b.bytes = 0, b.phase = 0, b.pending = static_cast<std::uint16_t>(arrivals), b.arrivals = arrivals & 0x7fff;
+}
+
+void mbarrier_arrive(std::uint32_t barrier, std::int32_t expected_bytes) {
+  Mbarrier& b = at(*current->block, barrier);
+  b.bytes += expected_bytes;
+  arrive(b);
+}
+
+void mbarrier_arrive_cluster(std::uint32_t barrier, unsigned rank) {
+  const auto& blocks = current->block->cluster->blocks;
+  if (rank >= blocks.size()) fail("an arrival at a block that the cluster does not have");
+  arrive(at(*blocks[rank], barrier));
+}
+
+bool mbarrier_test(std::uint32_t barrier, unsigned parity, bool wait) {
+  const Mbarrier& b = at(*current->block, barrier);
+  if (b.phase == (parity & 1) && wait) {
+    current->waits_for = "an mbarrier";
+    switch_out();
+  }
+  const bool done = b.phase != (parity & 1);
+  if (done) current->advanced = true;
+  return done;
+}
+
+void complete_bytes(Block& block, std::uint32_t barrier, std::int32_t bytes) {
+  Mbarrier& b = at(block, barrier);
+  b.bytes -= bytes;
+  settle(b);
+}
+
+}  // namespace coda_emulator

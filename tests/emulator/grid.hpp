@@ -1,0 +1,108 @@
+#pragma once
+/// The state of one launch.
+
+#include <boost/context/fiber.hpp>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "emulator/machine.hpp"
+
+namespace coda_emulator {
+
+inline constexpr std::size_t window_bytes = 256 * 1024;  ///< of a block's shared memory, aligned to as much
+inline constexpr std::size_t reserved_bytes = 1040;      ///< ahead of what a kernel asks for: not a multiple of 1024
+
+struct Barrier {
+  unsigned arrived = 0;
+  std::uint64_t generation = 0;
+};
+
+struct Warp {
+  Barrier sync;
+  std::uint32_t exchanged[32] = {};
+};
+
+struct Product {
+  float* d;
+  std::uint64_t a, b;
+  int n;
+  MatrixElement element;
+  bool accumulate;
+};
+
+struct Block;
+
+struct Thread {
+  Block* block = nullptr;
+  unsigned index = 0;
+  boost::context::fiber fiber;
+  bool finished = false, advanced = false;
+  const char* waits_for = "";
+  std::vector<Product> open_products;
+  std::deque<std::vector<Product>> products;              ///< committed groups
+  std::vector<std::shared_ptr<bool>> open_copies;         ///< true once done
+  std::deque<std::vector<std::shared_ptr<bool>>> copies;  ///< committed groups of stores
+  Warp& warp() const;
+};
+
+struct Cluster {
+  std::vector<Block*> blocks;
+  Barrier sync;
+};
+
+struct Block {
+  unsigned index = 0, rank = 0;
+  Cluster* cluster = nullptr;
+  std::uint8_t* shared = nullptr;
+  Barrier all, named[16];
+  std::vector<Warp> warps;
+  std::vector<Thread> threads;
+  /// Throws if bytes [address, address + bytes) lie outside the window.
+  std::uint8_t* memory(std::uint32_t address, std::size_t bytes) const;
+};
+
+inline Warp& Thread::warp() const { return block->warps[index / 32]; }
+
+struct Grid {
+  Index extent{}, block_extent{};
+  std::vector<std::unique_ptr<Cluster>> clusters;
+  std::vector<std::unique_ptr<Block>> blocks;
+  std::vector<std::function<void()>> copies;  ///< that the copy engine has yet to do, in any order
+  std::mt19937 random;
+  std::string error;
+};
+
+/// Of the running launch; launches are one at a time.
+extern Grid* grid;
+extern Thread* current;
+
+/// Runs other threads until `ready()`.
+template <class Ready>
+void wait_until(const char* what, Ready&& ready);
+void switch_out();
+
+template <class Ready>
+void wait_until(const char* what, Ready&& ready) {
+  current->waits_for = what;
+  while (!ready()) switch_out();
+  current->advanced = true;
+}
+
+/// As many bytes of transfers as `bytes` have arrived at a barrier.
+void complete_bytes(Block& block, std::uint32_t barrier, std::int32_t bytes);
+
+struct LaunchShape {
+  Index grid{}, block{};
+  unsigned cluster = 1;
+  std::size_t shared_bytes = 0;
+  bool together = false;  ///< all blocks are resident at once
+  unsigned seed = 0;
+};
+/// Runs a launch to its end. Returns what went wrong: empty if nothing.
+std::string run(const LaunchShape& shape, const Entry& entry, void** parameters);
+
+}  // namespace coda_emulator

@@ -1,0 +1,93 @@
+#pragma once
+/// A GPU of a few multiprocessors, in one thread of the host: what a kernel's instructions do to blocks, warps, shared
+/// memory and barriers. Kernels are compiled for the host (compiler.cpp) with device/*.cuh in place of the headers of
+/// kernels/coda that hold instructions; those call the functions below.
+///
+/// Threads are fibers, switched at barriers and polls. Whatever the hardware may delay is delayed here: matrix
+/// instructions read their operands when they are waited for, and the copy engine works when the scheduler, by chance,
+/// lets it. So a stage released too early or a buffer reused too early gives wrong results, and a lost arrival a
+/// deadlock, which is reported. What is not modelled: time, caches, fences between proxies, register counts.
+
+#include <cstddef>
+#include <cstdint>
+
+namespace coda_emulator {
+
+#define CODA_EMULATOR_API __attribute__((visibility("default")))
+
+struct Index {
+  unsigned x, y, z;
+};
+
+// --- the running thread -------------------------------------------------------------------------------------------
+
+CODA_EMULATOR_API Index thread_index();
+CODA_EMULATOR_API Index block_index();
+CODA_EMULATOR_API Index block_extent();
+CODA_EMULATOR_API Index grid_extent();
+CODA_EMULATOR_API unsigned cluster_rank();
+
+/// Lets others run: in the body of every loop that polls memory.
+CODA_EMULATOR_API void pause();
+/// A number that differs from call to call, for clocks.
+CODA_EMULATOR_API std::uint64_t ticks();
+
+// --- shared memory: addresses count from the start of the block's window
+// ----------------------------------------------
+
+CODA_EMULATOR_API std::uint8_t* dynamic_shared();
+CODA_EMULATOR_API std::uint32_t shared_address(const void* pointer);
+
+// --- barriers. All lanes of a warp, all threads of a block, all of a cluster
+// ------------------------------------------
+
+CODA_EMULATOR_API void sync_warp();
+CODA_EMULATOR_API void sync_block();
+CODA_EMULATOR_API void sync_cluster();
+CODA_EMULATOR_API void sync_named(int id, int threads);
+/// The value that lane `source` of the warp gave; by all lanes.
+CODA_EMULATOR_API std::uint32_t shuffle(std::uint32_t value, int source);
+
+CODA_EMULATOR_API void mbarrier_init(std::uint32_t barrier, unsigned arrivals);
+CODA_EMULATOR_API void mbarrier_arrive(std::uint32_t barrier, std::int32_t expected_bytes);
+CODA_EMULATOR_API void mbarrier_arrive_cluster(std::uint32_t barrier, unsigned rank);
+/// Whether the phase of this parity is complete; `wait`: lets others run once if not.
+CODA_EMULATOR_API bool mbarrier_test(std::uint32_t barrier, unsigned parity, bool wait);
+
+// --- the copy engine. `map`: a CUtensorMap of this emulator; `blocks`: bits of the cluster's blocks, 0: this one
+// --------
+
+struct Coordinates {
+  int at[5];
+  std::uint16_t offset[2];  ///< im2col: of w and h
+};
+CODA_EMULATOR_API void copy_load(std::uint32_t to, const void* map, std::uint32_t barrier, const Coordinates& from,
+                                 unsigned blocks);
+CODA_EMULATOR_API void copy_store(const void* map, std::uint32_t from, const Coordinates& to);
+CODA_EMULATOR_API void copy_commit();
+/// Until at most `pending` of this thread's groups of stores are outstanding.
+CODA_EMULATOR_API void copy_wait(int pending);
+
+// --- matrices -----------------------------------------------------------------------------------------------------
+
+enum class MatrixElement : std::uint8_t { bf16, f16 };
+/// d (64, n) of the warpgroup += a (64, 16) b (n, 16)^T by descriptors; done when waited for. By all its threads.
+CODA_EMULATOR_API void multiply(float* d, std::uint64_t a, std::uint64_t b, int n, MatrixElement element,
+                                bool accumulate);
+CODA_EMULATOR_API void multiply_commit();
+CODA_EMULATOR_API void multiply_wait(int pending);
+/// stmatrix: `count` 8x8 matrices of 16-bit elements, by all lanes of a warp.
+CODA_EMULATOR_API void store_matrices(std::uint32_t row, const std::uint32_t* registers, int count, bool transposed);
+
+/// Ends the launch with an error, as an illegal access does on a GPU.
+[[noreturn]] CODA_EMULATOR_API void fail(const char* what);
+
+// --- kernels ------------------------------------------------------------------------------------------------------
+
+/// What a compiled kernel exports, as NAME__entry.
+struct Entry {
+  void (*call)(void** parameters);
+  const std::size_t* parameter_bytes;  ///< ends with 0
+};
+
+}  // namespace coda_emulator

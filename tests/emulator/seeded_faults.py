@@ -1,0 +1,53 @@
+#!/usr/bin/env python3
+"""Puts faults into the kernels' headers, one at a time, and expects the emulator to find each.
+
+usage: seeded_faults.py coda_gpu_tests FOLDER_OF_EMULATOR kernels/coda
+"""
+import concurrent.futures
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+# what is wrong; the header; what is replaced by what, wherever it stands; the problem's plan; multiprocessors; what the emulator says
+FAULTS = [
+    ("a stage is released before it is read", "conv_fprop.cuh", "wgmma_wait<1>();", ";", "mode=resident load=runs", 8, "outside"),
+    ("a stage waits for an arrival too many", "conv_fprop.cuh", "mbarrier_init(barriers.empty(s), readers);",
+     "mbarrier_init(barriers.empty(s), readers + 1);", "mode=resident load=runs", 8, "deadlock"),
+    ("an entry of the exchange is read before it is written", "exchange.cuh", "complete &= values[i].w == epoch + 1;", ";",
+     "mode=resident load=patch", 24, "outside"),
+    ("a patch is read at the wrong line", "conv_fprop.cuh", "line = (kLineBytes >> 4) * g.dilation_h - pixel * g.taps_w",
+     "line = (kLineBytes >> 4) * g.dilation_h", "mode=resident load=patch", 24, "outside"),
+    ("a slice is written over while the copy engine reads it", "epilogue.cuh", "else if (!kKeep) tma_store_wait_read<kStoreBuffers - 1>();", ";",
+     "load=runs split=off", 24, "outside"),
+    ("a spilled tile is normalised before it is loaded back", "second_pass.cuh", "if (spilled) mbarrier_wait(loaded(step), rounds & 1);", ";",
+     "mode=streamed load=runs", 2, "outside"),
+]
+
+
+def found(fault, program, emulator, headers):
+    what, header, good, bad, plan, multiprocessors, symptom = fault
+    text = (headers / header).read_text()
+    if good not in text:
+        return f"{what}: {header} has no '{good}' any more; put the fault elsewhere"
+    with tempfile.TemporaryDirectory() as folder:
+        pathlib.Path(folder, header).write_text(text.replace(good, bad))
+        environment = dict(os.environ, CODA_EMULATOR_HEADERS=folder, CODA_CACHE_DIR=folder + "/cache", CUDA_HOME=str(emulator),
+                           LD_LIBRARY_PATH=str(emulator / "lib"), CODA_EMULATOR_MULTIPROCESSORS=str(multiprocessors))
+        done = subprocess.run([program, "--sanitizer", "--only", plan], env=environment, capture_output=True, text=True)
+    said = done.stdout + done.stderr
+    if done.returncode != 0 and symptom in said:
+        return None
+    return f"{what}: expected '{symptom}' and a failure; exit code {done.returncode}, and:\n{said}"
+
+
+def main():
+    program, emulator, headers = sys.argv[1], pathlib.Path(sys.argv[2]), pathlib.Path(sys.argv[3])
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        missed = [m for m in pool.map(lambda f: found(f, program, emulator, headers), FAULTS) if m]
+    print("\n".join(missed) if missed else f"{len(FAULTS)} seeded faults, all found")
+    sys.exit(bool(missed))
+
+
+main()
