@@ -28,9 +28,10 @@ class AccumulatorSource {
   /// Once per run, before any strip.
   virtual void prepare(const Arguments& arguments, std::byte* run_scratch) const = 0;
 
-  /// acc[row][col], dense: rows of the strip, all columns.
-  virtual void compute(const Arguments& arguments, const Strip& strip, float* acc, const std::byte* run_scratch,
-                       std::byte* worker_scratch) const = 0;
+  /// acc[row][col], dense: rows of the strip, all columns. `bias` has one value a column and is added, if the source
+  /// was made for one; else null.
+  virtual void compute(const Arguments& arguments, const Strip& strip, const float* bias, float* acc,
+                       const std::byte* run_scratch, std::byte* worker_scratch) const = 0;
 
   /// The accumulators of the whole space if they stand in memory, dense and in order of the epilogue's rows; else null.
   virtual const float* in_memory(const Arguments&) const { return nullptr; }
@@ -39,9 +40,10 @@ class AccumulatorSource {
   virtual std::string describe() const = 0;
 };
 
-/// oneDNN behind strips of `tiling`. Throws Unsupported with reasons.
-std::unique_ptr<AccumulatorSource> contraction_source(const Contraction& contraction, const Tiling& tiling,
-                                                      const CompileOptions& options, const VectorUnit& unit);
+/// oneDNN behind strips of `tiling`; `with_bias`: it adds a bias before it writes. Throws Unsupported with reasons.
+std::unique_ptr<AccumulatorSource> contraction_source(const Contraction& contraction, bool with_bias,
+                                                      const Tiling& tiling, const CompileOptions& options,
+                                                      const VectorUnit& unit);
 
 /// Arguments::a, float32, (images, height, width, cols), any pixel stride.
 std::unique_ptr<AccumulatorSource> tensor_source(const Extents& extents, const VectorUnit& unit);

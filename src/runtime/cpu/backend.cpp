@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "coda/error.hpp"
 #include "passes/passes.hpp"
@@ -44,12 +45,52 @@ Layout layout_of(const Contraction& contraction) {
   return Layout::nhwc;
 }
 
-std::shared_ptr<const TiledExecutable> assemble(const Contraction& contraction, const Graph& source, const Graph& graph,
-                                                const passes::Partition& stages, const CompileOptions& options) {
+// The sum acc + bias[n] if nothing else reads acc: the contraction can write it instead of acc
+std::optional<ValueId> biased_accumulator(const Contraction& contraction, const Graph& graph) {
+  if (std::holds_alternative<ConvTranspose2d>(contraction)) return {};  // oneDNN adds it in a pass of its own
+  const auto is_acc = [&](ValueId v) { return graph[v].op == Op::acc; };
+  const auto is_bias = [&](ValueId v) {
+    const Node& x = graph[v];
+    return x.op == Op::operand && x.axes == axes::n && x.dtype == DType::f32;
+  };
+  std::optional<ValueId> sum;
+  for (ValueId v = 0; v < graph.nodes.size(); ++v) {
+    const auto& in = graph[v].inputs;
+    if (std::none_of(in.begin(), in.end(), is_acc)) continue;
+    if (sum || graph[v].op != Op::add || graph[v].dtype != DType::f32) return {};
+    if (!is_bias(in[0]) && !is_bias(in[1])) return {};
+    sum = v;
+  }
+  for (const Store& s : graph.stores)
+    if (is_acc(s.value)) return {};
+  return sum;
+}
+
+// Lets everything read acc in the place of the sum, which is left as a dead node: so its operand is still loaded
+Graph with_accumulator_for(const Graph& graph, ValueId sum) {
+  const auto& in = graph[sum].inputs;
+  const ValueId acc = graph[in[0]].op == Op::acc ? in[0] : in[1];
+  Graph g = graph;
+  for (Node& x : g.nodes) std::replace(x.inputs.begin(), x.inputs.end(), sum, acc);
+  for (Store& s : g.stores)
+    if (s.value == sum) s.value = acc;
+  std::replace(g.effects.begin(), g.effects.end(), sum, acc);
+  return g;
+}
+
+std::shared_ptr<const TiledExecutable> assemble(const Contraction& contraction, const Graph& source,
+                                                const Graph& optimised, const passes::Partition& stages,
+                                                const CompileOptions& options) {
   const Extents e = extents(contraction);
-  auto parts = common_parts(e, source, graph, stages, options);
+  const auto sum = biased_accumulator(contraction, optimised);
+  const Graph graph = sum ? with_accumulator_for(optimised, *sum) : optimised;
+  auto parts = common_parts(e, source, graph, sum ? passes::partition(graph) : stages, options);
   const bool uses_acc = parts.plan.accumulator_stage >= 0;
-  if (uses_acc) parts.source = contraction_source(contraction, parts.tiling, options, *parts.unit);
+  if (uses_acc) parts.source = contraction_source(contraction, sum.has_value(), parts.tiling, options, *parts.unit);
+  if (sum) {
+    const auto& in = graph[*sum].inputs;
+    parts.bias = static_cast<int>(graph[in[0]].op == Op::operand ? in[0] : in[1]);
+  }
   parts.title = to_string(contraction);
   parts.space = {.shape_mn = shape_mn(contraction),
                  .layout = layout_of(contraction),

@@ -58,7 +58,7 @@ Callable::State::Call Callable::State::take() {
   Call call{dnnl::stream(dnnl_engine()), {}, {}};
   for (const auto& [argument, desc] : arguments) {
     call.memories.emplace_back(desc, dnnl_engine(), static_cast<void*>(DNNL_MEMORY_NONE));
-    call.arguments.push_back({argument, call.memories.back().get()});
+    if (!desc.is_zero()) call.arguments.push_back({argument, call.memories.back().get()});
   }
   return call;
 }
@@ -72,7 +72,10 @@ void Callable::operator()(std::initializer_list<const void*> data) const {
   const SingleThreaded single;
   State::Call call = state_->take();
   auto memory = call.memories.begin();
-  for (const void* p : data) (memory++)->set_data_handle(const_cast<void*>(p));
+  for (const void* p : data) {
+    if (p) memory->set_data_handle(const_cast<void*>(p));
+    ++memory;
+  }
   dnnl::error::wrap_c_api(dnnl_primitive_execute(state_->primitive.get(), call.stream.get(),
                                                  static_cast<int>(call.arguments.size()), call.arguments.data()),
                           "could not execute a primitive");

@@ -51,7 +51,7 @@ class Callable {
 
   Callable() = default;
   Callable(dnnl::primitive primitive, std::vector<Argument> arguments);
-  /// On this thread; `data` in the order of the arguments.
+  /// On this thread; `data` in the order of the arguments, null for one that is absent (whose description is empty).
   void operator()(std::initializer_list<const void*> data) const;
 
  private:

@@ -81,7 +81,7 @@ FilterDims filter_dims(const C& c) {
 }
 
 struct Primitive {
-  Callable call;  // source, filter, destination, scratchpad
+  Callable call;  // source, filter, bias, destination, scratchpad
   memory::desc weights;
   std::size_t scratchpad = 0;  // bytes
   std::string implementation;
@@ -95,18 +95,22 @@ template <class Forward, class Descriptor>
 Primitive finish(const Descriptor& d) {
   return {Callable(Forward(d), {{DNNL_ARG_SRC, d.src_desc()},
                                 {DNNL_ARG_WEIGHTS, d.weights_desc()},
+                                {DNNL_ARG_BIAS, d.bias_desc()},
                                 {DNNL_ARG_DST, d.dst_desc()},
                                 {DNNL_ARG_SCRATCHPAD, d.scratchpad_desc()}}),
           d.weights_desc(), d.scratchpad_desc().get_size(), d.impl_info_str(), 0};
 }
 
 template <class C>
-Primitive make_primitive(const C& c, const Window& w, std::int64_t width, DType compute, const memory::desc& weights) {
+Primitive make_primitive(const C& c, const Window& w, std::int64_t width, DType compute, bool with_bias,
+                         const memory::desc& weights) {
   const SingleThreaded single;
   const auto type = dnnl_type(compute);
   const memory::desc source({1, c.c, w.height, c.w}, type, memory::format_tag::nhwc);
   const memory::desc destination({1, c.k, w.output, width}, memory::data_type::f32, memory::format_tag::nhwc);
   const memory::dims strides{c.stride[0], c.stride[1]}, dilates{c.dilation[0] - 1, c.dilation[1] - 1};
+  const memory::desc bias =
+      with_bias ? memory::desc({c.k}, memory::data_type::f32, memory::format_tag::a) : memory::desc();
   dnnl::primitive_attr attr;
   attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
   const auto inference = dnnl::prop_kind::forward_inference;
@@ -115,20 +119,21 @@ Primitive make_primitive(const C& c, const Window& w, std::int64_t width, DType 
     // the right padding that gives exactly `width` columns
     const std::int64_t right = (width - 1) * c.stride[1] + (c.s - 1) * c.dilation[1] + 1 - c.w - c.pad[1];
     return finish<dnnl::convolution_forward>(dnnl::convolution_forward::primitive_desc(
-        dnnl_engine(), inference, dnnl::algorithm::convolution_direct, source, weights, destination, strides, dilates,
-        before, {w.pad_bottom, right}, attr));
+        dnnl_engine(), inference, dnnl::algorithm::convolution_direct, source, weights, bias, destination, strides,
+        dilates, before, {w.pad_bottom, right}, attr));
   } else {
     const std::int64_t right = c.pad[3] - c.output_pad[1];
     return finish<dnnl::deconvolution_forward>(dnnl::deconvolution_forward::primitive_desc(
-        dnnl_engine(), inference, dnnl::algorithm::deconvolution_direct, source, weights, destination, strides, dilates,
-        before, {w.pad_bottom, right}, attr));
+        dnnl_engine(), inference, dnnl::algorithm::deconvolution_direct, source, weights, bias, destination, strides,
+        dilates, before, {w.pad_bottom, right}, attr));
   }
 }
 
 template <class C>
 class ImageContraction final : public AccumulatorSource {
  public:
-  ImageContraction(const C& c, const Tiling& tiling, const CompileOptions& options, const VectorUnit& unit);
+  ImageContraction(const C& c, bool with_bias, const Tiling& tiling, const CompileOptions& options,
+                   const VectorUnit& unit);
 
   std::size_t run_scratch() const override {
     return constant_ ? 0 : packed_filter_bytes_ + filters_.front().weights.dense_bytes();
@@ -136,8 +141,8 @@ class ImageContraction final : public AccumulatorSource {
   std::size_t worker_scratch() const override { return scratchpad_bytes_ + packed_input_bytes_; }
   void check(const Arguments& arguments) const override;
   void prepare(const Arguments& arguments, std::byte* run_scratch) const override;
-  void compute(const Arguments& arguments, const Strip& strip, float* acc, const std::byte* run_scratch,
-               std::byte* worker_scratch) const override;
+  void compute(const Arguments& arguments, const Strip& strip, const float* bias, float* acc,
+               const std::byte* run_scratch, std::byte* worker_scratch) const override;
   std::string describe() const override;
 
  private:
@@ -147,6 +152,7 @@ class ImageContraction final : public AccumulatorSource {
   const void* source_rows(const ConstTensorView& x, const Strip& strip, const Window& w, std::byte* packed) const;
 
   C c_;
+  bool with_bias_;
   Tiling tiling_;
   std::int64_t width_;
   DType compute_ = DType::f32;
@@ -165,9 +171,9 @@ class ImageContraction final : public AccumulatorSource {
 };
 
 template <class C>
-ImageContraction<C>::ImageContraction(const C& c, const Tiling& tiling, const CompileOptions& options,
+ImageContraction<C>::ImageContraction(const C& c, bool with_bias, const Tiling& tiling, const CompileOptions& options,
                                       const VectorUnit& unit)
-    : c_(c), tiling_(tiling), width_(tiling.extents().width), unit_(unit) {
+    : c_(c), with_bias_(with_bias), tiling_(tiling), width_(tiling.extents().width), unit_(unit) {
   require_contraction_dtype(c.dtype_x, "the image of " + to_string(Contraction(c)));
   require_contraction_dtype(c.dtype_w, "the filter of " + to_string(Contraction(c)));
   try {
@@ -212,9 +218,9 @@ void ImageContraction<C>::build(DType compute) {
 // format that it prefers, so that the filter is packed twice
 template <class C>
 void ImageContraction<C>::add_primitive(const Window& w, const memory::desc& any) {
-  Primitive p = make_primitive(c_, w, width_, compute_, filters_.empty() ? any : filters_.front().format);
+  Primitive p = make_primitive(c_, w, width_, compute_, with_bias_, filters_.empty() ? any : filters_.front().format);
   if (!filters_.empty() && is_slow(p)) {
-    Primitive own = make_primitive(c_, w, width_, compute_, any);
+    Primitive own = make_primitive(c_, w, width_, compute_, with_bias_, any);
     if (!is_slow(own)) p = std::move(own);
   }
   while (p.filter < filters_.size() && filters_[p.filter].format != p.weights) ++p.filter;
@@ -273,13 +279,13 @@ const void* ImageContraction<C>::source_rows(const ConstTensorView& x, const Str
 }
 
 template <class C>
-void ImageContraction<C>::compute(const Arguments& arguments, const Strip& strip, float* acc,
+void ImageContraction<C>::compute(const Arguments& arguments, const Strip& strip, const float* bias, float* acc,
                                   const std::byte* run_scratch, std::byte* worker_scratch) const {
   const Window w = window_of(c_, strip);
   const Primitive& p = primitives_.at(w.geometry());
   const void* source = source_rows(arguments.a, strip, w, worker_scratch + scratchpad_bytes_);
   const Filter& f = filters_[p.filter];
-  p.call({source, constant_ ? f.constant.data() : run_scratch + f.offset, acc, worker_scratch});
+  p.call({source, constant_ ? f.constant.data() : run_scratch + f.offset, bias, acc, worker_scratch});
 }
 
 template <class C>
@@ -287,8 +293,9 @@ std::string ImageContraction<C>::describe() const {
   std::string s = fmt::format("oneDNN {}, {}", to_string(compute_), primitives_.begin()->second.implementation);
   for (const auto& [geometry, p] : primitives_)
     if (p.implementation != primitives_.begin()->second.implementation) s += " and " + p.implementation;
-  s += fmt::format("; filter {}{}", constant_ ? "packed once" : "packed at each run",
-                   c_.layout == Layout::nchw ? "; channels-first image packed by strip" : "");
+  s +=
+      fmt::format("{}; filter {}{}", with_bias_ ? ", bias added" : "", constant_ ? "packed once" : "packed at each run",
+                  c_.layout == Layout::nchw ? "; channels-first image packed by strip" : "");
   if (const auto note = conversion_note(c_.dtype_x, c_.dtype_w, compute_); !note.empty()) s += "; " + note;
   if (c_.dtype_x == DType::bf16 && c_.dtype_w == DType::bf16 && compute_ == DType::f32)
     s += " (oneDNN has no bf16 convolution for this processor)";
@@ -297,14 +304,14 @@ std::string ImageContraction<C>::describe() const {
 
 }  // namespace
 
-std::unique_ptr<AccumulatorSource> image_source(const Conv2d& c, const Tiling& tiling, const CompileOptions& options,
-                                                const VectorUnit& unit) {
-  return std::make_unique<ImageContraction<Conv2d>>(c, tiling, options, unit);
+std::unique_ptr<AccumulatorSource> image_source(const Conv2d& c, bool with_bias, const Tiling& tiling,
+                                                const CompileOptions& options, const VectorUnit& unit) {
+  return std::make_unique<ImageContraction<Conv2d>>(c, with_bias, tiling, options, unit);
 }
 
-std::unique_ptr<AccumulatorSource> image_source(const ConvTranspose2d& c, const Tiling& tiling,
+std::unique_ptr<AccumulatorSource> image_source(const ConvTranspose2d& c, bool with_bias, const Tiling& tiling,
                                                 const CompileOptions& options, const VectorUnit& unit) {
-  return std::make_unique<ImageContraction<ConvTranspose2d>>(c, tiling, options, unit);
+  return std::make_unique<ImageContraction<ConvTranspose2d>>(c, with_bias, tiling, options, unit);
 }
 
 }  // namespace coda::cpu

@@ -17,7 +17,7 @@ namespace {
 using dnnl::memory;
 
 struct Primitive {
-  Callable call;  // a, b, destination, scratchpad
+  Callable call;  // a, b, bias, destination, scratchpad
   memory::desc b;
   std::size_t scratchpad = 0;  // bytes
   std::string implementation;
@@ -25,7 +25,8 @@ struct Primitive {
 
 class MatrixContraction final : public AccumulatorSource {
  public:
-  MatrixContraction(const Gemm& g, const Tiling& tiling, const CompileOptions& options, const VectorUnit& unit);
+  MatrixContraction(const Gemm& g, bool with_bias, const Tiling& tiling, const CompileOptions& options,
+                    const VectorUnit& unit);
 
   std::size_t run_scratch() const override {
     return constant_.data() ? 0 : static_cast<std::size_t>(g_.batch) * weights_.packed_bytes() + weights_.dense_bytes();
@@ -36,8 +37,8 @@ class MatrixContraction final : public AccumulatorSource {
     if (!constant_.data())
       pack_all(arguments.b, run_scratch + static_cast<std::size_t>(g_.batch) * weights_.packed_bytes(), run_scratch);
   }
-  void compute(const Arguments& arguments, const Strip& strip, float* acc, const std::byte* run_scratch,
-               std::byte* worker_scratch) const override;
+  void compute(const Arguments& arguments, const Strip& strip, const float* bias, float* acc,
+               const std::byte* run_scratch, std::byte* worker_scratch) const override;
   std::string describe() const override;
 
  private:
@@ -47,6 +48,7 @@ class MatrixContraction final : public AccumulatorSource {
   const void* source_rows(const ConstTensorView& a, const Strip& strip, std::byte* packed) const;
 
   Gemm g_;
+  bool with_bias_;
   Tiling tiling_;
   DType compute_ = DType::f32;
   std::map<std::int64_t, Primitive> primitives_;  // by rows
@@ -56,9 +58,9 @@ class MatrixContraction final : public AccumulatorSource {
   const VectorUnit& unit_;
 };
 
-MatrixContraction::MatrixContraction(const Gemm& g, const Tiling& tiling, const CompileOptions& options,
+MatrixContraction::MatrixContraction(const Gemm& g, bool with_bias, const Tiling& tiling, const CompileOptions& options,
                                      const VectorUnit& unit)
-    : g_(g), tiling_(tiling), unit_(unit) {
+    : g_(g), with_bias_(with_bias), tiling_(tiling), unit_(unit) {
   require_contraction_dtype(g.dtype_a, "the left operand of " + to_string(Contraction(g)));
   require_contraction_dtype(g.dtype_b, "the right operand of " + to_string(Contraction(g)));
   try {
@@ -101,11 +103,14 @@ Primitive MatrixContraction::make_primitive(std::int64_t rows, const memory::des
   const SingleThreaded single;
   dnnl::primitive_attr attr;
   attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  const memory::desc bias =
+      with_bias_ ? memory::desc({1, g_.n}, memory::data_type::f32, memory::format_tag::ab) : memory::desc();
   const dnnl::matmul::primitive_desc d(
-      dnnl_engine(), memory::desc({rows, g_.k}, dnnl_type(compute_), memory::format_tag::ab), weights,
+      dnnl_engine(), memory::desc({rows, g_.k}, dnnl_type(compute_), memory::format_tag::ab), weights, bias,
       memory::desc({rows, g_.n}, memory::data_type::f32, memory::format_tag::ab), attr);
   return {Callable(dnnl::matmul(d), {{DNNL_ARG_SRC, d.src_desc()},
                                      {DNNL_ARG_WEIGHTS, d.weights_desc()},
+                                     {DNNL_ARG_BIAS, bias},
                                      {DNNL_ARG_DST, d.dst_desc()},
                                      {DNNL_ARG_SCRATCHPAD, d.scratchpad_desc()}}),
           d.weights_desc(), d.scratchpad_desc().get_size(), d.impl_info_str()};
@@ -148,18 +153,19 @@ const void* MatrixContraction::source_rows(const ConstTensorView& a, const Strip
   return packed;
 }
 
-void MatrixContraction::compute(const Arguments& arguments, const Strip& strip, float* acc,
+void MatrixContraction::compute(const Arguments& arguments, const Strip& strip, const float* bias, float* acc,
                                 const std::byte* run_scratch, std::byte* worker_scratch) const {
   const Primitive& p = primitives_.at(strip.height);
   const void* source = source_rows(arguments.a, strip, worker_scratch + scratchpad_bytes_);
   const std::byte* weights = constant_.data() ? constant_.data() : run_scratch;
-  p.call({source, weights + static_cast<std::size_t>(strip.image) * weights_.packed_bytes(), acc, worker_scratch});
+  p.call(
+      {source, weights + static_cast<std::size_t>(strip.image) * weights_.packed_bytes(), bias, acc, worker_scratch});
 }
 
 std::string MatrixContraction::describe() const {
   std::string s =
-      fmt::format("oneDNN {}, {}; right operand {}", to_string(compute_), primitives_.begin()->second.implementation,
-                  constant_.data() ? "packed once" : "packed at each run");
+      fmt::format("oneDNN {}, {}{}; right operand {}", to_string(compute_), primitives_.begin()->second.implementation,
+                  with_bias_ ? ", bias added" : "", constant_.data() ? "packed once" : "packed at each run");
   if (g_.transpose_a) s += "; left operand transposed by strip";
   if (const auto note = conversion_note(g_.dtype_a, g_.dtype_b, compute_); !note.empty()) s += "; " + note;
   if (g_.dtype_a == DType::bf16 && g_.dtype_b == DType::bf16 && compute_ == DType::f32)
@@ -169,16 +175,17 @@ std::string MatrixContraction::describe() const {
 
 }  // namespace
 
-std::unique_ptr<AccumulatorSource> matrix_source(const Gemm& g, const Tiling& tiling, const CompileOptions& options,
-                                                 const VectorUnit& unit) {
-  return std::make_unique<MatrixContraction>(g, tiling, options, unit);
+std::unique_ptr<AccumulatorSource> matrix_source(const Gemm& g, bool with_bias, const Tiling& tiling,
+                                                 const CompileOptions& options, const VectorUnit& unit) {
+  return std::make_unique<MatrixContraction>(g, with_bias, tiling, options, unit);
 }
 
-std::unique_ptr<AccumulatorSource> contraction_source(const Contraction& contraction, const Tiling& tiling,
-                                                      const CompileOptions& options, const VectorUnit& unit) {
-  if (const auto* g = std::get_if<Gemm>(&contraction)) return matrix_source(*g, tiling, options, unit);
-  if (const auto* c = std::get_if<Conv2d>(&contraction)) return image_source(*c, tiling, options, unit);
-  return image_source(std::get<ConvTranspose2d>(contraction), tiling, options, unit);
+std::unique_ptr<AccumulatorSource> contraction_source(const Contraction& contraction, bool with_bias,
+                                                      const Tiling& tiling, const CompileOptions& options,
+                                                      const VectorUnit& unit) {
+  if (const auto* g = std::get_if<Gemm>(&contraction)) return matrix_source(*g, with_bias, tiling, options, unit);
+  if (const auto* c = std::get_if<Conv2d>(&contraction)) return image_source(*c, with_bias, tiling, options, unit);
+  return image_source(std::get<ConvTranspose2d>(contraction), with_bias, tiling, options, unit);
 }
 
 }  // namespace coda::cpu

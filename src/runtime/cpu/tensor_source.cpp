@@ -25,7 +25,7 @@ class TensorSource final : public AccumulatorSource {
     return dense ? static_cast<const float*>(arguments.a.data) : nullptr;
   }
 
-  void compute(const Arguments& arguments, const Strip& strip, float* acc, const std::byte*,
+  void compute(const Arguments& arguments, const Strip& strip, const float*, float* acc, const std::byte*,
                std::byte*) const override {
     const BoundTensor from{.data = arguments.a.data, .dtype = DType::f32, .strides = strides(arguments)};
     load_block(*unit_, from, e_, {strip.image, strip.first * e_.width, strip.height * e_.width}, e_.cols, false, acc);

@@ -24,6 +24,7 @@ struct TiledExecutable::Run {
   std::byte* memory;
   Place accumulator;            // of the whole space; base null: each worker has a tile
   bool computes = false;        // the source still has to fill it
+  const float* bias = nullptr;  // that the source adds
   int accumulator_output = -1;  // the store in whose memory it stands
   std::unique_ptr<Machine> leaves;
   std::vector<std::unique_ptr<Machine>> uniform;  // by stage
@@ -163,6 +164,10 @@ TiledExecutable::Run::Run(const TiledExecutable& executable, const Arguments& a,
     return std::make_unique<Machine>(*parts.unit, parts.plan, program, bound, memory, nullptr);
   };
   leaves = machine(parts.plan.leaves);
+  if (parts.bias >= 0) {
+    const int slot = parts.plan.slot_of_value[static_cast<std::size_t>(parts.bias)];
+    bias = reinterpret_cast<const float*>(memory + parts.plan.slots[static_cast<std::size_t>(slot)].offset);
+  }
   for (const StagePlan& stage : parts.plan.stages) {
     uniform.push_back(machine(stage.uniform));
     workers.emplace_back(static_cast<std::size_t>(parts.threads));
@@ -295,7 +300,7 @@ void TiledExecutable::run_strip(Run& run, std::size_t index, std::int64_t strip_
       tile = {worker.memory, plan.extents.cols * static_cast<std::int64_t>(sizeof(float)), first};
       worker.machine->place(Home::accumulator, 0, tile);
     }
-    parts_.source->compute(run.arguments, strip,
+    parts_.source->compute(run.arguments, strip, run.bias,
                            reinterpret_cast<float*>(tile.base + (first - tile.origin) * tile.pitch),
                            run.memory + source_offset_, worker.memory + source_scratch_offset_);
   }
