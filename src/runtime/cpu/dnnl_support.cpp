@@ -73,7 +73,7 @@ void Callable::operator()(std::initializer_list<const void*> data) const {
   State::Call call = state_->take();
   auto memory = call.memories.begin();
   for (const void* p : data) {
-    if (p) memory->set_data_handle(const_cast<void*>(p));
+    if (p && memory->get_data_handle() != p) memory->set_data_handle(const_cast<void*>(p));
     ++memory;
   }
   dnnl::error::wrap_c_api(dnnl_primitive_execute(state_->primitive.get(), call.stream.get(),

@@ -101,6 +101,18 @@ Primitive finish(const Descriptor& d) {
           d.weights_desc(), d.scratchpad_desc().get_size(), d.impl_info_str(), 0};
 }
 
+// Convolutions by channel over rows at least this wide are faster by oneDNN's older kernel than by the one that it
+// proposes first: up to twice where the channels are no multiple of 64, never slower
+constexpr std::int64_t wide_rows = 10;
+
+// Moves on to an implementation of this name; false if there is none
+bool move_to(dnnl::convolution_forward::primitive_desc& d, const char* name) {
+  do {
+    if (std::string(d.impl_info_str()).starts_with(name)) return true;
+  } while (d.next_impl());
+  return false;
+}
+
 template <class C>
 Primitive make_primitive(const C& c, const Window& w, std::int64_t width, DType compute, bool with_bias,
                          const memory::desc& weights) {
@@ -118,9 +130,14 @@ Primitive make_primitive(const C& c, const Window& w, std::int64_t width, DType 
   if constexpr (std::is_same_v<C, Conv2d>) {
     // the right padding that gives exactly `width` columns
     const std::int64_t right = (width - 1) * c.stride[1] + (c.s - 1) * c.dilation[1] + 1 - c.w - c.pad[1];
-    return finish<dnnl::convolution_forward>(dnnl::convolution_forward::primitive_desc(
-        dnnl_engine(), inference, dnnl::algorithm::convolution_direct, source, weights, bias, destination, strides,
-        dilates, before, {w.pad_bottom, right}, attr));
+    const auto describe = [&] {
+      return dnnl::convolution_forward::primitive_desc(dnnl_engine(), inference, dnnl::algorithm::convolution_direct,
+                                                       source, weights, bias, destination, strides, dilates, before,
+                                                       {w.pad_bottom, right}, attr);
+    };
+    if (c.groups == c.c && c.groups == c.k && width >= wide_rows)
+      if (auto d = describe(); move_to(d, "jit_dw")) return finish<dnnl::convolution_forward>(d);
+    return finish<dnnl::convolution_forward>(describe());
   } else {
     const std::int64_t right = c.pad[3] - c.output_pad[1];
     return finish<dnnl::deconvolution_forward>(dnnl::deconvolution_forward::primitive_desc(

@@ -383,5 +383,57 @@ TEST(VectorUnit, Transposes) {
       }
 }
 
+// Channels that fill no vector, several, and several and a bit; windows of one pixel to some
+TEST(VectorUnit, Windows) {
+  Random r(11);
+  for (const VectorUnit* u : units())
+    for (const std::size_t channels : {1, 3, 8, 16, 21, 64, 75, 130})
+      for (const auto& [rows, cols] : {std::pair<std::size_t, std::size_t>{1, 1}, {3, 2}, {2, 7}, {0, 4}}) {
+        const auto pixel = static_cast<std::ptrdiff_t>(channels + 2), row = 9 * pixel;
+        std::vector<float> x(static_cast<std::size_t>(row) * 3);
+        for (float& v : x) v = static_cast<float>(r.uniform(-2, 2));
+        if (rows * cols > 1 && channels > 1) x[static_cast<std::size_t>(pixel) + 1] = nan;
+        std::vector<float> largest(channels + 1, -7.0f), mean = largest;
+        WindowArgs w{.first = x.data(),
+                     .rows = rows,
+                     .cols = cols,
+                     .row_pitch = row,
+                     .col_pitch = pixel,
+                     .channels = channels,
+                     .divisor = 5,
+                     .result = largest.data()};
+        u->window_largest(w);
+        w.result = mean.data();
+        u->window_mean(w);
+        EXPECT_EQ(largest[channels], -7.0f);
+        EXPECT_EQ(mean[channels], -7.0f);
+        for (std::size_t c = 0; c < channels; ++c) {
+          float best = -infinity;
+          double sum = 0;
+          for (std::size_t i = 0; i < rows; ++i)
+            for (std::size_t j = 0; j < cols; ++j) {
+              const float v = x[i * static_cast<std::size_t>(row) + j * static_cast<std::size_t>(pixel) + c];
+              best = best != best || v <= best ? best : v;
+              sum += static_cast<double>(v);
+            }
+          EXPECT_TRUE(same(largest[c], best)) << u->name << " channel " << c << " of " << channels;
+          EXPECT_TRUE(same(mean[c], static_cast<float>(sum / 5))) << u->name << " channel " << c << " of " << channels;
+        }
+      }
+}
+
+// Planes of colours to pixels
+TEST(VectorUnit, TransposesThreeRows) {
+  for (const VectorUnit* u : units())
+    for (const std::size_t cols : {1, 15, 16, 40, 67}) {
+      std::vector<float> x(3 * (cols + 5)), y(3 * cols + 1, -7.0f);
+      for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i);
+      u->transpose(x.data(), static_cast<std::ptrdiff_t>(cols + 5), y.data(), 3, 3, cols);
+      for (std::size_t j = 0; j < cols; ++j)
+        for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(y[3 * j + i], x[i * (cols + 5) + j]) << u->name;
+      EXPECT_EQ(y.back(), -7.0f);
+    }
+}
+
 }  // namespace
 }  // namespace coda::cpu

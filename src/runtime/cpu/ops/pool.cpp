@@ -1,7 +1,8 @@
 #include "runtime/cpu/ops/pool.hpp"
 
 #include <algorithm>
-#include <vector>
+
+#include "runtime/cpu/vector/unit.hpp"
 
 namespace coda::cpu {
 
@@ -18,17 +19,31 @@ Taps taps_inside(std::int64_t start, std::int64_t kernel, std::int64_t dilation,
   return {std::min(first, kernel), std::clamp(last, std::min(first, kernel), kernel)};
 }
 
-// Calls visit(y pixel, start row, start column, row taps, column taps) for output rows [begin, end) of all images
+std::size_t count_of(const Taps& t) { return static_cast<std::size_t>(std::max<std::int64_t>(t.last - t.first, 0)); }
+
+// Calls visit(window, row taps, column taps, first row, first column) for output rows [begin, end) of all images; the
+// window holds the pixels inside the image
 template <class Visit>
 void for_windows(const PoolWindow& f, const Image<const float>& x, const Image<float>& y, std::int64_t begin,
                  std::int64_t end, const Visit& visit) {
+  WindowArgs window;
+  window.row_pitch = f.dilation[0] * x.width * x.pixel_stride;
+  window.col_pitch = f.dilation[1] * x.pixel_stride;
+  window.channels = static_cast<std::size_t>(y.channels);
   for (std::int64_t row = begin; row < end; ++row) {
     const std::int64_t n = row / y.height, p = row % y.height;
     const std::int64_t h = p * f.stride[0] - f.pad[0];
     const Taps rows = taps_inside(h, f.kernel[0], f.dilation[0], 0, x.height);
+    window.rows = count_of(rows);
     for (std::int64_t q = 0; q < y.width; ++q) {
       const std::int64_t w = q * f.stride[1] - f.pad[1];
-      visit(n, y.pixel(n, p, q), h, w, rows, taps_inside(w, f.kernel[1], f.dilation[1], 0, x.width));
+      const Taps cols = taps_inside(w, f.kernel[1], f.dilation[1], 0, x.width);
+      window.cols = count_of(cols);
+      // a window of padding alone has no first pixel
+      const bool empty = window.rows == 0 || window.cols == 0;
+      window.first = empty ? x.data : x.pixel(n, h + rows.first * f.dilation[0], w + cols.first * f.dilation[1]);
+      window.result = y.pixel(n, p, q);
+      visit(window, h, w);
     }
   }
 }
@@ -36,57 +51,44 @@ void for_windows(const PoolWindow& f, const Image<const float>& x, const Image<f
 }  // namespace
 
 void max_pool(const PoolWindow& f, const Image<const float>& x, const Image<float>& y, const Parallel& parallel) {
+  const VectorUnit& unit = vector_unit();
   parallel(y.images * y.height, [&](std::int64_t begin, std::int64_t end) {
     for_windows(f, x, y, begin, end,
-                [&](std::int64_t n, float* out, std::int64_t h, std::int64_t w, Taps rows, Taps cols) {
-                  std::fill_n(out, y.channels, -__builtin_inff());
-                  for (auto r = rows.first; r < rows.last; ++r)
-                    for (auto s = cols.first; s < cols.last; ++s) {
-                      const float* in = x.pixel(n, h + r * f.dilation[0], w + s * f.dilation[1]);
-                      // "not (in <= out)" also takes a NaN; a NaN already taken stays, as every comparison with it
-                      // fails
-                      for (std::int64_t c = 0; c < y.channels; ++c)
-                        out[c] = out[c] != out[c] || in[c] <= out[c] ? out[c] : in[c];
-                    }
-                });
+                [&](const WindowArgs& window, std::int64_t, std::int64_t) { unit.window_largest(window); });
   });
 }
 
 void average_pool(const PoolWindow& f, const Image<const float>& x, const Image<float>& y, const Parallel& parallel) {
+  const VectorUnit& unit = vector_unit();
   parallel(y.images * y.height, [&](std::int64_t begin, std::int64_t end) {
-    std::vector<double> sum(static_cast<std::size_t>(y.channels));
-    for_windows(f, x, y, begin, end,
-                [&](std::int64_t n, float* out, std::int64_t h, std::int64_t w, Taps rows, Taps cols) {
-                  std::fill(sum.begin(), sum.end(), 0.0);
-                  for (auto r = rows.first; r < rows.last; ++r)
-                    for (auto s = cols.first; s < cols.last; ++s) {
-                      const float* in = x.pixel(n, h + r * f.dilation[0], w + s * f.dilation[1]);
-                      for (std::int64_t c = 0; c < y.channels; ++c) sum[static_cast<std::size_t>(c)] += in[c];
-                    }
-                  if (f.count_pad) {
-                    rows = taps_inside(h, f.kernel[0], f.dilation[0], -f.pad[0], x.height + f.pad[2]);
-                    cols = taps_inside(w, f.kernel[1], f.dilation[1], -f.pad[1], x.width + f.pad[3]);
-                  }
-                  const auto count = static_cast<double>((rows.last - rows.first) * (cols.last - cols.first));
-                  for (std::int64_t c = 0; c < y.channels; ++c)
-                    out[c] = static_cast<float>(sum[static_cast<std::size_t>(c)] / count);
-                });
+    for_windows(f, x, y, begin, end, [&](WindowArgs& window, std::int64_t h, std::int64_t w) {
+      std::size_t count = window.rows * window.cols;
+      if (f.count_pad)
+        count = count_of(taps_inside(h, f.kernel[0], f.dilation[0], -f.pad[0], x.height + f.pad[2])) *
+                count_of(taps_inside(w, f.kernel[1], f.dilation[1], -f.pad[1], x.width + f.pad[3]));
+      window.divisor = static_cast<double>(count);
+      unit.window_mean(window);
+    });
   });
 }
 
 void global_average_pool(const Image<const float>& x, const Image<float>& y, const Parallel& parallel) {
-  parallel(x.images, [&](std::int64_t begin, std::int64_t end) {
-    std::vector<double> sum(static_cast<std::size_t>(x.channels));
-    for (std::int64_t n = begin; n < end; ++n) {
-      std::fill(sum.begin(), sum.end(), 0.0);
-      for (std::int64_t i = 0; i < x.height * x.width; ++i) {
-        const float* in = x.pixel(n, 0, 0) + i * x.pixel_stride;
-        for (std::int64_t c = 0; c < x.channels; ++c) sum[static_cast<std::size_t>(c)] += in[c];
-      }
-      float* out = y.pixel(n, 0, 0);
-      const auto count = static_cast<double>(x.height * x.width);
-      for (std::int64_t c = 0; c < x.channels; ++c)
-        out[c] = static_cast<float>(sum[static_cast<std::size_t>(c)] / count);
+  // a task: 64 channels of an image
+  constexpr std::int64_t some = 64;
+  const std::int64_t parts = (x.channels + some - 1) / some;
+  const VectorUnit& unit = vector_unit();
+  parallel(x.images * parts, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t task = begin; task < end; ++task) {
+      const std::int64_t n = task / parts, channel = task % parts * some;
+      WindowArgs window;
+      window.first = x.pixel(n, 0, 0) + channel;
+      window.rows = 1;
+      window.cols = static_cast<std::size_t>(x.height * x.width);
+      window.col_pitch = x.pixel_stride;
+      window.channels = static_cast<std::size_t>(std::min(some, x.channels - channel));
+      window.divisor = static_cast<double>(x.height * x.width);
+      window.result = y.pixel(n, 0, 0) + channel;
+      unit.window_mean(window);
     }
   });
 }

@@ -6,6 +6,7 @@
 #include "short_floats.hpp"
 #include "transpose.hpp"
 #include "unit.hpp"
+#include "windows.hpp"
 
 namespace CODA_UNIT {
 
@@ -58,6 +59,8 @@ constexpr VectorUnit make_unit() {
   u.transpose = transpose<false>;
   u.transpose_past_caches = transpose<true>;
   u.finish_stores_past_caches = finish_stores_past_caches;
+  u.window_largest = window_largest;
+  u.window_mean = window_mean;
   return u;
 }
 

@@ -84,10 +84,35 @@ struct Elements {
   }
 };
 
+// Vector `part` of three rows side by side: a[0] b[0] c[0] a[1] b[1] …
+template <size_t part, size_t... i>
+inline F three_side_by_side(F a, F b, F c, std::index_sequence<i...>) {
+  constexpr size_t n = sizeof...(i), first = part * n;
+  const F ab = __builtin_shufflevector(a, b, static_cast<int>((first + i) / 3 + ((first + i) % 3 == 1 ? n : 0))...);
+  return __builtin_shufflevector(ab, c, static_cast<int>((first + i) % 3 == 2 ? n + (first + i) / 3 : i)...);
+}
+
+// Three rows to pixels of three channels: images in colour
+inline void transpose_three(const float* from, ptrdiff_t from_pitch, float* to, size_t cols) {
+  constexpr size_t n = lanes_of<F>;
+  constexpr auto lanes = std::make_index_sequence<n>();
+  size_t j = 0;
+  for (; j + n <= cols; j += n, to += 3 * n) {
+    const F a = load<F>(from + j), b = load<F>(from + from_pitch + static_cast<ptrdiff_t>(j)),
+            c = load<F>(from + 2 * from_pitch + static_cast<ptrdiff_t>(j));
+    store<F>(to, three_side_by_side<0>(a, b, c, lanes));
+    store<F>(to + n, three_side_by_side<1>(a, b, c, lanes));
+    store<F>(to + 2 * n, three_side_by_side<2>(a, b, c, lanes));
+  }
+  for (; j < cols; ++j, to += 3)
+    for (ptrdiff_t i = 0; i < 3; ++i) to[i] = from[i * from_pitch + static_cast<ptrdiff_t>(j)];
+}
+
 // The side whose lines lie further apart is walked along its lines, so that few streams are open at once. Squares stand
 // on whole lines of `to` if all its rows lie alike on them: a vector across two lines costs twice.
 template <bool stream>
 void transpose(const float* from, ptrdiff_t from_pitch, float* to, ptrdiff_t to_pitch, size_t rows, size_t cols) {
+  if (!stream && rows == 3 && to_pitch == 3) return transpose_three(from, from_pitch, to, cols);
   constexpr size_t n = lanes_of<F>;
   const auto at = [](size_t i) { return static_cast<ptrdiff_t>(i); };
   const size_t beyond = reinterpret_cast<size_t>(to) / sizeof(float) % n;

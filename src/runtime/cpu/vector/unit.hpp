@@ -116,6 +116,16 @@ struct RowArgs {
 enum class RowResult : std::uint8_t { sum, mean, sum_squares, variance, largest, smallest };
 inline constexpr int row_result_count = 6;
 
+/// A window of rows·cols pixels whose channels are contiguous.
+struct WindowArgs {
+  const float* first = nullptr;  ///< channel 0 of its first pixel
+  std::size_t rows = 0, cols = 0;
+  std::ptrdiff_t row_pitch = 0, col_pitch = 0;  ///< floats from pixel to pixel of the window
+  std::size_t channels = 0;
+  double divisor = 1;  ///< of the mean
+  float* result = nullptr;
+};
+
 /// The machine for one instruction set.
 struct VectorUnit {
   const char* name;
@@ -145,6 +155,8 @@ struct VectorUnit {
   void (*transpose_past_caches)(const float* from, std::ptrdiff_t from_pitch, float* to, std::ptrdiff_t to_pitch,
                                 std::size_t rows, std::size_t cols);
   void (*finish_stores_past_caches)();
+  void (*window_largest)(const WindowArgs&);  ///< by channel; NaN wins; of no pixels -∞
+  void (*window_mean)(const WindowArgs&);     ///< by channel; summed in f64
 };
 
 /// The widest unit that this processor runs. `limit` ("avx2", "generic") asks for a narrower one, for tests; a name
