@@ -119,7 +119,7 @@ nlohmann::json bench_sequence(const Options& o, const coda::media::Array& x) {
 int main(int argc, char** argv) try {
   const Options o = parse(argc, argv);
   const coda::media::Array x = coda::media::read_npy(o.input);
-  if (x.type != coda::media::ElementType::f32) throw coda::UserError(o.input + ": expected float32");
+  if (x.type != coda::DType::f32) throw coda::UserError(o.input + ": expected float32");
   nlohmann::json line = o.who == "coda"              ? bench_coda(o, x)
                         : o.who == "onednn_sequence" ? bench_sequence(o, x)
                                                      : throw coda::UserError("unknown contender " + o.who);

@@ -5,7 +5,11 @@ Every contender runs in a process of its own, in turn, for several rounds, so th
 all of them. A time is the median over all runs of all rounds; `spread` is the distance between the medians of the
 rounds over that. Writes bench/results/cpu.json and docs/performance-cpu.svg, and prints a table of ratios.
 
-usage: bench/run.py [--cases bench/cases/cpu.txt] [--rounds 5] [--seconds 2] [--threads N] [--out bench/results/cpu.json]
+Cases of kind `exported` are networks that `make networks` has left in build/networks (or $CODA_NETWORKS); where one is
+not there, the case is left out, and the results and the last line of the output name it.
+
+usage: bench/run.py [--cases bench/cases/cpu.txt] [--only REGEX] [--rounds 5] [--seconds 2] [--threads N] [--out bench/results/cpu.json]
+--only measures the cases whose name matches and keeps the others of the file as they are.
 """
 import argparse
 import datetime
@@ -13,6 +17,7 @@ import json
 import os
 import pathlib
 import platform
+import re
 import statistics
 import subprocess
 import sys
@@ -53,6 +58,26 @@ def make_network(what, options, work, rng):
     return ROOT / what, None
 
 
+def exported(name, exporter):
+    """The file of a network that `make networks` lists in build/networks; None if it is not there."""
+    folder = pathlib.Path(os.environ.get("CODA_NETWORKS") or ROOT / "build/networks")
+    if not (folder / "networks.json").is_file():
+        return None
+    for entry in json.loads((folder / "networks.json").read_text()):
+        if (entry["network"], entry["exporter"].replace(" ", "-"), entry["open"]) == (name, exporter, ""):
+            file = folder / entry["file"]  # an absolute path stays what it is
+            return file if file.is_file() else None
+    return None
+
+
+def make_exported(what, options, work, rng):
+    np.save(work / "x.npy", rng.standard_normal([int(e) for e in options["shape"].split("x")]).astype(np.float32))
+    return exported(what, options["by"]), None
+
+
+MAKERS = {"block": make_block, "network": make_network, "exported": make_exported}
+
+
 def measure(command):
     result = subprocess.run(command, capture_output=True, text=True)
     if result.returncode != 0:
@@ -60,8 +85,14 @@ def measure(command):
     return json.loads(result.stdout.splitlines()[-1])
 
 
+def name_of(what, options):
+    return f"{what} {' '.join(f'{k}={v}' for k, v in options.items())}"
+
+
 def run_case(kind, what, options, args, work, rng):
-    model, flop = (make_block if kind == "block" else make_network)(what, options, work, rng)
+    model, flop = MAKERS[kind](what, options, work, rng)
+    if model is None:
+        return None
     binary = ROOT / "build/release/bench/coda_bench_cpu"
     common = ["--input", work / "x.npy", "--threads", str(args.threads), "--seconds", str(args.seconds)]
     commands = {
@@ -69,6 +100,8 @@ def run_case(kind, what, options, args, work, rng):
         "onednn_sequence": [binary, "onednn_sequence", model],
         "onnxruntime": [sys.executable, ROOT / "bench/peers/onnxruntime_cpu.py", model],
     }
+    if kind == "exported":  # the sequence of primitives has the operators of the blocks and the U-Net only
+        del commands["onednn_sequence"]
     rounds, extra = {who: [] for who in commands}, {}
     for _ in range(args.rounds):
         for who, command in commands.items():
@@ -79,7 +112,7 @@ def run_case(kind, what, options, args, work, rng):
     medians = {who: statistics.median(t for r in rs for t in r) for who, rs in rounds.items()}
     by_round = [statistics.median(r) for r in rounds["coda"]]
     case = {
-        "name": f"{what} {' '.join(f'{k}={v}' for k, v in options.items())}", "dtype": "f32",
+        "name": name_of(what, options), "kind": kind, "dtype": "f32", "commit": commit(),
         "coda_us": round(medians["coda"], 1), "spread": round((max(by_round) - min(by_round)) / medians["coda"], 4),
         "peers": {who: round(m, 1) for who, m in medians.items() if who != "coda"},
         "best_us": {who: round(min(t for r in rs for t in r), 1) for who, rs in rounds.items()},
@@ -116,6 +149,22 @@ def svg(cases):
     return "\n".join(out)
 
 
+def git(*words):
+    return subprocess.run(["git", "-C", ROOT, *words], capture_output=True, text=True).stdout.strip()
+
+
+def commit():
+    """The commit, with a + if what is measured has been changed since."""
+    changed = git("status", "--porcelain", "--", "src", "include", "bench/peers", "bench/cpu.cpp")
+    return git("rev-parse", "HEAD") + ("+" if changed else "")
+
+
+def ratio_of(cases, peer, kind):
+    """Geometric mean of Coda's time over the peer's."""
+    ratios = [c["coda_us"] / c["peers"][peer] for c in cases if c["kind"] == kind and peer in c["peers"]]
+    return round(statistics.geometric_mean(ratios), 3) if ratios else None
+
+
 def cpu_name():
     for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines():
         if line.startswith("model name"):
@@ -123,33 +172,54 @@ def cpu_name():
     return platform.processor()
 
 
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cases", default=ROOT / "bench/cases/cpu.txt")
+    parser.add_argument("--only", default="")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=2.0)
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--out", default=ROOT / "bench/results/cpu.json")
     args = parser.parse_args()
 
-    git = lambda *words: subprocess.run(["git", "-C", ROOT, *words], capture_output=True, text=True).stdout.strip()
-    cases, rng = [], np.random.default_rng(1)
+    known = {}
+    if args.only and pathlib.Path(args.out).is_file():
+        known = {c["name"]: c for c in json.loads(pathlib.Path(args.out).read_text())["cases"]}
+    cases, missing, rng = [], [], np.random.default_rng(1)
     todo = list(read_cases(args.cases))
     for number, (kind, what, options) in enumerate(todo, 1):
-        print(f"[{number}/{len(todo)}] {what} {options}", file=sys.stderr, flush=True)
+        name = name_of(what, options)
+        if args.only and not re.search(args.only, name):
+            cases += [known[name]] if name in known else []
+            continue
+        print(f"[{number}/{len(todo)}] {name}", file=sys.stderr, flush=True)
         with tempfile.TemporaryDirectory() as folder:
-            cases.append(run_case(kind, what, options, args, pathlib.Path(folder), rng))
+            case = run_case(kind, what, options, args, pathlib.Path(folder), rng)
+        if case is None:
+            missing.append(name)
+        else:
+            cases.append(case)
+    ratio = ratio_of(cases, "onnxruntime", "exported")
     result = {
-        "suite": "cpu", "cpu": cpu_name(), "threads": args.threads, "commit": git("rev-parse", "HEAD"),
-        "clean": git("status", "--porcelain", "--", "src", "include", "bench/peers", "bench/cpu.cpp") == "",
-        "date": datetime.date.today().isoformat(), "rounds": args.rounds, "cases": cases,
+        "suite": "cpu", "cpu": cpu_name(), "threads": args.threads, "commit": commit(),
+        "date": datetime.date.today().isoformat(), "rounds": args.rounds, "seconds": args.seconds,
+        "networks_over_onnxruntime": ratio, "missing": missing, "cases": cases,
     }
     pathlib.Path(args.out).write_text(json.dumps(result, indent=1) + "\n")
     (ROOT / "docs/performance-cpu.svg").write_text(svg(cases))
-    print(f"{'case':64} {'coda ms':>9} {'spread':>7}" + "".join(f" {who + ' ms':>19} {'ratio':>6}" for who in cases[0]["peers"]))
+    report(cases)
+    if ratio:
+        print(f"networks over ONNX Runtime: {ratio} in the geometric mean")
+    if missing:
+        print(f"not measured, as `make networks` has not made them: {', '.join(missing)}")
+
+
+def report(cases):
+    print(f"{'case':64} {'coda ms':>9} {'spread':>7}")
     for c in cases:
         print(f"{c['name']:64} {c['coda_us'] / 1e3:9.3f} {c['spread']:7.1%}"
-              + "".join(f" {us / 1e3:19.3f} {c['coda_us'] / us:6.2f}" for us in c["peers"].values()))
+              + "".join(f"  {who} {us / 1e3:.3f} ({c['coda_us'] / us:.2f})" for who, us in c["peers"].items()))
 
 
 main()
