@@ -57,8 +57,8 @@ inline void expect_agreement(const Network& network, const HostTensors& inputs, 
   command::Tensors64 in;
   for (const auto& [name, t] : inputs)
     in[name] = {t.shape, {t.data.begin(), t.data.end()}, std::vector<double>(t.data.size(), 0.0)};
-  std::map<std::string, std::vector<float>> out;
-  for (const auto& [name, t] : outputs) out[name] = t.data;
+  command::Tensors64 out;
+  for (const auto& [name, t] : outputs) out[name] = {t.shape, {t.data.begin(), t.data.end()}, {}};
   const auto agreements = command::check_network(network, in, out);
   EXPECT_EQ(agreements.size(), network.outputs.size());
   for (const auto& a : agreements) {
