@@ -355,6 +355,33 @@ def _(g):
     return g.node("BatchNormalization", [g.input((2, 3, 4)), g.weights(3), g.weights(3), g.weights(3), variance])
 
 
+def expand_as_exported(g, x, *extents):
+    """x.expand(…) as the TorchScript exporter writes it: -1, which keeps an extent, becomes 1."""
+    joined = g.node("Concat", list(extents), axis=0)
+    shape = g.node("Reshape", [joined, g.ints(-1)])
+    ones = g.node("ConstantOfShape", [g.node("Shape", [shape])], value=numpy_helper.from_array(np.array([1], np.int64)))
+    keeps = g.node("Equal", [shape, g.node("Mul", [ones, g.constant(np.array(-1, np.int64))])])
+    return g.node("Expand", [x, g.node("Where", [keeps, ones, shape])])
+
+
+@case("expand_exported", 17)
+def _(g):
+    """A row of weights for each image of a batch that is open, joined with the image's rows."""
+    x = g.input((3, 2, 4), ("batch",))
+    batch = g.node("Gather", [g.node("Shape", [x]), g.constant(np.array(0, np.int64))])
+    batch = g.node("Unsqueeze", [batch, g.ints(0)])
+    row = expand_as_exported(g, g.weights(1, 1, 4), batch, g.ints(-1), g.ints(-1))
+    return g.node("Concat", [row, x], axis=1)
+
+
+@case("expand_symbols", 17)
+def _(g):
+    """To the shape of no tensor: numbers and two symbols, of which one is at another place."""
+    x, y = g.input((2, 3, 4), ("batch", "rows")), g.input((3, 1), ("rows",))
+    extent = lambda of, axis: g.node("Slice", [g.node("Shape", [of]), g.ints(axis), g.ints(axis + 1)])
+    return g.node("Expand", [y, g.node("Concat", [extent(x, 0), g.ints(5), extent(x, 1), g.ints(2)], axis=0)])
+
+
 def main():
     folder = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else pathlib.Path(__file__).parent / "onnx"
     folder.mkdir(parents=True, exist_ok=True)

@@ -148,6 +148,11 @@ bool import_integer_concat(const NodeReader& node);
 /// Gather and Slice of known integers; false likewise.
 bool import_integer_gather(const NodeReader& node);
 bool import_integer_slice(const NodeReader& node);
+/// Reshape of known integers to a vector or scalar; false likewise.
+bool import_integer_reshape(const NodeReader& node);
+/// Equal and Where (with a constant condition) of integers, if symbols take part; false if that is left to the run.
+bool import_integer_equal(const NodeReader& node);
+bool import_integer_where(const NodeReader& node);
 
 /// Axes that are a list attribute in older opsets and an input since; each from 0 on, none twice.
 std::optional<std::vector<int>> read_axes(const NodeReader& node, int input, std::size_t rank);

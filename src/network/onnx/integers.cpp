@@ -1,6 +1,8 @@
 /// Constants, and integers that follow from shapes: the chains by which exporters compute the shape of a Reshape.
 
 #include <algorithm>
+#include <initializer_list>
+#include <tuple>
 
 #include "network/dim.hpp"
 #include "network/infer_tensors.hpp"
@@ -99,6 +101,31 @@ bool all_known(const Integers& v) {
   return std::all_of(v.elements.begin(), v.elements.end(), [](const Dim& d) { return d.known(); });
 }
 
+// Elements of the result of an elementwise operator
+std::size_t broadcast_count(const NodeReader& node, std::initializer_list<const Integers*> all) {
+  std::size_t n = 1;
+  for (const Integers* v : all) {
+    const std::size_t own = v->elements.size();
+    if (own != 1 && n != 1 && own != n) node.fail("vectors of {} and {} integers do not broadcast", n, own);
+    if (own != 1) n = own;
+  }
+  return n;
+}
+
+const Dim& element(const Integers& v, std::size_t i) { return v.elements[v.elements.size() == 1 ? 0 : i]; }
+
+// Nothing if that is left to the run. Extents of tensors are not negative; other symbols may be.
+std::optional<bool> is_same(const NodeReader& node, const Dim& x, const Dim& y) {
+  if (x == y) return true;
+  if (x.known() && y.known()) return false;
+  if (!x.known() && !y.known()) return std::nullopt;
+  const auto& [symbol, number] = x.known() ? std::tie(y, x) : std::tie(x, y);
+  if (number.value() >= 0) return std::nullopt;
+  for (const NetworkTensor& t : node.builder().so_far().tensors)
+    if (std::find(t.shape.begin(), t.shape.end(), symbol) != t.shape.end()) return false;
+  return std::nullopt;
+}
+
 }  // namespace
 
 bool import_integer_concat(const NodeReader& node) {
@@ -154,17 +181,57 @@ bool import_integer_slice(const NodeReader& node) {
   return true;
 }
 
+bool import_integer_reshape(const NodeReader& node) {
+  if (!node.is_integers(0) || !node.is_integers(1) || !all_known(node.integers(1))) return false;
+  Integers v = node.integers(0);
+  const auto n = static_cast<std::int64_t>(v.elements.size());
+  const auto shape = node.numbers(1);
+  const bool same = shape.size() == 1 && (shape[0] == -1 || shape[0] == n), scalar = shape.empty() && n == 1;
+  if (!same && !scalar) return false;
+  v.scalar = scalar;
+  node.result(std::move(v));
+  return true;
+}
+
+bool import_integer_equal(const NodeReader& node) {
+  if (!node.is_integers(0) || !node.is_integers(1)) return false;
+  const Integers x = node.integers(0), y = node.integers(1);
+  if (all_known(x) && all_known(y)) return false;  // constants
+  const std::size_t n = broadcast_count(node, {&x, &y});
+  std::vector<std::byte> result;
+  for (std::size_t i = 0; i < n; ++i) {
+    const auto same = is_same(node, element(x, i), element(y, i));
+    if (!same) return false;
+    result.push_back(std::byte{*same});
+  }
+  node.result(node.make_constant("equal", x.scalar && y.scalar ? Shape{} : Shape{n}, DType::boolean, result));
+  return true;
+}
+
+bool import_integer_where(const NodeReader& node) {
+  if (!node.is_integers(1) || !node.is_integers(2) || node.is_integers(0)) return false;
+  const NetworkTensor condition = node.value(0).tensor();
+  const Integers x = node.integers(1), y = node.integers(2);
+  if (!condition.bytes || condition.dtype != DType::boolean || condition.shape.size() > 1 || x.dtype != y.dtype ||
+      (all_known(x) && all_known(y)))
+    return false;
+  Integers chosen{.elements = {}, .scalar = condition.shape.empty()};
+  for (const std::byte b : *condition.bytes) chosen.elements.emplace_back(static_cast<std::int64_t>(b));
+  const std::size_t n = broadcast_count(node, {&chosen, &x, &y});
+  Integers result{.elements = {}, .scalar = chosen.scalar && x.scalar && y.scalar, .dtype = x.dtype};
+  for (std::size_t i = 0; i < n; ++i) result.elements.push_back(element(element(chosen, i) == Dim(0) ? y : x, i));
+  node.result(std::move(result));
+  return true;
+}
+
 bool import_integer_arithmetic(const NodeReader& node) {
   if (!node.is_integers(0) || !node.is_integers(1)) return false;
   const Integers x = node.integers(0), y = node.integers(1);
   if (x.dtype != DType::i64 || y.dtype != DType::i64) return false;
-  const std::size_t n = x.elements.size() == 1 ? y.elements.size() : x.elements.size();
-  if ((x.elements.size() != n && x.elements.size() != 1) || (y.elements.size() != n && y.elements.size() != 1))
-    node.fail("vectors of {} and {} integers do not broadcast", x.elements.size(), y.elements.size());
+  const std::size_t n = broadcast_count(node, {&x, &y});
   Integers result{.elements = {}, .scalar = x.scalar && y.scalar};
   for (std::size_t i = 0; i < n; ++i) {
-    const auto d =
-        combine(node, x.elements[x.elements.size() == 1 ? 0 : i], y.elements[y.elements.size() == 1 ? 0 : i]);
+    const auto d = combine(node, element(x, i), element(y, i));
     if (!d) return false;
     result.elements.push_back(*d);
   }

@@ -16,7 +16,12 @@ void binary(const NodeReader& node) {
   node.result(node.map(op, {node.value(0), node.value(1)}));
 }
 
+void import_equal(const NodeReader& node) {
+  if (!import_integer_equal(node)) binary<MapOp::equal>(node);
+}
+
 void import_where(const NodeReader& node) {
+  if (import_integer_where(node)) return;
   node.result(node.map(MapOp::select, {node.value(0), node.value(1), node.value(2)}));
 }
 
@@ -53,7 +58,7 @@ constexpr OperatorRow map_table[] = {{"And", 7, binary<MapOp::logical_and>},
                                      {"Cast", 6, import_cast},
                                      {"CastLike", 15, import_cast_like},
                                      {"Ceil", 6, unary<MapOp::ceil>},
-                                     {"Equal", 7, binary<MapOp::equal>},
+                                     {"Equal", 7, import_equal},
                                      {"Floor", 6, unary<MapOp::floor>},
                                      {"Greater", 7, binary<MapOp::greater>},
                                      {"GreaterOrEqual", 12, binary<MapOp::greater_equal>},

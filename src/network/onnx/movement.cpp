@@ -64,38 +64,66 @@ void import_split(const NodeReader& node) {
 
 void import_tile(const NodeReader& node) { node.result(node.apply(operators::Tile{node.numbers(1)}, {node.value(0)})); }
 
-// The second input's numbers as a shape: a constant of that shape stands for it
+// A tensor of this rank with the extent at the axis, and 1 at all others: the first elements of one that has the extent
+NetworkValue extent_along(const NodeReader& node, const Dim& extent, std::size_t axis, std::size_t rank) {
+  const auto& tensors = node.builder().so_far().tensors;
+  for (TensorId id = 0; id < tensors.size(); ++id) {
+    const Shape& shape = tensors[id].shape;
+    const auto at = static_cast<std::size_t>(std::find(shape.begin(), shape.end(), extent) - shape.begin());
+    if (at == shape.size()) continue;
+    operators::Slice first;
+    for (std::size_t i = 0; i < shape.size(); ++i)
+      if (i != at) first.axes.push_back(static_cast<int>(i));
+    first.starts.assign(first.axes.size(), 0);
+    first.ends.assign(first.axes.size(), 1);
+    first.steps.assign(first.axes.size(), 1);
+    const NetworkValue like = node.apply(std::move(first), {NetworkValue(node.builder(), id)});
+    Shape wanted(rank, Dim(1));
+    wanted[axis] = extent;
+    return reshape_to(node, like, wanted);
+  }
+  node.fail("the extent {} is no number yet, and no tensor has it", to_string(extent));
+}
+
+// x with axes of 1 before its own
+NetworkValue lifted(const NodeReader& node, NetworkValue x, std::size_t rank) {
+  if (x.shape().size() >= rank) return x;
+  Shape shape(rank - x.shape().size(), Dim(1));
+  shape.insert(shape.end(), x.shape().begin(), x.shape().end());
+  return reshape_to(node, x, shape);
+}
+
+// Tiled to numbers where x has one element; for a symbol stands a tensor that has that extent
 void import_expand(const NodeReader& node) {
   const NetworkValue x = node.value(0);
   const Integers target = node.integers(1);
   if (target.elements.size() > 8) node.fail("the shape has {} extents; expected at most 8", target.elements.size());
   const Shape wanted(target.elements);
   const auto& tensors = node.builder().so_far().tensors;
-  if (std::all_of(wanted.begin(), wanted.end(), [](const Dim& d) { return d.known(); })) {
-    // tiled where x has one element, after axes of 1 are put before it
-    std::vector<std::int64_t> lifted(wanted.size() > x.shape().size() ? wanted.size() - x.shape().size() : 0, 1);
-    const std::size_t rank = lifted.size() + x.shape().size();
-    Shape shape(lifted.begin(), lifted.end());
-    shape.insert(shape.end(), x.shape().begin(), x.shape().end());
-    NetworkValue y = lifted.empty() ? x : reshape_to(node, x, shape);
-    operators::Tile tile{std::vector<std::int64_t>(rank, 1)};
-    for (std::size_t i = 0; i < wanted.size(); ++i) {
-      const std::size_t axis = rank - wanted.size() + i;
-      const std::int64_t n = wanted[i].value();
-      if (n < 0) node.fail("the shape has an extent of {}", n);
-      if (shape[axis] == Dim(1)) {
-        tile.repeats[axis] = n;
-      } else if (n != 1 && !(shape[axis] == Dim(n))) {
-        if (shape[axis].known()) node.fail("{} does not broadcast to {}", to_string(x.shape()), to_string(wanted));
-        node.fail("extent {} does not broadcast to {} for every input", to_string(shape[axis]), n);
-      }
-    }
-    return node.result(node.apply(std::move(tile), {y}));
-  }
-  for (TensorId id = 0; id < tensors.size(); ++id)
+  const bool symbols = std::any_of(wanted.begin(), wanted.end(), [](const Dim& d) { return !d.known(); });
+  for (TensorId id = 0; symbols && id < tensors.size(); ++id)
     if (tensors[id].shape == wanted)
       return node.result(node.apply(operators::Expand{}, {x, NetworkValue(node.builder(), id)}));
-  node.fail("the shape {} is no number yet, and no tensor has it", to_string(wanted));
+  const std::size_t rank = std::max(wanted.size(), x.shape().size());
+  NetworkValue y = lifted(node, x, rank);
+  operators::Tile tile{std::vector<std::int64_t>(rank, 1)};
+  std::vector<std::size_t> open;
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    const std::size_t axis = rank - wanted.size() + i;
+    const Dim have = y.shape()[axis], &n = wanted[i];
+    if (n.known() && n.value() < 0) node.fail("the shape has an extent of {}", n.value());
+    if (have == n || n == Dim(1)) continue;
+    if (have.known() && n.known() && !(have == Dim(1)))
+      node.fail("{} does not broadcast to {}", to_string(x.shape()), to_string(wanted));
+    if (!(have == Dim(1)))
+      node.fail("extent {} does not broadcast to {} for every input", to_string(have), to_string(n));
+    if (n.known()) tile.repeats[axis] = n.value();
+    if (!n.known()) open.push_back(axis);
+  }
+  y = node.apply(std::move(tile), {y});
+  for (const std::size_t axis : open)
+    y = node.apply(operators::Expand{}, {y, extent_along(node, wanted[axis + wanted.size() - rank], axis, rank)});
+  node.result(y);
 }
 
 template <bool inverse>

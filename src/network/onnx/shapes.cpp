@@ -39,6 +39,7 @@ void import_concat(const NodeReader& node) {
 
 // Numbers as they are; a symbol that stands at its place in x is kept, one other symbol is what is left
 void import_reshape(const NodeReader& node) {
+  if (import_integer_reshape(node)) return;
   const NetworkValue x = node.value(0);
   const Integers target = node.integers(1);
   if (target.elements.size() > 8) node.fail("the new shape has {} extents; expected at most 8", target.elements.size());
