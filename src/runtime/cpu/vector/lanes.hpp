@@ -1,8 +1,8 @@
 // Vectors of lanes, in the width of the instruction set that the including file is compiled for.
 //
-// All these headers are included by kernels.cpp only, which is compiled once per instruction set. Everything here lives in that set's own
-// namespace and no inline function of a standard header is used: the linker may keep any one of several copies of an
-// inline function, and one compiled for AVX-512 must not end up in the generic path.
+// These headers are included by kernels.cpp only, which is compiled once per instruction set. Everything here lives in
+// that set's own namespace and no inline function of a standard header is used: the linker may keep any one of several
+// copies of an inline function, and one compiled for AVX-512 must not end up in the generic path.
 #pragma once
 
 #include <stddef.h>
