@@ -156,7 +156,9 @@ const RowTable& canonical_rows() {
 
 Graph canonicalise(const Graph& graph) {
   Editor g(graph);
-  while (apply(canonical_rows(), g) | drop_exact_casts(g)) {
+  for (bool changed = true; changed;) {
+    changed = apply(canonical_rows(), g);
+    changed |= drop_exact_casts(g);
   }
   Editor sorted(std::move(g).finish());  // ids in the order of the graph again
   order_operands(sorted);

@@ -180,7 +180,9 @@ const RowTable& reduction_rows() {
 
 Graph eliminate_reductions(const Graph& graph) {
   Editor g(graph);
-  while (apply(reduction_rows(), g) | rewrite_all(g)) {
+  for (bool changed = true; changed;) {
+    changed = apply(reduction_rows(), g);
+    changed |= rewrite_all(g);
   }
   return std::move(g).finish();
 }

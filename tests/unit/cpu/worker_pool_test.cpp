@@ -4,8 +4,10 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <stdexcept>
 #include <string>
+#include <thread>
 
 namespace coda::cpu {
 namespace {
@@ -44,12 +46,14 @@ TEST(WorkerPool, ResultsAreVisibleToTheCaller) {
   }
 }
 
+// The other tasks sleep: without that the other workers may run all of them while the throwing one is not scheduled
 TEST(WorkerPool, FirstExceptionEndsTheLoop) {
   std::atomic<int> calls{0};
   try {
     WorkerPool::shared().for_each(3, 100000, [&](std::int64_t i, int) {
       ++calls;
       if (i == 7) throw std::runtime_error("task 7");
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
     });
     FAIL() << "no exception came out";
   } catch (const std::runtime_error& e) {
