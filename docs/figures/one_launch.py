@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """The pictures of docs/one-launch.md: python3 docs/figures/one_launch.py writes four SVGs beside itself.
 
-Plain Python, no packages. Every number that a picture shows is in a table here, with its source.
+Plain Python, no packages. Times in microseconds come from bench/results/, clocks from the table below.
 """
+import json
 import pathlib
 
 from svg import FAINT, INK, SOFT, Page
@@ -16,10 +17,13 @@ MAIN, STATISTICS, WAIT, FINISH, KEEP, OTHER = "#3b6fb6", "#c9524a", "#e3e7ec", "
 # notes/hopper-conv.md, "Swapped operands". Streamed: waiting for columns, normalising a kept tile, spilling one, loading one back at the end.
 CLOCKS = {"main": 10000, "statistics": 1600, "exchange": 9000, "from registers": 3500, "keep": 1600, "columns": 2700, "again": 6800, "spill": 3300, "drain": 5000}
 
-# Microseconds, (8,64,64,320) -> 320, 3x3, bf16, one H200. PyTorch 2.11, CUDA 13.0, cuDNN 9.19, channels_last, graph replays, cold
-# operands: one run. Ours: notes/hopper-conv.md, another run, in which cuDNN's bare convolution took 101.3.
-EAGER = [("convolution (cuDNN)", 96.5, MAIN), ("bias", 33.9, KEEP), ("GroupNorm (copy, moments, columns, affine), SiLU", 135.4, FINISH)]
-COMPILE, MAX_AUTOTUNE, ONE_LAUNCH = 188.6, 190.2, 91.7
+SHAPE = "8,64,64,320,320,3"  # of the upper half of the timeline
+
+
+def measured(suite):
+    """The case of SHAPE in bench/results/SUITE.json."""
+    cases = json.loads((HERE / "../../bench/results" / f"{suite}.json").read_text())["cases"]
+    return next(case for case in cases if case["name"] == SHAPE)
 
 
 def grid():
@@ -184,7 +188,7 @@ def timeline():
     """One launch beside PyTorch's, and the modes in clocks."""
     page = Page(1000, 800, "One launch beside PyTorch's launches, and the modes")
     page.text(24, 34, "(8,64,64,320) to 320 channels, 3×3: convolution, bias, GroupNorm(32), SiLU", 17, bold=True)
-    page.text(24, 56, "bf16, one H200, medians of graph replays (no launch overhead in them). The two runs differ: see the text.", 13, SOFT)
+    page.text(24, 56, "bf16, one H200, one run, medians of graph replays (no launch overhead in them), µs.", 13, SOFT)
     x0, scale = 176, 2.78
 
     def bar(y, name, spans):
@@ -196,10 +200,13 @@ def timeline():
         total = sum(us for _, us, _ in spans)
         page.text(x + 6, y + 22, f"{total:.1f}", 13, bold=True)
 
-    bar(76, "PyTorch, eager", EAGER)
-    bar(120, "torch.compile", [("convolution, then generated kernels", COMPILE, OTHER)])
-    bar(164, "max-autotune", [("the same, tuned", MAX_AUTOTUNE, OTHER)])
-    bar(208, "Coda, one launch", [("all of it, resident", ONE_LAUNCH, MAIN)])
+    block, peers = measured("block"), measured("block")["peers"]
+    convolution = measured("conv")["peers"]["torch_eager"]
+    bar(76, "PyTorch, eager", [("convolution (cuDNN)", convolution, MAIN),
+                               ("bias, GroupNorm (copy, moments, columns, affine), SiLU", peers["torch_eager"] - convolution, FINISH)])
+    bar(120, "torch.compile", [("convolution, then generated kernels", peers["torch_compile"], OTHER)])
+    bar(164, "max-autotune", [("the same, tuned", peers["torch_max_autotune"], OTHER)])
+    bar(208, "Coda, one launch", [("all of it, resident", block["coda_us"], MAIN)])
     page.line([(x0, 256), (x0 + 280 * scale, 256)])
     for us in range(0, 281, 40):
         page.line([(x0 + us * scale, 256), (x0 + us * scale, 261)])
@@ -220,7 +227,9 @@ def timeline():
             if start >= limit:
                 continue
             wide = (min(start + length, limit) - start) * clock
-            page.rect(x0 + start * clock, top + team * 34, max(wide - 1.5, 1), 29, fill, radius=2)
+            if wide < 3:
+                continue  # the first clocks of a phase that the limit cuts off
+            page.rect(x0 + start * clock, top + team * 34, wide - 1.5, 29, fill, radius=2)
             if label and wide > 30:
                 page.text(x0 + start * clock + wide / 2, top + team * 34 + 19, label, 13, "#ffffff", "middle", True)
 
@@ -234,11 +243,11 @@ def timeline():
     draw(dealt("kept", 8)[0], 498)
     row(604, "streamed", ["one image:", "spilled"])
     # The first tiles, a gap, the last tiles' end, the image's last merge, second passes.
-    cut, gap = 26000, 4000
+    cut, gap = 37000, 3000
     draw(dealt("spilled", 4)[0], 604, 0, cut)
     tail = [(team, cut + gap, CLOCKS["exchange"], WAIT, "") for team in range(2)]
     first = cut + gap + CLOCKS["exchange"]
-    tail += [(team, first + i * CLOCKS["drain"], CLOCKS["drain"] - 150, FINISH, str(2 * i + team)) for i in range(5) for team in range(2)]
+    tail += [(team, first + i * CLOCKS["drain"], CLOCKS["drain"] - 150, FINISH, str(2 * i + team)) for i in range(3) for team in range(2)]
     draw(tail, 604)
     page.lines(x0 + (cut + gap / 2) * clock, 632, ["…", "…"], 18, 24, anchor="middle", fill=SOFT)
 
