@@ -61,4 +61,16 @@ inline void expect_catches(Bug bug, FailureKind kind, Case c, Reduction reductio
   expect_fails(c, kind, reduction);
 }
 
+// Less reduction explores more, and comes to the same final states.
+inline void expect_reductions_agree(const Case& c) {
+  const Report all = explore_all(build(c), {.reduction = Reduction::kNone}),
+               fewer = explore_all(build(c), {.reduction = Reduction::kPrivate}),
+               fewest = explore_all(build(c), {.reduction = Reduction::kBlock});
+  ASSERT_TRUE(all.complete && !all.failure && !fewer.failure && !fewest.failure) << to_string(c);
+  EXPECT_EQ(all.ends, fewer.ends) << to_string(c);
+  EXPECT_EQ(all.ends, fewest.ends) << to_string(c);
+  EXPECT_GT(all.states, 4 * fewer.states) << to_string(c);
+  EXPECT_GE(fewer.states, fewest.states) << to_string(c);
+}
+
 }  // namespace coda::simulator

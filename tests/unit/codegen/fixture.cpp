@@ -1,6 +1,5 @@
 #include "fixture.hpp"
 
-#include <fstream>
 #include <sstream>
 
 #include "coda/text.hpp"
@@ -48,13 +47,6 @@ std::string body_of(const Kernel& kernel, std::string_view head) {
   if (line.ends_with("{}")) return "";
   while (std::getline(lines, line) && line != "    }") body += line.substr(line.find_first_not_of(' ')) + "\n";
   return body;
-}
-
-std::string read_file(const std::string& path) {
-  std::ifstream file(path);
-  std::stringstream text;
-  text << file.rdbuf();
-  return text.str();
 }
 
 }  // namespace coda::codegen

@@ -22,6 +22,4 @@ Kernel kernel_of(std::string_view text, const Options& options = {});
 /// The lines between "head(" and the closing brace of that function, without indentation.
 std::string body_of(const Kernel& kernel, std::string_view head);
 
-std::string read_file(const std::string& path);
-
 }  // namespace coda::codegen

@@ -1,11 +1,10 @@
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <set>
 
 #include "fixture.hpp"
+#include "support/golden.hpp"
 
 namespace coda::codegen {
 namespace {
@@ -24,11 +23,9 @@ class GoldenSource : public testing::TestWithParam<const char*> {};
 
 TEST_P(GoldenSource, IsAsRecorded) {
   const std::string stem = stem_of(GetParam());
-  const std::string text = read_file(stem + ".epi");
-  ASSERT_FALSE(text.empty()) << stem;
+  const std::string text = test::text_of(stem + ".epi");
   const std::string source = kernel_of(text).source;
-  if (std::getenv("CODA_WRITE_GOLDEN") != nullptr) std::ofstream(stem + ".cu") << source;
-  EXPECT_EQ(source, read_file(stem + ".cu"));
+  test::expect_golden(stem + ".cu", source);
   EXPECT_EQ(source, kernel_of(text).source) << "a second time";
 }
 

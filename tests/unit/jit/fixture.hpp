@@ -8,24 +8,19 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
-#include <sstream>
 
 #include "coda/error.hpp"
 #include "jit/cache.hpp"
 #include "jit/entry.hpp"
 #include "jit/jit.hpp"
 #include "support/fake_compiler.hpp"
+#include "support/files.hpp"
 
 namespace coda::jit {
 
 namespace fs = std::filesystem;
 
-inline std::string contents(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::stringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
+inline std::string contents(const fs::path& path) { return support::read_file(path).value_or(""); }
 
 inline void overwrite(const fs::path& path, const std::string& text) {
   std::ofstream(path, std::ios::binary | std::ios::trunc) << text;

@@ -1,8 +1,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <fstream>
-#include <sstream>
 
 #include "passes/canonicalise.hpp"
 #include "passes/eliminate_reductions.hpp"
@@ -11,17 +9,14 @@
 #include "passes/fuse_operators.hpp"
 #include "passes/passes.hpp"
 #include "passes/split_normalisations.hpp"
+#include "support/golden.hpp"
 
 namespace coda::passes {
 namespace {
 
 // docs/passes.md names every pass and every row, as code
 TEST(Documentation, NamesEveryPassAndEveryRow) {
-  std::ifstream file(CODA_PASSES_DOC);
-  std::stringstream stream;
-  stream << file.rdbuf();
-  std::string text = stream.str();
-  ASSERT_FALSE(text.empty()) << CODA_PASSES_DOC;
+  std::string text = test::text_of(CODA_PASSES_DOC);
   for (auto bar = text.find("\\|"); bar != text.npos; bar = text.find("\\|")) text.erase(bar, 1);  // a bar in a table
   for (const Pass& pass : pipeline())
     EXPECT_NE(text.find("| `" + std::string(pass.name) + "` |"), text.npos) << pass.name;

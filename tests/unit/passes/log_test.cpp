@@ -2,21 +2,11 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <fstream>
-#include <sstream>
-
 #include "rewriting.hpp"
+#include "support/golden.hpp"
 
 namespace coda::passes {
 namespace {
-
-std::string read(const std::string& path) {
-  std::ifstream file(path);
-  std::stringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
 
 // The log of tests/golden/passes/<name>.epi is <name>.log. After a change that is meant, write the logs anew with
 // CODA_WRITE_GOLDEN=1 test_passes.
@@ -24,11 +14,7 @@ class GoldenLog : public testing::TestWithParam<const char*> {};
 
 TEST_P(GoldenLog, IsAsRecorded) {
   const std::string stem = std::string(CODA_GOLDEN_DIR) + "/passes/" + GetParam();
-  const std::string source = read(stem + ".epi");
-  ASSERT_FALSE(source.empty()) << stem;
-  const std::string log = to_string(record_pipeline(graph_of(source)));
-  if (std::getenv("CODA_WRITE_GOLDEN") != nullptr) std::ofstream(stem + ".log") << log;
-  EXPECT_EQ(log, read(stem + ".log"));
+  test::expect_golden(stem + ".log", to_string(record_pipeline(graph_of(test::text_of(stem + ".epi")))));
 }
 
 INSTANTIATE_TEST_SUITE_P(Passes, GoldenLog,

@@ -3,26 +3,14 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <fstream>
-#include <sstream>
-
 #include "problems.hpp"
+#include "support/golden.hpp"
 
 namespace coda::plan {
 namespace {
 
-std::string read(const std::string& path) {
-  std::ifstream file(path);
-  std::stringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
-
 void expect_golden(const std::string& name, const std::string& text) {
-  const std::string path = std::string(CODA_GOLDEN_DIR) + "/plan/" + name + ".txt";
-  if (std::getenv("CODA_WRITE_GOLDEN") != nullptr) std::ofstream(path) << text;
-  EXPECT_EQ(text, read(path));
+  test::expect_golden(std::string(CODA_GOLDEN_DIR) + "/plan/" + name + ".txt", text);
 }
 
 TEST(Explain, AResidentBlock) {
