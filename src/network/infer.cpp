@@ -60,6 +60,8 @@ class Inference {
   void not_negative(std::string_view what, const Margins& m) const;
   void vector_of(std::string_view what, std::size_t i, const Dim& channels) const;
   void groups(const Dim& c, const Dim& k, std::int64_t g) const;
+  template <class C>
+  void convolution(const C& c) const;
   Dim channels(const Shape& x) const { return x.size() == 4 ? x[1] : x.empty() ? Dim(1) : x.back(); }
   Shape broadcast(const Shape& x, const Shape& y) const { return broadcast_shapes(x, y, where_); }
   Dim place(const Dim& x, std::int64_t pad, std::int64_t span, std::int64_t stride, bool ceil) const;
@@ -106,16 +108,23 @@ Dim Inference::place(const Dim& x, std::int64_t pad, std::int64_t span, std::int
   fail("a window of {} pixels does not fit an extent of {} with {} of padding", span, to_string(x), pad);
 }
 
-Shape Inference::operator()(const operators::Conv2d& c) const {
+// What all convolutions expect of their operands and windows
+template <class C>
+void Inference::convolution(const C& c) const {
   count(2, 3);
   image(0);
   image(1);
   positive("stride", c.stride);
   positive("dilation", c.dilation);
   not_negative("pad", c.pad);
-  const Shape &x = shape(0), &w = shape(1);
+  const Shape& w = shape(1);
   if (!w[2].known() || !w[3].known())
     fail("filter '{}' has shape {}; its extents must be numbers", inputs_[1]->name, to_string(w));
+}
+
+Shape Inference::operator()(const operators::Conv2d& c) const {
+  convolution(c);
+  const Shape &x = shape(0), &w = shape(1);
   groups(x[1], w[0], c.groups);
   if (!may_equal(x[1], affine(w[1], c.groups, 0)))
     fail("input '{}' {} has {} channels, and filter '{}' {} takes {} (groups={})", inputs_[0]->name, to_string(x),
@@ -126,15 +135,8 @@ Shape Inference::operator()(const operators::Conv2d& c) const {
 }
 
 Shape Inference::operator()(const operators::ConvTranspose2d& c) const {
-  count(2, 3);
-  image(0);
-  image(1);
-  positive("stride", c.stride);
-  positive("dilation", c.dilation);
-  not_negative("pad", c.pad);
+  convolution(c);
   const Shape &x = shape(0), &w = shape(1);
-  if (!w[2].known() || !w[3].known())
-    fail("filter '{}' has shape {}; its extents must be numbers", inputs_[1]->name, to_string(w));
   groups(x[1], x[1], c.groups);
   const Dim k = affine(w[1], c.groups, 0);
   if (!may_equal(x[1], w[0]))
@@ -147,7 +149,7 @@ Shape Inference::operator()(const operators::ConvTranspose2d& c) const {
       fail("output_pad is {}; expected 0 to below max(stride, dilation) = {}", pad, std::max(stride, dilation));
   const auto extent = [&](const Dim& in, std::int64_t stride, std::int64_t pad, std::int64_t span,
                           std::int64_t output_pad) {
-    const Dim d = affine(in, stride, span + output_pad - pad - stride);
+    Dim d = affine(in, stride, span + output_pad - pad - stride);
     if (d.known() && d.value() < 1) fail("the output would have {} pixels; pad {} is too large", d.value(), pad);
     return d;
   };
@@ -266,6 +268,8 @@ Shape Inference::operator()(const operators::Resize& r) const {
   const bool like = r.height == -1 || r.width == -1;
   count(like ? 2 : 1, like ? 2 : 1);
   image(0);
+  if (r.mode == ResizeMode::cubic || r.coordinates > ResizeCoordinates::align_corners)
+    fail("has a mode or coordinates that only resample has; use operators::Resample");
   const Shape& x = shape(0);
   const auto extent = [&](std::size_t axis, std::int64_t size, double scale) {
     if (size == -1) {
@@ -277,7 +281,7 @@ Shape Inference::operator()(const operators::Resize& r) const {
       return Dim(size);
     }
     if (!(scale > 0) || !(scale <= 0x1p20)) fail("scale is {}; expected above 0, up to 2^20", scale);
-    const Dim d = scaled(x[axis], scale);
+    Dim d = scaled(x[axis], scale);
     if (d.known() && d.value() < 1) fail("an extent of {} scaled by {} leaves no pixel", to_string(x[axis]), scale);
     return d;
   };

@@ -287,7 +287,7 @@ Shape infer_tensor_shape(const operators::Resample& r, const OperatorInputs& in)
     fail(in, "was given {} scales and {} sizes for shape {}", r.scales.size(), r.sizes.size(), to_string(x));
   Shape y;
   for (std::size_t i = 0; i < x.size(); ++i) {
-    const bool region = r.coordinates == ResampleCoordinates::crop_and_resize;
+    const bool region = r.coordinates == ResizeCoordinates::crop_and_resize;
     if (r.sizes[i] == -1) {
       if (in.shape(1).size() <= i) fail(in, "{} has no axis {}", to_string(in.shape(1)), i);
       y.push_back(in.shape(1)[i]);

@@ -24,6 +24,7 @@ constexpr const char* map_names[] = {
     "sqrt",        "exp",         "log",  "select",     "cast"};
 constexpr const char* reduce_names[] = {"sum", "mean", "max",        "min",     "prod",
                                         "l1",  "l2",   "sum_square", "log_sum", "log_sum_exp"};
+constexpr const char* resize_names[] = {"resize nearest", "resize linear", "resize cubic"};
 static_assert(std::size(map_names) == static_cast<std::size_t>(MapOp::cast) + 1);
 
 struct NameOf {
@@ -36,9 +37,7 @@ struct NameOf {
   std::string operator()(const operators::Softmax&) const { return "softmax"; }
   std::string operator()(const operators::Pool2d& p) const { return p.average ? "average_pool" : "max_pool"; }
   std::string operator()(const operators::GlobalAveragePool&) const { return "global_average_pool"; }
-  std::string operator()(const operators::Resize& r) const {
-    return r.mode == ResizeMode::nearest ? "resize nearest" : "resize linear";
-  }
+  std::string operator()(const operators::Resize& r) const { return resize_names[static_cast<std::size_t>(r.mode)]; }
   std::string operator()(const operators::Concat&) const { return "concat"; }
   std::string operator()(const operators::Pad&) const { return "pad"; }
   std::string operator()(const operators::Reshape&) const { return "reshape"; }
@@ -64,10 +63,7 @@ struct NameOf {
   std::string operator()(const operators::PoolNd& p) const {
     return p.indices ? "max_pool_indices" : p.average ? "average_pool" : "max_pool";
   }
-  std::string operator()(const operators::Resample& r) const {
-    constexpr const char* names[] = {"resize nearest", "resize linear", "resize cubic"};
-    return names[static_cast<std::size_t>(r.mode)];
-  }
+  std::string operator()(const operators::Resample& r) const { return resize_names[static_cast<std::size_t>(r.mode)]; }
 };
 
 void verify_constant(const NetworkTensor& t) {
@@ -77,7 +73,7 @@ void verify_constant(const NetworkTensor& t) {
   if ((t.constant != nullptr) != (t.dtype == DType::f32))
     throw UserError(fmt::format("constant '{}' of {} has its elements as another type", t.name, to_string(t.dtype)));
   const Dim n = network::product(t.shape);
-  const std::size_t given = t.constant ? t.constant->size() : t.bytes->size() / size_of(t.dtype);
+  const std::size_t given = t.elements().size() / size_of(t.dtype);
   if (static_cast<std::int64_t>(given) != n.value())
     throw UserError(
         fmt::format("constant '{}' has {} elements; shape {} takes {}", t.name, given, to_string(t.shape), n.value()));

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "coda/error.hpp"
+
 namespace coda::network {
 
 namespace {
@@ -12,42 +14,18 @@ double scale_of(const operators::Resample& r, std::size_t axis, std::int64_t in,
 }
 
 double coordinate(const operators::Resample& r, std::size_t axis, std::int64_t i, std::int64_t in, std::int64_t out) {
-  const auto x = static_cast<double>(i), n = static_cast<double>(in);
+  const auto x = static_cast<double>(i), n = static_cast<double>(in), m = static_cast<double>(out);
   const double scale = scale_of(r, axis, in, out);
-  // with scales, the extent is what they make of the input's, before it is rounded down
-  const bool region = r.coordinates == ResampleCoordinates::crop_and_resize;
-  const double m = r.sizes[axis] != 0 || region ? static_cast<double>(out) : n * scale;
-  switch (r.coordinates) {
-    case ResampleCoordinates::half_pixel: return (x + 0.5) / scale - 0.5;
-    case ResampleCoordinates::pytorch_half_pixel: return out > 1 ? (x + 0.5) / scale - 0.5 : 0;
-    case ResampleCoordinates::asymmetric: return x / scale;
-    case ResampleCoordinates::align_corners: return out > 1 ? x * (n - 1) / (m - 1) : 0;
-    case ResampleCoordinates::half_pixel_symmetric: {
-      const double adjustment = static_cast<double>(out) / (scale * n);
-      return n / 2 * (1 - adjustment) + (x + 0.5) / scale - 0.5;
-    }
-    case ResampleCoordinates::crop_and_resize: {
-      const double begin = r.roi_begin[axis], end = r.roi_end[axis];
-      return out > 1 ? begin * (n - 1) + x * (end - begin) * (n - 1) / (m - 1) : 0.5 * (begin + end) * (n - 1);
-    }
-  }
-  return x;
-}
-
-double rounded(ResampleRounding mode, double x) {
-  switch (mode) {
-    case ResampleRounding::round_prefer_floor: return std::ceil(x - 0.5);
-    case ResampleRounding::round_prefer_ceil: return std::floor(x + 0.5);
-    case ResampleRounding::floor: return std::floor(x);
-    case ResampleRounding::ceil: return std::ceil(x);
-  }
-  return x;
+  if (r.coordinates != ResizeCoordinates::crop_and_resize)
+    return input_coordinate(r.coordinates, {in, out, scale}, r.sizes[axis] != 0 ? m : n * scale, i);
+  const double begin = r.roi_begin[axis], end = r.roi_end[axis];
+  return out > 1 ? begin * (n - 1) + x * (end - begin) * (n - 1) / (m - 1) : 0.5 * (begin + end) * (n - 1);
 }
 
 // Weight of an element at this distance
 double kernel(const operators::Resample& r, double d) {
   d = std::abs(d);
-  if (r.mode == ResampleMode::linear) return std::max(0.0, 1 - d);
+  if (r.mode == ResizeMode::linear) return std::max(0.0, 1 - d);
   const double a = r.cubic_a;
   if (d <= 1) return ((a + 2) * d - (a + 3)) * d * d + 1;
   if (d < 2) return ((a * d - 5 * a) * d + 8 * a) * d - 4 * a;
@@ -56,8 +34,32 @@ double kernel(const operators::Resample& r, double d) {
 
 }  // namespace
 
+double input_coordinate(ResizeCoordinates mode, const AxisScale& axis, double made, std::int64_t i) {
+  const auto x = static_cast<double>(i), n = static_cast<double>(axis.in), centre = (x + 0.5) / axis.scale;
+  switch (mode) {
+    case ResizeCoordinates::half_pixel: return centre - 0.5;
+    case ResizeCoordinates::pytorch_half_pixel: return axis.out > 1 ? centre - 0.5 : 0;
+    case ResizeCoordinates::asymmetric: return x / axis.scale;
+    case ResizeCoordinates::align_corners: return axis.out > 1 ? x * (n - 1) / (made - 1) : 0;
+    case ResizeCoordinates::half_pixel_symmetric:
+      return n / 2 * (1 - static_cast<double>(axis.out) / (axis.scale * n)) + centre - 0.5;
+    case ResizeCoordinates::crop_and_resize: break;
+  }
+  throw InternalError("coordinates that need a region");
+}
+
+double nearest_place(NearestRounding mode, double x) {
+  switch (mode) {
+    case NearestRounding::round_prefer_floor: return std::ceil(x - 0.5);
+    case NearestRounding::round_prefer_ceil: return std::floor(x + 0.5);
+    case NearestRounding::floor: return std::floor(x);
+    case NearestRounding::ceil: return std::ceil(x);
+  }
+  return x;
+}
+
 bool leaves_axis(const operators::Resample& r, std::size_t axis, std::int64_t in, std::int64_t out) {
-  if (in != out || r.coordinates == ResampleCoordinates::crop_and_resize) return false;
+  if (in != out || r.coordinates == ResizeCoordinates::crop_and_resize) return false;
   return r.sizes[axis] != 0 || r.scales[axis] == 1;
 }
 
@@ -66,12 +68,12 @@ cpu::AxisTaps axis_taps(const operators::Resample& r, std::size_t axis, std::int
   const double scale = scale_of(r, axis, in, out);
   // antialias: the kernel is as wide as an output element where the input is made smaller
   const double stretch = r.antialias && scale < 1 ? scale : 1;
-  const double reach = (r.mode == ResampleMode::cubic ? 2 : 1) / stretch;
+  const double reach = (r.mode == ResizeMode::cubic ? 2 : 1) / stretch;
   for (std::int64_t i = 0; i < out; ++i) {
     const double x = coordinate(r, axis, i, in, out);
     const auto edge = static_cast<double>(in - 1);
-    if (r.mode == ResampleMode::nearest) {
-      t.places.push_back(static_cast<std::int64_t>(std::clamp(rounded(r.rounding, x), 0.0, edge)));
+    if (r.mode == ResizeMode::nearest) {
+      t.places.push_back(static_cast<std::int64_t>(std::clamp(nearest_place(r.rounding, x), 0.0, edge)));
       t.weights.push_back(1);
     } else {
       const std::size_t begin = t.weights.size();
@@ -95,7 +97,7 @@ cpu::AxisTaps axis_taps(const operators::Resample& r, std::size_t axis, std::int
 std::vector<std::vector<bool>> outside_positions(const operators::Resample& r, const std::vector<std::int64_t>& in,
                                                  const std::vector<std::int64_t>& out) {
   std::vector<std::vector<bool>> result(in.size());
-  if (r.coordinates != ResampleCoordinates::crop_and_resize) return result;
+  if (r.coordinates != ResizeCoordinates::crop_and_resize) return result;
   for (std::size_t axis = 0; axis < in.size(); ++axis)
     for (std::int64_t i = 0; i < out[axis]; ++i) {
       const double x = coordinate(r, axis, i, in[axis], out[axis]);

@@ -215,8 +215,8 @@ reference::CoordinateMode coordinate_mode(ResizeCoordinates c) {
     case ResizeCoordinates::pytorch_half_pixel: return reference::CoordinateMode::pytorch_half_pixel;
     case ResizeCoordinates::asymmetric: return reference::CoordinateMode::asymmetric;
     case ResizeCoordinates::align_corners: return reference::CoordinateMode::align_corners;
+    default: throw InternalError("resize coordinates that only resample has");
   }
-  throw InternalError("unknown resize coordinates");
 }
 
 reference::NearestMode nearest_mode(NearestRounding r) {

@@ -26,6 +26,11 @@ struct NetworkTensor {
   std::shared_ptr<const std::vector<std::byte>> bytes = nullptr;
 
   bool is_constant() const { return constant != nullptr || bytes != nullptr; }
+  /// Elements of a constant as they lie in memory, whichever of the two holds them; none if it is no constant.
+  std::span<const std::byte> elements() const {
+    if (constant) return std::as_bytes(std::span(*constant));
+    return bytes ? std::span(*bytes) : std::span<const std::byte>();
+  }
 };
 
 struct Operator {

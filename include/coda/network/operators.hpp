@@ -12,19 +12,6 @@
 
 namespace coda {
 
-enum class ResizeMode : std::uint8_t { nearest, linear };
-
-/// Where output pixel i lies in the input, with scale = output/input extent (ONNX Resize).
-enum class ResizeCoordinates : std::uint8_t {
-  half_pixel,          ///< (i + 0.5)/scale − 0.5
-  pytorch_half_pixel,  ///< the same, but 0 if the output has one pixel
-  asymmetric,          ///< i/scale
-  align_corners,       ///< i·(input − 1)/(output − 1); 0 if the output has one pixel
-};
-
-/// How nearest rounds a coordinate.
-enum class NearestRounding : std::uint8_t { round_prefer_floor, round_prefer_ceil, floor, ceil };
-
 /// The operators. Inputs are listed in the order that they take; [x] may be left out. All have one output.
 namespace operators {
 
@@ -101,7 +88,7 @@ struct GlobalAveragePool {
 };
 
 /// x (N,C,H,W)[, like] → (N,C,floor(H·scale_h),floor(W·scale_w)), or the given size if it is not 0; −1 is the extent of
-/// that axis of `like`, of which no element is read.
+/// that axis of `like`, of which no element is read. Modes and coordinates that only Resample has are refused.
 struct Resize {
   ResizeMode mode = ResizeMode::nearest;
   double scale_h = 1, scale_w = 1;

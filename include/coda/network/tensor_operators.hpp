@@ -53,19 +53,22 @@ enum class ReduceOp : std::uint8_t { sum, mean, max, min, prod, l1, l2, sum_squa
 
 enum class PadMode : std::uint8_t { constant, edge, reflect, wrap };
 
-enum class ResampleMode : std::uint8_t { nearest, linear, cubic };
+/// Cubic: operators::Resample only.
+enum class ResizeMode : std::uint8_t { nearest, linear, cubic };
 
-/// Where output element i of an axis lies in the input: see ResizeCoordinates; those that it lacks besides.
-enum class ResampleCoordinates : std::uint8_t {
-  half_pixel,
-  pytorch_half_pixel,
-  asymmetric,
-  align_corners,
+/// Where output element i of an axis lies in the input, with scale = output/input extent (ONNX Resize).
+enum class ResizeCoordinates : std::uint8_t {
+  half_pixel,          ///< (i + 0.5)/scale − 0.5
+  pytorch_half_pixel,  ///< the same, but 0 if the output has one element
+  asymmetric,          ///< i/scale
+  align_corners,       ///< i·(input − 1)/(output − 1); 0 if the output has one element
+  // operators::Resample only
   half_pixel_symmetric,  ///< half_pixel, centred where the output's extent is not input·scale
   crop_and_resize,       ///< of the region of interest
 };
 
-enum class ResampleRounding : std::uint8_t { round_prefer_floor, round_prefer_ceil, floor, ceil };
+/// How nearest rounds a coordinate.
+enum class NearestRounding : std::uint8_t { round_prefer_floor, round_prefer_ceil, floor, ceil };
 
 namespace operators {
 
@@ -155,9 +158,9 @@ struct PoolNd {
 
 /// x[, like]: ONNX's Resize with all that operators::Resize lacks, for any number of axes; f32.
 struct Resample {
-  ResampleMode mode = ResampleMode::nearest;
-  ResampleCoordinates coordinates = ResampleCoordinates::half_pixel;
-  ResampleRounding rounding = ResampleRounding::round_prefer_floor;
+  ResizeMode mode = ResizeMode::nearest;
+  ResizeCoordinates coordinates = ResizeCoordinates::half_pixel;
+  NearestRounding rounding = NearestRounding::round_prefer_floor;
   std::vector<double> scales;       ///< an axis each; 0: sizes say
   std::vector<std::int64_t> sizes;  ///< an axis each; 0: scales say, −1: that axis of `like`
   std::vector<double> roi_begin, roi_end;

@@ -63,17 +63,23 @@ std::vector<std::int64_t> NodeReader::numbers(int i) const {
   return result;
 }
 
+std::vector<NetworkValue> NodeReader::values(int count) const {
+  std::vector<NetworkValue> all;
+  all.reserve(static_cast<std::size_t>(count));
+  for (int i = 0; i < count; ++i) all.push_back(value(i));
+  return all;
+}
+
 const std::vector<float>* NodeReader::constant(int i) const { return value(i).tensor().constant.get(); }
 
 double NodeReader::needed_scalar(int i, std::string_view what) const {
   const NetworkTensor t = value(i).tensor();
   if (!t.is_constant()) fail("{} '{}' must be a constant", what, node_.input(i));
-  const std::size_t n = t.constant ? t.constant->size() : t.bytes->size() / size_of(t.dtype);
+  const std::size_t n = t.elements().size() / size_of(t.dtype);
   if (n != 1) fail("{} has {} elements; expected a scalar", what, n);
-  if (t.constant) return static_cast<double>(t.constant->front());
   return cpu::with_type(t.dtype, [&]<class T>() {
     T x;
-    std::memcpy(&x, t.bytes->data(), sizeof(T));
+    std::memcpy(&x, t.elements().data(), sizeof(T));
     const auto number = static_cast<double>(x);
     if (static_cast<long double>(number) != static_cast<long double>(x)) fail("{} is too large a number", what);
     return number;

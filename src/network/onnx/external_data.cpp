@@ -29,7 +29,7 @@ fs::path safe_path(const std::string& location, const std::string& folder, const
   if (!safe) throw UserError(what + ": its external data must lie in a file below the model's folder");
   std::error_code error;
   const fs::path root = fs::canonical(folder, error);
-  const fs::path file = error ? fs::path() : fs::canonical(root / relative, error);
+  fs::path file = error ? fs::path() : fs::canonical(root / relative, error);
   if (error || !fs::is_regular_file(file, error))
     throw UserError(what + ": the file of its external data is not there");
   const fs::path below = file.lexically_relative(root);

@@ -51,6 +51,8 @@ class NodeReader {
   bool is_integers(int i) const;
   /// A tensor of any type; float16 and bfloat16 are f32 here. Integers become a constant, or read extents at run time.
   NetworkValue value(int i) const;
+  /// The first `count` of them.
+  std::vector<NetworkValue> values(int count) const;
   /// TensorProto's data type of an input.
   int type(int i) const;
   /// Whether the input is a tensor without elements (exporters write that for one that is left out).

@@ -65,10 +65,10 @@ void import_constant_of_shape(const NodeReader& node) {
   const NetworkValue one = a == nullptr ? node.make_constant(node.name(), {1}, {0}) : constant_of(node, a->t());
   if (product(one.shape()) != Dim(1)) node.fail("value has shape {}; expected one element", to_string(one.shape()));
   const NetworkTensor& t = one.tensor();
-  const auto* element = t.constant ? reinterpret_cast<const std::byte*>(t.constant->data()) : t.bytes->data();
+  const auto element = t.elements();
   std::vector<std::byte> bytes;
   for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i)
-    bytes.insert(bytes.end(), element, element + size_of(t.dtype));
+    bytes.insert(bytes.end(), element.begin(), element.end());
   node.result_of_type(node.make_constant(node.name(), Shape(shape.begin(), shape.end()), t.dtype, std::move(bytes)),
                       a == nullptr ? 0 : a->t().data_type());
 }

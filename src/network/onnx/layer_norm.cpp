@@ -1,6 +1,7 @@
 /// LayerNormalization, Softmax and LogSoftmax over any axis.
 
 #include <algorithm>
+#include <numeric>
 
 #include "network/onnx/importer.hpp"
 
@@ -50,8 +51,8 @@ NetworkValue along(const NodeReader& node, NetworkValue x, int axis, F f) {
   const auto rank = static_cast<int>(x.shape().size());
   const int where = rank == 4 ? 1 : rank - 1;
   if (axis == where) return f(x);
-  std::vector<int> order;
-  for (int i = 0; i < rank; ++i) order.push_back(i);
+  std::vector<int> order(x.shape().size());
+  std::iota(order.begin(), order.end(), 0);
   std::swap(order[static_cast<std::size_t>(axis)], order[static_cast<std::size_t>(where)]);
   return transposed(node, f(transposed(node, x, order)), order);
 }

@@ -104,9 +104,7 @@ void import_instance_norm(const NodeReader& node) {
 void import_batch_norm(const NodeReader& node) {
   if (node.integer("training_mode", 0) != 0) node.fail("training_mode is 1; export the model for inference");
   if (node.opset() < 14 && node.wants(1)) node.fail("has outputs of training; export the model for inference");
-  std::vector<NetworkValue> inputs;
-  for (int i = 0; i < 5; ++i) inputs.push_back(node.value(i));
-  node.result(node.apply(operators::BatchNorm{.eps = node.real("epsilon", 1e-5f)}, inputs));
+  node.result(node.apply(operators::BatchNorm{.eps = node.real("epsilon", 1e-5f)}, node.values(5)));
 }
 
 constexpr OperatorRow normalisation_table[] = {{"BatchNormalization", 9, import_batch_norm},

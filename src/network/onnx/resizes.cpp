@@ -27,19 +27,18 @@ T choose(const NodeReader& node, std::string_view attribute, std::string_view ot
   node.fail("{} is '{}'; supported are {}", attribute, given, known);
 }
 
-constexpr Choice<ResampleMode> modes[] = {
-    {"nearest", ResampleMode::nearest}, {"linear", ResampleMode::linear}, {"cubic", ResampleMode::cubic}};
-constexpr Choice<ResampleCoordinates> coordinates[] = {
-    {"half_pixel", ResampleCoordinates::half_pixel},
-    {"pytorch_half_pixel", ResampleCoordinates::pytorch_half_pixel},
-    {"asymmetric", ResampleCoordinates::asymmetric},
-    {"align_corners", ResampleCoordinates::align_corners},
-    {"half_pixel_symmetric", ResampleCoordinates::half_pixel_symmetric},
-    {"tf_crop_and_resize", ResampleCoordinates::crop_and_resize}};
-constexpr Choice<ResampleRounding> roundings[] = {{"round_prefer_floor", ResampleRounding::round_prefer_floor},
-                                                  {"round_prefer_ceil", ResampleRounding::round_prefer_ceil},
-                                                  {"floor", ResampleRounding::floor},
-                                                  {"ceil", ResampleRounding::ceil}};
+constexpr Choice<ResizeMode> modes[] = {
+    {"nearest", ResizeMode::nearest}, {"linear", ResizeMode::linear}, {"cubic", ResizeMode::cubic}};
+constexpr Choice<ResizeCoordinates> coordinates[] = {{"half_pixel", ResizeCoordinates::half_pixel},
+                                                     {"pytorch_half_pixel", ResizeCoordinates::pytorch_half_pixel},
+                                                     {"asymmetric", ResizeCoordinates::asymmetric},
+                                                     {"align_corners", ResizeCoordinates::align_corners},
+                                                     {"half_pixel_symmetric", ResizeCoordinates::half_pixel_symmetric},
+                                                     {"tf_crop_and_resize", ResizeCoordinates::crop_and_resize}};
+constexpr Choice<NearestRounding> roundings[] = {{"round_prefer_floor", NearestRounding::round_prefer_floor},
+                                                 {"round_prefer_ceil", NearestRounding::round_prefer_ceil},
+                                                 {"floor", NearestRounding::floor},
+                                                 {"ceil", NearestRounding::ceil}};
 
 // The axes that scales, sizes and roi are about, in their order
 std::vector<std::size_t> resized_axes(const NodeReader& node, std::size_t rank) {
@@ -112,28 +111,28 @@ void read_region(const NodeReader& node, const std::vector<std::size_t>& axes, s
 // What the kernels for images do: nearest and linear over height and width
 std::optional<operators::Resize> as_image(const operators::Resample& r, const Shape& x) {
   const auto stays = [&](std::size_t axis) { return r.sizes[axis] == 0 && r.scales[axis] == 1; };
-  if (x.size() != 4 || !stays(0) || !stays(1) || r.mode == ResampleMode::cubic || r.antialias || r.exclude_outside ||
-      r.coordinates > ResampleCoordinates::align_corners)
+  if (x.size() != 4 || !stays(0) || !stays(1) || r.mode == ResizeMode::cubic || r.antialias || r.exclude_outside ||
+      r.coordinates > ResizeCoordinates::align_corners)
     return std::nullopt;
   // corners are aligned by what the scale makes of the extent, before it is rounded down
   for (const std::size_t axis : {2, 3}) {
     const double made = r.scales[axis] * (x[axis].known() ? static_cast<double>(x[axis].value()) : 1);
-    if (r.coordinates == ResampleCoordinates::align_corners && r.sizes[axis] == 0 && made != std::floor(made))
+    if (r.coordinates == ResizeCoordinates::align_corners && r.sizes[axis] == 0 && made != std::floor(made))
       return std::nullopt;
   }
-  return operators::Resize{.mode = r.mode == ResampleMode::nearest ? ResizeMode::nearest : ResizeMode::linear,
+  return operators::Resize{.mode = r.mode,
                            .scale_h = r.scales[2],
                            .scale_w = r.scales[3],
                            .height = r.sizes[2],
                            .width = r.sizes[3],
-                           .coordinates = static_cast<ResizeCoordinates>(r.coordinates),
-                           .rounding = static_cast<NearestRounding>(r.rounding)};
+                           .coordinates = r.coordinates,
+                           .rounding = r.rounding};
 }
 
 void finish(const NodeReader& node, NetworkValue x, const operators::Resample& r,
             const std::optional<NetworkValue>& like = {}) {
   const bool f32 = x.dtype() == DType::f32;
-  if (!f32 && (is_float(x.dtype()) || r.mode != ResampleMode::nearest || size_of(x.dtype()) > 2))
+  if (!f32 && (is_float(x.dtype()) || r.mode != ResizeMode::nearest || size_of(x.dtype()) > 2))
     node.fail("elements of {} are not supported in this mode", to_string(x.dtype()));
   const NetworkValue in = node.cast(x, DType::f32);  // exact: integers of at most 16 bits
   const auto image = as_image(r, x.shape());
@@ -163,7 +162,7 @@ void import_resize(const NodeReader& node) {
   r.mode = choose(node, "mode", "nearest", modes);
   r.coordinates = choose(node, "coordinate_transformation_mode", "half_pixel", coordinates);
   r.rounding = choose(node, "nearest_mode", "round_prefer_floor", roundings);
-  r.antialias = node.integer("antialias", 0) != 0 && r.mode != ResampleMode::nearest;
+  r.antialias = node.integer("antialias", 0) != 0 && r.mode != ResizeMode::nearest;
   r.exclude_outside = node.integer("exclude_outside", 0) != 0;
   r.cubic_a = node.real("cubic_coeff_a", -0.75);
   r.extrapolation = node.real("extrapolation_value", 0);
@@ -172,7 +171,7 @@ void import_resize(const NodeReader& node) {
   const auto axes = resized_axes(node, rank);
   const bool scales = node.has(2) && !node.is_empty(2), sizes = node.has(3) && !node.is_empty(3);
   if (scales == sizes) node.fail("expected either scales or sizes");
-  if (r.coordinates == ResampleCoordinates::crop_and_resize) read_region(node, axes, rank, r);
+  if (r.coordinates == ResizeCoordinates::crop_and_resize) read_region(node, axes, rank, r);
   if (scales) {
     read_scales(node, 2, axes, r);
   } else if (const auto like = read_sizes(node, x.shape(), axes, r)) {
@@ -187,8 +186,8 @@ void import_upsample(const NodeReader& node) {
   const NetworkValue x = node.value(0);
   operators::Resample r;
   r.mode = choose(node, "mode", "nearest", modes);
-  r.coordinates = ResampleCoordinates::asymmetric;
-  r.rounding = ResampleRounding::floor;
+  r.coordinates = ResizeCoordinates::asymmetric;
+  r.rounding = NearestRounding::floor;
   r.scales.assign(x.shape().size(), 1);
   r.sizes.assign(x.shape().size(), 0);
   read_scales(node, 1, resized_axes(node, x.shape().size()), r);

@@ -29,8 +29,7 @@ void import_dropout(const NodeReader& node) {
 
 void import_concat(const NodeReader& node) {
   if (import_integer_concat(node)) return;
-  std::vector<NetworkValue> inputs;
-  for (int i = 0; i < node.inputs(); ++i) inputs.push_back(node.value(i));
+  const std::vector<NetworkValue> inputs = node.values(node.inputs());
   if (inputs.empty()) node.fail("has no inputs");
   if (!node.attribute("axis")) node.fail("axis is missing");
   node.result(

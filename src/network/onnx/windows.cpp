@@ -64,12 +64,12 @@ Window read_window(const NodeReader& node, const Shape& x, const std::optional<s
 }
 
 NetworkValue lifted(const NodeReader& node, NetworkValue x) {
-  const Shape s = x.shape();
+  const Shape& s = x.shape();
   return reshape_to(node, x, {s[0], s[1], 1, s[2]});
 }
 
 NetworkValue lowered(const NodeReader& node, NetworkValue x) {
-  const Shape s = x.shape();
+  const Shape& s = x.shape();
   return reshape_to(node, x, {s[0], s[1], s[3]});
 }
 
