@@ -6,7 +6,11 @@ mapfile -t sources < <(git ls-files 'include/*.hpp' 'src/*.[ch]pp' 'tools/*.[ch]
 clang-format --dry-run --Werror "${sources[@]}"
 echo "${#sources[@]} files are formatted"
 [ "${1:-}" = --format-only ] && exit 0
-cmake --preset release -DCMAKE_EXPORT_COMPILE_COMMANDS=ON >/dev/null
-mapfile -t units < <(printf '%s\n' "${sources[@]}" | grep -E '^(src|tools)/.*\.cpp$')
-printf '%s\n' "${units[@]}" | xargs -P "$(nproc)" -n 4 clang-tidy -p build/release --quiet
+# clang's own command lines: it does not know all of GCC's options
+cmake --preset release -B build/lint -DCMAKE_CXX_COMPILER=clang++ -DCODA_TESTS=OFF -DCODA_BENCH=OFF -DCMAKE_EXPORT_COMPILE_COMMANDS=ON >/dev/null
+cmake --build build/lint --target coda_onnx_schema >/dev/null  # generates a header
+# what this machine's configuration compiles: not the stand-ins for CUDA where it is there
+mapfile -t units < <(printf '%s\n' "${sources[@]}" | grep -E '^(src|tools)/.*\.cpp$' \
+  | while read -r f; do ! grep -qF "\"file\": \"$PWD/$f\"" build/lint/compile_commands.json || echo "$f"; done)
+printf '%s\n' "${units[@]}" | xargs -P "$(nproc)" -n 4 clang-tidy -p build/lint --quiet
 echo "${#units[@]} units are tidy"

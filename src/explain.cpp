@@ -26,7 +26,7 @@ plan::Device planned_for(const CompileOptions& options, std::string& note) {
 }
 
 std::string title(const codegen::Field& f) {
-  const std::string name = fmt::format("{}{} : {}", f.name, to_string(f.axes), to_string(f.dtype));
+  std::string name = fmt::format("{}{} : {}", f.name, to_string(f.axes), to_string(f.dtype));
   switch (f.kind) {
     case codegen::Field::Kind::operand_pointer: return "operand " + name;
     case codegen::Field::Kind::operand_value: return "operand " + name + ", by value";

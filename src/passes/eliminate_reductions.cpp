@@ -90,8 +90,9 @@ Split split(const ReduceDomain& d, const Axes& x) {
   return s;
 }
 
-// The reduction `node` without the axes that its input does not vary along, or nothing
-std::optional<ValueId> without_repeats(Editor& g, const Node node) {
+// The reduction `id` without the axes that its input does not vary along, or nothing
+std::optional<ValueId> without_repeats(Editor& g, ValueId id) {
+  const Node node = g[id];
   const ValueId x = node.inputs[0];
   const ReduceDomain& d = node.attr.domain;
   const auto [varying, repeating] = split(d, g[x].axes);
@@ -113,7 +114,8 @@ std::optional<ValueId> without_repeats(Editor& g, const Node node) {
 }
 
 // sum(one_hot(label), over=n): a label outside 0 … n - 1, or none of them, gives a row of zeros
-std::optional<ValueId> one_hot_sum(Editor& g, const Node node) {
+std::optional<ValueId> one_hot_sum(Editor& g, ValueId id) {
+  const Node node = g[id];
   const Node hot = g[node.inputs[0]];
   const ReduceDomain& d = node.attr.domain;
   if (node.op != Op::sum || hot.op != Op::one_hot || d.rows || d.groups != 1) return {};
@@ -157,9 +159,8 @@ bool rewrite_all(Editor& g) {
   bool changed = false;
   for (ValueId id = 0; id < g.size(); ++id) {
     if (g.dead(id) || !ir::is_reduction(g[id].op)) continue;
-    changed |= try_rewrite(g, id, [](Editor& e, ValueId i) { return without_repeats(e, e[i]); }) ||
-               try_rewrite(g, id, [](Editor& e, ValueId i) { return one_hot_sum(e, e[i]); }) ||
-               try_rewrite(g, id, mean_by_sum);
+    changed |=
+        try_rewrite(g, id, without_repeats) || try_rewrite(g, id, one_hot_sum) || try_rewrite(g, id, mean_by_sum);
   }
   return changed;
 }

@@ -33,7 +33,8 @@ ValueId scaled(Editor& g, ValueId x, ValueId rstd, ValueId scale, const Axes& re
   return g.add(Op::mul, {g.add(Op::mul, {x, rstd}), scale});
 }
 
-ValueId split_normalisation(Editor& g, const Node node) {
+ValueId split_normalisation(Editor& g, ValueId id) {
+  const Node node = g[id];
   const auto& attr = node.attr;
   ValueId x = widened(g, node.inputs[0], node.dtype);
   ValueId rstd{};
@@ -50,7 +51,8 @@ ValueId split_normalisation(Editor& g, const Node node) {
   return y;
 }
 
-ValueId split_softmax(Editor& g, const Node node) {
+ValueId split_softmax(Editor& g, ValueId id) {
+  const Node node = g[id];
   const ValueId x = widened(g, node.inputs[0], node.dtype);
   const ValueId largest = reduce(g, Op::reduce_max, x, node.attr.domain);
   const ValueId e = g.add(Op::exp, {g.add(Op::sub, {x, largest})});
@@ -75,8 +77,8 @@ Graph split_normalisations(const Graph& graph) {
   apply(softmax_rows(), g);
   for (ValueId id = 0; id < graph.nodes.size(); ++id) {
     if (g.dead(id)) continue;
-    if (ir::is_normalisation(g[id].op)) g.replace(id, split_normalisation(g, g[id]));
-    if (g[id].op == Op::softmax) g.replace(id, split_softmax(g, g[id]));
+    if (ir::is_normalisation(g[id].op)) g.replace(id, split_normalisation(g, id));
+    if (g[id].op == Op::softmax) g.replace(id, split_softmax(g, id));
   }
   return std::move(g).finish();
 }

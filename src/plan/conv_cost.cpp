@@ -89,10 +89,11 @@ struct TileClocks {
   double drain = 0;  ///< once: streamed, from the last statistics to the image's, and what was spilled of it
 };
 
+int clusters_of(const ConvPlan& p) { return p.blocks / (p.config.cluster_m * p.config.cluster_n); }
+
 /// Rows of the grid (a tile for each block) over which the items of an image spread.
 double rows_of_image(const ConvPlan& p) {
-  const double clusters = p.blocks / (p.config.cluster_m * p.config.cluster_n);
-  return static_cast<double>(p.tiles_m) * p.tiles_n * p.splits / clusters;
+  return static_cast<double>(p.tiles_m) * p.tiles_n * p.splits / clusters_of(p);
 }
 
 TileClocks tile_clocks(const ConvPlan& p, const ConvProblem& problem) {
@@ -170,7 +171,7 @@ double memory_us(const ConvPlan& p, const ConvProblem& problem, const Device& de
 
 double predict_us(const ConvPlan& p, const ConvProblem& problem, const Device& device) {
   const ConvConfig& c = p.config;
-  const double clusters = p.blocks / (c.cluster_m * c.cluster_n), items = static_cast<double>(p.tiles) * p.splits;
+  const double clusters = clusters_of(p), items = static_cast<double>(p.tiles) * p.splits;
   const TileClocks t = tile_clocks(p, problem);
   const double clk = block_clk(p, t, std::ceil(items / clusters));
   const double executed =

@@ -92,7 +92,7 @@ std::string refusals_by_reason(const std::vector<Candidate>& all, std::size_t mo
 
 std::string no_candidate(const Conv2d& conv, const std::vector<Candidate>& all, const Override& fixed) {
   std::vector<std::string> fields;
-  for (const auto& [name, value] : fixed.fields) fields.push_back(name + "=" + value);
+  for (const auto& [name, value] : fixed.fields) fields.push_back(fmt::format("{}={}", name, value));
   return fmt::format(
       "no kernel serves {}{}; each candidate and why it was refused:\n{}{}", to_string(Contraction(conv)),
       fields.empty() ? "" : fmt::format(" with {}", fmt::join(fields, " ")), refusals_by_reason(all),

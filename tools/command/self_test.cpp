@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <exception>
@@ -57,8 +58,8 @@ SelfTest compute_on_cpu() {
 }
 
 std::vector<std::uint16_t> bf16(const std::vector<float>& values) {
-  std::vector<std::uint16_t> bits;
-  for (const float v : values) bits.push_back(support::float_to_bf16(v));
+  std::vector<std::uint16_t> bits(values.size());
+  std::transform(values.begin(), values.end(), bits.begin(), support::float_to_bf16);
   return bits;
 }
 

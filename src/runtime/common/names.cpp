@@ -49,6 +49,13 @@ void check_names(const Arguments& arguments, std::span<const std::string> operan
                                   known(name, names, "stores")));
 }
 
+std::string bound_near(const std::string& operand, const Arguments& arguments) {
+  std::vector<std::string_view> bound;
+  for (const auto& [name, view] : arguments.operands) bound.emplace_back(name);
+  for (const auto& [name, value] : arguments.scalars) bound.emplace_back(name);
+  return ir::did_you_mean(ir::nearest(operand, bound));
+}
+
 void check_storage(const CompileOptions& options, std::span<const std::string> operands) {
   for (const auto& [name, t] : options.storage) {
     check_operand(name, operands, "CompileOptions::storage");

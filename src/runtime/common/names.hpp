@@ -13,6 +13,10 @@ namespace coda::runtime {
 /// `operands`, or both have the same one, or if outputs has a name that is none of `stores`.
 void check_names(const Arguments& arguments, std::span<const std::string> operands, std::span<const Store> stores);
 
+/// For errors about an operand that nothing is bound to: "; did you mean 'bias'?" if Arguments binds a name so near
+/// that the text may have meant it, else nothing.
+std::string bound_near(const std::string& operand, const Arguments& arguments);
+
 /// Throws UserError if CompileOptions::storage or device_scalars has a name that is none of `operands`, or storage a
 /// reserved dtype.
 void check_storage(const CompileOptions& options, std::span<const std::string> operands);

@@ -82,9 +82,10 @@ BoundTensor Binder::operand(const OperandInfo& o) const {
   const auto given = arguments_.operands.find(o.name);
   if (given == arguments_.operands.end()) {
     if (o.default_value) return number(o, *o.default_value, "default");
-    throw UserError(fmt::format("{} is not bound; give a tensor of shape {} and dtype {} in Arguments::operands{}",
+    throw UserError(fmt::format("{} is not bound; give a tensor of shape {} and dtype {} in Arguments::operands{}{}",
                                 title(o), shape_string(shape_of(o.axes)), to_string(o.storage),
-                                scalar ? ", or a number in Arguments::scalars" : ""));
+                                scalar ? ", or a number in Arguments::scalars" : "",
+                                runtime::bound_near(o.name, arguments_)));
   }
   const ConstTensorView& view = given->second;
   auto shape = shape_of(o.axes);

@@ -124,14 +124,9 @@ void convert_run(const VectorUnit& unit, const void* source, DType from, std::in
   for (std::size_t i = 0; i < count; ++i) t[i] = s[static_cast<std::int64_t>(i) * stride];
 }
 
-PackedWeights::PackedWeights(std::vector<std::int64_t> shape, DType from, DType compute, dnnl::memory::desc plain,
+PackedWeights::PackedWeights(std::vector<std::int64_t> shape, DType compute, dnnl::memory::desc plain,
                              dnnl::memory::desc wanted, const VectorUnit& unit)
-    : shape_(std::move(shape)),
-      from_(from),
-      compute_(compute),
-      plain_(std::move(plain)),
-      wanted_(std::move(wanted)),
-      unit_(&unit) {
+    : shape_(std::move(shape)), compute_(compute), plain_(std::move(plain)), wanted_(std::move(wanted)), unit_(&unit) {
   const SingleThreaded single;
   if (needs_reorder())
     reorder_ = dnnl::reorder(dnnl::reorder::primitive_desc(dnnl_engine(), plain_, dnnl_engine(), wanted_));

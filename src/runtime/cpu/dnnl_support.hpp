@@ -82,20 +82,19 @@ class PackedWeights {
  public:
   PackedWeights() = default;
   /// `plain` describes the dense row-major operand of shape `shape`, `wanted` the primitive's format.
-  PackedWeights(std::vector<std::int64_t> shape, DType from, DType compute, dnnl::memory::desc plain,
-                dnnl::memory::desc wanted, const VectorUnit& unit);
+  PackedWeights(std::vector<std::int64_t> shape, DType compute, dnnl::memory::desc plain, dnnl::memory::desc wanted,
+                const VectorUnit& unit);
 
   std::size_t packed_bytes() const { return aligned_size(wanted_.get_size()); }
   /// Scratch for pack(): the dense copy.
   std::size_t dense_bytes() const { return aligned_size(plain_.get_size()); }
   bool needs_reorder() const { return plain_ != wanted_; }
-  const dnnl::memory::desc& desc() const { return wanted_; }
 
   void pack(const ConstTensorView& view, std::byte* dense, std::byte* packed) const;
 
  private:
   std::vector<std::int64_t> shape_;
-  DType from_ = DType::f32, compute_ = DType::f32;
+  DType compute_ = DType::f32;
   dnnl::memory::desc plain_, wanted_;
   dnnl::reorder reorder_;
   const VectorUnit* unit_ = nullptr;

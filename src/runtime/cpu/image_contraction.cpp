@@ -250,7 +250,7 @@ template <class C>
 void ImageContraction<C>::add_filters(const memory::desc& plain) {
   packed_filter_bytes_ = 0;
   for (Filter& f : filters_) {
-    f.weights = PackedWeights(shape_b(Contraction(c_)), c_.dtype_w, compute_, plain, f.format, unit_);
+    f.weights = PackedWeights(shape_b(Contraction(c_)), compute_, plain, f.format, unit_);
     f.offset = packed_filter_bytes_;
     packed_filter_bytes_ += f.weights.packed_bytes();
   }

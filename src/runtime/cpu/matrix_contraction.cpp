@@ -96,7 +96,7 @@ void MatrixContraction::build(DType compute) {
   packed_input_bytes_ = aligned_size(static_cast<std::size_t>(tiling_.strip_height() * g_.k) * size_of(compute));
   std::vector<std::int64_t> shape = shape_b(Contraction(g_));
   shape.erase(shape.begin());
-  weights_ = PackedWeights(shape, g_.dtype_b, compute, plain, chosen, unit_);
+  weights_ = PackedWeights(shape, compute, plain, chosen, unit_);
 }
 
 Primitive MatrixContraction::make_primitive(std::int64_t rows, const memory::desc& weights) const {

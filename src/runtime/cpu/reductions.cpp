@@ -145,13 +145,13 @@ void merge_segments(const Accumulation& a, const Plan& plan, const Tiling& tilin
                     std::byte* uniform) {
   const std::int64_t images = tiling.extents().images, each = tiling.segments_per_image();
   const std::int64_t outer = a.domain.per_image ? images : 1, inner = a.domain.per_image ? 1 : images;
-  const auto width = static_cast<double>(a.cols / a.results);
+  const std::int64_t width = a.cols / a.results;
   for (std::int64_t o = 0; o < outer; ++o) {
     for (std::int64_t g = 0; g < a.results; ++g) {
       Partial all;
       double count = 0;
       for (std::int64_t s = 0; s < inner * each; ++s) {
-        const double elements = static_cast<double>(tiling.segment_rows(s % each)) * width;
+        const auto elements = static_cast<double>(tiling.segment_rows(s % each) * width);
         all = merged(a, all, count, partials[(o * each + s) * a.results + g], elements);
         count += elements;
       }

@@ -89,7 +89,8 @@ std::uint64_t Binder::number(const Field& f) const {
   } else if (const auto preset = s_.defaults.find(f.name); preset != s_.defaults.end()) {
     value = preset->second;
   } else {
-    throw UserError(fmt::format("{} is not bound; give a number in Arguments::scalars", what));
+    throw UserError(fmt::format("{} is not bound; give a number in Arguments::scalars{}", what,
+                                runtime::bound_near(f.name, arguments_)));
   }
   if (f.dtype == DType::boolean) return value != 0 ? 1 : 0;
   if (f.dtype == DType::i32) {
@@ -109,8 +110,9 @@ std::uint64_t Binder::operand(const Field& f) {
                                 shape_string(shape)));
   const auto given = arguments_.operands.find(f.name);
   if (given == arguments_.operands.end())
-    throw UserError(fmt::format("{} is not bound; give a tensor of shape {} and dtype {} in Arguments::operands", what,
-                                shape_string(shape), to_string(f.dtype)));
+    throw UserError(fmt::format("{} is not bound; give a tensor of shape {} and dtype {} in Arguments::operands{}",
+                                what, shape_string(shape), to_string(f.dtype),
+                                runtime::bound_near(f.name, arguments_)));
   const ConstTensorView& view = given->second;
   if (shape.empty() && view.shape == std::vector<std::int64_t>{1}) shape = {1};
   const auto* data = tensor(view, shape, f.dtype, f.axes == axes::mn ? copy_engine_alignment : size_of(f.dtype), what);

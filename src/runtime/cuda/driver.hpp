@@ -60,7 +60,7 @@ namespace coda::cuda {
   F(cuGraphDestroy)
 
 struct Driver {
-#define CODA_DRIVER_MEMBER(name) decltype(&::name) name = nullptr;
+#define CODA_DRIVER_MEMBER(name) decltype(&::name) name = nullptr;  // NOLINT(bugprone-macro-parentheses): a name
   CODA_DRIVER_FUNCTIONS(CODA_DRIVER_MEMBER)
 #undef CODA_DRIVER_MEMBER
   CUresult (*cuFuncGetParamInfo)(CUfunction, std::size_t, std::size_t*,

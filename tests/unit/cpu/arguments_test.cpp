@@ -34,10 +34,30 @@ class CpuArguments : public ::testing::Test {
 };
 
 TEST_F(CpuArguments, MissingAndUnknownNames) {
-  expect_refusal([](Arguments& a) { a.operands.erase("bias"); }, "bias");
-  expect_refusal([](Arguments& a) { a.outputs.erase("y"); }, "y");
-  expect_refusal([](Arguments& a) { a.operands["biass"] = a.operands["bias"]; }, "biass");
-  expect_refusal([](Arguments& a) { a.outputs["z"] = a.outputs["y"]; }, "z");
+  expect_refusal([](Arguments& a) { a.operands.erase("bias"); },
+                 "operand bias[n] is not bound; give a tensor of shape (6) and dtype f32 in Arguments::operands");
+  expect_refusal([](Arguments& a) { a.outputs.erase("y"); },
+                 "output y[m,n] is not bound; give a tensor of shape (1,3,2,6) and dtype f32 in Arguments::outputs");
+  expect_refusal([](Arguments& a) { a.operands["biass"] = a.operands["bias"]; },
+                 "Arguments::operands has biass, but the graph has no operand of that name; its operands are bias, r; "
+                 "did you mean 'bias'?");
+  expect_refusal([](Arguments& a) { a.outputs["z"] = a.outputs["y"]; },
+                 "Arguments::outputs has z, but the graph has no store of that name; its stores are y");
+}
+
+// A name that is misspelt in the text is an operand of its own
+TEST(CpuMisspelt, OperandIsFoundByWhatIsBound) {
+  RandomCase c = problem(Gemm{.m = 4, .n = 8, .k = 4}, "store acc * gain[n] + gian[n] as y : f32\n");
+  c.arguments.operands.erase("gian");
+  try {
+    compile(c.contraction, c.graph, options_of(c, 1)).run(c.arguments);
+    FAIL() << "accepted";
+  } catch (const UserError& e) {
+    EXPECT_STREQ(
+        e.what(),
+        "operand gian[n] is not bound; give a tensor of shape (8) and dtype f32 in Arguments::operands; did you "
+        "mean 'gain'?");
+  }
 }
 
 TEST_F(CpuArguments, WrongShapeDtypeAndPointer) {

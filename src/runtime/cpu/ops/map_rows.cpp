@@ -61,8 +61,9 @@ T power(T x, T y) {
         return static_cast<T>(x == 1 ? 1 : x == -1 ? (y % 2 != 0 ? -1 : 1) : 0);
       }
     }
-    std::uint64_t result = 1, base = static_cast<std::uint64_t>(x);
-    for (auto n = static_cast<std::uint64_t>(y); n > 0; n >>= 1, base *= base)
+    using Unsigned = std::make_unsigned_t<T>;
+    std::uint64_t result = 1, base = static_cast<Unsigned>(x);  // their low bits are those of T
+    for (std::uint64_t n = static_cast<Unsigned>(y); n > 0; n >>= 1, base *= base)
       if (n & 1) result *= base;
     return static_cast<T>(result);
   }

@@ -68,11 +68,11 @@ inline D exponential_down(D x) { return exponential(-magnitude(x)); }
 
 template <class V>
 inline V larger(V x, V y) {  // NaN if either is
-  return (x > y) | (x != x) ? x : y;
+  return ((x > y) | (x != x)) ? x : y;
 }
 template <class V>
 inline V smaller(V x, V y) {
-  return (x < y) | (x != x) ? x : y;
+  return ((x < y) | (x != x)) ? x : y;
 }
 
 // 1/(1 + e^-x), from e^-|x| so that nothing overflows
