@@ -11,8 +11,6 @@ struct Range {
   std::size_t begin, end;
 };
 
-std::size_t aligned(std::size_t bytes) { return (bytes + arena_alignment - 1) / arena_alignment * arena_alignment; }
-
 // Start of the smallest gap between `taken` that holds `bytes`, or the end of the last
 std::size_t best_gap(std::vector<Range> taken, std::size_t bytes) {
   std::sort(taken.begin(), taken.end(), [](const Range& x, const Range& y) { return x.begin < y.begin; });
@@ -39,13 +37,12 @@ ArenaPlan plan_arena(std::span<const Lifetime> buffers, bool reuse) {
                    [&](std::size_t x, std::size_t y) { return buffers[x].bytes > buffers[y].bytes; });
   std::vector<std::size_t> placed;
   for (const std::size_t i : order) {
-    const std::size_t bytes = aligned(buffers[i].bytes);
-    plan.without_reuse += bytes;
+    const std::size_t bytes = arena_size(buffers[i].bytes);
     if (bytes == 0) continue;
     std::vector<Range> taken;
     for (const std::size_t j : placed) {
       const bool meet = buffers[i].first <= buffers[j].last && buffers[j].first <= buffers[i].last;
-      if (meet || !reuse) taken.push_back({plan.offsets[j], plan.offsets[j] + aligned(buffers[j].bytes)});
+      if (meet || !reuse) taken.push_back({plan.offsets[j], plan.offsets[j] + arena_size(buffers[j].bytes)});
     }
     plan.offsets[i] = best_gap(std::move(taken), bytes);
     plan.bytes = std::max(plan.bytes, plan.offsets[i] + bytes);

@@ -16,10 +16,14 @@ struct Lifetime {
 struct ArenaPlan {
   std::vector<std::size_t> offsets;  ///< by buffer, multiples of arena_alignment
   std::size_t bytes = 0;             ///< of the arena
-  std::size_t without_reuse = 0;     ///< bytes, if every buffer had memory of its own
 };
 
 inline constexpr std::size_t arena_alignment = 64;
+
+/// What a buffer of so many bytes takes of an arena.
+constexpr std::size_t arena_size(std::size_t bytes) {
+  return (bytes + arena_alignment - 1) / arena_alignment * arena_alignment;
+}
 
 /// Largest buffers first; each goes into the smallest gap that holds it among the buffers placed before whose lifetimes
 /// meet its own, or else on top of them (greedy by size: Pisarchyk and Lee, "Efficient memory management for deep

@@ -11,6 +11,7 @@
 
 #include "coda/error.hpp"
 #include "coda/network.hpp"
+#include "ir/suggest.hpp"
 #include "network/dim.hpp"
 #include "network/regions.hpp"
 #include "network/space.hpp"
@@ -41,8 +42,8 @@ T from_logical(const T& x, Layout layout) {
 // Elements of a constant in the network's own order of memory
 network::ConstantData in_memory_order(const NetworkTensor& t) {
   if (!t.is_constant()) return {};
-  const void* given = t.constant ? static_cast<const void*>(t.constant->data()) : t.bytes->data();
-  const std::size_t bytes = t.constant ? t.constant->size() * sizeof(float) : t.bytes->size();
+  const void* given = t.elements().data();
+  const std::size_t bytes = t.elements().size();
   if (network::logical_order(t.shape)) {
     // shares the network's elements
     if (t.constant) return {std::shared_ptr<const void>(t.constant, given), bytes};
@@ -77,13 +78,16 @@ View checked_view(View v, const Sizes& expected, std::string_view what, const Ne
 template <class Map>
 void check_names(const Network& n, const std::vector<TensorId>& ids, const Map& given, std::string_view what) {
   std::vector<std::string> names;
+  names.reserve(ids.size());
   for (const TensorId id : ids) names.push_back(n[id].name);
+  for (const auto& [name, value] : given)
+    if (std::find(names.begin(), names.end(), name) == names.end())
+      throw UserError(
+          fmt::format("'{}' is no {} of the network; it has {}{}", name, what, fmt::join(names, ", "),
+                      ir::did_you_mean(ir::nearest(name, std::vector<std::string_view>(names.begin(), names.end())))));
   for (const std::string& name : names)
     if (!given.contains(name))
       throw UserError(fmt::format("{} '{}' is missing; the network has {}", what, name, fmt::join(names, ", ")));
-  for (const auto& [name, value] : given)
-    if (std::find(names.begin(), names.end(), name) == names.end())
-      throw UserError(fmt::format("'{}' is no {} of the network; it has {}", name, what, fmt::join(names, ", ")));
 }
 
 // Whether a view (strides along logical axes) is dense and in the network's own order
@@ -120,7 +124,8 @@ class NetworkImpl {
   NetworkImpl(Network given, const NetworkOptions& options) : given_(std::move(given)), options_(options) {
     verify(given_);
     if (options.device != Device::cpu)
-      throw Unsupported("networks on device cuda: this version of the library has no CUDA backend; use Device::cpu");
+      throw Unsupported(
+          "networks run on the CPU alone so far; use Device::cpu, or compile a single convolution for Device::cuda");
     if (options.cached_plans < 1) throw UserError("cached_plans is 0; expected at least 1");
     if (options.threads < 0) throw UserError(fmt::format("threads is {}; expected 0 or more", options.threads));
     fused_ = network::fuse(given_, options.fuse);

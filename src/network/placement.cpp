@@ -70,10 +70,6 @@ void Placer::place_concat(Region& r, const operators::Concat& c) {
     r.note = fmt::format("copied: axis {} is not the innermost in memory", c.axis);
     return;
   }
-  if (n_[op.output].dtype != DType::f32) {
-    r.note = fmt::format("copied: elements of {}", to_string(n_[op.output].dtype));
-    return;
-  }
   std::map<TensorId, int> times;
   for (const TensorId id : op.inputs) ++times[id];
   std::int64_t column = 0;

@@ -18,9 +18,9 @@ const void* Tensors::data(TensorId id) const {
   const Memory& m = plan_.storage.memory[id];
   switch (m.where) {
     case Memory::Where::arena: return bindings_.arena + m.index + m.offset;
-    case Memory::Where::constant: return static_cast<const float*>(plan_.constants[m.index].data.get()) + m.offset;
-    case Memory::Where::input: return static_cast<const float*>(bindings_.inputs[m.index].data) + m.offset;
-    case Memory::Where::output: return static_cast<const float*>(bindings_.outputs[m.index].data) + m.offset;
+    case Memory::Where::constant: return static_cast<const std::byte*>(plan_.constants[m.index].data.get()) + m.offset;
+    case Memory::Where::input: return static_cast<const std::byte*>(bindings_.inputs[m.index].data) + m.offset;
+    case Memory::Where::output: return static_cast<const std::byte*>(bindings_.outputs[m.index].data) + m.offset;
   }
   throw InternalError("a tensor lies nowhere");
 }
@@ -44,7 +44,7 @@ std::unique_ptr<Workspace> new_workspace(const Plan& plan) {
         fmt::format("the intermediates take {} bytes for these inputs, which cannot be allocated; give smaller ones",
                     plan.storage.arena_bytes + plan.scratch_bytes));
   }
-  w->bindings.arena = reinterpret_cast<float*>(w->arena.data());
+  w->bindings.arena = w->arena.data();
   w->regions.resize(plan.steps.size());
   return w;
 }

@@ -53,8 +53,8 @@ class SingleStep {
     const Sizes& s = sizes(id);
     return {nullptr, s[0], s[2], s[3], s[1], storage_.memory[id].row_stride};
   }
-  Run copy(Sizes shape, TensorId from, Sizes from_strides, std::int64_t from_offset, Sizes to_strides,
-           std::int64_t to_offset) const {
+  Run copy(const Sizes& shape, TensorId from, const Sizes& from_strides, std::int64_t from_offset,
+           const Sizes& to_strides, std::int64_t to_offset) const {
     const std::size_t size = element_size();
     const auto bytes = static_cast<std::int64_t>(size);
     return [=, to = out(), parallel = parallel_](const Tensors& t) {

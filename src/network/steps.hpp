@@ -26,7 +26,7 @@ using Constants = std::vector<ConstantData>;  ///< by tensor
 
 /// What the memory of one run is.
 struct Bindings {
-  float* arena = nullptr;
+  std::byte* arena = nullptr;
   std::vector<ConstTensorView> inputs;  ///< by position; shapes in logical order
   std::vector<TensorView> outputs;
 };

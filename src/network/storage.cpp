@@ -112,6 +112,9 @@ class StoragePlanner {
     if (it == list.end()) return std::nullopt;
     return static_cast<std::size_t>(it - list.begin());
   }
+  std::size_t bytes_of(TensorId id) const {
+    return static_cast<std::size_t>(element_count(plan_.shapes[id])) * size_of(n_[id].dtype);
+  }
   int last_step() const { return static_cast<int>(f_.regions.size()) + 1; }
 
   const FusedNetwork& f_;
@@ -256,16 +259,14 @@ void StoragePlanner::assign() {
     } else if (output && key_.planar_outputs[*output] && written_planar(id)) {
       m = {.where = Memory::Where::output, .index = *output, .planar = true};
     } else {
-      const auto bytes = static_cast<std::size_t>(element_count(plan_.shapes[id])) * size_of(n_[id].dtype);
-      buffers.push_back({.bytes = bytes, .first = life[id].first, .last = life[id].last});
+      buffers.push_back({.bytes = bytes_of(id), .first = life[id].first, .last = life[id].last});
       owners.push_back(id);
     }
   }
   const ArenaPlan arena = plan_arena(buffers, reuse_);
   plan_.arena_bytes = arena.bytes;
-  plan_.without_reuse = arena.without_reuse;
   for (std::size_t i = 0; i < owners.size(); ++i)
-    plan_.memory[owners[i]] = {.where = Memory::Where::arena, .index = arena.offsets[i] / sizeof(float)};
+    plan_.memory[owners[i]] = {.where = Memory::Where::arena, .index = arena.offsets[i]};
   for (TensorId id = 0; id < root_.size(); ++id) {
     if (life[root_[id]].first < 0) continue;
     Memory& m = plan_.memory[id] = plan_.memory[root_[id]];
@@ -276,7 +277,7 @@ void StoragePlanner::assign() {
     // a slice of a slice: offsets add up, and rows lie as far apart as in the outermost
     m.offset = 0;
     for (TensorId t = id; f_.placement[t]; t = f_.placement[t]->base)
-      m.offset += static_cast<std::size_t>(f_.placement[t]->column);
+      m.offset += static_cast<std::size_t>(f_.placement[t]->column) * size_of(n_[id].dtype);
     m.row_stride = column_count(plan_.shapes[root_[id]]);
     m.dense = m.row_stride == columns;
   }
@@ -289,13 +290,10 @@ StoragePlan StoragePlanner::run() {
   find_uses();
   run_in_place();
   assign();
-  // what memory would be taken if every tensor had its own
-  plan_.without_reuse = 0;
+  // what memory would be taken if every tensor had its own, slices and views included
   for (TensorId id = 0; id < root_.size(); ++id)
     if (uses_[id].first >= 0 && plan_.memory[id].where == Memory::Where::arena)
-      plan_.without_reuse +=
-          (static_cast<std::size_t>(element_count(plan_.shapes[id])) * sizeof(float) + arena_alignment - 1) /
-          arena_alignment * arena_alignment;
+      plan_.without_reuse += arena_size(bytes_of(id));
   return std::move(plan_);
 }
 

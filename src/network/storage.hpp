@@ -13,13 +13,13 @@ namespace coda::network {
 
 using Sizes = std::vector<std::int64_t>;
 
-/// Memory of one tensor, float32: channels last if of rank 4 (unless planar), else row-major; rows (pixels) lie
-/// row_stride apart.
+/// Memory of one tensor: channels last if of rank 4 (unless planar), else row-major; rows (pixels) lie row_stride
+/// elements apart.
 struct Memory {
   enum class Where : std::uint8_t { arena, constant, input, output };
   Where where = Where::arena;
-  std::size_t index = 0;   ///< arena: offset in floats; constant: tensor; input, output: position
-  std::size_t offset = 0;  ///< floats after that
+  std::size_t index = 0;   ///< arena: offset in bytes; constant: tensor; input, output: position
+  std::size_t offset = 0;  ///< bytes after that
   std::int64_t row_stride = 1;
   bool dense = true;    ///< row_stride is the number of columns
   bool planar = false;  ///< channels first and dense: an input or output that a region uses as the caller has it

@@ -173,15 +173,18 @@ TEST(Storage, TensorsInUseTogetherShareNoElement) {
     key.planar_inputs.assign(n.inputs.size(), seed % 2 == 0);  // used where the caller has them, or copied
     key.planar_outputs.assign(n.outputs.size(), seed % 2 == 0);
     const auto plan = network::plan_storage(f, key, true);
-    // step by step: who owns each float of the arena
-    std::vector<TensorId> owner(plan.arena_bytes / sizeof(float), ~TensorId{0});
+    // step by step: who owns each byte of the arena
+    std::vector<TensorId> owner(plan.arena_bytes, ~TensorId{0});
     const auto for_elements = [&](TensorId id, const auto& visit) {
       const auto& m = plan.memory[id];
       if (m.where != network::Memory::Where::arena || n[id].constant) return;
       const auto& sizes = plan.shapes[id];
       const std::int64_t columns = network::column_count(sizes), rows = element_count(sizes) / columns;
-      for (std::int64_t i = 0; i < rows * columns; ++i)
-        visit(owner.at(m.index + m.offset + static_cast<std::size_t>(i / columns * m.row_stride + i % columns)));
+      for (std::int64_t i = 0; i < rows * columns; ++i) {
+        const auto element = static_cast<std::size_t>(i / columns * m.row_stride + i % columns);
+        for (std::size_t byte = 0; byte < size_of(n[id].dtype); ++byte)
+          visit(owner.at(m.index + m.offset + element * size_of(n[id].dtype) + byte));
+      }
     };
     // a tensor may rightly hold what was written as a slice of it, or under the names that it is a view of
     const auto base_of = [&](TensorId written, TensorId read) {

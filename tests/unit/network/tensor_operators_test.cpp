@@ -45,6 +45,27 @@ TEST(TensorOperators, IntegersWrapAndDivideTowardZero) {
   EXPECT_EQ(run_ramp<std::int64_t>(net, {1}), (std::vector<std::int64_t>{low, -3, low}));
 }
 
+// y = 2·concat(2x, x·2x) of another type
+void join(NetworkBuilder& net, DType dtype) {
+  const auto a = net.apply(operators::Map{MapOp::cast, dtype}, {net.input("x", {2, 3})});
+  const auto b = net.apply(operators::Map{MapOp::add}, {a, a}), c = net.apply(operators::Map{MapOp::mul}, {a, b});
+  const auto joined = net.apply(operators::Concat{1}, {b, c});
+  net.output(net.apply(operators::Map{MapOp::add}, {joined, joined}), "y");
+}
+
+// Elements of one and of eight bytes stand in one arena; their producers write into the concatenation
+TEST(TensorOperators, ConcatenationsOfAnyTypeAreWrittenInPlace) {
+  NetworkBuilder bytes, words;
+  join(bytes, DType::u8);
+  join(words, DType::i64);
+  for (const NetworkBuilder* net : {&bytes, &words})
+    EXPECT_EQ(compile(net->build(), {.threads = 1}).memory({{"x", {2, 3}}}).free_concats, 2);
+  EXPECT_EQ(run_ramp<std::uint8_t>(bytes, {2, 3}),
+            (std::vector<std::uint8_t>{0, 4, 8, 0, 4, 16, 12, 16, 20, 36, 64, 100}));
+  EXPECT_EQ(run_ramp<std::int64_t>(words, {2, 3}),
+            (std::vector<std::int64_t>{0, 4, 8, 0, 4, 16, 12, 16, 20, 36, 64, 100}));
+}
+
 TEST(TensorOperators, ErrorsOfARunNameTheOperator) {
   NetworkBuilder division;
   auto x = division.input("x", {2});
