@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "coda/error.hpp"
+#include "support/utf8.hpp"
 
 namespace coda::ir {
 
@@ -17,10 +18,8 @@ bool continues_character(char c) { return (static_cast<unsigned char>(c) & 0xc0u
 
 // Bytes of the UTF-8 character at the start of `s`; 0 if it is malformed
 std::size_t character_length(std::string_view s) {
-  const auto lead = static_cast<unsigned char>(s[0]);
-  const std::size_t n = lead < 0x80 ? 1 : lead < 0xc2 ? 0 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : lead < 0xf5 ? 4 : 0;
-  if (n == 0 || n > s.size()) return 0;
-  return std::all_of(s.begin() + 1, s.begin() + static_cast<std::ptrdiff_t>(n), continues_character) ? n : 0;
+  const auto c = support::first_character(s);
+  return c.code ? c.bytes : 0;
 }
 
 // Appends the character at the start of `s` as it may be shown, and returns its bytes: a tab becomes a blank, so that

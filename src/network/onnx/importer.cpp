@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 
 #include "network/dim.hpp"
+#include "support/utf8.hpp"
 
 namespace coda::network::onnx_import {
 
@@ -17,32 +18,17 @@ constexpr std::int64_t most_integers = 4096;              // in a tensor that is
 constexpr std::size_t longest_name = 4096;
 constexpr int most_interfaces = 4096;  // inputs, or outputs
 
-// Bytes of the UTF-8 sequence that `text` starts with; 0 if it is none, or a control character
-std::size_t sequence_length(std::string_view text) {
-  const auto first = static_cast<unsigned char>(text[0]);
-  if (first < 0x20 || first == 0x7f) return 0;
-  if (first < 0x80) return 1;
-  const std::size_t n = first >= 0xf0 && first <= 0xf4 ? 4 : first >= 0xe0 ? 3 : first >= 0xc2 ? 2 : 0;
-  if (n == 0 || first > 0xf4 || n > text.size()) return 0;
-  char32_t code = first & (0xffu >> (n + 1));
-  for (std::size_t i = 1; i < n; ++i) {
-    const auto next = static_cast<unsigned char>(text[i]);
-    if ((next & 0xc0u) != 0x80u) return 0;
-    code = (code << 6) | (next & 0x3fu);
-  }
-  const bool overlong = (n == 3 && code < 0x800) || (n == 4 && code < 0x10000);
-  return overlong || (code >= 0xd800 && code <= 0xdfff) || code > 0x10ffff ? 0 : n;
-}
-
+// UTF-8 without control characters
 bool is_text(std::string_view text) {
   if (text.size() > longest_name) return false;
   while (!text.empty()) {
-    const std::size_t n = sequence_length(text);
-    if (n == 0) return false;
-    text.remove_prefix(n);
+    const auto c = support::first_character(text);
+    if (!c.code || *c.code < 0x20 || *c.code == 0x7f) return false;
+    text.remove_prefix(c.bytes);
   }
   return true;
 }
+
 // Constants that were numbers only, or have been computed with, need not stay
 Network without_unused(Network n) {
   std::vector<bool> used(n.tensors.size(), false);
