@@ -109,12 +109,12 @@ TileClocks tile_clocks(const ConvPlan& p, const ConvProblem& problem) {
     const double rows = rows_of_image(p);
     t.epilogue += c.swap ? k.swapped_column_clk * c.tile_n
                          : k.exchange_column_clk * c.tile_n * (c.unit % 2 == 0 ? 1.0 : k.odd_unit);
-    t.epilogue += c.mode == NormMode::resident ? k.exchange_clk : k.publish_clk;
-    if (c.mode == NormMode::resident)
+    if (c.mode == NormMode::resident) {
+      t.epilogue += k.exchange_clk;
       t.wait = t.main * (k.first_row_wait * std::min(1.0, rows) + k.further_row_wait * std::max(0.0, rows - 1));
-    else
+    } else {
+      t.epilogue += k.publish_clk;
       element += k.keep + k.second;
-    if (c.mode == NormMode::streamed) {
       element += k.reload * std::max(0.0, 1 - c.turns / rows);
       t.drain = k.exchange_clk + k.drain * elements * std::max(0.0, std::ceil(rows / c.turns) - 1);
     }

@@ -67,9 +67,8 @@ std::string reason_of_mode(const ConvPlan& p) {
                                 : fmt::format("all {} parts of an image's {} tiles are", image * p.splits, image));
     case NormMode::streamed:
       return fmt::format(
-          "streamed: the {} tiles of an image wait in shared memory while the next ones are multiplied, and in memory "
-          "if "
-          "their image is not complete by then",
+          "streamed: the {} tiles of an image wait in shared memory while the next ones are multiplied, and in "
+          "memory if their image is not complete by then",
           image);
     case NormMode::rows:
       return "rows: a tile has all channels of its pixels, each is normalised by itself; nothing is exchanged, stored "

@@ -29,11 +29,10 @@ int column_count(const ConvConfig& c, const VisitorShape& v) {
 
 /// Epilogue::kWarpgroupBytes: staging of four warps, columns, moments where the staging holds a tile, second staging.
 std::size_t warpgroup_bytes(const ConvConfig& c, const VisitorShape& v) {
-  const bool apart = c.mode == NormMode::streamed;
   const auto n = static_cast<std::size_t>(c.tile_n);
   const std::size_t slices = slice_bytes(c) * c.store_buffers, moments = exchanges(c.mode) ? n * 8 : 0;
   const std::size_t staging = round_up(std::max(slices, moments), swizzle_alignment);
-  const std::size_t own = 4 * staging + column_count(c, v) * n * 4 + (apart ? 4 * n * 8 : 0);
+  const std::size_t own = 4 * staging + column_count(c, v) * n * 4 + (second_pass(c) ? 4 * n * 8 : 0);
   const int side = side_buffers(c, v);
   return side == 0 ? own : round_up(own, swizzle_alignment) + 4 * side * slice_bytes(c);
 }

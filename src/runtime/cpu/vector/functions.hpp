@@ -1,5 +1,5 @@
 // Elementary functions of a vector of lanes. Their errors are stated in docs/cpu-backend.md and measured by
-// tests/unit/cpu/vector_test.cpp.
+// tests/unit/cpu/vector_functions_test.cpp.
 #pragma once
 
 #include <sleef.h>
