@@ -6,11 +6,13 @@
 
 namespace coda::passes {
 
-std::vector<LogEntry> record_pipeline(const Graph& graph) {
-  std::vector<LogEntry> log;
-  run_pipeline(graph, [&](const Pass& pass, const Graph& before, const Graph& after) {
-    log.push_back({std::string(pass.name), std::string(pass.purpose), pass.exact, !structurally_equal(before, after),
-                   print(after)});
+Log record_pipeline(const Graph& graph) {
+  Log log;
+  std::string before = print(graph);
+  log.result = run_pipeline(graph, [&](const Pass& pass, const Graph&, const Graph& after) {
+    const std::string text = print(after);
+    log.passes.push_back({std::string(pass.name), std::string(pass.purpose), pass.exact, text != before, text});
+    before = text;
   });
   return log;
 }

@@ -13,12 +13,17 @@ struct LogEntry {
   std::string pass;
   std::string purpose;
   bool exact = true;
-  bool changed = false;
-  std::string text;  ///< the graph after the pass, in the text form
+  bool changed = false;  ///< its text
+  std::string text;      ///< the graph after the pass, in the text form
+};
+
+struct Log {
+  std::vector<LogEntry> passes;
+  Graph result;
 };
 
 /// Runs the pipeline and keeps the graph after each pass.
-std::vector<LogEntry> record_pipeline(const Graph& graph);
+Log record_pipeline(const Graph& graph);
 
 /// The log as text: a heading for each pass, then the graph, or "(unchanged)".
 ///

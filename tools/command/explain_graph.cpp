@@ -103,11 +103,9 @@ std::string list(std::string_view label, const std::vector<std::string>& names) 
 GraphExplanation explain_graph(const Graph& graph) {
   GraphExplanation e;
   e.written = print(graph);
-  e.result = passes::run_pipeline(graph, [&](const passes::Pass& pass, const Graph& before, const Graph& after) {
-    std::string text = print(after);
-    const bool changed = text != print(before);
-    e.passes.push_back({std::string(pass.name), std::string(pass.purpose), pass.exact, changed, std::move(text)});
-  });
+  passes::Log log = passes::record_pipeline(graph);
+  e.passes = std::move(log.passes);
+  e.result = std::move(log.result);
   e.result_text = print(e.result);
   e.partition = passes::partition(e.result);
   add_stages(e);
@@ -117,8 +115,8 @@ GraphExplanation explain_graph(const Graph& graph) {
 std::string to_text(const GraphExplanation& e) {
   std::string out = "as written\n" + indented(e.written);
   for (std::size_t i = 0; i < e.passes.size(); ++i) {
-    const PassLog& pass = e.passes[i];
-    out += fmt::format("{:2}. {}: {}{}\n", i + 1, pass.name, pass.purpose, pass.exact ? "" : " (may reassociate)");
+    const passes::LogEntry& pass = e.passes[i];
+    out += fmt::format("{:2}. {}: {}{}\n", i + 1, pass.pass, pass.purpose, pass.exact ? "" : " (may reassociate)");
     out += pass.changed ? indented(pass.text) : "    (unchanged)\n";
   }
   if (!e.once.empty()) {
@@ -138,9 +136,9 @@ std::string to_text(const GraphExplanation& e) {
 std::string to_json(const GraphExplanation& e) {
   using nlohmann::json;
   json passes = json::array(), stages = json::array();
-  for (const PassLog& p : e.passes) {
+  for (const passes::LogEntry& p : e.passes) {
     passes.push_back(
-        {{"name", p.name}, {"purpose", p.purpose}, {"exact", p.exact}, {"changed", p.changed}, {"text", p.text}});
+        {{"name", p.pass}, {"purpose", p.purpose}, {"exact", p.exact}, {"changed", p.changed}, {"text", p.text}});
   }
   for (const StageText& s : e.stages) {
     stages.push_back({{"values", s.values},

@@ -6,16 +6,10 @@
 #include <vector>
 
 #include "coda/graph.hpp"
+#include "passes/log.hpp"
 #include "passes/partition.hpp"
 
 namespace coda::command {
-
-struct PassLog {
-  std::string name, purpose;
-  bool exact = true;
-  bool changed = false;
-  std::string text;  ///< the graph after it
-};
 
 /// A stage of the partition, in the text form with every value named.
 struct StageText {
@@ -28,7 +22,7 @@ struct StageText {
 
 struct GraphExplanation {
   std::string written;  ///< the graph as parsed
-  std::vector<PassLog> passes;
+  std::vector<passes::LogEntry> passes;
   Graph result;
   std::string result_text;
   passes::Partition partition;

@@ -279,11 +279,8 @@ void Importer::read_nodes() {
     if (row == nullptr)
       node.fail("this operator is not supported; supported are {}", fmt::join(supported_operators(), ", "));
     if (opset_ < row->since) node.fail("this operator exists in this form from opset {} on", row->since);
-    for (int i = 1; i < proto.output_size(); ++i)
-      if (!proto.output(i).empty() && initializers_.contains(proto.output(i)))
-        node.fail("output '{}' is defined twice", proto.output(i));
-    if (proto.output_size() > 0 && initializers_.contains(proto.output(0)))
-      node.fail("output '{}' is defined twice", proto.output(0));
+    for (const std::string& output : proto.output())
+      if (initializers_.contains(output)) node.fail("output '{}' is defined twice", output);
     row->import(node);
   }
 }

@@ -47,7 +47,8 @@ TEST_F(CpuArguments, MissingAndUnknownNames) {
 
 // A name that is misspelt in the text is an operand of its own
 TEST(CpuMisspelt, OperandIsFoundByWhatIsBound) {
-  RandomCase c = problem(Gemm{.m = 4, .n = 8, .k = 4}, "store acc * gain[n] + gian[n] as y : f32\n");
+  RandomCase c =
+      problem(Gemm{.m = 4, .n = 8, .k = 4}, "operand gian[n] : f32\nstore acc * gain[n] + gian[n] as y : f32\n");
   c.arguments.operands.erase("gian");
   try {
     compile(c.contraction, c.graph, options_of(c, 1)).run(c.arguments);

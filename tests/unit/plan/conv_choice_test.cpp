@@ -18,7 +18,8 @@ struct Shape {
 
 // Times are of short runs of up to 24 candidates (plans in bench/results, docs/performance.md). Where the first choice
 // is not the fastest measured:
-//  * 2,64,64,320,320 block: 256x80 took 26.2 us; 2,16,16,1280,1280: 128x96 and 128x128 in either order within 2 %.
+//  * 2,64,64,320,320 block: 256x80 took 26.2 us; 2,16,16,1280,1280: 128x96 and 128x128 in either order within
+//    2 %; in the run of bench/results 128x128 cooperative took 30.4 us, ping-pong 33.1.
 //  * 8,64,64,320,320 block: 128x160 took 82.4 us.  * 32,56,56,256,256: swapped runs 151.1 and 170.4 us.
 const Shape shapes[] = {
     {2, 64, 64, 320, 320, 3, "128x160 cooperative patch", 21.3, "128x160 cooperative patch resident", 27.3},

@@ -10,7 +10,7 @@ namespace coda::plan {
 namespace {
 
 void expect_golden(const std::string& name, const std::string& text) {
-  test::expect_golden(std::string(CODA_GOLDEN_DIR) + "/plan/" + name + ".txt", text);
+  coda::test::expect_golden(std::string(CODA_GOLDEN_DIR) + "/plan/" + name + ".txt", text);
 }
 
 TEST(Explain, AResidentBlock) {

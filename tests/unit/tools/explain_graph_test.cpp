@@ -28,8 +28,8 @@ TEST(ExplainGraph, EveryPassIsLoggedAndSaysWhetherItChangedAnything) {
   std::string before = e.written;
   int changes = 0;
   for (std::size_t i = 0; i < e.passes.size(); ++i) {
-    EXPECT_EQ(e.passes[i].name, passes::pipeline()[i].name);
-    EXPECT_EQ(e.passes[i].changed, e.passes[i].text != before) << e.passes[i].name;
+    EXPECT_EQ(e.passes[i].pass, passes::pipeline()[i].name);
+    EXPECT_EQ(e.passes[i].changed, e.passes[i].text != before) << e.passes[i].pass;
     changes += e.passes[i].changed ? 1 : 0;
     before = e.passes[i].text;
   }

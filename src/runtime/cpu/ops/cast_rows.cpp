@@ -1,7 +1,5 @@
 /// Conversions between element types.
 
-#include <algorithm>
-#include <cmath>
 #include <limits>
 #include <type_traits>
 

@@ -2,9 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
-#include <limits>
-#include <type_traits>
 
 #include "runtime/cpu/ops/map_rows.hpp"
 
