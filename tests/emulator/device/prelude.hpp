@@ -1,5 +1,6 @@
 #pragma once
-// Ahead of every source that is compiled for the emulator: CUDA's keywords, types and functions, as far as the kernels use them.
+// Ahead of every source that is compiled for the emulator: CUDA's keywords, types and functions, as far as the kernels
+// use them.
 
 #include <algorithm>
 #include <cmath>
@@ -20,10 +21,19 @@
 #define __launch_bounds__(...)
 #define __grid_constant__
 
-struct float2 { alignas(8) float x; float y; };
-struct alignas(16) float4 { float x, y, z, w; };
-struct alignas(16) uint4 { unsigned x, y, z, w; };
-struct alignas(16) double2 { double x, y; };
+struct float2 {
+  alignas(8) float x;
+  float y;
+};
+struct alignas(16) float4 {
+  float x, y, z, w;
+};
+struct alignas(16) uint4 {
+  unsigned x, y, z, w;
+};
+struct alignas(16) double2 {
+  double x, y;
+};
 
 #define threadIdx (::coda_emulator::thread_index())
 #define blockIdx (::coda_emulator::block_index())
@@ -44,7 +54,10 @@ inline void __syncwarp() { coda_emulator::sync_warp(); }
 inline void __threadfence() {}
 inline void __nanosleep(unsigned) { coda_emulator::pause(); }
 
-template <class T> T __ldg(const T* address) { return *address; }
+template <class T>
+T __ldg(const T* address) {
+  return *address;
+}
 
 inline float __uint_as_float(unsigned x) { return coda_emulator::bits_as<float>(x); }
 inline unsigned __float_as_uint(float x) { return coda_emulator::bits_as<unsigned>(x); }
@@ -61,32 +74,51 @@ inline int __float2int_rz(float x) {
   return x <= -2147483648.f ? std::numeric_limits<int>::min() : static_cast<int>(x);
 }
 
-template <class T> T __shfl_sync(unsigned, T value, int lane) {
+template <class T>
+T __shfl_sync(unsigned, T value, int lane) {
   return coda_emulator::bits_as<T>(coda_emulator::shuffle(coda_emulator::bits_as<std::uint32_t>(value), lane & 31));
 }
-template <class T> T __shfl_xor_sync(unsigned mask, T value, int bits) { return __shfl_sync(mask, value, static_cast<int>(threadIdx.x % 32) ^ bits); }
-template <class T> T __shfl_down_sync(unsigned mask, T value, int distance) {
+template <class T>
+T __shfl_xor_sync(unsigned mask, T value, int bits) {
+  return __shfl_sync(mask, value, static_cast<int>(threadIdx.x % 32) ^ bits);
+}
+template <class T>
+T __shfl_down_sync(unsigned mask, T value, int distance) {
   const int lane = static_cast<int>(threadIdx.x % 32);
   return __shfl_sync(mask, value, lane + distance < 32 ? lane + distance : lane);
 }
 
-template <class T> T atomicAdd(T* address, std::type_identity_t<T> value) { return std::exchange(*address, *address + value); }
-template <class T> T atomicMax(T* address, std::type_identity_t<T> value) { return std::exchange(*address, std::max(*address, value)); }
+template <class T>
+T atomicAdd(T* address, std::type_identity_t<T> value) {
+  return std::exchange(*address, *address + value);
+}
+template <class T>
+T atomicMax(T* address, std::type_identity_t<T> value) {
+  return std::exchange(*address, std::max(*address, value));
+}
 inline long long clock64() { return static_cast<long long>(coda_emulator::ticks()); }
 
 namespace coda_emulator {
 
 // A kernel by its parameters' addresses, as the driver is handed them
-template <auto kKernel, class Signature> struct Caller;
-template <auto kKernel, class... A> struct Caller<kKernel, void (*)(A...)> {
-  template <class T> static const T& at(void** parameters, std::size_t i) { return *static_cast<const T*>(parameters[i]); }
-  template <std::size_t... i> static void apply(void** p, std::index_sequence<i...>) { kKernel(at<A>(p, i)...); }
+template <auto kKernel, class Signature>
+struct Caller;
+template <auto kKernel, class... A>
+struct Caller<kKernel, void (*)(A...)> {
+  template <class T>
+  static const T& at(void** parameters, std::size_t i) {
+    return *static_cast<const T*>(parameters[i]);
+  }
+  template <std::size_t... i>
+  static void apply(void** p, std::index_sequence<i...>) {
+    kKernel(at<A>(p, i)...);
+  }
   static void call(void** parameters) { apply(parameters, std::index_sequence_for<A...>()); }
   static constexpr std::size_t bytes[sizeof...(A) + 1] = {sizeof(A)..., 0};
 };
 
 }  // namespace coda_emulator
 
-#define CODA_EMULATED_KERNEL(name)                                                                      \
-  extern "C" __attribute__((visibility("default"))) const coda_emulator::Entry name##__entry{           \
+#define CODA_EMULATED_KERNEL(name)                                                            \
+  extern "C" __attribute__((visibility("default"))) const coda_emulator::Entry name##__entry{ \
       &coda_emulator::Caller<&name, decltype(&name)>::call, coda_emulator::Caller<&name, decltype(&name)>::bytes};
