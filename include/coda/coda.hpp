@@ -9,5 +9,6 @@
 #include "coda/graph.hpp"
 #include "coda/network.hpp"
 #include "coda/onnx.hpp"
+#include "coda/safetensors.hpp"
 #include "coda/tensor.hpp"
 #include "coda/text.hpp"

@@ -71,7 +71,7 @@ Archive open_archive(std::span<const std::uint8_t> file, std::string_view name) 
 }
 
 /// A name for messages.
-std::string quoted(std::string_view name) {
+std::string shown(std::string_view name) {
   std::string text;
   for (const char c : name.substr(0, 80)) text += static_cast<unsigned char>(c) < ' ' || c == '\x7f' ? '?' : c;
   return "'" + text + (name.size() > 80 ? "…'" : "'");
@@ -81,7 +81,7 @@ std::string quoted(std::string_view name) {
 /// is a sign of a hostile file.
 std::string array_name(std::string_view member, std::string_view archive) {
   const auto refuse = [&](std::string_view why) {
-    throw UserError(fmt::format("'{}': member {} {}", archive, quoted(member), why));
+    throw UserError(fmt::format("'{}': member {} {}", archive, shown(member), why));
   };
   if (std::any_of(member.begin(), member.end(),
                   [](char c) { return static_cast<unsigned char>(c) < ' ' || c == 0x7f; }))

@@ -3,11 +3,14 @@
 
 #include <concepts>
 #include <cstddef>
+#include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "coda/network/graph.hpp"
+#include "coda/safetensors.hpp"
 
 namespace coda {
 
@@ -46,6 +49,15 @@ class NetworkBuilder {
   /// The same of a tensor that is one; its elements are shared.
   NetworkValue constant(NetworkTensor tensor);
   NetworkValue constant(double scalar);
+  /// Makes the tensors of a file available to weight(). Several files, such as the parts of one set of weights, must
+  /// not share a name.
+  void use_weights(Safetensors file);
+  /// A constant from the files given to use_weights(), by name; asked for again, it is the same constant. f16 and bf16
+  /// become f32 without loss where f32 is asked for; no other dtype is converted. Throws UserError for a name that no
+  /// file has (with those that are near it), another shape, or another dtype.
+  NetworkValue weight(const std::string& name, Shape shape, DType dtype = DType::f32);
+  /// Names in the files that weight() was not asked for, in order: what was forgotten, or is not needed.
+  std::vector<std::string> unused_weights() const;
   /// Appends an operator after inferring its shape; the way in for generic code such as the ONNX importer. An empty
   /// name becomes the operator's with a number.
   NetworkValue apply(OperatorKind kind, const std::vector<NetworkValue>& inputs, std::string name = {});
@@ -62,6 +74,8 @@ class NetworkBuilder {
  private:
   friend class NetworkValue;
   Network network_;
+  std::vector<Safetensors> weight_files_;
+  std::map<std::pair<std::string, DType>, TensorId> weights_;  // those asked for
 };
 
 struct Conv2dOptions {
