@@ -19,7 +19,7 @@ Taps taps_inside(std::int64_t start, std::int64_t kernel, std::int64_t dilation,
   return {std::min(first, kernel), std::clamp(last, std::min(first, kernel), kernel)};
 }
 
-std::size_t count_of(const Taps& t) { return static_cast<std::size_t>(std::max<std::int64_t>(t.last - t.first, 0)); }
+std::size_t taps_in(const Taps& t) { return static_cast<std::size_t>(std::max<std::int64_t>(t.last - t.first, 0)); }
 
 // Calls visit(window, row taps, column taps, first row, first column) for output rows [begin, end) of all images; the
 // window holds the pixels inside the image
@@ -34,11 +34,11 @@ void for_windows(const PoolWindow& f, const Image<const float>& x, const Image<f
     const std::int64_t n = row / y.height, p = row % y.height;
     const std::int64_t h = p * f.stride[0] - f.pad[0];
     const Taps rows = taps_inside(h, f.kernel[0], f.dilation[0], 0, x.height);
-    window.rows = count_of(rows);
+    window.rows = taps_in(rows);
     for (std::int64_t q = 0; q < y.width; ++q) {
       const std::int64_t w = q * f.stride[1] - f.pad[1];
       const Taps cols = taps_inside(w, f.kernel[1], f.dilation[1], 0, x.width);
-      window.cols = count_of(cols);
+      window.cols = taps_in(cols);
       // a window of padding alone has no first pixel
       const bool empty = window.rows == 0 || window.cols == 0;
       window.first = empty ? x.data : x.pixel(n, h + rows.first * f.dilation[0], w + cols.first * f.dilation[1]);
@@ -64,8 +64,8 @@ void average_pool(const PoolWindow& f, const Image<const float>& x, const Image<
     for_windows(f, x, y, begin, end, [&](WindowArgs& window, std::int64_t h, std::int64_t w) {
       std::size_t count = window.rows * window.cols;
       if (f.count_pad)
-        count = count_of(taps_inside(h, f.kernel[0], f.dilation[0], -f.pad[0], x.height + f.pad[2])) *
-                count_of(taps_inside(w, f.kernel[1], f.dilation[1], -f.pad[1], x.width + f.pad[3]));
+        count = taps_in(taps_inside(h, f.kernel[0], f.dilation[0], -f.pad[0], x.height + f.pad[2])) *
+                taps_in(taps_inside(w, f.kernel[1], f.dilation[1], -f.pad[1], x.width + f.pad[3]));
       window.divisor = static_cast<double>(count);
       unit.window_mean(window);
     });
