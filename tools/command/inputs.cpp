@@ -71,7 +71,7 @@ class Binder {
 
  private:
   /// Of an archive the member of the input's name, or the only one.
-  media::Array pick(media::NamedArrays arrays, const std::string& name, const std::string& path) const {
+  media::Array pick(media::NamedArrays&& arrays, const std::string& name, const std::string& path) const {
     std::vector<std::string> names;
     for (auto& [member, array] : arrays) {
       if (member == name || arrays.size() == 1) return std::move(array);

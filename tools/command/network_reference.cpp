@@ -168,6 +168,7 @@ std::vector<NetworkAgreement> check_network(const Network& network, const Tensor
   agreements.reserve(outputs.size());
   for (const auto& [name, actual] : outputs) {
     std::vector<Tensor64> variants;
+    variants.reserve(disturbed.size());
     for (const Tensors64& d : disturbed) variants.push_back(d.at(name));
     agreements.push_back(compare(name, expected.at(name), variants, actual));
   }

@@ -55,6 +55,8 @@ Extents64 slice(std::int64_t begin, std::int64_t end, std::int64_t step, std::in
 Extents64 inferred(const OperatorKind& kind, const ReferenceInputs& in) {
   std::vector<NetworkTensor> tensors;
   std::vector<const NetworkTensor*> types;
+  tensors.reserve(in.size());
+  types.reserve(in.size());
   for (const Tensor64* x : in) tensors.push_back({"x", x->dtype, Shape(x->shape.begin(), x->shape.end())});
   for (const NetworkTensor& t : tensors) types.push_back(&t);
   Extents64 shape;
