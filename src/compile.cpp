@@ -10,6 +10,7 @@
 #include "coda/graph.hpp"
 #include "passes/partition.hpp"
 #include "passes/passes.hpp"
+#include "plan/as_convolution.hpp"
 #include "runtime/common/names.hpp"
 #include "runtime/cpu/backend.hpp"
 #include "runtime/cuda/backend.hpp"
@@ -25,10 +26,17 @@ passes::Observer observer_of(const CompileOptions& options) {
   };
 }
 
-const Conv2d& convolution(const Contraction& contraction) {
-  if (const auto* conv = std::get_if<Conv2d>(&contraction)) return *conv;
-  throw Unsupported(fmt::format("{} on device cuda:\n  conv2d kernels: the contraction is none; use Device::cpu",
-                                to_string(contraction)));
+plan::ConvPlan choose_plan(const Contraction& contraction, const plan::Epilogue& epilogue, const plan::Device& device,
+                           const CompileOptions& options) {
+  const auto fixed = plan::Override::parse(options.plan);
+  const Conv2d conv = plan::as_convolution(contraction);
+  if (std::holds_alternative<Conv2d>(contraction)) return plan::choose(conv, epilogue, device, fixed);
+  try {
+    return plan::choose(conv, epilogue, device, fixed);
+  } catch (const Unsupported& error) {
+    throw Unsupported(
+        fmt::format("{} runs as the convolution of its rows, and {}", to_string(contraction), error.what()));
+  }
 }
 
 Executable compile_cpu(const Contraction& contraction, const Graph& graph, const Graph& optimised,
@@ -41,7 +49,6 @@ Executable compile_cpu(const Contraction& contraction, const Graph& graph, const
 
 Executable compile_cuda(const Contraction& contraction, const Graph& graph, const Graph& optimised,
                         const CompileOptions& options) {
-  const Conv2d& conv = convolution(contraction);
   const plan::Device device = cuda::open_device(options.device_index);
   // plan, codegen: which kernel, and its text
   ConvKernel k = conv_kernel(contraction, optimised, device, options);
@@ -49,8 +56,8 @@ Executable compile_cuda(const Contraction& contraction, const Graph& graph, cons
   static jit::Jit compiler;
   jit::Binary binary = compiler.compile(request(k.kernel, k.plan, contraction));
   // runtime: loaded, ready to be bound
-  return Executable(
-      cuda::build({conv, graph, std::move(k.epilogue), k.plan, std::move(k.kernel), std::move(binary), options}));
+  return Executable(cuda::build(
+      {contraction, graph, std::move(k.epilogue), k.plan, std::move(k.kernel), std::move(binary), options}));
 }
 
 }  // namespace
@@ -68,8 +75,7 @@ ConvKernel conv_kernel(const Contraction& contraction, const Graph& optimised, c
                        const CompileOptions& options) {
   // plan: what is computed before, in and after a normalisation; which tile, cluster, order and way of normalising
   plan::Epilogue epilogue = plan::analyse(optimised, extents(contraction));
-  const plan::ConvPlan plan =
-      plan::choose(convolution(contraction), epilogue, device, plan::Override::parse(options.plan));
+  const plan::ConvPlan plan = choose_plan(contraction, epilogue, device, options);
   // codegen: the visitor and the kernel as CUDA C++
   codegen::Kernel kernel = generate(epilogue, plan, options);
   return {std::move(epilogue), plan, std::move(kernel)};

@@ -5,6 +5,7 @@
 #include "coda/error.hpp"
 #include "compile.hpp"
 #include "passes/passes.hpp"
+#include "plan/as_convolution.hpp"
 #include "runtime/common/names.hpp"
 #include "runtime/cuda/backend.hpp"
 
@@ -52,7 +53,7 @@ Explanation explain(const Contraction& contraction, const Graph& graph, const Co
   e.workspace_bytes = k.plan.workspace.bytes;
   e.fields = k.kernel.fields;
   e.source = k.kernel.source;
-  e.reasons = plan::explain(std::get<Conv2d>(contraction), k.epilogue, device, plan::Override::parse(options.plan));
+  e.reasons = plan::explain(plan::as_convolution(contraction), k.epilogue, device, plan::Override::parse(options.plan));
   return e;
 }
 

@@ -88,6 +88,15 @@ class ExplainKernel(Case):
         arguments = ("explain", "--device", "cuda", "store silu(acc) as y : bf16", "--conv", "1,8,8,16->16,1x1")
         self.assertNotEqual(self.coda(*arguments)[0], self.coda(*arguments, "--accurate")[0])
 
+    def test_linear_layer(self):
+        out, _ = self.coda("explain", "--device", "cuda", "store gelu(acc + bias[n]) as y : bf16", "--gemm", "512,1024->4096")
+        for words in ("gemm", "512", "4096", "plan: ", "operand bias[n] : f32", "extern \"C\" __global__"):
+            self.assertIn(words, out)
+        for shape in ("512,1024", "512->4096", "512,1024->4096,pad=1", "512,x->4096", "512,0->8", "512,1024->4096,dtype=bf15"):
+            self.refused("explain", "--device", "cuda", "store acc as y : bf16", "--gemm", shape)
+        self.refused("explain", "--device", "cuda", "store acc as y : bf16", "--gemm", "512,1024->4100", code=UNSUPPORTED, says="4100")
+        self.refused("explain", "--device", "cuda", "store acc as y : bf16", "--gemm", "512,1024->4096", "--conv", self.SHAPE, says="--gemm")
+
     def test_convolutions_that_are_none(self):
         for shape in ("8,64,64,320", "8,64,64->320,3x3", "8,64,64,320->320", "8,64,64,320->320,3", "8,64,64,x->320,3x3",
                       "8,64,64,320->320,3x3,pad", "8,64,64,320->320,3x3,pad=1.2", "8,64,64,320->320,3x3,colour=1",

@@ -49,6 +49,12 @@ TEST(Agreement, OverTheChannelsOfAPixel) {
   expect_agreement(cases);
 }
 
+TEST(Agreement, Products) {
+  const auto cases = product_cases(options().seed);
+  EXPECT_EQ(cases.size(), 18u);
+  expect_agreement(cases);
+}
+
 TEST(Agreement, RandomDelays) { expect_agreement(delay_cases(options().seed)); }
 
 // Plans that are never the best, too

@@ -1,7 +1,8 @@
 #pragma once
-/// What is tested: a convolution, an epilogue, options, and the seed of its data.
+/// What is tested: a convolution or a product, an epilogue, options, and the seed of its data.
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,13 +15,15 @@ namespace coda::gpu {
 
 struct Case {
   std::string name;
-  Conv2d conv;
+  Conv2d conv;       ///< of a product: as the kernels compute it
   std::string text;  ///< of the epilogue
   CompileOptions options;
   std::map<std::string, double> scalars = {};
   std::uint64_t seed = 1;
+  std::optional<Gemm> product = {};
   double offset = 0, deviation = 1;  ///< of the accumulator plus the operand `bias`, if there is one
 
+  Contraction contraction() const { return product ? Contraction(*product) : Contraction(conv); }
   std::string describe() const;  ///< for messages: everything that is needed to run it again
 };
 
@@ -40,6 +43,8 @@ std::vector<Case> block_cases();
 std::vector<Case> operation_cases();
 std::vector<Case> operand_cases();
 std::vector<Case> pixel_cases();
+/// Linear layers: A (m, k), B (n, k).
+std::vector<Case> product_cases(std::uint64_t seed);
 std::vector<Case> offset_cases();
 std::vector<Case> delay_cases(std::uint64_t seed);
 std::vector<Case> endurance_cases(std::uint64_t seed);

@@ -10,6 +10,7 @@
 #include "compile.hpp"
 #include "gpu/case.hpp"
 #include "passes/passes.hpp"
+#include "plan/as_convolution.hpp"
 #include "runtime/cuda/backend.hpp"
 #include "support/random.hpp"
 
@@ -18,9 +19,8 @@ namespace coda::gpu {
 using test::Random;
 
 std::string Case::describe() const {
-  return fmt::format("{}: {} {}, seed {}, plan '{}'{}{}\n{}", name, to_string(Contraction(conv)),
-                     to_string(conv.dtype_x), seed, options.plan, options.accurate ? ", accurate" : "",
-                     options.delays ? ", delays" : "", text);
+  return fmt::format("{}: {} {}, seed {}, plan '{}'{}{}\n{}", name, to_string(contraction()), to_string(conv.dtype_x),
+                     seed, options.plan, options.accurate ? ", accurate" : "", options.delays ? ", delays" : "", text);
 }
 
 Graph graph_of(const Case& c) {
@@ -202,6 +202,36 @@ std::vector<Case> random_cases(std::uint64_t seed, int families, int shapes) {
   return cases;
 }
 
+std::vector<Case> product_cases(std::uint64_t seed) {
+  static constexpr const char* texts[] = {
+      "store acc as y : {T}",
+      "store gelu(acc + bias[n]) as y : {T}",
+      "store silu(acc) * 0.5 as y : {T}",
+      "operand r[m,n] : {T}\noperand s[m,n] : {T}\nstore acc + r + s as y : {T}",
+      "h = acc + bias[n]\nstore h : {T}\nstore relu(h) as y : {T}",
+      "store silu(group_norm(acc + bias[n], groups=2, scale=gamma[n], shift=beta[n])) as y : {T}"};
+  Random random(seed + 3);
+  std::vector<Case> cases;
+  for (int i = 0; i < 18; ++i) {
+    const DType type = i % 3 == 0 ? DType::f16 : DType::bf16;
+    Case c{.name = fmt::format("product {}", i),
+           .conv = {},
+           .text = filled(texts[i % std::size(texts)], type, 2),
+           .options = {}};
+    c.product = {.m = random.between(1, i < 12 ? 300 : 1500),
+                 .n = 16 * random.between(1, 24),
+                 .k = 8 * random.between(1, i < 12 ? 40 : 150),
+                 .transpose_b = true,
+                 .dtype_a = type,
+                 .dtype_b = type};
+    c.conv = plan::as_convolution(*c.product);
+    c.options.device = Device::cuda;
+    c.seed = random.next();
+    cases.push_back(std::move(c));
+  }
+  return cases;
+}
+
 // One shape of each random family, and images that take the whole chip, in every mode
 std::vector<Case> endurance_cases(std::uint64_t seed) {
   std::vector<Case> cases;
@@ -231,6 +261,7 @@ std::vector<Case> all_cases(std::uint64_t seed) {
   add(operation_cases());
   add(operand_cases());
   add(pixel_cases());
+  add(product_cases(seed));
   add(offset_cases());
   add(delay_cases(seed));
   add(endurance_cases(seed));

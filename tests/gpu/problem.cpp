@@ -39,7 +39,7 @@ std::uint64_t hash(const std::string& name) {
 }  // namespace
 
 Problem::Problem(const Case& c) : c_(c), graph_(graph_of(c)) {
-  const Contraction contraction = c_.conv;
+  const Contraction contraction = c_.contraction();
   add("(a)", c_.conv.dtype_x, shape_a(contraction), 0, 1);
   add("(b)", c_.conv.dtype_w, shape_b(contraction), 0,
       c_.deviation / std::sqrt(static_cast<double>(depth(contraction))));
@@ -105,7 +105,7 @@ Arguments Outcome::arguments() const {
   return a;
 }
 
-Executable Problem::compile() const { return coda::compile(c_.conv, graph_, c_.options); }
+Executable Problem::compile() const { return coda::compile(c_.contraction(), graph_, c_.options); }
 
 void Problem::poison(CUstream stream) {
   for (const std::string& name : outputs_) tensors_.at(name).device->poison(stream);
@@ -169,10 +169,11 @@ Outcome Problem::run(const Executable& executable, std::string& problems) {
 }
 
 std::string judge(const Outcome& o) {
-  const auto expected = reference::evaluate(o.graph, o.c.conv, o.acc, o.arguments(), error_model(o.c, o.config));
+  const auto expected =
+      reference::evaluate(o.graph, o.c.contraction(), o.acc, o.arguments(), error_model(o.c, o.config));
   std::string text;
   for (const auto& [name, values] : expected) {
-    const auto found = reference::compare(values, o.c.conv, o.tensors.at(name).on_host());
+    const auto found = reference::compare(values, o.c.contraction(), o.tensors.at(name).on_host());
     if (!found.ok())
       text += fmt::format("{}: {} of {} elements outside; element {} is {} instead of {}, {} times its tolerance\n",
                           name, found.outside, found.elements, found.worst_index, found.worst_actual,

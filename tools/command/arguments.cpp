@@ -192,6 +192,7 @@ struct Command {
     sub->add_option("--conv", explain.conv,
                     "With --device cuda: N,H,W,C->K,RxS[,pad=P][,stride=S][,dilation=D][,dtype=T]")
         ->type_name("SHAPE");
+    sub->add_option("--gemm", explain.gemm, "With --device cuda: a linear layer, M,K->N[,dtype=T]")->type_name("SHAPE");
     sub->add_option("--plan", explain.plan,
                     "With --device cuda: parts of the plan, such as 'tile=128x160 order=pingpong'");
     sub->add_flag("--accurate", explain.accurate, "With --device cuda: accurate functions even for 16-bit outputs");

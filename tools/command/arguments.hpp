@@ -44,6 +44,7 @@ struct ExplainOptions {
   std::filesystem::path dot, svg;
   bool cuda = false;      ///< of a text: the plan and the source of the GPU's kernel
   std::string conv;       ///< with cuda: the convolution, see parse_convolution
+  std::string gemm;       ///< with cuda: the product, see parse_product
   std::string plan;       ///< with cuda: CompileOptions::plan
   bool accurate = false;  ///< with cuda: CompileOptions::accurate
   bool json = false;

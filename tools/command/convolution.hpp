@@ -1,5 +1,5 @@
 #pragma once
-/// Convolutions as they are written on the command line.
+/// Convolutions and products as they are written on the command line.
 
 #include <string>
 
@@ -11,5 +11,9 @@ namespace coda::command {
 /// filter), stride=2 or stride=2x1, dilation=1, dtype=bf16 (the default) or f16. Throws UserError that shows the part
 /// at fault.
 Conv2d parse_convolution(const std::string& text);
+
+/// "512,1024->4096": M,K->N of a linear layer, A (m, k) by B (n, k), then dtype=bf16 (the default) or f16. Throws
+/// likewise.
+Gemm parse_product(const std::string& text);
 
 }  // namespace coda::command

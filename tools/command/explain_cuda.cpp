@@ -45,15 +45,19 @@ std::string to_json(const cuda::Explanation& e) {
 }  // namespace
 
 int explain_cuda(const ExplainOptions& options, const Graph& graph) {
-  if (options.conv.empty())
-    throw UserError("--device cuda plans for one convolution: give its shape, such as --conv '8,64,64,320->320,3x3'");
+  if (options.conv.empty() == options.gemm.empty())
+    throw UserError(
+        "--device cuda plans for one convolution or product: give its shape, such as --conv '8,64,64,320->320,3x3' or "
+        "--gemm '512,1024->4096'");
   if (!options.dot.empty() || !options.svg.empty())
     throw UserError("--dot and --svg draw the graph; leave --device cuda out for them");
   CompileOptions compile;
   compile.device = Device::cuda;
   compile.plan = options.plan;
   compile.accurate = options.accurate;
-  const cuda::Explanation e = cuda::explain(parse_convolution(options.conv), graph, compile);
+  const cuda::Explanation e = cuda::explain(
+      options.gemm.empty() ? Contraction(parse_convolution(options.conv)) : Contraction(parse_product(options.gemm)),
+      graph, compile);
   print(options.json ? to_json(e) : fmt::format("{}\n{}", to_text(e), e.source));
   return 0;
 }

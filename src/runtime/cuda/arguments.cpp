@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "coda/error.hpp"
+#include "plan/as_convolution.hpp"
 #include "runtime/common/names.hpp"
 #include "runtime/common/views.hpp"
 
@@ -69,9 +70,10 @@ void* Binder::output(std::size_t store) {
   const auto given = arguments_.outputs.find(s.name);
   if (given == arguments_.outputs.end())
     throw UserError(fmt::format("{} is not bound; give a tensor of shape {} and dtype {} in Arguments::outputs", what,
-                                shape_string(shape_of(axes, s_.conv)), to_string(s.dtype)));
+                                shape_string(shape_of(axes, s_.contraction)), to_string(s.dtype)));
   const TensorView& view = given->second;
-  tensor(view, shape_of(axes, s_.conv), s.dtype, axes == axes::mn ? copy_engine_alignment : size_of(s.dtype), what);
+  tensor(view, shape_of(axes, s_.contraction), s.dtype, axes == axes::mn ? copy_engine_alignment : size_of(s.dtype),
+         what);
   written_.push_back(range_of(view, what));
   return view.data;
 }
@@ -104,7 +106,7 @@ std::uint64_t Binder::number(const Field& f) const {
 
 std::uint64_t Binder::operand(const Field& f) {
   const std::string what = title("operand", f.name, f.axes);
-  auto shape = shape_of(f.axes, s_.conv);
+  auto shape = shape_of(f.axes, s_.contraction);
   if (const auto number = arguments_.scalars.find(f.name); number != arguments_.scalars.end())
     throw UserError(fmt::format("{} was given the number {}; bind a tensor of shape {}", what, number->second,
                                 shape_string(shape)));
@@ -120,8 +122,8 @@ std::uint64_t Binder::operand(const Field& f) {
   return reinterpret_cast<std::uintptr_t>(data);
 }
 
-std::uint64_t extent(Coordinate coordinate, const Conv2d& conv) {
-  const Extents e = extents(Contraction(conv));
+std::uint64_t extent(Coordinate coordinate, const Contraction& contraction) {
+  const Extents e = extents(contraction);
   switch (coordinate) {
     case Coordinate::m: return static_cast<std::uint64_t>(e.rows());
     case Coordinate::n: return static_cast<std::uint64_t>(e.cols);
@@ -150,14 +152,26 @@ void Binder::check_sharing(const Range& written) const {
       throw UserError(fmt::format("{} and {} share memory; give each its own", written.what, x.what));
 }
 
+// What is multiplied, in the words of its contraction
+struct Factors {
+  DType dtype_a, dtype_b;
+  const char *a, *b;
+};
+
+Factors factors(const Contraction& contraction) {
+  if (const auto* g = std::get_if<Gemm>(&contraction)) return {g->dtype_a, g->dtype_b, "the matrix a", "the matrix b"};
+  const Conv2d conv = plan::as_convolution(contraction);
+  return {conv.dtype_x, conv.dtype_w, "the image (a)", "the filter (b)"};
+}
+
 BoundArguments Binder::run() {
   runtime::check_names(arguments_, s_.operands, s_.stores);
-  const Contraction contraction = s_.conv;
-  bound_.a = tensor(arguments_.a, shape_a(contraction), s_.conv.dtype_x, copy_engine_alignment, "the image (a)");
-  read_.push_back(range_of(arguments_.a, "the image (a)"));
+  const Factors factor = factors(s_.contraction);
+  bound_.a = tensor(arguments_.a, shape_a(s_.contraction), factor.dtype_a, copy_engine_alignment, factor.a);
+  read_.push_back(range_of(arguments_.a, factor.a));
   if (s_.reads_b) {
-    bound_.b = tensor(arguments_.b, shape_b(contraction), s_.conv.dtype_w, copy_engine_alignment, "the filter (b)");
-    read_.push_back(range_of(arguments_.b, "the filter (b)"));
+    bound_.b = tensor(arguments_.b, shape_b(s_.contraction), factor.dtype_b, copy_engine_alignment, factor.b);
+    read_.push_back(range_of(arguments_.b, factor.b));
   }
   bound_.output = output(s_.main_store);
   if (s_.side_store) bound_.side = output(*s_.side_store);
@@ -166,7 +180,7 @@ BoundArguments Binder::run() {
       case Field::Kind::operand_pointer: bound_.fields.push_back(operand(f)); break;
       case Field::Kind::operand_value: bound_.fields.push_back(number(f)); break;
       case Field::Kind::store_pointer: bound_.fields.push_back(statistics(f)); break;
-      case Field::Kind::extent: bound_.fields.push_back(extent(f.coordinate, s_.conv)); break;
+      case Field::Kind::extent: bound_.fields.push_back(extent(f.coordinate, s_.contraction)); break;
     }
   }
   for (const Range& x : written_) check_sharing(x);
@@ -192,8 +206,7 @@ void check_tensor(const ConstTensorView& view, const std::vector<std::int64_t>& 
         fmt::format("{} was given the address {:#x}; expected a multiple of {} bytes", what, address, alignment));
 }
 
-std::vector<std::int64_t> shape_of(const Axes& a, const Conv2d& conv) {
-  const Contraction contraction = conv;
+std::vector<std::int64_t> shape_of(const Axes& a, const Contraction& contraction) {
   if (a == axes::mn) return shape_mn(contraction);
   const Extents e = extents(contraction);
   std::vector<std::int64_t> shape;
@@ -202,10 +215,10 @@ std::vector<std::int64_t> shape_of(const Axes& a, const Conv2d& conv) {
   return shape;
 }
 
-Signature signature(const Conv2d& conv, const Graph& source, const plan::Epilogue& epilogue,
+Signature signature(const Contraction& contraction, const Graph& source, const plan::Epilogue& epilogue,
                     const std::vector<codegen::Field>& fields, bool reads_b) {
   Signature s;
-  s.conv = conv;
+  s.contraction = contraction;
   s.operands = runtime::operand_names(source);
   for (const Node& x : epilogue.graph.nodes)
     if (x.op == Op::operand && x.attr.default_value) s.defaults[x.attr.name] = *x.attr.default_value;

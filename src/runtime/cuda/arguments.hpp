@@ -14,7 +14,7 @@ namespace coda::cuda {
 
 /// What the arguments are checked against.
 struct Signature {
-  Conv2d conv;
+  Contraction contraction;
   std::vector<std::string> operands;       ///< names in the graph as it was written
   std::map<std::string, double> defaults;  ///< of scalar operands
   std::vector<Store> stores;               ///< of the graph
@@ -25,7 +25,7 @@ struct Signature {
   bool reads_b = true;  ///< false: constant_b was given
 };
 
-Signature signature(const Conv2d& conv, const Graph& source, const plan::Epilogue& epilogue,
+Signature signature(const Contraction& contraction, const Graph& source, const plan::Epilogue& epilogue,
                     const std::vector<codegen::Field>& fields, bool reads_b);
 
 /// A pointer and what it is for, to be checked against the driver.
@@ -46,7 +46,7 @@ struct BoundArguments {
 BoundArguments bind_arguments(const Signature& signature, const Arguments& arguments);
 
 /// Shape in memory of a value with these axes.
-std::vector<std::int64_t> shape_of(const Axes& axes, const Conv2d& conv);
+std::vector<std::int64_t> shape_of(const Axes& axes, const Contraction& contraction);
 
 /// Checks shape, dtype, strides (dense) and alignment; `what` names the tensor in the message.
 void check_tensor(const ConstTensorView& view, const std::vector<std::int64_t>& shape, DType dtype,

@@ -37,7 +37,7 @@ std::shared_ptr<const ExecutableImpl> build(Parts parts) {
     throw InternalError(fmt::format(
         "the assembler added {} waits between the matrix instructions of {}; such kernels gave wrong sums. Expected: "
         "none. Another plan may do (CompileOptions::plan), and please report this one: its source and log are in {}",
-        waits, to_string(Contraction(parts.conv)),
+        waits, to_string(parts.contraction),
         parts.binary.entry.empty() ? "no cache, which is off" : parts.binary.entry.string()));
   const Gpu& g = gpu(parts.options.device_index);
   return std::make_shared<const CudaExecutable>(g, std::move(parts));

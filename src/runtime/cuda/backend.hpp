@@ -38,10 +38,10 @@ class DeviceBuffer {
   std::unique_ptr<Impl> impl_;
 };
 
-/// A convolution on its way through the compiler.
+/// A contraction on its way through the compiler.
 struct Parts {
-  Conv2d conv;
-  Graph source;  ///< as the caller wrote it
+  Contraction contraction;  ///< as the caller described it
+  Graph source;             ///< as the caller wrote it
   plan::Epilogue epilogue;
   plan::ConvPlan plan;
   codegen::Kernel kernel;

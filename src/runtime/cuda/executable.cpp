@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "coda/error.hpp"
+#include "plan/as_convolution.hpp"
 #include "runtime/cuda/encode.hpp"
 #include "runtime/cuda/memory_check.hpp"
 
@@ -45,7 +46,8 @@ std::size_t kernel_fields(const Parts& parts) {
 CudaExecutable::CudaExecutable(const Gpu& gpu, Parts parts)
     : gpu_(gpu),
       parts_(std::move(parts)),
-      signature_(signature(parts_.conv, parts_.source, parts_.epilogue, parts_.kernel.fields,
+      conv_(plan::as_convolution(parts_.contraction)),
+      signature_(signature(parts_.contraction, parts_.source, parts_.epilogue, parts_.kernel.fields,
                            !parts_.options.constant_b.has_value())),
       kernel_(load(gpu, parts_.binary, parts_.kernel.entry), parts_.plan, parameter_bytes(kernel_fields(parts_))) {
   if (parts_.options.constant_b) upload_filter(*parts_.options.constant_b);
@@ -55,7 +57,7 @@ CudaExecutable::CudaExecutable(const Gpu& gpu, Parts parts)
 
 void CudaExecutable::upload_filter(const ConstTensorView& filter) {
   const std::string what = "the constant filter (constant_b)";
-  check_tensor(filter, shape_b(Contraction(parts_.conv)), parts_.conv.dtype_w, 1, what);
+  check_tensor(filter, shape_b(parts_.contraction), conv_.dtype_w, 1, what);
   const auto bytes = static_cast<std::size_t>(element_count(filter.shape)) * size_of(filter.dtype);
   filter_ = Memory(gpu_, bytes, what);
   filter_.upload(filter.data);
@@ -66,8 +68,8 @@ Parameters CudaExecutable::parameters(const Arguments& arguments) const {
   check_memory(gpu_, bound.pointers);
   Parameters p;
   const void* filter = bound.b != nullptr ? bound.b : reinterpret_cast<const void*>(filter_.address());
-  encode_maps(p.conv, parts_.conv, parts_.plan, {bound.a, filter, bound.output, bound.side});
-  p.conv.geometry = geometry(parts_.conv, parts_.plan);
+  encode_maps(p.conv, conv_, parts_.plan, {bound.a, filter, bound.output, bound.side});
+  p.conv.geometry = geometry(conv_, parts_.plan);
   p.conv.side_memory = bound.side;
   std::copy(bound.fields.begin(), bound.fields.end(), p.fields.begin());
   return p;
@@ -143,7 +145,7 @@ std::string CudaExecutable::describe() const {
   const jit::Binary& b = parts_.binary;
   const jit::Resources& r = b.resources;
   std::string text =
-      fmt::format("{} on GPU {} ({}), one launch\n", to_string(Contraction(parts_.conv)), gpu_.index, gpu_.device.name);
+      fmt::format("{} on GPU {} ({}), one launch\n", to_string(parts_.contraction), gpu_.index, gpu_.device.name);
   text += fmt::format("  plan: {}, predicted {:.1f} us\n", plan::describe(parts_.plan), parts_.plan.predicted_us);
   text +=
       fmt::format("  kernel: {} registers, {}, {}\n", r.registers,

@@ -20,16 +20,16 @@ using Field = codegen::Field;
 class CudaArguments : public ::testing::Test {
  protected:
   CudaArguments() {
-    s.conv = {.n = 2,
-              .h = 4,
-              .w = 5,
-              .c = 8,
-              .k = 16,
-              .r = 3,
-              .s = 3,
-              .pad = {1, 1, 1, 1},
-              .dtype_x = DType::bf16,
-              .dtype_w = DType::bf16};
+    s.contraction = Conv2d{.n = 2,
+                           .h = 4,
+                           .w = 5,
+                           .c = 8,
+                           .k = 16,
+                           .r = 3,
+                           .s = 3,
+                           .pad = {1, 1, 1, 1},
+                           .dtype_x = DType::bf16,
+                           .dtype_w = DType::bf16};
     s.operands = {"bias", "r", "temb", "gain", "shift", "step"};
     s.defaults = {{"gain", 1.0}};
     s.stores = {{0, DType::bf16, "h"}, {0, DType::bf16, "y"}, {0, DType::f32, "mean"}};
