@@ -100,6 +100,17 @@ struct Argument {
   TensorView write(const Tensors& t) const { return {t.write(tensor), DType::f32, view.shape, view.strides}; }
 };
 
+// A convolution of single pixels with each image as one column of pixels: so the threads can share an image of few rows
+// evenly. Graphs of networks know no coordinates.
+void flatten_pixels(Contraction& contraction) {
+  auto* c = std::get_if<Conv2d>(&contraction);
+  const bool pixels = c && c->r == 1 && c->s == 1 && c->groups == 1 && c->stride == std::array<std::int64_t, 2>{1, 1} &&
+                      c->pad == std::array<std::int64_t, 4>{};
+  if (!pixels) return;
+  c->h *= c->w;
+  c->w = 1;
+}
+
 }  // namespace
 
 Contraction contraction_of(const Operator& op, const std::vector<Sizes>& sizes) {
@@ -116,6 +127,7 @@ RegionStep region_step(const FusedNetwork& fused, const Region& region, const Pl
 
   std::optional<Contraction> contraction;
   if (region.kind == RegionReport::Kind::contraction) contraction = contraction_of(first, plan.storage.shapes);
+  if (contraction) flatten_pixels(*contraction);
   const bool gemm = contraction && std::holds_alternative<Gemm>(*contraction);
   const Extents space = contraction ? extents(*contraction) : extents_of(plan.storage.shapes[first.output]);
 

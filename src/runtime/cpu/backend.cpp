@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "coda/error.hpp"
+#include "ir/op_table.hpp"
 #include "passes/passes.hpp"
 #include "runtime/common/names.hpp"
 #include "runtime/cpu/epilogue.hpp"
@@ -28,7 +29,9 @@ TiledExecutable::Parts common_parts(const Extents& e, const Graph& source, const
   const int threads = thread_count(options);
   const auto names = runtime::operand_names(source);
   runtime::check_storage(options, names);
-  const Tiling tiling(e, threads);
+  const bool reduces = std::any_of(graph.nodes.begin(), graph.nodes.end(),
+                                   [](const Node& x) { return ir::is_reduction(x.op) && x.attr.domain.rows; });
+  const Tiling tiling(e, threads, reduces);
   return {.title = {},
           .plan = lower(graph, stages, e, options, tiling.segment_height() * e.width),
           .tiling = tiling,

@@ -15,14 +15,14 @@ constexpr std::int64_t least_segments = 16;
 
 }  // namespace
 
-Tiling::Tiling(const Extents& extents, int threads) : extents_(extents) {
+Tiling::Tiling(const Extents& extents, int threads, bool reduces) : extents_(extents) {
   const std::int64_t row_bytes = extents.width * extents.cols * 4;
   const std::int64_t all_rows = extents.images * extents.height;
   segment_height_ =
       std::clamp<std::int64_t>(std::min(segment_bytes / row_bytes, all_rows / least_segments), 1, extents.height);
   // few columns: at least 32 rows a segment, so that its partial results are small beside it
   const std::int64_t least = std::min(extents.height, ceil_div(32, extents.width));
-  segment_height_ = std::max(segment_height_, least);
+  if (reduces) segment_height_ = std::max(segment_height_, least);
 
   const std::int64_t segments = segments_per_image();
   const std::int64_t fit = std::max<std::int64_t>(1, strip_bytes / (segment_height_ * row_bytes));  // segments

@@ -18,7 +18,8 @@ struct Strip {
 /// on the extents only, so reductions give the same bits for any number of threads.
 class Tiling {
  public:
-  Tiling(const Extents& extents, int threads);
+  /// `reduces`: over rows, so that segments leave results of their own; else they only say where strips may end.
+  Tiling(const Extents& extents, int threads, bool reduces = true);
 
   const Extents& extents() const { return extents_; }
   /// Of the highest strips.
