@@ -183,36 +183,38 @@ def main():
     parser.add_argument("--out", default=ROOT / "bench/results/cpu.json")
     args = parser.parse_args()
 
-    known = {}
+    known, missing, rng = {}, [], np.random.default_rng(1)
     if args.only and pathlib.Path(args.out).is_file():
         known = {c["name"]: c for c in json.loads(pathlib.Path(args.out).read_text())["cases"]}
-    cases, missing, rng = [], [], np.random.default_rng(1)
-    todo = list(read_cases(args.cases))
-    for number, (kind, what, options) in enumerate(todo, 1):
-        name = name_of(what, options)
-        if args.only and not re.search(args.only, name):
-            cases += [known[name]] if name in known else []
+    todo = [(name_of(what, options), kind, what, options) for kind, what, options in read_cases(args.cases)]
+    for number, (name, kind, what, options) in enumerate(todo, 1):
+        if not re.search(args.only, name):
             continue
         print(f"[{number}/{len(todo)}] {name}", file=sys.stderr, flush=True)
         with tempfile.TemporaryDirectory() as folder:
             case = run_case(kind, what, options, args, pathlib.Path(folder), rng)
         if case is None:
             missing.append(name)
+            known.pop(name, None)
         else:
-            cases.append(case)
-    ratio = ratio_of(cases, "onnxruntime", "exported")
-    result = {
-        "suite": "cpu", "cpu": cpu_name(), "threads": args.threads, "commit": commit(),
-        "date": datetime.date.today().isoformat(), "rounds": args.rounds, "seconds": args.seconds,
-        "networks_over_onnxruntime": ratio, "missing": missing, "cases": cases,
-    }
-    pathlib.Path(args.out).write_text(json.dumps(result, indent=1) + "\n")
-    (ROOT / "docs/performance-cpu.svg").write_text(svg(cases))
+            known[name] = case
+        write([known[n] for n, *_ in todo if n in known], missing, args)  # after each, so that a run may be cut short
+    cases = [known[n] for n, *_ in todo if n in known]
     report(cases)
-    if ratio:
+    if ratio := ratio_of(cases, "onnxruntime", "exported"):
         print(f"networks over ONNX Runtime: {ratio} in the geometric mean")
     if missing:
         print(f"not measured, as `make networks` has not made them: {', '.join(missing)}")
+
+
+def write(cases, missing, args):
+    result = {
+        "suite": "cpu", "cpu": cpu_name(), "threads": args.threads, "commit": commit(),
+        "date": datetime.date.today().isoformat(), "rounds": args.rounds, "seconds": args.seconds,
+        "networks_over_onnxruntime": ratio_of(cases, "onnxruntime", "exported"), "missing": missing, "cases": cases,
+    }
+    pathlib.Path(args.out).write_text(json.dumps(result, indent=1) + "\n")
+    (ROOT / "docs/performance-cpu.svg").write_text(svg(cases))
 
 
 def report(cases):

@@ -18,6 +18,7 @@
 #include "network/steps.hpp"
 #include "runtime/common/views.hpp"
 #include "runtime/cpu/ops/copy.hpp"
+#include "runtime/cpu/worker_pool.hpp"
 
 namespace coda {
 
@@ -259,6 +260,7 @@ void NetworkImpl::run(const std::map<std::string, ConstTensorView>& inputs,
   auto workspace = p->borrow(std::move(bindings.inputs), std::move(bindings.outputs));
   const network::Tensors tensors(*p, workspace->bindings);
   if (profile) profile->clear();
+  const cpu::WorkerPool::Series series(cpu::WorkerPool::shared());
   for (std::size_t i = 0; i < p->steps.size(); ++i) {
     const network::Step& step = p->steps[i];
     const auto start = std::chrono::steady_clock::now();

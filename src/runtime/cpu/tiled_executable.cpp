@@ -60,6 +60,12 @@ bool wants_groups(const BoundTensor& out, const Register& reg) {
   return out.dtype == DType::f32 && out.strides.pixel == 1 && reg.shape.cols > 1;
 }
 
+// Index `i` of a loop over `count`, with the part of each of its threads turned round (as WorkerPool cuts it)
+std::int64_t backwards(std::int64_t i, std::int64_t count, std::int64_t threads) {
+  const std::int64_t parts = std::min(count, threads), part = ((i + 1) * parts - 1) / count;
+  return part * count / parts + (part + 1) * count / parts - 1 - i;
+}
+
 // Rows of an output that are collected before they are written with the channels first: runs of 4 cache lines for 64
 // channels
 constexpr std::int64_t group_bytes = 16 << 10, least_group = 32;
@@ -203,8 +209,8 @@ void TiledExecutable::run_stage(Run& run, std::size_t index) const {
     for (Worker& w : workers) w.image = -1;  // the registers' memory was anyone's since the last run
     const std::int64_t strips = parts_.tiling.strips();
     const auto strip_of_worker = [&](std::int64_t i, int worker) {
-      // every other stage goes backwards: what was written last is still in a cache
-      const std::int64_t strip = index % 2 == 0 ? i : strips - 1 - i;
+      // every other stage goes backwards through a worker's part: what was written last is still in a cache
+      const std::int64_t strip = index % 2 == 0 ? i : backwards(i, strips, parts_.threads);
       Worker& w = workers[static_cast<std::size_t>(worker)];
       if (!w.machine) {
         w.memory = run.memory + workers_offset_ + static_cast<std::size_t>(worker) * worker_bytes_;

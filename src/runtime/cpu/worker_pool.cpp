@@ -14,6 +14,8 @@ namespace {
 // A helper looks for work this long before it sleeps: the loops of one run follow one another within microseconds,
 // while waking a sleeping thread takes up to 50 µs.
 constexpr auto patience = std::chrono::microseconds(60);
+// In a series it waits for as long as an operator that one thread computes may take
+constexpr auto patience_in_series = std::chrono::milliseconds(2);
 
 inline void relax() {
 #if defined(__x86_64__)
@@ -47,30 +49,52 @@ int available_cores() {
 }
 
 struct WorkerPool::Loop {
+  // Tasks that one worker takes before it helps others with theirs
+  struct alignas(64) Part {
+    std::atomic<std::int64_t> next{0};
+    std::int64_t end = 0;
+  };
+
   Loop(const std::function<void(std::int64_t, int)>& t, std::int64_t count, int most)
-      : task(t), tasks(count), threads(most) {}
+      : task(t), threads(most), parts(static_cast<std::size_t>(most)) {
+    for (int p = 0; p < most; ++p) {
+      Part& part = parts[static_cast<std::size_t>(p)];
+      part.next.store(p * count / most, std::memory_order_relaxed);
+      part.end = (p + 1) * count / most;
+    }
+  }
 
   const std::function<void(std::int64_t, int)>& task;
-  const std::int64_t tasks;
   const int threads;
-  std::atomic<std::int64_t> next{0};
+  std::vector<Part> parts;     // by worker
   int joined = 1;              // workers so far, the caller included; guarded by the pool's mutex
   std::atomic<int> inside{0};  // helpers that work on the loop
   std::mutex mutex;            // guards what follows
   std::condition_variable left;
   std::exception_ptr error;
 
+  bool tasks_left() const {
+    return std::any_of(parts.begin(), parts.end(),
+                       [](const Part& p) { return p.next.load(std::memory_order_relaxed) < p.end; });
+  }
+
   // Takes tasks until none is left
   void work(int worker) {
-    for (std::int64_t i = next.fetch_add(1, std::memory_order_relaxed); i < tasks;
-         i = next.fetch_add(1, std::memory_order_relaxed)) {
-      try {
-        task(i, worker);
-      } catch (...) {
-        const std::lock_guard lock(mutex);
-        if (!error) error = std::current_exception();
-        next.store(tasks, std::memory_order_relaxed);
-      }
+    for (int p = 0; p < threads; ++p) {
+      Part& part = parts[static_cast<std::size_t>((worker + p) % threads)];
+      for (std::int64_t i = part.next.fetch_add(1, std::memory_order_relaxed); i < part.end;
+           i = part.next.fetch_add(1, std::memory_order_relaxed))
+        run(i, worker);
+    }
+  }
+
+  void run(std::int64_t i, int worker) {
+    try {
+      task(i, worker);
+    } catch (...) {
+      const std::lock_guard lock(mutex);
+      if (!error) error = std::current_exception();
+      for (Part& p : parts) p.next.store(p.end, std::memory_order_relaxed);
     }
   }
 };
@@ -97,7 +121,7 @@ void WorkerPool::start_helpers(int count) {
 // The first loop that still wants a helper; the caller holds the mutex
 WorkerPool::Loop* WorkerPool::join_loop() {
   for (Loop* loop : open_) {
-    if (loop->joined >= loop->threads || loop->next.load(std::memory_order_relaxed) >= loop->tasks) continue;
+    if (loop->joined >= loop->threads || !loop->tasks_left()) continue;
     loop->inside.fetch_add(1, std::memory_order_relaxed);
     return loop;
   }
@@ -119,7 +143,11 @@ void WorkerPool::help() {
       loop->inside.fetch_sub(1, std::memory_order_release);
       loop->left.notify_one();
     } else if (may_spin) {
-      spin([&] { return posted_.load(std::memory_order_relaxed) != seen; }, patience);
+      const auto posted = [&] { return posted_.load(std::memory_order_relaxed) != seen; };
+      const auto end = std::chrono::steady_clock::now() + patience_in_series;
+      while (!spin(posted, patience) && series_.load(std::memory_order_relaxed) > 0 &&
+             std::chrono::steady_clock::now() < end) {
+      }
     }
     lock.lock();
     if (!loop) wake_.wait(lock, [&] { return stop_ || posted_.load(std::memory_order_relaxed) != seen; });

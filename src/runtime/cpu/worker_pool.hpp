@@ -31,9 +31,23 @@ class WorkerPool {
   static constexpr int most_threads = 256;
 
   /// task(index, worker) for each index in [0, tasks); `worker` < threads is unique among the threads that run this
-  /// loop at a time. Which worker runs which index is left open. Returns when all are done; an exception of a task ends
+  /// loop at a time. Worker w begins with the w-th part of the indices, so that consecutive loops
+  /// find in its caches what it wrote; who is done helps others. Returns when all are done; an exception of a task ends
   /// the loop early and comes out here (the first one, if there are several).
   void for_each(int threads, std::int64_t tasks, const std::function<void(std::int64_t, int)>& task);
+
+  /// While one lives, loops follow one another, with work in between that one thread does alone: helpers stay awake for
+  /// longer.
+  class Series {
+   public:
+    explicit Series(WorkerPool& pool) : pool_(pool) { pool_.series_.fetch_add(1, std::memory_order_relaxed); }
+    ~Series() { pool_.series_.fetch_sub(1, std::memory_order_relaxed); }
+    Series(const Series&) = delete;
+    Series& operator=(const Series&) = delete;
+
+   private:
+    WorkerPool& pool_;
+  };
 
  private:
   struct Loop;
@@ -45,6 +59,7 @@ class WorkerPool {
   std::condition_variable wake_;
   std::list<Loop*> open_;                 // loops that helpers may join
   std::atomic<std::uint64_t> posted_{0};  // loops so far; changes under the mutex, looked at without it
+  std::atomic<int> series_{0};
   bool stop_ = false;
   std::vector<std::thread> helpers_;
 };
