@@ -111,6 +111,17 @@ void flatten_pixels(Contraction& contraction) {
   c->w = 1;
 }
 
+// The same of few pixels in all as a matrix product, which is cut by columns
+bool is_small_product(const Contraction& contraction, const std::vector<Memory>& memory, const Operator& first,
+                      const Region& region) {
+  const auto* c = std::get_if<Conv2d>(&contraction);
+  const auto planar = [&](const auto& x) { return memory[x.tensor].planar; };
+  return c && c->w == 1 && c->r == 1 && c->s == 1 && c->groups == 1 && c->n == 1 && c->h <= 64 &&
+         c->stride == std::array<std::int64_t, 2>{1, 1} && c->pad == std::array<std::int64_t, 4>{} &&
+         !memory[first.inputs[0]].planar && std::none_of(region.outputs.begin(), region.outputs.end(), planar) &&
+         std::none_of(region.operands.begin(), region.operands.end(), planar);
+}
+
 }  // namespace
 
 Contraction contraction_of(const Operator& op, const std::vector<Sizes>& sizes) {
@@ -128,6 +139,10 @@ RegionStep region_step(const FusedNetwork& fused, const Region& region, const Pl
   std::optional<Contraction> contraction;
   if (region.kind == RegionReport::Kind::contraction) contraction = contraction_of(first, plan.storage.shapes);
   if (contraction) flatten_pixels(*contraction);
+  if (contraction && is_small_product(*contraction, memory, first, region)) {
+    const Conv2d c = std::get<Conv2d>(*contraction);
+    contraction = Gemm{.m = c.h, .n = c.k, .k = c.c, .transpose_b = true};
+  }
   const bool gemm = contraction && std::holds_alternative<Gemm>(*contraction);
   const Extents space = contraction ? extents(*contraction) : extents_of(plan.storage.shapes[first.output]);
 

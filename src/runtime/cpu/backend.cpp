@@ -90,6 +90,9 @@ std::shared_ptr<const TiledExecutable> assemble(const Contraction& contraction, 
   auto parts = common_parts(e, source, graph, sum ? passes::partition(graph) : stages, options);
   const bool uses_acc = parts.plan.accumulator_stage >= 0;
   if (uses_acc) parts.source = contraction_source(contraction, sum.has_value(), parts.tiling, options, *parts.unit);
+  if (parts.source && parts.source->column_parts() > 1)
+    parts.threads = std::max(
+        parts.threads, static_cast<int>(std::min<std::int64_t>(thread_count(options), parts.source->column_parts())));
   if (sum) {
     const auto& in = graph[*sum].inputs;
     parts.bias = static_cast<int>(graph[in[0]].op == Op::operand ? in[0] : in[1]);

@@ -183,7 +183,9 @@ std::unique_ptr<AccumulatorSource> matrix_source(const Gemm& g, bool with_bias, 
 std::unique_ptr<AccumulatorSource> contraction_source(const Contraction& contraction, bool with_bias,
                                                       const Tiling& tiling, const CompileOptions& options,
                                                       const VectorUnit& unit) {
-  if (const auto* g = std::get_if<Gemm>(&contraction)) return matrix_source(*g, with_bias, tiling, options, unit);
+  const auto* g = std::get_if<Gemm>(&contraction);
+  if (g && cut_by_columns(*g, options)) return column_source(*g, with_bias, options, unit);
+  if (g) return matrix_source(*g, with_bias, tiling, options, unit);
   if (const auto* c = std::get_if<Conv2d>(&contraction)) return image_source(*c, with_bias, tiling, options, unit);
   return image_source(std::get<ConvTranspose2d>(contraction), with_bias, tiling, options, unit);
 }

@@ -86,7 +86,7 @@ void TiledExecutable::plan_memory() {
     return offset;
   };
   source_offset_ = take(parts_.source ? parts_.source->run_scratch() : 0);
-  accumulator_offset_ = take(plan.keeps_accumulator ? rows_bytes(e.rows(), e.cols, false) : 0);
+  accumulator_offset_ = take(whole_accumulators() ? rows_bytes(e.rows(), e.cols, false) : 0);
   for (const KeptBuffer& b : plan.kept) kept_offset_.push_back(take(rows_bytes(e.rows(), b.cols, b.wide)));
   std::size_t registers = 0, segments = 0, groups = 0;
   for (const StagePlan& stage : plan.stages) {
@@ -107,7 +107,7 @@ void TiledExecutable::plan_memory() {
   workers_offset_ = run_bytes_ = at;
 
   at = 0;
-  const bool tiles = plan.accumulator_stage >= 0 && !plan.keeps_accumulator;
+  const bool tiles = plan.accumulator_stage >= 0 && !whole_accumulators();
   take(tiles ? rows_bytes(parts_.tiling.strip_rows(), e.cols, false) : 0);
   registers_offset_ = take(registers);
   segments_offset_ = take(segments);
@@ -150,12 +150,12 @@ void TiledExecutable::choose_accumulator_memory(Run& run) const {
     const BoundTensor& out = run.bound.outputs[s];
     const bool usable = value.axes == axes::mn && out.lane_by_lane && !run.bound.shares_memory[s] &&
                         plan.store_stage[s] >= plan.accumulator_stage;
-    if (!usable || !(plan.keeps_accumulator || value.op == Op::acc)) continue;
+    if (!usable || !(whole_accumulators() || value.op == Op::acc)) continue;
     run.accumulator_output = static_cast<int>(s);
     run.accumulator = {static_cast<std::byte*>(out.target), pitch, 0};
     if (value.op == Op::acc) return;  // the best: it is the output
   }
-  if (run.accumulator_output < 0 && plan.keeps_accumulator)
+  if (run.accumulator_output < 0 && whole_accumulators())
     run.accumulator = {run.memory + accumulator_offset_, pitch, 0};
 }
 
@@ -197,14 +197,24 @@ std::unique_ptr<BoundRegion> TiledExecutable::bind_region(const Arguments& argum
 void TiledExecutable::execute(Run& run) const {
   if (run.computes) parts_.source->prepare(run.arguments, run.memory + source_offset_);
   run.leaves->run({});
+  if (run.computes && by_columns()) compute_columns(run);
   for (std::size_t s = 0; s < parts_.plan.stages.size(); ++s) run_stage(run, s);
+}
+
+void TiledExecutable::compute_columns(Run& run) const {
+  auto* acc = reinterpret_cast<float*>(run.accumulator.base);
+  const auto part_of_worker = [&](std::int64_t part, int worker) {
+    std::byte* memory = run.memory + workers_offset_ + static_cast<std::size_t>(worker) * worker_bytes_;
+    parts_.source->compute_part(run.arguments, part, run.bias, acc, memory + source_scratch_offset_);
+  };
+  WorkerPool::shared().for_each(parts_.threads, parts_.source->column_parts(), std::cref(part_of_worker));
 }
 
 void TiledExecutable::run_stage(Run& run, std::size_t index) const {
   const Plan& plan = parts_.plan;
   const StagePlan& stage = plan.stages[index];
   run.uniform[index]->run({});
-  if (stage.walks_tiles || (index == 0 && run.computes)) {
+  if (stage.walks_tiles || (index == 0 && run.computes && !by_columns())) {
     std::vector<Worker>& workers = run.workers[index];
     for (Worker& w : workers) w.image = -1;  // the registers' memory was anyone's since the last run
     const std::int64_t strips = parts_.tiling.strips();
@@ -300,7 +310,7 @@ void TiledExecutable::run_strip(Run& run, std::size_t index, std::int64_t strip_
   const Plan& plan = parts_.plan;
   const Strip strip = parts_.tiling.strip(strip_index);
   const std::int64_t first = (strip.image * plan.extents.height + strip.first) * plan.extents.width;
-  if (index == 0 && run.computes) {
+  if (index == 0 && run.computes && !by_columns()) {
     Place tile = run.accumulator;
     if (!tile.base) {
       tile = {worker.memory, plan.extents.cols * static_cast<std::int64_t>(sizeof(float)), first};

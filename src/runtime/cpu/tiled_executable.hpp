@@ -46,6 +46,10 @@ class TiledExecutable final : public ExecutableImpl, public RegionKernel {
   class Bound;
   void plan_memory();
   void execute(Run& run) const;
+  void compute_columns(Run& run) const;
+  bool by_columns() const { return parts_.source && parts_.source->column_parts() > 1; }
+  /// The accumulators of the whole space have memory, instead of a tile each worker.
+  bool whole_accumulators() const { return parts_.plan.keeps_accumulator || by_columns(); }
   void choose_accumulator_memory(Run& run) const;
   void run_stage(Run& run, std::size_t index) const;
   void run_strip(Run& run, std::size_t stage, std::int64_t index, Worker& worker) const;

@@ -1,0 +1,133 @@
+/// Matrix products with so few rows that reading the right operand takes longer than the arithmetic: cut by columns, so
+/// that each thread reads a part of it.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "coda/error.hpp"
+#include "runtime/cpu/contraction_sources.hpp"
+#include "runtime/cpu/dnnl_support.hpp"
+#include "runtime/cpu/views.hpp"
+
+namespace coda::cpu {
+
+namespace {
+
+using dnnl::memory;
+
+constexpr std::int64_t most_rows = 64;
+constexpr std::int64_t part_floats =
+    32 << 10;                             // of the right operand in a part, about: parts follow from extents alone
+constexpr std::int64_t column_step = 64;  // what a kernel computes at once
+
+class ColumnContraction final : public AccumulatorSource {
+ public:
+  ColumnContraction(const Gemm& g, bool with_bias, const CompileOptions& options, const VectorUnit& unit);
+
+  std::size_t worker_scratch() const override { return scratchpad_ + packed_input_; }
+  void check(const Arguments& arguments) const override {
+    checked_strides(arguments.a, shape_a(Contraction(g_)), accepted_dtypes(g_.dtype_a),
+                    "the left operand (a) of " + to_string(Contraction(g_)));
+  }
+  void prepare(const Arguments&, std::byte*) const override {}
+  void compute(const Arguments&, const Strip&, const float*, float*, const std::byte*, std::byte*) const override {
+    throw InternalError("a product that is cut by columns was asked for rows");
+  }
+  std::int64_t column_parts() const override { return static_cast<std::int64_t>(parts_.size()); }
+  void compute_part(const Arguments& arguments, std::int64_t part, const float* bias, float* acc,
+                    std::byte* worker_scratch) const override;
+  std::string describe() const override {
+    return fmt::format("oneDNN f32, {}{}; right operand packed once, in {} parts of {} columns", implementation_,
+                       with_bias_ ? ", bias added" : "", parts_.size(), width_);
+  }
+
+ private:
+  struct Part {
+    std::int64_t first = 0;
+    Callable call;  // a, b, bias, destination, scratchpad
+    AlignedBuffer weights;
+  };
+  Part make_part(std::int64_t first, std::int64_t columns, const float* b);
+
+  Gemm g_;
+  bool with_bias_;
+  std::int64_t width_;
+  std::vector<Part> parts_;
+  std::string implementation_;
+  std::size_t scratchpad_ = 0, packed_input_;
+  const VectorUnit& unit_;
+};
+
+ColumnContraction::ColumnContraction(const Gemm& g, bool with_bias, const CompileOptions& options,
+                                     const VectorUnit& unit)
+    : g_(g),
+      with_bias_(with_bias),
+      width_(std::max(column_step, part_floats / g.k / column_step * column_step)),
+      packed_input_(aligned_size(static_cast<std::size_t>(g.m * g.k) * sizeof(float))),
+      unit_(unit) {
+  checked_strides(*options.constant_b, shape_b(Contraction(g)), accepted_dtypes(g.dtype_b),
+                  "the constant right operand (constant_b)");
+  const auto* b = static_cast<const float*>(options.constant_b->data);
+  for (std::int64_t first = 0; first < g.n; first += width_)
+    parts_.push_back(make_part(first, std::min(width_, g.n - first), b));
+}
+
+ColumnContraction::Part ColumnContraction::make_part(std::int64_t first, std::int64_t columns, const float* b) {
+  const SingleThreaded single;
+  const auto type = memory::data_type::f32;
+  dnnl::primitive_attr attr;
+  attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  const memory::desc bias = with_bias_ ? memory::desc({1, columns}, type, memory::format_tag::ab) : memory::desc();
+  const dnnl::matmul::primitive_desc d(dnnl_engine(), memory::desc({g_.m, g_.k}, type, memory::format_tag::ab),
+                                       memory::desc({g_.k, columns}, type, memory::format_tag::any), bias,
+                                       memory::desc({g_.m, columns}, type, memory::dims{g_.n, 1}), attr);
+  implementation_ = d.impl_info_str();
+  scratchpad_ = std::max(scratchpad_, aligned_size(d.scratchpad_desc().get_size()));
+  Part part;
+  part.first = first;
+  part.call = Callable(dnnl::matmul(d), {{DNNL_ARG_SRC, d.src_desc()},
+                                         {DNNL_ARG_WEIGHTS, d.weights_desc()},
+                                         {DNNL_ARG_BIAS, bias},
+                                         {DNNL_ARG_DST, d.dst_desc()},
+                                         {DNNL_ARG_SCRATCHPAD, d.scratchpad_desc()}});
+  part.weights = AlignedBuffer(aligned_size(d.weights_desc().get_size()));
+  const memory::desc plain({g_.k, columns}, type, g_.transpose_b ? memory::dims{1, g_.k} : memory::dims{g_.n, 1});
+  const dnnl::reorder pack(dnnl::reorder::primitive_desc(dnnl_engine(), plain, dnnl_engine(), d.weights_desc()));
+  execute(pack, {{DNNL_ARG_FROM, plain, b + first * (g_.transpose_b ? g_.k : 1)},
+                 {DNNL_ARG_TO, d.weights_desc(), part.weights.data()}});
+  return part;
+}
+
+void ColumnContraction::compute_part(const Arguments& arguments, std::int64_t part, const float* bias, float* acc,
+                                     std::byte* worker_scratch) const {
+  const ConstTensorView& a = arguments.a;
+  const auto strides = a.strides.empty() ? row_major_strides(a.shape) : a.strides;
+  const auto* source = static_cast<const float*>(a.data);
+  if (!((g_.k == 1 || strides[2] == 1) && (g_.m == 1 || strides[1] == g_.k))) {
+    auto* packed = reinterpret_cast<float*>(worker_scratch + scratchpad_);
+    for (std::int64_t i = 0; i < g_.m; ++i)
+      load_floats(unit_, source + i * strides[1], DType::f32, strides[2], static_cast<std::size_t>(g_.k),
+                  packed + i * g_.k);
+    source = packed;
+  }
+  const Part& p = parts_[static_cast<std::size_t>(part)];
+  p.call({source, p.weights.data(), bias ? bias + p.first : nullptr, acc + p.first, worker_scratch});
+}
+
+}  // namespace
+
+bool cut_by_columns(const Gemm& g, const CompileOptions& options) {
+  const auto f32 = [](DType t) { return t == DType::f32 || t == DType::tf32; };
+  return g.batch == 1 && g.m <= most_rows && !g.transpose_a && f32(g.dtype_a) && f32(g.dtype_b) && options.constant_b &&
+         (options.constant_b->strides.empty() ||
+          options.constant_b->strides == row_major_strides(options.constant_b->shape)) &&
+         g.n >= 2 * column_step && g.k >= 1 && g.k * g.n >= 2 * part_floats;
+}
+
+std::unique_ptr<AccumulatorSource> column_source(const Gemm& g, bool with_bias, const CompileOptions& options,
+                                                 const VectorUnit& unit) {
+  return std::make_unique<ColumnContraction>(g, with_bias, options, unit);
+}
+
+}  // namespace coda::cpu
