@@ -4,7 +4,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
+#include <string_view>
+#include <utility>
 
 #include "coda/error.hpp"
 
@@ -28,6 +31,24 @@ std::string factor_text(const Dim& x) {
   return simple ? s : "(" + s + ")";
 }
 
+// "factor/7" as ("factor", 7); a number of 1 for any other text
+std::pair<std::string_view, std::int64_t> quotient(std::string_view text) {
+  const std::size_t slash = text.rfind('/');
+  if (slash == std::string_view::npos || slash == 0 || text.size() - slash > 10) return {text, 1};
+  const std::string_view factor = text.substr(0, slash);
+  std::int64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data() + slash + 1, text.data() + text.size(), number);
+  if (error != std::errc{} || end != text.data() + text.size() || number < 1) return {text, 1};
+  int depth = 0;
+  for (std::size_t i = 0; i < factor.size(); ++i) {
+    depth += factor[i] == '(' ? 1 : factor[i] == ')' ? -1 : 0;
+    const bool outside = depth == 0 && i + 1 < factor.size();  // one pair of brackets around all, or no operator
+    if (outside && (factor[0] == '(' || std::string_view("+-*/ ").find(factor[i]) != std::string_view::npos))
+      return {text, 1};
+  }
+  return {factor, number};
+}
+
 }  // namespace
 
 // A formula as a symbol. Long ones (deep networks over a symbolic image size) are replaced by a hash of their text,
@@ -49,7 +70,7 @@ std::optional<Dim> window_count(const Dim& x, std::int64_t pad, std::int64_t spa
   // floor((x + room)/stride) + 1 = floor((x + room + stride)/stride)
   const std::int64_t offset = room + stride + (ceil ? stride - 1 : 0);
   if (stride == 1) return affine(x, 1, offset);
-  return formula(fmt::format("{}/{}", factor_text(affine(x, 1, offset)), stride));
+  return divided(affine(x, 1, offset), stride);
 }
 
 Dim affine(const Dim& x, std::int64_t factor, std::int64_t offset) {
@@ -62,6 +83,20 @@ Dim affine(const Dim& x, std::int64_t factor, std::int64_t offset) {
   std::string text = factor == 1 ? x.symbol() : fmt::format("{}*{}", factor_text(x), factor);
   if (offset != 0) text += fmt::format("{:+}", offset);
   return formula(std::move(text));
+}
+
+Dim sum(const Dim& x, const Dim& y) {
+  if (x.known() || y.known()) return x.known() ? affine(y, 1, x.value()) : affine(x, 1, y.value());
+  return formula(x.symbol() + "+" + y.symbol());
+}
+
+Dim divided(const Dim& x, std::int64_t by) {
+  if (x.known()) return Dim(x.value() / by);
+  if (by == 1) return x;
+  const auto [inner, before] = quotient(x.symbol());
+  std::int64_t whole = by;
+  if (before > 1 && !__builtin_mul_overflow(before, by, &whole)) return formula(fmt::format("{}/{}", inner, whole));
+  return formula(fmt::format("{}/{}", factor_text(x), by));
 }
 
 Dim scaled(const Dim& x, double scale) {

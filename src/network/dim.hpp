@@ -18,6 +18,12 @@ std::optional<Dim> window_count(const Dim& x, std::int64_t pad, std::int64_t spa
 /// x·factor + offset.
 Dim affine(const Dim& x, std::int64_t factor, std::int64_t offset);
 
+/// x + y.
+Dim sum(const Dim& x, const Dim& y);
+
+/// x/by, rounded down, for x that is not negative; divisions one after the other become one.
+Dim divided(const Dim& x, std::int64_t by);
+
 /// floor(x·scale).
 Dim scaled(const Dim& x, double scale);
 

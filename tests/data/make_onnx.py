@@ -382,6 +382,26 @@ def _(g):
     return g.node("Expand", [y, g.node("Concat", [extent(x, 0), g.ints(5), extent(x, 1), g.ints(2)], axis=0)])
 
 
+@case("shape_arithmetic", 17)
+def _(g):
+    """Products, quotients and differences of open extents, as shapes and as numbers of the run."""
+    x = g.input((2, 3, 8, 16), ("batch", 3, "rows", "columns"))
+    shape = g.node("Shape", [x])
+    one = lambda n: g.constant(np.array(n, np.int64))
+    rows, columns = (g.node("Gather", [shape, one(axis)]) for axis in (2, 3))
+    area = g.node("Mul", [rows, columns])
+    start = g.node("Slice", [shape, g.ints(0), g.ints(2)])
+    flat = g.node("Reshape", [x, g.node("Concat", [start, g.node("Unsqueeze", [area, g.ints(0)])], axis=0)])
+    odd = g.node("Sub", [g.node("Add", [area, g.node("Add", [columns, rows])]), g.node("Sub", [columns, rows])])
+    flat = g.node("Mul", [flat, g.node("Cast", [odd], to=TensorProto.FLOAT)])
+    half = {"kernel_shape": [2, 2], "strides": [2, 2]}
+    quarter = g.node("MaxPool", [g.node("MaxPool", [x], **half)], **half)
+    parts = [g.node("Unsqueeze", [g.node("Div", [n, one(4)]), g.ints(0)]) for n in (rows, columns)]
+    sizes = g.node("Concat", [start, *parts], axis=0)
+    wide = g.node("Resize", [g.node("MaxPool", [quarter], **half), "", "", sizes], mode="linear")
+    return [flat, g.node("Add", [quarter, wide])]
+
+
 def main():
     folder = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else pathlib.Path(__file__).parent / "onnx"
     folder.mkdir(parents=True, exist_ok=True)

@@ -212,4 +212,8 @@ std::optional<NetworkValue> NodeReader::reshaped_from(NetworkValue shaped) const
   return it->second;
 }
 
+bool NodeReader::remember_arithmetic(const Dim& result, MapOp op, const Dim& x, const Dim& y) const {
+  return importer_.remember(result, op, x, y);
+}
+
 }  // namespace coda::network::onnx_import

@@ -228,48 +228,6 @@ void Importer::bind_constant(const std::string& name, const Shape& shape, int ty
   define(name, import_tensor(t, name), is_short_float(type) ? type : 0);
 }
 
-// Integers as a tensor: a constant, or extents of tensors that have them, read at run time
-NetworkValue Importer::materialised(const Integers& integers, const std::string& name, const std::string& reader) {
-  const bool wide = integers.dtype == DType::i64;
-  const auto constant = [&](std::span<const Dim> dims, const Shape& shape) {
-    std::vector<std::byte> bytes(dims.size() * size_of(integers.dtype));
-    for (std::size_t i = 0; i < dims.size(); ++i) {
-      const std::int64_t x = dims[i].value();
-      const auto narrow = static_cast<std::int32_t>(x);
-      if (wide) std::memcpy(bytes.data() + i * sizeof(x), &x, sizeof(x));
-      if (!wide) std::memcpy(bytes.data() + i * sizeof(narrow), &narrow, sizeof(narrow));
-    }
-    return builder_.constant(name, shape, integers.dtype, std::move(bytes));
-  };
-  const auto& all = integers.elements;
-  const Shape shape = integers.scalar ? Shape{} : Shape{all.size()};
-  if (std::all_of(all.begin(), all.end(), [](const Dim& d) { return d.known(); })) return constant(all, shape);
-  std::vector<NetworkValue> parts;
-  for (const Dim& d : all) {
-    if (d.known()) {
-      parts.push_back(constant(std::span(&d, 1), {1}));
-      continue;
-    }
-    NetworkValue part = extent_at_run_time(d, reader);
-    if (!wide) part = builder_.apply(operators::Map{MapOp::cast, integers.dtype}, {part});
-    parts.push_back(part);
-  }
-  NetworkValue v = parts.size() == 1 ? parts[0] : builder_.apply(operators::Concat{.axis = 0}, parts);
-  if (integers.scalar) v = builder_.apply(operators::Reshape{}, {v});
-  return v;
-}
-
-NetworkValue Importer::extent_at_run_time(const Dim& d, const std::string& reader) {
-  const auto& tensors = builder_.so_far().tensors;
-  for (TensorId id = 0; id < tensors.size(); ++id)
-    for (std::size_t axis = 0; axis < tensors[id].shape.size(); ++axis)
-      if (tensors[id].shape[axis] == d) {
-        const int begin = static_cast<int>(axis);
-        return builder_.apply(operators::ShapeOf{begin, begin + 1}, {NetworkValue(builder_, id)});
-      }
-  fail(fmt::format("node '{}' reads the extent {}, which is no number yet", reader, d.symbol()));
-}
-
 void Importer::read_nodes() {
   for (const auto& proto : graph_.node()) {
     const NodeReader node(*this, proto);

@@ -102,6 +102,9 @@ class NodeReader {
   /// Remembers that `shaped` is `source` with another shape, and finds it again.
   void remember_reshape(NetworkValue shaped, NetworkValue source) const;
   std::optional<NetworkValue> reshaped_from(NetworkValue shaped) const;
+  /// Remembers how a symbol was computed from other integers, for a run that needs it as a tensor; false if the chain
+  /// gets too long for that.
+  bool remember_arithmetic(const Dim& result, MapOp op, const Dim& x, const Dim& y) const;
 
   template <class... T>
   [[noreturn]] void fail(fmt::format_string<T...> format, T&&... args) const {
@@ -194,6 +197,7 @@ class Importer {
   int type_of(const std::string& name) const;
   NetworkValue materialised(const Integers& integers, const std::string& name, const std::string& reader);
   NetworkValue extent_at_run_time(const Dim& d, const std::string& reader);
+  bool remember(const Dim& result, MapOp op, const Dim& x, const Dim& y);
   const Imported& find(const std::string& name, const std::string& reader);
   Imported import_tensor(const schema::TensorProto& tensor, const std::string& name);
   [[noreturn]] void fail(const std::string& message) const { throw UserError(file_ + ": " + message); }
@@ -210,6 +214,13 @@ class Importer {
   std::map<std::string, const schema::TensorProto*> initializers_;  // not yet read
   std::map<std::string, int>
       types_;  // by name: TensorProto's type where the network's own does not say (16-bit floats)
+  struct Arithmetic {
+    MapOp op;
+    Dim x, y;
+    int depth;
+  };
+  std::map<std::string, Arithmetic> arithmetic_;     // by the symbol that it made
+  std::map<std::string, NetworkValue> at_run_time_;  // symbols as tensors of one i64
   std::map<TensorId, NetworkValue> reshaped_;
   std::set<TensorId> tensor_names_;  // inputs, constants and what has the name of a node's output
 };

@@ -1,6 +1,7 @@
 /// Constants, and integers that follow from shapes: the chains by which exporters compute the shape of a Reshape.
 
 #include <algorithm>
+#include <array>
 #include <initializer_list>
 #include <tuple>
 
@@ -73,23 +74,40 @@ void import_constant_of_shape(const NodeReader& node) {
                       a == nullptr ? 0 : a->t().data_type());
 }
 
-std::optional<Dim> combine(const NodeReader& node, const Dim& x, const Dim& y) {
-  const std::string& op = node.op_type();
-  if (x.known() && y.known()) {
-    std::int64_t r = 0;
-    bool overflow = false;
-    if (op == "Add") overflow = __builtin_add_overflow(x.value(), y.value(), &r);
-    if (op == "Sub") overflow = __builtin_sub_overflow(x.value(), y.value(), &r);
-    if (op == "Mul") overflow = __builtin_mul_overflow(x.value(), y.value(), &r);
-    if (op == "Div" && (y.value() == 0 || y.value() == -1)) node.fail("integers are divided by {}", y.value());
-    if (op == "Div") r = x.value() / y.value();
-    if (overflow) node.fail("integers overflow: {} and {}", x.value(), y.value());
-    return Dim(r);
-  }
-  if (op == "Mul" && (x.known() || y.known())) return x.known() ? affine(y, x.value(), 0) : affine(x, y.value(), 0);
-  if (op == "Add" && (x.known() || y.known())) return x.known() ? affine(y, 1, x.value()) : affine(x, 1, y.value());
-  if (op == "Sub" && y.known() && y.value() > -(std::int64_t{1} << 40)) return affine(x, 1, -y.value());
+std::int64_t combine_numbers(const NodeReader& node, MapOp op, std::int64_t x, std::int64_t y) {
+  std::int64_t r = 0;
+  bool overflow = false;
+  if (op == MapOp::add) overflow = __builtin_add_overflow(x, y, &r);
+  if (op == MapOp::sub) overflow = __builtin_sub_overflow(x, y, &r);
+  if (op == MapOp::mul) overflow = __builtin_mul_overflow(x, y, &r);
+  if (op == MapOp::div && (y == 0 || y == -1)) node.fail("integers are divided by {}", y);
+  if (op == MapOp::div) r = x / y;
+  if (overflow) node.fail("integers overflow: {} and {}", x, y);
+  return r;
+}
+
+constexpr std::int64_t largest_offset = std::int64_t{1} << 40;
+
+// At least one is a symbol, and a formula the result
+std::optional<Dim> combine_symbols(MapOp op, const Dim& x, const Dim& y) {
+  const bool both = !x.known() && !y.known();
+  if (op == MapOp::mul)
+    return both ? product(std::array{x, y}) : x.known() ? affine(y, x.value(), 0) : affine(x, y.value(), 0);
+  if (op == MapOp::add) return both ? sum(x, y) : x.known() ? affine(y, 1, x.value()) : affine(x, 1, y.value());
+  if (op == MapOp::sub && x == y) return Dim(0);
+  if (op == MapOp::sub && y.known() && y.value() > -largest_offset) return affine(x, 1, -y.value());
+  if (op == MapOp::div && y.known() && y.value() > 0) return divided(x, y.value());
   return std::nullopt;
+}
+
+// Nothing if that is left to the run
+std::optional<Dim> combine(const NodeReader& node, const Dim& x, const Dim& y) {
+  const std::string& name = node.op_type();
+  const MapOp op = name == "Add" ? MapOp::add : name == "Sub" ? MapOp::sub : name == "Mul" ? MapOp::mul : MapOp::div;
+  if (x.known() && y.known()) return Dim(combine_numbers(node, op, x.value(), y.value()));
+  const auto result = combine_symbols(op, x, y);
+  if (!result || !node.remember_arithmetic(*result, op, x, y)) return std::nullopt;
+  return result;
 }
 
 constexpr OperatorRow integer_table[] = {{"Constant", 1, import_constant},

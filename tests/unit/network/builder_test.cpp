@@ -31,6 +31,8 @@ TEST_F(Builder, ShapesOfPoolingAndResize) {
   auto x = net.input("x", {"n", 3, 7, "w"});
   EXPECT_EQ(shape_of(max_pool(x)), "(n,3,3,w/2)");
   EXPECT_EQ(shape_of(max_pool(x, {.kernel = 2, .stride = 2, .ceil_mode = true})), "(n,3,4,(w+1)/2)");
+  EXPECT_EQ(shape_of(max_pool(max_pool(x))), "(n,3,1,w/4)");
+  EXPECT_EQ(shape_of(max_pool(max_pool(x, {.stride = 2, .pad = 1}))), "(n,3,2,(w+2)/4)");
   EXPECT_EQ(shape_of(upsample(max_pool(x))), "(n,3,6,(w/2)*2)");
   EXPECT_EQ(shape_of(resize(x, {.scale_h = 0.5, .width = 9})), "(n,3,3,9)");
   EXPECT_EQ(shape_of(global_average_pool(x)), "(n,3,1,1)");
