@@ -162,13 +162,26 @@ def describe(r):
             f"{r['coda_ms']:.2f} ms, ONNX Runtime {r['onnxruntime_ms']:.2f} ms")
 
 
+def table(results):
+    """The results of a --list run with --float64, as rows of Markdown."""
+    opened = {"": "", "n": ", open batch", "nhw": ", open batch and size"}
+    yield "| network | exporter | input | error | ONNX Runtime's | tolerance | ms | ONNX Runtime, ms |"
+    yield "|---|---|---|---|---|---|---|---|"
+    for r in results:
+        shape = ", ".join("x".join(map(str, s)) for s in r["inputs"].values())
+        errors = [f"{r[k]:.1e}" if k in r else "failed" for k in ("coda_error", "onnxruntime_error", "tolerance")]
+        times = [f"{r[k]:.1f}" if k in r else "" for k in ("coda_ms", "onnxruntime_ms")]
+        yield f"| {' | '.join([r['network'], r['exporter'] + opened[r['open']], shape, *errors, *times])} |"
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("coda")
     parser.add_argument("models", nargs="*")
     parser.add_argument("--list", type=pathlib.Path)
-    parser.add_argument("--only", default="", help="of the list, what has this in its name")
+    parser.add_argument("--only", default="", help="a regular expression: of the list, what has it in its name")
     parser.add_argument("--json", type=pathlib.Path, help="a file for the results")
+    parser.add_argument("--markdown", type=pathlib.Path, help="a file for a table (with --list and --float64)")
     parser.add_argument("--float64", action="store_true")
     parser.add_argument("--repeat", type=int, default=10)
     parser.add_argument("--threads", type=int, default=os.cpu_count())
@@ -178,13 +191,15 @@ def main():
         parser.error("give models, or --list")
     results = []
     for case in cases_of(options):
-        if options.only in case["name"]:
+        if re.search(options.only, case["name"]):
             for result in run_case(case, options):
                 results.append(result)
                 print(describe(result), flush=True)
     if options.json:
         whole = {"suite": "networks", "threads": options.threads, "cases": results}
         options.json.write_text(json.dumps(whole, indent=1) + "\n")
+    if options.markdown:
+        options.markdown.write_text("\n".join(table(results)) + "\n")
     good = sum(r["agrees"] for r in results)
     print(f"{good} of {len(results)} runs agree")
     sys.exit(0 if results and good == len(results) else 1)
