@@ -426,5 +426,32 @@ TEST(Executor, OperatorsOfOtherRanks) {
   test::expect_agreement(run.network(), inputs, test::run(run, inputs));
 }
 
+// Products whose right operand is larger than all else are cut by columns: a matrix product, and a convolution of
+// single pixels. The bits do not depend on the threads, and memory that moves between runs is noticed.
+TEST(Executor, FewRowsWithLargeWeights) {
+  const auto make = [] {
+    NetworkBuilder net;
+    Random r(9);
+    auto a = net.input("a", {3, 700});
+    auto x = net.input("x", {1, 300, 5, 7});
+    auto w = net.constant("w", {700, 330}, test::random_elements(r, 700 * 330, 0.1));
+    auto filter = net.constant("filter", {300, 300, 1, 1}, test::random_elements(r, 300 * 300, 0.1));
+    auto bias = net.constant("bias", {330}, test::random_elements(r, 330));
+    net.output(softmax(gemm(a, w) + bias), "y");
+    net.output(relu(conv2d(x, filter) + x), "z");
+    return net.build();
+  };
+  const NetworkExecutable one = compile(make(), {.threads = 1}), three = compile(make(), {.threads = 3});
+  Random r(10);
+  std::vector<HostTensors> earlier;  // so that each run finds its tensors elsewhere
+  for (int i = 0; i < 3; ++i) {
+    const HostTensors inputs{{"a", test::random_tensor(r, {3, 700})}, {"x", test::random_tensor(r, {1, 300, 5, 7})}};
+    const HostTensors outputs = test::run(one, inputs), others = test::run(three, inputs);
+    test::expect_agreement(one.network(), inputs, outputs);
+    for (const auto& [name, t] : outputs) EXPECT_EQ(t.data, others.at(name).data) << name;
+    earlier.insert(earlier.end(), {inputs, outputs, others});
+  }
+}
+
 }  // namespace
 }  // namespace coda
