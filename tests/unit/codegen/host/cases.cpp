@@ -10,6 +10,7 @@
 #include "coda/error.hpp"
 #include "coda/text.hpp"
 #include "passes/passes.hpp"
+#include "support/files.hpp"
 #include "support/random.hpp"
 
 namespace coda::codegen {
@@ -32,10 +33,12 @@ std::optional<HostCase> prepared(HostCase c) {
 }
 
 HostCase recorded(const std::filesystem::path& path) {
+  const auto text = support::read_file(path);
+  if (!text) throw UserError(path.string() + " cannot be read");
   HostCase c;
   c.title = path.stem().string();
   c.problem.contraction = Gemm{.batch = 3, .m = 14, .n = 64, .k = 5};
-  c.problem.graph = graph_of(read_file(path));
+  c.problem.graph = graph_of(*text);
   test::random_arguments(c.problem, 7, {.strided = 0});
   return c;
 }
