@@ -211,8 +211,10 @@ int main(int argc, char** argv) try {
   }
   std::string compiler = "nvrtc", out;
   int runs = 5;
-  for (int i = 1; i + 1 < argc; i += 2) {
+  for (int i = 1; i < argc; i += 2) {
     const std::string option = argv[i];
+    if (i + 1 == argc)
+      throw coda::UserError("'" + option + "': expected [--runs N] [--compiler nvrtc|nvcc] [--out FILE]");
     if (option == "--runs") {
       runs = std::stoi(argv[i + 1]);
     } else if (option == "--compiler") {
