@@ -155,14 +155,17 @@ Run SingleStep::pad_by_table(const operators::Pad& p) const {
   };
 }
 
-// A number as an element of a type
-std::array<std::byte, 8> element_of(double value, DType dtype) {
+// A number as an element of a type, aligned as any of them
+struct alignas(8) Element {
   std::array<std::byte, 8> bytes{};
+};
+Element element_of(double value, DType dtype) {
+  Element e;
   cpu::with_type(dtype, [&]<class T>() {
     const T x = static_cast<T>(value);
-    std::memcpy(bytes.data(), &x, sizeof(T));
+    std::memcpy(e.bytes.data(), &x, sizeof(T));
   });
-  return bytes;
+  return e;
 }
 
 Run SingleStep::operator()(const operators::Pad& p) const {
@@ -178,7 +181,7 @@ Run SingleStep::operator()(const operators::Pad& p) const {
   return [shape = sizes(out()), to, target = out(), value = element_of(p.value, f_.network[out()].dtype),
           size = element_size(), parallel = parallel_,
           body = copy(inner, in(0), from, from_offset, to, to_offset)](const Tensors& t) {
-    cpu::copy_elements(size, shape, value.data(), Sizes(shape.size(), 0), const_cast<void*>(t.data(target)), to,
+    cpu::copy_elements(size, shape, value.bytes.data(), Sizes(shape.size(), 0), const_cast<void*>(t.data(target)), to,
                        parallel);
     body(t);
   };

@@ -402,6 +402,12 @@ def _(g):
     return [flat, g.node("Add", [quarter, wide])]
 
 
+@case("pad_integers")
+def _(g):
+    padded = g.node("Pad", [g.ints(5, 6), g.ints(1, 0)])
+    return g.node("Add", [g.input((2, 3)), g.node("Cast", [padded], to=TensorProto.FLOAT)])
+
+
 def main():
     folder = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else pathlib.Path(__file__).parent / "onnx"
     folder.mkdir(parents=True, exist_ok=True)
