@@ -8,6 +8,7 @@
 
 #include "coda/error.hpp"
 #include "coda/network.hpp"
+#include "ir/suggest.hpp"
 #include "support/float_convert.hpp"
 
 namespace coda {
@@ -15,33 +16,18 @@ namespace {
 
 constexpr std::size_t most_suggestions = 5;
 
-/// How many letters must be inserted, deleted or replaced to make b of a.
-std::size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  for (std::size_t j = 0; j < row.size(); ++j) row[j] = j;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    std::size_t corner = row[0];
-    row[0] = i + 1;
-    for (std::size_t j = 0; j < b.size(); ++j) {
-      const std::size_t replaced = corner + (a[i] == b[j] ? 0 : 1);
-      corner = row[j + 1];
-      row[j + 1] = std::min({replaced, row[j] + 1, row[j + 1] + 1});
-    }
-  }
-  return row.back();
-}
-
 /// Names that were probably meant: those that the wanted one is a part of, or that are a part of it (a prefix too many
 /// or too few), then those that differ in a third of the letters at most.
 std::vector<std::string> near_misses(const std::string& wanted, const std::vector<Safetensors>& files) {
   constexpr std::size_t longest = 200;  // names beyond this are no slips
-  std::vector<std::pair<std::size_t, std::string>> ranked;
+  std::vector<std::pair<int, std::string>> ranked;
   for (const Safetensors& file : files) {
     for (const SafetensorsEntry& e : file.entries()) {
       if (e.name.empty() || e.name.size() > longest || wanted.size() > longest) continue;
       const bool part = e.name.ends_with("." + wanted) || wanted.ends_with("." + e.name);
-      const std::size_t distance = part ? 0 : edit_distance(wanted, e.name);
-      if (distance <= std::max(wanted.size(), e.name.size()) / 3) ranked.emplace_back(distance, e.name);
+      const int limit = static_cast<int>(std::max(wanted.size(), e.name.size()) / 3);
+      const int distance = part ? 0 : ir::edit_distance(wanted, e.name, limit);
+      if (distance <= limit) ranked.emplace_back(distance, e.name);
     }
   }
   std::sort(ranked.begin(), ranked.end());
