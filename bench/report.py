@@ -16,8 +16,9 @@ import sys
 from xml.sax.saxutils import escape
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-SUITES = ("conv", "block", "epilogue")
-PEER_NAMES = {"cudnn": "cuDNN, bare", "torch_eager": "eager", "torch_compile": "compile", "torch_max_autotune": "max-autotune"}
+SUITES = ("conv", "block", "epilogue", "gemm")
+BARE_PEERS = ("cudnn", "cublaslt_bare")  # beside an epilogue, they do less than the case
+PEER_NAMES = {"cudnn": "cuDNN, bare", "cublaslt": "cuBLASLt", "cublaslt_bare": "cuBLASLt, bare", "torch_eager": "eager", "torch_compile": "compile", "torch_max_autotune": "max-autotune"}
 
 
 def geomean(values):
@@ -30,7 +31,7 @@ def ran(suite):
 
 def rivals(case):
     """Peers that do the same work: all for a bare convolution, PyTorch's where an epilogue follows."""
-    return {p: us for p, us in case["peers"].items() if case.get("bare") or p != "cudnn"}
+    return {p: us for p, us in case["peers"].items() if case.get("bare") or p not in BARE_PEERS}
 
 
 def speedup(case):
@@ -48,7 +49,7 @@ def columns(suite):
     peers = [p for p in PEER_NAMES if any(p in c["peers"] for c in ran(suite))]
     show = lambda form: lambda value: "–" if value is None else form.format(value)
     us, times = show("{:.1f}"), show("{:.2f}")
-    result = [("N,H,W,C,K,R", lambda c: c["name"]), ("Coda", lambda c: us(c["coda_us"])),
+    result = [("M,N,K" if suite["suite"] == "gemm" else "N,H,W,C,K,R", lambda c: c["name"]), ("Coda", lambda c: us(c["coda_us"])),
               ("spread", lambda c: show("{:.1%}")(c["spread"])), ("kernels", lambda c: show("{:g}")(c.get("launches")))]
     if any("coda_bare_us" in c and not c.get("bare") for c in ran(suite)):
         result.append(("Coda, bare", lambda c: us(c.get("coda_bare_us"))))
@@ -81,7 +82,8 @@ def summary(suite):
 
 def provenance(suite):
     ceilings = suite["ceilings"]
-    parts = [suite["gpu"], f"driver {suite['driver']}", f"cuDNN {suite['cudnn']}"]
+    library = f"cuBLASLt {suite['cublaslt']}" if suite["suite"] == "gemm" else f"cuDNN {suite['cudnn']}"
+    parts = [suite["gpu"], f"driver {suite['driver']}", library]
     if "torch" in suite:
         parts.append(f"PyTorch {suite['torch']}")
     parts += [f"commit {suite['commit'][:12]}", suite["date"],

@@ -96,16 +96,21 @@ RESHAPE = {"[n]": ".reshape(1, -1, 1, 1)", "[b,n]": "[:, :, None, None]", "[b]":
 
 def source_of(case):
     """The text of `def run(x, w, OPERANDS…)`: the case as a user of PyTorch would write it."""
-    axes, conv, text = {o["name"]: o["axes"] for o in case["operands"]}, case["conv"], case["text"]
-    if conv["pad"][:2] != conv["pad"][2:]:
-        raise NotImplementedError(f"padding {conv['pad']}")
+    axes, text = {o["name"]: o["axes"] for o in case["operands"]}, case["text"]
     # a bias that is added to the accumulator at once is the convolution's own
     has_bias = axes.get("bias") == "[n]" and "acc + bias[n]" in text
     if has_bias:
         text = text.replace("acc + bias[n]", "acc")
-    lines = [f"def run({', '.join(['x', 'w', *(f'{name}_vector' for name in axes)])}):", f"channels = {conv['k']}"]
-    lines += [f"{name} = {name}_vector{RESHAPE[a]}" for name, a in axes.items() if not (has_bias and name == "bias")]
-    lines.append(f"acc = F.conv2d(x, w, {'bias_vector' if has_bias else 'None'}, {conv['stride']}, {conv['pad'][:2]}, {conv['dilation']})")
+    lines = [f"def run({', '.join(['x', 'w', *(f'{name}_vector' for name in axes)])}):"]
+    bias, others = "bias_vector" if has_bias else "None", {name: a for name, a in axes.items() if not (has_bias and name == "bias")}
+    if "product" in case:
+        lines += [f"{name} = {name}_vector" for name in others] + [f"acc = F.linear(x, w, {bias})"]
+    else:
+        conv = case["conv"]
+        if conv["pad"][:2] != conv["pad"][2:]:
+            raise NotImplementedError(f"padding {conv['pad']}")
+        lines += [f"channels = {conv['k']}"] + [f"{name} = {name}_vector{RESHAPE[a]}" for name, a in others.items()]
+        lines.append(f"acc = F.conv2d(x, w, {bias}, {conv['stride']}, {conv['pad'][:2]}, {conv['dilation']})")
     outputs = []
     for target, expression in statements(text):
         lines.append(f"{target.removeprefix('store ')} = {Translation().python(expression)}")
@@ -122,20 +127,27 @@ def make_function(torch, case):
     return names["run"]
 
 
+def make_factors(torch, case, dtype):
+    """Image and filter, channels last; of a product its two factors."""
+    random = lambda *shape: torch.randn(*shape, device="cuda", dtype=dtype)
+    if p := case.get("product"):
+        return random(p["m"], p["k"]), random(p["n"], p["k"]) / p["k"] ** 0.5
+    conv, last = case["conv"], lambda t: t.contiguous(memory_format=torch.channels_last)
+    depth = conv["c"] * conv["r"] * conv["s"]
+    return last(random(conv["n"], conv["c"], conv["h"], conv["w"])), last(random(conv["k"], conv["c"], conv["r"], conv["s"]) / depth**0.5)
+
+
 def make_sets(torch, case):
-    """Operands of each set, bf16 or f16, images channels last: what PyTorch's own modules would hold."""
-    dtype = getattr(torch, DTYPES[case["dtype"]])
-    conv, sets = case["conv"], []
-    last = lambda t: t.contiguous(memory_format=torch.channels_last)
+    """Operands of each set, bf16 or f16: what PyTorch's own modules would hold."""
+    dtype, sets = getattr(torch, DTYPES[case["dtype"]]), []
     for _ in range(case["sets"]):
-        x = last(torch.randn(conv["n"], conv["c"], conv["h"], conv["w"], device="cuda", dtype=dtype))
-        w = last(torch.randn(conv["k"], conv["c"], conv["r"], conv["s"], device="cuda", dtype=dtype)
-                 / (conv["c"] * conv["r"] * conv["s"]) ** 0.5)
-        operands = []
+        factors, operands = make_factors(torch, case, dtype), []
         for o in case["operands"]:
             t = torch.randn(*o["shape"], device="cuda", dtype=dtype)
-            operands.append(t.permute(0, 3, 1, 2) if o["axes"] == "[m,n]" else t)  # (N,P,Q,K) seen as (N,K,P,Q)
-        sets.append((x, w, *operands))
+            if o["axes"] == "[m,n]":  # (N,P,Q,K) seen as (N,K,P,Q), (1,m,n) as (m,n)
+                t = t[0] if "product" in case else t.permute(0, 3, 1, 2)
+            operands.append(t)
+        sets.append((*factors, *operands))
     return sets
 
 

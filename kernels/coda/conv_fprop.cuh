@@ -23,6 +23,7 @@
 //   static constexpr bool kSwap;                        // operands swapped: see fragment.cuh
 //   static constexpr Norm kNorm;
 //   static constexpr int kUnit;                         // see exchange.cuh; any divisor of the largest will do
+//   static constexpr int kGroup;                        // may be absent, see tiles.cuh; not with an exchange, which goes image by image
 #pragma once
 #include "second_pass.cuh"
 #include "split.cuh"
@@ -42,6 +43,7 @@ template <class Config, class Visitor> struct ConvFprop {
     static constexpr bool kGrid = kClusterM > 1 && kClusterN > 1;  // a cluster of rows and columns
     static constexpr int kReaders = kGrid ? kClusterBlocks : kClusterM + kClusterN - 1;  // blocks that release a stage
     static constexpr bool kSwap = Config::kSwap;
+    static constexpr int kGroup = group_of<Config>(0);
     static constexpr int kTeam = Config::kTileWarpgroups, kTurns = Config::kTurns, kConsumers = kTeam * kTurns;
     static constexpr bool kPatch = Config::kPatch, kStreamed = Config::kNorm == Norm::kStreamed;
     static constexpr int kStages = Config::kStages, kStagesA = kPatch ? Config::kStagesA : kStages;
@@ -53,6 +55,8 @@ template <class Config, class Visitor> struct ConvFprop {
     static constexpr int kConsumerRegisters = kConsumers == 4 ? (kStreamed ? 104 : 112) : Config::kNorm == Norm::kNone ? 232 : kStreamed ? 216 : 224;
     static constexpr bool kSplit = Config::kSplit, kExchange = Config::kNorm != Norm::kNone && Config::kNorm != Norm::kRows;
     static constexpr bool kWorkspace = kSplit || kExchange;
+    static constexpr int kPrefetches = kStreamed ? Visitor::kTensorsBefore : Visitor::kTensors;  // the second pass comes much later
+    static_assert(kGroup == 0 || !kExchange, "tiles of an image are neighbours where they exchange statistics");
     static_assert(!kSplit || !kStreamed, "split-K serves small outputs, which are resident");
     static_assert(!kSplit || kClusterBlocks == 1, "split-K goes without clusters");
     static_assert(kClusterBlocks <= 8, "a cluster has up to eight blocks");
@@ -122,7 +126,7 @@ template <class Config, class Visitor> struct ConvFprop {
 
         if (warpgroup == 0) {
             register_release<kProducerRegisters>();
-            if (threadIdx.x == 0) produce(p, shared, barriers, rank);
+            if (kPrefetches > 0 ? threadIdx.x < 32 : threadIdx.x == 0) produce(params, shared, barriers, rank);
             if (kExchange && threadIdx.x >= 32) assist(params, memory, barriers, rank, threadIdx.x / 32 - 1, epoch);
         } else {
             register_acquire<kConsumerRegisters>();
@@ -163,13 +167,34 @@ template <class Config, class Visitor> struct ConvFprop {
         if (++sharing.turn_b == kClusterM) sharing.turn_b = 0;
     }
 
-    static CODA_DEVICE void produce(const ConvParams& p, u32 shared, const Barriers& barriers, int rank) {
+    // The part of operands [i, kPrefetches) that lies under a tile, on its way to the second-level cache while the tile is multiplied.
+    template <int i> static CODA_DEVICE void prefetch_tensors(const Params& params, const Tile& tile, int lane) {
+        if constexpr (i < kPrefetches) {
+            const ConvGeometry& g = params.fixed.geometry;
+            const auto source = Visitor::template tensor<i>(params.visitor);
+            const Rows rows = Rows::of(g, tile.tile_m, kM, 0);
+            const int first = tile.tile_n * kN, count = smaller(kN, g.channels - first);
+            const u8* base = static_cast<const u8*>(source.memory) + (u64(tile.image) * g.rows * g.channels + first) * source.kElementBytes;
+            for (int m = lane; m < kM && count > 0; m += 32)
+                if (rows.valid(m)) prefetch_l2(base + u64(rows.pixel(m)) * g.channels * source.kElementBytes, count * source.kElementBytes);
+            prefetch_tensors<i + 1>(params, tile, lane);
+        }
+    }
+
+    // By one thread; with operands to prefetch by a warp, whose other lanes stay one item ahead of it.
+    static CODA_DEVICE void produce(const Params& params, u32 shared, const Barriers& barriers, int rank) {
+        const ConvParams& p = params.fixed;
         const ConvGeometry& g = p.geometry;
         Sharing sharing(rank);
         RingPosition<kStages> at(0);
         RingPosition<kStagesA> at_a(0);
         for (int item = blockIdx.x / kClusterBlocks; item < items(g); item += gridDim.x / kClusterBlocks) {
-            const Tile tile = tile_at<kClusterM, kClusterN>(g, tile_of(g, item), rank);
+            const Tile tile = tile_at<kClusterM, kClusterN, kGroup>(g, tile_of(g, item), rank);
+            if constexpr (kPrefetches > 0) {
+                if (!kSplit || item % g.splits == 0) prefetch_tensors<0>(params, tile, int(threadIdx.x));
+                __syncwarp();
+                if (threadIdx.x > 0) continue;
+            }
             const Range range = loads_of(g, item);
             const int k = tile.tile_n * kN;
             if constexpr (kPatch) {
@@ -300,7 +325,7 @@ template <class Config, class Visitor> struct ConvFprop {
 
     // What warpgroup `member` of a team holds of cluster tile `index`.
     static CODA_DEVICE At place_of(const ConvGeometry& g, int index, int rank, int member) {
-        const Tile tile = tile_at<kClusterM, kClusterN>(g, index, rank);
+        const Tile tile = tile_at<kClusterM, kClusterN, kGroup>(g, index, rank);
         return {tile.image, tile.tile_m * kTeam + member, tile.tile_n * kN, Rows::of(g, tile.tile_m, kM, member * Config::kWarpgroupRows)};
     }
 

@@ -16,13 +16,25 @@ struct Range {
 };
 CODA_DEVICE Range part_of(int loads, int rank, int parts) { return {loads * rank / parts, loads * (rank + 1) / parts}; }
 
-// Tiles of one input region (all channel tiles) are neighbours in the order, then those of one image.
-template <int kClusterM, int kClusterN>
+// Tiles of one input region (all channel tiles) are neighbours in the order, then those of one image. With kGroup > 0 those of so many
+// input regions are: where the filters exceed the second-level cache, what the chip works on at a time is then about as wide as high.
+template <int kClusterM, int kClusterN, int kGroup>
 CODA_DEVICE Tile tile_at(const ConvGeometry& g, int index, int rank) {
-    const int n = index % g.tiles_n;
-    const int rest = index / g.tiles_n;
-    return {rest / g.tiles_m, rest % g.tiles_m * kClusterM + rank / kClusterN, n * kClusterN + rank % kClusterN};
+    int n = index % g.tiles_n, m = index / g.tiles_n, image = 0;
+    if constexpr (kGroup == 0) {
+        image = m / g.tiles_m, m = m % g.tiles_m;
+    } else {
+        image = index / (g.tiles_m * g.tiles_n);
+        const int within = index - image * g.tiles_m * g.tiles_n, group = within / (kGroup * g.tiles_n) * kGroup;
+        const int rows = smaller(kGroup, g.tiles_m - group), place = within - group * g.tiles_n;
+        m = group + place % rows, n = place / rows;
+    }
+    return {image, m * kClusterM + rank / kClusterN, n * kClusterN + rank % kClusterN};
 }
+
+// Config::kGroup, if there is one.
+template <class Config> constexpr auto group_of(int) -> decltype(int(Config::kGroup)) { return Config::kGroup; }
+template <class Config> constexpr int group_of(...) { return 0; }
 
 // The pixels of a warpgroup's rows of the tile: which exist, and where they lie in the image.
 struct RunRows {

@@ -44,6 +44,7 @@ enum class SideStore { kNone, kBefore, kAfter };
 
 // An operand [m,n] in the output's layout. `offset` counts elements; for a pair it is a multiple of 2, for an octet of 8.
 template <class Element> struct TensorSource {
+    static constexpr int kElementBytes = 2;
     const void* memory;
     struct Octet {
         uint4 words;
@@ -54,6 +55,7 @@ template <class Element> struct TensorSource {
     CODA_DEVICE float element(u64 offset) const { return Element::unpack(__ldg(static_cast<const u16*>(memory) + offset)).x; }
 };
 template <> struct TensorSource<float> {
+    static constexpr int kElementBytes = 4;
     const void* memory;
     struct Octet {
         float4 low, high;

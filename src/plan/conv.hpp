@@ -48,6 +48,7 @@ struct ConvConfig {
   bool swap = false;  ///< operands swapped: filters first, so that channels are the rows of a matrix instruction
   NormMode mode = NormMode::none;
   int unit = 1;  ///< channels of an entry of statistics: divides group width and tile_n; 1 without an exchange
+  int group = 0;  ///< rows of (cluster) tiles that are worked on together, all their channels; 0: one after another
 
   bool operator==(const ConvConfig&) const = default;
 };

@@ -108,6 +108,9 @@ string check_mode(const ConvConfig& c, const ConvProblem& p) {
   if (p.per_pixel != (c.mode == NormMode::rows))
     return p.per_pixel ? fmt::format("mode: {}; only `rows` normalises over the channels of a pixel", to_string(c.mode))
                        : "mode: rows; it is for statistics over the channels of a pixel, these are an image's";
+  if (exchanges(c.mode) && c.group != 0)
+    return fmt::format("group: {} rows of tiles at a time; where tiles exchange statistics they go image by image",
+                       c.group);
   if (!exchanges(c.mode) && c.unit != 1)
     return fmt::format("unit: {} channels; without statistics of an image there are no entries", c.unit);
   if (!normalises) return {};

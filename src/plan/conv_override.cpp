@@ -20,8 +20,8 @@ struct Key {
   Values known;  ///< values that are words
 };
 
-const std::array<Key, 11>& keys() {
-  static const std::array<Key, 11> list{{
+const std::array<Key, 12>& keys() {
+  static const std::array<Key, 12> list{{
       {"tile", "ROWSxCHANNELS, such as 128x160", {}},
       {"depth", "64 or 32", {"64", "32"}},
       {"order", "cooperative, pingpong or pairs", {"cooperative", "pingpong", "pairs"}},
@@ -33,6 +33,7 @@ const std::array<Key, 11>& keys() {
       {"swap", "on or off", {"on", "off"}},
       {"mode", "none, resident, streamed or rows", {"none", "resident", "streamed", "rows"}},
       {"unit", "a number of channels", {}},
+      {"group", "a number of rows of tiles", {}},
   }};
   return list;
 }
@@ -89,6 +90,8 @@ void set(FixedFields& f, const Key& key, std::string_view value) {
     f.store_buffers = number(key, value, value);
   } else if (key.name == "unit") {
     f.unit = number(key, value, value);
+  } else if (key.name == "group") {
+    f.group = number(key, value, value);
   } else if (key.name == "order") {
     f.order = value == "cooperative" ? cooperative : value == "pingpong" ? pingpong : pairs;
   } else if (key.name == "load") {

@@ -8,7 +8,7 @@
 namespace coda::plan {
 
 struct FixedFields {
-  std::optional<int> tile_m, tile_n, tile_k, cluster_m, cluster_n, stages, stages_a, store_buffers, unit;
+  std::optional<int> tile_m, tile_n, tile_k, cluster_m, cluster_n, stages, stages_a, store_buffers, unit, group;
   std::optional<std::pair<int, int>> order;  ///< warpgroups of a tile, turns
   std::optional<bool> patch, split, swap;
   std::optional<NormMode> mode;

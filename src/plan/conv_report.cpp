@@ -106,6 +106,7 @@ std::string to_string(const ConvConfig& c) {
   text += fmt::format(" {}", order_name(c));
   if (c.cluster_m * c.cluster_n > 1) text += fmt::format(" cluster {}x{}", c.cluster_m, c.cluster_n);
   if (c.split) text += " split";
+  if (c.group > 0) text += fmt::format(" group {}", c.group);
   if (c.swap) text += " swap";
   if (c.mode != NormMode::none) text += fmt::format(" {}", to_string(c.mode));
   return text;

@@ -1,6 +1,7 @@
 #include "plan/conv_space.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <set>
 
@@ -110,6 +111,21 @@ bool sensible(const ConvConfig& c, const FixedFields& fixed) {
   return true;
 }
 
+/// Filters beyond this are read from memory again by every row of tiles; a third of the second-level cache.
+constexpr std::int64_t filters_that_stay = 20 << 20;
+
+/// So many rows of tiles that what all blocks work on at a time is a square of the output: it then reads least.
+int rows_in_a_group(const ConvConfig& c, const ConvProblem& p, const Device& d) {
+  const std::int64_t filters = depth(Contraction(p.conv)) * p.extents.cols * 2;
+  if (exchanges(c.mode) || filters <= filters_that_stay) return 0;
+  const double high = c.tile_m * c.cluster_m, wide = c.tile_n * c.cluster_n,
+               area = c.tile_m * c.tile_n * static_cast<double>(d.multiprocessors);
+  const double across = std::min(std::sqrt(area), static_cast<double>(p.extents.cols));
+  const auto rows = static_cast<int>(std::lround(area / across / high));
+  const bool all = across + wide > static_cast<double>(p.extents.cols);
+  return all || rows < 2 ? 0 : rows;
+}
+
 void finish(ConvConfig& c, const ConvProblem& p, const Device& d, const FixedFields& fixed) {
   c.element = p.conv.dtype_x;
   const auto halo = [&](std::int64_t taps, std::int64_t dilation) {
@@ -118,6 +134,7 @@ void finish(ConvConfig& c, const ConvProblem& p, const Device& d, const FixedFie
   c.halo_h = halo(p.conv.r, p.conv.dilation[0]), c.halo_w = halo(p.conv.s, p.conv.dilation[1]);
   c.unit = fixed.unit.value_or(p.group_channels > 0 && !p.per_pixel ? std::gcd(p.group_channels, c.tile_n) : 1);
   c.store_buffers = fixed.store_buffers.value_or(buffers(c));
+  c.group = fixed.group.value_or(rows_in_a_group(c, p, d));
   choose_stages(c, p, d, fixed);
 }
 

@@ -51,7 +51,7 @@ TEST(Agreement, OverTheChannelsOfAPixel) {
 
 TEST(Agreement, Products) {
   const auto cases = product_cases(options().seed);
-  EXPECT_EQ(cases.size(), 18u);
+  EXPECT_EQ(cases.size(), 23u);
   expect_agreement(cases);
 }
 

@@ -212,7 +212,7 @@ std::vector<Case> product_cases(std::uint64_t seed) {
       "store silu(group_norm(acc + bias[n], groups=2, scale=gamma[n], shift=beta[n])) as y : {T}"};
   Random random(seed + 3);
   std::vector<Case> cases;
-  for (int i = 0; i < 18; ++i) {
+  for (int i = 0; i < 23; ++i) {
     const DType type = i % 3 == 0 ? DType::f16 : DType::bf16;
     Case c{.name = fmt::format("product {}", i),
            .conv = {},
@@ -226,6 +226,7 @@ std::vector<Case> product_cases(std::uint64_t seed) {
                  .dtype_b = type};
     c.conv = plan::as_convolution(*c.product);
     c.options.device = Device::cuda;
+    if (i >= 18) c.options.plan = fmt::format("tile=64x64 group={}{}", 2 + i % 3, i == 20 ? " cluster=2x1" : "");
     c.seed = random.next();
     cases.push_back(std::move(c));
   }

@@ -151,12 +151,20 @@ json head_of(const Options& options, const Ceilings& ceilings, const Peers& peer
          {"rest_s", options.rest},
          {"plans_tried", options.sweep ? json("all") : json(options.plans)}};
   j["cudnn"] = peers.cudnn ? peers.cudnn->version() : options.cudnn ? "absent: " + peers.cudnn_error : "not asked for";
+  j["cublaslt"] =
+      peers.cublaslt ? peers.cublaslt->version() : options.cudnn ? "absent: " + peers.cublaslt_error : "not asked for";
   return j;
 }
 
 Peers open_peers(const Options& options) {
   Peers peers;
   if (!options.cudnn) return peers;
+  try {
+    peers.cublaslt = std::make_unique<Cublaslt>(options.libraries);
+  } catch (const UserError& error) {
+    peers.cublaslt_error = error.what();
+    fmt::print(stderr, "cuBLASLt will not take part: {}\n", error.what());
+  }
   try {
     peers.cudnn = std::make_unique<Cudnn>(options.libraries);
   } catch (const UserError& error) {

@@ -11,6 +11,7 @@
 #include "coda/error.hpp"
 #include "coda/tensor.hpp"
 #include "coda/text.hpp"
+#include "plan/as_convolution.hpp"
 #include "support/files.hpp"
 
 namespace coda::bench {
@@ -49,12 +50,16 @@ std::vector<std::string_view> split(std::string_view text, char by) {
   }
 }
 
+// "4096,4096,1024": M,N,K
+Gemm parse_product(const std::vector<std::string_view>& parts, const Place& place) {
+  return {.m = number(parts[0], "M", 1, place),
+          .n = number(parts[1], "N", 1, place),
+          .k = number(parts[2], "K", 1, place),
+          .transpose_b = true};
+}
+
 // "8,64,64,320,320,3" or "8,64,64,320,320,3x1"
-Conv2d parse_shape(std::string_view text, const Place& place) {
-  const auto parts = split(text, ',');
-  if (parts.size() != 6)
-    place.fail(
-        fmt::format("the shape '{}' has {} parts; expected N,H,W,C,K,R such as 8,64,64,320,320,3", text, parts.size()));
+Conv2d parse_convolution(const std::vector<std::string_view>& parts, const Place& place) {
   static constexpr std::array names{"N", "H", "W", "C", "K"};
   std::array<std::int64_t, 5> x{};
   for (std::size_t i = 0; i < x.size(); ++i) x[i] = number(parts[i], names[i], 1, place);
@@ -66,9 +71,37 @@ Conv2d parse_shape(std::string_view text, const Place& place) {
   return conv;
 }
 
-void set_dtype(Conv2d& conv, std::string_view text, const Place& place) {
+void parse_shape(Case& c, const Place& place) {
+  const auto parts = split(c.shape, ',');
+  if (parts.size() == 3)
+    c.product = parse_product(parts, place);
+  else if (parts.size() == 6)
+    c.conv = parse_convolution(parts, place);
+  else
+    place.fail(fmt::format(
+        "the shape '{}' has {} parts; expected N,H,W,C,K,R such as 8,64,64,320,320,3, or of a product M,N,K", c.shape,
+        parts.size()));
+}
+
+DType dtype_of(std::string_view text, const Place& place) {
   if (text != "bf16" && text != "f16") place.fail(fmt::format("dtype={}: expected bf16 or f16", text));
-  conv.dtype_x = conv.dtype_w = text == "bf16" ? DType::bf16 : DType::f16;
+  return text == "bf16" ? DType::bf16 : DType::f16;
+}
+
+// What a convolution may say besides its shape
+void set_option(Conv2d& conv, std::int64_t& pad, const std::string& key, const std::string& value, const Place& place) {
+  if (key == "stride")
+    conv.stride.fill(number(value, key, 1, place));
+  else if (key == "dilation")
+    conv.dilation.fill(number(value, key, 1, place));
+  else
+    pad = number(value, key, 0, place);
+}
+
+void set_padding(Conv2d& conv, std::int64_t pad) {
+  const std::int64_t down = pad >= 0 ? pad : conv.dilation[0] * (conv.r - 1) / 2;
+  const std::int64_t across = pad >= 0 ? pad : conv.dilation[1] * (conv.s - 1) / 2;
+  conv.pad = {down, across, down, across};
 }
 
 struct Title {
@@ -85,7 +118,7 @@ void finish(Case& c, const Title& title, const Place& place) {
   c.text = title.text;
   replace_all(c.text, "{dtype}", to_string(c.conv.dtype_x));
   try {
-    extents(Contraction(c.conv));
+    extents(c.contraction());
     c.graph = parse(c.text);
     verify(c.graph);
   } catch (const UserError& error) {
@@ -104,29 +137,31 @@ Case parse_case(std::string_view text, const Title& title, const Place& place) {
   std::istringstream words{std::string(text)};
   std::string word;
   words >> c.shape;
-  c.conv = parse_shape(c.shape, place);
-  set_dtype(c.conv, "bf16", place);
+  parse_shape(c, place);
+  DType dtype = DType::bf16;
   std::int64_t pad = -1;
   while (words >> word) {
     const auto equals = word.find('=');
     const std::string key = word.substr(0, equals), value = equals == std::string::npos ? "" : word.substr(equals + 1);
     if (key == "dtype")
-      set_dtype(c.conv, value, place);
-    else if (key == "stride")
-      c.conv.stride.fill(number(value, key, 1, place));
-    else if (key == "dilation")
-      c.conv.dilation.fill(number(value, key, 1, place));
-    else if (key == "pad")
-      pad = number(value, key, 0, place);
+      dtype = dtype_of(value, place);
     else if (key == "name")
       c.name = value;
+    else if (!c.product && (key == "stride" || key == "dilation" || key == "pad"))
+      set_option(c.conv, pad, key, value, place);
     else
       place.fail(
-          fmt::format("'{}' is unknown; expected dtype=, stride=, dilation=, pad=, name=, or plan= at the end", word));
+          fmt::format("'{}' is unknown; expected dtype=, name=, of a convolution stride=, dilation=, pad=, or plan= at "
+                      "the end",
+                      word));
   }
-  const std::int64_t down = pad >= 0 ? pad : c.conv.dilation[0] * (c.conv.r - 1) / 2;
-  const std::int64_t across = pad >= 0 ? pad : c.conv.dilation[1] * (c.conv.s - 1) / 2;
-  c.conv.pad = {down, across, down, across};
+  if (c.product) {
+    c.product->dtype_a = c.product->dtype_b = dtype;
+    c.conv = plan::as_convolution(*c.product);
+  } else {
+    c.conv.dtype_x = c.conv.dtype_w = dtype;
+    set_padding(c.conv, pad);
+  }
   finish(c, title, place);
   return c;
 }
@@ -199,16 +234,16 @@ bool Case::is_bare() const {
   return graph.stores.size() == 1 && graph[graph.stores[0].value].op == Op::acc && graph.effects.empty();
 }
 
-double Case::flop() const { return coda::flop(Contraction(conv)); }
+double Case::flop() const { return coda::flop(contraction()); }
 
 double Case::bytes() const {
-  const Contraction contraction = conv;
-  double sum = static_cast<double>(element_count(shape_a(contraction))) * static_cast<double>(size_of(conv.dtype_x)) +
-               static_cast<double>(element_count(shape_b(contraction))) * static_cast<double>(size_of(conv.dtype_w));
+  const Contraction c = contraction();
+  double sum = static_cast<double>(element_count(shape_a(c))) * static_cast<double>(size_of(conv.dtype_x)) +
+               static_cast<double>(element_count(shape_b(c))) * static_cast<double>(size_of(conv.dtype_w));
   for (const Node* x : tensor_operands(graph))
-    sum += static_cast<double>(elements_of(x->axes, contraction)) * static_cast<double>(size_of(storage_of(*x)));
+    sum += static_cast<double>(elements_of(x->axes, c)) * static_cast<double>(size_of(storage_of(*x)));
   for (const Store& s : graph.stores)
-    sum += static_cast<double>(elements_of(graph[s.value].axes, contraction)) * static_cast<double>(size_of(s.dtype));
+    sum += static_cast<double>(elements_of(graph[s.value].axes, c)) * static_cast<double>(size_of(s.dtype));
   return sum;
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,13 +15,16 @@ namespace coda::bench {
 
 struct Case {
   std::string name;      ///< unique in its suite: the shape, and the epilogue's title where a suite has several
-  std::string shape;     ///< as it was written: "8,64,64,320,320,3"
-  Conv2d conv;           ///< NHWC, square padding of half the filter unless said otherwise
+  std::string shape;     ///< as it was written: "8,64,64,320,320,3", or of a product "4096,4096,4096"
+  Conv2d conv;           ///< NHWC, square padding of half the filter unless said otherwise; of a product its rows'
   std::string epilogue;  ///< its title
   std::string text;      ///< of the epilogue, docs/text-form.md
   Graph graph;           ///< what the text says
   std::string plan;      ///< CompileOptions::plan
   int line = 0;          ///< in the file
+  std::optional<Gemm> product = {};  ///< A (m, k) times B (n, k) transposed
+
+  Contraction contraction() const { return product ? Contraction(*product) : Contraction(conv); }
 
   /// True if the epilogue stores the accumulator alone: a peer's bare convolution does the same.
   bool is_bare() const;

@@ -58,19 +58,19 @@ Champion choose(const Variants& variants, const Sets& sets, const std::string& w
   return best;
 }
 
-struct CudnnChampion {
+struct VendorChampion {
   std::vector<Enqueue> sets;  // outlive the replays
   std::unique_ptr<Replays> replays;
   double us = 0;
   std::string engine;
 };
 
-CudnnChampion choose_cudnn(Cudnn& cudnn, const Conv2d& conv, const Sets& sets) {
-  CudnnChampion best;
+VendorChampion choose_engine(std::vector<Engine> engines, const std::string& what) {
+  VendorChampion best;
   std::string first_error = "none of its engines ran";
-  for (Cudnn::Engine& engine : cudnn.engines(conv, sets)) {
+  for (Engine& engine : engines) {
     try {
-      auto replays = replays_of(engine.sets, "cuDNN, " + engine.name);
+      auto replays = replays_of(engine.sets, what + ", " + engine.name);
       const double us = glance(*replays);
       if (!best.replays || us < best.us) best = {std::move(engine.sets), std::move(replays), us, engine.name};
     } catch (const Error& error) {
@@ -81,6 +81,27 @@ CudnnChampion choose_cudnn(Cudnn& cudnn, const Conv2d& conv, const Sets& sets) {
   }
   if (!best.replays) throw UserError(first_error);
   return best;
+}
+
+/// A library, the case's sets of operands with the epilogue that it runs, and what became of it.
+struct Vendor {
+  std::string peer;
+  std::function<std::vector<Engine>()> engines;
+  std::string error;
+};
+
+// cuDNN's bare convolution; of a product cuBLASLt's with the case's epilogue, if it has it, and bare beside it
+std::vector<Vendor> vendors_of(const Case& c, Peers& peers, const Sets& sets, const Sets& bare_sets) {
+  if (!c.product)
+    return {{"cudnn", [&] { return peers.cudnn->engines(c.conv, c.is_bare() ? sets : bare_sets); }, peers.cudnn_error}};
+  const auto product = [&](ProductEpilogue epilogue, const Sets& of) {
+    return [&peers, &c, &of, epilogue] { return peers.cublaslt->engines(*c.product, epilogue, of); };
+  };
+  if (c.is_bare()) return {{"cublaslt", product(ProductEpilogue::none, sets), peers.cublaslt_error}};
+  std::vector<Vendor> all{{"cublaslt_bare", product(ProductEpilogue::none, bare_sets), peers.cublaslt_error}};
+  if (const ProductEpilogue own = epilogue_of(c); own != ProductEpilogue::none)
+    all.insert(all.begin(), {"cublaslt", product(own, sets), peers.cublaslt_error});
+  return all;
 }
 
 Checked to_checked(const Verdict& v) {
@@ -104,30 +125,37 @@ void time_all(const Prepared& p, const Ceilings& ceilings, Peers& peers, const O
   r.floor_us = ceilings.floor_us(c.flop(), c.bytes());
 
   const Graph bare_of_case = bare_graph(c.conv.dtype_x);
-  const bool wants_cudnn = options.cudnn && peers.cudnn;
-  const Sets bare_sets = (p.bare || wants_cudnn) && !c.is_bare() ? make_sets(c, bare_of_case, options.seed) : Sets{};
+  const bool has_vendor = options.cudnn && (c.product ? peers.cublaslt != nullptr : peers.cudnn != nullptr);
+  const Sets bare_sets = (p.bare || has_vendor) && !c.is_bare() ? make_sets(c, bare_of_case, options.seed) : Sets{};
   std::optional<Champion> bare;
   if (p.bare)
     bare = choose(*p.bare, bare_sets, c.name + ", bare", r.bare_tried), r.bare_plan = plan_text(*bare->variant);
-  std::optional<CudnnChampion> cudnn;
-  r.cudnn_error = options.cudnn ? peers.cudnn_error : "";
-  if (wants_cudnn) try {
-      cudnn = choose_cudnn(*peers.cudnn, c.conv, c.is_bare() ? sets : bare_sets);
-      r.cudnn_engine = cudnn->engine;
-    } catch (const UserError& error) {
-      r.cudnn_error = error.what();
+  std::vector<VendorChampion> vendors;
+  if (options.cudnn)
+    for (const Vendor& v : vendors_of(c, peers, sets, bare_sets)) {
+      VendorResult& result = r.vendor.emplace_back(VendorResult{v.peer, {}, "", v.error});
+      VendorChampion& champion = vendors.emplace_back();
+      if (has_vendor) try {
+          champion = choose_engine(v.engines(), v.peer);
+          result.engine = champion.engine;
+        } catch (const UserError& error) {
+          result.error = error.what();
+        }
     }
 
   // The same kernel stands at both ends of a round: what differs between its two times is noise
   std::vector<Replays*> contenders{coda.replays.get()};
   if (bare) contenders.push_back(bare->replays.get());
-  if (cudnn) contenders.push_back(cudnn->replays.get());
+  for (const VendorChampion& v : vendors)
+    if (v.replays) contenders.push_back(v.replays.get());
   contenders.push_back(coda.replays.get());
   const std::vector<Timing> times = measure(contenders, {options.rounds, options.replays, options.rest});
   r.coda = times.front(), r.again = times.back();
   if (bare) r.bare = times[1];
   if (c.is_bare()) r.bare = r.coda, r.bare_plan = r.plan;
-  if (cudnn) r.cudnn = times[times.size() - 2];
+  std::size_t next = bare ? 2 : 1;
+  for (std::size_t i = 0; i < vendors.size(); ++i)
+    if (vendors[i].replays) r.vendor[i].time = times[next++];
 
   if (!options.verify) return;
   contest.checking = std::async(std::launch::async,
@@ -141,8 +169,8 @@ Prepared prepare(const Case& c, const plan::Device& device, const Options& optio
   Prepared p{.c = &c, .variants = {}, .bare = {}, .error = {}};
   const int count = options.sweep ? 0 : options.plans;
   try {
-    p.variants = variants_of(c.conv, c.graph, c.plan, device, count);
-    if (options.bare && !c.is_bare()) p.bare = variants_of(c.conv, bare_graph(c.conv.dtype_x), "", device, count);
+    p.variants = variants_of(c.contraction(), c.graph, c.plan, device, count);
+    if (options.bare && !c.is_bare()) p.bare = variants_of(c.contraction(), bare_graph(c.conv.dtype_x), "", device, count);
   } catch (const UserError& error) {
     p.error = error.what();
   } catch (const Unsupported& error) {

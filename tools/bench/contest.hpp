@@ -7,6 +7,7 @@
 
 #include "bench/bench.hpp"
 #include "bench/ceilings.hpp"
+#include "bench/cublaslt.hpp"
 #include "bench/cudnn.hpp"
 #include "bench/kernels.hpp"
 #include "bench/report.hpp"
@@ -26,6 +27,8 @@ Prepared prepare(const Case& c, const plan::Device& device, const Options& optio
 struct Peers {
   std::unique_ptr<Cudnn> cudnn;  ///< null: there is none, and `cudnn_error` says why (empty: it was not asked for)
   std::string cudnn_error;
+  std::unique_ptr<Cublaslt> cublaslt;  ///< the same for products
+  std::string cublaslt_error;
 };
 
 /// A case that was timed, and whose comparison with the reference may still go on.

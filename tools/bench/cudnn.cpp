@@ -223,7 +223,7 @@ std::string Cudnn::version() const {
   return fmt::format("{}.{}.{}", v / 10000, v / 100 % 100, v % 100);
 }
 
-std::vector<Cudnn::Engine> Cudnn::engines(const Conv2d& conv, const std::vector<std::unique_ptr<Data>>& sets) {
+std::vector<Engine> Cudnn::engines(const Conv2d& conv, const std::vector<std::unique_ptr<Data>>& sets) {
   const Operation<Impl> operation(*impl_, conv);
   auto plans = plans_of(*impl_, operation, CUDNN_HEUR_MODE_A);
   if (plans.empty()) plans = plans_of(*impl_, operation, CUDNN_HEUR_MODE_FALLBACK);

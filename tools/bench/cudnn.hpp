@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "bench/data.hpp"
-#include "bench/replays.hpp"
+#include "bench/vendor.hpp"
 
 namespace coda::bench {
 
@@ -21,10 +21,6 @@ class Cudnn {
   /// "9.19.0"
   std::string version() const;
 
-  struct Engine {
-    std::string name;           ///< "engine 7 of 12"
-    std::vector<Enqueue> sets;  ///< one for each set of operands
-  };
   /// The engines that cuDNN proposes for this convolution, in its order. Throws UserError with cuDNN's error if it has
   /// none.
   std::vector<Engine> engines(const Conv2d& conv, const std::vector<std::unique_ptr<Data>>& sets);

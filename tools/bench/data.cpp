@@ -36,12 +36,11 @@ gpu::Buffer& Data::add(const std::string& name, DType dtype, std::int64_t count,
   return *buffer;
 }
 
-Data::Data(const Conv2d& conv, const Graph& graph, std::uint64_t seed) {
-  const Contraction contraction = conv;
+Data::Data(const Contraction& contraction, DType dtype, const Graph& graph, std::uint64_t seed) {
   const auto shape_x = shape_a(contraction), shape_w = shape_b(contraction);
   const double unit = 1 / std::sqrt(static_cast<double>(depth(contraction)));
-  arguments_.a = {add("a", conv.dtype_x, element_count(shape_x), 0, 1, seed).data(), conv.dtype_x, shape_x, {}};
-  arguments_.b = {add("b", conv.dtype_w, element_count(shape_w), 0, unit, seed + 1).data(), conv.dtype_w, shape_w, {}};
+  arguments_.a = {add("a", dtype, element_count(shape_x), 0, 1, seed).data(), dtype, shape_x, {}};
+  arguments_.b = {add("b", dtype, element_count(shape_w), 0, unit, seed + 1).data(), dtype, shape_w, {}};
   std::uint64_t next = seed + 2;
   for (const Node* x : tensor_operands(graph)) {
     const bool scale = x->attr.name == "gamma" || x->attr.name == "alpha";
@@ -77,7 +76,7 @@ Arguments Data::on_host(std::map<std::string, std::vector<std::byte>>& memory) c
 std::vector<std::unique_ptr<Data>> make_sets(const Case& c, const Graph& graph, std::uint64_t seed) {
   std::vector<std::unique_ptr<Data>> sets;
   for (int i = 0; i < rotating_sets(c.bytes()); ++i)
-    sets.push_back(std::make_unique<Data>(c.conv, graph, seed + 1000 * static_cast<std::uint64_t>(i)));
+    sets.push_back(std::make_unique<Data>(c.contraction(), c.conv.dtype_x, graph, seed + 1000 * static_cast<std::uint64_t>(i)));
   return sets;
 }
 

@@ -12,12 +12,12 @@
 
 namespace coda::bench {
 
-/// One set: image, filter, operands, outputs. Random numbers: the image and most operands of deviation 1 about 0,
+/// One set: image, filter (or both factors of a product, of `dtype`), operands, outputs. Random numbers: the image and most operands of deviation 1 about 0,
 /// `gamma` about 1, the filter such that the accumulator has deviation 1.
 class Data {
  public:
   /// Throws UserError for an operand of integers or bools, DeviceError if the memory does not suffice.
-  Data(const Conv2d& conv, const Graph& graph, std::uint64_t seed);
+  Data(const Contraction& contraction, DType dtype, const Graph& graph, std::uint64_t seed);
 
   const Arguments& arguments() const { return arguments_; }
   const gpu::Buffer& buffer(const std::string& name) const { return *buffers_.at(name); }

@@ -10,16 +10,18 @@
 #include "compile.hpp"
 #include "gpu/kernels.hpp"
 #include "passes/passes.hpp"
+#include "plan/as_convolution.hpp"
 #include "runtime/cuda/backend.hpp"
 
 namespace coda::bench {
 
-Variants variants_of(const Conv2d& conv, const Graph& graph, const std::string& fixed, const plan::Device& device,
+Variants variants_of(const Contraction& contraction, const Graph& graph, const std::string& fixed, const plan::Device& device,
                      int count) {
-  Variants v{.conv = conv, .graph = graph, .epilogue = {}, .options = {}, .list = {}};
+  const Conv2d conv = plan::as_convolution(contraction);
+  Variants v{.contraction = contraction, .graph = graph, .epilogue = {}, .options = {}, .list = {}};
   v.options.device = Device::cuda;
   v.options.plan = fixed;
-  v.epilogue = plan::analyse(passes::run_pipeline(graph), extents(Contraction(conv)));
+  v.epilogue = plan::analyse(passes::run_pipeline(graph), extents(contraction));
   std::vector<plan::ConvPlan> plans;
   if (count == 1) {
     plans.push_back(plan::choose(conv, v.epilogue, device, plan::Override::parse(fixed)));
@@ -30,7 +32,7 @@ Variants variants_of(const Conv2d& conv, const Graph& graph, const std::string& 
   }
   for (const plan::ConvPlan& p : plans) {
     codegen::Kernel kernel = generate(v.epilogue, p, v.options);
-    jit::Request request = coda::request(kernel, p, conv);
+    jit::Request request = coda::request(kernel, p, contraction);
     v.list.push_back({p, std::move(kernel), std::move(request)});
   }
   return v;
@@ -65,7 +67,7 @@ Built build(const Variants& v, const Variant& variant) {
   jit::Binary binary = gpu::compiler().compile(variant.request);
   const jit::Resources resources = binary.resources;
   return {Executable(
-              cuda::build({v.conv, v.graph, v.epilogue, variant.plan, variant.kernel, std::move(binary), v.options})),
+              cuda::build({v.contraction, v.graph, v.epilogue, variant.plan, variant.kernel, std::move(binary), v.options})),
           resources};
 }
 

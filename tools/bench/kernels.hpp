@@ -20,7 +20,7 @@ struct Variant {
 };
 
 struct Variants {
-  Conv2d conv;
+  Contraction contraction;
   Graph graph;  ///< as it was written
   plan::Epilogue epilogue;
   CompileOptions options;
@@ -29,7 +29,7 @@ struct Variants {
 
 /// The `count` best-predicted legal plans (0: all). `fixed` as CompileOptions::plan. Throws Unsupported with the
 /// reasons if none is legal, UserError for a wrong override.
-Variants variants_of(const Conv2d& conv, const Graph& graph, const std::string& fixed, const plan::Device& device,
+Variants variants_of(const Contraction& contraction, const Graph& graph, const std::string& fixed, const plan::Device& device,
                      int count);
 
 /// Compiles all into the cache, in parallel, with a line of progress on standard error. Returns what failed.

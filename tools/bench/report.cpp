@@ -33,6 +33,15 @@ json to_json(const std::vector<Tried>& tried) {
   return list;
 }
 
+json to_json(const Conv2d& v) {
+  return {{"n", v.n},           {"h", v.h},     {"w", v.w},
+          {"c", v.c},           {"k", v.k},     {"r", v.r},
+          {"s", v.s},           {"stride", v.stride}, {"pad", v.pad},
+          {"dilation", v.dilation}};
+}
+
+json to_json(const Gemm& g) { return {{"m", g.m}, {"n", g.n}, {"k", g.k}}; }
+
 void add(json& j, const Checked& c) {
   j["max_error"] = c.error, j["tolerance"] = c.tolerance;
   j["error_over_tolerance"] = share(c.worst), j["largest_error"] = c.largest_error;
@@ -48,21 +57,10 @@ json to_json(const Case& c) {
     operands.push_back({{"name", x->attr.name},
                         {"axes", to_string(x->axes)},
                         {"dtype", to_string(storage_of(*x))},
-                        {"shape", reference::shape_of(x->axes, Contraction(c.conv))}});
-  const Conv2d& v = c.conv;
+                        {"shape", reference::shape_of(x->axes, c.contraction())}});
   return {{"name", c.name},
-          {"dtype", to_string(v.dtype_x)},
-          {"conv",
-           {{"n", v.n},
-            {"h", v.h},
-            {"w", v.w},
-            {"c", v.c},
-            {"k", v.k},
-            {"r", v.r},
-            {"s", v.s},
-            {"stride", v.stride},
-            {"pad", v.pad},
-            {"dilation", v.dilation}}},
+          {"dtype", to_string(c.conv.dtype_x)},
+          {c.product ? "product" : "conv", c.product ? to_json(*c.product) : to_json(c.conv)},
           {"epilogue", c.epilogue},
           {"text", c.text},
           {"bare", c.is_bare()},
@@ -88,10 +86,12 @@ json to_json(const Case& c, const Result& r, bool with_plans) {
     j["coda_bare_us"] = rounded(r.bare->us), j["coda_bare_plan"] = r.bare_plan,
     j["coda_bare_spread"] = share(r.bare->spread);
   j["peers"] = json::object(), j["peer_spread"] = json::object(), j["peer_errors"] = json::object();
-  if (r.cudnn)
-    j["peers"]["cudnn"] = rounded(r.cudnn->us), j["peer_spread"]["cudnn"] = share(r.cudnn->spread),
-    j["cudnn_engine"] = r.cudnn_engine;
-  if (!r.cudnn_error.empty()) j["peer_errors"]["cudnn"] = r.cudnn_error;
+  for (const VendorResult& v : r.vendor) {
+    if (v.time)
+      j["peers"][v.peer] = rounded(v.time->us), j["peer_spread"][v.peer] = share(v.time->spread),
+      j[v.peer + "_engine"] = v.engine;
+    if (!v.error.empty()) j["peer_errors"][v.peer] = v.error;
+  }
   if (r.checked) add(j, *r.checked);
   if (with_plans) j["plans"] = to_json(r.tried), j["bare_plans"] = to_json(r.bare_tried);
   return j;
@@ -111,6 +111,13 @@ std::string ratio(const json& c, double over, std::vector<double>& all) {
   return fmt::format("{:.3f}", all.back());
 }
 
+// cuDNN's bare convolution, or cuBLASLt's product
+double vendor_us(const json& c) {
+  for (const char* peer : {"cudnn", "cublaslt", "cublaslt_bare"})
+    if (c["peers"].contains(peer)) return c["peers"][peer].get<double>();
+  return 0;
+}
+
 std::string mean_text(const std::vector<double>& all) {
   return all.empty() ? "-" : fmt::format("{:.3f}", geomean(all));
 }
@@ -120,8 +127,8 @@ std::string mean_text(const std::vector<double>& all) {
 std::string table(const json& suite) {
   constexpr const char* form = "{:40} {:>9} {:>7} {:>8} {:>8} {:>8} {:>7} {:>7} {:>9}\n";
   std::string text = fmt::format(fmt::runtime(form), "suite " + suite.value("suite", ""), "us", "spread", "again",
-                                 "/bare", "/cuDNN", "floor", "kernels", "error/tol");
-  std::vector<double> again, bare, cudnn;
+                                 "/bare", "/vendor", "floor", "kernels", "error/tol");
+  std::vector<double> again, bare, vendor;
   for (const json& c : suite["cases"]) {
     const std::string name = c["name"];
     if (c.contains("error")) {
@@ -130,12 +137,12 @@ std::string table(const json& suite) {
     }
     text += fmt::format(fmt::runtime(form), name, cell(c, "coda_us", "{:.2f}"),
                         fmt::format("{:.1f}%", c["spread"].get<double>() * 100), ratio(c, c["coda_again_us"], again),
-                        ratio(c, c.value("coda_bare_us", 0.0), bare), ratio(c, c["peers"].value("cudnn", 0.0), cudnn),
+                        ratio(c, c.value("coda_bare_us", 0.0), bare), ratio(c, vendor_us(c), vendor),
                         cell(c, "share_of_floor", "{:.2f}"), cell(c, "launches", "{:g}"),
                         cell(c, "error_over_tolerance", "{:.2f}") + (is_good(c) ? "" : " WRONG"));
   }
   return text + fmt::format(fmt::runtime(form), "geometric mean", "", "", mean_text(again), mean_text(bare),
-                            mean_text(cudnn), "", "", "");
+                            mean_text(vendor), "", "", "");
 }
 
 void write_json(const std::filesystem::path& file, const json& value) {

@@ -27,6 +27,13 @@ struct Checked {
   bool ok() const { return outside == 0 && unclaimed == 0 && repeats && elements > 0; }
 };
 
+/// A library of NVIDIA's on a case: cuDNN or cuBLASLt.
+struct VendorResult {
+  std::string peer;          ///< "cudnn", "cublaslt"; "cublaslt_bare": the product alone, beside a case with an epilogue
+  std::optional<Timing> time;
+  std::string engine, error;
+};
+
 struct Result {
   std::string error;  ///< empty: it ran
   Timing coda, again;
@@ -37,8 +44,9 @@ struct Result {
   double launches = 0;
   int sets = 0;
   double floor_us = 0;
-  std::optional<Timing> bare, cudnn;
-  std::string bare_plan, cudnn_engine, cudnn_error;
+  std::optional<Timing> bare;
+  std::string bare_plan;
+  std::vector<VendorResult> vendor;
   std::vector<Tried> tried, bare_tried;
   std::optional<Checked> checked;
 };

@@ -18,12 +18,26 @@ using Bytes = std::map<std::string, std::vector<std::byte>>;
 /// Everything that a judgement needs, in the host's memory.
 struct Evidence {
   Conv2d conv;
+  std::optional<Gemm> product;
   Graph graph;
   reference::ErrorModel model;
   reference::Values acc;
   Bytes operands, outputs;
   Arguments arguments;
   bool repeats = true;
+
+  // What is judged piece by piece: images, or of a product rows
+  std::int64_t pieces() const { return product ? product->m : conv.n; }
+  Contraction some(std::int64_t count) const {
+    if (product) {
+      Gemm g = *product;
+      g.m = count;
+      return g;
+    }
+    Conv2d c = conv;
+    c.n = count;
+    return c;
+  }
 };
 
 Bytes run(const Executable& executable, const Data& data, const std::string& what) {
@@ -49,13 +63,13 @@ reference::Values accumulator(const Conv2d& conv, const Data& data) {
   return acc;
 }
 
-// The part of a tensor that belongs to some images; all of it if it does not vary with them.
-ConstTensorView part(const void* data, DType dtype, const Axes& a, const Conv2d& all, const Conv2d& some,
-                     std::int64_t image) {
-  ConstTensorView view{data, dtype, reference::shape_of(a, Contraction(some)), {}};
-  if (a.row == RowAxis::none) return view;
-  const std::int64_t each = elements_of(a, Contraction(all)) / all.n;
-  view.data = static_cast<const std::byte*>(data) + static_cast<std::size_t>(each * image) * size_of(dtype);
+// The part of a tensor that belongs to `count` pieces from `first` on; all of it if it does not vary with them.
+ConstTensorView part(const Evidence& e, const void* data, DType dtype, const Axes& a, std::int64_t first,
+                     std::int64_t count) {
+  ConstTensorView view{data, dtype, reference::shape_of(a, e.some(count)), {}};
+  if (a.row == RowAxis::none || (e.product && a.row == RowAxis::b)) return view;
+  const std::int64_t each = elements_of(a, e.some(1));
+  view.data = static_cast<const std::byte*>(data) + static_cast<std::size_t>(each * first) * size_of(dtype);
   return view;
 }
 
@@ -68,11 +82,9 @@ void merge(Verdict& into, const reference::Agreement& found) {
   into.tolerance = into.error / found.worst;
 }
 
-// `count` images from `first` on
-Verdict judge_images(const Evidence& e, std::int64_t first, std::int64_t count) {
-  Conv2d some = e.conv;
-  some.n = count;
-  const auto elements = static_cast<std::size_t>(element_count(shape_mn(Contraction(some))));
+Verdict judge_pieces(const Evidence& e, std::int64_t first, std::int64_t count) {
+  const Contraction some = e.some(count);
+  const auto elements = static_cast<std::size_t>(element_count(shape_mn(some)));
   const auto from = static_cast<std::ptrdiff_t>(elements / static_cast<std::size_t>(count)) * first;
   const auto to = from + static_cast<std::ptrdiff_t>(elements);
   const reference::Values acc{.axes = axes::mn,
@@ -81,14 +93,14 @@ Verdict judge_images(const Evidence& e, std::int64_t first, std::int64_t count) 
   Arguments arguments = e.arguments;
   for (const Node* x : tensor_operands(e.graph)) {
     ConstTensorView& view = arguments.operands.at(x->attr.name);
-    view = part(view.data, view.dtype, x->axes, e.conv, some, first);
+    view = part(e, view.data, view.dtype, x->axes, first, count);
   }
   Verdict verdict;
   const auto expected = reference::evaluate(e.graph, some, acc, arguments, e.model);
   for (const Store& s : e.graph.stores)
     merge(verdict,
           reference::compare(expected.at(s.name), some,
-                             part(e.outputs.at(s.name).data(), s.dtype, e.graph[s.value].axes, e.conv, some, first)));
+                             part(e, e.outputs.at(s.name).data(), s.dtype, e.graph[s.value].axes, first, count)));
   return verdict;
 }
 
@@ -101,17 +113,18 @@ void merge(Verdict& into, const Verdict& other) {
 
 Verdict judge(const Evidence& e) {
   Verdict verdict;
-  if (!images_are_apart(e.graph)) {
-    verdict = judge_images(e, 0, e.conv.n);
+  if (!(e.product ? rows_are_apart(e.graph) : images_are_apart(e.graph))) {
+    verdict = judge_pieces(e, 0, e.pieces());
   } else {
     std::atomic<std::int64_t> next{0};
     std::mutex mutex;
     std::vector<std::future<void>> workers;
-    const auto threads = std::min<std::int64_t>(e.conv.n, std::max(1u, std::thread::hardware_concurrency()));
+    const std::int64_t pieces = e.pieces(), run = e.product ? 64 : 1;
+    const auto threads = std::min<std::int64_t>(pieces, std::max(1u, std::thread::hardware_concurrency()));
     for (std::int64_t t = 0; t < threads; ++t)
       workers.push_back(std::async(std::launch::async, [&] {
-        for (std::int64_t image; (image = next++) < e.conv.n;) {
-          const Verdict one = judge_images(e, image, 1);
+        for (std::int64_t first; (first = next.fetch_add(run)) < pieces;) {
+          const Verdict one = judge_pieces(e, first, std::min(run, pieces - first));
           const std::lock_guard lock(mutex);
           merge(verdict, one);
         }
@@ -125,19 +138,30 @@ Verdict judge(const Evidence& e) {
 
 }  // namespace
 
-bool images_are_apart(const Graph& graph) {
-  const bool nodes = std::all_of(graph.nodes.begin(), graph.nodes.end(), [](const Node& x) {
+namespace {
+
+bool are_apart(const Graph& graph, bool rows) {
+  const bool nodes = std::all_of(graph.nodes.begin(), graph.nodes.end(), [&](const Node& x) {
     if (x.op == Op::index || x.op == Op::extent || x.op == Op::batch_norm) return false;
-    return !x.attr.domain.rows || x.attr.domain.per_image || x.op == Op::instance_norm || x.op == Op::group_norm;
+    const bool within_image = x.op == Op::instance_norm || x.op == Op::group_norm;
+    if (rows) return !x.attr.domain.rows && !within_image;
+    return !x.attr.domain.rows || x.attr.domain.per_image || within_image;
   });
-  return nodes && std::all_of(graph.stores.begin(), graph.stores.end(),
-                              [&](const Store& s) { return graph[s.value].axes.row != RowAxis::none; });
+  return nodes && std::all_of(graph.stores.begin(), graph.stores.end(), [&](const Store& s) {
+           const RowAxis row = graph[s.value].axes.row;
+           return rows ? row == RowAxis::m : row != RowAxis::none;
+         });
 }
+
+}  // namespace
+
+bool images_are_apart(const Graph& graph) { return are_apart(graph, false); }
+bool rows_are_apart(const Graph& graph) { return are_apart(graph, true); }
 
 std::function<Verdict()> start_verifying(const Case& c, const Executable& executable, const Data& data,
                                          const plan::ConvConfig& config) {
   auto e = std::make_shared<Evidence>();
-  e->conv = c.conv, e->graph = c.graph;
+  e->conv = c.conv, e->product = c.product, e->graph = c.graph;
   e->model = gpu::error_model(c.conv, c.graph, false, config);
   e->outputs = run(executable, data, c.name);
   e->repeats = e->outputs == run(executable, data, c.name);

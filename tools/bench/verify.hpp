@@ -29,4 +29,7 @@ std::function<Verdict()> start_verifying(const Case& c, const Executable& execut
 /// True if an image's outputs depend on that image alone, so that images can be judged apart.
 bool images_are_apart(const Graph& graph);
 
+/// The same of the rows of a product.
+bool rows_are_apart(const Graph& graph);
+
 }  // namespace coda::bench
