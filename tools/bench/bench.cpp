@@ -151,8 +151,9 @@ json head_of(const Options& options, const Ceilings& ceilings, const Peers& peer
          {"rest_s", options.rest},
          {"plans_tried", options.sweep ? json("all") : json(options.plans)}};
   j["cudnn"] = peers.cudnn ? peers.cudnn->version() : options.cudnn ? "absent: " + peers.cudnn_error : "not asked for";
-  j["cublaslt"] =
-      peers.cublaslt ? peers.cublaslt->version() : options.cudnn ? "absent: " + peers.cublaslt_error : "not asked for";
+  j["cublaslt"] = peers.cublaslt  ? peers.cublaslt->version()
+                  : options.cudnn ? "absent: " + peers.cublaslt_error
+                                  : "not asked for";
   return j;
 }
 

@@ -170,7 +170,8 @@ Prepared prepare(const Case& c, const plan::Device& device, const Options& optio
   const int count = options.sweep ? 0 : options.plans;
   try {
     p.variants = variants_of(c.contraction(), c.graph, c.plan, device, count);
-    if (options.bare && !c.is_bare()) p.bare = variants_of(c.contraction(), bare_graph(c.conv.dtype_x), "", device, count);
+    if (options.bare && !c.is_bare())
+      p.bare = variants_of(c.contraction(), bare_graph(c.conv.dtype_x), "", device, count);
   } catch (const UserError& error) {
     p.error = error.what();
   } catch (const Unsupported& error) {

@@ -64,10 +64,12 @@ namespace {
 template <class Library>
 class Product {
  public:
-  Product(const Library& library, const Gemm& g, ProductEpilogue epilogue, const std::vector<std::unique_ptr<Data>>& sets)
+  Product(const Library& library, const Gemm& g, ProductEpilogue epilogue,
+          const std::vector<std::unique_ptr<Data>>& sets)
       : library_(library), sets_(sets) {
     const cudaDataType type = g.dtype_a == DType::bf16 ? CUDA_R_16BF : CUDA_R_16F;
-    const auto m = static_cast<std::uint64_t>(g.m), n = static_cast<std::uint64_t>(g.n), k = static_cast<std::uint64_t>(g.k);
+    const auto m = static_cast<std::uint64_t>(g.m), n = static_cast<std::uint64_t>(g.n),
+               k = static_cast<std::uint64_t>(g.k);
     Library::check(library.layout_create(&first_, type, k, n, g.k), "describing a matrix to cuBLASLt");
     Library::check(library.layout_create(&second_, type, k, m, g.k), "describing a matrix to cuBLASLt");
     Library::check(library.layout_create(&result_, type, n, m, g.n), "describing a matrix to cuBLASLt");
@@ -102,11 +104,10 @@ class Product {
     const float one = 1, zero = 0;
     const Arguments& a = sets_[set]->arguments();
     const TensorView& d = a.outputs.begin()->second;
-    Library::check(
-        library_.matmul(library_.handle, operations_[operations_.size() == 1 ? 0 : set], &one, a.b.data, first_, a.a.data,
-                        second_, &zero, d.data, result_, d.data, result_, &algorithm, library_.scratch.data(),
-                        library_.scratch.bytes(), stream),
-        "running cuBLASLt");
+    Library::check(library_.matmul(library_.handle, operations_[operations_.size() == 1 ? 0 : set], &one, a.b.data,
+                                   first_, a.a.data, second_, &zero, d.data, result_, d.data, result_, &algorithm,
+                                   library_.scratch.data(), library_.scratch.bytes(), stream),
+                   "running cuBLASLt");
   }
 
  private:
@@ -138,8 +139,9 @@ class Product {
 
 ProductEpilogue epilogue_of(const Case& c) {
   const auto is = [&](const char* storage) {
-    return structurally_equal(c.graph, parse(fmt::format("operand bias[n] : {0}\nstore gelu_tanh(acc + bias[n]) as y : {1}",
-                                                         storage, to_string(c.conv.dtype_x))));
+    return structurally_equal(
+        c.graph, parse(fmt::format("operand bias[n] : {0}\nstore gelu_tanh(acc + bias[n]) as y : {1}", storage,
+                                   to_string(c.conv.dtype_x))));
   };
   return is("bf16") || is("f16") || is("f32") ? ProductEpilogue::bias_gelu : ProductEpilogue::none;
 }

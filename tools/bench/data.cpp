@@ -76,7 +76,8 @@ Arguments Data::on_host(std::map<std::string, std::vector<std::byte>>& memory) c
 std::vector<std::unique_ptr<Data>> make_sets(const Case& c, const Graph& graph, std::uint64_t seed) {
   std::vector<std::unique_ptr<Data>> sets;
   for (int i = 0; i < rotating_sets(c.bytes()); ++i)
-    sets.push_back(std::make_unique<Data>(c.contraction(), c.conv.dtype_x, graph, seed + 1000 * static_cast<std::uint64_t>(i)));
+    sets.push_back(
+        std::make_unique<Data>(c.contraction(), c.conv.dtype_x, graph, seed + 1000 * static_cast<std::uint64_t>(i)));
   return sets;
 }
 

@@ -12,8 +12,8 @@
 
 namespace coda::bench {
 
-/// One set: image, filter (or both factors of a product, of `dtype`), operands, outputs. Random numbers: the image and most operands of deviation 1 about 0,
-/// `gamma` about 1, the filter such that the accumulator has deviation 1.
+/// One set: image, filter (or both factors of a product, of `dtype`), operands, outputs. Random numbers: the image and
+/// most operands of deviation 1 about 0, `gamma` about 1, the filter such that the accumulator has deviation 1.
 class Data {
  public:
   /// Throws UserError for an operand of integers or bools, DeviceError if the memory does not suffice.

@@ -15,8 +15,8 @@
 
 namespace coda::bench {
 
-Variants variants_of(const Contraction& contraction, const Graph& graph, const std::string& fixed, const plan::Device& device,
-                     int count) {
+Variants variants_of(const Contraction& contraction, const Graph& graph, const std::string& fixed,
+                     const plan::Device& device, int count) {
   const Conv2d conv = plan::as_convolution(contraction);
   Variants v{.contraction = contraction, .graph = graph, .epilogue = {}, .options = {}, .list = {}};
   v.options.device = Device::cuda;
@@ -66,8 +66,8 @@ std::vector<std::string> compile_all(const std::vector<const Variants*>& all) {
 Built build(const Variants& v, const Variant& variant) {
   jit::Binary binary = gpu::compiler().compile(variant.request);
   const jit::Resources resources = binary.resources;
-  return {Executable(
-              cuda::build({v.contraction, v.graph, v.epilogue, variant.plan, variant.kernel, std::move(binary), v.options})),
+  return {Executable(cuda::build(
+              {v.contraction, v.graph, v.epilogue, variant.plan, variant.kernel, std::move(binary), v.options})),
           resources};
 }
 

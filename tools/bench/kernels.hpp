@@ -29,8 +29,8 @@ struct Variants {
 
 /// The `count` best-predicted legal plans (0: all). `fixed` as CompileOptions::plan. Throws Unsupported with the
 /// reasons if none is legal, UserError for a wrong override.
-Variants variants_of(const Contraction& contraction, const Graph& graph, const std::string& fixed, const plan::Device& device,
-                     int count);
+Variants variants_of(const Contraction& contraction, const Graph& graph, const std::string& fixed,
+                     const plan::Device& device, int count);
 
 /// Compiles all into the cache, in parallel, with a line of progress on standard error. Returns what failed.
 std::vector<std::string> compile_all(const std::vector<const Variants*>& all);

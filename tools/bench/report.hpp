@@ -29,7 +29,7 @@ struct Checked {
 
 /// A library of NVIDIA's on a case: cuDNN or cuBLASLt.
 struct VendorResult {
-  std::string peer;          ///< "cudnn", "cublaslt"; "cublaslt_bare": the product alone, beside a case with an epilogue
+  std::string peer;  ///< "cudnn", "cublaslt"; "cublaslt_bare": the product alone, beside a case with an epilogue
   std::optional<Timing> time;
   std::string engine, error;
 };
