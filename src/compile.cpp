@@ -29,10 +29,10 @@ passes::Observer observer_of(const CompileOptions& options) {
 plan::ConvPlan choose_plan(const Contraction& contraction, const plan::Epilogue& epilogue, const plan::Device& device,
                            const CompileOptions& options) {
   const auto fixed = plan::Override::parse(options.plan);
-  const Conv2d conv = plan::as_convolution(contraction);
-  if (std::holds_alternative<Conv2d>(contraction)) return plan::choose(conv, epilogue, device, fixed);
+  const plan::Lowered task = plan::as_convolution(contraction);
+  if (std::holds_alternative<Conv2d>(contraction)) return plan::choose(task, epilogue, device, fixed);
   try {
-    return plan::choose(conv, epilogue, device, fixed);
+    return plan::choose(task, epilogue, device, fixed);
   } catch (const Unsupported& error) {
     throw Unsupported(
         fmt::format("{} runs as the convolution of its rows, and {}", to_string(contraction), error.what()));

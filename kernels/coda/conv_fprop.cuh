@@ -24,7 +24,9 @@
 //   static constexpr Norm kNorm;
 //   static constexpr int kUnit;                         // see exchange.cuh; any divisor of the largest will do
 //   static constexpr int kGroup;                        // may be absent, see tiles.cuh; not with an exchange, which goes image by image
+//   using Operands = Matrices<…>;                       // products: layout.cuh; may be left out
 #pragma once
+#include "layout.cuh"
 #include "second_pass.cuh"
 #include "split.cuh"
 #include "wgmma.cuh"
@@ -38,6 +40,7 @@ template <class Config, class Visitor> struct ConvFprop {
     using Rows = typename Tail::Rows;
     using At = typename Tail::At;
     using Accumulators = typename Tail::Accumulators;
+    using Operands = typename OperandsOf<Config>::Type;
     static constexpr int kM = Config::kTileM, kN = Config::kTileN, kK = Config::kTileK, kRowBytes = kK * 2;
     static constexpr int kClusterM = Config::kClusterM, kClusterN = Config::kClusterN, kClusterBlocks = kClusterM * kClusterN;
     static constexpr bool kGrid = kClusterM > 1 && kClusterN > 1;  // a cluster of rows and columns
@@ -65,7 +68,8 @@ template <class Config, class Visitor> struct ConvFprop {
 
     static constexpr int kPatchPixels = 8 + Config::kHaloW;  // of a line
     static constexpr int kLineBytes = kPatch ? kPatchPixels * kRowBytes : 8 * kRowBytes;  // from 8 pixels of a tile to the next 8
-    static constexpr int kBytesA = kPatch ? divide_up((kM / 8 + Config::kHaloH) * kLineBytes, 1024) * 1024 : kM * kRowBytes, kBytesB = kN * kRowBytes;
+    static constexpr int kBoxBytes = 64 * kRowBytes;  // of 64 columns of an operand (k, m) or (k, n)
+    static constexpr int kBytesA = kPatch ? divide_up((kM / 8 + Config::kHaloH) * kLineBytes, 1024) * 1024 : kM * kRowBytes, kBytesB = Operands::kColumnsB ? divide_up(kN, 64) * kBoxBytes : kN * kRowBytes;
     static constexpr int kWarpgroupBytes = divide_up(Tail::kWarpgroupBytes, 1024) * 1024;
     static constexpr int kOffsetB = kStagesA * kBytesA;
     static constexpr int kOffsetTail = kOffsetB + kStages * kBytesB;
@@ -75,6 +79,7 @@ template <class Config, class Visitor> struct ConvFprop {
     static_assert(kSharedBytes <= 232448, "the tile, its stages and its epilogue exceed a block's shared memory");
     static_assert(kBytesB % 1024 == 0 && kBytesA % 1024 == 0, "stages keep the swizzle's alignment");
     static_assert(!kPatch || kRowBytes == 128, "a pixel of a patch is 128 bytes");
+    static_assert(!kPatch || !Operands::kColumnsA, "patches have their channels side by side");
 
     struct Params {
         ConvParams fixed;
@@ -161,10 +166,41 @@ template <class Config, class Visitor> struct ConvFprop {
         }
     };
 
-    static CODA_DEVICE void load_filter(const ConvParams& p, Sharing& sharing, u32 to, u32 full, int c, int tap, int k) {
-        if constexpr (kClusterM == 1) tma_load_3d(to, p.filter, full, c, tap, k);
-        else if (sharing.turn_b == u32(sharing.rank_m)) tma_load_3d_multicast(to, p.filter, full, c, tap, k, sharing.column_blocks);
+    template <bool kShared> static CODA_DEVICE void load_box(const TensorMap& map, u32 to, u32 full, int x, int y, int z, u16 blocks) {
+        if constexpr (kShared) tma_load_3d_multicast(to, map, full, x, y, z, blocks);
+        else tma_load_3d(to, map, full, x, y, z);
+    }
+
+    // Filters from k, their channels from c: of one tap, or of the image's own matrix.
+    static CODA_DEVICE void load_filter(const ConvParams& p, Sharing& sharing, u32 to, u32 full, int c, int tap, int k, int image) {
+        constexpr bool kShared = kClusterM > 1;
+        if (!kShared || sharing.turn_b == u32(sharing.rank_m)) {
+            if constexpr (Operands::kColumnsB) {
+#pragma unroll
+                for (int i = 0; i < divide_up(kN, 64); ++i) load_box<kShared>(p.filter, to + i * kBoxBytes, full, k + 64 * i, c, image, sharing.column_blocks);
+            } else if constexpr (Operands::kBatched) {
+                load_box<kShared>(p.filter, to, full, c, k, image, sharing.column_blocks);
+            } else {
+                load_box<kShared>(p.filter, to, full, c, tap, k, sharing.column_blocks);
+            }
+        }
         if (++sharing.turn_b == kClusterM) sharing.turn_b = 0;
+    }
+
+    // A run of pixels, or of the columns of A.
+    static CODA_DEVICE void load_run(const ConvParams& p, Sharing& sharing, u32 to, u32 full, const Im2colCoordinates& from, int row) {
+        constexpr bool kShared = kClusterN > 1;
+        if (!kShared || sharing.turn_a == u32(sharing.rank_n)) {
+            if constexpr (Operands::kColumnsA) {
+#pragma unroll
+                for (int i = 0; i < kM / 64; ++i) load_box<kShared>(p.activation, to + i * kBoxBytes, full, row + 64 * i, from.c, from.n, sharing.row_blocks);
+            } else if constexpr (kShared) {
+                tma_load_im2col_multicast(to, p.activation, full, from, sharing.row_blocks);
+            } else {
+                tma_load_im2col(to, p.activation, full, from);
+            }
+        }
+        if (++sharing.turn_a == kClusterN) sharing.turn_a = 0;
     }
 
     // The part of operands [i, kPrefetches) that lies under a tile, on its way to the second-level cache while the tile is multiplied.
@@ -213,7 +249,7 @@ template <class Config, class Visitor> struct ConvFprop {
                     for (int tap = 0; tap < g.taps_h * g.taps_w; ++tap) {
                         mbarrier_wait(barriers.empty(at.stage), at.parity ^ 1);
                         mbarrier_arrive_expect(barriers.full(at.stage), kBytesB);
-                        load_filter(p, sharing, shared + kOffsetB + at.stage * kBytesB, barriers.full(at.stage), c * kK, tap, k);
+                        load_filter(p, sharing, shared + kOffsetB + at.stage * kBytesB, barriers.full(at.stage), c * kK, tap, k, tile.image);
                         at.advance();
                     }
                 }
@@ -226,10 +262,8 @@ template <class Config, class Visitor> struct ConvFprop {
                     const Im2colCoordinates from{c * kK, w, h, tile.image + row / pixels, u16(s * g.dilation_w), u16(r * g.dilation_h)};
                     mbarrier_wait(barriers.empty(at.stage), at.parity ^ 1);
                     mbarrier_arrive_expect(full, kBytesA + kBytesB);
-                    if constexpr (kClusterN == 1) tma_load_im2col(to, p.activation, full, from);
-                    else if (sharing.turn_a == u32(sharing.rank_n)) tma_load_im2col_multicast(to, p.activation, full, from, sharing.row_blocks);
-                    if (++sharing.turn_a == kClusterN) sharing.turn_a = 0;
-                    load_filter(p, sharing, shared + kOffsetB + at.stage * kBytesB, full, c * kK, r * g.taps_w + s, k);
+                    load_run(p, sharing, to, full, from, row);
+                    load_filter(p, sharing, shared + kOffsetB + at.stage * kBytesB, full, c * kK, r * g.taps_w + s, k, tile.image);
                     at.advance();
                     if (++c == g.channel_blocks) {
                         c = 0;
@@ -247,18 +281,25 @@ template <class Config, class Visitor> struct ConvFprop {
         for (int k = 0; k < kK / 16; ++k)
 #pragma unroll
             for (int block = 0; block < Tail::kAccBlocks; ++block) {
-                const u64 across = (k * 32) >> 4;
-                if constexpr (kSwap) wgmma<Element, Config::kWarpgroupRows>(acc[block], b + (block * 64 * kRowBytes >> 4) + across, a + across, accumulate | k);
-                else wgmma<Element, kN>(acc[block], a + (block * 8 * kLineBytes >> 4) + across, b + across, accumulate | k);
+                const u64 at_a = a + (k * (Operands::kColumnsA ? 2048 : 32) >> 4), at_b = b + (k * (Operands::kColumnsB ? 2048 : 32) >> 4);
+                if constexpr (kSwap)
+                    wgmma<Element, Config::kWarpgroupRows, Operands::kColumnsB, Operands::kColumnsA>(acc[block], at_b + (block * 64 * kRowBytes >> 4), at_a,
+                                                                                                     accumulate | k);
+                else wgmma<Element, kN, Operands::kColumnsA, Operands::kColumnsB>(acc[block], at_a + (block * 8 * kLineBytes >> 4), at_b, accumulate | k);
             }
         wgmma_commit();
+    }
+
+    template <bool kColumns, int kGroupBytes = 8 * kRowBytes> static CODA_DEVICE u64 stage_descriptor(u32 address) {
+        if constexpr (kColumns) return columns_descriptor<kBoxBytes>(address);
+        else return operand_descriptor<kRowBytes, kGroupBytes>(address);
     }
 
     // acc = the product over `loads` loads, the first of which is number `done` of this block; releases each stage once read.
     static CODA_DEVICE void multiply(Accumulators& acc, const ConvGeometry& g, u32 shared, const Barriers& barriers, u32 done, int loads,
                                      int rank, int first_row, int turn_to_give) {
-        const u64 base_a = operand_descriptor<kRowBytes, kLineBytes>(shared + first_row / 8 * kLineBytes);
-        const u64 base_b = operand_descriptor<kRowBytes>(shared + kOffsetB);
+        const u64 base_a = stage_descriptor<Operands::kColumnsA, kLineBytes>(shared + first_row / 8 * kLineBytes);
+        const u64 base_b = stage_descriptor<Operands::kColumnsB>(shared + kOffsetB);
         RingPosition<kStages> at(kPatch ? done * g.taps_h * g.taps_w : done);
         u32 previous = 0;
         if constexpr (kPatch) {

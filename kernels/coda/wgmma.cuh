@@ -2,17 +2,9 @@
 // Thread t of the warpgroup holds, for row block rows 16*(t/32) + (t%32)/4 (+8) and columns 8*j + 2*(t%4) + {0,1}:
 // d[4*j + 0,1] of the first row and d[4*j + 2,3] of the second.
 #pragma once
-#include "types.cuh"
+#include "descriptor.cuh"
 
 namespace coda {
-
-// Shared-memory operand, K-major, rows of kRowBytes = 128 or 64 bytes, swizzled as the copy engine writes them:
-// groups of 8 rows follow one another at kGroupBytes. Only the address field varies within a kernel. The swizzle is one of
-// addresses, not of rows: a group may start at any row, with the base-offset field zero (measured; bench/probes/descriptor.cu).
-template <int kRowBytes, int kGroupBytes = 8 * kRowBytes> CODA_DEVICE u64 operand_descriptor(u32 address) {
-    constexpr u64 kSwizzle = kRowBytes == 128 ? 1 : 2;
-    return kSwizzle << 62 | u64(kGroupBytes >> 4) << 32 | u64(1) << 16 | u64((address & 0x3ffff) >> 4);
-}
 
 CODA_DEVICE void wgmma_fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 CODA_DEVICE void wgmma_commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
@@ -99,56 +91,56 @@ CODA_DEVICE float as_float(float value) {
 #define CODA_TEXT_31 CODA_TEXT_30 ", %124, %125, %126, %127"
 #define CODA_REGISTERS_31 CODA_REGISTERS_30, "+f"(d[124]), "+f"(d[125]), "+f"(d[126]), "+f"(d[127])
 
-#define CODA_WGMMA(N, i, type, a, b, p)                                                                  \
-    asm volatile("{.reg .pred p; setp.ne.b32 p, " p ", 0;\n"                                             \
-                 "wgmma.mma_async.sync.aligned.m64n" #N "k16.f32." type "." type " {" CODA_TEXT_##i "}, "  \
-                 a ", " b ", p, 1, 1, 0, 0;}\n"                                                            \
-                 : CODA_REGISTERS_##i : "l"(descriptor_a), "l"(descriptor_b), "r"(accumulate))
-#define CODA_WGMMA_WIDTH(N, i, a, b, p)                                   \
-    if constexpr (kN == N) {                                              \
-        if constexpr (Same<Element, Bf16>::value) CODA_WGMMA(N, i, "bf16", a, b, p); \
-        else CODA_WGMMA(N, i, "f16", a, b, p);                            \
+#define CODA_WGMMA(N, i, type, a, b, p, major_a, major_b)                                                  \
+    asm volatile("{.reg .pred p; setp.ne.b32 p, " p ", 0;\n"                                               \
+                 "wgmma.mma_async.sync.aligned.m64n" #N "k16.f32." type "." type " {" CODA_TEXT_##i "}, "   \
+                 a ", " b ", p, 1, 1, " major_a ", " major_b ";}\n"                                        \
+                 : CODA_REGISTERS_##i : "l"(descriptor_a), "l"(descriptor_b), "r"(accumulate), "n"(kColumnsA ? 1 : 0), "n"(kColumnsB ? 1 : 0))
+#define CODA_WGMMA_WIDTH(N, i, a, b, p, major_a, major_b)                                   \
+    if constexpr (kN == N) {                                                                \
+        if constexpr (Same<Element, Bf16>::value) CODA_WGMMA(N, i, "bf16", a, b, p, major_a, major_b); \
+        else CODA_WGMMA(N, i, "f16", a, b, p, major_a, major_b);                            \
     }
 
 template <class A, class B> struct Same { static constexpr bool value = false; };
 template <class A> struct Same<A, A> { static constexpr bool value = true; };
 
-// d (64, kN) = a (64, 16) * b (kN, 16)^T, added to d where `accumulate` is not zero.
-template <class Element, int kN>
+// d (64, kN) = a (64, 16) * b (kN, 16)^T, added to d where `accumulate` is not zero. kColumnsA, kColumnsB: the operand is MN-major.
+template <class Element, int kN, bool kColumnsA = false, bool kColumnsB = false>
 CODA_DEVICE void wgmma(float (&d)[kN / 2], u64 descriptor_a, u64 descriptor_b, u32 accumulate) {
     static_assert(kN % 8 == 0 && kN >= 8 && kN <= 256, "a matrix instruction is 8 to 256 columns wide");
-    CODA_WGMMA_WIDTH(8, 0, "%4", "%5", "%6")
-    CODA_WGMMA_WIDTH(16, 1, "%8", "%9", "%10")
-    CODA_WGMMA_WIDTH(24, 2, "%12", "%13", "%14")
-    CODA_WGMMA_WIDTH(32, 3, "%16", "%17", "%18")
-    CODA_WGMMA_WIDTH(40, 4, "%20", "%21", "%22")
-    CODA_WGMMA_WIDTH(48, 5, "%24", "%25", "%26")
-    CODA_WGMMA_WIDTH(56, 6, "%28", "%29", "%30")
-    CODA_WGMMA_WIDTH(64, 7, "%32", "%33", "%34")
-    CODA_WGMMA_WIDTH(72, 8, "%36", "%37", "%38")
-    CODA_WGMMA_WIDTH(80, 9, "%40", "%41", "%42")
-    CODA_WGMMA_WIDTH(88, 10, "%44", "%45", "%46")
-    CODA_WGMMA_WIDTH(96, 11, "%48", "%49", "%50")
-    CODA_WGMMA_WIDTH(104, 12, "%52", "%53", "%54")
-    CODA_WGMMA_WIDTH(112, 13, "%56", "%57", "%58")
-    CODA_WGMMA_WIDTH(120, 14, "%60", "%61", "%62")
-    CODA_WGMMA_WIDTH(128, 15, "%64", "%65", "%66")
-    CODA_WGMMA_WIDTH(136, 16, "%68", "%69", "%70")
-    CODA_WGMMA_WIDTH(144, 17, "%72", "%73", "%74")
-    CODA_WGMMA_WIDTH(152, 18, "%76", "%77", "%78")
-    CODA_WGMMA_WIDTH(160, 19, "%80", "%81", "%82")
-    CODA_WGMMA_WIDTH(168, 20, "%84", "%85", "%86")
-    CODA_WGMMA_WIDTH(176, 21, "%88", "%89", "%90")
-    CODA_WGMMA_WIDTH(184, 22, "%92", "%93", "%94")
-    CODA_WGMMA_WIDTH(192, 23, "%96", "%97", "%98")
-    CODA_WGMMA_WIDTH(200, 24, "%100", "%101", "%102")
-    CODA_WGMMA_WIDTH(208, 25, "%104", "%105", "%106")
-    CODA_WGMMA_WIDTH(216, 26, "%108", "%109", "%110")
-    CODA_WGMMA_WIDTH(224, 27, "%112", "%113", "%114")
-    CODA_WGMMA_WIDTH(232, 28, "%116", "%117", "%118")
-    CODA_WGMMA_WIDTH(240, 29, "%120", "%121", "%122")
-    CODA_WGMMA_WIDTH(248, 30, "%124", "%125", "%126")
-    CODA_WGMMA_WIDTH(256, 31, "%128", "%129", "%130")
+    CODA_WGMMA_WIDTH(8, 0, "%4", "%5", "%6", "%7", "%8")
+    CODA_WGMMA_WIDTH(16, 1, "%8", "%9", "%10", "%11", "%12")
+    CODA_WGMMA_WIDTH(24, 2, "%12", "%13", "%14", "%15", "%16")
+    CODA_WGMMA_WIDTH(32, 3, "%16", "%17", "%18", "%19", "%20")
+    CODA_WGMMA_WIDTH(40, 4, "%20", "%21", "%22", "%23", "%24")
+    CODA_WGMMA_WIDTH(48, 5, "%24", "%25", "%26", "%27", "%28")
+    CODA_WGMMA_WIDTH(56, 6, "%28", "%29", "%30", "%31", "%32")
+    CODA_WGMMA_WIDTH(64, 7, "%32", "%33", "%34", "%35", "%36")
+    CODA_WGMMA_WIDTH(72, 8, "%36", "%37", "%38", "%39", "%40")
+    CODA_WGMMA_WIDTH(80, 9, "%40", "%41", "%42", "%43", "%44")
+    CODA_WGMMA_WIDTH(88, 10, "%44", "%45", "%46", "%47", "%48")
+    CODA_WGMMA_WIDTH(96, 11, "%48", "%49", "%50", "%51", "%52")
+    CODA_WGMMA_WIDTH(104, 12, "%52", "%53", "%54", "%55", "%56")
+    CODA_WGMMA_WIDTH(112, 13, "%56", "%57", "%58", "%59", "%60")
+    CODA_WGMMA_WIDTH(120, 14, "%60", "%61", "%62", "%63", "%64")
+    CODA_WGMMA_WIDTH(128, 15, "%64", "%65", "%66", "%67", "%68")
+    CODA_WGMMA_WIDTH(136, 16, "%68", "%69", "%70", "%71", "%72")
+    CODA_WGMMA_WIDTH(144, 17, "%72", "%73", "%74", "%75", "%76")
+    CODA_WGMMA_WIDTH(152, 18, "%76", "%77", "%78", "%79", "%80")
+    CODA_WGMMA_WIDTH(160, 19, "%80", "%81", "%82", "%83", "%84")
+    CODA_WGMMA_WIDTH(168, 20, "%84", "%85", "%86", "%87", "%88")
+    CODA_WGMMA_WIDTH(176, 21, "%88", "%89", "%90", "%91", "%92")
+    CODA_WGMMA_WIDTH(184, 22, "%92", "%93", "%94", "%95", "%96")
+    CODA_WGMMA_WIDTH(192, 23, "%96", "%97", "%98", "%99", "%100")
+    CODA_WGMMA_WIDTH(200, 24, "%100", "%101", "%102", "%103", "%104")
+    CODA_WGMMA_WIDTH(208, 25, "%104", "%105", "%106", "%107", "%108")
+    CODA_WGMMA_WIDTH(216, 26, "%108", "%109", "%110", "%111", "%112")
+    CODA_WGMMA_WIDTH(224, 27, "%112", "%113", "%114", "%115", "%116")
+    CODA_WGMMA_WIDTH(232, 28, "%116", "%117", "%118", "%119", "%120")
+    CODA_WGMMA_WIDTH(240, 29, "%120", "%121", "%122", "%123", "%124")
+    CODA_WGMMA_WIDTH(248, 30, "%124", "%125", "%126", "%127", "%128")
+    CODA_WGMMA_WIDTH(256, 31, "%128", "%129", "%130", "%131", "%132")
 }
 
 }  // namespace coda

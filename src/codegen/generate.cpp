@@ -41,6 +41,13 @@ void check(const plan::Epilogue& e, const plan::ConvConfig& c) {
     throw InternalError(fmt::format("units of {} channels do not divide groups of {}", c.unit, e.norm->group_channels));
 }
 
+// Where they lie otherwise than a convolution's
+std::string operands_text(const plan::ConvConfig& c) {
+  if (!c.columns_a && !c.columns_b && !c.batched) return "";
+  return fmt::format("    using Operands = Matrices<{}, {}, {}>;  // A is (k, m), B is (k, n), one B for each A\n",
+                     c.columns_a, c.columns_b, c.batched);
+}
+
 std::string config_text(const plan::ConvConfig& c) {
   return fmt::format(
       "struct Config {{\n"
@@ -51,12 +58,12 @@ std::string config_text(const plan::ConvConfig& c) {
       "    static constexpr int kClusterM = {}, kClusterN = {};\n"
       "    static constexpr bool kPatch = {}, kSplit = {}, kSwap = {};\n"
       "    static constexpr Norm kNorm = Norm::{};\n"
-      "    static constexpr int kUnit = {};\n{}"
+      "    static constexpr int kUnit = {};\n{}{}"
       "}};\n",
       c.element == DType::bf16 ? "Bf16" : "F16", c.tile_m, c.tile_n, c.tile_k, c.tile_warpgroups, c.turns,
       c.tile_m / c.tile_warpgroups, c.stages, c.stages_a, c.halo_h, c.halo_w, c.store_buffers, c.cluster_m, c.cluster_n,
       c.patch, c.split, c.swap, norm_name(c.mode), c.unit,
-      c.group > 0 ? fmt::format("    static constexpr int kGroup = {};\n", c.group) : "");
+      c.group > 0 ? fmt::format("    static constexpr int kGroup = {};\n", c.group) : "", operands_text(c));
 }
 
 std::string commented(const std::string& text) {

@@ -5,9 +5,19 @@
 
 namespace coda::plan {
 
-/// The convolution that computes a contraction: itself, or for a product A·Bᵀ, with A (1, m, k) and B (1, n, k), the
-/// 1x1 convolution of one line of m pixels with k channels and n filters; operands and results lie alike in memory.
-/// Throws Unsupported with every reason for other layouts of a product, for batches, and for transposed convolutions.
-Conv2d as_convolution(const Contraction& contraction);
+/// A convolution, and how operands lie that are not NHWC and KRSC.
+struct Lowered {
+  Conv2d conv;
+  bool columns_a = false;  ///< A is (k, m): a product with transpose_a
+  bool columns_b = false;  ///< B is (k, n): a product without transpose_b
+  bool batched = false;    ///< as many filters as images: products b = 0, …, of A[b] and B[b]
+
+  Lowered(const Conv2d& of) : conv(of) {}  // NOLINT(google-explicit-constructor): every convolution is one
+};
+
+/// The convolution that computes a contraction: itself, or for a product of A (batch, m, k) and B (batch, n, k) the 1x1
+/// convolution of images of one line of m pixels with k channels, each with n filters of its own. Results lie alike in
+/// memory. Throws Unsupported for transposed convolutions.
+Lowered as_convolution(const Contraction& contraction);
 
 }  // namespace coda::plan

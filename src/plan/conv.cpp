@@ -24,10 +24,10 @@ Candidate examine(const ConvConfig& config, const ConvProblem& problem, const De
 
 }  // namespace
 
-std::vector<Candidate> candidates(const Conv2d& conv, const Epilogue& epilogue, const Device& device,
+std::vector<Candidate> candidates(const Lowered& task, const Epilogue& epilogue, const Device& device,
                                   const Override& fixed) {
   const FixedFields fields = resolve(fixed);
-  const ConvProblem problem = make_problem(conv, epilogue, device);
+  const ConvProblem problem = make_problem(task, epilogue, device);
   std::vector<Candidate> all;
   for (const ConvConfig& config : configurations(problem, device, fields))
     all.push_back(examine(config, problem, device));
@@ -37,9 +37,9 @@ std::vector<Candidate> candidates(const Conv2d& conv, const Epilogue& epilogue, 
   return all;
 }
 
-ConvPlan choose(const Conv2d& conv, const Epilogue& epilogue, const Device& device, const Override& fixed) {
-  const std::vector<Candidate> all = candidates(conv, epilogue, device, fixed);
-  if (all.empty() || !all.front().refusal.empty()) throw Unsupported(no_candidate(conv, all, fixed));
+ConvPlan choose(const Lowered& task, const Epilogue& epilogue, const Device& device, const Override& fixed) {
+  const std::vector<Candidate> all = candidates(task, epilogue, device, fixed);
+  if (all.empty() || !all.front().refusal.empty()) throw Unsupported(no_candidate(task.conv, all, fixed));
   return all.front().plan;
 }
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "coda/contraction.hpp"
+#include "plan/as_convolution.hpp"
 #include "plan/epilogue.hpp"
 
 namespace coda::plan {
@@ -47,8 +48,9 @@ struct ConvConfig {
   bool split = false;
   bool swap = false;  ///< operands swapped: filters first, so that channels are the rows of a matrix instruction
   NormMode mode = NormMode::none;
-  int unit = 1;  ///< channels of an entry of statistics: divides group width and tile_n; 1 without an exchange
+  int unit = 1;   ///< channels of an entry of statistics: divides group width and tile_n; 1 without an exchange
   int group = 0;  ///< rows of (cluster) tiles that are worked on together, all their channels; 0: one after another
+  bool columns_a = false, columns_b = false, batched = false;  ///< as in Lowered
 
   bool operator==(const ConvConfig&) const = default;
 };
@@ -85,11 +87,11 @@ struct Candidate {
 /// All candidates, legal ones first, the fastest predicted first. Throws UserError for a contraction that is wrong and
 /// Unsupported for one that no convolution kernel of this device can serve whatever the plan (dtype, groups, layout,
 /// …).
-std::vector<Candidate> candidates(const Conv2d& conv, const Epilogue& epilogue, const Device& device,
+std::vector<Candidate> candidates(const Lowered& task, const Epilogue& epilogue, const Device& device,
                                   const Override& fixed = {});
 
 /// The best legal candidate. Throws Unsupported that lists the refused candidates and their reasons.
-ConvPlan choose(const Conv2d& conv, const Epilogue& epilogue, const Device& device, const Override& fixed = {});
+ConvPlan choose(const Lowered& task, const Epilogue& epilogue, const Device& device, const Override& fixed = {});
 
 /// "128x160/5+3 pingpong resident, 104 blocks, 229 KB": for logs and `coda explain`.
 std::string to_string(const ConvConfig& config);
@@ -98,7 +100,7 @@ std::string describe(const ConvPlan& plan);
 /// For `coda explain --device cuda`: the plan that choose() takes, why it has its mode, the next `alternatives` best
 /// with their predicted times, and why the other candidates were refused. Throws what candidates() throws; if none is
 /// legal it says so.
-std::string explain(const Conv2d& conv, const Epilogue& epilogue, const Device& device, const Override& fixed = {},
+std::string explain(const Lowered& task, const Epilogue& epilogue, const Device& device, const Override& fixed = {},
                     std::size_t alternatives = 5);
 
 }  // namespace coda::plan

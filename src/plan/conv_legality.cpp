@@ -60,6 +60,7 @@ string check_cluster(const ConvConfig& c, const Device& d) {
 }
 
 string check_patch(const ConvConfig& c, const Conv2d& conv) {
+  if (c.columns_a) return "patches: A is (k, m); pixels of a patch have their channels side by side";
   if (conv.stride[0] != 1 || conv.stride[1] != 1)
     return fmt::format("patches: stride {}x{}; neighbouring pixels share a patch only at stride 1", conv.stride[0],
                        conv.stride[1]);

@@ -17,7 +17,8 @@ constexpr std::int64_t map_stride_limit = std::int64_t{1} << 40;  // bytes, of a
 
 using Reasons = std::vector<std::string>;
 
-void check_operands(const Conv2d& c, Reasons& reasons) {
+void check_operands(const Lowered& task, Reasons& reasons) {
+  const Conv2d& c = task.conv;
   if (c.dtype_x != c.dtype_w || (c.dtype_x != DType::bf16 && c.dtype_x != DType::f16))
     reasons.push_back(
         fmt::format("dtypes: the operands are {} and {}; the kernels multiply bf16 by bf16 or f16 by f16. Cast both to "
@@ -38,7 +39,8 @@ void check_operands(const Conv2d& c, Reasons& reasons) {
                       "with zeros to {}",
                       channels, what, (channels + 7) / 8 * 8));
   };
-  multiple("input channels", c.c);
+  if (!task.columns_a || !task.columns_b) multiple("input channels", c.c);  // of an operand with k side by side
+  if (task.columns_a) multiple("rows m of A (k, m)", c.w);
   multiple("output channels", c.k);
 }
 
@@ -135,12 +137,13 @@ void count_all(const Epilogue& epilogue, ConvProblem& p) {
 
 }  // namespace
 
-ConvProblem make_problem(const Conv2d& conv, const Epilogue& epilogue, const Device& device) {
+ConvProblem make_problem(const Lowered& task, const Epilogue& epilogue, const Device& device) {
   ConvProblem p;
+  const Conv2d& conv = task.conv;
   p.conv = conv, p.extents = extents(conv), p.visitor = visitor_shape(epilogue);
   Reasons reasons;
   check_device(device, reasons);
-  check_operands(conv, reasons);
+  check_operands(task, reasons);
   check_sizes(conv, p.extents, reasons);
   p.per_pixel = epilogue.norm && epilogue.norm->per_pixel;
   if (p.per_pixel && conv.k > widest_tile)
@@ -160,7 +163,8 @@ ConvProblem make_problem(const Conv2d& conv, const Epilogue& epilogue, const Dev
   }
   count_all(epilogue, p);
   p.uses_raw = epilogue.uses_raw;
-  p.per_image = epilogue.per_image();
+  p.columns_a = task.columns_a, p.columns_b = task.columns_b, p.batched = task.batched;
+  p.per_image = epilogue.per_image() || p.batched;
   p.stores = p.visitor.side == VisitorShape::Side::none ? 1 : 2;
   return p;
 }

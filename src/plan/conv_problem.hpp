@@ -24,15 +24,16 @@ struct ConvProblem {
   Work before, after;      ///< without a normalisation everything is `after`
   int group_channels = 0;  ///< 0: no normalisation
   bool uses_raw = false;
-  bool per_pixel = false;  ///< the normalisation is over the channels of a pixel
-  bool per_image = false;  ///< what a tile computes depends on its image
-  int stores = 1;          ///< [m,n]
+  bool columns_a = false, columns_b = false, batched = false;  ///< as in Lowered
+  bool per_pixel = false;                                      ///< the normalisation is over the channels of a pixel
+  bool per_image = false;                                      ///< what a tile computes depends on its image
+  int stores = 1;                                              ///< [m,n]
 
   std::int64_t pixels() const { return extents.rows_per_image(); }
 };
 
 /// Throws UserError for a wrong contraction or group width, and Unsupported, with every reason at once, for what no
 /// kernel of this device serves whatever the plan.
-ConvProblem make_problem(const Conv2d& conv, const Epilogue& epilogue, const Device& device);
+ConvProblem make_problem(const Lowered& task, const Epilogue& epilogue, const Device& device);
 
 }  // namespace coda::plan

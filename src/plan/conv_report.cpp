@@ -109,6 +109,9 @@ std::string to_string(const ConvConfig& c) {
   if (c.group > 0) text += fmt::format(" group {}", c.group);
   if (c.swap) text += " swap";
   if (c.mode != NormMode::none) text += fmt::format(" {}", to_string(c.mode));
+  if (c.columns_a) text += " A(k,m)";
+  if (c.columns_b) text += " B(k,n)";
+  if (c.batched) text += " batched";
   return text;
 }
 
@@ -118,21 +121,22 @@ std::string describe(const ConvPlan& p) {
                      kilobytes(p.shared_bytes));
 }
 
-std::string explain(const Conv2d& conv, const Epilogue& epilogue, const Device& device, const Override& fixed,
+std::string explain(const Lowered& task, const Epilogue& epilogue, const Device& device, const Override& fixed,
                     std::size_t alternatives) {
-  const std::vector<Candidate> all = candidates(conv, epilogue, device, fixed);
+  const std::vector<Candidate> all = candidates(task, epilogue, device, fixed);
   const auto legal =
       static_cast<std::size_t>(std::ranges::count_if(all, [](const Candidate& c) { return c.refusal.empty(); }));
-  if (legal == 0) return no_candidate(conv, all, fixed) + "\n";
+  if (legal == 0) return no_candidate(task.conv, all, fixed) + "\n";
   const ConvPlan& best = all.front().plan;
   std::string text = fmt::format("plan: {}\n", describe(best));
   text += fmt::format("predicted: {:.1f} us on {}\n", best.predicted_us, device.name);
   text += fmt::format(
       "loads: {}\n",
-      best.config.patch
+      best.config.columns_a ? std::string("boxes of 64 columns of A")
+      : best.config.patch
           ? fmt::format("patches 8 pixels wide with a halo of {} lines and {} pixels, one for all filter taps",
                         best.config.halo_h, best.config.halo_w)
-          : "runs of pixels, one for every filter tap");
+          : std::string("runs of pixels, one for every filter tap"));
   text += fmt::format("mode: {}\n", reason_of_mode(best));
   text += fmt::format("workspace: {} bytes\n", best.workspace.bytes);
   if (legal > 1 && alternatives > 0) text += fmt::format("next best of {} legal candidates:\n", legal);

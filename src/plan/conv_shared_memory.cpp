@@ -6,6 +6,7 @@ namespace coda::plan {
 namespace {
 
 constexpr std::size_t swizzle_alignment = 1024;
+constexpr std::size_t box_columns = 64;  // of an operand (k, n): 128 bytes
 
 std::size_t round_up(std::size_t bytes, std::size_t to) { return (bytes + to - 1) / to * to; }
 
@@ -110,7 +111,10 @@ std::size_t activation_stage_bytes(const ConvConfig& c) {
   return c.patch ? round_up(bytes, swizzle_alignment) : bytes;
 }
 
-std::size_t filter_stage_bytes(const ConvConfig& c) { return static_cast<std::size_t>(c.tile_n) * c.tile_k * 2; }
+std::size_t filter_stage_bytes(const ConvConfig& c) {
+  const std::size_t filters = c.columns_b ? round_up(c.tile_n, box_columns) : c.tile_n;
+  return filters * c.tile_k * 2;
+}
 
 std::size_t shared_bytes(const ConvConfig& c, const VisitorShape& v) {
   const std::size_t consumers = c.tile_warpgroups * c.turns, stages_a = c.patch ? c.stages_a : c.stages;

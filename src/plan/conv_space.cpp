@@ -101,7 +101,8 @@ void choose_stages(ConvConfig& c, const ConvProblem& p, const Device& d, const F
 }
 
 /// Whether the combination can make sense at all; what cannot is not worth a line among the refusals.
-bool sensible(const ConvConfig& c, const FixedFields& fixed) {
+bool sensible(const ConvConfig& c, const ConvProblem& p, const FixedFields& fixed) {
+  if (c.patch && p.columns_a && !fixed.patch) return false;
   if (c.tile_m / c.tile_warpgroups < 64 && !(fixed.tile_m && fixed.order)) return false;
   if (c.swap && (c.tile_n % 64 != 0 || c.mode == NormMode::rows) && !(fixed.swap && (fixed.tile_n || fixed.mode)))
     return false;
@@ -128,6 +129,7 @@ int rows_in_a_group(const ConvConfig& c, const ConvProblem& p, const Device& d) 
 
 void finish(ConvConfig& c, const ConvProblem& p, const Device& d, const FixedFields& fixed) {
   c.element = p.conv.dtype_x;
+  c.columns_a = p.columns_a, c.columns_b = p.columns_b, c.batched = p.batched;
   const auto halo = [&](std::int64_t taps, std::int64_t dilation) {
     return c.patch ? static_cast<int>(std::min<std::int64_t>((taps - 1) * dilation, 1 << 12)) : 0;
   };
@@ -164,7 +166,7 @@ std::vector<ConvConfig> configurations(const ConvProblem& p, const Device& d, co
                   for (const auto& [cm, cn] :
                        one ? std::vector<std::pair<int, int>>{{*fixed.cluster_m, *fixed.cluster_n}} : clusters(p, c)) {
                     c.cluster_m = cm, c.cluster_n = cn;
-                    if (!sensible(c, fixed)) continue;
+                    if (!sensible(c, p, fixed)) continue;
                     list.push_back(c);
                     finish(list.back(), p, d, fixed);
                   }

@@ -28,7 +28,7 @@ struct Warp {
 
 struct Product {
   float* d;
-  std::uint64_t a, b;
+  MatrixOperand a, b;
   int n;
   MatrixElement element;
   bool accumulate;

@@ -71,8 +71,13 @@ CODA_EMULATOR_API void copy_wait(int pending);
 // --- matrices -----------------------------------------------------------------------------------------------------
 
 enum class MatrixElement : std::uint8_t { bf16, f16 };
-/// d (64, n) of the warpgroup += a (64, 16) b (n, 16)^T by descriptors; done when waited for. By all its threads.
-CODA_EMULATOR_API void multiply(float* d, std::uint64_t a, std::uint64_t b, int n, MatrixElement element,
+/// A matrix in shared memory by its descriptor; `columns`: MN-major, else K-major.
+struct MatrixOperand {
+  std::uint64_t descriptor;
+  bool columns;
+};
+/// d (64, n) of the warpgroup += a (64, 16) b (n, 16)^T; done when waited for. By all its threads.
+CODA_EMULATOR_API void multiply(float* d, MatrixOperand a, MatrixOperand b, int n, MatrixElement element,
                                 bool accumulate);
 CODA_EMULATOR_API void multiply_commit();
 CODA_EMULATOR_API void multiply_wait(int pending);

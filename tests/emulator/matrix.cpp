@@ -19,32 +19,48 @@ float widened(std::uint16_t bits, MatrixElement element) {
   return std::memcpy(&x, &bits, sizeof x), static_cast<float>(x);
 }
 
-// Shared-memory operand as its descriptor says: K-major, swizzled, groups of 8 rows at a stride.
+// Shared-memory operand as its descriptor says (PTX ISA, canonical layouts), swizzled; r rows of M or N, k columns:
+//   K-major   ((8, m), 16 elements) with byte strides ((span, stride), element)
+//   MN-major  ((span / element, m), (8, 2)) with byte strides ((element, leading), (span, stride))
 class Operand {
  public:
-  Operand(const Block& block, std::uint64_t descriptor)
+  Operand(const Block& block, const MatrixOperand& operand)
       : block_(block),
-        address_(static_cast<std::uint32_t>(descriptor & 0x3fff) << 4),
-        group_(static_cast<std::uint32_t>(descriptor >> 32 & 0x3fff) << 4) {
-    const auto mode = descriptor >> 62;
+        columns_(operand.columns),
+        address_(field(operand.descriptor, 0)),
+        leading_(field(operand.descriptor, 16)),
+        stride_(field(operand.descriptor, 32)) {
+    const auto mode = operand.descriptor >> 62;
     if (mode == 0) fail("a matrix operand that is not swizzled");
-    if ((descriptor >> 49 & 7) != 0) fail("a matrix operand with a base offset");
+    if ((operand.descriptor >> 49 & 7) != 0) fail("a matrix operand with a base offset");
     span_ = mode == 1 ? 128 : mode == 2 ? 64 : 32;
   }
   // Elements [row, 0 to 15]
   void read(int row, MatrixElement element, float (&values)[16]) const {
-    const std::uint32_t first =
-        address_ + static_cast<std::uint32_t>(row / 8) * group_ + static_cast<std::uint32_t>(row % 8 * span_);
-    for (std::uint32_t k = 0; k < 16; ++k) {
+    for (int k = 0; k < 16; ++k) {
+      const std::uint32_t at = columns_ ? of_columns(row, k) : of_rows(row, k);
       std::uint16_t bits;
-      std::memcpy(&bits, block_.memory(swizzled(first + 2 * k, span_), 2), 2);
+      std::memcpy(&bits, block_.memory(swizzled(address_ + at, span_), 2), 2);
       values[k] = widened(bits, element);
     }
   }
 
  private:
+  static std::uint32_t field(std::uint64_t descriptor, int bit) {
+    return static_cast<std::uint32_t>(descriptor >> bit & 0x3fff) << 4;
+  }
+  std::uint32_t of_rows(int row, int k) const {
+    return static_cast<std::uint32_t>(row / 8) * stride_ + static_cast<std::uint32_t>(row % 8 * span_ + 2 * k);
+  }
+  std::uint32_t of_columns(int row, int k) const {
+    const int wide = span_ / 2;
+    return static_cast<std::uint32_t>(row / wide) * leading_ + static_cast<std::uint32_t>(k / 8) * stride_ +
+           static_cast<std::uint32_t>(k % 8 * span_ + 2 * (row % wide));
+  }
+
   const Block& block_;
-  std::uint32_t address_, group_;
+  bool columns_;
+  std::uint32_t address_, leading_, stride_;
   int span_;
 };
 
@@ -72,7 +88,7 @@ void perform(const Product& p) {
 
 }  // namespace
 
-void multiply(float* d, std::uint64_t a, std::uint64_t b, int n, MatrixElement element, bool accumulate) {
+void multiply(float* d, MatrixOperand a, MatrixOperand b, int n, MatrixElement element, bool accumulate) {
   current->open_products.push_back({d, a, b, n, element, accumulate});
 }
 

@@ -19,6 +19,8 @@ FAULTS = [
      "mode=resident load=patch", 24, "outside"),
     ("a patch is read at the wrong line", "conv_fprop.cuh", "line = (kLineBytes >> 4) * g.dilation_h - pixel * g.taps_w",
      "line = (kLineBytes >> 4) * g.dilation_h", "mode=resident load=patch", 24, "outside"),
+    ("a box of columns is looked for where the next 8 k are", "descriptor.cuh", "u64(kBoxBytes >> 4) << 16", "u64(1024 >> 4) << 16",
+     "load=runs tile=128x160", 24, "outside"),
     ("a slice is written over while the copy engine reads it", "epilogue.cuh", "else if (!kKeep) tma_store_wait_read<kStoreBuffers - 1>();", ";",
      "load=runs split=off", 24, "outside"),
     ("a spilled tile is normalised before it is loaded back", "second_pass.cuh", "if (spilled) mbarrier_wait(loaded(step), rounds & 1);", ";",

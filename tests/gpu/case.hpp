@@ -43,7 +43,7 @@ std::vector<Case> block_cases();
 std::vector<Case> operation_cases();
 std::vector<Case> operand_cases();
 std::vector<Case> pixel_cases();
-/// Linear layers: A (m, k), B (n, k).
+/// Products in every layout, one or several.
 std::vector<Case> product_cases(std::uint64_t seed);
 std::vector<Case> offset_cases();
 std::vector<Case> delay_cases(std::uint64_t seed);

@@ -52,7 +52,7 @@ const plan::Device& planning_device() {
 
 bool is_served(const Case& c, std::string* reason) {
   try {
-    conv_kernel(c.conv, passes::run_pipeline(graph_of(c)), planning_device(), c.options);
+    conv_kernel(c.contraction(), passes::run_pipeline(graph_of(c)), planning_device(), c.options);
     return true;
   } catch (const Unsupported& error) {
     if (reason != nullptr) *reason = error.what();
@@ -210,23 +210,41 @@ std::vector<Case> product_cases(std::uint64_t seed) {
       "operand r[m,n] : {T}\noperand s[m,n] : {T}\nstore acc + r + s as y : {T}",
       "h = acc + bias[n]\nstore h : {T}\nstore relu(h) as y : {T}",
       "store silu(group_norm(acc + bias[n], groups=2, scale=gamma[n], shift=beta[n])) as y : {T}"};
+  static constexpr const char* plans[] = {"",
+                                          "load=runs order=cooperative",
+                                          "load=runs swap=on",
+                                          "load=runs cluster=2x1",
+                                          "load=runs cluster=1x2",
+                                          "load=runs depth=32",
+                                          "load=runs split=on",
+                                          "load=runs tile=128x160",
+                                          "load=runs tile=64x72",
+                                          "order=pairs",
+                                          "mode=streamed load=runs"};
   Random random(seed + 3);
   std::vector<Case> cases;
-  for (int i = 0; i < 23; ++i) {
+  for (int i = 0; i < 53; ++i) {
     const DType type = i % 3 == 0 ? DType::f16 : DType::bf16;
     Case c{.name = fmt::format("product {}", i),
            .conv = {},
            .text = filled(texts[i % std::size(texts)], type, 2),
            .options = {}};
-    c.product = {.m = random.between(1, i < 12 ? 300 : 1500),
+    const bool columns_a = i % 4 == 1 || i % 4 == 2, columns_b = i % 4 >= 2, large = random.chance(0.2);
+    const std::int64_t m = random.between(1, large ? 1500 : 300), k = random.between(1, large ? 1200 : 320);
+    c.product = {.batch = i % 3 == 1 ? random.between(2, 5) : 1,
+                 .m = columns_a ? (m + 7) / 8 * 8 : m,
                  .n = 16 * random.between(1, 24),
-                 .k = 8 * random.between(1, i < 12 ? 40 : 150),
-                 .transpose_b = true,
+                 .k = columns_a && columns_b ? k : (k + 7) / 8 * 8,
+                 .transpose_a = columns_a,
+                 .transpose_b = !columns_b,
                  .dtype_a = type,
                  .dtype_b = type};
-    c.conv = plan::as_convolution(*c.product);
+    c.conv = plan::as_convolution(*c.product).conv;
     c.options.device = Device::cuda;
-    if (i >= 18) c.options.plan = fmt::format("tile=64x64 group={}{}", 2 + i % 3, i == 20 ? " cluster=2x1" : "");
+    c.options.plan = i < 16   ? ""
+                     : i < 48 ? plans[i % std::size(plans)]
+                              : fmt::format("tile=64x64 group={}{}", 2 + i % 3, i == 50 ? " cluster=2x1" : "");
+    if (!is_served(c)) c.options.plan.clear();
     c.seed = random.next();
     cases.push_back(std::move(c));
   }

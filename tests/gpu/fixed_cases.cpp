@@ -6,6 +6,7 @@
 #include <map>
 
 #include "gpu/case.hpp"
+#include "plan/as_convolution.hpp"
 
 namespace coda::gpu {
 
@@ -34,6 +35,13 @@ Conv2d conv(std::int64_t n, std::int64_t h, std::int64_t w, std::int64_t c, std:
           .pad = {pad, pad, pad, pad},
           .dtype_x = type,
           .dtype_w = type};
+}
+
+Case product_on_gpu(std::string name, Gemm product, std::string text, std::string plan = "") {
+  product.dtype_a = product.dtype_b = DType::bf16;
+  Case c = on_gpu(std::move(name), plan::as_convolution(product).conv, std::move(text), std::move(plan));
+  c.product = product;
+  return c;
 }
 
 }  // namespace
@@ -250,13 +258,16 @@ std::vector<Case> plan_cases() {
           on_gpu("all plans, of a pixel", conv(2, 19, 21, 72, 64, 3),
                  "operand r[m,n] : bf16\nh = acc + bias[n]\nstore h : bf16\nstore silu(layer_norm(h, scale=gamma[n], "
                  "shift=beta[n])) + r as y : bf16"),
+          product_on_gpu("all plans, A (k, m) and B (k, n)",
+                         {.batch = 3, .m = 200, .n = 176, .k = 168, .transpose_a = true},
+                         "store silu(acc + bias[n]) as y : bf16"),
           on_gpu("all plans, deep", conv(1, 8, 8, 640, 320, 3), "store acc + bias[n] as y : bf16")};
 }
 
 std::vector<plan::ConvPlan> sample_of_plans(const Case& c, const plan::Epilogue& epilogue) {
   constexpr std::size_t wanted = 48;
   std::vector<plan::ConvPlan> legal, sample;
-  for (const plan::Candidate& x : plan::candidates(c.conv, epilogue, planning_device()))
+  for (const plan::Candidate& x : plan::candidates(plan::as_convolution(c.contraction()), epilogue, planning_device()))
     if (x.refusal.empty()) legal.push_back(x.plan);
   std::map<std::string, int> seen;
   const auto features = [](const plan::ConvConfig& k) {
@@ -295,6 +306,9 @@ std::vector<Case> sanitizer_cases() {
     if (is_served(c)) cases.push_back(std::move(c));
   }
   cases.push_back(on_gpu("sanitizer", conv(2, 17, 19, 64, 160, 3), "store silu(acc + bias[n]) + r[m,n] as y : bf16"));
+  for (const char* plan : {"load=runs tile=128x160", "load=runs cluster=2x1", "load=runs swap=on tile=128x128"})
+    cases.push_back(product_on_gpu("sanitizer", {.batch = 2, .m = 136, .n = 168, .k = 200, .transpose_a = true},
+                                   "store silu(acc + bias[n]) + r[m,n] as y : bf16", plan));
   for (const char* plan : {"load=runs split=off", "load=patch split=off", "split=on", "tile=128x160 split=off"})
     cases.push_back(
         on_gpu("sanitizer", conv(2, 17, 19, 64, 160, 3),

@@ -28,12 +28,13 @@ std::vector<jit::Request> all_requests() {
   std::vector<jit::Request> requests{kernels_request()};
   std::set<std::string> seen;
   const auto add = [&](jit::Request r) {
+    if (r.title.find(options().only) == std::string::npos) return;
     if (seen.insert(r.source).second) requests.push_back(std::move(r));
   };
   std::size_t problems = 0;
   std::map<std::string, int> kinds;
   for (const Case& c : all_cases(options().seed)) {
-    const ConvKernel k = conv_kernel(c.conv, passes::run_pipeline(graph_of(c)), planning_device(), c.options);
+    const ConvKernel k = conv_kernel(c.contraction(), passes::run_pipeline(graph_of(c)), planning_device(), c.options);
     const plan::ConvConfig& f = k.plan.config;
     static constexpr const char* modes[] = {"not normalised", "resident", "streamed", "rows"};
     static constexpr const char* orders[] = {"pingpong", "cooperative", "pairs"};
@@ -44,13 +45,13 @@ std::vector<jit::Request> all_requests() {
     if (f.split) ++kinds["split-K"];
     if (f.swap) ++kinds["operands swapped"];
     if (f.cluster_m * f.cluster_n > 1) ++kinds["in clusters"];
-    add(request(k.kernel, k.plan, c.conv));
+    add(request(k.kernel, k.plan, c.contraction()));
     ++problems;
   }
   for (const Case& c : plan_cases()) {
-    const plan::Epilogue epilogue = plan::analyse(passes::run_pipeline(graph_of(c)), extents(Contraction(c.conv)));
+    const plan::Epilogue epilogue = plan::analyse(passes::run_pipeline(graph_of(c)), extents(c.contraction()));
     for (const plan::ConvPlan& p : sample_of_plans(c, epilogue))
-      add(request(generate(epilogue, p, c.options), p, c.conv)), ++problems;
+      add(request(generate(epilogue, p, c.options), p, c.contraction())), ++problems;
   }
   std::printf("%zu problems, %zu kernels, planned for %s\n", problems, requests.size(), planning_device().name.c_str());
   for (const auto& [kind, count] : kinds) std::printf("  %4d %s\n", count, kind.c_str());
@@ -127,7 +128,9 @@ int act(int argc, char** argv) {
   app.add_flag("--precompile", parsed.precompile, "Compile all kernels into the cache (CODA_CACHE_DIR); needs no GPU");
   app.add_flag("--plan", parsed.plan, "Plan all problems and count their kernels; needs neither GPU nor compiler");
   app.add_flag("--sanitizer", parsed.sanitizer, "A small problem of each mode, for compute-sanitizer");
-  app.add_option("--only", parsed.only, "Of --sanitizer the problems whose plan has this text");
+  app.add_option(
+      "--only", parsed.only,
+      "Of --sanitizer the problems whose plan has this text; of --precompile the kernels whose title has it");
   CLI11_PARSE(app, argc, argv);
   if (parsed.plan) return all_requests().size() > 100 ? 0 : 1;
   if (parsed.precompile) return precompile();

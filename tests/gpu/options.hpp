@@ -16,7 +16,7 @@ struct Options {
   bool precompile = false;     ///< --precompile: compiles all kernels into the cache; needs no GPU
   bool plan = false;           ///< --plan: plans and generates all kernels, and counts them; needs no GPU, no compiler
   bool sanitizer = false;      ///< --sanitizer: a small case of each mode, for compute-sanitizer
-  std::string only;            ///< --only TEXT: of these, those whose plan has the text
+  std::string only;  ///< --only TEXT: of these, those whose plan has the text; of --precompile, whose title has it
 };
 
 /// What was given; read by tests.

@@ -132,14 +132,17 @@ std::string Problem::broken_guard() const {
 reference::Values Problem::accumulator() const {
   const auto count = static_cast<std::size_t>(element_count(shape_mn(Contraction(c_.conv))));
   const Buffer sum(count * 8), absolute(count * 8);
-  launch("coda_reference", count / 8, nullptr, shape_of(c_.conv), tensors_.at("(a)").device->address(),
-         tensors_.at("(b)").device->address(), sum.address(), absolute.address());
-  wait(nullptr, "the reference convolution of " + c_.describe());
+  const auto a = tensors_.at("(a)").device->address(), b = tensors_.at("(b)").device->address();
+  if (c_.product)
+    launch("coda_reference_product", count, nullptr, product_of(*c_.product), a, b, sum.address(), absolute.address());
+  else
+    launch("coda_reference", count / 8, nullptr, shape_of(c_.conv), a, b, sum.address(), absolute.address());
+  wait(nullptr, "the reference contraction of " + c_.describe());
   reference::Values acc{.axes = axes::mn, .value = std::vector<double>(count), .bound = std::vector<double>(count)};
   sum.download(acc.value.data());
   absolute.download(acc.bound.data());
   const double error = accumulator_error(c_.conv);
-  for (double& b : acc.bound) b *= error;
+  for (double& bound : acc.bound) bound *= error;
   return acc;
 }
 
@@ -161,7 +164,7 @@ Outcome Problem::run(const Executable& executable, std::string& problems) {
   }
   if (const std::string name = broken_guard(); !name.empty()) problems += "something was written beside " + name + "\n";
   Outcome o{.c = c_, .graph = graph_, .tensors = {}, .acc = accumulator()};
-  o.config = conv_kernel(c_.conv, passes::run_pipeline(graph_), device().device, c_.options).plan.config;
+  o.config = conv_kernel(c_.contraction(), passes::run_pipeline(graph_), device().device, c_.options).plan.config;
   for (const auto& [name, t] : tensors_) o.tensors[name] = Tensor{t.host, nullptr, t.dtype, t.shape};
   const auto names = output_names();
   for (std::size_t i = 0; i < names.size(); ++i) o.tensors.at(names[i]).host = first[i];

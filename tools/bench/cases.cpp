@@ -157,7 +157,7 @@ Case parse_case(std::string_view text, const Title& title, const Place& place) {
   }
   if (c.product) {
     c.product->dtype_a = c.product->dtype_b = dtype;
-    c.conv = plan::as_convolution(*c.product);
+    c.conv = plan::as_convolution(*c.product).conv;
   } else {
     c.conv.dtype_x = c.conv.dtype_w = dtype;
     set_padding(c.conv, pad);

@@ -17,18 +17,18 @@ namespace coda::bench {
 
 Variants variants_of(const Contraction& contraction, const Graph& graph, const std::string& fixed,
                      const plan::Device& device, int count) {
-  const Conv2d conv = plan::as_convolution(contraction);
+  const plan::Lowered task = plan::as_convolution(contraction);
   Variants v{.contraction = contraction, .graph = graph, .epilogue = {}, .options = {}, .list = {}};
   v.options.device = Device::cuda;
   v.options.plan = fixed;
   v.epilogue = plan::analyse(passes::run_pipeline(graph), extents(contraction));
   std::vector<plan::ConvPlan> plans;
   if (count == 1) {
-    plans.push_back(plan::choose(conv, v.epilogue, device, plan::Override::parse(fixed)));
+    plans.push_back(plan::choose(task, v.epilogue, device, plan::Override::parse(fixed)));
   } else {
-    for (const plan::Candidate& c : plan::candidates(conv, v.epilogue, device, plan::Override::parse(fixed)))
+    for (const plan::Candidate& c : plan::candidates(task, v.epilogue, device, plan::Override::parse(fixed)))
       if (c.refusal.empty() && (count == 0 || static_cast<int>(plans.size()) < count)) plans.push_back(c.plan);
-    if (plans.empty()) plan::choose(conv, v.epilogue, device, plan::Override::parse(fixed));  // throws the reasons
+    if (plans.empty()) plan::choose(task, v.epilogue, device, plan::Override::parse(fixed));  // throws the reasons
   }
   for (const plan::ConvPlan& p : plans) {
     codegen::Kernel kernel = generate(v.epilogue, p, v.options);

@@ -22,6 +22,11 @@ Shape shape_of(const Conv2d& c) {
           i(c.pad[1]), i(c.dilation[0]), i(c.dilation[1]), c.dtype_x == DType::f16};
 }
 
+Product product_of(const Gemm& g) {
+  const auto i = [](std::int64_t x) { return static_cast<int>(x); };
+  return {i(g.batch), i(g.m), i(g.n), i(g.k), g.transpose_a, g.transpose_b, g.dtype_a == DType::f16};
+}
+
 jit::Jit& compiler() {
   static jit::Jit instance;
   return instance;

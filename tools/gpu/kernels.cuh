@@ -63,6 +63,25 @@ extern "C" __global__ void coda_reference(Shape z, const u16* x, const u16* w, d
     for (int k = 0; k < 8; ++k) sum[pixel * z.k + k0 + k] = total[k], absolute[pixel * z.k + k0 + k] = size[k];
 }
 
+// The same of products: a (batch, m, k) or (batch, k, m), b (batch, n, k) or (batch, k, n); a thread computes one element.
+struct Product {
+    int batch, m, n, k, transpose_a, transpose_b;
+    int half;
+};
+extern "C" __global__ void coda_reference_product(Product z, const u16* a, const u16* b, double* sum, double* absolute) {
+    const u64 item = blockIdx.x * u64(blockDim.x) + threadIdx.x;
+    if (item >= u64(z.batch) * z.m * z.n) return;
+    const int column = int(item % z.n), row = int(item / z.n % z.m), image = int(item / z.n / z.m);
+    double total = 0, size = 0;
+    for (int i = 0; i < z.k; ++i) {
+        const u64 at_a = z.transpose_a ? (u64(image) * z.k + i) * z.m + row : (u64(image) * z.m + row) * z.k + i;
+        const u64 at_b = z.transpose_b ? (u64(image) * z.n + column) * z.k + i : (u64(image) * z.k + i) * z.n + column;
+        const double product = double(widen(a[at_a], z.half)) * double(widen(b[at_b], z.half));
+        total += product, size += fabs(product);
+    }
+    sum[item] = total, absolute[item] = size;
+}
+
 // statistics (n, groups): mean and 1/sqrt(variance + eps) of acc + bias; a block computes one group.
 extern "C" __global__ void coda_statistics(Shape z, int groups, double eps, const double* acc, const float* bias, double2* statistics) {
     __shared__ double shared[256];

@@ -15,6 +15,10 @@ struct Shape {
   int n, h, w, c, k, r, s, p, q, stride_h, stride_w, pad_h, pad_w, dilation_h, dilation_w;
   int half;
 };
+struct Product {
+  int batch, m, n, k, transpose_a, transpose_b;
+  int half;
+};
 struct BlockCheck {
   int groups;
   double accumulate, half_step, kept, fast_slope, fast_constant;
@@ -26,6 +30,7 @@ struct Verdict {
 };
 
 Shape shape_of(const Conv2d& conv);
+Product product_of(const Gemm& gemm);
 
 /// The compiler of all tests: one cache, found as the library finds it (CODA_CACHE_DIR).
 jit::Jit& compiler();

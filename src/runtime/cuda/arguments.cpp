@@ -160,7 +160,7 @@ struct Factors {
 
 Factors factors(const Contraction& contraction) {
   if (const auto* g = std::get_if<Gemm>(&contraction)) return {g->dtype_a, g->dtype_b, "the matrix a", "the matrix b"};
-  const Conv2d conv = plan::as_convolution(contraction);
+  const Conv2d conv = plan::as_convolution(contraction).conv;
   return {conv.dtype_x, conv.dtype_w, "the image (a)", "the filter (b)"};
 }
 

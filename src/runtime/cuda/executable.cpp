@@ -46,7 +46,7 @@ std::size_t kernel_fields(const Parts& parts) {
 CudaExecutable::CudaExecutable(const Gpu& gpu, Parts parts)
     : gpu_(gpu),
       parts_(std::move(parts)),
-      conv_(plan::as_convolution(parts_.contraction)),
+      conv_(plan::as_convolution(parts_.contraction).conv),
       signature_(signature(parts_.contraction, parts_.source, parts_.epilogue, parts_.kernel.fields,
                            !parts_.options.constant_b.has_value())),
       kernel_(load(gpu, parts_.binary, parts_.kernel.entry), parts_.plan, parameter_bytes(kernel_fields(parts_))) {

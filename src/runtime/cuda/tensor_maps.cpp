@@ -5,6 +5,7 @@ namespace coda::cuda {
 namespace {
 
 constexpr std::uint64_t element_bytes = 2;
+constexpr std::uint32_t box_columns = 64;  // of an operand (k, m) or (k, n): the 128 bytes that a swizzle spans
 
 std::uint64_t u64(std::int64_t x) { return static_cast<std::uint64_t>(x); }
 std::uint32_t u32(std::int64_t x) { return static_cast<std::uint32_t>(x); }
@@ -27,6 +28,7 @@ MapShape tiled(int rank, const std::array<std::uint64_t, 4>& extents, const std:
 // Patches are boxes of 8 pixels by the lines of the tile, with their halo. Runs are im2col: the filter's corner
 // walks over the padded image by the stride, and each tap is an offset from there.
 MapShape activation_shape(const Conv2d& c, const plan::ConvConfig& k) {
+  if (k.columns_a) return tiled(3, {u64(c.w), u64(c.c), u64(c.n), 1}, {box_columns, u32(k.tile_k), 1, 1});
   const std::array<std::uint64_t, 4> extents{u64(c.c), u64(c.w), u64(c.h), u64(c.n)};
   const auto [top, left, bottom, right] = c.pad;
   const std::int64_t halo_h = (c.r - 1) * c.dilation[0], halo_w = (c.s - 1) * c.dilation[1];
@@ -52,12 +54,18 @@ MapShape output_shape(const Conv2d& c, const plan::ConvPlan& plan, const Extents
   return tiled(4, {u64(c.k), across, lines, u64(plan.images)}, {slice, patch ? 8u : 16u, patch ? 2u : 1u, 1});
 }
 
+// One tap of some filters; of products B (batch, n, k), or boxes of 64 columns of B (batch, k, n).
+MapShape filter_shape(const Conv2d& c, const plan::ConvConfig& k) {
+  const std::int64_t products = k.batched ? c.n : 1;
+  if (k.columns_b) return tiled(3, {u64(c.k), u64(c.c), u64(products), 1}, {box_columns, u32(k.tile_k), 1, 1});
+  if (k.batched) return tiled(3, {u64(c.c), u64(c.k), u64(products), 1}, {u32(k.tile_k), u32(k.tile_n), 1, 1});
+  return tiled(3, {u64(c.c), u64(c.r * c.s), u64(c.k), 1}, {u32(k.tile_k), 1, u32(k.tile_n), 1});
+}
+
 }  // namespace
 
 MapShapes map_shapes(const Conv2d& c, const plan::ConvPlan& plan) {
-  return {activation_shape(c, plan.config),
-          tiled(3, {u64(c.c), u64(c.r * c.s), u64(c.k), 1}, {u32(plan.config.tile_k), 1, u32(plan.config.tile_n), 1}),
-          output_shape(c, plan, extents(c))};
+  return {activation_shape(c, plan.config), filter_shape(c, plan.config), output_shape(c, plan, extents(c))};
 }
 
 }  // namespace coda::cuda

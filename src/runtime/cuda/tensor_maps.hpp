@@ -29,8 +29,8 @@ struct MapShape {
 };
 
 struct MapShapes {
-  MapShape activation;  ///< X (N,H,W,C)
-  MapShape filter;      ///< W (K,R·S,C)
+  MapShape activation;  ///< X (N,H,W,C); A (k, m)
+  MapShape filter;      ///< W (K,R·S,C); B
   MapShape output;      ///< Y; of the second store too
 };
 

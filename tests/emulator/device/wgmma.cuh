@@ -1,14 +1,8 @@
 // kernels/coda/wgmma.cuh for the emulator.
 #pragma once
-#include "types.cuh"
+#include "descriptor.cuh"
 
 namespace coda {
-
-// As there
-template <int kRowBytes, int kGroupBytes = 8 * kRowBytes> u64 operand_descriptor(u32 address) {
-    constexpr u64 kSwizzle = kRowBytes == 128 ? 1 : 2;
-    return kSwizzle << 62 | u64(kGroupBytes >> 4) << 32 | u64(1) << 16 | u64((address & 0x3ffff) >> 4);
-}
 
 inline void wgmma_fence() { coda_emulator::sync_warp(); }
 inline void wgmma_commit() { coda_emulator::multiply_commit(); }
@@ -19,9 +13,10 @@ inline float as_float(float value) { return value; }
 template <class A, class B> struct Same { static constexpr bool value = false; };
 template <class A> struct Same<A, A> { static constexpr bool value = true; };
 
-template <class Element, int kN> void wgmma(float (&d)[kN / 2], u64 a, u64 b, u32 accumulate) {
+template <class Element, int kN, bool kColumnsA = false, bool kColumnsB = false> void wgmma(float (&d)[kN / 2], u64 a, u64 b, u32 accumulate) {
     static_assert(kN % 8 == 0 && kN >= 8 && kN <= 256, "a matrix instruction is 8 to 256 columns wide");
-    coda_emulator::multiply(d, a, b, kN, Same<Element, Bf16>::value ? coda_emulator::MatrixElement::bf16 : coda_emulator::MatrixElement::f16, accumulate != 0);
+    const auto element = Same<Element, Bf16>::value ? coda_emulator::MatrixElement::bf16 : coda_emulator::MatrixElement::f16;
+    coda_emulator::multiply(d, {a, kColumnsA}, {b, kColumnsB}, kN, element, accumulate != 0);
 }
 
 }  // namespace coda

@@ -29,6 +29,15 @@ TEST_P(GoldenSource, IsAsRecorded) {
   EXPECT_EQ(source, kernel_of(text).source) << "a second time";
 }
 
+// A product of A (k, m) and B (k, n), several at once: what a configuration says beside a convolution's
+TEST(Golden, AProductNamesItsOperands) {
+  plan::ConvConfig config;
+  const plan::Epilogue epilogue = epilogue_of("store acc as y : bf16");
+  EXPECT_EQ(generate(epilogue, config).source.find("Matrices"), std::string::npos);
+  config.columns_a = true, config.batched = true;
+  EXPECT_NE(generate(epilogue, config).source.find("using Operands = Matrices<true, false, true>;"), std::string::npos);
+}
+
 INSTANTIATE_TEST_SUITE_P(Codegen, GoldenSource, testing::ValuesIn(cases));
 
 TEST(Golden, EveryFileIsACase) {

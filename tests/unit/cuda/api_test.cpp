@@ -29,10 +29,11 @@ TEST(CudaApi, TheCpuHasNoStreams) {
   EXPECT_THAT(refusal([&] { kernel.bind({}); }), HasSubstr("compiled for the CPU"));
 }
 
-TEST(CudaApi, OnlyConvolutions) {
+TEST(CudaApi, TransposedConvolutionsAreRefused) {
   CompileOptions options;
   options.device = Device::cuda;
-  EXPECT_THROW(compile(Gemm{.m = 8, .n = 8, .k = 8}, parse("store acc : bf16\n"), options), Unsupported);
+  EXPECT_THROW(compile(ConvTranspose2d{.h = 8, .w = 8, .c = 8, .k = 8}, parse("store acc : bf16\n"), options),
+               Unsupported);
 }
 
 TEST(CudaApi, UnknownStorage) {

@@ -48,6 +48,33 @@ TEST(TensorMaps, RunsAreIm2col) {
   EXPECT_EQ(m.output.box, (std::array<std::uint32_t, 4>{32, 16, 1, 1}));
 }
 
+// Three products of A (k, m) and B (k, n), m 40, n 72, k 200
+TEST(TensorMaps, OfProductsAreBoxesOf64Columns) {
+  const Conv2d conv{.n = 3, .h = 1, .w = 40, .c = 200, .k = 72};
+  plan::ConvConfig config{.tile_m = 128, .tile_n = 80, .tile_k = 32, .columns_a = true, .columns_b = true};
+  config.batched = true;
+  MapShapes m = map_shapes(conv, plan_of(conv, config, true));
+  EXPECT_FALSE(m.activation.im2col);
+  EXPECT_EQ(m.activation.rank, 3);
+  EXPECT_EQ(m.activation.extents, (std::array<std::uint64_t, 4>{40, 200, 3, 1}));
+  EXPECT_EQ(m.activation.strides, (std::array<std::uint64_t, 3>{80, 80 * 200, 0}));
+  EXPECT_EQ(m.activation.box, (std::array<std::uint32_t, 4>{64, 32, 1, 1}));
+  EXPECT_EQ(m.activation.swizzle_bytes, 128);
+  EXPECT_EQ(m.filter.extents, (std::array<std::uint64_t, 4>{72, 200, 3, 1}));
+  EXPECT_EQ(m.filter.strides, (std::array<std::uint64_t, 3>{144, 144 * 200, 0}));
+  EXPECT_EQ(m.filter.box, (std::array<std::uint32_t, 4>{64, 32, 1, 1}));
+  EXPECT_EQ(m.filter.swizzle_bytes, 128);
+  EXPECT_EQ(m.output.extents, (std::array<std::uint64_t, 4>{72, 40, 1, 3}));
+  config.columns_a = config.columns_b = false;
+  m = map_shapes(conv, plan_of(conv, config, true));
+  EXPECT_TRUE(m.activation.im2col);
+  EXPECT_EQ(m.activation.extents, (std::array<std::uint64_t, 4>{200, 40, 1, 3}));
+  EXPECT_EQ(m.filter.extents, (std::array<std::uint64_t, 4>{200, 72, 3, 1}));
+  EXPECT_EQ(m.filter.strides, (std::array<std::uint64_t, 3>{400, 400 * 72, 0}));
+  EXPECT_EQ(m.filter.box, (std::array<std::uint32_t, 4>{32, 80, 1, 1}));
+  EXPECT_EQ(m.filter.swizzle_bytes, 64);
+}
+
 TEST(TensorMaps, PatchesAreBoxesWithAHalo) {
   const Conv2d conv{
       .n = 3, .h = 20, .w = 21, .c = 64, .k = 64, .r = 3, .s = 3, .pad = {2, 2, 2, 2}, .dilation = {2, 2}};

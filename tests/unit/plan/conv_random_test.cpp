@@ -32,6 +32,12 @@ const char* const epilogues[] = {
 struct RandomProblem {
   Conv2d conv;
   std::string text;
+  bool columns_a = false, columns_b = false, batched = false;
+  Lowered task() const {
+    Lowered t(conv);
+    t.columns_a = columns_a, t.columns_b = columns_b, t.batched = batched;
+    return t;
+  }
 };
 
 RandomProblem random_problem(Random& random) {
@@ -55,6 +61,20 @@ RandomProblem random_problem(Random& random) {
     text.replace(at, 1, std::to_string(random.one_of(divisors)));
   }
   return {c, text};
+}
+
+/// A product, as the convolution of its rows.
+RandomProblem random_product(Random& random) {
+  RandomProblem p = random_problem(random);
+  Conv2d c;
+  c.n = random.chance(0.5) ? 1 : random.between(2, 9);
+  c.h = 1, c.w = random.between(1, 3000), c.c = random.between(1, 2000), c.k = p.conv.k;
+  c.dtype_x = c.dtype_w = DType::bf16;
+  p.columns_a = random.chance(0.5), p.columns_b = random.chance(0.5), p.batched = c.n > 1;
+  if (p.columns_a && random.chance(0.95)) c.w = (c.w + 7) / 8 * 8;
+  if ((!p.columns_a || !p.columns_b) && random.chance(0.95)) c.c = (c.c + 7) / 8 * 8;
+  p.conv = c;
+  return p;
 }
 
 int accumulators(const ConvConfig& c) { return c.tile_m / c.tile_warpgroups / 64 * c.tile_n / 2; }
@@ -100,8 +120,16 @@ void check_config(const ConvConfig& c, const Epilogue& e, const Conv2d& conv) {
   }
 }
 
-/// Boxes and corners that the driver accepts for a tensor map.
-void check_maps(const ConvConfig& c, const Conv2d& conv) {
+/// Boxes, corners and strides that the driver accepts for a tensor map.
+void check_maps(const ConvConfig& c, const RandomProblem& problem) {
+  const Conv2d& conv = problem.conv;
+  EXPECT_EQ(c.columns_a, problem.columns_a);
+  EXPECT_EQ(c.columns_b, problem.columns_b);
+  EXPECT_EQ(c.batched, problem.batched);
+  EXPECT_EQ(conv.k % 8, 0);
+  EXPECT_EQ((c.columns_a ? conv.w : conv.c) % 8, 0);
+  EXPECT_TRUE(c.columns_b || conv.c % 8 == 0);
+  EXPECT_FALSE(c.columns_a && c.patch);
   if (c.patch) {
     EXPECT_EQ(conv.stride[0] * conv.stride[1], 1);
     EXPECT_EQ(c.tile_k, 64);
@@ -210,7 +238,8 @@ TEST_P(RandomProblems, LegalCandidatesKeepTheRules) {
   const Device device;
   int served = 0, refused = 0, wrong = 0;
   for (int i = 0; i < 250; ++i) {
-    const auto [conv, text] = random_problem(random);
+    const RandomProblem problem = i % 5 == 4 ? random_product(random) : random_problem(random);
+    const auto& [conv, text, columns_a, columns_b, batched] = problem;
     SCOPED_TRACE(testing::Message() << "seed " << seed << ", problem " << i << ": " << to_string(Contraction(conv))
                                     << "\n"
                                     << text);
@@ -224,14 +253,14 @@ TEST_P(RandomProblems, LegalCandidatesKeepTheRules) {
     }
     const Epilogue epilogue = test::epilogue_of(text, conv);
     try {
-      const auto all = candidates(conv, epilogue, device);
+      const auto all = candidates(problem.task(), epilogue, device);
       EXPECT_FALSE(all.empty());
-      EXPECT_FALSE(i % 10 == 0 && explain(conv, epilogue, device).empty());
+      EXPECT_FALSE(i % 10 == 0 && explain(problem.task(), epilogue, device).empty());
       for (const Candidate& c : all) {
         if (!c.refusal.empty()) continue;
         SCOPED_TRACE(describe(c.plan));
         check_config(c.plan.config, epilogue, conv);
-        check_maps(c.plan.config, conv);
+        check_maps(c.plan.config, problem);
         check_launch(c.plan, conv, extent, device);
         check_workspace(c.plan, extent);
         EXPECT_GT(c.plan.predicted_us, 3.0);
@@ -240,10 +269,10 @@ TEST_P(RandomProblems, LegalCandidatesKeepTheRules) {
       }
       if (all.front().refusal.empty()) {
         ++served;
-        EXPECT_EQ(choose(conv, epilogue, device).config, all.front().plan.config);
+        EXPECT_EQ(choose(problem.task(), epilogue, device).config, all.front().plan.config);
       } else {
         ++refused;
-        EXPECT_THROW(choose(conv, epilogue, device), Unsupported);
+        EXPECT_THROW(choose(problem.task(), epilogue, device), Unsupported);
       }
     } catch (const Unsupported&) {
       ++refused;

@@ -41,6 +41,25 @@ TEST(Unsupported, NamesEveryReasonAtOnce) {
   EXPECT_THAT(text, HasSubstr("60 output channels are no multiple of 8"));
 }
 
+// What the copy engine's strides of 16 bytes ask of a product: multiples of 8 of what lies side by side
+TEST(Unsupported, NamesTheSideOfAProductThatIsNoMultipleOf8) {
+  const auto refusal = [](Gemm g) {
+    g.dtype_a = g.dtype_b = DType::bf16;
+    try {
+      choose(as_convolution(g), analyse(passes::run_pipeline(parse(test::bare)), extents(g)), Device{});
+    } catch (const Unsupported& e) {
+      return std::string(e.what());
+    }
+    return std::string();
+  };
+  EXPECT_THAT(refusal({.m = 99, .n = 64, .k = 60, .transpose_b = true}), HasSubstr("60 input channels"));
+  EXPECT_THAT(refusal({.m = 99, .n = 64, .k = 64, .transpose_a = true}), HasSubstr("99 rows m of A (k, m)"));
+  EXPECT_THAT(refusal({.m = 96, .n = 60, .k = 64, .transpose_a = true}), HasSubstr("60 output channels"));
+  EXPECT_THAT(refusal({.m = 96, .n = 64, .k = 60}), HasSubstr("60 input channels"));
+  EXPECT_EQ(refusal({.m = 99, .n = 64, .k = 64}), "");
+  EXPECT_EQ(refusal({.m = 96, .n = 64, .k = 61, .transpose_a = true}), "");
+}
+
 TEST(Unsupported, MixedDtypes) {
   Conv2d conv = test::conv_of(1, 32, 32, 64, 64, 3);
   conv.dtype_w = DType::f16;

@@ -57,10 +57,11 @@ std::string config_text(const ConvConfig& c, int number) {
       "= {}, kUnit = {};\n"
       "    static constexpr bool kPatch = {}, kSplit = {}, kSwap = {};\n"
       "    static constexpr Norm kNorm = Norm::{};\n"
+      "    using Operands = Matrices<{}, {}, {}>;\n"
       "}};\n",
       number, c.element == DType::f16 ? "F16" : "Bf16", c.tile_m, c.tile_n, c.tile_k, c.tile_warpgroups, c.turns,
       c.tile_m / c.tile_warpgroups, c.stages, c.stages_a, c.halo_h, c.halo_w, c.store_buffers, c.cluster_m, c.cluster_n,
-      c.unit, c.patch, c.split, c.swap, norm(c.mode));
+      c.unit, c.patch, c.split, c.swap, norm(c.mode), c.columns_a, c.columns_b, c.batched);
 }
 
 std::string visitor_text(const VisitorShape& v) {
@@ -92,6 +93,14 @@ std::vector<ConvConfig> configurations() {
         if (n == 64 && mode != NormMode::rows) c.swap = true, list.push_back(c);
       }
   list.push_back({.tile_m = 64, .tile_n = 256, .stages = 4});
+  for (const int n : {72, 160})
+    list.push_back({.tile_m = 128,
+                    .tile_n = n,
+                    .tile_k = n == 160 ? 32 : 64,
+                    .stages = 4,
+                    .columns_a = n == 72,
+                    .columns_b = true,
+                    .batched = n == 72});
   list.push_back({.tile_m = 256,
                   .tile_n = 128,
                   .tile_warpgroups = 2,
