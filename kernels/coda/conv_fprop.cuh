@@ -7,7 +7,7 @@
 //   tiles of up to 128 x 128, whose epilogues, of one warp a scheduler, would otherwise outlast a short main loop.
 //
 // Two ways to load the activations of a tile:
-//   runs     of consecutive output pixels by im2col loads, once for every filter tap: any stride, padding, dilation;
+//   runs     of consecutive output pixels by im2col loads, once for every filter tap: any stride, padding, dilation; of products by boxes of rows;
 //   patches  8 pixels wide, with a halo, once for all filter taps: each reads the same stage from another pixel, a seventh of
 //            the traffic for a 3x3 filter. Stride 1. What comes from the second-level cache a clock, and what shared memory
 //            takes beside the matrix instructions' reads, bounds these kernels, so patches win wherever they cover the image well.
@@ -188,12 +188,14 @@ template <class Config, class Visitor> struct ConvFprop {
     }
 
     // A run of pixels, or of the columns of A.
-    static CODA_DEVICE void load_run(const ConvParams& p, Sharing& sharing, u32 to, u32 full, const Im2colCoordinates& from, int row) {
+    static CODA_DEVICE void load_run(const ConvParams& p, Sharing& sharing, u32 to, u32 full, const Im2colCoordinates& from, int row, int image) {
         constexpr bool kShared = kClusterN > 1;
         if (!kShared || sharing.turn_a == u32(sharing.rank_n)) {
             if constexpr (Operands::kColumnsA) {
 #pragma unroll
                 for (int i = 0; i < kM / 64; ++i) load_box<kShared>(p.activation, to + i * kBoxBytes, full, row + 64 * i, from.c, from.n, sharing.row_blocks);
+            } else if constexpr (Operands::kRowsA) {
+                load_box<kShared>(p.activation, to, full, from.c, row, image, sharing.row_blocks);
             } else if constexpr (kShared) {
                 tma_load_im2col_multicast(to, p.activation, full, from, sharing.row_blocks);
             } else {
@@ -212,7 +214,8 @@ template <class Config, class Visitor> struct ConvFprop {
             const int first = tile.tile_n * kN, count = smaller(kN, g.channels - first);
             const u8* base = static_cast<const u8*>(source.memory) + (u64(tile.image) * g.rows * g.channels + first) * source.kElementBytes;
             for (int m = lane; m < kM && count > 0; m += 32)
-                if (rows.valid(m)) prefetch_l2(base + u64(rows.pixel(m)) * g.channels * source.kElementBytes, count * source.kElementBytes);
+                for (int line = 0; line < count * source.kElementBytes; line += 128)
+                    if (rows.valid(m)) prefetch_line(base + u64(rows.pixel(m)) * g.channels * source.kElementBytes + line);
             prefetch_tensors<i + 1>(params, tile, lane);
         }
     }
@@ -262,7 +265,7 @@ template <class Config, class Visitor> struct ConvFprop {
                     const Im2colCoordinates from{c * kK, w, h, tile.image + row / pixels, u16(s * g.dilation_w), u16(r * g.dilation_h)};
                     mbarrier_wait(barriers.empty(at.stage), at.parity ^ 1);
                     mbarrier_arrive_expect(full, kBytesA + kBytesB);
-                    load_run(p, sharing, to, full, from, row);
+                    load_run(p, sharing, to, full, from, row, tile.image);
                     load_filter(p, sharing, shared + kOffsetB + at.stage * kBytesB, full, c * kK, r * g.taps_w + s, k, tile.image);
                     at.advance();
                     if (++c == g.channel_blocks) {

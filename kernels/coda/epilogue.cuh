@@ -3,6 +3,7 @@
 #pragma once
 #include "exchange.cuh"
 #include "fragment.cuh"
+#include "tensors.cuh"
 #include "tiles.cuh"
 #include "tma.cuh"
 #include "visitor.cuh"
@@ -112,31 +113,22 @@ template <class Config, class Visitor> struct Epilogue {
         }
     }
 
-    // Tensor operands [kFirst, kEnd) of a pair of channels in row m of the tile; zero outside the output.
-    template <int kFirst, int kEnd> CODA_DEVICE void load_tensors(float* first, float* second, const At& at, int m, int channel) const {
-        if constexpr (kFirst < kEnd) {
-            float2 pair = {0.f, 0.f};
-            if (at.rows.valid(m) && channel < geometry.channels)
-                pair = Visitor::template tensor<kFirst>(visitor).pair((u64(at.image) * geometry.rows + at.rows.pixel(m)) * geometry.channels + channel);
-            *first = pair.x, *second = pair.y;
-            load_tensors<kFirst + 1, kEnd>(first + 1, second + 1, at, m, channel);
-        }
-    }
-
-    // The same of one element.
-    template <int kFirst, int kEnd> CODA_DEVICE void load_tensor_elements(float* value, const At& at, int m, int channel) const {
-        if constexpr (kFirst < kEnd) {
-            if (at.rows.valid(m) && channel < geometry.channels)
-                *value = Visitor::template tensor<kFirst>(visitor).element((u64(at.image) * geometry.rows + at.rows.pixel(m)) * geometry.channels + channel);
-            load_tensor_elements<kFirst + 1, kEnd>(value + 1, at, m, channel);
-        }
-    }
+    // Tensor operands [kFirst, kEnd) on their way; for_pairs takes them pair by pair, and loads ahead up to pair `end`.
+    template <int kFirst, int kEnd> using Ring = TensorRing<Visitor, kFirst, kEnd, kSwap, kSlice, kSlices>;
+    static constexpr int kPairs = kStoresPerTile * (kSlice / 4);  // of a tile, a lane
 
     // Calls f(x, y, columns of x, columns of y, tensors of x, tensors of y) for each pair of neighbours x, y of block b and slice s in
     // the order in which a slice is packed, with tensor operands [kFirst, kEnd): neighbouring channels of a row, or channels first
     // neighbouring rows of a channel.
     template <int kFirst, int kEnd, class F> CODA_DEVICE void for_pairs(const At& at, int b, int s, F&& f) const {
+        const int first = (b * kSlices + s) * (kSlice / 4), end = first + kSlice / 4;
+        Ring<kFirst, kEnd> ring{visitor, geometry, thread / 32, thread & 31};
+        ring.open(first, end, at);
+        for_pairs<kFirst, kEnd>(at, b, s, ring, end, f);
+    }
+    template <int kFirst, int kEnd, class F> CODA_DEVICE void for_pairs(const At& at, int b, int s, Ring<kFirst, kEnd>& ring, int end, F&& f) const {
         const int warp = thread / 32, lane = thread & 31;
+        int p = (b * kSlices + s) * (kSlice / 4);
         if constexpr (kSwap) {
             float column[2][larger(1, kColumns)];
 #pragma unroll
@@ -146,10 +138,9 @@ template <class Config, class Visitor> struct Epilogue {
 #pragma unroll
             for (int j = 0; j < 8; ++j)
 #pragma unroll
-                for (int half = 0; half < 2; ++half) {
+                for (int half = 0; half < 2; ++half, ++p) {
                     float t1[larger(1, kEnd - kFirst)] = {}, t2[larger(1, kEnd - kFirst)] = {};
-                    const int m = 64 * b + 8 * j + 2 * (lane & 3), channel = at.first_channel + 64 * s + 16 * warp + lane / 4 + 8 * half;
-                    load_tensor_elements<kFirst, kEnd>(t1, at, m, channel), load_tensor_elements<kFirst, kEnd>(t2, at, m + 1, channel);
+                    ring.take(p, end, t1, t2, at);
                     float* pair = acc[s] + 4 * (8 * b + j) + 2 * half;
                     f(pair[0], pair[1], column[half], column[half], t1, t2);
                 }
@@ -164,9 +155,9 @@ template <class Config, class Visitor> struct Epilogue {
                     one[c] = pair.x, two[c] = pair.y;
                 }
 #pragma unroll
-                for (int half = 0; half < 2; ++half) {
+                for (int half = 0; half < 2; ++half, ++p) {
                     float t1[larger(1, kEnd - kFirst)] = {}, t2[larger(1, kEnd - kFirst)] = {};
-                    load_tensors<kFirst, kEnd>(t1, t2, at, 64 * b + 16 * warp + lane / 4 + 8 * half, at.first_channel + n);
+                    ring.take(p, end, t1, t2, at);
                     f(acc[b][4 * j + 2 * half], acc[b][4 * j + 2 * half + 1], one, two, t1, t2);
                 }
             }
@@ -199,6 +190,8 @@ template <class Config, class Visitor> struct Epilogue {
     // The accumulators become the input of the normalisation; the second store, if it comes from here, is on its way.
     CODA_DEVICE void apply_before(const At& at) {
         const int warp = thread / 32, lane = thread & 31;
+        Ring<0, kTensorsBefore> ring{visitor, geometry, warp, lane};
+        ring.open(0, kPairs, at);
         if constexpr (kSwap && kSide == SideStore::kBefore) open_staging();
 #pragma unroll
         for (int b = 0; b < kBlocks; ++b)
@@ -206,7 +199,7 @@ template <class Config, class Visitor> struct Epilogue {
             for (int s = 0; s < kSlices; ++s) {
                 u32 packed[kSlice / 4];
                 int pair = 0;
-                for_pairs<0, kTensorsBefore>(at, b, s, [&](float& x, float& y, const float* one, const float* two, const float* t1, const float* t2) {
+                for_pairs<0, kTensorsBefore>(at, b, s, ring, kPairs, [&](float& x, float& y, const float* one, const float* two, const float* t1, const float* t2) {
                     const float v = as_float(x), w = as_float(y);
                     if constexpr (kSide == SideStore::kBefore)
                         packed[pair++] = Visitor::Side::pack(Visitor::side(v, one, t1, uniform), Visitor::side(w, two, t2, uniform));
@@ -390,6 +383,8 @@ template <class Config, class Visitor> struct Epilogue {
     template <int kFirst, int kEnd, bool kBoth, bool kKeep, class F, class G> CODA_DEVICE void store(const At& at, F&& f, G&& g) {
         const int warp = thread / 32, lane = thread & 31;
         constexpr bool kWraps = kStoresPerTile % kStoreBuffers != 0;
+        Ring<kFirst, kEnd> ring{visitor, geometry, warp, lane};
+        ring.open(0, kPairs, at);
         if constexpr (kSwap) open_staging();
 #pragma unroll
         for (int b = 0; b < kBlocks; ++b)
@@ -398,7 +393,7 @@ template <class Config, class Visitor> struct Epilogue {
                 const int place = (b * kSlices + s) % kStoreBuffers;
                 u32 packed[kSlice / 4], beside[kBoth ? kSlice / 4 : 1];
                 int pair = 0;
-                for_pairs<kFirst, kEnd>(at, b, s, [&](float x, float y, const float* one, const float* two, const float* t1, const float* t2) {
+                for_pairs<kFirst, kEnd>(at, b, s, ring, kPairs, [&](float x, float y, const float* one, const float* two, const float* t1, const float* t2) {
                     x = as_float(x), y = as_float(y);
                     const int row = 2 * b + (pair & 1);
                     packed[pair] = Visitor::Output::pack(f(x, one, t1, row), f(y, two, t2, row));

@@ -4,13 +4,13 @@
 namespace coda {
 
 struct Images {  // NHWC and KRSC: both have their k side by side
-    static constexpr bool kColumnsA = false, kColumnsB = false, kBatched = false;
+    static constexpr bool kColumnsA = false, kColumnsB = false, kBatched = false, kRowsA = false;
 };
 
-// Of products. kColumnsA: A is (k, m), kColumnsB: B is (k, n); each is loaded by boxes of 64 columns and multiplied MN-major.
-// kBatched: as many filters B as images A; tiles do not straddle images.
+// Of products, and of 1x1 convolutions that are such. kColumnsA: A is (k, m), kColumnsB: B is (k, n); each is loaded by boxes of 64 columns
+// and multiplied MN-major. Else A is loaded by boxes of rows. kBatched: as many filters B as images A; tiles do not straddle images.
 template <bool kOfA, bool kOfB, bool kEach> struct Matrices {
-    static constexpr bool kColumnsA = kOfA, kColumnsB = kOfB, kBatched = kEach;
+    static constexpr bool kColumnsA = kOfA, kColumnsB = kOfB, kBatched = kEach, kRowsA = !kOfA;
 };
 
 template <class T> struct Exists { using Type = void; };

@@ -8,11 +8,6 @@ CODA_DEVICE void tma_prefetch(const TensorMap& map) {
     asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory");
 }
 
-// From memory into the second-level cache. Both are multiples of 16.
-CODA_DEVICE void prefetch_l2(const void* memory, u32 bytes) {
-    asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(memory), "r"(bytes) : "memory");
-}
-
 // A run of output pixels that starts at input position (n, h, w), seen through filter tap (r, s), and a slice
 // of channels from c. The offsets are in input pixels: tap times dilation.
 struct Im2colCoordinates {

@@ -45,17 +45,24 @@ enum class SideStore { kNone, kBefore, kAfter };
 // An operand [m,n] in the output's layout. `offset` counts elements; for a pair it is a multiple of 2, for an octet of 8.
 template <class Element> struct TensorSource {
     static constexpr int kElementBytes = 2;
+    using Pair = u32;  // two neighbours, as they lie in memory
     const void* memory;
     struct Octet {
         uint4 words;
         CODA_DEVICE float2 pair(int i) const { return Element::unpack(i == 0 ? words.x : i == 1 ? words.y : i == 2 ? words.z : words.w); }
     };
-    CODA_DEVICE float2 pair(u64 offset) const { return Element::unpack(__ldg(static_cast<const u32*>(memory) + offset / 2)); }
+    static CODA_DEVICE Pair load(const u8* pair) { return __ldg(reinterpret_cast<const u32*>(pair)); }
+    static CODA_DEVICE float2 unpack(Pair pair) { return Element::unpack(pair); }
+    // (x, y) of an even lane and of the odd lane `distance` away become both lanes' x in the even one, their y in the odd one.
+    static CODA_DEVICE Pair exchanged(Pair own, bool odd, int distance) {
+        const u32 other = __shfl_xor_sync(~0u, own, distance);
+        return odd ? other >> 16 | (own & 0xffff0000u) : (own & 0xffffu) | other << 16;
+    }
     CODA_DEVICE Octet octet(u64 offset) const { return {__ldg(static_cast<const uint4*>(memory) + offset / 8)}; }
-    CODA_DEVICE float element(u64 offset) const { return Element::unpack(__ldg(static_cast<const u16*>(memory) + offset)).x; }
 };
 template <> struct TensorSource<float> {
     static constexpr int kElementBytes = 4;
+    using Pair = float2;
     const void* memory;
     struct Octet {
         float4 low, high;
@@ -63,12 +70,16 @@ template <> struct TensorSource<float> {
             return i == 0 ? float2{low.x, low.y} : i == 1 ? float2{low.z, low.w} : i == 2 ? float2{high.x, high.y} : float2{high.z, high.w};
         }
     };
-    CODA_DEVICE float2 pair(u64 offset) const { return __ldg(static_cast<const float2*>(memory) + offset / 2); }
+    static CODA_DEVICE Pair load(const u8* pair) { return __ldg(reinterpret_cast<const float2*>(pair)); }
+    static CODA_DEVICE float2 unpack(Pair pair) { return pair; }
+    static CODA_DEVICE Pair exchanged(Pair own, bool odd, int distance) {
+        const float other = __shfl_xor_sync(~0u, odd ? own.x : own.y, distance);
+        return odd ? float2{other, own.y} : float2{own.x, other};
+    }
     CODA_DEVICE Octet octet(u64 offset) const {
         const float4* at = static_cast<const float4*>(memory) + offset / 4;
         return {__ldg(at), __ldg(at + 1)};
     }
-    CODA_DEVICE float element(u64 offset) const { return __ldg(static_cast<const float*>(memory) + offset); }
 };
 
 }  // namespace coda

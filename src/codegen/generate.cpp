@@ -43,7 +43,7 @@ void check(const plan::Epilogue& e, const plan::ConvConfig& c) {
 
 // Where they lie otherwise than a convolution's
 std::string operands_text(const plan::ConvConfig& c) {
-  if (!c.columns_a && !c.columns_b && !c.batched) return "";
+  if (!c.columns_a && !c.columns_b && !c.batched && !c.rows_a) return "";
   return fmt::format("    using Operands = Matrices<{}, {}, {}>;  // A is (k, m), B is (k, n), one B for each A\n",
                      c.columns_a, c.columns_b, c.batched);
 }

@@ -51,6 +51,7 @@ struct ConvConfig {
   int unit = 1;   ///< channels of an entry of statistics: divides group width and tile_n; 1 without an exchange
   int group = 0;  ///< rows of (cluster) tiles that are worked on together, all their channels; 0: one after another
   bool columns_a = false, columns_b = false, batched = false;  ///< as in Lowered
+  bool rows_a = false;  ///< runs of pixels are rows of a matrix: boxes of them are loaded, not im2col
 
   bool operator==(const ConvConfig&) const = default;
 };

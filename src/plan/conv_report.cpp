@@ -136,7 +136,8 @@ std::string explain(const Lowered& task, const Epilogue& epilogue, const Device&
       : best.config.patch
           ? fmt::format("patches 8 pixels wide with a halo of {} lines and {} pixels, one for all filter taps",
                         best.config.halo_h, best.config.halo_w)
-          : std::string("runs of pixels, one for every filter tap"));
+      : best.config.rows_a ? std::string("boxes of rows")
+                           : std::string("runs of pixels, one for every filter tap"));
   text += fmt::format("mode: {}\n", reason_of_mode(best));
   text += fmt::format("workspace: {} bytes\n", best.workspace.bytes);
   if (legal > 1 && alternatives > 0) text += fmt::format("next best of {} legal candidates:\n", legal);

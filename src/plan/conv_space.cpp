@@ -127,9 +127,18 @@ int rows_in_a_group(const ConvConfig& c, const ConvProblem& p, const Device& d) 
   return all || rows < 2 ? 0 : rows;
 }
 
+/// Each output pixel is a product of its own input pixel.
+bool is_product(const Conv2d& c) {
+  const auto all = [](const auto& list, std::int64_t x) {
+    return std::ranges::all_of(list, [x](auto y) { return y == x; });
+  };
+  return c.r == 1 && c.s == 1 && all(c.stride, 1) && all(c.pad, 0);
+}
+
 void finish(ConvConfig& c, const ConvProblem& p, const Device& d, const FixedFields& fixed) {
   c.element = p.conv.dtype_x;
   c.columns_a = p.columns_a, c.columns_b = p.columns_b, c.batched = p.batched;
+  c.rows_a = !c.patch && !c.columns_a && is_product(p.conv);
   const auto halo = [&](std::int64_t taps, std::int64_t dilation) {
     return c.patch ? static_cast<int>(std::min<std::int64_t>((taps - 1) * dilation, 1 << 12)) : 0;
   };

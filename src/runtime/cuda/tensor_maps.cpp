@@ -27,7 +27,9 @@ MapShape tiled(int rank, const std::array<std::uint64_t, 4>& extents, const std:
 
 // Patches are boxes of 8 pixels by the lines of the tile, with their halo. Runs are im2col: the filter's corner
 // walks over the padded image by the stride, and each tap is an offset from there.
-MapShape activation_shape(const Conv2d& c, const plan::ConvConfig& k) {
+MapShape activation_shape(const Conv2d& c, const plan::ConvPlan& plan) {
+  const plan::ConvConfig& k = plan.config;
+  if (k.rows_a) return tiled(3, {u64(c.c), u64(plan.rows), u64(plan.images), 1}, {u32(k.tile_k), u32(k.tile_m), 1, 1});
   if (k.columns_a) return tiled(3, {u64(c.w), u64(c.c), u64(c.n), 1}, {box_columns, u32(k.tile_k), 1, 1});
   const std::array<std::uint64_t, 4> extents{u64(c.c), u64(c.w), u64(c.h), u64(c.n)};
   const auto [top, left, bottom, right] = c.pad;
@@ -65,7 +67,7 @@ MapShape filter_shape(const Conv2d& c, const plan::ConvConfig& k) {
 }  // namespace
 
 MapShapes map_shapes(const Conv2d& c, const plan::ConvPlan& plan) {
-  return {activation_shape(c, plan.config), filter_shape(c, plan.config), output_shape(c, plan, extents(c))};
+  return {activation_shape(c, plan), filter_shape(c, plan.config), output_shape(c, plan, extents(c))};
 }
 
 }  // namespace coda::cuda

@@ -5,9 +5,6 @@
 namespace coda {
 
 inline void tma_prefetch(const TensorMap&) {}
-inline void prefetch_l2(const void* memory, u32 bytes) {
-    if (reinterpret_cast<std::uintptr_t>(memory) % 16 != 0 || bytes % 16 != 0) coda_emulator::fail("a prefetch of bytes that are not multiples of 16");
-}
 
 struct Im2colCoordinates {
     int c, w, h, n;

@@ -1,0 +1,98 @@
+// Operands [m,n] of a warpgroup's tile, read from memory ahead of their use: a ring of pairs of neighbours in registers. A load takes
+// some 700 clocks beside a main loop, so that one after another they would take longer than the main loop itself.
+#pragma once
+#include "tiles.cuh"
+#include "visitor.cuh"
+
+namespace coda {
+
+template <class Visitor, int i> using TensorOf = decltype(Visitor::template tensor<i>(*static_cast<const typename Visitor::Params*>(nullptr)));
+
+// Bytes of an element of each of the operands [i, kEnd), together.
+template <class Visitor, int i, int kEnd> constexpr int tensor_bytes() {
+    if constexpr (i < kEnd) return TensorOf<Visitor, i>::kElementBytes + tensor_bytes<Visitor, i + 1, kEnd>();
+    else return 0;
+}
+
+// Of operands [i, kEnd): kSlots pairs each, and where the next ones lie: two rows, or two channels of a row.
+template <class Visitor, int i, int kEnd, int kSlots> struct TensorPairs {
+    using Source = TensorOf<Visitor, i>;
+    typename Source::Pair own[kSlots];
+    const u8* from[2];
+    TensorPairs<Visitor, i + 1, kEnd, kSlots> rest;
+    CODA_DEVICE void aim(int half, const typename Visitor::Params& p, u64 element) {
+        from[half] = static_cast<const u8*>(Visitor::template tensor<i>(p).memory) + element * Source::kElementBytes;
+        rest.aim(half, p, element);
+    }
+    CODA_DEVICE void load(int slot, int half, bool exists, int elements) {
+        own[slot] = exists ? Source::load(from[half] + elements * Source::kElementBytes) : typename Source::Pair{};
+        rest.load(slot, half, exists, elements);
+    }
+    CODA_DEVICE void get(int slot, float* x, float* y) const {
+        const float2 both = Source::unpack(own[slot]);
+        *x = both.x, *y = both.y;
+        rest.get(slot, x + 1, y + 1);
+    }
+    // Of two channels of one row, two rows of one channel: the lane of the other row and channel has the rest.
+    CODA_DEVICE void exchange(int slot, bool odd, int distance) {
+        own[slot] = Source::exchanged(own[slot], odd, distance);
+        rest.exchange(slot, odd, distance);
+    }
+};
+template <class Visitor, int kEnd, int kSlots> struct TensorPairs<Visitor, kEnd, kEnd, kSlots> {
+    CODA_DEVICE void aim(int, const typename Visitor::Params&, u64) {}
+    CODA_DEVICE void load(int, int, bool, int) {}
+    CODA_DEVICE void get(int, float*, float*) const {}
+    CODA_DEVICE void exchange(int, bool, int) {}
+};
+
+// The pairs of a tile in the order in which fragments hold them (fragment.cuh): pixels first, pair p is block, slice, eight channels, half;
+// channels first, with kSwap, block, 64 channels, eight pixels, half. What lies beyond the image's pixels has any value, beyond the channels none.
+template <class Visitor, int kFirst, int kEnd, bool kSwap, int kSlice, int kSlices> struct TensorRing {
+    static constexpr bool kAny = kFirst < kEnd;
+    static constexpr int kBytes = tensor_bytes<Visitor, kFirst, kEnd>();
+    static constexpr int kPairsOfSlice = kSlice / 4;
+    static constexpr int kSlots = smaller(kPairsOfSlice, kBytes <= 4 ? 16 : kBytes <= 8 ? 8 : 4);  // at most 32 registers for up to eight operands
+    static constexpr int kOdd = 4;  // with kSwap: lanes that differ in it hold neighbouring channels of the same rows
+
+    const typename Visitor::Params& visitor;
+    const ConvGeometry& g;
+    const int warp, lane;
+    TensorPairs<Visitor, kFirst, kEnd, kSlots> pairs = {};
+
+    CODA_DEVICE int odd() const { return kSwap ? lane / kOdd & 1 : 0; }
+    CODA_DEVICE int own_channel() const { return kSwap ? 16 * warp + lane / 4 - odd() : 2 * (lane & 3); }
+
+    template <class Place> CODA_DEVICE void aim(int half, const Place& place, int m) {
+        const int pixel = place.rows.valid(m) ? place.rows.pixel(m) : 0;
+        pairs.aim(half, visitor, (u64(place.image) * g.rows + pixel) * g.channels + place.first_channel + own_channel());
+    }
+    // Pairs are loaded in their order, from the first pair of a slice on.
+    template <class Place> CODA_DEVICE void load(int p, const Place& place) {
+        if constexpr (kAny) {
+            const int slice = p / kPairsOfSlice, b = slice / kSlices, s = slice % kSlices, j = p % kPairsOfSlice / 2, half = p % 2;
+            const int channel = kSwap ? 64 * s + 8 * half : s * kSlice + 8 * j;
+            if (kSwap && half == 0) aim(0, place, 64 * b + 8 * j + 2 * (lane & 3) + odd());
+            if (!kSwap && p % kPairsOfSlice == 0) aim(0, place, 64 * b + 16 * warp + lane / 4), aim(1, place, 64 * b + 16 * warp + lane / 4 + 8);
+            pairs.load(p % kSlots, kSwap ? 0 : half, channel < g.channels - place.first_channel - own_channel(), channel);
+        }
+    }
+    // The first of the pairs [first, end).
+    template <class Place> CODA_DEVICE void open(int first, int end, const Place& place) {
+        if constexpr (kAny) {
+#pragma unroll
+            for (int i = 0; i < kSlots; ++i)
+                if (first + i < end) load(first + i, place);
+        }
+    }
+    // Pair p of each operand; the pair kSlots later takes its place, if it is ahead of `end`.
+    template <class Place> CODA_DEVICE void take(int p, int end, float* x, float* y, const Place& place) {
+        if constexpr (kAny) {
+            if constexpr (kSwap) pairs.exchange(p % kSlots, odd(), kOdd);
+            pairs.get(p % kSlots, x, y);
+            if (p + kSlots < end) load(p + kSlots, place);
+        }
+    }
+};
+
+}  // namespace coda
