@@ -130,6 +130,12 @@ CODA_DEVICE void cluster_sync() {
     asm volatile("barrier.cluster.arrive.release.aligned; barrier.cluster.wait.acquire.aligned;" ::: "memory");
 }
 
+// Programmatic dependent launch. Blocks may start while the launches ahead in the stream still run; nothing in global memory is read or
+// written before this wait, after which those have ended and all that they wrote is visible.
+CODA_DEVICE void await_launches_ahead() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
+// Once every block has said so, the next launch's blocks may start wherever there is room.
+CODA_DEVICE void admit_next_launch() { asm volatile("griddepcontrol.launch_dependents;" ::: "memory"); }
+
 // Registers move between warpgroups; the counts are multiples of 8.
 template <int kRegisters> CODA_DEVICE void register_release() {
     asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kRegisters));

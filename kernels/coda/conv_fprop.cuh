@@ -107,8 +107,6 @@ template <class Config, class Visitor> struct ConvFprop {
         // By a shuffle, so that the compiler knows it is uniform in a warp: descriptors then live in uniform registers.
         const int warpgroup = __shfl_sync(~0u, int(threadIdx.x / 128), 0);
         const int rank = kClusterBlocks > 1 ? int(cluster_rank()) : 0;
-        const u32 epoch = kWorkspace ? *reinterpret_cast<const volatile u32*>(p.launch.epoch) : 0;
-
         if (threadIdx.x == 0) {
             tma_prefetch(p.activation), tma_prefetch(p.filter), tma_prefetch(p.output);
             if (Visitor::kSide != SideStore::kNone) tma_prefetch(p.side);
@@ -126,8 +124,11 @@ template <class Config, class Visitor> struct ConvFprop {
             }
             mbarrier_init_fence();
         }
+        await_launches_ahead();
+        const u32 epoch = kWorkspace ? *reinterpret_cast<const volatile u32*>(p.launch.epoch) : 0;
         if constexpr (kClusterBlocks > 1) cluster_sync();
         else __syncthreads();
+        admit_next_launch();
 
         if (warpgroup == 0) {
             register_release<kProducerRegisters>();

@@ -22,6 +22,7 @@ struct Constants {
   double tensor_ops = 4096;   ///< multiplications and additions a clk
   double shared_bytes = 130;  ///< a clk: the instructions' operands and the loads' writes
   double l2_bytes = 53;       ///< a clk, all multiprocessors at work
+  double cold_bytes = 44;     ///< the same where each block has one tile: everything comes from memory first
   double load_clk = 900;      ///< from a load's issue to its data
   double step_clk = 150;      ///< the shortest k-step: barrier, issue, release
   double box = 1.06;          ///< loads of boxes against im2col loads, where a box serves one tap
@@ -66,8 +67,12 @@ double step_clk(const ConvPlan& p, const ConvProblem& problem) {
                b = static_cast<double>(filter_stage_bytes(c));
   const double across = c.swap ? m / c.tile_warpgroups : n;  // columns of a matrix instruction
   const double operands = depth / 16 * (m * n / 64 / across) * (64 + across) * 16 * 2;
-  const double shared = (operands + a + b) / k.shared_bytes;
-  const double l2 = (a / c.cluster_n + b / c.cluster_m) / k.l2_bytes * (c.patch && taps == 1 ? k.box : 1.0);
+  // Products with one tile a block: loads run ahead as far as the ring reaches, and hardly compete with the
+  // instructions
+  const bool once = c.rows_a && p.tiles * p.splits * c.cluster_m * c.cluster_n <= p.blocks;
+  const double shared = (operands + (once ? 0.0 : a + b)) / k.shared_bytes;
+  const double l2 =
+      (a / c.cluster_n + b / c.cluster_m) / (once ? k.cold_bytes : k.l2_bytes) * (c.patch && taps == 1 ? k.box : 1.0);
   const double lead = c.patch ? std::min<double>(c.stages - 1, (c.stages_a - 1) * taps) : c.stages - 1;
   const double busy = std::max({tensor, shared, l2, k.load_clk / lead, k.step_clk});
   return busy * (c.cluster_m * c.cluster_n > 1 ? k.cluster : 1.0) *

@@ -40,6 +40,9 @@ std::vector<int> depths(const ConvProblem& p) {
 std::vector<std::pair<int, int>> clusters(const ConvProblem& p, const ConvConfig& c) {
   std::vector<std::pair<int, int>> list{{1, 1}, {2, 1}};
   const std::int64_t across = (p.extents.cols + c.tile_n - 1) / c.tile_n;
+  const std::int64_t tiles = across * ((p.extents.rows() + c.tile_m - 1) / c.tile_m);
+  // Small products wait for the second-level cache: a square of four blocks reads half as much
+  if (c.mode == NormMode::none && across > 1 && tiles <= 128) list.emplace_back(2, 2);
   for (const int n : {2, 4, 5})
     if (across % n == 0) list.emplace_back(1, n);
   return list;
@@ -97,7 +100,8 @@ void choose_stages(ConvConfig& c, const ConvProblem& p, const Device& d, const F
   }
   const std::int64_t step_clk = std::int64_t{c.tile_m} * c.tile_n * c.tile_k / 2048;
   const ConvConfig roomy = with_stages(c, p, std::min(roomy_bytes, d.shared_bytes), fixed);
-  c = lead(roomy, p) * step_clk >= lead_clk ? roomy : with_stages(c, p, d.shared_bytes, fixed);
+  const std::int64_t enough = c.rows_a ? std::max(lead_clk, 3 * step_clk) : lead_clk;  // measured: 256x128 of products
+  c = lead(roomy, p) * step_clk >= enough ? roomy : with_stages(c, p, d.shared_bytes, fixed);
 }
 
 /// Whether the combination can make sense at all; what cannot is not worth a line among the refusals.

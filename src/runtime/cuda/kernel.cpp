@@ -67,6 +67,10 @@ Kernel::Kernel(std::shared_ptr<const Module> module, const plan::ConvPlan& plan,
     attributes_[count].value.cooperative = 1;
     ++count;
   }
+  // Its blocks may start, and wait, while the launch ahead in the stream ends: kernels wait before they touch memory
+  attributes_[count].id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
+  attributes_[count].value.programmaticStreamSerializationAllowed = 1;
+  ++count;
   config_.gridDimX = static_cast<unsigned>(plan.blocks);
   config_.blockDimX = static_cast<unsigned>(plan.threads);
   config_.gridDimY = config_.gridDimZ = config_.blockDimY = config_.blockDimZ = 1;

@@ -53,7 +53,7 @@ class Kernel {
   void check_parameters(std::size_t bytes) const;
   std::shared_ptr<const Module> module_;
   CUfunction function_ = nullptr;
-  CUlaunchAttribute attributes_[2]{};
+  CUlaunchAttribute attributes_[3]{};
   CUlaunchConfig config_{};
 };
 

@@ -42,6 +42,8 @@ inline void fence_async_shared() {}
 inline void fence_async_global() {}
 inline u32 cluster_rank() { return coda_emulator::cluster_rank(); }
 inline void cluster_sync() { coda_emulator::sync_cluster(); }
+inline void await_launches_ahead() {}
+inline void admit_next_launch() {}
 template <int kRegisters> void register_release() {}
 template <int kRegisters> void register_acquire() {}
 

@@ -20,6 +20,7 @@ TEST_F(CudaLaunch, IsWhatThePlanSays) {
   EXPECT_EQ(launch.shared, plan.shared_bytes);
   EXPECT_EQ(launch.cluster, 2);
   EXPECT_TRUE(launch.cooperative);
+  EXPECT_TRUE(launch.dependent);
   EXPECT_THAT(state.attributes, ::testing::Contains("shared " + std::to_string(plan.shared_bytes)));
 
   const Parameters p = parameters_of(launch);

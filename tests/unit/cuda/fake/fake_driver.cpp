@@ -161,6 +161,8 @@ CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction, void** param
       launch.cluster = static_cast<int>(config->attrs[i].value.clusterDim.x);
     if (config->attrs[i].id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE)
       launch.cooperative = config->attrs[i].value.cooperative != 0;
+    if (config->attrs[i].id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION)
+      launch.dependent = config->attrs[i].value.programmaticStreamSerializationAllowed != 0;
   }
   std::memcpy(launch.parameters.data(), parameters[0], launch.parameters.size());
   state().launches.push_back(std::move(launch));

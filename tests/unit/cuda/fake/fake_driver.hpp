@@ -18,6 +18,7 @@ struct RecordedLaunch {
   unsigned grid = 0, block = 0, shared = 0;
   int cluster = 1;
   bool cooperative = false;
+  bool dependent = false;  ///< programmatically, on the launch ahead
   std::vector<std::byte> parameters;
 };
 
