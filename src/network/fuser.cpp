@@ -262,8 +262,9 @@ FusedNetwork Fuser::run() {
 
 }  // namespace
 
-FusedNetwork fuse(const Network& network, bool fuse) {
+FusedNetwork fuse(const Network& network, bool fuse, const MemoryStyle& style) {
   FusedNetwork f = Fuser(legalise(network), fuse).run();
+  f.style = style;
   place(f);
   return f;
 }

@@ -79,7 +79,9 @@ void Placer::place_concat(Region& r, const operators::Concat& c) {
     const bool once = times[id] == 1;
     const Dim width = columns(n_[id].shape);
     if (!width.known()) break;
-    if (made_[id] && !pinned_[id] && !reshaped_[id] && once && !f_.placement[id] && depth_[id] < deepest) {
+    const std::int64_t unit = f_.style.column_multiple;
+    const bool aligned = f_.style.slices && column % unit == 0 && width.value() % unit == 0;
+    if (aligned && made_[id] && !pinned_[id] && !reshaped_[id] && once && !f_.placement[id] && depth_[id] < deepest) {
       f_.placement[id] = Placement{.base = op.output, .column = column, .slice = true};
       depth_[op.output] = std::max(depth_[op.output], depth_[id] + 1);
       ++placed;
@@ -99,6 +101,12 @@ void Placer::place_concat(Region& r, const operators::Concat& c) {
 void Placer::place_view(Region& r) {
   const Operator& op = n_.operators[r.operators[0]];
   const TensorId from = op.inputs[0], to = op.output;
+  const Dim &from_columns = columns(n_[from].shape), &to_columns = columns(n_[to].shape);
+  const auto whole = [&](const Dim& d) { return d.known() && d.value() % f_.style.column_multiple == 0; };
+  if (f_.style.column_multiple > 1 && !(from_columns == to_columns) && !(whole(from_columns) && whole(to_columns))) {
+    r.note = fmt::format("copied: rows are padded to multiples of {} elements", f_.style.column_multiple);
+    return;
+  }
   const bool dense = made_[from] && !(f_.placement[from] && f_.placement[from]->slice);
   if (!dense || pinned_[to] || pinned_[from] || !logical_order(n_[from].shape) || !logical_order(n_[to].shape)) {
     r.note = "copied: " + std::string(!logical_order(n_[from].shape) || !logical_order(n_[to].shape)

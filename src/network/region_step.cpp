@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "coda/error.hpp"
+#include "network/contraction.hpp"
 #include "network/names.hpp"
 #include "network/space.hpp"
 #include "network/steps.hpp"
@@ -13,49 +14,6 @@
 namespace coda::network {
 
 namespace {
-
-struct ContractionOf {
-  const Operator& op;
-  const std::vector<Sizes>& sizes;
-
-  const Sizes& input(std::size_t i) const { return sizes[op.inputs[i]]; }
-
-  template <class To, class From>
-  To convolution(const From& c) const {
-    const Sizes &x = input(0), &w = input(1);
-    To to;
-    to.n = x[0];
-    to.c = x[1];
-    to.h = x[2];
-    to.w = x[3];
-    to.k = sizes[op.output][1];
-    to.r = w[2];
-    to.s = w[3];
-    to.stride = {c.stride.h, c.stride.w};
-    to.pad = {c.pad.top, c.pad.left, c.pad.bottom, c.pad.right};
-    to.dilation = {c.dilation.h, c.dilation.w};
-    to.groups = c.groups;
-    return to;
-  }
-
-  Contraction operator()(const operators::Conv2d& c) const { return convolution<Conv2d>(c); }
-  Contraction operator()(const operators::ConvTranspose2d& c) const {
-    auto to = convolution<ConvTranspose2d>(c);
-    to.output_pad = {c.output_pad.h, c.output_pad.w};
-    return to;
-  }
-  Contraction operator()(const operators::Gemm& g) const {
-    const Sizes &a = input(0), &out = sizes[op.output];
-    Gemm to;
-    to.m = out.size() == 3 ? out[0] * out[1] : out[0];
-    to.n = out.back();
-    to.k = g.transpose_a ? a[0] : a.back();
-    to.transpose_a = g.transpose_a;
-    to.transpose_b = g.transpose_b;
-    return to;
-  }
-  Contraction operator()(const auto&) const { throw InternalError(where(op) + " is no contraction"); }
-};
 
 // A tensor as a strided view with as many extents as a contraction or an operand of these axes has
 struct ViewOf {
@@ -123,10 +81,6 @@ bool is_small_product(const Contraction& contraction, const std::vector<Memory>&
 }
 
 }  // namespace
-
-Contraction contraction_of(const Operator& op, const std::vector<Sizes>& sizes) {
-  return std::visit(ContractionOf{op, sizes}, op.kind);
-}
 
 RegionStep region_step(const FusedNetwork& fused, const Region& region, const Plan& plan,
                        const NetworkOptions& options) {

@@ -42,10 +42,24 @@ struct Placement {
   bool slice = false;       ///< a slice of base's columns; else a view with another shape
 };
 
+/// How a backend lays out tensors.
+struct MemoryStyle {
+  std::size_t element_bytes = 0;     ///< of every element; 0: as its dtype says
+  std::int64_t column_multiple = 1;  ///< pixels lie a multiple of so many elements apart
+  bool slices = true;                ///< producers may write into a slice of a concatenation
+  bool in_place = true;              ///< an elementwise region may write over what it reads
+
+  /// Elements from pixel to pixel of a dense tensor with so many columns.
+  std::int64_t pitch(std::int64_t columns) const {
+    return (columns + column_multiple - 1) / column_multiple * column_multiple;
+  }
+};
+
 struct FusedNetwork {
   Network network;  ///< legalised: see legalise()
   std::vector<Region> regions;
   std::vector<std::optional<Placement>> placement;  ///< by tensor
+  MemoryStyle style;
 };
 
 /// Rewrites that need no regions: drops dead operators and identities, reshapes and transposes constants, folds batch
@@ -53,7 +67,7 @@ struct FusedNetwork {
 Network legalise(const Network& network);
 
 /// Cuts a network into regions. With fuse == false every operator is a region of its own.
-FusedNetwork fuse(const Network& network, bool fuse = true);
+FusedNetwork fuse(const Network& network, bool fuse = true, const MemoryStyle& style = {});
 
 /// Decides which tensors need no memory of their own, and marks the regions that cost nothing.
 void place(FusedNetwork& fused);

@@ -94,6 +94,16 @@ std::string to_string(const FusionReport& report) {
   return text;
 }
 
+std::string to_string(const DeviceReport& report) {
+  std::string text = fmt::format(
+      "{} launches for {}{}\n", report.launches.size(), report.device,
+      report.device_note.empty() ? "" : fmt::format(", which this machine does not have ({})", report.device_note));
+  int number = 0;
+  for (const LaunchReport& l : report.launches)
+    text += fmt::format("{:5}  {}\n         {}\n       -> {}\n", ++number, l.what, l.how, l.name);
+  return text;
+}
+
 FusionReport explain(const Network& net, const NetworkOptions& options) {
   verify(net);
   return network::report(network::fuse(net, options.fuse), net.operators.size());

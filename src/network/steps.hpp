@@ -24,6 +24,9 @@ struct ConstantData {
 };
 using Constants = std::vector<ConstantData>;  ///< by tensor
 
+/// Elements of a constant in the network's own order of memory; nothing of what is none.
+ConstantData in_memory_order(const NetworkTensor& tensor);
+
 /// What the memory of one run is.
 struct Bindings {
   std::byte* arena = nullptr;
@@ -100,9 +103,6 @@ std::function<void(const Tensors&)> tensor_step(const Network& network, const Op
 /// One step for a region of kind contraction or epilogue.
 RegionStep region_step(const FusedNetwork& fused, const Region& region, const Plan& plan,
                        const NetworkOptions& options);
-
-/// The contraction of a region for these sizes, and its iteration space.
-Contraction contraction_of(const Operator& op, const std::vector<Sizes>& sizes);
 
 /// Threads for this many in the options.
 int thread_count(int threads);

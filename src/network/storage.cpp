@@ -112,8 +112,13 @@ class StoragePlanner {
     if (it == list.end()) return std::nullopt;
     return static_cast<std::size_t>(it - list.begin());
   }
+  std::size_t element_size(TensorId id) const {
+    return f_.style.element_bytes == 0 ? size_of(n_[id].dtype) : f_.style.element_bytes;
+  }
   std::size_t bytes_of(TensorId id) const {
-    return static_cast<std::size_t>(element_count(plan_.shapes[id])) * size_of(n_[id].dtype);
+    const std::int64_t columns = column_count(plan_.shapes[id]), elements = element_count(plan_.shapes[id]);
+    const std::int64_t rows = columns == 0 ? 0 : elements / columns;
+    return static_cast<std::size_t>(rows * f_.style.pitch(columns)) * element_size(id);
   }
   int last_step() const { return static_cast<int>(f_.regions.size()) + 1; }
 
@@ -185,7 +190,7 @@ void StoragePlanner::find_uses() {
 }
 
 bool StoragePlanner::may_overwrite(const Region& r, int step) const {
-  if (r.kind != RegionReport::Kind::epilogue || !r.source || r.outputs.size() != 1) return false;
+  if (!f_.style.in_place || r.kind != RegionReport::Kind::epilogue || !r.source || r.outputs.size() != 1) return false;
   // a reduction needs all elements before the first is written
   for (const Node& node : r.graph.nodes)
     if (ir::info(node.op).op_class != ir::OpClass::leaf && !ir::is_elementwise(node.op)) return false;
@@ -270,15 +275,15 @@ void StoragePlanner::assign() {
   for (TensorId id = 0; id < root_.size(); ++id) {
     if (life[root_[id]].first < 0) continue;
     Memory& m = plan_.memory[id] = plan_.memory[root_[id]];
-    const std::int64_t columns = column_count(plan_.shapes[id]);
+    const std::int64_t columns = f_.style.pitch(column_count(plan_.shapes[id]));
     m.row_stride = columns;
     m.unused = uses_[id].last < 1;
     if (!f_.placement[id] || !f_.placement[id]->slice) continue;
     // a slice of a slice: offsets add up, and rows lie as far apart as in the outermost
     m.offset = 0;
     for (TensorId t = id; f_.placement[t]; t = f_.placement[t]->base)
-      m.offset += static_cast<std::size_t>(f_.placement[t]->column) * size_of(n_[id].dtype);
-    m.row_stride = column_count(plan_.shapes[root_[id]]);
+      m.offset += static_cast<std::size_t>(f_.placement[t]->column) * element_size(id);
+    m.row_stride = f_.style.pitch(column_count(plan_.shapes[root_[id]]));
     m.dense = m.row_stride == columns;
   }
 }

@@ -117,7 +117,8 @@ struct Command {
   bench::Options bench;
   std::string older_than, max_size;
   std::vector<std::string> run_dims, explain_dims, inputs;
-  std::string explain_device = "cpu";
+  std::string explain_device = "cpu", run_device = "cpu", demo_device = "auto";
+  std::string run_precision = "bf16", explain_precision = "bf16";
 
   Command() : app(overview, "coda") {
     app.set_version_flag("--version", std::string("coda ") + CODA_VERSION);
@@ -136,6 +137,13 @@ struct Command {
     sub->footer(examples);
     sub->add_flag("--json", json, "Print one JSON object instead of text");
     return sub;
+  }
+
+  static void add_precision(CLI::App* sub, std::string& precision) {
+    sub->add_option("--precision", precision,
+                    "Of a model on cuda: the 16-bit type of tensors between kernels, bf16 or f16")
+        ->check(CLI::IsMember({"bf16", "f16"}))
+        ->capture_default_str();
   }
 
   void add_run() {
@@ -166,6 +174,10 @@ struct Command {
     sub->add_option("--threads", run.threads, "CPU threads; 0: one a core")
         ->check(CLI::Range(0, 4096))
         ->capture_default_str();
+    sub->add_option("--device", run_device, "cpu or cuda")
+        ->check(CLI::IsMember({"cpu", "cuda"}))
+        ->capture_default_str();
+    add_precision(sub, run_precision);
     sub->add_option("--repeat", run.repeat, "Timed runs after the first")
         ->check(CLI::Range(0, 1000000))
         ->capture_default_str();
@@ -186,9 +198,10 @@ struct Command {
     sub->add_option("--dot", explain.dot, "Write the final graph as Graphviz text")->type_name("FILE");
     sub->add_option("--svg", explain.svg, "Write the final graph as an SVG picture")->type_name("FILE");
     sub->add_option("--device", explain_device,
-                    "Of an epilogue: cpu (the passes), or cuda (the kernel's plan and source)")
+                    "cpu, or cuda: of an epilogue the kernel's plan and source, of a model its launches")
         ->check(CLI::IsMember({"cpu", "cuda"}))
         ->capture_default_str();
+    add_precision(sub, explain_precision);
     sub->add_option("--conv", explain.conv,
                     "With --device cuda: N,H,W,C->K,RxS[,pad=P][,stride=S][,dilation=D][,dtype=T]")
         ->type_name("SHAPE");
@@ -207,6 +220,9 @@ struct Command {
         add("demo", "Find handwritten digits in photographs, and draw what was found", demo_examples, demo.json);
     sub->add_option("--model", demo.model, "The folder of the model, with held-out scenes")->capture_default_str();
     sub->add_option("--out", demo.out, "The folder for demo.png")->capture_default_str();
+    sub->add_option("--device", demo_device, "cpu, cuda, or auto: a GPU that the kernels serve, if there is one")
+        ->check(CLI::IsMember({"auto", "cpu", "cuda"}))
+        ->capture_default_str();
     sub->add_option("--threads", demo.threads, "CPU threads; 0: one a core")
         ->check(CLI::Range(0, 4096))
         ->capture_default_str();
@@ -263,16 +279,22 @@ struct Command {
     if (app.got_subcommand("run")) {
       run.inputs = parse_inputs(inputs);
       run.dims = parse_dims(run_dims);
+      run.cuda = run_device == "cuda";
+      run.precision = run_precision == "f16" ? DType::f16 : DType::bf16;
       return run;
     }
     if (app.got_subcommand("explain")) {
       explain.dims = parse_dims(explain_dims);
       explain.cuda = explain_device == "cuda";
+      explain.precision = explain_precision == "f16" ? DType::f16 : DType::bf16;
       return explain;
     }
     if (app.got_subcommand("doctor")) return doctor;
     if (app.got_subcommand("cache")) return cache_options();
     if (app.got_subcommand("bench")) return bench;
+    demo.device = demo_device == "cpu"    ? DeviceChoice::cpu
+                  : demo_device == "cuda" ? DeviceChoice::cuda
+                                          : DeviceChoice::any;
     return demo;
   }
 };

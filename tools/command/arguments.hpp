@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "bench/bench.hpp"
+#include "coda/dtype.hpp"
 
 namespace coda::command {
 
@@ -30,6 +31,8 @@ struct RunOptions {
   std::map<std::string, std::int64_t> dims;  ///< extents of symbols such as "batch"
   std::filesystem::path out = "out";
   int threads = 0;
+  bool cuda = false;
+  DType precision = DType::bf16;  ///< with cuda
   int repeat = 5;
   bool batch = false;
   bool check = false;
@@ -42,11 +45,12 @@ struct ExplainOptions {
   std::string region;   ///< of a model: a number from 1 on, or a name; its epilogue is explained
   std::map<std::string, std::int64_t> dims;
   std::filesystem::path dot, svg;
-  bool cuda = false;      ///< of a text: the plan and the source of the GPU's kernel
-  std::string conv;       ///< with cuda: the convolution, see parse_convolution
-  std::string gemm;       ///< with cuda: the product, see parse_product
-  std::string plan;       ///< with cuda: CompileOptions::plan
-  bool accurate = false;  ///< with cuda: CompileOptions::accurate
+  bool cuda = false;              ///< of a text: the plan and the source of the GPU's kernel; of a model: its kernels
+  DType precision = DType::bf16;  ///< of a model with cuda
+  std::string conv;               ///< with cuda: the convolution, see parse_convolution
+  std::string gemm;               ///< with cuda: the product, see parse_product
+  std::string plan;               ///< with cuda: CompileOptions::plan
+  bool accurate = false;          ///< with cuda: CompileOptions::accurate
   bool json = false;
 };
 
@@ -54,9 +58,12 @@ struct DoctorOptions {
   bool json = false;
 };
 
+enum class DeviceChoice : std::uint8_t { any, cpu, cuda };
+
 struct DemoOptions {
   std::filesystem::path model = "models/heatmap_unet";
   std::filesystem::path out = "out";
+  DeviceChoice device = DeviceChoice::any;  ///< any: a GPU if there is one
   int threads = 0;
   bool json = false;
 };

@@ -14,6 +14,7 @@
 #include "command/pictures.hpp"
 #include "command/progress.hpp"
 #include "command/report.hpp"
+#include "runtime/cuda/backend.hpp"
 
 namespace coda::command {
 namespace {
@@ -63,7 +64,33 @@ std::vector<Object> as_seen(std::vector<Object> objects, const LoadedImage& load
   return objects;
 }
 
-Demo run_scenes(const Model& model, const NetworkExecutable& network, const Truth& truth, Progress& progress) {
+/// Where the demo runs.
+struct Chosen {
+  NetworkExecutable network;
+  NetworkOptions options;
+  std::string where;  ///< "2 CPU threads", "NVIDIA H200 in bf16"
+};
+
+/// On a GPU if one is asked for, or if the choice is free and there is one that the kernels are for.
+Chosen compile_somewhere(const Network& network, const DemoOptions& options) {
+  NetworkOptions o{.threads = options.threads};
+  if (options.device != DeviceChoice::cpu) {
+    o.device = Device::cuda;
+    try {
+      const std::string name = cuda::open_device(o.device_index).name;
+      return {compile(network, o), o, fmt::format("{} in {}", name, to_string(o.precision))};
+    } catch (const DeviceError&) {
+      if (options.device == DeviceChoice::cuda) throw;
+    } catch (const Unsupported&) {
+      if (options.device == DeviceChoice::cuda) throw;
+    }
+    o.device = Device::cpu;
+  }
+  const int threads = options.threads > 0 ? options.threads : static_cast<int>(std::thread::hardware_concurrency());
+  return {compile(network, o), o, fmt::format("{} CPU threads", threads)};
+}
+
+Demo run_scenes(const Model& model, const Chosen& chosen, const Truth& truth, Progress& progress) {
   const HeatmapDescription& d = *model.description;
   const ImageInput input = image_input(model, {});
   Demo demo;
@@ -72,7 +99,7 @@ Demo run_scenes(const Model& model, const NetworkExecutable& network, const Trut
     progress.step("running " + name);
     demo.images.push_back(load_image(d.heldout / name, input));
     const Tensors tensors{{d.input, to_array(to_tensor({demo.images.back()}, input))}};
-    Execution e = execute(network, tensors, 1);
+    Execution e = execute(chosen.network, tensors, 1);
     times.push_back(e.timing.median_ms);
     if (times.size() == 1) demo.timing.first_ms = e.timing.first_ms;
     demo.heatmaps.push_back(to_tensor32(e.outputs.at(d.output), d.output));
@@ -86,7 +113,8 @@ Demo run_scenes(const Model& model, const NetworkExecutable& network, const Trut
 
   progress.step("computing the float64 reference of the first scene");
   const Tensors first{{d.input, to_array(to_tensor({demo.images[0]}, input))}};
-  demo.agreement = check_network(model.network, to_float64(first), to_float64(demo.first)).at(0);
+  demo.agreement =
+      check_network(model.network, to_float64(first), to_float64(demo.first), {}, rounding_of(chosen.options)).at(0);
   return demo;
 }
 
@@ -95,7 +123,8 @@ std::string score_text(const Score& s) {
                      s.peaks - s.hits, s.precision(), s.recall());
 }
 
-figure::SceneFigure make_figure(const Model& model, const Demo& demo, const FusionReport& fusion, int threads) {
+figure::SceneFigure make_figure(const Model& model, const Demo& demo, const FusionReport& fusion,
+                                const std::string& where) {
   const HeatmapDescription& d = *model.description;
   figure::SceneFigure figure{.title = fmt::format("{}: held-out scenes", model.name),
                              .lines = {},
@@ -103,10 +132,10 @@ figure::SceneFigure make_figure(const Model& model, const Demo& demo, const Fusi
                              .threshold = d.threshold,
                              .match_radius = d.match_radius,
                              .scenes = {}};
-  figure.lines.push_back(
-      fmt::format("{} operators in {} kernels · {:.1f} ms a scene of {}×{} (median of {}, {} CPU threads) · {}",
-                  fusion.operators, fusion.kernels, demo.timing.median_ms, demo.images[0].image.width,
-                  demo.images[0].image.height, demo.timing.runs, threads, score_text(demo.score)));
+  figure.lines.push_back(fmt::format("{} operators in {} kernels · {:.1f} ms a scene of {}×{} (median of {}, {}) · {}",
+                                     fusion.operators, fusion.kernels, demo.timing.median_ms,
+                                     demo.images[0].image.width, demo.images[0].image.height, demo.timing.runs, where,
+                                     score_text(demo.score)));
   figure.lines.push_back(demo.images[0].name + ": " + to_text(demo.agreement));
   for (std::size_t i = 0; i < demo.images.size(); ++i) {
     figure.scenes.push_back(make_scene(demo.images[i], demo.heatmaps[i], 0, demo.detections[i]));
@@ -115,12 +144,12 @@ figure::SceneFigure make_figure(const Model& model, const Demo& demo, const Fusi
 }
 
 std::string demo_text(const Model& model, const Demo& demo, const FusionReport& fusion, const MemoryReport& memory,
-                      int threads, const std::string& picture) {
+                      const std::string& where, const std::string& picture) {
   const media::Image& image = demo.images[0].image;
   std::string out = fmt::format("{}: {} operators in {} kernels\n{}\n", model.name, fusion.operators, fusion.kernels,
                                 region_table(fusion));
-  out += fmt::format("{} held-out scenes of {} x {}, one at a time, {} CPU threads\n", demo.images.size(), image.width,
-                     image.height, threads);
+  out += fmt::format("{} held-out scenes of {} x {}, one at a time, {}\n", demo.images.size(), image.width,
+                     image.height, where);
   out += fmt::format("  time        {:.2f} ms a scene (median of {}), first run {:.1f} ms\n", demo.timing.median_ms,
                      demo.timing.runs, demo.timing.first_ms);
   out += fmt::format("  memory      {} for intermediates ({} without reuse), {} for weights\n",
@@ -132,9 +161,10 @@ std::string demo_text(const Model& model, const Demo& demo, const FusionReport& 
 }
 
 nlohmann::json demo_json(const Model& model, const Demo& demo, const FusionReport& fusion, const MemoryReport& memory,
-                         int threads, const std::string& picture) {
+                         int threads, const std::string& where, const std::string& picture) {
   return {{"model", model.name},
           {"threads", threads},
+          {"where", where},
           {"fusion", to_json(fusion)},
           {"memory", to_json(memory)},
           {"scenes", demo.images.size()},
@@ -164,19 +194,20 @@ int demo(const DemoOptions& options) {
   const Truth truth = read_truth(model.description->truth, model.description->classes.size());
   media::make_folder(options.out);
   progress.step("compiling the model");
-  const NetworkExecutable network = compile(model.network, {.threads = options.threads});
-  const Demo demo = run_scenes(model, network, truth, progress);
+  const Chosen chosen = compile_somewhere(model.network, options);
+  const NetworkExecutable& network = chosen.network;
+  const Demo demo = run_scenes(model, chosen, truth, progress);
 
   progress.step("drawing");
   const int threads = options.threads > 0 ? options.threads : static_cast<int>(std::thread::hardware_concurrency());
   const std::filesystem::path picture = options.out / "demo.png";
-  write_figure(picture, make_figure(model, demo, network.report(), threads));
+  write_figure(picture, make_figure(model, demo, network.report(), chosen.where));
   const MemoryReport memory =
       network.memory({{model.description->input,
                        {1, demo.images[0].image.channels, demo.images[0].image.height, demo.images[0].image.width}}});
   progress.finish();
-  print(options.json ? dump(demo_json(model, demo, network.report(), memory, threads, picture.string()))
-                     : demo_text(model, demo, network.report(), memory, threads, picture.string()));
+  print(options.json ? dump(demo_json(model, demo, network.report(), memory, threads, chosen.where, picture.string()))
+                     : demo_text(model, demo, network.report(), memory, chosen.where, picture.string()));
   return demo.agreement.ok() ? 0 : 1;
 }
 

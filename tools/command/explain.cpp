@@ -59,9 +59,9 @@ int explain_text(const ExplainOptions& options) {
 int explain(const ExplainOptions& options) {
   if (!options.cuda && (!options.conv.empty() || !options.gemm.empty() || !options.plan.empty() || options.accurate))
     throw UserError("--conv, --gemm, --plan and --accurate go with --device cuda");
-  if (options.cuda && is_model(options.subject))
-    throw UserError(
-        "--device cuda explains the kernel of one epilogue's text; a model's regions run on the CPU so far");
+  if (is_model(options.subject) &&
+      !(options.conv.empty() && options.gemm.empty() && options.plan.empty() && !options.accurate))
+    throw UserError("--conv, --gemm, --plan and --accurate are for an epilogue's text");
   return is_model(options.subject) ? explain_model(options) : explain_text(options);
 }
 

@@ -59,6 +59,41 @@ std::string shapes_text(const Shapes& shapes) {
   return fmt::format("{}", fmt::join(texts, ", "));
 }
 
+nlohmann::json launches_json(const DeviceReport& report) {
+  nlohmann::json launches = nlohmann::json::array();
+  for (const LaunchReport& l : report.launches)
+    launches.push_back({{"name", l.name}, {"what", l.what}, {"how", l.how}});
+  return {{"device", report.device}, {"device_note", report.device_note}, {"launches", launches}};
+}
+
+/// The launches of a GPU, and what the fuser did on the way to them.
+int explain_on_gpu(const ExplainOptions& options, const Model& model, const Shapes& shapes, Progress& progress) {
+  progress.step("planning for the GPU");
+  NetworkOptions network;
+  network.device = Device::cuda;
+  network.precision = options.precision;
+  const DeviceReport report = explain_device(model.network, network, shapes);
+  progress.finish();
+  if (!options.svg.empty() || !options.dot.empty())
+    throw UserError("--dot and --svg draw the network; leave --device cuda out for them");
+  if (options.json) {
+    nlohmann::json object = to_json(report.fusion);
+    object["kind"] = "network";
+    object["name"] = model.name;
+    object["file"] = model.file.string();
+    object["shapes"] = shapes;
+    object["memory"] = to_json(report.memory);
+    object["cuda"] = launches_json(report);
+    object["precision"] = to_string(options.precision);
+    print(dump(object));
+    return 0;
+  }
+  print(fmt::format("{}, tensors between kernels in {}\n\n{}\nwhat was fused\n{}\nmemory for {}\n{}", model.name,
+                    to_string(options.precision), to_string(report), to_string(report.fusion), shapes_text(shapes),
+                    memory_text(report.memory)));
+  return 0;
+}
+
 }  // namespace
 
 int explain_model(const ExplainOptions& options) {
@@ -67,6 +102,7 @@ int explain_model(const ExplainOptions& options) {
   const Model model = load_model(options.subject);
   const Shapes shapes = input_shapes(model.network, options.dims, 64);
   const FusionReport report = explain(model.network);
+  if (options.cuda && options.region.empty()) return explain_on_gpu(options, model, shapes, progress);
   if (!options.region.empty()) {
     progress.finish();
     return explain_region(options, report);

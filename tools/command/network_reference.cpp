@@ -9,7 +9,10 @@
 #include <random>
 
 #include "coda/error.hpp"
+#include "codegen/bounds.hpp"
+#include "command/reference_index.hpp"
 #include "command/reference_operators.hpp"
+#include "network/regions.hpp"
 #include "support/float_convert.hpp"
 
 namespace coda::command {
@@ -92,9 +95,46 @@ NetworkAgreement compare(const std::string& name, const Tensor64& expected, cons
   return a;
 }
 
+/// Adds what storing the result in fewer bits, and coarser functions, may do.
+void add_rounding(Tensor64& result, const Operator& op, const std::vector<const Tensor64*>& inputs,
+                  const Rounding& rounding) {
+  if (!is_float(result.dtype)) return;
+  const double u = rounding.tensors == DType::f32 ? 0 : unit_roundoff(rounding.tensors);
+  for (std::size_t i = 0; i < result.value.size(); ++i) result.bound[i] += u * std::abs(result.value[i]);
+  const auto* e = std::get_if<operators::Elementwise>(&op.kind);
+  if (!rounding.fast || e == nullptr) return;
+  Node node;
+  node.op = e->op;
+  node.attr = e->attr;
+  const codegen::FastBound fast = codegen::fast_bound(node);
+  if (fast == codegen::FastBound{}) return;
+  const std::vector<double> x = expanded(*inputs[e->op == Op::div ? 1 : 0], result.shape);
+  for (std::size_t i = 0; i < x.size(); ++i)
+    result.bound[i] += fast.relative * std::abs(result.value[i]) + fast.absolute + fast.input * std::abs(x[i]);
+}
+
+/// As an input and the weights of contractions are when they have been stored.
+void round_operands(std::vector<Tensor64>& tensors, const Network& network, const Rounding& rounding) {
+  if (rounding.tensors == DType::f32) return;
+  std::vector<bool> stored(tensors.size(), false);
+  for (const TensorId id : network.inputs) stored[id] = is_float(network[id].dtype);
+  for (const Operator& op : network.operators)
+    if (network::is_contraction(op.kind))
+      stored[op.inputs[1]] = stored[op.inputs[1]] || network[op.inputs[1]].is_constant();
+  for (TensorId id = 0; id < tensors.size(); ++id)
+    for (std::size_t i = 0; stored[id] && i < tensors[id].value.size(); ++i)
+      tensors[id].value[i] = support::round_to(tensors[id].value[i], rounding.tensors);
+}
+
 }  // namespace
 
-Tensors64 evaluate_network(const Network& network, const Tensors64& inputs, const TensorObserver& observer) {
+Rounding rounding_of(const NetworkOptions& options) {
+  if (options.device == Device::cpu) return {};
+  return {.tensors = options.precision, .fast = true};
+}
+
+Tensors64 evaluate_network(const Network& network, const Tensors64& inputs, const TensorObserver& observer,
+                           const Rounding& rounding) {
   std::vector<Tensor64> tensors(network.tensors.size());
   for (const TensorId id : network.inputs) {
     const auto found = inputs.find(network[id].name);
@@ -104,12 +144,14 @@ Tensors64 evaluate_network(const Network& network, const Tensors64& inputs, cons
   }
   for (TensorId id = 0; id < tensors.size(); ++id)
     if (network[id].is_constant()) tensors[id] = constant(network[id]);
+  round_operands(tensors, network, rounding);
   std::vector<int> uses = count_uses(network);
   for (const Operator& op : network.operators) {
     std::vector<const Tensor64*> operands;
     for (const TensorId id : op.inputs) operands.push_back(&tensors[id]);
     Tensor64 result = evaluate_operator(op.kind, operands);
     result.dtype = network[op.output].dtype;
+    add_rounding(result, op, operands, rounding);
     if (observer) observer(op, result);
     for (const TensorId id : op.inputs) {
       if (--uses[id] == 0) tensors[id] = {};
@@ -149,15 +191,16 @@ std::vector<double> as_float64(const ConstTensorView& tensor, const std::string&
 }
 
 std::vector<NetworkAgreement> check_network(const Network& network, const Tensors64& inputs, const Tensors64& outputs,
-                                            const TensorObserver& progress) {
+                                            const TensorObserver& progress, const Rounding& rounding) {
   const Tensors64 expected = evaluate_network(network, inputs, progress);
   std::vector<Tensors64> disturbed;
   const auto evaluate_disturbed = [&](double factor, std::uint64_t seed) {
     std::mt19937_64 random(seed);
-    disturbed.push_back(evaluate_network(network, inputs, [&](const Operator& op, Tensor64& result) {
+    const auto disturbing = [&](const Operator& op, Tensor64& result) {
       if (progress) progress(op, result);
       disturb(result, factor, random);
-    }));
+    };
+    disturbed.push_back(evaluate_network(network, inputs, disturbing, rounding));
   };
   evaluate_disturbed(1, 1);
   const bool exact = std::any_of(network.outputs.begin(), network.outputs.end(),

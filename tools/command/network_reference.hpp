@@ -28,8 +28,19 @@ std::vector<double> as_float64(const ConstTensorView& tensor, const std::string&
 /// Called after each operator with its result, which it may change before others read it.
 using TensorObserver = std::function<void(const Operator& op, Tensor64& result)>;
 
-/// Outputs of the network by name. Throws UserError for a missing input or a wrong shape.
-Tensors64 evaluate_network(const Network& network, const Tensors64& inputs, const TensorObserver& observer = {});
+/// What an implementation rounds beside the arithmetic of f32.
+struct Rounding {
+  DType tensors = DType::f32;  ///< of all tensors between operators, inputs included, and of the contractions' weights
+  bool fast = false;           ///< elementwise functions in their forms for 16-bit outputs: docs/numerics.md
+};
+
+/// That of a network compiled with these options.
+Rounding rounding_of(const NetworkOptions& options);
+
+/// Outputs of the network by name. With a rounding, bounds of results grow by what it may do to them, and weights of
+/// contractions are rounded. Throws UserError for a missing input or a wrong shape.
+Tensors64 evaluate_network(const Network& network, const Tensors64& inputs, const TensorObserver& observer = {},
+                           const Rounding& rounding = {});
 
 /// How well outputs agree with the reference.
 struct NetworkAgreement {
@@ -49,8 +60,9 @@ struct NetworkAgreement {
 /// operator moved, each element by its own error bound with a random sign, as if each were computed as badly as f32
 /// allows. What this does to the output, at its worst, times four, is the tolerance. Integers and bool must be equal,
 /// except where one of five such evaluations (four of them with errors four times as large) gives another value: there
-/// a comparison upstream is too close to call in f32.
+/// a comparison upstream is too close to call in f32. With a rounding, inputs, weights and the result of every operator
+/// are moved by that as well, whether or not an implementation stores them; the reference itself is never rounded.
 std::vector<NetworkAgreement> check_network(const Network& network, const Tensors64& inputs, const Tensors64& outputs,
-                                            const TensorObserver& progress = {});
+                                            const TensorObserver& progress = {}, const Rounding& rounding = {});
 
 }  // namespace coda::command

@@ -108,6 +108,11 @@ void merge(std::vector<NetworkAgreement>& all, const std::vector<NetworkAgreemen
   }
 }
 
+NetworkOptions network_options(const RunOptions& options) {
+  return {
+      .device = options.cuda ? Device::cuda : Device::cpu, .threads = options.threads, .precision = options.precision};
+}
+
 Result execute_all(const RunOptions& options, const Model& model, const NetworkExecutable& network, const Work& work,
                    Progress& progress) {
   Result result;
@@ -116,7 +121,8 @@ Result execute_all(const RunOptions& options, const Model& model, const NetworkE
     Execution e = execute(network, work.batches[i], i == 0 ? options.repeat : 0, i == 0 && options.profile);
     if (options.check) {
       progress.step(fmt::format("computing the float64 reference {} of {}", i + 1, work.batches.size()));
-      merge(result.agreements, check_network(model.network, to_float64(work.batches[i]), to_float64(e.outputs)));
+      merge(result.agreements, check_network(model.network, to_float64(work.batches[i]), to_float64(e.outputs), {},
+                                             rounding_of(network_options(options))));
     }
     if (i == 0) {
       result.timing = e.timing;
@@ -234,6 +240,7 @@ nlohmann::json Summary::json() const {
   for (const NetworkAgreement& a : result.agreements) check.push_back(to_json(a));
   nlohmann::json object = {{"model", model.name},
                            {"file", model.file.string()},
+                           {"device", options.cuda ? "cuda" : "cpu"},
                            {"threads", threads},
                            {"operators", fusion.operators},
                            {"kernels", fusion.kernels},
@@ -245,6 +252,7 @@ nlohmann::json Summary::json() const {
                            {"notes", work.notes},
                            {"files", result.files}};
   object["memory"]["peak_process_bytes"] = peak_memory();
+  if (options.cuda) object["precision"] = to_string(options.precision);
   if (options.check) object["check"] = check;
   if (options.profile) object["profile"] = to_json(result.profile);
   if (!result.detections.empty()) object["detections"] = detections_json(model, work, result);
@@ -267,8 +275,10 @@ std::string Summary::detections_text() const {
 }
 
 std::string Summary::text() const {
-  std::string out = fmt::format("{}: {} operators in {} kernels, {} CPU threads\n{}", model.name, fusion.operators,
-                                fusion.kernels, threads, region_table(fusion));
+  const std::string where = options.cuda ? fmt::format("on a GPU in {}", to_string(options.precision))
+                                         : fmt::format("{} CPU threads", threads);
+  std::string out = fmt::format("{}: {} operators in {} kernels, {}\n{}", model.name, fusion.operators, fusion.kernels,
+                                where, region_table(fusion));
   out += fmt::format("time\n  {}\n", to_text(result.timing));
   if (options.profile) out += profile_table(result.profile);
   out += fmt::format("memory\n{}  process        {} at its peak\n", memory_text(memory), bytes_text(peak_memory()));
@@ -306,7 +316,7 @@ int run(const RunOptions& options) {
   const Model model = load_model(options.model);
   const Work work = prepare(options, model);
   progress.step("compiling the model");
-  const NetworkExecutable network = compile(model.network, {.threads = options.threads});
+  const NetworkExecutable network = compile(model.network, network_options(options));
   Result result = execute_all(options, model, network, work, progress);
   if (model.description) {
     const std::string& output = model.description->output;

@@ -44,11 +44,16 @@ std::string to_string(const FusionReport& report);
 
 struct NetworkOptions {
   Device device = Device::cpu;
-  int threads = 0;               ///< CPU threads; 0: one a core
+  int threads = 0;               ///< CPU threads; 0: one a core. For a GPU: of the compiler
   Layout layout = Layout::nchw;  ///< memory order of inputs and outputs of rank 4 (shapes of views follow it)
   bool fuse = true;              ///< false: every operator is a region of its own (for comparison)
   bool reuse_memory = true;      ///< false: every tensor has memory of its own, nothing runs in place
   std::size_t cached_plans = 4;  ///< input shapes kept ready; at least 1
+
+  // Device::cuda
+
+  int device_index = 0;           ///< which GPU, as the driver counts them
+  DType precision = DType::bf16;  ///< bf16 or f16: tensors between kernels and weights of contractions; sums are f32
 };
 
 /// What the memory planner did for one set of input shapes. Bytes.
@@ -74,11 +79,18 @@ class NetworkExecutable {
  public:
   explicit NetworkExecutable(std::shared_ptr<NetworkImpl> impl) : impl_(std::move(impl)) {}
 
-  /// Runs to completion. `inputs` and `outputs` are bound by name; the output shapes must be those of output_shapes().
+  /// Runs to completion. On a GPU tensors may be in its memory or in the host's, and those of f32 may be bf16 or f16 as
+  /// well. `inputs` and `outputs` are bound by name; the output shapes must be those of output_shapes().
   /// If `profile` is given it receives one entry a step. Throws UserError for a missing or unknown name, a shape that
   /// does not fit, or another dtype than the network's.
   void run(const std::map<std::string, ConstTensorView>& inputs, const std::map<std::string, TensorView>& outputs,
            std::vector<StepTime>* profile = nullptr) const;
+
+  /// On a GPU: puts one run on the stream and does not wait. All tensors are in the GPU's memory, and stay until the
+  /// run is over. Runs on one stream share an arena, those on different streams do not. Throws as run does; on the CPU
+  /// UserError.
+  void enqueue(const std::map<std::string, ConstTensorView>& inputs, const std::map<std::string, TensorView>& outputs,
+               Stream stream) const;
 
   /// Shapes of the outputs for inputs of these shapes (both in the order of NetworkOptions::layout).
   std::map<std::string, std::vector<std::int64_t>> output_shapes(
@@ -93,6 +105,28 @@ class NetworkExecutable {
  private:
   std::shared_ptr<NetworkImpl> impl_;
 };
+
+/// One kernel launch of a network on a GPU.
+struct LaunchReport {
+  std::string name;  ///< RegionReport::name, or "input …", "output …"
+  std::string what;  ///< the contraction or operator, and which part of it
+  std::string how;   ///< the kernel's plan; or that it is a plain one, and why
+};
+
+/// What runs on a GPU for one set of input shapes.
+struct DeviceReport {
+  std::string device;       ///< "NVIDIA H200"
+  std::string device_note;  ///< why it is not the GPU of this machine; empty if it is
+  FusionReport fusion;
+  std::vector<LaunchReport> launches;  ///< in order: the nodes of the graph
+  MemoryReport memory;                 ///< without constants
+};
+std::string to_string(const DeviceReport& report);
+
+/// Plans for the GPU of options.device_index, or for an H200 where there is none, without compiling anything. Shapes
+/// are those of NetworkExecutable::memory. Throws as compile does.
+DeviceReport explain_device(const Network& network, const NetworkOptions& options,
+                            const std::map<std::string, std::vector<std::int64_t>>& inputs);
 
 /// Fuses a network and makes it ready to run. Throws UserError for a network that is not well formed and Unsupported
 /// (with reasons) for what the device cannot run.

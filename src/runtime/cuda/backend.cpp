@@ -22,7 +22,14 @@ DeviceBuffer::DeviceBuffer(int device_index, const void* source, std::size_t byt
   impl_->memory.upload(source);
 }
 
+DeviceBuffer::DeviceBuffer(int device_index, std::size_t bytes, const std::string& what)
+    : impl_(new Impl{gpu(device_index), Memory(gpu(device_index), bytes, what)}) {
+  impl_->memory.zero();
+}
+
 DeviceBuffer::~DeviceBuffer() = default;
+
+std::size_t DeviceBuffer::bytes() const { return impl_->memory.bytes(); }
 
 void* DeviceBuffer::data() const { return reinterpret_cast<void*>(impl_->memory.address()); }
 

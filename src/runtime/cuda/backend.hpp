@@ -26,10 +26,13 @@ class DeviceBuffer {
  public:
   /// Copies `bytes` from `source`. Throws as open_device does.
   DeviceBuffer(int device_index, const void* source, std::size_t bytes);
+  /// Zeroed. `what` is said when there is not enough.
+  DeviceBuffer(int device_index, std::size_t bytes, const std::string& what);
   ~DeviceBuffer();
   DeviceBuffer(const DeviceBuffer&) = delete;
   DeviceBuffer& operator=(const DeviceBuffer&) = delete;
   void* data() const;
+  std::size_t bytes() const;
   /// Copies all of it to `target`, after everything on the default stream.
   void download(void* target) const;
 

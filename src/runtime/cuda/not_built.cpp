@@ -2,6 +2,8 @@
 
 #include "coda/error.hpp"
 #include "runtime/cuda/backend.hpp"
+#include "runtime/cuda/plain.hpp"
+#include "runtime/cuda/replay.hpp"
 
 namespace coda::cuda {
 
@@ -19,10 +21,30 @@ plan::Device open_device(int) { refuse(); }
 
 struct DeviceBuffer::Impl {};
 DeviceBuffer::DeviceBuffer(int, const void*, std::size_t) { refuse(); }
+DeviceBuffer::DeviceBuffer(int, std::size_t, const std::string&) { refuse(); }
 DeviceBuffer::~DeviceBuffer() = default;
+std::size_t DeviceBuffer::bytes() const { refuse(); }
 void* DeviceBuffer::data() const { refuse(); }
 void DeviceBuffer::download(void*) const { refuse(); }
 
 std::shared_ptr<const ExecutableImpl> build(Parts) { refuse(); }
+
+std::shared_ptr<const PlainKernel> load_plain(int, const jit::Binary&, const std::string&, std::size_t) { refuse(); }
+Launch bind_plain(std::shared_ptr<const PlainKernel>, PlainGrid, std::span<const std::byte>, std::string) { refuse(); }
+
+struct Replay::Impl {};
+Replay::Replay(int, std::vector<Launch>) { refuse(); }
+Replay::~Replay() = default;
+void Replay::enqueue(Stream) const { refuse(); }
+std::size_t Replay::kernel_nodes() const { refuse(); }
+std::vector<double> Replay::time_each(Stream) const { refuse(); }
+
+OwnStream::OwnStream(int device_index) : device_index_(device_index) { refuse(); }
+OwnStream::~OwnStream() = default;
+
+void copy(int, void*, const void*, std::size_t, Stream) { refuse(); }
+void wait(int, Stream) { refuse(); }
+bool is_device_memory(int, const void*) { refuse(); }
+unsigned long long stream_number(int, Stream) { refuse(); }
 
 }  // namespace coda::cuda

@@ -1,6 +1,7 @@
 #include "fake_driver.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 
@@ -257,11 +258,21 @@ CUresult cuStreamEndCapture(CUstream s, CUgraph* graph) {
 }
 #endif
 
+// An event is the host's time: whatever was launched before it is done
+using Clock = std::chrono::steady_clock;
+CUresult cuEventCreate(CUevent* e, unsigned) {
+  return *e = reinterpret_cast<CUevent>(new Clock::time_point), CUDA_SUCCESS;
+}
+CUresult cuEventRecord(CUevent e, CUstream) {
+  return *reinterpret_cast<Clock::time_point*>(e) = Clock::now(), CUDA_SUCCESS;
+}
+CUresult cuEventDestroy(CUevent e) { return delete reinterpret_cast<Clock::time_point*>(e), CUDA_SUCCESS; }
+CUresult cuEventElapsedTime(float* milliseconds, CUevent first, CUevent last) {
+  const auto time = *reinterpret_cast<Clock::time_point*>(last) - *reinterpret_cast<Clock::time_point*>(first);
+  return *milliseconds = std::chrono::duration<float, std::milli>(time).count(), CUDA_SUCCESS;
+}
+
 // Of these the tests make no use
-CUresult cuEventCreate(CUevent*, unsigned) { return CUDA_ERROR_NOT_SUPPORTED; }
-CUresult cuEventRecord(CUevent, CUstream) { return CUDA_ERROR_NOT_SUPPORTED; }
-CUresult cuEventDestroy(CUevent) { return CUDA_ERROR_NOT_SUPPORTED; }
-CUresult cuEventElapsedTime(float*, CUevent, CUevent) { return CUDA_ERROR_NOT_SUPPORTED; }
 #ifndef CODA_EMULATOR
 CUresult cuLaunchKernel(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream,
                         void**, void**) {

@@ -1,0 +1,225 @@
+// Kernels for what stands between the contractions of a network, and for contractions that the tensor cores' kernels do not serve.
+// One thread makes an octet of neighbouring channels of a pixel, or one element; any grid serves any extent.
+#pragma once
+#include "math.cuh"
+#include "operands.cuh"
+#include "plain_params.cuh"
+#include "visitor.cuh"
+
+namespace coda::plain {
+
+CODA_DEVICE u64 first_index() { return u64(blockIdx.x) * blockDim.x + threadIdx.x; }
+CODA_DEVICE u64 index_step() { return u64(gridDim.x) * blockDim.x; }
+
+struct Octet {
+    float of[8];
+};
+
+template <class Element> CODA_DEVICE Octet load_octet(const PlainTensor& tensor, u64 row, u32 channel) {
+    const auto octet = TensorSource<Element>{tensor.memory}.octet(row * tensor.pitch + channel);
+    Octet x;
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+        const float2 pair = octet.pair(i);
+        x.of[2 * i] = pair.x, x.of[2 * i + 1] = pair.y;
+    }
+    return x;
+}
+
+template <class Element> CODA_DEVICE void store_octet(const PlainTensor& tensor, u64 row, u32 channel, const Octet& x) {
+    u16* at = static_cast<u16*>(const_cast<void*>(tensor.memory)) + row * tensor.pitch + channel;
+    *reinterpret_cast<uint4*>(at) = {Element::pack(x.of[0], x.of[1]), Element::pack(x.of[2], x.of[3]), Element::pack(x.of[4], x.of[5]),
+                                     Element::pack(x.of[6], x.of[7])};
+}
+
+// --- the border of the network: any order of memory and any float type outside ---------------------------------
+
+CODA_DEVICE float load_caller(const CallerTensor& t, i64 offset) {
+    if (t.type == 0) return __ldg(static_cast<const float*>(t.memory) + offset);
+    const u16 bits = __ldg(static_cast<const u16*>(t.memory) + offset);
+    return t.type == 1 ? Bf16::unpack(bits).x : F16::unpack(bits).x;
+}
+CODA_DEVICE void store_caller(const CallerTensor& t, i64 offset, float x) {
+    if (t.type == 0)
+        static_cast<float*>(t.memory)[offset] = x;
+    else
+        static_cast<u16*>(t.memory)[offset] = u16(t.type == 1 ? Bf16::pack(x, 0.f) : F16::pack(x, 0.f));
+}
+
+// Calls visit(row, offset of the pixel outside, first channel) for each pixel and octet of channels, pixels first: neighbouring threads
+// have neighbouring pixels, whichever of the two orders is outside.
+template <class Visit> CODA_DEVICE void for_border(const BorderParams& p, const CallerTensor& t, const Visit& visit) {
+    const u32 pixels = p.images * p.height * p.width;
+    const u64 count = u64(pixels) * ((p.channels + 7) / 8);
+    for (u64 i = first_index(); i < count; i += index_step()) {
+        const u32 row = u32(i % pixels), channel = 8 * u32(i / pixels);
+        const u32 w = row % p.width, h = row / p.width % p.height, n = row / p.width / p.height;
+        visit(row, n * t.strides[0] + h * t.strides[1] + w * t.strides[2], channel);
+    }
+}
+
+// Channels beyond the last are written as zero.
+template <class Element> CODA_DEVICE void enter(const BorderParams& p) {
+    const CallerTensor t = *p.caller;
+    for_border(p, t, [&](u32 row, i64 offset, u32 channel) {
+        Octet x;
+#pragma unroll
+        for (u32 k = 0; k < 8; ++k) x.of[k] = channel + k < p.channels ? load_caller(t, offset + (channel + k) * t.strides[3]) : 0.f;
+        store_octet<Element>(p.arena, row, channel, x);
+    });
+}
+template <class Element> CODA_DEVICE void leave(const BorderParams& p) {
+    const CallerTensor t = *p.caller;
+    for_border(p, t, [&](u32 row, i64 offset, u32 channel) {
+        const Octet x = load_octet<Element>(p.arena, row, channel);
+#pragma unroll
+        for (u32 k = 0; k < 8; ++k)
+            if (channel + k < p.channels) store_caller(t, offset + (channel + k) * t.strides[3], x.of[k]);
+    });
+}
+
+// --- windows and places of pixels ------------------------------------------------------------------------------
+
+// The octet, column and line, and image of thread i's output; octets first.
+struct Pixel {
+    u32 octet, w, h, n;
+    CODA_DEVICE Pixel(u64 i, u32 octets, u32 width, u32 height) {
+        octet = u32(i % octets), i /= octets;
+        w = u32(i % width), i /= width;
+        h = u32(i % height), n = u32(i / height);
+    }
+    CODA_DEVICE u64 row(u32 width, u32 height) const { return (u64(n) * height + h) * width + w; }
+};
+
+// Taps [first, last) of a window from `start` on that lie in [low, high).
+struct Taps {
+    int first, last;
+    CODA_DEVICE Taps(int start, int kernel, int dilation, int low, int high) {
+        first = smaller(start >= low ? 0 : divide_up(low - start, dilation), kernel);
+        last = larger(smaller(start >= high ? 0 : divide_up(high - start, dilation), kernel), first);
+    }
+    CODA_DEVICE int count() const { return last - first; }
+};
+
+template <class Element> CODA_DEVICE void pool(const PoolParams& p) {
+    const u64 count = u64(p.images) * p.out_height * p.out_width * p.octets;
+    for (u64 i = first_index(); i < count; i += index_step()) {
+        const Pixel at(i, p.octets, p.out_width, p.out_height);
+        const int top = int(at.h) * p.stride_h - p.pad_top, left = int(at.w) * p.stride_w - p.pad_left;
+        const Taps lines(top, p.kernel_h, p.dilation_h, 0, int(p.height)), columns(left, p.kernel_w, p.dilation_w, 0, int(p.width));
+        Octet y;
+#pragma unroll
+        for (int k = 0; k < 8; ++k) y.of[k] = p.average ? 0.f : -__int_as_float(0x7f800000);
+        for (int r = lines.first; r < lines.last; ++r)
+            for (int s = columns.first; s < columns.last; ++s) {
+                const u64 row = (u64(at.n) * p.height + u32(top + r * p.dilation_h)) * p.width + u32(left + s * p.dilation_w);
+                const Octet x = load_octet<Element>(p.from, row, 8 * at.octet);
+#pragma unroll
+                for (int k = 0; k < 8; ++k) y.of[k] = p.average ? y.of[k] + x.of[k] : math::max(y.of[k], x.of[k]);
+            }
+        if (p.average) {
+            int terms = lines.count() * columns.count();
+            if (p.count_pad)
+                terms = Taps(top, p.kernel_h, p.dilation_h, -p.pad_top, int(p.height) + p.pad_bottom).count() *
+                        Taps(left, p.kernel_w, p.dilation_w, -p.pad_left, int(p.width) + p.pad_right).count();
+#pragma unroll
+            for (int k = 0; k < 8; ++k) y.of[k] /= float(terms);
+        }
+        store_octet<Element>(p.to, at.row(p.out_width, p.out_height), 8 * at.octet, y);
+    }
+}
+
+CODA_DEVICE Octet between(const Octet& low, const Octet& high, float weight) {
+    Octet y;
+#pragma unroll
+    for (int k = 0; k < 8; ++k) y.of[k] = (1.f - weight) * low.of[k] + weight * high.of[k];
+    return y;
+}
+
+template <class Element> CODA_DEVICE void resize(const ResizeParams& p) {
+    const u64 count = u64(p.images) * p.out_height * p.out_width * p.octets;
+    for (u64 i = first_index(); i < count; i += index_step()) {
+        const Pixel at(i, p.octets, p.out_width, p.out_height);
+        auto source = [&](int h, int w) { return load_octet<Element>(p.from, (u64(at.n) * p.height + u32(h)) * p.width + u32(w), 8 * at.octet); };
+        const int top = __ldg(p.row_low + at.h), left = __ldg(p.column_low + at.w);
+        Octet y = source(top, left);
+        if (p.row_weight != nullptr) {
+            const int bottom = __ldg(p.row_high + at.h), right = __ldg(p.column_high + at.w);
+            const float across = __ldg(p.column_weight + at.w);
+            y = between(between(y, source(top, right), across), between(source(bottom, left), source(bottom, right), across),
+                        __ldg(p.row_weight + at.h));
+        }
+        store_octet<Element>(p.to, at.row(p.out_width, p.out_height), 8 * at.octet, y);
+    }
+}
+
+// --- copies ------------------------------------------------------------------------------------------------------
+
+CODA_DEVICE u16 filling(u32 value, u16) { return u16(value); }
+CODA_DEVICE uint4 filling(u32 value, uint4) {
+    const u32 pair = value | value << 16;
+    return {pair, pair, pair, pair};
+}
+
+template <class Unit> CODA_DEVICE void copy(const CopyParams& p) {
+    for (u64 i = first_index(); i < p.count; i += index_step()) {
+        u32 rest = u32(i);
+        i64 from = 0, to = 0;
+        bool inside = true;
+#pragma unroll
+        for (int d = kCopyRank - 1; d >= 0; --d) {
+            const int index = int(rest % p.extents[d]), place = index - p.before[d];
+            rest /= p.extents[d];
+            to += index * p.to_strides[d], from += place * p.from_strides[d];
+            inside = inside && place >= 0 && u32(place) < p.source[d];
+        }
+        static_cast<Unit*>(p.to)[to] = inside ? __ldg(static_cast<const Unit*>(p.from) + from) : filling(p.value, Unit());
+    }
+}
+
+CODA_DEVICE i64 offset_of(u32 index, const u32 (&extents)[kCopyRank], const i64 (&strides)[kCopyRank]) {
+    i64 offset = 0;
+#pragma unroll
+    for (int d = kCopyRank - 1; d >= 0; --d) offset += index % extents[d] * strides[d], index /= extents[d];
+    return offset;
+}
+CODA_DEVICE void reshape(const ReshapeParams& p) {
+    for (u64 i = first_index(); i < p.count; i += index_step())
+        static_cast<u16*>(p.to)[offset_of(u32(i), p.to_extents, p.to_strides)] =
+            __ldg(static_cast<const u16*>(p.from) + offset_of(u32(i), p.from_extents, p.from_strides));
+}
+
+// --- contractions, one output a thread ---------------------------------------------------------------------------
+
+// The input line that tap r of output line y reads; below 0 if none, as far as it is not beyond the image's end.
+CODA_DEVICE int source_line(const DirectParams& p, int y, int r, int stride, int pad, int dilation) {
+    if (!p.transposed) return y * stride - pad + r * dilation;
+    const int line = y + pad - r * dilation;
+    return line >= 0 && line % stride == 0 ? line / stride : -1;
+}
+
+template <class Element> CODA_DEVICE void direct(const DirectParams& p) {
+    const u64 count = u64(p.images) * p.out_height * p.out_width * p.outputs;
+    for (u64 i = first_index(); i < count; i += index_step()) {
+        const Pixel at(i, p.outputs, p.out_width, p.out_height);
+        const u32 output = at.octet;  // one channel here
+        const u16* from = static_cast<const u16*>(p.from) + output / p.group_outputs * p.group_channels * p.from_channel;
+        const u16* filter = static_cast<const u16*>(p.filter) + output * p.filter_output;
+        float sum = 0.f;
+        for (int r = 0; r < p.taps_h; ++r) {
+            const int h = source_line(p, int(at.h), r, p.stride_h, p.pad_h, p.dilation_h);
+            if (h < 0 || h >= int(p.height)) continue;
+            for (int s = 0; s < p.taps_w; ++s) {
+                const int w = source_line(p, int(at.w), s, p.stride_w, p.pad_w, p.dilation_w);
+                if (w < 0 || w >= int(p.width)) continue;
+                const u16* pixel = from + ((i64(at.n) * p.height + h) * p.width + w) * p.from_pixel;
+                const u16* tap = filter + (r * p.taps_w + s) * p.filter_tap;
+                for (u32 c = 0; c < p.group_channels; ++c)
+                    sum = fmaf(Element::unpack(__ldg(pixel + c * p.from_channel)).x, Element::unpack(__ldg(tap + c * p.filter_channel)).x, sum);
+            }
+        }
+        static_cast<float*>(const_cast<void*>(p.to.memory))[at.row(p.out_width, p.out_height) * p.to.pitch + output] = sum;
+    }
+}
+
+}  // namespace coda::plain

@@ -1,0 +1,276 @@
+#include "codegen/graph_kernels.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <sstream>
+
+#include "coda/error.hpp"
+#include "coda/text.hpp"
+#include "codegen/expression.hpp"
+#include "codegen/names.hpp"
+#include "codegen/pieces.hpp"
+#include "codegen/scope.hpp"
+#include "ir/op_table.hpp"
+#include "plan/refusal.hpp"
+
+namespace coda::codegen {
+
+namespace {
+
+using Kind = GraphTensor::Kind;
+
+constexpr std::size_t most_tensors = 48;  // kGraphTensors
+
+bool is_reduction(Op op) { return ir::info(op).op_class == ir::OpClass::reduction; }
+
+std::string commented(const std::string& text) {
+  std::istringstream lines(text);
+  std::string result, line;
+  while (std::getline(lines, line)) result += "//   " + line + "\n";
+  return result;
+}
+
+class KernelWriter {
+ public:
+  KernelWriter(const Graph& g, const Names& names, const GraphStorage& storage) : g_(g), names_(names), s_(storage) {}
+
+  GraphKernel reductions(const std::vector<ValueId>& values);
+  GraphKernel stores();
+
+ private:
+  std::size_t place(const GraphTensor& tensor) {
+    const auto found = std::find(tensors_.begin(), tensors_.end(), tensor);
+    if (found != tensors_.end()) return static_cast<std::size_t>(found - tensors_.begin());
+    if (tensors_.size() == most_tensors)
+      throw Unsupported(fmt::format("the graph reads and writes more than {} tensors", most_tensors));
+    tensors_.push_back(tensor);
+    return tensors_.size() - 1;
+  }
+  std::string element_of(const GraphTensor& t, ValueId id) const;
+  std::string offset_of(const Axes& axes, std::size_t tensor) const;
+  GraphTensor tensor_of(ValueId id) const;
+  bool is_leaf(ValueId id) const { return g_[id].op == Op::acc || g_[id].op == Op::operand || is_reduction(g_[id].op); }
+  std::string loaded(ValueId id);
+  std::string given(ValueId id);
+  void check(ValueId id) const;
+  GraphKernel finish(const std::string& body, const std::string& run, int threads);
+
+  const Graph& g_;
+  const Names& names_;
+  const GraphStorage& s_;
+  std::vector<GraphTensor> tensors_;
+  bool by_octets_ = false;       // operands [m,n] come in octets
+  std::vector<ValueId> octets_;  // these
+};
+
+void KernelWriter::check(ValueId id) const {
+  const Node& x = g_[id];
+  if (x.op == Op::index || x.op == Op::one_hot || x.op == Op::extent)
+    plan::refuse(g_, id, "kernels over a tensor know no coordinates and extents");
+  if (x.dtype == DType::f64) plan::refuse(g_, id, "f64 arithmetic");
+}
+
+GraphTensor KernelWriter::tensor_of(ValueId id) const {
+  const Node& x = g_[id];
+  if (x.op == Op::acc) return {Kind::accumulator, "", 0};
+  if (x.op == Op::operand) return {Kind::operand, x.attr.name, 0};
+  return {Kind::reduction, "", id};
+}
+
+std::string KernelWriter::element_of(const GraphTensor& t, ValueId id) const {
+  DType type = DType::f32;
+  if (t.kind == Kind::accumulator) type = s_.accumulator;
+  if (t.kind == Kind::store) type = s_.element;
+  if (t.kind == Kind::operand) {
+    const auto found = s_.operands.find(t.name);
+    type = g_[id].attr.storage.value_or(found == s_.operands.end() ? DType::f32 : found->second);
+  }
+  if (type != DType::f32 && type != DType::bf16 && type != DType::f16)
+    plan::refuse(g_, id,
+                 fmt::format("its storage is {}; kernels over a tensor read f32, bf16 and f16", to_string(type)));
+  return std::string(element_name(type));
+}
+
+std::string KernelWriter::offset_of(const Axes& a, std::size_t tensor) const {
+  const std::string row = a.row == RowAxis::m ? "row" : a.row == RowAxis::b ? "image" : "";
+  const std::string column = a.col == ColAxis::n   ? "channel"
+                             : a.col == ColAxis::g ? fmt::format("channel / (p.columns / {}u)", a.groups)
+                                                   : "";
+  if (row.empty()) return column.empty() ? "0" : column;
+  return fmt::format("{} * p.tensors[{}].pitch{}", row, tensor, column.empty() ? "" : " + " + column);
+}
+
+std::string KernelWriter::loaded(ValueId id) {
+  const GraphTensor t = tensor_of(id);
+  const Axes axes = t.kind == Kind::reduction ? reduced_axes(g_[id].attr.domain) : g_[id].axes;
+  const std::size_t i = place(t);
+  return fmt::format("plain::element<{}>(p.tensors[{}], {})", element_of(t, id), i, offset_of(axes, i));
+}
+
+std::string KernelWriter::given(ValueId id) {
+  check(id);
+  if (!is_leaf(id)) return "";
+  const Node& x = g_[id];
+  if (by_octets_ && !is_reduction(x.op) && x.axes == axes::mn) {
+    const auto found = std::find(octets_.begin(), octets_.end(), id);
+    const auto i = found - octets_.begin();
+    if (found == octets_.end()) octets_.push_back(id);
+    return fmt::format("column[{}]", i);
+  }
+  return converted(loaded(id), DType::f32, x.dtype);
+}
+
+GraphKernel KernelWriter::finish(const std::string& body, const std::string& run, int threads) {
+  GraphKernel k;
+  k.entry = "coda_kernel";
+  k.tensors = std::move(tensors_);
+  k.threads = threads;
+  k.source = "// An epilogue graph over a tensor:\n" + commented(print(g_)) +
+             "#include <coda/plain_graph.cuh>\n\nnamespace coda {\n\nstruct Values {\n" + body +
+             "};\n\n}  // namespace coda\n\n" +
+             fmt::format(
+                 "extern \"C\" __global__ void __launch_bounds__({})\n"
+                 "coda_kernel(const __grid_constant__ coda::GraphParams p) {{\n    using namespace coda;\n{}}}\n",
+                 threads, run);
+  return k;
+}
+
+// What one result is made of: rows and columns from the number of the block
+std::string domain_text(const ReduceDomain& d) {
+  const std::string columns = d.cols ? fmt::format("{}u", d.groups) : "p.columns";
+  std::string text = fmt::format("    const u32 row = blockIdx.x / {0}, channel = blockIdx.x % {0};\n", columns);
+  const std::string rows = !d.rows ? "row, 1" : d.per_image ? "row * p.pixels, p.pixels" : "0, p.images * p.pixels";
+  const std::string width = fmt::format("p.columns / {}u", d.groups);
+  return text + fmt::format("    const plain::Domain domain{{{}, {}}};\n", rows,
+                            d.cols ? fmt::format("channel * ({0}), {0}", width) : "channel, 1");
+}
+
+std::string reduction_text(Op op, int threads) {
+  const auto over = [&](const char* start, const char* join, const char* value = "value") {
+    return fmt::format("plain::reduce<{}>(domain, {}, {}, plain::{}())", threads, start, value, join);
+  };
+  switch (op) {
+    case Op::sum: return over("0.f", "Sum");
+    case Op::mean: return fmt::format("plain::mean<{}>(domain, value)", threads);
+    case Op::variance: return fmt::format("plain::variance<{}>(domain, value)", threads);
+    case Op::sum_squares: return over("0.f", "Sum", "square");
+    case Op::reduce_max: return over("-__int_as_float(0x7f800000)", "Largest");
+    case Op::reduce_min: return over("__int_as_float(0x7f800000)", "Smallest");
+    default: throw InternalError(fmt::format("{} is no reduction", to_string(op)));
+  }
+}
+
+GraphKernel KernelWriter::reductions(const std::vector<ValueId>& values) {
+  const Node& first = g_[values[0]];
+  const ReduceDomain domain = first.attr.domain;
+  const int threads = domain.rows ? 256 : 32;
+  Scope scope(g_, names_, true, [this](ValueId id) { return given(id); });
+  const ValueId input = first.inputs[0];
+  scope.compute(std::vector{input});
+  scope.line(fmt::format("return {};", scope.text(input, DType::f32)));
+  const std::string body =
+      function("float input(const GraphParams& p, u32 image, u32 row, u32 channel)", scope.lines());
+  std::string run =
+      domain_text(domain) +
+      "    auto value = [&](u32 r, u32 c) { return Values::input(p, r / p.pixels, r, c); };\n"
+      "    [[maybe_unused]] auto square = [&](u32 r, u32 c) { const float x = value(r, c); return x * x; };\n";
+  for (const ValueId id : values)
+    run += fmt::format("    plain::put(p.tensors[{}], blockIdx.x, {});\n", place({Kind::reduction, "", id}),
+                       reduction_text(g_[id].op, threads));
+  GraphKernel k = finish(body, run, threads);
+  k.reduces = true;
+  k.domain = domain;
+  return k;
+}
+
+GraphKernel KernelWriter::stores() {
+  by_octets_ = true;
+  Scope scope(g_, names_, true, [this](ValueId id) { return given(id); });
+  std::vector<ValueId> values;
+  for (const Store& s : g_.stores) values.push_back(s.value);
+  scope.compute(values);
+  for (std::size_t i = 0; i < g_.stores.size(); ++i)
+    scope.line(fmt::format("tensor[{}] = {};", i, scope.text(g_.stores[i].value, DType::f32)));
+  std::string load, store;
+  for (std::size_t i = 0; i < octets_.size(); ++i) {
+    const GraphTensor t = tensor_of(octets_[i]);
+    load += fmt::format("        column[{}] = plain::load_octet<{}>(p.tensors[{}], row, channel);\n", i,
+                        element_of(t, octets_[i]), place(t));
+  }
+  for (std::size_t i = 0; i < g_.stores.size(); ++i)
+    store += fmt::format("        plain::store_octet<{}>(p.tensors[{}], row, channel, tensor[{}]);\n",
+                         element_name(s_.element), place({Kind::store, g_.stores[i].name, 0}), i);
+  const std::string body =
+      fmt::format("    static constexpr int kInputs = {}, kOutputs = {};\n", octets_.size(), g_.stores.size()) +
+      function("void load(const GraphParams& p, u32 row, u32 channel, plain::Octet* column)", load) +
+      function(
+          "void element(const GraphParams& p, u32 image, u32 row, u32 channel, const float* column, float* tensor)",
+          scope.lines()) +
+      function("void store(const GraphParams& p, u32 row, u32 channel, const plain::Octet* tensor)", store);
+  return finish(body, "    plain::elements<Values>(p);\n", 256);
+}
+
+}  // namespace
+
+std::vector<GraphKernel> graph_kernels(const Graph& g, const GraphStorage& storage) {
+  if (!g.effects.empty()) throw Unsupported("calls that return nothing are in no kernel over a tensor");
+  const Names names(g);
+  std::vector<std::vector<ValueId>> groups;
+  for (ValueId id = 0; id < g.nodes.size(); ++id) {
+    const Node& x = g[id];
+    if (!is_reduction(x.op)) continue;
+    const auto same = [&](const std::vector<ValueId>& group) {
+      return g[group[0]].inputs == x.inputs && g[group[0]].attr.domain == x.attr.domain;
+    };
+    const auto found = std::find_if(groups.begin(), groups.end(), same);
+    if (found == groups.end())
+      groups.push_back({id});
+    else
+      found->push_back(id);
+  }
+  std::vector<GraphKernel> kernels;
+  for (const auto& group : groups) kernels.push_back(KernelWriter(g, names, storage).reductions(group));
+  kernels.push_back(KernelWriter(g, names, storage).stores());
+  return kernels;
+}
+
+// ---- Kernels that are not generated but chosen
+
+std::string_view to_string(PlainKernel kernel) {
+  switch (kernel) {
+    case PlainKernel::enter: return "enter";
+    case PlainKernel::leave: return "leave";
+    case PlainKernel::pool: return "pool";
+    case PlainKernel::resize: return "resize";
+    case PlainKernel::copy_elements: return "copy_elements";
+    case PlainKernel::copy_octets: return "copy_octets";
+    case PlainKernel::reshape: return "reshape";
+    case PlainKernel::direct: return "direct";
+  }
+  throw InternalError("a plain kernel without a name");
+}
+
+std::string plain_entry(PlainKernel kernel) { return fmt::format("coda_{}", to_string(kernel)); }
+
+std::string plain_source(DType element) {
+  const std::string_view type = element_name(element);
+  std::string text = "// The kernels of a network that are not generated from a graph.\n#include <coda/plain.cuh>\n";
+  const auto add = [&](PlainKernel kernel, std::string_view parameters, const std::string& call) {
+    text += fmt::format(
+        "\nextern \"C\" __global__ void __launch_bounds__(256)\n"
+        "{}(const __grid_constant__ coda::{} p) {{\n    using namespace coda;\n    plain::{}(p);\n}}\n",
+        plain_entry(kernel), parameters, call);
+  };
+  add(PlainKernel::enter, "BorderParams", fmt::format("enter<{}>", type));
+  add(PlainKernel::leave, "BorderParams", fmt::format("leave<{}>", type));
+  add(PlainKernel::pool, "PoolParams", fmt::format("pool<{}>", type));
+  add(PlainKernel::resize, "ResizeParams", fmt::format("resize<{}>", type));
+  add(PlainKernel::copy_elements, "CopyParams", "copy<u16>");
+  add(PlainKernel::copy_octets, "CopyParams", "copy<uint4>");
+  add(PlainKernel::reshape, "ReshapeParams", "reshape");
+  add(PlainKernel::direct, "DirectParams", fmt::format("direct<{}>", type));
+  return text;
+}
+
+}  // namespace coda::codegen

@@ -1,0 +1,29 @@
+/// Constants in the network's own order of memory.
+
+#include "coda/network.hpp"
+#include "network/dim.hpp"
+#include "network/space.hpp"
+#include "network/steps.hpp"
+#include "network/storage.hpp"
+#include "runtime/cpu/ops/copy.hpp"
+
+namespace coda::network {
+
+ConstantData in_memory_order(const NetworkTensor& t) {
+  if (!t.is_constant()) return {};
+  const void* given = t.elements().data();
+  const std::size_t bytes = t.elements().size();
+  if (logical_order(t.shape)) {
+    // shares the network's elements
+    if (t.constant) return {std::shared_ptr<const void>(t.constant, given), bytes};
+    return {std::shared_ptr<const void>(t.bytes, given), bytes};
+  }
+  const Sizes s = values(t.shape);
+  auto out = std::make_shared<std::vector<std::uint64_t>>(bytes / sizeof(std::uint64_t) + 1);
+  cpu::copy_elements(size_of(t.dtype), s, given, row_major_strides(s), out->data(), logical_strides(s, column_count(s)),
+                     cpu::serial);
+  void* data = out->data();
+  return {std::shared_ptr<const void>(std::move(out), data), bytes};
+}
+
+}  // namespace coda::network

@@ -1,0 +1,15 @@
+#pragma once
+/// Contractions of a network's operators, once extents are numbers.
+
+#include <vector>
+
+#include "coda/contraction.hpp"
+#include "coda/network.hpp"
+#include "network/storage.hpp"
+
+namespace coda::network {
+
+/// The contraction of an operator for tensors of these sizes (by tensor, logical order), in f32.
+Contraction contraction_of(const Operator& op, const std::vector<Sizes>& sizes);
+
+}  // namespace coda::network

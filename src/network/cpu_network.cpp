@@ -1,0 +1,218 @@
+/// Networks on the CPU: plans by input shape, and the binding of the caller's tensors.
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <chrono>
+#include <list>
+#include <mutex>
+#include <set>
+
+#include "coda/error.hpp"
+#include "coda/network.hpp"
+#include "network/caller.hpp"
+#include "network/executable_impl.hpp"
+#include "network/regions.hpp"
+#include "network/steps.hpp"
+#include "runtime/common/views.hpp"
+#include "runtime/cpu/worker_pool.hpp"
+
+namespace coda {
+
+namespace {
+
+using network::Bindings;
+using network::check_names;
+using network::checked_view;
+using network::from_logical;
+using network::NamedSizes;
+using network::Plan;
+using network::PlanKey;
+using network::Sizes;
+using network::to_logical;
+
+// Whether a view (strides along logical axes) is dense and in the network's own order
+bool in_own_order(const Sizes& sizes, const Sizes& strides) {
+  const Sizes own = network::logical_strides(sizes, network::column_count(sizes));
+  for (std::size_t i = 0; i < sizes.size(); ++i)
+    if (sizes[i] != 1 && strides[i] != own[i]) return false;
+  return true;
+}
+
+// Whether a view (strides along logical axes) is dense with the channels first
+bool planar(const ConstTensorView& v) {
+  const Sizes rows = row_major_strides(v.shape);
+  for (std::size_t i = 0; i < v.shape.size(); ++i)
+    if (v.shape[i] != 1 && v.strides[i] != rows[i]) return false;
+  return true;
+}
+
+// The same of an output, which must share memory with no other view
+bool planar_alone(std::size_t output, const Bindings& b) {
+  const ConstTensorView written = b.outputs[output];
+  const auto shares = [&](const ConstTensorView& x) {
+    return runtime::may_overlap(written, written.strides, x, x.strides);
+  };
+  for (std::size_t i = 0; i < b.outputs.size(); ++i)
+    if (i != output && shares(b.outputs[i])) return false;
+  return planar(written) && std::none_of(b.inputs.begin(), b.inputs.end(), shares);
+}
+
+}  // namespace
+
+class CpuNetwork final : public NetworkImpl {
+ public:
+  CpuNetwork(Network given, const NetworkOptions& options) : given_(std::move(given)), options_(options) {
+    fused_ = network::fuse(given_, options.fuse);
+    report_ = network::report(fused_, given_.operators.size());
+    for (const NetworkTensor& t : fused_.network.tensors) constants_.push_back(network::in_memory_order(t));
+  }
+
+  void run(const std::map<std::string, ConstTensorView>& inputs, const std::map<std::string, TensorView>& outputs,
+           std::vector<StepTime>* profile) override;
+  NamedSizes output_shapes(const NamedSizes& inputs) const override;
+  MemoryReport memory(const NamedSizes& inputs) override;
+
+  const Network& given() const override { return given_; }
+  const FusionReport& report() const override { return report_; }
+
+ private:
+  const Network& net() const { return fused_.network; }
+  std::vector<Sizes> logical_sizes(const NamedSizes& inputs) const;
+  std::shared_ptr<const Plan> plan(PlanKey key);
+  std::shared_ptr<const Plan> cached(const PlanKey& key);
+  std::shared_ptr<const Plan> cached_for(const std::vector<Sizes>& inputs);
+
+  Network given_;
+  NetworkOptions options_;
+  network::FusedNetwork fused_;
+  FusionReport report_;
+  network::Constants constants_;
+
+  std::mutex planning_;                           // one thread plans at a time
+  std::mutex cache_;                              // guards plans_
+  std::list<std::shared_ptr<const Plan>> plans_;  // used last first
+};
+
+std::vector<Sizes> CpuNetwork::logical_sizes(const NamedSizes& inputs) const {
+  check_names(net(), net().inputs, inputs, "input");
+  std::vector<Sizes> sizes;
+  for (const TensorId id : net().inputs) sizes.push_back(to_logical(inputs.at(net()[id].name), options_.layout));
+  return sizes;
+}
+
+NamedSizes CpuNetwork::output_shapes(const NamedSizes& inputs) const {
+  const auto shapes = network::concrete_shapes(net(), logical_sizes(inputs));
+  NamedSizes result;
+  for (const TensorId id : net().outputs) result[net()[id].name] = from_logical(shapes[id], options_.layout);
+  return result;
+}
+
+std::shared_ptr<const Plan> CpuNetwork::cached(const PlanKey& key) {
+  const std::lock_guard lock(cache_);
+  const auto it = std::find_if(plans_.begin(), plans_.end(), [&](const auto& p) { return p->key == key; });
+  if (it == plans_.end()) return nullptr;
+  plans_.splice(plans_.begin(), plans_, it);
+  return plans_.front();
+}
+
+// Some plan for these sizes, whatever the memory order of the arguments: it knows the shapes of all tensors
+std::shared_ptr<const Plan> CpuNetwork::cached_for(const std::vector<Sizes>& inputs) {
+  const std::lock_guard lock(cache_);
+  const auto it = std::find_if(plans_.begin(), plans_.end(), [&](const auto& p) { return p->key.inputs == inputs; });
+  return it == plans_.end() ? nullptr : *it;
+}
+
+std::shared_ptr<const Plan> CpuNetwork::plan(PlanKey key) {
+  if (auto p = cached(key)) return p;
+  const std::lock_guard planning(planning_);
+  if (auto p = cached(key)) return p;
+  auto p = network::make_plan(fused_, constants_, std::move(key), options_);
+  const std::lock_guard lock(cache_);
+  plans_.push_front(p);
+  if (plans_.size() > options_.cached_plans) plans_.pop_back();
+  return p;
+}
+
+MemoryReport CpuNetwork::memory(const NamedSizes& inputs) {
+  PlanKey key;
+  key.inputs = logical_sizes(inputs);
+  const auto shapes = network::concrete_shapes(net(), key.inputs);
+  const auto direct = [&](TensorId id) {
+    const Sizes memory = from_logical(shapes[id], options_.layout);
+    return in_own_order(shapes[id], to_logical(row_major_strides(memory), options_.layout));
+  };
+  for (const TensorId id : net().inputs) {
+    key.direct_inputs.push_back(direct(id));
+    key.planar_inputs.push_back(options_.layout == Layout::nchw);
+  }
+  for (const TensorId id : net().outputs) {
+    key.direct_outputs.push_back(direct(id));
+    key.planar_outputs.push_back(options_.layout == Layout::nchw);
+  }
+  const auto p = plan(std::move(key));
+  MemoryReport m{.arena = p->storage.arena_bytes,
+                 .without_reuse = p->storage.without_reuse,
+                 .in_place = p->storage.in_place,
+                 .free_concats = p->storage.slices};
+  std::set<const void*> counted;
+  for (const auto& c : constants_)
+    if (c.data && counted.insert(c.data.get()).second) m.constants += c.bytes;
+  return m;
+}
+
+void CpuNetwork::run(const std::map<std::string, ConstTensorView>& inputs,
+                     const std::map<std::string, TensorView>& outputs, std::vector<StepTime>* profile) {
+  check_names(net(), net().inputs, inputs, "input");
+  check_names(net(), net().outputs, outputs, "output");
+  PlanKey key;
+  Bindings bindings;
+  for (const TensorId id : net().inputs) {
+    const ConstTensorView& given = inputs.at(net()[id].name);
+    ConstTensorView v = checked_view(given, given.shape, "input", net()[id], {net()[id].dtype});
+    v.shape = to_logical(v.shape, options_.layout);
+    v.strides = to_logical(v.strides, options_.layout);
+    key.inputs.push_back(v.shape);
+    key.direct_inputs.push_back(in_own_order(v.shape, v.strides));
+    key.planar_inputs.push_back(planar(v));
+    bindings.inputs.push_back(std::move(v));
+  }
+  // inference over all operators would take as long as a small network's run
+  const auto known = cached_for(key.inputs);
+  const auto shapes = known ? std::vector<Sizes>() : network::concrete_shapes(net(), key.inputs);
+  const auto shape_of = [&](TensorId id) -> const Sizes& { return known ? known->storage.shapes[id] : shapes[id]; };
+  for (const TensorId id : net().outputs) {
+    const Sizes expected = from_logical(shape_of(id), options_.layout);
+    TensorView v = checked_view(outputs.at(net()[id].name), expected, "output", net()[id], {net()[id].dtype});
+    v.shape = shape_of(id);
+    v.strides = to_logical(v.strides, options_.layout);
+    key.direct_outputs.push_back(in_own_order(v.shape, v.strides));
+    bindings.outputs.push_back(std::move(v));
+  }
+  for (std::size_t i = 0; i < bindings.outputs.size(); ++i) key.planar_outputs.push_back(planar_alone(i, bindings));
+  const auto p = plan(std::move(key));
+  auto workspace = p->borrow(std::move(bindings.inputs), std::move(bindings.outputs));
+  const network::Tensors tensors(*p, workspace->bindings);
+  if (profile) profile->clear();
+  const cpu::WorkerPool::Series series(cpu::WorkerPool::shared());
+  for (std::size_t i = 0; i < p->steps.size(); ++i) {
+    const network::Step& step = p->steps[i];
+    const auto start = std::chrono::steady_clock::now();
+    if (workspace->regions[i])
+      workspace->regions[i]->run();
+    else
+      step.run(tensors);
+    const std::chrono::duration<double, std::milli> time = std::chrono::steady_clock::now() - start;
+    if (profile) profile->push_back({step.name, step.what, time.count()});
+  }
+  p->give_back(std::move(workspace));  // after an exception it is freed instead
+}
+
+namespace network {
+std::shared_ptr<NetworkImpl> build_cpu(Network network, const NetworkOptions& options) {
+  return std::make_shared<CpuNetwork>(std::move(network), options);
+}
+}  // namespace network
+
+}  // namespace coda

@@ -1,0 +1,128 @@
+#include "network/cuda/constants.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cstring>
+
+#include "coda/error.hpp"
+#include "support/float_convert.hpp"
+
+namespace coda::network::gpu {
+
+namespace {
+
+std::uint16_t rounded(float x, DType element) {
+  return element == DType::bf16 ? support::float_to_bf16(x) : support::float_to_f16(x);
+}
+
+template <class T>
+std::vector<std::byte> bytes_of(const std::vector<T>& numbers) {
+  const auto* first = reinterpret_cast<const std::byte*>(numbers.data());
+  return {first, first + numbers.size() * sizeof(T)};
+}
+
+std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
+
+// What the direct kernel computes, whichever contraction it is
+struct DirectShape {
+  std::int64_t taps = 1, channels = 0, outputs = 0, group_outputs = 0;
+  bool transposed = false, product = false, transposed_product = false;
+};
+
+DirectShape direct_shape(const Contraction& contraction) {
+  if (const auto* c = std::get_if<Conv2d>(&contraction))
+    return {.taps = c->r * c->s, .channels = c->c / c->groups, .outputs = c->k, .group_outputs = c->k / c->groups};
+  if (const auto* c = std::get_if<ConvTranspose2d>(&contraction))
+    return {.taps = c->r * c->s,
+            .channels = c->c / c->groups,
+            .outputs = c->k,
+            .group_outputs = c->k / c->groups,
+            .transposed = true};
+  const auto& g = std::get<Gemm>(contraction);
+  return {.channels = g.k, .outputs = g.n, .group_outputs = g.n, .product = true, .transposed_product = g.transpose_b};
+}
+
+}  // namespace
+
+const float* DeviceConstants::floats(TensorId id) const {
+  if (network_[id].dtype != DType::f32) throw InternalError(fmt::format("constant '{}' is no f32", network_[id].name));
+  return static_cast<const float*>(data_[id].data.get());
+}
+
+Place DeviceConstants::made(const std::string& form, std::function<std::vector<std::byte>()> make) {
+  auto& constant = made_[form];
+  if (!constant) constant = std::make_shared<Constant>(std::move(make));
+  return {Place::Where::constant, 0, constant};
+}
+
+Place DeviceConstants::vector(TensorId id, std::int64_t columns, std::int64_t padded) {
+  const float* x = floats(id);
+  const auto count = static_cast<std::int64_t>(data_[id].bytes / sizeof(float));
+  return made(fmt::format("vector {} {} {}", id, columns, padded), [=] {
+    std::vector<float> y(index(count / columns * padded));
+    for (std::int64_t i = 0; i < count; ++i) y[index(i / columns * padded + i % columns)] = x[i];
+    return bytes_of(y);
+  });
+}
+
+Place DeviceConstants::rows(TensorId id, std::int64_t columns, std::int64_t padded) {
+  const float* x = floats(id);
+  const auto count = static_cast<std::int64_t>(data_[id].bytes / sizeof(float));
+  return made(fmt::format("rows {} {} {}", id, columns, padded), [=, element = element_] {
+    std::vector<std::uint16_t> y(index(count / columns * padded));
+    for (std::int64_t i = 0; i < count; ++i) y[index(i / columns * padded + i % columns)] = rounded(x[i], element);
+    return bytes_of(y);
+  });
+}
+
+Place DeviceConstants::packed_filter(TensorId id, const Conv2d& padded, std::int64_t filters, std::int64_t channels,
+                                     bool product, bool transposed) {
+  const float* x = floats(id);
+  const std::int64_t taps = padded.r * padded.s, c = padded.c, k = padded.k;
+  return made(fmt::format("filter {} {} {} {} {} {}", id, k, taps, c, product, transposed), [=, element = element_] {
+    std::vector<std::uint16_t> y(index(k * taps * c));
+    for (std::int64_t f = 0; f < filters; ++f)
+      for (std::int64_t t = 0; t < taps; ++t)
+        for (std::int64_t i = 0; i < channels; ++i) {
+          const std::int64_t from = product && !transposed ? i * filters + f : (f * taps + t) * channels + i;
+          y[index((f * taps + t) * c + i)] = rounded(x[from], element);
+        }
+    return bytes_of(y);
+  });
+}
+
+Place DeviceConstants::direct_filter(const Operator& op, const Contraction& contraction) {
+  const TensorId id = op.inputs[1];
+  const float* x = floats(id);
+  const DirectShape s = direct_shape(contraction);
+  return made(fmt::format("direct {} {} {} {}", id, s.taps, s.channels, s.outputs), [=, element = element_] {
+    std::vector<std::uint16_t> y(index(s.taps * s.channels * s.outputs));
+    for (std::int64_t t = 0; t < s.taps; ++t)
+      for (std::int64_t c = 0; c < s.channels; ++c)
+        for (std::int64_t k = 0; k < s.outputs; ++k) {
+          // in memory (K, taps, C/groups), transposed (C, taps, K/groups); products (n, k) or (k, n)
+          std::int64_t from = (k * s.taps + t) * s.channels + c;
+          if (s.transposed)
+            from = ((k / s.group_outputs * s.channels + c) * s.taps + t) * s.group_outputs + k % s.group_outputs;
+          if (s.product && !s.transposed_product) from = c * s.outputs + k;
+          y[index((t * s.channels + c) * s.outputs + k)] = rounded(x[from], element);
+        }
+    return bytes_of(y);
+  });
+}
+
+Place DeviceConstants::table(const std::vector<int>& numbers) {
+  return made(fmt::format("i32 {}", fmt::join(numbers, ",")), [numbers] { return bytes_of(numbers); });
+}
+Place DeviceConstants::table(const std::vector<float>& numbers) {
+  return made(fmt::format("f32 {}", fmt::join(numbers, ",")), [numbers] { return bytes_of(numbers); });
+}
+
+std::size_t DeviceConstants::bytes() const {
+  std::size_t sum = 0;
+  for (const auto& [form, constant] : made_) sum += constant->bytes();
+  return sum;
+}
+
+}  // namespace coda::network::gpu

@@ -1,0 +1,51 @@
+#pragma once
+/// A network's constants in the forms that kernels read.
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "coda/contraction.hpp"
+#include "coda/network.hpp"
+#include "network/cuda/step.hpp"
+#include "network/steps.hpp"
+
+namespace coda::network::gpu {
+
+/// Makes each form of a constant once, however many plans ask for it. Not safe for several threads at once.
+class DeviceConstants {
+ public:
+  /// `data` are the constants in the network's own order of memory; both must outlive this.
+  DeviceConstants(const Network& network, const Constants& data, DType element)
+      : network_(network), data_(data), element_(element) {}
+
+  /// Rows of `columns` f32, padded with zeros to `padded`.
+  Place vector(TensorId id, std::int64_t columns, std::int64_t padded);
+  /// Rows of `columns` 16-bit elements, padded with zeros to `padded`.
+  Place rows(TensorId id, std::int64_t columns, std::int64_t padded);
+  /// The filter of a convolution or product of the tensor cores: (k, taps, c), of which the tensor has (filters, taps,
+  /// channels) and the rest is zero. A product's constant is (channels, filters) unless `transposed`.
+  Place packed_filter(TensorId id, const Conv2d& padded, std::int64_t filters, std::int64_t channels, bool product,
+                      bool transposed);
+  /// A filter for the direct kernel: (taps, channels of a group, filters).
+  Place direct_filter(const Operator& op, const Contraction& contraction);
+  /// Numbers that are no tensor of the network.
+  Place table(const std::vector<int>& numbers);
+  Place table(const std::vector<float>& numbers);
+
+  /// Device memory of those that are loaded.
+  std::size_t bytes() const;
+
+ private:
+  Place made(const std::string& form, std::function<std::vector<std::byte>()> make);
+  const float* floats(TensorId id) const;
+
+  const Network& network_;
+  const Constants& data_;
+  DType element_;
+  std::map<std::string, std::shared_ptr<Constant>> made_;
+};
+
+}  // namespace coda::network::gpu

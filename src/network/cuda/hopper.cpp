@@ -1,0 +1,196 @@
+/// Regions of one contraction as one kernel of the tensor cores.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "coda/builder.hpp"
+#include "coda/error.hpp"
+#include "codegen/codegen.hpp"
+#include "ir/op_table.hpp"
+#include "network/cuda/lowering.hpp"
+#include "network/names.hpp"
+#include "passes/passes.hpp"
+#include "plan/as_convolution.hpp"
+
+namespace coda::network::gpu {
+
+namespace {
+
+// An argument of an executable
+struct Bound {
+  std::string name;
+  Place place;
+  DType type{};
+  Sizes shape;
+
+  TensorView view(const Bases& bases) const { return {address(place, bases), type, shape, {}}; }
+};
+
+class HopperStep final : public Step {
+ public:
+  Contraction contraction;
+  Graph graph;
+  CompileOptions options;
+  plan::Epilogue epilogue;
+  plan::ConvPlan plan;
+  codegen::Kernel kernel;
+  Bound a, b;
+  std::vector<Bound> operands, outputs;
+
+  jit::Request request() const override {
+    return {.source = kernel.source,
+            .headers = headers(),
+            .entry = kernel.entry,
+            .title = fmt::format("{}, {}", to_string(contraction), plan::to_string(plan.config))};
+  }
+  void load(int device_index, jit::Binary binary) override {
+    options.device_index = device_index;
+    executable_.emplace(cuda::build({contraction, graph, epilogue, plan, kernel, std::move(binary), options}));
+  }
+  Launch bind(const Bases& bases) const override {
+    Arguments arguments;
+    arguments.a = a.view(bases);
+    arguments.b = b.view(bases);
+    for (const Bound& o : operands) arguments.operands.emplace(o.name, o.view(bases));
+    for (const Bound& o : outputs) arguments.outputs.emplace(o.name, o.view(bases));
+    return executable_->bind(arguments);
+  }
+
+ private:
+  std::optional<Executable> executable_;
+};
+
+bool reduces(const Graph& g) {
+  return std::any_of(g.nodes.begin(), g.nodes.end(), [](const Node& x) {
+    const auto c = ir::info(x.op).op_class;
+    return c == ir::OpClass::reduction || c == ir::OpClass::normalisation || c == ir::OpClass::softmax;
+  });
+}
+
+Sizes shape_of(const Axes& a, const Contraction& contraction) {
+  if (a == axes::mn) return shape_mn(contraction);
+  const Extents e = extents(contraction);
+  Sizes shape;
+  if (a.row != RowAxis::none) shape.push_back(a.row == RowAxis::m ? e.rows() : e.images);
+  if (a.col != ColAxis::none) shape.push_back(e.cols);
+  return shape;
+}
+
+std::int64_t up_to_8(std::int64_t x) { return (x + 7) / 8 * 8; }
+
+}  // namespace
+
+// The convolution that the kernels compute: channels padded with zeros where nobody sees them. Nothing, and why, for
+// what they cannot be asked for.
+std::optional<Conv2d> Lowering::as_served(const Operator& op, const Graph& graph, std::string& why) const {
+  Contraction problem = contraction_of(op, p_.storage.shapes);
+  Conv2d c;
+  if (std::holds_alternative<ConvTranspose2d>(problem)) {
+    why = "transposed convolutions have no kernel of the tensor cores";
+    return std::nullopt;
+  }
+  if (!is_constant(op.inputs[1])) {
+    why = "its second operand is no constant";
+    return std::nullopt;
+  }
+  if (const auto* conv = std::get_if<Conv2d>(&problem)) {
+    c = *conv;
+  } else {
+    const auto& g = std::get<Gemm>(problem);
+    if (g.transpose_a) {
+      why = "its first operand is transposed";
+      return std::nullopt;
+    }
+    c = {.n = 1, .h = 1, .w = g.m, .c = g.k, .k = g.n};
+  }
+  c.dtype_x = c.dtype_w = p_.element;
+  if (c.groups == 1 && is_clean(op.inputs[0])) c.c = up_to_8(c.c);
+  if (c.groups == 1 && !reduces(graph)) c.k = up_to_8(c.k);
+  if (located(op.inputs[0]).pitch != c.c && c.c % 8 == 0) {
+    why = "its input is a slice of a concatenation";
+    return std::nullopt;
+  }
+  return c;
+}
+
+std::unique_ptr<Step> Lowering::hopper(const Region& r, const Graph& graph, const std::vector<RegionOperand>& operands,
+                                       const std::vector<Destination>& outputs) {
+  std::string why;
+  const auto conv = as_served(*op_, graph, why);
+  if (!conv) throw Unsupported(why);
+  auto step = std::make_unique<HopperStep>();
+  const Contraction given = contraction_of(*op_, p_.storage.shapes);
+  const auto* product = std::get_if<Gemm>(&given);
+  step->contraction = *conv;
+  if (product)
+    step->contraction = Gemm{
+        .m = conv->w, .n = conv->k, .k = conv->c, .transpose_b = true, .dtype_a = p_.element, .dtype_b = p_.element};
+  step->graph = graph;
+  for (Store& s : step->graph.stores) s.dtype = p_.element;
+  const std::int64_t filters = extents(given).cols;
+  const Contraction& problem = step->contraction;
+  step->a = {"", located(in(0)).place, p_.element, shape_a(problem)};
+  step->b = {"",
+             p_.constants.packed_filter(in(1), *conv, filters, column_count(sizes(in(0))), product != nullptr,
+                                        product != nullptr && product->transpose_b),
+             p_.element, shape_b(problem)};
+  for (const RegionOperand& o : operands) {
+    const Located at = operand(o, conv->k);
+    const bool columns = o.axes.col != ColAxis::none;
+    if (columns && at.pitch != conv->k && o.axes.row != RowAxis::none)
+      throw Unsupported(fmt::format("operand '{}' is a slice of a concatenation", o.name));
+    if (!columns && o.axes.row != RowAxis::none && at.pitch != 1)
+      throw Unsupported(fmt::format("operand '{}' has a number a row, which do not lie together", o.name));
+    step->options.storage[o.name] = at.type;
+    if (o.axes == axes::scalar) step->options.device_scalars.insert(o.name);
+    step->operands.push_back({o.name, at.place, at.type, shape_of(o.axes, problem)});
+  }
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    if (!(step->graph[step->graph.stores[i].value].axes == axes::mn))
+      throw Unsupported(fmt::format("it stores '{}', which has axes {}", outputs[i].name,
+                                    to_string(step->graph[step->graph.stores[i].value].axes)));
+    if (outputs[i].to.pitch != conv->k)
+      throw Unsupported(fmt::format("it stores '{}' into a slice of a concatenation", outputs[i].name));
+    step->outputs.push_back({outputs[i].name, outputs[i].to.place, p_.element, shape_mn(problem)});
+  }
+  step->epilogue = plan::analyse(passes::run_pipeline(step->graph), extents(problem));
+  step->plan = plan::choose(plan::as_convolution(problem), step->epilogue, p_.device);
+  step->kernel = codegen::generate(step->epilogue, step->plan.config,
+                                   {.storage = step->options.storage, .scalar_pointers = step->options.device_scalars});
+  step->what = describe(net(), *op_);
+  step->how = plan::describe(step->plan);
+  if (conv->c != column_count(sizes(in(0))))
+    step->how += fmt::format(", input channels padded with zeros to {}", conv->c);
+  if (conv->k != filters) step->how += fmt::format(", output channels padded to {}", conv->k);
+  for (const Bound& x : step->operands)
+    if (x.place.constant) step->constants.push_back(x.place.constant);
+  for (const Bound* x : {&step->a, &step->b})
+    if (x->place.constant) step->constants.push_back(x->place.constant);
+  (void)r;
+  return step;
+}
+
+std::unique_ptr<Step> Lowering::whole(const Region& r, std::string& why) {
+  std::vector<Destination> outputs;
+  for (const RegionOutput& o : r.outputs) outputs.push_back({o.name, located(o.tensor)});
+  try {
+    return hopper(r, r.graph, r.operands, outputs);
+  } catch (const Unsupported& error) {
+    why = error.what();
+    return nullptr;
+  }
+}
+
+std::unique_ptr<Step> Lowering::bare(const Region& r, const Located& sums, std::string& why) {
+  GraphBuilder g;
+  g.store(g.acc(), p_.element, "sums");
+  try {
+    return hopper(r, g.build(), {}, {{"sums", sums}});
+  } catch (const Unsupported& error) {
+    why = error.what();
+    return nullptr;
+  }
+}
+
+}  // namespace coda::network::gpu

@@ -1,0 +1,299 @@
+#include "network/cuda/lowering.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "coda/error.hpp"
+#include "network/cuda/parameters.hpp"
+#include "network/names.hpp"
+#include "network/space.hpp"
+#include "passes/passes.hpp"
+
+namespace coda::network::gpu {
+
+namespace {
+
+constexpr std::size_t scratch_alignment = 256;
+constexpr std::int64_t most_elements = (std::int64_t{1} << 32) - 1;  // that a kernel counts
+
+bool is_empty(const Sizes& s) { return std::find(s.begin(), s.end(), 0) != s.end(); }
+
+// A tensor outside as images, lines, pixels and channels
+Sizes as_image(const Sizes& s) {
+  if (s.size() == 4) return {s[0], s[2], s[3], s[1]};
+  Sizes image(4 - std::min<std::size_t>(s.size(), 4), 1);
+  image.insert(image.end(), s.begin(), s.end());
+  return image;
+}
+
+std::string first_line(const std::string& text) {
+  const auto end = text.find('\n');
+  if (end == text.npos || end + 1 == text.size()) return text.substr(0, end);
+  // "no kernel serves …:" and the first reason
+  const auto reason = text.find_first_not_of(' ', end + 1);
+  return text.substr(reason, text.find('\n', reason) - reason);
+}
+
+}  // namespace
+
+std::uint32_t count32(std::int64_t x) { return static_cast<std::uint32_t>(x); }
+
+Lowering::Lowering(const Problem& problem) : p_(problem), plain_source_(codegen::plain_source(problem.element)) {
+  clean_.assign(net().tensors.size(), false);
+}
+
+void Lowering::refuse(const std::string& why) const {
+  throw Unsupported(
+      fmt::format("{}: {}; compile the network for Device::cpu", op_ ? where(*op_) : "the network's border", why));
+}
+
+Located Lowering::located(TensorId id) const {
+  const std::int64_t columns = column_count(sizes(id)), pitch = p_.fused.style.pitch(columns);
+  if (is_constant(id)) return {p_.constants.rows(id, columns, pitch), pitch, p_.element};
+  const Memory& m = p_.storage.memory[id];
+  return {{Place::Where::arena, m.index + m.offset, {}}, m.row_stride, p_.element};
+}
+
+Located Lowering::operand(const RegionOperand& o, std::int64_t padded_columns) const {
+  if (!is_constant(o.tensor) || o.axes == axes::mn) return located(o.tensor);
+  const bool columns = o.axes.col != ColAxis::none;
+  const std::int64_t count = columns ? std::max<std::int64_t>(column_count(sizes(o.tensor)), 1) : 1;
+  const std::int64_t padded = columns ? padded_columns : 1;
+  return {p_.constants.vector(o.tensor, count, padded), padded, DType::f32};
+}
+
+Place Lowering::scratch(std::size_t bytes) {
+  const Place place{Place::Where::scratch, scratch_used_, {}};
+  scratch_used_ += (bytes + scratch_alignment - 1) / scratch_alignment * scratch_alignment;
+  lowered_.scratch_bytes = std::max(lowered_.scratch_bytes, scratch_used_);
+  return place;
+}
+
+cuda::PlainGrid Lowering::grid(std::int64_t threads) const {
+  if (threads > most_elements) refuse(fmt::format("{} elements; kernels count to {}", threads, most_elements));
+  const std::int64_t most = std::int64_t{16} * p_.device.multiprocessors;
+  return {count32(std::clamp<std::int64_t>((threads + 255) / 256, 1, most)), 256};
+}
+
+void Lowering::add(std::unique_ptr<Step> step, std::string what, std::string how, std::vector<Place> used) {
+  step->name = name_;
+  step->what = std::move(what);
+  step->how = std::move(how);
+  for (Place& place : used)
+    if (place.constant) step->constants.push_back(std::move(place.constant));
+  lowered_.steps.push_back(std::move(step));
+  lowered_.region.push_back(region_);
+}
+
+// ---- The border
+
+void Lowering::border(TensorId id, std::size_t position, bool input) {
+  op_ = nullptr;
+  const NetworkTensor& t = net()[id];
+  name_ = fmt::format("{} {}", input ? "input" : "output", t.name);
+  if (!is_float(t.dtype) || t.dtype == DType::f64)
+    throw Unsupported(
+        fmt::format("{} is of {}; networks on a GPU take and give f32, bf16 and f16", name_, to_string(t.dtype)));
+  if (sizes(id).size() > 4)
+    throw Unsupported(fmt::format("{} has rank {}; at most 4 on a GPU", name_, sizes(id).size()));
+  if (is_empty(sizes(id))) return;
+  const Sizes s = as_image(sizes(id));
+  const Located at = located(id);
+  BorderParams fixed{};
+  fixed.images = count32(s[0]), fixed.height = count32(s[1]), fixed.width = count32(s[2]),
+  fixed.channels = count32(s[3]);
+  fixed.arena.pitch = at.pitch;
+  const std::size_t offset = position * sizeof(CallerTensor);
+  if (input) clean_[id] = true;
+  plain(input ? codegen::PlainKernel::enter : codegen::PlainKernel::leave, s[0] * s[1] * s[2] * ((s[3] + 7) / 8), fixed,
+        {at.place}, "change of layout and type", [at, offset](BorderParams& p, const Bases& bases) {
+          p.caller = reinterpret_cast<const CallerTensor*>(bases.callers + offset);
+          p.arena.memory = address(at.place, bases);
+        });
+}
+
+// ---- Regions
+
+void Lowering::check_types(const Region& r) const {
+  for (const std::size_t i : r.operators) {
+    const Operator& op = net().operators[i];
+    const auto check = [&](TensorId id) {
+      if (net()[id].dtype != DType::f32)
+        throw Unsupported(
+            fmt::format("{}: tensor '{}' is of {}; kernels of a GPU compute f32 networks only; compile "
+                        "the network for Device::cpu",
+                        where(op), net()[id].name, to_string(net()[id].dtype)));
+    };
+    for (const TensorId id : data_inputs(op)) check(id);
+    check(op.output);
+  }
+}
+
+void Lowering::region(const Region& r) {
+  op_ = &net().operators[r.operators[0]];
+  if (r.kind == RegionReport::Kind::free || is_empty(sizes(op_->output))) return;
+  name_ = net()[r.outputs[0].tensor].name;
+  scratch_used_ = 0;
+  check_types(r);
+  switch (r.kind) {
+    case RegionReport::Kind::contraction: return contraction(r);
+    case RegionReport::Kind::epilogue: {
+      std::optional<Located> acc;
+      if (r.source) acc = located(*r.source);
+      return graph_steps(r, extents_of(sizes(op_->output)), acc, "");
+    }
+    default: std::visit(*this, op_->kind);
+  }
+}
+
+void Lowering::contraction(const Region& r) {
+  std::string why, also;
+  if (auto step = whole(r, why)) return add(std::move(step), step->what, step->how, {});
+  const Extents space = extents(contraction_of(*op_, p_.storage.shapes));
+  const std::int64_t pitch = (space.cols + 7) / 8 * 8;
+  const auto bytes = static_cast<std::size_t>(space.rows() * pitch);
+  Located sums{scratch(4 * bytes), pitch, p_.element};
+  if (auto step = bare(r, sums, also)) {
+    add(std::move(step), step->what, step->how, {});
+  } else {
+    sums.type = DType::f32;
+    direct(r, sums, first_line(also));
+  }
+  graph_steps(r, space, sums, first_line(why));
+}
+
+void Lowering::direct(const Region& r, const Located& sums, const std::string& why) {
+  const Contraction problem = contraction_of(*op_, p_.storage.shapes);
+  const Extents space = extents(problem);
+  const Located a = located(in(0));
+  DirectParams d{};
+  d.from_pixel = a.pitch, d.from_channel = 1;
+  d.to.pitch = sums.pitch;
+  d.out_height = count32(space.height), d.out_width = count32(space.width), d.outputs = count32(space.cols);
+  const auto convolution = [&](const auto& c) {
+    d.images = count32(c.n), d.height = count32(c.h), d.width = count32(c.w);
+    d.group_channels = count32(c.c / c.groups), d.group_outputs = count32(c.k / c.groups);
+    d.taps_h = static_cast<int>(c.r), d.taps_w = static_cast<int>(c.s);
+    d.stride_h = static_cast<int>(c.stride[0]), d.stride_w = static_cast<int>(c.stride[1]);
+    d.pad_h = static_cast<int>(c.pad[0]), d.pad_w = static_cast<int>(c.pad[1]);
+    d.dilation_h = static_cast<int>(c.dilation[0]), d.dilation_w = static_cast<int>(c.dilation[1]);
+  };
+  if (const auto* c = std::get_if<Conv2d>(&problem)) convolution(*c);
+  if (const auto* c = std::get_if<ConvTranspose2d>(&problem)) convolution(*c), d.transposed = 1;
+  if (const auto* g = std::get_if<Gemm>(&problem)) {
+    d.images = d.height = 1, d.width = count32(g->m);
+    d.out_height = 1, d.out_width = count32(g->m);
+    d.group_channels = count32(g->k), d.group_outputs = count32(g->n);
+    d.taps_h = d.taps_w = d.stride_h = d.stride_w = d.dilation_h = d.dilation_w = 1;
+    if (g->transpose_a) std::swap(d.from_pixel, d.from_channel);
+  }
+  Place filter;
+  if (is_constant(in(1))) {
+    filter = p_.constants.direct_filter(*op_, problem);
+    d.filter_output = 1, d.filter_channel = d.outputs, d.filter_tap = i64{d.group_channels} * d.outputs;
+  } else {
+    if (d.transposed != 0) refuse("its filter is no constant");
+    const Located b = located(in(1));
+    filter = b.place;
+    const auto* g = std::get_if<Gemm>(&problem);
+    const bool rows = g == nullptr || g->transpose_b;  // a filter's channels lie together
+    d.filter_tap = b.pitch, d.filter_output = rows ? i64{d.taps_h} * d.taps_w * b.pitch : 1;
+    d.filter_channel = rows ? 1 : b.pitch;
+  }
+  plain(codegen::PlainKernel::direct, space.rows() * space.cols, d, {a.place, filter}, describe(net(), *op_),
+        [a = a.place, filter, to = sums.place](DirectParams& p, const Bases& bases) {
+          p.from = address(a, bases), p.filter = address(filter, bases), p.to.memory = address(to, bases);
+        });
+  lowered_.steps.back()->how = fmt::format("plain kernel, one sum a thread: {}", why);
+  (void)r;
+}
+
+// ---- Epilogue graphs by themselves
+
+namespace {
+
+// Results of a reduction: rows and columns of its axes
+std::pair<std::int64_t, std::int64_t> results(const ReduceDomain& d, const Extents& e) {
+  const std::int64_t rows = d.rows ? (d.per_image ? e.images : 1) : e.rows();
+  return {rows, d.cols ? d.groups : e.cols};
+}
+
+}  // namespace
+
+void Lowering::graph_steps(const Region& r, const Extents& space, const std::optional<Located>& acc,
+                           const std::string& why) {
+  using Kind = codegen::GraphTensor::Kind;
+  if (space.rows() > most_elements) refuse(fmt::format("{} rows; kernels count to {}", space.rows(), most_elements));
+  codegen::GraphStorage storage{.element = p_.element, .accumulator = acc ? acc->type : p_.element};
+  std::map<std::string, Located> operands, stores;
+  for (const RegionOperand& o : r.operands) {
+    const Located at = operand(o, o.axes.col == ColAxis::none ? 1 : column_count(sizes(o.tensor)));
+    storage.operands[o.name] = at.type;
+    operands[o.name] = at;
+  }
+  for (const RegionOutput& o : r.outputs) stores[o.name] = located(o.tensor);
+  std::vector<codegen::GraphKernel> kernels;
+  try {
+    kernels = codegen::graph_kernels(passes::run_pipeline(r.graph), storage);
+  } catch (const Unsupported& error) {
+    refuse(error.what());
+  }
+  std::map<ValueId, Located> reduced;
+  for (const codegen::GraphKernel& k : kernels) {
+    GraphParams fixed{};
+    fixed.images = count32(space.images), fixed.pixels = count32(space.rows_per_image()),
+    fixed.columns = count32(space.cols);
+    const auto [rows, columns] = results(k.domain, space);
+    std::vector<Place> places;
+    for (std::size_t i = 0; i < k.tensors.size(); ++i) {
+      const codegen::GraphTensor& t = k.tensors[i];
+      Located at;
+      switch (t.kind) {
+        case Kind::accumulator: at = *acc; break;
+        case Kind::operand: at = operands.at(t.name); break;
+        case Kind::store: at = stores.at(t.name); break;
+        case Kind::reduction:
+          if (!reduced.contains(t.value))
+            reduced[t.value] = {scratch(static_cast<std::size_t>(rows * columns) * 4), columns, DType::f32};
+          at = reduced.at(t.value);
+      }
+      fixed.tensors[i].pitch = at.pitch;
+      places.push_back(at.place);
+    }
+    const std::int64_t blocks = rows * columns;
+    if (k.reduces && blocks > std::numeric_limits<std::int32_t>::max())
+      refuse(fmt::format("{} results of a reduction; a launch has {} blocks", blocks,
+                         std::numeric_limits<std::int32_t>::max()));
+    const cuda::PlainGrid shape =
+        k.reduces ? cuda::PlainGrid{count32(blocks), count32(k.threads)} : grid(space.rows() * ((space.cols + 7) / 8));
+    const std::string part = k.reduces ? "statistics" : "elements";
+    add(std::make_unique<PlainStep>(k.source, k.entry, shape, sizeof(GraphParams),
+                                    [fixed, places](const Bases& bases) {
+                                      GraphParams p = fixed;
+                                      for (std::size_t i = 0; i < places.size(); ++i)
+                                        p.tensors[i].memory = address(places[i], bases);
+                                      return bytes_of(p);
+                                    }),
+        fmt::format("{} of {}", part, describe(net(), *op_)),
+        fmt::format("plain kernel over the tensor{}{}", why.empty() ? "" : ": ", why), places);
+  }
+}
+
+Lowered Lowering::run() {
+  const auto& n = net();
+  region_ = p_.fused.regions.size();
+  for (std::size_t i = 0; i < n.inputs.size(); ++i)
+    if (!p_.storage.memory[n.inputs[i]].unused) border(n.inputs[i], i, true);
+  for (std::size_t i = 0; i < p_.fused.regions.size(); ++i) {
+    region_ = i;
+    region(p_.fused.regions[i]);
+  }
+  region_ = p_.fused.regions.size();
+  for (std::size_t i = 0; i < n.outputs.size(); ++i) border(n.outputs[i], n.inputs.size() + i, false);
+  return std::move(lowered_);
+}
+
+Lowered lower(const Problem& problem) { return Lowering(problem).run(); }
+
+}  // namespace coda::network::gpu

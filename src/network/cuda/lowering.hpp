@@ -1,0 +1,151 @@
+#pragma once
+/// From the regions of a network to the launches of a GPU, for one set of input shapes.
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "network/contraction.hpp"
+#include "network/cuda/constants.hpp"
+#include "network/cuda/step.hpp"
+#include "network/regions.hpp"
+#include "network/storage.hpp"
+#include "plan/conv.hpp"
+
+namespace coda::network::gpu {
+
+/// What is lowered, and for which GPU. Everything must outlive the lowering.
+struct Problem {
+  const FusedNetwork& fused;
+  const StoragePlan& storage;
+  const plan::Device& device;
+  DeviceConstants& constants;
+  DType element = DType::bf16;
+  int device_index = 0;
+};
+
+struct Lowered {
+  std::vector<std::unique_ptr<Step>> steps;  ///< in order
+  std::vector<std::size_t> region;           ///< by step: index of its region, or the number of regions at the border
+  std::size_t scratch_bytes = 0;
+};
+
+/// Throws Unsupported, with the operator's node and why, for what no kernel serves.
+Lowered lower(const Problem& problem);
+
+/// A tensor in memory: rows of pixels `pitch` elements apart.
+struct Located {
+  Place place;
+  std::int64_t pitch = 0;
+  DType type{};
+};
+
+/// A store of a graph and where it goes.
+struct Destination {
+  std::string name;
+  Located to;
+};
+
+class Lowering {
+ public:
+  explicit Lowering(const Problem& problem);
+  Lowered run();
+
+  // Operators that run by themselves; see single.cpp
+  void operator()(const operators::Pool2d& p);
+  void operator()(const operators::GlobalAveragePool&);
+  void operator()(const operators::Resize& r);
+  void operator()(const operators::Concat& c);
+  void operator()(const operators::Pad& p);
+  void operator()(const operators::Reshape&) { reshape(); }
+  void operator()(const operators::Flatten&) { reshape(); }
+  void operator()(const operators::ReshapeLike&) { reshape(); }
+  void operator()(const operators::Transpose& t);
+  void operator()(const operators::Expand&);
+  void operator()(const operators::Identity&);
+  void operator()(const operators::Slice& s);
+  void operator()(const auto&) { refuse("no kernel of a GPU serves it"); }
+
+ private:
+  /// A copy between strided tensors, in elements; see CopyParams. Extents are those of the target.
+  struct Copy {
+    Sizes extents, source, before;
+    Located from, to;
+    Sizes from_strides, to_strides;
+    std::int64_t from_offset = 0, to_offset = 0;
+    double value = 0;
+  };
+
+  // lowering.cpp
+  void border(TensorId id, std::size_t position, bool input);
+  void region(const Region& r);
+  void check_types(const Region& r) const;
+  void contraction(const Region& r);
+  void direct(const Region& r, const Located& sums, const std::string& why);
+  void graph_steps(const Region& r, const Extents& space, const std::optional<Located>& acc, const std::string& why);
+  // hopper.cpp
+  std::unique_ptr<Step> whole(const Region& r, std::string& why);
+  std::unique_ptr<Step> bare(const Region& r, const Located& sums, std::string& why);
+  std::unique_ptr<Step> hopper(const Region& r, const Graph& graph, const std::vector<RegionOperand>& operands,
+                               const std::vector<Destination>& outputs);
+  std::optional<Conv2d> as_served(const Operator& op, const Graph& graph, std::string& why) const;
+  // single.cpp
+  void reshape();
+  void copy(Copy c);
+  void pool(const Sizes& kernel, const Sizes& stride, const Sizes& pad, const Sizes& dilation, bool average,
+            bool count_pad);
+
+  [[noreturn]] void refuse(const std::string& why) const;
+  const Network& net() const { return p_.fused.network; }
+  const Sizes& sizes(TensorId id) const { return p_.storage.shapes[id]; }
+  Sizes strides(TensorId id) const { return logical_strides(sizes(id), located(id).pitch); }
+  TensorId in(std::size_t i) const { return op_->inputs[i]; }
+  TensorId out() const { return op_->output; }
+  bool is_constant(TensorId id) const { return net()[id].is_constant(); }
+  /// Whether what lies between the last column and the pitch is zero.
+  bool is_clean(TensorId id) const { return clean_[id] || column_count(sizes(id)) % 8 == 0; }
+  Located located(TensorId id) const;
+  /// An operand of a graph with these axes: constants that are no full tensors are f32.
+  Located operand(const RegionOperand& o, std::int64_t padded_columns) const;
+  Place scratch(std::size_t bytes);
+  cuda::PlainGrid grid(std::int64_t threads) const;
+  /// A kernel of plain.cuh over so many threads' work.
+  template <class P, class Fill>
+  void plain(codegen::PlainKernel kernel, std::int64_t threads, const P& fixed, std::vector<Place> used,
+             std::string what, const Fill& fill);
+  void add(std::unique_ptr<Step> step, std::string what, std::string how, std::vector<Place> used);
+
+  const Problem& p_;
+  Lowered lowered_;
+  std::string plain_source_;
+  std::vector<bool> clean_;       // by tensor
+  const Operator* op_ = nullptr;  // of the region at hand, its first
+  std::size_t region_ = 0;
+  std::string name_;
+  std::size_t scratch_used_ = 0;
+};
+
+/// The bytes of a plain struct.
+template <class P>
+std::vector<std::byte> bytes_of(const P& parameters) {
+  const auto* first = reinterpret_cast<const std::byte*>(&parameters);
+  return {first, first + sizeof(P)};
+}
+
+template <class P, class Fill>
+void Lowering::plain(codegen::PlainKernel kernel, std::int64_t threads, const P& fixed, std::vector<Place> used,
+                     std::string what, const Fill& fill) {
+  add(std::make_unique<PlainStep>(plain_source_, codegen::plain_entry(kernel), grid(threads), sizeof(P),
+                                  [fixed, fill](const Bases& bases) {
+                                    P parameters = fixed;
+                                    fill(parameters, bases);
+                                    return bytes_of(parameters);
+                                  }),
+      std::move(what), "plain kernel", std::move(used));
+}
+
+std::uint32_t count32(std::int64_t x);
+
+}  // namespace coda::network::gpu

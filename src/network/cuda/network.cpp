@@ -1,0 +1,230 @@
+/// Networks on a GPU: plans by input shape, and the binding of the caller's tensors.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <list>
+#include <mutex>
+
+#include "coda/error.hpp"
+#include "coda/network.hpp"
+#include "network/caller.hpp"
+#include "network/cuda/plan.hpp"
+#include "network/executable_impl.hpp"
+
+namespace coda {
+
+namespace {
+
+using network::NamedSizes;
+using network::Sizes;
+using network::gpu::CallerViews;
+using network::gpu::Plan;
+using network::gpu::Workspace;
+
+// Elements of 16 bits, pixels 16 bytes apart: what the copy engine takes
+constexpr network::MemoryStyle style{.element_bytes = 2, .column_multiple = 8, .slices = false, .in_place = false};
+
+void check_precision(const NetworkOptions& options) {
+  if (options.precision != DType::bf16 && options.precision != DType::f16)
+    throw UserError(fmt::format("NetworkOptions::precision is {}; expected bf16 or f16", to_string(options.precision)));
+}
+
+network::Constants constants_of(const Network& n) {
+  network::Constants all;
+  for (const NetworkTensor& t : n.tensors) all.push_back(network::in_memory_order(t));
+  return all;
+}
+
+class CudaNetwork final : public NetworkImpl {
+ public:
+  CudaNetwork(Network given, const NetworkOptions& options)
+      : given_(std::move(given)),
+        options_(options),
+        device_(cuda::open_device(options.device_index)),
+        fused_(network::fuse(given_, options.fuse, style)),
+        report_(network::report(fused_, given_.operators.size())),
+        data_(constants_of(fused_.network)),
+        constants_(fused_.network, data_, options.precision) {}
+
+  void run(const std::map<std::string, ConstTensorView>& inputs, const std::map<std::string, TensorView>& outputs,
+           std::vector<StepTime>* profile) override;
+  void enqueue(const std::map<std::string, ConstTensorView>& inputs, const std::map<std::string, TensorView>& outputs,
+               Stream stream) override;
+  NamedSizes output_shapes(const NamedSizes& inputs) const override;
+  MemoryReport memory(const NamedSizes& inputs) override;
+  const Network& given() const override { return given_; }
+  const FusionReport& report() const override { return report_; }
+
+ private:
+  const Network& net() const { return fused_.network; }
+  std::vector<Sizes> logical_sizes(const NamedSizes& inputs) const;
+  std::shared_ptr<const Plan> plan(const std::vector<Sizes>& inputs);
+  std::shared_ptr<const Plan> cached(const std::vector<Sizes>& inputs);
+  std::vector<DType> dtypes(TensorId id) const;
+  std::shared_ptr<const Plan> checked(const std::map<std::string, ConstTensorView>& inputs,
+                                      const std::map<std::string, TensorView>& outputs, CallerViews& views);
+
+  Network given_;
+  NetworkOptions options_;
+  plan::Device device_;
+  network::FusedNetwork fused_;
+  FusionReport report_;
+  network::Constants data_;
+  network::gpu::DeviceConstants constants_;
+
+  std::mutex planning_;                           // one thread plans at a time; guards constants_
+  std::mutex cache_;                              // guards plans_
+  std::list<std::shared_ptr<const Plan>> plans_;  // used last first
+};
+
+std::vector<Sizes> CudaNetwork::logical_sizes(const NamedSizes& inputs) const {
+  network::check_names(net(), net().inputs, inputs, "input");
+  std::vector<Sizes> sizes;
+  for (const TensorId id : net().inputs)
+    sizes.push_back(network::to_logical(inputs.at(net()[id].name), options_.layout));
+  return sizes;
+}
+
+NamedSizes CudaNetwork::output_shapes(const NamedSizes& inputs) const {
+  const auto shapes = network::concrete_shapes(net(), logical_sizes(inputs));
+  NamedSizes result;
+  for (const TensorId id : net().outputs) result[net()[id].name] = network::from_logical(shapes[id], options_.layout);
+  return result;
+}
+
+std::shared_ptr<const Plan> CudaNetwork::cached(const std::vector<Sizes>& inputs) {
+  const std::lock_guard lock(cache_);
+  const auto it = std::find_if(plans_.begin(), plans_.end(), [&](const auto& p) { return p->inputs == inputs; });
+  if (it == plans_.end()) return nullptr;
+  plans_.splice(plans_.begin(), plans_, it);
+  return plans_.front();
+}
+
+std::shared_ptr<const Plan> CudaNetwork::plan(const std::vector<Sizes>& inputs) {
+  if (auto p = cached(inputs)) return p;
+  const std::lock_guard planning(planning_);
+  if (auto p = cached(inputs)) return p;
+  const auto p = network::gpu::make_plan(fused_, constants_, device_, inputs, options_);
+  network::gpu::load(*p, options_);
+  const std::lock_guard lock(cache_);
+  plans_.push_front(p);
+  if (plans_.size() > options_.cached_plans) plans_.pop_back();
+  return p;
+}
+
+std::vector<DType> CudaNetwork::dtypes(TensorId id) const {
+  const DType own = net()[id].dtype;
+  if (own == DType::f32) return {DType::f32, DType::bf16, DType::f16};
+  return {own};
+}
+
+std::shared_ptr<const Plan> CudaNetwork::checked(const std::map<std::string, ConstTensorView>& inputs,
+                                                 const std::map<std::string, TensorView>& outputs, CallerViews& views) {
+  network::check_names(net(), net().inputs, inputs, "input");
+  network::check_names(net(), net().outputs, outputs, "output");
+  const auto add = [&](ConstTensorView v) {
+    v.shape = network::to_logical(v.shape, options_.layout);
+    v.strides = network::to_logical(v.strides, options_.layout);
+    views.push_back(std::move(v));
+  };
+  std::vector<Sizes> sizes;
+  for (const TensorId id : net().inputs) {
+    const ConstTensorView& given = inputs.at(net()[id].name);
+    add(network::checked_view(given, given.shape, "input", net()[id], dtypes(id)));
+    sizes.push_back(views.back().shape);
+  }
+  auto p = plan(sizes);
+  for (const TensorId id : net().outputs) {
+    const Sizes expected = network::from_logical(p->storage.shapes[id], options_.layout);
+    add(network::checked_view(outputs.at(net()[id].name), expected, "output", net()[id], dtypes(id)));
+  }
+  return p;
+}
+
+void CudaNetwork::run(const std::map<std::string, ConstTensorView>& inputs,
+                      const std::map<std::string, TensorView>& outputs, std::vector<StepTime>* profile) {
+  CallerViews views;
+  const auto p = checked(inputs, outputs, views);
+  auto workspace = p->borrow();
+  const std::size_t given = net().inputs.size();
+  if (profile) {
+    const std::vector<double> times = workspace->enqueue_timed(views, given, workspace->stream());
+    profile->clear();
+    for (std::size_t i = 0; i < times.size(); ++i)
+      profile->push_back({p->lowered.steps[i]->name, p->lowered.steps[i]->what, times[i]});
+  } else {
+    workspace->enqueue(views, given, workspace->stream());
+  }
+  workspace->collect(views, given, workspace->stream());
+  p->give_back(std::move(workspace));  // after an exception it is freed instead
+}
+
+void CudaNetwork::enqueue(const std::map<std::string, ConstTensorView>& inputs,
+                          const std::map<std::string, TensorView>& outputs, Stream stream) {
+  CallerViews views;
+  const auto p = checked(inputs, outputs, views);
+  for (const auto& v : views)
+    if (element_count(v.shape) != 0 && !cuda::is_device_memory(options_.device_index, v.data))
+      throw UserError(fmt::format(
+          "NetworkExecutable::enqueue was given the address {}, which is not in the memory of GPU {}; copy the tensor "
+          "there, or call run()",
+          v.data, options_.device_index));
+  const std::lock_guard lock(p->streams_mutex);
+  p->of_stream(cuda::stream_number(options_.device_index, stream)).enqueue(views, net().inputs.size(), stream);
+}
+
+MemoryReport memory_of(const Plan& p) {
+  return {.arena = p.callers_offset,
+          .without_reuse = p.storage.without_reuse + p.lowered.scratch_bytes,
+          .in_place = p.storage.in_place,
+          .free_concats = p.storage.slices};
+}
+
+MemoryReport CudaNetwork::memory(const NamedSizes& inputs) {
+  const auto p = plan(logical_sizes(inputs));
+  MemoryReport m = memory_of(*p);
+  const std::lock_guard planning(planning_);
+  m.constants = constants_.bytes();
+  return m;
+}
+
+std::string first_sentence(std::string_view text) { return std::string(text.substr(0, text.find_first_of(":;\n"))); }
+
+}  // namespace
+
+namespace network {
+std::shared_ptr<NetworkImpl> build_cuda(Network network, const NetworkOptions& options) {
+  check_precision(options);
+  return std::make_shared<CudaNetwork>(std::move(network), options);
+}
+}  // namespace network
+
+DeviceReport explain_device(const Network& given, const NetworkOptions& options, const NamedSizes& inputs) {
+  verify(given);
+  check_precision(options);
+  DeviceReport report;
+  plan::Device device;
+  try {
+    device = cuda::open_device(options.device_index);
+  } catch (const DeviceError& error) {
+    report.device_note = first_sentence(error.what());
+  } catch (const Unsupported& error) {
+    report.device_note = first_sentence(error.what());
+  }
+  report.device = device.name;
+  const network::FusedNetwork fused = network::fuse(given, options.fuse, style);
+  const network::Constants data = constants_of(fused.network);
+  network::gpu::DeviceConstants constants(fused.network, data, options.precision);
+  network::check_names(fused.network, fused.network.inputs, inputs, "input");
+  std::vector<Sizes> sizes;
+  for (const TensorId id : fused.network.inputs)
+    sizes.push_back(network::to_logical(inputs.at(fused.network[id].name), options.layout));
+  const auto plan = network::gpu::make_plan(fused, constants, device, sizes, options);
+  report.fusion = network::report(fused, given.operators.size());
+  for (const auto& step : plan->lowered.steps) report.launches.push_back({step->name, step->what, step->how});
+  report.memory = memory_of(*plan);
+  return report;
+}
+
+}  // namespace coda

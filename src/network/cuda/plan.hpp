@@ -1,0 +1,81 @@
+#pragma once
+/// Everything for one set of input shapes on a GPU, and the memory of its executions.
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "network/cuda/lowering.hpp"
+#include "network/cuda/parameters.hpp"
+#include "runtime/cuda/replay.hpp"
+
+namespace coda::network::gpu {
+
+/// What a run reads and writes, by position: inputs, then outputs. Shapes and strides in logical order.
+using CallerViews = std::vector<ConstTensorView>;
+
+struct Plan;
+
+/// The memory of one execution in flight, and its launches as a graph.
+class Workspace {
+ public:
+  /// Throws DeviceError.
+  Workspace(const Plan& plan, int device_index);
+
+  /// One execution on the stream. Tensors of the host are copied to the device first, and back behind it by collect().
+  void enqueue(const CallerViews& views, std::size_t inputs, Stream stream);
+  /// Copies outputs to the host's memory, and waits.
+  void collect(const CallerViews& views, std::size_t inputs, Stream stream);
+  /// The same as enqueue with the kernels one by one: milliseconds of each.
+  std::vector<double> enqueue_timed(const CallerViews& views, std::size_t inputs, Stream stream);
+
+  Stream stream() const { return stream_.get(); }
+  const cuda::Replay& replay() const { return *replay_; }
+
+ private:
+  /// Where the device finds the caller's tensor.
+  void bind(const CallerViews& views, std::size_t inputs, Stream stream);
+  CallerTensor staged(const ConstTensorView& view, std::size_t position, bool input, Stream stream);
+
+  int device_index_;
+  std::unique_ptr<cuda::DeviceBuffer> memory_;
+  Bases bases_;
+  std::vector<CallerTensor> callers_;  ///< as on the device
+  std::vector<std::unique_ptr<cuda::DeviceBuffer>> staging_;
+  std::vector<bool> on_host_;
+  cuda::OwnStream stream_;
+  std::unique_ptr<cuda::Replay> replay_;
+};
+
+/// Immutable but for the workspaces.
+struct Plan {
+  std::vector<Sizes> inputs;  ///< logical
+  StoragePlan storage;
+  Lowered lowered;
+  std::size_t scratch_offset = 0, callers_offset = 0, bytes = 0;  ///< of a workspace's memory
+  std::size_t callers = 0;                                        ///< inputs and outputs
+  int device_index = 0;
+
+  /// A workspace for one run; goes back when the run is over.
+  std::unique_ptr<Workspace> borrow() const;
+  void give_back(std::unique_ptr<Workspace> workspace) const;
+  /// That of a stream, for as long as the plan lives; the caller holds `streams_mutex`.
+  Workspace& of_stream(unsigned long long number) const;
+
+  mutable std::mutex streams_mutex;
+
+ private:
+  mutable std::mutex mutex_;
+  mutable std::vector<std::unique_ptr<Workspace>> idle_;
+  mutable std::map<unsigned long long, std::unique_ptr<Workspace>> by_stream_;
+};
+
+/// Plans; nothing is compiled. Throws UserError for sizes that do not fit, Unsupported for what no kernel serves.
+std::shared_ptr<Plan> make_plan(const FusedNetwork& fused, DeviceConstants& constants, const plan::Device& device,
+                                std::vector<Sizes> inputs, const NetworkOptions& options);
+
+/// Compiles all kernels, those that are not in the cache in parallel, and loads them. Throws CompileError, DeviceError.
+void load(Plan& plan, const NetworkOptions& options);
+
+}  // namespace coda::network::gpu

@@ -1,0 +1,49 @@
+#include "network/cuda/step.hpp"
+
+#include <fmt/format.h>
+
+#include "coda/error.hpp"
+#include "codegen/codegen.hpp"
+
+namespace coda::network::gpu {
+
+void Constant::load(int device_index) {
+  std::call_once(once_, [&] {
+    const std::vector<std::byte> bytes = make_();
+    memory_ = std::make_unique<cuda::DeviceBuffer>(device_index, bytes.data(), bytes.size());
+    make_ = {};
+  });
+}
+
+void* address(const Place& place, const Bases& bases) {
+  switch (place.where) {
+    case Place::Where::arena: return bases.arena + place.offset;
+    case Place::Where::scratch: return bases.scratch + place.offset;
+    case Place::Where::callers: return bases.callers + place.offset;
+    case Place::Where::constant: return static_cast<std::byte*>(place.constant->data()) + place.offset;
+  }
+  throw InternalError("an argument lies nowhere");
+}
+
+const std::vector<jit::Header>& headers() {
+  static const std::vector<jit::Header> all = [] {
+    std::vector<jit::Header> list;
+    for (const codegen::Header& h : codegen::device_headers()) list.push_back({h.name, h.text});
+    return list;
+  }();
+  return all;
+}
+
+jit::Request PlainStep::request() const {
+  return {.source = source_, .headers = headers(), .entry = entry_, .title = fmt::format("{}, {}", what, how)};
+}
+
+void PlainStep::load(int device_index, jit::Binary binary) {
+  kernel_ = cuda::load_plain(device_index, binary, entry_, parameter_bytes_);
+}
+
+Launch PlainStep::bind(const Bases& bases) const {
+  return cuda::bind_plain(kernel_, grid_, parameters_(bases), fmt::format("{} ({})", name, what));
+}
+
+}  // namespace coda::network::gpu

@@ -1,0 +1,93 @@
+#pragma once
+/// One kernel launch of a network on a GPU, on its way from a plan to something that runs.
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "coda/executable.hpp"
+#include "codegen/graph_kernels.hpp"
+#include "jit/jit.hpp"
+#include "runtime/cuda/backend.hpp"
+#include "runtime/cuda/plain.hpp"
+
+namespace coda::network::gpu {
+
+/// Elements in device memory that never change. Packed and copied when they are first needed, shared by all plans.
+class Constant {
+ public:
+  explicit Constant(std::function<std::vector<std::byte>()> make) : make_(std::move(make)) {}
+  void load(int device_index);
+  void* data() const { return memory_->data(); }
+  /// Of device memory; 0 before load().
+  std::size_t bytes() const { return memory_ ? memory_->bytes() : 0; }
+
+ private:
+  std::function<std::vector<std::byte>()> make_;
+  std::once_flag once_;
+  std::unique_ptr<cuda::DeviceBuffer> memory_;
+};
+
+/// Where a kernel's argument lies, before there is memory.
+struct Place {
+  enum class Where : std::uint8_t { arena, scratch, callers, constant } where{};
+  std::size_t offset = 0;  ///< bytes
+  std::shared_ptr<Constant> constant = {};
+};
+
+/// The memory of one execution.
+struct Bases {
+  std::byte *arena = nullptr, *scratch = nullptr, *callers = nullptr;
+};
+
+void* address(const Place& place, const Bases& bases);
+
+class Step {
+ public:
+  Step() = default;
+  virtual ~Step() = default;
+  Step(const Step&) = delete;
+  Step& operator=(const Step&) = delete;
+
+  std::string name;  ///< of the tensor that its region makes, or "input …", "output …"
+  std::string what;  ///< the contraction or operator, and which part of it
+  std::string how;   ///< the kernel: a plan, or a plain kernel and why
+  std::vector<std::shared_ptr<Constant>> constants;
+
+  virtual jit::Request request() const = 0;
+  virtual void load(int device_index, jit::Binary binary) = 0;
+  virtual Launch bind(const Bases& bases) const = 0;
+};
+
+/// A kernel with one plain parameter.
+class PlainStep final : public Step {
+ public:
+  using Parameters = std::function<std::vector<std::byte>(const Bases&)>;
+
+  PlainStep(std::string source, std::string entry, cuda::PlainGrid grid, std::size_t parameter_bytes,
+            Parameters parameters)
+      : source_(std::move(source)),
+        entry_(std::move(entry)),
+        grid_(grid),
+        parameter_bytes_(parameter_bytes),
+        parameters_(std::move(parameters)) {}
+
+  jit::Request request() const override;
+  void load(int device_index, jit::Binary binary) override;
+  Launch bind(const Bases& bases) const override;
+
+ private:
+  std::string source_, entry_;
+  cuda::PlainGrid grid_;
+  std::size_t parameter_bytes_;
+  Parameters parameters_;
+  std::shared_ptr<const cuda::PlainKernel> kernel_;
+};
+
+/// The text of all device headers, for requests.
+const std::vector<jit::Header>& headers();
+
+}  // namespace coda::network::gpu

@@ -1,0 +1,35 @@
+#pragma once
+/// What stands behind a NetworkExecutable.
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "coda/network.hpp"
+
+namespace coda {
+
+class NetworkImpl {
+ public:
+  using NamedSizes = std::map<std::string, std::vector<std::int64_t>>;
+
+  virtual ~NetworkImpl() = default;
+  virtual void run(const std::map<std::string, ConstTensorView>& inputs,
+                   const std::map<std::string, TensorView>& outputs, std::vector<StepTime>* profile) = 0;
+  /// Of backends with streams; the others say that they have none.
+  virtual void enqueue(const std::map<std::string, ConstTensorView>& inputs,
+                       const std::map<std::string, TensorView>& outputs, Stream stream);
+  virtual NamedSizes output_shapes(const NamedSizes& inputs) const = 0;
+  virtual MemoryReport memory(const NamedSizes& inputs) = 0;
+  virtual const Network& given() const = 0;
+  virtual const FusionReport& report() const = 0;
+};
+
+namespace network {
+/// The network is verified.
+std::shared_ptr<NetworkImpl> build_cpu(Network network, const NetworkOptions& options);
+std::shared_ptr<NetworkImpl> build_cuda(Network network, const NetworkOptions& options);
+}  // namespace network
+
+}  // namespace coda

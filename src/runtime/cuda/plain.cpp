@@ -1,0 +1,84 @@
+#include "runtime/cuda/plain.hpp"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "coda/error.hpp"
+#include "runtime/common/executable_impl.hpp"
+#include "runtime/cuda/kernel.hpp"
+
+namespace coda::cuda {
+
+class PlainKernel {
+ public:
+  PlainKernel(const Gpu& gpu, const jit::Binary& binary, const std::string& entry, std::size_t parameter_bytes)
+      : module_(gpu, binary.cubin, entry) {
+    std::size_t offset = 0, declared = 0;
+    const Current current(gpu);
+    if (driver().cuFuncGetParamInfo == nullptr) return;  // a driver older than CUDA 12.4
+    check(driver().cuFuncGetParamInfo(module_.function(), 0, &offset, &declared), "asking for the kernel's parameter");
+    if (declared != parameter_bytes)
+      throw InternalError(fmt::format("the kernel {} takes a parameter of {} bytes, and {} are prepared", entry,
+                                      declared, parameter_bytes));
+  }
+  CUresult launch(const PlainGrid& grid, const void* parameters, CUstream stream) const {
+    const Current current(module_.gpu());
+    void* list[] = {const_cast<void*>(parameters)};
+    return driver().cuLaunchKernel(module_.function(), grid.blocks, 1, 1, grid.threads, 1, 1, 0, stream, list, nullptr);
+  }
+
+ private:
+  Module module_;
+};
+
+namespace {
+
+class PlainLaunch final : public LaunchImpl {
+ public:
+  PlainLaunch(std::shared_ptr<const PlainKernel> kernel, PlainGrid grid, std::span<const std::byte> parameters,
+              std::string what)
+      : kernel_(std::move(kernel)),
+        grid_(grid),
+        parameters_((parameters.size() + sizeof(Unit) - 1) / sizeof(Unit)),
+        what_(std::move(what)) {
+    std::copy(parameters.begin(), parameters.end(), reinterpret_cast<std::byte*>(parameters_.data()));
+  }
+  void enqueue(Stream stream) const override {
+    const CUresult result = kernel_->launch(grid_, parameters_.data(), static_cast<CUstream>(stream));
+    if (result != CUDA_SUCCESS) check(result, "launching " + what_);
+  }
+
+ private:
+  struct alignas(16) Unit {
+    std::byte bytes[16];
+  };
+  std::shared_ptr<const PlainKernel> kernel_;
+  PlainGrid grid_;
+  std::vector<Unit> parameters_;
+  std::string what_;
+};
+
+}  // namespace
+
+std::shared_ptr<const PlainKernel> load_plain(int device_index, const jit::Binary& binary, const std::string& entry,
+                                              std::size_t parameter_bytes) {
+  static std::mutex mutex;
+  static auto& loaded = *new std::map<std::tuple<int, std::string, std::string>, std::weak_ptr<const PlainKernel>>;
+  const std::lock_guard lock(mutex);
+  std::weak_ptr<const PlainKernel>& place = loaded[{device_index, binary.key, entry}];
+  if (auto kernel = place.lock()) return kernel;
+  auto kernel = std::make_shared<const PlainKernel>(gpu(device_index), binary, entry, parameter_bytes);
+  if (!binary.key.empty()) place = kernel;
+  return kernel;
+}
+
+Launch bind_plain(std::shared_ptr<const PlainKernel> kernel, PlainGrid grid, std::span<const std::byte> parameters,
+                  std::string what) {
+  return Launch(std::make_shared<const PlainLaunch>(std::move(kernel), grid, parameters, std::move(what)));
+}
+
+}  // namespace coda::cuda

@@ -1,0 +1,29 @@
+#pragma once
+/// Kernels with one plain parameter and no workspace, as launches like any other. No CUDA type stands here.
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "coda/executable.hpp"
+#include "jit/jit.hpp"
+
+namespace coda::cuda {
+
+class PlainKernel;
+
+/// Loads the kernel `entry` of a binary, whose one parameter has so many bytes. Throws DeviceError.
+std::shared_ptr<const PlainKernel> load_plain(int device_index, const jit::Binary& binary, const std::string& entry,
+                                              std::size_t parameter_bytes);
+
+struct PlainGrid {
+  std::uint32_t blocks = 1, threads = 256;
+};
+
+/// A launch with these parameters, which are copied. `what` names it in errors.
+Launch bind_plain(std::shared_ptr<const PlainKernel> kernel, PlainGrid grid, std::span<const std::byte> parameters,
+                  std::string what);
+
+}  // namespace coda::cuda

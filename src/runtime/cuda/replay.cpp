@@ -1,0 +1,163 @@
+#include "runtime/cuda/replay.hpp"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "coda/error.hpp"
+#include "runtime/cuda/gpu.hpp"
+
+namespace coda::cuda {
+
+struct Replay::Impl {
+  const Gpu& gpu;
+  std::vector<Launch> launches;
+  CUgraph graph = nullptr;
+  CUgraphExec executable = nullptr;
+
+  Impl(const Gpu& g, std::vector<Launch> all) : gpu(g), launches(std::move(all)) {}
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
+  ~Impl() {
+    CUcontext popped = nullptr;
+    if (driver().cuCtxPushCurrent(gpu.context) != CUDA_SUCCESS) return;  // the driver has been shut down
+    const BesideCapture beside;
+    if (executable != nullptr) driver().cuGraphExecDestroy(executable);
+    if (graph != nullptr) driver().cuGraphDestroy(graph);
+    driver().cuCtxPopCurrent(&popped);
+  }
+  void capture() {
+    const OwnStream stream(gpu.index);
+    auto* const s = static_cast<CUstream>(stream.get());
+    check(driver().cuStreamBeginCapture(s, CU_STREAM_CAPTURE_MODE_RELAXED), "beginning to capture a network");
+    try {
+      for (const Launch& l : launches) l.enqueue(s);
+    } catch (...) {
+      driver().cuStreamEndCapture(s, &graph);
+      throw;
+    }
+    check(driver().cuStreamEndCapture(s, &graph), "capturing a network");
+    check(driver().cuGraphInstantiate(&executable, graph, 0), "making a graph of a network");
+  }
+};
+
+Replay::Replay(int device_index, std::vector<Launch> launches)
+    : impl_(std::make_unique<Impl>(gpu(device_index), std::move(launches))) {
+  const Current current(impl_->gpu);
+  impl_->capture();
+}
+
+Replay::~Replay() = default;
+
+void Replay::enqueue(Stream stream) const {
+  const Current current(impl_->gpu);
+  check(driver().cuGraphLaunch(impl_->executable, static_cast<CUstream>(stream)), "replaying a network's graph");
+}
+
+std::size_t Replay::kernel_nodes() const {
+  std::size_t count = 0;
+  check(driver().cuGraphGetNodes(impl_->graph, nullptr, &count), "counting a graph's nodes");
+  std::vector<CUgraphNode> nodes(count);
+  check(driver().cuGraphGetNodes(impl_->graph, nodes.data(), &count), "reading a graph's nodes");
+  std::size_t kernels = 0;
+  for (CUgraphNode node : nodes) {
+    CUgraphNodeType type{};
+    check(driver().cuGraphNodeGetType(node, &type), "asking for a node's type");
+    kernels += type == CU_GRAPH_NODE_TYPE_KERNEL ? 1 : 0;
+  }
+  return kernels;
+}
+
+namespace {
+
+class Events {
+ public:
+  explicit Events(std::size_t count) : events_(count) {
+    for (CUevent& e : events_) check(driver().cuEventCreate(&e, CU_EVENT_DEFAULT), "making an event");
+  }
+  ~Events() {
+    for (CUevent e : events_)
+      if (e != nullptr) driver().cuEventDestroy(e);
+  }
+  Events(const Events&) = delete;
+  Events& operator=(const Events&) = delete;
+  void record(std::size_t i, CUstream stream) {
+    check(driver().cuEventRecord(events_[i], stream), "recording an event");
+  }
+  double milliseconds(std::size_t from, std::size_t to) const {
+    float time = 0;
+    check(driver().cuEventElapsedTime(&time, events_[from], events_[to]), "reading an event");
+    return static_cast<double>(time);
+  }
+
+ private:
+  std::vector<CUevent> events_;
+};
+
+}  // namespace
+
+std::vector<double> Replay::time_each(Stream stream) const {
+  if (driver().cuEventElapsedTime == nullptr) throw DeviceError("the CUDA driver has no cuEventElapsedTime: update it");
+  const Current current(impl_->gpu);
+  auto* const s = static_cast<CUstream>(stream);
+  Events events(impl_->launches.size() + 1);
+  events.record(0, s);
+  for (std::size_t i = 0; i < impl_->launches.size(); ++i) {
+    impl_->launches[i].enqueue(s);
+    events.record(i + 1, s);
+  }
+  check(driver().cuStreamSynchronize(s), "timing a network's kernels");
+  std::vector<double> times;
+  for (std::size_t i = 0; i < impl_->launches.size(); ++i) times.push_back(events.milliseconds(i, i + 1));
+  return times;
+}
+
+OwnStream::OwnStream(int device_index) : device_index_(device_index) {
+  const Current current(gpu(device_index));
+  CUstream stream = nullptr;
+  check(driver().cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), "making a stream");
+  stream_ = stream;
+}
+
+OwnStream::~OwnStream() {
+  CUcontext popped = nullptr;
+  if (driver().cuCtxPushCurrent(gpu(device_index_).context) != CUDA_SUCCESS) return;
+  driver().cuStreamDestroy(static_cast<CUstream>(stream_));
+  driver().cuCtxPopCurrent(&popped);
+}
+
+void copy(int device_index, void* to, const void* from, std::size_t bytes, Stream stream) {
+  if (bytes == 0) return;
+  const Current current(gpu(device_index));
+  check(driver().cuMemcpyAsync(reinterpret_cast<CUdeviceptr>(to), reinterpret_cast<CUdeviceptr>(from), bytes,
+                               static_cast<CUstream>(stream)),
+        fmt::format("copying {} bytes", bytes));
+}
+
+void wait(int device_index, Stream stream) {
+  const Current current(gpu(device_index));
+  check(driver().cuStreamSynchronize(static_cast<CUstream>(stream)), "waiting for a network");
+}
+
+bool is_device_memory(int device_index, const void* memory) {
+  const Current current(gpu(device_index));
+  const auto address = reinterpret_cast<CUdeviceptr>(memory);
+  unsigned type = 0;
+  int owner = 0;
+  if (driver().cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address) != CUDA_SUCCESS) return false;
+  if (type != CU_MEMORYTYPE_DEVICE) return false;
+  check(driver().cuPointerGetAttribute(&owner, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, address), "asking for a pointer");
+  if (owner != gpu(device_index).handle)
+    throw UserError(
+        fmt::format("a tensor lies in the memory of GPU {}; the network runs on GPU {}", owner, device_index));
+  return true;
+}
+
+unsigned long long stream_number(int device_index, Stream stream) {
+  const Current current(gpu(device_index));
+  unsigned long long number = 0;
+  check(driver().cuStreamGetId(static_cast<CUstream>(stream), &number), "asking for the stream's number");
+  return number;
+}
+
+}  // namespace coda::cuda
