@@ -5,7 +5,7 @@
 #include "network/space.hpp"
 #include "network/steps.hpp"
 #include "network/storage.hpp"
-#include "runtime/cpu/ops/copy.hpp"
+#include "network/strided_copy.hpp"
 
 namespace coda::network {
 
@@ -20,8 +20,7 @@ ConstantData in_memory_order(const NetworkTensor& t) {
   }
   const Sizes s = values(t.shape);
   auto out = std::make_shared<std::vector<std::uint64_t>>(bytes / sizeof(std::uint64_t) + 1);
-  cpu::copy_elements(size_of(t.dtype), s, given, row_major_strides(s), out->data(), logical_strides(s, column_count(s)),
-                     cpu::serial);
+  copy_strided(size_of(t.dtype), s, given, row_major_strides(s), out->data(), logical_strides(s, column_count(s)));
   void* data = out->data();
   return {std::shared_ptr<const void>(std::move(out), data), bytes};
 }

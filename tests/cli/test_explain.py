@@ -135,6 +135,18 @@ class ExplainModel(Case):
         self.assertTrue(alone and all(r["note"] for r in alone))
         self.assertLess(shown["memory"]["arena_bytes"], shown["memory"]["without_reuse_bytes"])
 
+    def test_launches_of_a_gpu(self):
+        shown = self.json("explain", MODEL, "--device", "cuda", "--precision", "f16")
+        launches = shown["cuda"]["launches"]
+        self.assertEqual(len([l for l in launches if "blocks of" in l["how"]]), 19)  # every convolution with all behind it
+        self.assertEqual(launches[0]["name"], "input image")
+        self.assertIn("padded with zeros to 8", launches[1]["how"])
+        self.assertEqual(shown["precision"], "f16")
+        out, _ = self.coda("explain", MODEL, "--device", "cuda", "--dim", "batch=2")
+        for words in ("launches for", "max_pool", "plain kernel", "memory for image (2,3,192,192)"):
+            self.assertIn(words, out)
+        self.refused("explain", MODEL, "--device", "cuda", "--gemm", "8,8->8", says="epilogue")
+
     def test_one_region(self):
         out, _ = self.coda("explain", MODEL, "--region", "1")
         self.assertIn("stage 2 of 2", out)

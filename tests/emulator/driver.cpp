@@ -238,15 +238,15 @@ CUresult cuLaunchKernel(CUfunction f, unsigned x, unsigned y, unsigned z, unsign
   return submit(stream, std::move(launch));
 }
 
-CUresult cuStreamBeginCapture(CUstream s, CUstreamCaptureMode) {
+CUresult cuStreamBeginCapture(CUstream s, CUstreamCaptureMode mode) {
   const std::lock_guard lock(mutex);
-  fake_state()->streams.at(s).capturing = true, ++fake_state()->captures;
+  fake::begin_capture(*fake_state(), s, mode);
   captures[s] = {};
   return CUDA_SUCCESS;
 }
 CUresult cuStreamEndCapture(CUstream s, CUgraph* graph) {
   const std::lock_guard lock(mutex);
-  fake_state()->streams.at(s).capturing = false, --fake_state()->captures;
+  fake::end_capture(*fake_state(), s);
   *graph = reinterpret_cast<CUgraph>(new Graph(std::move(captures.at(s))));
   captures.erase(s);
   return CUDA_SUCCESS;

@@ -13,6 +13,7 @@
 #include "gpu/device.hpp"
 #include "gpu/endurance.hpp"
 #include "gpu/kernels.hpp"
+#include "gpu/networks.hpp"
 #include "gpu/options.hpp"
 #include "gpu/problem.hpp"
 #include "passes/passes.hpp"
@@ -53,6 +54,9 @@ std::vector<jit::Request> all_requests() {
     for (const plan::ConvPlan& p : sample_of_plans(c, epilogue))
       add(request(generate(epilogue, p, c.options), p, c.contraction())), ++problems;
   }
+#ifdef CODA_NETWORK_TESTS
+  for (jit::Request& r : network_requests()) add(std::move(r)), ++problems;
+#endif
   std::printf("%zu problems, %zu kernels, planned for %s\n", problems, requests.size(), planning_device().name.c_str());
   for (const auto& [kind, count] : kinds) std::printf("  %4d %s\n", count, kind.c_str());
   return requests;

@@ -113,8 +113,9 @@ Demo run_scenes(const Model& model, const Chosen& chosen, const Truth& truth, Pr
 
   progress.step("computing the float64 reference of the first scene");
   const Tensors first{{d.input, to_array(to_tensor({demo.images[0]}, input))}};
-  demo.agreement =
-      check_network(model.network, to_float64(first), to_float64(demo.first), {}, rounding_of(chosen.options)).at(0);
+  demo.agreement = check_network(model.network, to_float64(first), to_float64(demo.first), {},
+                                 rounding_of(chosen.network, chosen.options))
+                       .at(0);
   return demo;
 }
 

@@ -95,11 +95,23 @@ NetworkAgreement compare(const std::string& name, const Tensor64& expected, cons
   return a;
 }
 
+/// Whether results are some of the inputs' elements, which were rounded when they were stored.
+bool only_moves(const OperatorKind& kind) {
+  if (const auto* pool = std::get_if<operators::Pool2d>(&kind)) return !pool->average;
+  if (const auto* resize = std::get_if<operators::Resize>(&kind)) return resize->mode == ResizeMode::nearest;
+  using namespace operators;
+  return std::holds_alternative<Concat>(kind) || std::holds_alternative<Pad>(kind) ||
+         std::holds_alternative<Reshape>(kind) || std::holds_alternative<Flatten>(kind) ||
+         std::holds_alternative<Transpose>(kind) || std::holds_alternative<Expand>(kind) ||
+         std::holds_alternative<Identity>(kind) || std::holds_alternative<Slice>(kind);
+}
+
 /// Adds what storing the result in fewer bits, and coarser functions, may do.
-void add_rounding(Tensor64& result, const Operator& op, const std::vector<const Tensor64*>& inputs,
-                  const Rounding& rounding) {
+void add_rounding(Tensor64& result, const std::string& name, const Operator& op,
+                  const std::vector<const Tensor64*>& inputs, const Rounding& rounding) {
   if (!is_float(result.dtype)) return;
-  const double u = rounding.tensors == DType::f32 ? 0 : unit_roundoff(rounding.tensors);
+  const bool stored = rounding.stored.contains(name) && !only_moves(op.kind);
+  const double u = stored && rounding.tensors != DType::f32 ? unit_roundoff(rounding.tensors) : 0;
   for (std::size_t i = 0; i < result.value.size(); ++i) result.bound[i] += u * std::abs(result.value[i]);
   const auto* e = std::get_if<operators::Elementwise>(&op.kind);
   if (!rounding.fast || e == nullptr) return;
@@ -128,9 +140,14 @@ void round_operands(std::vector<Tensor64>& tensors, const Network& network, cons
 
 }  // namespace
 
-Rounding rounding_of(const NetworkOptions& options) {
+Rounding rounding_of(const NetworkExecutable& network, const NetworkOptions& options) {
   if (options.device == Device::cpu) return {};
-  return {.tensors = options.precision, .fast = true};
+  Rounding rounding{.tensors = options.precision, .fast = true};
+  for (const RegionReport& r : network.report().regions) rounding.stored.insert(r.outputs.begin(), r.outputs.end());
+  const Network& n = network.network();
+  for (const Operator& op : n.operators)
+    if (std::holds_alternative<operators::Normalisation>(op.kind)) rounding.stored.insert(n[op.inputs[0]].name);
+  return rounding;
 }
 
 Tensors64 evaluate_network(const Network& network, const Tensors64& inputs, const TensorObserver& observer,
@@ -151,7 +168,7 @@ Tensors64 evaluate_network(const Network& network, const Tensors64& inputs, cons
     for (const TensorId id : op.inputs) operands.push_back(&tensors[id]);
     Tensor64 result = evaluate_operator(op.kind, operands);
     result.dtype = network[op.output].dtype;
-    add_rounding(result, op, operands, rounding);
+    add_rounding(result, network[op.output].name, op, operands, rounding);
     if (observer) observer(op, result);
     for (const TensorId id : op.inputs) {
       if (--uses[id] == 0) tensors[id] = {};

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -30,12 +31,14 @@ using TensorObserver = std::function<void(const Operator& op, Tensor64& result)>
 
 /// What an implementation rounds beside the arithmetic of f32.
 struct Rounding {
-  DType tensors = DType::f32;  ///< of all tensors between operators, inputs included, and of the contractions' weights
-  bool fast = false;           ///< elementwise functions in their forms for 16-bit outputs: docs/numerics.md
+  DType tensors = DType::f32;      ///< of inputs, contractions' weights, and the tensors that are stored
+  std::set<std::string> stored{};  ///< names of tensors that operators make
+  bool fast = false;               ///< elementwise functions in their forms for 16-bit outputs: docs/numerics.md
 };
 
-/// That of a network compiled with these options.
-Rounding rounding_of(const NetworkOptions& options);
+/// That of a network compiled with these options: what its regions write, and what a normalisation reads, which may
+/// wait in 16 bits.
+Rounding rounding_of(const NetworkExecutable& network, const NetworkOptions& options);
 
 /// Outputs of the network by name. With a rounding, bounds of results grow by what it may do to them, and weights of
 /// contractions are rounded. Throws UserError for a missing input or a wrong shape.
@@ -60,8 +63,8 @@ struct NetworkAgreement {
 /// operator moved, each element by its own error bound with a random sign, as if each were computed as badly as f32
 /// allows. What this does to the output, at its worst, times four, is the tolerance. Integers and bool must be equal,
 /// except where one of five such evaluations (four of them with errors four times as large) gives another value: there
-/// a comparison upstream is too close to call in f32. With a rounding, inputs, weights and the result of every operator
-/// are moved by that as well, whether or not an implementation stores them; the reference itself is never rounded.
+/// a comparison upstream is too close to call in f32. With a rounding, inputs, weights and stored tensors are moved by
+/// that as well; the reference itself is never rounded.
 std::vector<NetworkAgreement> check_network(const Network& network, const Tensors64& inputs, const Tensors64& outputs,
                                             const TensorObserver& progress = {}, const Rounding& rounding = {});
 

@@ -122,7 +122,7 @@ Result execute_all(const RunOptions& options, const Model& model, const NetworkE
     if (options.check) {
       progress.step(fmt::format("computing the float64 reference {} of {}", i + 1, work.batches.size()));
       merge(result.agreements, check_network(model.network, to_float64(work.batches[i]), to_float64(e.outputs), {},
-                                             rounding_of(network_options(options))));
+                                             rounding_of(network, network_options(options))));
     }
     if (i == 0) {
       result.timing = e.timing;

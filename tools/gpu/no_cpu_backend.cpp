@@ -2,6 +2,7 @@
 // needs.
 
 #include "coda/error.hpp"
+#include "network/executable_impl.hpp"
 #include "runtime/cpu/backend.hpp"
 
 namespace coda::cpu {
@@ -12,3 +13,11 @@ std::shared_ptr<const ExecutableImpl> build(const Contraction&, const Graph&, co
 }
 
 }  // namespace coda::cpu
+
+namespace coda::network {
+
+std::shared_ptr<NetworkImpl> build_cpu(Network, const NetworkOptions&) {
+  throw Unsupported("this program was built without the CPU backend; compile the network for Device::cuda");
+}
+
+}  // namespace coda::network

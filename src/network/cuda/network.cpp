@@ -200,6 +200,37 @@ std::shared_ptr<NetworkImpl> build_cuda(Network network, const NetworkOptions& o
 }
 }  // namespace network
 
+namespace network::gpu {
+
+// A plan that is not loaded, and what it was made from
+struct Unloaded {
+  FusedNetwork fused;
+  Constants data;
+  DeviceConstants constants;
+  std::shared_ptr<Plan> plan;
+
+  Unloaded(const Network& given, const NetworkOptions& options, const NamedSizes& inputs, const plan::Device& device)
+      : fused(fuse(given, options.fuse, style)),
+        data(constants_of(fused.network)),
+        constants(fused.network, data, options.precision) {
+    const Network& n = fused.network;
+    check_names(n, n.inputs, inputs, "input");
+    std::vector<Sizes> sizes;
+    for (const TensorId id : n.inputs) sizes.push_back(to_logical(inputs.at(n[id].name), options.layout));
+    plan = make_plan(fused, constants, device, sizes, options);
+  }
+};
+
+std::vector<jit::Request> requests(const Network& network, const NetworkOptions& options, const NamedSizes& inputs,
+                                   const plan::Device& device) {
+  const Unloaded u(network, options, inputs, device);
+  std::vector<jit::Request> all;
+  for (const auto& step : u.plan->lowered.steps) all.push_back(step->request());
+  return all;
+}
+
+}  // namespace network::gpu
+
 DeviceReport explain_device(const Network& given, const NetworkOptions& options, const NamedSizes& inputs) {
   verify(given);
   check_precision(options);
@@ -213,17 +244,10 @@ DeviceReport explain_device(const Network& given, const NetworkOptions& options,
     report.device_note = first_sentence(error.what());
   }
   report.device = device.name;
-  const network::FusedNetwork fused = network::fuse(given, options.fuse, style);
-  const network::Constants data = constants_of(fused.network);
-  network::gpu::DeviceConstants constants(fused.network, data, options.precision);
-  network::check_names(fused.network, fused.network.inputs, inputs, "input");
-  std::vector<Sizes> sizes;
-  for (const TensorId id : fused.network.inputs)
-    sizes.push_back(network::to_logical(inputs.at(fused.network[id].name), options.layout));
-  const auto plan = network::gpu::make_plan(fused, constants, device, sizes, options);
-  report.fusion = network::report(fused, given.operators.size());
-  for (const auto& step : plan->lowered.steps) report.launches.push_back({step->name, step->what, step->how});
-  report.memory = memory_of(*plan);
+  const network::gpu::Unloaded u(given, options, inputs, device);
+  report.fusion = network::report(u.fused, given.operators.size());
+  for (const auto& step : u.plan->lowered.steps) report.launches.push_back({step->name, step->what, step->how});
+  report.memory = memory_of(*u.plan);
   return report;
 }
 

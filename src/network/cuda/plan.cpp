@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "coda/error.hpp"
-#include "runtime/cpu/ops/copy.hpp"
+#include "network/strided_copy.hpp"
 
 namespace coda::network::gpu {
 
@@ -43,7 +43,7 @@ bool is_dense(const ConstTensorView& v) {
 }
 
 void copy_view(const ConstTensorView& from, const Sizes& from_strides, void* to, const Sizes& to_strides) {
-  cpu::copy_elements(size_of(from.dtype), from.shape, from.data, from_strides, to, to_strides, cpu::serial);
+  copy_strided(size_of(from.dtype), from.shape, from.data, from_strides, to, to_strides);
 }
 
 }  // namespace

@@ -75,6 +75,10 @@ struct Plan {
 std::shared_ptr<Plan> make_plan(const FusedNetwork& fused, DeviceConstants& constants, const plan::Device& device,
                                 std::vector<Sizes> inputs, const NetworkOptions& options);
 
+/// What compiling a network for these inputs asks of the compiler, for any device; needs no GPU.
+std::vector<jit::Request> requests(const Network& network, const NetworkOptions& options,
+                                   const std::map<std::string, Sizes>& inputs, const plan::Device& device);
+
 /// Compiles all kernels, those that are not in the cache in parallel, and loads them. Throws CompileError, DeviceError.
 void load(Plan& plan, const NetworkOptions& options);
 

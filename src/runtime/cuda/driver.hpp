@@ -36,6 +36,7 @@ namespace coda::cuda {
   F(cuLaunchKernelEx)                            \
   F(cuMemAlloc)                                  \
   F(cuMemFree)                                   \
+  F(cuMemGetInfo)                                \
   F(cuMemcpy)                                    \
   F(cuMemcpyAsync)                               \
   F(cuMemsetD8Async)                             \

@@ -188,6 +188,12 @@ CUresult cuMemFree(CUdeviceptr p) {
   std::free(reinterpret_cast<void*>(p));
   return CUDA_SUCCESS;
 }
+CUresult cuMemGetInfo(std::size_t* free, std::size_t* total) {
+  const Call call("ask for free memory");
+  *free = *total = std::size_t{1} << 37;
+  for (const auto& [address, bytes] : state().memory) *free -= bytes;
+  return CUDA_SUCCESS;
+}
 CUresult cuMemcpy(CUdeviceptr to, CUdeviceptr from, std::size_t bytes) {
   return Call("copy"), std::memcpy(reinterpret_cast<void*>(to), reinterpret_cast<void*>(from), bytes), CUDA_SUCCESS;
 }
@@ -243,16 +249,14 @@ CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
   return std::swap(*mode, capture_mode), CUDA_SUCCESS;
 }
 #ifndef CODA_EMULATOR
-CUresult cuStreamBeginCapture(CUstream s, CUstreamCaptureMode) {
+CUresult cuStreamBeginCapture(CUstream s, CUstreamCaptureMode mode) {
   const Call call("begin a capture");
-  state().streams.at(s).capturing = true;
-  ++state().captures;
+  fake::begin_capture(state(), s, mode);
   return CUDA_SUCCESS;
 }
 CUresult cuStreamEndCapture(CUstream s, CUgraph* graph) {
   const Call call("end a capture");
-  state().streams.at(s).capturing = false;
-  --state().captures;
+  fake::end_capture(state(), s);
   *graph = nullptr;
   return CUDA_SUCCESS;
 }

@@ -25,6 +25,7 @@ struct RecordedLaunch {
 struct StreamState {
   unsigned long long id = 0;
   bool capturing = false;
+  bool global = false;  ///< captured in the global mode, which binds other threads as well
 };
 
 /// Everything that a test may set and see. One in the process, found through the library's `fake_state`.
@@ -44,8 +45,20 @@ struct State {
   std::map<CUstream, StreamState> streams;
   std::map<CUmodule, int> modules;
   std::vector<std::string> attributes;  ///< "shared 200000"
-  int captures = 0;                     ///< streams being captured
+  int captures = 0;                     ///< streams being captured in the global mode
   unsigned long long next_stream_id = 100;
 };
+
+inline void begin_capture(State& state, CUstream stream, CUstreamCaptureMode mode) {
+  StreamState& s = state.streams.at(stream);
+  s.capturing = true;
+  s.global = mode == CU_STREAM_CAPTURE_MODE_GLOBAL;
+  state.captures += s.global ? 1 : 0;
+}
+inline void end_capture(State& state, CUstream stream) {
+  StreamState& s = state.streams.at(stream);
+  s.capturing = false;
+  state.captures -= s.global ? 1 : 0;
+}
 
 }  // namespace fake

@@ -1,0 +1,30 @@
+#pragma once
+/// Copies between orders of memory, for what is done once: the CPU's operators have faster ones.
+
+#include <cstddef>
+#include <cstring>
+
+#include "network/storage.hpp"
+
+namespace coda::network {
+
+/// Elements of `size` bytes; strides count elements.
+inline void copy_strided(std::size_t size, const Sizes& shape, const void* from, const Sizes& from_strides, void* to,
+                         const Sizes& to_strides) {
+  const std::int64_t count = element_count(shape);
+  Sizes index(shape.size(), 0);
+  std::int64_t source = 0, target = 0;
+  const auto bytes = static_cast<std::int64_t>(size);
+  for (std::int64_t i = 0; i < count; ++i) {
+    std::memcpy(static_cast<std::byte*>(to) + target * bytes, static_cast<const std::byte*>(from) + source * bytes,
+                size);
+    for (std::size_t d = shape.size(); d-- > 0;) {
+      source += from_strides[d], target += to_strides[d];
+      if (++index[d] < shape[d]) break;
+      source -= from_strides[d] * shape[d], target -= to_strides[d] * shape[d];
+      index[d] = 0;
+    }
+  }
+}
+
+}  // namespace coda::network

@@ -1,0 +1,356 @@
+// Whole networks: agreement with float64 at every output, replays, shapes, memory of either side, streams and threads.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <thread>
+
+#include "coda/error.hpp"
+#include "command/network_reference.hpp"
+#include "gpu/device.hpp"
+#include "gpu/networks.hpp"
+#include "network/cuda/plan.hpp"
+#include "support/float_convert.hpp"
+#include "support/random.hpp"
+
+namespace coda::gpu {
+namespace {
+
+using Sizes = std::vector<std::int64_t>;
+using Shapes = std::map<std::string, Sizes>;
+
+struct HostTensor {
+  Sizes shape;
+  std::vector<float> data;
+  ConstTensorView view() const { return {data.data(), DType::f32, shape, {}}; }
+  TensorView view() { return {data.data(), DType::f32, shape, {}}; }
+};
+using HostTensors = std::map<std::string, HostTensor>;
+
+NetworkOptions on_gpu(DType precision = DType::bf16) {
+  NetworkOptions o;
+  o.device = Device::cuda;
+  o.device_index = device().index;
+  o.precision = precision;
+  return o;
+}
+
+HostTensors random_inputs(const Shapes& shapes, std::uint64_t seed) {
+  test::Random random(seed);
+  HostTensors tensors;
+  for (const auto& [name, shape] : shapes) {
+    HostTensor& t = tensors[name];
+    t.shape = shape;
+    t.data.resize(static_cast<std::size_t>(element_count(shape)));
+    for (float& x : t.data) x = static_cast<float>(random.uniform(-1, 1));
+  }
+  return tensors;
+}
+
+HostTensors outputs_for(const NetworkExecutable& network, const HostTensors& inputs) {
+  Shapes shapes;
+  for (const auto& [name, t] : inputs) shapes[name] = t.shape;
+  HostTensors outputs;
+  for (const auto& [name, shape] : network.output_shapes(shapes)) {
+    outputs[name].shape = shape;
+    outputs[name].data.assign(static_cast<std::size_t>(element_count(shape)), std::numeric_limits<float>::quiet_NaN());
+  }
+  return outputs;
+}
+
+template <class View>
+std::map<std::string, View> views(auto& tensors) {
+  std::map<std::string, View> all;
+  for (auto& [name, t] : tensors) all[name] = t.view();
+  return all;
+}
+
+HostTensors run(const NetworkExecutable& network, const HostTensors& inputs) {
+  HostTensors outputs = outputs_for(network, inputs);
+  network.run(views<ConstTensorView>(inputs), views<TensorView>(outputs));
+  return outputs;
+}
+
+command::Tensors64 in_float64(const HostTensors& tensors) {
+  command::Tensors64 all;
+  for (const auto& [name, t] : tensors)
+    all[name] = {t.shape, {t.data.begin(), t.data.end()}, std::vector<double>(t.data.size(), 0.0)};
+  return all;
+}
+
+void expect_agreement(const NetworkExecutable& executable, const NetworkOptions& options, const HostTensors& inputs,
+                      const HostTensors& outputs) {
+  const Network& network = executable.network();
+  const auto agreements = command::check_network(network, in_float64(inputs), in_float64(outputs), {},
+                                                 command::rounding_of(executable, options));
+  EXPECT_EQ(agreements.size(), network.outputs.size());
+  for (const auto& a : agreements) {
+    std::printf("%s '%s': largest error %.2e, tolerance %.2e, largest value %.2e\n", network.name.c_str(),
+                a.output.c_str(), a.largest_error, a.tolerance, a.largest_value);
+    EXPECT_TRUE(a.ok()) << a.outside << " of " << a.elements << " elements of " << a.output << " are off";
+    EXPECT_LT(a.tolerance, 0.5 * a.largest_value) << "a tolerance that nothing exceeds proves nothing";
+  }
+}
+
+void agrees(const Network& network, const Shapes& shapes, DType precision = DType::bf16) {
+  const NetworkOptions options = on_gpu(precision);
+  const NetworkExecutable executable = compile(network, options);
+  const HostTensors inputs = random_inputs(shapes, 1);
+  const HostTensors outputs = run(executable, inputs);
+  expect_agreement(executable, options, inputs, outputs);
+  const HostTensors again = run(executable, inputs);  // a replay of the same graph
+  for (const auto& [name, t] : outputs)
+    EXPECT_EQ(t.data, again.at(name).data) << name << ": another replay, other bits";
+}
+
+const UNetShape small_unet{.inputs = 3, .classes = 10, .channels = {16, 32}, .groups = 4};
+
+// What runs, as --precompile compiles it
+struct NetworkCase {
+  const char* name;
+  std::function<Network()> make;
+  Shapes shapes;
+  DType precision = DType::bf16;
+};
+
+const std::vector<NetworkCase>& network_cases() {
+  static const std::vector<NetworkCase> cases{
+      {"small U-Net", [] { return heatmap_unet(small_unet); }, {{"image", {2, 3, 16, 24}}}},
+      {"small block", [] { return residual_block(16, 4, 24); }, {{"x", {2, 16, 8, 8}}, {"time", {2, 24}}}},
+      {"oddities", oddities, {{"x", {2, 8, 8, 12}}}},
+      {"classifier", [] { return classifier(24, 10); }, {{"x", {3, 24, 5, 7}}}},
+      {"U-Net in f16", [] { return heatmap_unet(small_unet); }, {{"image", {2, 3, 32, 48}}}, DType::f16},
+      {"U-Net of four levels",
+       [] {
+         return heatmap_unet({.inputs = 8, .classes = 17, .channels = {64, 128, 256, 512}});
+       },
+       {{"image", {2, 8, 64, 64}}}},
+      {"block of 320 channels",
+       [] { return residual_block(320, 32, 1280); },
+       {{"x", {2, 320, 32, 32}}, {"time", {2, 1280}}}}};
+  return cases;
+}
+
+void agrees(std::size_t which) {
+  const NetworkCase& c = network_cases()[which];
+  agrees(c.make(), c.shapes, c.precision);
+}
+
+TEST(NetworkSmall, UNetAgrees) { agrees(0); }
+TEST(NetworkSmall, ResidualBlockAgrees) { agrees(1); }
+TEST(NetworkSmall, OdditiesAgree) { agrees(2); }
+TEST(NetworkSmall, ClassifierAgrees) { agrees(3); }
+TEST(Network, UNetInF16) { agrees(4); }
+TEST(Network, UNetOfFourLevels) { agrees(5); }
+TEST(Network, ResidualBlockOf320Channels) { agrees(6); }
+
+TEST(Network, KernelNodesOfTheBaselineUNet) {
+  const Network network =
+      heatmap_unet({.inputs = 8, .classes = 17, .channels = {64, 128, 256, 512, 1024}, .groups = 16});
+  int contractions = 0;
+  for (const Operator& op : network.operators)
+    contractions += std::holds_alternative<operators::Conv2d>(op.kind) ? 1 : 0;
+  const DeviceReport report = explain_device(network, on_gpu(), {{"image", {8, 8, 256, 256}}});
+  std::printf("%zu kernel nodes for %d convolutions\n", report.launches.size(), contractions);
+  RecordProperty("kernel_nodes", static_cast<int>(report.launches.size()));
+  EXPECT_GE(report.launches.size(), static_cast<std::size_t>(contractions));
+  int tensor_cores = 0;
+  for (const LaunchReport& l : report.launches) tensor_cores += l.how.find("blocks of") != l.how.npos ? 1 : 0;
+  EXPECT_EQ(tensor_cores, contractions) << to_string(report);
+}
+
+// Shapes come and go; more than are kept
+TEST(NetworkSmall, SeveralShapes) {
+  const Network network = classifier(24, 10);
+  NetworkOptions options = on_gpu();
+  options.cached_plans = 2;
+  const NetworkExecutable executable = compile(network, options);
+  for (const int round : {0, 1})
+    for (const std::int64_t batch : {1, 2, 3}) {
+      const HostTensors inputs = random_inputs({{"x", {batch, 24, 5, 4 + round}}}, 7);
+      expect_agreement(executable, options, inputs, run(executable, inputs));
+    }
+}
+
+// The same values whichever memory they are in, in whatever order and type, and wherever that moves
+TEST(NetworkSmall, CallersMemory) {
+  const Network network = classifier(24, 10);
+  const NetworkExecutable executable = compile(network, on_gpu());
+  HostTensors inputs = random_inputs({{"x", {2, 24, 5, 7}}}, 3);
+  for (float& x : inputs["x"].data) x = support::bf16_to_float(support::float_to_bf16(x));
+  const HostTensors expected = run(executable, inputs);
+  const HostTensor& x = inputs["x"];
+
+  // pixels last to channels last, in 16 bits, in the GPU's memory, in two places
+  std::vector<std::uint16_t> packed(x.data.size());
+  for (std::size_t n = 0; n < 2; ++n)
+    for (std::size_t c = 0; c < 24; ++c)
+      for (std::size_t i = 0; i < 35; ++i)
+        packed[(n * 35 + i) * 24 + c] = support::float_to_bf16(x.data[(n * 24 + c) * 35 + i]);
+  for (int place = 0; place < 2; ++place) {
+    Buffer from(packed.size() * 2), to(2 * 10 * 4);
+    from.upload(packed.data());
+    const std::map<std::string, ConstTensorView> in{
+        {"x", {from.data(), DType::bf16, {2, 24, 5, 7}, {5 * 7 * 24, 1, 7 * 24, 24}}}};
+    const std::map<std::string, TensorView> out{{"p", {to.data(), DType::f32, {2, 10}, {}}}};
+    executable.run(in, out);
+    std::vector<float> result(20);
+    to.download(result.data());
+    EXPECT_EQ(result, expected.at("p").data);
+    EXPECT_TRUE(from.guards_hold() && to.guards_hold());
+  }
+
+  // strides of the host
+  std::vector<float> spread(40, -1);
+  executable.run(views<ConstTensorView>(inputs), {{"p", {spread.data(), DType::f32, {2, 10}, {20, 2}}}});
+  for (std::size_t i = 0; i < 40; ++i) EXPECT_EQ(spread[i], i % 2 == 0 ? expected.at("p").data[i / 2] : -1.0f) << i;
+}
+
+TEST(NetworkSmall, StreamsAndThreads) {
+  const Network network = classifier(24, 10);
+  const NetworkExecutable executable = compile(network, on_gpu());
+  const Shapes shapes{{"x", {2, 24, 5, 7}}};
+  std::vector<HostTensors> inputs, expected;
+  for (std::uint64_t i = 0; i < 4; ++i) {
+    inputs.push_back(random_inputs(shapes, i));
+    expected.push_back(run(executable, inputs.back()));
+  }
+  std::vector<std::thread> threads;
+  for (std::size_t t = 0; t < inputs.size(); ++t)
+    threads.emplace_back([&, t] {
+      device();
+      const TestStream stream;
+      Buffer from(inputs[t]["x"].data.size() * 4), to(20 * 4);
+      from.upload(inputs[t]["x"].data.data());
+      for (int round = 0; round < 3; ++round) {
+        EXPECT_EQ(run(executable, inputs[t]).at("p").data, expected[t].at("p").data);
+        to.poison(stream.get());
+        executable.enqueue({{"x", {from.data(), DType::f32, {2, 24, 5, 7}, {}}}},
+                           {{"p", {to.data(), DType::f32, {2, 10}, {}}}}, stream);
+        wait(stream.get(), "a network");
+        std::vector<float> result(20);
+        to.download(result.data());
+        EXPECT_EQ(result, expected[t].at("p").data);
+      }
+    });
+  for (auto& t : threads) t.join();
+}
+
+TEST(NetworkSmall, Profile) {
+  const Network network = classifier(24, 10);
+  const NetworkExecutable executable = compile(network, on_gpu());
+  const HostTensors inputs = random_inputs({{"x", {2, 24, 5, 7}}}, 3);
+  HostTensors outputs = outputs_for(executable, inputs);
+  std::vector<StepTime> profile;
+  executable.run(views<ConstTensorView>(inputs), views<TensorView>(outputs), &profile);
+  EXPECT_EQ(outputs.at("p").data, run(executable, inputs).at("p").data);
+  EXPECT_EQ(profile.size(), explain_device(network, on_gpu(), {{"x", {2, 24, 5, 7}}}).launches.size());
+  for (const StepTime& s : profile) EXPECT_GT(s.milliseconds, 0) << s.name;
+}
+
+std::string refusal(auto&& f) {
+  try {
+    f();
+  } catch (const UserError& e) {
+    return std::string("user: ") + e.what();
+  } catch (const Unsupported& e) {
+    return std::string("unsupported: ") + e.what();
+  } catch (const DeviceError& e) {
+    return std::string("device: ") + e.what();
+  }
+  return "nothing";
+}
+
+TEST(NetworkSmall, Refusals) {
+  using testing::AllOf;
+  using testing::HasSubstr;
+  NetworkBuilder net("indices");
+  const NetworkValue x = net.input("x", {2, 8});
+  net.output(net.apply(operators::ArgReduce{}, {x}, "largest"), "i");
+  const NetworkExecutable indices = compile(net.build(), on_gpu());
+  EXPECT_THAT(refusal([&] {
+                indices.memory({{"x", {2, 8}}});
+              }),
+              AllOf(HasSubstr("unsupported"), HasSubstr("'largest'")));
+
+  const NetworkExecutable executable = compile(classifier(24, 10), on_gpu());
+  const HostTensors inputs = random_inputs({{"x", {2, 24, 5, 7}}}, 3);
+  HostTensors outputs = outputs_for(executable, inputs);
+  EXPECT_THAT(refusal([&] { executable.enqueue(views<ConstTensorView>(inputs), views<TensorView>(outputs), nullptr); }),
+              AllOf(HasSubstr("user"), HasSubstr("not in the memory of GPU")));
+  auto wrong = views<ConstTensorView>(inputs);
+  wrong["x"].dtype = DType::i32;
+  EXPECT_THAT(refusal([&] { executable.run(wrong, views<TensorView>(outputs)); }),
+              AllOf(HasSubstr("user"), HasSubstr("f32 or bf16 or f16")));
+  EXPECT_THAT(refusal([] { compile(classifier(24, 10), on_gpu(DType::f32)); }), HasSubstr("precision"));
+}
+
+// One GPU holds no such image; the process goes on
+TEST(Network, NotEnoughMemory) {
+  const Network network = heatmap_unet(small_unet);
+  const NetworkExecutable executable = compile(network, on_gpu());
+  const std::int64_t size = 32768;
+  Buffer small(16);
+  const std::map<std::string, ConstTensorView> in{{"image", {small.data(), DType::f32, {8, 3, size, size}, {}}}};
+  const std::map<std::string, TensorView> out{{"heatmaps", {small.data(), DType::f32, {8, 10, size, size}, {}}}};
+  EXPECT_THAT(refusal([&] { executable.run(in, out); }),
+              testing::AnyOf(testing::HasSubstr("device: allocating"), testing::HasSubstr("unsupported")));
+  const HostTensors inputs = random_inputs({{"image", {1, 3, 32, 32}}}, 5);
+  expect_agreement(executable, on_gpu(), inputs, run(executable, inputs));
+}
+
+// Replays with changing inputs: each result that of its inputs, and no memory is lost
+TEST(Network, AThousandReplays) {
+  const Network network = heatmap_unet(small_unet);
+  const NetworkExecutable executable = compile(network, on_gpu());
+  const Shapes shapes{{"image", {1, 3, 64, 64}}};
+  std::vector<HostTensors> inputs, expected;
+  for (std::uint64_t i = 0; i < 8; ++i) {
+    inputs.push_back(random_inputs(shapes, i));
+    expected.push_back(run(executable, inputs.back()));
+  }
+  std::vector<std::unique_ptr<Buffer>> from;
+  for (const HostTensors& t : inputs) {
+    from.push_back(std::make_unique<Buffer>(t.at("image").data.size() * 4));
+    from.back()->upload(t.at("image").data.data());
+  }
+  const std::size_t bytes = expected[0].at("heatmaps").data.size() * 4;
+  Buffer to(bytes);
+  const TestStream stream;
+  const auto free_memory = [] {
+    std::size_t free = 0, total = 0;
+    cuda::check(cuda::driver().cuMemGetInfo(&free, &total), "asking for free memory");
+    return free;
+  };
+  std::size_t before = 0;
+  for (int i = 0; i < 1000; ++i) {
+    const auto which = static_cast<std::size_t>(i * 5 % 8);
+    executable.enqueue({{"image", {from[which]->data(), DType::f32, {1, 3, 64, 64}, {}}}},
+                       {{"heatmaps", {to.data(), DType::f32, {1, 10, 64, 64}, {}}}}, stream);
+    if (i % 50 != 49) continue;
+    wait(stream.get(), "a replay");
+    std::vector<float> result(bytes / 4);
+    to.download(result.data());
+    ASSERT_EQ(result, expected[which].at("heatmaps").data) << "replay " << i;
+    if (i < 100) before = free_memory();
+  }
+  EXPECT_EQ(free_memory(), before);
+}
+
+}  // namespace
+
+std::vector<jit::Request> network_requests() {
+  std::vector<jit::Request> all;
+  for (const NetworkCase& c : network_cases()) {
+    NetworkOptions options;
+    options.device = Device::cuda;
+    options.precision = c.precision;
+    for (jit::Request& r : network::gpu::requests(c.make(), options, c.shapes, {})) all.push_back(std::move(r));
+  }
+  return all;
+}
+
+}  // namespace coda::gpu

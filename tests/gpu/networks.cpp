@@ -1,0 +1,103 @@
+#include "gpu/networks.hpp"
+
+#include <cmath>
+
+#include "support/random.hpp"
+
+namespace coda::gpu {
+
+namespace {
+
+class Weights {
+ public:
+  explicit Weights(NetworkBuilder& net) : net_(net) {}
+  NetworkValue operator()(std::vector<std::int64_t> shape, double scale = 1, double offset = 0) {
+    std::vector<float> x(static_cast<std::size_t>(element_count(shape)));
+    for (float& v : x) v = static_cast<float>(offset + random_.uniform(-scale, scale));
+    return net_.constant("w" + std::to_string(++count_), Shape(shape.begin(), shape.end()), std::move(x));
+  }
+  /// A filter that keeps the size of what it is applied to.
+  NetworkValue filter(std::int64_t to, std::int64_t from, std::int64_t size) {
+    return (*this)({to, from, size, size}, std::sqrt(3.0 / static_cast<double>(from * size * size)));
+  }
+
+ private:
+  NetworkBuilder& net_;
+  test::Random random_{20261};
+  int count_ = 0;
+};
+
+std::int64_t channels_of(NetworkValue x) { return x.shape()[1].value(); }
+
+}  // namespace
+
+Network heatmap_unet(const UNetShape& s) {
+  NetworkBuilder net("heatmap_unet");
+  Weights weights(net);
+  const auto block = [&](NetworkValue x, std::int64_t to) {
+    const NetworkValue y = conv2d(x, weights.filter(to, channels_of(x), 3), {.pad = 1, .bias = weights({to}, 0.2)});
+    return mish(group_norm(y, {.groups = s.groups, .scale = weights({to}, 0.3, 1), .shift = weights({to}, 0.3)}));
+  };
+  const auto level = [&](NetworkValue x, std::int64_t to) { return block(block(x, to), to); };
+  NetworkValue x = net.input("image", {"batch", s.inputs, "height", "width"});
+  std::vector<NetworkValue> skips;
+  for (std::size_t i = 0; i + 1 < s.channels.size(); ++i) {
+    skips.push_back(level(x, s.channels[i]));
+    x = max_pool(skips.back());
+  }
+  x = level(x, s.channels.back());
+  for (std::size_t i = s.channels.size() - 1; i-- > 0;) x = level(concat({upsample(x), skips[i]}), s.channels[i]);
+  net.output(sigmoid(conv2d(x, weights.filter(s.classes, s.channels[0], 1), {.bias = weights({s.classes})})),
+             "heatmaps");
+  return net.build();
+}
+
+Network residual_block(std::int64_t c, int groups, std::int64_t width_of_time) {
+  NetworkBuilder net("residual_block");
+  Weights weights(net);
+  const NetworkValue x = net.input("x", {"batch", c, "height", "width"});
+  const NetworkValue time = net.input("time", {"batch", width_of_time});
+  const auto norm = [&](NetworkValue v) {
+    return silu(group_norm(v, {.groups = groups, .scale = weights({c}, 0.3, 1), .shift = weights({c}, 0.3)}));
+  };
+  const auto conv = [&](NetworkValue v) {
+    return conv2d(v, weights.filter(c, c, 3), {.pad = 1, .bias = weights({c}, 0.2)});
+  };
+  const NetworkValue added =
+      gemm(silu(time), weights({c, width_of_time}, 0.3), {.transpose_b = true, .bias = weights({c}, 0.2)});
+  const NetworkValue h = conv(norm(x)) + reshape(added, {0, 0, 1, 1});
+  net.output(x + conv(norm(h)), "y");
+  return net.build();
+}
+
+Network oddities() {
+  NetworkBuilder net("oddities");
+  Weights weights(net);
+  const NetworkValue x = net.input("x", {"batch", 8, 8, 12});
+  const NetworkValue deep = relu(conv2d(x, weights({8, 1, 3, 3}, 0.6), {.pad = 1, .groups = 8}));  // depthwise
+  const NetworkValue odd = silu(conv2d(deep, weights.filter(6, 8, 3), {.stride = 2, .pad = 1}));   // (6, 4, 6)
+  const NetworkValue grown = conv_transpose2d(odd, weights({6, 5, 2, 2}, 0.5), {.stride = 2});     // (5, 8, 12)
+  const NetworkValue pooled = average_pool(grown, {.kernel = 3, .stride = 1, .pad = 1});
+  const NetworkValue joined = concat({pooled, x, max_pool(grown, {.kernel = 3, .stride = 1, .pad = 1})});  // 18
+  const NetworkValue padded = pad(joined, {0, 0, 1, 0}, {0, 0, -1, 2}, 0.25);  // (18, 8, 14)
+  const NetworkValue plane = padded + weights({8, 14});
+  const NetworkValue normed = layer_norm(plane, {.scale = weights({18}, 0.3, 1), .eps = 0.1});
+  net.output(softmax(conv2d(normed, weights.filter(7, 18, 1))), "y");
+  const NetworkValue wide = resize(x, {.mode = ResizeMode::linear, .scale_h = 1.5, .scale_w = 2});
+  net.output(tanh(transpose(wide, {0, 1, 3, 2})) * 2.0, "z");
+  return net.build();
+}
+
+Network classifier(std::int64_t channels, std::int64_t classes) {
+  NetworkBuilder net("classifier");
+  Weights weights(net);
+  const NetworkValue x = net.input("x", {"batch", channels, "height", "width"});
+  const NetworkValue features = flatten(global_average_pool(x));
+  const NetworkValue hidden =
+      gelu(gemm(layer_norm(features, {.scale = weights({channels}, 0.3, 1), .eps = 1e-3}),
+                weights({channels, 2 * channels}, 0.4), {.bias = weights({2 * channels}, 0.2)}));
+  net.output(softmax(gemm(hidden, weights({classes, 2 * channels}, 0.4), {.transpose_b = true})), "p");
+  return net.build();
+}
+
+}  // namespace coda::gpu

@@ -1,0 +1,36 @@
+#pragma once
+/// Networks for tests and benchmarks on a GPU, with random weights.
+
+#include <vector>
+
+#include "coda/network.hpp"
+#include "jit/jit.hpp"
+
+namespace coda::gpu {
+
+struct UNetShape {
+  std::int64_t inputs = 3, classes = 10;
+  std::vector<std::int64_t> channels{16, 32, 64};  ///< by level; the resolution halves from one to the next
+  int groups = 8;
+};
+/// Two Conv3x3, GroupNorm, Mish a level, skips by concatenation, nearest upsampling, one sigmoid heatmap a class. Input
+/// "image" (batch, inputs, height, width), output "heatmaps".
+Network heatmap_unet(const UNetShape& shape);
+
+/// A residual block as diffusion models have them: GroupNorm and SiLU ahead of each convolution, a time embedding added
+/// between. Inputs "x" (batch, c, height, width) and "time" (batch, width_of_time), output "y".
+Network residual_block(std::int64_t channels, int groups, std::int64_t width_of_time);
+
+/// What has no kernel of the tensor cores and what stands between: groups, transposed convolutions, odd channels,
+/// pools, pads, slices, resizes, transposes, a plane as operand. Input "x" (batch, 8, height, width), outputs "y" and
+/// "z".
+Network oddities();
+
+/// Pixels to classes: global pooling, linear layers, layer_norm, softmax. Input "x" (batch, c, height, width), output
+/// "p".
+Network classifier(std::int64_t channels, std::int64_t classes);
+
+/// What the tests of networks ask of the compiler on an H200.
+std::vector<jit::Request> network_requests();
+
+}  // namespace coda::gpu

@@ -1,0 +1,79 @@
+// Kernels for graphs that stand by themselves. What they compute is tested on the emulated GPU:
+// tests/gpu/network_test.cpp.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "coda/error.hpp"
+#include "coda/text.hpp"
+#include "codegen/graph_kernels.hpp"
+#include "passes/passes.hpp"
+
+namespace coda::codegen {
+namespace {
+
+using testing::HasSubstr;
+using Kind = GraphTensor::Kind;
+
+std::vector<GraphKernel> kernels_of(const char* text, const GraphStorage& storage = {}) {
+  return graph_kernels(passes::run_pipeline(parse(text)), storage);
+}
+
+TEST(GraphKernels, StatisticsOfOneInputShareAKernel) {
+  const auto kernels = kernels_of("y = silu(group_norm(acc, groups=4, scale=gamma[n])); store y : bf16");
+  ASSERT_EQ(kernels.size(), 2u);
+  EXPECT_TRUE(kernels[0].reduces);
+  EXPECT_EQ(kernels[0].domain.groups, 4);
+  EXPECT_EQ(kernels[0].threads, 256);
+  EXPECT_THAT(kernels[0].source, HasSubstr("plain::mean<256>(domain, value)"));
+  EXPECT_THAT(kernels[0].source, HasSubstr("plain::variance<256>(domain, value)"));
+  EXPECT_FALSE(kernels[1].reduces);
+  EXPECT_THAT(kernels[1].source, HasSubstr("image * p.tensors"));
+  std::vector<Kind> kinds;
+  for (const GraphTensor& t : kernels[1].tensors) kinds.push_back(t.kind);
+  EXPECT_THAT(kinds, testing::UnorderedElementsAre(Kind::accumulator, Kind::reduction, Kind::reduction, Kind::operand,
+                                                   Kind::store));
+}
+
+TEST(GraphKernels, AReductionThatNeedsAnotherComesAfterIt) {
+  const auto kernels = kernels_of("y = softmax(acc, over=n); store y : bf16");
+  ASSERT_EQ(kernels.size(), 3u);
+  EXPECT_THAT(kernels[0].source, HasSubstr("plain::Largest()"));
+  EXPECT_THAT(kernels[1].source, HasSubstr("plain::Sum()"));
+  EXPECT_EQ(kernels[1].threads, 32);
+}
+
+TEST(GraphKernels, StorageDecidesWhatIsLoaded) {
+  const char* text = "y = acc + x[m,n] * s[n]; store y : f16";
+  const auto kernels =
+      kernels_of(text, {.element = DType::f16, .accumulator = DType::f32, .operands = {{"x", DType::f16}}});
+  ASSERT_EQ(kernels.size(), 1u);
+  for (const char* words : {"load_octet<float>", "load_octet<F16>", "element<float>", "store_octet<F16>"})
+    EXPECT_THAT(kernels[0].source, HasSubstr(words));
+  EXPECT_EQ(
+      kernels[0].source,
+      kernels_of(text, {.element = DType::f16, .accumulator = DType::f32, .operands = {{"x", DType::f16}}})[0].source);
+}
+
+// Values may be called what the generated functions call theirs
+TEST(GraphKernels, NamesOfValues) {
+  const auto kernels = kernels_of("row = acc * 2; image = row + channel[n]; store image : bf16");
+  EXPECT_THAT(kernels[0].source, HasSubstr("const float row_2 = "));
+}
+
+TEST(GraphKernels, RefusesWhatTheyLack) {
+  EXPECT_THROW(kernels_of("y = acc + cast(index(h), f32); store y : bf16"), Unsupported);
+  EXPECT_THROW(kernels_of("y = acc * x[n]; store y : bf16", {.operands = {{"x", DType::i32}}}), Unsupported);
+}
+
+TEST(PlainKernels, OneSourceWithAllOfThem) {
+  const std::string source = plain_source(DType::f16);
+  for (const auto kernel :
+       {PlainKernel::enter, PlainKernel::leave, PlainKernel::pool, PlainKernel::resize, PlainKernel::copy_elements,
+        PlainKernel::copy_octets, PlainKernel::reshape, PlainKernel::direct})
+    EXPECT_THAT(source, HasSubstr(plain_entry(kernel) + "(const __grid_constant__ coda::"));
+  EXPECT_THAT(source, HasSubstr("pool<F16>"));
+}
+
+}  // namespace
+}  // namespace coda::codegen
