@@ -61,7 +61,7 @@ int explain(const ExplainOptions& options) {
     throw UserError("--conv, --gemm, --plan and --accurate go with --device cuda");
   if (is_model(options.subject) &&
       !(options.conv.empty() && options.gemm.empty() && options.plan.empty() && !options.accurate))
-    throw UserError("--conv, --gemm, --plan and --accurate are for an epilogue's text");
+    throw UserError("--conv, --gemm, --plan and --accurate are for one epilogue's text");
   return is_model(options.subject) ? explain_model(options) : explain_text(options);
 }
 

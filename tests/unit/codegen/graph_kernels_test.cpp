@@ -57,8 +57,8 @@ TEST(GraphKernels, StorageDecidesWhatIsLoaded) {
 
 // Values may be called what the generated functions call theirs
 TEST(GraphKernels, NamesOfValues) {
-  const auto kernels = kernels_of("row = acc * 2; image = row + channel[n]; store image : bf16");
-  EXPECT_THAT(kernels[0].source, HasSubstr("const float row_2 = "));
+  const auto kernels = kernels_of("image = acc * row[n] + channel[n]; store image : bf16");
+  EXPECT_THAT(kernels[0].source, HasSubstr("const float row_2 = plain::element<float>"));
 }
 
 TEST(GraphKernels, RefusesWhatTheyLack) {
