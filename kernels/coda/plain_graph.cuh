@@ -5,7 +5,10 @@
 namespace coda::plain {
 
 // An element of any operand, by its place in the table.
-template <class Element> CODA_DEVICE float element(const PlainTensor& tensor, i64 offset) { return TensorSource<Element>{tensor.memory}.element(u64(offset)); }
+template <class Element> CODA_DEVICE float element(const PlainTensor& tensor, i64 offset) {
+    return Element::unpack(__ldg(static_cast<const u16*>(tensor.memory) + offset)).x;
+}
+template <> CODA_DEVICE float element<float>(const PlainTensor& tensor, i64 offset) { return __ldg(static_cast<const float*>(tensor.memory) + offset); }
 
 // The sum or the largest of one number a thread, the same in every thread. In a fixed order, so that results repeat.
 template <int kThreads, class Join> CODA_DEVICE float join_block(float x, const Join& join) {
