@@ -49,7 +49,6 @@ Executable compile_cpu(const Contraction& contraction, const Graph& graph, const
 
 Executable compile_cuda(const Contraction& contraction, const Graph& graph, const Graph& optimised,
                         const CompileOptions& options) {
-  plan::as_convolution(contraction);  // is refused before a GPU is asked for
   const plan::Device device = cuda::open_device(options.device_index);
   // plan, codegen: which kernel, and its text
   ConvKernel k = conv_kernel(contraction, optimised, device, options);

@@ -24,9 +24,10 @@
 //   static constexpr Norm kNorm;
 //   static constexpr int kUnit;                         // see exchange.cuh; any divisor of the largest will do
 //   static constexpr int kGroup;                        // may be absent, see tiles.cuh; not with an exchange, which goes image by image
-//   using Operands = Matrices<…>;                       // products: layout.cuh; may be left out
+//   using Operands = Matrices<…>;                       // products, gathered images: layout.cuh; may be left out
+//   static constexpr Stores kStores;                    // tiles.cuh; may be left out
 #pragma once
-#include "layout.cuh"
+#include "gather.cuh"
 #include "second_pass.cuh"
 #include "split.cuh"
 #include "wgmma.cuh"
@@ -48,17 +49,20 @@ template <class Config, class Visitor> struct ConvFprop {
     static constexpr bool kSwap = Config::kSwap;
     static constexpr int kGroup = group_of<Config>(0);
     static constexpr int kTeam = Config::kTileWarpgroups, kTurns = Config::kTurns, kConsumers = kTeam * kTurns;
+    static constexpr bool kGather = Operands::kGather;
+    using Gatherer = Gather<Config>;
     static constexpr bool kPatch = Config::kPatch, kStreamed = Config::kNorm == Norm::kStreamed;
     static constexpr int kStages = Config::kStages, kStagesA = kPatch ? Config::kStagesA : kStages;
 
     // A producer warpgroup and the consumers. What a block holds at its start is 168 registers a thread of 384, or 96 of
     // 640; setmaxnreg moves them: 56 + 2 * 224 = 3 * 168, 32 + 4 * 112 = 5 * 96. Streamed, spare warps of the producer's warpgroup merge statistics.
     static constexpr int kThreads = 128 * (1 + kConsumers);
-    static constexpr int kProducerRegisters = kConsumers == 4 ? (kStreamed ? 64 : 32) : Config::kNorm == Norm::kNone ? 40 : kStreamed ? 72 : 56;
-    static constexpr int kConsumerRegisters = kConsumers == 4 ? (kStreamed ? 104 : 112) : Config::kNorm == Norm::kNone ? 232 : kStreamed ? 216 : 224;
+    // Ordinary loads take a producer more.
+    static constexpr int kProducerRegisters = kGather ? (kConsumers == 4 ? 64 : 88) : kConsumers == 4 ? (kStreamed ? 64 : 32) : Config::kNorm == Norm::kNone ? 40 : kStreamed ? 72 : 56;
+    static constexpr int kConsumerRegisters = kGather ? (kConsumers == 4 ? 104 : 208) : kConsumers == 4 ? (kStreamed ? 104 : 112) : Config::kNorm == Norm::kNone ? 232 : kStreamed ? 216 : 224;
     static constexpr bool kSplit = Config::kSplit, kExchange = Config::kNorm != Norm::kNone && Config::kNorm != Norm::kRows;
     static constexpr bool kWorkspace = kSplit || kExchange;
-    static constexpr int kPrefetches = kStreamed ? Visitor::kTensorsBefore : Visitor::kTensors;  // the second pass comes much later
+    static constexpr int kPrefetches = kGather || Tail::kStores != Stores::kCopyEngine ? 0 : kStreamed ? Visitor::kTensorsBefore : Visitor::kTensors;  // the second pass comes much later
     static_assert(kGroup == 0 || !kExchange, "tiles of an image are neighbours where they exchange statistics");
     static_assert(!kSplit || !kStreamed, "split-K serves small outputs, which are resident");
     static_assert(!kSplit || kClusterBlocks == 1, "split-K goes without clusters");
@@ -75,11 +79,16 @@ template <class Config, class Visitor> struct ConvFprop {
     static constexpr int kOffsetTail = kOffsetB + kStages * kBytesB;
     static constexpr int kOffsetSecond = kOffsetTail + kConsumers * kWarpgroupBytes;
     static constexpr int kOffsetBarriers = kOffsetSecond + (kStreamed ? kTurns * Again::kTeamBytes + kConsumers * Again::kOwnBytes : 0);
-    static constexpr int kSharedBytes = kOffsetBarriers + 8 * (2 * kStages + (kPatch ? 2 * kStagesA : 0) + 2 + (kStreamed ? 4 : 0)) + 1024;  // 1024: alignment
+    static constexpr int kOffsetTable = divide_up(kOffsetBarriers + 8 * (2 * kStages + 6), 16) * 16;  // of gathered rows
+    static constexpr int kSharedBytes = kGather ? kOffsetTable + Gatherer::kTableBytes + 1024 : kOffsetBarriers + 8 * (2 * kStages + (kPatch ? 2 * kStagesA : 0) + 2 + (kStreamed ? 4 : 0)) + 1024;  // 1024: alignment
     static_assert(kSharedBytes <= 232448, "the tile, its stages and its epilogue exceed a block's shared memory");
     static_assert(kBytesB % 1024 == 0 && kBytesA % 1024 == 0, "stages keep the swizzle's alignment");
     static_assert(!kPatch || kRowBytes == 128, "a pixel of a patch is 128 bytes");
+    static_assert(!kGather || (!kPatch && kClusterBlocks == 1), "ordinary loads go without patches and clusters");
     static_assert(!kPatch || !Operands::kColumnsA, "patches have their channels side by side");
+
+    static constexpr int kProducers = kGather ? Gatherer::kThreads : 32;  // threads; the rest of their warpgroup assists
+    static constexpr int kFillers = kGather ? kProducers / 32 + !Operands::kGatherFilters : 1;  // arrivals that fill a stage
 
     struct Params {
         ConvParams fixed;
@@ -108,13 +117,15 @@ template <class Config, class Visitor> struct ConvFprop {
         const int warpgroup = __shfl_sync(~0u, int(threadIdx.x / 128), 0);
         const int rank = kClusterBlocks > 1 ? int(cluster_rank()) : 0;
         if (threadIdx.x == 0) {
-            tma_prefetch(p.activation), tma_prefetch(p.filter), tma_prefetch(p.output);
-            if (Visitor::kSide != SideStore::kNone) tma_prefetch(p.side);
+            if (!kGather) tma_prefetch(p.activation);
+            if (!Operands::kGatherFilters) tma_prefetch(p.filter);
+            if (Tail::kStores == Stores::kCopyEngine) tma_prefetch(p.output);
+            if (Tail::kStores == Stores::kCopyEngine && Visitor::kSide != SideStore::kNone) tma_prefetch(p.side);
             // A stage is free once the consumers of every block that shares a tile with this one have read it. In a cluster of
             // rows and columns, of every block: one that loads both of its operands itself could run a round ahead of the block
             // across, and its arrivals would stand in for a slow one's.
             const int readers = 4 * kTeam * kReaders;
-            for (int s = 0; s < kStages; ++s) mbarrier_init(barriers.full(s), 1), mbarrier_init(barriers.empty(s), readers);
+            for (int s = 0; s < kStages; ++s) mbarrier_init(barriers.full(s), kFillers), mbarrier_init(barriers.empty(s), readers);
             if (kPatch)
                 for (int s = 0; s < kStagesA; ++s) mbarrier_init(barriers.full_a(s), 1), mbarrier_init(barriers.empty_a(s), readers);
             for (int t = 0; t < 2; ++t) mbarrier_init(barriers.turn(t), 4 * kTeam);
@@ -132,8 +143,12 @@ template <class Config, class Visitor> struct ConvFprop {
 
         if (warpgroup == 0) {
             register_release<kProducerRegisters>();
-            if (kPrefetches > 0 ? threadIdx.x < 32 : threadIdx.x == 0) produce(params, shared, barriers, rank);
-            if (kExchange && threadIdx.x >= 32) assist(params, memory, barriers, rank, threadIdx.x / 32 - 1, epoch);
+            if constexpr (kGather) {
+                if (threadIdx.x < Gatherer::kThreads) produce_gathered(params, memory, barriers);
+            } else {
+                if (kPrefetches > 0 ? threadIdx.x < 32 : threadIdx.x == 0) produce(params, shared, barriers, rank);
+            }
+            if (kExchange && threadIdx.x >= kProducers) assist(params, memory, barriers, rank, (threadIdx.x - kProducers) / 32, epoch);
         } else {
             register_acquire<kConsumerRegisters>();
             consume(params, memory, shared, barriers, rank, warpgroup - 1, epoch);
@@ -274,6 +289,35 @@ template <class Config, class Visitor> struct ConvFprop {
                         if (++s == g.taps_w) s = 0, ++r;
                     }
                 }
+            }
+        }
+    }
+
+    // By ordinary loads: of pixels, and of filters where the copy engine cannot load those either.
+    static CODA_DEVICE void produce_gathered(const Params& params, u8* memory, const Barriers& barriers) {
+        const ConvParams& p = params.fixed;
+        const ConvGeometry& g = p.geometry;
+        const Gatherer gatherer = Gatherer::of(p, reinterpret_cast<GatheredRow*>(memory + kOffsetTable));
+        Sharing sharing(0);
+        RingPosition<kStages> at(0);
+        for (int item = blockIdx.x; item < items(g); item += gridDim.x) {
+            const Tile tile = tile_at<1, 1, kGroup>(g, tile_of(g, item), 0);
+            const Range range = loads_of(g, item);
+            gatherer.find_rows(tile);
+            for (int load = range.begin; load < range.end; ++load) {
+                u8* const to_a = memory + at.stage * kBytesA, *const to_b = memory + kOffsetB + at.stage * kBytesB;
+                mbarrier_wait(barriers.empty(at.stage), at.parity ^ 1);
+                if constexpr (Operands::kGatherFilters) {
+                    gatherer.fill_filters(to_b, tile, load * kK);
+                } else if (threadIdx.x == 0) {
+                    mbarrier_arrive_expect(barriers.full(at.stage), kBytesB);
+                    load_filter(p, sharing, shared_address(to_b), barriers.full(at.stage), load * kK, 0, tile.tile_n * kN, tile.image);
+                }
+                gatherer.fill_pixels(to_a, load * kK);
+                fence_async_shared();
+                __syncwarp();
+                if (threadIdx.x % 32 == 0) mbarrier_arrive(barriers.full(at.stage));
+                at.advance();
             }
         }
     }
@@ -503,7 +547,7 @@ template <class Config, class Visitor> struct ConvFprop {
             for (int item = blockIdx.x / kClusterBlocks + turn * step; item < items(p.geometry); item += kTurns * step)
                 preparer.prepare(place_of(p.geometry, item, rank, 0));
         } else {
-            merge_teams(p, rank, epoch, warp, 3);
+            merge_teams(p, rank, epoch, warp, 4 - kProducers / 32);
         }
     }
 

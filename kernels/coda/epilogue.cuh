@@ -35,6 +35,8 @@ template <class Config, class Visitor> struct Epilogue {
     static constexpr int kAccBlocks = kSwap ? kN / 64 : kBlocks, kAccCount = kSwap ? kPixels / 2 : kN / 2;
     using Accumulators = float[kAccBlocks][kAccCount];  // fragment.cuh
     static constexpr Norm kNorm = Config::kNorm;
+    static constexpr Stores kStores = stores_of<Config>(0);
+    static_assert(kStores == Stores::kCopyEngine || kNorm != Norm::kStreamed, "the second pass loads and stores by the copy engine");
     static constexpr int kUnit = Config::kUnit;
     static_assert(kN % kUnit == 0, "a unit of channels does not cross tiles");
     static_assert(!kSwap || (kN % 64 == 0 && kPixels <= 256), "a matrix instruction has 64 rows, here channels, and at most 256 columns");
@@ -114,8 +116,11 @@ template <class Config, class Visitor> struct Epilogue {
     }
 
     // Tensor operands [kFirst, kEnd) on their way; for_pairs takes them pair by pair, and loads ahead up to pair `end`.
-    template <int kFirst, int kEnd> using Ring = TensorRing<Visitor, kFirst, kEnd, kSwap, kSlice, kSlices>;
+    template <int kFirst, int kEnd> using Ring = typename TensorsOf<kStores, Visitor, kFirst, kEnd, kSwap, kSlice, kSlices>::Type;
     static constexpr int kPairs = kStoresPerTile * (kSlice / 4);  // of a tile, a lane
+
+    // Of an element of the output.
+    CODA_DEVICE u64 offset_of(const At& at, int m, int channel) const { return output_offset<kStores>(geometry, at, m, channel); }
 
     // Calls f(x, y, columns of x, columns of y, tensors of x, tensors of y) for each pair of neighbours x, y of block b and slice s in
     // the order in which a slice is packed, with tensor operands [kFirst, kEnd): neighbouring channels of a row, or channels first
@@ -212,7 +217,8 @@ template <class Config, class Visitor> struct Epilogue {
                     if (!kSwap) __syncwarp();
                     write_slice(side_staging(0, place), kSideStaging, packed);
                     close_slice<kSideBuffers>();
-                    if (lane == 0) store_slice(fixed.side, side_staging(warp, place), at, 64 * b + 16 * warp, s * kSlice), tma_store_commit();
+                    if constexpr (kStores != Stores::kCopyEngine) store_plain(fixed.side, side_staging(warp, place), at, 64 * b + 16 * warp, s * kSlice);
+                    else if (lane == 0) store_slice(fixed.side, side_staging(warp, place), at, 64 * b + 16 * warp, s * kSlice), tma_store_commit();
                 }
             }
     }
@@ -220,6 +226,20 @@ template <class Config, class Visitor> struct Epilogue {
     static CODA_DEVICE void store_slice(const TensorMap& map, const u8* buffer, const At& at, int m, int slice) {
         delay_point();
         tma_store_4d(map, shared_address(buffer), at.first_channel + slice, at.rows.store_x(m), at.rows.store_y(m), at.image);
+    }
+
+    // The same by a warp's ordinary stores; the map's place holds a PlainOutput.
+    CODA_DEVICE void store_plain(const TensorMap& map, const u8* buffer, const At& at, int m, int slice) const {
+        u16* memory = static_cast<u16*>(reinterpret_cast<const PlainOutput&>(map).memory);
+        delay_point();
+#pragma unroll
+        for (int i = 0; i < kSlice / 2; ++i) {
+            const int element = i * 32 + (thread & 31);  // neighbours in a warp are neighbours in memory
+            const int row = kStores == Stores::kPlanes ? element % 16 : element / kSlice, n = kStores == Stores::kPlanes ? element / 16 : element % kSlice;
+            const int channel = at.first_channel + slice + n;
+            if (at.rows.valid(m + row) && channel < geometry.channels)
+                memory[offset_of(at, m + row, channel)] = *reinterpret_cast<const u16*>(buffer + SliceSwizzle<kSlice>::offset(row, n / 8) + n % 8 * 2);
+        }
     }
 
     // The moments of this warpgroup's rows, written to its slot. Leaves their units' means in column kMean; if kCentred their channels',
@@ -357,6 +377,8 @@ template <class Config, class Visitor> struct Epilogue {
             x += __shfl_xor_sync(~0u, x, 1);
             return x + __shfl_xor_sync(~0u, x, 2);
         };
+        // Of eight channels all exist or none, but where their number is any.
+        auto some = [&](int j, int e, float x) { return kStores == Stores::kCopyEngine || 8 * j + 2 * (lane & 3) + e < geometry.channels ? x : 0.f; };
 #pragma unroll
         for (int b = 0; b < kBlocks; ++b)
 #pragma unroll
@@ -365,12 +387,12 @@ template <class Config, class Visitor> struct Epilogue {
                 float sum = 0.f, m2 = 0.f;
 #pragma unroll
                 for (int j = 0; j < kN / 8; ++j)
-                    if (8 * j < geometry.channels) sum += (acc[b][4 * j + 2 * half] - pivot) + (acc[b][4 * j + 2 * half + 1] - pivot);
+                    if (8 * j < geometry.channels) sum += some(j, 0, acc[b][4 * j + 2 * half] - pivot) + some(j, 1, acc[b][4 * j + 2 * half + 1] - pivot);
                 const float mean = fmaf(across(sum), inverse, pivot);
 #pragma unroll
                 for (int j = 0; j < kN / 8; ++j)
                     if (8 * j < geometry.channels) {
-                        const float x = acc[b][4 * j + 2 * half] - mean, y = acc[b][4 * j + 2 * half + 1] - mean;
+                        const float x = some(j, 0, acc[b][4 * j + 2 * half] - mean), y = some(j, 1, acc[b][4 * j + 2 * half + 1] - mean);
                         m2 = fmaf(x, x, fmaf(y, y, m2));
                     }
                 const float2 affine = Visitor::affine(typename Visitor::Late{}, uniform, mean, across(m2) * inverse);
@@ -411,7 +433,10 @@ template <class Config, class Visitor> struct Epilogue {
                 if constexpr (kBoth) write_slice(side_staging(0, place), kSideStaging, beside);
                 if constexpr (kKeep) fence_async_shared();
                 else close_slice<kStoreBuffers>();
-                if (!kKeep && lane == 0) {
+                if constexpr (kStores != Stores::kCopyEngine) {
+                    store_plain(fixed.output, staging(warp) + place * kSliceBytes, at, 64 * b + 16 * warp, s * kSlice);
+                    if constexpr (kBoth) store_plain(fixed.side, side_staging(warp, place), at, 64 * b + 16 * warp, s * kSlice);
+                } else if (!kKeep && lane == 0) {
                     store_slice(fixed.output, staging(warp) + place * kSliceBytes, at, 64 * b + 16 * warp, s * kSlice);
                     if constexpr (kBoth) store_slice(fixed.side, side_staging(warp, place), at, 64 * b + 16 * warp, s * kSlice);
                     tma_store_commit();

@@ -1,16 +1,25 @@
-// How the operands of a contraction lie in memory. A configuration says so by a type `Operands`; one without has Images.
+// How the operands of a contraction lie in memory and are loaded. A configuration says so by a type `Operands`; one without has Images.
 #pragma once
 
 namespace coda {
 
 struct Images {  // NHWC and KRSC: both have their k side by side
-    static constexpr bool kColumnsA = false, kColumnsB = false, kBatched = false, kRowsA = false;
+    static constexpr bool kColumnsA = false, kColumnsB = false, kBatched = false, kRowsA = false, kGather = false, kGatherFilters = false;
 };
 
 // Of products, and of 1x1 convolutions that are such. kColumnsA: A is (k, m), kColumnsB: B is (k, n); each is loaded by boxes of 64 columns
 // and multiplied MN-major. Else A is loaded by boxes of rows. kBatched: as many filters B as images A; tiles do not straddle images.
-template <bool kOfA, bool kOfB, bool kEach> struct Matrices {
+template <bool kOfA, bool kOfB, bool kEach> struct Matrices : Images {
     static constexpr bool kColumnsA = kOfA, kColumnsB = kOfB, kBatched = kEach, kRowsA = !kOfA;
+};
+
+// Images by ordinary loads (gather.cuh). A configuration adds, in a struct derived from this one:
+//   kVectors                  eight channels lie together, aligned
+//   kRowsFirstA, kRowsFirstB  neighbours in memory are rows and not k, of either operand
+//   kGatherFilters            filters, too; else by the copy engine: (filters, k), or (k, filters) if kOfB
+//   kTransposed               the transposed convolution
+template <bool kOfB, bool kEach> struct Gathered : Matrices<false, kOfB, kEach> {
+    static constexpr bool kGather = true;
 };
 
 template <class T> struct Exists { using Type = void; };

@@ -23,6 +23,25 @@ struct ConvGeometry {
     int stride_h, stride_w, pad_h, pad_w, dilation_h, dilation_w;  // pad: top and left
 };
 
+// Operands that are loaded without a tensor map, and outputs that are stored without one: each stands in the map's place.
+// Steps count elements.
+struct GatheredImage {
+    const void* memory;
+    u64 step_image;
+    int step_h, step_w, step_c;
+    int height, width, channels;  // of the input; channels of a group
+    int taps_w, depth;            // S, R * S * channels
+    int group_filters;            // output channels of a group
+};
+struct GatheredFilter {
+    const void* memory;
+    u64 step_image;  // from one product's to the next; 0: all images have the same
+    int step_filter, step_tap, step_c, channels;
+};
+struct PlainOutput {
+    void* memory;
+};
+
 // One tagged entry of an exchange: written and read as one. The tag is the launch's epoch plus one.
 struct alignas(16) Entry {
     float mean, m2, count;

@@ -95,4 +95,41 @@ template <class Visitor, int kFirst, int kEnd, bool kSwap, int kSlice, int kSlic
     }
 };
 
+// Where an element of the output, or of an operand [m,n], lies.
+template <Stores kStores, class Place> CODA_DEVICE u64 output_offset(const ConvGeometry& g, const Place& place, int m, int channel) {
+    if constexpr (kStores == Stores::kPlanes) return (u64(place.image) * g.channels + channel) * g.rows + place.rows.pixel(m);
+    else return (u64(place.image) * g.rows + place.rows.pixel(m)) * g.channels + channel;
+}
+
+// The same where neighbours need not be a pair in memory: elements one by one, when they are needed. Zero outside the output.
+template <Stores kStores, class Visitor, int kFirst, int kEnd, bool kSwap, int kSlice, int kSlices> struct PlainTensors {
+    static constexpr int kPairsOfSlice = kSlice / 4;
+
+    const typename Visitor::Params& visitor;
+    const ConvGeometry& g;
+    const int warp, lane;
+
+    template <class Place> CODA_DEVICE void open(int, int, const Place&) {}
+    template <class Place> CODA_DEVICE void take(int p, int, float* x, float* y, const Place& place) const {
+        const int slice = p / kPairsOfSlice, b = slice / kSlices, s = slice % kSlices, j = p % kPairsOfSlice / 2, half = p % 2;
+        const int m = kSwap ? 64 * b + 8 * j + 2 * (lane & 3) : 64 * b + 16 * warp + lane / 4 + 8 * half;
+        const int channel = place.first_channel + (kSwap ? 64 * s + 16 * warp + lane / 4 + 8 * half : s * kSlice + 8 * j + 2 * (lane & 3));
+        load<kFirst>(x, place, m, channel), load<kFirst>(y, place, m + kSwap, channel + !kSwap);
+    }
+    template <int i, class Place> CODA_DEVICE void load(float* value, const Place& place, int m, int channel) const {
+        if constexpr (i < kEnd) {
+            const bool exists = place.rows.valid(m) && channel < g.channels;
+            *value = exists ? Visitor::template tensor<i>(visitor).element(output_offset<kStores>(g, place, m, channel)) : 0.f;
+            load<i + 1>(value + 1, place, m, channel);
+        }
+    }
+};
+
+template <Stores kStores, class Visitor, int kFirst, int kEnd, bool kSwap, int kSlice, int kSlices> struct TensorsOf {
+    using Type = PlainTensors<kStores, Visitor, kFirst, kEnd, kSwap, kSlice, kSlices>;
+};
+template <class Visitor, int kFirst, int kEnd, bool kSwap, int kSlice, int kSlices> struct TensorsOf<Stores::kCopyEngine, Visitor, kFirst, kEnd, kSwap, kSlice, kSlices> {
+    using Type = TensorRing<Visitor, kFirst, kEnd, kSwap, kSlice, kSlices>;
+};
+
 }  // namespace coda

@@ -36,6 +36,15 @@ CODA_DEVICE Tile tile_at(const ConvGeometry& g, int index, int rank) {
 template <class Config> constexpr auto group_of(int) -> decltype(int(Config::kGroup)) { return Config::kGroup; }
 template <class Config> constexpr int group_of(...) { return 0; }
 
+// How outputs are stored, and where operands [m,n] lie likewise: Config::kStores, if there is one.
+enum class Stores {
+    kCopyEngine,  // rows of channels, whose bytes are a multiple of 16
+    kPlain,       // rows of any number of channels, by ordinary stores
+    kPlanes,      // channels first: a plane of pixels for each
+};
+template <class Config> constexpr auto stores_of(int) -> decltype(Config::kStores) { return Config::kStores; }
+template <class Config> constexpr Stores stores_of(...) { return Stores::kCopyEngine; }
+
 // The pixels of a warpgroup's rows of the tile: which exist, and where they lie in the image.
 struct RunRows {
     int first, end;

@@ -59,6 +59,7 @@ template <class Element> struct TensorSource {
         return odd ? other >> 16 | (own & 0xffff0000u) : (own & 0xffffu) | other << 16;
     }
     CODA_DEVICE Octet octet(u64 offset) const { return {__ldg(static_cast<const uint4*>(memory) + offset / 8)}; }
+    CODA_DEVICE float element(u64 offset) const { return Element::unpack(__ldg(static_cast<const u16*>(memory) + offset)).x; }
 };
 template <> struct TensorSource<float> {
     static constexpr int kElementBytes = 4;
@@ -76,6 +77,7 @@ template <> struct TensorSource<float> {
         const float other = __shfl_xor_sync(~0u, odd ? own.x : own.y, distance);
         return odd ? float2{other, own.y} : float2{own.x, other};
     }
+    CODA_DEVICE float element(u64 offset) const { return __ldg(static_cast<const float*>(memory) + offset); }
     CODA_DEVICE Octet octet(u64 offset) const {
         const float4* at = static_cast<const float4*>(memory) + offset / 4;
         return {__ldg(at), __ldg(at + 1)};

@@ -41,8 +41,25 @@ void check(const plan::Epilogue& e, const plan::ConvConfig& c) {
     throw InternalError(fmt::format("units of {} channels do not divide groups of {}", c.unit, e.norm->group_channels));
 }
 
+std::string gathered_text(const plan::ConvConfig& c) {
+  const plan::Gathering& g = *c.gather;
+  return fmt::format(
+      "    struct Operands : Gathered<{}, {}> {{\n"
+      "        static constexpr bool kVectors = {}, kRowsFirstA = {}, kGatherFilters = {}, kRowsFirstB = {}, "
+      "kTransposed = {};\n"
+      "    }};\n",
+      c.columns_b, c.batched, g.vectors, g.rows_first_a, g.filters, g.rows_first_b, g.transposed);
+}
+
+std::string stores_text(plan::Stores stores) {
+  if (stores == plan::Stores::copy_engine) return "";
+  return fmt::format("    static constexpr Stores kStores = Stores::{};\n",
+                     stores == plan::Stores::plain ? "kPlain" : "kPlanes");
+}
+
 // Where they lie otherwise than a convolution's
 std::string operands_text(const plan::ConvConfig& c) {
+  if (c.gather) return gathered_text(c);
   if (!c.columns_a && !c.columns_b && !c.batched && !c.rows_a) return "";
   return fmt::format("    using Operands = Matrices<{}, {}, {}>;  // A is (k, m), B is (k, n), one B for each A\n",
                      c.columns_a, c.columns_b, c.batched);
@@ -63,7 +80,8 @@ std::string config_text(const plan::ConvConfig& c) {
       c.element == DType::bf16 ? "Bf16" : "F16", c.tile_m, c.tile_n, c.tile_k, c.tile_warpgroups, c.turns,
       c.tile_m / c.tile_warpgroups, c.stages, c.stages_a, c.halo_h, c.halo_w, c.store_buffers, c.cluster_m, c.cluster_n,
       c.patch, c.split, c.swap, norm_name(c.mode), c.unit,
-      c.group > 0 ? fmt::format("    static constexpr int kGroup = {};\n", c.group) : "", operands_text(c));
+      c.group > 0 ? fmt::format("    static constexpr int kGroup = {};\n", c.group) : "",
+      operands_text(c) + stores_text(c.stores));
 }
 
 std::string commented(const std::string& text) {

@@ -1,9 +1,5 @@
 #include "plan/as_convolution.hpp"
 
-#include <fmt/format.h>
-
-#include "coda/error.hpp"
-
 namespace coda::plan {
 namespace {
 
@@ -16,13 +12,31 @@ Lowered of_product(const Gemm& g) {
   return lowered;
 }
 
+Lowered of_transposed(const ConvTranspose2d& t) {
+  Lowered lowered(Conv2d{.n = t.n,
+                         .h = t.h,
+                         .w = t.w,
+                         .c = t.c,
+                         .k = t.k,
+                         .r = t.r,
+                         .s = t.s,
+                         .stride = t.stride,
+                         .pad = t.pad,
+                         .dilation = t.dilation,
+                         .groups = t.groups,
+                         .layout = t.layout,
+                         .dtype_x = t.dtype_x,
+                         .dtype_w = t.dtype_w});
+  lowered.transposed = t;
+  return lowered;
+}
+
 }  // namespace
 
 Lowered as_convolution(const Contraction& contraction) {
   if (const auto* conv = std::get_if<Conv2d>(&contraction)) return *conv;
   if (const auto* product = std::get_if<Gemm>(&contraction)) return of_product(*product);
-  throw Unsupported(
-      fmt::format("no kernel serves {}:\n  transposed convolutions: use Device::cpu", to_string(contraction)));
+  return of_transposed(std::get<ConvTranspose2d>(contraction));
 }
 
 }  // namespace coda::plan

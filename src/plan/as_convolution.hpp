@@ -1,6 +1,8 @@
 #pragma once
 /// Contractions as the convolution kernels see them.
 
+#include <optional>
+
 #include "coda/contraction.hpp"
 
 namespace coda::plan {
@@ -8,16 +10,19 @@ namespace coda::plan {
 /// A convolution, and how operands lie that are not NHWC and KRSC.
 struct Lowered {
   Conv2d conv;
-  bool columns_a = false;  ///< A is (k, m): a product with transpose_a
-  bool columns_b = false;  ///< B is (k, n): a product without transpose_b
-  bool batched = false;    ///< as many filters as images: products b = 0, …, of A[b] and B[b]
+  bool columns_a = false;                     ///< A is (k, m): a product with transpose_a
+  bool columns_b = false;                     ///< B is (k, n): a product without transpose_b
+  bool batched = false;                       ///< as many filters as images: products b = 0, …, of A[b] and B[b]
+  std::optional<ConvTranspose2d> transposed;  ///< then `conv` has its fields, and no extents of its own
 
   Lowered(const Conv2d& of) : conv(of) {}  // NOLINT(google-explicit-constructor): every convolution is one
+
+  Contraction contraction() const { return transposed ? Contraction(*transposed) : Contraction(conv); }
 };
 
 /// The convolution that computes a contraction: itself, or for a product of A (batch, m, k) and B (batch, n, k) the 1x1
 /// convolution of images of one line of m pixels with k channels, each with n filters of its own. Results lie alike in
-/// memory. Throws Unsupported for transposed convolutions.
+/// memory.
 Lowered as_convolution(const Contraction& contraction);
 
 }  // namespace coda::plan

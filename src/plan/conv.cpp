@@ -39,7 +39,7 @@ std::vector<Candidate> candidates(const Lowered& task, const Epilogue& epilogue,
 
 ConvPlan choose(const Lowered& task, const Epilogue& epilogue, const Device& device, const Override& fixed) {
   const std::vector<Candidate> all = candidates(task, epilogue, device, fixed);
-  if (all.empty() || !all.front().refusal.empty()) throw Unsupported(no_candidate(task.conv, all, fixed));
+  if (all.empty() || !all.front().refusal.empty()) throw Unsupported(no_candidate(task, all, fixed));
   return all.front().plan;
 }
 

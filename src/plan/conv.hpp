@@ -13,6 +13,7 @@
 #include "coda/contraction.hpp"
 #include "plan/as_convolution.hpp"
 #include "plan/epilogue.hpp"
+#include "plan/gathering.hpp"
 
 namespace coda::plan {
 
@@ -50,8 +51,10 @@ struct ConvConfig {
   NormMode mode = NormMode::none;
   int unit = 1;   ///< channels of an entry of statistics: divides group width and tile_n; 1 without an exchange
   int group = 0;  ///< rows of (cluster) tiles that are worked on together, all their channels; 0: one after another
-  bool columns_a = false, columns_b = false, batched = false;  ///< as in Lowered
-  bool rows_a = false;  ///< runs of pixels are rows of a matrix: boxes of them are loaded, not im2col
+  bool columns_a = false, columns_b = false, batched = false;  ///< as in Lowered; loaded by the copy engine
+  bool rows_a = false;                   ///< runs of pixels are rows of a matrix: boxes of them are loaded, not im2col
+  std::optional<Gathering> gather = {};  ///< activations by ordinary loads instead of runs or patches
+  Stores stores = Stores::copy_engine;
 
   bool operator==(const ConvConfig&) const = default;
 };

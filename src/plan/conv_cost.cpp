@@ -19,16 +19,17 @@ struct Constants {
   double sharpness = 10;     ///< of the maximum over clocks, power and memory
   double unmeasured = 1.04;  ///< for a tile that nobody has timed: what the model does not know of it
   // Main loop
-  double tensor_ops = 4096;   ///< multiplications and additions a clk
-  double shared_bytes = 130;  ///< a clk: the instructions' operands and the loads' writes
-  double l2_bytes = 53;       ///< a clk, all multiprocessors at work
-  double cold_bytes = 44;     ///< the same where each block has one tile: everything comes from memory first
-  double load_clk = 900;      ///< from a load's issue to its data
-  double step_clk = 150;      ///< the shortest k-step: barrier, issue, release
-  double box = 1.06;          ///< loads of boxes against im2col loads, where a box serves one tap
-  double cluster = 1.03;      ///< stages that are released across a cluster
-  double pairs = 1.03;        ///< beside four consumer warpgroups
-  double drain_clk = 3500;    ///< cooperative: from a tile's last k-step until the next tile's loop is at full speed
+  double tensor_ops = 4096;             ///< multiplications and additions a clk
+  double shared_bytes = 130;            ///< a clk: the instructions' operands and the loads' writes
+  double l2_bytes = 53;                 ///< a clk, all multiprocessors at work
+  double cold_bytes = 44;               ///< the same where each block has one tile: everything comes from memory first
+  double load_clk = 900;                ///< from a load's issue to its data
+  double step_clk = 150;                ///< the shortest k-step: barrier, issue, release
+  double box = 1.06;                    ///< loads of boxes against im2col loads, where a box serves one tap
+  double cluster = 1.03;                ///< stages that are released across a cluster
+  double pairs = 1.03;                  ///< beside four consumer warpgroups
+  double vector = 120, elements = 250;  ///< gathered: eight channels at once, or one after another; not measured
+  double drain_clk = 3500;  ///< cooperative: from a tile's last k-step until the next tile's loop is at full speed
   // Epilogue: clk for each element that a thread holds, with one warp a scheduler
   double store = 17, side = 17;
   double slice_32 = 1.05, slice_16 = 1.2, slice_8 = 1.7;     ///< times `store`: slices of fewer than 64 channels
@@ -57,6 +58,15 @@ double steps_of(const ConvPlan& p, const ConvProblem& problem) {
   return std::ceil(loads / p.splits) * (p.config.patch ? static_cast<double>(problem.conv.r * problem.conv.s) : 1.0);
 }
 
+/// Clocks in which a warp on each scheduler loads a stage in pieces of eight elements.
+double gather_clk(const ConvConfig& c) {
+  if (!c.gather) return 0;
+  const double threads = exchanges(c.mode) ? c.mode == NormMode::streamed ? 32 : 96 : 128,
+               pieces = c.tile_k / 8 / threads;
+  return pieces *
+         (c.tile_m * (c.gather->vectors ? k.vector : k.elements) + c.tile_n * (c.gather->filters ? k.elements : 0));
+}
+
 /// Clocks of a k-step: the slowest of tensor cores, shared memory, second-level cache and the loads' latency.
 double step_clk(const ConvPlan& p, const ConvProblem& problem) {
   const ConvConfig& c = p.config;
@@ -74,7 +84,7 @@ double step_clk(const ConvPlan& p, const ConvProblem& problem) {
   const double l2 =
       (a / c.cluster_n + b / c.cluster_m) / (once ? k.cold_bytes : k.l2_bytes) * (c.patch && taps == 1 ? k.box : 1.0);
   const double lead = c.patch ? std::min<double>(c.stages - 1, (c.stages_a - 1) * taps) : c.stages - 1;
-  const double busy = std::max({tensor, shared, l2, k.load_clk / lead, k.step_clk});
+  const double busy = std::max({tensor, shared, l2, k.load_clk / lead, k.step_clk, gather_clk(c)});
   return busy * (c.cluster_m * c.cluster_n > 1 ? k.cluster : 1.0) *
          (c.turns == 2 && c.tile_warpgroups == 2 ? k.pairs : 1.0);
 }
@@ -164,8 +174,8 @@ bool measured(const ConvConfig& c) {
 double memory_us(const ConvPlan& p, const ConvProblem& problem, const Device& device) {
   const Conv2d& v = problem.conv;
   const double in = static_cast<double>(v.n * v.c) * static_cast<double>(v.h * v.w) * 2;
-  const double filter = static_cast<double>(v.r * v.s * v.c) * static_cast<double>(v.k) * 2 *
-                        static_cast<double>(problem.batched ? v.n : 1);
+  const double filter = static_cast<double>(problem.depth()) * static_cast<double>(v.k) * 2 *
+                        static_cast<double>(problem.task.batched ? v.n : 1);
   const double out = static_cast<double>(problem.extents.rows()) * static_cast<double>(v.k);
   const double again = p.config.mode == NormMode::streamed ? 4.0 * std::max(0.0, 1 - p.config.turns / rows_of_image(p))
                                                            : 0.0;  // write, read back

@@ -33,7 +33,7 @@ void lay_out_tiles(ConvPlan& p, const ConvProblem& problem) {
   p.tiles_n = static_cast<int>(divide_up(divide_up(e.cols, c.tile_n), c.cluster_n));
   p.tiles =
       static_cast<int>(std::min<std::int64_t>(std::int64_t{p.tiles_m} * p.tiles_n * p.images, largest_tile_count));
-  p.channel_blocks = static_cast<int>(divide_up(problem.conv.c, c.tile_k));
+  p.channel_blocks = static_cast<int>(divide_up(c.gather ? problem.depth() : problem.conv.c, c.tile_k));
 }
 
 /// Entries of an image pass from all slots to all tiles in one step if a crew loads them at once, four a thread. Else
@@ -74,6 +74,7 @@ int items_in_flight(const ConvConfig& config, const Device& device) {
 }
 
 std::int64_t loads_per_tile(const ConvConfig& config, const ConvProblem& problem) {
+  if (config.gather) return divide_up(problem.depth(), config.tile_k);
   return (config.patch ? 1 : problem.conv.r * problem.conv.s) * divide_up(problem.conv.c, config.tile_k);
 }
 

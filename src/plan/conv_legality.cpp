@@ -43,7 +43,10 @@ int epilogue_registers(const ConvConfig& c, const ConvProblem& p, int budget) {
 }
 
 string check_registers(const ConvConfig& c, const ConvProblem& p) {
-  const int budget = c.tile_warpgroups * c.turns == 4 ? 112 : c.mode == NormMode::none ? 232 : 224;
+  const int budget = c.tile_warpgroups * c.turns == 4 ? (c.gather ? 104 : 112)
+                     : c.gather                       ? 208
+                     : c.mode == NormMode::none       ? 232
+                                                      : 224;
   const int reserve = epilogue_registers(c, p, budget), accumulators = c.tile_m / c.tile_warpgroups / 64 * c.tile_n / 2;
   if (accumulators + reserve > budget)
     return fmt::format("registers: {} accumulators a thread and {} for the epilogue; {} there are", accumulators,
@@ -77,19 +80,26 @@ string check_patch(const ConvConfig& c, const Conv2d& conv) {
   return {};
 }
 
-/// Limits of the copy engine's im2col mode for tensors of four dimensions.
 string check_runs(const Conv2d& conv) {
-  for (int i = 0; i < 2; ++i) {
-    const char* axis = i == 0 ? "height" : "width";
-    const std::int64_t span = ((i == 0 ? conv.r : conv.s) - 1) * conv.dilation[i];
-    if (conv.stride[i] > 8)
-      return fmt::format("runs: stride {} along the {}; im2col loads reach 8", conv.stride[i], axis);
-    if (span > 255) return fmt::format("runs: taps {} apart along the {}; im2col loads reach 255", span, axis);
-    const std::int64_t lower = -conv.pad[i], upper = conv.pad[2 + i] - span;
-    for (const std::int64_t corner : {lower, upper})
-      if (corner < -128 || corner > 127)
-        return fmt::format("runs: a corner at {} along the {}; im2col loads reach -128 to 127", corner, axis);
+  for (int axis = 0; axis < 2; ++axis)
+    if (const string reason = beyond_im2col(conv, axis); !reason.empty()) return "runs: " + reason;
+  return {};
+}
+
+/// What loads go with which operands, and outputs.
+string check_loads(const ConvConfig& c, const ConvProblem& p) {
+  if (!c.gather) {
+    if (string reason = c.patch ? check_patch(c, p.conv) : check_runs(p.conv); !reason.empty()) return reason;
+    if (!p.gathered.empty())
+      return fmt::format("{}: {}; only `gather` serves that", c.patch ? "patches" : "runs", p.gathered);
+  } else {
+    const std::int64_t group = p.conv.k / p.conv.groups;
+    if (c.cluster_m * c.cluster_n > 1) return "gather: a cluster of blocks; ordinary loads serve one";
+    if (p.conv.groups > 1 && group % c.tile_n != 0)
+      return fmt::format("gather: {} channels a tile; a divisor of a group's {}", c.tile_n, group);
   }
+  if (c.mode == NormMode::streamed && c.stores != Stores::copy_engine)
+    return "streamed: values wait in the output, which only rows of a multiple of 8 channels have room for";
   return {};
 }
 
@@ -150,8 +160,7 @@ string check_memory(const ConvConfig& c, const ConvProblem& p, const Device& d) 
 }  // namespace
 
 string refuse_config(const ConvConfig& c, const ConvProblem& p, const Device& d) {
-  for (const string& reason : {check_tile(c), check_cluster(c, d),
-                               c.patch ? check_patch(c, p.conv) : check_runs(p.conv), check_split(c), check_mode(c, p)})
+  for (const string& reason : {check_tile(c), check_cluster(c, d), check_loads(c, p), check_split(c), check_mode(c, p)})
     if (!reason.empty()) return reason;
   if (string reason = check_registers(c, p); !reason.empty()) return reason;
   return check_memory(c, p, d);

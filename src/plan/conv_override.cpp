@@ -25,7 +25,7 @@ const std::array<Key, 12>& keys() {
       {"tile", "ROWSxCHANNELS, such as 128x160", {}},
       {"depth", "64 or 32", {"64", "32"}},
       {"order", "cooperative, pingpong or pairs", {"cooperative", "pingpong", "pairs"}},
-      {"load", "patch or runs", {"patch", "runs"}},
+      {"load", "patch, runs or gather", {"patch", "runs", "gather"}},
       {"stages", "a number, or of filters + of patches, such as 5+3", {}},
       {"buffers", "a number of store buffers", {}},
       {"cluster", "ROWSxCHANNELS in blocks, such as 1x2", {}},
@@ -95,7 +95,7 @@ void set(FixedFields& f, const Key& key, std::string_view value) {
   } else if (key.name == "order") {
     f.order = value == "cooperative" ? cooperative : value == "pingpong" ? pingpong : pairs;
   } else if (key.name == "load") {
-    f.patch = value == "patch";
+    f.load = static_cast<Load>(std::ranges::find(key.known, value) - key.known.begin());
   } else if (key.name == "split") {
     f.split = value == "on";
   } else if (key.name == "swap") {
@@ -110,12 +110,13 @@ void set(FixedFields& f, const Key& key, std::string_view value) {
 FixedFields resolve(const Override& fixed) {
   FixedFields f;
   for (const auto& [name, value] : fixed.fields) set(f, find_key(name), value);
-  if (f.stages_a && f.patch == false)
+  if (f.stages_a && f.load && f.load != Load::patch)
     throw UserError(
-        fmt::format("plan override: stages={}+{} load=runs: the second number counts stages of patches; runs "
-                    "have one ring, so give one number",
-                    *f.stages, *f.stages_a));
-  if (f.stages_a) f.patch = true;
+        fmt::format("plan override: stages={}+{} load={}: the second number counts stages of patches; {} one ring, so "
+                    "give one number",
+                    *f.stages, *f.stages_a, f.load == Load::runs ? "runs" : "gather",
+                    f.load == Load::runs ? "runs have" : "gathered images have"));
+  if (f.stages_a) f.load = Load::patch;
   return f;
 }
 

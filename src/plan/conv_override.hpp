@@ -7,10 +7,13 @@
 
 namespace coda::plan {
 
+enum class Load : std::uint8_t { patch, runs, gather };
+
 struct FixedFields {
   std::optional<int> tile_m, tile_n, tile_k, cluster_m, cluster_n, stages, stages_a, store_buffers, unit, group;
   std::optional<std::pair<int, int>> order;  ///< warpgroups of a tile, turns
-  std::optional<bool> patch, split, swap;
+  std::optional<Load> load;
+  std::optional<bool> split, swap;
   std::optional<NormMode> mode;
 };
 

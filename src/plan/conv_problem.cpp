@@ -24,24 +24,16 @@ void check_operands(const Lowered& task, Reasons& reasons) {
         fmt::format("dtypes: the operands are {} and {}; the kernels multiply bf16 by bf16 or f16 by f16. Cast both to "
                     "one of these",
                     to_string(c.dtype_x), to_string(c.dtype_w)));
-  if (c.layout != Layout::nhwc)
+  if (c.groups != 1 && (c.k / c.groups) % 8 != 0)
     reasons.push_back(
-        "layout: the operands are nchw; the kernels read nhwc (channels last). Transpose them, once for constant "
-        "filters");
-  if (c.groups != 1)
-    reasons.push_back(fmt::format(
-        "groups: the convolution has {} groups; the kernels serve one. Use the cpu device, or one convolution a group",
-        c.groups));
-  const auto multiple = [&](const char* what, std::int64_t channels) {
-    if (channels % 8 != 0)
-      reasons.push_back(
-          fmt::format("channels: {} {} are no multiple of 8, which the copy engine's 16-byte strides need. Pad them "
-                      "with zeros to {}",
-                      channels, what, (channels + 7) / 8 * 8));
-  };
-  if (!task.columns_a || !task.columns_b) multiple("input channels", c.c);  // of an operand with k side by side
-  if (task.columns_a) multiple("rows m of A (k, m)", c.w);
-  multiple("output channels", c.k);
+        fmt::format("groups: {} output channels in each of {} groups; the kernels serve multiples of 8. "
+                    "Use the cpu device",
+                    c.k / c.groups, c.groups));
+  if (c.groups != 1 && task.transposed)
+    reasons.push_back(
+        fmt::format("groups: a transposed convolution of {} groups; the kernels serve one. Use the cpu "
+                    "device, or one convolution a group",
+                    c.groups));
 }
 
 void check_sizes(const Conv2d& c, const Extents& e, Reasons& reasons) {
@@ -50,7 +42,7 @@ void check_sizes(const Conv2d& c, const Extents& e, Reasons& reasons) {
   };
   const char* split = "Split the batch or the image";
   limit("the number of output pixels", e.rows(), int_limit - 65535, split);  // a tile past the end still counts
-  limit("the number of filter taps times input channels", depth(c), int_limit,
+  limit("the number of filter taps times input channels", c.r * c.s * c.c, int_limit,
         "Split the channels and add the results");
   limit("the padding", std::max({c.pad[0], c.pad[1], c.pad[2], c.pad[3]}), int_limit / 4, "Pad the input beforehand");
   limit("the dilation", std::max(c.dilation[0], c.dilation[1]), int_limit / 4, "Use the cpu device");
@@ -58,6 +50,17 @@ void check_sizes(const Conv2d& c, const Extents& e, Reasons& reasons) {
   limit("the number of output channels", c.k, int_limit / 4, "Split the filters");
   limit("the bytes of an input image", c.h * c.w * c.c * 2, map_stride_limit - 1, split);
   limit("the bytes of an output image", e.rows_per_image() * c.k * 2, map_stride_limit - 1, split);
+}
+
+/// Ordinary loads count the elements of an image, and of the filters, in 32 bits.
+void check_gathered(const Lowered& task, Reasons& reasons) {
+  const Conv2d& c = task.conv;
+  const std::int64_t image = c.h * c.w * c.c, filters = c.k * c.r * c.s * (c.c / c.groups);
+  if (why_gathered(task).empty() || std::max(image, filters) <= int_limit) return;
+  reasons.push_back(fmt::format(
+      "size: {} elements of an image and {} of the filters, by ordinary loads ({}); at most {}. Split the image or the "
+      "filters",
+      image, filters, why_gathered(task), int_limit));
 }
 
 void check_device(const Device& d, Reasons& reasons) {
@@ -140,11 +143,12 @@ void count_all(const Epilogue& epilogue, ConvProblem& p) {
 ConvProblem make_problem(const Lowered& task, const Epilogue& epilogue, const Device& device) {
   ConvProblem p;
   const Conv2d& conv = task.conv;
-  p.conv = conv, p.extents = extents(conv), p.visitor = visitor_shape(epilogue);
+  p.task = task, p.conv = conv, p.extents = extents(task.contraction()), p.visitor = visitor_shape(epilogue);
   Reasons reasons;
   check_device(device, reasons);
   check_operands(task, reasons);
   check_sizes(conv, p.extents, reasons);
+  check_gathered(task, reasons);
   p.per_pixel = epilogue.norm && epilogue.norm->per_pixel;
   if (p.per_pixel && conv.k > widest_tile)
     reasons.push_back(fmt::format(
@@ -153,18 +157,18 @@ ConvProblem make_problem(const Lowered& task, const Epilogue& epilogue, const De
         conv.k, widest_tile));
   if (!reasons.empty())
     throw Unsupported(
-        fmt::format("no kernel serves {}:\n  {}", to_string(Contraction(conv)), fmt::join(reasons, "\n  ")));
+        fmt::format("no kernel serves {}:\n  {}", to_string(task.contraction()), fmt::join(reasons, "\n  ")));
   if (epilogue.norm) {
     const std::int64_t width = epilogue.norm->group_channels;
     if (width < 1 || conv.k % width != 0)
       throw UserError(fmt::format("{}: groups of {} channels; expected a divisor of the {} output channels",
-                                  to_string(Contraction(conv)), width, conv.k));
+                                  to_string(task.contraction()), width, conv.k));
     p.group_channels = static_cast<int>(width);
   }
   count_all(epilogue, p);
   p.uses_raw = epilogue.uses_raw;
-  p.columns_a = task.columns_a, p.columns_b = task.columns_b, p.batched = task.batched;
-  p.per_image = epilogue.per_image() || p.batched;
+  p.gathered = why_gathered(task);
+  p.per_image = epilogue.per_image() || task.batched || stores_of(task) == Stores::planes;
   p.stores = p.visitor.side == VisitorShape::Side::none ? 1 : 2;
   return p;
 }

@@ -18,17 +18,20 @@ struct Work {
 };
 
 struct ConvProblem {
-  Conv2d conv;
+  Conv2d conv;  ///< task.conv
   Extents extents;
   VisitorShape visitor;
   Work before, after;      ///< without a normalisation everything is `after`
   int group_channels = 0;  ///< 0: no normalisation
   bool uses_raw = false;
-  bool columns_a = false, columns_b = false, batched = false;  ///< as in Lowered
-  bool per_pixel = false;                                      ///< the normalisation is over the channels of a pixel
-  bool per_image = false;                                      ///< what a tile computes depends on its image
-  int stores = 1;                                              ///< [m,n]
+  Lowered task = Conv2d{};
+  std::string gathered;    ///< why the copy engine cannot load the operands; empty: it can
+  bool per_pixel = false;  ///< the normalisation is over the channels of a pixel
+  bool per_image = false;  ///< what a tile computes depends on its image
+  int stores = 1;          ///< [m,n]
 
+  /// Of one output: taps times channels of a group.
+  std::int64_t depth() const { return conv.r * conv.s * conv.c / conv.groups; }
   std::int64_t pixels() const { return extents.rows_per_image(); }
 };
 

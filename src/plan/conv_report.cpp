@@ -55,6 +55,12 @@ std::vector<Group> group(const std::vector<Candidate>& all) {
 
 std::string kilobytes(std::size_t bytes) { return fmt::format("{} KB", (bytes + 512) / 1024); }
 
+std::string loads_by_hand(const Lowered& task, const Gathering& g) {
+  const std::string reason = why_gathered(task);
+  return fmt::format("ordinary loads of {}{}{}", g.vectors ? "8 channels at once" : "single elements",
+                     g.filters ? ", of the filters too" : "", reason.empty() ? "" : ": " + reason);
+}
+
 std::string reason_of_mode(const ConvPlan& p) {
   const int image = p.tiles_m * p.tiles_n;
   switch (p.config.mode) {
@@ -89,11 +95,11 @@ std::string refusals_by_reason(const std::vector<Candidate>& all, std::size_t mo
   return text;
 }
 
-std::string no_candidate(const Conv2d& conv, const std::vector<Candidate>& all, const Override& fixed) {
+std::string no_candidate(const Lowered& task, const std::vector<Candidate>& all, const Override& fixed) {
   std::vector<std::string> fields;
   for (const auto& [name, value] : fixed.fields) fields.push_back(fmt::format("{}={}", name, value));
   return fmt::format(
-      "no kernel serves {}{}; each candidate and why it was refused:\n{}{}", to_string(Contraction(conv)),
+      "no kernel serves {}{}; each candidate and why it was refused:\n{}{}", to_string(task.contraction()),
       fields.empty() ? "" : fmt::format(" with {}", fmt::join(fields, " ")), refusals_by_reason(all),
       fields.empty() ? "Use the cpu device, or change what the reasons name." : "Leave out a field of the override.");
 }
@@ -112,6 +118,8 @@ std::string to_string(const ConvConfig& c) {
   if (c.columns_a) text += " A(k,m)";
   if (c.columns_b) text += " B(k,n)";
   if (c.batched) text += " batched";
+  if (c.gather) text += c.gather->filters ? " gather all" : " gather";
+  if (c.stores != Stores::copy_engine) text += c.stores == Stores::plain ? " plain stores" : " planes";
   return text;
 }
 
@@ -126,13 +134,14 @@ std::string explain(const Lowered& task, const Epilogue& epilogue, const Device&
   const std::vector<Candidate> all = candidates(task, epilogue, device, fixed);
   const auto legal =
       static_cast<std::size_t>(std::ranges::count_if(all, [](const Candidate& c) { return c.refusal.empty(); }));
-  if (legal == 0) return no_candidate(task.conv, all, fixed) + "\n";
+  if (legal == 0) return no_candidate(task, all, fixed) + "\n";
   const ConvPlan& best = all.front().plan;
   std::string text = fmt::format("plan: {}\n", describe(best));
   text += fmt::format("predicted: {:.1f} us on {}\n", best.predicted_us, device.name);
   text += fmt::format(
       "loads: {}\n",
-      best.config.columns_a ? std::string("boxes of 64 columns of A")
+      best.config.gather      ? loads_by_hand(task, *best.config.gather)
+      : best.config.columns_a ? std::string("boxes of 64 columns of A")
       : best.config.patch
           ? fmt::format("patches 8 pixels wide with a halo of {} lines and {} pixels, one for all filter taps",
                         best.config.halo_h, best.config.halo_w)

@@ -27,14 +27,24 @@ std::vector<int> widths(const ConvProblem& p) {
   }
   for (const int n : {64, 80, 96, 128, 160, 192, 256})
     if (n <= (channels + 31) / 32 * 32) found.insert(n);
+  const std::int64_t group = p.conv.k / p.conv.groups;
+  if (p.conv.groups > 1) {  // a tile is of one group
+    for (int n = 8; n <= std::min<std::int64_t>(group, 256); n += 8) found.insert(n);
+    std::erase_if(found, [&](int n) { return group % n != 0; });
+  }
   if (p.per_pixel) std::erase_if(found, [&](int n) { return n < channels; });
   return {found.begin(), found.end()};
 }
 
 /// Half a k-step is wasted on few or odd channels: 32 deep where that multiplies less.
 std::vector<int> depths(const ConvProblem& p) {
-  const std::int64_t c = p.conv.c;
+  const std::int64_t c = p.gathered.empty() ? p.conv.c : p.depth();
   return (c + 31) / 32 * 32 < (c + 63) / 64 * 64 ? std::vector<int>{64, 32} : std::vector<int>{64};
+}
+
+std::vector<Load> loads(const ConvProblem& p) {
+  if (!p.gathered.empty()) return {Load::gather};
+  return {Load::patch, Load::runs};
 }
 
 std::vector<std::pair<int, int>> clusters(const ConvProblem& p, const ConvConfig& c) {
@@ -106,11 +116,13 @@ void choose_stages(ConvConfig& c, const ConvProblem& p, const Device& d, const F
 
 /// Whether the combination can make sense at all; what cannot is not worth a line among the refusals.
 bool sensible(const ConvConfig& c, const ConvProblem& p, const FixedFields& fixed) {
-  if (c.patch && p.columns_a && !fixed.patch) return false;
+  if (c.patch && p.task.columns_a && !fixed.load) return false;
+  if (c.gather && c.cluster_m * c.cluster_n > 1 && !fixed.cluster_m) return false;
+  if (c.mode == NormMode::streamed && stores_of(p.task) != Stores::copy_engine && !fixed.mode) return false;
   if (c.tile_m / c.tile_warpgroups < 64 && !(fixed.tile_m && fixed.order)) return false;
   if (c.swap && (c.tile_n % 64 != 0 || c.mode == NormMode::rows) && !(fixed.swap && (fixed.tile_n || fixed.mode)))
     return false;
-  if (c.patch && c.tile_k != 64 && !(fixed.patch && fixed.tile_k)) return false;
+  if (c.patch && c.tile_k != 64 && !(fixed.load && fixed.tile_k)) return false;
   if (c.split && c.cluster_m * c.cluster_n > 1 && !(fixed.split && fixed.cluster_m)) return false;
   if (c.split && c.mode == NormMode::streamed && !(fixed.split && fixed.mode)) return false;
   return true;
@@ -121,7 +133,7 @@ constexpr std::int64_t filters_that_stay = 20 << 20;
 
 /// So many rows of tiles that what all blocks work on at a time is a square of the output: it then reads least.
 int rows_in_a_group(const ConvConfig& c, const ConvProblem& p, const Device& d) {
-  const std::int64_t filters = depth(Contraction(p.conv)) * p.extents.cols * 2;
+  const std::int64_t filters = p.depth() * p.extents.cols * 2;
   if (exchanges(c.mode) || filters <= filters_that_stay) return 0;
   const double high = c.tile_m * c.cluster_m, wide = c.tile_n * c.cluster_n,
                area = c.tile_m * c.tile_n * static_cast<double>(d.multiprocessors);
@@ -141,8 +153,10 @@ bool is_product(const Conv2d& c) {
 
 void finish(ConvConfig& c, const ConvProblem& p, const Device& d, const FixedFields& fixed) {
   c.element = p.conv.dtype_x;
-  c.columns_a = p.columns_a, c.columns_b = p.columns_b, c.batched = p.batched;
-  c.rows_a = !c.patch && !c.columns_a && is_product(p.conv);
+  if (c.gather) c.gather = gathering_of(p.task);
+  c.columns_a = p.task.columns_a && !c.gather, c.columns_b = p.task.columns_b && !(c.gather && c.gather->filters);
+  c.batched = p.task.batched, c.stores = stores_of(p.task);
+  c.rows_a = !c.patch && !c.columns_a && !c.gather && is_product(p.conv);
   const auto halo = [&](std::int64_t taps, std::int64_t dilation) {
     return c.patch ? static_cast<int>(std::min<std::int64_t>((taps - 1) * dilation, 1 << 12)) : 0;
   };
@@ -161,7 +175,7 @@ std::vector<ConvConfig> configurations(const ConvProblem& p, const Device& d, co
   for (const int m : either(fixed.tile_m, {128, 256, 64}))
     for (const int n : either(fixed.tile_n, widths(p)))
       for (const auto& order : either(fixed.order, {pingpong, cooperative, pairs}))
-        for (const bool patch : either(fixed.patch, {true, false}))
+        for (const Load load : either(fixed.load, loads(p)))
           for (const int k : either(fixed.tile_k, depths(p)))
             for (const bool split : either(fixed.split, {false, true}))
               for (const bool swap : either(fixed.swap, {false, true}))
@@ -171,10 +185,11 @@ std::vector<ConvConfig> configurations(const ConvProblem& p, const Device& d, co
                        .tile_k = k,
                        .tile_warpgroups = order.first,
                        .turns = order.second,
-                       .patch = patch,
+                       .patch = load == Load::patch,
                        .split = split,
                        .swap = swap,
                        .mode = mode};
+                  if (load == Load::gather) c.gather = Gathering{};
                   const bool one = fixed.cluster_m.has_value();
                   for (const auto& [cm, cn] :
                        one ? std::vector<std::pair<int, int>>{{*fixed.cluster_m, *fixed.cluster_n}} : clusters(p, c)) {

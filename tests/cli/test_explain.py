@@ -94,7 +94,7 @@ class ExplainKernel(Case):
             self.assertIn(words, out)
         for shape in ("512,1024", "512->4096", "512,1024->4096,pad=1", "512,x->4096", "512,0->8", "512,1024->4096,dtype=bf15"):
             self.refused("explain", "--device", "cuda", "store acc as y : bf16", "--gemm", shape)
-        self.refused("explain", "--device", "cuda", "store acc as y : bf16", "--gemm", "512,1024->4100", code=UNSUPPORTED, says="4100")
+        self.refused("explain", "--device", "cuda", "store acc as y : bf16", "--gemm", "3000000000,8->8", code=UNSUPPORTED, says="3000000000")
         self.refused("explain", "--device", "cuda", "store acc as y : bf16", "--gemm", "512,1024->4096", "--conv", self.SHAPE, says="--gemm")
 
     def test_convolutions_that_are_none(self):

@@ -21,6 +21,8 @@ FAULTS = [
      "line = (kLineBytes >> 4) * g.dilation_h", "mode=resident load=patch", 24, "outside"),
     ("a box of columns is looked for where the next 8 k are", "descriptor.cuh", "u64(kBoxBytes >> 4) << 16", "u64(1024 >> 4) << 16",
      "load=runs tile=128x160", 24, "outside"),
+    ("a stage of ordinary loads waits for a warp too many", "conv_fprop.cuh", "kGather ? kProducers / 32", "kGather ? 1 + kProducers / 32",
+     "load=gather", 24, "deadlock"),
     ("a slice is written over while the copy engine reads it", "epilogue.cuh", "else if (!kKeep) tma_store_wait_read<kStoreBuffers - 1>();", ";",
      "load=runs split=off", 24, "outside"),
     ("a spilled tile is normalised before it is loaded back", "second_pass.cuh", "if (spilled) mbarrier_wait(loaded(step), rounds & 1);", ";",

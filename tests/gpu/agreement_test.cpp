@@ -55,6 +55,12 @@ TEST(Agreement, Products) {
   expect_agreement(cases);
 }
 
+TEST(Agreement, WhatTheCopyEngineCannotLoad) {
+  const auto cases = gathered_cases(options().seed);
+  EXPECT_GE(cases.size(), 80u);
+  expect_agreement(cases);
+}
+
 TEST(Agreement, RandomDelays) { expect_agreement(delay_cases(options().seed)); }
 
 // Plans that are never the best, too

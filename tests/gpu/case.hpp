@@ -23,7 +23,11 @@ struct Case {
   std::optional<Gemm> product = {};
   double offset = 0, deviation = 1;  ///< of the accumulator plus the operand `bias`, if there is one
 
-  Contraction contraction() const { return product ? Contraction(*product) : Contraction(conv); }
+  std::optional<ConvTranspose2d> transposed = {};  ///< then `conv` has no extents
+
+  Contraction contraction() const { return product ? Contraction(*product) : as_computed(); }
+  /// Of a product the convolution.
+  Contraction as_computed() const { return transposed ? Contraction(*transposed) : Contraction(conv); }
   std::string describe() const;  ///< for messages: everything that is needed to run it again
 };
 
@@ -45,6 +49,8 @@ std::vector<Case> operand_cases();
 std::vector<Case> pixel_cases();
 /// Products in every layout, one or several.
 std::vector<Case> product_cases(std::uint64_t seed);
+/// What the copy engine cannot load or store: odd channels, groups, channels first, far strides, transposed ones.
+std::vector<Case> gathered_cases(std::uint64_t seed);
 std::vector<Case> offset_cases();
 std::vector<Case> delay_cases(std::uint64_t seed);
 std::vector<Case> endurance_cases(std::uint64_t seed);

@@ -281,6 +281,7 @@ std::vector<Case> all_cases(std::uint64_t seed) {
   add(operand_cases());
   add(pixel_cases());
   add(product_cases(seed));
+  add(gathered_cases(seed));
   add(offset_cases());
   add(delay_cases(seed));
   add(endurance_cases(seed));

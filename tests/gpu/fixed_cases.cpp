@@ -306,6 +306,14 @@ std::vector<Case> sanitizer_cases() {
     if (is_served(c)) cases.push_back(std::move(c));
   }
   cases.push_back(on_gpu("sanitizer", conv(2, 17, 19, 64, 160, 3), "store silu(acc + bias[n]) + r[m,n] as y : bf16"));
+  for (const char* plan : {"load=gather", "load=gather mode=resident", "load=gather mode=streamed"}) {
+    Case c = on_gpu("sanitizer", conv(2, 17, 19, 13, 160, 3), "store silu(acc + bias[n]) as y : bf16", plan);
+    if (c.options.plan != "load=gather")
+      c.text = "store silu(group_norm(acc + bias[n], groups=16, scale=gamma[n])) as y : bf16";
+    cases.push_back(std::move(c));
+  }
+  cases.push_back(product_on_gpu("sanitizer", {.m = 77, .n = 131, .k = 99},
+                                 "store silu(acc + bias[n]) + r[m,n] as y : bf16", "load=gather tile=64x64"));
   for (const char* plan : {"load=runs tile=128x160", "load=runs cluster=2x1", "load=runs swap=on tile=128x128"})
     cases.push_back(product_on_gpu("sanitizer", {.batch = 2, .m = 136, .n = 168, .k = 200, .transpose_a = true},
                                    "store silu(acc + bias[n]) + r[m,n] as y : bf16", plan));

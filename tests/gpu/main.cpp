@@ -42,7 +42,10 @@ std::vector<jit::Request> all_requests() {
     ++kinds[static_cast<std::size_t>(f.mode) < std::size(modes) ? modes[static_cast<std::size_t>(f.mode)]
                                                                 : "another mode"];
     ++kinds[orders[f.tile_warpgroups == 1 ? 0 : f.turns == 1 ? 1 : 2]];
-    ++kinds[f.patch ? "by patches" : "by runs"];
+    ++kinds[f.gather ? "by ordinary loads" : f.columns_a ? "by boxes" : f.patch ? "by patches" : "by runs"];
+    if (f.gather && f.gather->filters) ++kinds["filters by ordinary loads"];
+    if (f.stores == plan::Stores::plain) ++kinds["by plain stores"];
+    if (f.stores == plan::Stores::planes) ++kinds["stored as planes"];
     if (f.split) ++kinds["split-K"];
     if (f.swap) ++kinds["operands swapped"];
     if (f.cluster_m * f.cluster_n > 1) ++kinds["in clusters"];

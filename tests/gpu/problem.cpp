@@ -130,24 +130,28 @@ std::string Problem::broken_guard() const {
 }
 
 reference::Values Problem::accumulator() const {
-  const auto count = static_cast<std::size_t>(element_count(shape_mn(Contraction(c_.conv))));
+  const auto count = static_cast<std::size_t>(element_count(shape_mn(c_.contraction())));
   const Buffer sum(count * 8), absolute(count * 8);
   const auto a = tensors_.at("(a)").device->address(), b = tensors_.at("(b)").device->address();
   if (c_.product)
     launch("coda_reference_product", count, nullptr, product_of(*c_.product), a, b, sum.address(), absolute.address());
+  else if (c_.transposed || c_.conv.c % 8 != 0 || c_.conv.k % 8 != 0 || c_.conv.groups != 1 ||
+           c_.conv.layout == Layout::nchw)
+    launch("coda_reference_general", count, nullptr, general_of(c_.as_computed()), a, b, sum.address(),
+           absolute.address());
   else
     launch("coda_reference", count / 8, nullptr, shape_of(c_.conv), a, b, sum.address(), absolute.address());
   wait(nullptr, "the reference contraction of " + c_.describe());
   reference::Values acc{.axes = axes::mn, .value = std::vector<double>(count), .bound = std::vector<double>(count)};
   sum.download(acc.value.data());
   absolute.download(acc.bound.data());
-  const double error = accumulator_error(c_.conv);
+  const double error = accumulator_error(c_.as_computed());
   for (double& bound : acc.bound) bound *= error;
   return acc;
 }
 
 reference::ErrorModel error_model(const Case& c, const plan::ConvConfig& config) {
-  return error_model(c.conv, graph_of(c), c.options.accurate, config);
+  return error_model(c.as_computed(), graph_of(c), c.options.accurate, config);
 }
 
 Outcome Problem::run(const Executable& executable, std::string& problems) {

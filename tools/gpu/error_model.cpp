@@ -22,19 +22,19 @@ double fast_error(const Node& node, std::span<const double> inputs, double resul
 
 // Roundings that a term of a mean goes through: the rows of a thread, its lanes and warps, the slots of a team, the
 // teams, the units of a group.
-std::int64_t statistics_chain(const Conv2d& conv) {
-  const Extents e = extents(Contraction(conv));
+std::int64_t statistics_chain(const Contraction& contraction) {
+  const Extents e = extents(contraction);
   const std::int64_t slots = e.rows_per_image() / 64 + e.height + 2;  // at most: patches of 8 x 8 pixels waste some
   return 16 + 5 + 2 + slots + 64;
 }
 
 }  // namespace
 
-reference::ErrorModel error_model(const Conv2d& conv, const Graph& graph, bool accurate,
+reference::ErrorModel error_model(const Contraction& contraction, const Graph& graph, bool accurate,
                                   const plan::ConvConfig& config) {
   reference::ErrorModel model;
   model.function_ulps = 8;  // CUDA's powf: 4 units in the last place, each up to two of u
-  model.longest_chain = statistics_chain(conv);
+  model.longest_chain = statistics_chain(contraction);
   if (!accurate) model.coarser = fast_error;
   if (config.mode == plan::NormMode::streamed) {
     model.kept_columns = config.unit;
@@ -47,9 +47,8 @@ reference::ErrorModel error_model(const Conv2d& conv, const Graph& graph, bool a
   return model;
 }
 
-double accumulator_error(const Conv2d& conv) {
-  const double steps =
-      std::ceil(static_cast<double>(depth(Contraction(conv))) / 16) + 8;  // and partial sums of split-K
+double accumulator_error(const Contraction& contraction) {
+  const double steps = std::ceil(static_cast<double>(depth(contraction)) / 16) + 8;  // and partial sums of split-K
   return 2 * std::sqrt(steps) * 0x1p-23;
 }
 

@@ -9,13 +9,13 @@
 namespace coda::gpu {
 
 /// `graph` as it was written. `accurate` as in CompileOptions.
-reference::ErrorModel error_model(const Conv2d& conv, const Graph& graph, bool accurate,
+reference::ErrorModel error_model(const Contraction& contraction, const Graph& graph, bool accurate,
                                   const plan::ConvConfig& config);
 
 /// Error of an accumulator, relative to the sum of the absolute values of its products. Tensor cores add sixteen
 /// products at once and cut off what lies below the last place: each step is off by 2^-23 at most. Steps of random sign
 /// add up to the square root of their number (Higham and Mary, "A new approach to probabilistic rounding error
 /// analysis", SIAM J. Sci. Comput. 41, 2019), here with a factor of two.
-double accumulator_error(const Conv2d& conv);
+double accumulator_error(const Contraction& contraction);
 
 }  // namespace coda::gpu

@@ -27,6 +27,20 @@ Product product_of(const Gemm& g) {
   return {i(g.batch), i(g.m), i(g.n), i(g.k), g.transpose_a, g.transpose_b, g.dtype_a == DType::f16};
 }
 
+General general_of(const Contraction& contraction) {
+  const Extents e = extents(contraction);
+  const auto fill = [&](const auto& c, bool transposed) {
+    const auto i = [](std::int64_t x) { return static_cast<int>(x); };
+    const Shape shape{i(c.n),      i(c.h),           i(c.w),           i(c.c),
+                      i(c.k),      i(c.r),           i(c.s),           i(e.height),
+                      i(e.width),  i(c.stride[0]),   i(c.stride[1]),   i(c.pad[0]),
+                      i(c.pad[1]), i(c.dilation[0]), i(c.dilation[1]), c.dtype_x == DType::f16};
+    return General{shape, i(c.groups), c.layout == Layout::nchw, transposed};
+  };
+  if (const auto* t = std::get_if<ConvTranspose2d>(&contraction)) return fill(*t, true);
+  return fill(std::get<Conv2d>(contraction), false);
+}
+
 jit::Jit& compiler() {
   static jit::Jit instance;
   return instance;

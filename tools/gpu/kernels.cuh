@@ -82,6 +82,44 @@ extern "C" __global__ void coda_reference_product(Product z, const u16* a, const
     sum[item] = total, absolute[item] = size;
 }
 
+// The same of convolutions of any channels, groups and layout, and of transposed ones, as coda/contraction.hpp defines them: a thread
+// computes one element. `shape.c` and `shape.k` count all groups.
+struct General {
+    Shape shape;
+    int groups, nchw, transposed;
+};
+extern "C" __global__ void coda_reference_general(General g, const u16* x, const u16* w, double* sum, double* absolute) {
+    const Shape& z = g.shape;
+    const u64 item = blockIdx.x * u64(blockDim.x) + threadIdx.x;
+    if (item >= u64(z.n) * z.p * z.q * z.k) return;
+    const int k = int(item % z.k), channels = z.c / g.groups, filters = z.k / g.groups, group = k / filters;
+    const u64 pixel = item / z.k;
+    const int column = int(pixel % z.q), line = int(pixel / z.q % z.p), image = int(pixel / z.q / z.p);
+    double total = 0, size = 0;
+    for (int r = 0; r < z.r; ++r)
+        for (int s = 0; s < z.s; ++s) {
+            int i, j;
+            if (g.transposed) {  // input (i, j) reaches output i * stride + r * dilation - pad
+                const int down = line + z.pad_h - r * z.dilation_h, right = column + z.pad_w - s * z.dilation_w;
+                if (down < 0 || right < 0 || down % z.stride_h || right % z.stride_w) continue;
+                i = down / z.stride_h, j = right / z.stride_w;
+            } else {
+                i = line * z.stride_h - z.pad_h + r * z.dilation_h, j = column * z.stride_w - z.pad_w + s * z.dilation_w;
+            }
+            if (i < 0 || i >= z.h || j < 0 || j >= z.w) continue;
+            for (int c = 0; c < channels; ++c) {
+                const int from = group * channels + c;
+                const u64 at_x = g.nchw ? ((u64(image) * z.c + from) * z.h + i) * z.w + j : ((u64(image) * z.h + i) * z.w + j) * z.c + from;
+                u64 at_w;
+                if (g.transposed) at_w = g.nchw ? ((u64(from) * filters + k % filters) * z.r + r) * z.s + s : ((u64(from) * z.r + r) * z.s + s) * filters + k % filters;
+                else at_w = g.nchw ? ((u64(k) * channels + c) * z.r + r) * z.s + s : ((u64(k) * z.r + r) * z.s + s) * channels + c;
+                const double product = double(widen(x[at_x], z.half)) * double(widen(w[at_w], z.half));
+                total += product, size += fabs(product);
+            }
+        }
+    sum[item] = total, absolute[item] = size;
+}
+
 // statistics (n, groups): mean and 1/sqrt(variance + eps) of acc + bias; a block computes one group.
 extern "C" __global__ void coda_statistics(Shape z, int groups, double eps, const double* acc, const float* bias, double2* statistics) {
     __shared__ double shared[256];

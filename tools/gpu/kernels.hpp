@@ -19,6 +19,10 @@ struct Product {
   int batch, m, n, k, transpose_a, transpose_b;
   int half;
 };
+struct General {
+  Shape shape;
+  int groups, nchw, transposed;
+};
 struct BlockCheck {
   int groups;
   double accumulate, half_step, kept, fast_slope, fast_constant;
@@ -31,6 +35,8 @@ struct Verdict {
 
 Shape shape_of(const Conv2d& conv);
 Product product_of(const Gemm& gemm);
+/// Of a Conv2d or a ConvTranspose2d.
+General general_of(const Contraction& contraction);
 
 /// The compiler of all tests: one cache, found as the library finds it (CODA_CACHE_DIR).
 jit::Jit& compiler();

@@ -5,8 +5,10 @@
 
 #include <array>
 #include <cstring>
+#include <type_traits>
 
 #include "runtime/cuda/driver.hpp"
+#include "runtime/cuda/parameters.hpp"
 #include "runtime/cuda/tensor_maps.hpp"
 
 namespace coda::cuda {
@@ -47,13 +49,31 @@ void encode(TensorMap& map, const MapShape& m, const void* base, DType element, 
                                      : ""));
 }
 
+// Of what is loaded or stored without a map
+template <class T>
+void put(TensorMap& map, const T& what) {
+  static_assert(sizeof what <= sizeof map && std::is_trivially_copyable_v<T>);
+  std::memcpy(&map, &what, sizeof what);
+}
+
 }  // namespace
 
-void encode_maps(ConvParams& params, const Conv2d& conv, const plan::ConvPlan& plan, const Addresses& at) {
-  const MapShapes shapes = map_shapes(conv, plan);
+void encode_maps(ConvParams& params, const plan::Lowered& task, const plan::ConvPlan& plan, const Addresses& at) {
+  const MapShapes shapes = map_shapes(task, plan);
   const DType element = plan.config.element;
-  encode(params.activation, shapes.activation, at.activation, element, "the image");
-  encode(params.filter, shapes.filter, at.filter, element, "the filter");
+  if (plan.config.gather)
+    put(params.activation, gathered_image(task, at.activation));
+  else
+    encode(params.activation, shapes.activation, at.activation, element, "the image");
+  if (plan.config.gather && plan.config.gather->filters)
+    put(params.filter, gathered_filter(task, at.filter));
+  else
+    encode(params.filter, shapes.filter, at.filter, element, "the filter");
+  if (plan.config.stores != plan::Stores::copy_engine) {
+    put(params.output, PlainOutput{const_cast<void*>(at.output)});
+    put(params.side, PlainOutput{const_cast<void*>(at.side)});
+    return;
+  }
   encode(params.output, shapes.output, at.output, element, "the output");
   if (at.side != nullptr) encode(params.side, shapes.output, at.side, element, "the second output");
 }

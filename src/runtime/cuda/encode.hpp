@@ -12,7 +12,7 @@ struct Addresses {
   const void *output = nullptr, *side = nullptr;  ///< side: null without a second store
 };
 
-/// Fills the four maps. Throws DeviceError with the shape that the driver refused.
-void encode_maps(ConvParams& params, const Conv2d& conv, const plan::ConvPlan& plan, const Addresses& addresses);
+/// Fills the four maps, or what stands in their place. Throws DeviceError with the shape that the driver refused.
+void encode_maps(ConvParams& params, const plan::Lowered& task, const plan::ConvPlan& plan, const Addresses& addresses);
 
 }  // namespace coda::cuda

@@ -46,7 +46,7 @@ std::size_t kernel_fields(const Parts& parts) {
 CudaExecutable::CudaExecutable(const Gpu& gpu, Parts parts)
     : gpu_(gpu),
       parts_(std::move(parts)),
-      conv_(plan::as_convolution(parts_.contraction).conv),
+      task_(plan::as_convolution(parts_.contraction)),
       signature_(signature(parts_.contraction, parts_.source, parts_.epilogue, parts_.kernel.fields,
                            !parts_.options.constant_b.has_value())),
       kernel_(load(gpu, parts_.binary, parts_.kernel.entry), parts_.plan, parameter_bytes(kernel_fields(parts_))) {
@@ -57,7 +57,7 @@ CudaExecutable::CudaExecutable(const Gpu& gpu, Parts parts)
 
 void CudaExecutable::upload_filter(const ConstTensorView& filter) {
   const std::string what = "the constant filter (constant_b)";
-  check_tensor(filter, shape_b(parts_.contraction), conv_.dtype_w, 1, what);
+  check_tensor(filter, shape_b(parts_.contraction), task_.conv.dtype_w, 1, what);
   const auto bytes = static_cast<std::size_t>(element_count(filter.shape)) * size_of(filter.dtype);
   filter_ = Memory(gpu_, bytes, what);
   filter_.upload(filter.data);
@@ -68,8 +68,8 @@ Parameters CudaExecutable::parameters(const Arguments& arguments) const {
   check_memory(gpu_, bound.pointers);
   Parameters p;
   const void* filter = bound.b != nullptr ? bound.b : reinterpret_cast<const void*>(filter_.address());
-  encode_maps(p.conv, conv_, parts_.plan, {bound.a, filter, bound.output, bound.side});
-  p.conv.geometry = geometry(conv_, parts_.plan);
+  encode_maps(p.conv, task_, parts_.plan, {bound.a, filter, bound.output, bound.side});
+  p.conv.geometry = geometry(task_, parts_.plan);
   p.conv.side_memory = bound.side;
   std::copy(bound.fields.begin(), bound.fields.end(), p.fields.begin());
   return p;

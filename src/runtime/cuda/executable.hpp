@@ -39,7 +39,7 @@ class CudaExecutable final : public ExecutableImpl, public std::enable_shared_fr
 
   const Gpu& gpu_;
   Parts parts_;
-  Conv2d conv_;  ///< as the kernel computes the contraction
+  plan::Lowered task_;  ///< as the kernel computes the contraction
   Signature signature_;
   Kernel kernel_;
   Memory filter_;  ///< constant_b

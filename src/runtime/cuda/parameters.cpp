@@ -2,14 +2,66 @@
 
 namespace coda::cuda {
 
-ConvGeometry geometry(const Conv2d& c, const plan::ConvPlan& p) {
-  const Extents e = extents(c);
+namespace {
+
+// Elements from one to the next along each axis
+struct Steps {
+  std::int64_t image, h, w, c;
+};
+
+Steps steps_of(const plan::Lowered& t) {
+  const Conv2d& c = t.conv;
+  const std::int64_t image = c.h * c.w * c.c;
+  if (t.columns_a || c.layout == Layout::nchw) return {image, c.w, 1, c.h * c.w};
+  return {image, c.w * c.c, c.c, 1};
+}
+
+int narrow(std::int64_t x) { return static_cast<int>(x); }
+
+}  // namespace
+
+GatheredImage gathered_image(const plan::Lowered& t, const void* memory) {
+  const Conv2d& c = t.conv;
+  const Steps steps = steps_of(t);
+  GatheredImage g{};
+  g.memory = memory;
+  g.step_image = static_cast<u64>(steps.image);
+  g.step_h = narrow(steps.h), g.step_w = narrow(steps.w), g.step_c = narrow(steps.c);
+  g.height = narrow(c.h), g.width = narrow(c.w), g.channels = narrow(c.c / c.groups);
+  g.taps_w = narrow(c.s), g.depth = narrow(c.r * c.s * g.channels);
+  g.group_filters = narrow(c.k / c.groups);
+  return g;
+}
+
+GatheredFilter gathered_filter(const plan::Lowered& t, const void* memory) {
+  const Conv2d& c = t.conv;
+  const std::int64_t taps = c.r * c.s, channels = c.c / c.groups;
+  const bool planes = c.layout == Layout::nchw;
+  GatheredFilter g{};
+  g.memory = memory;
+  g.channels = narrow(channels);
+  g.step_image = t.batched ? static_cast<u64>(c.k * channels) : 0;
+  if (t.transposed) {  // (C, R, S, K), or planes (C, K, R, S)
+    g.step_filter = narrow(planes ? taps : 1), g.step_tap = narrow(planes ? 1 : c.k), g.step_c = narrow(c.k * taps);
+  } else if (t.columns_b) {
+    g.step_filter = 1, g.step_c = narrow(c.k);
+  } else {  // (K, R, S, C), or planes (K, C, R, S)
+    g.step_filter = narrow(taps * channels), g.step_tap = narrow(planes ? 1 : channels),
+    g.step_c = narrow(planes ? taps : 1);
+  }
+  return g;
+}
+
+ConvGeometry geometry(const plan::Lowered& task, const plan::ConvPlan& p) {
+  const Conv2d& c = task.conv;
+  const Extents e = extents(task.contraction());
   ConvGeometry g{};
   g.images = p.images, g.rows = p.rows, g.channels = static_cast<int>(c.k);
   g.tiles_m = p.tiles_m, g.tiles_n = p.tiles_n, g.tiles = p.tiles;
   g.height = static_cast<int>(e.height), g.width = static_cast<int>(e.width);
   g.patches_across = p.patches_across;
-  g.taps_h = static_cast<int>(c.r), g.taps_w = static_cast<int>(c.s), g.channel_blocks = p.channel_blocks;
+  const bool gathers = p.config.gather.has_value();  // all taps and channels in one k
+  g.taps_h = gathers ? 1 : narrow(c.r), g.taps_w = gathers ? 1 : narrow(c.s), g.channel_blocks = p.channel_blocks;
   g.splits = p.splits;
   g.stride_h = static_cast<int>(c.stride[0]), g.stride_w = static_cast<int>(c.stride[1]);
   g.pad_h = static_cast<int>(c.pad[0]), g.pad_w = static_cast<int>(c.pad[1]);

@@ -32,7 +32,11 @@ constexpr std::size_t parameter_bytes(std::size_t fields) {
 }
 
 /// All that does not depend on memory.
-ConvGeometry geometry(const Conv2d& conv, const plan::ConvPlan& plan);
+ConvGeometry geometry(const plan::Lowered& task, const plan::ConvPlan& plan);
+
+/// What stands in a map's place where operands are loaded and outputs stored without one.
+GatheredImage gathered_image(const plan::Lowered& task, const void* memory);
+GatheredFilter gathered_filter(const plan::Lowered& task, const void* memory);
 
 /// Fills norm, split and launch with addresses inside the workspace that starts at `base`.
 void place_workspace(ConvParams& params, const plan::ConvPlan& plan, const plan::Epilogue& epilogue,

@@ -60,14 +60,17 @@ MapShape output_shape(const Conv2d& c, const plan::ConvPlan& plan, const Extents
 MapShape filter_shape(const Conv2d& c, const plan::ConvConfig& k) {
   const std::int64_t products = k.batched ? c.n : 1;
   if (k.columns_b) return tiled(3, {u64(c.k), u64(c.c), u64(products), 1}, {box_columns, u32(k.tile_k), 1, 1});
+  if (k.gather && !k.batched)
+    return tiled(3, {u64(c.r * c.s * (c.c / c.groups)), 1, u64(c.k), 1}, {u32(k.tile_k), 1, u32(k.tile_n), 1});
   if (k.batched) return tiled(3, {u64(c.c), u64(c.k), u64(products), 1}, {u32(k.tile_k), u32(k.tile_n), 1, 1});
   return tiled(3, {u64(c.c), u64(c.r * c.s), u64(c.k), 1}, {u32(k.tile_k), 1, u32(k.tile_n), 1});
 }
 
 }  // namespace
 
-MapShapes map_shapes(const Conv2d& c, const plan::ConvPlan& plan) {
-  return {activation_shape(c, plan), filter_shape(c, plan.config), output_shape(c, plan, extents(c))};
+MapShapes map_shapes(const plan::Lowered& task, const plan::ConvPlan& plan) {
+  const Conv2d& c = task.conv;
+  return {activation_shape(c, plan), filter_shape(c, plan.config), output_shape(c, plan, extents(task.contraction()))};
 }
 
 }  // namespace coda::cuda

@@ -34,7 +34,8 @@ struct MapShapes {
   MapShape output;      ///< Y; of the second store too
 };
 
-MapShapes map_shapes(const Conv2d& conv, const plan::ConvPlan& plan);
+/// Shapes of operands and outputs that need no map are of no use.
+MapShapes map_shapes(const plan::Lowered& task, const plan::ConvPlan& plan);
 
 /// Channels of a slice, in which a warp stores: Epilogue::kSlice of kernels/coda/epilogue.cuh.
 constexpr int slice_channels(int tile_n) {

@@ -29,13 +29,6 @@ TEST(CudaApi, TheCpuHasNoStreams) {
   EXPECT_THAT(refusal([&] { kernel.bind({}); }), HasSubstr("compiled for the CPU"));
 }
 
-TEST(CudaApi, TransposedConvolutionsAreRefused) {
-  CompileOptions options;
-  options.device = Device::cuda;
-  EXPECT_THROW(compile(ConvTranspose2d{.h = 8, .w = 8, .c = 8, .k = 8}, parse("store acc : bf16\n"), options),
-               Unsupported);
-}
-
 TEST(CudaApi, UnknownStorage) {
   CompileOptions options;
   options.device = Device::cuda;

@@ -50,7 +50,8 @@ RandomProblem random_problem(Random& random) {
   for (auto& pad : c.pad) pad = random.chance(0.5) ? c.r / 2 : random.between(0, random.chance(0.05) ? 300 : 4);
   for (auto& stride : c.stride) stride = random.one_of({1, 1, 1, 2, 3, 9});
   for (auto& dilation : c.dilation) dilation = random.chance(0.8) ? 1 : random.between(1, random.chance(0.1) ? 90 : 3);
-  c.groups = random.chance(0.03) ? 2 : 1;
+  c.groups = random.chance(0.05) ? 2 : 1;
+  if (random.chance(0.05)) c.layout = Layout::nchw;
   c.dtype_x = c.dtype_w = random.one_of({DType::bf16, DType::f16});
   if (random.chance(0.03)) c.dtype_x = DType::f32;
   std::string text = epilogues[random.below(static_cast<int>(std::size(epilogues)))];
@@ -120,13 +121,28 @@ void check_config(const ConvConfig& c, const Epilogue& e, const Conv2d& conv) {
   }
 }
 
-/// Boxes, corners and strides that the driver accepts for a tensor map.
+/// Boxes, corners and strides that the driver accepts for a tensor map; what has none.
 void check_maps(const ConvConfig& c, const RandomProblem& problem) {
   const Conv2d& conv = problem.conv;
+  EXPECT_EQ(c.batched, problem.batched);
+  EXPECT_EQ(c.stores == Stores::copy_engine, conv.k % 8 == 0 && conv.layout == Layout::nhwc);
+  EXPECT_TRUE(c.stores == Stores::copy_engine || c.mode != NormMode::streamed);
+  if (c.gather) {
+    EXPECT_EQ(c.cluster_m * c.cluster_n, 1);
+    EXPECT_FALSE(c.patch || c.columns_a);
+    EXPECT_EQ(c.columns_b, problem.columns_b && !c.gather->filters);
+    const std::int64_t depth = conv.r * conv.s * conv.c / conv.groups;
+    EXPECT_TRUE(c.gather->filters || (problem.columns_b ? conv.k : depth) % 8 == 0);
+    EXPECT_TRUE(!c.gather->vectors ||
+                (conv.c / conv.groups % 8 == 0 && conv.layout == Layout::nhwc && !problem.columns_a));
+    EXPECT_TRUE(conv.groups == 1 || conv.k / conv.groups % c.tile_n == 0);
+    return;
+  }
+  EXPECT_EQ(conv.layout, Layout::nhwc);
+  EXPECT_EQ(conv.groups, 1);
   EXPECT_EQ(c.columns_a, problem.columns_a);
   EXPECT_EQ(c.columns_b, problem.columns_b);
-  EXPECT_EQ(c.batched, problem.batched);
-  EXPECT_EQ(conv.k % 8, 0);
+  EXPECT_TRUE(!c.columns_b || conv.k % 8 == 0);
   EXPECT_EQ((c.columns_a ? conv.w : conv.c) % 8, 0);
   EXPECT_TRUE(c.columns_b || conv.c % 8 == 0);
   EXPECT_FALSE(c.columns_a && c.patch);
@@ -182,8 +198,9 @@ void check_launch(const ConvPlan& p, const Conv2d& conv, const Extents& e, const
     EXPECT_GE(tiles_m / p.patches_across * (c.tile_m / 8), e.height);
   else
     EXPECT_GE(tiles_m * c.tile_m, p.rows);
-  EXPECT_GE(std::int64_t{p.channel_blocks} * c.tile_k, conv.c);
-  const std::int64_t loads = (c.patch ? 1 : conv.r) * conv.s * p.channel_blocks;
+  const std::int64_t taps = c.gather ? 1 : conv.r * conv.s;
+  EXPECT_GE(std::int64_t{p.channel_blocks} * c.tile_k * taps, depth(Contraction(conv)));
+  const std::int64_t loads = (c.patch ? 1 : taps) * p.channel_blocks;
   EXPECT_LE(p.splits, std::min<std::int64_t>(8, loads));
   EXPECT_EQ(c.split, p.splits > 1);
   if (c.split) {

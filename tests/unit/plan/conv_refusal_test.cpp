@@ -29,35 +29,12 @@ std::vector<std::string> refusals(const Conv2d& conv, const char* epilogue, cons
 }
 
 TEST(Unsupported, NamesEveryReasonAtOnce) {
-  Conv2d conv = test::conv_of(1, 32, 32, 3, 60, 3);
+  Conv2d conv = test::conv_of(40000, 256, 256, 3, 60, 3);
   conv.dtype_x = conv.dtype_w = DType::f32, conv.groups = 3;
-  conv.layout = Layout::nchw;
   const std::string text = unsupported(conv);
   EXPECT_THAT(text, HasSubstr("dtypes: the operands are f32 and f32"));
-  EXPECT_THAT(text, HasSubstr("layout: the operands are nchw"));
-  EXPECT_THAT(text, HasSubstr("groups: the convolution has 3 groups"));
-  EXPECT_THAT(text, HasSubstr("3 input channels are no multiple of 8"));
-  EXPECT_THAT(text, HasSubstr("Pad them with zeros to 8"));
-  EXPECT_THAT(text, HasSubstr("60 output channels are no multiple of 8"));
-}
-
-// What the copy engine's strides of 16 bytes ask of a product: multiples of 8 of what lies side by side
-TEST(Unsupported, NamesTheSideOfAProductThatIsNoMultipleOf8) {
-  const auto refusal = [](Gemm g) {
-    g.dtype_a = g.dtype_b = DType::bf16;
-    try {
-      choose(as_convolution(g), analyse(passes::run_pipeline(parse(test::bare)), extents(g)), Device{});
-    } catch (const Unsupported& e) {
-      return std::string(e.what());
-    }
-    return std::string();
-  };
-  EXPECT_THAT(refusal({.m = 99, .n = 64, .k = 60, .transpose_b = true}), HasSubstr("60 input channels"));
-  EXPECT_THAT(refusal({.m = 99, .n = 64, .k = 64, .transpose_a = true}), HasSubstr("99 rows m of A (k, m)"));
-  EXPECT_THAT(refusal({.m = 96, .n = 60, .k = 64, .transpose_a = true}), HasSubstr("60 output channels"));
-  EXPECT_THAT(refusal({.m = 96, .n = 64, .k = 60}), HasSubstr("60 input channels"));
-  EXPECT_EQ(refusal({.m = 99, .n = 64, .k = 64}), "");
-  EXPECT_EQ(refusal({.m = 96, .n = 64, .k = 61, .transpose_a = true}), "");
+  EXPECT_THAT(text, HasSubstr("groups: 20 output channels in each of 3 groups; the kernels serve multiples of 8"));
+  EXPECT_THAT(text, HasSubstr("size: the number of output pixels"));
 }
 
 TEST(Unsupported, MixedDtypes) {
@@ -84,10 +61,58 @@ TEST(Unsupported, TooManyPixels) {
 TEST(Unsupported, ListsTheCandidatesReasons) {
   Conv2d conv = test::conv_of(1, 300, 300, 64, 64, 3);
   conv.stride = {9, 9};  // no patches, and im2col reaches 8
-  const std::string text = unsupported(conv);
-  EXPECT_THAT(text, HasSubstr("patches: stride 9x9; neighbouring pixels share a patch only at stride 1"));
-  EXPECT_THAT(text, HasSubstr("runs: stride 9 along the height; im2col loads reach 8"));
-  EXPECT_THAT(text, HasSubstr("Use the cpu device"));
+  for (const auto& [load, reason] :
+       {std::pair("load=patch", "patches: stride 9x9; neighbouring pixels share a patch only at stride 1"),
+        std::pair("load=runs", "runs: stride 9 along the height; im2col loads reach 8")}) {
+    try {
+      choose(conv, test::epilogue_of(test::bare, conv), Device{}, Override::parse(load));
+      ADD_FAILURE() << load << " was served";
+    } catch (const Unsupported& e) {
+      EXPECT_THAT(e.what(), HasSubstr(reason));
+      EXPECT_THAT(e.what(), HasSubstr("Leave out a field of the override"));
+    }
+  }
+  EXPECT_EQ(unsupported(conv), "no error");
+}
+
+/// What the copy engine cannot load or store: by ordinary loads, or plain stores, and said so.
+TEST(Gathered, NamesWhatTheCopyEngineCannotDo) {
+  const auto plan_of = [](const Contraction& contraction) {
+    const Epilogue e = analyse(passes::run_pipeline(parse(test::bias_silu)), extents(contraction));
+    const Lowered task = as_convolution(contraction);
+    return std::pair(choose(task, e, Device{}).config, explain(task, e, Device{}));
+  };
+  const auto product = [](Gemm g) {
+    g.dtype_a = g.dtype_b = DType::bf16;
+    return g;
+  };
+  struct {
+    Contraction contraction;
+    bool gather, filters;
+    Stores stores;
+    const char* says;
+  } const cases[] = {
+      {test::conv_of(1, 32, 32, 64, 64, 3), false, false, Stores::copy_engine, "patches 8 pixels wide"},
+      {test::conv_of(1, 32, 32, 3, 64, 3), true, true, Stores::copy_engine,
+       "single elements, of the filters too: 3 input"},
+      {test::conv_of(1, 32, 32, 64, 10, 3), false, false, Stores::plain, "patches 8 pixels wide"},
+      {product({.m = 99, .n = 64, .k = 60, .transpose_b = true}), true, true, Stores::copy_engine, "60 input channels"},
+      {product({.m = 99, .n = 64, .k = 64, .transpose_a = true}), true, false, Stores::copy_engine,
+       "99 rows m of A (k, m)"},
+      {product({.m = 96, .n = 60, .k = 64, .transpose_a = true}), true, true, Stores::plain,
+       "60 columns n of B (k, n)"},
+      {product({.m = 99, .n = 64, .k = 64}), false, false, Stores::copy_engine, "B(k,n)"},
+      {product({.m = 96, .n = 64, .k = 61, .transpose_a = true}), false, false, Stores::copy_engine,
+       "boxes of 64 columns"},
+  };
+  for (const auto& c : cases) {
+    SCOPED_TRACE(to_string(c.contraction));
+    const auto [config, text] = plan_of(c.contraction);
+    EXPECT_EQ(config.gather.has_value(), c.gather);
+    EXPECT_EQ(config.gather && config.gather->filters, c.filters);
+    EXPECT_EQ(config.stores, c.stores);
+    EXPECT_THAT(text, HasSubstr(c.says));
+  }
 }
 
 TEST(WrongContraction, IsAUserError) {
@@ -120,9 +145,9 @@ TEST(Refusals, Stride) {
 TEST(Refusals, LimitsOfIm2col) {
   Conv2d conv = test::conv_of(1, 600, 600, 64, 64, 3);
   conv.dilation = {1, 150};  // taps 300 apart along the width
-  EXPECT_THAT(refusals(conv, test::bare),
+  EXPECT_THAT(refusals(conv, test::bare, "load=runs"),
               testing::Contains("runs: taps 300 apart along the width; im2col loads reach 255"));
-  EXPECT_THAT(refusals(conv, test::bare),
+  EXPECT_THAT(refusals(conv, test::bare, "load=patch"),
               testing::Contains("patches: 308 pixels wide with their halo; a box of the copy engine has 256"));
   conv.dilation = {1, 1};
   conv.pad = {200, 0, 0, 0};
@@ -133,7 +158,7 @@ TEST(Refusals, LimitsOfIm2col) {
 TEST(Refusals, TallFiltersHaveTooTallPatches) {
   Conv2d conv = test::conv_of(1, 600, 64, 64, 64, 7);
   conv.dilation = {42, 1};  // 252 lines of halo
-  EXPECT_THAT(refusals(conv, test::bare),
+  EXPECT_THAT(refusals(conv, test::bare, "load=patch"),
               testing::Contains("patches: 260 lines with their halo; a box of the copy engine has 256"));
 }
 

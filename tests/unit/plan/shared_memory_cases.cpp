@@ -46,6 +46,12 @@ std::string_view norm(NormMode m) {
   }
 }
 
+std::string operands(const ConvConfig& c) {
+  if (!c.gather) return fmt::format("using Operands = Matrices<{}, {}, {}>;", c.columns_a, c.columns_b, c.batched);
+  return fmt::format("struct Operands : Gathered<{}, {}> {{ static constexpr bool kGatherFilters = {}; }};",
+                     c.columns_b, c.batched, c.gather->filters);
+}
+
 std::string config_text(const ConvConfig& c, int number) {
   return fmt::format(
       "struct Config{} {{\n"
@@ -57,11 +63,11 @@ std::string config_text(const ConvConfig& c, int number) {
       "= {}, kUnit = {};\n"
       "    static constexpr bool kPatch = {}, kSplit = {}, kSwap = {};\n"
       "    static constexpr Norm kNorm = Norm::{};\n"
-      "    using Operands = Matrices<{}, {}, {}>;\n"
+      "    {}\n"
       "}};\n",
       number, c.element == DType::f16 ? "F16" : "Bf16", c.tile_m, c.tile_n, c.tile_k, c.tile_warpgroups, c.turns,
       c.tile_m / c.tile_warpgroups, c.stages, c.stages_a, c.halo_h, c.halo_w, c.store_buffers, c.cluster_m, c.cluster_n,
-      c.unit, c.patch, c.split, c.swap, norm(c.mode), c.columns_a, c.columns_b, c.batched);
+      c.unit, c.patch, c.split, c.swap, norm(c.mode), operands(c));
 }
 
 std::string visitor_text(const VisitorShape& v) {
@@ -101,6 +107,13 @@ std::vector<ConvConfig> configurations() {
                     .columns_a = n == 72,
                     .columns_b = true,
                     .batched = n == 72});
+  for (const NormMode mode : {NormMode::none, NormMode::resident, NormMode::streamed, NormMode::rows}) {
+    ConvConfig c{.tile_m = 128, .tile_n = 96, .tile_k = 32, .stages = 5, .mode = mode};
+    c.store_buffers = mode == NormMode::streamed ? stores_per_tile(c) : 1;
+    c.gather = Gathering{.filters = mode != NormMode::none};
+    c.columns_b = mode == NormMode::none;
+    list.push_back(c);
+  }
   list.push_back({.tile_m = 256,
                   .tile_n = 128,
                   .tile_warpgroups = 2,

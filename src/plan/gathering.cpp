@@ -1,0 +1,74 @@
+#include "plan/gathering.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace coda::plan {
+namespace {
+
+std::int64_t depth_of(const Lowered& t) { return t.conv.r * t.conv.s * t.conv.c / t.conv.groups; }
+
+/// B (k, n) of a product, or the filters (C, R, S, K) of a transposed convolution: neighbours are columns.
+bool columns_first(const Lowered& t) { return t.columns_b || (t.transposed && t.conv.layout == Layout::nhwc); }
+
+/// K filters of R·S·C side by side, or boxes of 64 columns: what the copy engine can load beside gathered pixels.
+bool filters_have_a_map(const Lowered& t) {
+  if (t.transposed) return false;
+  if (t.columns_b) return t.conv.k % 8 == 0;
+  return depth_of(t) % 8 == 0 && (t.conv.layout == Layout::nhwc || t.conv.r * t.conv.s == 1);
+}
+
+/// A box of the copy engine has 256 lines and pixels; two stages of the smallest patch leave room for filters.
+bool patches_reach(const Conv2d& c) {
+  const std::int64_t lines = 8 + (c.r - 1) * c.dilation[0], pixels = 8 + (c.s - 1) * c.dilation[1];
+  return c.stride[0] == 1 && c.stride[1] == 1 && lines <= 256 && pixels <= 256 &&
+         2 * lines * pixels * 128 <= 160 * 1024;
+}
+
+}  // namespace
+
+std::string beyond_im2col(const Conv2d& c, int i) {
+  const char* axis = i == 0 ? "height" : "width";
+  const std::int64_t span = ((i == 0 ? c.r : c.s) - 1) * c.dilation[i];
+  if (c.stride[i] > 8) return fmt::format("stride {} along the {}; im2col loads reach 8", c.stride[i], axis);
+  if (span > 255) return fmt::format("taps {} apart along the {}; im2col loads reach 255", span, axis);
+  for (const std::int64_t corner : {-c.pad[i], c.pad[2 + i] - span})
+    if (corner < -128 || corner > 127)
+      return fmt::format("a corner at {} along the {}; im2col loads reach -128 to 127", corner, axis);
+  return {};
+}
+
+std::string why_gathered(const Lowered& t) {
+  const Conv2d& c = t.conv;
+  if (t.transposed) return "a transposed convolution";
+  if (c.layout == Layout::nchw) return "channels first";
+  if (c.groups != 1) return fmt::format("{} groups of channels", c.groups);
+  const auto odd = [](const char* what, std::int64_t count) {
+    return fmt::format("{} {} are no multiple of 8, and strides of the copy engine multiples of 16 bytes", count, what);
+  };
+  if (t.columns_a && c.w % 8 != 0) return odd("rows m of A (k, m)", c.w);
+  if ((!t.columns_a || !t.columns_b) && c.c % 8 != 0) return odd("input channels", c.c);
+  if (t.columns_b && c.k % 8 != 0) return odd("columns n of B (k, n)", c.k);
+  for (int i = 0; i < 2; ++i)
+    if (std::string reason = beyond_im2col(c, i); !reason.empty() && !patches_reach(c)) return reason;
+  return {};
+}
+
+Gathering gathering_of(const Lowered& t) {
+  Gathering g;
+  const std::int64_t channels = t.conv.c / t.conv.groups;
+  g.rows_first_a = t.columns_a || (t.conv.layout == Layout::nchw && channels > 1);
+  g.vectors = !g.rows_first_a && t.conv.layout == Layout::nhwc && channels % 8 == 0;
+  g.filters = !filters_have_a_map(t);
+  g.rows_first_b = g.filters && columns_first(t);
+  g.transposed = t.transposed.has_value();
+  return g;
+}
+
+Stores stores_of(const Lowered& t) {
+  if (t.conv.layout == Layout::nchw) return Stores::planes;
+  return t.conv.k % 8 == 0 ? Stores::copy_engine : Stores::plain;
+}
+
+}  // namespace coda::plan

@@ -1,0 +1,36 @@
+#pragma once
+/// Operands that the copy engine cannot load, and outputs that it cannot store: kernels/coda/gather.cuh, tiles.cuh.
+
+#include <cstdint>
+#include <string>
+
+#include "plan/as_convolution.hpp"
+
+namespace coda::plan {
+
+/// Images by ordinary loads.
+struct Gathering {
+  bool vectors = false;       ///< eight channels lie together, aligned
+  bool rows_first_a = false;  ///< neighbours in memory are pixels: channels first, or A (k, m)
+  bool filters = false;       ///< these, too, by ordinary loads
+  bool rows_first_b = false;  ///< neighbours in memory are filters: B (k, n), transposed convolutions
+  bool transposed = false;
+
+  bool operator==(const Gathering&) const = default;
+};
+
+/// copy_engine: rows of channels whose bytes are multiples of 16; plain: of any number of channels; planes: channels
+/// first.
+enum class Stores : std::uint8_t { copy_engine, plain, planes };
+
+/// Why no kernel that loads by the copy engine serves the operands; empty: some may.
+std::string why_gathered(const Lowered& task);
+
+/// What im2col loads, for tensors of four dimensions, cannot reach along an axis (0: the height); empty: they can.
+std::string beyond_im2col(const Conv2d& conv, int axis);
+
+Gathering gathering_of(const Lowered& task);
+
+Stores stores_of(const Lowered& task);
+
+}  // namespace coda::plan
