@@ -148,7 +148,7 @@ template <class Config, class Visitor> struct ConvFprop {
             } else {
                 if (kPrefetches > 0 ? threadIdx.x < 32 : threadIdx.x == 0) produce(params, shared, barriers, rank);
             }
-            if (kExchange && threadIdx.x >= kProducers) assist(params, memory, barriers, rank, (threadIdx.x - kProducers) / 32, epoch);
+            if (kExchange && threadIdx.x >= kProducers) assist(params, memory, barriers, rank, threadIdx.x / 32 - kProducers / 32, epoch);
         } else {
             register_acquire<kConsumerRegisters>();
             consume(params, memory, shared, barriers, rank, warpgroup - 1, epoch);

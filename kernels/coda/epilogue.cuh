@@ -378,7 +378,10 @@ template <class Config, class Visitor> struct Epilogue {
             return x + __shfl_xor_sync(~0u, x, 2);
         };
         // Of eight channels all exist or none, but where their number is any.
-        auto some = [&](int j, int e, float x) { return kStores == Stores::kCopyEngine || 8 * j + 2 * (lane & 3) + e < geometry.channels ? x : 0.f; };
+        auto some = [&](int j, int e, float x) {
+            if constexpr (kStores == Stores::kCopyEngine) return x;
+            else return 8 * j + 2 * (lane & 3) + e < geometry.channels ? x : 0.f;
+        };
 #pragma unroll
         for (int b = 0; b < kBlocks; ++b)
 #pragma unroll
