@@ -107,7 +107,16 @@ std::optional<Conv2d> Lowering::as_served(const Operator& op, const Graph& graph
   c.dtype_x = c.dtype_w = p_.element;
   if (c.groups == 1 && is_clean(op.inputs[0])) c.c = up_to_8(c.c);
   if (c.groups == 1 && !reduces(graph)) c.k = up_to_8(c.k);
-  if (located(op.inputs[0]).pitch != c.c && c.c % 8 == 0) {
+  if (c.groups != 1) {
+    why = fmt::format("its filters are in {} groups, which are not packed for the tensor cores", c.groups);
+    return std::nullopt;
+  }
+  if (c.c % 8 != 0 || c.k % 8 != 0) {
+    why = fmt::format("{} input and {} output channels, of which multiples of 8 are packed for the tensor cores", c.c,
+                      c.k);
+    return std::nullopt;
+  }
+  if (located(op.inputs[0]).pitch != c.c) {
     why = "its input is a slice of a concatenation";
     return std::nullopt;
   }
