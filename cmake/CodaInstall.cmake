@@ -9,6 +9,11 @@ configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/codaConfig.cmake.in ${
                               INSTALL_DESTINATION ${package_dir})
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/codaConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/codaConfig.cmake ${PROJECT_BINARY_DIR}/codaConfigVersion.cmake DESTINATION ${package_dir})
+# Kernels that were compiled ahead (coda pack): programs find them beside the library
+set(CODA_PACK "" CACHE PATH "A folder that `coda pack` has made, to be installed")
+if(CODA_PACK)
+  install(DIRECTORY ${CODA_PACK}/ DESTINATION ${CMAKE_INSTALL_DATADIR}/coda/kernels)
+endif()
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
 # oneDNN from scripts/setup.sh lies outside the system's folders: take it along, and find it beside our library

@@ -48,13 +48,20 @@ class Slot {
   std::counting_semaphore<>& slots_;
 };
 
+std::vector<std::filesystem::path> packs_of(const Settings& settings) {
+  std::vector<std::filesystem::path> packs = settings.packs;
+  if (!settings.installed_packs) return packs;
+  for (auto& folder : support::kernel_pack_folders()) packs.push_back(std::move(folder));
+  return packs;
+}
+
 }  // namespace
 
 Builder::Builder(Settings settings, std::shared_ptr<Compiler> compiler)
     : settings_(std::move(settings)),
       compiler_(std::move(compiler)),
       folder_(cache_folder(settings_)),
-      layers_(settings_.packs, folder_, [this](const std::string& text) { warn("pack", text); }),
+      layers_(packs_of(settings_), folder_, [this](const std::string& text) { warn("pack", text); }),
       cache_(folder_),
       jobs_(job_count(settings_)),
       slots_(jobs_) {

@@ -1,8 +1,11 @@
 #include "support/environment.hpp"
 
+#include <dlfcn.h>
+
 #include <cstdlib>
 #include <sstream>
 #include <string>
+#include <system_error>
 
 namespace coda::support {
 namespace {
@@ -39,6 +42,25 @@ std::optional<std::filesystem::path> kernel_cache_folder() {
   if (const std::filesystem::path given = variable("CODA_CACHE_DIR"); !given.empty()) return given;
   if (const auto folder = cache_folder()) return *folder / "kernels";
   return std::nullopt;
+}
+
+std::vector<std::filesystem::path> kernel_pack_folders() {
+  auto folders = folders_in("CODA_PACKS");
+  Dl_info here{};
+  if (::dladdr(reinterpret_cast<const void*>(&kernel_pack_folders), &here) == 0 || here.dli_fname == nullptr)
+    return folders;
+  std::error_code failed;
+  std::filesystem::path at = std::filesystem::canonical(here.dli_fname, failed).parent_path();
+  // PREFIX/bin, PREFIX/lib or PREFIX/lib/x86_64-linux-gnu
+  if (failed) return folders;
+  for (int i = 0; i < 2 && at.has_relative_path(); ++i) {
+    at = at.parent_path();
+    std::filesystem::path folder = at / "share" / "coda" / "kernels";
+    if (!std::filesystem::is_directory(folder, failed)) continue;
+    folders.push_back(std::move(folder));
+    break;
+  }
+  return folders;
 }
 
 std::optional<std::filesystem::path> session_folder() {

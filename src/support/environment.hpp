@@ -17,6 +17,10 @@ std::optional<std::filesystem::path> cache_folder();
 /// The folder of compiled kernels: $CODA_CACHE_DIR, else kernels/ of cache_folder().
 std::optional<std::filesystem::path> kernel_cache_folder();
 
+/// Folders of kernels that were compiled ahead, in order: those of $CODA_PACKS, then share/coda/kernels of the prefix
+/// that the library (or the program that contains it) is installed in, if there is such a folder.
+std::vector<std::filesystem::path> kernel_pack_folders();
+
 /// $XDG_RUNTIME_DIR, if it is set to an absolute path: of this host, this user and this session.
 std::optional<std::filesystem::path> session_folder();
 

@@ -21,6 +21,7 @@ struct Dispatch {
   int operator()(const command::DoctorOptions& options) const { return command::doctor(options); }
   int operator()(const command::DemoOptions& options) const { return command::demo(options); }
   int operator()(const command::CacheOptions& options) const { return command::cache(options); }
+  int operator()(const command::PackOptions& options) const { return command::pack(options); }
   int operator()(const bench::Options& options) const { return bench::run(options); }
 };
 

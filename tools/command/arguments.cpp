@@ -23,7 +23,8 @@ constexpr const char* exit_codes =
     "  coda explain 'y = silu(acc + bias[n]); store y : bf16'\n"
     "  coda run models/heatmap_unet --image photo.png --out out\n"
     "  coda doctor --json\n"
-    "  coda cache list\n";
+    "  coda cache list\n"
+    "  coda pack models/heatmap_unet --dim batch=1 --dim height=192 --dim width=192 --out pack\n";
 
 constexpr const char* run_examples =
     "Examples:\n"
@@ -53,6 +54,13 @@ constexpr const char* demo_examples =
     "Examples:\n"
     "  coda demo\n"
     "  coda demo --model models/heatmap_unet --out out --threads 2\n";
+
+constexpr const char* pack_examples =
+    "Examples:\n"
+    "  coda pack models/heatmap_unet --dim batch=1 --dim height=192 --dim width=192 --out pack\n"
+    "  coda pack bench/cases/block.txt bench/cases/gemm.txt --out pack\n"
+    "  coda pack 'store silu(acc + bias[n]) as y : bf16' --conv '8,64,64,320->320,3x3' --out pack\n"
+    "  CODA_PACKS=$PWD/pack coda run models/heatmap_unet --device cuda --image photo.png\n";
 
 constexpr const char* cache_examples =
     "Examples:\n"
@@ -114,11 +122,12 @@ struct Command {
   DoctorOptions doctor;
   DemoOptions demo;
   CacheOptions cache;
+  PackOptions pack;
   bench::Options bench;
   std::string older_than, max_size;
-  std::vector<std::string> run_dims, explain_dims, inputs;
+  std::vector<std::string> run_dims, explain_dims, pack_dims, inputs;
   std::string explain_device = "cpu", run_device = "cpu", demo_device = "auto";
-  std::string run_precision = "bf16", explain_precision = "bf16";
+  std::string run_precision = "bf16", explain_precision = "bf16", pack_precision = "bf16";
 
   Command() : app(overview, "coda") {
     app.set_version_flag("--version", std::string("coda ") + CODA_VERSION);
@@ -129,6 +138,7 @@ struct Command {
     add_doctor();
     add_demo();
     add_cache();
+    add_pack();
     add_bench();
   }
 
@@ -248,6 +258,26 @@ struct Command {
     prune->add_flag("--all", cache.all, "All entries");
   }
 
+  void add_pack() {
+    CLI::App* sub =
+        add("pack", "Compile the kernels of models and epilogues ahead, for machines without a compiler; needs no GPU",
+            pack_examples, pack.json);
+    sub->add_option("SUBJECT", pack.subjects,
+                    "Models, files of cases (bench/cases), or one epilogue: a file, - or the text itself")
+        ->required();
+    sub->add_option("--out", pack.out, "The folder; what it has already is kept")->required()->type_name("FOLDER");
+    sub->add_option("--dim", pack_dims, "Of models: extent of a symbol in the shapes, such as batch=4")
+        ->type_name("NAME=N");
+    add_precision(sub, pack_precision);
+    sub->add_option("--conv", pack.conv, "Of an epilogue: N,H,W,C->K,RxS[,pad=P][,stride=S][,dilation=D][,dtype=T]")
+        ->type_name("SHAPE");
+    sub->add_option("--gemm", pack.gemm, "Of an epilogue: a linear layer, M,K->N[,dtype=T]")->type_name("SHAPE");
+    sub->add_option("--plan", pack.plan, "Of an epilogue: parts of the plan, such as 'tile=128x160 order=pingpong'");
+    sub->add_option("--jobs", pack.jobs, "Compilations at once; 0: one a core")
+        ->check(CLI::Range(0, 1024))
+        ->capture_default_str();
+  }
+
   void add_bench() {
     CLI::App* sub =
         app.add_subcommand("bench", "Time kernels on a GPU beside cuDNN, and compare them with the reference");
@@ -291,6 +321,11 @@ struct Command {
     }
     if (app.got_subcommand("doctor")) return doctor;
     if (app.got_subcommand("cache")) return cache_options();
+    if (app.got_subcommand("pack")) {
+      pack.dims = parse_dims(pack_dims);
+      pack.precision = pack_precision == "f16" ? DType::f16 : DType::bf16;
+      return pack;
+    }
     if (app.got_subcommand("bench")) return bench;
     demo.device = demo_device == "cpu"    ? DeviceChoice::cpu
                   : demo_device == "cuda" ? DeviceChoice::cuda
@@ -308,8 +343,9 @@ std::variant<Arguments, Answer> parse_arguments(int argc, const char* const* arg
     const auto all = command.app.get_subcommands([](const CLI::App*) { return true; });
     const auto is_named = [&](const CLI::App* sub) { return sub->get_name() == argv[1]; };
     if (std::none_of(all.begin(), all.end(), is_named)) {
-      return Answer{"'" + std::string(argv[1]) + "' is no command; expected run, explain, doctor, demo, cache or bench",
-                    true};
+      return Answer{
+          "'" + std::string(argv[1]) + "' is no command; expected run, explain, doctor, demo, cache, pack or bench",
+          true};
     }
   }
   try {

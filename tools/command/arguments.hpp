@@ -77,7 +77,18 @@ struct CacheOptions {
   bool json = false;
 };
 
-using Arguments = std::variant<RunOptions, ExplainOptions, DoctorOptions, DemoOptions, CacheOptions, bench::Options>;
+struct PackOptions {
+  std::vector<std::string> subjects;         ///< models, files of cases, epilogues
+  std::map<std::string, std::int64_t> dims;  ///< of models
+  DType precision = DType::bf16;             ///< of models
+  std::string conv, gemm, plan;              ///< of epilogues, as in ExplainOptions
+  std::filesystem::path out;
+  int jobs = 0;  ///< compilations at once; 0: one a core
+  bool json = false;
+};
+
+using Arguments =
+    std::variant<RunOptions, ExplainOptions, DoctorOptions, DemoOptions, CacheOptions, PackOptions, bench::Options>;
 
 /// The command line was wrong, or asked for help or the version: `text` says so.
 struct Answer {

@@ -10,5 +10,6 @@ int explain(const ExplainOptions& options);
 int doctor(const DoctorOptions& options);
 int demo(const DemoOptions& options);
 int cache(const CacheOptions& options);
+int pack(const PackOptions& options);
 
 }  // namespace coda::command
