@@ -6,6 +6,7 @@
 #   make networks  networks of torchvision and others, exported to ONNX: Coda beside ONNX Runtime and float64 (7 GB of packages)
 #   make bench     Coda beside its peers on this machine's CPU, into bench/results/cpu.json
 #   make bench-gpu  Coda beside cuDNN and PyTorch on a GPU (Hopper), into bench/results/; GPU_BENCH=… runs a program built elsewhere
+#   make pack      kernels of the demo's model and of the standard blocks, compiled ahead into build/pack (needs NVRTC, no GPU)
 #   make lint      clang-format and clang-tidy
 #   make long      the long runs: 200,000 random graphs, 200 kill storms of the kernel cache, ten minutes of fuzzing
 
@@ -14,7 +15,7 @@ BUILD := build
 CTEST := ctest --output-on-failure --no-tests=error
 FUZZ_SECONDS ?= 60
 
-.PHONY: demo test test-gpu networks bench bench-gpu lint long build clean
+.PHONY: pack demo test test-gpu networks bench bench-gpu lint long build clean
 
 build:
 	@scripts/setup.sh build
@@ -24,6 +25,11 @@ build:
 
 demo: build
 	@$(BUILD)/demo/tools/coda/coda demo --model models/heatmap_unet --out out
+
+# cmake -DCODA_PACK=build/pack installs it with the library
+pack: build
+	@$(BUILD)/demo/tools/coda/coda pack models/heatmap_unet --dim batch=1 --dim height=192 --dim width=192 --out $(BUILD)/pack
+	@$(BUILD)/demo/tools/coda/coda pack bench/cases/conv.txt bench/cases/block.txt --out $(BUILD)/pack
 
 test:
 	@scripts/setup.sh build test

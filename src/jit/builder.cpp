@@ -83,6 +83,7 @@ Task Builder::task(const Request& request) {
 }
 
 ReadyPointer Builder::attempt(Task& task, double wait_seconds) {
+  if (auto entry = layers_.find_packed(task.program)) return from_entry(std::move(*entry));
   if (task.key.empty()) return without_compiler(task);
   if (ReadyPointer ready = look_up(task, false)) return ready;
   InFlight::Joined joined = in_flight_.join(task.key, wait_seconds, task.pending);

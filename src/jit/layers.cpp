@@ -25,13 +25,6 @@ Layers::Layers(std::vector<std::filesystem::path> packs, std::filesystem::path c
     : packs_(std::move(packs)), cache_(std::move(cache)), report_(std::move(report)) {}
 
 Layers::Found Layers::find(const std::string& key) {
-  for (const auto& pack : packs_) {
-    auto loaded = load_entry(pack / key);
-    if (auto* entry = std::get_if<Loaded>(&loaded)) return {std::move(*entry), std::nullopt};
-    if (const auto* broken = std::get_if<Broken>(&loaded)) {
-      report_(fmt::format("the pack's entry {} cannot be used: {}", (pack / key).string(), broken->why));
-    }
-  }
   if (cache_.empty()) return {};
   auto loaded = load_entry(cache_ / key);
   if (auto* broken = std::get_if<Broken>(&loaded)) return {std::nullopt, std::move(*broken)};
@@ -41,32 +34,40 @@ Layers::Found Layers::find(const std::string& key) {
   return {std::move(*entry), std::nullopt};
 }
 
+std::optional<Loaded> Layers::find_packed(const std::string& program) {
+  if (packs_.empty()) return std::nullopt;
+  const auto folder = look_up(packed_, packs_, program);
+  if (!folder) return std::nullopt;
+  auto loaded = load_entry(*folder);
+  if (auto* entry = std::get_if<Loaded>(&loaded)) return std::move(*entry);
+  if (const auto* broken = std::get_if<Broken>(&loaded))
+    report_(fmt::format("the pack's entry {} cannot be used: {}", folder->string(), broken->why));
+  return std::nullopt;
+}
+
 std::optional<Loaded> Layers::find_program(const std::string& program) {
-  std::filesystem::path folder;
-  {
-    const std::lock_guard lock(mutex_);
-    if (!indexed_) index();
-    indexed_ = true;
-    const auto found = programs_.find(program);
-    if (found == programs_.end()) return std::nullopt;
-    folder = found->second;
-  }
-  auto loaded = load_entry(folder);
+  if (cache_.empty()) return std::nullopt;
+  const auto folder = look_up(cached_, {cache_}, program);
+  if (!folder) return std::nullopt;
+  auto loaded = load_entry(*folder);
   auto* entry = std::get_if<Loaded>(&loaded);
   return entry == nullptr ? std::nullopt : std::optional<Loaded>(std::move(*entry));
 }
 
-void Layers::index() {
-  std::vector<std::filesystem::path> layers = packs_;
-  if (!cache_.empty()) layers.push_back(cache_);
-  for (const auto& layer : layers) {
+std::optional<std::filesystem::path> Layers::look_up(Index& index, const std::vector<std::filesystem::path>& folders,
+                                                     const std::string& program) {
+  const std::lock_guard lock(mutex_);
+  for (const auto& folder : index.read ? std::vector<std::filesystem::path>{} : folders) {
     std::error_code error;
-    for (std::filesystem::directory_iterator it(layer, error), end; !error && it != end; it.increment(error)) {
+    for (std::filesystem::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
       if (!is_key(it->path().filename().string())) continue;
       const auto info = load_info(it->path());
-      if (const auto* entry = std::get_if<EntryInfo>(&info)) programs_.emplace(entry->program, it->path());
+      if (const auto* entry = std::get_if<EntryInfo>(&info)) index.programs.emplace(entry->program, it->path());
     }
   }
+  index.read = true;
+  const auto found = index.programs.find(program);
+  return found == index.programs.end() ? std::nullopt : std::optional(found->second);
 }
 
 }  // namespace coda::jit

@@ -24,20 +24,30 @@ class Layers {
     std::optional<Loaded> entry;
     std::optional<Broken> broken;  ///< of the user's cache
   };
+  /// In the user's cache.
   Found find(const std::string& key);
 
-  /// By what was compiled, whichever compiler did it: for machines without one. Reads all entries' descriptions once.
+  /// In the packs, by what was compiled, whichever compiler did it: packs come from other machines. Reads the
+  /// descriptions of all their entries once.
+  std::optional<Loaded> find_packed(const std::string& program);
+
+  /// The same in the user's cache, for machines without a compiler.
   std::optional<Loaded> find_program(const std::string& program);
 
  private:
-  void index();
+  /// Entries by program; of several, those of the first folder.
+  struct Index {
+    bool read = false;
+    std::map<std::string, std::filesystem::path> programs;
+  };
+  std::optional<std::filesystem::path> look_up(Index& index, const std::vector<std::filesystem::path>& folders,
+                                               const std::string& program);
 
   std::vector<std::filesystem::path> packs_;
   std::filesystem::path cache_;
   std::function<void(const std::string&)> report_;
   std::mutex mutex_;
-  bool indexed_ = false;
-  std::map<std::string, std::filesystem::path> programs_;
+  Index packed_, cached_;
 };
 
 }  // namespace coda::jit

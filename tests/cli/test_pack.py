@@ -1,0 +1,65 @@
+"""coda pack: a model's kernels compiled ahead by the emulated GPU's compiler, then run where there is no compiler."""
+
+import os
+import pathlib
+import sys
+
+import onnx_file
+from command import UNSUPPORTED, WRONG, Case, main
+
+EMULATOR = pathlib.Path(sys.argv[4])  # a toolkit: lib/libcuda.so.1 and lib/libnvrtc.so.13
+TEXT = "store relu(acc + bias[n]) as y : bf16"
+SHAPE = ("--conv", "1,8,8,16->16,1x1")
+
+
+class Pack(Case):
+    def setUp(self):
+        super().setUp()
+        self.pack = self.folder / "pack"
+        self.bare = {k: v for k, v in os.environ.items() if k not in ("CUDA_HOME", "CUDA_PATH", "CODA_PACKS", "XDG_CACHE_HOME")}
+        self.env = dict(self.bare, CUDA_HOME=str(EMULATOR), LD_LIBRARY_PATH=str(EMULATOR / "lib"), HOME=str(self.folder),
+                        CODA_CACHE_DIR=str(self.folder / "cache"), XDG_RUNTIME_DIR=str(self.folder))
+
+    def packed(self, *arguments):
+        return self.json("pack", *arguments, "--out", self.pack, env=self.env)
+
+    def test_epilogue_and_again(self):
+        first = self.packed(TEXT, *SHAPE)
+        self.assertEqual((first["requested"], first["compiled"], first["entries"]), (1, 1, 1))
+        self.assertGreater(first["bytes"], 1000)
+        self.assertEqual(self.packed(TEXT, *SHAPE)["compiled"], 0)
+        self.assertEqual([p.name for p in self.pack.iterdir() if len(p.name) != 32], [])  # entries alone
+        self.assertFalse((self.folder / "cache").exists())  # the user's own is left alone
+        self.assertIn("0 of 1 entry broken", self.coda("cache", "verify", "--folder", self.pack, env=self.env)[0])
+
+    def test_suite(self):
+        cases = self.folder / "cases.txt"
+        cases.write_text(f"# a comment\nsuite s\nepilogue e\n  {TEXT}\ncase 1,8,8,16,16,1\ncase 64,16,16\n")
+        self.assertEqual(self.packed(cases)["requested"], 2)
+
+    def test_model_runs_without_a_compiler(self):
+        f = onnx_file
+        (self.folder / "m.onnx").write_bytes(f.model([f.node("Relu", ["x"], ["y"])], [f.value_info("x", f.FLOAT, [1, 8, 4, 4])],
+                                                     [f.value_info("y", f.FLOAT, [1, 8, 4, 4])]))
+        self.assertGreater(self.packed("m.onnx")["compiled"], 0)
+        driver = self.folder / "driver"
+        driver.mkdir()
+        (driver / "libcuda.so.1").symlink_to(EMULATOR / "lib" / "libcuda.so.1")
+        env = dict(self.env, LD_LIBRARY_PATH=str(driver), CUDA_HOME="/nonexistent", CODA_PACKS=f"/nonexistent:{self.pack}")
+        out, _ = self.coda("run", "m.onnx", "--random", "--device", "cuda", "--check", "--repeat", 1, env=env)
+        self.assertIn("agree", out)
+        self.assertEqual(self.json("cache", "list", env=env)["entries"], [])  # nothing was compiled
+
+    def test_wrong_input(self):
+        out = ("--out", self.pack)
+        self.refused("pack", TEXT, *out, says="--conv", env=self.env)
+        self.refused("pack", "absent.onnx", *out, says="absent.onnx", env=self.env)
+        self.refused("pack", TEXT, *SHAPE, "--dim", "n=1", *out, says="--dim", env=self.env)
+        self.refused("pack", TEXT, "--conv", "1,8,8,16->16,1x1,dtype=i32", *out, code=UNSUPPORTED, says="dtype", env=self.env)
+        self.coda("pack", TEXT, *SHAPE, code=WRONG, env=self.env)
+        plan = (TEXT, *SHAPE, "--plan", "mode=resident", *out)
+        self.refused("pack", *plan, code=UNSUPPORTED, says="mode", env=self.env)
+
+
+if __name__ == "__main__":
+    main()
