@@ -28,7 +28,7 @@ demo: build
 
 # cmake -DCODA_PACK=build/pack installs it with the library
 pack: build
-	@$(BUILD)/demo/tools/coda/coda pack models/heatmap_unet --dim batch=1 --dim height=192 --dim width=192 --out $(BUILD)/pack
+	@$(BUILD)/demo/tools/coda/coda pack models/heatmap_unet --dim batch=1 --out $(BUILD)/pack
 	@$(BUILD)/demo/tools/coda/coda pack bench/cases/conv.txt bench/cases/block.txt --out $(BUILD)/pack
 
 test:

@@ -24,7 +24,7 @@ constexpr const char* exit_codes =
     "  coda run models/heatmap_unet --image photo.png --out out\n"
     "  coda doctor --json\n"
     "  coda cache list\n"
-    "  coda pack models/heatmap_unet --dim batch=1 --dim height=192 --dim width=192 --out pack\n";
+    "  coda pack models/heatmap_unet --dim batch=1 --out pack\n";
 
 constexpr const char* run_examples =
     "Examples:\n"
@@ -57,7 +57,7 @@ constexpr const char* demo_examples =
 
 constexpr const char* pack_examples =
     "Examples:\n"
-    "  coda pack models/heatmap_unet --dim batch=1 --dim height=192 --dim width=192 --out pack\n"
+    "  coda pack models/heatmap_unet --dim batch=1 --out pack\n"
     "  coda pack bench/cases/block.txt bench/cases/gemm.txt --out pack\n"
     "  coda pack 'store silu(acc + bias[n]) as y : bf16' --conv '8,64,64,320->320,3x3' --out pack\n"
     "  CODA_PACKS=$PWD/pack coda run models/heatmap_unet --device cuda --image photo.png\n";
