@@ -27,7 +27,7 @@
 //   using Operands = Matrices<…>;                       // products, gathered images: layout.cuh; may be left out
 //   static constexpr Stores kStores;                    // tiles.cuh; may be left out
 #pragma once
-#include "gather.cuh"
+#include "direct.cuh"
 #include "second_pass.cuh"
 #include "split.cuh"
 #include "wgmma.cuh"
@@ -49,7 +49,7 @@ template <class Config, class Visitor> struct ConvFprop {
     static constexpr bool kSwap = Config::kSwap;
     static constexpr int kGroup = group_of<Config>(0);
     static constexpr int kTeam = Config::kTileWarpgroups, kTurns = Config::kTurns, kConsumers = kTeam * kTurns;
-    static constexpr bool kGather = Operands::kGather;
+    static constexpr bool kGather = Operands::kGather, kDirect = Operands::kDirect;
     using Gatherer = Gather<Config>;
     static constexpr bool kPatch = Config::kPatch, kStreamed = Config::kNorm == Norm::kStreamed;
     static constexpr int kStages = Config::kStages, kStagesA = kPatch ? Config::kStagesA : kStages;
@@ -73,7 +73,7 @@ template <class Config, class Visitor> struct ConvFprop {
     static constexpr int kPatchPixels = 8 + Config::kHaloW;  // of a line
     static constexpr int kLineBytes = kPatch ? kPatchPixels * kRowBytes : 8 * kRowBytes;  // from 8 pixels of a tile to the next 8
     static constexpr int kBoxBytes = 64 * kRowBytes;  // of 64 columns of an operand (k, m) or (k, n)
-    static constexpr int kBytesA = kPatch ? divide_up((kM / 8 + Config::kHaloH) * kLineBytes, 1024) * 1024 : kM * kRowBytes, kBytesB = Operands::kColumnsB ? divide_up(kN, 64) * kBoxBytes : kN * kRowBytes;
+    static constexpr int kBytesA = kDirect ? 0 : kPatch ? divide_up((kM / 8 + Config::kHaloH) * kLineBytes, 1024) * 1024 : kM * kRowBytes, kBytesB = kDirect ? 0 : Operands::kColumnsB ? divide_up(kN, 64) * kBoxBytes : kN * kRowBytes;
     static constexpr int kWarpgroupBytes = divide_up(Tail::kWarpgroupBytes, 1024) * 1024;
     static constexpr int kOffsetB = kStagesA * kBytesA;
     static constexpr int kOffsetTail = kOffsetB + kStages * kBytesB;
@@ -84,6 +84,7 @@ template <class Config, class Visitor> struct ConvFprop {
     static_assert(kSharedBytes <= 232448, "the tile, its stages and its epilogue exceed a block's shared memory");
     static_assert(kBytesB % 1024 == 0 && kBytesA % 1024 == 0, "stages keep the swizzle's alignment");
     static_assert(!kPatch || kRowBytes == 128, "a pixel of a patch is 128 bytes");
+    static_assert(!kDirect || !kSplit, "there is nothing to split without stages");
     static_assert(!kGather || (!kPatch && kClusterBlocks == 1), "ordinary loads go without patches and clusters");
     static_assert(!kPatch || !Operands::kColumnsA, "patches have their channels side by side");
 
@@ -143,7 +144,8 @@ template <class Config, class Visitor> struct ConvFprop {
 
         if (warpgroup == 0) {
             register_release<kProducerRegisters>();
-            if constexpr (kGather) {
+            if constexpr (kDirect) {
+            } else if constexpr (kGather) {
                 if (threadIdx.x < Gatherer::kThreads) produce_gathered(params, memory, barriers);
             } else {
                 if (kPrefetches > 0 ? threadIdx.x < 32 : threadIdx.x == 0) produce(params, shared, barriers, rank);
@@ -443,12 +445,13 @@ template <class Config, class Visitor> struct ConvFprop {
             trace.mark(0);
             tail.load_columns(at);
             tail.sync();
-            if constexpr (kTurns > 1) {
+            if constexpr (kTurns > 1 && !kDirect) {
                 mbarrier_wait(barriers.turn(turn), turn_parity);
                 turn_parity ^= 1;
             }
             trace.mark(1);
-            multiply(acc, g, shared, barriers, done, loads(i), rank, member * Config::kWarpgroupRows, turn ^ 1);
+            if constexpr (kDirect) Direct<Config>::multiply(acc, Gatherer::of(p, nullptr), at.rows, at.image, at.first_channel, tail.thread);
+            else multiply(acc, g, shared, barriers, done, loads(i), rank, member * Config::kWarpgroupRows, turn ^ 1);
             trace.mark(2);
             if constexpr (kSplit) {
                 const int item = first + i * step, part = item % g.splits;

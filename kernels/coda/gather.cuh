@@ -44,19 +44,27 @@ template <class Config> struct Gather {
         return {reinterpret_cast<const GatheredImage&>(p.activation), reinterpret_cast<const GatheredFilter&>(p.filter), p.geometry, table, int(threadIdx.x)};
     }
 
+    // Row m of a tile, or of a warpgroup's share; from the first group's channels on.
+    CODA_DEVICE GatheredRow row_at(const Rows& rows, int m, int first_image) const {
+        const ConvGeometry& g = geometry;
+        const int pixels = g.height * g.width, pixel = rows.pixel(m), n = first_image + pixel / pixels, p = pixel % pixels / g.width, q = pixel % g.width;
+        GatheredRow row{u64(n) * image.step_image, kNowhere, kNowhere};
+        if (rows.valid(m)) {
+            if constexpr (Operands::kTransposed) row.h = p + g.pad_h, row.w = q + g.pad_w;
+            else row.h = p * g.stride_h - g.pad_h, row.w = q * g.stride_w - g.pad_w;
+        }
+        return row;
+    }
+
     // All threads, ahead of a tile's loads.
     CODA_DEVICE void find_rows(const Tile& tile) const {
         const ConvGeometry& g = geometry;
         const Rows rows = Rows::of(g, tile.tile_m, kM, 0);
-        const int pixels = g.height * g.width, group = tile.tile_n * kN / image.group_filters;
+        const int group = tile.tile_n * kN / image.group_filters;
         sync();  // the last tile's are read
         for (int m = thread; m < kM; m += kThreads) {
-            const int pixel = rows.pixel(m), n = tile.image + pixel / pixels, p = pixel % pixels / g.width, q = pixel % g.width;
-            GatheredRow row{u64(n) * image.step_image + u64(group) * image.channels * image.step_c, kNowhere, kNowhere};
-            if (rows.valid(m)) {
-                if constexpr (Operands::kTransposed) row.h = p + g.pad_h, row.w = q + g.pad_w;
-                else row.h = p * g.stride_h - g.pad_h, row.w = q * g.stride_w - g.pad_w;
-            }
+            GatheredRow row = row_at(rows, m, tile.image);
+            row.base += u64(group) * image.channels * image.step_c;
             table[m] = row;
         }
         sync();
@@ -141,7 +149,7 @@ template <class Config> struct Gather {
         share<kM, Operands::kRowsFirstA>([&](int row, int chunk) { place(stage, row, chunk) = pixels_of(table[row], tap_of(k + 8 * chunk), k + 8 * chunk); });
     }
     CODA_DEVICE void fill_filters(u8* stage, const Tile& tile, int k) const {
-        const u16* base = static_cast<const u16*>(filter.memory) + u64(tile.image) * filter.step_image;
+        const u16* base = static_cast<const u16*>(filter.memory) + u64(tile.image) * filter.step_image + tile.tile_n * kN / image.group_filters * filter.step_group;
         share<kN, Operands::kRowsFirstB>([&](int row, int chunk) { place(stage, row, chunk) = filters_of(base, tile.tile_n * kN + row, k + 8 * chunk); });
     }
 };

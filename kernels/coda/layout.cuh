@@ -4,7 +4,7 @@
 namespace coda {
 
 struct Images {  // NHWC and KRSC: both have their k side by side
-    static constexpr bool kColumnsA = false, kColumnsB = false, kBatched = false, kRowsA = false, kGather = false, kGatherFilters = false;
+    static constexpr bool kColumnsA = false, kColumnsB = false, kBatched = false, kRowsA = false, kGather = false, kGatherFilters = false, kDirect = false;
 };
 
 // Of products, and of 1x1 convolutions that are such. kColumnsA: A is (k, m), kColumnsB: B is (k, n); each is loaded by boxes of 64 columns
@@ -18,6 +18,7 @@ template <bool kOfA, bool kOfB, bool kEach> struct Matrices : Images {
 //   kRowsFirstA, kRowsFirstB  neighbours in memory are rows and not k, of either operand
 //   kGatherFilters            filters, too; else by the copy engine: (filters, k), or (k, filters) if kOfB
 //   kTransposed               the transposed convolution
+//   kDirect                   nothing is staged, nor multiplied by matrix instructions (direct.cuh); may be left out
 template <bool kOfB, bool kEach> struct Gathered : Matrices<false, kOfB, kEach> {
     static constexpr bool kGather = true;
 };

@@ -36,7 +36,7 @@ struct GatheredImage {
 struct GatheredFilter {
     const void* memory;
     u64 step_image;  // from one product's to the next; 0: all images have the same
-    int step_filter, step_tap, step_c, channels;
+    int step_filter, step_tap, step_c, step_group, channels;  // step_group: beside step_filter, for each group of filters
 };
 struct PlainOutput {
     void* memory;

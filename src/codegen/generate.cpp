@@ -46,9 +46,10 @@ std::string gathered_text(const plan::ConvConfig& c) {
   return fmt::format(
       "    struct Operands : Gathered<{}, {}> {{\n"
       "        static constexpr bool kVectors = {}, kRowsFirstA = {}, kGatherFilters = {}, kRowsFirstB = {}, "
-      "kTransposed = {};\n"
+      "kTransposed = {};\n{}"
       "    }};\n",
-      c.columns_b, c.batched, g.vectors, g.rows_first_a, g.filters, g.rows_first_b, g.transposed);
+      c.columns_b, c.batched, g.vectors, g.rows_first_a, g.filters, g.rows_first_b, g.transposed,
+      g.direct ? "        static constexpr bool kDirect = true;\n" : "");
 }
 
 std::string stores_text(plan::Stores stores) {

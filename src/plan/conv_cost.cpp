@@ -28,6 +28,7 @@ struct Constants {
   double box = 1.06;                    ///< loads of boxes against im2col loads, where a box serves one tap
   double cluster = 1.03;                ///< stages that are released across a cluster
   double pairs = 1.03;                  ///< beside four consumer warpgroups
+  double direct = 8;                    ///< a product of one element, by one warp a scheduler; not measured
   double vector = 120, elements = 250;  ///< gathered: eight channels at once, or one after another; not measured
   double drain_clk = 3500;  ///< cooperative: from a tile's last k-step until the next tile's loop is at full speed
   // Epilogue: clk for each element that a thread holds, with one warp a scheduler
@@ -115,7 +116,8 @@ TileClocks tile_clocks(const ConvPlan& p, const ConvProblem& problem) {
   const ConvConfig& c = p.config;
   const double elements = static_cast<double>(c.tile_m) / c.tile_warpgroups * c.tile_n / 128;  // a thread
   TileClocks t;
-  t.main = steps_of(p, problem) * step_clk(p, problem);
+  t.main = c.gather && c.gather->direct ? static_cast<double>(problem.depth()) * elements * k.direct
+                                        : steps_of(p, problem) * step_clk(p, problem);
   double element = k.store * narrow(c.tile_n) + visit(problem.after) + (problem.stores > 1 ? k.side : 0.0);
   if (c.mode != NormMode::none) {
     element += visit(problem.before) + k.statistics;

@@ -95,7 +95,12 @@ string check_loads(const ConvConfig& c, const ConvProblem& p) {
   } else {
     const std::int64_t group = p.conv.k / p.conv.groups;
     if (c.cluster_m * c.cluster_n > 1) return "gather: a cluster of blocks; ordinary loads serve one";
-    if (p.conv.groups > 1 && group % c.tile_n != 0)
+    if (c.gather->direct) {
+      if (c.swap) return "gather: operands swapped; without matrix instructions there is nothing to swap";
+      if (c.split) return "split-K: without stages there is nothing to split";
+      if (c.tile_n > 64)
+        return fmt::format("gather: {} channels a tile; without matrix instructions up to 64", c.tile_n);
+    } else if (p.conv.groups > 1 && group % c.tile_n != 0)
       return fmt::format("gather: {} channels a tile; a divisor of a group's {}", c.tile_n, group);
   }
   if (c.mode == NormMode::streamed && c.stores != Stores::copy_engine)

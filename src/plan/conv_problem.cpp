@@ -24,16 +24,6 @@ void check_operands(const Lowered& task, Reasons& reasons) {
         fmt::format("dtypes: the operands are {} and {}; the kernels multiply bf16 by bf16 or f16 by f16. Cast both to "
                     "one of these",
                     to_string(c.dtype_x), to_string(c.dtype_w)));
-  if (c.groups != 1 && (c.k / c.groups) % 8 != 0)
-    reasons.push_back(
-        fmt::format("groups: {} output channels in each of {} groups; the kernels serve multiples of 8. "
-                    "Use the cpu device",
-                    c.k / c.groups, c.groups));
-  if (c.groups != 1 && task.transposed)
-    reasons.push_back(
-        fmt::format("groups: a transposed convolution of {} groups; the kernels serve one. Use the cpu "
-                    "device, or one convolution a group",
-                    c.groups));
 }
 
 void check_sizes(const Conv2d& c, const Extents& e, Reasons& reasons) {

@@ -57,6 +57,9 @@ std::string kilobytes(std::size_t bytes) { return fmt::format("{} KB", (bytes + 
 
 std::string loads_by_hand(const Lowered& task, const Gathering& g) {
   const std::string reason = why_gathered(task);
+  if (g.direct)
+    return fmt::format("every element from memory, without matrix instructions: {} of {} output channels",
+                       why_gathered(task), task.conv.k / task.conv.groups);
   return fmt::format("ordinary loads of {}{}{}", g.vectors ? "8 channels at once" : "single elements",
                      g.filters ? ", of the filters too" : "", reason.empty() ? "" : ": " + reason);
 }
@@ -118,7 +121,10 @@ std::string to_string(const ConvConfig& c) {
   if (c.columns_a) text += " A(k,m)";
   if (c.columns_b) text += " B(k,n)";
   if (c.batched) text += " batched";
-  if (c.gather) text += c.gather->filters ? " gather all" : " gather";
+  if (c.gather && c.gather->direct)
+    text += " direct";
+  else if (c.gather)
+    text += c.gather->filters ? " gather all" : " gather";
   if (c.stores != Stores::copy_engine) text += c.stores == Stores::plain ? " plain stores" : " planes";
   return text;
 }

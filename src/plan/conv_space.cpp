@@ -28,7 +28,9 @@ std::vector<int> widths(const ConvProblem& p) {
   for (const int n : {64, 80, 96, 128, 160, 192, 256})
     if (n <= (channels + 31) / 32 * 32) found.insert(n);
   const std::int64_t group = p.conv.k / p.conv.groups;
-  if (p.conv.groups > 1) {  // a tile is of one group
+  const bool direct = p.conv.groups > 1 && gathering_of(p.task).direct;
+  if (direct) found = {8, 16, 32, 64};
+  if (p.conv.groups > 1 && !direct) {  // a tile is of one group
     for (int n = 8; n <= std::min<std::int64_t>(group, 256); n += 8) found.insert(n);
     std::erase_if(found, [&](int n) { return group % n != 0; });
   }
@@ -104,6 +106,10 @@ ConvConfig with_stages(ConvConfig c, const ConvProblem& p, std::size_t bytes, co
 }
 
 void choose_stages(ConvConfig& c, const ConvProblem& p, const Device& d, const FixedFields& fixed) {
+  if (c.gather && c.gather->direct) {  // of nothing
+    c.stages = fixed.stages.value_or(2);
+    return;
+  }
   if (fixed.stages && (fixed.stages_a || !c.patch)) {
     c.stages = *fixed.stages, c.stages_a = c.patch ? *fixed.stages_a : 0;
     return;
@@ -118,6 +124,9 @@ void choose_stages(ConvConfig& c, const ConvProblem& p, const Device& d, const F
 bool sensible(const ConvConfig& c, const ConvProblem& p, const FixedFields& fixed) {
   if (c.patch && p.task.columns_a && !fixed.load) return false;
   if (c.gather && c.cluster_m * c.cluster_n > 1 && !fixed.cluster_m) return false;
+  if (c.gather && c.gather->direct && (c.swap || c.split || c.tile_k != 64) &&
+      !(fixed.swap || fixed.split || fixed.tile_k))
+    return false;
   if (c.mode == NormMode::streamed && stores_of(p.task) != Stores::copy_engine && !fixed.mode) return false;
   if (c.tile_m / c.tile_warpgroups < 64 && !(fixed.tile_m && fixed.order)) return false;
   if (c.swap && (c.tile_n % 64 != 0 || c.mode == NormMode::rows) && !(fixed.swap && (fixed.tile_n || fixed.mode)))
@@ -153,7 +162,6 @@ bool is_product(const Conv2d& c) {
 
 void finish(ConvConfig& c, const ConvProblem& p, const Device& d, const FixedFields& fixed) {
   c.element = p.conv.dtype_x;
-  if (c.gather) c.gather = gathering_of(p.task);
   c.columns_a = p.task.columns_a && !c.gather, c.columns_b = p.task.columns_b && !(c.gather && c.gather->filters);
   c.batched = p.task.batched, c.stores = stores_of(p.task);
   c.rows_a = !c.patch && !c.columns_a && !c.gather && is_product(p.conv);
@@ -189,7 +197,7 @@ std::vector<ConvConfig> configurations(const ConvProblem& p, const Device& d, co
                        .split = split,
                        .swap = swap,
                        .mode = mode};
-                  if (load == Load::gather) c.gather = Gathering{};
+                  if (load == Load::gather) c.gather = gathering_of(p.task);
                   const bool one = fixed.cluster_m.has_value();
                   for (const auto& [cm, cn] :
                        one ? std::vector<std::pair<int, int>>{{*fixed.cluster_m, *fixed.cluster_n}} : clusters(p, c)) {

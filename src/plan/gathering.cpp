@@ -63,6 +63,8 @@ Gathering gathering_of(const Lowered& t) {
   g.filters = !filters_have_a_map(t);
   g.rows_first_b = g.filters && columns_first(t);
   g.transposed = t.transposed.has_value();
+  g.direct = t.conv.groups > 1 && t.conv.k / t.conv.groups % 8 != 0;
+  if (g.direct) g = {.filters = true, .transposed = g.transposed, .direct = true};
   return g;
 }
 

@@ -15,6 +15,8 @@ struct Gathering {
   bool filters = false;       ///< these, too, by ordinary loads
   bool rows_first_b = false;  ///< neighbours in memory are filters: B (k, n), transposed convolutions
   bool transposed = false;
+  bool direct =
+      false;  ///< nothing is staged: groups of few channels, without matrix instructions (kernels/coda/direct.cuh)
 
   bool operator==(const Gathering&) const = default;
 };

@@ -51,7 +51,7 @@ Conv2d draw_convolution(int kind, Random& random) {
   const auto odd = [&](int most) {
     return random.chance(0.3) ? random.one_of({1, 2, 3, 10}) : random.between(1, most);
   };
-  switch (kind % 6) {
+  switch (kind % 8) {
     case 0: c.c = odd(40); break;
     case 1: c.k = odd(150); break;
     case 2: c.c = odd(30), c.k = odd(90); break;
@@ -59,6 +59,15 @@ Conv2d draw_convolution(int kind, Random& random) {
     case 4:
       c.groups = random.between(2, 4);
       c.c = c.groups * random.between(1, 20), c.k = c.groups * 8 * random.between(1, 8);
+      break;
+    case 5:
+      c.groups = c.c = random.between(2, 80);
+      c.k = c.c * random.between(1, 2);
+      if (random.chance(0.3)) c.layout = Layout::nchw;
+      break;
+    case 6:
+      c.groups = random.between(2, 6);
+      c.c = c.groups * random.between(1, 6), c.k = c.groups * random.between(1, 12);
       break;
     default: c.layout = Layout::nchw, c.c = odd(40), c.k = random.chance(0.5) ? odd(90) : c.k; break;
   }
@@ -77,6 +86,9 @@ ConvTranspose2d draw_transposed(int i, Random& random) {
   t.pad = {std::min<std::int64_t>(1, t.r - 1), 0, 0, std::min<std::int64_t>(1, t.s - 1)};
   t.output_pad = {random.below(static_cast<int>(t.stride[0])), random.below(static_cast<int>(t.stride[1]))};
   if (i % 3 == 2) t.layout = Layout::nchw;
+  if (i % 4 == 1)
+    t.groups = random.between(2, 5), t.c = t.groups * random.between(1, 6), t.k = t.groups * random.between(1, 9);
+  if (i % 8 == 5) t.k = t.groups * 8 * random.between(1, 3);
   return t;
 }
 
@@ -94,7 +106,7 @@ Gemm draw_product(int i, Random& random) {
 std::vector<Case> gathered_cases(std::uint64_t seed) {
   Random random(seed + 4);
   std::vector<Case> cases;
-  for (int i = 0; i < 96; ++i) {
+  for (int i = 0; i < 112; ++i) {
     const DType type = i % 4 == 0 ? DType::f16 : DType::bf16;
     Case c{.name = fmt::format("gathered {}", i),
            .conv = {},

@@ -43,6 +43,7 @@ std::vector<jit::Request> all_requests() {
                                                                 : "another mode"];
     ++kinds[orders[f.tile_warpgroups == 1 ? 0 : f.turns == 1 ? 1 : 2]];
     ++kinds[f.gather ? "by ordinary loads" : f.columns_a ? "by boxes" : f.patch ? "by patches" : "by runs"];
+    if (f.gather && f.gather->direct) ++kinds["without matrix instructions"];
     if (f.gather && f.gather->filters) ++kinds["filters by ordinary loads"];
     if (f.stores == plan::Stores::plain) ++kinds["by plain stores"];
     if (f.stores == plan::Stores::planes) ++kinds["stored as planes"];

@@ -41,8 +41,11 @@ GatheredFilter gathered_filter(const plan::Lowered& t, const void* memory) {
   g.memory = memory;
   g.channels = narrow(channels);
   g.step_image = t.batched ? static_cast<u64>(c.k * channels) : 0;
-  if (t.transposed) {  // (C, R, S, K), or planes (C, K, R, S)
-    g.step_filter = narrow(planes ? taps : 1), g.step_tap = narrow(planes ? 1 : c.k), g.step_c = narrow(c.k * taps);
+  if (t.transposed) {  // (C, R, S, K/groups), or planes (C, K/groups, R, S)
+    const std::int64_t filters = c.k / c.groups;
+    g.step_filter = narrow(planes ? taps : 1), g.step_tap = narrow(planes ? 1 : filters);
+    g.step_c = narrow(filters * taps);
+    g.step_group = narrow((channels - 1) * filters * taps + (planes ? 0 : filters * (taps - 1)));
   } else if (t.columns_b) {
     g.step_filter = 1, g.step_c = narrow(c.k);
   } else {  // (K, R, S, C), or planes (K, C, R, S)

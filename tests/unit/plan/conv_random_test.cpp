@@ -131,6 +131,12 @@ void check_maps(const ConvConfig& c, const RandomProblem& problem) {
     EXPECT_EQ(c.cluster_m * c.cluster_n, 1);
     EXPECT_FALSE(c.patch || c.columns_a);
     EXPECT_EQ(c.columns_b, problem.columns_b && !c.gather->filters);
+    EXPECT_EQ(c.gather->direct, conv.groups > 1 && conv.k / conv.groups % 8 != 0);
+    if (c.gather->direct) {
+      EXPECT_FALSE(c.swap || c.split);
+      EXPECT_LE(c.tile_n, 64);
+      return;
+    }
     const std::int64_t depth = conv.r * conv.s * conv.c / conv.groups;
     EXPECT_TRUE(c.gather->filters || (problem.columns_b ? conv.k : depth) % 8 == 0);
     EXPECT_TRUE(!c.gather->vectors ||

@@ -48,8 +48,9 @@ std::string_view norm(NormMode m) {
 
 std::string operands(const ConvConfig& c) {
   if (!c.gather) return fmt::format("using Operands = Matrices<{}, {}, {}>;", c.columns_a, c.columns_b, c.batched);
-  return fmt::format("struct Operands : Gathered<{}, {}> {{ static constexpr bool kGatherFilters = {}; }};",
-                     c.columns_b, c.batched, c.gather->filters);
+  return fmt::format(
+      "struct Operands : Gathered<{}, {}> {{ static constexpr bool kGatherFilters = {}, kDirect = {}; }};", c.columns_b,
+      c.batched, c.gather->filters, c.gather->direct);
 }
 
 std::string config_text(const ConvConfig& c, int number) {
@@ -112,6 +113,9 @@ std::vector<ConvConfig> configurations() {
     c.store_buffers = mode == NormMode::streamed ? stores_per_tile(c) : 1;
     c.gather = Gathering{.filters = mode != NormMode::none};
     c.columns_b = mode == NormMode::none;
+    list.push_back(c);
+    c.tile_n = 64, c.tile_k = 64, c.columns_b = false, c.gather->direct = true;
+    if (mode == NormMode::streamed) c.store_buffers = stores_per_tile(c);
     list.push_back(c);
   }
   list.push_back({.tile_m = 256,
