@@ -312,6 +312,9 @@ std::vector<Case> sanitizer_cases() {
       c.text = "store silu(group_norm(acc + bias[n], groups=16, scale=gamma[n])) as y : bf16";
     cases.push_back(std::move(c));
   }
+  Conv2d depthwise = conv(2, 17, 19, 37, 37, 3);
+  depthwise.groups = 37;
+  cases.push_back(on_gpu("sanitizer", depthwise, "store silu(acc + bias[n]) as y : bf16", "load=gather tile=128x32"));
   cases.push_back(product_on_gpu("sanitizer", {.m = 77, .n = 131, .k = 99},
                                  "store silu(acc + bias[n]) + r[m,n] as y : bf16", "load=gather tile=64x64"));
   for (const char* plan : {"load=runs tile=128x160", "load=runs cluster=2x1", "load=runs swap=on tile=128x128"})
