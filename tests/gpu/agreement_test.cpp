@@ -55,6 +55,47 @@ TEST(Agreement, Products) {
   expect_agreement(cases);
 }
 
+// The matrices of a, or b, with gaps of NaN between them
+std::vector<std::byte> with_gaps(const Tensor& t, std::int64_t step) {
+  const auto count = static_cast<std::size_t>(t.shape[0]), each = t.host.size() / count;
+  std::vector<std::byte> apart(count * static_cast<std::size_t>(step) * 2, std::byte{0xff});
+  for (std::size_t i = 0; i < count; ++i)
+    std::copy_n(t.host.begin() + static_cast<std::ptrdiff_t>(i * each), each,
+                apart.begin() + static_cast<std::ptrdiff_t>(i * static_cast<std::size_t>(step) * 2));
+  return apart;
+}
+
+TEST(Agreement, MatricesOfABatchApart) {
+  int tested = 0;
+  auto cases = product_cases(options().seed);
+  for (const Case& c : gathered_cases(options().seed)) cases.push_back(c);
+  for (const Case& c : cases) {
+    const bool gathered = c.name.starts_with("gathered");
+    if (!c.product || c.product->batch == 1 || tested >= (gathered ? 16 : 10)) continue;
+    SCOPED_TRACE(c.describe());
+    Problem problem(c);
+    const Executable executable = problem.compile();
+    Arguments arguments = problem.arguments();
+    problem.poison(nullptr);
+    executable.run(arguments);
+    const auto dense = problem.outputs();
+    std::vector<std::unique_ptr<Buffer>> buffers;
+    for (const auto& [name, view] : {std::pair("(a)", &arguments.a), std::pair("(b)", &arguments.b)}) {
+      const Tensor& t = problem.tensor(name);
+      const std::int64_t step = (t.shape[1] * t.shape[2] + 7) / 8 * 8 + 8 * (1 + tested % 5);
+      const auto bytes = with_gaps(t, step);
+      buffers.push_back(std::make_unique<Buffer>(bytes.size()));
+      buffers.back()->upload(bytes.data());
+      *view = {buffers.back()->data(), t.dtype, t.shape, {step, t.shape[2], 1}};
+    }
+    problem.poison(nullptr);
+    executable.run(arguments);
+    EXPECT_EQ(problem.outputs(), dense);
+    ++tested;
+  }
+  EXPECT_EQ(tested, 16);
+}
+
 TEST(Agreement, WhatTheCopyEngineCannotLoad) {
   const auto cases = gathered_cases(options().seed);
   EXPECT_GE(cases.size(), 100u);

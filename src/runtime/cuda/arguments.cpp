@@ -34,7 +34,9 @@ class Binder {
 
  private:
   const void* tensor(const ConstTensorView& view, const std::vector<std::int64_t>& shape, DType dtype,
-                     std::size_t alignment, const std::string& what);
+                     std::size_t alignment, const std::string& what, bool apart = false);
+  const void* matrix(const ConstTensorView& view, const std::vector<std::int64_t>& shape, DType dtype, const char* what,
+                     std::int64_t& step);
   void* output(std::size_t store);
   std::uint64_t operand(const Field& field);
   std::uint64_t number(const Field& field) const;
@@ -52,15 +54,18 @@ std::string title(const char* kind, const std::string& name, const Axes& axes) {
 }
 
 const void* Binder::tensor(const ConstTensorView& view, const std::vector<std::int64_t>& shape, DType dtype,
-                           std::size_t alignment, const std::string& what) {
-  check_tensor(view, shape, dtype, alignment, what);
+                           std::size_t alignment, const std::string& what, bool apart) {
+  check_tensor(view, shape, dtype, alignment, what, apart);
   bound_.pointers.push_back({view.data, what});
   return view.data;
 }
 
 Range range_of(const ConstTensorView& view, std::string what) {
   const auto* first = static_cast<const std::byte*>(view.data);
-  return {first, first + element_count(view.shape) * static_cast<std::int64_t>(size_of(view.dtype)), std::move(what)};
+  std::int64_t count = element_count(view.shape);
+  if (!view.strides.empty() && view.shape[0] > 1)  // matrices apart
+    count = count / view.shape[0] + (view.shape[0] - 1) * std::max(view.strides[0], count / view.shape[0]);
+  return {first, first + count * static_cast<std::int64_t>(size_of(view.dtype)), std::move(what)};
 }
 
 void* Binder::output(std::size_t store) {
@@ -164,15 +169,22 @@ Factors factors(const Contraction& contraction) {
   return {conv.dtype_x, conv.dtype_w, "the image (a)", "the filter (b)"};
 }
 
+// An operand that is multiplied; those of several products may lie apart
+const void* Binder::matrix(const ConstTensorView& view, const std::vector<std::int64_t>& shape, DType dtype,
+                           const char* what, std::int64_t& step) {
+  const auto* product = std::get_if<Gemm>(&s_.contraction);
+  const bool apart = product != nullptr && product->batch > 1;
+  const void* data = tensor(view, shape, dtype, copy_engine_alignment, what, apart);
+  if (apart && !view.strides.empty()) step = view.strides[0];
+  read_.push_back(range_of(view, what));
+  return data;
+}
+
 BoundArguments Binder::run() {
   runtime::check_names(arguments_, s_.operands, s_.stores);
   const Factors factor = factors(s_.contraction);
-  bound_.a = tensor(arguments_.a, shape_a(s_.contraction), factor.dtype_a, copy_engine_alignment, factor.a);
-  read_.push_back(range_of(arguments_.a, factor.a));
-  if (s_.reads_b) {
-    bound_.b = tensor(arguments_.b, shape_b(s_.contraction), factor.dtype_b, copy_engine_alignment, factor.b);
-    read_.push_back(range_of(arguments_.b, factor.b));
-  }
+  bound_.a = matrix(arguments_.a, shape_a(s_.contraction), factor.dtype_a, factor.a, bound_.step_a);
+  if (s_.reads_b) bound_.b = matrix(arguments_.b, shape_b(s_.contraction), factor.dtype_b, factor.b, bound_.step_b);
   bound_.output = output(s_.main_store);
   if (s_.side_store) bound_.side = output(*s_.side_store);
   for (const Field& f : s_.fields) {
@@ -190,12 +202,17 @@ BoundArguments Binder::run() {
 }  // namespace
 
 void check_tensor(const ConstTensorView& view, const std::vector<std::int64_t>& shape, DType dtype,
-                  std::size_t alignment, const std::string& what) {
+                  std::size_t alignment, const std::string& what, bool apart) {
   std::vector<DType> dtypes{dtype};
   if (dtype == DType::f32) dtypes.push_back(DType::tf32);  // stored alike
   const auto strides = runtime::checked_strides(view, shape, dtypes, what);
   const auto dense = row_major_strides(shape);
-  for (std::size_t i = 0; i < shape.size(); ++i)
+  if (apart && (strides[0] < dense[0] || (strides[0] != dense[0] && strides[0] % 8 != 0)))
+    throw UserError(fmt::format(
+        "{} was given {} elements from one matrix to the next; expected a multiple of 8 from {} on, or none "
+        "for a dense tensor. If all products share it, fold the batch into m",
+        what, strides[0], dense[0]));
+  for (std::size_t i = apart ? 1 : 0; i < shape.size(); ++i)
     if (shape[i] > 1 && strides[i] != dense[i])
       throw UserError(
           fmt::format("{} was given strides {} for shape {}; the kernels read and write dense tensors, "

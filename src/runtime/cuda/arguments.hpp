@@ -36,6 +36,7 @@ struct NamedPointer {
 
 struct BoundArguments {
   const void *a = nullptr, *b = nullptr;
+  std::int64_t step_a = 0, step_b = 0;  ///< elements from one product's matrix to the next; 0: dense
   void *output = nullptr, *side = nullptr;
   std::vector<std::uint64_t> fields;  ///< by Signature::fields, as the kernel reads them
   std::vector<NamedPointer> pointers;
@@ -48,8 +49,9 @@ BoundArguments bind_arguments(const Signature& signature, const Arguments& argum
 /// Shape in memory of a value with these axes.
 std::vector<std::int64_t> shape_of(const Axes& axes, const Contraction& contraction);
 
-/// Checks shape, dtype, strides (dense) and alignment; `what` names the tensor in the message.
+/// Checks shape, dtype, strides (dense; `apart`: but for the first, which may leave gaps of multiples of 8 elements)
+/// and alignment; `what` names the tensor in the message.
 void check_tensor(const ConstTensorView& view, const std::vector<std::int64_t>& shape, DType dtype,
-                  std::size_t alignment, const std::string& what);
+                  std::size_t alignment, const std::string& what, bool apart = false);
 
 }  // namespace coda::cuda

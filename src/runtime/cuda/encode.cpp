@@ -59,14 +59,18 @@ void put(TensorMap& map, const T& what) {
 }  // namespace
 
 void encode_maps(ConvParams& params, const plan::Lowered& task, const plan::ConvPlan& plan, const Addresses& at) {
-  const MapShapes shapes = map_shapes(task, plan);
+  MapShapes shapes = map_shapes(task, plan);
+  const auto apart = [](MapShape& m, std::int64_t step) {  // images, and products' filters, are the last extent
+    if (step != 0) m.strides[static_cast<std::size_t>(m.rank) - 2] = static_cast<std::uint64_t>(step) * 2;
+  };
+  apart(shapes.activation, at.step_a), apart(shapes.filter, at.step_b);
   const DType element = plan.config.element;
   if (plan.config.gather)
-    put(params.activation, gathered_image(task, at.activation));
+    put(params.activation, gathered_image(task, at.activation, at.step_a));
   else
     encode(params.activation, shapes.activation, at.activation, element, "the image");
   if (plan.config.gather && plan.config.gather->filters)
-    put(params.filter, gathered_filter(task, at.filter));
+    put(params.filter, gathered_filter(task, at.filter, at.step_b));
   else
     encode(params.filter, shapes.filter, at.filter, element, "the filter");
   if (plan.config.stores != plan::Stores::copy_engine) {

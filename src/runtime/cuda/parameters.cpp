@@ -20,12 +20,12 @@ int narrow(std::int64_t x) { return static_cast<int>(x); }
 
 }  // namespace
 
-GatheredImage gathered_image(const plan::Lowered& t, const void* memory) {
+GatheredImage gathered_image(const plan::Lowered& t, const void* memory, std::int64_t step) {
   const Conv2d& c = t.conv;
   const Steps steps = steps_of(t);
   GatheredImage g{};
   g.memory = memory;
-  g.step_image = static_cast<u64>(steps.image);
+  g.step_image = static_cast<u64>(step != 0 ? step : steps.image);
   g.step_h = narrow(steps.h), g.step_w = narrow(steps.w), g.step_c = narrow(steps.c);
   g.height = narrow(c.h), g.width = narrow(c.w), g.channels = narrow(c.c / c.groups);
   g.taps_w = narrow(c.s), g.depth = narrow(c.r * c.s * g.channels);
@@ -33,14 +33,14 @@ GatheredImage gathered_image(const plan::Lowered& t, const void* memory) {
   return g;
 }
 
-GatheredFilter gathered_filter(const plan::Lowered& t, const void* memory) {
+GatheredFilter gathered_filter(const plan::Lowered& t, const void* memory, std::int64_t step) {
   const Conv2d& c = t.conv;
   const std::int64_t taps = c.r * c.s, channels = c.c / c.groups;
   const bool planes = c.layout == Layout::nchw;
   GatheredFilter g{};
   g.memory = memory;
   g.channels = narrow(channels);
-  g.step_image = t.batched ? static_cast<u64>(c.k * channels) : 0;
+  g.step_image = t.batched ? static_cast<u64>(step != 0 ? step : c.k * channels) : 0;
   if (t.transposed) {  // (C, R, S, K/groups), or planes (C, K/groups, R, S)
     const std::int64_t filters = c.k / c.groups;
     g.step_filter = narrow(planes ? taps : 1), g.step_tap = narrow(planes ? 1 : filters);

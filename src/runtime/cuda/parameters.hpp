@@ -34,9 +34,10 @@ constexpr std::size_t parameter_bytes(std::size_t fields) {
 /// All that does not depend on memory.
 ConvGeometry geometry(const plan::Lowered& task, const plan::ConvPlan& plan);
 
-/// What stands in a map's place where operands are loaded and outputs stored without one.
-GatheredImage gathered_image(const plan::Lowered& task, const void* memory);
-GatheredFilter gathered_filter(const plan::Lowered& task, const void* memory);
+/// What stands in a map's place where operands are loaded and outputs stored without one. `step`: elements from one
+/// product's matrix to the next; 0: dense.
+GatheredImage gathered_image(const plan::Lowered& task, const void* memory, std::int64_t step = 0);
+GatheredFilter gathered_filter(const plan::Lowered& task, const void* memory, std::int64_t step = 0);
 
 /// Fills norm, split and launch with addresses inside the workspace that starts at `base`.
 void place_workspace(ConvParams& params, const plan::ConvPlan& plan, const plan::Epilogue& epilogue,

@@ -177,5 +177,38 @@ TEST_F(CudaArguments, SharedMemory) {
   EXPECT_NO_THROW(bind_arguments(s, a));
 }
 
+// Three products: A (3,8,16), B (3,24,16)
+TEST(CudaProducts, MatricesOfABatchMayLieApart) {
+  Signature s;
+  s.contraction =
+      Gemm{.batch = 3, .m = 8, .n = 24, .k = 16, .transpose_b = true, .dtype_a = DType::bf16, .dtype_b = DType::bf16};
+  s.stores = {{0, DType::bf16, "y"}};
+  s.store_axes = {axes::mn};
+  const auto at = [](std::uintptr_t address) { return reinterpret_cast<void*>(address); };
+  Arguments a;
+  a.a = {at(0x100000), DType::bf16, {3, 8, 16}, {136, 16, 1}};
+  a.b = {at(0x200000), DType::bf16, {3, 24, 16}, {}};
+  a.outputs["y"] = {at(0x300000), DType::bf16, {3, 8, 24}, {}};
+  BoundArguments bound = bind_arguments(s, a);
+  EXPECT_EQ(bound.step_a, 136);
+  EXPECT_EQ(bound.step_b, 0);
+  a.outputs["y"].data = at(0x100000 + 2 * (2 * 136 + 128));  // right behind the last of A
+  EXPECT_NO_THROW(bind_arguments(s, a));
+  a.outputs["y"].data = at(0x100000 + 2 * (2 * 136 + 128) - 16);
+  EXPECT_THROW(bind_arguments(s, a), UserError);
+  a.outputs["y"].data = at(0x300000);
+  for (const std::int64_t step : {0, 120, 132}) {
+    a.a.strides[0] = step;
+    try {
+      bind_arguments(s, a);
+      ADD_FAILURE() << "accepted " << step;
+    } catch (const UserError& e) {
+      EXPECT_THAT(e.what(), HasSubstr("elements from one matrix to the next; expected a multiple of 8 from 128 on"));
+    }
+  }
+  a.a.strides = {136, 24, 1};
+  EXPECT_THROW(bind_arguments(s, a), UserError);
+}
+
 }  // namespace
 }  // namespace coda::cuda
