@@ -26,8 +26,10 @@
 //   static constexpr int kGroup;                        // may be absent, see tiles.cuh; not with an exchange, which goes image by image
 //   using Operands = Matrices<…>;                       // products, gathered images: layout.cuh; may be left out
 //   static constexpr Stores kStores;                    // tiles.cuh; may be left out
+//   static constexpr bool kWide, kMeets;                // if kNorm is kGeneral: see general.cuh
 #pragma once
 #include "direct.cuh"
+#include "general.cuh"
 #include "second_pass.cuh"
 #include "split.cuh"
 #include "wgmma.cuh"
@@ -57,11 +59,13 @@ template <class Config, class Visitor> struct ConvFprop {
     // A producer warpgroup and the consumers. What a block holds at its start is 168 registers a thread of 384, or 96 of
     // 640; setmaxnreg moves them: 56 + 2 * 224 = 3 * 168, 32 + 4 * 112 = 5 * 96. Streamed, spare warps of the producer's warpgroup merge statistics.
     static constexpr int kThreads = 128 * (1 + kConsumers);
+    static constexpr bool kGeneral = Config::kNorm == Norm::kGeneral, kAlone = Config::kNorm == Norm::kNone || kGeneral;
     // Ordinary loads take a producer more.
-    static constexpr int kProducerRegisters = kGather ? (kConsumers == 4 ? 64 : 88) : kConsumers == 4 ? (kStreamed ? 64 : 32) : Config::kNorm == Norm::kNone ? 40 : kStreamed ? 72 : 56;
-    static constexpr int kConsumerRegisters = kGather ? (kConsumers == 4 ? 104 : 208) : kConsumers == 4 ? (kStreamed ? 104 : 112) : Config::kNorm == Norm::kNone ? 232 : kStreamed ? 216 : 224;
-    static constexpr bool kSplit = Config::kSplit, kExchange = Config::kNorm != Norm::kNone && Config::kNorm != Norm::kRows;
-    static constexpr bool kWorkspace = kSplit || kExchange;
+    static constexpr int kProducerRegisters = kGather ? (kConsumers == 4 ? 64 : 88) : kConsumers == 4 ? (kStreamed ? 64 : 32) : kAlone ? 40 : kStreamed ? 72 : 56;
+    static constexpr int kConsumerRegisters = kGather ? (kConsumers == 4 ? 104 : 208) : kConsumers == 4 ? (kStreamed ? 104 : 112) : kAlone ? 232 : kStreamed ? 216 : 224;
+    static constexpr bool kSplit = Config::kSplit, kExchange = Tail::kExchange;
+    static constexpr bool kWorkspace = kSplit || kExchange || Tail::Needs::kMeets;
+    static_assert(!Tail::Needs::kMeets || (!kSplit && kGroup == 0), "tiles that wait for one another are whole, and neighbours");
     static constexpr int kPrefetches = kGather || Tail::kStores != Stores::kCopyEngine ? 0 : kStreamed ? Visitor::kTensorsBefore : Visitor::kTensors;  // the second pass comes much later
     static_assert(kGroup == 0 || !kExchange, "tiles of an image are neighbours where they exchange statistics");
     static_assert(!kSplit || !kStreamed, "split-K serves small outputs, which are resident");
@@ -120,7 +124,7 @@ template <class Config, class Visitor> struct ConvFprop {
         if (threadIdx.x == 0) {
             if (!kGather) tma_prefetch(p.activation);
             if (!Operands::kGatherFilters) tma_prefetch(p.filter);
-            if (Tail::kStores == Stores::kCopyEngine) tma_prefetch(p.output);
+            if (Tail::kStores == Stores::kCopyEngine && Tail::Needs::kTiled > 0) tma_prefetch(p.output);
             if (Tail::kStores == Stores::kCopyEngine && Visitor::kSide != SideStore::kNone) tma_prefetch(p.side);
             // A stage is free once the consumers of every block that shares a tile with this one have read it. In a cluster of
             // rows and columns, of every block: one that loads both of its operands itself could run a round ahead of the block
@@ -464,6 +468,8 @@ template <class Config, class Visitor> struct ConvFprop {
             }
             if constexpr (Config::kNorm == Norm::kNone) {
                 tail.store_result(at);
+            } else if constexpr (kGeneral) {
+                General<Config, Visitor>{tail}.run(at);
             } else {
                 tail.apply_before(at);
                 if constexpr (kExchange) tail.reduce_and_publish(at);

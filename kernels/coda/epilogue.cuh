@@ -17,6 +17,18 @@ enum class Norm {
     kStreamed,  // centred values wait in shared memory while the next tile is multiplied; if the image is not complete by then, in the
                 // output's place in memory
     kRows,      // over the channels of one pixel, all of which are in the tile: nothing is exchanged
+    kGeneral,   // none of these; rows have values of their own, reductions are read or stored: general.cuh
+};
+
+// What only a general epilogue's visitor says: how many results the copy engine stores, and the shared memory of its reductions.
+template <class Config, class Visitor, bool kGeneral> struct GeneralNeeds {
+    static constexpr int kTiled = 1, kFoldBytes = 0;
+    static constexpr bool kMeets = false;
+};
+template <class Config, class Visitor> struct GeneralNeeds<Config, Visitor, true> {
+    static constexpr int kTiled = Visitor::kTiled;
+    static constexpr bool kMeets = Config::kMeets;
+    static constexpr int kFoldBytes = 16 * ((Visitor::kChannelFolds + 2 * Visitor::kMoments) * Config::kTileN + Visitor::kTileFolds + 1);
 };
 
 // The rows and channels of a tile that one warpgroup holds.
@@ -37,6 +49,8 @@ template <class Config, class Visitor> struct Epilogue {
     static constexpr Norm kNorm = Config::kNorm;
     static constexpr Stores kStores = stores_of<Config>(0);
     static_assert(kStores == Stores::kCopyEngine || kNorm != Norm::kStreamed, "the second pass loads and stores by the copy engine");
+    static constexpr bool kExchange = kNorm == Norm::kResident || kNorm == Norm::kStreamed;
+    using Needs = GeneralNeeds<Config, Visitor, kNorm == Norm::kGeneral>;
     static constexpr int kUnit = Config::kUnit;
     static_assert(kN % kUnit == 0, "a unit of channels does not cross tiles");
     static_assert(!kSwap || (kN % 64 == 0 && kPixels <= 256), "a matrix instruction has 64 rows, here channels, and at most 256 columns");
@@ -50,7 +64,7 @@ template <class Config, class Visitor> struct Epilogue {
     static constexpr int kSlices = kN / kSlice;
     static constexpr int kStoresPerTile = kBlocks * kSlices;  // bulk groups that a warp commits
     static constexpr int kStoreBuffers = Config::kStoreBuffers;
-    static constexpr int kStaging = divide_up(larger(kSliceBytes * kStoreBuffers, kNorm == Norm::kNone || kNorm == Norm::kRows ? 0 : kN * 8), 1024) * 1024;  // a warp
+    static constexpr int kStaging = divide_up(larger(kSliceBytes * kStoreBuffers, kExchange ? kN * 8 : 0), 1024) * 1024;  // a warp
     // Moments of the warps' rows, later scratch: in the staging buffers, or apart where those hold a tile.
     static constexpr bool kApart = kNorm == Norm::kStreamed;
     static constexpr int kMomentBytes = kApart ? kN * 8 : kStaging;  // a warp
@@ -60,7 +74,7 @@ template <class Config, class Visitor> struct Epilogue {
 
     // Column values in shared memory: the visitor's for `before`, those for `after` (unless the second pass has them), then mean,
     // factor, shift of the normalisation; the operands of the last two lie in their place until the statistics are known.
-    static constexpr bool kNormalises = kNorm != Norm::kNone, kRows = kNorm == Norm::kRows, kSecondPass = kNorm == Norm::kStreamed;
+    static constexpr bool kNormalises = kExchange || kNorm == Norm::kRows, kRows = kNorm == Norm::kRows, kSecondPass = kNorm == Norm::kStreamed;
     static constexpr int kBefore = kNormalises ? Visitor::kColumnsBefore : 0, kAfter = kSecondPass ? 0 : Visitor::kColumnsAfter;
     static constexpr int kLate = divide_up(int(sizeof(typename Visitor::Late)), 4);  // words of a channel
     static constexpr int kMean = kBefore + kAfter, kFactor = kMean + 1, kShift = kMean + 2;
@@ -73,7 +87,8 @@ template <class Config, class Visitor> struct Epilogue {
     static constexpr int kSideBuffers = kSide == SideStore::kBefore ? smaller(2, kStoresPerTile) : kSide == SideStore::kAfter && !kSecondPass ? kStoreBuffers : 0;
     static constexpr int kSideStaging = kSideBuffers * kSliceBytes;  // a warp
     static constexpr int kSideOffset = divide_up(4 * kStaging + kColumns * kN * 4 + (kApart ? 4 * kMomentBytes : 0), 1024) * 1024;
-    static constexpr int kWarpgroupBytes = kSideBuffers > 0 ? kSideOffset + 4 * kSideStaging : 4 * kStaging + kColumns * kN * 4 + (kApart ? 4 * kMomentBytes : 0);
+    static constexpr int kFoldOffset = divide_up(kSideBuffers > 0 ? kSideOffset + 4 * kSideStaging : 4 * kStaging + kColumns * kN * 4 + (kApart ? 4 * kMomentBytes : 0), 16) * 16;
+    static constexpr int kWarpgroupBytes = kFoldOffset + Needs::kFoldBytes;
 
     const ConvParams& fixed;
     const ConvGeometry& geometry;

@@ -31,6 +31,12 @@ CODA_DEVICE float4 load_l2(const float4* address) {
 // A line of 128 bytes, from memory into the second-level cache.
 CODA_DEVICE void prefetch_line(const void* address) { asm volatile("prefetch.global.L2 [%0];" ::"l"(address) : "memory"); }
 
+CODA_DEVICE float load_l2(const float* address) {
+    float value;
+    asm volatile("ld.global.cg.f32 %0, [%1];" : "=f"(value) : "l"(address) : "memory");
+    return value;
+}
+
 CODA_DEVICE u32 load_acquire(const u32* address) {
     u32 value;
     asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(value) : "l"(address) : "memory");

@@ -17,14 +17,28 @@ template <> struct Memory<float> {
 template <> struct Memory<int> {
     using Value = int;
     static CODA_DEVICE int load(const void* memory, int i) { return __ldg(static_cast<const int*>(memory) + i); }
+    static CODA_DEVICE void store(void* memory, int i, int x) { static_cast<int*>(memory)[i] = x; }
 };
 template <> struct Memory<bool> {  // a byte, 0 or 1
     using Value = bool;
     static CODA_DEVICE bool load(const void* memory, int i) { return __ldg(static_cast<const u8*>(memory) + i) != 0; }
+    static CODA_DEVICE void store(void* memory, int i, bool x) { static_cast<u8*>(memory)[i] = x; }
 };
 
 template <class Element> CODA_DEVICE typename Memory<Element>::Value load(const void* memory, int i) { return Memory<Element>::load(memory, i); }
-template <class Element> CODA_DEVICE void store(void* memory, int i, float x) { Memory<Element>::store(memory, i, x); }
+template <class Element> CODA_DEVICE void store(void* memory, int i, typename Memory<Element>::Value x) { Memory<Element>::store(memory, i, x); }
+
+// An element of a result [m,n].
+template <class Element> CODA_DEVICE void store_element(void* memory, u64 offset, float x) { static_cast<u16*>(memory)[offset] = u16(Element::pack(x, 0.f)); }
+template <> CODA_DEVICE void store_element<float>(void* memory, u64 offset, float x) { static_cast<float*>(memory)[offset] = x; }
+CODA_DEVICE void store_int(void* memory, u64 offset, int x) { static_cast<int*>(memory)[offset] = x; }
+CODA_DEVICE void store_bool(void* memory, u64 offset, bool x) { static_cast<u8*>(memory)[offset] = x; }
+
+// Two neighbours, the first at an even offset.
+template <class Element> CODA_DEVICE void store_pair(void* memory, u64 offset, float x, float y) { static_cast<u32*>(memory)[offset / 2] = Element::pack(x, y); }
+template <> CODA_DEVICE void store_pair<float>(void* memory, u64 offset, float x, float y) { static_cast<float2*>(memory)[offset / 2] = {x, y}; }
+CODA_DEVICE void store_pair_of_ints(void* memory, u64 offset, int x, int y) { static_cast<int*>(memory)[offset] = x, static_cast<int*>(memory)[offset + 1] = y; }
+CODA_DEVICE void store_pair_of_bools(void* memory, u64 offset, bool x, bool y) { static_cast<u16*>(memory)[offset / 2] = u16(x | y << 8); }
 
 // A column's value travels through shared memory as a float; integers by their bits, bools as 0 and 1.
 CODA_DEVICE float as_column(float x) { return x; }

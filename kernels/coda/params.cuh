@@ -60,6 +60,12 @@ struct SplitParams {
     u32* flags;      // (tiles, splits - 1, warpgroups of a tile)
 };
 
+// Stored reductions of a launch, see folds.cuh; all sizes follow from the geometry and the visitor.
+struct FoldParams {
+    float *partials, *results, *rows;  // of warpgroups' tiles; of columns of tiles; of rows whose tiles are several
+    u32* counters;                     // of columns of tiles: all in one; a column each; then of rows of tiles
+};
+
 // Launches that used the workspace so far, and the blocks that have left this launch.
 struct EpochParams {
     u32 *epoch, *exits;
@@ -74,6 +80,7 @@ struct alignas(64) ConvParams {
     EpochParams launch;
     void* side_memory;  // base of the second store's tensor
     u64* timeline;      // see Trace; null without CODA_TRACE
+    FoldParams folds;
 };
 
 }  // namespace coda

@@ -18,7 +18,7 @@ struct Field {
   enum class Kind : std::uint8_t {
     operand_pointer,  ///< device address of an operand's memory
     operand_value,    ///< a scalar operand by value in the low four bytes: float, or int for i32 and bool (0 or 1)
-    store_pointer,    ///< device address of an output that does not go through the copy engine (axes [b,g])
+    store_pointer,    ///< device address of an output that does not go through the copy engine
     extent,           ///< the extent of `coordinate`, as int in the low four bytes; of n: the channels of the output
   } kind{};
   std::string name;  ///< of the operand or the store; empty for an extent

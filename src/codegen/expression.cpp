@@ -118,6 +118,12 @@ class Writer {
     return fmt::format("::{}({})", f.name, fmt::join(arguments, ", "));
   }
 
+  // Of the channel at hand
+  std::string one_hot() const {
+    const DType label = g_[x_.inputs[0]].dtype == DType::i32 ? DType::i32 : DType::f32;
+    return fmt::format("{} == {} ? 1.f : 0.f", in(0, label), converted("channel", DType::i32, label));
+  }
+
   std::string value() const {
     switch (x_.op) {
       case Op::add: return sum("add", "+");
@@ -167,6 +173,7 @@ class Writer {
       case Op::logsigmoid: return function();
       case Op::cast: return cast();
       case Op::call: return call();
+      case Op::one_hot: return one_hot();
       default: throw InternalError(fmt::format("{} is no elementwise operation", to_string(x_.op)));
     }
   }

@@ -18,6 +18,7 @@ std::string_view norm_name(plan::NormMode mode) {
     case plan::NormMode::resident: return "kResident";
     case plan::NormMode::streamed: return "kStreamed";
     case plan::NormMode::rows: return "kRows";
+    case plan::NormMode::general: return "kGeneral";
   }
   throw InternalError("a mode of normalising without a name");
 }
@@ -27,7 +28,10 @@ void check(const plan::Epilogue& e, const plan::ConvConfig& c) {
   if (c.element != DType::bf16 && c.element != DType::f16)
     throw InternalError(
         fmt::format("a configuration for operands of {}: kernels take bf16 and f16", to_string(c.element)));
-  if (e.norm.has_value() != (c.mode != plan::NormMode::none))
+  if (e.general.has_value() != (c.mode == plan::NormMode::general))
+    throw InternalError(
+        fmt::format("an epilogue that is {}general, and mode {}", e.general ? "" : "not ", norm_name(c.mode)));
+  if (e.norm.has_value() != (plan::normalises(c.mode)) && !e.general)
     throw InternalError(
         fmt::format("an epilogue {} a normalisation, and mode {}", e.norm ? "with" : "without", norm_name(c.mode)));
   if (e.norm && e.norm->per_pixel != (c.mode == plan::NormMode::rows))
@@ -76,13 +80,16 @@ std::string config_text(const plan::ConvConfig& c) {
       "    static constexpr int kClusterM = {}, kClusterN = {};\n"
       "    static constexpr bool kPatch = {}, kSplit = {}, kSwap = {};\n"
       "    static constexpr Norm kNorm = Norm::{};\n"
-      "    static constexpr int kUnit = {};\n{}{}"
+      "    static constexpr int kUnit = {};\n{}{}{}"
       "}};\n",
       c.element == DType::bf16 ? "Bf16" : "F16", c.tile_m, c.tile_n, c.tile_k, c.tile_warpgroups, c.turns,
       c.tile_m / c.tile_warpgroups, c.stages, c.stages_a, c.halo_h, c.halo_w, c.store_buffers, c.cluster_m, c.cluster_n,
       c.patch, c.split, c.swap, norm_name(c.mode), c.unit,
       c.group > 0 ? fmt::format("    static constexpr int kGroup = {};\n", c.group) : "",
-      operands_text(c) + stores_text(c.stores));
+      operands_text(c) + stores_text(c.stores),
+      c.mode == plan::NormMode::general
+          ? fmt::format("    static constexpr bool kWide = {}, kMeets = {};\n", c.wide, c.meets)
+          : "");
 }
 
 std::string commented(const std::string& text) {

@@ -27,7 +27,9 @@ constexpr std::array words{
     "unsigned",    "using",    "virtual",   "void",      "volatile",  "wchar_t",      "while",
     "xor",         "xor_eq",   "linux",     "unix",      "load",      "as_column",    "p",
     "u",           "acc",      "norm",      "raw",       "column",    "tensor",       "late",
-    "image",       "channel",  "group",     "mean",      "variance",  "channels",     "row"};
+    "image",       "channel",  "group",     "mean",      "variance",  "channels",     "row",
+    "at",          "exists",   "value",     "folded",    "moments",   "rows",         "columns",
+    "result",      "domain",   "level"};
 
 // Letters, digits and single underscores; macros are written in capitals
 std::string legal(std::string_view name) {

@@ -4,6 +4,7 @@
 
 #include "codegen/expression.hpp"
 #include "codegen/pieces.hpp"
+#include "codegen/precise.hpp"
 
 namespace coda::codegen {
 
@@ -11,7 +12,10 @@ VisitorWriter::VisitorWriter(const plan::Epilogue& epilogue, const Options& opti
     : e_(epilogue), g_(epilogue.graph), options_(options), names_(epilogue.graph) {
   add_fields();
   check_tensors();
-  if (!options_.accurate) halving_ = Halving(e_);
+  if (e_.general)
+    precise_ = precise_elements(e_);
+  else if (!options_.accurate)
+    halving_ = Halving(e_);
 }
 
 // ---- Uniforms
@@ -111,6 +115,7 @@ std::string VisitorWriter::side() {
 // ---- All of it
 
 std::string VisitorWriter::text() {
+  if (e_.general) return general_text();
   const auto dtype_of = [&](std::size_t i) { return element_name(g_.stores[e_.outputs.at(i).store].dtype); };
   const bool two = e_.side_before() || e_.side_after();
   const std::string functions = columns("before", e_.columns_before) + columns("after", e_.columns_after) + "\n" +

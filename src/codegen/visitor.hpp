@@ -28,6 +28,8 @@ class VisitorWriter {
     const std::vector<ValueId>* columns = nullptr;
     const std::vector<ValueId>* tensors = nullptr;
     std::string channel;  ///< operands of columns, loaded by image and this
+    std::string image = "image";
+    bool in_row = false;  ///< operands [m] and coordinates are read at `at`, a Where
     std::map<ValueId, std::string> values;
   };
 
@@ -39,7 +41,8 @@ class VisitorWriter {
   Scope scope(const Place& place, bool accurate);
   std::string given(ValueId id, const Place& place);
   std::string load_scalar(ValueId id) const;
-  std::string load_column(ValueId id, const std::string& channel) const;
+  std::string load_column(ValueId id, const Place& place) const;
+  std::string coordinate(Coordinate c, const Place& place) const;
   std::string raw_as_input() const;
   Place elements_before() const;
   Place elements_after(bool with_raw) const;
@@ -56,6 +59,22 @@ class VisitorWriter {
   std::string late_and_affine();
   std::string statistics();
 
+  /// General: stored reductions, by where they are kept.
+  enum class FoldList : std::uint8_t { channel, moments, tile };
+  std::vector<ValueId> folds(FoldList list) const;
+  Place element_place() const;
+  bool is_effect(ValueId id) const;
+  std::string rows();
+  void fill_rows(Scope& s, int level);
+  std::string levels();
+  void call_effects(Scope& s, bool full, const char* condition);
+  std::string results();
+  std::string fold_terms(Scope& s);
+  std::string row_ends();
+  std::string domains();
+  std::string finish(const plan::General::Domain& domain);
+  std::string general_text();
+
   const plan::Epilogue& e_;
   const Graph& g_;
   const Options& options_;
@@ -64,6 +83,7 @@ class VisitorWriter {
   std::vector<std::string> field_names_;
   std::set<ValueId> uniforms_read_;  ///< by functions other than uniform()
   Halving halving_;
+  std::vector<bool> precise_;  ///< general: elements by their accurate forms
 };
 
 }  // namespace coda::codegen

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "coda/error.hpp"
 #include "codegen/expression.hpp"
 #include "codegen/pieces.hpp"
 #include "codegen/visitor.hpp"
@@ -55,15 +56,18 @@ void VisitorWriter::add_fields() {
     by_channel |= x.axes == axes::bn;
   }
   for (const plan::Output& o : e_.outputs) {
-    if (o.place != plan::Output::Place::statistics) continue;
+    if (o.place == plan::Output::Place::before || o.place == plan::Output::Place::after) continue;
     const Store& s = g_.stores[o.store];
     add({Field::Kind::store_pointer, s.name, s.dtype, g_[s.value].axes, {}}, names_.of_store(o.store));
-    by_channel |= e_.norm->group_channels == 1;
+    by_channel |= (e_.norm && e_.norm->group_channels == 1) || g_[s.value].axes == axes::bn;
   }
   std::set<Coordinate> extents;
   if (by_channel) extents.insert(Coordinate::n);
-  for (const Node& x : g_.nodes)
-    if (x.op == Op::extent) extents.insert(x.attr.coordinate);
+  for (const Node& x : g_.nodes) {
+    const Coordinate c = x.attr.coordinate;
+    if (x.op == Op::index && (c == Coordinate::h || c == Coordinate::w)) extents.insert({Coordinate::h, Coordinate::w});
+    if (x.op == Op::extent) extents.insert(c);
+  }
   for (const Coordinate c : extents) add({Field::Kind::extent, "", DType::i32, axes::scalar, c}, extent_name(c));
 }
 
@@ -121,22 +125,38 @@ std::string VisitorWriter::load_scalar(ValueId id) const {
   return converted("p." + names_.of(id), passed, x.dtype);
 }
 
-std::string VisitorWriter::load_column(ValueId id, const std::string& channel) const {
+std::string VisitorWriter::load_column(ValueId id, const Place& place) const {
   const Node& x = g_[id];
-  const std::string at = x.axes == axes::n   ? channel
-                         : x.axes == axes::b ? "image"
-                                             : fmt::format("image * p.channels + {}", channel);
+  const std::string at = x.axes == axes::n   ? place.channel
+                         : x.axes == axes::b ? place.image
+                         : x.axes == axes::m ? "at.m"
+                                             : fmt::format("{} * p.channels + {}", place.image, place.channel);
   return converted(fmt::format("load<{}>(p.{}, {})", element_of(id), names_.of(id), at), storage_of(x), x.dtype);
+}
+
+std::string VisitorWriter::coordinate(Coordinate c, const Place& place) const {
+  switch (c) {
+    case Coordinate::m: return "at.m";
+    case Coordinate::n: return place.channel;
+    case Coordinate::b: return place.image;
+    case Coordinate::h:
+      return fmt::format("at.m / p.{} % p.{}", extent_name(Coordinate::w), extent_name(Coordinate::h));
+    case Coordinate::w: return fmt::format("at.m % p.{}", extent_name(Coordinate::w));
+  }
+  throw InternalError("an index of an unknown coordinate");
 }
 
 // How a value is spelled where it is not computed; "" if it is to be
 std::string VisitorWriter::given(ValueId id, const Place& place) {
   if (const auto found = place.values.find(id); found != place.values.end()) return found->second;
   const Node& x = g_[id];
+  if (e_.general && is_scalar(x) && e_.general->late[id]) return "";
   if (is_scalar(x)) {
     uniforms_read_.insert(id);
     return "u." + names_.of(id);
   }
+  if (x.op == Op::index && (x.attr.coordinate != Coordinate::n || !place.channel.empty()))
+    return coordinate(x.attr.coordinate, place);
   const auto index_in = [&](const std::vector<ValueId>* list) {
     return list == nullptr ? -1 : static_cast<int>(std::find(list->begin(), list->end(), id) - list->begin());
   };
@@ -147,13 +167,16 @@ std::string VisitorWriter::given(ValueId id, const Place& place) {
   if (x.op != Op::operand) return "";
   if (const int i = index_in(place.tensors); i >= 0 && i < std::ssize(*place.tensors))
     return converted(fmt::format("tensor[{}]", i), DType::f32, x.dtype);
-  return load_column(id, place.channel);
+  return load_column(id, place);
 }
 
 Scope VisitorWriter::scope(const Place& place, bool accurate) {
   return Scope(
       g_, names_, accurate, [this, &place](ValueId id) { return given(id, place); },
-      [this](ValueId id, std::span<const std::string> inputs) { return halving_.expression(id, inputs); });
+      [this](ValueId id, std::span<const std::string> inputs) {
+        if (!precise_.empty() && precise_[id]) return codegen::expression(g_, id, inputs, true);
+        return halving_.expression(id, inputs);
+      });
 }
 
 }  // namespace coda::codegen

@@ -29,11 +29,14 @@ struct Device {
   double memory_tbps = 4.2;
 };
 
-/// rows: over the channels of each pixel, all of which are in one tile; the others exchange statistics between blocks.
-enum class NormMode : std::uint8_t { none, resident, streamed, rows };
+/// rows: over the channels of each pixel, all of which are in one tile; resident and streamed exchange statistics
+/// between blocks; general: none of these, Epilogue::general.
+enum class NormMode : std::uint8_t { none, resident, streamed, rows, general };
 
 /// Whether blocks exchange statistics, through a workspace.
-constexpr bool exchanges(NormMode mode) { return mode != NormMode::none && mode != NormMode::rows; }
+constexpr bool exchanges(NormMode mode) { return mode == NormMode::resident || mode == NormMode::streamed; }
+/// Whether a tile's elements wait for statistics.
+constexpr bool normalises(NormMode mode) { return exchanges(mode) || mode == NormMode::rows; }
 
 /// What a kernel is compiled for: the fields of a configuration in kernels/coda/conv_fprop.cuh. Two problems with the
 /// same configuration and the same visitor share a kernel.
@@ -49,7 +52,9 @@ struct ConvConfig {
   bool split = false;
   bool swap = false;  ///< operands swapped: filters first, so that channels are the rows of a matrix instruction
   NormMode mode = NormMode::none;
-  int unit = 1;   ///< channels of an entry of statistics: divides group width and tile_n; 1 without an exchange
+  bool wide = false;   ///< general: reductions over a row's channels span several tiles
+  bool meets = false;  ///< and these wait for one another, since they read the results
+  int unit = 1;        ///< channels of an entry of statistics: divides group width and tile_n; 1 without an exchange
   int group = 0;  ///< rows of (cluster) tiles that are worked on together, all their channels; 0: one after another
   bool columns_a = false, columns_b = false, batched = false;  ///< as in Lowered; loaded by the copy engine
   bool rows_a = false;                   ///< runs of pixels are rows of a matrix: boxes of them are loaded, not im2col
@@ -62,6 +67,7 @@ struct ConvConfig {
 /// Parts of the workspace, in bytes from its start; its memory must be zero before the first launch.
 struct Workspace {
   std::size_t bytes = 0, epoch = 0, exits = 0, slots = 0, teams = 0, flags = 0, partials = 0;
+  std::size_t folds = 0, fold_results = 0, fold_rows = 0, fold_counters = 0;  ///< general; floats, then counters
 };
 
 /// One way to run one problem.

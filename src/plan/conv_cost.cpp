@@ -122,6 +122,7 @@ TileClocks tile_clocks(const ConvPlan& p, const ConvProblem& problem) {
   if (c.mode != NormMode::none) {
     element += visit(problem.before) + k.statistics;
   }
+  if (c.meets) t.epilogue += k.exchange_clk * problem.row_levels;
   if (exchanges(c.mode)) {
     const double rows = rows_of_image(p);
     t.epilogue += c.swap ? k.swapped_column_clk * c.tile_n
@@ -182,7 +183,7 @@ double memory_us(const ConvPlan& p, const ConvProblem& problem, const Device& de
   const double again = p.config.mode == NormMode::streamed ? 4.0 * std::max(0.0, 1 - p.config.turns / rows_of_image(p))
                                                            : 0.0;  // write, read back
   const double tensors = static_cast<double>(problem.before.tensor_bytes + problem.after.tensor_bytes);
-  return (in + filter + out * (2.0 * problem.stores + again + tensors)) / device.memory_tbps * 1e-6;
+  return (in + filter + out * (static_cast<double>(problem.store_bytes) + again + tensors)) / device.memory_tbps * 1e-6;
 }
 
 }  // namespace

@@ -39,7 +39,6 @@ void lay_out_tiles(ConvPlan& p, const ConvProblem& problem) {
 /// Entries of an image pass from all slots to all tiles in one step if a crew loads them at once, four a thread. Else
 /// slots form teams, as few as there can be, each of which warps merge first.
 void lay_out_statistics(ConvPlan& p) {
-  p.slots_per_image = p.tiles_m * p.config.cluster_m * p.config.tile_warpgroups;
   const int at_once = 4 * (p.config.mode == NormMode::streamed ? 32 : 128), units = p.config.tile_n / p.config.unit;
   p.team_slots = 1;
   if (std::int64_t{p.slots_per_image} * units > at_once)
@@ -47,15 +46,31 @@ void lay_out_statistics(ConvPlan& p) {
   p.teams_per_image = static_cast<int>(divide_up(p.slots_per_image, p.team_slots));
 }
 
+/// General: as FoldColumns of kernels/coda/fold_columns.cuh finds them.
+void lay_out_folds(Workspace& w, const ConvPlan& p, const ConvProblem& problem) {
+  const ConvConfig& c = p.config;
+  const VisitorShape& v = problem.visitor;
+  const bool reduces = v.fold_words + v.tile_folds > 0;
+  if (!reduces && !c.wide) return;
+  const auto images = static_cast<std::size_t>(p.images), across = static_cast<std::size_t>(p.tiles_n) * c.cluster_n;
+  const std::size_t slots = images * p.slots_per_image, wide = across * c.tile_n;
+  const std::size_t planes = v.fold_planes, tiles = v.tile_folds;
+  w.folds = take(w.bytes, 4 * (planes * slots * wide + tiles * slots * across));
+  w.fold_results = take(w.bytes, 4 * images * (planes * wide + tiles * across));
+  const std::size_t cells = slots * across * (c.tile_m / c.tile_warpgroups);
+  if (c.wide) w.fold_rows = take(w.bytes, cells * (c.meets ? entry_bytes * v.row_entries : 4 * v.row_folds));
+  w.fold_counters = take(w.bytes, 4 * (1 + images * across + slots));
+}
+
 Workspace lay_out_workspace(const ConvPlan& p, const ConvProblem& problem) {
   Workspace w;
   const ConvConfig& c = p.config;
+  if (c.mode == NormMode::general) lay_out_folds(w, p, problem);
   if (!p.cooperative) return w;
   w.epoch = take(w.bytes, 4);
   w.exits = take(w.bytes, 4);
   if (exchanges(c.mode)) {
-    const std::size_t row =
-        static_cast<std::size_t>(problem.extents.images) * (problem.extents.cols / c.unit) * entry_bytes;
+    const std::size_t row = static_cast<std::size_t>(p.images) * (problem.extents.cols / c.unit) * entry_bytes;
     w.slots = take(w.bytes, row * p.slots_per_image);
     w.teams = p.team_slots > 1 ? take(w.bytes, row * p.teams_per_image) : w.slots;
   }
@@ -82,6 +97,8 @@ ConvPlan lay_out(const ConvConfig& config, const ConvProblem& problem, const Dev
   ConvPlan p;
   p.config = config;
   lay_out_tiles(p, problem);
+  if (exchanges(config.mode) || config.mode == NormMode::general)
+    p.slots_per_image = p.tiles_m * config.cluster_m * config.tile_warpgroups;
   if (exchanges(config.mode)) lay_out_statistics(p);
   const int resident = device.resident_blocks[cluster_blocks(config)];
   if (config.split)
@@ -92,7 +109,7 @@ ConvPlan lay_out(const ConvConfig& config, const ConvProblem& problem, const Dev
   const std::int64_t clusters = resident / cluster_blocks(config), rounds = divide_up(items_of(p), clusters);
   p.blocks = static_cast<int>(divide_up(items_of(p), rounds)) * cluster_blocks(config);
   p.shared_bytes = shared_bytes(config, problem.visitor);
-  p.cooperative = config.split || exchanges(config.mode);
+  p.cooperative = config.split || config.meets || exchanges(config.mode);
   p.workspace = lay_out_workspace(p, problem);
   return p;
 }

@@ -26,11 +26,17 @@ string check_tile(const ConvConfig& c) {
   return {};
 }
 
+/// General: values of a thread's rows, and what a slice adds up to.
+int general_registers(const ConvConfig& c, const ConvProblem& p) {
+  const int rows = c.tile_m / c.tile_warpgroups / 32;
+  return 8 + 2 * rows + p.visitor.tile_folds + p.visitor.fold_words * slice_channels(c.tile_n) / 4;
+}
+
 /// Registers that a consumer's thread needs beside its accumulators so that the assembler spills next to nothing, from
 /// its reports: 192 accumulators bare and 160 with a resident GroupNorm need none; loads of an operand [m,n] that run
 /// ahead take some thirty. Small tiles are never refused: an epilogue that spills is slow, not wrong.
 int epilogue_registers(const ConvConfig& c, const ConvProblem& p, int budget) {
-  const bool normalises = c.mode != NormMode::none, pairs = c.tile_warpgroups == 2 && c.turns == 2;
+  const bool normalises = plan::normalises(c.mode), pairs = c.tile_warpgroups == 2 && c.turns == 2;
   const auto loads = [&](int tensors) {
     return tensors == 0 ? 0 : (pairs ? 16 : normalises ? 32 : 36) + 12 * (tensors - 1);
   };
@@ -38,6 +44,7 @@ int epilogue_registers(const ConvConfig& c, const ConvProblem& p, int budget) {
   if (c.mode == NormMode::streamed) registers += pairs ? 8 : 24;
   registers += loads(p.before.tensors) + loads(p.after.tensors);
   registers += 2 * std::max(0, p.before.columns + p.after.columns - (normalises ? 4 : 1));
+  if (c.mode == NormMode::general) registers += general_registers(c, p);
   if (p.stores > 1) registers += slice_channels(c.tile_n) / 4;
   return std::min(registers, budget - 32);
 }
@@ -45,8 +52,8 @@ int epilogue_registers(const ConvConfig& c, const ConvProblem& p, int budget) {
 string check_registers(const ConvConfig& c, const ConvProblem& p) {
   const int budget = c.tile_warpgroups * c.turns == 4 ? (c.gather ? 104 : 112)
                      : c.gather                       ? 208
-                     : c.mode == NormMode::none       ? 232
-                                                      : 224;
+                     : normalises(c.mode)             ? 224
+                                                      : 232;
   const int reserve = epilogue_registers(c, p, budget), accumulators = c.tile_m / c.tile_warpgroups / 64 * c.tile_n / 2;
   if (accumulators + reserve > budget)
     return fmt::format("registers: {} accumulators a thread and {} for the epilogue; {} there are", accumulators,
@@ -116,7 +123,21 @@ string check_split(const ConvConfig& c) {
   return {};
 }
 
+string check_general(const ConvConfig& c, const ConvProblem& p) {
+  if (c.mode != NormMode::general)
+    return fmt::format("mode: {}; only `general` serves the epilogue", to_string(c.mode));
+  if (c.swap) return "swap: threads have whole rows only if pixels are the rows of a matrix instruction";
+  if (c.meets != (c.wide && p.row_waits)) return "general: tiles of a row that something waits for do not meet";
+  if (c.meets && (c.split || c.group != 0))
+    return "general: a row of tiles whose reductions meet is not split, and its tiles are neighbours: without split-K "
+           "and groups";
+  return c.unit != 1 ? fmt::format("unit: {} channels; without statistics of an image there are no entries", c.unit)
+                     : "";
+}
+
 string check_mode(const ConvConfig& c, const ConvProblem& p) {
+  if (p.visitor.general) return check_general(c, p);
+  if (c.mode == NormMode::general) return "mode: general; the epilogue does with less";
   const bool normalises = p.visitor.normalises;
   if (normalises != (c.mode != NormMode::none))
     return normalises ? "mode: none; the epilogue has a normalisation"
@@ -135,6 +156,8 @@ string check_mode(const ConvConfig& c, const ConvProblem& p) {
   if (c.mode == NormMode::rows && (c.tile_n < p.extents.cols || c.cluster_n != 1))
     return fmt::format("rows: {} channels a tile, {} tiles across a cluster; one tile has all {} channels", c.tile_n,
                        c.cluster_n, p.extents.cols);
+  if (p.batch && c.patch && p.extents.images > 1)
+    return "patches: statistics run over all images, and patches are an image's";
   if (p.uses_raw && c.mode != NormMode::resident)
     return fmt::format(
         "{}: the epilogue reads the values ahead of the normalisation after it, which only resident mode still has",
@@ -185,6 +208,8 @@ string refuse_launch(const ConvPlan& plan, const ConvProblem& p, const Device& d
                ? fmt::format("split-K: {} tiles keep {} blocks busy without", plan.tiles, d.resident_blocks[1])
                : "split-K: a tile is one load, there is nothing to split";
   const std::int64_t image = std::int64_t{plan.tiles_m} * plan.tiles_n * plan.splits, held = items_in_flight(c, d);
+  if (c.meets && plan.tiles_n > held)
+    return fmt::format("general: a row has {} tiles that wait for one another, {} fit in flight", plan.tiles_n, held);
   if (c.mode == NormMode::resident && image > held && image > 1)
     return fmt::format("resident: an image has {} tiles, {} fit in flight", image, held);
   return {};

@@ -31,7 +31,7 @@ const std::array<Key, 12>& keys() {
       {"cluster", "ROWSxCHANNELS in blocks, such as 1x2", {}},
       {"split", "on or off", {"on", "off"}},
       {"swap", "on or off", {"on", "off"}},
-      {"mode", "none, resident, streamed or rows", {"none", "resident", "streamed", "rows"}},
+      {"mode", "none, resident, streamed, rows or general", {"none", "resident", "streamed", "rows", "general"}},
       {"unit", "a number of channels", {}},
       {"group", "a number of rows of tiles", {}},
   }};

@@ -113,15 +113,27 @@ void add_reads(const Graph& graph, Work& work, const std::vector<ValueId>& colum
     work.tensor_bytes += static_cast<std::int64_t>(size_of(graph[id].attr.storage.value_or(graph[id].dtype)));
 }
 
+bool is_element(const Output& o) {
+  return o.place == Output::Place::before || o.place == Output::Place::after || o.place == Output::Place::direct;
+}
+
 void count_all(const Epilogue& epilogue, ConvProblem& p) {
   const Graph& graph = epilogue.graph;
   std::vector<bool> done(graph.nodes.size());
   std::vector<ValueId> before, after;
   if (epilogue.norm) before.push_back(epilogue.norm->input);
+  if (epilogue.general) {
+    for (const auto& level : epilogue.general->levels)
+      for (const ValueId id : level) before.push_back(graph[id].inputs[0]);
+    for (const General::Domain& d : epilogue.general->domains)
+      for (const auto* list : {&d.folds, &d.moments})
+        for (const ValueId id : *list) after.push_back(graph[id].inputs[0]);
+  }
   for (const Output& output : epilogue.outputs)
-    if (output.place != Output::Place::statistics)
+    if (is_element(output))
       (output.place == Output::Place::before ? before : after).push_back(graph.stores[output.store].value);
   p.before = count_work(graph, before, done);
+  if (epilogue.general) done.assign(graph.nodes.size(), false);  // elements are computed once more
   if (epilogue.norm) done[epilogue.norm->result] = true;
   p.after = count_work(graph, after, done);
   add_reads(graph, p.before, epilogue.columns_before, epilogue.tensors_before);
@@ -140,6 +152,14 @@ ConvProblem make_problem(const Lowered& task, const Epilogue& epilogue, const De
   check_sizes(conv, p.extents, reasons);
   check_gathered(task, reasons);
   p.per_pixel = epilogue.norm && epilogue.norm->per_pixel;
+  p.batch = epilogue.norm && epilogue.norm->batch;
+  if (p.batch && p.extents.images > 1 && (task.batched || stores_of(task) == Stores::planes))
+    reasons.push_back(
+        "batch: statistics over all rows, where products have operands of their own or channels come first, so that "
+        "tiles are an image's. Take them for each image (per=b)");
+  p.row_waits = p.per_pixel || (epilogue.general && epilogue.general->row_waits);
+  p.reduces_rows = epilogue.general && !epilogue.general->levels.empty();
+  if (epilogue.general) p.row_levels = static_cast<int>(epilogue.general->levels.size());
   if (p.per_pixel && conv.k > widest_tile)
     reasons.push_back(fmt::format(
         "channels: a normalisation over the {} channels of a pixel; a tile holds all of them, {} at most. Use "
@@ -159,7 +179,10 @@ ConvProblem make_problem(const Lowered& task, const Epilogue& epilogue, const De
   p.uses_raw = epilogue.uses_raw;
   p.gathered = why_gathered(task);
   p.per_image = epilogue.per_image() || task.batched || stores_of(task) == Stores::planes;
-  p.stores = p.visitor.side == VisitorShape::Side::none ? 1 : 2;
+  p.stores = 0, p.store_bytes = 0;
+  for (const Output& o : epilogue.outputs)
+    if (is_element(o))
+      ++p.stores, p.store_bytes += static_cast<std::int64_t>(size_of(epilogue.graph.stores[o.store].dtype));
   return p;
 }
 

@@ -25,10 +25,15 @@ struct ConvProblem {
   int group_channels = 0;  ///< 0: no normalisation
   bool uses_raw = false;
   Lowered task = Conv2d{};
-  std::string gathered;    ///< why the copy engine cannot load the operands; empty: it can
-  bool per_pixel = false;  ///< the normalisation is over the channels of a pixel
-  bool per_image = false;  ///< what a tile computes depends on its image
-  int stores = 1;          ///< [m,n]
+  std::string gathered;          ///< why the copy engine cannot load the operands; empty: it can
+  bool per_pixel = false;        ///< the normalisation is over the channels of a pixel
+  bool batch = false;            ///< the normalisation is over the pixels of all images
+  bool row_waits = false;        ///< a row's channels are in one tile, or its tiles wait for one another
+  int row_levels = 0;            ///< general: of reductions over the channels of a row
+  bool reduces_rows = false;     ///< general: there are reductions over the channels of a row
+  bool per_image = false;        ///< what a tile computes depends on its image
+  int stores = 1;                ///< [m,n]
+  std::int64_t store_bytes = 2;  ///< of them, an element of the output
 
   /// Of one output: taps times channels of a group.
   std::int64_t depth() const { return conv.r * conv.s * conv.c / conv.groups; }

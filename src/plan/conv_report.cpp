@@ -64,7 +64,24 @@ std::string loads_by_hand(const Lowered& task, const Gathering& g) {
                      g.filters ? ", of the filters too" : "", reason.empty() ? "" : ": " + reason);
 }
 
-std::string reason_of_mode(const ConvPlan& p) {
+std::string reason_of_general(const ConvPlan& p, const Epilogue& epilogue) {
+  const General& general = *epilogue.general;
+  std::size_t reductions = 0, stored = 0;
+  for (const auto& level : general.levels) reductions += level.size();
+  for (const General::Domain& d : general.domains) stored += d.folds.size() + d.moments.size();
+  std::string text = "general: rows have values of their own, elements know where they are";
+  if (reductions > 0)
+    text += fmt::format(
+        "; {} reductions over a row's channels in {} passes over a tile{}", reductions, general.levels.size(),
+        p.config.meets  ? fmt::format(", exchanged by the {} tiles of a row", p.tiles_n * p.config.cluster_n)
+        : p.config.wide ? ", joined by the last tile of the row"
+                        : "");
+  if (stored > 0)
+    text += fmt::format("; {} reductions over rows, joined by the last tile of a column, in order", stored);
+  return text;
+}
+
+std::string reason_of_mode(const ConvPlan& p, const Epilogue& epilogue) {
   const int image = p.tiles_m * p.tiles_n;
   switch (p.config.mode) {
     case NormMode::none: return "none: no normalisation, tiles are stored as they are finished";
@@ -82,6 +99,7 @@ std::string reason_of_mode(const ConvPlan& p) {
     case NormMode::rows:
       return "rows: a tile has all channels of its pixels, each is normalised by itself; nothing is exchanged, stored "
              "once";
+    case NormMode::general: return reason_of_general(p, epilogue);
   }
   return {};
 }
@@ -153,7 +171,7 @@ std::string explain(const Lowered& task, const Epilogue& epilogue, const Device&
                         best.config.halo_h, best.config.halo_w)
       : best.config.rows_a ? std::string("boxes of rows")
                            : std::string("runs of pixels, one for every filter tap"));
-  text += fmt::format("mode: {}\n", reason_of_mode(best));
+  text += fmt::format("mode: {}\n", reason_of_mode(best, epilogue));
   text += fmt::format("workspace: {} bytes\n", best.workspace.bytes);
   if (legal > 1 && alternatives > 0) text += fmt::format("next best of {} legal candidates:\n", legal);
   for (std::size_t i = 1; i < std::min(legal, alternatives + 1); ++i)

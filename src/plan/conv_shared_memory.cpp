@@ -23,8 +23,7 @@ int side_buffers(const ConvConfig& c, const VisitorShape& v) {
 /// Column values of a channel in a consumer warpgroup: the visitor's, then mean (and factor and shift, in whose place
 /// their operands wait).
 int column_count(const ConvConfig& c, const VisitorShape& v) {
-  const bool normalises = c.mode != NormMode::none;
-  const int visitors = (normalises ? v.columns_before : 0) + (second_pass(c) ? 0 : v.columns_after);
+  const int visitors = (normalises(c.mode) ? v.columns_before : 0) + (second_pass(c) ? 0 : v.columns_after);
   return visitors + (!exchanges(c.mode) ? 0 : second_pass(c) ? 1 : 1 + std::max(2, v.late_words));
 }
 
@@ -35,7 +34,8 @@ std::size_t warpgroup_bytes(const ConvConfig& c, const VisitorShape& v) {
   const std::size_t staging = round_up(std::max(slices, moments), swizzle_alignment);
   const std::size_t own = 4 * staging + column_count(c, v) * n * 4 + (second_pass(c) ? 4 * n * 8 : 0);
   const int side = side_buffers(c, v);
-  return side == 0 ? own : round_up(own, swizzle_alignment) + 4 * side * slice_bytes(c);
+  const std::size_t all = side == 0 ? own : round_up(own, swizzle_alignment) + 4 * side * slice_bytes(c);
+  return c.mode == NormMode::general ? round_up(all, 16) + 16 * (v.fold_words * n + v.tile_folds + 1) : all;
 }
 
 /// SecondPass::kTeamBytes: mean, factor, shift, the visitor's columns; moments of 12 bytes of as many channels as the
@@ -83,9 +83,28 @@ std::vector<ValueId> late_values(const Epilogue& epilogue) {
   return values;
 }
 
+FoldCounts fold_counts(const Epilogue& epilogue) {
+  FoldCounts counts;
+  for (const General::Domain& d : epilogue.general->domains) {
+    (d.groups == 1 ? counts.tile : counts.channel) += static_cast<int>(d.folds.size());
+    counts.moments += static_cast<int>(d.moments.size());
+  }
+  return counts;
+}
+
 VisitorShape visitor_shape(const Epilogue& epilogue) {
   VisitorShape shape;
   shape.normalises = epilogue.norm.has_value();
+  shape.general = epilogue.general.has_value();
+  if (shape.general) {
+    const FoldCounts counts = fold_counts(epilogue);
+    shape.fold_words = counts.channel + 2 * counts.moments, shape.tile_folds = counts.tile;
+    shape.fold_planes = counts.channel + 3 * counts.moments;
+    for (const auto& level : epilogue.general->levels) {
+      const auto folds = static_cast<int>(level.size());
+      shape.row_folds = std::max(shape.row_folds, folds), shape.row_entries += (folds + 2) / 3;
+    }
+  }
   shape.columns_before = static_cast<int>(epilogue.columns_before.size());
   shape.columns_after = static_cast<int>(epilogue.columns_after.size());
   shape.late_words = static_cast<int>(late_values(epilogue).size());

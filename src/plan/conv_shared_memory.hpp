@@ -17,7 +17,17 @@ struct VisitorShape {
   int columns_before = 0, columns_after = 0;  ///< floats a channel
   int late_words = 0;                         ///< operands of factor and shift, floats a channel
   Side side = Side::none;                     ///< the second [m,n] store
+  bool general = false;
+  /// General, floats of stored reductions: a channel and warp; a channel in the workspace; a whole tile. Of reductions
+  /// over a row's channels the most of a level, and entries of three of all levels.
+  int fold_words = 0, fold_planes = 0, tile_folds = 0, row_folds = 0, row_entries = 0;
 };
+
+/// General: stored reductions that are kept for each channel, as moments for each channel, and for a whole tile.
+struct FoldCounts {
+  int channel = 0, moments = 0, tile = 0;
+};
+FoldCounts fold_counts(const Epilogue& epilogue);
 
 /// The values that `affine` of a visitor finds ready when the statistics arrive (its Late): of all that factor and
 /// shift are computed from, the coarsest cut of values that depend on no statistic; those without axes are not among

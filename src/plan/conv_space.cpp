@@ -34,7 +34,8 @@ std::vector<int> widths(const ConvProblem& p) {
     for (int n = 8; n <= std::min<std::int64_t>(group, 256); n += 8) found.insert(n);
     std::erase_if(found, [&](int n) { return group % n != 0; });
   }
-  if (p.per_pixel) std::erase_if(found, [&](int n) { return n < channels; });
+  if (p.per_pixel || (p.row_waits && channels <= 256 && p.conv.groups == 1))
+    std::erase_if(found, [&](int n) { return n < channels; });
   return {found.begin(), found.end()};
 }
 
@@ -61,6 +62,7 @@ std::vector<std::pair<int, int>> clusters(const ConvProblem& p, const ConvConfig
 }
 
 std::vector<NormMode> modes(const ConvProblem& p) {
+  if (p.visitor.general) return {NormMode::general};
   if (!p.visitor.normalises) return {NormMode::none};
   if (p.per_pixel) return {NormMode::rows};
   return {NormMode::resident, NormMode::streamed};
@@ -129,7 +131,8 @@ bool sensible(const ConvConfig& c, const ConvProblem& p, const FixedFields& fixe
     return false;
   if (c.mode == NormMode::streamed && stores_of(p.task) != Stores::copy_engine && !fixed.mode) return false;
   if (c.tile_m / c.tile_warpgroups < 64 && !(fixed.tile_m && fixed.order)) return false;
-  if (c.swap && (c.tile_n % 64 != 0 || c.mode == NormMode::rows) && !(fixed.swap && (fixed.tile_n || fixed.mode)))
+  if (c.swap && (c.tile_n % 64 != 0 || c.mode == NormMode::rows || c.mode == NormMode::general) &&
+      !(fixed.swap && (fixed.tile_n || fixed.mode)))
     return false;
   if (c.patch && c.tile_k != 64 && !(fixed.load && fixed.tile_k)) return false;
   if (c.split && c.cluster_m * c.cluster_n > 1 && !(fixed.split && fixed.cluster_m)) return false;
@@ -143,7 +146,7 @@ constexpr std::int64_t filters_that_stay = 20 << 20;
 /// So many rows of tiles that what all blocks work on at a time is a square of the output: it then reads least.
 int rows_in_a_group(const ConvConfig& c, const ConvProblem& p, const Device& d) {
   const std::int64_t filters = p.depth() * p.extents.cols * 2;
-  if (exchanges(c.mode) || filters <= filters_that_stay) return 0;
+  if (exchanges(c.mode) || c.meets || filters <= filters_that_stay) return 0;
   const double high = c.tile_m * c.cluster_m, wide = c.tile_n * c.cluster_n,
                area = c.tile_m * c.tile_n * static_cast<double>(d.multiprocessors);
   const double across = std::min(std::sqrt(area), static_cast<double>(p.extents.cols));
@@ -170,6 +173,8 @@ void finish(ConvConfig& c, const ConvProblem& p, const Device& d, const FixedFie
   };
   c.halo_h = halo(p.conv.r, p.conv.dilation[0]), c.halo_w = halo(p.conv.s, p.conv.dilation[1]);
   c.unit = fixed.unit.value_or(p.group_channels > 0 && !p.per_pixel ? std::gcd(p.group_channels, c.tile_n) : 1);
+  c.wide = p.reduces_rows && (c.tile_n < p.extents.cols || c.cluster_n > 1);
+  c.meets = c.wide && p.row_waits;
   c.store_buffers = fixed.store_buffers.value_or(buffers(c));
   c.group = fixed.group.value_or(rows_in_a_group(c, p, d));
   choose_stages(c, p, d, fixed);

@@ -8,6 +8,7 @@
 #include "coda/error.hpp"
 #include "ir/op_table.hpp"
 #include "plan/columns.hpp"
+#include "plan/general.hpp"
 #include "plan/normalisation.hpp"
 #include "plan/refusal.hpp"
 
@@ -17,6 +18,8 @@ namespace {
 
 using Place = Output::Place;
 
+constexpr std::int64_t widest_tile = 256;  // channels of a matrix instruction
+
 bool is_full(const Node& x) { return x.axes == axes::mn; }
 
 // ---- What no kernel has
@@ -24,9 +27,10 @@ bool is_full(const Node& x) { return x.axes == axes::mn; }
 void check_node(const Graph& g, ValueId id) {
   const Node& x = g[id];
   if (x.dtype == DType::f64) refuse(g, id, "f64 arithmetic");
-  if (x.op == Op::index) refuse(g, id, "a visitor does not know the coordinates of its element");
-  if (x.op == Op::one_hot) refuse(g, id, "one_hot needs the coordinates of an element");
-  if (x.op == Op::operand && x.axes.row == RowAxis::m && !is_full(x)) refuse(g, id, "an operand with a value per row");
+  if (x.op == Op::index) refuse(g, id, "coordinates, beside a normalisation over rows");
+  if (x.op == Op::one_hot) refuse(g, id, "one_hot, beside a normalisation over rows");
+  if (x.op == Op::operand && x.axes.row == RowAxis::m && !is_full(x))
+    refuse(g, id, "an operand with a value per row, beside a normalisation over rows");
   if (ir::is_normalisation(x.op) || x.op == Op::softmax)
     throw InternalError(
         fmt::format("{} has not been split: analyse() takes graphs that went through the passes", to_string(x.op)));
@@ -41,8 +45,8 @@ void check_axes(const Graph& g, ValueId id) {
 void check_effects(const Graph& g) {
   if (g.effects.empty()) return;
   throw Unsupported(fmt::format(
-      "the call of {}, which returns nothing, is not yet in a GPU kernel: tiles also compute elements beyond "
-      "the edge of the output, which it would see. It runs on the CPU device",
+      "the call of {}, which returns nothing, is not yet in a GPU kernel beside a normalisation over rows. It runs on "
+      "the CPU device",
       g[g.effects[0]].attr.name));
 }
 
@@ -241,10 +245,24 @@ bool Epilogue::side_after() const { return outputs.size() > 1 && outputs[1].plac
 
 bool Epilogue::per_image() const {
   const auto reads_image = [this](ValueId id) { return graph[id].axes.row == RowAxis::b; };
-  return (norm && !norm->per_pixel) || std::any_of(columns_before.begin(), columns_before.end(), reads_image) ||
+  if (general) return general->per_image;
+  return (norm && !norm->per_pixel && !norm->batch) ||
+         std::any_of(columns_before.begin(), columns_before.end(), reads_image) ||
          std::any_of(columns_after.begin(), columns_after.end(), reads_image);
 }
 
-Epilogue analyse(const Graph& optimised, const Extents& extents) { return Analysis(optimised, extents).run(); }
+Epilogue analyse(const Graph& optimised, const Extents& extents) {
+  if (needs_general(optimised)) return analyse_general(optimised, extents);
+  const bool rows_alone =
+      std::ranges::none_of(optimised.nodes, [](const Node& x) { return ir::is_reduction(x.op) && x.attr.domain.rows; });
+  const bool reduces = std::ranges::any_of(optimised.nodes, [](const Node& x) { return ir::is_reduction(x.op); });
+  if (!reduces || !rows_alone) return Analysis(optimised, extents).run();
+  if (extents.cols > widest_tile) return analyse_general(optimised, extents);
+  try {
+    return Analysis(optimised, extents).run();  // layer_norm has a mode of its own
+  } catch (const Unsupported&) {
+    return analyse_general(optimised, extents);
+  }
+}
 
 }  // namespace coda::plan

@@ -23,7 +23,27 @@ struct Normalisation {
   std::optional<ValueId> factor, shift;
   ValueId result{};                 ///< y
   std::int64_t group_channels = 0;  ///< channels of a group; per pixel all of them
+  bool batch = false;               ///< over the pixels of all images
   bool per_pixel = false;           ///< mean and variance have axes [m]; nothing but y reads them, and x is not kept
+};
+
+/// What the mode `general` has beside elements: values of rows, reductions over a row's channels, reductions over rows
+/// whose results are stored.
+struct General {
+  /// Reductions over rows with the same axes, and the stores of functions of them.
+  struct Domain {
+    bool per_image = false;
+    int groups = 1;                       ///< of channels; 1: all together; 0: a result for each channel
+    std::vector<ValueId> folds, moments;  ///< the reductions; moments: the variances
+    std::vector<std::size_t> stores;
+  };
+  std::vector<std::vector<ValueId>> levels;  ///< reductions over channels; each level reads rows of those before
+  std::vector<Domain> domains;
+  bool row_waits = false;     ///< something reads a reduction over a row's channels: they are in one tile, or its
+                              ///< tiles wait for one another
+  bool per_image = false;     ///< a value knows images
+  std::vector<int> level_of;  ///< of each value of the graph: levels that are complete before it
+  std::vector<bool> late;     ///< of each value: computed from a reduction over rows
 };
 
 struct Output {
@@ -31,16 +51,21 @@ struct Output {
   enum class Place : std::uint8_t {
     before,
     after,
-    statistics
-  } place{};  ///< computed ahead of the normalisation, behind it, or per group
+    statistics,
+    direct,
+    row,
+    reduced
+  } place{};  ///< computed ahead of the normalisation, behind it, or per group. General: `after` if [m,n] of 16 bits by
+              ///< the copy engine, at most two; `direct` if [m,n] from registers; by row; from reductions over rows
 };
 
 /// The result of analysing an optimised graph.
 struct Epilogue {
   Graph graph;  ///< after passes::run_pipeline
   std::optional<Normalisation> norm;
-  std::vector<Output> outputs;  ///< [m,n] stores: at most two, the main one (written last) first; then those per group
-  std::vector<ValueId> uniforms;                       ///< values without axes, in topological order
+  std::optional<General> general;  ///< the mode `general`; then there is no norm
+  std::vector<Output> outputs;     ///< [m,n] stores: the main one (written last) first; then the others
+  std::vector<ValueId> uniforms;   ///< values without axes, in topological order
   std::vector<ValueId> columns_before, columns_after;  ///< column values ([n], [b], [b,n]) that elements read
   std::vector<ValueId> tensors_before, tensors_after;  ///< operands [m,n] that elements read
   bool uses_raw = false;                               ///< `after` reads the normalisation's input itself

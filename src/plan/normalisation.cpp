@@ -47,11 +47,6 @@ void check_reduction(const Graph& g, ValueId id) {
     refuse(
         g, id,
         fmt::format("statistics of a pixel run over all its channels (layer_norm), not {} groups of them", d.groups));
-  if (!over_channels(d) && (!d.rows || !d.per_image))
-    refuse(
-        g, id,
-        "statistics run over the pixels of one image and a group of channels (group_norm, instance_norm) or over the "
-        "channels of one pixel (layer_norm)");
   if (x.dtype != DType::f32) refuse(g, id, fmt::format("statistics are of dtype f32, not {}", to_string(x.dtype)));
 }
 
@@ -74,6 +69,13 @@ std::optional<Normalisation> find_statistics(const Graph& g) {
     (x.op == Op::mean ? norm->mean : norm->variance) = id;
   }
   return norm;
+}
+
+// Tiles then run through the borders between images
+void refuse_images(const Graph& g) {
+  for (ValueId id = 0; id < g.nodes.size(); ++id)
+    if (g[id].axes.row == RowAxis::b)
+      refuse(g, id, "a value of an image, beside statistics over the rows of all images, whose tiles know none");
 }
 
 std::int64_t group_channels(const ReduceDomain& d, const Extents& extents) {
@@ -240,6 +242,8 @@ std::optional<Normalisation> find_normalisation(Graph& graph, const Extents& ext
   const ReduceDomain domain = graph[norm->mean ? *norm->mean : *norm->variance].attr.domain;
   norm->group_channels = group_channels(domain, extents);
   norm->per_pixel = over_channels(domain);
+  norm->batch = domain.rows && !domain.per_image;
+  if (norm->batch) refuse_images(graph);
   Chain(graph, *norm).follow();
   const auto renumbered = sort(graph);
   const auto move = [&](std::optional<ValueId>& id) {

@@ -23,14 +23,15 @@ Term rstd_of(const Term& t, double eps, const Space& space, const Arithmetic& a)
   return r;
 }
 
-// By image and column: how far values of a normalisation's input may be off because they waited in a shorter type
-Term kept_errors(const Term& x, const Space& space, double roundoff, std::int64_t columns) {
+// By image (or for the whole batch) and column: how far values of a normalisation's input may be off because they
+// waited in a shorter type
+Term kept_errors(const Term& x, const Space& space, double roundoff, std::int64_t columns, bool per_image) {
   const bool waits = roundoff != 0 && x.axes == axes::mn;
-  Term error(space, waits ? axes::bn : axes::scalar, DType::f32);  // no finer than the result
+  Term error(space, waits ? (per_image ? axes::bn : axes::n) : axes::scalar, DType::f32);  // no finer than the result
   std::fill_n(error.values(), error.size(), 0.0);
   std::fill_n(error.bounds(), error.size(), 0.0);
   if (!waits) return error;
-  const std::int64_t pixels = space.extents.rows_per_image();
+  const std::int64_t pixels = per_image ? space.extents.rows_per_image() : space.extents.rows();
   for (std::int64_t i = 0; i < error.size(); ++i) {
     const std::int64_t start = i / x.cols * pixels * x.cols + i % x.cols / columns * columns;
     double low = x.v[start], high = low;
@@ -69,8 +70,9 @@ void evaluate_normalisation(const Node& node, Inputs in, Term& out, const Space&
   const bool has_scale = node.attr.has_scale, has_shift = node.attr.has_shift;
   const Term* scale = has_scale ? in[1] : &one;
   const Term* shift = has_shift ? in[has_scale ? 2 : 1] : &zero;
-  const bool over_rows = node.attr.domain.rows && node.attr.domain.per_image;
-  const Term kept = kept_errors(*in[0], space, over_rows ? model.kept_roundoff : 0, model.kept_columns);
+  const ReduceDomain& domain = node.attr.domain;
+  const Term kept =
+      kept_errors(*in[0], space, domain.rows ? model.kept_roundoff : 0, model.kept_columns, domain.per_image);
   for_each_stretch<6>(out, {in[0], &s.mean, &rstd, scale, shift, &kept}, space,
                       [&](std::int64_t first, std::int64_t count, const std::array<Lane, 6>& x) {
                         for (std::int64_t i = 0; i < count; ++i) {

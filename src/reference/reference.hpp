@@ -37,10 +37,10 @@ struct ErrorModel {
   /// Most roundings that one term of a reduction goes through on its way into the result, such as the length of a
   /// tile's partial sum plus the number of merges. 0: any order of summation, that is (count − 1).
   std::int64_t longest_chain = 0;
-  /// Unit roundoff of the type in which the input of a normalisation over an image's rows waits for the statistics,
-  /// centred by the mean of some values in that image of its column and its neighbours (runs of kept_columns, which
-  /// divide the number of columns): each is off by at most this times the range of those values. 0: it waits as it was
-  /// computed.
+  /// Unit roundoff of the type in which the input of a normalisation over rows, an image's or all, waits for the
+  /// statistics, centred by the mean of some values in those rows of its column and its neighbours (runs of
+  /// kept_columns, which divide the number of columns): each is off by at most this times the range of those values. 0:
+  /// it waits as it was computed.
   double kept_roundoff = 0;
   std::int64_t kept_columns = 1;
   /// What an elementwise operation may be off beyond all that, absolute, at these inputs, where its exact result is

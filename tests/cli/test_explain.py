@@ -97,6 +97,11 @@ class ExplainKernel(Case):
         self.refused("explain", "--device", "cuda", "store acc as y : bf16", "--gemm", "3000000000,8->8", says="3000000000")
         self.refused("explain", "--device", "cuda", "store acc as y : bf16", "--gemm", "512,1024->4096", "--conv", self.SHAPE, says="--gemm")
 
+    def test_reductions(self):
+        out, _ = self.coda("explain", "--device", "cuda", "store sum(softplus(acc)) as loss : f32", "--gemm", "512,1024->4096")
+        for words in ("mode: general", "1 reductions over rows", "store loss[] : f32", "kTileFolds = 1"):
+            self.assertIn(words, out)
+
     def test_convolutions_that_are_none(self):
         for shape in ("8,64,64,320", "8,64,64->320,3x3", "8,64,64,320->320", "8,64,64,320->320,3", "8,64,64,x->320,3x3",
                       "8,64,64,320->320,3x3,pad", "8,64,64,320->320,3x3,pad=1.2", "8,64,64,320->320,3x3,colour=1",
@@ -113,7 +118,7 @@ class ExplainKernel(Case):
         self.refused("explain", "--device", "cuda", self.NORM, "--conv", self.SHAPE, "--plan", "tiel=1x1", says="tile")
 
     def test_what_no_kernel_serves(self):
-        self.refused("explain", "--device", "cuda", "store acc : f32", "--conv", self.SHAPE, code=UNSUPPORTED, says="f32")
+        self.refused("explain", "--device", "cuda", "store acc : f64", "--conv", self.SHAPE, code=UNSUPPORTED, says="f64")
         self.refused("explain", "--device", "cuda", self.NORM, "--conv", "1,8,8,16->32,1x1,dtype=i32", code=UNSUPPORTED)
 
 

@@ -27,6 +27,12 @@ FAULTS = [
      "load=runs split=off", 24, "outside"),
     ("a spilled tile is normalised before it is loaded back", "second_pass.cuh", "if (spilled) mbarrier_wait(loaded(step), rounds & 1);", ";",
      "mode=streamed load=runs", 2, "outside"),
+    ("shares of a reduction are merged before the last has come", "fold_columns.cuh", "== u32(parties - 1);", "== u32(parties / 2);",
+     "mode=general load=patch", 2, "outside"),
+    ("a row is concluded before all its tiles have come", "general.cuh", "complete &= entry[r].w == tail.epoch + 1;", ";",
+     "mode=general tile=64x136", 24, "outside"),
+    ("a row's reduction leaves out lanes", "general.cuh", "for (int bit = 1; bit <= 2; bit *= 2)", "for (int bit = 1; bit <= 1; bit *= 2)",
+     "mode=general tile=128x160", 24, "outside"),
 ]
 
 

@@ -102,6 +102,36 @@ TEST(Agreement, WhatTheCopyEngineCannotLoad) {
   expect_agreement(cases);
 }
 
+TEST(Agreement, StatisticsOfAllImages) {
+  const auto cases = batch_cases();
+  EXPECT_GE(cases.size(), 30u);
+  expect_agreement(cases);
+}
+
+TEST(Agreement, RowsCoordinatesAndReductions) {
+  const auto cases = general_cases();
+  EXPECT_GE(cases.size(), 120u);
+  expect_agreement(cases);
+}
+
+TEST(Agreement, RowsThatSpanTiles) {
+  const auto cases = wide_cases();
+  EXPECT_GE(cases.size(), 25u);
+  expect_agreement(cases);
+}
+
+TEST(Agreement, RowsAndReductionsByPlainStores) {
+  const auto cases = general_plain_cases();
+  EXPECT_EQ(cases.size(), 12u);
+  expect_agreement(cases);
+}
+
+TEST(Agreement, ReductionsFarFromZero) {
+  const auto cases = general_offset_cases();
+  EXPECT_EQ(cases.size(), 4u);
+  expect_agreement(cases);
+}
+
 TEST(Agreement, RandomDelays) { expect_agreement(delay_cases(options().seed)); }
 
 // Plans that are never the best, too

@@ -52,6 +52,12 @@ std::vector<Case> product_cases(std::uint64_t seed);
 /// What the copy engine cannot load or store: odd channels, groups, channels first, far strides, transposed ones.
 std::vector<Case> gathered_cases(std::uint64_t seed);
 std::vector<Case> offset_cases();
+std::vector<Case> batch_cases();
+/// Values of rows, coordinates, results of every type, reductions that are read or stored.
+std::vector<Case> general_cases();
+std::vector<Case> general_offset_cases();
+std::vector<Case> wide_cases();
+std::vector<Case> general_plain_cases();
 std::vector<Case> delay_cases(std::uint64_t seed);
 std::vector<Case> endurance_cases(std::uint64_t seed);
 /// Problems that are run by many plans.

@@ -283,6 +283,11 @@ std::vector<Case> all_cases(std::uint64_t seed) {
   add(product_cases(seed));
   add(gathered_cases(seed));
   add(offset_cases());
+  add(batch_cases());
+  add(general_cases());
+  add(general_offset_cases());
+  add(wide_cases());
+  add(general_plain_cases());
   add(delay_cases(seed));
   add(endurance_cases(seed));
   add(sanitizer_cases());

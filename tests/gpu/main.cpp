@@ -37,7 +37,7 @@ std::vector<jit::Request> all_requests() {
   for (const Case& c : all_cases(options().seed)) {
     const ConvKernel k = conv_kernel(c.contraction(), passes::run_pipeline(graph_of(c)), planning_device(), c.options);
     const plan::ConvConfig& f = k.plan.config;
-    static constexpr const char* modes[] = {"not normalised", "resident", "streamed", "rows"};
+    static constexpr const char* modes[] = {"not normalised", "resident", "streamed", "rows", "general"};
     static constexpr const char* orders[] = {"pingpong", "cooperative", "pairs"};
     ++kinds[static_cast<std::size_t>(f.mode) < std::size(modes) ? modes[static_cast<std::size_t>(f.mode)]
                                                                 : "another mode"];

@@ -31,3 +31,6 @@ static_assert(offsetof(coda::ConvParams, split) == 624);
 static_assert(offsetof(coda::ConvParams, launch) == 640);
 static_assert(offsetof(coda::ConvParams, side_memory) == 656);
 static_assert(offsetof(coda::ConvParams, timeline) == 664);
+static_assert(sizeof(coda::FoldParams) == 32 && alignof(coda::FoldParams) == 8);
+static_assert(offsetof(coda::FoldParams, counters) == 24);
+static_assert(offsetof(coda::ConvParams, folds) == 672);

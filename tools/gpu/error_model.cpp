@@ -22,10 +22,21 @@ double fast_error(const Node& node, std::span<const double> inputs, double resul
 
 // Roundings that a term of a mean goes through: the rows of a thread, its lanes and warps, the slots of a team, the
 // teams, the units of a group.
-std::int64_t statistics_chain(const Contraction& contraction) {
+std::int64_t statistics_chain(const Contraction& contraction, const Graph& graph) {
   const Extents e = extents(contraction);
   const std::int64_t slots = e.rows_per_image() / 64 + e.height + 2;  // at most: patches of 8 x 8 pixels waste some
-  return 16 + 5 + 2 + slots + 64;
+  const bool batch = std::any_of(graph.nodes.begin(), graph.nodes.end(), [](const Node& x) {
+    return x.op == Op::batch_norm || (x.attr.domain.rows && !x.attr.domain.per_image);
+  });
+  return 16 + 5 + 2 + slots * (batch ? e.images : 1) + 64;
+}
+
+// Of stored reductions: the elements of a thread's tile, its lanes and warps, the slots of a column, the columns of all
+// images.
+std::int64_t fold_chain(const Contraction& contraction) {
+  const Extents e = extents(contraction);
+  const std::int64_t slots = e.rows_per_image() / 64 + e.height + 2;
+  return 256 + 5 + 4 + e.images * slots + e.images * (e.cols / 256 + 1);
 }
 
 }  // namespace
@@ -34,7 +45,8 @@ reference::ErrorModel error_model(const Contraction& contraction, const Graph& g
                                   const plan::ConvConfig& config) {
   reference::ErrorModel model;
   model.function_ulps = 8;  // CUDA's powf: 4 units in the last place, each up to two of u
-  model.longest_chain = statistics_chain(contraction);
+  model.longest_chain =
+      config.mode == plan::NormMode::general ? fold_chain(contraction) : statistics_chain(contraction, graph);
   if (!accurate) model.coarser = fast_error;
   if (config.mode == plan::NormMode::streamed) {
     model.kept_columns = config.unit;

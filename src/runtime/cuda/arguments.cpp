@@ -40,7 +40,7 @@ class Binder {
   void* output(std::size_t store);
   std::uint64_t operand(const Field& field);
   std::uint64_t number(const Field& field) const;
-  std::uint64_t statistics(const Field& field);
+  std::uint64_t stored(const Field& field);
   void check_sharing(const Range& written) const;
 
   const Signature& s_;
@@ -139,7 +139,7 @@ std::uint64_t extent(Coordinate coordinate, const Contraction& contraction) {
   throw InternalError("an extent of an unknown coordinate");
 }
 
-std::uint64_t Binder::statistics(const Field& f) {
+std::uint64_t Binder::stored(const Field& f) {
   for (std::size_t i = 0; i < s_.stores.size(); ++i)
     if (s_.stores[i].name == f.name) return reinterpret_cast<std::uintptr_t>(output(i));
   throw InternalError(fmt::format("the kernel stores {}, which is no store of the graph", f.name));
@@ -185,13 +185,13 @@ BoundArguments Binder::run() {
   const Factors factor = factors(s_.contraction);
   bound_.a = matrix(arguments_.a, shape_a(s_.contraction), factor.dtype_a, factor.a, bound_.step_a);
   if (s_.reads_b) bound_.b = matrix(arguments_.b, shape_b(s_.contraction), factor.dtype_b, factor.b, bound_.step_b);
-  bound_.output = output(s_.main_store);
+  if (s_.main_store) bound_.output = output(*s_.main_store);
   if (s_.side_store) bound_.side = output(*s_.side_store);
   for (const Field& f : s_.fields) {
     switch (f.kind) {
       case Field::Kind::operand_pointer: bound_.fields.push_back(operand(f)); break;
       case Field::Kind::operand_value: bound_.fields.push_back(number(f)); break;
-      case Field::Kind::store_pointer: bound_.fields.push_back(statistics(f)); break;
+      case Field::Kind::store_pointer: bound_.fields.push_back(stored(f)); break;
       case Field::Kind::extent: bound_.fields.push_back(extent(f.coordinate, s_.contraction)); break;
     }
   }
@@ -243,16 +243,9 @@ Signature signature(const Contraction& contraction, const Graph& source, const p
   for (const Store& x : s.stores) s.store_axes.push_back(epilogue.graph[x.value].axes);
   s.fields = fields;
   s.reads_b = reads_b;
-  bool found = false;
-  for (const plan::Output& o : epilogue.outputs) {
-    if (o.place == plan::Output::Place::statistics) continue;
-    if (!found)
-      s.main_store = o.store;
-    else
-      s.side_store = o.store;
-    found = true;
-  }
-  if (!found) throw InternalError("an epilogue without an output [m,n] reached the CUDA backend");
+  for (const plan::Output& o : epilogue.outputs)
+    if (o.place == plan::Output::Place::before || o.place == plan::Output::Place::after)
+      (s.main_store ? s.side_store : s.main_store) = o.store;
   return s;
 }
 

@@ -19,8 +19,7 @@ struct Signature {
   std::map<std::string, double> defaults;  ///< of scalar operands
   std::vector<Store> stores;               ///< of the graph
   std::vector<Axes> store_axes;
-  std::size_t main_store = 0;  ///< the store that goes to ConvParams::output
-  std::optional<std::size_t> side_store;
+  std::optional<std::size_t> main_store, side_store;  ///< that go to ConvParams::output and side
   std::vector<codegen::Field> fields;
   bool reads_b = true;  ///< false: constant_b was given
 };

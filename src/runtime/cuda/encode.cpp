@@ -78,7 +78,7 @@ void encode_maps(ConvParams& params, const plan::Lowered& task, const plan::Conv
     put(params.side, PlainOutput{const_cast<void*>(at.side)});
     return;
   }
-  encode(params.output, shapes.output, at.output, element, "the output");
+  if (at.output != nullptr) encode(params.output, shapes.output, at.output, element, "the output");
   if (at.side != nullptr) encode(params.side, shapes.output, at.side, element, "the second output");
 }
 

@@ -85,6 +85,11 @@ void place_workspace(ConvParams& params, const plan::ConvPlan& plan, const plan:
                    .group_channels = static_cast<int>(epilogue.norm->group_channels)};
   }
   if (!exchanges) return;
+  if (epilogue.general) {
+    const auto floats = [&](std::size_t at) { return reinterpret_cast<float*>(base + at); };
+    params.folds = {floats(w.folds), floats(w.fold_results), floats(w.fold_rows),
+                    reinterpret_cast<u32*>(base + w.fold_counters)};
+  }
   params.launch = {reinterpret_cast<u32*>(base + w.epoch), reinterpret_cast<u32*>(base + w.exits)};
   if (plan.config.split)
     params.split = {reinterpret_cast<void*>(base + w.partials), reinterpret_cast<u32*>(base + w.flags)};

@@ -12,6 +12,7 @@ inline uint4 load_whole(const Entry* address) {
 }
 inline float4 load_l2(const float4* address) { return *address; }
 inline void prefetch_line(const void*) {}
+inline float load_l2(const float* address) { return *address; }
 inline u32 load_acquire(const u32* address) { return *address; }
 inline void store_release(u32* address, u32 value) { *address = value; }
 inline void store_relaxed(u32* address, u32 value) { *address = value; }

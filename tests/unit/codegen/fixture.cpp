@@ -27,6 +27,7 @@ plan::Epilogue epilogue_of(std::string_view text) {
 
 plan::ConvConfig config_of(const plan::Epilogue& epilogue) {
   plan::ConvConfig config;
+  if (epilogue.general) config.mode = plan::NormMode::general;
   if (!epilogue.norm) return config;
   config.store_buffers = 2;
   config.mode = epilogue.norm->per_pixel ? plan::NormMode::rows : plan::NormMode::resident;

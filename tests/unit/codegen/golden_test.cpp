@@ -9,11 +9,25 @@
 namespace coda::codegen {
 namespace {
 
-constexpr std::array cases{
-    "bare",          "bias_silu",     "scaled_sigmoid", "group_norm_mish", "group_norm_silu_residual",
-    "instance_norm", "temb_residual", "scalars",        "casts",           "select_compare",
-    "user_function", "statistics",    "two_results",    "raw_again",       "normalised_residual",
-    "layer_norm"};
+constexpr std::array cases{"bare",
+                           "bias_silu",
+                           "scaled_sigmoid",
+                           "group_norm_mish",
+                           "group_norm_silu_residual",
+                           "instance_norm",
+                           "temb_residual",
+                           "scalars",
+                           "casts",
+                           "select_compare",
+                           "user_function",
+                           "statistics",
+                           "two_results",
+                           "raw_again",
+                           "normalised_residual",
+                           "layer_norm",
+                           "softmax",
+                           "summed_loss",
+                           "rows"};
 
 std::string stem_of(const std::string& name) { return std::string(CODA_GOLDEN_DIR) + "/codegen/" + name; }
 

@@ -34,8 +34,9 @@ TEST(Override, UnknownFieldsAndValues) {
             "plan override: unknown field 'tiel'; known are tile, depth, order, load, stages, buffers, cluster, split, "
             "swap, mode, "
             "unit, group; did you mean 'tile'?");
-  EXPECT_EQ(error_of("mode=resdent"),
-            "plan override: mode=resdent: expected none, resident, streamed or rows; did you mean 'resident'?");
+  EXPECT_EQ(
+      error_of("mode=resdent"),
+      "plan override: mode=resdent: expected none, resident, streamed, rows or general; did you mean 'resident'?");
   EXPECT_THAT(error_of("tile=128"), HasSubstr("tile=128: expected ROWSxCHANNELS"));
   EXPECT_THAT(error_of("tile=128xwide"), HasSubstr("tile=128xwide: expected ROWSxCHANNELS"));
   EXPECT_THAT(error_of("tile=99999999999x1"), HasSubstr("expected ROWSxCHANNELS"));

@@ -27,6 +27,9 @@ const char* const epilogues[] = {
     "h = acc + bias[n]\nstore h + group_norm(h, groups=@, eps=1e-5) * s[b,n] as y : bf16\n",
     "h = acc + bias[n]\nstore silu(layer_norm(h, scale=gamma[n], shift=beta[n])) as y : bf16\nstore h as raw : bf16\n",
     "store relu(group_norm(acc, groups=@, eps=1e-5) + r[m,n]) as y : bf16\n",
+    "store softmax(acc * s[m] + bias[n], over=n) as y : f32\nstore sum(acc, over=m, per=b) as total : f32\n",
+    "store sum(relu(acc + bias[n])) as l : f32\nstore variance(acc, over=(m,n), groups=@) as v : f32\n",
+    "store max(acc, over=n) as top : bf16\nstore acc * index(w) as y : bf16\n",
 };
 
 struct RandomProblem {
@@ -92,9 +95,10 @@ void check_config(const ConvConfig& c, const Epilogue& e, const Conv2d& conv) {
   EXPECT_LE(c.cluster_m * c.cluster_n, 8);
   EXPECT_GE(c.stages, 2);
   EXPECT_LE(accumulators(c), consumers == 4 ? 64 : e.norm ? 160 : 192);
-  EXPECT_EQ(e.norm.has_value(), c.mode != NormMode::none);
+  EXPECT_EQ(e.norm.has_value(), normalises(c.mode));
+  EXPECT_EQ(e.general.has_value(), c.mode == NormMode::general);
   EXPECT_EQ(e.norm && e.norm->per_pixel, c.mode == NormMode::rows);
-  if (c.mode == NormMode::rows) {
+  if (c.mode == NormMode::rows || (e.general && e.general->row_waits && !c.meets)) {
     EXPECT_GE(c.tile_n, conv.k);
     EXPECT_EQ(c.cluster_n, 1);
     EXPECT_EQ(c.unit, 1);
@@ -106,7 +110,7 @@ void check_config(const ConvConfig& c, const Epilogue& e, const Conv2d& conv) {
   }
   if (c.split) {
     EXPECT_EQ(c.cluster_m * c.cluster_n, 1);
-    EXPECT_TRUE(c.mode == NormMode::none || c.mode == NormMode::resident || c.mode == NormMode::rows);
+    EXPECT_NE(c.mode, NormMode::streamed);
     EXPECT_EQ(c.tile_n % 32, 0);
   }
   if (e.norm) {
@@ -212,28 +216,60 @@ void check_launch(const ConvPlan& p, const Conv2d& conv, const Extents& e, const
   if (c.split) {
     EXPECT_LE(p.tiles * p.splits, d.resident_blocks[1]);
   }
-  EXPECT_EQ(p.cooperative, c.split || (c.mode != NormMode::none && c.mode != NormMode::rows));
+  EXPECT_EQ(p.cooperative, c.split || c.meets || exchanges(c.mode));
+  if (c.meets) {
+    EXPECT_LE(p.tiles_n, d.resident_blocks[c.cluster_m * c.cluster_n] / (c.cluster_m * c.cluster_n) * c.turns);
+    EXPECT_FALSE(c.split || c.group != 0);
+  }
   if (c.mode == NormMode::resident) check_in_flight(p);
 }
 
+/// Stored reductions: shares of all warpgroups' tiles, of columns of tiles, of rows; counters.
+template <class Part>
+void check_folds(const ConvPlan& p, const Epilogue& e, Part&& part) {
+  const ConvConfig& c = p.config;
+  std::size_t planes = 0, tiles = 0, rows = 0;
+  for (const General::Domain& d : e.general->domains) {
+    (d.groups == 1 ? tiles : planes) += d.folds.size();
+    planes += 3 * d.moments.size();
+  }
+  for (const auto& level : e.general->levels) rows = std::max(rows, level.size());
+  EXPECT_EQ(c.wide, rows > 0 && std::int64_t{p.tiles_n} * c.cluster_n > 1);
+  if (planes + tiles == 0 && !c.wide) return;
+  EXPECT_EQ(p.slots_per_image, p.tiles_m * c.cluster_m * c.tile_warpgroups);
+  const std::size_t slots = static_cast<std::size_t>(p.images) * p.slots_per_image,
+                    across = static_cast<std::size_t>(p.tiles_n) * c.cluster_n;
+  if (planes + tiles > 0) {
+    part(p.workspace.folds, 4 * slots * across * (planes * c.tile_n + tiles));
+    part(p.workspace.fold_results, 4 * across * p.images * (planes * c.tile_n + tiles));
+  }
+  EXPECT_EQ(c.meets, c.wide && e.general->row_waits);
+  std::size_t entries = 0;
+  for (const auto& level : e.general->levels) entries += (level.size() + 2) / 3;
+  if (c.wide)
+    part(p.workspace.fold_rows, (c.meets ? 16 * entries : 4 * rows) * slots * across * (c.tile_m / c.tile_warpgroups));
+  part(p.workspace.fold_counters, 4 * (1 + p.images * across + slots));
+}
+
 /// Parts of the workspace, with their sizes as the kernels index them.
-void check_workspace(const ConvPlan& p, const Extents& e) {
+void check_workspace(const ConvPlan& p, const Extents& e, const Epilogue& e_) {
   const ConvConfig& c = p.config;
   std::map<std::size_t, std::size_t> parts;  // begin, end
   const auto part = [&](std::size_t begin, std::size_t bytes) {
     EXPECT_EQ(begin % 256, 0u);
     EXPECT_TRUE(parts.emplace(begin, begin + bytes).second) << "two parts begin at " << begin;
   };
-  if (!p.cooperative) {
+  if (e_.general) check_folds(p, e_, part);
+  if (p.cooperative) {
+    part(p.workspace.epoch, 4);
+    part(p.workspace.exits, 4);
+  } else if (!e_.general) {
     EXPECT_EQ(p.workspace.bytes, 0u);
-    return;
   }
-  part(p.workspace.epoch, 4);
-  part(p.workspace.exits, 4);
-  if (c.mode != NormMode::none && c.mode != NormMode::rows) {
+  if (exchanges(c.mode)) {
     EXPECT_EQ(p.slots_per_image, p.tiles_m * c.cluster_m * c.tile_warpgroups);
     EXPECT_EQ(p.teams_per_image, (p.slots_per_image + p.team_slots - 1) / p.team_slots);
-    const std::size_t row = static_cast<std::size_t>(e.images * (e.cols / c.unit)) * 16;
+    const std::size_t row = static_cast<std::size_t>(p.images * (e.cols / c.unit)) * 16;
     part(p.workspace.slots, row * p.slots_per_image);
     if (p.team_slots > 1)
       part(p.workspace.teams, row * p.teams_per_image);
@@ -285,7 +321,7 @@ TEST_P(RandomProblems, LegalCandidatesKeepTheRules) {
         check_config(c.plan.config, epilogue, conv);
         check_maps(c.plan.config, problem);
         check_launch(c.plan, conv, extent, device);
-        check_workspace(c.plan, extent);
+        check_workspace(c.plan, extent, epilogue);
         EXPECT_GT(c.plan.predicted_us, 3.0);
         EXPECT_LT(c.plan.predicted_us, 1e7);
         if (HasFailure()) return;
@@ -302,7 +338,7 @@ TEST_P(RandomProblems, LegalCandidatesKeepTheRules) {
     }
   }
   RecordProperty("served", served);
-  EXPECT_GT(served, 100) << "seed " << seed << ": refused " << refused << ", wrong " << wrong;
+  EXPECT_GT(served, 90) << "seed " << seed << ": refused " << refused << ", wrong " << wrong;
   EXPECT_GT(refused, 0);
   EXPECT_GT(wrong, 0);
 }
@@ -321,8 +357,7 @@ TEST(RandomProblemsInScope, AreServed) {
   for (int i = 0; i < 300; ++i) {
     RandomProblem problem;
     do problem = random_problem(random);
-    while (problem.conv.c % 8 != 0 || problem.conv.k % 8 != 0 ||
-           (problem.conv.k > 256 && problem.text.find("layer_norm") != std::string::npos));
+    while (problem.conv.c % 8 != 0 || problem.conv.k % 8 != 0);
     Conv2d& c = problem.conv;
     c.stride.fill(random.between(1, 2)), c.dilation.fill(random.between(1, 2)), c.groups = 1, c.dtype_x = c.dtype_w;
     for (auto& pad : c.pad) pad = random.between(0, 6);

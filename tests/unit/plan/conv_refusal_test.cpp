@@ -194,7 +194,9 @@ TEST(Refusals, LayerNormTakesOneTileAcross) {
   const auto has = [&](std::int64_t channels, const char* fixed, const char* part) {
     EXPECT_NE(reason(channels, fixed).find(part), std::string::npos) << reason(channels, fixed);
   };
-  has(264, "", "a normalisation over the 264 channels of a pixel; a tile holds all of them, 256 at most");
+  // Wider ones exchange their rows' statistics
+  const Conv2d wide = test::conv_of(2, 15, 17, 64, 264, 3);
+  EXPECT_TRUE(choose(wide, test::epilogue_of(text, wide), Device{}).config.meets);
   has(160, "tile=128x80", "rows: 80 channels a tile, 1 tiles across a cluster; one tile has all 160 channels");
   has(64, "cluster=1x2", "rows: 64 channels a tile, 2 tiles across a cluster");
   has(64, "mode=resident", "mode: resident; only `rows` normalises over the channels of a pixel");

@@ -38,6 +38,7 @@ inline std::string sketch(const ConvConfig& c) {
   if (c.mode == NormMode::resident) text += " resident";
   if (c.mode == NormMode::streamed) text += " streamed";
   if (c.mode == NormMode::rows) text += " rows";
+  if (c.mode == NormMode::general) text += " general";
   return text;
 }
 

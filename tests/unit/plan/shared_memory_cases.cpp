@@ -166,6 +166,10 @@ const char* const generated[] = {
     "store silu(n * (1 + s[b,n]) + t[b,n]) as y : bf16\nstore h as raw : bf16\n",
     "n = group_norm(acc, groups=8, scale=gamma[n], eps=1e-5)\nstore relu(n) as y : bf16\nstore n + r[n] as z : bf16\n",
     "h = acc + bias[n]\nstore silu(layer_norm(h, scale=gamma[n], shift=beta[n])) as y : bf16\nstore h as raw : bf16\n",
+    "h = softmax(acc * s[m] + bias[n], over=n)\nstore h as y : bf16\nstore -h as z : bf16\nstore variance(acc, over=m) "
+    "as v : f32\n"
+    "store max(acc, over=m) as top : f32\nstore sum(acc) as total : f32\n",
+    "store sum(acc, over=n) as s : f32\nstore mean(acc, over=(m,n), groups=4) as g : f32\nstore acc as y : f32\n",
 };
 
 }  // namespace

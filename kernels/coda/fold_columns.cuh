@@ -1,0 +1,256 @@
+// The way of stored reductions from a tile to memory: its channels and its whole in shared memory, then the workspace, then the
+// last of a column of tiles, then the last of all (folds.cuh).
+#pragma once
+#include "epilogue.cuh"
+#include "folds.cuh"
+
+namespace coda {
+
+template <class Config, class Visitor> struct FoldColumns {
+    using Tail = Epilogue<Config, Visitor>;
+    using At = typename Tail::At;
+    static constexpr int kN = Tail::kN, kEach = Tail::kSlice / 4;
+    static constexpr int kChannelFolds = Visitor::kChannelFolds, kMoments = Visitor::kMoments, kTileFolds = Visitor::kTileFolds;
+    static constexpr int kOwn = kChannelFolds + 2 * kMoments;    // words of a channel in shared memory, a warp
+    static constexpr int kPlanes = kChannelFolds + 3 * kMoments;  // and in the workspace
+    using Lanes = LaneFold<kEach>;
+
+    const Tail& tail;
+
+    CODA_DEVICE const FoldParams& folds() const { return tail.fixed.folds; }
+    CODA_DEVICE float* own(int warp, int word) const { return reinterpret_cast<float*>(tail.memory + Tail::kFoldOffset) + (warp * kOwn + word) * kN; }
+    CODA_DEVICE float* scratch() const { return own(4, 0); }  // four for each tile fold, and a word
+    CODA_DEVICE int lane() const { return tail.thread & 31; }
+    CODA_DEVICE int warp() const { return tail.thread / 32; }
+
+    // Places: warpgroups' shares of an image's tiles of the same channels; tiles across; and channels with those past the end.
+    CODA_DEVICE int slots() const { return tail.geometry.tiles_m * Config::kClusterM * Config::kTileWarpgroups; }
+    CODA_DEVICE int across() const { return tail.geometry.tiles_n * Config::kClusterN; }
+    CODA_DEVICE size_t wide() const { return size_t(across()) * kN; }
+    CODA_DEVICE int images() const { return tail.geometry.images; }
+
+    // A slice's channels, over this warp's rows; `count` of them exist in this lane.
+    CODA_DEVICE void add_slice(int s, float (&folded)[larger(1, kChannelFolds)][kEach], float (&mean)[larger(1, kMoments)][kEach],
+                               float (&m2)[larger(1, kMoments)][kEach], float count) const {
+        auto channel = [&](int k) {
+            const int at = Lanes::first_kept(lane()) + k;
+            return s * Tail::kSlice + 8 * (at / 2) + 2 * (lane() & 3) + (at & 1);
+        };
+#pragma unroll
+        for (int i = 0; i < kChannelFolds; ++i) {
+            Lanes::run(Visitor::channel_fold(i), folded[i], lane());
+#pragma unroll
+            for (int k = 0; k < Lanes::kKept; ++k)
+                if (Lanes::writes(lane())) own(warp(), i)[channel(k)] = folded[i][k];
+        }
+#pragma unroll
+        for (int i = 0; i < kMoments; ++i) {
+            Lanes::run(mean[i], m2[i], count, lane());
+#pragma unroll
+            for (int k = 0; k < Lanes::kKept; ++k)
+                if (Lanes::writes(lane())) own(warp(), kChannelFolds + 2 * i)[channel(k)] = mean[i][k], own(warp(), kChannelFolds + 2 * i + 1)[channel(k)] = m2[i][k];
+        }
+    }
+
+    // What the whole tile adds up to, over this warp.
+    CODA_DEVICE void add_whole(float* whole) const {
+#pragma unroll
+        for (int i = 0; i < kTileFolds; ++i) {
+#pragma unroll
+            for (int bit = 1; bit < 32; bit *= 2) whole[i] = join(Visitor::tile_fold(i), whole[i], __shfl_xor_sync(~0u, whole[i], bit));
+            if (lane() == 0) scratch()[4 * i + warp()] = whole[i];
+        }
+    }
+    CODA_DEVICE float joined(int i) const {  // of the four warps
+        const float* of = scratch() + 4 * i;
+        const Fold kind = Visitor::tile_fold(i);
+        return join(kind, join(kind, of[0], of[1]), join(kind, of[2], of[3]));
+    }
+
+    // True for the whole warpgroup if all `parties` have come here in this launch, this one last; what the others wrote can be read then.
+    CODA_DEVICE bool comes_last(u32* counter, int parties) const {
+        u32* const word = reinterpret_cast<u32*>(scratch() + 4 * kTileFolds);
+        tail.sync();
+        if (tail.thread == 0) {
+            delay_point();
+            __threadfence();
+            *word = increment_wrapping(counter, parties - 1) == u32(parties - 1);
+            __threadfence();
+        }
+        tail.sync();
+        const bool last = *word != 0;
+        tail.sync();  // the word is read
+        return last;
+    }
+
+    // After every warp has added its part.
+    CODA_DEVICE void publish(const At& at) const {
+        tail.sync();
+        const size_t plane = size_t(images()) * slots() * wide(), place = (size_t(at.image) * slots() + at.slot) * wide() + at.first_channel;
+        float rows[4];
+#pragma unroll
+        for (int w = 0; w < 4; ++w) {
+            int count = 0;
+#pragma unroll
+            for (int b = 0; b < Tail::kBlocks; ++b) count += at.rows.valid_of_16(64 * b + 16 * w);
+            rows[w] = float(count);
+        }
+        if constexpr (kPlanes > 0) {
+            for (int n = tail.thread; n < kN; n += 128) {
+#pragma unroll
+                for (int i = 0; i < kChannelFolds; ++i) {
+                    const Fold kind = Visitor::channel_fold(i);
+                    folds().partials[i * plane + place + n] = join(kind, join(kind, own(0, i)[n], own(1, i)[n]), join(kind, own(2, i)[n], own(3, i)[n]));
+                }
+#pragma unroll
+                for (int i = 0; i < kMoments; ++i) {
+                    Merger merger;
+#pragma unroll
+                    for (int w = 0; w < 4; ++w) merger.add(rows[w], own(w, kChannelFolds + 2 * i)[n], own(w, kChannelFolds + 2 * i + 1)[n]);
+                    put_moments(folds().partials + (kChannelFolds + 3 * i) * plane + place + n, plane, merger.total());
+                }
+            }
+        }
+        if (tail.thread == 0) {
+#pragma unroll
+            for (int i = 0; i < kTileFolds; ++i) tile_part(i, at)[at.slot] = joined(i);
+        }
+        if (comes_last(folds().counters + 1 + column(at), slots())) finish_column(at);
+    }
+    static CODA_DEVICE void put_moments(float* to, size_t plane, const Moments& m) { to[0] = m.count, to[plane] = m.mean, to[2 * plane] = m.m2; }
+
+    CODA_DEVICE int column(const At& at) const { return at.image * across() + at.first_channel / kN; }
+    CODA_DEVICE float* tile_part(int i, const At& at) const {
+        return folds().partials + kPlanes * size_t(images()) * slots() * wide() + (size_t(i) * images() * across() + column(at)) * slots();
+    }
+    // Results of a column: [plane][image][channel], and of its whole [fold][image][tile across].
+    CODA_DEVICE float* of_channels(int plane) const { return folds().results + size_t(plane) * images() * wide(); }
+    CODA_DEVICE float* of_tiles(int i) const { return of_channels(kPlanes) + size_t(i) * images() * across(); }
+
+    // All shares of a column of tiles are there.
+    CODA_DEVICE void finish_column(const At& at) const {
+        const size_t plane = size_t(images()) * slots() * wide(), first = size_t(at.image) * slots() * wide() + at.first_channel;
+        const size_t to = size_t(at.image) * wide() + at.first_channel, result_plane = size_t(images()) * wide();
+        if constexpr (kPlanes > 0) {
+            for (int n = tail.thread; n < kN && at.first_channel + n < tail.geometry.channels; n += 128) {
+                float folded[larger(1, kChannelFolds)];
+                Moments moments[larger(1, kMoments)];
+#pragma unroll
+                for (int i = 0; i < kChannelFolds; ++i) {
+                    folded[i] = fold_in_order(Visitor::channel_fold(i), folds().partials + i * plane + first + n, wide(), slots());
+                    of_channels(i)[to + n] = folded[i];
+                }
+#pragma unroll
+                for (int i = 0; i < kMoments; ++i) {
+                    moments[i] = moments_in_order(folds().partials + (kChannelFolds + 3 * i) * plane + first + n, plane, wide(), slots());
+                    put_moments(of_channels(kChannelFolds + 3 * i) + to + n, result_plane, moments[i]);
+                }
+                finish_channels<0>(at.image, at.first_channel + n, folded, moments);
+            }
+        }
+#pragma unroll
+        for (int i = 0; i < kTileFolds; ++i) {
+            const int own_slots = tail.thread < slots() ? divide_up(slots() - tail.thread, 128) : 0;
+            float value = fold_in_order(Visitor::tile_fold(i), tile_part(i, at) + tail.thread, 128, own_slots);
+#pragma unroll
+            for (int bit = 1; bit < 32; bit *= 2) value = join(Visitor::tile_fold(i), value, __shfl_xor_sync(~0u, value, bit));
+            if (lane() == 0) scratch()[4 * i + warp()] = value;
+        }
+        tail.sync();
+        if (tail.thread == 0) {
+#pragma unroll
+            for (int i = 0; i < kTileFolds; ++i) of_tiles(i)[column(at)] = joined(i);
+        }
+        if (!unfinished<0>()) return;
+        if (comes_last(folds().counters, images() * across())) finish_all<0>();
+    }
+
+    // Domains of one result a channel are done with a column, unless other images' columns belong to them.
+    CODA_DEVICE bool ends_with_column(const FoldDomain& d) const { return d.groups == 0 && (d.per_image || images() == 1); }
+    template <int d> CODA_DEVICE bool unfinished() const {
+        if constexpr (d < Visitor::kDomains) return !ends_with_column(Visitor::domain(d)) || unfinished<d + 1>();
+        else return false;
+    }
+    CODA_DEVICE float rows_of(const FoldDomain& d) const { return float(tail.geometry.rows) * (d.per_image ? 1.f : float(images())); }
+
+    template <int d> CODA_DEVICE void finish_channels(int image, int channel, const float* folded, const Moments* moments) const {
+        if constexpr (d < Visitor::kDomains) {
+            constexpr FoldDomain domain = Visitor::domain(d);
+            if constexpr (domain.groups == 0) {
+                if (ends_with_column(domain))
+                    Visitor::template finish<d>(tail.visitor, tail.uniform, image, channel, rows_of(domain), 1.f, folded + domain.first_fold, moments + domain.first_moment);
+            }
+            finish_channels<d + 1>(image, channel, folded, moments);
+        }
+    }
+
+    template <int d> CODA_DEVICE void finish_all() const {
+        if constexpr (d < Visitor::kDomains) {
+            constexpr FoldDomain domain = Visitor::domain(d);
+            if constexpr (domain.groups == 0) {
+                if (!ends_with_column(domain)) finish_over_images<d>();
+            } else {
+                const int results = (domain.per_image ? images() : 1) * domain.groups;
+                for (int i = warp(); i < results; i += 4) finish_group<d>(i / domain.groups, i % domain.groups);
+            }
+            finish_all<d + 1>();
+        }
+    }
+
+    // Merges a channel's columns of all images.
+    template <int d> CODA_DEVICE void finish_over_images() const {
+        constexpr FoldDomain domain = Visitor::domain(d);
+        const size_t plane = size_t(images()) * wide();
+        for (int c = tail.thread; c < tail.geometry.channels; c += 128) {
+            float folded[larger(1, domain.folds)];
+            Moments moments[larger(1, domain.moments)];
+#pragma unroll
+            for (int i = 0; i < domain.folds; ++i)
+                folded[i] = fold_in_order(Visitor::channel_fold(domain.first_fold + i), of_channels(domain.first_fold + i) + c, wide(), images());
+#pragma unroll
+            for (int i = 0; i < domain.moments; ++i)
+                moments[i] = moments_in_order(of_channels(kChannelFolds + 3 * (domain.first_moment + i)) + c, plane, wide(), images());
+            Visitor::template finish<d>(tail.visitor, tail.uniform, 0, c, rows_of(domain), 1.f, folded, moments);
+        }
+    }
+
+    // By a warp: a group's channels, or all tiles across, of one image or of all.
+    template <int d> CODA_DEVICE void finish_group(int image, int group) const {
+        constexpr FoldDomain domain = Visitor::domain(d);
+        const int width = tail.geometry.channels / domain.groups, count = domain.per_image ? 1 : images();
+        const size_t plane = size_t(images()) * wide();
+        float folded[larger(1, domain.folds)];
+        Moments moments[larger(1, domain.moments)];
+#pragma unroll
+        for (int i = 0; i < domain.folds; ++i) {
+            const Fold kind = domain.by_tile() ? Visitor::tile_fold(domain.first_fold + i) : Visitor::channel_fold(domain.first_fold + i);
+            const float* from = domain.by_tile() ? of_tiles(domain.first_fold + i) + size_t(image) * across()
+                                                 : of_channels(domain.first_fold + i) + size_t(image) * wide() + group * width;
+            const int run = domain.by_tile() ? across() : width;
+            float value = nothing_of(kind);
+            for (int e = lane(); e < run * count; e += 32)
+                value = join(kind, value, load_l2(from + (domain.by_tile() ? size_t(e) : e / run * wide() + e % run)));
+#pragma unroll
+            for (int bit = 1; bit < 32; bit *= 2) value = join(kind, value, __shfl_xor_sync(~0u, value, bit));
+            folded[i] = value;
+        }
+#pragma unroll
+        for (int i = 0; i < domain.moments; ++i) {
+            const float* from = of_channels(kChannelFolds + 3 * (domain.first_moment + i)) + size_t(image) * wide() + group * width;
+            Merger merger;
+            for (int e = lane(); e < width * count; e += 32) {
+                const float* at = from + e / width * wide() + e % width;
+                merger.add(load_l2(at), load_l2(at + plane), load_l2(at + 2 * plane));
+            }
+            moments[i] = merger.total();
+#pragma unroll
+            for (int distance = 1; distance < 32; distance *= 2) {
+                const float n = __shfl_down_sync(~0u, moments[i].count, distance), mean = __shfl_down_sync(~0u, moments[i].mean, distance);
+                merge(moments[i], n, mean, __shfl_down_sync(~0u, moments[i].m2, distance));
+            }
+        }
+        if (lane() == 0) Visitor::template finish<d>(tail.visitor, tail.uniform, image, group, rows_of(domain), float(width), folded, moments);
+    }
+};
+
+}  // namespace coda

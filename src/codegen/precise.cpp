@@ -1,0 +1,48 @@
+#include "codegen/precise.hpp"
+
+namespace coda::codegen {
+
+namespace {
+
+bool is_coarse(Op op) {
+  switch (op) {
+    case Op::tanh:
+    case Op::erf:
+    case Op::sigmoid:
+    case Op::silu:
+    case Op::gelu:
+    case Op::gelu_tanh: return true;
+    default: return false;
+  }
+}
+
+// Marks what the values are computed from, themselves included
+void mark(const Graph& g, std::vector<ValueId> from, std::vector<bool>& marked) {
+  while (!from.empty()) {
+    const ValueId id = from.back();
+    from.pop_back();
+    if (marked[id]) continue;
+    marked[id] = true;
+    from.insert(from.end(), g[id].inputs.begin(), g[id].inputs.end());
+  }
+}
+
+}  // namespace
+
+std::vector<bool> precise_elements(const plan::Epilogue& epilogue) {
+  const Graph& g = epilogue.graph;
+  std::vector<ValueId> full, others;
+  for (const Store& s : g.stores) {
+    if (s.dtype == DType::bf16 || s.dtype == DType::f16) continue;
+    (g[s.value].axes == axes::mn ? full : others).push_back(s.value);
+  }
+  for (const ValueId id : g.effects) full.push_back(id);
+  std::vector<bool> precise(g.nodes.size()), reduced(g.nodes.size());
+  mark(g, full, precise);
+  mark(g, others, reduced);
+  for (ValueId id = 0; id < g.nodes.size(); ++id)
+    if (reduced[id] && is_coarse(g[id].op)) precise[id] = true;
+  return precise;
+}
+
+}  // namespace coda::codegen

@@ -1,0 +1,323 @@
+// The visitor of kernels/coda/general.cuh: rows, reductions over their channels, results of any type, stored
+// reductions.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "codegen/expression.hpp"
+#include "codegen/pieces.hpp"
+#include "codegen/precise.hpp"
+#include "codegen/visitor.hpp"
+#include "plan/conv_shared_memory.hpp"
+
+namespace coda::codegen {
+
+namespace {
+
+using Domain = plan::General::Domain;
+using Place_ = plan::Output::Place;
+
+std::string_view fold_name(Op op) {
+  return op == Op::reduce_max ? "Fold::kMax" : op == Op::reduce_min ? "Fold::kMin" : "Fold::kSum";
+}
+
+bool is_row(const Node& x) { return x.axes == axes::m; }
+bool is_full(const Node& x) { return x.axes == axes::mn; }
+
+// "i == 0 ? a : i == 1 ? b : c"
+std::string chosen(const std::vector<std::string>& of, std::string_view none) {
+  if (of.empty()) return std::string(none);
+  std::string text;
+  for (std::size_t i = 0; i + 1 < of.size(); ++i) text += fmt::format("i == {} ? {} : ", i, of[i]);
+  return text + of.back();
+}
+
+std::string constants(const std::string& type, const std::string& head, const std::vector<std::string>& of,
+                      std::string_view none) {
+  return fmt::format("    static CODA_DEVICE constexpr {} {} {{ return {}; }}\n", type, head, chosen(of, none));
+}
+
+std::string branch(std::string_view variable, std::size_t i, const std::string& lines) {
+  return lines.empty() ? "" : fmt::format("        if constexpr ({} == {}) {{\n{}        }}\n", variable, i, lines);
+}
+
+// What a reduction adds up, of one element
+std::string term(Op op, const std::string& x) { return op == Op::sum_squares ? fmt::format("{0} * {0}", x) : x; }
+
+}  // namespace
+
+// ---- Lists
+
+std::vector<ValueId> VisitorWriter::folds(FoldList list) const {
+  std::vector<ValueId> all;
+  for (const Domain& d : e_.general->domains) {
+    const auto& from = list == FoldList::moments ? d.moments : d.folds;
+    if (list == FoldList::moments || (d.groups == 1) == (list == FoldList::tile))
+      all.insert(all.end(), from.begin(), from.end());
+  }
+  return all;
+}
+
+VisitorWriter::Place VisitorWriter::element_place() const {
+  Place place;
+  place.columns = &e_.columns_after;
+  place.tensors = &e_.tensors_after;
+  place.channel = "channel";
+  for (ValueId id = 0; id < g_.nodes.size(); ++id) {
+    if (g_[id].op == Op::acc) place.values[id] = "acc";
+    if (is_row(g_[id])) place.values[id] = "row." + names_.of(id);
+  }
+  return place;
+}
+
+// ---- Rows
+
+std::string VisitorWriter::rows() {
+  std::string members;
+  for (ValueId id = 0; id < g_.nodes.size(); ++id)
+    if (is_row(g_[id])) members += fmt::format("        {} {};\n", type_of(g_[id].dtype), names_.of(id));
+  Place place;
+  place.in_row = true;
+  place.image = "at.image";
+  Scope s = scope(place, true);
+  s.line("Row row;");
+  fill_rows(s, 0);
+  s.line("return row;");
+  std::string text =
+      structure("Row", members) + function("Row row(const Params& p, const Uniform& u, const Where& at)", s.lines());
+  return text + levels();
+}
+
+// Values [m] that are known once so many levels are complete
+void VisitorWriter::fill_rows(Scope& s, int level) {
+  for (ValueId id = 0; id < g_.nodes.size(); ++id) {
+    if (!is_row(g_[id]) || e_.general->level_of[id] != level || is_effect(id)) continue;
+    s.compute(std::vector{id});
+    s.line(fmt::format("row.{} = {};", names_.of(id), s.text(id, g_[id].dtype)));
+  }
+}
+
+std::string VisitorWriter::levels() {
+  std::string contributions, conclusions;
+  std::vector<std::string> counts, kinds;
+  const auto& levels = e_.general->levels;
+  for (std::size_t l = 0; l < levels.size(); ++l) {
+    const Place place = element_place();
+    Scope s = scope(place, options_.accurate);
+    Place after;
+    std::vector<std::string> kinds_here;
+    for (ValueId id = 0; id < g_.nodes.size(); ++id)
+      if (is_row(g_[id]) && e_.general->level_of[id] <= static_cast<int>(l)) after.values[id] = "row." + names_.of(id);
+    for (std::size_t i = 0; i < levels[l].size(); ++i) {
+      const Node& x = g_[levels[l][i]];
+      s.compute(x.inputs);
+      s.line(fmt::format("value[{}] = {};", i, term(x.op, s.text(x.inputs[0], DType::f32))));
+      after.values[levels[l][i]] = fmt::format("folded[{}]{}", i, x.op == Op::mean ? " / channels" : "");
+      kinds_here.emplace_back(fold_name(x.op));
+    }
+    contributions += branch("level", l, s.lines());
+    Scope end = scope(after, true);
+    fill_rows(end, static_cast<int>(l) + 1);
+    conclusions += branch("level", l, end.lines());
+    counts.push_back(fmt::format("{}", levels[l].size()));
+    kinds.push_back(fmt::format("({})", chosen(kinds_here, "")));
+  }
+  for (auto* list : {&counts, &kinds})
+    for (std::size_t l = 0; l + 1 < list->size(); ++l) (*list)[l] = fmt::format("level == {} ? {} : ", l, (*list)[l]);
+  return fmt::format("    static constexpr int kLevels = {};\n", levels.size()) +
+         fmt::format("    static CODA_DEVICE constexpr int row_folds(int level) {{ return {}; }}\n",
+                     counts.empty() ? "1" : fmt::format("{}", fmt::join(counts, ""))) +
+         fmt::format("    static CODA_DEVICE constexpr Fold row_fold(int level, int i) {{ return {}; }}\n",
+                     kinds.empty() ? "Fold::kSum" : fmt::format("{}", fmt::join(kinds, ""))) +
+         "    template <int level>\n" +
+         function(
+             "void contribute(float acc, const float* column, const float* tensor, const Uniform& u, const Row& "
+             "row, int channel, float* value)",
+             contributions) +
+         "    template <int level>\n" +
+         function("void conclude(const Uniform& u, float channels, const float* folded, Row& row)", conclusions);
+}
+
+// ---- Elements
+
+bool VisitorWriter::is_effect(ValueId id) const {
+  return std::find(g_.effects.begin(), g_.effects.end(), id) != g_.effects.end();
+}
+
+void VisitorWriter::call_effects(Scope& s, bool full, const char* condition) {
+  for (const ValueId id : g_.effects) {
+    if (is_full(g_[id]) != full) continue;
+    s.compute(g_[id].inputs);
+    std::vector<std::string> texts;
+    for (const ValueId in : g_[id].inputs) texts.push_back(s.text(in, DType::f32));
+    s.line(expression(g_, id, texts, true).insert(0, condition) + ";");
+  }
+}
+
+std::string VisitorWriter::results() {
+  const Place place = element_place();
+  Scope s = scope(place, options_.accurate);
+  std::string members, puts, single_puts;
+  std::vector<std::string> tiled;
+  s.line("Result result;");
+  for (std::size_t o = 0; o < e_.outputs.size(); ++o) {
+    const plan::Output& output = e_.outputs[o];
+    if (output.place != Place_::after && output.place != Place_::direct) continue;
+    const DType stored = g_.stores[output.store].dtype;
+    const DType held = stored == DType::i32 || stored == DType::boolean ? stored : DType::f32;
+    const ValueId value = stored_value(o);
+    s.compute(std::vector{value});
+    s.line(fmt::format("result.r{} = {};", o, s.text(value, held)));
+    members += fmt::format("        {} r{};\n", type_of(held), o);
+    if (output.place == Place_::after) {
+      tiled.push_back(fmt::format("x.r{}", o));
+      continue;
+    }
+    const std::string put = held == DType::i32       ? "store_pair_of_ints"
+                            : held == DType::boolean ? "store_pair_of_bools"
+                                                     : fmt::format("store_pair<{}>", element_name(stored));
+    const std::string put_one = held == DType::i32       ? "store_int"
+                                : held == DType::boolean ? "store_bool"
+                                                         : fmt::format("store_element<{}>", element_name(stored));
+    puts += fmt::format("        {0}(p.{1}, offset, x.r{2}, y.r{2});\n", put, names_.of_store(output.store), o);
+    single_puts += fmt::format("        {0}(p.{1}, offset, x.r{2});\n", put_one, names_.of_store(output.store), o);
+  }
+  call_effects(s, true, "if (exists) ");
+  const bool works = !e_.outputs.empty() && !members.empty();
+  const std::string body_of_folds = fold_terms(s);
+  const bool any = works || !body_of_folds.empty() ||
+                   std::any_of(g_.effects.begin(), g_.effects.end(), [&](ValueId id) { return is_full(g_[id]); });
+  s.line("return result;");
+  return fmt::format("    static constexpr bool kElements = {};\n", any) + structure("Result", members) +
+         function(
+             "Result element(float acc, const float* column, const float* tensor, const Uniform& u, const Row& "
+             "row, const Where& at, int channel, bool exists, float* value)",
+             s.lines()) +
+         function("float tiled(const Result& x, int i)", fmt::format("        return {};\n", chosen(tiled, "0.f"))) +
+         function("void put(const Params& p, u64 offset, const Result& x, const Result& y)", puts) +
+         function("void put(const Params& p, u64 offset, const Result& x)", single_puts);
+}
+
+// What an element adds to stored reductions; gives the text of those that it adds to at all
+std::string VisitorWriter::fold_terms(Scope& s) {
+  std::string any;
+  std::size_t at = 0;
+  for (const FoldList list : {FoldList::channel, FoldList::moments, FoldList::tile})
+    for (const ValueId id : folds(list)) {
+      const Node& x = g_[id];
+      if (is_row(g_[x.inputs[0]])) {
+        s.line(fmt::format("value[{}] = nothing_of({});", at++, fold_name(x.op)));
+        continue;
+      }
+      s.compute(x.inputs);
+      any = fmt::format("value[{}] = {};", at++, term(x.op, s.text(x.inputs[0], DType::f32)));
+      s.line(any);
+    }
+  return any;
+}
+
+std::string VisitorWriter::row_ends() {
+  Place place;
+  for (ValueId id = 0; id < g_.nodes.size(); ++id)
+    if (is_row(g_[id])) place.values[id] = "row." + names_.of(id);
+  Scope s = scope(place, true);
+  for (const plan::Output& o : e_.outputs) {
+    if (o.place != Place_::row) continue;
+    const Store& store = g_.stores[o.store];
+    const DType held = store.dtype == DType::i32 || store.dtype == DType::boolean ? store.dtype : DType::f32;
+    s.compute(std::vector{store.value});
+    s.line(fmt::format("store<{}>(p.{}, at.m, {});", element_name(store.dtype), names_.of_store(o.store),
+                       s.text(store.value, held)));
+  }
+  call_effects(s, false, "");
+  const auto tile = folds(FoldList::tile);
+  for (std::size_t i = 0; i < tile.size(); ++i) {
+    const Node& x = g_[tile[i]];
+    if (!is_row(g_[x.inputs[0]])) continue;
+    s.compute(x.inputs);
+    s.line(fmt::format("value[{}] = {};", i, term(x.op, s.text(x.inputs[0], DType::f32))));
+  }
+  return fmt::format("    static constexpr bool kRowEnds = {};\n", !s.lines().empty()) +
+         function("void close_row(const Params& p, const Uniform& u, const Where& at, const Row& row, float* value)",
+                  s.lines());
+}
+
+// ---- Stored reductions
+
+std::string VisitorWriter::domains() {
+  const plan::FoldCounts counts = plan::fold_counts(e_);
+  std::string text = fmt::format("    static constexpr int kChannelFolds = {}, kMoments = {}, kTileFolds = {};\n",
+                                 counts.channel, counts.moments, counts.tile);
+  for (const auto& [list, name] : {std::pair{FoldList::channel, "channel_fold"}, {FoldList::tile, "tile_fold"}}) {
+    std::vector<std::string> kinds;
+    for (const ValueId id : folds(list)) kinds.emplace_back(fold_name(g_[id].op));
+    text += constants("Fold", fmt::format("{}(int i)", name), kinds, "Fold::kSum");
+  }
+  std::vector<std::string> descriptions;
+  std::string finishes;
+  std::size_t tile = 0, channel = 0, moment = 0;
+  const auto& all = e_.general->domains;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const Domain& d = all[i];
+    std::size_t& first = d.groups == 1 ? tile : channel;
+    descriptions.push_back(fmt::format("FoldDomain{{{}, {}, {}, {}, {}, {}}}", d.per_image, d.groups, first,
+                                       d.folds.size(), moment, d.moments.size()));
+    first += d.folds.size(), moment += d.moments.size();
+    finishes += branch("domain", i, finish(d));
+  }
+  return text + fmt::format("    static constexpr int kDomains = {};\n", all.size()) +
+         constants("FoldDomain", "domain(int i)", descriptions, "FoldDomain{}") + "    template <int domain>\n" +
+         function(
+             "void finish(const Params& p, const Uniform& u, int image, int group, float rows, float columns, "
+             "const float* folded, const Moments* moments)",
+             finishes);
+}
+
+// Stores what follows from a domain's reductions
+std::string VisitorWriter::finish(const Domain& d) {
+  Place place;
+  place.channel = "group";
+  for (std::size_t i = 0; i < d.folds.size(); ++i) {
+    const Node& x = g_[d.folds[i]];
+    const char* count = x.attr.domain.cols ? " / (rows * columns)" : " / rows";
+    place.values[d.folds[i]] = fmt::format("folded[{}]{}", i, x.op == Op::mean ? count : "");
+  }
+  for (std::size_t i = 0; i < d.moments.size(); ++i)
+    place.values[d.moments[i]] = fmt::format("moments[{0}].m2 / moments[{0}].count", i);
+  const std::string groups = d.groups == 0 ? "p.channels" : fmt::format("{}", d.groups);
+  const std::string at = d.groups == 1 ? (d.per_image ? "image" : "0")
+                         : d.per_image ? fmt::format("image * {} + group", groups)
+                                       : "group";
+  Scope s = scope(place, true);
+  for (const std::size_t i : d.stores) {
+    const Store& store = g_.stores[i];
+    const DType held = store.dtype == DType::i32 || store.dtype == DType::boolean ? store.dtype : DType::f32;
+    s.compute(std::vector{store.value});
+    s.line(fmt::format("store<{}>(p.{}, {}, {});", element_name(store.dtype), names_.of_store(i), at,
+                       s.text(store.value, held)));
+  }
+  return s.lines();
+}
+
+// ---- All of it
+
+std::string VisitorWriter::general_text() {
+  const auto tiled = static_cast<std::size_t>(std::count_if(
+      e_.outputs.begin(), e_.outputs.end(), [](const plan::Output& o) { return o.place == Place_::after; }));
+  const auto dtype_of = [&](std::size_t i) {
+    return i < tiled ? element_name(g_.stores[e_.outputs[i].store].dtype) : "Bf16";
+  };
+  const std::string functions = columns("after", e_.columns_after) + "\n" + tensors() + "\n" + rows() + "\n" +
+                                results() + row_ends() + "\n" + domains();
+  return fmt::format(
+             "struct Visitor {{\n    using Output = {};\n    using Side = {};\n    static constexpr SideStore kSide = "
+             "SideStore::{};\n    static constexpr int kTiled = {};\n    static constexpr bool kRaw = false;\n"
+             "    struct Late {{}};\n",
+             dtype_of(0), dtype_of(tiled > 1 ? 1 : 0), tiled > 1 ? "kAfter" : "kNone", tiled) +
+         params() + uniform() + "\n" +
+         fmt::format("    static constexpr int kColumnsBefore = 0, kColumnsAfter = {};\n", e_.columns_after.size()) +
+         functions + "};\n";
+}
+
+}  // namespace coda::codegen

@@ -1,0 +1,18 @@
+#pragma once
+/// Epilogues of the mode `general`: what kernels/coda/general.cuh serves.
+
+#include "coda/contraction.hpp"
+#include "plan/epilogue.hpp"
+
+namespace coda::plan {
+
+/// Whether the graph needs more than a value for each element, from its channel's, its image's and one normalisation's:
+/// values of rows, coordinates, functions called for their effect, results other than one or two [m,n] of 16 bits,
+/// reductions that are stored. What elements read of many rows only the normalisations of epilogue.hpp serve.
+bool needs_general(const Graph& optimised);
+
+/// Throws Unsupported with the value at fault, its text and the reason; UserError for groups that do not divide the
+/// columns.
+Epilogue analyse_general(const Graph& optimised, const Extents& extents);
+
+}  // namespace coda::plan

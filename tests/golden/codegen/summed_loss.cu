@@ -1,0 +1,111 @@
+// A convolution and its epilogue in one kernel:
+//   operand c[m,n] : bf16
+//   t0 = acc + bias[n]
+//   loss = sum(fma(c[m,n], -t0, relu(t0)) - logsigmoid(abs(t0)), over=all)
+//   store loss : f32
+#include <coda/conv_fprop.cuh>
+#include <coda/math.cuh>
+#include <coda/operands.cuh>
+
+namespace coda {
+
+struct Config {
+    using Element = Bf16;
+    static constexpr int kTileM = 128, kTileN = 128, kTileK = 64;
+    static constexpr int kTileWarpgroups = 1, kTurns = 2, kWarpgroupRows = 128;
+    static constexpr int kStages = 4, kStagesA = 0, kHaloH = 0, kHaloW = 0, kStoreBuffers = 1;
+    static constexpr int kClusterM = 1, kClusterN = 1;
+    static constexpr bool kPatch = false, kSplit = false, kSwap = false;
+    static constexpr Norm kNorm = Norm::kGeneral;
+    static constexpr int kUnit = 1;
+    static constexpr bool kWide = false, kMeets = false;
+};
+
+struct Visitor {
+    using Output = Bf16;
+    using Side = Bf16;
+    static constexpr SideStore kSide = SideStore::kNone;
+    static constexpr int kTiled = 0;
+    static constexpr bool kRaw = false;
+    struct Late {};
+    struct Params {
+        const void* c;  // bf16 [m,n]
+        const void* bias;  // f32 [n]
+        void* loss_memory;  // f32 []
+    };
+    struct Uniform {};
+    static CODA_DEVICE Uniform uniform(const Params&) {
+        return {};
+    }
+
+    static constexpr int kColumnsBefore = 0, kColumnsAfter = 1;
+    static CODA_DEVICE void columns_after(const Params& p, const Uniform& u, int image, int channel, float* column) {
+        const float bias = load<float>(p.bias, channel);
+        column[0] = as_column(bias);
+    }
+
+    static constexpr int kTensorsBefore = 0, kTensors = 1;
+    template <int i>
+    static CODA_DEVICE auto tensor(const Params& p) {
+        return TensorSource<Bf16>{p.c};
+    }
+
+    struct Row {};
+    static CODA_DEVICE Row row(const Params& p, const Uniform& u, const Where& at) {
+        Row row;
+        return row;
+    }
+    static constexpr int kLevels = 0;
+    static CODA_DEVICE constexpr int row_folds(int level) { return 1; }
+    static CODA_DEVICE constexpr Fold row_fold(int level, int i) { return Fold::kSum; }
+    template <int level>
+    static CODA_DEVICE void contribute(float acc, const float* column, const float* tensor, const Uniform& u, const Row& row, int channel, float* value) {}
+    template <int level>
+    static CODA_DEVICE void conclude(const Uniform& u, float channels, const float* folded, Row& row) {}
+
+    static constexpr bool kElements = true;
+    struct Result {};
+    static CODA_DEVICE Result element(float acc, const float* column, const float* tensor, const Uniform& u, const Row& row, const Where& at, int channel, bool exists, float* value) {
+        Result result;
+        const float c = tensor[0];
+        const float bias = column[0];
+        const float v3 = acc + bias;
+        const float v4 = -v3;
+        const float v5 = math::relu(v3);
+        const float v6 = math::fma(c, v4, v5);
+        const float v7 = math::abs(v3);
+        const float v8 = math::logsigmoid(v7);
+        const float v9 = v6 - v8;
+        value[0] = v9;
+        return result;
+    }
+    static CODA_DEVICE float tiled(const Result& x, int i) {
+        return 0.f;
+    }
+    static CODA_DEVICE void put(const Params& p, u64 offset, const Result& x, const Result& y) {}
+    static CODA_DEVICE void put(const Params& p, u64 offset, const Result& x) {}
+    static constexpr bool kRowEnds = false;
+    static CODA_DEVICE void close_row(const Params& p, const Uniform& u, const Where& at, const Row& row, float* value) {}
+
+    static constexpr int kChannelFolds = 0, kMoments = 0, kTileFolds = 1;
+    static CODA_DEVICE constexpr Fold channel_fold(int i) { return Fold::kSum; }
+    static CODA_DEVICE constexpr Fold tile_fold(int i) { return Fold::kSum; }
+    static constexpr int kDomains = 1;
+    static CODA_DEVICE constexpr FoldDomain domain(int i) { return FoldDomain{false, 1, 0, 1, 0, 0}; }
+    template <int domain>
+    static CODA_DEVICE void finish(const Params& p, const Uniform& u, int image, int group, float rows, float columns, const float* folded, const Moments* moments) {
+        if constexpr (domain == 0) {
+        const float v10 = folded[0];
+        store<float>(p.loss_memory, 0, v10);
+        }
+    }
+};
+
+using Conv = ConvFprop<Config, Visitor>;
+
+}  // namespace coda
+
+extern "C" __global__ void __launch_bounds__(coda::Conv::kThreads, 1)
+coda_kernel(const __grid_constant__ coda::Conv::Params params) {
+    coda::Conv::run(params);
+}

@@ -1,0 +1,170 @@
+#include "plan/general.hpp"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "coda/error.hpp"
+#include "coda/text.hpp"
+#include "passes/passes.hpp"
+#include "plan/refusal.hpp"
+#include "problems.hpp"
+
+namespace coda::plan {
+namespace {
+
+constexpr Extents extents{.images = 2, .height = 16, .width = 16, .cols = 64};
+
+Epilogue analysed(std::string_view text) {
+  const auto nothing = [](std::span<const double>) { return 0.0; };
+  return analyse(passes::run_pipeline(parse(text, {{"observe", 1, false, "", nothing}})), extents);
+}
+
+std::string texts(const Epilogue& e, const std::vector<ValueId>& values) {
+  std::string text;
+  for (const ValueId v : values) text += (text.empty() ? "" : ", ") + text_of(e.graph, v);
+  return text;
+}
+
+// What is stored where, the levels of reductions over channels, and the reductions over rows
+std::string describe(const Epilogue& e) {
+  verify(e.graph);
+  if (!e.general) return "not general";
+  std::string text;
+  constexpr std::array places{"before", "tiled", "statistics", "direct", "row", "reduced"};
+  for (const Output& o : e.outputs)
+    text += fmt::format("{}: {}\n", places[static_cast<std::size_t>(o.place)], e.graph.stores[o.store].name);
+  for (const auto& level : e.general->levels) text += fmt::format("level: {}\n", texts(e, level));
+  for (const General::Domain& d : e.general->domains)
+    text += fmt::format("{} groups{}: {}{}\n", d.groups, d.per_image ? " per image" : "", texts(e, d.folds),
+                        d.moments.empty() ? "" : " moments " + texts(e, d.moments));
+  if (!e.columns_after.empty()) text += fmt::format("columns: {}\n", texts(e, e.columns_after));
+  if (!e.tensors_after.empty()) text += fmt::format("tensors: {}\n", texts(e, e.tensors_after));
+  if (e.general->row_waits) text += "row waits\n";
+  return text;
+}
+
+TEST(General, ServesWhatElementsAloneDoNot) {
+  for (const char* text : {"store acc as y : bf16", "store acc + t[b,n] as y : f16",
+                           "store layer_norm(acc) as y : bf16", "store group_norm(acc, groups=4) as y : bf16"})
+    EXPECT_EQ(describe(analysed(text)), "not general") << text;
+}
+
+TEST(General, ValuesOfRows) {
+  EXPECT_EQ(describe(analysed("store acc * s[m] + bias[n] + r[m,n] as y : bf16")),
+            "tiled: y\ncolumns: bias[n]\ntensors: r[m,n]\n");
+  EXPECT_FALSE(analysed("store acc * s[m] as y : bf16").per_image());
+  EXPECT_TRUE(analysed("store acc * s[m] + t[b] as y : bf16").per_image());
+  EXPECT_TRUE(analysed("store acc * index(b) as y : bf16").per_image());
+}
+
+TEST(General, TheLastTwoResultsOfShortTypesGoByTheCopyEngine) {
+  EXPECT_EQ(describe(analysed(
+                "store acc as a : bf16\nstore -acc as b : f32\nstore 2 * acc as c : f16\nstore acc + 1 as d : bf16")),
+            "tiled: d\ntiled: c\ndirect: b\ndirect: a\n");
+}
+
+TEST(General, NothingOfTheElementsNeedBeStored) {
+  EXPECT_EQ(describe(analysed("store sum(relu(acc + bias[n])) as s : f32")),
+            "reduced: s\n1 groups: sum(relu(acc + bias[n]), over=all)\ncolumns: bias[n]\n");
+  EXPECT_EQ(describe(analysed("observe(acc)")), "");
+}
+
+TEST(General, ReductionsThatShareRowsAndChannelsAreOneDomain) {
+  EXPECT_EQ(describe(analysed(
+                "store acc as y : bf16\nstore max(acc, over=m) * s[n] as a : f32\n"
+                "store variance(acc, over=m) as b : f32\nstore sum(acc, over=(m,n), per=b, groups=4) as c : f32")),
+            "tiled: y\nreduced: c\nreduced: b\nreduced: a\n4 groups per image: sum(acc, over=(m,n), per=b, groups=4)\n"
+            "0 groups: max(acc, over=m) moments variance(acc, over=m)\n");
+}
+
+TEST(General, EachLevelReadsTheOnesBefore) {
+  EXPECT_EQ(describe(analysed("store softmax(acc, over=n) as y : bf16")),
+            "tiled: y\nlevel: max(acc, over=n)\nlevel: sum(exp(acc - max(acc, over=n)), over=n)\nrow waits\n");
+  EXPECT_EQ(describe(analysed("store rms_norm(acc, scale=g[n]) as y : bf16")),
+            "tiled: y\nlevel: mean(square(acc), over=n)\ncolumns: g[n]\nrow waits\n");
+  // A variance is taken in two passes
+  EXPECT_EQ(
+      describe(analysed("store acc as y : bf16\nstore variance(acc, over=n) as v : f32")),
+      "tiled: y\nrow: v\nlevel: mean(acc, over=n)\nlevel: mean(square(acc - mean(acc, over=n)), over=n)\nrow waits\n");
+}
+
+// Stored alone, one level may span tiles
+TEST(General, ReductionsOverManyChannels) {
+  EXPECT_EQ(describe(analysed("store sum(acc, over=n) as s : f32\nstore max(acc, over=n) * w[m] as t : f32")),
+            "row: t\nrow: s\nlevel: sum(acc, over=n), max(acc, over=n)\n");
+  const Conv2d conv = test::conv_of(1, 32, 32, 64, 1024, 1);
+  const ConvPlan wide = choose(conv, test::epilogue_of("store sum(acc, over=n) as s : f32", conv), Device{});
+  EXPECT_TRUE(wide.config.wide);
+  EXPECT_FALSE(choose(test::conv_of(1, 32, 32, 64, 64, 1), test::epilogue_of("store sum(acc, over=n) as s : f32", conv),
+                      Device{}, Override::parse("tile=128x64 cluster=1x1"))
+                   .config.wide);
+  // What reads them waits, in a launch whose blocks are all resident
+  const Epilogue softmax = test::epilogue_of("store softmax(acc, over=n) as y : bf16", conv);
+  const ConvPlan meets = choose(conv, softmax, Device{});
+  EXPECT_TRUE(meets.config.wide && meets.config.meets && meets.cooperative);
+  EXPECT_FALSE(meets.config.split);
+  EXPECT_EQ(meets.config.group, 0);
+  EXPECT_NE(explain(conv, softmax, Device{}).find("in 2 passes over a tile, exchanged by the "), std::string::npos);
+  for (const char* plan : {"split=on", "swap=on"})
+    EXPECT_THROW(choose(conv, softmax, Device{}, Override::parse(plan)), Unsupported);
+  const Conv2d huge = test::conv_of(1, 8, 8, 64, 32768, 1);
+  EXPECT_THROW(choose(huge, test::epilogue_of("store softmax(acc, over=n) as y : bf16", huge), Device{},
+                      Override::parse("tile=64x64")),
+               Unsupported);
+  EXPECT_FALSE(choose(test::conv_of(1, 32, 32, 64, 256, 1), softmax, Device{}).config.meets);
+}
+
+TEST(General, ExplainsItself) {
+  const Conv2d conv = test::conv_of(1, 64, 64, 64, 256, 1);
+  const std::string text = explain(
+      conv, test::epilogue_of("store softmax(acc, over=n) as y : f32\nstore sum(acc) as s : f32", conv), Device{});
+  EXPECT_NE(text.find("mode: general: rows have values of their own, elements know where they are; 2 reductions over a "
+                      "row's channels in 2 passes over a tile; 1 reductions over rows, joined by the last tile of a "
+                      "column, in order"),
+            std::string::npos)
+      << text;
+}
+
+struct Refused {
+  const char *text, *value, *reason;
+};
+class GeneralRefusal : public testing::TestWithParam<Refused> {};
+
+TEST_P(GeneralRefusal, SaysWhichValueAndWhy) {
+  const auto& [text, value, reason] = GetParam();
+  try {
+    analysed(text);
+    FAIL() << "it was not refused";
+  } catch (const Unsupported& e) {
+    EXPECT_EQ(std::string(e.what()),
+              fmt::format("'{}' is not yet in a GPU kernel: {}. It runs on the CPU device", value, reason));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Plan, GeneralRefusal,
+    testing::Values(Refused{"store acc - mean(acc, over=n, groups=2) as y : bf16", "mean(acc, over=n, groups=2)",
+                            "a reduction over each of 2 groups of a row's channels"},
+                    Refused{"store sum(cast(acc, i32)) as s : i32", "sum(cast(acc, i32), over=all)",
+                            "a reduction in i32: cast its input to f32"},
+                    Refused{"store sum(bias[n] * 2, over=n) as s : f32\nstore acc as y : f32", "sum(bias[n], over=n)",
+                            "a reduction of a value with axes [n]"},
+                    Refused{"store acc as y : f32\nstore max(sum(acc, over=m), over=n) as s : f32",
+                            "max(sum(acc, over=m), over=n)", "a reduction of a value with axes [n]"},
+                    Refused{"store acc as y : f32\nstore sum(acc, over=m) / sum(acc) as s : f32",
+                            "sum(acc, over=m) * reciprocal(sum(acc, over=all))",
+                            "it combines reductions that run over different rows or channels"},
+                    Refused{"store acc as y : f32\nstore sum(acc) * bias[n] as s : f32", "bias[n] * sum(acc, over=all)",
+                            "functions of reductions are stored with their axes [], not [n]"},
+                    Refused{"store acc as y : f32\nstore bias[n] as b : f32", "bias[n]",
+                            "a store with axes [n] that reads no element"},
+                    Refused{"store acc as y : f64", "acc", "results are bf16, f16, f32, i32 or bool, and y is f64"},
+                    Refused{"observe(bias[n])\nstore acc as y : bf16", "observe(bias[n])",
+                            "a function called for its effect with axes [n]"}));
+
+TEST(General, GroupsMustDivideTheChannels) {
+  EXPECT_THROW(analysed("store sum(acc, over=(m,n), groups=5) as s : f32"), UserError);
+}
+
+}  // namespace
+}  // namespace coda::plan
