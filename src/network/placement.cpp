@@ -28,6 +28,7 @@ class Placer {
     }
     for (const TensorId id : n_.inputs) pinned_[id] = true;
     for (const TensorId id : n_.outputs) pinned_[id] = true;
+    given_ = pinned_;
   }
 
   void run() {
@@ -56,9 +57,9 @@ class Placer {
   const Network& n_;
   static constexpr int deepest = 32;  // concatenations inside each other
 
-  // by tensor: written by a region; given, wanted by the caller or to stay dense; made by a reshape, which may turn out
-  // to be a view
-  std::vector<bool> made_, pinned_, reshaped_;
+  // by tensor: written by a region; given or wanted by the caller; one of these, or to stay dense; made by a reshape,
+  // which may turn out to be a view
+  std::vector<bool> made_, given_, pinned_, reshaped_;
   std::vector<int> depth_;  // by tensor: how deep the slices in it nest
 };
 
@@ -108,7 +109,7 @@ void Placer::place_view(Region& r) {
     return;
   }
   const bool dense = made_[from] && !(f_.placement[from] && f_.placement[from]->slice);
-  if (!dense || pinned_[to] || pinned_[from] || !logical_order(n_[from].shape) || !logical_order(n_[to].shape)) {
+  if (!dense || given_[to] || given_[from] || !logical_order(n_[from].shape) || !logical_order(n_[to].shape)) {
     r.note = "copied: " + std::string(!logical_order(n_[from].shape) || !logical_order(n_[to].shape)
                                           ? "channels last in memory"
                                           : "an input, an output or a slice of a concatenation");
