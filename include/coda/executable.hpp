@@ -47,10 +47,10 @@ struct CompileOptions {
   bool delays = false;
 };
 
-/// What one execution reads and writes. All memory belongs to the caller. On a GPU all tensors are dense (the matrices
-/// a, and b, of a batch may lie apart), in memory of that GPU and aligned to 16 bytes ([m,n], the image and the filter)
-/// or to their element (others); scalars are given by value unless CompileOptions::device_scalars names them; no output
-/// shares memory with anything else.
+/// What one execution reads and writes. All memory belongs to the caller. On a GPU all tensors are dense (the matrices a,
+/// and b, of a batch may lie apart, and pixels of the image and of the last store [m,n]), in memory of that GPU, aligned
+/// to 16 bytes ([m,n], the image and the filter) or to their element (others); scalars are given by value unless
+/// CompileOptions::device_scalars names them; no output shares memory with anything else.
 struct Arguments {
   ConstTensorView a;                                     ///< left operand or image
   ConstTensorView b;                                     ///< right operand or filter

@@ -31,6 +31,7 @@ class Legaliser {
   void find_live();
   void rewrite(Operator op);
   bool fold(const Operator& op);
+  bool convolve_before_resize(const Operator& op);
   void split_batch_norm(const Operator& op);
   void expand_operands(Operator& op);
   bool is_output(TensorId id) const {
@@ -65,6 +66,7 @@ void Legaliser::rewrite(Operator op) {
     return;
   }
   if (fold(op)) return;
+  if (convolve_before_resize(op)) return;
   if (std::holds_alternative<operators::BatchNorm>(op.kind)) return split_batch_norm(op);
   if (std::holds_alternative<operators::Elementwise>(op.kind)) expand_operands(op);
   out_.operators.push_back(std::move(op));
@@ -104,6 +106,54 @@ bool Legaliser::fold(const Operator& op) {
     return true;
   }
   return false;
+}
+
+namespace {
+
+bool enlarges(const operators::Resize& r) {
+  return r.mode == ResizeMode::nearest && r.height == 0 && r.width == 0 && r.scale_h >= 1 && r.scale_w >= 1 &&
+         r.scale_h * r.scale_w > 1;
+}
+
+bool is_of_pixels(const OperatorKind& kind) {
+  const auto* c = std::get_if<operators::Conv2d>(&kind);
+  return c != nullptr && c->stride == Pair(1) && c->pad == Margins(0);
+}
+
+}  // namespace
+
+// A convolution of single pixels of an image that was enlarged by repeating pixels: of the small image, and then
+// enlarged, which is the same bit for bit and less work. Not if what follows would become part of the convolution.
+bool Legaliser::convolve_before_resize(const Operator& op) {
+  if (!is_of_pixels(op.kind)) return false;
+  const Shape& filter = out_[op.inputs[1]].shape;
+  if (!(filter[2] == Dim(1)) || !(filter[3] == Dim(1))) return false;
+  const auto resize = std::find_if(out_.operators.rbegin(), out_.operators.rend(),
+                                   [&](const Operator& o) { return o.output == op.inputs[0]; });
+  const auto users = [&](TensorId id) {
+    std::vector<const Operator*> all;
+    for (const Operator& o : in_.operators)
+      if (std::find(o.inputs.begin(), o.inputs.end(), id) != o.inputs.end()) all.push_back(&o);
+    return all;
+  };
+  if (resize == out_.operators.rend() || is_output(op.inputs[0])) return false;
+  const auto readers = users(op.inputs[0]);
+  if (readers.size() != 1 || readers[0]->output != op.output) return false;
+  const auto* kind = std::get_if<operators::Resize>(&resize->kind);
+  if (kind == nullptr || !enlarges(*kind) || resize->inputs.size() != 1) return false;
+  for (const Operator* user : users(op.output))
+    if (is_pointwise(user->kind)) return false;
+  Shape small = out_[resize->inputs[0]].shape;
+  small[1] = filter[0];
+  Operator enlarging = *resize, convolution = op;
+  out_.operators.erase(std::next(resize).base());
+  convolution.inputs[0] = enlarging.inputs[0];
+  convolution.output = add_tensor(in_[op.output].name + "_small", std::move(small));
+  enlarging.inputs[0] = convolution.output;
+  enlarging.output = op.output;
+  out_.operators.push_back(std::move(convolution));
+  out_.operators.push_back(std::move(enlarging));
+  return true;
 }
 
 // x·s + t with s = scale/sqrt(variance + eps), t = shift − mean·s: computed in float64 and rounded once if all are

@@ -19,6 +19,7 @@ class Placer {
     f_.placement.assign(n_.tensors.size(), std::nullopt);
     made_.assign(n_.tensors.size(), false);
     pinned_.assign(n_.tensors.size(), false);
+    beside_.assign(n_.tensors.size(), false);
     reshaped_.assign(n_.tensors.size(), false);
     depth_.assign(n_.tensors.size(), 0);
     for (const Operator& op : n_.operators) {
@@ -33,11 +34,15 @@ class Placer {
 
   void run() {
     for (const Region& r : f_.regions)
-      for (const RegionOutput& o : r.outputs) made_[o.tensor] = true;
-    // what an epilogue reads as a vector or one value a pixel stays dense
+      for (const RegionOutput& o : r.outputs) {
+        made_[o.tensor] = true;
+        beside_[o.tensor] = r.kind == RegionReport::Kind::contraction && r.outputs.size() > 1;
+      }
+    // what an epilogue reads as a vector or one value a pixel stays dense; on a GPU every operand of a contraction
     for (const Region& r : f_.regions)
       for (const RegionOperand& o : r.operands)
-        if (!(o.axes == axes::mn)) pinned_[o.tensor] = true;
+        if (!(o.axes == axes::mn) || (!f_.style.slices_beside && r.kind == RegionReport::Kind::contraction))
+          pinned_[o.tensor] = true;
     // views first in mind, slices first in deed: a view needs a dense base
     for (Region& r : f_.regions)
       if (const auto* c = kind<operators::Concat>(r)) place_concat(r, *c);
@@ -60,7 +65,8 @@ class Placer {
   // by tensor: written by a region; given or wanted by the caller; one of these, or to stay dense; made by a reshape,
   // which may turn out to be a view
   std::vector<bool> made_, given_, pinned_, reshaped_;
-  std::vector<int> depth_;  // by tensor: how deep the slices in it nest
+  std::vector<bool> beside_;  // by tensor: one of several outputs of a contraction
+  std::vector<int> depth_;    // by tensor: how deep the slices in it nest
 };
 
 void Placer::place_concat(Region& r, const operators::Concat& c) {
@@ -81,7 +87,7 @@ void Placer::place_concat(Region& r, const operators::Concat& c) {
     const Dim width = columns(n_[id].shape);
     if (!width.known()) break;
     const std::int64_t unit = f_.style.column_multiple;
-    const bool aligned = f_.style.slices && column % unit == 0 && width.value() % unit == 0;
+    const bool aligned = (f_.style.slices_beside || !beside_[id]) && column % unit == 0 && width.value() % unit == 0;
     if (aligned && made_[id] && !pinned_[id] && !reshaped_[id] && once && !f_.placement[id] && depth_[id] < deepest) {
       f_.placement[id] = Placement{.base = op.output, .column = column, .slice = true};
       depth_[op.output] = std::max(depth_[op.output], depth_[id] + 1);

@@ -46,8 +46,10 @@ struct Placement {
 struct MemoryStyle {
   std::size_t element_bytes = 0;     ///< of every element; 0: as its dtype says
   std::int64_t column_multiple = 1;  ///< pixels lie a multiple of so many elements apart
-  bool slices = true;                ///< producers may write into a slice of a concatenation
-  bool in_place = true;              ///< an elementwise region may write over what it reads
+  /// Whether contractions with several outputs may write one into a slice of a concatenation, and read slices as
+  /// operands of their epilogues. The image and the only output may be slices in any case.
+  bool slices_beside = true;
+  bool in_place = true;  ///< an elementwise region may write over what it reads
 
   /// Elements from pixel to pixel of a dense tensor with so many columns.
   std::int64_t pitch(std::int64_t columns) const {

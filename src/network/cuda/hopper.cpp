@@ -22,9 +22,9 @@ struct Bound {
   std::string name;
   Place place;
   DType type{};
-  Sizes shape;
+  Sizes shape, strides = {};
 
-  TensorView view(const Bases& bases) const { return {address(place, bases), type, shape, {}}; }
+  TensorView view(const Bases& bases) const { return {address(place, bases), type, shape, strides}; }
 };
 
 class HopperStep final : public Step {
@@ -79,6 +79,17 @@ Sizes shape_of(const Axes& a, const Contraction& contraction) {
 
 std::int64_t up_to_8(std::int64_t x) { return (x + 7) / 8 * 8; }
 
+// Of a tensor whose pixels lie `pitch` elements apart; empty if they lie together
+Sizes pitched(const Sizes& shape, std::int64_t pitch) {
+  if (shape.back() == pitch) return {};
+  Sizes strides(shape.size(), 1);
+  for (std::size_t i = shape.size() - 1; i-- > 0;) {
+    strides[i] = pitch;
+    pitch *= shape[i];
+  }
+  return strides;
+}
+
 }  // namespace
 
 // The convolution that the kernels compute: channels padded with zeros where nobody sees them. Nothing, and why, for
@@ -116,10 +127,6 @@ std::optional<Conv2d> Lowering::as_served(const Operator& op, const Graph& graph
                       c.k);
     return std::nullopt;
   }
-  if (located(op.inputs[0]).pitch != c.c) {
-    why = "its input is a slice of a concatenation";
-    return std::nullopt;
-  }
   return c;
 }
 
@@ -139,7 +146,8 @@ std::unique_ptr<Step> Lowering::hopper(const Region& r, const Graph& graph, cons
   for (Store& s : step->graph.stores) s.dtype = p_.element;
   const std::int64_t filters = extents(given).cols;
   const Contraction& problem = step->contraction;
-  step->a = {"", located(in(0)).place, p_.element, shape_a(problem)};
+  const Located image = located(in(0));
+  step->a = {"", image.place, p_.element, shape_a(problem), pitched(shape_a(problem), image.pitch)};
   step->b = {"",
              p_.constants.packed_filter(in(1), *conv, filters, column_count(sizes(in(0))), product != nullptr,
                                         product != nullptr && product->transpose_b),
@@ -159,12 +167,16 @@ std::unique_ptr<Step> Lowering::hopper(const Region& r, const Graph& graph, cons
     if (!(step->graph[step->graph.stores[i].value].axes == axes::mn))
       throw Unsupported(fmt::format("it stores '{}', which has axes {}", outputs[i].name,
                                     to_string(step->graph[step->graph.stores[i].value].axes)));
-    if (outputs[i].to.pitch != conv->k)
-      throw Unsupported(fmt::format("it stores '{}' into a slice of a concatenation", outputs[i].name));
-    step->outputs.push_back({outputs[i].name, outputs[i].to.place, p_.element, shape_mn(problem)});
+    step->outputs.push_back({outputs[i].name, outputs[i].to.place, p_.element, shape_mn(problem),
+                             pitched(shape_mn(problem), outputs[i].to.pitch)});
   }
   step->epilogue = plan::analyse(passes::run_pipeline(step->graph), extents(problem));
   step->plan = plan::choose(plan::as_convolution(problem), step->epilogue, p_.device);
+  const auto apart = [](const Bound& x) { return !x.strides.empty(); };
+  const bool plain_stores = step->plan.config.stores != plan::Stores::copy_engine;
+  if ((step->plan.config.gather && apart(step->a)) ||
+      (plain_stores && std::any_of(step->outputs.begin(), step->outputs.end(), apart)))
+    throw Unsupported("without the copy engine its kernel takes no slices of concatenations");
   step->kernel = codegen::generate(step->epilogue, step->plan.config,
                                    {.storage = step->options.storage, .scalar_pointers = step->options.device_scalars});
   step->what = describe(net(), *op_);

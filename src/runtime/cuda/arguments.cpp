@@ -23,7 +23,8 @@ using Field = codegen::Field;
 constexpr std::size_t copy_engine_alignment = 16;  // and that of the widest load of an operand [m,n]
 
 struct Range {
-  const std::byte *first, *last;
+  ConstTensorView view;
+  std::vector<std::int64_t> strides;
   std::string what;
 };
 
@@ -61,11 +62,7 @@ const void* Binder::tensor(const ConstTensorView& view, const std::vector<std::i
 }
 
 Range range_of(const ConstTensorView& view, std::string what) {
-  const auto* first = static_cast<const std::byte*>(view.data);
-  std::int64_t count = element_count(view.shape);
-  if (!view.strides.empty() && view.shape[0] > 1)  // matrices apart
-    count = count / view.shape[0] + (view.shape[0] - 1) * std::max(view.strides[0], count / view.shape[0]);
-  return {first, first + count * static_cast<std::int64_t>(size_of(view.dtype)), std::move(what)};
+  return {view, view.strides.empty() ? row_major_strides(view.shape) : view.strides, std::move(what)};
 }
 
 void* Binder::output(std::size_t store) {
@@ -77,8 +74,12 @@ void* Binder::output(std::size_t store) {
     throw UserError(fmt::format("{} is not bound; give a tensor of shape {} and dtype {} in Arguments::outputs", what,
                                 shape_string(shape_of(axes, s_.contraction)), to_string(s.dtype)));
   const TensorView& view = given->second;
-  tensor(view, shape_of(axes, s_.contraction), s.dtype, axes == axes::mn ? copy_engine_alignment : size_of(s.dtype),
-         what);
+  const auto shape = shape_of(axes, s_.contraction);
+  if (store == s_.main_store)
+    bound_.output_pitch = check_rows(view, shape, s.dtype, copy_engine_alignment, what);
+  else
+    check_tensor(view, shape, s.dtype, axes == axes::mn ? copy_engine_alignment : size_of(s.dtype), what);
+  bound_.pointers.push_back({view.data, what});
   written_.push_back(range_of(view, what));
   return view.data;
 }
@@ -146,7 +147,9 @@ std::uint64_t Binder::stored(const Field& f) {
 }
 
 void Binder::check_sharing(const Range& written) const {
-  const auto overlaps = [&](const Range& x) { return x.first < written.last && written.first < x.last; };
+  const auto overlaps = [&](const Range& x) {
+    return runtime::may_overlap(x.view, x.strides, written.view, written.strides);
+  };
   for (const Range& x : read_)
     if (overlaps(x))
       throw UserError(fmt::format(
@@ -183,7 +186,15 @@ const void* Binder::matrix(const ConstTensorView& view, const std::vector<std::i
 BoundArguments Binder::run() {
   runtime::check_names(arguments_, s_.operands, s_.stores);
   const Factors factor = factors(s_.contraction);
-  bound_.a = matrix(arguments_.a, shape_a(s_.contraction), factor.dtype_a, factor.a, bound_.step_a);
+  const auto* product = std::get_if<Gemm>(&s_.contraction);
+  if (product == nullptr || (product->batch == 1 && !product->transpose_a)) {  // pixels, or rows, may lie apart
+    bound_.a = arguments_.a.data;
+    bound_.a_pitch = check_rows(arguments_.a, shape_a(s_.contraction), factor.dtype_a, copy_engine_alignment, factor.a);
+    bound_.pointers.push_back({arguments_.a.data, factor.a});
+    read_.push_back(range_of(arguments_.a, factor.a));
+  } else {
+    bound_.a = matrix(arguments_.a, shape_a(s_.contraction), factor.dtype_a, factor.a, bound_.step_a);
+  }
   if (s_.reads_b) bound_.b = matrix(arguments_.b, shape_b(s_.contraction), factor.dtype_b, factor.b, bound_.step_b);
   if (s_.main_store) bound_.output = output(*s_.main_store);
   if (s_.side_store) bound_.side = output(*s_.side_store);
@@ -221,6 +232,25 @@ void check_tensor(const ConstTensorView& view, const std::vector<std::int64_t>& 
   if (const auto address = reinterpret_cast<std::uintptr_t>(view.data); address % alignment != 0)
     throw UserError(
         fmt::format("{} was given the address {:#x}; expected a multiple of {} bytes", what, address, alignment));
+}
+
+std::int64_t check_rows(const ConstTensorView& view, const std::vector<std::int64_t>& shape, DType dtype,
+                        std::size_t alignment, const std::string& what) {
+  const std::size_t rank = shape.size();
+  const auto& strides = view.strides;
+  bool rows = rank >= 2 && strides.size() == rank && view.shape == shape && strides[rank - 1] == 1 &&
+              strides[rank - 2] > shape[rank - 1];
+  for (std::size_t i = 0; rows && i + 2 < rank; ++i)
+    rows = shape[i] == 1 || strides[i] == strides[i + 1] * shape[i + 1];
+  if (!rows) return check_tensor(view, shape, dtype, alignment, what), 0;
+  const std::int64_t pitch = strides[rank - 2], unit = static_cast<std::int64_t>(alignment / size_of(dtype));
+  if (pitch % unit != 0)
+    throw UserError(fmt::format("{} was given rows {} elements apart; expected a multiple of {} bytes, {} elements",
+                                what, pitch, alignment, unit));
+  ConstTensorView dense = view;  // all else as of any tensor
+  dense.strides.clear();
+  check_tensor(dense, shape, dtype, alignment, what);
+  return pitch;
 }
 
 std::vector<std::int64_t> shape_of(const Axes& a, const Contraction& contraction) {

@@ -37,7 +37,8 @@ struct BoundArguments {
   const void *a = nullptr, *b = nullptr;
   std::int64_t step_a = 0, step_b = 0;  ///< elements from one product's matrix to the next; 0: dense
   void *output = nullptr, *side = nullptr;
-  std::vector<std::uint64_t> fields;  ///< by Signature::fields, as the kernel reads them
+  std::int64_t a_pitch = 0, output_pitch = 0;  ///< elements from row to row, where they do not lie together; else 0
+  std::vector<std::uint64_t> fields;           ///< by Signature::fields, as the kernel reads them
   std::vector<NamedPointer> pointers;
 };
 
@@ -52,5 +53,10 @@ std::vector<std::int64_t> shape_of(const Axes& axes, const Contraction& contract
 /// and alignment; `what` names the tensor in the message.
 void check_tensor(const ConstTensorView& view, const std::vector<std::int64_t>& shape, DType dtype,
                   std::size_t alignment, const std::string& what, bool apart = false);
+
+/// The same for a tensor whose rows, the last axis, may lie apart: every other axis steps over whole rows. Returns
+/// elements from row to row, or 0 for a dense tensor.
+std::int64_t check_rows(const ConstTensorView& view, const std::vector<std::int64_t>& shape, DType dtype,
+                        std::size_t alignment, const std::string& what);
 
 }  // namespace coda::cuda

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <type_traits>
 
+#include "coda/error.hpp"
 #include "runtime/cuda/driver.hpp"
 #include "runtime/cuda/parameters.hpp"
 #include "runtime/cuda/tensor_maps.hpp"
@@ -65,20 +66,27 @@ void encode_maps(ConvParams& params, const plan::Lowered& task, const plan::Conv
   };
   apart(shapes.activation, at.step_a), apart(shapes.filter, at.step_b);
   const DType element = plan.config.element;
+  const bool plain_stores = plan.config.stores != plan::Stores::copy_engine;
+  if ((plan.config.gather && at.activation_pitch != 0) || (plain_stores && at.output_pitch != 0))
+    throw Unsupported(fmt::format("the {} was given pixels {} elements apart, and {}: make a dense copy",
+                                  plain_stores && at.output_pitch != 0 ? "output" : "image",
+                                  plain_stores && at.output_pitch != 0 ? at.output_pitch : at.activation_pitch,
+                                  "this kernel, which goes without the copy engine there, takes dense tensors"));
   if (plan.config.gather)
     put(params.activation, gathered_image(task, at.activation, at.step_a));
   else
-    encode(params.activation, shapes.activation, at.activation, element, "the image");
+    encode(params.activation, with_pitch(shapes.activation, at.activation_pitch), at.activation, element, "the image");
   if (plan.config.gather && plan.config.gather->filters)
     put(params.filter, gathered_filter(task, at.filter, at.step_b));
   else
     encode(params.filter, shapes.filter, at.filter, element, "the filter");
-  if (plan.config.stores != plan::Stores::copy_engine) {
+  if (plain_stores) {
     put(params.output, PlainOutput{const_cast<void*>(at.output)});
     put(params.side, PlainOutput{const_cast<void*>(at.side)});
     return;
   }
-  if (at.output != nullptr) encode(params.output, shapes.output, at.output, element, "the output");
+  if (at.output != nullptr)
+    encode(params.output, with_pitch(shapes.output, at.output_pitch), at.output, element, "the output");
   if (at.side != nullptr) encode(params.side, shapes.output, at.side, element, "the second output");
 }
 

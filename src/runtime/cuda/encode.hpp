@@ -9,8 +9,9 @@ namespace coda::cuda {
 
 struct Addresses {
   const void *activation = nullptr, *filter = nullptr;
-  const void *output = nullptr, *side = nullptr;  ///< side: null without a second store
-  std::int64_t step_a = 0, step_b = 0;            ///< elements from one product's matrix to the next; 0: dense
+  const void *output = nullptr, *side = nullptr;        ///< side: null without a second store
+  std::int64_t step_a = 0, step_b = 0;                  ///< elements from one product's matrix to the next; 0: dense
+  std::int64_t activation_pitch = 0, output_pitch = 0;  ///< elements from pixel to pixel; 0: they lie together
 };
 
 /// Fills the four maps, or what stands in their place. Throws DeviceError with the shape that the driver refused.

@@ -68,7 +68,9 @@ Parameters CudaExecutable::parameters(const Arguments& arguments) const {
   check_memory(gpu_, bound.pointers);
   Parameters p;
   const void* filter = bound.b != nullptr ? bound.b : reinterpret_cast<const void*>(filter_.address());
-  encode_maps(p.conv, task_, parts_.plan, {bound.a, filter, bound.output, bound.side, bound.step_a, bound.step_b});
+  encode_maps(
+      p.conv, task_, parts_.plan,
+      {bound.a, filter, bound.output, bound.side, bound.step_a, bound.step_b, bound.a_pitch, bound.output_pitch});
   p.conv.geometry = geometry(task_, parts_.plan);
   p.conv.side_memory = bound.side;
   std::copy(bound.fields.begin(), bound.fields.end(), p.fields.begin());

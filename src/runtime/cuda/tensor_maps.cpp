@@ -68,6 +68,13 @@ MapShape filter_shape(const Conv2d& c, const plan::ConvConfig& k) {
 
 }  // namespace
 
+MapShape with_pitch(MapShape m, std::int64_t pitch) {
+  if (pitch == 0) return m;
+  std::uint64_t stride = u64(pitch) * element_bytes;
+  for (std::size_t i = 0; i + 1 < static_cast<std::size_t>(m.rank); stride *= m.extents[++i]) m.strides[i] = stride;
+  return m;
+}
+
 MapShapes map_shapes(const plan::Lowered& task, const plan::ConvPlan& plan) {
   const Conv2d& c = task.conv;
   return {activation_shape(c, plan), filter_shape(c, plan.config), output_shape(c, plan, extents(task.contraction()))};

@@ -37,6 +37,9 @@ struct MapShapes {
 /// Shapes of operands and outputs that need no map are of no use.
 MapShapes map_shapes(const plan::Lowered& task, const plan::ConvPlan& plan);
 
+/// The same map of a tensor whose innermost rows lie `pitch` elements apart; 0: together.
+MapShape with_pitch(MapShape map, std::int64_t pitch);
+
 /// Channels of a slice, in which a warp stores: Epilogue::kSlice of kernels/coda/epilogue.cuh.
 constexpr int slice_channels(int tile_n) {
   return tile_n % 64 == 0 ? 64 : tile_n % 32 == 0 ? 32 : tile_n % 16 == 0 ? 16 : 8;

@@ -143,7 +143,13 @@ TEST_F(CudaArguments, ShapesDtypesAndStrides) {
   expect_refusal([](Arguments& x) { x.outputs["y"].dtype = DType::f16; },
                  "output y[m,n] was given dtype f16; expected bf16");
   expect_refusal([](Arguments& x) { x.a.strides = {160, 40, 8}; }, "3 strides");
-  expect_refusal([](Arguments& x) { x.a.strides = {320, 80, 16, 1}; }, "make a dense copy");
+  expect_refusal(
+      [](Arguments& x) {
+        x.a.strides = {240, 60, 12, 1};
+      },
+      "rows 12 elements apart; expected a multiple of 16");
+  expect_refusal([](Arguments& x) { x.a.strides = {640, 160, 16, 1}; }, "make a dense copy");  // lines apart
+  expect_refusal([](Arguments& x) { x.operands["r"].strides = {640, 160, 32, 1}; }, "make a dense copy");
   expect_refusal([](Arguments& x) { x.outputs["h"].strides = {320, 80, 1, 5}; }, "make a dense copy");
   expect_refusal([](Arguments& x) { x.operands["bias"].strides = {0}; }, "make a dense copy");
   expect_refusal([](Arguments& x) { x.operands["bias"].strides = {-1}; }, "none below 0");
@@ -153,6 +159,29 @@ TEST_F(CudaArguments, DenseStridesAreWelcome) {
   a.a.strides = {160, 40, 8, 1};
   a.operands["bias"].strides = {1};
   EXPECT_NO_THROW(bind_arguments(s, a));
+}
+
+// The image and the main output may be slices of wider tensors
+TEST_F(CudaArguments, RowsApart) {
+  a.a.strides = {320, 80, 16, 1};
+  a.outputs["y"].strides = {800, 200, 40, 1};
+  const BoundArguments b = bind_arguments(s, a);
+  EXPECT_EQ(b.a_pitch, 16);
+  EXPECT_EQ(b.output_pitch, 40);
+  // beside each other in one tensor, and on top of each other
+  a.outputs["y"] = {at(0, 2 * 8), DType::bf16, {2, 4, 5, 16}, {480, 120, 24, 1}};
+  a.a.strides = {480, 120, 24, 1};
+  EXPECT_NO_THROW(bind_arguments(s, a));
+  expect_refusal([](Arguments& x) { x.outputs["y"].data = at(0); }, "shares memory with the image (a)");
+  a.a.strides = {};
+  EXPECT_EQ(bind_arguments(s,
+                           [&] {
+                             Arguments dense = a;
+                             dense.outputs["y"] = {at(6), DType::bf16, {2, 4, 5, 16}, {}};
+                             return dense;
+                           }())
+                .a_pitch,
+            0);
 }
 
 TEST_F(CudaArguments, Pointers) {

@@ -18,6 +18,14 @@ plan::ConvPlan plan_of(const Conv2d& conv, plan::ConvConfig config, bool per_ima
   return p;
 }
 
+TEST(TensorMaps, RowsApart) {
+  MapShape m{.rank = 4, .extents = {16, 5, 4, 2}, .strides = {32, 160, 640}};
+  EXPECT_EQ(with_pitch(m, 0), m);
+  EXPECT_EQ(with_pitch(m, 16), m);
+  const std::array<std::uint64_t, 3> expected{80, 400, 1600};
+  EXPECT_EQ(with_pitch(m, 40).strides, expected);
+}
+
 TEST(TensorMaps, RunsAreIm2col) {
   const Conv2d conv{.n = 2,
                     .h = 9,

@@ -42,6 +42,25 @@ TEST_F(Fuser, BlockIsOneKernel) {
   EXPECT_EQ(r.regions[0].note, "'y' is an output");
 }
 
+// Of pixels, and then enlarged; but not where that would keep something from joining the convolution
+TEST_F(Fuser, ConvolutionOfPixelsComesBeforeItsImageGrows) {
+  const NetworkValue narrow = conv2d(upsample(x), weights({4, 8, 1, 1}), {.bias = weights({4})});
+  const auto r = fused(concat({narrow, upsample(x)}));
+  ASSERT_EQ(r.regions.size(), 4u);
+  EXPECT_EQ(r.regions[0].contraction, "conv2d (n,8,6,6) -> 4, 1x1");
+  EXPECT_EQ(r.regions[1].contraction, "resize nearest (n,4,6,6) -> (n,4,12,12)");
+}
+TEST_F(Fuser, ConvolutionOfPixelsStaysWhereSomethingJoinsIt) {
+  const auto r = fused(relu(conv2d(upsample(x), weights({4, 8, 1, 1}))));
+  ASSERT_EQ(r.regions.size(), 2u);
+  EXPECT_EQ(r.regions[1].contraction, "conv2d (n,8,12,12) -> 4, 1x1");
+}
+TEST_F(Fuser, ConvolutionOfPixelsStaysWhereOthersReadTheLargeImage) {
+  const NetworkValue large = upsample(x);
+  const auto r = fused(concat({conv2d(large, weights({4, 8, 1, 1})), large}));
+  EXPECT_EQ(r.regions[1].contraction, "conv2d (n,8,12,12) -> 4, 1x1");
+}
+
 TEST_F(Fuser, TextFormIsParsedBack) {
   net.output(mish(group_norm(conv(x) + x, {.groups = 4})), "y");
   const auto f = network::fuse(net.build());
