@@ -48,8 +48,8 @@ struct CompileOptions {
 };
 
 /// What one execution reads and writes. All memory belongs to the caller. On a GPU all tensors are dense (matrices a,
-/// and b, of a batch may lie apart, and rows of the image and of the last [m,n] store), in that GPU's memory, aligned to
-/// 16 bytes ([m,n], the image and the filter) or to their element; scalars are given by value unless
+/// and b, of a batch may lie apart, and rows of the image and of the last [m,n] store), in that GPU's memory, aligned
+/// to 16 bytes ([m,n], the image and the filter) or to their element; scalars are given by value unless
 /// CompileOptions::device_scalars names them; no output shares memory with anything else.
 struct Arguments {
   ConstTensorView a;                                     ///< left operand or image

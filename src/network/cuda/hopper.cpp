@@ -177,6 +177,15 @@ std::unique_ptr<Step> Lowering::hopper(const Region& r, const Graph& graph, cons
   if ((step->plan.config.gather && apart(step->a)) ||
       (plain_stores && std::any_of(step->outputs.begin(), step->outputs.end(), apart)))
     throw Unsupported("without the copy engine its kernel takes no slices of concatenations");
+  // only the store that the copy engine writes may be one
+  using Where = plan::Output::Place;
+  const auto by_map =
+      std::find_if(step->epilogue.outputs.begin(), step->epilogue.outputs.end(),
+                   [](const plan::Output& o) { return o.place == Where::before || o.place == Where::after; });
+  for (std::size_t i = 0; i < step->outputs.size(); ++i)
+    if (apart(step->outputs[i]) &&
+        (by_map == step->epilogue.outputs.end() || step->epilogue.graph.stores[by_map->store].name != outputs[i].name))
+      throw Unsupported(fmt::format("its kernel does not write '{}' into a slice of a concatenation", outputs[i].name));
   step->kernel = codegen::generate(step->epilogue, step->plan.config,
                                    {.storage = step->options.storage, .scalar_pointers = step->options.device_scalars});
   step->what = describe(net(), *op_);
