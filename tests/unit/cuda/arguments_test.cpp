@@ -213,6 +213,7 @@ TEST(CudaProducts, MatricesOfABatchMayLieApart) {
       Gemm{.batch = 3, .m = 8, .n = 24, .k = 16, .transpose_b = true, .dtype_a = DType::bf16, .dtype_b = DType::bf16};
   s.stores = {{0, DType::bf16, "y"}};
   s.store_axes = {axes::mn};
+  s.main_store = 0;
   const auto at = [](std::uintptr_t address) { return reinterpret_cast<void*>(address); };
   Arguments a;
   a.a = {at(0x100000), DType::bf16, {3, 8, 16}, {136, 16, 1}};
