@@ -218,13 +218,19 @@ TEST(NetworkSmall, StreamsAndThreads) {
     inputs.push_back(random_inputs(shapes, i));
     expected.push_back(run(executable, inputs.back()));
   }
+  // ahead of the threads: uploads wait for the whole context, which nobody may do while another thread captures
+  std::vector<std::unique_ptr<Buffer>> images;
+  for (HostTensors& x : inputs) {
+    images.push_back(std::make_unique<Buffer>(x["x"].data.size() * 4));
+    images.back()->upload(x["x"].data.data());
+  }
   std::vector<std::thread> threads;
   for (std::size_t t = 0; t < inputs.size(); ++t)
     threads.emplace_back([&, t] {
       device();
       const TestStream stream;
-      Buffer from(inputs[t]["x"].data.size() * 4), to(20 * 4);
-      from.upload(inputs[t]["x"].data.data());
+      const Buffer& from = *images[t];
+      Buffer to(20 * 4);
       for (int round = 0; round < 3; ++round) {
         EXPECT_EQ(run(executable, inputs[t]).at("p").data, expected[t].at("p").data);
         to.poison(stream.get());

@@ -80,7 +80,7 @@ TEST_F(Refusal, ShapesAndDtypes) {
   expect_refusal([](Arguments& a) { a.b.dtype = DType::f16; }, "the filter (b) was given dtype f16; expected bf16");
   expect_refusal([](Arguments& a) { a.operands["r"].dtype = DType::f32; }, "was given dtype f32; expected bf16");
   expect_refusal([](Arguments& a) { a.outputs["mu"].shape = {2, 8}; }, "expected (2,4)");
-  expect_refusal([](Arguments& a) { a.outputs["y"].strides = {5760, 640, 64, 1}; }, "make a dense copy");
+  expect_refusal([](Arguments& a) { a.outputs["y"].strides = {2880, 32, 288, 1}; }, "make a dense copy");
 }
 
 TEST_F(Refusal, Pointers) {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <exception>
 #include <utility>
 
 #include "coda/error.hpp"
@@ -26,18 +27,28 @@ struct Replay::Impl {
     if (graph != nullptr) driver().cuGraphDestroy(graph);
     driver().cuCtxPopCurrent(&popped);
   }
+  // Another thread that waits for the whole context breaks a capture; it is then begun again.
   void capture() {
+    constexpr int most_tries = 16;
+    for (int tries = 1; !captured(tries == most_tries); ++tries) {
+    }
+    check(driver().cuGraphInstantiate(&executable, graph, 0), "making a graph of a network");
+  }
+  bool captured(bool last) {
     const OwnStream stream(gpu.index);
     auto* const s = static_cast<CUstream>(stream.get());
     check(driver().cuStreamBeginCapture(s, CU_STREAM_CAPTURE_MODE_RELAXED), "beginning to capture a network");
+    std::exception_ptr error;
     try {
       for (const Launch& l : launches) l.enqueue(s);
     } catch (...) {
-      driver().cuStreamEndCapture(s, &graph);
-      throw;
+      error = std::current_exception();
     }
-    check(driver().cuStreamEndCapture(s, &graph), "capturing a network");
-    check(driver().cuGraphInstantiate(&executable, graph, 0), "making a graph of a network");
+    const CUresult ended = driver().cuStreamEndCapture(s, &graph);
+    if (ended == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED && !last) return false;
+    if (error) std::rethrow_exception(error);
+    check(ended, "capturing a network");
+    return true;
   }
 };
 
