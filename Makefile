@@ -62,7 +62,7 @@ bench:
 	@bench/run.sh
 
 GPU_BENCH ?= $(BUILD)/cuda/bench/coda_gpu_bench
-SUITES ?= conv block epilogue
+SUITES ?= conv block epilogue gemm
 PLANS ?= 8
 
 # GPU_BENCH may name a program that was built elsewhere; of PyTorch's python, PYTHON
