@@ -46,36 +46,80 @@ CODA_DEVICE void store_caller(const CallerTensor& t, i64 offset, float x) {
         static_cast<u16*>(t.memory)[offset] = u16(t.type == 1 ? Bf16::pack(x, 0.f) : F16::pack(x, 0.f));
 }
 
-// Calls visit(row, offset of the pixel outside, first channel) for each pixel and octet of channels, pixels first: neighbouring threads
-// have neighbouring pixels, whichever of the two orders is outside.
-template <class Visit> CODA_DEVICE void for_border(const BorderParams& p, const CallerTensor& t, const Visit& visit) {
-    const u32 pixels = p.images * p.height * p.width;
-    const u64 count = u64(pixels) * ((p.channels + 7) / 8);
-    for (u64 i = first_index(); i < count; i += index_step()) {
-        const u32 row = u32(i % pixels), channel = 8 * u32(i / pixels);
-        const u32 w = row % p.width, h = row / p.width % p.height, n = row / p.width / p.height;
-        visit(row, n * t.strides[0] + h * t.strides[1] + w * t.strides[2], channel);
+// A block's part of the border at a time: so many channels of so many pixels, turned round in shared memory. Outside, neighbouring
+// threads have what lies together there, pixels or channels; in the arena, octets of a pixel and then pixels.
+constexpr u32 kBorderThreads = 256, kBorderElements = 4096;
+struct BorderTile {
+    float* elements;  // [channel][pixel], a channel pixels + 1 apart
+    i64* offsets;     // outside, of the pixels
+    u32 channels, pixels, pixels_shift, channels_shift;
+    CODA_DEVICE float& at(u32 channel, u32 pixel) const { return elements[channel * (pixels + 1) + pixel]; }
+};
+
+// Calls outside(offset, element) for each element of a tile that exists and inside(row, first channel, its pixel, its channel in the
+// tile) for each octet. Entering: outside first.
+template <bool kEnter, class Outside, class Inside>
+CODA_DEVICE void for_border(const BorderParams& p, const CallerTensor& t, const Outside& outside, const Inside& inside) {
+    __shared__ float elements[kBorderElements + 64];
+    __shared__ i64 offsets[kBorderElements / 8];
+    BorderTile tile{elements, offsets, 0, 0, 0, 3};
+    while (tile.channels_shift < 6 && (1u << tile.channels_shift) < p.channels) ++tile.channels_shift;
+    tile.channels = 1u << tile.channels_shift, tile.pixels_shift = 12 - tile.channels_shift, tile.pixels = 1u << tile.pixels_shift;
+    const u32 rows = p.images * p.height * p.width, across = (p.channels - 1) / tile.channels + 1;
+    const u32 tiles = ((rows - 1) / tile.pixels + 1) * across;
+    const bool by_channel = t.strides[3] == 1;
+    for (u32 i = blockIdx.x; i < tiles; i += gridDim.x) {
+        const u32 row = i / across * tile.pixels, channel = i % across * tile.channels;
+        const u32 pixels = rows - row < tile.pixels ? rows - row : tile.pixels;
+        const u32 channels = p.channels - channel < tile.channels ? p.channels - channel : tile.channels;
+        for (u32 j = threadIdx.x; j < pixels; j += kBorderThreads) {
+            const u32 w = (row + j) % p.width, line = (row + j) / p.width;
+            offsets[j] = line / p.height * t.strides[0] + line % p.height * t.strides[1] + w * t.strides[2];
+        }
+        __syncthreads();
+        auto without = [&] {
+#pragma unroll 4
+            for (u32 j = threadIdx.x; j < kBorderElements; j += kBorderThreads) {
+                const u32 x = by_channel ? j >> tile.channels_shift : j & (tile.pixels - 1);
+                const u32 c = by_channel ? j & (tile.channels - 1) : j >> tile.pixels_shift;
+                if (x < pixels && c < channels) outside(offsets[x] + (channel + c) * t.strides[3], tile.at(c, x));
+            }
+        };
+        auto within = [&] {
+#pragma unroll 2
+            for (u32 j = threadIdx.x; j < kBorderElements / 8; j += kBorderThreads) {
+                const u32 x = j >> (tile.channels_shift - 3), c = 8 * (j & (tile.channels / 8 - 1));
+                if (x < pixels && c < channels) inside(row + x, channel, x, c, tile);
+            }
+        };
+        if (kEnter) without(); else within();
+        __syncthreads();
+        if (kEnter) within(); else without();
+        __syncthreads();
     }
 }
 
 // Channels beyond the last are written as zero.
 template <class Element> CODA_DEVICE void enter(const BorderParams& p) {
     const CallerTensor t = *p.caller;
-    for_border(p, t, [&](u32 row, i64 offset, u32 channel) {
-        Octet x;
+    for_border<true>(
+        p, t, [&](i64 offset, float& element) { element = load_caller(t, offset); },
+        [&](u32 row, u32 channel, u32 pixel, u32 c, const BorderTile& tile) {
+            Octet x;
 #pragma unroll
-        for (u32 k = 0; k < 8; ++k) x.of[k] = channel + k < p.channels ? load_caller(t, offset + (channel + k) * t.strides[3]) : 0.f;
-        store_octet<Element>(p.arena, row, channel, x);
-    });
+            for (u32 k = 0; k < 8; ++k) x.of[k] = channel + c + k < p.channels ? tile.at(c + k, pixel) : 0.f;
+            store_octet<Element>(p.arena, row, channel + c, x);
+        });
 }
 template <class Element> CODA_DEVICE void leave(const BorderParams& p) {
     const CallerTensor t = *p.caller;
-    for_border(p, t, [&](u32 row, i64 offset, u32 channel) {
-        const Octet x = load_octet<Element>(p.arena, row, channel);
+    for_border<false>(
+        p, t, [&](i64 offset, float& element) { store_caller(t, offset, element); },
+        [&](u32 row, u32 channel, u32 pixel, u32 c, const BorderTile& tile) {
+            const Octet x = load_octet<Element>(p.arena, row, channel + c);
 #pragma unroll
-        for (u32 k = 0; k < 8; ++k)
-            if (channel + k < p.channels) store_caller(t, offset + (channel + k) * t.strides[3], x.of[k]);
-    });
+            for (u32 k = 0; k < 8; ++k) tile.at(c + k, pixel) = x.of[k];
+        });
 }
 
 // --- windows and places of pixels ------------------------------------------------------------------------------

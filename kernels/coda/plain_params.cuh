@@ -79,7 +79,7 @@ struct DirectParams {
 constexpr int kGraphTensors = 48;
 struct GraphParams {
     u32 images, pixels, columns;  // pixels: rows of an image
-    u32 unused;
+    u32 slabs;                    // parts of an image's rows, a block each
     PlainTensor tensors[kGraphTensors];
 };
 

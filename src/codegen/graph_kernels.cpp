@@ -35,7 +35,9 @@ class KernelWriter {
  public:
   KernelWriter(const Graph& g, const Names& names, const GraphStorage& storage) : g_(g), names_(names), s_(storage) {}
 
-  GraphKernel reductions(const std::vector<ValueId>& values);
+  GraphKernel within_rows(const std::vector<ValueId>& values);
+  GraphKernel partials(const std::vector<ValueId>& values);
+  GraphKernel join(const std::vector<ValueId>& values);
   GraphKernel stores();
 
  private:
@@ -52,6 +54,7 @@ class KernelWriter {
   GraphTensor tensor_of(ValueId id) const;
   bool is_leaf(ValueId id) const { return g_[id].op == Op::acc || g_[id].op == Op::operand || is_reduction(g_[id].op); }
   std::string loaded(ValueId id);
+  std::string octet_loads();
   std::string given(ValueId id);
   void check(ValueId id) const;
   GraphKernel finish(const std::string& body, const std::string& run, int threads);
@@ -136,15 +139,38 @@ GraphKernel KernelWriter::finish(const std::string& body, const std::string& run
   return k;
 }
 
-// What one result is made of: rows and columns from the number of the block
+// Results in a row of results
+std::string result_columns(const ReduceDomain& d) { return d.cols ? fmt::format("{}u", d.groups) : "p.columns"; }
+
+// What one result within a row is made of, from the number of the block
 std::string domain_text(const ReduceDomain& d) {
-  const std::string columns = d.cols ? fmt::format("{}u", d.groups) : "p.columns";
-  std::string text = fmt::format("    const u32 row = blockIdx.x / {0}, channel = blockIdx.x % {0};\n", columns);
-  const std::string rows = !d.rows ? "row, 1" : d.per_image ? "row * p.pixels, p.pixels" : "0, p.images * p.pixels";
   const std::string width = fmt::format("p.columns / {}u", d.groups);
-  return text + fmt::format("    const plain::Domain domain{{{}, {}}};\n", rows,
-                            d.cols ? fmt::format("channel * ({0}), {0}", width) : "channel, 1");
+  return fmt::format(
+      "    const u32 row = blockIdx.x / {0}, channel = blockIdx.x % {0};\n"
+      "    const plain::Domain domain{{row, 1, {1}}};\n",
+      result_columns(d), d.cols ? fmt::format("channel * ({0}), {0}", width) : "channel, 1");
 }
+
+// ---- Reductions over rows: the state of a slab of rows, and what a whole state gives
+
+std::string_view state_of(Op op) {
+  switch (op) {
+    case Op::mean:
+    case Op::variance: return "plain::MomentState";
+    case Op::sum: return "plain::Folded<plain::FoldSum>";
+    case Op::sum_squares: return "plain::Folded<plain::FoldSquares>";
+    case Op::reduce_max: return "plain::Folded<plain::FoldLargest>";
+    case Op::reduce_min: return "plain::Folded<plain::FoldSmallest>";
+    default: throw InternalError(fmt::format("{} is no reduction", to_string(op)));
+  }
+}
+
+std::string_view result_of(Op op) {
+  if (op == Op::mean) return "state.of.mean";
+  return op == Op::variance ? "state.of.m2 / state.of.count" : "state.value";
+}
+
+int state_floats(Op op) { return op == Op::mean || op == Op::variance ? 3 : 1; }
 
 std::string reduction_text(Op op, int threads) {
   const auto over = [&](const char* start, const char* join, const char* value = "value") {
@@ -161,10 +187,9 @@ std::string reduction_text(Op op, int threads) {
   }
 }
 
-GraphKernel KernelWriter::reductions(const std::vector<ValueId>& values) {
+GraphKernel KernelWriter::within_rows(const std::vector<ValueId>& values) {
   const Node& first = g_[values[0]];
-  const ReduceDomain domain = first.attr.domain;
-  const int threads = domain.rows ? 256 : 32;
+  constexpr int threads = 32;
   Scope scope(g_, names_, true, [this](ValueId id) { return given(id); });
   const ValueId input = first.inputs[0];
   scope.compute(std::vector{input});
@@ -172,15 +197,65 @@ GraphKernel KernelWriter::reductions(const std::vector<ValueId>& values) {
   const std::string body =
       function("float input(const GraphParams& p, u32 image, u32 row, u32 channel)", scope.lines());
   std::string run =
-      domain_text(domain) +
+      domain_text(first.attr.domain) +
       "    auto value = [&](u32 r, u32 c) { return Values::input(p, r / p.pixels, r, c); };\n"
       "    [[maybe_unused]] auto square = [&](u32 r, u32 c) { const float x = value(r, c); return x * x; };\n";
   for (const ValueId id : values)
-    run += fmt::format("    plain::put(p.tensors[{}], blockIdx.x, {});\n", place({Kind::reduction, "", id}),
+    run += fmt::format("    plain::put_once(p.tensors[{}], blockIdx.x, {});\n", place({Kind::reduction, "", id}),
                        reduction_text(g_[id].op, threads));
   GraphKernel k = finish(body, run, threads);
-  k.reduces = true;
-  k.domain = domain;
+  k.part = GraphKernel::Part::results;
+  k.domain = first.attr.domain;
+  return k;
+}
+
+std::string KernelWriter::octet_loads() {
+  std::string load;
+  for (std::size_t i = 0; i < octets_.size(); ++i) {
+    const GraphTensor t = tensor_of(octets_[i]);
+    load += fmt::format("        column[{}] = plain::load_octet<{}>(p.tensors[{}], row, channel);\n", i,
+                        element_of(t, octets_[i]), place(t));
+  }
+  return function("void load(const GraphParams& p, u32 row, u32 channel, plain::Octet* column)", load);
+}
+
+GraphKernel KernelWriter::partials(const std::vector<ValueId>& values) {
+  const Node& first = g_[values[0]];
+  by_octets_ = true;
+  Scope scope(g_, names_, true, [this](ValueId id) { return given(id); });
+  const ValueId input = first.inputs[0];
+  scope.compute(std::vector{input});
+  scope.line(fmt::format("return {};", scope.text(input, DType::f32)));
+  const std::string load = octet_loads();
+  const std::string body =
+      fmt::format("    static constexpr int kInputs = {};\n", octets_.size()) + load +
+      function("float input(const GraphParams& p, u32 image, u32 row, u32 channel, const float* column)",
+               scope.lines());
+  GraphKernel k = finish(body,
+                         fmt::format("    plain::partials<{}, Values>(p, {}, p.tensors[{}]);\n", state_of(first.op),
+                                     result_columns(first.attr.domain), place({Kind::partials, "", values[0]})),
+                         256);
+  k.part = GraphKernel::Part::partials;
+  k.domain = first.attr.domain;
+  k.state_floats = state_floats(first.op);
+  return k;
+}
+
+GraphKernel KernelWriter::join(const std::vector<ValueId>& values) {
+  const Node& first = g_[values[0]];
+  const ReduceDomain& d = first.attr.domain;
+  const std::size_t from = place({Kind::partials, "", values[0]});
+  std::string puts;
+  for (const ValueId id : values)
+    puts += fmt::format("        plain::put(p.tensors[{}], index, {});\n", place({Kind::reduction, "", id}),
+                        result_of(g_[id].op));
+  const std::string run = fmt::format(
+      "    plain::join_partials<{0}, {1}>(p, {2}, p.tensors[{3}], [&](u32 index, const {0}& state) {{\n{4}    }});\n",
+      state_of(first.op), d.per_image, result_columns(d), from, puts);
+  GraphKernel k = finish("", run, 256);
+  k.part = GraphKernel::Part::join;
+  k.domain = d;
+  k.state_floats = state_floats(first.op);
   return k;
 }
 
@@ -192,18 +267,14 @@ GraphKernel KernelWriter::stores() {
   scope.compute(values);
   for (std::size_t i = 0; i < g_.stores.size(); ++i)
     scope.line(fmt::format("tensor[{}] = {};", i, scope.text(g_.stores[i].value, DType::f32)));
-  std::string load, store;
-  for (std::size_t i = 0; i < octets_.size(); ++i) {
-    const GraphTensor t = tensor_of(octets_[i]);
-    load += fmt::format("        column[{}] = plain::load_octet<{}>(p.tensors[{}], row, channel);\n", i,
-                        element_of(t, octets_[i]), place(t));
-  }
+  const std::string load = octet_loads();
+  std::string store;
   for (std::size_t i = 0; i < g_.stores.size(); ++i)
     store += fmt::format("        plain::store_octet<{}>(p.tensors[{}], row, channel, tensor[{}]);\n",
                          element_name(s_.element), place({Kind::store, g_.stores[i].name, 0}), i);
   const std::string body =
       fmt::format("    static constexpr int kInputs = {}, kOutputs = {};\n", octets_.size(), g_.stores.size()) +
-      function("void load(const GraphParams& p, u32 row, u32 channel, plain::Octet* column)", load) +
+      load +
       function(
           "void element(const GraphParams& p, u32 image, u32 row, u32 channel, const float* column, float* tensor)",
           scope.lines()) +
@@ -221,7 +292,9 @@ std::vector<GraphKernel> graph_kernels(const Graph& g, const GraphStorage& stora
     const Node& x = g[id];
     if (!is_reduction(x.op)) continue;
     const auto same = [&](const std::vector<ValueId>& group) {
-      return g[group[0]].inputs == x.inputs && g[group[0]].attr.domain == x.attr.domain;
+      const Node& y = g[group[0]];
+      return y.inputs == x.inputs && y.attr.domain == x.attr.domain &&
+             (!x.attr.domain.rows || state_of(y.op) == state_of(x.op));
     };
     const auto found = std::find_if(groups.begin(), groups.end(), same);
     if (found == groups.end())
@@ -230,7 +303,15 @@ std::vector<GraphKernel> graph_kernels(const Graph& g, const GraphStorage& stora
       found->push_back(id);
   }
   std::vector<GraphKernel> kernels;
-  for (const auto& group : groups) kernels.push_back(KernelWriter(g, names, storage).reductions(group));
+  for (const auto& group : groups) {
+    const auto writer = [&] { return KernelWriter(g, names, storage); };
+    if (!g[group[0]].attr.domain.rows) {
+      kernels.push_back(writer().within_rows(group));
+      continue;
+    }
+    kernels.push_back(writer().partials(group));
+    kernels.push_back(writer().join(group));
+  }
   kernels.push_back(KernelWriter(g, names, storage).stores());
   return kernels;
 }

@@ -1,7 +1,7 @@
 #pragma once
 /// Kernels for an epilogue graph that stands by itself: over a tensor of a network, or over the sums of a contraction
-/// that another kernel left in memory. One kernel for each reduction, with those that share its input and domain, and
-/// a last one for the stores. Pure: the same input gives the same text.
+/// that another kernel left in memory. Kernels for each reduction, with those that share its input and domain, and a last
+/// one for the stores. Pure: the same input gives the same text.
 
 #include <map>
 #include <string>
@@ -13,20 +13,25 @@ namespace coda::codegen {
 
 /// A row of GraphParams::tensors (kernels/coda/plain_params.cuh).
 struct GraphTensor {
-  enum class Kind : std::uint8_t { accumulator, operand, reduction, store } kind{};
+  enum class Kind : std::uint8_t { accumulator, operand, reduction, partials, store } kind{};
   std::string name;   ///< of the operand or the store
-  ValueId value = 0;  ///< of the reduction
+  ValueId value = 0;  ///< of the reduction; of partials, the first that they are for
   bool operator==(const GraphTensor&) const = default;
 };
 
 struct GraphKernel {
+  /// Which blocks it has, and what they make:
+  /// elements: one a slab of an image's rows (GraphParams::slabs), the stores;
+  /// results: one a result of reductions within rows, f32, dense, with the axes reduced_axes(domain);
+  /// partials: one a slab, the states of reductions over rows: f32, dense, [images, slabs, columns of results, state_floats];
+  /// join: a warp a result, from all partials, as `results`.
+  enum class Part : std::uint8_t { elements, results, partials, join } part{};
   std::string source, entry;
   std::vector<GraphTensor> tensors;
-  /// Of a kernel of reductions: what they run over; a block of `threads` makes one result of each. Their results are
-  /// f32, dense, with the axes reduced_axes(domain).
-  bool reduces = false;
-  ReduceDomain domain;
-  int threads = 256;
+  ReduceDomain domain;   ///< of reductions
+  int threads = 256;     ///< of a block
+  int state_floats = 0;  ///< of partials and join
+  bool reduces() const { return part != Part::elements; }
 };
 
 struct GraphStorage {

@@ -130,7 +130,9 @@ const std::vector<NetworkCase>& network_cases() {
        {{"image", {2, 8, 64, 64}}}},
       {"block of 320 channels",
        [] { return residual_block(320, 32, 1280); },
-       {{"x", {2, 320, 32, 32}}, {"time", {2, 1280}}}}};
+       {{"x", {2, 320, 32, 32}}, {"time", {2, 1280}}}},
+      {"normalisations", normalisations, {{"wide", {2, 2100, 3, 5}}, {"image", {2, 37, 9, 13}}}},
+      {"normalisations of larger images", normalisations, {{"wide", {1, 2100, 1, 1}}, {"image", {1, 37, 61, 67}}}}};
   return cases;
 }
 
@@ -143,6 +145,8 @@ TEST(NetworkSmall, UNetAgrees) { agrees(0); }
 TEST(NetworkSmall, ResidualBlockAgrees) { agrees(1); }
 TEST(NetworkSmall, OdditiesAgree) { agrees(2); }
 TEST(NetworkSmall, ClassifierAgrees) { agrees(3); }
+TEST(NetworkSmall, NormalisationsAgree) { agrees(7); }
+TEST(NetworkSmall, NormalisationsOfLargerImagesAgree) { agrees(8); }
 TEST(Network, UNetInF16) { agrees(4); }
 TEST(Network, UNetOfFourLevels) { agrees(5); }
 TEST(Network, ResidualBlockOf320Channels) { agrees(6); }

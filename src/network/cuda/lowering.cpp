@@ -106,7 +106,7 @@ void Lowering::border(TensorId id, std::size_t position, bool input) {
   fixed.arena.pitch = at.pitch;
   const std::size_t offset = position * sizeof(CallerTensor);
   if (input) clean_[id] = true;
-  plain(input ? codegen::PlainKernel::enter : codegen::PlainKernel::leave, s[0] * s[1] * s[2] * ((s[3] + 7) / 8), fixed,
+  plain(input ? codegen::PlainKernel::enter : codegen::PlainKernel::leave, s[0] * s[1] * s[2] * s[3] / 16, fixed,
         {at.place}, "change of layout and type", [at, offset](BorderParams& p, const Bases& bases) {
           p.caller = reinterpret_cast<const CallerTensor*>(bases.callers + offset);
           p.arena.memory = address(at.place, bases);
@@ -221,6 +221,17 @@ std::pair<std::int64_t, std::int64_t> results(const ReduceDomain& d, const Exten
 
 }  // namespace
 
+// Parts of an image's rows: a thread has some eight rows, or fewer where that leaves multiprocessors without a block;
+// at most `most` blocks a multiprocessor.
+std::int64_t Lowering::slabs(const Extents& space, std::int64_t most) const {
+  const std::int64_t octets = (space.cols + 7) / 8, lanes = 256 / std::min<std::int64_t>(octets, 256);
+  const std::int64_t rows = space.rows_per_image(), images = space.images;
+  const auto up = [](std::int64_t a, std::int64_t b) { return (a + b - 1) / b; };
+  const std::int64_t filled = up(2 * p_.device.multiprocessors, images);
+  const std::int64_t wanted = std::max(up(rows, 8 * lanes), std::min(up(rows, lanes), filled));
+  return std::clamp<std::int64_t>(wanted, 1, std::max<std::int64_t>(1, most * p_.device.multiprocessors / images));
+}
+
 void Lowering::graph_steps(const Region& r, const Extents& space, const std::optional<Located>& acc,
                            const std::string& why) {
   using Kind = codegen::GraphTensor::Kind;
@@ -239,11 +250,13 @@ void Lowering::graph_steps(const Region& r, const Extents& space, const std::opt
   } catch (const Unsupported& error) {
     refuse(error.what());
   }
-  std::map<ValueId, Located> reduced;
+  using Part = codegen::GraphKernel::Part;
+  std::map<ValueId, Located> reduced, partials;
   for (const codegen::GraphKernel& k : kernels) {
     GraphParams fixed{};
     fixed.images = count32(space.images), fixed.pixels = count32(space.rows_per_image()),
     fixed.columns = count32(space.cols);
+    fixed.slabs = count32(slabs(space, k.part == Part::elements ? 16 : 4));
     const auto [rows, columns] = results(k.domain, space);
     std::vector<Place> places;
     for (std::size_t i = 0; i < k.tensors.size(); ++i) {
@@ -257,17 +270,25 @@ void Lowering::graph_steps(const Region& r, const Extents& space, const std::opt
           if (!reduced.contains(t.value))
             reduced[t.value] = {scratch(static_cast<std::size_t>(rows * columns) * 4), columns, DType::f32};
           at = reduced.at(t.value);
+          break;
+        case Kind::partials:
+          if (!partials.contains(t.value)) {
+            const std::int64_t count = space.images * fixed.slabs * columns * k.state_floats;
+            partials[t.value] = {scratch(static_cast<std::size_t>(count) * 4), columns, DType::f32};
+          }
+          at = partials.at(t.value);
       }
       fixed.tensors[i].pitch = at.pitch;
       places.push_back(at.place);
     }
-    const std::int64_t blocks = rows * columns;
-    if (k.reduces && blocks > std::numeric_limits<std::int32_t>::max())
-      refuse(fmt::format("{} results of a reduction; a launch has {} blocks", blocks,
+    std::int64_t blocks = space.images * fixed.slabs;
+    if (k.part == Part::results) blocks = rows * columns;
+    if (k.part == Part::join) blocks = (rows * columns + k.threads / 32 - 1) / (k.threads / 32);
+    if (blocks > std::numeric_limits<std::int32_t>::max())
+      refuse(fmt::format("{} blocks for '{}'; a launch has at most {}", blocks, name_,
                          std::numeric_limits<std::int32_t>::max()));
-    const cuda::PlainGrid shape =
-        k.reduces ? cuda::PlainGrid{count32(blocks), count32(k.threads)} : grid(space.rows() * ((space.cols + 7) / 8));
-    const std::string part = k.reduces ? "statistics" : "elements";
+    const cuda::PlainGrid shape{count32(blocks), count32(k.threads)};
+    const std::string part = k.part == Part::join ? "joined statistics" : k.reduces() ? "statistics" : "elements";
     add(std::make_unique<PlainStep>(k.source, k.entry, shape, sizeof(GraphParams),
                                     [fixed, places](const Bases& bases) {
                                       GraphParams p = fixed;

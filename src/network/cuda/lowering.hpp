@@ -111,6 +111,7 @@ class Lowering {
   Located operand(const RegionOperand& o, std::int64_t padded_columns) const;
   Place scratch(std::size_t bytes);
   cuda::PlainGrid grid(std::int64_t threads) const;
+  std::int64_t slabs(const Extents& space, std::int64_t most) const;
   /// A kernel of plain.cuh over so many threads' work.
   template <class P, class Fill>
   void plain(codegen::PlainKernel kernel, std::int64_t threads, const P& fixed, std::vector<Place> used,

@@ -19,20 +19,38 @@ std::vector<GraphKernel> kernels_of(const char* text, const GraphStorage& storag
   return graph_kernels(passes::run_pipeline(parse(text)), storage);
 }
 
-TEST(GraphKernels, StatisticsOfOneInputShareAKernel) {
-  const auto kernels = kernels_of("y = silu(group_norm(acc, groups=4, scale=gamma[n])); store y : bf16");
-  ASSERT_EQ(kernels.size(), 2u);
-  EXPECT_TRUE(kernels[0].reduces);
-  EXPECT_EQ(kernels[0].domain.groups, 4);
-  EXPECT_EQ(kernels[0].threads, 256);
-  EXPECT_THAT(kernels[0].source, HasSubstr("plain::mean<256>(domain, value)"));
-  EXPECT_THAT(kernels[0].source, HasSubstr("plain::variance<256>(domain, value)"));
-  EXPECT_FALSE(kernels[1].reduces);
-  EXPECT_THAT(kernels[1].source, HasSubstr("image * p.tensors"));
+using Part = GraphKernel::Part;
+
+std::vector<Kind> kinds_of(const GraphKernel& kernel) {
   std::vector<Kind> kinds;
-  for (const GraphTensor& t : kernels[1].tensors) kinds.push_back(t.kind);
-  EXPECT_THAT(kinds, testing::UnorderedElementsAre(Kind::accumulator, Kind::reduction, Kind::reduction, Kind::operand,
-                                                   Kind::store));
+  for (const GraphTensor& t : kernel.tensors) kinds.push_back(t.kind);
+  return kinds;
+}
+
+TEST(GraphKernels, StatisticsOfOneInputShareTheirKernels) {
+  const auto kernels = kernels_of("y = silu(group_norm(acc, groups=4, scale=gamma[n])); store y : bf16");
+  ASSERT_EQ(kernels.size(), 3u);
+  EXPECT_EQ(kernels[0].part, Part::partials);
+  EXPECT_EQ(kernels[0].domain.groups, 4);
+  EXPECT_EQ(kernels[0].state_floats, 3);
+  EXPECT_THAT(kinds_of(kernels[0]), testing::ElementsAre(Kind::accumulator, Kind::partials));
+  EXPECT_THAT(kernels[0].source, HasSubstr("plain::partials<plain::MomentState, Values>(p, 4u, "));
+  EXPECT_EQ(kernels[1].part, Part::join);
+  EXPECT_THAT(kinds_of(kernels[1]), testing::ElementsAre(Kind::partials, Kind::reduction, Kind::reduction));
+  EXPECT_THAT(kernels[1].source, HasSubstr("state.of.m2 / state.of.count"));
+  EXPECT_EQ(kernels[2].part, Part::elements);
+  EXPECT_THAT(kernels[2].source, HasSubstr("image * p.tensors"));
+  EXPECT_THAT(kinds_of(kernels[2]), testing::UnorderedElementsAre(Kind::accumulator, Kind::reduction, Kind::reduction,
+                                                                  Kind::operand, Kind::store));
+}
+
+TEST(GraphKernels, StatisticsOfSeveralKindsHaveKernelsEach) {
+  const auto kernels = kernels_of("y = acc * sum(acc, over=m) - max(acc, over=m); store y : bf16");
+  ASSERT_EQ(kernels.size(), 5u);
+  EXPECT_THAT(kernels[0].source, HasSubstr("partials<plain::Folded<plain::FoldSum>, Values>(p, p.columns, "));
+  EXPECT_THAT(kernels[1].source, HasSubstr("join_partials<plain::Folded<plain::FoldSum>, false>"));
+  EXPECT_THAT(kernels[2].source, HasSubstr("plain::FoldLargest"));
+  EXPECT_EQ(kernels[2].state_floats, 1);
 }
 
 TEST(GraphKernels, AReductionThatNeedsAnotherComesAfterIt) {
