@@ -30,9 +30,9 @@ Network oddities();
 /// "p".
 Network classifier(std::int64_t channels, std::int64_t classes);
 
-/// Normalisations with no convolution before them: groups over more columns than a block takes at a time, groups that end
-/// within an octet, one channel a group, odd channels. Inputs "wide" (batch, 2100, h, w) and "image" (batch, 37, h, w),
-/// outputs "a", "b" and "c".
+/// Normalisations with no convolution before them: groups over more columns than a block takes at a time, groups that
+/// end within an octet, one channel a group, odd channels. Inputs "wide" (batch, 2100, h, w) and "image" (batch, 37, h,
+/// w), outputs "a", "b" and "c".
 Network normalisations();
 
 /// What the tests of networks ask of the compiler on an H200.
