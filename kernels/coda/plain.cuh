@@ -51,18 +51,20 @@ CODA_DEVICE void store_caller(const CallerTensor& t, i64 offset, float x) {
 constexpr u32 kBorderThreads = 256, kBorderElements = 4096;
 struct BorderTile {
     float* elements;  // [channel][pixel], a channel pixels + 1 apart
-    i64* offsets;     // outside, of the pixels
+    i64* offsets;     // outside, of the pixels' lines
+    u32* columns;     // of the pixels
     u32 channels, pixels, pixels_shift, channels_shift;
     CODA_DEVICE float& at(u32 channel, u32 pixel) const { return elements[channel * (pixels + 1) + pixel]; }
 };
 
-// Calls outside(offset, element) for each element of a tile that exists and inside(row, first channel, its pixel, its channel in the
+// Calls outside(offset of its line, its column, channel, element) for each element of a tile that exists and inside(row, first channel, its pixel, its channel in the
 // tile) for each octet. Entering: outside first.
 template <bool kEnter, class Outside, class Inside>
 CODA_DEVICE void for_border(const BorderParams& p, const CallerTensor& t, const Outside& outside, const Inside& inside) {
     __shared__ float elements[kBorderElements + 64];
     __shared__ i64 offsets[kBorderElements / 8];
-    BorderTile tile{elements, offsets, 0, 0, 0, 3};
+    __shared__ u32 places[kBorderElements / 8];
+    BorderTile tile{elements, offsets, places, 0, 0, 0, 3};
     while (tile.channels_shift < 6 && (1u << tile.channels_shift) < p.channels) ++tile.channels_shift;
     tile.channels = 1u << tile.channels_shift, tile.pixels_shift = 12 - tile.channels_shift, tile.pixels = 1u << tile.pixels_shift;
     const u32 rows = p.images * p.height * p.width, across = (p.channels - 1) / tile.channels + 1;
@@ -73,8 +75,8 @@ CODA_DEVICE void for_border(const BorderParams& p, const CallerTensor& t, const 
         const u32 pixels = rows - row < tile.pixels ? rows - row : tile.pixels;
         const u32 channels = p.channels - channel < tile.channels ? p.channels - channel : tile.channels;
         for (u32 j = threadIdx.x; j < pixels; j += kBorderThreads) {
-            const u32 w = (row + j) % p.width, line = (row + j) / p.width;
-            offsets[j] = line / p.height * t.strides[0] + line % p.height * t.strides[1] + w * t.strides[2];
+            const u32 line = (row + j) / p.width;
+            places[j] = (row + j) % p.width, offsets[j] = line / p.height * t.strides[0] + line % p.height * t.strides[1];
         }
         __syncthreads();
         auto without = [&] {
@@ -82,7 +84,7 @@ CODA_DEVICE void for_border(const BorderParams& p, const CallerTensor& t, const 
             for (u32 j = threadIdx.x; j < kBorderElements; j += kBorderThreads) {
                 const u32 x = by_channel ? j >> tile.channels_shift : j & (tile.pixels - 1);
                 const u32 c = by_channel ? j & (tile.channels - 1) : j >> tile.pixels_shift;
-                if (x < pixels && c < channels) outside(offsets[x] + (channel + c) * t.strides[3], tile.at(c, x));
+                if (x < pixels && c < channels) outside(offsets[x], places[x], channel + c, tile.at(c, x));
             }
         };
         auto within = [&] {
@@ -100,21 +102,34 @@ CODA_DEVICE void for_border(const BorderParams& p, const CallerTensor& t, const 
 }
 
 // Channels beyond the last are written as zero.
+template <class Element> CODA_DEVICE void store_border(const BorderParams& p, u32 row, u32 channel, u32 pixel, u32 c, const BorderTile& tile) {
+    Octet x;
+#pragma unroll
+    for (u32 k = 0; k < 8; ++k) x.of[k] = channel + c + k < p.channels ? tile.at(c + k, pixel) : 0.f;
+    store_octet<Element>(p.arena, row, channel + c, x);
+}
 template <class Element> CODA_DEVICE void enter(const BorderParams& p) {
     const CallerTensor t = *p.caller;
     for_border<true>(
-        p, t, [&](i64 offset, float& element) { element = load_caller(t, offset); },
-        [&](u32 row, u32 channel, u32 pixel, u32 c, const BorderTile& tile) {
-            Octet x;
-#pragma unroll
-            for (u32 k = 0; k < 8; ++k) x.of[k] = channel + c + k < p.channels ? tile.at(c + k, pixel) : 0.f;
-            store_octet<Element>(p.arena, row, channel + c, x);
-        });
+        p, t, [&](i64 line, u32 w, u32 c, float& element) { element = load_caller(t, line + w * t.strides[2] + c * t.strides[3]); },
+        [&](u32 row, u32 channel, u32 pixel, u32 c, const BorderTile& tile) { store_border<Element>(p, row, channel, pixel, c, tile); });
+}
+template <class Element> CODA_DEVICE void unfold(const UnfoldParams& p) {
+    const CallerTensor t = *p.border.caller;
+    for_border<true>(
+        p.border, t,
+        [&](i64 line, u32 q, u32 channel, float& element) {
+            const u32 tap = channel / p.channels;
+            const int w = int(q) * p.stride - p.pad + int(tap) * p.dilation;
+            const bool exists = w >= 0 && w < int(p.columns);
+            element = exists ? load_caller(t, line + w * t.strides[2] + (channel - tap * p.channels) * t.strides[3]) : 0.f;
+        },
+        [&](u32 row, u32 channel, u32 pixel, u32 c, const BorderTile& tile) { store_border<Element>(p.border, row, channel, pixel, c, tile); });
 }
 template <class Element> CODA_DEVICE void leave(const BorderParams& p) {
     const CallerTensor t = *p.caller;
     for_border<false>(
-        p, t, [&](i64 offset, float& element) { store_caller(t, offset, element); },
+        p, t, [&](i64 line, u32 w, u32 c, float& element) { store_caller(t, line + w * t.strides[2] + c * t.strides[3], element); },
         [&](u32 row, u32 channel, u32 pixel, u32 c, const BorderTile& tile) {
             const Octet x = load_octet<Element>(p.arena, row, channel + c);
 #pragma unroll

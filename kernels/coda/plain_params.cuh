@@ -27,6 +27,14 @@ struct BorderParams {
     u32 images, height, width, channels;
 };
 
+// A tensor of the caller's with neighbouring pixels as channels: channel s * channels + c of column q is channel c of column
+// q * stride - pad + s * dilation, or zero. border.width and border.channels are those of the result.
+struct UnfoldParams {
+    BorderParams border;
+    u32 columns, channels;  // of the caller's tensor
+    int stride, pad, dilation;
+};
+
 struct PoolParams {
     PlainTensor from, to;
     u32 images, height, width, octets, out_height, out_width;

@@ -321,6 +321,7 @@ std::vector<GraphKernel> graph_kernels(const Graph& g, const GraphStorage& stora
 std::string_view to_string(PlainKernel kernel) {
   switch (kernel) {
     case PlainKernel::enter: return "enter";
+    case PlainKernel::unfold: return "unfold";
     case PlainKernel::leave: return "leave";
     case PlainKernel::pool: return "pool";
     case PlainKernel::resize: return "resize";
@@ -344,6 +345,7 @@ std::string plain_source(DType element) {
         plain_entry(kernel), parameters, call);
   };
   add(PlainKernel::enter, "BorderParams", fmt::format("enter<{}>", type));
+  add(PlainKernel::unfold, "UnfoldParams", fmt::format("unfold<{}>", type));
   add(PlainKernel::leave, "BorderParams", fmt::format("leave<{}>", type));
   add(PlainKernel::pool, "PoolParams", fmt::format("pool<{}>", type));
   add(PlainKernel::resize, "ResizeParams", fmt::format("resize<{}>", type));

@@ -35,6 +35,10 @@ Network classifier(std::int64_t channels, std::int64_t classes);
 /// w), outputs "a", "b" and "c".
 Network normalisations();
 
+/// First layers of few channels: a 7x7 of stride 2, and a dilated 3x5 with more padding on one side. Inputs "x" (batch,
+/// 3, height, width) and "z" (batch, 5, rows, columns), outputs "a" and "b".
+Network stems();
+
 /// What the tests of networks ask of the compiler on an H200.
 std::vector<jit::Request> network_requests();
 

@@ -105,8 +105,9 @@ std::optional<Conv2d> Lowering::as_served(const Operator& op, const Graph& graph
     why = "its second operand is no constant";
     return std::nullopt;
   }
+  const bool unfolds = unfolded_.contains(op.inputs[0]);
   if (const auto* conv = std::get_if<Conv2d>(&problem)) {
-    c = *conv;
+    c = unfolds ? unfolded(*conv) : *conv;
   } else {
     const auto& g = std::get<Gemm>(problem);
     if (g.transpose_a) {
@@ -116,7 +117,7 @@ std::optional<Conv2d> Lowering::as_served(const Operator& op, const Graph& graph
     c = {.n = 1, .h = 1, .w = g.m, .c = g.k, .k = g.n};
   }
   c.dtype_x = c.dtype_w = p_.element;
-  if (c.groups == 1 && is_clean(op.inputs[0])) c.c = up_to_8(c.c);
+  if (c.groups == 1 && (unfolds || is_clean(op.inputs[0]))) c.c = up_to_8(c.c);
   if (c.groups == 1 && !reduces(graph)) c.k = up_to_8(c.k);
   if (c.groups != 1) {
     why = fmt::format("its filters are in {} groups, which are not packed for the tensor cores", c.groups);
@@ -138,6 +139,9 @@ std::unique_ptr<Step> Lowering::hopper(const Region& r, const Graph& graph, cons
   auto step = std::make_unique<HopperStep>();
   const Contraction given = contraction_of(*op_, p_.storage.shapes);
   const auto* product = std::get_if<Gemm>(&given);
+  const bool unfolds = unfolded_.contains(in(0));
+  std::int64_t channels = column_count(sizes(in(0)));
+  if (unfolds) channels *= std::get<Conv2d>(given).s;
   step->contraction = *conv;
   if (product)
     step->contraction = Gemm{
@@ -146,10 +150,10 @@ std::unique_ptr<Step> Lowering::hopper(const Region& r, const Graph& graph, cons
   for (Store& s : step->graph.stores) s.dtype = p_.element;
   const std::int64_t filters = extents(given).cols;
   const Contraction& problem = step->contraction;
-  const Located image = located(in(0));
+  const Located image = unfolds ? Located{{}, conv->c, p_.element} : located(in(0));
   step->a = {"", image.place, p_.element, shape_a(problem), pitched(shape_a(problem), image.pitch)};
   step->b = {"",
-             p_.constants.packed_filter(in(1), *conv, filters, column_count(sizes(in(0))), product != nullptr,
+             p_.constants.packed_filter(in(1), *conv, filters, channels, product != nullptr,
                                         product != nullptr && product->transpose_b),
              p_.element, shape_b(problem)};
   for (const RegionOperand& o : operands) {
@@ -190,13 +194,13 @@ std::unique_ptr<Step> Lowering::hopper(const Region& r, const Graph& graph, cons
                                    {.storage = step->options.storage, .scalar_pointers = step->options.device_scalars});
   step->what = describe(net(), *op_);
   step->how = plan::describe(step->plan);
-  if (conv->c != column_count(sizes(in(0))))
-    step->how += fmt::format(", input channels padded with zeros to {}", conv->c);
+  if (conv->c != channels) step->how += fmt::format(", input channels padded with zeros to {}", conv->c);
   if (conv->k != filters) step->how += fmt::format(", output channels padded to {}", conv->k);
   for (const Bound& x : step->operands)
     if (x.place.constant) step->constants.push_back(x.place.constant);
   for (const Bound* x : {&step->a, &step->b})
     if (x->place.constant) step->constants.push_back(x->place.constant);
+  if (unfolds) step->a.place = unfold(std::get<Conv2d>(given), *conv, channels);
   (void)r;
   return step;
 }

@@ -113,6 +113,16 @@ void Lowering::border(TensorId id, std::size_t position, bool input) {
         });
 }
 
+// An input that was to be unfolded, but for which there is no kernel
+void Lowering::enter(TensorId id) {
+  const auto found = unfolded_.find(id);
+  if (found == unfolded_.end()) return;
+  const auto [op, name] = std::pair(op_, name_);
+  border(id, found->second, true);
+  op_ = op, name_ = name;
+  unfolded_.erase(found);
+}
+
 // ---- Regions
 
 void Lowering::check_types(const Region& r) const {
@@ -158,6 +168,7 @@ void Lowering::contraction(const Region& r) {
     add(std::move(step), step->what, step->how, {});
   } else {
     sums.type = DType::f32;
+    enter(in(0));
     direct(r, sums, first_line(also));
   }
   graph_steps(r, space, sums, first_line(why));
@@ -304,8 +315,9 @@ void Lowering::graph_steps(const Region& r, const Extents& space, const std::opt
 Lowered Lowering::run() {
   const auto& n = net();
   region_ = p_.fused.regions.size();
+  find_unfolded();
   for (std::size_t i = 0; i < n.inputs.size(); ++i)
-    if (!p_.storage.memory[n.inputs[i]].unused) border(n.inputs[i], i, true);
+    if (!p_.storage.memory[n.inputs[i]].unused && !unfolded_.contains(n.inputs[i])) border(n.inputs[i], i, true);
   for (std::size_t i = 0; i < p_.fused.regions.size(); ++i) {
     region_ = i;
     region(p_.fused.regions[i]);

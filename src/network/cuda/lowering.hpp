@@ -1,6 +1,7 @@
 #pragma once
 /// From the regions of a network to the launches of a GPU, for one set of input shapes.
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -80,6 +81,7 @@ class Lowering {
 
   // lowering.cpp
   void border(TensorId id, std::size_t position, bool input);
+  void enter(TensorId id);
   void region(const Region& r);
   void check_types(const Region& r) const;
   void contraction(const Region& r);
@@ -91,6 +93,8 @@ class Lowering {
   std::unique_ptr<Step> hopper(const Region& r, const Graph& graph, const std::vector<RegionOperand>& operands,
                                const std::vector<Destination>& outputs);
   std::optional<Conv2d> as_served(const Operator& op, const Graph& graph, std::string& why) const;
+  void find_unfolded();
+  Place unfold(const Conv2d& given, const Conv2d& unfolded, std::int64_t channels);
   // single.cpp
   void reshape();
   void copy(Copy c);
@@ -121,7 +125,9 @@ class Lowering {
   const Problem& p_;
   Lowered lowered_;
   std::string plain_source_;
-  std::vector<bool> clean_;       // by tensor
+  std::vector<bool> clean_;  // by tensor
+  std::map<TensorId, std::size_t>
+      unfolded_;                  // inputs that only a convolution reads that takes them unfolded: positions
   const Operator* op_ = nullptr;  // of the region at hand, its first
   std::size_t region_ = 0;
   std::string name_;
@@ -148,5 +154,8 @@ void Lowering::plain(codegen::PlainKernel kernel, std::int64_t threads, const P&
 }
 
 std::uint32_t count32(std::int64_t x);
+
+/// The same sums from an image whose channels are all taps of a line: one tap a line, channels (s, c).
+Conv2d unfolded(const Conv2d& c);
 
 }  // namespace coda::network::gpu
