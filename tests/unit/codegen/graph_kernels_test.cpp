@@ -87,8 +87,8 @@ TEST(GraphKernels, RefusesWhatTheyLack) {
 TEST(PlainKernels, OneSourceWithAllOfThem) {
   const std::string source = plain_source(DType::f16);
   for (const auto kernel :
-       {PlainKernel::enter, PlainKernel::unfold, PlainKernel::leave, PlainKernel::pool, PlainKernel::resize, PlainKernel::copy_elements,
-        PlainKernel::copy_octets, PlainKernel::reshape, PlainKernel::direct})
+       {PlainKernel::enter, PlainKernel::unfold, PlainKernel::leave, PlainKernel::pool, PlainKernel::resize,
+        PlainKernel::copy_elements, PlainKernel::copy_octets, PlainKernel::reshape, PlainKernel::direct})
     EXPECT_THAT(source, HasSubstr(plain_entry(kernel) + "(const __grid_constant__ coda::"));
   EXPECT_THAT(source, HasSubstr("pool<F16>"));
 }
