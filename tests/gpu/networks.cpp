@@ -105,8 +105,10 @@ Network normalisations() {
   Weights weights(net);
   const NetworkValue wide = net.input("wide", {"batch", 2100, "height", "width"});
   const NetworkValue image = net.input("image", {"batch", 37, "rows", "columns"});
-  net.output(silu(group_norm(wide, {.groups = 3, .scale = weights({2100}, 0.3, 1), .shift = weights({2100}, 0.2)})), "a");
-  const NetworkValue joined = concat({image, max_pool(image, {.kernel = 3, .stride = 1, .pad = 1}), image * 2.0 + 30.0});
+  net.output(silu(group_norm(wide, {.groups = 3, .scale = weights({2100}, 0.3, 1), .shift = weights({2100}, 0.2)})),
+             "a");
+  const NetworkValue joined =
+      concat({image, max_pool(image, {.kernel = 3, .stride = 1, .pad = 1}), image * 2.0 + 30.0});
   net.output(relu(group_norm(joined, {.groups = 3, .scale = weights({111}, 0.3, 1)})) + 0.5, "b");
   net.output(instance_norm(image, {.eps = 1e-3}), "c");
   return net.build();
