@@ -46,51 +46,75 @@ CODA_DEVICE void store_caller(const CallerTensor& t, i64 offset, float x) {
         static_cast<u16*>(t.memory)[offset] = u16(t.type == 1 ? Bf16::pack(x, 0.f) : F16::pack(x, 0.f));
 }
 
+// Where channel `channel` of the network's tensor lies outside: columns to the right, and elements from the pixel there.
+struct BorderChannel {
+    i64 offset;
+    int column;
+    CODA_DEVICE BorderChannel(const BorderParams& p, const CallerTensor& t, u32 channel) {
+        const u32 tap = p.taps == 1 ? 0 : channel / p.channels;
+        offset = i64(channel - tap * p.channels) * t.strides[3], column = int(tap) * p.dilation - p.pad;
+    }
+};
+struct BorderPixel {
+    i64 offset;  // of its line outside
+    int column;  // there, of the first tap without padding
+    CODA_DEVICE BorderPixel(const BorderParams& p, const CallerTensor& t, u32 row) {
+        const u32 line = row / p.width, image = line / p.height;
+        offset = image * t.strides[0] + (line - image * p.height) * t.strides[1], column = int(row - line * p.width) * p.stride;
+    }
+};
+
 // A block's part of the border at a time: so many channels of so many pixels, turned round in shared memory. Outside, neighbouring
 // threads have what lies together there, pixels or channels; in the arena, octets of a pixel and then pixels.
 constexpr u32 kBorderThreads = 256, kBorderElements = 4096;
 struct BorderTile {
     float* elements;  // [channel][pixel], a channel pixels + 1 apart
-    i64* offsets;     // outside, of the pixels' lines
-    u32* columns;     // of the pixels
-    u32 channels, pixels, pixels_shift, channels_shift;
-    CODA_DEVICE float& at(u32 channel, u32 pixel) const { return elements[channel * (pixels + 1) + pixel]; }
+    u32 channels_shift, pixels_shift;
+    CODA_DEVICE u32 channels() const { return 1u << channels_shift; }
+    CODA_DEVICE u32 pixels() const { return 1u << pixels_shift; }
+    CODA_DEVICE float& at(u32 channel, u32 pixel) const { return elements[channel * (pixels() + 1) + pixel]; }
 };
 
-// Calls outside(offset of its line, its column, channel, element) for each element of a tile that exists and inside(row, first channel, its pixel, its channel in the
-// tile) for each octet. Entering: outside first.
+// Calls outside(offset or -1, element) for each element of a tile and inside(row, first channel, pixel, channel in the tile, tile) for
+// each octet. Entering: outside first.
 template <bool kEnter, class Outside, class Inside>
-CODA_DEVICE void for_border(const BorderParams& p, const CallerTensor& t, const Outside& outside, const Inside& inside) {
+CODA_DEVICE void turn_border(const BorderParams& p, const CallerTensor& t, const Outside& outside, const Inside& inside) {
     __shared__ float elements[kBorderElements + 64];
-    __shared__ i64 offsets[kBorderElements / 8];
-    __shared__ u32 places[kBorderElements / 8];
-    BorderTile tile{elements, offsets, places, 0, 0, 0, 3};
-    while (tile.channels_shift < 6 && (1u << tile.channels_shift) < p.channels) ++tile.channels_shift;
-    tile.channels = 1u << tile.channels_shift, tile.pixels_shift = 12 - tile.channels_shift, tile.pixels = 1u << tile.pixels_shift;
-    const u32 rows = p.images * p.height * p.width, across = (p.channels - 1) / tile.channels + 1;
-    const u32 tiles = ((rows - 1) / tile.pixels + 1) * across;
+    __shared__ i64 lines[kBorderElements / 8], offsets[64];
+    __shared__ int columns[kBorderElements / 8], shifts[64];
+    const u32 all = p.channels * p.taps;
+    BorderTile tile{elements, 3, 9};
+    while (tile.channels_shift < 6 && tile.channels() < all) ++tile.channels_shift, --tile.pixels_shift;
+    const u32 rows = p.images * p.height * p.width, across = (all - 1) / tile.channels() + 1;
+    const u32 tiles = ((rows - 1) / tile.pixels() + 1) * across;
     const bool by_channel = t.strides[3] == 1;
     for (u32 i = blockIdx.x; i < tiles; i += gridDim.x) {
-        const u32 row = i / across * tile.pixels, channel = i % across * tile.channels;
-        const u32 pixels = rows - row < tile.pixels ? rows - row : tile.pixels;
-        const u32 channels = p.channels - channel < tile.channels ? p.channels - channel : tile.channels;
+        const u32 row = i / across * tile.pixels(), channel = i % across * tile.channels();
+        const u32 pixels = rows - row < tile.pixels() ? rows - row : tile.pixels();
+        const u32 channels = all - channel < tile.channels() ? all - channel : tile.channels();
         for (u32 j = threadIdx.x; j < pixels; j += kBorderThreads) {
-            const u32 line = (row + j) / p.width;
-            places[j] = (row + j) % p.width, offsets[j] = line / p.height * t.strides[0] + line % p.height * t.strides[1];
+            const BorderPixel pixel(p, t, row + j);
+            lines[j] = pixel.offset, columns[j] = pixel.column;
+        }
+        if (threadIdx.x < channels) {
+            const BorderChannel c(p, t, channel + threadIdx.x);
+            offsets[threadIdx.x] = c.offset, shifts[threadIdx.x] = c.column;
         }
         __syncthreads();
         auto without = [&] {
 #pragma unroll 4
             for (u32 j = threadIdx.x; j < kBorderElements; j += kBorderThreads) {
-                const u32 x = by_channel ? j >> tile.channels_shift : j & (tile.pixels - 1);
-                const u32 c = by_channel ? j & (tile.channels - 1) : j >> tile.pixels_shift;
-                if (x < pixels && c < channels) outside(offsets[x], places[x], channel + c, tile.at(c, x));
+                const u32 x = by_channel ? j >> tile.channels_shift : j & (tile.pixels() - 1);
+                const u32 c = by_channel ? j & (tile.channels() - 1) : j >> tile.pixels_shift;
+                if (x >= pixels || c >= channels) continue;
+                const int w = columns[x] + shifts[c];
+                outside(u32(w) < p.columns ? lines[x] + w * t.strides[2] + offsets[c] : i64(-1), tile.at(c, x));
             }
         };
         auto within = [&] {
 #pragma unroll 2
             for (u32 j = threadIdx.x; j < kBorderElements / 8; j += kBorderThreads) {
-                const u32 x = j >> (tile.channels_shift - 3), c = 8 * (j & (tile.channels / 8 - 1));
+                const u32 x = j >> (tile.channels_shift - 3), c = 8 * (j & (tile.channels() / 8 - 1));
                 if (x < pixels && c < channels) inside(row + x, channel, x, c, tile);
             }
         };
@@ -101,35 +125,62 @@ CODA_DEVICE void for_border(const BorderParams& p, const CallerTensor& t, const 
     }
 }
 
-// Channels beyond the last are written as zero.
-template <class Element> CODA_DEVICE void store_border(const BorderParams& p, u32 row, u32 channel, u32 pixel, u32 c, const BorderTile& tile) {
-    Octet x;
-#pragma unroll
-    for (u32 k = 0; k < 8; ++k) x.of[k] = channel + c + k < p.channels ? tile.at(c + k, pixel) : 0.f;
-    store_octet<Element>(p.arena, row, channel + c, x);
+// Whether octets of channels lie together outside too, as 16 or 32 aligned bytes.
+CODA_DEVICE bool has_octets(const BorderParams& p, const CallerTensor& t) {
+    const i64 all = p.channels | t.strides[0] | t.strides[1] | t.strides[2] | i64(reinterpret_cast<size_t>(t.memory) >> (t.type == 0 ? 2 : 1));
+    return all % 8 == 0 && t.strides[3] == 1;
 }
+// Then calls visit(row, channel, offset or -1) for each octet.
+template <class Visit> CODA_DEVICE void for_octets(const BorderParams& p, const CallerTensor& t, const Visit& visit) {
+    const u32 octets = p.channels * p.taps / 8;
+    const u64 count = u64(p.images) * p.height * p.width * octets;
+#pragma unroll 2
+    for (u64 i = first_index(); i < count; i += index_step()) {
+        const u32 row = count >> 32 ? u32(i / octets) : u32(i) / octets, channel = 8 * u32(i - u64(row) * octets);
+        const BorderPixel pixel(p, t, row);
+        const BorderChannel c(p, t, channel);
+        const int w = pixel.column + c.column;
+        visit(row, channel, u32(w) < p.columns ? pixel.offset + w * t.strides[2] + c.offset : i64(-1));
+    }
+}
+
+CODA_DEVICE Octet load_caller_octet(const CallerTensor& t, i64 offset) {
+    const PlainTensor at{static_cast<const char*>(t.memory) + offset * (t.type == 0 ? 4 : 2), 0};
+    if (t.type == 0) return load_octet<float>(at, 0, 0);
+    return t.type == 1 ? load_octet<Bf16>(at, 0, 0) : load_octet<F16>(at, 0, 0);
+}
+CODA_DEVICE void store_caller_octet(const CallerTensor& t, i64 offset, const Octet& x) {
+    const PlainTensor at{static_cast<const char*>(t.memory) + offset * (t.type == 0 ? 4 : 2), 0};
+    if (t.type == 1) return store_octet<Bf16>(at, 0, 0, x);
+    if (t.type == 2) return store_octet<F16>(at, 0, 0, x);
+    float4* const to = static_cast<float4*>(const_cast<void*>(at.memory));
+    to[0] = {x.of[0], x.of[1], x.of[2], x.of[3]}, to[1] = {x.of[4], x.of[5], x.of[6], x.of[7]};
+}
+
+// Channels beyond the last are written as zero.
 template <class Element> CODA_DEVICE void enter(const BorderParams& p) {
     const CallerTensor t = *p.caller;
-    for_border<true>(
-        p, t, [&](i64 line, u32 w, u32 c, float& element) { element = load_caller(t, line + w * t.strides[2] + c * t.strides[3]); },
-        [&](u32 row, u32 channel, u32 pixel, u32 c, const BorderTile& tile) { store_border<Element>(p, row, channel, pixel, c, tile); });
-}
-template <class Element> CODA_DEVICE void unfold(const UnfoldParams& p) {
-    const CallerTensor t = *p.border.caller;
-    for_border<true>(
-        p.border, t,
-        [&](i64 line, u32 q, u32 channel, float& element) {
-            const u32 tap = channel / p.channels;
-            const int w = int(q) * p.stride - p.pad + int(tap) * p.dilation;
-            const bool exists = w >= 0 && w < int(p.columns);
-            element = exists ? load_caller(t, line + w * t.strides[2] + (channel - tap * p.channels) * t.strides[3]) : 0.f;
-        },
-        [&](u32 row, u32 channel, u32 pixel, u32 c, const BorderTile& tile) { store_border<Element>(p.border, row, channel, pixel, c, tile); });
+    if (has_octets(p, t))
+        return for_octets(p, t, [&](u32 row, u32 channel, i64 offset) {
+            store_octet<Element>(p.arena, row, channel, offset < 0 ? Octet{} : load_caller_octet(t, offset));
+        });
+    turn_border<true>(
+        p, t, [&](i64 offset, float& element) { element = offset < 0 ? 0.f : load_caller(t, offset); },
+        [&](u32 row, u32 channel, u32 pixel, u32 c, const BorderTile& tile) {
+            Octet x;
+#pragma unroll
+            for (u32 k = 0; k < 8; ++k) x.of[k] = channel + c + k < p.channels * p.taps ? tile.at(c + k, pixel) : 0.f;
+            store_octet<Element>(p.arena, row, channel + c, x);
+        });
 }
 template <class Element> CODA_DEVICE void leave(const BorderParams& p) {
     const CallerTensor t = *p.caller;
-    for_border<false>(
-        p, t, [&](i64 line, u32 w, u32 c, float& element) { store_caller(t, line + w * t.strides[2] + c * t.strides[3], element); },
+    if (has_octets(p, t))
+        return for_octets(p, t, [&](u32 row, u32 channel, i64 offset) {
+            store_caller_octet(t, offset, load_octet<Element>(p.arena, row, channel));
+        });
+    turn_border<false>(
+        p, t, [&](i64 offset, float& element) { store_caller(t, offset, element); },
         [&](u32 row, u32 channel, u32 pixel, u32 c, const BorderTile& tile) {
             const Octet x = load_octet<Element>(p.arena, row, channel + c);
 #pragma unroll

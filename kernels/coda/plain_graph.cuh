@@ -77,11 +77,15 @@ struct Slab {
     }
 };
 
-// Every element of the graph's stores. Values: kInputs operands [m,n], kOutputs stores, load, element and store.
+// Every element of the graph's stores. Values: kInputs operands [m,n], kFixed values of an image's channels, kOutputs stores; fix, load,
+// element and store.
 template <class Values> CODA_DEVICE void elements(const GraphParams& p) {
     const Slab slab(p);
     for (u32 octet = slab.octet; octet < slab.octets; octet += slab.width) {
         const u32 channel = 8 * octet;
+        float fixed[8][Values::kFixed + 1];
+#pragma unroll
+        for (u32 k = 0; k < 8; ++k) Values::fix(p, slab.image, least(channel + k, p.columns - 1), fixed[k]);
 #pragma unroll 2
         for (u32 row = slab.first + slab.lane; row < slab.last; row += slab.lanes) {
             Octet inputs[Values::kInputs + 1], outputs[Values::kOutputs];
@@ -91,7 +95,7 @@ template <class Values> CODA_DEVICE void elements(const GraphParams& p) {
                 float given[Values::kInputs + 1], made[Values::kOutputs];
 #pragma unroll
                 for (int j = 0; j < Values::kInputs; ++j) given[j] = inputs[j].of[k];
-                Values::element(p, slab.image, row, least(channel + k, p.columns - 1), given, made);
+                Values::element(p, slab.image, row, least(channel + k, p.columns - 1), fixed[k], given, made);
 #pragma unroll
                 for (int j = 0; j < Values::kOutputs; ++j) outputs[j].of[k] = made[j];
             }

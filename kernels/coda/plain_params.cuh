@@ -21,17 +21,14 @@ struct CallerTensor {
     int unused;
 };
 
+// The change between a tensor of the caller's and one of the network's. With `taps` > 1, which only goes inwards, neighbouring pixels
+// become channels: channel s * channels + c of column q is channel c of column q * stride - pad + s * dilation, or zero.
 struct BorderParams {
     const CallerTensor* caller;
     PlainTensor arena;
-    u32 images, height, width, channels;
-};
-
-// A tensor of the caller's with neighbouring pixels as channels: channel s * channels + c of column q is channel c of column
-// q * stride - pad + s * dilation, or zero. border.width and border.channels are those of the result.
-struct UnfoldParams {
-    BorderParams border;
-    u32 columns, channels;  // of the caller's tensor
+    u32 images, height, width;       // of the network's tensor
+    u32 columns, channels;           // of the caller's
+    u32 taps;
     int stride, pad, dilation;
 };
 

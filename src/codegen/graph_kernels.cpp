@@ -55,6 +55,7 @@ class KernelWriter {
   bool is_leaf(ValueId id) const { return g_[id].op == Op::acc || g_[id].op == Op::operand || is_reduction(g_[id].op); }
   std::string loaded(ValueId id);
   std::string octet_loads();
+  std::vector<ValueId> of_images() const;
   std::string given(ValueId id);
   void check(ValueId id) const;
   GraphKernel finish(const std::string& body, const std::string& run, int threads);
@@ -259,9 +260,42 @@ GraphKernel KernelWriter::join(const std::vector<ValueId>& values) {
   return k;
 }
 
+// What the stores need of values that are the same in all rows of an image: a thread computes them once for its
+// channels, as long as there are registers for them
+std::vector<ValueId> KernelWriter::of_images() const {
+  constexpr std::size_t most = 6;
+  const auto fixed = [&](ValueId id) { return g_[id].axes.row != RowAxis::m; };
+  std::vector<bool> needed(g_.nodes.size());
+  std::vector<ValueId> values;
+  const auto need = [&](ValueId id) {
+    if (!fixed(id)) {
+      needed[id] = true;
+    } else if (g_[id].op != Op::constant && g_[id].dtype == DType::f32 && values.size() < most &&
+               std::find(values.begin(), values.end(), id) == values.end()) {
+      values.push_back(id);
+    }
+  };
+  for (const Store& s : g_.stores) need(s.value);
+  for (ValueId id = static_cast<ValueId>(g_.nodes.size()); id-- > 0;)
+    if (needed[id] && !is_leaf(id))
+      for (const ValueId input : g_[id].inputs) need(input);
+  std::sort(values.begin(), values.end());
+  return values;
+}
+
 GraphKernel KernelWriter::stores() {
   by_octets_ = true;
-  Scope scope(g_, names_, true, [this](ValueId id) { return given(id); });
+  const std::vector<ValueId> fixed = of_images();
+  Scope once(g_, names_, true, [this](ValueId id) { return given(id); });
+  once.compute(fixed);
+  for (std::size_t i = 0; i < fixed.size(); ++i)
+    once.line(fmt::format("fixed[{}] = {};", i, once.text(fixed[i], DType::f32)));
+  // 16-bit results: the forms that are good for them
+  Scope scope(g_, names_, false, [&](ValueId id) {
+    const auto found = std::find(fixed.begin(), fixed.end(), id);
+    if (found == fixed.end()) return given(id);
+    return converted(fmt::format("fixed[{}]", found - fixed.begin()), DType::f32, g_[id].dtype);
+  });
   std::vector<ValueId> values;
   for (const Store& s : g_.stores) values.push_back(s.value);
   scope.compute(values);
@@ -273,10 +307,13 @@ GraphKernel KernelWriter::stores() {
     store += fmt::format("        plain::store_octet<{}>(p.tensors[{}], row, channel, tensor[{}]);\n",
                          element_name(s_.element), place({Kind::store, g_.stores[i].name, 0}), i);
   const std::string body =
-      fmt::format("    static constexpr int kInputs = {}, kOutputs = {};\n", octets_.size(), g_.stores.size()) +
-      load +
+      fmt::format("    static constexpr int kInputs = {}, kFixed = {}, kOutputs = {};\n", octets_.size(), fixed.size(),
+                  g_.stores.size()) +
+      function("void fix(const GraphParams& p, u32 image, u32 channel, float* fixed)", once.lines()) + load +
       function(
-          "void element(const GraphParams& p, u32 image, u32 row, u32 channel, const float* column, float* tensor)",
+          "void element(const GraphParams& p, u32 image, u32 row, u32 channel, const float* fixed, const float* "
+          "column, "
+          "float* tensor)",
           scope.lines()) +
       function("void store(const GraphParams& p, u32 row, u32 channel, const plain::Octet* tensor)", store);
   return finish(body, "    plain::elements<Values>(p);\n", 256);
@@ -321,7 +358,6 @@ std::vector<GraphKernel> graph_kernels(const Graph& g, const GraphStorage& stora
 std::string_view to_string(PlainKernel kernel) {
   switch (kernel) {
     case PlainKernel::enter: return "enter";
-    case PlainKernel::unfold: return "unfold";
     case PlainKernel::leave: return "leave";
     case PlainKernel::pool: return "pool";
     case PlainKernel::resize: return "resize";
@@ -345,7 +381,6 @@ std::string plain_source(DType element) {
         plain_entry(kernel), parameters, call);
   };
   add(PlainKernel::enter, "BorderParams", fmt::format("enter<{}>", type));
-  add(PlainKernel::unfold, "UnfoldParams", fmt::format("unfold<{}>", type));
   add(PlainKernel::leave, "BorderParams", fmt::format("leave<{}>", type));
   add(PlainKernel::pool, "PoolParams", fmt::format("pool<{}>", type));
   add(PlainKernel::resize, "ResizeParams", fmt::format("resize<{}>", type));

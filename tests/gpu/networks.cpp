@@ -118,9 +118,9 @@ Network stems() {
   NetworkBuilder net("stems");
   Weights weights(net);
   const NetworkValue x = net.input("x", {"batch", 3, "height", "width"});
-  const NetworkValue z = net.input("z", {"batch", 5, "rows", "columns"});
+  const NetworkValue z = net.input("z", {"batch", 8, "rows", "columns"});
   net.output(relu(conv2d(x, weights.filter(16, 3, 7), {.stride = 2, .pad = 3, .bias = weights({16}, 0.2)})), "a");
-  net.output(silu(conv2d(z, weights({24, 5, 3, 5}, 0.2), {.pad = {1, 4, 2, 3}, .dilation = {1, 2}})), "b");
+  net.output(silu(conv2d(z, weights({24, 8, 3, 5}, 0.2), {.pad = {1, 4, 2, 3}, .dilation = {1, 2}})), "b");
   return net.build();
 }
 

@@ -36,7 +36,7 @@ Network classifier(std::int64_t channels, std::int64_t classes);
 Network normalisations();
 
 /// First layers of few channels: a 7x7 of stride 2, and a dilated 3x5 with more padding on one side. Inputs "x" (batch,
-/// 3, height, width) and "z" (batch, 5, rows, columns), outputs "a" and "b".
+/// 3, height, width) and "z" (batch, 8, rows, columns), outputs "a" and "b".
 Network stems();
 
 /// What the tests of networks ask of the compiler on an H200.

@@ -200,7 +200,7 @@ std::unique_ptr<Step> Lowering::hopper(const Region& r, const Graph& graph, cons
     if (x.place.constant) step->constants.push_back(x.place.constant);
   for (const Bound* x : {&step->a, &step->b})
     if (x->place.constant) step->constants.push_back(x->place.constant);
-  if (unfolds) step->a.place = unfold(std::get<Conv2d>(given), *conv, channels);
+  if (unfolds) step->a.place = unfold(std::get<Conv2d>(given), *conv);
   (void)r;
   return step;
 }

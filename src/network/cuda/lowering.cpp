@@ -39,6 +39,13 @@ std::string first_line(const std::string& text) {
 
 std::uint32_t count32(std::int64_t x) { return static_cast<std::uint32_t>(x); }
 
+std::int64_t border_threads(std::int64_t rows, std::int64_t channels) {
+  std::int64_t width = 8;
+  while (width < 64 && width < channels) width *= 2;
+  const std::int64_t height = 4096 / width;
+  return (rows + height - 1) / height * ((channels + width - 1) / width) * 256;
+}
+
 Lowering::Lowering(const Problem& problem) : p_(problem), plain_source_(codegen::plain_source(problem.element)) {
   clean_.assign(net().tensors.size(), false);
 }
@@ -101,13 +108,14 @@ void Lowering::border(TensorId id, std::size_t position, bool input) {
   const Sizes s = as_image(sizes(id));
   const Located at = located(id);
   BorderParams fixed{};
-  fixed.images = count32(s[0]), fixed.height = count32(s[1]), fixed.width = count32(s[2]),
+  fixed.images = count32(s[0]), fixed.height = count32(s[1]), fixed.width = fixed.columns = count32(s[2]);
   fixed.channels = count32(s[3]);
+  fixed.taps = 1, fixed.stride = 1;
   fixed.arena.pitch = at.pitch;
   const std::size_t offset = position * sizeof(CallerTensor);
   if (input) clean_[id] = true;
-  plain(input ? codegen::PlainKernel::enter : codegen::PlainKernel::leave, s[0] * s[1] * s[2] * s[3] / 16, fixed,
-        {at.place}, "change of layout and type", [at, offset](BorderParams& p, const Bases& bases) {
+  plain(input ? codegen::PlainKernel::enter : codegen::PlainKernel::leave, border_threads(s[0] * s[1] * s[2], s[3]),
+        fixed, {at.place}, "change of layout and type", [at, offset](BorderParams& p, const Bases& bases) {
           p.caller = reinterpret_cast<const CallerTensor*>(bases.callers + offset);
           p.arena.memory = address(at.place, bases);
         });

@@ -94,7 +94,7 @@ class Lowering {
                                const std::vector<Destination>& outputs);
   std::optional<Conv2d> as_served(const Operator& op, const Graph& graph, std::string& why) const;
   void find_unfolded();
-  Place unfold(const Conv2d& given, const Conv2d& unfolded, std::int64_t channels);
+  Place unfold(const Conv2d& given, const Conv2d& unfolded);
   // single.cpp
   void reshape();
   void copy(Copy c);
@@ -154,6 +154,8 @@ void Lowering::plain(codegen::PlainKernel kernel, std::int64_t threads, const P&
 }
 
 std::uint32_t count32(std::int64_t x);
+/// Of the kernels at the border: enough for a tile or an octet a thread (kernels/coda/plain.cuh).
+std::int64_t border_threads(std::int64_t rows, std::int64_t channels);
 
 /// The same sums from an image whose channels are all taps of a line: one tap a line, channels (s, c).
 Conv2d unfolded(const Conv2d& c);

@@ -48,23 +48,22 @@ void Lowering::find_unfolded() {
   }
 }
 
-Place Lowering::unfold(const Conv2d& given, const Conv2d& unfolded, std::int64_t channels) {
+Place Lowering::unfold(const Conv2d& given, const Conv2d& unfolded) {
   const std::int64_t rows = unfolded.n * unfolded.h * unfolded.w;
   const Place to = scratch(static_cast<std::size_t>(2 * rows * unfolded.c));
   const std::size_t offset = unfolded_.at(in(0)) * sizeof(CallerTensor);
-  UnfoldParams fixed{};
-  BorderParams& b = fixed.border;
-  b.images = count32(unfolded.n), b.height = count32(unfolded.h), b.width = count32(unfolded.w);
-  b.channels = count32(channels), b.arena.pitch = unfolded.c;
-  fixed.columns = count32(given.w), fixed.channels = count32(given.c);
+  BorderParams fixed{};
+  fixed.images = count32(unfolded.n), fixed.height = count32(unfolded.h), fixed.width = count32(unfolded.w);
+  fixed.columns = count32(given.w), fixed.channels = count32(given.c), fixed.taps = count32(given.s);
   fixed.stride = static_cast<int>(given.stride[1]), fixed.pad = static_cast<int>(given.pad[1]);
   fixed.dilation = static_cast<int>(given.dilation[1]);
+  fixed.arena.pitch = unfolded.c;
   const std::string name = std::exchange(name_, fmt::format("input {}", net()[in(0)].name));
-  plain(codegen::PlainKernel::unfold, rows * channels / 16, fixed, {to},
+  plain(codegen::PlainKernel::enter, border_threads(rows, given.c * given.s), fixed, {to},
         fmt::format("change of layout and type, the {} taps of a line as channels", given.s),
-        [to, offset](UnfoldParams& p, const Bases& bases) {
-          p.border.caller = reinterpret_cast<const CallerTensor*>(bases.callers + offset);
-          p.border.arena.memory = address(to, bases);
+        [to, offset](BorderParams& p, const Bases& bases) {
+          p.caller = reinterpret_cast<const CallerTensor*>(bases.callers + offset);
+          p.arena.memory = address(to, bases);
         });
   name_ = name;
   return to;

@@ -76,7 +76,7 @@ TEST(GraphKernels, StorageDecidesWhatIsLoaded) {
 // Values may be called what the generated functions call theirs
 TEST(GraphKernels, NamesOfValues) {
   const auto kernels = kernels_of("image = acc * row[n] + channel[n]; store image : bf16");
-  EXPECT_THAT(kernels[0].source, HasSubstr("const float row_2 = plain::element<float>"));
+  EXPECT_THAT(kernels[0].source, HasSubstr("const float row_2 = fixed["));
 }
 
 TEST(GraphKernels, RefusesWhatTheyLack) {
@@ -87,8 +87,8 @@ TEST(GraphKernels, RefusesWhatTheyLack) {
 TEST(PlainKernels, OneSourceWithAllOfThem) {
   const std::string source = plain_source(DType::f16);
   for (const auto kernel :
-       {PlainKernel::enter, PlainKernel::unfold, PlainKernel::leave, PlainKernel::pool, PlainKernel::resize,
-        PlainKernel::copy_elements, PlainKernel::copy_octets, PlainKernel::reshape, PlainKernel::direct})
+       {PlainKernel::enter, PlainKernel::leave, PlainKernel::pool, PlainKernel::resize, PlainKernel::copy_elements,
+        PlainKernel::copy_octets, PlainKernel::reshape, PlainKernel::direct})
     EXPECT_THAT(source, HasSubstr(plain_entry(kernel) + "(const __grid_constant__ coda::"));
   EXPECT_THAT(source, HasSubstr("pool<F16>"));
 }
