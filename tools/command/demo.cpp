@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <optional>
 #include <thread>
 
 #include "coda/error.hpp"
@@ -46,6 +48,13 @@ Truth read_truth(const std::filesystem::path& path, std::size_t classes) {
   return truth;
 }
 
+/// The same scenes on the CPU, where a GPU ran them.
+struct Comparison {
+  double median_ms = 0, largest_difference = 0;
+  int threads = 0;
+  Score score;
+};
+
 struct Demo {
   std::vector<LoadedImage> images;
   std::vector<Tensor32> heatmaps;
@@ -54,6 +63,7 @@ struct Demo {
   Timing timing;  ///< first: of the first scene's first run; median: over the scenes
   Score score;
   NetworkAgreement agreement;  ///< of the first scene
+  std::optional<Comparison> cpu;
 };
 
 /// Truth is in pixels of the file; the network may see it scaled.
@@ -71,6 +81,10 @@ struct Chosen {
   std::string where;  ///< "2 CPU threads", "NVIDIA H200 in bf16"
 };
 
+int threads_of(const DemoOptions& options) {
+  return options.threads > 0 ? options.threads : static_cast<int>(std::thread::hardware_concurrency());
+}
+
 /// On a GPU if one is asked for, or if the choice is free and there is one that the kernels are for.
 Chosen compile_somewhere(const Network& network, const DemoOptions& options) {
   NetworkOptions o{.threads = options.threads};
@@ -86,8 +100,30 @@ Chosen compile_somewhere(const Network& network, const DemoOptions& options) {
     }
     o.device = Device::cpu;
   }
-  const int threads = options.threads > 0 ? options.threads : static_cast<int>(std::thread::hardware_concurrency());
-  return {compile(network, o), o, fmt::format("{} CPU threads", threads)};
+  return {compile(network, o), o, fmt::format("{} CPU threads", threads_of(options))};
+}
+
+/// What a user of a machine without a GPU would see, beside what the GPU gave.
+Comparison compare_with_cpu(const Model& model, const DemoOptions& options, const Demo& demo, const Truth& truth,
+                            Progress& progress) {
+  const HeatmapDescription& d = *model.description;
+  const NetworkExecutable network = compile(model.network, {.threads = options.threads});
+  Comparison c;
+  c.threads = threads_of(options);
+  std::vector<double> times;
+  for (std::size_t i = 0; i < demo.images.size(); ++i) {
+    progress.step(fmt::format("running {} on the CPU", truth[i].first));
+    const LoadedImage& loaded = demo.images[i];
+    const Execution e = execute(network, {{d.input, to_array(to_tensor({loaded}, image_input(model, {})))}}, 1);
+    times.push_back(e.timing.median_ms);
+    const Tensor32 heatmaps = to_tensor32(e.outputs.at(d.output), d.output);
+    for (std::size_t k = 0; k < heatmaps.value.size(); ++k)
+      c.largest_difference =
+          std::max(c.largest_difference, std::abs(static_cast<double>(heatmaps.value[k]) - demo.heatmaps[i].value[k]));
+    c.score.add(detect(heatmaps, 0, d, loaded.image, as_seen(truth[i].second, loaded)).matching);
+  }
+  c.median_ms = median(times);
+  return c;
 }
 
 Demo run_scenes(const Model& model, const Chosen& chosen, const Truth& truth, Progress& progress) {
@@ -124,6 +160,12 @@ std::string score_text(const Score& s) {
                      s.peaks - s.hits, s.precision(), s.recall());
 }
 
+std::string cpu_text(const Demo& demo) {
+  return fmt::format("{} CPU threads: {:.2f} ms a scene, {:.1f} times as long; heatmaps at most {:.2e} apart; {}",
+                     demo.cpu->threads, demo.cpu->median_ms, demo.cpu->median_ms / demo.timing.median_ms,
+                     demo.cpu->largest_difference, score_text(demo.cpu->score));
+}
+
 figure::SceneFigure make_figure(const Model& model, const Demo& demo, const FusionReport& fusion,
                                 const std::string& where) {
   const HeatmapDescription& d = *model.description;
@@ -138,6 +180,7 @@ figure::SceneFigure make_figure(const Model& model, const Demo& demo, const Fusi
                                      demo.images[0].image.width, demo.images[0].image.height, demo.timing.runs, where,
                                      score_text(demo.score)));
   figure.lines.push_back(demo.images[0].name + ": " + to_text(demo.agreement));
+  if (demo.cpu) figure.lines.push_back("beside it " + cpu_text(demo));
   for (std::size_t i = 0; i < demo.images.size(); ++i) {
     figure.scenes.push_back(make_scene(demo.images[i], demo.heatmaps[i], 0, demo.detections[i]));
   }
@@ -157,27 +200,37 @@ std::string demo_text(const Model& model, const Demo& demo, const FusionReport& 
                      bytes_text(memory.arena), bytes_text(memory.without_reuse), bytes_text(memory.constants));
   out += fmt::format("  agreement   {}: {}\n", demo.images[0].name, to_text(demo.agreement));
   out += fmt::format("  detections  {}\n", score_text(demo.score));
+  if (demo.cpu) out += fmt::format("  beside it   {}\n", cpu_text(demo));
   out += fmt::format("  picture     {}\n", picture);
   return out;
 }
 
+nlohmann::json score_json(const Score& s) {
+  return {{"hits", s.hits},
+          {"peaks", s.peaks},
+          {"objects", s.objects},
+          {"precision", s.precision()},
+          {"recall", s.recall()}};
+}
+
 nlohmann::json demo_json(const Model& model, const Demo& demo, const FusionReport& fusion, const MemoryReport& memory,
                          int threads, const std::string& where, const std::string& picture) {
-  return {{"model", model.name},
-          {"threads", threads},
-          {"where", where},
-          {"fusion", to_json(fusion)},
-          {"memory", to_json(memory)},
-          {"scenes", demo.images.size()},
-          {"time", to_json(demo.timing)},
-          {"check", to_json(demo.agreement)},
-          {"detections",
-           {{"hits", demo.score.hits},
-            {"peaks", demo.score.peaks},
-            {"objects", demo.score.objects},
-            {"precision", demo.score.precision()},
-            {"recall", demo.score.recall()}}},
-          {"files", {picture}}};
+  nlohmann::json j{{"model", model.name},
+                   {"threads", threads},
+                   {"where", where},
+                   {"fusion", to_json(fusion)},
+                   {"memory", to_json(memory)},
+                   {"scenes", demo.images.size()},
+                   {"time", to_json(demo.timing)},
+                   {"check", to_json(demo.agreement)},
+                   {"detections", score_json(demo.score)},
+                   {"files", {picture}}};
+  if (demo.cpu)
+    j["cpu"] = {{"threads", demo.cpu->threads},
+                {"median_ms", demo.cpu->median_ms},
+                {"largest_difference", demo.cpu->largest_difference},
+                {"detections", score_json(demo.cpu->score)}};
+  return j;
 }
 
 }  // namespace
@@ -197,10 +250,11 @@ int demo(const DemoOptions& options) {
   progress.step("compiling the model");
   const Chosen chosen = compile_somewhere(model.network, options);
   const NetworkExecutable& network = chosen.network;
-  const Demo demo = run_scenes(model, chosen, truth, progress);
+  Demo demo = run_scenes(model, chosen, truth, progress);
+  if (chosen.options.device == Device::cuda) demo.cpu = compare_with_cpu(model, options, demo, truth, progress);
 
   progress.step("drawing");
-  const int threads = options.threads > 0 ? options.threads : static_cast<int>(std::thread::hardware_concurrency());
+  const int threads = threads_of(options);
   const std::filesystem::path picture = options.out / "demo.png";
   write_figure(picture, make_figure(model, demo, network.report(), chosen.where));
   const MemoryReport memory =
