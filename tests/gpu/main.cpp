@@ -128,6 +128,9 @@ int act(int argc, char** argv) {
   CLI::App app("Tests of Coda on a GPU. Options of GoogleTest (--gtest_filter=…) are taken as well.", "coda_gpu_tests");
   app.add_option("--seed", parsed.seed, "Of everything that is random")->capture_default_str();
   app.add_option("--families", parsed.families, "Of random problems, with 8 shapes each")->capture_default_str();
+  app.add_option("--replays", parsed.replays, "Of the test of a network's replays")
+      ->check(CLI::Range(200, 100'000'000))
+      ->capture_default_str();
   app.add_option("--device", parsed.device, "Which GPU")->capture_default_str();
   app.add_option("--endurance", parsed.endurance,
                  "So many launches on two streams beside a busy one, instead of the tests");
