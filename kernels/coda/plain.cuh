@@ -1,12 +1,19 @@
 // Kernels for what stands between the contractions of a network, and for contractions that the tensor cores' kernels do not serve.
 // One thread makes an octet of neighbouring channels of a pixel, or one element; any grid serves any extent.
 #pragma once
+#include "barrier.cuh"
 #include "math.cuh"
 #include "operands.cuh"
 #include "plain_params.cuh"
 #include "visitor.cuh"
 
 namespace coda::plain {
+
+// Ahead of all else in a kernel: launches are programmatically dependent.
+CODA_DEVICE void begin() {
+    await_launches_ahead();
+    admit_next_launch();
+}
 
 CODA_DEVICE u64 first_index() { return u64(blockIdx.x) * blockDim.x + threadIdx.x; }
 CODA_DEVICE u64 index_step() { return u64(gridDim.x) * blockDim.x; }

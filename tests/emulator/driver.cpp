@@ -221,11 +221,12 @@ CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction f, void** par
   launch.shape.grid = {config->gridDimX, config->gridDimY, config->gridDimZ};
   launch.shape.block = {config->blockDimX, config->blockDimY, config->blockDimZ};
   launch.shape.shared_bytes = config->sharedMemBytes;
-  launch.shape.together = true;
+  launch.shape.together = config->sharedMemBytes != 0;  // persistent kernels; plain ones have blocks one after the other
   for (unsigned i = 0; i < config->numAttrs; ++i)
     if (config->attrs[i].id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION)
       launch.shape.cluster = config->attrs[i].value.clusterDim.x;
   const auto most = static_cast<unsigned>(fake_state()->multiprocessors);
+  if (!launch.shape.together) return submit(config->hStream, std::move(launch));
   if (launch.shape.grid.x > most || launch.shape.grid.x % launch.shape.cluster != 0 ||
       launch.shape.shared_bytes + coda_emulator::reserved_bytes > coda_emulator::window_bytes)
     return CUDA_ERROR_INVALID_VALUE;

@@ -28,7 +28,15 @@ class PlainKernel {
   CUresult launch(const PlainGrid& grid, const void* parameters, CUstream stream) const {
     const Current current(module_.gpu());
     void* list[] = {const_cast<void*>(parameters)};
-    return driver().cuLaunchKernel(module_.function(), grid.blocks, 1, 1, grid.threads, 1, 1, 0, stream, list, nullptr);
+    CUlaunchAttribute ahead{};  // the kernel waits for the launches ahead of it before it touches memory
+    ahead.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
+    ahead.value.programmaticStreamSerializationAllowed = 1;
+    CUlaunchConfig config{};
+    config.gridDimX = grid.blocks, config.gridDimY = config.gridDimZ = 1;
+    config.blockDimX = grid.threads, config.blockDimY = config.blockDimZ = 1;
+    config.hStream = stream;
+    config.attrs = &ahead, config.numAttrs = 1;
+    return driver().cuLaunchKernelEx(&config, module_.function(), list, nullptr);
   }
 
  private:
