@@ -2,7 +2,7 @@
 """Pictures and tables of the GPU suites, from the results that are committed.
 
 For each of bench/results/{conv,block,epilogue}.json: a picture docs/performance-SUITE.svg, and a table between the lines
-`<!-- results: SUITE -->` and `<!-- end -->` of docs/performance.md. A suite without results leaves its place empty.
+`<!-- results: SUITE -->` and `<!-- end -->` of docs/performance.md; for network.json the table alone. A suite without results leaves its place empty.
 
 usage: bench/report.py [--results bench/results] [--docs docs] [--check]
 --check writes nothing and fails if the page is not what the results say.
@@ -141,20 +141,48 @@ def svg(suite):
     return "\n".join(head + body + [line, "</svg>"]) + "\n"
 
 
+def network_table(results):
+    """Lines of the table of whole networks: microseconds a step, megabytes."""
+    cases = ran(results)
+    peers = [p for p in ("eager", "compile", "max_autotune") if any(p in c.get("peers", {}) for c in cases)]
+    times = lambda x: "–" if x is None else f"{x:.2f}"
+    ratio = lambda c, p: c["peers"][p] / c["coda_us"] if p in c.get("peers", {}) else None
+    rows = [["network", "Coda", "spread", "kernels", *(PEER_NAMES[f"torch_{p}"] for p in peers), *(f"{PEER_NAMES[f'torch_{p}']} ÷ Coda" for p in peers),
+             "convolutions' floor", "host", "memory", "PyTorch's least"]]
+    for c in cases:
+        memory = min(c["peer_peak_bytes"].values(), default=None) if c.get("peer_peak_bytes") else None
+        rows.append([c["name"], f"{c['coda_us']:.0f}", f"{c['spread']:.1%}", str(c["launches"]),
+                     *(f"{c['peers'][p]:.0f}" if p in c.get("peers", {}) else "–" for p in peers), *(times(ratio(c, p)) for p in peers),
+                     f"{c['floor_us']:.0f}", f"{c['host_us']:.1f}", f"{(c['arena_bytes'] + c['constant_bytes']) / 1e6:.0f}",
+                     "–" if memory is None else f"{memory / 1e6:.0f}"])
+    lines = ["| " + " | ".join(row) + " |" for row in rows]
+    lines.insert(1, "|" + "---|" * len(rows[0]))
+    lines.append("")
+    versions = f", {results['peer_versions']}" if "peer_versions" in results else ""
+    lines.append(f"{results['gpu']}, driver of {results['driver']}{versions}, commit {results['commit'][:12]}, "
+                 f"{results['date'][:10]}. Absent: {absent(cases)}.")
+    return lines
+
+
+def absent(cases):
+    missing = [f"{p.replace('_', '-')} for {c['name']} ({why})" for c in cases for p, why in c.get("peer_errors", {}).items()]
+    return "; ".join(missing) or "nothing"
+
+
 def update_page(page, suites):
     """The page with every suite's place filled; a place without results is emptied. Fails for a suite without a place."""
-    for name in SUITES:
+    for name in (*SUITES, "network"):
         place = re.compile(rf"(<!-- results: {name} -->\n).*?(<!-- end -->)", re.S)
         if not place.search(page):
             sys.exit(f"docs/performance.md has no lines '<!-- results: {name} -->' and '<!-- end -->' for the table of suite {name}")
-        table = markdown(suites[name]) + "\n" if name in suites else ""
+        table = (markdown(suites[name]) if name in SUITES else "\n".join(network_table(suites[name]))) + "\n" if name in suites else ""
         page = place.sub(lambda m: m[1] + table + m[2], page)
     return page
 
 
 def read_results(folder):
     found = {}
-    for name in SUITES:
+    for name in (*SUITES, "network"):
         path = pathlib.Path(folder) / f"{name}.json"
         if path.exists():
             found[name] = json.loads(path.read_text())
@@ -165,7 +193,7 @@ def write(results, docs, check=False):
     """Returns True if all files are now (or, to be checked, were) what the results say."""
     suites, docs = read_results(results), pathlib.Path(docs)
     docs.mkdir(parents=True, exist_ok=True)
-    wanted = {docs / f"performance-{name}.svg": svg(suite) for name, suite in suites.items()}
+    wanted = {docs / f"performance-{name}.svg": svg(suite) for name, suite in suites.items() if name in SUITES}
     if (page := docs / "performance.md").exists():  # elsewhere than in the sources there are pictures alone
         wanted[page] = update_page(page.read_text(), suites)
     stale = [path for path, text in wanted.items() if not path.exists() or path.read_text() != text]

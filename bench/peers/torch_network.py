@@ -3,7 +3,7 @@
 a CUDA graph; eager also without one. The networks are those of bench/networks.cpp, channels last, in bfloat16 or float16.
 
 A time is that of one replay: the median over rounds, each of so many replays in a row that they last some milliseconds.
-One JSON line a case and contender: {"suite", "name", "peer", "us", "spread", "compile_s", "peak_bytes"} or {…, "error"}.
+The first line has the versions; then one JSON line a case and contender: {"suite", "name", "peer", "us", "spread", "compile_s", "peak_bytes"} or {…, "error"}.
 
 usage: torch_network.py CASES.txt… [--peers eager,eager_wall,compile,max_autotune] [--only TEXT] [--rounds 31] [--dtype bf16]
        torch_network.py CASES.txt… --onnx FOLDER   # writes each case's network as ONNX, float32; needs no GPU
@@ -207,7 +207,7 @@ def main():
         return export(args.cases, args.only, args.onnx)
     torch.backends.cudnn.benchmark = True
     dtype = {"bf16": torch.bfloat16, "f16": torch.float16}[args.dtype]
-    print(torch.__version__, torch.version.cuda, torch.backends.cudnn.version(), torch.cuda.get_device_name(), file=sys.stderr)
+    print(json.dumps({"versions": f"PyTorch {torch.__version__}, CUDA {torch.version.cuda}, cuDNN {torch.backends.cudnn.version()}, {torch.cuda.get_device_name()}"}), flush=True)
     for suite, name, network, values in read_cases(args.cases, args.only):
         module, shapes = make(network, values["batch"], values["size"])
         module = module.to("cuda", dtype).to(memory_format=torch.channels_last)
