@@ -13,7 +13,7 @@ RUN cmake --preset release -DCODA_TESTS=OFF -DCODA_BENCH=OFF -DCODA_DEPS_DIR=$CO
 
 FROM debian:12-slim
 RUN apt-get update -qq && apt-get install -y -qq --no-install-recommends \
-      libfmt9 libprotobuf32 libsleef3 libgomp1 libpng16-16 libjpeg62-turbo libzip4 libfreetype6 fonts-dejavu-core \
+      libfmt9 libprotobuf32 libsleef3 libgomp1 libpng16-16 libjpeg62-turbo libzip4 libsqlite3-0 libfreetype6 fonts-dejavu-core \
  && rm -rf /var/lib/apt/lists/*
 COPY --from=build /opt/coda /usr/local
 RUN ldconfig

@@ -16,11 +16,13 @@
 #include <sstream>
 
 #include "coda/error.hpp"
+#include "coda/tuning.hpp"
 #include "gpu/device.hpp"
 #include "gpu/kernels.hpp"
 #include "network/cuda/plan.hpp"
 #include "networks.hpp"
 #include "support/float_convert.hpp"
+#include "tuner/tuner.hpp"
 
 namespace {
 
@@ -36,7 +38,9 @@ struct Options {
   std::filesystem::path json;
   std::string only, commit, precision = "bf16";
   int device = 0, rounds = 31;
-  bool precompile = false, explain = false, kernels = true;
+  bool precompile = false, explain = false, kernels = true, tune = false, again = false;
+  double seconds = 0;
+  int candidates = 10;
 };
 
 double median(std::vector<double> x) {
@@ -267,6 +271,36 @@ int run_all(const Options& o) {
   return failed == 0 ? 0 : 1;
 }
 
+// All cases' problems together, each once
+int tune(const Options& o) {
+  std::vector<tuner::Problem> problems;
+  for (const bench::NetworkCase& c : read_cases(o))
+    for (auto& p : network::gpu::tuning_problems(c.make(), network_options(o), channels_last(c.shapes()),
+                                                 cuda::open_device(o.device)))
+      problems.push_back(std::move(p));
+  TuningOptions options;
+  options.device_index = o.device;
+  options.candidates = static_cast<std::size_t>(o.candidates);
+  options.seconds = o.seconds;
+  options.again = o.again;
+  auto next = Clock::now();
+  options.progress = [&](const TuningProgress& p) {
+    if (Clock::now() < next) return;
+    next = Clock::now() + std::chrono::seconds(2);
+    fmt::print(stderr, "{:.0f} s: {} of {} plans timed, {} of {} problems done, about {:.0f} s left\n", p.seconds,
+               p.timed, p.kernels, p.finished, p.problems, p.seconds_left);
+  };
+  const TuningReport report = tuner::tune(problems, options);
+  int failed = 0;
+  for (const TunedProblem& p : report.problems) {
+    fmt::print("{:9.2f} us, before {:9.2f} us, {} times: {} [{}]\n              {}{}\n", p.us, p.before_us, p.uses,
+               p.problem, p.epilogue, p.plan, p.known ? " (known)" : p.error);
+    for (const std::string& r : p.rejected) fmt::print("              rejected: {}\n", r), ++failed;
+  }
+  fmt::print("{} problems in {:.1f} s, kept in {}\n", report.problems.size(), report.seconds, report.database.string());
+  return failed == 0 ? 0 : 1;
+}
+
 // What needs no GPU
 int prepare(const Options& o) {
   std::vector<jit::Request> requests;
@@ -302,7 +336,14 @@ int act(int argc, char** argv) {
   app.add_flag("--precompile", o.precompile, "Compile all kernels into the cache and end; needs no GPU");
   app.add_flag("--explain", o.explain, "Print the launches of each case and end; needs no GPU");
   app.add_flag("!--no-kernels", o.kernels, "Do not time each kernel by itself");
+  app.add_flag("--tune", o.tune, "Find the fastest plans of all cases, keep them (CODA_TUNING), and end");
+  app.add_option("--candidates", o.candidates, "With --tune: plans of a problem that are tried")
+      ->check(CLI::Range(1, 4096))
+      ->capture_default_str();
+  app.add_option("--seconds", o.seconds, "With --tune: compile nothing new after about so long; 0: no limit");
+  app.add_flag("--again", o.again, "With --tune: also what was tuned before");
   CLI11_PARSE(app, argc, argv);
+  if (o.tune) return tune(o);
   return o.precompile || o.explain ? prepare(o) : run_all(o);
 }
 

@@ -28,4 +28,16 @@ add_library(coda_dnnl INTERFACE)
 target_include_directories(coda_dnnl SYSTEM INTERFACE ${CODA_DNNL_INCLUDE})
 target_link_libraries(coda_dnnl INTERFACE ${CODA_DNNL_LIBRARY})
 
+# SQLite keeps measured plans. Programs that are carried to other machines (CODA_CARRIED) take it along.
+find_package(SQLite3 REQUIRED)
+find_library(CODA_SQLITE_ARCHIVE NAMES libsqlite3.a)
+add_library(coda_sqlite INTERFACE)
+target_include_directories(coda_sqlite SYSTEM INTERFACE ${SQLite3_INCLUDE_DIRS})
+if(CODA_SQLITE_ARCHIVE)
+  target_link_libraries(coda_sqlite INTERFACE $<IF:$<BOOL:$<TARGET_PROPERTY:CODA_CARRIED>>,${CODA_SQLITE_ARCHIVE},${SQLite3_LIBRARIES}>
+                        Threads::Threads ${CMAKE_DL_LIBS} m)
+else()
+  target_link_libraries(coda_sqlite INTERFACE ${SQLite3_LIBRARIES})
+endif()
+
 find_package(PkgConfig)

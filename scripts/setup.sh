@@ -11,7 +11,7 @@ deps=${CODA_DEPS_DIR:-$HOME/.cache/coda/deps/venv}
 want=("${@:-build}")
 
 packages=(g++ cmake ninja-build ccache python3 python3-venv libfmt-dev nlohmann-json3-dev libcli11-dev
-          libxxhash-dev libpng-dev libjpeg-dev libzip-dev libfreetype-dev libsleef-dev libprotobuf-dev protobuf-compiler pkg-config)
+          libxxhash-dev libpng-dev libjpeg-dev libzip-dev libsqlite3-dev libfreetype-dev libsleef-dev libprotobuf-dev protobuf-compiler pkg-config)
 requirements=("$here/scripts/requirements-build.txt") networks=()
 for part in "${want[@]}"; do
   case $part in

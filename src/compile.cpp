@@ -26,13 +26,13 @@ passes::Observer observer_of(const CompileOptions& options) {
   };
 }
 
-plan::ConvPlan choose_plan(const Contraction& contraction, const plan::Epilogue& epilogue, const plan::Device& device,
+tuning::Chosen choose_plan(const Contraction& contraction, const plan::Epilogue& epilogue, const plan::Device& device,
                            const CompileOptions& options) {
   const auto fixed = plan::Override::parse(options.plan);
   const plan::Lowered task = plan::as_convolution(contraction);
-  if (std::holds_alternative<Conv2d>(contraction)) return plan::choose(task, epilogue, device, fixed);
+  if (std::holds_alternative<Conv2d>(contraction)) return tuning::choose(task, epilogue, device, fixed, options.tuned);
   try {
-    return plan::choose(task, epilogue, device, fixed);
+    return tuning::choose(task, epilogue, device, fixed, options.tuned);
   } catch (const Unsupported& error) {
     throw Unsupported(
         fmt::format("{} runs as the convolution of its rows, and {}", to_string(contraction), error.what()));
@@ -75,10 +75,10 @@ ConvKernel conv_kernel(const Contraction& contraction, const Graph& optimised, c
                        const CompileOptions& options) {
   // plan: what is computed before, in and after a normalisation; which tile, cluster, order and way of normalising
   plan::Epilogue epilogue = plan::analyse(optimised, extents(contraction));
-  const plan::ConvPlan plan = choose_plan(contraction, epilogue, device, options);
+  tuning::Chosen chosen = choose_plan(contraction, epilogue, device, options);
   // codegen: the visitor and the kernel as CUDA C++
-  codegen::Kernel kernel = generate(epilogue, plan, options);
-  return {std::move(epilogue), plan, std::move(kernel)};
+  codegen::Kernel kernel = generate(epilogue, chosen.plan, options);
+  return {std::move(epilogue), chosen.plan, std::move(kernel), std::move(chosen)};
 }
 
 jit::Request request(const codegen::Kernel& kernel, const plan::ConvPlan& plan, const Contraction& contraction) {

@@ -6,6 +6,7 @@
 #include "jit/jit.hpp"
 #include "plan/conv.hpp"
 #include "plan/epilogue.hpp"
+#include "tuning/choose.hpp"
 
 namespace coda {
 
@@ -13,6 +14,7 @@ struct ConvKernel {
   plan::Epilogue epilogue;
   plan::ConvPlan plan;
   codegen::Kernel kernel;
+  tuning::Chosen chosen;  ///< where the plan comes from
 };
 
 /// `optimised` is the graph after the passes. Throws UserError for options that are wrong and Unsupported where no

@@ -49,11 +49,13 @@ Explanation explain(const Contraction& contraction, const Graph& graph, const Co
   e.device = device.name;
   const ConvKernel k = conv_kernel(contraction, passes::run_pipeline(graph), device, options);
   e.plan = plan::describe(k.plan);
+  e.origin = tuning::to_string(k.chosen);
   e.predicted_us = k.plan.predicted_us;
   e.workspace_bytes = k.plan.workspace.bytes;
   e.fields = k.kernel.fields;
   e.source = k.kernel.source;
-  e.reasons = plan::explain(plan::as_convolution(contraction), k.epilogue, device, plan::Override::parse(options.plan));
+  e.reasons = plan::explain(plan::as_convolution(contraction), k.epilogue, device, plan::Override::parse(options.plan),
+                            5, k.plan);
   return e;
 }
 
@@ -62,6 +64,7 @@ std::string to_text(const Explanation& e) {
   text +=
       fmt::format("for {}{}\n", e.device,
                   e.device_note.empty() ? "" : fmt::format(", which this machine does not have ({})", e.device_note));
+  text += fmt::format("plan chosen by: {}\n", e.origin);
   text += e.reasons;
   if (!text.ends_with('\n')) text += '\n';
   text += "a launch hands over: image, filter, output";

@@ -37,6 +37,8 @@ struct CompileOptions {
   /// Parts of the plan that the caller fixes, such as "tile=128x160 order=pingpong mode=resident"; the rest is chosen.
   /// docs/cuda-backend.md lists the keys.
   std::string plan = {};
+  /// Where `plan` is empty: a plan that was measured for this problem comes before the cost model's (coda/tuning.hpp).
+  bool tuned = true;
   /// Scalar operands that are bound as tensors in the GPU's memory.
   std::set<std::string> device_scalars = {};
   /// Transcendental functions as accurate as for f32 outputs, also where the output has 16 bits.

@@ -27,6 +27,7 @@ struct Device {
   std::array<int, 9> resident_blocks{0, 132, 132, 126, 120, 110, 120, 105, 112};
   double tensor_tflops = 800;  ///< bf16, at the clock that it keeps under load
   double memory_tbps = 4.2;
+  std::string driver = {};  ///< its version; empty where there is none
 };
 
 /// rows: over the channels of each pixel, all of which are in one tile; resident and streamed exchange statistics
@@ -89,6 +90,11 @@ struct Override {
   static Override parse(const std::string& text);
 };
 
+/// All fields of a configuration: as an override it leaves that one candidate.
+Override override_of(const ConvConfig& config);
+/// As parse() reads it.
+std::string to_string(const Override& fixed);
+
 struct Candidate {
   ConvPlan plan;
   std::string refusal;  ///< empty: legal
@@ -107,10 +113,10 @@ ConvPlan choose(const Lowered& task, const Epilogue& epilogue, const Device& dev
 std::string to_string(const ConvConfig& config);
 std::string describe(const ConvPlan& plan);
 
-/// For `coda explain --device cuda`: the plan that choose() takes, why it has its mode, the next `alternatives` best
-/// with their predicted times, and why the other candidates were refused. Throws what candidates() throws; if none is
-/// legal it says so.
+/// For `coda explain --device cuda`: the plan that is taken (`chosen`, else the one that choose() takes), why it has
+/// its mode, the next `alternatives` best with their predicted times, and why the other candidates were refused. Throws
+/// what candidates() throws; if none is legal it says so.
 std::string explain(const Lowered& task, const Epilogue& epilogue, const Device& device, const Override& fixed = {},
-                    std::size_t alternatives = 5);
+                    std::size_t alternatives = 5, const std::optional<ConvPlan>& chosen = {});
 
 }  // namespace coda::plan

@@ -140,6 +140,34 @@ Override Override::parse(const std::string& text) {
   return result;
 }
 
+Override override_of(const ConvConfig& c) {
+  const auto on = [](bool x) { return std::string(x ? "on" : "off"); };
+  Override all;
+  all.fields = {{"tile", fmt::format("{}x{}", c.tile_m, c.tile_n)},
+                {"depth", fmt::format("{}", c.tile_k)},
+                {"order", std::string(order_name(c))},
+                {"load", c.patch    ? "patch"
+                         : c.gather ? "gather"
+                                    : "runs"},
+                {"stages", c.patch ? fmt::format("{}+{}", c.stages, c.stages_a) : fmt::format("{}", c.stages)},
+                {"buffers", fmt::format("{}", c.store_buffers)},
+                {"cluster", fmt::format("{}x{}", c.cluster_m, c.cluster_n)},
+                {"split", on(c.split)},
+                {"swap", on(c.swap)},
+                {"mode", std::string(to_string(c.mode))},
+                {"unit", fmt::format("{}", c.unit)}};
+  if (c.group > 0) all.fields["group"] = fmt::format("{}", c.group);  // else none is what the planner makes of it
+  return all;
+}
+
+std::string to_string(const Override& fixed) {
+  std::string text;
+  for (const Key& key : keys())
+    if (const auto found = fixed.fields.find(std::string(key.name)); found != fixed.fields.end())
+      text += fmt::format("{}{}={}", text.empty() ? "" : " ", found->first, found->second);
+  return text;
+}
+
 std::string_view order_name(const ConvConfig& config) {
   if (config.turns == 1) return "cooperative";
   return config.tile_warpgroups == 1 ? "pingpong" : "pairs";

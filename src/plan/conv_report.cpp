@@ -154,12 +154,12 @@ std::string describe(const ConvPlan& p) {
 }
 
 std::string explain(const Lowered& task, const Epilogue& epilogue, const Device& device, const Override& fixed,
-                    std::size_t alternatives) {
+                    std::size_t alternatives, const std::optional<ConvPlan>& chosen) {
   const std::vector<Candidate> all = candidates(task, epilogue, device, fixed);
   const auto legal =
       static_cast<std::size_t>(std::ranges::count_if(all, [](const Candidate& c) { return c.refusal.empty(); }));
   if (legal == 0) return no_candidate(task, all, fixed) + "\n";
-  const ConvPlan& best = all.front().plan;
+  const ConvPlan& best = chosen ? *chosen : all.front().plan;
   std::string text = fmt::format("plan: {}\n", describe(best));
   text += fmt::format("predicted: {:.1f} us on {}\n", best.predicted_us, device.name);
   text += fmt::format(
@@ -174,8 +174,11 @@ std::string explain(const Lowered& task, const Epilogue& epilogue, const Device&
   text += fmt::format("mode: {}\n", reason_of_mode(best, epilogue));
   text += fmt::format("workspace: {} bytes\n", best.workspace.bytes);
   if (legal > 1 && alternatives > 0) text += fmt::format("next best of {} legal candidates:\n", legal);
-  for (std::size_t i = 1; i < std::min(legal, alternatives + 1); ++i)
+  for (std::size_t i = 0, shown = 0; i < legal && shown < alternatives; ++i) {
+    if (all[i].plan.config == best.config) continue;
     text += fmt::format("  {:6.1f} us  {}\n", all[i].plan.predicted_us, describe(all[i].plan));
+    ++shown;
+  }
   if (all.size() > legal)
     text += fmt::format("refused: {} candidates\n{}", all.size() - legal, refusals_by_reason(all));
   return text;

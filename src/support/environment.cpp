@@ -44,6 +44,15 @@ std::optional<std::filesystem::path> kernel_cache_folder() {
   return std::nullopt;
 }
 
+bool tuning_is_off() { return variable("CODA_TUNING") == "off"; }
+
+std::optional<std::filesystem::path> tuning_file() {
+  if (tuning_is_off()) return std::nullopt;
+  if (const std::filesystem::path given = variable("CODA_TUNING"); !given.empty()) return given;
+  if (const auto folder = cache_folder()) return *folder / "tuning.db";
+  return std::nullopt;
+}
+
 std::vector<std::filesystem::path> kernel_pack_folders() {
   auto folders = folders_in("CODA_PACKS");
   Dl_info here{};

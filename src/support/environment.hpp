@@ -21,6 +21,13 @@ std::optional<std::filesystem::path> kernel_cache_folder();
 /// that the library (or the program that contains it) is installed in, if there is such a folder.
 std::vector<std::filesystem::path> kernel_pack_folders();
 
+/// The file of plans that were measured on this machine: $CODA_TUNING, else tuning.db in cache_folder(); nothing if
+/// CODA_TUNING is "off", or neither is set.
+std::optional<std::filesystem::path> tuning_file();
+
+/// CODA_TUNING is "off": no measured plans, not even those in the library.
+bool tuning_is_off();
+
 /// $XDG_RUNTIME_DIR, if it is set to an absolute path: of this host, this user and this session.
 std::optional<std::filesystem::path> session_folder();
 

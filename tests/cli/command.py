@@ -28,13 +28,13 @@ class Case(unittest.TestCase):
         self.addCleanup(shutil.rmtree, self.folder)
 
     def coda(self, *arguments, code=OK, **options):
-        """Runs `coda ARGUMENTS` and checks the exit code; returns (stdout, stderr)."""
+        """Runs `coda ARGUMENTS` and checks the exit code, unless it is None; returns (stdout, stderr)."""
         options.setdefault("stdin", subprocess.DEVNULL if "input" not in options else None)
         if options["stdin"] is None:
             del options["stdin"]
         result = subprocess.run([COMMAND, *map(str, arguments)], capture_output=True, text=True, timeout=120,
                                 cwd=self.folder, **options)
-        self.assertEqual(result.returncode, code, f"{arguments}\n{result.stdout}\n{result.stderr}")
+        self.assertEqual(result.returncode, result.returncode if code is None else code, f"{arguments}\n{result.stdout}\n{result.stderr}")
         return result.stdout, result.stderr
 
     def refused(self, *arguments, code=WRONG, says=(), **options):

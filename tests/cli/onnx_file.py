@@ -32,7 +32,12 @@ def node(op, inputs, outputs, **integers):
     return b"".join(field(1, i) for i in inputs) + b"".join(field(2, o) for o in outputs) + field(4, op) + attributes
 
 
-def model(nodes, inputs, outputs, opset=18):
-    graph = b"".join(field(1, n) for n in nodes) + field(2, "graph")
+def constant(name, kind, shape, elements):
+    """`elements`: little-endian bytes."""
+    return b"".join(field(1, d) for d in shape) + field(2, kind) + field(8, name) + field(9, elements)
+
+
+def model(nodes, inputs, outputs, opset=18, constants=()):
+    graph = b"".join(field(1, n) for n in nodes) + field(2, "graph") + b"".join(field(5, c) for c in constants)
     graph += b"".join(field(11, i) for i in inputs) + b"".join(field(12, o) for o in outputs)
     return field(1, 8) + field(7, graph) + field(8, field(2, opset))

@@ -24,7 +24,8 @@ constexpr const char* exit_codes =
     "  coda run models/heatmap_unet --image photo.png --out out\n"
     "  coda doctor --json\n"
     "  coda cache list\n"
-    "  coda pack models/heatmap_unet --dim batch=1 --out pack\n";
+    "  coda pack models/heatmap_unet --dim batch=1 --out pack\n"
+    "  coda tune models/heatmap_unet --dim batch=8\n";
 
 constexpr const char* run_examples =
     "Examples:\n"
@@ -61,6 +62,15 @@ constexpr const char* pack_examples =
     "  coda pack bench/cases/block.txt bench/cases/gemm.txt --out pack\n"
     "  coda pack 'store silu(acc + bias[n]) as y : bf16' --conv '8,64,64,320->320,3x3' --out pack\n"
     "  CODA_PACKS=$PWD/pack coda run models/heatmap_unet --device cuda --image photo.png\n";
+
+constexpr const char* tune_examples =
+    "Examples:\n"
+    "  coda tune models/heatmap_unet --dim batch=8\n"
+    "  coda tune model.onnx --seconds 60 --candidates 8\n"
+    "  coda tune 'y = silu(acc + bias[n]); store y : bf16' --conv '8,64,64,320->320,3x3'\n"
+    "  coda tune bench/cases/block.txt --again\n"
+    "  coda tune --export plans.txt\n"
+    "  coda tune --import plans.txt\n";
 
 constexpr const char* cache_examples =
     "Examples:\n"
@@ -123,11 +133,13 @@ struct Command {
   DemoOptions demo;
   CacheOptions cache;
   PackOptions pack;
+  TuneOptions tune;
   bench::Options bench;
   std::string older_than, max_size;
-  std::vector<std::string> run_dims, explain_dims, pack_dims, inputs;
+  std::vector<std::string> run_dims, explain_dims, pack_dims, tune_dims, inputs;
   std::string explain_device = "cpu", run_device = "cpu", demo_device = "auto";
-  std::string run_precision = "bf16", explain_precision = "bf16", pack_precision = "bf16";
+  std::string run_precision = "bf16", explain_precision = "bf16", pack_precision = "bf16", tune_precision = "bf16";
+  std::string rotate;
 
   Command() : app(overview, "coda") {
     app.set_version_flag("--version", std::string("coda ") + CODA_VERSION);
@@ -139,6 +151,7 @@ struct Command {
     add_demo();
     add_cache();
     add_pack();
+    add_tune();
     add_bench();
   }
 
@@ -278,6 +291,59 @@ struct Command {
         ->capture_default_str();
   }
 
+  void add_tune() {
+    CLI::App* sub = add("tune", "Find the fastest plans for this GPU by trying some, check them, and keep them",
+                        tune_examples, tune.json);
+    auto* subjects = sub->add_option("SUBJECT", tune.subjects,
+                                     "Models, files of cases (bench/cases), or one epilogue: a file, - or the text");
+    auto* import_from = sub->add_option("--import", tune.import_from, "Keep the rows of a text, as --export writes it")
+                            ->type_name("FILE");
+    auto* export_to = sub->add_option("--export", tune.export_to,
+                                      "Write what is kept as text, one line a plan; - for standard output")
+                          ->type_name("FILE");
+    import_from->excludes(export_to)->excludes(subjects);
+    export_to->excludes(subjects);
+    sub->add_option("--dim", tune_dims, "Of models: extent of a symbol in the shapes, such as batch=4")
+        ->type_name("NAME=N");
+    add_precision(sub, tune_precision);
+    sub->add_option("--conv", tune.conv, "Of an epilogue: N,H,W,C->K,RxS[,pad=P][,stride=S][,dilation=D][,dtype=T]")
+        ->type_name("SHAPE");
+    sub->add_option("--gemm", tune.gemm, "Of an epilogue: a linear layer, M,K->N[,dtype=T]")->type_name("SHAPE");
+    sub->add_option("--candidates", tune.candidates, "Plans that are tried for each problem")
+        ->check(CLI::Range(1, 4096))
+        ->capture_default_str();
+    sub->add_option("--seconds", tune.seconds, "Compile nothing new after about so long; 0: no limit")
+        ->check(CLI::NonNegativeNumber)
+        ->capture_default_str();
+    sub->add_flag("--again", tune.again, "Also what was tuned before");
+    sub->add_option("--database", tune.database, "Another file than CODA_TUNING or ~/.cache/coda/tuning.db")
+        ->type_name("FILE");
+    sub->add_option("--rotate", rotate,
+                    "Operands of so many bytes take turns, so that none is in a cache; default 160M")
+        ->type_name("SIZE");
+    sub->add_option("--device-index", tune.device_index, "Which GPU")
+        ->check(CLI::Range(0, 1023))
+        ->capture_default_str();
+    sub->add_option("--jobs", tune.jobs, "Compilations at once; 0: one a core")
+        ->check(CLI::Range(0, 1024))
+        ->capture_default_str();
+  }
+
+  TuneOptions tune_options() {
+    tune.dims = parse_dims(tune_dims);
+    tune.precision = tune_precision == "f16" ? DType::f16 : DType::bf16;
+    if (!rotate.empty()) {
+      const auto bytes = parse_size(rotate);
+      if (!bytes)
+        throw CLI::ValidationError("--rotate", "expected a number and K, M or G, such as 160M; found '" + rotate + "'");
+      tune.rotate = *bytes;
+    }
+    if (tune.subjects.empty() && tune.import_from.empty() && tune.export_to.empty())
+      throw CLI::ValidationError("SUBJECT",
+                                 "expected a model, a file of cases or an epilogue; or --import or --export");
+    return tune;
+  }
+
   void add_bench() {
     CLI::App* sub =
         app.add_subcommand("bench", "Time kernels on a GPU beside cuDNN, and compare them with the reference");
@@ -326,6 +392,7 @@ struct Command {
       pack.precision = pack_precision == "f16" ? DType::f16 : DType::bf16;
       return pack;
     }
+    if (app.got_subcommand("tune")) return tune_options();
     if (app.got_subcommand("bench")) return bench;
     demo.device = demo_device == "cpu"    ? DeviceChoice::cpu
                   : demo_device == "cuda" ? DeviceChoice::cuda
@@ -343,9 +410,9 @@ std::variant<Arguments, Answer> parse_arguments(int argc, const char* const* arg
     const auto all = command.app.get_subcommands([](const CLI::App*) { return true; });
     const auto is_named = [&](const CLI::App* sub) { return sub->get_name() == argv[1]; };
     if (std::none_of(all.begin(), all.end(), is_named)) {
-      return Answer{
-          "'" + std::string(argv[1]) + "' is no command; expected run, explain, doctor, demo, cache, pack or bench",
-          true};
+      return Answer{"'" + std::string(argv[1]) +
+                        "' is no command; expected run, explain, doctor, demo, cache, pack, tune or bench",
+                    true};
     }
   }
   try {

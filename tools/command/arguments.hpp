@@ -87,8 +87,24 @@ struct PackOptions {
   bool json = false;
 };
 
-using Arguments =
-    std::variant<RunOptions, ExplainOptions, DoctorOptions, DemoOptions, CacheOptions, PackOptions, bench::Options>;
+struct TuneOptions {
+  std::vector<std::string> subjects;         ///< as in PackOptions
+  std::map<std::string, std::int64_t> dims;  ///< of models
+  DType precision = DType::bf16;             ///< of models
+  std::string conv, gemm;                    ///< of epilogues, as in ExplainOptions
+  std::filesystem::path database;            ///< empty: as the environment says
+  std::filesystem::path import_from, export_to;
+  int device_index = 0;
+  std::size_t candidates = 10;
+  double seconds = 0;  ///< 0: no limit
+  std::size_t rotate = std::size_t{160} << 20;
+  int jobs = 0;  ///< compilations at once; 0: one a core
+  bool again = false;
+  bool json = false;
+};
+
+using Arguments = std::variant<RunOptions, ExplainOptions, DoctorOptions, DemoOptions, CacheOptions, PackOptions,
+                               TuneOptions, bench::Options>;
 
 /// The command line was wrong, or asked for help or the version: `text` says so.
 struct Answer {

@@ -11,5 +11,6 @@ int doctor(const DoctorOptions& options);
 int demo(const DemoOptions& options);
 int cache(const CacheOptions& options);
 int pack(const PackOptions& options);
+int tune(const TuneOptions& options);
 
 }  // namespace coda::command

@@ -34,6 +34,7 @@ std::string to_json(const cuda::Explanation& e) {
                        {"device_present", e.device_note.empty()},
                        {"device_note", e.device_note},
                        {"plan", e.plan},
+                       {"origin", e.origin},
                        {"predicted_us", e.predicted_us},
                        {"workspace_bytes", e.workspace_bytes},
                        {"reasons", e.reasons},

@@ -4,17 +4,13 @@
 #include <filesystem>
 #include <system_error>
 
-#include "bench/cases.hpp"
 #include "coda/error.hpp"
-#include "coda/text.hpp"
 #include "command/commands.hpp"
-#include "command/convolution.hpp"
 #include "command/json.hpp"
-#include "command/model.hpp"
+#include "command/kernel_subjects.hpp"
 #include "command/output.hpp"
 #include "command/progress.hpp"
 #include "command/quantities.hpp"
-#include "command/subject.hpp"
 #include "compile.hpp"
 #include "jit/maintenance.hpp"
 #include "network/cuda/plan.hpp"
@@ -33,44 +29,18 @@ jit::Request request_of(const Contraction& contraction, const Graph& graph, cons
   return request(k.kernel, k.plan, contraction);
 }
 
-Requests of_model(const PackOptions& options, const std::string& subject) {
-  const Model model = load_model(subject);
-  NetworkOptions network;
-  network.device = Device::cuda;
-  network.precision = options.precision;
-  return network::gpu::requests(model.network, network, input_shapes(model.network, options.dims), plan::Device{});
-}
-
-/// A file of the benchmark's cases: epilogues, and the shapes that each is wanted for.
-Requests of_suite(const std::string& text, const std::string& source) {
-  Requests all;
-  for (const bench::Case& c : bench::parse_suite(text, source).cases)
-    all.push_back(request_of(c.contraction(), c.graph, c.plan));
-  return all;
-}
-
-Requests of_epilogue(const PackOptions& options, const std::string& text, const std::string& source) {
-  if (options.conv.empty() == options.gemm.empty())
-    throw UserError(
-        "an epilogue's text is packed for one convolution or product: give its shape, such as "
-        "--conv '8,64,64,320->320,3x3' or --gemm '512,1024->4096'");
-  const Contraction contraction =
-      options.gemm.empty() ? Contraction(parse_convolution(options.conv)) : Contraction(parse_product(options.gemm));
-  return {request_of(contraction, parse_text(text, source), options.plan)};
-}
-
 Requests requests_of(const PackOptions& options, const std::string& subject) {
-  const bool shaped = !options.conv.empty() || !options.gemm.empty() || !options.plan.empty();
-  if (is_model(subject)) {
-    if (shaped) throw UserError("--conv, --gemm and --plan are for an epilogue's text, and " + subject + " is a model");
-    return of_model(options, subject);
-  }
-  if (!options.dims.empty()) throw UserError("--dim is for models, and '" + subject + "' is none");
-  const auto [text, source] = find_text(subject);
-  const bool is_suite = text.starts_with("suite ") || text.find("\nsuite ") != std::string::npos;
-  if (is_suite && shaped)
-    throw UserError("--conv, --gemm and --plan are for an epilogue's text; the cases in " + source + " say theirs");
-  return is_suite ? of_suite(text, source) : of_epilogue(options, text, source);
+  Requests all;
+  const KernelVisitor visitor{
+      .network =
+          [&](const Network& network, const NetworkOptions& given, const Shapes& shapes) {
+            for (jit::Request& r : network::gpu::requests(network, given, shapes, plan::Device{}))
+              all.push_back(std::move(r));
+          },
+      .kernel = [&](const Contraction& contraction, const Graph& graph,
+                    const std::string& plan) { all.push_back(request_of(contraction, graph, plan)); }};
+  visit_subject(subject, {options.dims, options.precision, options.conv, options.gemm, options.plan}, visitor);
+  return all;
 }
 
 /// Folders that only a cache needs.

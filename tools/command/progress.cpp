@@ -38,6 +38,11 @@ void Progress::step(std::string what) {
   wake_.notify_all();
 }
 
+void Progress::part(std::string text) {
+  const std::lock_guard lock(mutex_);
+  part_ = std::move(text);
+}
+
 void Progress::done(std::size_t part, std::size_t whole) {
   const std::lock_guard lock(mutex_);
   part_ = fmt::format(" ({} of {})", part, whole);

@@ -21,6 +21,8 @@ class Progress {
   void finish();
   /// What is under way now: "compiling 19 regions".
   void step(std::string what);
+  /// What is said behind it: " (3 of 7)".
+  void part(std::string text);
   /// How much of it is done.
   void done(std::size_t part, std::size_t whole);
 

@@ -54,6 +54,7 @@ struct NetworkOptions {
 
   int device_index = 0;           ///< which GPU, as the driver counts them
   DType precision = DType::bf16;  ///< bf16 or f16: tensors between kernels and weights of contractions; sums are f32
+  bool tuned = true;              ///< plans that were measured come before the cost model's (coda/tuning.hpp)
 };
 
 /// What the memory planner did for one set of input shapes. Bytes.

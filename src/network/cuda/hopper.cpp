@@ -12,6 +12,7 @@
 #include "network/names.hpp"
 #include "passes/passes.hpp"
 #include "plan/as_convolution.hpp"
+#include "tuning/choose.hpp"
 
 namespace coda::network::gpu {
 
@@ -47,6 +48,9 @@ class HopperStep final : public Step {
   void load(int device_index, jit::Binary binary) override {
     options.device_index = device_index;
     executable_.emplace(cuda::build({contraction, graph, epilogue, plan, kernel, std::move(binary), options}));
+  }
+  std::optional<tuner::Problem> problem() const override {
+    return tuner::Problem{contraction, graph, plan::as_convolution(contraction), epilogue, options};
   }
   Launch bind(const Bases& bases) const override {
     Arguments arguments;
@@ -175,7 +179,8 @@ std::unique_ptr<Step> Lowering::hopper(const Region& r, const Graph& graph, cons
                              pitched(shape_mn(problem), outputs[i].to.pitch)});
   }
   step->epilogue = plan::analyse(passes::run_pipeline(step->graph), extents(problem));
-  step->plan = plan::choose(plan::as_convolution(problem), step->epilogue, p_.device);
+  const tuning::Chosen chosen = tuning::choose(plan::as_convolution(problem), step->epilogue, p_.device, {}, p_.tuned);
+  step->plan = chosen.plan;
   const auto apart = [](const Bound& x) { return !x.strides.empty(); };
   const bool plain_stores = step->plan.config.stores != plan::Stores::copy_engine;
   if ((step->plan.config.gather && apart(step->a)) ||
@@ -194,6 +199,7 @@ std::unique_ptr<Step> Lowering::hopper(const Region& r, const Graph& graph, cons
                                    {.storage = step->options.storage, .scalar_pointers = step->options.device_scalars});
   step->what = describe(net(), *op_);
   step->how = plan::describe(step->plan);
+  if (chosen.origin != tuning::Origin::cost_model) step->how += fmt::format(" ({})", tuning::to_string(chosen));
   if (conv->c != channels) step->how += fmt::format(", input channels padded with zeros to {}", conv->c);
   if (conv->k != filters) step->how += fmt::format(", output channels padded to {}", conv->k);
   for (const Bound& x : step->operands)

@@ -25,6 +25,7 @@ struct Problem {
   DeviceConstants& constants;
   DType element = DType::bf16;
   int device_index = 0;
+  bool tuned = true;  ///< NetworkOptions::tuned
 };
 
 struct Lowered {

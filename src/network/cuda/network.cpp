@@ -230,6 +230,15 @@ std::vector<jit::Request> requests(const Network& network, const NetworkOptions&
   return all;
 }
 
+std::vector<tuner::Problem> tuning_problems(const Network& network, const NetworkOptions& options,
+                                            const NamedSizes& inputs, const plan::Device& device) {
+  const Unloaded u(network, options, inputs, device);
+  std::vector<tuner::Problem> all;
+  for (const auto& step : u.plan->lowered.steps)
+    if (auto problem = step->problem()) all.push_back(std::move(*problem));
+  return all;
+}
+
 }  // namespace network::gpu
 
 DeviceReport explain_device(const Network& given, const NetworkOptions& options, const NamedSizes& inputs) {

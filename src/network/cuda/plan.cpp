@@ -166,7 +166,8 @@ std::shared_ptr<Plan> make_plan(const FusedNetwork& fused, DeviceConstants& cons
   plan->callers = n.inputs.size() + n.outputs.size();
   const std::vector<bool> none_in(n.inputs.size(), false), none_out(n.outputs.size(), false);
   plan->storage = plan_storage(fused, {plan->inputs, none_in, none_out, none_in, none_out}, options.reuse_memory);
-  plan->lowered = lower({fused, plan->storage, device, constants, options.precision, options.device_index});
+  plan->lowered =
+      lower({fused, plan->storage, device, constants, options.precision, options.device_index, options.tuned});
   plan->scratch_offset = aligned(plan->storage.arena_bytes);
   plan->callers_offset = plan->scratch_offset + aligned(plan->lowered.scratch_bytes);
   plan->bytes = plan->callers_offset + aligned(plan->callers * sizeof(CallerTensor));

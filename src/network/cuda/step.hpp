@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,7 @@
 #include "jit/jit.hpp"
 #include "runtime/cuda/backend.hpp"
 #include "runtime/cuda/plain.hpp"
+#include "tuner/problem.hpp"
 
 namespace coda::network::gpu {
 
@@ -60,6 +62,8 @@ class Step {
   virtual jit::Request request() const = 0;
   virtual void load(int device_index, jit::Binary binary) = 0;
   virtual Launch bind(const Bases& bases) const = 0;
+  /// What could be tuned of it.
+  virtual std::optional<tuner::Problem> problem() const { return std::nullopt; }
 };
 
 /// A kernel with one plain parameter.

@@ -2,12 +2,15 @@
 
 #include <fmt/format.h>
 
+#include <cctype>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <sstream>
 #include <utility>
 
 #include "coda/error.hpp"
+#include "support/files.hpp"
 
 namespace coda::cuda {
 
@@ -62,11 +65,24 @@ void measure_residency(plan::Device& device) {
   driver().cuModuleUnload(module);
 }
 
+// "580.95.05" where the kernel's module says so, else the CUDA version that the driver serves
+std::string driver_version() {
+  if (const auto text = support::read_file("/proc/driver/nvidia/version")) {
+    std::istringstream words(*text);
+    for (std::string word; words >> word;)
+      if (std::isdigit(static_cast<unsigned char>(word[0])) != 0 && word.find('.') != std::string::npos) return word;
+  }
+  int version = 0;
+  check(driver().cuDriverGetVersion(&version), "asking for the driver's version");
+  return fmt::format("CUDA {}.{}", version / 1000, version % 1000 / 10);
+}
+
 plan::Device describe(CUdevice handle) {
   plan::Device device;
   char name[256] = "unknown GPU";
   check(driver().cuDeviceGetName(name, sizeof name, handle), "asking the GPU for its name");
   device.name = name;
+  device.driver = driver_version();
   device.major = attribute(handle, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, "compute capability");
   device.minor = attribute(handle, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, "compute capability");
   device.multiprocessors = attribute(handle, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, "number of multiprocessors");

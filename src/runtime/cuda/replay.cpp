@@ -81,6 +81,10 @@ std::size_t Replay::kernel_nodes() const {
 
 namespace {
 
+void need_elapsed_time() {
+  if (driver().cuEventElapsedTime == nullptr) throw DeviceError("the CUDA driver has no cuEventElapsedTime: update it");
+}
+
 class Events {
  public:
   explicit Events(std::size_t count) : events_(count) {
@@ -107,8 +111,20 @@ class Events {
 
 }  // namespace
 
+double Replay::time(Stream stream) const {
+  need_elapsed_time();
+  const Current current(impl_->gpu);
+  auto* const s = static_cast<CUstream>(stream);
+  Events events(2);
+  events.record(0, s);
+  enqueue(stream);
+  events.record(1, s);
+  check(driver().cuStreamSynchronize(s), "timing a graph");
+  return events.milliseconds(0, 1);
+}
+
 std::vector<double> Replay::time_each(Stream stream) const {
-  if (driver().cuEventElapsedTime == nullptr) throw DeviceError("the CUDA driver has no cuEventElapsedTime: update it");
+  need_elapsed_time();
   const Current current(impl_->gpu);
   auto* const s = static_cast<CUstream>(stream);
   Events events(impl_->launches.size() + 1);

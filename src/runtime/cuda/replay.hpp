@@ -20,6 +20,8 @@ class Replay {
 
   /// One launch of the graph.
   void enqueue(Stream stream) const;
+  /// One launch of the graph between events, which it waits for: milliseconds.
+  double time(Stream stream) const;
   /// Nodes of the graph that are kernels; there are no others.
   std::size_t kernel_nodes() const;
   /// Runs the launches one by one between events, and waits: milliseconds of each.

@@ -116,5 +116,28 @@ TEST(Override, CombinationsThatCannotBeAreRefusedWithTheirReason) {
   EXPECT_THAT(refusal("mode=none"), HasSubstr("Leave out a field of the override"));
 }
 
+// Each legal candidate is what its own fields leave
+TEST(Override, OfAConfigurationLeavesThatOne) {
+  for (const auto& [conv, text] :
+       std::vector<std::pair<Conv2d, std::string>>{{test::conv_of(8, 64, 64, 320, 320, 3), test::block},
+                                                   {test::conv_of(2, 16, 16, 1280, 1280, 3), test::bias_silu},
+                                                   {test::conv_of(1, 1, 4096, 8192, 8192, 1), test::bare},
+                                                   {test::conv_of(2, 32, 32, 3, 32, 3), test::bias_silu},
+                                                   {test::conv_of(1, 64, 64, 40, 64, 3), test::bare}}) {
+    const Epilogue epilogue = test::epilogue_of(text, conv);
+    std::size_t tried = 0;
+    for (const Candidate& c : candidates(conv, epilogue, Device{})) {
+      if (!c.refusal.empty() || tried++ % 5 != 0) continue;
+      const std::string fixed = to_string(override_of(c.plan.config));
+      const auto found = candidates(conv, epilogue, Device{}, Override::parse(fixed));
+      ASSERT_EQ(found.size(), 1u) << fixed;
+      EXPECT_EQ(found[0].refusal, "") << fixed;
+      EXPECT_TRUE(found[0].plan.config == c.plan.config) << fixed;
+      EXPECT_EQ(found[0].plan.blocks, c.plan.blocks);
+    }
+    EXPECT_GT(tried, 10u);
+  }
+}
+
 }  // namespace
 }  // namespace coda::plan

@@ -1,4 +1,4 @@
-#include "gpu/error_model.hpp"
+#include "tuner/error_model.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -6,7 +6,7 @@
 
 #include "codegen/bounds.hpp"
 
-namespace coda::gpu {
+namespace coda::tuner {
 
 namespace {
 
@@ -64,4 +64,4 @@ double accumulator_error(const Contraction& contraction) {
   return 2 * std::sqrt(steps) * 0x1p-23;
 }
 
-}  // namespace coda::gpu
+}  // namespace coda::tuner

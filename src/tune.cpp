@@ -1,0 +1,30 @@
+/// Tuning as users ask for it: from a graph or a network to problems, and to the tuner.
+
+#include "coda/error.hpp"
+#include "coda/tuning.hpp"
+#include "network/cuda/plan.hpp"
+#include "runtime/common/names.hpp"
+#include "runtime/cuda/backend.hpp"
+#include "tuner/tuner.hpp"
+
+namespace coda {
+
+TuningReport tune(const Contraction& contraction, const Graph& graph, const CompileOptions& options,
+                  const TuningOptions& tuning) {
+  verify(graph);
+  runtime::check_storage(options, runtime::operand_names(graph));
+  if (!options.plan.empty())
+    throw UserError("CompileOptions::plan is given, so there is nothing to choose; leave it empty to tune");
+  return tuner::tune({tuner::make_problem(contraction, graph, options)}, tuning);
+}
+
+TuningReport tune(const Network& network, const NetworkOptions& options,
+                  const std::map<std::string, std::vector<std::int64_t>>& inputs, const TuningOptions& tuning) {
+  NetworkOptions on_gpu = options;
+  on_gpu.device = Device::cuda;
+  on_gpu.device_index = tuning.device_index;
+  const plan::Device device = cuda::open_device(tuning.device_index);
+  return tuner::tune(network::gpu::tuning_problems(network, on_gpu, inputs, device), tuning);
+}
+
+}  // namespace coda

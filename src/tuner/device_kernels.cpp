@@ -1,0 +1,92 @@
+#include "tuner/device_kernels.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <span>
+#include <vector>
+
+#include "coda/check_params.cuh"
+#include "codegen/codegen.hpp"
+
+namespace coda::tuner {
+namespace {
+
+constexpr const char* kernel_text = R"(// What the tuner checks plans with.
+#include <coda/check.cuh>
+
+extern "C" __global__ void __launch_bounds__(256)
+coda_check_fill(const __grid_constant__ coda::FillParams p) { coda::check::fill(p); }
+
+extern "C" __global__ void __launch_bounds__(256)
+coda_check_sums(const __grid_constant__ coda::SumsParams p) { coda::check::sums(p); }
+)";
+
+template <class P>
+void launch(const std::shared_ptr<const cuda::PlainKernel>& kernel, std::uint64_t threads, const P& parameters,
+            const char* what, Stream stream) {
+  const auto blocks = static_cast<std::uint32_t>(std::clamp<std::uint64_t>((threads + 255) / 256, 1, 4096));
+  cuda::bind_plain(kernel, {blocks, 256}, std::as_bytes(std::span(&parameters, 1)), what).enqueue(stream);
+}
+
+void describe(SumsParams& p, const Gemm& g) {
+  p.product = 1, p.columns_a = g.transpose_a, p.columns_b = !g.transpose_b;
+  p.channels = static_cast<int>(g.k), p.outputs = static_cast<int>(g.n);
+  p.out_height = static_cast<int>(g.m), p.out_width = 1;
+  p.half = g.dtype_a == DType::f16;
+}
+
+template <class Convolution>
+void describe(SumsParams& p, const Convolution& c) {
+  const auto i = [](std::int64_t x) { return static_cast<int>(x); };
+  const Extents e = extents(Contraction(c));
+  p.height = i(c.h), p.width = i(c.w), p.channels = i(c.c), p.outputs = i(c.k);
+  p.out_height = i(e.height), p.out_width = i(e.width);
+  p.taps_h = i(c.r), p.taps_w = i(c.s), p.groups = i(c.groups);
+  p.stride_h = i(c.stride[0]), p.stride_w = i(c.stride[1]);
+  p.pad_h = i(c.pad[0]), p.pad_w = i(c.pad[1]);
+  p.dilation_h = i(c.dilation[0]), p.dilation_w = i(c.dilation[1]);
+  p.planes = c.layout == Layout::nchw;
+  p.transposed = std::is_same_v<Convolution, ConvTranspose2d>;
+  p.half = c.dtype_x == DType::f16;
+}
+
+}  // namespace
+
+DeviceKernels::DeviceKernels(int device_index, jit::Jit& compiler) {
+  std::vector<jit::Header> headers;
+  for (const codegen::Header& h : codegen::device_headers()) headers.push_back({h.name, h.text});
+  const jit::Binary binary = compiler.compile(jit::Request{.source = kernel_text,
+                                                           .headers = headers,
+                                                           .entry = "coda_check_sums",
+                                                           .title = "what the tuner checks plans with"});
+  fill_ = cuda::load_plain(device_index, binary, "coda_check_fill", sizeof(FillParams));
+  sums_ = cuda::load_plain(device_index, binary, "coda_check_sums", sizeof(SumsParams));
+}
+
+void DeviceKernels::fill(void* to, DType type, std::int64_t count, double mean, double deviation, std::uint64_t seed,
+                         Stream stream) const {
+  if (type != DType::f32 && type != DType::bf16 && type != DType::f16) return;
+  FillParams p{};
+  p.to = to, p.count = static_cast<u64>(count), p.seed = seed;
+  p.scale = static_cast<float>(std::sqrt(3.0) * deviation), p.offset = static_cast<float>(mean);
+  p.type = type == DType::f32 ? 0 : type == DType::bf16 ? 1 : 2;
+  launch(fill_, p.count, p, "a kernel that fills operands", stream);
+}
+
+void DeviceKernels::poison(void* to, std::size_t bytes, Stream stream) const {
+  FillParams p{};
+  p.to = to, p.count = bytes / 2, p.type = 3;
+  launch(fill_, p.count, p, "a kernel that fills outputs", stream);
+}
+
+void DeviceKernels::sums(const Contraction& contraction, const void* a, const void* b, std::int64_t first_row,
+                         std::int64_t rows, double* sum, double* absolute, Stream stream) const {
+  SumsParams p{};
+  p.a = static_cast<const u16*>(a), p.b = static_cast<const u16*>(b);
+  p.sum = sum, p.absolute = absolute;
+  p.first_row = static_cast<u64>(first_row), p.rows = static_cast<u64>(rows);
+  std::visit([&](const auto& c) { describe(p, c); }, contraction);
+  launch(sums_, p.rows * static_cast<u64>(p.outputs), p, "a kernel that computes accumulators in float64", stream);
+}
+
+}  // namespace coda::tuner

@@ -1,0 +1,45 @@
+#pragma once
+/// What is tuned: a contraction and its epilogue for one shape, and the plans that are tried.
+
+#include <cstddef>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "coda/executable.hpp"
+#include "codegen/codegen.hpp"
+#include "jit/jit.hpp"
+#include "plan/conv.hpp"
+#include "plan/epilogue.hpp"
+
+namespace coda::tuner {
+
+struct Problem {
+  Contraction contraction;
+  Graph graph;  ///< as it was written
+  plan::Lowered task;
+  plan::Epilogue epilogue;
+  CompileOptions options;  ///< storage, device_scalars and accurate are read
+};
+
+/// Throws UserError and Unsupported as compile() does.
+Problem make_problem(const Contraction& contraction, const Graph& graph, const CompileOptions& options);
+
+/// A plan on its way: predicted, compiled, timed.
+struct Trial {
+  plan::ConvPlan plan;
+  codegen::Kernel kernel;
+  jit::Request request;
+};
+
+/// At most `count` legal plans, the one that would be taken now and the cost model's first, then the best of each tile,
+/// order, mode and way of loading, and what else is predicted to be fast. Throws Unsupported if there is none.
+std::vector<Trial> trials_of(const Problem& problem, const plan::Device& device, std::size_t count);
+
+/// The tensors and scalars that a graph reads beside the accumulator, each once, in the order of their nodes.
+std::vector<const Node*> operands_of(const Graph& graph);
+
+/// Dtype of an operand in memory.
+DType storage_of(const Node& operand, const CompileOptions& options);
+
+}  // namespace coda::tuner

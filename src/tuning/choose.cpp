@@ -1,0 +1,102 @@
+#include "tuning/choose.hpp"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <map>
+#include <mutex>
+#include <set>
+#include <system_error>
+
+#include "coda/error.hpp"
+#include "support/environment.hpp"
+#include "tuning/database.hpp"
+
+namespace coda::tuning {
+namespace {
+
+void warn_once(const std::string& what) {
+  static std::mutex mutex;
+  static std::set<std::string> said;
+  const std::lock_guard lock(mutex);
+  if (said.insert(what).second) fmt::print(stderr, "coda: {}\n", what);
+}
+
+/// By device and its multiprocessors, then key: whatever the driver and the kernels that a row was measured with.
+using ShippedRows = std::map<std::pair<std::string, int>, std::map<Key, Row>>;
+
+const ShippedRows& shipped_rows() {
+  static const ShippedRows all = [] {
+    ShippedRows rows;
+    for (Row& r : parse_rows(shipped_text(), "the plans in the library"))
+      rows[{r.place.device, r.place.multiprocessors}].insert_or_assign(r.key, r);
+    return rows;
+  }();
+  return all;
+}
+
+std::optional<Row> shipped_row(const Place& place, const Key& key) {
+  const auto device = shipped_rows().find({place.device, place.multiprocessors});
+  if (device == shipped_rows().end()) return std::nullopt;
+  const auto found = device->second.find(key);
+  return found == device->second.end() ? std::nullopt : std::optional(found->second);
+}
+
+std::optional<Row> tuned_row(const Place& place, const Key& key) {
+  const auto file = support::tuning_file();
+  std::error_code failed;
+  if (!file || !std::filesystem::exists(*file, failed)) return std::nullopt;
+  try {
+    return Database(*file, Database::Access::read).find(place, key);
+  } catch (const UserError& error) {
+    warn_once(fmt::format("measured plans are not used: {}", error.what()));
+    return std::nullopt;
+  }
+}
+
+/// The plan that a row gives, if it is one for this problem.
+std::optional<plan::ConvPlan> plan_of(const Row& row, const std::string& source, const plan::Lowered& task,
+                                      const plan::Epilogue& epilogue, const plan::Device& device) {
+  try {
+    const auto fixed = plan::Override::parse(row.plan);
+    if (fixed.fields.empty()) throw UserError("it fixes nothing");
+    return plan::choose(task, epilogue, device, fixed);
+  } catch (const Error& error) {
+    const std::string text = error.what();
+    warn_once(fmt::format("a plan of {} is not used: '{}': {}", source, to_line(row), text.substr(0, text.find('\n'))));
+    return std::nullopt;
+  }
+}
+
+}  // namespace
+
+Chosen choose(const plan::Lowered& task, const plan::Epilogue& epilogue, const plan::Device& device,
+              const plan::Override& fixed, bool measured) {
+  if (!fixed.fields.empty()) return {plan::choose(task, epilogue, device, fixed), Origin::fixed};
+  if (measured && !support::tuning_is_off()) {
+    const Key key = key_of(task, epilogue);
+    const Place place = place_of(device);
+    if (const auto row = tuned_row(place, key))
+      if (const auto plan = plan_of(*row, support::tuning_file()->string(), task, epilogue, device))
+        return {*plan, Origin::tuned, row};
+    if (const auto row = shipped_row(place, key))
+      if (const auto plan = plan_of(*row, "the library", task, epilogue, device)) return {*plan, Origin::shipped, row};
+  }
+  return {plan::choose(task, epilogue, device), Origin::cost_model};
+}
+
+std::string to_string(const Chosen& c) {
+  switch (c.origin) {
+    case Origin::cost_model: return "the cost model";
+    case Origin::fixed: return "the caller's choice, the rest by the cost model";
+    case Origin::tuned:
+      return fmt::format("tuned {}, {:.1f} us measured", c.row->when.substr(0, 10), c.row->measured_us);
+    case Origin::shipped:
+      return fmt::format("shipped with the library for {}, {:.1f} us measured", c.row->place.device,
+                         c.row->measured_us);
+  }
+  return {};
+}
+
+}  // namespace coda::tuning

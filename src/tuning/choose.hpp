@@ -1,0 +1,35 @@
+#pragma once
+/// Which plan a problem gets: one that was measured for it, else the cost model's.
+
+#include <optional>
+#include <string>
+
+#include "plan/conv.hpp"
+#include "tuning/row.hpp"
+
+namespace coda::tuning {
+
+enum class Origin : std::uint8_t {
+  cost_model,
+  fixed,    ///< the caller has fixed fields of it
+  tuned,    ///< the user's database
+  shipped,  ///< the plans that travel in the library
+};
+
+struct Chosen {
+  plan::ConvPlan plan;
+  Origin origin = Origin::cost_model;
+  std::optional<Row> row = {};  ///< tuned, shipped
+};
+
+/// plan::choose, but where nothing is fixed a measured plan comes first: that of the user's database (CODA_TUNING, see
+/// support/environment.hpp), then one that is shipped for the device. `measured` = false: the cost model's. A row that
+/// cannot be read or is not legal for the problem, and a database that cannot be read, is a warning on standard error,
+/// each once, and the next in line is taken. Throws what plan::choose throws.
+Chosen choose(const plan::Lowered& task, const plan::Epilogue& epilogue, const plan::Device& device,
+              const plan::Override& fixed = {}, bool measured = true);
+
+/// "tuned on this GPU, 61.3 us measured"; for people.
+std::string to_string(const Chosen& chosen);
+
+}  // namespace coda::tuning

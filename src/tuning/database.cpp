@@ -1,0 +1,217 @@
+#include "tuning/database.hpp"
+
+#include <fmt/format.h>
+#include <sqlite3.h>
+
+#include <system_error>
+
+#include "coda/error.hpp"
+#include "support/files.hpp"
+
+namespace coda::tuning {
+namespace {
+
+constexpr int application = 0x436f5475;  // "CoTu": marks the file as ours
+constexpr int format_version = 1;
+constexpr int patience_ms = 20000;  // for other processes that write
+
+constexpr const char* columns =
+    "device, multiprocessors, driver, kernels, problem, epilogue, plan, measured_us, predicted_us, at";
+
+constexpr const char* schema = R"(
+CREATE TABLE IF NOT EXISTS plans (
+  device TEXT NOT NULL, multiprocessors INTEGER NOT NULL, driver TEXT NOT NULL, kernels TEXT NOT NULL,
+  problem TEXT NOT NULL, epilogue TEXT NOT NULL,
+  plan TEXT NOT NULL, measured_us REAL NOT NULL, predicted_us REAL NOT NULL, at TEXT NOT NULL,
+  PRIMARY KEY (device, multiprocessors, kernels, problem, epilogue, driver)) WITHOUT ROWID
+)";
+
+}  // namespace
+
+struct Database::Impl {
+  std::filesystem::path file;
+  sqlite3* db = nullptr;
+  bool empty = false;  ///< somebody has just made the file
+
+  ~Impl() { sqlite3_close(db); }
+
+  [[noreturn]] void fail(int code, const std::string& doing) const {
+    const char* const detail = db != nullptr ? sqlite3_errmsg(db) : sqlite3_errstr(code);
+    std::string what = fmt::format("{}: {} failed: {}", file.string(), doing, detail);
+    switch (code & 0xff) {
+      case SQLITE_NOTADB:
+      case SQLITE_CORRUPT:
+        what = fmt::format(
+            "{} is no database of measured plans, or is damaged ({}); move it away, and tune again or "
+            "`coda tune --import` what was exported",
+            file.string(), detail);
+        break;
+      case SQLITE_BUSY: what += fmt::format("; another process has kept it locked for {} s", patience_ms / 1000); break;
+      case SQLITE_CANTOPEN:
+      case SQLITE_READONLY:
+      case SQLITE_PERM: what += "; CODA_TUNING=FILE names another one, CODA_TUNING=off does without"; break;
+      default: break;
+    }
+    throw UserError(what);
+  }
+  void check(int code, const char* doing) const {
+    if (code != SQLITE_OK && code != SQLITE_DONE && code != SQLITE_ROW) fail(code, doing);
+  }
+  /// Readers and one writer do not hold one another up. Who changes a new file gets no patience from SQLite here.
+  void use_log() const {
+    int code = SQLITE_BUSY;
+    for (int tries = 0; tries < patience_ms / 10 && (code & 0xff) == SQLITE_BUSY; ++tries) {
+      if (tries > 0) sqlite3_sleep(10);
+      code = sqlite3_exec(db, "PRAGMA journal_mode=WAL", nullptr, nullptr, nullptr);
+    }
+    check(code, "making it");
+    execute("PRAGMA synchronous=NORMAL", "making it");
+  }
+  void execute(const std::string& sql, const char* doing) const {
+    check(sqlite3_exec(db, sql.c_str(), nullptr, nullptr, nullptr), doing);
+  }
+};
+
+namespace {
+
+/// A prepared statement.
+class Statement {
+ public:
+  Statement(sqlite3* db, const std::string& sql)
+      : prepared_(sqlite3_prepare_v2(db, sql.c_str(), -1, &statement_, nullptr)) {}
+  ~Statement() { sqlite3_finalize(statement_); }
+  Statement(const Statement&) = delete;
+  Statement& operator=(const Statement&) = delete;
+
+  int prepared() const { return prepared_; }
+  int step() { return sqlite3_step(statement_); }
+  void reset() { sqlite3_reset(statement_), next_ = 0; }
+  Statement& bind(const std::string& text) {
+    sqlite3_bind_text(statement_, ++next_, text.data(), static_cast<int>(text.size()), SQLITE_TRANSIENT);
+    return *this;
+  }
+  Statement& bind(int number) { return sqlite3_bind_int(statement_, ++next_, number), *this; }
+  Statement& bind(double number) { return sqlite3_bind_double(statement_, ++next_, number), *this; }
+  std::string text(int column) const {
+    const unsigned char* const bytes = sqlite3_column_text(statement_, column);
+    return bytes == nullptr ? "" : reinterpret_cast<const char*>(bytes);
+  }
+  double number(int column) const { return sqlite3_column_double(statement_, column); }
+
+ private:
+  sqlite3_stmt* statement_ = nullptr;
+  int prepared_;
+  int next_ = 0;
+};
+
+Row row_of(const Statement& s) {
+  return {.place = {s.text(0), static_cast<int>(s.number(1)), s.text(2), s.text(3)},
+          .key = {s.text(4), s.text(5)},
+          .plan = s.text(6),
+          .measured_us = s.number(7),
+          .predicted_us = s.number(8),
+          .when = s.text(9)};
+}
+
+}  // namespace
+
+Database::Database(const std::filesystem::path& file, Access access) : impl_(new Impl{file}) {
+  const bool write = access == Access::write;
+  if (write && file.has_parent_path()) {
+    try {
+      support::make_folders(file.parent_path());
+    } catch (const std::system_error& error) {
+      throw UserError(fmt::format("{} cannot be made: {}", file.string(), error.what()));
+    }
+  }
+  // readers take part in the write-ahead log, too; of a folder that is read-only the file alone is read
+  int code =
+      sqlite3_open_v2(file.c_str(), &impl_->db, SQLITE_OPEN_READWRITE | (write ? SQLITE_OPEN_CREATE : 0), nullptr);
+  if (code != SQLITE_OK && !write) {
+    sqlite3_close(impl_->db);
+    code = sqlite3_open_v2(file.c_str(), &impl_->db, SQLITE_OPEN_READONLY, nullptr);
+  }
+  impl_->check(code, "opening it");
+  sqlite3_busy_timeout(impl_->db, patience_ms);
+  Statement kind(impl_->db,
+                 "SELECT (SELECT application_id FROM pragma_application_id), (SELECT count(*) FROM sqlite_master), "
+                 "(SELECT user_version FROM pragma_user_version)");
+  impl_->check(kind.prepared(), "reading it");
+  impl_->check(kind.step(), "reading it");
+  const bool empty = impl_->empty = kind.number(1) == 0;
+  const auto found = static_cast<int>(kind.number(0)), version = static_cast<int>(kind.number(2));
+  kind.reset();
+  if (!empty && found != application)
+    throw UserError(
+        fmt::format("{} is a database of another program; CODA_TUNING=FILE names another file", file.string()));
+  if (!empty && version != format_version)
+    throw UserError(
+        fmt::format("{} has format {}, this version of Coda reads format {}; export it with the version that "
+                    "wrote it, and import the text into another file",
+                    file.string(), version, format_version));
+  if (!write) return;
+  impl_->use_log();
+  if (!empty) return;
+  impl_->execute("BEGIN IMMEDIATE", "making it");
+  impl_->execute(fmt::format("PRAGMA application_id={}", application), "making it");
+  impl_->execute(fmt::format("PRAGMA user_version={}", format_version), "making it");
+  impl_->execute(schema, "making it");
+  impl_->execute("COMMIT", "making it");
+  impl_->empty = false;
+}
+
+Database::~Database() = default;
+
+std::optional<Row> Database::find(const Place& place, const Key& key) const {
+  if (impl_->empty) return std::nullopt;
+  Statement s(impl_->db,
+              fmt::format("SELECT {} FROM plans WHERE device=? AND multiprocessors=? AND kernels=? AND problem=? AND "
+                          "epilogue=? {} ORDER BY at DESC LIMIT 1",
+                          columns, place.driver.empty() ? "" : "AND driver=?"));
+  impl_->check(s.prepared(), "reading it");
+  s.bind(place.device).bind(place.multiprocessors).bind(place.kernels).bind(key.problem).bind(key.epilogue);
+  if (!place.driver.empty()) s.bind(place.driver);
+  const int code = s.step();
+  impl_->check(code, "reading it");
+  if (code == SQLITE_DONE) return std::nullopt;
+  return row_of(s);
+}
+
+std::vector<Row> Database::rows() const {
+  if (impl_->empty) return {};
+  Statement s(impl_->db, fmt::format("SELECT {} FROM plans", columns));
+  impl_->check(s.prepared(), "reading it");
+  std::vector<Row> all;
+  int code = 0;
+  while ((code = s.step()) == SQLITE_ROW) all.push_back(row_of(s));
+  impl_->check(code, "reading it");
+  return all;
+}
+
+void Database::put(std::span<const Row> rows) {
+  impl_->execute("BEGIN IMMEDIATE", "writing it");
+  try {
+    Statement s(impl_->db, fmt::format("INSERT OR REPLACE INTO plans ({}) VALUES (?,?,?,?,?,?,?,?,?,?)", columns));
+    impl_->check(s.prepared(), "writing it");
+    for (const Row& r : rows) {
+      s.bind(r.place.device).bind(r.place.multiprocessors).bind(r.place.driver).bind(r.place.kernels);
+      s.bind(r.key.problem).bind(r.key.epilogue).bind(r.plan).bind(r.measured_us).bind(r.predicted_us).bind(r.when);
+      impl_->check(s.step(), "writing it");
+      s.reset();
+    }
+    impl_->execute("COMMIT", "writing it");
+  } catch (...) {
+    sqlite3_exec(impl_->db, "ROLLBACK", nullptr, nullptr, nullptr);
+    throw;
+  }
+}
+
+std::size_t Database::remove(const Place& place) {
+  Statement s(impl_->db, "DELETE FROM plans WHERE device=? AND multiprocessors=? AND kernels=? AND driver=?");
+  impl_->check(s.prepared(), "writing it");
+  s.bind(place.device).bind(place.multiprocessors).bind(place.kernels).bind(place.driver);
+  impl_->check(s.step(), "writing it");
+  return static_cast<std::size_t>(sqlite3_changes(impl_->db));
+}
+
+}  // namespace coda::tuning

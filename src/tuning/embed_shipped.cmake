@@ -1,0 +1,17 @@
+# cmake -D FOLDER=… -D OUTPUT=… -P embed_shipped.cmake: the rows of all files as text in a C++ file.
+cmake_policy(VERSION 3.25)
+file(GLOB files ${FOLDER}/*.txt)
+set(text "// Written by src/tuning/embed_shipped.cmake from src/tuning/shipped.\n#include \"tuning/row.hpp\"\n\nnamespace coda::tuning {\n\n")
+string(APPEND text "std::string_view shipped_text() {\n  return\n")
+foreach(file IN LISTS files)
+  file(READ ${file} content)
+  string(LENGTH "${content}" length)
+  set(at 0)
+  while(at LESS length)  # compilers need not take literals of more than 64 KiB
+    string(SUBSTRING "${content}" ${at} 16000 piece)
+    string(APPEND text "R\"~~~(${piece})~~~\"\n")
+    math(EXPR at "${at} + 16000")
+  endwhile()
+endforeach()
+string(APPEND text "\"\";\n}\n\n}  // namespace coda::tuning\n")
+file(WRITE ${OUTPUT} "${text}")

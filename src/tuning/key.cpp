@@ -1,0 +1,103 @@
+#include "tuning/key.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <vector>
+
+#include "codegen/codegen.hpp"
+#include "ir/op_table.hpp"
+#include "support/hash.hpp"
+
+namespace coda::tuning {
+namespace {
+
+/// "2", or "2x1" if the numbers differ.
+template <class Numbers>
+std::string joined(const Numbers& numbers, const char* between) {
+  if (std::ranges::all_of(numbers, [&](auto x) { return x == numbers[0]; })) return fmt::format("{}", numbers[0]);
+  return fmt::format("{}", fmt::join(numbers, between));
+}
+
+std::string problem_text(const plan::Lowered& task) {
+  const Conv2d& c = task.conv;
+  std::string text = fmt::format("{},{},{},{}->{},{}x{}", c.n, c.h, c.w, c.c, c.k, c.r, c.s);
+  if (c.r * c.s > 1 || joined(c.pad, ".") != "0") text += fmt::format(",pad={}", joined(c.pad, "."));
+  if (joined(c.stride, "x") != "1") text += fmt::format(",stride={}", joined(c.stride, "x"));
+  if (joined(c.dilation, "x") != "1") text += fmt::format(",dilation={}", joined(c.dilation, "x"));
+  if (c.groups != 1) text += fmt::format(",groups={}", c.groups);
+  if (c.layout == Layout::nchw) text += ",nchw";
+  if (task.transposed) text += fmt::format(",transposed={}", joined(task.transposed->output_pad, "x"));
+  if (task.columns_a) text += ",a=km";
+  if (task.columns_b) text += ",b=kn";
+  if (task.batched) text += ",batched";
+  text += fmt::format(",dtype={}", to_string(c.dtype_x));
+  if (c.dtype_w != c.dtype_x) text += fmt::format("*{}", to_string(c.dtype_w));
+  return text;
+}
+
+/// Everything of a graph but names of values and numbers, which no plan depends on.
+std::string graph_text(const Graph& g) {
+  std::string text;
+  std::map<std::string, std::size_t> operands;
+  for (const Node& x : g.nodes) {
+    text +=
+        fmt::format("{}({}){}:{}", to_string(x.op), fmt::join(x.inputs, ","), to_string(x.axes), to_string(x.dtype));
+    const ReduceDomain& d = x.attr.domain;
+    if (d.rows || d.cols) text += fmt::format(" over {}{}{}/{}", d.rows, d.cols, d.per_image, d.groups);
+    if (x.op == Op::operand) text += fmt::format(" {}", operands.emplace(x.attr.name, operands.size()).first->second);
+    if (x.attr.storage) text += fmt::format(" as {}", to_string(*x.attr.storage));
+    if (x.op == Op::call) text += ' ' + x.attr.name;
+    if (x.op == Op::index || x.op == Op::extent) text += fmt::format(" {}", static_cast<int>(x.attr.coordinate));
+    text += '\n';
+  }
+  for (const Store& s : g.stores) text += fmt::format("store {} {}\n", s.value, to_string(s.dtype));
+  text += fmt::format("effects {}\n", fmt::join(g.effects, ","));
+  return text;
+}
+
+/// For people: "norm/10 silu 2 stores".
+std::string words_of(const plan::Epilogue& e) {
+  std::vector<std::string> words;
+  if (e.general) words.emplace_back("general");
+  if (e.norm && e.norm->per_pixel) words.emplace_back("norm/pixel");
+  if (e.norm && !e.norm->per_pixel)
+    words.push_back(fmt::format("norm/{}{}", e.norm->group_channels, e.norm->batch ? "/batch" : ""));
+  using ir::OpClass;
+  const auto plain = [](Op op) {
+    const OpClass c = ir::info(op).op_class;
+    return c == OpClass::reduction || op == Op::acc || op == Op::operand || op == Op::constant || op == Op::add ||
+           op == Op::sub || op == Op::mul || op == Op::fma || op == Op::cast || op == Op::neg;
+  };
+  std::set<Op> seen;
+  std::set<std::string> tensors;
+  for (const Node& x : e.graph.nodes) {
+    if (x.axes == axes::mn && !plain(x.op) && seen.insert(x.op).second) words.emplace_back(to_string(x.op));
+    if (x.op == Op::operand && x.axes == axes::mn) tensors.insert(x.attr.name);
+  }
+  if (!tensors.empty()) words.push_back(fmt::format("+{}", tensors.size()));
+  if (e.graph.stores.size() > 1) words.push_back(fmt::format("{} stores", e.graph.stores.size()));
+  if (words.empty()) words.emplace_back(e.graph.nodes.size() == 1 ? "bare" : "linear");
+  return fmt::format("{}", fmt::join(words, " "));
+}
+
+}  // namespace
+
+Key key_of(const plan::Lowered& task, const plan::Epilogue& epilogue) {
+  return {problem_text(task),
+          fmt::format("{} #{}", words_of(epilogue), support::hash(graph_text(epilogue.graph)).substr(0, 12))};
+}
+
+Place place_of(const plan::Device& device) {
+  static const std::string kernels = [] {
+    support::Hasher hasher;
+    for (const codegen::Header& h : codegen::device_headers()) hasher.field(h.name).field(h.text);
+    return hasher.digest().substr(0, 12);
+  }();
+  return {device.name, device.multiprocessors, device.driver, kernels};
+}
+
+}  // namespace coda::tuning

@@ -1,0 +1,96 @@
+#include "tuning/row.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <ctime>
+#include <tuple>
+
+#include "coda/error.hpp"
+
+namespace coda::tuning {
+namespace {
+
+constexpr std::string_view separator = " | ";
+constexpr std::size_t field_count = 9;
+constexpr const char* form =
+    "DEVICE/MULTIPROCESSORS | DRIVER | KERNELS | PROBLEM | EPILOGUE | PLAN | MEASURED us | PREDICTED us | WHEN";
+
+std::vector<std::string> split(std::string_view line) {
+  std::vector<std::string> fields;
+  for (std::size_t begin = 0; begin <= line.size();) {
+    const std::size_t end = std::min(line.find(separator, begin), line.size());
+    fields.emplace_back(line.substr(begin, end - begin));
+    begin = end + separator.size();
+  }
+  return fields;
+}
+
+template <class Number>
+bool read(std::string_view text, Number& number) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc() && end == text.data() + text.size();
+}
+
+bool read_us(std::string_view text, double& us) {
+  return text.ends_with(" us") && read(text.substr(0, text.size() - 3), us) && std::isfinite(us) && us >= 0;
+}
+
+/// False if the fields are not those of a row.
+bool read_row(const std::vector<std::string>& fields, Row& row) {
+  if (fields.size() != field_count) return false;
+  const std::size_t slash = fields[0].rfind('/');
+  if (slash == std::string::npos || slash == 0) return false;
+  row.place.device = fields[0].substr(0, slash);
+  row.place.driver = fields[1] == "-" ? "" : fields[1];
+  row.place.kernels = fields[2];
+  row.key = {fields[3], fields[4]};
+  row.plan = fields[5];
+  row.when = fields[8];
+  return read(std::string_view(fields[0]).substr(slash + 1), row.place.multiprocessors) &&
+         row.place.multiprocessors > 0 && read_us(fields[6], row.measured_us) && read_us(fields[7], row.predicted_us) &&
+         std::ranges::none_of(fields, [](const std::string& f) { return f.empty(); });
+}
+
+}  // namespace
+
+std::string to_line(const Row& r) {
+  return fmt::format("{}/{} | {} | {} | {} | {} | {} | {:.2f} us | {:.2f} us | {}", r.place.device,
+                     r.place.multiprocessors, r.place.driver.empty() ? "-" : r.place.driver, r.place.kernels,
+                     r.key.problem, r.key.epilogue, r.plan, r.measured_us, r.predicted_us, r.when);
+}
+
+std::string to_text(std::vector<Row> rows) {
+  std::ranges::sort(rows, {}, [](const Row& r) { return std::tie(r.place, r.key); });
+  std::string text = fmt::format("# {}\n", form);
+  for (const Row& r : rows) text += to_line(r) + '\n';
+  return text;
+}
+
+std::vector<Row> parse_rows(std::string_view text, const std::string& where) {
+  std::vector<Row> rows;
+  int number = 0;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find('\n', begin), text.size());
+    std::string_view line = text.substr(begin, end - begin);
+    begin = end + 1, ++number;
+    while (!line.empty() && (line.back() == '\r' || line.back() == ' ')) line.remove_suffix(1);
+    if (line.empty() || line.front() == '#') continue;
+    if (!read_row(split(line), rows.emplace_back()))
+      throw UserError(
+          fmt::format("{}, line {}: '{}' is no row of measured plans; expected '{}'", where, number, line, form));
+  }
+  return rows;
+}
+
+std::string now_text() {
+  const std::time_t now = std::time(nullptr);
+  std::tm t{};
+  ::gmtime_r(&now, &t);
+  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}Z", t.tm_year + 1900, t.tm_mon + 1, t.tm_mday, t.tm_hour,
+                     t.tm_min, t.tm_sec);
+}
+
+}  // namespace coda::tuning

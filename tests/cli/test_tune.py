@@ -1,0 +1,122 @@
+"""coda tune on the emulated GPU: times mean nothing there, but what is kept, used and rejected does."""
+
+import os
+import pathlib
+import sqlite3
+import struct
+import subprocess
+import sys
+
+import onnx_file
+from command import COMMAND, FAILED, SOURCES, WRONG, Case, main
+
+EMULATOR = pathlib.Path(sys.argv[4])  # a toolkit: lib/libcuda.so.1 and lib/libnvrtc.so.13
+TEXT = "store relu(acc + bias[n]) as y : bf16"
+SHAPE = ("--conv", "1,8,16,64->16,3x3")
+QUICK = ("--candidates", 2, "--rotate", 0)
+
+
+class Tune(Case):
+    def setUp(self):
+        super().setUp()
+        bare = {k: v for k, v in os.environ.items() if k not in ("CUDA_HOME", "CUDA_PATH", "CODA_PACKS", "XDG_CACHE_HOME", "CODA_TUNING")}
+        self.env = dict(bare, CUDA_HOME=str(EMULATOR), LD_LIBRARY_PATH=str(EMULATOR / "lib"), HOME=str(self.folder),
+                        CODA_CACHE_DIR=str(EMULATOR / "cache"), XDG_RUNTIME_DIR=str(self.folder), CODA_EMULATOR_MULTIPROCESSORS="8")
+        self.database = self.folder / ".cache" / "coda" / "tuning.db"
+
+    def origin(self, **env):
+        return self.json("explain", TEXT, *SHAPE, "--device", "cuda", env=dict(self.env, **env))["origin"]
+
+    def test_found_kept_and_used(self):
+        report = self.json("tune", TEXT, *SHAPE, *QUICK, env=self.env)
+        (problem,) = report["problems"]
+        self.assertEqual((problem["error"], problem["rejected"], problem["timed"], problem["known"]), ("", [], 2, False))
+        self.assertGreater(problem["us"], 0)
+        self.assertEqual(report["database"], str(self.database))
+        again = self.json("tune", TEXT, *SHAPE, *QUICK, env=self.env)["problems"][0]
+        self.assertTrue(again["known"])
+        self.assertEqual(again["plan"], problem["plan"])
+        self.assertIn("tuned", self.origin())
+        self.assertEqual(self.origin(CODA_TUNING="off"), "the cost model")
+        self.assertEqual(self.origin(CODA_TUNING=str(self.folder / "absent.db")), "the cost model")
+        # as text, and back into another file
+        text, _ = self.coda("tune", "--export", "-", env=self.env)
+        line = text.splitlines()[1]
+        self.assertIn("emulated GPU/8 | ", line)
+        self.assertIn(f" | 1,8,16,64->16,3x3,pad=1,dtype=bf16 | relu #", line)
+        self.assertIn(f" | {problem['plan']} | ", line)
+        (self.folder / "rows.txt").write_text(text)
+        other = dict(self.env, CODA_TUNING=str(self.folder / "other.db"))
+        self.assertIn("1 plans are now in", self.coda("tune", "--import", "rows.txt", env=other)[0])
+        self.assertEqual(self.coda("tune", "--export", "-", env=other)[0], text)
+        self.assertIn("tuned", self.origin(CODA_TUNING=other["CODA_TUNING"]))
+        # a plan that is not legal: said, and passed over
+        bad = text.replace(problem["plan"], "tile=256x256 order=cooperative load=gather")
+        (self.folder / "rows.txt").write_text(bad)
+        self.coda("tune", "--import", "rows.txt", env=other)
+        out, error = self.coda("explain", TEXT, *SHAPE, "--device", "cuda", env=other)
+        self.assertIn("the cost model", out)
+        self.assertIn("tile=256x256 order=cooperative load=gather", error)
+
+    def test_model(self):
+        f = onnx_file
+        weights = struct.pack("<256f", *(0.01 * (i % 7 - 3) for i in range(16 * 16)))
+        (self.folder / "m.onnx").write_bytes(f.model(
+            [f.node("Conv", ["x", "w"], ["h"]), f.node("Relu", ["h"], ["r"]), f.node("Conv", ["r", "w"], ["s"]), f.node("Relu", ["s"], ["y"])],
+            [f.value_info("x", f.FLOAT, [1, 16, 8, 8])], [f.value_info("y", f.FLOAT, [1, 16, 8, 8])], constants=[f.constant("w", f.FLOAT, [16, 16, 1, 1], weights)]))
+        (problem,) = self.json("tune", "m.onnx", *QUICK, env=self.env)["problems"]
+        self.assertEqual((problem["uses"], problem["error"]), (2, ""))
+        launches = self.json("explain", "m.onnx", "--device", "cuda", env=self.env)["cuda"]["launches"]
+        self.assertEqual(sum("tuned" in launch["how"] for launch in launches), 2)
+        out, _ = self.coda("run", "m.onnx", "--random", "--device", "cuda", "--check", "--repeat", 1, env=self.env)
+        self.assertIn("agree", out)
+
+    def faulty(self, header, good, bad):
+        """An environment in which kernels are compiled with a fault."""
+        text = (SOURCES / "kernels" / "coda" / header).read_text()
+        self.assertIn(good, text)
+        (self.folder / "faulty").mkdir()
+        (self.folder / "faulty" / header).write_text(text.replace(good, bad))
+        return dict(self.env, CODA_EMULATOR_HEADERS=str(self.folder / "faulty"), CODA_CACHE_DIR=str(self.folder / "cache"))
+
+    def test_wrong_kernels_are_not_kept(self):
+        env = self.faulty("conv_fprop.cuh", "g.taps_w", "(g.taps_w + 1)")
+        out, _ = self.coda("tune", TEXT, *SHAPE, *QUICK, code=FAILED, env=env)
+        self.assertIn("nothing kept: none of its plans could be kept", out)
+        self.assertEqual(out.count("outside of their tolerances"), 2, out)
+        self.assertNotIn(" | ", self.coda("tune", "--export", "-", env=env)[0].split("\n", 1)[1])
+
+    def test_the_next_best_wins_where_one_is_wrong(self):
+        # patches are read at the wrong line; runs of pixels are not concerned
+        env = self.faulty("conv_fprop.cuh", "line = (kLineBytes >> 4) * g.dilation_h - pixel * g.taps_w", "line = (kLineBytes >> 4) * g.dilation_h")
+        (problem,) = self.json("tune", TEXT, *SHAPE, "--candidates", 4, "--rotate", 0, code=None, env=env)["problems"]
+        self.assertEqual(problem["error"], "")
+        self.assertIn("load=runs", problem["plan"])
+
+    def test_damage_and_wrong_use(self):
+        self.database.parent.mkdir(parents=True)
+        self.database.write_bytes(b"x" * 5000)
+        self.refused("tune", TEXT, *SHAPE, *QUICK, says=("tuning.db", "damaged"), env=self.env)
+        self.refused("tune", "--export", "-", says="damaged", env=self.env)
+        out, error = self.coda("explain", TEXT, *SHAPE, "--device", "cuda", env=self.env)
+        self.assertIn("the cost model", out)
+        self.assertIn("measured plans are not used", error)
+        self.assertEqual(self.database.read_bytes(), b"x" * 5000)
+        self.refused("tune", TEXT, *SHAPE, says="--database", env=dict(self.env, CODA_TUNING="off"))
+        self.refused("tune", says="expected a model", env=self.env)
+        self.refused("tune", TEXT, "--import", "x", says="--import", env=self.env)
+        self.refused("tune", TEXT, *SHAPE, "--rotate", "many", says="--rotate", env=self.env)
+        (self.folder / "rows.txt").write_text("# nothing\nnonsense\n")
+        self.refused("tune", "--import", "rows.txt", says=("rows.txt, line 2", "nonsense"), env=self.env)
+
+    def test_processes_at_once(self):
+        rows = "# rows\n" + "".join(f"emulated GPU/8 | CUDA 12.0 | 0 | {i} | bare #0 | tile=64x64 | 1.00 us | 1.00 us | 2026-01-01T00:00:00Z\n" for i in range(50))
+        (self.folder / "rows.txt").write_text(rows)
+        started = [subprocess.Popen([COMMAND, "tune", "--import", "rows.txt"], cwd=self.folder, env=self.env, stdout=subprocess.DEVNULL) for _ in range(6)]
+        self.assertEqual([p.wait() for p in started], [0] * 6)
+        with sqlite3.connect(self.database) as db:
+            self.assertEqual(db.execute("SELECT count(*) FROM plans").fetchone()[0], 50)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,99 @@
+// Which plan is taken, and what is said of rows that cannot be.
+
+#include "tuning/choose.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+
+#include "support/files.hpp"
+#include "tuning/database.hpp"
+#include "unit/plan/problems.hpp"
+
+namespace coda::tuning {
+namespace {
+
+using testing::HasSubstr;
+
+class Choose : public testing::Test {
+ protected:
+  Choose() { ::setenv("CODA_TUNING", file.c_str(), 1); }
+  ~Choose() override { ::unsetenv("CODA_TUNING"); }
+
+  void keep(const std::string& plan) {
+    const Row row{place_of(device), key_of(conv, epilogue), plan, 12.5, 13, now_text()};
+    Database(file, Database::Access::write).put({&row, 1});
+  }
+  Chosen chosen(const std::string& fixed = "", bool measured = true) {
+    testing::internal::CaptureStderr();
+    Chosen c = choose(conv, epilogue, device, plan::Override::parse(fixed), measured);
+    said = testing::internal::GetCapturedStderr();
+    return c;
+  }
+
+  support::TemporaryFolder folder{std::filesystem::temp_directory_path()};
+  std::filesystem::path file = folder.path() / "tuning.db";
+  plan::Device device = [] {
+    plan::Device d;
+    d.name = "a GPU that nothing is shipped for", d.driver = "1";
+    return d;
+  }();
+  Conv2d conv = plan::test::conv_of(8, 64, 64, 320, 320, 3);
+  plan::Epilogue epilogue = plan::test::epilogue_of(plan::test::block, conv);
+  std::string said;
+};
+
+TEST_F(Choose, TheCostModelWhereNothingWasMeasured) {
+  const Chosen c = chosen();
+  EXPECT_EQ(c.origin, Origin::cost_model);
+  EXPECT_EQ(c.plan.config, plan::choose(conv, epilogue, device).config);
+  EXPECT_EQ(said, "");
+  EXPECT_FALSE(std::filesystem::exists(file));  // nothing is made by looking
+}
+
+TEST_F(Choose, WhatWasMeasured) {
+  const auto all = plan::candidates(conv, epilogue, device);
+  const plan::ConvPlan& other = all[7].plan;
+  ASSERT_EQ(all[7].refusal, "");
+  keep(plan::to_string(plan::override_of(other.config)));
+  const Chosen c = chosen();
+  EXPECT_EQ(c.origin, Origin::tuned);
+  EXPECT_EQ(c.plan.config, other.config);
+  EXPECT_EQ(c.plan.blocks, other.blocks);
+  EXPECT_THAT(to_string(c), HasSubstr("12.5 us measured"));
+  EXPECT_EQ(chosen("", false).origin, Origin::cost_model);
+  EXPECT_EQ(chosen("order=pingpong").origin, Origin::fixed);
+  ::setenv("CODA_TUNING", "off", 1);
+  EXPECT_EQ(chosen().origin, Origin::cost_model);
+}
+
+TEST_F(Choose, AnIllegalPlanIsAWarningThatNamesTheRow) {
+  keep("tile=256x256 order=cooperative mode=resident stages=12");
+  const Chosen c = chosen();
+  EXPECT_EQ(c.origin, Origin::cost_model);
+  EXPECT_THAT(said, testing::AllOf(HasSubstr(file.string()), HasSubstr("is not used"), HasSubstr("tile=256x256"),
+                                   HasSubstr("8,64,64,320->320")));
+  chosen();
+  EXPECT_EQ(said, "");  // once
+}
+
+TEST_F(Choose, SoIsOneThatCannotBeRead) {
+  keep("tile=huge");
+  EXPECT_EQ(chosen().origin, Origin::cost_model);
+  EXPECT_THAT(said, HasSubstr("tile=huge"));
+  keep("");
+  EXPECT_EQ(chosen().origin, Origin::cost_model);
+  EXPECT_THAT(said, HasSubstr("fixes nothing"));
+}
+
+TEST_F(Choose, SoIsADamagedFile) {
+  std::ofstream(file) << std::string(4096, '?');
+  EXPECT_EQ(chosen().origin, Origin::cost_model);
+  EXPECT_THAT(said, testing::AllOf(HasSubstr(file.string()), HasSubstr("damaged")));
+  EXPECT_EQ(support::read_file(file), std::string(4096, '?'));
+}
+
+}  // namespace
+}  // namespace coda::tuning

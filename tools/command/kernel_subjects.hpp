@@ -1,0 +1,32 @@
+#pragma once
+/// What `coda pack` and `coda tune` are told to work on: models, files of cases, epilogues for a shape.
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+
+#include "coda/graph.hpp"
+#include "coda/network.hpp"
+#include "command/model.hpp"
+
+namespace coda::command {
+
+struct KernelSubjects {
+  std::map<std::string, std::int64_t> dims;  ///< of models
+  DType precision = DType::bf16;             ///< of models
+  std::string conv, gemm, plan;              ///< of epilogues, as in ExplainOptions
+};
+
+struct KernelVisitor {
+  /// A model for these input shapes.
+  std::function<void(const Network&, const NetworkOptions&, const Shapes&)> network;
+  /// A contraction with an epilogue; CompileOptions::plan.
+  std::function<void(const Contraction&, const Graph&, const std::string& plan)> kernel;
+};
+
+/// Calls one of the two, or `kernel` once a case. Throws UserError for a subject that is none, and for options that do
+/// not go with it.
+void visit_subject(const std::string& subject, const KernelSubjects& options, const KernelVisitor& visitor);
+
+}  // namespace coda::command
