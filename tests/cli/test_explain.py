@@ -145,7 +145,7 @@ class ExplainModel(Case):
         launches = shown["cuda"]["launches"]
         self.assertEqual(len([l for l in launches if "blocks of" in l["how"]]), 19)  # every convolution with all behind it
         self.assertEqual(launches[0]["name"], "input image")
-        self.assertIn("padded with zeros to 8", launches[1]["how"])
+        self.assertIn("padded with zeros to 16", launches[1]["how"])
         self.assertEqual(shown["precision"], "f16")
         out, _ = self.coda("explain", MODEL, "--device", "cuda", "--dim", "batch=2")
         for words in ("launches for", "max_pool", "plain kernel", "memory for image (2,3,192,192)"):
