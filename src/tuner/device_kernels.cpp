@@ -15,10 +15,16 @@ constexpr const char* kernel_text = R"(// What the tuner checks plans with.
 #include <coda/check.cuh>
 
 extern "C" __global__ void __launch_bounds__(256)
-coda_check_fill(const __grid_constant__ coda::FillParams p) { coda::check::fill(p); }
+coda_check_fill(const __grid_constant__ coda::FillParams p) {
+    coda::check::begin();
+    coda::check::fill(p);
+}
 
 extern "C" __global__ void __launch_bounds__(256)
-coda_check_sums(const __grid_constant__ coda::SumsParams p) { coda::check::sums(p); }
+coda_check_sums(const __grid_constant__ coda::SumsParams p) {
+    coda::check::begin();
+    coda::check::sums(p);
+}
 )";
 
 template <class P>
