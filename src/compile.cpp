@@ -41,6 +41,8 @@ tuning::Chosen choose_plan(const Contraction& contraction, const plan::Epilogue&
 
 Executable compile_cpu(const Contraction& contraction, const Graph& graph, const Graph& optimised,
                        const CompileOptions& options) {
+  if (options.resampled.any())
+    throw UserError("CompileOptions::resampled: the CPU device makes nothing beside the stores; give Device::cuda");
   // passes: stages, so that a reduction over rows is complete before it is used
   const passes::Partition stages = passes::partition(optimised);
   // runtime: tiles, programs, the contraction's primitives
@@ -75,6 +77,7 @@ ConvKernel conv_kernel(const Contraction& contraction, const Graph& optimised, c
                        const CompileOptions& options) {
   // plan: what is computed before, in and after a normalisation; which tile, cluster, order and way of normalising
   plan::Epilogue epilogue = plan::analyse(optimised, extents(contraction));
+  plan::resample(epilogue, options.resampled, contraction);
   tuning::Chosen chosen = choose_plan(contraction, epilogue, device, options);
   // codegen: the visitor and the kernel as CUDA C++
   codegen::Kernel kernel = generate(epilogue, chosen.plan, options);

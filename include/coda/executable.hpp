@@ -11,6 +11,7 @@
 
 #include "coda/contraction.hpp"
 #include "coda/graph.hpp"
+#include "coda/resampled.hpp"
 #include "coda/tensor.hpp"
 
 namespace coda {
@@ -41,6 +42,8 @@ struct CompileOptions {
   bool tuned = true;
   /// Scalar operands that are bound as tensors in the GPU's memory.
   std::set<std::string> device_scalars = {};
+  /// Of a convolution: further tensors that the kernel makes of the [m,n] store that it writes last.
+  Resampled resampled = {};
   /// Transcendental functions as accurate as for f32 outputs, also where the output has 16 bits.
   bool accurate = false;
   /// For tests: a wait inside the kernel that lasts some seconds ends the launch with an error.
@@ -58,7 +61,7 @@ struct Arguments {
   ConstTensorView b;                                     ///< right operand or filter
   std::map<std::string, ConstTensorView> operands = {};  ///< tensors and scalars by pointer
   std::map<std::string, double> scalars = {};            ///< scalars by value
-  std::map<std::string, TensorView> outputs = {};        ///< by the name of the store
+  std::map<std::string, TensorView> outputs = {};        ///< by the name of the store, or in CompileOptions::resampled
 };
 
 class ExecutableImpl;

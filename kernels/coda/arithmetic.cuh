@@ -42,6 +42,18 @@ CODA_DEVICE float min_nan(float x, float y) {
     return z;
 }
 
+// Of pairs of 16-bit elements, one by one; NaN if either is.
+CODA_DEVICE u32 max_bf16(u32 one, u32 two) {
+    u32 larger;
+    asm("max.NaN.bf16x2 %0, %1, %2;" : "=r"(larger) : "r"(one), "r"(two));
+    return larger;
+}
+CODA_DEVICE u32 max_f16(u32 one, u32 two) {
+    u32 larger;
+    asm("max.NaN.f16x2 %0, %1, %2;" : "=r"(larger) : "r"(one), "r"(two));
+    return larger;
+}
+
 // Approximations, with the errors that the PTX ISA states: relative 2^-11 of tanh, 2^-22 of ex2 and rsqrt, 2^-23 of rcp and sqrt; of lg2
 // 2^-22, absolute between 1/2 and 2, relative elsewhere.
 CODA_DEVICE float tanh_approx(float x) {

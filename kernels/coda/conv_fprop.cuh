@@ -26,6 +26,7 @@
 //   static constexpr int kGroup;                        // may be absent, see tiles.cuh; not with an exchange, which goes image by image
 //   using Operands = Matrices<…>;                       // products, gathered images: layout.cuh; may be left out
 //   static constexpr Stores kStores;                    // tiles.cuh; may be left out
+//   using Resample = Resampled<…>;                      // resample.cuh; may be left out
 //   static constexpr bool kWide, kMeets;                // if kNorm is kGeneral: see general.cuh
 #pragma once
 #include "direct.cuh"
@@ -95,10 +96,8 @@ template <class Config, class Visitor> struct ConvFprop {
     static constexpr int kProducers = kGather ? Gatherer::kThreads : 32;  // threads; the rest of their warpgroup assists
     static constexpr int kFillers = kGather ? kProducers / 32 + !Operands::kGatherFilters : 1;  // arrivals that fill a stage
 
-    struct Params {
-        ConvParams fixed;
-        typename Visitor::Params visitor;  // 8-byte fields from offset sizeof(ConvParams)
-    };
+    using Resample = typename Tail::Resample;
+    using Params = KernelParams<Resample::kMaps, typename Visitor::Params>;
     static_assert(!Visitor::kRaw || Config::kNorm == Norm::kResident, "only a resident normalisation keeps its input");
 
     // Full and empty barriers of the filters' ring (for runs, of both operands'), then of the patches'; turns; handovers of columns.
@@ -126,6 +125,8 @@ template <class Config, class Visitor> struct ConvFprop {
             if (!Operands::kGatherFilters) tma_prefetch(p.filter);
             if (Tail::kStores == Stores::kCopyEngine && Tail::Needs::kTiled > 0) tma_prefetch(p.output);
             if (Tail::kStores == Stores::kCopyEngine && Visitor::kSide != SideStore::kNone) tma_prefetch(p.side);
+#pragma unroll
+            for (int i = 0; i < Resample::kCopies; ++i) tma_prefetch(params.maps()[i]);
             // A stage is free once the consumers of every block that shares a tile with this one have read it. In a cluster of
             // rows and columns, of every block: one that loads both of its operands itself could run a round ahead of the block
             // across, and its arrivals would stand in for a slow one's.
@@ -432,7 +433,7 @@ template <class Config, class Visitor> struct ConvFprop {
         Accumulators acc;
         Trace trace{p.timeline};
         Tail tail{p, g, p.norm, params.visitor, uniform, memory + kOffsetTail + consumer * kWarpgroupBytes,
-                  int(threadIdx.x) % 128, 1 + consumer, epoch, acc, trace};
+                  int(threadIdx.x) % 128, 1 + consumer, epoch, acc, trace, params.maps()};
         Again again{tail, team_memory(memory, turn), own_memory(memory, consumer), barriers.columns(turn)};
         const int first = blockIdx.x / kClusterBlocks, step = gridDim.x / kClusterBlocks;
         auto place = [&](int i) { return place_of(g, tile_of(g, first + i * step), rank, member); };

@@ -39,7 +39,7 @@ template <class Rows> struct Place {
 
 template <class Config, class Visitor> struct Epilogue {
     using Element = typename Config::Element;
-    using Rows = typename RowsOf<Config::kPatch>::Type;
+    using Rows = RowsIn<Config>;
     using At = Place<Rows>;
     static constexpr int kN = Config::kTileN;
     static constexpr bool kSwap = Config::kSwap;
@@ -49,6 +49,9 @@ template <class Config, class Visitor> struct Epilogue {
     static constexpr Norm kNorm = Config::kNorm;
     static constexpr Stores kStores = stores_of<Config>(0);
     static_assert(kStores == Stores::kCopyEngine || kNorm != Norm::kStreamed, "the second pass loads and stores by the copy engine");
+    using Resample = typename ResampleOf<Config>::Type;
+    static_assert(Resample::kMaps == 0 || kStores == Stores::kCopyEngine, "what is resampled goes through the copy engine");
+    static_assert(!Resample::kPooled || Config::kPatch, "the 2x2 pixels of a window are in one slice of a patch");
     static constexpr bool kExchange = kNorm == Norm::kResident || kNorm == Norm::kStreamed;
     using Needs = GeneralNeeds<Config, Visitor, kNorm == Norm::kGeneral>;
     static constexpr int kUnit = Config::kUnit;
@@ -101,6 +104,7 @@ template <class Config, class Visitor> struct Epilogue {
     const u32 epoch;
     Accumulators& acc;
     const Trace& trace;
+    const TensorMap* const further;  // Resample::kMaps
 
     CODA_DEVICE float* columns() const { return reinterpret_cast<float*>(memory + 4 * kStaging); }
     CODA_DEVICE u8* staging(int warp) const { return memory + warp * kStaging; }
@@ -243,7 +247,32 @@ template <class Config, class Visitor> struct Epilogue {
         tma_store_4d(map, shared_address(buffer), at.first_channel + slice, at.rows.store_x(m), at.rows.store_y(m), at.image);
     }
 
-    // The same by a warp's ordinary stores; the map's place holds a PlainOutput.
+    // A slice of the main store, to every place that the copy engine writes it to.
+    CODA_DEVICE void store_main(const u8* buffer, const At& at, int m, int slice) const {
+        store_slice(fixed.output, buffer, at, m, slice);
+#pragma unroll
+        for (int i = 0; i < Resample::kCopies; ++i) store_slice(further[i], buffer, at, m, slice);
+    }
+
+    // The largest of each 2x2 pixels of a slice that this warp, or its warpgroup, has written and synchronised: a lane has 16 bytes of one of
+    // the four windows in 2 lines of 8 pixels. Windows that hang over the image's edge have no place in the result.
+    CODA_DEVICE void store_pooled(const u8* buffer, const At& at, int m, int slice) const {
+        if constexpr (Resample::kPooled) {
+            constexpr int kChunks = kSlice / 8;
+            const int lane = thread & 31, chunk = lane % kChunks, window = lane / kChunks;
+            const int line = (at.rows.top + m / 8) / 2, pixel = at.rows.left / 2 + window, channel = at.first_channel + slice + 8 * chunk;
+            if (window >= 4 || line >= geometry.height / 2 || pixel >= geometry.width / 2 || channel >= geometry.channels) return;
+            auto load = [&](int row) { return *reinterpret_cast<const uint4*>(buffer + SliceSwizzle<kSlice>::offset(row, chunk)); };
+            using Element = typename Visitor::Output;
+            const uint4 upper = largest<Element>(load(2 * window), load(2 * window + 1)), lower = largest<Element>(load(8 + 2 * window), load(9 + 2 * window));
+            const PooledOutput& to = reinterpret_cast<const PooledOutput&>(further[Resample::kCopies]);
+            const u64 row = (u64(at.image) * (geometry.height / 2) + line) * (geometry.width / 2) + pixel;
+            delay_point();
+            *reinterpret_cast<uint4*>(static_cast<u16*>(to.memory) + row * to.pitch + channel) = largest<Element>(upper, lower);
+        }
+    }
+
+    // A slice by a warp's ordinary stores; the map's place holds a PlainOutput.
     CODA_DEVICE void store_plain(const TensorMap& map, const u8* buffer, const At& at, int m, int slice) const {
         u16* memory = static_cast<u16*>(reinterpret_cast<const PlainOutput&>(map).memory);
         delay_point();
@@ -455,10 +484,11 @@ template <class Config, class Visitor> struct Epilogue {
                     store_plain(fixed.output, staging(warp) + place * kSliceBytes, at, 64 * b + 16 * warp, s * kSlice);
                     if constexpr (kBoth) store_plain(fixed.side, side_staging(warp, place), at, 64 * b + 16 * warp, s * kSlice);
                 } else if (!kKeep && lane == 0) {
-                    store_slice(fixed.output, staging(warp) + place * kSliceBytes, at, 64 * b + 16 * warp, s * kSlice);
+                    store_main(staging(warp) + place * kSliceBytes, at, 64 * b + 16 * warp, s * kSlice);
                     if constexpr (kBoth) store_slice(fixed.side, side_staging(warp, place), at, 64 * b + 16 * warp, s * kSlice);
                     tma_store_commit();
                 }
+                if constexpr (!kKeep) store_pooled(staging(warp) + place * kSliceBytes, at, 64 * b + 16 * warp, s * kSlice);
             }
     }
 

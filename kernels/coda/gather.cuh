@@ -23,7 +23,7 @@ struct Tap {
 
 template <class Config> struct Gather {
     using Operands = typename OperandsOf<Config>::Type;
-    using Rows = typename RowsOf<Config::kPatch>::Type;
+    using Rows = RowsIn<Config>;
     static constexpr int kM = Config::kTileM, kN = Config::kTileN, kK = Config::kTileK, kRowBytes = kK * 2, kChunks = kK / 8;
     static constexpr bool kExchange = Config::kNorm != Norm::kNone && Config::kNorm != Norm::kRows;
     // Statistics take the other warps: one merges them, or streamed all three have something to do.

@@ -41,6 +41,11 @@ struct GatheredFilter {
 struct PlainOutput {
     void* memory;
 };
+// The largest of each 2x2 pixels of the main store; pixels lie `pitch` elements apart.
+struct PooledOutput {
+    void* memory;
+    u64 pitch;
+};
 
 // One tagged entry of an exchange: written and read as one. The tag is the launch's epoch plus one.
 struct alignas(16) Entry {

@@ -167,15 +167,27 @@ template <class Config, class Visitor> struct SecondPass {
     CODA_DEVICE u8* slab_of(int step) const { return slab(step % First::kBlocks * kSlices + step / First::kBlocks); }
 
     CODA_DEVICE void store_slab(const At& at, int step) const {
-        First::store_slice(first.fixed.output, slab_of(step), at, row_of(step, first.thread / 32), slice_of(step));
+        first.store_main(slab_of(step), at, row_of(step, first.thread / 32), slice_of(step));
     }
 
-    // The tile in the staging buffers goes to memory as it is, in one bulk group.
+    // The tile in the staging buffers goes to memory as it is, in one bulk group: where the main store's map puts it, from where it is loaded back.
     CODA_DEVICE void spill(const At& at) const {
         if ((first.thread & 31) != 0) return;
 #pragma unroll 1
-        for (int step = 0; step < kSteps; ++step) store_slab(at, step);
+        for (int step = 0; step < kSteps; ++step) First::store_slice(first.fixed.output, slab_of(step), at, row_of(step, first.thread / 32), slice_of(step));
         tma_store_commit();
+    }
+    // Normalised, it goes to every place.
+    CODA_DEVICE void store(const At& at) const {
+        if ((first.thread & 31) == 0) {
+#pragma unroll 1
+            for (int step = 0; step < kSteps; ++step) store_slab(at, step);
+            tma_store_commit();
+        }
+        if constexpr (First::Resample::kPooled) {
+#pragma unroll 1
+            for (int step = 0; step < kSteps; ++step) first.store_pooled(slab_of(step), at, row_of(step, first.thread / 32), slice_of(step));
+        }
     }
 
     // Normalises and stores a tile, whose columns are ready: that in the staging buffers, or one that was spilled. `later`: this warp has committed a bulk group
@@ -203,13 +215,14 @@ template <class Config, class Visitor> struct SecondPass {
                 fence_async_shared();
                 __syncwarp();
                 if (lane == 0) store_slab(at, step), tma_store_commit();
+                first.store_pooled(slab_of(step), at, row_of(step, warp), slice_of(step));
             }
         }
         if (spilled) ++rounds;
         if constexpr (kBeside) {
             fence_async_shared();
             __syncwarp();
-            spill(at);
+            store(at);
         }
     }
 

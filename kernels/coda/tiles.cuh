@@ -2,7 +2,7 @@
 //   M = output pixels, N = output channels, K = filter taps x input channels (see ConvGeometry).
 // The pixels of a tile are a run of consecutive ones, or a patch 8 pixels wide and kTileM / 8 lines high.
 #pragma once
-#include "types.cuh"
+#include "resample.cuh"
 
 namespace coda {
 
@@ -70,8 +70,18 @@ struct PatchRows {
     CODA_DEVICE int store_y(int m) const { return top + m / 8; }
 };
 
-template <bool kPatch> struct RowsOf { using Type = RunRows; };
-template <> struct RowsOf<true> { using Type = PatchRows; };
+// Runs whose store map knows lines, (channels, Q, lines, images): 16 pixels are then a part of a line, or whole lines.
+struct LineRows : RunRows {
+    int width;
+    static CODA_DEVICE LineRows of(const ConvGeometry& g, int tile_m, int tile_rows, int row) { return {RunRows::of(g, tile_m, tile_rows, row), g.width}; }
+    CODA_DEVICE int store_x(int m) const { return (first + m) % width; }
+    CODA_DEVICE int store_y(int m) const { return (first + m) / width; }
+};
+
+template <bool kPatch, bool kLines> struct RowsOf { using Type = RunRows; };
+template <> struct RowsOf<false, true> { using Type = LineRows; };
+template <> struct RowsOf<true, false> { using Type = PatchRows; };
+template <class Config> using RowsIn = typename RowsOf<Config::kPatch, ResampleOf<Config>::Type::kEnlarged && !Config::kPatch>::Type;
 
 // Position in a ring of kStages buffers; `block` counts everything that the ring has carried so far.
 template <int kStages> struct RingPosition {

@@ -41,6 +41,9 @@ void check(const plan::Epilogue& e, const plan::ConvConfig& c) {
   if (e.uses_raw && c.mode != plan::NormMode::resident)
     throw InternalError(
         fmt::format("an epilogue that reads the normalisation's input again, and mode {}", norm_name(c.mode)));
+  if (plan::resampling_of(e.resampled) != c.resampling)
+    throw InternalError(fmt::format("an epilogue that is resampled as '{}', and a configuration as '{}'",
+                                    to_string(plan::resampling_of(e.resampled)), to_string(c.resampling)));
   if (e.norm && e.norm->group_channels % c.unit != 0)
     throw InternalError(fmt::format("units of {} channels do not divide groups of {}", c.unit, e.norm->group_channels));
 }
@@ -60,6 +63,12 @@ std::string stores_text(plan::Stores stores) {
   if (stores == plan::Stores::copy_engine) return "";
   return fmt::format("    static constexpr Stores kStores = Stores::{};\n",
                      stores == plan::Stores::plain ? "kPlain" : "kPlanes");
+}
+
+std::string resample_text(const plan::Resampling& r) {
+  if (!r.any()) return "";
+  return fmt::format("    using Resample = Resampled<{}, {}, {}>;  // only these, pooled, enlarged\n", r.only, r.pooled,
+                     r.enlarged);
 }
 
 // Where they lie otherwise than a convolution's
@@ -86,7 +95,7 @@ std::string config_text(const plan::ConvConfig& c) {
       c.tile_m / c.tile_warpgroups, c.stages, c.stages_a, c.halo_h, c.halo_w, c.store_buffers, c.cluster_m, c.cluster_n,
       c.patch, c.split, c.swap, norm_name(c.mode), c.unit,
       c.group > 0 ? fmt::format("    static constexpr int kGroup = {};\n", c.group) : "",
-      operands_text(c) + stores_text(c.stores),
+      operands_text(c) + stores_text(c.stores) + resample_text(c.resampling),
       c.mode == plan::NormMode::general
           ? fmt::format("    static constexpr bool kWide = {}, kMeets = {};\n", c.wide, c.meets)
           : "");

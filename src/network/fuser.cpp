@@ -265,6 +265,7 @@ FusedNetwork Fuser::run() {
 FusedNetwork fuse(const Network& network, bool fuse, const MemoryStyle& style) {
   FusedNetwork f = Fuser(legalise(network), fuse).run();
   f.style = style;
+  if (fuse && style.resampled_stores) fold_resampling(f);
   place(f);
   return f;
 }

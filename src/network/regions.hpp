@@ -25,6 +25,14 @@ struct RegionOutput {
   TensorId tensor;
 };
 
+/// A max-pool of 2x2 pixels, or an enlargement that repeats each pixel 2x2 times, of an output of a contraction, which
+/// the contraction's kernel may make as it stores that. If it cannot, it follows by itself.
+struct ResampledStore {
+  std::size_t op{};  ///< its index
+  TensorId from{}, to{};
+  bool pooled = false;  ///< else enlarged
+};
+
 struct Region {
   RegionReport::Kind kind{};
   std::vector<std::size_t> operators;  ///< indices, in order; the contraction comes first
@@ -32,6 +40,9 @@ struct Region {
   Graph graph;                         ///< contraction, epilogue
   std::vector<RegionOperand> operands;
   std::vector<RegionOutput> outputs;
+  std::vector<ResampledStore> resampled;  ///< contraction: of one of the outputs; their own regions are then free
+  /// The output of which only an enlargement in `resampled` is read: it needs no memory.
+  std::optional<TensorId> only_enlarged;
   std::string note;
 };
 
@@ -49,7 +60,8 @@ struct MemoryStyle {
   /// Whether contractions with several outputs may write one into a slice of a concatenation, and read slices as
   /// operands of their epilogues. The image and the only output may be slices in any case.
   bool slices_beside = true;
-  bool in_place = true;  ///< an elementwise region may write over what it reads
+  bool in_place = true;           ///< an elementwise region may write over what it reads
+  bool resampled_stores = false;  ///< contractions may store what is pooled or enlarged by 2 (Region::resampled)
 
   /// Elements from pixel to pixel of a dense tensor with so many columns.
   std::int64_t pitch(std::int64_t columns) const {
@@ -73,6 +85,9 @@ FusedNetwork fuse(const Network& network, bool fuse = true, const MemoryStyle& s
 
 /// Decides which tensors need no memory of their own, and marks the regions that cost nothing.
 void place(FusedNetwork& fused);
+
+/// Gives pools and enlargements by 2 to the contractions that make what they read: Region::resampled.
+void fold_resampling(FusedNetwork& fused);
 
 /// Fills graph, operands and outputs of a region of kind contraction or epilogue. `stored` are the tensors to write.
 void write_epilogue(const Network& network, Region& region, const std::vector<TensorId>& stored);

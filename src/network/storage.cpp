@@ -176,7 +176,9 @@ void StoragePlanner::find_uses() {
     if (r.kind == RegionReport::Kind::free) continue;
     const int step = static_cast<int>(i) + 1;
     std::vector<TensorId> made;  // in the region; only those stored have memory
-    for (const RegionOutput& o : r.outputs) uses_[o.tensor].at(step);
+    for (const RegionOutput& o : r.outputs)
+      if (r.only_enlarged != o.tensor) uses_[o.tensor].at(step);
+    for (const ResampledStore& s : r.resampled) uses_[s.to].at(step);
     for (const std::size_t m : r.operators) {
       for (const TensorId id : data_inputs(n_.operators[m]))
         if (std::find(made.begin(), made.end(), id) == made.end()) {

@@ -14,6 +14,7 @@
 #include "plan/as_convolution.hpp"
 #include "plan/epilogue.hpp"
 #include "plan/gathering.hpp"
+#include "plan/resampling.hpp"
 
 namespace coda::plan {
 
@@ -61,6 +62,7 @@ struct ConvConfig {
   bool rows_a = false;                   ///< runs of pixels are rows of a matrix: boxes of them are loaded, not im2col
   std::optional<Gathering> gather = {};  ///< activations by ordinary loads instead of runs or patches
   Stores stores = Stores::copy_engine;
+  Resampling resampling = {};
 
   bool operator==(const ConvConfig&) const = default;
 };

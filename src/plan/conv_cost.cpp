@@ -33,6 +33,7 @@ struct Constants {
   double drain_clk = 3500;  ///< cooperative: from a tile's last k-step until the next tile's loop is at full speed
   // Epilogue: clk for each element that a thread holds, with one warp a scheduler
   double store = 17, side = 17;
+  double enlarged = 3, pooled = 3;  ///< three bulk stores more of a slice; 2x2 windows of it; not measured
   double slice_32 = 1.05, slice_16 = 1.2, slice_8 = 1.7;     ///< times `store`: slices of fewer than 64 channels
   double simple = 4, special = 15, column = 3, tensor = 12;  ///< of the visitors: operations, values read
   double statistics = 5;                                     ///< sums
@@ -119,6 +120,7 @@ TileClocks tile_clocks(const ConvPlan& p, const ConvProblem& problem) {
   t.main = c.gather && c.gather->direct ? static_cast<double>(problem.depth()) * elements * k.direct
                                         : steps_of(p, problem) * step_clk(p, problem);
   double element = k.store * narrow(c.tile_n) + visit(problem.after) + (problem.stores > 1 ? k.side : 0.0);
+  element += (c.resampling.enlarged ? k.enlarged : 0.0) + (c.resampling.pooled ? k.pooled : 0.0);
   if (c.mode != NormMode::none) {
     element += visit(problem.before) + k.statistics;
   }
@@ -183,7 +185,10 @@ double memory_us(const ConvPlan& p, const ConvProblem& problem, const Device& de
   const double again = p.config.mode == NormMode::streamed ? 4.0 * std::max(0.0, 1 - p.config.turns / rows_of_image(p))
                                                            : 0.0;  // write, read back
   const double tensors = static_cast<double>(problem.before.tensor_bytes + problem.after.tensor_bytes);
-  return (in + filter + out * (static_cast<double>(problem.store_bytes) + again + tensors)) / device.memory_tbps * 1e-6;
+  const Resampling& r = p.config.resampling;
+  const double resampled = (r.enlarged ? 8.0 : 0.0) + (r.pooled ? 0.5 : 0.0) - (r.only ? 2.0 : 0.0);
+  return (in + filter + out * (static_cast<double>(problem.store_bytes) + resampled + again + tensors)) /
+         device.memory_tbps * 1e-6;
 }
 
 }  // namespace

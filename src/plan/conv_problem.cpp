@@ -179,6 +179,7 @@ ConvProblem make_problem(const Lowered& task, const Epilogue& epilogue, const De
   p.uses_raw = epilogue.uses_raw;
   p.gathered = why_gathered(task);
   p.per_image = epilogue.per_image() || task.batched || stores_of(task) == Stores::planes;
+  p.resampling = resampling_of(epilogue.resampled);
   p.stores = 0, p.store_bytes = 0;
   for (const Output& o : epilogue.outputs)
     if (is_element(o))

@@ -34,6 +34,7 @@ struct ConvProblem {
   bool per_image = false;        ///< what a tile computes depends on its image
   int stores = 1;                ///< [m,n]
   std::int64_t store_bytes = 2;  ///< of them, an element of the output
+  Resampling resampling;         ///< of the main one
 
   /// Of one output: taps times channels of a group.
   std::int64_t depth() const { return conv.r * conv.s * conv.c / conv.groups; }

@@ -144,6 +144,7 @@ std::string to_string(const ConvConfig& c) {
   else if (c.gather)
     text += c.gather->filters ? " gather all" : " gather";
   if (c.stores != Stores::copy_engine) text += c.stores == Stores::plain ? " plain stores" : " planes";
+  if (c.resampling.any()) text += " " + to_string(c.resampling);
   return text;
 }
 

@@ -125,6 +125,9 @@ void choose_stages(ConvConfig& c, const ConvProblem& p, const Device& d, const F
 /// Whether the combination can make sense at all; what cannot is not worth a line among the refusals.
 bool sensible(const ConvConfig& c, const ConvProblem& p, const FixedFields& fixed) {
   if (c.patch && p.task.columns_a && !fixed.load) return false;
+  if (!c.patch && p.resampling.pooled && p.conv.stride[0] == 1 && p.conv.stride[1] == 1 && p.gathered.empty() &&
+      !fixed.load)
+    return false;
   if (c.gather && c.cluster_m * c.cluster_n > 1 && !fixed.cluster_m) return false;
   if (c.gather && c.gather->direct && (c.swap || c.split || c.tile_k != 64) &&
       !(fixed.swap || fixed.split || fixed.tile_k))
@@ -166,7 +169,7 @@ bool is_product(const Conv2d& c) {
 void finish(ConvConfig& c, const ConvProblem& p, const Device& d, const FixedFields& fixed) {
   c.element = p.conv.dtype_x;
   c.columns_a = p.task.columns_a && !c.gather, c.columns_b = p.task.columns_b && !(c.gather && c.gather->filters);
-  c.batched = p.task.batched, c.stores = stores_of(p.task);
+  c.batched = p.task.batched, c.stores = stores_of(p.task), c.resampling = p.resampling;
   c.rows_a = !c.patch && !c.columns_a && !c.gather && is_product(p.conv);
   const auto halo = [&](std::int64_t taps, std::int64_t dilation) {
     return c.patch ? static_cast<int>(std::min<std::int64_t>((taps - 1) * dilation, 1 << 12)) : 0;

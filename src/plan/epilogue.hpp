@@ -9,6 +9,7 @@
 
 #include "coda/contraction.hpp"
 #include "coda/graph.hpp"
+#include "coda/resampled.hpp"
 
 namespace coda::plan {
 
@@ -69,6 +70,7 @@ struct Epilogue {
   std::vector<ValueId> columns_before, columns_after;  ///< column values ([n], [b], [b,n]) that elements read
   std::vector<ValueId> tensors_before, tensors_after;  ///< operands [m,n] that elements read
   bool uses_raw = false;                               ///< `after` reads the normalisation's input itself
+  Resampled resampled = {};                            ///< what is made of the main store; set by resample()
 
   bool side_before() const;  ///< the second [m,n] store is computed ahead of the normalisation
   bool side_after() const;

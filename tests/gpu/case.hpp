@@ -51,6 +51,10 @@ std::vector<Case> pixel_cases();
 std::vector<Case> product_cases(std::uint64_t seed);
 /// What the copy engine cannot load or store: odd channels, groups, channels first, far strides, transposed ones.
 std::vector<Case> gathered_cases(std::uint64_t seed);
+/// What is stored pooled and enlarged as well, in every mode; `resampled_case`: one of them.
+std::vector<Case> resampled_cases(std::uint64_t seed);
+std::vector<Case> small_resampled_cases();
+Case resampled_case(const Conv2d& conv, std::string text, std::string plan, Resampled resampled);
 std::vector<Case> offset_cases();
 std::vector<Case> batch_cases();
 /// Values of rows, coordinates, results of every type, reductions that are read or stored.

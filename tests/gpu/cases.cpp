@@ -19,8 +19,13 @@ namespace coda::gpu {
 using test::Random;
 
 std::string Case::describe() const {
-  return fmt::format("{}: {} {}, seed {}, plan '{}'{}{}\n{}", name, to_string(contraction()), to_string(conv.dtype_x),
-                     seed, options.plan, options.accurate ? ", accurate" : "", options.delays ? ", delays" : "", text);
+  return fmt::format("{}: {} {}, seed {}, plan '{}'{}{}{}\n{}", name, to_string(contraction()), to_string(conv.dtype_x),
+                     seed, options.plan, options.accurate ? ", accurate" : "", options.delays ? ", delays" : "",
+                     options.resampled.any()
+                         ? fmt::format(", resampled '{}' '{}'{}", options.resampled.pooled, options.resampled.enlarged,
+                                       options.resampled.only_enlarged ? " only" : "")
+                         : "",
+                     text);
 }
 
 Graph graph_of(const Case& c) {
@@ -282,6 +287,7 @@ std::vector<Case> all_cases(std::uint64_t seed) {
   add(pixel_cases());
   add(product_cases(seed));
   add(gathered_cases(seed));
+  add(resampled_cases(seed));
   add(offset_cases());
   add(batch_cases());
   add(general_cases());

@@ -48,6 +48,8 @@ std::vector<jit::Request> all_requests() {
     if (f.stores == plan::Stores::plain) ++kinds["by plain stores"];
     if (f.stores == plan::Stores::planes) ++kinds["stored as planes"];
     if (f.split) ++kinds["split-K"];
+    if (f.resampling.pooled) ++kinds["pooled"];
+    if (f.resampling.enlarged) ++kinds[f.resampling.only ? "enlarged only" : "enlarged"];
     if (f.swap) ++kinds["operands swapped"];
     if (f.cluster_m * f.cluster_n > 1) ++kinds["in clusters"];
     add(request(k.kernel, k.plan, c.contraction()));

@@ -20,6 +20,8 @@ using cuda::driver;
 
 namespace {
 
+using Sizes = std::vector<std::int64_t>;
+
 std::size_t byte_count(DType t, const std::vector<std::int64_t>& shape) {
   return static_cast<std::size_t>(element_count(shape)) * size_of(t);
 }
@@ -56,14 +58,31 @@ Problem::Problem(const Case& c) : c_(c), graph_(graph_of(c)) {
         bias ? c_.deviation : 0.6);
     operands_.push_back(name);
   }
+  const Resampled& made = c_.options.resampled;
+  const std::string main = main_store();
   for (const Store& s : graph_.stores) {
     const auto shape = reference::shape_of(graph_[s.value].axes, contraction);
-    Tensor& t = tensors_[s.name];
-    t.dtype = s.dtype, t.shape = shape;
-    t.host.assign(byte_count(s.dtype, shape), std::byte{0xff});
-    t.device = std::make_unique<Buffer>(t.host.size());
-    outputs_.push_back(s.name);
+    if (!made.only_enlarged || s.name != main) add_output(s.name, s.dtype, shape);
+    for (const std::string& name : {made.pooled, made.enlarged})
+      if (s.name == main && !name.empty())
+        add_output(name, s.dtype,
+                   name == made.pooled ? Sizes{shape[0], shape[1] / 2, shape[2] / 2, shape[3]}
+                                       : Sizes{shape[0], shape[1] * 2, shape[2] * 2, shape[3]});
   }
+}
+
+void Problem::add_output(const std::string& name, DType dtype, const std::vector<std::int64_t>& shape) {
+  Tensor& t = tensors_[name];
+  t.dtype = dtype, t.shape = shape;
+  t.host.assign(byte_count(dtype, shape), std::byte{0xff});
+  t.device = std::make_unique<Buffer>(t.host.size());
+  outputs_.push_back(name);
+}
+
+std::string Problem::main_store() const {
+  if (!c_.options.resampled.any()) return "";
+  const ConvKernel k = conv_kernel(c_.contraction(), passes::run_pipeline(graph_), planning_device(), c_.options);
+  return k.epilogue.graph.stores[k.epilogue.outputs[0].store].name;
 }
 
 // Uniform numbers of this mean and deviation; integers of -3 to 3, and bools
@@ -169,18 +188,79 @@ Outcome Problem::run(const Executable& executable, std::string& problems) {
   if (const std::string name = broken_guard(); !name.empty()) problems += "something was written beside " + name + "\n";
   Outcome o{.c = c_, .graph = graph_, .tensors = {}, .acc = accumulator()};
   o.config = conv_kernel(c_.contraction(), passes::run_pipeline(graph_), device().device, c_.options).plan.config;
+  o.main = main_store();
   for (const auto& [name, t] : tensors_) o.tensors[name] = Tensor{t.host, nullptr, t.dtype, t.shape};
   const auto names = output_names();
   for (std::size_t i = 0; i < names.size(); ++i) o.tensors.at(names[i]).host = first[i];
   return o;
 }
 
+namespace {
+
+// The element of a tensor (n, h, w, c) of 16 bits
+double pixel(const Tensor& t, std::int64_t n, std::int64_t h, std::int64_t w, std::int64_t c) {
+  return support::load(t.host.data(), ((n * t.shape[1] + h) * t.shape[2] + w) * t.shape[3] + c, t.dtype);
+}
+
+// Calls f for each pixel and channel, until it is false; then says where
+template <class F>
+std::string for_pixels(const Tensor& t, const std::string& name, F&& f) {
+  for (std::int64_t n = 0; n < t.shape[0]; ++n)
+    for (std::int64_t h = 0; h < t.shape[1]; ++h)
+      for (std::int64_t w = 0; w < t.shape[2]; ++w)
+        for (std::int64_t c = 0; c < t.shape[3]; ++c)
+          if (!f(n, h, w, c))
+            return fmt::format("{}: element ({}, {}, {}, {}) is {}\n", name, n, h, w, c, pixel(t, n, h, w, c));
+  return "";
+}
+
+// The main store where only the enlarged one was written: every second pixel of that
+Tensor shrunk(const Tensor& large) {
+  Tensor y{.host = {}, .device = nullptr, .dtype = large.dtype, .shape = large.shape};
+  y.shape[1] /= 2, y.shape[2] /= 2;
+  y.host.resize(byte_count(y.dtype, y.shape));
+  std::int64_t i = 0;
+  for_pixels(y, "", [&](auto n, auto h, auto w, auto c) {
+    support::store(y.host.data(), i++, y.dtype, pixel(large, n, 2 * h, 2 * w, c));
+    return true;
+  });
+  return y;
+}
+
+// Exactly the store's elements
+std::string judge_resampled(const Outcome& o, const Tensor& y) {
+  const Resampled& made = o.c.options.resampled;
+  std::string text;
+  if (!made.enlarged.empty()) {
+    const Tensor& e = o.tensors.at(made.enlarged);
+    text += for_pixels(e, made.enlarged, [&](auto n, auto h, auto w, auto c) {
+      return pixel(e, n, h, w, c) == pixel(y, n, h / 2, w / 2, c);
+    });
+  }
+  if (!made.pooled.empty()) {
+    const Tensor& p = o.tensors.at(made.pooled);
+    text += for_pixels(p, made.pooled, [&](auto n, auto h, auto w, auto c) {
+      const auto at = [&](int i, int j) { return pixel(y, n, 2 * h + i, 2 * w + j, c); };
+      return pixel(p, n, h, w, c) == std::max(std::max(at(0, 0), at(0, 1)), std::max(at(1, 0), at(1, 1)));
+    });
+  }
+  return text;
+}
+
+}  // namespace
+
 std::string judge(const Outcome& o) {
+  Tensor alone;
+  const bool only = o.c.options.resampled.only_enlarged;
+  if (only) alone = shrunk(o.tensors.at(o.c.options.resampled.enlarged));
+  const auto tensor = [&](const std::string& name) -> const Tensor& {
+    return only && name == o.main ? alone : o.tensors.at(name);
+  };
   const auto expected =
       reference::evaluate(o.graph, o.c.contraction(), o.acc, o.arguments(), error_model(o.c, o.config));
-  std::string text;
+  std::string text = o.c.options.resampled.any() ? judge_resampled(o, tensor(o.main)) : "";
   for (const auto& [name, values] : expected) {
-    const auto found = reference::compare(values, o.c.contraction(), o.tensors.at(name).on_host());
+    const auto found = reference::compare(values, o.c.contraction(), tensor(name).on_host());
     if (!found.ok())
       text += fmt::format("{}: {} of {} elements outside; element {} is {} instead of {}, {} times its tolerance\n",
                           name, found.outside, found.elements, found.worst_index, found.worst_actual,

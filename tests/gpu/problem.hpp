@@ -32,6 +32,7 @@ struct Outcome {
   plan::ConvConfig config{};
   std::map<std::string, Tensor> tensors;  ///< a, b, operands, outputs, by name; the device's part is gone
   reference::Values acc;                  ///< float64, with bounds
+  std::string main = {};                  ///< the store of which others are made (CompileOptions::resampled)
   Arguments arguments() const;            ///< on the host
 };
 
@@ -67,6 +68,8 @@ class Problem {
 
  private:
   void add(const std::string& name, DType dtype, std::vector<std::int64_t> shape, double mean, double deviation);
+  void add_output(const std::string& name, DType dtype, const std::vector<std::int64_t>& shape);
+  std::string main_store() const;  ///< of which others are made
   reference::Values accumulator() const;
 
   Case c_;

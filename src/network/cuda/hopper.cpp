@@ -94,6 +94,29 @@ Sizes pitched(const Sizes& shape, std::int64_t pitch) {
   return strides;
 }
 
+// Names of what is made of a region's output; no store is called like that
+Resampled made_of(const Region& r) {
+  Resampled made;
+  for (const ResampledStore& s : r.resampled)
+    (s.pooled ? made.pooled : made.enlarged) = s.pooled ? "/pooled" : "/enlarged";
+  made.only_enlarged = r.only_enlarged.has_value();
+  return made;
+}
+
+// The name of the store of which it is made
+std::string source_of(const Region& r) {
+  return std::find_if(r.outputs.begin(), r.outputs.end(),
+                      [&](const RegionOutput& o) { return o.tensor == r.resampled[0].from; })
+      ->name;
+}
+
+// Kernels resample the store that a graph writes last, if they can
+void put_last(Graph& g, const Region& r) {
+  const auto at =
+      std::find_if(g.stores.begin(), g.stores.end(), [&](const Store& s) { return s.name == source_of(r); });
+  std::rotate(at, at + 1, g.stores.end());
+}
+
 }  // namespace
 
 // The convolution that the kernels compute: channels padded with zeros where nobody sees them. Nothing, and why, for
@@ -136,7 +159,7 @@ std::optional<Conv2d> Lowering::as_served(const Operator& op, const Graph& graph
 }
 
 std::unique_ptr<Step> Lowering::hopper(const Region& r, const Graph& graph, const std::vector<RegionOperand>& operands,
-                                       const std::vector<Destination>& outputs) {
+                                       const std::vector<Destination>& outputs, bool resampled) {
   std::string why;
   const auto conv = as_served(*op_, graph, why);
   if (!conv) throw Unsupported(why);
@@ -152,6 +175,7 @@ std::unique_ptr<Step> Lowering::hopper(const Region& r, const Graph& graph, cons
         .m = conv->w, .n = conv->k, .k = conv->c, .transpose_b = true, .dtype_a = p_.element, .dtype_b = p_.element};
   step->graph = graph;
   for (Store& s : step->graph.stores) s.dtype = p_.element;
+  const Resampled made = resampled ? made_of(r) : Resampled{};
   const std::int64_t filters = extents(given).cols;
   const Contraction& problem = step->contraction;
   const Located image = unfolds ? Located{{}, conv->c, p_.element} : located(in(0));
@@ -175,10 +199,22 @@ std::unique_ptr<Step> Lowering::hopper(const Region& r, const Graph& graph, cons
     if (!(step->graph[step->graph.stores[i].value].axes == axes::mn))
       throw Unsupported(fmt::format("it stores '{}', which has axes {}", outputs[i].name,
                                     to_string(step->graph[step->graph.stores[i].value].axes)));
+    if (made.only_enlarged && r.outputs[i].tensor == *r.only_enlarged) continue;
     step->outputs.push_back({outputs[i].name, outputs[i].to.place, p_.element, shape_mn(problem),
                              pitched(shape_mn(problem), outputs[i].to.pitch)});
   }
+  if (resampled) {
+    put_last(step->graph, r);
+    for (const ResampledStore& s : r.resampled) {
+      Sizes shape = shape_mn(problem);
+      for (const std::size_t axis : {1u, 2u}) shape[axis] = s.pooled ? shape[axis] / 2 : shape[axis] * 2;
+      const Located to = located(s.to);
+      step->outputs.push_back(
+          {s.pooled ? made.pooled : made.enlarged, to.place, p_.element, shape, pitched(shape, to.pitch)});
+    }
+  }
   step->epilogue = plan::analyse(passes::run_pipeline(step->graph), extents(problem));
+  plan::resample(step->epilogue, made, problem);
   const tuning::Chosen chosen = tuning::choose(plan::as_convolution(problem), step->epilogue, p_.device, {}, p_.tuned);
   step->plan = chosen.plan;
   const auto apart = [](const Bound& x) { return !x.strides.empty(); };
@@ -191,10 +227,14 @@ std::unique_ptr<Step> Lowering::hopper(const Region& r, const Graph& graph, cons
   const auto by_map =
       std::find_if(step->epilogue.outputs.begin(), step->epilogue.outputs.end(),
                    [](const plan::Output& o) { return o.place == Where::before || o.place == Where::after; });
-  for (std::size_t i = 0; i < step->outputs.size(); ++i)
-    if (apart(step->outputs[i]) &&
-        (by_map == step->epilogue.outputs.end() || step->epilogue.graph.stores[by_map->store].name != outputs[i].name))
-      throw Unsupported(fmt::format("its kernel does not write '{}' into a slice of a concatenation", outputs[i].name));
+  const std::string main =
+      by_map == step->epilogue.outputs.end() ? "" : step->epilogue.graph.stores[by_map->store].name;
+  for (const Bound& o : step->outputs)
+    if (apart(o) && o.name != main && o.name != made.pooled && o.name != made.enlarged)
+      throw Unsupported(fmt::format("its kernel does not write '{}' into a slice of a concatenation", o.name));
+  if (resampled && main != source_of(r))
+    throw Unsupported(
+        fmt::format("its kernel writes '{}' second, and makes something of the first only", source_of(r)));
   step->kernel = codegen::generate(step->epilogue, step->plan.config,
                                    {.storage = step->options.storage, .scalar_pointers = step->options.device_scalars});
   step->what = describe(net(), *op_);
@@ -202,20 +242,25 @@ std::unique_ptr<Step> Lowering::hopper(const Region& r, const Graph& graph, cons
   if (chosen.origin != tuning::Origin::cost_model) step->how += fmt::format(" ({})", tuning::to_string(chosen));
   if (conv->c != channels) step->how += fmt::format(", input channels padded with zeros to {}", conv->c);
   if (conv->k != filters) step->how += fmt::format(", output channels padded to {}", conv->k);
+  if (resampled)
+    for (const ResampledStore& s : r.resampled)
+      step->how += fmt::format(", stores '{}' {}", net()[s.to].name,
+                               s.pooled          ? "too"
+                               : r.only_enlarged ? "alone"
+                                                 : "too");
   for (const Bound& x : step->operands)
     if (x.place.constant) step->constants.push_back(x.place.constant);
   for (const Bound* x : {&step->a, &step->b})
     if (x->place.constant) step->constants.push_back(x->place.constant);
   if (unfolds) step->a.place = unfold(std::get<Conv2d>(given), *conv);
-  (void)r;
   return step;
 }
 
-std::unique_ptr<Step> Lowering::whole(const Region& r, std::string& why) {
+std::unique_ptr<Step> Lowering::whole(const Region& r, bool resampled, std::string& why) {
   std::vector<Destination> outputs;
   for (const RegionOutput& o : r.outputs) outputs.push_back({o.name, located(o.tensor)});
   try {
-    return hopper(r, r.graph, r.operands, outputs);
+    return hopper(r, r.graph, r.operands, outputs, resampled);
   } catch (const Unsupported& error) {
     why = error.what();
     return nullptr;

@@ -58,6 +58,7 @@ void Lowering::refuse(const std::string& why) const {
 Located Lowering::located(TensorId id) const {
   const std::int64_t columns = column_count(sizes(id)), pitch = p_.fused.style.pitch(columns);
   if (is_constant(id)) return {p_.constants.rows(id, columns, pitch), pitch, p_.element};
+  if (const auto at = in_scratch_.find(id); at != in_scratch_.end()) return at->second;
   const Memory& m = p_.storage.memory[id];
   return {{Place::Where::arena, m.index + m.offset, {}}, m.row_stride, p_.element};
 }
@@ -166,8 +167,24 @@ void Lowering::region(const Region& r) {
 }
 
 void Lowering::contraction(const Region& r) {
+  if (r.resampled.empty()) return kernels(r);
+  std::string why = refuse_resampled(r);
+  if (why.empty())
+    if (auto step = whole(r, true, why)) return add(std::move(step), step->what, step->how, {});
+  if (r.only_enlarged) {
+    const std::int64_t pitch = p_.fused.style.pitch(column_count(sizes(*r.only_enlarged)));
+    const auto rows =
+        static_cast<std::size_t>(element_count(sizes(*r.only_enlarged)) / column_count(sizes(*r.only_enlarged)));
+    in_scratch_[*r.only_enlarged] = {scratch(2 * rows * static_cast<std::size_t>(pitch)), pitch, p_.element};
+  }
+  kernels(r);
+  resample(r, first_line(why));
+  in_scratch_.clear();
+}
+
+void Lowering::kernels(const Region& r) {
   std::string why, also;
-  if (auto step = whole(r, why)) return add(std::move(step), step->what, step->how, {});
+  if (auto step = whole(r, false, why)) return add(std::move(step), step->what, step->how, {});
   const Extents space = extents(contraction_of(*op_, p_.storage.shapes));
   const std::int64_t pitch = (space.cols + 7) / 8 * 8;
   const auto bytes = static_cast<std::size_t>(space.rows() * pitch);

@@ -86,16 +86,22 @@ class Lowering {
   void region(const Region& r);
   void check_types(const Region& r) const;
   void contraction(const Region& r);
+  void kernels(const Region& r);
   void direct(const Region& r, const Located& sums, const std::string& why);
   void graph_steps(const Region& r, const Extents& space, const std::optional<Located>& acc, const std::string& why);
   // hopper.cpp
-  std::unique_ptr<Step> whole(const Region& r, std::string& why);
+  std::unique_ptr<Step> whole(const Region& r, bool resampled, std::string& why);
   std::unique_ptr<Step> bare(const Region& r, const Located& sums, std::string& why);
   std::unique_ptr<Step> hopper(const Region& r, const Graph& graph, const std::vector<RegionOperand>& operands,
-                               const std::vector<Destination>& outputs);
+                               const std::vector<Destination>& outputs, bool resampled = false);
   std::optional<Conv2d> as_served(const Operator& op, const Graph& graph, std::string& why) const;
   void find_unfolded();
   Place unfold(const Conv2d& given, const Conv2d& unfolded);
+  // resampled.cpp
+  /// Why the sizes do not allow a kernel to store what is made of its output; empty: they do.
+  std::string refuse_resampled(const Region& r) const;
+  /// What is made of a region's output, by kernels of their own.
+  void resample(const Region& r, const std::string& why);
   // single.cpp
   void reshape();
   void copy(Copy c);
@@ -128,8 +134,9 @@ class Lowering {
   std::string plain_source_;
   std::vector<bool> clean_;  // by tensor
   std::map<TensorId, std::size_t>
-      unfolded_;                  // inputs that only a convolution reads that takes them unfolded: positions
-  const Operator* op_ = nullptr;  // of the region at hand, its first
+      unfolded_;                            // inputs that only a convolution reads that takes them unfolded: positions
+  std::map<TensorId, Located> in_scratch_;  // tensors without memory in the arena, while a region is lowered
+  const Operator* op_ = nullptr;            // of the region at hand, its first
   std::size_t region_ = 0;
   std::string name_;
   std::size_t scratch_used_ = 0;

@@ -39,6 +39,7 @@ class Binder {
   const void* matrix(const ConstTensorView& view, const std::vector<std::int64_t>& shape, DType dtype, const char* what,
                      std::int64_t& step);
   void* output(std::size_t store);
+  void* resampled(const std::string& name, std::int64_t num, std::int64_t den, std::int64_t& pitch);
   std::uint64_t operand(const Field& field);
   std::uint64_t number(const Field& field) const;
   std::uint64_t stored(const Field& field);
@@ -79,6 +80,24 @@ void* Binder::output(std::size_t store) {
     bound_.output_pitch = check_rows(view, shape, s.dtype, copy_engine_alignment, what);
   else
     check_tensor(view, shape, s.dtype, axes == axes::mn ? copy_engine_alignment : size_of(s.dtype), what);
+  bound_.pointers.push_back({view.data, what});
+  written_.push_back(range_of(view, what));
+  return view.data;
+}
+
+// What is made of the main store, of an image num/den as high and as wide
+void* Binder::resampled(const std::string& name, std::int64_t num, std::int64_t den, std::int64_t& pitch) {
+  if (name.empty()) return nullptr;
+  auto shape = shape_mn(s_.contraction);
+  for (const std::size_t i : {std::size_t{1}, std::size_t{2}}) shape[i] = shape[i] * num / den;
+  const Store& s = s_.stores[*s_.main_store];
+  const std::string what = fmt::format("output {} ({} {})", name, num > den ? "enlarged" : "pooled", s.name);
+  const auto given = arguments_.outputs.find(name);
+  if (given == arguments_.outputs.end())
+    throw UserError(fmt::format("{} is not bound; give a tensor of shape {} and dtype {} in Arguments::outputs", what,
+                                shape_string(shape), to_string(s.dtype)));
+  const TensorView& view = given->second;
+  pitch = check_rows(view, shape, s.dtype, copy_engine_alignment, what);
   bound_.pointers.push_back({view.data, what});
   written_.push_back(range_of(view, what));
   return view.data;
@@ -183,8 +202,17 @@ const void* Binder::matrix(const ConstTensorView& view, const std::vector<std::i
   return data;
 }
 
+// What the caller binds
+std::vector<Store> bound_stores(const Signature& s) {
+  std::vector<Store> all = s.stores;
+  if (s.resampled.only_enlarged) all.erase(all.begin() + static_cast<std::ptrdiff_t>(*s.main_store));
+  for (const std::string& name : {s.resampled.enlarged, s.resampled.pooled})
+    if (!name.empty()) all.push_back({.value = {}, .dtype = {}, .name = name});
+  return all;
+}
+
 BoundArguments Binder::run() {
-  runtime::check_names(arguments_, s_.operands, s_.stores);
+  runtime::check_names(arguments_, s_.operands, bound_stores(s_));
   const Factors factor = factors(s_.contraction);
   const auto* product = std::get_if<Gemm>(&s_.contraction);
   if (product == nullptr || (product->batch == 1 && !product->transpose_a)) {  // pixels, or rows, may lie apart
@@ -196,7 +224,9 @@ BoundArguments Binder::run() {
     bound_.a = matrix(arguments_.a, shape_a(s_.contraction), factor.dtype_a, factor.a, bound_.step_a);
   }
   if (s_.reads_b) bound_.b = matrix(arguments_.b, shape_b(s_.contraction), factor.dtype_b, factor.b, bound_.step_b);
-  if (s_.main_store) bound_.output = output(*s_.main_store);
+  if (s_.main_store && !s_.resampled.only_enlarged) bound_.output = output(*s_.main_store);
+  bound_.enlarged = resampled(s_.resampled.enlarged, 2, 1, bound_.enlarged_pitch);
+  bound_.pooled = resampled(s_.resampled.pooled, 1, 2, bound_.pooled_pitch);
   if (s_.side_store) bound_.side = output(*s_.side_store);
   for (const Field& f : s_.fields) {
     switch (f.kind) {
@@ -271,6 +301,7 @@ Signature signature(const Contraction& contraction, const Graph& source, const p
     if (x.op == Op::operand && x.attr.default_value) s.defaults[x.attr.name] = *x.attr.default_value;
   s.stores = epilogue.graph.stores;
   for (const Store& x : s.stores) s.store_axes.push_back(epilogue.graph[x.value].axes);
+  s.resampled = epilogue.resampled;
   s.fields = fields;
   s.reads_b = reads_b;
   for (const plan::Output& o : epilogue.outputs)

@@ -20,6 +20,7 @@ struct Signature {
   std::vector<Store> stores;               ///< of the graph
   std::vector<Axes> store_axes;
   std::optional<std::size_t> main_store, side_store;  ///< that go to ConvParams::output and side
+  Resampled resampled;                                ///< what is made of the main store
   std::vector<codegen::Field> fields;
   bool reads_b = true;  ///< false: constant_b was given
 };
@@ -38,7 +39,9 @@ struct BoundArguments {
   std::int64_t step_a = 0, step_b = 0;  ///< elements from one product's matrix to the next; 0: dense
   void *output = nullptr, *side = nullptr;
   std::int64_t a_pitch = 0, output_pitch = 0;  ///< elements from row to row, where they do not lie together; else 0
-  std::vector<std::uint64_t> fields;           ///< by Signature::fields, as the kernel reads them
+  void *enlarged = nullptr, *pooled = nullptr;
+  std::int64_t enlarged_pitch = 0, pooled_pitch = 0;  ///< as output_pitch
+  std::vector<std::uint64_t> fields;                  ///< by Signature::fields, as the kernel reads them
   std::vector<NamedPointer> pointers;
 };
 

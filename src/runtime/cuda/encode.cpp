@@ -59,7 +59,35 @@ void put(TensorMap& map, const T& what) {
 
 }  // namespace
 
-void encode_maps(ConvParams& params, const plan::Lowered& task, const plan::ConvPlan& plan, const Addresses& at) {
+namespace {
+
+// The four parts of the enlarged tensor, each of every second pixel of every second line; with nothing else to write
+// the first is the output itself
+void encode_resampled(Parameters& p, const plan::ConvPlan& plan, const MapShape& output, const Addresses& at) {
+  const plan::Resampling& r = plan.config.resampling;
+  std::size_t next = 0;
+  for (int part = 0; r.enlarged && part < 4; ++part) {
+    const bool first = r.only && part == 0;
+    const auto* base =
+        static_cast<const std::byte*>(at.enlarged) + phase_offset(output, 2, at.enlarged_pitch, part / 2, part % 2);
+    TensorMap map{};
+    encode(map, phase_shape(output, 2, at.enlarged_pitch), base, plan.config.element, "the enlarged output");
+    if (first)
+      p.conv.output = map;
+    else
+      p.set_further(next++, map);
+  }
+  if (!r.pooled) return;
+  TensorMap pooled{};
+  put(pooled, PooledOutput{const_cast<void*>(at.pooled),
+                           at.pooled_pitch == 0 ? output.extents[0] : static_cast<u64>(at.pooled_pitch)});
+  p.set_further(next, pooled);
+}
+
+}  // namespace
+
+void encode_maps(Parameters& parameters, const plan::Lowered& task, const plan::ConvPlan& plan, const Addresses& at) {
+  ConvParams& params = parameters.conv;
   MapShapes shapes = map_shapes(task, plan);
   const auto apart = [](MapShape& m, std::int64_t step) {  // images, and products' filters, are the last extent
     if (step != 0) m.strides[static_cast<std::size_t>(m.rank) - 2] = static_cast<std::uint64_t>(step) * 2;
@@ -88,6 +116,7 @@ void encode_maps(ConvParams& params, const plan::Lowered& task, const plan::Conv
   if (at.output != nullptr)
     encode(params.output, with_pitch(shapes.output, at.output_pitch), at.output, element, "the output");
   if (at.side != nullptr) encode(params.side, shapes.output, at.side, element, "the second output");
+  encode_resampled(parameters, plan, shapes.output, at);
 }
 
 }  // namespace coda::cuda

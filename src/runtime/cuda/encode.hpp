@@ -12,9 +12,13 @@ struct Addresses {
   const void *output = nullptr, *side = nullptr;        ///< side: null without a second store
   std::int64_t step_a = 0, step_b = 0;                  ///< elements from one product's matrix to the next; 0: dense
   std::int64_t activation_pitch = 0, output_pitch = 0;  ///< elements from pixel to pixel; 0: they lie together
+  const void *enlarged = nullptr, *pooled = nullptr;    ///< what is made of the output
+  std::int64_t enlarged_pitch = 0, pooled_pitch = 0;
 };
 
-/// Fills the four maps, or what stands in their place. Throws DeviceError with the shape that the driver refused.
-void encode_maps(ConvParams& params, const plan::Lowered& task, const plan::ConvPlan& plan, const Addresses& addresses);
+/// Fills the four maps, or what stands in their place, and those behind ConvParams. Throws DeviceError with the shape
+/// that the driver refused.
+void encode_maps(Parameters& parameters, const plan::Lowered& task, const plan::ConvPlan& plan,
+                 const Addresses& addresses);
 
 }  // namespace coda::cuda

@@ -34,11 +34,14 @@ bool is_capturing(CUstream stream) {
   return status == CU_STREAM_CAPTURE_STATUS_ACTIVE;
 }
 
-std::size_t kernel_fields(const Parts& parts) {
-  if (parts.kernel.fields.size() > most_fields)
-    throw Unsupported(fmt::format("the epilogue reads {} operands; a kernel's parameters hold {}",
-                                  parts.kernel.fields.size(), most_fields));
-  return parts.kernel.fields.size();
+std::size_t further_maps(const plan::ConvPlan& plan) { return static_cast<std::size_t>(plan.config.resampling.maps()); }
+
+std::size_t kernel_bytes(const Parts& parts) {
+  const std::size_t maps = further_maps(parts.plan), fields = parts.kernel.fields.size();
+  if (fields + maps * fields_of_map > most_fields)
+    throw Unsupported(fmt::format("the epilogue reads {} operands; a kernel's parameters hold {}", fields,
+                                  most_fields - maps * fields_of_map));
+  return parameter_bytes(fields, maps);
 }
 
 }  // namespace
@@ -49,7 +52,7 @@ CudaExecutable::CudaExecutable(const Gpu& gpu, Parts parts)
       task_(plan::as_convolution(parts_.contraction)),
       signature_(signature(parts_.contraction, parts_.source, parts_.epilogue, parts_.kernel.fields,
                            !parts_.options.constant_b.has_value())),
-      kernel_(load(gpu, parts_.binary, parts_.kernel.entry), parts_.plan, parameter_bytes(kernel_fields(parts_))) {
+      kernel_(load(gpu, parts_.binary, parts_.kernel.entry), parts_.plan, kernel_bytes(parts_)) {
   if (parts_.options.constant_b) upload_filter(*parts_.options.constant_b);
   parts_.options.constant_b.reset();  // the caller's memory, which may go now
   parts_.binary.cubin = {};
@@ -68,12 +71,23 @@ Parameters CudaExecutable::parameters(const Arguments& arguments) const {
   check_memory(gpu_, bound.pointers);
   Parameters p;
   const void* filter = bound.b != nullptr ? bound.b : reinterpret_cast<const void*>(filter_.address());
-  encode_maps(
-      p.conv, task_, parts_.plan,
-      {bound.a, filter, bound.output, bound.side, bound.step_a, bound.step_b, bound.a_pitch, bound.output_pitch});
+  encode_maps(p, task_, parts_.plan,
+              {.activation = bound.a,
+               .filter = filter,
+               .output = bound.output,
+               .side = bound.side,
+               .step_a = bound.step_a,
+               .step_b = bound.step_b,
+               .activation_pitch = bound.a_pitch,
+               .output_pitch = bound.output_pitch,
+               .enlarged = bound.enlarged,
+               .pooled = bound.pooled,
+               .enlarged_pitch = bound.enlarged_pitch,
+               .pooled_pitch = bound.pooled_pitch});
   p.conv.geometry = geometry(task_, parts_.plan);
   p.conv.side_memory = bound.side;
-  std::copy(bound.fields.begin(), bound.fields.end(), p.fields.begin());
+  std::copy(bound.fields.begin(), bound.fields.end(),
+            p.fields.begin() + static_cast<std::ptrdiff_t>(further_maps(parts_.plan) * fields_of_map));
   return p;
 }
 

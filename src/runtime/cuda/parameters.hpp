@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 #include "coda/contraction.hpp"
 #include "coda/params.cuh"
@@ -12,23 +13,28 @@
 
 namespace coda::cuda {
 
-inline constexpr std::size_t most_fields = 384;  ///< of a visitor: with them a parameter stays below 4 KB
+inline constexpr std::size_t most_fields = 384;   ///< of a visitor: with them a parameter stays below 4 KB
+inline constexpr std::size_t fields_of_map = 16;  ///< in whose place a further map stands
 
-/// ConvParams, and behind it the visitor's fields of 8 bytes each.
+/// ConvParams, and behind it further maps, if the plan has any, and the visitor's fields of 8 bytes each.
 struct alignas(64) Parameters {
   ConvParams conv{};
   std::array<std::uint64_t, most_fields> fields{};
+
+  void set_further(std::size_t i, const TensorMap& map) { std::memcpy(&fields[i * fields_of_map], &map, sizeof map); }
 };
 
 static_assert(sizeof(TensorMap) == 128 && alignof(TensorMap) == 64, "as the driver's CUtensorMap");
 static_assert(sizeof(Entry) == 16, "an entry is read and written as one");
-static_assert(offsetof(Parameters, fields) == sizeof(ConvParams), "the visitor's Params follow at once");
+static_assert(offsetof(Parameters, fields) == sizeof(ConvParams), "what is behind ConvParams follows at once");
+static_assert(sizeof(TensorMap) == 8 * fields_of_map && sizeof(ConvParams) % alignof(TensorMap) == 0);
 static_assert(sizeof(Parameters) <= 4096, "what every driver takes as a kernel's parameters");
 
-/// Bytes that a kernel with so many fields declares: alignas(64) struct { ConvParams; struct { fields }; }.
-constexpr std::size_t parameter_bytes(std::size_t fields) {
+/// Bytes that a kernel with so many fields and further maps declares: alignas(64) struct { ConvParams; maps; struct {
+/// fields }; }.
+constexpr std::size_t parameter_bytes(std::size_t fields, std::size_t maps = 0) {
   const std::size_t visitor = fields == 0 ? 1 : 8 * fields;  // an empty struct has a size too
-  return (sizeof(ConvParams) + visitor + 63) / 64 * 64;
+  return (sizeof(ConvParams) + maps * sizeof(TensorMap) + visitor + 63) / 64 * 64;
 }
 
 /// All that does not depend on memory.

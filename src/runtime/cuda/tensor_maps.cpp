@@ -1,5 +1,7 @@
 #include "runtime/cuda/tensor_maps.hpp"
 
+#include <algorithm>
+
 namespace coda::cuda {
 
 namespace {
@@ -47,13 +49,15 @@ MapShape activation_shape(const Conv2d& c, const plan::ConvPlan& plan) {
 }
 
 // A warp stores slices of 16 rows: 16 neighbouring pixels of a run, or 2 lines of 8 pixels of a patch. What hangs over
-// an image's edge, or over the last channel, the copy engine leaves out.
+// an image's edge, or over the last channel, the copy engine leaves out. Runs of what is enlarged know their lines:
+// 16 pixels are a part of one, or several lines.
 MapShape output_shape(const Conv2d& c, const plan::ConvPlan& plan, const Extents& e) {
-  const std::uint64_t across = plan.config.patch ? u64(e.width) : u64(plan.rows);
-  const std::uint64_t lines = plan.config.patch ? u64(e.height) : 1;
+  const bool patch = plan.config.patch, lined = !patch && plan.config.resampling.enlarged;
+  const std::int64_t across = patch || lined ? e.width : plan.rows;
+  const std::int64_t lines = patch ? e.height : lined ? plan.rows / std::max<std::int64_t>(1, e.width) : 1;
   const std::uint32_t slice = u32(slice_channels(plan.config.tile_n));
-  const bool patch = plan.config.patch;
-  return tiled(4, {u64(c.k), across, lines, u64(plan.images)}, {slice, patch ? 8u : 16u, patch ? 2u : 1u, 1});
+  const std::uint32_t pixels = patch ? 8 : lined ? u32(std::min<std::int64_t>(16, e.width)) : 16;
+  return tiled(4, {u64(c.k), u64(across), u64(lines), u64(plan.images)}, {slice, pixels, 16 / pixels, 1});
 }
 
 // One tap of some filters; of products B (batch, n, k), or boxes of 64 columns of B (batch, k, n).
@@ -67,6 +71,21 @@ MapShape filter_shape(const Conv2d& c, const plan::ConvConfig& k) {
 }
 
 }  // namespace
+
+MapShape phase_shape(const MapShape& output, int step, std::int64_t pitch) {
+  MapShape m = output;
+  const std::uint64_t pixel = (pitch == 0 ? output.extents[0] : u64(pitch)) * element_bytes, each = u64(step);
+  m.strides[0] = each * pixel;
+  m.strides[1] = each * each * output.extents[1] * pixel;
+  m.strides[2] = output.extents[2] * m.strides[1];
+  return m;
+}
+
+std::int64_t phase_offset(const MapShape& output, int step, std::int64_t pitch, int line, int pixel) {
+  const auto extent = [&](std::size_t i) { return static_cast<std::int64_t>(output.extents[i]); };
+  return (line * step * extent(1) + pixel) * (pitch == 0 ? extent(0) : pitch) *
+         static_cast<std::int64_t>(element_bytes);
+}
 
 MapShape with_pitch(MapShape m, std::int64_t pitch) {
   if (pitch == 0) return m;

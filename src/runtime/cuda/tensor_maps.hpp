@@ -37,6 +37,13 @@ struct MapShapes {
 /// Shapes of operands and outputs that need no map are of no use.
 MapShapes map_shapes(const plan::Lowered& task, const plan::ConvPlan& plan);
 
+/// Of the part of a larger output that has every `step`-th pixel of every `step`-th line, and is written like `output`,
+/// with its boxes. The larger tensor's pixels lie `pitch` elements apart; 0: together.
+MapShape phase_shape(const MapShape& output, int step, std::int64_t pitch);
+
+/// Bytes from the larger tensor's first element to that of the part that starts at line `line` and pixel `pixel`.
+std::int64_t phase_offset(const MapShape& output, int step, std::int64_t pitch, int line, int pixel);
+
 /// The same map of a tensor whose innermost rows lie `pitch` elements apart; 0: together.
 MapShape with_pitch(MapShape map, std::int64_t pitch);
 

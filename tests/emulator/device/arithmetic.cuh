@@ -25,6 +25,14 @@ inline u32 round_to_tf32(float x) {
 inline float max_nan(float x, float y) { return x != x ? x : y != y ? y : x > y ? x : y; }
 inline float min_nan(float x, float y) { return x != x ? x : y != y ? y : x < y ? x : y; }
 
+inline u32 max_bf16(u32 one, u32 two) {
+    return pack_bf16(max_nan(__uint_as_float(one << 16), __uint_as_float(two << 16)), max_nan(__uint_as_float(one & 0xffff0000u), __uint_as_float(two & 0xffff0000u)));
+}
+inline u32 max_f16(u32 one, u32 two) {
+    const float2 x = unpack_f16(one), y = unpack_f16(two);
+    return pack_f16(max_nan(x.x, y.x), max_nan(x.y, y.y));
+}
+
 inline float flushed(float x) { return std::fabs(x) < 1.17549435e-38f ? std::copysign(0.f, x) : x; }
 inline float tanh_approx(float x) { return std::tanh(x); }
 inline float exp2_approx(float x) { return flushed(std::exp2(flushed(x))); }

@@ -52,6 +52,18 @@ TEST(Golden, AProductNamesItsOperands) {
   EXPECT_NE(generate(epilogue, config).source.find("using Operands = Matrices<true, false, true>;"), std::string::npos);
 }
 
+// What is made of the main store, and nothing where nothing is
+TEST(Golden, AConfigurationNamesWhatItResamples) {
+  plan::ConvConfig config;
+  plan::Epilogue epilogue = epilogue_of("store acc as y : bf16");
+  EXPECT_EQ(generate(epilogue, config).source.find("Resample"), std::string::npos);
+  epilogue.resampled = {.pooled = "p", .enlarged = "e", .only_enlarged = true};
+  EXPECT_THROW(generate(epilogue, config), InternalError);
+  config.patch = true, config.stages_a = 2;
+  config.resampling = plan::resampling_of(epilogue.resampled);
+  EXPECT_NE(generate(epilogue, config).source.find("using Resample = Resampled<true, true, true>;"), std::string::npos);
+}
+
 INSTANTIATE_TEST_SUITE_P(Codegen, GoldenSource, testing::ValuesIn(cases));
 
 TEST(Golden, EveryFileIsACase) {

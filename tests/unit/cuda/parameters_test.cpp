@@ -81,6 +81,8 @@ TEST(Parameters, Bytes) {
   EXPECT_EQ(parameter_bytes(8), sizeof(ConvParams) + 64);
   EXPECT_EQ(parameter_bytes(9), sizeof(ConvParams) + 128);
   EXPECT_LE(parameter_bytes(most_fields), sizeof(Parameters));
+  EXPECT_EQ(parameter_bytes(0, 5), sizeof(ConvParams) + 5 * 128 + 64);
+  EXPECT_EQ(parameter_bytes(3, 4), sizeof(ConvParams) + 4 * 128 + 64);
 }
 
 }  // namespace

@@ -56,6 +56,35 @@ TEST(TensorMaps, RunsAreIm2col) {
   EXPECT_EQ(m.output.box, (std::array<std::uint32_t, 4>{32, 16, 1, 1}));
 }
 
+// Every second pixel of every second line of a tensor of twice the lines and pixels
+TEST(TensorMaps, PartsOfALargerOutput) {
+  const MapShape small{.rank = 4, .extents = {16, 5, 4, 2}, .strides = {32, 160, 640}, .box = {16, 8, 2, 1}};
+  const MapShape part = phase_shape(small, 2, 0), apart = phase_shape(small, 2, 40);
+  EXPECT_EQ(part.extents, small.extents);
+  EXPECT_EQ(part.box, small.box);
+  EXPECT_EQ(part.strides, (std::array<std::uint64_t, 3>{64, 640, 2560}));
+  EXPECT_EQ(apart.strides, (std::array<std::uint64_t, 3>{160, 1600, 6400}));
+  EXPECT_EQ(phase_offset(small, 2, 0, 0, 0), 0);
+  EXPECT_EQ(phase_offset(small, 2, 0, 0, 1), 32);
+  EXPECT_EQ(phase_offset(small, 2, 0, 1, 0), 320);
+  EXPECT_EQ(phase_offset(small, 2, 40, 1, 1), 880);
+}
+
+// Runs of what is enlarged are parts of lines, or lines
+TEST(TensorMaps, LinesOfWhatIsEnlarged) {
+  for (const auto& [width, pixels] : {std::pair{48, 16u}, {16, 16u}, {8, 8u}, {1, 1u}}) {
+    const Conv2d conv{.n = 3, .h = 6, .w = width, .c = 24, .k = 40};
+    plan::ConvConfig config{.tile_m = 128, .tile_n = 64};
+    config.resampling = {.only = true, .enlarged = true};
+    for (const bool per_image : {false, true}) {
+      const MapShape m = map_shapes(conv, plan_of(conv, config, per_image)).output;
+      const auto across = static_cast<std::uint64_t>(width);
+      EXPECT_EQ(m.extents, (std::array<std::uint64_t, 4>{40, across, per_image ? 6u : 18u, per_image ? 3u : 1u}));
+      EXPECT_EQ(m.box, (std::array<std::uint32_t, 4>{64, pixels, 16 / pixels, 1}));
+    }
+  }
+}
+
 // Three products of A (k, m) and B (k, n), m 40, n 72, k 200
 TEST(TensorMaps, OfProductsAreBoxesOf64Columns) {
   const Conv2d conv{.n = 3, .h = 1, .w = 40, .c = 200, .k = 72};

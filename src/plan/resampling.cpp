@@ -1,0 +1,71 @@
+#include "plan/resampling.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "coda/error.hpp"
+#include "plan/conv.hpp"
+#include "plan/conv_problem.hpp"
+
+namespace coda::plan {
+namespace {
+
+using Place = Output::Place;
+
+bool is_stored_by_map(const Output& o) { return o.place == Place::before || o.place == Place::after; }
+
+void check_name(const Epilogue& e, const std::string& name, const Resampled& wanted) {
+  const bool stored = std::ranges::any_of(e.graph.stores, [&](const Store& s) { return s.name == name; });
+  if (!name.empty() && (stored || wanted.pooled == wanted.enlarged))
+    throw UserError(fmt::format("CompileOptions::resampled: the name '{}' is that of {}; expected one of its own", name,
+                                stored ? "a store of the graph" : "both the pooled and the enlarged tensor"));
+}
+
+}  // namespace
+
+Resampling resampling_of(const Resampled& wanted) {
+  return {.only = wanted.only_enlarged, .pooled = !wanted.pooled.empty(), .enlarged = !wanted.enlarged.empty()};
+}
+
+void resample(Epilogue& e, const Resampled& wanted, const Contraction& contraction) {
+  if (wanted.only_enlarged && wanted.enlarged.empty())
+    throw UserError(
+        "CompileOptions::resampled: only_enlarged, and no name for the enlarged tensor; expected a name in `enlarged`");
+  if (!wanted.any()) return;
+  if (std::holds_alternative<Gemm>(contraction))
+    throw UserError(
+        fmt::format("CompileOptions::resampled: {} has no image; expected a convolution", to_string(contraction)));
+  check_name(e, wanted.pooled, wanted);
+  check_name(e, wanted.enlarged, wanted);
+  const auto main = std::ranges::find_if(e.outputs, is_stored_by_map);
+  if (main == e.outputs.end())
+    throw Unsupported("resampled: no result [m,n] of 16 bits is written by the copy engine, of which to make it");
+  e.resampled = wanted;
+}
+
+std::string refuse_resampling(const ConvConfig& c, const ConvProblem& p) {
+  const Resampling& r = c.resampling;
+  if (r != p.resampling) return "resampled: not as the epilogue says";
+  if (!r.any()) return {};
+  if (c.stores != Stores::copy_engine)
+    return fmt::format("resampled: {} output channels in {}; only rows of a multiple of 8 go through the copy engine",
+                       p.extents.cols, c.stores == Stores::planes ? "planes" : "rows");
+  if (r.pooled && !c.patch)
+    return "pooled: runs of pixels; windows of 2x2 pixels lie in patches only, which take stride 1 and the copy "
+           "engine's loads";
+  if (r.enlarged && !c.patch && !runs_know_lines(p.extents.width))
+    return fmt::format(
+        "enlarged: runs of pixels in lines of {}; 16 pixels of a run are parts of a line, or lines, at widths that "
+        "are multiples or divisors of 16; else only patches do",
+        p.extents.width);
+  return {};
+}
+
+std::string to_string(const Resampling& r) {
+  std::string text = r.enlarged ? r.only ? "enlarged only" : "enlarged" : "";
+  if (r.pooled) text += text.empty() ? "pooled" : ", pooled";
+  return text;
+}
+
+}  // namespace coda::plan

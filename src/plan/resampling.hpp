@@ -1,0 +1,41 @@
+#pragma once
+/// What is made of the main store beside writing it: kernels/coda/resample.cuh.
+
+#include <string>
+
+#include "coda/contraction.hpp"
+#include "coda/resampled.hpp"
+
+namespace coda::plan {
+
+struct ConvConfig;
+struct ConvProblem;
+struct Epilogue;
+
+/// Fields of a configuration.
+struct Resampling {
+  bool only = false;  ///< the store itself is not written; with `enlarged`
+  bool pooled = false, enlarged = false;
+  bool any() const { return pooled || enlarged; }
+  /// Tensor maps, or what stands in their place, behind ConvParams; of them, maps of the enlarged tensor.
+  int copies() const { return !enlarged ? 0 : only ? 3 : 4; }
+  int maps() const { return copies() + (pooled ? 1 : 0); }
+  bool operator==(const Resampling&) const = default;
+};
+
+Resampling resampling_of(const Resampled& wanted);
+
+/// Adds to the epilogue what is made of its main store. Throws UserError for names that are taken and for a contraction
+/// without an image; Unsupported if the copy engine writes no [m,n] result.
+void resample(Epilogue& epilogue, const Resampled& wanted, const Contraction& contraction);
+
+/// Whether 16 neighbouring pixels of a run are always a part of one line, or whole lines.
+constexpr bool runs_know_lines(std::int64_t width) { return width % 16 == 0 || 16 % width == 0; }
+
+/// Why a kernel of this configuration cannot; empty: it can.
+std::string refuse_resampling(const ConvConfig& config, const ConvProblem& problem);
+
+/// "pooled", "enlarged" and the like, for descriptions of a plan; empty for nothing.
+std::string to_string(const Resampling& resampling);
+
+}  // namespace coda::plan
