@@ -43,6 +43,7 @@ struct Region {
   std::vector<ResampledStore> resampled;  ///< contraction: of one of the outputs; their own regions are then free
   /// The output of which only an enlargement in `resampled` is read: it needs no memory.
   std::optional<TensorId> only_enlarged;
+  std::string unfolded;  ///< single: why a pool or an enlargement stayed one, where that is asked for
   std::string note;
 };
 

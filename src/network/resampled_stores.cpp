@@ -59,15 +59,25 @@ class Folder {
 void Folder::fold(Region& r) {
   const std::size_t index = r.operators[0];
   const Operator& op = n_.operators[index];
+  const bool pool = std::holds_alternative<operators::Pool2d>(op.kind);
+  if (!pool && !std::holds_alternative<operators::Resize>(op.kind)) return;
   const bool pooled = halves(op.kind);
-  if (!pooled && !doubles(n_, op)) return;
+  if (!pooled && !doubles(n_, op)) {
+    r.unfolded = pool ? "kernels of convolutions store max-pools of 2x2 pixels, without padding"
+                      : "kernels of convolutions store what repeats each pixel 2x2 times";
+    return;
+  }
+  const std::string& source = n_[op.inputs[0]].name;
   Region* from = maker(op.inputs[0]);
+  r.unfolded = fmt::format("no kernel of a convolution makes '{}'", source);
   if (from == nullptr) return;
+  r.unfolded = fmt::format("the kernel that makes '{}' stores another like it", source);
   for (const ResampledStore& other : from->resampled)
     if (other.from != op.inputs[0] || other.pooled == pooled) return;
   from->resampled.push_back({.op = index, .from = op.inputs[0], .to = op.output, .pooled = pooled});
   r.kind = Kind::free;
-  r.note = fmt::format("the kernel of '{}' stores it", n_[op.inputs[0]].name);
+  r.unfolded.clear();
+  r.note = fmt::format("made where '{}' is stored", source);
 }
 
 void Folder::find_only(Region& r) const {

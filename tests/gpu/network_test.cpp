@@ -135,7 +135,8 @@ const std::vector<NetworkCase>& network_cases() {
        {{"x", {2, 320, 32, 32}}, {"time", {2, 1280}}}},
       {"normalisations", normalisations, {{"wide", {2, 2100, 3, 5}}, {"image", {2, 37, 9, 13}}}},
       {"normalisations of larger images", normalisations, {{"wide", {1, 2100, 1, 1}}, {"image", {1, 37, 61, 67}}}},
-      {"stems", stems, {{"x", {2, 3, 17, 31}}, {"z", {2, 8, 9, 13}}}}};
+      {"stems", stems, {{"x", {2, 3, 17, 31}}, {"z", {2, 8, 9, 13}}}},
+      {"pools and enlargements", resampling, {{"x", {2, 16, 18, 44}}}}};
   return cases;
 }
 
@@ -151,6 +152,7 @@ TEST(NetworkSmall, ClassifierAgrees) { agrees(3); }
 TEST(NetworkSmall, NormalisationsAgree) { agrees(7); }
 TEST(NetworkSmall, NormalisationsOfLargerImagesAgree) { agrees(8); }
 TEST(NetworkSmall, StemsAgree) { agrees(9); }
+TEST(NetworkSmall, PoolsAndEnlargementsAgree) { agrees(10); }
 TEST(Network, UNetInF16) { agrees(4); }
 TEST(Network, UNetOfFourLevels) { agrees(5); }
 TEST(Network, ResidualBlockOf320Channels) { agrees(6); }

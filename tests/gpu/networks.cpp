@@ -88,6 +88,25 @@ Network oddities() {
   return net.build();
 }
 
+Network resampling() {
+  NetworkBuilder net("resampling");
+  Weights weights(net);
+  const NetworkValue x = net.input("x", {"batch", 16, "height", "width"});
+  const auto conv = [&](NetworkValue v, std::int64_t to, std::int64_t size, std::int64_t stride = 1) {
+    return conv2d(v, weights.filter(to, channels_of(v), size),
+                  {.stride = stride, .pad = size / 2, .bias = weights({to}, 0.2)});
+  };
+  const NetworkValue skip = mish(group_norm(conv(x, 32, 3), {.groups = 4, .scale = weights({32}, 0.3, 1)}));
+  const NetworkValue pooled = max_pool(skip);  // of a slice; odd lines end
+  const NetworkValue deep = silu(conv(pooled, 24, 3));
+  net.output(max_pool(deep), "small");
+  const NetworkValue both = relu(conv(deep, 16, 1));
+  net.output(upsample(max_pool(both)), "y");
+  const NetworkValue strided = conv(skip, 8, 3, 2);  // no patches
+  net.output(conv(concat({skip, upsample(deep), upsample(strided)}), 8, 1), "z");
+  return net.build();
+}
+
 Network classifier(std::int64_t channels, std::int64_t classes) {
   NetworkBuilder net("classifier");
   Weights weights(net);

@@ -26,6 +26,10 @@ Network residual_block(std::int64_t channels, int groups, std::int64_t width_of_
 /// "z".
 Network oddities();
 
+/// Pools and enlargements by 2 that kernels store, also into slices and beside other results, and those that they
+/// cannot. Input "x" (batch, 16, height, width), outputs "y", "z" and "small".
+Network resampling();
+
 /// Pixels to classes: global pooling, linear layers, layer_norm, softmax. Input "x" (batch, c, height, width), output
 /// "p".
 Network classifier(std::int64_t channels, std::int64_t classes);

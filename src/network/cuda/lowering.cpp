@@ -164,6 +164,7 @@ void Lowering::region(const Region& r) {
     }
     default: std::visit(*this, op_->kind);
   }
+  if (!r.unfolded.empty()) lowered_.steps.back()->how += ": " + r.unfolded;
 }
 
 void Lowering::contraction(const Region& r) {

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <set>
 
+#include "coda/error.hpp"
 #include "fixture.hpp"
 #include "support/golden.hpp"
 
