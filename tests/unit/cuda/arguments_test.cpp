@@ -77,9 +77,9 @@ class CudaArguments : public ::testing::Test {
 
 TEST_F(CudaArguments, WhatIsMadeOfTheMainStore) {
   s.resampled = {.pooled = "p", .enlarged = "e"};
-  expect_refusal([](Arguments&) {}, "output e (enlarged y) is not bound; give a tensor of shape [2,8,10,16]");
+  expect_refusal([](Arguments&) {}, "output e (enlarged y) is not bound; give a tensor of shape (2,8,10,16)");
   a.outputs["e"] = {at(20), DType::bf16, {2, 8, 10, 16}, {10 * 8 * 24, 10 * 24, 24, 1}};
-  expect_refusal([](Arguments&) {}, "output p (pooled y) is not bound; give a tensor of shape [2,2,2,16]");
+  expect_refusal([](Arguments&) {}, "output p (pooled y) is not bound; give a tensor of shape (2,2,2,16)");
   a.outputs["p"] = {at(21), DType::bf16, {2, 2, 2, 16}, {}};
   const BoundArguments b = bind_arguments(s, a);
   EXPECT_EQ(b.output, at(6));
