@@ -28,6 +28,11 @@ Resampling resampling_of(const Resampled& wanted) {
   return {.only = wanted.only_enlarged, .pooled = !wanted.pooled.empty(), .enlarged = !wanted.enlarged.empty()};
 }
 
+std::optional<std::size_t> main_store(const Epilogue& e) {
+  const auto main = std::ranges::find_if(e.outputs, is_stored_by_map);
+  return main == e.outputs.end() ? std::nullopt : std::optional(main->store);
+}
+
 void resample(Epilogue& e, const Resampled& wanted, const Contraction& contraction) {
   if (wanted.only_enlarged && wanted.enlarged.empty())
     throw UserError(
@@ -38,8 +43,7 @@ void resample(Epilogue& e, const Resampled& wanted, const Contraction& contracti
         fmt::format("CompileOptions::resampled: {} has no image; expected a convolution", to_string(contraction)));
   check_name(e, wanted.pooled, wanted);
   check_name(e, wanted.enlarged, wanted);
-  const auto main = std::ranges::find_if(e.outputs, is_stored_by_map);
-  if (main == e.outputs.end())
+  if (!main_store(e))
     throw Unsupported("resampled: no result [m,n] of 16 bits is written by the copy engine, of which to make it");
   e.resampled = wanted;
 }

@@ -1,6 +1,8 @@
 #pragma once
 /// What is made of the main store beside writing it: kernels/coda/resample.cuh.
 
+#include <cstddef>
+#include <optional>
 #include <string>
 
 #include "coda/contraction.hpp"
@@ -24,6 +26,9 @@ struct Resampling {
 };
 
 Resampling resampling_of(const Resampled& wanted);
+
+/// The store that can be resampled: the first that the copy engine writes.
+std::optional<std::size_t> main_store(const Epilogue& epilogue);
 
 /// Adds to the epilogue what is made of its main store. Throws UserError for names that are taken and for a contraction
 /// without an image; Unsupported if the copy engine writes no [m,n] result.

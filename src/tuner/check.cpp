@@ -8,6 +8,7 @@
 
 #include "coda/tensor.hpp"
 #include "reference/reference.hpp"
+#include "reference/resampled.hpp"
 #include "runtime/cuda/replay.hpp"
 #include "tuner/error_model.hpp"
 #include "tuner/operands.hpp"
@@ -84,6 +85,8 @@ struct Sample {
 
 struct Evidence {
   Graph graph;
+  Resampled resampled;
+  std::string main;  ///< the store of which others are made
   reference::ErrorModel model;
   std::vector<Sample> samples;
   bool repeats = true;
@@ -128,7 +131,11 @@ class Bench {
 
   std::map<std::string, Bytes> outputs(const Range& r) {
     std::map<std::string, Bytes> all;
-    for (const Store& s : p_.graph.stores) all[s.name] = part(arguments_.outputs.at(s.name), p_.graph[s.value].axes, r);
+    for (const Store& s : p_.graph.stores)
+      if (arguments_.outputs.contains(s.name))
+        all[s.name] = part(arguments_.outputs.at(s.name), p_.graph[s.value].axes, r);
+    for (const std::string& name : {p_.epilogue.resampled.pooled, p_.epilogue.resampled.enlarged})
+      if (!name.empty()) all[name] = images(arguments_.outputs.at(name), r);
     return all;
   }
   const Pieces& pieces() const { return pieces_; }
@@ -147,7 +154,13 @@ class Bench {
 
   /// What of a tensor belongs to a range: all of it if it does not vary with pieces.
   Bytes part(const ConstTensorView& view, const Axes& a, const Range& r) {
-    const std::int64_t each = pieces_.elements_each(a);
+    return elements(view, pieces_.elements_each(a), r);
+  }
+  /// The same of images of another size than the contraction's.
+  Bytes images(const ConstTensorView& view, const Range& r) {
+    return elements(view, pieces_.count == 1 ? 0 : element_count(view.shape) / pieces_.count, r);
+  }
+  Bytes elements(const ConstTensorView& view, std::int64_t each, const Range& r) {
     const std::int64_t first = each * r.first, count = each == 0 ? element_count(view.shape) : each * r.count;
     Bytes bytes(static_cast<std::size_t>(count) * size_of(view.dtype));
     cuda::copy(device_index_, bytes.data(),
@@ -182,16 +195,37 @@ class Bench {
   Arguments arguments_;
 };
 
+/// Counts what is made of the main store, and is none of its elements, as outside.
+void judge_resampled(const Evidence& e, const Sample& sample, const ConstTensorView& store, Verdict& verdict) {
+  const auto judge_one = [&](const std::string& name, std::vector<std::int64_t> shape) {
+    if (name.empty()) return;
+    const ConstTensorView made{sample.outputs.at(name).data(), store.dtype, std::move(shape), {}};
+    verdict.outside += reference::first_other(store, made) ? 1 : 0;
+    verdict.elements += element_count(made.shape);
+  };
+  judge_one(e.resampled.pooled, reference::pooled_shape(store.shape));
+  judge_one(e.resampled.enlarged, reference::enlarged_shape(store.shape));
+}
+
+/// The main store where it is written enlarged only.
+Bytes shrunk_store(const Evidence& e, const Sample& sample, DType type, const std::vector<std::int64_t>& shape) {
+  return reference::shrunk(
+      {sample.outputs.at(e.resampled.enlarged).data(), type, reference::enlarged_shape(shape), {}});
+}
+
 Verdict judge(const Evidence& e) {
   Verdict verdict;
   verdict.repeats = e.repeats;
   for (const Sample& sample : e.samples) {
     const auto expected = reference::evaluate(e.graph, sample.contraction, sample.acc, sample.arguments, e.model);
     for (const Store& s : e.graph.stores) {
-      const ConstTensorView actual{sample.outputs.at(s.name).data(),
-                                   s.dtype,
-                                   reference::shape_of(e.graph[s.value].axes, sample.contraction),
-                                   {}};
+      const auto shape = reference::shape_of(e.graph[s.value].axes, sample.contraction);
+      const auto found_store = sample.outputs.find(s.name);
+      Bytes alone;
+      if (found_store == sample.outputs.end()) alone = shrunk_store(e, sample, s.dtype, shape);
+      const Bytes& stored = found_store == sample.outputs.end() ? alone : found_store->second;
+      const ConstTensorView actual{stored.data(), s.dtype, shape, {}};
+      if (s.name == e.main) judge_resampled(e, sample, actual, verdict);
       const reference::Agreement found = reference::compare(expected.at(s.name), sample.contraction, actual);
       verdict.elements += found.elements, verdict.outside += found.outside, verdict.unclaimed += found.unclaimed;
       verdict.worst = std::max(verdict.worst, found.worst);
@@ -218,6 +252,8 @@ std::function<Verdict()> start_check(const Problem& problem, const Executable& e
   Bench bench(problem, kernels, device_index, stream);
   auto e = std::make_shared<Evidence>();
   e->graph = problem.graph;
+  e->resampled = problem.epilogue.resampled;
+  if (e->resampled.any()) e->main = problem.epilogue.graph.stores[*plan::main_store(problem.epilogue)].name;
   e->model = error_model(problem.contraction, problem.graph, problem.options.accurate, config);
   const std::vector<Range> ranges = ranges_of(bench.pieces(), most_elements);
   e->samples.reserve(ranges.size());  // a sample's arguments point into it

@@ -4,6 +4,7 @@
 
 #include "coda/tensor.hpp"
 #include "reference/reference.hpp"
+#include "reference/resampled.hpp"
 
 namespace coda::tuner {
 namespace {
@@ -25,6 +26,20 @@ bool by_value(const Node& operand, const CompileOptions& options) {
   return operand.axes == axes::scalar && !options.device_scalars.contains(operand.attr.name);
 }
 
+/// What is made of the main store, and whether that is there itself.
+void describe_resampled(const Problem& p, Arguments& all) {
+  const Resampled& made = p.epilogue.resampled;
+  if (!made.any()) return;
+  const std::string& main = p.epilogue.graph.stores[*plan::main_store(p.epilogue)].name;
+  const TensorView store = all.outputs.at(main);
+  const auto add = [&](const std::string& name, std::vector<std::int64_t> shape) {
+    if (!name.empty()) all.outputs[name] = {nullptr, store.dtype, std::move(shape), {}};
+  };
+  add(made.pooled, reference::pooled_shape(store.shape));
+  add(made.enlarged, reference::enlarged_shape(store.shape));
+  if (made.only_enlarged) all.outputs.erase(main);
+}
+
 /// Shapes and types, without memory.
 Arguments described(const Problem& p) {
   Arguments all;
@@ -40,6 +55,7 @@ Arguments described(const Problem& p) {
   }
   for (const Store& s : p.graph.stores)
     all.outputs[s.name] = {nullptr, s.dtype, reference::shape_of(p.graph[s.value].axes, p.contraction), {}};
+  describe_resampled(p, all);
   return all;
 }
 

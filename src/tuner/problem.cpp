@@ -57,8 +57,9 @@ std::vector<plan::ConvPlan> plans_of(const Problem& p, const plan::Device& devic
 Problem make_problem(const Contraction& contraction, const Graph& graph, const CompileOptions& options) {
   const Extents e = extents(contraction);
   verify(graph);
-  return {contraction, graph, plan::as_convolution(contraction), plan::analyse(passes::run_pipeline(graph), e),
-          options};
+  plan::Epilogue epilogue = plan::analyse(passes::run_pipeline(graph), e);
+  plan::resample(epilogue, options.resampled, contraction);
+  return {contraction, graph, plan::as_convolution(contraction), std::move(epilogue), options};
 }
 
 std::vector<Trial> trials_of(const Problem& p, const plan::Device& device, std::size_t count) {

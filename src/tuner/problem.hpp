@@ -19,7 +19,7 @@ struct Problem {
   Graph graph;  ///< as it was written
   plan::Lowered task;
   plan::Epilogue epilogue;
-  CompileOptions options;  ///< storage, device_scalars and accurate are read
+  CompileOptions options;  ///< storage, device_scalars, resampled and accurate are read
 };
 
 /// Throws UserError and Unsupported as compile() does.

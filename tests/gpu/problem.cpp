@@ -8,6 +8,8 @@
 #include "compile.hpp"
 #include "gpu/kernels.hpp"
 #include "passes/passes.hpp"
+#include "plan/resampling.hpp"
+#include "reference/resampled.hpp"
 #include "runtime/common/names.hpp"
 #include "runtime/cuda/driver.hpp"
 #include "support/float_convert.hpp"
@@ -19,8 +21,6 @@ using cuda::check;
 using cuda::driver;
 
 namespace {
-
-using Sizes = std::vector<std::int64_t>;
 
 std::size_t byte_count(DType t, const std::vector<std::int64_t>& shape) {
   return static_cast<std::size_t>(element_count(shape)) * size_of(t);
@@ -66,8 +66,7 @@ Problem::Problem(const Case& c) : c_(c), graph_(graph_of(c)) {
     for (const std::string& name : {made.pooled, made.enlarged})
       if (s.name == main && !name.empty())
         add_output(name, s.dtype,
-                   name == made.pooled ? Sizes{shape[0], shape[1] / 2, shape[2] / 2, shape[3]}
-                                       : Sizes{shape[0], shape[1] * 2, shape[2] * 2, shape[3]});
+                   name == made.pooled ? reference::pooled_shape(shape) : reference::enlarged_shape(shape));
   }
 }
 
@@ -82,7 +81,7 @@ void Problem::add_output(const std::string& name, DType dtype, const std::vector
 std::string Problem::main_store() const {
   if (!c_.options.resampled.any()) return "";
   const ConvKernel k = conv_kernel(c_.contraction(), passes::run_pipeline(graph_), planning_device(), c_.options);
-  return k.epilogue.graph.stores[k.epilogue.outputs[0].store].name;
+  return k.epilogue.graph.stores[*plan::main_store(k.epilogue)].name;
 }
 
 // Uniform numbers of this mean and deviation; integers of -3 to 3, and bools
@@ -197,52 +196,14 @@ Outcome Problem::run(const Executable& executable, std::string& problems) {
 
 namespace {
 
-// The element of a tensor (n, h, w, c) of 16 bits
-double pixel(const Tensor& t, std::int64_t n, std::int64_t h, std::int64_t w, std::int64_t c) {
-  return support::load(t.host.data(), ((n * t.shape[1] + h) * t.shape[2] + w) * t.shape[3] + c, t.dtype);
-}
-
-// Calls f for each pixel and channel, until it is false; then says where
-template <class F>
-std::string for_pixels(const Tensor& t, const std::string& name, F&& f) {
-  for (std::int64_t n = 0; n < t.shape[0]; ++n)
-    for (std::int64_t h = 0; h < t.shape[1]; ++h)
-      for (std::int64_t w = 0; w < t.shape[2]; ++w)
-        for (std::int64_t c = 0; c < t.shape[3]; ++c)
-          if (!f(n, h, w, c))
-            return fmt::format("{}: element ({}, {}, {}, {}) is {}\n", name, n, h, w, c, pixel(t, n, h, w, c));
-  return "";
-}
-
-// The main store where only the enlarged one was written: every second pixel of that
-Tensor shrunk(const Tensor& large) {
-  Tensor y{.host = {}, .device = nullptr, .dtype = large.dtype, .shape = large.shape};
-  y.shape[1] /= 2, y.shape[2] /= 2;
-  y.host.resize(byte_count(y.dtype, y.shape));
-  std::int64_t i = 0;
-  for_pixels(y, "", [&](auto n, auto h, auto w, auto c) {
-    support::store(y.host.data(), i++, y.dtype, pixel(large, n, 2 * h, 2 * w, c));
-    return true;
-  });
-  return y;
-}
-
 // Exactly the store's elements
-std::string judge_resampled(const Outcome& o, const Tensor& y) {
-  const Resampled& made = o.c.options.resampled;
+std::string judge_resampled(const Outcome& o, const ConstTensorView& y) {
   std::string text;
-  if (!made.enlarged.empty()) {
-    const Tensor& e = o.tensors.at(made.enlarged);
-    text += for_pixels(e, made.enlarged, [&](auto n, auto h, auto w, auto c) {
-      return pixel(e, n, h, w, c) == pixel(y, n, h / 2, w / 2, c);
-    });
-  }
-  if (!made.pooled.empty()) {
-    const Tensor& p = o.tensors.at(made.pooled);
-    text += for_pixels(p, made.pooled, [&](auto n, auto h, auto w, auto c) {
-      const auto at = [&](int i, int j) { return pixel(y, n, 2 * h + i, 2 * w + j, c); };
-      return pixel(p, n, h, w, c) == std::max(std::max(at(0, 0), at(0, 1)), std::max(at(1, 0), at(1, 1)));
-    });
+  for (const std::string& name : {o.c.options.resampled.enlarged, o.c.options.resampled.pooled}) {
+    if (name.empty()) continue;
+    const ConstTensorView made = o.tensors.at(name).on_host();
+    if (const auto at = reference::first_other(y, made))
+      text += fmt::format("{}: element {} is {}\n", name, *at, support::load(made.data, *at, made.dtype));
   }
   return text;
 }
@@ -250,17 +211,19 @@ std::string judge_resampled(const Outcome& o, const Tensor& y) {
 }  // namespace
 
 std::string judge(const Outcome& o) {
-  Tensor alone;
-  const bool only = o.c.options.resampled.only_enlarged;
-  if (only) alone = shrunk(o.tensors.at(o.c.options.resampled.enlarged));
-  const auto tensor = [&](const std::string& name) -> const Tensor& {
-    return only && name == o.main ? alone : o.tensors.at(name);
+  const Resampled& made = o.c.options.resampled;
+  std::vector<std::byte> alone;  // the main store, where it is written enlarged only
+  if (made.only_enlarged) alone = reference::shrunk(o.tensors.at(made.enlarged).on_host());
+  const auto tensor = [&](const std::string& name, const std::vector<std::int64_t>& shape) {
+    return made.only_enlarged && name == o.main
+               ? ConstTensorView{alone.data(), o.tensors.at(made.enlarged).dtype, shape, {}}
+               : o.tensors.at(name).on_host();
   };
   const auto expected =
       reference::evaluate(o.graph, o.c.contraction(), o.acc, o.arguments(), error_model(o.c, o.config));
-  std::string text = o.c.options.resampled.any() ? judge_resampled(o, tensor(o.main)) : "";
+  std::string text = made.any() ? judge_resampled(o, tensor(o.main, shape_mn(o.c.contraction()))) : "";
   for (const auto& [name, values] : expected) {
-    const auto found = reference::compare(values, o.c.contraction(), tensor(name).on_host());
+    const auto found = reference::compare(values, o.c.contraction(), tensor(name, shape_mn(o.c.contraction())));
     if (!found.ok())
       text += fmt::format("{}: {} of {} elements outside; element {} is {} instead of {}, {} times its tolerance\n",
                           name, found.outside, found.elements, found.worst_index, found.worst_actual,

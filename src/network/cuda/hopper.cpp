@@ -176,6 +176,7 @@ std::unique_ptr<Step> Lowering::hopper(const Region& r, const Graph& graph, cons
   step->graph = graph;
   for (Store& s : step->graph.stores) s.dtype = p_.element;
   const Resampled made = resampled ? made_of(r) : Resampled{};
+  step->options.resampled = made;
   const std::int64_t filters = extents(given).cols;
   const Contraction& problem = step->contraction;
   const Located image = unfolds ? Located{{}, conv->c, p_.element} : located(in(0));
@@ -222,13 +223,9 @@ std::unique_ptr<Step> Lowering::hopper(const Region& r, const Graph& graph, cons
   if ((step->plan.config.gather && apart(step->a)) ||
       (plain_stores && std::any_of(step->outputs.begin(), step->outputs.end(), apart)))
     throw Unsupported("without the copy engine its kernel takes no slices of concatenations");
-  // only the store that the copy engine writes may be one
-  using Where = plan::Output::Place;
-  const auto by_map =
-      std::find_if(step->epilogue.outputs.begin(), step->epilogue.outputs.end(),
-                   [](const plan::Output& o) { return o.place == Where::before || o.place == Where::after; });
-  const std::string main =
-      by_map == step->epilogue.outputs.end() ? "" : step->epilogue.graph.stores[by_map->store].name;
+  // only the store that the copy engine writes, and what is made of it, may be one
+  const auto by_map = plan::main_store(step->epilogue);
+  const std::string main = by_map ? step->epilogue.graph.stores[*by_map].name : "";
   for (const Bound& o : step->outputs)
     if (apart(o) && o.name != main && o.name != made.pooled && o.name != made.enlarged)
       throw Unsupported(fmt::format("its kernel does not write '{}' into a slice of a concatenation", o.name));

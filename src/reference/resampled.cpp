@@ -1,0 +1,56 @@
+#include "reference/resampled.hpp"
+
+#include <algorithm>
+
+#include "support/float_convert.hpp"
+
+namespace coda::reference {
+
+namespace {
+
+using Sizes = std::vector<std::int64_t>;
+
+double pixel(const ConstTensorView& t, std::int64_t n, std::int64_t h, std::int64_t w, std::int64_t c) {
+  return support::load(t.data, ((n * t.shape[1] + h) * t.shape[2] + w) * t.shape[3] + c, t.dtype);
+}
+
+// Calls f(index, n, h, w, c) for each element until it gives true; then the index
+template <class F>
+std::optional<std::int64_t> find_element(const Sizes& s, F&& f) {
+  std::int64_t i = 0;
+  for (std::int64_t n = 0; n < s[0]; ++n)
+    for (std::int64_t h = 0; h < s[1]; ++h)
+      for (std::int64_t w = 0; w < s[2]; ++w)
+        for (std::int64_t c = 0; c < s[3]; ++c, ++i)
+          if (f(i, n, h, w, c)) return i;
+  return std::nullopt;
+}
+
+}  // namespace
+
+Sizes pooled_shape(const Sizes& image) { return {image[0], image[1] / 2, image[2] / 2, image[3]}; }
+Sizes enlarged_shape(const Sizes& image) { return {image[0], image[1] * 2, image[2] * 2, image[3]}; }
+
+std::vector<std::byte> shrunk(const ConstTensorView& enlarged) {
+  const Sizes& s = enlarged.shape;
+  const Sizes small{s[0], s[1] / 2, s[2] / 2, s[3]};
+  std::vector<std::byte> image(static_cast<std::size_t>(element_count(small)) * size_of(enlarged.dtype));
+  find_element(small, [&](auto i, auto n, auto h, auto w, auto c) {
+    support::store(image.data(), i, enlarged.dtype, pixel(enlarged, n, 2 * h, 2 * w, c));
+    return false;
+  });
+  return image;
+}
+
+std::optional<std::int64_t> first_other(const ConstTensorView& image, const ConstTensorView& made) {
+  const bool enlarged = made.shape == enlarged_shape(image.shape);
+  return find_element(made.shape, [&](std::int64_t i, auto n, auto h, auto w, auto c) {
+    const auto at = [&](std::int64_t y, std::int64_t x) { return pixel(image, n, y, x, c); };
+    const double expected = enlarged ? at(h / 2, w / 2)
+                                     : std::max(std::max(at(2 * h, 2 * w), at(2 * h, 2 * w + 1)),
+                                                std::max(at(2 * h + 1, 2 * w), at(2 * h + 1, 2 * w + 1)));
+    return support::load(made.data, i, made.dtype) != expected;  // NaN is never right
+  });
+}
+
+}  // namespace coda::reference
