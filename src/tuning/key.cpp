@@ -80,8 +80,8 @@ std::string words_of(const plan::Epilogue& e) {
   }
   if (!tensors.empty()) words.push_back(fmt::format("+{}", tensors.size()));
   if (e.graph.stores.size() > 1) words.push_back(fmt::format("{} stores", e.graph.stores.size()));
-  if (e.resampled.any()) words.push_back(plan::to_string(plan::resampling_of(e.resampled)));
   if (words.empty()) words.emplace_back(e.graph.nodes.size() == 1 ? "bare" : "linear");
+  if (e.resampled.any()) words.push_back(plan::to_string(plan::resampling_of(e.resampled)));
   return fmt::format("{}", fmt::join(words, " "));
 }
 

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "tuning/key.hpp"
 #include "unit/plan/problems.hpp"
 
@@ -27,6 +29,19 @@ TEST(Key, SaysWhatItStandsFor) {
 TEST(Key, NamesAndNumbersDoNotCount) {
   const Key one = key("store silu(group_norm(acc + bias[n], groups=32, eps=1e-5)) as y : bf16\n", conv);
   EXPECT_EQ(one, key("store silu(group_norm(acc + b2[n], groups=32, eps=1e-6)) as out : bf16\n", conv));
+}
+
+TEST(Key, WhatIsStoredPooledOrEnlargedCounts) {
+  std::set<std::string> keys{key(plan::test::bare, conv).epilogue};
+  for (const Resampled& made :
+       {Resampled{.pooled = "p"}, Resampled{.enlarged = "p"}, Resampled{.enlarged = "p", .only_enlarged = true},
+        Resampled{.pooled = "p", .enlarged = "e"}}) {
+    plan::Epilogue e = epilogue_of(plan::test::bare, conv);
+    plan::resample(e, made, conv);
+    keys.insert(key_of(conv, e).epilogue);
+    EXPECT_THAT(key_of(conv, e).epilogue, testing::MatchesRegex("bare [a-z, ]+ #[0-9a-f]{12}"));
+  }
+  EXPECT_EQ(keys.size(), 5u);
 }
 
 TEST(Key, EverythingElseDoes) {
