@@ -54,6 +54,7 @@ template <class Config, class Visitor> struct ConvFprop {
     static constexpr int kTeam = Config::kTileWarpgroups, kTurns = Config::kTurns, kConsumers = kTeam * kTurns;
     static constexpr bool kGather = Operands::kGather, kDirect = Operands::kDirect;
     using Gatherer = Gather<Config>;
+    static constexpr bool kPhases = Operands::kPhases;
     static constexpr bool kPatch = Config::kPatch, kStreamed = Config::kNorm == Norm::kStreamed;
     static constexpr int kStages = Config::kStages, kStagesA = kPatch ? Config::kStagesA : kStages;
 
@@ -91,13 +92,14 @@ template <class Config, class Visitor> struct ConvFprop {
     static_assert(!kPatch || kRowBytes == 128, "a pixel of a patch is 128 bytes");
     static_assert(!kDirect || !kSplit, "there is nothing to split without stages");
     static_assert(!kGather || (!kPatch && kClusterBlocks == 1), "ordinary loads go without patches and clusters");
+    static_assert(!kPhases || kPatch, "the pixels of a run do not lie evenly in the output of a phase");
     static_assert(!kPatch || !Operands::kColumnsA, "patches have their channels side by side");
 
     static constexpr int kProducers = kGather ? Gatherer::kThreads : 32;  // threads; the rest of their warpgroup assists
     static constexpr int kFillers = kGather ? kProducers / 32 + !Operands::kGatherFilters : 1;  // arrivals that fill a stage
 
     using Resample = typename Tail::Resample;
-    using Params = KernelParams<Resample::kMaps, typename Visitor::Params>;
+    using Params = KernelParams<Resample::kMaps + phase_maps<Config>(), typename Visitor::Params>;
     static_assert(!Visitor::kRaw || Config::kNorm == Norm::kResident, "only a resident normalisation keeps its input");
 
     // Full and empty barriers of the filters' ring (for runs, of both operands'), then of the patches'; turns; handovers of columns.
@@ -210,6 +212,19 @@ template <class Config, class Visitor> struct ConvFprop {
         if (++sharing.turn_b == kClusterM) sharing.turn_b = 0;
     }
 
+    // The same of a phase, one of (C, R, S, K).
+    static CODA_DEVICE void load_phase_filter(const ConvParams& p, Sharing& sharing, u32 to, u32 full, int c, int tap, int k, int phase) {
+        const ConvGeometry& g = p.geometry;
+        const int r = (phase / 2 + g.pad_h) % 2 + 2 * (g.taps_h - 1 - tap / g.taps_w), s = (phase % 2 + g.pad_w) % 2 + 2 * (g.taps_w - 1 - tap % g.taps_w);
+        if (kClusterM == 1 || sharing.turn_b == u32(sharing.rank_m)) {
+#pragma unroll
+            for (int i = 0; i < divide_up(kN, 64); ++i)
+                if constexpr (kClusterM > 1) tma_load_4d_multicast(to + i * kBoxBytes, p.filter, full, k + 64 * i, s, r, c, sharing.column_blocks);
+                else tma_load_4d(to + i * kBoxBytes, p.filter, full, k + 64 * i, s, r, c);
+        }
+        if (++sharing.turn_b == kClusterM) sharing.turn_b = 0;
+    }
+
     // A run of pixels, or of the columns of A.
     static CODA_DEVICE void load_run(const ConvParams& p, Sharing& sharing, u32 to, u32 full, const Im2colCoordinates& from, int row, int image) {
         constexpr bool kShared = kClusterN > 1;
@@ -233,7 +248,7 @@ template <class Config, class Visitor> struct ConvFprop {
         if constexpr (i < kPrefetches) {
             const ConvGeometry& g = params.fixed.geometry;
             const auto source = Visitor::template tensor<i>(params.visitor);
-            const Rows rows = Rows::of(g, tile.tile_m, kM, 0);
+            const Rows rows = Rows::of(g, tile, kM, 0);
             const int first = tile.tile_n * kN, count = smaller(kN, g.channels - first);
             const u8* base = static_cast<const u8*>(source.memory) + (u64(tile.image) * g.rows * g.channels + first) * source.kElementBytes;
             for (int m = lane; m < kM && count > 0; m += 32)
@@ -251,7 +266,7 @@ template <class Config, class Visitor> struct ConvFprop {
         RingPosition<kStages> at(0);
         RingPosition<kStagesA> at_a(0);
         for (int item = blockIdx.x / kClusterBlocks; item < items(g); item += gridDim.x / kClusterBlocks) {
-            const Tile tile = tile_at<kClusterM, kClusterN, kGroup>(g, tile_of(g, item), rank);
+            const Tile tile = tile_at<kClusterM, kClusterN, kGroup, kPhases>(g, tile_of(g, item), rank);
             if constexpr (kPrefetches > 0) {
                 if (!kSplit || item % g.splits == 0) prefetch_tensors<0>(params, tile, int(threadIdx.x));
                 __syncwarp();
@@ -260,9 +275,10 @@ template <class Config, class Visitor> struct ConvFprop {
             const Range range = loads_of(g, item);
             const int k = tile.tile_n * kN;
             if constexpr (kPatch) {
-                const Rows rows = Rows::of(g, tile.tile_m, kM, 0);
+                const Rows rows = Rows::of(g, tile, kM, 0);
                 const u32 bytes = (kM / 8 + (g.taps_h - 1) * g.dilation_h) * kLineBytes;
-                const int w = rows.left - g.pad_w, h = rows.top - g.pad_h;
+                int w = rows.left - g.pad_w, h = rows.top - g.pad_h;
+                if constexpr (kPhases) w = rows.left + (tile.phase % 2 + g.pad_w) / 2 - g.taps_w + 1, h = rows.top + (tile.phase / 2 + g.pad_h) / 2 - g.taps_h + 1;
                 for (int c = range.begin; c < range.end; ++c) {
                     const u32 full = barriers.full_a(at_a.stage), to = shared + at_a.stage * kBytesA;
                     mbarrier_wait(barriers.empty_a(at_a.stage), at_a.parity ^ 1);
@@ -275,7 +291,8 @@ template <class Config, class Visitor> struct ConvFprop {
                     for (int tap = 0; tap < g.taps_h * g.taps_w; ++tap) {
                         mbarrier_wait(barriers.empty(at.stage), at.parity ^ 1);
                         mbarrier_arrive_expect(barriers.full(at.stage), kBytesB);
-                        load_filter(p, sharing, shared + kOffsetB + at.stage * kBytesB, barriers.full(at.stage), c * kK, tap, k, tile.image);
+                        if constexpr (kPhases) load_phase_filter(p, sharing, shared + kOffsetB + at.stage * kBytesB, barriers.full(at.stage), c * kK, tap, k, tile.phase);
+                        else load_filter(p, sharing, shared + kOffsetB + at.stage * kBytesB, barriers.full(at.stage), c * kK, tap, k, tile.image);
                         at.advance();
                     }
                 }
@@ -421,8 +438,8 @@ template <class Config, class Visitor> struct ConvFprop {
 
     // What warpgroup `member` of a team holds of cluster tile `index`.
     static CODA_DEVICE At place_of(const ConvGeometry& g, int index, int rank, int member) {
-        const Tile tile = tile_at<kClusterM, kClusterN, kGroup>(g, index, rank);
-        return {tile.image, tile.tile_m * kTeam + member, tile.tile_n * kN, Rows::of(g, tile.tile_m, kM, member * Config::kWarpgroupRows)};
+        const Tile tile = tile_at<kClusterM, kClusterN, kGroup, kPhases>(g, index, rank);
+        return {tile.image, (tile.phase * g.tiles_m * kClusterM + tile.tile_m) * kTeam + member, tile.tile_n * kN, Rows::of(g, tile, kM, member * Config::kWarpgroupRows)};
     }
 
     static CODA_DEVICE void consume(const Params& params, u8* memory, u32 shared, const Barriers& barriers, int rank, int consumer, u32 epoch) {

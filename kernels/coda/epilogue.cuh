@@ -3,6 +3,7 @@
 #pragma once
 #include "exchange.cuh"
 #include "fragment.cuh"
+#include "layout.cuh"
 #include "tensors.cuh"
 #include "tiles.cuh"
 #include "tma.cuh"
@@ -39,6 +40,8 @@ template <class Rows> struct Place {
 
 template <class Config, class Visitor> struct Epilogue {
     using Element = typename Config::Element;
+    static constexpr bool kByPhases = OperandsOf<Config>::Type::kPhases;
+    static constexpr int kPhases = kByPhases ? 4 : 1;
     using Rows = RowsIn<Config>;
     using At = Place<Rows>;
     static constexpr int kN = Config::kTileN;
@@ -50,6 +53,7 @@ template <class Config, class Visitor> struct Epilogue {
     static constexpr Stores kStores = stores_of<Config>(0);
     static_assert(kStores == Stores::kCopyEngine || kNorm != Norm::kStreamed, "the second pass loads and stores by the copy engine");
     using Resample = typename ResampleOf<Config>::Type;
+    static_assert(Resample::kMaps == 0 || !kByPhases, "what is resampled is no phase");
     static_assert(Resample::kMaps == 0 || kStores == Stores::kCopyEngine, "what is resampled goes through the copy engine");
     static_assert(!Resample::kPooled || Config::kPatch, "the 2x2 pixels of a window are in one slice of a patch");
     static constexpr bool kExchange = kNorm == Norm::kResident || kNorm == Norm::kStreamed;
@@ -104,7 +108,7 @@ template <class Config, class Visitor> struct Epilogue {
     const u32 epoch;
     Accumulators& acc;
     const Trace& trace;
-    const TensorMap* const further;  // Resample::kMaps
+    const TensorMap* const further;  // Resample::kMaps, or phase_maps()
 
     CODA_DEVICE float* columns() const { return reinterpret_cast<float*>(memory + 4 * kStaging); }
     CODA_DEVICE u8* staging(int warp) const { return memory + warp * kStaging; }
@@ -237,9 +241,17 @@ template <class Config, class Visitor> struct Epilogue {
                     write_slice(side_staging(0, place), kSideStaging, packed);
                     close_slice<kSideBuffers>();
                     if constexpr (kStores != Stores::kCopyEngine) store_plain(fixed.side, side_staging(warp, place), at, 64 * b + 16 * warp, s * kSlice);
-                    else if (lane == 0) store_slice(fixed.side, side_staging(warp, place), at, 64 * b + 16 * warp, s * kSlice), tma_store_commit();
+                    else if (lane == 0) store_slice(side_map(at), side_staging(warp, place), at, 64 * b + 16 * warp, s * kSlice), tma_store_commit();
                 }
             }
+    }
+
+    // Of the pixels of the tile's phase.
+    CODA_DEVICE const TensorMap& output_map(const At& at) const { return map_of(fixed.output, 0, at); }
+    CODA_DEVICE const TensorMap& side_map(const At& at) const { return map_of(fixed.side, 3, at); }
+    CODA_DEVICE const TensorMap& map_of(const TensorMap& first, int others, const At& at) const {
+        if constexpr (kByPhases) return at.rows.phase == 0 ? first : further[others + at.rows.phase - 1];
+        else return first;
     }
 
     static CODA_DEVICE void store_slice(const TensorMap& map, const u8* buffer, const At& at, int m, int slice) {
@@ -249,7 +261,7 @@ template <class Config, class Visitor> struct Epilogue {
 
     // A slice of the main store, to every place that the copy engine writes it to.
     CODA_DEVICE void store_main(const u8* buffer, const At& at, int m, int slice) const {
-        store_slice(fixed.output, buffer, at, m, slice);
+        store_slice(output_map(at), buffer, at, m, slice);
 #pragma unroll
         for (int i = 0; i < Resample::kCopies; ++i) store_slice(further[i], buffer, at, m, slice);
     }
@@ -485,7 +497,7 @@ template <class Config, class Visitor> struct Epilogue {
                     if constexpr (kBoth) store_plain(fixed.side, side_staging(warp, place), at, 64 * b + 16 * warp, s * kSlice);
                 } else if (!kKeep && lane == 0) {
                     store_main(staging(warp) + place * kSliceBytes, at, 64 * b + 16 * warp, s * kSlice);
-                    if constexpr (kBoth) store_slice(fixed.side, side_staging(warp, place), at, 64 * b + 16 * warp, s * kSlice);
+                    if constexpr (kBoth) store_slice(side_map(at), side_staging(warp, place), at, 64 * b + 16 * warp, s * kSlice);
                     tma_store_commit();
                 }
                 if constexpr (!kKeep) store_pooled(staging(warp) + place * kSliceBytes, at, 64 * b + 16 * warp, s * kSlice);

@@ -24,8 +24,8 @@ template <class Config, class Visitor> struct FoldColumns {
     CODA_DEVICE int warp() const { return tail.thread / 32; }
 
     // Places: warpgroups' shares of an image's tiles of the same channels; tiles across; and channels with those past the end.
-    CODA_DEVICE int slots() const { return tail.geometry.tiles_m * Config::kClusterM * Config::kTileWarpgroups; }
-    CODA_DEVICE int across() const { return tail.geometry.tiles_n * Config::kClusterN; }
+    CODA_DEVICE int slots() const { return tail.geometry.tiles_m * Config::kClusterM * Config::kTileWarpgroups * Tail::kPhases; }
+    CODA_DEVICE int across() const { return tail.geometry.tiles_n / Tail::kPhases * Config::kClusterN; }
     CODA_DEVICE size_t wide() const { return size_t(across()) * kN; }
     CODA_DEVICE int images() const { return tail.geometry.images; }
 

@@ -59,7 +59,7 @@ template <class Config> struct Gather {
     // All threads, ahead of a tile's loads.
     CODA_DEVICE void find_rows(const Tile& tile) const {
         const ConvGeometry& g = geometry;
-        const Rows rows = Rows::of(g, tile.tile_m, kM, 0);
+        const Rows rows = Rows::of(g, tile, kM, 0);
         const int group = tile.tile_n * kN / image.group_filters;
         sync();  // the last tile's are read
         for (int m = thread; m < kM; m += kThreads) {

@@ -4,13 +4,22 @@
 namespace coda {
 
 struct Images {  // NHWC and KRSC: both have their k side by side
-    static constexpr bool kColumnsA = false, kColumnsB = false, kBatched = false, kRowsA = false, kGather = false, kGatherFilters = false, kDirect = false;
+    static constexpr bool kColumnsA = false, kColumnsB = false, kBatched = false, kRowsA = false, kGather = false, kGatherFilters = false, kDirect = false, kPhases = false;
 };
 
 // Of products, and of 1x1 convolutions that are such. kColumnsA: A is (k, m), kColumnsB: B is (k, n); each is loaded by boxes of 64 columns
 // and multiplied MN-major. Else A is loaded by boxes of rows. kBatched: as many filters B as images A; tiles do not straddle images.
 template <bool kOfA, bool kOfB, bool kEach> struct Matrices : Images {
     static constexpr bool kColumnsA = kOfA, kColumnsB = kOfB, kBatched = kEach, kRowsA = !kOfA;
+};
+
+// A transposed convolution of stride 2 by its output's four phases: of each two lines, and pixels of a line, one (tiles.cuh). A phase is a
+// convolution of stride 1 with its own taps, every other one of the filter (C, R, S, K), whose channels k lie together. Patches only.
+// Along an axis output pixel 2 y + i takes tap f of input pixel y + (i + pad - f) / 2, where that is whole: taps of the parity of i + pad.
+// All phases run as many taps, those of the largest f first; what is beyond the filter is zero.
+// Six maps stand behind ConvParams: of phases 1 to 3 of the main store, then of the second.
+struct Phases : Images {
+    static constexpr bool kColumnsB = true, kPhases = true;
 };
 
 // Images by ordinary loads (gather.cuh). A configuration adds, in a struct derived from this one:

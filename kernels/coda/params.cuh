@@ -21,6 +21,8 @@ struct ConvGeometry {
     int taps_h, taps_w, channel_blocks;  // R, S, ceil(C / kTileK)
     int splits;                          // blocks that share a tile, each over a part of the k-blocks; 1: none
     int stride_h, stride_w, pad_h, pad_w, dilation_h, dilation_w;  // pad: top and left
+    // By phases (layout.cuh): height, width, rows are the output's, taps those of a phase, pads the transposed convolution's; tiles_n counts the
+    // tiles of all phases.
 };
 
 // Operands that are loaded without a tensor map, and outputs that are stored without one: each stands in the map's place.

@@ -24,6 +24,9 @@ template <bool kOnlyThese, bool kPool, bool kEnlarge> struct Resampled {
 template <class Config, class = void> struct ResampleOf { using Type = AsItIs; };
 template <class Config> struct ResampleOf<Config, typename Exists<typename Config::Resample>::Type> { using Type = typename Config::Resample; };
 
+// Maps of the output's phases but the first.
+template <class Config> constexpr int phase_maps() { return OperandsOf<Config>::Type::kPhases ? 6 : 0; }
+
 // The kernel's parameter: ConvParams, further maps if there are any, the visitor's fields of 8 bytes.
 template <int kMaps, class Visitor> struct KernelParams {
     ConvParams fixed;

@@ -174,7 +174,7 @@ template <class Config, class Visitor> struct SecondPass {
     CODA_DEVICE void spill(const At& at) const {
         if ((first.thread & 31) != 0) return;
 #pragma unroll 1
-        for (int step = 0; step < kSteps; ++step) First::store_slice(first.fixed.output, slab_of(step), at, row_of(step, first.thread / 32), slice_of(step));
+        for (int step = 0; step < kSteps; ++step) First::store_slice(first.output_map(at), slab_of(step), at, row_of(step, first.thread / 32), slice_of(step));
         tma_store_commit();
     }
     // Normalised, it goes to every place.
@@ -228,7 +228,7 @@ template <class Config, class Visitor> struct SecondPass {
 
     CODA_DEVICE void load(const At& at, int step, int warp) const {
         mbarrier_arrive_expect(loaded(step), kSlabBytes);
-        tma_load_4d(shared_address(slab_of(step)), first.fixed.output, loaded(step), at.first_channel + slice_of(step), at.rows.store_x(row_of(step, warp)),
+        tma_load_4d(shared_address(slab_of(step)), first.output_map(at), loaded(step), at.first_channel + slice_of(step), at.rows.store_x(row_of(step, warp)),
                     at.rows.store_y(row_of(step, warp)), at.image);
     }
 

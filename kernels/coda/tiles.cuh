@@ -8,6 +8,7 @@ namespace coda {
 
 struct Tile {
     int image, tile_m, tile_n;  // this block's tile, in tiles
+    int phase = 0;              // by phases: 2 * (which of two lines) + which of two pixels
 };
 
 // The loads [begin, end) of `loads` that fall to part `rank` of `parts`.
@@ -18,7 +19,8 @@ CODA_DEVICE Range part_of(int loads, int rank, int parts) { return {loads * rank
 
 // Tiles of one input region (all channel tiles) are neighbours in the order, then those of one image. With kGroup > 0 those of so many
 // input regions are: where the filters exceed the second-level cache, what the chip works on at a time is then about as wide as high.
-template <int kClusterM, int kClusterN, int kGroup>
+// By phases (kPhases) tiles across the channels are those of phase 0, then of phase 1, 2 and 3.
+template <int kClusterM, int kClusterN, int kGroup, bool kPhases = false>
 CODA_DEVICE Tile tile_at(const ConvGeometry& g, int index, int rank) {
     int n = index % g.tiles_n, m = index / g.tiles_n, image = 0;
     if constexpr (kGroup == 0) {
@@ -29,7 +31,12 @@ CODA_DEVICE Tile tile_at(const ConvGeometry& g, int index, int rank) {
         const int rows = smaller(kGroup, g.tiles_m - group), place = within - group * g.tiles_n;
         m = group + place % rows, n = place / rows;
     }
-    return {image, m * kClusterM + rank / kClusterN, n * kClusterN + rank % kClusterN};
+    int phase = 0;
+    if constexpr (kPhases) {
+        const int across = g.tiles_n / 4;
+        phase = n / across, n -= phase * across;
+    }
+    return {image, m * kClusterM + rank / kClusterN, n * kClusterN + rank % kClusterN, phase};
 }
 
 // Config::kGroup, if there is one.
@@ -48,7 +55,7 @@ template <class Config> constexpr Stores stores_of(...) { return Stores::kCopyEn
 // The pixels of a warpgroup's rows of the tile: which exist, and where they lie in the image.
 struct RunRows {
     int first, end;
-    static CODA_DEVICE RunRows of(const ConvGeometry& g, int tile_m, int tile_rows, int row) { return {tile_m * tile_rows + row, g.rows}; }
+    static CODA_DEVICE RunRows of(const ConvGeometry& g, const Tile& tile, int tile_rows, int row) { return {tile.tile_m * tile_rows + row, g.rows}; }
     CODA_DEVICE bool valid(int m) const { return first + m < end; }
     CODA_DEVICE bool all_valid(int count) const { return first + count <= end; }
     CODA_DEVICE int valid_of_16(int m) const { return larger(0, smaller(16, end - first - m)); }
@@ -59,8 +66,8 @@ struct RunRows {
 
 struct PatchRows {
     int top, left, height, width;
-    static CODA_DEVICE PatchRows of(const ConvGeometry& g, int tile_m, int tile_rows, int row) {
-        return {tile_m / g.patches_across * (tile_rows / 8) + row / 8, tile_m % g.patches_across * 8, g.height, g.width};
+    static CODA_DEVICE PatchRows of(const ConvGeometry& g, const Tile& tile, int tile_rows, int row) {
+        return {tile.tile_m / g.patches_across * (tile_rows / 8) + row / 8, tile.tile_m % g.patches_across * 8, g.height, g.width};
     }
     CODA_DEVICE bool valid(int m) const { return top + m / 8 < height && left + m % 8 < width; }
     CODA_DEVICE bool all_valid(int count) const { return top + count / 8 <= height && left + 8 <= width; }
@@ -78,10 +85,22 @@ struct LineRows : RunRows {
     CODA_DEVICE int store_y(int m) const { return (first + m) / width; }
 };
 
-template <bool kPatch, bool kLines> struct RowsOf { using Type = RunRows; };
-template <> struct RowsOf<false, true> { using Type = LineRows; };
-template <> struct RowsOf<true, false> { using Type = PatchRows; };
-template <class Config> using RowsIn = typename RowsOf<Config::kPatch, ResampleOf<Config>::Type::kEnlarged && !Config::kPatch>::Type;
+// A patch of the pixels of one phase: pixel (y, x) of them is (2 y + phase / 2, 2 x + phase % 2) of the output.
+struct PhaseRows : PatchRows {
+    int phase, output_width;
+    static CODA_DEVICE PhaseRows of(const ConvGeometry& g, const Tile& tile, int tile_rows, int row) {
+        PhaseRows rows{PatchRows::of(g, tile, tile_rows, row), tile.phase, g.width};
+        rows.height = (g.height + 1 - tile.phase / 2) / 2, rows.width = (g.width + 1 - tile.phase % 2) / 2;
+        return rows;
+    }
+    CODA_DEVICE int pixel(int m) const { return (2 * (top + m / 8) + phase / 2) * output_width + 2 * (left + m % 8) + phase % 2; }
+};
+
+template <bool kPatch, bool kLines, bool kPhases> struct RowsOf { using Type = RunRows; };
+template <> struct RowsOf<false, true, false> { using Type = LineRows; };
+template <> struct RowsOf<true, false, false> { using Type = PatchRows; };
+template <> struct RowsOf<true, false, true> { using Type = PhaseRows; };
+template <class Config> using RowsIn = typename RowsOf<Config::kPatch, ResampleOf<Config>::Type::kEnlarged && !Config::kPatch, OperandsOf<Config>::Type::kPhases>::Type;
 
 // Position in a ring of kStages buffers; `block` counts everything that the ring has carried so far.
 template <int kStages> struct RingPosition {

@@ -74,6 +74,7 @@ std::string resample_text(const plan::Resampling& r) {
 // Where they lie otherwise than a convolution's
 std::string operands_text(const plan::ConvConfig& c) {
   if (c.gather) return gathered_text(c);
+  if (c.phases) return "    using Operands = Phases;\n";
   if (!c.columns_a && !c.columns_b && !c.batched && !c.rows_a) return "";
   return fmt::format("    using Operands = Matrices<{}, {}, {}>;  // A is (k, m), B is (k, n), one B for each A\n",
                      c.columns_a, c.columns_b, c.batched);

@@ -39,4 +39,15 @@ Lowered as_convolution(const Contraction& contraction) {
   return of_transposed(std::get<ConvTranspose2d>(contraction));
 }
 
+std::optional<Lowered> by_phases(const Contraction& contraction) {
+  const auto* t = std::get_if<ConvTranspose2d>(&contraction);
+  if (t == nullptr || !beyond_phases(*t).empty()) return std::nullopt;
+  Lowered lowered = of_transposed(*t);
+  Conv2d& c = lowered.conv;
+  lowered.phases = true;
+  c.stride = {1, 1};
+  c.r = phase_taps(t->r), c.s = phase_taps(t->s);
+  return lowered;
+}
+
 }  // namespace coda::plan

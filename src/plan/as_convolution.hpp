@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "coda/contraction.hpp"
+#include "plan/phases.hpp"
 
 namespace coda::plan {
 
@@ -14,6 +15,8 @@ struct Lowered {
   bool columns_b = false;                     ///< B is (k, n): a product without transpose_b
   bool batched = false;                       ///< as many filters as images: products b = 0, …, of A[b] and B[b]
   std::optional<ConvTranspose2d> transposed;  ///< then `conv` has its fields, and no extents of its own
+  /// `transposed` by its output's phases: `conv` is of stride 1 and has the taps of one of them.
+  bool phases = false;
 
   Lowered(const Conv2d& of) : conv(of) {}  // NOLINT(google-explicit-constructor): every convolution is one
 
@@ -24,5 +27,8 @@ struct Lowered {
 /// convolution of images of one line of m pixels with k channels, each with n filters of its own. Results lie alike in
 /// memory.
 Lowered as_convolution(const Contraction& contraction);
+
+/// The same by phases, if it is a transposed convolution that has them.
+std::optional<Lowered> by_phases(const Contraction& contraction);
 
 }  // namespace coda::plan

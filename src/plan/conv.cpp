@@ -1,5 +1,7 @@
 #include "plan/conv.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "coda/error.hpp"
@@ -27,14 +29,25 @@ Candidate examine(const ConvConfig& config, const ConvProblem& problem, const De
 std::vector<Candidate> candidates(const Lowered& task, const Epilogue& epilogue, const Device& device,
                                   const Override& fixed) {
   const FixedFields fields = resolve(fixed);
-  const ConvProblem problem = make_problem(task, epilogue, device);
   std::vector<Candidate> all;
-  for (const ConvConfig& config : configurations(problem, device, fields))
-    all.push_back(examine(config, problem, device));
-  const auto legal_end =
-      std::stable_partition(all.begin(), all.end(), [](const Candidate& c) { return c.refusal.empty(); });
+  const auto add = [&](const Lowered& form) {
+    const ConvProblem problem = make_problem(form, epilogue, device);
+    for (const ConvConfig& config : configurations(problem, device, fields))
+      all.push_back(examine(config, problem, device));
+  };
+  const auto legal = [](const Candidate& c) { return c.refusal.empty(); };
+  const auto phases = by_phases(task.contraction());
+  if (phases && fields.load != Load::gather) add(*phases);
+  if (std::ranges::none_of(all, legal)) add(task);
+  const auto legal_end = std::stable_partition(all.begin(), all.end(), legal);
   std::ranges::stable_sort(all.begin(), legal_end, {}, [](const Candidate& c) { return c.plan.predicted_us; });
   return all;
+}
+
+Lowered as_planned(const Contraction& contraction, const ConvConfig& config) {
+  if (!config.phases) return as_convolution(contraction);
+  if (auto lowered = by_phases(contraction)) return *std::move(lowered);
+  throw InternalError(fmt::format("a plan by phases of {}", to_string(contraction)));
 }
 
 ConvPlan choose(const Lowered& task, const Epilogue& epilogue, const Device& device, const Override& fixed) {

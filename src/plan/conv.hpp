@@ -61,8 +61,12 @@ struct ConvConfig {
   bool columns_a = false, columns_b = false, batched = false;  ///< as in Lowered; loaded by the copy engine
   bool rows_a = false;                   ///< runs of pixels are rows of a matrix: boxes of them are loaded, not im2col
   std::optional<Gathering> gather = {};  ///< activations by ordinary loads instead of runs or patches
+  bool phases = false;                   ///< Lowered::phases: tiles across are those of each phase, one after another
   Stores stores = Stores::copy_engine;
   Resampling resampling = {};
+
+  /// Tensor maps, or what stands in their place, behind ConvParams: of resampled stores, of phases of the output.
+  int further_maps() const { return phases ? 6 : resampling.maps(); }
 
   bool operator==(const ConvConfig&) const = default;
 };
@@ -85,6 +89,9 @@ struct ConvPlan {
   double predicted_us = 0;
 };
 
+/// The convolution that a plan of this configuration runs.
+Lowered as_planned(const Contraction& contraction, const ConvConfig& config);
+
 /// Fields of ConvConfig that the caller fixes, as text: "tile=128x160 cluster=1x2 stages=4 order=pingpong mode=resident
 /// load=patch split=on swap=on". Throws UserError for an unknown key or value (says which are known).
 struct Override {
@@ -102,9 +109,10 @@ struct Candidate {
   std::string refusal;  ///< empty: legal
 };
 
-/// All candidates, legal ones first, the fastest predicted first. Throws UserError for a contraction that is wrong and
-/// Unsupported for one that no convolution kernel of this device can serve whatever the plan (dtype, groups, layout,
-/// …).
+/// All candidates, legal ones first, the fastest predicted first. A transposed convolution that has phases runs by
+/// them; the candidates without are listed only if none of those is legal, or the override says load=gather. Throws
+/// UserError for a contraction that is wrong and Unsupported for one that no convolution kernel of this device can
+/// serve whatever the plan (dtype, groups, layout, …).
 std::vector<Candidate> candidates(const Lowered& task, const Epilogue& epilogue, const Device& device,
                                   const Override& fixed = {});
 

@@ -179,7 +179,7 @@ bool measured(const ConvConfig& c) {
 double memory_us(const ConvPlan& p, const ConvProblem& problem, const Device& device) {
   const Conv2d& v = problem.conv;
   const double in = static_cast<double>(v.n * v.c) * static_cast<double>(v.h * v.w) * 2;
-  const double filter = static_cast<double>(problem.depth()) * static_cast<double>(v.k) * 2 *
+  const double filter = static_cast<double>(problem.depth()) * static_cast<double>(v.k) * 2 * problem.phases() *
                         static_cast<double>(problem.task.batched ? v.n : 1);
   const double out = static_cast<double>(problem.extents.rows()) * static_cast<double>(v.k);
   const double again = p.config.mode == NormMode::streamed ? 4.0 * std::max(0.0, 1 - p.config.turns / rows_of_image(p))

@@ -26,11 +26,11 @@ void lay_out_tiles(ConvPlan& p, const ConvProblem& problem) {
   const bool per_image = c.patch || problem.per_image;
   p.images = static_cast<int>(per_image ? e.images : 1);
   p.rows = static_cast<int>(per_image ? e.rows_per_image() : e.rows());
-  p.patches_across = static_cast<int>(divide_up(e.width, 8));
+  p.patches_across = static_cast<int>(divide_up(problem.phase_width(), 8));
   const std::int64_t tiles_m =
-      c.patch ? divide_up(e.height, c.tile_m / 8) * p.patches_across : divide_up(p.rows, c.tile_m);
+      c.patch ? divide_up(problem.phase_height(), c.tile_m / 8) * p.patches_across : divide_up(p.rows, c.tile_m);
   p.tiles_m = static_cast<int>(divide_up(tiles_m, c.cluster_m));
-  p.tiles_n = static_cast<int>(divide_up(divide_up(e.cols, c.tile_n), c.cluster_n));
+  p.tiles_n = static_cast<int>(divide_up(divide_up(e.cols, c.tile_n), c.cluster_n)) * problem.phases();
   p.tiles =
       static_cast<int>(std::min<std::int64_t>(std::int64_t{p.tiles_m} * p.tiles_n * p.images, largest_tile_count));
   p.channel_blocks = static_cast<int>(divide_up(c.gather ? problem.depth() : problem.conv.c, c.tile_k));
@@ -52,7 +52,8 @@ void lay_out_folds(Workspace& w, const ConvPlan& p, const ConvProblem& problem) 
   const VisitorShape& v = problem.visitor;
   const bool reduces = v.fold_words + v.tile_folds > 0;
   if (!reduces && !c.wide) return;
-  const auto images = static_cast<std::size_t>(p.images), across = static_cast<std::size_t>(p.tiles_n) * c.cluster_n;
+  const auto images = static_cast<std::size_t>(p.images),
+             across = static_cast<std::size_t>(p.tiles_n) / problem.phases() * c.cluster_n;
   const std::size_t slots = images * p.slots_per_image, wide = across * c.tile_n;
   const std::size_t planes = v.fold_planes, tiles = v.tile_folds;
   w.folds = take(w.bytes, 4 * (planes * slots * wide + tiles * slots * across));
@@ -98,7 +99,7 @@ ConvPlan lay_out(const ConvConfig& config, const ConvProblem& problem, const Dev
   p.config = config;
   lay_out_tiles(p, problem);
   if (exchanges(config.mode) || config.mode == NormMode::general)
-    p.slots_per_image = p.tiles_m * config.cluster_m * config.tile_warpgroups;
+    p.slots_per_image = p.tiles_m * config.cluster_m * config.tile_warpgroups * problem.phases();
   if (exchanges(config.mode)) lay_out_statistics(p);
   const int resident = device.resident_blocks[cluster_blocks(config)];
   if (config.split)

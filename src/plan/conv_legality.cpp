@@ -95,6 +95,7 @@ string check_runs(const Conv2d& conv) {
 
 /// What loads go with which operands, and outputs.
 string check_loads(const ConvConfig& c, const ConvProblem& p) {
+  if (c.phases && !c.patch) return "runs: pixels of a run do not lie evenly in the output of a phase; patches do";
   if (!c.gather) {
     if (string reason = c.patch ? check_patch(c, p.conv) : check_runs(p.conv); !reason.empty()) return reason;
     if (!p.gathered.empty())

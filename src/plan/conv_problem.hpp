@@ -36,6 +36,11 @@ struct ConvProblem {
   std::int64_t store_bytes = 2;  ///< of them, an element of the output
   Resampling resampling;         ///< of the main one
 
+  /// 4 by phases, else 1; and the pixels of one, of which tiles are made.
+  int phases() const { return task.phases ? 4 : 1; }
+  std::int64_t phase_height() const { return task.phases ? phase_pixels(extents.height) : extents.height; }
+  std::int64_t phase_width() const { return task.phases ? phase_pixels(extents.width) : extents.width; }
+
   /// Of one output: taps times channels of a group.
   std::int64_t depth() const { return conv.r * conv.s * conv.c / conv.groups; }
   std::int64_t pixels() const { return extents.rows_per_image(); }

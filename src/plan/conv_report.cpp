@@ -137,7 +137,10 @@ std::string to_string(const ConvConfig& c) {
   if (c.swap) text += " swap";
   if (c.mode != NormMode::none) text += fmt::format(" {}", to_string(c.mode));
   if (c.columns_a) text += " A(k,m)";
-  if (c.columns_b) text += " B(k,n)";
+  if (c.phases)
+    text += " by phases";
+  else if (c.columns_b)
+    text += " B(k,n)";
   if (c.batched) text += " batched";
   if (c.gather && c.gather->direct)
     text += " direct";
@@ -169,7 +172,8 @@ std::string explain(const Lowered& task, const Epilogue& epilogue, const Device&
       : best.config.columns_a ? std::string("boxes of 64 columns of A")
       : best.config.patch
           ? fmt::format("patches 8 pixels wide with a halo of {} lines and {} pixels, one for all filter taps",
-                        best.config.halo_h, best.config.halo_w)
+                        best.config.halo_h, best.config.halo_w) +
+                (best.config.phases ? std::string(", in each of the four phases of the output") : std::string())
       : best.config.rows_a ? std::string("boxes of rows")
                            : std::string("runs of pixels, one for every filter tap"));
   text += fmt::format("mode: {}\n", reason_of_mode(best, epilogue));

@@ -47,13 +47,15 @@ std::vector<int> depths(const ConvProblem& p) {
 
 std::vector<Load> loads(const ConvProblem& p) {
   if (!p.gathered.empty()) return {Load::gather};
+  if (p.task.phases) return {Load::patch};
   return {Load::patch, Load::runs};
 }
 
 std::vector<std::pair<int, int>> clusters(const ConvProblem& p, const ConvConfig& c) {
   std::vector<std::pair<int, int>> list{{1, 1}, {2, 1}};
   const std::int64_t across = (p.extents.cols + c.tile_n - 1) / c.tile_n;
-  const std::int64_t tiles = across * ((p.extents.rows() + c.tile_m - 1) / c.tile_m);
+  const std::int64_t tiles =
+      across * ((p.extents.rows() + c.tile_m - 1) / c.tile_m);  // by phases: of a quarter each, four times
   // Small products wait for the second-level cache: a square of four blocks reads half as much
   if (c.mode == NormMode::none && across > 1 && tiles <= 128) list.emplace_back(2, 2);
   for (const int n : {2, 4, 5})
@@ -148,13 +150,13 @@ constexpr std::int64_t filters_that_stay = 20 << 20;
 
 /// So many rows of tiles that what all blocks work on at a time is a square of the output: it then reads least.
 int rows_in_a_group(const ConvConfig& c, const ConvProblem& p, const Device& d) {
-  const std::int64_t filters = p.depth() * p.extents.cols * 2;
+  const std::int64_t columns = p.extents.cols * p.phases(), filters = p.depth() * columns * 2;
   if (exchanges(c.mode) || c.meets || filters <= filters_that_stay) return 0;
   const double high = c.tile_m * c.cluster_m, wide = c.tile_n * c.cluster_n,
                area = c.tile_m * c.tile_n * static_cast<double>(d.multiprocessors);
-  const double across = std::min(std::sqrt(area), static_cast<double>(p.extents.cols));
+  const double across = std::min(std::sqrt(area), static_cast<double>(columns));
   const auto rows = static_cast<int>(std::lround(area / across / high));
-  const bool all = across + wide > static_cast<double>(p.extents.cols);
+  const bool all = across + wide > static_cast<double>(columns);
   return all || rows < 2 ? 0 : rows;
 }
 
@@ -169,6 +171,7 @@ bool is_product(const Conv2d& c) {
 void finish(ConvConfig& c, const ConvProblem& p, const Device& d, const FixedFields& fixed) {
   c.element = p.conv.dtype_x;
   c.columns_a = p.task.columns_a && !c.gather, c.columns_b = p.task.columns_b && !(c.gather && c.gather->filters);
+  c.phases = p.task.phases, c.columns_b = c.columns_b || c.phases;
   c.batched = p.task.batched, c.stores = stores_of(p.task), c.resampling = p.resampling;
   c.rows_a = !c.patch && !c.columns_a && !c.gather && is_product(p.conv);
   const auto halo = [&](std::int64_t taps, std::int64_t dilation) {

@@ -41,7 +41,11 @@ std::string beyond_im2col(const Conv2d& c, int i) {
 
 std::string why_gathered(const Lowered& t) {
   const Conv2d& c = t.conv;
-  if (t.transposed) return "a transposed convolution";
+  if (t.phases) return {};
+  if (t.transposed) {
+    const std::string phases = beyond_phases(*t.transposed);
+    return phases.empty() ? "a transposed convolution" : "a transposed convolution, not by phases: " + phases;
+  }
   if (c.layout == Layout::nchw) return "channels first";
   if (c.groups != 1) return fmt::format("{} groups of channels", c.groups);
   const auto odd = [](const char* what, std::int64_t count) {

@@ -52,6 +52,7 @@ std::string refuse_resampling(const ConvConfig& c, const ConvProblem& p) {
   const Resampling& r = c.resampling;
   if (r != p.resampling) return "resampled: not as the epilogue says";
   if (!r.any()) return {};
+  if (c.phases) return "resampled: pixels of a phase, which are no neighbours";
   if (c.stores != Stores::copy_engine)
     return fmt::format("resampled: {} output channels in {}; only rows of a multiple of 8 go through the copy engine",
                        p.extents.cols, c.stores == Stores::planes ? "planes" : "rows");

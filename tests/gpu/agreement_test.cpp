@@ -109,6 +109,12 @@ TEST(Agreement, WhatTheCopyEngineCannotLoad) {
   expect_agreement(cases);
 }
 
+TEST(Agreement, ByPhases) {
+  const auto cases = phase_cases(options().seed);
+  EXPECT_GE(cases.size(), 85u);
+  expect_agreement(cases);
+}
+
 TEST(Agreement, StatisticsOfAllImages) {
   const auto cases = batch_cases();
   EXPECT_GE(cases.size(), 30u);

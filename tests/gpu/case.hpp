@@ -55,6 +55,8 @@ std::vector<Case> gathered_cases(std::uint64_t seed);
 std::vector<Case> resampled_cases(std::uint64_t seed);
 std::vector<Case> small_resampled_cases();
 Case resampled_case(const Conv2d& conv, std::string text, std::string plan, Resampled resampled);
+/// Transposed convolutions by the phases of their output, with every kind of epilogue.
+std::vector<Case> phase_cases(std::uint64_t seed);
 std::vector<Case> offset_cases();
 std::vector<Case> batch_cases();
 /// Values of rows, coordinates, results of every type, reductions that are read or stored.

@@ -344,6 +344,18 @@ std::vector<Case> sanitizer_cases() {
       c.text = "store silu(group_norm(acc + bias[n], groups=16, scale=gamma[n])) as y : bf16";
     cases.push_back(std::move(c));
   }
+  for (const char* plan :
+       {"load=patch mode=resident", "load=patch mode=streamed", "swap=on tile=128x64 mode=resident"}) {
+    Case c =
+        on_gpu("sanitizer", {},
+               "h = acc + bias[n]\nstore h : bf16\nstore silu(group_norm(h, groups=4, scale=gamma[n])) + r[m,n] as "
+               "y : bf16",
+               plan);
+    c.transposed = {.n = 2, .h = 9, .w = 10, .c = 64, .k = 96, .r = 3, .s = 3, .stride = {2, 2}, .pad = {1, 1, 1, 1}};
+    c.transposed->dtype_x = c.transposed->dtype_w = DType::bf16;
+    c.conv = plan::as_convolution(*c.transposed).conv;
+    cases.push_back(std::move(c));
+  }
   Conv2d depthwise = conv(2, 17, 19, 37, 37, 3);
   depthwise.groups = 37;
   cases.push_back(on_gpu("sanitizer", depthwise, "store silu(acc + bias[n]) as y : bf16", "load=gather tile=128x32"));

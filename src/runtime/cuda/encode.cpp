@@ -57,22 +57,30 @@ void put(TensorMap& map, const T& what) {
   std::memcpy(&map, &what, sizeof what);
 }
 
-}  // namespace
+// The map of one of four phases
+TensorMap phase_map(const MapShape& whole, int phase, const void* base, DType element, const char* what) {
+  TensorMap map{};
+  encode(map, with_phase(whole, phase), static_cast<const std::byte*>(base) + phase_offset(whole, phase), element,
+         what);
+  return map;
+}
 
-namespace {
+// An output by its phases: the first in its place, the others behind ConvParams
+void encode_phases(TensorMap& first, Parameters& p, std::size_t place, const MapShape& whole, const void* base,
+                   DType element, const char* what) {
+  first = phase_map(whole, 0, base, element, what);
+  for (int phase = 1; phase < 4; ++phase)
+    p.set_further(place + static_cast<std::size_t>(phase) - 1, phase_map(whole, phase, base, element, what));
+}
 
-// The four parts of the enlarged tensor, each of every second pixel of every second line; with nothing else to write
-// the first is the output itself
+// The four phases of the enlarged tensor; with nothing else to write the first is the output itself
 void encode_resampled(Parameters& p, const plan::ConvPlan& plan, const MapShape& output, const Addresses& at) {
   const plan::Resampling& r = plan.config.resampling;
   std::size_t next = 0;
-  for (int part = 0; r.enlarged && part < 4; ++part) {
-    const bool first = r.only && part == 0;
-    const auto* base =
-        static_cast<const std::byte*>(at.enlarged) + phase_offset(output, 2, at.enlarged_pitch, part / 2, part % 2);
-    TensorMap map{};
-    encode(map, phase_shape(output, 2, at.enlarged_pitch), base, plan.config.element, "the enlarged output");
-    if (first)
+  for (int phase = 0; r.enlarged && phase < 4; ++phase) {
+    const TensorMap map =
+        phase_map(doubled(output, at.enlarged_pitch), phase, at.enlarged, plan.config.element, "the enlarged output");
+    if (r.only && phase == 0)
       p.conv.output = map;
     else
       p.set_further(next++, map);
@@ -113,8 +121,14 @@ void encode_maps(Parameters& parameters, const plan::Lowered& task, const plan::
     put(params.side, PlainOutput{const_cast<void*>(at.side)});
     return;
   }
-  if (at.output != nullptr)
-    encode(params.output, with_pitch(shapes.output, at.output_pitch), at.output, element, "the output");
+  const MapShape output = with_pitch(shapes.output, at.output_pitch);
+  if (plan.config.phases) {
+    if (at.output != nullptr) encode_phases(params.output, parameters, 0, output, at.output, element, "the output");
+    if (at.side != nullptr)
+      encode_phases(params.side, parameters, 3, shapes.output, at.side, element, "the second output");
+    return;
+  }
+  if (at.output != nullptr) encode(params.output, output, at.output, element, "the output");
   if (at.side != nullptr) encode(params.side, shapes.output, at.side, element, "the second output");
   encode_resampled(parameters, plan, shapes.output, at);
 }

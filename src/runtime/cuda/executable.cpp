@@ -34,7 +34,7 @@ bool is_capturing(CUstream stream) {
   return status == CU_STREAM_CAPTURE_STATUS_ACTIVE;
 }
 
-std::size_t further_maps(const plan::ConvPlan& plan) { return static_cast<std::size_t>(plan.config.resampling.maps()); }
+std::size_t further_maps(const plan::ConvPlan& plan) { return static_cast<std::size_t>(plan.config.further_maps()); }
 
 std::size_t kernel_bytes(const Parts& parts) {
   const std::size_t maps = further_maps(parts.plan), fields = parts.kernel.fields.size();
@@ -49,7 +49,7 @@ std::size_t kernel_bytes(const Parts& parts) {
 CudaExecutable::CudaExecutable(const Gpu& gpu, Parts parts)
     : gpu_(gpu),
       parts_(std::move(parts)),
-      task_(plan::as_convolution(parts_.contraction)),
+      task_(plan::as_planned(parts_.contraction, parts_.plan.config)),
       signature_(signature(parts_.contraction, parts_.source, parts_.epilogue, parts_.kernel.fields,
                            !parts_.options.constant_b.has_value())),
       kernel_(load(gpu, parts_.binary, parts_.kernel.entry), parts_.plan, kernel_bytes(parts_)) {

@@ -60,9 +60,14 @@ MapShape output_shape(const Conv2d& c, const plan::ConvPlan& plan, const Extents
   return tiled(4, {u64(c.k), u64(across), u64(lines), u64(plan.images)}, {slice, pixels, 16 / pixels, 1});
 }
 
-// One tap of some filters; of products B (batch, n, k), or boxes of 64 columns of B (batch, k, n).
-MapShape filter_shape(const Conv2d& c, const plan::ConvConfig& k) {
+// By phases: 64 filters of one tap, of some channels (C, R, S, K). One tap of some filters; of products B (batch, n,
+// k), or boxes of 64 columns of B (batch, k, n).
+MapShape filter_shape(const plan::Lowered& t, const plan::ConvConfig& k) {
+  const Conv2d& c = t.conv;
   const std::int64_t products = k.batched ? c.n : 1;
+  if (t.phases)
+    return tiled(4, {u64(c.k), u64(t.transposed->s), u64(t.transposed->r), u64(c.c)},
+                 {box_columns, 1, 1, u32(k.tile_k)});
   if (k.columns_b) return tiled(3, {u64(c.k), u64(c.c), u64(products), 1}, {box_columns, u32(k.tile_k), 1, 1});
   if (k.gather && !k.batched)
     return tiled(3, {u64(c.r * c.s * (c.c / c.groups)), 1, u64(c.k), 1}, {u32(k.tile_k), 1, u32(k.tile_n), 1});
@@ -72,21 +77,6 @@ MapShape filter_shape(const Conv2d& c, const plan::ConvConfig& k) {
 
 }  // namespace
 
-MapShape phase_shape(const MapShape& output, int step, std::int64_t pitch) {
-  MapShape m = output;
-  const std::uint64_t pixel = (pitch == 0 ? output.extents[0] : u64(pitch)) * element_bytes, each = u64(step);
-  m.strides[0] = each * pixel;
-  m.strides[1] = each * each * output.extents[1] * pixel;
-  m.strides[2] = output.extents[2] * m.strides[1];
-  return m;
-}
-
-std::int64_t phase_offset(const MapShape& output, int step, std::int64_t pitch, int line, int pixel) {
-  const auto extent = [&](std::size_t i) { return static_cast<std::int64_t>(output.extents[i]); };
-  return (line * step * extent(1) + pixel) * (pitch == 0 ? extent(0) : pitch) *
-         static_cast<std::int64_t>(element_bytes);
-}
-
 MapShape with_pitch(MapShape m, std::int64_t pitch) {
   if (pitch == 0) return m;
   std::uint64_t stride = u64(pitch) * element_bytes;
@@ -94,9 +84,26 @@ MapShape with_pitch(MapShape m, std::int64_t pitch) {
   return m;
 }
 
+MapShape doubled(MapShape m, std::int64_t pitch) {
+  m.extents[1] *= 2, m.extents[2] *= 2;
+  return with_pitch(m, pitch == 0 ? static_cast<std::int64_t>(m.extents[0]) : pitch);
+}
+
+MapShape with_phase(MapShape m, int phase) {
+  const std::uint64_t across = u64(phase % 2), down = u64(phase / 2);
+  m.extents[1] = (m.extents[1] + 1 - across) / 2, m.extents[2] = (m.extents[2] + 1 - down) / 2;
+  m.strides[0] *= 2, m.strides[1] *= 2;
+  return m;
+}
+
+std::uint64_t phase_offset(const MapShape& m, int phase) {
+  return u64(phase % 2) * m.strides[0] + u64(phase / 2) * m.strides[1];
+}
+
 MapShapes map_shapes(const plan::Lowered& task, const plan::ConvPlan& plan) {
   const Conv2d& c = task.conv;
-  return {activation_shape(c, plan), filter_shape(c, plan.config), output_shape(c, plan, extents(task.contraction()))};
+  return {activation_shape(c, plan), filter_shape(task, plan.config),
+          output_shape(c, plan, extents(task.contraction()))};
 }
 
 }  // namespace coda::cuda

@@ -31,21 +31,22 @@ struct MapShape {
 struct MapShapes {
   MapShape activation;  ///< X (N,H,W,C); A (k, m)
   MapShape filter;      ///< W (K,R·S,C); B
-  MapShape output;      ///< Y; of the second store too
+  MapShape output;      ///< Y; of the second store too; by phases with_phase() has theirs
 };
 
 /// Shapes of operands and outputs that need no map are of no use.
 MapShapes map_shapes(const plan::Lowered& task, const plan::ConvPlan& plan);
 
-/// Of the part of a larger output that has every `step`-th pixel of every `step`-th line, and is written like `output`,
-/// with its boxes. The larger tensor's pixels lie `pitch` elements apart; 0: together.
-MapShape phase_shape(const MapShape& output, int step, std::int64_t pitch);
-
-/// Bytes from the larger tensor's first element to that of the part that starts at line `line` and pixel `pixel`.
-std::int64_t phase_offset(const MapShape& output, int step, std::int64_t pitch, int line, int pixel);
-
 /// The same map of a tensor whose innermost rows lie `pitch` elements apart; 0: together.
 MapShape with_pitch(MapShape map, std::int64_t pitch);
+
+/// Of an output (K, Q, P, N): the tensor of twice the lines and pixels, which lie `pitch` elements apart; 0: together.
+MapShape doubled(MapShape output, std::int64_t pitch);
+
+/// Of such a tensor the pixels (2y + phase / 2, 2x + phase % 2), as a tensor of their own.
+MapShape with_phase(MapShape map, int phase);
+/// Where its first element lies, in bytes from the output's.
+std::uint64_t phase_offset(const MapShape& map, int phase);
 
 /// Channels of a slice, in which a warp stores: Epilogue::kSlice of kernels/coda/epilogue.cuh.
 constexpr int slice_channels(int tile_n) {

@@ -59,15 +59,42 @@ TEST(TensorMaps, RunsAreIm2col) {
 // Every second pixel of every second line of a tensor of twice the lines and pixels
 TEST(TensorMaps, PartsOfALargerOutput) {
   const MapShape small{.rank = 4, .extents = {16, 5, 4, 2}, .strides = {32, 160, 640}, .box = {16, 8, 2, 1}};
-  const MapShape part = phase_shape(small, 2, 0), apart = phase_shape(small, 2, 40);
+  const MapShape large = doubled(small, 0), apart = doubled(small, 40), part = with_phase(large, 3);
   EXPECT_EQ(part.extents, small.extents);
   EXPECT_EQ(part.box, small.box);
   EXPECT_EQ(part.strides, (std::array<std::uint64_t, 3>{64, 640, 2560}));
-  EXPECT_EQ(apart.strides, (std::array<std::uint64_t, 3>{160, 1600, 6400}));
-  EXPECT_EQ(phase_offset(small, 2, 0, 0, 0), 0);
-  EXPECT_EQ(phase_offset(small, 2, 0, 0, 1), 32);
-  EXPECT_EQ(phase_offset(small, 2, 0, 1, 0), 320);
-  EXPECT_EQ(phase_offset(small, 2, 40, 1, 1), 880);
+  EXPECT_EQ(with_phase(apart, 0).strides, (std::array<std::uint64_t, 3>{160, 1600, 6400}));
+  EXPECT_EQ(phase_offset(large, 0), 0u);
+  EXPECT_EQ(phase_offset(large, 1), 32u);
+  EXPECT_EQ(phase_offset(large, 2), 320u);
+  EXPECT_EQ(phase_offset(apart, 3), 880u);
+}
+
+// The phases of an output of odd extents are not alike
+TEST(TensorMaps, PhasesOfAnOddOutput) {
+  const MapShape output{.rank = 4, .extents = {16, 5, 7, 2}, .strides = {32, 160, 1120}, .box = {16, 8, 2, 1}};
+  for (const int phase : {0, 1, 2, 3}) {
+    const MapShape part = with_phase(output, phase);
+    EXPECT_EQ(part.extents, (std::array<std::uint64_t, 4>{16, phase % 2 == 0 ? 3u : 2u, phase < 2 ? 4u : 3u, 2}));
+    EXPECT_EQ(part.strides, (std::array<std::uint64_t, 3>{64, 320, 1120}));
+  }
+}
+
+// By phases the filter is loaded as it lies, 64 output channels of one tap at a time
+TEST(TensorMaps, FilterOfATransposedConvolution) {
+  const ConvTranspose2d t{
+      .n = 2, .h = 5, .w = 9, .c = 24, .k = 40, .r = 3, .s = 5, .stride = {2, 2}, .pad = {1, 2, 1, 2}};
+  const plan::Lowered task = *plan::by_phases(t);
+  const plan::ConvPlan plan{
+      .config = {.tile_m = 128, .tile_n = 40, .patch = true, .halo_h = 1, .halo_w = 2, .phases = true},
+      .images = 2,
+      .rows = 9 * 17};
+  const MapShapes m = map_shapes(task, plan);
+  EXPECT_EQ(m.filter.extents, (std::array<std::uint64_t, 4>{40, 5, 3, 24}));
+  EXPECT_EQ(m.filter.strides, (std::array<std::uint64_t, 3>{80, 400, 1200}));
+  EXPECT_EQ(m.filter.box, (std::array<std::uint32_t, 4>{64, 1, 1, 64}));
+  EXPECT_EQ(m.activation.box, (std::array<std::uint32_t, 4>{64, 10, 17, 1}));
+  EXPECT_EQ(m.output.extents, (std::array<std::uint64_t, 4>{40, 17, 9, 2}));
 }
 
 // Runs of what is enlarged are parts of lines, or lines

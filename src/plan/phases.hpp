@@ -1,0 +1,22 @@
+#pragma once
+/// Transposed convolutions of stride 2 as convolutions of stride 1, one for each of the output's four phases: phase
+/// (i, j) has the output's pixels (2y + i, 2x + j), and every other tap of the filter. All of them have as many taps,
+/// where some may be none of the filter's and count as zero.
+
+#include <cstdint>
+#include <string>
+
+#include "coda/contraction.hpp"
+
+namespace coda::plan {
+
+/// Why a transposed convolution does not run by phases; empty: it does.
+std::string beyond_phases(const ConvTranspose2d& t);
+
+/// Taps of a phase along an axis of the filter.
+constexpr std::int64_t phase_taps(std::int64_t taps) { return (taps + 1) / 2; }
+
+/// Pixels of the largest phase, phase 0, along an axis of the output.
+constexpr std::int64_t phase_pixels(std::int64_t pixels) { return (pixels + 1) / 2; }
+
+}  // namespace coda::plan
