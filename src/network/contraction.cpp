@@ -33,7 +33,11 @@ struct ContractionOf {
     return to;
   }
 
-  Contraction operator()(const operators::Conv2d& c) const { return convolution<Conv2d>(c); }
+  Contraction operator()(const operators::Conv2d& c) const {
+    auto to = convolution<Conv2d>(c);
+    if (c.enlarged) to.h *= 2, to.w *= 2;
+    return to;
+  }
   Contraction operator()(const operators::ConvTranspose2d& c) const {
     auto to = convolution<ConvTranspose2d>(c);
     to.output_pad = {c.output_pad.h, c.output_pad.w};

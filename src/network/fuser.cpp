@@ -263,7 +263,7 @@ FusedNetwork Fuser::run() {
 }  // namespace
 
 FusedNetwork fuse(const Network& network, bool fuse, const MemoryStyle& style) {
-  FusedNetwork f = Fuser(legalise(network), fuse).run();
+  FusedNetwork f = Fuser(legalise(network, fuse && style.enlarges), fuse).run();
   f.style = style;
   if (fuse && style.resampled_stores) fold_resampling(f);
   place(f);

@@ -130,8 +130,9 @@ Shape Inference::operator()(const operators::Conv2d& c) const {
     fail("input '{}' {} has {} channels, and filter '{}' {} takes {} (groups={})", inputs_[0]->name, to_string(x),
          to_string(x[1]), inputs_[1]->name, to_string(w), to_string(affine(w[1], c.groups, 0)), c.groups);
   if (inputs_.size() == 3) vector_of("bias", 2, w[0]);
-  return {x[0], w[0], place(x[2], c.pad.top + c.pad.bottom, c.dilation.h * (w[2].value() - 1) + 1, c.stride.h, false),
-          place(x[3], c.pad.left + c.pad.right, c.dilation.w * (w[3].value() - 1) + 1, c.stride.w, false)};
+  const Dim h = c.enlarged ? affine(x[2], 2, 0) : x[2], v = c.enlarged ? affine(x[3], 2, 0) : x[3];
+  return {x[0], w[0], place(h, c.pad.top + c.pad.bottom, c.dilation.h * (w[2].value() - 1) + 1, c.stride.h, false),
+          place(v, c.pad.left + c.pad.right, c.dilation.w * (w[3].value() - 1) + 1, c.stride.w, false)};
 }
 
 Shape Inference::operator()(const operators::ConvTranspose2d& c) const {

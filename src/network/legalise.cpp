@@ -7,7 +7,9 @@
 
 #include "network/dim.hpp"
 #include "network/regions.hpp"
+#include "network/resize_tables.hpp"
 #include "network/space.hpp"
+#include "network/storage.hpp"
 
 namespace coda::network {
 
@@ -15,7 +17,8 @@ namespace {
 
 class Legaliser {
  public:
-  explicit Legaliser(const Network& network) : in_(network), out_(network), alias_(network.tensors.size()) {
+  Legaliser(const Network& network, bool enlarges)
+      : in_(network), out_(network), enlarges_(enlarges), alias_(network.tensors.size()) {
     for (TensorId id = 0; id < alias_.size(); ++id) alias_[id] = id;
     out_.operators.clear();
   }
@@ -31,7 +34,9 @@ class Legaliser {
   void find_live();
   void rewrite(Operator op);
   bool fold(const Operator& op);
+  std::vector<Operator>::iterator enlargement(const Operator& op);
   bool convolve_before_resize(const Operator& op);
+  bool enlarge_in_convolution(const Operator& op);
   void split_batch_norm(const Operator& op);
   void expand_operands(Operator& op);
   bool is_output(TensorId id) const {
@@ -44,6 +49,7 @@ class Legaliser {
 
   const Network& in_;
   Network out_;
+  const bool enlarges_;
   std::vector<TensorId> alias_;  // by tensor of in_: what stands for it in out_
   std::vector<bool> live_;
 };
@@ -67,6 +73,7 @@ void Legaliser::rewrite(Operator op) {
   }
   if (fold(op)) return;
   if (convolve_before_resize(op)) return;
+  if (enlarges_ && enlarge_in_convolution(op)) return;
   if (std::holds_alternative<operators::BatchNorm>(op.kind)) return split_batch_norm(op);
   if (std::holds_alternative<operators::Elementwise>(op.kind)) expand_operands(op);
   out_.operators.push_back(std::move(op));
@@ -122,37 +129,82 @@ bool is_of_pixels(const OperatorKind& kind) {
 
 }  // namespace
 
+// The resize of one input that makes the operator's image for it alone; end() if there is none
+std::vector<Operator>::iterator Legaliser::enlargement(const Operator& op) {
+  const TensorId id = op.inputs[0];
+  const auto found =
+      std::find_if(out_.operators.begin(), out_.operators.end(), [&](const Operator& o) { return o.output == id; });
+  if (found == out_.operators.end() || is_output(id)) return out_.operators.end();
+  const bool alone = std::holds_alternative<operators::Resize>(found->kind) && found->inputs.size() == 1;
+  std::vector<const Operator*> readers;
+  for (const Operator& o : in_.operators)
+    if (std::find(o.inputs.begin(), o.inputs.end(), id) != o.inputs.end()) readers.push_back(&o);
+  if (!alone || readers.size() != 1 || readers[0]->output != op.output) return out_.operators.end();
+  return found;
+}
+
 // A convolution of single pixels of an image that was enlarged by repeating pixels: of the small image, and then
 // enlarged, which is the same bit for bit and less work. Not if what follows would become part of the convolution.
 bool Legaliser::convolve_before_resize(const Operator& op) {
   if (!is_of_pixels(op.kind)) return false;
   const Shape& filter = out_[op.inputs[1]].shape;
   if (!(filter[2] == Dim(1)) || !(filter[3] == Dim(1))) return false;
-  const auto resize = std::find_if(out_.operators.rbegin(), out_.operators.rend(),
-                                   [&](const Operator& o) { return o.output == op.inputs[0]; });
-  const auto users = [&](TensorId id) {
-    std::vector<const Operator*> all;
-    for (const Operator& o : in_.operators)
-      if (std::find(o.inputs.begin(), o.inputs.end(), id) != o.inputs.end()) all.push_back(&o);
-    return all;
-  };
-  if (resize == out_.operators.rend() || is_output(op.inputs[0])) return false;
-  const auto readers = users(op.inputs[0]);
-  if (readers.size() != 1 || readers[0]->output != op.output) return false;
-  const auto* kind = std::get_if<operators::Resize>(&resize->kind);
-  if (kind == nullptr || !enlarges(*kind) || resize->inputs.size() != 1) return false;
-  for (const Operator* user : users(op.output))
-    if (is_pointwise(user->kind)) return false;
+  const auto resize = enlargement(op);
+  if (resize == out_.operators.end() || !enlarges(std::get<operators::Resize>(resize->kind))) return false;
+  for (const Operator& user : in_.operators)
+    if (is_pointwise(user.kind) && std::find(user.inputs.begin(), user.inputs.end(), op.output) != user.inputs.end())
+      return false;
   Shape small = out_[resize->inputs[0]].shape;
   small[1] = filter[0];
   Operator enlarging = *resize, convolution = op;
-  out_.operators.erase(std::next(resize).base());
+  out_.operators.erase(resize);
   convolution.inputs[0] = enlarging.inputs[0];
   convolution.output = add_tensor(in_[op.output].name + "_small", std::move(small));
   enlarging.inputs[0] = convolution.output;
   enlarging.output = op.output;
   out_.operators.push_back(std::move(convolution));
   out_.operators.push_back(std::move(enlarging));
+  return true;
+}
+
+namespace {
+
+// Twice as high and wide, each pixel 2x2 times, whatever the extents
+bool doubles(const operators::Resize& r, const Shape& small, const Shape& large) {
+  if (r.mode != ResizeMode::nearest || r.coordinates == ResizeCoordinates::align_corners) return false;
+  const auto axis = [&](std::size_t i, std::int64_t given, double scale) {
+    if (given == 0) return scale == 2;
+    return small[i].known() && large[i].known() && large[i].value() == 2 * small[i].value();
+  };
+  if (!axis(2, r.height, r.scale_h) || !axis(3, r.width, r.scale_w)) return false;
+  // the pixels that the other formulas take do not depend on the extents
+  const cpu::AxisTable table = axis_table(r, 8, 16, 2);
+  for (std::size_t i = 0; i < table.low.size(); ++i)
+    if (table.low[i] != static_cast<std::int64_t>(i / 2)) return false;
+  return true;
+}
+
+}  // namespace
+
+// The convolution takes the small image. Only where it can be one of phases, which needs no less padding than pixels
+// that its filter's first tap sees at the edge, and channels that the kernels take as they are.
+bool Legaliser::enlarge_in_convolution(const Operator& op) {
+  const auto* c = std::get_if<operators::Conv2d>(&op.kind);
+  if (c == nullptr || !(c->stride == Pair(1)) || !(c->dilation == Pair(1)) || c->groups != 1) return false;
+  const NetworkTensor& filter = out_[op.inputs[1]];
+  if (!filter.constant) return false;
+  const Sizes w = values(filter.shape);
+  if (w[0] % 8 != 0 || w[1] % 8 != 0) return false;
+  if (std::max(c->pad.top, c->pad.bottom) >= w[2] || std::max(c->pad.left, c->pad.right) >= w[3]) return false;
+  const auto resize = enlargement(op);
+  if (resize == out_.operators.end()) return false;
+  const Shape &small = out_[resize->inputs[0]].shape, &large = out_[op.inputs[0]].shape;
+  if (!doubles(std::get<operators::Resize>(resize->kind), small, large)) return false;
+  Operator convolution = op;
+  convolution.inputs[0] = resize->inputs[0];
+  std::get<operators::Conv2d>(convolution.kind).enlarged = true;
+  out_.operators.erase(resize);
+  out_.operators.push_back(std::move(convolution));
   return true;
 }
 
@@ -223,6 +275,6 @@ void Legaliser::expand_operands(Operator& op) {
 
 }  // namespace
 
-Network legalise(const Network& network) { return Legaliser(network).run(); }
+Network legalise(const Network& network, bool enlarges) { return Legaliser(network, enlarges).run(); }
 
 }  // namespace coda::network

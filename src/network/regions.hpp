@@ -63,6 +63,8 @@ struct MemoryStyle {
   bool slices_beside = true;
   bool in_place = true;           ///< an elementwise region may write over what it reads
   bool resampled_stores = false;  ///< contractions may store what is pooled or enlarged by 2 (Region::resampled)
+  /// Convolutions may take the image before it is enlarged by 2 (operators::Conv2d::enlarged).
+  bool enlarges = false;
 
   /// Elements from pixel to pixel of a dense tensor with so many columns.
   std::int64_t pitch(std::int64_t columns) const {
@@ -78,8 +80,9 @@ struct FusedNetwork {
 };
 
 /// Rewrites that need no regions: drops dead operators and identities, reshapes and transposes constants, folds batch
-/// normalisations with constant statistics into scale and shift, and expands operands that no axes describe.
-Network legalise(const Network& network);
+/// normalisations with constant statistics into scale and shift, and expands operands that no axes describe. If
+/// `enlarges`, enlargements by 2 become part of the convolution that alone reads them, where it may run by phases.
+Network legalise(const Network& network, bool enlarges = false);
 
 /// Cuts a network into regions. With fuse == false every operator is a region of its own.
 FusedNetwork fuse(const Network& network, bool fuse = true, const MemoryStyle& style = {});

@@ -36,7 +36,9 @@ struct Describe {
     return s;
   }
 
-  std::string operator()(const operators::Conv2d& c) const { return convolution("conv2d", c); }
+  std::string operator()(const operators::Conv2d& c) const {
+    return convolution("conv2d", c) + (c.enlarged ? ", image enlarged 2x2" : "");
+  }
   std::string operator()(const operators::ConvTranspose2d& c) const { return convolution("conv_transpose2d", c); }
   std::string operator()(const operators::Gemm&) const {
     return fmt::format("gemm {} -> {}", to_string(input(0)), to_string(output()));
@@ -61,6 +63,9 @@ FusionReport report(const FusedNetwork& fused, std::size_t network_operators) {
     for (const std::size_t i : r.operators) line.operators.push_back(to_string(fused.network.operators[i].kind));
     if (r.kind != RegionReport::Kind::epilogue)
       line.contraction = describe(fused.network, fused.network.operators[r.operators[0]]);
+    const Operator& first = fused.network.operators[r.operators[0]];
+    if (const auto* c = std::get_if<operators::Conv2d>(&first.kind); c != nullptr && c->enlarged)
+      line.summed_filter = fused.network[first.inputs[1]].name;
     if (!r.graph.nodes.empty()) line.epilogue = print(r.graph);
     for (const RegionOutput& o : r.outputs) line.outputs.push_back(fused.network[o.tensor].name);
     line.note = r.note;

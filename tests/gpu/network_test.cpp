@@ -136,7 +136,14 @@ const std::vector<NetworkCase>& network_cases() {
       {"normalisations", normalisations, {{"wide", {2, 2100, 3, 5}}, {"image", {2, 37, 9, 13}}}},
       {"normalisations of larger images", normalisations, {{"wide", {1, 2100, 1, 1}}, {"image", {1, 37, 61, 67}}}},
       {"stems", stems, {{"x", {2, 3, 17, 31}}, {"z", {2, 8, 9, 13}}}},
-      {"pools and enlargements", resampling, {{"x", {2, 16, 18, 44}}}}};
+      {"pools and enlargements", resampling, {{"x", {2, 16, 18, 44}}}},
+      {"enlarged images", enlarged_images, {{"x", {2, 16, 5, 7}}, {"time", {2, 24}}, {"r", {2, 24, 10, 14}}}},
+      {"enlarged images in f16",
+       enlarged_images,
+       {{"x", {1, 16, 18, 11}}, {"time", {1, 24}}, {"r", {1, 24, 36, 22}}},
+       DType::f16},
+      {"an enlarged image of 640 channels", [] { return enlarged_image(640); }, {{"x", {2, 640, 32, 32}}}},
+      {"two enlarged pixels of 1280 channels", [] { return enlarged_image(1280); }, {{"x", {1, 1280, 1, 2}}}}};
   return cases;
 }
 
@@ -153,6 +160,28 @@ TEST(NetworkSmall, NormalisationsAgree) { agrees(7); }
 TEST(NetworkSmall, NormalisationsOfLargerImagesAgree) { agrees(8); }
 TEST(NetworkSmall, StemsAgree) { agrees(9); }
 TEST(NetworkSmall, PoolsAndEnlargementsAgree) { agrees(10); }
+TEST(NetworkSmall, EnlargedImagesAgree) { agrees(11); }
+TEST(NetworkSmall, EnlargedImagesInF16Agree) { agrees(12); }
+TEST(Network, EnlargedImageOf640Channels) { agrees(13); }
+TEST(Network, TwoEnlargedPixelsOf1280Channels) { agrees(14); }
+
+// By phases where that is predicted to be faster; filters of four times the taps are not worth it for two pixels
+TEST(NetworkSmall, EnlargedImagesByPhases) {
+  const auto launches = [](std::size_t which, std::string_view text) {
+    const NetworkCase& c = network_cases()[which];
+    const DeviceReport report = explain_device(c.make(), on_gpu(), c.shapes);
+    std::ptrdiff_t count = 0;
+    for (const LaunchReport& l : report.launches)
+      count += (l.what + " " + l.how).find(text) != std::string::npos ? 1 : 0;
+    return count;
+  };
+  EXPECT_EQ(launches(11, " by phases"), 6);
+  EXPECT_EQ(launches(11, "its image enlarged"), 0);
+  EXPECT_EQ(launches(13, " by phases"), 1);
+  EXPECT_EQ(launches(14, "its image enlarged"), 1);
+  EXPECT_EQ(launches(14, " of an enlarged image: "), 1);
+}
+
 TEST(Network, UNetInF16) { agrees(4); }
 TEST(Network, UNetOfFourLevels) { agrees(5); }
 TEST(Network, ResidualBlockOf320Channels) { agrees(6); }

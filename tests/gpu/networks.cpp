@@ -143,4 +143,42 @@ Network stems() {
   return net.build();
 }
 
+Network enlarged_images() {
+  NetworkBuilder net("enlarged_images");
+  Weights weights(net);
+  const NetworkValue x = net.input("x", {"batch", 16, "height", "width"});
+  const NetworkValue time = net.input("time", {"batch", 24});
+  const NetworkValue r = net.input("r", {"batch", 24, "rows", "columns"});
+  const NetworkValue added =
+      gemm(silu(time), weights({32, 24}, 0.3), {.transpose_b = true, .bias = weights({32}, 0.2)});
+  const NetworkValue h = conv2d(upsample(x), weights.filter(32, 16, 3), {.pad = 1, .bias = weights({32}, 0.2)}) +
+                         reshape(added, {0, 0, 1, 1});
+  const NetworkValue a =
+      silu(group_norm(h, {.groups = 4, .scale = weights({32}, 0.3, 1), .shift = weights({32}, 0.3)}));
+  net.output(a, "a");
+  net.output(relu(conv2d(h, weights.filter(8, 32, 1))), "b");
+  net.output(
+      r + silu(conv_transpose2d(x, weights({16, 24, 4, 4}, 0.2), {.stride = 2, .pad = 1, .bias = weights({24})})), "c");
+  const NetworkValue grown =
+      relu(conv_transpose2d(x, weights({16, 24, 3, 3}, 0.2), {.stride = 2, .pad = 1, .output_pad = 1}));
+  net.output(conv2d(concat({grown, r}), weights.filter(16, 48, 1)), "d");
+  net.output(
+      conv2d(silu(conv2d(upsample(a), weights({16, 32, 5, 3}, 0.1), {.pad = {2, 1, 1, 0}})), weights.filter(8, 16, 1)),
+      "e");
+  net.output(layer_norm(conv_transpose2d(relu(conv2d(upsample(x), weights.filter(16, 16, 1))),
+                                         weights({16, 40, 2, 2}, 0.2), {.stride = 2})),
+             "f");
+  return net.build();
+}
+
+Network enlarged_image(std::int64_t channels) {
+  NetworkBuilder net("enlarged_image");
+  Weights weights(net);
+  const NetworkValue x = net.input("x", {"batch", channels, "height", "width"});
+  net.output(
+      silu(conv2d(upsample(x), weights.filter(channels, channels, 3), {.pad = 1, .bias = weights({channels}, 0.2)})),
+      "y");
+  return net.build();
+}
+
 }  // namespace coda::gpu

@@ -43,6 +43,15 @@ Network normalisations();
 /// 3, height, width) and "z" (batch, 8, rows, columns), outputs "a" and "b".
 Network stems();
 
+/// Images enlarged ahead of convolutions, and transposed convolutions: with an embedding, normalised, with a second
+/// store, a residual, into a slice, of 2x2, 1x1, 5x3 and even filters. Inputs "x" (batch, 16, height, width), "time"
+/// (batch, 24) and "r" (batch, 24, rows, columns) of twice the extents, outputs "a" to "f".
+Network enlarged_images();
+
+/// A convolution of an image that is enlarged ahead of it, by itself. Input "x" (batch, channels, height, width),
+/// output "y".
+Network enlarged_image(std::int64_t channels);
+
 /// What the tests of networks ask of the compiler on an H200.
 std::vector<jit::Request> network_requests();
 

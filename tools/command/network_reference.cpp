@@ -125,7 +125,9 @@ void add_rounding(Tensor64& result, const std::string& name, const Operator& op,
     result.bound[i] += fast.relative * std::abs(result.value[i]) + fast.absolute + fast.input * std::abs(x[i]);
 }
 
-/// As an input and the weights of contractions are when they have been stored.
+/// As an input and the weights of contractions are when they have been stored. Of a filter whose taps are added first
+/// no weight is rounded by itself, and the rounding of |a + b| moves it by no more than u|a| + u|b|: by that each moves
+/// here.
 void round_operands(std::vector<Tensor64>& tensors, const Network& network, const Rounding& rounding) {
   if (rounding.tensors == DType::f32) return;
   std::vector<bool> stored(tensors.size(), false);
@@ -133,9 +135,15 @@ void round_operands(std::vector<Tensor64>& tensors, const Network& network, cons
   for (const Operator& op : network.operators)
     if (network::is_contraction(op.kind))
       stored[op.inputs[1]] = stored[op.inputs[1]] || network[op.inputs[1]].is_constant();
-  for (TensorId id = 0; id < tensors.size(); ++id)
-    for (std::size_t i = 0; stored[id] && i < tensors[id].value.size(); ++i)
-      tensors[id].value[i] = support::round_to(tensors[id].value[i], rounding.tensors);
+  std::mt19937_64 random(1);
+  const double u = unit_roundoff(rounding.tensors);
+  for (TensorId id = 0; id < tensors.size(); ++id) {
+    const bool summed = rounding.summed.contains(network[id].name);
+    for (std::size_t i = 0; stored[id] && i < tensors[id].value.size(); ++i) {
+      double& x = tensors[id].value[i];
+      x = summed ? x * (random() % 2 == 0 ? 1 + u : 1 - u) : support::round_to(x, rounding.tensors);
+    }
+  }
 }
 
 }  // namespace
@@ -143,7 +151,10 @@ void round_operands(std::vector<Tensor64>& tensors, const Network& network, cons
 Rounding rounding_of(const NetworkExecutable& network, const NetworkOptions& options) {
   if (options.device == Device::cpu) return {};
   Rounding rounding{.tensors = options.precision, .fast = true};
-  for (const RegionReport& r : network.report().regions) rounding.stored.insert(r.outputs.begin(), r.outputs.end());
+  for (const RegionReport& r : network.report().regions) {
+    rounding.stored.insert(r.outputs.begin(), r.outputs.end());
+    if (!r.summed_filter.empty()) rounding.summed.insert(r.summed_filter);
+  }
   const Network& n = network.network();
   for (const Operator& op : n.operators)
     if (std::holds_alternative<operators::Normalisation>(op.kind)) rounding.stored.insert(n[op.inputs[0]].name);

@@ -26,9 +26,10 @@ struct RegionReport {
   std::string name;                    ///< of the tensor that it makes
   std::string contraction;             ///< "conv2d (batch,3,64,64) -> 16, 3x3, pad 1"; empty if there is none
   std::vector<std::string> operators;  ///< what was fused, in order
-  std::string epilogue;                ///< text form (coda::print); empty for single and free
-  std::vector<std::string> outputs;    ///< tensors written
-  std::string note;                    ///< why the region ends here, or why the operator stands alone
+  std::string summed_filter;  ///< of a convolution whose image is enlarged ahead of it, else empty: taps may be added
+  std::string epilogue;       ///< text form (coda::print); empty for single and free
+  std::vector<std::string> outputs;  ///< tensors written
+  std::string note;                  ///< why the region ends here, or why the operator stands alone
 };
 
 struct FusionReport {

@@ -92,6 +92,33 @@ Place DeviceConstants::packed_filter(TensorId id, const Conv2d& padded, std::int
   });
 }
 
+Place DeviceConstants::transposed_filter(TensorId id, const ConvTranspose2d& padded, std::int64_t filters,
+                                         std::int64_t channels, bool sums) {
+  const float* x = floats(id);
+  const std::int64_t taps_h = padded.r, taps_w = padded.s, c = padded.c, k = padded.k;
+  // Of tap (r, s), channel i, filter f
+  const auto value = [=](std::int64_t r, std::int64_t s, std::int64_t i, std::int64_t f) -> double {
+    if (!sums) return x[((i * taps_h + r) * taps_w + s) * filters + f];
+    double sum = 0;  // the taps of the filter, turned round, that see the same pixel of the small image
+    for (const std::int64_t p : {taps_h - 2 - r, taps_h - 1 - r})
+      for (const std::int64_t q : {taps_w - 2 - s, taps_w - 1 - s})
+        if (p >= 0 && p < taps_h - 1 && q >= 0 && q < taps_w - 1)
+          sum += x[((f * (taps_h - 1) + p) * (taps_w - 1) + q) * channels + i];
+    return sum;
+  };
+  const std::string form = fmt::format("transposed {} {}x{} {} {} {}", id, taps_h, taps_w, c, k, sums);
+  return made(form, [=, element = element_] {
+    std::vector<std::uint16_t> y(index(c * taps_h * taps_w * k));
+    for (std::int64_t i = 0; i < channels; ++i)
+      for (std::int64_t r = 0; r < taps_h; ++r)
+        for (std::int64_t s = 0; s < taps_w; ++s)
+          for (std::int64_t f = 0; f < filters; ++f)
+            y[index(((i * taps_h + r) * taps_w + s) * k + f)] =
+                rounded(static_cast<float>(support::round_to(value(r, s, i, f), element)), element);
+    return bytes_of(y);
+  });
+}
+
 Place DeviceConstants::direct_filter(const Operator& op, const Contraction& contraction) {
   const TensorId id = op.inputs[1];
   const float* x = floats(id);

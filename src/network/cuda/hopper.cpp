@@ -124,10 +124,6 @@ void put_last(Graph& g, const Region& r) {
 std::optional<Conv2d> Lowering::as_served(const Operator& op, const Graph& graph, std::string& why) const {
   Contraction problem = contraction_of(op, p_.storage.shapes);
   Conv2d c;
-  if (std::holds_alternative<ConvTranspose2d>(problem)) {
-    why = "transposed convolutions have no kernel of the tensor cores";
-    return std::nullopt;
-  }
   if (!is_constant(op.inputs[1])) {
     why = "its second operand is no constant";
     return std::nullopt;
@@ -135,6 +131,8 @@ std::optional<Conv2d> Lowering::as_served(const Operator& op, const Graph& graph
   const bool unfolds = unfolded_.contains(op.inputs[0]);
   if (const auto* conv = std::get_if<Conv2d>(&problem)) {
     c = unfolds ? unfolded(*conv) : *conv;
+  } else if (const auto* t = std::get_if<ConvTranspose2d>(&problem)) {
+    c = {.c = t->c, .k = t->k, .groups = t->groups};
   } else {
     const auto& g = std::get<Gemm>(problem);
     if (g.transpose_a) {
@@ -170,6 +168,11 @@ std::unique_ptr<Step> Lowering::hopper(const Region& r, const Graph& graph, cons
   std::int64_t channels = column_count(sizes(in(0)));
   if (unfolds) channels *= std::get<Conv2d>(given).s;
   step->contraction = *conv;
+  auto transposed = this->transposed();
+  if (transposed) {
+    transposed->c = conv->c, transposed->k = conv->k, transposed->dtype_x = transposed->dtype_w = p_.element;
+    step->contraction = *transposed;
+  }
   if (product)
     step->contraction = Gemm{
         .m = conv->w, .n = conv->k, .k = conv->c, .transpose_b = true, .dtype_a = p_.element, .dtype_b = p_.element};
@@ -179,11 +182,12 @@ std::unique_ptr<Step> Lowering::hopper(const Region& r, const Graph& graph, cons
   step->options.resampled = made;
   const std::int64_t filters = extents(given).cols;
   const Contraction& problem = step->contraction;
-  const Located image = unfolds ? Located{{}, conv->c, p_.element} : located(in(0));
+  const Located image = unfolds ? Located{{}, conv->c, p_.element} : this->image();
   step->a = {"", image.place, p_.element, shape_a(problem), pitched(shape_a(problem), image.pitch)};
   step->b = {"",
-             p_.constants.packed_filter(in(1), *conv, filters, channels, product != nullptr,
-                                        product != nullptr && product->transpose_b),
+             transposed ? p_.constants.transposed_filter(in(1), *transposed, filters, channels, form_ == Form::phases)
+                        : p_.constants.packed_filter(in(1), *conv, filters, channels, product != nullptr,
+                                                     product != nullptr && product->transpose_b),
              p_.element, shape_b(problem)};
   for (const RegionOperand& o : operands) {
     const Located at = operand(o, conv->k);
@@ -234,6 +238,7 @@ std::unique_ptr<Step> Lowering::hopper(const Region& r, const Graph& graph, cons
         fmt::format("its kernel writes '{}' second, and makes something of the first only", source_of(r)));
   step->kernel = codegen::generate(step->epilogue, step->plan.config,
                                    {.storage = step->options.storage, .scalar_pointers = step->options.device_scalars});
+  step->predicted_us = step->plan.predicted_us;
   step->what = describe(net(), *op_);
   step->how = plan::describe(step->plan);
   if (chosen.origin != tuning::Origin::cost_model) step->how += fmt::format(" ({})", tuning::to_string(chosen));

@@ -27,6 +27,10 @@ Sizes as_image(const Sizes& s) {
   return image;
 }
 
+}  // namespace
+
+std::uint32_t count32(std::int64_t x) { return static_cast<std::uint32_t>(x); }
+
 std::string first_line(const std::string& text) {
   const auto end = text.find('\n');
   if (end == text.npos || end + 1 == text.size()) return text.substr(0, end);
@@ -34,10 +38,6 @@ std::string first_line(const std::string& text) {
   const auto reason = text.find_first_not_of(' ', end + 1);
   return text.substr(reason, text.find('\n', reason) - reason);
 }
-
-}  // namespace
-
-std::uint32_t count32(std::int64_t x) { return static_cast<std::uint32_t>(x); }
 
 std::int64_t border_threads(std::int64_t rows, std::int64_t channels) {
   std::int64_t width = 8;
@@ -168,8 +168,9 @@ void Lowering::region(const Region& r) {
 }
 
 void Lowering::contraction(const Region& r) {
+  form_ = Form::given;
   if (r.resampled.empty()) return kernels(r);
-  std::string why = refuse_resampled(r);
+  std::string why = enlarges() ? "its own image is enlarged" : refuse_resampled(r);
   if (why.empty())
     if (auto step = whole(r, true, why)) return add(std::move(step), step->what, step->how, {});
   if (r.only_enlarged) {
@@ -185,16 +186,18 @@ void Lowering::contraction(const Region& r) {
 
 void Lowering::kernels(const Region& r) {
   std::string why, also;
-  if (auto step = whole(r, false, why)) return add(std::move(step), step->what, step->how, {});
+  if (auto step = best_form([&](std::string& w) { return whole(r, false, w); }, why))
+    return add(std::move(step), step->what, step->how, {});
   const Extents space = extents(contraction_of(*op_, p_.storage.shapes));
   const std::int64_t pitch = (space.cols + 7) / 8 * 8;
   const auto bytes = static_cast<std::size_t>(space.rows() * pitch);
   Located sums{scratch(4 * bytes), pitch, p_.element};
-  if (auto step = bare(r, sums, also)) {
+  if (auto step = best_form([&](std::string& w) { return bare(r, sums, w); }, also)) {
     add(std::move(step), step->what, step->how, {});
   } else {
     sums.type = DType::f32;
     enter(in(0));
+    if (enlarges()) form_ = Form::enlarged, place_enlarged(), enlarge();
     direct(r, sums, first_line(also));
   }
   graph_steps(r, space, sums, first_line(why));
@@ -203,7 +206,7 @@ void Lowering::kernels(const Region& r) {
 void Lowering::direct(const Region& r, const Located& sums, const std::string& why) {
   const Contraction problem = contraction_of(*op_, p_.storage.shapes);
   const Extents space = extents(problem);
-  const Located a = located(in(0));
+  const Located a = image();
   DirectParams d{};
   d.from_pixel = a.pitch, d.from_channel = 1;
   d.to.pitch = sums.pitch;

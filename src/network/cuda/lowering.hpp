@@ -1,6 +1,7 @@
 #pragma once
 /// From the regions of a network to the launches of a GPU, for one set of input shapes.
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -89,6 +90,18 @@ class Lowering {
   void kernels(const Region& r);
   void direct(const Region& r, const Located& sums, const std::string& why);
   void graph_steps(const Region& r, const Extents& space, const std::optional<Located>& acc, const std::string& why);
+  // phases.cpp
+  using Make = std::function<std::unique_ptr<Step>(std::string& why)>;
+  /// The contraction's kernel; of a convolution of an enlarged image the one that is predicted to be faster, by phases
+  /// or behind a kernel that enlarges.
+  std::unique_ptr<Step> best_form(const Make& make, std::string& why);
+  bool enlarges() const;
+  /// The transposed convolution that the kernels compute, if they compute one.
+  std::optional<ConvTranspose2d> transposed() const;
+  Located image() const;
+  void place_enlarged();
+  void enlarge();
+  double enlarging_us() const;
   // hopper.cpp
   std::unique_ptr<Step> whole(const Region& r, bool resampled, std::string& why);
   std::unique_ptr<Step> bare(const Region& r, const Located& sums, std::string& why);
@@ -103,6 +116,7 @@ class Lowering {
   /// What is made of a region's output, by kernels of their own.
   void resample(const Region& r, const std::string& why);
   // single.cpp
+  void resize(const operators::Resize& r, const Sizes& x, const Sizes& y, const Located& from, const Located& to);
   void reshape();
   void copy(Copy c);
   void pool(const Sizes& kernel, const Sizes& stride, const Sizes& pad, const Sizes& dilation, bool average,
@@ -136,7 +150,11 @@ class Lowering {
   std::map<TensorId, std::size_t>
       unfolded_;                            // inputs that only a convolution reads that takes them unfolded: positions
   std::map<TensorId, Located> in_scratch_;  // tensors without memory in the arena, while a region is lowered
-  const Operator* op_ = nullptr;            // of the region at hand, its first
+  /// How a convolution of an enlarged image is computed: as if it had its own, by phases, of the enlarged image.
+  enum class Form : std::uint8_t { given, phases, enlarged };
+  Form form_ = Form::given;
+  std::optional<Located> enlarged_;
+  const Operator* op_ = nullptr;  // of the region at hand, its first
   std::size_t region_ = 0;
   std::string name_;
   std::size_t scratch_used_ = 0;
@@ -164,6 +182,9 @@ void Lowering::plain(codegen::PlainKernel kernel, std::int64_t threads, const P&
 std::uint32_t count32(std::int64_t x);
 /// Of the kernels at the border: enough for a tile or an octet a thread (kernels/coda/plain.cuh).
 std::int64_t border_threads(std::int64_t rows, std::int64_t channels);
+
+/// Of an error's text: its first reason.
+std::string first_line(const std::string& text);
 
 /// The same sums from an image whose channels are all taps of a line: one tap a line, channels (s, c).
 Conv2d unfolded(const Conv2d& c);

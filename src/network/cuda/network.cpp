@@ -23,8 +23,12 @@ using network::gpu::Plan;
 using network::gpu::Workspace;
 
 // Elements of 16 bits, pixels 16 bytes apart: what the copy engine takes
-constexpr network::MemoryStyle style{
-    .element_bytes = 2, .column_multiple = 8, .slices_beside = false, .in_place = false, .resampled_stores = true};
+constexpr network::MemoryStyle style{.element_bytes = 2,
+                                     .column_multiple = 8,
+                                     .slices_beside = false,
+                                     .in_place = false,
+                                     .resampled_stores = true,
+                                     .enlarges = true};
 
 void check_precision(const NetworkOptions& options) {
   if (options.precision != DType::bf16 && options.precision != DType::f16)

@@ -54,8 +54,11 @@ void Lowering::operator()(const operators::GlobalAveragePool&) {
 }
 
 void Lowering::operator()(const operators::Resize& r) {
-  const Sizes &x = sizes(in(0)), &y = sizes(out());
-  const Located from = located(in(0)), to = located(out());
+  resize(r, sizes(in(0)), sizes(out()), located(in(0)), located(out()));
+}
+
+void Lowering::resize(const operators::Resize& r, const Sizes& x, const Sizes& y, const Located& from,
+                      const Located& to) {
   const cpu::AxisTable rows = axis_table(r, x[2], y[2], r.height != 0 ? 0 : r.scale_h);
   const cpu::AxisTable columns = axis_table(r, x[3], y[3], r.width != 0 ? 0 : r.scale_w);
   const bool linear = !rows.weight.empty();
@@ -71,8 +74,8 @@ void Lowering::operator()(const operators::Resize& r) {
   p.from.pitch = from.pitch, p.to.pitch = to.pitch;
   p.images = count32(x[0]), p.height = count32(x[2]), p.width = count32(x[3]), p.octets = octets(x);
   p.out_height = count32(y[2]), p.out_width = count32(y[3]);
-  plain(codegen::PlainKernel::resize, y[0] * y[2] * y[3] * octets(y), p, used, describe(net(), *op_),
-        [used, linear](ResizeParams& q, const Bases& bases) {
+  plain(codegen::PlainKernel::resize, y[0] * y[2] * y[3] * octets(y), p, used,
+        enlarges() ? "its image enlarged" : describe(net(), *op_), [used, linear](ResizeParams& q, const Bases& bases) {
           const auto at = [&](std::size_t i) { return address(used[i], bases); };
           q.from.memory = at(0), q.to.memory = at(1);
           q.row_low = static_cast<const int*>(at(2)), q.column_low = static_cast<const int*>(at(3));

@@ -41,6 +41,7 @@ void Lowering::find_unfolded() {
       uses += here;
     }
     if (uses != 1 || only->inputs[0] != id || !std::holds_alternative<operators::Conv2d>(only->kind)) continue;
+    if (std::get<operators::Conv2d>(only->kind).enlarged) continue;
     if (!is_constant(only->inputs[1])) continue;
     const Contraction problem = contraction_of(*only, p_.storage.shapes);
     const auto* c = std::get_if<Conv2d>(&problem);
