@@ -53,6 +53,14 @@ TEST(Golden, AProductNamesItsOperands) {
   EXPECT_NE(generate(epilogue, config).source.find("using Operands = Matrices<true, false, true>;"), std::string::npos);
 }
 
+TEST(Golden, AConfigurationNamesItsPhases) {
+  plan::ConvConfig config;
+  const plan::Epilogue epilogue = epilogue_of("store acc as y : bf16");
+  EXPECT_EQ(generate(epilogue, config).source.find("Phases"), std::string::npos);
+  config.patch = true, config.stages_a = 2, config.phases = config.columns_b = true;
+  EXPECT_NE(generate(epilogue, config).source.find("using Operands = Phases;"), std::string::npos);
+}
+
 // What is made of the main store, and nothing where nothing is
 TEST(Golden, AConfigurationNamesWhatItResamples) {
   plan::ConvConfig config;

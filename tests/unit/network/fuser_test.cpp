@@ -50,6 +50,36 @@ TEST_F(Fuser, ConvolutionOfPixelsComesBeforeItsImageGrows) {
   EXPECT_EQ(r.regions[0].contraction, "conv2d (n,8,6,6) -> 4, 1x1");
   EXPECT_EQ(r.regions[1].contraction, "resize nearest (n,4,6,6) -> (n,4,12,12)");
 }
+// A convolution takes the small image where it may run by phases, for a backend that can
+TEST_F(Fuser, ImagesAreEnlargedByTheConvolution) {
+  const auto enlarged = [&](NetworkValue y, const char* name) {
+    net.output(y, name);
+    const Network n = net.build();
+    std::vector<std::string> kinds;
+    for (const Operator& op : network::legalise(n, true).operators) kinds.push_back(network::describe(n, op));
+    EXPECT_EQ(network::legalise(n).operators.size(), n.operators.size());
+    return kinds;
+  };
+  EXPECT_THAT(enlarged(conv2d(upsample(x), weights({16, 8, 3, 3}), {.pad = 1}), "a"),
+              ElementsAre("conv2d (n,8,6,6) -> 16, 3x3, pad 1, image enlarged 2x2"));
+  net = NetworkBuilder("others");
+  x = net.input("x", {"n", 8, "h", "w"});
+  const NetworkValue large = upsample(x);
+  const std::vector<NetworkValue> others{
+      conv2d(large, weights({8, 8, 3, 3}), {.pad = 1}) + large,
+      conv2d(upsample(x), weights({12, 8, 3, 3}), {.pad = 1}),
+      conv2d(upsample(x), weights({8, 8, 3, 3}), {.stride = 2, .pad = 1}),
+      conv2d(upsample(x), weights({8, 8, 3, 3}), {.pad = 3}),
+      conv2d(upsample(x), weights({8, 4, 3, 3}), {.pad = 1, .groups = 2}),
+      conv2d(resize(x, {.mode = ResizeMode::linear, .scale_h = 2, .scale_w = 2}), weights({8, 8, 3, 3}), {.pad = 1}),
+      conv2d(resize(x, {.scale_h = 2, .scale_w = 3}), weights({8, 8, 3, 3}), {.pad = 1})};
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < others.size(); ++i) net.output(others[i], "y" + std::to_string(i));
+  const Network n = net.build();
+  for (const Operator& op : network::legalise(n, true).operators)
+    count += std::holds_alternative<operators::Resize>(op.kind) ? 1 : 0;
+  EXPECT_EQ(count, others.size());
+}
 TEST_F(Fuser, ConvolutionOfPixelsStaysWhereSomethingJoinsIt) {
   const auto r = fused(relu(conv2d(upsample(x), weights({4, 8, 1, 1}))));
   ASSERT_EQ(r.regions.size(), 2u);

@@ -47,6 +47,7 @@ std::string_view norm(NormMode m) {
 }
 
 std::string operands(const ConvConfig& c) {
+  if (c.phases) return "using Operands = Phases;";
   if (!c.gather) return fmt::format("using Operands = Matrices<{}, {}, {}>;", c.columns_a, c.columns_b, c.batched);
   return fmt::format(
       "struct Operands : Gathered<{}, {}> {{ static constexpr bool kGatherFilters = {}, kDirect = {}; }};", c.columns_b,
@@ -118,6 +119,16 @@ std::vector<ConvConfig> configurations() {
     if (mode == NormMode::streamed) c.store_buffers = stores_per_tile(c);
     list.push_back(c);
   }
+  for (const int n : {80, 128})
+    list.push_back({.tile_m = 128,
+                    .tile_n = n,
+                    .stages = 4,
+                    .stages_a = 2,
+                    .patch = true,
+                    .halo_h = 1,
+                    .halo_w = 1,
+                    .columns_b = true,
+                    .phases = true});
   list.push_back({.tile_m = 256,
                   .tile_n = 128,
                   .tile_warpgroups = 2,
