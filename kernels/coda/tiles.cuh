@@ -80,7 +80,7 @@ struct PatchRows {
 // Runs whose store map knows lines, (channels, Q, lines, images): 16 pixels are then a part of a line, or whole lines.
 struct LineRows : RunRows {
     int width;
-    static CODA_DEVICE LineRows of(const ConvGeometry& g, int tile_m, int tile_rows, int row) { return {RunRows::of(g, tile_m, tile_rows, row), g.width}; }
+    static CODA_DEVICE LineRows of(const ConvGeometry& g, const Tile& tile, int tile_rows, int row) { return {RunRows::of(g, tile, tile_rows, row), g.width}; }
     CODA_DEVICE int store_x(int m) const { return (first + m) % width; }
     CODA_DEVICE int store_y(int m) const { return (first + m) / width; }
 };
