@@ -82,10 +82,30 @@ struct BorderTile {
     CODA_DEVICE float& at(u32 channel, u32 pixel) const { return elements[channel * (pixels() + 1) + pixel]; }
 };
 
-// Calls outside(offset or -1, element) for each element of a tile and inside(row, first channel, pixel, channel in the tile, tile) for
-// each octet. Entering: outside first.
-template <bool kEnter, class Outside, class Inside>
-CODA_DEVICE void turn_border(const BorderParams& p, const CallerTensor& t, const Outside& outside, const Inside& inside) {
+CODA_DEVICE Octet load_caller_octet(const CallerTensor& t, i64 offset) {
+    const PlainTensor at{static_cast<const char*>(t.memory) + offset * (t.type == 0 ? 4 : 2), 0};
+    if (t.type == 0) return load_octet<float>(at, 0, 0);
+    return t.type == 1 ? load_octet<Bf16>(at, 0, 0) : load_octet<F16>(at, 0, 0);
+}
+CODA_DEVICE void store_caller_octet(const CallerTensor& t, i64 offset, const Octet& x) {
+    const PlainTensor at{static_cast<const char*>(t.memory) + offset * (t.type == 0 ? 4 : 2), 0};
+    if (t.type == 1) return store_octet<Bf16>(at, 0, 0, x);
+    if (t.type == 2) return store_octet<F16>(at, 0, 0, x);
+    float4* const to = static_cast<float4*>(const_cast<void*>(at.memory));
+    to[0] = {x.of[0], x.of[1], x.of[2], x.of[3]}, to[1] = {x.of[4], x.of[5], x.of[6], x.of[7]};
+}
+
+// Whether all elements lie together outside, channels first and then pixels, from an address that octets are read and written at.
+CODA_DEVICE bool is_packed(const BorderParams& p, const CallerTensor& t) {
+    const i64 line = i64(p.columns) * p.channels;
+    return p.taps == 1 && t.strides[3] == 1 && t.strides[2] == p.channels && t.strides[1] == line && t.strides[0] == line * p.height &&
+           reinterpret_cast<size_t>(t.memory) % 32 == 0;
+}
+
+// Calls outside(offset or -1, element) for each element of a tile, or where they are packed packed(offset, eight elements) for an octet, and inside(row, first channel, pixel,
+// channel in the tile, tile) for each octet of the arena. Entering: outside first.
+template <bool kEnter, class Outside, class Packed, class Inside>
+CODA_DEVICE void turn_border(const BorderParams& p, const CallerTensor& t, const Outside& outside, const Packed& packed, const Inside& inside) {
     __shared__ float elements[kBorderElements + 64];
     __shared__ i64 lines[kBorderElements / 8], offsets[64];
     __shared__ int columns[kBorderElements / 8], shifts[64];
@@ -94,7 +114,7 @@ CODA_DEVICE void turn_border(const BorderParams& p, const CallerTensor& t, const
     while (tile.channels_shift < 6 && tile.channels() < all) ++tile.channels_shift, --tile.pixels_shift;
     const u32 rows = p.images * p.height * p.width, across = (all - 1) / tile.channels() + 1;
     const u32 tiles = ((rows - 1) / tile.pixels() + 1) * across;
-    const bool by_channel = t.strides[3] == 1;
+    const bool by_channel = t.strides[3] == 1, together = across == 1 && is_packed(p, t);
     for (u32 i = blockIdx.x; i < tiles; i += gridDim.x) {
         const u32 row = i / across * tile.pixels(), channel = i % across * tile.channels();
         const u32 pixels = rows - row < tile.pixels() ? rows - row : tile.pixels();
@@ -109,6 +129,23 @@ CODA_DEVICE void turn_border(const BorderParams& p, const CallerTensor& t, const
         }
         __syncthreads();
         auto without = [&] {
+            if (together) {  // full tiles have a multiple of eight elements
+                const u32 count = pixels * channels;
+                for (u32 j = 8 * threadIdx.x; j < count; j += 8 * kBorderThreads) {
+                    u32 x = j / channels, c = j - x * channels;
+                    float* place[8];
+#pragma unroll
+                    for (int k = 0; k < 8; ++k) {
+                        place[k] = &tile.at(c, x);
+                        if (++c == channels) c = 0, ++x;
+                    }
+                    const i64 offset = i64(row) * channels + j;
+                    if (j + 8 <= count) packed(offset, place);
+                    else
+                        for (u32 k = 0; j + k < count; ++k) outside(offset + k, *place[k]);
+                }
+                return;
+            }
 #pragma unroll 4
             for (u32 j = threadIdx.x; j < kBorderElements; j += kBorderThreads) {
                 const u32 x = by_channel ? j >> tile.channels_shift : j & (tile.pixels() - 1);
@@ -151,19 +188,6 @@ template <class Visit> CODA_DEVICE void for_octets(const BorderParams& p, const 
     }
 }
 
-CODA_DEVICE Octet load_caller_octet(const CallerTensor& t, i64 offset) {
-    const PlainTensor at{static_cast<const char*>(t.memory) + offset * (t.type == 0 ? 4 : 2), 0};
-    if (t.type == 0) return load_octet<float>(at, 0, 0);
-    return t.type == 1 ? load_octet<Bf16>(at, 0, 0) : load_octet<F16>(at, 0, 0);
-}
-CODA_DEVICE void store_caller_octet(const CallerTensor& t, i64 offset, const Octet& x) {
-    const PlainTensor at{static_cast<const char*>(t.memory) + offset * (t.type == 0 ? 4 : 2), 0};
-    if (t.type == 1) return store_octet<Bf16>(at, 0, 0, x);
-    if (t.type == 2) return store_octet<F16>(at, 0, 0, x);
-    float4* const to = static_cast<float4*>(const_cast<void*>(at.memory));
-    to[0] = {x.of[0], x.of[1], x.of[2], x.of[3]}, to[1] = {x.of[4], x.of[5], x.of[6], x.of[7]};
-}
-
 // Channels beyond the last are written as zero.
 template <class Element> CODA_DEVICE void enter(const BorderParams& p) {
     const CallerTensor t = *p.caller;
@@ -173,6 +197,11 @@ template <class Element> CODA_DEVICE void enter(const BorderParams& p) {
         });
     turn_border<true>(
         p, t, [&](i64 offset, float& element) { element = offset < 0 ? 0.f : load_caller(t, offset); },
+        [&](i64 offset, float* const (&elements)[8]) {
+            const Octet x = load_caller_octet(t, offset);
+#pragma unroll
+            for (int k = 0; k < 8; ++k) *elements[k] = x.of[k];
+        },
         [&](u32 row, u32 channel, u32 pixel, u32 c, const BorderTile& tile) {
             Octet x;
 #pragma unroll
@@ -188,6 +217,12 @@ template <class Element> CODA_DEVICE void leave(const BorderParams& p) {
         });
     turn_border<false>(
         p, t, [&](i64 offset, float& element) { store_caller(t, offset, element); },
+        [&](i64 offset, float* const (&elements)[8]) {
+            Octet x;
+#pragma unroll
+            for (int k = 0; k < 8; ++k) x.of[k] = *elements[k];
+            store_caller_octet(t, offset, x);
+        },
         [&](u32 row, u32 channel, u32 pixel, u32 c, const BorderTile& tile) {
             const Octet x = load_octet<Element>(p.arena, row, channel + c);
 #pragma unroll

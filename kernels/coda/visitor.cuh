@@ -83,5 +83,24 @@ template <> struct TensorSource<float> {
         return {__ldg(at), __ldg(at + 1)};
     }
 };
+// Integers travel as floats by their bits, bools, a byte each, as 0 and 1.
+template <> struct TensorSource<int> : TensorSource<float> {};
+template <> struct TensorSource<bool> {
+    static constexpr int kElementBytes = 1;
+    using Pair = u32;  // two bytes
+    const void* memory;
+    struct Octet {
+        uint2 words;
+        CODA_DEVICE float2 pair(int i) const { return unpack((i < 2 ? words.x : words.y) >> 16 * (i % 2)); }
+    };
+    static CODA_DEVICE Pair load(const u8* pair) { return __ldg(reinterpret_cast<const u16*>(pair)); }
+    static CODA_DEVICE float2 unpack(Pair pair) { return {pair & 0xff ? 1.f : 0.f, pair & 0xff00 ? 1.f : 0.f}; }
+    static CODA_DEVICE Pair exchanged(Pair own, bool odd, int distance) {
+        const u32 other = __shfl_xor_sync(~0u, own, distance);
+        return odd ? (other >> 8 & 0xff) | (own & 0xff00) : (own & 0xff) | (other & 0xff) << 8;
+    }
+    CODA_DEVICE float element(u64 offset) const { return __ldg(static_cast<const u8*>(memory) + offset) ? 1.f : 0.f; }
+    CODA_DEVICE Octet octet(u64 offset) const { return {__ldg(static_cast<const uint2*>(memory) + offset / 8)}; }
+};
 
 }  // namespace coda

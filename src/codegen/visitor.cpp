@@ -5,13 +5,28 @@
 #include "codegen/expression.hpp"
 #include "codegen/pieces.hpp"
 #include "codegen/precise.hpp"
+#include "plan/normalisation.hpp"
 
 namespace coda::codegen {
+
+namespace {
+
+std::vector<bool> late_of(const plan::Epilogue& e) {
+  if (e.general) return e.general->late;
+  std::vector<ValueId> statistics;
+  if (e.norm)
+    for (const auto& id : {e.norm->mean, e.norm->variance})
+      if (id) statistics.push_back(*id);
+  return plan::depends_on(e.graph, statistics);
+}
+
+}  // namespace
 
 VisitorWriter::VisitorWriter(const plan::Epilogue& epilogue, const Options& options)
     : e_(epilogue), g_(epilogue.graph), options_(options), names_(epilogue.graph) {
   add_fields();
   check_tensors();
+  late_ = late_of(e_);
   if (e_.general)
     precise_ = precise_elements(e_);
   else if (!options_.accurate)

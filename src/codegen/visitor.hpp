@@ -83,6 +83,7 @@ class VisitorWriter {
   std::vector<std::string> field_names_;
   std::set<ValueId> uniforms_read_;  ///< by functions other than uniform()
   Halving halving_;
+  std::vector<bool> late_;     ///< computed from reductions over rows
   std::vector<bool> precise_;  ///< general: elements by their accurate forms
 };
 

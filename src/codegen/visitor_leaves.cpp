@@ -89,9 +89,7 @@ void VisitorWriter::check_tensors() const {
   for (const auto* list : {&e_.tensors_before, &e_.tensors_after})
     for (const ValueId id : *list) {
       const DType t = storage_of(g_[id]);
-      if (t != DType::bf16 && t != DType::f16 && t != DType::f32 && t != DType::tf32)
-        plan::refuse(g_, id,
-                     fmt::format("operands [m,n] are bf16, f16 or f32 in memory, and this one is {}", to_string(t)));
+      if (t == DType::f64) plan::refuse(g_, id, "operands [m,n] are bf16, f16, f32, i32 or bool in memory, not f64");
     }
 }
 
@@ -150,7 +148,7 @@ std::string VisitorWriter::coordinate(Coordinate c, const Place& place) const {
 std::string VisitorWriter::given(ValueId id, const Place& place) {
   if (const auto found = place.values.find(id); found != place.values.end()) return found->second;
   const Node& x = g_[id];
-  if (e_.general && is_scalar(x) && e_.general->late[id]) return "";
+  if (is_scalar(x) && late_[id]) return "";
   if (is_scalar(x)) {
     uniforms_read_.insert(id);
     return "u." + names_.of(id);
@@ -165,8 +163,11 @@ std::string VisitorWriter::given(ValueId id, const Place& place) {
     return x.dtype == DType::i32 ? fmt::format("__float_as_int({})", column) : converted(column, DType::f32, x.dtype);
   }
   if (x.op != Op::operand) return "";
-  if (const int i = index_in(place.tensors); i >= 0 && i < std::ssize(*place.tensors))
-    return converted(fmt::format("tensor[{}]", i), DType::f32, x.dtype);
+  if (const int i = index_in(place.tensors); i >= 0 && i < std::ssize(*place.tensors)) {
+    const std::string tensor = fmt::format("tensor[{}]", i);
+    return storage_of(x) == DType::i32 ? converted(fmt::format("__float_as_int({})", tensor), DType::i32, x.dtype)
+                                       : converted(tensor, DType::f32, x.dtype);
+  }
   return load_column(id, place);
 }
 

@@ -61,7 +61,8 @@ struct Reads {
 
 class Reader {
  public:
-  Reader(const Graph& g, const std::optional<Normalisation>& norm) : g_(g), norm_(norm) {}
+  Reader(const Graph& g, const std::optional<Normalisation>& norm, const std::vector<bool>& statistical)
+      : g_(g), norm_(norm), statistical_(statistical) {}
 
   // Behind the normalisation y and x are given; ahead of it only the accumulator is
   Reads read(ValueId root, bool behind) const {
@@ -84,7 +85,7 @@ class Reader {
     if (behind && norm_ && id == norm_->result) return reads.result = true;
     if (behind && norm_ && id == norm_->input) return reads.raw = true;
     if (x.op == Op::acc) return reads.accumulator = true;
-    if (x.axes == axes::scalar) return true;
+    if (x.axes == axes::scalar && !statistical_[id]) return true;
     if (!is_full(x)) return reads.columns.insert(id), true;
     if (x.op == Op::operand) return reads.tensors.insert(id), true;
     return false;
@@ -92,6 +93,7 @@ class Reader {
 
   const Graph& g_;
   const std::optional<Normalisation>& norm_;
+  const std::vector<bool>& statistical_;
 };
 
 // ---- Stores
@@ -116,7 +118,7 @@ class Analysis {
   Epilogue run() && {
     place_full_stores();
     place_statistics();
-    const Reader reader(e_.graph, e_.norm);
+    const Reader reader(e_.graph, e_.norm, statistical_);
     std::set<ValueId> before, after, tensors_before, tensors_after;
     const auto add = [](const Reads& r, std::set<ValueId>& columns, std::set<ValueId>& tensors) {
       columns.insert(r.columns.begin(), r.columns.end());
@@ -133,7 +135,8 @@ class Analysis {
     e_.tensors_before.assign(tensors_before.begin(), tensors_before.end());
     e_.tensors_after.assign(tensors_after.begin(), tensors_after.end());
     for (ValueId id = 0; id < e_.graph.nodes.size(); ++id)
-      if (e_.graph[id].axes == axes::scalar && e_.graph[id].op != Op::constant) e_.uniforms.push_back(id);
+      if (e_.graph[id].axes == axes::scalar && e_.graph[id].op != Op::constant && !statistical_[id])
+        e_.uniforms.push_back(id);
     return std::move(e_);
   }
 
@@ -155,7 +158,7 @@ class Analysis {
     Way way;
     way.store = store;
     way.before = e_.norm && !statistical_[s.value];
-    const Reads reads = Reader(g, e_.norm).read(s.value, true);
+    const Reads reads = Reader(g, e_.norm, statistical_).read(s.value, true);
     way.raw = reads.raw;
     const bool needs_accumulator = reads.accumulator && e_.norm;
     const auto statistic =

@@ -217,6 +217,11 @@ void pause() {
   switch_out();
 }
 
+void delay() {
+  current->advanced = true;
+  switch_out();
+}
+
 std::uint64_t ticks() { return grid->random(); }
 
 std::uint8_t* dynamic_shared() { return current->block->shared + reserved_bytes; }

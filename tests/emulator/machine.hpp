@@ -29,6 +29,8 @@ CODA_EMULATOR_API unsigned cluster_rank();
 
 /// Lets others run: in the body of every loop that polls memory.
 CODA_EMULATOR_API void pause();
+/// Lets others run, of a thread that waits for nothing.
+CODA_EMULATOR_API void delay();
 /// A number that differs from call to call, for clocks.
 CODA_EMULATOR_API std::uint64_t ticks();
 

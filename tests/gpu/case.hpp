@@ -25,14 +25,31 @@ struct Case {
 
   std::optional<ConvTranspose2d> transposed = {};  ///< then `conv` has no extents
 
+  /// Elements more than a dense tensor has between the matrices of a batch, the pixels of the image (rows of A), the
+  /// rows of the result that is written last.
+  struct Gaps {
+    std::int64_t matrices = 0, image = 0, output = 0;
+  };
+  Gaps gaps = {};
+  /// An expression and its axes, "m" or "mn": a function sees it that is called for its effect. Empty: none does.
+  std::string witnessed = {}, witness_axes = {};
+
   Contraction contraction() const { return product ? Contraction(*product) : as_computed(); }
   /// Of a product the convolution.
   Contraction as_computed() const { return transposed ? Contraction(*transposed) : Contraction(conv); }
   std::string describe() const;  ///< for messages: everything that is needed to run it again
 };
 
-/// The case's epilogue; `warp` is a user function that it may call.
+/// The store of judged_graph_of() that holds what was seen.
+inline constexpr const char* witness_name = "witnessed";
+
+/// What epilogues of cases may call: warp(x, y) and fold(x).
+std::vector<UserFunction> test_functions();
+
+/// The case's epilogue.
 Graph graph_of(const Case& c);
+/// The same for the reference: what is seen is stored as `witness_name`.
+Graph judged_graph_of(const Case& c);
 
 /// The GPU's, or an H200's where there is none: what cases are drawn and planned for.
 const plan::Device& planning_device();

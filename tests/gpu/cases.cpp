@@ -19,16 +19,20 @@ namespace coda::gpu {
 using test::Random;
 
 std::string Case::describe() const {
-  return fmt::format("{}: {} {}, seed {}, plan '{}'{}{}{}\n{}", name, to_string(contraction()), to_string(conv.dtype_x),
-                     seed, options.plan, options.accurate ? ", accurate" : "", options.delays ? ", delays" : "",
-                     options.resampled.any()
-                         ? fmt::format(", resampled '{}' '{}'{}", options.resampled.pooled, options.resampled.enlarged,
-                                       options.resampled.only_enlarged ? " only" : "")
-                         : "",
-                     text);
+  std::string more = options.accurate ? ", accurate" : "";
+  if (options.delays) more += ", delays";
+  if (options.resampled.any())
+    more += fmt::format(", resampled '{}' '{}'{}", options.resampled.pooled, options.resampled.enlarged,
+                        options.resampled.only_enlarged ? " only" : "");
+  if (gaps.matrices != 0) more += fmt::format(", matrices {} elements apart", gaps.matrices);
+  if (gaps.image != 0) more += fmt::format(", pixels {} elements apart", gaps.image);
+  if (gaps.output != 0) more += fmt::format(", rows of the result {} elements apart", gaps.output);
+  if (!witnessed.empty()) more += fmt::format(", a function sees {}", witnessed);
+  return fmt::format("{}: {} {}, seed {}, plan '{}'{}\n{}", name, to_string(contraction()), to_string(conv.dtype_x),
+                     seed, options.plan, more, text);
 }
 
-Graph graph_of(const Case& c) {
+std::vector<UserFunction> test_functions() {
   UserFunction warp;
   warp.name = "warp";
   warp.arity = 2;
@@ -39,7 +43,41 @@ Graph graph_of(const Case& c) {
   fold.arity = 1;
   fold.cuda_source = "__device__ float fold(float x) { return __float_as_int(x) < 0 ? 0.25f * x : x; }";
   fold.cpu = [](std::span<const double> x) { return x[0] < 0 ? 0.25 * x[0] : x[0]; };
-  return parse(c.text, {warp, fold});
+  return {warp, fold};
+}
+
+namespace {
+
+// Counts and keeps what it sees at a cell of two words; the address comes in three numbers of 24 bits
+UserFunction witness() {
+  UserFunction f;
+  f.name = "witness";
+  f.arity = 5;
+  f.returns_value = false;
+  f.cuda_source =
+      "__device__ void witness(float low, float middle, float high, float cell, float x) {\n"
+      "    const unsigned long long address = (unsigned long long)(low) | (unsigned long long)(middle) << 24 | "
+      "(unsigned long long)(high) << 48;\n"
+      "    float* at = reinterpret_cast<float*>(address) + 2 * (long long)(cell);\n"
+      "    reinterpret_cast<unsigned*>(at)[0] += 1, at[1] = x;\n}";
+  f.cpu = [](std::span<const double>) { return 0.0; };
+  return f;
+}
+
+}  // namespace
+
+Graph graph_of(const Case& c) {
+  auto functions = test_functions();
+  if (c.witnessed.empty()) return parse(c.text, functions);
+  functions.push_back(witness());
+  const char* cell = c.witness_axes == "m" ? "index(m)" : "index(m) * extent(n) + index(n)";
+  return parse(fmt::format("{}\nwitness(witness0[], witness1[], witness2[], {}, {})", c.text, cell, c.witnessed),
+               functions);
+}
+
+Graph judged_graph_of(const Case& c) {
+  if (c.witnessed.empty()) return graph_of(c);
+  return parse(fmt::format("{}\nstore {} as {} : f32", c.text, c.witnessed, witness_name), test_functions());
 }
 
 const plan::Device& planning_device() {

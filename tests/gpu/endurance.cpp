@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "coda/error.hpp"
+#include "gpu/broad_run.hpp"
 #include "gpu/kernels.hpp"
 #include "gpu/options.hpp"
 #include "gpu/problem.hpp"
@@ -102,10 +103,16 @@ class BusyStream {
 
 constexpr int graph_nodes = 25, replays = 40, plain_batch = 200;
 
+std::vector<Case> cases_to_run() {
+  if (options().broad > 0) return broad_endurance_cases();
+  return options().delays ? delay_cases(options().seed) : endurance_cases(options().seed);
+}
+
 class Endurance {
  public:
   Endurance() : random_(options().seed ^ static_cast<std::uint64_t>(::getpid()) << 32) {
-    const auto cases = options().delays ? delay_cases(options().seed) : endurance_cases(options().seed);
+    const auto cases = cases_to_run();
+    compiler().compile(requests_of(cases));
     for (const Case& c : cases)
       for (Lane& lane : lanes_) lane.slots.push_back(std::make_unique<Slot>(c));
     std::printf("[%d] %zu problems on two streams, seed %llu\n", ::getpid(), cases.size(),
@@ -118,6 +125,7 @@ class Endurance {
     const auto start = Clock::now();
     auto reported = start;
     for (bool graphs = false; done_ < options().endurance; graphs = !graphs) {
+      if (options().seconds > 0 && Clock::now() - start > std::chrono::seconds(options().seconds)) break;
       if (graphs)
         replay();
       else
@@ -191,15 +199,17 @@ int run_processes(const char* program) {
   std::vector<pid_t> children;
   for (int i = 0; i < options().processes; ++i) {
     const std::string launches = std::to_string(options().endurance / options().processes);
-    const std::string seed = std::to_string(options().seed + static_cast<std::uint64_t>(options().delays ? 0 : 0) +
-                                            1000u * static_cast<unsigned>(i));
-    const std::string index = std::to_string(options().device);
+    const bool broad = options().broad > 0;  // the same problems then, whose kernels are compiled
+    const std::string seed = std::to_string(options().seed + (broad ? 0 : 1000u * static_cast<unsigned>(i)));
+    const std::string index = std::to_string(options().device), seconds = std::to_string(options().seconds),
+                      problems = std::to_string(options().broad);
     const pid_t child = ::fork();
     if (child == 0) {
-      const char* const words[] = {
-          program,      "--endurance", launches.c_str(), "--seed",
-          seed.c_str(), "--device",    index.c_str(),    options().delays ? "--delays" : nullptr,
-          nullptr};
+      const char* const words[] = {program,       "--endurance",    launches.c_str(),
+                                   "--seed",      seed.c_str(),     "--device",
+                                   index.c_str(), "--seconds",      seconds.c_str(),
+                                   "--broad",     problems.c_str(), options().delays ? "--delays" : nullptr,
+                                   nullptr};
       ::execv("/proc/self/exe", const_cast<char* const*>(words));
       std::_Exit(127);
     }

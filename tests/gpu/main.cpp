@@ -9,6 +9,7 @@
 
 #include "coda/error.hpp"
 #include "compile.hpp"
+#include "gpu/broad_run.hpp"
 #include "gpu/case.hpp"
 #include "gpu/device.hpp"
 #include "gpu/endurance.hpp"
@@ -27,6 +28,7 @@ Options parsed;
 // Every kernel of every test, each once
 std::vector<jit::Request> all_requests() {
   std::vector<jit::Request> requests{kernels_request()};
+  if (options().broad > 0) return requests_of(options().delays ? broad_endurance_cases() : chosen_broad_cases());
   std::set<std::string> seen;
   const auto add = [&](jit::Request r) {
     if (r.title.find(options().only) == std::string::npos) return;
@@ -144,6 +146,12 @@ int act(int argc, char** argv) {
   app.add_option(
       "--only", parsed.only,
       "Of --sanitizer the problems whose plan has this text; of --precompile the kernels whose title has it");
+  app.add_option("--broad", parsed.broad, "So many random problems of every kind, instead of the tests");
+  app.add_option("--broad-case", parsed.broad_case, "One of these, by its number");
+  app.add_option("--broad-first", parsed.broad_first, "Of --broad the cases from this number on");
+  app.add_option("--seconds", parsed.seconds, "--broad and --endurance end after so many");
+  app.add_flag("--small", parsed.small, "Of --broad no problem that is too large for the emulated GPU");
+  app.add_flag("--verbose", parsed.verbose, "Of --broad: print each problem before it runs");
   CLI11_PARSE(app, argc, argv);
   if (parsed.plan) return all_requests().size() > 100 ? 0 : 1;
   if (parsed.precompile) return precompile();
@@ -151,6 +159,9 @@ int act(int argc, char** argv) {
   std::printf("%s\n", device().device.name.c_str());
   if (parsed.sanitizer) return sanitizer();
   if (parsed.endurance > 0) return run_endurance(argv[0]);
+  if (parsed.broad > 0 || parsed.broad_case >= 0) {
+    return run_broad([](const auto& requests) { compiler().compile(requests, show_progress); });
+  }
   return RUN_ALL_TESTS();
 }
 

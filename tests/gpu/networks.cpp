@@ -139,7 +139,10 @@ Network stems() {
   const NetworkValue x = net.input("x", {"batch", 3, "height", "width"});
   const NetworkValue z = net.input("z", {"batch", 8, "rows", "columns"});
   net.output(relu(conv2d(x, weights.filter(16, 3, 7), {.stride = 2, .pad = 3, .bias = weights({16}, 0.2)})), "a");
-  net.output(silu(conv2d(z, weights({24, 8, 3, 5}, 0.2), {.pad = {1, 4, 2, 3}, .dilation = {1, 2}})), "b");
+  const NetworkValue b = silu(conv2d(z, weights({24, 8, 3, 5}, 0.2), {.pad = {1, 4, 2, 3}, .dilation = {1, 2}}));
+  net.output(b, "b");
+  net.output(sigmoid(conv2d(b, weights.filter(17, 24, 1))), "c");
+  net.output(max_pool(net.input("odd", {"batch", 5, "lines", "pixels"}), {.kernel = 3, .stride = 1, .pad = 1}), "d");
   return net.build();
 }
 

@@ -39,8 +39,9 @@ Network classifier(std::int64_t channels, std::int64_t classes);
 /// w), outputs "a", "b" and "c".
 Network normalisations();
 
-/// First layers of few channels: a 7x7 of stride 2, and a dilated 3x5 with more padding on one side. Inputs "x" (batch,
-/// 3, height, width) and "z" (batch, 8, rows, columns), outputs "a" and "b".
+/// First layers of few channels: a 7x7 of stride 2, and a dilated 3x5 with more padding on one side; odd channels in
+/// and out. Inputs "x" (batch, 3, height, width), "z" (batch, 8, rows, columns) and "odd" (batch, 5, lines, pixels),
+/// outputs "a" to "d".
 Network stems();
 
 /// Images enlarged ahead of convolutions, and transposed convolutions: with an embedding, normalised, with a second

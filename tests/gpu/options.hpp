@@ -17,6 +17,12 @@ struct Options {
   bool precompile = false;     ///< --precompile: compiles all kernels into the cache; needs no GPU
   bool plan = false;           ///< --plan: plans and generates all kernels, and counts them; needs no GPU, no compiler
   bool sanitizer = false;      ///< --sanitizer: a small case of each mode, for compute-sanitizer
+  int broad = 0;               ///< --broad N: so many random problems of every kind, instead of the tests
+  int broad_case = -1;         ///< --broad-case N: one of them
+  int broad_first = 0;         ///< --broad-first N: without those before
+  int seconds = 0;             ///< --seconds N: --broad and --endurance end after that; 0: when they are done
+  bool small = false;          ///< --small: of the random problems none that is too large for the emulated GPU
+  bool verbose = false;        ///< --verbose: prints each problem before it runs
   std::string only;  ///< --only TEXT: of these, those whose plan has the text; of --precompile, whose title has it
 };
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <cstring>
 
 #include "coda/error.hpp"
 #include "compile.hpp"
@@ -38,6 +39,25 @@ std::uint64_t hash(const std::string& name) {
   return h;
 }
 
+// All bits between the rows are still set
+bool gaps_hold(const Tensor& t) {
+  const std::size_t rank = t.shape.size(), size = size_of(t.dtype);
+  const auto pitch = static_cast<std::size_t>(t.strides[rank - 2]) * size,
+             row = static_cast<std::size_t>(t.shape[rank - 1]) * size;
+  for (std::size_t at = 0; at < t.host.size(); at += pitch)
+    if (std::any_of(t.host.begin() + static_cast<std::ptrdiff_t>(at + row),
+                    t.host.begin() + static_cast<std::ptrdiff_t>(at + pitch),
+                    [](std::byte b) { return b != std::byte{0xff}; }))
+      return false;
+  return true;
+}
+
+// Of the results [m,n] the one whose rows may lie apart
+std::string main_output(const Graph& graph, const Contraction& contraction) {
+  const plan::Epilogue e = plan::analyse(passes::run_pipeline(graph), extents(contraction));
+  return e.graph.stores[e.outputs.at(0).store].name;
+}
+
 }  // namespace
 
 Problem::Problem(const Case& c) : c_(c), graph_(graph_of(c)) {
@@ -68,6 +88,43 @@ Problem::Problem(const Case& c) : c_(c), graph_(graph_of(c)) {
         add_output(name, s.dtype,
                    name == made.pooled ? reference::pooled_shape(shape) : reference::enlarged_shape(shape));
   }
+  const std::size_t rank = tensors_.at("(a)").shape.size();
+  for (const char* name : {"(a)", "(b)"})
+    if (c_.gaps.matrices != 0) add_gaps(name, 0, c_.gaps.matrices, true);
+  if (c_.gaps.image != 0) add_gaps("(a)", rank - 2, c_.gaps.image, true);
+  if (c_.gaps.output != 0) add_gaps(main_output(graph_, contraction), rank - 2, c_.gaps.output, false);
+  if (!c_.witnessed.empty()) add_witness();
+}
+
+// Between neighbours along `axis`: so many elements of poison, and as many more as make their distance a multiple of 8
+void Problem::add_gaps(const std::string& name, std::size_t axis, std::int64_t gap, bool input) {
+  Tensor& t = tensors_.at(name);
+  const std::size_t rank = t.shape.size(), size = size_of(t.dtype);
+  std::int64_t inner = 1;
+  t.strides.assign(rank, 1);
+  for (std::size_t i = rank; i-- > 0;) {
+    t.strides[i] = i + 1 == rank ? 1 : t.strides[i + 1] * t.shape[i + 1];
+    if (i == axis) inner = t.strides[i], t.strides[i] = (inner + 7) / 8 * 8 + gap;
+  }
+  const std::int64_t step = t.strides[axis], count = element_count(t.shape) / inner;
+  std::vector<std::byte> apart(static_cast<std::size_t>(count * step) * size, std::byte{0xff});
+  for (std::int64_t i = 0; i < count; ++i)
+    std::copy_n(t.host.begin() + static_cast<std::ptrdiff_t>(static_cast<std::size_t>(i * inner) * size),
+                static_cast<std::size_t>(inner) * size,
+                apart.begin() + static_cast<std::ptrdiff_t>(static_cast<std::size_t>(i * step) * size));
+  if (input) t.dense = std::move(t.device);
+  t.host = std::move(apart);
+  t.device = std::make_unique<Buffer>(t.host.size());
+  t.device->upload(t.host.data());
+}
+
+// A counter (all bits set: the first visit makes it zero) and a value for each cell
+void Problem::add_witness() {
+  const auto rows = extents(c_.contraction()).rows(), cols = extents(c_.contraction()).cols;
+  witness_ = std::make_unique<Buffer>(static_cast<std::size_t>(c_.witness_axes == "m" ? rows : rows * cols) * 8);
+  const auto address = reinterpret_cast<std::uintptr_t>(witness_->data());
+  for (int i = 0; i < 3; ++i)
+    c_.scalars[fmt::format("witness{}", i)] = static_cast<double>(address >> 24 * i & 0xffffff);
 }
 
 void Problem::add_output(const std::string& name, DType dtype, const std::vector<std::int64_t>& shape) {
@@ -127,11 +184,13 @@ Executable Problem::compile() const { return coda::compile(c_.contraction(), gra
 
 void Problem::poison(CUstream stream) {
   for (const std::string& name : outputs_) tensors_.at(name).device->poison(stream);
+  if (witness_) witness_->poison(stream);
 }
 
 std::vector<std::vector<std::byte>> Problem::outputs() const {
   std::vector<std::vector<std::byte>> all;
   for (const std::string& name : output_names()) all.push_back(tensors_.at(name).device->contents());
+  if (witness_) all.push_back(witness_->contents());
   return all;
 }
 
@@ -144,13 +203,14 @@ std::vector<std::string> Problem::output_names() const {
 std::string Problem::broken_guard() const {
   for (const auto& [name, t] : tensors_)
     if (!t.device->guards_hold()) return name;
+  if (witness_ && !witness_->guards_hold()) return "what was seen";
   return "";
 }
 
 reference::Values Problem::accumulator() const {
   const auto count = static_cast<std::size_t>(element_count(shape_mn(c_.contraction())));
   const Buffer sum(count * 8), absolute(count * 8);
-  const auto a = tensors_.at("(a)").device->address(), b = tensors_.at("(b)").device->address();
+  const auto a = tensors_.at("(a)").without_gaps(), b = tensors_.at("(b)").without_gaps();
   if (c_.product)
     launch("coda_reference_product", count, nullptr, product_of(*c_.product), a, b, sum.address(), absolute.address());
   else if (c_.transposed || c_.conv.c % 8 != 0 || c_.conv.k % 8 != 0 || c_.conv.groups != 1 ||
@@ -185,13 +245,41 @@ Outcome Problem::run(const Executable& executable, std::string& problems) {
       problems += "the second run gave other bits\n";
   }
   if (const std::string name = broken_guard(); !name.empty()) problems += "something was written beside " + name + "\n";
-  Outcome o{.c = c_, .graph = graph_, .tensors = {}, .acc = accumulator()};
+  Outcome o{.c = c_, .graph = judged_graph_of(c_), .tensors = {}, .acc = accumulator()};
   o.config = conv_kernel(c_.contraction(), passes::run_pipeline(graph_), device().device, c_.options).plan.config;
   o.main = main_store();
-  for (const auto& [name, t] : tensors_) o.tensors[name] = Tensor{t.host, nullptr, t.dtype, t.shape};
+  for (const auto& [name, t] : tensors_) o.tensors[name] = Tensor{t.host, nullptr, t.dtype, t.shape, t.strides};
   const auto names = output_names();
-  for (std::size_t i = 0; i < names.size(); ++i) o.tensors.at(names[i]).host = first[i];
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    Tensor& t = o.tensors.at(names[i]);
+    t.host = first[i];
+    if (t.strides.empty() || gaps_hold(t)) continue;
+    problems += "something was written between the rows of " + names[i] + "\n";
+  }
+  if (witness_) problems += take_witness(first.back(), o);
   return o;
+}
+
+// What was seen, as one more result
+std::string Problem::take_witness(const std::vector<std::byte>& cells, Outcome& o) const {
+  const Contraction contraction = c_.contraction();
+  Tensor& t = o.tensors[witness_name];
+  t.dtype = DType::f32, t.shape = reference::shape_of(c_.witness_axes == "m" ? axes::m : axes::mn, contraction);
+  const std::size_t count = cells.size() / 8;
+  t.host.resize(count * 4);
+  // Cells are rows and columns; of channels first the tensor is (N, K, P, Q)
+  const bool planes = c_.witness_axes != "m" && c_.conv.layout == Layout::nchw;
+  const Extents e = extents(contraction);
+  const auto pixels = static_cast<std::size_t>(e.rows_per_image()), cols = static_cast<std::size_t>(e.cols);
+  std::size_t wrong = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    std::uint32_t times = 0;
+    std::memcpy(&times, cells.data() + 8 * i, 4);
+    wrong += times != 0;
+    const std::size_t row = i / cols, to = planes ? (row / pixels * cols + i % cols) * pixels + row % pixels : i;
+    std::memcpy(t.host.data() + 4 * to, cells.data() + 8 * i + 4, 4);
+  }
+  return wrong == 0 ? "" : fmt::format("{} of {} elements or rows were not seen once\n", wrong, count);
 }
 
 namespace {
@@ -210,7 +298,7 @@ std::string judge_resampled(const Outcome& o, const ConstTensorView& y) {
 
 }  // namespace
 
-std::string judge(const Outcome& o) {
+std::string judge(const Outcome& o, Tally* tally) {
   const Resampled& made = o.c.options.resampled;
   std::vector<std::byte> alone;  // the main store, where it is written enlarged only
   if (made.only_enlarged) alone = reference::shrunk(o.tensors.at(made.enlarged).on_host());
@@ -228,7 +316,10 @@ std::string judge(const Outcome& o) {
       text += fmt::format("{}: {} of {} elements outside; element {} is {} instead of {}, {} times its tolerance\n",
                           name, found.outside, found.elements, found.worst_index, found.worst_actual,
                           found.worst_expected, found.worst);
-    if (found.unclaimed != 0) text += fmt::format("{}: no claim on {} elements\n", name, found.unclaimed);
+    if (tally != nullptr)
+      tally->elements += found.elements, tally->without_claim += found.unclaimed;
+    else if (found.unclaimed != 0)
+      text += fmt::format("{}: no claim on {} elements\n", name, found.unclaimed);
   }
   return text;
 }

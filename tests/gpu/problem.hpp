@@ -19,16 +19,18 @@ struct Tensor {
   std::vector<std::byte> host;
   std::unique_ptr<Buffer> device;
   DType dtype{};
-  std::vector<std::int64_t> shape;
+  std::vector<std::int64_t> shape, strides = {};  ///< no strides: dense
+  std::unique_ptr<Buffer> dense = {};             ///< with strides: an input without its gaps, for the reference
 
-  ConstTensorView on_host() const { return {host.data(), dtype, shape, {}}; }
-  TensorView on_device() const { return {device->data(), dtype, shape, {}}; }
+  ConstTensorView on_host() const { return {host.data(), dtype, shape, strides}; }
+  TensorView on_device() const { return {device->data(), dtype, shape, strides}; }
+  CUdeviceptr without_gaps() const { return (dense ? dense : device)->address(); }
 };
 
 /// What a run left, without anything that needs the GPU: can be judged in another thread.
 struct Outcome {
   Case c;
-  Graph graph;
+  Graph graph;  ///< judged_graph_of()
   plan::ConvConfig config{};
   std::map<std::string, Tensor> tensors;  ///< a, b, operands, outputs, by name; the device's part is gone
   reference::Values acc;                  ///< float64, with bounds
@@ -36,8 +38,14 @@ struct Outcome {
   Arguments arguments() const;            ///< on the host
 };
 
-/// Empty if every element of every output agrees with the reference; else what does not.
-std::string judge(const Outcome& outcome);
+/// What was compared; elements without a claim are those of which the reference gives no bound.
+struct Tally {
+  std::int64_t elements = 0, without_claim = 0;
+};
+
+/// Empty if every element of every output agrees with the reference; else what does not. Without a tally an element
+/// without a claim is a fault.
+std::string judge(const Outcome& outcome, Tally* tally = nullptr);
 
 class Problem {
  public:
@@ -70,12 +78,16 @@ class Problem {
   void add(const std::string& name, DType dtype, std::vector<std::int64_t> shape, double mean, double deviation);
   void add_output(const std::string& name, DType dtype, const std::vector<std::int64_t>& shape);
   std::string main_store() const;  ///< of which others are made
+  void add_gaps(const std::string& name, std::size_t axis, std::int64_t gap, bool input);
+  void add_witness();
+  std::string take_witness(const std::vector<std::byte>& cells, Outcome& outcome) const;
   reference::Values accumulator() const;
 
   Case c_;
   Graph graph_;
   std::map<std::string, Tensor> tensors_;
   std::vector<std::string> operands_, outputs_;
+  std::unique_ptr<Buffer> witness_;  ///< of each element or row: how often it was seen, and with what value
 };
 
 /// How far the case's kernel may be from float64.

@@ -13,7 +13,7 @@ struct Watchdog {  // deadlocks are seen by the emulator
 };
 
 inline void delay_point() {
-    if (coda_emulator::ticks() % 4 == 0) coda_emulator::pause();
+    if (coda_emulator::ticks() % 4 == 0) coda_emulator::delay();
 }
 
 struct Trace {

@@ -70,7 +70,7 @@ inline float as_column(bool x) { return x ? 1.f : 0.f; }
 template <class T>
 struct TensorSource {
   const void* memory;
-  float at(std::int64_t i) const { return load<T>(memory, i); }
+  float at(std::int64_t i) const { return as_column(load<T>(memory, i)); }
 };
 
 enum class SideStore { kNone, kBefore, kAfter };

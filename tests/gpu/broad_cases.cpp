@@ -1,0 +1,170 @@
+// Families of random cases: a contraction, an epilogue and a plan that are served, and four sizes of it.
+
+#include <fmt/format.h>
+
+#include <atomic>
+#include <future>
+#include <thread>
+
+#include "coda/error.hpp"
+#include "compile.hpp"
+#include "gpu/broad.hpp"
+#include "passes/passes.hpp"
+#include "plan/as_convolution.hpp"
+#include "plan/conv_override.hpp"
+
+namespace coda::gpu {
+
+namespace {
+
+using test::Random;
+
+// Draws are the same on every machine: for an H200, whatever is at hand
+const plan::Device& drawing_device() {
+  static const plan::Device device;
+  return device;
+}
+
+// The reason of the first refusal, without numbers and names
+std::string reason_of(const std::string& message) {
+  std::size_t end = message.find('\n');
+  const bool listed = message.find("no kernel serves") < end && end != std::string::npos;  // then the first of the list
+  const std::size_t begin = listed ? message.find_first_not_of(" \n", end) : 0;
+  if (listed) end = message.find('\n', begin);
+  const std::string text = message.substr(begin, end - begin);
+  std::string without;
+  for (const char c : text)
+    if (c < '0' || c > '9') without += c;
+  return without.substr(0, 160);
+}
+
+// Pixels and rows may lie apart where they go through the copy engine
+void settle_gaps(Random& random, const ConvKernel& k, Case& c) {
+  if (k.plan.config.gather) c.gaps.image = 0;
+  const bool rows = k.plan.config.stores == plan::Stores::copy_engine && !k.epilogue.outputs.empty() &&
+                    k.epilogue.outputs[0].place == plan::Output::Place::after;
+  c.gaps.output = rows && random.chance(0.1) ? 8 * random.between(1, 4) : 0;
+}
+
+bool is_served_there(Case& c, plan::ConvConfig& config, Random& random, Refusals& refusals) {
+  try {
+    const ConvKernel k = conv_kernel(c.contraction(), passes::run_pipeline(graph_of(c)), drawing_device(), c.options);
+    config = k.plan.config;
+    settle_gaps(random, k, c);
+    return true;
+  } catch (const Unsupported& error) {
+    ++refusals[reason_of(error.what())];
+    return false;
+  } catch (const Error& error) {
+    throw InternalError(fmt::format("{}\n{}", c.describe(), error.what()));
+  }
+}
+
+std::string override_of(const plan::ConvConfig& c, bool stages) {
+  std::string text =
+      fmt::format("tile={}x{} depth={} order={} load={} cluster={}x{} split={} swap={} mode={}", c.tile_m, c.tile_n,
+                  c.tile_k, plan::order_name(c),
+                  c.gather  ? "gather"
+                  : c.patch ? "patch"
+                            : "runs",
+                  c.cluster_m, c.cluster_n, c.split ? "on" : "off", c.swap ? "on" : "off", plan::to_string(c.mode));
+  if (stages && c.patch) text += fmt::format(" stages={}+{}", c.stages, c.stages_a);
+  if (stages && !c.patch) text += fmt::format(" stages={}", c.stages);
+  if (stages) text += fmt::format(" buffers={}", c.store_buffers);
+  return text;
+}
+
+// Any legal plan, not the best
+std::string draw_plan(const Case& c, Random& random) {
+  const plan::Epilogue epilogue = plan::analyse(passes::run_pipeline(graph_of(c)), extents(c.contraction()));
+  std::vector<plan::ConvConfig> legal;
+  for (const plan::Candidate& x : plan::candidates(plan::as_convolution(c.contraction()), epilogue, drawing_device()))
+    if (x.refusal.empty()) legal.push_back(x.plan.config);
+  return legal.empty() ? "" : override_of(random.one_of(legal), true);
+}
+
+struct Family {
+  Case first;
+  bool by_hand = false, own_plans = false;
+};
+
+// Values that wait in 16 bits are known to the reference of normalisations that have a name only
+bool is_judged(const Family& f, const plan::ConvConfig& config) {
+  return !(f.by_hand && config.mode == plan::NormMode::streamed);
+}
+
+Family draw_family(Random& random, bool large, Refusals& refusals) {
+  for (int tries = 0; tries < 1000; ++tries) {
+    Family f;
+    Case& c = f.first;
+    draw_contraction(random, c, large);
+    c.options.device = Device::cuda;
+    const DrawnGraph drawn = draw_graph(random, c.conv.k, c.conv.dtype_x);
+    c.text = drawn.text, c.scalars = drawn.scalars, c.options.device_scalars = drawn.device_scalars;
+    c.witnessed = drawn.witnessed, c.witness_axes = drawn.witness_axes;
+    f.by_hand = drawn.by_hand;
+    c.options.accurate = random.chance(0.15);
+    plan::ConvConfig config;
+    if (!is_served_there(c, config, random, refusals)) continue;
+    const double way = random.uniform(0, 1);
+    f.own_plans = way < 0.25;
+    if (way < 0.55)
+      c.options.plan = override_of(config, false);
+    else if (!f.own_plans)
+      c.options.plan = draw_plan(c, random);
+    if (!is_served_there(c, config, random, refusals) || !is_judged(f, config)) continue;
+    if (f.own_plans) c.options.plan.clear();
+    return f;
+  }
+  throw Unsupported("of a thousand problems drawn none was served");
+}
+
+}  // namespace
+
+bool is_large(const Case& c) { return c.name.ends_with(", large"); }
+
+std::vector<Case> broad_family(std::uint64_t seed, int family, Refusals& refusals) {
+  const bool large = family % 16 == 15;
+  Random random(seed * 1'000'003 + static_cast<std::uint64_t>(family));
+  const Family f = draw_family(random, large, refusals);
+  std::vector<Case> cases;
+  for (int shape = 0; shape < broad_shapes; ++shape) {
+    Case c = f.first;
+    plan::ConvConfig config;
+    Refusals of_shapes;
+    for (int tries = 0; shape > 0 && tries < 80; ++tries) {
+      redraw_extents(random, c, large);
+      if (tries == 40) c.options.plan.clear();  // no other size takes this plan
+      if (is_served_there(c, config, random, of_shapes) && is_judged(f, config)) break;
+      c = f.first;  // the same size with other numbers, if nothing else is found
+    }
+    c.seed = random.next();
+    c.name = fmt::format("broad case {}{}", family * broad_shapes + shape, large ? ", large" : "");
+    cases.push_back(std::move(c));
+  }
+  return cases;
+}
+
+std::vector<Case> broad_cases(std::uint64_t seed, int count, Refusals& refusals) {
+  const int families = (count + broad_shapes - 1) / broad_shapes;
+  std::vector<std::vector<Case>> drawn(static_cast<std::size_t>(families));
+  std::vector<Refusals> refused(drawn.size());
+  std::vector<std::future<void>> workers;
+  std::atomic<int> next{0};
+  for (unsigned i = 0; i < std::max(1u, std::thread::hardware_concurrency()); ++i)
+    workers.push_back(std::async(std::launch::async, [&] {
+      for (int f = next++; f < families; f = next++) {
+        const auto at = static_cast<std::size_t>(f);
+        drawn[at] = broad_family(seed, f, refused[at]);
+      }
+    }));
+  for (auto& w : workers) w.get();
+  std::vector<Case> cases;
+  for (auto& family : drawn) std::move(family.begin(), family.end(), std::back_inserter(cases));
+  for (const Refusals& some : refused)
+    for (const auto& [reason, times] : some) refusals[reason] += times;
+  cases.resize(static_cast<std::size_t>(count));
+  return cases;
+}
+
+}  // namespace coda::gpu
