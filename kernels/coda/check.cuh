@@ -35,7 +35,11 @@ CODA_DEVICE void fill(const FillParams& p) {
     }
 }
 
-CODA_DEVICE double widen(u16 bits, int half) { return double(half ? F16::unpack(bits).x : Bf16::unpack(bits).x); }
+CODA_DEVICE double element(const void* memory, u64 i, int type) {
+    if (type == 2) return static_cast<const float*>(memory)[i];
+    const u16 bits = static_cast<const u16*>(memory)[i];
+    return type == 1 ? F16::unpack(bits).x : Bf16::unpack(bits).x;
+}
 
 struct Sum {
     double total = 0, size = 0;
@@ -47,7 +51,7 @@ CODA_DEVICE Sum product_at(const SumsParams& p, u64 image, int row, int column) 
     for (int i = 0; i < p.channels; ++i) {
         const u64 at_a = p.columns_a ? (image * p.channels + i) * p.out_height + row : (image * p.out_height + row) * p.channels + i;
         const u64 at_b = p.columns_b ? (image * p.channels + i) * p.outputs + column : (image * p.outputs + column) * p.channels + i;
-        sum.add(widen(p.a[at_a], p.half), widen(p.b[at_b], p.half));
+        sum.add(element(p.a, at_a, p.type), element(p.b, at_b, p.type));
     }
     return sum;
 }
@@ -77,7 +81,7 @@ CODA_DEVICE Sum convolution_at(const SumsParams& p, u64 image, int line, int col
                 const u64 outer = p.transposed ? from : u64(k), inner = p.transposed ? u64(k % filters) : u64(c);
                 const u64 width = p.transposed ? filters : channels;
                 const u64 at_w = p.planes ? ((outer * width + inner) * p.taps_h + r) * p.taps_w + s : ((outer * p.taps_h + r) * p.taps_w + s) * width + inner;
-                sum.add(widen(p.a[at_x], p.half), widen(p.b[at_w], p.half));
+                sum.add(element(p.a, at_x, p.type), element(p.b, at_w, p.type));
             }
         }
     return sum;

@@ -15,7 +15,7 @@ struct FillParams {
 // Accumulators of the rows first_row, first_row + 1, … of a contraction, as include/coda/contraction.hpp defines it, row-major over rows
 // and outputs: the sums, and the sums of the absolute values.
 struct SumsParams {
-    const u16 *a, *b;
+    const void *a, *b;
     double *sum, *absolute;
     u64 first_row, rows;
     int height, width, channels, outputs;  // of all groups; of a product: 1, its depth
@@ -23,7 +23,7 @@ struct SumsParams {
     int taps_h, taps_w, stride_h, stride_w, pad_h, pad_w, dilation_h, dilation_w, groups;
     int planes, transposed;                // convolutions: channels first; transposed
     int product, columns_a, columns_b;     // products: A is (k, m), B is (k, n)
-    int half;                              // elements are f16, not bf16
+    int type;                              // of elements: 0 bf16, 1 f16, 2 f32
 };
 
 }  // namespace coda

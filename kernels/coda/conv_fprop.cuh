@@ -13,8 +13,8 @@
 //            takes beside the matrix instructions' reads, bounds these kernels, so patches win wherever they cover the image well.
 //
 // A configuration is a struct:
-//   using Element = Bf16 or F16;
-//   static constexpr int kTileM, kTileN, kTileK;        // kTileK: 64, or for runs 32
+//   using Element = Bf16, F16 or Tf32;
+//   static constexpr int kTileM, kTileN, kTileK;        // kTileK: 128 bytes, or for runs of 16-bit elements 64
 //   static constexpr int kTileWarpgroups, kTurns, kWarpgroupRows;  // kWarpgroupRows = kTileM / kTileWarpgroups: 64, 128 or 256
 //   static constexpr int kStages, kStagesA;             // of filters (for runs, of both); of activations, for patches
 //   static constexpr int kHaloH, kHaloW;                // patches: (R - 1) * dilation at most; (S - 1) * dilation
@@ -45,7 +45,7 @@ template <class Config, class Visitor> struct ConvFprop {
     using At = typename Tail::At;
     using Accumulators = typename Tail::Accumulators;
     using Operands = typename OperandsOf<Config>::Type;
-    static constexpr int kM = Config::kTileM, kN = Config::kTileN, kK = Config::kTileK, kRowBytes = kK * 2;
+    static constexpr int kM = Config::kTileM, kN = Config::kTileN, kK = Config::kTileK, kRowBytes = kK * int(sizeof(typename Element::Word));
     static constexpr int kClusterM = Config::kClusterM, kClusterN = Config::kClusterN, kClusterBlocks = kClusterM * kClusterN;
     static constexpr bool kGrid = kClusterM > 1 && kClusterN > 1;  // a cluster of rows and columns
     static constexpr int kReaders = kGrid ? kClusterBlocks : kClusterM + kClusterN - 1;  // blocks that release a stage
@@ -89,6 +89,7 @@ template <class Config, class Visitor> struct ConvFprop {
     static constexpr int kSharedBytes = kGather ? kOffsetTable + Gatherer::kTableBytes + 1024 : kOffsetBarriers + 8 * (2 * kStages + (kPatch ? 2 * kStagesA : 0) + 2 + (kStreamed ? 4 : 0)) + 1024;  // 1024: alignment
     static_assert(kSharedBytes <= 232448, "the tile, its stages and its epilogue exceed a block's shared memory");
     static_assert(kBytesB % 1024 == 0 && kBytesA % 1024 == 0, "stages keep the swizzle's alignment");
+    static_assert(sizeof(typename Element::Word) == 2 || (!Operands::kColumnsA && !Operands::kColumnsB), "tf32 is multiplied K-major only");
     static_assert(!kPatch || kRowBytes == 128, "a pixel of a patch is 128 bytes");
     static_assert(!kDirect || !kSplit, "there is nothing to split without stages");
     static_assert(!kGather || (!kPatch && kClusterBlocks == 1), "ordinary loads go without patches and clusters");
@@ -350,7 +351,7 @@ template <class Config, class Visitor> struct ConvFprop {
     static CODA_DEVICE void multiply_stage(Accumulators& acc, u64 a, u64 b, int accumulate) {
         wgmma_fence();
 #pragma unroll
-        for (int k = 0; k < kK / 16; ++k)
+        for (int k = 0; k < kRowBytes / 32; ++k)
 #pragma unroll
             for (int block = 0; block < Tail::kAccBlocks; ++block) {
                 const u64 at_a = a + (k * (Operands::kColumnsA ? 2048 : 32) >> 4), at_b = b + (k * (Operands::kColumnsB ? 2048 : 32) >> 4);

@@ -10,20 +10,21 @@ template <class Config> struct Direct {
     using Source = Gather<Config>;
     static constexpr int kRows = 2 * Config::kWarpgroupRows / 64, kColumns = Config::kTileN / 4;  // of a thread's fragment
 
-    static CODA_DEVICE float load(const u16* from) { return Element::unpack(__ldg(from)).x; }
+    using Word = typename Element::Word;
+    static CODA_DEVICE float load(const Word* from) { return widened(Element(), __ldg(from)); }
 
     // acc = this warpgroup's rows of the tile of `image` from `first_channel` on.
     template <int kBlocks, int kCount, class Rows>
     static CODA_DEVICE void multiply(float (&acc)[kBlocks][kCount], const Source& source, const Rows& rows, int image, int first_channel, int thread) {
         static_assert(!Config::kSwap && kRows == 2 * kBlocks && kColumns * 2 == kCount, "pixels are the rows of a fragment");
         const int warp = thread / 32, lane = thread & 31;
-        const u16* const filters = static_cast<const u16*>(source.filter.memory);
-        const u16* pixels[kRows];
+        const Word* const filters = static_cast<const Word*>(source.filter.memory);
+        const Word* pixels[kRows];
         GatheredRow row[kRows];
 #pragma unroll
         for (int i = 0; i < kRows; ++i) {
             row[i] = source.row_at(rows, 64 * (i / 2) + 16 * warp + lane / 4 + 8 * (i % 2), image);
-            pixels[i] = static_cast<const u16*>(source.image.memory) + row[i].base;
+            pixels[i] = static_cast<const Word*>(source.image.memory) + row[i].base;
         }
         int channel[kColumns], filter[kColumns];  // in elements: where the inputs and the filters of each column begin
 #pragma unroll

@@ -24,7 +24,9 @@ struct Tap {
 template <class Config> struct Gather {
     using Operands = typename OperandsOf<Config>::Type;
     using Rows = RowsIn<Config>;
-    static constexpr int kM = Config::kTileM, kN = Config::kTileN, kK = Config::kTileK, kRowBytes = kK * 2, kChunks = kK / 8;
+    static constexpr int kM = Config::kTileM, kN = Config::kTileN, kK = Config::kTileK;
+    using Word = typename Config::Element::Word;
+    static constexpr int kEach = 16 / int(sizeof(Word)), kRowBytes = kK * int(sizeof(Word)), kChunks = kK / kEach;  // elements of a chunk
     static constexpr bool kExchange = Config::kNorm != Norm::kNone && Config::kNorm != Norm::kRows;
     // Statistics take the other warps: one merges them, or streamed all three have something to do.
     static constexpr int kThreads = !kExchange ? 128 : Config::kNorm == Norm::kStreamed ? 32 : 96;
@@ -95,37 +97,40 @@ template <class Config> struct Gather {
         return h * image.step_h + w * image.step_w + tap.c * image.step_c;
     }
 
-    static CODA_DEVICE u32 join(const u16 (&x)[8], int i) { return u32(x[2 * i]) | u32(x[2 * i + 1]) << 16; }
+    static CODA_DEVICE uint4 join(const u16 (&x)[8]) {
+        return {x[0] | u32(x[1]) << 16, x[2] | u32(x[3]) << 16, x[4] | u32(x[5]) << 16, x[6] | u32(x[7]) << 16};
+    }
+    static CODA_DEVICE uint4 join(const u32 (&x)[4]) { return {x[0], x[1], x[2], x[3]}; }
 
-    // Eight k of a row, from k on.
+    // A chunk of a row, from k on.
     CODA_DEVICE uint4 pixels_of(const GatheredRow& row, Tap tap, int k) const {
-        const u16* base = static_cast<const u16*>(image.memory) + row.base;
+        const Word* base = static_cast<const Word*>(image.memory) + row.base;
         if constexpr (Operands::kVectors) {
             const int at = k < image.depth ? element_of(row, tap) : -1;
             return at < 0 ? uint4{0, 0, 0, 0} : __ldg(reinterpret_cast<const uint4*>(base + at));
         } else {
-            u16 x[8];
+            Word x[kEach];
 #pragma unroll
-            for (int i = 0; i < 8; ++i) {
+            for (int i = 0; i < kEach; ++i) {
                 const int at = k + i < image.depth ? element_of(row, tap) : -1;
-                x[i] = at < 0 ? u16(0) : __ldg(base + at);
+                x[i] = at < 0 ? Word(0) : __ldg(base + at);
                 advance(tap);
             }
-            return {join(x, 0), join(x, 1), join(x, 2), join(x, 3)};
+            return join(x);
         }
     }
 
-    CODA_DEVICE uint4 filters_of(const u16* base, int n, int k) const {
-        u16 x[8];
+    CODA_DEVICE uint4 filters_of(const Word* base, int n, int k) const {
+        Word x[kEach];
         int tap = k / filter.channels, c = k - tap * filter.channels;
 #pragma unroll
-        for (int i = 0; i < 8; ++i) {
+        for (int i = 0; i < kEach; ++i) {
             x[i] = n < geometry.channels && k + i < image.depth
                        ? __ldg(base + n * filter.step_filter + tap * filter.step_tap + c * filter.step_c)
-                       : u16(0);
+                       : Word(0);
             if (++c == filter.channels) c = 0, ++tap;
         }
-        return {join(x, 0), join(x, 1), join(x, 2), join(x, 3)};
+        return join(x);
     }
 
     // Chunk c of a row of a stage, as the copy engine swizzles it.
@@ -146,11 +151,11 @@ template <class Config> struct Gather {
     }
 
     CODA_DEVICE void fill_pixels(u8* stage, int k) const {
-        share<kM, Operands::kRowsFirstA>([&](int row, int chunk) { place(stage, row, chunk) = pixels_of(table[row], tap_of(k + 8 * chunk), k + 8 * chunk); });
+        share<kM, Operands::kRowsFirstA>([&](int row, int chunk) { place(stage, row, chunk) = pixels_of(table[row], tap_of(k + kEach * chunk), k + kEach * chunk); });
     }
     CODA_DEVICE void fill_filters(u8* stage, const Tile& tile, int k) const {
-        const u16* base = static_cast<const u16*>(filter.memory) + u64(tile.image) * filter.step_image + tile.tile_n * kN / image.group_filters * filter.step_group;
-        share<kN, Operands::kRowsFirstB>([&](int row, int chunk) { place(stage, row, chunk) = filters_of(base, tile.tile_n * kN + row, k + 8 * chunk); });
+        const Word* base = static_cast<const Word*>(filter.memory) + u64(tile.image) * filter.step_image + tile.tile_n * kN / image.group_filters * filter.step_group;
+        share<kN, Operands::kRowsFirstB>([&](int row, int chunk) { place(stage, row, chunk) = filters_of(base, tile.tile_n * kN + row, k + kEach * chunk); });
     }
 };
 

@@ -6,6 +6,7 @@ namespace coda {
 
 // Element types are tags; a pair of elements travels as one 32-bit register, the first in the low half.
 struct Bf16 {
+    using Word = u16;  // of an element in memory
     static CODA_DEVICE u32 pack(float first, float second) { return pack_bf16(first, second); }
     static CODA_DEVICE float2 unpack(u32 pair) {
         return {__uint_as_float(pair << 16), __uint_as_float(pair & 0xffff0000u)};
@@ -14,10 +15,20 @@ struct Bf16 {
 };
 
 struct F16 {
+    using Word = u16;
     static CODA_DEVICE u32 pack(float first, float second) { return pack_f16(first, second); }
     static CODA_DEVICE float2 unpack(u32 pair) { return unpack_f16(pair); }
     static CODA_DEVICE u32 max(u32 one, u32 two) { return max_f16(one, two); }
 };
+
+// Of operands alone: float32 in memory, of which matrix instructions take the upper 19 bits.
+struct Tf32 {
+    using Word = u32;
+};
+
+CODA_DEVICE float widened(Bf16, u16 word) { return Bf16::unpack(word).x; }
+CODA_DEVICE float widened(F16, u16 word) { return F16::unpack(word).x; }
+CODA_DEVICE float widened(Tf32, u32 word) { return __uint_as_float(word); }
 
 CODA_DEVICE constexpr int divide_up(int a, int b) { return (a + b - 1) / b; }
 CODA_DEVICE constexpr int smaller(int a, int b) { return a < b ? a : b; }

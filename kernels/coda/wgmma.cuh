@@ -1,4 +1,4 @@
-// Warpgroup matrix multiply-accumulate: m64 nN k16, operands in shared memory, float32 accumulators.
+// Warpgroup matrix multiply-accumulate: m64 nN k16 (k8 of tf32: 32 bytes of k in any type), operands in shared memory, float32 accumulators.
 // Thread t of the warpgroup holds, for row block rows 16*(t/32) + (t%32)/4 (+8) and columns 8*j + 2*(t%4) + {0,1}:
 // d[4*j + 0,1] of the first row and d[4*j + 2,3] of the second.
 #pragma once
@@ -96,16 +96,22 @@ CODA_DEVICE float as_float(float value) {
                  "wgmma.mma_async.sync.aligned.m64n" #N "k16.f32." type "." type " {" CODA_TEXT_##i "}, "   \
                  a ", " b ", p, 1, 1, " major_a ", " major_b ";}\n"                                        \
                  : CODA_REGISTERS_##i : "l"(descriptor_a), "l"(descriptor_b), "r"(accumulate), "n"(kColumnsA ? 1 : 0), "n"(kColumnsB ? 1 : 0))
+#define CODA_WGMMA_TF32(N, i, a, b, p)                                                                     \
+    asm volatile("{.reg .pred p; setp.ne.b32 p, " p ", 0;\n"                                               \
+                 "wgmma.mma_async.sync.aligned.m64n" #N "k8.f32.tf32.tf32 {" CODA_TEXT_##i "}, "            \
+                 a ", " b ", p, 1, 1;}\n"                                                                  \
+                 : CODA_REGISTERS_##i : "l"(descriptor_a), "l"(descriptor_b), "r"(accumulate))
 #define CODA_WGMMA_WIDTH(N, i, a, b, p, major_a, major_b)                                   \
     if constexpr (kN == N) {                                                                \
-        if constexpr (Same<Element, Bf16>::value) CODA_WGMMA(N, i, "bf16", a, b, p, major_a, major_b); \
+        if constexpr (Same<Element, Tf32>::value) CODA_WGMMA_TF32(N, i, a, b, p);           \
+        else if constexpr (Same<Element, Bf16>::value) CODA_WGMMA(N, i, "bf16", a, b, p, major_a, major_b); \
         else CODA_WGMMA(N, i, "f16", a, b, p, major_a, major_b);                            \
     }
 
 template <class A, class B> struct Same { static constexpr bool value = false; };
 template <class A> struct Same<A, A> { static constexpr bool value = true; };
 
-// d (64, kN) = a (64, 16) * b (kN, 16)^T, added to d where `accumulate` is not zero. kColumnsA, kColumnsB: the operand is MN-major.
+// d (64, kN) = a (64, k) * b (kN, k)^T, k = 16 or of tf32 8, added to d where `accumulate` is not zero. kColumnsA, kColumnsB: the operand is MN-major.
 template <class Element, int kN, bool kColumnsA = false, bool kColumnsB = false>
 CODA_DEVICE void wgmma(float (&d)[kN / 2], u64 descriptor_a, u64 descriptor_b, u32 accumulate) {
     static_assert(kN % 8 == 0 && kN >= 8 && kN <= 256, "a matrix instruction is 8 to 256 columns wide");

@@ -25,9 +25,9 @@ std::string_view norm_name(plan::NormMode mode) {
 
 // A configuration and an epilogue that a planner would not put together
 void check(const plan::Epilogue& e, const plan::ConvConfig& c) {
-  if (c.element != DType::bf16 && c.element != DType::f16)
+  if (c.element != DType::bf16 && c.element != DType::f16 && c.element != DType::tf32)
     throw InternalError(
-        fmt::format("a configuration for operands of {}: kernels take bf16 and f16", to_string(c.element)));
+        fmt::format("a configuration for operands of {}: kernels take bf16, f16 and tf32", to_string(c.element)));
   if (e.general.has_value() != (c.mode == plan::NormMode::general))
     throw InternalError(
         fmt::format("an epilogue that is {}general, and mode {}", e.general ? "" : "not ", norm_name(c.mode)));
@@ -92,10 +92,12 @@ std::string config_text(const plan::ConvConfig& c) {
       "    static constexpr Norm kNorm = Norm::{};\n"
       "    static constexpr int kUnit = {};\n{}{}{}"
       "}};\n",
-      c.element == DType::bf16 ? "Bf16" : "F16", c.tile_m, c.tile_n, c.tile_k, c.tile_warpgroups, c.turns,
-      c.tile_m / c.tile_warpgroups, c.stages, c.stages_a, c.halo_h, c.halo_w, c.store_buffers, c.cluster_m, c.cluster_n,
-      c.patch, c.split, c.swap, norm_name(c.mode), c.unit,
-      c.group > 0 ? fmt::format("    static constexpr int kGroup = {};\n", c.group) : "",
+      c.element == DType::bf16  ? "Bf16"
+      : c.element == DType::f16 ? "F16"
+                                : "Tf32",
+      c.tile_m, c.tile_n, c.tile_k, c.tile_warpgroups, c.turns, c.tile_m / c.tile_warpgroups, c.stages, c.stages_a,
+      c.halo_h, c.halo_w, c.store_buffers, c.cluster_m, c.cluster_n, c.patch, c.split, c.swap, norm_name(c.mode),
+      c.unit, c.group > 0 ? fmt::format("    static constexpr int kGroup = {};\n", c.group) : "",
       operands_text(c) + stores_text(c.stores) + resample_text(c.resampling),
       c.mode == plan::NormMode::general
           ? fmt::format("    static constexpr bool kWide = {}, kMeets = {};\n", c.wide, c.meets)

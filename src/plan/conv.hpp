@@ -43,7 +43,7 @@ constexpr bool normalises(NormMode mode) { return exchanges(mode) || mode == Nor
 /// What a kernel is compiled for: the fields of a configuration in kernels/coda/conv_fprop.cuh. Two problems with the
 /// same configuration and the same visitor share a kernel.
 struct ConvConfig {
-  DType element = DType::bf16;  ///< of both operands
+  DType element = DType::bf16;  ///< of both operands: bf16, f16, or tf32, which lies in memory as f32
   int tile_m = 128, tile_n = 128, tile_k = 64;
   int tile_warpgroups = 1, turns = 2;  ///< 2, 1: cooperative; 1, 2: ping-pong; 2, 2: ping-pong of pairs
   int stages = 4, stages_a = 0;        ///< of filters (runs: of both operands); of activations (patches)

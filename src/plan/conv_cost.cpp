@@ -60,11 +60,11 @@ double steps_of(const ConvPlan& p, const ConvProblem& problem) {
   return std::ceil(loads / p.splits) * (p.config.patch ? static_cast<double>(problem.conv.r * problem.conv.s) : 1.0);
 }
 
-/// Clocks in which a warp on each scheduler loads a stage in pieces of eight elements.
+/// Clocks in which a warp on each scheduler loads a stage in pieces of 16 bytes.
 double gather_clk(const ConvConfig& c) {
   if (!c.gather) return 0;
   const double threads = exchanges(c.mode) ? c.mode == NormMode::streamed ? 32 : 96 : 128,
-               pieces = c.tile_k / 8 / threads;
+               pieces = static_cast<double>(c.tile_k * size_of(c.element) / 16) / threads;
   return pieces *
          (c.tile_m * (c.gather->vectors ? k.vector : k.elements) + c.tile_n * (c.gather->filters ? k.elements : 0));
 }
@@ -74,11 +74,12 @@ double step_clk(const ConvPlan& p, const ConvProblem& problem) {
   const ConvConfig& c = p.config;
   const double m = c.tile_m, n = c.tile_n, depth = c.tile_k,
                taps = c.patch ? static_cast<double>(problem.conv.r * problem.conv.s) : 1.0;
-  const double tensor = 2 * m * n * depth / k.tensor_ops;
+  const double bytes = static_cast<double>(size_of(c.element));
+  const double tensor = m * n * depth * bytes / k.tensor_ops;
   const double a = static_cast<double>(activation_stage_bytes(c)) / taps,
                b = static_cast<double>(filter_stage_bytes(c));
   const double across = c.swap ? m / c.tile_warpgroups : n;  // columns of a matrix instruction
-  const double operands = depth / 16 * (m * n / 64 / across) * (64 + across) * 16 * 2;
+  const double operands = depth * (m * n / 64 / across) * (64 + across) * bytes;
   // Products with one tile a block: loads run ahead as far as the ring reaches, and hardly compete with the
   // instructions
   const bool once = c.rows_a && p.tiles * p.splits * c.cluster_m * c.cluster_n <= p.blocks;
@@ -178,8 +179,9 @@ bool measured(const ConvConfig& c) {
 
 double memory_us(const ConvPlan& p, const ConvProblem& problem, const Device& device) {
   const Conv2d& v = problem.conv;
-  const double in = static_cast<double>(v.n * v.c) * static_cast<double>(v.h * v.w) * 2;
-  const double filter = static_cast<double>(problem.depth()) * static_cast<double>(v.k) * 2 * problem.phases() *
+  const auto bytes = static_cast<double>(problem.element_bytes());
+  const double in = static_cast<double>(v.n * v.c) * static_cast<double>(v.h * v.w) * bytes;
+  const double filter = static_cast<double>(problem.depth()) * static_cast<double>(v.k) * bytes * problem.phases() *
                         static_cast<double>(problem.task.batched ? v.n : 1);
   const double out = static_cast<double>(problem.extents.rows()) * static_cast<double>(v.k);
   const double again = p.config.mode == NormMode::streamed ? 4.0 * std::max(0.0, 1 - p.config.turns / rows_of_image(p))
@@ -198,8 +200,8 @@ double predict_us(const ConvPlan& p, const ConvProblem& problem, const Device& d
   const double clusters = clusters_of(p), items = static_cast<double>(p.tiles) * p.splits;
   const TileClocks t = tile_clocks(p, problem);
   const double clk = block_clk(p, t, std::ceil(items / clusters));
-  const double executed =
-      2.0 * p.tiles * c.cluster_m * c.cluster_n * c.tile_m * c.tile_n * c.tile_k * steps_of(p, problem) * p.splits;
+  const double executed = static_cast<double>(size_of(c.element)) * p.tiles * c.cluster_m * c.cluster_n * c.tile_m *
+                          c.tile_n * c.tile_k * steps_of(p, problem) * p.splits;
   const double clocks = k.launch_us + clk * 1e-3 / k.clock_ghz;
   const double power = executed / (k.sustained * device.tensor_tflops) * 1e-6;
   const double memory = k.launch_us + k.ramp_us + memory_us(p, problem, device);

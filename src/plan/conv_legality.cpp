@@ -13,8 +13,10 @@ string check_tile(const ConvConfig& c) {
     return fmt::format("tile: {} rows; 64, 128 or 256", c.tile_m);
   if (c.tile_n < 8 || c.tile_n > 256 || c.tile_n % 8 != 0)
     return fmt::format("tile: {} channels; a multiple of 8 up to 256", c.tile_n);
+  const bool words = c.element == DType::tf32;
+  if (words && c.tile_k != 32) return fmt::format("tile: {} deep; 32 of tf32", c.tile_k);
   if (c.tile_k != 64 && c.tile_k != 32) return fmt::format("tile: {} deep; 64 or 32", c.tile_k);
-  if (c.tile_k == 32 && c.tile_n % 16 != 0)
+  if (c.tile_k == 32 && !words && c.tile_n % 16 != 0)
     return fmt::format("tile: 32 deep with {} channels; a multiple of 16, so that stages keep the swizzle's alignment",
                        c.tile_n);
   const int rows = c.tile_m / c.tile_warpgroups;
@@ -74,8 +76,8 @@ string check_patch(const ConvConfig& c, const Conv2d& conv) {
   if (conv.stride[0] != 1 || conv.stride[1] != 1)
     return fmt::format("patches: stride {}x{}; neighbouring pixels share a patch only at stride 1", conv.stride[0],
                        conv.stride[1]);
-  if (c.tile_k != 64)
-    return fmt::format("patches: {} channels deep; a line of a patch is 128 bytes, 64 channels", c.tile_k);
+  if (const auto line = static_cast<int>(128 / size_of(c.element)); c.tile_k != line)
+    return fmt::format("patches: {} channels deep; a line of a patch is 128 bytes, {} channels", c.tile_k, line);
   const std::int64_t halo = (conv.r - 1) * conv.dilation[0], lines = c.tile_m / 8 + halo;
   const std::int64_t halo_w = (conv.s - 1) * conv.dilation[1], pixels = 8 + halo_w;
   if (lines > 256) return fmt::format("patches: {} lines with their halo; a box of the copy engine has 256", lines);

@@ -19,10 +19,12 @@ using Reasons = std::vector<std::string>;
 
 void check_operands(const Lowered& task, Reasons& reasons) {
   const Conv2d& c = task.conv;
-  if (c.dtype_x != c.dtype_w || (c.dtype_x != DType::bf16 && c.dtype_x != DType::f16))
+  const auto is_word = [](DType t) { return t == DType::f32 || t == DType::tf32; };
+  const bool words = is_word(c.dtype_x) && is_word(c.dtype_w);
+  if (!words && (c.dtype_x != c.dtype_w || (c.dtype_x != DType::bf16 && c.dtype_x != DType::f16)))
     reasons.push_back(
-        fmt::format("dtypes: the operands are {} and {}; the kernels multiply bf16 by bf16 or f16 by f16. Cast both to "
-                    "one of these",
+        fmt::format("dtypes: the operands are {} and {}; the kernels multiply bf16 by bf16, f16 by f16, or f32 by f32 "
+                    "(rounded to tf32). Cast both to one of these",
                     to_string(c.dtype_x), to_string(c.dtype_w)));
 }
 
@@ -38,7 +40,8 @@ void check_sizes(const Conv2d& c, const Extents& e, Reasons& reasons) {
   limit("the dilation", std::max(c.dilation[0], c.dilation[1]), int_limit / 4, "Use the cpu device");
   limit("an input extent", std::max({c.n, c.h, c.w}), int_limit / 4, split);
   limit("the number of output channels", c.k, int_limit / 4, "Split the filters");
-  limit("the bytes of an input image", c.h * c.w * c.c * 2, map_stride_limit - 1, split);
+  limit("the bytes of an input image", c.h * c.w * c.c * static_cast<std::int64_t>(size_of(c.dtype_x)),
+        map_stride_limit - 1, split);
   limit("the bytes of an output image", e.rows_per_image() * c.k * 2, map_stride_limit - 1, split);
 }
 

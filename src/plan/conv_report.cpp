@@ -127,7 +127,7 @@ std::string no_candidate(const Lowered& task, const std::vector<Candidate>& all,
 
 std::string to_string(const ConvConfig& c) {
   std::string text = fmt::format("{}x{}", c.tile_m, c.tile_n);
-  if (c.tile_k != 64) text += fmt::format("x{}", c.tile_k);
+  if (c.tile_k != 64 && c.element != DType::tf32) text += fmt::format("x{}", c.tile_k);
   text += fmt::format("/{}", c.stages);
   if (c.patch) text += fmt::format("+{}", c.stages_a);
   text += fmt::format(" {}", order_name(c));
@@ -136,6 +136,7 @@ std::string to_string(const ConvConfig& c) {
   if (c.group > 0) text += fmt::format(" group {}", c.group);
   if (c.swap) text += " swap";
   if (c.mode != NormMode::none) text += fmt::format(" {}", to_string(c.mode));
+  if (c.element == DType::tf32) text += " tf32";
   if (c.columns_a) text += " A(k,m)";
   if (c.phases)
     text += " by phases";
@@ -166,6 +167,8 @@ std::string explain(const Lowered& task, const Epilogue& epilogue, const Device&
   const ConvPlan& best = chosen ? *chosen : all.front().plan;
   std::string text = fmt::format("plan: {}\n", describe(best));
   text += fmt::format("predicted: {:.1f} us on {}\n", best.predicted_us, device.name);
+  if (best.config.element == DType::tf32)
+    text += "products: of tf32 (f32 operands without their last 13 bits), added in f32\n";
   text += fmt::format(
       "loads: {}\n",
       best.config.gather      ? loads_by_hand(task, *best.config.gather)

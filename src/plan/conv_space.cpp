@@ -41,6 +41,7 @@ std::vector<int> widths(const ConvProblem& p) {
 
 /// Half a k-step is wasted on few or odd channels: 32 deep where that multiplies less.
 std::vector<int> depths(const ConvProblem& p) {
+  if (p.element_bytes() == 4) return {p.line_depth()};
   const std::int64_t c = p.gathered.empty() ? p.conv.c : p.depth();
   return (c + 31) / 32 * 32 < (c + 63) / 64 * 64 ? std::vector<int>{64, 32} : std::vector<int>{64};
 }
@@ -118,7 +119,7 @@ void choose_stages(ConvConfig& c, const ConvProblem& p, const Device& d, const F
     c.stages = *fixed.stages, c.stages_a = c.patch ? *fixed.stages_a : 0;
     return;
   }
-  const std::int64_t step_clk = std::int64_t{c.tile_m} * c.tile_n * c.tile_k / 2048;
+  const std::int64_t step_clk = std::int64_t{c.tile_m} * c.tile_n * c.tile_k / (p.element_bytes() == 4 ? 1024 : 2048);
   const ConvConfig roomy = with_stages(c, p, std::min(roomy_bytes, d.shared_bytes), fixed);
   const std::int64_t enough = c.rows_a ? std::max(lead_clk, 3 * step_clk) : lead_clk;  // measured: 256x128 of products
   c = lead(roomy, p) * step_clk >= enough ? roomy : with_stages(c, p, d.shared_bytes, fixed);
@@ -131,7 +132,7 @@ bool sensible(const ConvConfig& c, const ConvProblem& p, const FixedFields& fixe
       !fixed.load)
     return false;
   if (c.gather && c.cluster_m * c.cluster_n > 1 && !fixed.cluster_m) return false;
-  if (c.gather && c.gather->direct && (c.swap || c.split || c.tile_k != 64) &&
+  if (c.gather && c.gather->direct && (c.swap || c.split || c.tile_k != p.line_depth()) &&
       !(fixed.swap || fixed.split || fixed.tile_k))
     return false;
   if (c.mode == NormMode::streamed && stores_of(p.task) != Stores::copy_engine && !fixed.mode) return false;
@@ -139,7 +140,7 @@ bool sensible(const ConvConfig& c, const ConvProblem& p, const FixedFields& fixe
   if (c.swap && (c.tile_n % 64 != 0 || c.mode == NormMode::rows || c.mode == NormMode::general) &&
       !(fixed.swap && (fixed.tile_n || fixed.mode)))
     return false;
-  if (c.patch && c.tile_k != 64 && !(fixed.load && fixed.tile_k)) return false;
+  if (c.patch && c.tile_k != p.line_depth() && !(fixed.load && fixed.tile_k)) return false;
   if (c.split && c.cluster_m * c.cluster_n > 1 && !(fixed.split && fixed.cluster_m)) return false;
   if (c.split && c.mode == NormMode::streamed && !(fixed.split && fixed.mode)) return false;
   return true;
@@ -150,7 +151,7 @@ constexpr std::int64_t filters_that_stay = 20 << 20;
 
 /// So many rows of tiles that what all blocks work on at a time is a square of the output: it then reads least.
 int rows_in_a_group(const ConvConfig& c, const ConvProblem& p, const Device& d) {
-  const std::int64_t columns = p.extents.cols * p.phases(), filters = p.depth() * columns * 2;
+  const std::int64_t columns = p.extents.cols * p.phases(), filters = p.depth() * columns * p.element_bytes();
   if (exchanges(c.mode) || c.meets || filters <= filters_that_stay) return 0;
   const double high = c.tile_m * c.cluster_m, wide = c.tile_n * c.cluster_n,
                area = c.tile_m * c.tile_n * static_cast<double>(d.multiprocessors);
@@ -169,7 +170,7 @@ bool is_product(const Conv2d& c) {
 }
 
 void finish(ConvConfig& c, const ConvProblem& p, const Device& d, const FixedFields& fixed) {
-  c.element = p.conv.dtype_x;
+  c.element = p.element_bytes() == 4 ? DType::tf32 : p.conv.dtype_x;
   c.columns_a = p.task.columns_a && !c.gather, c.columns_b = p.task.columns_b && !(c.gather && c.gather->filters);
   c.phases = p.task.phases, c.columns_b = c.columns_b || c.phases;
   c.batched = p.task.batched, c.stores = stores_of(p.task), c.resampling = p.resampling;

@@ -7,6 +7,11 @@
 namespace coda::plan {
 namespace {
 
+/// Elements that the copy engine, and a vector load, take at once.
+std::int64_t unit_of(const Lowered& t) { return 16 / static_cast<std::int64_t>(size_of(t.conv.dtype_x)); }
+
+bool is_tf32(const Lowered& t) { return size_of(t.conv.dtype_x) == 4; }
+
 std::int64_t depth_of(const Lowered& t) { return t.conv.r * t.conv.s * t.conv.c / t.conv.groups; }
 
 /// B (k, n) of a product, or the filters (C, R, S, K) of a transposed convolution: neighbours are columns.
@@ -15,8 +20,8 @@ bool columns_first(const Lowered& t) { return t.columns_b || (t.transposed && t.
 /// K filters of R·S·C side by side, or boxes of 64 columns: what the copy engine can load beside gathered pixels.
 bool filters_have_a_map(const Lowered& t) {
   if (t.transposed) return false;
-  if (t.columns_b) return t.conv.k % 8 == 0;
-  return depth_of(t) % 8 == 0 && (t.conv.layout == Layout::nhwc || t.conv.r * t.conv.s == 1);
+  if (t.columns_b) return t.conv.k % 8 == 0 && !is_tf32(t);
+  return depth_of(t) % unit_of(t) == 0 && (t.conv.layout == Layout::nhwc || t.conv.r * t.conv.s == 1);
 }
 
 /// A box of the copy engine has 256 lines and pixels; two stages of the smallest patch leave room for filters.
@@ -48,11 +53,18 @@ std::string why_gathered(const Lowered& t) {
   }
   if (c.layout == Layout::nchw) return "channels first";
   if (c.groups != 1) return fmt::format("{} groups of channels", c.groups);
-  const auto odd = [](const char* what, std::int64_t count) {
-    return fmt::format("{} {} are no multiple of 8, and strides of the copy engine multiples of 16 bytes", count, what);
+  const std::int64_t unit = unit_of(t);
+  const auto odd = [&](const char* what, std::int64_t count) {
+    return fmt::format("{} {} are no multiple of {}, and strides of the copy engine multiples of 16 bytes", count, what,
+                       unit);
   };
+  if (is_tf32(t) && (t.columns_a || t.columns_b))
+    return fmt::format("{} of f32, which is transposed as it is loaded: tf32 is multiplied with k side by side",
+                       !t.columns_b   ? "A (k, m)"
+                       : !t.columns_a ? "B (k, n)"
+                                      : "A (k, m) and B (k, n)");
   if (t.columns_a && c.w % 8 != 0) return odd("rows m of A (k, m)", c.w);
-  if ((!t.columns_a || !t.columns_b) && c.c % 8 != 0) return odd("input channels", c.c);
+  if ((!t.columns_a || !t.columns_b) && c.c % unit != 0) return odd("input channels", c.c);
   if (t.columns_b && c.k % 8 != 0) return odd("columns n of B (k, n)", c.k);
   for (int i = 0; i < 2; ++i)
     if (std::string reason = beyond_im2col(c, i); !reason.empty() && !patches_reach(c)) return reason;
@@ -63,7 +75,7 @@ Gathering gathering_of(const Lowered& t) {
   Gathering g;
   const std::int64_t channels = t.conv.c / t.conv.groups;
   g.rows_first_a = t.columns_a || (t.conv.layout == Layout::nchw && channels > 1);
-  g.vectors = !g.rows_first_a && t.conv.layout == Layout::nhwc && channels % 8 == 0;
+  g.vectors = !g.rows_first_a && t.conv.layout == Layout::nhwc && channels % unit_of(t) == 0;
   g.filters = !filters_have_a_map(t);
   g.rows_first_b = g.filters && columns_first(t);
   g.transposed = t.transposed.has_value();

@@ -10,7 +10,7 @@ namespace coda::plan {
 
 /// Images by ordinary loads.
 struct Gathering {
-  bool vectors = false;       ///< eight channels lie together, aligned
+  bool vectors = false;       ///< channels of 16 bytes lie together, aligned
   bool rows_first_a = false;  ///< neighbours in memory are pixels: channels first, or A (k, m)
   bool filters = false;       ///< these, too, by ordinary loads
   bool rows_first_b = false;  ///< neighbours in memory are filters: B (k, n), transposed convolutions

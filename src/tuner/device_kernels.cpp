@@ -34,11 +34,13 @@ void launch(const std::shared_ptr<const cuda::PlainKernel>& kernel, std::uint64_
   cuda::bind_plain(kernel, {blocks, 256}, std::as_bytes(std::span(&parameters, 1)), what).enqueue(stream);
 }
 
+int type_of(DType t) { return t == DType::bf16 ? 0 : t == DType::f16 ? 1 : 2; }
+
 void describe(SumsParams& p, const Gemm& g) {
   p.product = 1, p.columns_a = g.transpose_a, p.columns_b = !g.transpose_b;
   p.channels = static_cast<int>(g.k), p.outputs = static_cast<int>(g.n);
   p.out_height = static_cast<int>(g.m), p.out_width = 1;
-  p.half = g.dtype_a == DType::f16;
+  p.type = type_of(g.dtype_a);
 }
 
 template <class Convolution>
@@ -53,7 +55,7 @@ void describe(SumsParams& p, const Convolution& c) {
   p.dilation_h = i(c.dilation[0]), p.dilation_w = i(c.dilation[1]);
   p.planes = c.layout == Layout::nchw;
   p.transposed = std::is_same_v<Convolution, ConvTranspose2d>;
-  p.half = c.dtype_x == DType::f16;
+  p.type = type_of(c.dtype_x);
 }
 
 }  // namespace
@@ -71,6 +73,7 @@ DeviceKernels::DeviceKernels(int device_index, jit::Jit& compiler) {
 
 void DeviceKernels::fill(void* to, DType type, std::int64_t count, double mean, double deviation, std::uint64_t seed,
                          Stream stream) const {
+  if (type == DType::tf32) type = DType::f32;  // stored alike
   if (type != DType::f32 && type != DType::bf16 && type != DType::f16) return;
   FillParams p{};
   p.to = to, p.count = static_cast<u64>(count), p.seed = seed;

@@ -39,6 +39,17 @@ std::int64_t fold_chain(const Contraction& contraction) {
   return 256 + 5 + 4 + e.images * slots + e.images * (e.cols / 256 + 1);
 }
 
+bool takes_words(const Contraction& contraction) {
+  return std::visit(
+      [](const auto& c) {
+        if constexpr (requires { c.dtype_a; })
+          return size_of(c.dtype_a) == 4;
+        else
+          return size_of(c.dtype_x) == 4;
+      },
+      contraction);
+}
+
 }  // namespace
 
 reference::ErrorModel error_model(const Contraction& contraction, const Graph& graph, bool accurate,
@@ -60,8 +71,11 @@ reference::ErrorModel error_model(const Contraction& contraction, const Graph& g
 }
 
 double accumulator_error(const Contraction& contraction) {
-  const double steps = std::ceil(static_cast<double>(depth(contraction)) / 16) + 8;  // and partial sums of split-K
-  return 2 * std::sqrt(steps) * 0x1p-23;
+  const bool words = takes_words(contraction);
+  const double each = words ? 8 : 16;
+  const double steps = std::ceil(static_cast<double>(depth(contraction)) / each) + 8;  // and partial sums of split-K
+  // Of tf32 each factor is cut off: less than 2^-10 of it is lost
+  return 2 * std::sqrt(steps) * 0x1p-23 + (words ? 2 * 0x1p-10 + 0x1p-20 : 0);
 }
 
 }  // namespace coda::tuner

@@ -72,7 +72,7 @@ CODA_EMULATOR_API void copy_wait(int pending);
 
 // --- matrices -----------------------------------------------------------------------------------------------------
 
-enum class MatrixElement : std::uint8_t { bf16, f16 };
+enum class MatrixElement : std::uint8_t { bf16, f16, tf32 };
 /// A matrix in shared memory by its descriptor; `columns`: MN-major, else K-major.
 struct MatrixOperand {
   std::uint64_t descriptor;

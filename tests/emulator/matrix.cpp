@@ -35,8 +35,9 @@ class Operand {
     if ((operand.descriptor >> 49 & 7) != 0) fail("a matrix operand with a base offset");
     span_ = mode == 1 ? 128 : mode == 2 ? 64 : 32;
   }
-  // Elements [row, 0 to 15]
+  // Elements [row, 0 to 15]; of tf32 [row, 0 to 7], cut off below their tenth fractional bit, and zeros
   void read(int row, MatrixElement element, float (&values)[16]) const {
+    if (element == MatrixElement::tf32) return read_words(row, values);
     for (int k = 0; k < 16; ++k) {
       const std::uint32_t at = columns_ ? of_columns(row, k) : of_rows(row, k);
       std::uint16_t bits;
@@ -46,6 +47,15 @@ class Operand {
   }
 
  private:
+  void read_words(int row, float (&values)[16]) const {
+    if (columns_) fail("a matrix operand of tf32 that is MN-major");
+    for (int k = 0; k < 16; ++k) {
+      std::uint32_t bits = 0;
+      if (k < 8) std::memcpy(&bits, block_.memory(swizzled(address_ + of_rows(row, 2 * k), span_), 4), 4);
+      bits &= 0xffffe000u;
+      std::memcpy(&values[k], &bits, 4);
+    }
+  }
   static std::uint32_t field(std::uint64_t descriptor, int bit) {
     return static_cast<std::uint32_t>(descriptor >> bit & 0x3fff) << 4;
   }

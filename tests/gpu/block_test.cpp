@@ -43,7 +43,7 @@ struct Block {
 
   void fill16(const Buffer& to, float scale, std::uint64_t seed) {
     launch("coda_fill16", striding, nullptr, to.address(), static_cast<unsigned long long>(to.bytes() / 2), scale, 0.f,
-           static_cast<unsigned long long>(seed), shape.half);
+           static_cast<unsigned long long>(seed), shape.type);
   }
   void fill32(const Buffer& to, float scale, float offset, std::uint64_t seed) {
     launch("coda_fill32", striding, nullptr, to.address(), static_cast<unsigned long long>(to.bytes() / 4), scale,

@@ -157,6 +157,7 @@ std::vector<jit::Request> requests_of(const std::vector<Case>& cases) {
       const ConvKernel k =
           conv_kernel(c.contraction(), passes::run_pipeline(graph_of(c)), planning_device(), c.options);
       jit::Request r = request(k.kernel, k.plan, c.contraction());
+      if (r.title.find(options().only) == std::string::npos) continue;
       if (seen.insert(r.source).second) requests.push_back(std::move(r));
     } catch (const Unsupported&) {  // Run::take counts it
     }

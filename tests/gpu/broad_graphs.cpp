@@ -21,7 +21,8 @@ using test::Random;
 /// Values with a bound on their magnitude, as a guide to what may be drawn next.
 class Drawer {
  public:
-  Drawer(Random& random, std::int64_t columns, DType type) : r_(random), columns_(columns), type_(type) {
+  Drawer(Random& random, std::int64_t columns, DType type)
+      : r_(random), columns_(columns), type_(type), short_(size_of(type) == 2 ? type : DType::bf16) {
     for (UserFunction& f : test_functions()) g_.define(std::move(f));
   }
 
@@ -99,7 +100,7 @@ class Drawer {
   Value tensor(Axes axes) {
     if (r_.chance(0.08)) return remember(cast(operand(axes, {DType::i32}), DType::f32), 3);
     if (r_.chance(0.06)) return remember(select(operand(axes, {DType::boolean}), g_.constant(0.5), g_.constant(-1)), 1);
-    if (axes == axes::mn) return operand(axes, {type_, type_, type_, DType::f32, DType::bf16, DType::f16});
+    if (axes == axes::mn) return operand(axes, {type_, type_, short_, DType::f32, DType::bf16, DType::f16});
     return operand(axes, {DType::f32, DType::f32, DType::bf16, DType::f16});
   }
 
@@ -214,7 +215,7 @@ class Drawer {
 
   Value acc() { return remember(g_.acc(), 6); }
 
-  DType short_type() { return r_.chance(0.8) ? type_ : r_.one_of({DType::bf16, DType::f16}); }
+  DType short_type() { return r_.chance(0.8) ? short_ : r_.one_of({DType::bf16, DType::f16}); }
   std::string result() { return fmt::format("y{}", results_++); }
   void store(Value v, DType type) { g_.store(v, type, result()); }
   Value stored_element(Value v) {
@@ -420,7 +421,7 @@ class Drawer {
 
   Random& r_;
   std::int64_t columns_;
-  DType type_;
+  DType type_, short_;  ///< of the operands; of results of 16 bits
   GraphBuilder g_;
   DrawnGraph drawn_;
   std::vector<double> limits_;

@@ -23,7 +23,7 @@ std::int64_t draw_channels(Random& r, int most_eights) {
   return r.chance(0.4) ? r.one_of({1, 2, 3, 4, 10, 33, 127}) : r.between(1, 6 * most_eights);
 }
 
-DType draw_dtype(Random& r) { return r.chance(0.65) ? DType::bf16 : DType::f16; }
+DType draw_dtype(Random& r) { return r.chance(0.55) ? DType::bf16 : r.chance(0.7) ? DType::f16 : DType::f32; }
 
 void draw_taps(Random& r, std::int64_t& taps_h, std::int64_t& taps_w) {
   taps_h = r.one_of({1, 1, 3, 3, 3, 5, 7});

@@ -214,7 +214,7 @@ reference::Values Problem::accumulator() const {
   if (c_.product)
     launch("coda_reference_product", count, nullptr, product_of(*c_.product), a, b, sum.address(), absolute.address());
   else if (c_.transposed || c_.conv.c % 8 != 0 || c_.conv.k % 8 != 0 || c_.conv.groups != 1 ||
-           c_.conv.layout == Layout::nchw)
+           c_.conv.layout == Layout::nchw || size_of(c_.conv.dtype_x) != 2)
     launch("coda_reference_general", count, nullptr, general_of(c_.as_computed()), a, b, sum.address(),
            absolute.address());
   else

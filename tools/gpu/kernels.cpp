@@ -13,18 +13,22 @@ extern const char* const kernels_text;  // kernels.cuh
 using cuda::check;
 using cuda::driver;
 
+namespace {
+int type_of(DType t) { return t == DType::bf16 ? 0 : t == DType::f16 ? 1 : 2; }
+}  // namespace
+
 Shape shape_of(const Conv2d& c) {
   const Extents e = extents(Contraction(c));
   const auto i = [](std::int64_t x) { return static_cast<int>(x); };
   return {i(c.n),      i(c.h),           i(c.w),           i(c.c),
           i(c.k),      i(c.r),           i(c.s),           i(e.height),
           i(e.width),  i(c.stride[0]),   i(c.stride[1]),   i(c.pad[0]),
-          i(c.pad[1]), i(c.dilation[0]), i(c.dilation[1]), c.dtype_x == DType::f16};
+          i(c.pad[1]), i(c.dilation[0]), i(c.dilation[1]), type_of(c.dtype_x)};
 }
 
 Product product_of(const Gemm& g) {
   const auto i = [](std::int64_t x) { return static_cast<int>(x); };
-  return {i(g.batch), i(g.m), i(g.n), i(g.k), g.transpose_a, g.transpose_b, g.dtype_a == DType::f16};
+  return {i(g.batch), i(g.m), i(g.n), i(g.k), g.transpose_a, g.transpose_b, type_of(g.dtype_a)};
 }
 
 General general_of(const Contraction& contraction) {
@@ -34,7 +38,7 @@ General general_of(const Contraction& contraction) {
     const Shape shape{i(c.n),      i(c.h),           i(c.w),           i(c.c),
                       i(c.k),      i(c.r),           i(c.s),           i(e.height),
                       i(e.width),  i(c.stride[0]),   i(c.stride[1]),   i(c.pad[0]),
-                      i(c.pad[1]), i(c.dilation[0]), i(c.dilation[1]), c.dtype_x == DType::f16};
+                      i(c.pad[1]), i(c.dilation[0]), i(c.dilation[1]), type_of(c.dtype_x)};
     return General{shape, i(c.groups), c.layout == Layout::nchw, transposed};
   };
   if (const auto* t = std::get_if<ConvTranspose2d>(&contraction)) return fill(*t, true);

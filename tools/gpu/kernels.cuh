@@ -6,7 +6,7 @@ typedef unsigned long long u64;
 
 struct Shape {
     int n, h, w, c, k, r, s, p, q, stride_h, stride_w, pad_h, pad_w, dilation_h, dilation_w;
-    int half;  // elements are f16, not bf16
+    int type;  // of elements: 0 bf16, 1 f16, 2 f32
 };
 
 __device__ float widen(u32 bits, int half) {
@@ -18,6 +18,9 @@ __device__ float widen(u32 bits, int half) {
     asm("{.reg .f16 h; mov.b16 h, %1; cvt.f32.f16 %0, h;}" : "=f"(value) : "h"(u16(bits)));
     return value;
 #endif
+}
+__device__ float element_at(const void* memory, u64 i, int type) {
+    return type == 2 ? static_cast<const float*>(memory)[i] : widen(static_cast<const u16*>(memory)[i], type);
 }
 __device__ u16 narrow(float value, int half) {
 #ifdef CODA_EMULATED
@@ -53,7 +56,7 @@ extern "C" __global__ void coda_reference(Shape z, const u16* x, const u16* w, d
                 for (int k = 0; k < 8; ++k) {
                     const uint4 weights = *reinterpret_cast<const uint4*>(w + ((u64(k0 + k) * z.r + r) * z.s + s) * z.c + 8 * c);
                     for (int e = 0; e < 8; ++e) {
-                        const double product = double(element(pixels, e, z.half)) * double(element(weights, e, z.half));
+                        const double product = double(element(pixels, e, z.type)) * double(element(weights, e, z.type));
                         total[k] += product;
                         size[k] += fabs(product);
                     }
@@ -66,9 +69,9 @@ extern "C" __global__ void coda_reference(Shape z, const u16* x, const u16* w, d
 // The same of products: a (batch, m, k) or (batch, k, m), b (batch, n, k) or (batch, k, n); a thread computes one element.
 struct Product {
     int batch, m, n, k, transpose_a, transpose_b;
-    int half;
+    int type;
 };
-extern "C" __global__ void coda_reference_product(Product z, const u16* a, const u16* b, double* sum, double* absolute) {
+extern "C" __global__ void coda_reference_product(Product z, const void* a, const void* b, double* sum, double* absolute) {
     const u64 item = blockIdx.x * u64(blockDim.x) + threadIdx.x;
     if (item >= u64(z.batch) * z.m * z.n) return;
     const int column = int(item % z.n), row = int(item / z.n % z.m), image = int(item / z.n / z.m);
@@ -76,7 +79,7 @@ extern "C" __global__ void coda_reference_product(Product z, const u16* a, const
     for (int i = 0; i < z.k; ++i) {
         const u64 at_a = z.transpose_a ? (u64(image) * z.k + i) * z.m + row : (u64(image) * z.m + row) * z.k + i;
         const u64 at_b = z.transpose_b ? (u64(image) * z.n + column) * z.k + i : (u64(image) * z.k + i) * z.n + column;
-        const double product = double(widen(a[at_a], z.half)) * double(widen(b[at_b], z.half));
+        const double product = double(element_at(a, at_a, z.type)) * double(element_at(b, at_b, z.type));
         total += product, size += fabs(product);
     }
     sum[item] = total, absolute[item] = size;
@@ -88,7 +91,7 @@ struct General {
     Shape shape;
     int groups, nchw, transposed;
 };
-extern "C" __global__ void coda_reference_general(General g, const u16* x, const u16* w, double* sum, double* absolute) {
+extern "C" __global__ void coda_reference_general(General g, const void* x, const void* w, double* sum, double* absolute) {
     const Shape& z = g.shape;
     const u64 item = blockIdx.x * u64(blockDim.x) + threadIdx.x;
     if (item >= u64(z.n) * z.p * z.q * z.k) return;
@@ -113,7 +116,7 @@ extern "C" __global__ void coda_reference_general(General g, const u16* x, const
                 u64 at_w;
                 if (g.transposed) at_w = g.nchw ? ((u64(from) * filters + k % filters) * z.r + r) * z.s + s : ((u64(from) * z.r + r) * z.s + s) * filters + k % filters;
                 else at_w = g.nchw ? ((u64(k) * channels + c) * z.r + r) * z.s + s : ((u64(k) * z.r + r) * z.s + s) * channels + c;
-                const double product = double(widen(x[at_x], z.half)) * double(widen(w[at_w], z.half));
+                const double product = double(element_at(x, at_x, z.type)) * double(element_at(w, at_w, z.type));
                 total += product, size += fabs(product);
             }
         }
@@ -188,7 +191,7 @@ extern "C" __global__ void coda_check_block(Shape z, BlockCheck t, const double*
         const double before = fabs(scale) * (3 * value + t.kept * range[image * z.k + k]) + 8 * u * (fabs(centred * scale) + fabs(beta[k]));
         const double after = 1.1 * before + fabs(n) * t.fast_slope + t.fast_constant;  // silu is 1.1-Lipschitz
         const double tolerance = after + t.half_step * (fabs(expected) + after);
-        const double error = fabs(double(widen(y[i], z.half)) - expected);
+        const double error = fabs(double(widen(y[i], z.type)) - expected);
         if (y[i] == 0xffff) atomicAdd(&verdict->poisoned, 1ull);
         if (!(error <= tolerance)) {
             if (atomicAdd(&verdict->wrong, 1ull) == 0) verdict->worst_index = u32(i);

@@ -13,11 +13,11 @@ namespace coda::gpu {
 /// As in kernels.cuh.
 struct Shape {
   int n, h, w, c, k, r, s, p, q, stride_h, stride_w, pad_h, pad_w, dilation_h, dilation_w;
-  int half;
+  int type;
 };
 struct Product {
   int batch, m, n, k, transpose_a, transpose_b;
-  int half;
+  int type;
 };
 struct General {
   Shape shape;

@@ -25,9 +25,12 @@ CUtensorMapSwizzle swizzle(int row_bytes) {
                            : CU_TENSOR_MAP_SWIZZLE_NONE;
 }
 
-// The bytes are never interpreted but for the filling of what lies outside, which is zero in either type.
+// The bytes are never interpreted but for the filling of what lies outside, which is zero in any type. f32 stays as it
+// is: the tensor cores cut it off.
 void encode(TensorMap& map, const MapShape& m, const void* base, DType element, const char* what) {
-  const auto type = element == DType::f16 ? CU_TENSOR_MAP_DATA_TYPE_FLOAT16 : CU_TENSOR_MAP_DATA_TYPE_BFLOAT16;
+  const auto type = m.element_bytes == 4    ? CU_TENSOR_MAP_DATA_TYPE_FLOAT32
+                    : element == DType::f16 ? CU_TENSOR_MAP_DATA_TYPE_FLOAT16
+                                            : CU_TENSOR_MAP_DATA_TYPE_BFLOAT16;
   const auto rank = static_cast<cuuint32_t>(m.rank);
   CUtensorMap encoded{};  // by itself: newer toolkits align it to 128 bytes, which a kernel's parameter need not be
   const auto extents = std::to_array<cuuint64_t>({m.extents[0], m.extents[1], m.extents[2], m.extents[3]});
@@ -98,7 +101,7 @@ void encode_maps(Parameters& parameters, const plan::Lowered& task, const plan::
   ConvParams& params = parameters.conv;
   MapShapes shapes = map_shapes(task, plan);
   const auto apart = [](MapShape& m, std::int64_t step) {  // images, and products' filters, are the last extent
-    if (step != 0) m.strides[static_cast<std::size_t>(m.rank) - 2] = static_cast<std::uint64_t>(step) * 2;
+    if (step != 0) m.strides[static_cast<std::size_t>(m.rank) - 2] = static_cast<std::uint64_t>(step) * m.element_bytes;
   };
   apart(shapes.activation, at.step_a), apart(shapes.filter, at.step_b);
   const DType element = plan.config.element;

@@ -6,24 +6,24 @@ namespace coda::cuda {
 
 namespace {
 
-constexpr std::uint64_t element_bytes = 2;
 constexpr std::uint32_t box_columns = 64;  // of an operand (k, m) or (k, n): the 128 bytes that a swizzle spans
 
 std::uint64_t u64(std::int64_t x) { return static_cast<std::uint64_t>(x); }
 std::uint32_t u32(std::int64_t x) { return static_cast<std::uint32_t>(x); }
 
 // Strides of a dense tensor of these extents
-MapShape dense(int rank, const std::array<std::uint64_t, 4>& extents) {
-  MapShape m{.rank = rank, .extents = extents};
-  std::uint64_t stride = element_bytes;
+MapShape dense(int rank, const std::array<std::uint64_t, 4>& extents, std::uint64_t bytes) {
+  MapShape m{.rank = rank, .extents = extents, .element_bytes = bytes};
+  std::uint64_t stride = bytes;
   for (std::size_t i = 0; i + 1 < static_cast<std::size_t>(rank); ++i) m.strides[i] = stride *= extents[i];
   return m;
 }
 
-MapShape tiled(int rank, const std::array<std::uint64_t, 4>& extents, const std::array<std::uint32_t, 4>& box) {
-  MapShape m = dense(rank, extents);
+MapShape tiled(int rank, const std::array<std::uint64_t, 4>& extents, const std::array<std::uint32_t, 4>& box,
+               std::uint64_t bytes = 2) {
+  MapShape m = dense(rank, extents, bytes);
   m.box = box;
-  m.swizzle_bytes = static_cast<int>(box[0] * element_bytes);
+  m.swizzle_bytes = static_cast<int>(box[0] * bytes);
   return m;
 }
 
@@ -31,20 +31,22 @@ MapShape tiled(int rank, const std::array<std::uint64_t, 4>& extents, const std:
 // walks over the padded image by the stride, and each tap is an offset from there.
 MapShape activation_shape(const Conv2d& c, const plan::ConvPlan& plan) {
   const plan::ConvConfig& k = plan.config;
-  if (k.rows_a) return tiled(3, {u64(c.c), u64(plan.rows), u64(plan.images), 1}, {u32(k.tile_k), u32(k.tile_m), 1, 1});
+  const std::uint64_t bytes = size_of(k.element);
+  if (k.rows_a)
+    return tiled(3, {u64(c.c), u64(plan.rows), u64(plan.images), 1}, {u32(k.tile_k), u32(k.tile_m), 1, 1}, bytes);
   if (k.columns_a) return tiled(3, {u64(c.w), u64(c.c), u64(c.n), 1}, {box_columns, u32(k.tile_k), 1, 1});
   const std::array<std::uint64_t, 4> extents{u64(c.c), u64(c.w), u64(c.h), u64(c.n)};
   const auto [top, left, bottom, right] = c.pad;
   const std::int64_t halo_h = (c.r - 1) * c.dilation[0], halo_w = (c.s - 1) * c.dilation[1];
-  if (k.patch) return tiled(4, extents, {u32(k.tile_k), u32(8 + halo_w), u32(k.tile_m / 8 + halo_h), 1});
-  MapShape m = dense(4, extents);
+  if (k.patch) return tiled(4, extents, {u32(k.tile_k), u32(8 + halo_w), u32(k.tile_m / 8 + halo_h), 1}, bytes);
+  MapShape m = dense(4, extents, bytes);
   m.im2col = true;
   m.lower = {static_cast<int>(-left), static_cast<int>(-top)};
   m.upper = {static_cast<int>(right - halo_w), static_cast<int>(bottom - halo_h)};
   m.channels = u32(k.tile_k);
   m.pixels = u32(k.tile_m);
   m.steps = {1, u32(c.stride[1]), u32(c.stride[0]), 1};
-  m.swizzle_bytes = static_cast<int>(k.tile_k * element_bytes);
+  m.swizzle_bytes = static_cast<int>(static_cast<std::uint64_t>(k.tile_k) * bytes);
   return m;
 }
 
@@ -65,21 +67,22 @@ MapShape output_shape(const Conv2d& c, const plan::ConvPlan& plan, const Extents
 MapShape filter_shape(const plan::Lowered& t, const plan::ConvConfig& k) {
   const Conv2d& c = t.conv;
   const std::int64_t products = k.batched ? c.n : 1;
+  const std::uint64_t bytes = size_of(k.element);
   if (t.phases)
     return tiled(4, {u64(c.k), u64(t.transposed->s), u64(t.transposed->r), u64(c.c)},
                  {box_columns, 1, 1, u32(k.tile_k)});
   if (k.columns_b) return tiled(3, {u64(c.k), u64(c.c), u64(products), 1}, {box_columns, u32(k.tile_k), 1, 1});
   if (k.gather && !k.batched)
-    return tiled(3, {u64(c.r * c.s * (c.c / c.groups)), 1, u64(c.k), 1}, {u32(k.tile_k), 1, u32(k.tile_n), 1});
-  if (k.batched) return tiled(3, {u64(c.c), u64(c.k), u64(products), 1}, {u32(k.tile_k), u32(k.tile_n), 1, 1});
-  return tiled(3, {u64(c.c), u64(c.r * c.s), u64(c.k), 1}, {u32(k.tile_k), 1, u32(k.tile_n), 1});
+    return tiled(3, {u64(c.r * c.s * (c.c / c.groups)), 1, u64(c.k), 1}, {u32(k.tile_k), 1, u32(k.tile_n), 1}, bytes);
+  if (k.batched) return tiled(3, {u64(c.c), u64(c.k), u64(products), 1}, {u32(k.tile_k), u32(k.tile_n), 1, 1}, bytes);
+  return tiled(3, {u64(c.c), u64(c.r * c.s), u64(c.k), 1}, {u32(k.tile_k), 1, u32(k.tile_n), 1}, bytes);
 }
 
 }  // namespace
 
 MapShape with_pitch(MapShape m, std::int64_t pitch) {
   if (pitch == 0) return m;
-  std::uint64_t stride = u64(pitch) * element_bytes;
+  std::uint64_t stride = u64(pitch) * m.element_bytes;
   for (std::size_t i = 0; i + 1 < static_cast<std::size_t>(m.rank); stride *= m.extents[++i]) m.strides[i] = stride;
   return m;
 }

@@ -10,7 +10,7 @@
 
 namespace coda::cuda {
 
-/// A tensor map before it is encoded. Extents are listed innermost first; all elements have two bytes.
+/// A tensor map before it is encoded. Extents are listed innermost first.
 struct MapShape {
   int rank = 0;
   std::array<std::uint64_t, 4> extents{};  ///< elements
@@ -23,6 +23,7 @@ struct MapShape {
   std::array<int, 2> lower{}, upper{};
   std::uint32_t channels = 0, pixels = 0;
   std::array<std::uint32_t, 4> steps{1, 1, 1, 1};
+  std::uint64_t element_bytes = 2;
   int swizzle_bytes = 0;  ///< of a row of the box: 128, 64, 32, or less for none
 
   bool operator==(const MapShape&) const = default;

@@ -15,7 +15,9 @@ template <class A> struct Same<A, A> { static constexpr bool value = true; };
 
 template <class Element, int kN, bool kColumnsA = false, bool kColumnsB = false> void wgmma(float (&d)[kN / 2], u64 a, u64 b, u32 accumulate) {
     static_assert(kN % 8 == 0 && kN >= 8 && kN <= 256, "a matrix instruction is 8 to 256 columns wide");
-    const auto element = Same<Element, Bf16>::value ? coda_emulator::MatrixElement::bf16 : coda_emulator::MatrixElement::f16;
+    const auto element = Same<Element, Tf32>::value   ? coda_emulator::MatrixElement::tf32
+                         : Same<Element, Bf16>::value ? coda_emulator::MatrixElement::bf16
+                                                      : coda_emulator::MatrixElement::f16;
     coda_emulator::multiply(d, {a, kColumnsA}, {b, kColumnsB}, kN, element, accumulate != 0);
 }
 
