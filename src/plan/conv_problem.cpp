@@ -168,6 +168,12 @@ ConvProblem make_problem(const Lowered& task, const Epilogue& epilogue, const De
         "channels: a normalisation over the {} channels of a pixel; a tile holds all of them, {} at most. Use "
         "the cpu device, or normalise groups of channels over an image's pixels (group_norm)",
         conv.k, widest_tile));
+  constexpr std::int64_t widest_direct = 64;
+  if (p.per_pixel && conv.groups > 1 && (!gathering_of(task).direct || conv.k > widest_direct))
+    reasons.push_back(fmt::format(
+        "groups: a normalisation over the {} channels of a pixel, which come of {} groups; a tile is of one group, or "
+        "without matrix instructions has {} channels at most. Use the cpu device, or normalise in a kernel of its own",
+        conv.k, conv.groups, widest_direct));
   if (!reasons.empty())
     throw Unsupported(
         fmt::format("no kernel serves {}:\n  {}", to_string(task.contraction()), fmt::join(reasons, "\n  ")));

@@ -140,6 +140,22 @@ TEST(TensorMaps, OfProductsAreBoxesOf64Columns) {
   EXPECT_EQ(m.filter.swizzle_bytes, 64);
 }
 
+TEST(TensorMaps, OfF32HaveFourBytes) {
+  const Conv2d conv{
+      .n = 2, .h = 20, .w = 21, .c = 36, .k = 64, .r = 3, .s = 3, .dtype_x = DType::f32, .dtype_w = DType::f32};
+  const MapShapes m =
+      map_shapes(conv, plan_of(conv, {.element = DType::tf32, .tile_m = 128, .tile_n = 64, .tile_k = 32}, false));
+  EXPECT_EQ(m.activation.element_bytes, 4u);
+  EXPECT_EQ(m.activation.strides, (std::array<std::uint64_t, 3>{144, 144 * 21, 144 * 21 * 20}));
+  EXPECT_EQ(m.activation.channels, 32u);
+  EXPECT_EQ(m.activation.swizzle_bytes, 128);
+  EXPECT_EQ(m.filter.element_bytes, 4u);
+  EXPECT_EQ(m.filter.strides, (std::array<std::uint64_t, 3>{144, 144 * 9, 0}));
+  EXPECT_EQ(m.filter.swizzle_bytes, 128);
+  EXPECT_EQ(m.output.element_bytes, 2u);
+  EXPECT_EQ(with_pitch(m.activation, 40).strides[0], 160u);
+}
+
 TEST(TensorMaps, PatchesAreBoxesWithAHalo) {
   const Conv2d conv{
       .n = 3, .h = 20, .w = 21, .c = 64, .k = 64, .r = 3, .s = 3, .pad = {2, 2, 2, 2}, .dilation = {2, 2}};

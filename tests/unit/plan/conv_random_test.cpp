@@ -57,6 +57,7 @@ RandomProblem random_problem(Random& random) {
   if (random.chance(0.05)) c.layout = Layout::nchw;
   c.dtype_x = c.dtype_w = random.one_of({DType::bf16, DType::f16});
   if (random.chance(0.03)) c.dtype_x = DType::f32;
+  if (random.chance(0.08)) c.dtype_x = c.dtype_w = random.one_of({DType::f32, DType::tf32});
   std::string text = epilogues[random.below(static_cast<int>(std::size(epilogues)))];
   if (const auto at = text.find('@'); at != text.npos) {
     std::vector<int> divisors;
@@ -73,7 +74,7 @@ RandomProblem random_product(Random& random) {
   Conv2d c;
   c.n = random.chance(0.5) ? 1 : random.between(2, 9);
   c.h = 1, c.w = random.between(1, 3000), c.c = random.between(1, 2000), c.k = p.conv.k;
-  c.dtype_x = c.dtype_w = DType::bf16;
+  c.dtype_x = c.dtype_w = random.chance(0.1) ? DType::f32 : DType::bf16;
   p.columns_a = random.chance(0.5), p.columns_b = random.chance(0.5), p.batched = c.n > 1;
   if (p.columns_a && random.chance(0.95)) c.w = (c.w + 7) / 8 * 8;
   if ((!p.columns_a || !p.columns_b) && random.chance(0.95)) c.c = (c.c + 7) / 8 * 8;
@@ -90,8 +91,9 @@ void check_config(const ConvConfig& c, const Epilogue& e, const Conv2d& conv) {
   EXPECT_EQ(rows * c.tile_warpgroups, c.tile_m);
   EXPECT_TRUE(consumers == 2 || consumers == 4);
   EXPECT_TRUE(c.tile_n % 8 == 0 && c.tile_n >= 8 && c.tile_n <= 256);
-  EXPECT_EQ(c.tile_n * c.tile_k * 2 % 1024, 0);
-  EXPECT_EQ(c.element, conv.dtype_x);
+  EXPECT_EQ(static_cast<std::size_t>(c.tile_n * c.tile_k) * size_of(c.element) % 1024, 0u);
+  EXPECT_EQ(c.element, size_of(conv.dtype_x) == 4 ? DType::tf32 : conv.dtype_x);
+  EXPECT_EQ(conv.dtype_x == DType::bf16 || conv.dtype_x == DType::f16 ? 2 : 4, static_cast<int>(size_of(c.element)));
   EXPECT_LE(c.cluster_m * c.cluster_n, 8);
   EXPECT_GE(c.stages, 2);
   EXPECT_LE(accumulators(c), consumers == 4 ? 64 : e.norm ? 160 : 192);
@@ -128,6 +130,7 @@ void check_config(const ConvConfig& c, const Epilogue& e, const Conv2d& conv) {
 /// Boxes, corners and strides that the driver accepts for a tensor map; what has none.
 void check_maps(const ConvConfig& c, const RandomProblem& problem) {
   const Conv2d& conv = problem.conv;
+  const std::int64_t unit = c.element == DType::tf32 ? 4 : 8;  // elements in 16 bytes
   EXPECT_EQ(c.batched, problem.batched);
   EXPECT_EQ(c.stores == Stores::copy_engine, conv.k % 8 == 0 && conv.layout == Layout::nhwc);
   EXPECT_TRUE(c.stores == Stores::copy_engine || c.mode != NormMode::streamed);
@@ -142,9 +145,10 @@ void check_maps(const ConvConfig& c, const RandomProblem& problem) {
       return;
     }
     const std::int64_t depth = conv.r * conv.s * conv.c / conv.groups;
-    EXPECT_TRUE(c.gather->filters || (problem.columns_b ? conv.k : depth) % 8 == 0);
+    EXPECT_TRUE(c.gather->filters || (problem.columns_b ? conv.k : depth) % unit == 0);
+    EXPECT_TRUE(c.element != DType::tf32 || !c.columns_b);
     EXPECT_TRUE(!c.gather->vectors ||
-                (conv.c / conv.groups % 8 == 0 && conv.layout == Layout::nhwc && !problem.columns_a));
+                (conv.c / conv.groups % unit == 0 && conv.layout == Layout::nhwc && !problem.columns_a));
     EXPECT_TRUE(conv.groups == 1 || conv.k / conv.groups % c.tile_n == 0);
     return;
   }
@@ -153,12 +157,13 @@ void check_maps(const ConvConfig& c, const RandomProblem& problem) {
   EXPECT_EQ(c.columns_a, problem.columns_a);
   EXPECT_EQ(c.columns_b, problem.columns_b);
   EXPECT_TRUE(!c.columns_b || conv.k % 8 == 0);
-  EXPECT_EQ((c.columns_a ? conv.w : conv.c) % 8, 0);
-  EXPECT_TRUE(c.columns_b || conv.c % 8 == 0);
+  EXPECT_EQ((c.columns_a ? conv.w : conv.c) % unit, 0);
+  EXPECT_TRUE(c.columns_b || conv.c % unit == 0);
+  EXPECT_TRUE(c.element != DType::tf32 || (!c.columns_a && !c.columns_b));
   EXPECT_FALSE(c.columns_a && c.patch);
   if (c.patch) {
     EXPECT_EQ(conv.stride[0] * conv.stride[1], 1);
-    EXPECT_EQ(c.tile_k, 64);
+    EXPECT_EQ(c.tile_k * size_of(c.element), 128u);
     EXPECT_GE(c.stages_a, 2);
     EXPECT_GE(c.halo_h, (conv.r - 1) * conv.dilation[0]);
     EXPECT_EQ(c.halo_w, (conv.s - 1) * conv.dilation[1]);

@@ -30,10 +30,33 @@ std::vector<std::string> refusals(const Conv2d& conv, const char* epilogue, cons
 
 TEST(Unsupported, NamesEveryReasonAtOnce) {
   Conv2d conv = test::conv_of(40000, 256, 256, 3, 60, 3);
-  conv.dtype_x = conv.dtype_w = DType::f32, conv.groups = 3;
+  conv.dtype_x = conv.dtype_w = DType::f64, conv.groups = 3;
   const std::string text = unsupported(conv);
-  EXPECT_THAT(text, HasSubstr("dtypes: the operands are f32 and f32"));
+  EXPECT_THAT(text, HasSubstr("dtypes: the operands are f64 and f64"));
   EXPECT_THAT(text, HasSubstr("size: the number of output pixels"));
+}
+
+TEST(Unsupported, ARowOfSeveralGroups) {
+  Conv2d conv = test::conv_of(2, 16, 16, 64, 96, 3);
+  conv.groups = 2;
+  try {
+    choose(conv, test::epilogue_of("store layer_norm(acc) as y : bf16", conv), Device{});
+    ADD_FAILURE() << "was served";
+  } catch (const Unsupported& e) {
+    EXPECT_THAT(e.what(), HasSubstr("groups: a normalisation over the 96 channels of a pixel, which come of 2 groups"));
+  }
+}
+
+TEST(Unsupported, F32IsMultipliedAsTf32) {
+  Conv2d conv = test::conv_of(1, 32, 32, 64, 64, 3);
+  conv.dtype_x = conv.dtype_w = DType::f32;
+  const auto epilogue = test::epilogue_of(test::bare, conv);
+  const ConvPlan plan = choose(conv, epilogue, Device{});
+  EXPECT_EQ(plan.config.element, DType::tf32);
+  EXPECT_THAT(describe(plan), HasSubstr("tf32"));
+  EXPECT_THAT(explain(conv, epilogue, Device{}), HasSubstr("products: of tf32"));
+  conv.dtype_w = DType::bf16;
+  EXPECT_THAT(unsupported(conv), HasSubstr("the operands are f32 and bf16"));
 }
 
 TEST(Unsupported, MixedDtypes) {

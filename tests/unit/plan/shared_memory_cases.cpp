@@ -67,9 +67,13 @@ std::string config_text(const ConvConfig& c, int number) {
       "    static constexpr Norm kNorm = Norm::{};\n"
       "    {}\n"
       "}};\n",
-      number, c.element == DType::f16 ? "F16" : "Bf16", c.tile_m, c.tile_n, c.tile_k, c.tile_warpgroups, c.turns,
-      c.tile_m / c.tile_warpgroups, c.stages, c.stages_a, c.halo_h, c.halo_w, c.store_buffers, c.cluster_m, c.cluster_n,
-      c.unit, c.patch, c.split, c.swap, norm(c.mode), operands(c));
+      number,
+      c.element == DType::f16    ? "F16"
+      : c.element == DType::tf32 ? "Tf32"
+                                 : "Bf16",
+      c.tile_m, c.tile_n, c.tile_k, c.tile_warpgroups, c.turns, c.tile_m / c.tile_warpgroups, c.stages, c.stages_a,
+      c.halo_h, c.halo_w, c.store_buffers, c.cluster_m, c.cluster_n, c.unit, c.patch, c.split, c.swap, norm(c.mode),
+      operands(c));
 }
 
 std::string visitor_text(const VisitorShape& v) {
@@ -101,6 +105,11 @@ std::vector<ConvConfig> configurations() {
         if (n == 64 && mode != NormMode::rows) c.swap = true, list.push_back(c);
       }
   list.push_back({.tile_m = 64, .tile_n = 256, .stages = 4});
+  for (const bool patch : {false, true}) {
+    ConvConfig c{.element = DType::tf32, .tile_m = 128, .tile_n = 72, .tile_k = 32, .stages = 4, .patch = patch};
+    c.stages_a = patch ? 2 : 0, c.halo_h = patch ? 2 : 0, c.halo_w = patch ? 1 : 0;
+    list.push_back(c);
+  }
   for (const int n : {72, 160})
     list.push_back({.tile_m = 128,
                     .tile_n = n,
