@@ -3,6 +3,7 @@
 #   make demo      build, run the heatmap U-Net on held-out images, write out/demo.png
 #   make test      all tests that need no GPU: unit, CLI, package, sanitizers, fuzzing for a minute
 #   make test-gpu  the tests that need a GPU (Hopper); GPU_TESTS=… runs a program that was built elsewhere
+#   make long-gpu  2,000 random problems over all that the GPU takes, then a million launches of their kernels; GPU_TESTS as above
 #   make networks  networks of torchvision and others, exported to ONNX: Coda beside ONNX Runtime and float64 (7 GB of packages)
 #   make bench     Coda beside its peers on this machine's CPU, into bench/results/cpu.json
 #   make bench-gpu  Coda beside cuDNN and PyTorch on a GPU (Hopper), into bench/results/; GPU_BENCH=… runs a program built elsewhere
@@ -15,7 +16,7 @@ BUILD := build
 CTEST := ctest --output-on-failure --no-tests=error
 FUZZ_SECONDS ?= 60
 
-.PHONY: pack demo test test-gpu networks bench bench-gpu lint long build clean
+.PHONY: pack demo test test-gpu long-gpu networks bench bench-gpu lint long build clean
 
 build:
 	@scripts/setup.sh build
@@ -49,6 +50,16 @@ test-gpu:
 	@$(GPU_TESTS)
 	@$(GPU_TESTS) --endurance $(ENDURANCE)
 	@$(GPU_TESTS) --endurance $$(( $(ENDURANCE) / 4 )) --delays --processes 4
+
+PROBLEMS ?= 2000
+LAUNCHES ?= 1000000
+
+long-gpu:
+	@command -v nvidia-smi >/dev/null && nvidia-smi -L || { echo "make long-gpu: this machine has no NVIDIA GPU; run it on one (Hopper)"; exit 1; }
+	@if [ "$(GPU_TESTS)" = "$(BUILD)/cuda/tests/gpu/coda_gpu_tests" ]; then $(MAKE) -B $(GPU_TESTS); fi
+	@$(GPU_TESTS) --broad $(PROBLEMS)
+	@$(GPU_TESTS) --broad $(PROBLEMS) --endurance $(LAUNCHES)
+	@$(GPU_TESTS) --broad $(PROBLEMS) --endurance $$(( $(LAUNCHES) / 4 )) --delays
 
 # NETWORKS_PYTHON may name a Python that has the packages of scripts/requirements-networks.txt
 networks:

@@ -10,6 +10,7 @@ std::string beyond_phases(const ConvTranspose2d& t) {
   if (t.dilation[0] != 1 || t.dilation[1] != 1)
     return fmt::format("dilation {}x{}; taps of a phase are neighbours without", t.dilation[0], t.dilation[1]);
   if (t.layout == Layout::nchw) return "channels first";
+  if (size_of(t.dtype_x) == 4) return "f32; tf32 is multiplied with k side by side, and filters of phases are not";
   if (t.groups != 1) return fmt::format("{} groups of channels", t.groups);
   if (t.c % 8 != 0 || t.k % 8 != 0)
     return fmt::format("{} input and {} output channels; strides of the copy engine are multiples of 16 bytes", t.c,

@@ -145,6 +145,12 @@ TEST(Agreement, ReductionsFarFromZero) {
   expect_agreement(cases);
 }
 
+TEST(Agreement, ProductsOfTf32) {
+  const auto cases = tf32_cases();
+  EXPECT_GE(cases.size(), 60u);
+  expect_agreement(cases);
+}
+
 TEST(Agreement, RandomDelays) { expect_agreement(delay_cases(options().seed)); }
 
 // Plans that are never the best, too

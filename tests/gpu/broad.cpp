@@ -33,7 +33,7 @@ std::string again(const Case& c) {
 }
 
 struct Verdict {
-  std::string wrong;
+  std::string name, wrong;
   Tally tally;
 };
 
@@ -78,6 +78,7 @@ class Run {
     while (pending_.size() >= most_) collect();
     pending_.push_back(std::async(std::launch::async, [o = std::move(outcome), problems, described] {
       Verdict v;
+      v.name = o.c.name;
       v.wrong = problems + judge(o, &v.tally);
       if (!v.wrong.empty()) v.wrong += fmt::format("{}{}\n{}\n", again(o.c), o.c.describe(), described);
       return v;
@@ -87,6 +88,9 @@ class Run {
     const Verdict v = pending_.front().get();
     pending_.erase(pending_.begin());
     total_.elements += v.tally.elements, total_.without_claim += v.tally.without_claim;
+    if (v.tally.without_claim > 0 && options().verbose)
+      std::printf("no claim on %lld of %lld elements: %s\n", static_cast<long long>(v.tally.without_claim),
+                  static_cast<long long>(v.tally.elements), v.name.c_str());
     if (v.wrong.empty())
       ++agreed_;
     else

@@ -81,6 +81,8 @@ std::vector<Case> general_cases();
 std::vector<Case> general_offset_cases();
 std::vector<Case> wide_cases();
 std::vector<Case> general_plain_cases();
+/// f32 operands.
+std::vector<Case> tf32_cases();
 std::vector<Case> delay_cases(std::uint64_t seed);
 std::vector<Case> endurance_cases(std::uint64_t seed);
 /// Problems that are run by many plans.

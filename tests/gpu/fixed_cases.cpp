@@ -152,6 +152,20 @@ std::vector<Case> operand_cases() {
   cases.back().conv.dtype_w = DType::f16;
   add("full tensors of three types",
       "operand p[m,n] : bf16\noperand q[m,n] : f16\nstore (acc + p) * q + r[m,n] as y : bf16");
+  auto& source =
+      add("the source C, alpha and beta", "operand c[m,n] : bf16\nstore alpha[] * acc + beta[] * c as y : bf16");
+  source.scalars = {{"alpha", 0.75}, {"beta", -1.5}};
+  auto& wide = add("the source C in f32", "store alpha[] * acc + beta[] * c[m,n] as y : f32");
+  wide.scalars = {{"alpha", 0.75}, {"beta", -1.5}};
+  add("full tensors of integers and bools",
+      "operand i[m,n] : i32\noperand keep[m,n] : bool\nstore select(keep, acc, acc * cast(i, f32)) as y : bf16");
+  for (const char* plan : {"swap=on tile=128x64", "mode=streamed", "mode=streamed swap=on tile=128x64"})
+    add("full tensors of integers and bools",
+        std::string_view(plan).starts_with("swap")
+            ? "operand i[m,n] : i32\noperand keep[m,n] : bool\nstore select(keep, acc, acc * cast(i, f32)) as y : bf16"
+            : "operand i[m,n] : i32\noperand keep[m,n] : bool\ny = group_norm(acc + cast(i, f32), groups=4)\n"
+              "store select(keep, y, y * cast(i, f32)) as y : bf16",
+        plan);
   add("undeclared storage", "store acc + p[m,n] + v[n] as y : bf16").options.storage = {{"p", DType::bf16},
                                                                                         {"v", DType::f16}};
   add("extents", "store acc / cast(extent(h) + extent(w) + extent(n) + extent(b), f32) as y : bf16");
@@ -361,6 +375,11 @@ std::vector<Case> sanitizer_cases() {
   cases.push_back(on_gpu("sanitizer", depthwise, "store silu(acc + bias[n]) as y : bf16", "load=gather tile=128x32"));
   cases.push_back(product_on_gpu("sanitizer", {.m = 77, .n = 131, .k = 99},
                                  "store silu(acc + bias[n]) + r[m,n] as y : bf16", "load=gather tile=64x64"));
+  Conv2d words = conv(2, 17, 19, 36, 160, 3);
+  words.dtype_x = words.dtype_w = DType::f32;
+  cases.push_back(on_gpu("sanitizer", words, "store acc + bias[n] as y : f32", "load=runs tile=128x160"));
+  cases.push_back(
+      on_gpu("sanitizer", words, "store silu(group_norm(acc, groups=4)) as y : bf16", "mode=resident load=patch"));
   for (const char* plan : {"load=runs tile=128x160", "load=runs cluster=2x1", "load=runs swap=on tile=128x128"})
     cases.push_back(product_on_gpu("sanitizer", {.batch = 2, .m = 136, .n = 168, .k = 200, .transpose_a = true},
                                    "store silu(acc + bias[n]) + r[m,n] as y : bf16", plan));

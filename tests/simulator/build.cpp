@@ -34,6 +34,8 @@ LaunchBuilder::LaunchBuilder(System& system_, const Case& c, int launch_)
     throw std::invalid_argument("turns at storing: ping-pong, one store a tile, no split-K");
   if (k.mode == Mode::kKept && (k.exchange != Exchange::kTags || straddling))
     throw std::invalid_argument("kept tiles are modelled with tags");
+  if (k.mode == Mode::kRows && (k.exchange != Exchange::kTags || straddling || k.split_k > 1 || k.segment_slots > 1))
+    throw std::invalid_argument("rows are exchanged by tags, whole and without teams");
   if (by_tags() && k.split_k > 1 && k.mode != Mode::kResident)
     throw std::invalid_argument("split-K by tags is modelled in resident mode");
   if (straddling && (k.cluster_blocks() > 1 || k.split_k > 1 || k.segment_slots > 1 || k.tiles_n > 1))

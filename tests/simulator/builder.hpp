@@ -76,6 +76,7 @@ class LaunchBuilder {
   void write_slot_entries(AgentSpec& agent, const Place& at);
   bool add_partials(AgentSpec& agent, const Place& at);
   void wait_for_entries(AgentSpec& agent, const Place& at);
+  void exchange_rows(AgentSpec& agent, const Place& at);
   void merge_teams(AgentSpec& agent, int cluster, int rank);
   void normalise_again(AgentSpec& agent, int cluster, int rank);
   void tell_stored(AgentSpec& agent, int warpgroup, int count, int pending);

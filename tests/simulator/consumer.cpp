@@ -172,6 +172,10 @@ void LaunchBuilder::store(AgentSpec& agent, const Place& at, Kind kind) {
 
 void LaunchBuilder::finish_tile(AgentSpec& agent, const Place& at, int item, int warpgroup) {
   if (kernel.mode == Mode::kPlain) return store(agent, at, Kind::kFinal);
+  if (kernel.mode == Mode::kRows) {
+    exchange_rows(agent, at);
+    return store(agent, at, Kind::kFinal);
+  }
   const bool tags = by_tags();
   auto publish_all = [&] { tags ? write_slot_entries(agent, at) : publish(agent, at); };
   auto wait_for_all = [&] { tags ? wait_for_entries(agent, at) : wait_for_images(agent, at); };

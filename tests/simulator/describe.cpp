@@ -101,18 +101,19 @@ std::string to_string(const Case& c) {
       text += fmt::format("\n  stream {}: memset of workspace {}", l.stream, l.workspace);
       continue;
     }
-    static constexpr const char* kModes[] = {"plain", "resident", "streamed", "kept"};
+    static constexpr const char* kModes[] = {"plain", "resident", "streamed", "kept", "rows"};
     text += fmt::format(
         "\n  stream {}: {} {} by {}{}{}, workspace {}, output {}, {} blocks in clusters of {}x{}, {} consumers, {} "
         "images of "
         "{} rows,"
-        " tiles of {} rows x {} across, split-K {}, segments of {}, {} k-blocks in {} stages, {} store buffers, turns "
+        " tiles of {} rows x {} across, split-K {}, {} levels, segments of {}, {} k-blocks in {} stages, {} store "
+        "buffers, turns "
         "at storing {}, bug {}",
         l.stream, kModes[int(k.mode)], k.schedule == Schedule::kPingPong ? "ping-pong" : "cooperative",
         k.exchange == Exchange::kTags ? "tags" : "counters", l.cooperative ? "" : ", started block by block",
         l.programmatic ? ", programmatic" : "", l.workspace, l.output, k.blocks, k.cluster_m, k.cluster_n,
-        k.consumers(), k.images, k.rows, k.tile_rows, k.tiles_n, k.split_k, k.segment_slots, k.k_blocks, k.stages,
-        k.store_buffers, k.ordered_store, int(k.bug));
+        k.consumers(), k.images, k.rows, k.tile_rows, k.tiles_n, k.split_k, k.levels, k.segment_slots, k.k_blocks,
+        k.stages, k.store_buffers, k.ordered_store, int(k.bug));
   }
   return text;
 }

@@ -12,6 +12,7 @@ enum class Mode {
   kStreamed,  // raw store, next tile; later re-read, normalise, store
   kKept,      // centred values stay in shared memory until the next tile is published; then normalised there if that
               // one is of a later image, else stored raw and loaded back once the team has come to a later image
+  kRows,      // general epilogues: the tiles across a row exchange what they have of it, level after level; one store
 };
 enum class Schedule { kCooperative, kPingPong };
 
@@ -57,6 +58,8 @@ enum class Bug {
   kColumnsNotReturned,     // kept: the team does not tell that it is done with an image's columns
   kStagingLoadedOver,      // kept: a spilled tile is loaded back over what a store may still read
   kLoadedParity,           // kept: waits for the tile loaded back with the same parity each time
+  kLevelsShareEntries,     // rows: a level's entries lie where those of the level before do
+  kNextLevelFirst,         // rows: waits for a level's entries before its own are written
 };
 
 // A grid of `blocks` blocks, of a producer and consumer warpgroups each, that walks over
@@ -70,6 +73,7 @@ struct Kernel {
   int rows = 1, tile_rows = 1;  // rows of an image, and rows of a cluster's tile
   int tiles_n = 1;              // cluster tiles across the channels
   int split_k = 1;              // partners that share a tile's k range
+  int levels = 1;               // rows: of reductions, each of which reads the results of the one before
   int segment_slots = 1;        // slots that are merged before the image is; with tags: of a team
   int warpgroups = 1;  // consumers: 1 or 2 if cooperative (each with its part of the rows); ping-pong: 2, or 4 in teams
                        // of two
@@ -112,6 +116,11 @@ inline bool resident_is_legal(const Kernel& kernel) {
   const int holders = kernel.clusters() * kernel.turns();
   const int at_once = kernel.exchange == Exchange::kTags ? 1 : kernel.split_k;
   return kernel.items_per_image() <= holders || kernel.items_per_image() == at_once;
+}
+
+// The same of rows: no warpgroup is dealt two tiles of one row of tiles.
+inline bool rows_are_legal(const Kernel& kernel) {
+  return kernel.tiles_n <= kernel.clusters() * kernel.turns() || kernel.tiles_n == 1;
 }
 
 // What the runtime launches where only `processors` blocks fit: whole clusters, streamed (by tags: kept) if resident is

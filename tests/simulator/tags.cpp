@@ -49,6 +49,24 @@ void LaunchBuilder::wait_for_entries(AgentSpec& agent, const Place& at) {
       }
 }
 
+// General epilogues: level by level, what this warpgroup has of its rows, then what the tiles beside it have. A
+// warpgroup's rows are one entry here; in the kernels each row has its own.
+void LaunchBuilder::exchange_rows(AgentSpec& agent, const Place& at) {
+  const Part& part = at.parts[0];
+  const auto name = [&](int level, int n) {
+    const int place = kernel.bug == Bug::kLevelsShareEntries ? 0 : level;
+    return fmt::format("level {} of image {}, rows {}, channels {}", place, part.image, part.slot, n);
+  };
+  const auto value = [&](int level, int owner) { return tag(number, Kind::kSlot, owner * kernel.levels + level); };
+  const bool late = kernel.bug == Bug::kNextLevelFirst;
+  for (int level = 0; level < kernel.levels; ++level) {
+    if (!late) write_entry(agent, name(level, at.n), value(level, at.number));
+    for (int n = 0; n < kernel.tiles_n * kernel.cluster_n; ++n)
+      wait_for_entry(agent, name(level, n), value(level, slot_owner.at({part.image, part.slot, n})));
+    if (late) write_entry(agent, name(level, at.n), value(level, at.number));
+  }
+}
+
 // Split-K by tags: the first part of a tile adds the others', in the order of k, as their flags go up, and has the
 // tile. Returns whether it is the first.
 bool LaunchBuilder::add_partials(AgentSpec& agent, const Place& at) {

@@ -65,7 +65,9 @@ TEST(CudaExplain, TheSameTextEachTime) {
 TEST(CudaExplain, WrongRequests) {
   EXPECT_THROW(explain(conv, parse(block), with_plan("tiel=128x160")), UserError);
   EXPECT_THROW(explain(conv, parse("store acc : f64\n"), with_plan("")), Unsupported);
-  EXPECT_THROW(explain(Gemm{.m = 8, .n = 8, .k = 8}, parse("store acc : bf16\n"), with_plan("")), Unsupported);
+  EXPECT_THROW(explain(Gemm{.m = 8, .n = 8, .k = 8, .dtype_a = DType::f64, .dtype_b = DType::f64},
+                       parse("store acc : bf16\n"), with_plan("")),
+               Unsupported);
   auto options = with_plan("");
   options.storage["gama"] = DType::bf16;
   EXPECT_THROW(explain(conv, parse(block), options), UserError);
