@@ -91,7 +91,7 @@ void DeviceKernels::poison(void* to, std::size_t bytes, Stream stream) const {
 void DeviceKernels::sums(const Contraction& contraction, const void* a, const void* b, std::int64_t first_row,
                          std::int64_t rows, double* sum, double* absolute, Stream stream) const {
   SumsParams p{};
-  p.a = static_cast<const u16*>(a), p.b = static_cast<const u16*>(b);
+  p.a = a, p.b = b;
   p.sum = sum, p.absolute = absolute;
   p.first_row = static_cast<u64>(first_row), p.rows = static_cast<u64>(rows);
   std::visit([&](const auto& c) { describe(p, c); }, contraction);

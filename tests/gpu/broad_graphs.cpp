@@ -54,7 +54,7 @@ class Drawer {
   double limit(Value v) const { return v.id() < limits_.size() && limits_[v.id()] > 0 ? limits_[v.id()] : 4; }
   Value within(Value v, double bound) {
     if (limit(v) <= bound) return v;
-    return remember(r_.chance(0.5) ? clamp(v, -bound, bound) : tanh(v) * bound, bound);
+    return remember(bound > 10 || r_.chance(0.5) ? clamp(v, -bound, bound) : tanh(v) * bound, bound);
   }
   Value positive(Value v) {
     switch (r_.below(4)) {
@@ -170,11 +170,11 @@ class Drawer {
       }
       case 3:
       case 4: {
-        const Value y = within(leaf(), 10), w = within(x, 100);
+        const Value y = within(leaf(), 4), w = within(x, 30);
         return remember(w * y, limit(w) * limit(y));
       }
       case 5: {
-        const Value y = within(leaf(), 10), z = leaf(), w = within(x, 100);
+        const Value y = within(leaf(), 4), z = leaf(), w = within(x, 30);
         return remember(fma(w, y, z), limit(w) * limit(y) + limit(z));
       }
       case 6: {
@@ -193,7 +193,7 @@ class Drawer {
       case 10: return short_arithmetic(x);
       case 11: return remember(*g_.call("warp", {x, leaf()}), a + 3);
       case 12: return remember(*g_.call("fold", {x}), a);
-      case 13: return remember(pow(positive(x), g_.constant(r_.one_of({0.5, 1.5, 2.0, -1.0, 3.0}))), 1000);
+      case 13: return remember(pow(positive(x), g_.constant(r_.one_of({0.5, 1.5, 2.0, -1.0}))), 1000);
       default: return unary(x);
     }
   }
