@@ -82,9 +82,11 @@ TEST(TensorMaps, PhasesOfAnOddOutput) {
 
 // By phases the filter is loaded as it lies, 64 output channels of one tap at a time
 TEST(TensorMaps, FilterOfATransposedConvolution) {
-  const ConvTranspose2d t{
-      .n = 2, .h = 5, .w = 9, .c = 24, .k = 40, .r = 3, .s = 5, .stride = {2, 2}, .pad = {1, 2, 1, 2}};
-  const plan::Lowered task = *plan::by_phases(t);
+  ConvTranspose2d t{.n = 2, .h = 5, .w = 9, .c = 24, .k = 40, .r = 3, .s = 5, .stride = {2, 2}, .pad = {1, 2, 1, 2}};
+  t.dtype_x = t.dtype_w = DType::bf16;
+  const auto phases = plan::by_phases(t);
+  ASSERT_TRUE(phases);
+  const plan::Lowered& task = *phases;
   const plan::ConvPlan plan{
       .config = {.tile_m = 128, .tile_n = 40, .patch = true, .halo_h = 1, .halo_w = 2, .phases = true},
       .images = 2,

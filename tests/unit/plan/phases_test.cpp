@@ -115,6 +115,8 @@ TEST(Phases, WhatHasNone) {
   EXPECT_THAT(refused(t), HasSubstr("channels first"));
   t = transposed(3, 1), t.k = 91;
   EXPECT_THAT(refused(t), HasSubstr("91 output channels"));
+  t = transposed(3, 1), t.dtype_x = t.dtype_w = DType::f32;
+  EXPECT_THAT(refused(t), HasSubstr("f32; tf32 is multiplied with k side by side"));
   t = transposed(1, 0), t.w = 1;
   EXPECT_THAT(refused(t), HasSubstr("17x1 output pixels"));
 }
