@@ -140,7 +140,7 @@ const std::vector<NetworkCase>& network_cases() {
       {"enlarged images", enlarged_images, {{"x", {2, 16, 5, 7}}, {"time", {2, 24}}, {"r", {2, 24, 10, 14}}}},
       {"enlarged images in f16",
        enlarged_images,
-       {{"x", {1, 16, 18, 11}}, {"time", {1, 24}}, {"r", {1, 24, 36, 22}}},
+       {{"x", {1, 16, 9, 6}}, {"time", {1, 24}}, {"r", {1, 24, 18, 12}}},
        DType::f16},
       {"an enlarged image of 640 channels", [] { return enlarged_image(640); }, {{"x", {2, 640, 32, 32}}}},
       {"two enlarged pixels of 1280 channels", [] { return enlarged_image(1280); }, {{"x", {1, 1280, 1, 2}}}}};
