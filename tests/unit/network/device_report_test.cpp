@@ -99,7 +99,7 @@ TEST(DeviceReport, WhatIsNotFoldedSaysWhy) {
   net.output(x, "y");
   const DeviceReport report = report_of(net.build(), {{"x", {2, 32, 40, 40}}});
   ASSERT_EQ(report.launches.size(), 6u) << to_string(report);
-  EXPECT_THAT(report.launches[2].how, HasSubstr("the kernel of 'conv2d_0' does not store it: patches: stride 2x2"))
+  EXPECT_THAT(report.launches[2].how, HasSubstr("the kernel of 'conv2d_0' does not store it: pooled: runs of pixels"))
       << to_string(report);
   EXPECT_THAT(report.launches[4].how, HasSubstr("store max-pools of 2x2 pixels")) << to_string(report);
 }
