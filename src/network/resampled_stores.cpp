@@ -10,7 +10,7 @@ namespace coda::network {
 
 namespace {
 
-using Kind = RegionReport::Kind;
+using RegionKind = RegionReport::Kind;
 
 bool halves(const OperatorKind& kind) {
   const auto* p = std::get_if<operators::Pool2d>(&kind);
@@ -35,7 +35,7 @@ class Folder {
   explicit Folder(FusedNetwork& f) : f_(f), n_(f.network) {}
   void run() {
     for (Region& r : f_.regions)
-      if (r.kind == Kind::single && r.operators.size() == 1) fold(r);
+      if (r.kind == RegionKind::single && r.operators.size() == 1) fold(r);
     for (Region& r : f_.regions)
       if (!r.resampled.empty()) find_only(r);
   }
@@ -45,7 +45,8 @@ class Folder {
   void find_only(Region& r) const;
   Region* maker(TensorId id) {
     for (Region& r : f_.regions)
-      if (r.kind == Kind::contraction && std::holds_alternative<operators::Conv2d>(n_.operators[r.operators[0]].kind))
+      if (r.kind == RegionKind::contraction &&
+          std::holds_alternative<operators::Conv2d>(n_.operators[r.operators[0]].kind))
         for (const RegionOutput& o : r.outputs)
           if (o.tensor == id) return &r;
     return nullptr;
@@ -75,7 +76,7 @@ void Folder::fold(Region& r) {
   for (const ResampledStore& other : from->resampled)
     if (other.from != op.inputs[0] || other.pooled == pooled) return;
   from->resampled.push_back({.op = index, .from = op.inputs[0], .to = op.output, .pooled = pooled});
-  r.kind = Kind::free;
+  r.kind = RegionKind::free;
   r.unfolded.clear();
   r.note = fmt::format("made where '{}' is stored", source);
 }
