@@ -91,7 +91,7 @@ void encode_resampled(Parameters& p, const plan::ConvPlan& plan, const MapShape&
   if (!r.pooled) return;
   TensorMap pooled{};
   put(pooled, PooledOutput{const_cast<void*>(at.pooled),
-                           at.pooled_pitch == 0 ? output.extents[0] : static_cast<u64>(at.pooled_pitch)});
+                           at.pooled_pitch == 0 ? output.extents[0] : static_cast<std::uint64_t>(at.pooled_pitch)});
   p.set_further(next, pooled);
 }
 
