@@ -208,8 +208,8 @@ class Analysis {
     const ValueId in = e_.graph[id].inputs[0];
     if (is_full(e_.graph[in]))
       roots_.push_back(in);
-    else if (level_[in] > 0)
-      e_.general->row_waits = true;  // rows are complete before they are reduced
+    else if (!e_.general->levels.empty())
+      e_.general->row_waits = true;  // rows end once, with what they add to this: when their own reductions are complete
   }
 
   void place_effects() {
