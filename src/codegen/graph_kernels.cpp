@@ -135,7 +135,8 @@ GraphKernel KernelWriter::finish(const std::string& body, const std::string& run
              "};\n\n}  // namespace coda\n\n" +
              fmt::format(
                  "extern \"C\" __global__ void __launch_bounds__({})\n"
-                 "coda_kernel(const __grid_constant__ coda::GraphParams p) {{\n    using namespace coda;\n    plain::begin();\n{}}}\n",
+                 "coda_kernel(const __grid_constant__ coda::GraphParams p) {{\n    using namespace coda;\n    "
+                 "plain::begin();\n{}}}\n",
                  threads, run);
   return k;
 }
@@ -377,7 +378,8 @@ std::string plain_source(DType element) {
   const auto add = [&](PlainKernel kernel, std::string_view parameters, const std::string& call) {
     text += fmt::format(
         "\nextern \"C\" __global__ void __launch_bounds__(256)\n"
-        "{}(const __grid_constant__ coda::{} p) {{\n    using namespace coda;\n    plain::begin();\n    plain::{}(p);\n}}\n",
+        "{}(const __grid_constant__ coda::{} p) {{\n    using namespace coda;\n    plain::begin();\n    "
+        "plain::{}(p);\n}}\n",
         plain_entry(kernel), parameters, call);
   };
   add(PlainKernel::enter, "BorderParams", fmt::format("enter<{}>", type));

@@ -1,7 +1,7 @@
 #pragma once
 /// Kernels for an epilogue graph that stands by itself: over a tensor of a network, or over the sums of a contraction
-/// that another kernel left in memory. Kernels for each reduction, with those that share its input and domain, and a last
-/// one for the stores. Pure: the same input gives the same text.
+/// that another kernel left in memory. Kernels for each reduction, with those that share its input and domain, and a
+/// last one for the stores. Pure: the same input gives the same text.
 
 #include <map>
 #include <string>
@@ -23,8 +23,8 @@ struct GraphKernel {
   /// Which blocks it has, and what they make:
   /// elements: one a slab of an image's rows (GraphParams::slabs), the stores;
   /// results: one a result of reductions within rows, f32, dense, with the axes reduced_axes(domain);
-  /// partials: one a slab, the states of reductions over rows: f32, dense, [images, slabs, columns of results, state_floats];
-  /// join: a warp a result, from all partials, as `results`.
+  /// partials: one a slab, the states of reductions over rows: f32, dense, [images, slabs, columns of results,
+  /// state_floats]; join: a warp a result, from all partials, as `results`.
   enum class Part : std::uint8_t { elements, results, partials, join } part{};
   std::string source, entry;
   std::vector<GraphTensor> tensors;

@@ -209,7 +209,8 @@ class Analysis {
     if (is_full(e_.graph[in]))
       roots_.push_back(in);
     else if (!e_.general->levels.empty())
-      e_.general->row_waits = true;  // rows end once, with what they add to this: when their own reductions are complete
+      e_.general->row_waits =
+          true;  // rows end once, with what they add to this: when their own reductions are complete
   }
 
   void place_effects() {

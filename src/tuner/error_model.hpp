@@ -13,9 +13,10 @@ reference::ErrorModel error_model(const Contraction& contraction, const Graph& g
                                   const plan::ConvConfig& config);
 
 /// Error of an accumulator, relative to the sum of the absolute values of its products. Tensor cores add sixteen
-/// products (of tf32, into which f32 operands are cut off, eight) at once and cut off what lies below the last place: each step is off by 2^-23 at most. Steps of random sign
-/// add up to the square root of their number (Higham and Mary, "A new approach to probabilistic rounding error
-/// analysis", SIAM J. Sci. Comput. 41, 2019), here with a factor of two.
+/// products (of tf32, into which f32 operands are cut off, eight) at once and cut off what lies below the last place:
+/// each step is off by 2^-23 at most. Steps of random sign add up to the square root of their number (Higham and Mary,
+/// "A new approach to probabilistic rounding error analysis", SIAM J. Sci. Comput. 41, 2019), here with a factor of
+/// two.
 double accumulator_error(const Contraction& contraction);
 
 }  // namespace coda::tuner

@@ -221,7 +221,8 @@ CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction f, void** par
   launch.shape.grid = {config->gridDimX, config->gridDimY, config->gridDimZ};
   launch.shape.block = {config->blockDimX, config->blockDimY, config->blockDimZ};
   launch.shape.shared_bytes = config->sharedMemBytes;
-  launch.shape.together = config->sharedMemBytes != 0;  // persistent kernels; plain ones have blocks one after the other
+  launch.shape.together =
+      config->sharedMemBytes != 0;  // persistent kernels; plain ones have blocks one after the other
   for (unsigned i = 0; i < config->numAttrs; ++i)
     if (config->attrs[i].id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION)
       launch.shape.cluster = config->attrs[i].value.clusterDim.x;
