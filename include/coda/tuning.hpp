@@ -30,7 +30,7 @@ struct TuningOptions {
   int device_index = 0;
   std::size_t candidates = 10;     ///< plans of a problem that are tried, at least 1
   double seconds = 0;              ///< nothing new is compiled after about so long; 0: no limit
-  int threads = 0;                 ///< compilations at once; 0: one a core
+  int threads = 0;                 ///< compilations at once; 0: one a core but one
   bool again = false;              ///< also what has been tuned on this machine
   std::filesystem::path database;  ///< empty: as CODA_TUNING says
   /// Operands of so many bytes are used in turn, so that the second-level cache holds none of them; 0: always the same.

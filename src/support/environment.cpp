@@ -44,6 +44,8 @@ std::optional<std::filesystem::path> kernel_cache_folder() {
   return std::nullopt;
 }
 
+std::string graph_way() { return variable("CODA_GRAPH"); }
+
 bool tuning_is_off() { return variable("CODA_TUNING") == "off"; }
 
 std::optional<std::filesystem::path> tuning_file() {

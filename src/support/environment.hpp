@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <optional>
+#include <string>
 #include <vector>
 
 namespace coda::support {
@@ -27,6 +28,9 @@ std::optional<std::filesystem::path> tuning_file();
 
 /// CODA_TUNING is "off": no measured plans, not even those in the library.
 bool tuning_is_off();
+
+/// CODA_GRAPH: how a network's launches become a CUDA graph.
+std::string graph_way();
 
 /// $XDG_RUNTIME_DIR, if it is set to an absolute path: of this host, this user and this session.
 std::optional<std::filesystem::path> session_folder();

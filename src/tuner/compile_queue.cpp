@@ -7,8 +7,8 @@ namespace coda::tuner {
 
 CompileQueue::CompileQueue(jit::Jit& compiler, const std::vector<const jit::Request*>& requests, int threads)
     : compiler_(compiler), requests_(requests) {
-  const std::size_t cores = threads > 0 ? static_cast<std::size_t>(threads) : std::thread::hardware_concurrency();
-  const std::size_t count = std::min(std::max<std::size_t>(cores, 1), requests.size());
+  const std::size_t cores = std::max(2u, std::thread::hardware_concurrency());
+  const std::size_t count = std::min(threads > 0 ? static_cast<std::size_t>(threads) : cores - 1, requests.size());
   working_ = static_cast<int>(count);
   for (std::size_t i = 0; i < count; ++i) threads_.emplace_back([this] { work(); });
 }

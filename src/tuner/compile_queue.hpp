@@ -23,7 +23,7 @@ class CompileQueue {
     std::exception_ptr error;
   };
 
-  /// `requests` must outlive the queue. `threads` 0: one a core.
+  /// `requests` must outlive the queue. `threads` 0: one a core but for the one that asks.
   CompileQueue(jit::Jit& compiler, const std::vector<const jit::Request*>& requests, int threads);
   /// Waits for what is being compiled.
   ~CompileQueue();

@@ -27,17 +27,18 @@ Stopwatch::Entry Stopwatch::entry(const Problem& problem, const Executable& exec
     launches.push_back(executable.bind(a));
   const auto count = static_cast<double>(launches.size());
   Entry e{std::make_unique<cuda::Replay>(device_index_, std::move(launches)), count};
-  e.replay->time(stream_);  // the first one loads code
+  e.replay->times(stream_, 1);  // the first one loads code
   return e;
 }
 
-double Stopwatch::time(const Entry& e) const { return 1000 * e.replay->time(stream_) / e.launches; }
+std::vector<double> Stopwatch::times(const Entry& e, int replays) const {
+  std::vector<double> us;
+  for (const double ms : e.replay->times(stream_, replays)) us.push_back(1000 * ms / e.launches);
+  return us;
+}
 
 double Stopwatch::glance(const Problem& problem, const Executable& executable) {
-  const Entry e = entry(problem, executable);
-  std::vector<double> us;
-  for (int i = 0; i < timing_.glances; ++i) us.push_back(time(e));
-  return median(us);
+  return median(times(entry(problem, executable), timing_.glances));
 }
 
 std::vector<double> Stopwatch::compare(const Problem& problem, const std::vector<const Executable*>& finalists) {
@@ -45,7 +46,8 @@ std::vector<double> Stopwatch::compare(const Problem& problem, const std::vector
   for (const Executable* x : finalists) entries.push_back(entry(problem, *x));
   std::vector<std::vector<double>> us(finalists.size());
   for (int round = 0; round < timing_.rounds; ++round)
-    for (std::size_t i = 0; i < entries.size(); ++i) us[i].push_back(time(entries[i]));
+    for (std::size_t i = 0; i < entries.size(); ++i)
+      for (const double x : times(entries[i], timing_.replays)) us[i].push_back(x);
   std::vector<double> medians;
   for (const auto& x : us) medians.push_back(median(x));
   return medians;

@@ -22,7 +22,8 @@ struct Runner {
 
 struct Timing {
   std::size_t rotating_bytes = std::size_t{160} << 20;  ///< operands of one replay, beyond the second-level cache
-  int glances = 3, rounds = 9;                          ///< replays of which the median is taken
+  int glances = 3;                                      ///< replays of which the median is taken
+  int rounds = 3, replays = 4;                          ///< of those near the best: in turn, so many replays each
 };
 
 class Stopwatch {
@@ -41,7 +42,8 @@ class Stopwatch {
     double launches = 1;
   };
   Entry entry(const Problem& problem, const Executable& executable);
-  double time(const Entry& entry) const;
+  /// Microseconds of a launch, of each replay.
+  std::vector<double> times(const Entry& entry, int replays) const;
 
   int device_index_;
   Arena& arena_;

@@ -149,19 +149,22 @@ class Search {
   }
 
   void decide(Task& t, Stopwatch& stopwatch, const DeviceKernels& kernels, Stream stream) {
+    if (t.entered < t.trials.size() && t.report.timed < 2)
+      return give_up(t, fmt::format("time was up after {} of its {} plans", t.entered, t.trials.size()));
     const auto best = winner(stopwatch, *t.problem, t.runners);
-    if (!best) {
-      t.state = Task::State::finished;
-      t.report.error = t.entered < t.trials.size() && t.runners.empty() ? "there was no time left for it"
-                                                                        : "none of its plans could be kept";
-      return;
-    }
+    if (!best) return give_up(t, "none of its plans could be kept");
     while (checks_.size() >= most_checks) settle(checks_.front(), stopwatch, kernels, stream);
     const Runner& r = t.runners[*best];
     auto judge =
         start_check(*t.problem, r.executable, t.trials[r.trial].plan.config, kernels, options_.device_index, stream);
     t.state = Task::State::checking;
     checks_.push_back({&t, *best, std::async(std::launch::async, std::move(judge))});
+  }
+
+  static void give_up(Task& t, std::string why) {
+    t.state = Task::State::finished;
+    t.report.error = std::move(why);
+    t.runners.clear();
   }
 
   void collect(Stopwatch& stopwatch, const DeviceKernels& kernels, Stream stream) {
@@ -178,13 +181,20 @@ class Search {
     checks_.erase(checks_.begin() + (&entry - checks_.data()));
     Task& t = *check.task;
     Runner& r = t.runners[check.runner];
-    const Verdict verdict = check.verdict.get();
-    if (!verdict.ok()) {
-      r.out = to_string(verdict);
-      reject(t, r.trial, r.out);
-      return decide(t, stopwatch, kernels, stream);
+    r.out = why_wrong(check.verdict);
+    if (r.out.empty()) return keep(t, r);
+    reject(t, r.trial, r.out);
+    decide(t, stopwatch, kernels, stream);
+  }
+
+  // Empty if all is well
+  static std::string why_wrong(std::future<Verdict>& judged) {
+    try {
+      const Verdict verdict = judged.get();
+      return verdict.ok() ? "" : to_string(verdict);
+    } catch (const Error& error) {  // the reference cannot evaluate it
+      return error.what();
     }
-    keep(t, r);
   }
 
   void keep(Task& t, const Runner& r) {

@@ -1,5 +1,6 @@
 """coda run."""
 
+import json
 import struct
 import zlib
 
@@ -45,6 +46,20 @@ class Run(Case):
         peaks = shown["detections"][0]["peaks"]
         self.assertEqual(sorted(p["name"] for p in peaks), ["1", "4", "5", "5", "9"])
         self.assertTrue(all(p["score"] >= 0.56 for p in peaks))
+
+    def test_trace_and_picture_of_the_times(self):
+        shown = self.json("run", MODEL, "--repeat", "1", "--image", SCENE, "--trace", "trace.json", "--svg", "times.svg")
+        self.assertLessEqual({"trace.json", "times.svg"}, set(shown["files"]))
+        events = json.loads((self.folder / "trace.json").read_text())["traceEvents"]
+        steps = [e for e in events if e["ph"] == "X"]
+        self.assertGreater(len(steps), 18)
+        for before, after in zip(steps, steps[1:]):
+            self.assertAlmostEqual(before["ts"] + before["dur"], after["ts"], places=3)
+        self.assertTrue(all(e["dur"] >= 0 and e["args"]["what"] for e in steps))
+        text = self.assert_svg(self.folder / "times.svg")
+        self.assertIn("% of all", text)
+        self.assertIn("us one by one", text)
+        self.refused("run", MODEL, "--random", "--dim", "batch=1", "--trace", "no/such/folder/t.json", says="no/such/folder/t.json")
 
     def test_batch_and_one_by_one_are_the_same(self):
         scenes = [MODEL / "heldout" / f"scene_{i:02d}.png" for i in range(3)]

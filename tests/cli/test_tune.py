@@ -1,5 +1,6 @@
 """coda tune on the emulated GPU: times mean nothing there, but what is kept, used and rejected does."""
 
+import json
 import os
 import pathlib
 import sqlite3
@@ -13,7 +14,7 @@ from command import COMMAND, FAILED, SOURCES, WRONG, Case, main
 EMULATOR = pathlib.Path(sys.argv[4])  # a toolkit: lib/libcuda.so.1 and lib/libnvrtc.so.13
 TEXT = "store relu(acc + bias[n]) as y : bf16"
 SHAPE = ("--conv", "1,8,16,64->16,3x3")
-QUICK = ("--candidates", 2, "--rotate", 0)
+QUICK = ("--candidates", 2, "--rotate", 0, "--jobs", 2)
 
 
 class Tune(Case):
@@ -70,6 +71,16 @@ class Tune(Case):
         self.assertEqual(sum("tuned" in launch["how"] for launch in launches), 2)
         out, _ = self.coda("run", "m.onnx", "--random", "--device", "cuda", "--check", "--repeat", 1, env=self.env)
         self.assertIn("agree", out)
+        # what a profile says of a GPU
+        out, _ = self.coda("run", "m.onnx", "--random", "--device", "cuda", "--profile", "--repeat", 1, "--trace", "t.json",
+                           "--svg", "t.svg", env=self.env)
+        for words in ("TFLOP/s", "GB/s", "of peak", "the peaks of arithmetic and memory allow", "on the GPU"):
+            self.assertIn(words, out)
+        lanes = {e["tid"] for e in json.loads((self.folder / "t.json").read_text())["traceEvents"] if e["ph"] == "X"}
+        self.assertEqual(lanes, {1, 2})
+        self.assertIn("% of the peak", self.assert_svg(self.folder / "t.svg"))
+        self.coda("explain", "m.onnx", "--device", "cuda", "--svg", "e.svg", env=self.env)
+        self.assertIn("us predicted", self.assert_svg(self.folder / "e.svg"))
 
     def faulty(self, header, good, bad):
         """An environment in which kernels are compiled with a fault."""
@@ -89,7 +100,7 @@ class Tune(Case):
     def test_the_next_best_wins_where_one_is_wrong(self):
         # patches are read at the wrong line; runs of pixels are not concerned
         env = self.faulty("conv_fprop.cuh", "line = (kLineBytes >> 4) * g.dilation_h - pixel * g.taps_w", "line = (kLineBytes >> 4) * g.dilation_h")
-        (problem,) = self.json("tune", TEXT, *SHAPE, "--candidates", 4, "--rotate", 0, code=None, env=env)["problems"]
+        (problem,) = self.json("tune", TEXT, *SHAPE, "--candidates", 4, "--rotate", 0, "--jobs", 2, code=None, env=env)["problems"]
         self.assertEqual(problem["error"], "")
         self.assertIn("load=runs", problem["plan"])
 

@@ -4,6 +4,7 @@
 #include <elf.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -50,9 +51,31 @@ struct Launch {
   coda_emulator::LaunchShape shape;
   const Entry* entry;
   std::vector<std::vector<std::byte>> parameters;
+  bool cooperative = false;
+  bool dependent = false;  // programmatically, on the launch ahead in its stream
+};
+struct Edge {
+  const Launch *from, *to;
+  CUgraphEdgeData data;
 };
 struct Graph {
-  std::vector<std::shared_ptr<const Launch>> nodes;
+  std::vector<std::shared_ptr<Launch>> nodes;
+  std::vector<Edge> edges;
+
+  // An order that the edges allow: of what may run, what was added last
+  std::vector<const Launch*> order() const {
+    std::vector<const Launch*> done;
+    const auto is_done = [&](const Launch* x) { return std::find(done.begin(), done.end(), x) != done.end(); };
+    while (done.size() < nodes.size())
+      for (auto node = nodes.rbegin(); node != nodes.rend(); ++node) {
+        const bool waits = std::any_of(edges.begin(), edges.end(),
+                                       [&](const Edge& e) { return e.to == node->get() && !is_done(e.from); });
+        if (waits || is_done(node->get())) continue;
+        done.push_back(node->get());
+        break;
+      }
+    return done;
+  }
 };
 std::map<CUstream, Graph> captures;
 
@@ -81,10 +104,31 @@ CUresult perform(const Launch& launch) {
 CUresult submit(CUstream stream, Launch launch) {
   const std::lock_guard lock(mutex);
   if (const auto capture = captures.find(stream); capture != captures.end()) {
-    capture->second.nodes.push_back(std::make_shared<const Launch>(std::move(launch)));
+    auto node = std::make_shared<Launch>(std::move(launch));
+    auto& [nodes, edges] = capture->second;
+    CUgraphEdgeData data{};
+    if (node->dependent)
+      data.from_port = CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC, data.type = CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC;
+    if (!nodes.empty()) edges.push_back({nodes.back().get(), node.get(), data});
+    nodes.push_back(std::move(node));
     return CUDA_SUCCESS;
   }
   return perform(launch);
+}
+
+void set_attribute(Launch& launch, CUlaunchAttributeID id, const CUlaunchAttributeValue& value) {
+  if (id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION) launch.shape.cluster = value.clusterDim.x;
+  if (id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE) launch.cooperative = value.cooperative != 0;
+  if (id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION)
+    launch.dependent = value.programmaticStreamSerializationAllowed != 0;
+}
+
+// Persistent kernels have all their blocks at once
+bool fits(const Launch& launch) {
+  const auto most = static_cast<unsigned>(fake_state()->multiprocessors);
+  return !launch.shape.together ||
+         (launch.shape.grid.x <= most && launch.shape.grid.x % launch.shape.cluster == 0 &&
+          launch.shape.shared_bytes + coda_emulator::reserved_bytes <= coda_emulator::window_bytes);
 }
 
 Launch make_launch(CUfunction function, void** parameters) {
@@ -223,14 +267,8 @@ CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction f, void** par
   launch.shape.shared_bytes = config->sharedMemBytes;
   launch.shape.together =
       config->sharedMemBytes != 0;  // persistent kernels; plain ones have blocks one after the other
-  for (unsigned i = 0; i < config->numAttrs; ++i)
-    if (config->attrs[i].id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION)
-      launch.shape.cluster = config->attrs[i].value.clusterDim.x;
-  const auto most = static_cast<unsigned>(fake_state()->multiprocessors);
-  if (!launch.shape.together) return submit(config->hStream, std::move(launch));
-  if (launch.shape.grid.x > most || launch.shape.grid.x % launch.shape.cluster != 0 ||
-      launch.shape.shared_bytes + coda_emulator::reserved_bytes > coda_emulator::window_bytes)
-    return CUDA_ERROR_INVALID_VALUE;
+  for (unsigned i = 0; i < config->numAttrs; ++i) set_attribute(launch, config->attrs[i].id, config->attrs[i].value);
+  if (!fits(launch)) return CUDA_ERROR_INVALID_VALUE;
   return submit(config->hStream, std::move(launch));
 }
 CUresult cuLaunchKernel(CUfunction f, unsigned x, unsigned y, unsigned z, unsigned threads, unsigned, unsigned,
@@ -259,18 +297,65 @@ CUresult cuGraphInstantiate(CUgraphExec* e, CUgraph g, unsigned long long) {
 }
 CUresult cuGraphLaunch(CUgraphExec e, CUstream) {
   const std::lock_guard lock(mutex);
-  for (const auto& node : reinterpret_cast<Graph*>(e)->nodes)
+  for (const Launch* node : reinterpret_cast<Graph*>(e)->order())
     if (const CUresult result = perform(*node); result != CUDA_SUCCESS) return result;
   return CUDA_SUCCESS;
 }
 CUresult cuGraphGetNodes(CUgraph g, CUgraphNode* nodes, std::size_t* count) {
   const auto& all = reinterpret_cast<Graph*>(g)->nodes;
   for (std::size_t i = 0; nodes != nullptr && i < std::min(*count, all.size()); ++i)
-    nodes[i] = reinterpret_cast<CUgraphNode>(const_cast<Launch*>(all[i].get()));
+    nodes[i] = reinterpret_cast<CUgraphNode>(all[i].get());
   return *count = all.size(), CUDA_SUCCESS;
 }
 CUresult cuGraphNodeGetType(CUgraphNode, CUgraphNodeType* type) {
   return *type = CU_GRAPH_NODE_TYPE_KERNEL, CUDA_SUCCESS;
+}
+CUresult cuGraphCreate(CUgraph* g, unsigned) { return *g = reinterpret_cast<CUgraph>(new Graph), CUDA_SUCCESS; }
+CUresult cuGraphAddKernelNode(CUgraphNode* node, CUgraph g, const CUgraphNode*, std::size_t dependencies,
+                              const CUDA_KERNEL_NODE_PARAMS* p) {
+  if (dependencies != 0) return CUDA_ERROR_NOT_SUPPORTED;
+  auto launch = std::make_shared<Launch>(make_launch(p->func, p->kernelParams));
+  launch->shape.grid = {p->gridDimX, p->gridDimY, p->gridDimZ};
+  launch->shape.block = {p->blockDimX, p->blockDimY, p->blockDimZ};
+  launch->shape.shared_bytes = p->sharedMemBytes;
+  launch->shape.together = p->sharedMemBytes != 0;
+  *node = reinterpret_cast<CUgraphNode>(launch.get());
+  reinterpret_cast<Graph*>(g)->nodes.push_back(std::move(launch));
+  return CUDA_SUCCESS;
+}
+CUresult cuGraphKernelNodeSetAttribute(CUgraphNode node, CUkernelNodeAttrID id, const CUkernelNodeAttrValue* value) {
+  if (id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION)
+    return CUDA_ERROR_INVALID_VALUE;  // that is an edge's
+  auto& launch = *reinterpret_cast<Launch*>(node);
+  set_attribute(launch, id, *value);
+  return fits(launch) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+CUresult cuGraphKernelNodeGetAttribute(CUgraphNode node, CUkernelNodeAttrID id, CUkernelNodeAttrValue* value) {
+  const auto& launch = *reinterpret_cast<const Launch*>(node);
+  if (id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION) value->clusterDim.x = launch.shape.cluster;
+  if (id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE) value->cooperative = launch.cooperative;
+  return CUDA_SUCCESS;
+}
+CUresult cuGraphKernelNodeGetParams(CUgraphNode node, CUDA_KERNEL_NODE_PARAMS* p) {
+  const auto& shape = reinterpret_cast<const Launch*>(node)->shape;
+  p->gridDimX = shape.grid.x, p->blockDimX = shape.block.x, p->sharedMemBytes = static_cast<unsigned>(shape.shared_bytes);
+  return CUDA_SUCCESS;
+}
+CUresult cuGraphAddDependencies(CUgraph g, const CUgraphNode* from, const CUgraphNode* to, const CUgraphEdgeData* data,
+                                std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i)
+    reinterpret_cast<Graph*>(g)->edges.push_back(
+        {reinterpret_cast<const Launch*>(from[i]), reinterpret_cast<const Launch*>(to[i]), data[i]});
+  return CUDA_SUCCESS;
+}
+CUresult cuGraphGetEdges(CUgraph g, CUgraphNode* from, CUgraphNode* to, CUgraphEdgeData* data, std::size_t* count) {
+  const auto& all = reinterpret_cast<Graph*>(g)->edges;
+  for (std::size_t i = 0; from != nullptr && i < std::min(*count, all.size()); ++i) {
+    from[i] = reinterpret_cast<CUgraphNode>(const_cast<Launch*>(all[i].from));
+    to[i] = reinterpret_cast<CUgraphNode>(const_cast<Launch*>(all[i].to));
+    data[i] = all[i].data;
+  }
+  return *count = all.size(), CUDA_SUCCESS;
 }
 CUresult cuGraphExecDestroy(CUgraphExec e) { return delete reinterpret_cast<Graph*>(e), CUDA_SUCCESS; }
 CUresult cuGraphDestroy(CUgraph g) { return delete reinterpret_cast<Graph*>(g), CUDA_SUCCESS; }

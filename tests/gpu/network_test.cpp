@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdlib>
 #include <fstream>
 #include <functional>
 #include <limits>
@@ -187,6 +188,43 @@ TEST(NetworkSmall, EnlargedImagesByPhases) {
 TEST(Network, UNetInF16) { agrees(4); }
 TEST(Network, UNetOfFourLevels) { agrees(5); }
 TEST(Network, ResidualBlockOf320Channels) { agrees(6); }
+
+// CODA_GRAPH=nodes
+TEST(NetworkSmall, GraphsMadeOfNodesGiveTheSame) {
+  const NetworkCase& c = network_cases()[1];
+  const HostTensors inputs = random_inputs(c.shapes, 1);
+  const HostTensors captured = run(compile(c.make(), on_gpu(c.precision)), inputs);
+  ::setenv("CODA_GRAPH", "nodes", 1);
+  const NetworkExecutable executable = compile(c.make(), on_gpu(c.precision));
+  HostTensors made = run(executable, inputs);
+  made = run(executable, inputs);
+  ::setenv("CODA_GRAPH", "other", 1);
+  EXPECT_THROW(run(compile(c.make(), on_gpu(c.precision)), inputs), UserError);
+  ::unsetenv("CODA_GRAPH");
+  for (const auto& [name, t] : captured) EXPECT_EQ(t.data, made.at(name).data) << name;
+}
+
+TEST(NetworkSmall, ProfileSaysHowFarFromThePeaks) {
+  const NetworkCase& c = network_cases()[0];
+  const NetworkExecutable executable = compile(c.make(), on_gpu(c.precision));
+  const HostTensors inputs = random_inputs(c.shapes, 1);
+  HostTensors outputs = outputs_for(executable, inputs);
+  std::vector<StepTime> profile;
+  executable.run(views<ConstTensorView>(inputs), views<TensorView>(outputs), &profile);
+  ASSERT_FALSE(profile.empty());
+  double flop = 0;
+  for (const StepTime& s : profile) {
+    EXPECT_FALSE(s.how.empty()) << s.name;
+    EXPECT_GT(s.bytes, 0) << s.name << ", " << s.what;
+    EXPECT_GT(s.floor_ms, 0) << s.name;
+    flop += s.flop;
+  }
+  EXPECT_GT(flop, 1e6);
+  Shapes shapes;
+  for (const auto& [name, t] : inputs) shapes[name] = t.shape;
+  const MemoryReport memory = executable.memory(shapes);
+  EXPECT_GE(memory.device_peak, memory.arena + memory.constants);
+}
 
 TEST(Network, KernelNodesOfTheBaselineUNet) {
   const Network network =

@@ -10,6 +10,7 @@
 #include "gpu/options.hpp"
 #include "gpu/problem.hpp"
 #include "runtime/cuda/driver.hpp"
+#include "runtime/cuda/replay.hpp"
 
 namespace coda::gpu {
 namespace {
@@ -122,6 +123,45 @@ TEST(Streams, LaunchOutlivesItsExecutable) {
   launch.enqueue(stream);
   wait(stream.get(), "a launch without its executable");
   r.expect_same("alone");
+}
+
+// Cooperative ones, clusters and plain ones in a row: the graph that is made node by node is the one that is captured
+TEST(GraphsSmall, NodesAreTheCapturedOnes) {
+  auto all = ready(sanitizer_cases());
+  ASSERT_GT(all.size(), 4u);
+  std::vector<Launch> launches;
+  for (auto& r : all) launches.push_back(r->executable.bind(r->problem.arguments()));
+  const int index = device().index;
+  const cuda::Replay captured(index, launches, {}, cuda::GraphBy::capture);
+  const cuda::Replay made(index, launches, {}, cuda::GraphBy::nodes);
+  EXPECT_EQ(made.kernel_nodes(), all.size());
+  EXPECT_EQ(made.describe(), captured.describe());
+  EXPECT_NE(made.describe().find("cooperative; port 1 type 1"), std::string::npos) << made.describe();
+  const TestStream stream;
+  for (int round = 0; round < 2; ++round) {
+    for (auto& r : all) r->problem.poison(stream.get());
+    made.enqueue(stream);
+    wait(stream.get(), "a graph made of nodes");
+    for (auto& r : all) r->expect_same("by nodes");
+  }
+}
+
+// What breaks a capture: another thread waits for the whole context
+TEST(Graphs, NodesWhileAnotherThreadWaits) {
+  auto all = ready(mixed_cases());
+  std::vector<Launch> launches;
+  for (auto& r : all) launches.push_back(r->executable.bind(r->problem.arguments()));
+  std::atomic<bool> done = false;
+  std::thread other([&] {
+    const cuda::Current current(device());
+    while (!done) driver().cuCtxSynchronize();
+  });
+  for (int i = 0; i < 50; ++i) {
+    const cuda::Replay replay(device().index, launches, {}, cuda::GraphBy::nodes);
+    EXPECT_EQ(replay.kernel_nodes(), all.size());
+  }
+  done = true;
+  other.join();
 }
 
 TEST(Graphs, BoundLaunchesReplay) {

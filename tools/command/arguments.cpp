@@ -207,6 +207,9 @@ struct Command {
     sub->add_flag("--batch", run.batch, "All images in one batch instead of one after the other");
     sub->add_flag("--check", run.check, "Compare every value with the float64 reference; exit code 1 if one is off");
     sub->add_flag("--profile", run.profile, "Print the time of each step: the median of the timed runs");
+    sub->add_option("--trace", run.trace, "Write the steps' times for ui.perfetto.dev or Chrome (JSON)")
+        ->type_name("FILE");
+    sub->add_option("--svg", run.svg, "Draw the network with the steps' times on it")->type_name("FILE");
   }
 
   void add_explain() {

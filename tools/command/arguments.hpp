@@ -37,6 +37,7 @@ struct RunOptions {
   bool batch = false;
   bool check = false;
   bool profile = false;
+  std::filesystem::path trace, svg;  ///< of the profile
   bool json = false;
 };
 

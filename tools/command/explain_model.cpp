@@ -62,8 +62,19 @@ std::string shapes_text(const Shapes& shapes) {
 nlohmann::json launches_json(const DeviceReport& report) {
   nlohmann::json launches = nlohmann::json::array();
   for (const LaunchReport& l : report.launches)
-    launches.push_back({{"name", l.name}, {"what", l.what}, {"how", l.how}});
+    launches.push_back({{"name", l.name},
+                        {"what", l.what},
+                        {"how", l.how},
+                        {"flop", l.flop},
+                        {"bytes", l.bytes},
+                        {"floor_us", l.floor_us},
+                        {"predicted_us", l.predicted_us}});
   return {{"device", report.device}, {"device_note", report.device_note}, {"launches", launches}};
+}
+
+void draw(const ExplainOptions& options, const figure::BoxDiagram& diagram) {
+  if (!options.svg.empty()) media::write_file(options.svg, figure::to_svg(diagram));
+  if (!options.dot.empty()) media::write_file(options.dot, figure::to_dot(diagram));
 }
 
 /// The launches of a GPU, and what the fuser did on the way to them.
@@ -74,8 +85,12 @@ int explain_on_gpu(const ExplainOptions& options, const Model& model, const Shap
   network.precision = options.precision;
   const DeviceReport report = explain_device(model.network, network, shapes);
   progress.finish();
-  if (!options.svg.empty() || !options.dot.empty())
-    throw UserError("--dot and --svg draw the network; leave --device cuda out for them");
+  double predicted_us = 0;
+  for (const LaunchReport& l : report.launches) predicted_us += l.predicted_us;
+  draw(options, diagram_of(model.network,
+                           fmt::format("{} on {}: {} launches, {:.0f} us predicted for its convolutions and products",
+                                       model.name, report.device, report.launches.size(), predicted_us),
+                           notes_of(report), true));
   if (options.json) {
     nlohmann::json object = to_json(report.fusion);
     object["kind"] = "network";
@@ -112,11 +127,7 @@ int explain_model(const ExplainOptions& options) {
   const MemoryReport memory = compile(model.network).memory(shapes);
   progress.finish();
   const std::string title = fmt::format("{}: {} operators in {} kernels", model.name, report.operators, report.kernels);
-  if (!options.svg.empty() || !options.dot.empty()) {
-    const figure::BoxDiagram diagram = diagram_of(model.network, title);
-    if (!options.svg.empty()) media::write_file(options.svg, figure::to_svg(diagram));
-    if (!options.dot.empty()) media::write_file(options.dot, figure::to_dot(diagram));
-  }
+  if (!options.svg.empty() || !options.dot.empty()) draw(options, diagram_of(model.network, title));
   if (options.json) {
     nlohmann::json object = to_json(report);
     object["kind"] = "network";

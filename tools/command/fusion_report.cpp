@@ -53,10 +53,11 @@ std::string bytes_text(std::size_t bytes) {
 
 std::string memory_text(const MemoryReport& m) {
   return fmt::format(
-      "  intermediates  {} in one arena; {} if each had its own memory\n"
-      "  constants      {}\n"
-      "  saved          {} steps work in place, {} inputs of concatenations are written where they belong\n",
-      bytes_text(m.arena), bytes_text(m.without_reuse), bytes_text(m.constants), m.in_place, m.free_concats);
+             "  intermediates  {} in one arena; {} if each had its own memory\n"
+             "  constants      {}\n"
+             "  saved          {} steps work in place, {} inputs of concatenations are written where they belong\n",
+             bytes_text(m.arena), bytes_text(m.without_reuse), bytes_text(m.constants), m.in_place, m.free_concats) +
+         (m.device_peak == 0 ? "" : fmt::format("  on the GPU     {} at the peak\n", bytes_text(m.device_peak)));
 }
 
 nlohmann::json to_json(const FusionReport& report) {
@@ -74,11 +75,8 @@ nlohmann::json to_json(const FusionReport& report) {
 }
 
 nlohmann::json to_json(const MemoryReport& m) {
-  return {{"arena_bytes", m.arena},
-          {"without_reuse_bytes", m.without_reuse},
-          {"constant_bytes", m.constants},
-          {"in_place", m.in_place},
-          {"free_concats", m.free_concats}};
+  return {{"arena_bytes", m.arena}, {"without_reuse_bytes", m.without_reuse}, {"constant_bytes", m.constants},
+          {"in_place", m.in_place}, {"free_concats", m.free_concats},         {"device_peak_bytes", m.device_peak}};
 }
 
 }  // namespace coda::command

@@ -2,9 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
 #include <map>
 #include <set>
 
+#include "network/cuda/plan.hpp"
 #include "network/regions.hpp"
 
 namespace coda::command {
@@ -40,6 +43,31 @@ std::vector<std::string> wrapped(const std::vector<std::string>& operators) {
   return lines;
 }
 
+/// White to red.
+Color heated(double heat) {
+  const auto part = [&](double hottest) {
+    return static_cast<std::uint8_t>(std::lround(255 - (255 - hottest) * std::clamp(heat, 0.0, 1.0)));
+  };
+  return {255, part(140), part(110)};
+}
+
+struct Share {
+  double us = 0, floor_us = 0;
+};
+
+RegionNotes notes_of(const std::map<std::string, Share>& times) {
+  double sum = 0, most = 0;
+  for (const auto& [name, t] : times) sum += t.us, most = std::max(most, t.us);
+  RegionNotes notes;
+  for (const auto& [name, t] : times) {
+    if (t.us <= 0) continue;
+    std::string text = fmt::format("{:.1f} us, {:.1f} % of all", t.us, 100 * t.us / sum);
+    if (t.floor_us > 0) text += fmt::format("; {:.0f} % of the peak", 100 * t.floor_us / t.us);
+    notes[name] = {std::move(text), t.us / most};
+  }
+  return notes;
+}
+
 Box box_of(const RegionReport& report, int number) {
   Box box{.lines = {}, .fill = fill_of(report.kind), .dashed = report.kind == Kind::free};
   const std::string head = report.contraction.empty() ? "epilogue over " + report.name : report.contraction;
@@ -52,8 +80,23 @@ Box box_of(const RegionReport& report, int number) {
 
 }  // namespace
 
-figure::BoxDiagram diagram_of(const Network& network, const std::string& title) {
-  network::FusedNetwork fused = network::fuse(network);
+RegionNotes notes_of(const std::vector<StepTime>& profile) {
+  std::map<std::string, Share> times;
+  for (const StepTime& s : profile) {
+    Share& t = times[s.name];
+    t.us += 1000 * s.milliseconds, t.floor_us += 1000 * s.floor_ms;
+  }
+  return notes_of(times);
+}
+
+RegionNotes notes_of(const DeviceReport& report) {
+  std::map<std::string, Share> times;
+  for (const LaunchReport& l : report.launches) times[l.name].us += l.predicted_us;
+  return notes_of(times);
+}
+
+figure::BoxDiagram diagram_of(const Network& network, const std::string& title, const RegionNotes& notes, bool gpu) {
+  network::FusedNetwork fused = gpu ? network::gpu::fuse_for_gpu(network) : network::fuse(network);
   network::place(fused);
   const FusionReport report = network::report(fused, network.operators.size());
   BoxDiagram diagram{.title = title};
@@ -61,12 +104,20 @@ figure::BoxDiagram diagram_of(const Network& network, const std::string& title) 
                     {"epilogue alone: one kernel", epilogue_fill},
                     {"one operator", single_fill},
                     {"free", free_fill}};
+  if (!notes.empty()) diagram.legend.push_back({"the longer it takes", heated(1)});
+  const auto annotate = [&](Box& box, const std::string& name) {
+    const auto note = notes.find(name);
+    if (note == notes.end()) return;
+    box.lines.push_back(note->second.text);
+    box.fill = heated(note->second.heat);
+  };
   std::map<TensorId, std::size_t> writer;  // box that makes a tensor
   for (const TensorId id : fused.network.inputs) {
     writer[id] = diagram.boxes.size();
     diagram.boxes.push_back({.lines = {fused.network[id].name, to_string(fused.network[id].shape)},
                              .fill = input_fill,
                              .corner_radius = 14});
+    annotate(diagram.boxes.back(), "input " + fused.network[id].name);
   }
   int kernels = 0;
   for (std::size_t r = 0; r < fused.regions.size(); ++r) {
@@ -81,12 +132,14 @@ figure::BoxDiagram diagram_of(const Network& network, const std::string& title) 
     for (const std::size_t op : region.operators) writer[fused.network.operators[op].output] = box;
     for (const std::size_t source : sources) diagram.edges.push_back({source, box});
     diagram.boxes.push_back(box_of(report.regions[r], region.kind == Kind::free ? 0 : ++kernels));
+    annotate(diagram.boxes.back(), report.regions[r].name);
   }
   for (const TensorId id : fused.network.outputs) {
     if (writer.contains(id)) diagram.edges.push_back({writer.at(id), diagram.boxes.size()});
     diagram.boxes.push_back({.lines = {fused.network[id].name, to_string(fused.network[id].shape)},
                              .fill = output_fill,
                              .corner_radius = 14});
+    annotate(diagram.boxes.back(), "output " + fused.network[id].name);
   }
   return diagram;
 }

@@ -56,19 +56,44 @@ nlohmann::json to_json(const Timing& t) {
 }
 
 std::string profile_table(const std::vector<StepTime>& profile) {
-  double total = 0;
-  for (const StepTime& step : profile) total += step.milliseconds;
-  Table table({"ms", "share", "step", "what"}, {true, true});
-  for (const StepTime& step : profile) {
-    table.row({fmt::format("{:.3f}", step.milliseconds),
-               fmt::format("{:.1f} %", total > 0 ? 100 * step.milliseconds / total : 0), step.name, step.what});
+  double total = 0, floor = 0, known = 0;
+  for (const StepTime& s : profile) {
+    total += s.milliseconds, floor += s.floor_ms;
+    if (s.floor_ms > 0) known += s.milliseconds;
   }
-  return table.text("  ");
+  const auto share = [](double part, double whole) {
+    return part > 0 && whole > 0 ? fmt::format("{:.1f} %", 100 * part / whole) : std::string("-");
+  };
+  std::vector<std::string> heads{"ms", "share"};
+  if (floor > 0) heads.insert(heads.end(), {"TFLOP/s", "GB/s", "of peak"});
+  const std::vector<bool> right(heads.size(), true);
+  heads.insert(heads.end(), {"step", "what"});
+  Table table(heads, right);
+  const auto rate = [](double count, double ms, double unit) {
+    return count > 0 && ms > 0 ? fmt::format("{:.1f}", count / ms / unit) : std::string("-");
+  };
+  for (const StepTime& s : profile) {
+    std::vector<std::string> row{fmt::format("{:.3f}", s.milliseconds), share(s.milliseconds, total)};
+    if (floor > 0)
+      row.insert(row.end(), {rate(s.flop, s.milliseconds, 1e9), rate(s.bytes, s.milliseconds, 1e6),
+                             share(s.floor_ms, s.milliseconds)});
+    row.insert(row.end(), {s.name, s.what});
+    table.row(row);
+  }
+  std::string text = table.text("  ");
+  if (floor > 0)
+    text += fmt::format("  {:.3f} ms one by one; the peaks of arithmetic and memory allow {:.3f} ms, {}\n", total,
+                        floor, share(floor, known));
+  return text;
 }
 
 nlohmann::json to_json(const std::vector<StepTime>& profile) {
   nlohmann::json steps = nlohmann::json::array();
-  for (const StepTime& s : profile) steps.push_back({{"name", s.name}, {"what", s.what}, {"ms", s.milliseconds}});
+  for (const StepTime& s : profile) {
+    nlohmann::json step{{"name", s.name}, {"what", s.what}, {"ms", s.milliseconds}};
+    if (!s.how.empty()) step.update({{"how", s.how}, {"flop", s.flop}, {"bytes", s.bytes}, {"floor_ms", s.floor_ms}});
+    steps.push_back(std::move(step));
+  }
   return steps;
 }
 

@@ -14,12 +14,15 @@
 #include "command/inputs.hpp"
 #include "command/json.hpp"
 #include "command/model.hpp"
+#include "command/network_diagram.hpp"
 #include "command/output.hpp"
 #include "command/pictures.hpp"
 #include "command/progress.hpp"
 #include "command/report.hpp"
 #include "command/result_files.hpp"
+#include "command/trace.hpp"
 #include "media/convert.hpp"
+#include "media/file.hpp"
 
 namespace coda::command {
 namespace {
@@ -113,12 +116,32 @@ NetworkOptions network_options(const RunOptions& options) {
       .device = options.cuda ? Device::cuda : Device::cpu, .threads = options.threads, .precision = options.precision};
 }
 
+bool profiles(const RunOptions& options) { return options.profile || !options.trace.empty() || !options.svg.empty(); }
+
+/// --trace and --svg
+void write_profile(const RunOptions& options, const Model& model, Result& result) {
+  const std::string device = options.cuda ? "a GPU" : "the CPU";
+  if (!options.trace.empty()) {
+    write_trace(options.trace, model.name, device, result.profile);
+    result.files.push_back(options.trace.string());
+  }
+  if (options.svg.empty()) return;
+  double us = 0;
+  for (const StepTime& s : result.profile) us += 1000 * s.milliseconds;
+  const auto diagram =
+      diagram_of(model.network,
+                 fmt::format("{} on {}: {} steps, {:.0f} us one by one", model.name, device, result.profile.size(), us),
+                 notes_of(result.profile), options.cuda);
+  media::write_file(options.svg, figure::to_svg(diagram));
+  result.files.push_back(options.svg.string());
+}
+
 Result execute_all(const RunOptions& options, const Model& model, const NetworkExecutable& network, const Work& work,
                    Progress& progress) {
   Result result;
   for (std::size_t i = 0; i < work.batches.size(); ++i) {
     progress.step(fmt::format("running {} of {}", i + 1, work.batches.size()));
-    Execution e = execute(network, work.batches[i], i == 0 ? options.repeat : 0, i == 0 && options.profile);
+    Execution e = execute(network, work.batches[i], i == 0 ? options.repeat : 0, i == 0 && profiles(options));
     if (options.check) {
       progress.step(fmt::format("computing the float64 reference {} of {}", i + 1, work.batches.size()));
       merge(result.agreements, check_network(model.network, to_float64(work.batches[i]), to_float64(e.outputs), {},
@@ -328,6 +351,7 @@ int run(const RunOptions& options) {
   }
   progress.step("writing the results");
   write_results(options, model, work, result);
+  write_profile(options, model, result);
 
   Shapes shapes;
   for (const auto& [name, tensor] : work.batches[0]) shapes[name] = tensor.shape;

@@ -65,6 +65,7 @@ struct MemoryReport {
   std::size_t constants = 0;      ///< weights and other constants
   int in_place = 0;               ///< steps that overwrite an input that is no longer needed
   int free_concats = 0;           ///< inputs of concatenations that are written where they belong
+  std::size_t device_peak = 0;    ///< on a GPU: the most that this process has held there at once, by way of Coda
 };
 
 /// Time of one step of a run.
@@ -72,6 +73,11 @@ struct StepTime {
   std::string name;  ///< RegionReport::name, or "input …", "output …" for changes of layout
   std::string what;  ///< contraction or operator
   double milliseconds = 0;
+  // On a GPU
+  std::string how = {};  ///< LaunchReport::how
+  double flop = 0;       ///< of its contraction
+  double bytes = 0;      ///< tensors that it reads and writes, each once; 0: not known
+  double floor_ms = 0;   ///< what the GPU's peaks allow: the longer of arithmetic and memory; 0: not known
 };
 
 class NetworkImpl;
@@ -110,9 +116,11 @@ class NetworkExecutable {
 
 /// One kernel launch of a network on a GPU.
 struct LaunchReport {
-  std::string name;  ///< RegionReport::name, or "input …", "output …"
-  std::string what;  ///< the contraction or operator, and which part of it
-  std::string how;   ///< the kernel's plan; or that it is a plain one, and why
+  std::string name;                          ///< RegionReport::name, or "input …", "output …"
+  std::string what;                          ///< the contraction or operator, and which part of it
+  std::string how;                           ///< the kernel's plan; or that it is a plain one, and why
+  double flop = 0, bytes = 0, floor_us = 0;  ///< as in StepTime
+  double predicted_us = 0;                   ///< by the cost model; 0: it has no plan
 };
 
 /// What runs on a GPU for one set of input shapes.

@@ -26,6 +26,7 @@ struct Bound {
   Sizes shape, strides = {};
 
   TensorView view(const Bases& bases) const { return {address(place, bases), type, shape, strides}; }
+  double bytes() const { return static_cast<double>(element_count(shape)) * static_cast<double>(size_of(type)); }
 };
 
 class HopperStep final : public Step {
@@ -240,6 +241,11 @@ std::unique_ptr<Step> Lowering::hopper(const Region& r, const Graph& graph, cons
                                    {.storage = step->options.storage, .scalar_pointers = step->options.device_scalars});
   step->predicted_us = step->plan.predicted_us;
   step->what = describe(net(), *op_);
+  step->flop = flop(given);
+  for (const Bound* x : {&step->a, &step->b}) step->bytes += x->bytes();
+  for (const auto* list : {&step->operands, &step->outputs})
+    for (const Bound& x : *list) step->bytes += x.bytes();
+  step->predicted_us = step->plan.predicted_us;
   step->how = plan::describe(step->plan);
   if (chosen.origin != tuning::Origin::cost_model) step->how += fmt::format(" ({})", tuning::to_string(chosen));
   if (conv->c != channels) step->how += fmt::format(", input channels padded with zeros to {}", conv->c);

@@ -84,8 +84,30 @@ cuda::PlainGrid Lowering::grid(std::int64_t threads) const {
   return {count32(std::clamp<std::int64_t>((threads + 255) / 256, 1, most)), 256};
 }
 
+// Of a plain kernel: what its operator reads and writes, in 16 bits; statistics read, and write next to nothing
+double Lowering::bytes_of_step(const std::string& what) const {
+  const auto bytes = [&](TensorId id) {
+    return static_cast<double>(element_count(sizes(id))) * static_cast<double>(size_of(p_.element));
+  };
+  if (op_ == nullptr || what.starts_with("joined")) return 0;
+  const Region& r = p_.fused.regions[region_];
+  double read = 0, written = 0;
+  if (r.kind == RegionReport::Kind::single) {
+    for (const TensorId id : data_inputs(*op_)) read += bytes(id);
+  } else if (r.source) {
+    read = bytes(*r.source);
+  } else if (!r.outputs.empty()) {
+    read = bytes(r.outputs[0].tensor);  // the contraction's sums
+  }
+  if (what.starts_with("statistics")) return read;
+  for (const RegionOperand& o : r.operands) read += bytes(o.tensor);
+  for (const RegionOutput& o : r.outputs) written += bytes(o.tensor);
+  return read + written;
+}
+
 void Lowering::add(std::unique_ptr<Step> step, std::string what, std::string how, std::vector<Place> used) {
   step->name = name_;
+  if (step->bytes == 0) step->bytes = bytes_of_step(what);
   step->what = std::move(what);
   step->how = std::move(how);
   for (Place& place : used)
@@ -120,6 +142,8 @@ void Lowering::border(TensorId id, std::size_t position, bool input) {
           p.caller = reinterpret_cast<const CallerTensor*>(bases.callers + offset);
           p.arena.memory = address(at.place, bases);
         });
+  // tensors of 16 bits outside, as frameworks have them
+  lowered_.steps.back()->bytes = 4 * static_cast<double>(element_count(s));
 }
 
 // An input that was to be unfolded, but for which there is no kernel

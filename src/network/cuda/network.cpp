@@ -11,6 +11,7 @@
 #include "network/caller.hpp"
 #include "network/cuda/plan.hpp"
 #include "network/executable_impl.hpp"
+#include "runtime/cuda/range.hpp"
 
 namespace coda {
 
@@ -147,8 +148,14 @@ std::shared_ptr<const Plan> CudaNetwork::checked(const std::map<std::string, Con
   return p;
 }
 
+// What the peaks of a GPU allow
+double floor_us(const network::gpu::Step& s, const plan::Device& device) {
+  return std::max(s.flop / device.tensor_tflops, s.bytes / device.memory_tbps) / 1e6;
+}
+
 void CudaNetwork::run(const std::map<std::string, ConstTensorView>& inputs,
                       const std::map<std::string, TensorView>& outputs, std::vector<StepTime>* profile) {
+  const cuda::NamedRange range("coda: run a network");
   CallerViews views;
   const auto p = checked(inputs, outputs, views);
   auto workspace = p->borrow();
@@ -156,8 +163,10 @@ void CudaNetwork::run(const std::map<std::string, ConstTensorView>& inputs,
   if (profile) {
     const std::vector<double> times = workspace->enqueue_timed(views, given, workspace->stream());
     profile->clear();
-    for (std::size_t i = 0; i < times.size(); ++i)
-      profile->push_back({p->lowered.steps[i]->name, p->lowered.steps[i]->what, times[i]});
+    for (std::size_t i = 0; i < times.size(); ++i) {
+      const network::gpu::Step& s = *p->lowered.steps[i];
+      profile->push_back({s.name, s.what, times[i], s.how, s.flop, s.bytes, floor_us(s, device_) / 1000});
+    }
   } else {
     workspace->enqueue(views, given, workspace->stream());
   }
@@ -167,6 +176,7 @@ void CudaNetwork::run(const std::map<std::string, ConstTensorView>& inputs,
 
 void CudaNetwork::enqueue(const std::map<std::string, ConstTensorView>& inputs,
                           const std::map<std::string, TensorView>& outputs, Stream stream) {
+  const cuda::NamedRange range("coda: enqueue a network");
   CallerViews views;
   const auto p = checked(inputs, outputs, views);
   for (const auto& v : views)
@@ -191,6 +201,7 @@ MemoryReport CudaNetwork::memory(const NamedSizes& inputs) {
   MemoryReport m = memory_of(*p);
   const std::lock_guard planning(planning_);
   m.constants = constants_.bytes();
+  m.device_peak = cuda::peak_memory(options_.device_index);
   return m;
 }
 
@@ -206,6 +217,11 @@ std::shared_ptr<NetworkImpl> build_cuda(Network network, const NetworkOptions& o
 }  // namespace network
 
 namespace network::gpu {
+
+FusedNetwork fuse_for_gpu(const Network& given) {
+  FusedNetwork fused = fuse(given, true, style);
+  return fused;
+}
 
 // A plan that is not loaded, and what it was made from
 struct Unloaded {
@@ -260,7 +276,9 @@ DeviceReport explain_device(const Network& given, const NetworkOptions& options,
   report.device = device.name;
   const network::gpu::Unloaded u(given, options, inputs, device);
   report.fusion = network::report(u.fused, given.operators.size());
-  for (const auto& step : u.plan->lowered.steps) report.launches.push_back({step->name, step->what, step->how});
+  for (const auto& step : u.plan->lowered.steps)
+    report.launches.push_back(
+        {step->name, step->what, step->how, step->flop, step->bytes, floor_us(*step, device), step->predicted_us});
   report.memory = memory_of(*u.plan);
   return report;
 }

@@ -61,8 +61,12 @@ Workspace::Workspace(const Plan& plan, int device_index)
   auto* const base = static_cast<std::byte*>(memory_->data());
   bases_ = {base, base + plan.scratch_offset, base + plan.callers_offset};
   std::vector<Launch> launches;
-  for (const auto& step : plan.lowered.steps) launches.push_back(step->bind(bases_));
-  if (!launches.empty()) replay_ = std::make_unique<cuda::Replay>(device_index, std::move(launches));
+  std::vector<std::string> names;
+  for (const auto& step : plan.lowered.steps) {
+    launches.push_back(step->bind(bases_));
+    names.push_back(fmt::format("{}: {}", step->name, step->what));
+  }
+  if (!launches.empty()) replay_ = std::make_unique<cuda::Replay>(device_index, std::move(launches), std::move(names));
 }
 
 CallerTensor Workspace::staged(const ConstTensorView& view, std::size_t position, bool input, Stream stream) {

@@ -79,6 +79,9 @@ std::shared_ptr<Plan> make_plan(const FusedNetwork& fused, DeviceConstants& cons
 std::vector<jit::Request> requests(const Network& network, const NetworkOptions& options,
                                    const std::map<std::string, Sizes>& inputs, const plan::Device& device);
 
+/// The regions of a network on a GPU.
+FusedNetwork fuse_for_gpu(const Network& network);
+
 /// What can be tuned of a network for these inputs: one problem for each launch that has a plan.
 std::vector<tuner::Problem> tuning_problems(const Network& network, const NetworkOptions& options,
                                             const std::map<std::string, Sizes>& inputs, const plan::Device& device);

@@ -54,10 +54,11 @@ class Step {
   Step(const Step&) = delete;
   Step& operator=(const Step&) = delete;
 
-  std::string name;         ///< of the tensor that its region makes, or "input …", "output …"
-  std::string what;         ///< the contraction or operator, and which part of it
-  std::string how;          ///< the kernel: a plan, or a plain kernel and why
-  double predicted_us = 0;  ///< by the plan of a contraction
+  std::string name;            ///< of the tensor that its region makes, or "input …", "output …"
+  std::string what;            ///< the contraction or operator, and which part of it
+  std::string how;             ///< the kernel: a plan, or a plain kernel and why
+  double flop = 0, bytes = 0;  ///< StepTime
+  double predicted_us = 0;     ///< by the cost model; 0: it has no plan
   std::vector<std::shared_ptr<Constant>> constants;
 
   virtual jit::Request request() const = 0;

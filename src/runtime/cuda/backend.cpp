@@ -12,6 +12,8 @@ bool built_in() { return true; }
 
 plan::Device open_device(int index) { return gpu(index).device; }
 
+std::size_t peak_memory(int device_index) { return gpu(device_index).held.peak; }
+
 struct DeviceBuffer::Impl {
   const Gpu& gpu;
   Memory memory;

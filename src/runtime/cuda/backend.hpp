@@ -41,6 +41,9 @@ class DeviceBuffer {
   std::unique_ptr<Impl> impl_;
 };
 
+/// The most that this process has held of a GPU's memory at once, by way of this library. Bytes.
+std::size_t peak_memory(int device_index);
+
 /// A contraction on its way through the compiler.
 struct Parts {
   Contraction contraction;  ///< as the caller described it

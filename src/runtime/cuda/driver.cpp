@@ -35,6 +35,10 @@ Driver load() {
   CODA_DRIVER_FUNCTIONS(CODA_LOAD)
 #undef CODA_LOAD
   d.cuFuncGetParamInfo = reinterpret_cast<decltype(d.cuFuncGetParamInfo)>(::dlsym(library, "cuFuncGetParamInfo"));
+#if CUDA_VERSION >= 12030
+  d.add_edges = reinterpret_cast<decltype(d.add_edges)>(::dlsym(library, "cuGraphAddDependencies_v2"));
+  d.get_edges = reinterpret_cast<decltype(d.get_edges)>(::dlsym(library, "cuGraphGetEdges_v2"));
+#endif
   // cuda.h of CUDA 13 names a version that older drivers lack; the first one does the same
   for (const char* name : {"cuEventElapsedTime", "cuEventElapsedTime_v2"})
     if (d.cuEventElapsedTime == nullptr)

@@ -56,6 +56,11 @@ namespace coda::cuda {
   F(cuGraphInstantiate)                          \
   F(cuGraphLaunch)                               \
   F(cuGraphGetNodes)                             \
+  F(cuGraphCreate)                               \
+  F(cuGraphAddKernelNode)                        \
+  F(cuGraphKernelNodeSetAttribute)               \
+  F(cuGraphKernelNodeGetAttribute)               \
+  F(cuGraphKernelNodeGetParams)                  \
   F(cuGraphNodeGetType)                          \
   F(cuGraphExecDestroy)                          \
   F(cuGraphDestroy)
@@ -65,7 +70,12 @@ struct Driver {
   CODA_DRIVER_FUNCTIONS(CODA_DRIVER_MEMBER)
 #undef CODA_DRIVER_MEMBER
   CUresult (*cuFuncGetParamInfo)(CUfunction, std::size_t, std::size_t*,
-                                 std::size_t*) = nullptr;              ///< CUDA 12.4, else null
+                                 std::size_t*) = nullptr;  ///< CUDA 12.4, else null
+#if CUDA_VERSION >= 12030
+  CUresult (*add_edges)(CUgraph, const CUgraphNode*, const CUgraphNode*, const CUgraphEdgeData*,
+                        std::size_t) = nullptr;  ///< cuGraphAddDependencies_v2, of CUDA 12.3; else null, as the next
+  CUresult (*get_edges)(CUgraph, CUgraphNode*, CUgraphNode*, CUgraphEdgeData*, std::size_t*) = nullptr;
+#endif
   CUresult (*cuEventElapsedTime)(float*, CUevent, CUevent) = nullptr;  ///< whichever version the driver has, else null
 };
 

@@ -102,6 +102,7 @@ void CudaExecutable::place(Parameters& p, const Memory& workspace) const {
 }
 
 void CudaExecutable::launch(const Parameters& parameters, CUstream stream) const {
+  if (Recording::takes([&] { return kernel_.form(&parameters); })) return;
   const Current current(gpu_);
   if (const CUresult result = kernel_.launch(stream, &parameters); result != CUDA_SUCCESS)
     check(result, fmt::format("launching {}", plan::describe(parts_.plan)));

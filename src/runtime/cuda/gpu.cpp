@@ -133,6 +133,7 @@ Memory::Memory(const Gpu& gpu, std::size_t bytes, const std::string& what) : gpu
   const Current current(gpu);
   const BesideCapture beside;
   check(driver().cuMemAlloc(&address_, bytes), fmt::format("allocating {} bytes of GPU memory for {}", bytes, what));
+  gpu.held.add(bytes);
 }
 
 Memory& Memory::operator=(Memory&& other) noexcept {
@@ -150,6 +151,7 @@ void Memory::release() {
   if (driver().cuCtxPushCurrent(gpu_->context) != CUDA_SUCCESS) return;  // the driver has been shut down
   const BesideCapture beside;
   driver().cuMemFree(address_);
+  gpu_->held.now -= bytes_;
   driver().cuCtxPopCurrent(&popped);
   address_ = 0;
 }

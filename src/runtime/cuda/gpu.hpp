@@ -1,6 +1,7 @@
 #pragma once
 /// One GPU: its primary context, what a planner needs to know of it, and memory.
 
+#include <atomic>
 #include <cstddef>
 #include <string>
 
@@ -9,6 +10,16 @@
 
 namespace coda::cuda {
 
+/// Bytes of memory that Memory holds on one GPU.
+struct Held {
+  std::atomic<std::size_t> now = 0, peak = 0;
+  void add(std::size_t bytes) {
+    const std::size_t sum = now += bytes;
+    for (std::size_t most = peak; sum > most && !peak.compare_exchange_weak(most, sum);) {
+    }
+  }
+};
+
 struct Gpu {
   int index = 0;
   CUdevice handle = 0;
@@ -16,6 +27,7 @@ struct Gpu {
       nullptr;                ///< the primary one, retained: it is shared with the runtime API and with other libraries
   CUstream helper = nullptr;  ///< for zeroing and uploads; does not wait for the default stream
   plan::Device device;        ///< as measured on this GPU
+  mutable Held held;
 };
 
 /// The GPU of this index, opened at the first call and kept. Throws UserError for an index that does not exist,

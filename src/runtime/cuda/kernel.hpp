@@ -8,6 +8,7 @@
 #include "jit/jit.hpp"
 #include "plan/conv.hpp"
 #include "runtime/cuda/gpu.hpp"
+#include "runtime/cuda/graph.hpp"
 
 namespace coda::cuda {
 
@@ -47,6 +48,12 @@ class Kernel {
     return driver().cuLaunchKernelEx(&config, function_, list, nullptr);
   }
   const Gpu& gpu() const { return module_->gpu(); }
+  /// The same as a node of a graph.
+  NodeForm form(const void* parameters) const {
+    return {function_,         config_.gridDimX,
+            config_.blockDimX, config_.sharedMemBytes,
+            parameters,        {config_.attrs, config_.attrs + config_.numAttrs}};
+  }
 
  private:
   void check_residency(const plan::ConvPlan& plan) const;

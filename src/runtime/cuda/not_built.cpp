@@ -19,6 +19,8 @@ namespace {
 bool built_in() { return false; }
 plan::Device open_device(int) { refuse(); }
 
+std::size_t peak_memory(int) { refuse(); }
+
 struct DeviceBuffer::Impl {};
 DeviceBuffer::DeviceBuffer(int, const void*, std::size_t) { refuse(); }
 DeviceBuffer::DeviceBuffer(int, std::size_t, const std::string&) { refuse(); }
@@ -33,10 +35,12 @@ std::shared_ptr<const PlainKernel> load_plain(int, const jit::Binary&, const std
 Launch bind_plain(std::shared_ptr<const PlainKernel>, PlainGrid, std::span<const std::byte>, std::string) { refuse(); }
 
 struct Replay::Impl {};
-Replay::Replay(int, std::vector<Launch>) { refuse(); }
+GraphBy graph_by() { refuse(); }
+Replay::Replay(int, std::vector<Launch>, std::vector<std::string>, GraphBy) { refuse(); }
+std::string Replay::describe() const { refuse(); }
 Replay::~Replay() = default;
 void Replay::enqueue(Stream) const { refuse(); }
-double Replay::time(Stream) const { refuse(); }
+std::vector<double> Replay::times(Stream, int) const { refuse(); }
 std::size_t Replay::kernel_nodes() const { refuse(); }
 std::vector<double> Replay::time_each(Stream) const { refuse(); }
 

@@ -28,9 +28,7 @@ class PlainKernel {
   CUresult launch(const PlainGrid& grid, const void* parameters, CUstream stream) const {
     const Current current(module_.gpu());
     void* list[] = {const_cast<void*>(parameters)};
-    CUlaunchAttribute ahead{};  // the kernel waits for the launches ahead of it before it touches memory
-    ahead.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
-    ahead.value.programmaticStreamSerializationAllowed = 1;
+    CUlaunchAttribute ahead = after_launches_ahead();
     CUlaunchConfig config{};
     config.gridDimX = grid.blocks, config.gridDimY = config.gridDimZ = 1;
     config.blockDimX = grid.threads, config.blockDimY = config.blockDimZ = 1;
@@ -38,8 +36,18 @@ class PlainKernel {
     config.attrs = &ahead, config.numAttrs = 1;
     return driver().cuLaunchKernelEx(&config, module_.function(), list, nullptr);
   }
+  NodeForm form(const PlainGrid& grid, const void* parameters) const {
+    return {module_.function(), grid.blocks, grid.threads, 0, parameters, {after_launches_ahead()}};
+  }
 
  private:
+  // The kernel waits for the launches ahead of it before it touches memory
+  static CUlaunchAttribute after_launches_ahead() {
+    CUlaunchAttribute ahead{};
+    ahead.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
+    ahead.value.programmaticStreamSerializationAllowed = 1;
+    return ahead;
+  }
   Module module_;
 };
 
@@ -56,6 +64,7 @@ class PlainLaunch final : public LaunchImpl {
     std::copy(parameters.begin(), parameters.end(), reinterpret_cast<std::byte*>(parameters_.data()));
   }
   void enqueue(Stream stream) const override {
+    if (Recording::takes([&] { return kernel_->form(grid_, parameters_.data()); })) return;
     const CUresult result = kernel_->launch(grid_, parameters_.data(), static_cast<CUstream>(stream));
     if (result != CUDA_SUCCESS) check(result, "launching " + what_);
   }

@@ -2,21 +2,25 @@
 
 #include <fmt/format.h>
 
-#include <exception>
 #include <utility>
 
 #include "coda/error.hpp"
 #include "runtime/cuda/gpu.hpp"
+#include "runtime/cuda/graph.hpp"
+#include "runtime/cuda/range.hpp"
+#include "support/environment.hpp"
 
 namespace coda::cuda {
 
 struct Replay::Impl {
   const Gpu& gpu;
   std::vector<Launch> launches;
+  std::vector<std::string> names;
   CUgraph graph = nullptr;
   CUgraphExec executable = nullptr;
 
-  Impl(const Gpu& g, std::vector<Launch> all) : gpu(g), launches(std::move(all)) {}
+  Impl(const Gpu& g, std::vector<Launch> all, std::vector<std::string> called)
+      : gpu(g), launches(std::move(all)), names(std::move(called)) {}
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
   ~Impl() {
@@ -27,35 +31,21 @@ struct Replay::Impl {
     if (graph != nullptr) driver().cuGraphDestroy(graph);
     driver().cuCtxPopCurrent(&popped);
   }
-  // Another thread that waits for the whole context breaks a capture; it is then begun again.
-  void capture() {
-    constexpr int most_tries = 16;
-    for (int tries = 1; !captured(tries == most_tries); ++tries) {
-    }
-    check(driver().cuGraphInstantiate(&executable, graph, 0), "making a graph of a network");
-  }
-  bool captured(bool last) {
-    const OwnStream stream(gpu.index);
-    auto* const s = static_cast<CUstream>(stream.get());
-    check(driver().cuStreamBeginCapture(s, CU_STREAM_CAPTURE_MODE_RELAXED), "beginning to capture a network");
-    std::exception_ptr error;
-    try {
-      for (const Launch& l : launches) l.enqueue(s);
-    } catch (...) {
-      error = std::current_exception();
-    }
-    const CUresult ended = driver().cuStreamEndCapture(s, &graph);
-    if (ended == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED && !last) return false;
-    if (error) std::rethrow_exception(error);
-    check(ended, "capturing a network");
-    return true;
-  }
 };
 
-Replay::Replay(int device_index, std::vector<Launch> launches)
-    : impl_(std::make_unique<Impl>(gpu(device_index), std::move(launches))) {
+GraphBy graph_by() {
+  const std::string given = support::graph_way();
+  if (given.empty() || given == "capture") return GraphBy::capture;
+  if (given == "nodes") return GraphBy::nodes;
+  throw UserError(fmt::format("CODA_GRAPH is '{}'; expected capture or nodes", given));
+}
+
+Replay::Replay(int device_index, std::vector<Launch> launches, std::vector<std::string> names, GraphBy by)
+    : impl_(std::make_unique<Impl>(gpu(device_index), std::move(launches), std::move(names))) {
   const Current current(impl_->gpu);
-  impl_->capture();
+  impl_->graph =
+      by == GraphBy::nodes ? graph_of_nodes(impl_->gpu, impl_->launches) : captured_graph(impl_->gpu, impl_->launches);
+  check(driver().cuGraphInstantiate(&impl_->executable, impl_->graph, 0), "making a graph of a network");
 }
 
 Replay::~Replay() = default;
@@ -63,6 +53,11 @@ Replay::~Replay() = default;
 void Replay::enqueue(Stream stream) const {
   const Current current(impl_->gpu);
   check(driver().cuGraphLaunch(impl_->executable, static_cast<CUstream>(stream)), "replaying a network's graph");
+}
+
+std::string Replay::describe() const {
+  const Current current(impl_->gpu);
+  return cuda::describe(impl_->graph);
 }
 
 std::size_t Replay::kernel_nodes() const {
@@ -111,16 +106,22 @@ class Events {
 
 }  // namespace
 
-double Replay::time(Stream stream) const {
+std::vector<double> Replay::times(Stream stream, int count) const {
   need_elapsed_time();
   const Current current(impl_->gpu);
   auto* const s = static_cast<CUstream>(stream);
-  Events events(2);
-  events.record(0, s);
+  const auto launches = static_cast<std::size_t>(count);
+  Events events(launches + 1);
   enqueue(stream);
-  events.record(1, s);
+  events.record(0, s);
+  for (std::size_t i = 0; i < launches; ++i) {
+    enqueue(stream);
+    events.record(i + 1, s);
+  }
   check(driver().cuStreamSynchronize(s), "timing a graph");
-  return events.milliseconds(0, 1);
+  std::vector<double> times;
+  for (std::size_t i = 0; i < launches; ++i) times.push_back(events.milliseconds(i, i + 1));
+  return times;
 }
 
 std::vector<double> Replay::time_each(Stream stream) const {
@@ -130,6 +131,7 @@ std::vector<double> Replay::time_each(Stream stream) const {
   Events events(impl_->launches.size() + 1);
   events.record(0, s);
   for (std::size_t i = 0; i < impl_->launches.size(); ++i) {
+    const NamedRange range(i < impl_->names.size() ? impl_->names[i].c_str() : "coda: a launch");
     impl_->launches[i].enqueue(s);
     events.record(i + 1, s);
   }

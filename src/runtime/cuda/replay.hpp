@@ -2,28 +2,38 @@
 /// Launches in a row as one CUDA Graph, and streams and copies for those who know no driver. No CUDA type stands here.
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "coda/executable.hpp"
 
 namespace coda::cuda {
 
-/// Launches, captured once in their order. Its replays count as executions of each, so they must not overlap.
+/// How a graph of launches is made: by capturing a stream, or node by node. The same graph either way.
+enum class GraphBy : std::uint8_t { capture, nodes };
+/// As CODA_GRAPH says: "capture" (the default) or "nodes". Throws UserError for another word.
+GraphBy graph_by();
+
+/// Launches as a graph in their order. Its replays count as executions of each, so they must not overlap.
 class Replay {
  public:
-  /// Throws DeviceError.
-  Replay(int device_index, std::vector<Launch> launches);
+  /// `names`, if given, are those of the launches, for profilers. Throws DeviceError.
+  Replay(int device_index, std::vector<Launch> launches, std::vector<std::string> names = {}, GraphBy by = graph_by());
   ~Replay();
   Replay(const Replay&) = delete;
   Replay& operator=(const Replay&) = delete;
 
   /// One launch of the graph.
   void enqueue(Stream stream) const;
-  /// One launch of the graph between events, which it waits for: milliseconds.
-  double time(Stream stream) const;
+  /// So many launches of the graph behind one that does not count, all enqueued before the first is over, so that what
+  /// holds the host up does not count: milliseconds of each, by events. Waits.
+  std::vector<double> times(Stream stream, int count) const;
   /// Nodes of the graph that are kernels; there are no others.
   std::size_t kernel_nodes() const;
+  /// A line a node, for tests (graph.hpp).
+  std::string describe() const;
   /// Runs the launches one by one between events, and waits: milliseconds of each.
   std::vector<double> time_each(Stream stream) const;
 

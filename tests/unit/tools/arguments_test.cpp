@@ -77,6 +77,9 @@ TEST(ArgumentsTest, ExactlyOneKindOfInput) {
   EXPECT_NE(refusal({"run", "m"}), "accepted");
   EXPECT_NE(refusal({"run", "m", "--random", "--image", "a.png"}), "accepted");
   EXPECT_EQ(parsed<RunOptions>({"run", "m", "--random", "--seed", "9"}).seed, 9u);
+  const auto traced = parsed<RunOptions>({"run", "m", "--random", "--trace", "t.json", "--svg", "t.svg"});
+  EXPECT_EQ(traced.trace, "t.json");
+  EXPECT_EQ(traced.svg, "t.svg");
 }
 
 TEST(ArgumentsTest, MalformedPairsAreQuoted) {

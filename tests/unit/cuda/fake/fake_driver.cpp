@@ -286,6 +286,17 @@ CUresult cuGraphInstantiate(CUgraphExec*, CUgraph, unsigned long long) { return 
 CUresult cuGraphLaunch(CUgraphExec, CUstream) { return CUDA_ERROR_NOT_SUPPORTED; }
 CUresult cuGraphGetNodes(CUgraph, CUgraphNode*, std::size_t*) { return CUDA_ERROR_NOT_SUPPORTED; }
 CUresult cuGraphNodeGetType(CUgraphNode, CUgraphNodeType*) { return CUDA_ERROR_NOT_SUPPORTED; }
+CUresult cuGraphCreate(CUgraph*, unsigned) { return CUDA_ERROR_NOT_SUPPORTED; }
+CUresult cuGraphAddKernelNode(CUgraphNode*, CUgraph, const CUgraphNode*, std::size_t, const CUDA_KERNEL_NODE_PARAMS*) {
+  return CUDA_ERROR_NOT_SUPPORTED;
+}
+CUresult cuGraphKernelNodeSetAttribute(CUgraphNode, CUkernelNodeAttrID, const CUkernelNodeAttrValue*) {
+  return CUDA_ERROR_NOT_SUPPORTED;
+}
+CUresult cuGraphKernelNodeGetAttribute(CUgraphNode, CUkernelNodeAttrID, CUkernelNodeAttrValue*) {
+  return CUDA_ERROR_NOT_SUPPORTED;
+}
+CUresult cuGraphKernelNodeGetParams(CUgraphNode, CUDA_KERNEL_NODE_PARAMS*) { return CUDA_ERROR_NOT_SUPPORTED; }
 CUresult cuGraphExecDestroy(CUgraphExec) { return CUDA_ERROR_NOT_SUPPORTED; }
 CUresult cuGraphDestroy(CUgraph) { return CUDA_ERROR_NOT_SUPPORTED; }
 #endif

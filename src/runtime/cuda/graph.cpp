@@ -1,0 +1,160 @@
+#include "runtime/cuda/graph.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <exception>
+#include <map>
+#include <utility>
+
+#include "coda/error.hpp"
+#include "runtime/cuda/replay.hpp"
+
+namespace coda::cuda {
+
+namespace {
+
+constexpr int most_tries = 16;  // of a capture
+
+// Nothing if another thread has broken it, unless that is the last try
+CUgraph try_to_capture(const Gpu& gpu, const std::vector<Launch>& launches, bool last) {
+  const OwnStream stream(gpu.index);
+  auto* const s = static_cast<CUstream>(stream.get());
+  check(driver().cuStreamBeginCapture(s, CU_STREAM_CAPTURE_MODE_RELAXED), "beginning to capture a network");
+  std::exception_ptr error;
+  try {
+    for (const Launch& l : launches) l.enqueue(s);
+  } catch (...) {
+    error = std::current_exception();
+  }
+  CUgraph graph = nullptr;
+  const CUresult ended = driver().cuStreamEndCapture(s, &graph);
+  if (ended == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED && !last) return nullptr;
+  if (error && graph != nullptr) driver().cuGraphDestroy(graph);
+  if (error) std::rethrow_exception(error);
+  check(ended, "capturing a network");
+  return graph;
+}
+
+bool is_dependence(const CUlaunchAttribute& a) { return a.id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION; }
+
+CUgraphNode add_node(CUgraph graph, const NodeForm& form) {
+  CUDA_KERNEL_NODE_PARAMS p{};
+  void* parameters[] = {const_cast<void*>(form.parameters)};  // copied by the call
+  p.func = form.function;
+  p.gridDimX = form.blocks, p.gridDimY = p.gridDimZ = 1;
+  p.blockDimX = form.threads, p.blockDimY = p.blockDimZ = 1;
+  p.sharedMemBytes = form.shared_bytes;
+  p.kernelParams = parameters;
+  CUgraphNode node = nullptr;
+  check(driver().cuGraphAddKernelNode(&node, graph, nullptr, 0, &p), "adding a node to a graph");
+  for (const CUlaunchAttribute& a : form.attributes)
+    if (!is_dependence(a))
+      check(driver().cuGraphKernelNodeSetAttribute(node, a.id, &a.value), "setting an attribute of a graph's node");
+  return node;
+}
+
+#if CUDA_VERSION >= 12030
+// After the whole node ahead, or from when its blocks have let the next one in
+void add_edge(CUgraph graph, CUgraphNode from, CUgraphNode to, bool programmatic) {
+  CUgraphEdgeData edge{};
+  if (programmatic) {
+    edge.from_port = CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC;
+    edge.type = CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC;
+  }
+  check(driver().add_edges(graph, &from, &to, &edge, 1), "joining two nodes of a graph");
+}
+#endif
+
+// Destroys a graph that is not finished
+struct Unfinished {
+  CUgraph graph = nullptr;
+  ~Unfinished() {
+    if (graph != nullptr) driver().cuGraphDestroy(graph);
+  }
+  CUgraph release() { return std::exchange(graph, nullptr); }
+};
+
+}  // namespace
+
+thread_local Recording* Recording::current_ = nullptr;
+
+Recording::Recording() { current_ = this; }
+Recording::~Recording() { current_ = nullptr; }
+
+CUgraph captured_graph(const Gpu& gpu, const std::vector<Launch>& launches) {
+  for (int tries = 1;; ++tries)
+    if (CUgraph graph = try_to_capture(gpu, launches, tries == most_tries)) return graph;
+}
+
+#if CUDA_VERSION >= 12030
+bool has_edges_with_data() { return driver().add_edges != nullptr; }
+
+CUgraph graph_of_nodes(const Gpu&, const std::vector<Launch>& launches) {
+  if (!has_edges_with_data())
+    throw DeviceError("the CUDA driver makes no graphs with programmatic edges; CUDA 12.3 or later does: update it");
+  Unfinished made;
+  check(driver().cuGraphCreate(&made.graph, 0), "making a graph");
+  const Recording recording;
+  for (const Launch& l : launches) l.enqueue(nullptr);
+  CUgraphNode ahead = nullptr;
+  for (const NodeForm& form : recording.forms()) {
+    CUgraphNode node = add_node(made.graph, form);
+    if (ahead != nullptr) add_edge(made.graph, ahead, node, std::ranges::any_of(form.attributes, is_dependence));
+    ahead = node;
+  }
+  return made.release();
+}
+
+namespace {
+
+std::string node_text(CUgraphNode node) {
+  CUDA_KERNEL_NODE_PARAMS p{};
+  check(driver().cuGraphKernelNodeGetParams(node, &p), "reading a graph's node");
+  CUkernelNodeAttrValue cluster{}, cooperative{};
+  check(driver().cuGraphKernelNodeGetAttribute(node, CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, &cluster),
+        "reading a node");
+  check(driver().cuGraphKernelNodeGetAttribute(node, CU_LAUNCH_ATTRIBUTE_COOPERATIVE, &cooperative), "reading a node");
+  return fmt::format("{} blocks of {} threads, {} bytes, clusters of {}{}", p.gridDimX, p.blockDimX, p.sharedMemBytes,
+                     std::max(1u, cluster.clusterDim.x), cooperative.cooperative != 0 ? ", cooperative" : "");
+}
+
+}  // namespace
+
+std::string describe(CUgraph graph) {
+  std::size_t count = 0, edges = 0;
+  check(driver().cuGraphGetNodes(graph, nullptr, &count), "counting a graph's nodes");
+  check(driver().get_edges(graph, nullptr, nullptr, nullptr, &edges), "counting a graph's edges");
+  std::vector<CUgraphNode> nodes(count), from(edges), to(edges);
+  std::vector<CUgraphEdgeData> data(edges);
+  check(driver().cuGraphGetNodes(graph, nodes.data(), &count), "reading a graph's nodes");
+  check(driver().get_edges(graph, from.data(), to.data(), data.data(), &edges), "reading a graph's edges");
+  std::map<CUgraphNode, std::size_t> behind;  // edge that leaves a node; launches in a row have one each
+  std::map<CUgraphNode, std::size_t> into;
+  for (std::size_t i = 0; i < edges; ++i) behind[from[i]] = i, into[to[i]] = i;
+  std::string text;
+  for (CUgraphNode node : nodes) {
+    if (into.contains(node)) continue;
+    for (CUgraphNode at = node; at != nullptr;) {
+      text += node_text(at);
+      if (const auto edge = into.find(at); edge != into.end())
+        text += fmt::format("; port {} type {}", data[edge->second].from_port, data[edge->second].type);
+      text += '\n';
+      const auto next = behind.find(at);
+      at = next == behind.end() ? nullptr : to[next->second];
+    }
+  }
+  return text;
+}
+#else
+bool has_edges_with_data() { return false; }
+CUgraph graph_of_nodes(const Gpu&, const std::vector<Launch>&) {
+  throw DeviceError(
+      "this build of Coda captures its graphs: the CUDA toolkit that it was built with is older than 12.3");
+}
+std::string describe(CUgraph) {
+  throw DeviceError("this build of Coda cannot read a graph's edges: its CUDA toolkit is older than 12.3");
+}
+#endif
+
+}  // namespace coda::cuda

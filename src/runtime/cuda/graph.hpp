@@ -1,0 +1,57 @@
+#pragma once
+/// Launches in a row as a CUDA graph, made by capturing a stream or node by node.
+
+#include <string>
+#include <vector>
+
+#include "coda/executable.hpp"
+#include "runtime/cuda/gpu.hpp"
+
+namespace coda::cuda {
+
+/// How a launch looks as a node; `parameters` and `attributes` live as long as the launch.
+struct NodeForm {
+  CUfunction function = nullptr;
+  unsigned blocks = 1, threads = 1, shared_bytes = 0;
+  const void* parameters = nullptr;
+  std::vector<CUlaunchAttribute> attributes;  ///< also the programmatic dependence on the launch ahead
+};
+
+/// While one lives, what this thread enqueues is not launched: it is written down, whatever the stream.
+class Recording {
+ public:
+  Recording();
+  ~Recording();
+  Recording(const Recording&) = delete;
+  Recording& operator=(const Recording&) = delete;
+  const std::vector<NodeForm>& forms() const { return forms_; }
+
+  /// True, and `form` is written down, if this thread is recording.
+  template <class Form>
+  static bool takes(const Form& form) {
+    if (current_ == nullptr) return false;
+    current_->forms_.push_back(form());
+    return true;
+  }
+
+ private:
+  static thread_local Recording* current_;
+  std::vector<NodeForm> forms_;
+};
+
+/// Throws DeviceError. Another thread that waits for the whole context breaks a capture; it is then begun again, some
+/// times.
+CUgraph captured_graph(const Gpu& gpu, const std::vector<Launch>& launches);
+
+/// The same without a capture, so that nothing that other threads do disturbs it. Throws DeviceError, also for a driver
+/// older than CUDA 12.3, which has no programmatic dependence between nodes.
+CUgraph graph_of_nodes(const Gpu& gpu, const std::vector<Launch>& launches);
+
+/// Whether graph_of_nodes can be called.
+bool has_edges_with_data();
+
+/// A line a node, in the order in which they run: blocks, threads, shared memory, clusters, cooperation, and how it
+/// depends on the node ahead. For tests; needs a driver of CUDA 12.3.
+std::string describe(CUgraph graph);
+
+}  // namespace coda::cuda

@@ -1,0 +1,52 @@
+#include "command/trace.hpp"
+
+#include <fmt/format.h>
+
+#include "command/json.hpp"
+#include "media/file.hpp"
+
+namespace coda::command {
+namespace {
+
+using nlohmann::json;
+
+enum Lane { steps_lane = 1, floor_lane = 2 };
+
+json lane_name(Lane lane, const char* name) {
+  return {
+      {"name", "thread_name"}, {"ph", "M"}, {"pid", 1}, {"tid", static_cast<int>(lane)}, {"args", {{"name", name}}}};
+}
+
+json span(const std::string& name, Lane lane, double start_us, double us, json args) {
+  return {
+      {"name", name},           {"ph", "X"}, {"pid", 1}, {"tid", static_cast<int>(lane)}, {"ts", start_us}, {"dur", us},
+      {"args", std::move(args)}};
+}
+
+}  // namespace
+
+std::string trace_of(const std::string& model, const std::string& device, const std::vector<StepTime>& profile) {
+  json events = json::array();
+  events.push_back({{"name", "process_name"}, {"ph", "M"}, {"pid", 1}, {"args", {{"name", model + " on " + device}}}});
+  events.push_back(lane_name(steps_lane, "steps"));
+  events.push_back(lane_name(floor_lane, "by the device's peaks"));
+  double at_us = 0;
+  for (const StepTime& s : profile) {
+    const double us = 1000 * s.milliseconds;
+    json args{{"what", s.what}};
+    if (!s.how.empty()) args["how"] = s.how;
+    if (s.flop > 0) args["TFLOP/s"] = s.flop / us / 1e6;
+    if (s.bytes > 0) args["GB/s"] = s.bytes / us / 1e3;
+    events.push_back(span(s.name, steps_lane, at_us, us, std::move(args)));
+    if (s.floor_ms > 0) events.push_back(span(s.name, floor_lane, at_us, 1000 * s.floor_ms, json::object()));
+    at_us += us;
+  }
+  return dump(json{{"traceEvents", events}, {"displayTimeUnit", "ms"}}) + "\n";
+}
+
+void write_trace(const std::filesystem::path& file, const std::string& model, const std::string& device,
+                 const std::vector<StepTime>& profile) {
+  media::write_file(file, trace_of(model, device, profile));
+}
+
+}  // namespace coda::command
