@@ -338,7 +338,8 @@ CUresult cuGraphKernelNodeGetAttribute(CUgraphNode node, CUkernelNodeAttrID id, 
 }
 CUresult cuGraphKernelNodeGetParams(CUgraphNode node, CUDA_KERNEL_NODE_PARAMS* p) {
   const auto& shape = reinterpret_cast<const Launch*>(node)->shape;
-  p->gridDimX = shape.grid.x, p->blockDimX = shape.block.x, p->sharedMemBytes = static_cast<unsigned>(shape.shared_bytes);
+  p->gridDimX = shape.grid.x, p->blockDimX = shape.block.x,
+  p->sharedMemBytes = static_cast<unsigned>(shape.shared_bytes);
   return CUDA_SUCCESS;
 }
 CUresult cuGraphAddDependencies(CUgraph g, const CUgraphNode* from, const CUgraphNode* to, const CUgraphEdgeData* data,

@@ -245,7 +245,6 @@ std::unique_ptr<Step> Lowering::hopper(const Region& r, const Graph& graph, cons
   for (const Bound* x : {&step->a, &step->b}) step->bytes += x->bytes();
   for (const auto* list : {&step->operands, &step->outputs})
     for (const Bound& x : *list) step->bytes += x.bytes();
-  step->predicted_us = step->plan.predicted_us;
   step->how = plan::describe(step->plan);
   if (chosen.origin != tuning::Origin::cost_model) step->how += fmt::format(" ({})", tuning::to_string(chosen));
   if (conv->c != channels) step->how += fmt::format(", input channels padded with zeros to {}", conv->c);
