@@ -71,7 +71,7 @@ class Report(unittest.TestCase):
                     self.assertLessEqual(float(rect.get("x")) + float(rect.get("width")), width)
 
     def test_page_is_filled_and_emptied(self):
-        page = "".join(f"# {n}\n<!-- results: {n} -->\n<!-- end -->\nafter {n}\n" for n in report.SUITES)
+        page = "".join(f"# {n}\n<!-- results: {n} -->\n<!-- end -->\nafter {n}\n" for n in (*report.SUITES, "network"))
         filled = report.update_page(page, {"block": SUITE})
         self.assertIn("| 8,64,64,320,320,3 |", filled)
         self.assertIn("after conv", filled)
@@ -79,6 +79,16 @@ class Report(unittest.TestCase):
         self.assertEqual(report.update_page(filled, {}), page)
         with self.assertRaises(SystemExit):
             report.update_page("no place", {})
+
+    def test_networks_have_a_table(self):
+        case = {"name": "unet", "coda_us": 100.0, "spread": 0.01, "launches": 25, "floor_us": 50.0, "host_us": 4.0, "arena_bytes": 2e6, "constant_bytes": 1e6,
+                "peers": {"eager": 600.0, "compile": 250.0}, "peer_errors": {"max_autotune": "not measured: the limit"}, "peer_peak_bytes": {"eager": 9e6, "compile": 4e6}}
+        results = {"gpu": "H200", "driver": "CUDA 13.0", "commit": "0123456789abcdef", "date": "2026-11-21T00:00:00Z", "cases": [case]}
+        lines = report.network_table(results)
+        self.assertIn("| unet | 100 | 1.0% | 25 | 600 | 250 | 6.00 | 2.50 | 50 | 4.0 | 3 | 4 |", lines)
+        self.assertIn("max-autotune for unet (not measured: the limit)", lines[-1])
+        page = "".join(f"<!-- results: {n} -->\n<!-- end -->\n" for n in (*report.SUITES, "network"))
+        self.assertIn("| unet |", report.update_page(page, {"network": results}))
 
     def test_files_and_their_check(self):
         with tempfile.TemporaryDirectory() as name:
