@@ -116,6 +116,11 @@ void Lowering::add(std::unique_ptr<Step> step, std::string what, std::string how
   lowered_.region.push_back(region_);
 }
 
+void Lowering::add(std::unique_ptr<Step> step) {
+  std::string what = step->what, how = step->how;  // ahead of the move: arguments are evaluated in any order
+  add(std::move(step), std::move(what), std::move(how), {});
+}
+
 // ---- The border
 
 void Lowering::border(TensorId id, std::size_t position, bool input) {
@@ -196,7 +201,7 @@ void Lowering::contraction(const Region& r) {
   if (r.resampled.empty()) return kernels(r);
   std::string why = enlarges() ? "its own image is enlarged" : refuse_resampled(r);
   if (why.empty())
-    if (auto step = whole(r, true, why)) return add(std::move(step), step->what, step->how, {});
+    if (auto step = whole(r, true, why)) return add(std::move(step));
   if (r.only_enlarged) {
     const std::int64_t pitch = p_.fused.style.pitch(column_count(sizes(*r.only_enlarged)));
     const auto rows =
@@ -210,14 +215,13 @@ void Lowering::contraction(const Region& r) {
 
 void Lowering::kernels(const Region& r) {
   std::string why, also;
-  if (auto step = best_form([&](std::string& w) { return whole(r, false, w); }, why))
-    return add(std::move(step), step->what, step->how, {});
+  if (auto step = best_form([&](std::string& w) { return whole(r, false, w); }, why)) return add(std::move(step));
   const Extents space = extents(contraction_of(*op_, p_.storage.shapes));
   const std::int64_t pitch = (space.cols + 7) / 8 * 8;
   const auto bytes = static_cast<std::size_t>(space.rows() * pitch);
   Located sums{scratch(4 * bytes), pitch, p_.element};
   if (auto step = best_form([&](std::string& w) { return bare(r, sums, w); }, also)) {
-    add(std::move(step), step->what, step->how, {});
+    add(std::move(step));
   } else {
     sums.type = DType::f32;
     enter(in(0));

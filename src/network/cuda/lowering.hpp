@@ -142,6 +142,7 @@ class Lowering {
   void plain(codegen::PlainKernel kernel, std::int64_t threads, const P& fixed, std::vector<Place> used,
              std::string what, const Fill& fill);
   double bytes_of_step(const std::string& what) const;
+  void add(std::unique_ptr<Step> step);  // that says what it is
   void add(std::unique_ptr<Step> step, std::string what, std::string how, std::vector<Place> used);
 
   const Problem& p_;
