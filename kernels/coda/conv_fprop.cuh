@@ -31,6 +31,7 @@
 #pragma once
 #include "direct.cuh"
 #include "general.cuh"
+#include "produce.cuh"
 #include "second_pass.cuh"
 #include "split.cuh"
 #include "wgmma.cuh"
@@ -38,6 +39,8 @@
 namespace coda {
 
 template <class Config, class Visitor> struct ConvFprop {
+    using Configuration = Config;
+    using EpilogueVisitor = Visitor;
     using Element = typename Config::Element;
     using Tail = Epilogue<Config, Visitor>;
     using Again = SecondPass<Config, Visitor>;
@@ -154,9 +157,9 @@ template <class Config, class Visitor> struct ConvFprop {
             register_release<kProducerRegisters>();
             if constexpr (kDirect) {
             } else if constexpr (kGather) {
-                if (threadIdx.x < Gatherer::kThreads) produce_gathered(params, memory, barriers);
+                if (threadIdx.x < Gatherer::kThreads) Producer<ConvFprop>::gather(params, memory, barriers);
             } else {
-                if (kPrefetches > 0 ? threadIdx.x < 32 : threadIdx.x == 0) produce(params, shared, barriers, rank);
+                if (kPrefetches > 0 ? threadIdx.x < 32 : threadIdx.x == 0) Producer<ConvFprop>::run(params, shared, barriers, rank);
             }
             if (kExchange && threadIdx.x >= kProducers) assist(params, memory, barriers, rank, threadIdx.x / 32 - kProducers / 32, epoch);
         } else {
@@ -179,172 +182,6 @@ template <class Config, class Visitor> struct ConvFprop {
         const int loads = (kPatch ? 1 : g.taps_h * g.taps_w) * g.channel_blocks;
         if constexpr (kSplit) return part_of(loads, item % g.splits, g.splits);
         else return {0, loads};
-    }
-
-    // What a block's loads share with the rest of its cluster; its blocks take turns at issuing them.
-    struct Sharing {
-        int rank_m, rank_n;
-        u16 row_blocks, column_blocks;  // the blocks that share this one's activations, and its filters
-        u32 turn_a, turn_b;
-        CODA_DEVICE explicit Sharing(int rank) : rank_m(rank / kClusterN), rank_n(rank % kClusterN), row_blocks(0), column_blocks(0), turn_a(0), turn_b(0) {
-            for (int i = 0; i < kClusterN; ++i) row_blocks |= 1 << (rank_m * kClusterN + i);
-            for (int i = 0; i < kClusterM; ++i) column_blocks |= 1 << (i * kClusterN + rank_n);
-        }
-    };
-
-    template <bool kShared> static CODA_DEVICE void load_box(const TensorMap& map, u32 to, u32 full, int x, int y, int z, u16 blocks) {
-        if constexpr (kShared) tma_load_3d_multicast(to, map, full, x, y, z, blocks);
-        else tma_load_3d(to, map, full, x, y, z);
-    }
-
-    // Filters from k, their channels from c: of one tap, or of the image's own matrix.
-    static CODA_DEVICE void load_filter(const ConvParams& p, Sharing& sharing, u32 to, u32 full, int c, int tap, int k, int image) {
-        constexpr bool kShared = kClusterM > 1;
-        if (!kShared || sharing.turn_b == u32(sharing.rank_m)) {
-            if constexpr (Operands::kColumnsB) {
-#pragma unroll
-                for (int i = 0; i < divide_up(kN, 64); ++i) load_box<kShared>(p.filter, to + i * kBoxBytes, full, k + 64 * i, c, image, sharing.column_blocks);
-            } else if constexpr (Operands::kBatched) {
-                load_box<kShared>(p.filter, to, full, c, k, image, sharing.column_blocks);
-            } else {
-                load_box<kShared>(p.filter, to, full, c, tap, k, sharing.column_blocks);
-            }
-        }
-        if (++sharing.turn_b == kClusterM) sharing.turn_b = 0;
-    }
-
-    // The same of a phase, one of (C, R, S, K).
-    static CODA_DEVICE void load_phase_filter(const ConvParams& p, Sharing& sharing, u32 to, u32 full, int c, int tap, int k, int phase) {
-        const ConvGeometry& g = p.geometry;
-        const int r = (phase / 2 + g.pad_h) % 2 + 2 * (g.taps_h - 1 - tap / g.taps_w), s = (phase % 2 + g.pad_w) % 2 + 2 * (g.taps_w - 1 - tap % g.taps_w);
-        if (kClusterM == 1 || sharing.turn_b == u32(sharing.rank_m)) {
-#pragma unroll
-            for (int i = 0; i < divide_up(kN, 64); ++i)
-                if constexpr (kClusterM > 1) tma_load_4d_multicast(to + i * kBoxBytes, p.filter, full, k + 64 * i, s, r, c, sharing.column_blocks);
-                else tma_load_4d(to + i * kBoxBytes, p.filter, full, k + 64 * i, s, r, c);
-        }
-        if (++sharing.turn_b == kClusterM) sharing.turn_b = 0;
-    }
-
-    // A run of pixels, or of the columns of A.
-    static CODA_DEVICE void load_run(const ConvParams& p, Sharing& sharing, u32 to, u32 full, const Im2colCoordinates& from, int row, int image) {
-        constexpr bool kShared = kClusterN > 1;
-        if (!kShared || sharing.turn_a == u32(sharing.rank_n)) {
-            if constexpr (Operands::kColumnsA) {
-#pragma unroll
-                for (int i = 0; i < kM / 64; ++i) load_box<kShared>(p.activation, to + i * kBoxBytes, full, row + 64 * i, from.c, from.n, sharing.row_blocks);
-            } else if constexpr (Operands::kRowsA) {
-                load_box<kShared>(p.activation, to, full, from.c, row, image, sharing.row_blocks);
-            } else if constexpr (kShared) {
-                tma_load_im2col_multicast(to, p.activation, full, from, sharing.row_blocks);
-            } else {
-                tma_load_im2col(to, p.activation, full, from);
-            }
-        }
-        if (++sharing.turn_a == kClusterN) sharing.turn_a = 0;
-    }
-
-    // The part of operands [i, kPrefetches) that lies under a tile, on its way to the second-level cache while the tile is multiplied.
-    template <int i> static CODA_DEVICE void prefetch_tensors(const Params& params, const Tile& tile, int lane) {
-        if constexpr (i < kPrefetches) {
-            const ConvGeometry& g = params.fixed.geometry;
-            const auto source = Visitor::template tensor<i>(params.visitor);
-            const Rows rows = Rows::of(g, tile, kM, 0);
-            const int first = tile.tile_n * kN, count = smaller(kN, g.channels - first);
-            const u8* base = static_cast<const u8*>(source.memory) + (u64(tile.image) * g.rows * g.channels + first) * source.kElementBytes;
-            for (int m = lane; m < kM && count > 0; m += 32)
-                for (int line = 0; line < count * source.kElementBytes; line += 128)
-                    if (rows.valid(m)) prefetch_line(base + u64(rows.pixel(m)) * g.channels * source.kElementBytes + line);
-            prefetch_tensors<i + 1>(params, tile, lane);
-        }
-    }
-
-    // By one thread; with operands to prefetch by a warp, whose other lanes stay one item ahead of it.
-    static CODA_DEVICE void produce(const Params& params, u32 shared, const Barriers& barriers, int rank) {
-        const ConvParams& p = params.fixed;
-        const ConvGeometry& g = p.geometry;
-        Sharing sharing(rank);
-        RingPosition<kStages> at(0);
-        RingPosition<kStagesA> at_a(0);
-        for (int item = blockIdx.x / kClusterBlocks; item < items(g); item += gridDim.x / kClusterBlocks) {
-            const Tile tile = tile_at<kClusterM, kClusterN, kGroup, kPhases>(g, tile_of(g, item), rank);
-            if constexpr (kPrefetches > 0) {
-                if (!kSplit || item % g.splits == 0) prefetch_tensors<0>(params, tile, int(threadIdx.x));
-                __syncwarp();
-                if (threadIdx.x > 0) continue;
-            }
-            const Range range = loads_of(g, item);
-            const int k = tile.tile_n * kN;
-            if constexpr (kPatch) {
-                const Rows rows = Rows::of(g, tile, kM, 0);
-                const u32 bytes = (kM / 8 + (g.taps_h - 1) * g.dilation_h) * kLineBytes;
-                int w = rows.left - g.pad_w, h = rows.top - g.pad_h;
-                if constexpr (kPhases) w = rows.left + (tile.phase % 2 + g.pad_w) / 2 - g.taps_w + 1, h = rows.top + (tile.phase / 2 + g.pad_h) / 2 - g.taps_h + 1;
-                for (int c = range.begin; c < range.end; ++c) {
-                    const u32 full = barriers.full_a(at_a.stage), to = shared + at_a.stage * kBytesA;
-                    mbarrier_wait(barriers.empty_a(at_a.stage), at_a.parity ^ 1);
-                    mbarrier_arrive_expect(full, bytes);
-                    if constexpr (kClusterN == 1) tma_load_4d(to, p.activation, full, c * kK, w, h, tile.image);
-                    else if (sharing.turn_a == u32(sharing.rank_n))
-                        tma_load_4d_multicast(to, p.activation, full, c * kK, w, h, tile.image, sharing.row_blocks);
-                    if (++sharing.turn_a == kClusterN) sharing.turn_a = 0;
-                    at_a.advance();
-                    for (int tap = 0; tap < g.taps_h * g.taps_w; ++tap) {
-                        mbarrier_wait(barriers.empty(at.stage), at.parity ^ 1);
-                        mbarrier_arrive_expect(barriers.full(at.stage), kBytesB);
-                        if constexpr (kPhases) load_phase_filter(p, sharing, shared + kOffsetB + at.stage * kBytesB, barriers.full(at.stage), c * kK, tap, k, tile.phase);
-                        else load_filter(p, sharing, shared + kOffsetB + at.stage * kBytesB, barriers.full(at.stage), c * kK, tap, k, tile.image);
-                        at.advance();
-                    }
-                }
-            } else {
-                const int pixels = g.height * g.width, row = tile.tile_m * kM;
-                const int w = row % pixels % g.width * g.stride_w - g.pad_w, h = row % pixels / g.width * g.stride_h - g.pad_h;
-                int c = range.begin % g.channel_blocks, r = range.begin / g.channel_blocks / g.taps_w, s = range.begin / g.channel_blocks % g.taps_w;
-                for (int load = range.begin; load < range.end; ++load) {
-                    const u32 full = barriers.full(at.stage), to = shared + at.stage * kBytesA;
-                    const Im2colCoordinates from{c * kK, w, h, tile.image + row / pixels, u16(s * g.dilation_w), u16(r * g.dilation_h)};
-                    mbarrier_wait(barriers.empty(at.stage), at.parity ^ 1);
-                    mbarrier_arrive_expect(full, kBytesA + kBytesB);
-                    load_run(p, sharing, to, full, from, row, tile.image);
-                    load_filter(p, sharing, shared + kOffsetB + at.stage * kBytesB, full, c * kK, r * g.taps_w + s, k, tile.image);
-                    at.advance();
-                    if (++c == g.channel_blocks) {
-                        c = 0;
-                        if (++s == g.taps_w) s = 0, ++r;
-                    }
-                }
-            }
-        }
-    }
-
-    // By ordinary loads: of pixels, and of filters where the copy engine cannot load those either.
-    static CODA_DEVICE void produce_gathered(const Params& params, u8* memory, const Barriers& barriers) {
-        const ConvParams& p = params.fixed;
-        const ConvGeometry& g = p.geometry;
-        const Gatherer gatherer = Gatherer::of(p, reinterpret_cast<GatheredRow*>(memory + kOffsetTable));
-        Sharing sharing(0);
-        RingPosition<kStages> at(0);
-        for (int item = blockIdx.x; item < items(g); item += gridDim.x) {
-            const Tile tile = tile_at<1, 1, kGroup>(g, tile_of(g, item), 0);
-            const Range range = loads_of(g, item);
-            gatherer.find_rows(tile);
-            for (int load = range.begin; load < range.end; ++load) {
-                u8* const to_a = memory + at.stage * kBytesA, *const to_b = memory + kOffsetB + at.stage * kBytesB;
-                mbarrier_wait(barriers.empty(at.stage), at.parity ^ 1);
-                if constexpr (Operands::kGatherFilters) {
-                    gatherer.fill_filters(to_b, tile, load * kK);
-                } else if (threadIdx.x == 0) {
-                    mbarrier_arrive_expect(barriers.full(at.stage), kBytesB);
-                    load_filter(p, sharing, shared_address(to_b), barriers.full(at.stage), load * kK, 0, tile.tile_n * kN, tile.image);
-                }
-                gatherer.fill_pixels(to_a, load * kK);
-                fence_async_shared();
-                __syncwarp();
-                if (threadIdx.x % 32 == 0) mbarrier_arrive(barriers.full(at.stage));
-                at.advance();
-            }
-        }
     }
 
     // Issues one stage's matrix instructions: acc += activations (from `a`) * filters (from `b`)^T, or its transpose.

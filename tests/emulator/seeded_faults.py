@@ -29,7 +29,7 @@ FAULTS = [
      "tile=64x32", 24, "p: element"),
     ("one of the parts of an enlarged tensor is not stored", "epilogue.cuh", "i < Resample::kCopies", "i + 1 < Resample::kCopies",
      "tile=64x40 load=runs", 24, "e: element"),
-    ("a phase begins at another's pixel", "conv_fprop.cuh", "(tile.phase % 2 + g.pad_w) / 2", "g.pad_w / 2", "load=patch mode=resident", 24, "outside"),
+    ("a phase begins at another's pixel", "produce.cuh", "(tile.phase % 2 + g.pad_w) / 2", "g.pad_w / 2", "load=patch mode=resident", 24, "outside"),
     ("a spilled tile is normalised before it is loaded back", "second_pass.cuh", "if (spilled) mbarrier_wait(loaded(step), rounds & 1);", ";",
      "mode=streamed load=runs", 2, "outside"),
     ("shares of a reduction are merged before the last has come", "fold_columns.cuh", "== u32(parties - 1);", "== u32(parties / 2);",
