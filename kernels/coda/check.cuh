@@ -1,20 +1,11 @@
 // What the tuner checks plans with: operands of random numbers, and accumulators in float64 by plain loops, a thread each.
 #pragma once
 #include "arithmetic.cuh"
-#include "barrier.cuh"
 #include "check_params.cuh"
+#include "grid.cuh"
 #include "types.cuh"
 
 namespace coda::check {
-
-// Ahead of all else in a kernel: launches are programmatically dependent.
-CODA_DEVICE void begin() {
-    await_launches_ahead();
-    admit_next_launch();
-}
-
-CODA_DEVICE u64 first_index() { return u64(blockIdx.x) * blockDim.x + threadIdx.x; }
-CODA_DEVICE u64 index_step() { return u64(gridDim.x) * blockDim.x; }
 
 // In (-1, 1), by splitmix64
 CODA_DEVICE float uniform(u64 seed, u64 index) {

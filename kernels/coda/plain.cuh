@@ -1,22 +1,13 @@
 // Kernels for what stands between the contractions of a network, and for contractions that the tensor cores' kernels do not serve.
 // One thread makes an octet of neighbouring channels of a pixel, or one element; any grid serves any extent.
 #pragma once
-#include "barrier.cuh"
+#include "grid.cuh"
 #include "math.cuh"
 #include "operands.cuh"
 #include "plain_params.cuh"
 #include "visitor.cuh"
 
 namespace coda::plain {
-
-// Ahead of all else in a kernel: launches are programmatically dependent.
-CODA_DEVICE void begin() {
-    await_launches_ahead();
-    admit_next_launch();
-}
-
-CODA_DEVICE u64 first_index() { return u64(blockIdx.x) * blockDim.x + threadIdx.x; }
-CODA_DEVICE u64 index_step() { return u64(gridDim.x) * blockDim.x; }
 
 struct Octet {
     float of[8];
@@ -52,6 +43,9 @@ CODA_DEVICE void store_caller(const CallerTensor& t, i64 offset, float x) {
     else
         static_cast<u16*>(t.memory)[offset] = u16(t.type == 1 ? Bf16::pack(x, 0.f) : F16::pack(x, 0.f));
 }
+
+// The offset of what is padding outside. Strides may be negative, and so may any other offset.
+constexpr i64 kNowhere = i64(u64(1) << 63);
 
 // Where channel `channel` of the network's tensor lies outside: columns to the right, and elements from the pixel there.
 struct BorderChannel {
@@ -102,7 +96,7 @@ CODA_DEVICE bool is_packed(const BorderParams& p, const CallerTensor& t) {
            reinterpret_cast<size_t>(t.memory) % 32 == 0;
 }
 
-// Calls outside(offset or -1, element) for each element of a tile, or where they are packed packed(offset, eight elements) for an octet, and inside(row, first channel, pixel,
+// Calls outside(offset or kNowhere, element) for each element of a tile, or where they are packed packed(offset, eight elements) for an octet, and inside(row, first channel, pixel,
 // channel in the tile, tile) for each octet of the arena. Entering: outside first.
 template <bool kEnter, class Outside, class Packed, class Inside>
 CODA_DEVICE void turn_border(const BorderParams& p, const CallerTensor& t, const Outside& outside, const Packed& packed, const Inside& inside) {
@@ -152,7 +146,7 @@ CODA_DEVICE void turn_border(const BorderParams& p, const CallerTensor& t, const
                 const u32 c = by_channel ? j & (tile.channels() - 1) : j >> tile.pixels_shift;
                 if (x >= pixels || c >= channels) continue;
                 const int w = columns[x] + shifts[c];
-                outside(u32(w) < p.columns ? lines[x] + w * t.strides[2] + offsets[c] : i64(-1), tile.at(c, x));
+                outside(u32(w) < p.columns ? lines[x] + w * t.strides[2] + offsets[c] : kNowhere, tile.at(c, x));
             }
         };
         auto within = [&] {
@@ -174,7 +168,7 @@ CODA_DEVICE bool has_octets(const BorderParams& p, const CallerTensor& t) {
     const i64 all = p.channels | t.strides[0] | t.strides[1] | t.strides[2] | i64(reinterpret_cast<size_t>(t.memory) >> (t.type == 0 ? 2 : 1));
     return all % 8 == 0 && t.strides[3] == 1;
 }
-// Then calls visit(row, channel, offset or -1) for each octet.
+// Then calls visit(row, channel, offset or kNowhere) for each octet.
 template <class Visit> CODA_DEVICE void for_octets(const BorderParams& p, const CallerTensor& t, const Visit& visit) {
     const u32 octets = p.channels * p.taps / 8;
     const u64 count = u64(p.images) * p.height * p.width * octets;
@@ -184,7 +178,7 @@ template <class Visit> CODA_DEVICE void for_octets(const BorderParams& p, const 
         const BorderPixel pixel(p, t, row);
         const BorderChannel c(p, t, channel);
         const int w = pixel.column + c.column;
-        visit(row, channel, u32(w) < p.columns ? pixel.offset + w * t.strides[2] + c.offset : i64(-1));
+        visit(row, channel, u32(w) < p.columns ? pixel.offset + w * t.strides[2] + c.offset : kNowhere);
     }
 }
 
@@ -193,10 +187,10 @@ template <class Element> CODA_DEVICE void enter(const BorderParams& p) {
     const CallerTensor t = *p.caller;
     if (has_octets(p, t))
         return for_octets(p, t, [&](u32 row, u32 channel, i64 offset) {
-            store_octet<Element>(p.arena, row, channel, offset < 0 ? Octet{} : load_caller_octet(t, offset));
+            store_octet<Element>(p.arena, row, channel, offset == kNowhere ? Octet{} : load_caller_octet(t, offset));
         });
     turn_border<true>(
-        p, t, [&](i64 offset, float& element) { element = offset < 0 ? 0.f : load_caller(t, offset); },
+        p, t, [&](i64 offset, float& element) { element = offset == kNowhere ? 0.f : load_caller(t, offset); },
         [&](i64 offset, float* const (&elements)[8]) {
             const Octet x = load_caller_octet(t, offset);
 #pragma unroll

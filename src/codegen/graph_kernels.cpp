@@ -136,7 +136,7 @@ GraphKernel KernelWriter::finish(const std::string& body, const std::string& run
              fmt::format(
                  "extern \"C\" __global__ void __launch_bounds__({})\n"
                  "coda_kernel(const __grid_constant__ coda::GraphParams p) {{\n    using namespace coda;\n    "
-                 "plain::begin();\n{}}}\n",
+                 "begin();\n{}}}\n",
                  threads, run);
   return k;
 }
@@ -378,7 +378,7 @@ std::string plain_source(DType element) {
   const auto add = [&](PlainKernel kernel, std::string_view parameters, const std::string& call) {
     text += fmt::format(
         "\nextern \"C\" __global__ void __launch_bounds__(256)\n"
-        "{}(const __grid_constant__ coda::{} p) {{\n    using namespace coda;\n    plain::begin();\n    "
+        "{}(const __grid_constant__ coda::{} p) {{\n    using namespace coda;\n    begin();\n    "
         "plain::{}(p);\n}}\n",
         plain_entry(kernel), parameters, call);
   };

@@ -16,13 +16,13 @@ constexpr const char* kernel_text = R"(// What the tuner checks plans with.
 
 extern "C" __global__ void __launch_bounds__(256)
 coda_check_fill(const __grid_constant__ coda::FillParams p) {
-    coda::check::begin();
+    coda::begin();
     coda::check::fill(p);
 }
 
 extern "C" __global__ void __launch_bounds__(256)
 coda_check_sums(const __grid_constant__ coda::SumsParams p) {
-    coda::check::begin();
+    coda::begin();
     coda::check::sums(p);
 }
 )";

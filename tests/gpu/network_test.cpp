@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <fstream>
@@ -286,6 +287,37 @@ TEST(NetworkSmall, CallersMemory) {
   std::vector<float> spread(40, -1);
   executable.run(views<ConstTensorView>(inputs), {{"p", {spread.data(), DType::f32, {2, 10}, {20, 2}}}});
   for (std::size_t i = 0; i < 40; ++i) EXPECT_EQ(spread[i], i % 2 == 0 ? expected.at("p").data[i / 2] : -1.0f) << i;
+}
+
+// A mirrored image in the GPU's memory: pixels from right to left, one by one and by octets of channels; the result
+// from its end
+TEST(NetworkSmall, NegativeStrides) {
+  const Network network = classifier(24, 10);
+  const NetworkExecutable executable = compile(network, on_gpu());
+  const HostTensors inputs = random_inputs({{"x", {2, 24, 5, 7}}}, 4), expected = run(executable, inputs);
+  const std::vector<float>& x = inputs.at("x").data;
+  for (const bool octets : {false, true}) {
+    const std::int64_t channel = octets ? 1 : 35, line = octets ? 7 * 24 : 7, pixel = octets ? 24 : 1;
+    std::vector<float> mirrored(x.size());
+    for (std::int64_t n = 0; n < 2; ++n)
+      for (std::int64_t c = 0; c < 24; ++c)
+        for (std::int64_t i = 0; i < 35; ++i)
+          mirrored[static_cast<std::size_t>(n * 840 + c * channel + i / 7 * line + (6 - i % 7) * pixel)] =
+              x[static_cast<std::size_t>((n * 24 + c) * 35 + i)];
+    Buffer from(mirrored.size() * 4), to(20 * 4);
+    from.upload(mirrored.data());
+    executable.run({{"x",
+                     {static_cast<const float*>(from.data()) + 6 * pixel,
+                      DType::f32,
+                      {2, 24, 5, 7},
+                      {840, channel, line, -pixel}}}},
+                   {{"p", {static_cast<float*>(to.data()) + 19, DType::f32, {2, 10}, {-10, -1}}}});
+    std::vector<float> result(20);
+    to.download(result.data());
+    std::reverse(result.begin(), result.end());
+    EXPECT_EQ(result, expected.at("p").data) << (octets ? "octets" : "pixels");
+    EXPECT_TRUE(from.guards_hold() && to.guards_hold());
+  }
 }
 
 HostTensor channels_last(const HostTensor& t) {
