@@ -20,6 +20,7 @@
 #include "gpu/device.hpp"
 #include "gpu/kernels.hpp"
 #include "network/cuda/plan.hpp"
+#include "network_check.hpp"
 #include "networks.hpp"
 #include "support/float_convert.hpp"
 #include "tuner/tuner.hpp"
@@ -38,7 +39,7 @@ struct Options {
   std::filesystem::path json;
   std::string only, commit, precision = "bf16";
   int device = 0, rounds = 31;
-  bool precompile = false, explain = false, kernels = true, tune = false, again = false;
+  bool precompile = false, explain = false, kernels = true, tune = false, again = false, verify = false;
   double seconds = 0;
   int candidates = 10;
 };
@@ -193,6 +194,29 @@ void print_kernels(const std::vector<StepTime>& steps, const DeviceReport& repor
   fmt::print("  {:8.2f} us  one by one\n", 1000 * sum);
 }
 
+// What the check of outputs against float64 found
+json agreement_json(const std::vector<command::NetworkAgreement>& agreements) {
+  json list = json::array();
+  for (const auto& a : agreements) {
+    fmt::print(
+        "  '{}' against float64: largest error {:.2e}, tolerance {:.2e}, largest value {:.2e}, {} of {} outside\n",
+        a.output, a.largest_error, a.tolerance, a.largest_value, a.outside, a.elements);
+    list.push_back({{"output", a.output},
+                    {"elements", a.elements},
+                    {"outside", a.outside},
+                    {"largest_error", a.largest_error},
+                    {"tolerance", a.tolerance},
+                    {"largest_value", a.largest_value}});
+  }
+  return list;
+}
+
+bool is_right(const json& result) {
+  bool right = result["repeats"].get<bool>();
+  for (const json& a : result.value("agreement", json::array())) right = right && a["outside"] == 0;
+  return right;
+}
+
 json run_case(const bench::NetworkCase& c, const Options& o) {
   const NetworkOptions options = network_options(o);
   const Network network = c.make();
@@ -236,6 +260,7 @@ json run_case(const bench::NetworkCase& c, const Options& o) {
     print_kernels(steps, report);
     j["kernels"] = kernels_json(steps, report);
   }
+  if (o.verify) j["agreement"] = agreement_json(bench::verify(executable, options, tensors.inputs, tensors.outputs));
   std::fflush(stdout);
   return j;
 }
@@ -260,7 +285,7 @@ int run_all(const Options& o) {
   for (const bench::NetworkCase& c : read_cases(o)) {
     try {
       all["cases"].push_back(run_case(c, o));
-      failed += all["cases"].back()["repeats"].get<bool>() ? 0 : 1;
+      failed += is_right(all["cases"].back()) ? 0 : 1;
     } catch (const std::exception& error) {
       fmt::print("{}: {}\n", c.name, error.what());
       all["cases"].push_back({{"name", c.name}, {"error", error.what()}});
@@ -336,6 +361,7 @@ int act(int argc, char** argv) {
   app.add_flag("--precompile", o.precompile, "Compile all kernels into the cache and end; needs no GPU");
   app.add_flag("--explain", o.explain, "Print the launches of each case and end; needs no GPU");
   app.add_flag("!--no-kernels", o.kernels, "Do not time each kernel by itself");
+  app.add_flag("--verify", o.verify, "Compare the outputs with float64 too, on the CPU: minutes for large cases");
   app.add_flag("--tune", o.tune, "Find the fastest plans of all cases, keep them (CODA_TUNING), and end");
   app.add_option("--candidates", o.candidates, "With --tune: plans of a problem that are tried")
       ->check(CLI::Range(1, 4096))
