@@ -39,7 +39,8 @@ struct Options {
   std::filesystem::path json;
   std::string only, commit, precision = "bf16";
   int device = 0, rounds = 31;
-  bool precompile = false, explain = false, kernels = true, tune = false, again = false, verify = false;
+  bool precompile = false, explain = false, kernels = true, tune = false, again = false;
+  std::vector<std::string> verified;
   double seconds = 0;
   int candidates = 10;
 };
@@ -260,7 +261,9 @@ json run_case(const bench::NetworkCase& c, const Options& o) {
     print_kernels(steps, report);
     j["kernels"] = kernels_json(steps, report);
   }
-  if (o.verify) j["agreement"] = agreement_json(bench::verify(executable, options, tensors.inputs, tensors.outputs));
+  const auto is_meant = [&](const std::string& text) { return c.name.find(text) != std::string::npos; };
+  if (std::any_of(o.verified.begin(), o.verified.end(), is_meant))
+    j["agreement"] = agreement_json(bench::verify(executable, options, tensors.inputs, tensors.outputs));
   std::fflush(stdout);
   return j;
 }
@@ -361,7 +364,10 @@ int act(int argc, char** argv) {
   app.add_flag("--precompile", o.precompile, "Compile all kernels into the cache and end; needs no GPU");
   app.add_flag("--explain", o.explain, "Print the launches of each case and end; needs no GPU");
   app.add_flag("!--no-kernels", o.kernels, "Do not time each kernel by itself");
-  app.add_flag("--verify", o.verify, "Compare the outputs with float64 too, on the CPU: minutes for large cases");
+  app.add_option("--verify", o.verified,
+                 "Compare the outputs of cases whose name has one of these texts with float64 too, on the CPU: minutes "
+                 "for large ones")
+      ->delimiter(',');
   app.add_flag("--tune", o.tune, "Find the fastest plans of all cases, keep them (CODA_TUNING), and end");
   app.add_option("--candidates", o.candidates, "With --tune: plans of a problem that are tried")
       ->check(CLI::Range(1, 4096))

@@ -15,6 +15,8 @@ import re
 import sys
 from xml.sax.saxutils import escape
 
+import roofline
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 SUITES = ("conv", "block", "epilogue", "gemm")
 BARE_PEERS = ("cudnn", "cublaslt_bare")  # beside an epilogue, they do less than the case
@@ -194,6 +196,8 @@ def write(results, docs, check=False):
     suites, docs = read_results(results), pathlib.Path(docs)
     docs.mkdir(parents=True, exist_ok=True)
     wanted = {docs / f"performance-{name}.svg": svg(suite) for name, suite in suites.items() if name in SUITES}
+    if picture := roofline.svg({name: s for name, s in suites.items() if name in SUITES}, rivals):
+        wanted[docs / "performance-roofline.svg"] = picture
     if (page := docs / "performance.md").exists():  # elsewhere than in the sources there are pictures alone
         wanted[page] = update_page(page.read_text(), suites)
     stale = [path for path, text in wanted.items() if not path.exists() or path.read_text() != text]

@@ -72,6 +72,8 @@ class Translation(ast.NodeVisitor):
         name, options = node.func.id, {k.arg: k.value for k in node.keywords}
         if name in UNARY and len(node.args) == 1 and not options:
             return UNARY[name].format(self.visit(node.args[0]))
+        if name == "sum" and len(node.args) == 1 and not options:  # over all elements
+            return f"torch.sum({self.visit(node.args[0])}, dtype=torch.float32)"
         if name in ("group_norm", "instance_norm") and len(node.args) == 1:
             return self.normalisation(name, self.visit(node.args[0]), options)
         raise NotImplementedError(ast.unparse(node))

@@ -70,6 +70,19 @@ class Report(unittest.TestCase):
                 if rect.get("x"):
                     self.assertLessEqual(float(rect.get("x")) + float(rect.get("width")), width)
 
+    def test_roofline(self):
+        s = suite({"flop": 1e12, "bytes": 1e9}, {"name": "<&>", "flop": 1e10, "bytes": 1e9, "peers": {}}, {"error": "x"}, {"name": "no bytes"})
+        text = report.roofline.svg({"block": s, "conv": {**s, "ceilings": {}}}, report.rivals)
+        root = xml.etree.ElementTree.fromstring(text)
+        circles = list(root.iter("{http://www.w3.org/2000/svg}circle"))
+        self.assertEqual(len(circles), 2 + 1 + 1)  # two kernels, a rival, and the legend
+        for c in circles:
+            self.assertLess(float(c.get("cx")), float(root.get("width")))
+            self.assertLess(float(c.get("cy")), float(root.get("height")))
+        higher, lower = (float(c.get("cy")) for c in circles if c.find("{http://www.w3.org/2000/svg}title") is not None)
+        self.assertLess(higher, lower)  # a hundred times the TFLOP/s
+        self.assertIsNone(report.roofline.svg({"block": SUITE}, report.rivals))
+
     def test_page_is_filled_and_emptied(self):
         page = "".join(f"# {n}\n<!-- results: {n} -->\n<!-- end -->\nafter {n}\n" for n in (*report.SUITES, "network"))
         filled = report.update_page(page, {"block": SUITE})
@@ -164,8 +177,8 @@ class Translate(unittest.TestCase):
             starts = [i for i, line in enumerate(lines) if line.startswith("epilogue")]
             for i in starts:
                 text = "\n".join(line.strip() for line in lines[i + 1:lines.index("", i)]).replace("{dtype}", "bf16")
-                operands = {"bias": "[n]", "gamma": "[n]", "beta": "[n]", "temb": "[b,n]", "residual": "[m,n]"}
-                self.assertEqual(self.body(text, operands)[-1], "return (y,)")
+                operands = {"bias": "[n]", "gamma": "[n]", "beta": "[n]", "temb": "[b,n]", "residual": "[m,n]", "target": "[m,n]"}
+                self.assertEqual(self.body(text, operands)[-1], "return (loss,)" if " as loss" in text else "return (y,)")
 
 
 unittest.main()
