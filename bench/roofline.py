@@ -69,5 +69,5 @@ def svg(suites, rivals):
                        f'<circle cx="{a:.1f}" cy="{y.at(best):.1f}" r="3.5" fill="white" stroke="{colour}"/>')
         out.append(f'<circle cx="{a:.1f}" cy="{b:.1f}" r="3.5" fill="{colour}">{title}</circle>')
     for i, suite in enumerate(suites):
-        out.append(f'<circle cx="{LEFT + 14}" cy="{TOP + 12 + 16 * i}" r="3.5" fill="{COLOURS[suite]}"/><text x="{LEFT + 24}" y="{TOP + 16 + 16 * i}">{escape(suite)}</text>')
+        out.append(f'<circle cx="{WIDTH - RIGHT - 80}" cy="{HEIGHT - BOTTOM - 76 + 16 * i}" r="3.5" fill="{COLOURS[suite]}"/><text x="{WIDTH - RIGHT - 70}" y="{HEIGHT - BOTTOM - 72 + 16 * i}">{escape(suite)}</text>')
     return "\n".join(out + ["</svg>"]) + "\n"
