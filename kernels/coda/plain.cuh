@@ -96,10 +96,10 @@ CODA_DEVICE bool is_packed(const BorderParams& p, const CallerTensor& t) {
            reinterpret_cast<size_t>(t.memory) % 32 == 0;
 }
 
-// Calls outside(offset or kNowhere, element) for each element of a tile, or where they are packed packed(offset, eight elements) for an octet, and inside(row, first channel, pixel,
-// channel in the tile, tile) for each octet of the arena. Entering: outside first.
-template <bool kEnter, class Outside, class Packed, class Inside>
-CODA_DEVICE void turn_border(const BorderParams& p, const CallerTensor& t, const Outside& outside, const Packed& packed, const Inside& inside) {
+// Calls outside(offset or kNowhere, element) for each element of a tile, and inside(row, first channel, pixel, channel in the tile, tile) for each
+// octet of the arena. Entering: outside first.
+template <bool kEnter, class Outside, class Inside>
+CODA_DEVICE void turn_border(const BorderParams& p, const CallerTensor& t, const Outside& outside, const Inside& inside) {
     __shared__ float elements[kBorderElements + 64];
     __shared__ i64 lines[kBorderElements / 8], offsets[64];
     __shared__ int columns[kBorderElements / 8], shifts[64];
@@ -108,7 +108,7 @@ CODA_DEVICE void turn_border(const BorderParams& p, const CallerTensor& t, const
     while (tile.channels_shift < 6 && tile.channels() < all) ++tile.channels_shift, --tile.pixels_shift;
     const u32 rows = p.images * p.height * p.width, across = (all - 1) / tile.channels() + 1;
     const u32 tiles = ((rows - 1) / tile.pixels() + 1) * across;
-    const bool by_channel = t.strides[3] == 1, together = across == 1 && is_packed(p, t);
+    const bool by_channel = t.strides[3] == 1;
     for (u32 i = blockIdx.x; i < tiles; i += gridDim.x) {
         const u32 row = i / across * tile.pixels(), channel = i % across * tile.channels();
         const u32 pixels = rows - row < tile.pixels() ? rows - row : tile.pixels();
@@ -123,23 +123,6 @@ CODA_DEVICE void turn_border(const BorderParams& p, const CallerTensor& t, const
         }
         __syncthreads();
         auto without = [&] {
-            if (together) {  // full tiles have a multiple of eight elements
-                const u32 count = pixels * channels;
-                for (u32 j = 8 * threadIdx.x; j < count; j += 8 * kBorderThreads) {
-                    u32 x = j / channels, c = j - x * channels;
-                    float* place[8];
-#pragma unroll
-                    for (int k = 0; k < 8; ++k) {
-                        place[k] = &tile.at(c, x);
-                        if (++c == channels) c = 0, ++x;
-                    }
-                    const i64 offset = i64(row) * channels + j;
-                    if (j + 8 <= count) packed(offset, place);
-                    else
-                        for (u32 k = 0; j + k < count; ++k) outside(offset + k, *place[k]);
-                }
-                return;
-            }
 #pragma unroll 4
             for (u32 j = threadIdx.x; j < kBorderElements; j += kBorderThreads) {
                 const u32 x = by_channel ? j >> tile.channels_shift : j & (tile.pixels() - 1);
@@ -182,6 +165,39 @@ template <class Visit> CODA_DEVICE void for_octets(const BorderParams& p, const 
     }
 }
 
+// Packed outside, but not by octets of channels (seventeen heatmaps, say): eight neighbours there or here a thread, which reads them one by one,
+// mostly from the first-level cache. Channels beyond the last are written as zero.
+template <class Element> CODA_DEVICE void enter_packed(const BorderParams& p, const CallerTensor& t) {
+    const u32 octets = (p.channels - 1) / 8 + 1, rows = p.images * p.height * p.width;
+#pragma unroll 2
+    for (u64 i = first_index(); i < u64(rows) * octets; i += index_step()) {
+        const u32 row = i >> 32 ? u32(i / octets) : u32(i) / octets, channel = 8 * u32(i - u64(row) * octets);
+        Octet x;
+#pragma unroll
+        for (u32 k = 0; k < 8; ++k) x.of[k] = channel + k < p.channels ? load_caller(t, i64(row) * p.channels + channel + k) : 0.f;
+        store_octet<Element>(p.arena, row, channel, x);
+    }
+}
+template <class Element> CODA_DEVICE void leave_packed(const BorderParams& p, const CallerTensor& t) {
+    const u64 count = u64(p.images) * p.height * p.width * p.channels;
+#pragma unroll 2
+    for (u64 i = 8 * first_index(); i < count; i += 8 * index_step()) {
+        u32 row = i >> 32 ? u32(i / p.channels) : u32(i) / p.channels, channel = u32(i - u64(row) * p.channels);
+        const u16* from = static_cast<const u16*>(p.arena.memory) + row * p.arena.pitch + channel;
+        const u32 here = count - i < 8 ? u32(count - i) : 8;
+        Octet x;
+#pragma unroll
+        for (u32 k = 0; k < 8; ++k) {
+            x.of[k] = k < here ? Element::unpack(__ldg(from)).x : 0.f;
+            ++from;
+            if (++channel == p.channels) channel = 0, from += p.arena.pitch - p.channels;
+        }
+        if (here == 8) store_caller_octet(t, i64(i), x);
+        else
+            for (u32 k = 0; k < here; ++k) store_caller(t, i64(i + k), x.of[k]);
+    }
+}
+
 // Channels beyond the last are written as zero.
 template <class Element> CODA_DEVICE void enter(const BorderParams& p) {
     const CallerTensor t = *p.caller;
@@ -189,13 +205,9 @@ template <class Element> CODA_DEVICE void enter(const BorderParams& p) {
         return for_octets(p, t, [&](u32 row, u32 channel, i64 offset) {
             store_octet<Element>(p.arena, row, channel, offset == kNowhere ? Octet{} : load_caller_octet(t, offset));
         });
+    if (is_packed(p, t)) return enter_packed<Element>(p, t);
     turn_border<true>(
         p, t, [&](i64 offset, float& element) { element = offset == kNowhere ? 0.f : load_caller(t, offset); },
-        [&](i64 offset, float* const (&elements)[8]) {
-            const Octet x = load_caller_octet(t, offset);
-#pragma unroll
-            for (int k = 0; k < 8; ++k) *elements[k] = x.of[k];
-        },
         [&](u32 row, u32 channel, u32 pixel, u32 c, const BorderTile& tile) {
             Octet x;
 #pragma unroll
@@ -209,14 +221,9 @@ template <class Element> CODA_DEVICE void leave(const BorderParams& p) {
         return for_octets(p, t, [&](u32 row, u32 channel, i64 offset) {
             store_caller_octet(t, offset, load_octet<Element>(p.arena, row, channel));
         });
+    if (is_packed(p, t)) return leave_packed<Element>(p, t);
     turn_border<false>(
         p, t, [&](i64 offset, float& element) { store_caller(t, offset, element); },
-        [&](i64 offset, float* const (&elements)[8]) {
-            Octet x;
-#pragma unroll
-            for (int k = 0; k < 8; ++k) x.of[k] = *elements[k];
-            store_caller_octet(t, offset, x);
-        },
         [&](u32 row, u32 channel, u32 pixel, u32 c, const BorderTile& tile) {
             const Octet x = load_octet<Element>(p.arena, row, channel + c);
 #pragma unroll
