@@ -19,16 +19,17 @@ struct Constants {
   double sharpness = 10;     ///< of the maximum over clocks, power and memory
   double unmeasured = 1.04;  ///< for a tile that nobody has timed: what the model does not know of it
   // Main loop
-  double tensor_ops = 4096;             ///< multiplications and additions a clk
-  double shared_bytes = 130;            ///< a clk: the instructions' operands and the loads' writes
-  double l2_bytes = 53;                 ///< a clk, all multiprocessors at work
-  double cold_bytes = 44;               ///< the same where each block has one tile: everything comes from memory first
-  double load_clk = 900;                ///< from a load's issue to its data
-  double step_clk = 150;                ///< the shortest k-step: barrier, issue, release
-  double box = 1.06;                    ///< loads of boxes against im2col loads, where a box serves one tap
-  double cluster = 1.03;                ///< stages that are released across a cluster
-  double pairs = 1.03;                  ///< beside four consumer warpgroups
-  double direct = 8;                    ///< a product of one element, by one warp a scheduler; not measured
+  double tensor_ops = 4096;    ///< multiplications and additions a clk
+  double shared_bytes = 130;   ///< a clk: the instructions' operands and the loads' writes
+  double l2_bytes = 53;        ///< a clk, all multiprocessors at work
+  double patch_l2_bytes = 60;  ///< the same of patches for several taps: mostly filters, which all read at once
+  double cold_bytes = 44;      ///< the same where each block has one tile: everything comes from memory first
+  double load_clk = 900;       ///< from a load's issue to its data
+  double step_clk = 150;       ///< the shortest k-step: barrier, issue, release
+  double box = 1.06;           ///< loads of boxes against im2col loads, where a box serves one tap
+  double cluster = 1.03;       ///< stages that are released across a cluster
+  double pairs = 1.03;         ///< beside four consumer warpgroups
+  double direct = 8;           ///< a product of one element, by one warp a scheduler; not measured
   double vector = 120, elements = 250;  ///< gathered: eight channels at once, or one after another; not measured
   double drain_clk = 3500;  ///< cooperative: from a tile's last k-step until the next tile's loop is at full speed
   // Epilogue: clk for each element that a thread holds, with one warp a scheduler
@@ -84,8 +85,11 @@ double step_clk(const ConvPlan& p, const ConvProblem& problem) {
   // instructions
   const bool once = c.rows_a && p.tiles * p.splits * c.cluster_m * c.cluster_n <= p.blocks;
   const double shared = (operands + (once ? 0.0 : a + b)) / k.shared_bytes;
-  const double l2 =
-      (a / c.cluster_n + b / c.cluster_m) / (once ? k.cold_bytes : k.l2_bytes) * (c.patch && taps == 1 ? k.box : 1.0);
+  const double l2 = (a / c.cluster_n + b / c.cluster_m) /
+                    (once       ? k.cold_bytes
+                     : taps > 1 ? k.patch_l2_bytes
+                                : k.l2_bytes) *
+                    (c.patch && taps == 1 ? k.box : 1.0);
   const double lead = c.patch ? std::min<double>(c.stages - 1, (c.stages_a - 1) * taps) : c.stages - 1;
   const double busy = std::max({tensor, shared, l2, k.load_clk / lead, k.step_clk, gather_clk(c)});
   return busy * (c.cluster_m * c.cluster_n > 1 ? k.cluster : 1.0) *
@@ -174,7 +178,7 @@ bool measured(const ConvConfig& c) {
   const bool pairs = c.turns == 2 && c.tile_warpgroups == 2;
   if (c.turns == 1) return is(128, 80) || is(256, 80) || is(128, 96) || is(128, 128) || is(128, 160) || is(256, 128);
   if (c.swap) return !pairs && (is(128, 128) || (c.patch && is(256, 64)));
-  return is(128, 128) || is(256, 64) || (is(128, 160) && !pairs);
+  return is(128, 128) || is(256, 64) || (is(128, 160) && !pairs) || (is(64, 256) && !pairs && c.patch);
 }
 
 double memory_us(const ConvPlan& p, const ConvProblem& problem, const Device& device) {
