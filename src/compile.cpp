@@ -78,6 +78,7 @@ ConvKernel conv_kernel(const Contraction& contraction, const Graph& optimised, c
   // plan: what is computed before, in and after a normalisation; which tile, cluster, order and way of normalising
   plan::Epilogue epilogue = plan::analyse(optimised, extents(contraction));
   plan::resample(epilogue, options.resampled, contraction);
+  epilogue.storage = options.storage;
   tuning::Chosen chosen = choose_plan(contraction, epilogue, device, options);
   // codegen: the visitor and the kernel as CUDA C++
   codegen::Kernel kernel = generate(epilogue, chosen.plan, options);

@@ -28,6 +28,7 @@
 //   static constexpr Stores kStores;                    // tiles.cuh; may be left out
 //   using Resample = Resampled<…>;                      // resample.cuh; may be left out
 //   static constexpr bool kWide, kMeets;                // if kNorm is kGeneral: see general.cuh
+//   static constexpr int kFetch;                        // fetch.cuh; may be left out
 #pragma once
 #include "direct.cuh"
 #include "general.cuh"
@@ -71,7 +72,9 @@ template <class Config, class Visitor> struct ConvFprop {
     static constexpr bool kSplit = Config::kSplit, kExchange = Tail::kExchange;
     static constexpr bool kWorkspace = kSplit || kExchange || Tail::Needs::kMeets;
     static_assert(!Tail::Needs::kMeets || (!kSplit && kGroup == 0), "tiles that wait for one another are whole, and neighbours");
-    static constexpr int kPrefetches = kGather || Tail::kStores != Stores::kCopyEngine ? 0 : kStreamed ? Visitor::kTensorsBefore : Visitor::kTensors;  // the second pass comes much later
+    template <int i> static constexpr bool kIsPrefetched = is_loaded<Visitor, Visitor::kTensorsBefore, Visitor::kTensors, Tail::kFetch>(i);
+    static constexpr bool kAllFetched = Tail::kFetch > 0 && Tail::kFetch == Visitor::kTensors;
+    static constexpr int kPrefetches = kGather || kAllFetched || Tail::kStores != Stores::kCopyEngine ? 0 : kStreamed ? Visitor::kTensorsBefore : Visitor::kTensors;  // the second pass comes much later
     static_assert(kGroup == 0 || !kExchange, "tiles of an image are neighbours where they exchange statistics");
     static_assert(!kSplit || !kStreamed, "split-K serves small outputs, which are resident");
     static_assert(!kSplit || kClusterBlocks == 1, "split-K goes without clusters");
@@ -88,8 +91,9 @@ template <class Config, class Visitor> struct ConvFprop {
     static constexpr int kOffsetTail = kOffsetB + kStages * kBytesB;
     static constexpr int kOffsetSecond = kOffsetTail + kConsumers * kWarpgroupBytes;
     static constexpr int kOffsetBarriers = kOffsetSecond + (kStreamed ? kTurns * Again::kTeamBytes + kConsumers * Again::kOwnBytes : 0);
-    static constexpr int kOffsetTable = divide_up(kOffsetBarriers + 8 * (2 * kStages + 6), 16) * 16;  // of gathered rows
-    static constexpr int kSharedBytes = kGather ? kOffsetTable + Gatherer::kTableBytes + 1024 : kOffsetBarriers + 8 * (2 * kStages + (kPatch ? 2 * kStagesA : 0) + 2 + (kStreamed ? 4 : 0)) + 1024;  // 1024: alignment
+    static constexpr int kFetchBarriers = kConsumers * Fetch<Tail>::kBarriers;
+    static constexpr int kOffsetTable = divide_up(kOffsetBarriers + 8 * (2 * kStages + 6 + kFetchBarriers), 16) * 16;  // of gathered rows
+    static constexpr int kSharedBytes = kGather ? kOffsetTable + Gatherer::kTableBytes + 1024 : kOffsetBarriers + 8 * (2 * kStages + (kPatch ? 2 * kStagesA : 0) + 2 + (kStreamed ? 4 : 0) + kFetchBarriers) + 1024;  // 1024: alignment
     static_assert(kSharedBytes <= 232448, "the tile, its stages and its epilogue exceed a block's shared memory");
     static_assert(kBytesB % 1024 == 0 && kBytesA % 1024 == 0, "stages keep the swizzle's alignment");
     static_assert(sizeof(typename Element::Word) == 2 || (!Operands::kColumnsA && !Operands::kColumnsB), "tf32 is multiplied K-major only");
@@ -103,7 +107,7 @@ template <class Config, class Visitor> struct ConvFprop {
     static constexpr int kFillers = kGather ? kProducers / 32 + !Operands::kGatherFilters : 1;  // arrivals that fill a stage
 
     using Resample = typename Tail::Resample;
-    using Params = KernelParams<Resample::kMaps + phase_maps<Config>(), typename Visitor::Params>;
+    using Params = KernelParams<Resample::kMaps + phase_maps<Config>() + Tail::kFetch, typename Visitor::Params>;
     static_assert(!Visitor::kRaw || Config::kNorm == Norm::kResident, "only a resident normalisation keeps its input");
 
     // Full and empty barriers of the filters' ring (for runs, of both operands'), then of the patches'; turns; handovers of columns.
@@ -114,6 +118,7 @@ template <class Config, class Visitor> struct ConvFprop {
         CODA_DEVICE u32 full_a(u32 stage) const { return base + 8 * (2 * kStages + stage); }
         CODA_DEVICE u32 empty_a(u32 stage) const { return base + 8 * (2 * kStages + kStagesA + stage); }
         CODA_DEVICE u32 turn(int turn) const { return base + 8 * (2 * kStages + (kPatch ? 2 * kStagesA : 0) + turn); }
+        CODA_DEVICE u32 fetched(int consumer) const { return turn(2 + consumer * Fetch<Tail>::kBarriers); }  // neither with columns
         CODA_DEVICE typename Again::Handover columns(int of_turn) const { return {turn(2 + of_turn), turn(4 + of_turn)}; }
     };
 
@@ -133,6 +138,8 @@ template <class Config, class Visitor> struct ConvFprop {
             if (Tail::kStores == Stores::kCopyEngine && Visitor::kSide != SideStore::kNone) tma_prefetch(p.side);
 #pragma unroll
             for (int i = 0; i < Resample::kCopies; ++i) tma_prefetch(params.maps()[i]);
+#pragma unroll
+            for (int i = 0; i < Tail::kFetch; ++i) tma_prefetch(params.maps()[Resample::kMaps + i]);
             // A stage is free once the consumers of every block that shares a tile with this one have read it. In a cluster of
             // rows and columns, of every block: one that loads both of its operands itself could run a round ahead of the block
             // across, and its arrivals would stand in for a slow one's.
@@ -145,6 +152,7 @@ template <class Config, class Visitor> struct ConvFprop {
                 for (int c = 0; c < kConsumers; ++c) Again::init_barriers(own_memory(memory, c));
                 for (int t = 0; t < 2; ++t) mbarrier_init(barriers.columns(t).full, 32), mbarrier_init(barriers.columns(t).empty, 128 * kTeam);
             }
+            if constexpr (Tail::kFetch > 0) Fetch<Tail>::init_barriers(barriers.fetched(0), kConsumers);
             mbarrier_init_fence();
         }
         await_launches_ahead();
@@ -288,7 +296,7 @@ template <class Config, class Visitor> struct ConvFprop {
         Accumulators acc;
         Trace trace{p.timeline};
         Tail tail{p, g, p.norm, params.visitor, uniform, memory + kOffsetTail + consumer * kWarpgroupBytes,
-                  int(threadIdx.x) % 128, 1 + consumer, epoch, acc, trace, params.maps()};
+                  int(threadIdx.x) % 128, 1 + consumer, epoch, acc, trace, params.maps(), barriers.fetched(consumer)};
         Again again{tail, team_memory(memory, turn), own_memory(memory, consumer), barriers.columns(turn)};
         const int first = blockIdx.x / kClusterBlocks, step = gridDim.x / kClusterBlocks;
         auto place = [&](int i) { return place_of(g, tile_of(g, first + i * step), rank, member); };
@@ -303,6 +311,8 @@ template <class Config, class Visitor> struct ConvFprop {
         for (int i = turn; first + i * step < items(g); done += loads(i) + (kTurns > 1 ? loads(i + 1) : 0), i += kTurns) {
             const At at = place(i);
             trace.mark(0);
+            if constexpr (Tail::kFetch > 0)
+                if (!kSplit || (first + i * step) % g.splits == 0) Fetch<Tail>{tail}.open(at);
             tail.load_columns(at);
             tail.sync();
             if constexpr (kTurns > 1 && !kDirect) {

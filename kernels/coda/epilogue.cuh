@@ -2,6 +2,7 @@
 // What a visitor supplies is in visitor.cuh.
 #pragma once
 #include "exchange.cuh"
+#include "fetch.cuh"
 #include "fragment.cuh"
 #include "layout.cuh"
 #include "tensors.cuh"
@@ -71,9 +72,10 @@ template <class Config, class Visitor> struct Epilogue {
     static constexpr int kSlices = kN / kSlice;
     static constexpr int kStoresPerTile = kBlocks * kSlices;  // bulk groups that a warp commits
     static constexpr int kStoreBuffers = Config::kStoreBuffers;
+    static constexpr int kFetch = fetch_of<Config>(0);  // operands that arrive in the staging buffers: fetch.cuh
     static constexpr int kStaging = divide_up(larger(kSliceBytes * kStoreBuffers, kExchange ? kN * 8 : 0), 1024) * 1024;  // a warp
     // Moments of the warps' rows, later scratch: in the staging buffers, or apart where those hold a tile.
-    static constexpr bool kApart = kNorm == Norm::kStreamed;
+    static constexpr bool kApart = kNorm == Norm::kStreamed || (kExchange && kFetch > 0);
     static constexpr int kMomentBytes = kApart ? kN * 8 : kStaging;  // a warp
     static constexpr int kScratch = smaller(larger(128, kN + 126), (4 * kMomentBytes - kN * 4) / int(sizeof(Moments)));
     static_assert(kNorm != Norm::kStreamed || kStoreBuffers == kStoresPerTile, "the staging buffers hold a whole tile");
@@ -95,7 +97,10 @@ template <class Config, class Visitor> struct Epilogue {
     static constexpr int kSideStaging = kSideBuffers * kSliceBytes;  // a warp
     static constexpr int kSideOffset = divide_up(4 * kStaging + kColumns * kN * 4 + (kApart ? 4 * kMomentBytes : 0), 1024) * 1024;
     static constexpr int kFoldOffset = divide_up(kSideBuffers > 0 ? kSideOffset + 4 * kSideStaging : 4 * kStaging + kColumns * kN * 4 + (kApart ? 4 * kMomentBytes : 0), 16) * 16;
-    static constexpr int kWarpgroupBytes = kFoldOffset + Needs::kFoldBytes;
+    static constexpr int kFetchOffset = kFetch > 1 ? divide_up(kFoldOffset, 1024) * 1024 : kFoldOffset;
+    static constexpr int kWarpgroupBytes = kFetch > 0 ? kFetchOffset + (kFetch - 1) * 4 * kStoreBuffers * kSliceBytes : kFoldOffset + Needs::kFoldBytes;
+    static_assert(kFetch <= fetchable_tensors<Visitor, Visitor::kTensorsBefore, Visitor::kTensors>(), "operands that are fetched have 16 bits");
+    static_assert(kFetch == 0 || (kStores == Stores::kCopyEngine && !kByPhases && !kSecondPass && kNorm != Norm::kGeneral), "staging buffers that operands arrive in");
 
     const ConvParams& fixed;
     const ConvGeometry& geometry;
@@ -108,7 +113,9 @@ template <class Config, class Visitor> struct Epilogue {
     const u32 epoch;
     Accumulators& acc;
     const Trace& trace;
-    const TensorMap* const further;  // Resample::kMaps, or phase_maps()
+    const TensorMap* const further;  // Resample::kMaps, or phase_maps(); then those of fetched operands
+    const u32 fetch_barriers;        // Fetch::kBarriers
+    u32 fetch_parity = 0;            // a bit for each staging buffer
 
     CODA_DEVICE float* columns() const { return reinterpret_cast<float*>(memory + 4 * kStaging); }
     CODA_DEVICE u8* staging(int warp) const { return memory + warp * kStaging; }
@@ -139,7 +146,7 @@ template <class Config, class Visitor> struct Epilogue {
     }
 
     // Tensor operands [kFirst, kEnd) on their way; for_pairs takes them pair by pair, and loads ahead up to pair `end`.
-    template <int kFirst, int kEnd> using Ring = typename TensorsOf<kStores, Visitor, kFirst, kEnd, kSwap, kSlice, kSlices>::Type;
+    template <int kFirst, int kEnd, int kFetched = 0> using Ring = typename TensorsOf<kStores, Visitor, kFirst, kEnd, kSwap, kSlice, kSlices, kFetched>::Type;
     static constexpr int kPairs = kStoresPerTile * (kSlice / 4);  // of a tile, a lane
 
     // Of an element of the output.
@@ -154,7 +161,7 @@ template <class Config, class Visitor> struct Epilogue {
         ring.open(first, end, at);
         for_pairs<kFirst, kEnd>(at, b, s, ring, end, f);
     }
-    template <int kFirst, int kEnd, class F> CODA_DEVICE void for_pairs(const At& at, int b, int s, Ring<kFirst, kEnd>& ring, int end, F&& f) const {
+    template <int kFirst, int kEnd, class Tensors, class F> CODA_DEVICE void for_pairs(const At& at, int b, int s, Tensors& ring, int end, F&& f) const {
         const int warp = thread / 32, lane = thread & 31;
         int p = (b * kSlices + s) * (kSlice / 4);
         if constexpr (kSwap) {
@@ -204,11 +211,12 @@ template <class Config, class Visitor> struct Epilogue {
         if constexpr (kSwap) write_channels(first_warp, stride, packed, warp, lane);
         else write_rows<kSlice>(first_warp + warp * stride, packed, lane);
     }
-    // Once this warp's part of the slices is written: they are whole, and those of kBuffers - 1 slices ago are free.
-    template <int kBuffers> CODA_DEVICE void close_slice() const {
+    // Once this warp's part of the slices is written: they are whole, and those of kBuffers - 1 slices ago are free (kFetches: when their
+    // operands have come).
+    template <int kBuffers, bool kFetches = false> CODA_DEVICE void close_slice() const {
         fence_async_shared();
         if constexpr (kSwap) {
-            if ((thread & 31) == 0) tma_store_wait_read<larger(0, kBuffers - 2)>();
+            if (!kFetches && (thread & 31) == 0) tma_store_wait_read<larger(0, kBuffers - 2)>();
             sync();
         } else {
             __syncwarp();
@@ -253,6 +261,8 @@ template <class Config, class Visitor> struct Epilogue {
         if constexpr (kByPhases) return at.rows.phase == 0 ? first : further[others + at.rows.phase - 1];
         else return first;
     }
+
+    CODA_DEVICE const TensorMap& fetch_map(int i) const { return further[Resample::kMaps + i]; }
 
     static CODA_DEVICE void store_slice(const TensorMap& map, const u8* buffer, const At& at, int m, int slice) {
         delay_point();
@@ -463,10 +473,11 @@ template <class Config, class Visitor> struct Epilogue {
     // warp's staging buffers, and g of the same as the second store if kBoth. kKeep: leaves f's in the buffers.
     template <int kFirst, int kEnd, bool kBoth, bool kKeep, class F, class G> CODA_DEVICE void store(const At& at, F&& f, G&& g) {
         const int warp = thread / 32, lane = thread & 31;
-        constexpr bool kWraps = kStoresPerTile % kStoreBuffers != 0;
-        Ring<kFirst, kEnd> ring{visitor, geometry, warp, lane};
+        constexpr bool kWraps = kStoresPerTile % kStoreBuffers != 0, kFetches = kFetch > 0 && kFirst < kEnd;
+        Ring<kFirst, kEnd, kFetches ? kFetch : 0> ring{visitor, geometry, warp, lane};
+        const Fetch<Epilogue> fetch{*this};
         ring.open(0, kPairs, at);
-        if constexpr (kSwap) open_staging();
+        if constexpr (kSwap && !kFetches) open_staging();
 #pragma unroll
         for (int b = 0; b < kBlocks; ++b)
 #pragma unroll
@@ -474,6 +485,7 @@ template <class Config, class Visitor> struct Epilogue {
                 const int place = (b * kSlices + s) % kStoreBuffers;
                 u32 packed[kSlice / 4], beside[kBoth ? kSlice / 4 : 1];
                 int pair = 0;
+                if constexpr (kFetches) fetch.await(place, ring);
                 for_pairs<kFirst, kEnd>(at, b, s, ring, kPairs, [&](float x, float y, const float* one, const float* two, const float* t1, const float* t2) {
                     x = as_float(x), y = as_float(y);
                     const int row = 2 * b + (pair & 1);
@@ -481,7 +493,7 @@ template <class Config, class Visitor> struct Epilogue {
                     if constexpr (kBoth) beside[pair] = Visitor::Side::pack(g(x, one, t1, row), g(y, two, t2, row));
                     ++pair;
                 });
-                if constexpr (!kSwap) {
+                if constexpr (!kSwap && !kFetches) {
                     if (lane == 0) {
                         if ((kWraps || kKeep) && b + s == 0) tma_store_wait_read<0>();
                         else if (!kKeep) tma_store_wait_read<kStoreBuffers - 1>();
@@ -491,7 +503,7 @@ template <class Config, class Visitor> struct Epilogue {
                 write_slice(staging(0) + place * kSliceBytes, kStaging, packed);
                 if constexpr (kBoth) write_slice(side_staging(0, place), kSideStaging, beside);
                 if constexpr (kKeep) fence_async_shared();
-                else close_slice<kStoreBuffers>();
+                else close_slice<kStoreBuffers, kFetches>();
                 if constexpr (kStores != Stores::kCopyEngine) {
                     store_plain(fixed.output, staging(warp) + place * kSliceBytes, at, 64 * b + 16 * warp, s * kSlice);
                     if constexpr (kBoth) store_plain(fixed.side, side_staging(warp, place), at, 64 * b + 16 * warp, s * kSlice);
@@ -501,6 +513,7 @@ template <class Config, class Visitor> struct Epilogue {
                     tma_store_commit();
                 }
                 if constexpr (!kKeep) store_pooled(staging(warp) + place * kSliceBytes, at, 64 * b + 16 * warp, s * kSlice);
+                if constexpr (kFetches) fetch.refill(at, b * kSlices + s);
             }
     }
 

@@ -42,4 +42,14 @@ CODA_DEVICE void write_channels(u8* first, int stride, const u32 (&packed)[16], 
     for (int q = 0; q < 4; ++q) store_matrices_transposed(base + q * stride, packed + 4 * q);
 }
 
+// The other way: group q of four pairs, words[i] is pair 4 * q + i, of a slice at shared-memory address `slice`.
+template <int kSlice, int kWords> CODA_DEVICE void read_rows(u32 slice, int q, u32 (&words)[kWords], int lane) {
+    const int row = lane & 15;
+    if constexpr (kSlice >= 16) load_matrices(slice + SliceSwizzle<kSlice>::offset(row, 2 * q + (lane >> 4)), words);
+    else load_two_matrices(slice + row * SliceSwizzle<kSlice>::kRowBytes, words);
+}
+CODA_DEVICE void read_channels(u32 first, int stride, int q, u32 (&words)[4], int warp, int lane) {
+    load_matrices_transposed(first + q * stride + SliceSwizzle<64>::offset((lane >> 4) * 8 + (lane & 7), 2 * warp + (lane >> 3 & 1)), words);
+}
+
 }  // namespace coda

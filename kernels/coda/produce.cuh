@@ -84,9 +84,10 @@ template <class Kernel> struct Producer {
         if (++sharing.turn_a == kClusterN) sharing.turn_a = 0;
     }
 
-    // The part of operands [i, kPrefetches) that lies under a tile, on its way to the second-level cache while the tile is multiplied.
+    // The part of operands [i, kPrefetches), but for fetched ones, that lies under a tile, on its way to the second-level cache while the tile is multiplied.
     template <int i> static CODA_DEVICE void prefetch_tensors(const Params& params, const Tile& tile, int lane) {
         if constexpr (i < kPrefetches) {
+            if constexpr (!Kernel::template kIsPrefetched<i>) return prefetch_tensors<i + 1>(params, tile, lane);
             const ConvGeometry& g = params.fixed.geometry;
             const auto source = Visitor::template tensor<i>(params.visitor);
             const Rows rows = Rows::of(g, tile, kM, 0);

@@ -8,18 +8,40 @@ namespace coda {
 
 template <class Visitor, int i> using TensorOf = decltype(Visitor::template tensor<i>(*static_cast<const typename Visitor::Params*>(nullptr)));
 
-// Bytes of an element of each of the operands [i, kEnd), together.
-template <class Visitor, int i, int kEnd> constexpr int tensor_bytes() {
-    if constexpr (i < kEnd) return TensorOf<Visitor, i>::kElementBytes + tensor_bytes<Visitor, i + 1, kEnd>();
+// Whether the copy engine can bring operand i: fetch.cuh.
+template <class Visitor, int i> constexpr bool is_fetchable() { return TensorOf<Visitor, i>::kElementBytes == 2; }
+template <class Visitor, int i, int kEnd> constexpr int fetchable_tensors() {
+    if constexpr (i < kEnd) return is_fetchable<Visitor, i>() + fetchable_tensors<Visitor, i + 1, kEnd>();
     else return 0;
 }
 
-// Of operands [i, kEnd): kSlots pairs each, and where the next ones lie: two rows, or two channels of a row.
-template <class Visitor, int i, int kEnd, int kSlots> struct TensorPairs {
+// Of operands [i, kEnd), of which the copy engine brings the first kFetch that it can: whether operand `which` is another one.
+template <class Visitor, int i, int kEnd, int kFetch> constexpr bool is_loaded(int which) {
+    if constexpr (i < kEnd) {
+        constexpr bool kFetched = kFetch > 0 && is_fetchable<Visitor, i>();
+        return which == i ? !kFetched : is_loaded<Visitor, i + 1, kEnd, kFetch - kFetched>(which);
+    } else {
+        return true;
+    }
+}
+
+// Bytes of an element of each of the operands [i, kEnd) that are loaded, together.
+template <class Visitor, int i, int kEnd, int kFetch = 0> constexpr int tensor_bytes() {
+    if constexpr (i < kEnd) {
+        constexpr bool kLoaded = is_loaded<Visitor, i, kEnd, kFetch>(i);
+        return (kLoaded ? TensorOf<Visitor, i>::kElementBytes : 0) + tensor_bytes<Visitor, i + 1, kEnd, kFetch - !kLoaded>();
+    } else {
+        return 0;
+    }
+}
+
+// Of operands [i, kEnd): kSlots pairs each, and where the next ones lie: two rows, or two channels of a row. The first kFetch that can be
+// are fetched, not loaded.
+template <class Visitor, int i, int kEnd, int kSlots, int kFetch = 0, bool kLoaded = is_loaded<Visitor, i, kEnd, kFetch>(i)> struct TensorPairs {
     using Source = TensorOf<Visitor, i>;
     typename Source::Pair own[kSlots];
     const u8* from[2];
-    TensorPairs<Visitor, i + 1, kEnd, kSlots> rest;
+    TensorPairs<Visitor, i + 1, kEnd, kSlots, kFetch> rest;
     CODA_DEVICE void aim(int half, const typename Visitor::Params& p, u64 element) {
         from[half] = static_cast<const u8*>(Visitor::template tensor<i>(p).memory) + element * Source::kElementBytes;
         rest.aim(half, p, element);
@@ -39,18 +61,22 @@ template <class Visitor, int i, int kEnd, int kSlots> struct TensorPairs {
         rest.exchange(slot, odd, distance);
     }
 };
-template <class Visitor, int kEnd, int kSlots> struct TensorPairs<Visitor, kEnd, kEnd, kSlots> {
+template <class Visitor, int kEnd, int kSlots, int kFetch> struct TensorPairs<Visitor, kEnd, kEnd, kSlots, kFetch, true> {
     CODA_DEVICE void aim(int, const typename Visitor::Params&, u64) {}
     CODA_DEVICE void load(int, int, bool, int) {}
     CODA_DEVICE void get(int, float*, float*) const {}
     CODA_DEVICE void exchange(int, bool, int) {}
 };
+template <class Visitor, int i, int kEnd, int kSlots, int kFetch> struct TensorPairs<Visitor, i, kEnd, kSlots, kFetch, false> : TensorPairs<Visitor, i + 1, kEnd, kSlots, kFetch - 1> {
+    using Rest = TensorPairs<Visitor, i + 1, kEnd, kSlots, kFetch - 1>;
+    CODA_DEVICE void get(int slot, float* x, float* y) const { Rest::get(slot, x + 1, y + 1); }
+};
 
 // The pairs of a tile in the order in which fragments hold them (fragment.cuh): pixels first, pair p is block, slice, eight channels, half;
 // channels first, with kSwap, block, 64 channels, eight pixels, half. What lies beyond the image's pixels has any value, beyond the channels none.
-template <class Visitor, int kFirst, int kEnd, bool kSwap, int kSlice, int kSlices> struct TensorRing {
-    static constexpr bool kAny = kFirst < kEnd;
-    static constexpr int kBytes = tensor_bytes<Visitor, kFirst, kEnd>();
+template <class Visitor, int kFirst, int kEnd, bool kSwap, int kSlice, int kSlices, int kFetch = 0> struct TensorRing {
+    static constexpr int kBytes = tensor_bytes<Visitor, kFirst, kEnd, kFetch>();
+    static constexpr bool kAny = kBytes > 0;
     static constexpr int kPairsOfSlice = kSlice / 4;
     static constexpr int kSlots = smaller(kPairsOfSlice, kBytes <= 4 ? 16 : kBytes <= 8 ? 8 : 4);  // at most 32 registers for up to eight operands
     static constexpr int kOdd = 4;  // with kSwap: lanes that differ in it hold neighbouring channels of the same rows
@@ -58,7 +84,7 @@ template <class Visitor, int kFirst, int kEnd, bool kSwap, int kSlice, int kSlic
     const typename Visitor::Params& visitor;
     const ConvGeometry& g;
     const int warp, lane;
-    TensorPairs<Visitor, kFirst, kEnd, kSlots> pairs = {};
+    TensorPairs<Visitor, kFirst, kEnd, kSlots, kFetch> pairs = {};
 
     CODA_DEVICE int odd() const { return kSwap ? lane / kOdd & 1 : 0; }
     CODA_DEVICE int own_channel() const { return kSwap ? 16 * warp + lane / 4 - odd() : 2 * (lane & 3); }
@@ -125,11 +151,17 @@ template <Stores kStores, class Visitor, int kFirst, int kEnd, bool kSwap, int k
     }
 };
 
-template <Stores kStores, class Visitor, int kFirst, int kEnd, bool kSwap, int kSlice, int kSlices> struct TensorsOf {
+template <class Visitor, int kFirst, int kEnd, bool kSwap, int kSlice, int kSlices, int kFetch> struct FetchedTensors;  // fetch.cuh
+
+template <Stores kStores, class Visitor, int kFirst, int kEnd, bool kSwap, int kSlice, int kSlices, int kFetch> struct TensorsOf {
     using Type = PlainTensors<kStores, Visitor, kFirst, kEnd, kSwap, kSlice, kSlices>;
 };
-template <class Visitor, int kFirst, int kEnd, bool kSwap, int kSlice, int kSlices> struct TensorsOf<Stores::kCopyEngine, Visitor, kFirst, kEnd, kSwap, kSlice, kSlices> {
+template <class Visitor, int kFirst, int kEnd, bool kSwap, int kSlice, int kSlices> struct TensorsOf<Stores::kCopyEngine, Visitor, kFirst, kEnd, kSwap, kSlice, kSlices, 0> {
     using Type = TensorRing<Visitor, kFirst, kEnd, kSwap, kSlice, kSlices>;
+};
+template <class Visitor, int kFirst, int kEnd, bool kSwap, int kSlice, int kSlices, int kFetch>
+struct TensorsOf<Stores::kCopyEngine, Visitor, kFirst, kEnd, kSwap, kSlice, kSlices, kFetch> {
+    using Type = FetchedTensors<Visitor, kFirst, kEnd, kSwap, kSlice, kSlices, kFetch>;
 };
 
 }  // namespace coda

@@ -63,6 +63,11 @@ CODA_DEVICE void tma_load_4d_multicast(u32 destination, const TensorMap& map, u3
         ::"r"(destination), "l"(&map), "r"(barrier), "r"(x), "r"(y), "r"(z), "r"(w), "h"(blocks) : "memory");
 }
 
+// On its way to the second-level cache.
+CODA_DEVICE void tma_prefetch_4d(const TensorMap& map, int x, int y, int z, int w) {
+    asm volatile("cp.async.bulk.prefetch.tensor.4d.L2.global.tile [%0, {%1, %2, %3, %4}];" ::"l"(&map), "r"(x), "r"(y), "r"(z), "r"(w) : "memory");
+}
+
 // The part of the box outside the tensor is not written.
 CODA_DEVICE void tma_store_4d(const TensorMap& map, u32 source, int x, int y, int z, int w) {
     asm volatile("cp.async.bulk.tensor.4d.global.shared::cta.tile.bulk_group [%0, {%2, %3, %4, %5}], [%1];"

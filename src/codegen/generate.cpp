@@ -7,6 +7,7 @@
 #include "coda/text.hpp"
 #include "codegen/codegen.hpp"
 #include "codegen/visitor.hpp"
+#include "plan/fetching.hpp"
 
 namespace coda::codegen {
 
@@ -24,7 +25,14 @@ std::string_view norm_name(plan::NormMode mode) {
 }
 
 // A configuration and an epilogue that a planner would not put together
-void check(const plan::Epilogue& e, const plan::ConvConfig& c) {
+void check(const plan::Epilogue& e, const plan::ConvConfig& c, const Options& options) {
+  plan::Epilogue bound = e;
+  bound.storage = options.storage;
+  const auto fetched = plan::fetchable_operands(bound);
+  if (const int count = c.fetch.value_or(0);
+      count > std::ssize(fetched) || (count > 0 && fetched != plan::fetchable_operands(e)))
+    throw InternalError(fmt::format("{} operands are fetched, planned for {} of 16 bits; {} are", count,
+                                    plan::fetchable_operands(e).size(), fetched.size()));
   if (c.element != DType::bf16 && c.element != DType::f16 && c.element != DType::tf32)
     throw InternalError(
         fmt::format("a configuration for operands of {}: kernels take bf16, f16 and tf32", to_string(c.element)));
@@ -98,7 +106,8 @@ std::string config_text(const plan::ConvConfig& c) {
       c.tile_m, c.tile_n, c.tile_k, c.tile_warpgroups, c.turns, c.tile_m / c.tile_warpgroups, c.stages, c.stages_a,
       c.halo_h, c.halo_w, c.store_buffers, c.cluster_m, c.cluster_n, c.patch, c.split, c.swap, norm_name(c.mode),
       c.unit, c.group > 0 ? fmt::format("    static constexpr int kGroup = {};\n", c.group) : "",
-      operands_text(c) + stores_text(c.stores) + resample_text(c.resampling),
+      operands_text(c) + stores_text(c.stores) + resample_text(c.resampling) +
+          (c.fetch.value_or(0) > 0 ? fmt::format("    static constexpr int kFetch = {};\n", *c.fetch) : ""),
       c.mode == plan::NormMode::general
           ? fmt::format("    static constexpr bool kWide = {}, kMeets = {};\n", c.wide, c.meets)
           : "");
@@ -126,7 +135,7 @@ std::string functions_text(const Graph& g) {
 }  // namespace
 
 Kernel generate(const plan::Epilogue& epilogue, const plan::ConvConfig& config, const Options& options) {
-  check(epilogue, config);
+  check(epilogue, config, options);
   VisitorWriter visitor(epilogue, options);
   const std::string body = visitor.text();  // first: it refuses what cannot be generated
   Kernel kernel;

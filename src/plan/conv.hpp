@@ -64,9 +64,11 @@ struct ConvConfig {
   bool phases = false;                   ///< Lowered::phases: tiles across are those of each phase, one after another
   Stores stores = Stores::copy_engine;
   Resampling resampling = {};
+  std::optional<int> fetch = {};  ///< operands [m,n] that the copy engine brings; absent: there are none that it could
 
-  /// Tensor maps, or what stands in their place, behind ConvParams: of resampled stores, of phases of the output.
-  int further_maps() const { return phases ? 6 : resampling.maps(); }
+  /// Tensor maps, or what stands in their place, behind ConvParams: of resampled stores, of phases of the output, then
+  /// of fetched operands.
+  int further_maps() const { return (phases ? 6 : resampling.maps()) + fetch.value_or(0); }
 
   bool operator==(const ConvConfig&) const = default;
 };

@@ -37,10 +37,11 @@ struct Constants {
   double enlarged = 3, pooled = 3;  ///< three bulk stores more of a slice; 2x2 windows of it; not measured
   double slice_32 = 1.05, slice_16 = 1.2, slice_8 = 1.7;     ///< times `store`: slices of fewer than 64 channels
   double simple = 4, special = 15, column = 3, tensor = 12;  ///< of the visitors: operations, values read
-  double statistics = 5;                                     ///< sums
-  double keep = 6, second = 26;                              ///< streamed: into shared memory; out of it, normalised
-  double reload = 12;                                        ///< spilled, loaded back
-  double drain = 40;  ///< streamed: a tile that is loaded back when all are multiplied
+  double fetched = 3, refill_clk = 600;  ///< of fetched operands; a slice beyond the buffers waits; not measured
+  double statistics = 5;                 ///< sums
+  double keep = 6, second = 26;          ///< streamed: into shared memory; out of it, normalised
+  double reload = 12;                    ///< spilled, loaded back
+  double drain = 40;                     ///< streamed: a tile that is loaded back when all are multiplied
   // Statistics of a tile: reduction over lanes and warps, publishing, merging; a tile, and a channel of it
   double exchange_clk = 6500, exchange_column_clk = 25, swapped_column_clk = 3;
   double publish_clk = 800;       ///< streamed: others wait
@@ -125,6 +126,10 @@ TileClocks tile_clocks(const ConvPlan& p, const ConvProblem& problem) {
   t.main = c.gather && c.gather->direct ? static_cast<double>(problem.depth()) * elements * k.direct
                                         : steps_of(p, problem) * step_clk(p, problem);
   double element = k.store * narrow(c.tile_n) + visit(problem.after) + (problem.stores > 1 ? k.side : 0.0);
+  if (const int fetched = c.fetch.value_or(0); fetched > 0) {
+    element -= (k.tensor - k.fetched) * fetched;
+    t.epilogue += k.refill_clk * (stores_per_tile(c) - c.store_buffers);
+  }
   element += (c.resampling.enlarged ? k.enlarged : 0.0) + (c.resampling.pooled ? k.pooled : 0.0);
   if (c.mode != NormMode::none) {
     element += visit(problem.before) + k.statistics;

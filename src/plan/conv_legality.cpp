@@ -2,6 +2,7 @@
 
 #include "plan/conv_geometry.hpp"
 #include "plan/conv_override.hpp"
+#include "plan/fetching.hpp"
 
 namespace coda::plan {
 namespace {
@@ -44,7 +45,11 @@ int epilogue_registers(const ConvConfig& c, const ConvProblem& p, int budget) {
   };
   int registers = normalises ? 64 : pairs ? 48 : 40;
   if (c.mode == NormMode::streamed) registers += pairs ? 8 : 24;
-  registers += loads(p.before.tensors) + loads(p.after.tensors);
+  const int fetched = c.fetch.value_or(0);  // pairs of one ldmatrix each
+  registers += loads(p.before.tensors) + loads(p.after.tensors - fetched) +
+               (fetched == 0 ? 0
+                : pairs      ? 12 * (fetched - 1)
+                             : 8 + 4 * fetched);
   registers += 2 * std::max(0, p.before.columns + p.after.columns - (normalises ? 4 : 1));
   if (c.mode == NormMode::general) registers += general_registers(c, p);
   if (p.stores > 1) registers += slice_channels(c.tile_n) / 4;
@@ -192,7 +197,7 @@ string check_memory(const ConvConfig& c, const ConvProblem& p, const Device& d) 
 
 string refuse_config(const ConvConfig& c, const ConvProblem& p, const Device& d) {
   for (const string& reason : {check_tile(c), check_cluster(c, d), check_loads(c, p), check_split(c), check_mode(c, p),
-                               refuse_resampling(c, p)})
+                               refuse_resampling(c, p), refuse_fetch(c, p)})
     if (!reason.empty()) return reason;
   if (string reason = check_registers(c, p); !reason.empty()) return reason;
   return check_memory(c, p, d);

@@ -20,8 +20,8 @@ struct Key {
   Values known;  ///< values that are words
 };
 
-const std::array<Key, 12>& keys() {
-  static const std::array<Key, 12> list{{
+const std::array<Key, 13>& keys() {
+  static const std::array<Key, 13> list{{
       {"tile", "ROWSxCHANNELS, such as 128x160", {}},
       {"depth", "64 or 32", {"64", "32"}},
       {"order", "cooperative, pingpong or pairs", {"cooperative", "pingpong", "pairs"}},
@@ -34,6 +34,7 @@ const std::array<Key, 12>& keys() {
       {"mode", "none, resident, streamed, rows or general", {"none", "resident", "streamed", "rows", "general"}},
       {"unit", "a number of channels", {}},
       {"group", "a number of rows of tiles", {}},
+      {"fetch", "0 to 3 operands", {"0", "1", "2", "3"}},
   }};
   return list;
 }
@@ -92,6 +93,8 @@ void set(FixedFields& f, const Key& key, std::string_view value) {
     f.unit = number(key, value, value);
   } else if (key.name == "group") {
     f.group = number(key, value, value);
+  } else if (key.name == "fetch") {
+    f.fetch = value[0] - '0';
   } else if (key.name == "order") {
     f.order = value == "cooperative" ? cooperative : value == "pingpong" ? pingpong : pairs;
   } else if (key.name == "load") {
@@ -156,6 +159,7 @@ Override override_of(const ConvConfig& c) {
                 {"swap", on(c.swap)},
                 {"mode", std::string(to_string(c.mode))},
                 {"unit", fmt::format("{}", c.unit)}};
+  if (c.fetch) all.fields["fetch"] = fmt::format("{}", *c.fetch);
   if (c.group > 0) all.fields["group"] = fmt::format("{}", c.group);  // else none is what the planner makes of it
   return all;
 }

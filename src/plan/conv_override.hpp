@@ -10,7 +10,7 @@ namespace coda::plan {
 enum class Load : std::uint8_t { patch, runs, gather };
 
 struct FixedFields {
-  std::optional<int> tile_m, tile_n, tile_k, cluster_m, cluster_n, stages, stages_a, store_buffers, unit, group;
+  std::optional<int> tile_m, tile_n, tile_k, cluster_m, cluster_n, stages, stages_a, store_buffers, unit, group, fetch;
   std::optional<std::pair<int, int>> order;  ///< warpgroups of a tile, turns
   std::optional<Load> load;
   std::optional<bool> split, swap;

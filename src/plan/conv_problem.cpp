@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "coda/error.hpp"
+#include "plan/fetching.hpp"
 
 namespace coda::plan {
 namespace {
@@ -108,12 +109,11 @@ Work count_work(const Graph& graph, std::vector<ValueId> roots, std::vector<bool
   return work;
 }
 
-void add_reads(const Graph& graph, Work& work, const std::vector<ValueId>& columns,
+void add_reads(const Epilogue& epilogue, Work& work, const std::vector<ValueId>& columns,
                const std::vector<ValueId>& tensors) {
   work.columns = static_cast<int>(columns.size());
   work.tensors = static_cast<int>(tensors.size());
-  for (const ValueId id : tensors)
-    work.tensor_bytes += static_cast<std::int64_t>(size_of(graph[id].attr.storage.value_or(graph[id].dtype)));
+  for (const ValueId id : tensors) work.tensor_bytes += static_cast<std::int64_t>(size_of(storage_of(epilogue, id)));
 }
 
 bool is_element(const Output& o) {
@@ -139,8 +139,8 @@ void count_all(const Epilogue& epilogue, ConvProblem& p) {
   if (epilogue.general) done.assign(graph.nodes.size(), false);  // elements are computed once more
   if (epilogue.norm) done[epilogue.norm->result] = true;
   p.after = count_work(graph, after, done);
-  add_reads(graph, p.before, epilogue.columns_before, epilogue.tensors_before);
-  add_reads(graph, p.after, epilogue.columns_after, epilogue.tensors_after);
+  add_reads(epilogue, p.before, epilogue.columns_before, epilogue.tensors_before);
+  add_reads(epilogue, p.after, epilogue.columns_after, epilogue.tensors_after);
 }
 
 }  // namespace
@@ -189,6 +189,7 @@ ConvProblem make_problem(const Lowered& task, const Epilogue& epilogue, const De
   p.gathered = why_gathered(task);
   p.per_image = epilogue.per_image() || task.batched || stores_of(task) == Stores::planes;
   p.resampling = resampling_of(epilogue.resampled);
+  p.fetchable = static_cast<int>(fetchable_operands(epilogue).size());
   p.stores = 0, p.store_bytes = 0;
   for (const Output& o : epilogue.outputs)
     if (is_element(o))

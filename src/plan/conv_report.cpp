@@ -6,6 +6,8 @@
 #include <algorithm>
 
 #include "plan/conv_override.hpp"
+#include "plan/conv_problem.hpp"
+#include "plan/fetching.hpp"
 
 namespace coda::plan {
 namespace {
@@ -149,6 +151,7 @@ std::string to_string(const ConvConfig& c) {
     text += c.gather->filters ? " gather all" : " gather";
   if (c.stores != Stores::copy_engine) text += c.stores == Stores::plain ? " plain stores" : " planes";
   if (c.resampling.any()) text += " " + to_string(c.resampling);
+  if (c.fetch.value_or(0) > 0) text += fmt::format(" fetch {}x{}", *c.fetch, c.store_buffers);
   return text;
 }
 
@@ -180,6 +183,9 @@ std::string explain(const Lowered& task, const Epilogue& epilogue, const Device&
       : best.config.rows_a ? std::string("boxes of rows")
                            : std::string("runs of pixels, one for every filter tap"));
   text += fmt::format("mode: {}\n", reason_of_mode(best, epilogue));
+  if (const std::string operands = describe_operands(best.config, make_problem(task, epilogue, device));
+      !operands.empty())
+    text += fmt::format("operands [m,n]: {}\n", operands);
   text += fmt::format("workspace: {} bytes\n", best.workspace.bytes);
   if (legal > 1 && alternatives > 0) text += fmt::format("next best of {} legal candidates:\n", legal);
   for (std::size_t i = 0, shown = 0; i < legal && shown < alternatives; ++i) {

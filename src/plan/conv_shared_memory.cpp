@@ -27,14 +27,18 @@ int column_count(const ConvConfig& c, const VisitorShape& v) {
   return visitors + (!exchanges(c.mode) ? 0 : second_pass(c) ? 1 : 1 + std::max(2, v.late_words));
 }
 
-/// Epilogue::kWarpgroupBytes: staging of four warps, columns, moments where the staging holds a tile, second staging.
+/// Epilogue::kWarpgroupBytes: staging of four warps, columns, moments where the staging holds a tile or operands,
+/// second staging, that of fetched operands.
 std::size_t warpgroup_bytes(const ConvConfig& c, const VisitorShape& v) {
   const auto n = static_cast<std::size_t>(c.tile_n);
   const std::size_t slices = slice_bytes(c) * c.store_buffers, moments = exchanges(c.mode) ? n * 8 : 0;
   const std::size_t staging = round_up(std::max(slices, moments), swizzle_alignment);
-  const std::size_t own = 4 * staging + column_count(c, v) * n * 4 + (second_pass(c) ? 4 * n * 8 : 0);
+  const bool apart = second_pass(c) || (exchanges(c.mode) && c.fetch.value_or(0) > 0);  // moments
+  const std::size_t own = 4 * staging + column_count(c, v) * n * 4 + (apart ? 4 * n * 8 : 0);
   const int side = side_buffers(c, v);
   const std::size_t all = side == 0 ? own : round_up(own, swizzle_alignment) + 4 * side * slice_bytes(c);
+  if (c.fetch.value_or(0) > 1)  // operands beyond the first have buffers of their own
+    return round_up(all, swizzle_alignment) + 4 * (*c.fetch - 1) * c.store_buffers * slice_bytes(c);
   return c.mode == NormMode::general ? round_up(all, 16) + 16 * (v.fold_words * n + v.tile_folds + 1) : all;
 }
 
@@ -142,9 +146,12 @@ std::size_t shared_bytes(const ConvConfig& c, const VisitorShape& v) {
   const std::size_t ring = stages_a * activation_stage_bytes(c) + c.stages * filter_stage_bytes(c);
   const std::size_t tail = consumers * round_up(warpgroup_bytes(c, v), swizzle_alignment);
   const std::size_t second = second_pass(c) ? c.turns * team_bytes(c, v) + consumers * own_bytes(c) : 0;
+  const std::size_t fetched = c.fetch.value_or(0) > 0 ? consumers * (c.swap ? 1 : 4) * c.store_buffers : 0;  // barriers
   if (c.gather)  // barriers, then a row of 16 bytes for each of the tile's
-    return round_up(ring + tail + second + 8 * (2 * c.stages + 6), 16) + c.tile_m * std::size_t{16} + swizzle_alignment;
-  const std::size_t barriers = 8 * (2 * c.stages + (c.patch ? 2 * c.stages_a : 0) + 2 + (second_pass(c) ? 4 : 0));
+    return round_up(ring + tail + second + 8 * (2 * c.stages + 6 + fetched), 16) + c.tile_m * std::size_t{16} +
+           swizzle_alignment;
+  const std::size_t barriers =
+      8 * (2 * c.stages + (c.patch ? 2 * c.stages_a : 0) + 2 + (second_pass(c) ? 4 : 0) + fetched);
   return ring + tail + second + barriers + swizzle_alignment;
 }
 

@@ -5,6 +5,8 @@
 #include <numeric>
 #include <set>
 
+#include "plan/fetching.hpp"
+
 namespace coda::plan {
 namespace {
 
@@ -110,6 +112,14 @@ ConvConfig with_stages(ConvConfig c, const ConvProblem& p, std::size_t bytes, co
   return best;
 }
 
+/// Clocks of a k-step's matrix instructions, and of those that the loads in flight should cover.
+std::int64_t step_clk_of(const ConvConfig& c, const ConvProblem& p) {
+  return std::int64_t{c.tile_m} * c.tile_n * c.tile_k / (p.element_bytes() == 4 ? 1024 : 2048);
+}
+std::int64_t enough_clk(const ConvConfig& c, const ConvProblem& p) {
+  return c.rows_a ? std::max(lead_clk, 3 * step_clk_of(c, p)) : lead_clk;  // measured: 256x128 of products
+}
+
 void choose_stages(ConvConfig& c, const ConvProblem& p, const Device& d, const FixedFields& fixed) {
   if (c.gather && c.gather->direct) {  // of nothing
     c.stages = fixed.stages.value_or(2);
@@ -119,10 +129,8 @@ void choose_stages(ConvConfig& c, const ConvProblem& p, const Device& d, const F
     c.stages = *fixed.stages, c.stages_a = c.patch ? *fixed.stages_a : 0;
     return;
   }
-  const std::int64_t step_clk = std::int64_t{c.tile_m} * c.tile_n * c.tile_k / (p.element_bytes() == 4 ? 1024 : 2048);
   const ConvConfig roomy = with_stages(c, p, std::min(roomy_bytes, d.shared_bytes), fixed);
-  const std::int64_t enough = c.rows_a ? std::max(lead_clk, 3 * step_clk) : lead_clk;  // measured: 256x128 of products
-  c = lead(roomy, p) * step_clk >= enough ? roomy : with_stages(c, p, d.shared_bytes, fixed);
+  c = lead(roomy, p) * step_clk_of(c, p) >= enough_clk(c, p) ? roomy : with_stages(c, p, d.shared_bytes, fixed);
 }
 
 /// Whether the combination can make sense at all; what cannot is not worth a line among the refusals.
@@ -187,6 +195,34 @@ void finish(ConvConfig& c, const ConvProblem& p, const Device& d, const FixedFie
   choose_stages(c, p, d, fixed);
 }
 
+/// Of fetched operands: as many staging buffers, up to a tile's, as leave the stages the lead that covers their loads;
+/// two at least.
+void choose_buffers(ConvConfig& c, const ConvProblem& p, const Device& d, const FixedFields& fixed) {
+  const int least = std::min(2, stores_per_tile(c));
+  for (int buffers = std::min(32, stores_per_tile(c)); buffers >= least; --buffers) {
+    c.store_buffers = fixed.store_buffers.value_or(buffers);
+    const ConvConfig full = with_stages(c, p, d.shared_bytes, fixed);
+    if (fixed.store_buffers || lead(full, p) * step_clk_of(c, p) >= enough_clk(c, p)) break;
+  }
+  choose_stages(c, p, d, fixed);
+}
+
+/// A candidate for each number of operands that the copy engine may bring.
+void add_finished(std::vector<ConvConfig>& list, const ConvConfig& c, const ConvProblem& p, const Device& d,
+                  const FixedFields& fixed) {
+  ConvConfig base = c;
+  finish(base, p, d, fixed);
+  const int most = fetchable(base, p);
+  std::set<int> counts{0, std::min(1, most), most};
+  if (fixed.fetch) counts = {*fixed.fetch};
+  for (const int count : counts) {
+    list.push_back(base);
+    if (most == 0 && count == 0) continue;
+    list.back().fetch = count;
+    if (count > 0) choose_buffers(list.back(), p, d, fixed);
+  }
+}
+
 }  // namespace
 
 std::vector<ConvConfig> configurations(const ConvProblem& p, const Device& d, const FixedFields& fixed) {
@@ -215,8 +251,7 @@ std::vector<ConvConfig> configurations(const ConvProblem& p, const Device& d, co
                        one ? std::vector<std::pair<int, int>>{{*fixed.cluster_m, *fixed.cluster_n}} : clusters(p, c)) {
                     c.cluster_m = cm, c.cluster_n = cn;
                     if (!sensible(c, p, fixed)) continue;
-                    list.push_back(c);
-                    finish(list.back(), p, d, fixed);
+                    add_finished(list, c, p, d, fixed);
                   }
                 }
   return list;

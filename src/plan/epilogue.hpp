@@ -3,6 +3,7 @@
 /// normalisation, what is computed after it, and what is stored where.
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -71,6 +72,8 @@ struct Epilogue {
   std::vector<ValueId> tensors_before, tensors_after;  ///< operands [m,n] that elements read
   bool uses_raw = false;                               ///< `after` reads the normalisation's input itself
   Resampled resampled = {};                            ///< what is made of the main store; set by resample()
+  std::map<std::string, DType> storage = {};  ///< CompileOptions::storage: of operands whose dtype in memory the graph
+                                              ///< does not declare; whoever has them sets it
 
   bool side_before() const;  ///< the second [m,n] store is computed ahead of the normalisation
   bool side_after() const;

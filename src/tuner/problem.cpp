@@ -59,6 +59,7 @@ Problem make_problem(const Contraction& contraction, const Graph& graph, const C
   verify(graph);
   plan::Epilogue epilogue = plan::analyse(passes::run_pipeline(graph), e);
   plan::resample(epilogue, options.resampled, contraction);
+  epilogue.storage = options.storage;
   return {contraction, graph, plan::as_convolution(contraction), std::move(epilogue), options};
 }
 

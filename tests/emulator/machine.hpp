@@ -85,6 +85,8 @@ CODA_EMULATOR_API void multiply_commit();
 CODA_EMULATOR_API void multiply_wait(int pending);
 /// stmatrix: `count` 8x8 matrices of 16-bit elements, by all lanes of a warp.
 CODA_EMULATOR_API void store_matrices(std::uint32_t row, const std::uint32_t* registers, int count, bool transposed);
+/// ldmatrix, likewise.
+CODA_EMULATOR_API void load_matrices(std::uint32_t row, std::uint32_t* registers, int count, bool transposed);
 
 /// Ends the launch with an error, as an illegal access does on a GPU.
 [[noreturn]] CODA_EMULATOR_API void fail(const char* what);

@@ -1,4 +1,4 @@
-// Matrix instructions of a warpgroup, and stmatrix.
+// Matrix instructions of a warpgroup, stmatrix and ldmatrix.
 
 #include <cstring>
 
@@ -129,6 +129,25 @@ void store_matrices(std::uint32_t row, const std::uint32_t* registers, int count
       }
     else
       std::memcpy(current->block->memory(rows[lane / 4] + lane % 4 * 4, 4), &pair, 4);
+  }
+  sync_warp();
+}
+
+void load_matrices(std::uint32_t row, std::uint32_t* registers, int count, bool transposed) {
+  Warp& warp = current->warp();
+  const unsigned lane = current->index % 32;
+  warp.exchanged[lane] = row;
+  sync_warp();
+  for (int m = 0; m < count; ++m) {
+    const std::uint32_t* rows = warp.exchanged + 8 * m;
+    std::uint32_t pair = 0;
+    if (!transposed) std::memcpy(&pair, current->block->memory(rows[lane / 4] + lane % 4 * 4, 4), 4);
+    for (unsigned e = 0; transposed && e < 2; ++e) {
+      std::uint16_t value;
+      std::memcpy(&value, current->block->memory(rows[lane % 4 * 2 + e] + lane / 4 * 2, 2), 2);
+      pair |= std::uint32_t{value} << 16 * e;
+    }
+    registers[m] = pair;
   }
   sync_warp();
 }

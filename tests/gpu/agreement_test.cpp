@@ -62,6 +62,13 @@ TEST(Agreement, PooledAndEnlarged) {
   expect_agreement(cases);
 }
 
+// Operands that arrive in the buffers which the result leaves from
+TEST(Agreement, FetchedOperands) {
+  const auto cases = fetched_cases(options().seed);
+  EXPECT_GE(cases.size(), 100u);
+  expect_agreement(cases);
+}
+
 // The matrices of a, or b, with gaps of NaN between them
 std::vector<std::byte> with_gaps(const Tensor& t, std::int64_t step) {
   const auto count = static_cast<std::size_t>(t.shape[0]), each = t.host.size() / count;
@@ -158,7 +165,8 @@ TEST(Agreement, ManyPlans) {
   std::size_t plans = 0;
   for (const Case& c : plan_cases()) {
     Problem problem(c);
-    const plan::Epilogue epilogue = plan::analyse(passes::run_pipeline(problem.graph()), extents(c.contraction()));
+    plan::Epilogue epilogue = plan::analyse(passes::run_pipeline(problem.graph()), extents(c.contraction()));
+    epilogue.storage = c.options.storage;
     const std::vector<plan::ConvPlan> legal = sample_of_plans(c, epilogue);
     std::vector<jit::Request> requests;
     std::vector<codegen::Kernel> kernels;

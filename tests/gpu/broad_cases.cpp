@@ -71,12 +71,14 @@ std::string override_of(const plan::ConvConfig& c, bool stages) {
   if (stages && c.patch) text += fmt::format(" stages={}+{}", c.stages, c.stages_a);
   if (stages && !c.patch) text += fmt::format(" stages={}", c.stages);
   if (stages) text += fmt::format(" buffers={}", c.store_buffers);
+  if (c.fetch) text += fmt::format(" fetch={}", *c.fetch);
   return text;
 }
 
 // Any legal plan, not the best
 std::string draw_plan(const Case& c, Random& random) {
-  const plan::Epilogue epilogue = plan::analyse(passes::run_pipeline(graph_of(c)), extents(c.contraction()));
+  plan::Epilogue epilogue = plan::analyse(passes::run_pipeline(graph_of(c)), extents(c.contraction()));
+  epilogue.storage = c.options.storage;
   std::vector<plan::ConvConfig> legal;
   for (const plan::Candidate& x : plan::candidates(plan::as_convolution(c.contraction()), epilogue, drawing_device()))
     if (x.refusal.empty()) legal.push_back(x.plan.config);

@@ -72,6 +72,9 @@ std::vector<Case> gathered_cases(std::uint64_t seed);
 std::vector<Case> resampled_cases(std::uint64_t seed);
 std::vector<Case> small_resampled_cases();
 Case resampled_case(const Conv2d& conv, std::string text, std::string plan, Resampled resampled);
+/// Operands [m,n] that the copy engine brings, beside others, by every kind of plan.
+std::vector<Case> fetched_cases(std::uint64_t seed);
+std::vector<Case> small_fetched_cases();
 /// Transposed convolutions by the phases of their output, with every kind of epilogue.
 std::vector<Case> phase_cases(std::uint64_t seed);
 std::vector<Case> offset_cases();

@@ -326,6 +326,7 @@ std::vector<Case> all_cases(std::uint64_t seed) {
   add(product_cases(seed));
   add(gathered_cases(seed));
   add(resampled_cases(seed));
+  add(fetched_cases(seed));
   add(phase_cases(seed));
   add(offset_cases());
   add(batch_cases());

@@ -321,7 +321,8 @@ std::vector<plan::ConvPlan> sample_of_plans(const Case& c, const plan::Epilogue&
                        fmt::format("order {} {}", k.tile_warpgroups, k.turns),
                        fmt::format("mode {} patch {}", static_cast<int>(k.mode), k.patch),
                        fmt::format("depth {} split {}", k.tile_k, k.split),
-                       fmt::format("buffers {}", k.store_buffers)};
+                       fmt::format("buffers {}", k.store_buffers),
+                       fmt::format("fetch {} swap {}", k.fetch.value_or(0), k.swap)};
   };
   const auto take = [&](const plan::ConvPlan& p) {
     for (const std::string& f : features(p.config)) ++seen[f];
@@ -352,6 +353,7 @@ std::vector<Case> sanitizer_cases() {
   }
   cases.push_back(on_gpu("sanitizer", conv(2, 17, 19, 64, 160, 3), "store silu(acc + bias[n]) + r[m,n] as y : bf16"));
   for (Case& c : small_resampled_cases()) cases.push_back(std::move(c));
+  for (Case& c : small_fetched_cases()) cases.push_back(std::move(c));
   for (const char* plan : {"load=gather", "load=gather mode=resident", "load=gather mode=streamed"}) {
     Case c = on_gpu("sanitizer", conv(2, 17, 19, 13, 160, 3), "store silu(acc + bias[n]) as y : bf16", plan);
     if (c.options.plan != "load=gather")

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <map>
@@ -52,13 +54,15 @@ std::vector<jit::Request> all_requests() {
     if (f.split) ++kinds["split-K"];
     if (f.resampling.pooled) ++kinds["pooled"];
     if (f.resampling.enlarged) ++kinds[f.resampling.only ? "enlarged only" : "enlarged"];
+    if (f.fetch.value_or(0) > 0) ++kinds[fmt::format("fetching {}", *f.fetch)];
     if (f.swap) ++kinds["operands swapped"];
     if (f.cluster_m * f.cluster_n > 1) ++kinds["in clusters"];
     add(request(k.kernel, k.plan, c.contraction()));
     ++problems;
   }
   for (const Case& c : plan_cases()) {
-    const plan::Epilogue epilogue = plan::analyse(passes::run_pipeline(graph_of(c)), extents(c.contraction()));
+    plan::Epilogue epilogue = plan::analyse(passes::run_pipeline(graph_of(c)), extents(c.contraction()));
+    epilogue.storage = c.options.storage;
     for (const plan::ConvPlan& p : sample_of_plans(c, epilogue))
       add(request(generate(epilogue, p, c.options), p, c.contraction())), ++problems;
   }

@@ -221,6 +221,7 @@ std::unique_ptr<Step> Lowering::hopper(const Region& r, const Graph& graph, cons
   }
   step->epilogue = plan::analyse(passes::run_pipeline(step->graph), extents(problem));
   plan::resample(step->epilogue, made, problem);
+  step->epilogue.storage = step->options.storage;
   const tuning::Chosen chosen = tuning::choose(plan::as_convolution(problem), step->epilogue, p_.device, {}, p_.tuned);
   step->plan = chosen.plan;
   const auto apart = [](const Bound& x) { return !x.strides.empty(); };

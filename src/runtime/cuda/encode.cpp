@@ -134,6 +134,11 @@ void encode_maps(Parameters& parameters, const plan::Lowered& task, const plan::
   if (at.output != nullptr) encode(params.output, output, at.output, element, "the output");
   if (at.side != nullptr) encode(params.side, shapes.output, at.side, element, "the second output");
   encode_resampled(parameters, plan, shapes.output, at);
+  for (std::size_t i = 0; i < at.fetched.size(); ++i) {
+    TensorMap map{};
+    encode(map, shapes.output, at.fetched[i], element, "an operand [m,n]");
+    parameters.set_further(static_cast<std::size_t>(plan.config.resampling.maps()) + i, map);
+  }
 }
 
 }  // namespace coda::cuda

@@ -1,6 +1,8 @@
 #pragma once
 /// Tensor maps in the driver's encoding.
 
+#include <vector>
+
 #include "coda/contraction.hpp"
 #include "plan/conv.hpp"
 #include "runtime/cuda/parameters.hpp"
@@ -14,6 +16,7 @@ struct Addresses {
   std::int64_t activation_pitch = 0, output_pitch = 0;  ///< elements from pixel to pixel; 0: they lie together
   const void *enlarged = nullptr, *pooled = nullptr;    ///< what is made of the output
   std::int64_t enlarged_pitch = 0, pooled_pitch = 0;
+  std::vector<const void*> fetched = {};  ///< operands [m,n] that the copy engine brings, as many as the plan says
 };
 
 /// Fills the four maps, or what stands in their place, and those behind ConvParams. Throws DeviceError with the shape

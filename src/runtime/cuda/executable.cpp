@@ -7,6 +7,7 @@
 
 #include "coda/error.hpp"
 #include "plan/as_convolution.hpp"
+#include "plan/fetching.hpp"
 #include "runtime/cuda/encode.hpp"
 #include "runtime/cuda/memory_check.hpp"
 
@@ -42,6 +43,22 @@ std::size_t kernel_bytes(const Parts& parts) {
     throw Unsupported(fmt::format("the epilogue reads {} operands; a kernel's parameters hold {}", fields,
                                   most_fields - maps * fields_of_map));
   return parameter_bytes(fields, maps);
+}
+
+// Where the operands lie that the copy engine brings
+std::vector<const void*> fetched_operands(const Parts& parts, const BoundArguments& bound) {
+  std::vector<const void*> list;
+  const auto& fields = parts.kernel.fields;
+  for (const ValueId id : plan::fetchable_operands(parts.epilogue)) {
+    if (std::ssize(list) == parts.plan.config.fetch.value_or(0)) break;
+    const std::string& name = parts.epilogue.graph[id].attr.name;
+    const auto field = std::ranges::find_if(fields, [&](const codegen::Field& f) {
+      return f.kind == codegen::Field::Kind::operand_pointer && f.name == name;
+    });
+    const auto place = static_cast<std::size_t>(field - fields.begin());
+    list.push_back(reinterpret_cast<const void*>(bound.fields.at(place)));
+  }
+  return list;
 }
 
 }  // namespace
@@ -83,7 +100,8 @@ Parameters CudaExecutable::parameters(const Arguments& arguments) const {
                .enlarged = bound.enlarged,
                .pooled = bound.pooled,
                .enlarged_pitch = bound.enlarged_pitch,
-               .pooled_pitch = bound.pooled_pitch});
+               .pooled_pitch = bound.pooled_pitch,
+               .fetched = fetched_operands(parts_, bound)});
   p.conv.geometry = geometry(task_, parts_.plan);
   p.conv.side_memory = bound.side;
   std::copy(bound.fields.begin(), bound.fields.end(),

@@ -5,6 +5,7 @@
 namespace coda {
 
 inline void tma_prefetch(const TensorMap&) {}
+inline void tma_prefetch_4d(const TensorMap&, int, int, int, int) {}
 
 struct Im2colCoordinates {
     int c, w, h, n;

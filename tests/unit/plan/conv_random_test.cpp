@@ -7,6 +7,7 @@
 
 #include "coda/error.hpp"
 #include "plan/conv_geometry.hpp"
+#include "plan/fetching.hpp"
 #include "problems.hpp"
 #include "support/random.hpp"
 
@@ -19,14 +20,15 @@ const char* const epilogues[] = {
     test::bare,
     test::bias_silu,
     "store acc + temb[b,n] as y : bf16\n",
-    "h = acc + r[m,n]\nstore relu(h) as y : bf16\nstore h as z : bf16\n",
+    "operand r[m,n] : bf16\nh = acc + r\nstore relu(h) as y : bf16\nstore h as z : bf16\n",
+    "operand q[m,n] : f16\noperand r[m,n] : bf16\nstore acc * q + p[m,n] - r as y : bf16\n",
     "store silu(group_norm(acc + bias[n], groups=@, scale=gamma[n], shift=beta[n], eps=1e-5)) as y : bf16\n",
     "h = acc + bias[n] + temb[b,n]\nstore mish(group_norm(h, groups=@, scale=gamma[n], shift=beta[n], eps=1e-5)) as y "
     ": "
     "bf16\nstore h as raw : bf16\n",
     "h = acc + bias[n]\nstore h + group_norm(h, groups=@, eps=1e-5) * s[b,n] as y : bf16\n",
     "h = acc + bias[n]\nstore silu(layer_norm(h, scale=gamma[n], shift=beta[n])) as y : bf16\nstore h as raw : bf16\n",
-    "store relu(group_norm(acc, groups=@, eps=1e-5) + r[m,n]) as y : bf16\n",
+    "operand r[m,n] : bf16\nstore relu(group_norm(acc, groups=@, eps=1e-5) + r) as y : bf16\n",
     "store softmax(acc * s[m] + bias[n], over=n) as y : f32\nstore sum(acc, over=m, per=b) as total : f32\n",
     "store sum(relu(acc + bias[n])) as l : f32\nstore variance(acc, over=(m,n), groups=@) as v : f32\n",
     "store max(acc, over=n) as top : bf16\nstore acc * index(w) as y : bf16\n",
@@ -124,6 +126,11 @@ void check_config(const ConvConfig& c, const Epilogue& e, const Conv2d& conv) {
   }
   if (c.mode == NormMode::streamed) {
     EXPECT_EQ(c.store_buffers, stores_per_tile(c));
+  }
+  if (c.fetch.value_or(0) > 0) {
+    EXPECT_LE(*c.fetch, std::ssize(fetchable_operands(e)));
+    EXPECT_TRUE(c.stores == Stores::copy_engine && !c.phases && c.store_buffers <= 32);
+    EXPECT_TRUE(c.mode != NormMode::streamed && c.mode != NormMode::general);
   }
 }
 

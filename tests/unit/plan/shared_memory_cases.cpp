@@ -25,7 +25,8 @@ template <int kBefore, int kAfter, int kLate, SideStore kStore> struct Visitor {
     struct Uniform {};
     struct Late { float value[kLate]; };
     static constexpr SideStore kSide = kStore;
-    static constexpr int kColumnsBefore = kBefore, kColumnsAfter = kAfter, kTensorsBefore = 0, kTensors = 0;
+    static constexpr int kColumnsBefore = kBefore, kColumnsAfter = kAfter, kTensorsBefore = 0, kTensors = 3;
+    template <int i> static CODA_DEVICE auto tensor(const Params& p) { return TensorSource<Bf16>{p.pointer}; }
     static constexpr bool kRaw = false, kStatistics = false;
 };
 template <int kBefore, int kAfter, SideStore kStore> struct Visitor<kBefore, kAfter, 0, kStore> : Visitor<kBefore, kAfter, 1, kStore> {
@@ -66,6 +67,7 @@ std::string config_text(const ConvConfig& c, int number) {
       "    static constexpr bool kPatch = {}, kSplit = {}, kSwap = {};\n"
       "    static constexpr Norm kNorm = Norm::{};\n"
       "    {}\n"
+      "    static constexpr int kFetch = {};\n"
       "}};\n",
       number,
       c.element == DType::f16    ? "F16"
@@ -73,7 +75,7 @@ std::string config_text(const ConvConfig& c, int number) {
                                  : "Bf16",
       c.tile_m, c.tile_n, c.tile_k, c.tile_warpgroups, c.turns, c.tile_m / c.tile_warpgroups, c.stages, c.stages_a,
       c.halo_h, c.halo_w, c.store_buffers, c.cluster_m, c.cluster_n, c.unit, c.patch, c.split, c.swap, norm(c.mode),
-      operands(c));
+      operands(c), c.fetch.value_or(0));
 }
 
 std::string visitor_text(const VisitorShape& v) {
@@ -138,6 +140,15 @@ std::vector<ConvConfig> configurations() {
                     .halo_w = 1,
                     .columns_b = true,
                     .phases = true});
+  for (const NormMode mode : {NormMode::none, NormMode::resident, NormMode::rows})
+    for (const int n : {64, 72, 160})
+      for (const int count : {1, 2, 3}) {
+        ConvConfig c{.tile_m = 128, .tile_n = n, .stages = 2, .store_buffers = count, .mode = mode, .fetch = count};
+        if (n == 72) c.gather = Gathering{};
+        if (n == 160) c.patch = true, c.stages_a = 2, c.halo_h = c.halo_w = 2;
+        c.swap = n == 64 && mode != NormMode::rows && count > 1;
+        list.push_back(c);
+      }
   list.push_back({.tile_m = 256,
                   .tile_n = 128,
                   .tile_warpgroups = 2,
@@ -189,6 +200,8 @@ const char* const generated[] = {
     "h = softmax(acc * s[m] + bias[n], over=n)\nstore h as y : bf16\nstore -h as z : bf16\nstore variance(acc, over=m) "
     "as v : f32\n"
     "store max(acc, over=m) as top : f32\nstore sum(acc) as total : f32\n",
+    "operand r[m,n] : bf16\nstore silu(acc + bias[n]) + r as y : bf16\n",
+    "operand r[m,n] : bf16\noperand q[m,n] : f16\nstore group_norm(acc, groups=16) * r + q as y : bf16\n",
     "store sum(acc, over=n) as s : f32\nstore mean(acc, over=(m,n), groups=4) as g : f32\nstore acc as y : f32\n",
 };
 

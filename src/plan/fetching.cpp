@@ -1,0 +1,71 @@
+#include "plan/fetching.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "plan/conv_override.hpp"
+#include "plan/conv_problem.hpp"
+
+namespace coda::plan {
+namespace {
+
+constexpr int most_buffers = 32;  ///< of a warp: a bit of a word holds each one's parity
+
+/// What keeps a configuration from fetching anything, whatever the operands.
+std::string beyond_fetching(const ConvConfig& c) {
+  if (c.stores != Stores::copy_engine) return "results leave by ordinary stores, operands come by ordinary loads";
+  if (c.phases) return "rows of a phase are every second pixel of every second line";
+  if (c.mode == NormMode::streamed) return "streamed, the staging buffers hold tiles that wait";
+  if (c.mode == NormMode::general) return "a general epilogue passes over a tile's operands several times";
+  return {};
+}
+
+}  // namespace
+
+DType storage_of(const Epilogue& e, ValueId operand) {
+  const Node& x = e.graph[operand];
+  if (x.attr.storage) return *x.attr.storage;
+  const auto bound = e.storage.find(x.attr.name);
+  return bound == e.storage.end() ? DType::f32 : bound->second;
+}
+
+std::vector<ValueId> fetchable_operands(const Epilogue& e) {
+  std::vector<ValueId> list;
+  std::ranges::copy_if(e.tensors_after, std::back_inserter(list), [&](ValueId id) {
+    const DType t = storage_of(e, id);
+    return t == DType::bf16 || t == DType::f16;
+  });
+  return list;
+}
+
+int fetchable(const ConvConfig& c, const ConvProblem& p) {
+  return beyond_fetching(c).empty() ? std::min(p.fetchable, most_fetched) : 0;
+}
+
+std::string refuse_fetch(const ConvConfig& c, const ConvProblem& p) {
+  const int count = c.fetch.value_or(0);
+  if (count == 0) return {};
+  if (const std::string reason = beyond_fetching(c); !reason.empty())
+    return fmt::format("fetch: {} operands by the copy engine; {}", count, reason);
+  if (count > fetchable(c, p))
+    return fmt::format("fetch: {} operands; {} [m,n] of 16 bits behind the normalisation, or without one, and up to {}",
+                       count, p.fetchable, most_fetched);
+  if (c.store_buffers > most_buffers)
+    return fmt::format("fetch: into {} store buffers; up to {}", c.store_buffers, most_buffers);
+  return {};
+}
+
+std::string describe_operands(const ConvConfig& c, const ConvProblem& p) {
+  const int all = p.before.tensors + p.after.tensors, fetched = c.fetch.value_or(0);
+  if (all == 0) return {};
+  const std::string by_hand =
+      "by ordinary loads, ahead of their use" + (beyond_fetching(c).empty() ? "" : ": " + beyond_fetching(c));
+  const std::string by_engine =
+      fmt::format("by the copy engine into the staging buffers, {} of the {} slices of a warp's tile ahead of it",
+                  c.store_buffers, stores_per_tile(c));
+  if (fetched == 0) return by_hand;
+  return fetched == all ? by_engine : fmt::format("{} of {} {}; the others {}", fetched, all, by_engine, by_hand);
+}
+
+}  // namespace coda::plan

@@ -1,0 +1,33 @@
+#pragma once
+/// Operands [m,n] that the copy engine brings into the staging buffers while their tile is multiplied:
+/// kernels/coda/fetch.cuh.
+
+#include <string>
+#include <vector>
+
+#include "plan/epilogue.hpp"
+
+namespace coda::plan {
+
+struct ConvConfig;
+struct ConvProblem;
+
+/// The most that one kernel fetches.
+inline constexpr int most_fetched = 3;
+
+/// An operand's dtype in memory: as the graph declares it, else as it is bound (f32 by default).
+DType storage_of(const Epilogue& epilogue, ValueId operand);
+
+/// Those of `tensors_after` that have 16 bits in memory, in their order; a kernel fetches the first few of them.
+std::vector<ValueId> fetchable_operands(const Epilogue& epilogue);
+
+/// How many a kernel of this configuration could fetch.
+int fetchable(const ConvConfig& config, const ConvProblem& problem);
+
+/// Why a kernel of this configuration cannot fetch as many as it says; empty: it can.
+std::string refuse_fetch(const ConvConfig& config, const ConvProblem& problem);
+
+/// How operands [m,n] come to the epilogue, for people; empty without any.
+std::string describe_operands(const ConvConfig& config, const ConvProblem& problem);
+
+}  // namespace coda::plan
