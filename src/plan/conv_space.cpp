@@ -120,7 +120,8 @@ std::int64_t enough_clk(const ConvConfig& c, const ConvProblem& p) {
   return c.rows_a ? std::max(lead_clk, 3 * step_clk_of(c, p)) : lead_clk;  // measured: 256x128 of products
 }
 
-void choose_stages(ConvConfig& c, const ConvProblem& p, const Device& d, const FixedFields& fixed) {
+void choose_stages(ConvConfig& c, const ConvProblem& p, const Device& d, const FixedFields& fixed,
+                   std::size_t preferred_bytes = roomy_bytes) {
   if (c.gather && c.gather->direct) {  // of nothing
     c.stages = fixed.stages.value_or(2);
     return;
@@ -129,7 +130,7 @@ void choose_stages(ConvConfig& c, const ConvProblem& p, const Device& d, const F
     c.stages = *fixed.stages, c.stages_a = c.patch ? *fixed.stages_a : 0;
     return;
   }
-  const ConvConfig roomy = with_stages(c, p, std::min(roomy_bytes, d.shared_bytes), fixed);
+  const ConvConfig roomy = with_stages(c, p, std::min(preferred_bytes, d.shared_bytes), fixed);
   c = lead(roomy, p) * step_clk_of(c, p) >= enough_clk(c, p) ? roomy : with_stages(c, p, d.shared_bytes, fixed);
 }
 
@@ -195,16 +196,23 @@ void finish(ConvConfig& c, const ConvProblem& p, const Device& d, const FixedFie
   choose_stages(c, p, d, fixed);
 }
 
+/// Fewer steps in flight than this, which do not cover lead_clk either, are not worth a candidate.
+constexpr std::int64_t least_lead = 3;
+
 /// Of fetched operands: as many staging buffers, up to a tile's, as leave the stages the lead that covers their loads;
-/// two at least.
-void choose_buffers(ConvConfig& c, const ConvProblem& p, const Device& d, const FixedFields& fixed) {
+/// two at least. False if not even these leave one.
+bool choose_buffers(ConvConfig& c, const ConvProblem& p, const Device& d, const FixedFields& fixed) {
   const int least = std::min(2, stores_per_tile(c));
-  for (int buffers = std::min(32, stores_per_tile(c)); buffers >= least; --buffers) {
+  bool enough = false;
+  for (int buffers = std::min(32, stores_per_tile(c)); buffers >= least && !enough; --buffers) {
     c.store_buffers = fixed.store_buffers.value_or(buffers);
     const ConvConfig full = with_stages(c, p, d.shared_bytes, fixed);
-    if (fixed.store_buffers || lead(full, p) * step_clk_of(c, p) >= enough_clk(c, p)) break;
+    enough = fixed.store_buffers || lead(full, p) * step_clk_of(c, p) >= enough_clk(c, p);
   }
-  choose_stages(c, p, d, fixed);
+  // Without loads, or spills, the first-level cache is of no use
+  const bool loads = c.fetch < p.before.tensors + p.after.tensors;
+  choose_stages(c, p, d, fixed, loads ? roomy_bytes : d.shared_bytes);
+  return enough || lead(c, p) >= least_lead;
 }
 
 /// A candidate for each number of operands that the copy engine may bring.
@@ -219,7 +227,7 @@ void add_finished(std::vector<ConvConfig>& list, const ConvConfig& c, const Conv
     list.push_back(base);
     if (most == 0 && count == 0) continue;
     list.back().fetch = count;
-    if (count > 0) choose_buffers(list.back(), p, d, fixed);
+    if (count > 0 && !choose_buffers(list.back(), p, d, fixed) && !fixed.fetch) list.pop_back();
   }
 }
 

@@ -169,6 +169,8 @@ TEST_F(Compiles, StreamedAndSwapped) {
   compile(text, config);
   config.mode = plan::NormMode::resident;
   compile(text, config);
+  config.fetch = 1;
+  compile(text, config);
 }
 
 }  // namespace

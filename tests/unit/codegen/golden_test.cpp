@@ -73,6 +73,21 @@ TEST(Golden, AConfigurationNamesWhatItResamples) {
   EXPECT_NE(generate(epilogue, config).source.find("using Resample = Resampled<true, true, true>;"), std::string::npos);
 }
 
+// How many operands are fetched, and nothing where none is; never one that is not bound with 16 bits
+TEST(Golden, AConfigurationNamesWhatItFetches) {
+  plan::ConvConfig config;
+  const plan::Epilogue declared = epilogue_of("operand r[m,n] : bf16\nstore acc + r as y : bf16"),
+                       bound = epilogue_of("store acc + r[m,n] as y : bf16");
+  config.fetch = 0;
+  EXPECT_EQ(generate(declared, config).source.find("kFetch"), std::string::npos);
+  config.fetch = 1;
+  EXPECT_NE(generate(declared, config).source.find("static constexpr int kFetch = 1;"), std::string::npos);
+  EXPECT_THROW(generate(bound, config), InternalError);
+  EXPECT_THROW(generate(bound, config, {.storage = {{"r", DType::bf16}}}), InternalError);
+  config.fetch = 2;
+  EXPECT_THROW(generate(declared, config), InternalError);
+}
+
 INSTANTIATE_TEST_SUITE_P(Codegen, GoldenSource, testing::ValuesIn(cases));
 
 TEST(Golden, EveryFileIsACase) {

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "coda/error.hpp"
+#include "plan/conv_shared_memory.hpp"
 #include "problems.hpp"
 
 namespace coda::plan {
@@ -33,8 +34,8 @@ TEST(Fetching, IsAChoiceWhereThereIsWhatToFetch) {
   for (const Candidate& c : all(three)) ++counts[c.plan.config.fetch];
   ASSERT_EQ(counts.size(), 3u);
   EXPECT_GT(counts[0], 100);
-  EXPECT_EQ(counts[0], counts[1]);
-  EXPECT_EQ(counts[0], counts[3]);
+  EXPECT_GT(counts[1], counts[0] / 2);  // what leaves the stages no lead is left out
+  EXPECT_GT(counts[3], counts[0] / 4);
   for (const char* text : {test::bare, words})
     for (const Candidate& c : all(text)) EXPECT_EQ(c.plan.config.fetch, std::nullopt);
 }
