@@ -72,7 +72,7 @@ template <class Config, class Visitor> struct ConvFprop {
     static constexpr bool kSplit = Config::kSplit, kExchange = Tail::kExchange;
     static constexpr bool kWorkspace = kSplit || kExchange || Tail::Needs::kMeets;
     static_assert(!Tail::Needs::kMeets || (!kSplit && kGroup == 0), "tiles that wait for one another are whole, and neighbours");
-    template <int i> static constexpr bool kIsPrefetched = is_loaded<Visitor, Visitor::kTensorsBefore, Visitor::kTensors, Tail::kFetch>(i);
+    template <int i> static constexpr bool kIsPrefetched = is_loaded<Visitor, Tail::kFetchFirst, Tail::kFetchEnd, Tail::kFetch>(i);
     static constexpr bool kAllFetched = Tail::kFetch > 0 && Tail::kFetch == Visitor::kTensors;
     static constexpr int kPrefetches = kGather || kAllFetched || Tail::kStores != Stores::kCopyEngine ? 0 : kStreamed ? Visitor::kTensorsBefore : Visitor::kTensors;  // the second pass comes much later
     static_assert(kGroup == 0 || !kExchange, "tiles of an image are neighbours where they exchange statistics");

@@ -72,10 +72,13 @@ template <class Config, class Visitor> struct Epilogue {
     static constexpr int kSlices = kN / kSlice;
     static constexpr int kStoresPerTile = kBlocks * kSlices;  // bulk groups that a warp commits
     static constexpr int kStoreBuffers = Config::kStoreBuffers;
-    static constexpr int kFetch = fetch_of<Config>(0);  // operands that arrive in the staging buffers: fetch.cuh
+    // Operands that arrive in the staging buffers: fetch.cuh. Of those ahead of a normalisation, if any of these can be, else of `after`.
+    static constexpr int kFetch = fetch_of<Config>(0);
+    static constexpr bool kFetchBefore = kNorm != Norm::kNone && fetchable_tensors<Visitor, 0, Visitor::kTensorsBefore>() > 0;
+    static constexpr int kFetchFirst = kFetchBefore ? 0 : Visitor::kTensorsBefore, kFetchEnd = kFetchBefore ? Visitor::kTensorsBefore : Visitor::kTensors;
     static constexpr int kStaging = divide_up(larger(kSliceBytes * kStoreBuffers, kExchange ? kN * 8 : 0), 1024) * 1024;  // a warp
     // Moments of the warps' rows, later scratch: in the staging buffers, or apart where those hold a tile.
-    static constexpr bool kApart = kNorm == Norm::kStreamed || (kExchange && kFetch > 0);
+    static constexpr bool kApart = kNorm == Norm::kStreamed || (kExchange && kFetch > 0 && !kFetchBefore);
     static constexpr int kMomentBytes = kApart ? kN * 8 : kStaging;  // a warp
     static constexpr int kScratch = smaller(larger(128, kN + 126), (4 * kMomentBytes - kN * 4) / int(sizeof(Moments)));
     static_assert(kNorm != Norm::kStreamed || kStoreBuffers == kStoresPerTile, "the staging buffers hold a whole tile");
@@ -99,7 +102,7 @@ template <class Config, class Visitor> struct Epilogue {
     static constexpr int kFoldOffset = divide_up(kSideBuffers > 0 ? kSideOffset + 4 * kSideStaging : 4 * kStaging + kColumns * kN * 4 + (kApart ? 4 * kMomentBytes : 0), 16) * 16;
     static constexpr int kFetchOffset = kFetch > 1 ? divide_up(kFoldOffset, 1024) * 1024 : kFoldOffset;
     static constexpr int kWarpgroupBytes = kFetch > 0 ? kFetchOffset + (kFetch - 1) * 4 * kStoreBuffers * kSliceBytes : kFoldOffset + Needs::kFoldBytes;
-    static_assert(kFetch <= fetchable_tensors<Visitor, Visitor::kTensorsBefore, Visitor::kTensors>(), "operands that are fetched have 16 bits");
+    static_assert(kFetch <= fetchable_tensors<Visitor, kFetchFirst, kFetchEnd>(), "operands that are fetched have 16 bits");
     static_assert(kFetch == 0 || (kStores == Stores::kCopyEngine && !kByPhases && !kSecondPass && kNorm != Norm::kGeneral), "staging buffers that operands arrive in");
 
     const ConvParams& fixed;
@@ -226,7 +229,9 @@ template <class Config, class Visitor> struct Epilogue {
     // The accumulators become the input of the normalisation; the second store, if it comes from here, is on its way.
     CODA_DEVICE void apply_before(const At& at) {
         const int warp = thread / 32, lane = thread & 31;
-        Ring<0, kTensorsBefore> ring{visitor, geometry, warp, lane};
+        constexpr bool kFetches = kFetch > 0 && kFetchBefore;
+        Ring<0, kTensorsBefore, kFetches ? kFetch : 0> ring{visitor, geometry, warp, lane};
+        const Fetch<Epilogue> fetch{*this};
         ring.open(0, kPairs, at);
         if constexpr (kSwap && kSide == SideStore::kBefore) open_staging();
 #pragma unroll
@@ -235,6 +240,7 @@ template <class Config, class Visitor> struct Epilogue {
             for (int s = 0; s < kSlices; ++s) {
                 u32 packed[kSlice / 4];
                 int pair = 0;
+                if constexpr (kFetches) fetch.await((b * kSlices + s) % kStoreBuffers, ring);
                 for_pairs<0, kTensorsBefore>(at, b, s, ring, kPairs, [&](float& x, float& y, const float* one, const float* two, const float* t1, const float* t2) {
                     const float v = as_float(x), w = as_float(y);
                     if constexpr (kSide == SideStore::kBefore)
@@ -251,6 +257,7 @@ template <class Config, class Visitor> struct Epilogue {
                     if constexpr (kStores != Stores::kCopyEngine) store_plain(fixed.side, side_staging(warp, place), at, 64 * b + 16 * warp, s * kSlice);
                     else if (lane == 0) store_slice(side_map(at), side_staging(warp, place), at, 64 * b + 16 * warp, s * kSlice), tma_store_commit();
                 }
+                if constexpr (kFetches) fetch.refill_read(at, b * kSlices + s);
             }
     }
 
@@ -473,7 +480,7 @@ template <class Config, class Visitor> struct Epilogue {
     // warp's staging buffers, and g of the same as the second store if kBoth. kKeep: leaves f's in the buffers.
     template <int kFirst, int kEnd, bool kBoth, bool kKeep, class F, class G> CODA_DEVICE void store(const At& at, F&& f, G&& g) {
         const int warp = thread / 32, lane = thread & 31;
-        constexpr bool kWraps = kStoresPerTile % kStoreBuffers != 0, kFetches = kFetch > 0 && kFirst < kEnd;
+        constexpr bool kWraps = kStoresPerTile % kStoreBuffers != 0, kFetches = kFetch > 0 && kFirst < kEnd && !kFetchBefore;
         Ring<kFirst, kEnd, kFetches ? kFetch : 0> ring{visitor, geometry, warp, lane};
         const Fetch<Epilogue> fetch{*this};
         ring.open(0, kPairs, at);

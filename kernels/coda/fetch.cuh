@@ -1,4 +1,5 @@
-// Operands [m,n] of 16 bits that the copy engine brings while their tile is multiplied: Config::kFetch of them, the first that `after` reads.
+// Operands [m,n] of 16 bits that the copy engine brings while their tile is multiplied: Config::kFetch of them, the first that `before` reads
+// or, if none of these has 16 bits or there is no normalisation, `after`.
 // Ordinary loads in the order of fragments (tensors.cuh) read 4 bytes a lane, of sectors that the next lanes read again, and take two
 // instructions an element; here an operand's slice of 16 rows x kSlice channels comes by one box into the staging buffer from which the
 // result's slice will leave, swizzled as that, is read by ldmatrix where stmatrix writes the result. Operands beyond the first have buffers
@@ -9,6 +10,7 @@
 //   read, then written over by the result    the same warp, the same elements
 //   result written, then stored              fence, then the warp (channels first: the warpgroup) meets, as without operands
 //   stored, then loaded into                 by one thread, which waits until its store has been read
+//   read by `before`, then loaded into       fence, then the warp (the warpgroup) meets; the result comes when all is read
 //   loaded, then read                        an mbarrier of the warp, or of the warpgroup, whose four warps then load a slice each
 #pragma once
 #include "fragment.cuh"
@@ -134,6 +136,15 @@ template <class Tail> struct Fetch {
             tma_store_wait_read<kLag>();
             load(at, step - kLag + kBuffers);
         }
+        __syncwarp();
+    }
+    // The same once slice `step` has been read, and nothing is written in its place.
+    CODA_DEVICE void refill_read(const At& at, int step) const {
+        if (step + kBuffers >= kSteps) return;
+        fence_async_shared();
+        if constexpr (kSwap) tail.sync();
+        else __syncwarp();
+        if (leads()) load(at, step + kBuffers);
         __syncwarp();
     }
 };

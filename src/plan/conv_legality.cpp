@@ -46,7 +46,8 @@ int epilogue_registers(const ConvConfig& c, const ConvProblem& p, int budget) {
   int registers = normalises ? 64 : pairs ? 48 : 40;
   if (c.mode == NormMode::streamed) registers += pairs ? 8 : 24;
   const int fetched = c.fetch.value_or(0);  // pairs of one ldmatrix each
-  registers += loads(p.before.tensors) + loads(p.after.tensors - fetched) +
+  const int before = p.visitor.fetches_before ? fetched : 0;
+  registers += loads(p.before.tensors - before) + loads(p.after.tensors - fetched + before) +
                (fetched == 0 ? 0
                 : pairs      ? 12 * (fetched - 1)
                              : 8 + 4 * fetched);

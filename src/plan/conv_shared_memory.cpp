@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "plan/fetching.hpp"
+
 namespace coda::plan {
 namespace {
 
@@ -33,7 +35,7 @@ std::size_t warpgroup_bytes(const ConvConfig& c, const VisitorShape& v) {
   const auto n = static_cast<std::size_t>(c.tile_n);
   const std::size_t slices = slice_bytes(c) * c.store_buffers, moments = exchanges(c.mode) ? n * 8 : 0;
   const std::size_t staging = round_up(std::max(slices, moments), swizzle_alignment);
-  const bool apart = second_pass(c) || (exchanges(c.mode) && c.fetch.value_or(0) > 0);  // moments
+  const bool apart = second_pass(c) || (exchanges(c.mode) && c.fetch.value_or(0) > 0 && !v.fetches_before);  // moments
   const std::size_t own = 4 * staging + column_count(c, v) * n * 4 + (apart ? 4 * n * 8 : 0);
   const int side = side_buffers(c, v);
   const std::size_t all = side == 0 ? own : round_up(own, swizzle_alignment) + 4 * side * slice_bytes(c);
@@ -99,6 +101,9 @@ FoldCounts fold_counts(const Epilogue& epilogue) {
 VisitorShape visitor_shape(const Epilogue& epilogue) {
   VisitorShape shape;
   shape.normalises = epilogue.norm.has_value();
+  const auto fetched = fetchable_operands(epilogue);
+  shape.fetches_before =
+      shape.normalises && !fetched.empty() && std::ranges::count(epilogue.tensors_before, fetched[0]) != 0;
   shape.general = epilogue.general.has_value();
   if (shape.general) {
     const FoldCounts counts = fold_counts(epilogue);

@@ -14,6 +14,7 @@ namespace coda::plan {
 struct VisitorShape {
   enum class Side { none, before, after };
   bool normalises = false;
+  bool fetches_before = false;                ///< operands are fetched ahead of the normalisation, if at all
   int columns_before = 0, columns_after = 0;  ///< floats a channel
   int late_words = 0;                         ///< operands of factor and shift, floats a channel
   Side side = Side::none;                     ///< the second [m,n] store

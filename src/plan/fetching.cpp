@@ -31,12 +31,16 @@ DType storage_of(const Epilogue& e, ValueId operand) {
 }
 
 std::vector<ValueId> fetchable_operands(const Epilogue& e) {
-  std::vector<ValueId> list;
-  std::ranges::copy_if(e.tensors_after, std::back_inserter(list), [&](ValueId id) {
-    const DType t = storage_of(e, id);
-    return t == DType::bf16 || t == DType::f16;
-  });
-  return list;
+  const auto of_16_bits = [&](const std::vector<ValueId>& all) {
+    std::vector<ValueId> list;
+    std::ranges::copy_if(all, std::back_inserter(list), [&](ValueId id) {
+      const DType t = storage_of(e, id);
+      return t == DType::bf16 || t == DType::f16;
+    });
+    return list;
+  };
+  const auto before = of_16_bits(e.tensors_before);
+  return e.norm && !before.empty() ? before : of_16_bits(e.tensors_after);
 }
 
 int fetchable(const ConvConfig& c, const ConvProblem& p) {
@@ -49,8 +53,8 @@ std::string refuse_fetch(const ConvConfig& c, const ConvProblem& p) {
   if (const std::string reason = beyond_fetching(c); !reason.empty())
     return fmt::format("fetch: {} operands by the copy engine; {}", count, reason);
   if (count > fetchable(c, p))
-    return fmt::format("fetch: {} operands; {} [m,n] of 16 bits behind the normalisation, or without one, and up to {}",
-                       count, p.fetchable, most_fetched);
+    return fmt::format("fetch: {} operands; {} [m,n] of 16 bits on one side of a normalisation, and up to {}", count,
+                       p.fetchable, most_fetched);
   if (c.store_buffers > most_buffers)
     return fmt::format("fetch: into {} store buffers; up to {}", c.store_buffers, most_buffers);
   return {};

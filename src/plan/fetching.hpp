@@ -18,7 +18,8 @@ inline constexpr int most_fetched = 3;
 /// An operand's dtype in memory: as the graph declares it, else as it is bound (f32 by default).
 DType storage_of(const Epilogue& epilogue, ValueId operand);
 
-/// Those of `tensors_after` that have 16 bits in memory, in their order; a kernel fetches the first few of them.
+/// Those that have 16 bits in memory, in their order, ahead of a normalisation or, if these are none, of the others. A
+/// kernel fetches the first few of them.
 std::vector<ValueId> fetchable_operands(const Epilogue& epilogue);
 
 /// How many a kernel of this configuration could fetch.

@@ -25,7 +25,14 @@ constexpr const char* by_pixel =
     "operand r[m,n] : bf16\nstore silu(layer_norm(acc + bias[n], scale=gamma[n])) + r as y : bf16";
 constexpr const char* by_group =
     "operand r[m,n] : bf16\nstore silu(group_norm(acc + bias[n], groups=8, scale=gamma[n])) + r as y : bf16";
-// One ahead of the normalisation, which is loaded, one behind it
+// Ahead of the normalisation, as a residual block has it
+constexpr const char* ahead_by_pixel =
+    "operand r[m,n] : bf16\nh = acc + bias[n] + r\nstore h : bf16\nstore silu(layer_norm(h, scale=gamma[n])) as y : "
+    "bf16";
+constexpr const char* ahead_by_group =
+    "operand q[m,n] : f16\noperand r[m,n] : bf16\nh = acc * q + r\nstore h : bf16\n"
+    "store silu(group_norm(h, groups=8, scale=gamma[n])) as y : bf16";
+// One on either side, of which the one behind is loaded
 constexpr const char* both_sides =
     "operand q[m,n] : bf16\noperand r[m,n] : bf16\nh = acc + q\nstore h : bf16\n"
     "store group_norm(h, groups=8, shift=beta[n]) * r as y : bf16";
@@ -79,6 +86,10 @@ std::vector<Case> small_fetched_cases() {
                           case_of(edges, by_pixel, "fetch=1 tile=64x160 load=runs"),
                           case_of(edges, by_group, "fetch=1 mode=resident tile=128x160"),
                           case_of(edges, both_sides, "fetch=1 mode=resident tile=128x64 swap=on load=patch")};
+  for (const char* plan : {"fetch=2 mode=resident tile=128x64 buffers=2 swap=on", "fetch=1 mode=resident tile=128x160"})
+    cases.push_back(case_of(edges, ahead_by_group, plan));
+  for (const char* plan : {"fetch=1 tile=128x160 load=patch buffers=1", "fetch=1 tile=64x160 split=on"})
+    cases.push_back(case_of(edges, ahead_by_pixel, plan));
   for (std::size_t i = 0; i < cases.size(); ++i) cases[i].seed = 1700 + i;
   return cases;
 }
@@ -92,7 +103,8 @@ std::vector<Case> fetched_cases(std::uint64_t seed) {
     c.seed = seed + cases.size();
     if (is_served(c)) cases.push_back(std::move(c));
   };
-  for (const char* text : {one, three, mixed, two_stores, by_pixel, by_group, both_sides})
+  for (const char* text :
+       {one, three, mixed, two_stores, by_pixel, by_group, ahead_by_pixel, ahead_by_group, both_sides})
     for (const char* order : orders)
       for (const char* plan : plans) {
         if (random.chance(0.4)) continue;
@@ -101,7 +113,7 @@ std::vector<Case> fetched_cases(std::uint64_t seed) {
                            channels = random.chance(0.5) ? 8 * random.between(8, 40) : 64 * random.between(1, 4);
         const Conv2d shape = conv_of(random.between(1, 6), random.between(15, 70), random.between(15, 70),
                                      8 * random.between(2, 10), channels, taps, type);
-        const int most = text == three ? 3 : text == mixed ? 2 : 1;
+        const int most = text == three ? 3 : text == mixed || text == ahead_by_group ? 2 : 1;
         add(case_of(shape, text, fmt::format("{} {}", order, plan)), random.between(1, most));
       }
   for (const char* plan : {"", "tile=128x128", "tile=256x64 order=cooperative swap=on", "cluster=2x2 tile=64x64"})
