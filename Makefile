@@ -73,7 +73,7 @@ bench:
 	@bench/run.sh
 
 GPU_BENCH ?= $(BUILD)/cuda/bench/coda_gpu_bench
-SUITES ?= conv block epilogue gemm
+SUITES ?= conv block epilogue gemm breadth
 PLANS ?= 8
 
 # GPU_BENCH may name a program that was built elsewhere; of PyTorch's python, PYTHON

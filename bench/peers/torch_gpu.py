@@ -76,15 +76,34 @@ class Translation(ast.NodeVisitor):
             return f"torch.sum({self.visit(node.args[0])}, dtype=torch.float32)"
         if name in ("group_norm", "instance_norm") and len(node.args) == 1:
             return self.normalisation(name, self.visit(node.args[0]), options)
+        if name in ("layer_norm", "rms_norm", "batch_norm") and len(node.args) == 1:
+            return self.of_rows(name, self.visit(node.args[0]), options)
+        if name == "softmax" and len(node.args) == 1 and ast.unparse(options.get("over", ast.Constant(None))) == "n" and len(options) == 1:
+            return f"torch.softmax({self.visit(node.args[0])}, channel_axis)"
         raise NotImplementedError(ast.unparse(node))
 
-    def normalisation(self, name, x, options):
-        vectors = []  # PyTorch takes them as (channels,)
+    def vectors(self, name, options):
+        """scale and shift as PyTorch takes them: (channels,)"""
+        vectors = []
         for key in ("scale", "shift"):
             value = options.get(key)
             if value is not None and not (isinstance(value, ast.Subscript) and ast.unparse(value.slice) == "n"):
                 raise NotImplementedError(f"{name} with {key}={ast.unparse(value)}")
             vectors.append("None" if value is None else f"{value.value.id}_vector")
+        return vectors
+
+    def of_rows(self, name, x, options):
+        """layer_norm and rms_norm of a product's rows, batch_norm of either with the batch's own statistics"""
+        scale, shift = self.vectors(name, options)
+        eps = ast.unparse(options["eps"]) if "eps" in options else "1e-5"
+        if name == "batch_norm":
+            return f"F.batch_norm({x}, None, None, {scale}, {shift}, True, 0.1, {eps})"
+        if name == "rms_norm":
+            return f"F.rms_norm({x}, ({x}.shape[-1],), {scale}, {eps})"
+        return f"F.layer_norm({x}, ({x}.shape[-1],), {scale}, {shift}, {eps})"
+
+    def normalisation(self, name, x, options):
+        vectors = self.vectors(name, options)
         groups = ast.unparse(options["groups"]) if "groups" in options else "channels"
         eps = ast.unparse(options["eps"]) if "eps" in options else "1e-5"
         return f"F.group_norm({x}, {groups}, {', '.join(vectors)}, {eps})"
@@ -106,13 +125,15 @@ def source_of(case):
     lines = [f"def run({', '.join(['x', 'w', *(f'{name}_vector' for name in axes)])}):"]
     bias, others = "bias_vector" if has_bias else "None", {name: a for name, a in axes.items() if not (has_bias and name == "bias")}
     if "product" in case:
-        lines += [f"{name} = {name}_vector" for name in others] + [f"acc = F.linear(x, w, {bias})"]
+        lines += ["channel_axis = -1"] + [f"{name} = {name}_vector" for name in others] + [f"acc = F.linear(x, w, {bias})"]
     else:
         conv = case["conv"]
         if conv["pad"][:2] != conv["pad"][2:]:
             raise NotImplementedError(f"padding {conv['pad']}")
-        lines += [f"channels = {conv['k']}"] + [f"{name} = {name}_vector{RESHAPE[a]}" for name, a in others.items()]
-        lines.append(f"acc = F.conv2d(x, w, {bias}, {conv['stride']}, {conv['pad'][:2]}, {conv['dilation']})")
+        if re.search("layer_norm|rms_norm", text):
+            raise NotImplementedError("a convolution's pixels normalised over their channels")
+        lines += [f"channels = {conv['k']}", "channel_axis = 1"] + [f"{name} = {name}_vector{RESHAPE[a]}" for name, a in others.items()]
+        lines.append(f"acc = F.conv2d(x, w, {bias}, {conv['stride']}, {conv['pad'][:2]}, {conv['dilation']}, {conv.get('groups', 1)})")
     outputs = []
     for target, expression in statements(text):
         lines.append(f"{target.removeprefix('store ')} = {Translation().python(expression)}")
@@ -135,12 +156,13 @@ def make_factors(torch, case, dtype):
     if p := case.get("product"):
         return random(p["m"], p["k"]), random(p["n"], p["k"]) / p["k"] ** 0.5
     conv, last = case["conv"], lambda t: t.contiguous(memory_format=torch.channels_last)
-    depth = conv["c"] * conv["r"] * conv["s"]
-    return last(random(conv["n"], conv["c"], conv["h"], conv["w"])), last(random(conv["k"], conv["c"], conv["r"], conv["s"]) / depth**0.5)
+    groups = conv.get("groups", 1)
+    depth = conv["c"] // groups * conv["r"] * conv["s"]
+    return last(random(conv["n"], conv["c"], conv["h"], conv["w"])), last(random(conv["k"], conv["c"] // groups, conv["r"], conv["s"]) / depth**0.5)
 
 
 def make_sets(torch, case):
-    """Operands of each set, bf16 or f16: what PyTorch's own modules would hold."""
+    """Operands of each set in the case's type: what PyTorch's own modules would hold."""
     dtype, sets = getattr(torch, DTYPES[case["dtype"]]), []
     for _ in range(case["sets"]):
         factors, operands = make_factors(torch, case, dtype), []
@@ -250,6 +272,7 @@ def main():
         parser.error(f"--peers {','.join(unknown)}: expected some of {','.join(PEERS)}")
     import torch
     torch.backends.cudnn.benchmark = True
+    torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = True  # what cases of f32 mean
     torch.set_grad_enabled(False)
     torch.manual_seed(0)
     print(json.dumps({"torch": torch.__version__, "cuda": torch.version.cuda, "torch_cudnn": torch.backends.cudnn.version(),

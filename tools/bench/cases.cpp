@@ -84,8 +84,9 @@ void parse_shape(Case& c, const Place& place) {
 }
 
 DType dtype_of(std::string_view text, const Place& place) {
-  if (text != "bf16" && text != "f16") place.fail(fmt::format("dtype={}: expected bf16 or f16", text));
-  return text == "bf16" ? DType::bf16 : DType::f16;
+  if (text != "bf16" && text != "f16" && text != "f32")
+    place.fail(fmt::format("dtype={}: expected bf16, f16 or f32", text));
+  return text == "bf16" ? DType::bf16 : text == "f16" ? DType::f16 : DType::f32;
 }
 
 // What a convolution may say besides its shape
@@ -94,6 +95,8 @@ void set_option(Conv2d& conv, std::int64_t& pad, const std::string& key, const s
     conv.stride.fill(number(value, key, 1, place));
   else if (key == "dilation")
     conv.dilation.fill(number(value, key, 1, place));
+  else if (key == "groups")
+    conv.groups = number(value, key, 1, place);
   else
     pad = number(value, key, 0, place);
 }
@@ -147,12 +150,12 @@ Case parse_case(std::string_view text, const Title& title, const Place& place) {
       dtype = dtype_of(value, place);
     else if (key == "name")
       c.name = value;
-    else if (!c.product && (key == "stride" || key == "dilation" || key == "pad"))
+    else if (!c.product && (key == "stride" || key == "dilation" || key == "pad" || key == "groups"))
       set_option(c.conv, pad, key, value, place);
     else
       place.fail(
-          fmt::format("'{}' is unknown; expected dtype=, name=, of a convolution stride=, dilation=, pad=, or plan= at "
-                      "the end",
+          fmt::format("'{}' is unknown; expected dtype=, name=, of a convolution stride=, dilation=, pad=, groups=, or "
+                      "plan= at the end",
                       word));
   }
   if (c.product) {

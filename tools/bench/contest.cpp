@@ -122,7 +122,7 @@ void time_all(const Prepared& p, const Ceilings& ceilings, Peers& peers, const O
   r.registers = coda.built->resources.registers;
   r.spill_bytes = coda.built->resources.spill_store_bytes + coda.built->resources.spill_load_bytes;
   r.launches = kernels_of_one(coda.sets.front(), c.name);
-  r.floor_us = ceilings.floor_us(c.flop(), c.bytes());
+  r.floor_us = ceilings.floor_us(c.flop() * (size_of(c.conv.dtype_x) == 4 ? 2 : 1), c.bytes());  // tf32: half the rate
 
   const Graph bare_of_case = bare_graph(c.conv.dtype_x);
   const bool has_vendor = options.cudnn && (c.product ? peers.cublaslt != nullptr : peers.cudnn != nullptr);

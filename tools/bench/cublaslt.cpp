@@ -67,7 +67,10 @@ class Product {
   Product(const Library& library, const Gemm& g, ProductEpilogue epilogue,
           const std::vector<std::unique_ptr<Data>>& sets)
       : library_(library), sets_(sets) {
-    const cudaDataType type = g.dtype_a == DType::bf16 ? CUDA_R_16BF : CUDA_R_16F;
+    const cudaDataType type = g.dtype_a == DType::bf16  ? CUDA_R_16BF
+                              : g.dtype_a == DType::f16 ? CUDA_R_16F
+                                                        : CUDA_R_32F;
+    compute_ = g.dtype_a == DType::f32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
     const auto m = static_cast<std::uint64_t>(g.m), n = static_cast<std::uint64_t>(g.n),
                k = static_cast<std::uint64_t>(g.k);
     Library::check(library.layout_create(&first_, type, k, n, g.k), "describing a matrix to cuBLASLt");
@@ -113,7 +116,7 @@ class Product {
  private:
   cublasLtMatmulDesc_t operation(ProductEpilogue epilogue, const Data& data) const {
     cublasLtMatmulDesc_t made = nullptr;
-    Library::check(library_.matmul_create(&made, CUBLAS_COMPUTE_32F, CUDA_R_32F), "describing a product to cuBLASLt");
+    Library::check(library_.matmul_create(&made, compute_, CUDA_R_32F), "describing a product to cuBLASLt");
     const auto set = [&](cublasLtMatmulDescAttributes_t attribute, const auto& value) {
       Library::check(library_.matmul_set(made, attribute, &value, sizeof value), "describing a product to cuBLASLt");
     };
@@ -131,6 +134,7 @@ class Product {
 
   const Library& library_;
   const std::vector<std::unique_ptr<Data>>& sets_;
+  cublasComputeType_t compute_ = CUBLAS_COMPUTE_32F;
   cublasLtMatrixLayout_t first_ = nullptr, second_ = nullptr, result_ = nullptr;
   std::vector<cublasLtMatmulDesc_t> operations_;  // one for all sets, or one a set
 };

@@ -81,7 +81,9 @@ class Descriptor {
   cudnnBackendDescriptor_t handle_ = nullptr;
 };
 
-cudnnDataType_t type_of(DType t) { return t == DType::bf16 ? CUDNN_DATA_BFLOAT16 : CUDNN_DATA_HALF; }
+cudnnDataType_t type_of(DType t) {
+  return t == DType::bf16 ? CUDNN_DATA_BFLOAT16 : t == DType::f16 ? CUDNN_DATA_HALF : CUDNN_DATA_FLOAT;
+}
 
 // An image or a filter: (n, c, h, w) in cuDNN's order, with channels last in memory
 template <class Library>
@@ -111,7 +113,7 @@ struct Operation {
         graph(library, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR) {
     const Extents e = extents(Contraction(c));
     x = tensor(library, 'x', c.dtype_x, c.n, c.c, c.h, c.w);
-    w = tensor(library, 'w', c.dtype_w, c.k, c.c, c.r, c.s);
+    w = tensor(library, 'w', c.dtype_w, c.k, c.c / c.groups, c.r, c.s);  // fewer channels: groups
     y = tensor(library, 'y', c.dtype_x, c.n, c.k, e.height, e.width);
     const cudnnDataType_t compute = CUDNN_DATA_FLOAT;
     const cudnnConvolutionMode_t mode = CUDNN_CROSS_CORRELATION;

@@ -34,8 +34,9 @@ json to_json(const std::vector<Tried>& tried) {
 }
 
 json to_json(const Conv2d& v) {
-  return {{"n", v.n}, {"h", v.h}, {"w", v.w},           {"c", v.c},     {"k", v.k},
-          {"r", v.r}, {"s", v.s}, {"stride", v.stride}, {"pad", v.pad}, {"dilation", v.dilation}};
+  return {{"n", v.n},          {"h", v.h}, {"w", v.w},           {"c", v.c},     {"k", v.k},
+          {"r", v.r},          {"s", v.s}, {"stride", v.stride}, {"pad", v.pad}, {"dilation", v.dilation},
+          {"groups", v.groups}};
 }
 
 json to_json(const Gemm& g) { return {{"m", g.m}, {"n", g.n}, {"k", g.k}}; }

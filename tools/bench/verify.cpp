@@ -52,14 +52,18 @@ Bytes run(const Executable& executable, const Data& data, const std::string& wha
 reference::Values accumulator(const Conv2d& conv, const Data& data) {
   const auto count = static_cast<std::size_t>(element_count(shape_mn(Contraction(conv))));
   const gpu::Buffer sum(count * 8), absolute(count * 8);
-  gpu::launch("coda_reference", count / 8, nullptr, gpu::shape_of(conv), data.buffer("a").address(),
-              data.buffer("b").address(), sum.address(), absolute.address());
+  const CUdeviceptr a = data.buffer("a").address(), b = data.buffer("b").address();
+  if (conv.groups == 1 && conv.c % 8 == 0 && conv.k % 8 == 0 && size_of(conv.dtype_x) == 2)
+    gpu::launch("coda_reference", count / 8, nullptr, gpu::shape_of(conv), a, b, sum.address(), absolute.address());
+  else
+    gpu::launch("coda_reference_general", count, nullptr, gpu::general_of(conv), a, b, sum.address(),
+                absolute.address());
   gpu::wait(nullptr, "the reference of " + to_string(Contraction(conv)), 120);
   reference::Values acc{.axes = axes::mn, .value = std::vector<double>(count), .bound = std::vector<double>(count)};
   sum.download(acc.value.data());
   absolute.download(acc.bound.data());
   const double error = gpu::accumulator_error(conv);
-  for (double& b : acc.bound) b *= error;
+  for (double& bound : acc.bound) bound *= error;
   return acc;
 }
 

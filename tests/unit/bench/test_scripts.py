@@ -137,16 +137,18 @@ class Merge(unittest.TestCase):
 
 
 class Translate(unittest.TestCase):
-    def body(self, text, operands=()):
-        """Lines of the function: the convolution, then the statements."""
+    def body(self, text, operands=(), product=False):
+        """Lines of the function: the contraction, then the statements."""
         case = {"text": text, "operands": [{"name": n, "axes": a} for n, a in dict(operands).items()],
                 "conv": {"stride": [1, 1], "pad": [1, 1, 1, 1], "dilation": [1, 1], "k": 8}}
+        if product:
+            case["product"] = case.pop("conv")
         source = torch_gpu.source_of(case)
         compile(source, "run", "exec")
         lines = [line.strip() for line in source.splitlines()]
         return lines[next(i for i, line in enumerate(lines) if line.startswith("acc =")):]
 
-    CONV = "acc = F.conv2d(x, w, {}, [1, 1], [1, 1], [1, 1])"
+    CONV = "acc = F.conv2d(x, w, {}, [1, 1], [1, 1], [1, 1], 1)"
 
     def test_bare(self):
         self.assertEqual(self.body("store acc as y : bf16"), [self.CONV.format("None"), "y = acc", "return (y,)"])
@@ -165,6 +167,16 @@ class Translate(unittest.TestCase):
         self.assertEqual(self.body(text, {"gamma": "[n]", "beta": "[n]"})[1], "y = F.mish(F.group_norm(acc, 4, gamma_vector, beta_vector, 1e-06))")
         self.assertEqual(self.body("store instance_norm(acc) as y")[1], "y = F.group_norm(acc, channels, None, None, 1e-5)")
 
+    def test_normalisations_of_rows(self):
+        text = "store layer_norm(acc + bias[n], scale=gamma[n]) + rms_norm(acc, eps=1e-6) + softmax(acc, over=n) as y"
+        self.assertEqual(self.body(text, {"bias": "[n]", "gamma": "[n]"}, product=True),
+                         ["acc = F.linear(x, w, bias_vector)",
+                          "y = ((F.layer_norm(acc, (acc.shape[-1],), gamma_vector, None, 1e-5) + F.rms_norm(acc, (acc.shape[-1],), None, 1e-06))"
+                          " + torch.softmax(acc, channel_axis))", "return (y,)"])
+        self.assertIn("F.batch_norm(acc, None, None, None, None, True, 0.1, 1e-5)", self.body("store batch_norm(acc) as y")[1])
+        with self.assertRaises(NotImplementedError):
+            self.body("store layer_norm(acc) as y")
+
     def test_what_cannot_be_translated_is_said(self):
         for text in ("store frob(acc) as y", "store leaky_relu(acc, slope=0.1) as y", "store acc < 1 as y",
                      "store group_norm(acc, groups=4, scale=1 + s[b,n]) as y"):
@@ -178,7 +190,7 @@ class Translate(unittest.TestCase):
             for i in starts:
                 text = "\n".join(line.strip() for line in lines[i + 1:lines.index("", i)]).replace("{dtype}", "bf16")
                 operands = {"bias": "[n]", "gamma": "[n]", "beta": "[n]", "temb": "[b,n]", "residual": "[m,n]", "target": "[m,n]"}
-                self.assertEqual(self.body(text, operands)[-1], "return (loss,)" if " as loss" in text else "return (y,)")
+                self.assertEqual(self.body(text, operands, name == "breadth")[-1], "return (loss,)" if " as loss" in text else "return (y,)")
 
 
 unittest.main()
