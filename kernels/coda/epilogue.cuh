@@ -100,10 +100,10 @@ template <class Config, class Visitor> struct Epilogue {
     static constexpr int kSideStaging = kSideBuffers * kSliceBytes;  // a warp
     static constexpr int kSideOffset = divide_up(4 * kStaging + kColumns * kN * 4 + (kApart ? 4 * kMomentBytes : 0), 1024) * 1024;
     static constexpr int kFoldOffset = divide_up(kSideBuffers > 0 ? kSideOffset + 4 * kSideStaging : 4 * kStaging + kColumns * kN * 4 + (kApart ? 4 * kMomentBytes : 0), 16) * 16;
-    static constexpr int kFetchOffset = kFetch > 1 ? divide_up(kFoldOffset, 1024) * 1024 : kFoldOffset;
-    static constexpr int kWarpgroupBytes = kFetch > 0 ? kFetchOffset + (kFetch - 1) * 4 * kStoreBuffers * kSliceBytes : kFoldOffset + Needs::kFoldBytes;
+    static constexpr int kFetchOffset = divide_up(kFoldOffset + Needs::kFoldBytes, 1024) * 1024;
+    static constexpr int kWarpgroupBytes = kFetch > 1 ? kFetchOffset + (kFetch - 1) * 4 * kStoreBuffers * kSliceBytes : kFoldOffset + Needs::kFoldBytes;
     static_assert(kFetch <= fetchable_tensors<Visitor, kFetchFirst, kFetchEnd>(), "operands that are fetched have 16 bits");
-    static_assert(kFetch == 0 || (kStores == Stores::kCopyEngine && !kByPhases && !kSecondPass && kNorm != Norm::kGeneral), "staging buffers that operands arrive in");
+    static_assert(kFetch == 0 || (kStores == Stores::kCopyEngine && !kByPhases && !kSecondPass), "staging buffers that operands arrive in");
 
     const ConvParams& fixed;
     const ConvGeometry& geometry;

@@ -41,12 +41,15 @@ template <class Config, class Visitor> struct General {
     using Row = typename Visitor::Row;
     using Columns = FoldColumns<Config, Visitor>;
     using Ring = typename Tail::template Ring<0, Visitor::kTensors>;
+    using ElementRing = typename Tail::template Ring<0, Visitor::kTensors, Tail::kFetch>;  // of the last pass
     static constexpr int kSlice = Tail::kSlice, kSlices = Tail::kSlices, kBlocks = Tail::kBlocks, kRows = 2 * kBlocks, kEach = kSlice / 4;
     static constexpr int kTiled = Visitor::kTiled, kTensors = Visitor::kTensors, kBuffers = Tail::kStoreBuffers;
     static constexpr int kChannelFolds = Visitor::kChannelFolds, kMoments = Visitor::kMoments, kTileFolds = Visitor::kTileFolds;
     static constexpr int kValues = kChannelFolds + kMoments + kTileFolds;
     static constexpr bool kChannels = kChannelFolds + kMoments > 0, kInOrder = !kChannels || kBlocks == 1;
     static constexpr bool kPairs = Tail::kStores == Stores::kCopyEngine;  // of neighbouring channels both exist or none
+    static constexpr bool kFetches = Tail::kFetch > 0;
+    static_assert(!kFetches || (Visitor::kLevels == 0 && kInOrder), "what is fetched is read once, in the order of slices");
     static_assert(!Tail::kSwap, "rows of a tile are a thread's, or four threads'");
 
     Tail& tail;
@@ -248,7 +251,8 @@ template <class Config, class Visitor> struct General {
             seen += valid ? 1.f : 0.f;
             inverse[r] = valid ? __fdividef(1.f, seen) : 0.f;
         }
-        Ring ring{tail.visitor, tail.geometry, tail.thread / 32, lane()};
+        ElementRing ring{tail.visitor, tail.geometry, tail.thread / 32, lane()};
+        const Fetch<Tail> fetch{tail};
         if constexpr (kInOrder) {
             ring.open(0, Tail::kPairs, at);
 #pragma unroll
@@ -256,7 +260,10 @@ template <class Config, class Visitor> struct General {
 #pragma unroll
                 for (int s = 0; s < kSlices; ++s) {
                     Slice slice;
+                    if constexpr (kFetches) fetch.await((b * kSlices + s) % kBuffers, ring);
                     elements_of(at, rows, b, s, ring, Tail::kPairs, inverse, slice, whole);
+                    if constexpr (kFetches && kTiled > 0) fetch.refill(at, b * kSlices + s);
+                    else if constexpr (kFetches) fetch.refill_read(at, b * kSlices + s);
                     if constexpr (kChannels) Columns{tail}.add_slice(s, slice.folded, slice.mean, slice.m2, seen);
                 }
         } else {
@@ -274,7 +281,7 @@ template <class Config, class Visitor> struct General {
         }
     }
 
-    CODA_DEVICE void elements_of(const At& at, const Row (&rows)[kRows], int b, int s, Ring& ring, int end, const float (&inverse)[kRows], Slice& slice, float* whole) {
+    CODA_DEVICE void elements_of(const At& at, const Row (&rows)[kRows], int b, int s, ElementRing& ring, int end, const float (&inverse)[kRows], Slice& slice, float* whole) {
         u32 packed[kEach], beside[kEach];
         int pair = 0;
         tail.template for_pairs<0, kTensors>(at, b, s, ring, end, [&](float x, float y, const float* one, const float* two, const float* t1, const float* t2) {
@@ -318,14 +325,14 @@ template <class Config, class Visitor> struct General {
 
     CODA_DEVICE void store_slices(const At& at, int b, int s, int warp, const u32 (&packed)[kEach], const u32 (&beside)[kEach]) {
         const int place = (kInOrder ? b * kSlices + s : s * kBlocks + b) % kBuffers;
-        if (lane() == 0) {
+        if (!kFetches && lane() == 0) {
             if (Tail::kStoresPerTile % kBuffers != 0 && b + s == 0) tma_store_wait_read<0>();
             else tma_store_wait_read<kBuffers - 1>();
         }
         __syncwarp();
         tail.write_slice(tail.staging(0) + place * Tail::kSliceBytes, Tail::kStaging, packed);
         if constexpr (kTiled > 1) tail.write_slice(tail.side_staging(0, place), Tail::kSideStaging, beside);
-        tail.template close_slice<kBuffers>();
+        tail.template close_slice<kBuffers, kFetches>();
         if constexpr (!kPairs) {
             tail.store_plain(tail.fixed.output, tail.staging(warp) + place * Tail::kSliceBytes, at, 64 * b + 16 * warp, s * kSlice);
             if constexpr (kTiled > 1) tail.store_plain(tail.fixed.side, tail.side_staging(warp, place), at, 64 * b + 16 * warp, s * kSlice);

@@ -39,9 +39,11 @@ std::size_t warpgroup_bytes(const ConvConfig& c, const VisitorShape& v) {
   const std::size_t own = 4 * staging + column_count(c, v) * n * 4 + (apart ? 4 * n * 8 : 0);
   const int side = side_buffers(c, v);
   const std::size_t all = side == 0 ? own : round_up(own, swizzle_alignment) + 4 * side * slice_bytes(c);
+  const std::size_t folds = c.mode == NormMode::general ? 16 * (v.fold_words * n + v.tile_folds + 1) : 0;
   if (c.fetch.value_or(0) > 1)  // operands beyond the first have buffers of their own
-    return round_up(all, swizzle_alignment) + 4 * (*c.fetch - 1) * c.store_buffers * slice_bytes(c);
-  return c.mode == NormMode::general ? round_up(all, 16) + 16 * (v.fold_words * n + v.tile_folds + 1) : all;
+    return round_up(round_up(all, 16) + folds, swizzle_alignment) +
+           4 * (*c.fetch - 1) * c.store_buffers * slice_bytes(c);
+  return round_up(all, 16) + folds;
 }
 
 /// SecondPass::kTeamBytes: mean, factor, shift, the visitor's columns; moments of 12 bytes of as many channels as the

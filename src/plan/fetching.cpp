@@ -13,11 +13,14 @@ namespace {
 constexpr int most_buffers = 32;  ///< of a warp: a bit of a word holds each one's parity
 
 /// What keeps a configuration from fetching anything, whatever the operands.
-std::string beyond_fetching(const ConvConfig& c) {
+std::string beyond_fetching(const ConvConfig& c, const ConvProblem& p) {
   if (c.stores != Stores::copy_engine) return "results leave by ordinary stores, operands come by ordinary loads";
   if (c.phases) return "rows of a phase are every second pixel of every second line";
   if (c.mode == NormMode::streamed) return "streamed, the staging buffers hold tiles that wait";
-  if (c.mode == NormMode::general) return "a general epilogue passes over a tile's operands several times";
+  if (p.row_levels > 0)
+    return "a general epilogue with reductions over rows' channels passes over a tile several times";
+  if (p.visitor.fold_words > 0 && c.tile_m / c.tile_warpgroups > 64)
+    return "a general epilogue that reduces channels goes through 128 rows of a warpgroup, or more, in another order";
   return {};
 }
 
@@ -44,13 +47,13 @@ std::vector<ValueId> fetchable_operands(const Epilogue& e) {
 }
 
 int fetchable(const ConvConfig& c, const ConvProblem& p) {
-  return beyond_fetching(c).empty() ? std::min(p.fetchable, most_fetched) : 0;
+  return beyond_fetching(c, p).empty() ? std::min(p.fetchable, most_fetched) : 0;
 }
 
 std::string refuse_fetch(const ConvConfig& c, const ConvProblem& p) {
   const int count = c.fetch.value_or(0);
   if (count == 0) return {};
-  if (const std::string reason = beyond_fetching(c); !reason.empty())
+  if (const std::string reason = beyond_fetching(c, p); !reason.empty())
     return fmt::format("fetch: {} operands by the copy engine; {}", count, reason);
   if (count > fetchable(c, p))
     return fmt::format("fetch: {} operands; {} [m,n] of 16 bits on one side of a normalisation, and up to {}", count,
@@ -64,7 +67,7 @@ std::string describe_operands(const ConvConfig& c, const ConvProblem& p) {
   const int all = p.before.tensors + p.after.tensors, fetched = c.fetch.value_or(0);
   if (all == 0) return {};
   const std::string by_hand =
-      "by ordinary loads, ahead of their use" + (beyond_fetching(c).empty() ? "" : ": " + beyond_fetching(c));
+      "by ordinary loads, ahead of their use" + (beyond_fetching(c, p).empty() ? "" : ": " + beyond_fetching(c, p));
   const std::string by_engine =
       fmt::format("by the copy engine into the staging buffers, {} of the {} slices of a warp's tile ahead of it",
                   c.store_buffers, stores_per_tile(c));

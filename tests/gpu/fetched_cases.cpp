@@ -32,6 +32,14 @@ constexpr const char* ahead_by_pixel =
 constexpr const char* ahead_by_group =
     "operand q[m,n] : f16\noperand r[m,n] : bf16\nh = acc * q + r\nstore h : bf16\n"
     "store silu(group_norm(h, groups=8, scale=gamma[n])) as y : bf16";
+// General epilogues: a loss, of which nothing [m,n] is stored; stores of all kinds; channels
+constexpr const char* loss =
+    "operand target[m,n] : bf16\nz = acc + bias[n]\nstore sum(relu(z) - z * target + softplus(-abs(z))) as loss : f32";
+constexpr const char* general =
+    "operand r[m,n] : bf16\noperand q[m,n] : f16\nh = acc * s[m] + r\nstore h as y : bf16\nstore h - q as w : f32\n"
+    "store sum(h, over=(m,n), per=b) as total : f32";
+constexpr const char* by_channel =
+    "operand r[m,n] : bf16\nstore acc + r as y : bf16\nstore max(acc + r, over=m) as top : f32";
 // One on either side, of which the one behind is loaded
 constexpr const char* both_sides =
     "operand q[m,n] : bf16\noperand r[m,n] : bf16\nh = acc + q\nstore h : bf16\n"
@@ -90,6 +98,9 @@ std::vector<Case> small_fetched_cases() {
     cases.push_back(case_of(edges, ahead_by_group, plan));
   for (const char* plan : {"fetch=1 tile=128x160 load=patch buffers=1", "fetch=1 tile=64x160 split=on"})
     cases.push_back(case_of(edges, ahead_by_pixel, plan));
+  cases.push_back(case_of(edges, loss, "fetch=1 tile=128x160 buffers=2 mode=general"));
+  cases.push_back(case_of(odd, general, "fetch=2 tile=64x64 mode=general order=pingpong"));
+  cases.push_back(case_of(odd, by_channel, "fetch=1 tile=64x32 mode=general order=pingpong"));
   for (std::size_t i = 0; i < cases.size(); ++i) cases[i].seed = 1700 + i;
   return cases;
 }
@@ -103,8 +114,8 @@ std::vector<Case> fetched_cases(std::uint64_t seed) {
     c.seed = seed + cases.size();
     if (is_served(c)) cases.push_back(std::move(c));
   };
-  for (const char* text :
-       {one, three, mixed, two_stores, by_pixel, by_group, ahead_by_pixel, ahead_by_group, both_sides})
+  for (const char* text : {one, three, mixed, two_stores, by_pixel, by_group, ahead_by_pixel, ahead_by_group,
+                           both_sides, loss, general, by_channel})
     for (const char* order : orders)
       for (const char* plan : plans) {
         if (random.chance(0.4)) continue;
@@ -113,7 +124,7 @@ std::vector<Case> fetched_cases(std::uint64_t seed) {
                            channels = random.chance(0.5) ? 8 * random.between(8, 40) : 64 * random.between(1, 4);
         const Conv2d shape = conv_of(random.between(1, 6), random.between(15, 70), random.between(15, 70),
                                      8 * random.between(2, 10), channels, taps, type);
-        const int most = text == three ? 3 : text == mixed || text == ahead_by_group ? 2 : 1;
+        const int most = text == three ? 3 : text == mixed || text == ahead_by_group || text == general ? 2 : 1;
         add(case_of(shape, text, fmt::format("{} {}", order, plan)), random.between(1, most));
       }
   for (const char* plan : {"", "tile=128x128", "tile=256x64 order=cooperative swap=on", "cluster=2x2 tile=64x64"})

@@ -126,13 +126,16 @@ TEST(Fetching, Refused) {
       .n = 2, .h = 8, .w = 8, .c = 64, .k = 64, .r = 4, .s = 4, .stride = {2, 2}, .pad = {1, 1, 1, 1}};
   twice.dtype_x = twice.dtype_w = DType::bf16;
   const char* normed = "operand r[m,n] : bf16\nstore group_norm(acc, groups=8) + r as y : bf16";
-  const char* whole = "operand r[m,n] : bf16\nstore acc + r as y : bf16\nstore sum(acc) as s : f32";
+  const char *whole = "operand r[m,n] : bf16\nstore softmax(acc + r, over=n) as y : bf16",
+             *by_channel = "operand r[m,n] : bf16\nstore max(acc + r, over=m) as top : f32";
   EXPECT_THAT(refusal(conv, residual, "fetch=2"), HasSubstr("fetch: 2 operands; 1 [m,n] of 16 bits"));
   EXPECT_THAT(refusal(conv, words, "fetch=1"), HasSubstr("fetch: 1 operands; 0 [m,n] of 16 bits on one side"));
   EXPECT_THAT(refusal(odd, residual, "fetch=1"), HasSubstr("results leave by ordinary stores"));
   EXPECT_THAT(refusal(*by_phases(twice), residual, "fetch=1"), HasSubstr("rows of a phase"));
   EXPECT_THAT(refusal(conv, normed, "fetch=1 mode=streamed"), HasSubstr("streamed, the staging buffers hold tiles"));
-  EXPECT_THAT(refusal(conv, whole, "fetch=1"), HasSubstr("a general epilogue passes over"));
+  EXPECT_THAT(refusal(conv, whole, "fetch=1"), HasSubstr("passes over a tile several times"));
+  EXPECT_THAT(refusal(conv, by_channel, "fetch=1 tile=128x64 order=pingpong"), HasSubstr("128 rows of a warpgroup"));
+  EXPECT_EQ(refusal(conv, by_channel, "fetch=1 tile=64x64"), "no error");
   EXPECT_THAT(refusal(conv, residual, "fetch=4"), HasSubstr("plan override: fetch=4: expected 0 to 3 operands"));
   EXPECT_EQ(refusal(conv, normed, "fetch=1 mode=resident"), "no error");
   EXPECT_EQ(refusal(odd, residual, "fetch=0"), "no error");

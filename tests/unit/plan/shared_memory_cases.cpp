@@ -202,6 +202,7 @@ const char* const generated[] = {
     "store max(acc, over=m) as top : f32\nstore sum(acc) as total : f32\n",
     "operand r[m,n] : bf16\nstore silu(acc + bias[n]) + r as y : bf16\n",
     "operand r[m,n] : bf16\noperand q[m,n] : f16\nstore group_norm(acc, groups=16) * r + q as y : bf16\n",
+    "operand r[m,n] : bf16\noperand q[m,n] : f16\nstore sum(acc * r - q) as s : f32\nstore acc as y : bf16\n",
     "operand q[m,n] : f16\nh = acc + q\nstore h as z : bf16\nstore relu(group_norm(h, groups=16)) as y : bf16\n",
     "store sum(acc, over=n) as s : f32\nstore mean(acc, over=(m,n), groups=4) as g : f32\nstore acc as y : f32\n",
 };
