@@ -33,6 +33,7 @@ std::string title(const codegen::Field& f) {
     case codegen::Field::Kind::operand_value: return "operand " + name + ", by value";
     case codegen::Field::Kind::store_pointer: return "store " + name;
     case codegen::Field::Kind::extent: return fmt::format("extent {}", "mnbhw"[static_cast<int>(f.coordinate)]);
+    case codegen::Field::Kind::pitch: return fmt::format("pitch of {}", f.name);
   }
   return name;
 }

@@ -20,6 +20,7 @@ struct Field {
     operand_value,    ///< a scalar operand by value in the low four bytes: float, or int for i32 and bool (0 or 1)
     store_pointer,    ///< device address of an output that does not go through the copy engine
     extent,           ///< the extent of `coordinate`, as int in the low four bytes; of n: the channels of the output
+    pitch,            ///< elements from image to image of an operand [b,n] of Options::apart, as int
   } kind{};
   std::string name;  ///< of the operand or the store; empty for an extent
   DType dtype{};     ///< in memory
@@ -40,6 +41,7 @@ struct Options {
   std::map<std::string, DType> storage =
       {};  ///< storage dtypes of operands that the graph does not declare; absent: f32
   std::set<std::string> scalar_pointers = {};  ///< scalar operands in device memory; the others are passed by value
+  std::set<std::string> apart = {};  ///< operands [b,n] whose images may lie further apart than they have columns
 };
 
 /// Throws Unsupported for an operation or dtype that the device functions lack (says which value), and UserError for a

@@ -43,7 +43,8 @@ std::string legal(std::string_view name) {
 
 }  // namespace
 
-Names::Names(const Graph& graph) : values_(graph.nodes.size()), stores_(graph.stores.size()) {
+Names::Names(const Graph& graph)
+    : values_(graph.nodes.size()), stores_(graph.stores.size()), pitches_(graph.nodes.size()) {
   taken_.insert(words.begin(), words.end());
   for (ValueId id = 0; id < graph.nodes.size(); ++id)
     if (graph[id].op == Op::operand) values_[id] = distinct(graph[id].attr.name);
@@ -52,6 +53,9 @@ Names::Names(const Graph& graph) : values_(graph.nodes.size()), stores_(graph.st
   for (ValueId id = 0; id < graph.nodes.size(); ++id)
     if (values_[id].empty()) values_[id] = distinct(fmt::format("v{}", id));
   for (std::size_t i = 0; i < graph.stores.size(); ++i) stores_[i] = distinct(graph.stores[i].name + "_memory");
+  for (ValueId id = 0; id < graph.nodes.size(); ++id)
+    if (graph[id].op == Op::operand && graph[id].axes == axes::bn)
+      pitches_[id] = distinct(graph[id].attr.name + "_pitch");
 }
 
 std::string Names::distinct(std::string_view wish) {

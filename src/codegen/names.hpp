@@ -20,11 +20,13 @@ class Names {
   const std::string& of(ValueId id) const { return values_[id]; }
   /// Of the memory that a store of statistics goes to: "mu_memory".
   const std::string& of_store(std::size_t store) const { return stores_[store]; }
+  /// Of the elements from image to image of an operand [b,n]: "temb_pitch".
+  const std::string& of_pitch(ValueId id) const { return pitches_[id]; }
 
  private:
   std::string distinct(std::string_view wish);
 
-  std::vector<std::string> values_, stores_;
+  std::vector<std::string> values_, stores_, pitches_;
   std::set<std::string, std::less<>> taken_;
 };
 

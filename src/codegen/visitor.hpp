@@ -35,6 +35,7 @@ class VisitorWriter {
 
   DType storage_of(const Node& operand) const;
   std::string element_of(ValueId operand) const;
+  bool lies_apart(ValueId id) const;
   void add_fields();
   void check_tensors() const;
 

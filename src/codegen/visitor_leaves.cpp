@@ -34,6 +34,10 @@ std::string VisitorWriter::element_of(ValueId operand) const {
   return std::string(element_name(t));
 }
 
+bool VisitorWriter::lies_apart(ValueId id) const {
+  return g_[id].op == Op::operand && g_[id].axes == axes::bn && options_.apart.contains(g_[id].attr.name);
+}
+
 // ---- Fields
 
 void VisitorWriter::add_fields() {
@@ -53,7 +57,7 @@ void VisitorWriter::add_fields() {
          x.axes,
          {}},
         names_.of(id));
-    by_channel |= x.axes == axes::bn;
+    by_channel |= x.axes == axes::bn && !options_.apart.contains(x.attr.name);
   }
   for (const plan::Output& o : e_.outputs) {
     if (o.place == plan::Output::Place::before || o.place == plan::Output::Place::after) continue;
@@ -69,6 +73,8 @@ void VisitorWriter::add_fields() {
     if (x.op == Op::extent) extents.insert(c);
   }
   for (const Coordinate c : extents) add({Field::Kind::extent, "", DType::i32, axes::scalar, c}, extent_name(c));
+  for (ValueId id = 0; id < g_.nodes.size(); ++id)
+    if (lies_apart(id)) add({Field::Kind::pitch, g_[id].attr.name, DType::i32, axes::scalar, {}}, names_.of_pitch(id));
 }
 
 std::string VisitorWriter::params() const {
@@ -127,8 +133,10 @@ std::string VisitorWriter::load_column(ValueId id, const Place& place) const {
   const Node& x = g_[id];
   const std::string at = x.axes == axes::n   ? place.channel
                          : x.axes == axes::b ? place.image
-                         : x.axes == axes::m ? "at.m"
-                                             : fmt::format("{} * p.channels + {}", place.image, place.channel);
+                         : x.axes == axes::m
+                             ? "at.m"
+                             : fmt::format("{} * p.{} + {}", place.image,
+                                           lies_apart(id) ? names_.of_pitch(id) : "channels", place.channel);
   return converted(fmt::format("load<{}>(p.{}, {})", element_of(id), names_.of(id), at), storage_of(x), x.dtype);
 }
 

@@ -264,6 +264,16 @@ FusedNetwork Fuser::run() {
 
 FusedNetwork fuse(const Network& network, bool fuse, const MemoryStyle& style) {
   FusedNetwork f = Fuser(legalise(network, fuse && style.enlarges), fuse).run();
+  if (fuse && style.column_ranges) {
+    Stacked stacked = stack_products(f.network, f.regions, style);
+    if (stacked.network) f = Fuser(std::move(*stacked.network), fuse).run();
+    for (Region& r : f.regions) {
+      const std::string& name = f.network[r.outputs[0].tensor].name;
+      if (const auto wide = stacked.wide.find(name); wide != stacked.wide.end()) r.note = wide->second;
+      if (const auto alone = stacked.alone.find(name); alone != stacked.alone.end())
+        r.note += (r.note.empty() ? "" : "; ") + alone->second;
+    }
+  }
   f.style = style;
   if (fuse && style.resampled_stores) fold_resampling(f);
   place(f);

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "network/dim.hpp"
+#include "network/infer_tensors.hpp"
 #include "network/regions.hpp"
 #include "network/space.hpp"
 
@@ -46,8 +47,10 @@ class Placer {
     // views first in mind, slices first in deed: a view needs a dense base
     for (Region& r : f_.regions)
       if (const auto* c = kind<operators::Concat>(r)) place_concat(r, *c);
-    for (Region& r : f_.regions)
+    for (Region& r : f_.regions) {
+      if (const auto* s = kind<operators::Slice>(r); s != nullptr && f_.style.column_ranges) place_range(r, *s);
       if (kind<operators::Reshape>(r) || kind<operators::Flatten>(r)) place_view(r);
+    }
   }
 
  private:
@@ -56,7 +59,9 @@ class Placer {
     return r.kind == RegionReport::Kind::single ? std::get_if<K>(&n_.operators[r.operators[0]].kind) : nullptr;
   }
   void place_concat(Region& r, const operators::Concat& c);
+  void place_range(Region& r, const operators::Slice& s);
   void place_view(Region& r);
+  bool is_slice(TensorId id) const { return f_.placement[id] && f_.placement[id]->slice; }
 
   FusedNetwork& f_;
   const Network& n_;
@@ -105,6 +110,29 @@ void Placer::place_concat(Region& r, const operators::Concat& c) {
   }
 }
 
+// Columns of a tensor that are read where they lie
+void Placer::place_range(Region& r, const operators::Slice& s) {
+  const Operator& op = n_.operators[r.operators[0]];
+  const TensorId from = op.inputs[0], to = op.output;
+  const Dim whole = columns(n_[from].shape);
+  const int column_axis = n_[from].shape.size() == 4 ? 1 : static_cast<int>(n_[from].shape.size()) - 1;
+  const auto refuse = [&](const std::string& why) { r.note = "copied: " + why; };
+  if (s.axes != std::vector<int>{column_axis} || s.steps != std::vector<std::int64_t>{1} || !whole.known())
+    return refuse("no range of columns");
+  const SliceRange range = slice_range(whole.value(), s.starts[0], s.ends[0], 1);
+  const std::int64_t unit = f_.style.column_multiple;
+  if (range.begin % unit != 0 || range.count % unit != 0 || range.count == 0)
+    return refuse(fmt::format("its columns begin or end at no multiple of {}", unit));
+  if (!made_[from] || f_.placement[to] || given_[from] || given_[to])
+    return refuse("an input, an output or a part of a concatenation");
+  if (f_.placement[from] && !is_slice(from) && !(columns(n_[f_.placement[from]->base].shape) == whole))
+    return refuse(fmt::format("'{}' is a view of other columns", n_[from].name));
+  if (const std::string why = needs_dense(n_, f_.regions, to); !why.empty()) return refuse(why);
+  f_.placement[to] = Placement{.base = from, .column = range.begin, .slice = true};
+  r.kind = RegionReport::Kind::free;
+  r.note = fmt::format("columns {} to {} of '{}'", range.begin, range.begin + range.count, n_[from].name);
+}
+
 void Placer::place_view(Region& r) {
   const Operator& op = n_.operators[r.operators[0]];
   const TensorId from = op.inputs[0], to = op.output;
@@ -114,14 +142,17 @@ void Placer::place_view(Region& r) {
     r.note = fmt::format("copied: rows are padded to multiples of {} elements", f_.style.column_multiple);
     return;
   }
-  const bool dense = made_[from] && !(f_.placement[from] && f_.placement[from]->slice);
+  // of a slice, whose rows stay rows, where readers take such
+  const bool rows =
+      is_slice(from) && f_.style.column_ranges && from_columns == to_columns && needs_dense(n_, f_.regions, to).empty();
+  const bool dense = made_[from] && (!is_slice(from) || rows);
   if (!dense || given_[to] || given_[from] || !logical_order(n_[from].shape) || !logical_order(n_[to].shape)) {
     r.note = "copied: " + std::string(!logical_order(n_[from].shape) || !logical_order(n_[to].shape)
                                           ? "channels last in memory"
                                           : "an input, an output or a slice of a concatenation");
     return;
   }
-  f_.placement[to] = Placement{.base = from};
+  f_.placement[to] = Placement{.base = from, .slice = rows};
   r.kind = RegionReport::Kind::free;
   r.note = "a view";
 }

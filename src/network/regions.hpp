@@ -2,6 +2,7 @@
 /// The fuser's result: a network cut into regions, each run as one step.
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -65,6 +66,9 @@ struct MemoryStyle {
   bool resampled_stores = false;  ///< contractions may store what is pooled or enlarged by 2 (Region::resampled)
   /// Convolutions may take the image before it is enlarged by 2 (operators::Conv2d::enlarged).
   bool enlarges = false;
+  /// Ranges of a tensor's columns may be read where they lie: by contractions as their image and as operands [b,n], and
+  /// by whatever is no contraction. Then products of one input may be stacked, too.
+  bool column_ranges = false;
 
   /// Elements from pixel to pixel of a dense tensor with so many columns.
   std::int64_t pitch(std::int64_t columns) const {
@@ -83,6 +87,21 @@ struct FusedNetwork {
 /// normalisations with constant statistics into scale and shift, and expands operands that no axes describe. If
 /// `enlarges`, enlargements by 2 become part of the convolution that alone reads them, where it may run by phases.
 Network legalise(const Network& network, bool enlarges = false);
+
+/// What became of products that read one input.
+struct Stacked {
+  std::optional<Network> network;  ///< with wide products and ranges of their columns; none: as it was
+  /// By the output of a product: what a wide one is made of, or why another stands by itself.
+  std::map<std::string, std::string> wide, alone;
+};
+
+/// Joins products of one input with constant weights and the same elementwise operators behind them into one whose
+/// columns are theirs side by side; what they made becomes a range of its columns. `regions`: what each would be fused
+/// with.
+Stacked stack_products(const Network& network, const std::vector<Region>& regions, const MemoryStyle& style);
+
+/// Why a reader of the tensor needs it dense, with MemoryStyle::column_ranges; empty if none does.
+std::string needs_dense(const Network& network, const std::vector<Region>& regions, TensorId id);
 
 /// Cuts a network into regions. With fuse == false every operator is a region of its own.
 FusedNetwork fuse(const Network& network, bool fuse = true, const MemoryStyle& style = {});

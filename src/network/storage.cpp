@@ -97,6 +97,7 @@ class StoragePlanner {
 
   void check_axes() const;
   void find_roots();
+  void count_slices();
   void find_uses();
   void run_in_place();
   bool may_overwrite(const Region& r, int step) const;
@@ -163,7 +164,15 @@ void StoragePlanner::find_roots() {
   for (TensorId id = 0; id < n_.tensors.size(); ++id) {
     root_[id] = root_of(id);
     if (f_.placement[id]) shared_[root_[id]] = true;
-    if (f_.placement[id] && f_.placement[id]->slice) ++plan_.slices;
+  }
+}
+
+// Inputs of concatenations that their producers write where they belong
+void StoragePlanner::count_slices() {
+  for (const Operator& op : n_.operators) {
+    if (!std::holds_alternative<operators::Concat>(op.kind)) continue;
+    for (const TensorId id : op.inputs)
+      if (f_.placement[id] && f_.placement[id]->slice && f_.placement[id]->base == op.output) ++plan_.slices;
   }
 }
 
@@ -294,6 +303,7 @@ StoragePlan StoragePlanner::run() {
   plan_.shapes = concrete_shapes(n_, key_.inputs);
   check_axes();
   find_roots();
+  count_slices();
   find_uses();
   run_in_place();
   assign();

@@ -145,7 +145,9 @@ const std::vector<NetworkCase>& network_cases() {
        {{"x", {1, 16, 9, 6}}, {"time", {1, 24}}, {"r", {1, 24, 18, 12}}},
        DType::f16},
       {"an enlarged image of 640 channels", [] { return enlarged_image(640); }, {{"x", {2, 640, 32, 32}}}},
-      {"two enlarged pixels of 1280 channels", [] { return enlarged_image(1280); }, {{"x", {1, 1280, 1, 2}}}}};
+      {"two enlarged pixels of 1280 channels", [] { return enlarged_image(1280); }, {{"x", {1, 1280, 1, 2}}}},
+      {"embeddings", embeddings, {{"x", {3, 16, 6, 10}}, {"time", {3, 24}}}},
+      {"embeddings in f16", embeddings, {{"x", {1, 16, 9, 5}}, {"time", {1, 24}}}, DType::f16}};
   return cases;
 }
 
@@ -164,6 +166,8 @@ TEST(NetworkSmall, StemsAgree) { agrees(9); }
 TEST(NetworkSmall, PoolsAndEnlargementsAgree) { agrees(10); }
 TEST(NetworkSmall, EnlargedImagesAgree) { agrees(11); }
 TEST(NetworkSmall, EnlargedImagesInF16Agree) { agrees(12); }
+TEST(NetworkSmall, EmbeddingsAgree) { agrees(15); }
+TEST(NetworkSmall, EmbeddingsOfOneImageInF16Agree) { agrees(16); }
 TEST(Network, EnlargedImageOf640Channels) { agrees(13); }
 TEST(Network, TwoEnlargedPixelsOf1280Channels) { agrees(14); }
 

@@ -174,6 +174,40 @@ Network enlarged_images() {
   return net.build();
 }
 
+Network embeddings() {
+  NetworkBuilder net("embeddings");
+  Weights weights(net);
+  const NetworkValue x = net.input("x", {"batch", 16, "height", "width"});
+  const NetworkValue time = silu(net.input("time", {"batch", 24}));
+  const auto layer = [&](std::int64_t to) {
+    return gemm(time, weights({to, 24}, 0.3), {.transpose_b = true, .bias = weights({to}, 0.2)});
+  };
+  const auto pixel = [](NetworkValue v) { return reshape(v, {0, 0, 1, 1}); };
+  const auto columns = [&](NetworkValue v, std::int64_t begin, std::int64_t end) {
+    return net.apply(operators::Slice{{begin}, {end}, {1}, {1}}, {v});
+  };
+  const auto conv = [&](NetworkValue v, std::int64_t to, std::int64_t size) {
+    return conv2d(v, weights.filter(to, channels_of(v), size), {.pad = size / 2, .bias = weights({to}, 0.2)});
+  };
+  const auto norm = [&](NetworkValue v, int groups) {
+    const std::int64_t c = channels_of(v);
+    return group_norm(v, {.groups = groups, .scale = weights({c}, 0.3, 1), .shift = weights({c}, 0.3)});
+  };
+  NetworkValue h = silu(norm(conv(x, 32, 3) + pixel(layer(32)), 4));
+  const NetworkValue both = layer(64);
+  const NetworkValue scale = columns(both, 0, 32), shift = columns(both, 32, 64);
+  h = norm(conv(h, 32, 3), 8) * (pixel(scale) + 1.0) + pixel(shift);
+  net.output(conv(h, 16, 1) + x, "a");
+  net.output(silu(norm(conv(upsample(x), 24, 3) + pixel(layer(24)), 3)), "b");
+  const NetworkValue odd = layer(12);  // no multiple of 8
+  net.output(relu(conv(x, 12, 1) + pixel(odd)), "c");
+  std::vector<NetworkValue> heads;
+  for (int i = 0; i < 2; ++i)
+    heads.push_back(gemm(gelu(layer(40)) * weights({40}, 0.3, 1), weights({40, 8}, 0.3), {.bias = weights({8})}));
+  net.output(heads[0] + heads[1], "d");
+  return net.build();
+}
+
 Network enlarged_image(std::int64_t channels) {
   NetworkBuilder net("enlarged_image");
   Weights weights(net);

@@ -53,6 +53,11 @@ Network enlarged_images();
 /// output "y".
 Network enlarged_image(std::int64_t channels);
 
+/// Small products of one input: embeddings of time that blocks add, whole or as scale and shift, with operators behind
+/// them, as the image of further products; some that stay by themselves. Inputs "x" (batch, 16, height, width) and
+/// "time" (batch, 24), outputs "a" to "d".
+Network embeddings();
+
 /// What the tests of networks ask of the compiler on an H200.
 std::vector<jit::Request> network_requests();
 

@@ -18,6 +18,7 @@ std::string kind_of(const codegen::Field& f) {
     case codegen::Field::Kind::operand_value: return "value";
     case codegen::Field::Kind::store_pointer: return "store";
     case codegen::Field::Kind::extent: return "extent";
+    case codegen::Field::Kind::pitch: return "pitch";
   }
   return "";
 }

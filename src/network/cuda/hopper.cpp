@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
+#include <set>
 
 #include "coda/builder.hpp"
 #include "coda/error.hpp"
@@ -190,16 +192,21 @@ std::unique_ptr<Step> Lowering::hopper(const Region& r, const Graph& graph, cons
                         : p_.constants.packed_filter(in(1), *conv, filters, channels, product != nullptr,
                                                      product != nullptr && product->transpose_b),
              p_.element, shape_b(problem)};
+  std::set<std::string> images_apart;
   for (const RegionOperand& o : operands) {
     const Located at = operand(o, conv->k);
     const bool columns = o.axes.col != ColAxis::none;
-    if (columns && at.pitch != conv->k && o.axes.row != RowAxis::none)
-      throw Unsupported(fmt::format("operand '{}' is a slice of a concatenation", o.name));
+    const bool slice = columns && at.pitch != conv->k && o.axes.row != RowAxis::none;
+    const std::int64_t images = extents(problem).images;
+    if (slice && !(o.axes == axes::bn && images * at.pitch <= std::numeric_limits<std::int32_t>::max()))
+      throw Unsupported(fmt::format("operand '{}' is a slice of a wider tensor", o.name));
+    if (slice) images_apart.insert(o.name);
     if (!columns && o.axes.row != RowAxis::none && at.pitch != 1)
       throw Unsupported(fmt::format("operand '{}' has a number a row, which do not lie together", o.name));
     step->options.storage[o.name] = at.type;
     if (o.axes == axes::scalar) step->options.device_scalars.insert(o.name);
-    step->operands.push_back({o.name, at.place, at.type, shape_of(o.axes, problem)});
+    const Sizes shape = shape_of(o.axes, problem);
+    step->operands.push_back({o.name, at.place, at.type, shape, slice ? pitched(shape, at.pitch) : Sizes{}});
   }
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     if (!(step->graph[step->graph.stores[i].value].axes == axes::mn))
@@ -238,8 +245,9 @@ std::unique_ptr<Step> Lowering::hopper(const Region& r, const Graph& graph, cons
   if (resampled && main != source_of(r))
     throw Unsupported(
         fmt::format("its kernel writes '{}' second, and makes something of the first only", source_of(r)));
-  step->kernel = codegen::generate(step->epilogue, step->plan.config,
-                                   {.storage = step->options.storage, .scalar_pointers = step->options.device_scalars});
+  step->kernel = codegen::generate(
+      step->epilogue, step->plan.config,
+      {.storage = step->options.storage, .scalar_pointers = step->options.device_scalars, .apart = images_apart});
   step->predicted_us = step->plan.predicted_us;
   step->what = describe(net(), *op_);
   step->flop = flop(given);

@@ -29,7 +29,8 @@ constexpr network::MemoryStyle style{.element_bytes = 2,
                                      .slices_beside = false,
                                      .in_place = false,
                                      .resampled_stores = true,
-                                     .enlarges = true};
+                                     .enlarges = true,
+                                     .column_ranges = true};
 
 void check_precision(const NetworkOptions& options) {
   if (options.precision != DType::bf16 && options.precision != DType::f16)

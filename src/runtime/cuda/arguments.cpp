@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <optional>
 
@@ -41,6 +42,8 @@ class Binder {
   void* output(std::size_t store);
   void* resampled(const std::string& name, std::int64_t num, std::int64_t den, std::int64_t& pitch);
   std::uint64_t operand(const Field& field);
+  bool lies_apart(const std::string& operand) const;
+  std::uint64_t pitch(const Field& field) const;
   std::uint64_t number(const Field& field) const;
   std::uint64_t stored(const Field& field);
   void check_sharing(const Range& written) const;
@@ -142,9 +145,33 @@ std::uint64_t Binder::operand(const Field& f) {
                                 runtime::bound_near(f.name, arguments_)));
   const ConstTensorView& view = given->second;
   if (shape.empty() && view.shape == std::vector<std::int64_t>{1}) shape = {1};
-  const auto* data = tensor(view, shape, f.dtype, f.axes == axes::mn ? copy_engine_alignment : size_of(f.dtype), what);
+  const std::size_t alignment = f.axes == axes::mn ? copy_engine_alignment : size_of(f.dtype);
+  if (lies_apart(f.name)) {
+    check_rows(view, shape, f.dtype, alignment, what);
+    bound_.pointers.push_back({view.data, what});
+  } else {
+    tensor(view, shape, f.dtype, alignment, what);
+  }
   read_.push_back(range_of(view, what));
-  return reinterpret_cast<std::uintptr_t>(data);
+  return reinterpret_cast<std::uintptr_t>(view.data);
+}
+
+// Whether the kernel is told how far apart the operand's images lie
+bool Binder::lies_apart(const std::string& operand) const {
+  return std::any_of(s_.fields.begin(), s_.fields.end(),
+                     [&](const Field& f) { return f.kind == Field::Kind::pitch && f.name == operand; });
+}
+
+// Of an operand [b,n] that has been checked
+std::uint64_t Binder::pitch(const Field& f) const {
+  const ConstTensorView& view = arguments_.operands.at(f.name);
+  const std::int64_t pitch = view.strides.empty() || view.shape[0] == 1 ? view.shape[1] : view.strides[0];
+  if (pitch * view.shape[0] > std::numeric_limits<std::int32_t>::max())
+    throw UserError(fmt::format(
+        "operand {}[b,n] was given images {} elements apart, {} of them; kernels count its elements to 2^31: lay them "
+        "closer",
+        f.name, pitch, view.shape[0]));
+  return static_cast<std::uint64_t>(pitch);
 }
 
 std::uint64_t extent(Coordinate coordinate, const Contraction& contraction) {
@@ -234,6 +261,7 @@ BoundArguments Binder::run() {
       case Field::Kind::operand_value: bound_.fields.push_back(number(f)); break;
       case Field::Kind::store_pointer: bound_.fields.push_back(stored(f)); break;
       case Field::Kind::extent: bound_.fields.push_back(extent(f.coordinate, s_.contraction)); break;
+      case Field::Kind::pitch: bound_.fields.push_back(pitch(f)); break;
     }
   }
   for (const Range& x : written_) check_sharing(x);

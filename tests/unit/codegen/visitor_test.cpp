@@ -63,6 +63,20 @@ TEST(Visitor, ParamsHoldTheFields) {
                                   "    };\n"));
 }
 
+// Images of a range of columns lie as far apart as rows of the whole tensor
+TEST(Visitor, ImagesThatLieApart) {
+  Options options;
+  options.apart = {"temb", "bias"};  // of [b,n] only
+  const Kernel k = kernel_of("store acc + bias[n] + temb[b,n] * temb_pitch[] as y : bf16", options);
+  EXPECT_THAT(k.source, HasSubstr("        const void* temb;  // f32 [b,n]\n"
+                                  "        alignas(8) float temb_pitch;\n"
+                                  "        alignas(8) int temb_pitch_2;\n"
+                                  "    };\n"));
+  EXPECT_EQ(k.fields.back().kind, Field::Kind::pitch);
+  EXPECT_EQ(k.fields.back().name, "temb");
+  EXPECT_THAT(body_of(k, "columns_after"), HasSubstr("load<float>(p.temb, image * p.temb_pitch_2 + channel)"));
+}
+
 TEST(Visitor, ScalarsFromDeviceMemory) {
   Options options;
   options.scalar_pointers = {"s"};

@@ -113,6 +113,24 @@ TEST_F(CudaArguments, Bound) {
   EXPECT_EQ(b.pointers.size(), 8u) << "all but the scalars";
 }
 
+// Images of a range of columns: the kernel is told how far apart they lie, or it takes them dense
+TEST_F(CudaArguments, ImagesThatLieApart) {
+  const auto apart = [](Arguments& x) { x.operands["temb"].strides = {40, 1}; };
+  expect_refusal(apart, "operand temb[b,n] was given strides (40,1)");
+  s.fields.push_back({Field::Kind::pitch, "temb", DType::i32, axes::scalar});
+  EXPECT_EQ(bind_arguments(s, a).fields.back(), 16u);
+  expect_refusal([](Arguments& x) { x.operands["temb"].strides = {40, 2}; }, "operand temb[b,n] was given strides");
+  expect_refusal(
+      [](Arguments& x) {
+        x.operands["temb"].strides = {std::int64_t{1} << 31, 1};
+      },
+      "kernels count its elements to 2^31");
+  apart(a);
+  const BoundArguments b = bind_arguments(s, a);
+  EXPECT_EQ(b.fields.back(), 40u);
+  EXPECT_EQ(b.pointers.size(), 8u);
+}
+
 TEST_F(CudaArguments, ConstantFilterIsNotRead) {
   s.reads_b = false;
   a.b = {};

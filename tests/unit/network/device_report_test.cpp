@@ -118,6 +118,66 @@ TEST(DeviceReport, OneStoreInEveryForm) {
   EXPECT_EQ(count(report, "enlarged, pooled"), 1) << to_string(report);
 }
 
+// The embeddings of time of residual blocks: one product, of whose output each block reads its columns
+TEST(DeviceReport, SmallProductsOfOneInputAreOne) {
+  NetworkBuilder net("blocks");
+  Weights weights(net);
+  NetworkValue x = net.input("x", {"batch", 32, "height", "width"});
+  const NetworkValue time = silu(net.input("time", {"batch", 24}));
+  const auto layer = [&](std::int64_t to) {
+    return gemm(time, weights({to, 24}), {.transpose_b = true, .bias = weights({to})});
+  };
+  for (const std::int64_t to : {32, 64, 48}) {
+    const NetworkValue y = conv2d(x, weights.filter(x, to, 3), {.pad = 1}) + reshape(layer(to), {0, 0, 1, 1});
+    x = silu(group_norm(y, {.groups = 4, .scale = weights({to}), .shift = weights({to})}));
+  }
+  net.output(x, "y");
+  const Network alike = net.build();
+  const Shapes shapes{{"x", {2, 32, 16, 16}}, {"time", {2, 24}}};
+  // two inputs, silu, the product, three blocks, the output
+  const DeviceReport one = report_of(alike, shapes);
+  EXPECT_EQ(one.launches.size(), 8u) << to_string(one);
+  EXPECT_EQ(count(one, "gemm (batch,24) -> (batch,144)"), 1) << to_string(one);
+  EXPECT_THAT(to_string(one.fusion), HasSubstr("3 products of 'silu_0' as one: gemm_0, gemm_1, gemm_2"));
+  EXPECT_THAT(to_string(one.fusion), HasSubstr("(columns 96 to 144 of 'gemm_0_stacked')"));
+  EXPECT_EQ(report_of(alike, shapes, false).launches.size(), 22u);
+
+  // each with another reason to stay by itself
+  net.output(layer(16), "z");
+  const NetworkValue odd = layer(12);
+  net.output(gemm(odd + odd, weights({12, 8})), "o");
+  net.output(gemm(layer_norm(layer(8), {}), weights({8, 8})), "n");
+  net.output(gemm(tanh(layer(8)), weights({8, 8})), "t");
+  net.output(gemm(layer(8) + gemm(x = time * 2.0, weights({24, 8})), weights({8, 8})), "r");
+  const DeviceReport some = report_of(net.build(), shapes);
+  const std::string text = to_string(some.fusion);
+  EXPECT_EQ(count(some, "gemm (batch,24) -> (batch,144)"), 1) << text;
+  for (const char* reason :
+       {"'z' is an output", "it has 12 columns, no multiple of 8", "layer_norm 'layer_norm_0' joins its columns",
+        "no other product of 'silu_0' has the same epilogue", "is no constant with a number a column"})
+    EXPECT_THAT(text, HasSubstr(reason)) << text;
+}
+
+// A range of columns that every reader takes where it lies is no launch
+TEST(DeviceReport, RangesOfColumnsAreViews) {
+  NetworkBuilder net("ranges");
+  Weights weights(net);
+  const NetworkValue x = net.input("x", {"batch", 32, "height", "width"});
+  const auto range = [&](NetworkValue v, std::int64_t begin, std::int64_t end) {
+    return net.apply(operators::Slice{{begin}, {end}, {1}, {1}}, {v});
+  };
+  const NetworkValue wide = relu(conv2d(x, weights.filter(x, 64, 3), {.pad = 1}));
+  const NetworkValue image = range(wide, 16, 48), added = range(wide, 48, 64), odd = range(wide, 4, 20);
+  const NetworkValue y = relu(conv2d(image, weights.filter(image, 16, 3), {.pad = 1}));
+  net.output(y + added, "y");
+  net.output(conv2d(odd, weights.filter(odd, 16, 3), {.pad = 1}), "z");
+  const DeviceReport report = report_of(net.build(), {{"x", {2, 32, 12, 12}}});
+  const std::string text = to_string(report.fusion);
+  EXPECT_THAT(text, HasSubstr("(columns 16 to 48 of 'relu_0')"));
+  EXPECT_THAT(text, HasSubstr("copied: its columns begin or end at no multiple of 8"));
+  EXPECT_THAT(text, HasSubstr("reads 'slice_1' as [m,n]"));
+}
+
 TEST(DeviceReport, WithoutFusionEverythingRunsByItself) {
   NetworkBuilder net("forms");
   Weights weights(net);

@@ -54,6 +54,7 @@ std::uint64_t bits_of(const Field& f, const HostCase& c, const Extents& e) {
     case Field::Kind::store_pointer:
       return reinterpret_cast<std::uint64_t>(c.problem.arguments.outputs.at(f.name).data);
     case Field::Kind::extent: return low(static_cast<std::int32_t>(extent_of(f.coordinate, e)));
+    case Field::Kind::pitch: return low(static_cast<std::int32_t>(e.cols));  // dense
     case Field::Kind::operand_value: {
       const double value = scalar_of(c, f.name);
       return f.dtype == DType::i32 ? low(static_cast<std::int32_t>(value)) : low(static_cast<float>(value));
