@@ -69,6 +69,9 @@ struct MemoryStyle {
   /// Ranges of a tensor's columns may be read where they lie: by contractions as their image and as operands [b,n], and
   /// by whatever is no contraction. Then products of one input may be stacked, too.
   bool column_ranges = false;
+  /// Tensors of at most so many bytes, and a 64th of all, share memory with no other, so that launches may run beside
+  /// each other.
+  std::size_t kept_bytes = 0;
 
   /// Elements from pixel to pixel of a dense tensor with so many columns.
   std::int64_t pitch(std::int64_t columns) const {

@@ -103,6 +103,7 @@ class StoragePlanner {
   bool may_overwrite(const Region& r, int step) const;
   bool written_planar(TensorId id) const;
   bool read_planar(TensorId id) const;
+  void keep_small(std::vector<Lifetime>& buffers) const;
   void assign();
   TensorId root_of(TensorId id) const {
     while (f_.placement[id]) id = f_.placement[id]->base;
@@ -250,6 +251,14 @@ void StoragePlanner::run_in_place() {
   }
 }
 
+// Memory of their own for tensors that take next to none: nobody then waits for who had it before
+void StoragePlanner::keep_small(std::vector<Lifetime>& buffers) const {
+  std::size_t sum = 0;
+  for (const Lifetime& b : buffers) sum += b.bytes;
+  for (Lifetime& b : buffers)
+    if (b.bytes <= std::min(f_.style.kept_bytes, sum / 64)) b.first = 0, b.last = last_step();
+}
+
 void StoragePlanner::assign() {
   std::vector<Use> life(n_.tensors.size());
   for (TensorId id = 0; id < root_.size(); ++id) {
@@ -279,6 +288,7 @@ void StoragePlanner::assign() {
       owners.push_back(id);
     }
   }
+  keep_small(buffers);
   const ArenaPlan arena = plan_arena(buffers, reuse_);
   plan_.arena_bytes = arena.bytes;
   for (std::size_t i = 0; i < owners.size(); ++i)

@@ -29,6 +29,12 @@ struct Bound {
 
   TensorView view(const Bases& bases) const { return {address(place, bases), type, shape, strides}; }
   double bytes() const { return static_cast<double>(element_count(shape)) * static_cast<double>(size_of(type)); }
+  Interval memory() const {
+    const std::int64_t columns = shape.empty() ? 1 : shape.back(), rows = element_count(shape) / columns;
+    const std::int64_t pitch = strides.empty() ? columns : strides[strides.size() - 2];
+    const auto size = static_cast<std::int64_t>(size_of(type));
+    return interval(place, rows, columns * size, pitch * size);
+  }
 };
 
 class HopperStep final : public Step {
@@ -269,6 +275,13 @@ std::unique_ptr<Step> Lowering::hopper(const Region& r, const Graph& graph, cons
   for (const Bound* x : {&step->a, &step->b})
     if (x->place.constant) step->constants.push_back(x->place.constant);
   if (unfolds) step->a.place = unfold(std::get<Conv2d>(given), *conv);
+  step->uses = {.exchanges = step->plan.cooperative,
+                .exclusive = true,
+                .blocks = step->plan.blocks,
+                .threads = step->plan.threads};
+  step->uses.reads = {step->a.memory(), step->b.memory()};
+  for (const Bound& x : step->operands) step->uses.reads.push_back(x.memory());
+  for (const Bound& x : step->outputs) step->uses.writes.push_back(x.memory());
   return step;
 }
 

@@ -143,7 +143,9 @@ void Lowering::border(TensorId id, std::size_t position, bool input) {
   const std::size_t offset = position * sizeof(CallerTensor);
   if (input) clean_[id] = true;
   plain(input ? codegen::PlainKernel::enter : codegen::PlainKernel::leave, border_threads(s[0] * s[1] * s[2], s[3]),
-        fixed, {at.place}, "change of layout and type", [at, offset](BorderParams& p, const Bases& bases) {
+        fixed, {at.place},
+        input ? Touched{{callers()}, {all_of(at, sizes(id))}} : Touched{{all_of(at, sizes(id))}, {caller(position)}},
+        "change of layout and type", [at, offset](BorderParams& p, const Bases& bases) {
           p.caller = reinterpret_cast<const CallerTensor*>(bases.callers + offset);
           p.arena.memory = address(at.place, bases);
         });
@@ -257,6 +259,8 @@ void Lowering::direct(const Region& r, const Located& sums, const std::string& w
     if (g->transpose_a) std::swap(d.from_pixel, d.from_channel);
   }
   Place filter;
+  Touched touched{{all_of(a, image_sizes())}, {all_of(sums, {space.rows(), space.cols})}};
+  if (!is_constant(in(1))) touched.reads.push_back(all_of(in(1)));
   if (is_constant(in(1))) {
     filter = p_.constants.direct_filter(*op_, problem);
     d.filter_output = 1, d.filter_channel = d.outputs, d.filter_tap = i64{d.group_channels} * d.outputs;
@@ -269,7 +273,7 @@ void Lowering::direct(const Region& r, const Located& sums, const std::string& w
     d.filter_tap = b.pitch, d.filter_output = rows ? i64{d.taps_h} * d.taps_w * b.pitch : 1;
     d.filter_channel = rows ? 1 : b.pitch;
   }
-  plain(codegen::PlainKernel::direct, space.rows() * space.cols, d, {a.place, filter}, describe(net(), *op_),
+  plain(codegen::PlainKernel::direct, space.rows() * space.cols, d, {a.place, filter}, touched, describe(net(), *op_),
         [a = a.place, filter, to = sums.place](DirectParams& p, const Bases& bases) {
           p.from = address(a, bases), p.filter = address(filter, bases), p.to.memory = address(to, bases);
         });
@@ -306,12 +310,17 @@ void Lowering::graph_steps(const Region& r, const Extents& space, const std::opt
   if (space.rows() > most_elements) refuse(fmt::format("{} rows; kernels count to {}", space.rows(), most_elements));
   codegen::GraphStorage storage{.element = p_.element, .accumulator = acc ? acc->type : p_.element};
   std::map<std::string, Located> operands, stores;
+  std::map<std::string, Interval> memory;  // of operands and stores
   for (const RegionOperand& o : r.operands) {
     const Located at = operand(o, o.axes.col == ColAxis::none ? 1 : column_count(sizes(o.tensor)));
     storage.operands[o.name] = at.type;
     operands[o.name] = at;
+    memory[o.name] = all_of(at, sizes(o.tensor));
   }
-  for (const RegionOutput& o : r.outputs) stores[o.name] = located(o.tensor);
+  for (const RegionOutput& o : r.outputs) {
+    stores[o.name] = located(o.tensor);
+    memory["store " + o.name] = all_of(o.tensor);
+  }
   std::vector<codegen::GraphKernel> kernels;
   try {
     kernels = codegen::graph_kernels(passes::run_pipeline(r.graph), storage);
@@ -320,6 +329,7 @@ void Lowering::graph_steps(const Region& r, const Extents& space, const std::opt
   }
   using Part = codegen::GraphKernel::Part;
   std::map<ValueId, Located> reduced, partials;
+  std::map<ValueId, Interval> results_memory, partials_memory;  // written, as far as anyone else is concerned
   for (const codegen::GraphKernel& k : kernels) {
     GraphParams fixed{};
     fixed.images = count32(space.images), fixed.pixels = count32(space.rows_per_image()),
@@ -327,24 +337,40 @@ void Lowering::graph_steps(const Region& r, const Extents& space, const std::opt
     fixed.slabs = count32(slabs(space, k.part == Part::elements ? 16 : 4));
     const auto [rows, columns] = results(k.domain, space);
     std::vector<Place> places;
+    Touched touched;
     for (std::size_t i = 0; i < k.tensors.size(); ++i) {
       const codegen::GraphTensor& t = k.tensors[i];
       Located at;
       switch (t.kind) {
-        case Kind::accumulator: at = *acc; break;
-        case Kind::operand: at = operands.at(t.name); break;
-        case Kind::store: at = stores.at(t.name); break;
+        case Kind::accumulator:
+          at = *acc;
+          touched.reads.push_back(all_of(at, {space.rows(), space.cols}));
+          break;
+        case Kind::operand:
+          at = operands.at(t.name);
+          touched.reads.push_back(memory.at(t.name));
+          break;
+        case Kind::store:
+          at = stores.at(t.name);
+          touched.writes.push_back(memory.at("store " + t.name));
+          break;
         case Kind::reduction:
-          if (!reduced.contains(t.value))
-            reduced[t.value] = {scratch(static_cast<std::size_t>(rows * columns) * 4), columns, DType::f32};
+          if (!reduced.contains(t.value)) {
+            const std::int64_t bytes = rows * columns * 4;
+            reduced[t.value] = {scratch(static_cast<std::size_t>(bytes)), columns, DType::f32};
+            results_memory[t.value] = interval(reduced[t.value].place, 1, bytes, bytes);
+          }
           at = reduced.at(t.value);
+          touched.writes.push_back(results_memory.at(t.value));
           break;
         case Kind::partials:
           if (!partials.contains(t.value)) {
             const std::int64_t count = space.images * fixed.slabs * columns * k.state_floats;
             partials[t.value] = {scratch(static_cast<std::size_t>(count) * 4), columns, DType::f32};
+            partials_memory[t.value] = interval(partials[t.value].place, 1, 4 * count, 4 * count);
           }
           at = partials.at(t.value);
+          touched.writes.push_back(partials_memory.at(t.value));
       }
       fixed.tensors[i].pitch = at.pitch;
       places.push_back(at.place);
@@ -365,7 +391,7 @@ void Lowering::graph_steps(const Region& r, const Extents& space, const std::opt
                                       return bytes_of(p);
                                     }),
         fmt::format("{} of {}", part, describe(net(), *op_)),
-        fmt::format("plain kernel over the tensor{}{}", why.empty() ? "" : ": ", why), places);
+        fmt::format("plain kernel over the tensor{}{}", why.empty() ? "" : ": ", why), places, touched);
   }
 }
 
@@ -381,6 +407,7 @@ Lowered Lowering::run() {
   }
   region_ = p_.fused.regions.size();
   for (std::size_t i = 0; i < n.outputs.size(); ++i) border(n.outputs[i], n.inputs.size() + i, false);
+  find_branches();
   return std::move(lowered_);
 }
 

@@ -32,6 +32,7 @@ struct Problem {
 struct Lowered {
   std::vector<std::unique_ptr<Step>> steps;  ///< in order
   std::vector<std::size_t> region;           ///< by step: index of its region, or the number of regions at the border
+  Order after;                               ///< by step: those that it waits for
   std::size_t scratch_bytes = 0;
 };
 
@@ -43,6 +44,11 @@ struct Located {
   Place place;
   std::int64_t pitch = 0;
   DType type{};
+};
+
+/// Memory that a plain kernel reads and writes.
+struct Touched {
+  std::vector<Interval> reads, writes;
 };
 
 /// A store of a graph and where it goes.
@@ -79,9 +85,11 @@ class Lowering {
     Sizes from_strides, to_strides;
     std::int64_t from_offset = 0, to_offset = 0;
     double value = 0;
+    std::optional<TensorId> read = {};  ///< that `from` lies in, if not the operator's first input
   };
 
   // lowering.cpp
+  void find_branches();
   void border(TensorId id, std::size_t position, bool input);
   void enter(TensorId id);
   void region(const Region& r);
@@ -99,6 +107,7 @@ class Lowering {
   /// The transposed convolution that the kernels compute, if they compute one.
   std::optional<ConvTranspose2d> transposed() const;
   Located image() const;
+  Sizes image_sizes() const;
   void place_enlarged();
   void enlarge();
   double enlarging_us() const;
@@ -135,15 +144,23 @@ class Lowering {
   /// An operand of a graph with these axes: constants that are no full tensors are f32.
   Located operand(const RegionOperand& o, std::int64_t padded_columns) const;
   Place scratch(std::size_t bytes);
+  /// Bytes of a tensor of these sizes; rows end where an octet of columns does.
+  Interval all_of(const Located& at, const Sizes& sizes) const;
+  Interval all_of(TensorId id) const { return all_of(located(id), sizes(id)); }
+  /// The caller's tensors. Any of them may be read where any is, for all that is known; each is written by itself.
+  Interval callers() const;
+  Interval caller(std::size_t position) const;
   cuda::PlainGrid grid(std::int64_t threads) const;
   std::int64_t slabs(const Extents& space, std::int64_t most) const;
   /// A kernel of plain.cuh over so many threads' work.
   template <class P, class Fill>
   void plain(codegen::PlainKernel kernel, std::int64_t threads, const P& fixed, std::vector<Place> used,
-             std::string what, const Fill& fill);
+             Touched touched, std::string what, const Fill& fill);
   double bytes_of_step(const std::string& what) const;
   void add(std::unique_ptr<Step> step);  // that says what it is
   void add(std::unique_ptr<Step> step, std::string what, std::string how, std::vector<Place> used);
+  void add(std::unique_ptr<PlainStep> step, std::string what, std::string how, std::vector<Place> used,
+           Touched touched);
 
   const Problem& p_;
   Lowered lowered_;
@@ -171,14 +188,14 @@ std::vector<std::byte> bytes_of(const P& parameters) {
 
 template <class P, class Fill>
 void Lowering::plain(codegen::PlainKernel kernel, std::int64_t threads, const P& fixed, std::vector<Place> used,
-                     std::string what, const Fill& fill) {
+                     Touched touched, std::string what, const Fill& fill) {
   add(std::make_unique<PlainStep>(plain_source_, codegen::plain_entry(kernel), grid(threads), sizeof(P),
                                   [fixed, fill](const Bases& bases) {
                                     P parameters = fixed;
                                     fill(parameters, bases);
                                     return bytes_of(parameters);
                                   }),
-      std::move(what), "plain kernel", std::move(used));
+      std::move(what), "plain kernel", std::move(used), std::move(touched));
 }
 
 std::uint32_t count32(std::int64_t x);

@@ -30,7 +30,8 @@ constexpr network::MemoryStyle style{.element_bytes = 2,
                                      .in_place = false,
                                      .resampled_stores = true,
                                      .enlarges = true,
-                                     .column_ranges = true};
+                                     .column_ranges = true,
+                                     .kept_bytes = std::size_t{256} << 10};
 
 void check_precision(const NetworkOptions& options) {
   if (options.precision != DType::bf16 && options.precision != DType::f16)

@@ -36,6 +36,12 @@ std::optional<ConvTranspose2d> Lowering::transposed() const {
 
 Located Lowering::image() const { return form_ == Form::enlarged ? *enlarged_ : located(in(0)); }
 
+Sizes Lowering::image_sizes() const {
+  Sizes s = sizes(in(0));
+  if (form_ == Form::enlarged) s[2] *= 2, s[3] *= 2;
+  return s;
+}
+
 // Where the large image lies between its kernel and the contraction's
 void Lowering::place_enlarged() {
   const Sizes& x = sizes(in(0));

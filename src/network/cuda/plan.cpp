@@ -66,7 +66,9 @@ Workspace::Workspace(const Plan& plan, int device_index)
     launches.push_back(step->bind(bases_));
     names.push_back(fmt::format("{}: {}", step->name, step->what));
   }
-  if (!launches.empty()) replay_ = std::make_unique<cuda::Replay>(device_index, std::move(launches), std::move(names));
+  if (!launches.empty())
+    replay_ = std::make_unique<cuda::Replay>(device_index, std::move(launches), std::move(names), cuda::graph_by(),
+                                             plan.lowered.after);
 }
 
 CallerTensor Workspace::staged(const ConstTensorView& view, std::size_t position, bool input, Stream stream) {

@@ -37,7 +37,8 @@ void Lowering::pool(const Sizes& kernel, const Sizes& stride, const Sizes& pad, 
   p.pad_top = number(pad[0]), p.pad_left = number(pad[1]), p.pad_bottom = number(pad[2]), p.pad_right = number(pad[3]);
   p.dilation_h = number(dilation[0]), p.dilation_w = number(dilation[1]);
   p.average = average ? 1 : 0, p.count_pad = count_pad ? 1 : 0;
-  plain(codegen::PlainKernel::pool, y[0] * y[2] * y[3] * octets(y), p, {from.place, to.place}, describe(net(), *op_),
+  plain(codegen::PlainKernel::pool, y[0] * y[2] * y[3] * octets(y), p, {from.place, to.place},
+        Touched{{all_of(from, x)}, {all_of(to, y)}}, describe(net(), *op_),
         [from = from.place, to = to.place](PoolParams& q, const Bases& bases) {
           q.from.memory = address(from, bases), q.to.memory = address(to, bases);
         });
@@ -75,7 +76,8 @@ void Lowering::resize(const operators::Resize& r, const Sizes& x, const Sizes& y
   p.images = count32(x[0]), p.height = count32(x[2]), p.width = count32(x[3]), p.octets = octets(x);
   p.out_height = count32(y[2]), p.out_width = count32(y[3]);
   plain(codegen::PlainKernel::resize, y[0] * y[2] * y[3] * octets(y), p, used,
-        enlarges() ? "its image enlarged" : describe(net(), *op_), [used, linear](ResizeParams& q, const Bases& bases) {
+        Touched{{all_of(from, x)}, {all_of(to, y)}}, enlarges() ? "its image enlarged" : describe(net(), *op_),
+        [used, linear](ResizeParams& q, const Bases& bases) {
           const auto at = [&](std::size_t i) { return address(used[i], bases); };
           q.from.memory = at(0), q.to.memory = at(1);
           q.row_low = static_cast<const int*>(at(2)), q.column_low = static_cast<const int*>(at(3));
@@ -117,7 +119,7 @@ void Lowering::copy(Copy c) {
   const auto number = static_cast<float>(c.value);
   p.value = p_.element == DType::bf16 ? support::float_to_bf16(number) : support::float_to_f16(number);
   plain(wide ? codegen::PlainKernel::copy_octets : codegen::PlainKernel::copy_elements, count, p,
-        {c.from.place, c.to.place}, describe(net(), *op_),
+        {c.from.place, c.to.place}, Touched{{all_of(c.read.value_or(in(0)))}, {all_of(out())}}, describe(net(), *op_),
         [from = c.from.place, to = c.to.place, from_bytes = 2 * c.from_offset, to_bytes = 2 * c.to_offset](
             CopyParams& q, const Bases& bases) {
           q.from = static_cast<const std::byte*>(address(from, bases)) + from_bytes;
@@ -141,7 +143,8 @@ void Lowering::operator()(const operators::Concat& c) {
             .to = located(out()),
             .from_strides = strides(id),
             .to_strides = to,
-            .to_offset = offset * to[axis]});
+            .to_offset = offset * to[axis],
+            .read = id});
     offset += s[axis];
   }
 }
@@ -236,8 +239,8 @@ void Lowering::reshape() {
   set(y, strides(out()), p.to_extents, p.to_strides);
   const std::int64_t count = element_count(y);
   p.count = count32(count);
-  plain(codegen::PlainKernel::reshape, count, p, {from.place, to.place}, describe(net(), *op_),
-        [from = from.place, to = to.place](ReshapeParams& q, const Bases& bases) {
+  plain(codegen::PlainKernel::reshape, count, p, {from.place, to.place}, Touched{{all_of(in(0))}, {all_of(out())}},
+        describe(net(), *op_), [from = from.place, to = to.place](ReshapeParams& q, const Bases& bases) {
           q.from = address(from, bases), q.to = address(to, bases);
         });
 }

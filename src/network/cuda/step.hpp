@@ -12,6 +12,7 @@
 #include "coda/executable.hpp"
 #include "codegen/graph_kernels.hpp"
 #include "jit/jit.hpp"
+#include "network/cuda/dependencies.hpp"
 #include "runtime/cuda/backend.hpp"
 #include "runtime/cuda/plain.hpp"
 #include "tuner/problem.hpp"
@@ -47,6 +48,9 @@ struct Bases {
 
 void* address(const Place& place, const Bases& bases);
 
+/// Of a tensor of so many rows; in bytes.
+Interval interval(const Place& place, std::int64_t rows, std::int64_t width, std::int64_t pitch);
+
 class Step {
  public:
   Step() = default;
@@ -59,6 +63,7 @@ class Step {
   std::string how;             ///< the kernel: a plan, or a plain kernel and why
   double flop = 0, bytes = 0;  ///< StepTime
   double predicted_us = 0;     ///< by the cost model; 0: it has no plan
+  Uses uses;                   ///< what it asks of memory and of the GPU
   std::vector<std::shared_ptr<Constant>> constants;
 
   virtual jit::Request request() const = 0;
@@ -84,6 +89,7 @@ class PlainStep final : public Step {
   jit::Request request() const override;
   void load(int device_index, jit::Binary binary) override;
   Launch bind(const Bases& bases) const override;
+  const cuda::PlainGrid& grid() const { return grid_; }
 
  private:
   std::string source_, entry_;

@@ -61,6 +61,7 @@ Place Lowering::unfold(const Conv2d& given, const Conv2d& unfolded) {
   fixed.arena.pitch = unfolded.c;
   const std::string name = std::exchange(name_, fmt::format("input {}", net()[in(0)].name));
   plain(codegen::PlainKernel::enter, border_threads(rows, given.c * given.s), fixed, {to},
+        Touched{{callers()}, {interval(to, rows, 2 * unfolded.c, 2 * unfolded.c)}},
         fmt::format("change of layout and type, the {} taps of a line as channels", given.s),
         [to, offset](BorderParams& p, const Bases& bases) {
           p.caller = reinterpret_cast<const CallerTensor*>(bases.callers + offset);

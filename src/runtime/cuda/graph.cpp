@@ -90,18 +90,19 @@ CUgraph captured_graph(const Gpu& gpu, const std::vector<Launch>& launches) {
 #if CUDA_VERSION >= 12030
 bool has_edges_with_data() { return driver().add_edges != nullptr; }
 
-CUgraph graph_of_nodes(const Gpu&, const std::vector<Launch>& launches) {
+CUgraph graph_of_nodes(const Gpu&, const std::vector<Launch>& launches, const LaunchOrder& after) {
   if (!has_edges_with_data())
     throw DeviceError("the CUDA driver makes no graphs with programmatic edges; CUDA 12.3 or later does: update it");
   Unfinished made;
   check(driver().cuGraphCreate(&made.graph, 0), "making a graph");
   const Recording recording;
   for (const Launch& l : launches) l.enqueue(nullptr);
-  CUgraphNode ahead = nullptr;
+  std::vector<CUgraphNode> nodes;
   for (const NodeForm& form : recording.forms()) {
-    CUgraphNode node = add_node(made.graph, form);
-    if (ahead != nullptr) add_edge(made.graph, ahead, node, std::ranges::any_of(form.attributes, is_dependence));
-    ahead = node;
+    const std::vector<std::size_t>& ahead = after.at(nodes.size());
+    nodes.push_back(add_node(made.graph, form));
+    const bool programmatic = ahead.size() == 1 && std::ranges::any_of(form.attributes, is_dependence);
+    for (const std::size_t i : ahead) add_edge(made.graph, nodes.at(i), nodes.back(), programmatic);
   }
   return made.release();
 }
@@ -129,26 +130,32 @@ std::string describe(CUgraph graph) {
   std::vector<CUgraphEdgeData> data(edges);
   check(driver().cuGraphGetNodes(graph, nodes.data(), &count), "reading a graph's nodes");
   check(driver().get_edges(graph, from.data(), to.data(), data.data(), &edges), "reading a graph's edges");
-  std::map<CUgraphNode, std::size_t> behind;  // edge that leaves a node; launches in a row have one each
-  std::map<CUgraphNode, std::size_t> into;
-  for (std::size_t i = 0; i < edges; ++i) behind[from[i]] = i, into[to[i]] = i;
+  std::map<CUgraphNode, std::size_t> line;  // where a node stands in the text
   std::string text;
-  for (CUgraphNode node : nodes) {
-    if (into.contains(node)) continue;
-    for (CUgraphNode at = node; at != nullptr;) {
-      text += node_text(at);
-      if (const auto edge = into.find(at); edge != into.end())
-        text += fmt::format("; port {} type {}", data[edge->second].from_port, data[edge->second].type);
-      text += '\n';
-      const auto next = behind.find(at);
-      at = next == behind.end() ? nullptr : to[next->second];
+  while (line.size() < count) {
+    const std::size_t before = line.size();
+    for (CUgraphNode node : nodes) {
+      std::string waits;
+      bool ready = !line.contains(node);
+      for (std::size_t i = 0; ready && i < edges; ++i) {
+        if (to[i] != node) continue;
+        ready = line.contains(from[i]);
+        if (!ready) break;
+        const std::size_t at = line.at(from[i]);
+        waits += fmt::format("; {}port {} type {}", at + 1 == line.size() ? "" : fmt::format("after line {}, ", at + 1),
+                             data[i].from_port, data[i].type);
+      }
+      if (!ready) continue;
+      line.emplace(node, line.size());
+      text += node_text(node) + waits + '\n';
     }
+    if (line.size() == before) throw InternalError("a graph with a cycle");
   }
   return text;
 }
 #else
 bool has_edges_with_data() { return false; }
-CUgraph graph_of_nodes(const Gpu&, const std::vector<Launch>&) {
+CUgraph graph_of_nodes(const Gpu&, const std::vector<Launch>&, const LaunchOrder&) {
   throw DeviceError(
       "this build of Coda captures its graphs: the CUDA toolkit that it was built with is older than 12.3");
 }

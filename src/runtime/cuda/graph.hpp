@@ -1,11 +1,12 @@
 #pragma once
-/// Launches in a row as a CUDA graph, made by capturing a stream or node by node.
+/// Launches as a CUDA graph, made by capturing a stream or node by node.
 
 #include <string>
 #include <vector>
 
 #include "coda/executable.hpp"
 #include "runtime/cuda/gpu.hpp"
+#include "runtime/cuda/replay.hpp"
 
 namespace coda::cuda {
 
@@ -43,15 +44,18 @@ class Recording {
 /// times.
 CUgraph captured_graph(const Gpu& gpu, const std::vector<Launch>& launches);
 
-/// The same without a capture, so that nothing that other threads do disturbs it. Throws DeviceError, also for a driver
-/// older than CUDA 12.3, which has no programmatic dependence between nodes.
-CUgraph graph_of_nodes(const Gpu& gpu, const std::vector<Launch>& launches);
+/// The same without a capture, so that nothing that other threads do disturbs it, and with branches: a node for each
+/// launch, behind those that `after` names. A launch that waits for one other does so programmatically, if it may; one
+/// that waits for several starts when all of them have ended. Throws DeviceError, also for a driver older than CUDA
+/// 12.3, which has no programmatic dependence between nodes.
+CUgraph graph_of_nodes(const Gpu& gpu, const std::vector<Launch>& launches, const LaunchOrder& after);
 
 /// Whether graph_of_nodes can be called.
 bool has_edges_with_data();
 
-/// A line a node, in the order in which they run: blocks, threads, shared memory, clusters, cooperation, and how it
-/// depends on the node ahead. For tests; needs a driver of CUDA 12.3.
+/// A line a node, each behind those that it waits for: blocks, threads, shared memory, clusters, cooperation, and how
+/// it depends on others: "; port 1 type 1" on that of the line above, "; after line 2, port 0 type 0" else. For tests;
+/// needs a driver of CUDA 12.3.
 std::string describe(CUgraph graph);
 
 }  // namespace coda::cuda

@@ -36,7 +36,7 @@ Launch bind_plain(std::shared_ptr<const PlainKernel>, PlainGrid, std::span<const
 
 struct Replay::Impl {};
 GraphBy graph_by() { refuse(); }
-Replay::Replay(int, std::vector<Launch>, std::vector<std::string>, GraphBy) { refuse(); }
+Replay::Replay(int, std::vector<Launch>, std::vector<std::string>, GraphBy, LaunchOrder) { refuse(); }
 std::string Replay::describe() const { refuse(); }
 Replay::~Replay() = default;
 void Replay::enqueue(Stream) const { refuse(); }

@@ -35,16 +35,40 @@ struct Replay::Impl {
 
 GraphBy graph_by() {
   const std::string given = support::graph_way();
-  if (given.empty() || given == "capture") return GraphBy::capture;
+  if (given.empty()) return has_edges_with_data() ? GraphBy::nodes : GraphBy::capture;
+  if (given == "capture") return GraphBy::capture;
+  if (given == "line") return GraphBy::line;
   if (given == "nodes") return GraphBy::nodes;
-  throw UserError(fmt::format("CODA_GRAPH is '{}'; expected capture or nodes", given));
+  throw UserError(fmt::format("CODA_GRAPH is '{}'; expected nodes, line or capture", given));
 }
 
-Replay::Replay(int device_index, std::vector<Launch> launches, std::vector<std::string> names, GraphBy by)
+namespace {
+
+LaunchOrder in_line(std::size_t launches) {
+  LaunchOrder after(launches);
+  for (std::size_t i = 1; i < launches; ++i) after[i] = {i - 1};
+  return after;
+}
+
+void check_order(const LaunchOrder& after, std::size_t launches) {
+  if (after.size() != launches)
+    throw InternalError(fmt::format("an order of {} for {} launches", after.size(), launches));
+  for (std::size_t i = 0; i < launches; ++i)
+    for (const std::size_t j : after[i])
+      if (j >= i) throw InternalError(fmt::format("launch {} would wait for launch {}", i, j));
+}
+
+}  // namespace
+
+Replay::Replay(int device_index, std::vector<Launch> launches, std::vector<std::string> names, GraphBy by,
+               LaunchOrder after)
     : impl_(std::make_unique<Impl>(gpu(device_index), std::move(launches), std::move(names))) {
   const Current current(impl_->gpu);
-  impl_->graph =
-      by == GraphBy::nodes ? graph_of_nodes(impl_->gpu, impl_->launches) : captured_graph(impl_->gpu, impl_->launches);
+  const std::size_t count = impl_->launches.size();
+  if (by == GraphBy::line || after.empty()) after = in_line(count);
+  check_order(after, count);
+  impl_->graph = by == GraphBy::capture ? captured_graph(impl_->gpu, impl_->launches)
+                                        : graph_of_nodes(impl_->gpu, impl_->launches, after);
   check(driver().cuGraphInstantiate(&impl_->executable, impl_->graph, 0), "making a graph of a network");
 }
 

@@ -1,5 +1,5 @@
 #pragma once
-/// Launches in a row as one CUDA Graph, and streams and copies for those who know no driver. No CUDA type stands here.
+/// Launches as one CUDA Graph, and streams and copies for those who know no driver. No CUDA type stands here.
 
 #include <cstddef>
 #include <cstdint>
@@ -11,16 +11,23 @@
 
 namespace coda::cuda {
 
-/// How a graph of launches is made: by capturing a stream, or node by node. The same graph either way.
-enum class GraphBy : std::uint8_t { capture, nodes };
-/// As CODA_GRAPH says: "capture" (the default) or "nodes". Throws UserError for another word.
+/// How a graph of launches is made: in their order by capturing a stream, or node by node; or node by node with
+/// branches.
+enum class GraphBy : std::uint8_t { capture, line, nodes };
+/// As CODA_GRAPH says: "capture", "line" or "nodes". If it says nothing, nodes, or capture where the driver is older
+/// than CUDA 12.3 and makes no programmatic edges. Throws UserError for another word.
 GraphBy graph_by();
 
-/// Launches as a graph in their order. Its replays count as executions of each, so they must not overlap.
+/// By launch: those ahead of it, by index, that it waits for. What these wait for it waits for, too.
+using LaunchOrder = std::vector<std::vector<std::size_t>>;
+
+/// Launches as a graph. Its replays count as executions of each, so they must not overlap.
 class Replay {
  public:
-  /// `names`, if given, are those of the launches, for profilers. Throws DeviceError.
-  Replay(int device_index, std::vector<Launch> launches, std::vector<std::string> names = {}, GraphBy by = graph_by());
+  /// `names`, if given, are those of the launches, for profilers. Launches run in their order, or with GraphBy::nodes
+  /// in any that `after` allows, if it is given. Throws DeviceError.
+  Replay(int device_index, std::vector<Launch> launches, std::vector<std::string> names = {}, GraphBy by = graph_by(),
+         LaunchOrder after = {});
   ~Replay();
   Replay(const Replay&) = delete;
   Replay& operator=(const Replay&) = delete;

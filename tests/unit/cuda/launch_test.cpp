@@ -1,8 +1,11 @@
 // What a launch hands to the driver, whose workspace it uses, and what it leaves alone.
 
-#include "recorded.hpp"
+#include <fmt/format.h>
 
 #include <thread>
+
+#include "recorded.hpp"
+#include "runtime/cuda/replay.hpp"
 
 namespace coda::cuda {
 namespace {
@@ -151,6 +154,51 @@ TEST_F(CudaLaunch, EqualKernelsAreLoadedOnce) {
   executable.reset();
   built();
   EXPECT_EQ(std::count(state.calls.begin(), state.calls.end(), "load"), 1);
+}
+
+// What the driver is told of launches that run beside each other: one that waits for one other does so
+// programmatically, one that waits for several starts when they have ended
+TEST_F(CudaLaunch, GraphsWithBranches) {
+  std::vector<Launch> launches;
+  for (int i = 0; i < 4; ++i) launches.push_back(built().bind(a));
+  const std::string node = fmt::format("{} blocks of {} threads, {} bytes, clusters of 2, cooperative",
+                                       kernel.plan.blocks, kernel.plan.threads, kernel.plan.shared_bytes);
+  const LaunchOrder after{{}, {0}, {0}, {1, 2}};
+  {
+    const Replay branches(0, launches, {}, GraphBy::nodes, after);
+    EXPECT_EQ(branches.describe(), node + "\n" + node + "; port 1 type 1\n" + node + "; after line 1, port 1 type 1\n" +
+                                       node + "; after line 2, port 0 type 0; port 0 type 0\n");
+    EXPECT_EQ(branches.kernel_nodes(), 4u);
+    const Replay line(0, launches, {}, GraphBy::line, after), no_order(0, launches, {}, GraphBy::nodes);
+    EXPECT_EQ(line.describe(),
+              node + "\n" + node + "; port 1 type 1\n" + node + "; port 1 type 1\n" + node + "; port 1 type 1\n");
+    EXPECT_EQ(line.describe(), no_order.describe());
+    state.calls.clear();
+    branches.enqueue(nullptr);
+    EXPECT_EQ(std::count(state.calls.begin(), state.calls.end(), "launch a graph"), 1);
+    EXPECT_TRUE(state.launches.empty()) << "one call of the driver, not one a launch";
+  }
+  EXPECT_THAT(refusal<InternalError>([&] {
+                Replay(0, launches, {}, GraphBy::nodes, {{}, {0}});
+              }),
+              ::testing::HasSubstr("an order of 2 for 4 launches"));
+  EXPECT_THAT(refusal<InternalError>([&] {
+                Replay(0, launches, {}, GraphBy::nodes, {{}, {0}, {2}, {}});
+              }),
+              ::testing::HasSubstr("launch 2 would wait for launch 2"));
+}
+
+// What CODA_GRAPH may be
+TEST_F(CudaLaunch, WaysToMakeAGraph) {
+  EXPECT_EQ(graph_by(), GraphBy::nodes);
+  for (const auto& [word, way] :
+       {std::pair{"capture", GraphBy::capture}, {"line", GraphBy::line}, {"nodes", GraphBy::nodes}}) {
+    ::setenv("CODA_GRAPH", word, 1);
+    EXPECT_EQ(graph_by(), way);
+  }
+  ::setenv("CODA_GRAPH", "star", 1);
+  EXPECT_THAT(refusal<UserError>([] { graph_by(); }), ::testing::HasSubstr("expected nodes, line or capture"));
+  ::unsetenv("CODA_GRAPH");
 }
 
 TEST_F(CudaLaunch, FromManyThreads) {

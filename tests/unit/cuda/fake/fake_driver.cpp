@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 
 namespace {
 
@@ -38,6 +39,19 @@ bool is_memory(CUdeviceptr p) {
   const auto found = std::prev(above);
   return p < found->first + found->second;
 }
+
+#ifndef CODA_EMULATOR
+struct Edge {
+  CUgraphNode from, to;
+#if CUDA_VERSION >= 12030
+  CUgraphEdgeData data;
+#endif
+};
+struct Graph {
+  std::vector<std::unique_ptr<fake::RecordedLaunch>> nodes;
+  std::vector<Edge> edges;
+};
+#endif
 
 }  // namespace
 
@@ -282,22 +296,63 @@ CUresult cuLaunchKernel(CUfunction, unsigned, unsigned, unsigned, unsigned, unsi
                         void**, void**) {
   return CUDA_ERROR_NOT_SUPPORTED;
 }
-CUresult cuGraphInstantiate(CUgraphExec*, CUgraph, unsigned long long) { return CUDA_ERROR_NOT_SUPPORTED; }
-CUresult cuGraphLaunch(CUgraphExec, CUstream) { return CUDA_ERROR_NOT_SUPPORTED; }
-CUresult cuGraphGetNodes(CUgraph, CUgraphNode*, std::size_t*) { return CUDA_ERROR_NOT_SUPPORTED; }
-CUresult cuGraphNodeGetType(CUgraphNode, CUgraphNodeType*) { return CUDA_ERROR_NOT_SUPPORTED; }
-CUresult cuGraphCreate(CUgraph*, unsigned) { return CUDA_ERROR_NOT_SUPPORTED; }
-CUresult cuGraphAddKernelNode(CUgraphNode*, CUgraph, const CUgraphNode*, std::size_t, const CUDA_KERNEL_NODE_PARAMS*) {
-  return CUDA_ERROR_NOT_SUPPORTED;
+
+// Graphs are kept as they are made, and run nothing
+CUresult cuGraphCreate(CUgraph* g, unsigned) { return *g = reinterpret_cast<CUgraph>(new Graph), CUDA_SUCCESS; }
+CUresult cuGraphDestroy(CUgraph g) { return delete reinterpret_cast<Graph*>(g), CUDA_SUCCESS; }
+CUresult cuGraphAddKernelNode(CUgraphNode* node, CUgraph g, const CUgraphNode*, std::size_t dependencies,
+                              const CUDA_KERNEL_NODE_PARAMS* p) {
+  if (dependencies != 0) return CUDA_ERROR_NOT_SUPPORTED;
+  auto launch = std::make_unique<fake::RecordedLaunch>();
+  launch->grid = p->gridDimX, launch->block = p->blockDimX, launch->shared = p->sharedMemBytes;
+  *node = reinterpret_cast<CUgraphNode>(launch.get());
+  reinterpret_cast<Graph*>(g)->nodes.push_back(std::move(launch));
+  return CUDA_SUCCESS;
 }
-CUresult cuGraphKernelNodeSetAttribute(CUgraphNode, CUkernelNodeAttrID, const CUkernelNodeAttrValue*) {
-  return CUDA_ERROR_NOT_SUPPORTED;
+CUresult cuGraphKernelNodeSetAttribute(CUgraphNode node, CUkernelNodeAttrID id, const CUkernelNodeAttrValue* value) {
+  auto& launch = *reinterpret_cast<fake::RecordedLaunch*>(node);
+  if (id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION) return CUDA_ERROR_INVALID_VALUE;
+  if (id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION) launch.cluster = static_cast<int>(value->clusterDim.x);
+  if (id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE) launch.cooperative = value->cooperative != 0;
+  return CUDA_SUCCESS;
 }
-CUresult cuGraphKernelNodeGetAttribute(CUgraphNode, CUkernelNodeAttrID, CUkernelNodeAttrValue*) {
-  return CUDA_ERROR_NOT_SUPPORTED;
+CUresult cuGraphKernelNodeGetAttribute(CUgraphNode node, CUkernelNodeAttrID id, CUkernelNodeAttrValue* value) {
+  const auto& launch = *reinterpret_cast<const fake::RecordedLaunch*>(node);
+  if (id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION) value->clusterDim.x = static_cast<unsigned>(launch.cluster);
+  if (id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE) value->cooperative = launch.cooperative ? 1 : 0;
+  return CUDA_SUCCESS;
 }
-CUresult cuGraphKernelNodeGetParams(CUgraphNode, CUDA_KERNEL_NODE_PARAMS*) { return CUDA_ERROR_NOT_SUPPORTED; }
-CUresult cuGraphExecDestroy(CUgraphExec) { return CUDA_ERROR_NOT_SUPPORTED; }
-CUresult cuGraphDestroy(CUgraph) { return CUDA_ERROR_NOT_SUPPORTED; }
+CUresult cuGraphKernelNodeGetParams(CUgraphNode node, CUDA_KERNEL_NODE_PARAMS* p) {
+  const auto& launch = *reinterpret_cast<const fake::RecordedLaunch*>(node);
+  p->gridDimX = launch.grid, p->blockDimX = launch.block, p->sharedMemBytes = launch.shared;
+  return CUDA_SUCCESS;
+}
+CUresult cuGraphGetNodes(CUgraph g, CUgraphNode* nodes, std::size_t* count) {
+  const auto& all = reinterpret_cast<Graph*>(g)->nodes;
+  for (std::size_t i = 0; nodes != nullptr && i < std::min(*count, all.size()); ++i)
+    nodes[i] = reinterpret_cast<CUgraphNode>(all[i].get());
+  return *count = all.size(), CUDA_SUCCESS;
+}
+CUresult cuGraphNodeGetType(CUgraphNode, CUgraphNodeType* type) {
+  return *type = CU_GRAPH_NODE_TYPE_KERNEL, CUDA_SUCCESS;
+}
+#if CUDA_VERSION >= 12030 && !defined(CODA_FAKE_OLD)
+CUresult cuGraphAddDependencies_v2(CUgraph g, const CUgraphNode* from, const CUgraphNode* to,
+                                   const CUgraphEdgeData* data, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) reinterpret_cast<Graph*>(g)->edges.push_back({from[i], to[i], data[i]});
+  return CUDA_SUCCESS;
+}
+CUresult cuGraphGetEdges_v2(CUgraph g, CUgraphNode* from, CUgraphNode* to, CUgraphEdgeData* data, std::size_t* count) {
+  const auto& all = reinterpret_cast<Graph*>(g)->edges;
+  for (std::size_t i = 0; from != nullptr && i < std::min(*count, all.size()); ++i)
+    from[i] = all[i].from, to[i] = all[i].to, data[i] = all[i].data;
+  return *count = all.size(), CUDA_SUCCESS;
+}
+#endif
+CUresult cuGraphInstantiate(CUgraphExec* e, CUgraph g, unsigned long long) {
+  return *e = reinterpret_cast<CUgraphExec>(g), CUDA_SUCCESS;
+}
+CUresult cuGraphLaunch(CUgraphExec, CUstream) { return Call("launch a graph"), CUDA_SUCCESS; }
+CUresult cuGraphExecDestroy(CUgraphExec) { return CUDA_SUCCESS; }
 #endif
 }

@@ -1,0 +1,155 @@
+// Which launches wait for which: every hazard is ordered, nothing else is, and no edge says what others say.
+
+#include "network/cuda/dependencies.hpp"
+
+#include <gtest/gtest.h>
+
+#include <bitset>
+
+#include "support/random.hpp"
+
+namespace coda::network::gpu {
+namespace {
+
+constexpr std::size_t memory_bytes = 256;
+using Bytes = std::bitset<2 * memory_bytes>;  // of two spaces
+
+Bytes bytes_of(const std::vector<Interval>& intervals) {
+  Bytes all;
+  for (const Interval& x : intervals)
+    for (std::size_t row = 0; row < x.rows; ++row)
+      for (std::size_t i = 0; i < x.width; ++i) all.set(x.space * memory_bytes + x.begin + row * x.pitch + i);
+  return all;
+}
+
+struct Drawn {
+  test::Random random;
+  std::size_t below(std::size_t n) { return static_cast<std::size_t>(random.below(static_cast<int>(n))); }
+  Interval interval() {
+    Interval x{.space = static_cast<std::uint8_t>(below(2)), .width = below(24)};
+    if (below(2) == 0) {
+      x.begin = below(memory_bytes - x.width);
+      return x;
+    }
+    x.pitch = below(2) == 0 ? 32 : 24;
+    x.rows = 1 + below(6);
+    x.begin = below(memory_bytes - (x.rows - 1) * x.pitch - x.width);
+    return x;
+  }
+  std::vector<Interval> intervals() {
+    std::vector<Interval> all;
+    for (std::size_t i = below(3); i > 0; --i) all.push_back(interval());
+    return all;
+  }
+  Uses uses() {
+    return {.reads = intervals(),
+            .writes = intervals(),
+            .exchanges = below(3) == 0,
+            .exclusive = below(2) == 0,
+            .blocks = static_cast<std::int64_t>(1 + below(160)),
+            .threads = static_cast<std::int64_t>(32 * (1 + below(12)))};
+  }
+};
+
+// By launch: all that end before it begins
+std::vector<std::vector<bool>> closure(const Order& after) {
+  std::vector<std::vector<bool>> ahead;
+  for (std::size_t i = 0; i < after.size(); ++i) {
+    ahead.emplace_back(after.size(), false);
+    for (const std::size_t j : after[i]) {
+      EXPECT_LT(j, i);
+      ahead[i][j] = true;
+      for (std::size_t k = 0; k < j; ++k) ahead[i][k] = ahead[i][k] || ahead[j][k];
+    }
+  }
+  return ahead;
+}
+
+TEST(Dependencies, OverlapIsNeverMissed) {
+  Drawn random{test::Random(11)};
+  int apart = 0;
+  for (int round = 0; round < 20000; ++round) {
+    const Interval a = random.interval(), b = random.interval();
+    const bool shared = (bytes_of({a}) & bytes_of({b})).any();
+    EXPECT_TRUE(overlap(a, b) || !shared) << round;
+    if (a.rows == 1 && b.rows == 1) {
+      EXPECT_EQ(overlap(a, b), shared) << round;
+    }
+    apart += !overlap(a, b) && a.begin < b.end() && b.begin < a.end() && a.space == b.space ? 1 : 0;
+  }
+  EXPECT_GT(apart, 100) << "columns side by side";
+}
+
+TEST(Dependencies, ColumnsOfOneTensorAreApart) {
+  const Interval left{.begin = 64, .width = 16, .rows = 10, .pitch = 48};
+  const Interval right{.begin = 80, .width = 32, .rows = 10, .pitch = 48};
+  EXPECT_FALSE(overlap(left, right));
+  EXPECT_TRUE(overlap(left, {.begin = 64, .width = 480}));
+  EXPECT_TRUE(overlap(left, {.begin = 64, .width = 17, .rows = 10, .pitch = 48})) << "one column in common";
+  EXPECT_TRUE(overlap(left, {.begin = 80, .width = 32, .rows = 10, .pitch = 40})) << "other rows";
+}
+
+TEST(Dependencies, RandomLaunches) {
+  const Capacity capacity;
+  std::size_t edges = 0, pairs = 0, beside = 0;
+  for (int round = 0; round < 300; ++round) {
+    Drawn random{test::Random(static_cast<std::uint64_t>(round))};
+    std::vector<Uses> launches(1 + random.below(24));
+    for (Uses& u : launches) u = random.uses();
+    const Order after = dependencies(launches, capacity);
+    ASSERT_EQ(after.size(), launches.size());
+    const auto ahead = closure(after);
+    Order asked(launches.size());
+    for (std::size_t i = 0; i < launches.size(); ++i)
+      for (std::size_t j = 0; j < i; ++j) {
+        const Uses &a = launches[j], &b = launches[i];
+        const Bytes written = bytes_of(a.writes), touched = written | bytes_of(a.reads);
+        const bool hazard =
+            (written & (bytes_of(b.reads) | bytes_of(b.writes))).any() || (touched & bytes_of(b.writes)).any();
+        EXPECT_TRUE(ahead[i][j] || !hazard) << "round " << round << ", " << j << " and " << i;
+        EXPECT_TRUE(ahead[i][j] || !(a.exchanges && b.exchanges)) << "both exchange, round " << round;
+        EXPECT_TRUE(ahead[i][j] || worthwhile(a, b, capacity)) << "round " << round;
+        const auto any = [](const auto& x, const auto& y) {
+          for (const Interval& p : x)
+            for (const Interval& q : y)
+              if (overlap(p, q)) return true;
+          return false;
+        };
+        const bool touch = any(a.writes, b.reads) || any(a.reads, b.writes) || any(a.writes, b.writes);
+        if (touch || (a.exchanges && b.exchanges) || !worthwhile(a, b, capacity)) asked[i].push_back(j);
+        ++pairs, beside += ahead[i][j] ? 0 : 1;
+      }
+    EXPECT_EQ(ahead, closure(asked)) << "round " << round << ": no more than was asked for";
+    for (std::size_t i = 0; i < after.size(); ++i)
+      for (const std::size_t j : after[i]) {
+        ++edges;
+        for (const std::size_t k : after[i])
+          EXPECT_FALSE(k > j && ahead[k][j]) << "an edge that another says, round " << round;
+      }
+  }
+  EXPECT_GT(beside, 100u);
+  EXPECT_GT(edges, 1000u);
+  EXPECT_LT(edges, pairs / 2);
+}
+
+// Without memory in common
+TEST(Dependencies, WhatRunsBesideWhat) {
+  const Capacity h200;
+  const Uses border{.blocks = 640, .threads = 256}, tiny{.blocks = 3, .threads = 256};
+  const Uses small{.exclusive = true, .blocks = 40, .threads = 384};
+  const Uses whole{.exclusive = true, .blocks = 132, .threads = 384};
+  EXPECT_TRUE(worthwhile(small, small, h200));
+  EXPECT_FALSE(worthwhile(small, whole, h200)) << "its blocks would wait for multiprocessors";
+  EXPECT_FALSE(worthwhile(whole, whole, h200));
+  EXPECT_TRUE(worthwhile(border, small, h200));
+  EXPECT_TRUE(worthwhile(border, tiny, h200));
+  EXPECT_FALSE(worthwhile(border, border, h200));
+  EXPECT_FALSE(worthwhile(tiny, whole, h200));
+  Uses exchanging = small;
+  exchanging.exchanges = true;
+  const std::vector<Uses> three{exchanging, small, exchanging};
+  EXPECT_EQ(dependencies(three, h200), (Order{{}, {}, {0}})) << "two that exchange are never beside each other";
+}
+
+}  // namespace
+}  // namespace coda::network::gpu
