@@ -5,6 +5,7 @@
 #include "fetch.cuh"
 #include "fragment.cuh"
 #include "layout.cuh"
+#include "row_groups.cuh"
 #include "tensors.cuh"
 #include "tiles.cuh"
 #include "tma.cuh"
@@ -30,7 +31,8 @@ template <class Config, class Visitor, bool kGeneral> struct GeneralNeeds {
 template <class Config, class Visitor> struct GeneralNeeds<Config, Visitor, true> {
     static constexpr int kTiled = Visitor::kTiled;
     static constexpr bool kMeets = Config::kMeets;
-    static constexpr int kFoldBytes = 16 * ((Visitor::kChannelFolds + 2 * Visitor::kMoments) * Config::kTileN + Visitor::kTileFolds + 1);
+    static constexpr int kFoldWords = larger(Visitor::kChannelFolds + 2 * Visitor::kMoments, Returns<Visitor>::words());
+    static constexpr int kFoldOnly = 16 * (kFoldWords * Config::kTileN + Visitor::kTileFolds + 1), kFoldBytes = kFoldOnly + RowGroups<Config, Visitor>::kBytes;
 };
 
 // The rows and channels of a tile that one warpgroup holds.

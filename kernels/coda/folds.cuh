@@ -8,6 +8,7 @@
 #pragma once
 #include "barrier.cuh"
 #include "global.cuh"
+#include "layout.cuh"
 #include "moments.cuh"
 
 namespace coda {
@@ -29,6 +30,38 @@ struct FoldDomain {
 // Where a row is: which of all images' rows, and its image, if tiles know images.
 struct Where {
     int image, m;
+};
+
+template <int i, class First, class... Others> struct Nth { using Type = typename Nth<i - 1, Others...>::Type; };
+template <class First, class... Others> struct Nth<0, First, Others...> { using Type = First; };
+
+// What a visitor has of reductions over rows that elements read again (returned.cuh).
+template <class Visitor, class = void> struct Returns {
+    static constexpr bool kAny = false;
+    static CODA_DEVICE constexpr int words() { return 0; }
+};
+template <class Visitor> struct Returns<Visitor, typename Exists<decltype(Visitor::kReturns)>::Type> {
+    static constexpr bool kAny = Visitor::kReturns;
+    template <int level> using List = typename Visitor::template Returned<level>;
+    // Words of a channel in shared memory: the most of a level.
+    template <int level = 0> static CODA_DEVICE constexpr int words() {
+        if constexpr (level < Visitor::kLevels) return larger(List<level>::kChannelFolds + 2 * List<level>::kMoments, words<level + 1>());
+        else return 0;
+    }
+    // Before a level: planes of partial results; entries of a result, of three values each.
+    template <int level> static CODA_DEVICE constexpr int planes() {
+        if constexpr (level > 0) return planes<level - 1>() + List<level - 1>::kChannelFolds + 3 * List<level - 1>::kMoments;
+        else return 0;
+    }
+    template <int level> static CODA_DEVICE constexpr int entries() {
+        if constexpr (level > 0) return entries<level - 1>() + entries_to<level - 1>(List<level - 1>::kDomains);
+        else return 0;
+    }
+    template <int level> static CODA_DEVICE constexpr int entries_to(int domain) {
+        int count = 0;
+        for (int d = 0; d < domain; ++d) count += divide_up(List<level>::values(d), 3);
+        return count;
+    }
 };
 
 // Joins each of kCount values over the eight lanes that differ in bits 2 to 4, halving what a lane keeps as long as there is more

@@ -25,6 +25,8 @@
 //   template <int domain> static void finish(const Params&, const Uniform&, int image, int group, float rows, float columns,
 //                                            const float* folded, const Moments*);   stores what follows from a domain's results
 //
+// Groups of a row's channels: row_groups.cuh. Reductions over rows that elements read again: returned.cuh.
+//
 // Config::kWide: several tiles across the channels. What they have of their rows meets in the workspace. If only close_row reads it (one
 // level), the last of them concludes the rows. Config::kMeets: all of them read it; each publishes its part, as tagged entries, then waits
 // for the others', as in exchange.cuh with a row of tiles in the place of an image: these are neighbours in the order of tiles and all in flight.
@@ -32,6 +34,8 @@
 #include "epilogue.cuh"
 #include "exchange.cuh"
 #include "fold_columns.cuh"
+#include "returned.cuh"
+#include "row_groups.cuh"
 
 namespace coda {
 
@@ -40,8 +44,10 @@ template <class Config, class Visitor> struct General {
     using At = typename Tail::At;
     using Row = typename Visitor::Row;
     using Columns = FoldColumns<Config, Visitor>;
+    using Groups = RowGroups<Config, Visitor>;
     using Ring = typename Tail::template Ring<0, Visitor::kTensors>;
     using ElementRing = typename Tail::template Ring<0, Visitor::kTensors, Tail::kFetch>;  // of the last pass
+    using Returning = Returns<Visitor>;
     static constexpr int kSlice = Tail::kSlice, kSlices = Tail::kSlices, kBlocks = Tail::kBlocks, kRows = 2 * kBlocks, kEach = kSlice / 4;
     static constexpr int kTiled = Visitor::kTiled, kTensors = Visitor::kTensors, kBuffers = Tail::kStoreBuffers;
     static constexpr int kChannelFolds = Visitor::kChannelFolds, kMoments = Visitor::kMoments, kTileFolds = Visitor::kTileFolds;
@@ -60,6 +66,17 @@ template <class Config, class Visitor> struct General {
     // Rows that do not exist read the image's first.
     CODA_DEVICE Where where(const At& at, int m) const { return {at.image, at.image * tail.geometry.rows + (at.rows.valid(m) ? at.rows.pixel(m) : 0)}; }
     CODA_DEVICE bool leads() const { return (lane() & 3) == 0; }
+    CODA_DEVICE Groups groups() const { return {reinterpret_cast<float*>(tail.memory + Tail::kFoldOffset + Tail::Needs::kFoldOnly), lane()}; }
+    // A row as channel n of the tile finds it: with its group's results.
+    CODA_DEVICE decltype(auto) row_at(const Row& row, int r, int n) const {
+        if constexpr (Groups::kAny) {
+            Row own = row;
+            Visitor::template read_groups<Groups>(own, groups().line(row_of(r)), n);
+            return own;
+        } else {
+            return (row);
+        }
+    }
 
     CODA_DEVICE void run(const At& at) {
         Row rows[kRows];
@@ -76,6 +93,7 @@ template <class Config, class Visitor> struct General {
                     if (at.rows.valid(row_of(r))) close_row(where(at, row_of(r)), rows[r], whole);
             }
         }
+        close_groups<0>(at, rows);
         if constexpr (Visitor::kElements) elements(at, rows, whole);
         if constexpr (kValues > 0) {
             const Columns columns{tail};
@@ -93,46 +111,133 @@ template <class Config, class Visitor> struct General {
         for (int i = 0; i < kTileFolds; ++i) whole[i] = join(Visitor::tile_fold(i), whole[i], value[i]);
     }
 
-    // The reductions over the rows' channels of this and later levels.
+    // Results of groups of a row's channels, by the row's four lanes.
+    template <int store> CODA_DEVICE void close_groups(const At& at, const Row (&rows)[kRows]) const {
+        if constexpr (store < Groups::kStores) {
+            constexpr int kWidth = Visitor::group_store_width(store);
+            const int first = at.first_channel / kWidth, count = smaller(Tail::kN, tail.geometry.channels - at.first_channel) / kWidth;
+#pragma unroll
+            for (int r = 0; r < kRows; ++r) {
+                if (!at.rows.valid(row_of(r))) continue;
+                for (int g = lane() & 3; g < count; g += 4)
+                    Visitor::template close_group<store>(tail.visitor, tail.uniform, where(at, row_of(r)), row_at(rows[r], r, g * kWidth), tail.geometry.channels / kWidth, first + g);
+            }
+            close_groups<store + 1>(at, rows);
+        }
+    }
+
+    // The reductions of this and later levels: over the rows' channels, over rows.
     template <int level> CODA_DEVICE void fold_rows(const At& at, Row (&rows)[kRows]) {
         if constexpr (level < Visitor::kLevels) {
-            constexpr int kFolds = Visitor::row_folds(level);
-            float folded[kRows][kFolds];
+            constexpr int kFolds = Visitor::row_folds(level), kAll = kFolds + Groups::folds(level);
+            float folded[kRows][larger(1, kFolds)];
 #pragma unroll
             for (int r = 0; r < kRows; ++r)
 #pragma unroll
                 for (int i = 0; i < kFolds; ++i) folded[r][i] = nothing_of(Visitor::row_fold(level, i));
-            Ring ring{tail.visitor, tail.geometry, tail.thread / 32, lane()};
-            ring.open(0, Tail::kPairs, at);
-#pragma unroll
-            for (int b = 0; b < kBlocks; ++b)
-#pragma unroll
-                for (int s = 0; s < kSlices; ++s) {
-                    int pair = 0;
-                    tail.template for_pairs<0, kTensors>(at, b, s, ring, Tail::kPairs, [&](float x, float y, const float* one, const float* two, const float* t1, const float* t2) {
-                        const int r = 2 * b + (pair & 1), channel = at.first_channel + s * kSlice + 8 * (pair / 2) + 2 * (lane() & 3);
-                        ++pair;
-                        if (channel >= tail.geometry.channels) return;
-                        float v[kFolds], w[kFolds];
-                        Visitor::template contribute<level>(as_float(x), one, t1, tail.uniform, rows[r], channel, v);
-                        Visitor::template contribute<level>(as_float(y), two, t2, tail.uniform, rows[r], channel + 1, w);
-                        const bool both = kPairs || channel + 1 < tail.geometry.channels;
-#pragma unroll
-                        for (int i = 0; i < kFolds; ++i) w[i] = both ? w[i] : nothing_of(Visitor::row_fold(level, i));
-#pragma unroll
-                        for (int i = 0; i < kFolds; ++i) folded[r][i] = join(Visitor::row_fold(level, i), folded[r][i], join(Visitor::row_fold(level, i), v[i], w[i]));
-                    });
-                }
-            join_lanes<level>(folded);
-            if constexpr (Config::kMeets) exchange<level>(at, folded);
+            if constexpr (kAll > 0) pass<level>(at, rows, folded);
+            if constexpr (kFolds > 0) join_lanes<level>(folded);
+            if constexpr (kFolds > 0 && Config::kWide && Config::kMeets) exchange<level>(at, folded);
+            if constexpr (Returning::kAny) return_level<level>(at, rows);
             if constexpr (Config::kWide && !Config::kMeets) {
                 static_assert(level == 0 && Visitor::kLevels == 1, "several tiles across reduce over channels once");
                 meet<kFolds>(at, folded);
             } else {
 #pragma unroll
-                for (int r = 0; r < kRows; ++r) Visitor::template conclude<level>(tail.uniform, float(tail.geometry.channels), folded[r], rows[r]);
+                for (int r = 0; r < kRows; ++r) conclude<level>(folded[r], rows[r]);
                 fold_rows<level + 1>(at, rows);
             }
+        }
+    }
+
+    template <int level, int kCount> CODA_DEVICE void conclude(const float (&folded)[kCount], Row& row) const {
+        if constexpr (Returning::kAny) {
+            float column[larger(1, Tail::kColumns)];
+#pragma unroll
+            for (int c = 0; c < Tail::kColumns; ++c) column[c] = tail.columns()[c * Tail::kN];
+            Visitor::template conclude<level>(tail.uniform, float(tail.geometry.channels), folded, column, row);
+        } else {
+            Visitor::template conclude<level>(tail.uniform, float(tail.geometry.channels), folded, row);
+        }
+    }
+
+    template <int level, int kCount> CODA_DEVICE void pass(const At& at, const Row (&rows)[kRows], float (&folded)[kRows][kCount]) {
+        constexpr int kFolds = Visitor::row_folds(level), kGroupFolds = Groups::folds(level);
+        if constexpr (kGroupFolds > 0) {
+#pragma unroll
+            for (int r = 0; r < kRows; ++r) groups().template open<level>(row_of(r));
+            __syncwarp();
+        }
+        Ring ring{tail.visitor, tail.geometry, tail.thread / 32, lane()};
+        ring.open(0, Tail::kPairs, at);
+#pragma unroll
+        for (int b = 0; b < kBlocks; ++b)
+#pragma unroll
+            for (int s = 0; s < kSlices; ++s) {
+                int pair = 0;
+                tail.template for_pairs<0, kTensors>(at, b, s, ring, Tail::kPairs, [&](float x, float y, const float* one, const float* two, const float* t1, const float* t2) {
+                    const int r = 2 * b + (pair & 1), chunk = s * kSlice + 8 * (pair / 2), n = chunk + 2 * (lane() & 3), channel = at.first_channel + n;
+                    ++pair;
+                    const bool exists = channel < tail.geometry.channels, both = kPairs || channel + 1 < tail.geometry.channels;
+                    if (kGroupFolds == 0 && !exists) return;
+                    float v[kFolds + kGroupFolds], w[kFolds + kGroupFolds];
+                    Visitor::template contribute<level>(as_float(x), one, t1, tail.uniform, row_at(rows[r], r, n), channel, v);
+                    Visitor::template contribute<level>(as_float(y), two, t2, tail.uniform, row_at(rows[r], r, n + 1), channel + 1, w);
+                    if constexpr (kGroupFolds > 0) groups().template add<level>(row_of(r), chunk, v + kFolds, w + kFolds, exists, exists && both);
+#pragma unroll
+                    for (int i = 0; i < kFolds; ++i) w[i] = both ? w[i] : nothing_of(Visitor::row_fold(level, i));
+                    if (kGroupFolds > 0 && !exists) return;
+#pragma unroll
+                    for (int i = 0; i < kFolds; ++i) folded[r][i] = join(Visitor::row_fold(level, i), folded[r][i], join(Visitor::row_fold(level, i), v[i], w[i]));
+                });
+            }
+        if constexpr (kGroupFolds > 0) {
+            __syncwarp();
+#pragma unroll
+            for (int r = 0; r < kRows; ++r) groups().template close<level>(row_of(r));
+            __syncwarp();
+        }
+    }
+
+    // What elements read again of reductions over rows: published, awaited, and put among the tile's columns.
+    template <int level> CODA_DEVICE void return_level(const At& at, const Row (&rows)[kRows]) {
+        using Folds = ReturnedFolds<Config, Visitor, level>;
+        if constexpr (Folds::kDomains > 0) {
+            const FoldColumns<Config, Visitor, Folds> own{tail};
+            const Shares shares(*this, at);
+            Ring ring{tail.visitor, tail.geometry, tail.thread / 32, lane()};
+#pragma unroll
+            for (int s = 0; s < kSlices; ++s) {
+                Slice<Folds> slice;
+#pragma unroll
+                for (int b = 0; b < kBlocks; ++b) {
+                    const int begin = (b * kSlices + s) * kEach;
+                    int pair = 0;
+                    ring.open(begin, begin + kEach, at);
+                    tail.template for_pairs<0, kTensors>(at, b, s, ring, begin + kEach, [&](float x, float y, const float* one, const float* two, const float* t1, const float* t2) {
+                        const int r = 2 * b + (pair & 1), first = 2 * (pair / 2), n = s * kSlice + 8 * (pair / 2) + 2 * (lane() & 3), channel = at.first_channel + n;
+                        ++pair;
+                        float v[Folds::kChannelFolds + Folds::kMoments], w[Folds::kChannelFolds + Folds::kMoments];
+                        Folds::share(as_float(x), one, t1, tail.uniform, row_at(rows[r], r, n), channel, v);
+                        Folds::share(as_float(y), two, t2, tail.uniform, row_at(rows[r], r, n + 1), channel + 1, w);
+                        const bool exists = at.rows.valid(row_of(r));
+                        slice.add(first, v, exists, shares.inverse[r]);
+                        slice.add(first + 1, w, exists, shares.inverse[r]);
+                    });
+                }
+                own.add_slice(s, slice.folded, slice.mean, slice.m2, shares.seen);
+            }
+            own.publish(at);
+            for (int n = tail.thread; n < Tail::kN && at.first_channel + n < tail.geometry.channels; n += 128) {
+                float value[Folds::all_values()], column[larger(1, Tail::kColumns)];
+                Folds::template await<0>(own, at.image, at.first_channel + n, value);
+#pragma unroll
+                for (int c = 0; c < Tail::kColumns; ++c) column[c] = tail.columns()[c * Tail::kN + n];
+                Folds::columns(tail.visitor, tail.uniform, at.image, at.first_channel + n, value, column);
+#pragma unroll
+                for (int c = 0; c < Tail::kColumns; ++c) tail.columns()[c * Tail::kN + n] = column[c];
+            }
+            tail.sync();
         }
     }
 
@@ -227,16 +332,41 @@ template <class Config, class Visitor> struct General {
         }
     }
 
-    // What a slice adds to channel folds and moments, over the blocks so far.
-    struct Slice {
-        float folded[larger(1, kChannelFolds)][kEach], mean[larger(1, kMoments)][kEach], m2[larger(1, kMoments)][kEach];
+    // What a slice adds to a list's channel folds and moments, over the blocks so far.
+    template <class List> struct Slice {
+        static constexpr int kFolds = List::kChannelFolds, kMeans = List::kMoments;
+        float folded[larger(1, kFolds)][kEach], mean[larger(1, kMeans)][kEach], m2[larger(1, kMeans)][kEach];
         CODA_DEVICE Slice() {
 #pragma unroll
             for (int k = 0; k < kEach; ++k) {
 #pragma unroll
-                for (int i = 0; i < kChannelFolds; ++i) folded[i][k] = nothing_of(Visitor::channel_fold(i));
+                for (int i = 0; i < kFolds; ++i) folded[i][k] = nothing_of(List::channel_fold(i));
 #pragma unroll
-                for (int i = 0; i < kMoments; ++i) mean[i][k] = m2[i][k] = 0.f;
+                for (int i = 0; i < kMeans; ++i) mean[i][k] = m2[i][k] = 0.f;
+            }
+        }
+        // An element's values; inverse: of the rows so far.
+        CODA_DEVICE void add(int k, const float* value, bool counts, float inverse) {
+#pragma unroll
+            for (int i = 0; i < kFolds; ++i) folded[i][k] = join(List::channel_fold(i), folded[i][k], counts ? value[i] : nothing_of(List::channel_fold(i)));
+#pragma unroll
+            for (int i = 0; i < kMeans; ++i) {
+                float& centre = mean[i][k];
+                const float of = counts ? value[kFolds + i] : centre, delta = of - centre;
+                centre = fmaf(delta, inverse, centre);
+                m2[i][k] = fmaf(delta, of - centre, m2[i][k]);
+            }
+        }
+    };
+    // Moments: 1 over the rows so far, and how many there are.
+    struct Shares {
+        float inverse[kRows], seen = 0.f;
+        CODA_DEVICE Shares(const General& of, const At& at) {
+#pragma unroll
+            for (int r = 0; r < kRows; ++r) {
+                const bool valid = at.rows.valid(of.row_of(r));
+                seen += valid ? 1.f : 0.f;
+                inverse[r] = valid ? __fdividef(1.f, seen) : 0.f;
             }
         }
     };
@@ -244,13 +374,7 @@ template <class Config, class Visitor> struct General {
     // The last pass: results, effects, and what the tile adds to reductions over rows. Where channels are reduced, all blocks of a slice come
     // before the next slice; else the order is that of the operands' ring, which then runs through the tile.
     CODA_DEVICE void elements(const At& at, const Row (&rows)[kRows], float* whole) {
-        float inverse[kRows], seen = 0.f;  // moments: of the rows so far
-#pragma unroll
-        for (int r = 0; r < kRows; ++r) {
-            const bool valid = at.rows.valid(row_of(r));
-            seen += valid ? 1.f : 0.f;
-            inverse[r] = valid ? __fdividef(1.f, seen) : 0.f;
-        }
+        const Shares shares(*this, at);
         ElementRing ring{tail.visitor, tail.geometry, tail.thread / 32, lane()};
         const Fetch<Tail> fetch{tail};
         if constexpr (kInOrder) {
@@ -259,38 +383,38 @@ template <class Config, class Visitor> struct General {
             for (int b = 0; b < kBlocks; ++b)
 #pragma unroll
                 for (int s = 0; s < kSlices; ++s) {
-                    Slice slice;
+                    Slice<Visitor> slice;
                     if constexpr (kFetches) fetch.await((b * kSlices + s) % kBuffers, ring);
-                    elements_of(at, rows, b, s, ring, Tail::kPairs, inverse, slice, whole);
+                    elements_of(at, rows, b, s, ring, Tail::kPairs, shares, slice, whole);
                     if constexpr (kFetches && kTiled > 0) fetch.refill(at, b * kSlices + s);
                     else if constexpr (kFetches) fetch.refill_read(at, b * kSlices + s);
-                    if constexpr (kChannels) Columns{tail}.add_slice(s, slice.folded, slice.mean, slice.m2, seen);
+                    if constexpr (kChannels) Columns{tail}.add_slice(s, slice.folded, slice.mean, slice.m2, shares.seen);
                 }
         } else {
 #pragma unroll
             for (int s = 0; s < kSlices; ++s) {
-                Slice slice;
+                Slice<Visitor> slice;
 #pragma unroll
                 for (int b = 0; b < kBlocks; ++b) {
                     const int first = (b * kSlices + s) * kEach;
                     ring.open(first, first + kEach, at);
-                    elements_of(at, rows, b, s, ring, first + kEach, inverse, slice, whole);
+                    elements_of(at, rows, b, s, ring, first + kEach, shares, slice, whole);
                 }
-                Columns{tail}.add_slice(s, slice.folded, slice.mean, slice.m2, seen);
+                Columns{tail}.add_slice(s, slice.folded, slice.mean, slice.m2, shares.seen);
             }
         }
     }
 
-    CODA_DEVICE void elements_of(const At& at, const Row (&rows)[kRows], int b, int s, ElementRing& ring, int end, const float (&inverse)[kRows], Slice& slice, float* whole) {
+    CODA_DEVICE void elements_of(const At& at, const Row (&rows)[kRows], int b, int s, ElementRing& ring, int end, const Shares& shares, Slice<Visitor>& slice, float* whole) {
         u32 packed[kEach], beside[kEach];
         int pair = 0;
         tail.template for_pairs<0, kTensors>(at, b, s, ring, end, [&](float x, float y, const float* one, const float* two, const float* t1, const float* t2) {
-            const int r = 2 * b + (pair & 1), first = 2 * (pair / 2), channel = at.first_channel + s * kSlice + 8 * (pair / 2) + 2 * (lane() & 3);
+            const int r = 2 * b + (pair & 1), first = 2 * (pair / 2), n = s * kSlice + 8 * (pair / 2) + 2 * (lane() & 3), channel = at.first_channel + n;
             const bool exists = at.rows.valid(row_of(r)) && channel < tail.geometry.channels, next = kPairs ? exists : exists && channel + 1 < tail.geometry.channels;
             const Where place = where(at, row_of(r));
             float v[2][larger(1, kValues)];
-            const auto left = Visitor::element(as_float(x), one, t1, tail.uniform, rows[r], place, channel, exists, v[0]);
-            const auto right = Visitor::element(as_float(y), two, t2, tail.uniform, rows[r], place, channel + 1, next, v[1]);
+            const auto left = Visitor::element(as_float(x), one, t1, tail.uniform, row_at(rows[r], r, n), place, channel, exists, v[0]);
+            const auto right = Visitor::element(as_float(y), two, t2, tail.uniform, row_at(rows[r], r, n + 1), place, channel + 1, next, v[1]);
             if constexpr (kTiled > 0) packed[pair] = Visitor::Output::pack(Visitor::tiled(left, 0), Visitor::tiled(right, 0));
             if constexpr (kTiled > 1) beside[pair] = Visitor::Side::pack(Visitor::tiled(left, 1), Visitor::tiled(right, 1));
             if constexpr (kPairs) {
@@ -303,18 +427,8 @@ template <class Config, class Visitor> struct General {
             for (int e = 0; e < 2; ++e) {
                 const float* value = v[e];
                 const bool counts = e == 0 ? exists : next;
-#pragma unroll
-                for (int i = 0; i < kChannelFolds; ++i)
-                    slice.folded[i][first + e] = join(Visitor::channel_fold(i), slice.folded[i][first + e], counts ? value[i] : nothing_of(Visitor::channel_fold(i)));
-                value += kChannelFolds;
-#pragma unroll
-                for (int i = 0; i < kMoments; ++i) {
-                    float& centre = slice.mean[i][first + e];
-                    const float of = counts ? value[i] : centre, delta = of - centre;
-                    centre = fmaf(delta, inverse[r], centre);
-                    slice.m2[i][first + e] = fmaf(delta, of - centre, slice.m2[i][first + e]);
-                }
-                value += kMoments;
+                slice.add(first + e, value, counts, shares.inverse[r]);
+                value += kChannelFolds + kMoments;
 #pragma unroll
                 for (int i = 0; i < kTileFolds; ++i) whole[i] = join(Visitor::tile_fold(i), whole[i], counts ? value[i] : nothing_of(Visitor::tile_fold(i)));
             }

@@ -14,6 +14,19 @@ std::string_view element_name(DType t) {
   }
 }
 
+std::string chosen(const std::vector<std::string>& of, std::string_view none) {
+  if (of.empty()) return std::string(none);
+  std::string text;
+  for (std::size_t i = 0; i + 1 < of.size(); ++i) text += fmt::format("i == {} ? {} : ", i, of[i]);
+  return text + of.back();
+}
+
+std::string_view fold_name(Op op) {
+  return op == Op::reduce_max ? "Fold::kMax" : op == Op::reduce_min ? "Fold::kMin" : "Fold::kSum";
+}
+
+std::string term(Op op, const std::string& x) { return op == Op::sum_squares ? fmt::format("{0} * {0}", x) : x; }
+
 std::string function(const std::string& head, const std::string& body) {
   return fmt::format("    static CODA_DEVICE {} {{{}}}\n", head, body.empty() ? "" : "\n" + body + "    ");
 }

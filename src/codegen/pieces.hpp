@@ -3,13 +3,24 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "coda/dtype.hpp"
+#include "coda/graph.hpp"
 
 namespace coda::codegen {
 
 /// The tag of an element type in memory: "Bf16", "F16", "float", "int", "bool".
 std::string_view element_name(DType t);
+
+/// "i == 0 ? a : i == 1 ? b : c", or `none` of nothing.
+std::string chosen(const std::vector<std::string>& of, std::string_view none);
+
+/// How a reduction joins two values: "Fold::kSum".
+std::string_view fold_name(Op op);
+
+/// What a reduction joins, of one element x.
+std::string term(Op op, const std::string& x);
 
 /// A static device function inside the visitor.
 std::string function(const std::string& head, const std::string& body);

@@ -41,7 +41,8 @@ std::vector<bool> precise_elements(const plan::Epilogue& epilogue) {
   mark(g, full, precise);
   mark(g, others, reduced);
   for (ValueId id = 0; id < g.nodes.size(); ++id)
-    if (reduced[id] && is_coarse(g[id].op)) precise[id] = true;
+    if ((reduced[id] || (g[id].axes.row == RowAxis::m && g[id].axes.col == ColAxis::g)) && is_coarse(g[id].op))
+      precise[id] = true;
   return precise;
 }
 

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
+
 #include "codegen/expression.hpp"
 #include "codegen/pieces.hpp"
 #include "codegen/precise.hpp"
@@ -60,10 +63,16 @@ std::string VisitorWriter::columns(const char* name, const std::vector<ValueId>&
   Place place;
   place.channel = "channel";
   Scope s = scope(place, true);
-  s.compute(values);
+  const auto waits = [&](ValueId id) { return e_.general && late_[id]; };  // for reductions over rows
+  std::vector<ValueId> known;
+  std::ranges::copy_if(values, std::back_inserter(known), [&](ValueId id) { return !waits(id); });
+  s.compute(known);
   for (std::size_t i = 0; i < values.size(); ++i)
-    s.line(fmt::format("column[{}] = as_column({}{});", i, halving_.halves(values[i]) ? "0.5f * " : "",
-                       s.text(values[i], g_[values[i]].dtype)));
+    if (waits(values[i]))
+      s.line(fmt::format("column[{}] = 0.f;", i));
+    else
+      s.line(fmt::format("column[{}] = as_column({}{});", i, halving_.halves(values[i]) ? "0.5f * " : "",
+                         s.text(values[i], g_[values[i]].dtype)));
   return function(
       fmt::format("void columns_{}(const Params& p, const Uniform& u, int image, int channel, float* column)", name),
       s.lines());

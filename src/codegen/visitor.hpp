@@ -64,6 +64,15 @@ class VisitorWriter {
   enum class FoldList : std::uint8_t { channel, moments, tile };
   std::vector<ValueId> folds(FoldList list) const;
   Place element_place() const;
+  Place row_place() const;
+  std::set<ValueId> kept_in_rows() const;
+  std::string group_lists() const;
+  std::string groups();
+  std::string column_text(std::size_t i, DType as) const;
+  std::string returned();
+  std::string returned_list(std::size_t level);
+  std::string concluded(const plan::General::Domain& domain) const;
+  std::string returned_columns(std::size_t level);
   bool is_effect(ValueId id) const;
   std::string rows();
   void fill_rows(Scope& s, int level);

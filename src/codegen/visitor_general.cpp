@@ -9,6 +9,7 @@
 #include "codegen/pieces.hpp"
 #include "codegen/precise.hpp"
 #include "codegen/visitor.hpp"
+#include "ir/op_table.hpp"
 #include "plan/conv_shared_memory.hpp"
 
 namespace coda::codegen {
@@ -18,19 +19,10 @@ namespace {
 using Domain = plan::General::Domain;
 using Place_ = plan::Output::Place;
 
-std::string_view fold_name(Op op) {
-  return op == Op::reduce_max ? "Fold::kMax" : op == Op::reduce_min ? "Fold::kMin" : "Fold::kSum";
-}
-
 bool is_row(const Node& x) { return x.axes == axes::m; }
 bool is_full(const Node& x) { return x.axes == axes::mn; }
-
-// "i == 0 ? a : i == 1 ? b : c"
-std::string chosen(const std::vector<std::string>& of, std::string_view none) {
-  if (of.empty()) return std::string(none);
-  std::string text;
-  for (std::size_t i = 0; i + 1 < of.size(); ++i) text += fmt::format("i == {} ? {} : ", i, of[i]);
-  return text + of.back();
+bool is_group_fold(const Node& x) {
+  return ir::is_reduction(x.op) && x.axes.row == RowAxis::m && x.axes.col == ColAxis::g;
 }
 
 std::string constants(const std::string& type, const std::string& head, const std::vector<std::string>& of,
@@ -41,9 +33,6 @@ std::string constants(const std::string& type, const std::string& head, const st
 std::string branch(std::string_view variable, std::size_t i, const std::string& lines) {
   return lines.empty() ? "" : fmt::format("        if constexpr ({} == {}) {{\n{}        }}\n", variable, i, lines);
 }
-
-// What a reduction adds up, of one element
-std::string term(Op op, const std::string& x) { return op == Op::sum_squares ? fmt::format("{0} * {0}", x) : x; }
 
 }  // namespace
 
@@ -66,9 +55,28 @@ VisitorWriter::Place VisitorWriter::element_place() const {
   place.channel = "channel";
   for (ValueId id = 0; id < g_.nodes.size(); ++id) {
     if (g_[id].op == Op::acc) place.values[id] = "acc";
-    if (is_row(g_[id])) place.values[id] = "row." + names_.of(id);
+    if (is_row(g_[id]) || is_group_fold(g_[id])) place.values[id] = "row." + names_.of(id);
   }
   return place;
+}
+
+// What is known of a row at its end
+VisitorWriter::Place VisitorWriter::row_place() const {
+  Place place;
+  for (ValueId id = 0; id < g_.nodes.size(); ++id)
+    if (is_row(g_[id]) || is_group_fold(g_[id])) place.values[id] = "row." + names_.of(id);
+  return place;
+}
+
+// Of an image, or a scalar: what values [m] read once reductions are complete, where no operands are at hand
+std::set<ValueId> VisitorWriter::kept_in_rows() const {
+  std::set<ValueId> kept;
+  for (ValueId id = 0; id < g_.nodes.size(); ++id) {
+    if (!is_row(g_[id]) || e_.general->level_of[id] == 0 || is_effect(id)) continue;
+    for (const ValueId in : g_[id].inputs)
+      if (g_[in].axes == axes::b && !late_[in]) kept.insert(in);
+  }
+  return kept;
 }
 
 // ---- Rows
@@ -76,13 +84,19 @@ VisitorWriter::Place VisitorWriter::element_place() const {
 std::string VisitorWriter::rows() {
   std::string members;
   for (ValueId id = 0; id < g_.nodes.size(); ++id)
-    if (is_row(g_[id])) members += fmt::format("        {} {};\n", type_of(g_[id].dtype), names_.of(id));
+    if (is_row(g_[id]) || is_group_fold(g_[id]))
+      members += fmt::format("        {} {};\n", type_of(g_[id].dtype), names_.of(id));
   Place place;
   place.in_row = true;
   place.image = "at.image";
   Scope s = scope(place, true);
   s.line("Row row;");
   fill_rows(s, 0);
+  for (const ValueId id : kept_in_rows()) {
+    members += fmt::format("        {} {};\n", type_of(g_[id].dtype), names_.of(id));
+    s.compute(std::vector{id});
+    s.line(fmt::format("row.{} = {};", names_.of(id), s.text(id, g_[id].dtype)));
+  }
   s.line("return row;");
   std::string text =
       structure("Row", members) + function("Row row(const Params& p, const Uniform& u, const Where& at)", s.lines());
@@ -106,6 +120,8 @@ std::string VisitorWriter::levels() {
     const Place place = element_place();
     Scope s = scope(place, options_.accurate);
     Place after;
+    if (e_.general->returns()) after.columns = &e_.columns_after;
+    for (const ValueId id : kept_in_rows()) after.values[id] = "row." + names_.of(id);
     std::vector<std::string> kinds_here;
     for (ValueId id = 0; id < g_.nodes.size(); ++id)
       if (is_row(g_[id]) && e_.general->level_of[id] <= static_cast<int>(l)) after.values[id] = "row." + names_.of(id);
@@ -116,12 +132,18 @@ std::string VisitorWriter::levels() {
       after.values[levels[l][i]] = fmt::format("folded[{}]{}", i, x.op == Op::mean ? " / channels" : "");
       kinds_here.emplace_back(fold_name(x.op));
     }
+    const auto& grouped = e_.general->group_levels[l];
+    for (std::size_t i = 0; i < grouped.size(); ++i) {
+      const Node& x = g_[grouped[i]];
+      s.compute(x.inputs);
+      s.line(fmt::format("value[{}] = {};", levels[l].size() + i, term(x.op, s.text(x.inputs[0], DType::f32))));
+    }
     contributions += branch("level", l, s.lines());
     Scope end = scope(after, true);
     fill_rows(end, static_cast<int>(l) + 1);
     conclusions += branch("level", l, end.lines());
     counts.push_back(fmt::format("{}", levels[l].size()));
-    kinds.push_back(fmt::format("({})", chosen(kinds_here, "")));
+    kinds.push_back(fmt::format("({})", chosen(kinds_here, "Fold::kSum")));
   }
   for (auto* list : {&counts, &kinds})
     for (std::size_t l = 0; l + 1 < list->size(); ++l) (*list)[l] = fmt::format("level == {} ? {} : ", l, (*list)[l]);
@@ -136,7 +158,9 @@ std::string VisitorWriter::levels() {
              "row, int channel, float* value)",
              contributions) +
          "    template <int level>\n" +
-         function("void conclude(const Uniform& u, float channels, const float* folded, Row& row)", conclusions);
+         function(fmt::format("void conclude(const Uniform& u, float channels, const float* folded, {}Row& row)",
+                              e_.general->returns() ? "const float* column, " : ""),
+                  conclusions);
 }
 
 // ---- Elements
@@ -218,9 +242,7 @@ std::string VisitorWriter::fold_terms(Scope& s) {
 }
 
 std::string VisitorWriter::row_ends() {
-  Place place;
-  for (ValueId id = 0; id < g_.nodes.size(); ++id)
-    if (is_row(g_[id])) place.values[id] = "row." + names_.of(id);
+  const Place place = row_place();
   Scope s = scope(place, true);
   for (const plan::Output& o : e_.outputs) {
     if (o.place != Place_::row) continue;
@@ -309,7 +331,7 @@ std::string VisitorWriter::general_text() {
     return i < tiled ? element_name(g_.stores[e_.outputs[i].store].dtype) : "Bf16";
   };
   const std::string functions = columns("after", e_.columns_after) + "\n" + tensors() + "\n" + rows() + "\n" +
-                                results() + row_ends() + "\n" + domains();
+                                results() + row_ends() + groups() + "\n" + domains() + returned();
   return fmt::format(
              "struct Visitor {{\n    using Output = {};\n    using Side = {};\n    static constexpr SideStore kSide = "
              "SideStore::{};\n    static constexpr int kTiled = {};\n    static constexpr bool kRaw = false;\n"

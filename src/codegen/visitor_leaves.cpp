@@ -156,20 +156,21 @@ std::string VisitorWriter::coordinate(Coordinate c, const Place& place) const {
 std::string VisitorWriter::given(ValueId id, const Place& place) {
   if (const auto found = place.values.find(id); found != place.values.end()) return found->second;
   const Node& x = g_[id];
-  if (is_scalar(x) && late_[id]) return "";
+  const auto index_in = [&](const std::vector<ValueId>* list) {
+    return list == nullptr ? -1 : static_cast<int>(std::find(list->begin(), list->end(), id) - list->begin());
+  };
+  if (is_scalar(x) && late_[id]) {
+    const int i = e_.general ? index_in(place.columns) : -1;
+    return i >= 0 && i < std::ssize(*place.columns) ? column_text(static_cast<std::size_t>(i), x.dtype) : "";
+  }
   if (is_scalar(x)) {
     uniforms_read_.insert(id);
     return "u." + names_.of(id);
   }
   if (x.op == Op::index && (x.attr.coordinate != Coordinate::n || !place.channel.empty()))
     return coordinate(x.attr.coordinate, place);
-  const auto index_in = [&](const std::vector<ValueId>* list) {
-    return list == nullptr ? -1 : static_cast<int>(std::find(list->begin(), list->end(), id) - list->begin());
-  };
-  if (const int i = index_in(place.columns); i >= 0 && i < std::ssize(*place.columns)) {
-    const std::string column = fmt::format("column[{}]", i);
-    return x.dtype == DType::i32 ? fmt::format("__float_as_int({})", column) : converted(column, DType::f32, x.dtype);
-  }
+  if (const int i = index_in(place.columns); i >= 0 && i < std::ssize(*place.columns))
+    return column_text(static_cast<std::size_t>(i), x.dtype);
   if (x.op != Op::operand) return "";
   if (const int i = index_in(place.tensors); i >= 0 && i < std::ssize(*place.tensors)) {
     const std::string tensor = fmt::format("tensor[{}]", i);

@@ -50,17 +50,20 @@ void lay_out_statistics(ConvPlan& p) {
 void lay_out_folds(Workspace& w, const ConvPlan& p, const ConvProblem& problem) {
   const ConvConfig& c = p.config;
   const VisitorShape& v = problem.visitor;
-  const bool reduces = v.fold_words + v.tile_folds > 0;
+  const bool reduces = v.own_words + v.tile_folds > 0;
   if (!reduces && !c.wide) return;
   const auto images = static_cast<std::size_t>(p.images),
              across = static_cast<std::size_t>(p.tiles_n) / problem.phases() * c.cluster_n;
   const std::size_t slots = images * p.slots_per_image, wide = across * c.tile_n;
-  const std::size_t planes = v.fold_planes, tiles = v.tile_folds;
+  const std::size_t planes = v.fold_planes + v.returned_planes, tiles = v.tile_folds;
   w.folds = take(w.bytes, 4 * (planes * slots * wide + tiles * slots * across));
   w.fold_results = take(w.bytes, 4 * images * (planes * wide + tiles * across));
   const std::size_t cells = slots * across * (c.tile_m / c.tile_warpgroups);
-  if (c.wide) w.fold_rows = take(w.bytes, cells * (c.meets ? entry_bytes * v.row_entries : 4 * v.row_folds));
-  w.fold_counters = take(w.bytes, 4 * (1 + images * across + slots));
+  const std::size_t rows = c.wide ? cells * (c.meets ? entry_bytes * v.row_entries : 4 * v.row_folds) : 0;
+  const std::size_t returned = entry_bytes * v.returned_entries * images * wide;
+  if (rows + returned > 0) w.fold_rows = take(w.bytes, rows + returned);
+  const std::size_t counters = v.returns ? v.returned_levels * (1 + images * (across + 1)) : 0;
+  w.fold_counters = take(w.bytes, 4 * (1 + images * across + slots + counters));
 }
 
 Workspace lay_out_workspace(const ConvPlan& p, const ConvProblem& problem) {

@@ -32,7 +32,7 @@ string check_tile(const ConvConfig& c) {
 /// General: values of a thread's rows, and what a slice adds up to.
 int general_registers(const ConvConfig& c, const ConvProblem& p) {
   const int rows = c.tile_m / c.tile_warpgroups / 32;
-  return 8 + 2 * rows + p.visitor.tile_folds + p.visitor.fold_words * slice_channels(c.tile_n) / 4;
+  return 8 + 2 * rows + p.visitor.tile_folds + p.visitor.own_words * slice_channels(c.tile_n) / 4;
 }
 
 /// Registers that a consumer's thread needs beside its accumulators so that the assembler spills next to nothing, from
@@ -136,10 +136,13 @@ string check_general(const ConvConfig& c, const ConvProblem& p) {
   if (c.mode != NormMode::general)
     return fmt::format("mode: {}; only `general` serves the epilogue", to_string(c.mode));
   if (c.swap) return "swap: threads have whole rows only if pixels are the rows of a matrix instruction";
-  if (c.meets != (c.wide && p.row_waits)) return "general: tiles of a row that something waits for do not meet";
+  if (c.meets != ((c.wide && p.row_waits) || p.visitor.returns))
+    return "general: tiles of a row that something waits for do not meet";
   if (c.meets && (c.split || c.group != 0))
-    return "general: a row of tiles whose reductions meet is not split, and its tiles are neighbours: without split-K "
-           "and groups";
+    return "general: tiles whose reductions meet are not split, and are neighbours: without split-K and groups";
+  for (const int width : p.visitor.group_widths)
+    if (c.tile_n % width != 0 && (c.tile_n < p.extents.cols || c.cluster_n > 1))
+      return fmt::format("general: {} channels a tile; of a row's groups of {} each lies in one", c.tile_n, width);
   return c.unit != 1 ? fmt::format("unit: {} channels; without statistics of an image there are no entries", c.unit)
                      : "";
 }
@@ -218,6 +221,12 @@ string refuse_launch(const ConvPlan& plan, const ConvProblem& p, const Device& d
                ? fmt::format("split-K: {} tiles keep {} blocks busy without", plan.tiles, d.resident_blocks[1])
                : "split-K: a tile is one load, there is nothing to split";
   const std::int64_t image = std::int64_t{plan.tiles_m} * plan.tiles_n * plan.splits, held = items_in_flight(c, d);
+  const std::int64_t sharing = image * (p.visitor.returns_all ? plan.images : 1);
+  if (p.visitor.returns && sharing > held && sharing > 1)
+    return fmt::format(
+        "general: elements read reductions over rows of {} that {} tiles share and wait for, {} fit in flight. Store "
+        "what they read and let a kernel of its own read it",
+        p.visitor.returns_all ? "all images" : "an image", sharing, held);
   if (c.meets && plan.tiles_n > held)
     return fmt::format("general: a row has {} tiles that wait for one another, {} fit in flight", plan.tiles_n, held);
   if (c.mode == NormMode::resident && image > held && image > 1)

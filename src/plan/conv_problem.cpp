@@ -126,8 +126,13 @@ void count_all(const Epilogue& epilogue, ConvProblem& p) {
   std::vector<ValueId> before, after;
   if (epilogue.norm) before.push_back(epilogue.norm->input);
   if (epilogue.general) {
-    for (const auto& level : epilogue.general->levels)
-      for (const ValueId id : level) before.push_back(graph[id].inputs[0]);
+    for (const auto* lists : {&epilogue.general->levels, &epilogue.general->group_levels})
+      for (const auto& level : *lists)
+        for (const ValueId id : level) before.push_back(graph[id].inputs[0]);
+    for (const auto& level : epilogue.general->returned)
+      for (const General::Domain& d : level)
+        for (const auto* list : {&d.folds, &d.moments})
+          for (const ValueId id : *list) before.push_back(graph[id].inputs[0]);
     for (const General::Domain& d : epilogue.general->domains)
       for (const auto* list : {&d.folds, &d.moments})
         for (const ValueId id : *list) after.push_back(graph[id].inputs[0]);
@@ -161,7 +166,7 @@ ConvProblem make_problem(const Lowered& task, const Epilogue& epilogue, const De
         "batch: statistics over all rows, where products have operands of their own or channels come first, so that "
         "tiles are an image's. Take them for each image (per=b)");
   p.row_waits = p.per_pixel || (epilogue.general && epilogue.general->row_waits);
-  p.reduces_rows = epilogue.general && !epilogue.general->levels.empty();
+  p.reduces_rows = epilogue.general && epilogue.general->reduces_rows();
   if (epilogue.general) p.row_levels = static_cast<int>(epilogue.general->levels.size());
   if (p.per_pixel && conv.k > widest_tile)
     reasons.push_back(fmt::format(

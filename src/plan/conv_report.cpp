@@ -68,16 +68,23 @@ std::string loads_by_hand(const Lowered& task, const Gathering& g) {
 
 std::string reason_of_general(const ConvPlan& p, const Epilogue& epilogue) {
   const General& general = *epilogue.general;
-  std::size_t reductions = 0, stored = 0;
-  for (const auto& level : general.levels) reductions += level.size();
+  std::size_t reductions = 0, stored = 0, returned = 0;
+  for (const auto* lists : {&general.levels, &general.group_levels})
+    for (const auto& level : *lists) reductions += level.size();
+  for (const auto& level : general.returned)
+    for (const General::Domain& d : level) returned += d.folds.size() + d.moments.size();
   for (const General::Domain& d : general.domains) stored += d.folds.size() + d.moments.size();
   std::string text = "general: rows have values of their own, elements know where they are";
   if (reductions > 0)
-    text += fmt::format(
-        "; {} reductions over a row's channels in {} passes over a tile{}", reductions, general.levels.size(),
-        p.config.meets  ? fmt::format(", exchanged by the {} tiles of a row", p.tiles_n * p.config.cluster_n)
-        : p.config.wide ? ", joined by the last tile of the row"
-                        : "");
+    text += fmt::format("; {} reductions over a row's channels in {} passes over a tile{}", reductions,
+                        general.levels.size(),
+                        p.config.wide && p.config.meets
+                            ? fmt::format(", exchanged by the {} tiles of a row", p.tiles_n * p.config.cluster_n)
+                        : p.config.wide ? ", joined by the last tile of the row"
+                                        : "");
+  if (returned > 0)
+    text += fmt::format("; {} reductions over rows that elements read again, shared by the {} tiles of {}", returned,
+                        p.tiles_m * p.tiles_n, p.images > 1 ? "an image" : "all images");
   if (stored > 0)
     text += fmt::format("; {} reductions over rows, joined by the last tile of a column, in order", stored);
   return text;

@@ -29,6 +29,14 @@ int column_count(const ConvConfig& c, const VisitorShape& v) {
   return visitors + (!exchanges(c.mode) ? 0 : second_pass(c) ? 1 : 1 + std::max(2, v.late_words));
 }
 
+/// RowGroups::kBytes: a line of odd length for each of the warpgroup's rows.
+std::size_t group_bytes(const ConvConfig& c, const VisitorShape& v) {
+  if (v.group_widths.empty()) return 0;
+  int places = 0;
+  for (const int width : v.group_widths) places += (c.tile_n + width - 1) / width;
+  return round_up(std::size_t{4} * (places | 1) * (c.tile_m / c.tile_warpgroups), 16);
+}
+
 /// Epilogue::kWarpgroupBytes: staging of four warps, columns, moments where the staging holds a tile or operands,
 /// second staging, that of fetched operands.
 std::size_t warpgroup_bytes(const ConvConfig& c, const VisitorShape& v) {
@@ -39,7 +47,8 @@ std::size_t warpgroup_bytes(const ConvConfig& c, const VisitorShape& v) {
   const std::size_t own = 4 * staging + column_count(c, v) * n * 4 + (apart ? 4 * n * 8 : 0);
   const int side = side_buffers(c, v);
   const std::size_t all = side == 0 ? own : round_up(own, swizzle_alignment) + 4 * side * slice_bytes(c);
-  const std::size_t folds = c.mode == NormMode::general ? 16 * (v.fold_words * n + v.tile_folds + 1) : 0;
+  const std::size_t folds =
+      c.mode == NormMode::general ? 16 * (v.own_words * n + v.tile_folds + 1) + group_bytes(c, v) : 0;
   if (c.fetch.value_or(0) > 1)  // operands beyond the first have buffers of their own
     return round_up(round_up(all, 16) + folds, swizzle_alignment) +
            4 * (*c.fetch - 1) * c.store_buffers * slice_bytes(c);
@@ -91,6 +100,26 @@ std::vector<ValueId> late_values(const Epilogue& epilogue) {
   return values;
 }
 
+namespace {
+
+/// What returned.cuh counts of a level.
+void add_returned(VisitorShape& shape, const std::vector<General::Domain>& level) {
+  int words = 0;
+  for (const General::Domain& d : level) {
+    words += static_cast<int>(d.folds.size() + 2 * d.moments.size());
+    shape.returned_planes += static_cast<int>(d.folds.size() + 3 * d.moments.size());
+    shape.returned_entries += (returned_values(d) + 2) / 3;
+    shape.returns_all |= !d.per_image;
+  }
+  shape.own_words = std::max(shape.own_words, words);
+  ++shape.returned_levels;
+  shape.returns |= !level.empty();
+}
+
+}  // namespace
+
+int returned_values(const General::Domain& d) { return static_cast<int>(d.folds.size() + 2 * d.moments.size()); }
+
 FoldCounts fold_counts(const Epilogue& epilogue) {
   FoldCounts counts;
   for (const General::Domain& d : epilogue.general->domains) {
@@ -111,10 +140,14 @@ VisitorShape visitor_shape(const Epilogue& epilogue) {
     const FoldCounts counts = fold_counts(epilogue);
     shape.fold_words = counts.channel + 2 * counts.moments, shape.tile_folds = counts.tile;
     shape.fold_planes = counts.channel + 3 * counts.moments;
+    shape.own_words = shape.fold_words;
     for (const auto& level : epilogue.general->levels) {
       const auto folds = static_cast<int>(level.size());
       shape.row_folds = std::max(shape.row_folds, folds), shape.row_entries += (folds + 2) / 3;
     }
+    for (const auto& level : epilogue.general->group_levels)
+      for (const ValueId id : level) shape.group_widths.push_back(epilogue.general->group_width(epilogue.graph[id]));
+    for (const auto& level : epilogue.general->returned) add_returned(shape, level);
   }
   shape.columns_before = static_cast<int>(epilogue.columns_before.size());
   shape.columns_after = static_cast<int>(epilogue.columns_after.size());

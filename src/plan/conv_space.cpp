@@ -29,6 +29,9 @@ std::vector<int> widths(const ConvProblem& p) {
   }
   for (const int n : {64, 80, 96, 128, 160, 192, 256})
     if (n <= (channels + 31) / 32 * 32) found.insert(n);
+  int whole = 1;  // groups of a row's channels
+  for (const int width : p.visitor.group_widths) whole = std::lcm(whole, width);
+  for (int n = std::lcm(whole, 8); whole > 1 && n <= 256; n += std::lcm(whole, 8)) found.insert(n);
   const std::int64_t group = p.conv.k / p.conv.groups;
   const bool direct = p.conv.groups > 1 && gathering_of(p.task).direct;
   if (direct) found = {8, 16, 32, 64};
@@ -190,7 +193,7 @@ void finish(ConvConfig& c, const ConvProblem& p, const Device& d, const FixedFie
   c.halo_h = halo(p.conv.r, p.conv.dilation[0]), c.halo_w = halo(p.conv.s, p.conv.dilation[1]);
   c.unit = fixed.unit.value_or(p.group_channels > 0 && !p.per_pixel ? std::gcd(p.group_channels, c.tile_n) : 1);
   c.wide = p.reduces_rows && (c.tile_n < p.extents.cols || c.cluster_n > 1);
-  c.meets = c.wide && p.row_waits;
+  c.meets = (c.wide && p.row_waits) || p.visitor.returns;
   c.store_buffers = fixed.store_buffers.value_or(buffers(c));
   c.group = fixed.group.value_or(rows_in_a_group(c, p, d));
   choose_stages(c, p, d, fixed);

@@ -243,6 +243,16 @@ class Analysis {
 
 }  // namespace
 
+bool General::reduces_rows() const {
+  return std::ranges::any_of(levels, [](const auto& level) { return !level.empty(); });
+}
+bool General::reduces_groups() const {
+  return std::ranges::any_of(group_levels, [](const auto& level) { return !level.empty(); });
+}
+bool General::returns() const {
+  return std::ranges::any_of(returned, [](const auto& level) { return !level.empty(); });
+}
+
 bool Epilogue::side_before() const { return outputs.size() > 1 && outputs[1].place == Place::before; }
 bool Epilogue::side_after() const { return outputs.size() > 1 && outputs[1].place == Place::after; }
 
@@ -259,10 +269,10 @@ Epilogue analyse(const Graph& optimised, const Extents& extents) {
   const bool rows_alone =
       std::ranges::none_of(optimised.nodes, [](const Node& x) { return ir::is_reduction(x.op) && x.attr.domain.rows; });
   const bool reduces = std::ranges::any_of(optimised.nodes, [](const Node& x) { return ir::is_reduction(x.op); });
-  if (!reduces || !rows_alone) return Analysis(optimised, extents).run();
-  if (extents.cols > widest_tile) return analyse_general(optimised, extents);
+  if (!reduces) return Analysis(optimised, extents).run();
+  if (rows_alone && extents.cols > widest_tile) return analyse_general(optimised, extents);
   try {
-    return Analysis(optimised, extents).run();  // layer_norm has a mode of its own
+    return Analysis(optimised, extents).run();  // normalisations have modes of their own
   } catch (const Unsupported&) {
     return analyse_general(optimised, extents);
   }

@@ -29,8 +29,8 @@ struct Normalisation {
   bool per_pixel = false;           ///< mean and variance have axes [m]; nothing but y reads them, and x is not kept
 };
 
-/// What the mode `general` has beside elements: values of rows, reductions over a row's channels, reductions over rows
-/// whose results are stored.
+/// What the mode `general` has beside elements: values of rows, reductions over a row's channels or groups of them,
+/// reductions over rows whose results are stored or read again by elements.
 struct General {
   /// Reductions over rows with the same axes, and the stores of functions of them.
   struct Domain {
@@ -38,14 +38,25 @@ struct General {
     int groups = 1;                       ///< of channels; 1: all together; 0: a result for each channel
     std::vector<ValueId> folds, moments;  ///< the reductions; moments: the variances
     std::vector<std::size_t> stores;
+    std::vector<ValueId> means = {};  ///< of what elements read again: means that go with the moments of this place, or
+                                      ///< the variance there once more
   };
-  std::vector<std::vector<ValueId>> levels;  ///< reductions over channels; each level reads rows of those before
+  /// Reductions whose results rows and elements read: over a row's channels, over each group of these, over rows. Each
+  /// level reads what those before gave. All three lists have all levels.
+  std::vector<std::vector<ValueId>> levels, group_levels;
+  std::vector<std::vector<Domain>> returned;
   std::vector<Domain> domains;
+  std::int64_t columns = 0;   ///< of which groups are made
   bool row_waits = false;     ///< something reads a reduction over a row's channels: they are in one tile, or its
                               ///< tiles wait for one another
   bool per_image = false;     ///< a value knows images
   std::vector<int> level_of;  ///< of each value of the graph: levels that are complete before it
   std::vector<bool> late;     ///< of each value: computed from a reduction over rows
+
+  bool reduces_rows() const;    ///< over all of a row's channels
+  bool reduces_groups() const;  ///< over groups of a row's channels
+  bool returns() const;         ///< elements read reductions over rows
+  int group_width(const Node& value) const { return static_cast<int>(columns / value.axes.groups); }
 };
 
 struct Output {
@@ -56,9 +67,11 @@ struct Output {
     statistics,
     direct,
     row,
-    reduced
+    reduced,
+    grouped
   } place{};  ///< computed ahead of the normalisation, behind it, or per group. General: `after` if [m,n] of 16 bits by
-              ///< the copy engine, at most two; `direct` if [m,n] from registers; by row; from reductions over rows
+              ///< the copy engine, at most two; `direct` if [m,n] from registers; by row; from reductions over rows; by
+              ///< groups of a row's channels
 };
 
 /// The result of analysing an optimised graph.

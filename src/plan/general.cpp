@@ -20,6 +20,8 @@ using Place = Output::Place;
 
 bool is_full(const Node& x) { return x.axes == axes::mn; }
 bool is_row(const Node& x) { return x.axes == axes::m; }
+bool is_grouped(const Node& x) { return x.axes.row == RowAxis::m && x.axes.col == ColAxis::g; }
+bool has_rows(const Node& x) { return x.axes.row == RowAxis::m; }
 bool is_short(DType t) { return t == DType::bf16 || t == DType::f16; }
 bool over_rows(const Node& x) { return ir::is_reduction(x.op) && x.attr.domain.rows; }
 bool over_channels(const Node& x) { return ir::is_reduction(x.op) && !x.attr.domain.rows; }
@@ -49,14 +51,15 @@ class Analysis {
  public:
   Analysis(const Graph& optimised, const Extents& extents) : extents_(extents) {
     e_.graph = passes::common_subexpressions(split_row_variances(gather_columns(optimised)));
-    e_.general.emplace();
+    e_.general.emplace().columns = extents.cols;
     const Graph& g = e_.graph;
     late_ = depending(g, over_rows);
+    find_returned();
     level_.resize(g.nodes.size());
     for (ValueId id = 0; id < g.nodes.size(); ++id) {
       check(id);
       for (const ValueId in : g[id].inputs) level_[id] = std::max(level_[id], level_[in]);
-      if (over_channels(g[id])) ++level_[id];
+      if (over_channels(g[id]) || returned_[id]) ++level_[id];
     }
   }
 
@@ -64,13 +67,17 @@ class Analysis {
     place_levels();
     place_stores();
     place_effects();
-    for (const ValueId id : reductions_over_rows()) place_fold(id);
+    for (const ValueId id : stored_) place_fold(id);
     read_leaves();
     General& general = *e_.general;
+    const bool others = general.reduces_groups() || general.returns();
+    general.row_waits = general.reduces_rows() && (general.row_waits || others);
     general.level_of = level_;
     general.late = late_;
     for (const Node& x : e_.graph.nodes) general.per_image |= x.axes.row == RowAxis::b;
     for (const General::Domain& d : general.domains) general.per_image |= d.per_image;
+    for (const auto& level : general.returned)
+      for (const General::Domain& d : level) general.per_image |= d.per_image;
     return std::move(e_);
   }
 
@@ -83,42 +90,84 @@ class Analysis {
       throw InternalError(
           fmt::format("{} has not been split: analyse() takes graphs that went through the passes", to_string(x.op)));
     if (ir::is_reduction(x.op)) check_reduction(id);
-    if (x.axes.row == RowAxis::m && late_[id])
-      refuse(g, id,
-             "elements or rows read a reduction over rows; only the statistics of a normalisation, "
-             "y = (x - mean) * factor + shift, go back to the elements");
-    if (x.axes.row == RowAxis::m && x.axes.col == ColAxis::g)
-      refuse(g, id, fmt::format("a value with axes {}: groups of a row's channels", to_string(x.axes)));
+  }
+
+  // The reductions over rows that values of elements or rows are computed from
+  void find_returned() {
+    const Graph& g = e_.graph;
+    returned_.resize(g.nodes.size());
+    std::vector<bool> seen(g.nodes.size());
+    std::vector<ValueId> pending;
+    for (const Node& x : g.nodes)
+      if (has_rows(x)) pending.insert(pending.end(), x.inputs.begin(), x.inputs.end());
+    while (!pending.empty()) {
+      const ValueId id = pending.back();
+      pending.pop_back();
+      if (has_rows(g[id]) || !late_[id] || seen[id]) continue;
+      seen[id] = true;
+      if (over_rows(g[id]))
+        returned_[id] = true;
+      else
+        pending.insert(pending.end(), g[id].inputs.begin(), g[id].inputs.end());
+    }
   }
 
   void check_reduction(ValueId id) const {
     const Graph& g = e_.graph;
     const Node &x = g[id], &in = g[x.inputs[0]];
     const ReduceDomain& d = x.attr.domain;
-    if (in.axes.row != RowAxis::m || (d.cols && !is_full(in)))
+    const bool by_element = is_full(in) || is_grouped(in) || returned_[id];  // other rows are reduced as rows
+    if (!has_rows(in) || (d.cols && !by_element) || (is_grouped(in) && d.rows && !d.cols && !returned_[id]))
       refuse(g, id, fmt::format("a reduction of a value with axes {}", to_string(in.axes)));
     if (x.dtype == DType::i32 || x.dtype == DType::boolean)
       refuse(g, id, fmt::format("a reduction in {}: cast its input to f32", to_string(x.dtype)));
-    if (late_[x.inputs[0]]) refuse(g, id, "a reduction of what a reduction over rows gave");
-    if (!d.rows && d.groups != 1)
-      refuse(g, id, fmt::format("a reduction over each of {} groups of a row's channels", d.groups));
     if (d.cols && extents_.cols % d.groups != 0)
       throw UserError(
           fmt::format("a reduction over {} groups of {} channels: the groups must divide the channels; "
                       "choose one of the divisors of {}",
                       d.groups, extents_.cols, extents_.cols));
-    if (!d.cols && is_row(in) && x.op == Op::variance) refuse(g, id, "a variance of a value per row");
+    if (!d.rows && d.groups != 1 && extents_.cols / d.groups > widest_group)
+      refuse(g, id,
+             fmt::format("a reduction over each of {} groups of {} channels; a tile has all of a group, {} at most",
+                         d.groups, extents_.cols / d.groups, widest_group));
+    if (!d.cols && is_row(in) && x.op == Op::variance && !returned_[id]) refuse(g, id, "a variance of a value per row");
   }
 
   void place_levels() {
     General& general = *e_.general;
     for (ValueId id = 0; id < e_.graph.nodes.size(); ++id) {
-      if (!over_channels(e_.graph[id])) continue;
+      if (!over_channels(e_.graph[id]) && !returned_[id]) continue;
       const auto level = static_cast<std::size_t>(level_[id] - 1);
-      if (general.levels.size() <= level) general.levels.resize(level + 1);
-      general.levels[level].push_back(id);
+      if (general.levels.size() <= level)
+        general.levels.resize(level + 1), general.group_levels.resize(level + 1), general.returned.resize(level + 1);
+      if (over_channels(e_.graph[id]))
+        (is_grouped(e_.graph[id]) ? general.group_levels : general.levels)[level].push_back(id);
       if (level > 0) general.row_waits = true;
     }
+    // Variances first: the mean of the same values comes with them
+    for (const bool variances : {true, false})
+      for (ValueId id = 0; id < e_.graph.nodes.size(); ++id)
+        if (returned_[id] && (e_.graph[id].op == Op::variance) == variances) place_returned(id);
+  }
+
+  void place_returned(ValueId id) {
+    const Graph& g = e_.graph;
+    const Node& x = g[id];
+    const ReduceDomain& d = x.attr.domain;
+    const int groups = d.cols ? d.groups : 0;
+    auto& domains = e_.general->returned[static_cast<std::size_t>(level_[id] - 1)];
+    auto found = std::ranges::find_if(
+        domains, [&](const auto& of) { return of.per_image == d.per_image && of.groups == groups; });
+    if (found == domains.end())
+      found = domains.insert(domains.end(), General::Domain{d.per_image, groups, {}, {}, {}, {}});
+    const auto same = [&](ValueId variance) { return g[variance].inputs == x.inputs; };
+    if (x.op == Op::variance)
+      found->moments.push_back(id), found->means.push_back(id);
+    else if (const auto with = std::ranges::find_if(found->moments, same);
+             x.op == Op::mean && with != found->moments.end())
+      found->means[static_cast<std::size_t>(with - found->moments.begin())] = id;
+    else
+      found->folds.push_back(id);
   }
 
   // ---- Results
@@ -129,10 +178,12 @@ class Analysis {
     for (std::size_t i = g.stores.size(); i-- > 0;) {
       const Store& s = g.stores[i];
       check_store(s);
-      if (late_[s.value])
+      if (late_[s.value] && !has_rows(g[s.value]))
         place_late(i);
       else if (is_row(g[s.value]))
         e_.outputs.push_back({i, Place::row});
+      else if (is_grouped(g[s.value]))
+        place_grouped(i);
       else if (!is_full(g[s.value]))
         refuse(g, s.value, fmt::format("a store with axes {} that reads no element", to_string(g[s.value].axes)));
       else
@@ -144,6 +195,21 @@ class Analysis {
     e_.outputs.insert(e_.outputs.begin(), all.begin(), all.end());
     for (const Output& o : e_.outputs)
       if (o.place == Place::after || o.place == Place::direct) roots_.push_back(g.stores[o.store].value);
+  }
+
+  // A row's lanes store it, which know no columns that came of other rows
+  void place_grouped(std::size_t store) {
+    const Graph& g = e_.graph;
+    std::vector<ValueId> pending{g.stores[store].value};
+    while (!pending.empty()) {
+      const ValueId id = pending.back();
+      pending.pop_back();
+      if (is_row(g[id]) || over_channels(g[id])) continue;
+      if (!has_rows(g[id]) && late_[id])
+        refuse(g, g.stores[store].value, "it is stored for groups of a row's channels and reads a reduction over rows");
+      pending.insert(pending.end(), g[id].inputs.begin(), g[id].inputs.end());
+    }
+    e_.outputs.push_back({store, Place::grouped});
   }
 
   void check_store(const Store& s) const {
@@ -164,13 +230,6 @@ class Analysis {
     return domains.emplace_back(General::Domain{per_image, groups, {}, {}, {}});
   }
 
-  std::vector<ValueId> reductions_over_rows() const {
-    std::vector<ValueId> found;
-    for (ValueId id = 0; id < e_.graph.nodes.size(); ++id)
-      if (over_rows(e_.graph[id])) found.push_back(id);
-    return found;
-  }
-
   // A function of reductions that share what they run over
   void place_late(std::size_t store) {
     const Graph& g = e_.graph;
@@ -185,6 +244,7 @@ class Analysis {
         pending.insert(pending.end(), g[id].inputs.begin(), g[id].inputs.end());
         continue;
       }
+      stored_.insert(id);
       const auto before = domain == nullptr ? std::ptrdiff_t{-1} : domain - e_.general->domains.data();
       domain = &domain_of(id);
       if (before >= 0 && domain != e_.general->domains.data() + before)
@@ -206,7 +266,11 @@ class Analysis {
     General::Domain& d = domain_of(id);
     (e_.graph[id].op == Op::variance ? d.moments : d.folds).push_back(id);
     const ValueId in = e_.graph[id].inputs[0];
-    if (is_full(e_.graph[in]))
+    const bool of_rows = is_row(e_.graph[in]), channels = e_.graph[id].attr.domain.cols;
+    if ((of_rows && (channels || e_.graph[id].op == Op::variance)) || (is_grouped(e_.graph[in]) && !channels))
+      refuse(e_.graph, id,
+             fmt::format("it is stored, a reduction of a value with axes {}", to_string(e_.graph[in].axes)));
+    if (!of_rows)
       roots_.push_back(in);
     else if (!e_.general->levels.empty())
       e_.general->row_waits =
@@ -226,17 +290,24 @@ class Analysis {
   // ---- What elements read
 
   void read_leaves() {
-    for (const auto& level : e_.general->levels)
-      for (const ValueId id : level) roots_.push_back(e_.graph[id].inputs[0]);
+    for (const auto* lists : {&e_.general->levels, &e_.general->group_levels})
+      for (const auto& level : *lists)
+        for (const ValueId id : level) roots_.push_back(e_.graph[id].inputs[0]);
+    for (const auto& level : e_.general->returned)
+      for (const General::Domain& d : level)
+        for (const auto* list : {&d.folds, &d.moments})
+          for (const ValueId id : *list) roots_.push_back(e_.graph[id].inputs[0]);
     std::set<ValueId> seen, columns, tensors;
     std::vector<ValueId> pending = roots_;
     while (!pending.empty()) {
       const ValueId id = pending.back();
       pending.pop_back();
       const Node& x = e_.graph[id];
-      if (!seen.insert(id).second || x.op == Op::acc || x.axes == axes::scalar) continue;
+      if (!seen.insert(id).second || x.op == Op::acc || (x.axes == axes::scalar && !late_[id])) continue;
       if (is_row(x)) {
         if (level_[id] > 0) e_.general->row_waits = true;
+      } else if (is_grouped(x)) {
+        if (!over_channels(x)) pending.insert(pending.end(), x.inputs.begin(), x.inputs.end());
       } else if (!is_full(x)) {
         if (x.op != Op::index || x.attr.coordinate != Coordinate::n) columns.insert(id);
       } else if (x.op == Op::operand) {
@@ -245,15 +316,30 @@ class Analysis {
         pending.insert(pending.end(), x.inputs.begin(), x.inputs.end());
       }
     }
+    add_returned_columns(columns);
     e_.columns_after.assign(columns.begin(), columns.end());
     e_.tensors_after.assign(tensors.begin(), tensors.end());
     for (ValueId id = 0; id < e_.graph.nodes.size(); ++id)
       if (e_.graph[id].axes == axes::scalar && e_.graph[id].op != Op::constant && !late_[id]) e_.uniforms.push_back(id);
   }
 
+  // What rows read of other rows' reductions, and these themselves if a later level may need them
+  void add_returned_columns(std::set<ValueId>& columns) const {
+    const Graph& g = e_.graph;
+    for (ValueId id = 0; id < g.nodes.size(); ++id) {
+      if (returned_[id] && e_.general->levels.size() > 1) columns.insert(id);
+      if (!is_row(g[id])) continue;
+      for (const ValueId in : g[id].inputs)
+        if (!has_rows(g[in]) && late_[in]) columns.insert(in);
+    }
+  }
+
+  static constexpr std::int64_t widest_group = 256;  // channels of a tile
+
   Extents extents_;
   Epilogue e_;
-  std::vector<bool> late_;
+  std::vector<bool> late_, returned_;
+  std::set<ValueId> stored_;  // reductions over rows
   std::vector<int> level_;
   std::vector<ValueId> roots_;
 };
