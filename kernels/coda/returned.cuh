@@ -5,7 +5,7 @@
 //
 // The visitor supplies, if it has any:
 //   static constexpr bool kReturns;
-//   template <int level> struct Returned;    a list: kChannelFolds, kMoments, kTileFolds = 0, channel_fold(i), tile_fold(i), kDomains, domain(d),
+//   template <int level> struct Returned;    a list: kChannelFolds, kMoments, channel_fold(i), kDomains, domain(d),
 //                                            groups == 1 too by channel folds; and besides
 //       static constexpr int values(int d);  that a result has
 //       template <int d> static void conclude(float rows, float columns, const float* folded, const Moments*, float* value);
@@ -24,7 +24,7 @@ template <class Config, class Visitor, int level> struct ReturnedFolds : Returns
     using Own = typename Returns<Visitor>::template List<level>;
     using Columns = FoldColumns<Config, Visitor, ReturnedFolds>;
     static constexpr bool kReturned = true;
-    static constexpr int kLevel = level, kPlanesBefore = Returns<Visitor>::template planes<level>();
+    static constexpr int kTileFolds = 0, kLevel = level, kPlanesBefore = Returns<Visitor>::template planes<level>();
     static CODA_DEVICE constexpr Fold tile_fold(int) { return Fold::kSum; }
     static CODA_DEVICE constexpr bool over_images() {
         for (int d = 0; d < Own::kDomains; ++d)

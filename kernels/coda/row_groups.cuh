@@ -45,6 +45,7 @@ struct RowGroups<Config, Visitor, typename Exists<decltype(Visitor::kGroupStores
 
     float* const memory;
     const int lane;
+    CODA_DEVICE RowGroups(float* memory, int lane) : memory(memory), lane(lane) {}
 
     CODA_DEVICE float* line(int row) const { return memory + row * kLine; }
 

@@ -146,6 +146,18 @@ TEST(Agreement, RowsAndReductionsByPlainStores) {
   expect_agreement(cases);
 }
 
+TEST(Agreement, ReductionsOverGroupsOfARow) {
+  const auto cases = grouped_cases();
+  EXPECT_GE(cases.size(), 50u);
+  expect_agreement(cases);
+}
+
+TEST(Agreement, ReductionsThatElementsReadAgain) {
+  const auto cases = returned_cases();
+  EXPECT_GE(cases.size(), 120u);
+  expect_agreement(cases);
+}
+
 TEST(Agreement, ReductionsFarFromZero) {
   const auto cases = general_offset_cases();
   EXPECT_EQ(cases.size(), 4u);

@@ -37,8 +37,10 @@ class Drawer {
       normalised(true);
     else if (kind < 0.6)
       of_pixels();
-    else
+    else if (kind < 0.88)
       general();
+    else
+      read_again();
     drawn_.text = print(g_.build());
     return std::move(drawn_);
   }
@@ -344,9 +346,53 @@ class Drawer {
     if (!beyond || r_.chance(0.6)) store(some(), beyond ? short_type() : DType::f32);
   }
 
+  // Elements that read reductions over rows, and what else there may be beside those
+  void read_again() {
+    rows_ = r_.chance(0.6);
+    const Value x = stored_element(within(chain(acc(), 3), 1000));
+    Value y = stored_element(again(x));
+    if (r_.chance(0.3)) y = stored_element(r_.chance(0.5) ? again(chain(y, 2)) : of_row(y));
+    if (r_.chance(0.3)) reductions(y);
+    if (r_.chance(0.15)) store(reduced_row(y), DType::f32);
+    if (r_.chance(0.3)) store(x, short_type());
+    store(stored_element(chain(y, 3)), r_.one_of({DType::f32, short_type(), short_type()}));
+  }
+
+  Value again(Value h) {
+    const Value x = within(h, 1000);
+    ReduceDomain d{.rows = true, .cols = r_.chance(0.5), .per_image = r_.chance(0.8), .groups = 1};
+    if (d.cols && r_.chance(0.5)) d.groups = some_groups();
+    switch (r_.below(6)) {
+      case 0: return remember(x - (r_.chance(0.5) ? reduce_max(x, d) : reduce_min(x, d)), 2 * limit(x));
+      case 1: return remember(x * tanh(mean(x, d)), limit(x));
+      case 2: return remember(x * rsqrt(mean(square(x), d) + 0.1), 10 * limit(x));
+      case 3: {
+        const Value e = exp(within(x, 8) - reduce_max(within(x, 8), d));
+        return remember(e / sum(e, d), 1);
+      }
+      default: return remember(normalise(x, r_.chance(0.2), d, r_.one_of({1e-3, 0.1})), 30);
+    }
+  }
+
+  // Groups of a row's channels that fit a tile
+  ReduceDomain row_groups() {
+    ReduceDomain d = over_n;
+    std::vector<int> counts;
+    for (int i = 2; i <= columns_ && i <= 64; ++i)
+      if (columns_ % i == 0 && columns_ / i <= 128) counts.push_back(i);
+    if (!counts.empty()) d.groups = r_.one_of(counts);
+    return d;
+  }
+
   // Elements that read a reduction over their row
   Value of_row(Value h) {
     const Value x = within(h, 1000);
+    if (r_.chance(0.3)) {
+      const ReduceDomain d = row_groups();
+      if (r_.chance(0.4)) return remember(softmax(within(h, 30), d), 1);
+      if (r_.chance(0.4)) return remember((x - mean(x, d)) * rsqrt(variance(x, d) + 0.01), 30);
+      return remember(x - reduce_max(x, d), 2 * limit(x));
+    }
     switch (r_.below(6)) {
       case 0: return remember(softmax(within(h, 30), over_n), 1);
       case 1: {
@@ -373,7 +419,7 @@ class Drawer {
   }
 
   Value reduced_row(Value x) {
-    Value v = reduction(x, over_n);
+    Value v = reduction(x, r_.chance(0.25) ? row_groups() : over_n);
     if (r_.chance(0.25)) v = v * tensor(axes::m);
     if (r_.chance(0.15)) v = tanh(v * 0.01);
     return v;

@@ -84,6 +84,10 @@ std::vector<Case> general_cases();
 std::vector<Case> general_offset_cases();
 std::vector<Case> wide_cases();
 std::vector<Case> general_plain_cases();
+/// Reductions over groups of a row's channels; those over rows that elements read again; a few small ones of both.
+std::vector<Case> grouped_cases();
+std::vector<Case> returned_cases();
+std::vector<Case> small_returned_cases();
 /// f32 operands.
 std::vector<Case> tf32_cases();
 std::vector<Case> delay_cases(std::uint64_t seed);

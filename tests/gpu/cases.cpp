@@ -334,6 +334,8 @@ std::vector<Case> all_cases(std::uint64_t seed) {
   add(general_offset_cases());
   add(wide_cases());
   add(general_plain_cases());
+  add(grouped_cases());
+  add(returned_cases());
   add(tf32_cases());
   add(delay_cases(seed));
   add(endurance_cases(seed));

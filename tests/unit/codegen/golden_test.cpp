@@ -28,7 +28,9 @@ constexpr std::array cases{"bare",
                            "layer_norm",
                            "softmax",
                            "summed_loss",
-                           "rows"};
+                           "rows",
+                           "grouped",
+                           "read_again"};
 
 std::string stem_of(const std::string& name) { return std::string(CODA_GOLDEN_DIR) + "/codegen/" + name; }
 

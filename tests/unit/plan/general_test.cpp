@@ -30,10 +30,18 @@ std::string describe(const Epilogue& e) {
   verify(e.graph);
   if (!e.general) return "not general";
   std::string text;
-  constexpr std::array places{"before", "tiled", "statistics", "direct", "row", "reduced"};
+  constexpr std::array places{"before", "tiled", "statistics", "direct", "row", "reduced", "grouped"};
   for (const Output& o : e.outputs)
     text += fmt::format("{}: {}\n", places[static_cast<std::size_t>(o.place)], e.graph.stores[o.store].name);
-  for (const auto& level : e.general->levels) text += fmt::format("level: {}\n", texts(e, level));
+  for (const auto& level : e.general->levels) text += level.empty() ? "" : fmt::format("level: {}\n", texts(e, level));
+  for (std::size_t l = 0; l < e.general->levels.size(); ++l) {
+    if (const auto& level = e.general->group_levels[l]; !level.empty())
+      text += fmt::format("level {}, groups: {}\n", l, texts(e, level));
+    for (const General::Domain& d : e.general->returned[l])
+      text += fmt::format("level {}, returned, {} groups{}: {}{}{}\n", l, d.groups, d.per_image ? " per image" : "",
+                          texts(e, d.folds), d.moments.empty() ? "" : "moments " + texts(e, d.moments),
+                          d.means == d.moments ? "" : " with " + texts(e, d.means));
+  }
   for (const General::Domain& d : e.general->domains)
     text += fmt::format("{} groups{}: {}{}\n", d.groups, d.per_image ? " per image" : "", texts(e, d.folds),
                         d.moments.empty() ? "" : " moments " + texts(e, d.moments));
@@ -114,6 +122,81 @@ TEST(General, ReductionsOverManyChannels) {
   EXPECT_FALSE(choose(test::conv_of(1, 32, 32, 64, 256, 1), softmax, Device{}).config.meets);
 }
 
+TEST(General, GroupsOfARowsChannels) {
+  EXPECT_EQ(
+      describe(analysed("store softmax(acc, over=n, groups=4) as y : bf16\nstore max(acc, over=n, groups=4) as m : "
+                        "f32")),
+      "tiled: y\ngrouped: m\nlevel 0, groups: max(acc, over=n, groups=4)\n"
+      "level 1, groups: sum(exp(acc - max(acc, over=n, groups=4)), over=n, groups=4)\n");
+  EXPECT_EQ(describe(analysed("m = mean(acc, over=n, groups=4)\nstore acc * sum(m * m, over=n) as y : bf16")),
+            "tiled: y\nlevel: sum_squares(m, over=n)\nlevel 0, groups: m = mean(acc, over=n, groups=4)\nrow waits\n");
+}
+
+// A tile has all of a group's channels; of the row it has, the groups that it holds
+TEST(General, AGroupIsInOneTile) {
+  const Conv2d conv = test::conv_of(1, 32, 32, 64, 960, 1);
+  const Epilogue e = test::epilogue_of("store softmax(acc, over=n, groups=20) as y : bf16", conv);
+  const ConvPlan plan = choose(conv, e, Device{});
+  EXPECT_EQ(plan.config.tile_n % 48, 0);
+  EXPECT_FALSE(plan.config.wide || plan.config.meets || plan.cooperative);
+  EXPECT_THROW(choose(conv, e, Device{}, Override::parse("tile=128x64")), Unsupported);
+  try {
+    test::epilogue_of("store softmax(acc, over=n, groups=2) as y : bf16", conv);
+    FAIL();
+  } catch (const Unsupported& error) {
+    EXPECT_NE(std::string(error.what()).find("2 groups of 480 channels; a tile has all of a group, 256 at most"),
+              std::string::npos)
+        << error.what();
+  }
+}
+
+// What no mode of normalising serves
+TEST(General, ElementsReadReductionsOverRowsAgain) {
+  EXPECT_EQ(
+      describe(analysed("store group_norm(acc, groups=2) * w[m] as y : bf16")),
+      "tiled: y\nlevel 0, returned, 2 groups per image: moments variance(acc, over=(m,n), per=b, groups=2) with "
+      "mean(acc, over=(m,n), per=b, groups=2)\n"
+      "columns: mean(acc, over=(m,n), per=b, groups=2), rsqrt(variance(acc, over=(m,n), per=b, groups=2) + 1e-5)\n");
+  EXPECT_EQ(describe(analysed("store acc - max(acc) as y : bf16")),
+            "tiled: y\nlevel 0, returned, 1 groups: max(acc, over=all)\ncolumns: max(acc, over=all)\n");
+  // One that reads another's result comes a level later, and what is stored too is taken once more
+  EXPECT_EQ(describe(analysed("y = instance_norm(acc) * acc\nm = max(y, over=m, per=b)\nstore y - m as z : f32\n"
+                              "store m as m : f32")),
+            "direct: z\nreduced: m\nlevel 0, returned, 0 groups per image: moments variance(acc, over=m, per=b) with "
+            "mean(acc, over=m, per=b)\nlevel 1, returned, 0 groups per image: m = max(y, over=m, per=b)\n"
+            "0 groups per image: m = max(y, over=m, per=b)\n"
+            "columns: mean(acc, over=m, per=b), variance(acc, over=m, per=b), rsqrt(variance(acc, over=m, per=b) + "
+            "1e-5), m = max(y, over=m, per=b)\n");
+  for (const char* text :
+       {"store batch_norm(acc + t[b]) as y : bf16", "store layer_norm(acc) + instance_norm(acc) as y : bf16",
+        "y = instance_norm(acc)\nstore instance_norm(y * y) as z : bf16",
+        "store acc * rsqrt(variance(acc, over=m, per=b) + 1) as y : bf16",
+        "h = acc + bias[n]\nstore instance_norm(h + r[m,n]) + h as y : bf16",
+        "y = instance_norm(acc)\nstore y + acc as y : bf16\nstore relu(y) - acc as z : bf16",
+        "store instance_norm(acc) as y : bf16\nstore variance(acc, over=m, per=b) as v : i32"})
+    EXPECT_TRUE(analysed(text).general && analysed(text).general->returns()) << text;
+}
+
+// All tiles that share a result are in flight at once
+TEST(General, TilesThatShareAResultAreInFlight) {
+  const char* const text = "store group_norm(acc, groups=4) as y : f32";
+  const Conv2d conv = test::conv_of(4, 32, 32, 64, 64, 1), large = test::conv_of(1, 512, 512, 64, 128, 1);
+  const ConvPlan plan = choose(conv, test::epilogue_of(text, conv), Device{});
+  EXPECT_TRUE(plan.config.meets && plan.cooperative && !plan.config.wide && !plan.config.split);
+  try {
+    choose(large, test::epilogue_of(text, large), Device{});
+    FAIL();
+  } catch (const Unsupported& error) {
+    EXPECT_NE(std::string(error.what()).find("general: elements read reductions over rows of an image that "),
+              std::string::npos)
+        << error.what();
+  }
+  // Of all images, all of them
+  const Conv2d many = test::conv_of(32, 64, 64, 64, 64, 1);
+  EXPECT_NO_THROW(choose(many, test::epilogue_of("store group_norm(acc, groups=4) as y : f32", many), Device{}));
+  EXPECT_THROW(choose(many, test::epilogue_of("store batch_norm(acc) as y : f32", many), Device{}), Unsupported);
+}
+
 TEST(General, ExplainsItself) {
   const Conv2d conv = test::conv_of(1, 64, 64, 64, 256, 1);
   const std::string text = explain(
@@ -143,8 +226,14 @@ TEST_P(GeneralRefusal, SaysWhichValueAndWhy) {
 
 INSTANTIATE_TEST_SUITE_P(
     Plan, GeneralRefusal,
-    testing::Values(Refused{"store acc - mean(acc, over=n, groups=2) as y : bf16", "mean(acc, over=n, groups=2)",
-                            "a reduction over each of 2 groups of a row's channels"},
+    testing::Values(Refused{"store acc as y : f32\nstore max(sum(acc, over=n, groups=2), over=m) as s : f32",
+                            "max(sum(acc, over=n, groups=2), over=m)",
+                            "a reduction of a value with axes [m,g2]"},
+                    Refused{"store sum(acc, over=n, groups=2) * max(acc) as s : f32\nstore acc as y : f32",
+                            "sum(acc, over=n, groups=2) * max(acc, over=all)",
+                            "it is stored for groups of a row's channels and reads a reduction over rows"},
+                    Refused{"store variance(sum(acc, over=n), over=m) as s : f32", "variance(sum(acc, over=n), over=m)",
+                            "a variance of a value per row"},
                     Refused{"store sum(cast(acc, i32)) as s : i32", "sum(cast(acc, i32), over=all)",
                             "a reduction in i32: cast its input to f32"},
                     Refused{"store sum(bias[n] * 2, over=n) as s : f32\nstore acc as y : f32", "sum(bias[n], over=n)",
