@@ -128,9 +128,18 @@ CODA_DEVICE float fold_in_order(Fold kind, const float* from, size_t stride, int
 
 // Moments lie as three planes, count, mean and M2.
 CODA_DEVICE Moments moments_in_order(const float* from, size_t plane, size_t stride, int count) {
+    constexpr int kBatch = 4;
     Merger merger;
-    for (int i = 0; i < count; ++i)
-        merger.add(load_l2(from + i * stride), load_l2(from + plane + i * stride), load_l2(from + 2 * plane + i * stride));
+    for (int base = 0; base < count; base += kBatch) {
+        float values[kBatch][3];
+#pragma unroll
+        for (int i = 0; i < kBatch; ++i)
+#pragma unroll
+            for (int k = 0; k < 3; ++k) values[i][k] = base + i < count ? load_l2(from + k * plane + (base + i) * stride) : 0.f;
+#pragma unroll
+        for (int i = 0; i < kBatch; ++i)
+            if (base + i < count) merger.add(values[i][0], values[i][1], values[i][2]);
+    }
     return merger.total();
 }
 
