@@ -40,6 +40,10 @@ FAULTS = [
      "mode=general load=patch", 2, "outside"),
     ("a row is concluded before all its tiles have come", "general.cuh", "complete &= entry[r].w == tail.epoch + 1;", ";",
      "mode=general tile=64x136", 24, "outside"),
+    ("what elements read again is read before it is there", "returned.cuh", "complete &= read[part].w == columns.tail.epoch + 1;", ";",
+     "order=cooperative tile=128x48", 24, "outside"),
+    ("a group's reduction leaves out lanes", "row_groups.cuh", "sum = join(kind, sum, __shfl_xor_sync(~0u, sum, 2));", ";",
+     "load=patch order=pingpong", 24, "outside"),
     ("a row's reduction leaves out lanes", "general.cuh", "for (int bit = 1; bit <= 2; bit *= 2)", "for (int bit = 1; bit <= 1; bit *= 2)",
      "mode=general tile=128x160", 24, "outside"),
 ]

@@ -55,7 +55,8 @@ constexpr const char* of_groups[] = {
     "h = acc + bias[n]\nmu = mean(h, over=n, groups=8)\nv = variance(h, over=n, groups=8)\n"
     "store (h - mu) * rsqrt(v + 1e-5) * gamma[n] as y : bf16\nstore mu as mu : f32\nstore sqrt(v) as sigma : bf16",
     "operand r[m,n] : bf16\nh = acc * s[m] + r\nstore h as y : bf16\nstore sum(h, over=n, groups=2) as a : f32\n"
-    "store min(h, over=n, groups=12) * s[m] + t[b] as b : f32\nstore sum(h * sum_squares(h, over=n, groups=24)) as total "
+    "store min(h, over=n, groups=12) * s[m] + t[b] as b : f32\nstore sum(h * sum_squares(h, over=n, groups=24)) as "
+    "total "
     ": f32",
     "store acc * mean(acc, over=n, groups=4) - max(acc, over=n, groups=3) as y : bf16\n"
     "store sum(max(acc, over=n, groups=4), over=n) as tops : f32"};

@@ -227,8 +227,7 @@ TEST_P(GeneralRefusal, SaysWhichValueAndWhy) {
 INSTANTIATE_TEST_SUITE_P(
     Plan, GeneralRefusal,
     testing::Values(Refused{"store acc as y : f32\nstore max(sum(acc, over=n, groups=2), over=m) as s : f32",
-                            "max(sum(acc, over=n, groups=2), over=m)",
-                            "a reduction of a value with axes [m,g2]"},
+                            "max(sum(acc, over=n, groups=2), over=m)", "a reduction of a value with axes [m,g2]"},
                     Refused{"store sum(acc, over=n, groups=2) * max(acc) as s : f32\nstore acc as y : f32",
                             "sum(acc, over=n, groups=2) * max(acc, over=all)",
                             "it is stored for groups of a row's channels and reads a reduction over rows"},
