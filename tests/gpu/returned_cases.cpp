@@ -79,7 +79,8 @@ constexpr const char* read_again[] = {
     "store acc * rsqrt(mean(square(acc), over=(m,n), per=b) + 1e-5) * s[m] as y : bf16",
     // One after another
     "store group_norm(silu(group_norm(acc, groups=4)), groups=2, scale=gamma[n]) as y : bf16",
-    "y = group_norm(acc, groups=4)\nstore softmax(y, over=n) as y : bf16\nstore max(y, over=n) * mean(y, per=b) as m : "
+    "y = group_norm(acc, groups=4)\nstore softmax(y, over=n) as y : bf16\nstore max(y, over=n) * t[b] + mean(y, per=b) "
+    "as m : "
     "f32",
     "store instance_norm(layer_norm(acc)) + batch_norm(acc) as y : bf16",
     "y = group_norm(acc, groups=3) + index(n) * 0.001\nstore softmax(y, over=n, groups=6) as y : f32"};

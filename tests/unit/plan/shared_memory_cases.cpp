@@ -205,6 +205,8 @@ const char* const generated[] = {
     "operand r[m,n] : bf16\noperand q[m,n] : f16\nstore sum(acc * r - q) as s : f32\nstore acc as y : bf16\n",
     "operand q[m,n] : f16\nh = acc + q\nstore h as z : bf16\nstore relu(group_norm(h, groups=16)) as y : bf16\n",
     "store sum(acc, over=n) as s : f32\nstore mean(acc, over=(m,n), groups=4) as g : f32\nstore acc as y : f32\n",
+    "store softmax(acc + bias[n], over=n, groups=8) as y : bf16\nstore max(acc, over=n, groups=32) as top : f32\n",
+    "y = group_norm(acc, groups=16) * s[m]\nstore batch_norm(y) as y : f32\nstore sum(y, over=m) as s : f32\n",
 };
 
 }  // namespace
