@@ -4,6 +4,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
+
 #include "coda/contraction.hpp"
 #include "coda/error.hpp"
 #include "coda/executable.hpp"
@@ -43,6 +46,8 @@ Executable compile_cpu(const Contraction& contraction, const Graph& graph, const
                        const CompileOptions& options) {
   if (options.resampled.any())
     throw UserError("CompileOptions::resampled: the CPU device makes nothing beside the stores; give Device::cuda");
+  if (options.head.any())
+    throw UserError("CompileOptions::head: the CPU device computes nothing beside the stores; give Device::cuda");
   // passes: stages, so that a reduction over rows is complete before it is used
   const passes::Partition stages = passes::partition(optimised);
   // runtime: tiles, programs, the contraction's primitives
@@ -79,6 +84,7 @@ ConvKernel conv_kernel(const Contraction& contraction, const Graph& optimised, c
   plan::Epilogue epilogue = plan::analyse(optimised, extents(contraction));
   plan::resample(epilogue, options.resampled, contraction);
   epilogue.storage = options.storage;
+  plan::add_head(epilogue, options.head, contraction);
   tuning::Chosen chosen = choose_plan(contraction, epilogue, device, options);
   // codegen: the visitor and the kernel as CUDA C++
   codegen::Kernel kernel = generate(epilogue, chosen.plan, options);
@@ -101,7 +107,9 @@ Executable compile(const Contraction& contraction, const Graph& graph, const Com
   // ir: the description and the graph are legal
   extents(contraction);
   verify(graph);
-  runtime::check_storage(options, runtime::operand_names(graph));
+  std::vector<std::string> operands = runtime::operand_names(graph);
+  std::ranges::copy(runtime::operand_names(options.head.graph), std::back_inserter(operands));
+  runtime::check_storage(options, operands);
 
   // passes: normalisations become reductions, operations are fused, what nothing needs is dropped
   const Graph optimised = passes::run_pipeline(graph, observer_of(options));

@@ -11,6 +11,7 @@
 
 #include "coda/contraction.hpp"
 #include "coda/graph.hpp"
+#include "coda/head.hpp"
 #include "coda/resampled.hpp"
 #include "coda/tensor.hpp"
 
@@ -44,6 +45,8 @@ struct CompileOptions {
   std::set<std::string> device_scalars = {};
   /// Of a convolution: further tensors that the kernel makes of the [m,n] store that it writes last.
   Resampled resampled = {};
+  /// A 1x1 convolution, or product, of that store, which the kernel computes as well.
+  Head head = {};
   /// Transcendental functions as accurate as for f32 outputs, also where the output has 16 bits.
   bool accurate = false;
   /// For tests: a wait inside the kernel that lasts some seconds ends the launch with an error.
@@ -61,7 +64,8 @@ struct Arguments {
   ConstTensorView b;                                     ///< right operand or filter
   std::map<std::string, ConstTensorView> operands = {};  ///< tensors and scalars by pointer
   std::map<std::string, double> scalars = {};            ///< scalars by value
-  std::map<std::string, TensorView> outputs = {};        ///< by the name of the store, or in CompileOptions::resampled
+  std::map<std::string, TensorView> outputs =
+      {};  ///< by the name of the store, or in CompileOptions::resampled or head
 };
 
 class ExecutableImpl;

@@ -27,6 +27,7 @@
 //   using Operands = Matrices<…>;                       // products, gathered images: layout.cuh; may be left out
 //   static constexpr Stores kStores;                    // tiles.cuh; may be left out
 //   using Resample = Resampled<…>;                      // resample.cuh; may be left out
+//   using Head = FusedHead<…>;                          // head.cuh; may be left out
 //   static constexpr bool kWide, kMeets;                // if kNorm is kGeneral: see general.cuh
 //   static constexpr int kFetch;                        // fetch.cuh; may be left out
 #pragma once
@@ -107,7 +108,7 @@ template <class Config, class Visitor> struct ConvFprop {
     static constexpr int kFillers = kGather ? kProducers / 32 + !Operands::kGatherFilters : 1;  // arrivals that fill a stage
 
     using Resample = typename Tail::Resample;
-    using Params = KernelParams<Resample::kMaps + phase_maps<Config>() + Tail::kFetch, typename Visitor::Params>;
+    using Params = KernelParams<Resample::kMaps + phase_maps<Config>() + Tail::kFetch + Tail::Head::kMaps, typename Visitor::Params>;
     static_assert(!Visitor::kRaw || Config::kNorm == Norm::kResident, "only a resident normalisation keeps its input");
 
     // Full and empty barriers of the filters' ring (for runs, of both operands'), then of the patches'; turns; handovers of columns.

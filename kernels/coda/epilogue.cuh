@@ -4,6 +4,7 @@
 #include "exchange.cuh"
 #include "fetch.cuh"
 #include "fragment.cuh"
+#include "head.cuh"
 #include "layout.cuh"
 #include "row_groups.cuh"
 #include "tensors.cuh"
@@ -59,6 +60,9 @@ template <class Config, class Visitor> struct Epilogue {
     static_assert(Resample::kMaps == 0 || !kByPhases, "what is resampled is no phase");
     static_assert(Resample::kMaps == 0 || kStores == Stores::kCopyEngine, "what is resampled goes through the copy engine");
     static_assert(!Resample::kPooled || Config::kPatch, "the 2x2 pixels of a window are in one slice of a patch");
+    using Head = typename HeadOf<Config>::Type;
+    static_assert(Head::kEights == 0 || (kStores == Stores::kCopyEngine && !kByPhases && Config::kClusterN == 1 && kNorm != Norm::kGeneral),
+                  "a head multiplies rows that are staged whole");
     static constexpr bool kExchange = kNorm == Norm::kResident || kNorm == Norm::kStreamed;
     using Needs = GeneralNeeds<Config, Visitor, kNorm == Norm::kGeneral>;
     static constexpr int kUnit = Config::kUnit;
@@ -280,7 +284,7 @@ template <class Config, class Visitor> struct Epilogue {
 
     // A slice of the main store, to every place that the copy engine writes it to.
     CODA_DEVICE void store_main(const u8* buffer, const At& at, int m, int slice) const {
-        store_slice(output_map(at), buffer, at, m, slice);
+        if constexpr (!Head::kOnly) store_slice(output_map(at), buffer, at, m, slice);
 #pragma unroll
         for (int i = 0; i < Resample::kCopies; ++i) store_slice(further[i], buffer, at, m, slice);
     }
@@ -300,6 +304,17 @@ template <class Config, class Visitor> struct Epilogue {
             const u64 row = (u64(at.image) * (geometry.height / 2) + line) * (geometry.width / 2) + pixel;
             delay_point();
             *reinterpret_cast<uint4*>(static_cast<u16*>(to.memory) + row * to.pitch + channel) = largest<Element>(upper, lower);
+        }
+    }
+
+    // The head's sums over a slice that this warp, or its warpgroup, has written and synchronised; with a row's last slice its values are stored.
+    using HeadTile = HeadProduct<Head, Visitor, kSlice>;
+    CODA_DEVICE void multiply_by_head(HeadTile& head, const u8* buffer, const At& at, int m, int slice) const {
+        if constexpr (Head::kEights > 0) {
+            const auto& params = reinterpret_cast<const typename HeadTile::Params&>(further[Resample::kMaps + kFetch]);
+            if (slice == 0) head.open();
+            head.add(params, buffer, at.first_channel + slice, geometry.channels, thread & 31);
+            if (slice == kN - kSlice) head.store(params, at, geometry.rows, m, thread & 31);
         }
     }
 
@@ -486,6 +501,7 @@ template <class Config, class Visitor> struct Epilogue {
         Ring<kFirst, kEnd, kFetches ? kFetch : 0> ring{visitor, geometry, warp, lane};
         const Fetch<Epilogue> fetch{*this};
         ring.open(0, kPairs, at);
+        HeadTile head;
         if constexpr (kSwap && !kFetches) open_staging();
 #pragma unroll
         for (int b = 0; b < kBlocks; ++b)
@@ -521,7 +537,10 @@ template <class Config, class Visitor> struct Epilogue {
                     if constexpr (kBoth) store_slice(side_map(at), side_staging(warp, place), at, 64 * b + 16 * warp, s * kSlice);
                     tma_store_commit();
                 }
-                if constexpr (!kKeep) store_pooled(staging(warp) + place * kSliceBytes, at, 64 * b + 16 * warp, s * kSlice);
+                if constexpr (!kKeep) {
+                    store_pooled(staging(warp) + place * kSliceBytes, at, 64 * b + 16 * warp, s * kSlice);
+                    multiply_by_head(head, staging(warp) + place * kSliceBytes, at, 64 * b + 16 * warp, s * kSlice);
+                }
                 if constexpr (kFetches) fetch.refill(at, b * kSlices + s);
             }
     }

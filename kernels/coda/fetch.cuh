@@ -100,9 +100,9 @@ template <class Tail> struct Fetch {
         for (int i = 0; i < kCount; ++i) tma_prefetch_4d(tail.fetch_map(i), channel, at.rows.store_x(m), at.rows.store_y(m), at.image);
     }
 
-    // Lanes have read what is about to be loaded over: results that are pooled, after they were stored.
+    // Lanes have read what is about to be loaded over: results that are pooled, or multiplied by a head, after they were stored.
     CODA_DEVICE void close_reads() const {
-        if constexpr (Tail::Resample::kPooled) {
+        if constexpr (Tail::Resample::kPooled || Tail::Head::kEights > 0) {
             fence_async_shared();
             __syncwarp();
         }

@@ -48,6 +48,14 @@ struct PooledOutput {
     void* memory;
     u64 pitch;
 };
+// The result of a head (head.cuh), whose pixels lie `pitch` elements apart, and its filters (channels, the output's channels). What its visitor reads
+// follows, in the same map's place.
+struct HeadOutput {
+    void* memory;
+    u64 pitch;
+    const void* filter;
+    u64 channels;
+};
 
 // One tagged entry of an exchange: written and read as one. The tag is the launch's epoch plus one.
 struct alignas(16) Entry {

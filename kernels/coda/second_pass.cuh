@@ -177,6 +177,17 @@ template <class Config, class Visitor> struct SecondPass {
         for (int step = 0; step < kSteps; ++step) First::store_slice(first.output_map(at), slab_of(step), at, row_of(step, first.thread / 32), slice_of(step));
         tma_store_commit();
     }
+    // The 16 rows of this step, whose last slice it is, by the head; they are normalised, and this warp synchronised.
+    CODA_DEVICE void multiply_by_head(const At& at, int step) const {
+        if constexpr (First::Head::kEights > 0) {
+            if (step < kSteps - First::kBlocks) return;
+            typename First::HeadTile head;
+#pragma unroll
+            for (int s = 0; s < kSlices; ++s)
+                first.multiply_by_head(head, slab_of(s * First::kBlocks + step % First::kBlocks), at, row_of(step, first.thread / 32), s * kSlice);
+        }
+    }
+
     // Normalised, it goes to every place.
     CODA_DEVICE void store(const At& at) const {
         if ((first.thread & 31) == 0) {
@@ -187,6 +198,10 @@ template <class Config, class Visitor> struct SecondPass {
         if constexpr (First::Resample::kPooled) {
 #pragma unroll 1
             for (int step = 0; step < kSteps; ++step) first.store_pooled(slab_of(step), at, row_of(step, first.thread / 32), slice_of(step));
+        }
+        if constexpr (First::Head::kEights > 0) {
+#pragma unroll 1
+            for (int step = kSteps - First::kBlocks; step < kSteps; ++step) multiply_by_head(at, step);
         }
     }
 
@@ -216,6 +231,7 @@ template <class Config, class Visitor> struct SecondPass {
                 __syncwarp();
                 if (lane == 0) store_slab(at, step), tma_store_commit();
                 first.store_pooled(slab_of(step), at, row_of(step, warp), slice_of(step));
+                multiply_by_head(at, step);
             }
         }
         if (spilled) ++rounds;

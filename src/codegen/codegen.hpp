@@ -32,6 +32,7 @@ struct Kernel {
   std::string source;  ///< a whole translation unit; includes <coda/…> headers only
   std::string entry;   ///< name of the kernel, extern "C"
   std::vector<Field> fields;
+  std::vector<Field> head_fields = {};  ///< of the head's visitor; columns are the head's channels
 };
 
 struct Options {

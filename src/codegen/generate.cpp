@@ -52,6 +52,9 @@ void check(const plan::Epilogue& e, const plan::ConvConfig& c, const Options& op
   if (plan::resampling_of(e.resampled) != c.resampling)
     throw InternalError(fmt::format("an epilogue that is resampled as '{}', and a configuration as '{}'",
                                     to_string(plan::resampling_of(e.resampled)), to_string(c.resampling)));
+  if (plan::head_of(e) != c.head)
+    throw InternalError(fmt::format("an epilogue with the head '{}', and a configuration with '{}'",
+                                    to_string(plan::head_of(e)), to_string(c.head)));
   if (e.norm && e.norm->group_channels % c.unit != 0)
     throw InternalError(fmt::format("units of {} channels do not divide groups of {}", c.unit, e.norm->group_channels));
 }
@@ -77,6 +80,12 @@ std::string resample_text(const plan::Resampling& r) {
   if (!r.any()) return "";
   return fmt::format("    using Resample = Resampled<{}, {}, {}>;  // only these, pooled, enlarged\n", r.only, r.pooled,
                      r.enlarged);
+}
+
+std::string head_text(const plan::HeadConfig& h) {
+  if (!h.any()) return "";
+  return fmt::format("    using Head = FusedHead<{}, {}, HeadVisitor>;  // eights of channels, alone\n", h.eights,
+                     h.only);
 }
 
 // Where they lie otherwise than a convolution's
@@ -106,7 +115,7 @@ std::string config_text(const plan::ConvConfig& c) {
       c.tile_m, c.tile_n, c.tile_k, c.tile_warpgroups, c.turns, c.tile_m / c.tile_warpgroups, c.stages, c.stages_a,
       c.halo_h, c.halo_w, c.store_buffers, c.cluster_m, c.cluster_n, c.patch, c.split, c.swap, norm_name(c.mode),
       c.unit, c.group > 0 ? fmt::format("    static constexpr int kGroup = {};\n", c.group) : "",
-      operands_text(c) + stores_text(c.stores) + resample_text(c.resampling) +
+      operands_text(c) + stores_text(c.stores) + resample_text(c.resampling) + head_text(c.head) +
           (c.fetch.value_or(0) > 0 ? fmt::format("    static constexpr int kFetch = {};\n", *c.fetch) : ""),
       c.mode == plan::NormMode::general
           ? fmt::format("    static constexpr bool kWide = {}, kMeets = {};\n", c.wide, c.meets)
@@ -120,15 +129,19 @@ std::string commented(const std::string& text) {
   return result;
 }
 
-// Each text once: several functions may come from one
-std::string functions_text(const Graph& g) {
-  std::set<std::string> called, pasted;
-  for (const Node& x : g.nodes)
-    if (x.op == Op::call) called.insert(x.attr.name);
+// Each text once: several functions, of several graphs, may come from one
+std::string functions_text(const plan::Epilogue& e) {
+  std::set<std::string> pasted;
   std::string text;
-  for (const std::string& name : called)
-    if (const std::string& source = g.functions.at(name)->cuda_source; pasted.insert(source).second)
-      text += source + "\n\n";
+  for (const Graph* g : {&e.graph, e.head ? &e.head->epilogue.graph : nullptr}) {
+    if (g == nullptr) continue;
+    std::set<std::string> called;
+    for (const Node& x : g->nodes)
+      if (x.op == Op::call) called.insert(x.attr.name);
+    for (const std::string& name : called)
+      if (const std::string& source = g->functions.at(name)->cuda_source; pasted.insert(source).second)
+        text += source + "\n\n";
+  }
   return text;
 }
 
@@ -141,11 +154,19 @@ Kernel generate(const plan::Epilogue& epilogue, const plan::ConvConfig& config, 
   Kernel kernel;
   kernel.entry = "coda_kernel";
   kernel.fields = visitor.fields();
-  kernel.source = "// A convolution and its epilogue in one kernel:\n" + commented(print(epilogue.graph)) +
+  std::string head, about_head;
+  if (epilogue.head) {
+    VisitorWriter writer(epilogue.head->epilogue, options);
+    head = writer.text("HeadVisitor") + "\n";
+    kernel.head_fields = writer.fields();
+    about_head = "// and of the store that is written last a product with few columns:\n" +
+                 commented(print(epilogue.head->epilogue.graph));
+  }
+  kernel.source = "// A convolution and its epilogue in one kernel:\n" + commented(print(epilogue.graph)) + about_head +
                   (options.watchdog ? "#define CODA_WATCHDOG\n" : "") +
                   (options.delays ? "#define CODA_DELAYS\n" : "") +
                   "#include <coda/conv_fprop.cuh>\n#include <coda/math.cuh>\n#include <coda/operands.cuh>\n\n" +
-                  functions_text(epilogue.graph) + "namespace coda {\n\n" + config_text(config) + "\n" + body +
+                  functions_text(epilogue) + "namespace coda {\n\n" + head + config_text(config) + "\n" + body +
                   "\nusing Conv = ConvFprop<Config, Visitor>;\n\n}  // namespace coda\n\n" +
                   "extern \"C\" __global__ void __launch_bounds__(coda::Conv::kThreads, 1)\n"
                   "coda_kernel(const __grid_constant__ coda::Conv::Params params) {\n    coda::Conv::run(params);\n}\n";

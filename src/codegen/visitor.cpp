@@ -138,7 +138,7 @@ std::string VisitorWriter::side() {
 
 // ---- All of it
 
-std::string VisitorWriter::text() {
+std::string VisitorWriter::text(std::string_view name) {
   if (e_.general) return general_text();
   const auto dtype_of = [&](std::size_t i) { return element_name(g_.stores[e_.outputs.at(i).store].dtype); };
   const bool two = e_.side_before() || e_.side_after();
@@ -147,9 +147,9 @@ std::string VisitorWriter::text() {
                                 fmt::format("    static constexpr bool kRaw = {};\n", e_.uses_raw) + late_and_affine() +
                                 statistics();
   return fmt::format(
-             "struct Visitor {{\n    using Output = {};\n    using Side = {};\n    static constexpr SideStore kSide = "
+             "struct {} {{\n    using Output = {};\n    using Side = {};\n    static constexpr SideStore kSide = "
              "SideStore::{};\n",
-             dtype_of(0), dtype_of(two ? 1 : 0),
+             name, dtype_of(0), dtype_of(two ? 1 : 0),
              e_.side_before() ? "kBefore"
              : two            ? "kAfter"
                               : "kNone") +

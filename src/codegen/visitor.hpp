@@ -17,7 +17,7 @@ class VisitorWriter {
   VisitorWriter(const plan::Epilogue& epilogue, const Options& options);
 
   /// struct Visitor { … };
-  std::string text();
+  std::string text(std::string_view name = "Visitor");
   /// The fields of its Params, in order.
   const std::vector<Field>& fields() const { return fields_; }
 

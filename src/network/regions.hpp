@@ -34,6 +34,14 @@ struct ResampledStore {
   bool pooled = false;  ///< else enlarged
 };
 
+/// A 1x1 convolution of few channels of an output of a contraction, whose own region is then free but keeps its graph;
+/// the contraction's kernel may compute it as it stores that. If it cannot, it follows by itself.
+struct HeadStore {
+  std::size_t region{};  ///< its own
+  TensorId from{}, to{};
+  bool only = false;  ///< nothing else reads `from`
+};
+
 struct Region {
   RegionReport::Kind kind{};
   std::vector<std::size_t> operators;  ///< indices, in order; the contraction comes first
@@ -44,7 +52,9 @@ struct Region {
   std::vector<ResampledStore> resampled;  ///< contraction: of one of the outputs; their own regions are then free
   /// The output of which only an enlargement in `resampled` is read: it needs no memory.
   std::optional<TensorId> only_enlarged;
-  std::string unfolded;  ///< single: why a pool or an enlargement stayed one, where that is asked for
+  std::optional<HeadStore> head;  ///< contraction: of one of the outputs
+  /// single: why a pool or an enlargement stayed one, where that is asked for; contraction: why it is no head
+  std::string unfolded;
   std::string note;
 };
 
@@ -64,6 +74,7 @@ struct MemoryStyle {
   bool slices_beside = true;
   bool in_place = true;           ///< an elementwise region may write over what it reads
   bool resampled_stores = false;  ///< contractions may store what is pooled or enlarged by 2 (Region::resampled)
+  bool heads = false;             ///< and compute a 1x1 convolution of it (Region::head)
   /// Convolutions may take the image before it is enlarged by 2 (operators::Conv2d::enlarged).
   bool enlarges = false;
   /// Ranges of a tensor's columns may be read where they lie: by contractions as their image and as operands [b,n], and
@@ -114,6 +125,9 @@ void place(FusedNetwork& fused);
 
 /// Gives pools and enlargements by 2 to the contractions that make what they read: Region::resampled.
 void fold_resampling(FusedNetwork& fused);
+
+/// Gives 1x1 convolutions of few channels to the contractions that make what they read: Region::head.
+void fold_heads(FusedNetwork& fused);
 
 /// Fills graph, operands and outputs of a region of kind contraction or epilogue. `stored` are the tensors to write.
 void write_epilogue(const Network& network, Region& region, const std::vector<TensorId>& stored);

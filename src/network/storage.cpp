@@ -189,6 +189,7 @@ void StoragePlanner::find_uses() {
     for (const RegionOutput& o : r.outputs)
       if (r.only_enlarged != o.tensor) uses_[o.tensor].at(step);
     for (const ResampledStore& s : r.resampled) uses_[s.to].at(step);
+    if (r.head) uses_[r.head->to].at(step);
     for (const std::size_t m : r.operators) {
       for (const TensorId id : data_inputs(n_.operators[m]))
         if (std::find(made.begin(), made.end(), id) == made.end()) {

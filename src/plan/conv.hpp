@@ -14,6 +14,7 @@
 #include "plan/as_convolution.hpp"
 #include "plan/epilogue.hpp"
 #include "plan/gathering.hpp"
+#include "plan/head.hpp"
 #include "plan/resampling.hpp"
 
 namespace coda::plan {
@@ -64,11 +65,12 @@ struct ConvConfig {
   bool phases = false;                   ///< Lowered::phases: tiles across are those of each phase, one after another
   Stores stores = Stores::copy_engine;
   Resampling resampling = {};
+  HeadConfig head = {};
   std::optional<int> fetch = {};  ///< operands [m,n] that the copy engine brings; absent: there are none that it could
 
   /// Tensor maps, or what stands in their place, behind ConvParams: of resampled stores, of phases of the output, then
-  /// of fetched operands.
-  int further_maps() const { return (phases ? 6 : resampling.maps()) + fetch.value_or(0); }
+  /// of fetched operands, then of the head.
+  int further_maps() const { return (phases ? 6 : resampling.maps()) + fetch.value_or(0) + head.maps(); }
 
   bool operator==(const ConvConfig&) const = default;
 };

@@ -35,6 +35,7 @@ struct Constants {
   // Epilogue: clk for each element that a thread holds, with one warp a scheduler
   double store = 17, side = 17;
   double enlarged = 3, pooled = 3;  ///< three bulk stores more of a slice; 2x2 windows of it; not measured
+  double head = 0.25;               ///< for each of the head's channels; not measured
   double slice_32 = 1.05, slice_16 = 1.2, slice_8 = 1.7;     ///< times `store`: slices of fewer than 64 channels
   double simple = 4, special = 15, column = 3, tensor = 12;  ///< of the visitors: operations, values read
   double fetched = 3, refill_clk = 600;  ///< of fetched operands; a slice beyond the buffers waits; not measured
@@ -130,7 +131,8 @@ TileClocks tile_clocks(const ConvPlan& p, const ConvProblem& problem) {
     element -= (k.tensor - k.fetched) * fetched;
     t.epilogue += k.refill_clk * (stores_per_tile(c) - c.store_buffers);
   }
-  element += (c.resampling.enlarged ? k.enlarged : 0.0) + (c.resampling.pooled ? k.pooled : 0.0);
+  element +=
+      (c.resampling.enlarged ? k.enlarged : 0.0) + (c.resampling.pooled ? k.pooled : 0.0) + k.head * 8 * c.head.eights;
   if (c.mode != NormMode::none) {
     element += visit(problem.before) + k.statistics;
   }
@@ -198,7 +200,9 @@ double memory_us(const ConvPlan& p, const ConvProblem& problem, const Device& de
   const double tensors = static_cast<double>(problem.before.tensor_bytes + problem.after.tensor_bytes);
   const Resampling& r = p.config.resampling;
   const double resampled = (r.enlarged ? 8.0 : 0.0) + (r.pooled ? 0.5 : 0.0) - (r.only ? 2.0 : 0.0);
-  return (in + filter + out * (static_cast<double>(problem.store_bytes) + resampled + again + tensors)) /
+  const double head =
+      2.0 * static_cast<double>(problem.head_channels) / static_cast<double>(v.k) - (p.config.head.only ? 2.0 : 0.0);
+  return (in + filter + out * (static_cast<double>(problem.store_bytes) + resampled + head + again + tensors)) /
          device.memory_tbps * 1e-6;
 }
 

@@ -201,7 +201,7 @@ string check_memory(const ConvConfig& c, const ConvProblem& p, const Device& d) 
 
 string refuse_config(const ConvConfig& c, const ConvProblem& p, const Device& d) {
   for (const string& reason : {check_tile(c), check_cluster(c, d), check_loads(c, p), check_split(c), check_mode(c, p),
-                               refuse_resampling(c, p), refuse_fetch(c, p)})
+                               refuse_resampling(c, p), refuse_fetch(c, p), refuse_head(c, p)})
     if (!reason.empty()) return reason;
   if (string reason = check_registers(c, p); !reason.empty()) return reason;
   return check_memory(c, p, d);

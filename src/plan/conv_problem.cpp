@@ -192,9 +192,12 @@ ConvProblem make_problem(const Lowered& task, const Epilogue& epilogue, const De
   count_all(epilogue, p);
   p.uses_raw = epilogue.uses_raw;
   p.gathered = why_gathered(task);
-  p.per_image = epilogue.per_image() || task.batched || stores_of(task) == Stores::planes;
+  p.per_image = epilogue.per_image() || (epilogue.head && epilogue.head->epilogue.per_image()) || task.batched ||
+                stores_of(task) == Stores::planes;
   p.resampling = resampling_of(epilogue.resampled);
   p.fetchable = static_cast<int>(fetchable_operands(epilogue).size());
+  p.head = head_of(epilogue);
+  if (epilogue.head) p.head_channels = epilogue.head->channels;
   p.stores = 0, p.store_bytes = 0;
   for (const Output& o : epilogue.outputs)
     if (is_element(o))

@@ -36,6 +36,8 @@ struct ConvProblem {
   std::int64_t store_bytes = 2;  ///< of them, an element of the output
   Resampling resampling;         ///< of the main one
   int fetchable = 0;             ///< operands that the copy engine could bring: fetching.hpp
+  HeadConfig head;               ///< a second product of it
+  std::int64_t head_channels = 0;
 
   /// 4 by phases, else 1; and the pixels of one, of which tiles are made.
   int phases() const { return task.phases ? 4 : 1; }

@@ -159,6 +159,7 @@ std::string to_string(const ConvConfig& c) {
   if (c.stores != Stores::copy_engine) text += c.stores == Stores::plain ? " plain stores" : " planes";
   if (c.resampling.any()) text += " " + to_string(c.resampling);
   if (c.fetch.value_or(0) > 0) text += fmt::format(" fetch {}x{}", *c.fetch, c.store_buffers);
+  if (c.head.any()) text += " " + to_string(c.head);
   return text;
 }
 

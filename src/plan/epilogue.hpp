@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -74,6 +75,8 @@ struct Output {
               ///< groups of a row's channels
 };
 
+struct PlannedHead;
+
 /// The result of analysing an optimised graph.
 struct Epilogue {
   Graph graph;  ///< after passes::run_pipeline
@@ -87,6 +90,7 @@ struct Epilogue {
   Resampled resampled = {};                            ///< what is made of the main store; set by resample()
   std::map<std::string, DType> storage = {};  ///< CompileOptions::storage: of operands whose dtype in memory the graph
                                               ///< does not declare; whoever has them sets it
+  std::shared_ptr<const PlannedHead> head = {};  ///< a second product of it (head.hpp); set by add_head()
 
   bool side_before() const;  ///< the second [m,n] store is computed ahead of the normalisation
   bool side_after() const;

@@ -7,6 +7,8 @@
 #include <memory>
 
 #include "coda/tensor.hpp"
+#include "plan/head.hpp"
+#include "reference/head.hpp"
 #include "reference/reference.hpp"
 #include "reference/resampled.hpp"
 #include "runtime/cuda/replay.hpp"
@@ -86,8 +88,9 @@ struct Sample {
 struct Evidence {
   Graph graph;
   Resampled resampled;
+  Head head;
   std::string main;  ///< the store of which others are made
-  reference::ErrorModel model;
+  reference::ErrorModel model, head_model;
   std::vector<Sample> samples;
   bool repeats = true;
 };
@@ -117,14 +120,20 @@ class Bench {
              .outputs = outputs(r),
              .arguments = {}};
     s.arguments.scalars = arguments_.scalars;
-    for (const Node* x : operands_of(p_.graph)) {
-      const auto found = arguments_.operands.find(x->attr.name);
-      if (found == arguments_.operands.end()) continue;
+    const auto take = [&](const std::string& name, const Axes& axes, const Pieces& pieces) {
+      const auto found = arguments_.operands.find(name);
+      if (found == arguments_.operands.end()) return;
       ConstTensorView view = found->second;
-      s.memory[x->attr.name] = part(view, x->axes, r);
-      view.data = s.memory[x->attr.name].data();
-      view.shape = reference::shape_of(x->axes, s.contraction);
-      s.arguments.operands[x->attr.name] = view;
+      s.memory[name] = elements(view, pieces.elements_each(axes), r);
+      view.data = s.memory[name].data();
+      if (name != p_.options.head.filter) view.shape = reference::shape_of(axes, pieces.some(r.count));
+      s.arguments.operands[name] = view;
+    };
+    for (const Node* x : operands_of(p_.graph)) take(x->attr.name, x->axes, pieces_);
+    if (p_.epilogue.head) {
+      const Pieces of_head{p_.epilogue.head->contraction, pieces_.rows, pieces_.count};
+      take(p_.options.head.filter, axes::scalar, of_head);
+      for (const Node* x : operands_of(p_.options.head.graph)) take(x->attr.name, x->axes, of_head);
     }
     return s;
   }
@@ -132,15 +141,23 @@ class Bench {
   std::map<std::string, Bytes> outputs(const Range& r) {
     std::map<std::string, Bytes> all;
     for (const Store& s : p_.graph.stores)
-      if (arguments_.outputs.contains(s.name))
+      if (arguments_.outputs.contains(s.name) && !is_room(s.name))
         all[s.name] = part(arguments_.outputs.at(s.name), p_.graph[s.value].axes, r);
     for (const std::string& name : {p_.epilogue.resampled.pooled, p_.epilogue.resampled.enlarged})
       if (!name.empty()) all[name] = images(arguments_.outputs.at(name), r);
+    if (p_.epilogue.head) {
+      const std::string& name = p_.options.head.graph.stores[0].name;
+      all[name] = images(arguments_.outputs.at(name), r);
+    }
     return all;
   }
   const Pieces& pieces() const { return pieces_; }
 
  private:
+  /// Whether nothing is said about what this store's tensor holds.
+  bool is_room(const std::string& store) const {
+    return p_.options.head.only && store == p_.epilogue.graph.stores[*plan::main_store(p_.epilogue)].name;
+  }
   void fill() {
     const double unit = 1 / std::sqrt(static_cast<double>(depth(p_.contraction)));
     std::uint64_t seed = 1;
@@ -207,6 +224,23 @@ void judge_resampled(const Evidence& e, const Sample& sample, const ConstTensorV
   judge_one(e.resampled.enlarged, reference::enlarged_shape(store.shape));
 }
 
+/// The head's result: of the store as it is, or where that is not to be had, as it should be.
+void judge_head(const Evidence& e, const Sample& sample, const reference::Values& expected, Verdict& verdict) {
+  const Store& store = *std::ranges::find(e.graph.stores, e.main, &Store::name);
+  const reference::Values values =
+      e.head.only ? reference::stored(expected, store.dtype)
+                  : reference::exact({sample.outputs.at(e.main).data(), store.dtype, shape_mn(sample.contraction), {}});
+  const Contraction product = plan::head_contraction(sample.contraction, e.head.channels, store.dtype);
+  const reference::Values sums = reference::head_sums(values, sample.arguments.operands.at(e.head.filter),
+                                                      e.head.channels, accumulator_error(product));
+  const Store& result = e.head.graph.stores[0];
+  const auto all = reference::evaluate(e.head.graph, product, sums, sample.arguments, e.head_model);
+  const reference::Agreement found = reference::compare(
+      all.at(result.name), product, {sample.outputs.at(result.name).data(), result.dtype, shape_mn(product), {}});
+  verdict.elements += found.elements, verdict.outside += found.outside, verdict.unclaimed += found.unclaimed;
+  verdict.worst = std::max(verdict.worst, found.worst);
+}
+
 /// The main store where it is written enlarged only.
 Bytes shrunk_store(const Evidence& e, const Sample& sample, DType type, const std::vector<std::int64_t>& shape) {
   return reference::shrunk(
@@ -218,7 +252,9 @@ Verdict judge(const Evidence& e) {
   verdict.repeats = e.repeats;
   for (const Sample& sample : e.samples) {
     const auto expected = reference::evaluate(e.graph, sample.contraction, sample.acc, sample.arguments, e.model);
+    if (e.head.any()) judge_head(e, sample, expected.at(e.main), verdict);
     for (const Store& s : e.graph.stores) {
+      if (e.head.only && s.name == e.main) continue;
       const auto shape = reference::shape_of(e.graph[s.value].axes, sample.contraction);
       const auto found_store = sample.outputs.find(s.name);
       Bytes alone;
@@ -253,8 +289,12 @@ std::function<Verdict()> start_check(const Problem& problem, const Executable& e
   auto e = std::make_shared<Evidence>();
   e->graph = problem.graph;
   e->resampled = problem.epilogue.resampled;
-  if (e->resampled.any()) e->main = problem.epilogue.graph.stores[*plan::main_store(problem.epilogue)].name;
+  e->head = problem.options.head;
+  if (e->resampled.any() || e->head.any())
+    e->main = problem.epilogue.graph.stores[*plan::main_store(problem.epilogue)].name;
   e->model = error_model(problem.contraction, problem.graph, problem.options.accurate, config);
+  if (e->head.any())
+    e->head_model = error_model(problem.epilogue.head->contraction, e->head.graph, problem.options.accurate, config);
   const std::vector<Range> ranges = ranges_of(bench.pieces(), most_elements);
   e->samples.reserve(ranges.size());  // a sample's arguments point into it
   bench.run(executable);

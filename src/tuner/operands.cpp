@@ -40,6 +40,24 @@ void describe_resampled(const Problem& p, Arguments& all) {
   if (made.only_enlarged) all.outputs.erase(main);
 }
 
+/// A head's filter, operands and result.
+void describe_head(const Problem& p, Arguments& all) {
+  if (!p.epilogue.head) return;
+  const plan::PlannedHead& head = *p.epilogue.head;
+  const Graph& graph = p.options.head.graph;
+  all.operands[head.filter] = {nullptr, type_a(head.contraction), shape_b(head.contraction), {}};
+  for (const Node* x : operands_of(graph)) {
+    if (by_value(*x, p.options)) {
+      if (!x->attr.default_value) all.scalars[x->attr.name] = 0.5;
+      continue;
+    }
+    all.operands[x->attr.name] = {
+        nullptr, storage_of(*x, p.options), reference::shape_of(x->axes, head.contraction), {}};
+  }
+  const Store& s = graph.stores[0];
+  all.outputs[s.name] = {nullptr, s.dtype, shape_mn(head.contraction), {}};
+}
+
 /// Shapes and types, without memory.
 Arguments described(const Problem& p) {
   Arguments all;
@@ -56,6 +74,7 @@ Arguments described(const Problem& p) {
   for (const Store& s : p.graph.stores)
     all.outputs[s.name] = {nullptr, s.dtype, reference::shape_of(p.graph[s.value].axes, p.contraction), {}};
   describe_resampled(p, all);
+  describe_head(p, all);
   return all;
 }
 

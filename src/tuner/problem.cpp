@@ -60,6 +60,7 @@ Problem make_problem(const Contraction& contraction, const Graph& graph, const C
   plan::Epilogue epilogue = plan::analyse(passes::run_pipeline(graph), e);
   plan::resample(epilogue, options.resampled, contraction);
   epilogue.storage = options.storage;
+  plan::add_head(epilogue, options.head, contraction);
   return {contraction, graph, plan::as_convolution(contraction), std::move(epilogue), options};
 }
 

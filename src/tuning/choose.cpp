@@ -57,16 +57,37 @@ std::optional<Row> tuned_row(const Place& place, const Key& key) {
 
 /// The plan that a row gives, if it is one for this problem.
 std::optional<plan::ConvPlan> plan_of(const Row& row, const std::string& source, const plan::Lowered& task,
-                                      const plan::Epilogue& epilogue, const plan::Device& device) {
+                                      const plan::Epilogue& epilogue, const plan::Device& device, bool warns) {
   try {
     const auto fixed = plan::Override::parse(row.plan);
     if (fixed.fields.empty()) throw UserError("it fixes nothing");
     return plan::choose(task, epilogue, device, fixed);
   } catch (const Error& error) {
     const std::string text = error.what();
-    warn_once(fmt::format("a plan of {} is not used: '{}': {}", source, to_line(row), text.substr(0, text.find('\n'))));
+    if (warns)
+      warn_once(
+          fmt::format("a plan of {} is not used: '{}': {}", source, to_line(row), text.substr(0, text.find('\n'))));
     return std::nullopt;
   }
+}
+
+/// The user's row of this key, else a shipped one; `own`: it is this problem's, and has to serve it.
+std::optional<Chosen> measured_plan(const Key& key, bool own, const plan::Lowered& task, const plan::Epilogue& epilogue,
+                                    const plan::Device& device) {
+  const Place place = place_of(device);
+  if (const auto row = tuned_row(place, key))
+    if (const auto plan = plan_of(*row, support::tuning_file()->string(), task, epilogue, device, own))
+      return Chosen{*plan, Origin::tuned, row};
+  if (const auto row = shipped_row(place, key))
+    if (const auto plan = plan_of(*row, "the library", task, epilogue, device, own))
+      return Chosen{*plan, Origin::shipped, row};
+  return std::nullopt;
+}
+
+/// What is measured of the block alone serves it with a head as well, which takes next to nothing.
+Key without_head(const plan::Lowered& task, plan::Epilogue epilogue) {
+  epilogue.head = nullptr;
+  return key_of(task, epilogue);
 }
 
 }  // namespace
@@ -76,25 +97,26 @@ Chosen choose(const plan::Lowered& task, const plan::Epilogue& epilogue, const p
   if (!fixed.fields.empty()) return {plan::choose(task, epilogue, device, fixed), Origin::fixed};
   if (measured && !support::tuning_is_off()) {
     const Key key = key_of(task, epilogue);
-    const Place place = place_of(device);
-    if (const auto row = tuned_row(place, key))
-      if (const auto plan = plan_of(*row, support::tuning_file()->string(), task, epilogue, device))
-        return {*plan, Origin::tuned, row};
-    if (const auto row = shipped_row(place, key))
-      if (const auto plan = plan_of(*row, "the library", task, epilogue, device)) return {*plan, Origin::shipped, row};
+    if (auto chosen = measured_plan(key, true, task, epilogue, device)) return *chosen;
+    if (epilogue.head)
+      if (auto chosen = measured_plan(without_head(task, epilogue), false, task, epilogue, device)) {
+        chosen->without_head = true;
+        return *chosen;
+      }
   }
   return {plan::choose(task, epilogue, device), Origin::cost_model};
 }
 
 std::string to_string(const Chosen& c) {
+  const char* of = c.without_head ? ", of the same without its head" : "";
   switch (c.origin) {
     case Origin::cost_model: return "the cost model";
     case Origin::fixed: return "the caller's choice, the rest by the cost model";
     case Origin::tuned:
-      return fmt::format("tuned {}, {:.1f} us measured", c.row->when.substr(0, 10), c.row->measured_us);
+      return fmt::format("tuned {}, {:.1f} us measured{}", c.row->when.substr(0, 10), c.row->measured_us, of);
     case Origin::shipped:
-      return fmt::format("shipped with the library for {}, {:.1f} us measured", c.row->place.device,
-                         c.row->measured_us);
+      return fmt::format("shipped with the library for {}, {:.1f} us measured{}", c.row->place.device,
+                         c.row->measured_us, of);
   }
   return {};
 }

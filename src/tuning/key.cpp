@@ -10,6 +10,7 @@
 
 #include "codegen/codegen.hpp"
 #include "ir/op_table.hpp"
+#include "plan/head.hpp"
 #include "support/hash.hpp"
 
 namespace coda::tuning {
@@ -82,6 +83,7 @@ std::string words_of(const plan::Epilogue& e) {
   if (e.graph.stores.size() > 1) words.push_back(fmt::format("{} stores", e.graph.stores.size()));
   if (words.empty()) words.emplace_back(e.graph.nodes.size() == 1 ? "bare" : "linear");
   if (e.resampled.any()) words.push_back(plan::to_string(plan::resampling_of(e.resampled)));
+  if (e.head) words.push_back(plan::to_string(plan::head_of(e)));
   return fmt::format("{}", fmt::join(words, " "));
 }
 

@@ -83,6 +83,9 @@ CODA_EMULATOR_API void multiply(float* d, MatrixOperand a, MatrixOperand b, int 
                                 bool accumulate);
 CODA_EMULATOR_API void multiply_commit();
 CODA_EMULATOR_API void multiply_wait(int pending);
+/// mma.sync m16n8k16: d += a b, four, four and two registers of each lane; by all lanes of a warp.
+CODA_EMULATOR_API void multiply_fragments(float* d, const std::uint32_t* a, const std::uint32_t* b,
+                                          MatrixElement element);
 /// stmatrix: `count` 8x8 matrices of 16-bit elements, by all lanes of a warp.
 CODA_EMULATOR_API void store_matrices(std::uint32_t row, const std::uint32_t* registers, int count, bool transposed);
 /// ldmatrix, likewise.

@@ -1,5 +1,6 @@
-// Matrix instructions of a warpgroup, stmatrix and ldmatrix.
+// Matrix instructions of a warpgroup and of a warp, stmatrix and ldmatrix.
 
+#include <array>
 #include <cstring>
 
 #include "emulator/copy_engine.hpp"
@@ -112,6 +113,37 @@ void multiply_wait(int pending) {
   for (auto& groups = current->products; static_cast<int>(groups.size()) > pending; groups.pop_front())
     for (const Product& p : groups.front()) perform(p);
   sync_warp();
+}
+
+// Lane l: rows l / 4 and l / 4 + 8 of d and a, row l / 4 of b; columns and depths 2 (l % 4) + {0, 1}, of a and b also +
+// 8
+void multiply_fragments(float* d, const std::uint32_t* a, const std::uint32_t* b, MatrixElement element) {
+  Warp& warp = current->warp();
+  const unsigned lane = current->index % 32;
+  std::uint32_t all[6][32];
+  for (unsigned r = 0; r < 6; ++r) {
+    warp.exchanged[lane] = r < 4 ? a[r] : b[r - 4];
+    sync_warp();
+    std::memcpy(all[r], warp.exchanged, sizeof all[r]);
+    sync_warp();
+  }
+  const auto row_of = [&](unsigned low, unsigned high, unsigned row) {  // of the registers of depths 0 to 7, 8 to 15
+    std::array<float, 16> values{};
+    for (unsigned k = 0; k < 16; ++k) {
+      const std::uint32_t pair = all[k < 8 ? low : high][4 * row + k % 8 / 2];
+      values[k] = widened(static_cast<std::uint16_t>(pair >> 16 * (k % 2)), element);
+    }
+    return values;
+  };
+  for (unsigned half = 0; half < 2; ++half) {
+    const auto row = row_of(half, 2 + half, lane / 4);
+    for (unsigned e = 0; e < 2; ++e) {
+      const auto column = row_of(4, 5, lane % 4 * 2 + e);
+      double sum = static_cast<double>(d[2 * half + e]);
+      for (unsigned k = 0; k < 16; ++k) sum += static_cast<double>(row[k]) * static_cast<double>(column[k]);
+      d[2 * half + e] = static_cast<float>(sum);
+    }
+  }
 }
 
 void store_matrices(std::uint32_t row, const std::uint32_t* registers, int count, bool transposed) {

@@ -33,6 +33,8 @@ FAULTS = [
      "tile=64x32", 24, "p: element"),
     ("one of the parts of an enlarged tensor is not stored", "epilogue.cuh", "i < Resample::kCopies", "i + 1 < Resample::kCopies",
      "tile=64x40 load=runs", 24, "e: element"),
+    ("a head leaves out half of a slice's channels", "head.cuh", "part < kParts", "part < 1", "tile=256x64 swap=on load=patch mode=streamed", 24,
+     "heat:"),
     ("a phase begins at another's pixel", "produce.cuh", "(tile.phase % 2 + g.pad_w) / 2", "g.pad_w / 2", "load=patch mode=resident", 24, "outside"),
     ("a spilled tile is normalised before it is loaded back", "second_pass.cuh", "if (spilled) mbarrier_wait(loaded(step), rounds & 1);", ";",
      "mode=streamed load=runs", 2, "outside"),

@@ -75,6 +75,12 @@ Case resampled_case(const Conv2d& conv, std::string text, std::string plan, Resa
 /// Operands [m,n] that the copy engine brings, beside others, by every kind of plan.
 std::vector<Case> fetched_cases(std::uint64_t seed);
 std::vector<Case> small_fetched_cases();
+/// What is multiplied by a head as it is stored, in every mode, with the store itself and without; `head_case`: one of
+/// them, with a head of so many channels. Of a product: its rows are the image.
+std::vector<Case> head_cases(std::uint64_t seed);
+std::vector<Case> small_head_cases();
+Case head_case(const Conv2d& conv, std::string text, std::string plan, std::int64_t channels, const char* head,
+               bool only);
 /// Transposed convolutions by the phases of their output, with every kind of epilogue.
 std::vector<Case> phase_cases(std::uint64_t seed);
 std::vector<Case> offset_cases();

@@ -24,6 +24,8 @@ std::string Case::describe() const {
   if (options.resampled.any())
     more += fmt::format(", resampled '{}' '{}'{}", options.resampled.pooled, options.resampled.enlarged,
                         options.resampled.only_enlarged ? " only" : "");
+  if (options.head.any())
+    more += fmt::format(", head of {} channels{}", options.head.channels, options.head.only ? " alone" : "");
   if (gaps.matrices != 0) more += fmt::format(", matrices {} elements apart", gaps.matrices);
   if (gaps.image != 0) more += fmt::format(", pixels {} elements apart", gaps.image);
   if (gaps.output != 0) more += fmt::format(", rows of the result {} elements apart", gaps.output);
@@ -327,6 +329,7 @@ std::vector<Case> all_cases(std::uint64_t seed) {
   add(gathered_cases(seed));
   add(resampled_cases(seed));
   add(fetched_cases(seed));
+  add(head_cases(seed));
   add(phase_cases(seed));
   add(offset_cases());
   add(batch_cases());

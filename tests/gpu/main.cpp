@@ -52,6 +52,7 @@ std::vector<jit::Request> all_requests() {
     if (f.stores == plan::Stores::plain) ++kinds["by plain stores"];
     if (f.stores == plan::Stores::planes) ++kinds["stored as planes"];
     if (f.split) ++kinds["split-K"];
+    if (f.head.any()) ++kinds[f.head.only ? "head alone" : "head"];
     if (f.resampling.pooled) ++kinds["pooled"];
     if (f.resampling.enlarged) ++kinds[f.resampling.only ? "enlarged only" : "enlarged"];
     if (f.fetch.value_or(0) > 0) ++kinds[fmt::format("fetching {}", *f.fetch)];

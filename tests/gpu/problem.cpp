@@ -9,7 +9,9 @@
 #include "compile.hpp"
 #include "gpu/kernels.hpp"
 #include "passes/passes.hpp"
+#include "plan/head.hpp"
 #include "plan/resampling.hpp"
+#include "reference/head.hpp"
 #include "reference/resampled.hpp"
 #include "runtime/common/names.hpp"
 #include "runtime/cuda/driver.hpp"
@@ -83,17 +85,36 @@ Problem::Problem(const Case& c) : c_(c), graph_(graph_of(c)) {
   for (const Store& s : graph_.stores) {
     const auto shape = reference::shape_of(graph_[s.value].axes, contraction);
     if (!made.only_enlarged || s.name != main) add_output(s.name, s.dtype, shape);
+    if (c_.options.head.only && s.name == main) room_ = outputs_.back(), outputs_.pop_back();
     for (const std::string& name : {made.pooled, made.enlarged})
       if (s.name == main && !name.empty())
         add_output(name, s.dtype,
                    name == made.pooled ? reference::pooled_shape(shape) : reference::enlarged_shape(shape));
   }
+  if (c_.options.head.any()) add_head();
   const std::size_t rank = tensors_.at("(a)").shape.size();
   for (const char* name : {"(a)", "(b)"})
     if (c_.gaps.matrices != 0) add_gaps(name, 0, c_.gaps.matrices, true);
   if (c_.gaps.image != 0) add_gaps("(a)", rank - 2, c_.gaps.image, true);
   if (c_.gaps.output != 0) add_gaps(main_output(graph_, contraction), rank - 2, c_.gaps.output, false);
   if (!c_.witnessed.empty()) add_witness();
+}
+
+// Its filter, operands and result; the result's pixels lie apart where the main store's do
+void Problem::add_head() {
+  const Head& head = c_.options.head;
+  const DType type = tensors_.at(main_store()).dtype;
+  const Contraction product = plan::head_contraction(c_.contraction(), head.channels, type);
+  add(head.filter, type, shape_b(product), 0, 1 / std::sqrt(static_cast<double>(depth(product))));
+  operands_.push_back(head.filter);
+  for (const Node& x : head.graph.nodes) {
+    if (x.op != Op::operand || tensors_.contains(x.attr.name) || x.axes == axes::scalar) continue;
+    add(x.attr.name, storage_of(x, c_.options), reference::shape_of(x.axes, product), 0, 0.6);
+    operands_.push_back(x.attr.name);
+  }
+  const Store& s = head.graph.stores[0];
+  add_output(s.name, s.dtype, shape_mn(product));
+  if (c_.gaps.output != 0) add_gaps(s.name, shape_mn(product).size() - 2, c_.gaps.output, false);
 }
 
 // Between neighbours along `axis`: so many elements of poison, and as many more as make their distance a multiple of 8
@@ -136,7 +157,7 @@ void Problem::add_output(const std::string& name, DType dtype, const std::vector
 }
 
 std::string Problem::main_store() const {
-  if (!c_.options.resampled.any()) return "";
+  if (!c_.options.resampled.any() && !c_.options.head.any()) return "";
   const ConvKernel k = conv_kernel(c_.contraction(), passes::run_pipeline(graph_), planning_device(), c_.options);
   return k.epilogue.graph.stores[*plan::main_store(k.epilogue)].name;
 }
@@ -166,6 +187,7 @@ Arguments Problem::arguments() const {
   a.b = tensors_.at("(b)").on_device();
   for (const std::string& name : operands_) a.operands[name] = tensors_.at(name).on_device();
   for (const std::string& name : outputs_) a.outputs[name] = tensors_.at(name).on_device();
+  if (!room_.empty()) a.outputs[room_] = tensors_.at(room_).on_device();
   a.scalars = c_.scalars;
   return a;
 }
@@ -174,7 +196,9 @@ Arguments Outcome::arguments() const {
   Arguments a;
   a.a = tensors.at("(a)").on_host();
   a.b = tensors.at("(b)").on_host();
-  for (const std::string& name : runtime::operand_names(graph))
+  auto names = runtime::operand_names(graph);
+  for (const std::string& name : runtime::operand_names(c.options.head.graph)) names.push_back(name);
+  for (const std::string& name : names)
     if (const auto t = tensors.find(name); t != tensors.end()) a.operands[name] = t->second.on_host();
   a.scalars = c.scalars;
   return a;
@@ -184,6 +208,7 @@ Executable Problem::compile() const { return coda::compile(c_.contraction(), gra
 
 void Problem::poison(CUstream stream) {
   for (const std::string& name : outputs_) tensors_.at(name).device->poison(stream);
+  if (!room_.empty()) tensors_.at(room_).device->poison(stream);
   if (witness_) witness_->poison(stream);
 }
 
@@ -257,6 +282,11 @@ Outcome Problem::run(const Executable& executable, std::string& problems) {
     problems += "something was written between the rows of " + names[i] + "\n";
   }
   if (witness_) problems += take_witness(first.back(), o);
+  if (!room_.empty() && o.config.mode != plan::NormMode::streamed) {
+    const auto left = tensors_.at(room_).device->contents();
+    if (std::any_of(left.begin(), left.end(), [](std::byte b) { return b != std::byte{0xff}; }))
+      problems += "something was written to " + room_ + ", where no tile waits\n";
+  }
   return o;
 }
 
@@ -296,6 +326,18 @@ std::string judge_resampled(const Outcome& o, const ConstTensorView& y) {
   return text;
 }
 
+// Of the main store as it is, or where that is not to be had, as it should be: its reference and contraction
+std::pair<reference::Values, Contraction> expected_head(const Outcome& o, const reference::Values& main) {
+  const Head& head = o.c.options.head;
+  const Tensor& store = o.tensors.at(o.main);
+  const reference::Values values = head.only ? reference::stored(main, store.dtype) : reference::exact(store.on_host());
+  const Contraction product = plan::head_contraction(o.c.contraction(), head.channels, store.dtype);
+  const auto sums = reference::head_sums(values, o.tensors.at(head.filter).on_host(), head.channels,
+                                         tuner::accumulator_error(product));
+  const auto model = tuner::error_model(product, head.graph, o.c.options.accurate, o.config);
+  return {reference::evaluate(head.graph, product, sums, o.arguments(), model).at(head.graph.stores[0].name), product};
+}
+
 }  // namespace
 
 std::string judge(const Outcome& o, Tally* tally) {
@@ -310,8 +352,7 @@ std::string judge(const Outcome& o, Tally* tally) {
   const auto expected =
       reference::evaluate(o.graph, o.c.contraction(), o.acc, o.arguments(), error_model(o.c, o.config));
   std::string text = made.any() ? judge_resampled(o, tensor(o.main, shape_mn(o.c.contraction()))) : "";
-  for (const auto& [name, values] : expected) {
-    const auto found = reference::compare(values, o.c.contraction(), tensor(name, shape_mn(o.c.contraction())));
+  const auto report = [&](const std::string& name, const reference::Agreement& found) {
     if (!found.ok())
       text += fmt::format("{}: {} of {} elements outside; element {} is {} instead of {}, {} times its tolerance\n",
                           name, found.outside, found.elements, found.worst_index, found.worst_actual,
@@ -320,6 +361,15 @@ std::string judge(const Outcome& o, Tally* tally) {
       tally->elements += found.elements, tally->without_claim += found.unclaimed;
     else if (found.unclaimed != 0)
       text += fmt::format("{}: no claim on {} elements\n", name, found.unclaimed);
+  };
+  const Head& head = o.c.options.head;
+  for (const auto& [name, values] : expected)
+    if (!head.only || name != o.main)
+      report(name, reference::compare(values, o.c.contraction(), tensor(name, shape_mn(o.c.contraction()))));
+  if (head.any()) {
+    const auto [values, product] = expected_head(o, expected.at(o.main));
+    const std::string& name = head.graph.stores[0].name;
+    report(name, reference::compare(values, product, o.tensors.at(name).on_host()));
   }
   return text;
 }

@@ -20,23 +20,6 @@ namespace coda::network::gpu {
 
 namespace {
 
-// An argument of an executable
-struct Bound {
-  std::string name;
-  Place place;
-  DType type{};
-  Sizes shape, strides = {};
-
-  TensorView view(const Bases& bases) const { return {address(place, bases), type, shape, strides}; }
-  double bytes() const { return static_cast<double>(element_count(shape)) * static_cast<double>(size_of(type)); }
-  Interval memory() const {
-    const std::int64_t columns = shape.empty() ? 1 : shape.back(), rows = element_count(shape) / columns;
-    const std::int64_t pitch = strides.empty() ? columns : strides[strides.size() - 2];
-    const auto size = static_cast<std::int64_t>(size_of(type));
-    return interval(place, rows, columns * size, pitch * size);
-  }
-};
-
 class HopperStep final : public Step {
  public:
   Contraction contraction;
@@ -92,17 +75,6 @@ Sizes shape_of(const Axes& a, const Contraction& contraction) {
 
 std::int64_t up_to_8(std::int64_t x) { return (x + 7) / 8 * 8; }
 
-// Of a tensor whose pixels lie `pitch` elements apart; empty if they lie together
-Sizes pitched(const Sizes& shape, std::int64_t pitch) {
-  if (shape.back() == pitch) return {};
-  Sizes strides(shape.size(), 1);
-  for (std::size_t i = shape.size() - 1; i-- > 0;) {
-    strides[i] = pitch;
-    pitch *= shape[i];
-  }
-  return strides;
-}
-
 // Names of what is made of a region's output; no store is called like that
 Resampled made_of(const Region& r) {
   Resampled made;
@@ -112,10 +84,10 @@ Resampled made_of(const Region& r) {
   return made;
 }
 
-// The name of the store of which it is made
+// The name of the store of which something is made
 std::string source_of(const Region& r) {
-  return std::find_if(r.outputs.begin(), r.outputs.end(),
-                      [&](const RegionOutput& o) { return o.tensor == r.resampled[0].from; })
+  const TensorId from = r.head ? r.head->from : r.resampled[0].from;
+  return std::find_if(r.outputs.begin(), r.outputs.end(), [&](const RegionOutput& o) { return o.tensor == from; })
       ->name;
 }
 
@@ -127,6 +99,16 @@ void put_last(Graph& g, const Region& r) {
 }
 
 }  // namespace
+
+Sizes pitched(const Sizes& shape, std::int64_t pitch) {
+  if (shape.back() == pitch) return {};
+  Sizes strides(shape.size(), 1);
+  for (std::size_t i = shape.size() - 1; i-- > 0;) {
+    strides[i] = pitch;
+    pitch *= shape[i];
+  }
+  return strides;
+}
 
 // The convolution that the kernels compute: channels padded with zeros where nobody sees them. Nothing, and why, for
 // what they cannot be asked for.
@@ -166,8 +148,9 @@ std::optional<Conv2d> Lowering::as_served(const Operator& op, const Graph& graph
 }
 
 std::unique_ptr<Step> Lowering::hopper(const Region& r, const Graph& graph, const std::vector<RegionOperand>& operands,
-                                       const std::vector<Destination>& outputs, bool resampled) {
+                                       const std::vector<Destination>& outputs, Beside beside) {
   std::string why;
+  const bool resampled = beside == Beside::resampled, has_head = beside == Beside::head;
   const auto conv = as_served(*op_, graph, why);
   if (!conv) throw Unsupported(why);
   auto step = std::make_unique<HopperStep>();
@@ -222,8 +205,15 @@ std::unique_ptr<Step> Lowering::hopper(const Region& r, const Graph& graph, cons
     step->outputs.push_back({outputs[i].name, outputs[i].to.place, p_.element, shape_mn(problem),
                              pitched(shape_mn(problem), outputs[i].to.pitch)});
   }
+  if (resampled || has_head) put_last(step->graph, r);
+  HeadArguments head;
+  if (has_head) {
+    head = head_of(r, problem);
+    step->options.head = head.head;
+    for (const Bound& o : head.operands) step->options.storage[o.name] = o.type, step->operands.push_back(o);
+    step->outputs.push_back(head.result);
+  }
   if (resampled) {
-    put_last(step->graph, r);
     for (const ResampledStore& s : r.resampled) {
       Sizes shape = shape_mn(problem);
       for (const std::size_t axis : {1u, 2u}) shape[axis] = s.pooled ? shape[axis] / 2 : shape[axis] * 2;
@@ -235,6 +225,7 @@ std::unique_ptr<Step> Lowering::hopper(const Region& r, const Graph& graph, cons
   step->epilogue = plan::analyse(passes::run_pipeline(step->graph), extents(problem));
   plan::resample(step->epilogue, made, problem);
   step->epilogue.storage = step->options.storage;
+  plan::add_head(step->epilogue, step->options.head, problem);
   const tuning::Chosen chosen = tuning::choose(plan::as_convolution(problem), step->epilogue, p_.device, {}, p_.tuned);
   step->plan = chosen.plan;
   const auto apart = [](const Bound& x) { return !x.strides.empty(); };
@@ -246,9 +237,9 @@ std::unique_ptr<Step> Lowering::hopper(const Region& r, const Graph& graph, cons
   const auto by_map = plan::main_store(step->epilogue);
   const std::string main = by_map ? step->epilogue.graph.stores[*by_map].name : "";
   for (const Bound& o : step->outputs)
-    if (apart(o) && o.name != main && o.name != made.pooled && o.name != made.enlarged)
+    if (apart(o) && o.name != main && o.name != made.pooled && o.name != made.enlarged && o.name != head.result.name)
       throw Unsupported(fmt::format("its kernel does not write '{}' into a slice of a concatenation", o.name));
-  if (resampled && main != source_of(r))
+  if ((resampled || has_head) && main != source_of(r))
     throw Unsupported(
         fmt::format("its kernel writes '{}' second, and makes something of the first only", source_of(r)));
   step->kernel = codegen::generate(
@@ -256,10 +247,11 @@ std::unique_ptr<Step> Lowering::hopper(const Region& r, const Graph& graph, cons
       {.storage = step->options.storage, .scalar_pointers = step->options.device_scalars, .apart = images_apart});
   step->predicted_us = step->plan.predicted_us;
   step->what = describe(net(), *op_);
-  step->flop = flop(given);
+  step->flop = flop(given) + head.flop;
   for (const Bound* x : {&step->a, &step->b}) step->bytes += x->bytes();
   for (const auto* list : {&step->operands, &step->outputs})
-    for (const Bound& x : *list) step->bytes += x.bytes();
+    for (const Bound& x : *list)
+      if (!head.head.only || x.name != main) step->bytes += x.bytes();
   step->how = plan::describe(step->plan);
   if (chosen.origin != tuning::Origin::cost_model) step->how += fmt::format(" ({})", tuning::to_string(chosen));
   if (conv->c != channels) step->how += fmt::format(", input channels padded with zeros to {}", conv->c);
@@ -270,6 +262,7 @@ std::unique_ptr<Step> Lowering::hopper(const Region& r, const Graph& graph, cons
                                s.pooled          ? "too"
                                : r.only_enlarged ? "alone"
                                                  : "too");
+  step->how += head.about;
   for (const Bound& x : step->operands)
     if (x.place.constant) step->constants.push_back(x.place.constant);
   for (const Bound* x : {&step->a, &step->b})
@@ -285,11 +278,11 @@ std::unique_ptr<Step> Lowering::hopper(const Region& r, const Graph& graph, cons
   return step;
 }
 
-std::unique_ptr<Step> Lowering::whole(const Region& r, bool resampled, std::string& why) {
+std::unique_ptr<Step> Lowering::whole(const Region& r, Beside beside, std::string& why) {
   std::vector<Destination> outputs;
   for (const RegionOutput& o : r.outputs) outputs.push_back({o.name, located(o.tensor)});
   try {
-    return hopper(r, r.graph, r.operands, outputs, resampled);
+    return hopper(r, r.graph, r.operands, outputs, beside);
   } catch (const Unsupported& error) {
     why = error.what();
     return nullptr;

@@ -187,7 +187,7 @@ void Lowering::region(const Region& r) {
   scratch_used_ = 0;
   check_types(r);
   switch (r.kind) {
-    case RegionReport::Kind::contraction: return contraction(r);
+    case RegionReport::Kind::contraction: contraction(r); break;
     case RegionReport::Kind::epilogue: {
       std::optional<Located> acc;
       if (r.source) acc = located(*r.source);
@@ -200,10 +200,11 @@ void Lowering::region(const Region& r) {
 
 void Lowering::contraction(const Region& r) {
   form_ = Form::given;
+  if (r.head) return with_head(r);
   if (r.resampled.empty()) return kernels(r);
   std::string why = enlarges() ? "its own image is enlarged" : refuse_resampled(r);
   if (why.empty())
-    if (auto step = whole(r, true, why)) return add(std::move(step));
+    if (auto step = whole(r, Beside::resampled, why)) return add(std::move(step));
   if (r.only_enlarged) {
     const std::int64_t pitch = p_.fused.style.pitch(column_count(sizes(*r.only_enlarged)));
     const auto rows =
@@ -217,7 +218,8 @@ void Lowering::contraction(const Region& r) {
 
 void Lowering::kernels(const Region& r) {
   std::string why, also;
-  if (auto step = best_form([&](std::string& w) { return whole(r, false, w); }, why)) return add(std::move(step));
+  if (auto step = best_form([&](std::string& w) { return whole(r, Beside::nothing, w); }, why))
+    return add(std::move(step));
   const Extents space = extents(contraction_of(*op_, p_.storage.shapes));
   const std::int64_t pitch = (space.cols + 7) / 8 * 8;
   const auto bytes = static_cast<std::size_t>(space.rows() * pitch);

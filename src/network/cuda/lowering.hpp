@@ -57,6 +57,38 @@ struct Destination {
   Located to;
 };
 
+/// An argument of an executable.
+struct Bound {
+  std::string name;
+  Place place;
+  DType type{};
+  Sizes shape, strides = {};
+
+  TensorView view(const Bases& bases) const { return {address(place, bases), type, shape, strides}; }
+  double bytes() const { return static_cast<double>(element_count(shape)) * static_cast<double>(size_of(type)); }
+  Interval memory() const {
+    const std::int64_t columns = shape.empty() ? 1 : shape.back(), rows = element_count(shape) / columns;
+    const std::int64_t pitch = strides.empty() ? columns : strides[strides.size() - 2];
+    const auto size = static_cast<std::int64_t>(size_of(type));
+    return interval(place, rows, columns * size, pitch * size);
+  }
+};
+
+/// Strides of a tensor whose pixels lie `pitch` elements apart; empty if they lie together.
+Sizes pitched(const Sizes& shape, std::int64_t pitch);
+
+/// What a contraction's kernel makes of an output beside storing it: nothing, Region::resampled, Region::head.
+enum class Beside : std::uint8_t { nothing, resampled, head };
+
+/// A region's head, as its contraction's kernel computes it.
+struct HeadArguments {
+  Head head;
+  std::vector<Bound> operands;  ///< the filter and the columns
+  Bound result;
+  std::string about;
+  double flop = 0;
+};
+
 class Lowering {
  public:
   explicit Lowering(const Problem& problem);
@@ -112,10 +144,10 @@ class Lowering {
   void enlarge();
   double enlarging_us() const;
   // hopper.cpp
-  std::unique_ptr<Step> whole(const Region& r, bool resampled, std::string& why);
+  std::unique_ptr<Step> whole(const Region& r, Beside beside, std::string& why);
   std::unique_ptr<Step> bare(const Region& r, const Located& sums, std::string& why);
   std::unique_ptr<Step> hopper(const Region& r, const Graph& graph, const std::vector<RegionOperand>& operands,
-                               const std::vector<Destination>& outputs, bool resampled = false);
+                               const std::vector<Destination>& outputs, Beside beside = Beside::nothing);
   std::optional<Conv2d> as_served(const Operator& op, const Graph& graph, std::string& why) const;
   void find_unfolded();
   Place unfold(const Conv2d& given, const Conv2d& unfolded);
@@ -124,6 +156,9 @@ class Lowering {
   std::string refuse_resampled(const Region& r) const;
   /// What is made of a region's output, by kernels of their own.
   void resample(const Region& r, const std::string& why);
+  // heads.cpp
+  HeadArguments head_of(const Region& r, const Contraction& main);
+  void with_head(const Region& r);
   // single.cpp
   void resize(const operators::Resize& r, const Sizes& x, const Sizes& y, const Located& from, const Located& to);
   void reshape();

@@ -29,6 +29,7 @@ constexpr network::MemoryStyle style{.element_bytes = 2,
                                      .slices_beside = false,
                                      .in_place = false,
                                      .resampled_stores = true,
+                                     .heads = true,
                                      .enlarges = true,
                                      .column_ranges = true,
                                      .kept_bytes = std::size_t{256} << 10};

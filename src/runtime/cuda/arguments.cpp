@@ -11,6 +11,7 @@
 
 #include "coda/error.hpp"
 #include "plan/as_convolution.hpp"
+#include "plan/head.hpp"
 #include "runtime/common/names.hpp"
 #include "runtime/common/views.hpp"
 
@@ -41,7 +42,9 @@ class Binder {
                      std::int64_t& step);
   void* output(std::size_t store);
   void* resampled(const std::string& name, std::int64_t num, std::int64_t den, std::int64_t& pitch);
-  std::uint64_t operand(const Field& field);
+  void head(const HeadSignature& head);
+  std::uint64_t field(const Field& field, const Contraction& contraction);
+  std::uint64_t operand(const Field& field, const Contraction& contraction);
   bool lies_apart(const std::string& operand) const;
   std::uint64_t pitch(const Field& field) const;
   std::uint64_t number(const Field& field) const;
@@ -132,9 +135,9 @@ std::uint64_t Binder::number(const Field& f) const {
   return std::bit_cast<std::uint32_t>(static_cast<float>(value));
 }
 
-std::uint64_t Binder::operand(const Field& f) {
+std::uint64_t Binder::operand(const Field& f, const Contraction& contraction) {
   const std::string what = title("operand", f.name, f.axes);
-  auto shape = shape_of(f.axes, s_.contraction);
+  auto shape = shape_of(f.axes, contraction);
   if (const auto number = arguments_.scalars.find(f.name); number != arguments_.scalars.end())
     throw UserError(fmt::format("{} was given the number {}; bind a tensor of shape {}", what, number->second,
                                 shape_string(shape)));
@@ -192,6 +195,39 @@ std::uint64_t Binder::stored(const Field& f) {
   throw InternalError(fmt::format("the kernel stores {}, which is no store of the graph", f.name));
 }
 
+std::uint64_t Binder::field(const Field& f, const Contraction& contraction) {
+  switch (f.kind) {
+    case Field::Kind::operand_pointer: return operand(f, contraction);
+    case Field::Kind::operand_value: return number(f);
+    case Field::Kind::store_pointer: return stored(f);
+    case Field::Kind::extent: return extent(f.coordinate, contraction);
+    case Field::Kind::pitch: return pitch(f);
+  }
+  throw InternalError("a field of an unknown kind");
+}
+
+// A second product's filter, operands and result
+void Binder::head(const HeadSignature& h) {
+  const std::string what = fmt::format("output {} (head)", h.store.name), filter = fmt::format("filter {}", h.filter);
+  const auto shape = shape_mn(h.contraction), filter_shape = shape_b(h.contraction);
+  const auto given = arguments_.operands.find(h.filter);
+  if (given == arguments_.operands.end())
+    throw UserError(fmt::format("{} is not bound; give a tensor of shape {} and dtype {} in Arguments::operands",
+                                filter, shape_string(filter_shape), to_string(h.filter_type)));
+  bound_.head_filter = tensor(given->second, filter_shape, h.filter_type, copy_engine_alignment, filter);
+  read_.push_back(range_of(given->second, filter));
+  const auto to = arguments_.outputs.find(h.store.name);
+  if (to == arguments_.outputs.end())
+    throw UserError(fmt::format("{} is not bound; give a tensor of shape {} and dtype {} in Arguments::outputs", what,
+                                shape_string(shape), to_string(h.store.dtype)));
+  bound_.head_pitch = check_rows(to->second, shape, h.store.dtype, copy_engine_alignment, what);
+  if (bound_.head_pitch == 0) bound_.head_pitch = shape.back();
+  bound_.head = to->second.data;
+  bound_.pointers.push_back({to->second.data, what});
+  written_.push_back(range_of(to->second, what));
+  for (const Field& f : h.fields) bound_.head_fields.push_back(field(f, h.contraction));
+}
+
 void Binder::check_sharing(const Range& written) const {
   const auto overlaps = [&](const Range& x) {
     return runtime::may_overlap(x.view, x.strides, written.view, written.strides);
@@ -235,6 +271,7 @@ std::vector<Store> bound_stores(const Signature& s) {
   if (s.resampled.only_enlarged) all.erase(all.begin() + static_cast<std::ptrdiff_t>(*s.main_store));
   for (const std::string& name : {s.resampled.enlarged, s.resampled.pooled})
     if (!name.empty()) all.push_back({.value = {}, .dtype = {}, .name = name});
+  if (s.head) all.push_back(s.head->store);
   return all;
 }
 
@@ -255,15 +292,8 @@ BoundArguments Binder::run() {
   bound_.enlarged = resampled(s_.resampled.enlarged, 2, 1, bound_.enlarged_pitch);
   bound_.pooled = resampled(s_.resampled.pooled, 1, 2, bound_.pooled_pitch);
   if (s_.side_store) bound_.side = output(*s_.side_store);
-  for (const Field& f : s_.fields) {
-    switch (f.kind) {
-      case Field::Kind::operand_pointer: bound_.fields.push_back(operand(f)); break;
-      case Field::Kind::operand_value: bound_.fields.push_back(number(f)); break;
-      case Field::Kind::store_pointer: bound_.fields.push_back(stored(f)); break;
-      case Field::Kind::extent: bound_.fields.push_back(extent(f.coordinate, s_.contraction)); break;
-      case Field::Kind::pitch: bound_.fields.push_back(pitch(f)); break;
-    }
-  }
+  for (const Field& f : s_.fields) bound_.fields.push_back(field(f, s_.contraction));
+  if (s_.head) head(*s_.head);
   for (const Range& x : written_) check_sharing(x);
   return std::move(bound_);
 }
@@ -321,7 +351,7 @@ std::vector<std::int64_t> shape_of(const Axes& a, const Contraction& contraction
 }
 
 Signature signature(const Contraction& contraction, const Graph& source, const plan::Epilogue& epilogue,
-                    const std::vector<codegen::Field>& fields, bool reads_b) {
+                    const codegen::Kernel& kernel, bool reads_b) {
   Signature s;
   s.contraction = contraction;
   s.operands = runtime::operand_names(source);
@@ -330,11 +360,20 @@ Signature signature(const Contraction& contraction, const Graph& source, const p
   s.stores = epilogue.graph.stores;
   for (const Store& x : s.stores) s.store_axes.push_back(epilogue.graph[x.value].axes);
   s.resampled = epilogue.resampled;
-  s.fields = fields;
+  s.fields = kernel.fields;
   s.reads_b = reads_b;
   for (const plan::Output& o : epilogue.outputs)
     if (o.place == plan::Output::Place::before || o.place == plan::Output::Place::after)
       (s.main_store ? s.side_store : s.main_store) = o.store;
+  if (epilogue.head) {
+    const plan::PlannedHead& head = *epilogue.head;
+    s.head = HeadSignature{head.contraction, head.filter, s.stores[*s.main_store].dtype, head.epilogue.graph.stores[0],
+                           kernel.head_fields};
+    s.operands.push_back(head.filter);
+    s.operands.insert(s.operands.end(), head.operands.begin(), head.operands.end());
+    for (const Node& x : head.epilogue.graph.nodes)
+      if (x.op == Op::operand && x.attr.default_value) s.defaults[x.attr.name] = *x.attr.default_value;
+  }
   return s;
 }
 

@@ -3,6 +3,8 @@
 /// apart (memory_check.hpp).
 
 #include <cstdint>
+#include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,6 +13,15 @@
 #include "plan/epilogue.hpp"
 
 namespace coda::cuda {
+
+/// Of a head: what its filter, operands and result are checked against.
+struct HeadSignature {
+  Contraction contraction;  ///< of the main store's tensor with the filter
+  std::string filter;       ///< its name
+  DType filter_type{};
+  Store store;
+  std::vector<codegen::Field> fields;
+};
 
 /// What the arguments are checked against.
 struct Signature {
@@ -21,12 +32,13 @@ struct Signature {
   std::vector<Axes> store_axes;
   std::optional<std::size_t> main_store, side_store;  ///< that go to ConvParams::output and side
   Resampled resampled;                                ///< what is made of the main store
+  std::optional<HeadSignature> head;
   std::vector<codegen::Field> fields;
   bool reads_b = true;  ///< false: constant_b was given
 };
 
 Signature signature(const Contraction& contraction, const Graph& source, const plan::Epilogue& epilogue,
-                    const std::vector<codegen::Field>& fields, bool reads_b);
+                    const codegen::Kernel& kernel, bool reads_b);
 
 /// A pointer and what it is for, to be checked against the driver.
 struct NamedPointer {
@@ -42,6 +54,10 @@ struct BoundArguments {
   void *enlarged = nullptr, *pooled = nullptr;
   std::int64_t enlarged_pitch = 0, pooled_pitch = 0;  ///< as output_pitch
   std::vector<std::uint64_t> fields;                  ///< by Signature::fields, as the kernel reads them
+  const void* head_filter = nullptr;
+  void* head = nullptr;
+  std::int64_t head_pitch = 0;             ///< never 0 with a head
+  std::vector<std::uint64_t> head_fields;  ///< as fields
   std::vector<NamedPointer> pointers;
 };
 

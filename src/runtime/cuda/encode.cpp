@@ -95,6 +95,18 @@ void encode_resampled(Parameters& p, const plan::ConvPlan& plan, const MapShape&
   p.set_further(next, pooled);
 }
 
+// Behind all other maps: where the result lies, the filter, the fields of the head's visitor
+void encode_head(Parameters& p, const plan::ConvPlan& plan, const Addresses& at) {
+  const plan::ConvConfig& c = plan.config;
+  if (!c.head.any()) return;
+  TensorMap map{};
+  if (sizeof at.head + at.head_fields.size_bytes() > sizeof map)
+    throw InternalError(fmt::format("a head with {} operands, which do not fit behind it", at.head_fields.size()));
+  put(map, at.head);
+  std::memcpy(map.bytes + sizeof at.head, at.head_fields.data(), at.head_fields.size_bytes());
+  p.set_further(static_cast<std::size_t>(c.further_maps() - 1), map);
+}
+
 }  // namespace
 
 void encode_maps(Parameters& parameters, const plan::Lowered& task, const plan::ConvPlan& plan, const Addresses& at) {
@@ -139,6 +151,7 @@ void encode_maps(Parameters& parameters, const plan::Lowered& task, const plan::
     encode(map, shapes.output, at.fetched[i], element, "an operand [m,n]");
     parameters.set_further(static_cast<std::size_t>(plan.config.resampling.maps()) + i, map);
   }
+  encode_head(parameters, plan, at);
 }
 
 }  // namespace coda::cuda

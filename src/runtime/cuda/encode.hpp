@@ -1,6 +1,8 @@
 #pragma once
 /// Tensor maps in the driver's encoding.
 
+#include <cstdint>
+#include <span>
 #include <vector>
 
 #include "coda/contraction.hpp"
@@ -17,6 +19,8 @@ struct Addresses {
   const void *enlarged = nullptr, *pooled = nullptr;    ///< what is made of the output
   std::int64_t enlarged_pitch = 0, pooled_pitch = 0;
   std::vector<const void*> fetched = {};  ///< operands [m,n] that the copy engine brings, as many as the plan says
+  HeadOutput head = {};                   ///< with a plan that has one
+  std::span<const std::uint64_t> head_fields = {};  ///< of its visitor
 };
 
 /// Fills the four maps, or what stands in their place, and those behind ConvParams. Throws DeviceError with the shape

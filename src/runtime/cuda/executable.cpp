@@ -61,13 +61,21 @@ std::vector<const void*> fetched_operands(const Parts& parts, const BoundArgumen
   return list;
 }
 
+HeadOutput head_output(const Parts& parts, const BoundArguments& bound) {
+  if (!parts.epilogue.head) return {};
+  return {.memory = bound.head,
+          .pitch = static_cast<std::uint64_t>(bound.head_pitch),
+          .filter = bound.head_filter,
+          .channels = static_cast<std::uint64_t>(parts.epilogue.head->channels)};
+}
+
 }  // namespace
 
 CudaExecutable::CudaExecutable(const Gpu& gpu, Parts parts)
     : gpu_(gpu),
       parts_(std::move(parts)),
       task_(plan::as_planned(parts_.contraction, parts_.plan.config)),
-      signature_(signature(parts_.contraction, parts_.source, parts_.epilogue, parts_.kernel.fields,
+      signature_(signature(parts_.contraction, parts_.source, parts_.epilogue, parts_.kernel,
                            !parts_.options.constant_b.has_value())),
       kernel_(load(gpu, parts_.binary, parts_.kernel.entry), parts_.plan, kernel_bytes(parts_)) {
   if (parts_.options.constant_b) upload_filter(*parts_.options.constant_b);
@@ -101,7 +109,9 @@ Parameters CudaExecutable::parameters(const Arguments& arguments) const {
                .pooled = bound.pooled,
                .enlarged_pitch = bound.enlarged_pitch,
                .pooled_pitch = bound.pooled_pitch,
-               .fetched = fetched_operands(parts_, bound)});
+               .fetched = fetched_operands(parts_, bound),
+               .head = head_output(parts_, bound),
+               .head_fields = bound.head_fields});
   p.conv.geometry = geometry(task_, parts_.plan);
   p.conv.side_memory = bound.side;
   std::copy(bound.fields.begin(), bound.fields.end(),

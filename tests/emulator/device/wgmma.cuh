@@ -21,4 +21,8 @@ template <class Element, int kN, bool kColumnsA = false, bool kColumnsB = false>
     coda_emulator::multiply(d, {a, kColumnsA}, {b, kColumnsB}, kN, element, accumulate != 0);
 }
 
+template <class Element> void multiply_fragments(float (&d)[4], const u32 (&a)[4], const u32 (&b)[2]) {
+    coda_emulator::multiply_fragments(d, a, b, Same<Element, Bf16>::value ? coda_emulator::MatrixElement::bf16 : coda_emulator::MatrixElement::f16);
+}
+
 }  // namespace coda

@@ -73,9 +73,11 @@ TEST(DeviceReport, TheBaselineUNetIsItsConvolutionsAndItsBorder) {
   EXPECT_EQ(convolutions, 23u);
   for (const Shapes& shapes : {Shapes{{"image", {8, 8, 256, 256}}}, Shapes{{"image", {1, 8, 256, 256}}}}) {
     const DeviceReport report = report_of(network, shapes);
-    EXPECT_LE(report.launches.size(), convolutions + 2) << to_string(report);
+    EXPECT_LE(report.launches.size(), convolutions + 1) << to_string(report);
     EXPECT_EQ(count(report, "pooled"), 4) << to_string(report);
     EXPECT_EQ(count(report, "enlarged only"), 4) << to_string(report);
+    EXPECT_EQ(count(report, "stores head 'heatmaps' (1x1, 64 -> 17) alone"), 1) << to_string(report);
+    EXPECT_EQ(count(report, "of the same without its head"), 1) << "a plan that is shipped: " << to_string(report);
   }
 }
 
@@ -178,6 +180,36 @@ TEST(DeviceReport, RangesOfColumnsAreViews) {
   EXPECT_THAT(text, HasSubstr("(columns 16 to 48 of 'relu_1')"));
   EXPECT_THAT(text, HasSubstr("copied: its columns begin or end at no multiple of 8"));
   EXPECT_THAT(text, HasSubstr("reads 'slice_3' as [m,n]"));
+}
+
+// A head in its block's kernel, with the store where something else reads it; else why not
+TEST(DeviceReport, Heads) {
+  NetworkBuilder net("heads");
+  Weights weights(net);
+  const NetworkValue x = net.input("x", {"batch", 16, "height", "width"});
+  const auto conv = [&](NetworkValue v, std::int64_t to, std::int64_t size) {
+    return conv2d(v, weights.filter(v, to, size), {.pad = size / 2, .bias = weights({to})});
+  };
+  const NetworkValue block = relu(conv(x, 48, 3));
+  net.output(sigmoid(conv(block, 5, 1)), "a");
+  net.output(conv(block, 7, 1), "second");
+  const NetworkValue wide = relu(conv(block, 192, 3));
+  net.output(conv(wide, 9, 1), "of_wide");
+  const NetworkValue pooled = relu(conv(block, 32, 3));
+  net.output(max_pool(pooled), "small");
+  net.output(conv(pooled, 9, 1), "of_pooled");
+  net.output(softmax(conv(relu(conv(block, 32, 3)), 9, 1)), "p");
+  net.output(conv(relu(conv(block, 40, 3)), 24, 1) * 2.0, "b");
+  net.output(conv(relu(conv(block, 40, 3)), 33, 1), "many");
+  const DeviceReport report = report_of(net.build(), {{"x", {2, 16, 24, 20}}});
+  const auto why = [&](const char* text) { EXPECT_EQ(count(report, text), 1) << text << '\n' << to_string(report); };
+  why("stores head 'a' (1x1, 48 -> 5) too");
+  why("stores head 'b' (1x1, 40 -> 24) alone");
+  why(": it has another head");
+  why(": it has more than 128 channels");
+  why(": it stores its result pooled or enlarged");
+  why(": its epilogue has softmax");
+  EXPECT_EQ(count(report, "not in the kernel that makes"), 4) << to_string(report);
 }
 
 TEST(DeviceReport, WithoutFusionEverythingRunsByItself) {

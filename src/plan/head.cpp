@@ -1,0 +1,122 @@
+#include "plan/head.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "coda/error.hpp"
+#include "passes/passes.hpp"
+#include "plan/conv.hpp"
+#include "plan/conv_problem.hpp"
+#include "plan/conv_shared_memory.hpp"
+#include "plan/resampling.hpp"
+
+namespace coda::plan {
+namespace {
+
+constexpr std::int64_t most_channels = 32;
+constexpr std::size_t most_operands = 12;  // fields of 8 bytes behind HeadOutput, in the place of a tensor map
+
+void check_names(const Epilogue& main, const Graph& graph, const std::string& filter) {
+  std::set<std::string> taken;
+  for (const Node& x : main.graph.nodes)
+    if (x.op == Op::operand) taken.insert(x.attr.name);
+  for (const Store& s : main.graph.stores) taken.insert(s.name);
+  for (const std::string& name : {main.resampled.pooled, main.resampled.enlarged})
+    if (!name.empty()) taken.insert(name);
+  std::set<std::string> own{filter};
+  for (const Node& x : graph.nodes)
+    if (x.op == Op::operand) {
+      if (x.attr.name == filter)
+        throw UserError(
+            fmt::format("CompileOptions::head: its graph reads an operand '{}', as the filter is called", filter));
+      own.insert(x.attr.name);
+    }
+  for (const Store& s : graph.stores) own.insert(s.name);
+  for (const std::string& name : own)
+    if (taken.contains(name))
+      throw UserError(
+          fmt::format("CompileOptions::head: the name '{}' is one of the main graph's; expected one of its own", name));
+}
+
+void check_graph(const Epilogue& head) {
+  const auto refuse = [](const std::string& what) {
+    throw Unsupported("head: its graph " + what + "; it may have elementwise operations, and columns as operands");
+  };
+  if (head.norm) refuse("normalises");
+  if (head.general) refuse("reduces, has values of rows, or stores something else than 16 bits");
+  if (head.graph.stores.size() != 1)
+    refuse(fmt::format("has {} stores, of which one is expected", head.graph.stores.size()));
+  if (!main_store(head)) refuse("has no [m,n] store");
+  if (!head.tensors_after.empty())
+    refuse(fmt::format("reads '{}' with axes [m,n]", head.graph[head.tensors_after[0]].attr.name));
+  std::size_t fields = 0;
+  for (const Node& x : head.graph.nodes) fields += x.op == Op::operand || x.op == Op::extent ? 1 : 0;
+  if (fields + 1 > most_operands) refuse(fmt::format("reads {} operands, of which {} fit", fields, most_operands - 1));
+}
+
+}  // namespace
+
+Contraction head_contraction(const Contraction& main, std::int64_t channels, DType type) {
+  const Extents e = extents(main);
+  if (const auto* g = std::get_if<Gemm>(&main)) {
+    if (g->batch != 1)
+      throw Unsupported(fmt::format("head: {} products in one; a head has one filter for all rows", g->batch));
+    return Gemm{.m = g->m, .n = channels, .k = g->n, .transpose_b = true, .dtype_a = type, .dtype_b = type};
+  }
+  Conv2d c{.n = e.images, .h = e.height, .w = e.width, .c = e.cols, .k = channels};
+  c.dtype_x = c.dtype_w = type;
+  return c;
+}
+
+HeadConfig head_of(const Epilogue& e) {
+  if (!e.head) return {};
+  return {.eights = static_cast<int>((e.head->channels + 7) / 8), .only = e.head->only};
+}
+
+void add_head(Epilogue& e, const Head& wanted, const Contraction& contraction) {
+  if (!wanted.any()) return;
+  if (wanted.channels < 1 || wanted.channels > most_channels)
+    throw UserError(fmt::format("CompileOptions::head: {} channels; expected 1 to {}, more are a kernel of their own",
+                                wanted.channels, most_channels));
+  const auto main = main_store(e);
+  if (!main)
+    throw Unsupported("head: no result [m,n] of 16 bits is written by the copy engine, of which to compute it");
+  if (e.resampled.any()) throw Unsupported("head: the store is pooled or enlarged too; one of them by one kernel");
+  check_names(e, wanted.graph, wanted.filter);
+  PlannedHead head{.channels = wanted.channels,
+                   .filter = wanted.filter,
+                   .only = wanted.only,
+                   .contraction = head_contraction(contraction, wanted.channels, e.graph.stores[*main].dtype),
+                   .operands = {},
+                   .epilogue = {}};
+  for (const Node& x : wanted.graph.nodes)
+    if (x.op == Op::operand) head.operands.push_back(x.attr.name);
+  verify(wanted.graph);
+  head.epilogue = analyse(passes::run_pipeline(wanted.graph), extents(head.contraction));
+  check_graph(head.epilogue);
+  e.head = std::make_shared<const PlannedHead>(std::move(head));
+}
+
+std::string refuse_head(const ConvConfig& c, const ConvProblem& p) {
+  if (c.head != p.head) return "head: not as the epilogue says";
+  if (!c.head.any()) return {};
+  if (c.mode == NormMode::general) return "head: mode general, whose elements do not all go through the copy engine";
+  if (c.phases) return "head: pixels of a phase; only tiles of whole pixels are multiplied again";
+  if (c.stores != Stores::copy_engine)
+    return fmt::format("head: {} output channels in {}; only rows of a multiple of 8 go through the copy engine",
+                       p.extents.cols, c.stores == Stores::planes ? "planes" : "rows");
+  if (c.tile_n < p.extents.cols || c.cluster_n != 1)
+    return fmt::format("head: {} channels a tile, {} tiles across a cluster; one tile has all {} channels of its rows",
+                       c.tile_n, c.cluster_n, p.extents.cols);
+  if (slice_channels(c.tile_n) < 16)
+    return fmt::format("head: tiles of {} channels are staged by eights; a matrix instruction takes 16", c.tile_n);
+  return {};
+}
+
+std::string to_string(const HeadConfig& head) {
+  return !head.any() ? "" : fmt::format("head {}{}", 8 * head.eights, head.only ? " alone" : "");
+}
+
+}  // namespace coda::plan

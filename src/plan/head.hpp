@@ -1,0 +1,51 @@
+#pragma once
+/// The head of a kernel, a second product of what it stores: kernels/coda/head.cuh.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "coda/contraction.hpp"
+#include "coda/head.hpp"
+#include "plan/epilogue.hpp"
+
+namespace coda::plan {
+
+struct ConvConfig;
+struct ConvProblem;
+
+/// Fields of a configuration.
+struct HeadConfig {
+  int eights = 0;     ///< of the head's channels; 0: no head
+  bool only = false;  ///< the main store is not written
+  bool any() const { return eights != 0; }
+  int maps() const { return any() ? 1 : 0; }  ///< what stands in a map's place behind ConvParams
+  bool operator==(const HeadConfig&) const = default;
+};
+
+/// An epilogue's head, analysed.
+struct PlannedHead {
+  std::int64_t channels = 0;
+  std::string filter;  ///< name of its operand
+  bool only = false;
+  Contraction contraction;            ///< of the main store's tensor with the filter
+  std::vector<std::string> operands;  ///< names, as the graph was written
+  Epilogue epilogue;
+};
+
+/// The product of the main store's tensor, of this type, with the filter. Throws Unsupported for products of a batch.
+Contraction head_contraction(const Contraction& main, std::int64_t channels, DType type);
+
+HeadConfig head_of(const Epilogue& epilogue);
+
+/// Adds a head to the epilogue, after resample(). Throws UserError for channels, names and operands that a head cannot
+/// have; Unsupported for graphs, stores and contractions that none can follow.
+void add_head(Epilogue& epilogue, const Head& wanted, const Contraction& contraction);
+
+/// Why a kernel of this configuration cannot; empty: it can.
+std::string refuse_head(const ConvConfig& config, const ConvProblem& problem);
+
+/// "head 24 alone", for descriptions of a plan; empty for none.
+std::string to_string(const HeadConfig& head);
+
+}  // namespace coda::plan
