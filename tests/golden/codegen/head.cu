@@ -1,0 +1,125 @@
+// A convolution and its epilogue in one kernel:
+//   y = silu(acc + bias[n])
+//   store y : bf16
+// and of the store that is written last a product with few columns:
+//   heat = sigmoid(fma(acc, gain[], hbias[n]))
+//   store heat : bf16
+#include <coda/conv_fprop.cuh>
+#include <coda/math.cuh>
+#include <coda/operands.cuh>
+
+namespace coda {
+
+struct HeadVisitor {
+    using Output = Bf16;
+    using Side = Bf16;
+    static constexpr SideStore kSide = SideStore::kNone;
+    struct Params {
+        alignas(8) float gain;
+        const void* hbias;  // f32 [n]
+    };
+    struct Uniform {
+        float gain;
+    };
+    static CODA_DEVICE Uniform uniform(const Params& p) {
+        return {p.gain};
+    }
+
+    static constexpr int kColumnsBefore = 0, kColumnsAfter = 1;
+    static CODA_DEVICE void columns_before(const Params& p, const Uniform& u, int image, int channel, float* column) {}
+    static CODA_DEVICE void columns_after(const Params& p, const Uniform& u, int image, int channel, float* column) {
+        const float hbias = load<float>(p.hbias, channel);
+        column[0] = as_column(hbias);
+    }
+
+    static constexpr int kTensorsBefore = 0, kTensors = 0;
+    static CODA_DEVICE float before(float acc, const float*, const float*, const Uniform&) {
+        return acc;
+    }
+    static CODA_DEVICE float after(float acc, float, const float* column, const float* tensor, const Uniform& u) {
+        const float hbias = column[0];
+        const float v3 = math::fma(acc, u.gain, hbias);
+        const float v4 = math::sigmoid(v3);
+        return v4;
+    }
+    static CODA_DEVICE float side(float, const float*, const float*, const Uniform&) {
+        return 0.f;
+    }
+
+    static constexpr bool kRaw = false;
+    struct Late {};
+    static CODA_DEVICE Late late(const Params&, const Uniform&, int, int) {
+        return {};
+    }
+    static CODA_DEVICE float2 affine(const Late&, const Uniform&, float, float) {
+        return {1.f, 0.f};
+    }
+    static constexpr bool kStatistics = false;
+    static CODA_DEVICE void statistics(const Params& p, const Uniform& u, int image, int group, float mean, float variance) {}
+};
+
+struct Config {
+    using Element = Bf16;
+    static constexpr int kTileM = 128, kTileN = 64, kTileK = 64;
+    static constexpr int kTileWarpgroups = 1, kTurns = 2, kWarpgroupRows = 128;
+    static constexpr int kStages = 4, kStagesA = 0, kHaloH = 0, kHaloW = 0, kStoreBuffers = 1;
+    static constexpr int kClusterM = 1, kClusterN = 1;
+    static constexpr bool kPatch = false, kSplit = false, kSwap = false;
+    static constexpr Norm kNorm = Norm::kNone;
+    static constexpr int kUnit = 1;
+    using Head = FusedHead<3, true, HeadVisitor>;  // eights of channels, alone
+};
+
+struct Visitor {
+    using Output = Bf16;
+    using Side = Bf16;
+    static constexpr SideStore kSide = SideStore::kNone;
+    struct Params {
+        const void* bias;  // f32 [n]
+    };
+    struct Uniform {};
+    static CODA_DEVICE Uniform uniform(const Params&) {
+        return {};
+    }
+
+    static constexpr int kColumnsBefore = 0, kColumnsAfter = 1;
+    static CODA_DEVICE void columns_before(const Params& p, const Uniform& u, int image, int channel, float* column) {}
+    static CODA_DEVICE void columns_after(const Params& p, const Uniform& u, int image, int channel, float* column) {
+        const float bias = load<float>(p.bias, channel);
+        column[0] = as_column(0.5f * bias);
+    }
+
+    static constexpr int kTensorsBefore = 0, kTensors = 0;
+    static CODA_DEVICE float before(float acc, const float*, const float*, const Uniform&) {
+        return acc;
+    }
+    static CODA_DEVICE float after(float acc, float, const float* column, const float* tensor, const Uniform& u) {
+        const float bias = column[0];
+        const float v2 = math::fma(acc, 0.5f, bias);
+        const float v3 = math::silu_of_half(v2);
+        return v3;
+    }
+    static CODA_DEVICE float side(float, const float*, const float*, const Uniform&) {
+        return 0.f;
+    }
+
+    static constexpr bool kRaw = false;
+    struct Late {};
+    static CODA_DEVICE Late late(const Params&, const Uniform&, int, int) {
+        return {};
+    }
+    static CODA_DEVICE float2 affine(const Late&, const Uniform&, float, float) {
+        return {1.f, 0.f};
+    }
+    static constexpr bool kStatistics = false;
+    static CODA_DEVICE void statistics(const Params& p, const Uniform& u, int image, int group, float mean, float variance) {}
+};
+
+using Conv = ConvFprop<Config, Visitor>;
+
+}  // namespace coda
+
+extern "C" __global__ void __launch_bounds__(coda::Conv::kThreads, 1)
+coda_kernel(const __grid_constant__ coda::Conv::Params params) {
+    coda::Conv::run(params);
+}
