@@ -28,6 +28,7 @@
 //   static constexpr Stores kStores;                    // tiles.cuh; may be left out
 //   using Resample = Resampled<…>;                      // resample.cuh; may be left out
 //   using Head = FusedHead<…>;                          // head.cuh; may be left out
+//   static constexpr int kMoments;                      // moment_store.cuh; may be left out
 //   static constexpr bool kWide, kMeets;                // if kNorm is kGeneral: see general.cuh
 //   static constexpr int kFetch;                        // fetch.cuh; may be left out
 #pragma once
@@ -335,6 +336,7 @@ template <class Config, class Visitor> struct ConvFprop {
             }
             if constexpr (Config::kNorm == Norm::kNone) {
                 tail.store_result(at);
+                if constexpr (Tail::kMoments > 0) tail.reduce_and_publish(at);
             } else if constexpr (kGeneral) {
                 General<Config, Visitor>{tail}.run(at);
             } else {

@@ -7,6 +7,7 @@
 #include "head.cuh"
 #include "layout.cuh"
 #include "row_groups.cuh"
+#include "moment_store.cuh"
 #include "tensors.cuh"
 #include "tiles.cuh"
 #include "tma.cuh"
@@ -65,7 +66,9 @@ template <class Config, class Visitor> struct Epilogue {
                   "a head multiplies rows that are staged whole");
     static constexpr bool kExchange = kNorm == Norm::kResident || kNorm == Norm::kStreamed;
     using Needs = GeneralNeeds<Config, Visitor, kNorm == Norm::kGeneral>;
-    static constexpr int kUnit = Config::kUnit;
+    static constexpr int kMoments = moments_of<Config>(0);  // channels of an entry of moment_store.cuh
+    static_assert(kMoments == 0 || kNorm == Norm::kNone, "moments are stored of what the launch does not normalise");
+    static constexpr int kUnit = kMoments > 0 ? kMoments : Config::kUnit;
     static_assert(kN % kUnit == 0, "a unit of channels does not cross tiles");
     static_assert(!kSwap || (kN % 64 == 0 && kPixels <= 256), "a matrix instruction has 64 rows, here channels, and at most 256 columns");
     // Channels first, a resident tile is centred by its channels' means where it lies, which costs nothing beside M2.
@@ -83,8 +86,8 @@ template <class Config, class Visitor> struct Epilogue {
     static constexpr bool kFetchBefore = kNorm != Norm::kNone && fetchable_tensors<Visitor, 0, Visitor::kTensorsBefore>() > 0;
     static constexpr int kFetchFirst = kFetchBefore ? 0 : Visitor::kTensorsBefore, kFetchEnd = kFetchBefore ? Visitor::kTensorsBefore : Visitor::kTensors;
     static constexpr int kStaging = divide_up(larger(kSliceBytes * kStoreBuffers, kExchange ? kN * 8 : 0), 1024) * 1024;  // a warp
-    // Moments of the warps' rows, later scratch: in the staging buffers, or apart where those hold a tile.
-    static constexpr bool kApart = kNorm == Norm::kStreamed || (kExchange && kFetch > 0 && !kFetchBefore);
+    // Moments of the warps' rows, later scratch: in the staging buffers, or apart where those hold a tile or are being stored.
+    static constexpr bool kApart = kNorm == Norm::kStreamed || kMoments > 0 || (kExchange && kFetch > 0 && !kFetchBefore);
     static constexpr int kMomentBytes = kApart ? kN * 8 : kStaging;  // a warp
     static constexpr int kScratch = smaller(larger(128, kN + 126), (4 * kMomentBytes - kN * 4) / int(sizeof(Moments)));
     static_assert(kNorm != Norm::kStreamed || kStoreBuffers == kStoresPerTile, "the staging buffers hold a whole tile");
@@ -348,7 +351,10 @@ template <class Config, class Visitor> struct Epilogue {
 
     CODA_DEVICE void publish(const At& at, int unit, const Moments& m) const {
         const int channel = at.first_channel + unit * kUnit, units = geometry.channels / kUnit;
-        if (channel < geometry.channels) write_entry(norm.slots + (size_t(at.image) * norm.slots_per_image + at.slot) * units + channel / kUnit, m, epoch);
+        if (channel >= geometry.channels) return;
+        Entry* const entry = norm.slots + (size_t(at.image) * norm.slots_per_image + at.slot) * units + channel / kUnit;
+        if constexpr (kMoments > 0) put_moments(entry, m);
+        else write_entry(entry, m, epoch);
     }
 
     CODA_DEVICE void publish_channels(const At& at, bool full) {
@@ -378,8 +384,10 @@ template <class Config, class Visitor> struct Epilogue {
                 m2 += fmaf(delta * delta, count, channels[i].y);
             }
             publish(at, u, {count * kUnit, mean, m2});
+            if constexpr (kNormalises) {
 #pragma unroll
-            for (int i = 0; i < kUnit; ++i) columns()[kMean * kN + u * kUnit + i] = kCentred ? channels[i].x : mean;
+                for (int i = 0; i < kUnit; ++i) columns()[kMean * kN + u * kUnit + i] = kCentred ? channels[i].x : mean;
+            }
         }
     }
 
@@ -422,8 +430,10 @@ template <class Config, class Visitor> struct Epilogue {
                     m2 += fmaf(delta * delta, count[w] * kWidth, moment.y);
                 }
             publish(at, u, {total * kUnit, mean, m2});
+            if constexpr (kNormalises) {
 #pragma unroll
-            for (int i = 0; i < kUnit; ++i) columns()[kMean * kN + u * kUnit + i] = mean;
+                for (int i = 0; i < kUnit; ++i) columns()[kMean * kN + u * kUnit + i] = mean;
+            }
         }
     }
 
@@ -511,10 +521,14 @@ template <class Config, class Visitor> struct Epilogue {
                 u32 packed[kSlice / 4], beside[kBoth ? kSlice / 4 : 1];
                 int pair = 0;
                 if constexpr (kFetches) fetch.await(place, ring);
-                for_pairs<kFirst, kEnd>(at, b, s, ring, kPairs, [&](float x, float y, const float* one, const float* two, const float* t1, const float* t2) {
-                    x = as_float(x), y = as_float(y);
+                for_pairs<kFirst, kEnd>(at, b, s, ring, kPairs, [&](float& own_x, float& own_y, const float* one, const float* two, const float* t1, const float* t2) {
+                    const float x = as_float(own_x), y = as_float(own_y);
                     const int row = 2 * b + (pair & 1);
                     packed[pair] = Visitor::Output::pack(f(x, one, t1, row), f(y, two, t2, row));
+                    if constexpr (kMoments > 0) {
+                        const float2 stored = Visitor::Output::unpack(packed[pair]);
+                        own_x = as_float(stored.x), own_y = as_float(stored.y);
+                    }
                     if constexpr (kBoth) beside[pair] = Visitor::Side::pack(g(x, one, t1, row), g(y, two, t2, row));
                     ++pair;
                 });

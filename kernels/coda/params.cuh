@@ -63,7 +63,7 @@ struct alignas(16) Entry {
     u32 tag;
 };
 
-// Statistics shared by the blocks of one launch, see exchange.cuh.
+// Statistics shared by the blocks of one launch, see exchange.cuh; or moments that are stored, `slots` alone: moment_store.cuh.
 struct NormParams {
     Entry* slots;  // (images, slots, units)
     Entry* teams;  // (images, teams, units); `slots` itself if a team is one slot

@@ -80,6 +80,23 @@ struct DirectParams {
     int transposed;
 };
 
+// Moments that the kernel which made a tensor's part has stored (moment_store.cuh), and where the part lies in the tensor's channels.
+struct MomentSource {
+    const Entry* entries;         // (images, slots, channels / unit)
+    u32 first, channels;
+    u32 unit, slots;
+    float weight;                 // how many times the tensor has each of the part's pixels
+};
+
+// Mean and variance of every `width` neighbouring channels of a tensor, of each image or of all: f32, (images or 1, results), from its parts'
+// moments. A part begins and ends at units, but groups may straddle parts. Of null memory nothing is written.
+constexpr u32 kMomentSources = 16;
+struct JoinMomentsParams {
+    u32 images, results, width, per_image, sources;
+    MomentSource source[kMomentSources];
+    PlainTensor mean, variance;
+};
+
 // Of the kernels generated from an epilogue graph: its extents, and its tensors in the order of codegen::GraphKernel::tensors.
 constexpr int kGraphTensors = 48;
 struct GraphParams {

@@ -55,6 +55,10 @@ void check(const plan::Epilogue& e, const plan::ConvConfig& c, const Options& op
   if (plan::head_of(e) != c.head)
     throw InternalError(fmt::format("an epilogue with the head '{}', and a configuration with '{}'",
                                     to_string(plan::head_of(e)), to_string(c.head)));
+  if ((e.moments.channels > 0) != (c.moments > 0) || (c.moments > 0 && c.mode != plan::NormMode::none))
+    throw InternalError(
+        fmt::format("an epilogue that stores moments of every {} channels, and one of every {}, mode {}",
+                    e.moments.channels, c.moments, norm_name(c.mode)));
   if (e.norm && e.norm->group_channels % c.unit != 0)
     throw InternalError(fmt::format("units of {} channels do not divide groups of {}", c.unit, e.norm->group_channels));
 }
@@ -88,6 +92,11 @@ std::string head_text(const plan::HeadConfig& h) {
                      h.only);
 }
 
+std::string moments_text(int unit) {
+  if (unit == 0) return "";
+  return fmt::format("    static constexpr int kMoments = {};  // channels of an entry\n", unit);
+}
+
 // Where they lie otherwise than a convolution's
 std::string operands_text(const plan::ConvConfig& c) {
   if (c.gather) return gathered_text(c);
@@ -116,6 +125,7 @@ std::string config_text(const plan::ConvConfig& c) {
       c.halo_h, c.halo_w, c.store_buffers, c.cluster_m, c.cluster_n, c.patch, c.split, c.swap, norm_name(c.mode),
       c.unit, c.group > 0 ? fmt::format("    static constexpr int kGroup = {};\n", c.group) : "",
       operands_text(c) + stores_text(c.stores) + resample_text(c.resampling) + head_text(c.head) +
+          moments_text(c.moments) +
           (c.fetch.value_or(0) > 0 ? fmt::format("    static constexpr int kFetch = {};\n", *c.fetch) : ""),
       c.mode == plan::NormMode::general
           ? fmt::format("    static constexpr bool kWide = {}, kMeets = {};\n", c.wide, c.meets)

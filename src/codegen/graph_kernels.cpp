@@ -366,6 +366,7 @@ std::string_view to_string(PlainKernel kernel) {
     case PlainKernel::copy_octets: return "copy_octets";
     case PlainKernel::reshape: return "reshape";
     case PlainKernel::direct: return "direct";
+    case PlainKernel::join_moments: return "join_moments";
   }
   throw InternalError("a plain kernel without a name");
 }
@@ -374,7 +375,9 @@ std::string plain_entry(PlainKernel kernel) { return fmt::format("coda_{}", to_s
 
 std::string plain_source(DType element) {
   const std::string_view type = element_name(element);
-  std::string text = "// The kernels of a network that are not generated from a graph.\n#include <coda/plain.cuh>\n";
+  std::string text =
+      "// The kernels of a network that are not generated from a graph.\n#include <coda/plain.cuh>\n"
+      "#include <coda/plain_moments.cuh>\n";
   const auto add = [&](PlainKernel kernel, std::string_view parameters, const std::string& call) {
     text += fmt::format(
         "\nextern \"C\" __global__ void __launch_bounds__(256)\n"
@@ -390,6 +393,7 @@ std::string plain_source(DType element) {
   add(PlainKernel::copy_octets, "CopyParams", "copy<uint4>");
   add(PlainKernel::reshape, "ReshapeParams", "reshape");
   add(PlainKernel::direct, "DirectParams", fmt::format("direct<{}>", type));
+  add(PlainKernel::join_moments, "JoinMomentsParams", "join_moments");
   return text;
 }
 

@@ -67,6 +67,7 @@ struct ConvConfig {
   Resampling resampling = {};
   HeadConfig head = {};
   std::optional<int> fetch = {};  ///< operands [m,n] that the copy engine brings; absent: there are none that it could
+  int moments = 0;                ///< channels of an entry of the stored moments; 0: none are stored
 
   /// Tensor maps, or what stands in their place, behind ConvParams: of resampled stores, of phases of the output, then
   /// of fetched operands, then of the head.

@@ -46,6 +46,7 @@ struct Constants {
   // Statistics of a tile: reduction over lanes and warps, publishing, merging; a tile, and a channel of it
   double exchange_clk = 6500, exchange_column_clk = 25, swapped_column_clk = 3;
   double publish_clk = 800;       ///< streamed: others wait
+  double round = 4;               ///< moments of what is stored: an element, rounded ahead of its store; not measured
   double odd_unit = 1.5;          ///< times the latter, where a unit has an odd number of channels
   double pairs_statistics = 1.6;  ///< times an epilogue with 112 registers a thread
   double quiet = 0.70;            ///< times an epilogue without a main loop beside it
@@ -120,6 +121,12 @@ double rows_of_image(const ConvPlan& p) {
   return static_cast<double>(p.tiles_m) * p.tiles_n * p.splits / clusters_of(p);
 }
 
+/// Of a tile's channels, whose moments pass from lane to lane and warp to warp in units of so many.
+double columns_clk(const ConvConfig& c, int unit) {
+  return c.swap ? k.swapped_column_clk * c.tile_n
+                : k.exchange_column_clk * c.tile_n * (unit % 2 == 0 ? 1.0 : k.odd_unit);
+}
+
 TileClocks tile_clocks(const ConvPlan& p, const ConvProblem& problem) {
   const ConvConfig& c = p.config;
   const double elements = static_cast<double>(c.tile_m) / c.tile_warpgroups * c.tile_n / 128;  // a thread
@@ -136,11 +143,14 @@ TileClocks tile_clocks(const ConvPlan& p, const ConvProblem& problem) {
   if (c.mode != NormMode::none) {
     element += visit(problem.before) + k.statistics;
   }
+  if (c.moments > 0) {  // as the sums of a normalisation, and the values once more: rounded, then packed
+    element += k.statistics + k.round;
+    t.epilogue += k.publish_clk + columns_clk(c, c.moments);
+  }
   if (c.meets) t.epilogue += k.exchange_clk * problem.row_levels;
   if (exchanges(c.mode)) {
     const double rows = rows_of_image(p);
-    t.epilogue += c.swap ? k.swapped_column_clk * c.tile_n
-                         : k.exchange_column_clk * c.tile_n * (c.unit % 2 == 0 ? 1.0 : k.odd_unit);
+    t.epilogue += columns_clk(c, c.unit);
     if (c.mode == NormMode::resident) {
       t.epilogue += k.exchange_clk;
       t.wait = t.main * (k.first_row_wait * std::min(1.0, rows) + k.further_row_wait * std::max(0.0, rows - 1));

@@ -101,7 +101,7 @@ ConvPlan lay_out(const ConvConfig& config, const ConvProblem& problem, const Dev
   ConvPlan p;
   p.config = config;
   lay_out_tiles(p, problem);
-  if (exchanges(config.mode) || config.mode == NormMode::general)
+  if (exchanges(config.mode) || config.mode == NormMode::general || config.moments > 0)
     p.slots_per_image = p.tiles_m * config.cluster_m * config.tile_warpgroups * problem.phases();
   if (exchanges(config.mode)) lay_out_statistics(p);
   const int resident = device.resident_blocks[cluster_blocks(config)];

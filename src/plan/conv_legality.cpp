@@ -148,6 +148,7 @@ string check_general(const ConvConfig& c, const ConvProblem& p) {
 }
 
 string check_mode(const ConvConfig& c, const ConvProblem& p) {
+  if (c.moments != moments_unit(p, c.tile_n)) return "moments: not as the epilogue says";
   if (p.visitor.general) return check_general(c, p);
   if (c.mode == NormMode::general) return "mode: general; the epilogue does with less";
   const bool normalises = p.visitor.normalises;

@@ -192,8 +192,9 @@ ConvProblem make_problem(const Lowered& task, const Epilogue& epilogue, const De
   count_all(epilogue, p);
   p.uses_raw = epilogue.uses_raw;
   p.gathered = why_gathered(task);
+  p.moments = epilogue.moments.channels;
   p.per_image = epilogue.per_image() || (epilogue.head && epilogue.head->epilogue.per_image()) || task.batched ||
-                stores_of(task) == Stores::planes;
+                stores_of(task) == Stores::planes || p.moments > 0;
   p.resampling = resampling_of(epilogue.resampled);
   p.fetchable = static_cast<int>(fetchable_operands(epilogue).size());
   p.head = head_of(epilogue);

@@ -38,6 +38,7 @@ struct ConvProblem {
   int fetchable = 0;             ///< operands that the copy engine could bring: fetching.hpp
   HeadConfig head;               ///< a second product of it
   std::int64_t head_channels = 0;
+  std::int64_t moments = 0;  ///< StoredMoments::channels
 
   /// 4 by phases, else 1; and the pixels of one, of which tiles are made.
   int phases() const { return task.phases ? 4 : 1; }

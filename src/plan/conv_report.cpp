@@ -160,6 +160,7 @@ std::string to_string(const ConvConfig& c) {
   if (c.resampling.any()) text += " " + to_string(c.resampling);
   if (c.fetch.value_or(0) > 0) text += fmt::format(" fetch {}x{}", *c.fetch, c.store_buffers);
   if (c.head.any()) text += " " + to_string(c.head);
+  if (c.moments > 0) text += fmt::format(" moments/{}", c.moments);
   return text;
 }
 

@@ -37,13 +37,14 @@ std::size_t group_bytes(const ConvConfig& c, const VisitorShape& v) {
   return round_up(std::size_t{4} * (places | 1) * (c.tile_m / c.tile_warpgroups), 16);
 }
 
-/// Epilogue::kWarpgroupBytes: staging of four warps, columns, moments where the staging holds a tile or operands,
+/// Epilogue::kWarpgroupBytes: staging of four warps, columns, moments where the staging is not free,
 /// second staging, that of fetched operands.
 std::size_t warpgroup_bytes(const ConvConfig& c, const VisitorShape& v) {
   const auto n = static_cast<std::size_t>(c.tile_n);
   const std::size_t slices = slice_bytes(c) * c.store_buffers, moments = exchanges(c.mode) ? n * 8 : 0;
   const std::size_t staging = round_up(std::max(slices, moments), swizzle_alignment);
-  const bool apart = second_pass(c) || (exchanges(c.mode) && c.fetch.value_or(0) > 0 && !v.fetches_before);  // moments
+  const bool apart = second_pass(c) || c.moments > 0 ||
+                     (exchanges(c.mode) && c.fetch.value_or(0) > 0 && !v.fetches_before);  // moments
   const std::size_t own = 4 * staging + column_count(c, v) * n * 4 + (apart ? 4 * n * 8 : 0);
   const int side = side_buffers(c, v);
   const std::size_t all = side == 0 ? own : round_up(own, swizzle_alignment) + 4 * side * slice_bytes(c);

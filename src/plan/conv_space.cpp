@@ -186,6 +186,7 @@ void finish(ConvConfig& c, const ConvProblem& p, const Device& d, const FixedFie
   c.columns_a = p.task.columns_a && !c.gather, c.columns_b = p.task.columns_b && !(c.gather && c.gather->filters);
   c.phases = p.task.phases, c.columns_b = c.columns_b || c.phases;
   c.batched = p.task.batched, c.stores = stores_of(p.task), c.resampling = p.resampling, c.head = p.head;
+  c.moments = moments_unit(p, c.tile_n);
   c.rows_a = !c.patch && !c.columns_a && !c.gather && is_product(p.conv);
   const auto halo = [&](std::int64_t taps, std::int64_t dilation) {
     return c.patch ? static_cast<int>(std::min<std::int64_t>((taps - 1) * dilation, 1 << 12)) : 0;

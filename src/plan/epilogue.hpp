@@ -12,6 +12,7 @@
 #include "coda/contraction.hpp"
 #include "coda/graph.hpp"
 #include "coda/resampled.hpp"
+#include "plan/moment_store.hpp"
 
 namespace coda::plan {
 
@@ -91,6 +92,7 @@ struct Epilogue {
   std::map<std::string, DType> storage = {};  ///< CompileOptions::storage: of operands whose dtype in memory the graph
                                               ///< does not declare; whoever has them sets it
   std::shared_ptr<const PlannedHead> head = {};  ///< a second product of it (head.hpp); set by add_head()
+  StoredMoments moments = {};                    ///< of the main store; set by store_moments()
 
   bool side_before() const;  ///< the second [m,n] store is computed ahead of the normalisation
   bool side_after() const;

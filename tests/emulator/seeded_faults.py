@@ -35,6 +35,8 @@ FAULTS = [
      "tile=64x40 load=runs", 24, "e: element"),
     ("a head leaves out half of a slice's channels", "head.cuh", "part < kParts", "part < 1", "tile=256x64 swap=on load=patch mode=streamed", 24,
      "heat:"),
+    ("moments are of something else than what is stored", "epilogue.cuh", "own_x = as_float(stored.x)", "own_x = as_float(x)",
+     "tile=128x120", 24, "moments: "),
     ("a phase begins at another's pixel", "produce.cuh", "(tile.phase % 2 + g.pad_w) / 2", "g.pad_w / 2", "load=patch mode=resident", 24, "outside"),
     ("a spilled tile is normalised before it is loaded back", "second_pass.cuh", "if (spilled) mbarrier_wait(loaded(step), rounds & 1);", ";",
      "mode=streamed load=runs", 2, "outside"),

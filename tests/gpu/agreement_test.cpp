@@ -55,6 +55,13 @@ TEST(Agreement, Products) {
   expect_agreement(cases);
 }
 
+// And bitwise the same each time, on moments that were poisoned
+TEST(Agreement, MomentsOfWhatIsStored) {
+  const auto cases = moment_cases(options().seed);
+  EXPECT_GE(cases.size(), 60u);
+  expect_agreement(cases);
+}
+
 // Every element of what is made of a store is one of its elements
 TEST(Agreement, PooledAndEnlarged) {
   const auto cases = resampled_cases(options().seed);

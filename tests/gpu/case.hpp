@@ -33,6 +33,8 @@ struct Case {
   Gaps gaps = {};
   /// An expression and its axes, "m" or "mn": a function sees it that is called for its effect. Empty: none does.
   std::string witnessed = {}, witness_axes = {};
+  /// Moments of every so many channels of the only store, or of a divisor, are stored beside it; 0: none.
+  std::int64_t moments = 0;
 
   Contraction contraction() const { return product ? Contraction(*product) : as_computed(); }
   /// Of a product the convolution.
@@ -81,6 +83,9 @@ std::vector<Case> head_cases(std::uint64_t seed);
 std::vector<Case> small_head_cases();
 Case head_case(const Conv2d& conv, std::string text, std::string plan, std::int64_t channels, const char* head,
                bool only);
+/// Of one store, plain or by phases, with its moments.
+std::vector<Case> moment_cases(std::uint64_t seed);
+std::vector<Case> small_moment_cases();
 /// Transposed convolutions by the phases of their output, with every kind of epilogue.
 std::vector<Case> phase_cases(std::uint64_t seed);
 std::vector<Case> offset_cases();

@@ -9,6 +9,7 @@
 #include "coda/text.hpp"
 #include "compile.hpp"
 #include "gpu/case.hpp"
+#include "gpu/moments.hpp"
 #include "passes/passes.hpp"
 #include "plan/as_convolution.hpp"
 #include "runtime/cuda/backend.hpp"
@@ -21,6 +22,7 @@ using test::Random;
 std::string Case::describe() const {
   std::string more = options.accurate ? ", accurate" : "";
   if (options.delays) more += ", delays";
+  if (moments != 0) more += fmt::format(", moments of {} channels", moments);
   if (options.resampled.any())
     more += fmt::format(", resampled '{}' '{}'{}", options.resampled.pooled, options.resampled.enlarged,
                         options.resampled.only_enlarged ? " only" : "");
@@ -97,7 +99,7 @@ const plan::Device& planning_device() {
 
 bool is_served(const Case& c, std::string* reason) {
   try {
-    conv_kernel(c.contraction(), passes::run_pipeline(graph_of(c)), planning_device(), c.options);
+    kernel_of(c, planning_device());
     return true;
   } catch (const Unsupported& error) {
     if (reason != nullptr) *reason = error.what();
@@ -330,6 +332,7 @@ std::vector<Case> all_cases(std::uint64_t seed) {
   add(resampled_cases(seed));
   add(fetched_cases(seed));
   add(head_cases(seed));
+  add(moment_cases(seed));
   add(phase_cases(seed));
   add(offset_cases());
   add(batch_cases());

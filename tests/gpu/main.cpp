@@ -16,6 +16,7 @@
 #include "gpu/device.hpp"
 #include "gpu/endurance.hpp"
 #include "gpu/kernels.hpp"
+#include "gpu/moments.hpp"
 #include "gpu/networks.hpp"
 #include "gpu/options.hpp"
 #include "gpu/problem.hpp"
@@ -39,7 +40,7 @@ std::vector<jit::Request> all_requests() {
   std::size_t problems = 0;
   std::map<std::string, int> kinds;
   for (const Case& c : all_cases(options().seed)) {
-    const ConvKernel k = conv_kernel(c.contraction(), passes::run_pipeline(graph_of(c)), planning_device(), c.options);
+    const ConvKernel k = kernel_of(c, planning_device());
     const plan::ConvConfig& f = k.plan.config;
     static constexpr const char* modes[] = {"not normalised", "resident", "streamed", "rows", "general"};
     static constexpr const char* orders[] = {"pingpong", "cooperative", "pairs"};
@@ -56,6 +57,7 @@ std::vector<jit::Request> all_requests() {
     if (f.resampling.pooled) ++kinds["pooled"];
     if (f.resampling.enlarged) ++kinds[f.resampling.only ? "enlarged only" : "enlarged"];
     if (f.fetch.value_or(0) > 0) ++kinds[fmt::format("fetching {}", *f.fetch)];
+    if (f.moments > 0) ++kinds["with moments"];
     if (f.swap) ++kinds["operands swapped"];
     if (f.cluster_m * f.cluster_n > 1) ++kinds["in clusters"];
     add(request(k.kernel, k.plan, c.contraction()));

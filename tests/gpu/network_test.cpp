@@ -149,7 +149,9 @@ const std::vector<NetworkCase>& network_cases() {
       {"embeddings", embeddings, {{"x", {3, 16, 6, 10}}, {"time", {3, 24}}}},
       {"embeddings in f16", embeddings, {{"x", {1, 16, 9, 5}}, {"time", {1, 24}}}, DType::f16},
       {"heads", heads, {{"x", {2, 16, 19, 13}}}},
-      {"heads in f16", heads, {{"x", {1, 16, 48, 56}}}, DType::f16}};
+      {"heads in f16", heads, {{"x", {1, 16, 48, 56}}}, DType::f16},
+      {"normalisations of concatenations", joined_normalisations, {{"x", {2, 16, 14, 22}}}},
+      {"normalisations of concatenations in f16", joined_normalisations, {{"x", {3, 16, 34, 18}}}, DType::f16}};
   return cases;
 }
 
@@ -172,6 +174,27 @@ TEST(NetworkSmall, EmbeddingsAgree) { agrees(15); }
 TEST(Network, EmbeddingsOfOneImageInF16) { agrees(16); }
 TEST(NetworkSmall, HeadsAgree) { agrees(17); }
 TEST(NetworkSmall, HeadsInF16Agree) { agrees(18); }
+TEST(NetworkSmall, NormalisationsOfConcatenationsAgree) { agrees(19); }
+TEST(Network, NormalisationsOfConcatenationsInF16Agree) { agrees(20); }
+
+// Three of the five without a pass over the concatenation; what stores moments is read
+TEST(NetworkSmall, StatisticsOfConcatenationsComeFromTheirProducers) {
+  const NetworkCase& c = network_cases()[19];
+  const DeviceReport report = explain_device(c.make(), on_gpu(), c.shapes);
+  std::string all;
+  for (const LaunchReport& l : report.launches) all += l.name + ": " + l.what + ": " + l.how + "\n";
+  const auto count = [&](std::string_view text) {
+    std::ptrdiff_t times = 0;
+    for (std::size_t at = all.find(text); at != std::string::npos; at = all.find(text, at + 1)) ++times;
+    return times;
+  };
+  EXPECT_EQ(count("' from its producers '"), 3) << all;
+  EXPECT_EQ(count(", moments of '"), 5) << all;
+  EXPECT_EQ(count(": statistics of group_norm"), 2) << all;
+  EXPECT_THAT(all, testing::HasSubstr("plain kernel over the tensor: no kernel of a convolution makes 'x'"));
+  EXPECT_THAT(all, testing::HasSubstr("stores none: moments: the same launch normalises"));
+}
+
 TEST(Network, EnlargedImageOf640Channels) { agrees(13); }
 TEST(Network, TwoEnlargedPixelsOf1280Channels) { agrees(14); }
 

@@ -228,6 +228,31 @@ Network embeddings() {
   return net.build();
 }
 
+Network joined_normalisations() {
+  NetworkBuilder net("joined_normalisations");
+  Weights weights(net);
+  const NetworkValue x = net.input("x", {"batch", 16, "height", "width"});
+  const auto conv = [&](NetworkValue v, std::int64_t to, std::int64_t size, double offset = 0) {
+    return conv2d(v, weights.filter(to, channels_of(v), size), {.pad = size / 2, .bias = weights({to}, 0.2, offset)});
+  };
+  const auto norm = [&](NetworkValue v, int groups) {
+    const std::int64_t c = channels_of(v);
+    return group_norm(v, {.groups = groups, .scale = weights({c}, 0.3, 1), .shift = weights({c}, 0.3)});
+  };
+  // groups of 16 channels over 40 and 24: the third straddles; one producer by phases, the other with a residual
+  const NetworkValue small = conv(max_pool(x), 16, 3);
+  const NetworkValue up = conv(upsample(small), 40, 3), skip = conv(x, 24, 3) + tanh(conv(x, 24, 1));
+  net.output(conv(silu(norm(concat({up, skip}), 4)), 8, 3), "a");
+  // three parts, one of which is stored enlarged only; a channel a group; a common offset
+  const NetworkValue parts = concat({conv(x, 24, 1, 4), upsample(conv(max_pool(x), 16, 1, 4)), relu(conv(x, 8, 3, 4))});
+  net.output(conv(instance_norm(parts, {.eps = 1e-3}), 8, 1), "b");
+  net.output(relu(norm(parts, 2)), "c");
+  // no moments: an input; a tensor that the same launch normalises, which makes the other producer store none
+  net.output(norm(concat({conv(x, 16, 1), x}), 4), "d");
+  net.output(norm(concat({conv(x, 16, 3), silu(norm(conv(x, 16, 1), 4))}), 4), "e");
+  return net.build();
+}
+
 Network enlarged_image(std::int64_t channels) {
   NetworkBuilder net("enlarged_image");
   Weights weights(net);

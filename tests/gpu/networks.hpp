@@ -52,6 +52,11 @@ Network stems();
 /// (batch, 24) and "r" (batch, 24, rows, columns) of twice the extents, outputs "a" to "f".
 Network enlarged_images();
 
+/// Normalisations over concatenations: groups across the boundary of a plain part and one by phases, a part that is
+/// enlarged, a channel a group, and parts whose kernels give no moments. Input "x" (batch, 16, height, width), outputs
+/// "a" to "e".
+Network joined_normalisations();
+
 /// A convolution of an image that is enlarged ahead of it, by itself. Input "x" (batch, channels, height, width),
 /// output "y".
 Network enlarged_image(std::int64_t channels);

@@ -8,6 +8,7 @@
 #include "coda/error.hpp"
 #include "compile.hpp"
 #include "gpu/kernels.hpp"
+#include "gpu/moments.hpp"
 #include "passes/passes.hpp"
 #include "plan/head.hpp"
 #include "plan/resampling.hpp"
@@ -92,6 +93,9 @@ Problem::Problem(const Case& c) : c_(c), graph_(graph_of(c)) {
                    name == made.pooled ? reference::pooled_shape(shape) : reference::enlarged_shape(shape));
   }
   if (c_.options.head.any()) add_head();
+  if (c_.moments != 0)
+    add_output(moments_name, DType::f32,
+               plan::moments_shape(kernel_of(c_, planning_device()).plan, extents(contraction).cols));
   const std::size_t rank = tensors_.at("(a)").shape.size();
   for (const char* name : {"(a)", "(b)"})
     if (c_.gaps.matrices != 0) add_gaps(name, 0, c_.gaps.matrices, true);
@@ -204,7 +208,9 @@ Arguments Outcome::arguments() const {
   return a;
 }
 
-Executable Problem::compile() const { return coda::compile(c_.contraction(), graph_, c_.options); }
+Executable Problem::compile() const {
+  return c_.moments != 0 ? compile_with_moments(c_, graph_) : coda::compile(c_.contraction(), graph_, c_.options);
+}
 
 void Problem::poison(CUstream stream) {
   for (const std::string& name : outputs_) tensors_.at(name).device->poison(stream);
@@ -271,7 +277,7 @@ Outcome Problem::run(const Executable& executable, std::string& problems) {
   }
   if (const std::string name = broken_guard(); !name.empty()) problems += "something was written beside " + name + "\n";
   Outcome o{.c = c_, .graph = judged_graph_of(c_), .tensors = {}, .acc = accumulator()};
-  o.config = conv_kernel(c_.contraction(), passes::run_pipeline(graph_), device().device, c_.options).plan.config;
+  o.config = kernel_of(c_, device().device).plan.config;
   o.main = main_store();
   for (const auto& [name, t] : tensors_) o.tensors[name] = Tensor{t.host, nullptr, t.dtype, t.shape, t.strides};
   const auto names = output_names();
@@ -352,6 +358,7 @@ std::string judge(const Outcome& o, Tally* tally) {
   const auto expected =
       reference::evaluate(o.graph, o.c.contraction(), o.acc, o.arguments(), error_model(o.c, o.config));
   std::string text = made.any() ? judge_resampled(o, tensor(o.main, shape_mn(o.c.contraction()))) : "";
+  if (o.c.moments != 0) text += judge_moments(o, tensor(o.graph.stores[0].name, shape_mn(o.c.contraction())));
   const auto report = [&](const std::string& name, const reference::Agreement& found) {
     if (!found.ok())
       text += fmt::format("{}: {} of {} elements outside; element {} is {} instead of {}, {} times its tolerance\n",

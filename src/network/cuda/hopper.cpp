@@ -42,7 +42,9 @@ class HopperStep final : public Step {
     executable_.emplace(cuda::build({contraction, graph, epilogue, plan, kernel, std::move(binary), options}));
   }
   std::optional<tuner::Problem> problem() const override {
-    return tuner::Problem{contraction, graph, plan::as_convolution(contraction), epilogue, options};
+    plan::Epilogue measured = epilogue;  // plans are measured, and found, as if no moments were stored
+    measured.moments = {};
+    return tuner::Problem{contraction, graph, plan::as_convolution(contraction), measured, options};
   }
   Launch bind(const Bases& bases) const override {
     Arguments arguments;
@@ -91,10 +93,9 @@ std::string source_of(const Region& r) {
       ->name;
 }
 
-// Kernels resample the store that a graph writes last, if they can
-void put_last(Graph& g, const Region& r) {
-  const auto at =
-      std::find_if(g.stores.begin(), g.stores.end(), [&](const Store& s) { return s.name == source_of(r); });
+// Kernels resample the store that a graph writes last, and store its moments, if they can
+void put_last(Graph& g, const std::string& name) {
+  const auto at = std::find_if(g.stores.begin(), g.stores.end(), [&](const Store& s) { return s.name == name; });
   std::rotate(at, at + 1, g.stores.end());
 }
 
@@ -148,7 +149,8 @@ std::optional<Conv2d> Lowering::as_served(const Operator& op, const Graph& graph
 }
 
 std::unique_ptr<Step> Lowering::hopper(const Region& r, const Graph& graph, const std::vector<RegionOperand>& operands,
-                                       const std::vector<Destination>& outputs, Beside beside) {
+                                       const std::vector<Destination>& outputs, Beside beside,
+                                       std::optional<TensorId> measured) {
   std::string why;
   const bool resampled = beside == Beside::resampled, has_head = beside == Beside::head;
   const auto conv = as_served(*op_, graph, why);
@@ -205,7 +207,7 @@ std::unique_ptr<Step> Lowering::hopper(const Region& r, const Graph& graph, cons
     step->outputs.push_back({outputs[i].name, outputs[i].to.place, p_.element, shape_mn(problem),
                              pitched(shape_mn(problem), outputs[i].to.pitch)});
   }
-  if (resampled || has_head) put_last(step->graph, r);
+  if (resampled || has_head) put_last(step->graph, source_of(r));
   HeadArguments head;
   if (has_head) {
     head = head_of(r, problem);
@@ -222,10 +224,20 @@ std::unique_ptr<Step> Lowering::hopper(const Region& r, const Graph& graph, cons
           {s.pooled ? made.pooled : made.enlarged, to.place, p_.element, shape, pitched(shape, to.pitch)});
     }
   }
+  std::string measured_store;
+  for (const RegionOutput& o : r.outputs)
+    if (measured && o.tensor == *measured) measured_store = o.name;
+  if (measured && !resampled && !has_head) put_last(step->graph, measured_store);
   step->epilogue = plan::analyse(passes::run_pipeline(step->graph), extents(problem));
   plan::resample(step->epilogue, made, problem);
   step->epilogue.storage = step->options.storage;
   plan::add_head(step->epilogue, step->options.head, problem);
+  if (measured) {
+    if (conv->k != filters) throw Unsupported(fmt::format("moments: its output channels are padded to {}", conv->k));
+    plan::store_moments(step->epilogue, {"/moments", measured_.at(*measured)}, conv->k);
+    if (step->epilogue.graph.stores[*plan::main_store(step->epilogue)].name != measured_store)
+      throw Unsupported(fmt::format("moments: its kernel writes '{}' second", net()[*measured].name));
+  }
   const tuning::Chosen chosen = tuning::choose(plan::as_convolution(problem), step->epilogue, p_.device, {}, p_.tuned);
   step->plan = chosen.plan;
   const auto apart = [](const Bound& x) { return !x.strides.empty(); };
@@ -242,6 +254,17 @@ std::unique_ptr<Step> Lowering::hopper(const Region& r, const Graph& graph, cons
   if ((resampled || has_head) && main != source_of(r))
     throw Unsupported(
         fmt::format("its kernel writes '{}' second, and makes something of the first only", source_of(r)));
+  if (measured) {
+    const Sizes shape = plan::moments_shape(step->plan, conv->k);
+    const auto bytes = static_cast<std::size_t>(element_count(shape)) * sizeof(float);
+    step->moments = GivenMoments{.tensor = *measured,
+                                 .place = kept(*measured, bytes),
+                                 .slots = shape[1],
+                                 .unit = step->plan.config.moments,
+                                 .bytes = static_cast<std::int64_t>(bytes),
+                                 .enlarged = !made.enlarged.empty()};
+    step->outputs.push_back({"/moments", step->moments->place, DType::f32, shape});
+  }
   step->kernel = codegen::generate(
       step->epilogue, step->plan.config,
       {.storage = step->options.storage, .scalar_pointers = step->options.device_scalars, .apart = images_apart});
@@ -263,6 +286,7 @@ std::unique_ptr<Step> Lowering::hopper(const Region& r, const Graph& graph, cons
                                : r.only_enlarged ? "alone"
                                                  : "too");
   step->how += head.about;
+  if (measured) step->how += fmt::format(", moments of '{}'", net()[*measured].name);
   for (const Bound& x : step->operands)
     if (x.place.constant) step->constants.push_back(x.place.constant);
   for (const Bound* x : {&step->a, &step->b})
@@ -281,6 +305,15 @@ std::unique_ptr<Step> Lowering::hopper(const Region& r, const Graph& graph, cons
 std::unique_ptr<Step> Lowering::whole(const Region& r, Beside beside, std::string& why) {
   std::vector<Destination> outputs;
   for (const RegionOutput& o : r.outputs) outputs.push_back({o.name, located(o.tensor)});
+  if (const auto measured = measured_output(r); measured && beside == Beside::head) {
+    unmeasured_[*measured] = "moments: a head is computed of it";
+  } else if (measured) {
+    try {
+      return hopper(r, r.graph, r.operands, outputs, beside, measured);
+    } catch (const Unsupported& error) {
+      unmeasured_[*measured] = first_line(error.what());
+    }
+  }
   try {
     return hopper(r, r.graph, r.operands, outputs, beside);
   } catch (const Unsupported& error) {

@@ -46,7 +46,8 @@ std::int64_t border_threads(std::int64_t rows, std::int64_t channels) {
   return (rows + height - 1) / height * ((channels + width - 1) / width) * 256;
 }
 
-Lowering::Lowering(const Problem& problem) : p_(problem), plain_source_(codegen::plain_source(problem.element)) {
+Lowering::Lowering(const Problem& problem, Unmerged unmerged)
+    : p_(problem), plain_source_(codegen::plain_source(problem.element)), unmerged_(std::move(unmerged)) {
   clean_.assign(net().tensors.size(), false);
 }
 
@@ -117,6 +118,7 @@ void Lowering::add(std::unique_ptr<Step> step, std::string what, std::string how
 }
 
 void Lowering::add(std::unique_ptr<Step> step) {
+  if (step->moments) given_[step->moments->tensor] = *step->moments;
   std::string what = step->what, how = step->how;  // ahead of the move: arguments are evaluated in any order
   add(std::move(step), std::move(what), std::move(how), {});
 }
@@ -324,8 +326,9 @@ void Lowering::graph_steps(const Region& r, const Extents& space, const std::opt
     memory["store " + o.name] = all_of(o.tensor);
   }
   std::vector<codegen::GraphKernel> kernels;
+  const Graph optimised = passes::run_pipeline(r.graph);
   try {
-    kernels = codegen::graph_kernels(passes::run_pipeline(r.graph), storage);
+    kernels = codegen::graph_kernels(optimised, storage);
   } catch (const Unsupported& error) {
     refuse(error.what());
   }
@@ -333,6 +336,14 @@ void Lowering::graph_steps(const Region& r, const Extents& space, const std::opt
   std::map<ValueId, Located> reduced, partials;
   std::map<ValueId, Interval> results_memory, partials_memory;  // written, as far as anyone else is concerned
   for (const codegen::GraphKernel& k : kernels) {
+    std::string how = why;
+    if (r.kind == RegionReport::Kind::epilogue && sums_source(optimised, k)) {
+      how = refuse_merging();
+      if (how.empty()) {
+        if (k.part == Part::join) join_moments(r, optimised, k, space, reduced, results_memory);
+        continue;
+      }
+    }
     GraphParams fixed{};
     fixed.images = count32(space.images), fixed.pixels = count32(space.rows_per_image()),
     fixed.columns = count32(space.cols);
@@ -393,7 +404,7 @@ void Lowering::graph_steps(const Region& r, const Extents& space, const std::opt
                                       return bytes_of(p);
                                     }),
         fmt::format("{} of {}", part, describe(net(), *op_)),
-        fmt::format("plain kernel over the tensor{}{}", why.empty() ? "" : ": ", why), places, touched);
+        fmt::format("plain kernel over the tensor{}{}", how.empty() ? "" : ": ", how), places, touched);
   }
 }
 
@@ -401,6 +412,7 @@ Lowered Lowering::run() {
   const auto& n = net();
   region_ = p_.fused.regions.size();
   find_unfolded();
+  find_measured();
   for (std::size_t i = 0; i < n.inputs.size(); ++i)
     if (!p_.storage.memory[n.inputs[i]].unused && !unfolded_.contains(n.inputs[i])) border(n.inputs[i], i, true);
   for (std::size_t i = 0; i < p_.fused.regions.size(); ++i) {
@@ -413,6 +425,14 @@ Lowered Lowering::run() {
   return std::move(lowered_);
 }
 
-Lowered lower(const Problem& problem) { return Lowering(problem).run(); }
+Lowered lower(const Problem& problem) {
+  Lowering::Unmerged unmerged;
+  for (;;) {
+    Lowering lowering(problem, unmerged);
+    Lowered lowered = lowering.run();
+    if (!lowering.stores_moments_in_vain()) return lowered;
+    unmerged = lowering.unmerged();
+  }
+}
 
 }  // namespace coda::network::gpu

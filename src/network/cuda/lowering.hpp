@@ -33,7 +33,8 @@ struct Lowered {
   std::vector<std::unique_ptr<Step>> steps;  ///< in order
   std::vector<std::size_t> region;           ///< by step: index of its region, or the number of regions at the border
   Order after;                               ///< by step: those that it waits for
-  std::size_t scratch_bytes = 0;
+  std::size_t scratch_bytes = 0;             ///< of what lives as long as the kernels of one region
+  std::size_t kept_bytes = 0;                ///< of what one region's kernels leave to another's, beside tensors
 };
 
 /// Throws Unsupported, with the operator's node and why, for what no kernel serves.
@@ -91,8 +92,14 @@ struct HeadArguments {
 
 class Lowering {
  public:
-  explicit Lowering(const Problem& problem);
+  /// By region: why it does not merge its producers' moments, as far as that is known.
+  using Unmerged = std::map<std::size_t, std::string>;
+  explicit Lowering(const Problem& problem, Unmerged unmerged = {});
   Lowered run();
+  const Unmerged& unmerged() const { return unmerged_; }
+  /// Kernels store moments that nobody reads, as another producer of the same tensor turned out to have none: lower
+  /// once more, with unmerged().
+  bool stores_moments_in_vain() const { return newly_unmerged_; }
 
   // Operators that run by themselves; see single.cpp
   void operator()(const operators::Pool2d& p);
@@ -147,7 +154,8 @@ class Lowering {
   std::unique_ptr<Step> whole(const Region& r, Beside beside, std::string& why);
   std::unique_ptr<Step> bare(const Region& r, const Located& sums, std::string& why);
   std::unique_ptr<Step> hopper(const Region& r, const Graph& graph, const std::vector<RegionOperand>& operands,
-                               const std::vector<Destination>& outputs, Beside beside = Beside::nothing);
+                               const std::vector<Destination>& outputs, Beside beside = Beside::nothing,
+                               std::optional<TensorId> measured = std::nullopt);
   std::optional<Conv2d> as_served(const Operator& op, const Graph& graph, std::string& why) const;
   void find_unfolded();
   Place unfold(const Conv2d& given, const Conv2d& unfolded);
@@ -159,6 +167,22 @@ class Lowering {
   // heads.cpp
   HeadArguments head_of(const Region& r, const Contraction& main);
   void with_head(const Region& r);
+  // moments.cpp
+  /// A part of a tensor's channels, and the output of a contraction whose moments are its own.
+  struct Piece {
+    TensorId tensor, measured;
+    std::int64_t first = 0, channels = 0;
+    bool enlarged = false;  ///< each pixel of `measured` four times
+  };
+  std::string find_parts(TensorId id, std::int64_t first, std::vector<Piece>& parts) const;
+  void find_measured();
+  /// The output of a region of which moments are to be stored, if there is one.
+  std::optional<TensorId> measured_output(const Region& r) const;
+  Place kept(TensorId id, std::size_t bytes);
+  std::string refuse_merging();
+  /// In place of a kernel that joins states: results of reductions over the source, from its parts' moments.
+  void join_moments(const Region& r, const Graph& graph, const codegen::GraphKernel& kernel, const Extents& space,
+                    std::map<ValueId, Located>& results, std::map<ValueId, Interval>& memory);
   // single.cpp
   void resize(const operators::Resize& r, const Sizes& x, const Sizes& y, const Located& from, const Located& to);
   void reshape();
@@ -204,6 +228,13 @@ class Lowering {
   std::map<TensorId, std::size_t>
       unfolded_;                            // inputs that only a convolution reads that takes them unfolded: positions
   std::map<TensorId, Located> in_scratch_;  // tensors without memory in the arena, while a region is lowered
+  std::map<std::size_t, std::vector<Piece>> parts_;         // by region that normalises: of its source
+  std::map<TensorId, std::int64_t> measured_;               // channels of which moments are wanted together
+  std::map<TensorId, GivenMoments> given_;                  // that are stored
+  std::map<TensorId, std::string> unmeasured_;              // why not
+  std::map<TensorId, std::pair<Place, std::size_t>> kept_;  // places of moments, their bytes
+  Unmerged unmerged_;
+  bool newly_unmerged_ = false;
   /// How a convolution of an enlarged image is computed: as if it had its own, by phases, of the enlarged image.
   enum class Form : std::uint8_t { given, phases, enlarged };
   Form form_ = Form::given;
@@ -213,6 +244,10 @@ class Lowering {
   std::string name_;
   std::size_t scratch_used_ = 0;
 };
+
+/// Whether the kernel makes, or joins, sums over rows of the tensor that the graph stands over, of which moments will
+/// do.
+bool sums_source(const Graph& optimised, const codegen::GraphKernel& kernel);
 
 /// The bytes of a plain struct.
 template <class P>

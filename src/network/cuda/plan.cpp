@@ -59,7 +59,7 @@ Workspace::Workspace(const Plan& plan, int device_index)
       on_host_(plan.callers, false),
       stream_(device_index) {
   auto* const base = static_cast<std::byte*>(memory_->data());
-  bases_ = {base, base + plan.scratch_offset, base + plan.callers_offset};
+  bases_ = {base, base + plan.scratch_offset, base + plan.kept_offset, base + plan.callers_offset};
   std::vector<Launch> launches;
   std::vector<std::string> names;
   for (const auto& step : plan.lowered.steps) {
@@ -175,7 +175,8 @@ std::shared_ptr<Plan> make_plan(const FusedNetwork& fused, DeviceConstants& cons
   plan->lowered =
       lower({fused, plan->storage, device, constants, options.precision, options.device_index, options.tuned});
   plan->scratch_offset = aligned(plan->storage.arena_bytes);
-  plan->callers_offset = plan->scratch_offset + aligned(plan->lowered.scratch_bytes);
+  plan->kept_offset = plan->scratch_offset + aligned(plan->lowered.scratch_bytes);
+  plan->callers_offset = plan->kept_offset + aligned(plan->lowered.kept_bytes);
   plan->bytes = plan->callers_offset + aligned(plan->callers * sizeof(CallerTensor));
   return plan;
 }

@@ -53,8 +53,8 @@ struct Plan {
   std::vector<Sizes> inputs;  ///< logical
   StoragePlan storage;
   Lowered lowered;
-  std::size_t scratch_offset = 0, callers_offset = 0, bytes = 0;  ///< of a workspace's memory
-  std::size_t callers = 0;                                        ///< inputs and outputs
+  std::size_t scratch_offset = 0, kept_offset = 0, callers_offset = 0, bytes = 0;  ///< of a workspace's memory
+  std::size_t callers = 0;                                                         ///< inputs and outputs
   int device_index = 0;
 
   /// A workspace for one run; goes back when the run is over.

@@ -19,6 +19,7 @@ void* address(const Place& place, const Bases& bases) {
   switch (place.where) {
     case Place::Where::arena: return bases.arena + place.offset;
     case Place::Where::scratch: return bases.scratch + place.offset;
+    case Place::Where::kept: return bases.kept + place.offset;
     case Place::Where::callers: return bases.callers + place.offset;
     case Place::Where::constant: return static_cast<std::byte*>(place.constant->data()) + place.offset;
   }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "coda/executable.hpp"
+#include "coda/network.hpp"
 #include "codegen/graph_kernels.hpp"
 #include "jit/jit.hpp"
 #include "network/cuda/dependencies.hpp"
@@ -36,20 +37,27 @@ class Constant {
 
 /// Where a kernel's argument lies, before there is memory.
 struct Place {
-  enum class Where : std::uint8_t { arena, scratch, callers, constant } where{};
+  enum class Where : std::uint8_t { arena, scratch, kept, callers, constant } where{};
   std::size_t offset = 0;  ///< bytes
   std::shared_ptr<Constant> constant = {};
 };
 
 /// The memory of one execution.
 struct Bases {
-  std::byte *arena = nullptr, *scratch = nullptr, *callers = nullptr;
+  std::byte *arena = nullptr, *scratch = nullptr, *kept = nullptr, *callers = nullptr;
 };
 
 void* address(const Place& place, const Bases& bases);
 
 /// Of a tensor of so many rows; in bytes.
 Interval interval(const Place& place, std::int64_t rows, std::int64_t width, std::int64_t pitch);
+/// Moments of a tensor that its kernel stores beside it: plan::moments_shape.
+struct GivenMoments {
+  TensorId tensor{};
+  Place place;
+  std::int64_t slots = 0, unit = 0, bytes = 0;
+  bool enlarged = false;  ///< the kernel stores the tensor enlarged as well
+};
 
 class Step {
  public:
@@ -65,6 +73,7 @@ class Step {
   double predicted_us = 0;     ///< by the cost model; 0: it has no plan
   Uses uses;                   ///< what it asks of memory and of the GPU
   std::vector<std::shared_ptr<Constant>> constants;
+  std::optional<GivenMoments> moments;
 
   virtual jit::Request request() const = 0;
   virtual void load(int device_index, jit::Binary binary) = 0;

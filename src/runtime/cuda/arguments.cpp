@@ -41,6 +41,7 @@ class Binder {
   const void* matrix(const ConstTensorView& view, const std::vector<std::int64_t>& shape, DType dtype, const char* what,
                      std::int64_t& step);
   void* output(std::size_t store);
+  void* moments();
   void* resampled(const std::string& name, std::int64_t num, std::int64_t den, std::int64_t& pitch);
   void head(const HeadSignature& head);
   std::uint64_t field(const Field& field, const Contraction& contraction);
@@ -107,6 +108,19 @@ void* Binder::resampled(const std::string& name, std::int64_t num, std::int64_t 
   bound_.pointers.push_back({view.data, what});
   written_.push_back(range_of(view, what));
   return view.data;
+}
+
+void* Binder::moments() {
+  if (s_.moments.empty()) return nullptr;
+  const std::string what = fmt::format("output {} (moments of {})", s_.moments, s_.stores[*s_.main_store].name);
+  const auto given = arguments_.outputs.find(s_.moments);
+  if (given == arguments_.outputs.end())
+    throw UserError(fmt::format("{} are not bound; give a tensor of shape {} and dtype f32 in Arguments::outputs", what,
+                                shape_string(s_.moments_shape)));
+  check_tensor(given->second, s_.moments_shape, DType::f32, copy_engine_alignment, what);
+  bound_.pointers.push_back({given->second.data, what});
+  written_.push_back(range_of(given->second, what));
+  return given->second.data;
 }
 
 std::uint64_t Binder::number(const Field& f) const {
@@ -269,7 +283,7 @@ const void* Binder::matrix(const ConstTensorView& view, const std::vector<std::i
 std::vector<Store> bound_stores(const Signature& s) {
   std::vector<Store> all = s.stores;
   if (s.resampled.only_enlarged) all.erase(all.begin() + static_cast<std::ptrdiff_t>(*s.main_store));
-  for (const std::string& name : {s.resampled.enlarged, s.resampled.pooled})
+  for (const std::string& name : {s.resampled.enlarged, s.resampled.pooled, s.moments})
     if (!name.empty()) all.push_back({.value = {}, .dtype = {}, .name = name});
   if (s.head) all.push_back(s.head->store);
   return all;
@@ -291,6 +305,7 @@ BoundArguments Binder::run() {
   if (s_.main_store && !s_.resampled.only_enlarged) bound_.output = output(*s_.main_store);
   bound_.enlarged = resampled(s_.resampled.enlarged, 2, 1, bound_.enlarged_pitch);
   bound_.pooled = resampled(s_.resampled.pooled, 1, 2, bound_.pooled_pitch);
+  bound_.moments = moments();
   if (s_.side_store) bound_.side = output(*s_.side_store);
   for (const Field& f : s_.fields) bound_.fields.push_back(field(f, s_.contraction));
   if (s_.head) head(*s_.head);
@@ -374,6 +389,15 @@ Signature signature(const Contraction& contraction, const Graph& source, const p
     for (const Node& x : head.epilogue.graph.nodes)
       if (x.op == Op::operand && x.attr.default_value) s.defaults[x.attr.name] = *x.attr.default_value;
   }
+  return s;
+}
+
+Signature signature(const Contraction& contraction, const Graph& source, const plan::Epilogue& epilogue,
+                    const plan::ConvPlan& plan, const codegen::Kernel& kernel, bool reads_b) {
+  Signature s = signature(contraction, source, epilogue, kernel, reads_b);
+  if (plan.config.moments == 0) return s;
+  s.moments = epilogue.moments.name;
+  s.moments_shape = plan::moments_shape(plan, extents(contraction).cols);
   return s;
 }
 

@@ -33,12 +33,17 @@ struct Signature {
   std::optional<std::size_t> main_store, side_store;  ///< that go to ConvParams::output and side
   Resampled resampled;                                ///< what is made of the main store
   std::optional<HeadSignature> head;
+  std::string moments;                      ///< its moments' name; empty: none are stored
+  std::vector<std::int64_t> moments_shape;  ///< as the plan has them
   std::vector<codegen::Field> fields;
   bool reads_b = true;  ///< false: constant_b was given
 };
 
 Signature signature(const Contraction& contraction, const Graph& source, const plan::Epilogue& epilogue,
                     const codegen::Kernel& kernel, bool reads_b);
+/// With what follows from the plan.
+Signature signature(const Contraction& contraction, const Graph& source, const plan::Epilogue& epilogue,
+                    const plan::ConvPlan& plan, const codegen::Kernel& kernel, bool reads_b);
 
 /// A pointer and what it is for, to be checked against the driver.
 struct NamedPointer {
@@ -58,6 +63,7 @@ struct BoundArguments {
   void* head = nullptr;
   std::int64_t head_pitch = 0;             ///< never 0 with a head
   std::vector<std::uint64_t> head_fields;  ///< as fields
+  void* moments = nullptr;
   std::vector<NamedPointer> pointers;
 };
 

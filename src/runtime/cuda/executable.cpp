@@ -75,7 +75,7 @@ CudaExecutable::CudaExecutable(const Gpu& gpu, Parts parts)
     : gpu_(gpu),
       parts_(std::move(parts)),
       task_(plan::as_planned(parts_.contraction, parts_.plan.config)),
-      signature_(signature(parts_.contraction, parts_.source, parts_.epilogue, parts_.kernel,
+      signature_(signature(parts_.contraction, parts_.source, parts_.epilogue, parts_.plan, parts_.kernel,
                            !parts_.options.constant_b.has_value())),
       kernel_(load(gpu, parts_.binary, parts_.kernel.entry), parts_.plan, kernel_bytes(parts_)) {
   if (parts_.options.constant_b) upload_filter(*parts_.options.constant_b);
@@ -114,6 +114,10 @@ Parameters CudaExecutable::parameters(const Arguments& arguments) const {
                .head_fields = bound.head_fields});
   p.conv.geometry = geometry(task_, parts_.plan);
   p.conv.side_memory = bound.side;
+  if (bound.moments != nullptr) {
+    p.conv.norm.slots = static_cast<Entry*>(bound.moments);
+    p.conv.norm.slots_per_image = parts_.plan.slots_per_image;
+  }
   std::copy(bound.fields.begin(), bound.fields.end(),
             p.fields.begin() + static_cast<std::ptrdiff_t>(further_maps(parts_.plan) * fields_of_map));
   return p;

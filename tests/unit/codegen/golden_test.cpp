@@ -111,6 +111,17 @@ TEST(Golden, AHeadIsAsRecorded) {
   test::expect_golden(std::string(CODA_GOLDEN_DIR) + "/codegen/head.cu", kernel.source);
 }
 
+// Nor moments
+TEST(Golden, AConfigurationNamesTheMomentsItStores) {
+  plan::ConvConfig config;
+  plan::Epilogue epilogue = epilogue_of("store acc as y : bf16");
+  EXPECT_EQ(generate(epilogue, config).source.find("kMoments"), std::string::npos);
+  plan::store_moments(epilogue, {"moments", 6}, 96);
+  EXPECT_THROW(generate(epilogue, config), InternalError);
+  config.moments = 2;
+  EXPECT_NE(generate(epilogue, config).source.find("static constexpr int kMoments = 2;"), std::string::npos);
+}
+
 INSTANTIATE_TEST_SUITE_P(Codegen, GoldenSource, testing::ValuesIn(cases));
 
 TEST(Golden, EveryFileIsACase) {

@@ -88,7 +88,7 @@ TEST(PlainKernels, OneSourceWithAllOfThem) {
   const std::string source = plain_source(DType::f16);
   for (const auto kernel :
        {PlainKernel::enter, PlainKernel::leave, PlainKernel::pool, PlainKernel::resize, PlainKernel::copy_elements,
-        PlainKernel::copy_octets, PlainKernel::reshape, PlainKernel::direct})
+        PlainKernel::copy_octets, PlainKernel::reshape, PlainKernel::direct, PlainKernel::join_moments})
     EXPECT_THAT(source, HasSubstr(plain_entry(kernel) + "(const __grid_constant__ coda::"));
   EXPECT_THAT(source, HasSubstr("pool<F16>"));
 }

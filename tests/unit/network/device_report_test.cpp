@@ -65,6 +65,26 @@ int count(const DeviceReport& report, const std::string& text) {
   }));
 }
 
+// GroupNorm ahead of its convolution; an enlarged image; a concatenation with a skip, of which groups straddle the
+// border
+TEST(DeviceReport, StatisticsOfAConcatenationComeFromItsProducers) {
+  NetworkBuilder net("diffusion");
+  Weights weights(net);
+  const NetworkValue x = net.input("x", {"batch", 320, "height", "width"});
+  const auto conv = [&](NetworkValue v, std::int64_t to) { return conv2d(v, weights.filter(v, to, 3), {.pad = 1}); };
+  const NetworkValue skip = x + conv(x, 320);
+  const NetworkValue up = conv(upsample(conv(max_pool(skip), 640)), 640);
+  net.output(conv(silu(group_norm(concat({up, skip}), {.groups = 32})), 320), "y");
+  net.output(conv(silu(group_norm(concat({skip, x}), {.groups = 32})), 320), "z");
+  const DeviceReport report = report_of(net.build(), {{"x", {8, 320, 64, 64}}});
+  EXPECT_EQ(count(report, "plain kernel: statistics of 'concat_6' from its producers 'conv2d_5' and 'add_1'"), 1)
+      << to_string(report);
+  EXPECT_EQ(count(report, ", moments of '"), 2) << to_string(report);
+  EXPECT_EQ(count(report, "moments/2"), 2) << "of 30 channels a group in tiles of 64\n" << to_string(report);
+  EXPECT_EQ(count(report, "plain kernel over the tensor: no kernel of a convolution makes 'x'"), 2)
+      << to_string(report);
+}
+
 TEST(DeviceReport, TheBaselineUNetIsItsConvolutionsAndItsBorder) {
   const Network network = unet(8, {64, 128, 256, 512, 1024}, 17);
   const auto convolutions = static_cast<std::size_t>(

@@ -67,7 +67,7 @@ std::string config_text(const ConvConfig& c, int number) {
       "    static constexpr bool kPatch = {}, kSplit = {}, kSwap = {};\n"
       "    static constexpr Norm kNorm = Norm::{};\n"
       "    {}\n"
-      "    static constexpr int kFetch = {};\n"
+      "    static constexpr int kFetch = {}, kMoments = {};\n"
       "}};\n",
       number,
       c.element == DType::f16    ? "F16"
@@ -75,7 +75,7 @@ std::string config_text(const ConvConfig& c, int number) {
                                  : "Bf16",
       c.tile_m, c.tile_n, c.tile_k, c.tile_warpgroups, c.turns, c.tile_m / c.tile_warpgroups, c.stages, c.stages_a,
       c.halo_h, c.halo_w, c.store_buffers, c.cluster_m, c.cluster_n, c.unit, c.patch, c.split, c.swap, norm(c.mode),
-      operands(c), c.fetch.value_or(0));
+      operands(c), c.fetch.value_or(0), c.moments);
 }
 
 std::string visitor_text(const VisitorShape& v) {
@@ -107,6 +107,9 @@ std::vector<ConvConfig> configurations() {
         if (n == 64 && mode != NormMode::rows) c.swap = true, list.push_back(c);
       }
   list.push_back({.tile_m = 64, .tile_n = 256, .stages = 4});
+  list.push_back({.tile_m = 64, .tile_n = 160, .stages = 4, .moments = 20});  // more moments than a slice
+  list.push_back({.tile_m = 128, .tile_n = 200, .stages = 4, .moments = 5});
+  list.push_back({.tile_m = 256, .tile_n = 64, .stages = 4, .store_buffers = 2, .swap = true, .moments = 2});
   for (const bool patch : {false, true}) {
     ConvConfig c{.element = DType::tf32, .tile_m = 128, .tile_n = 72, .tile_k = 32, .stages = 4, .patch = patch};
     c.stages_a = patch ? 2 : 0, c.halo_h = patch ? 2 : 0, c.halo_w = patch ? 1 : 0;
@@ -222,7 +225,8 @@ int main(int count, char** arguments) {
     out << config_text(c, number);
     for (const VisitorShape& v : visitors(c.mode)) {
       const std::size_t bytes = shared_bytes(c, v);
-      if (bytes > 232448) continue;  // the headers refuse these themselves
+      if (bytes > 232448 || (c.moments > 0 && v.side != VisitorShape::Side::none))
+        continue;  // the headers refuse these themselves
       out << fmt::format("static_assert(ConvFprop<Config{}, {}>::kSharedBytes == {});\n", number, visitor_text(v),
                          bytes);
       ++asserted;

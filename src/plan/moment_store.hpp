@@ -1,0 +1,35 @@
+#pragma once
+/// Moments of the main store, stored beside it for a normalisation that a later launch applies:
+/// kernels/coda/moment_store.cuh.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace coda::plan {
+
+struct ConvConfig;
+struct ConvPlan;
+struct ConvProblem;
+struct Epilogue;
+
+/// Which an epilogue asks for.
+struct StoredMoments {
+  std::string name;           ///< by which Arguments::outputs binds them
+  std::int64_t channels = 0;  ///< those of an entry are a divisor of this, and begin at its multiples; 0: none
+};
+
+/// Why no kernel stores moments of what this epilogue stores; empty: all of them can.
+std::string refuse_moments(const Epilogue& epilogue);
+
+/// Adds them to the epilogue. Throws UserError for a name that is taken or a number of channels that does not divide
+/// the output's, Unsupported with the reason of refuse_moments().
+void store_moments(Epilogue& epilogue, const StoredMoments& wanted, std::int64_t output_channels);
+
+/// ConvConfig::moments for a tile of this width: channels that no boundary divides.
+int moments_unit(const ConvProblem& problem, int tile_n);
+
+/// Shape in memory, f32: images, slots, units, then mean, M2, count and nothing.
+std::vector<std::int64_t> moments_shape(const ConvPlan& plan, std::int64_t output_channels);
+
+}  // namespace coda::plan
