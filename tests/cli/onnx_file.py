@@ -27,8 +27,9 @@ def value_info(name, kind, shape):
 
 
 def node(op, inputs, outputs, **integers):
-    """Attributes are integers."""
-    attributes = b"".join(field(5, field(1, name) + field(3, value) + field(20, 2)) for name, value in integers.items())
+    """Attributes are integers and lists of them."""
+    coded = lambda x: b"".join(field(8, i) for i in x) + field(20, 7) if isinstance(x, list) else field(3, x) + field(20, 2)
+    attributes = b"".join(field(5, field(1, name) + coded(value)) for name, value in integers.items())
     return b"".join(field(1, i) for i in inputs) + b"".join(field(2, o) for o in outputs) + field(4, op) + attributes
 
 
