@@ -311,10 +311,14 @@ template <class Config, class Visitor> struct Epilogue {
     }
 
     // The head's sums over a slice that this warp, or its warpgroup, has written and synchronised; with a row's last slice its values are stored.
-    using HeadTile = HeadProduct<Head, Visitor, kSlice>;
+    using HeadTile = HeadProduct<Head, Visitor, kSlice, kN>;
+    CODA_DEVICE const auto& head_params() const { return reinterpret_cast<const typename HeadTile::Params&>(further[Resample::kMaps + kFetch]); }
+    CODA_DEVICE void begin_head(HeadTile& head, const At& at) const {
+        if constexpr (Head::kEights > 0) head.begin(head_params(), at.image, geometry.channels, thread & 31);
+    }
     CODA_DEVICE void multiply_by_head(HeadTile& head, const u8* buffer, const At& at, int m, int slice) const {
         if constexpr (Head::kEights > 0) {
-            const auto& params = reinterpret_cast<const typename HeadTile::Params&>(further[Resample::kMaps + kFetch]);
+            const auto& params = head_params();
             if (slice == 0) head.open();
             head.add(params, buffer, at.first_channel + slice, geometry.channels, thread & 31);
             if (slice == kN - kSlice) head.store(params, at, geometry.rows, m, thread & 31);
@@ -512,6 +516,7 @@ template <class Config, class Visitor> struct Epilogue {
         const Fetch<Epilogue> fetch{*this};
         ring.open(0, kPairs, at);
         HeadTile head;
+        if constexpr (!kKeep) begin_head(head, at);
         if constexpr (kSwap && !kFetches) open_staging();
 #pragma unroll
         for (int b = 0; b < kBlocks; ++b)

@@ -178,10 +178,9 @@ template <class Config, class Visitor> struct SecondPass {
         tma_store_commit();
     }
     // The 16 rows of this step, whose last slice it is, by the head; they are normalised, and this warp synchronised.
-    CODA_DEVICE void multiply_by_head(const At& at, int step) const {
+    CODA_DEVICE void multiply_by_head(typename First::HeadTile& head, const At& at, int step) const {
         if constexpr (First::Head::kEights > 0) {
             if (step < kSteps - First::kBlocks) return;
-            typename First::HeadTile head;
 #pragma unroll
             for (int s = 0; s < kSlices; ++s)
                 first.multiply_by_head(head, slab_of(s * First::kBlocks + step % First::kBlocks), at, row_of(step, first.thread / 32), s * kSlice);
@@ -189,7 +188,7 @@ template <class Config, class Visitor> struct SecondPass {
     }
 
     // Normalised, it goes to every place.
-    CODA_DEVICE void store(const At& at) const {
+    CODA_DEVICE void store(typename First::HeadTile& head, const At& at) const {
         if ((first.thread & 31) == 0) {
 #pragma unroll 1
             for (int step = 0; step < kSteps; ++step) store_slab(at, step);
@@ -201,7 +200,7 @@ template <class Config, class Visitor> struct SecondPass {
         }
         if constexpr (First::Head::kEights > 0) {
 #pragma unroll 1
-            for (int step = kSteps - First::kBlocks; step < kSteps; ++step) multiply_by_head(at, step);
+            for (int step = kSteps - First::kBlocks; step < kSteps; ++step) multiply_by_head(head, at, step);
         }
     }
 
@@ -222,6 +221,8 @@ template <class Config, class Visitor> struct SecondPass {
         load_offsets(at, spilled, lane);
         __syncwarp();
         const Chunk chunk(*this, lane);
+        typename First::HeadTile head;
+        first.begin_head(head, at);
 #pragma unroll 2
         for (int step = 0; step < kSteps; ++step) {
             if (spilled) mbarrier_wait(loaded(step), rounds & 1);
@@ -231,14 +232,14 @@ template <class Config, class Visitor> struct SecondPass {
                 __syncwarp();
                 if (lane == 0) store_slab(at, step), tma_store_commit();
                 first.store_pooled(slab_of(step), at, row_of(step, warp), slice_of(step));
-                multiply_by_head(at, step);
+                multiply_by_head(head, at, step);
             }
         }
         if (spilled) ++rounds;
         if constexpr (kBeside) {
             fence_async_shared();
             __syncwarp();
-            store(at);
+            store(head, at);
         }
     }
 
