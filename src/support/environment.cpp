@@ -45,6 +45,7 @@ std::optional<std::filesystem::path> kernel_cache_folder() {
 }
 
 std::string graph_way() { return variable("CODA_GRAPH"); }
+std::string heads_wanted() { return variable("CODA_HEADS"); }
 
 bool tuning_is_off() { return variable("CODA_TUNING") == "off"; }
 

@@ -12,6 +12,7 @@
 #include "network/cuda/plan.hpp"
 #include "network/executable_impl.hpp"
 #include "runtime/cuda/range.hpp"
+#include "support/environment.hpp"
 
 namespace coda {
 
@@ -23,16 +24,26 @@ using network::gpu::CallerViews;
 using network::gpu::Plan;
 using network::gpu::Workspace;
 
+// A head in its block's kernel saves a launch and the block's tensor, and was slower wherever it was measured
+bool with_heads() {
+  const std::string given = support::heads_wanted();
+  if (given.empty() || given == "off") return false;
+  if (given == "on") return true;
+  throw UserError(fmt::format("CODA_HEADS is '{}'; expected on or off", given));
+}
+
 // Elements of 16 bits, pixels 16 bytes apart: what the copy engine takes
-constexpr network::MemoryStyle style{.element_bytes = 2,
-                                     .column_multiple = 8,
-                                     .slices_beside = false,
-                                     .in_place = false,
-                                     .resampled_stores = true,
-                                     .heads = true,
-                                     .enlarges = true,
-                                     .column_ranges = true,
-                                     .kept_bytes = std::size_t{256} << 10};
+network::MemoryStyle memory_style() {
+  return {.element_bytes = 2,
+          .column_multiple = 8,
+          .slices_beside = false,
+          .in_place = false,
+          .resampled_stores = true,
+          .heads = with_heads(),
+          .enlarges = true,
+          .column_ranges = true,
+          .kept_bytes = std::size_t{256} << 10};
+}
 
 void check_precision(const NetworkOptions& options) {
   if (options.precision != DType::bf16 && options.precision != DType::f16)
@@ -51,7 +62,7 @@ class CudaNetwork final : public NetworkImpl {
       : given_(std::move(given)),
         options_(options),
         device_(cuda::open_device(options.device_index)),
-        fused_(network::fuse(given_, options.fuse, style)),
+        fused_(network::fuse(given_, options.fuse, memory_style())),
         report_(network::report(fused_, given_.operators.size())),
         data_(constants_of(fused_.network)),
         constants_(fused_.network, data_, options.precision) {}
@@ -222,7 +233,7 @@ std::shared_ptr<NetworkImpl> build_cuda(Network network, const NetworkOptions& o
 namespace network::gpu {
 
 FusedNetwork fuse_for_gpu(const Network& given) {
-  FusedNetwork fused = fuse(given, true, style);
+  FusedNetwork fused = fuse(given, true, memory_style());
   return fused;
 }
 
@@ -234,7 +245,7 @@ struct Unloaded {
   std::shared_ptr<Plan> plan;
 
   Unloaded(const Network& given, const NetworkOptions& options, const NamedSizes& inputs, const plan::Device& device)
-      : fused(fuse(given, options.fuse, style)),
+      : fused(fuse(given, options.fuse, memory_style())),
         data(constants_of(fused.network)),
         constants(fused.network, data, options.precision) {
     const Network& n = fused.network;
