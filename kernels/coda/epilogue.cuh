@@ -6,8 +6,8 @@
 #include "fragment.cuh"
 #include "head.cuh"
 #include "layout.cuh"
+#include "publish.cuh"
 #include "row_groups.cuh"
-#include "moment_store.cuh"
 #include "tensors.cuh"
 #include "tiles.cuh"
 #include "tma.cuh"
@@ -348,97 +348,8 @@ template <class Config, class Visitor> struct Epilogue {
         }
         __syncwarp();
         const bool full = at.rows.all_valid(kPixels);
-        if constexpr (kSwap) publish_channels(at, full);
-        else publish_rows(at, full);
+        Publisher<Epilogue>{*this}.publish(at, full);
         sync();
-    }
-
-    CODA_DEVICE void publish(const At& at, int unit, const Moments& m) const {
-        const int channel = at.first_channel + unit * kUnit, units = geometry.channels / kUnit;
-        if (channel >= geometry.channels) return;
-        Entry* const entry = norm.slots + (size_t(at.image) * norm.slots_per_image + at.slot) * units + channel / kUnit;
-        if constexpr (kMoments > 0) put_moments(entry, m);
-        else write_entry(entry, m, epoch);
-    }
-
-    CODA_DEVICE void publish_channels(const At& at, bool full) {
-        const int warp = thread / 32;
-        float2* moments_of = reinterpret_cast<float2*>(moments(0));  // of all channels
-        float count = kPixels;
-        if (full) {
-            channel_moments<kAccBlocks, kAccCount, kCentred, false>(acc, moments_of, at.rows, count, warp);
-        } else {
-            int rows = 0;
-#pragma unroll 1
-            for (int m = 0; m < kPixels; m += 16) rows += at.rows.valid_of_16(m);
-            count = float(rows);
-            channel_moments<kAccBlocks, kAccCount, kCentred, true>(acc, moments_of, at.rows, count, warp);
-        }
-        sync();
-        for (int u = thread; u < kN / kUnit; u += 128) {
-            const float2* channels = moments_of + u * kUnit;
-            const float pivot = channels[0].x;
-            float sum = 0.f, m2 = 0.f;
-#pragma unroll
-            for (int i = 0; i < kUnit; ++i) sum += channels[i].x - pivot;
-            const float mean = fmaf(sum, 1.f / kUnit, pivot);
-#pragma unroll
-            for (int i = 0; i < kUnit; ++i) {
-                const float delta = channels[i].x - mean;
-                m2 += fmaf(delta * delta, count, channels[i].y);
-            }
-            publish(at, u, {count * kUnit, mean, m2});
-            if constexpr (kNormalises) {
-#pragma unroll
-                for (int i = 0; i < kUnit; ++i) columns()[kMean * kN + u * kUnit + i] = kCentred ? channels[i].x : mean;
-            }
-        }
-    }
-
-    CODA_DEVICE void publish_rows(const At& at, bool full) {
-        constexpr int kWidth = kUnit % 2 == 0 ? 2 : 1, kParts = kUnit / kWidth;  // entries of a unit in a warp's moments
-        const int warp = thread / 32;
-        float2* own = reinterpret_cast<float2*>(moments(warp));
-        if (full) warp_moments<kBlocks, kN, kWidth, false>(acc, own, at.rows, warp);
-        else warp_moments<kBlocks, kN, kWidth, true>(acc, own, at.rows, warp);
-        sync();
-        float count[4], inverse = 1.f / (64 * kBlocks * kParts), total = 64 * kBlocks;  // rows of the warps
-#pragma unroll
-        for (int w = 0; w < 4; ++w) count[w] = 16 * kBlocks;
-        if (!full) {
-            total = 0.f;
-#pragma unroll
-            for (int w = 0; w < 4; ++w) {
-                int rows = 0;
-#pragma unroll
-                for (int b = 0; b < kBlocks; ++b) rows += at.rows.valid_of_16(64 * b + 16 * w);
-                total += count[w] = float(rows);
-            }
-            inverse = total > 0.f ? __fdividef(1.f, total * kParts) : 0.f;
-        }
-        for (int u = thread; u < kN / kUnit; u += 128) {
-            auto part = [&](int w, int i) { return reinterpret_cast<const float2*>(moments(w))[u * kParts + i]; };
-            const float pivot = part(0, 0).x;
-            float sum = 0.f, m2 = 0.f;
-#pragma unroll
-            for (int i = 0; i < kParts; ++i)
-#pragma unroll
-                for (int w = 0; w < 4; ++w) sum = fmaf(count[w], part(w, i).x - pivot, sum);
-            const float mean = fmaf(sum, inverse, pivot);
-#pragma unroll
-            for (int i = 0; i < kParts; ++i)
-#pragma unroll
-                for (int w = 0; w < 4; ++w) {
-                    const float2 moment = part(w, i);
-                    const float delta = moment.x - mean;
-                    m2 += fmaf(delta * delta, count[w] * kWidth, moment.y);
-                }
-            publish(at, u, {total * kUnit, mean, m2});
-            if constexpr (kNormalises) {
-#pragma unroll
-                for (int i = 0; i < kUnit; ++i) columns()[kMean * kN + u * kUnit + i] = mean;
-            }
-        }
     }
 
     // Waits for the image's statistics; then columns kMean, kFactor and kShift hold the normalisation: of x, or if kCentred of
