@@ -42,6 +42,12 @@ def speedup(case):
     return min(times) / case["coda_us"] if times else None
 
 
+def hot_speedup(case):
+    """The same under a load without pauses; None unless all were measured so."""
+    times = [case.get("peers_hot", {}).get(p) for p in rivals(case)]
+    return min(times) / case["coda_hot_us"] if times and None not in times and "coda_hot_us" in case else None
+
+
 def over_bare(case):
     return case["coda_us"] / case["coda_bare_us"] if "coda_bare_us" in case and not case.get("bare") else None
 
@@ -57,6 +63,8 @@ def columns(suite):
         result.append(("Coda, bare", lambda c: us(c.get("coda_bare_us"))))
     result += [(PEER_NAMES[p], lambda c, p=p: us(c["peers"].get(p))) for p in peers]
     result.append(("best rival ÷ Coda", lambda c: times(speedup(c))))
+    if any(hot_speedup(c) for c in ran(suite)):
+        result.append(("the same, hot", lambda c: times(hot_speedup(c))))
     if any(over_bare(c) for c in ran(suite)):
         result.append(("Coda ÷ Coda, bare", lambda c: times(over_bare(c))))
     result += [("floor", lambda c: us(c["floor_us"])), ("share of the floor", lambda c: show("{:.0%}")(c["share_of_floor"])),
@@ -70,6 +78,9 @@ def summary(suite):
     gains = [s for c in ran(suite) if (s := speedup(c))]
     if gains:
         lines.append(f"Best rival ÷ Coda: geometric mean {geomean(gains):.2f}, {min(gains):.2f} to {max(gains):.2f}, over {len(gains)} cases.")
+    hot = [s for c in ran(suite) if (s := hot_speedup(c))]
+    if hot:
+        lines.append(f"The same under a load without pauses (hot): {geomean(hot):.2f}, {min(hot):.2f} to {max(hot):.2f}.")
     bare = [r for c in ran(suite) if (r := over_bare(c))]
     if bare:
         lines.append(f"Coda ÷ Coda, bare: geometric mean {geomean(bare):.2f}, {min(bare):.2f} to {max(bare):.2f}.")

@@ -85,6 +85,7 @@ def merge(suite, lines):
             else:
                 case["peers"][line["peer"]] = line["us"]
                 case["peer_spread"][line["peer"]] = line["spread"]
+                case.setdefault("peers_hot", {})[line["peer"]] = line["hot_us"]
                 case.setdefault("peer_compile_seconds", {})[line["peer"]] = line["compile_seconds"]
 
 

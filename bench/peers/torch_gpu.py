@@ -210,21 +210,28 @@ class Replays:
         return start.elapsed_time(stop) * 1e3 / self.executions
 
 
-def measure(contenders, rounds, replays):
-    """{name: (median, spread)}: the contenders take turns; spread is that of the medians of the rounds. Starts after a rest of 2 s, like
-    coda_gpu_bench."""
-    time.sleep(2)
+def take_turns(contenders, rounds, replays, pause):
     times = {name: [] for name in contenders}
     for _ in range(rounds):
         for name, contender in contenders.items():
+            time.sleep(pause)
             for _ in range(2):
                 contender.time()
             times[name].append([contender.time() for _ in range(replays)])
+    return times
+
+
+def measure(contenders, args):
+    """{name: (median, spread, median under load)}: the contenders take turns, each from rest, then without pauses; spread is that of the
+    medians of the rounds. The protocol is coda_gpu_bench's (tools/bench/replays.hpp)."""
+    time.sleep(2)
+    rested = take_turns(contenders, args.rounds, args.replays, args.pause)
+    hot = take_turns(contenders, 3, args.replays, 0)
     result = {}
-    for name, rounds_of_one in times.items():
+    for name, rounds_of_one in rested.items():
         middle = statistics.median(t for r in rounds_of_one for t in r)
         medians = [statistics.median(r) for r in rounds_of_one]
-        result[name] = (middle, (max(medians) - min(medians)) / middle)
+        result[name] = middle, (max(medians) - min(medians)) / middle, statistics.median(t for r in hot[name][1:] for t in r)
     return result
 
 
@@ -248,8 +255,8 @@ def run_case(torch, suite, case, peers, args):
             contenders[peer] = Replays(torch, runs, sets)
         except Exception as error:  # noqa: BLE001
             emit(peer, error=f"{type(error).__name__}: {error}"[:400])
-    for peer, (us, spread) in measure(contenders, args.rounds, args.replays).items():
-        emit(peer, us=round(us, 3), spread=round(spread, 4), compile_seconds=round(seconds[peer], 2))
+    for peer, (us, spread, hot) in measure(contenders, args).items():
+        emit(peer, us=round(us, 3), spread=round(spread, 4), hot_us=round(hot, 3), compile_seconds=round(seconds[peer], 2))
 
 
 def read_suites(paths):
@@ -266,6 +273,7 @@ def main():
     parser.add_argument("--only", default="")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--replays", type=int, default=8)
+    parser.add_argument("--pause", type=float, default=0.2, help="seconds without work before each turn")
     args = parser.parse_args()
     peers = [p for p in args.peers.split(",") if p]
     if unknown := [p for p in peers if p not in PEERS]:

@@ -8,6 +8,7 @@
 
 #include "bench/contest.hpp"
 #include "bench/listing.hpp"
+#include "bench/once.hpp"
 #include "coda/error.hpp"
 #include "gpu/device.hpp"
 #include "support/files.hpp"
@@ -149,6 +150,7 @@ json head_of(const Options& options, const Ceilings& ceilings, const Peers& peer
          {"rounds", options.rounds},
          {"replays", options.replays},
          {"rest_s", options.rest},
+         {"pause_s", options.pause},
          {"plans_tried", options.sweep ? json("all") : json(options.plans)}};
   j["cudnn"] = peers.cudnn ? peers.cudnn->version() : options.cudnn ? "absent: " + peers.cudnn_error : "not asked for";
   j["cublaslt"] = peers.cublaslt  ? peers.cublaslt->version()
@@ -239,6 +241,12 @@ int run(const Options& options) {
   gpu::choose_device(options.gpu);
   const auto prepared = prepare_all(suites, gpu::device().device, options);
   Peers peers = open_peers(options);
+  if (options.once) {
+    bool ran = true;
+    for (const auto& suite : prepared)
+      for (const Prepared& p : suite) ran = run_once(p, peers, options) && ran;
+    return ran ? 0 : 1;
+  }
   const Ceilings ceilings = measure_ceilings(options.matmul_tflops, options.copy_tbps, options.libraries);
   fmt::print(stderr, "ceilings: {:.0f} TFLOP/s ({}), {:.2f} TB/s\n", ceilings.matmul_tflops, ceilings.matmul_source,
              ceilings.copy_tbps);

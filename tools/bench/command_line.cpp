@@ -25,7 +25,20 @@ void add_options(CLI::App& app, Options& o) {
                  "Seconds without work before a case's first round: the clock recovers from the search for a plan")
       ->check(CLI::Range(0.0, 60.0))
       ->capture_default_str();
+  app.add_option("--pause", o.pause, "Seconds without work before each turn: the clock recovers from what ran before")
+      ->check(CLI::Range(0.0, 60.0))
+      ->capture_default_str();
+  app.add_option("--hot-rounds", o.hot_rounds,
+                 "More rounds without pauses, of which the first does not count: times under load")
+      ->check(CLI::Range(0, 1000))
+      ->capture_default_str();
   app.add_flag("--precompile", o.precompile, "Compile all kernels into the cache (CODA_CACHE_DIR); needs no GPU");
+  auto* once =
+      app.add_flag("--once", o.once, "Launch each contender of a case once, outside of a graph, for a profiler (ncu)");
+  app.add_option("--engine", o.engine, "Which of cuDNN's or cuBLASLt's proposals --once launches")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str()
+      ->needs(once);
   app.add_flag("--list", o.list, "Print the cases as JSON; needs no GPU");
   app.add_flag("--resume", o.resume, "Leave out the cases that are in OUT already")->needs("--json");
   app.add_flag("!--no-verify", o.verify, "Do not compare with the float64 reference");

@@ -149,7 +149,8 @@ void time_all(const Prepared& p, const Ceilings& ceilings, Peers& peers, const O
   for (const VendorChampion& v : vendors)
     if (v.replays) contenders.push_back(v.replays.get());
   contenders.push_back(coda.replays.get());
-  const std::vector<Timing> times = measure(contenders, {options.rounds, options.replays, options.rest});
+  const std::vector<Timing> times =
+      measure(contenders, {options.rounds, options.replays, options.rest, options.pause, options.hot_rounds});
   r.coda = times.front(), r.again = times.back();
   if (bare) r.bare = times[1];
   if (c.is_bare()) r.bare = r.coda, r.bare_plan = r.plan;

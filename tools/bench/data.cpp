@@ -13,13 +13,14 @@ namespace coda::bench {
 
 namespace {
 
+// Normal, as PyTorch's operands are: what bits change decides what power a matrix product takes
 void fill(const gpu::Buffer& to, DType dtype, std::int64_t count, double mean, double deviation, std::uint64_t seed) {
-  const auto scale = static_cast<float>(std::sqrt(3.0) * deviation), offset = static_cast<float>(mean);
+  const auto scale = static_cast<float>(deviation), offset = static_cast<float>(mean);
   const auto n = static_cast<unsigned long long>(count), s = static_cast<unsigned long long>(seed);
   if (dtype == DType::f32)
-    gpu::launch("coda_fill32", gpu::striding, nullptr, to.address(), n, scale, offset, s);
+    gpu::launch("coda_normal32", gpu::striding, nullptr, to.address(), n, scale, offset, s);
   else
-    gpu::launch("coda_fill16", gpu::striding, nullptr, to.address(), n, scale, offset, s,
+    gpu::launch("coda_normal16", gpu::striding, nullptr, to.address(), n, scale, offset, s,
                 static_cast<int>(dtype == DType::f16));
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <span>
 #include <thread>
 
 #include "coda/error.hpp"
@@ -80,17 +81,36 @@ std::unique_ptr<Replays> replays_of(const std::vector<Enqueue>& sets, const std:
   return std::make_unique<Replays>(sets, rounds, what);
 }
 
-std::vector<Timing> measure(const std::vector<Replays*>& contenders, const Protocol& protocol) {
-  std::vector<std::vector<std::vector<double>>> times(contenders.size());
-  std::this_thread::sleep_for(std::chrono::duration<double>(protocol.rest));
-  for (int round = 0; round < protocol.rounds; ++round)
+namespace {
+
+void sleep(double seconds) { std::this_thread::sleep_for(std::chrono::duration<double>(seconds)); }
+
+// times[contender][round][replay]
+using Times = std::vector<std::vector<std::vector<double>>>;
+
+Times take_turns(const std::vector<Replays*>& contenders, int rounds, int replays, double pause) {
+  Times times(contenders.size());
+  for (int round = 0; round < rounds; ++round)
     for (std::size_t i = 0; i < contenders.size(); ++i) {
+      sleep(pause);
       for (int warm = 0; warm < 2; ++warm) contenders[i]->time();
       auto& mine = times[i].emplace_back();
-      for (int replay = 0; replay < protocol.replays; ++replay) mine.push_back(contenders[i]->time());
+      for (int replay = 0; replay < replays; ++replay) mine.push_back(contenders[i]->time());
     }
+  return times;
+}
+
+}  // namespace
+
+std::vector<Timing> measure(const std::vector<Replays*>& contenders, const Protocol& protocol) {
+  sleep(protocol.rest);
+  const Times rested = take_turns(contenders, protocol.rounds, protocol.replays, protocol.pause);
+  const Times hot = take_turns(contenders, protocol.hot_rounds, protocol.replays, 0);
   std::vector<Timing> result;
-  for (const auto& rounds : times) result.push_back(summary(rounds));
+  for (std::size_t i = 0; i < contenders.size(); ++i) {
+    Timing& timing = result.emplace_back(summary(rested[i]));
+    if (protocol.hot_rounds > 1) timing.hot = summary(std::span(hot[i]).subspan(1)).us;
+  }
   return result;
 }
 

@@ -41,10 +41,13 @@ class Replays {
 /// A replay whose executions last about `target_us` together, as few turns over all sets as that takes.
 std::unique_ptr<Replays> replays_of(const std::vector<Enqueue>& sets, const std::string& what, double target_us = 2000);
 
+/// Under a long load the chip lowers its clock, by how much depends on who ran before: so each turn starts from rest.
 struct Protocol {
-  int rounds = 5;   ///< in which the contenders take turns
-  int replays = 8;  ///< of a contender in a round, after two that do not count
-  double rest = 2;  ///< seconds without work before the first round: each case starts from the same state of the clock
+  int rounds = 5;      ///< in which the contenders take turns
+  int replays = 8;     ///< of a contender in a turn, after two that do not count
+  double rest = 2;     ///< seconds without work before the first round: a search for a plan is a load, too
+  double pause = 0.2;  ///< seconds without work before each turn
+  int hot_rounds = 3;  ///< more rounds, without pauses, of which the first does not count; Timing::hot
 };
 
 /// Measures the contenders in turn, and returns their times in the order given.

@@ -77,6 +77,7 @@ json to_json(const Case& c, const Result& r, bool with_plans) {
     return j;
   }
   j["coda_us"] = rounded(r.coda.us), j["coda_again_us"] = rounded(r.again.us), j["spread"] = share(r.coda.spread);
+  if (r.coda.hot > 0) j["coda_hot_us"] = rounded(r.coda.hot);
   j["times"] = r.coda.times, j["plan"] = r.plan, j["predicted_us"] = rounded(r.predicted_us);
   j["registers"] = r.registers, j["spill_bytes"] = r.spill_bytes, j["launches"] = r.launches, j["sets"] = r.sets;
   j["tflops"] = rounded(c.flop() / r.coda.us * 1e-6), j["floor_us"] = rounded(r.floor_us);
@@ -84,11 +85,13 @@ json to_json(const Case& c, const Result& r, bool with_plans) {
   if (r.bare)
     j["coda_bare_us"] = rounded(r.bare->us), j["coda_bare_plan"] = r.bare_plan,
     j["coda_bare_spread"] = share(r.bare->spread);
+  if (r.bare && r.bare->hot > 0) j["coda_bare_hot_us"] = rounded(r.bare->hot);
   j["peers"] = json::object(), j["peer_spread"] = json::object(), j["peer_errors"] = json::object();
   for (const VendorResult& v : r.vendor) {
     if (v.time)
       j["peers"][v.peer] = rounded(v.time->us), j["peer_spread"][v.peer] = share(v.time->spread),
       j[v.peer + "_engine"] = v.engine;
+    if (v.time && v.time->hot > 0) j["peers_hot"][v.peer] = rounded(v.time->hot);
     if (!v.error.empty()) j["peer_errors"][v.peer] = v.error;
   }
   if (r.checked) add(j, *r.checked);

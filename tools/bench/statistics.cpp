@@ -21,7 +21,7 @@ Timing summary(std::span<const std::vector<double>> rounds) {
   }
   const double middle = median(all);
   const auto [low, high] = std::minmax_element(medians.begin(), medians.end());
-  return {middle, (*high - *low) / middle, *std::min_element(all.begin(), all.end()), static_cast<int>(all.size())};
+  return {middle, (*high - *low) / middle, *std::min_element(all.begin(), all.end()), static_cast<int>(all.size()), 0};
 }
 
 double geomean(std::span<const double> values) {

@@ -16,6 +16,7 @@ struct Timing {
   double spread = 0;  ///< largest minus smallest median of a round, over `us`
   double best = 0;    ///< the smallest time
   int times = 0;      ///< how many there were
+  double hot = 0;     ///< median under a load without pauses; 0: not measured
 };
 
 /// Throws InternalError for no rounds, or a round without times.

@@ -22,7 +22,7 @@ const cuda::Gpu& device() {
   return g;
 }
 
-void wait(CUstream stream, const std::string& what, double seconds) {
+void wait(CUstream stream, const std::string& what, double seconds, bool awake) {
   const auto start = std::chrono::steady_clock::now();
   for (int tries = 0;; ++tries) {
     const CUresult result = driver().cuStreamQuery(stream);
@@ -34,7 +34,7 @@ void wait(CUstream stream, const std::string& what, double seconds) {
       std::fflush(stderr);
       std::_Exit(3);  // the driver would wait for the kernel
     }
-    if (tries > 1000) std::this_thread::sleep_for(std::chrono::microseconds(100));
+    if (!awake && tries > 1000) std::this_thread::sleep_for(std::chrono::microseconds(100));
   }
 }
 

@@ -16,8 +16,9 @@ const cuda::Gpu& device();
 void choose_device(int index);
 
 /// Ends the process (exit code 3) with what was running if `stream` is not done within `seconds`: a hang is a failure
-/// with a message. Throws DeviceError for an error of the GPU.
-void wait(CUstream stream, const std::string& what, double seconds = 60);
+/// with a message. Throws DeviceError for an error of the GPU. The thread sleeps between queries after the first
+/// thousand, unless it is to stay `awake`.
+void wait(CUstream stream, const std::string& what, double seconds = 60, bool awake = false);
 
 /// Device memory of `bytes` with 256 bytes of guard ahead and behind, all filled with 0xff at first.
 class Buffer {

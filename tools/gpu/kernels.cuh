@@ -215,6 +215,18 @@ extern "C" __global__ void coda_fill32(float* out, u64 count, float scale, float
     for (u64 i = blockIdx.x * u64(blockDim.x) + threadIdx.x; i < count; i += u64(gridDim.x) * blockDim.x)
         out[i] = offset + scale * uniform(seed, i);
 }
+__device__ float normal(u64 seed, u64 index) {  // of deviation 1, by Box and Muller
+    const float radius = 0.5f + 0.5f * uniform(seed, 2 * index), turn = uniform(seed, 2 * index + 1);
+    return sqrtf(-2.f * logf(fmaxf(radius, 1e-7f))) * cospif(turn);
+}
+extern "C" __global__ void coda_normal16(u16* out, u64 count, float deviation, float mean, u64 seed, int half) {
+    for (u64 i = blockIdx.x * u64(blockDim.x) + threadIdx.x; i < count; i += u64(gridDim.x) * blockDim.x)
+        out[i] = narrow(mean + deviation * normal(seed, i), half);
+}
+extern "C" __global__ void coda_normal32(float* out, u64 count, float deviation, float mean, u64 seed) {
+    for (u64 i = blockIdx.x * u64(blockDim.x) + threadIdx.x; i < count; i += u64(gridDim.x) * blockDim.x)
+        out[i] = mean + deviation * normal(seed, i);
+}
 
 // Counts words in which the two differ.
 extern "C" __global__ void coda_differences(const u32* a, const u32* b, u64 count, u64* result) {

@@ -58,6 +58,12 @@ class Report(unittest.TestCase):
         self.assertIn("geometric mean 1.50", text)
         self.assertNotIn("compile", table[0])  # no case has it
 
+    def test_times_under_load(self):
+        hot = suite({"coda_hot_us": 120.0, "peers_hot": {"torch_compile": 180.0}, "peers": {"torch_compile": 150.0}})
+        self.assertIn("| the same, hot |", report.markdown(hot))
+        self.assertIn("(hot): 1.50, 1.50 to 1.50", report.markdown(hot))
+        self.assertNotIn("hot", report.markdown(suite({"coda_hot_us": 120.0, "peers_hot": {}})))
+
     def test_disagreement_is_shown(self):
         self.assertIn("**wrong**", report.markdown(suite({"agrees": False, "error_over_tolerance": None})))
 
@@ -120,10 +126,10 @@ class Report(unittest.TestCase):
 class Merge(unittest.TestCase):
     LINES = [
         {"torch": "2.11", "cuda": "13.0"},
-        {"suite": "block", "name": CASE["name"], "peer": "torch_compile", "us": 160.0, "spread": 0.02, "compile_seconds": 3.0},
+        {"suite": "block", "name": CASE["name"], "peer": "torch_compile", "us": 160.0, "spread": 0.02, "hot_us": 170.0, "compile_seconds": 3.0},
         {"suite": "block", "name": CASE["name"], "peer": "torch_max_autotune", "error": "no"},
-        {"suite": "conv", "name": CASE["name"], "peer": "torch_eager", "us": 1.0, "spread": 0, "compile_seconds": 0},
-        {"suite": "block", "name": "unknown", "peer": "torch_eager", "us": 1.0, "spread": 0, "compile_seconds": 0},
+        {"suite": "conv", "name": CASE["name"], "peer": "torch_eager", "us": 1.0, "spread": 0, "hot_us": 1.0, "compile_seconds": 0},
+        {"suite": "block", "name": "unknown", "peer": "torch_eager", "us": 1.0, "spread": 0, "hot_us": 1.0, "compile_seconds": 0},
     ]
 
     def test_lines_go_to_their_cases(self):
@@ -132,6 +138,7 @@ class Merge(unittest.TestCase):
         run_gpu.note_missing(merged, ["eager", "compile", "max_autotune"], "a limit")
         case = merged["cases"][0]
         self.assertEqual(case["peers"], {"torch_compile": 160.0})
+        self.assertEqual(case["peers_hot"], {"torch_compile": 170.0})
         self.assertEqual(case["peer_errors"], {"torch_max_autotune": "no", "torch_eager": "not measured: its program ended with a limit"})
         self.assertEqual(merged["torch"], "2.11")
 
