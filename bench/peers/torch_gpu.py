@@ -224,7 +224,7 @@ def take_turns(contenders, rounds, replays, pause):
 def measure(contenders, args):
     """{name: (median, spread, median under load)}: the contenders take turns, each from rest, then without pauses; spread is that of the
     medians of the rounds. The protocol is coda_gpu_bench's (tools/bench/replays.hpp)."""
-    time.sleep(2)
+    time.sleep(0.5)
     rested = take_turns(contenders, args.rounds, args.replays, args.pause)
     hot = take_turns(contenders, 3, args.replays, 0)
     result = {}
@@ -273,7 +273,7 @@ def main():
     parser.add_argument("--only", default="")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--replays", type=int, default=8)
-    parser.add_argument("--pause", type=float, default=0.2, help="seconds without work before each turn")
+    parser.add_argument("--pause", type=float, default=0.1, help="seconds without work before each turn")
     args = parser.parse_args()
     peers = [p for p in args.peers.split(",") if p]
     if unknown := [p for p in peers if p not in PEERS]:

@@ -16,14 +16,14 @@ struct Options {
   std::string device = "cuda";
   int gpu = 0;
   unsigned long long seed = 1;
-  int rounds = 5, replays = 8;   ///< Protocol
-  double rest = 2, pause = 0.2;  ///< seconds, Protocol
-  int hot_rounds = 3;            ///< Protocol
-  bool precompile = false;       ///< compile all kernels into the cache, and end; needs no GPU
-  bool once = false;             ///< launch each contender once, for a profiler, and end
-  int engine = 1;                ///< which of a library's proposals `once` launches
-  bool list = false;             ///< print the cases as JSON, and end; needs no GPU
-  bool resume = false;           ///< leave out the cases that `out` already has
+  int rounds = 5, replays = 8;     ///< Protocol
+  double rest = 0.5, pause = 0.1;  ///< seconds, Protocol
+  int hot_rounds = 3;              ///< Protocol
+  bool precompile = false;         ///< compile all kernels into the cache, and end; needs no GPU
+  bool once = false;               ///< launch each contender once, for a profiler, and end
+  int engine = 1;                  ///< which of a library's proposals `once` launches
+  bool list = false;               ///< print the cases as JSON, and end; needs no GPU
+  bool resume = false;             ///< leave out the cases that `out` already has
   bool verify = true;
   bool cudnn = true;
   bool bare = true;          ///< time our own bare convolution, too
