@@ -12,11 +12,14 @@
 //            the traffic for a 3x3 filter. Stride 1. What comes from the second-level cache a clock, and what shared memory
 //            takes beside the matrix instructions' reads, bounds these kernels, so patches win wherever they cover the image well.
 //
+// Where a block's tiles all have the same channels and their filters fit, these stay in shared memory for the whole launch (kStationary): the
+// copy engine then brings activations alone, and what it writes no longer competes with the matrix instructions' reads.
+//
 // A configuration is a struct:
 //   using Element = Bf16, F16 or Tf32;
 //   static constexpr int kTileM, kTileN, kTileK;        // kTileK: 128 bytes, or for runs of 16-bit elements 64
 //   static constexpr int kTileWarpgroups, kTurns, kWarpgroupRows;  // kWarpgroupRows = kTileM / kTileWarpgroups: 64, 128 or 256
-//   static constexpr int kStages, kStagesA;             // of filters (for runs, of both); of activations, for patches
+//   static constexpr int kStages, kStagesA;             // of filters (for runs, of both); of activations, for patches and beside stationary filters
 //   static constexpr int kHaloH, kHaloW;                // patches: (R - 1) * dilation at most; (S - 1) * dilation
 //   static constexpr int kStoreBuffers, kClusterM, kClusterN;
 //   static constexpr bool kPatch, kSplit;               // kSplit: ConvGeometry::splits may exceed 1; without clusters
@@ -31,6 +34,7 @@
 //   static constexpr int kMoments;                      // moment_store.cuh; may be left out
 //   static constexpr bool kWide, kMeets;                // if kNorm is kGeneral: see general.cuh
 //   static constexpr int kFetch;                        // fetch.cuh; may be left out
+//   static constexpr bool kStationary;                  // kStages is then the number of k-steps of a tile; may be left out
 #pragma once
 #include "direct.cuh"
 #include "general.cuh"
@@ -40,6 +44,10 @@
 #include "wgmma.cuh"
 
 namespace coda {
+
+// Config::kStationary, if there is one.
+template <class Config> constexpr auto is_stationary(int) -> decltype(bool(Config::kStationary)) { return Config::kStationary; }
+template <class Config> constexpr bool is_stationary(...) { return false; }
 
 template <class Config, class Visitor> struct ConvFprop {
     using Configuration = Config;
@@ -62,7 +70,8 @@ template <class Config, class Visitor> struct ConvFprop {
     using Gatherer = Gather<Config>;
     static constexpr bool kPhases = Operands::kPhases;
     static constexpr bool kPatch = Config::kPatch, kStreamed = Config::kNorm == Norm::kStreamed;
-    static constexpr int kStages = Config::kStages, kStagesA = kPatch ? Config::kStagesA : kStages;
+    static constexpr bool kStationary = is_stationary<Config>(0), kTwoRings = kPatch || kStationary;
+    static constexpr int kStages = Config::kStages, kStagesA = kTwoRings ? Config::kStagesA : kStages;
 
     // A producer warpgroup and the consumers. What a block holds at its start is 168 registers a thread of 384, or 96 of
     // 640; setmaxnreg moves them: 56 + 2 * 224 = 3 * 168, 32 + 4 * 112 = 5 * 96. Streamed, spare warps of the producer's warpgroup merge statistics.
@@ -81,6 +90,7 @@ template <class Config, class Visitor> struct ConvFprop {
     static_assert(!kSplit || !kStreamed, "split-K serves small outputs, which are resident");
     static_assert(!kSplit || kClusterBlocks == 1, "split-K goes without clusters");
     static_assert(kClusterBlocks <= 8, "a cluster has up to eight blocks");
+    static_assert(!kStationary || (!kSplit && !kGather && !kDirect && !kPhases && kGroup == 0 && !Operands::kBatched), "all tiles of a block have the same filters");
     static_assert(kConsumers == 2 || kConsumers == 4, "two or four consumer warpgroups");
     static_assert(Config::kWarpgroupRows * kTeam == kM, "the warpgroups of a team divide the tile's rows");
 
@@ -95,7 +105,7 @@ template <class Config, class Visitor> struct ConvFprop {
     static constexpr int kOffsetBarriers = kOffsetSecond + (kStreamed ? kTurns * Again::kTeamBytes + kConsumers * Again::kOwnBytes : 0);
     static constexpr int kFetchBarriers = kConsumers * Fetch<Tail>::kBarriers;
     static constexpr int kOffsetTable = divide_up(kOffsetBarriers + 8 * (2 * kStages + 6 + kFetchBarriers), 16) * 16;  // of gathered rows
-    static constexpr int kSharedBytes = kGather ? kOffsetTable + Gatherer::kTableBytes + 1024 : kOffsetBarriers + 8 * (2 * kStages + (kPatch ? 2 * kStagesA : 0) + 2 + (kStreamed ? 4 : 0) + kFetchBarriers) + 1024;  // 1024: alignment
+    static constexpr int kSharedBytes = kGather ? kOffsetTable + Gatherer::kTableBytes + 1024 : kOffsetBarriers + 8 * (2 * kStages + (kTwoRings ? 2 * kStagesA : 0) + 2 + (kStreamed ? 4 : 0) + kFetchBarriers) + 1024;  // 1024: alignment
     static_assert(kSharedBytes <= 232448, "the tile, its stages and its epilogue exceed a block's shared memory");
     static_assert(kBytesB % 1024 == 0 && kBytesA % 1024 == 0, "stages keep the swizzle's alignment");
     static_assert(sizeof(typename Element::Word) == 2 || (!Operands::kColumnsA && !Operands::kColumnsB), "tf32 is multiplied K-major only");
@@ -112,14 +122,14 @@ template <class Config, class Visitor> struct ConvFprop {
     using Params = KernelParams<Resample::kMaps + phase_maps<Config>() + Tail::kFetch + Tail::Head::kMaps, typename Visitor::Params>;
     static_assert(!Visitor::kRaw || Config::kNorm == Norm::kResident, "only a resident normalisation keeps its input");
 
-    // Full and empty barriers of the filters' ring (for runs, of both operands'), then of the patches'; turns; handovers of columns.
+    // Full and empty barriers of the filters' ring (for runs, of both operands'), then of the activations' own; turns; handovers of columns.
     struct Barriers {
         u32 base;
         CODA_DEVICE u32 full(u32 stage) const { return base + 8 * stage; }
         CODA_DEVICE u32 empty(u32 stage) const { return base + 8 * (kStages + stage); }
         CODA_DEVICE u32 full_a(u32 stage) const { return base + 8 * (2 * kStages + stage); }
         CODA_DEVICE u32 empty_a(u32 stage) const { return base + 8 * (2 * kStages + kStagesA + stage); }
-        CODA_DEVICE u32 turn(int turn) const { return base + 8 * (2 * kStages + (kPatch ? 2 * kStagesA : 0) + turn); }
+        CODA_DEVICE u32 turn(int turn) const { return base + 8 * (2 * kStages + (kTwoRings ? 2 * kStagesA : 0) + turn); }
         CODA_DEVICE u32 fetched(int consumer) const { return turn(2 + consumer * Fetch<Tail>::kBarriers); }  // neither with columns
         CODA_DEVICE typename Again::Handover columns(int of_turn) const { return {turn(2 + of_turn), turn(4 + of_turn)}; }
     };
@@ -147,7 +157,7 @@ template <class Config, class Visitor> struct ConvFprop {
             // across, and its arrivals would stand in for a slow one's.
             const int readers = 4 * kTeam * kReaders;
             for (int s = 0; s < kStages; ++s) mbarrier_init(barriers.full(s), kFillers), mbarrier_init(barriers.empty(s), readers);
-            if (kPatch)
+            if (kTwoRings)
                 for (int s = 0; s < kStagesA; ++s) mbarrier_init(barriers.full_a(s), 1), mbarrier_init(barriers.empty_a(s), readers);
             for (int t = 0; t < 2; ++t) mbarrier_init(barriers.turn(t), 4 * kTeam);
             if constexpr (kStreamed) {
@@ -215,12 +225,13 @@ template <class Config, class Visitor> struct ConvFprop {
         else return operand_descriptor<kRowBytes, kGroupBytes>(address);
     }
 
-    // acc = the product over `loads` loads, the first of which is number `done` of this block; releases each stage once read.
+    // acc = the product over `loads` loads, the first of which is number `done` of this block; releases each stage once read. Stationary filters are
+    // waited for in a warpgroup's first tile.
     static CODA_DEVICE void multiply(Accumulators& acc, const ConvGeometry& g, u32 shared, const Barriers& barriers, u32 done, int loads,
-                                     int rank, int first_row, int turn_to_give) {
+                                     int rank, int first_row, int turn_to_give, bool first_tile) {
         const u64 base_a = stage_descriptor<Operands::kColumnsA, kLineBytes>(shared + first_row / 8 * kLineBytes);
         const u64 base_b = stage_descriptor<Operands::kColumnsB>(shared + kOffsetB);
-        RingPosition<kStages> at(kPatch ? done * g.taps_h * g.taps_w : done);
+        RingPosition<kStages> at(kStationary ? 0 : kPatch ? done * g.taps_h * g.taps_w : done);
         u32 previous = 0;
         if constexpr (kPatch) {
             RingPosition<kStagesA> at_a(done);
@@ -231,11 +242,11 @@ template <class Config, class Visitor> struct ConvFprop {
                 u64 a = base_a + at_a.stage * (kBytesA >> 4);
                 for (int r = 0; r < g.taps_h; ++r, a += line)
                     for (int s = 0; s < g.taps_w; ++s, a += pixel) {
-                        mbarrier_wait(barriers.full(at.stage), at.parity);
+                        if (!kStationary || first_tile) mbarrier_wait(barriers.full(at.stage), at.parity);
                         multiply_stage(acc, a, base_b + at.stage * (kBytesB >> 4), load | r | s);
                         if (load | r | s) {
                             wgmma_wait<1>();
-                            release(barriers.empty(previous), rank);
+                            if constexpr (!kStationary) release(barriers.empty(previous), rank);
                             if ((r | s) == 0) release(barriers.empty_a(previous_a), rank);
                         }
                         previous = at.stage;
@@ -246,6 +257,21 @@ template <class Config, class Visitor> struct ConvFprop {
             }
             finish_multiply(acc, barriers, turn_to_give);
             release(barriers.empty_a(previous_a), rank);
+        } else if constexpr (kStationary) {
+            RingPosition<kStagesA> at_a(done);
+            for (int block = 0; block < loads; ++block) {
+                if (first_tile) mbarrier_wait(barriers.full(block), 0);
+                mbarrier_wait(barriers.full_a(at_a.stage), at_a.parity);
+                multiply_stage(acc, base_a + at_a.stage * (kBytesA >> 4), base_b + block * (kBytesB >> 4), block);
+                if (block > 0) {
+                    wgmma_wait<1>();
+                    release(barriers.empty_a(previous), rank);
+                }
+                previous = at_a.stage;
+                at_a.advance();
+            }
+            finish_multiply(acc, barriers, turn_to_give);
+            release(barriers.empty_a(previous), rank);
         } else {
             for (int block = 0; block < loads; ++block) {
                 mbarrier_wait(barriers.full(at.stage), at.parity);
@@ -259,7 +285,7 @@ template <class Config, class Visitor> struct ConvFprop {
             }
             finish_multiply(acc, barriers, turn_to_give);
         }
-        release(barriers.empty(previous), rank);
+        if constexpr (!kStationary) release(barriers.empty(previous), rank);
     }
 
     static CODA_DEVICE void finish_multiply(Accumulators& acc, const Barriers& barriers, int turn_to_give) {
@@ -323,7 +349,7 @@ template <class Config, class Visitor> struct ConvFprop {
             }
             trace.mark(1);
             if constexpr (kDirect) Direct<Config>::multiply(acc, Gatherer::of(p, nullptr), at.rows, at.image, at.first_channel, tail.thread);
-            else multiply(acc, g, shared, barriers, done, loads(i), rank, member * Config::kWarpgroupRows, turn ^ 1);
+            else multiply(acc, g, shared, barriers, done, loads(i), rank, member * Config::kWarpgroupRows, turn ^ 1, i == turn);
             trace.mark(2);
             if constexpr (kSplit) {
                 const int item = first + i * step, part = item % g.splits;

@@ -19,7 +19,7 @@ template <class Kernel> struct Producer {
     static constexpr int kBoxBytes = Kernel::kBoxBytes, kLineBytes = Kernel::kLineBytes, kOffsetB = Kernel::kOffsetB, kOffsetTable = Kernel::kOffsetTable;
     static constexpr int kClusterM = Kernel::kClusterM, kClusterN = Kernel::kClusterN, kClusterBlocks = Kernel::kClusterBlocks;
     static constexpr int kPrefetches = Kernel::kPrefetches;
-    static constexpr bool kPatch = Kernel::kPatch, kSplit = Kernel::kSplit, kPhases = Kernel::kPhases;
+    static constexpr bool kStationary = Kernel::kStationary, kPatch = Kernel::kPatch, kSplit = Kernel::kSplit, kPhases = Kernel::kPhases;
 
     // What a block's loads share with the rest of its cluster; its blocks take turns at issuing them.
     struct Sharing {
@@ -116,6 +116,7 @@ template <class Kernel> struct Producer {
             }
             const Range range = Kernel::loads_of(g, item);
             const int k = tile.tile_n * kN;
+            const bool filters = !kStationary || item == int(blockIdx.x / kClusterBlocks);  // else they are there
             if constexpr (kPatch) {
                 const Rows rows = Rows::of(g, tile, kM, 0);
                 const u32 bytes = (kM / 8 + (g.taps_h - 1) * g.dilation_h) * kLineBytes;
@@ -130,8 +131,9 @@ template <class Kernel> struct Producer {
                         tma_load_4d_multicast(to, p.activation, full, c * kK, w, h, tile.image, sharing.row_blocks);
                     if (++sharing.turn_a == kClusterN) sharing.turn_a = 0;
                     at_a.advance();
+                    if (!filters) continue;
                     for (int tap = 0; tap < g.taps_h * g.taps_w; ++tap) {
-                        mbarrier_wait(barriers.empty(at.stage), at.parity ^ 1);
+                        if constexpr (!kStationary) mbarrier_wait(barriers.empty(at.stage), at.parity ^ 1);
                         mbarrier_arrive_expect(barriers.full(at.stage), kBytesB);
                         if constexpr (kPhases) load_phase_filter(p, sharing, shared + kOffsetB + at.stage * kBytesB, barriers.full(at.stage), c * kK, tap, k, tile.phase);
                         else load_filter(p, sharing, shared + kOffsetB + at.stage * kBytesB, barriers.full(at.stage), c * kK, tap, k, tile.image);
@@ -143,13 +145,25 @@ template <class Kernel> struct Producer {
                 const int w = row % pixels % g.width * g.stride_w - g.pad_w, h = row % pixels / g.width * g.stride_h - g.pad_h;
                 int c = range.begin % g.channel_blocks, r = range.begin / g.channel_blocks / g.taps_w, s = range.begin / g.channel_blocks % g.taps_w;
                 for (int load = range.begin; load < range.end; ++load) {
-                    const u32 full = barriers.full(at.stage), to = shared + at.stage * kBytesA;
                     const Im2colCoordinates from{c * kK, w, h, tile.image + row / pixels, u16(s * g.dilation_w), u16(r * g.dilation_h)};
-                    mbarrier_wait(barriers.empty(at.stage), at.parity ^ 1);
-                    mbarrier_arrive_expect(full, kBytesA + kBytesB);
-                    load_run(p, sharing, to, full, from, row, tile.image);
-                    load_filter(p, sharing, shared + kOffsetB + at.stage * kBytesB, full, c * kK, r * g.taps_w + s, k, tile.image);
-                    at.advance();
+                    if constexpr (kStationary) {
+                        if (filters) {
+                            mbarrier_arrive_expect(barriers.full(load), kBytesB);
+                            load_filter(p, sharing, shared + kOffsetB + load * kBytesB, barriers.full(load), c * kK, r * g.taps_w + s, k, tile.image);
+                        }
+                        const u32 full = barriers.full_a(at_a.stage);
+                        mbarrier_wait(barriers.empty_a(at_a.stage), at_a.parity ^ 1);
+                        mbarrier_arrive_expect(full, kBytesA);
+                        load_run(p, sharing, shared + at_a.stage * kBytesA, full, from, row, tile.image);
+                        at_a.advance();
+                    } else {
+                        const u32 full = barriers.full(at.stage), to = shared + at.stage * kBytesA;
+                        mbarrier_wait(barriers.empty(at.stage), at.parity ^ 1);
+                        mbarrier_arrive_expect(full, kBytesA + kBytesB);
+                        load_run(p, sharing, to, full, from, row, tile.image);
+                        load_filter(p, sharing, shared + kOffsetB + at.stage * kBytesB, full, c * kK, r * g.taps_w + s, k, tile.image);
+                        at.advance();
+                    }
                     if (++c == g.channel_blocks) {
                         c = 0;
                         if (++s == g.taps_w) s = 0, ++r;

@@ -126,7 +126,8 @@ std::string config_text(const plan::ConvConfig& c) {
       c.unit, c.group > 0 ? fmt::format("    static constexpr int kGroup = {};\n", c.group) : "",
       operands_text(c) + stores_text(c.stores) + resample_text(c.resampling) + head_text(c.head) +
           moments_text(c.moments) +
-          (c.fetch.value_or(0) > 0 ? fmt::format("    static constexpr int kFetch = {};\n", *c.fetch) : ""),
+          (c.fetch.value_or(0) > 0 ? fmt::format("    static constexpr int kFetch = {};\n", *c.fetch) : "") +
+          (c.stationary ? "    static constexpr bool kStationary = true;  // all filters of a tile\n" : ""),
       c.mode == plan::NormMode::general
           ? fmt::format("    static constexpr bool kWide = {}, kMeets = {};\n", c.wide, c.meets)
           : "");

@@ -47,9 +47,9 @@ struct ConvConfig {
   DType element = DType::bf16;  ///< of both operands: bf16, f16, or tf32, which lies in memory as f32
   int tile_m = 128, tile_n = 128, tile_k = 64;
   int tile_warpgroups = 1, turns = 2;  ///< 2, 1: cooperative; 1, 2: ping-pong; 2, 2: ping-pong of pairs
-  int stages = 4, stages_a = 0;        ///< of filters (runs: of both operands); of activations (patches)
-  bool patch = false;                  ///< activations by patches, 8 pixels wide and a halo, instead of runs of pixels
-  int halo_h = 0, halo_w = 0;          ///< patches: (R - 1)·dilation lines, (S - 1)·dilation pixels
+  int stages = 4, stages_a = 0;  ///< of filters (runs: of both operands); of activations (patches, stationary filters)
+  bool patch = false;            ///< activations by patches, 8 pixels wide and a halo, instead of runs of pixels
+  int halo_h = 0, halo_w = 0;    ///< patches: (R - 1)·dilation lines, (S - 1)·dilation pixels
   int store_buffers = 1;
   int cluster_m = 1, cluster_n = 1;
   bool split = false;
@@ -60,6 +60,8 @@ struct ConvConfig {
   int unit = 1;        ///< channels of an entry of statistics: divides group width and tile_n; 1 without an exchange
   int group = 0;  ///< rows of (cluster) tiles that are worked on together, all their channels; 0: one after another
   bool columns_a = false, columns_b = false, batched = false;  ///< as in Lowered; loaded by the copy engine
+  /// All tiles of a block have the same channels, whose filters stay in shared memory: stages is the k-steps of a tile.
+  bool stationary = false;
   bool rows_a = false;                   ///< runs of pixels are rows of a matrix: boxes of them are loaded, not im2col
   std::optional<Gathering> gather = {};  ///< activations by ordinary loads instead of runs or patches
   bool phases = false;                   ///< Lowered::phases: tiles across are those of each phase, one after another
@@ -72,6 +74,9 @@ struct ConvConfig {
   /// Tensor maps, or what stands in their place, behind ConvParams: of resampled stores, of phases of the output, then
   /// of fetched operands, then of the head.
   int further_maps() const { return (phases ? 6 : resampling.maps()) + fetch.value_or(0) + head.maps(); }
+
+  /// Whether activations have stages of their own.
+  bool two_rings() const { return patch || stationary; }
 
   bool operator==(const ConvConfig&) const = default;
 };
@@ -98,7 +103,7 @@ struct ConvPlan {
 Lowered as_planned(const Contraction& contraction, const ConvConfig& config);
 
 /// Fields of ConvConfig that the caller fixes, as text: "tile=128x160 cluster=1x2 stages=4 order=pingpong mode=resident
-/// load=patch split=on swap=on". Throws UserError for an unknown key or value (says which are known).
+/// load=patch split=on swap=on stationary=off". Throws UserError for an unknown key or value (says which are known).
 struct Override {
   std::map<std::string, std::string> fields;
   static Override parse(const std::string& text);

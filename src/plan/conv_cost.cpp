@@ -73,6 +73,8 @@ double gather_clk(const ConvConfig& c) {
          (c.tile_m * (c.gather->vectors ? k.vector : k.elements) + c.tile_n * (c.gather->filters ? k.elements : 0));
 }
 
+int clusters_of(const ConvPlan& p) { return p.blocks / (p.config.cluster_m * p.config.cluster_n); }
+
 /// Clocks of a k-step: the slowest of tensor cores, shared memory, second-level cache and the loads' latency.
 double step_clk(const ConvPlan& p, const ConvProblem& problem) {
   const ConvConfig& c = p.config;
@@ -87,13 +89,15 @@ double step_clk(const ConvPlan& p, const ConvProblem& problem) {
   // Products with one tile a block: loads run ahead as far as the ring reaches, and hardly compete with the
   // instructions
   const bool once = c.rows_a && p.tiles * p.splits * c.cluster_m * c.cluster_n <= p.blocks;
-  const double shared = (operands + (once ? 0.0 : a + b)) / k.shared_bytes;
-  const double l2 = (a / c.cluster_n + b / c.cluster_m) /
-                    (once       ? k.cold_bytes
-                     : taps > 1 ? k.patch_l2_bytes
-                                : k.l2_bytes) *
+  const double filters = c.stationary && clusters_of(p) < p.tiles ? 0 : b;
+  const double shared = (operands + (once ? 0.0 : a + filters)) / k.shared_bytes;
+  const double l2 = (a / c.cluster_n + filters / c.cluster_m) /
+                    (once                        ? k.cold_bytes
+                     : taps > 1 && !c.stationary ? k.patch_l2_bytes
+                                                 : k.l2_bytes) *
                     (c.patch && taps == 1 ? k.box : 1.0);
-  const double lead = c.patch ? std::min<double>(c.stages - 1, (c.stages_a - 1) * taps) : c.stages - 1;
+  const double activations = (c.stages_a - 1) * taps;
+  const double lead = c.stationary ? activations : c.patch ? std::min<double>(c.stages - 1, activations) : c.stages - 1;
   const double busy = std::max({tensor, shared, l2, k.load_clk / lead, k.step_clk, gather_clk(c)});
   return busy * (c.cluster_m * c.cluster_n > 1 ? k.cluster : 1.0) *
          (c.turns == 2 && c.tile_warpgroups == 2 ? k.pairs : 1.0);
@@ -113,8 +117,6 @@ struct TileClocks {
   double main = 0, epilogue = 0, wait = 0;
   double drain = 0;  ///< once: streamed, from the last statistics to the image's, and what was spilled of it
 };
-
-int clusters_of(const ConvPlan& p) { return p.blocks / (p.config.cluster_m * p.config.cluster_n); }
 
 /// Rows of the grid (a tile for each block) over which the items of an image spread.
 double rows_of_image(const ConvPlan& p) {

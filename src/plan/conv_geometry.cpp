@@ -97,6 +97,10 @@ std::int64_t loads_per_tile(const ConvConfig& config, const ConvProblem& problem
   return (config.patch ? 1 : problem.conv.r * problem.conv.s) * divide_up(problem.conv.c, config.tile_k);
 }
 
+std::int64_t steps_per_tile(const ConvConfig& config, const ConvProblem& problem) {
+  return loads_per_tile(config, problem) * (config.patch ? problem.conv.r * problem.conv.s : 1);
+}
+
 ConvPlan lay_out(const ConvConfig& config, const ConvProblem& problem, const Device& device) {
   ConvPlan p;
   p.config = config;
@@ -110,8 +114,11 @@ ConvPlan lay_out(const ConvConfig& config, const ConvProblem& problem, const Dev
         1, std::min({std::int64_t{resident / p.tiles}, loads_per_tile(config, problem), std::int64_t{largest_split}})));
   p.threads = 128 * (1 + config.tile_warpgroups * config.turns);
   // As few blocks as finish in the same number of rounds: the tiles of an image then fall into fewer of them
-  const std::int64_t clusters = resident / cluster_blocks(config), rounds = divide_up(items_of(p), clusters);
-  p.blocks = static_cast<int>(divide_up(items_of(p), rounds)) * cluster_blocks(config);
+  // Stationary filters: a block's tiles, as many apart as there are clusters, have the same channels
+  const std::int64_t all = resident / cluster_blocks(config),
+                     step = config.stationary ? std::min<std::int64_t>(p.tiles_n, std::max<std::int64_t>(all, 1)) : 1;
+  const std::int64_t clusters = all / step * step, rounds = divide_up(items_of(p), clusters);
+  p.blocks = static_cast<int>(divide_up(divide_up(items_of(p), rounds), step) * step) * cluster_blocks(config);
   p.shared_bytes = shared_bytes(config, problem.visitor);
   p.cooperative = config.split || config.meets || exchanges(config.mode);
   p.workspace = lay_out_workspace(p, problem);

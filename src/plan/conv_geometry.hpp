@@ -19,6 +19,9 @@ int items_in_flight(const ConvConfig& config, const Device& device);
 std::int64_t loads_per_tile(const ConvConfig& config, const ConvProblem& problem);
 
 /// Fills everything but predicted_us from `config`, which the static rules below must have accepted.
+/// K-steps of a tile.
+std::int64_t steps_per_tile(const ConvConfig& config, const ConvProblem& problem);
+
 ConvPlan lay_out(const ConvConfig& config, const ConvProblem& problem, const Device& device);
 
 /// Why no kernel of this configuration can serve the problem, whatever its launch; empty: none.

@@ -132,6 +132,19 @@ string check_split(const ConvConfig& c) {
   return {};
 }
 
+/// Filters that stay, and a tile of each of two rings' worth of what else there is.
+string check_stationary(const ConvConfig& c, const ConvProblem& p) {
+  if (!c.stationary) return {};
+  if (c.gather) return "stationary: gathered images come beside their filters";
+  if (c.split) return "stationary: a part of split-K has filters of its own";
+  if (c.phases) return "stationary: each phase of the output has filters of its own";
+  if (c.batched) return "stationary: each product of a batch has filters of its own";
+  if (c.group != 0) return "stationary: rows of tiles in groups change their channels";
+  if (const std::int64_t steps = steps_per_tile(c, p); c.stages != steps)
+    return fmt::format("stationary: {} stages of filters; a tile has {} k-steps", c.stages, steps);
+  return {};
+}
+
 string check_general(const ConvConfig& c, const ConvProblem& p) {
   if (c.mode != NormMode::general)
     return fmt::format("mode: {}; only `general` serves the epilogue", to_string(c.mode));
@@ -190,10 +203,13 @@ string check_memory(const ConvConfig& c, const ConvProblem& p, const Device& d) 
   if (c.store_buffers < 1 || c.store_buffers > stores)
     return fmt::format("store buffers: {}; 1 to the {} slices of a tile", c.store_buffers, stores);
   ConvConfig two = c;
-  two.stages = std::max(2, c.stages), two.stages_a = c.patch ? std::max(2, c.stages_a) : 0;
+  two.stages = std::max(2, c.stages), two.stages_a = c.two_rings() ? std::max(2, c.stages_a) : 0;
+  if (c.stationary) two.stages = c.stages;
   if (const std::size_t bytes = shared_bytes(two, p.visitor); bytes > d.shared_bytes)
-    return fmt::format("shared memory: {} bytes with {} stages{}; {} there are", bytes, two.stages,
-                       c.patch ? fmt::format(" and {} of patches", two.stages_a) : "", d.shared_bytes);
+    return fmt::format(
+        "shared memory: {} bytes with {} stages{}; {} there are", bytes, two.stages,
+        c.two_rings() ? fmt::format(" and {} of {}", two.stages_a, c.patch ? "patches" : "activations") : "",
+        d.shared_bytes);
   if (two != c) return "stages: one; at least two, since a stage is released when the next has been read";
   return {};
 }
@@ -201,8 +217,9 @@ string check_memory(const ConvConfig& c, const ConvProblem& p, const Device& d) 
 }  // namespace
 
 string refuse_config(const ConvConfig& c, const ConvProblem& p, const Device& d) {
-  for (const string& reason : {check_tile(c), check_cluster(c, d), check_loads(c, p), check_split(c), check_mode(c, p),
-                               refuse_resampling(c, p), refuse_fetch(c, p), refuse_head(c, p)})
+  for (const string& reason :
+       {check_tile(c), check_cluster(c, d), check_loads(c, p), check_split(c), check_stationary(c, p), check_mode(c, p),
+        refuse_resampling(c, p), refuse_fetch(c, p), refuse_head(c, p)})
     if (!reason.empty()) return reason;
   if (string reason = check_registers(c, p); !reason.empty()) return reason;
   return check_memory(c, p, d);
@@ -217,11 +234,18 @@ string refuse_launch(const ConvPlan& plan, const ConvProblem& p, const Device& d
                        (p.extents.cols + c.tile_n - 1) / c.tile_n, c.cluster_n);
   if (c.cluster_m > 1 && !c.patch && blocks_m < c.cluster_m)
     return fmt::format("cluster: {} tiles along the pixels do not fill {} blocks", blocks_m, c.cluster_m);
+  if (const int clusters = d.resident_blocks[c.cluster_m * c.cluster_n] / (c.cluster_m * c.cluster_n);
+      c.stationary && plan.tiles_n > clusters)
+    return fmt::format("stationary: {} tiles across the channels; {} in flight cannot keep to one each", plan.tiles_n,
+                       clusters);
   if (c.split && plan.splits < 2)
     return 2 * plan.tiles > d.resident_blocks[1]
                ? fmt::format("split-K: {} tiles keep {} blocks busy without", plan.tiles, d.resident_blocks[1])
                : "split-K: a tile is one load, there is nothing to split";
-  const std::int64_t image = std::int64_t{plan.tiles_m} * plan.tiles_n * plan.splits, held = items_in_flight(c, d);
+  const std::int64_t image = std::int64_t{plan.tiles_m} * plan.tiles_n * plan.splits;
+  // Stationary: whole rows of tiles
+  const std::int64_t held =
+      items_in_flight(c, d) / c.turns / (c.stationary ? plan.tiles_n : 1) * (c.stationary ? plan.tiles_n : 1) * c.turns;
   const std::int64_t sharing = image * (p.visitor.returns_all ? plan.images : 1);
   if (p.visitor.returns && sharing > held && sharing > 1)
     return fmt::format(

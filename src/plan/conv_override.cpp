@@ -20,17 +20,18 @@ struct Key {
   Values known;  ///< values that are words
 };
 
-const std::array<Key, 13>& keys() {
-  static const std::array<Key, 13> list{{
+const std::array<Key, 14>& keys() {
+  static const std::array<Key, 14> list{{
       {"tile", "ROWSxCHANNELS, such as 128x160", {}},
       {"depth", "64 or 32", {"64", "32"}},
       {"order", "cooperative, pingpong or pairs", {"cooperative", "pingpong", "pairs"}},
       {"load", "patch, runs or gather", {"patch", "runs", "gather"}},
-      {"stages", "a number, or of filters + of patches, such as 5+3", {}},
+      {"stages", "a number, or of filters + of patches, or activations, such as 5+3", {}},
       {"buffers", "a number of store buffers", {}},
       {"cluster", "ROWSxCHANNELS in blocks, such as 1x2", {}},
       {"split", "on or off", {"on", "off"}},
       {"swap", "on or off", {"on", "off"}},
+      {"stationary", "on or off", {"on", "off"}},
       {"mode", "none, resident, streamed, rows or general", {"none", "resident", "streamed", "rows", "general"}},
       {"unit", "a number of channels", {}},
       {"group", "a number of rows of tiles", {}},
@@ -103,6 +104,8 @@ void set(FixedFields& f, const Key& key, std::string_view value) {
     f.split = value == "on";
   } else if (key.name == "swap") {
     f.swap = value == "on";
+  } else if (key.name == "stationary") {
+    f.stationary = value == "on";
   } else {
     f.mode = static_cast<NormMode>(std::ranges::find(key.known, value) - key.known.begin());
   }
@@ -113,13 +116,13 @@ void set(FixedFields& f, const Key& key, std::string_view value) {
 FixedFields resolve(const Override& fixed) {
   FixedFields f;
   for (const auto& [name, value] : fixed.fields) set(f, find_key(name), value);
-  if (f.stages_a && f.load && f.load != Load::patch)
+  if (f.stages_a && f.load && f.load != Load::patch && !(f.load == Load::runs && f.stationary == true))
     throw UserError(
-        fmt::format("plan override: stages={}+{} load={}: the second number counts stages of patches; {} one ring, so "
-                    "give one number",
+        fmt::format("plan override: stages={}+{} load={}: the second number counts stages of patches, or of runs "
+                    "beside stationary filters (stationary=on); {} one ring, so give one number",
                     *f.stages, *f.stages_a, f.load == Load::runs ? "runs" : "gather",
                     f.load == Load::runs ? "runs have" : "gathered images have"));
-  if (f.stages_a) f.load = Load::patch;
+  if (f.stages_a && !f.load && f.stationary != true) f.load = Load::patch;
   return f;
 }
 
@@ -152,11 +155,12 @@ Override override_of(const ConvConfig& c) {
                 {"load", c.patch    ? "patch"
                          : c.gather ? "gather"
                                     : "runs"},
-                {"stages", c.patch ? fmt::format("{}+{}", c.stages, c.stages_a) : fmt::format("{}", c.stages)},
+                {"stages", c.two_rings() ? fmt::format("{}+{}", c.stages, c.stages_a) : fmt::format("{}", c.stages)},
                 {"buffers", fmt::format("{}", c.store_buffers)},
                 {"cluster", fmt::format("{}x{}", c.cluster_m, c.cluster_n)},
                 {"split", on(c.split)},
                 {"swap", on(c.swap)},
+                {"stationary", on(c.stationary)},
                 {"mode", std::string(to_string(c.mode))},
                 {"unit", fmt::format("{}", c.unit)}};
   if (c.fetch) all.fields["fetch"] = fmt::format("{}", *c.fetch);

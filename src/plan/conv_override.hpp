@@ -13,7 +13,7 @@ struct FixedFields {
   std::optional<int> tile_m, tile_n, tile_k, cluster_m, cluster_n, stages, stages_a, store_buffers, unit, group, fetch;
   std::optional<std::pair<int, int>> order;  ///< warpgroups of a tile, turns
   std::optional<Load> load;
-  std::optional<bool> split, swap;
+  std::optional<bool> split, swap, stationary;
   std::optional<NormMode> mode;
 };
 

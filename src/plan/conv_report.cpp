@@ -138,12 +138,13 @@ std::string to_string(const ConvConfig& c) {
   std::string text = fmt::format("{}x{}", c.tile_m, c.tile_n);
   if (c.tile_k != 64 && c.element != DType::tf32) text += fmt::format("x{}", c.tile_k);
   text += fmt::format("/{}", c.stages);
-  if (c.patch) text += fmt::format("+{}", c.stages_a);
+  if (c.two_rings()) text += fmt::format("+{}", c.stages_a);
   text += fmt::format(" {}", order_name(c));
   if (c.cluster_m * c.cluster_n > 1) text += fmt::format(" cluster {}x{}", c.cluster_m, c.cluster_n);
   if (c.split) text += " split";
   if (c.group > 0) text += fmt::format(" group {}", c.group);
   if (c.swap) text += " swap";
+  if (c.stationary) text += " stationary";
   if (c.mode != NormMode::none) text += fmt::format(" {}", to_string(c.mode));
   if (c.element == DType::tf32) text += " tf32";
   if (c.columns_a) text += " A(k,m)";

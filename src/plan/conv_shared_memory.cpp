@@ -183,7 +183,7 @@ std::size_t filter_stage_bytes(const ConvConfig& c) {
 }
 
 std::size_t shared_bytes(const ConvConfig& c, const VisitorShape& v) {
-  const std::size_t consumers = c.tile_warpgroups * c.turns, stages_a = c.patch ? c.stages_a : c.stages;
+  const std::size_t consumers = c.tile_warpgroups * c.turns, stages_a = c.two_rings() ? c.stages_a : c.stages;
   const std::size_t ring = stages_a * activation_stage_bytes(c) + c.stages * filter_stage_bytes(c);
   const std::size_t tail = consumers * round_up(warpgroup_bytes(c, v), swizzle_alignment);
   const std::size_t second = second_pass(c) ? c.turns * team_bytes(c, v) + consumers * own_bytes(c) : 0;
@@ -192,7 +192,7 @@ std::size_t shared_bytes(const ConvConfig& c, const VisitorShape& v) {
     return round_up(ring + tail + second + 8 * (2 * c.stages + 6 + fetched), 16) + c.tile_m * std::size_t{16} +
            swizzle_alignment;
   const std::size_t barriers =
-      8 * (2 * c.stages + (c.patch ? 2 * c.stages_a : 0) + 2 + (second_pass(c) ? 4 : 0) + fetched);
+      8 * (2 * c.stages + (c.two_rings() ? 2 * c.stages_a : 0) + 2 + (second_pass(c) ? 4 : 0) + fetched);
   return ring + tail + second + barriers + swizzle_alignment;
 }
 

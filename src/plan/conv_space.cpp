@@ -5,6 +5,7 @@
 #include <numeric>
 #include <set>
 
+#include "plan/conv_geometry.hpp"
 #include "plan/fetching.hpp"
 
 namespace coda::plan {
@@ -98,11 +99,23 @@ int most_that_fit(ConvConfig c, const ConvProblem& p, std::size_t bytes) {
 
 /// K-steps that the producer can be ahead of the consumers. A patch serves one for each tap.
 std::int64_t lead(const ConvConfig& c, const ConvProblem& p) {
-  return c.patch ? std::min<std::int64_t>((c.stages_a - 1) * p.conv.r * p.conv.s, c.stages - 1) : c.stages - 1;
+  const std::int64_t activations = (c.stages_a - 1) * (c.patch ? p.conv.r * p.conv.s : 1);
+  if (c.stationary) return activations;
+  return c.patch ? std::min<std::int64_t>(activations, c.stages - 1) : c.stages - 1;
+}
+
+/// Stationary: stages for all filters of a tile, and as many of activations as fit in so many bytes.
+ConvConfig with_all_filters(ConvConfig c, const ConvProblem& p, std::size_t bytes, const FixedFields& fixed) {
+  c.stages = fixed.stages.value_or(static_cast<int>(std::min<std::int64_t>(steps_per_tile(c, p), 1 << 12)));
+  c.stages_a = fixed.stages_a.value_or(most_stages);
+  if (!fixed.stages_a)
+    while (c.stages_a > 2 && shared_bytes(c, p.visitor) > bytes) --c.stages_a;
+  return c;
 }
 
 /// As many stages as fit in so many bytes; of patches and filters, as many of each as make the lead longest.
 ConvConfig with_stages(ConvConfig c, const ConvProblem& p, std::size_t bytes, const FixedFields& fixed) {
+  if (c.stationary) return with_all_filters(c, p, bytes, fixed);
   ConvConfig best = c;
   best.stages_a = c.patch ? 2 : 0;
   best.stages = fixed.stages ? *fixed.stages : most_that_fit(best, p, bytes);
@@ -129,16 +142,23 @@ void choose_stages(ConvConfig& c, const ConvProblem& p, const Device& d, const F
     c.stages = fixed.stages.value_or(2);
     return;
   }
-  if (fixed.stages && (fixed.stages_a || !c.patch)) {
-    c.stages = *fixed.stages, c.stages_a = c.patch ? *fixed.stages_a : 0;
+  if (fixed.stages && (fixed.stages_a || !c.two_rings())) {
+    c.stages = *fixed.stages, c.stages_a = c.two_rings() ? *fixed.stages_a : 0;
     return;
   }
   const ConvConfig roomy = with_stages(c, p, std::min(preferred_bytes, d.shared_bytes), fixed);
   c = lead(roomy, p) * step_clk_of(c, p) >= enough_clk(c, p) ? roomy : with_stages(c, p, d.shared_bytes, fixed);
 }
 
+/// Filters beyond this leave too little for activations and the epilogue.
+constexpr std::int64_t most_stationary_bytes = 128 << 10;
+
 /// Whether the combination can make sense at all; what cannot is not worth a line among the refusals.
 bool sensible(const ConvConfig& c, const ConvProblem& p, const FixedFields& fixed) {
+  if (c.stationary && !fixed.stationary && (c.gather || c.split || p.task.phases || p.task.batched)) return false;
+  if (c.stationary && !fixed.stationary &&
+      steps_per_tile(c, p) * c.tile_n * c.tile_k * p.element_bytes() > most_stationary_bytes)
+    return false;
   if (c.patch && p.task.columns_a && !fixed.load) return false;
   if (!c.patch && p.resampling.pooled && p.conv.stride[0] == 1 && p.conv.stride[1] == 1 && p.gathered.empty() &&
       !fixed.load)
@@ -235,6 +255,14 @@ void add_finished(std::vector<ConvConfig>& list, const ConvConfig& c, const Conv
   }
 }
 
+/// Which operand comes first, and whether filters stay.
+std::vector<std::pair<bool, bool>> operand_choices(const FixedFields& fixed) {
+  std::vector<std::pair<bool, bool>> list;
+  for (const bool swap : either(fixed.swap, {false, true}))
+    for (const bool stationary : either(fixed.stationary, {false, true})) list.emplace_back(swap, stationary);
+  return list;
+}
+
 }  // namespace
 
 std::vector<ConvConfig> configurations(const ConvProblem& p, const Device& d, const FixedFields& fixed) {
@@ -246,7 +274,7 @@ std::vector<ConvConfig> configurations(const ConvProblem& p, const Device& d, co
         for (const Load load : either(fixed.load, loads(p)))
           for (const int k : either(fixed.tile_k, depths(p)))
             for (const bool split : either(fixed.split, {false, true}))
-              for (const bool swap : either(fixed.swap, {false, true}))
+              for (const auto& [swap, stationary] : operand_choices(fixed))
                 for (const NormMode mode : either(fixed.mode, modes(p))) {
                   c = {.tile_m = m,
                        .tile_n = n,
@@ -256,7 +284,8 @@ std::vector<ConvConfig> configurations(const ConvProblem& p, const Device& d, co
                        .patch = load == Load::patch,
                        .split = split,
                        .swap = swap,
-                       .mode = mode};
+                       .mode = mode,
+                       .stationary = stationary};
                   if (load == Load::gather) c.gather = gathering_of(p.task);
                   const bool one = fixed.cluster_m.has_value();
                   for (const auto& [cm, cn] :

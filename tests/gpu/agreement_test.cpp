@@ -76,6 +76,12 @@ TEST(Agreement, FetchedOperands) {
   expect_agreement(cases);
 }
 
+TEST(Agreement, StationaryFilters) {
+  const auto cases = stationary_cases(options().seed);
+  EXPECT_EQ(cases.size(), 72u);
+  expect_agreement(cases);
+}
+
 TEST(Agreement, Heads) {
   const auto cases = head_cases(options().seed);
   EXPECT_EQ(cases.size(), 96u);

@@ -86,6 +86,9 @@ Case head_case(const Conv2d& conv, std::string text, std::string plan, std::int6
 /// Of one store, plain or by phases, with its moments.
 std::vector<Case> moment_cases(std::uint64_t seed);
 std::vector<Case> small_moment_cases();
+/// Kernels whose filters stay in shared memory.
+std::vector<Case> stationary_cases(std::uint64_t seed);
+std::vector<Case> small_stationary_cases();
 /// Transposed convolutions by the phases of their output, with every kind of epilogue.
 std::vector<Case> phase_cases(std::uint64_t seed);
 std::vector<Case> offset_cases();

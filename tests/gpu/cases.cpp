@@ -333,6 +333,7 @@ std::vector<Case> all_cases(std::uint64_t seed) {
   add(fetched_cases(seed));
   add(head_cases(seed));
   add(moment_cases(seed));
+  add(stationary_cases(seed));
   add(phase_cases(seed));
   add(offset_cases());
   add(batch_cases());

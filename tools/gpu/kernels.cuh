@@ -217,7 +217,7 @@ extern "C" __global__ void coda_fill32(float* out, u64 count, float scale, float
 }
 __device__ float normal(u64 seed, u64 index) {  // of deviation 1, by Box and Muller
     const float radius = 0.5f + 0.5f * uniform(seed, 2 * index), turn = uniform(seed, 2 * index + 1);
-    return sqrtf(-2.f * logf(fmaxf(radius, 1e-7f))) * cospif(turn);
+    return sqrtf(-2.f * logf(fmaxf(radius, 1e-7f))) * cosf(3.14159265f * turn);
 }
 extern "C" __global__ void coda_normal16(u16* out, u64 count, float deviation, float mean, u64 seed, int half) {
     for (u64 i = blockIdx.x * u64(blockDim.x) + threadIdx.x; i < count; i += u64(gridDim.x) * blockDim.x)

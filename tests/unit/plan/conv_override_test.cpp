@@ -32,7 +32,7 @@ TEST(Override, ReadsFields) {
 TEST(Override, UnknownFieldsAndValues) {
   EXPECT_EQ(error_of("tiel=128x128"),
             "plan override: unknown field 'tiel'; known are tile, depth, order, load, stages, buffers, cluster, split, "
-            "swap, mode, "
+            "swap, stationary, mode, "
             "unit, group, fetch; did you mean 'tile'?");
   EXPECT_EQ(
       error_of("mode=resdent"),

@@ -68,6 +68,7 @@ std::string config_text(const ConvConfig& c, int number) {
       "    static constexpr Norm kNorm = Norm::{};\n"
       "    {}\n"
       "    static constexpr int kFetch = {}, kMoments = {};\n"
+      "    static constexpr bool kStationary = {};\n"
       "}};\n",
       number,
       c.element == DType::f16    ? "F16"
@@ -75,7 +76,7 @@ std::string config_text(const ConvConfig& c, int number) {
                                  : "Bf16",
       c.tile_m, c.tile_n, c.tile_k, c.tile_warpgroups, c.turns, c.tile_m / c.tile_warpgroups, c.stages, c.stages_a,
       c.halo_h, c.halo_w, c.store_buffers, c.cluster_m, c.cluster_n, c.unit, c.patch, c.split, c.swap, norm(c.mode),
-      operands(c), c.fetch.value_or(0), c.moments);
+      operands(c), c.fetch.value_or(0), c.moments, c.stationary);
 }
 
 std::string visitor_text(const VisitorShape& v) {
@@ -107,6 +108,19 @@ std::vector<ConvConfig> configurations() {
         if (n == 64 && mode != NormMode::rows) c.swap = true, list.push_back(c);
       }
   list.push_back({.tile_m = 64, .tile_n = 256, .stages = 4});
+  list.push_back({.tile_m = 128, .tile_n = 160, .stages = 5, .stages_a = 4, .stationary = true});
+  list.push_back({.tile_m = 256,
+                  .tile_n = 64,
+                  .stages = 9,
+                  .stages_a = 2,
+                  .patch = true,
+                  .halo_h = 2,
+                  .halo_w = 2,
+                  .store_buffers = 8,
+                  .swap = true,
+                  .mode = NormMode::streamed,
+                  .unit = 2,
+                  .stationary = true});
   list.push_back({.tile_m = 64, .tile_n = 160, .stages = 4, .moments = 20});  // more moments than a slice
   list.push_back({.tile_m = 128, .tile_n = 200, .stages = 4, .moments = 5});
   list.push_back({.tile_m = 256, .tile_n = 64, .stages = 4, .store_buffers = 2, .swap = true, .moments = 2});
