@@ -17,7 +17,7 @@
 //
 // A configuration is a struct:
 //   using Element = Bf16, F16 or Tf32;
-//   static constexpr int kTileM, kTileN, kTileK;        // kTileK: 128 bytes, or for runs of 16-bit elements 64
+//   static constexpr int kTileM, kTileN, kTileK;        // kTileK: 128 bytes; of 16-bit elements 256 too, and for runs 64
 //   static constexpr int kTileWarpgroups, kTurns, kWarpgroupRows;  // kWarpgroupRows = kTileM / kTileWarpgroups: 64, 128 or 256
 //   static constexpr int kStages, kStagesA;             // of filters (for runs, of both); of activations, for patches and beside stationary filters
 //   static constexpr int kHaloH, kHaloW;                // patches: (R - 1) * dilation at most; (S - 1) * dilation
@@ -59,7 +59,9 @@ template <class Config, class Visitor> struct ConvFprop {
     using At = typename Tail::At;
     using Accumulators = typename Tail::Accumulators;
     using Operands = typename OperandsOf<Config>::Type;
-    static constexpr int kM = Config::kTileM, kN = Config::kTileN, kK = Config::kTileK, kRowBytes = kK * int(sizeof(typename Element::Word));
+    static constexpr int kM = Config::kTileM, kN = Config::kTileN, kK = Config::kTileK, kStepBytes = kK * int(sizeof(typename Element::Word));
+    // The copy engine swizzles spans of 128 bytes. Of operands with their k side by side a deeper step is several such atoms, each with all rows.
+    static constexpr int kAtoms = kStepBytes > 128 ? kStepBytes / 128 : 1, kRowBytes = kStepBytes / kAtoms, kAtomK = kK / kAtoms;
     static constexpr int kClusterM = Config::kClusterM, kClusterN = Config::kClusterN, kClusterBlocks = kClusterM * kClusterN;
     static constexpr bool kGrid = kClusterM > 1 && kClusterN > 1;  // a cluster of rows and columns
     static constexpr int kReaders = kGrid ? kClusterBlocks : kClusterM + kClusterN - 1;  // blocks that release a stage
@@ -90,14 +92,16 @@ template <class Config, class Visitor> struct ConvFprop {
     static_assert(!kSplit || !kStreamed, "split-K serves small outputs, which are resident");
     static_assert(!kSplit || kClusterBlocks == 1, "split-K goes without clusters");
     static_assert(kClusterBlocks <= 8, "a cluster has up to eight blocks");
-    static_assert(!kStationary || (!kSplit && !kGather && !kDirect && !kPhases && kGroup == 0 && !Operands::kBatched), "all tiles of a block have the same filters");
+    static_assert(!kStationary || (kAtoms == 1 && !kSplit && !kGather && !kDirect && !kPhases && kGroup == 0 && !Operands::kBatched), "all tiles of a block have the same filters");
     static_assert(kConsumers == 2 || kConsumers == 4, "two or four consumer warpgroups");
     static_assert(Config::kWarpgroupRows * kTeam == kM, "the warpgroups of a team divide the tile's rows");
 
     static constexpr int kPatchPixels = 8 + Config::kHaloW;  // of a line
     static constexpr int kLineBytes = kPatch ? kPatchPixels * kRowBytes : 8 * kRowBytes;  // from 8 pixels of a tile to the next 8
-    static constexpr int kBoxBytes = 64 * kRowBytes;  // of 64 columns of an operand (k, m) or (k, n)
-    static constexpr int kBytesA = kDirect ? 0 : kPatch ? divide_up((kM / 8 + Config::kHaloH) * kLineBytes, 1024) * 1024 : kM * kRowBytes, kBytesB = kDirect ? 0 : Operands::kColumnsB ? divide_up(kN, 64) * kBoxBytes : kN * kRowBytes;
+    static constexpr int kBoxBytes = 64 * kStepBytes;  // of 64 columns of an operand (k, m) or (k, n)
+    static constexpr int kAtomBytesA = kPatch ? divide_up((kM / 8 + Config::kHaloH) * kLineBytes, 1024) * 1024 : kM * kRowBytes, kAtomBytesB = kN * kRowBytes;
+    static constexpr int kBytesA = kDirect ? 0 : kAtoms * kAtomBytesA, kBytesB = kDirect ? 0 : Operands::kColumnsB ? divide_up(kN, 64) * kBoxBytes : kAtoms * kAtomBytesB;
+    static constexpr int kRows64A = Operands::kColumnsA ? kBoxBytes : 8 * kLineBytes, kRows64B = Operands::kColumnsB ? kBoxBytes : 64 * kRowBytes;  // from 64 rows to the next
     static constexpr int kWarpgroupBytes = divide_up(Tail::kWarpgroupBytes, 1024) * 1024;
     static constexpr int kOffsetB = kStagesA * kBytesA;
     static constexpr int kOffsetTail = kOffsetB + kStages * kBytesB;
@@ -107,7 +111,8 @@ template <class Config, class Visitor> struct ConvFprop {
     static constexpr int kOffsetTable = divide_up(kOffsetBarriers + 8 * (2 * kStages + 6 + kFetchBarriers), 16) * 16;  // of gathered rows
     static constexpr int kSharedBytes = kGather ? kOffsetTable + Gatherer::kTableBytes + 1024 : kOffsetBarriers + 8 * (2 * kStages + (kTwoRings ? 2 * kStagesA : 0) + 2 + (kStreamed ? 4 : 0) + kFetchBarriers) + 1024;  // 1024: alignment
     static_assert(kSharedBytes <= 232448, "the tile, its stages and its epilogue exceed a block's shared memory");
-    static_assert(kBytesB % 1024 == 0 && kBytesA % 1024 == 0, "stages keep the swizzle's alignment");
+    static_assert(kBytesB % (1024 * kAtoms) == 0 && kBytesA % (1024 * kAtoms) == 0, "stages and atoms keep the swizzle's alignment");
+    static_assert(kAtoms <= 2 && (kAtoms == 1 || (!kGather && sizeof(typename Element::Word) == 2)), "two atoms a step, of 16-bit elements that the copy engine loads");
     static_assert(sizeof(typename Element::Word) == 2 || (!Operands::kColumnsA && !Operands::kColumnsB), "tf32 is multiplied K-major only");
     static_assert(!kPatch || kRowBytes == 128, "a pixel of a patch is 128 bytes");
     static_assert(!kDirect || !kSplit, "there is nothing to split without stages");
@@ -199,7 +204,7 @@ template <class Config, class Visitor> struct ConvFprop {
     static CODA_DEVICE int items(const ConvGeometry& g) { return kSplit ? g.tiles * g.splits : g.tiles; }
     static CODA_DEVICE int tile_of(const ConvGeometry& g, int item) { return kSplit ? item / g.splits : item; }
     static CODA_DEVICE Range loads_of(const ConvGeometry& g, int item) {
-        const int loads = (kPatch ? 1 : g.taps_h * g.taps_w) * g.channel_blocks;
+        const int loads = kPatch ? g.channel_blocks : divide_up(g.taps_h * g.taps_w * g.channel_blocks, kAtoms);
         if constexpr (kSplit) return part_of(loads, item % g.splits, g.splits);
         else return {0, loads};
     }
@@ -208,14 +213,15 @@ template <class Config, class Visitor> struct ConvFprop {
     static CODA_DEVICE void multiply_stage(Accumulators& acc, u64 a, u64 b, int accumulate) {
         wgmma_fence();
 #pragma unroll
-        for (int k = 0; k < kRowBytes / 32; ++k)
+        for (int k = 0; k < kStepBytes / 32; ++k)
 #pragma unroll
             for (int block = 0; block < Tail::kAccBlocks; ++block) {
-                const u64 at_a = a + (k * (Operands::kColumnsA ? 2048 : 32) >> 4), at_b = b + (k * (Operands::kColumnsB ? 2048 : 32) >> 4);
+                const u64 at_a = a + ((Operands::kColumnsA ? k * 2048 : k / 4 * kAtomBytesA + k % 4 * 32) >> 4);
+                const u64 at_b = b + ((Operands::kColumnsB ? k * 2048 : k / 4 * kAtomBytesB + k % 4 * 32) >> 4);
                 if constexpr (kSwap)
-                    wgmma<Element, Config::kWarpgroupRows, Operands::kColumnsB, Operands::kColumnsA>(acc[block], at_b + (block * 64 * kRowBytes >> 4), at_a,
+                    wgmma<Element, Config::kWarpgroupRows, Operands::kColumnsB, Operands::kColumnsA>(acc[block], at_b + (block * kRows64B >> 4), at_a,
                                                                                                      accumulate | k);
-                else wgmma<Element, kN, Operands::kColumnsA, Operands::kColumnsB>(acc[block], at_a + (block * 8 * kLineBytes >> 4), at_b, accumulate | k);
+                else wgmma<Element, kN, Operands::kColumnsA, Operands::kColumnsB>(acc[block], at_a + (block * kRows64A >> 4), at_b, accumulate | k);
             }
         wgmma_commit();
     }
@@ -229,7 +235,7 @@ template <class Config, class Visitor> struct ConvFprop {
     // waited for in a warpgroup's first tile.
     static CODA_DEVICE void multiply(Accumulators& acc, const ConvGeometry& g, u32 shared, const Barriers& barriers, u32 done, int loads,
                                      int rank, int first_row, int turn_to_give, bool first_tile) {
-        const u64 base_a = stage_descriptor<Operands::kColumnsA, kLineBytes>(shared + first_row / 8 * kLineBytes);
+        const u64 base_a = stage_descriptor<Operands::kColumnsA, kLineBytes>(shared + first_row / 8 * (kRows64A / 8));
         const u64 base_b = stage_descriptor<Operands::kColumnsB>(shared + kOffsetB);
         RingPosition<kStages> at(kStationary ? 0 : kPatch ? done * g.taps_h * g.taps_w : done);
         u32 previous = 0;

@@ -16,6 +16,7 @@ template <class Kernel> struct Producer {
     using Gatherer = typename Kernel::Gatherer;
     static constexpr int kM = Kernel::kM, kN = Kernel::kN, kK = Kernel::kK, kGroup = Kernel::kGroup;
     static constexpr int kStages = Kernel::kStages, kStagesA = Kernel::kStagesA, kBytesA = Kernel::kBytesA, kBytesB = Kernel::kBytesB;
+    static constexpr int kAtoms = Kernel::kAtoms, kAtomK = Kernel::kAtomK, kAtomBytesA = Kernel::kAtomBytesA, kAtomBytesB = Kernel::kAtomBytesB;
     static constexpr int kBoxBytes = Kernel::kBoxBytes, kLineBytes = Kernel::kLineBytes, kOffsetB = Kernel::kOffsetB, kOffsetTable = Kernel::kOffsetTable;
     static constexpr int kClusterM = Kernel::kClusterM, kClusterN = Kernel::kClusterN, kClusterBlocks = Kernel::kClusterBlocks;
     static constexpr int kPrefetches = Kernel::kPrefetches;
@@ -37,20 +38,20 @@ template <class Kernel> struct Producer {
         else tma_load_3d(to, map, full, x, y, z);
     }
 
-    // Filters from k, their channels from c: of one tap, or of the image's own matrix.
-    static CODA_DEVICE void load_filter(const ConvParams& p, Sharing& sharing, u32 to, u32 full, int c, int tap, int k, int image) {
+    // An atom of a step (boxes of columns: with the first, all of it). Filters from k, their channels from c: of one tap, or of the image's own matrix.
+    static CODA_DEVICE void load_filter(const ConvParams& p, Sharing& sharing, u32 to, u32 full, int c, int tap, int k, int image, int atom = 0) {
         constexpr bool kShared = kClusterM > 1;
         if (!kShared || sharing.turn_b == u32(sharing.rank_m)) {
             if constexpr (Operands::kColumnsB) {
 #pragma unroll
-                for (int i = 0; i < divide_up(kN, 64); ++i) load_box<kShared>(p.filter, to + i * kBoxBytes, full, k + 64 * i, c, image, sharing.column_blocks);
+                for (int i = 0; i < divide_up(kN, 64) && atom == 0; ++i) load_box<kShared>(p.filter, to + i * kBoxBytes, full, k + 64 * i, c, image, sharing.column_blocks);
             } else if constexpr (Operands::kBatched) {
-                load_box<kShared>(p.filter, to, full, c, k, image, sharing.column_blocks);
+                load_box<kShared>(p.filter, to + atom * kAtomBytesB, full, c, k, image, sharing.column_blocks);
             } else {
-                load_box<kShared>(p.filter, to, full, c, tap, k, sharing.column_blocks);
+                load_box<kShared>(p.filter, to + atom * kAtomBytesB, full, c, tap, k, sharing.column_blocks);
             }
         }
-        if (++sharing.turn_b == kClusterM) sharing.turn_b = 0;
+        if (atom == kAtoms - 1 && ++sharing.turn_b == kClusterM) sharing.turn_b = 0;
     }
 
     // The same of a phase, one of (C, R, S, K).
@@ -66,22 +67,22 @@ template <class Kernel> struct Producer {
         if (++sharing.turn_b == kClusterM) sharing.turn_b = 0;
     }
 
-    // A run of pixels, or of the columns of A.
-    static CODA_DEVICE void load_run(const ConvParams& p, Sharing& sharing, u32 to, u32 full, const Im2colCoordinates& from, int row, int image) {
+    // A run of pixels, or of the columns of A; atoms as above.
+    static CODA_DEVICE void load_run(const ConvParams& p, Sharing& sharing, u32 to, u32 full, const Im2colCoordinates& from, int row, int image, int atom) {
         constexpr bool kShared = kClusterN > 1;
         if (!kShared || sharing.turn_a == u32(sharing.rank_n)) {
             if constexpr (Operands::kColumnsA) {
 #pragma unroll
-                for (int i = 0; i < kM / 64; ++i) load_box<kShared>(p.activation, to + i * kBoxBytes, full, row + 64 * i, from.c, from.n, sharing.row_blocks);
+                for (int i = 0; i < kM / 64 && atom == 0; ++i) load_box<kShared>(p.activation, to + i * kBoxBytes, full, row + 64 * i, from.c, from.n, sharing.row_blocks);
             } else if constexpr (Operands::kRowsA) {
-                load_box<kShared>(p.activation, to, full, from.c, row, image, sharing.row_blocks);
+                load_box<kShared>(p.activation, to + atom * kAtomBytesA, full, from.c, row, image, sharing.row_blocks);
             } else if constexpr (kShared) {
-                tma_load_im2col_multicast(to, p.activation, full, from, sharing.row_blocks);
+                tma_load_im2col_multicast(to + atom * kAtomBytesA, p.activation, full, from, sharing.row_blocks);
             } else {
-                tma_load_im2col(to, p.activation, full, from);
+                tma_load_im2col(to + atom * kAtomBytesA, p.activation, full, from);
             }
         }
-        if (++sharing.turn_a == kClusterN) sharing.turn_a = 0;
+        if (atom == kAtoms - 1 && ++sharing.turn_a == kClusterN) sharing.turn_a = 0;
     }
 
     // The part of operands [i, kPrefetches), but for fetched ones, that lies under a tile, on its way to the second-level cache while the tile is multiplied.
@@ -119,16 +120,18 @@ template <class Kernel> struct Producer {
             const bool filters = !kStationary || item == int(blockIdx.x / kClusterBlocks);  // else they are there
             if constexpr (kPatch) {
                 const Rows rows = Rows::of(g, tile, kM, 0);
-                const u32 bytes = (kM / 8 + (g.taps_h - 1) * g.dilation_h) * kLineBytes;
+                const u32 bytes = kAtoms * (kM / 8 + (g.taps_h - 1) * g.dilation_h) * kLineBytes;
                 int w = rows.left - g.pad_w, h = rows.top - g.pad_h;
                 if constexpr (kPhases) w = rows.left + (tile.phase % 2 + g.pad_w) / 2 - g.taps_w + 1, h = rows.top + (tile.phase / 2 + g.pad_h) / 2 - g.taps_h + 1;
                 for (int c = range.begin; c < range.end; ++c) {
                     const u32 full = barriers.full_a(at_a.stage), to = shared + at_a.stage * kBytesA;
                     mbarrier_wait(barriers.empty_a(at_a.stage), at_a.parity ^ 1);
                     mbarrier_arrive_expect(full, bytes);
-                    if constexpr (kClusterN == 1) tma_load_4d(to, p.activation, full, c * kK, w, h, tile.image);
-                    else if (sharing.turn_a == u32(sharing.rank_n))
-                        tma_load_4d_multicast(to, p.activation, full, c * kK, w, h, tile.image, sharing.row_blocks);
+#pragma unroll
+                    for (int atom = 0; atom < kAtoms; ++atom)
+                        if constexpr (kClusterN == 1) tma_load_4d(to + atom * kAtomBytesA, p.activation, full, c * kK + atom * kAtomK, w, h, tile.image);
+                        else if (sharing.turn_a == u32(sharing.rank_n))
+                            tma_load_4d_multicast(to + atom * kAtomBytesA, p.activation, full, c * kK + atom * kAtomK, w, h, tile.image, sharing.row_blocks);
                     if (++sharing.turn_a == kClusterN) sharing.turn_a = 0;
                     at_a.advance();
                     if (!filters) continue;
@@ -136,16 +139,21 @@ template <class Kernel> struct Producer {
                         if constexpr (!kStationary) mbarrier_wait(barriers.empty(at.stage), at.parity ^ 1);
                         mbarrier_arrive_expect(barriers.full(at.stage), kBytesB);
                         if constexpr (kPhases) load_phase_filter(p, sharing, shared + kOffsetB + at.stage * kBytesB, barriers.full(at.stage), c * kK, tap, k, tile.phase);
-                        else load_filter(p, sharing, shared + kOffsetB + at.stage * kBytesB, barriers.full(at.stage), c * kK, tap, k, tile.image);
+                        else {
+#pragma unroll
+                            for (int atom = 0; atom < kAtoms; ++atom)
+                                load_filter(p, sharing, shared + kOffsetB + at.stage * kBytesB, barriers.full(at.stage), c * kK + atom * kAtomK, tap, k, tile.image, atom);
+                        }
                         at.advance();
                     }
                 }
             } else {
                 const int pixels = g.height * g.width, row = tile.tile_m * kM;
                 const int w = row % pixels % g.width * g.stride_w - g.pad_w, h = row % pixels / g.width * g.stride_h - g.pad_h;
-                int c = range.begin % g.channel_blocks, r = range.begin / g.channel_blocks / g.taps_w, s = range.begin / g.channel_blocks % g.taps_w;
+                const int first = range.begin * kAtoms;
+                int c = first % g.channel_blocks, r = first / g.channel_blocks / g.taps_w, s = first / g.channel_blocks % g.taps_w;
                 for (int load = range.begin; load < range.end; ++load) {
-                    const Im2colCoordinates from{c * kK, w, h, tile.image + row / pixels, u16(s * g.dilation_w), u16(r * g.dilation_h)};
+                    const Im2colCoordinates from{c * kAtomK, w, h, tile.image + row / pixels, u16(s * g.dilation_w), u16(r * g.dilation_h)};
                     if constexpr (kStationary) {
                         if (filters) {
                             mbarrier_arrive_expect(barriers.full(load), kBytesB);
@@ -154,14 +162,24 @@ template <class Kernel> struct Producer {
                         const u32 full = barriers.full_a(at_a.stage);
                         mbarrier_wait(barriers.empty_a(at_a.stage), at_a.parity ^ 1);
                         mbarrier_arrive_expect(full, kBytesA);
-                        load_run(p, sharing, shared + at_a.stage * kBytesA, full, from, row, tile.image);
+                        load_run(p, sharing, shared + at_a.stage * kBytesA, full, from, row, tile.image, 0);
                         at_a.advance();
                     } else {
                         const u32 full = barriers.full(at.stage), to = shared + at.stage * kBytesA;
                         mbarrier_wait(barriers.empty(at.stage), at.parity ^ 1);
                         mbarrier_arrive_expect(full, kBytesA + kBytesB);
-                        load_run(p, sharing, to, full, from, row, tile.image);
-                        load_filter(p, sharing, shared + kOffsetB + at.stage * kBytesB, full, c * kK, r * g.taps_w + s, k, tile.image);
+                        load_run(p, sharing, to, full, from, row, tile.image, 0);
+                        load_filter(p, sharing, shared + kOffsetB + at.stage * kBytesB, full, c * kAtomK, r * g.taps_w + s, k, tile.image);
+                        if constexpr (kAtoms > 1) {
+                            if (++c == g.channel_blocks) {
+                                c = 0;
+                                if (++s == g.taps_w) s = 0, ++r;
+                            }
+                            if (r == g.taps_h) c = g.channel_blocks, r = 0;  // behind the last tap: zeros, as all behind the last channel is
+                            const Im2colCoordinates next{c * kAtomK, w, h, from.n, u16(s * g.dilation_w), u16(r * g.dilation_h)};
+                            load_run(p, sharing, to, full, next, row, tile.image, 1);
+                            load_filter(p, sharing, shared + kOffsetB + at.stage * kBytesB, full, next.c, r * g.taps_w + s, k, tile.image, 1);
+                        }
                         at.advance();
                     }
                     if (++c == g.channel_blocks) {

@@ -1,6 +1,7 @@
 #pragma once
 /// Plans for one convolution and its epilogue on sm_90a: which tile, cluster, schedule and way of normalising.
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -70,6 +71,10 @@ struct ConvConfig {
   HeadConfig head = {};
   std::optional<int> fetch = {};  ///< operands [m,n] that the copy engine brings; absent: there are none that it could
   int moments = 0;                ///< channels of an entry of the stored moments; 0: none are stored
+
+  /// Of a k-step what one box of the copy engine brings, at most the 128 bytes that a swizzle spans.
+  int atom_k() const { return std::min(tile_k, static_cast<int>(128 / size_of(element))); }
+  int atoms() const { return tile_k / atom_k(); }
 
   /// Tensor maps, or what stands in their place, behind ConvParams: of resampled stores, of phases of the output, then
   /// of fetched operands, then of the head.

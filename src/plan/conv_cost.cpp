@@ -26,7 +26,9 @@ struct Constants {
   double cold_bytes = 44;      ///< the same where each block has one tile: everything comes from memory first
   double load_clk = 900;       ///< from a load's issue to its data
   double step_clk = 150;       ///< the shortest k-step: barrier, issue, release
+  double deep_step_clk = 260;  ///< the same of 128 elements; not measured
   double box = 1.06;           ///< loads of boxes against im2col loads, where a box serves one tap
+  double deep = 1.04;          ///< steps of 128 elements; not measured
   double cluster = 1.03;       ///< stages that are released across a cluster
   double pairs = 1.03;         ///< beside four consumer warpgroups
   double direct = 8;           ///< a product of one element, by one warp a scheduler; not measured
@@ -98,9 +100,16 @@ double step_clk(const ConvPlan& p, const ConvProblem& problem) {
                     (c.patch && taps == 1 ? k.box : 1.0);
   const double activations = (c.stages_a - 1) * taps;
   const double lead = c.stationary ? activations : c.patch ? std::min<double>(c.stages - 1, activations) : c.stages - 1;
-  const double busy = std::max({tensor, shared, l2, k.load_clk / lead, k.step_clk, gather_clk(c)});
+  const double busy =
+      std::max({tensor, shared, l2, k.load_clk / lead, c.atoms() > 1 ? k.deep_step_clk : k.step_clk, gather_clk(c)});
   return busy * (c.cluster_m * c.cluster_n > 1 ? k.cluster : 1.0) *
          (c.turns == 2 && c.tile_warpgroups == 2 ? k.pairs : 1.0);
+}
+
+/// Clocks until the first step's operands are there, beyond those of a step of one atom, which start_clk has.
+double fill_clk(const ConvConfig& c) {
+  const double a = static_cast<double>(activation_stage_bytes(c)), b = static_cast<double>(filter_stage_bytes(c));
+  return (a / c.cluster_n + b / c.cluster_m) * (1 - 1.0 / c.atoms()) / k.cold_bytes;
 }
 
 double narrow(int tile_n) {
@@ -173,15 +182,16 @@ TileClocks tile_clocks(const ConvPlan& p, const ConvProblem& problem) {
 double block_clk(const ConvPlan& p, const TileClocks& t, double tiles) {
   const ConvConfig& c = p.config;
   const bool second = c.mode == NormMode::streamed;
+  const double start = k.start_clk + fill_clk(c);
   const double beside = second ? k.beside_second : c.tile_warpgroups == 2 ? k.beside_pairs : k.beside;
   const double quiet = exchanges(c.mode) ? k.quiet : 1.0;
-  if (tiles <= 1) return k.start_clk + t.main + quiet * t.epilogue + t.drain;
-  if (c.turns == 1) return k.start_clk + tiles * (t.main + k.drain_clk + quiet * t.epilogue + t.wait) + t.drain;
+  if (tiles <= 1) return start + t.main + quiet * t.epilogue + t.drain;
+  if (c.turns == 1) return start + tiles * (t.main + k.drain_clk + quiet * t.epilogue + t.wait) + t.drain;
   // of the time that a main loop runs beside an epilogue
   const double share = std::min(1.0, 2 * t.main / (t.main + t.epilogue + t.wait));
   const double epilogue = t.epilogue * (quiet + (1 - quiet) * share), main = t.main + beside * share * t.epilogue;
   const double period = std::max(main, (main + epilogue + t.wait) / 2);
-  return k.start_clk + tiles * period + std::min(main, quiet * t.epilogue) + t.drain;
+  return start + tiles * period + std::min(main, quiet * t.epilogue) + t.drain;
 }
 
 /// A little more than the largest: what bounds a launch changes while it runs.
@@ -230,7 +240,7 @@ double predict_us(const ConvPlan& p, const ConvProblem& problem, const Device& d
   const double clocks = k.launch_us + clk * 1e-3 / k.clock_ghz;
   const double power = executed / (k.sustained * device.tensor_tflops) * 1e-6;
   const double memory = k.launch_us + k.ramp_us + memory_us(p, problem, device);
-  return soft_max({clocks, power, memory}) * (measured(c) ? 1.0 : k.unmeasured);
+  return soft_max({clocks, power, memory}) * (measured(c) ? 1.0 : k.unmeasured) * (c.atoms() > 1 ? k.deep : 1.0);
 }
 
 }  // namespace coda::plan

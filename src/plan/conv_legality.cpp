@@ -16,7 +16,7 @@ string check_tile(const ConvConfig& c) {
     return fmt::format("tile: {} channels; a multiple of 8 up to 256", c.tile_n);
   const bool words = c.element == DType::tf32;
   if (words && c.tile_k != 32) return fmt::format("tile: {} deep; 32 of tf32", c.tile_k);
-  if (c.tile_k != 64 && c.tile_k != 32) return fmt::format("tile: {} deep; 64 or 32", c.tile_k);
+  if (c.tile_k != 128 && c.tile_k != 64 && c.tile_k != 32) return fmt::format("tile: {} deep; 128, 64 or 32", c.tile_k);
   if (c.tile_k == 32 && !words && c.tile_n % 16 != 0)
     return fmt::format("tile: 32 deep with {} channels; a multiple of 16, so that stages keep the swizzle's alignment",
                        c.tile_n);
@@ -82,7 +82,7 @@ string check_patch(const ConvConfig& c, const Conv2d& conv) {
   if (conv.stride[0] != 1 || conv.stride[1] != 1)
     return fmt::format("patches: stride {}x{}; neighbouring pixels share a patch only at stride 1", conv.stride[0],
                        conv.stride[1]);
-  if (const auto line = static_cast<int>(128 / size_of(c.element)); c.tile_k != line)
+  if (const auto line = static_cast<int>(128 / size_of(c.element)); c.atom_k() != line)
     return fmt::format("patches: {} channels deep; a line of a patch is 128 bytes, {} channels", c.tile_k, line);
   const std::int64_t halo = (conv.r - 1) * conv.dilation[0], lines = c.tile_m / 8 + halo;
   const std::int64_t halo_w = (conv.s - 1) * conv.dilation[1], pixels = 8 + halo_w;
@@ -111,6 +111,7 @@ string check_loads(const ConvConfig& c, const ConvProblem& p) {
   } else {
     const std::int64_t group = p.conv.k / p.conv.groups;
     if (c.cluster_m * c.cluster_n > 1) return "gather: a cluster of blocks; ordinary loads serve one";
+    if (c.atoms() > 1) return fmt::format("gather: {} deep; ordinary loads fill rows of 128 bytes", c.tile_k);
     if (c.gather->direct) {
       if (c.swap) return "gather: operands swapped; without matrix instructions there is nothing to swap";
       if (c.split) return "split-K: without stages there is nothing to split";
@@ -139,6 +140,7 @@ string check_stationary(const ConvConfig& c, const ConvProblem& p) {
   if (c.split) return "stationary: a part of split-K has filters of its own";
   if (c.phases) return "stationary: each phase of the output has filters of its own";
   if (c.batched) return "stationary: each product of a batch has filters of its own";
+  if (c.atoms() > 1) return "stationary: 128 deep; 64 or 32";
   if (c.group != 0) return "stationary: rows of tiles in groups change their channels";
   if (const std::int64_t steps = steps_per_tile(c, p); c.stages != steps)
     return fmt::format("stationary: {} stages of filters; a tile has {} k-steps", c.stages, steps);

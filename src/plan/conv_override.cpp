@@ -23,7 +23,7 @@ struct Key {
 const std::array<Key, 14>& keys() {
   static const std::array<Key, 14> list{{
       {"tile", "ROWSxCHANNELS, such as 128x160", {}},
-      {"depth", "64 or 32", {"64", "32"}},
+      {"depth", "128, 64 or 32", {"128", "64", "32"}},
       {"order", "cooperative, pingpong or pairs", {"cooperative", "pingpong", "pairs"}},
       {"load", "patch, runs or gather", {"patch", "runs", "gather"}},
       {"stages", "a number, or of filters + of patches, or activations, such as 5+3", {}},

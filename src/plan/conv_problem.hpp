@@ -48,7 +48,7 @@ struct ConvProblem {
   /// Of one output: taps times channels of a group.
   std::int64_t depth() const { return conv.r * conv.s * conv.c / conv.groups; }
   std::int64_t element_bytes() const { return static_cast<std::int64_t>(size_of(conv.dtype_x)); }
-  /// Elements in the 128 bytes that a swizzle spans: the depth of a stage.
+  /// Elements in the 128 bytes that a swizzle spans: the depth of a stage, or half of it.
   int line_depth() const { return static_cast<int>(128 / element_bytes()); }
   std::int64_t pixels() const { return extents.rows_per_image(); }
 };

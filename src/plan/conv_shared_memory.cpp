@@ -172,8 +172,8 @@ int stores_per_tile(const ConvConfig& config) {
 std::size_t activation_stage_bytes(const ConvConfig& c) {
   if (c.gather && c.gather->direct) return 0;
   const std::size_t pixels = c.patch ? (c.tile_m / 8 + c.halo_h) * (8 + c.halo_w) : c.tile_m,
-                    bytes = pixels * c.tile_k * size_of(c.element);
-  return c.patch ? round_up(bytes, swizzle_alignment) : bytes;
+                    bytes = pixels * c.atom_k() * size_of(c.element);
+  return c.atoms() * (c.patch ? round_up(bytes, swizzle_alignment) : bytes);
 }
 
 std::size_t filter_stage_bytes(const ConvConfig& c) {

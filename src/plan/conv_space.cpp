@@ -45,11 +45,15 @@ std::vector<int> widths(const ConvProblem& p) {
   return {found.begin(), found.end()};
 }
 
-/// Half a k-step is wasted on few or odd channels: 32 deep where that multiplies less.
+/// Half a k-step is wasted on few or odd channels: 32 deep where that multiplies less. 128 deep where that leaves four
+/// steps.
 std::vector<int> depths(const ConvProblem& p) {
   if (p.element_bytes() == 4) return {p.line_depth()};
   const std::int64_t c = p.gathered.empty() ? p.conv.c : p.depth();
-  return (c + 31) / 32 * 32 < (c + 63) / 64 * 64 ? std::vector<int>{64, 32} : std::vector<int>{64};
+  std::vector<int> list{64};
+  if ((c + 31) / 32 * 32 < (c + 63) / 64 * 64) list.push_back(32);
+  if (p.gathered.empty() && p.depth() >= 512) list.push_back(128);
+  return list;
 }
 
 std::vector<Load> loads(const ConvProblem& p) {
@@ -153,9 +157,13 @@ void choose_stages(ConvConfig& c, const ConvProblem& p, const Device& d, const F
 /// Filters beyond this leave too little for activations and the epilogue.
 constexpr std::int64_t most_stationary_bytes = 128 << 10;
 
+/// Of a step of 128 elements that is worth a candidate: 128x160.
+constexpr std::int64_t longest_deep_clk = 1280;
+
 /// Whether the combination can make sense at all; what cannot is not worth a line among the refusals.
 bool sensible(const ConvConfig& c, const ConvProblem& p, const FixedFields& fixed) {
-  if (c.stationary && !fixed.stationary && (c.gather || c.split || p.task.phases || p.task.batched)) return false;
+  if (c.stationary && !fixed.stationary && (c.gather || c.split || c.atoms() > 1 || p.task.phases || p.task.batched))
+    return false;
   if (c.stationary && !fixed.stationary &&
       steps_per_tile(c, p) * c.tile_n * c.tile_k * p.element_bytes() > most_stationary_bytes)
     return false;
@@ -172,7 +180,10 @@ bool sensible(const ConvConfig& c, const ConvProblem& p, const FixedFields& fixe
   if (c.swap && (c.tile_n % 64 != 0 || c.mode == NormMode::rows || c.mode == NormMode::general) &&
       !(fixed.swap && (fixed.tile_n || fixed.mode)))
     return false;
-  if (c.patch && c.tile_k != p.line_depth() && !(fixed.load && fixed.tile_k)) return false;
+  if (c.patch && c.tile_k < p.line_depth() && !(fixed.load && fixed.tile_k)) return false;
+  // Two steps of 64 hide their barriers behind matrix instructions of so many clocks; kept tiles need the memory
+  if (c.tile_k == 128 && !fixed.tile_k && (step_clk_of(c, p) > longest_deep_clk || c.mode == NormMode::streamed))
+    return false;
   if (c.split && c.cluster_m * c.cluster_n > 1 && !(fixed.split && fixed.cluster_m)) return false;
   if (c.split && c.mode == NormMode::streamed && !(fixed.split && fixed.mode)) return false;
   return true;
@@ -244,6 +255,7 @@ void add_finished(std::vector<ConvConfig>& list, const ConvConfig& c, const Conv
                   const FixedFields& fixed) {
   ConvConfig base = c;
   finish(base, p, d, fixed);
+  if (c.tile_k == 128 && !fixed.tile_k && lead(base, p) < 2) return;  // as much as four steps of 64
   const int most = fetchable(base, p);
   std::set<int> counts{0, std::min(1, most), most};
   if (fixed.fetch) counts = {*fixed.fetch};

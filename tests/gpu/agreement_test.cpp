@@ -141,6 +141,12 @@ TEST(Agreement, ByPhases) {
   expect_agreement(cases);
 }
 
+TEST(Agreement, StepsOf128) {
+  const auto cases = deep_cases(options().seed);
+  EXPECT_GE(cases.size(), 100u);
+  expect_agreement(cases);
+}
+
 TEST(Agreement, StatisticsOfAllImages) {
   const auto cases = batch_cases();
   EXPECT_GE(cases.size(), 30u);

@@ -83,6 +83,9 @@ std::vector<Case> head_cases(std::uint64_t seed);
 std::vector<Case> small_head_cases();
 Case head_case(const Conv2d& conv, std::string text, std::string plan, std::int64_t channels, const char* head,
                bool only);
+/// Steps of 128 elements of k, by every way of loading that has them; a few small ones.
+std::vector<Case> deep_cases(std::uint64_t seed);
+std::vector<Case> small_deep_cases();
 /// Of one store, plain or by phases, with its moments.
 std::vector<Case> moment_cases(std::uint64_t seed);
 std::vector<Case> small_moment_cases();

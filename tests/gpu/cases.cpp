@@ -335,6 +335,7 @@ std::vector<Case> all_cases(std::uint64_t seed) {
   add(moment_cases(seed));
   add(stationary_cases(seed));
   add(phase_cases(seed));
+  add(deep_cases(seed));
   add(offset_cases());
   add(batch_cases());
   add(general_cases());

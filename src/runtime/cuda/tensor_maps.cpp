@@ -28,25 +28,26 @@ MapShape tiled(int rank, const std::array<std::uint64_t, 4>& extents, const std:
 }
 
 // Patches are boxes of 8 pixels by the lines of the tile, with their halo. Runs are im2col: the filter's corner
-// walks over the padded image by the stride, and each tap is an offset from there.
+// walks over the padded image by the stride, and each tap is an offset from there. Rows of k are as long as a swizzle
+// spans: a step of 128 elements takes two such boxes, and one of columns.
 MapShape activation_shape(const Conv2d& c, const plan::ConvPlan& plan) {
   const plan::ConvConfig& k = plan.config;
   const std::uint64_t bytes = size_of(k.element);
   if (k.rows_a)
-    return tiled(3, {u64(c.c), u64(plan.rows), u64(plan.images), 1}, {u32(k.tile_k), u32(k.tile_m), 1, 1}, bytes);
+    return tiled(3, {u64(c.c), u64(plan.rows), u64(plan.images), 1}, {u32(k.atom_k()), u32(k.tile_m), 1, 1}, bytes);
   if (k.columns_a) return tiled(3, {u64(c.w), u64(c.c), u64(c.n), 1}, {box_columns, u32(k.tile_k), 1, 1});
   const std::array<std::uint64_t, 4> extents{u64(c.c), u64(c.w), u64(c.h), u64(c.n)};
   const auto [top, left, bottom, right] = c.pad;
   const std::int64_t halo_h = (c.r - 1) * c.dilation[0], halo_w = (c.s - 1) * c.dilation[1];
-  if (k.patch) return tiled(4, extents, {u32(k.tile_k), u32(8 + halo_w), u32(k.tile_m / 8 + halo_h), 1}, bytes);
+  if (k.patch) return tiled(4, extents, {u32(k.atom_k()), u32(8 + halo_w), u32(k.tile_m / 8 + halo_h), 1}, bytes);
   MapShape m = dense(4, extents, bytes);
   m.im2col = true;
   m.lower = {static_cast<int>(-left), static_cast<int>(-top)};
   m.upper = {static_cast<int>(right - halo_w), static_cast<int>(bottom - halo_h)};
-  m.channels = u32(k.tile_k);
+  m.channels = u32(k.atom_k());
   m.pixels = u32(k.tile_m);
   m.steps = {1, u32(c.stride[1]), u32(c.stride[0]), 1};
-  m.swizzle_bytes = static_cast<int>(static_cast<std::uint64_t>(k.tile_k) * bytes);
+  m.swizzle_bytes = static_cast<int>(static_cast<std::uint64_t>(k.atom_k()) * bytes);
   return m;
 }
 
@@ -73,9 +74,9 @@ MapShape filter_shape(const plan::Lowered& t, const plan::ConvConfig& k) {
                  {box_columns, 1, 1, u32(k.tile_k)});
   if (k.columns_b) return tiled(3, {u64(c.k), u64(c.c), u64(products), 1}, {box_columns, u32(k.tile_k), 1, 1});
   if (k.gather && !k.batched)
-    return tiled(3, {u64(c.r * c.s * (c.c / c.groups)), 1, u64(c.k), 1}, {u32(k.tile_k), 1, u32(k.tile_n), 1}, bytes);
-  if (k.batched) return tiled(3, {u64(c.c), u64(c.k), u64(products), 1}, {u32(k.tile_k), u32(k.tile_n), 1, 1}, bytes);
-  return tiled(3, {u64(c.c), u64(c.r * c.s), u64(c.k), 1}, {u32(k.tile_k), 1, u32(k.tile_n), 1}, bytes);
+    return tiled(3, {u64(c.r * c.s * (c.c / c.groups)), 1, u64(c.k), 1}, {u32(k.atom_k()), 1, u32(k.tile_n), 1}, bytes);
+  if (k.batched) return tiled(3, {u64(c.c), u64(c.k), u64(products), 1}, {u32(k.atom_k()), u32(k.tile_n), 1, 1}, bytes);
+  return tiled(3, {u64(c.c), u64(c.r * c.s), u64(c.k), 1}, {u32(k.atom_k()), 1, u32(k.tile_n), 1}, bytes);
 }
 
 }  // namespace

@@ -142,6 +142,30 @@ TEST(TensorMaps, OfProductsAreBoxesOf64Columns) {
   EXPECT_EQ(m.filter.swizzle_bytes, 64);
 }
 
+// Of 128 elements rows take two boxes of what a swizzle spans, columns one of 128 rows
+TEST(TensorMaps, OfStepsOf128) {
+  Conv2d conv{.n = 2, .h = 9, .w = 12, .c = 200, .k = 40, .r = 3, .s = 5};
+  plan::ConvConfig config{.tile_m = 128, .tile_n = 80, .tile_k = 128};
+  MapShapes m = map_shapes(conv, plan_of(conv, config, false));
+  EXPECT_EQ(m.activation.channels, 64u);
+  EXPECT_EQ(m.activation.swizzle_bytes, 128);
+  EXPECT_EQ(m.filter.box, (std::array<std::uint32_t, 4>{64, 1, 80, 1}));
+  EXPECT_EQ(m.filter.swizzle_bytes, 128);
+  config.patch = true, config.halo_h = 2, config.halo_w = 4;
+  EXPECT_EQ(map_shapes(conv, plan_of(conv, config, true)).activation.box,
+            (std::array<std::uint32_t, 4>{64, 12, 18, 1}));
+  conv = {.n = 3, .h = 1, .w = 40, .c = 200, .k = 72};
+  config = {.tile_m = 128, .tile_n = 80, .tile_k = 128, .batched = true, .rows_a = true};
+  m = map_shapes(conv, plan_of(conv, config, true));
+  EXPECT_EQ(m.activation.box, (std::array<std::uint32_t, 4>{64, 128, 1, 1}));
+  EXPECT_EQ(m.filter.box, (std::array<std::uint32_t, 4>{64, 80, 1, 1}));
+  config.rows_a = false, config.columns_a = config.columns_b = true;
+  m = map_shapes(conv, plan_of(conv, config, true));
+  EXPECT_EQ(m.activation.box, (std::array<std::uint32_t, 4>{64, 128, 1, 1}));
+  EXPECT_EQ(m.filter.box, (std::array<std::uint32_t, 4>{64, 128, 1, 1}));
+  EXPECT_EQ(m.filter.swizzle_bytes, 128);
+}
+
 TEST(TensorMaps, OfF32HaveFourBytes) {
   const Conv2d conv{
       .n = 2, .h = 20, .w = 21, .c = 36, .k = 64, .r = 3, .s = 3, .dtype_x = DType::f32, .dtype_w = DType::f32};

@@ -56,6 +56,28 @@ INSTANTIATE_TEST_SUITE_P(Notes, Choice, testing::ValuesIn(shapes), [](const auto
          std::to_string(s.k) + "_" + std::to_string(s.r);
 });
 
+// Steps of 128 elements: listed where k has four of them, the tile is no larger than 128x160 and three stages fit, for
+// the copy engine's loads of 16-bit elements; nobody has timed one, so that none is the first
+TEST(Choosing, StepsOf128AreCandidates) {
+  const auto deep = [](const Conv2d& conv) {
+    const auto all = candidates(conv, test::epilogue_of(test::bare, conv), Device{});
+    EXPECT_LE(all.front().plan.config.tile_k, 64);
+    int runs = 0, patches = 0;
+    for (const Candidate& c : all) {
+      const ConvConfig& k = c.plan.config;
+      if (k.tile_k != 128 || !c.refusal.empty()) continue;
+      EXPECT_LE(k.tile_m * k.tile_n, 128 * 160);
+      EXPECT_GE(k.stages, 3);
+      ++(k.patch ? patches : runs);
+    }
+    return std::pair(runs > 0, patches > 0);
+  };
+  EXPECT_EQ(deep(test::conv_of(1, 1, 1000, 1000, 1000, 1)), std::pair(true, true));
+  EXPECT_EQ(deep(test::conv_of(2, 32, 32, 640, 640, 3)), std::pair(true, true));
+  EXPECT_EQ(deep(test::conv_of(8, 64, 64, 448, 320, 1)), std::pair(false, false));
+  EXPECT_EQ(deep(test::conv_of(8, 64, 64, 3, 64, 15)), std::pair(false, false));
+}
+
 TEST(Choosing, IsTheFirstCandidateAndTheFastest) {
   const Conv2d conv = test::conv_of(2, 56, 56, 96, 192, 3);
   const Epilogue epilogue = test::epilogue_of(test::block, conv);

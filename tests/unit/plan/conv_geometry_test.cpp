@@ -46,6 +46,21 @@ TEST(Geometry, PatchesResident) {
   EXPECT_EQ(p.shared_bytes, 3u * 23552 + 5 * 160 * 128 + 2 * 11264 + 8 * (2 * 5 + 2 * 3 + 2) + 1024);
 }
 
+// 320 channels are five blocks of 64: of runs 45 with nine taps, in 23 steps of two; of patches six with each tap
+TEST(Geometry, StepsOf128) {
+  const Conv2d conv = test::conv_of(2, 16, 16, 320, 320, 3);
+  const auto problem = make_problem(conv, test::epilogue_of(test::bare, conv), Device{});
+  const ConvPlan runs = plan_of(conv, test::bare, "tile=128x80 depth=128 load=runs split=off cluster=1x1 stages=3");
+  EXPECT_EQ(runs.channel_blocks, 5);
+  EXPECT_EQ(loads_per_tile(runs.config, problem), 23);
+  EXPECT_EQ(activation_stage_bytes(runs.config), 128u * 256);
+  EXPECT_EQ(filter_stage_bytes(runs.config), 80u * 256);
+  const ConvPlan patches = plan_of(conv, test::bare, "tile=128x80 depth=128 load=patch split=off stages=3+2");
+  EXPECT_EQ(patches.channel_blocks, 3);
+  EXPECT_EQ(loads_per_tile(patches.config, problem), 3);
+  EXPECT_EQ(activation_stage_bytes(patches.config), 2u * 23552);  // each atom of 18 lines of 10 pixels starts at 1024
+}
+
 TEST(Geometry, RunsCrossImagesUnlessTheEpilogueMayNot) {
   const Conv2d conv = test::conv_of(32, 56, 56, 256, 256, 3);
   const ConvPlan bare = plan_of(conv, test::bare, "tile=128x128 order=pingpong load=runs cluster=1x1");

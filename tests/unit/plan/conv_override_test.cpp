@@ -72,6 +72,8 @@ TEST(Override, EveryCandidateHasWhatIsFixed) {
   };
   each("tile=64x32", [](const ConvConfig& c) { return c.tile_m == 64 && c.tile_n == 32; });
   each("depth=32", [](const ConvConfig& c) { return c.tile_k == 32 && !c.patch; });
+  each("depth=128 load=runs tile=256x128", [](const ConvConfig& c) { return c.tile_k == 128 && !c.patch; });
+  each("depth=128 load=patch", [](const ConvConfig& c) { return c.tile_k == 128 && c.patch; });
   each("order=pairs", [](const ConvConfig& c) { return c.tile_warpgroups == 2 && c.turns == 2; });
   each("order=cooperative", [](const ConvConfig& c) { return c.tile_warpgroups == 2 && c.turns == 1; });
   each("load=runs", [](const ConvConfig& c) { return !c.patch && c.stages_a == 0; });
@@ -97,6 +99,8 @@ TEST(Override, CombinationsThatCannotBeAreRefusedWithTheirReason) {
   };
   EXPECT_THAT(refusal("tile=64x64 order=cooperative"), HasSubstr("order: 32 rows for each of 2 warpgroups of a tile"));
   EXPECT_THAT(refusal("load=patch depth=32"), HasSubstr("patches: 32 channels deep"));
+  EXPECT_THAT(refusal("load=gather depth=128"), HasSubstr("gather: 128 deep; ordinary loads fill rows of 128 bytes"));
+  EXPECT_THAT(refusal("tile=256x128 load=runs stages=3 depth=128"), HasSubstr("shared memory:"));
   EXPECT_THAT(refusal("tile=96x64"), HasSubstr("tile: 96 rows; 64, 128 or 256"));
   EXPECT_THAT(refusal("tile=128x60"), HasSubstr("tile: 60 channels; a multiple of 8 up to 256"));
   EXPECT_THAT(refusal("tile=256x256 order=cooperative"), HasSubstr("registers: 256 accumulators a thread"));
@@ -114,6 +118,15 @@ TEST(Override, CombinationsThatCannotBeAreRefusedWithTheirReason) {
   EXPECT_THAT(refusal("cluster=4x4"), HasSubstr("cluster: 4x4; 1 to 8 blocks"));
   EXPECT_THAT(refusal("mode=none"), HasSubstr("with mode=none"));
   EXPECT_THAT(refusal("mode=none"), HasSubstr("Leave out a field of the override"));
+}
+
+TEST(Override, StepsOf128AreOf16Bits) {
+  Conv2d conv = test::conv_of(1, 32, 32, 64, 64, 3);
+  conv.dtype_x = conv.dtype_w = DType::f32;
+  const Epilogue epilogue = test::epilogue_of(test::bare, conv);
+  const auto all = candidates(conv, epilogue, Device{}, Override::parse("depth=128"));
+  ASSERT_FALSE(all.empty());
+  for (const Candidate& c : all) EXPECT_EQ(c.refusal, "tile: 128 deep; 32 of tf32");
 }
 
 // Each legal candidate is what its own fields leave

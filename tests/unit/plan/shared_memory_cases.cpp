@@ -157,6 +157,14 @@ std::vector<ConvConfig> configurations() {
                     .halo_w = 1,
                     .columns_b = true,
                     .phases = true});
+  for (const bool patch : {false, true})
+    for (const int n : {72, 128}) {  // two atoms a step
+      ConvConfig c{.tile_m = 128, .tile_n = n, .tile_k = 128, .stages = 2, .patch = patch, .swap = n == 128};
+      c.stages_a = patch ? 2 : 0, c.halo_h = patch ? 2 : 0, c.halo_w = patch ? 1 : 0;
+      c.columns_b = patch && n == 128, c.phases = c.columns_b, c.columns_a = !patch && n == 72;
+      c.store_buffers = 2;
+      list.push_back(c);
+    }
   for (const NormMode mode : {NormMode::none, NormMode::resident, NormMode::rows})
     for (const int n : {64, 72, 160})
       for (const int count : {1, 2, 3}) {
