@@ -31,7 +31,7 @@ constexpr std::array kinds{
          "{T}",
          {"mode=resident load=runs", "mode=streamed load=runs tile=64x64", "mode=resident load=patch",
           "mode=streamed load=patch tile=64x64", "mode=resident split=on", "mode=streamed swap=on tile=128x64",
-          "mode=resident cluster=1x2", "mode=resident order=cooperative"}},
+          "mode=resident cluster=2x1", "mode=resident order=cooperative"}},
     Kind{"store acc + bias[n] + 0.1 * index(w) as y : f32\nstore max(acc, over=m) as top : f32",
          {"load=runs", "load=patch", "", "order=cooperative", "load=runs cluster=2x1", "", "load=patch cluster=1x2",
           "tile=64x64"}}};
