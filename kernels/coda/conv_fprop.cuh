@@ -19,7 +19,7 @@
 //   using Element = Bf16, F16 or Tf32;
 //   static constexpr int kTileM, kTileN, kTileK;        // kTileK: 128 bytes; of 16-bit elements 256 too, and for runs 64
 //   static constexpr int kTileWarpgroups, kTurns, kWarpgroupRows;  // kWarpgroupRows = kTileM / kTileWarpgroups: 64, 128 or 256
-//   static constexpr int kStages, kStagesA;             // of filters (for runs, of both); of activations, for patches and beside stationary filters
+//   static constexpr int kStages, kStagesA;             // of filters (for runs, of both); of activations, for patches and beside stationary filters; unfold.cuh: of rows; of windows
 //   static constexpr int kHaloH, kHaloW;                // patches: (R - 1) * dilation at most; (S - 1) * dilation
 //   static constexpr int kStoreBuffers, kClusterM, kClusterN;
 //   static constexpr bool kPatch, kSplit;               // kSplit: ConvGeometry::splits may exceed 1; without clusters
@@ -68,10 +68,11 @@ template <class Config, class Visitor> struct ConvFprop {
     static constexpr bool kSwap = Config::kSwap;
     static constexpr int kGroup = group_of<Config>(0);
     static constexpr int kTeam = Config::kTileWarpgroups, kTurns = Config::kTurns, kConsumers = kTeam * kTurns;
-    static constexpr bool kGather = Operands::kGather, kDirect = Operands::kDirect;
+    static constexpr bool kGather = Operands::kGather, kDirect = Operands::kDirect, kUnfold = Operands::kUnfold;
+    static constexpr bool kByHand = kGather || kUnfold;  // a warpgroup fills the stages
     using Gatherer = Gather<Config>;
     static constexpr bool kPhases = Operands::kPhases;
-    static constexpr bool kPatch = Config::kPatch, kStreamed = Config::kNorm == Norm::kStreamed;
+    static constexpr bool kPatch = Config::kPatch && !kUnfold, kStreamed = Config::kNorm == Norm::kStreamed;
     static constexpr bool kStationary = is_stationary<Config>(0), kTwoRings = kPatch || kStationary;
     static constexpr int kStages = Config::kStages, kStagesA = kTwoRings ? Config::kStagesA : kStages;
 
@@ -80,19 +81,19 @@ template <class Config, class Visitor> struct ConvFprop {
     static constexpr int kThreads = 128 * (1 + kConsumers);
     static constexpr bool kGeneral = Config::kNorm == Norm::kGeneral, kAlone = Config::kNorm == Norm::kNone || kGeneral;
     // Ordinary loads take a producer more.
-    static constexpr int kProducerRegisters = kGather ? (kConsumers == 4 ? 64 : 88) : kConsumers == 4 ? (kStreamed ? 64 : 32) : kAlone ? 40 : kStreamed ? 72 : 56;
-    static constexpr int kConsumerRegisters = kGather ? (kConsumers == 4 ? 104 : 208) : kConsumers == 4 ? (kStreamed ? 104 : 112) : kAlone ? 232 : kStreamed ? 216 : 224;
+    static constexpr int kProducerRegisters = kByHand ? (kConsumers == 4 ? 64 : 88) : kConsumers == 4 ? (kStreamed ? 64 : 32) : kAlone ? 40 : kStreamed ? 72 : 56;
+    static constexpr int kConsumerRegisters = kByHand ? (kConsumers == 4 ? 104 : 208) : kConsumers == 4 ? (kStreamed ? 104 : 112) : kAlone ? 232 : kStreamed ? 216 : 224;
     static constexpr bool kSplit = Config::kSplit, kExchange = Tail::kExchange;
     static constexpr bool kWorkspace = kSplit || kExchange || Tail::Needs::kMeets;
     static_assert(!Tail::Needs::kMeets || (!kSplit && kGroup == 0), "tiles that wait for one another are whole, and neighbours");
     template <int i> static constexpr bool kIsPrefetched = is_loaded<Visitor, Tail::kFetchFirst, Tail::kFetchEnd, Tail::kFetch>(i);
     static constexpr bool kAllFetched = Tail::kFetch > 0 && Tail::kFetch == Visitor::kTensors;
-    static constexpr int kPrefetches = kGather || kAllFetched || Tail::kStores != Stores::kCopyEngine ? 0 : kStreamed ? Visitor::kTensorsBefore : Visitor::kTensors;  // the second pass comes much later
+    static constexpr int kPrefetches = kByHand || kAllFetched || Tail::kStores != Stores::kCopyEngine ? 0 : kStreamed ? Visitor::kTensorsBefore : Visitor::kTensors;  // the second pass comes much later
     static_assert(kGroup == 0 || !kExchange, "tiles of an image are neighbours where they exchange statistics");
     static_assert(!kSplit || !kStreamed, "split-K serves small outputs, which are resident");
     static_assert(!kSplit || kClusterBlocks == 1, "split-K goes without clusters");
     static_assert(kClusterBlocks <= 8, "a cluster has up to eight blocks");
-    static_assert(!kStationary || (kAtoms == 1 && !kSplit && !kGather && !kDirect && !kPhases && kGroup == 0 && !Operands::kBatched), "all tiles of a block have the same filters");
+    static_assert(!kStationary || (kAtoms == 1 && !kUnfold && !kSplit && !kGather && !kDirect && !kPhases && kGroup == 0 && !Operands::kBatched), "all tiles of a block have the same filters");
     static_assert(kConsumers == 2 || kConsumers == 4, "two or four consumer warpgroups");
     static_assert(Config::kWarpgroupRows * kTeam == kM, "the warpgroups of a team divide the tile's rows");
 
@@ -104,24 +105,27 @@ template <class Config, class Visitor> struct ConvFprop {
     static constexpr int kRows64A = Operands::kColumnsA ? kBoxBytes : 8 * kLineBytes, kRows64B = Operands::kColumnsB ? kBoxBytes : 64 * kRowBytes;  // from 64 rows to the next
     static constexpr int kWarpgroupBytes = divide_up(Tail::kWarpgroupBytes, 1024) * 1024;
     static constexpr int kOffsetB = kStagesA * kBytesA;
-    static constexpr int kOffsetTail = kOffsetB + kStages * kBytesB;
+    static constexpr int kStagesB = filter_stages<Config>(kStages);
+    static constexpr int kOffsetTail = kOffsetB + kStagesB * kBytesB;
     static constexpr int kOffsetSecond = kOffsetTail + kConsumers * kWarpgroupBytes;
     static constexpr int kOffsetBarriers = kOffsetSecond + (kStreamed ? kTurns * Again::kTeamBytes + kConsumers * Again::kOwnBytes : 0);
     static constexpr int kFetchBarriers = kConsumers * Fetch<Tail>::kBarriers;
     static constexpr int kOffsetTable = divide_up(kOffsetBarriers + 8 * (2 * kStages + 6 + kFetchBarriers), 16) * 16;  // of gathered rows
-    static constexpr int kSharedBytes = kGather ? kOffsetTable + Gatherer::kTableBytes + 1024 : kOffsetBarriers + 8 * (2 * kStages + (kTwoRings ? 2 * kStagesA : 0) + 2 + (kStreamed ? 4 : 0) + kFetchBarriers) + 1024;  // 1024: alignment
+    static constexpr int kOffsetWindows = kUnfold ? divide_up(kOffsetTable + 8 * Config::kStagesA, 128) * 128 : 0;
+    static constexpr int kSharedBytes = kUnfold ? kOffsetWindows + Config::kStagesA * window_bytes<Config>() + 1024 : kGather ? kOffsetTable + Gatherer::kTableBytes + 1024 : kOffsetBarriers + 8 * (2 * kStages + (kTwoRings ? 2 * kStagesA : 0) + 2 + (kStreamed ? 4 : 0) + kFetchBarriers) + 1024;  // 1024: alignment
     static_assert(kSharedBytes <= 232448, "the tile, its stages and its epilogue exceed a block's shared memory");
     static_assert(kBytesB % (1024 * kAtoms) == 0 && kBytesA % (1024 * kAtoms) == 0, "stages and atoms keep the swizzle's alignment");
     static_assert(kAtoms <= 2 && (kAtoms == 1 || (!kGather && sizeof(typename Element::Word) == 2)), "two atoms a step, of 16-bit elements that the copy engine loads");
     static_assert(sizeof(typename Element::Word) == 2 || (!Operands::kColumnsA && !Operands::kColumnsB), "tf32 is multiplied K-major only");
     static_assert(!kPatch || kRowBytes == 128, "a pixel of a patch is 128 bytes");
+    static_assert(!kUnfold || sizeof(typename Element::Word) == 2, "windows are unfolded in pieces of two elements and more");
     static_assert(!kDirect || !kSplit, "there is nothing to split without stages");
     static_assert(!kGather || (!kPatch && kClusterBlocks == 1), "ordinary loads go without patches and clusters");
     static_assert(!kPhases || kPatch, "the pixels of a run do not lie evenly in the output of a phase");
     static_assert(!kPatch || !Operands::kColumnsA, "patches have their channels side by side");
 
-    static constexpr int kProducers = kGather ? Gatherer::kThreads : 32;  // threads; the rest of their warpgroup assists
-    static constexpr int kFillers = kGather ? kProducers / 32 + !Operands::kGatherFilters : 1;  // arrivals that fill a stage
+    static constexpr int kProducers = kByHand ? Gatherer::kThreads : 32;  // threads; the rest of their warpgroup assists
+    static constexpr int kFillers = kByHand ? kProducers / 32 + !Operands::kGatherFilters : 1;  // arrivals that fill a stage
 
     using Resample = typename Tail::Resample;
     using Params = KernelParams<Resample::kMaps + phase_maps<Config>() + Tail::kFetch + Tail::Head::kMaps, typename Visitor::Params>;
@@ -136,6 +140,7 @@ template <class Config, class Visitor> struct ConvFprop {
         CODA_DEVICE u32 empty_a(u32 stage) const { return base + 8 * (2 * kStages + kStagesA + stage); }
         CODA_DEVICE u32 turn(int turn) const { return base + 8 * (2 * kStages + (kTwoRings ? 2 * kStagesA : 0) + turn); }
         CODA_DEVICE u32 fetched(int consumer) const { return turn(2 + consumer * Fetch<Tail>::kBarriers); }  // neither with columns
+        CODA_DEVICE u32 window(int i) const { return base + kOffsetTable - kOffsetBarriers + 8 * i; }
         CODA_DEVICE typename Again::Handover columns(int of_turn) const { return {turn(2 + of_turn), turn(4 + of_turn)}; }
     };
 
@@ -164,6 +169,8 @@ template <class Config, class Visitor> struct ConvFprop {
             for (int s = 0; s < kStages; ++s) mbarrier_init(barriers.full(s), kFillers), mbarrier_init(barriers.empty(s), readers);
             if (kTwoRings)
                 for (int s = 0; s < kStagesA; ++s) mbarrier_init(barriers.full_a(s), 1), mbarrier_init(barriers.empty_a(s), readers);
+            if (kUnfold)
+                for (int w = 0; w < Config::kStagesA; ++w) mbarrier_init(barriers.window(w), 1);
             for (int t = 0; t < 2; ++t) mbarrier_init(barriers.turn(t), 4 * kTeam);
             if constexpr (kStreamed) {
                 for (int c = 0; c < kConsumers; ++c) Again::init_barriers(own_memory(memory, c));
@@ -181,6 +188,8 @@ template <class Config, class Visitor> struct ConvFprop {
         if (warpgroup == 0) {
             register_release<kProducerRegisters>();
             if constexpr (kDirect) {
+            } else if constexpr (kUnfold) {
+                if (threadIdx.x < kProducers) Producer<ConvFprop>::unfold(params, memory, barriers);
             } else if constexpr (kGather) {
                 if (threadIdx.x < Gatherer::kThreads) Producer<ConvFprop>::gather(params, memory, barriers);
             } else {
@@ -281,7 +290,7 @@ template <class Config, class Visitor> struct ConvFprop {
         } else {
             for (int block = 0; block < loads; ++block) {
                 mbarrier_wait(barriers.full(at.stage), at.parity);
-                multiply_stage(acc, base_a + at.stage * (kBytesA >> 4), base_b + at.stage * (kBytesB >> 4), block);
+                multiply_stage(acc, base_a + at.stage * (kBytesA >> 4), base_b + (kUnfold ? u32(block) : at.stage) * (kBytesB >> 4), block);
                 if (block > 0) {
                     wgmma_wait<1>();
                     release(barriers.empty(previous), rank);

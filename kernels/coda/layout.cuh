@@ -4,7 +4,7 @@
 namespace coda {
 
 struct Images {  // NHWC and KRSC: both have their k side by side
-    static constexpr bool kColumnsA = false, kColumnsB = false, kBatched = false, kRowsA = false, kGather = false, kGatherFilters = false, kDirect = false, kPhases = false;
+    static constexpr bool kColumnsA = false, kColumnsB = false, kBatched = false, kRowsA = false, kGather = false, kGatherFilters = false, kDirect = false, kPhases = false, kUnfold = false;
 };
 
 // Of products, and of 1x1 convolutions that are such. kColumnsA: A is (k, m), kColumnsB: B is (k, n); each is loaded by boxes of 64 columns
@@ -30,6 +30,15 @@ struct Phases : Images {
 //   kDirect                   nothing is staged, nor multiplied by matrix instructions (direct.cuh); may be left out
 template <bool kOfB, bool kEach> struct Gathered : Matrices<false, kOfB, kEach> {
     static constexpr bool kGather = true;
+};
+
+// Images of few channels, of which windows are unfolded in shared memory (unfold.cuh); filters by ordinary loads. A configuration adds
+//   kLines, kTaps, kChannels           of a filter: R, S, C
+//   kStrideH, kStrideW, kDilationH     taps of a line are neighbours
+//   kPitch                             bytes from a line of the window to the next
+// and says by kStagesA how many windows there are. Its pixels are patches (kPatch), whatever the stride.
+struct Unfolded : Images {
+    static constexpr bool kUnfold = true, kGatherFilters = true;
 };
 
 template <class T> struct Exists { using Type = void; };

@@ -1,6 +1,7 @@
 // What fills the stages of ConvFprop: the copy engine's loads, issued by one thread, or ordinary loads by a warpgroup.
 #pragma once
 #include "gather.cuh"
+#include "unfold.cuh"
 #include "tiles.cuh"
 #include "tma.cuh"
 
@@ -188,6 +189,39 @@ template <class Kernel> struct Producer {
                     }
                 }
             }
+        }
+    }
+
+    // Windows by the copy engine, as many tiles ahead as there are places for them; rows by all of the producer's threads.
+    static CODA_DEVICE void unfold(const Params& params, u8* memory, const Barriers& barriers) {
+        using Unfolder = Unfold<Config>;
+        constexpr int kWindows = Config::kStagesA;
+        const ConvParams& p = params.fixed;
+        const ConvGeometry& g = p.geometry;
+        u8* const windows = memory + Kernel::kOffsetWindows;
+        const Unfolder unfolder{int(threadIdx.x)};
+        const auto load = [&](int item, int window) {
+            if (threadIdx.x == 0 && item < Kernel::items(g))
+                Unfolder::load_window(p, tile_at<1, 1, kGroup>(g, item, 0), shared_address(windows) + window * Unfolder::kWindowBytes, barriers.window(window));
+        };
+        for (int i = 0; i < kWindows; ++i) load(blockIdx.x + i * gridDim.x, i);
+        unfolder.fill_filters(p, memory + kOffsetB);
+        RingPosition<kStages> at(0);
+        RingPosition<kWindows> window(0);
+        for (int item = blockIdx.x; item < Kernel::items(g); item += gridDim.x) {
+            mbarrier_wait(barriers.window(window.stage), window.parity);
+#pragma unroll
+            for (int step = 0; step < Unfolder::kSteps; ++step) {
+                unfolder.fill(memory + at.stage * kBytesA, windows + window.stage * Unfolder::kWindowBytes, step,
+                              [&] { mbarrier_wait(barriers.empty(at.stage), at.parity ^ 1); });
+                fence_async_shared();
+                __syncwarp();
+                if (threadIdx.x % 32 == 0) mbarrier_arrive(barriers.full(at.stage));
+                at.advance();
+            }
+            unfolder.sync();  // the window is read
+            load(item + kWindows * gridDim.x, window.stage);
+            window.advance();
         }
     }
 
