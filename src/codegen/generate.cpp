@@ -74,6 +74,15 @@ std::string gathered_text(const plan::ConvConfig& c) {
       g.direct ? "        static constexpr bool kDirect = true;\n" : "");
 }
 
+std::string unfolded_text(const plan::Unfolding& u) {
+  return fmt::format(
+      "    struct Operands : Unfolded {{\n"
+      "        static constexpr int kLines = {}, kTaps = {}, kChannels = {};\n"
+      "        static constexpr int kStrideH = {}, kStrideW = {}, kDilationH = {}, kPitch = {};\n"
+      "    }};\n",
+      u.lines, u.taps, u.channels, u.stride_h, u.stride_w, u.dilation_h, u.pitch);
+}
+
 std::string stores_text(plan::Stores stores) {
   if (stores == plan::Stores::copy_engine) return "";
   return fmt::format("    static constexpr Stores kStores = Stores::{};\n",
@@ -100,6 +109,7 @@ std::string moments_text(int unit) {
 // Where they lie otherwise than a convolution's
 std::string operands_text(const plan::ConvConfig& c) {
   if (c.gather) return gathered_text(c);
+  if (c.unfold) return unfolded_text(*c.unfold);
   if (c.phases) return "    using Operands = Phases;\n";
   if (!c.columns_a && !c.columns_b && !c.batched && !c.rows_a) return "";
   return fmt::format("    using Operands = Matrices<{}, {}, {}>;  // A is (k, m), B is (k, n), one B for each A\n",

@@ -17,6 +17,7 @@
 #include "plan/gathering.hpp"
 #include "plan/head.hpp"
 #include "plan/resampling.hpp"
+#include "plan/unfolding.hpp"
 
 namespace coda::plan {
 
@@ -48,9 +49,11 @@ struct ConvConfig {
   DType element = DType::bf16;  ///< of both operands: bf16, f16, or tf32, which lies in memory as f32
   int tile_m = 128, tile_n = 128, tile_k = 64;
   int tile_warpgroups = 1, turns = 2;  ///< 2, 1: cooperative; 1, 2: ping-pong; 2, 2: ping-pong of pairs
-  int stages = 4, stages_a = 0;  ///< of filters (runs: of both operands); of activations (patches, stationary filters)
-  bool patch = false;            ///< activations by patches, 8 pixels wide and a halo, instead of runs of pixels
-  int halo_h = 0, halo_w = 0;    ///< patches: (R - 1)·dilation lines, (S - 1)·dilation pixels
+  int stages = 4,
+      stages_a =
+          0;  ///< of filters (runs: of both operands); of activations (patches, windows, beside stationary filters)
+  bool patch = false;          ///< activations by patches, 8 pixels wide and a halo, instead of runs of pixels
+  int halo_h = 0, halo_w = 0;  ///< patches: (R - 1)·dilation lines, (S - 1)·dilation pixels
   int store_buffers = 1;
   int cluster_m = 1, cluster_n = 1;
   bool split = false;
@@ -65,7 +68,9 @@ struct ConvConfig {
   bool stationary = false;
   bool rows_a = false;                   ///< runs of pixels are rows of a matrix: boxes of them are loaded, not im2col
   std::optional<Gathering> gather = {};  ///< activations by ordinary loads instead of runs or patches
-  bool phases = false;                   ///< Lowered::phases: tiles across are those of each phase, one after another
+  /// Pixels are patches, of any stride, whose rows the block unfolds of windows; filters stay in shared memory.
+  std::optional<Unfolding> unfold = {};
+  bool phases = false;  ///< Lowered::phases: tiles across are those of each phase, one after another
   Stores stores = Stores::copy_engine;
   Resampling resampling = {};
   HeadConfig head = {};
@@ -76,12 +81,15 @@ struct ConvConfig {
   int atom_k() const { return std::min(tile_k, static_cast<int>(128 / size_of(element))); }
   int atoms() const { return tile_k / atom_k(); }
 
+  bool loads_patches() const { return patch && !unfold; }
+  /// A warpgroup fills the stages.
+  bool by_hand() const { return gather || unfold; }
   /// Tensor maps, or what stands in their place, behind ConvParams: of resampled stores, of phases of the output, then
   /// of fetched operands, then of the head.
   int further_maps() const { return (phases ? 6 : resampling.maps()) + fetch.value_or(0) + head.maps(); }
 
   /// Whether activations have stages of their own.
-  bool two_rings() const { return patch || stationary; }
+  bool two_rings() const { return loads_patches() || stationary; }
 
   bool operator==(const ConvConfig&) const = default;
 };

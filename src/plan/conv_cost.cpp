@@ -33,7 +33,11 @@ struct Constants {
   double pairs = 1.03;         ///< beside four consumer warpgroups
   double direct = 8;           ///< a product of one element, by one warp a scheduler; not measured
   double vector = 120, elements = 250;  ///< gathered: eight channels at once, or one after another; not measured
-  double drain_clk = 3500;  ///< cooperative: from a tile's last k-step until the next tile's loop is at full speed
+  double row_clk = 4.5;  ///< of the copy engine, a row of a box of up to 128 bytes, where there are few channels
+  double unfold_rows_clk =
+      120;                   ///< a k-step of 32 rows: a trip to shared memory, fence, barriers; counted, not measured
+  double filters_clk = 700;  ///< unfolded: a trip to memory for 4 chunks a thread; not measured
+  double drain_clk = 3500;   ///< cooperative: from a tile's last k-step until the next tile's loop is at full speed
   // Epilogue: clk for each element that a thread holds, with one warp a scheduler
   double store = 17, side = 17;
   double enlarged = 3, pooled = 3;  ///< three bulk stores more of a slice; 2x2 windows of it; not measured
@@ -63,7 +67,8 @@ constexpr Constants k;
 
 double steps_of(const ConvPlan& p, const ConvProblem& problem) {
   const double loads = static_cast<double>(loads_per_tile(p.config, problem));
-  return std::ceil(loads / p.splits) * (p.config.patch ? static_cast<double>(problem.conv.r * problem.conv.s) : 1.0);
+  return std::ceil(loads / p.splits) *
+         (p.config.loads_patches() ? static_cast<double>(problem.conv.r * problem.conv.s) : 1.0);
 }
 
 /// Clocks in which a warp on each scheduler loads a stage in pieces of 16 bytes.
@@ -77,15 +82,31 @@ double gather_clk(const ConvConfig& c) {
 
 int clusters_of(const ConvPlan& p) { return p.blocks / (p.config.cluster_m * p.config.cluster_n); }
 
+/// Clocks in which the producer's warps make a stage of rows out of a window: 16 bytes read and written for every
+/// chunk, 32 rows at a time.
+double unfold_clk(const ConvConfig& c) {
+  if (!c.unfold) return 0;
+  const double warps = !exchanges(c.mode) ? 4 : c.mode == NormMode::streamed ? 1 : 3;
+  return std::ceil(c.tile_m / 32 / warps) * k.unfold_rows_clk + 4.0 * c.tile_m * c.tile_k / k.shared_bytes;
+}
+
+/// Clocks of the copy engine for a k-step's rows, of pixels of few channels and of filters.
+double rows_clk(const ConvConfig& c, const ConvProblem& p, double taps) {
+  if (c.by_hand() || p.conv.c >= p.line_depth() || c.rows_a) return 0;
+  const double pixels = c.loads_patches() ? (c.tile_m / 8 + c.halo_h) * (8 + c.halo_w) / taps : c.tile_m;
+  return k.row_clk * (pixels / c.cluster_n + static_cast<double>(c.tile_n) / c.cluster_m);
+}
+
 /// Clocks of a k-step: the slowest of tensor cores, shared memory, second-level cache and the loads' latency.
 double step_clk(const ConvPlan& p, const ConvProblem& problem) {
   const ConvConfig& c = p.config;
   const double m = c.tile_m, n = c.tile_n, depth = c.tile_k,
-               taps = c.patch ? static_cast<double>(problem.conv.r * problem.conv.s) : 1.0;
+               taps = c.loads_patches() ? static_cast<double>(problem.conv.r * problem.conv.s) : 1.0;
   const double bytes = static_cast<double>(size_of(c.element));
   const double tensor = m * n * depth * bytes / k.tensor_ops;
-  const double a = static_cast<double>(activation_stage_bytes(c)) / taps,
-               b = static_cast<double>(filter_stage_bytes(c));
+  // Unfolded: read, written, and read by the instructions; from the second-level cache a window alone
+  const double a = static_cast<double>(activation_stage_bytes(c)) * (c.unfold ? 2 : 1) / taps,
+               b = c.unfold ? 0 : static_cast<double>(filter_stage_bytes(c));
   const double across = c.swap ? m / c.tile_warpgroups : n;  // columns of a matrix instruction
   const double operands = depth * (m * n / 64 / across) * (64 + across) * bytes;
   // Products with one tile a block: loads run ahead as far as the ring reaches, and hardly compete with the
@@ -93,15 +114,20 @@ double step_clk(const ConvPlan& p, const ConvProblem& problem) {
   const bool once = c.rows_a && p.tiles * p.splits * c.cluster_m * c.cluster_n <= p.blocks;
   const double filters = c.stationary && clusters_of(p) < p.tiles ? 0 : b;
   const double shared = (operands + (once ? 0.0 : a + filters)) / k.shared_bytes;
-  const double l2 = (a / c.cluster_n + filters / c.cluster_m) /
+  const double loaded =
+      c.unfold ? static_cast<double>(c.unfold->window_bytes(c.tile_m)) / c.unfold->steps(c.tile_k) : a;
+  const double l2 = (loaded / c.cluster_n + filters / c.cluster_m) /
                     (once                        ? k.cold_bytes
                      : taps > 1 && !c.stationary ? k.patch_l2_bytes
                                                  : k.l2_bytes) *
-                    (c.patch && taps == 1 ? k.box : 1.0);
+                    (c.loads_patches() && taps == 1 ? k.box : 1.0);
   const double activations = (c.stages_a - 1) * taps;
-  const double lead = c.stationary ? activations : c.patch ? std::min<double>(c.stages - 1, activations) : c.stages - 1;
-  const double busy =
-      std::max({tensor, shared, l2, k.load_clk / lead, c.atoms() > 1 ? k.deep_step_clk : k.step_clk, gather_clk(c)});
+  const double lead = c.stationary        ? activations
+                      : c.loads_patches() ? std::min<double>(c.stages - 1, activations)
+                                          : c.stages - 1;
+  const double waits =
+      c.unfold ? unfold_clk(c) : std::max(k.load_clk / lead, c.atoms() > 1 ? k.deep_step_clk : k.step_clk);
+  const double busy = std::max({tensor, shared, l2, waits, gather_clk(c), rows_clk(c, problem, taps)});
   return busy * (c.cluster_m * c.cluster_n > 1 ? k.cluster : 1.0) *
          (c.turns == 2 && c.tile_warpgroups == 2 ? k.pairs : 1.0);
 }
@@ -210,6 +236,12 @@ bool measured(const ConvConfig& c) {
   return is(128, 128) || is(256, 64) || (is(128, 160) && !pairs) || (is(64, 256) && !pairs && c.patch);
 }
 
+/// Unfolded: of the filters, which come once, ahead of the first tile.
+double filters_clk(const ConvConfig& c) {
+  if (!c.unfold) return 0;
+  return std::ceil(c.tile_n * c.unfold->steps(c.tile_k) * c.tile_k / 8 / 128.0 / 4) * k.filters_clk;
+}
+
 double memory_us(const ConvPlan& p, const ConvProblem& problem, const Device& device) {
   const Conv2d& v = problem.conv;
   const auto bytes = static_cast<double>(problem.element_bytes());
@@ -234,7 +266,7 @@ double predict_us(const ConvPlan& p, const ConvProblem& problem, const Device& d
   const ConvConfig& c = p.config;
   const double clusters = clusters_of(p), items = static_cast<double>(p.tiles) * p.splits;
   const TileClocks t = tile_clocks(p, problem);
-  const double clk = block_clk(p, t, std::ceil(items / clusters));
+  const double clk = block_clk(p, t, std::ceil(items / clusters)) + filters_clk(c);
   const double executed = static_cast<double>(size_of(c.element)) * p.tiles * c.cluster_m * c.cluster_n * c.tile_m *
                           c.tile_n * c.tile_k * steps_of(p, problem) * p.splits;
   const double clocks = k.launch_us + clk * 1e-3 / k.clock_ghz;

@@ -33,9 +33,10 @@ void lay_out_tiles(ConvPlan& p, const ConvProblem& problem) {
   p.tiles_n = static_cast<int>(divide_up(divide_up(e.cols, c.tile_n), c.cluster_n)) * problem.phases();
   p.tiles =
       static_cast<int>(std::min<std::int64_t>(std::int64_t{p.tiles_m} * p.tiles_n * p.images, largest_tile_count));
-  p.channel_blocks = static_cast<int>(c.gather  ? divide_up(problem.depth(), c.tile_k)
-                                      : c.patch ? divide_up(problem.conv.c, c.tile_k)
-                                                : divide_up(problem.conv.c, c.atom_k()));
+  p.channel_blocks = c.unfold ? c.unfold->steps(c.tile_k)
+                              : static_cast<int>(c.gather  ? divide_up(problem.depth(), c.tile_k)
+                                                 : c.patch ? divide_up(problem.conv.c, c.tile_k)
+                                                           : divide_up(problem.conv.c, c.atom_k()));
 }
 
 /// Entries of an image pass from all slots to all tiles in one step if a crew loads them at once, four a thread. Else
@@ -95,6 +96,7 @@ int items_in_flight(const ConvConfig& config, const Device& device) {
 }
 
 std::int64_t loads_per_tile(const ConvConfig& config, const ConvProblem& problem) {
+  if (config.unfold) return config.unfold->steps(config.tile_k);
   if (config.gather) return divide_up(problem.depth(), config.tile_k);
   if (config.patch) return divide_up(problem.conv.c, config.tile_k);
   return divide_up(problem.conv.r * problem.conv.s * divide_up(problem.conv.c, config.atom_k()), config.atoms());

@@ -58,8 +58,8 @@ int epilogue_registers(const ConvConfig& c, const ConvProblem& p, int budget) {
 }
 
 string check_registers(const ConvConfig& c, const ConvProblem& p) {
-  const int budget = c.tile_warpgroups * c.turns == 4 ? (c.gather ? 104 : 112)
-                     : c.gather                       ? 208
+  const int budget = c.tile_warpgroups * c.turns == 4 ? (c.by_hand() ? 104 : 112)
+                     : c.by_hand()                    ? 208
                      : normalises(c.mode)             ? 224
                                                       : 232;
   const int reserve = epilogue_registers(c, p, budget), accumulators = c.tile_m / c.tile_warpgroups / 64 * c.tile_n / 2;
@@ -101,10 +101,25 @@ string check_runs(const Conv2d& conv) {
   return {};
 }
 
+/// kernels/coda/unfold.cuh.
+string check_unfolded(const ConvConfig& c, const ConvProblem& p) {
+  if (string reason = beyond_unfolding(p.task); !reason.empty()) return "unfold: " + reason;
+  if (c.cluster_m * c.cluster_n > 1) return "unfold: a cluster of blocks; each unfolds windows of its own";
+  if (c.split) return "split-K: a block has the filters of all k-steps, and tiles have few";
+  if (c.tile_n < p.extents.cols)
+    return fmt::format("unfold: {} channels a tile of {}; the filters of one tile across stay in shared memory",
+                       c.tile_n, p.extents.cols);
+  if (const int lines = c.unfold->window_lines(c.tile_m); lines > 256)
+    return fmt::format("unfold: {} lines under a tile; a box of the copy engine has 256", lines);
+  return {};
+}
+
 /// What loads go with which operands, and outputs.
 string check_loads(const ConvConfig& c, const ConvProblem& p) {
   if (c.phases && !c.patch) return "runs: pixels of a run do not lie evenly in the output of a phase; patches do";
-  if (!c.gather) {
+  if (c.unfold) {
+    if (string reason = check_unfolded(c, p); !reason.empty()) return reason;
+  } else if (!c.gather) {
     if (string reason = c.patch ? check_patch(c, p.conv) : check_runs(p.conv); !reason.empty()) return reason;
     if (!p.gathered.empty())
       return fmt::format("{}: {}; only `gather` serves that", c.patch ? "patches" : "runs", p.gathered);
@@ -136,6 +151,7 @@ string check_split(const ConvConfig& c) {
 /// Filters that stay, and a tile of each of two rings' worth of what else there is.
 string check_stationary(const ConvConfig& c, const ConvProblem& p) {
   if (!c.stationary) return {};
+  if (c.unfold) return "stationary: beside unfolded windows filters stay anyway";
   if (c.gather) return "stationary: gathered images come beside their filters";
   if (c.split) return "stationary: a part of split-K has filters of its own";
   if (c.phases) return "stationary: each phase of the output has filters of its own";
@@ -205,13 +221,15 @@ string check_memory(const ConvConfig& c, const ConvProblem& p, const Device& d) 
   if (c.store_buffers < 1 || c.store_buffers > stores)
     return fmt::format("store buffers: {}; 1 to the {} slices of a tile", c.store_buffers, stores);
   ConvConfig two = c;
-  two.stages = std::max(2, c.stages), two.stages_a = c.two_rings() ? std::max(2, c.stages_a) : 0;
+  two.stages = std::max(2, c.stages), two.stages_a = c.patch || c.stationary ? std::max(2, c.stages_a) : 0;
   if (c.stationary) two.stages = c.stages;
   if (const std::size_t bytes = shared_bytes(two, p.visitor); bytes > d.shared_bytes)
-    return fmt::format(
-        "shared memory: {} bytes with {} stages{}; {} there are", bytes, two.stages,
-        c.two_rings() ? fmt::format(" and {} of {}", two.stages_a, c.patch ? "patches" : "activations") : "",
-        d.shared_bytes);
+    return fmt::format("shared memory: {} bytes with {} stages{}; {} there are", bytes, two.stages,
+                       c.unfold       ? fmt::format(" and {} windows", two.stages_a)
+                       : c.patch      ? fmt::format(" and {} of patches", two.stages_a)
+                       : c.stationary ? fmt::format(" and {} of activations", two.stages_a)
+                                      : "",
+                       d.shared_bytes);
   if (two != c) return "stages: one; at least two, since a stage is released when the next has been read";
   return {};
 }

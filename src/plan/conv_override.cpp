@@ -25,8 +25,8 @@ const std::array<Key, 14>& keys() {
       {"tile", "ROWSxCHANNELS, such as 128x160", {}},
       {"depth", "128, 64 or 32", {"128", "64", "32"}},
       {"order", "cooperative, pingpong or pairs", {"cooperative", "pingpong", "pairs"}},
-      {"load", "patch, runs or gather", {"patch", "runs", "gather"}},
-      {"stages", "a number, or of filters + of patches, or activations, such as 5+3", {}},
+      {"load", "patch, runs, gather or unfold", {"patch", "runs", "gather", "unfold"}},
+      {"stages", "a number, or of filters + of patches or activations (rows + windows, if unfolded), such as 5+3", {}},
       {"buffers", "a number of store buffers", {}},
       {"cluster", "ROWSxCHANNELS in blocks, such as 1x2", {}},
       {"split", "on or off", {"on", "off"}},
@@ -116,7 +116,8 @@ void set(FixedFields& f, const Key& key, std::string_view value) {
 FixedFields resolve(const Override& fixed) {
   FixedFields f;
   for (const auto& [name, value] : fixed.fields) set(f, find_key(name), value);
-  if (f.stages_a && f.load && f.load != Load::patch && !(f.load == Load::runs && f.stationary == true))
+  if (f.stages_a && f.load && f.load != Load::patch && f.load != Load::unfold &&
+      !(f.load == Load::runs && f.stationary == true))
     throw UserError(
         fmt::format("plan override: stages={}+{} load={}: the second number counts stages of patches, or of runs "
                     "beside stationary filters (stationary=on); {} one ring, so give one number",
@@ -149,20 +150,22 @@ Override Override::parse(const std::string& text) {
 Override override_of(const ConvConfig& c) {
   const auto on = [](bool x) { return std::string(x ? "on" : "off"); };
   Override all;
-  all.fields = {{"tile", fmt::format("{}x{}", c.tile_m, c.tile_n)},
-                {"depth", fmt::format("{}", c.tile_k)},
-                {"order", std::string(order_name(c))},
-                {"load", c.patch    ? "patch"
-                         : c.gather ? "gather"
-                                    : "runs"},
-                {"stages", c.two_rings() ? fmt::format("{}+{}", c.stages, c.stages_a) : fmt::format("{}", c.stages)},
-                {"buffers", fmt::format("{}", c.store_buffers)},
-                {"cluster", fmt::format("{}x{}", c.cluster_m, c.cluster_n)},
-                {"split", on(c.split)},
-                {"swap", on(c.swap)},
-                {"stationary", on(c.stationary)},
-                {"mode", std::string(to_string(c.mode))},
-                {"unit", fmt::format("{}", c.unit)}};
+  all.fields = {
+      {"tile", fmt::format("{}x{}", c.tile_m, c.tile_n)},
+      {"depth", fmt::format("{}", c.tile_k)},
+      {"order", std::string(order_name(c))},
+      {"load", c.unfold   ? "unfold"
+               : c.patch  ? "patch"
+               : c.gather ? "gather"
+                          : "runs"},
+      {"stages", c.patch || c.stationary ? fmt::format("{}+{}", c.stages, c.stages_a) : fmt::format("{}", c.stages)},
+      {"buffers", fmt::format("{}", c.store_buffers)},
+      {"cluster", fmt::format("{}x{}", c.cluster_m, c.cluster_n)},
+      {"split", on(c.split)},
+      {"swap", on(c.swap)},
+      {"stationary", on(c.stationary)},
+      {"mode", std::string(to_string(c.mode))},
+      {"unit", fmt::format("{}", c.unit)}};
   if (c.fetch) all.fields["fetch"] = fmt::format("{}", *c.fetch);
   if (c.group > 0) all.fields["group"] = fmt::format("{}", c.group);  // else none is what the planner makes of it
   return all;

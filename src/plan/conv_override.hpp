@@ -7,7 +7,7 @@
 
 namespace coda::plan {
 
-enum class Load : std::uint8_t { patch, runs, gather };
+enum class Load : std::uint8_t { patch, runs, gather, unfold };
 
 struct FixedFields {
   std::optional<int> tile_m, tile_n, tile_k, cluster_m, cluster_n, stages, stages_a, store_buffers, unit, group, fetch;

@@ -66,6 +66,14 @@ std::string loads_by_hand(const Lowered& task, const Gathering& g) {
                      g.filters ? ", of the filters too" : "", reason.empty() ? "" : ": " + reason);
 }
 
+std::string windows_unfolded(const Unfolding& u, const ConvConfig& c) {
+  return fmt::format(
+      "windows of {} lines of {} bytes{}, unfolded in shared memory: {} lines of {} taps x {} channels, {} k-steps; "
+      "filters stay there",
+      u.window_lines(c.tile_m), u.pitch, u.copies() == 2 ? ", twice" : "", u.lines, u.taps, u.channels,
+      u.steps(c.tile_k));
+}
+
 std::string reason_of_general(const ConvPlan& p, const Epilogue& epilogue) {
   const General& general = *epilogue.general;
   std::size_t reductions = 0, stored = 0, returned = 0;
@@ -138,7 +146,7 @@ std::string to_string(const ConvConfig& c) {
   std::string text = fmt::format("{}x{}", c.tile_m, c.tile_n);
   if (c.tile_k != 64 && c.element != DType::tf32) text += fmt::format("x{}", c.tile_k);
   text += fmt::format("/{}", c.stages);
-  if (c.two_rings()) text += fmt::format("+{}", c.stages_a);
+  if (c.patch || c.stationary) text += fmt::format("+{}", c.stages_a);
   text += fmt::format(" {}", order_name(c));
   if (c.cluster_m * c.cluster_n > 1) text += fmt::format(" cluster {}x{}", c.cluster_m, c.cluster_n);
   if (c.split) text += " split";
@@ -158,6 +166,7 @@ std::string to_string(const ConvConfig& c) {
   else if (c.gather)
     text += c.gather->filters ? " gather all" : " gather";
   if (c.stores != Stores::copy_engine) text += c.stores == Stores::plain ? " plain stores" : " planes";
+  if (c.unfold) text += " unfold";
   if (c.resampling.any()) text += " " + to_string(c.resampling);
   if (c.fetch.value_or(0) > 0) text += fmt::format(" fetch {}x{}", *c.fetch, c.store_buffers);
   if (c.head.any()) text += " " + to_string(c.head);
@@ -185,6 +194,7 @@ std::string explain(const Lowered& task, const Epilogue& epilogue, const Device&
   text += fmt::format(
       "loads: {}\n",
       best.config.gather      ? loads_by_hand(task, *best.config.gather)
+      : best.config.unfold    ? windows_unfolded(*best.config.unfold, best.config)
       : best.config.columns_a ? std::string("boxes of 64 columns of A")
       : best.config.patch
           ? fmt::format("patches 8 pixels wide with a halo of {} lines and {} pixels, one for all filter taps",

@@ -171,9 +171,10 @@ int stores_per_tile(const ConvConfig& config) {
 
 std::size_t activation_stage_bytes(const ConvConfig& c) {
   if (c.gather && c.gather->direct) return 0;
-  const std::size_t pixels = c.patch ? (c.tile_m / 8 + c.halo_h) * (8 + c.halo_w) : c.tile_m,
+  const bool patches = c.loads_patches();
+  const std::size_t pixels = patches ? (c.tile_m / 8 + c.halo_h) * (8 + c.halo_w) : c.tile_m,
                     bytes = pixels * c.atom_k() * size_of(c.element);
-  return c.atoms() * (c.patch ? round_up(bytes, swizzle_alignment) : bytes);
+  return c.atoms() * (patches ? round_up(bytes, swizzle_alignment) : bytes);
 }
 
 std::size_t filter_stage_bytes(const ConvConfig& c) {
@@ -183,14 +184,18 @@ std::size_t filter_stage_bytes(const ConvConfig& c) {
 }
 
 std::size_t shared_bytes(const ConvConfig& c, const VisitorShape& v) {
-  const std::size_t consumers = c.tile_warpgroups * c.turns, stages_a = c.two_rings() ? c.stages_a : c.stages;
-  const std::size_t ring = stages_a * activation_stage_bytes(c) + c.stages * filter_stage_bytes(c);
+  const std::size_t consumers = c.tile_warpgroups * c.turns, stages_a = c.two_rings() ? c.stages_a : c.stages,
+                    stages_b = c.unfold ? c.unfold->steps(c.tile_k) : c.stages;
+  const std::size_t ring = stages_a * activation_stage_bytes(c) + stages_b * filter_stage_bytes(c);
   const std::size_t tail = consumers * round_up(warpgroup_bytes(c, v), swizzle_alignment);
   const std::size_t second = second_pass(c) ? c.turns * team_bytes(c, v) + consumers * own_bytes(c) : 0;
   const std::size_t fetched = c.fetch.value_or(0) > 0 ? consumers * (c.swap ? 1 : 4) * c.store_buffers : 0;  // barriers
-  if (c.gather)  // barriers, then a row of 16 bytes for each of the tile's
-    return round_up(ring + tail + second + 8 * (2 * c.stages + 6 + fetched), 16) + c.tile_m * std::size_t{16} +
+  const std::size_t by_hand = round_up(ring + tail + second + 8 * (2 * c.stages + 6 + fetched), 16);  // with barriers
+  if (c.unfold)  // their barriers, windows
+    return round_up(by_hand + std::size_t{8} * c.stages_a, 128) + c.stages_a * c.unfold->window_bytes(c.tile_m) +
            swizzle_alignment;
+  if (c.gather)
+    return by_hand + c.tile_m * std::size_t{16} + swizzle_alignment;  // a row of 16 bytes for each of the tile's
   const std::size_t barriers =
       8 * (2 * c.stages + (c.two_rings() ? 2 * c.stages_a : 0) + 2 + (second_pass(c) ? 4 : 0) + fetched);
   return ring + tail + second + barriers + swizzle_alignment;

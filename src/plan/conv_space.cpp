@@ -47,19 +47,21 @@ std::vector<int> widths(const ConvProblem& p) {
 
 /// Half a k-step is wasted on few or odd channels: 32 deep where that multiplies less. 128 deep where that leaves four
 /// steps.
-std::vector<int> depths(const ConvProblem& p) {
+std::vector<int> depths(const ConvProblem& p, Load load, const Unfolding& window) {
   if (p.element_bytes() == 4) return {p.line_depth()};
-  const std::int64_t c = p.gathered.empty() ? p.conv.c : p.depth();
+  std::int64_t c = p.gathered.empty() ? p.conv.c : p.depth();
+  if (load == Load::unfold) c = 8 * window.steps(8);
   std::vector<int> list{64};
   if ((c + 31) / 32 * 32 < (c + 63) / 64 * 64) list.push_back(32);
-  if (p.gathered.empty() && p.depth() >= 512) list.push_back(128);
+  if (load != Load::unfold && p.gathered.empty() && p.depth() >= 512) list.push_back(128);
   return list;
 }
 
 std::vector<Load> loads(const ConvProblem& p) {
-  if (!p.gathered.empty()) return {Load::gather};
   if (p.task.phases) return {Load::patch};
-  return {Load::patch, Load::runs};
+  std::vector<Load> list = p.gathered.empty() ? std::vector{Load::patch, Load::runs} : std::vector{Load::gather};
+  if (beyond_unfolding(p.task).empty()) list.push_back(Load::unfold);
+  return list;
 }
 
 std::vector<std::pair<int, int>> clusters(const ConvProblem& p, const ConvConfig& c) {
@@ -103,9 +105,9 @@ int most_that_fit(ConvConfig c, const ConvProblem& p, std::size_t bytes) {
 
 /// K-steps that the producer can be ahead of the consumers. A patch serves one for each tap.
 std::int64_t lead(const ConvConfig& c, const ConvProblem& p) {
-  const std::int64_t activations = (c.stages_a - 1) * (c.patch ? p.conv.r * p.conv.s : 1);
+  const std::int64_t activations = (c.stages_a - 1) * (c.loads_patches() ? p.conv.r * p.conv.s : 1);
   if (c.stationary) return activations;
-  return c.patch ? std::min<std::int64_t>(activations, c.stages - 1) : c.stages - 1;
+  return c.loads_patches() ? std::min<std::int64_t>(activations, c.stages - 1) : c.stages - 1;
 }
 
 /// Stationary: stages for all filters of a tile, and as many of activations as fit in so many bytes.
@@ -117,13 +119,16 @@ ConvConfig with_all_filters(ConvConfig c, const ConvProblem& p, std::size_t byte
   return c;
 }
 
+/// Windows that are loaded are small, and a tile takes longer than its loads: one is read, two are under way.
+constexpr int windows_ahead = 3;
+
 /// As many stages as fit in so many bytes; of patches and filters, as many of each as make the lead longest.
 ConvConfig with_stages(ConvConfig c, const ConvProblem& p, std::size_t bytes, const FixedFields& fixed) {
   if (c.stationary) return with_all_filters(c, p, bytes, fixed);
   ConvConfig best = c;
-  best.stages_a = c.patch ? 2 : 0;
+  best.stages_a = c.unfold ? fixed.stages_a.value_or(windows_ahead) : c.patch ? 2 : 0;
   best.stages = fixed.stages ? *fixed.stages : most_that_fit(best, p, bytes);
-  for (int a = 3; c.patch && a <= most_stages; ++a) {
+  for (int a = 3; c.loads_patches() && a <= most_stages; ++a) {
     c.stages_a = a;
     c.stages = fixed.stages ? *fixed.stages : most_that_fit(c, p, bytes);
     if (c.stages < 2 || shared_bytes(c, p.visitor) > bytes) break;
@@ -146,8 +151,8 @@ void choose_stages(ConvConfig& c, const ConvProblem& p, const Device& d, const F
     c.stages = fixed.stages.value_or(2);
     return;
   }
-  if (fixed.stages && (fixed.stages_a || !c.two_rings())) {
-    c.stages = *fixed.stages, c.stages_a = c.two_rings() ? *fixed.stages_a : 0;
+  if (fixed.stages && (fixed.stages_a || !(c.patch || c.stationary))) {
+    c.stages = *fixed.stages, c.stages_a = c.patch || c.stationary ? *fixed.stages_a : 0;
     return;
   }
   const ConvConfig roomy = with_stages(c, p, std::min(preferred_bytes, d.shared_bytes), fixed);
@@ -162,7 +167,7 @@ constexpr std::int64_t longest_deep_clk = 1280;
 
 /// Whether the combination can make sense at all; what cannot is not worth a line among the refusals.
 bool sensible(const ConvConfig& c, const ConvProblem& p, const FixedFields& fixed) {
-  if (c.stationary && !fixed.stationary && (c.gather || c.split || c.atoms() > 1 || p.task.phases || p.task.batched))
+  if (c.stationary && !fixed.stationary && (c.by_hand() || c.split || c.atoms() > 1 || p.task.phases || p.task.batched))
     return false;
   if (c.stationary && !fixed.stationary &&
       steps_per_tile(c, p) * c.tile_n * c.tile_k * p.element_bytes() > most_stationary_bytes)
@@ -171,7 +176,8 @@ bool sensible(const ConvConfig& c, const ConvProblem& p, const FixedFields& fixe
   if (!c.patch && p.resampling.pooled && p.conv.stride[0] == 1 && p.conv.stride[1] == 1 && p.gathered.empty() &&
       !fixed.load)
     return false;
-  if (c.gather && c.cluster_m * c.cluster_n > 1 && !fixed.cluster_m) return false;
+  if (c.by_hand() && c.cluster_m * c.cluster_n > 1 && !fixed.cluster_m) return false;
+  if (c.unfold && ((c.split && !fixed.split) || (c.tile_n < p.extents.cols && !fixed.tile_n))) return false;
   if (c.gather && c.gather->direct && (c.swap || c.split || c.tile_k != p.line_depth()) &&
       !(fixed.swap || fixed.split || fixed.tile_k))
     return false;
@@ -180,7 +186,7 @@ bool sensible(const ConvConfig& c, const ConvProblem& p, const FixedFields& fixe
   if (c.swap && (c.tile_n % 64 != 0 || c.mode == NormMode::rows || c.mode == NormMode::general) &&
       !(fixed.swap && (fixed.tile_n || fixed.mode)))
     return false;
-  if (c.patch && c.tile_k < p.line_depth() && !(fixed.load && fixed.tile_k)) return false;
+  if (c.loads_patches() && c.tile_k < p.line_depth() && !(fixed.load && fixed.tile_k)) return false;
   // Two steps of 64 hide their barriers behind matrix instructions of so many clocks; kept tiles need the memory
   if (c.tile_k == 128 && !fixed.tile_k && (step_clk_of(c, p) > longest_deep_clk || c.mode == NormMode::streamed))
     return false;
@@ -220,7 +226,7 @@ void finish(ConvConfig& c, const ConvProblem& p, const Device& d, const FixedFie
   c.moments = moments_unit(p, c.tile_n);
   c.rows_a = !c.patch && !c.columns_a && !c.gather && is_product(p.conv);
   const auto halo = [&](std::int64_t taps, std::int64_t dilation) {
-    return c.patch ? static_cast<int>(std::min<std::int64_t>((taps - 1) * dilation, 1 << 12)) : 0;
+    return c.loads_patches() ? static_cast<int>(std::min<std::int64_t>((taps - 1) * dilation, 1 << 12)) : 0;
   };
   c.halo_h = halo(p.conv.r, p.conv.dilation[0]), c.halo_w = halo(p.conv.s, p.conv.dilation[1]);
   c.unit = fixed.unit.value_or(p.group_channels > 0 && !p.per_pixel ? std::gcd(p.group_channels, c.tile_n) : 1);
@@ -280,11 +286,13 @@ std::vector<std::pair<bool, bool>> operand_choices(const FixedFields& fixed) {
 std::vector<ConvConfig> configurations(const ConvProblem& p, const Device& d, const FixedFields& fixed) {
   std::vector<ConvConfig> list;
   ConvConfig c;
-  for (const int m : either(fixed.tile_m, {128, 256, 64}))
+  const bool unfolds = beyond_unfolding(p.task).empty();
+  for (const int m : either(fixed.tile_m, {128, 256, 64})) {
+    const Unfolding window = unfolds ? unfolding_of(p.conv, m) : Unfolding{.pitch = 16};
     for (const int n : either(fixed.tile_n, widths(p)))
       for (const auto& order : either(fixed.order, {pingpong, cooperative, pairs}))
         for (const Load load : either(fixed.load, loads(p)))
-          for (const int k : either(fixed.tile_k, depths(p)))
+          for (const int k : either(fixed.tile_k, depths(p, load, window)))
             for (const bool split : either(fixed.split, {false, true}))
               for (const auto& [swap, stationary] : operand_choices(fixed))
                 for (const NormMode mode : either(fixed.mode, modes(p))) {
@@ -293,12 +301,13 @@ std::vector<ConvConfig> configurations(const ConvProblem& p, const Device& d, co
                        .tile_k = k,
                        .tile_warpgroups = order.first,
                        .turns = order.second,
-                       .patch = load == Load::patch,
+                       .patch = load == Load::patch || load == Load::unfold,
                        .split = split,
                        .swap = swap,
                        .mode = mode,
                        .stationary = stationary};
                   if (load == Load::gather) c.gather = gathering_of(p.task);
+                  if (load == Load::unfold) c.unfold = window;
                   const bool one = fixed.cluster_m.has_value();
                   for (const auto& [cm, cn] :
                        one ? std::vector<std::pair<int, int>>{{*fixed.cluster_m, *fixed.cluster_n}} : clusters(p, c)) {
@@ -307,6 +316,7 @@ std::vector<ConvConfig> configurations(const ConvProblem& p, const Device& d, co
                     add_finished(list, c, p, d, fixed);
                   }
                 }
+  }
   return list;
 }
 

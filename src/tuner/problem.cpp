@@ -25,7 +25,7 @@ std::span<const jit::Header> device_headers() {
 }
 
 auto shape_of_plan(const plan::ConvConfig& c) {
-  return std::tuple(c.tile_m, c.tile_n, c.tile_warpgroups, c.turns, c.mode, c.patch);
+  return std::tuple(c.tile_m, c.tile_n, c.tile_warpgroups, c.turns, c.mode, c.patch, c.unfold.has_value());
 }
 
 bool has(const std::vector<plan::ConvPlan>& list, const plan::ConvConfig& config) {

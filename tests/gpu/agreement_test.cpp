@@ -135,6 +135,13 @@ TEST(Agreement, WhatTheCopyEngineCannotLoad) {
   expect_agreement(cases);
 }
 
+// Bitwise the same each time, too
+TEST(Agreement, ImagesOfFewChannels) {
+  const auto cases = unfolded_cases(options().seed);
+  EXPECT_GE(cases.size(), 190u);
+  expect_agreement(cases);
+}
+
 TEST(Agreement, ByPhases) {
   const auto cases = phase_cases(options().seed);
   EXPECT_GE(cases.size(), 85u);

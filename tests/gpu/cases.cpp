@@ -336,6 +336,7 @@ std::vector<Case> all_cases(std::uint64_t seed) {
   add(stationary_cases(seed));
   add(phase_cases(seed));
   add(deep_cases(seed));
+  add(unfolded_cases(seed));
   add(offset_cases());
   add(batch_cases());
   add(general_cases());

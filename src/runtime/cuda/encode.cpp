@@ -118,16 +118,19 @@ void encode_maps(Parameters& parameters, const plan::Lowered& task, const plan::
   apart(shapes.activation, at.step_a), apart(shapes.filter, at.step_b);
   const DType element = plan.config.element;
   const bool plain_stores = plan.config.stores != plan::Stores::copy_engine;
-  if ((plan.config.gather && at.activation_pitch != 0) || (plain_stores && at.output_pitch != 0))
+  const bool by_lines = plan.config.unfold && !plan.config.unfold->by_pixels();
+  if (((plan.config.gather || by_lines) && at.activation_pitch != 0) || (plain_stores && at.output_pitch != 0))
     throw Unsupported(fmt::format("the {} was given pixels {} elements apart, and {}: make a dense copy",
                                   plain_stores && at.output_pitch != 0 ? "output" : "image",
                                   plain_stores && at.output_pitch != 0 ? at.output_pitch : at.activation_pitch,
-                                  "this kernel, which goes without the copy engine there, takes dense tensors"));
+                                  by_lines
+                                      ? "this kernel, which unfolds whole lines, takes dense tensors"
+                                      : "this kernel, which goes without the copy engine there, takes dense tensors"));
   if (plan.config.gather)
     put(params.activation, gathered_image(task, at.activation, at.step_a));
   else
     encode(params.activation, with_pitch(shapes.activation, at.activation_pitch), at.activation, element, "the image");
-  if (plan.config.gather && plan.config.gather->filters)
+  if (plan.config.unfold || (plan.config.gather && plan.config.gather->filters))
     put(params.filter, gathered_filter(task, at.filter, at.step_b));
   else
     encode(params.filter, shapes.filter, at.filter, element, "the filter");

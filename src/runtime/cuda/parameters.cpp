@@ -63,7 +63,7 @@ ConvGeometry geometry(const plan::Lowered& task, const plan::ConvPlan& p) {
   g.tiles_m = p.tiles_m, g.tiles_n = p.tiles_n, g.tiles = p.tiles;
   g.height = static_cast<int>(e.height), g.width = static_cast<int>(e.width);
   g.patches_across = p.patches_across;
-  const bool gathers = p.config.gather.has_value();  // all taps and channels in one k
+  const bool gathers = p.config.by_hand();  // all taps and channels in one k
   g.taps_h = gathers ? 1 : narrow(c.r), g.taps_w = gathers ? 1 : narrow(c.s), g.channel_blocks = p.channel_blocks;
   g.splits = p.splits;
   g.stride_h = static_cast<int>(c.stride[0]), g.stride_w = static_cast<int>(c.stride[1]);

@@ -1,0 +1,38 @@
+#pragma once
+/// Images of few channels, whose windows a block unfolds in shared memory: kernels/coda/unfold.cuh.
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "plan/as_convolution.hpp"
+
+namespace coda::plan {
+
+/// Of the filter, and of the window of the image that the pixels of a tile see.
+struct Unfolding {
+  int lines = 1, taps = 1, channels = 1;  ///< R, S, C
+  int stride_h = 1, stride_w = 1, dilation_h = 1;
+  int pitch = 0;  ///< bytes of a line of a window, from one to the next
+
+  /// The copy engine loads boxes (channels, pixels, lines), else boxes (elements of a line, lines).
+  bool by_pixels() const { return channels % 8 == 0; }
+  /// 2 where pixels begin at odd elements: half of them read a copy that begins one element later.
+  int copies() const { return stride_w * channels % 2 == 0 ? 1 : 2; }
+  /// Chunks of 8 elements of a filter's line; k-steps of so many elements.
+  int line_chunks() const { return (taps * channels + 7) / 8; }
+  int steps(int tile_k) const { return (8 * lines * line_chunks() + tile_k - 1) / tile_k; }
+  /// Lines that a tile of so many pixels, 8 wide, sees; bytes of its window.
+  int window_lines(int tile_m) const { return (tile_m / 8 - 1) * stride_h + (lines - 1) * dilation_h + 1; }
+  std::size_t window_bytes(int tile_m) const;
+
+  bool operator==(const Unfolding&) const = default;
+};
+
+/// Why no window of the operands' image can be unfolded; empty: some can.
+std::string beyond_unfolding(const Lowered& task);
+
+/// What beyond_unfolding() says nothing against.
+Unfolding unfolding_of(const Conv2d& conv, int tile_m);
+
+}  // namespace coda::plan
