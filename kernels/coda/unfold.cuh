@@ -112,7 +112,10 @@ template <class Config> struct Unfold {
 #pragma unroll
         for (int first = 0; first < kM; first += kThreads) {
             const int row = first + thread;
-            if (kM % kThreads != 0 && row >= kM) break;  // of whole warps
+            if (kM % kThreads != 0 && row >= kM) {  // a whole warp, which arrives like the others
+                if (first == 0) free();
+                break;
+            }
             const int x = row % 8, turn = kTurned == 1 ? 0 : x * kTurned / 8;
             const u8* from = window + row / 8 * Operands::kStrideH * kPitch + x * kPixel * 2;
             if (kCopies == 2 && x * kPixel % 2 != 0) from += kCopyBytes - 2;
