@@ -111,7 +111,7 @@ template <class Config, class Visitor> struct ConvFprop {
     static constexpr int kOffsetBarriers = kOffsetSecond + (kStreamed ? kTurns * Again::kTeamBytes + kConsumers * Again::kOwnBytes : 0);
     static constexpr int kFetchBarriers = kConsumers * Fetch<Tail>::kBarriers;
     static constexpr int kOffsetTable = divide_up(kOffsetBarriers + 8 * (2 * kStages + 6 + kFetchBarriers), 16) * 16;  // of gathered rows
-    static constexpr int kOffsetWindows = kUnfold ? divide_up(kOffsetTable + 8 * Config::kStagesA, 128) * 128 : 0;
+    static constexpr int kOffsetWindows = kUnfold ? divide_up(kOffsetTable + 16 * Config::kStagesA, 128) * 128 : 0;
     static constexpr int kSharedBytes = kUnfold ? kOffsetWindows + Config::kStagesA * window_bytes<Config>() + 1024 : kGather ? kOffsetTable + Gatherer::kTableBytes + 1024 : kOffsetBarriers + 8 * (2 * kStages + (kTwoRings ? 2 * kStagesA : 0) + 2 + (kStreamed ? 4 : 0) + kFetchBarriers) + 1024;  // 1024: alignment
     static_assert(kSharedBytes <= 232448, "the tile, its stages and its epilogue exceed a block's shared memory");
     static_assert(kBytesB % (1024 * kAtoms) == 0 && kBytesA % (1024 * kAtoms) == 0, "stages and atoms keep the swizzle's alignment");
@@ -140,7 +140,8 @@ template <class Config, class Visitor> struct ConvFprop {
         CODA_DEVICE u32 empty_a(u32 stage) const { return base + 8 * (2 * kStages + kStagesA + stage); }
         CODA_DEVICE u32 turn(int turn) const { return base + 8 * (2 * kStages + (kTwoRings ? 2 * kStagesA : 0) + turn); }
         CODA_DEVICE u32 fetched(int consumer) const { return turn(2 + consumer * Fetch<Tail>::kBarriers); }  // neither with columns
-        CODA_DEVICE u32 window(int i) const { return base + kOffsetTable - kOffsetBarriers + 8 * i; }
+        CODA_DEVICE u32 window(u32 i) const { return base + kOffsetTable - kOffsetBarriers + 16 * i; }
+        CODA_DEVICE u32 empty_window(u32 i) const { return window(i) + 8; }
         CODA_DEVICE typename Again::Handover columns(int of_turn) const { return {turn(2 + of_turn), turn(4 + of_turn)}; }
     };
 
@@ -170,7 +171,7 @@ template <class Config, class Visitor> struct ConvFprop {
             if (kTwoRings)
                 for (int s = 0; s < kStagesA; ++s) mbarrier_init(barriers.full_a(s), 1), mbarrier_init(barriers.empty_a(s), readers);
             if (kUnfold)
-                for (int w = 0; w < Config::kStagesA; ++w) mbarrier_init(barriers.window(w), 1);
+                for (int w = 0; w < Config::kStagesA; ++w) mbarrier_init(barriers.window(w), 1), mbarrier_init(barriers.empty_window(w), kProducers / 32);
             for (int t = 0; t < 2; ++t) mbarrier_init(barriers.turn(t), 4 * kTeam);
             if constexpr (kStreamed) {
                 for (int c = 0; c < kConsumers; ++c) Again::init_barriers(own_memory(memory, c));

@@ -40,6 +40,11 @@ struct GatheredFilter {
     u64 step_image;  // from one product's to the next; 0: all images have the same
     int step_filter, step_tap, step_c, step_group, channels;  // step_group: beside step_filter, for each group of filters
 };
+// In the filter map's place where windows are unfolded (unfold.cuh).
+struct UnfoldedFilter {
+    const void* memory;
+    int whole_lines;  // the image's map has (elements of a line, lines, images); else (channels, pixels, lines, images), which may lie apart
+};
 struct PlainOutput {
     void* memory;
 };

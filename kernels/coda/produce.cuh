@@ -192,36 +192,44 @@ template <class Kernel> struct Producer {
         }
     }
 
-    // Windows by the copy engine, as many tiles ahead as there are places for them; rows by all of the producer's threads.
+    // Windows by the copy engine, which the producer's warps take turns at asking for; rows by all of them.
     static CODA_DEVICE void unfold(const Params& params, u8* memory, const Barriers& barriers) {
         using Unfolder = Unfold<Config>;
-        constexpr int kWindows = Config::kStagesA;
+        constexpr int kWindows = Config::kStagesA, kWarps = Kernel::kProducers / 32;
         const ConvParams& p = params.fixed;
         const ConvGeometry& g = p.geometry;
         u8* const windows = memory + Kernel::kOffsetWindows;
-        const Unfolder unfolder{int(threadIdx.x)};
-        const auto load = [&](int item, int window) {
-            if (threadIdx.x == 0 && item < Kernel::items(g))
-                Unfolder::load_window(p, tile_at<1, 1, kGroup>(g, item, 0), shared_address(windows) + window * Unfolder::kWindowBytes, barriers.window(window));
+        const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, step = gridDim.x;
+        const auto load = [&](int item, u32 window) {
+            Unfolder::load_window(p, tile_at<1, 1, kGroup>(g, item, 0), shared_address(windows) + window * Unfolder::kWindowBytes, barriers.window(window));
         };
-        for (int i = 0; i < kWindows; ++i) load(blockIdx.x + i * gridDim.x, i);
+        for (int i = 0; i < kWindows - 1; ++i)
+            if (threadIdx.x == 0 && int(blockIdx.x) + i * step < Kernel::items(g)) load(blockIdx.x + i * step, i);
+        __syncwarp();
+        const Unfolder unfolder{int(threadIdx.x)};
         unfolder.fill_filters(p, memory + kOffsetB);
         RingPosition<kStages> at(0);
-        RingPosition<kWindows> window(0);
-        for (int item = blockIdx.x; item < Kernel::items(g); item += gridDim.x) {
+        RingPosition<kWindows> window(0), ahead(kWindows - 1);
+        int turn = 0;
+        for (int item = blockIdx.x; item < Kernel::items(g); item += step) {
+            if (const int next = item + (kWindows - 1) * step; warp == turn && lane == 0 && next < Kernel::items(g)) {
+                mbarrier_wait(barriers.empty_window(ahead.stage), ahead.parity ^ 1);
+                load(next, ahead.stage);
+            }
+            __syncwarp();
+            if (++turn == kWarps) turn = 0;
             mbarrier_wait(barriers.window(window.stage), window.parity);
 #pragma unroll
-            for (int step = 0; step < Unfolder::kSteps; ++step) {
-                unfolder.fill(memory + at.stage * kBytesA, windows + window.stage * Unfolder::kWindowBytes, step,
+            for (int k = 0; k < Unfolder::kSteps; ++k) {
+                unfolder.fill(memory + at.stage * kBytesA, windows + window.stage * Unfolder::kWindowBytes, k,
                               [&] { mbarrier_wait(barriers.empty(at.stage), at.parity ^ 1); });
                 fence_async_shared();
                 __syncwarp();
-                if (threadIdx.x % 32 == 0) mbarrier_arrive(barriers.full(at.stage));
+                if (lane == 0) mbarrier_arrive(barriers.full(at.stage));
                 at.advance();
             }
-            unfolder.sync();  // the window is read
-            load(item + kWindows * gridDim.x, window.stage);
-            window.advance();
+            if (lane == 0) mbarrier_arrive(barriers.empty_window(window.stage));
+            window.advance(), ahead.advance();
         }
     }
 

@@ -39,19 +39,19 @@ template <class Config> struct Unfold {
 
     const int thread;
 
-    CODA_DEVICE void sync() const { named_barrier(8, kThreads); }
+    static CODA_DEVICE const UnfoldedFilter& filter_of(const ConvParams& p) {
+        static_assert(sizeof(UnfoldedFilter) <= sizeof(TensorMap), "it stands in the map's place");
+        return reinterpret_cast<const UnfoldedFilter&>(p.filter);
+    }
 
-    // By one thread.
+    // By one thread. A box of lines is quicker than one of pixels, each of which is a row of the copy engine's.
     static CODA_DEVICE void load_window(const ConvParams& p, const Tile& tile, u32 to, u32 full) {
         const PatchRows rows = PatchRows::of(p.geometry, tile, kM, 0);
         const int h = rows.top * Operands::kStrideH - p.geometry.pad_h, w = rows.left * Operands::kStrideW - p.geometry.pad_w;
         mbarrier_arrive_expect(full, kCopies * kBoxBytes);
-        if constexpr (Operands::kChannels % 8 == 0) {
-            tma_load_4d(to, p.activation, full, 0, w, h, tile.image);
-        } else {
+        if (Operands::kChannels % 8 == 0 && !filter_of(p).whole_lines) return tma_load_4d(to, p.activation, full, 0, w, h, tile.image);
 #pragma unroll
-            for (int i = 0; i < kCopies; ++i) tma_load_3d(to + i * kCopyBytes, p.activation, full, w * Operands::kChannels + i, h, tile.image);
-        }
+        for (int i = 0; i < kCopies; ++i) tma_load_3d(to + i * kCopyBytes, p.activation, full, w * Operands::kChannels + i, h, tile.image);
     }
 
     // Chunk c of a row of a stage, as the copy engine swizzles it.
@@ -62,7 +62,7 @@ template <class Config> struct Unfold {
 
     // The filters of all k-steps, one after another.
     CODA_DEVICE void fill_filters(const ConvParams& p, u8* to) const {
-        const u16* memory = static_cast<const u16*>(reinterpret_cast<const GatheredFilter&>(p.filter).memory);
+        const u16* memory = static_cast<const u16*>(filter_of(p).memory);
 #pragma unroll 4
         for (int i = thread; i < kN * kSteps * kChunks; i += kThreads) {
             const int n = i / (kSteps * kChunks), at = i % (kSteps * kChunks), first = at % kLineChunks * 8;

@@ -35,9 +35,10 @@ struct Constants {
   double vector = 120, elements = 250;  ///< gathered: eight channels at once, or one after another; not measured
   double row_clk = 4.5;  ///< of the copy engine, a row of a box of up to 128 bytes, where there are few channels
   double unfold_rows_clk =
-      120;                   ///< a k-step of 32 rows: a trip to shared memory, fence, barriers; counted, not measured
-  double filters_clk = 700;  ///< unfolded: a trip to memory for 4 chunks a thread; not measured
-  double drain_clk = 3500;   ///< cooperative: from a tile's last k-step until the next tile's loop is at full speed
+      120;  ///< a k-step of 32 rows: a trip to shared memory, fence, barriers; counted, not measured
+  double unfold_tile_clk = 150;  ///< a tile: its window's barrier, and the next one's load; counted, not measured
+  double filters_clk = 700;      ///< unfolded: a trip to memory for 4 chunks a thread; not measured
+  double drain_clk = 3500;       ///< cooperative: from a tile's last k-step until the next tile's loop is at full speed
   // Epilogue: clk for each element that a thread holds, with one warp a scheduler
   double store = 17, side = 17;
   double enlarged = 3, pooled = 3;  ///< three bulk stores more of a slice; 2x2 windows of it; not measured
@@ -87,7 +88,8 @@ int clusters_of(const ConvPlan& p) { return p.blocks / (p.config.cluster_m * p.c
 double unfold_clk(const ConvConfig& c) {
   if (!c.unfold) return 0;
   const double warps = !exchanges(c.mode) ? 4 : c.mode == NormMode::streamed ? 1 : 3;
-  return std::ceil(c.tile_m / 32 / warps) * k.unfold_rows_clk + 4.0 * c.tile_m * c.tile_k / k.shared_bytes;
+  return std::ceil(c.tile_m / 32 / warps) * k.unfold_rows_clk + 4.0 * c.tile_m * c.tile_k / k.shared_bytes +
+         k.unfold_tile_clk / c.unfold->steps(c.tile_k);
 }
 
 /// Clocks of the copy engine for a k-step's rows, of pixels of few channels and of filters.

@@ -192,7 +192,7 @@ std::size_t shared_bytes(const ConvConfig& c, const VisitorShape& v) {
   const std::size_t fetched = c.fetch.value_or(0) > 0 ? consumers * (c.swap ? 1 : 4) * c.store_buffers : 0;  // barriers
   const std::size_t by_hand = round_up(ring + tail + second + 8 * (2 * c.stages + 6 + fetched), 16);  // with barriers
   if (c.unfold)  // their barriers, windows
-    return round_up(by_hand + std::size_t{8} * c.stages_a, 128) + c.stages_a * c.unfold->window_bytes(c.tile_m) +
+    return round_up(by_hand + std::size_t{16} * c.stages_a, 128) + c.stages_a * c.unfold->window_bytes(c.tile_m) +
            swizzle_alignment;
   if (c.gather)
     return by_hand + c.tile_m * std::size_t{16} + swizzle_alignment;  // a row of 16 bytes for each of the tile's

@@ -122,12 +122,16 @@ ConvConfig with_all_filters(ConvConfig c, const ConvProblem& p, std::size_t byte
 /// Windows that are loaded are small, and a tile takes longer than its loads: one is read, two are under way.
 constexpr int windows_ahead = 3;
 
+/// Stages that unfolded rows have use for: what they wait for is shared memory.
+int rows_ahead(const ConvConfig& c) { return std::max(4, 2 * c.unfold->steps(c.tile_k)); }
+
 /// As many stages as fit in so many bytes; of patches and filters, as many of each as make the lead longest.
 ConvConfig with_stages(ConvConfig c, const ConvProblem& p, std::size_t bytes, const FixedFields& fixed) {
   if (c.stationary) return with_all_filters(c, p, bytes, fixed);
   ConvConfig best = c;
   best.stages_a = c.unfold ? fixed.stages_a.value_or(windows_ahead) : c.patch ? 2 : 0;
   best.stages = fixed.stages ? *fixed.stages : most_that_fit(best, p, bytes);
+  if (c.unfold && !fixed.stages) best.stages = std::min(best.stages, rows_ahead(c));
   for (int a = 3; c.loads_patches() && a <= most_stages; ++a) {
     c.stages_a = a;
     c.stages = fixed.stages ? *fixed.stages : most_that_fit(c, p, bytes);
@@ -156,7 +160,8 @@ void choose_stages(ConvConfig& c, const ConvProblem& p, const Device& d, const F
     return;
   }
   const ConvConfig roomy = with_stages(c, p, std::min(preferred_bytes, d.shared_bytes), fixed);
-  c = lead(roomy, p) * step_clk_of(c, p) >= enough_clk(c, p) ? roomy : with_stages(c, p, d.shared_bytes, fixed);
+  const bool enough = c.unfold ? roomy.stages >= 4 : lead(roomy, p) * step_clk_of(c, p) >= enough_clk(c, p);
+  c = enough ? roomy : with_stages(c, p, d.shared_bytes, fixed);
 }
 
 /// Filters beyond this leave too little for activations and the epilogue.

@@ -15,8 +15,10 @@ struct Unfolding {
   int stride_h = 1, stride_w = 1, dilation_h = 1;
   int pitch = 0;  ///< bytes of a line of a window, from one to the next
 
-  /// The copy engine loads boxes (channels, pixels, lines), else boxes (elements of a line, lines).
+  /// The copy engine can load boxes (channels, pixels, lines), of images whose pixels lie apart, and boxes (elements of
+  /// a line, lines), of dense ones. The latter are quicker: what counts for it is rows.
   bool by_pixels() const { return channels % 8 == 0; }
+  bool by_lines() const { return pitch <= 512; }
   /// 2 where pixels begin at odd elements: half of them read a copy that begins one element later.
   int copies() const { return stride_w * channels % 2 == 0 ? 1 : 2; }
   /// Chunks of 8 elements of a filter's line; k-steps of so many elements.

@@ -100,6 +100,8 @@ std::vector<Case> small_unfolded_cases() {
       case_of(shape_of(2, 50, 56, 3, 64, 3, 3, 2), 5, "mode=streamed tile=64x64"),  // one warp unfolds
       case_of(shape_of(2, 17, 24, 5, 17, 3, 3, 1), 1, "tile=128x24"),               // plain stores
       case_of(shape_of(2, 20, 24, 3, 48, 3, 3, 1), 7, "")};                         // rows' channels
+  cases.push_back(case_of(shape_of(1, 21, 19, 16, 32, 3, 3, 1), 0, "tile=128x32 depth=64"));  // boxes of pixels
+  cases.back().gaps.image = 24;
   for (std::size_t i = 0; i < cases.size(); ++i) cases[i].seed = 2300 + i;
   return cases;
 }
@@ -130,6 +132,11 @@ std::vector<Case> unfolded_cases(std::uint64_t seed) {
       resampled.enlarged = "enlarged";
     add(resampled_case(case_of(shape_of(2, 40, 48, 3, 64, 7, 7, 2), 1, "").conv, filled(texts[1], DType::bf16, 1),
                        "load=unfold", resampled));
+  }
+  for (const std::int64_t channels : {8, 16, 24}) {
+    Case apart = case_of(shape_of(3, 37, 29, channels, 48, 3, 3, channels / 8), 2, "");
+    apart.gaps.image = 8;
+    add(std::move(apart));
   }
   add(head_case(case_of(shape_of(2, 33, 40, 3, 64, 3, 3, 1), 1, "").conv, filled(texts[1], DType::bf16, 1),
                 "load=unfold", 12, "store acc + hbias[n] as heat : bf16", false));

@@ -112,25 +112,30 @@ void encode_head(Parameters& p, const plan::ConvPlan& plan, const Addresses& at)
 void encode_maps(Parameters& parameters, const plan::Lowered& task, const plan::ConvPlan& plan, const Addresses& at) {
   ConvParams& params = parameters.conv;
   MapShapes shapes = map_shapes(task, plan);
+  const auto& unfold = plan.config.unfold;
+  const bool lines_only = unfold && !unfold->by_pixels(),
+             whole_lines = unfold && unfold->by_lines() && at.activation_pitch == 0;
+  if (unfold) shapes.activation = window_shape(task.conv, plan.config, whole_lines);
   const auto apart = [](MapShape& m, std::int64_t step) {  // images, and products' filters, are the last extent
     if (step != 0) m.strides[static_cast<std::size_t>(m.rank) - 2] = static_cast<std::uint64_t>(step) * m.element_bytes;
   };
   apart(shapes.activation, at.step_a), apart(shapes.filter, at.step_b);
   const DType element = plan.config.element;
   const bool plain_stores = plan.config.stores != plan::Stores::copy_engine;
-  const bool by_lines = plan.config.unfold && !plan.config.unfold->by_pixels();
-  if (((plan.config.gather || by_lines) && at.activation_pitch != 0) || (plain_stores && at.output_pitch != 0))
+  if (((plan.config.gather || lines_only) && at.activation_pitch != 0) || (plain_stores && at.output_pitch != 0))
     throw Unsupported(fmt::format("the {} was given pixels {} elements apart, and {}: make a dense copy",
                                   plain_stores && at.output_pitch != 0 ? "output" : "image",
                                   plain_stores && at.output_pitch != 0 ? at.output_pitch : at.activation_pitch,
-                                  by_lines
+                                  lines_only
                                       ? "this kernel, which unfolds whole lines, takes dense tensors"
                                       : "this kernel, which goes without the copy engine there, takes dense tensors"));
   if (plan.config.gather)
     put(params.activation, gathered_image(task, at.activation, at.step_a));
   else
     encode(params.activation, with_pitch(shapes.activation, at.activation_pitch), at.activation, element, "the image");
-  if (plan.config.unfold || (plan.config.gather && plan.config.gather->filters))
+  if (unfold)
+    put(params.filter, UnfoldedFilter{at.filter, whole_lines});
+  else if (plan.config.gather && plan.config.gather->filters)
     put(params.filter, gathered_filter(task, at.filter, at.step_b));
   else
     encode(params.filter, shapes.filter, at.filter, element, "the filter");

@@ -27,17 +27,6 @@ MapShape tiled(int rank, const std::array<std::uint64_t, 4>& extents, const std:
   return m;
 }
 
-// As they lie in memory: elements of a line, or channels and pixels, by lines.
-MapShape window_shape(const Conv2d& c, const plan::Unfolding& u, int tile_m) {
-  const std::int64_t elements = u.pitch / 2;
-  const std::uint32_t lines = u32(u.window_lines(tile_m));
-  MapShape m = u.by_pixels()
-                   ? tiled(4, {u64(c.c), u64(c.w), u64(c.h), u64(c.n)}, {u32(c.c), u32(elements / c.c), lines, 1})
-                   : tiled(3, {u64(c.w * c.c), u64(c.h), u64(c.n), 1}, {u32(elements), lines, 1, 1});
-  m.swizzle_bytes = 0;
-  return m;
-}
-
 // Patches are boxes of 8 pixels by the lines of the tile, with their halo. Runs are im2col: the filter's corner
 // walks over the padded image by the stride, and each tap is an offset from there. Rows of k are as long as a swizzle
 // spans: a step of 128 elements takes two such boxes, and one of columns.
@@ -48,7 +37,7 @@ MapShape activation_shape(const Conv2d& c, const plan::ConvPlan& plan) {
     return tiled(3, {u64(c.c), u64(plan.rows), u64(plan.images), 1}, {u32(k.atom_k()), u32(k.tile_m), 1, 1}, bytes);
   if (k.columns_a) return tiled(3, {u64(c.w), u64(c.c), u64(c.n), 1}, {box_columns, u32(k.tile_k), 1, 1});
   const std::array<std::uint64_t, 4> extents{u64(c.c), u64(c.w), u64(c.h), u64(c.n)};
-  if (k.unfold) return window_shape(c, *k.unfold, k.tile_m);
+  if (k.unfold) return window_shape(c, k, k.unfold->by_lines());
   const auto [top, left, bottom, right] = c.pad;
   const std::int64_t halo_h = (c.r - 1) * c.dilation[0], halo_w = (c.s - 1) * c.dilation[1];
   if (k.patch) return tiled(4, extents, {u32(k.atom_k()), u32(8 + halo_w), u32(k.tile_m / 8 + halo_h), 1}, bytes);
@@ -92,6 +81,16 @@ MapShape filter_shape(const plan::Lowered& t, const plan::ConvConfig& k) {
 }
 
 }  // namespace
+
+MapShape window_shape(const Conv2d& c, const plan::ConvConfig& k, bool whole_lines) {
+  const std::int64_t elements = k.unfold->pitch / 2;
+  const std::uint32_t lines = u32(k.unfold->window_lines(k.tile_m));
+  MapShape m = whole_lines
+                   ? tiled(3, {u64(c.w * c.c), u64(c.h), u64(c.n), 1}, {u32(elements), lines, 1, 1})
+                   : tiled(4, {u64(c.c), u64(c.w), u64(c.h), u64(c.n)}, {u32(c.c), u32(elements / c.c), lines, 1});
+  m.swizzle_bytes = 0;
+  return m;
+}
 
 MapShape with_pitch(MapShape m, std::int64_t pitch) {
   if (pitch == 0) return m;

@@ -38,6 +38,9 @@ struct MapShapes {
 /// Shapes of operands and outputs that need no map are of no use.
 MapShapes map_shapes(const plan::Lowered& task, const plan::ConvPlan& plan);
 
+/// Of an image whose windows are unfolded: elements of a line by lines, or channels by pixels by lines.
+MapShape window_shape(const Conv2d& conv, const plan::ConvConfig& config, bool whole_lines);
+
 /// The same map of a tensor whose innermost rows lie `pitch` elements apart; 0: together.
 MapShape with_pitch(MapShape map, std::int64_t pitch);
 

@@ -195,6 +195,37 @@ TEST(TensorMaps, PatchesAreBoxesWithAHalo) {
   EXPECT_EQ(m.output.box, (std::array<std::uint32_t, 4>{64, 8, 2, 1}));
 }
 
+// Elements of a line by lines, from any element on; where pixels are multiples of 16 bytes, channels by pixels by
+// lines.
+TEST(TensorMaps, WindowsOfFewChannels) {
+  Conv2d conv{.n = 3, .h = 20, .w = 24, .c = 3, .k = 64, .r = 7, .s = 7, .stride = {2, 2}, .pad = {3, 3, 3, 3}};
+  const auto maps = [&] {
+    plan::ConvConfig c{.tile_m = 128, .tile_n = 64, .patch = true};
+    c.unfold = plan::unfolding_of(conv, 128);
+    return map_shapes(conv, plan_of(conv, c, true));
+  };
+  const MapShapes lines = maps();
+  EXPECT_FALSE(lines.activation.im2col);
+  EXPECT_EQ(lines.activation.rank, 3);
+  EXPECT_EQ(lines.activation.extents, (std::array<std::uint64_t, 4>{72, 20, 3, 1}));
+  EXPECT_EQ(lines.activation.strides, (std::array<std::uint64_t, 3>{144, 144 * 20, 0}));
+  EXPECT_EQ(lines.activation.box, (std::array<std::uint32_t, 4>{72, 15 * 2 + 7, 1, 1}));
+  EXPECT_EQ(lines.activation.swizzle_bytes, 0);
+  EXPECT_EQ(lines.output.box, (std::array<std::uint32_t, 4>{64, 8, 2, 1}));
+  conv.c = 16, conv.w = 21, conv.r = conv.s = 3;
+  const MapShapes pixels = maps();
+  EXPECT_EQ(pixels.activation.rank, 4);  // a line under a tile's pixels has more than 256 elements
+  EXPECT_EQ(pixels.activation.extents, (std::array<std::uint64_t, 4>{16, 21, 20, 3}));
+  EXPECT_EQ(pixels.activation.box, (std::array<std::uint32_t, 4>{16, 7 * 2 + 3, 15 * 2 + 3, 1}));
+  EXPECT_EQ(pixels.activation.swizzle_bytes, 0);
+  EXPECT_EQ(with_pitch(pixels.activation, 40).strides[0], 80u);
+  conv.stride = {1, 1};
+  const MapShapes dense = maps();
+  EXPECT_EQ(dense.activation.rank, 3);
+  EXPECT_EQ(dense.activation.extents, (std::array<std::uint64_t, 4>{16 * 21, 20, 3, 1}));
+  EXPECT_EQ(dense.activation.box, (std::array<std::uint32_t, 4>{160, 18, 1, 1}));
+}
+
 // The corner of the filter walks over as many positions as the output has pixels, whatever the padding and stride.
 TEST(TensorMaps, Im2colBoxHasTheOutputsPixels) {
   std::mt19937 random(7);

@@ -135,6 +135,33 @@ void check_config(const ConvConfig& c, const Epilogue& e, const Conv2d& conv) {
   }
 }
 
+/// Boxes of windows, and what of a filter's lines is multiplied.
+void check_windows(const ConvConfig& c, const Conv2d& conv) {
+  const Unfolding& u = *c.unfold;
+  EXPECT_TRUE(c.patch && c.cluster_m * c.cluster_n == 1 && !c.split && !c.columns_a && !c.columns_b && !c.batched);
+  EXPECT_TRUE(conv.layout == Layout::nhwc && conv.groups == 1 && c.element != DType::tf32);
+  EXPECT_TRUE(conv.s == 1 || conv.dilation[1] == 1);
+  EXPECT_LE(conv.c, 32);
+  EXPECT_GE(c.tile_n, conv.k);
+  EXPECT_GE(c.stages_a, 2);
+  EXPECT_EQ(c.halo_h + c.halo_w, 0);
+  EXPECT_EQ(u.pitch % 16, 0);
+  EXPECT_GE(u.pitch, 2 * (7 * conv.stride[1] + conv.s) * conv.c);
+  const std::int64_t lines = (c.tile_m / 8 - 1) * conv.stride[0] + (conv.r - 1) * conv.dilation[0] + 1;
+  EXPECT_LE(lines, 256);
+  if (conv.c % 8 == 0) {
+    EXPECT_EQ(u.pitch, 2 * (7 * conv.stride[1] + conv.s) * conv.c);
+    EXPECT_LE(7 * conv.stride[1] + conv.s, 256);
+  } else {
+    EXPECT_EQ(conv.w * conv.c * 2 % 16, 0);
+    EXPECT_LE(u.pitch, 512);
+  }
+  const std::int64_t copies = conv.stride[1] * conv.c % 2 == 0 ? 1 : 2;
+  EXPECT_EQ(static_cast<std::int64_t>(u.window_bytes(c.tile_m)), copies * ((lines * u.pitch + 127) / 128 * 128));
+  EXPECT_GE(u.steps(c.tile_k) * c.tile_k, conv.r * ((conv.s * conv.c + 7) / 8 * 8));
+  EXPECT_LT((u.steps(c.tile_k) - 1) * c.tile_k, conv.r * ((conv.s * conv.c + 7) / 8 * 8));
+}
+
 /// Boxes, corners and strides that the driver accepts for a tensor map; what has none.
 void check_maps(const ConvConfig& c, const RandomProblem& problem) {
   const Conv2d& conv = problem.conv;
@@ -143,6 +170,7 @@ void check_maps(const ConvConfig& c, const RandomProblem& problem) {
   EXPECT_EQ(c.stores == Stores::copy_engine, conv.k % 8 == 0 && conv.layout == Layout::nhwc);
   EXPECT_TRUE(c.stores == Stores::copy_engine || c.mode != NormMode::streamed);
   EXPECT_TRUE(c.tile_k != 128 || (!c.gather && c.element != DType::tf32));
+  if (c.unfold) return check_windows(c, conv);
   if (c.gather) {
     EXPECT_EQ(c.cluster_m * c.cluster_n, 1);
     EXPECT_FALSE(c.patch || c.columns_a);

@@ -117,7 +117,7 @@ TEST(Gathered, NamesWhatTheCopyEngineCannotDo) {
     const char* says;
   } const cases[] = {
       {test::conv_of(1, 32, 32, 64, 64, 3), false, false, Stores::copy_engine, "patches 8 pixels wide"},
-      {test::conv_of(1, 32, 32, 3, 64, 3), true, true, Stores::copy_engine,
+      {test::conv_of(1, 32, 33, 3, 64, 3), true, true, Stores::copy_engine,
        "single elements, of the filters too: 3 input"},
       {test::conv_of(1, 32, 32, 64, 10, 3), false, false, Stores::plain, "patches 8 pixels wide"},
       {depthwise, true, true, Stores::copy_engine, "without matrix instructions: 64 groups of channels of 1 output"},

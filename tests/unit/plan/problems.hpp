@@ -31,7 +31,7 @@ inline Epilogue epilogue_of(const std::string& text, const Conv2d& conv) {
 inline std::string sketch(const ConvConfig& c) {
   std::string text = std::to_string(c.tile_m) + "x" + std::to_string(c.tile_n);
   text += c.turns == 1 ? " cooperative" : c.tile_warpgroups == 1 ? " pingpong" : " pairs";
-  text += c.patch ? " patch" : " runs";
+  text += c.unfold ? " unfold" : c.patch ? " patch" : " runs";
   if (c.cluster_m * c.cluster_n > 1) text += " " + std::to_string(c.cluster_m) + "x" + std::to_string(c.cluster_n);
   if (c.split) text += " split";
   if (c.swap) text += " swap";

@@ -49,6 +49,11 @@ std::string_view norm(NormMode m) {
 
 std::string operands(const ConvConfig& c) {
   if (c.phases) return "using Operands = Phases;";
+  if (const auto& u = c.unfold)
+    return fmt::format(
+        "struct Operands : Unfolded {{ static constexpr int kLines = {}, kTaps = {}, kChannels = {}, kStrideH = {}, "
+        "kStrideW = {}, kDilationH = {}, kPitch = {}; }};",
+        u->lines, u->taps, u->channels, u->stride_h, u->stride_w, u->dilation_h, u->pitch);
   if (!c.gather) return fmt::format("using Operands = Matrices<{}, {}, {}>;", c.columns_a, c.columns_b, c.batched);
   return fmt::format(
       "struct Operands : Gathered<{}, {}> {{ static constexpr bool kGatherFilters = {}, kDirect = {}; }};", c.columns_b,
@@ -147,6 +152,17 @@ std::vector<ConvConfig> configurations() {
     if (mode == NormMode::streamed) c.store_buffers = stores_per_tile(c);
     list.push_back(c);
   }
+  for (const NormMode mode : {NormMode::none, NormMode::resident, NormMode::streamed, NormMode::rows})
+    for (const int channels : {1, 3, 4, 16}) {
+      Conv2d conv = test::conv_of(1, 64, 64, channels, 64, channels == 16 ? 3 : 7);
+      conv.stride = {channels == 4 ? 3 : 2, channels == 3 ? 2 : 1};
+      ConvConfig c{
+          .tile_m = channels == 1 ? 256 : 128, .tile_n = 64, .stages = 3, .stages_a = 2, .patch = true, .mode = mode};
+      c.tile_k = channels == 16 ? 32 : 64, c.unfold = unfolding_of(conv, c.tile_m);
+      if (channels == 3) c.stages_a = 5, c.tile_n = 72, c.element = DType::f16;
+      c.store_buffers = mode == NormMode::streamed ? stores_per_tile(c) : 1;
+      list.push_back(c);
+    }
   for (const int n : {80, 128})
     list.push_back({.tile_m = 128,
                     .tile_n = n,

@@ -1,0 +1,119 @@
+// Images of few channels: which are unfolded, how their windows lie, and why others are not.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "coda/error.hpp"
+#include "plan/conv_shared_memory.hpp"
+#include "problems.hpp"
+
+namespace coda::plan {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr const char* bias_relu = "operand bias[n] : bf16\nstore relu(acc + bias[n]) as y : bf16\n";
+
+Conv2d stem() {
+  Conv2d c = test::conv_of(32, 224, 224, 3, 64, 7);
+  c.stride = {2, 2};
+  return c;
+}
+
+TEST(Unfolding, FirstLayersAreUnfolded) {
+  Conv2d small = test::conv_of(32, 224, 224, 3, 32, 3);
+  small.stride = {2, 2};
+  for (const Conv2d& c : {stem(), small, test::conv_of(8, 256, 256, 3, 64, 3), test::conv_of(64, 64, 64, 1, 32, 5),
+                          test::conv_of(8, 256, 256, 8, 64, 3), test::conv_of(8, 256, 256, 16, 32, 3)}) {
+    const ConvPlan plan = choose(c, test::epilogue_of(bias_relu, c), Device{});
+    EXPECT_TRUE(plan.config.unfold) << to_string(Contraction(c)) << ": " << describe(plan);
+    EXPECT_FALSE(plan.cooperative);
+    const Override fixed = override_of(plan.config);
+    EXPECT_EQ(fixed.fields.at("load"), "unfold");
+    EXPECT_EQ(choose(c, test::epilogue_of(bias_relu, c), Device{}, fixed).config, plan.config);
+  }
+  const Conv2d wide = test::conv_of(8, 128, 128, 64, 64, 3);
+  for (const Candidate& c : candidates(wide, test::epilogue_of(bias_relu, wide), Device{}))
+    EXPECT_FALSE(c.plan.config.unfold);
+}
+
+TEST(Unfolding, Windows) {
+  const Unfolding first = unfolding_of(stem(), 256);
+  EXPECT_EQ(first.pitch, 144);  // 63 elements, and a chunk more so that four lines lie in other banks
+  EXPECT_EQ(first.copies(), 1);
+  EXPECT_EQ(first.window_lines(256), 69);
+  EXPECT_EQ(first.window_bytes(256), 9984u);  // 69 x 144, to 128
+  EXPECT_EQ(first.line_chunks(), 3);
+  EXPECT_EQ(first.steps(64), 3);
+  EXPECT_EQ(first.steps(32), 6);
+  const Unfolding odd = unfolding_of(test::conv_of(1, 64, 64, 3, 64, 3), 128);  // pixels 6 bytes apart
+  EXPECT_EQ(odd.copies(), 2);
+  EXPECT_EQ(odd.window_lines(128), 18);
+  EXPECT_EQ(odd.window_bytes(128), 2u * ((18u * odd.pitch + 127) / 128 * 128));
+  EXPECT_EQ(odd.steps(64), 1);
+  const Unfolding pixels = unfolding_of(test::conv_of(1, 64, 63, 16, 64, 3), 128);
+  EXPECT_TRUE(pixels.by_pixels());
+  EXPECT_EQ(pixels.pitch, 10 * 16 * 2);
+  EXPECT_EQ(pixels.steps(32), 5);  // 3 lines of 6 chunks
+}
+
+TEST(Unfolding, NamesWhatStandsAgainstIt) {
+  const auto reason = [](auto&& change) {
+    Conv2d c = test::conv_of(1, 64, 64, 3, 64, 3);
+    change(c);
+    return beyond_unfolding(c);
+  };
+  EXPECT_EQ(reason([](Conv2d&) {}), "");
+  EXPECT_EQ(reason([](Conv2d& c) { c.c = 40; }),
+            "40 input channels; up to 32, of more of which loads by the tap waste little");
+  EXPECT_THAT(reason([](Conv2d& c) { c.w = 63; }), HasSubstr("lines of 63 x 3 elements, which are no multiple of 8"));
+  EXPECT_EQ(reason([](Conv2d& c) { c.w = 63, c.c = 16; }), "");
+  EXPECT_THAT(reason([](Conv2d& c) { c.dilation[1] = 2; }), HasSubstr("taps 2 apart along the width"));
+  EXPECT_EQ(reason([](Conv2d& c) { c.dilation[0] = 2; }), "");
+  EXPECT_EQ(reason([](Conv2d& c) { c.groups = 3; }), "3 groups of channels");
+  EXPECT_EQ(reason([](Conv2d& c) { c.layout = Layout::nchw; }), "channels first");
+  EXPECT_THAT(reason([](Conv2d& c) { c.r = c.s = 1; }), HasSubstr("a filter of one tap"));
+  EXPECT_THAT(reason([](Conv2d& c) { c.dtype_x = c.dtype_w = DType::f32; }), HasSubstr("elements of 16 bits"));
+  EXPECT_THAT(reason([](Conv2d& c) { c.stride[1] = 13; }), HasSubstr("282 elements of a line under 8 pixels"));
+  EXPECT_THAT(reason([](Conv2d& c) { c.dilation[0] = 100; }), HasSubstr("300 lines under a pixel"));
+  EXPECT_EQ(beyond_unfolding(as_convolution(Gemm{.m = 64, .n = 64, .k = 8})), "a product");
+  EXPECT_EQ(beyond_unfolding(as_convolution(ConvTranspose2d{.n = 1, .h = 8, .w = 8, .c = 8, .k = 8, .r = 3, .s = 3})),
+            "a transposed convolution");
+}
+
+TEST(Unfolding, CandidatesThatAreRefused) {
+  const auto refusal = [](const Conv2d& c, const std::string& fixed, const char* text = bias_relu) -> std::string {
+    try {
+      return "legal: " +
+             to_string(choose(c, test::epilogue_of(text, c), {}, Override::parse("load=unfold " + fixed)).config);
+    } catch (const Unsupported& e) {
+      return e.what();
+    }
+  };
+  EXPECT_EQ(refusal(stem(), "tile=128x64 stages=4+2 order=pingpong swap=off"), "legal: 128x64/4+2 pingpong unfold");
+  EXPECT_THAT(refusal(stem(), "tile=128x32"), HasSubstr("unfold: 32 channels a tile of 64; the filters of one tile"));
+  EXPECT_THAT(refusal(stem(), "cluster=2x1"), HasSubstr("unfold: a cluster of blocks"));
+  EXPECT_THAT(refusal(stem(), "split=on"), HasSubstr("split-K: a block has the filters of all k-steps"));
+  EXPECT_THAT(refusal(stem(), "stages=4+1"), HasSubstr("stages: one; at least two"));
+  EXPECT_THAT(refusal(test::conv_of(1, 64, 64, 64, 64, 3), ""), HasSubstr("unfold: 64 input channels; up to 32"));
+  Conv2d far = stem();
+  far.stride = {9, 2};
+  EXPECT_THAT(refusal(far, "tile=256x64"),
+              HasSubstr("unfold: 286 lines under a tile; a box of the copy engine has 256"));
+  EXPECT_THAT(refusal(far, "tile=128x64"), HasSubstr("legal"));
+  Conv2d deep = test::conv_of(1, 64, 64, 32, 256, 7);
+  EXPECT_THAT(refusal(deep, "tile=64x256 order=pingpong"), HasSubstr("shared memory:"));
+  EXPECT_THAT(refusal(test::conv_of(2, 64, 64, 3, 64, 3), "", "store batch_norm(acc) as y : bf16\n"),
+              HasSubstr("patches: statistics run over all images"));
+}
+
+TEST(Unfolding, TheReportSaysSo) {
+  const std::string text =
+      explain(stem(), test::epilogue_of(bias_relu, stem()), Device{}, Override::parse("tile=256x64"));
+  EXPECT_THAT(text,
+              HasSubstr("loads: windows of 69 lines of 144 bytes, unfolded in shared memory: 7 lines of 7 taps x 3 "
+                        "channels, 3 k-steps; filters stay there"));
+}
+
+}  // namespace
+}  // namespace coda::plan
