@@ -32,8 +32,9 @@ struct Constants {
   double cluster = 1.03;       ///< stages that are released across a cluster
   double pairs = 1.03;         ///< beside four consumer warpgroups
   double direct = 8;           ///< a product of one element, by one warp a scheduler; not measured
-  double vector = 120, elements = 250;  ///< gathered: eight channels at once, or one after another; not measured
-  double row_clk = 4.5;  ///< of the copy engine, a row of a box of up to 128 bytes, where there are few channels
+  double vector = 120;         ///< gathered: eight channels at once; not measured
+  double elements = 1900;      ///< or one after another: 200 instructions and a trip to memory
+  double row_clk = 4.5;        ///< of the copy engine, a row of a box of up to 128 bytes, where there are few channels
   double unfold_rows_clk =
       120;  ///< a k-step of 32 rows: a trip to shared memory, fence, barriers; counted, not measured
   double unfold_tile_clk = 150;  ///< a tile: its window's barrier, and the next one's load; counted, not measured

@@ -156,6 +156,18 @@ TEST_F(Compiles, BitsOfAccumulators) {
   compile("store odd(acc) as y : bf16", small_tile());
 }
 
+TEST_F(Compiles, Unfolded) {
+  Conv2d conv{.n = 1, .h = 64, .w = 64, .c = 3, .k = 64, .r = 3, .s = 3};
+  plan::ConvConfig config{.tile_m = 128, .tile_n = 64, .tile_warpgroups = 2, .turns = 2, .stages_a = 3, .patch = true};
+  config.unfold = plan::unfolding_of(conv, 128);
+  compile("store relu(acc + bias[n]) as y : bf16", config);
+  conv.c = 16;
+  config.tile_k = 32, config.turns = 1, config.unfold = plan::unfolding_of(conv, 128);
+  Options options;
+  options.watchdog = options.delays = true;
+  compile("store relu(acc + bias[n]) as y : bf16", config, options);
+}
+
 TEST_F(Compiles, StreamedAndSwapped) {
   const char* text =
       "operand r[m,n] : bf16\ny = instance_norm(acc * s[] + r[m,n], scale=gamma[n])\nstore gelu(y) * r[m,n] as z : "

@@ -59,6 +59,9 @@ TEST(Override, StagesOfPatchesNeedPatches) {
   const Epilogue epilogue = test::epilogue_of(test::bare, conv);
   EXPECT_THROW(choose(conv, epilogue, Device{}, Override::parse("stages=5+3 load=runs")), UserError);
   EXPECT_TRUE(choose(conv, epilogue, Device{}, Override::parse("stages=5+3")).config.patch);
+  const Conv2d few = test::conv_of(1, 32, 32, 16, 64, 3);
+  EXPECT_TRUE(choose(few, epilogue, Device{}, Override::parse("stages=5+2 load=unfold")).config.unfold);
+  EXPECT_FALSE(choose(few, epilogue, Device{}, Override::parse("stages=5+2")).config.unfold);
 }
 
 TEST(Override, EveryCandidateHasWhatIsFixed) {
