@@ -92,7 +92,7 @@ class Tune(Case):
         return dict(self.env, CODA_EMULATOR_HEADERS=str(self.folder / "faulty"), CODA_CACHE_DIR=str(self.folder / "cache"))
 
     def test_wrong_kernels_are_not_kept(self):
-        env = self.faulty("conv_fprop.cuh", "k < kRowBytes / 32", "k < kRowBytes / 64")  # every second product is left out
+        env = self.faulty("conv_fprop.cuh", "k < kStepBytes / 32", "k < kStepBytes / 64")  # every second product is left out
         out, _ = self.coda("tune", TEXT, *SHAPE, *QUICK, code=FAILED, env=env)
         self.assertIn("nothing kept: none of its plans could be kept", out)
         self.assertEqual(out.count("outside of their tolerances"), 2, out)
