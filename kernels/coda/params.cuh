@@ -7,6 +7,7 @@ using u8 = unsigned char;
 using u16 = unsigned short;
 using u32 = unsigned int;
 using u64 = unsigned long long;
+using i64 = long long;
 
 struct alignas(64) TensorMap { u8 bytes[128]; };  // CUtensorMap, opaque to the device
 
@@ -47,6 +48,29 @@ struct UnfoldedFilter {
 };
 struct PlainOutput {
     void* memory;
+};
+// x / divisor = x * factor >> shift, of x below 2^31.
+struct Divisor {
+    u32 factor, shift;
+};
+// Of a depthwise convolution (depthwise.cuh): its image and how strips of the output, of a thread each, follow one another; its filters (K, R, S),
+// dense; the main store, whose pixels lie `pitch` elements apart. Steps count elements.
+struct DepthwiseImage {
+    const void* memory;
+    u64 step_image;
+    i64 step_h, step_w;
+    int height, width;          // of the input
+    int lattice_h, lattice_w;   // output pixels from a strip's line, and column, to its next
+    int strip_lines;
+    u32 strips, image_strips, band_strips, band_lines;  // in all; of an image; of a band of so many lines of strips
+    Divisor by_channel_tiles, by_image, by_band, by_lines;  // tiles_n, image_strips, band_strips, band_lines
+};
+struct DepthwiseFilter {
+    const void* memory;
+};
+struct PitchedOutput {
+    void* memory;
+    u64 pitch;
 };
 // The largest of each 2x2 pixels of the main store; pixels lie `pitch` elements apart.
 struct PooledOutput {

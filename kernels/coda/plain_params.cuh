@@ -4,8 +4,6 @@
 
 namespace coda {
 
-using i64 = long long;
-
 // A tensor (images, height, width, channels) as rows of pixels: the elements of a row lie together, rows `pitch` elements apart.
 // Pitch and memory are multiples of 16 bytes, and a row may be read and written in octets up to its end rounded up to eight.
 struct PlainTensor {

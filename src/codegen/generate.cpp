@@ -63,6 +63,10 @@ void check(const plan::Epilogue& e, const plan::ConvConfig& c, const Options& op
     throw InternalError(fmt::format("units of {} channels do not divide groups of {}", c.unit, e.norm->group_channels));
 }
 
+std::string_view element_of(const plan::ConvConfig& c) {
+  return c.element == DType::bf16 ? "Bf16" : c.element == DType::f16 ? "F16" : "Tf32";
+}
+
 std::string gathered_text(const plan::ConvConfig& c) {
   const plan::Gathering& g = *c.gather;
   return fmt::format(
@@ -116,6 +120,19 @@ std::string operands_text(const plan::ConvConfig& c) {
                      c.columns_a, c.columns_b, c.batched);
 }
 
+std::string depthwise_text(const plan::ConvConfig& c) {
+  const plan::DepthwiseStrip& s = *c.depthwise;
+  return fmt::format(
+      "struct Config {{\n"
+      "    using Element = {};\n"
+      "    static constexpr int kWide = {}, kVector = {}, kTileN = {}, kThreads = {}, kBlocks = {};\n"
+      "    static constexpr int kTapsH = {}, kTapsW = {}, kStrideH = {}, kStrideW = {}, kMultiplier = {};\n"
+      "    static constexpr bool kGeneral = {};\n"
+      "}};\n",
+      element_of(c), s.pixels, s.channels, c.tile_n, plan::depthwise_threads(c), s.blocks, s.taps_h, s.taps_w,
+      s.stride_h, s.stride_w, s.multiplier, c.mode == plan::NormMode::general);
+}
+
 std::string config_text(const plan::ConvConfig& c) {
   return fmt::format(
       "struct Config {{\n"
@@ -128,12 +145,9 @@ std::string config_text(const plan::ConvConfig& c) {
       "    static constexpr Norm kNorm = Norm::{};\n"
       "    static constexpr int kUnit = {};\n{}{}{}"
       "}};\n",
-      c.element == DType::bf16  ? "Bf16"
-      : c.element == DType::f16 ? "F16"
-                                : "Tf32",
-      c.tile_m, c.tile_n, c.tile_k, c.tile_warpgroups, c.turns, c.tile_m / c.tile_warpgroups, c.stages, c.stages_a,
-      c.halo_h, c.halo_w, c.store_buffers, c.cluster_m, c.cluster_n, c.patch, c.split, c.swap, norm_name(c.mode),
-      c.unit, c.group > 0 ? fmt::format("    static constexpr int kGroup = {};\n", c.group) : "",
+      element_of(c), c.tile_m, c.tile_n, c.tile_k, c.tile_warpgroups, c.turns, c.tile_m / c.tile_warpgroups, c.stages,
+      c.stages_a, c.halo_h, c.halo_w, c.store_buffers, c.cluster_m, c.cluster_n, c.patch, c.split, c.swap,
+      norm_name(c.mode), c.unit, c.group > 0 ? fmt::format("    static constexpr int kGroup = {};\n", c.group) : "",
       operands_text(c) + stores_text(c.stores) + resample_text(c.resampling) + head_text(c.head) +
           moments_text(c.moments) +
           (c.fetch.value_or(0) > 0 ? fmt::format("    static constexpr int kFetch = {};\n", *c.fetch) : "") +
@@ -186,10 +200,14 @@ Kernel generate(const plan::Epilogue& epilogue, const plan::ConvConfig& config, 
   kernel.source = "// A convolution and its epilogue in one kernel:\n" + commented(print(epilogue.graph)) + about_head +
                   (options.watchdog ? "#define CODA_WATCHDOG\n" : "") +
                   (options.delays ? "#define CODA_DELAYS\n" : "") +
-                  "#include <coda/conv_fprop.cuh>\n#include <coda/math.cuh>\n#include <coda/operands.cuh>\n\n" +
-                  functions_text(epilogue) + "namespace coda {\n\n" + head + config_text(config) + "\n" + body +
-                  "\nusing Conv = ConvFprop<Config, Visitor>;\n\n}  // namespace coda\n\n" +
-                  "extern \"C\" __global__ void __launch_bounds__(coda::Conv::kThreads, 1)\n"
+                  (config.depthwise ? "#include <coda/depthwise.cuh>\n" : "#include <coda/conv_fprop.cuh>\n") +
+                  "#include <coda/math.cuh>\n#include <coda/operands.cuh>\n\n" + functions_text(epilogue) +
+                  "namespace coda {\n\n" + head + (config.depthwise ? depthwise_text(config) : config_text(config)) +
+                  "\n" + body + "\nusing Conv = " + (config.depthwise ? "Depthwise" : "ConvFprop") +
+                  "<Config, Visitor>;\n\n}  // namespace coda\n\n" +
+                  "extern \"C\" __global__ void __launch_bounds__(coda::Conv::kThreads, " +
+                  (config.depthwise ? "coda::Conv::kBlocks" : "1") +
+                  ")\n"
                   "coda_kernel(const __grid_constant__ coda::Conv::Params params) {\n    coda::Conv::run(params);\n}\n";
   return kernel;
 }

@@ -30,15 +30,25 @@ std::vector<Candidate> candidates(const Lowered& task, const Epilogue& epilogue,
                                   const Override& fixed) {
   const FixedFields fields = resolve(fixed);
   std::vector<Candidate> all;
+  const auto add_depthwise = [&](const ConvProblem& problem) {
+    const std::string reason = why_not_depthwise(problem);
+    if (reason == "-") return;
+    for (const ConvConfig& config : depthwise_configurations(problem, device, fields))
+      all.push_back({lay_out_depthwise(config, problem, device), ""});
+    if (reason.empty() || (fields.load && *fields.load != Load::depthwise)) return;
+    all.push_back({{}, "depthwise: " + reason});
+    all.back().plan.config.depthwise = DepthwiseStrip{};
+  };
   const auto add = [&](const Lowered& form) {
     const ConvProblem problem = make_problem(form, epilogue, device);
     for (const ConvConfig& config : configurations(problem, device, fields))
       all.push_back(examine(config, problem, device));
   };
   const auto legal = [](const Candidate& c) { return c.refusal.empty(); };
+  if (task.conv.groups > 1) add_depthwise(make_problem(task, epilogue, device));
   const auto phases = by_phases(task.contraction());
   if (phases && fields.load != Load::gather) add(*phases);
-  if (std::ranges::none_of(all, legal)) add(task);
+  if (std::ranges::none_of(all, legal) && fields.load != Load::depthwise && !fields.thread) add(task);
   const auto legal_end = std::stable_partition(all.begin(), all.end(), legal);
   std::ranges::stable_sort(all.begin(), legal_end, {}, [](const Candidate& c) { return c.plan.predicted_us; });
   return all;

@@ -13,6 +13,7 @@
 
 #include "coda/contraction.hpp"
 #include "plan/as_convolution.hpp"
+#include "plan/depthwise.hpp"
 #include "plan/epilogue.hpp"
 #include "plan/gathering.hpp"
 #include "plan/head.hpp"
@@ -76,6 +77,9 @@ struct ConvConfig {
   HeadConfig head = {};
   std::optional<int> fetch = {};  ///< operands [m,n] that the copy engine brings; absent: there are none that it could
   int moments = 0;                ///< channels of an entry of the stored moments; 0: none are stored
+  /// A kernel without matrix instructions and tiles in shared memory: of the fields above it has the element type, the
+  /// mode, and pixels and channels of a block in tile_m and tile_n.
+  std::optional<DepthwiseStrip> depthwise = {};
 
   /// Of a k-step what one box of the copy engine brings, at most the 128 bytes that a swizzle spans.
   int atom_k() const { return std::min(tile_k, static_cast<int>(128 / size_of(element))); }
@@ -116,7 +120,8 @@ struct ConvPlan {
 Lowered as_planned(const Contraction& contraction, const ConvConfig& config);
 
 /// Fields of ConvConfig that the caller fixes, as text: "tile=128x160 cluster=1x2 stages=4 order=pingpong mode=resident
-/// load=patch split=on swap=on stationary=off". Throws UserError for an unknown key or value (says which are known).
+/// load=patch split=on swap=on stationary=off thread=8x4x4". Throws UserError for an unknown key or value (says which
+/// are known).
 struct Override {
   std::map<std::string, std::string> fields;
   static Override parse(const std::string& text);
@@ -132,10 +137,11 @@ struct Candidate {
   std::string refusal;  ///< empty: legal
 };
 
-/// All candidates, legal ones first, the fastest predicted first. A transposed convolution that has phases runs by
-/// them; the candidates without are listed only if none of those is legal, or the override says load=gather. Throws
-/// UserError for a contraction that is wrong and Unsupported for one that no convolution kernel of this device can
-/// serve whatever the plan (dtype, groups, layout, …).
+/// All candidates, legal ones first, the fastest predicted first. A depthwise convolution that a kernel of its own
+/// serves has only those of that kernel, unless the override names a field that it has not, or a load other than its
+/// own. A transposed convolution that has phases runs by them; the candidates without are listed only if none of those
+/// is legal, or the override says load=gather. Throws UserError for a contraction that is wrong and Unsupported for one
+/// that no convolution kernel of this device can serve whatever the plan (dtype, groups, layout, …).
 std::vector<Candidate> candidates(const Lowered& task, const Epilogue& epilogue, const Device& device,
                                   const Override& fixed = {});
 

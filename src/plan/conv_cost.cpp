@@ -40,6 +40,9 @@ struct Constants {
   double unfold_tile_clk = 150;  ///< a tile: its window's barrier, and the next one's load; counted, not measured
   double filters_clk = 700;      ///< unfolded: a trip to memory for 4 chunks a thread; not measured
   double drain_clk = 3500;       ///< cooperative: from a tile's last k-step until the next tile's loop is at full speed
+  // Depthwise: of the instructions that a scheduler can issue, and one warp of it; loads' latency a line; not measured
+  double issue = 0.8, warp_issue = 0.35, line_clk = 500;
+  double l2_tbps = 5.5;
   // Epilogue: clk for each element that a thread holds, with one warp a scheduler
   double store = 17, side = 17;
   double enlarged = 3, pooled = 3;  ///< three bulk stores more of a slice; 2x2 windows of it; not measured
@@ -264,6 +267,34 @@ double memory_us(const ConvPlan& p, const ConvProblem& problem, const Device& de
 }
 
 }  // namespace
+
+double predict_depthwise_us(const ConvPlan& p, const ConvProblem& problem, const Device& device) {
+  const DepthwiseStrip& s = *p.config.depthwise;
+  const DepthwiseLayout l = depthwise_layout(s, problem.conv, problem.extents);
+  const double instructions = depthwise_instructions(s, problem), warps = p.threads / 128.0;  // of a scheduler, a block
+  const double lines_in =
+      (s.lines - 1) * static_cast<double>(problem.conv.stride[0]) + static_cast<double>(problem.conv.r);
+  const double waits = lines_in * k.line_clk / (s.channels * s.pixels > 16 ? 1.0 : 1.5) + k.start_clk;
+  double clocks = 0;
+  for (double left = std::ceil(static_cast<double>(p.blocks) / device.multiprocessors); left > 0; left -= s.blocks) {
+    const double here = std::min<double>(left, s.blocks) * warps;
+    clocks += std::max(here * instructions / std::min(k.issue, k.warp_issue * here), waits);
+  }
+  // What a block reads from the second-level cache: its strips' edges are read by others too
+  const double strips = p.config.tile_m / static_cast<double>(s.lines * s.pixels),
+               high = std::min<double>(l.band, strips);
+  const auto side = [](double outputs, std::int64_t stride, std::int64_t taps) {
+    return ((outputs - 1) * static_cast<double>(stride) + static_cast<double>(taps)) /
+           (outputs * static_cast<double>(stride));
+  };
+  const double again = side(high * s.lines, problem.conv.stride[0], problem.conv.r) *
+                       side(strips / high * s.pixels, problem.conv.stride[1], problem.conv.s);
+  const double in = static_cast<double>(problem.conv.n * problem.conv.c) *
+                    static_cast<double>(problem.conv.h * problem.conv.w * problem.element_bytes());
+  const double memory = memory_us(p, problem, device), l2 = memory + in * (again - 1) / k.l2_tbps * 1e-6;
+  return k.launch_us +
+         soft_max({clocks * 1e-3 / k.clock_ghz, k.ramp_us + memory, k.ramp_us + l2 * device.memory_tbps / k.l2_tbps});
+}
 
 double predict_us(const ConvPlan& p, const ConvProblem& problem, const Device& device) {
   const ConvConfig& c = p.config;

@@ -8,4 +8,7 @@ namespace coda::plan {
 /// Microseconds of one launch by graph replay, cold operands.
 double predict_us(const ConvPlan& plan, const ConvProblem& problem, const Device& device);
 
+/// The same of a depthwise convolution by ordinary multiplications.
+double predict_depthwise_us(const ConvPlan& plan, const ConvProblem& problem, const Device& device);
+
 }  // namespace coda::plan

@@ -20,12 +20,12 @@ struct Key {
   Values known;  ///< values that are words
 };
 
-const std::array<Key, 14>& keys() {
-  static const std::array<Key, 14> list{{
+const std::array<Key, 15>& keys() {
+  static const std::array<Key, 15> list{{
       {"tile", "ROWSxCHANNELS, such as 128x160", {}},
       {"depth", "128, 64 or 32", {"128", "64", "32"}},
       {"order", "cooperative, pingpong or pairs", {"cooperative", "pingpong", "pairs"}},
-      {"load", "patch, runs, gather or unfold", {"patch", "runs", "gather", "unfold"}},
+      {"load", "patch, runs, gather, unfold or depthwise", {"patch", "runs", "gather", "unfold", "depthwise"}},
       {"stages", "a number, or of filters + of patches or activations (rows + windows, if unfolded), such as 5+3", {}},
       {"buffers", "a number of store buffers", {}},
       {"cluster", "ROWSxCHANNELS in blocks, such as 1x2", {}},
@@ -36,6 +36,7 @@ const std::array<Key, 14>& keys() {
       {"unit", "a number of channels", {}},
       {"group", "a number of rows of tiles", {}},
       {"fetch", "0 to 3 operands", {"0", "1", "2", "3"}},
+      {"thread", "LINESxPIXELSxCHANNELS of a depthwise convolution, such as 8x4x4", {}},
   }};
   return list;
 }
@@ -65,7 +66,7 @@ const Key& find_key(std::string_view name) {
 int number(const Key& key, std::string_view value, std::string_view whole) {
   int x = 0;
   const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), x);
-  if (error != std::errc() || end != value.data() + value.size() || x < 1 || x > 4096) bad_value(key, whole);
+  if (error != std::errc() || end != value.data() + value.size() || x < 1 || x > 1 << 16) bad_value(key, whole);
   return x;
 }
 
@@ -76,12 +77,22 @@ std::pair<int, int> two_numbers(const Key& key, std::string_view value, char sep
   return {number(key, value.substr(0, at), value), number(key, value.substr(at + 1), value)};
 }
 
+std::array<int, 3> three_numbers(const Key& key, std::string_view value) {
+  const std::size_t at = value.find('x');
+  const std::size_t next = at == std::string_view::npos ? at : value.find('x', at + 1);
+  if (next == std::string_view::npos) bad_value(key, value);
+  return {number(key, value.substr(0, at), value), number(key, value.substr(at + 1, next - at - 1), value),
+          number(key, value.substr(next + 1), value)};
+}
+
 void set(FixedFields& f, const Key& key, std::string_view value) {
   if (!key.known.empty() && std::ranges::find(key.known, value) == key.known.end()) bad_value(key, value);
   if (key.name == "tile") {
     std::tie(f.tile_m, f.tile_n) = two_numbers(key, value, 'x');
   } else if (key.name == "cluster") {
     std::tie(f.cluster_m, f.cluster_n) = two_numbers(key, value, 'x');
+  } else if (key.name == "thread") {
+    f.thread = three_numbers(key, value);
   } else if (key.name == "stages" && value.find('+') != std::string_view::npos) {
     std::tie(f.stages, f.stages_a) = two_numbers(key, value, '+');
   } else if (key.name == "stages") {
@@ -121,8 +132,10 @@ FixedFields resolve(const Override& fixed) {
     throw UserError(
         fmt::format("plan override: stages={}+{} load={}: the second number counts stages of patches, or of runs "
                     "beside stationary filters (stationary=on); {} one ring, so give one number",
-                    *f.stages, *f.stages_a, f.load == Load::runs ? "runs" : "gather",
-                    f.load == Load::runs ? "runs have" : "gathered images have"));
+                    *f.stages, *f.stages_a, find_key("load").known[static_cast<std::size_t>(*f.load)],
+                    f.load == Load::runs     ? "runs have"
+                    : f.load == Load::gather ? "gathered images have"
+                                             : "depthwise convolutions have not even"));
   if (f.stages_a && !f.load && f.stationary != true) f.load = Load::patch;
   return f;
 }
@@ -150,6 +163,13 @@ Override Override::parse(const std::string& text) {
 Override override_of(const ConvConfig& c) {
   const auto on = [](bool x) { return std::string(x ? "on" : "off"); };
   Override all;
+  if (c.depthwise) {
+    all.fields = {{"tile", fmt::format("{}x{}", c.tile_m, c.tile_n)},
+                  {"load", "depthwise"},
+                  {"thread", fmt::format("{}x{}x{}", c.depthwise->lines, c.depthwise->pixels, c.depthwise->channels)},
+                  {"mode", std::string(to_string(c.mode))}};
+    return all;
+  }
   all.fields = {
       {"tile", fmt::format("{}x{}", c.tile_m, c.tile_n)},
       {"depth", fmt::format("{}", c.tile_k)},

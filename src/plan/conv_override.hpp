@@ -1,17 +1,19 @@
 #pragma once
 /// The fields of an Override with their types.
 
+#include <array>
 #include <optional>
 
 #include "plan/conv.hpp"
 
 namespace coda::plan {
 
-enum class Load : std::uint8_t { patch, runs, gather, unfold };
+enum class Load : std::uint8_t { patch, runs, gather, unfold, depthwise };
 
 struct FixedFields {
   std::optional<int> tile_m, tile_n, tile_k, cluster_m, cluster_n, stages, stages_a, store_buffers, unit, group, fetch;
   std::optional<std::pair<int, int>> order;  ///< warpgroups of a tile, turns
+  std::optional<std::array<int, 3>> thread;  ///< lines, pixels, channels
   std::optional<Load> load;
   std::optional<bool> split, swap, stationary;
   std::optional<NormMode> mode;

@@ -74,6 +74,14 @@ std::string windows_unfolded(const Unfolding& u, const ConvConfig& c) {
       u.steps(c.tile_k));
 }
 
+std::string loads_of_strips(const Lowered& task, const ConvConfig& c) {
+  const DepthwiseStrip& s = *c.depthwise;
+  const auto bytes = static_cast<std::int64_t>(size_of(task.conv.dtype_x)) * s.channels / s.multiplier;
+  return fmt::format("{} channels at once, {} bytes, {}, without matrix instructions: {}", s.channels / s.multiplier,
+                     bytes, s.taps_h > 0 ? "each line of a thread's strip once" : "each tap by itself",
+                     why_gathered(task));
+}
+
 std::string reason_of_general(const ConvPlan& p, const Epilogue& epilogue) {
   const General& general = *epilogue.general;
   std::size_t reductions = 0, stored = 0, returned = 0;
@@ -143,6 +151,10 @@ std::string no_candidate(const Lowered& task, const std::vector<Candidate>& all,
 }
 
 std::string to_string(const ConvConfig& c) {
+  if (c.depthwise)
+    return fmt::format("depthwise {}x{} in {}{}{}", c.tile_m, c.tile_n, to_string(*c.depthwise),
+                       c.mode != NormMode::none ? fmt::format(", {}", to_string(c.mode)) : "",
+                       c.element == DType::tf32 ? ", f32" : "");
   std::string text = fmt::format("{}x{}", c.tile_m, c.tile_n);
   if (c.tile_k != 64 && c.element != DType::tf32) text += fmt::format("x{}", c.tile_k);
   text += fmt::format("/{}", c.stages);
@@ -189,11 +201,14 @@ std::string explain(const Lowered& task, const Epilogue& epilogue, const Device&
   const ConvPlan& best = chosen ? *chosen : all.front().plan;
   std::string text = fmt::format("plan: {}\n", describe(best));
   text += fmt::format("predicted: {:.1f} us on {}\n", best.predicted_us, device.name);
-  if (best.config.element == DType::tf32)
+  if (best.config.element == DType::tf32 && best.config.depthwise)
+    text += "products: of f32, added in f32\n";
+  else if (best.config.element == DType::tf32)
     text += "products: of tf32 (f32 operands without their last 13 bits), added in f32\n";
   text += fmt::format(
       "loads: {}\n",
-      best.config.gather      ? loads_by_hand(task, *best.config.gather)
+      best.config.depthwise   ? loads_of_strips(task, best.config)
+      : best.config.gather    ? loads_by_hand(task, *best.config.gather)
       : best.config.unfold    ? windows_unfolded(*best.config.unfold, best.config)
       : best.config.columns_a ? std::string("boxes of 64 columns of A")
       : best.config.patch

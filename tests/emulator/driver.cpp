@@ -123,6 +123,9 @@ void set_attribute(Launch& launch, CUlaunchAttributeID id, const CUlaunchAttribu
     launch.dependent = value.programmaticStreamSerializationAllowed != 0;
 }
 
+// Others have blocks of up to 256 threads, one after the other
+bool is_persistent(unsigned shared_bytes, unsigned threads) { return shared_bytes != 0 && threads > 256; }
+
 // Persistent kernels have all their blocks at once
 bool fits(const Launch& launch) {
   const auto most = static_cast<unsigned>(fake_state()->multiprocessors);
@@ -265,8 +268,7 @@ CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction f, void** par
   launch.shape.grid = {config->gridDimX, config->gridDimY, config->gridDimZ};
   launch.shape.block = {config->blockDimX, config->blockDimY, config->blockDimZ};
   launch.shape.shared_bytes = config->sharedMemBytes;
-  launch.shape.together =
-      config->sharedMemBytes != 0;  // persistent kernels; plain ones have blocks one after the other
+  launch.shape.together = is_persistent(config->sharedMemBytes, config->blockDimX);
   for (unsigned i = 0; i < config->numAttrs; ++i) set_attribute(launch, config->attrs[i].id, config->attrs[i].value);
   if (!fits(launch)) return CUDA_ERROR_INVALID_VALUE;
   return submit(config->hStream, std::move(launch));
@@ -318,7 +320,7 @@ CUresult cuGraphAddKernelNode(CUgraphNode* node, CUgraph g, const CUgraphNode*, 
   launch->shape.grid = {p->gridDimX, p->gridDimY, p->gridDimZ};
   launch->shape.block = {p->blockDimX, p->blockDimY, p->blockDimZ};
   launch->shape.shared_bytes = p->sharedMemBytes;
-  launch->shape.together = p->sharedMemBytes != 0;
+  launch->shape.together = is_persistent(p->sharedMemBytes, p->blockDimX);
   *node = reinterpret_cast<CUgraphNode>(launch.get());
   reinterpret_cast<Graph*>(g)->nodes.push_back(std::move(launch));
   return CUDA_SUCCESS;

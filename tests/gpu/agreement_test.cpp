@@ -8,6 +8,7 @@
 #include "compile.hpp"
 #include "gpu/judges.hpp"
 #include "gpu/kernels.hpp"
+#include "gpu/moments.hpp"
 #include "gpu/options.hpp"
 #include "passes/passes.hpp"
 #include "runtime/cuda/backend.hpp"
@@ -139,6 +140,20 @@ TEST(Agreement, WhatTheCopyEngineCannotLoad) {
 TEST(Agreement, ImagesOfFewChannels) {
   const auto cases = unfolded_cases(options().seed);
   EXPECT_GE(cases.size(), 165u);
+  expect_agreement(cases);
+}
+
+TEST(Agreement, Depthwise) {
+  const auto cases = depthwise_cases(options().seed);
+  EXPECT_EQ(cases.size(), 96u);
+  std::size_t unrolled = 0;
+  for (const Case& c : cases) {
+    const auto strip = kernel_of(c, device().device).plan.config.depthwise;
+    ASSERT_TRUE(strip) << c.describe();
+    unrolled += strip->taps_h > 0;
+  }
+  EXPECT_GE(unrolled, 50u);
+  EXPECT_LE(unrolled, 90u);
   expect_agreement(cases);
 }
 

@@ -41,8 +41,8 @@ std::string reason_of(const std::string& message) {
 // Pixels and rows may lie apart where they go through the copy engine
 void settle_gaps(Random& random, const ConvKernel& k, Case& c) {
   if (k.plan.config.gather) c.gaps.image = 0;
-  const bool rows = k.plan.config.stores == plan::Stores::copy_engine && !k.epilogue.outputs.empty() &&
-                    k.epilogue.outputs[0].place == plan::Output::Place::after;
+  const bool rows = k.plan.config.stores == plan::Stores::copy_engine && c.conv.k % 8 == 0 &&
+                    !k.epilogue.outputs.empty() && k.epilogue.outputs[0].place == plan::Output::Place::after;
   c.gaps.output = rows && random.chance(0.1) ? 8 * random.between(1, 4) : 0;
 }
 
@@ -61,6 +61,7 @@ bool is_served_there(Case& c, plan::ConvConfig& config, Random& random, Refusals
 }
 
 std::string override_of(const plan::ConvConfig& c, bool stages) {
+  if (c.depthwise) return plan::to_string(plan::override_of(c));
   std::string text =
       fmt::format("tile={}x{} depth={} order={} load={} cluster={}x{} split={} swap={} mode={}", c.tile_m, c.tile_n,
                   c.tile_k, plan::order_name(c),

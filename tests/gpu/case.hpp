@@ -70,6 +70,9 @@ std::vector<Case> pixel_cases();
 std::vector<Case> product_cases(std::uint64_t seed);
 /// What the copy engine cannot load or store: odd channels, groups, channels first, far strides, transposed ones.
 std::vector<Case> gathered_cases(std::uint64_t seed);
+/// Depthwise convolutions by the kernel without matrix instructions.
+std::vector<Case> depthwise_cases(std::uint64_t seed);
+std::vector<Case> small_depthwise_cases();
 /// What is stored pooled and enlarged as well, in every mode; `resampled_case`: one of them.
 std::vector<Case> resampled_cases(std::uint64_t seed);
 std::vector<Case> small_resampled_cases();

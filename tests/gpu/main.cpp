@@ -46,8 +46,12 @@ std::vector<jit::Request> all_requests() {
     static constexpr const char* orders[] = {"pingpong", "cooperative", "pairs"};
     ++kinds[static_cast<std::size_t>(f.mode) < std::size(modes) ? modes[static_cast<std::size_t>(f.mode)]
                                                                 : "another mode"];
-    ++kinds[orders[f.tile_warpgroups == 1 ? 0 : f.turns == 1 ? 1 : 2]];
-    ++kinds[f.gather ? "by ordinary loads" : f.columns_a ? "by boxes" : f.patch ? "by patches" : "by runs"];
+    if (!f.depthwise) ++kinds[orders[f.tile_warpgroups == 1 ? 0 : f.turns == 1 ? 1 : 2]];
+    ++kinds[f.depthwise   ? f.depthwise->taps_h > 0 ? "depthwise" : "depthwise, of any filter"
+            : f.gather    ? "by ordinary loads"
+            : f.columns_a ? "by boxes"
+            : f.patch     ? "by patches"
+                          : "by runs"];
     if (f.gather && f.gather->direct) ++kinds["without matrix instructions"];
     if (f.gather && f.gather->filters) ++kinds["filters by ordinary loads"];
     if (f.stores == plan::Stores::plain) ++kinds["by plain stores"];

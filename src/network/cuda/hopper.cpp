@@ -14,6 +14,7 @@
 #include "network/names.hpp"
 #include "passes/passes.hpp"
 #include "plan/as_convolution.hpp"
+#include "plan/conv_problem.hpp"
 #include "tuning/choose.hpp"
 
 namespace coda::network::gpu {
@@ -77,6 +78,19 @@ Sizes shape_of(const Axes& a, const Contraction& contraction) {
 
 std::int64_t up_to_8(std::int64_t x) { return (x + 7) / 8 * 8; }
 
+std::string not_packed(std::int64_t groups) {
+  return fmt::format("its filters are in {} groups, which are not packed for the tensor cores", groups);
+}
+
+// Which a kernel without them may serve; not those with sums over several input channels
+bool is_depthwise(const Conv2d& c) { return c.groups > 1 && c.groups == c.c; }
+
+// As a single group, of which a filter has one channel
+Conv2d one_group(Conv2d c) {
+  c.c /= c.groups, c.groups = 1;
+  return c;
+}
+
 // Names of what is made of a region's output; no store is called like that
 Resampled made_of(const Region& r) {
   Resampled made;
@@ -136,8 +150,9 @@ std::optional<Conv2d> Lowering::as_served(const Operator& op, const Graph& graph
   c.dtype_x = c.dtype_w = p_.element;
   if (c.groups == 1 && (unfolds || is_clean(op.inputs[0]))) c.c = up_to_8(c.c);
   if (c.groups == 1 && !reduces(graph)) c.k = up_to_8(c.k);
+  if (is_depthwise(c) && std::holds_alternative<Conv2d>(problem) && form_ != Form::phases) return c;
   if (c.groups != 1) {
-    why = fmt::format("its filters are in {} groups, which are not packed for the tensor cores", c.groups);
+    why = not_packed(c.groups);
     return std::nullopt;
   }
   if (c.c % 8 != 0 || c.k % 8 != 0) {
@@ -180,8 +195,8 @@ std::unique_ptr<Step> Lowering::hopper(const Region& r, const Graph& graph, cons
   step->a = {"", image.place, p_.element, shape_a(problem), pitched(shape_a(problem), image.pitch)};
   step->b = {"",
              transposed ? p_.constants.transposed_filter(in(1), *transposed, filters, channels, form_ == Form::phases)
-                        : p_.constants.packed_filter(in(1), *conv, filters, channels, product != nullptr,
-                                                     product != nullptr && product->transpose_b),
+                        : p_.constants.packed_filter(in(1), one_group(*conv), filters, conv->groups == 1 ? channels : 1,
+                                                     product != nullptr, product != nullptr && product->transpose_b),
              p_.element, shape_b(problem)};
   std::set<std::string> images_apart;
   for (const RegionOperand& o : operands) {
@@ -240,6 +255,10 @@ std::unique_ptr<Step> Lowering::hopper(const Region& r, const Graph& graph, cons
   }
   const tuning::Chosen chosen = tuning::choose(plan::as_convolution(problem), step->epilogue, p_.device, {}, p_.tuned);
   step->plan = chosen.plan;
+  if (conv->groups != 1 && !step->plan.config.depthwise)
+    throw Unsupported(fmt::format(
+        "{}, nor computed without: {}", not_packed(conv->groups),
+        plan::why_not_depthwise(plan::make_problem(plan::as_convolution(problem), step->epilogue, p_.device))));
   const auto apart = [](const Bound& x) { return !x.strides.empty(); };
   const bool plain_stores = step->plan.config.stores != plan::Stores::copy_engine;
   if ((step->plan.config.gather && apart(step->a)) ||
@@ -293,7 +312,7 @@ std::unique_ptr<Step> Lowering::hopper(const Region& r, const Graph& graph, cons
     if (x->place.constant) step->constants.push_back(x->place.constant);
   if (unfolds) step->a.place = unfold(std::get<Conv2d>(given), *conv);
   step->uses = {.exchanges = step->plan.cooperative,
-                .exclusive = true,
+                .exclusive = !step->plan.config.depthwise.has_value(),
                 .blocks = step->plan.blocks,
                 .threads = step->plan.threads};
   step->uses.reads = {step->a.memory(), step->b.memory()};

@@ -111,6 +111,13 @@ void encode_head(Parameters& p, const plan::ConvPlan& plan, const Addresses& at)
 
 void encode_maps(Parameters& parameters, const plan::Lowered& task, const plan::ConvPlan& plan, const Addresses& at) {
   ConvParams& params = parameters.conv;
+  if (plan.config.depthwise) {
+    put(params.activation, depthwise_image(task, plan, at.activation, at.activation_pitch));
+    put(params.filter, DepthwiseFilter{at.filter});
+    put(params.output, PitchedOutput{const_cast<void*>(at.output),
+                                     static_cast<std::uint64_t>(at.output_pitch == 0 ? task.conv.k : at.output_pitch)});
+    return;
+  }
   MapShapes shapes = map_shapes(task, plan);
   const auto& unfold = plan.config.unfold;
   const bool lines_only = unfold && !unfold->by_pixels(),

@@ -55,6 +55,38 @@ GatheredFilter gathered_filter(const plan::Lowered& t, const void* memory, std::
   return g;
 }
 
+namespace {
+
+// With l = log2(d), rounded up: ceil(2^(31 + l) / d) is too large by less than 1, which times x < 2^31 moves the
+// quotient by less than 2^-l, hence 1 / d: too little to reach the next integer
+Divisor divisor(std::int64_t d) {
+  u32 log = 0;
+  while ((std::int64_t{1} << log) < d) ++log;
+  const u64 power = u64{1} << (31 + log), by = static_cast<u64>(d);
+  return {static_cast<u32>((power + by - 1) / by), 31 + log};
+}
+
+}  // namespace
+
+DepthwiseImage depthwise_image(const plan::Lowered& t, const plan::ConvPlan& plan, const void* memory,
+                               std::int64_t pitch) {
+  const Conv2d& c = t.conv;
+  const plan::DepthwiseLayout l = plan::depthwise_layout(*plan.config.depthwise, c, extents(t.contraction()));
+  if (pitch == 0) pitch = c.c;
+  DepthwiseImage d{};
+  d.memory = memory;
+  d.step_image = static_cast<u64>(c.h * c.w * pitch);
+  d.step_h = c.w * pitch, d.step_w = pitch;
+  d.height = narrow(c.h), d.width = narrow(c.w);
+  d.lattice_h = l.lattice_h, d.lattice_w = l.lattice_w, d.strip_lines = plan.config.depthwise->lines;
+  const std::int64_t of_image = l.across * l.down, of_band = l.across * l.band;
+  d.strips = static_cast<u32>(l.strips), d.image_strips = static_cast<u32>(of_image);
+  d.band_strips = static_cast<u32>(of_band), d.band_lines = static_cast<u32>(l.band);
+  d.by_channel_tiles = divisor(plan.tiles_n), d.by_image = divisor(of_image), d.by_band = divisor(of_band);
+  d.by_lines = divisor(l.band);
+  return d;
+}
+
 ConvGeometry geometry(const plan::Lowered& task, const plan::ConvPlan& p) {
   const Conv2d& c = task.conv;
   const Extents e = extents(task.contraction());

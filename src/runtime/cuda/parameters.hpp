@@ -45,6 +45,10 @@ ConvGeometry geometry(const plan::Lowered& task, const plan::ConvPlan& plan);
 GatheredImage gathered_image(const plan::Lowered& task, const void* memory, std::int64_t step = 0);
 GatheredFilter gathered_filter(const plan::Lowered& task, const void* memory, std::int64_t step = 0);
 
+/// The same of a depthwise convolution; `pitch`: elements from pixel to pixel, 0: they lie together.
+DepthwiseImage depthwise_image(const plan::Lowered& task, const plan::ConvPlan& plan, const void* memory,
+                               std::int64_t pitch = 0);
+
 /// Fills norm, split and launch with addresses inside the workspace that starts at `base`.
 void place_workspace(ConvParams& params, const plan::ConvPlan& plan, const plan::Epilogue& epilogue,
                      std::uint64_t base);
