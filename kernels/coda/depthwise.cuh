@@ -9,7 +9,7 @@
 // again in the same inputs.
 //
 // A block has kTileN channels, of which its filters lie in shared memory as f32, [tap][channel]; threads that differ by one have neighbouring
-// vectors of channels, then neighbouring strips. Filters of up to kKept floats a thread stay in its registers. The order of every sum is that of
+// vectors of channels, then neighbouring strips. Those of a size that is known stay in registers. The order of every sum is that of
 // the taps: the same bits each run.
 //
 // A configuration is a struct:
@@ -67,10 +67,9 @@ template <class Config, class Visitor> struct Depthwise {
     static constexpr int kInputs = kVector / Config::kMultiplier, kBytes = kInputs * int(sizeof(Word));  // of a load
     static constexpr int kVectors = kTileN / kVector, kStrips = kThreads / kVectors;                     // of a block: across, along the pixels
     static constexpr bool kAnyFilter = kR == 0;
-    static constexpr int kColumnsIn = (kWide - 1) * kStrideW + kS, kOverlap = divide_up(kR, kStrideH);  // lines of outputs that read an input's
+    static constexpr int kTaps = larger(1, kR * kS);
+    static constexpr int kColumnsIn = (kWide - 1) * kStrideW + kS, kOverlap = larger(1, divide_up(kR, kStrideH));  // lines of outputs that read an input's
     static constexpr int kAhead = kColumnsIn * kBytes > 48 ? 1 : 2;
-    static constexpr int kKept = 72;
-    static constexpr bool kKeeps = !kAnyFilter && kR * kS * kVector <= kKept;
     static constexpr int kFilterPitch = kTileN + 4;  // floats from tap to tap
     static constexpr int kTensors = Visitor::kTensors, kColumns = Visitor::kColumnsAfter;
     static_assert(kThreads % kVectors == 0 && kTileN % kVector == 0 && kVector % Config::kMultiplier == 0, "threads, and vectors, are whole");
@@ -203,11 +202,9 @@ template <class Config, class Visitor> struct Depthwise {
     // Filters of a size that is known: each input is widened once, and multiplied by all taps that meet it.
     CODA_DEVICE void slide() const {
         const Finish finish(*this);
-        float kept[kKeeps ? kR * kS : 1][kVector];
-        if constexpr (kKeeps) {
+        float kept[kTaps][kVector];
 #pragma unroll
-            for (int tap = 0; tap < kR * kS; ++tap) load_tap(tap, kept[tap]);
-        }
+        for (int tap = 0; tap < kTaps; ++tap) load_tap(tap, kept[tap]);
         Lines next = first_lines();
         Line line[kAhead + 1];
 #pragma unroll
@@ -222,7 +219,7 @@ template <class Config, class Visitor> struct Depthwise {
     }
     // So many output lines that the registers have changed round: t = first, first + 1, … The first lines of a strip have none ahead of them; lines
     // behind the last are computed, and not stored. Whether the strip is complete.
-    template <bool kFirst, int kCount> CODA_DEVICE bool group(int first, Lines& next, Line (&line)[kAhead + 1], const float (&kept)[kCount][kVector], Sums (&sums)[kOverlap], const Finish& finish) const {
+    template <bool kFirst> CODA_DEVICE bool group(int first, Lines& next, Line (&line)[kAhead + 1], const float (&kept)[kTaps][kVector], Sums (&sums)[kOverlap], const Finish& finish) const {
 #pragma unroll
         for (int i = 0; i < kOverlap; ++i) {
 #pragma unroll
@@ -251,11 +248,9 @@ template <class Config, class Visitor> struct Depthwise {
     }
     static CODA_DEVICE void copy(Sums& to, const Sums& from) {
 #pragma unroll
-        for (int q = 0; q < kWide; ++q) copy(to[q], from[q]);
-    }
-    static CODA_DEVICE void copy(float (&to)[kVector], const float (&from)[kVector]) {
+        for (int q = 0; q < kWide; ++q)
 #pragma unroll
-        for (int v = 0; v < kVector; ++v) to[v] = from[v];
+            for (int v = 0; v < kVector; ++v) to[q][v] = from[q][v];
     }
     static CODA_DEVICE void copy(Line& to, const Line& from) {
 #pragma unroll
@@ -271,7 +266,7 @@ template <class Config, class Visitor> struct Depthwise {
     }
 
     // Line u of the step of output line t, to which it is under tap u; it is under tap u + k·stride of output line t - k, if k is at most `most`.
-    template <int kCount> CODA_DEVICE void add_line(int most, int u, const Line& line, const float (&kept)[kCount][kVector], Sums (&sums)[kOverlap]) const {
+    CODA_DEVICE void add_line(int most, int u, const Line& line, const float (&kept)[kTaps][kVector], Sums (&sums)[kOverlap]) const {
         float x[kColumnsIn][kInputs];
 #pragma unroll
         for (int j = 0; j < kColumnsIn; ++j) widen(line[j], x[j]);
@@ -280,16 +275,12 @@ template <class Config, class Visitor> struct Depthwise {
             const int r = u + k * kStrideH;
             if (r >= kR || k > most) continue;
 #pragma unroll
-            for (int s = 0; s < kS; ++s) {
-                float f[kVector];
-                if constexpr (!kKeeps) load_tap(r * kS + s, f);
-                else copy(f, kept[smaller(r * kS + s, kCount - 1)]);
+            for (int s = 0; s < kS; ++s)
 #pragma unroll
                 for (int q = 0; q < kWide; ++q) {
-                    if (r == 0 && s == 0) multiply(sums[k][q], x[q * kStrideW], f);
-                    else add(sums[k][q], x[q * kStrideW + s], f);
+                    if (r == 0 && s == 0) multiply(sums[k][q], x[q * kStrideW], kept[0]);
+                    else add(sums[k][q], x[q * kStrideW + s], kept[r * kS + s]);
                 }
-            }
         }
     }
 

@@ -105,7 +105,7 @@ template <class Crew, int kColumns, int kScratch, int kUnit> struct GroupStatist
     CODA_DEVICE void gather() const {
         if (!fits) return;
         // The teams of a unit are divided among `parts` threads, so that all entries are loaded at once.
-        const int parts = larger(1, smaller(smaller(Crew::kThreads, kScratch) / count, p.teams_per_image)), run = divide_up(p.teams_per_image, parts);
+        const int parts = larger(1, smaller(smaller(Crew::kThreads, kScratch) / larger(1, count), p.teams_per_image)), run = divide_up(p.teams_per_image, parts);
         for (int i = crew.thread; i < count * parts; i += Crew::kThreads) {
             const int part = i / count, first = part * run;
             scratch[i] = merge_entries<Crew::kBatch>(teams() + first * units + begin + i % count, units, larger(0, smaller(run, p.teams_per_image - first)), epoch);

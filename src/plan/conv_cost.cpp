@@ -40,8 +40,9 @@ struct Constants {
   double unfold_tile_clk = 150;  ///< a tile: its window's barrier, and the next one's load; counted, not measured
   double filters_clk = 700;      ///< unfolded: a trip to memory for 4 chunks a thread; not measured
   double drain_clk = 3500;       ///< cooperative: from a tile's last k-step until the next tile's loop is at full speed
-  // Depthwise: of the instructions that a scheduler can issue, and one warp of it; loads' latency a line; not measured
-  double issue = 0.8, warp_issue = 0.35, line_clk = 500;
+  // Depthwise: of the instructions that a scheduler can issue, and one warp of it; channels that lie together in less
+  // than a line of a cache; not measured
+  double issue = 0.8, warp_issue = 0.35, narrow_line = 0.04;
   double l2_tbps = 5.5;
   // Epilogue: clk for each element that a thread holds, with one warp a scheduler
   double store = 17, side = 17;
@@ -274,7 +275,7 @@ double predict_depthwise_us(const ConvPlan& p, const ConvProblem& problem, const
   const double instructions = depthwise_instructions(s, problem), warps = p.threads / 128.0;  // of a scheduler, a block
   const double lines_in =
       (s.lines - 1) * static_cast<double>(problem.conv.stride[0]) + static_cast<double>(problem.conv.r);
-  const double waits = lines_in * k.line_clk / (s.channels * s.pixels > 16 ? 1.0 : 1.5) + k.start_clk;
+  const double waits = lines_in * k.load_clk / depthwise_lines_ahead(s, problem) + k.start_clk;
   double clocks = 0;
   for (double left = std::ceil(static_cast<double>(p.blocks) / device.multiprocessors); left > 0; left -= s.blocks) {
     const double here = std::min<double>(left, s.blocks) * warps;
@@ -292,8 +293,11 @@ double predict_depthwise_us(const ConvPlan& p, const ConvProblem& problem, const
   const double in = static_cast<double>(problem.conv.n * problem.conv.c) *
                     static_cast<double>(problem.conv.h * problem.conv.w * problem.element_bytes());
   const double memory = memory_us(p, problem, device), l2 = memory + in * (again - 1) / k.l2_tbps * 1e-6;
-  return k.launch_us +
-         soft_max({clocks * 1e-3 / k.clock_ghz, k.ramp_us + memory, k.ramp_us + l2 * device.memory_tbps / k.l2_tbps});
+  const double together = std::min(
+      128.0, p.config.tile_n / static_cast<double>(s.multiplier) * static_cast<double>(problem.element_bytes()));
+  const double us =
+      soft_max({clocks * 1e-3 / k.clock_ghz, k.ramp_us + memory, k.ramp_us + l2 * device.memory_tbps / k.l2_tbps});
+  return k.launch_us + us * (1 + k.narrow_line * std::log2(128 / together));
 }
 
 double predict_us(const ConvPlan& p, const ConvProblem& problem, const Device& device) {

@@ -14,9 +14,8 @@ namespace coda::plan {
 namespace {
 
 constexpr int threads_of_block = 128;
-constexpr int multiprocessor_registers = 65536, most_registers = 255;
+constexpr int multiprocessor_registers = 65536, most_registers = 248;
 constexpr std::int64_t most_taps = 7;                 // along an axis, that are unrolled
-constexpr std::int64_t kept_filters = 72;             // floats of a thread: Depthwise::kKept
 constexpr std::size_t most_filter_bytes = 96 * 1024;  // of shared memory
 constexpr int filter_gap = 4;                         // floats: Depthwise::kFilterPitch
 constexpr std::int64_t most_strips = std::numeric_limits<std::int32_t>::max();
@@ -36,10 +35,6 @@ int overlap(const DepthwiseStrip& s) { return static_cast<int>(divide_up(s.taps_
 /// Bytes of the vector of input channels that a thread loads at once.
 std::int64_t load_bytes(const DepthwiseStrip& s, const ConvProblem& p) {
   return s.channels / s.multiplier * p.element_bytes();
-}
-
-int lines_ahead(const DepthwiseStrip& s, const ConvProblem& p) {
-  return columns_in(s) * load_bytes(s, p) > 48 ? 1 : 2;  // Depthwise::kAhead
 }
 
 std::size_t filter_bytes(const ConvProblem& p, std::int64_t tile_n) {
@@ -124,13 +119,17 @@ DepthwiseLayout depthwise_layout(const DepthwiseStrip& s, const Conv2d& c, const
   return l;
 }
 
+int depthwise_lines_ahead(const DepthwiseStrip& s, const ConvProblem& p) {
+  return s.taps_h == 0 || columns_in(s) * load_bytes(s, p) > 48 ? 1 : 2;  // Depthwise::kAhead
+}
+
 int depthwise_registers(const DepthwiseStrip& s, const ConvProblem& p) {
   const int columns = p.after.columns * s.channels, tensors = p.after.tensors * s.channels;
   const int epilogue = columns + tensors + (p.visitor.general ? 24 : 0);
   if (s.taps_h == 0) return 40 + 2 * s.channels + s.pixels * (2 * s.channels + 4) + epilogue;
   const int in = columns_in(s), kept = s.taps_h * s.taps_w * s.channels;
-  return (kept <= kept_filters ? kept : s.channels) + overlap(s) * s.pixels * s.channels +
-         (lines_ahead(s, p) + 1) * in * static_cast<int>(divide_up(load_bytes(s, p), 4)) +
+  return kept + overlap(s) * s.pixels * s.channels +
+         (depthwise_lines_ahead(s, p) + 1) * in * static_cast<int>(divide_up(load_bytes(s, p), 4)) +
          in * (s.channels / s.multiplier) + 3 * in + 6 + epilogue;
 }
 
@@ -143,8 +142,6 @@ double depthwise_instructions(const DepthwiseStrip& s, const ConvProblem& p) {
     lines_in = (s.lines - 1) * s.stride_h + s.taps_h;
     sum_lines += (overlap(s) - 1) / 2.0;
     multiplications = sum_lines * taps * elements;
-    if (s.taps_h * s.taps_w * s.channels > kept_filters)
-      multiplications += sum_lines * taps * std::max(1, s.channels / 4);
     multiplications += lines_in * columns_in(s) * loads;
   } else {
     multiplications = s.lines * taps * (elements + s.pixels * (loads + 4) + 12);

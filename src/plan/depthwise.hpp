@@ -50,6 +50,8 @@ DepthwiseLayout depthwise_layout(const DepthwiseStrip& strip, const Conv2d& conv
 ConvPlan lay_out_depthwise(const ConvConfig& config, const ConvProblem& problem, const Device& device);
 
 /// Instructions that a warp issues for a strip, and the registers of a thread: docs/notes/hopper-conv.md.
+/// It loads so many lines ahead of their use.
+int depthwise_lines_ahead(const DepthwiseStrip& strip, const ConvProblem& problem);
 double depthwise_instructions(const DepthwiseStrip& strip, const ConvProblem& problem);
 int depthwise_registers(const DepthwiseStrip& strip, const ConvProblem& problem);
 

@@ -56,6 +56,9 @@ FAULTS = [
      "order=cooperative tile=128x48", 24, "outside"),
     ("a group's reduction leaves out lanes", "row_groups.cuh", "sum = join(kind, sum, __shfl_xor_sync(~0u, sum, 2));", ";",
      "load=patch order=pingpong", 24, "outside"),
+    ("a line is multiplied by the taps of another", "depthwise.cuh", "const int r = u + k * kStrideH;", "const int r = u + (kOverlap - 1 - k) * kStrideH;",
+     "thread=5x4x4", 24, "outside"),
+    ("lines behind a strip's last are stored", "depthwise.cuh", "of.h + down < of.geometry().height", "true", "thread=5x4x4", 24, "outside"),
     ("a row's reduction leaves out lanes", "general.cuh", "for (int bit = 1; bit <= 2; bit *= 2)", "for (int bit = 1; bit <= 1; bit *= 2)",
      "mode=general tile=128x160", 24, "outside"),
 ]

@@ -160,7 +160,9 @@ const std::vector<NetworkCase>& network_cases() {
       {"heads", heads, {{"x", {2, 16, 19, 13}}}, DType::bf16, true},
       {"heads in f16", heads, {{"x", {1, 16, 48, 56}}}, DType::f16, true},
       {"normalisations of concatenations", joined_normalisations, {{"x", {2, 16, 14, 22}}}},
-      {"normalisations of concatenations in f16", joined_normalisations, {{"x", {3, 16, 34, 18}}}, DType::f16}};
+      {"normalisations of concatenations in f16", joined_normalisations, {{"x", {3, 16, 34, 18}}}, DType::f16},
+      {"inverted bottlenecks", inverted_bottlenecks, {{"x", {2, 16, 14, 22}}}},
+      {"inverted bottlenecks in f16", inverted_bottlenecks, {{"x", {3, 16, 56, 40}}}, DType::f16}};
   return cases;
 }
 
@@ -186,6 +188,24 @@ TEST(NetworkSmall, HeadsAgree) { agrees(17); }
 TEST(NetworkSmall, HeadsInF16Agree) { agrees(18); }
 TEST(NetworkSmall, NormalisationsOfConcatenationsAgree) { agrees(19); }
 TEST(Network, NormalisationsOfConcatenationsInF16Agree) { agrees(20); }
+
+TEST(NetworkSmall, InvertedBottlenecksAgree) { agrees(21); }
+TEST(Network, InvertedBottlenecksInF16Agree) { agrees(22); }
+
+// But for odd channels by kernels of their own, with what follows unless that reduces
+TEST(NetworkSmall, DepthwiseConvolutionsHaveKernelsOfTheirOwn) {
+  const NetworkCase& c = network_cases()[21];
+  std::string all;
+  int own = 0, sums = 0;
+  for (const LaunchReport& l : explain_device(c.make(), on_gpu(), c.shapes).launches) {
+    all += l.name + ": " + l.what + ": " + l.how + "\n";
+    own += l.how.starts_with("depthwise ") ? 1 : 0;
+    sums += l.how.starts_with("plain kernel, one sum a thread: ") ? 1 : 0;
+  }
+  EXPECT_EQ(own, 6) << all;
+  EXPECT_EQ(sums, 1) << all;
+  EXPECT_THAT(all, testing::HasSubstr("not packed for the tensor cores, nor computed without: 37 channels"));
+}
 
 // Three of the five without a pass over the concatenation; what stores moments is read
 TEST(NetworkSmall, StatisticsOfConcatenationsComeFromTheirProducers) {

@@ -88,6 +88,29 @@ Network oddities() {
   return net.build();
 }
 
+Network inverted_bottlenecks() {
+  NetworkBuilder net("inverted_bottlenecks");
+  Weights weights(net);
+  const NetworkValue x = net.input("x", {"batch", 16, "height", "width"});
+  const auto conv = [&](NetworkValue v, std::int64_t to) {
+    return conv2d(v, weights.filter(to, channels_of(v), 1), {.bias = weights({to}, 0.2)});
+  };
+  const auto depthwise = [&](NetworkValue v, std::int64_t size, ConvOptions o = {}, std::int64_t multiplier = 1) {
+    const std::int64_t c = channels_of(v);
+    o.groups = c, o.bias = weights({c * multiplier}, 0.2);
+    return conv2d(v, weights({c * multiplier, 1, size, size}, 1.7 / static_cast<double>(size)), o);
+  };
+  const NetworkValue small = conv(hardswish(depthwise(hardswish(conv(x, 72)), 3, {.stride = 2, .pad = 1})), 24);
+  const NetworkValue wide = relu(depthwise(relu(conv(small, 96)), 5, {.pad = 2}));
+  const NetworkValue share = sigmoid(conv(relu(conv(global_average_pool(wide), 24)), 96));
+  net.output(small + conv(wide * share, 24), "a");
+  net.output(concat({silu(depthwise(small, 3, {.pad = 2, .dilation = 2})), depthwise(small, 3, {.pad = 1}, 2)}), "b");
+  net.output(group_norm(depthwise(small, 3, {.pad = 1}), {.groups = 4, .scale = weights({24}, 0.3, 1)}), "c");
+  const NetworkValue odd = relu(depthwise(relu(conv(x, 37)), 3, {.pad = 1}));
+  net.output(concat({conv(odd, 8), conv(relu(depthwise(upsample(small), 3, {.pad = 1})), 8)}), "d");
+  return net.build();
+}
+
 Network resampling() {
   NetworkBuilder net("resampling");
   Weights weights(net);

@@ -26,6 +26,11 @@ Network residual_block(std::int64_t channels, int groups, std::int64_t width_of_
 /// "z".
 Network oddities();
 
+/// Pixels of few channels that widen, meet depthwise filters of every kind, and narrow: strides, 3x3 and 5x5, dilation,
+/// two outputs a channel, squeeze and excitation, a residual, a slice of a concatenation; those that other kernels
+/// compute: odd channels, an enlarged image. Input "x" (batch, 16, height, width), outputs "a" to "d".
+Network inverted_bottlenecks();
+
 /// Pools and enlargements by 2 that kernels store, also into slices and beside other results, and those that they
 /// cannot. Input "x" (batch, 16, height, width), outputs "y", "z" and "small".
 Network resampling();

@@ -229,7 +229,7 @@ struct Command {
         ->capture_default_str();
     add_precision(sub, explain_precision);
     sub->add_option("--conv", explain.conv,
-                    "With --device cuda: N,H,W,C->K,RxS[,pad=P][,stride=S][,dilation=D][,dtype=T]")
+                    "With --device cuda: N,H,W,C->K,RxS[,pad=P][,stride=S][,dilation=D][,groups=G][,dtype=T]")
         ->type_name("SHAPE");
     sub->add_option("--gemm", explain.gemm, "With --device cuda: a linear layer, M,K->N[,dtype=T]")->type_name("SHAPE");
     sub->add_option("--plan", explain.plan,
@@ -285,7 +285,8 @@ struct Command {
     sub->add_option("--dim", pack_dims, "Of models: extent of a symbol in the shapes, such as batch=4")
         ->type_name("NAME=N");
     add_precision(sub, pack_precision);
-    sub->add_option("--conv", pack.conv, "Of an epilogue: N,H,W,C->K,RxS[,pad=P][,stride=S][,dilation=D][,dtype=T]")
+    sub->add_option("--conv", pack.conv,
+                    "Of an epilogue: N,H,W,C->K,RxS[,pad=P][,stride=S][,dilation=D][,groups=G][,dtype=T]")
         ->type_name("SHAPE");
     sub->add_option("--gemm", pack.gemm, "Of an epilogue: a linear layer, M,K->N[,dtype=T]")->type_name("SHAPE");
     sub->add_option("--plan", pack.plan, "Of an epilogue: parts of the plan, such as 'tile=128x160 order=pingpong'");
@@ -309,7 +310,8 @@ struct Command {
     sub->add_option("--dim", tune_dims, "Of models: extent of a symbol in the shapes, such as batch=4")
         ->type_name("NAME=N");
     add_precision(sub, tune_precision);
-    sub->add_option("--conv", tune.conv, "Of an epilogue: N,H,W,C->K,RxS[,pad=P][,stride=S][,dilation=D][,dtype=T]")
+    sub->add_option("--conv", tune.conv,
+                    "Of an epilogue: N,H,W,C->K,RxS[,pad=P][,stride=S][,dilation=D][,groups=G][,dtype=T]")
         ->type_name("SHAPE");
     sub->add_option("--gemm", tune.gemm, "Of an epilogue: a linear layer, M,K->N[,dtype=T]")->type_name("SHAPE");
     sub->add_option("--candidates", tune.candidates, "Plans that are tried for each problem")

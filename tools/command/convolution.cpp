@@ -15,7 +15,7 @@ struct Form {
   const char *option, *expected;
 };
 constexpr Form convolution_form{
-    "--conv", "N,H,W,C->K,RxS[,pad=P][,stride=S][,dilation=D][,dtype=T] such as 8,64,64,320->320,3x3,pad=1"};
+    "--conv", "N,H,W,C->K,RxS[,pad=P][,stride=S][,dilation=D][,groups=G][,dtype=T] such as 8,64,64,320->320,3x3,pad=1"};
 constexpr Form product_form{"--gemm", "M,K->N[,dtype=T] such as 512,1024->4096"};
 
 std::vector<std::string_view> split(std::string_view text, char separator) {
@@ -118,6 +118,7 @@ class ConvolutionParser {
     if (name == "pad") return pad(value);
     if (name == "stride") return static_cast<void>(conv_.stride = pair(value));
     if (name == "dilation") return static_cast<void>(conv_.dilation = pair(value));
+    if (name == "groups") return static_cast<void>(conv_.groups = shape_.number(value));
     if (name != "dtype") shape_.refuse(part);
     conv_.dtype_x = conv_.dtype_w = shape_.dtype(part, value);
   }

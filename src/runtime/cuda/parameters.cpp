@@ -55,8 +55,6 @@ GatheredFilter gathered_filter(const plan::Lowered& t, const void* memory, std::
   return g;
 }
 
-namespace {
-
 // With l = log2(d), rounded up: ceil(2^(31 + l) / d) is too large by less than 1, which times x < 2^31 moves the
 // quotient by less than 2^-l, hence 1 / d: too little to reach the next integer
 Divisor divisor(std::int64_t d) {
@@ -65,8 +63,6 @@ Divisor divisor(std::int64_t d) {
   const u64 power = u64{1} << (31 + log), by = static_cast<u64>(d);
   return {static_cast<u32>((power + by - 1) / by), 31 + log};
 }
-
-}  // namespace
 
 DepthwiseImage depthwise_image(const plan::Lowered& t, const plan::ConvPlan& plan, const void* memory,
                                std::int64_t pitch) {

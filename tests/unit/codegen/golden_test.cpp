@@ -125,6 +125,18 @@ TEST(Golden, AHeadIsAsRecorded) {
   test::expect_golden(std::string(CODA_GOLDEN_DIR) + "/codegen/head.cu", kernel.source);
 }
 
+// Nothing of tiles; the lines of a strip are the launch's
+TEST(Golden, ADepthwiseConvolutionIsAsRecorded) {
+  const plan::Epilogue epilogue = epilogue_of("operand r[m,n] : bf16\nstore hardswish(acc + bias[n]) + r as y : bf16");
+  plan::ConvConfig config;
+  config.tile_n = 64;
+  config.depthwise = {.lines = 8, .pixels = 4, .channels = 4, .taps_h = 3, .taps_w = 3, .blocks = 3};
+  const Kernel kernel = generate(epilogue, config);
+  test::expect_golden(std::string(CODA_GOLDEN_DIR) + "/codegen/depthwise.cu", kernel.source);
+  config.depthwise->lines = 16;
+  EXPECT_EQ(generate(epilogue, config).source, kernel.source);
+}
+
 // Nor moments
 TEST(Golden, AConfigurationNamesTheMomentsItStores) {
   plan::ConvConfig config;
@@ -142,7 +154,7 @@ TEST(Golden, EveryFileIsACase) {
   std::set<std::string> found;
   for (const auto& entry : std::filesystem::directory_iterator(stem_of(""))) found.insert(entry.path().stem().string());
   std::set<std::string> expected(cases.begin(), cases.end());
-  expected.insert("head");
+  expected.insert({"head", "depthwise"});
   EXPECT_EQ(found, expected);
 }
 

@@ -46,6 +46,53 @@ TEST(Parameters, Geometry) {
   EXPECT_EQ(g.dilation_w, 1);
 }
 
+TEST(Parameters, OfDepthwiseConvolutions) {
+  const Conv2d conv{.n = 3,
+                    .h = 41,
+                    .w = 30,
+                    .c = 24,
+                    .k = 24,
+                    .r = 3,
+                    .s = 3,
+                    .pad = {2, 1, 2, 1},
+                    .dilation = {2, 1},
+                    .groups = 24};
+  plan::ConvPlan p;
+  p.tiles_n = 3;
+  p.config.depthwise = {.lines = 5, .pixels = 4, .channels = 4, .taps_h = 3, .taps_w = 3};
+  int memory = 0;
+  const DepthwiseImage d = depthwise_image(conv, p, &memory, 32);
+  EXPECT_EQ(d.memory, &memory);
+  EXPECT_EQ(d.step_image, 41u * 30 * 32);
+  EXPECT_EQ(d.step_h, 30 * 32);
+  EXPECT_EQ(d.step_w, 32);
+  EXPECT_EQ(depthwise_image(conv, p, &memory).step_w, 24);
+  EXPECT_EQ(d.lattice_h, 2);
+  EXPECT_EQ(d.lattice_w, 1);
+  EXPECT_EQ(d.strip_lines, 5);
+  EXPECT_EQ(d.image_strips, 10u * 8);  // 41 lines: 5 strips of 5 of each lattice; 30 pixels: 8 of 4
+  EXPECT_EQ(d.strips, 240u);
+  EXPECT_EQ(d.band_lines, 5u);
+  EXPECT_EQ(d.band_strips, 40u);
+}
+
+// Exact for every number below 2^31
+TEST(Parameters, DividesByMultiplying) {
+  const auto divided = [](std::uint32_t x, const Divisor& by) {
+    return static_cast<std::uint32_t>(std::uint64_t{x} * by.factor >> by.shift);
+  };
+  constexpr std::uint32_t most = 0x7fffffff;
+  for (std::uint32_t d = 1; d < 3000; ++d)
+    for (const std::uint32_t by : {d, most / d, most - d}) {
+      const Divisor divisor = cuda::divisor(by);
+      for (const std::uint32_t x :
+           {0u, 1u, by - 1, by, by + 1, most / by * by, most / by * by - 1, most - 1, most, d * 7919u})
+        if (x <= most) {
+          ASSERT_EQ(divided(x, divisor), x / by) << x << " by " << by;
+        }
+    }
+}
+
 TEST(Parameters, PlacesInTheWorkspace) {
   plan::ConvPlan p;
   p.config.split = true;

@@ -108,8 +108,8 @@ TEST(Gathered, NamesWhatTheCopyEngineCannotDo) {
     g.dtype_a = g.dtype_b = DType::bf16;
     return g;
   };
-  Conv2d depthwise = test::conv_of(1, 32, 32, 64, 64, 3);
-  depthwise.groups = 64;
+  Conv2d depthwise = test::conv_of(1, 32, 32, 63, 63, 3), pairs = test::conv_of(1, 32, 32, 64, 32, 3);
+  depthwise.groups = 63, pairs.groups = 32;
   struct {
     Contraction contraction;
     bool gather, filters;
@@ -120,7 +120,8 @@ TEST(Gathered, NamesWhatTheCopyEngineCannotDo) {
       {test::conv_of(1, 32, 33, 3, 64, 3), true, true, Stores::copy_engine,
        "single elements, of the filters too: 3 input"},
       {test::conv_of(1, 32, 32, 64, 10, 3), false, false, Stores::plain, "patches 8 pixels wide"},
-      {depthwise, true, true, Stores::copy_engine, "without matrix instructions: 64 groups of channels of 1 output"},
+      {depthwise, true, true, Stores::plain, "without matrix instructions: 63 groups of channels of 1 output"},
+      {pairs, true, true, Stores::copy_engine, "without matrix instructions: 32 groups of channels of 1 output"},
       {product({.m = 99, .n = 64, .k = 60, .transpose_b = true}), true, true, Stores::copy_engine, "60 input channels"},
       {product({.m = 99, .n = 64, .k = 64, .transpose_a = true}), true, false, Stores::copy_engine,
        "99 rows m of A (k, m)"},

@@ -1,0 +1,159 @@
+// Depthwise convolutions by ordinary multiplications: what is served, by which strips, and why not.
+
+#include "plan/depthwise.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "coda/error.hpp"
+#include "plan/conv_problem.hpp"
+#include "problems.hpp"
+#include "support/random.hpp"
+
+namespace coda::plan {
+namespace {
+
+using coda::test::Random;
+using testing::HasSubstr;
+
+Conv2d depthwise(std::int64_t channels, std::int64_t taps, std::int64_t stride = 1, std::int64_t multiplier = 1) {
+  Conv2d c = test::conv_of(8, 64, 64, channels, channels * multiplier, taps);
+  c.groups = channels, c.stride = {stride, stride};
+  return c;
+}
+
+std::vector<Candidate> all(const Conv2d& conv, const char* text = test::bias_silu, const char* fixed = "") {
+  return candidates(conv, test::epilogue_of(text, conv), Device{}, Override::parse(fixed));
+}
+
+ConvConfig chosen(const Conv2d& conv, const char* text = test::bias_silu, const char* fixed = "") {
+  return choose(conv, test::epilogue_of(text, conv), Device{}, Override::parse(fixed)).config;
+}
+
+TEST(Depthwise, HasAKernelOfItsOwn) {
+  for (const Candidate& c : all(depthwise(256, 3))) {
+    EXPECT_TRUE(c.plan.config.depthwise);
+    EXPECT_EQ(c.refusal, "");
+  }
+  for (const std::int64_t channels : {2, 10, 64, 96, 130, 1280})
+    for (const std::int64_t taps : {1, 3, 5, 7, 11})
+      for (const std::int64_t stride : {1, 2, 3})
+        for (const std::int64_t multiplier : {1, 2, 4}) {
+          const auto strip = chosen(depthwise(channels, taps, stride, multiplier)).depthwise;
+          ASSERT_TRUE(strip) << channels << " " << taps;
+          EXPECT_EQ(strip->taps_h, taps <= 7 && stride <= 2 ? taps : 0);
+          EXPECT_EQ(strip->multiplier, multiplier);
+          EXPECT_EQ(strip->channels % multiplier, 0);
+        }
+  EXPECT_TRUE(chosen(depthwise(24, 3), "store acc * s[m] + index(h) as y : f32").depthwise);
+  EXPECT_FALSE(chosen(test::conv_of(8, 64, 64, 256, 256, 3)).depthwise);
+}
+
+// By the kernels with tiles, and the plan says why
+TEST(Depthwise, SaysWhyNot) {
+  Conv2d planes = depthwise(64, 3), grouped = depthwise(64, 3);
+  planes.layout = Layout::nchw, grouped.groups = 32;
+  const std::tuple<Conv2d, const char*, const char*> cases[] = {
+      {depthwise(11, 3), test::bias_silu, "depthwise: 11 channels, which are loaded in pairs at least"},
+      {depthwise(10, 3, 1, 3), test::bias_silu, "depthwise: 3 output channels of each input channel; 1, 2 or 4"},
+      {planes, test::bias_silu, "depthwise: channels first"},
+      {depthwise(64, 3), test::block, "depthwise: the epilogue has a normalisation"},
+      {depthwise(64, 3), "store sum(acc, over=m) as s : f32", "depthwise: the epilogue has reductions"},
+      {depthwise(64, 3), "store sum(acc, over=n) as s : f32", "depthwise: the epilogue has reductions"},
+      {depthwise(64, 60), test::bias_silu, "depthwise: filters of 3600 taps"}};
+  for (const auto& [conv, text, reason] : cases) {
+    EXPECT_FALSE(chosen(conv, text).depthwise) << text;
+    EXPECT_THAT(explain(conv, test::epilogue_of(text, conv), Device{}), HasSubstr(reason));
+  }
+  EXPECT_THAT(explain(grouped, test::epilogue_of(test::bare, grouped), Device{}),
+              testing::Not(HasSubstr("depthwise:")));
+}
+
+TEST(Depthwise, TakesAnOverride) {
+  const Conv2d conv = depthwise(256, 3);
+  const ConvConfig c = chosen(conv, test::bias_silu, "thread=16x2x8");
+  EXPECT_EQ(c.depthwise->lines, 16);
+  EXPECT_EQ(c.depthwise->pixels, 2);
+  EXPECT_EQ(c.depthwise->channels, 8);
+  EXPECT_EQ(chosen(conv, test::bias_silu, "load=depthwise thread=4x4x4 tile=128x64").tile_n, 64);
+  for (const Candidate& x : all(conv)) {
+    const auto one = candidates(conv, test::epilogue_of(test::bias_silu, conv), Device{}, override_of(x.plan.config));
+    ASSERT_EQ(one.size(), 1u) << to_string(override_of(x.plan.config));
+    EXPECT_EQ(one[0].plan.config, x.plan.config);
+  }
+  // What only other kernels have is theirs
+  for (const char* fixed : {"load=gather", "order=cooperative", "stages=2"})
+    EXPECT_FALSE(chosen(conv, test::bias_silu, fixed).depthwise) << fixed;
+  for (const char* fixed : {"thread=8x4x3", "load=depthwise tile=7x64", "load=depthwise order=pairs"})
+    EXPECT_THROW(chosen(conv, test::bias_silu, fixed), Unsupported) << fixed;
+  EXPECT_THROW(chosen(test::conv_of(8, 64, 64, 256, 256, 3), test::bias_silu, "load=depthwise"), Unsupported);
+  for (const char* wrong : {"thread=8x4", "thread=8x4x", "thread=0x4x4", "load=depth"})
+    EXPECT_THROW(Override::parse(wrong), UserError) << wrong;
+}
+
+TEST(Depthwise, IsExplained) {
+  const Conv2d conv = depthwise(256, 3);
+  const std::string text =
+      explain(conv, test::epilogue_of(test::bias_silu, conv), Device{}, Override::parse("thread=8x4x4 tile=256x64"));
+  EXPECT_THAT(text, HasSubstr("plan: depthwise 256x64 in strips of 8x4 pixels by 4 channels of 3x3 taps, 512 tiles, "
+                              "512 blocks of 128 threads, 2 KB\n"));
+  EXPECT_THAT(text, HasSubstr("loads: 4 channels at once, 8 bytes, each line of a thread's strip once, without matrix "
+                              "instructions: 256 groups of channels\n"));
+}
+
+// As the kernel finds a strip's pixels
+void expect_cover(const ConvPlan& p, const ConvProblem& problem) {
+  const DepthwiseStrip& s = *p.config.depthwise;
+  const DepthwiseLayout l = depthwise_layout(s, problem.conv, problem.extents);
+  const auto first = [](std::int64_t i, std::int64_t each, std::int64_t step) {
+    return i / step * (each * step) + i % step;
+  };
+  std::map<std::pair<std::int64_t, std::int64_t>, int> times;
+  ASSERT_EQ(l.down % l.band, 0);
+  for (std::int64_t strip = 0; strip < l.across * l.down; ++strip) {
+    const std::int64_t band = strip / (l.across * l.band), of_band = strip % (l.across * l.band);
+    const std::int64_t h = first(band * l.band + of_band % l.band, s.lines, l.lattice_h),
+                       w = first(of_band / l.band, s.pixels, l.lattice_w);
+    for (int i = 0; i < s.lines; ++i)
+      for (int j = 0; j < s.pixels; ++j)
+        if (h + i * l.lattice_h < problem.extents.height && w + j * l.lattice_w < problem.extents.width)
+          ++times[{h + i * l.lattice_h, w + j * l.lattice_w}];
+  }
+  EXPECT_EQ(std::ssize(times), problem.extents.rows_per_image());
+  for (const auto& [pixel, count] : times) EXPECT_EQ(count, 1);
+  const int vectors = p.config.tile_n / s.channels;
+  EXPECT_EQ(p.threads % vectors, 0);
+  EXPECT_LE(p.threads, 128);
+  EXPECT_GE(std::int64_t{p.tiles_m} * (p.threads / vectors), l.strips);
+  EXPECT_GE(std::int64_t{p.tiles_n} * p.config.tile_n, problem.conv.k);
+  EXPECT_EQ(p.blocks, p.tiles_m * p.tiles_n);
+  EXPECT_LE(p.shared_bytes, std::size_t{96} * 1024);
+  EXPECT_LE(p.threads * s.blocks * depthwise_registers(s, problem), 65536);
+  EXPECT_GT(p.predicted_us, 3);
+}
+
+TEST(Depthwise, StripsCoverTheOutputOnce) {
+  Random r(5);
+  for (int i = 0; i < 60; ++i) {
+    Conv2d c = depthwise(2 * r.between(1, 80), r.between(1, 7));
+    c.n = r.between(1, 3), c.h = r.between(8, 40), c.w = r.between(8, 40), c.s = r.between(1, 7);
+    c.stride = {r.between(1, 3), r.between(1, 3)}, c.dilation = {r.between(1, 9), r.between(1, 3)};
+    for (auto& pad : c.pad) pad = r.between(0, 30);
+    if (c.h + c.pad[0] + c.pad[2] <= (c.r - 1) * c.dilation[0] ||
+        c.w + c.pad[1] + c.pad[3] <= (c.s - 1) * c.dilation[1])
+      continue;
+    SCOPED_TRACE(to_string(Contraction(c)));
+    const ConvProblem problem = make_problem(c, test::epilogue_of(test::bias_silu, c), Device{});
+    const auto found = all(c);
+    for (int k = 0; k < 6; ++k) {
+      const ConvPlan& p = found[static_cast<std::size_t>(r.below(static_cast<int>(found.size())))].plan;
+      SCOPED_TRACE(describe(p));
+      expect_cover(p, problem);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace coda::plan
