@@ -109,7 +109,8 @@ template <class Config> struct Unfold {
 
     // One k-step of all rows of the tile, a row a lane; free() waits until the stage may be written.
     template <class F> CODA_DEVICE void fill(u8* stage, const u8* window, int step, F&& free) const {
-#pragma unroll
+        constexpr int kAtOnce = kExchange ? 1 : 2;  // addresses of more rows exceed 64 registers
+#pragma unroll kAtOnce
         for (int first = 0; first < kM; first += kThreads) {
             const int row = first + thread;
             if (kM % kThreads != 0 && row >= kM) {  // a whole warp, which arrives like the others

@@ -106,6 +106,8 @@ string check_unfolded(const ConvConfig& c, const ConvProblem& p) {
   if (string reason = beyond_unfolding(p.task); !reason.empty()) return "unfold: " + reason;
   if (c.cluster_m * c.cluster_n > 1) return "unfold: a cluster of blocks; each unfolds windows of its own";
   if (c.split) return "split-K: a block has the filters of all k-steps, and tiles have few";
+  if (c.mode == NormMode::streamed && c.tile_warpgroups == 2 && c.turns == 2)
+    return "unfold: pairs, streamed; what registers four consumer warpgroups leave is too little for it";
   if (c.tile_n < p.extents.cols)
     return fmt::format("unfold: {} channels a tile of {}; the filters of one tile across stay in shared memory",
                        c.tile_n, p.extents.cols);

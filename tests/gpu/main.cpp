@@ -63,6 +63,7 @@ std::vector<jit::Request> all_requests() {
     if (f.fetch.value_or(0) > 0) ++kinds[fmt::format("fetching {}", *f.fetch)];
     if (f.moments > 0) ++kinds["with moments"];
     if (f.swap) ++kinds["operands swapped"];
+    if (f.unfold) ++kinds["unfolded"];
     if (f.cluster_m * f.cluster_n > 1) ++kinds["in clusters"];
     add(request(k.kernel, k.plan, c.contraction()));
     ++problems;

@@ -94,6 +94,7 @@ TEST(Unfolding, CandidatesThatAreRefused) {
   EXPECT_THAT(refusal(stem(), "tile=128x32"), HasSubstr("unfold: 32 channels a tile of 64; the filters of one tile"));
   EXPECT_THAT(refusal(stem(), "cluster=2x1"), HasSubstr("unfold: a cluster of blocks"));
   EXPECT_THAT(refusal(stem(), "split=on"), HasSubstr("split-K: a block has the filters of all k-steps"));
+  EXPECT_THAT(refusal(stem(), "order=pairs mode=streamed", test::block), HasSubstr("unfold: pairs, streamed;"));
   EXPECT_THAT(refusal(stem(), "stages=4+1"), HasSubstr("stages: one; at least two"));
   EXPECT_THAT(refusal(test::conv_of(1, 64, 64, 64, 64, 3), ""), HasSubstr("unfold: 64 input channels; up to 32"));
   Conv2d far = stem();
