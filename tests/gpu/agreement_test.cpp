@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdio>
+#include <cstring>
 
 #include "coda/error.hpp"
 #include "compile.hpp"
@@ -155,6 +156,44 @@ TEST(Agreement, Depthwise) {
   EXPECT_GE(unrolled, 50u);
   EXPECT_LE(unrolled, 90u);
   expect_agreement(cases);
+}
+
+// Rows of k are padded with what lies beside them in a window; it is masked, as a filter's zero times an infinity is
+// none
+TEST(Agreement, InfinitiesStayInTheWindowsThatSeeThem) {
+  struct Shape {
+    std::int64_t channels, taps, stride;
+  };
+  for (const auto& [channels, taps, stride] : {Shape{3, 7, 2}, Shape{3, 3, 1}, Shape{1, 5, 1}, Shape{16, 3, 1}}) {
+    Case c{.name = "infinities", .conv = {}, .text = "store acc as y : bf16", .options = {}};
+    c.conv = {.n = 1, .h = 24, .w = 24, .c = channels, .k = 16, .r = taps, .s = taps};
+    c.conv.stride = {stride, stride}, c.conv.pad = {taps / 2, taps / 2, taps / 2, taps / 2};
+    c.conv.dtype_x = c.conv.dtype_w = DType::bf16;
+    c.options.device = Device::cuda, c.options.plan = "load=unfold";
+    SCOPED_TRACE(c.describe());
+    Problem problem(c);
+    constexpr std::int64_t line = 11, column = 13;
+    Tensor& image = problem.tensor("(a)");
+    constexpr std::uint16_t infinity = 0x7f80;
+    for (std::int64_t i = 0; i < channels; ++i)
+      std::memcpy(image.host.data() + 2 * ((line * c.conv.w + column) * channels + i), &infinity, 2);
+    image.device->upload(image.host.data());
+    problem.compile().run(problem.arguments());
+    const std::vector<std::byte> result = problem.outputs().at(0);
+    const Extents e = extents(Contraction(c.conv));
+    const auto sees = [&](std::int64_t pixel, std::int64_t at) {
+      const std::int64_t first = pixel * stride - taps / 2;
+      return first <= at && at < first + taps;
+    };
+    for (std::int64_t p = 0; p < e.height; ++p)
+      for (std::int64_t q = 0; q < e.width; ++q)
+        for (std::int64_t k = 0; k < c.conv.k; ++k) {
+          std::uint16_t bits = 0;
+          std::memcpy(&bits, result.data() + 2 * ((p * e.width + q) * c.conv.k + k), 2);
+          ASSERT_EQ((bits & infinity) == infinity, sees(p, line) && sees(q, column))
+              << "pixel " << p << ", " << q << ", channel " << k;
+        }
+  }
 }
 
 TEST(Agreement, ByPhases) {
