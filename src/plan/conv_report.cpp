@@ -62,8 +62,13 @@ std::string loads_by_hand(const Lowered& task, const Gathering& g) {
   if (g.direct)
     return fmt::format("every element from memory, without matrix instructions: {} of {} output channels",
                        why_gathered(task), task.conv.k / task.conv.groups);
-  return fmt::format("ordinary loads of {}{}{}", g.vectors ? "8 channels at once" : "single elements",
-                     g.filters ? ", of the filters too" : "", reason.empty() ? "" : ": " + reason);
+  // Of the few channels that are gathered since they are no multiple of 8: why no window of them is unfolded
+  const Conv2d& c = task.conv;
+  const bool few = c.c <= 32 && c.c % 8 != 0 && c.groups == 1 && c.r * c.s > 1 && !task.transposed;
+  const std::string beyond = few ? beyond_unfolding(task) : "";
+  return fmt::format("ordinary loads of {}{}{}{}", g.vectors ? "8 channels at once" : "single elements",
+                     g.filters ? ", of the filters too" : "", reason.empty() ? "" : ": " + reason,
+                     beyond.empty() ? "" : "; not unfolded: " + beyond);
 }
 
 std::string windows_unfolded(const Unfolding& u, const ConvConfig& c) {

@@ -109,6 +109,9 @@ TEST(Unfolding, CandidatesThatAreRefused) {
 }
 
 TEST(Unfolding, TheReportSaysSo) {
+  const Conv2d odd = test::conv_of(1, 64, 63, 3, 64, 3);
+  EXPECT_THAT(explain(odd, test::epilogue_of(bias_relu, odd), Device{}),
+              HasSubstr("; not unfolded: lines of 63 x 3 elements, which are no multiple of 8"));
   const std::string text =
       explain(stem(), test::epilogue_of(bias_relu, stem()), Device{}, Override::parse("tile=256x64"));
   EXPECT_THAT(text,
