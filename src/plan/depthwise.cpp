@@ -166,42 +166,52 @@ ConvPlan lay_out_depthwise(const ConvConfig& config, const ConvProblem& p, const
   return plan;
 }
 
-std::vector<ConvConfig> depthwise_configurations(const ConvProblem& p, const Device& d, const FixedFields& fixed) {
+namespace {
+
+/// Strips of these taps; none where filters leave no registers for any.
+std::vector<ConvConfig> with_taps(DepthwiseStrip s, const ConvProblem& p, const Device& d, const FixedFields& fixed) {
   std::vector<ConvConfig> list;
-  if (names_others(fixed) || !why_not_depthwise(p).empty()) return list;
   const Conv2d& c = p.conv;
   ConvConfig config;
   config.element = p.element_bytes() == 4 ? DType::tf32 : c.dtype_x;
   config.mode = p.visitor.general ? NormMode::general : NormMode::none;
   if (fixed.mode && *fixed.mode != config.mode) return list;
-  DepthwiseStrip s{.multiplier = static_cast<int>(c.k / c.groups)};
-  if (is_unrolled(c)) {
-    s.taps_h = static_cast<int>(c.r), s.taps_w = static_cast<int>(c.s);
-    s.stride_h = static_cast<int>(c.stride[0]), s.stride_w = static_cast<int>(c.stride[1]);
-  }
   const auto thread = [&](std::size_t i) { return fixed.thread ? std::optional((*fixed.thread)[i]) : std::nullopt; };
-  const std::int64_t lattice_lines = divide_up(p.extents.height, depthwise_layout(s, p.conv, p.extents).lattice_h);
+  const std::int64_t lattice_lines = divide_up(p.extents.height, depthwise_layout(s, c, p.extents).lattice_h);
   for (const int channels : either(thread(2), {4, 2, 8}))
     for (const int pixels : either(thread(1), {4, 2, 8, 1}))
       for (const int lines : either(thread(0), heights(lattice_lines))) {
         s.lines = lines, s.pixels = pixels, s.channels = channels;
-        const bool powers = (channels == 2 || channels == 4 || channels == 8) && pixels <= 16 && lines <= 1 << 16;
+        const bool powers = (channels == 2 || channels == 4 || channels == 8) && pixels <= 16;
         if (!powers || c.k % channels != 0 || channels % s.multiplier != 0 || load_bytes(s, p) > 32) continue;
         const int registers = depthwise_registers(s, p);
-        if (registers > most_registers || depthwise_layout(s, p.conv, p.extents).strips > most_strips / 2) continue;
+        if (registers > most_registers || depthwise_layout(s, c, p.extents).strips > most_strips / 2) continue;
         s.blocks = std::min(8, multiprocessor_registers / threads_of_block / ((registers + 7) / 8 * 8));
-        for (const int width :
-             either(fixed.tile_n ? std::optional(*fixed.tile_n / channels) : std::nullopt, widths(c.k / channels))) {
-          config.tile_n = width * channels, config.depthwise = s;
-          if (width < 1 || width > threads_of_block) continue;
-          config.tile_m = depthwise_threads(config) / width * lines * pixels;
-          const bool asked =
-              (!fixed.tile_m || *fixed.tile_m == config.tile_m) && (!fixed.tile_n || *fixed.tile_n == config.tile_n);
-          if (asked && filter_bytes(p, config.tile_n) <= std::min(most_filter_bytes, d.shared_bytes))
-            list.push_back(config);
+        const auto width = fixed.tile_n ? std::optional(*fixed.tile_n / channels) : std::nullopt;
+        for (const int vectors : either(width, widths(c.k / channels))) {
+          config.tile_n = vectors * channels, config.depthwise = s;
+          if (vectors < 1 || vectors > threads_of_block) continue;
+          config.tile_m = depthwise_threads(config) / vectors * lines * pixels;
+          if (fixed.tile_m.value_or(config.tile_m) != config.tile_m ||
+              fixed.tile_n.value_or(config.tile_n) != config.tile_n)
+            continue;
+          if (filter_bytes(p, config.tile_n) <= std::min(most_filter_bytes, d.shared_bytes)) list.push_back(config);
         }
       }
   return list;
+}
+
+}  // namespace
+
+std::vector<ConvConfig> depthwise_configurations(const ConvProblem& p, const Device& d, const FixedFields& fixed) {
+  if (names_others(fixed) || !why_not_depthwise(p).empty()) return {};
+  const Conv2d& c = p.conv;
+  const DepthwiseStrip any{.multiplier = static_cast<int>(c.k / c.groups)};
+  DepthwiseStrip strip = any;
+  strip.taps_h = static_cast<int>(c.r), strip.taps_w = static_cast<int>(c.s);
+  strip.stride_h = static_cast<int>(c.stride[0]), strip.stride_w = static_cast<int>(c.stride[1]);
+  auto list = is_unrolled(c) ? with_taps(strip, p, d, fixed) : std::vector<ConvConfig>{};
+  return list.empty() ? with_taps(any, p, d, fixed) : list;
 }
 
 std::string to_string(const DepthwiseStrip& s) {

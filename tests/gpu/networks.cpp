@@ -95,7 +95,7 @@ Network inverted_bottlenecks() {
   const auto conv = [&](NetworkValue v, std::int64_t to) {
     return conv2d(v, weights.filter(to, channels_of(v), 1), {.bias = weights({to}, 0.2)});
   };
-  const auto depthwise = [&](NetworkValue v, std::int64_t size, ConvOptions o = {}, std::int64_t multiplier = 1) {
+  const auto depthwise = [&](NetworkValue v, std::int64_t size, Conv2dOptions o = {}, std::int64_t multiplier = 1) {
     const std::int64_t c = channels_of(v);
     o.groups = c, o.bias = weights({c * multiplier}, 0.2);
     return conv2d(v, weights({c * multiplier, 1, size, size}, 1.7 / static_cast<double>(size)), o);
