@@ -43,6 +43,8 @@ DrawnGraph draw_graph(test::Random& random, std::int64_t columns, DType type);
 
 /// A contraction of any kind, and its dtype, written into the case.
 void draw_contraction(test::Random& random, Case& c, bool large);
+/// The same of a depthwise convolution, channels last.
+void draw_depthwise(test::Random& r, Case& c, bool large);
 /// Other extents for the same filter, layout and output columns.
 void redraw_extents(test::Random& random, Case& c, bool large);
 

@@ -96,11 +96,12 @@ bool is_judged(const Family& f, const plan::ConvConfig& config) {
   return !(f.by_hand && config.mode == plan::NormMode::streamed);
 }
 
-Family draw_family(Random& random, bool large, Refusals& refusals) {
+// One that a kernel for depthwise convolutions serves, or any
+Family draw_family(Random& random, bool large, bool depthwise, Refusals& refusals) {
   for (int tries = 0; tries < 1000; ++tries) {
     Family f;
     Case& c = f.first;
-    draw_contraction(random, c, large);
+    depthwise ? draw_depthwise(random, c, large) : draw_contraction(random, c, large);
     c.options.device = Device::cuda;
     const DrawnGraph drawn = draw_graph(random, c.conv.k, c.conv.dtype_x);
     c.text = drawn.text, c.scalars = drawn.scalars, c.options.device_scalars = drawn.device_scalars;
@@ -108,7 +109,7 @@ Family draw_family(Random& random, bool large, Refusals& refusals) {
     f.by_hand = drawn.by_hand;
     c.options.accurate = random.chance(0.15);
     plan::ConvConfig config;
-    if (!is_served_there(c, config, random, refusals)) continue;
+    if (!is_served_there(c, config, random, refusals) || (depthwise && !config.depthwise)) continue;
     const double way = random.uniform(0, 1);
     f.own_plans = way < 0.25;
     if (way < 0.55)
@@ -129,7 +130,8 @@ bool is_large(const Case& c) { return c.name.ends_with(", large"); }
 std::vector<Case> broad_family(std::uint64_t seed, int family, Refusals& refusals) {
   const bool large = family % 16 == 15;
   Random random(seed * 1'000'003 + static_cast<std::uint64_t>(family));
-  const Family f = draw_family(random, large, refusals);
+  const bool depthwise = family % 16 == 3;
+  const Family f = draw_family(random, large, depthwise, refusals);
   std::vector<Case> cases;
   for (int shape = 0; shape < broad_shapes; ++shape) {
     Case c = f.first;

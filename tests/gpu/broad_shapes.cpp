@@ -165,6 +165,17 @@ void redraw_extents(Random& r, Case& c, bool large) {
   draw_gaps(r, c);
 }
 
+void draw_depthwise(Random& r, Case& c, bool large) {
+  const DType type = draw_dtype(r);
+  c.product.reset(), c.transposed.reset();
+  c.conv = draw_convolution(r);
+  c.conv.layout = Layout::nhwc;
+  c.conv.groups = c.conv.c = r.chance(0.5) ? multiple_of_8(r, 12) : 2 * r.between(1, 60);
+  c.conv.k = c.conv.c * r.one_of({1, 1, 1, 2, 4});
+  c.conv.dtype_x = c.conv.dtype_w = type;
+  redraw_extents(r, c, large);
+}
+
 void draw_contraction(Random& r, Case& c, bool large) {
   const DType type = draw_dtype(r);
   c.product.reset(), c.transposed.reset(), c.conv = {};
