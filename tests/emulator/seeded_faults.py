@@ -58,7 +58,7 @@ FAULTS = [
      "load=patch order=pingpong", 24, "outside"),
     ("a line is multiplied by the taps of another", "depthwise.cuh", "const int r = u + k * kStrideH;", "const int r = u + (kOverlap - 1 - k) * kStrideH;",
      "thread=5x4x4", 24, "outside"),
-    ("lines behind a strip's last are stored", "depthwise.cuh", "of.h + down < of.geometry().height", "true", "thread=5x4x4", 24, "outside"),
+    ("columns beside the image are read", "depthwise.cuh", "< unsigned(image.width) ? end : 0", "< ~0u ? end : 0", "thread=5x4x4", 24, "outside"),
     ("a row's reduction leaves out lanes", "general.cuh", "for (int bit = 1; bit <= 2; bit *= 2)", "for (int bit = 1; bit <= 1; bit *= 2)",
      "mode=general tile=128x160", 24, "outside"),
 ]

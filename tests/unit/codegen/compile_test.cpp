@@ -118,6 +118,17 @@ TEST_F(Compiles, WithoutNormalisation) {
   compile("h = acc + bias[n] + temb[b,n]\nstore silu(h) + r[m,n] as y : f16\nstore h : bf16", config);
 }
 
+TEST_F(Compiles, Depthwise) {
+  plan::ConvConfig config;
+  config.tile_n = 64;
+  config.depthwise = {.taps_h = 3, .taps_w = 3, .blocks = 3};
+  compile("operand r[m,n] : bf16\nh = acc + bias[n]\nstore h : f16\nstore hardswish(h) + r as y : bf16", config);
+  config.depthwise->taps_h = config.depthwise->taps_w = 0, config.depthwise->multiplier = 4;
+  config.mode = plan::NormMode::general;
+  compile("operand keep[m,n] : bool\nstore select(keep, acc * s[m], index(h)) as y : f32\nstore acc > 0 as z : bool",
+          config);
+}
+
 TEST_F(Compiles, Resident) {
   compile(
       "h = acc + bias[n]\ny = silu(group_norm(h, groups=32, scale=gamma[n], shift=beta[n]))\nstore y + h * r[m,n] as z "
