@@ -35,7 +35,7 @@ template <bool kOfB, bool kEach> struct Gathered : Matrices<false, kOfB, kEach> 
 // Images of few channels, of which windows are unfolded in shared memory (unfold.cuh); filters by ordinary loads. A configuration adds
 //   kLines, kTaps, kChannels           of a filter: R, S, C
 //   kStrideH, kStrideW, kDilationH     taps of a line are neighbours
-//   kPitch                             bytes from a line of the window to the next
+//   kPitch, kShift                     bytes from a line of the window to the next; elements of it ahead of the first tap
 // and says by kStagesA how many windows there are. Its pixels are patches (kPatch), whatever the stride.
 struct Unfolded : Images {
     static constexpr bool kUnfold = true, kGatherFilters = true;

@@ -3,8 +3,9 @@
 //
 // k counts lines of the filter; of a line the taps and their channels lie side by side, in the window as in the filter (K, R, S, C), and are padded to
 // chunks of eight elements: 7 lines of 3 chunks for 7x7 taps of 3 channels. So a chunk of a row is 16 bytes of the window, from pixel x's first tap on:
-// the element x * kPixel + 8 * chunk of a line. What a load of kGrain bytes cannot reach, since kPixel is odd, a second copy of the window holds that
-// begins one element later. The window's lines and pixels outside the image are zero, and so are the elements that pad a line, whatever lies there: a
+// the element kShift + x * kPixel + 8 * chunk of a line: the copy engine begins at multiples of 16 bytes (elsewhere it stops with an illegal instruction,
+// which its documentation does not say), kShift elements ahead of the first tap. Where an element is an odd one, words are put together of halves
+// of two. The window's lines and pixels outside the image are zero, and so are the elements that pad a line, whatever lies there: a
 // product with a zero of the filter would not be zero for an infinity.
 #pragma once
 #include "barrier.cuh"
@@ -25,9 +26,11 @@ template <class Config> struct Unfold {
     // Statistics take the other warps, as in gather.cuh.
     static constexpr int kThreads = !kExchange ? 128 : Config::kNorm == Norm::kStreamed ? 32 : 96;
 
-    static constexpr int kGrain = kPixel % 8 == 0 ? 16 : kPixel % 4 == 0 ? 8 : 4, kCopies = kPixel % 2 == 0 ? 1 : 2;
+    static constexpr int kShift = Operands::kShift;
+    static constexpr int kGrain = (kPixel | kShift) % 8 == 0 ? 16 : (kPixel | kShift) % 4 == 0 ? 8 : 4;  // bytes of a load
+    static constexpr bool kOdd = (kPixel | kShift) % 2 != 0;                                             // of some pixel's elements
     static constexpr int kWindowLines = (kM / 8 - 1) * Operands::kStrideH + (Operands::kLines - 1) * Operands::kDilationH + 1;
-    static constexpr int kBoxBytes = kWindowLines * kPitch, kCopyBytes = divide_up(kBoxBytes, 128) * 128, kWindowBytes = kCopies * kCopyBytes;
+    static constexpr int kBoxBytes = kWindowLines * kPitch, kWindowBytes = divide_up(kBoxBytes, 128) * 128;
 
     // Eight pixels that are a multiple of 32 bytes apart would read the same banks: so many neighbouring chunks change places from pixel to pixel.
     static constexpr int turned(int granules) { return granules % 2 != 0 ? 1 : granules % 4 != 0 ? 2 : 4; }
@@ -48,10 +51,9 @@ template <class Config> struct Unfold {
     static CODA_DEVICE void load_window(const ConvParams& p, const Tile& tile, u32 to, u32 full) {
         const PatchRows rows = PatchRows::of(p.geometry, tile, kM, 0);
         const int h = rows.top * Operands::kStrideH - p.geometry.pad_h, w = rows.left * Operands::kStrideW - p.geometry.pad_w;
-        mbarrier_arrive_expect(full, kCopies * kBoxBytes);
+        mbarrier_arrive_expect(full, kBoxBytes);
         if (Operands::kChannels % 8 == 0 && !filter_of(p).whole_lines) return tma_load_4d(to, p.activation, full, 0, w, h, tile.image);
-#pragma unroll
-        for (int i = 0; i < kCopies; ++i) tma_load_3d(to + i * kCopyBytes, p.activation, full, w * Operands::kChannels + i, h, tile.image);
+        tma_load_3d(to, p.activation, full, w * Operands::kChannels - kShift, h, tile.image);
     }
 
     // Chunk c of a row of a stage, as the copy engine swizzles it.
@@ -81,10 +83,10 @@ template <class Config> struct Unfold {
         }
     }
 
-    // Chunk `at` of a row, whose lines begin at `from`.
-    static CODA_DEVICE uint4 chunk_at(const u8* from, int at) {
+    // Chunk `at` of a row, whose lines begin `odd` (0 or 1) elements behind `from`.
+    static CODA_DEVICE uint4 chunk_at(const u8* from, int at, int odd) {
         const int valid = kLine - at % kLineChunks * 8;  // elements, of eight
-        u32 x[4] = {0, 0, 0, 0};
+        u32 x[5] = {0, 0, 0, 0, 0};
         if (at >= kDepth) return {0, 0, 0, 0};
         from += at / kLineChunks * Operands::kDilationH * kPitch + at % kLineChunks / kTurned * kTurned * 16;
 #pragma unroll
@@ -99,6 +101,12 @@ template <class Config> struct Unfold {
             } else {
                 x[word] = *reinterpret_cast<const u32*>(from + 4 * word);
             }
+        }
+        if constexpr (kOdd) {
+            const int last = valid < 8 ? valid / 2 : 4;  // the word of an odd line's last element
+            if (valid >= 8 || valid % 2 == 0) x[last] = *reinterpret_cast<const u32*>(from + 4 * last);
+#pragma unroll
+            for (int word = 0; word < 4; ++word) x[word] = u32((u64(x[word + 1]) << 32 | x[word]) >> (16 * odd));
         }
 #pragma unroll
         for (int word = 0; word < 4; ++word)
@@ -118,11 +126,11 @@ template <class Config> struct Unfold {
                 break;
             }
             const int x = row % 8, turn = kTurned == 1 ? 0 : x * kTurned / 8;
-            const u8* from = window + row / 8 * Operands::kStrideH * kPitch + x * kPixel * 2;
-            if (kCopies == 2 && x * kPixel % 2 != 0) from += kCopyBytes - 2;
+            const int element = kShift + x * kPixel, odd = kOdd ? element & 1 : 0;
+            const u8* from = window + row / 8 * Operands::kStrideH * kPitch + 2 * (element - odd);
             uint4 chunks[kChunks];
 #pragma unroll
-            for (int i = 0; i < kChunks; ++i) chunks[i] = chunk_at(from + ((i % kTurned ^ turn) << 4), step * kChunks + i);
+            for (int i = 0; i < kChunks; ++i) chunks[i] = chunk_at(from + ((i % kTurned ^ turn) << 4), step * kChunks + i, odd);
             if (first == 0) free();
 #pragma unroll
             for (int i = 0; i < kChunks; ++i) place(stage, row, i ^ turn) = chunks[i];

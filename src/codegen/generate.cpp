@@ -82,9 +82,9 @@ std::string unfolded_text(const plan::Unfolding& u) {
   return fmt::format(
       "    struct Operands : Unfolded {{\n"
       "        static constexpr int kLines = {}, kTaps = {}, kChannels = {};\n"
-      "        static constexpr int kStrideH = {}, kStrideW = {}, kDilationH = {}, kPitch = {};\n"
+      "        static constexpr int kStrideH = {}, kStrideW = {}, kDilationH = {}, kPitch = {}, kShift = {};\n"
       "    }};\n",
-      u.lines, u.taps, u.channels, u.stride_h, u.stride_w, u.dilation_h, u.pitch);
+      u.lines, u.taps, u.channels, u.stride_h, u.stride_w, u.dilation_h, u.pitch, u.shift);
 }
 
 std::string stores_text(plan::Stores stores) {

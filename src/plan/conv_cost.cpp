@@ -29,6 +29,7 @@ struct Constants {
   double deep_step_clk = 260;  ///< the same of 128 elements; not measured
   double box = 1.06;           ///< loads of boxes against im2col loads, where a box serves one tap
   double deep = 1.04;          ///< steps of 128 elements; not measured
+  double single_box = 1.01;    ///< patches that serve one tap: 14.6 against 14.4 us at 8,64,64,320,320,1
   double cluster = 1.03;       ///< stages that are released across a cluster
   double pairs = 1.03;         ///< beside four consumer warpgroups
   double direct = 8;           ///< a product of one element, by one warp a scheduler; not measured
@@ -135,8 +136,8 @@ double step_clk(const ConvPlan& p, const ConvProblem& problem) {
   const double waits =
       c.unfold ? unfold_clk(c) : std::max(k.load_clk / lead, c.atoms() > 1 ? k.deep_step_clk : k.step_clk);
   const double busy = std::max({tensor, shared, l2, waits, gather_clk(c), rows_clk(c, problem, taps)});
-  return busy * (c.cluster_m * c.cluster_n > 1 ? k.cluster : 1.0) *
-         (c.turns == 2 && c.tile_warpgroups == 2 ? k.pairs : 1.0);
+  return busy * (c.loads_patches() && taps == 1 ? k.single_box : 1.0) *
+         (c.cluster_m * c.cluster_n > 1 ? k.cluster : 1.0) * (c.turns == 2 && c.tile_warpgroups == 2 ? k.pairs : 1.0);
 }
 
 /// Clocks until the first step's operands are there, beyond those of a step of one atom, which start_clk has.

@@ -73,10 +73,9 @@ std::string loads_by_hand(const Lowered& task, const Gathering& g) {
 
 std::string windows_unfolded(const Unfolding& u, const ConvConfig& c) {
   return fmt::format(
-      "windows of {} lines of {} bytes{}, unfolded in shared memory: {} lines of {} taps x {} channels, {} k-steps; "
+      "windows of {} lines of {} bytes, unfolded in shared memory: {} lines of {} taps x {} channels, {} k-steps; "
       "filters stay there",
-      u.window_lines(c.tile_m), u.pitch, u.copies() == 2 ? ", twice" : "", u.lines, u.taps, u.channels,
-      u.steps(c.tile_k));
+      u.window_lines(c.tile_m), u.pitch, u.lines, u.taps, u.channels, u.steps(c.tile_k));
 }
 
 std::string loads_of_strips(const Lowered& task, const ConvConfig& c) {

@@ -293,7 +293,7 @@ std::vector<ConvConfig> configurations(const ConvProblem& p, const Device& d, co
   ConvConfig c;
   const bool unfolds = beyond_unfolding(p.task).empty();
   for (const int m : either(fixed.tile_m, {128, 256, 64})) {
-    const Unfolding window = unfolds ? unfolding_of(p.conv, m) : Unfolding{.pitch = 16};
+    const Unfolding window = unfolds ? unfolding_of(p.conv) : Unfolding{.pitch = 16};
     for (const int n : either(fixed.tile_n, widths(p)))
       for (const auto& order : either(fixed.order, {pingpong, cooperative, pairs}))
         for (const Load load : either(fixed.load, loads(p)))

@@ -16,17 +16,23 @@ constexpr int chunk_bytes = 16, copy_alignment = 128;
 
 int padded_to(std::int64_t x, int to) { return static_cast<int>((x + to - 1) / to * to); }
 
-/// Elements of a line that 8 neighbouring pixels see.
-std::int64_t elements_of_8(const Conv2d& c) { return (7 * c.stride[1] + c.s) * c.c; }
+/// Elements of a line ahead of the first that 8 neighbouring pixels see: these begin `pad` pixels left of a multiple
+/// of 8.
+int shift_of(const Conv2d& c) { return static_cast<int>(((-c.pad[1] * c.c) % 8 + 8) % 8); }
+
+/// Elements of a window's line: what 8 neighbouring pixels see, and what is read with it.
+std::int64_t elements_of_8(const Conv2d& c) {
+  const std::int64_t seen = (7 * c.stride[1] + c.s) * c.c;
+  return c.c % 8 == 0 ? seen : shift_of(c) + seen + (c.c * c.stride[1] % 2 != 0 || shift_of(c) % 2 != 0 ? 1 : 0);
+}
 
 /// Passes over shared memory that a warp's load of one chunk's first bytes takes: lanes are pixels, 8 a line. A load of
 /// 4, 8 or 16 bytes is served for 32, 16 or 8 lanes at a time.
-int bank_passes(const Unfolding& u, int tile_m) {
-  const int pixel = 2 * u.stride_w * u.channels, bytes = pixel % 16 == 0 ? 16 : pixel % 8 == 0 ? 8 : 4;
-  const int copy = padded_to(u.window_lines(tile_m) * u.pitch, copy_alignment);
+int bank_passes(const Unfolding& u) {
+  const int pixel = u.stride_w * u.channels, even = pixel | u.shift, bytes = even % 8 == 0 ? 16 : even % 4 == 0 ? 8 : 4;
   std::array<std::set<int>, 32> banks;  // words of each
   for (int lane = 0; lane < 128 / bytes; ++lane) {
-    const int x = lane % 8 * pixel, at = lane / 8 * u.stride_h * u.pitch + (x % 4 == 0 ? x : x - 2 + copy);
+    const int element = u.shift + lane % 8 * pixel, at = lane / 8 * u.stride_h * u.pitch + 2 * (element - element % 2);
     for (int word = at / 4; word < (at + bytes) / 4; ++word) banks[word % 32].insert(word);
   }
   std::size_t most = 0;
@@ -37,7 +43,7 @@ int bank_passes(const Unfolding& u, int tile_m) {
 }  // namespace
 
 std::size_t Unfolding::window_bytes(int tile_m) const {
-  return static_cast<std::size_t>(copies()) * padded_to(window_lines(tile_m) * pitch, copy_alignment);
+  return static_cast<std::size_t>(padded_to(window_lines(tile_m) * pitch, copy_alignment));
 }
 
 std::string beyond_unfolding(const Lowered& t) {
@@ -66,20 +72,21 @@ std::string beyond_unfolding(const Lowered& t) {
   return {};
 }
 
-Unfolding unfolding_of(const Conv2d& c, int tile_m) {
+Unfolding unfolding_of(const Conv2d& c) {
   Unfolding u{.lines = static_cast<int>(c.r),
               .taps = static_cast<int>(c.s),
               .channels = static_cast<int>(c.c),
               .stride_h = static_cast<int>(c.stride[0]),
               .stride_w = static_cast<int>(c.stride[1]),
               .dilation_h = static_cast<int>(c.dilation[0]),
-              .pitch = padded_to(2 * elements_of_8(c), chunk_bytes)};
+              .pitch = padded_to(2 * elements_of_8(c), chunk_bytes),
+              .shift = shift_of(c)};
   if (u.by_pixels()) return u;
   // A few elements more, so that lines lie in other banks
   Unfolding best = u;
   for (int more = 1; more < 8; ++more) {
     u.pitch += chunk_bytes;
-    if (u.pitch <= 2 * largest_box && bank_passes(u, tile_m) < bank_passes(best, tile_m)) best = u;
+    if (u.pitch <= 2 * largest_box && bank_passes(u) < bank_passes(best)) best = u;
   }
   return best;
 }

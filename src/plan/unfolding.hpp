@@ -14,13 +14,14 @@ struct Unfolding {
   int lines = 1, taps = 1, channels = 1;  ///< R, S, C
   int stride_h = 1, stride_w = 1, dilation_h = 1;
   int pitch = 0;  ///< bytes of a line of a window, from one to the next
+  int shift = 0;  ///< elements of such a line ahead of the first tap: the copy engine begins at multiples of 16 bytes
 
   /// The copy engine can load boxes (channels, pixels, lines), of images whose pixels lie apart, and boxes (elements of
   /// a line, lines), of dense ones. The latter are quicker: what counts for it is rows.
   bool by_pixels() const { return channels % 8 == 0; }
   bool by_lines() const { return pitch <= 512; }
-  /// 2 where pixels begin at odd elements: half of them read a copy that begins one element later.
-  int copies() const { return stride_w * channels % 2 == 0 ? 1 : 2; }
+  /// Whether some pixels begin at odd elements.
+  bool odd() const { return (stride_w * channels | shift) % 2 != 0; }
   /// Chunks of 8 elements of a filter's line; k-steps of so many elements.
   int line_chunks() const { return (taps * channels + 7) / 8; }
   int steps(int tile_k) const { return (8 * lines * line_chunks() + tile_k - 1) / tile_k; }
@@ -35,6 +36,6 @@ struct Unfolding {
 std::string beyond_unfolding(const Lowered& task);
 
 /// What beyond_unfolding() says nothing against.
-Unfolding unfolding_of(const Conv2d& conv, int tile_m);
+Unfolding unfolding_of(const Conv2d& conv);
 
 }  // namespace coda::plan

@@ -72,6 +72,8 @@ std::uint32_t bytes_of(const TensorMap& map) {
 void load(Block& block, std::uint32_t to, const TensorMap& map, std::uint32_t barrier, const Coordinates& from) {
   const std::uint32_t bytes = bytes_of(map);
   if (to % 128 != 0) throw std::runtime_error("a load to shared memory that is not aligned to 128 bytes");
+  if (from.at[0] * map.element_bytes % 16 != 0)  // seen on an H200: an illegal instruction
+    throw std::runtime_error("a load from an innermost coordinate that is no multiple of 16 bytes");
   block.memory(to, bytes);
   const auto put = [&](const std::uint8_t* source, std::uint32_t offset) {
     std::uint8_t* target = block.shared + swizzled(to + offset, std::max<int>(16, map.swizzle_bytes));

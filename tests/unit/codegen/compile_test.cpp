@@ -170,10 +170,10 @@ TEST_F(Compiles, BitsOfAccumulators) {
 TEST_F(Compiles, Unfolded) {
   Conv2d conv{.n = 1, .h = 64, .w = 64, .c = 3, .k = 64, .r = 3, .s = 3};
   plan::ConvConfig config{.tile_m = 128, .tile_n = 64, .tile_warpgroups = 2, .turns = 2, .stages_a = 3, .patch = true};
-  config.unfold = plan::unfolding_of(conv, 128);
+  config.unfold = plan::unfolding_of(conv);
   compile("store relu(acc + bias[n]) as y : bf16", config);
   conv.c = 16;
-  config.tile_k = 32, config.turns = 1, config.unfold = plan::unfolding_of(conv, 128);
+  config.tile_k = 32, config.turns = 1, config.unfold = plan::unfolding_of(conv);
   Options options;
   options.watchdog = options.delays = true;
   compile("store relu(acc + bias[n]) as y : bf16", config, options);

@@ -73,7 +73,7 @@ TEST(Golden, AConfigurationNamesItsWindows) {
   EXPECT_NE(generate(epilogue, config)
                 .source.find("    struct Operands : Unfolded {\n"
                              "        static constexpr int kLines = 7, kTaps = 5, kChannels = 3;\n"
-                             "        static constexpr int kStrideH = 2, kStrideW = 1, kDilationH = 4, kPitch = 80;\n"
+                             "        static constexpr int kStrideH = 2, kStrideW = 1, kDilationH = 4, kPitch = 80, kShift = 0;\n"
                              "    };\n"),
             std::string::npos);
 }

@@ -201,7 +201,7 @@ TEST(TensorMaps, WindowsOfFewChannels) {
   Conv2d conv{.n = 3, .h = 20, .w = 24, .c = 3, .k = 64, .r = 7, .s = 7, .stride = {2, 2}, .pad = {3, 3, 3, 3}};
   const auto maps = [&] {
     plan::ConvConfig c{.tile_m = 128, .tile_n = 64, .patch = true};
-    c.unfold = plan::unfolding_of(conv, 128);
+    c.unfold = plan::unfolding_of(conv);
     return map_shapes(conv, plan_of(conv, c, true));
   };
   const MapShapes lines = maps();

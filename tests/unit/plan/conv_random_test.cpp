@@ -156,8 +156,9 @@ void check_windows(const ConvConfig& c, const Conv2d& conv) {
     EXPECT_EQ(conv.w * conv.c * 2 % 16, 0);
     EXPECT_LE(u.pitch, 512);
   }
-  const std::int64_t copies = conv.stride[1] * conv.c % 2 == 0 ? 1 : 2;
-  EXPECT_EQ(static_cast<std::int64_t>(u.window_bytes(c.tile_m)), copies * ((lines * u.pitch + 127) / 128 * 128));
+  EXPECT_EQ(static_cast<std::int64_t>(u.window_bytes(c.tile_m)), (lines * u.pitch + 127) / 128 * 128);
+  EXPECT_EQ((conv.pad[1] * conv.c + u.shift) % 8, 0);  // the copy engine begins at multiples of 16 bytes
+  EXPECT_GE(u.pitch, 2 * (u.shift + (7 * conv.stride[1] + conv.s) * conv.c + (u.odd() ? 1 : 0)));
   EXPECT_GE(u.steps(c.tile_k) * c.tile_k, conv.r * ((conv.s * conv.c + 7) / 8 * 8));
   EXPECT_LT((u.steps(c.tile_k) - 1) * c.tile_k, conv.r * ((conv.s * conv.c + 7) / 8 * 8));
 }

@@ -47,10 +47,10 @@ TEST(Text, OfConfigurations) {
   EXPECT_EQ(to_string(c), "128x128x32/4 pingpong cluster 2x1");
   c = {.tile_n = 96, .tile_k = 128, .stages = 3};
   EXPECT_EQ(to_string(c), "128x96x128/3 pingpong");
-  EXPECT_EQ(
-      to_string(override_of(c)),
-      "tile=128x96 depth=128 order=pingpong load=runs stages=3 buffers=1 cluster=1x1 split=off swap=off mode=none "
-      "unit=1");
+  EXPECT_EQ(to_string(override_of(c)),
+            "tile=128x96 depth=128 order=pingpong load=runs stages=3 buffers=1 cluster=1x1 split=off swap=off "
+            "stationary=off mode=none "
+            "unit=1");
 }
 
 TEST(Text, OfPlans) {

@@ -158,7 +158,7 @@ std::vector<ConvConfig> configurations() {
       conv.stride = {channels == 4 ? 3 : 2, channels == 3 ? 2 : 1};
       ConvConfig c{
           .tile_m = channels == 1 ? 256 : 128, .tile_n = 64, .stages = 3, .stages_a = 2, .patch = true, .mode = mode};
-      c.tile_k = channels == 16 ? 32 : 64, c.unfold = unfolding_of(conv, c.tile_m);
+      c.tile_k = channels == 16 ? 32 : 64, c.unfold = unfolding_of(conv);
       if (channels == 3) c.stages_a = 5, c.tile_n = 72, c.element = DType::f16;
       c.store_buffers = mode == NormMode::streamed ? stores_per_tile(c) : 1;
       list.push_back(c);

@@ -38,21 +38,24 @@ TEST(Unfolding, FirstLayersAreUnfolded) {
 }
 
 TEST(Unfolding, Windows) {
-  const Unfolding first = unfolding_of(stem(), 256);
-  EXPECT_EQ(first.pitch, 144);  // 63 elements, and a chunk more so that four lines lie in other banks
-  EXPECT_EQ(first.copies(), 1);
+  const Unfolding first = unfolding_of(stem());
+  EXPECT_EQ(first.shift, 7);    // of 9 elements of padding, at a multiple of 8
+  EXPECT_EQ(first.pitch, 144);  // 7 + 63 elements, and one that is read with the last
+  EXPECT_TRUE(first.odd());
   EXPECT_EQ(first.window_lines(256), 69);
   EXPECT_EQ(first.window_bytes(256), 9984u);  // 69 x 144, to 128
   EXPECT_EQ(first.line_chunks(), 3);
   EXPECT_EQ(first.steps(64), 3);
   EXPECT_EQ(first.steps(32), 6);
-  const Unfolding odd = unfolding_of(test::conv_of(1, 64, 64, 3, 64, 3), 128);  // pixels 6 bytes apart
-  EXPECT_EQ(odd.copies(), 2);
+  const Unfolding odd = unfolding_of(test::conv_of(1, 64, 64, 3, 64, 3));  // pixels 6 bytes apart
+  EXPECT_EQ(odd.shift, 5);
+  EXPECT_TRUE(odd.odd());
   EXPECT_EQ(odd.window_lines(128), 18);
-  EXPECT_EQ(odd.window_bytes(128), 2u * ((18u * odd.pitch + 127) / 128 * 128));
+  EXPECT_EQ(odd.window_bytes(128), (18u * odd.pitch + 127) / 128 * 128);
   EXPECT_EQ(odd.steps(64), 1);
-  const Unfolding pixels = unfolding_of(test::conv_of(1, 64, 63, 16, 64, 3), 128);
+  const Unfolding pixels = unfolding_of(test::conv_of(1, 64, 63, 16, 64, 3));
   EXPECT_TRUE(pixels.by_pixels());
+  EXPECT_FALSE(pixels.odd());
   EXPECT_EQ(pixels.pitch, 10 * 16 * 2);
   EXPECT_EQ(pixels.steps(32), 5);  // 3 lines of 6 chunks
 }
@@ -74,7 +77,7 @@ TEST(Unfolding, NamesWhatStandsAgainstIt) {
   EXPECT_EQ(reason([](Conv2d& c) { c.layout = Layout::nchw; }), "channels first");
   EXPECT_THAT(reason([](Conv2d& c) { c.r = c.s = 1; }), HasSubstr("a filter of one tap"));
   EXPECT_THAT(reason([](Conv2d& c) { c.dtype_x = c.dtype_w = DType::f32; }), HasSubstr("elements of 16 bits"));
-  EXPECT_THAT(reason([](Conv2d& c) { c.stride[1] = 13; }), HasSubstr("282 elements of a line under 8 pixels"));
+  EXPECT_THAT(reason([](Conv2d& c) { c.stride[1] = 13; }), HasSubstr("288 elements of a line under 8 pixels"));
   EXPECT_THAT(reason([](Conv2d& c) { c.dilation[0] = 100; }), HasSubstr("300 lines under a pixel"));
   EXPECT_EQ(beyond_unfolding(as_convolution(Gemm{.m = 64, .n = 64, .k = 8})), "a product");
   EXPECT_EQ(beyond_unfolding(as_convolution(ConvTranspose2d{.n = 1, .h = 8, .w = 8, .c = 8, .k = 8, .r = 3, .s = 3})),
