@@ -70,12 +70,14 @@ TEST(Golden, AConfigurationNamesItsWindows) {
   EXPECT_EQ(generate(epilogue, config).source.find("Unfolded"), std::string::npos);
   config.patch = true, config.stages_a = 3;
   config.unfold = {.lines = 7, .taps = 5, .channels = 3, .stride_h = 2, .stride_w = 1, .dilation_h = 4, .pitch = 80};
-  EXPECT_NE(generate(epilogue, config)
-                .source.find("    struct Operands : Unfolded {\n"
-                             "        static constexpr int kLines = 7, kTaps = 5, kChannels = 3;\n"
-                             "        static constexpr int kStrideH = 2, kStrideW = 1, kDilationH = 4, kPitch = 80, kShift = 0;\n"
-                             "    };\n"),
-            std::string::npos);
+  EXPECT_NE(
+      generate(epilogue, config)
+          .source.find(
+              "    struct Operands : Unfolded {\n"
+              "        static constexpr int kLines = 7, kTaps = 5, kChannels = 3;\n"
+              "        static constexpr int kStrideH = 2, kStrideW = 1, kDilationH = 4, kPitch = 80, kShift = 0;\n"
+              "    };\n"),
+      std::string::npos);
 }
 
 // What is made of the main store, and nothing where nothing is
