@@ -39,8 +39,10 @@ struct Constants {
   double unfold_rows_clk =
       120;  ///< a k-step of 32 rows: a trip to shared memory, fence, barriers; counted, not measured
   double unfold_tile_clk = 150;  ///< a tile: its window's barrier, and the next one's load; counted, not measured
-  double filters_clk = 700;      ///< unfolded: a trip to memory for 4 chunks a thread; not measured
-  double drain_clk = 3500;       ///< cooperative: from a tile's last k-step until the next tile's loop is at full speed
+  double unfold_pixels_first = 1.13,
+         unfold_pairs = 1.12;  ///< measured at 32,224,224,3,64,7: 35.5 and 37.2 against 32.9
+  double filters_clk = 700;    ///< unfolded: a trip to memory for 4 chunks a thread; not measured
+  double drain_clk = 3500;     ///< cooperative: from a tile's last k-step until the next tile's loop is at full speed
   // Depthwise: of the instructions that a scheduler can issue, and one warp of it; channels that lie together in less
   // than a line of a cache; not measured
   double issue = 0.8, warp_issue = 0.35, narrow_line = 0.04;
@@ -136,8 +138,10 @@ double step_clk(const ConvPlan& p, const ConvProblem& problem) {
   const double waits =
       c.unfold ? unfold_clk(c) : std::max(k.load_clk / lead, c.atoms() > 1 ? k.deep_step_clk : k.step_clk);
   const double busy = std::max({tensor, shared, l2, waits, gather_clk(c), rows_clk(c, problem, taps)});
+  const bool pairs = c.turns == 2 && c.tile_warpgroups == 2;
   return busy * (c.loads_patches() && taps == 1 ? k.single_box : 1.0) *
-         (c.cluster_m * c.cluster_n > 1 ? k.cluster : 1.0) * (c.turns == 2 && c.tile_warpgroups == 2 ? k.pairs : 1.0);
+         (c.cluster_m * c.cluster_n > 1 ? k.cluster : 1.0) * (pairs ? k.pairs : 1.0) *
+         (c.unfold ? (c.swap ? 1.0 : k.unfold_pixels_first) * (pairs ? k.unfold_pairs : 1.0) : 1.0);
 }
 
 /// Clocks until the first step's operands are there, beyond those of a step of one atom, which start_clk has.
