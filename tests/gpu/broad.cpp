@@ -68,9 +68,13 @@ class Run {
     std::printf("%zu problems agree, %d do not, %d refused by this GPU; %lld elements, %lld of them without a claim\n",
                 agreed_, wrong_, refused_, static_cast<long long>(total_.elements),
                 static_cast<long long>(total_.without_claim));
-    std::printf("%d problems have elements without a claim\n", unclaimed_);
-    const bool claims = unclaimed_ * 100 <= static_cast<int>(taken_);
-    if (!claims) std::printf("FAILED: that is more than one in a hundred\n");
+    // A comparison of values that are nearly equal may turn out either way, and so may what reads it: some elements
+    // have no claim, but problems of which most have none test little
+    std::printf("%d problems, %d of them for more than half of their elements, have elements without a claim\n",
+                unclaimed_, mostly_unclaimed_);
+    const bool claims =
+        mostly_unclaimed_ * 100 <= static_cast<int>(taken_) && total_.without_claim * 100 <= total_.elements;
+    if (!claims) std::printf("FAILED: more than one in a hundred elements, or of such problems, are without a claim\n");
     return wrong_ == 0 && claims ? 0 : 1;
   }
 
@@ -90,6 +94,7 @@ class Run {
     pending_.erase(pending_.begin());
     total_.elements += v.tally.elements, total_.without_claim += v.tally.without_claim;
     unclaimed_ += v.tally.without_claim > 0 ? 1 : 0;
+    mostly_unclaimed_ += 2 * v.tally.without_claim > v.tally.elements ? 1 : 0;
     if (v.tally.without_claim > 0 && options().verbose)
       std::printf("no claim on %lld of %lld elements: %s\n", static_cast<long long>(v.tally.without_claim),
                   static_cast<long long>(v.tally.elements), v.name.c_str());
@@ -114,7 +119,7 @@ class Run {
   Clock::time_point shown_ = start_;
   std::vector<std::future<Verdict>> pending_;
   std::size_t taken_ = 0, agreed_ = 0;
-  int wrong_ = 0, refused_ = 0, unclaimed_ = 0;
+  int wrong_ = 0, refused_ = 0, unclaimed_ = 0, mostly_unclaimed_ = 0;
   Tally total_;
 };
 
