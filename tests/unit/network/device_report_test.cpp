@@ -123,11 +123,11 @@ TEST(DeviceReport, NeitherLinesNorPixelsNeedBeEven) {
 TEST(DeviceReport, WhatIsNotFoldedSaysWhy) {
   NetworkBuilder net("strided");
   Weights weights(net);
-  NetworkValue x = net.input("x", {"batch", 64, "height", "width"});
+  NetworkValue x = net.input("x", {"batch", 96, "height", "width"});
   x = max_pool(conv2d(x, weights.filter(x, 16, 3), {.stride = 2, .pad = 1}));                 // no patches, no windows
   x = max_pool(conv2d(x, weights.filter(x, 16, 3), {.pad = 1}), {.kernel = 3, .stride = 2});  // no windows of 2x2
   net.output(x, "y");
-  const DeviceReport report = report_of(net.build(), {{"x", {2, 64, 40, 40}}});
+  const DeviceReport report = report_of(net.build(), {{"x", {2, 96, 40, 40}}});
   ASSERT_EQ(report.launches.size(), 6u) << to_string(report);
   EXPECT_THAT(report.launches[2].how, HasSubstr("the kernel of 'conv2d_0' does not store it: pooled: runs of pixels"))
       << to_string(report);
