@@ -91,8 +91,9 @@ Workspace lay_out_workspace(const ConvPlan& p, const ConvProblem& problem) {
 
 }  // namespace
 
-int items_in_flight(const ConvConfig& config, const Device& device) {
-  return device.resident_blocks[cluster_blocks(config)] / cluster_blocks(config) * config.turns;
+std::int64_t clusters_in_flight(const ConvConfig& config, std::int64_t tiles_n, const Device& device) {
+  const std::int64_t all = device.resident_blocks[cluster_blocks(config)] / cluster_blocks(config);
+  return config.stationary ? all / tiles_n * tiles_n : all;
 }
 
 std::int64_t loads_per_tile(const ConvConfig& config, const ConvProblem& problem) {
@@ -119,10 +120,9 @@ ConvPlan lay_out(const ConvConfig& config, const ConvProblem& problem, const Dev
         1, std::min({std::int64_t{resident / p.tiles}, loads_per_tile(config, problem), std::int64_t{largest_split}})));
   p.threads = 128 * (1 + config.tile_warpgroups * config.turns);
   // As few blocks as finish in the same number of rounds: the tiles of an image then fall into fewer of them
-  // Stationary filters: a block's tiles, as many apart as there are clusters, have the same channels
-  const std::int64_t all = resident / cluster_blocks(config),
-                     step = config.stationary ? std::min<std::int64_t>(p.tiles_n, std::max<std::int64_t>(all, 1)) : 1;
-  const std::int64_t clusters = all / step * step, rounds = divide_up(items_of(p), clusters);
+  const std::int64_t step = config.stationary ? p.tiles_n : 1,
+                     clusters = std::max(step, clusters_in_flight(config, p.tiles_n, device)),  // fewer are refused
+      rounds = divide_up(items_of(p), clusters);
   p.blocks = static_cast<int>(divide_up(divide_up(items_of(p), rounds), step) * step) * cluster_blocks(config);
   p.shared_bytes = shared_bytes(config, problem.visitor);
   p.cooperative = config.split || config.meets || exchanges(config.mode);

@@ -12,8 +12,9 @@ inline constexpr int largest_team = 128;  ///< slots whose entries a warp loads 
 inline constexpr std::int64_t largest_tile_count = std::int64_t{1}
                                                    << 28;  ///< of a launch: tile numbers times splits stay below 2^31
 
-/// Work items (cluster tiles; of a resident launch also parts of tiles) whose accumulators the chip holds at once.
-int items_in_flight(const ConvConfig& config, const Device& device);
+/// Clusters that run at once; with stationary filters so many that a block's tiles, as far apart, have the same
+/// channels: a multiple of the `tiles_n` across, 0 if not even these fit.
+std::int64_t clusters_in_flight(const ConvConfig& config, std::int64_t tiles_n, const Device& device);
 
 /// Loads of activations for one tile: with patches one for all taps.
 std::int64_t loads_per_tile(const ConvConfig& config, const ConvProblem& problem);

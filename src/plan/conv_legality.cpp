@@ -256,18 +256,14 @@ string refuse_launch(const ConvPlan& plan, const ConvProblem& p, const Device& d
                        (p.extents.cols + c.tile_n - 1) / c.tile_n, c.cluster_n);
   if (c.cluster_m > 1 && !c.patch && blocks_m < c.cluster_m)
     return fmt::format("cluster: {} tiles along the pixels do not fill {} blocks", blocks_m, c.cluster_m);
-  if (const int clusters = d.resident_blocks[c.cluster_m * c.cluster_n] / (c.cluster_m * c.cluster_n);
-      c.stationary && plan.tiles_n > clusters)
-    return fmt::format("stationary: {} tiles across the channels; {} in flight cannot keep to one each", plan.tiles_n,
-                       clusters);
+  const std::int64_t clusters = clusters_in_flight(c, plan.tiles_n, d);
+  if (clusters == 0)
+    return fmt::format("stationary: {} tiles across the channels; so many clusters do not run at once", plan.tiles_n);
   if (c.split && plan.splits < 2)
     return 2 * plan.tiles > d.resident_blocks[1]
                ? fmt::format("split-K: {} tiles keep {} blocks busy without", plan.tiles, d.resident_blocks[1])
                : "split-K: a tile is one load, there is nothing to split";
-  const std::int64_t image = std::int64_t{plan.tiles_m} * plan.tiles_n * plan.splits;
-  // Stationary: whole rows of tiles
-  const std::int64_t held =
-      items_in_flight(c, d) / c.turns / (c.stationary ? plan.tiles_n : 1) * (c.stationary ? plan.tiles_n : 1) * c.turns;
+  const std::int64_t image = std::int64_t{plan.tiles_m} * plan.tiles_n * plan.splits, held = clusters * c.turns;
   const std::int64_t sharing = image * (p.visitor.returns_all ? plan.images : 1);
   if (p.visitor.returns && sharing > held && sharing > 1)
     return fmt::format(
