@@ -119,21 +119,22 @@ template <class Config, class Visitor> Launch prepare(const Problem& p, const Op
     const int loads = (kPatch ? 1 : p.r * p.s) * g.channel_blocks;
     g.splits = 1;
     if (Conv::kSplit) g.splits = smaller(smaller(resident / g.tiles, loads), kLargestSplit);
+    set_divisors(g, 0);
     if (Conv::kSplit && g.splits < 2) return reason = "enough tiles without split-K", nullptr;
     const int clusters = resident / Conv::kClusterBlocks, rounds = divide_up(g.tiles * g.splits, clusters), blocks = divide_up(g.tiles * g.splits, rounds) * Conv::kClusterBlocks;
     size_t used = 0;
     if constexpr (Conv::kWorkspace) {
-        const size_t epoch = take(used, 4), exits = take(used, 4);
-        fixed.launch = {reinterpret_cast<u32*>(workspace.memory + epoch), reinterpret_cast<u32*>(workspace.memory + exits)};
+        const size_t exits = take(used, 4);
+        fixed.launch = {reinterpret_cast<u32*>(workspace.memory + exits), u32(blocks) * kEpochs - 1, divisor(u64(blocks))};
     }
     if constexpr (kNorm) {
         auto& n = fixed.norm;
         n.slots_per_image = g.tiles_m * Conv::kClusterM * Config::kTileWarpgroups;
         n.team_slots = 1;
-        if (n.slots_per_image * (Conv::kN / Config::kUnit) > 4 * (Config::kNorm == Norm::kStreamed ? 32 : 128))
+        if (n.slots_per_image * (Conv::kN / Config::kUnit) > (Config::kNorm == Norm::kStreamed ? 4 * 32 : 8 * 128))
             n.team_slots = divide_up(n.slots_per_image, divide_up(n.slots_per_image, kLargestTeam));
         n.teams_per_image = divide_up(n.slots_per_image, n.team_slots);
-        n.group_channels = p.k / p.groups;
+        n.group_channels = p.k / p.groups, n.by_group_channels = divisor(n.group_channels);
         if (n.group_channels % Config::kUnit != 0) return reason = "a group is not a number of whole units", nullptr;
         const int held = Config::kNorm == Norm::kResident ? tiles_in_flight : 1 << 30;
         if (g.tiles_m * g.tiles_n > held) return reason = "an image's tiles do not fit on the chip", nullptr;

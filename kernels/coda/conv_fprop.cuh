@@ -87,6 +87,7 @@ template <class Config, class Visitor> struct ConvFprop {
     static constexpr bool kWorkspace = kSplit || kExchange || Tail::Needs::kMeets;
     static_assert(!Tail::Needs::kMeets || (!kSplit && kGroup == 0), "tiles that wait for one another are whole, and neighbours");
     template <int i> static constexpr bool kIsPrefetched = is_loaded<Visitor, Tail::kFetchFirst, Tail::kFetchEnd, Tail::kFetch>(i);
+    static constexpr bool kSpread = Tail::kFetch > 0 && kTurns == 1 && !kSplit && !kDirect;
     static constexpr bool kAllFetched = Tail::kFetch > 0 && Tail::kFetch == Visitor::kTensors;
     static constexpr int kPrefetches = kByHand || kAllFetched || Tail::kStores != Stores::kCopyEngine ? 0 : kStreamed ? Visitor::kTensorsBefore : Visitor::kTensors;  // the second pass comes much later
     static_assert(kGroup == 0 || !kExchange, "tiles of an image are neighbours where they exchange statistics");
@@ -181,7 +182,6 @@ template <class Config, class Visitor> struct ConvFprop {
             mbarrier_init_fence();
         }
         await_launches_ahead();
-        const u32 epoch = kWorkspace ? *reinterpret_cast<const volatile u32*>(p.launch.epoch) : 0;
         if constexpr (kClusterBlocks > 1) cluster_sync();
         else __syncthreads();
         admit_next_launch();
@@ -196,10 +196,10 @@ template <class Config, class Visitor> struct ConvFprop {
             } else {
                 if (kPrefetches > 0 ? threadIdx.x < 32 : threadIdx.x == 0) Producer<ConvFprop>::run(params, shared, barriers, rank);
             }
-            if (kExchange && threadIdx.x >= kProducers) assist(params, memory, barriers, rank, threadIdx.x / 32 - kProducers / 32, epoch);
+            if (kExchange && threadIdx.x >= kProducers) assist(params, memory, barriers, rank, threadIdx.x / 32 - kProducers / 32, epoch_of(p));
         } else {
             register_acquire<kConsumerRegisters>();
-            consume(params, memory, shared, barriers, rank, warpgroup - 1, epoch);
+            consume(params, memory, shared, barriers, rank, warpgroup - 1, epoch_of(p));
         }
         if constexpr (kClusterBlocks > 1) {
             __syncwarp();
@@ -207,15 +207,19 @@ template <class Config, class Visitor> struct ConvFprop {
         } else {
             __syncthreads();
         }
-        if (kWorkspace && threadIdx.x == 0) leave_launch(p.launch, epoch);
+        if (kWorkspace && threadIdx.x == 0) leave_launch(p.launch);
     }
+
+    // By those who need it, so that the first loads of a launch do not wait for it.
+    static CODA_DEVICE u32 epoch_of(const ConvParams& p) { return kWorkspace ? coda::epoch_of(p.launch) : 0; }
 
     // Items of work: the parts of a tile are neighbours. Loads of activations: of patches one for all taps.
     static CODA_DEVICE int items(const ConvGeometry& g) { return kSplit ? g.tiles * g.splits : g.tiles; }
-    static CODA_DEVICE int tile_of(const ConvGeometry& g, int item) { return kSplit ? item / g.splits : item; }
+    static CODA_DEVICE int tile_of(const ConvGeometry& g, int item) { return kSplit ? divided(item, g.by_splits) : item; }
+    static CODA_DEVICE int part(const ConvGeometry& g, int item) { return kSplit ? item - tile_of(g, item) * g.splits : 0; }
     static CODA_DEVICE Range loads_of(const ConvGeometry& g, int item) {
         const int loads = kPatch ? g.channel_blocks : divide_up(g.taps_h * g.taps_w * g.channel_blocks, kAtoms);
-        if constexpr (kSplit) return part_of(loads, item % g.splits, g.splits);
+        if constexpr (kSplit) return {divided(loads * part(g, item), g.by_splits), divided(loads * (part(g, item) + 1), g.by_splits)};
         else return {0, loads};
     }
 
@@ -242,9 +246,9 @@ template <class Config, class Visitor> struct ConvFprop {
     }
 
     // acc = the product over `loads` loads, the first of which is number `done` of this block; releases each stage once read. Stationary filters are
-    // waited for in a warpgroup's first tile.
-    static CODA_DEVICE void multiply(Accumulators& acc, const ConvGeometry& g, u32 shared, const Barriers& barriers, u32 done, int loads,
-                                     int rank, int first_row, int turn_to_give, bool first_tile) {
+    // waited for in a warpgroup's first tile. `between` is called once the instructions of a step are under way.
+    template <class Between> static CODA_DEVICE void multiply(Accumulators& acc, const ConvGeometry& g, u32 shared, const Barriers& barriers, u32 done, int loads,
+                                     int rank, int first_row, int turn_to_give, bool first_tile, Between&& between) {
         const u64 base_a = stage_descriptor<Operands::kColumnsA, kLineBytes>(shared + first_row / 8 * (kRows64A / 8));
         const u64 base_b = stage_descriptor<Operands::kColumnsB>(shared + kOffsetB);
         RingPosition<kStages> at(kStationary ? 0 : kPatch ? done * g.taps_h * g.taps_w : done);
@@ -260,6 +264,7 @@ template <class Config, class Visitor> struct ConvFprop {
                     for (int s = 0; s < g.taps_w; ++s, a += pixel) {
                         if (!kStationary || first_tile) mbarrier_wait(barriers.full(at.stage), at.parity);
                         multiply_stage(acc, a, base_b + at.stage * (kBytesB >> 4), load | r | s);
+                        between();
                         if (load | r | s) {
                             wgmma_wait<1>();
                             if constexpr (!kStationary) release(barriers.empty(previous), rank);
@@ -279,6 +284,7 @@ template <class Config, class Visitor> struct ConvFprop {
                 if (first_tile) mbarrier_wait(barriers.full(block), 0);
                 mbarrier_wait(barriers.full_a(at_a.stage), at_a.parity);
                 multiply_stage(acc, base_a + at_a.stage * (kBytesA >> 4), base_b + block * (kBytesB >> 4), block);
+                between();
                 if (block > 0) {
                     wgmma_wait<1>();
                     release(barriers.empty_a(previous), rank);
@@ -292,6 +298,7 @@ template <class Config, class Visitor> struct ConvFprop {
             for (int block = 0; block < loads; ++block) {
                 mbarrier_wait(barriers.full(at.stage), at.parity);
                 multiply_stage(acc, base_a + at.stage * (kBytesA >> 4), base_b + (kUnfold ? u32(block) : at.stage) * (kBytesB >> 4), block);
+                between();
                 if (block > 0) {
                     wgmma_wait<1>();
                     release(barriers.empty(previous), rank);
@@ -351,30 +358,39 @@ template <class Config, class Visitor> struct ConvFprop {
         u32 done = turn ? loads(0) : 0;  // loads of this block ahead of the item
         u32 turn_parity = turn == 0;  // the first turn is the first team's
         Backlog backlog{turn, kTurns * step % g.tiles_n == 0};
+        At before{};  // streamed: the place of this team's tile before
 
         for (int i = turn; first + i * step < items(g); done += loads(i) + (kTurns > 1 ? loads(i + 1) : 0), i += kTurns) {
             const At at = place(i);
             trace.mark(0);
-            if constexpr (Tail::kFetch > 0)
-                if (!kSplit || (first + i * step) % g.splits == 0) Fetch<Tail>{tail}.open(at);
-            tail.load_columns(at);
-            tail.sync();
+            if constexpr (Tail::kFetch > 0 && !kSpread)
+                if (part(g, first + i * step) == 0) Fetch<Tail>{tail}.open(at);
+            typename Tail::Columns columns;
+            tail.load_columns(at, columns);
             if constexpr (kTurns > 1 && !kDirect) {
                 mbarrier_wait(barriers.turn(turn), turn_parity);
                 turn_parity ^= 1;
             }
             trace.mark(1);
             if constexpr (kDirect) Direct<Config>::multiply(acc, Gatherer::of(p, nullptr), at.rows, at.image, at.first_channel, tail.thread);
-            else multiply(acc, g, shared, barriers, done, loads(i), rank, member * Config::kWarpgroupRows, turn ^ 1, i == turn);
+            else if constexpr (kSpread) {
+                SpreadFetch<Tail> fetch(tail, at, loads(i) * (kPatch ? g.taps_h * g.taps_w : 1));
+                multiply(acc, g, shared, barriers, done, loads(i), rank, member * Config::kWarpgroupRows, turn ^ 1, i == turn, fetch);
+                fetch.finish();
+            } else multiply(acc, g, shared, barriers, done, loads(i), rank, member * Config::kWarpgroupRows, turn ^ 1, i == turn, NothingBetween{});
             trace.mark(2);
             if constexpr (kSplit) {
-                const int item = first + i * step, part = item % g.splits;
-                const size_t base = size_t(item / g.splits) * (g.splits - 1) * kTeam + member;
-                if (part > 0) {
-                    give_partial(p.split, base + (part - 1) * kTeam, acc, epoch, tail.thread, tail.barrier);
+                const int item = first + i * step, rest = part(g, item);
+                const size_t base = size_t(tile_of(g, item)) * (g.splits - 1) * kTeam + member;
+                if (rest > 0) {
+                    give_partial(p.split, base + (rest - 1) * kTeam, acc, epoch, tail.thread, tail.barrier);
                     continue;
                 }
                 for (int other = 0; other < g.splits - 1; ++other) add_partial(p.split, base + other * kTeam, acc, epoch, tail.thread, tail.barrier);
+            }
+            if constexpr (Tail::kLoaded > 0) {  // on their way during the main loop
+                tail.put_columns(at, columns);
+                tail.sync();
             }
             if constexpr (Config::kNorm == Norm::kNone) {
                 tail.store_result(at);
@@ -392,9 +408,10 @@ template <class Config, class Visitor> struct ConvFprop {
                     trace.mark(4);
                     tail.store_result(at);
                 } else {
-                    if (i > turn) make_room<false>(again, place, backlog, i - kTurns, at.image);
+                    if (i > turn) make_room<false>(again, place, backlog, i - kTurns, before, at.image);
                     trace.mark(4);
-                    again.keep(tail, at);
+                    again.keep(at);
+                    before = at;
                 }
             }
             trace.mark(5);
@@ -403,7 +420,7 @@ template <class Config, class Visitor> struct ConvFprop {
         }
         if constexpr (kStreamed) {
             const int mine = divide_up(divide_up(items(g) - first, step) - turn, kTurns);
-            if (mine > 0) make_room<true>(again, place, backlog, turn + (mine - 1) * kTurns, -1);
+            if (mine > 0) make_room<true>(again, place, backlog, turn + (mine - 1) * kTurns, before, -1);
         }
         if ((threadIdx.x & 31) == 0) tma_store_wait_read<0>();  // shared memory outlives the stores' reads
         __syncwarp();
@@ -422,10 +439,9 @@ template <class Config, class Visitor> struct ConvFprop {
         }
     };
 
-    // Streamed: the staging buffers, which hold this team's tile `kept`, become free for its next one, of `image`. Tiles of earlier images are finished, at
+    // Streamed: the staging buffers, which hold this team's tile `kept`, at `last`, become free for its next one, of `image`. Tiles of earlier images are finished, at
     // most two; if kDrain, when no tile follows, all: those of one image newest first, as the second-level cache still has what was spilled last.
-    template <bool kDrain, class PlaceOf> static CODA_DEVICE void make_room(Again& again, PlaceOf&& place, Backlog& backlog, int kept, int image) {
-        const At last = place(kept);
+    template <bool kDrain, class PlaceOf> static CODA_DEVICE void make_room(Again& again, PlaceOf&& place, Backlog& backlog, int kept, const At& last, int image) {
         const bool alone = backlog.oldest == kept;
         const bool alike = alone || (backlog.one_column && place(backlog.oldest).image == last.image);  // all that wait
         bool in_place = alike && last.image != image && backlog.holds(kept);
@@ -444,6 +460,7 @@ template <class Config, class Visitor> struct ConvFprop {
             if (tile != kept) at = place(tile);
             if (at.image == image) break;
             again.await(at);
+            again.first.trace.mark(7);
             again.template finish<!kDrain>(at, !in_place, tile != kept);
             if (!(kDrain && alike)) backlog.finished(tile);
             in_place = false;
@@ -477,7 +494,7 @@ template <class Config, class Visitor> struct ConvFprop {
         const ConvGeometry& g = p.geometry;
         for (int item = blockIdx.x / kClusterBlocks; item < items(g); item += gridDim.x / kClusterBlocks)
             for (int member = 0; member < kTeam; ++member) {
-                if (kSplit && item % g.splits > 0) break;
+                if (part(g, item) > 0) break;
                 const At at = place_of(g, tile_of(g, item), rank, member);
                 merge_share<Config::kUnit>(p.norm, at.image, at.slot, at.first_channel, kN, g.channels, epoch, warp, warps);
             }

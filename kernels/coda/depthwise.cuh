@@ -91,7 +91,6 @@ template <class Config, class Visitor> struct Depthwise {
 
     CODA_DEVICE const ConvGeometry& geometry() const { return params.fixed.geometry; }
 
-    static CODA_DEVICE u32 divided(u32 x, const Divisor& by) { return u32(u64(x) * by.factor >> by.shift); }
     // The first pixel of tile i along an axis, of which a lattice has every step-th pixel.
     static CODA_DEVICE int first_pixel(u32 i, int each, int step) {
         if (step == 1) return int(i) * each;

@@ -81,6 +81,8 @@ template <class Config, class Visitor> struct Epilogue {
     static constexpr int kSlices = kN / kSlice;
     static constexpr int kStoresPerTile = kBlocks * kSlices;  // bulk groups that a warp commits
     static constexpr int kStoreBuffers = Config::kStoreBuffers;
+    // Narrow slices are stored several at a time, behind one fence: as many as have 64 channels, if the others' buffers are free meanwhile.
+    static constexpr int kStoreGroup = kStoreBuffers == kStoresPerTile || kStoreBuffers % (2 * (64 / kSlice)) == 0 ? 64 / kSlice : 1;
     // Operands that arrive in the staging buffers: fetch.cuh. Of those ahead of a normalisation, if any of these can be, else of `after`.
     static constexpr int kFetch = fetch_of<Config>(0);
     static constexpr bool kFetchBefore = kNorm != Norm::kNone && fetchable_tensors<Visitor, 0, Visitor::kTensorsBefore>() > 0;
@@ -136,24 +138,37 @@ template <class Config, class Visitor> struct Epilogue {
 
     CODA_DEVICE u8* side_staging(int warp, int i) const { return memory + kSideOffset + warp * kSideStaging + i * kSliceBytes; }
 
-    // Column values of the tile's channels, and for a resident normalisation the operands of its factor and shift.
-    CODA_DEVICE void load_columns(const At& at) const {
-        for (int n = thread; n < kN && at.first_channel + n < geometry.channels; n += 128) {
-            const int channel = at.first_channel + n;
-            float before[larger(1, kBefore)], after[larger(1, kAfter)];
-            if constexpr (kBefore > 0) Visitor::columns_before(visitor, uniform, at.image, channel, before);
-            if constexpr (kAfter > 0) Visitor::columns_after(visitor, uniform, at.image, channel, after);
+    // Column values of this thread's channels of the tile, and for a resident normalisation the operands of its factor and shift.
+    static constexpr int kEach = divide_up(kN, 128), kLateColumns = kNorm == Norm::kResident && sizeof(typename Visitor::Late) >= 4 ? kLate : 0;
+    static constexpr int kLoaded = kBefore + kAfter + kLateColumns;
+    struct Columns {
+        float before[kEach][larger(1, kBefore)], after[kEach][larger(1, kAfter)], late[kEach][larger(1, kLateColumns)];
+    };
+    CODA_DEVICE void load_columns(const At& at, Columns& values) const {
 #pragma unroll
-            for (int i = 0; i < kBefore; ++i) columns()[i * kN + n] = before[i];
-#pragma unroll
-            for (int i = 0; i < kAfter; ++i) columns()[(kBefore + i) * kN + n] = after[i];
-            if constexpr (kNorm == Norm::kResident) {
+        for (int j = 0; j < kEach; ++j) {
+            const int n = thread + 128 * j, channel = at.first_channel + n;
+            if (n >= kN || channel >= geometry.channels) break;
+            if constexpr (kBefore > 0) Visitor::columns_before(visitor, uniform, at.image, channel, values.before[j]);
+            if constexpr (kAfter > 0) Visitor::columns_after(visitor, uniform, at.image, channel, values.after[j]);
+            if constexpr (kLateColumns > 0) {
                 const auto late = Visitor::late(visitor, uniform, at.image, channel);
-                if constexpr (sizeof(late) >= 4) {
 #pragma unroll
-                    for (int i = 0; i < kLate; ++i) columns()[(kFactor + i) * kN + n] = reinterpret_cast<const float*>(&late)[i];
-                }
+                for (int i = 0; i < kLateColumns; ++i) values.late[j][i] = reinterpret_cast<const float*>(&late)[i];
             }
+        }
+    }
+    CODA_DEVICE void put_columns(const At& at, const Columns& values) const {
+#pragma unroll
+        for (int j = 0; j < kEach; ++j) {
+            const int n = thread + 128 * j;
+            if (n >= kN || at.first_channel + n >= geometry.channels) break;
+#pragma unroll
+            for (int i = 0; i < kBefore; ++i) columns()[i * kN + n] = values.before[j][i];
+#pragma unroll
+            for (int i = 0; i < kAfter; ++i) columns()[(kBefore + i) * kN + n] = values.after[j][i];
+#pragma unroll
+            for (int i = 0; i < kLateColumns; ++i) columns()[(kFactor + i) * kN + n] = values.late[j][i];
         }
     }
 
@@ -355,8 +370,9 @@ template <class Config, class Visitor> struct Epilogue {
     // Waits for the image's statistics; then columns kMean, kFactor and kShift hold the normalisation: of x, or if kCentred of
     // x - column kMean.
     CODA_DEVICE void load_statistics(const At& at) const {
+        constexpr int kAtOnce = kAccBlocks * kAccCount <= 96 && Config::kTileWarpgroups * Config::kTurns == 2 ? 8 : 4;
         float* column = columns() + kMean * kN;
-        const GroupStatistics<WarpgroupCrew, kN, kScratch, kUnit> statistics(norm, {thread, barrier}, reinterpret_cast<Moments*>(moments(0)), epoch,
+        const GroupStatistics<WarpgroupCrew<kAtOnce>, kN, kScratch, kUnit> statistics(norm, {thread, barrier}, reinterpret_cast<Moments*>(moments(0)), epoch,
                                                                              at.image, at.first_channel, geometry.channels);
         statistics.gather();
         trace.mark(6);
@@ -418,16 +434,27 @@ template <class Config, class Visitor> struct Epilogue {
             }
     }
 
+    // Pixels first: before slice `i` of a tile is written by this warp, which stores kTogether slices at a time.
+    template <int kTogether> CODA_DEVICE void await_buffers(int i) const {
+        if (i % kTogether != 0 || (kStoreBuffers == kStoresPerTile && i > 0)) return;
+        if ((thread & 31) == 0) {
+            if (i == 0 && (kStoresPerTile % kStoreBuffers != 0 || kStoreBuffers == kStoresPerTile)) tma_store_wait_read<0>();
+            else tma_store_wait_read<kStoreBuffers / kTogether - 1>();
+        }
+        __syncwarp();
+    }
+
     // Stores f(accumulator, columns, tensors, row as in row_statistics) of the whole tile, slice by slice, through this
-    // warp's staging buffers, and g of the same as the second store if kBoth. kKeep: leaves f's in the buffers.
-    template <int kFirst, int kEnd, bool kBoth, bool kKeep, class F, class G> CODA_DEVICE void store(const At& at, F&& f, G&& g) {
+    // warp's staging buffers, and g of the same as the second store if kBoth.
+    template <int kFirst, int kEnd, bool kBoth, class F, class G> CODA_DEVICE void store(const At& at, F&& f, G&& g) {
         const int warp = thread / 32, lane = thread & 31;
-        constexpr bool kWraps = kStoresPerTile % kStoreBuffers != 0, kFetches = kFetch > 0 && kFirst < kEnd && !kFetchBefore;
+        constexpr bool kFetches = kFetch > 0 && kFirst < kEnd && !kFetchBefore;
+        constexpr int kTogether = kSwap || kFetches || kStores != Stores::kCopyEngine ? 1 : kStoreGroup;
         Ring<kFirst, kEnd, kFetches ? kFetch : 0> ring{visitor, geometry, warp, lane};
         const Fetch<Epilogue> fetch{*this};
         ring.open(0, kPairs, at);
         HeadTile head;
-        if constexpr (!kKeep) begin_head(head, at);
+        begin_head(head, at);
         if constexpr (kSwap && !kFetches) open_staging();
 #pragma unroll
         for (int b = 0; b < kBlocks; ++b)
@@ -448,28 +475,26 @@ template <class Config, class Visitor> struct Epilogue {
                     if constexpr (kBoth) beside[pair] = Visitor::Side::pack(g(x, one, t1, row), g(y, two, t2, row));
                     ++pair;
                 });
-                if constexpr (!kSwap && !kFetches) {
-                    if (lane == 0) {
-                        if ((kWraps || kKeep) && b + s == 0) tma_store_wait_read<0>();
-                        else if (!kKeep) tma_store_wait_read<kStoreBuffers - 1>();
-                    }
-                    __syncwarp();
-                }
+                if constexpr (!kSwap && !kFetches) await_buffers<kTogether>(b * kSlices + s);
                 write_slice(staging(0) + place * kSliceBytes, kStaging, packed);
                 if constexpr (kBoth) write_slice(side_staging(0, place), kSideStaging, beside);
-                if constexpr (kKeep) fence_async_shared();
-                else close_slice<kStoreBuffers, kFetches>();
-                if constexpr (kStores != Stores::kCopyEngine) {
-                    store_plain(fixed.output, staging(warp) + place * kSliceBytes, at, 64 * b + 16 * warp, s * kSlice);
-                    if constexpr (kBoth) store_plain(fixed.side, side_staging(warp, place), at, 64 * b + 16 * warp, s * kSlice);
-                } else if (!kKeep && lane == 0) {
-                    store_main(staging(warp) + place * kSliceBytes, at, 64 * b + 16 * warp, s * kSlice);
-                    if constexpr (kBoth) store_slice(side_map(at), side_staging(warp, place), at, 64 * b + 16 * warp, s * kSlice);
-                    tma_store_commit();
-                }
-                if constexpr (!kKeep) {
-                    store_pooled(staging(warp) + place * kSliceBytes, at, 64 * b + 16 * warp, s * kSlice);
-                    multiply_by_head(head, staging(warp) + place * kSliceBytes, at, 64 * b + 16 * warp, s * kSlice);
+                if ((b * kSlices + s + 1) % kTogether != 0 && b * kSlices + s + 1 < kStoresPerTile) continue;
+                close_slice<kStoreBuffers, kFetches>();
+                const int first = (b * kSlices + s) / kTogether * kTogether;
+#pragma unroll
+                for (int i = first; i <= b * kSlices + s; ++i) {
+                    u8* const buffer = staging(warp) + i % kStoreBuffers * kSliceBytes;
+                    const int m = 64 * (i / kSlices) + 16 * warp, slice = i % kSlices * kSlice;
+                    if constexpr (kStores != Stores::kCopyEngine) {
+                        store_plain(fixed.output, buffer, at, m, slice);
+                        if constexpr (kBoth) store_plain(fixed.side, side_staging(warp, i % kStoreBuffers), at, m, slice);
+                    } else if (lane == 0) {
+                        store_main(buffer, at, m, slice);
+                        if constexpr (kBoth) store_slice(side_map(at), side_staging(warp, i % kStoreBuffers), at, m, slice);
+                        if (i == b * kSlices + s) tma_store_commit();
+                    }
+                    store_pooled(buffer, at, m, slice);
+                    multiply_by_head(head, buffer, at, m, slice);
                 }
                 if constexpr (kFetches) fetch.refill(at, b * kSlices + s);
             }
@@ -485,7 +510,7 @@ template <class Config, class Visitor> struct Epilogue {
             else if constexpr (kNormalises) return fmaf(x - column[kMean], column[kFactor], column[kShift]);
             else return x;
         };
-        store<Visitor::kTensors - kTensorsAfter, Visitor::kTensors, kSide == SideStore::kAfter, false>(
+        store<Visitor::kTensors - kTensorsAfter, Visitor::kTensors, kSide == SideStore::kAfter>(
             at,
             [&](float x, const float* column, const float* tensor, int row) {
                 return Visitor::after(normalised(x, column, row), x, column + kBefore, tensor, uniform);
@@ -497,8 +522,20 @@ template <class Config, class Visitor> struct Epilogue {
     }
 
     // Leaves the centred values in the staging buffers, which a barrier completes.
-    CODA_DEVICE void keep_centred(const At& at) {
-        store<0, 0, false, true>(at, [](float x, const float* column, const float*, int) { return x - column[kMean]; }, [](float, const float*, const float*, int) { return 0.f; });
+    CODA_DEVICE void keep_centred(const At& at) const {
+        open_staging();
+#pragma unroll
+        for (int b = 0; b < kBlocks; ++b)
+#pragma unroll
+            for (int s = 0; s < kSlices; ++s) {
+                u32 packed[kSlice / 4];
+                int pair = 0;
+                for_pairs<0, 0>(at, b, s, [&](float x, float y, const float* one, const float* two, const float*, const float*) {
+                    packed[pair++] = Visitor::Output::pack(as_float(x) - one[kMean], as_float(y) - two[kMean]);
+                });
+                write_slice(staging(0) + (b * kSlices + s) * kSliceBytes, kStaging, packed);
+            }
+        fence_async_shared();
     }
 };
 

@@ -85,19 +85,26 @@ template <class Tail> struct Fetch {
         for (int i = 0; i < warpgroups * kBarriers; ++i) mbarrier_init(first + 8 * i, kSwap ? 4 : 1);
     }
 
-    // Slice `step` of the tile, by one lane of each warp.
+    // Slice `step` of the tile, by one lane of each warp: of all operands, or of one after the other.
     CODA_DEVICE void load(const At& at, int step) const {
-        const int place = step % kBuffers, m = 64 * (step / kSlices) + 16 * warp(), channel = at.first_channel + step % kSlices * kSlice;
-        delay_point();
-        mbarrier_arrive_expect(full(place), kCount * kSliceBytes);
 #pragma unroll
-        for (int i = 0; i < kCount; ++i)
-            tma_load_4d(shared_address(slice(i, warp(), place)), tail.fetch_map(i), full(place), channel, at.rows.store_x(m), at.rows.store_y(m), at.image);
+        for (int i = 0; i < kCount; ++i) load(at, step, i);
+    }
+    CODA_DEVICE void load(const At& at, int step, int operand) const {
+        const int place = step % kBuffers, m = 64 * (step / kSlices) + 16 * warp(), channel = at.first_channel + step % kSlices * kSlice;
+        if (operand == 0) {
+            delay_point();
+            mbarrier_arrive_expect(full(place), kCount * kSliceBytes);
+        }
+        tma_load_4d(shared_address(slice(operand, warp(), place)), tail.fetch_map(operand), full(place), channel, at.rows.store_x(m), at.rows.store_y(m), at.image);
     }
     CODA_DEVICE void prefetch(const At& at, int step) const {
-        const int m = 64 * (step / kSlices) + 16 * warp(), channel = at.first_channel + step % kSlices * kSlice;
 #pragma unroll
-        for (int i = 0; i < kCount; ++i) tma_prefetch_4d(tail.fetch_map(i), channel, at.rows.store_x(m), at.rows.store_y(m), at.image);
+        for (int i = 0; i < kCount; ++i) prefetch(at, step, i);
+    }
+    CODA_DEVICE void prefetch(const At& at, int step, int operand) const {
+        const int m = 64 * (step / kSlices) + 16 * warp(), channel = at.first_channel + step % kSlices * kSlice;
+        tma_prefetch_4d(tail.fetch_map(operand), channel, at.rows.store_x(m), at.rows.store_y(m), at.image);
     }
 
     // Lanes have read what is about to be loaded over: results that are pooled, or multiplied by a head, after they were stored.
@@ -147,6 +154,43 @@ template <class Tail> struct Fetch {
         if (leads()) load(at, step + kBuffers);
         __syncwarp();
     }
+};
+
+// The same as Fetch::open, little by little between the steps of the tile's main loop: where no other team multiplies meanwhile, all at once would
+// come ahead of the main loop's own first stages.
+template <class Tail> struct SpreadFetch {
+    static constexpr int kPieces = Fetch<Tail>::kSteps * Fetch<Tail>::kCount;
+    const Fetch<Tail> fetch;
+    const typename Tail::At& at;
+    const int every;
+    int wait, next = 0;
+
+    CODA_DEVICE SpreadFetch(Tail& tail, const typename Tail::At& at, int steps) : fetch{tail}, at(at), every(larger(1, steps / (kPieces + 2))), wait(every) {
+        fetch.close_reads();
+        if (fetch.leads()) tma_store_wait_read<0>();
+        if (steps < 2 * kPieces)  // too few to hide behind
+            while (next < kPieces) piece();
+    }
+    CODA_DEVICE void operator()() {  // after each step
+        if (--wait > 0) return;
+        wait = every;
+        piece();
+    }
+    CODA_DEVICE void finish() {
+        while (next < kPieces) piece();
+        __syncwarp();
+    }
+    CODA_DEVICE void piece() {
+        if (next < kPieces && fetch.leads()) {
+            const int step = next / Fetch<Tail>::kCount, operand = next % Fetch<Tail>::kCount;
+            if (step < Fetch<Tail>::kBuffers) fetch.load(at, step, operand);
+            else fetch.prefetch(at, step, operand);
+        }
+        ++next;
+    }
+};
+struct NothingBetween {
+    CODA_DEVICE void operator()() const {}
 };
 
 }  // namespace coda

@@ -43,7 +43,8 @@ CODA_DEVICE u32 load_acquire(const u32* address) {
     return value;
 }
 CODA_DEVICE void store_release(u32* address, u32 value) { asm volatile("st.release.gpu.global.u32 [%0], %1;" ::"l"(address), "r"(value) : "memory"); }
-CODA_DEVICE void store_relaxed(u32* address, u32 value) { asm volatile("st.relaxed.gpu.global.u32 [%0], %1;" ::"l"(address), "r"(value) : "memory"); }
+// Adds one, or goes back to 0 from `last`.
+CODA_DEVICE void count_wrapping(u32* address, u32 last) { asm volatile("red.relaxed.gpu.global.inc.u32 [%0], %1;" ::"l"(address), "r"(last) : "memory"); }
 
 // Adds one, or goes back to 0 from `last`; gives the value before. Acquires and releases.
 CODA_DEVICE u32 increment_wrapping(u32* address, u32 last) {

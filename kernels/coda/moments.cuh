@@ -18,6 +18,12 @@ CODA_DEVICE void merge(Moments& into, float count, float mean, float m2) {
     into.count = total;
 }
 
+// x / y to within a last place, without the branches of a division; y of ordinary size.
+CODA_DEVICE float quotient(float x, float y) {
+    const float inverse = __fdividef(1.f, y), first = x * inverse;
+    return fmaf(fmaf(-first, y, x), inverse, first);
+}
+
 // Merges many parts in order, their means relative to the first's: the running mean is then rounded at the size of the
 // differences, and at the size of the values only once.
 struct Merger {

@@ -11,6 +11,17 @@ using i64 = long long;
 
 struct alignas(64) TensorMap { u8 bytes[128]; };  // CUtensorMap, opaque to the device
 
+// x / divisor = x * factor >> shift, of x below 2^31: with l = log2(divisor), rounded up, ceil(2^(31 + l) / divisor) is too large by less than 1,
+// which times x < 2^31 moves the quotient by less than 2^-l, hence 1 / divisor: too little to reach the next integer.
+struct Divisor {
+    u32 factor, shift;
+};
+constexpr Divisor divisor(u64 by) {  // of 1 to 2^31 - 1
+    u32 log = 0;
+    while ((u64{1} << log) < by) ++log;
+    return {u32(((u64{1} << (31 + log)) + by - 1) / by), 31 + log};
+}
+
 // The convolution as a matrix product: M = output pixels, N = output channels, K = filter taps x input channels.
 struct ConvGeometry {
     // The output as images x rows x channels. A tile never straddles images. Runs without anything per image: `images`
@@ -22,9 +33,20 @@ struct ConvGeometry {
     int taps_h, taps_w, channel_blocks;  // R, S, ceil(C / kTileK)
     int splits;                          // blocks that share a tile, each over a part of the k-blocks; 1: none
     int stride_h, stride_w, pad_h, pad_w, dilation_h, dilation_w;  // pad: top and left
+    // Where tiles and pixels lie is known by multiplication: a division takes 100 clocks, and the first load of a launch waits for four of them.
+    Divisor by_tiles_n, by_tiles_m, by_image, by_group, by_phase;  // image: tiles_m * tiles_n; group: tiles_n of each row in a group; phase: tiles_n / 4
+    Divisor by_patches, by_width, by_pixels, by_splits;            // pixels: height * width
     // By phases (layout.cuh): height, width, rows are the output's, taps those of a phase, pads the transposed convolution's; tiles_n counts the
     // tiles of all phases.
 };
+
+// Fills in the divisors of a geometry whose other fields are set; `group`: rows of tiles, see tiles.cuh.
+constexpr void set_divisors(ConvGeometry& g, int group) {
+    const auto by = [](i64 x) { return divisor(u64(x > 0 ? x : 1)); };
+    g.by_tiles_n = by(g.tiles_n), g.by_tiles_m = by(g.tiles_m), g.by_image = by(i64(g.tiles_m) * g.tiles_n);
+    g.by_group = by(i64(group > 0 ? group : 1) * g.tiles_n), g.by_phase = by(g.tiles_n / 4);
+    g.by_patches = by(g.patches_across), g.by_width = by(g.width), g.by_pixels = by(i64(g.height) * g.width), g.by_splits = by(g.splits);
+}
 
 // Operands that are loaded without a tensor map, and outputs that are stored without one: each stands in the map's place.
 // Steps count elements.
@@ -48,10 +70,6 @@ struct UnfoldedFilter {
 };
 struct PlainOutput {
     void* memory;
-};
-// x / divisor = x * factor >> shift, of x below 2^31.
-struct Divisor {
-    u32 factor, shift;
 };
 // Of a depthwise convolution (depthwise.cuh): its image and how strips of the output, of a thread each, follow one another; its filters (K, R, S),
 // dense; the main store, whose pixels lie `pitch` elements apart. Steps count elements.
@@ -97,6 +115,7 @@ struct NormParams {
     Entry* slots;  // (images, slots, units)
     Entry* teams;  // (images, teams, units); `slots` itself if a team is one slot
     int slots_per_image, team_slots, teams_per_image, group_channels;
+    Divisor by_group_channels;
 };
 
 struct SplitParams {
@@ -110,9 +129,13 @@ struct FoldParams {
     u32* counters;                     // of columns of tiles: all in one; a column each; then of rows of tiles
 };
 
-// Launches that used the workspace so far, and the blocks that have left this launch.
+// `exits` counts the blocks that left launches with this workspace; divided by those of a launch it is the number of launches before this one, the
+// epoch, whichever blocks of this launch have left. It goes back to 0 from `last`, after kEpochs launches.
+constexpr u32 kEpochs = 1 << 15;
 struct EpochParams {
-    u32 *epoch, *exits;
+    u32* exits;
+    u32 last;
+    Divisor by_blocks;
 };
 
 // The kernel's one parameter is this, followed by the visitor's Params at offset sizeof(ConvParams).

@@ -112,7 +112,7 @@ template <class Kernel> struct Producer {
         for (int item = blockIdx.x / kClusterBlocks; item < Kernel::items(g); item += gridDim.x / kClusterBlocks) {
             const Tile tile = tile_at<kClusterM, kClusterN, kGroup, kPhases>(g, Kernel::tile_of(g, item), rank);
             if constexpr (kPrefetches > 0) {
-                if (!kSplit || item % g.splits == 0) prefetch_tensors<0>(params, tile, int(threadIdx.x));
+                if (!kSplit || Kernel::part(g, item) == 0) prefetch_tensors<0>(params, tile, int(threadIdx.x));
                 __syncwarp();
                 if (threadIdx.x > 0) continue;
             }
@@ -149,12 +149,12 @@ template <class Kernel> struct Producer {
                     }
                 }
             } else {
-                const int pixels = g.height * g.width, row = tile.tile_m * kM;
-                const int w = row % pixels % g.width * g.stride_w - g.pad_w, h = row % pixels / g.width * g.stride_h - g.pad_h;
+                const int row = tile.tile_m * kM, of_image = divided(row, g.by_pixels), pixel = row - of_image * (g.height * g.width), line = divided(pixel, g.by_width);
+                const int w = (pixel - line * g.width) * g.stride_w - g.pad_w, h = line * g.stride_h - g.pad_h;
                 const int first = range.begin * kAtoms;
                 int c = first % g.channel_blocks, r = first / g.channel_blocks / g.taps_w, s = first / g.channel_blocks % g.taps_w;
                 for (int load = range.begin; load < range.end; ++load) {
-                    const Im2colCoordinates from{c * kAtomK, w, h, tile.image + row / pixels, u16(s * g.dilation_w), u16(r * g.dilation_h)};
+                    const Im2colCoordinates from{c * kAtomK, w, h, tile.image + of_image, u16(s * g.dilation_w), u16(r * g.dilation_h)};
                     if constexpr (kStationary) {
                         if (filters) {
                             mbarrier_arrive_expect(barriers.full(load), kBytesB);

@@ -62,6 +62,11 @@ template <class Tile> struct Publisher {
         }
     }
 
+    static CODA_DEVICE float over_four_lanes(float x) {
+        x += __shfl_xor_sync(~0u, x, 1);
+        return x + __shfl_xor_sync(~0u, x, 2);
+    }
+
     CODA_DEVICE void publish_rows(const At& at, bool full) const {
         constexpr int kWidth = kUnit % 2 == 0 ? 2 : 1, kParts = kUnit / kWidth;  // entries of a unit in a warp's moments
         const int warp = tile.thread / 32;
@@ -83,27 +88,38 @@ template <class Tile> struct Publisher {
             }
             inverse = total > 0.f ? __fdividef(1.f, total * kParts) : 0.f;
         }
-        for (int u = tile.thread; u < kN / kUnit; u += 128) {
+        // Few units: four neighbouring lanes a unit, each with the rows of one warp; many: a thread a unit.
+        constexpr int kUnits = kN / kUnit, kLanes = kUnits <= 32 ? 4 : 1, kOwn = 4 / kLanes;  // warps whose rows a lane has
+        const int first = kLanes > 1 ? int(threadIdx.x) & 3 : 0;
+        float weight[kOwn];
+#pragma unroll
+        for (int w = 0; w < kOwn; ++w) weight[w] = kLanes == 1 ? count[w] : first < 2 ? first == 0 ? count[0] : count[1] : first == 2 ? count[2] : count[3];
+        for (int i = tile.thread / kLanes; i / (32 / kLanes) * (32 / kLanes) < kUnits; i += 128 / kLanes) {  // whole warps
+            const int u = smaller(i, kUnits - 1);
             auto part = [&](int w, int i) { return reinterpret_cast<const float2*>(tile.moments(w))[u * kParts + i]; };
             const float pivot = part(0, 0).x;
             float sum = 0.f, m2 = 0.f;
 #pragma unroll
             for (int i = 0; i < kParts; ++i)
 #pragma unroll
-                for (int w = 0; w < 4; ++w) sum = fmaf(count[w], part(w, i).x - pivot, sum);
+                for (int w = 0; w < kOwn; ++w) sum = fmaf(weight[w], part(first + w, i).x - pivot, sum);
+            if constexpr (kLanes > 1) sum = over_four_lanes(sum);
             const float mean = fmaf(sum, inverse, pivot);
 #pragma unroll
             for (int i = 0; i < kParts; ++i)
 #pragma unroll
-                for (int w = 0; w < 4; ++w) {
-                    const float2 moment = part(w, i);
+                for (int w = 0; w < kOwn; ++w) {
+                    const float2 moment = part(first + w, i);
                     const float delta = moment.x - mean;
-                    m2 += fmaf(delta * delta, count[w] * kWidth, moment.y);
+                    m2 += fmaf(delta * delta, weight[w] * kWidth, moment.y);
                 }
-            put(at, u, {total * kUnit, mean, m2});
+            if constexpr (kLanes > 1) m2 = over_four_lanes(m2);
+            if (i >= kUnits) continue;
+            if (first == 0) put(at, u, {total * kUnit, mean, m2});
             if constexpr (kNormalises) {
 #pragma unroll
-                for (int i = 0; i < kUnit; ++i) tile.columns()[kMean * kN + u * kUnit + i] = mean;
+                for (int i = 0; i < kUnit; i += kLanes)
+                    if (i + first < kUnit) tile.columns()[kMean * kN + u * kUnit + i + first] = mean;
             }
         }
     }

@@ -134,8 +134,8 @@ template <class Config, class Visitor> struct SecondPass {
     }
 
     // Puts the tile's values into the staging buffers; by the whole warpgroup, ahead of a barrier.
-    CODA_DEVICE void keep(First& from, const At& at) const {
-        from.keep_centred(at);
+    CODA_DEVICE void keep(const At& at) const {
+        first.keep_centred(at);
         first.sync();  // every warp has read the centres of the tile before
         for (int n = first.thread; n < kN; n += 128) centres()[n] = first.columns()[First::kMean * kN + n];
     }

@@ -11,31 +11,30 @@ struct Tile {
     int phase = 0;              // by phases: 2 * (which of two lines) + which of two pixels
 };
 
-// The loads [begin, end) of `loads` that fall to part `rank` of `parts`.
+// Loads [begin, end) of a tile.
 struct Range {
     int begin, end;
 };
-CODA_DEVICE Range part_of(int loads, int rank, int parts) { return {loads * rank / parts, loads * (rank + 1) / parts}; }
 
 // Tiles of one input region (all channel tiles) are neighbours in the order, then those of one image. With kGroup > 0 those of so many
 // input regions are: where the filters exceed the second-level cache, what the chip works on at a time is then about as wide as high.
 // By phases (kPhases) tiles across the channels are those of phase 0, then of phase 1, 2 and 3.
 template <int kClusterM, int kClusterN, int kGroup, bool kPhases = false>
 CODA_DEVICE Tile tile_at(const ConvGeometry& g, int index, int rank) {
-    int n = index % g.tiles_n, m = index / g.tiles_n, image = 0;
+    int n, m, image;
     if constexpr (kGroup == 0) {
-        image = m / g.tiles_m, m = m % g.tiles_m;
+        const int row = divided(index, g.by_tiles_n);
+        n = index - row * g.tiles_n;
+        image = divided(row, g.by_tiles_m), m = row - image * g.tiles_m;
     } else {
-        image = index / (g.tiles_m * g.tiles_n);
-        const int within = index - image * g.tiles_m * g.tiles_n, group = within / (kGroup * g.tiles_n) * kGroup;
+        image = divided(index, g.by_image);
+        const int within = index - image * g.tiles_m * g.tiles_n, group = divided(within, g.by_group) * kGroup;
         const int rows = smaller(kGroup, g.tiles_m - group), place = within - group * g.tiles_n;
-        m = group + place % rows, n = place / rows;
+        n = rows == kGroup ? place / kGroup : place / rows;
+        m = group + place - n * rows;
     }
     int phase = 0;
-    if constexpr (kPhases) {
-        const int across = g.tiles_n / 4;
-        phase = n / across, n -= phase * across;
-    }
+    if constexpr (kPhases) phase = divided(n, g.by_phase), n -= phase * (g.tiles_n / 4);
     return {image, m * kClusterM + rank / kClusterN, n * kClusterN + rank % kClusterN, phase};
 }
 
@@ -67,7 +66,8 @@ struct RunRows {
 struct PatchRows {
     int top, left, height, width;
     static CODA_DEVICE PatchRows of(const ConvGeometry& g, const Tile& tile, int tile_rows, int row) {
-        return {tile.tile_m / g.patches_across * (tile_rows / 8) + row / 8, tile.tile_m % g.patches_across * 8, g.height, g.width};
+        const int line = divided(tile.tile_m, g.by_patches);
+        return {line * (tile_rows / 8) + row / 8, (tile.tile_m - line * g.patches_across) * 8, g.height, g.width};
     }
     CODA_DEVICE bool valid(int m) const { return top + m / 8 < height && left + m % 8 < width; }
     CODA_DEVICE bool all_valid(int count) const { return top + count / 8 <= height && left + 8 <= width; }

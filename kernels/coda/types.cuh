@@ -30,6 +30,8 @@ CODA_DEVICE float widened(Bf16, u16 word) { return Bf16::unpack(word).x; }
 CODA_DEVICE float widened(F16, u16 word) { return F16::unpack(word).x; }
 CODA_DEVICE float widened(Tf32, u32 word) { return __uint_as_float(word); }
 
+CODA_DEVICE int divided(int x, const Divisor& by) { return int(u64(u32(x)) * by.factor >> by.shift); }  // of x >= 0
+
 CODA_DEVICE constexpr int divide_up(int a, int b) { return (a + b - 1) / b; }
 CODA_DEVICE constexpr int smaller(int a, int b) { return a < b ? a : b; }
 CODA_DEVICE constexpr int larger(int a, int b) { return a > b ? a : b; }

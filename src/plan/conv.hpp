@@ -100,7 +100,7 @@ struct ConvConfig {
 
 /// Parts of the workspace, in bytes from its start; its memory must be zero before the first launch.
 struct Workspace {
-  std::size_t bytes = 0, epoch = 0, exits = 0, slots = 0, teams = 0, flags = 0, partials = 0;
+  std::size_t bytes = 0, exits = 0, slots = 0, teams = 0, flags = 0, partials = 0;
   std::size_t folds = 0, fold_results = 0, fold_rows = 0, fold_counters = 0;  ///< general; floats, then counters
 };
 

@@ -39,10 +39,10 @@ void lay_out_tiles(ConvPlan& p, const ConvProblem& problem) {
                                                            : divide_up(problem.conv.c, c.atom_k()));
 }
 
-/// Entries of an image pass from all slots to all tiles in one step if a crew loads them at once, four a thread. Else
-/// slots form teams, as few as there can be, each of which warps merge first.
+/// Entries of an image pass from all slots to all tiles in one step if a crew loads them at once, eight a thread of a
+/// warpgroup, four of a warp. Else slots form teams, as few as there can be, each of which warps merge first.
 void lay_out_statistics(ConvPlan& p) {
-  const int at_once = 4 * (p.config.mode == NormMode::streamed ? 32 : 128), units = p.config.tile_n / p.config.unit;
+  const int at_once = p.config.mode == NormMode::streamed ? 4 * 32 : 8 * 128, units = p.config.tile_n / p.config.unit;
   p.team_slots = 1;
   if (std::int64_t{p.slots_per_image} * units > at_once)
     p.team_slots = static_cast<int>(divide_up(p.slots_per_image, divide_up(p.slots_per_image, largest_team)));
@@ -74,7 +74,6 @@ Workspace lay_out_workspace(const ConvPlan& p, const ConvProblem& problem) {
   const ConvConfig& c = p.config;
   if (c.mode == NormMode::general) lay_out_folds(w, p, problem);
   if (!p.cooperative) return w;
-  w.epoch = take(w.bytes, 4);
   w.exits = take(w.bytes, 4);
   if (exchanges(c.mode)) {
     const std::size_t row = static_cast<std::size_t>(p.images) * (problem.extents.cols / c.unit) * entry_bytes;

@@ -88,7 +88,10 @@ std::vector<NormMode> modes(const ConvProblem& p) {
 int buffers(const ConvConfig& c) {
   const int stores = stores_per_tile(c);
   if (c.mode == NormMode::streamed) return stores;
-  return std::min(stores, c.swap || (c.turns == 2 && c.tile_warpgroups == 1) ? 2 : 1);
+  const int least = c.swap || (c.turns == 2 && c.tile_warpgroups == 1) ? 2 : 1, slice = slice_channels(c.tile_n);
+  // Narrow slices of resident tiles leave as many at a time as have 64 channels, while as many are written
+  const bool together = c.mode == NormMode::resident && !c.swap && slice < 64;
+  return std::min(stores, together ? std::max(least, 128 / slice) : least);
 }
 
 /// Up to 195 KB of shared memory leave a block 60 KB of first-level cache, more leave it 28: there, what an epilogue
@@ -146,7 +149,9 @@ std::int64_t step_clk_of(const ConvConfig& c, const ConvProblem& p) {
   return std::int64_t{c.tile_m} * c.tile_n * c.tile_k / (p.element_bytes() == 4 ? 1024 : 2048);
 }
 std::int64_t enough_clk(const ConvConfig& c, const ConvProblem& p) {
-  return c.rows_a ? std::max(lead_clk, 3 * step_clk_of(c, p)) : lead_clk;  // measured: 256x128 of products
+  // Measured: products of 256x128, and 512x4096x4096 in 128x128, whose sixth stage is worth 2 %
+  const bool alone = p.before.tensors + p.after.tensors == 0 && !normalises(c.mode);
+  return c.rows_a ? std::max(alone ? lead_clk * 5 / 4 : lead_clk, 3 * step_clk_of(c, p)) : lead_clk;
 }
 
 void choose_stages(ConvConfig& c, const ConvProblem& p, const Device& d, const FixedFields& fixed,
@@ -246,9 +251,9 @@ void finish(ConvConfig& c, const ConvProblem& p, const Device& d, const FixedFie
 constexpr std::int64_t least_lead = 3;
 
 /// Of fetched operands: as many staging buffers, up to a tile's, as leave the stages the lead that covers their loads;
-/// two at least. False if not even these leave one.
+/// two at least if four warps write one. False if not even these leave one.
 bool choose_buffers(ConvConfig& c, const ConvProblem& p, const Device& d, const FixedFields& fixed) {
-  const int least = std::min(2, stores_per_tile(c));
+  const int least = c.swap ? std::min(2, stores_per_tile(c)) : 1;
   bool enough = false;
   for (int buffers = std::min(32, stores_per_tile(c)); buffers >= least && !enough; --buffers) {
     c.store_buffers = fixed.store_buffers.value_or(buffers);
@@ -258,7 +263,7 @@ bool choose_buffers(ConvConfig& c, const ConvProblem& p, const Device& d, const 
   // Without loads, or spills, the first-level cache is of no use
   const bool loads = c.fetch < p.before.tensors + p.after.tensors;
   choose_stages(c, p, d, fixed, loads ? roomy_bytes : d.shared_bytes);
-  return enough || lead(c, p) >= least_lead;
+  return enough || lead(c, p) >= least_lead || lead(c, p) * step_clk_of(c, p) >= lead_clk;
 }
 
 /// A candidate for each number of operands that the copy engine may bring.

@@ -55,15 +55,6 @@ GatheredFilter gathered_filter(const plan::Lowered& t, const void* memory, std::
   return g;
 }
 
-// With l = log2(d), rounded up: ceil(2^(31 + l) / d) is too large by less than 1, which times x < 2^31 moves the
-// quotient by less than 2^-l, hence 1 / d: too little to reach the next integer
-Divisor divisor(std::int64_t d) {
-  u32 log = 0;
-  while ((std::int64_t{1} << log) < d) ++log;
-  const u64 power = u64{1} << (31 + log), by = static_cast<u64>(d);
-  return {static_cast<u32>((power + by - 1) / by), 31 + log};
-}
-
 DepthwiseImage depthwise_image(const plan::Lowered& t, const plan::ConvPlan& plan, const void* memory,
                                std::int64_t pitch) {
   const Conv2d& c = t.conv;
@@ -78,8 +69,8 @@ DepthwiseImage depthwise_image(const plan::Lowered& t, const plan::ConvPlan& pla
   const std::int64_t of_image = l.across * l.down, of_band = l.across * l.band;
   d.strips = static_cast<u32>(l.strips), d.image_strips = static_cast<u32>(of_image);
   d.band_strips = static_cast<u32>(of_band), d.band_lines = static_cast<u32>(l.band);
-  d.by_channel_tiles = divisor(plan.tiles_n), d.by_image = divisor(of_image), d.by_band = divisor(of_band);
-  d.by_lines = divisor(l.band);
+  const auto by = [](std::int64_t x) { return divisor(static_cast<u64>(x)); };
+  d.by_channel_tiles = by(plan.tiles_n), d.by_image = by(of_image), d.by_band = by(of_band), d.by_lines = by(l.band);
   return d;
 }
 
@@ -97,6 +88,7 @@ ConvGeometry geometry(const plan::Lowered& task, const plan::ConvPlan& p) {
   g.stride_h = static_cast<int>(c.stride[0]), g.stride_w = static_cast<int>(c.stride[1]);
   g.pad_h = static_cast<int>(c.pad[0]), g.pad_w = static_cast<int>(c.pad[1]);
   g.dilation_h = static_cast<int>(c.dilation[0]), g.dilation_w = static_cast<int>(c.dilation[1]);
+  set_divisors(g, p.config.group);
   return g;
 }
 
@@ -110,7 +102,8 @@ void place_workspace(ConvParams& params, const plan::ConvPlan& plan, const plan:
                    .slots_per_image = plan.slots_per_image,
                    .team_slots = plan.team_slots,
                    .teams_per_image = plan.teams_per_image,
-                   .group_channels = static_cast<int>(epilogue.norm->group_channels)};
+                   .group_channels = static_cast<int>(epilogue.norm->group_channels),
+                   .by_group_channels = divisor(static_cast<u64>(epilogue.norm->group_channels))};
   }
   if (!exchanges) return;
   if (epilogue.general) {
@@ -118,7 +111,8 @@ void place_workspace(ConvParams& params, const plan::ConvPlan& plan, const plan:
     params.folds = {floats(w.folds), floats(w.fold_results), floats(w.fold_rows),
                     reinterpret_cast<u32*>(base + w.fold_counters)};
   }
-  params.launch = {reinterpret_cast<u32*>(base + w.epoch), reinterpret_cast<u32*>(base + w.exits)};
+  const auto blocks = static_cast<u32>(plan.blocks);
+  params.launch = {reinterpret_cast<u32*>(base + w.exits), blocks * kEpochs - 1, divisor(blocks)};
   if (plan.config.split)
     params.split = {reinterpret_cast<void*>(base + w.partials), reinterpret_cast<u32*>(base + w.flags)};
 }

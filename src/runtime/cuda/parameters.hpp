@@ -45,9 +45,6 @@ ConvGeometry geometry(const plan::Lowered& task, const plan::ConvPlan& plan);
 GatheredImage gathered_image(const plan::Lowered& task, const void* memory, std::int64_t step = 0);
 GatheredFilter gathered_filter(const plan::Lowered& task, const void* memory, std::int64_t step = 0);
 
-/// Of 1 to 2^31 - 1.
-Divisor divisor(std::int64_t by);
-
 /// The same of a depthwise convolution; `pitch`: elements from pixel to pixel, 0: they lie together.
 DepthwiseImage depthwise_image(const plan::Lowered& task, const plan::ConvPlan& plan, const void* memory,
                                std::int64_t pitch = 0);

@@ -15,7 +15,7 @@ inline void prefetch_line(const void*) {}
 inline float load_l2(const float* address) { return *address; }
 inline u32 load_acquire(const u32* address) { return *address; }
 inline void store_release(u32* address, u32 value) { *address = value; }
-inline void store_relaxed(u32* address, u32 value) { *address = value; }
+inline void count_wrapping(u32* address, u32 last) { *address = *address >= last ? 0 : *address + 1; }
 inline u32 increment_wrapping(u32* address, u32 last) { return std::exchange(*address, *address >= last ? 0 : *address + 1); }
 
 }  // namespace coda

@@ -50,13 +50,12 @@ TEST_F(CudaLaunch, WorkspacesAreZeroAndLieWithinTheirMemory) {
   const Launch launch = built().bind(a);
   launch.enqueue(nullptr);
   const Parameters p = parameters_of(state.launches.at(0));
-  const auto start = reinterpret_cast<CUdeviceptr>(p.conv.launch.epoch) - kernel.plan.workspace.epoch;
+  const auto start = reinterpret_cast<CUdeviceptr>(p.conv.launch.exits) - kernel.plan.workspace.exits;
   ASSERT_TRUE(state.memory.contains(start)) << "a workspace is an allocation of its own";
   EXPECT_GE(state.memory.at(start), kernel.plan.workspace.bytes);
   const auto* bytes = reinterpret_cast<const char*>(start);
   EXPECT_TRUE(std::all_of(bytes, bytes + kernel.plan.workspace.bytes, [](char c) { return c == 0; }));
-  for (const void* part : {static_cast<const void*>(p.conv.launch.exits), static_cast<const void*>(p.conv.norm.slots),
-                           static_cast<const void*>(p.conv.norm.teams)}) {
+  for (const void* part : {static_cast<const void*>(p.conv.norm.slots), static_cast<const void*>(p.conv.norm.teams)}) {
     EXPECT_GE(reinterpret_cast<CUdeviceptr>(part), start);
     EXPECT_LT(reinterpret_cast<CUdeviceptr>(part), start + kernel.plan.workspace.bytes);
   }
@@ -239,7 +238,7 @@ TEST_F(BareLaunch, NeedsNoWorkspace) {
   ASSERT_EQ(state.launches.size(), 2u);
   EXPECT_FALSE(state.launches[0].cooperative);
   const Parameters p = parameters_of(state.launches[0]);
-  EXPECT_EQ(p.conv.launch.epoch, nullptr);
+  EXPECT_EQ(p.conv.launch.exits, nullptr);
   EXPECT_EQ(p.conv.norm.slots, nullptr);
   EXPECT_THAT(built().describe(), HasSubstr("workspace: none"));
 }

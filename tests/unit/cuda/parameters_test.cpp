@@ -84,7 +84,7 @@ TEST(Parameters, DividesByMultiplying) {
   constexpr std::uint32_t most = 0x7fffffff;
   for (std::uint32_t d = 1; d < 3000; ++d)
     for (const std::uint32_t by : {d, most / d, most - d}) {
-      const Divisor divisor = cuda::divisor(by);
+      const Divisor divisor = coda::divisor(by);
       for (const std::uint32_t x :
            {0u, 1u, by - 1, by, by + 1, most / by * by, most / by * by - 1, most - 1, most, d * 7919u})
         if (x <= most) {
@@ -96,7 +96,8 @@ TEST(Parameters, DividesByMultiplying) {
 TEST(Parameters, PlacesInTheWorkspace) {
   plan::ConvPlan p;
   p.config.split = true;
-  p.workspace = {.bytes = 4096, .epoch = 0, .exits = 256, .slots = 512, .teams = 1024, .flags = 2048, .partials = 2304};
+  p.workspace = {.bytes = 4096, .exits = 256, .slots = 512, .teams = 1024, .flags = 2048, .partials = 2304};
+  p.blocks = 120;
   p.slots_per_image = 7, p.team_slots = 3, p.teams_per_image = 3;
   plan::Epilogue epilogue;
   epilogue.norm.emplace().group_channels = 10;
@@ -104,8 +105,9 @@ TEST(Parameters, PlacesInTheWorkspace) {
   constexpr std::uint64_t base = 0x7f0000000000;
   const auto address = [](const void* at) { return reinterpret_cast<std::uint64_t>(at); };
   place_workspace(params, p, epilogue, base);
-  EXPECT_EQ(address(params.launch.epoch), base);
   EXPECT_EQ(address(params.launch.exits), base + 256);
+  EXPECT_EQ(params.launch.last, 120u * 32768 - 1);
+  EXPECT_EQ(params.launch.by_blocks.factor, divisor(120).factor);
   EXPECT_EQ(address(params.norm.slots), base + 512);
   EXPECT_EQ(address(params.norm.teams), base + 1024);
   EXPECT_EQ(address(params.split.flags), base + 2048);
@@ -118,7 +120,7 @@ TEST(Parameters, PlacesInTheWorkspace) {
   ConvParams none{};
   p.workspace = {};
   place_workspace(none, p, epilogue, base);
-  EXPECT_EQ(none.launch.epoch, nullptr);
+  EXPECT_EQ(none.launch.exits, nullptr);
   EXPECT_EQ(none.norm.slots, nullptr);
 }
 

@@ -35,11 +35,10 @@ TEST(Geometry, PatchesResident) {
   EXPECT_EQ(p.config.halo_h, 2);
   EXPECT_EQ(p.config.halo_w, 2);
   EXPECT_EQ(p.config.unit, 10);  // gcd(10 channels a group, 160)
-  EXPECT_EQ(p.workspace.epoch, 0u);
-  EXPECT_EQ(p.workspace.exits, 256u);
-  EXPECT_EQ(p.workspace.slots, 512u);
+  EXPECT_EQ(p.workspace.exits, 0u);
+  EXPECT_EQ(p.workspace.slots, 256u);
   EXPECT_EQ(p.workspace.teams, p.workspace.slots);
-  EXPECT_EQ(p.workspace.bytes, 512u + 8 * 32 * 32 * 16);  // images, units, slots, entry
+  EXPECT_EQ(p.workspace.bytes, 256u + 8 * 32 * 32 * 16);  // images, units, slots, entry
   // stages: 3 patches of 18 lines of 10 pixels, rounded up to 1024, 5 of 160 filters, 128 bytes each; a warpgroup:
   // staging of four warps, four columns (bias, mean, factor, shift) of 160 floats, rounded up to 1024; barriers;
   // alignment
@@ -82,7 +81,7 @@ TEST(Geometry, ManySlotsFormTeams) {
   EXPECT_EQ(p.slots_per_image, 2048);
   EXPECT_EQ(p.team_slots, 128);  // a warp loads the entries of 128 slots at once
   EXPECT_EQ(p.teams_per_image, 16);
-  EXPECT_EQ(p.workspace.teams, 512u + 2048 * 32 * 16);
+  EXPECT_EQ(p.workspace.teams, 256u + 2048 * 32 * 16);
   EXPECT_EQ(p.workspace.bytes, p.workspace.teams + 16 * 32 * 16);
 }
 
@@ -94,9 +93,9 @@ TEST(Geometry, SplitK) {
   EXPECT_EQ(p.splits, 2);
   EXPECT_EQ(p.blocks, 128);
   EXPECT_TRUE(p.cooperative);
-  EXPECT_EQ(p.workspace.flags, 512u);
-  EXPECT_EQ(p.workspace.partials, 1024u);                           // 64 tiles, one partner, two warpgroups: 512 bytes
-  EXPECT_EQ(p.workspace.bytes, 1024u + 64 * 1 * 2 * 64 * 160 * 4);  // times their rows, channels, float
+  EXPECT_EQ(p.workspace.flags, 256u);
+  EXPECT_EQ(p.workspace.partials, 768u);                           // 64 tiles, one partner, two warpgroups: 512 bytes
+  EXPECT_EQ(p.workspace.bytes, 768u + 64 * 1 * 2 * 64 * 160 * 4);  // times their rows, channels, float
 }
 
 TEST(Geometry, ClustersRoundUp) {

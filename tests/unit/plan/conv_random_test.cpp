@@ -306,7 +306,6 @@ void check_workspace(const ConvPlan& p, const Extents& e, const Epilogue& e_) {
   };
   if (e_.general) check_folds(p, e_, part);
   if (p.cooperative) {
-    part(p.workspace.epoch, 4);
     part(p.workspace.exits, 4);
   } else if (!e_.general) {
     EXPECT_EQ(p.workspace.bytes, 0u);
