@@ -3,6 +3,7 @@
 // use them.
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -67,6 +68,7 @@ inline unsigned __float_as_uint(float x) { return coda_emulator::bits_as<unsigne
 inline float __int_as_float(int x) { return coda_emulator::bits_as<float>(x); }
 inline int __float_as_int(float x) { return coda_emulator::bits_as<int>(x); }
 inline float __fdividef(float x, float y) { return x / y; }
+inline int __clz(int x) { return std::countl_zero(static_cast<unsigned>(x)); }
 inline float __sinf(float x) { return std::sin(x); }
 inline float __cosf(float x) { return std::cos(x); }
 inline float __saturatef(float x) { return x > 0.f ? x < 1.f ? x : 1.f : 0.f; }  // 0 for NaN
