@@ -113,6 +113,26 @@ TEST(Bugs, EpochReadBeforeThePredecessorHasEnded) {
   expect_catches(Bug::kEpochBeforeGridWait, FailureKind::kStale, c, Reduction::kPrivate);
 }
 
+// Block 2 has no tile and may leave before the others start.
+TEST(Bugs, EpochThatChangesAsBlocksLeave) {
+  for (const Exchange exchange : {Exchange::kCounters, Exchange::kTags}) {
+    Kernel k = kernel_of(kResident, kCooperative, 3, 1, 2);
+    k.exchange = exchange;
+    expect_catches(Bug::kExitsAsEpoch, FailureKind::kDeadlock, on_one_stream(k), Reduction::kPrivate);
+  }
+}
+
+// By its producer, which has loaded all while no consumer has the epoch: some take the next launch's.
+TEST(Bugs, BlockCountedOutBeforeItsWarpsHaveTheEpoch) {
+  for (const Exchange exchange : {Exchange::kCounters, Exchange::kTags}) {
+    Kernel k = kernel_of(kResident, kCooperative, 2, 1, 2);
+    k.exchange = exchange, k.k_blocks = 1;
+    const auto kinds = failures(on_one_stream(k, 2), Bug::kCountedOutEarly, Reduction::kPrivate);
+    EXPECT_TRUE(kinds.contains(FailureKind::kDeadlock)) << "consumers of one launch have different epochs";
+    EXPECT_EQ(kinds.contains(FailureKind::kStale), exchange == Exchange::kTags) << "or two launches the same";
+  }
+}
+
 TEST(Bugs, CountersSetToZeroBesideAReplay) {
   Case c = on_one_stream(kernel_of(kResident, kCooperative, 2, 1, 2), 2);
   expect_passes(c);

@@ -23,10 +23,16 @@ int System::atomic(const std::string& name, uint32_t initial) {
 }
 
 LaunchBuilder::LaunchBuilder(System& system_, const Case& c, int launch_)
-    : system(system_), launch(c.launches[launch_]), kernel(launch.kernel), number(launch_), first_epoch(c.first_epoch) {
+    : system(system_),
+      launch(c.launches[launch_]),
+      kernel(launch.kernel),
+      number(launch_),
+      first_epoch(c.first_epoch),
+      epochs(c.epochs) {
   const Kernel& k = kernel;
   const bool ping_pong = k.schedule == Schedule::kPingPong;
   const bool straddling = k.bug == Bug::kStraddlingTile;
+  if (first_epoch >= epochs) throw std::invalid_argument("the first epoch is none");
   if (k.blocks < 1 || k.blocks % k.cluster_blocks() != 0) throw std::invalid_argument("the grid is not whole clusters");
   if (ping_pong && k.warpgroups != 2 && (k.warpgroups != 4 || k.mode == Mode::kStreamed))
     throw std::invalid_argument("ping-pong has two consumers, or four");
@@ -78,7 +84,7 @@ int LaunchBuilder::workspace_location(const std::string& name) {
 }
 
 int LaunchBuilder::flag(int image) { return counter(fmt::format("flag of image {}", image), 1); }
-int LaunchBuilder::epoch() { return counter("epoch", 1); }
+int LaunchBuilder::exits() { return counter("exits", kernel.blocks); }
 
 uint16_t LaunchBuilder::row_blocks(int rank) const {
   uint16_t mask = 0;
@@ -145,24 +151,29 @@ bool LaunchBuilder::has_main_loop(int cluster) const {
 }
 
 void LaunchBuilder::begin(AgentSpec& agent) {
-  const bool needs_epoch = uses_workspace();
   const bool early = kernel.bug == Bug::kEpochBeforeGridWait;
-  if (needs_epoch && early) agent.code.push_back({Op::kReadEpoch, Order::kRelaxed, uint16_t(epoch())});
+  const uint32_t by = kernel.bug == Bug::kExitsAsEpoch ? 1 : uint32_t(kernel.blocks);
+  auto read_epoch = [&] {
+    if (uses_workspace()) agent.code.push_back({Op::kReadEpoch, Order::kRelaxed, uint16_t(exits()), 1, 0, by});
+  };
+  if (early) read_epoch();
   if (launch.programmatic) agent.code.push_back({Op::kWaitGrid});
-  if (needs_epoch && !early) agent.code.push_back({Op::kReadEpoch, Order::kRelaxed, uint16_t(epoch())});
+  if (!early) read_epoch();
 }
 
-// The block's way out: the last block of the grid advances the epoch.
+// The block's way out: it is counted once all of its agents have the epoch.
 void LaunchBuilder::leave(AgentSpec& agent) {
   if (!agent.last_out) return;
+  const bool early = kernel.bug == Bug::kCountedOutEarly;
+  const bool uncounted = kernel.bug == Bug::kEpochNotAdvanced && agent.block == system.launches[number].first_block;
+  auto count_out = [&] {
+    if (uses_workspace() && !uncounted)
+      agent.code.push_back({Op::kExit, Order::kRelaxed, uint16_t(exits()), 1, 0, uint32_t(kernel.blocks)});
+  };
+  if (early) count_out();
   agent.sync = int(agent.code.size());
   agent.code.push_back({Op::kClusterSync, Order::kRelaxed, 0, 1, 0, kernel.bug != Bug::kNoClusterSync});
-  if (!uses_workspace()) return;
-  const int exits = system.atomic(fmt::format("ws{} exits", launch.workspace), 0);
-  agent.code.push_back({Op::kExit, Order::kAcquireRelease, uint16_t(exits), 1, 0, uint32_t(kernel.blocks)});
-  if (kernel.bug == Bug::kEpochNotAdvanced) return;
-  agent.code.push_back({Op::kSkipUnlessLast, Order::kRelaxed, 0, 1, 0, uint32_t(agent.code.size() + 2)});
-  agent.code.push_back({Op::kSetFlag, Order::kRelease, uint16_t(epoch())});
+  if (!early) count_out();
 }
 
 // One thread: waits for a free stage, expects its bytes, loads. Blocks of a cluster take turns at what they share.
@@ -262,8 +273,13 @@ void LaunchBuilder::add() {
 // What this launch adds to the workspace's counters.
 void LaunchBuilder::expect_counters() {
   if (!uses_workspace()) return;
-  const uint32_t next_epoch = ++system.atomics[epoch()].final;
-  for (const auto& [atomic, arrivals] : arrivals_of) system.atomics[atomic].final += uint32_t(arrivals);
+  auto add = [&](int atomic, uint32_t arrivals) {
+    uint32_t& final = system.atomics[atomic].final;
+    final = (final + arrivals) % (arrivals * epochs);
+  };
+  const uint32_t next_epoch = system.atomics[exits()].final / uint32_t(kernel.blocks) + 1;
+  add(exits(), uint32_t(kernel.blocks));
+  for (const auto& [atomic, arrivals] : arrivals_of) add(atomic, uint32_t(arrivals));
   for (int tagged : tags_written) system.atomics[tagged].final = next_epoch;
   for (int image = 0; kernel.mode != Mode::kPlain && !by_tags() && image < kernel.images; ++image)
     system.atomics[flag(image)].final = next_epoch;
@@ -271,7 +287,7 @@ void LaunchBuilder::expect_counters() {
 
 System build(const Case& c) {
   System system;
-  system.processors = c.processors;
+  system.processors = c.processors, system.epochs = c.epochs;
   for (size_t i = 0; i < c.launches.size(); ++i) LaunchBuilder(system, c, int(i)).add();
   return system;
 }

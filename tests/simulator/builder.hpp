@@ -41,7 +41,7 @@ class LaunchBuilder {
   bool by_tags() const { return kernel.exchange == Exchange::kTags && kernel.mode != Mode::kPlain; }
   int counter(const std::string& name, int arrivals);
   int flag(int image);
-  int epoch();
+  int exits();
   int workspace_location(const std::string& name);
   int slot_location(int image, int slot, int n);
   BlockSpec block(int index) const;
@@ -118,7 +118,7 @@ class LaunchBuilder {
   const Launch& launch;
   const Kernel& kernel;
   const int number;  // of the launch
-  const uint32_t first_epoch;
+  const uint32_t first_epoch, epochs;
   std::vector<Tile> tiles;                       // of clusters, in the order in which they are dealt
   std::vector<int> slots;                        // of each image, for one channel tile
   std::map<std::array<int, 3>, int> slot_owner;  // (image, slot, n) -> number of the share that fills it

@@ -54,11 +54,27 @@ inline void expect_fails(const Case& c, FailureKind kind, Reduction reduction = 
   EXPECT_EQ(report.failure->kind, kind) << to_string(c) << '\n' << report.trace;
 }
 
+// Every entry and flag that a launch waits for is overwritten in each: two epochs, in turn, are enough, and one is not.
+inline void expect_needs_two_epochs(const Kernel& kernel, FailureKind of_one = FailureKind::kStale) {
+  Case c = on_one_stream(kernel, 4);
+  c.epochs = 2;
+  for (c.first_epoch = 0; c.first_epoch < 2; ++c.first_epoch) expect_passes(c);
+  c.first_epoch = 0, c.epochs = 1;
+  expect_fails(c, of_one);
+}
+
 // The case passes as it is; with the bug in its launches the same exploration finds the failure.
 inline void expect_catches(Bug bug, FailureKind kind, Case c, Reduction reduction = Reduction::kBlock) {
   expect_passes(c, reduction);
   for (Launch& launch : c.launches) launch.kernel.bug = bug;
   expect_fails(c, kind, reduction);
+}
+
+// The same, with all kinds of failures that the bug causes.
+inline std::set<FailureKind> failures(Case c, Bug bug, Reduction reduction = Reduction::kBlock) {
+  expect_passes(c, reduction);
+  for (Launch& launch : c.launches) launch.kernel.bug = bug;
+  return explore_all(build(c), {.reduction = reduction, .to_the_end = true}).kinds;
 }
 
 // Less reduction explores more, and comes to the same final states.

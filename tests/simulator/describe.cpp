@@ -51,7 +51,7 @@ std::string describe(const System& system, int agent, int step) {
                          barrier(i.object), others());
     case Op::kWrite: return fmt::format("{} <- {}", system.locations[i.object], describe_tag(i.value));
     case Op::kRead: return fmt::format("reads {}", system.locations[i.object]);
-    case Op::kReadEpoch: return fmt::format("reads {}", atomic());
+    case Op::kReadEpoch: return fmt::format("reads the epoch: {} / {}", atomic(), i.value);
     case Op::kAdd: return fmt::format("adds to {} ({}); {} make it complete", atomic(), order, i.value);
     case Op::kSkipUnlessLast: return "goes on if it was the last";
     case Op::kSetFlag: return fmt::format("sets {} to epoch + 1 ({})", atomic(), order);
@@ -94,7 +94,7 @@ std::string to_string(FailureKind kind) {
 }
 
 std::string to_string(const Case& c) {
-  std::string text = fmt::format("{} blocks fit", c.processors);
+  std::string text = fmt::format("{} blocks fit, epoch {} of {}", c.processors, c.first_epoch, c.epochs);
   for (const Launch& l : c.launches) {
     const Kernel& k = l.kernel;
     if (l.memset) {

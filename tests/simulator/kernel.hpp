@@ -40,7 +40,9 @@ enum class Bug {
   kWrongGroup,           // re-read after a full wait that leaves one group too many pending
   kStagingReused,        // a staging buffer is written again without wait_group.read
   kLeaveEarly,           // a block ends while the copy engine may still read its shared memory
-  kEpochNotAdvanced,     // the last block out leaves the epoch alone
+  kEpochNotAdvanced,     // a block does not count itself out
+  kExitsAsEpoch,         // the epoch is what blocks have counted, undivided: more for those that start late
+  kCountedOutEarly,      // a block is counted out by a warp that is done, though others may not have the epoch yet
   kEpochBeforeGridWait,  // programmatic launch: the epoch is read before griddepcontrol.wait
   kProducerParity,       // the producer's parity does not change when the ring wraps
   kConsumerPosition,     // ping-pong: a consumer's ring position does not count the other's blocks
@@ -97,17 +99,21 @@ struct Kernel {
 struct Launch {
   Kernel kernel;
   int stream = 0;
-  int workspace = 0;  // slots, counters, flags, epoch
+  int workspace = 0;  // slots, counters, flags, exits
   int output = 0;
   bool cooperative = true;    // all blocks start together or none does
   bool programmatic = false;  // may start once all blocks of its predecessor on the stream have started
   bool memset = false;        // not a kernel: sets the workspace's counters to zero
 };
 
+// Launches with a workspace after which its counters, and so the epochs, begin again; as in the kernels.
+constexpr uint32_t kEpochs = 1 << 15;
+
 struct Case {
   std::vector<Launch> launches;  // those of one stream in order
   int processors = 1;            // blocks that fit on the chip at once
-  uint32_t first_epoch = 0;      // of every workspace, as if so many launches had gone before
+  uint32_t first_epoch = 0;      // of every workspace, as if so many launches had gone before; less than `epochs`
+  uint32_t epochs = kEpochs;
 };
 
 // The condition under which a resident launch cannot deadlock: no warpgroup is dealt items of two tiles of one image.

@@ -103,8 +103,8 @@ class Machine {
   bool is_private(const State& s, Action action) const;
   // Whether the agent of the action before can go on at once with a private step.
   bool goes_on_alone(const State& s, Action before) const;
-  // It touches only the block's shared memory; or reads the epoch, which is written when all blocks are on their way
-  // out.
+  // It touches only the block's shared memory; or reads the epoch, which stays the same, whoever has left, until all
+  // agents have it.
   bool is_of_block(const State& s, Action action) const;
 
  private:

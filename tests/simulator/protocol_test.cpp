@@ -102,8 +102,36 @@ TEST(Protocol, BackToBackAndReplays) {
 
 TEST(Protocol, CountersAndEpochWrap) {
   for (const Mode mode : {kResident, kStreamed})
-    for (const uint32_t epoch : {0x55555554u, 0x7ffffffeu, 0xfffffffeu})
+    for (const uint32_t epoch : {kEpochs - 3, kEpochs - 2, kEpochs - 1})
       expect_passes(with_epoch(on_one_stream(kernel_of(mode, kCooperative, 3, 2, 3), 4), epoch));
+}
+
+TEST(Protocol, TwoEpochsAreEnough) {
+  for (const Mode mode : {kResident, kStreamed}) {
+    Kernel k = kernel_of(mode, kCooperative, 2, 2, 2);
+    expect_needs_two_epochs(k);
+    k = kernel_of(mode, kPingPong, 2, 1, 4);
+    k.segment_slots = 2;
+    expect_needs_two_epochs(k);
+    k = kernel_of(mode, kCooperative, 4, 1, 2);
+    k.split_k = 2;
+    expect_needs_two_epochs(k);
+  }
+}
+
+// Blocks without a tile leave while others have not started; or have not begun to read, which is explored without the
+// reduction that lets them read at once.
+TEST(Protocol, TheEpochIsTheSameWhoeverHasLeft) {
+  for (const Mode mode : {kResident, kStreamed})
+    for (const Exchange exchange : {Exchange::kCounters, Exchange::kTags})
+      for (const int tiles : {1, 2}) {
+        Kernel k = kernel_of(mode, kCooperative, 3, 1, tiles);
+        k.exchange = exchange;
+        Case c = with_epoch(on_one_stream(k, 3), kEpochs - 1);
+        expect_passes(c, Reduction::kPrivate);
+        for (Launch& launch : c.launches) launch.cooperative = false;
+        expect_passes(c, Reduction::kPrivate);
+      }
 }
 
 TEST(Protocol, ResidentAndStreamedShareAWorkspaceInTurn) {

@@ -48,7 +48,7 @@ Kernel random_kernel(Draw& draw) {
 // Up to three streams of up to three replays each; one may be of plain kernels that are started block by block.
 Case random_case(Draw& draw) {
   Case c;
-  c.first_epoch = draw.one_in(2) ? 0 : uint32_t(-draw.from(1, 4));
+  c.first_epoch = draw.one_in(2) ? 0 : kEpochs - uint32_t(draw.from(1, 4));
   int largest = 0, all = 0;
   for (int stream = 0, streams = draw.from(1, 3); stream < streams; ++stream) {
     Launch launch{random_kernel(draw), stream, stream, stream};
@@ -63,6 +63,7 @@ Case random_case(Draw& draw) {
     all += launch.kernel.blocks;
   }
   c.processors = draw.from(largest, all + largest);
+  if (draw.one_in(4)) c.epochs = 2, c.first_epoch %= 2;
   return c;
 }
 

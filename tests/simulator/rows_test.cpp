@@ -17,6 +17,7 @@ TEST(Rows, Exchange) {
   for (const int levels : {1, 2})
     for (const int across : {2, 3, 4}) expect_passes(on_one_stream(rows_of(kPingPong, 2, 1, 2, across, levels)));
   expect_passes(on_one_stream(rows_of(kCooperative, 2, 2, 1, 2, 2), 3));  // replays
+  expect_needs_two_epochs(rows_of(kCooperative, 2, 1, 1, 2, 2));
   Kernel k = rows_of(kPingPong, 2, 1, 2, 3, 2);
   k.k_blocks = 2;
   expect_passes(on_one_stream(k));

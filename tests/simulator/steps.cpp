@@ -168,12 +168,9 @@ std::optional<Failure> Machine::atomic_step(State& s, int agent, const Instructi
   uint32_t& value = s.atomics[i.object];
   const int bit = bit_of_atomic(i.object);
   switch (i.op) {
-    case Op::kReadEpoch: a.epoch = value; break;
-    case Op::kAdd: a.last = ++value == (a.epoch + 1) * i.value; break;
-    case Op::kExit:
-      a.last = ++value == i.value;
-      if (a.last) value = 0;
-      break;
+    case Op::kReadEpoch: a.epoch = value / i.value; break;
+    case Op::kAdd: a.last = value + 1 == (a.epoch + 1) * i.value; [[fallthrough]];
+    case Op::kExit: value = (value + 1) % (i.value * system.epochs); break;
     case Op::kSetFlag:
       value = a.epoch + 1;
       forget_all(s, bit);

@@ -19,12 +19,12 @@ enum class Op : uint8_t {
   kWrite,  // `value` to location `object`
   kRead,   // location `object` must hold `value`, and its writing must have happened before
   // Global memory, atomic accesses.
-  kReadEpoch,       // of atomic `object`
-  kAdd,             // one to atomic `object`; this was the last if it is now (epoch + 1) * `value`
+  kReadEpoch,       // atomic `object` / `value`, rounded down
+  kAdd,             // one to atomic `object`; this was the last if it is now (epoch + 1) * `value`; wraps as kExit
   kSkipUnlessLast,  // to step `value`
   kSetFlag,         // atomic `object` = epoch + 1
   kWaitFlag,        // until atomic `object` is epoch + 1
-  kExit,            // adds one to atomic `object`, wraps to 0 at `value`; the last if it wrapped
+  kExit,            // adds one to atomic `object`, wraps to 0 at `value` * System::epochs
   kReset,           // atomic `object` = 0
   kSetCount,        // atomic `object` = `value`
   kWaitCount,       // until atomic `object` is at least `value`
@@ -109,6 +109,7 @@ struct System {
   std::vector<std::string> locations;
   std::vector<Atomic> atomics;
   int processors = 1;
+  uint32_t epochs = kEpochs;
 
   int location(const std::string& name);
   int atomic(const std::string& name, uint32_t initial);

@@ -77,7 +77,7 @@ TEST(Tags, SplitK) {
 TEST(Tags, ReplaysWrapOfTheEpochAndStreams) {
   for (const Mode mode : {kResident, kStreamed}) {
     Case c = on_one_stream(tagged(mode, kCooperative, 2, 1, 2, 2), 4);
-    c.first_epoch = 0xfffffffeu;
+    c.first_epoch = kEpochs - 2;
     expect_passes(c);
     for (const int processors : {1, 2})
       expect_passes(on_two_streams(tagged(mode, kCooperative, 1, 1, 1), processors), Reduction::kPrivate);
@@ -88,11 +88,33 @@ TEST(Tags, ReplaysWrapOfTheEpochAndStreams) {
   }
 }
 
-// A tag is an epoch whatever the entry belongs to.
+TEST(Tags, TwoEpochsAreEnough) {
+  for (const Mode mode : {kResident, kStreamed}) {
+    expect_needs_two_epochs(tagged(mode, kCooperative, 2, 2, 2));
+    expect_needs_two_epochs(tagged(mode, kPingPong, 1, 1, 2, 2));
+  }
+  Kernel k = tagged(kResident, kCooperative, 2, 1, 1);
+  k.split_k = 2;
+  expect_needs_two_epochs(k, FailureKind::kUnordered);
+}
+
+// A tag is an epoch whatever the entry belongs to; but where a launch leaves entries alone, an old one's epoch must not
+// come back.
 TEST(Tags, ShapesMayShareAWorkspaceInTurn) {
   Case c = on_one_stream(tagged(kResident, kCooperative, 2, 1, 2), 3);
   c.launches[1].kernel.rows = 1;
   c.launches[2].kernel.mode = kStreamed;
+  expect_passes(c);
+  c.epochs = 2;
+  expect_fails(c, FailureKind::kStale);
+}
+
+TEST(Tags, AnotherNumberOfBlocksNeedsAnotherWorkspace) {
+  Case c = on_one_stream(tagged(kResident, kPingPong, 1, 1, 2), 2);
+  c.launches[1].kernel = tagged(kResident, kCooperative, 2, 1, 2);
+  c.processors = 2;
+  expect_fails(c, FailureKind::kStale);
+  c.launches[1].workspace = 1;
   expect_passes(c);
 }
 
