@@ -46,6 +46,31 @@ TEST(Parameters, Geometry) {
   EXPECT_EQ(g.dilation_w, 1);
 }
 
+// Of each number that tiles and pixels are divided by; none of a geometry that has no such number divides by 0
+TEST(Parameters, GeometryHasItsDivisors) {
+  const auto divides = [](const Divisor& by, int x) {
+    return static_cast<int>(u64{static_cast<u32>(x)} * by.factor >> by.shift);
+  };
+  ConvGeometry g{};
+  g.tiles_m = 7, g.tiles_n = 12, g.height = 56, g.width = 33, g.patches_across = 5, g.splits = 3;
+  set_divisors(g, 4);
+  for (const int x : {0, 1, 11, 12, 13, 83, 84, 85, 1847, 1848, 1849, 1 << 20, 0x7fffffff}) {
+    EXPECT_EQ(divides(g.by_tiles_n, x), x / 12);
+    EXPECT_EQ(divides(g.by_tiles_m, x), x / 7);
+    EXPECT_EQ(divides(g.by_image, x), x / 84);
+    EXPECT_EQ(divides(g.by_group, x), x / 48);
+    EXPECT_EQ(divides(g.by_phase, x), x / 3);
+    EXPECT_EQ(divides(g.by_patches, x), x / 5);
+    EXPECT_EQ(divides(g.by_width, x), x / 33);
+    EXPECT_EQ(divides(g.by_pixels, x), x / 1848);
+    EXPECT_EQ(divides(g.by_splits, x), x / 3);
+  }
+  ConvGeometry none{};
+  set_divisors(none, 0);
+  EXPECT_EQ(divides(none.by_image, 5), 5);
+  EXPECT_EQ(divides(none.by_phase, 5), 5);
+}
+
 TEST(Parameters, OfDepthwiseConvolutions) {
   const Conv2d conv{.n = 3,
                     .h = 41,
