@@ -167,10 +167,11 @@ std::string VisitorWriter::given(ValueId id, const Place& place) {
     uniforms_read_.insert(id);
     return "u." + names_.of(id);
   }
-  if (x.op == Op::index && (x.attr.coordinate != Coordinate::n || !place.channel.empty()))
-    return coordinate(x.attr.coordinate, place);
+  // An image's number is a column where elements read it, as all that they have of an image is
   if (const int i = index_in(place.columns); i >= 0 && i < std::ssize(*place.columns))
     return column_text(static_cast<std::size_t>(i), x.dtype);
+  if (x.op == Op::index && (x.attr.coordinate != Coordinate::n || !place.channel.empty()))
+    return coordinate(x.attr.coordinate, place);
   if (x.op != Op::operand) return "";
   if (const int i = index_in(place.tensors); i >= 0 && i < std::ssize(*place.tensors)) {
     const std::string tensor = fmt::format("tensor[{}]", i);

@@ -31,7 +31,7 @@ FAULTS = [
     ("odd pixels are read where the even ones are", "unfold.cuh", ">> (16 * odd)", ">> (0 * odd)", "load=unfold order=pingpong", 24, "outside"),
     ("chunks that change places are stored where they were", "unfold.cuh", "place(stage, row, i ^ turn)", "place(stage, row, i)",
      "load=unfold tile=128x32 depth=32", 24, "outside"),
-    ("a slice is written over while the copy engine reads it", "epilogue.cuh", "else if (!kKeep) tma_store_wait_read<kStoreBuffers - 1>();", ";",
+    ("a slice is written over while the copy engine reads it", "epilogue.cuh", "else tma_store_wait_read<kStoreBuffers / kTogether - 1>();", ";",
      "load=runs split=off", 24, "outside"),
     ("an operand is read before it has come", "fetch.cuh", "mbarrier_wait(full(place), tail.fetch_parity >> place & 1);", ";",
      "fetch=3 tile=64x32", 24, "more arrivals at an mbarrier"),

@@ -29,6 +29,7 @@ constexpr Epilogue epilogues[] = {
     {"coordinates",
      "inside = index(h) > 0 & index(w) < extent(w) - 1\nstore select(inside, acc, -acc) + 0.01 * index(n) as y : bf16"},
     {"coordinates of images", "store acc + 0.25 * index(b) + t[b] * index(m) * 0.01 as y : bf16"},
+    {"an image's number by itself", "store sin(acc + index(b)) as y : f32"},
     {"one-hot", "operand label[m] : i32\nstore acc - one_hot(label) as y : bf16"},
     {"f32", "store acc + bias[n] as y : f32"},
     {"f32 and two of 16 bits", "h = acc + bias[n]\nstore h : f32\nstore relu(h) as y : bf16\nstore tanh(h) as z : f16"},

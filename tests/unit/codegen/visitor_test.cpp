@@ -29,6 +29,14 @@ TEST(Visitor, ColumnsAreComputedOncePerChannel) {
   EXPECT_EQ(body_of(k, "uniform"), "return {p.s};\n");
 }
 
+// Elements of a general epilogue know their row, not their image's number but as a column
+TEST(Visitor, AnImagesNumberIsAColumn) {
+  const Kernel k = kernel_of("store sin(acc + index(b)) as y : f32");
+  EXPECT_THAT(body_of(k, "columns_after"), HasSubstr("image"));
+  EXPECT_THAT(body_of(k, "element"), Not(HasSubstr("image"))) << body_of(k, "element");
+  EXPECT_THAT(body_of(k, "element"), HasSubstr("column[0]"));
+}
+
 // The order in which a host fills the parameters
 TEST(Visitor, Fields) {
   Options options;
