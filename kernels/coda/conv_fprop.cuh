@@ -36,6 +36,7 @@
 //   static constexpr int kFetch;                        // fetch.cuh; may be left out
 //   static constexpr bool kStationary;                  // kStages is then the number of k-steps of a tile; may be left out
 #pragma once
+#include "backlog.cuh"
 #include "direct.cuh"
 #include "general.cuh"
 #include "produce.cuh"
@@ -357,7 +358,7 @@ template <class Config, class Visitor> struct ConvFprop {
         };
         u32 done = turn ? loads(0) : 0;  // loads of this block ahead of the item
         u32 turn_parity = turn == 0;  // the first turn is the first team's
-        Backlog backlog{turn, kTurns * step % g.tiles_n == 0};
+        Backlog<kTurns> backlog{turn, kTurns * step % g.tiles_n == 0};
         At before{};  // streamed: the place of this team's tile before
 
         for (int i = turn; first + i * step < items(g); done += loads(i) + (kTurns > 1 ? loads(i + 1) : 0), i += kTurns) {
@@ -366,7 +367,7 @@ template <class Config, class Visitor> struct ConvFprop {
             if constexpr (Tail::kFetch > 0 && !kSpread)
                 if (part(g, first + i * step) == 0) Fetch<Tail>{tail}.open(at);
             typename Tail::Columns columns;
-            tail.load_columns(at, columns);
+            columns.load(tail, at);
             if constexpr (kTurns > 1 && !kDirect) {
                 mbarrier_wait(barriers.turn(turn), turn_parity);
                 turn_parity ^= 1;
@@ -389,7 +390,7 @@ template <class Config, class Visitor> struct ConvFprop {
                 for (int other = 0; other < g.splits - 1; ++other) add_partial(p.split, base + other * kTeam, acc, epoch, tail.thread, tail.barrier);
             }
             if constexpr (Tail::kLoaded > 0) {  // on their way during the main loop
-                tail.put_columns(at, columns);
+                columns.put(tail, at);
                 tail.sync();
             }
             if constexpr (Config::kNorm == Norm::kNone) {
@@ -408,7 +409,7 @@ template <class Config, class Visitor> struct ConvFprop {
                     trace.mark(4);
                     tail.store_result(at);
                 } else {
-                    if (i > turn) make_room<false>(again, place, backlog, i - kTurns, before, at.image);
+                    if (i > turn) backlog.template make_room<false>(again, place, i - kTurns, before, at.image);
                     trace.mark(4);
                     again.keep(at);
                     before = at;
@@ -420,52 +421,10 @@ template <class Config, class Visitor> struct ConvFprop {
         }
         if constexpr (kStreamed) {
             const int mine = divide_up(divide_up(items(g) - first, step) - turn, kTurns);
-            if (mine > 0) make_room<true>(again, place, backlog, turn + (mine - 1) * kTurns, before, -1);
+            if (mine > 0) backlog.template make_room<true>(again, place, turn + (mine - 1) * kTurns, before, -1);
         }
         if ((threadIdx.x & 31) == 0) tma_store_wait_read<0>();  // shared memory outlives the stores' reads
         __syncwarp();
-    }
-
-    // Streamed: which of a team's tiles are not yet normalised: `oldest`, and of those after it all whose bits are not set.
-    struct Backlog {
-        int oldest;
-        bool one_column;  // all tiles of the team have the same channels; columns then change with the image only
-        u64 done = 0;
-        CODA_DEVICE bool holds(int tile) const { return tile - oldest < 64 * kTurns; }
-        CODA_DEVICE bool has(int tile) const { return !holds(tile) || !(done >> (tile - oldest) / kTurns & 1); }
-        CODA_DEVICE void finished(int tile) {
-            done |= u64(1) << (tile - oldest) / kTurns;
-            for (; done & 1; done >>= 1) oldest += kTurns;
-        }
-    };
-
-    // Streamed: the staging buffers, which hold this team's tile `kept`, at `last`, become free for its next one, of `image`. Tiles of earlier images are finished, at
-    // most two; if kDrain, when no tile follows, all: those of one image newest first, as the second-level cache still has what was spilled last.
-    template <bool kDrain, class PlaceOf> static CODA_DEVICE void make_room(Again& again, PlaceOf&& place, Backlog& backlog, int kept, const At& last, int image) {
-        const bool alone = backlog.oldest == kept;
-        const bool alike = alone || (backlog.one_column && place(backlog.oldest).image == last.image);  // all that wait
-        bool in_place = alike && last.image != image && backlog.holds(kept);
-        if (!in_place) again.spill(last);
-        int newest = in_place ? kept - kTurns : kept;
-        for (int budget = 2; kDrain || budget > 0; --budget) {
-            int tile = in_place ? kept : backlog.oldest;
-            if (kDrain && alike && !in_place) {
-                while (newest >= backlog.oldest && !backlog.has(newest)) newest -= kTurns;
-                tile = newest;
-                newest -= kTurns;
-                if (tile < backlog.oldest) break;
-            }
-            if (tile > kept) break;
-            At at = last;
-            if (tile != kept) at = place(tile);
-            if (at.image == image) break;
-            again.await(at);
-            again.first.trace.mark(7);
-            again.template finish<!kDrain>(at, !in_place, tile != kept);
-            if (!(kDrain && alike)) backlog.finished(tile);
-            in_place = false;
-        }
-        if (!kDrain && backlog.oldest > kept) again.release();
     }
 
     static CODA_DEVICE u8* team_memory(u8* memory, int turn) { return memory + kOffsetSecond + turn * Again::kTeamBytes; }

@@ -1,6 +1,7 @@
 // What a consumer warpgroup does with a tile's accumulators: visitors, statistics, normalisation, stores.
 // What a visitor supplies is in visitor.cuh.
 #pragma once
+#include "columns.cuh"
 #include "exchange.cuh"
 #include "fetch.cuh"
 #include "fragment.cuh"
@@ -8,6 +9,7 @@
 #include "layout.cuh"
 #include "publish.cuh"
 #include "row_groups.cuh"
+#include "row_statistics.cuh"
 #include "tensors.cuh"
 #include "tiles.cuh"
 #include "tma.cuh"
@@ -45,6 +47,7 @@ template <class Rows> struct Place {
 
 template <class Config, class Visitor> struct Epilogue {
     using Element = typename Config::Element;
+    using EpilogueVisitor = Visitor;
     static constexpr bool kByPhases = OperandsOf<Config>::Type::kPhases;
     static constexpr int kPhases = kByPhases ? 4 : 1;
     using Rows = RowsIn<Config>;
@@ -138,39 +141,9 @@ template <class Config, class Visitor> struct Epilogue {
 
     CODA_DEVICE u8* side_staging(int warp, int i) const { return memory + kSideOffset + warp * kSideStaging + i * kSliceBytes; }
 
-    // Column values of this thread's channels of the tile, and for a resident normalisation the operands of its factor and shift.
-    static constexpr int kEach = divide_up(kN, 128), kLateColumns = kNorm == Norm::kResident && sizeof(typename Visitor::Late) >= 4 ? kLate : 0;
-    static constexpr int kLoaded = kBefore + kAfter + kLateColumns;
-    struct Columns {
-        float before[kEach][larger(1, kBefore)], after[kEach][larger(1, kAfter)], late[kEach][larger(1, kLateColumns)];
-    };
-    CODA_DEVICE void load_columns(const At& at, Columns& values) const {
-#pragma unroll
-        for (int j = 0; j < kEach; ++j) {
-            const int n = thread + 128 * j, channel = at.first_channel + n;
-            if (n >= kN || channel >= geometry.channels) break;
-            if constexpr (kBefore > 0) Visitor::columns_before(visitor, uniform, at.image, channel, values.before[j]);
-            if constexpr (kAfter > 0) Visitor::columns_after(visitor, uniform, at.image, channel, values.after[j]);
-            if constexpr (kLateColumns > 0) {
-                const auto late = Visitor::late(visitor, uniform, at.image, channel);
-#pragma unroll
-                for (int i = 0; i < kLateColumns; ++i) values.late[j][i] = reinterpret_cast<const float*>(&late)[i];
-            }
-        }
-    }
-    CODA_DEVICE void put_columns(const At& at, const Columns& values) const {
-#pragma unroll
-        for (int j = 0; j < kEach; ++j) {
-            const int n = thread + 128 * j;
-            if (n >= kN || at.first_channel + n >= geometry.channels) break;
-#pragma unroll
-            for (int i = 0; i < kBefore; ++i) columns()[i * kN + n] = values.before[j][i];
-#pragma unroll
-            for (int i = 0; i < kAfter; ++i) columns()[(kBefore + i) * kN + n] = values.after[j][i];
-#pragma unroll
-            for (int i = 0; i < kLateColumns; ++i) columns()[(kFactor + i) * kN + n] = values.late[j][i];
-        }
-    }
+    // Column values of a thread's channels: columns.cuh.
+    static constexpr int kLateColumns = kNorm == Norm::kResident && sizeof(typename Visitor::Late) >= 4 ? kLate : 0, kLoaded = kBefore + kAfter + kLateColumns;
+    using Columns = TileColumns<Epilogue>;
 
     // Tensor operands [kFirst, kEnd) on their way; for_pairs takes them pair by pair, and loads ahead up to pair `end`.
     template <int kFirst, int kEnd, int kFetched = 0> using Ring = typename TensorsOf<kStores, Visitor, kFirst, kEnd, kSwap, kSlice, kSlices, kFetched>::Type;
@@ -396,44 +369,6 @@ template <class Config, class Visitor> struct Epilogue {
         if constexpr (Visitor::kStatistics) Visitor::statistics(visitor, uniform, image, group, mean, variance);
     }
 
-    // What normalises each row of the tile over its channels: row 64 b + 16 warp + lane / 4 + 8 half is number 2 b + half. The
-    // four lanes of a row share a pivot, so that a large common offset costs no bits; deviations are taken from the mean.
-    struct RowAffine {
-        float mean, factor, shift;
-    };
-    CODA_DEVICE void row_statistics(RowAffine (&rows)[2 * kBlocks]) const {
-        const int lane = thread & 31;
-        const float inverse = 1.f / float(geometry.channels);
-        auto across = [](float x) {
-            x += __shfl_xor_sync(~0u, x, 1);
-            return x + __shfl_xor_sync(~0u, x, 2);
-        };
-        // Of eight channels all exist or none, but where their number is any.
-        auto some = [&](int j, int e, float x) {
-            if constexpr (kStores == Stores::kCopyEngine) return x;
-            else return 8 * j + 2 * (lane & 3) + e < geometry.channels ? x : 0.f;
-        };
-#pragma unroll
-        for (int b = 0; b < kBlocks; ++b)
-#pragma unroll
-            for (int half = 0; half < 2; ++half) {
-                const float pivot = __shfl_sync(~0u, as_float(acc[b][2 * half]), lane & ~3);
-                float sum = 0.f, m2 = 0.f;
-#pragma unroll
-                for (int j = 0; j < kN / 8; ++j)
-                    if (8 * j < geometry.channels) sum += some(j, 0, acc[b][4 * j + 2 * half] - pivot) + some(j, 1, acc[b][4 * j + 2 * half + 1] - pivot);
-                const float mean = fmaf(across(sum), inverse, pivot);
-#pragma unroll
-                for (int j = 0; j < kN / 8; ++j)
-                    if (8 * j < geometry.channels) {
-                        const float x = some(j, 0, acc[b][4 * j + 2 * half] - mean), y = some(j, 1, acc[b][4 * j + 2 * half + 1] - mean);
-                        m2 = fmaf(x, x, fmaf(y, y, m2));
-                    }
-                const float2 affine = Visitor::affine(typename Visitor::Late{}, uniform, mean, across(m2) * inverse);
-                rows[2 * b + half] = {mean, affine.x, affine.y};
-            }
-    }
-
     // Pixels first: before slice `i` of a tile is written by this warp, which stores kTogether slices at a time.
     template <int kTogether> CODA_DEVICE void await_buffers(int i) const {
         if (i % kTogether != 0 || (kStoreBuffers == kStoresPerTile && i > 0)) return;
@@ -444,7 +379,7 @@ template <class Config, class Visitor> struct Epilogue {
         __syncwarp();
     }
 
-    // Stores f(accumulator, columns, tensors, row as in row_statistics) of the whole tile, slice by slice, through this
+    // Stores f(accumulator, columns, tensors, row as in row_statistics.cuh) of the whole tile, slice by slice, through this
     // warp's staging buffers, and g of the same as the second store if kBoth.
     template <int kFirst, int kEnd, bool kBoth, class F, class G> CODA_DEVICE void store(const At& at, F&& f, G&& g) {
         const int warp = thread / 32, lane = thread & 31;
@@ -502,7 +437,7 @@ template <class Config, class Visitor> struct Epilogue {
 
     CODA_DEVICE void store_result(const At& at) {
         RowAffine rows[2 * kBlocks];
-        if constexpr (kRows) row_statistics(rows);
+        if constexpr (kRows) RowStatistics<Epilogue>{*this}.of(rows);
         // The difference first: exact where x is near the mean, so a large common offset costs no bits.
         auto normalised = [&](float x, const float* column, int row) {
             if constexpr (kRows) return fmaf(x - rows[row].mean, rows[row].factor, rows[row].shift);

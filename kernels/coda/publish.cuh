@@ -70,9 +70,9 @@ template <class Tile> struct Publisher {
     CODA_DEVICE void publish_rows(const At& at, bool full) const {
         constexpr int kWidth = kUnit % 2 == 0 ? 2 : 1, kParts = kUnit / kWidth;  // entries of a unit in a warp's moments
         const int warp = tile.thread / 32;
-        float2* own = reinterpret_cast<float2*>(tile.moments(warp));
-        if (full) warp_moments<kBlocks, kN, kWidth, false>(tile.acc, own, at.rows, warp);
-        else warp_moments<kBlocks, kN, kWidth, true>(tile.acc, own, at.rows, warp);
+        float2* of_warp = reinterpret_cast<float2*>(tile.moments(warp));
+        if (full) warp_moments<kBlocks, kN, kWidth, false>(tile.acc, of_warp, at.rows, warp);
+        else warp_moments<kBlocks, kN, kWidth, true>(tile.acc, of_warp, at.rows, warp);
         tile.sync();
         float count[4], inverse = 1.f / (64 * kBlocks * kParts), total = 64 * kBlocks;  // rows of the warps
 #pragma unroll
@@ -94,8 +94,8 @@ template <class Tile> struct Publisher {
         float weight[kOwn];
 #pragma unroll
         for (int w = 0; w < kOwn; ++w) weight[w] = kLanes == 1 ? count[w] : first < 2 ? first == 0 ? count[0] : count[1] : first == 2 ? count[2] : count[3];
-        for (int i = tile.thread / kLanes; i / (32 / kLanes) * (32 / kLanes) < kUnits; i += 128 / kLanes) {  // whole warps
-            const int u = smaller(i, kUnits - 1);
+        for (int own = tile.thread / kLanes; own / (32 / kLanes) * (32 / kLanes) < kUnits; own += 128 / kLanes) {  // whole warps
+            const int u = smaller(own, kUnits - 1);
             auto part = [&](int w, int i) { return reinterpret_cast<const float2*>(tile.moments(w))[u * kParts + i]; };
             const float pivot = part(0, 0).x;
             float sum = 0.f, m2 = 0.f;
@@ -114,7 +114,7 @@ template <class Tile> struct Publisher {
                     m2 += fmaf(delta * delta, weight[w] * kWidth, moment.y);
                 }
             if constexpr (kLanes > 1) m2 = over_four_lanes(m2);
-            if (i >= kUnits) continue;
+            if (own >= kUnits) continue;
             if (first == 0) put(at, u, {total * kUnit, mean, m2});
             if constexpr (kNormalises) {
 #pragma unroll
