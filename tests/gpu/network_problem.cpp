@@ -1,0 +1,128 @@
+#include "gpu/network_problem.hpp"
+
+#include <cstdlib>
+#include <limits>
+
+#include "command/network_reference.hpp"
+#include "gpu/device.hpp"
+#include "network/cuda/plan.hpp"
+#include "support/random.hpp"
+
+namespace coda::gpu {
+namespace {
+
+command::Tensors64 in_float64(const HostTensors& tensors) {
+  command::Tensors64 all;
+  for (const auto& [name, t] : tensors)
+    all[name] = {t.shape, {t.data.begin(), t.data.end()}, std::vector<double>(t.data.size(), 0.0)};
+  return all;
+}
+
+}  // namespace
+
+NetworkOptions on_gpu(DType precision) {
+  NetworkOptions o;
+  o.device = Device::cuda;
+  o.device_index = device().index;
+  o.precision = precision;
+  return o;
+}
+
+HostTensors random_inputs(const Shapes& shapes, std::uint64_t seed) {
+  test::Random random(seed);
+  HostTensors tensors;
+  for (const auto& [name, shape] : shapes) {
+    HostTensor& t = tensors[name];
+    t.shape = shape;
+    t.data.resize(static_cast<std::size_t>(element_count(shape)));
+    for (float& x : t.data) x = static_cast<float>(random.uniform(-1, 1));
+  }
+  return tensors;
+}
+
+HostTensors outputs_for(const NetworkExecutable& network, const HostTensors& inputs) {
+  Shapes shapes;
+  for (const auto& [name, t] : inputs) shapes[name] = t.shape;
+  HostTensors outputs;
+  for (const auto& [name, shape] : network.output_shapes(shapes)) {
+    outputs[name].shape = shape;
+    outputs[name].data.assign(static_cast<std::size_t>(element_count(shape)), std::numeric_limits<float>::quiet_NaN());
+  }
+  return outputs;
+}
+
+HostTensors run(const NetworkExecutable& network, const HostTensors& inputs) {
+  HostTensors outputs = outputs_for(network, inputs);
+  network.run(views<ConstTensorView>(inputs), views<TensorView>(outputs));
+  return outputs;
+}
+
+void expect_agreement(const NetworkExecutable& executable, const NetworkOptions& options, const HostTensors& inputs,
+                      const HostTensors& outputs) {
+  const Network& network = executable.network();
+  const auto agreements = command::check_network(network, in_float64(inputs), in_float64(outputs), {},
+                                                 command::rounding_of(executable, options));
+  EXPECT_EQ(agreements.size(), network.outputs.size());
+  for (const auto& a : agreements) {
+    std::printf("%s '%s': largest error %.2e, tolerance %.2e, largest value %.2e\n", network.name.c_str(),
+                a.output.c_str(), a.largest_error, a.tolerance, a.largest_value);
+    EXPECT_TRUE(a.ok()) << a.outside << " of " << a.elements << " elements of " << a.output << " are off";
+    EXPECT_LT(a.tolerance, 0.5 * a.largest_value) << "a tolerance that nothing exceeds proves nothing";
+  }
+}
+
+const std::vector<NetworkCase>& network_cases() {
+  static const std::vector<NetworkCase> cases{
+      {"small U-Net", [] { return heatmap_unet(small_unet); }, {{"image", {2, 3, 16, 24}}}},
+      {"small block", [] { return residual_block(16, 4, 24); }, {{"x", {2, 16, 8, 8}}, {"time", {2, 24}}}},
+      {"oddities", oddities, {{"x", {2, 8, 8, 12}}}},
+      {"classifier", [] { return classifier(24, 10); }, {{"x", {3, 24, 5, 7}}}},
+      {"U-Net in f16", [] { return heatmap_unet(small_unet); }, {{"image", {2, 3, 32, 48}}}, DType::f16},
+      {"U-Net of four levels",
+       [] {
+         return heatmap_unet({.inputs = 8, .classes = 17, .channels = {64, 128, 256, 512}});
+       },
+       {{"image", {2, 8, 64, 64}}}},
+      {"block of 320 channels",
+       [] { return residual_block(320, 32, 1280); },
+       {{"x", {2, 320, 32, 32}}, {"time", {2, 1280}}}},
+      {"normalisations", normalisations, {{"wide", {2, 2100, 3, 5}}, {"image", {2, 37, 9, 13}}}},
+      {"normalisations of larger images", normalisations, {{"wide", {1, 2100, 1, 1}}, {"image", {1, 37, 61, 67}}}},
+      {"stems", stems, {{"x", {2, 3, 17, 31}}, {"z", {2, 8, 9, 13}}, {"odd", {2, 5, 11, 7}}}},
+      {"pools and enlargements", resampling, {{"x", {2, 16, 18, 44}}}},
+      {"enlarged images", enlarged_images, {{"x", {2, 16, 5, 7}}, {"time", {2, 24}}, {"r", {2, 24, 10, 14}}}},
+      {"enlarged images in f16",
+       enlarged_images,
+       {{"x", {1, 16, 9, 6}}, {"time", {1, 24}}, {"r", {1, 24, 18, 12}}},
+       DType::f16},
+      {"an enlarged image of 640 channels", [] { return enlarged_image(640); }, {{"x", {2, 640, 32, 32}}}},
+      {"two enlarged pixels of 1280 channels", [] { return enlarged_image(1280); }, {{"x", {1, 1280, 1, 2}}}},
+      {"embeddings", embeddings, {{"x", {3, 16, 6, 10}}, {"time", {3, 24}}}},
+      {"embeddings in f16", embeddings, {{"x", {1, 16, 9, 5}}, {"time", {1, 24}}}, DType::f16},
+      {"heads", heads, {{"x", {2, 16, 19, 13}}}, DType::bf16, true},
+      {"heads in f16", heads, {{"x", {1, 16, 48, 56}}}, DType::f16, true},
+      {"normalisations of concatenations", joined_normalisations, {{"x", {2, 16, 14, 22}}}},
+      {"normalisations of concatenations in f16", joined_normalisations, {{"x", {3, 16, 34, 18}}}, DType::f16},
+      {"inverted bottlenecks", inverted_bottlenecks, {{"x", {2, 16, 14, 22}}}},
+      {"inverted bottlenecks in f16", inverted_bottlenecks, {{"x", {3, 16, 56, 40}}}, DType::f16}};
+  return cases;
+}
+
+Heads::Heads(bool on) {
+  if (on) ::setenv("CODA_HEADS", "on", 1);
+}
+Heads::~Heads() { ::unsetenv("CODA_HEADS"); }
+
+std::vector<jit::Request> network_requests() {
+  std::vector<jit::Request> all;
+  for (const NetworkCase& c : network_cases()) {
+    NetworkOptions options;
+    options.device = Device::cuda;
+    options.precision = c.precision;
+    const Heads heads(c.heads);
+    for (jit::Request& r : network::gpu::requests(c.make(), options, c.shapes, {})) all.push_back(std::move(r));
+  }
+  return all;
+}
+
+}  // namespace coda::gpu
