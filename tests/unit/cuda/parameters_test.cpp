@@ -118,6 +118,25 @@ TEST(Parameters, DividesByMultiplying) {
     }
 }
 
+// What blocks count, divided, is the number of launches before, whichever blocks of this one have left; to the last
+// launch ahead of 0
+TEST(Parameters, EpochOfAnyCountOfExits) {
+  for (const int blocks : {1, 2, 66, 120, 131, 132, 264, 65535}) {
+    plan::ConvPlan p;
+    p.workspace = {.bytes = 256};
+    p.blocks = blocks;
+    ConvParams params{};
+    place_workspace(params, p, {}, 0x7f0000000000);
+    const EpochParams& e = params.launch;
+    const auto epoch = [&](u64 exits) { return exits * e.by_blocks.factor >> e.by_blocks.shift; };
+    EXPECT_EQ(u64{e.last} + 1, u64{kEpochs} * static_cast<u64>(blocks));
+    EXPECT_LT(e.last, u64{1} << 31);
+    for (const u64 launch : {u64{0}, u64{1}, u64{2}, u64{kEpochs / 2 - 1}, u64{kEpochs - 2}, u64{kEpochs - 1}})
+      for (const u64 left : {u64{0}, u64{1} * static_cast<u64>(blocks) / 2, static_cast<u64>(blocks) - 1})
+        EXPECT_EQ(epoch(launch * static_cast<u64>(blocks) + left), launch) << blocks << " blocks, " << left << " left";
+  }
+}
+
 TEST(Parameters, PlacesInTheWorkspace) {
   plan::ConvPlan p;
   p.config.split = true;
