@@ -151,9 +151,7 @@ CODA_DEVICE void channel_moments(float (&acc)[kBlocks][kCount], float2* moments,
             for (int n = kWays / 2; n > 0; n /= 2)
 #pragma unroll
                 for (int i = 0; i < n; ++i) sums[i] += sums[i + n];
-            float sum = sums[0];
-            sum += __shfl_xor_sync(~0u, sum, 1);
-            sum += __shfl_xor_sync(~0u, sum, 2);
+            const float sum = over_four_lanes(sums[0]);
             float mean = sum * inverse;
             if constexpr (kMasked) mean = fmaf(fmaf(-mean, count, sum), inverse, mean);  // the quotient without the reciprocal's error
             float squares[4] = {};
@@ -163,9 +161,7 @@ CODA_DEVICE void channel_moments(float (&acc)[kBlocks][kCount], float2* moments,
                 if constexpr (kCentre) value(i) = deviation;
                 if (valid(i)) squares[i % 4] = fmaf(deviation, deviation, squares[i % 4]);
             }
-            float m2 = (squares[0] + squares[1]) + (squares[2] + squares[3]);
-            m2 += __shfl_xor_sync(~0u, m2, 1);
-            m2 += __shfl_xor_sync(~0u, m2, 2);
+            const float m2 = over_four_lanes((squares[0] + squares[1]) + (squares[2] + squares[3]));
             if ((lane & 3) == 0) moments[64 * b + 16 * warp + lane / 4 + 8 * half] = {mean, m2};
         }
 }

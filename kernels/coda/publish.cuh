@@ -62,11 +62,6 @@ template <class Tile> struct Publisher {
         }
     }
 
-    static CODA_DEVICE float over_four_lanes(float x) {
-        x += __shfl_xor_sync(~0u, x, 1);
-        return x + __shfl_xor_sync(~0u, x, 2);
-    }
-
     CODA_DEVICE void publish_rows(const At& at, bool full) const {
         constexpr int kWidth = kUnit % 2 == 0 ? 2 : 1, kParts = kUnit / kWidth;  // entries of a unit in a warp's moments
         const int warp = tile.thread / 32;

@@ -21,10 +21,6 @@ template <class Tile> struct RowStatistics {
     CODA_DEVICE void of(RowAffine (&rows)[2 * kBlocks]) const {
         const int lane = tile.thread & 31;
         const float inverse = 1.f / float(tile.geometry.channels);
-        auto across = [](float x) {
-            x += __shfl_xor_sync(~0u, x, 1);
-            return x + __shfl_xor_sync(~0u, x, 2);
-        };
         // Of eight channels all exist or none, but where their number is any.
         auto some = [&](int j, int e, float x) {
             if constexpr (kStores == Stores::kCopyEngine) return x;
@@ -39,14 +35,14 @@ template <class Tile> struct RowStatistics {
 #pragma unroll
                 for (int j = 0; j < kN / 8; ++j)
                     if (8 * j < tile.geometry.channels) sum += some(j, 0, tile.acc[b][4 * j + 2 * half] - pivot) + some(j, 1, tile.acc[b][4 * j + 2 * half + 1] - pivot);
-                const float mean = fmaf(across(sum), inverse, pivot);
+                const float mean = fmaf(over_four_lanes(sum), inverse, pivot);
 #pragma unroll
                 for (int j = 0; j < kN / 8; ++j)
                     if (8 * j < tile.geometry.channels) {
                         const float x = some(j, 0, tile.acc[b][4 * j + 2 * half] - mean), y = some(j, 1, tile.acc[b][4 * j + 2 * half + 1] - mean);
                         m2 = fmaf(x, x, fmaf(y, y, m2));
                     }
-                const float2 affine = Visitor::affine(typename Visitor::Late{}, tile.uniform, mean, across(m2) * inverse);
+                const float2 affine = Visitor::affine(typename Visitor::Late{}, tile.uniform, mean, over_four_lanes(m2) * inverse);
                 rows[2 * b + half] = {mean, affine.x, affine.y};
             }
     }

@@ -30,6 +30,12 @@ CODA_DEVICE float widened(Bf16, u16 word) { return Bf16::unpack(word).x; }
 CODA_DEVICE float widened(F16, u16 word) { return F16::unpack(word).x; }
 CODA_DEVICE float widened(Tf32, u32 word) { return __uint_as_float(word); }
 
+// Over the four lanes that hold a row of an accumulator's fragment.
+CODA_DEVICE float over_four_lanes(float x) {
+    x += __shfl_xor_sync(~0u, x, 1);
+    return x + __shfl_xor_sync(~0u, x, 2);
+}
+
 CODA_DEVICE int divided(int x, const Divisor& by) { return int(u64(u32(x)) * by.factor >> by.shift); }  // of x >= 0
 
 CODA_DEVICE constexpr int divide_up(int a, int b) { return (a + b - 1) / b; }

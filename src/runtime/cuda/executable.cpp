@@ -75,6 +75,7 @@ CudaExecutable::CudaExecutable(const Gpu& gpu, Parts parts)
     : gpu_(gpu),
       parts_(std::move(parts)),
       task_(plan::as_planned(parts_.contraction, parts_.plan.config)),
+      geometry_(geometry(task_, parts_.plan)),
       signature_(signature(parts_.contraction, parts_.source, parts_.epilogue, parts_.plan, parts_.kernel,
                            !parts_.options.constant_b.has_value())),
       kernel_(load(gpu, parts_.binary, parts_.kernel.entry), parts_.plan, kernel_bytes(parts_)) {
@@ -112,7 +113,7 @@ Parameters CudaExecutable::parameters(const Arguments& arguments) const {
                .fetched = fetched_operands(parts_, bound),
                .head = head_output(parts_, bound),
                .head_fields = bound.head_fields});
-  p.conv.geometry = geometry(task_, parts_.plan);
+  p.conv.geometry = geometry_;
   p.conv.side_memory = bound.side;
   if (bound.moments != nullptr) {
     p.conv.norm.slots = static_cast<Entry*>(bound.moments);

@@ -39,7 +39,8 @@ class CudaExecutable final : public ExecutableImpl, public std::enable_shared_fr
 
   const Gpu& gpu_;
   Parts parts_;
-  plan::Lowered task_;  ///< as the kernel computes the contraction
+  plan::Lowered task_;           ///< as the kernel computes the contraction
+  const ConvGeometry geometry_;  ///< of every launch, with its divisors
   Signature signature_;
   Kernel kernel_;
   Memory filter_;  ///< constant_b
