@@ -67,11 +67,15 @@ NodeCase read_case(const std::filesystem::path& folder) {
 CaseTensor read_tensor(const std::filesystem::path& file, int type) {
   onnx::TensorProto proto;
   if (!proto.ParseFromString(read_file(file))) throw UserError(file.string() + ": is damaged");
+  return as_case_tensor(std::move(proto), type, file.string());
+}
+
+CaseTensor as_case_tensor(onnx::TensorProto proto, int type, const std::string& where) {
   // NumPy has no bfloat16: these files say uint16
   const int bfloat16 = network::onnx_import::data_type_of(DType::bf16);
   if (type == bfloat16 && proto.data_type() == network::onnx_import::data_type_of(DType::u16))
     proto.set_data_type(bfloat16);
-  auto data = network::onnx_import::tensor_data(proto, "", file.string());
+  auto data = network::onnx_import::tensor_data(proto, "", where);
   CaseTensor t{data.dtype, {proto.dims().begin(), proto.dims().end()}, std::move(data.elements)};
   const DType stored = *network::onnx_import::dtype_of(proto.data_type());
   if (stored == t.dtype) return t;

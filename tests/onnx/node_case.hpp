@@ -35,5 +35,7 @@ NodeCase read_case(const std::filesystem::path& folder);
 /// input_<i>.pb or output_<i>.pb of the type that the model declares. Throws UserError for a type that networks do not
 /// have.
 CaseTensor read_tensor(const std::filesystem::path& file, int type);
+/// The same of a tensor in memory; `where` names it in errors.
+CaseTensor as_case_tensor(onnx::TensorProto proto, int type, const std::string& where);
 
 }  // namespace coda::test

@@ -218,32 +218,41 @@ std::vector<double> as_float64(const ConstTensorView& tensor, const std::string&
   return values;
 }
 
-std::vector<NetworkAgreement> check_network(const Network& network, const Tensors64& inputs, const Tensors64& outputs,
-                                            const TensorObserver& progress, const Rounding& rounding) {
-  const Tensors64 expected = evaluate_network(network, inputs, progress);
-  std::vector<Tensors64> disturbed;
-  const auto evaluate_disturbed = [&](double factor, std::uint64_t seed) {
-    std::mt19937_64 random(seed);
-    const auto disturbing = [&](const Operator& op, Tensor64& result) {
-      if (progress) progress(op, result);
-      disturb(result, factor, random);
-    };
-    disturbed.push_back(evaluate_network(network, inputs, disturbing, rounding));
-  };
-  evaluate_disturbed(1, 1);
+NetworkAnswer::NetworkAnswer(const Network& network, const Tensors64& inputs, const TensorObserver& progress,
+                             const Rounding& rounding)
+    : expected_(evaluate_network(network, inputs, progress)) {
+  evaluate_disturbed(network, inputs, progress, rounding, 1, 1);
   const bool exact = std::any_of(network.outputs.begin(), network.outputs.end(),
                                  [&](TensorId id) { return !is_float(network[id].dtype); });
   for (std::uint64_t seed = 2; exact && seed < 4; ++seed)  // each both ways, so that a tie falls to either side
-    for (const double factor : {safety, -safety}) evaluate_disturbed(factor, seed);
+    for (const double factor : {safety, -safety}) evaluate_disturbed(network, inputs, progress, rounding, factor, seed);
+}
+
+void NetworkAnswer::evaluate_disturbed(const Network& network, const Tensors64& inputs, const TensorObserver& progress,
+                                       const Rounding& rounding, double factor, std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  const auto disturbing = [&](const Operator& op, Tensor64& result) {
+    if (progress) progress(op, result);
+    disturb(result, factor, random);
+  };
+  disturbed_.push_back(evaluate_network(network, inputs, disturbing, rounding));
+}
+
+std::vector<NetworkAgreement> NetworkAnswer::compare(const Tensors64& outputs) const {
   std::vector<NetworkAgreement> agreements;
   agreements.reserve(outputs.size());
   for (const auto& [name, actual] : outputs) {
     std::vector<Tensor64> variants;
-    variants.reserve(disturbed.size());
-    for (const Tensors64& d : disturbed) variants.push_back(d.at(name));
-    agreements.push_back(compare(name, expected.at(name), variants, actual));
+    variants.reserve(disturbed_.size());
+    for (const Tensors64& d : disturbed_) variants.push_back(d.at(name));
+    agreements.push_back(command::compare(name, expected_.at(name), variants, actual));
   }
   return agreements;
+}
+
+std::vector<NetworkAgreement> check_network(const Network& network, const Tensors64& inputs, const Tensors64& outputs,
+                                            const TensorObserver& progress, const Rounding& rounding) {
+  return NetworkAnswer(network, inputs, progress, rounding).compare(outputs);
 }
 
 }  // namespace coda::command

@@ -58,6 +58,28 @@ struct NetworkAgreement {
   bool ok() const { return outside == 0; }
 };
 
+/// What a network gives for some inputs, and how far rounding alone may move it: outputs of any number of
+/// implementations are compared with it.
+class NetworkAnswer {
+ public:
+  NetworkAnswer(const Network& network, const Tensors64& inputs, const TensorObserver& progress = {},
+                const Rounding& rounding = {});
+
+  /// Outputs in logical order.
+  std::vector<NetworkAgreement> compare(const Tensors64& outputs) const;
+
+  const Tensors64& expected() const { return expected_; }
+  /// The outputs of each evaluation that was disturbed.
+  const std::vector<Tensors64>& disturbed() const { return disturbed_; }
+  /// One more evaluation with results moved by `factor` times their bounds.
+  void evaluate_disturbed(const Network& network, const Tensors64& inputs, const TensorObserver& progress,
+                          const Rounding& rounding, double factor, std::uint64_t seed);
+
+ private:
+  Tensors64 expected_;
+  std::vector<Tensors64> disturbed_;
+};
+
 /// Compares outputs (in logical order) with the reference.
 ///
 /// The tolerance of an output is derived, not chosen: the reference is evaluated once more with the result of every

@@ -1,0 +1,77 @@
+"""Random networks, valid by construction: motifs of operators put behind one another.
+
+usage: generator.py FOLDER FIRST COUNT [--gpu]      writes FOLDER/<seed>.onnx, each with its inputs
+"""
+
+import pathlib
+import sys
+
+import contractions as c
+import elementwise as e
+import maps as m
+import movement as v
+import normalisations as n
+from draft import Draft, with_data
+
+# motif: how often for the CPU, and for the GPU
+MOTIFS = {
+    c.conv: (10, 14), c.conv_transpose: (3, 3), c.gemm: (4, 4), c.matmul: (7, 6), c.attention: (1, 0),
+    e.unary: (14, 14), e.binary: (16, 16), e.gated: (1, 2), e.embedded: (1, 2),
+    n.batch_norm: (2, 3), n.group_norm: (4, 5), n.instance_norm: (1, 2), n.layer_norm: (3, 2), n.written_layer_norm: (1, 0), n.softmax: (2, 1),
+    n.rms_norm: (1, 0),
+    v.reshape: (5, 2), v.flatten: (1, 1), v.squeeze: (2, 1), v.unsqueeze: (1, 0.5), v.transpose: (5, 1), v.split: (3, 2), v.slice_: (4, 2),
+    v.concat: (6, 6), v.pad: (2, 1), v.tile: (1, 0), v.expand: (2, 0), v.gather: (2, 0), v.depth_to_space: (1, 0), v.pool: (3, 4),
+    v.resize: (2, 3), v.dropout: (1, 1),
+    m.reduce: (5, 0), m.arg_reduce: (1, 0), m.choose: (2, 0), m.rounded: (1, 0), m.through_integers: (1, 0), m.by_indices: (1.5, 0),
+    m.sequences: (1.5, 0), m.grid_sample: (0.5, 0),
+}
+CONTRACTIONS = (c.conv, c.conv, c.conv, c.conv_transpose, c.gemm, c.matmul, c.matmul)
+EPILOGUES = (e.unary, e.unary, e.binary, e.binary, e.binary, n.group_norm, n.batch_norm, n.layer_norm, n.softmax, e.embedded)
+
+
+def contraction_with_epilogue(d, x):
+    for _ in range(6):
+        y = d.pick(CONTRACTIONS)(d, x)
+        if y is not None:
+            break
+    else:
+        return None
+    for _ in range(d.random.randint(1, 4)):
+        y = d.pick(EPILOGUES)(d, y) or y
+    return y
+
+
+def generate(seed, gpu=False):
+    """(model, inputs) of this seed."""
+    d = Draft(seed, gpu)
+    x = d.input(c.first_rank(d))
+    motifs = list(MOTIFS)
+    weights = [MOTIFS[f][1 if gpu else 0] for f in motifs]
+    most = d.random.randint(2, 6 if gpu else 16)
+    if d.chance(0.95 if gpu else 0.85):
+        x = contraction_with_epilogue(d, x) or x
+    for _ in range(60):
+        if len(d.nodes) >= most and d.nodes:
+            break
+        if d.chance(0.35):  # another value: branches, residuals, several users
+            x = d.pick([w for w in d.values if w.kind == "f"])
+        if not gpu and d.chance(0.3):
+            x = contraction_with_epilogue(d, x) or x
+            continue
+        y = d.random.choices(motifs, weights)[0](d, x)
+        if y is not None and y.kind == "f" and d.fits(y.shape):
+            x = d.tame(y)
+    extra = [w for w in d.values if w.name in d.used and d.chance(0.04)]
+    return d.model(extra[:2])
+
+
+def main():
+    folder, first, count = pathlib.Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
+    folder.mkdir(parents=True, exist_ok=True)
+    for seed in range(first, first + count):
+        model, inputs = generate(seed, "--gpu" in sys.argv)
+        (folder / f"{seed}.onnx").write_bytes(with_data(model, inputs).SerializeToString())
+
+
+if __name__ == "__main__":
+    main()
