@@ -4,7 +4,8 @@
 #   make test      all tests that need no GPU: unit, CLI, package, sanitizers, fuzzing for a minute
 #   make test-gpu  the tests that need a GPU (Hopper); GPU_TESTS=… runs a program that was built elsewhere
 #   make long-gpu  2,000 random problems over all that the GPU takes, then a million launches of their kernels; GPU_TESTS as above
-#   make networks  networks of torchvision and others, exported to ONNX: Coda beside ONNX Runtime and float64 (7 GB of packages)
+#   make networks  over 100 networks of others, exported to ONNX: right, refused or wrong beside PyTorch in float64 (8 GB of packages)
+#                  and, with NETWORKS=--times on an idle machine, beside ONNX Runtime's time
 #   make bench     Coda beside its peers on this machine's CPU, into bench/results/cpu.json
 #   make bench-gpu  Coda beside cuDNN and PyTorch on a GPU (Hopper), into bench/results/; GPU_BENCH=… runs a program built elsewhere
 #   make pack      kernels of the demo's model and of the standard blocks, compiled ahead into build/pack (needs NVRTC, no GPU)
@@ -61,11 +62,11 @@ long-gpu:
 	@$(GPU_TESTS) --broad $(PROBLEMS) --endurance $(LAUNCHES)
 	@$(GPU_TESTS) --broad $(PROBLEMS) --endurance $$(( $(LAUNCHES) / 4 )) --delays
 
-# NETWORKS_PYTHON may name a Python that has the packages of scripts/requirements-networks.txt
+# NETWORKS: options, such as --only REGEX. NETWORKS_PYTHON may name a Python that has the packages of scripts/requirements-networks.txt
 networks:
 	@scripts/setup.sh build $(if $(NETWORKS_PYTHON),,networks)
 	@cmake --preset release -DCODA_TESTS=OFF -DCODA_BENCH=OFF -B $(BUILD)/demo >/dev/null && cmake --build $(BUILD)/demo -j $(JOBS)
-	@scripts/networks.sh $(BUILD)/demo/tools/coda/coda $(BUILD)/networks
+	@scripts/networks.sh $(BUILD)/demo/tools/coda/coda $(BUILD)/networks $(NETWORKS)
 
 bench:
 	@scripts/setup.sh build bench

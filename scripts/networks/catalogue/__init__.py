@@ -1,0 +1,9 @@
+"""Every network that is exported and judged, by name."""
+from . import diffusers, rapidocr, segmentation, timm, torchvision, transformers
+
+ENTRIES = {}
+for _library in (torchvision, timm, diffusers, transformers, segmentation, rapidocr):
+    for _entry in _library.ENTRIES:
+        # two libraries may have a network of one name
+        _name = _entry.name if _entry.name not in ENTRIES else f"{_entry.library}_{_entry.name}"
+        ENTRIES[_name] = _entry

@@ -1,0 +1,48 @@
+"""segmentation-models-pytorch, and dynamic-network-architectures, the networks of nnU-Net."""
+from .entry import Entry
+
+
+def segmenter(name, encoder, size, options=()):
+    import segmentation_models_pytorch as smp
+    from .wrap import Flat, image
+    return Flat(getattr(smp, name)(encoder, encoder_weights=None, classes=3, **dict(options))), image(size)
+
+
+def nnunet(name, axes, channels, size):
+    import torch
+    from dynamic_network_architectures.architectures import unet
+    from .wrap import Flat, image
+    nn = torch.nn
+    conv, norm = {2: (nn.Conv2d, nn.InstanceNorm2d), 3: (nn.Conv3d, nn.InstanceNorm3d)}[axes]
+    stages = len(channels)
+    strides = (1,) + (2,) * (stages - 1)
+    common = {"conv_bias": True, "norm_op": norm, "norm_op_kwargs": {"eps": 1e-5, "affine": True},
+              "nonlin": nn.LeakyReLU, "nonlin_kwargs": {"inplace": True}, "deep_supervision": False}
+    net = getattr(unet, name)(2, stages, channels, conv, 3, strides, 2, 4, [2] * (stages - 1) if name == "PlainConvUNet" else [1] * (stages - 1),
+                              **common)
+    return Flat(net), image(size, channels=2)
+
+
+ENTRIES = [
+    Entry("segmentation-models-pytorch", f"{name.lower()}_{encoder.replace('timm-', '').replace('-', '_')}", segmenter,
+          (name, encoder, size, options), open=free)
+    for name, encoder, size, options, free in (
+        ("Unet", "resnet34", 256, (), "nhw"),
+        ("Unet", "resnet18", 192, (("decoder_attention_type", "scse"),), ""),
+        ("UnetPlusPlus", "resnet18", 128, (), ""),
+        ("FPN", "resnet34", 128, (), ""),
+        ("PAN", "resnet18", 256, (), ""),
+        ("MAnet", "resnet18", 128, (), ""),
+        ("DeepLabV3", "resnet18", 128, (), ""),
+        ("DeepLabV3Plus", "resnet34", 256, (), ""),
+        ("Linknet", "resnet34", 256, (), ""),
+        ("PSPNet", "resnet34", 192, (), ""),
+        ("UPerNet", "resnet34", 128, (), ""),
+        ("Segformer", "resnet18", 128, (), ""))
+] + [
+    Entry("dynamic-network-architectures", "nnunet_2d", nnunet,
+          ("PlainConvUNet", 2, (32, 64, 128, 256, 512, 512), (256, 256))),
+    Entry("dynamic-network-architectures", "nnunet_2d_residual", nnunet,
+          ("ResidualEncoderUNet", 2, (32, 64, 128, 256), (128, 128))),
+    Entry("dynamic-network-architectures", "nnunet_3d", nnunet,
+          ("PlainConvUNet", 3, (32, 64, 128, 256), (32, 64, 64)))]

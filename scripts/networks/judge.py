@@ -1,0 +1,79 @@
+"""One row of the results: a network by one exporter, right, wrong, refused, broken or not exported, and why."""
+import json
+
+import numpy as np
+import onnx
+
+from .errors import relative_error, tolerance
+from .faults import blind_nodes
+from .runs import Broken, Refused, run_coda, run_onnxruntime, time_onnxruntime
+
+ROUNDS = 5  # of coda and ONNX Runtime in turn
+
+
+def output_names(model):
+    return [o.name for o in onnx.load(str(model), load_external_data=False).graph.output]
+
+
+class Judge:
+    def __init__(self, coda, folder, about, threads):
+        self.coda, self.folder, self.about, self.threads = coda, folder, about, threads
+
+    def _exact(self, run):
+        with np.load(self.folder / f"exact.{run}.npz") as arrays:
+            return [arrays[f"out{i}"] for i in range(len(arrays))]
+
+    def _outputs(self, model, run):
+        """What coda is off by, output by output."""
+        ours, _ = run_coda(self.coda, model, self.folder / f"inputs.{run}.npz", threads=self.threads)
+        names = output_names(model)
+        theirs = self._onnxruntime(model, run, len(names))
+        return [{"error": relative_error(ours.get(name), exact), "tolerance": tolerance(float32),
+                 "pytorch_error": float32,
+                 "onnxruntime_error": None if their is None else relative_error(their, exact)}
+                for name, exact, float32, their in
+                zip(names, self._exact(run), self.about["runs"][run]["float32_error"], theirs, strict=True)]
+
+    def _onnxruntime(self, model, run, count):
+        try:
+            return run_onnxruntime(model, self.folder / f"inputs.{run}.npz", threads=self.threads)
+        except Exception:  # its exceptions have no common class; what it cannot run has no error
+            return [None] * count
+
+    def correctness(self, model, free):
+        """{status, reason, runs}"""
+        runs = []
+        try:
+            for run, made in enumerate(self.about["runs"]):
+                if made["open"] == free:
+                    runs.append({"inputs": made["inputs"], "outputs": self._outputs(model, run)})
+        except Refused as error:
+            return {"status": "refused", "reason": str(error), "runs": runs}
+        except Broken as error:
+            return {"status": "broken", "reason": str(error), "runs": runs}
+        right = all(o["error"] <= o["tolerance"] for r in runs for o in r["outputs"])
+        return {"status": "right" if right else "wrong", "reason": "", "runs": runs}
+
+    def _share(self, model):
+        """The error of coda's first run over its tolerance, in the worst output."""
+        ours, _ = run_coda(self.coda, model, self.folder / "inputs.0.npz", threads=self.threads)
+        return max(relative_error(ours.get(name), exact) / tolerance(float32) for name, exact, float32 in
+                   zip(output_names(model), self._exact(0), self.about["runs"][0]["float32_error"], strict=True))
+
+    def faults(self, model, count):
+        scratch = model.with_name("fault.onnx")
+        drawn, blind = blind_nodes(model, self.folder / "inputs.0.npz", count, scratch, self._share)
+        return {"drawn": drawn, "blind": blind}
+
+    def times(self, model, repeat=5):
+        """Medians over rounds in which both take turns."""
+        inputs = self.folder / "inputs.0.npz"
+        coda, theirs = [], []
+        for _ in range(ROUNDS):
+            coda.append(run_coda(self.coda, model, inputs, repeat, self.threads)[1])
+            theirs.append(time_onnxruntime(model, inputs, repeat, self.threads))
+        return {"coda_ms": float(np.median(coda)), "onnxruntime_ms": float(np.median(theirs))}
+
+
+def read_row(file):
+    return json.loads(file.read_text()) if file.is_file() else None

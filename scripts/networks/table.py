@@ -1,0 +1,91 @@
+"""Results as lines and tables."""
+import math
+
+ORDER = ("right", "refused", "wrong", "broken", "not exported")
+
+
+def worst(row):
+    """The output that is nearest to its tolerance, or furthest beyond it."""
+    outputs = [o for run in row["runs"] for o in run["outputs"]]
+    return max(outputs, key=lambda o: o["error"] / o["tolerance"], default=None)
+
+
+def name_of(row):
+    free = {"": "", "n": ", open batch", "nhw": ", open batch and size"}[row["open"]]
+    return f"{row['network']} ({row['exporter']}{free})"
+
+
+def describe(row):
+    text = f"{name_of(row)}: {row['status']}"
+    output = worst(row)
+    if output:
+        text += f", error {output['error']:.1e} of {output['tolerance']:.1e}"
+        if output["onnxruntime_error"] is not None:
+            text += f" (ONNX Runtime {output['onnxruntime_error']:.1e})"
+    if "faults" in row:
+        count = len(row["faults"]["drawn"])
+        text += f", {count - len(row['faults']['blind'])} of {count} faults found"
+    if "coda_ms" in row:
+        text += f", {row['coda_ms']:.1f} ms (ONNX Runtime {row['onnxruntime_ms']:.1f})"
+    return text + (f": {first_line(row['reason'])}" if row["reason"] else "")
+
+
+def first_line(reason):
+    lines = [line.strip() for line in reason.splitlines() if line.strip()]
+    return lines[0][:200] if lines else ""
+
+
+def geomean(rows):
+    shares = [math.log(r["coda_ms"] / r["onnxruntime_ms"]) for r in rows if "coda_ms" in r]
+    return math.exp(sum(shares) / len(shares)) if shares else None
+
+
+def summary(rows):
+    """{good, networks, right, …, text}"""
+    counts = {status: sum(r["status"] == status for r in rows) for status in ORDER}
+    drawn = sum(len(r["faults"]["drawn"]) for r in rows if "faults" in r)
+    blind = sum(len(r["faults"]["blind"]) for r in rows if "faults" in r)
+    networks = len({r["network"] for r in rows})
+    whole = {"networks": networks, "rows_by_status": counts, "faults_drawn": drawn, "faults_missed": blind,
+             "good": not (counts["wrong"] or counts["broken"] or blind)}
+    text = f"{networks} networks, {len(rows)} rows: " + ", ".join(f"{n} {s}" for s, n in counts.items() if n)
+    text += f"; {drawn - blind} of {drawn} seeded faults found"
+    for key, group in (("convolutional", [r for r in rows if r["convolutional"]]),
+                       ("others", [r for r in rows if not r["convolutional"]])):
+        whole[f"geomean_{key}"] = geomean(group)
+        if whole[f"geomean_{key}"]:
+            text += f"; {key}: {whole[f'geomean_{key}']:.2f} of ONNX Runtime's time"
+    return whole | {"text": text}
+
+
+def cells(row):
+    output, faults = worst(row), row.get("faults")
+    numbers = [f"{output[k]:.1e}" if output and output[k] is not None else ""
+               for k in ("error", "tolerance", "onnxruntime_error")]
+    found = f"{len(faults['drawn']) - len(faults['blind'])}/{len(faults['drawn'])}" if faults else ""
+    times = [f"{row[k]:.1f}" if k in row else "" for k in ("coda_ms", "onnxruntime_ms")]
+    exporter = row["exporter"] + {"": "", "n": ", open batch", "nhw": ", open size"}[row["open"]]
+    return [row["network"], exporter, row["status"], *numbers, found, *times]
+
+
+def markdown(rows):
+    lines = []
+    for library in dict.fromkeys(r["library"] for r in rows):
+        mine = [r for r in rows if r["library"] == library]
+        lines += [f"**{library}**", "",
+                  "| network | exporter | is | error | tolerance | ONNX Runtime's error | faults found | ms | ONNX Runtime, ms |",
+                  "|---|---|---|---|---|---|---|---|---|"]
+        lines += [f"| {' | '.join(cells(r))} |" for r in mine] + [""]
+    reasons = [r for r in rows if r["reason"]]
+    if reasons:
+        lines += ["| not run | reason |", "|---|---|"]
+        lines += [f"| {name_of(r)} | {r['status']}: {first_line(r['reason']).replace('|', '/')} |" for r in reasons] + [""]
+    return lines
+
+
+def write_tables(rows, page):
+    text = page.read_text()
+    begin, end = "<!-- results: networks -->\n", "<!-- end -->"
+    before, rest = text.split(begin)
+    after = rest[rest.index(end):]
+    page.write_text(before + begin + summary(rows)["text"] + ".\n\n" + "\n".join(markdown(rows)) + after)
