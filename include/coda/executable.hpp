@@ -71,9 +71,9 @@ struct Arguments {
 class ExecutableImpl;
 class LaunchImpl;
 
-/// An execution with all its arguments in place, on a GPU. It has a workspace of its own, so it is *one* execution in
-/// flight: enqueue it on one stream at a time, and bind another for a stream that runs beside it. Captured into a CUDA
-/// Graph it is one kernel node; it must outlive the graph, and the graph's replays count as its executions.
+/// An execution with all its arguments in place, on a GPU, and a workspace of its own: *one* execution in flight.
+/// Enqueue it on one stream at a time, and bind another for a stream beside it; two at once are undefined. Captured into
+/// a CUDA Graph it is one kernel node; it must outlive the graph, whose replays count as its executions.
 class Launch {
  public:
   explicit Launch(std::shared_ptr<const LaunchImpl> impl) : impl_(std::move(impl)) {}
@@ -91,9 +91,9 @@ class Executable {
   /// Runs to completion; on a GPU on the default stream. Throws UserError if an argument is missing, unknown, or has
   /// another shape or dtype, and DeviceError if the device fails.
   void run(const Arguments& arguments) const;
-  /// On a GPU: checks the arguments, takes the stream's workspace and launches; does not wait. What is captured into a
-  /// graph gets a workspace of its own, which lives as long as the executable. Throws as run does; on the CPU
-  /// UserError.
+  /// On a GPU: checks the arguments, takes the stream's workspace and launches; does not wait. What is captured gets a
+  /// workspace of its own, which the graph and its instances keep as long as they live; the executable must outlive
+  /// them. Throws as run does; on the CPU UserError.
   void enqueue(const Arguments& arguments, Stream stream) const;
   /// On a GPU: checks the arguments once, for any number of launches. Throws as run does; on the CPU UserError.
   Launch bind(const Arguments& arguments) const;

@@ -283,18 +283,21 @@ CUresult cuLaunchKernel(CUfunction f, unsigned x, unsigned y, unsigned z, unsign
 CUresult cuStreamBeginCapture(CUstream s, CUstreamCaptureMode mode) {
   const std::lock_guard lock(mutex);
   fake::begin_capture(*fake_state(), s, mode);
-  captures[s] = {};
+  fake_state()->streams.at(s).graph = &(captures[s] = {});
   return CUDA_SUCCESS;
 }
 CUresult cuStreamEndCapture(CUstream s, CUgraph* graph) {
   const std::lock_guard lock(mutex);
   fake::end_capture(*fake_state(), s);
   *graph = reinterpret_cast<CUgraph>(new Graph(std::move(captures.at(s))));
+  fake::copy_references(*fake_state(), &captures.at(s), *graph);
+  fake::drop_references(*fake_state(), &captures.at(s));
   captures.erase(s);
   return CUDA_SUCCESS;
 }
 CUresult cuGraphInstantiate(CUgraphExec* e, CUgraph g, unsigned long long) {
   *e = reinterpret_cast<CUgraphExec>(new Graph(*reinterpret_cast<Graph*>(g)));
+  fake::copy_references(*fake_state(), g, *e);
   return CUDA_SUCCESS;
 }
 CUresult cuGraphLaunch(CUgraphExec e, CUstream) {
@@ -360,6 +363,12 @@ CUresult cuGraphGetEdges(CUgraph g, CUgraphNode* from, CUgraphNode* to, CUgraphE
   }
   return *count = all.size(), CUDA_SUCCESS;
 }
-CUresult cuGraphExecDestroy(CUgraphExec e) { return delete reinterpret_cast<Graph*>(e), CUDA_SUCCESS; }
-CUresult cuGraphDestroy(CUgraph g) { return delete reinterpret_cast<Graph*>(g), CUDA_SUCCESS; }
+CUresult cuGraphExecDestroy(CUgraphExec e) {
+  fake::drop_references(*fake_state(), e);
+  return delete reinterpret_cast<Graph*>(e), CUDA_SUCCESS;
+}
+CUresult cuGraphDestroy(CUgraph g) {
+  fake::drop_references(*fake_state(), g);
+  return delete reinterpret_cast<Graph*>(g), CUDA_SUCCESS;
+}
 }

@@ -95,8 +95,8 @@ class NetworkExecutable {
            std::vector<StepTime>* profile = nullptr) const;
 
   /// On a GPU: puts one run on the stream and does not wait. All tensors are in the GPU's memory, and stay until the
-  /// run is over. Runs on one stream share an arena, those on different streams do not. Throws as run does; on the CPU
-  /// UserError.
+  /// run is over. Runs on one stream share an arena, those on different streams do not. Throws as run does; UserError
+  /// for a stream that is being captured into a CUDA graph, and on the CPU.
   void enqueue(const std::map<std::string, ConstTensorView>& inputs, const std::map<std::string, TensorView>& outputs,
                Stream stream) const;
 

@@ -170,6 +170,7 @@ double floor_us(const network::gpu::Step& s, const plan::Device& device) {
 void CudaNetwork::run(const std::map<std::string, ConstTensorView>& inputs,
                       const std::map<std::string, TensorView>& outputs, std::vector<StepTime>* profile) {
   const cuda::NamedRange range("coda: run a network");
+  cuda::check_usable(options_.device_index);
   CallerViews views;
   const auto p = checked(inputs, outputs, views);
   auto workspace = p->borrow();
@@ -191,6 +192,12 @@ void CudaNetwork::run(const std::map<std::string, ConstTensorView>& inputs,
 void CudaNetwork::enqueue(const std::map<std::string, ConstTensorView>& inputs,
                           const std::map<std::string, TensorView>& outputs, Stream stream) {
   const cuda::NamedRange range("coda: enqueue a network");
+  // Ahead of all else: what planning and binding do is no part of a capture, and a replay would not do it
+  if (cuda::is_captured(options_.device_index, stream))
+    throw UserError(
+        "NetworkExecutable::enqueue was given a stream that is being captured into a CUDA graph, and a network cannot "
+        "be captured: enqueue it before or after the capture, beside the graph's launches. The network runs as a CUDA "
+        "graph of its own");
   CallerViews views;
   const auto p = checked(inputs, outputs, views);
   for (const auto& v : views)

@@ -42,6 +42,17 @@ bool is_dense(const ConstTensorView& v) {
   return last + 1 == element_count(v.shape);
 }
 
+// All bytes of a device's tensor are the caller's. Strides of any sign
+void check_extent(int device_index, const ConstTensorView& v, const std::string& name) {
+  if (element_count(v.shape) == 0) return;
+  std::int64_t lowest = 0, highest = 0;
+  for (std::size_t i = 0; i < v.shape.size(); ++i)
+    (v.strides[i] < 0 ? lowest : highest) += (v.shape[i] - 1) * v.strides[i];
+  const auto bytes = static_cast<std::int64_t>(size_of(v.dtype));
+  cuda::check_lies_on(device_index, static_cast<const std::byte*>(v.data) + lowest * bytes,
+                      static_cast<std::size_t>((highest - lowest + 1) * bytes), name);
+}
+
 void copy_view(const ConstTensorView& from, const Sizes& from_strides, void* to, const Sizes& to_strides) {
   copy_strided(size_of(from.dtype), from.shape, from.data, from_strides, to, to_strides);
 }
@@ -54,9 +65,10 @@ Workspace::Workspace(const Plan& plan, int device_index)
     : device_index_(device_index),
       memory_(
           std::make_unique<cuda::DeviceBuffer>(device_index, plan.bytes, "the tensors between a network's kernels")),
-      callers_(plan.callers),
-      staging_(plan.callers),
-      on_host_(plan.callers, false),
+      names_(plan.callers),
+      callers_(plan.callers.size()),
+      staging_(plan.callers.size()),
+      on_host_(plan.callers.size(), false),
       stream_(device_index) {
   auto* const base = static_cast<std::byte*>(memory_->data());
   bases_ = {base, base + plan.scratch_offset, base + plan.kept_offset, base + plan.callers_offset};
@@ -106,6 +118,8 @@ void Workspace::bind(const CallerViews& views, std::size_t inputs, Stream stream
   for (std::size_t i = 0; i < views.size(); ++i) callers.push_back(staged(views[i], i, i < inputs, stream));
   if (callers.empty() || std::memcmp(callers.data(), callers_.data(), callers.size() * sizeof(CallerTensor)) == 0)
     return;
+  for (std::size_t i = 0; i < views.size(); ++i)
+    if (!on_host_[i]) check_extent(device_index_, views[i], names_.at(i));
   callers_ = std::move(callers);
   cuda::copy(device_index_, bases_.callers, callers_.data(), callers_.size() * sizeof(CallerTensor), stream);
 }
@@ -169,7 +183,8 @@ std::shared_ptr<Plan> make_plan(const FusedNetwork& fused, DeviceConstants& cons
   const Network& n = fused.network;
   plan->inputs = std::move(inputs);
   plan->device_index = options.device_index;
-  plan->callers = n.inputs.size() + n.outputs.size();
+  for (const TensorId id : n.inputs) plan->callers.push_back("input " + n[id].name);
+  for (const TensorId id : n.outputs) plan->callers.push_back("output " + n[id].name);
   const std::vector<bool> none_in(n.inputs.size(), false), none_out(n.outputs.size(), false);
   plan->storage = plan_storage(fused, {plan->inputs, none_in, none_out, none_in, none_out}, options.reuse_memory);
   plan->lowered =
@@ -177,7 +192,7 @@ std::shared_ptr<Plan> make_plan(const FusedNetwork& fused, DeviceConstants& cons
   plan->scratch_offset = aligned(plan->storage.arena_bytes);
   plan->kept_offset = plan->scratch_offset + aligned(plan->lowered.scratch_bytes);
   plan->callers_offset = plan->kept_offset + aligned(plan->lowered.kept_bytes);
-  plan->bytes = plan->callers_offset + aligned(plan->callers * sizeof(CallerTensor));
+  plan->bytes = plan->callers_offset + aligned(plan->callers.size() * sizeof(CallerTensor));
   return plan;
 }
 

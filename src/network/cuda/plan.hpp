@@ -41,6 +41,7 @@ class Workspace {
   int device_index_;
   std::unique_ptr<cuda::DeviceBuffer> memory_;
   Bases bases_;
+  std::vector<std::string> names_;     ///< of the caller's tensors, for messages
   std::vector<CallerTensor> callers_;  ///< as on the device
   std::vector<std::unique_ptr<cuda::DeviceBuffer>> staging_;
   std::vector<bool> on_host_;
@@ -54,7 +55,7 @@ struct Plan {
   StoragePlan storage;
   Lowered lowered;
   std::size_t scratch_offset = 0, kept_offset = 0, callers_offset = 0, bytes = 0;  ///< of a workspace's memory
-  std::size_t callers = 0;                                                         ///< inputs and outputs
+  std::vector<std::string> callers;  ///< names of inputs and outputs: "input x"
   int device_index = 0;
 
   /// A workspace for one run; goes back when the run is over.

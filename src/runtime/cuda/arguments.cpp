@@ -62,15 +62,22 @@ std::string title(const char* kind, const std::string& name, const Axes& axes) {
   return fmt::format("{} {}{}", kind, name, to_string(axes));
 }
 
+Range range_of(const ConstTensorView& view, std::string what) {
+  return {view, view.strides.empty() ? row_major_strides(view.shape) : view.strides, std::move(what)};
+}
+
+// The view has been checked
+NamedPointer named(const ConstTensorView& view, const std::string& what) {
+  const Range range = range_of(view, what);
+  const runtime::ByteRange bytes = runtime::byte_range(view, range.strides);
+  return {view.data, element_count(view.shape) == 0 ? 0 : static_cast<std::size_t>(bytes.last - bytes.first), what};
+}
+
 const void* Binder::tensor(const ConstTensorView& view, const std::vector<std::int64_t>& shape, DType dtype,
                            std::size_t alignment, const std::string& what, bool apart) {
   check_tensor(view, shape, dtype, alignment, what, apart);
-  bound_.pointers.push_back({view.data, what});
+  bound_.pointers.push_back(named(view, what));
   return view.data;
-}
-
-Range range_of(const ConstTensorView& view, std::string what) {
-  return {view, view.strides.empty() ? row_major_strides(view.shape) : view.strides, std::move(what)};
 }
 
 void* Binder::output(std::size_t store) {
@@ -87,7 +94,7 @@ void* Binder::output(std::size_t store) {
     bound_.output_pitch = check_rows(view, shape, s.dtype, copy_engine_alignment, what);
   else
     check_tensor(view, shape, s.dtype, axes == axes::mn ? copy_engine_alignment : size_of(s.dtype), what);
-  bound_.pointers.push_back({view.data, what});
+  bound_.pointers.push_back(named(view, what));
   written_.push_back(range_of(view, what));
   return view.data;
 }
@@ -105,7 +112,7 @@ void* Binder::resampled(const std::string& name, std::int64_t num, std::int64_t 
                                 shape_string(shape), to_string(s.dtype)));
   const TensorView& view = given->second;
   pitch = check_rows(view, shape, s.dtype, copy_engine_alignment, what);
-  bound_.pointers.push_back({view.data, what});
+  bound_.pointers.push_back(named(view, what));
   written_.push_back(range_of(view, what));
   return view.data;
 }
@@ -118,7 +125,7 @@ void* Binder::moments() {
     throw UserError(fmt::format("{} are not bound; give a tensor of shape {} and dtype f32 in Arguments::outputs", what,
                                 shape_string(s_.moments_shape)));
   check_tensor(given->second, s_.moments_shape, DType::f32, copy_engine_alignment, what);
-  bound_.pointers.push_back({given->second.data, what});
+  bound_.pointers.push_back(named(given->second, what));
   written_.push_back(range_of(given->second, what));
   return given->second.data;
 }
@@ -165,7 +172,7 @@ std::uint64_t Binder::operand(const Field& f, const Contraction& contraction) {
   const std::size_t alignment = f.axes == axes::mn ? copy_engine_alignment : size_of(f.dtype);
   if (lies_apart(f.name)) {
     check_rows(view, shape, f.dtype, alignment, what);
-    bound_.pointers.push_back({view.data, what});
+    bound_.pointers.push_back(named(view, what));
   } else {
     tensor(view, shape, f.dtype, alignment, what);
   }
@@ -237,7 +244,7 @@ void Binder::head(const HeadSignature& h) {
   bound_.head_pitch = check_rows(to->second, shape, h.store.dtype, copy_engine_alignment, what);
   if (bound_.head_pitch == 0) bound_.head_pitch = shape.back();
   bound_.head = to->second.data;
-  bound_.pointers.push_back({to->second.data, what});
+  bound_.pointers.push_back(named(to->second, what));
   written_.push_back(range_of(to->second, what));
   for (const Field& f : h.fields) bound_.head_fields.push_back(field(f, h.contraction));
 }
@@ -296,7 +303,7 @@ BoundArguments Binder::run() {
   if (product == nullptr || (product->batch == 1 && !product->transpose_a)) {  // pixels, or rows, may lie apart
     bound_.a = arguments_.a.data;
     bound_.a_pitch = check_rows(arguments_.a, shape_a(s_.contraction), factor.dtype_a, copy_engine_alignment, factor.a);
-    bound_.pointers.push_back({arguments_.a.data, factor.a});
+    bound_.pointers.push_back(named(arguments_.a, factor.a));
     read_.push_back(range_of(arguments_.a, factor.a));
   } else {
     bound_.a = matrix(arguments_.a, shape_a(s_.contraction), factor.dtype_a, factor.a, bound_.step_a);

@@ -48,7 +48,8 @@ Signature signature(const Contraction& contraction, const Graph& source, const p
 /// A pointer and what it is for, to be checked against the driver.
 struct NamedPointer {
   const void* data = nullptr;
-  std::string what;  ///< "operand bias[n]"
+  std::size_t bytes = 0;  ///< from there on that a kernel may touch, gaps between rows included
+  std::string what;       ///< "operand bias[n]"
 };
 
 struct BoundArguments {

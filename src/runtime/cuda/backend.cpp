@@ -10,7 +10,11 @@ namespace coda::cuda {
 
 bool built_in() { return true; }
 
-plan::Device open_device(int index) { return gpu(index).device; }
+plan::Device open_device(int index) {
+  const Gpu& g = gpu(index);
+  check_alive(g);
+  return g.device;
+}
 
 std::size_t peak_memory(int device_index) { return gpu(device_index).held.peak; }
 

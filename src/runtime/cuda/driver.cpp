@@ -2,8 +2,10 @@
 
 #include <dlfcn.h>
 #include <fmt/format.h>
+#include <pthread.h>
 
 #include <algorithm>
+#include <atomic>
 
 #include "coda/error.hpp"
 
@@ -20,6 +22,14 @@ std::string missing_function(const char* name) {
       name);
 }
 
+std::atomic<bool> forked = false;
+
+const char* why_not_started(CUresult result) {
+  return result == CUDA_ERROR_NOT_INITIALIZED
+             ? "was this process forked from one that had used CUDA? A forked process cannot use it: fork first"
+             : "is there a GPU in this machine, and may this process use it?";
+}
+
 Driver load() {
   // never closed: the driver does not bear being unloaded
   void* library = ::dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
@@ -34,6 +44,9 @@ Driver load() {
   if (d.function == nullptr) throw DeviceError(missing_function(CODA_EXPANDED_NAME_OF(function)));
   CODA_DRIVER_FUNCTIONS(CODA_LOAD)
 #undef CODA_LOAD
+  d.cuStreamGetCaptureInfo_v2 =
+      reinterpret_cast<decltype(d.cuStreamGetCaptureInfo_v2)>(::dlsym(library, "cuStreamGetCaptureInfo_v2"));
+  if (d.cuStreamGetCaptureInfo_v2 == nullptr) throw DeviceError(missing_function("cuStreamGetCaptureInfo_v2"));
   d.cuFuncGetParamInfo = reinterpret_cast<decltype(d.cuFuncGetParamInfo)>(::dlsym(library, "cuFuncGetParamInfo"));
 #if CUDA_VERSION >= 12030
   d.add_edges = reinterpret_cast<decltype(d.add_edges)>(::dlsym(library, "cuGraphAddDependencies_v2"));
@@ -46,11 +59,10 @@ Driver load() {
   if (const CUresult result = d.cuInit(0); result != CUDA_SUCCESS) {
     const char* name = nullptr;
     d.cuGetErrorName(result, &name);
-    throw DeviceError(
-        fmt::format("the CUDA driver does not start: cuInit returned {}; is there a GPU in this machine, "
-                    "and may this process use it?",
-                    name ? name : std::to_string(result)));
+    throw DeviceError(fmt::format("the CUDA driver does not start: cuInit returned {}; {}",
+                                  name ? name : std::to_string(result), why_not_started(result)));
   }
+  ::pthread_atfork(nullptr, nullptr, [] { forked.store(true, std::memory_order_relaxed); });
   return d;
 }
 
@@ -59,6 +71,15 @@ Driver load() {
 const Driver& driver() {
   static const Driver instance = load();  // a failure is tried again at the next call
   return instance;
+}
+
+bool is_forked() { return forked.load(std::memory_order_relaxed); }
+
+void check_not_forked() {
+  if (is_forked())
+    throw DeviceError(
+        "CUDA cannot be used after fork: this process was forked from one that had used the GPU. Fork before the first "
+        "use of the GPU, or start another program (exec, posix_spawn; in Python the start method 'spawn')");
 }
 
 std::string error_text(CUresult result) {
@@ -80,17 +101,38 @@ bool is_sticky(CUresult result) {
                                         CUDA_ERROR_MISALIGNED_ADDRESS,
                                         CUDA_ERROR_INVALID_ADDRESS_SPACE,
                                         CUDA_ERROR_INVALID_PC,
-                                        CUDA_ERROR_LAUNCH_FAILED};
+                                        CUDA_ERROR_LAUNCH_FAILED,
+                                        CUDA_ERROR_CONTEXT_IS_DESTROYED,
+                                        CUDA_ERROR_MPS_CLIENT_TERMINATED,
+                                        CUDA_ERROR_UNKNOWN};
   return std::find(std::begin(sticky), std::end(sticky), result) != std::end(sticky);
 }
 
+namespace {
+
+const char* advice(CUresult result) {
+  switch (result) {
+    case CUDA_ERROR_CONTEXT_IS_DESTROYED:
+      return "; the GPU's context is gone (cudaDeviceReset, or the end of the process), and with it all that was "
+             "compiled and allocated: end the process";
+    case CUDA_ERROR_MPS_CLIENT_TERMINATED:
+      return "; the MPS server has ended this process's use of the GPU, so that every further call in this process "
+             "fails: end the process";
+    case CUDA_ERROR_UNKNOWN:
+      return "; the GPU or its driver may be lost, and further calls in this process may fail: end the process";
+    default:
+      return is_sticky(result)
+                 ? "; a kernel that ran before has broken the GPU's context, so that every further call in this "
+                   "process fails: end the process"
+                 : "";
+  }
+}
+
+}  // namespace
+
 void check(CUresult result, const std::string& what) {
   if (result == CUDA_SUCCESS) return;
-  throw DeviceError(fmt::format(
-      "{} failed with {}{}", what, error_text(result),
-      is_sticky(result) ? "; a kernel that ran before has broken the GPU's context, so that every further call in this "
-                          "process fails: end the process"
-                        : ""));
+  throw DeviceError(fmt::format("{} failed with {}{}", what, error_text(result), advice(result)));
 }
 
 }  // namespace coda::cuda

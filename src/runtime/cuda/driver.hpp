@@ -19,6 +19,8 @@ namespace coda::cuda {
   F(cuDeviceGetName)                             \
   F(cuDeviceGetAttribute)                        \
   F(cuDevicePrimaryCtxRetain)                    \
+  F(cuDevicePrimaryCtxGetState)                  \
+  F(cuCtxGetId)                                  \
   F(cuCtxGetCurrent)                             \
   F(cuCtxPushCurrent)                            \
   F(cuCtxPopCurrent)                             \
@@ -63,12 +65,17 @@ namespace coda::cuda {
   F(cuGraphKernelNodeGetParams)                  \
   F(cuGraphNodeGetType)                          \
   F(cuGraphExecDestroy)                          \
+  F(cuGraphRetainUserObject)                     \
+  F(cuUserObjectCreate)                          \
+  F(cuUserObjectRelease)                         \
   F(cuGraphDestroy)
 
 struct Driver {
 #define CODA_DRIVER_MEMBER(name) decltype(&::name) name = nullptr;  // NOLINT(bugprone-macro-parentheses): a name
   CODA_DRIVER_FUNCTIONS(CODA_DRIVER_MEMBER)
 #undef CODA_DRIVER_MEMBER
+  CUresult (*cuStreamGetCaptureInfo_v2)(CUstream, CUstreamCaptureStatus*, cuuint64_t*, CUgraph*, const CUgraphNode**,
+                                        std::size_t*) = nullptr;  ///< that of CUDA 12: cuda.h of CUDA 13 names another
   CUresult (*cuFuncGetParamInfo)(CUfunction, std::size_t, std::size_t*,
                                  std::size_t*) = nullptr;  ///< CUDA 12.4, else null
 #if CUDA_VERSION >= 12030
@@ -81,6 +88,12 @@ struct Driver {
 
 /// Loads and initialises the driver at the first call. Throws DeviceError that says what is missing.
 const Driver& driver();
+
+/// True in a process that was forked from one in which the driver was loaded: CUDA cannot be used there, and calls into
+/// the driver may hang. One load of a flag.
+bool is_forked();
+/// Throws DeviceError if the process is such a one.
+void check_not_forked();
 
 /// Throws DeviceError with `what` ("loading the kernel"), the driver's name of the error and its text, unless `result`
 /// is CUDA_SUCCESS. Errors that leave the context unusable are reported as such.

@@ -29,12 +29,6 @@ class CudaLaunch final : public LaunchImpl {
   Memory workspace_;
 };
 
-bool is_capturing(CUstream stream) {
-  CUstreamCaptureStatus status{};
-  check(driver().cuStreamIsCapturing(stream, &status), "asking whether the stream is being captured");
-  return status == CU_STREAM_CAPTURE_STATUS_ACTIVE;
-}
-
 std::size_t further_maps(const plan::ConvPlan& plan) { return static_cast<std::size_t>(plan.config.further_maps()); }
 
 std::size_t kernel_bytes(const Parts& parts) {
@@ -130,8 +124,8 @@ Memory CudaExecutable::make_workspace() const {
   return workspace;
 }
 
-void CudaExecutable::place(Parameters& p, const Memory& workspace) const {
-  place_workspace(p.conv, parts_.plan, parts_.epilogue, workspace.address());
+void CudaExecutable::place(Parameters& p, CUdeviceptr workspace) const {
+  place_workspace(p.conv, parts_.plan, parts_.epilogue, workspace);
 }
 
 void CudaExecutable::launch(const Parameters& parameters, CUstream stream) const {
@@ -142,10 +136,11 @@ void CudaExecutable::launch(const Parameters& parameters, CUstream stream) const
 }
 
 std::shared_ptr<const LaunchImpl> CudaExecutable::bind(const Arguments& arguments) const {
+  check_alive(gpu_);
   const Current current(gpu_);
   Parameters p = parameters(arguments);
   Memory workspace = make_workspace();
-  place(p, workspace);
+  place(p, workspace.address());
   return std::make_shared<const CudaLaunch>(shared_from_this(), p, std::move(workspace));
 }
 
@@ -164,19 +159,20 @@ const Memory& CudaExecutable::workspace_of(CUstream stream) const {
 
 void CudaExecutable::enqueue(const Arguments& arguments, Stream handle) const {
   auto* const stream = static_cast<CUstream>(handle);
+  check_alive(gpu_);
   const Current current(gpu_);
   Parameters p = parameters(arguments);
+  const bool captured = is_capturing(stream);
   if (parts_.plan.workspace.bytes == 0) {
-    place(p, {});
+    place(p, 0);
+    return launch(p, stream);
+  }
+  if (captured) {
+    place(p, captured_.take(stream, [&] { return make_workspace(); }));
     return launch(p, stream);
   }
   const std::lock_guard lock(pool_mutex_);  // until launched: so that no other thread gives the workspace up
-  if (is_capturing(stream)) {
-    captured_.push_back(make_workspace());
-    place(p, captured_.back());
-  } else {
-    place(p, workspace_of(stream));
-  }
+  place(p, workspace_of(stream).address());
   launch(p, stream);
 }
 
@@ -188,6 +184,11 @@ void CudaExecutable::run(const Arguments& arguments) const {
   const std::string what = fmt::format("running {}", plan::describe(parts_.plan));
   if (result == CUDA_ERROR_ILLEGAL_ADDRESS && parts_.options.watchdog)
     check(result, what + " (compiled with the watchdog, which ends a launch this way when a wait lasts some seconds)");
+  if (result == CUDA_ERROR_MISALIGNED_ADDRESS && parts_.options.watchdog)
+    check(result,
+          what +
+              " (compiled with the watchdog, which ends a launch this way when its workspace is already in use: "
+              "a Launch, or a captured graph, was in flight twice)");
   check(result, what);
 }
 

@@ -11,6 +11,7 @@
 #include "runtime/common/executable_impl.hpp"
 #include "runtime/cuda/arguments.hpp"
 #include "runtime/cuda/backend.hpp"
+#include "runtime/cuda/capture.hpp"
 #include "runtime/cuda/kernel.hpp"
 #include "runtime/cuda/parameters.hpp"
 
@@ -31,7 +32,7 @@ class CudaExecutable final : public ExecutableImpl, public std::enable_shared_fr
  private:
   /// Everything but the workspace.
   Parameters parameters(const Arguments& arguments) const;
-  void place(Parameters& parameters, const Memory& workspace) const;
+  void place(Parameters& parameters, CUdeviceptr workspace) const;
   Memory make_workspace() const;
   /// Of the stream, for enqueue(); the pool is locked by the caller.
   const Memory& workspace_of(CUstream stream) const;
@@ -46,7 +47,7 @@ class CudaExecutable final : public ExecutableImpl, public std::enable_shared_fr
   Memory filter_;  ///< constant_b
   mutable std::mutex pool_mutex_;
   mutable std::map<unsigned long long, Memory> pool_;  ///< by the stream's number, which is never used again
-  mutable std::vector<Memory> captured_;               ///< of nodes of graphs
+  mutable CapturedWorkspaces captured_;                ///< of nodes of graphs
 };
 
 }  // namespace coda::cuda

@@ -110,6 +110,7 @@ std::unique_ptr<const Gpu> open(int index) {
                     "Use another GPU (CompileOptions::device_index), or Device::cpu",
                     index, g->device.name, g->device.major, g->device.minor));
   check(driver().cuDevicePrimaryCtxRetain(&g->context, g->handle), "retaining the GPU's primary context");
+  check(driver().cuCtxGetId(g->context, &g->context_id), "asking for the number of the GPU's context");
   const Current current(*g);
   const BesideCapture beside;
   check(driver().cuStreamCreate(&g->helper, CU_STREAM_NON_BLOCKING), "making a stream");
@@ -117,9 +118,39 @@ std::unique_ptr<const Gpu> open(int index) {
   return g;
 }
 
+// Whether the primary context is the one that was retained: a reset ends it, and a later use makes another
+bool is_reset(const Gpu& gpu) {
+  unsigned flags = 0;
+  int active = 0;
+  unsigned long long id = 0;
+  if (driver().cuDevicePrimaryCtxGetState(gpu.handle, &flags, &active) != CUDA_SUCCESS || active == 0) return true;
+  return driver().cuCtxGetId(gpu.context, &id) != CUDA_SUCCESS || id != gpu.context_id;
+}
+
 }  // namespace
 
+void check_alive(const Gpu& gpu) {
+  check_not_forked();
+  if (is_reset(gpu))
+    throw DeviceError(
+        fmt::format("the context of GPU {} ({}) was reset after it was first used here (cudaDeviceReset, or "
+                    "cuDevicePrimaryCtxReset), and with it went all that was compiled and allocated: do not reset a "
+                    "GPU in use, or end the process",
+                    gpu.index, gpu.device.name));
+}
+
+Leaving::Leaving(const Gpu& gpu) {
+  // A driver that has been shut down refuses the context, too
+  pushed_ = !is_forked() && !is_reset(gpu) && driver().cuCtxPushCurrent(gpu.context) == CUDA_SUCCESS;
+}
+
+Leaving::~Leaving() {
+  CUcontext popped = nullptr;
+  if (pushed_) driver().cuCtxPopCurrent(&popped);
+}
+
 const Gpu& gpu(int index) {
+  check_not_forked();
   static std::mutex mutex;
   static auto& opened = *new std::map<int, std::unique_ptr<const Gpu>>;  // outlives every static executable
   const std::lock_guard lock(mutex);
@@ -130,6 +161,7 @@ const Gpu& gpu(int index) {
 
 Memory::Memory(const Gpu& gpu, std::size_t bytes, const std::string& what) : gpu_(&gpu), bytes_(bytes) {
   if (bytes == 0) return;
+  check_alive(gpu);
   const Current current(gpu);
   const BesideCapture beside;
   check(driver().cuMemAlloc(&address_, bytes), fmt::format("allocating {} bytes of GPU memory for {}", bytes, what));
@@ -147,13 +179,12 @@ Memory& Memory::operator=(Memory&& other) noexcept {
 
 void Memory::release() {
   if (address_ == 0) return;
-  CUcontext popped = nullptr;
-  if (driver().cuCtxPushCurrent(gpu_->context) != CUDA_SUCCESS) return;  // the driver has been shut down
-  const BesideCapture beside;
-  driver().cuMemFree(address_);
   gpu_->held.now -= bytes_;
-  driver().cuCtxPopCurrent(&popped);
-  address_ = 0;
+  const CUdeviceptr address = std::exchange(address_, 0);
+  const Leaving leaving(*gpu_);
+  if (!leaving) return;
+  const BesideCapture beside;
+  driver().cuMemFree(address);
 }
 
 void Memory::zero() {

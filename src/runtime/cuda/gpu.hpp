@@ -24,9 +24,10 @@ struct Gpu {
   int index = 0;
   CUdevice handle = 0;
   CUcontext context =
-      nullptr;                ///< the primary one, retained: it is shared with the runtime API and with other libraries
-  CUstream helper = nullptr;  ///< for zeroing and uploads; does not wait for the default stream
-  plan::Device device;        ///< as measured on this GPU
+      nullptr;  ///< the primary one, retained: it is shared with the runtime API and with other libraries
+  unsigned long long context_id = 0;  ///< another one if the context was reset and made anew
+  CUstream helper = nullptr;          ///< for zeroing and uploads; does not wait for the default stream
+  plan::Device device;                ///< as measured on this GPU
   mutable Held held;
 };
 
@@ -34,10 +35,17 @@ struct Gpu {
 /// Unsupported (with the GPU's name) unless it is of compute capability 9.x, DeviceError if the driver fails.
 const Gpu& gpu(int index);
 
-/// Makes the GPU's context current in this thread as long as it lives; does nothing if it is already.
+/// Throws DeviceError if nothing that was made on the GPU can be used any more: its context was reset since
+/// (cudaDeviceReset), or this process was forked. Two calls of the driver: for where arguments are bound, not for a
+/// launch.
+void check_alive(const Gpu& gpu);
+
+/// Makes the GPU's context current in this thread as long as it lives; does nothing if it is already. Throws
+/// DeviceError, also in a forked process.
 class Current {
  public:
   explicit Current(const Gpu& gpu) {
+    check_not_forked();
     CUcontext current = nullptr;
     if (driver().cuCtxGetCurrent(&current) == CUDA_SUCCESS && current == gpu.context) return;
     check(driver().cuCtxPushCurrent(gpu.context), "making the GPU's context current");
@@ -49,6 +57,20 @@ class Current {
   }
   Current(const Current&) = delete;
   Current& operator=(const Current&) = delete;
+
+ private:
+  bool pushed_ = false;
+};
+
+/// The same for destructors, which throw nothing: false where the context is gone, and with it whatever was to be
+/// released. Nothing of the driver may be called then.
+class Leaving {
+ public:
+  explicit Leaving(const Gpu& gpu);
+  ~Leaving();
+  Leaving(const Leaving&) = delete;
+  Leaving& operator=(const Leaving&) = delete;
+  explicit operator bool() const { return pushed_; }
 
  private:
   bool pushed_ = false;

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <atomic>
+#include <cstdio>
 #include <map>
 #include <mutex>
 #include <utility>
@@ -18,12 +20,22 @@ Module::Module(const Gpu& gpu, std::span<const std::byte> cubin, const std::stri
 }
 
 Module::~Module() {
-  CUcontext popped = nullptr;
-  if (module_ == nullptr || driver().cuCtxPushCurrent(gpu_.context) != CUDA_SUCCESS) return;
+  if (module_ == nullptr) return;
+  const Leaving leaving(gpu_);
+  if (!leaving) return;
   const BesideCapture beside;
-  driver().cuCtxSynchronize();  // a launch may still run
+  // A launch may still run. If that is not known, the module stays: code must not go from under a kernel, and in a
+  // context that is broken nothing can be given back.
+  if (const CUresult result = driver().cuCtxSynchronize(); result != CUDA_SUCCESS) {
+    const char* name = nullptr;
+    driver().cuGetErrorName(result, &name);
+    static std::atomic_flag said;  // once in a process, without an allocation
+    if (!said.test_and_set())
+      std::fprintf(stderr, "coda: kernels stay loaded on GPU %d: waiting for a last launch failed with %s\n",
+                   gpu_.index, name != nullptr ? name : "an error that the driver has no name for");
+    return;
+  }
   driver().cuModuleUnload(module_);
-  driver().cuCtxPopCurrent(&popped);
 }
 
 std::shared_ptr<const Module> load(const Gpu& gpu, const jit::Binary& binary, const std::string& entry) {

@@ -22,14 +22,30 @@ void check_one(const Gpu& gpu, const NamedPointer& p) {
   check(result, "asking the driver for " + p.what);
   unsigned managed = 0;
   check(driver().cuPointerGetAttribute(&managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, address), "asking for " + p.what);
-  if (managed != 0) return;
+  if (managed != 0) return check_range(gpu, p);
   if (type != CU_MEMORYTYPE_DEVICE) refuse(p, gpu, "which is page-locked host memory");
   int ordinal = 0;
   check(driver().cuPointerGetAttribute(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, address), "asking for " + p.what);
   if (ordinal != gpu.handle) refuse(p, gpu, fmt::format("which is memory of GPU {}", ordinal));
+  check_range(gpu, p);
 }
 
 }  // namespace
+
+void check_range(const Gpu&, const NamedPointer& p) {
+  const auto address = reinterpret_cast<CUdeviceptr>(p.data);
+  CUdeviceptr start = 0;
+  std::size_t bytes = 0;
+  if (driver().cuPointerGetAttribute(&start, CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, address) != CUDA_SUCCESS ||
+      driver().cuPointerGetAttribute(&bytes, CU_POINTER_ATTRIBUTE_RANGE_SIZE, address) != CUDA_SUCCESS)
+    return;
+  if (address < start || address - start >= bytes) return;  // no range of this address
+  if (const std::size_t left = bytes - (address - start); p.bytes > left)
+    throw UserError(fmt::format(
+        "{} was given the address {}, from which {} bytes of its allocation are left (it has {}, from {:#x} "
+        "on); expected {} bytes, by its shape and strides",
+        p.what, p.data, left, bytes, start, p.bytes));
+}
 
 void check_memory(const Gpu& gpu, std::span<const NamedPointer> pointers) {
   for (const NamedPointer& p : pointers) check_one(gpu, p);

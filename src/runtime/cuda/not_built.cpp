@@ -44,12 +44,16 @@ std::vector<double> Replay::times(Stream, int) const { refuse(); }
 std::size_t Replay::kernel_nodes() const { refuse(); }
 std::vector<double> Replay::time_each(Stream) const { refuse(); }
 
-OwnStream::OwnStream(int device_index) : device_index_(device_index) { refuse(); }
+[[noreturn]] const Gpu& gpu(int) { refuse(); }
+OwnStream::OwnStream(int device_index) : gpu_(gpu(device_index)) { refuse(); }
 OwnStream::~OwnStream() = default;
 
 void copy(int, void*, const void*, std::size_t, Stream) { refuse(); }
 void wait(int, Stream) { refuse(); }
 bool is_device_memory(int, const void*) { refuse(); }
+void check_lies_on(int, const void*, std::size_t, const std::string&) { refuse(); }
+void check_usable(int) { refuse(); }
+bool is_captured(int, Stream) { refuse(); }
 unsigned long long stream_number(int, Stream) { refuse(); }
 
 }  // namespace coda::cuda

@@ -5,8 +5,10 @@
 #include <utility>
 
 #include "coda/error.hpp"
+#include "runtime/cuda/capture.hpp"
 #include "runtime/cuda/gpu.hpp"
 #include "runtime/cuda/graph.hpp"
+#include "runtime/cuda/memory_check.hpp"
 #include "runtime/cuda/range.hpp"
 #include "support/environment.hpp"
 
@@ -24,12 +26,11 @@ struct Replay::Impl {
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
   ~Impl() {
-    CUcontext popped = nullptr;
-    if (driver().cuCtxPushCurrent(gpu.context) != CUDA_SUCCESS) return;  // the driver has been shut down
+    const Leaving leaving(gpu);
+    if (!leaving) return;
     const BesideCapture beside;
     if (executable != nullptr) driver().cuGraphExecDestroy(executable);
     if (graph != nullptr) driver().cuGraphDestroy(graph);
-    driver().cuCtxPopCurrent(&popped);
   }
 };
 
@@ -165,18 +166,15 @@ std::vector<double> Replay::time_each(Stream stream) const {
   return times;
 }
 
-OwnStream::OwnStream(int device_index) : device_index_(device_index) {
-  const Current current(gpu(device_index));
+OwnStream::OwnStream(int device_index) : gpu_(gpu(device_index)) {
+  const Current current(gpu_);
   CUstream stream = nullptr;
   check(driver().cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), "making a stream");
   stream_ = stream;
 }
 
 OwnStream::~OwnStream() {
-  CUcontext popped = nullptr;
-  if (driver().cuCtxPushCurrent(gpu(device_index_).context) != CUDA_SUCCESS) return;
-  driver().cuStreamDestroy(static_cast<CUstream>(stream_));
-  driver().cuCtxPopCurrent(&popped);
+  if (const Leaving leaving(gpu_); leaving) driver().cuStreamDestroy(static_cast<CUstream>(stream_));
 }
 
 void copy(int device_index, void* to, const void* from, std::size_t bytes, Stream stream) {
@@ -204,6 +202,21 @@ bool is_device_memory(int device_index, const void* memory) {
     throw UserError(
         fmt::format("a tensor lies in the memory of GPU {}; the network runs on GPU {}", owner, device_index));
   return true;
+}
+
+void check_lies_on(int device_index, const void* memory, std::size_t bytes, const std::string& what) {
+  const Gpu& g = gpu(device_index);
+  const Current current(g);
+  check_range(g, {memory, bytes, what});
+}
+
+void check_usable(int device_index) { check_alive(gpu(device_index)); }
+
+bool is_captured(int device_index, Stream stream) {
+  const Gpu& g = gpu(device_index);
+  check_alive(g);
+  const Current current(g);
+  return is_capturing(static_cast<CUstream>(stream));
 }
 
 unsigned long long stream_number(int device_index, Stream stream) {

@@ -11,6 +11,8 @@
 
 namespace coda::cuda {
 
+struct Gpu;
+
 /// How a graph of launches is made: in their order by capturing a stream, or node by node; or node by node with
 /// branches.
 enum class GraphBy : std::uint8_t { capture, line, nodes };
@@ -59,7 +61,7 @@ class OwnStream {
   Stream get() const { return stream_; }
 
  private:
-  int device_index_;
+  const Gpu& gpu_;
   Stream stream_ = nullptr;
 };
 
@@ -70,6 +72,14 @@ void copy(int device_index, void* to, const void* from, std::size_t bytes, Strea
 void wait(int device_index, Stream stream);
 /// Whether kernels of this GPU may use the memory: its own, or managed. Throws UserError for that of another GPU.
 bool is_device_memory(int device_index, const void* memory);
+/// Throws UserError unless all of the bytes are one allocation of this GPU or managed; `what` names them. Of memory
+/// that is mapped page by page the reserved range of addresses counts.
+void check_lies_on(int device_index, const void* memory, std::size_t bytes, const std::string& what);
+/// Throws DeviceError if the GPU's context was reset or this process was forked.
+void check_usable(int device_index);
+/// Whether the stream is being captured. Throws UserError for the legacy default stream while another one is, and
+/// DeviceError as check_usable does.
+bool is_captured(int device_index, Stream stream);
 /// A number that no other stream ever has.
 unsigned long long stream_number(int device_index, Stream stream);
 

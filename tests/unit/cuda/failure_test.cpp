@@ -1,10 +1,14 @@
 // Memory, drivers and GPUs that are not what a launch needs.
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include "recorded.hpp"
 
 namespace coda::cuda {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -18,6 +22,51 @@ TEST_F(CudaLaunch, MemoryThatIsNotTheGpus) {
   EXPECT_THAT(refusal<UserError>([&] { built().enqueue(wrong, nullptr); }),
               HasSubstr("which is memory of GPU 1; expected memory of GPU 0 (Fake H200)"));
   EXPECT_TRUE(state.launches.empty());
+}
+
+// Each argument, with memory that is too small for it
+TEST_F(CudaLaunch, MemoryThatIsTooSmall) {
+  void* const few = memory(16);
+  const auto refused = [&](const std::function<void(Arguments&)>& change) {
+    Arguments wrong = a;
+    change(wrong);
+    return refusal<UserError>([&] { built().bind(wrong); });
+  };
+  EXPECT_THAT(refused([&](Arguments& x) { x.outputs["y"].data = few; }),
+              AllOf(HasSubstr("output y[m,n] was given the address"),
+                    HasSubstr("from which 16 bytes of its allocation are left (it has 16, from"),
+                    HasSubstr("expected 524288 bytes, by its shape and strides")));
+  EXPECT_THAT(refused([&](Arguments& x) { x.outputs["h"].data = few; }), HasSubstr("output h[m,n] was given"));
+  EXPECT_THAT(refused([&](Arguments& x) { x.outputs["mu"].data = few; }), HasSubstr("expected 128 bytes"));
+  EXPECT_THAT(refused([&](Arguments& x) { x.operands["bias"].data = few; }), HasSubstr("operand bias[n] was given"));
+  EXPECT_THAT(refused([&](Arguments& x) { x.a.data = few; }), HasSubstr("the image (a) was given"));
+  EXPECT_THAT(refused([&](Arguments& x) { x.b.data = few; }), HasSubstr("the filter (b) was given"));
+  EXPECT_THAT(refusal<UserError>([&] {
+                Arguments wrong = a;
+                wrong.outputs["y"].data = few;
+                built().enqueue(wrong, nullptr);
+              }),
+              HasSubstr("16 bytes of its allocation are left"));
+  EXPECT_TRUE(state.launches.empty());
+}
+
+// Pixels that lie apart: gaps count, but for that behind the last pixel
+TEST_F(CudaLaunch, MemoryToTheLastByte) {
+  constexpr std::int64_t pixels = 4 * 32 * 32, bytes = ((pixels - 1) * 80 + 64) * 2;
+  Arguments apart = a;
+  apart.outputs["y"].strides = {32 * 32 * 80, 32 * 80, 80, 1};
+  apart.outputs["y"].data = memory(bytes);
+  EXPECT_NO_THROW(built().bind(apart));
+  apart.outputs["y"].data = memory(bytes - 1);
+  EXPECT_THAT(refusal<UserError>([&] { built().bind(apart); }),
+              HasSubstr("expected " + std::to_string(bytes) + " bytes"));
+  // Parts of a larger range, as of a pool or of reserved addresses, and what a driver knows nothing of
+  state.chunks[reinterpret_cast<CUdeviceptr>(apart.outputs["y"].data) - 4096] = std::size_t{1} << 30;
+  EXPECT_NO_THROW(built().bind(apart));
+  state.chunks.clear();
+  state.knows_ranges = false;
+  EXPECT_NO_THROW(built().bind(apart));
+  state.knows_ranges = true;
 }
 
 TEST_F(CudaLaunch, WaitsBetweenMatrixInstructions) {
@@ -51,6 +100,93 @@ TEST_F(CudaLaunch, TheWatchdogIsNamed) {
   built().run(a);
   state.next_synchronize = CUDA_ERROR_ILLEGAL_ADDRESS;
   EXPECT_THAT(refusal<DeviceError>([&] { built().run(a); }), HasSubstr("compiled with the watchdog"));
+}
+
+TEST_F(CudaLaunch, AWorkspaceInUseIsNamed) {
+  options.watchdog = true;
+  built().run(a);
+  state.next_synchronize = CUDA_ERROR_MISALIGNED_ADDRESS;
+  EXPECT_THAT(refusal<DeviceError>([&] { built().run(a); }), HasSubstr("was in flight twice"));
+}
+
+// After each of these no call works; the message says why
+TEST_F(CudaLaunch, AContextThatIsLost) {
+  for (const CUresult lost : {CUDA_ERROR_CONTEXT_IS_DESTROYED, CUDA_ERROR_MPS_CLIENT_TERMINATED, CUDA_ERROR_UNKNOWN}) {
+    EXPECT_TRUE(is_sticky(lost));
+    state.next_launch = lost;
+    EXPECT_THAT(refusal<DeviceError>([&] { built().run(a); }), HasSubstr("end the process"));
+  }
+  state.next_launch = CUDA_ERROR_CONTEXT_IS_DESTROYED;
+  EXPECT_THAT(refusal<DeviceError>([&] { built().run(a); }), HasSubstr("cudaDeviceReset"));
+  state.next_launch = CUDA_ERROR_MPS_CLIENT_TERMINATED;
+  EXPECT_THAT(refusal<DeviceError>([&] { built().run(a); }), HasSubstr("MPS"));
+}
+
+// What a reset does to the driver's objects; a context that is made afterwards has another number
+void reset(fake::State& state) {
+  state.context_active = false;
+  for (const auto& [address, bytes] : state.memory) std::free(reinterpret_cast<void*>(address));
+  for (const auto& [module, count] : state.modules) std::free(module);
+  state.memory.clear(), state.modules.clear();
+}
+
+TEST_F(CudaLaunch, AResetContext) {
+  built();
+  std::optional<Launch> bound = built().bind(a);
+  reset(state);
+  state.calls.clear();
+  for (const bool again : {false, true}) {
+    state.context_active = again, state.context_id = again ? 8 : 7;
+    const std::function<void()> ways[] = {[&] { built().run(a); }, [&] { built().enqueue(a, nullptr); },
+                                          [&] { built().bind(a); }, [&] { open_device(0); }, [&] { memory(16); }};
+    for (const auto& way : ways)
+      EXPECT_THAT(refusal<DeviceError>(way), HasSubstr("the context of GPU 0 (Fake H200) was reset"));
+  }
+  EXPECT_TRUE(state.launches.empty());
+  // Nothing of what is gone is given back to the new context, where it may be somebody else's
+  bound.reset(), executable.reset(), buffers.clear();
+  for (const char* call : {"free", "unload", "launch", "push"})
+    EXPECT_THAT(state.calls, Not(::testing::Contains(call)));
+  state.context_id = 7;
+}
+
+// Everything says so, nothing calls the driver, and the child ends as it should
+TEST_F(CudaLaunch, AForkedProcess) {
+  built();
+  std::optional<Launch> bound = built().bind(a);
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    state.calls.clear();
+    int wrong = 0;
+    const std::function<void()> ways[] = {[&] { built().run(a); },          [&] { built().enqueue(a, nullptr); },
+                                          [&] { bound->enqueue(nullptr); }, [&] { built().bind(a); },
+                                          [&] { open_device(0); },          [&] { memory(16); }};
+    for (const auto& way : ways)
+      wrong += refusal<DeviceError>(way).find("CUDA cannot be used after fork") == std::string::npos;
+    bound.reset(), executable.reset(), buffers.clear();
+    ::_exit(state.calls.empty() ? wrong : 100);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFEXITED(status)) << status;
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+  EXPECT_NO_THROW(built().run(a)) << "the parent goes on";
+}
+
+// Code does not go from under a kernel that may still run
+TEST_F(CudaLaunch, AModuleWhoseLaunchesMayRun) {
+  built();
+  state.next_context_synchronize = CUDA_ERROR_LAUNCH_FAILED;
+  ::testing::internal::CaptureStderr();
+  executable.reset();
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+              HasSubstr("coda: kernels stay loaded on GPU 0: waiting for a last launch failed with "
+                        "CUDA_ERROR_LAUNCH_FAILED"));
+  ASSERT_EQ(state.modules.size(), 1u);
+  EXPECT_EQ(std::count(state.calls.begin(), state.calls.end(), "unload"), 0);
+  std::free(state.modules.begin()->first);
+  state.modules.clear();
 }
 
 TEST_F(CudaLaunch, BlocksThatDoNotFit) {

@@ -93,22 +93,6 @@ TEST_F(CudaLaunch, WorkspacesOfManyStreamsAreGivenUp) {
   EXPECT_EQ(std::count(state.calls.begin(), state.calls.end(), "synchronize"), 3);
 }
 
-TEST_F(CudaLaunch, CapturesGetWorkspacesOfTheirOwn) {
-  const CUstream s = stream();
-  built().enqueue(a, s);
-  state.streams.at(s).capturing = true, state.captures = 1;  // in global mode
-  EXPECT_NO_THROW(built().enqueue(a, s));
-  EXPECT_NO_THROW(built().enqueue(a, s));
-  EXPECT_NO_THROW(built().bind(a).enqueue(s));
-  state.streams.at(s).capturing = false, state.captures = 0;
-  built().enqueue(a, s);
-  std::vector<const void*> slots;
-  for (const auto& launch : state.launches) slots.push_back(parameters_of(launch).conv.norm.slots);
-  EXPECT_EQ(slots.at(4), slots.at(0)) << "the stream's own";
-  EXPECT_NE(slots.at(1), slots.at(0));
-  EXPECT_NE(slots.at(2), slots.at(1));
-}
-
 TEST_F(CudaLaunch, TheContextIsLeftAsItWas) {
   auto* const library = ::dlopen("libcuda.so.1", RTLD_NOW);
   auto* const push = reinterpret_cast<CUresult (*)(CUcontext)>(::dlsym(library, "cuCtxPushCurrent_v2"));

@@ -17,6 +17,7 @@
 #include "fake/fake_driver.hpp"
 #include "passes/passes.hpp"
 #include "runtime/cuda/backend.hpp"
+#include "runtime/cuda/driver.hpp"
 #include "runtime/cuda/parameters.hpp"
 
 namespace coda::cuda {
@@ -73,7 +74,9 @@ class CudaLaunch : public ::testing::Test {
     state.launches.clear();
     state.clusters_of_a_kernel = 1000;
     state.next_launch = state.next_synchronize = state.next_alloc = CUDA_SUCCESS;
-    state.foreign.clear();
+    state.next_context_synchronize = state.next_retain = CUDA_SUCCESS;
+    EXPECT_EQ(state.user_objects, 0) << "graphs are left";
+    state.foreign.clear(), state.chunks.clear();
   }
 
   void* memory(std::int64_t bytes) {
@@ -94,12 +97,19 @@ class CudaLaunch : public ::testing::Test {
     if (!executable) executable.emplace(build_from({.registers = 168}));
     return *executable;
   }
-  CUstream stream() {
+  static CUstream stream(unsigned flags = CU_STREAM_DEFAULT) {
     CUstream s = nullptr;
-    auto* const create = reinterpret_cast<CUresult (*)(CUstream*, unsigned)>(
-        ::dlsym(::dlopen("libcuda.so.1", RTLD_NOW), "cuStreamCreate"));
-    create(&s, 0);
+    driver().cuStreamCreate(&s, flags);
     return s;
+  }
+  /// What `enqueue` puts on the stream, captured.
+  static CUgraph captured(CUstream s, const std::function<void()>& enqueue,
+                          CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL) {
+    driver().cuStreamBeginCapture(s, mode);
+    enqueue();
+    CUgraph graph = nullptr;
+    driver().cuStreamEndCapture(s, &graph);
+    return graph;
   }
   static Parameters parameters_of(const fake::RecordedLaunch& launch) {
     Parameters p;

@@ -1,10 +1,15 @@
 #include "fake_driver.hpp"
 
+#ifdef CODA_EMULATOR
+#include <sys/mman.h>
+#endif
+
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <utility>
 
 namespace {
 
@@ -21,6 +26,27 @@ struct Call {
   explicit Call(const char* name) : lock(state().mutex) { state().calls.emplace_back(name); }
   std::lock_guard<std::recursive_mutex> lock;
 };
+
+// Memory of the device. The emulator takes it away from kernels that have not waited for the launches ahead.
+#ifdef CODA_EMULATOR
+void* new_memory(std::size_t bytes) {
+  void* memory =
+      ::mmap(nullptr, std::max<std::size_t>(bytes, 1), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  return memory == MAP_FAILED ? nullptr : memory;
+}
+void delete_memory(void* memory, std::size_t bytes) { ::munmap(memory, std::max<std::size_t>(bytes, 1)); }
+#else
+void* new_memory(std::size_t bytes) { return std::aligned_alloc(256, (bytes + 255) / 256 * 256); }
+void delete_memory(void* memory, std::size_t) { std::free(memory); }
+#endif
+
+// The allocation that has the address, or the larger range of which it is a part
+const std::pair<const CUdeviceptr, std::size_t>* range_of(CUdeviceptr p) {
+  for (const auto* ranges : {&state().chunks, &state().memory})
+    for (const auto& range : *ranges)
+      if (p >= range.first && p < range.first + range.second) return &range;
+  return nullptr;
+}
 
 CUcontext primary(int device) { return reinterpret_cast<CUcontext>(0x1000 + static_cast<std::uintptr_t>(device)); }
 bool has_context() { return !contexts.empty() && contexts.back() != nullptr; }
@@ -51,6 +77,7 @@ struct Graph {
   std::vector<std::unique_ptr<fake::RecordedLaunch>> nodes;
   std::vector<Edge> edges;
 };
+struct Instance {};
 #endif
 
 }  // namespace
@@ -65,6 +92,7 @@ CUresult cuGetErrorName(CUresult error, const char** name) {
   *name = error == CUDA_ERROR_LAUNCH_FAILED     ? "CUDA_ERROR_LAUNCH_FAILED"
           : error == CUDA_ERROR_ILLEGAL_ADDRESS ? "CUDA_ERROR_ILLEGAL_ADDRESS"
           : error == CUDA_ERROR_OUT_OF_MEMORY   ? "CUDA_ERROR_OUT_OF_MEMORY"
+          : error == CUDA_ERROR_UNKNOWN         ? "CUDA_ERROR_UNKNOWN"
           : error == CUDA_ERROR_NO_DEVICE       ? "CUDA_ERROR_NO_DEVICE"
           : error == CUDA_ERROR_INVALID_VALUE   ? "CUDA_ERROR_INVALID_VALUE"
                                                 : "CUDA_ERROR_OF_THE_FAKE";
@@ -87,6 +115,13 @@ CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute which, CUdevice) {
 }
 
 CUresult cuDevicePrimaryCtxRetain(CUcontext* c, CUdevice d) { return *c = primary(d), CUDA_SUCCESS; }
+CUresult cuDevicePrimaryCtxGetState(CUdevice, unsigned* flags, int* active) {
+  return *flags = 0, *active = state().context_active, CUDA_SUCCESS;
+}
+CUresult cuCtxGetId(CUcontext, unsigned long long* id) {
+  if (!state().context_active) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+  return *id = state().context_id, CUDA_SUCCESS;
+}
 CUresult cuCtxGetCurrent(CUcontext* c) {
   const Call call("get current");
   *c = contexts.empty() ? nullptr : contexts.back();
@@ -102,7 +137,7 @@ CUresult cuCtxPopCurrent(CUcontext* c) {
 }
 CUresult cuCtxSynchronize() {
   const Call call("synchronize");
-  return forbidden() ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : CUDA_SUCCESS;
+  return forbidden() ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : take(state().next_context_synchronize);
 }
 
 #ifndef CODA_EMULATOR  // which runs kernels: tests/emulator
@@ -190,7 +225,9 @@ CUresult cuMemAlloc(CUdeviceptr* p, std::size_t bytes) {
   if (!has_context()) return CUDA_ERROR_INVALID_CONTEXT;
   if (forbidden()) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
   if (const CUresult result = take(state().next_alloc); result != CUDA_SUCCESS) return result;
-  *p = reinterpret_cast<CUdeviceptr>(std::aligned_alloc(256, (bytes + 255) / 256 * 256));
+  void* const memory = new_memory(bytes);
+  if (memory == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
+  *p = reinterpret_cast<CUdeviceptr>(memory);
   std::memset(reinterpret_cast<void*>(*p), 0xcd, bytes);
   state().memory[*p] = bytes;
   return CUDA_SUCCESS;
@@ -198,8 +235,10 @@ CUresult cuMemAlloc(CUdeviceptr* p, std::size_t bytes) {
 CUresult cuMemFree(CUdeviceptr p) {
   const Call call("free");
   if (forbidden()) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-  if (state().memory.erase(p) != 1) return CUDA_ERROR_INVALID_VALUE;
-  std::free(reinterpret_cast<void*>(p));
+  const auto found = state().memory.find(p);
+  if (found == state().memory.end()) return CUDA_ERROR_INVALID_VALUE;
+  delete_memory(reinterpret_cast<void*>(p), found->second);
+  state().memory.erase(found);
   return CUDA_SUCCESS;
 }
 CUresult cuMemGetInfo(std::size_t* free, std::size_t* total) {
@@ -222,6 +261,13 @@ CUresult cuPointerGetAttribute(void* value, CUpointer_attribute which, CUdevicep
   if (!has_context()) return CUDA_ERROR_INVALID_CONTEXT;
   const auto foreign = state().foreign.find(p);
   if (!is_memory(p) && foreign == state().foreign.end()) return CUDA_ERROR_INVALID_VALUE;
+  if (which == CU_POINTER_ATTRIBUTE_RANGE_START_ADDR || which == CU_POINTER_ATTRIBUTE_RANGE_SIZE) {
+    const auto* range = range_of(p);
+    if (range == nullptr || !state().knows_ranges) return CUDA_ERROR_NOT_SUPPORTED;
+    const std::uint64_t number =
+        which == CU_POINTER_ATTRIBUTE_RANGE_SIZE ? range->second : static_cast<std::uint64_t>(range->first);
+    return std::memcpy(value, &number, sizeof number), CUDA_SUCCESS;
+  }
   unsigned answer = 0;
   if (which == CU_POINTER_ATTRIBUTE_MEMORY_TYPE) answer = CU_MEMORYTYPE_DEVICE;
   if (which == CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL && foreign != state().foreign.end())
@@ -230,10 +276,10 @@ CUresult cuPointerGetAttribute(void* value, CUpointer_attribute which, CUdevicep
   return CUDA_SUCCESS;
 }
 
-CUresult cuStreamCreate(CUstream* s, unsigned) {
+CUresult cuStreamCreate(CUstream* s, unsigned flags) {
   const Call call("make a stream");
   *s = reinterpret_cast<CUstream>(std::malloc(1));
-  state().streams[*s] = {state().next_stream_id++, false};
+  state().streams[*s] = {.id = state().next_stream_id++, .blocking = (flags & CU_STREAM_NON_BLOCKING) == 0};
   return CUDA_SUCCESS;
 }
 CUresult cuStreamDestroy(CUstream s) {
@@ -255,8 +301,42 @@ CUresult cuStreamGetId(CUstream s, unsigned long long* id) {
 }
 CUresult cuStreamIsCapturing(CUstream s, CUstreamCaptureStatus* status) {
   const Call call("ask for a capture");
-  const bool capturing = s != nullptr && state().streams.at(s).capturing;
-  *status = capturing ? CU_STREAM_CAPTURE_STATUS_ACTIVE : CU_STREAM_CAPTURE_STATUS_NONE;
+  *status = CU_STREAM_CAPTURE_STATUS_NONE;
+  if (s == nullptr || s == CU_STREAM_LEGACY) {
+    for (const auto& [stream, x] : state().streams)
+      if (x.capturing && x.blocking) return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+    return CUDA_SUCCESS;
+  }
+  const auto& stream = state().streams.at(s);
+  if (stream.capturing)
+    *status = stream.invalidated ? CU_STREAM_CAPTURE_STATUS_INVALIDATED : CU_STREAM_CAPTURE_STATUS_ACTIVE;
+  return CUDA_SUCCESS;
+}
+CUresult cuStreamGetCaptureInfo_v2(CUstream s, CUstreamCaptureStatus* status, cuuint64_t* id, CUgraph* graph,
+                                   const CUgraphNode**, std::size_t*) {
+  if (const CUresult result = cuStreamIsCapturing(s, status); result != CUDA_SUCCESS) return result;
+  if (*status != CU_STREAM_CAPTURE_STATUS_ACTIVE) return CUDA_SUCCESS;
+  const auto& stream = state().streams.at(s);
+  *id = stream.id, *graph = static_cast<CUgraph>(const_cast<void*>(stream.graph));
+  return CUDA_SUCCESS;
+}
+
+CUresult cuUserObjectCreate(CUuserObject* object, void* data, CUhostFn destroy, unsigned references, unsigned flags) {
+  const Call call("make a user object");
+  if (flags != CU_USER_OBJECT_NO_DESTRUCTOR_SYNC) return CUDA_ERROR_INVALID_VALUE;
+  *object = reinterpret_cast<CUuserObject>(new fake::UserObject{destroy, data, references});
+  return ++state().user_objects, CUDA_SUCCESS;
+}
+CUresult cuUserObjectRelease(CUuserObject object, unsigned count) {
+  const Call call("release a user object");
+  for (; count > 0; --count) fake::release(state(), reinterpret_cast<fake::UserObject*>(object));
+  return CUDA_SUCCESS;
+}
+CUresult cuGraphRetainUserObject(CUgraph g, CUuserObject object, unsigned count, unsigned flags) {
+  const Call call("retain a user object");
+  if (const CUresult result = take(state().next_retain); result != CUDA_SUCCESS) return result;
+  if (count != 1 || flags != CU_GRAPH_USER_OBJECT_MOVE) return CUDA_ERROR_NOT_SUPPORTED;
+  state().retained[g].push_back(reinterpret_cast<fake::UserObject*>(object));
   return CUDA_SUCCESS;
 }
 CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
@@ -266,12 +346,13 @@ CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
 CUresult cuStreamBeginCapture(CUstream s, CUstreamCaptureMode mode) {
   const Call call("begin a capture");
   fake::begin_capture(state(), s, mode);
+  state().streams.at(s).graph = new Graph;
   return CUDA_SUCCESS;
 }
 CUresult cuStreamEndCapture(CUstream s, CUgraph* graph) {
   const Call call("end a capture");
   fake::end_capture(state(), s);
-  *graph = nullptr;
+  *graph = static_cast<CUgraph>(const_cast<void*>(std::exchange(state().streams.at(s).graph, nullptr)));
   return CUDA_SUCCESS;
 }
 #endif
@@ -299,7 +380,11 @@ CUresult cuLaunchKernel(CUfunction, unsigned, unsigned, unsigned, unsigned, unsi
 
 // Graphs are kept as they are made, and run nothing
 CUresult cuGraphCreate(CUgraph* g, unsigned) { return *g = reinterpret_cast<CUgraph>(new Graph), CUDA_SUCCESS; }
-CUresult cuGraphDestroy(CUgraph g) { return delete reinterpret_cast<Graph*>(g), CUDA_SUCCESS; }
+CUresult cuGraphDestroy(CUgraph g) {
+  const Call call("destroy a graph");
+  fake::drop_references(state(), g);
+  return delete reinterpret_cast<Graph*>(g), CUDA_SUCCESS;
+}
 CUresult cuGraphAddKernelNode(CUgraphNode* node, CUgraph g, const CUgraphNode*, std::size_t dependencies,
                               const CUDA_KERNEL_NODE_PARAMS* p) {
   if (dependencies != 0) return CUDA_ERROR_NOT_SUPPORTED;
@@ -350,9 +435,15 @@ CUresult cuGraphGetEdges_v2(CUgraph g, CUgraphNode* from, CUgraphNode* to, CUgra
 }
 #endif
 CUresult cuGraphInstantiate(CUgraphExec* e, CUgraph g, unsigned long long) {
-  return *e = reinterpret_cast<CUgraphExec>(g), CUDA_SUCCESS;
+  const Call call("instantiate a graph");
+  *e = reinterpret_cast<CUgraphExec>(new Instance);
+  return fake::copy_references(state(), g, *e), CUDA_SUCCESS;
 }
 CUresult cuGraphLaunch(CUgraphExec, CUstream) { return Call("launch a graph"), CUDA_SUCCESS; }
-CUresult cuGraphExecDestroy(CUgraphExec) { return CUDA_SUCCESS; }
+CUresult cuGraphExecDestroy(CUgraphExec e) {
+  const Call call("destroy an instance of a graph");
+  fake::drop_references(state(), e);
+  return delete reinterpret_cast<Instance*>(e), CUDA_SUCCESS;
+}
 #endif
 }

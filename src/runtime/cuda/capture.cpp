@@ -1,0 +1,87 @@
+#include "runtime/cuda/capture.hpp"
+
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "coda/error.hpp"
+
+namespace coda::cuda {
+
+bool is_capturing(CUstream stream) {
+  CUstreamCaptureStatus status{};
+  const CUresult result = driver().cuStreamIsCapturing(stream, &status);
+  if (result == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT)
+    throw UserError(
+        "the legacy default stream was given while another stream of the GPU's context is being captured, and CUDA "
+        "allows nothing on it until that capture has ended; expected the captured stream, or one that was made with "
+        "cudaStreamNonBlocking");
+  check(result, "asking whether the stream is being captured");
+  return status != CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
+struct CapturedWorkspaces::Free {
+  std::mutex mutex;
+  std::vector<CUdeviceptr> addresses;  // has room for all that there are, so that giving one back cannot fail
+};
+
+namespace {
+
+CUgraph captured_graph_of(CUstream stream) {
+  CUstreamCaptureStatus status{};
+  cuuint64_t id = 0;
+  CUgraph graph = nullptr;
+  check(driver().cuStreamGetCaptureInfo_v2(stream, &status, &id, &graph, nullptr, nullptr),
+        "asking for the graph that a stream is captured into");
+  if (status != CU_STREAM_CAPTURE_STATUS_ACTIVE || graph == nullptr)
+    check(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, "adding a launch to a captured graph");
+  return graph;
+}
+
+}  // namespace
+
+CapturedWorkspaces::CapturedWorkspaces() : free_(std::make_shared<Free>()) {}
+CapturedWorkspaces::~CapturedWorkspaces() = default;
+
+CUdeviceptr CapturedWorkspaces::take(CUstream stream, const std::function<Memory()>& make) {
+  // What the user object's destructor gives back; the driver calls it with its own locks held
+  struct Ticket {
+    std::shared_ptr<Free> free;
+    CUdeviceptr address;
+    static void give_back(void* ticket) {
+      const std::unique_ptr<Ticket> mine(static_cast<Ticket*>(ticket));
+      const std::lock_guard lock(mine->free->mutex);
+      mine->free->addresses.push_back(mine->address);
+    }
+  };
+  const CUgraph graph = captured_graph_of(stream);
+  std::optional<CUdeviceptr> address;
+  {
+    const std::lock_guard lock(free_->mutex);
+    if (!free_->addresses.empty()) address = free_->addresses.back(), free_->addresses.pop_back();
+  }
+  if (!address) {
+    Memory made = make();  // outside the lock: no driver call is made while it is held
+    address = made.address();
+    const std::lock_guard lock(free_->mutex);
+    free_->addresses.reserve(all_.size() + 1);
+    all_.push_back(std::move(made));
+  }
+  auto ticket = std::make_unique<Ticket>(Ticket{free_, *address});
+  CUuserObject object = nullptr;
+  if (const CUresult result =
+          driver().cuUserObjectCreate(&object, ticket.get(), &Ticket::give_back, 1, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC);
+      result != CUDA_SUCCESS) {
+    Ticket::give_back(ticket.release());
+    check(result, "tying a workspace to a captured graph");
+  }
+  (void)ticket.release();  // the user object's
+  if (const CUresult result = driver().cuGraphRetainUserObject(graph, object, 1, CU_GRAPH_USER_OBJECT_MOVE);
+      result != CUDA_SUCCESS) {
+    driver().cuUserObjectRelease(object, 1);  // gives the workspace back
+    check(result, "tying a workspace to a captured graph");
+  }
+  return *address;
+}
+
+}  // namespace coda::cuda

@@ -1,0 +1,36 @@
+#pragma once
+/// Streams that are being captured into a graph, and workspaces that belong to what was captured.
+
+#include <functional>
+#include <list>
+#include <memory>
+
+#include "runtime/cuda/gpu.hpp"
+
+namespace coda::cuda {
+
+/// Whether the stream is being captured; an invalidated capture counts. Throws UserError for the legacy default stream
+/// while another stream of the context is captured: CUDA then allows nothing on it.
+bool is_capturing(CUstream stream);
+
+/// Workspaces of captured launches, one for each node. A workspace is tied to its graph by a user object: when the
+/// graph, all that was instantiated from it and their executions are gone, the next capture gets the workspace.
+/// Thread safe. No driver call is made from the user object's destructor, in which CUDA forbids them.
+class CapturedWorkspaces {
+ public:
+  CapturedWorkspaces();
+  /// Frees all memory, also that of graphs which still live.
+  ~CapturedWorkspaces();
+  CapturedWorkspaces(const CapturedWorkspaces&) = delete;
+  CapturedWorkspaces& operator=(const CapturedWorkspaces&) = delete;
+
+  /// A workspace for the next node of the stream's capture: a free one, or one that `make` makes. Throws DeviceError.
+  CUdeviceptr take(CUstream stream, const std::function<Memory()>& make);
+
+ private:
+  struct Free;  // addresses, shared with the user objects, which may outlive this
+  std::shared_ptr<Free> free_;
+  std::list<Memory> all_;  // guarded by the mutex of Free
+};
+
+}  // namespace coda::cuda
