@@ -18,8 +18,12 @@ Candidate examine(const ConvConfig& config, const ConvProblem& problem, const De
   c.plan.config = config;
   c.refusal = refuse_config(config, problem, device);
   if (!c.refusal.empty()) return c;
-  c.plan = lay_out(config, problem, device);
-  c.refusal = refuse_launch(c.plan, problem, device);
+  try {
+    c.plan = lay_out(config, problem, device);
+    c.refusal = refuse_launch(c.plan, problem, device);
+  } catch (const Unsupported& error) {  // a number that does not fit
+    c.refusal = fmt::format("size: {}", error.what());
+  }
   if (c.refusal.empty()) c.plan.predicted_us = predict_us(c.plan, problem, device);
   return c;
 }

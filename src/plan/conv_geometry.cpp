@@ -2,8 +2,13 @@
 
 #include <algorithm>
 
+#include "support/checked.hpp"
+
 namespace coda::plan {
 namespace {
+
+using support::Checked;
+using support::narrow;
 
 constexpr std::size_t entry_bytes = 16;  // mean, M2, count, tag
 
@@ -11,32 +16,44 @@ std::int64_t divide_up(std::int64_t x, std::int64_t by) { return (x + by - 1) / 
 
 int cluster_blocks(const ConvConfig& c) { return c.cluster_m * c.cluster_n; }
 
-std::int64_t items_of(const ConvPlan& p) { return std::int64_t{p.tiles} * p.splits; }
+std::int64_t items_of(const ConvPlan& p) { return (Checked("tiles and their parts", p.tiles) * p.splits).value(); }
+
+constexpr const char* workspace = "bytes of the workspace";
 
 /// Parts start at multiples of 256 bytes.
-std::size_t take(std::size_t& used, std::size_t bytes) {
-  const std::size_t at = (used + 255) / 256 * 256;
-  used = at + bytes;
-  return at;
+std::size_t take(std::size_t& used, const Checked& bytes) {
+  const Checked at = Checked(workspace, used).rounded_up(256);
+  used = (at + bytes).to<std::size_t>();
+  return at.to<std::size_t>();
+}
+
+Checked product(const auto&... factors) {
+  Checked bytes(workspace, 1);
+  ((bytes *= factors), ...);
+  return bytes;
 }
 
 void lay_out_tiles(ConvPlan& p, const ConvProblem& problem) {
   const ConvConfig& c = p.config;
   const Extents& e = problem.extents;
   const bool per_image = c.patch || problem.per_image;
-  p.images = static_cast<int>(per_image ? e.images : 1);
-  p.rows = static_cast<int>(per_image ? e.rows_per_image() : e.rows());
-  p.patches_across = static_cast<int>(divide_up(problem.phase_width(), 8));
+  p.images = narrow<int>("images", per_image ? e.images : 1);
+  p.rows = narrow<int>("rows", per_image ? e.rows_per_image() : e.rows());
+  p.patches_across = narrow<int>("patches across", divide_up(problem.phase_width(), 8));
   const std::int64_t tiles_m =
-      c.patch ? divide_up(problem.phase_height(), c.tile_m / 8) * p.patches_across : divide_up(p.rows, c.tile_m);
-  p.tiles_m = static_cast<int>(divide_up(tiles_m, c.cluster_m));
-  p.tiles_n = static_cast<int>(divide_up(divide_up(e.cols, c.tile_n), c.cluster_n)) * problem.phases();
-  p.tiles =
-      static_cast<int>(std::min<std::int64_t>(std::int64_t{p.tiles_m} * p.tiles_n * p.images, largest_tile_count));
-  p.channel_blocks = c.unfold ? c.unfold->steps(c.tile_k)
-                              : static_cast<int>(c.gather  ? divide_up(problem.depth(), c.tile_k)
-                                                 : c.patch ? divide_up(problem.conv.c, c.tile_k)
-                                                           : divide_up(problem.conv.c, c.atom_k()));
+      c.patch
+          ? (Checked("patches of an image", divide_up(problem.phase_height(), c.tile_m / 8)) * p.patches_across).value()
+          : divide_up(p.rows, c.tile_m);
+  p.tiles_m = narrow<int>("tiles along the pixels", divide_up(tiles_m, c.cluster_m));
+  const Checked across("tiles across the channels", divide_up(divide_up(e.cols, c.tile_n), c.cluster_n));
+  p.tiles_n = (across * problem.phases()).to<int>();
+  const std::int64_t tiles = (Checked("tiles", p.tiles_m) * p.tiles_n * p.images).value();
+  p.tiles = static_cast<int>(std::min(tiles, largest_tile_count));  // as many are refused
+  p.channel_blocks = c.unfold
+                         ? c.unfold->steps(c.tile_k)
+                         : narrow<int>("blocks of input channels", c.gather  ? divide_up(problem.depth(), c.tile_k)
+                                                                   : c.patch ? divide_up(problem.conv.c, c.tile_k)
+                                                                             : divide_up(problem.conv.c, c.atom_k()));
 }
 
 /// Entries of an image pass from all slots to all tiles in one step if a crew loads them at once, eight a thread of a
@@ -57,16 +74,16 @@ void lay_out_folds(Workspace& w, const ConvPlan& p, const ConvProblem& problem) 
   if (!reduces && !c.wide) return;
   const auto images = static_cast<std::size_t>(p.images),
              across = static_cast<std::size_t>(p.tiles_n) / problem.phases() * c.cluster_n;
-  const std::size_t slots = images * p.slots_per_image, wide = across * c.tile_n;
+  const Checked slots = product(images, p.slots_per_image), wide = product(across, c.tile_n);
   const std::size_t planes = v.fold_planes + v.returned_planes, tiles = v.tile_folds;
-  w.folds = take(w.bytes, 4 * (planes * slots * wide + tiles * slots * across));
-  w.fold_results = take(w.bytes, 4 * images * (planes * wide + tiles * across));
-  const std::size_t cells = slots * across * (c.tile_m / c.tile_warpgroups);
-  const std::size_t rows = c.wide ? cells * (c.meets ? entry_bytes * v.row_entries : 4 * v.row_folds) : 0;
-  const std::size_t returned = entry_bytes * v.returned_entries * images * wide;
-  if (rows + returned > 0) w.fold_rows = take(w.bytes, rows + returned);
-  const std::size_t counters = v.returns ? v.returned_levels * (1 + images * (across + 1)) : 0;
-  w.fold_counters = take(w.bytes, 4 * (1 + images * across + slots + counters));
+  w.folds = take(w.bytes, (product(planes, slots, wide) + product(tiles, slots, across)) * 4);
+  w.fold_results = take(w.bytes, (product(planes, wide) + product(tiles, across)) * images * 4);
+  const Checked cells = product(slots, across, c.tile_m / c.tile_warpgroups);
+  const Checked rows = cells * (c.wide ? c.meets ? entry_bytes * v.row_entries : 4 * v.row_folds : 0);
+  const Checked returned = product(entry_bytes, v.returned_entries, images, wide);
+  if ((rows + returned).value() > 0) w.fold_rows = take(w.bytes, rows + returned);
+  const Checked counters = (product(images, across + 1) + 1) * (v.returns ? v.returned_levels : 0);
+  w.fold_counters = take(w.bytes, (product(images, across) + slots + counters + 1) * 4);
 }
 
 Workspace lay_out_workspace(const ConvPlan& p, const ConvProblem& problem) {
@@ -74,16 +91,16 @@ Workspace lay_out_workspace(const ConvPlan& p, const ConvProblem& problem) {
   const ConvConfig& c = p.config;
   if (c.mode == NormMode::general) lay_out_folds(w, p, problem);
   if (!p.cooperative) return w;
-  w.exits = take(w.bytes, 4);
+  w.exits = take(w.bytes, product(4));
   if (exchanges(c.mode)) {
-    const std::size_t row = static_cast<std::size_t>(p.images) * (problem.extents.cols / c.unit) * entry_bytes;
+    const Checked row = product(p.images, problem.extents.cols / c.unit, entry_bytes);
     w.slots = take(w.bytes, row * p.slots_per_image);
     w.teams = p.team_slots > 1 ? take(w.bytes, row * p.teams_per_image) : w.slots;
   }
   if (c.split) {
-    const std::size_t parts = static_cast<std::size_t>(p.tiles) * (p.splits - 1) * c.tile_warpgroups;
+    const Checked parts = product(p.tiles, p.splits - 1, c.tile_warpgroups);
     w.flags = take(w.bytes, parts * 4);
-    w.partials = take(w.bytes, parts * (c.tile_m / c.tile_warpgroups) * c.tile_n * 4);
+    w.partials = take(w.bytes, product(parts, c.tile_m / c.tile_warpgroups, c.tile_n, 4));
   }
   return w;
 }
@@ -111,7 +128,9 @@ ConvPlan lay_out(const ConvConfig& config, const ConvProblem& problem, const Dev
   p.config = config;
   lay_out_tiles(p, problem);
   if (exchanges(config.mode) || config.mode == NormMode::general || config.moments > 0)
-    p.slots_per_image = p.tiles_m * config.cluster_m * config.tile_warpgroups * problem.phases();
+    p.slots_per_image =
+        (Checked("slots of statistics", p.tiles_m) * config.cluster_m * config.tile_warpgroups * problem.phases())
+            .to<int>();
   if (exchanges(config.mode)) lay_out_statistics(p);
   const int resident = device.resident_blocks[cluster_blocks(config)];
   if (config.split)
@@ -122,7 +141,8 @@ ConvPlan lay_out(const ConvConfig& config, const ConvProblem& problem, const Dev
   const std::int64_t step = config.stationary ? p.tiles_n : 1,
                      clusters = std::max(step, clusters_in_flight(config, p.tiles_n, device)),  // fewer are refused
       rounds = divide_up(items_of(p), clusters);
-  p.blocks = static_cast<int>(divide_up(divide_up(items_of(p), rounds), step) * step) * cluster_blocks(config);
+  p.blocks =
+      (Checked("blocks", divide_up(divide_up(items_of(p), rounds), step)) * step * cluster_blocks(config)).to<int>();
   p.shared_bytes = shared_bytes(config, problem.visitor);
   p.cooperative = config.split || config.meets || exchanges(config.mode);
   p.workspace = lay_out_workspace(p, problem);

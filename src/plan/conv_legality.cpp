@@ -70,7 +70,7 @@ string check_registers(const ConvConfig& c, const ConvProblem& p) {
 }
 
 string check_cluster(const ConvConfig& c, const Device& d) {
-  const int blocks = c.cluster_m * c.cluster_n;
+  const int blocks = c.cluster_m * c.cluster_n;  // an override names up to 16 along either
   if (c.cluster_m < 1 || c.cluster_n < 1 || blocks > 8)
     return fmt::format("cluster: {}x{}; 1 to 8 blocks", c.cluster_m, c.cluster_n);
   if (d.resident_blocks[blocks] < blocks) return fmt::format("cluster: none of {} blocks fits on {}", blocks, d.name);

@@ -18,25 +18,29 @@ using Values = std::vector<std::string_view>;
 struct Key {
   std::string_view name, form;
   Values known;  ///< values that are words
+  int most = 0;  ///< of its numbers: no kernel has more, and products of them fit 32 bits by far
 };
 
 const std::array<Key, 15>& keys() {
   static const std::array<Key, 15> list{{
-      {"tile", "ROWSxCHANNELS, such as 128x160", {}},
+      {"tile", "ROWSxCHANNELS, such as 128x160", {}, 1024},
       {"depth", "128, 64 or 32", {"128", "64", "32"}},
       {"order", "cooperative, pingpong or pairs", {"cooperative", "pingpong", "pairs"}},
       {"load", "patch, runs, gather, unfold or depthwise", {"patch", "runs", "gather", "unfold", "depthwise"}},
-      {"stages", "a number, or of filters + of patches or activations (rows + windows, if unfolded), such as 5+3", {}},
-      {"buffers", "a number of store buffers", {}},
-      {"cluster", "ROWSxCHANNELS in blocks, such as 1x2", {}},
+      {"stages",
+       "a number, or of filters + of patches or activations (rows + windows, if unfolded), such as 5+3",
+       {},
+       4096},
+      {"buffers", "a number of store buffers", {}, 1024},
+      {"cluster", "ROWSxCHANNELS in blocks, such as 1x2", {}, 16},
       {"split", "on or off", {"on", "off"}},
       {"swap", "on or off", {"on", "off"}},
       {"stationary", "on or off", {"on", "off"}},
       {"mode", "none, resident, streamed, rows or general", {"none", "resident", "streamed", "rows", "general"}},
-      {"unit", "a number of channels", {}},
-      {"group", "a number of rows of tiles", {}},
+      {"unit", "a number of channels", {}, 1024},
+      {"group", "a number of rows of tiles", {}, 1 << 16},
       {"fetch", "0 to 3 operands", {"0", "1", "2", "3"}},
-      {"thread", "LINESxPIXELSxCHANNELS of a depthwise convolution, such as 8x4x4", {}},
+      {"thread", "LINESxPIXELSxCHANNELS of a depthwise convolution, such as 8x4x4", {}, 1024},
   }};
   return list;
 }
@@ -59,14 +63,16 @@ const Key& find_key(std::string_view name) {
 }
 
 [[noreturn]] void bad_value(const Key& key, std::string_view value) {
-  throw UserError(
-      fmt::format("plan override: {}={}: expected {}{}", key.name, value, key.form, near_miss(value, key.known)));
+  throw UserError(fmt::format("plan override: {}={}: expected {}{}{}", key.name, value, key.form,
+                              key.most == 0 ? "" : fmt::format("; numbers of 1 to {}", key.most),
+                              near_miss(value, key.known)));
 }
 
 int number(const Key& key, std::string_view value, std::string_view whole) {
   int x = 0;
   const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), x);
-  if (error != std::errc() || end != value.data() + value.size() || x < 1 || x > 1 << 16) bad_value(key, whole);
+  if (error != std::errc() || end != value.data() + value.size() || x < 1 || (key.most != 0 && x > key.most))
+    bad_value(key, whole);
   return x;
 }
 

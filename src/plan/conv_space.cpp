@@ -7,6 +7,7 @@
 
 #include "plan/conv_geometry.hpp"
 #include "plan/fetching.hpp"
+#include "support/checked.hpp"
 
 namespace coda::plan {
 namespace {
@@ -21,7 +22,7 @@ std::vector<T> either(const std::optional<T>& fixed, std::vector<T> choices) {
 /// Widths of a tile that divide the channels into t equal parts with little waste, in multiples of 32, 16 or 8.
 std::vector<int> widths(const ConvProblem& p) {
   std::set<int> found;
-  const auto channels = static_cast<int>(p.extents.cols);
+  const auto channels = support::narrow<int>("output channels", p.extents.cols);
   const int fewest = (channels + 255) / 256;
   for (int parts = fewest; parts < fewest + 4; ++parts) {
     const int least = (channels + parts - 1) / parts;
@@ -30,9 +31,10 @@ std::vector<int> widths(const ConvProblem& p) {
   }
   for (const int n : {64, 80, 96, 128, 160, 192, 256})
     if (n <= (channels + 31) / 32 * 32) found.insert(n);
-  int whole = 1;  // groups of a row's channels
-  for (const int width : p.visitor.group_widths) whole = std::lcm(whole, width);
-  for (int n = std::lcm(whole, 8); whole > 1 && n <= 256; n += std::lcm(whole, 8)) found.insert(n);
+  std::int64_t whole = 1;  // groups of a row's channels, all of which divide those
+  for (const int width : p.visitor.group_widths) whole = std::lcm(whole, std::int64_t{width});
+  const std::int64_t step = std::lcm(whole, std::int64_t{8});
+  for (std::int64_t n = step; whole > 1 && n <= 256; n += step) found.insert(static_cast<int>(n));
   const std::int64_t group = p.conv.k / p.conv.groups;
   const bool direct = p.conv.groups > 1 && gathering_of(p.task).direct;
   if (direct) found = {8, 16, 32, 64};

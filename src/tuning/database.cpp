@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <sqlite3.h>
 
+#include <limits>
 #include <system_error>
 
 #include "coda/error.hpp"
@@ -96,6 +97,9 @@ class Statement {
     const unsigned char* const bytes = sqlite3_column_text(statement_, column);
     return bytes == nullptr ? "" : reinterpret_cast<const char*>(bytes);
   }
+  /// Bytes of a text; characters beyond the limit are never copied.
+  int length(int column) const { return sqlite3_column_bytes(statement_, column); }
+  std::int64_t integer(int column) const { return sqlite3_column_int64(statement_, column); }
   double number(int column) const { return sqlite3_column_double(statement_, column); }
 
  private:
@@ -104,8 +108,16 @@ class Statement {
   int next_ = 0;
 };
 
-Row row_of(const Statement& s) {
-  return {.place = {s.text(0), static_cast<int>(s.number(1)), s.text(2), s.text(3)},
+/// Throws UserError for a row that no version has written.
+Row row_of(const Statement& s, const std::filesystem::path& file) {
+  for (const int column : {0, 2, 3, 4, 5, 6, 9})
+    if (s.length(column) > static_cast<int>(longest_text))
+      throw UserError(fmt::format("{}: column {} of a row has {} bytes, at most {} are read; move the file away",
+                                  file.string(), column + 1, s.length(column), longest_text));
+  if (s.integer(1) < 1 || s.integer(1) > std::numeric_limits<int>::max())
+    throw UserError(
+        fmt::format("{}: a row is of a GPU of {} multiprocessors; move the file away", file.string(), s.integer(1)));
+  return {.place = {s.text(0), static_cast<int>(s.integer(1)), s.text(2), s.text(3)},
           .key = {s.text(4), s.text(5)},
           .plan = s.text(6),
           .measured_us = s.number(7),
@@ -174,7 +186,7 @@ std::optional<Row> Database::find(const Place& place, const Key& key) const {
   const int code = s.step();
   impl_->check(code, "reading it");
   if (code == SQLITE_DONE) return std::nullopt;
-  return row_of(s);
+  return row_of(s, impl_->file);
 }
 
 std::vector<Row> Database::rows() const {
@@ -183,7 +195,7 @@ std::vector<Row> Database::rows() const {
   impl_->check(s.prepared(), "reading it");
   std::vector<Row> all;
   int code = 0;
-  while ((code = s.step()) == SQLITE_ROW) all.push_back(row_of(s));
+  while ((code = s.step()) == SQLITE_ROW) all.push_back(row_of(s, impl_->file));
   impl_->check(code, "reading it");
   return all;
 }

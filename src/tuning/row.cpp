@@ -9,12 +9,14 @@
 #include <tuple>
 
 #include "coda/error.hpp"
+#include "plan/conv.hpp"
 
 namespace coda::tuning {
 namespace {
 
 constexpr std::string_view separator = " | ";
 constexpr std::size_t field_count = 9;
+constexpr std::size_t shown = 200;  // bytes of a line that an error repeats
 constexpr const char* form =
     "DEVICE/MULTIPROCESSORS | DRIVER | KERNELS | PROBLEM | EPILOGUE | PLAN | MEASURED us | PREDICTED us | WHEN";
 
@@ -51,7 +53,17 @@ bool read_row(const std::vector<std::string>& fields, Row& row) {
   row.when = fields[8];
   return read(std::string_view(fields[0]).substr(slash + 1), row.place.multiprocessors) &&
          row.place.multiprocessors > 0 && read_us(fields[6], row.measured_us) && read_us(fields[7], row.predicted_us) &&
-         std::ranges::none_of(fields, [](const std::string& f) { return f.empty(); });
+         std::ranges::none_of(fields, [](const std::string& f) { return f.empty() || f.size() > longest_text; });
+}
+
+/// Why a plan's text is none; empty if it is one.
+std::string wrong_plan(const Row& row) {
+  try {
+    if (plan::Override::parse(row.plan).fields.empty()) return "it fixes nothing";
+  } catch (const UserError& error) {
+    return error.what();
+  }
+  return {};
 }
 
 }  // namespace
@@ -79,8 +91,10 @@ std::vector<Row> parse_rows(std::string_view text, const std::string& where) {
     while (!line.empty() && (line.back() == '\r' || line.back() == ' ')) line.remove_suffix(1);
     if (line.empty() || line.front() == '#') continue;
     if (!read_row(split(line), rows.emplace_back()))
-      throw UserError(
-          fmt::format("{}, line {}: '{}' is no row of measured plans; expected '{}'", where, number, line, form));
+      throw UserError(fmt::format("{}, line {}: '{}{}' is no row of measured plans; expected '{}'", where, number,
+                                  line.substr(0, shown), line.size() > shown ? " …" : "", form));
+    if (const std::string why = wrong_plan(rows.back()); !why.empty())
+      throw UserError(fmt::format("{}, line {}: its plan cannot be used: {}", where, number, why));
   }
   return rows;
 }

@@ -9,6 +9,9 @@
 
 namespace coda::tuning {
 
+/// Bytes of a row's field, at most; what is longer is no row.
+inline constexpr std::size_t longest_text = 4096;
+
 struct Row {
   Place place;
   Key key;
@@ -25,7 +28,8 @@ std::string to_line(const Row& row);
 /// All rows, sorted, below a heading that names the fields.
 std::string to_text(std::vector<Row> rows);
 
-/// Empty lines and those that begin with # are skipped. Throws UserError with `where` and the line's number.
+/// Empty lines and those that begin with # are skipped. Throws UserError with `where` and the line's number for a line
+/// that is no row, and for one whose plan is not the text of an override.
 std::vector<Row> parse_rows(std::string_view text, const std::string& where);
 
 /// The rows of shipped/*.txt.

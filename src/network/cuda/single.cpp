@@ -27,15 +27,19 @@ void Lowering::pool(const Sizes& kernel, const Sizes& stride, const Sizes& pad, 
                     bool count_pad) {
   const Sizes &x = sizes(in(0)), &y = sizes(out());
   const Located from = located(in(0)), to = located(out());
-  const auto number = [](std::int64_t n) { return static_cast<int>(n); };
+  const auto span = [&](std::size_t axis) { return (kernel[axis] - 1) * dilation[axis]; };
+  place32("window span", std::max(span(0), span(1)));
+  place32("image extent", std::max(x[2], x[3]));
+  place32("window pixels", kernel[0] * kernel[1]);
   PoolParams p{};
   p.from.pitch = from.pitch, p.to.pitch = to.pitch;
   p.images = count32(x[0]), p.height = count32(x[2]), p.width = count32(x[3]), p.octets = octets(x);
   p.out_height = count32(y[2]), p.out_width = count32(y[3]);
-  p.kernel_h = number(kernel[0]), p.kernel_w = number(kernel[1]);
-  p.stride_h = number(stride[0]), p.stride_w = number(stride[1]);
-  p.pad_top = number(pad[0]), p.pad_left = number(pad[1]), p.pad_bottom = number(pad[2]), p.pad_right = number(pad[3]);
-  p.dilation_h = number(dilation[0]), p.dilation_w = number(dilation[1]);
+  p.kernel_h = place32("kernel", kernel[0]), p.kernel_w = place32("kernel", kernel[1]);
+  p.stride_h = place32("stride", stride[0]), p.stride_w = place32("stride", stride[1]);
+  p.pad_top = place32("pad", pad[0]), p.pad_left = place32("pad", pad[1]);
+  p.pad_bottom = place32("pad", pad[2]), p.pad_right = place32("pad", pad[3]);
+  p.dilation_h = place32("dilation", dilation[0]), p.dilation_w = place32("dilation", dilation[1]);
   p.average = average ? 1 : 0, p.count_pad = count_pad ? 1 : 0;
   plain(codegen::PlainKernel::pool, y[0] * y[2] * y[3] * octets(y), p, {from.place, to.place},
         Touched{{all_of(from, x)}, {all_of(to, y)}}, describe(net(), *op_),
@@ -111,7 +115,8 @@ void Lowering::copy(Copy c) {
     const bool joined = wide && i == last;
     p.extents[d] = count32(joined ? c.extents[i] / 8 : c.extents[i]);
     p.source[d] = count32(joined ? c.source[i] / 8 : c.source[i]);
-    p.before[d] = static_cast<int>(c.before[i]);
+    place32("extent", std::max(c.extents[i], c.source[i]));  // a kernel's places are signed
+    p.before[d] = c.before[i] < 0 ? -place32("crop", -c.before[i]) : place32("pad", c.before[i]);
     p.from_strides[d] = joined ? 1 : c.from_strides[i] / unit, p.to_strides[d] = joined ? 1 : c.to_strides[i] / unit;
     count *= p.extents[d];
   }

@@ -56,8 +56,8 @@ Place Lowering::unfold(const Conv2d& given, const Conv2d& unfolded) {
   BorderParams fixed{};
   fixed.images = count32(unfolded.n), fixed.height = count32(unfolded.h), fixed.width = count32(unfolded.w);
   fixed.columns = count32(given.w), fixed.channels = count32(given.c), fixed.taps = count32(given.s);
-  fixed.stride = static_cast<int>(given.stride[1]), fixed.pad = static_cast<int>(given.pad[1]);
-  fixed.dilation = static_cast<int>(given.dilation[1]);
+  fixed.stride = place32("stride", given.stride[1]), fixed.pad = place32("pad", given.pad[1]);
+  fixed.dilation = place32("dilation", given.dilation[1]);
   fixed.arena.pitch = unfolded.c;
   const std::string name = std::exchange(name_, fmt::format("input {}", net()[in(0)].name));
   plain(codegen::PlainKernel::enter, border_threads(rows, given.c * given.s), fixed, {to},

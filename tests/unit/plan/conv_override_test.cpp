@@ -47,6 +47,55 @@ TEST(Override, UnknownFieldsAndValues) {
   EXPECT_THAT(error_of("order="), HasSubstr("expected cooperative, pingpong or pairs"));
 }
 
+// Products of what an override names are computed as ints: the two clusters ended the process once
+TEST(Override, NumbersBeyondAnyKernelAreRefused) {
+  EXPECT_EQ(error_of("cluster=65536x65536"),
+            "plan override: cluster=65536x65536: expected ROWSxCHANNELS in blocks, such as 1x2; numbers of 1 to 16");
+  EXPECT_THAT(error_of("cluster=46341x46341"), HasSubstr("numbers of 1 to 16"));
+  const Conv2d conv = test::conv_of(8, 64, 64, 320, 320, 3);
+  const Epilogue epilogue = test::epilogue_of(test::bare, conv);
+  for (const char* text : {"cluster=65536x65536", "cluster=46341x46341"}) {
+    Override fixed;
+    fixed.fields = {{"cluster", std::string(text).substr(8)}};
+    EXPECT_THROW(candidates(conv, epilogue, Device{}, fixed), UserError) << text;
+  }
+  for (const char* field : {"tile=1025x64", "stages=4097", "stages=1+4097", "buffers=1025", "unit=1025", "group=65537",
+                            "thread=1x1x1025", "cluster=1x17"})
+    EXPECT_THAT(error_of(field), HasSubstr("numbers of 1 to ")) << field;
+}
+
+// The largest and smallest of every field, alone and together, on the smallest and largest problems: a plan or a reason
+TEST(Override, EveryNumberThatIsReadHasAPlanOrAReason) {
+  const std::vector<std::string> extremes{"tile=1024x1024",        "tile=1x1",      "tile=64x8",    "stages=4096+4096",
+                                          "stages=4096",           "stages=1",      "buffers=1",    "buffers=1024",
+                                          "cluster=16x16",         "cluster=8x1",   "unit=1024",    "group=65536",
+                                          "thread=1024x1024x1024", "thread=1x1x1",  "fetch=3",      "split=on",
+                                          "stationary=on",         "swap=on",       "load=gather",  "load=unfold",
+                                          "load=depthwise",        "mode=streamed", "mode=general", "order=pairs"};
+  std::vector<Conv2d> problems{test::conv_of(1, 1, 1, 8, 8, 1),       test::conv_of(8, 64, 64, 320, 320, 3),
+                               test::conv_of(1, 1 << 24, 1, 8, 8, 1), test::conv_of(1, 8, 8, 8, 1 << 29, 1),
+                               test::conv_of(1 << 29, 1, 1, 8, 8, 1), test::conv_of(1, 3, 1 << 15, 1 << 15, 8, 3)};
+  Conv2d apart = test::conv_of(1, 64, 64, 64, 64, 3);
+  apart.groups = 64, problems.push_back(apart);
+  std::size_t legal = 0, refused = 0;
+  for (const Conv2d& conv : problems)
+    for (const char* text : {test::bare, test::bias_silu, "store sum(acc, over=n) as y : f32\n"}) {
+      const Epilogue epilogue = test::epilogue_of(text, conv);
+      for (std::size_t i = 0; i < extremes.size(); ++i)
+        for (std::size_t j = i; j < extremes.size(); j += 5) {
+          const std::string both = i == j ? extremes[i] : extremes[i] + " " + extremes[j];
+          try {
+            for (const Candidate& c : candidates(conv, epilogue, Device{}, Override::parse(both)))
+              ++(c.refusal.empty() ? legal : refused);
+          } catch (const Error& error) {  // twice the same field; stages that do not go together; sizes
+            EXPECT_EQ(dynamic_cast<const InternalError*>(&error), nullptr) << both << ": " << error.what();
+          }
+        }
+    }
+  EXPECT_GT(legal, 1000u);
+  EXPECT_GT(refused, 1000u);
+}
+
 TEST(Override, FieldsThatWereNotParsedAreCheckedToo) {
   const Conv2d conv = test::conv_of(1, 32, 32, 64, 64, 3);
   Override fixed;

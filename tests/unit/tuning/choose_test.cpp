@@ -88,6 +88,22 @@ TEST_F(Choose, SoIsOneThatCannotBeRead) {
   EXPECT_THAT(said, HasSubstr("fixes nothing"));
 }
 
+// These two ended every process that looked the problem up
+TEST_F(Choose, SoIsOneOfNumbersBeyondAnyKernel) {
+  for (const std::string plan : {"cluster=65536x65536", "cluster=46341x46341"}) {
+    keep(plan);
+    EXPECT_EQ(chosen().origin, Origin::cost_model);
+    EXPECT_THAT(said, testing::AllOf(HasSubstr("is not used"), HasSubstr(plan), HasSubstr("numbers of 1 to 16")));
+  }
+}
+
+TEST_F(Choose, SoIsOneOfAnyLength) {
+  keep("tile=" + std::string(1 << 20, '1'));
+  EXPECT_EQ(chosen().origin, Origin::cost_model);
+  EXPECT_THAT(said, testing::AllOf(HasSubstr("measured plans are not used"), HasSubstr("1048581 bytes")));
+  EXPECT_LT(said.size(), 1000u);
+}
+
 TEST_F(Choose, SoIsADamagedFile) {
   std::ofstream(file) << std::string(4096, '?');
   EXPECT_EQ(chosen().origin, Origin::cost_model);

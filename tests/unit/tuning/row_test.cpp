@@ -63,6 +63,25 @@ TEST(Row, WrongLinesAreNamed) {
   }
 }
 
+TEST(Row, PlansAreReadWithTheirRow) {
+  const auto error = [](const std::string& plan) -> std::string {
+    try {
+      parse_rows(to_line(test::row("a")) + "\n" + to_line(test::row("b", plan)), "plans.txt");
+    } catch (const UserError& e) {
+      return e.what();
+    }
+    return "no error";
+  };
+  EXPECT_EQ(error("cluster=1x2"), "no error");
+  EXPECT_EQ(error("cluster=46341x46341"),
+            "plans.txt, line 2: its plan cannot be used: plan override: cluster=46341x46341: expected ROWSxCHANNELS in "
+            "blocks, such as 1x2; numbers of 1 to 16");
+  EXPECT_THAT(error("clutser=1x2"), HasSubstr("did you mean 'cluster'?"));
+  const std::string huge = error(std::string(100000, 'x'));
+  EXPECT_THAT(huge, HasSubstr("is no row of measured plans"));
+  EXPECT_LT(huge.size(), 1000u);
+}
+
 TEST(Row, WhatTravelsInTheLibraryCanBeRead) {
   for (const Row& r : parse_rows(shipped_text(), "the library"))
     EXPECT_FALSE(plan::Override::parse(r.plan).fields.empty()) << to_line(r);

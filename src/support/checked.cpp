@@ -1,0 +1,14 @@
+#include "support/checked.hpp"
+
+#include <fmt/format.h>
+
+#include "coda/error.hpp"
+
+namespace coda::support {
+
+void throw_beyond(const char* what, int bits) {
+  throw Unsupported(fmt::format(
+      "{}: the number does not fit {} bits; give smaller extents, or split the problem into several", what, bits));
+}
+
+}  // namespace coda::support
