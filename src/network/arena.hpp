@@ -27,7 +27,9 @@ constexpr std::size_t arena_size(std::size_t bytes) {
 
 /// Largest buffers first; each goes into the smallest gap that holds it among the buffers placed before whose lifetimes
 /// meet its own, or else on top of them (greedy by size: Pisarchyk and Lee, "Efficient memory management for deep
-/// neural net inference", 2020). With reuse == false all lifetimes count as meeting.
+/// neural net inference", 2020). With reuse == false all lifetimes count as meeting. Where very many lifetimes meet one
+/// another (4,000 buffers that all do are few), the smallest buffers go on top of what they meet, gaps or not. Throws
+/// Unsupported if the sum of bytes does not fit.
 ArenaPlan plan_arena(std::span<const Lifetime> buffers, bool reuse = true);
 
 }  // namespace coda::network

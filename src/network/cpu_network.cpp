@@ -17,6 +17,7 @@
 #include "network/steps.hpp"
 #include "runtime/common/views.hpp"
 #include "runtime/cpu/worker_pool.hpp"
+#include "support/fork.hpp"
 
 namespace coda {
 
@@ -64,6 +65,7 @@ bool planar_alone(std::size_t output, const Bindings& b) {
 class CpuNetwork final : public NetworkImpl {
  public:
   CpuNetwork(Network given, const NetworkOptions& options) : given_(std::move(given)), options_(options) {
+    const support::NoFork no_fork;
     fused_ = network::fuse(given_, options.fuse);
     report_ = network::report(fused_, given_.operators.size());
     for (const NetworkTensor& t : fused_.network.tensors) constants_.push_back(network::in_memory_order(t));
@@ -136,6 +138,7 @@ std::shared_ptr<const Plan> CpuNetwork::plan(PlanKey key) {
 }
 
 MemoryReport CpuNetwork::memory(const NamedSizes& inputs) {
+  const support::NoFork no_fork;
   PlanKey key;
   key.inputs = logical_sizes(inputs);
   const auto shapes = network::concrete_shapes(net(), key.inputs);
@@ -164,6 +167,7 @@ MemoryReport CpuNetwork::memory(const NamedSizes& inputs) {
 
 void CpuNetwork::run(const std::map<std::string, ConstTensorView>& inputs,
                      const std::map<std::string, TensorView>& outputs, std::vector<StepTime>* profile) {
+  const support::NoFork no_fork;
   check_names(net(), net().inputs, inputs, "input");
   check_names(net(), net().outputs, outputs, "output");
   PlanKey key;

@@ -5,6 +5,7 @@
 #include "coda/error.hpp"
 #include "coda/network.hpp"
 #include "network/executable_impl.hpp"
+#include "runtime/cpu/worker_pool.hpp"
 
 namespace coda {
 
@@ -38,7 +39,9 @@ const FusionReport& NetworkExecutable::report() const { return impl_->report(); 
 NetworkExecutable compile(Network network, const NetworkOptions& options) {
   verify(network);
   if (options.cached_plans < 1) throw UserError("cached_plans is 0; expected at least 1");
-  if (options.threads < 0) throw UserError(fmt::format("threads is {}; expected 0 or more", options.threads));
+  if (options.threads < 0 || options.threads > cpu::WorkerPool::most_threads)
+    throw UserError(
+        fmt::format("threads is {}; expected 0 (one a core) to {}", options.threads, cpu::WorkerPool::most_threads));
   switch (options.device) {
     case Device::cpu: return NetworkExecutable(network::build_cpu(std::move(network), options));
     case Device::cuda: return NetworkExecutable(network::build_cuda(std::move(network), options));

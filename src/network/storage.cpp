@@ -10,6 +10,7 @@
 #include "network/dim.hpp"
 #include "network/names.hpp"
 #include "network/space.hpp"
+#include "support/checked.hpp"
 
 namespace coda::network {
 
@@ -96,6 +97,7 @@ class StoragePlanner {
   };
 
   void check_axes() const;
+  void index();
   void find_roots();
   void count_slices();
   void find_uses();
@@ -105,22 +107,13 @@ class StoragePlanner {
   bool read_planar(TensorId id) const;
   void keep_small(std::vector<Lifetime>& buffers) const;
   void assign();
-  TensorId root_of(TensorId id) const {
-    while (f_.placement[id]) id = f_.placement[id]->base;
-    return id;
-  }
-  std::optional<std::size_t> position(const std::vector<TensorId>& list, TensorId id) const {
-    const auto it = std::find(list.begin(), list.end(), id);
-    if (it == list.end()) return std::nullopt;
-    return static_cast<std::size_t>(it - list.begin());
-  }
   std::size_t element_size(TensorId id) const {
     return f_.style.element_bytes == 0 ? size_of(n_[id].dtype) : f_.style.element_bytes;
   }
   std::size_t bytes_of(TensorId id) const {
     const std::int64_t columns = column_count(plan_.shapes[id]), elements = element_count(plan_.shapes[id]);
     const std::int64_t rows = columns == 0 ? 0 : elements / columns;
-    return static_cast<std::size_t>(rows * f_.style.pitch(columns)) * element_size(id);
+    return (support::Checked("bytes of a tensor", rows) * f_.style.pitch(columns) * element_size(id)).to<std::size_t>();
   }
   int last_step() const { return static_cast<int>(f_.regions.size()) + 1; }
 
@@ -129,11 +122,17 @@ class StoragePlanner {
   const PlanKey& key_;
   bool reuse_;
   StoragePlan plan_;
-  std::vector<TensorId> root_;  // by tensor: the one whose memory it lives in
-  std::vector<Use> uses_;       // by tensor
-  std::vector<bool> read_;      // by tensor: by a region that does not make it
-  std::vector<int> last_use_;   // by root: step in which any tensor in it is read last
-  std::vector<bool> shared_;    // by root: some tensor is a slice or a view of it
+  using Position = std::optional<std::size_t>;
+  std::vector<Position> input_, output_;  // by tensor: its place among the network's
+  std::vector<Position> maker_;           // by tensor: the region of which it is an output
+  std::vector<int> readers_;              // by tensor: operators that read its elements
+  std::vector<Position> reader_;          // by tensor: the region of the last of these
+  std::vector<TensorId> root_;            // by tensor: the one whose memory it lives in
+  std::vector<std::size_t> at_;           // by tensor: bytes from its root's first element to its own
+  std::vector<Use> uses_;                 // by tensor
+  std::vector<bool> read_;                // by tensor: by a region that does not make it
+  std::vector<int> last_use_;             // by root: step in which any tensor in it is read last
+  std::vector<bool> shared_;              // by root: some tensor is a slice or a view of it
 };
 
 // What the fuser concluded from symbols must hold for the numbers
@@ -160,10 +159,36 @@ void StoragePlanner::check_axes() const {
   }
 }
 
+void StoragePlanner::index() {
+  for (auto* list : {&input_, &output_, &maker_, &reader_}) list->assign(n_.tensors.size(), std::nullopt);
+  readers_.assign(n_.tensors.size(), 0);
+  for (std::size_t i = n_.inputs.size(); i-- > 0;) input_[n_.inputs[i]] = i;
+  for (std::size_t i = n_.outputs.size(); i-- > 0;) output_[n_.outputs[i]] = i;
+  for (std::size_t i = 0; i < f_.regions.size(); ++i) {
+    const Region& r = f_.regions[i];
+    for (const RegionOutput& o : r.outputs)
+      if (!maker_[o.tensor]) maker_[o.tensor] = i;
+    for (const std::size_t m : r.operators)
+      for (const TensorId in : data_inputs(n_.operators[m])) ++readers_[in], reader_[in] = i;
+  }
+}
+
+// A slice of a slice: offsets add up
 void StoragePlanner::find_roots() {
   shared_.assign(n_.tensors.size(), false);
+  at_.assign(n_.tensors.size(), 0);
+  std::vector<bool> known(n_.tensors.size(), false);
+  std::vector<TensorId> way;
   for (TensorId id = 0; id < n_.tensors.size(); ++id) {
-    root_[id] = root_of(id);
+    TensorId t = id;
+    for (way.clear(); !known[t] && f_.placement[t]; t = f_.placement[t]->base) way.push_back(t);
+    if (!known[t]) root_[t] = t, known[t] = true;
+    for (; !way.empty(); way.pop_back()) {
+      const TensorId x = way.back();
+      const Placement& p = *f_.placement[x];
+      root_[x] = root_[p.base], known[x] = true;
+      at_[x] = at_[p.base] + static_cast<std::size_t>(p.column) * element_size(x);
+    }
     if (f_.placement[id]) shared_[root_[id]] = true;
   }
 }
@@ -209,34 +234,26 @@ bool StoragePlanner::may_overwrite(const Region& r, int step) const {
     if (ir::info(node.op).op_class != ir::OpClass::leaf && !ir::is_elementwise(node.op)) return false;
   const TensorId from = *r.source, to = r.outputs[0].tensor;
   if (shared_[root_[from]] || f_.placement[to] || shared_[to] || n_[from].is_constant()) return false;
-  if (position(n_.inputs, from) || position(n_.outputs, to) || position(n_.outputs, from)) return false;
+  if (input_[from] || output_[to] || output_[from]) return false;
   return last_use_[root_[from]] <= step && plan_.shapes[from] == plan_.shapes[to];
 }
 
 // Whether one region makes the tensor for the caller alone, and can write it with the channels first
 bool StoragePlanner::written_planar(TensorId id) const {
   if (read_[id] || shared_[id] || plan_.shapes[id].size() != 4) return false;
-  for (const Region& r : f_.regions) {
-    if (r.kind != RegionReport::Kind::contraction && r.kind != RegionReport::Kind::epilogue) continue;
-    for (std::size_t i = 0; i < r.outputs.size(); ++i)
-      if (r.outputs[i].tensor == id) return r.graph[r.graph.stores[i].value].axes == axes::mn;
-  }
+  if (!maker_[id]) return false;
+  const Region& r = f_.regions[*maker_[id]];
+  if (r.kind != RegionReport::Kind::contraction && r.kind != RegionReport::Kind::epilogue) return false;
+  for (std::size_t i = 0; i < r.outputs.size(); ++i)
+    if (r.outputs[i].tensor == id) return r.graph[r.graph.stores[i].value].axes == axes::mn;
   return false;
 }
 
 // Whether the image of one convolution, and nothing else
 bool StoragePlanner::read_planar(TensorId id) const {
-  if (shared_[id] || plan_.shapes[id].size() != 4 || position(n_.outputs, id)) return false;
-  int readers = 0;
-  bool image = false;
-  for (const Region& r : f_.regions)
-    for (const std::size_t m : r.operators)
-      for (const TensorId in : data_inputs(n_.operators[m])) {
-        if (in != id) continue;
-        ++readers;
-        image = r.kind == RegionReport::Kind::contraction && m == r.operators[0] && n_.operators[m].inputs[0] == id;
-      }
-  return readers == 1 && image;
+  if (shared_[id] || plan_.shapes[id].size() != 4 || output_[id] || readers_[id] != 1) return false;
+  const Region& r = f_.regions[*reader_[id]];
+  return r.kind == RegionReport::Kind::contraction && n_.operators[r.operators[0]].inputs[0] == id;
 }
 
 void StoragePlanner::run_in_place() {
@@ -254,10 +271,10 @@ void StoragePlanner::run_in_place() {
 
 // Memory of their own for tensors that take next to none: nobody then waits for who had it before
 void StoragePlanner::keep_small(std::vector<Lifetime>& buffers) const {
-  std::size_t sum = 0;
+  support::Checked sum("bytes of all tensors", 0);
   for (const Lifetime& b : buffers) sum += b.bytes;
   for (Lifetime& b : buffers)
-    if (b.bytes <= std::min(f_.style.kept_bytes, sum / 64)) b.first = 0, b.last = last_step();
+    if (b.bytes <= std::min(f_.style.kept_bytes, sum.to<std::size_t>() / 64)) b.first = 0, b.last = last_step();
 }
 
 void StoragePlanner::assign() {
@@ -273,7 +290,7 @@ void StoragePlanner::assign() {
   for (TensorId id = 0; id < root_.size(); ++id) {
     if (root_[id] != id || life[id].first < 0) continue;
     Memory& m = plan_.memory[id];
-    const auto input = position(n_.inputs, id), output = position(n_.outputs, id);
+    const Position &input = input_[id], &output = output_[id];
     if (n_[id].is_constant()) {
       m = {.where = Memory::Where::constant, .index = id};
     } else if (input && key_.direct_inputs[*input]) {
@@ -301,11 +318,9 @@ void StoragePlanner::assign() {
     m.row_stride = columns;
     m.unused = uses_[id].last < 1;
     if (!f_.placement[id] || !f_.placement[id]->slice) continue;
-    // a slice of a slice: offsets add up, and rows lie as far apart as in the outermost
-    m.offset = 0;
-    for (TensorId t = id; f_.placement[t]; t = f_.placement[t]->base)
-      m.offset += static_cast<std::size_t>(f_.placement[t]->column) * element_size(id);
-    m.row_stride = f_.style.pitch(column_count(plan_.shapes[root_[id]]));
+    m.offset = at_[id];
+    m.row_stride =  // as far apart as in the outermost
+        f_.style.pitch(column_count(plan_.shapes[root_[id]]));
     m.dense = m.row_stride == columns;
   }
 }
@@ -313,6 +328,7 @@ void StoragePlanner::assign() {
 StoragePlan StoragePlanner::run() {
   plan_.shapes = concrete_shapes(n_, key_.inputs);
   check_axes();
+  index();
   find_roots();
   count_slices();
   find_uses();
@@ -321,7 +337,8 @@ StoragePlan StoragePlanner::run() {
   // what memory would be taken if every tensor had its own, slices and views included
   for (TensorId id = 0; id < root_.size(); ++id)
     if (uses_[id].first >= 0 && plan_.memory[id].where == Memory::Where::arena)
-      plan_.without_reuse += arena_size(bytes_of(id));
+      plan_.without_reuse =
+          (support::Checked("bytes of all tensors", plan_.without_reuse) + arena_size(bytes_of(id))).to<std::size_t>();
   return std::move(plan_);
 }
 

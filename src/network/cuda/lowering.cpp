@@ -5,16 +5,20 @@
 #include <algorithm>
 
 #include "coda/error.hpp"
+#include "coda/text.hpp"
 #include "network/cuda/parameters.hpp"
 #include "network/names.hpp"
 #include "network/space.hpp"
 #include "passes/passes.hpp"
+#include "support/checked.hpp"
 
 namespace coda::network::gpu {
 
 namespace {
 
 constexpr std::size_t scratch_alignment = 256;
+constexpr std::int64_t largest_place = std::int64_t{1}
+                                       << 29;  // along an axis, or of padding; sums of three fit 32 bits
 constexpr std::int64_t most_elements = (std::int64_t{1} << 32) - 1;  // that a kernel counts
 
 bool is_empty(const Sizes& s) { return std::find(s.begin(), s.end(), 0) != s.end(); }
@@ -29,7 +33,7 @@ Sizes as_image(const Sizes& s) {
 
 }  // namespace
 
-std::uint32_t count32(std::int64_t x) { return static_cast<std::uint32_t>(x); }
+std::uint32_t count32(std::int64_t x) { return support::narrow<std::uint32_t>("a count of a kernel on the GPU", x); }
 
 std::string first_line(const std::string& text) {
   const auto end = text.find('\n');
@@ -54,6 +58,12 @@ Lowering::Lowering(const Problem& problem, Unmerged unmerged)
 void Lowering::refuse(const std::string& why) const {
   throw Unsupported(
       fmt::format("{}: {}; compile the network for Device::cpu", op_ ? where(*op_) : "the network's border", why));
+}
+
+int Lowering::place32(const char* what, std::int64_t x) const {
+  if (x < 0 || x > largest_place)
+    refuse(fmt::format("{} {}; plain kernels count places to {}", what, x, largest_place));
+  return static_cast<int>(x);
 }
 
 Located Lowering::located(TensorId id) const {
@@ -86,7 +96,7 @@ cuda::PlainGrid Lowering::grid(std::int64_t threads) const {
 }
 
 // Of a plain kernel: what its operator reads and writes, in 16 bits; statistics read, and write next to nothing
-double Lowering::bytes_of_step(const std::string& what) const {
+double Lowering::bytes_of_step(const std::string& what) {
   const auto bytes = [&](TensorId id) {
     return static_cast<double>(element_count(sizes(id))) * static_cast<double>(size_of(p_.element));
   };
@@ -94,7 +104,11 @@ double Lowering::bytes_of_step(const std::string& what) const {
   const Region& r = p_.fused.regions[region_];
   double read = 0, written = 0;
   if (r.kind == RegionReport::Kind::single) {
-    for (const TensorId id : data_inputs(*op_)) read += bytes(id);
+    if (single_read_.first != region_) {  // a concatenation has a step for every input
+      single_read_ = {region_, 0};
+      for (const TensorId id : data_inputs(*op_)) single_read_.second += bytes(id);
+    }
+    read = single_read_.second;
   } else if (r.source) {
     read = bytes(*r.source);
   } else if (!r.outputs.empty()) {
@@ -248,10 +262,12 @@ void Lowering::direct(const Region& r, const Located& sums, const std::string& w
   const auto convolution = [&](const auto& c) {
     d.images = count32(c.n), d.height = count32(c.h), d.width = count32(c.w);
     d.group_channels = count32(c.c / c.groups), d.group_outputs = count32(c.k / c.groups);
-    d.taps_h = static_cast<int>(c.r), d.taps_w = static_cast<int>(c.s);
-    d.stride_h = static_cast<int>(c.stride[0]), d.stride_w = static_cast<int>(c.stride[1]);
-    d.pad_h = static_cast<int>(c.pad[0]), d.pad_w = static_cast<int>(c.pad[1]);
-    d.dilation_h = static_cast<int>(c.dilation[0]), d.dilation_w = static_cast<int>(c.dilation[1]);
+    d.taps_h = place32("filter taps", c.r), d.taps_w = place32("filter taps", c.s);
+    d.stride_h = place32("stride", c.stride[0]), d.stride_w = place32("stride", c.stride[1]);
+    d.pad_h = place32("pad", c.pad[0]), d.pad_w = place32("pad", c.pad[1]);
+    d.dilation_h = place32("dilation", c.dilation[0]), d.dilation_w = place32("dilation", c.dilation[1]);
+    place32("filter span", (c.r - 1) * c.dilation[0]), place32("filter span", (c.s - 1) * c.dilation[1]);
+    place32("image height", std::max(c.h, space.height)), place32("image width", std::max(c.w, space.width));
   };
   if (const auto* c = std::get_if<Conv2d>(&problem)) convolution(*c);
   if (const auto* c = std::get_if<ConvTranspose2d>(&problem)) convolution(*c), d.transposed = 1;
@@ -308,6 +324,22 @@ std::int64_t Lowering::slabs(const Extents& space, std::int64_t most) const {
   return std::clamp<std::int64_t>(wanted, 1, std::max<std::int64_t>(1, most * p_.device.multiprocessors / images));
 }
 
+// Networks have the same graphs many times
+const Lowering::GraphKernels& Lowering::kernels_of(const Graph& graph, const codegen::GraphStorage& storage) {
+  std::string key = fmt::format("{} {}\n{}", to_string(storage.element), to_string(storage.accumulator), print(graph));
+  for (const auto& [name, type] : storage.operands) key += fmt::format("{} {}\n", name, to_string(type));
+  const auto [found, is_new] = graph_kernels_.try_emplace(std::move(key));
+  if (!is_new) return found->second;
+  try {
+    found->second.optimised = passes::run_pipeline(graph);
+    found->second.kernels = codegen::graph_kernels(found->second.optimised, storage);
+  } catch (const Unsupported& error) {
+    graph_kernels_.erase(found);
+    refuse(error.what());
+  }
+  return found->second;
+}
+
 void Lowering::graph_steps(const Region& r, const Extents& space, const std::optional<Located>& acc,
                            const std::string& why) {
   using Kind = codegen::GraphTensor::Kind;
@@ -325,13 +357,7 @@ void Lowering::graph_steps(const Region& r, const Extents& space, const std::opt
     stores[o.name] = located(o.tensor);
     memory["store " + o.name] = all_of(o.tensor);
   }
-  std::vector<codegen::GraphKernel> kernels;
-  const Graph optimised = passes::run_pipeline(r.graph);
-  try {
-    kernels = codegen::graph_kernels(optimised, storage);
-  } catch (const Unsupported& error) {
-    refuse(error.what());
-  }
+  const auto& [optimised, kernels] = kernels_of(r.graph, storage);
   using Part = codegen::GraphKernel::Part;
   std::map<ValueId, Located> reduced, partials;
   std::map<ValueId, Interval> results_memory, partials_memory;  // written, as far as anyone else is concerned

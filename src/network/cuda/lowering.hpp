@@ -191,6 +191,9 @@ class Lowering {
             bool count_pad);
 
   [[noreturn]] void refuse(const std::string& why) const;
+  /// A place or distance along an axis, as plain kernels count them: sums of several fit 32 bits. Refuses what does
+  /// not.
+  int place32(const char* what, std::int64_t x) const;
   const Network& net() const { return p_.fused.network; }
   const Sizes& sizes(TensorId id) const { return p_.storage.shapes[id]; }
   Sizes strides(TensorId id) const { return logical_strides(sizes(id), located(id).pitch); }
@@ -215,7 +218,7 @@ class Lowering {
   template <class P, class Fill>
   void plain(codegen::PlainKernel kernel, std::int64_t threads, const P& fixed, std::vector<Place> used,
              Touched touched, std::string what, const Fill& fill);
-  double bytes_of_step(const std::string& what) const;
+  double bytes_of_step(const std::string& what);
   void add(std::unique_ptr<Step> step);  // that says what it is
   void add(std::unique_ptr<Step> step, std::string what, std::string how, std::vector<Place> used);
   void add(std::unique_ptr<PlainStep> step, std::string what, std::string how, std::vector<Place> used,
@@ -241,6 +244,14 @@ class Lowering {
   std::optional<Located> enlarged_;
   const Operator* op_ = nullptr;  // of the region at hand, its first
   std::size_t region_ = 0;
+  std::pair<std::size_t, double> single_read_{static_cast<std::size_t>(-1), 0};  // region, bytes that it reads
+
+  struct GraphKernels {
+    Graph optimised;
+    std::vector<codegen::GraphKernel> kernels;
+  };
+  const GraphKernels& kernels_of(const Graph& graph, const codegen::GraphStorage& storage);
+  std::map<std::string, GraphKernels> graph_kernels_;  // by the text of graph and storage
   std::string name_;
   std::size_t scratch_used_ = 0;
 };

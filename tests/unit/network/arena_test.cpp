@@ -5,7 +5,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
+#include <numeric>
+#include <set>
 
+#include "coda/error.hpp"
 #include "support/random.hpp"
 
 namespace coda::network {
@@ -59,6 +63,86 @@ TEST(Arena, PeakIsWithinItsBounds) {
     EXPECT_LE(plan.bytes, sum);
     EXPECT_EQ(plan_arena(buffers, false).bytes, sum);
   }
+}
+
+// Every buffer compared with all that were placed before
+ArenaPlan by_pairs(const std::vector<Lifetime>& buffers) {
+  ArenaPlan plan;
+  plan.offsets.assign(buffers.size(), 0);
+  std::vector<std::size_t> order(buffers.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t x, std::size_t y) { return buffers[x].bytes > buffers[y].bytes; });
+  std::vector<std::size_t> placed;
+  for (const std::size_t i : order) {
+    const std::size_t bytes = arena_size(buffers[i].bytes);
+    if (bytes == 0) continue;
+    std::vector<std::pair<std::size_t, std::size_t>> taken;
+    for (const std::size_t j : placed)
+      if (buffers[i].first <= buffers[j].last && buffers[j].first <= buffers[i].last)
+        taken.emplace_back(plan.offsets[j], plan.offsets[j] + arena_size(buffers[j].bytes));
+    std::sort(taken.begin(), taken.end());
+    std::size_t end = 0, best = 0, best_size = 0;
+    for (const auto& [from, to] : taken) {
+      const std::size_t gap = from > end ? from - end : 0;
+      if (gap >= bytes && (best_size == 0 || gap < best_size)) best = end, best_size = gap;
+      end = std::max(end, to);
+    }
+    plan.offsets[i] = best_size != 0 ? best : end;
+    plan.bytes = std::max(plan.bytes, plan.offsets[i] + bytes);
+    placed.push_back(i);
+  }
+  return plan;
+}
+
+TEST(Arena, AsIfEveryPairWereCompared) {
+  test::Random r(3);
+  for (int round = 0; round < 500; ++round) {
+    const auto buffers = random_buffers(r, r.between(0, 200), r.between(1, 60));
+    const ArenaPlan plan = plan_arena(buffers), expected = by_pairs(buffers);
+    ASSERT_EQ(plan.offsets, expected.offsets) << round;
+    ASSERT_EQ(plan.bytes, expected.bytes);
+  }
+}
+
+// 20,000 buffers that live at the same time, and as many of which two do
+TEST(Arena, TimeGrowsWithTheBuffers) {
+  constexpr int count = 20000;
+  const auto started = std::chrono::steady_clock::now();
+  std::vector<Lifetime> wide, chain;
+  for (int i = 0; i < count; ++i) wide.push_back({64, i, count}), chain.push_back({640, i, i + 1});
+  const ArenaPlan plan = plan_arena(wide);
+  EXPECT_EQ(plan.bytes, std::size_t{64} * count);
+  EXPECT_EQ(std::set<std::size_t>(plan.offsets.begin(), plan.offsets.end()).size(), static_cast<std::size_t>(count));
+  EXPECT_EQ(plan_arena(chain).bytes, 1280u);
+  EXPECT_EQ(plan_arena(wide, false).bytes, std::size_t{64} * count);
+  EXPECT_LT(std::chrono::steady_clock::now() - started, std::chrono::seconds(30));
+}
+
+// Beyond the pairs that are looked at buffers are stacked: they still never overlap
+TEST(Arena, ManyBuffersAtOnceDoNotOverlap) {
+  test::Random r(4);
+  constexpr int count = 6000, steps = 40;
+  std::vector<Lifetime> buffers;
+  for (int i = 0; i < count; ++i) {
+    const int first = r.below(steps);
+    buffers.push_back({static_cast<std::size_t>(r.between(1, 5000)), first, r.between(first, steps)});
+  }
+  const ArenaPlan plan = plan_arena(buffers);
+  for (int step = 0; step <= steps; ++step) {
+    std::vector<std::pair<std::size_t, std::size_t>> live;
+    for (int i = 0; i < count; ++i)
+      if (buffers[i].first <= step && step <= buffers[i].last)
+        live.emplace_back(plan.offsets[i], plan.offsets[i] + buffers[i].bytes);
+    std::sort(live.begin(), live.end());
+    for (std::size_t i = 1; i < live.size(); ++i) ASSERT_LE(live[i - 1].second, live[i].first) << step;
+  }
+}
+
+TEST(Arena, MoreBytesThanThereAreNumbersForAreRefused) {
+  const std::vector<Lifetime> buffers(20000, {std::size_t{1} << 52, 0, 1});
+  EXPECT_THROW(plan_arena(buffers), Unsupported);
+  EXPECT_THROW(plan_arena(buffers, false), Unsupported);
 }
 
 TEST(Arena, ChainTakesTwoBuffers) {

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <bitset>
+#include <chrono>
 
 #include "support/random.hpp"
 
@@ -130,6 +131,89 @@ TEST(Dependencies, RandomLaunches) {
   EXPECT_GT(beside, 100u);
   EXPECT_GT(edges, 1000u);
   EXPECT_LT(edges, pairs / 2);
+}
+
+// Every pair compared: what dependencies() gives without
+Order by_pairs(std::span<const Uses> launches, const Capacity& capacity) {
+  const auto any = [](const std::vector<Interval>& x, const std::vector<Interval>& y) {
+    for (const Interval& p : x)
+      for (const Interval& q : y)
+        if (overlap(p, q)) return true;
+    return false;
+  };
+  Order after(launches.size());
+  std::vector<std::vector<bool>> ahead(launches.size());
+  for (std::size_t i = 0; i < launches.size(); ++i) {
+    ahead[i].assign(i, false);
+    for (std::size_t j = i; j-- > 0;) {
+      const Uses &first = launches[j], &second = launches[i];
+      const bool touch =
+          any(first.writes, second.reads) || any(first.reads, second.writes) || any(first.writes, second.writes);
+      const bool apart = !touch && !(first.exchanges && second.exchanges);
+      if (ahead[i][j] || (apart && worthwhile(first, second, capacity))) continue;
+      after[i].insert(after[i].begin(), j);
+      ahead[i][j] = true;
+      for (std::size_t k = 0; k < j; ++k)
+        if (ahead[j][k]) ahead[i][k] = true;
+    }
+  }
+  return after;
+}
+
+// Launches as networks have them: few places that are used again and again, whole, in halves and by columns
+Uses drawn_of_few(Drawn& random, std::size_t kinds) {
+  const auto place = [&] {
+    const std::size_t tensor = 64 * random.below(6);
+    switch (random.below(5)) {
+      case 0: return Interval{.begin = tensor + 32 * random.below(2), .width = 32};
+      case 1: return Interval{.begin = tensor + 8 * random.below(2), .width = 8, .rows = 4, .pitch = 16};
+      case 2: return Interval{.begin = tensor, .width = 16, .rows = 2 + random.below(2), .pitch = 24};
+      case 3: return Interval{.space = 1, .begin = tensor, .width = 64 + 64 * random.below(3)};
+      default: return Interval{.begin = tensor, .width = 64};
+    }
+  };
+  Uses u{.reads = {place()}, .writes = {place()}, .blocks = 2};
+  if (random.below(3) == 0) u.reads.push_back(place());
+  u.exclusive = random.below(kinds) == 0;
+  u.exchanges = u.exclusive && random.below(3) == 0;
+  if (u.exclusive) u.blocks = static_cast<std::int64_t>(random.below(150));
+  if (!u.exclusive && random.below(kinds) == 1) u.blocks = 2000, u.threads = 256;
+  return u;
+}
+
+TEST(Dependencies, AsIfEveryPairWereCompared) {
+  std::size_t edges = 0;
+  for (int round = 0; round < 400; ++round) {
+    Drawn random{test::Random(static_cast<std::uint64_t>(1000 + round))};
+    std::vector<Uses> launches(1 + random.below(round % 10 == 0 ? 150 : 40));
+    const std::size_t kinds = 2 + random.below(8);
+    for (Uses& u : launches) u = round % 2 == 0 ? random.uses() : drawn_of_few(random, kinds);
+    const Capacity capacity{.multiprocessors = static_cast<std::int64_t>(round % 3 == 0 ? 132 : 1 + random.below(20))};
+    const Order expected = by_pairs(launches, capacity);
+    ASSERT_EQ(dependencies(launches, capacity), expected) << "round " << round;
+    for (const auto& list : expected) edges += list.size();
+  }
+  EXPECT_GT(edges, 5000u);
+}
+
+// 20,000 launches of each kind; comparing the pairs took minutes
+TEST(Dependencies, TimeGrowsWithTheLaunches) {
+  constexpr std::size_t count = 20000;
+  const auto started = std::chrono::steady_clock::now();
+  const Interval common{.begin = 0, .width = 64};
+  const auto part = [](std::size_t i) { return Interval{.begin = 64 * (i + 1), .width = 64}; };
+  std::vector<Uses> wide{{.writes = {common}}}, chain, branches;
+  for (std::size_t i = 0; i < count; ++i) wide.push_back({.reads = {common}, .writes = {part(i)}});
+  wide.push_back({.reads = {{.begin = 64, .width = 64 * count}}});
+  for (std::size_t i = 0; i < count; ++i) chain.push_back({.reads = {part(i % 2)}, .writes = {part((i + 1) % 2)}});
+  for (std::size_t i = 0; i < count; ++i)  // four beside each other, and what all read
+    branches.push_back({.reads = {common, part(i % 4)}, .writes = {part(i % 4)}});
+  const Order after_wide = dependencies(wide, {});
+  EXPECT_EQ(after_wide[count], std::vector<std::size_t>{0});
+  EXPECT_EQ(after_wide[count + 1].size(), count);
+  EXPECT_EQ(dependencies(chain, {})[count - 1], std::vector<std::size_t>{count - 2});
+  EXPECT_EQ(dependencies(branches, {})[count - 1], std::vector<std::size_t>{count - 5});
+  EXPECT_LT(std::chrono::steady_clock::now() - started, std::chrono::seconds(30));
 }
 
 // Without memory in common
