@@ -8,8 +8,10 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "coda/error.hpp"
 #include "support/files.hpp"
 #include "support/hash.hpp"
+#include "support/json_depth.hpp"
 
 namespace coda::jit {
 namespace {
@@ -80,13 +82,15 @@ std::string to_text(const EntryInfo& info) {
 }
 
 std::variant<EntryInfo, Broken> parse_entry(std::string_view text) try {
-  const json whole = json::parse(text);
+  const json whole = support::parse_json(text, info_file);
   const json& body = whole.at("entry");
   if (body.at("format") != format) return Broken{fmt::format("{}: a format of another version", info_file)};
   if (whole.at("hash") != support::hash(dump(body, -1))) return Broken{fmt::format("{} was changed", info_file)};
   return to_info(body);
 } catch (const json::exception&) {
   return Broken{fmt::format("{} is damaged", info_file)};
+} catch (const UserError& error) {  // nested too deeply
+  return Broken{error.what()};
 }
 
 std::variant<EntryInfo, Absent, Broken> load_info(const std::filesystem::path& folder) {

@@ -17,6 +17,7 @@
 #include "command/progress.hpp"
 #include "command/report.hpp"
 #include "runtime/cuda/backend.hpp"
+#include "support/json_depth.hpp"
 
 namespace coda::command {
 namespace {
@@ -28,7 +29,7 @@ Truth read_truth(const std::filesystem::path& path, std::size_t classes) {
   const auto bytes = media::read_file(path, {.bytes = 1 << 24});
   Truth truth;
   try {
-    const auto json = nlohmann::json::parse(bytes.begin(), bytes.end());
+    const auto json = support::parse_json({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, path.string());
     for (const auto& [name, rows] : json.items()) {
       std::vector<Object> objects;
       for (const auto& row : rows)

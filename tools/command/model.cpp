@@ -9,6 +9,7 @@
 #include "coda/onnx.hpp"
 #include "command/json.hpp"
 #include "media/file.hpp"
+#include "support/json_depth.hpp"
 
 namespace coda::command {
 namespace {
@@ -20,7 +21,7 @@ constexpr std::int64_t description_bytes = 1 << 20;
 json read_json(const std::filesystem::path& path) {
   const auto bytes = media::read_file(path, {.bytes = description_bytes});
   try {
-    return json::parse(bytes.begin(), bytes.end());
+    return support::parse_json({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, path.string());
   } catch (const json::exception& error) {
     throw UserError(fmt::format("'{}' is no valid JSON: {}", path.string(), message(error)));
   }

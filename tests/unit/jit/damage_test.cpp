@@ -1,5 +1,6 @@
 // Entries that cannot be used are moved aside and made again.
 #include "fixture.hpp"
+#include "jit/maintenance.hpp"
 
 namespace coda::jit {
 namespace {
@@ -44,6 +45,25 @@ TEST_F(DamageTest, ChangedCubin) {
   bytes[bytes.size() / 2] ^= 1;
   overwrite(entry / cubin_file, bytes);
   expect_repair();
+}
+
+// A value of so many levels took the stack of whoever printed it
+TEST_F(DamageTest, DeeplyNestedInfo) {
+  constexpr std::size_t levels = 1 << 20;
+  const std::string brackets = std::string(levels, '[') + std::string(levels, ']');
+  for (const std::string& text :
+       {brackets, R"({"entry": {"format": 1, "x": )" + brackets + R"(}, "hash": "0"})", std::string(levels, '['),
+        std::string(levels, '{'), R"({"entry": )" + std::string(1000, '[') + std::string(1000, ']') + "}"}) {
+    overwrite(entry / info_file, text);
+    const auto parsed = parse_entry(text);
+    ASSERT_TRUE(std::holds_alternative<Broken>(parsed));
+    EXPECT_NE(std::get<Broken>(parsed).why.find("nests deeper than 64 levels"), std::string::npos);
+    expect_repair();
+  }
+  overwrite(entry / info_file, brackets);
+  EXPECT_NE(list_entries(cache).at(0).problem, "");
+  EXPECT_NE(verify_entries(cache).at(0).problem, "");
+  EXPECT_EQ(prune_entries(cache, {}).removed.size(), 1u);
 }
 
 TEST_F(DamageTest, MissingFiles) {
