@@ -9,6 +9,7 @@
 
 #include "coda/error.hpp"
 #include "jit/builder.hpp"
+#include "support/threads.hpp"
 
 namespace coda::jit {
 namespace {
@@ -53,7 +54,7 @@ class Batch {
   std::vector<Binary> run() {
     const std::size_t count = std::min(groups_.size(), static_cast<std::size_t>(builder_.jobs()));
     std::vector<std::jthread> threads;
-    for (std::size_t i = 1; i < count; ++i) threads.emplace_back([this] { work(); });
+    support::start_up_to(threads, count - std::min<std::size_t>(count, 1), [this] { work(); });
     work();
     threads.clear();
     if (error_) std::rethrow_exception(error_);

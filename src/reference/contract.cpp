@@ -7,6 +7,7 @@
 #include <exception>
 #include <functional>
 #include <limits>
+#include <system_error>
 #include <thread>
 
 #include "coda/error.hpp"
@@ -176,15 +177,19 @@ void over_rows(std::int64_t count, double work, const std::function<void(std::in
   if (threads == 1) return body(0, count);
   std::vector<std::exception_ptr> errors(static_cast<std::size_t>(threads));
   {
+    const auto part = [&](std::int64_t t) {
+      try {
+        body(count * t / threads, count * (t + 1) / threads);
+      } catch (...) {
+        errors[static_cast<std::size_t>(t)] = std::current_exception();
+      }
+    };
     std::vector<std::jthread> pool;
-    for (std::int64_t t = 0; t < threads; ++t)
-      pool.emplace_back([&, t] {
-        try {
-          body(count * t / threads, count * (t + 1) / threads);
-        } catch (...) {
-          errors[t] = std::current_exception();
-        }
-      });
+    for (std::int64_t t = 0; t < threads; ++t) try {
+        pool.emplace_back(part, t);
+      } catch (const std::system_error&) {  // no thread to be had
+        part(t);
+      }
   }
   for (const auto& e : errors)
     if (e) std::rethrow_exception(e);

@@ -3,14 +3,20 @@
 #include <algorithm>
 #include <chrono>
 
+#include "coda/error.hpp"
+#include "support/threads.hpp"
+
 namespace coda::tuner {
 
 CompileQueue::CompileQueue(jit::Jit& compiler, const std::vector<const jit::Request*>& requests, int threads)
     : compiler_(compiler), requests_(requests) {
   const std::size_t cores = std::max(2u, std::thread::hardware_concurrency());
   const std::size_t count = std::min(threads > 0 ? static_cast<std::size_t>(threads) : cores - 1, requests.size());
-  working_ = static_cast<int>(count);
-  for (std::size_t i = 0; i < count; ++i) threads_.emplace_back([this] { work(); });
+  const std::lock_guard lock(mutex_);  // nobody ends before all are counted
+  support::start_up_to(threads_, count, [this] { work(); });
+  working_ = static_cast<int>(threads_.size());
+  if (threads_.empty() && count > 0)
+    throw UserError("no thread for compilations could be started; raise `ulimit -u`, or the control group's pids.max");
 }
 
 CompileQueue::~CompileQueue() {

@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cstdio>
+#include <system_error>
 
 namespace coda::command {
 namespace {
@@ -13,7 +14,12 @@ using Clock = std::chrono::steady_clock;
 
 }  // namespace
 
-Progress::Progress() : terminal_(::isatty(STDERR_FILENO) == 1), thread_([this] { watch(); }) {}
+Progress::Progress() : terminal_(::isatty(STDERR_FILENO) == 1) {
+  try {
+    thread_ = std::thread([this] { watch(); });
+  } catch (const std::system_error&) {  // no thread to be had: nothing is shown
+  }
+}
 
 Progress::~Progress() { finish(); }
 

@@ -13,14 +13,16 @@
 #include "runtime/cpu/lower.hpp"
 #include "runtime/cpu/tiled_executable.hpp"
 #include "runtime/cpu/worker_pool.hpp"
+#include "support/fork.hpp"
 
 namespace coda::cpu {
 
 namespace {
 
 int thread_count(const CompileOptions& options) {
-  if (options.threads < 0)
-    throw UserError(fmt::format("CompileOptions::threads is {}; expected 0 (one a core) or more", options.threads));
+  if (options.threads < 0 || options.threads > WorkerPool::most_threads)
+    throw UserError(fmt::format("CompileOptions::threads is {}; expected 0 (one a core) to {}", options.threads,
+                                WorkerPool::most_threads));
   return std::min(options.threads == 0 ? available_cores() : options.threads, WorkerPool::most_threads);
 }
 
@@ -84,6 +86,7 @@ Graph with_accumulator_for(const Graph& graph, ValueId sum) {
 std::shared_ptr<const TiledExecutable> assemble(const Contraction& contraction, const Graph& source,
                                                 const Graph& optimised, const passes::Partition& stages,
                                                 const CompileOptions& options) {
+  const support::NoFork no_fork;
   const Extents e = extents(contraction);
   const auto sum = biased_accumulator(contraction, optimised);
   const Graph graph = sum ? with_accumulator_for(optimised, *sum) : optimised;

@@ -5,6 +5,7 @@
 
 #include "runtime/cpu/registers.hpp"
 #include "runtime/cpu/worker_pool.hpp"
+#include "support/fork.hpp"
 
 namespace coda::cpu {
 
@@ -185,6 +186,7 @@ std::size_t TiledExecutable::scratch_bytes() const {
 }
 
 void TiledExecutable::run(const Arguments& arguments) const {
+  const support::NoFork no_fork;
   const auto lease = ScratchPool::shared().borrow(scratch_bytes());
   Run run(*this, arguments, lease.data());
   execute(run);

@@ -1,7 +1,13 @@
 #include "runtime/cpu/worker_pool.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
+#include <system_error>
+
+#include "support/fork.hpp"
 
 #if defined(__linux__)
 #include <sched.h>
@@ -99,23 +105,79 @@ struct WorkerPool::Loop {
   }
 };
 
-WorkerPool::~WorkerPool() {
+WorkerPool::~WorkerPool() { stop(); }
+
+void WorkerPool::stop() {
   {
     const std::lock_guard lock(mutex_);
     stop_ = true;
   }
   wake_.notify_all();
   for (auto& t : helpers_) t.join();
+  helpers_.clear();
 }
+
+namespace {
+
+// The pool of this process. That of a parent is left as it is: its threads are not here, its mutex may be locked by one
+// of them, and its destructor would wait for them.
+class Shared {
+ public:
+  ~Shared() {
+    WorkerPool* const pool = pool_.load();
+    if (generation_ != support::fork_generation() || pool == nullptr) return;
+    // Of loops that other threads still run at the end of the program: these and the helpers end with the process
+    if (!pool->busy()) pool->stop();
+  }
+
+  WorkerPool& pool() {
+    const std::uint64_t now = support::fork_generation();
+    if (generation_.load(std::memory_order_acquire) != now) renew(now);
+    return *pool_.load(std::memory_order_acquire);
+  }
+
+ private:
+  void renew(std::uint64_t now) {
+    const support::NoFork no_fork;  // so the child's mutex is never locked by a thread that is not there
+    const std::lock_guard lock(mutex_);
+    if (generation_.load(std::memory_order_relaxed) == now) return;
+    pool_.store(new WorkerPool, std::memory_order_release);
+    generation_.store(now, std::memory_order_release);
+  }
+
+  std::mutex mutex_;
+  std::atomic<WorkerPool*> pool_{nullptr};
+  std::atomic<std::uint64_t> generation_{static_cast<std::uint64_t>(-1)};
+};
+
+}  // namespace
 
 WorkerPool& WorkerPool::shared() {
-  static WorkerPool pool;
-  return pool;
+  static Shared the_shared;
+  return the_shared.pool();
 }
 
+bool WorkerPool::busy() {
+  const std::lock_guard lock(mutex_);
+  return !open_.empty();
+}
+
+// Fewer if the system has no more: a loop needs none of them to end
 void WorkerPool::start_helpers(int count) {
   const std::lock_guard lock(mutex_);
-  while (std::ssize(helpers_) < count) helpers_.emplace_back([this] { help(); });
+  if (std::ssize(helpers_) >= count || std::chrono::steady_clock::now() < next_start_) return;
+  try {
+    helpers_.reserve(static_cast<std::size_t>(count));
+    while (std::ssize(helpers_) < count) helpers_.emplace_back([this] { help(); });
+  } catch (const std::system_error& error) {
+    next_start_ = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    if (!said_fewer_)
+      fmt::print(stderr,
+                 "coda: {} of {} threads could be started ({}); runs go on with those. `ulimit -u` and the "
+                 "control group's pids.max limit them\n",
+                 helpers_.size() + 1, count + 1, error.code().message());
+    said_fewer_ = true;
+  }
 }
 
 // The first loop that still wants a helper; the caller holds the mutex
@@ -137,7 +199,10 @@ void WorkerPool::help() {
     const int worker = loop ? loop->joined++ : 0;
     lock.unlock();
     if (loop) {
-      loop->work(worker);
+      {
+        const support::WithinNoFork within;  // the caller's, if it has one
+        loop->work(worker);
+      }
       // the caller may destroy the loop as soon as `inside` is 0 and this mutex is free
       const std::lock_guard leaving(loop->mutex);
       loop->inside.fetch_sub(1, std::memory_order_release);

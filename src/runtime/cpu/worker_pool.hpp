@@ -2,6 +2,7 @@
 /// Threads that run the tasks of parallel loops.
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <exception>
@@ -24,8 +25,14 @@ class WorkerPool {
   WorkerPool(const WorkerPool&) = delete;
   WorkerPool& operator=(const WorkerPool&) = delete;
 
-  /// The pool of the process. Helpers are started when a loop first asks for them.
+  /// The pool of the process. Helpers are started when a loop first asks for them; where the system refuses to start
+  /// so many, loops have fewer, and a line on stderr says so. After fork() the child has a pool of its own.
   static WorkerPool& shared();
+
+  /// Whether some loop is under way.
+  bool busy();
+  /// Ends the helpers. Loops go on without.
+  void stop();
 
   /// Most threads that one loop can have.
   static constexpr int most_threads = 256;
@@ -61,6 +68,8 @@ class WorkerPool {
   std::atomic<std::uint64_t> posted_{0};  // loops so far; changes under the mutex, looked at without it
   std::atomic<int> series_{0};
   bool stop_ = false;
+  bool said_fewer_ = false;
+  std::chrono::steady_clock::time_point next_start_{};  // no helper could be started: not again before
   std::vector<std::thread> helpers_;
 };
 
