@@ -461,6 +461,14 @@ struct TakesEmpty {
   bool operator()(const operators::ReshapeLike&) const { return true; }
   bool operator()(const operators::ShapeOf&) const { return true; }
   bool operator()(const operators::MatMul&) const { return true; }
+  bool operator()(const operators::GatherElements&) const { return true; }
+  bool operator()(const operators::GatherND&) const { return true; }
+  bool operator()(const operators::ScatterElements&) const { return true; }
+  bool operator()(const operators::ScatterND&) const { return true; }
+  bool operator()(const operators::Range&) const { return true; }
+  bool operator()(const operators::Triangle&) const { return true; }
+  bool operator()(const operators::CumulativeSum&) const { return true; }
+  bool operator()(const operators::TopK&) const { return true; }
   bool operator()(const auto&) const { return false; }
 };
 

@@ -39,9 +39,20 @@ struct TypeOf {
     if (!computes(type(0))) refuse(0, "numbers");
     return DType::i64;
   }
-  DType operator()(const operators::Gather&) const {
-    if (type(1) != DType::i32 && type(1) != DType::i64) refuse(1, "i32 or i64");
+  DType operator()(const operators::Gather&) const { return (indices(), type(0)); }
+  DType operator()(const operators::GatherElements&) const { return (indices(), type(0)); }
+  DType operator()(const operators::GatherND&) const { return (indices(), type(0)); }
+  DType operator()(const operators::ScatterElements& s) const { return scattered(s.reduction); }
+  DType operator()(const operators::ScatterND& s) const { return scattered(s.reduction); }
+  DType operator()(const operators::Range&) const { return DType::i64; }
+  DType operator()(const operators::Triangle&) const { return type(0); }
+  DType operator()(const operators::CumulativeSum&) const {
+    if (!computes(type(0))) refuse(0, "numbers");
     return type(0);
+  }
+  DType operator()(const operators::TopK&) const {
+    if (!computes(type(0))) refuse(0, "numbers");
+    return DType::i64;
   }
   DType operator()(const operators::MatMul&) const {
     const DType t = common();
@@ -65,6 +76,15 @@ struct TypeOf {
   // all others compute in f32
   DType operator()(const auto&) const { return floats(); }
 
+  void indices() const {
+    if (type(1) != DType::i32 && type(1) != DType::i64) refuse(1, "i32 or i64");
+  }
+  DType scattered(ScatterReduction reduction) const {
+    indices();
+    if (reduction != ScatterReduction::none && !computes(type(0))) refuse(0, "numbers");
+    if (type(2) != type(0)) refuse(2, fmt::format("{} as of '{}'", to_string(type(0)), inputs[0]->name));
+    return type(0);
+  }
   DType floats() const {
     for (std::size_t i = 0; i < inputs.size(); ++i)
       if (type(i) != DType::f32) refuse(i, "f32");
@@ -86,7 +106,9 @@ DType TypeOf::operator()(const operators::Map& m) const {
   const DType t = common();
   if (m.op == MapOp::equal && t == DType::boolean) return t;
   if (!computes(t)) refuse(0, "numbers");
-  if (!is_float(t) && m.op >= MapOp::floor && m.op <= MapOp::log) refuse(0, "f32 or f64");
+  if (!is_float(t) && m.op >= MapOp::floor && m.op <= MapOp::erf) refuse(0, "f32 or f64");
+  const bool bits = (m.op >= MapOp::bit_and && m.op <= MapOp::shift_right) || m.op == MapOp::bit_not;
+  if (is_float(t) && bits) refuse(0, "integers");
   return m.op >= MapOp::equal && m.op <= MapOp::greater_equal ? DType::boolean : t;
 }
 

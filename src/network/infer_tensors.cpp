@@ -80,7 +80,7 @@ Shape broadcast_shapes(const Shape& x, const Shape& y, const std::string& where)
 }
 
 Shape infer_tensor_shape(const operators::Map& m, const OperatorInputs& in) {
-  const bool unary = (m.op >= MapOp::logical_not && m.op <= MapOp::log) || m.op == MapOp::cast;
+  const bool unary = (m.op >= MapOp::logical_not && m.op <= MapOp::bit_not) || m.op == MapOp::cast;
   const std::size_t n = m.op == MapOp::select ? 3 : unary ? 1 : 2;
   count(in, n, n);
   Shape r = in.shape(0);

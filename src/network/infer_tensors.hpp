@@ -32,6 +32,16 @@ Shape infer_tensor_shape(const operators::MatMul& k, const OperatorInputs& in);
 Shape infer_tensor_shape(const operators::Conv3d& k, const OperatorInputs& in);
 Shape infer_tensor_shape(const operators::PoolNd& k, const OperatorInputs& in);
 Shape infer_tensor_shape(const operators::Resample& k, const OperatorInputs& in);
+// infer_indices.cpp
+Shape infer_tensor_shape(const operators::GatherElements& k, const OperatorInputs& in);
+Shape infer_tensor_shape(const operators::GatherND& k, const OperatorInputs& in);
+Shape infer_tensor_shape(const operators::ScatterElements& k, const OperatorInputs& in);
+Shape infer_tensor_shape(const operators::ScatterND& k, const OperatorInputs& in);
+Shape infer_tensor_shape(const operators::Range& k, const OperatorInputs& in);
+Shape infer_tensor_shape(const operators::Triangle& k, const OperatorInputs& in);
+Shape infer_tensor_shape(const operators::CumulativeSum& k, const OperatorInputs& in);
+Shape infer_tensor_shape(const operators::TopK& k, const OperatorInputs& in);
+Shape infer_tensor_shape(const operators::GridSample& k, const OperatorInputs& in);
 
 /// Common shape of two operands by NumPy's rules.
 Shape broadcast_shapes(const Shape& x, const Shape& y, const std::string& where);

@@ -18,10 +18,12 @@ namespace coda {
 namespace {
 
 constexpr const char* map_names[] = {
-    "add",         "sub",         "mul",  "div",        "pow",     "min",           "max",         "mod",
-    "fmod",        "equal",       "less", "less_equal", "greater", "greater_equal", "logical_and", "logical_or",
-    "logical_xor", "logical_not", "neg",  "abs",        "sign",    "floor",         "ceil",        "round",
-    "sqrt",        "exp",         "log",  "select",     "cast"};
+    "add",     "sub",        "mul",         "div",         "pow",        "min",           "max",         "mod",
+    "fmod",    "equal",      "less",        "less_equal",  "greater",    "greater_equal", "bit_and",     "bit_or",
+    "bit_xor", "shift_left", "shift_right", "logical_and", "logical_or", "logical_xor",   "logical_not", "neg",
+    "abs",     "sign",       "floor",       "ceil",        "round",      "sqrt",          "exp",         "log",
+    "sin",     "cos",        "tan",         "asin",        "acos",       "atan",          "sinh",        "cosh",
+    "tanh",    "asinh",      "acosh",       "atanh",       "erf",        "bit_not",       "select",      "cast"};
 constexpr const char* reduce_names[] = {"sum", "mean", "max",        "min",     "prod",
                                         "l1",  "l2",   "sum_square", "log_sum", "log_sum_exp"};
 constexpr const char* resize_names[] = {"resize nearest", "resize linear", "resize cubic"};
@@ -64,6 +66,15 @@ struct NameOf {
     return p.indices ? "max_pool_indices" : p.average ? "average_pool" : "max_pool";
   }
   std::string operator()(const operators::Resample& r) const { return resize_names[static_cast<std::size_t>(r.mode)]; }
+  std::string operator()(const operators::GatherElements&) const { return "gather_elements"; }
+  std::string operator()(const operators::GatherND&) const { return "gather_nd"; }
+  std::string operator()(const operators::ScatterElements&) const { return "scatter_elements"; }
+  std::string operator()(const operators::ScatterND&) const { return "scatter_nd"; }
+  std::string operator()(const operators::Range&) const { return "range"; }
+  std::string operator()(const operators::Triangle& t) const { return t.upper ? "upper_triangle" : "lower_triangle"; }
+  std::string operator()(const operators::CumulativeSum&) const { return "cumulative_sum"; }
+  std::string operator()(const operators::TopK&) const { return "top_k"; }
+  std::string operator()(const operators::GridSample&) const { return "grid_sample"; }
 };
 
 void verify_constant(const NetworkTensor& t) {

@@ -100,6 +100,10 @@ std::function<void(const Tensors&)> single_step(const FusedNetwork& fused, const
 std::function<void(const Tensors&)> tensor_step(const Network& network, const Operator& op, const StoragePlan& storage,
                                                 const cpu::Parallel& parallel, int threads);
 
+/// The same for those of coda/network/index_operators.hpp.
+std::function<void(const Tensors&)> index_step(const Network& network, const Operator& op, const StoragePlan& storage,
+                                               const cpu::Parallel& parallel);
+
 /// One step for a region of kind contraction or epilogue.
 RegionStep region_step(const FusedNetwork& fused, const Region& region, const Plan& plan,
                        const NetworkOptions& options);

@@ -9,6 +9,7 @@
 #include "network/names.hpp"
 #include "network/resample_taps.hpp"
 #include "network/steps.hpp"
+#include "network/tensor_view.hpp"
 #include "runtime/cpu/ops/copy.hpp"
 #include "runtime/cpu/ops/map.hpp"
 #include "runtime/cpu/ops/matmul.hpp"
@@ -24,17 +25,7 @@ namespace {
 using Run = std::function<void(const Tensors&)>;
 using cpu::Strided;
 
-// A tensor of the plan, without its memory
-struct View {
-  TensorId id;
-  Strided strided;
-
-  Strided at(const Tensors& t) const {
-    Strided s = strided;
-    s.data = const_cast<void*>(t.data(id));
-    return s;
-  }
-};
+using View = ViewOfTensor;
 
 class TensorStep {
  public:
@@ -54,15 +45,11 @@ class TensorStep {
   Run operator()(const operators::Conv3d& c) const;
   Run operator()(const operators::PoolNd& p) const;
   Run operator()(const operators::Resample& r) const;
-  Run operator()(const auto&) const { throw InternalError(where(op_) + " does not run by itself"); }
+  Run operator()(const auto&) const { return index_step(n_, op_, storage_, parallel_); }
 
  private:
-  View view(TensorId id) const {
-    const Sizes& s = storage_.shapes[id];
-    return {id, {nullptr, n_[id].dtype, s, logical_strides(s, storage_.memory[id].row_stride)}};
-  }
-  View in(std::size_t i) const { return view(op_.inputs[i]); }
-  View out() const { return view(op_.output); }
+  View in(std::size_t i) const { return view_of_tensor(n_, storage_, op_.inputs[i]); }
+  View out() const { return view_of_tensor(n_, storage_, op_.output); }
   // Like `out`, but with an axis of extent 1 wherever a reduction dropped one
   View kept(const std::vector<int>& axes) const;
   Run strided_copy(const cpu::Extents64& shape, const View& from, const cpu::Extents64& from_strides,

@@ -408,6 +408,61 @@ def _(g):
     return g.node("Add", [g.input((2, 3)), g.node("Cast", [padded], to=TensorProto.FLOAT)])
 
 
+@case("einsum_attention", 17)
+def _(g):
+    """Products of two computed batches, by an equation, with open extents."""
+    q, k, v = (g.input((2, 3, 2, 4), ("batch", "rows")) for _ in range(3))
+    weights = g.node("Softmax", [g.node("Einsum", [q, k], equation="bqhd,bkhd->bhqk")], axis=-1)
+    return g.node("Einsum", [weights, v], equation="bhqk, bkhd -> bqhd")
+
+
+@case("einsum_sums", 17)
+def _(g):
+    x, y = g.input((2, 3, 4)), g.input((4, 3, 3))
+    total = g.node("Einsum", [x], equation="a...->...")
+    diagonal = g.node("Einsum", [y, x], equation="kii,bik->bi")
+    chain = g.node("Einsum", [x, g.weights(4, 5), g.weights(5, 2)], equation="abc,cd,de")
+    outer = g.node("Einsum", [g.input((2,)), g.input((3,))], equation="i,j->ji")
+    return [total, diagonal, chain, outer]
+
+
+@case("causal_mask", 17)
+def _(g):
+    """As transformers are exported: places below an open extent, compared, and a triangle of as many rows."""
+    x = g.input((2, 4, 4), ("batch", "rows", "rows"))
+    rows = g.node("Gather", [g.node("Shape", [x]), g.constant(np.array(1, np.int64))], axis=0)
+    one, zero = g.constant(np.array(1, np.int64)), g.constant(np.array(0, np.int64))
+    places = g.node("Range", [zero, rows, one])
+    below = g.node("GreaterOrEqual", [g.node("Unsqueeze", [places, g.ints(1)]), places])
+    masked = g.node("Where", [below, x, g.constant(np.array(-100, np.float32))])
+    longer = g.node("Range", [one, g.node("Add", [rows, g.constant(np.array(3, np.int64))]), one])
+    return [masked, g.node("Trilu", [x, one], upper=0), g.node("Cast", [longer], to=TensorProto.FLOAT)]
+
+
+@case("top_k")
+def _(g):
+    x = g.input((2, 5, 3), ("batch",))
+    names = ["values", "places"]
+    g.nodes.append(helper.make_node("TopK", [x, g.ints(2)], names, axis=1, largest=0))
+    return [names[0], g.node("Cast", [names[1]], to=TensorProto.FLOAT)]
+
+
+@case("scatter_and_one_hot", 18)
+def _(g):
+    x = g.input((3, 4))
+    at = g.constant(np.array([[0], [-1], [0]], np.int64))
+    y = g.node("ScatterND", [x, at, g.input((3, 4))], reduction="add")
+    hot = g.node("OneHot", [g.ints(1, -1, 7), g.constant(np.array(4, np.int64)), g.constant(np.array([2, 5], np.float32))])
+    return g.node("Mul", [y, hot])
+
+
+@case("grid_sample", 20)
+def _(g):
+    x, grid = g.input((2, 3, 4, 5), ("batch",)), g.input((2, 3, 2, 2), ("batch",), low=-1.2, high=1.2)
+    modes = [("linear", "zeros", 1), ("cubic", "zeros", 0), ("linear", "reflection", 0)]
+    return [g.node("GridSample", [x, grid], mode=m, padding_mode=p, align_corners=a) for m, p, a in modes]
+
+
 def main():
     folder = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else pathlib.Path(__file__).parent / "onnx"
     folder.mkdir(parents=True, exist_ok=True)

@@ -37,6 +37,25 @@ double wrapped(double x, DType t) {
   return y + low;
 }
 
+/// Where all bits are shifted out, 0 or what the sign leaves.
+double shifted(double x, double y, DType t) {
+  const double width = static_cast<double>(8 * size_of(t));
+  const bool left = y >= 0;
+  if (std::abs(y) >= width) return left || x >= 0 ? 0 : -1;
+  return left ? wrapped(std::ldexp(x, static_cast<int>(y)), t) : std::floor(std::ldexp(x, static_cast<int>(y)));
+}
+
+/// An operator on the bits of integers, which are exact.
+double bitwise(MapOp op, double x, double y, DType t) {
+  const auto a = static_cast<std::int64_t>(x), b = static_cast<std::int64_t>(y);
+  switch (op) {
+    case MapOp::bit_and: return wrapped(static_cast<double>(a & b), t);
+    case MapOp::bit_or: return wrapped(static_cast<double>(a | b), t);
+    case MapOp::bit_xor: return wrapped(static_cast<double>(a ^ b), t);
+    default: return wrapped(is_signed_integer(t) ? -x - 1 : range(t).second - x, t);
+  }
+}
+
 double quotient(double x, double y) {
   if (y == 0) throw UserError("integers are divided by 0");
   return std::trunc(x / y);  // exact where both are below 2^53
@@ -96,6 +115,25 @@ double map(const operators::Map& o, const double* x, DType t) {
     case MapOp::sqrt: return std::sqrt(x[0]);
     case MapOp::exp: return std::exp(x[0]);
     case MapOp::log: return std::log(x[0]);
+    case MapOp::sin: return std::sin(x[0]);
+    case MapOp::cos: return std::cos(x[0]);
+    case MapOp::tan: return std::tan(x[0]);
+    case MapOp::asin: return std::asin(x[0]);
+    case MapOp::acos: return std::acos(x[0]);
+    case MapOp::atan: return std::atan(x[0]);
+    case MapOp::sinh: return std::sinh(x[0]);
+    case MapOp::cosh: return std::cosh(x[0]);
+    case MapOp::tanh: return std::tanh(x[0]);
+    case MapOp::asinh: return std::asinh(x[0]);
+    case MapOp::acosh: return std::acosh(x[0]);
+    case MapOp::atanh: return std::atanh(x[0]);
+    case MapOp::erf: return std::erf(x[0]);
+    case MapOp::bit_and:
+    case MapOp::bit_or:
+    case MapOp::bit_xor:
+    case MapOp::bit_not: return bitwise(o.op, x[0], x[1], t);
+    case MapOp::shift_left: return shifted(x[0], x[1] < 0 ? 64 : x[1], t);
+    case MapOp::shift_right: return shifted(x[0], x[1] < 0 ? -64 : -x[1], t);
     case MapOp::select: return x[0] != 0 ? x[1] : x[2];
     case MapOp::cast: return cast(x[0], t, o.to);
   }
@@ -113,13 +151,28 @@ double roundings(const operators::Map& o, DType from) {
     case MapOp::mod: return 2;
     case MapOp::pow:
     case MapOp::exp:
-    case MapOp::log: return 4;  // of a library, which may be off by more than half a unit
+    case MapOp::log:
+    case MapOp::sin:
+    case MapOp::cos:
+    case MapOp::tan:
+    case MapOp::asin:
+    case MapOp::acos:
+    case MapOp::atan:
+    case MapOp::sinh:
+    case MapOp::cosh:
+    case MapOp::tanh:
+    case MapOp::asinh:
+    case MapOp::acosh:
+    case MapOp::atanh:
+    case MapOp::erf: return 4;  // of a library, which may be off by more than half a unit
     case MapOp::cast: return is_float(from) && unit_roundoff(o.to) > unit_roundoff(from) ? 1 : 0;
     default: return 0;
   }
 }
 
 }  // namespace
+
+double as_integer(double x, DType t) { return wrapped(x, t); }
 
 Tensor64 evaluate_tensors(const operators::Map& o, const ReferenceInputs& in) {
   const DType t = in[o.op == MapOp::select ? 1 : 0]->dtype;

@@ -20,6 +20,19 @@ Tensor64 evaluate_tensors(const operators::MatMul& o, const ReferenceInputs& in)
 Tensor64 evaluate_tensors(const operators::Conv3d& o, const ReferenceInputs& in);
 Tensor64 evaluate_tensors(const operators::PoolNd& o, const ReferenceInputs& in);
 Tensor64 evaluate_tensors(const operators::Resample& o, const ReferenceInputs& in);
+// reference_indices.cpp
+Tensor64 evaluate_tensors(const operators::GatherElements& o, const ReferenceInputs& in);
+Tensor64 evaluate_tensors(const operators::GatherND& o, const ReferenceInputs& in);
+Tensor64 evaluate_tensors(const operators::ScatterElements& o, const ReferenceInputs& in);
+Tensor64 evaluate_tensors(const operators::ScatterND& o, const ReferenceInputs& in);
+Tensor64 evaluate_tensors(const operators::Range& o, const ReferenceInputs& in);
+Tensor64 evaluate_tensors(const operators::Triangle& o, const ReferenceInputs& in);
+Tensor64 evaluate_tensors(const operators::CumulativeSum& o, const ReferenceInputs& in);
+Tensor64 evaluate_tensors(const operators::TopK& o, const ReferenceInputs& in);
+Tensor64 evaluate_tensors(const operators::GridSample& o, const ReferenceInputs& in);
+
+/// An integer result, exact in f64, as its type wraps it; Unsupported for one that no f64 is.
+double as_integer(double x, DType t);
 
 /// Pad with edge, reflect and wrap.
 Tensor64 pad_repeating(const operators::Pad& o, const Tensor64& x);

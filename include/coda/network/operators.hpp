@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "coda/graph.hpp"
+#include "coda/network/index_operators.hpp"
 #include "coda/network/shape.hpp"
 #include "coda/network/tensor_operators.hpp"
 
@@ -154,7 +155,9 @@ using OperatorKind =
                  operators::Flatten, operators::Transpose, operators::Expand, operators::Identity, operators::Map,
                  operators::Reduce, operators::ArgReduce, operators::Slice, operators::Gather, operators::Tile,
                  operators::DepthToSpace, operators::ReshapeLike, operators::ShapeOf, operators::MatMul,
-                 operators::Conv3d, operators::PoolNd, operators::Resample>;
+                 operators::Conv3d, operators::PoolNd, operators::Resample, operators::GatherElements,
+                 operators::GatherND, operators::ScatterElements, operators::ScatterND, operators::Range,
+                 operators::Triangle, operators::CumulativeSum, operators::TopK, operators::GridSample>;
 
 /// "conv2d", "max_pool", "mish", …
 std::string to_string(const OperatorKind& kind);

@@ -28,6 +28,12 @@ enum class MapOp : std::uint8_t {
   less_equal,
   greater,
   greater_equal,
+  // Two integers of one type → that type
+  bit_and,
+  bit_or,
+  bit_xor,
+  shift_left,   ///< by the width of the type or more: 0
+  shift_right,  ///< likewise; of a signed type the sign moves in
   // bool → bool
   logical_and,
   logical_or,
@@ -43,6 +49,22 @@ enum class MapOp : std::uint8_t {
   sqrt,
   exp,
   log,
+  // One operand, f32 or f64 → its type
+  sin,
+  cos,
+  tan,
+  asin,
+  acos,
+  atan,
+  sinh,
+  cosh,
+  tanh,
+  asinh,
+  acosh,
+  atanh,
+  erf,
+  // One integer → its type
+  bit_not,
   // bool, x, y → the type of x and y
   select,
   /// Any type → Map::to. To an integer: truncated, beyond its range the nearest end, NaN 0; integers wrap.

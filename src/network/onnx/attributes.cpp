@@ -212,6 +212,19 @@ std::optional<NetworkValue> NodeReader::reshaped_from(NetworkValue shaped) const
   return it->second;
 }
 
+std::optional<NodeReader::Computed> NodeReader::arithmetic_of(const Dim& symbol) const {
+  const auto it = symbol.known() ? importer_.arithmetic_.end() : importer_.arithmetic_.find(symbol.symbol());
+  if (it == importer_.arithmetic_.end()) return std::nullopt;
+  return Computed{it->second.op, it->second.x, it->second.y};
+}
+
+std::optional<Dim> NodeReader::other_summand(const Dim& sum, const Dim& part) const {
+  const auto c = arithmetic_of(sum);
+  if (!c || c->op != MapOp::add) return std::nullopt;
+  if (c->x == part) return c->y;
+  return c->y == part ? std::optional(c->x) : std::nullopt;
+}
+
 bool NodeReader::remember_arithmetic(const Dim& result, MapOp op, const Dim& x, const Dim& y) const {
   return importer_.remember(result, op, x, y);
 }

@@ -107,29 +107,14 @@ void import_gemm(const NodeReader& node) {
   node.result(y);
 }
 
-// By a constant matrix: a region of its own, with all rows as one matrix; else batches. A vector is a matrix of one row
-// or column.
+// A vector is a matrix of one row or column
 void import_matmul(const NodeReader& node) {
   NetworkValue a = node.value(0), b = node.value(1);
   const bool row = a.shape().size() == 1, column = b.shape().size() == 1;
   if (a.shape().empty() || b.shape().empty()) node.fail("an operand is a scalar");
   if (row) a = reshape_to(node, a, {1, a.shape()[0]});
   if (column) b = reshape_to(node, b, {b.shape()[0], 1});
-  NetworkValue y = a;
-  const bool floats = a.dtype() == DType::f32 && b.dtype() == DType::f32;
-  const bool known = a.shape().back().known() && a.shape().back() != Dim(0);
-  const auto has_elements = [](const Shape& s) { return std::find(s.begin(), s.end(), Dim(0)) == s.end(); };
-  const bool some = has_elements(a.shape()) && has_elements(b.shape());
-  if (floats && some && b.shape().size() == 2 && a.shape().size() <= 3) {
-    y = node.apply(operators::Gemm{}, {a, b});
-  } else if (floats && some && b.shape().size() == 2 && known && b.shape()[1].known()) {
-    const NetworkValue rows = node.apply(operators::Reshape{{-1, a.shape().back().value()}}, {a});
-    Shape shape = a.shape();
-    shape.back() = b.shape()[1];
-    y = reshape_to(node, node.apply(operators::Gemm{}, {rows, b}), shape);
-  } else {
-    y = node.apply(operators::MatMul{}, {a, b});
-  }
+  const NetworkValue y = matrix_product(node, a, b);
   Shape shape = y.shape();
   if (column) shape.pop_back();
   if (row) shape.erase(shape.end() - (column ? 1 : 2));
@@ -142,6 +127,24 @@ constexpr OperatorRow contraction_table[] = {{"Conv", 1, import_conv},
                                              {"MatMul", 1, import_matmul}};
 
 }  // namespace
+
+// By one matrix: a region of its own, with all rows as one matrix
+NetworkValue matrix_product(const NodeReader& node, NetworkValue a, NetworkValue b) {
+  const bool floats = a.dtype() == DType::f32 && b.dtype() == DType::f32;
+  const bool known = a.shape().back().known() && a.shape().back() != Dim(0);
+  const auto has_elements = [](const Shape& s) { return std::find(s.begin(), s.end(), Dim(0)) == s.end(); };
+  const bool some = has_elements(a.shape()) && has_elements(b.shape());
+  if (floats && some && b.shape().size() == 2 && a.shape().size() <= 3) {
+    return node.apply(operators::Gemm{}, {a, b});
+  }
+  if (floats && some && b.shape().size() == 2 && known && b.shape()[1].known()) {
+    const NetworkValue rows = node.apply(operators::Reshape{{-1, a.shape().back().value()}}, {a});
+    Shape shape = a.shape();
+    shape.back() = b.shape()[1];
+    return reshape_to(node, node.apply(operators::Gemm{}, {rows, b}), shape);
+  }
+  return node.apply(operators::MatMul{}, {a, b});
+}
 
 std::span<const OperatorRow> contraction_rows() { return contraction_table; }
 

@@ -26,6 +26,27 @@ void unary_of_any(const NodeReader& node) {
   node.result(node.map(other, {x}));
 }
 
+void import_relu(const NodeReader& node) {
+  const NetworkValue x = node.value(0);
+  if (x.dtype() == DType::f32) return finish(node, Op::relu, {x});
+  node.result(node.map(MapOp::max, {x, node.number_like(x, 0)}));
+}
+
+void import_reciprocal(const NodeReader& node) {
+  const NetworkValue x = node.value(0);
+  if (x.dtype() != DType::f64) return finish(node, Op::reciprocal, {x});
+  node.result(node.map(MapOp::div, {node.number_like(x, 1), x}));
+}
+
+// 1/(1 + exp(−x))
+void import_sigmoid(const NodeReader& node) {
+  const NetworkValue x = node.value(0);
+  if (x.dtype() != DType::f64) return finish(node, Op::sigmoid, {x});
+  const NetworkValue one = node.number_like(x, 1);
+  const NetworkValue below = node.map(MapOp::exp, {node.map(MapOp::neg, {x})});
+  node.result(node.map(MapOp::div, {one, node.map(MapOp::add, {one, below})}));
+}
+
 NetworkValue binary_of(const NodeReader& node, Op op, MapOp other, NetworkValue x, NetworkValue y) {
   if (x.dtype() == DType::f32 && y.dtype() == DType::f32) return node.elementwise(op, {x, y});
   return node.map(other, {x, y});
@@ -107,10 +128,10 @@ constexpr OperatorRow elementwise_table[] = {
     {"Abs", 6, unary_of_any<Op::abs, MapOp::abs>},
     {"Add", 7, binary<Op::add, MapOp::add>},
     {"Clip", 11, import_clip},
-    {"Cos", 7, unary<Op::cos>},
+    {"Cos", 7, unary_of_any<Op::cos, MapOp::cos>},
     {"Div", 7, binary<Op::div, MapOp::div>},
     {"Elu", 6, activation<Op::elu, 1'000'000>},
-    {"Erf", 9, unary<Op::erf>},
+    {"Erf", 9, unary_of_any<Op::erf, MapOp::erf>},
     {"Exp", 6, unary_of_any<Op::exp, MapOp::exp>},
     {"Gelu", 20, import_gelu},
     {"HardSigmoid", 6, activation<Op::hardsigmoid, 200'000, 500'000>},
@@ -123,15 +144,15 @@ constexpr OperatorRow elementwise_table[] = {
     {"Mul", 7, binary<Op::mul, MapOp::mul>},
     {"Neg", 6, unary_of_any<Op::neg, MapOp::neg>},
     {"Pow", 7, import_pow},
-    {"Reciprocal", 6, unary<Op::reciprocal>},
-    {"Relu", 6, unary<Op::relu>},
-    {"Sigmoid", 6, unary<Op::sigmoid>},
-    {"Sin", 7, unary<Op::sin>},
+    {"Reciprocal", 6, import_reciprocal},
+    {"Relu", 6, import_relu},
+    {"Sigmoid", 6, import_sigmoid},
+    {"Sin", 7, unary_of_any<Op::sin, MapOp::sin>},
     {"Softplus", 1, unary<Op::softplus>},
     {"Sqrt", 6, unary_of_any<Op::sqrt, MapOp::sqrt>},
     {"Sub", 7, binary<Op::sub, MapOp::sub>},
     {"Sum", 8, variadic<Op::add, MapOp::add>},
-    {"Tanh", 6, unary<Op::tanh>},
+    {"Tanh", 6, unary_of_any<Op::tanh, MapOp::tanh>},
 };
 
 }  // namespace

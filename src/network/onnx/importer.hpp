@@ -106,6 +106,15 @@ class NodeReader {
   /// gets too long for that.
   bool remember_arithmetic(const Dim& result, MapOp op, const Dim& x, const Dim& y) const;
 
+  /// Of a symbol that was computed as a sum: what was added to `part`.
+  std::optional<Dim> other_summand(const Dim& sum, const Dim& part) const;
+  /// How a symbol was computed; nothing of one that was not.
+  struct Computed {
+    MapOp op;
+    Dim x, y;
+  };
+  std::optional<Computed> arithmetic_of(const Dim& symbol) const;
+
   template <class... T>
   [[noreturn]] void fail(fmt::format_string<T...> format, T&&... args) const {
     fail_with(fmt::format(format, std::forward<T>(args)...));
@@ -140,6 +149,12 @@ std::span<const OperatorRow> reduction_rows();
 std::span<const OperatorRow> pool_rows();
 std::span<const OperatorRow> movement_rows();
 std::span<const OperatorRow> layer_norm_rows();
+std::span<const OperatorRow> index_rows();
+std::span<const OperatorRow> sequence_rows();
+std::span<const OperatorRow> einsum_rows();
+std::span<const OperatorRow> function_rows();
+std::span<const OperatorRow> local_norm_rows();
+std::span<const OperatorRow> crop_rows();
 
 /// The row for an operator, or null.
 const OperatorRow* find_row(std::string_view op_type);
@@ -166,6 +181,10 @@ std::optional<std::vector<int>> read_axes(const NodeReader& node, int input, std
 NetworkValue reshape_to(const NodeReader& node, NetworkValue x, const Shape& shape);
 /// x with the shape of another tensor.
 NetworkValue reshape_like(const NodeReader& node, NetworkValue x, NetworkValue like);
+/// 0, 1, 2, … (i64) in a shape of this many elements: a constant, or as long as a tensor is that has the extent.
+NetworkValue counted(const NodeReader& node, const Dim& extent, const Shape& shape);
+/// a (…,M,K) times b (…,K,N): a region of its own if b is one matrix, else batches.
+NetworkValue matrix_product(const NodeReader& node, NetworkValue a, NetworkValue b);
 /// The permutation of x.
 NetworkValue transposed(const NodeReader& node, NetworkValue x, std::vector<int> order);
 /// An operator on constants alone, computed now; nothing if there are other inputs too many elements, or more work than

@@ -9,7 +9,8 @@ namespace coda::network::onnx_import {
 
 namespace {
 
-// (x − mean)/sqrt(variance + ε)·scale + bias over all axes from `axis` on
+// (x − mean)/sqrt(variance + ε)·scale + bias over all axes from `axis` on, or x/sqrt(mean of x² + ε)·scale
+template <Op op>
 void import_layer_norm(const NodeReader& node) {
   const NetworkValue x = node.value(0);
   const std::size_t rank = x.shape().size();
@@ -26,7 +27,7 @@ void import_layer_norm(const NodeReader& node) {
     node.result(mean, 1);
     node.result(node.elementwise(Op::rsqrt, {node.elementwise(Op::add, {variance, node.number_like(x, eps)})}), 2);
   }
-  operators::Normalisation norm{.op = Op::layer_norm, .eps = eps};
+  operators::Normalisation norm{.op = op, .eps = eps};
   const bool last = axis + 1 == static_cast<int>(rank) && rank != 4;
   const bool vectors = node.value(1).shape().size() == 1 && (!node.has(2) || node.value(2).shape().size() == 1);
   if (last && vectors) {
@@ -82,8 +83,9 @@ void import_log_softmax(const NodeReader& node) {
   });
 }
 
-constexpr OperatorRow layer_norm_table[] = {{"LayerNormalization", 17, import_layer_norm},
+constexpr OperatorRow layer_norm_table[] = {{"LayerNormalization", 17, import_layer_norm<Op::layer_norm>},
                                             {"LogSoftmax", 1, import_log_softmax},
+                                            {"RMSNormalization", 23, import_layer_norm<Op::rms_norm>},
                                             {"Softmax", 1, import_softmax}};
 
 }  // namespace

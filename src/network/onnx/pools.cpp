@@ -66,9 +66,49 @@ void import_global_pool(const NodeReader& node) {
   node.result(node.apply(operators::Reduce{op, axes, true}, {x}));
 }
 
+// |x|^p, and the p-th root of a sum of that
+NetworkValue powered(const NodeReader& node, NetworkValue x, double exponent) {
+  if (exponent == 1) return x;
+  if (exponent == 2) return node.elementwise(Op::square, {x});
+  if (exponent == 0.5) return node.elementwise(Op::sqrt, {x});
+  return node.elementwise(Op::pow, {x, node.number_like(x, exponent)});
+}
+
+std::int64_t power_of(const NodeReader& node) {
+  const std::int64_t p = node.integer("p", 2);
+  if (p < 1 || p > 64) node.fail("p is {}; expected 1 to 64", p);
+  return p;
+}
+
+// (Σ |x|^p)^(1/p) of each window, whose sum is its mean times its taps
+void import_lp_pool(const NodeReader& node) {
+  const NetworkValue x = node.value(0);
+  const auto p = static_cast<double>(power_of(node));
+  const Window f = read_window(node, x.shape(), std::nullopt);
+  if (node.integer("ceil_mode", 0) != 0) node.fail("ceil_mode is not supported");
+  double taps = 1;
+  for (const auto k : f.kernel) taps *= static_cast<double>(k);
+  NetworkValue y = powered(node, node.elementwise(Op::abs, {x}), p);
+  y = x.shape().size() == 4 ? node.apply(image_pool(f, true, false, true), {y})
+                            : node.apply(any_pool(f, true, false, true), {y});
+  node.result(powered(node, node.elementwise(Op::mul, {y, node.number_like(x, taps)}), 1 / p));
+}
+
+void import_global_lp_pool(const NodeReader& node) {
+  const NetworkValue x = node.value(0);
+  if (x.shape().size() < 3) node.fail("the input has shape {}; expected (N,C,…)", to_string(x.shape()));
+  const auto p = static_cast<double>(power_of(node));
+  std::vector<int> axes;
+  for (int i = 2; i < static_cast<int>(x.shape().size()); ++i) axes.push_back(i);
+  const NetworkValue powers = powered(node, node.elementwise(Op::abs, {x}), p);
+  node.result(powered(node, node.apply(operators::Reduce{ReduceOp::sum, axes, true}, {powers}), 1 / p));
+}
+
 constexpr OperatorRow pool_table[] = {{"AveragePool", 1, import_average_pool},
                                       {"GlobalAveragePool", 1, import_global_pool<ReduceOp::mean>},
+                                      {"GlobalLpPool", 2, import_global_lp_pool},
                                       {"GlobalMaxPool", 1, import_global_pool<ReduceOp::max>},
+                                      {"LpPool", 11, import_lp_pool},
                                       {"MaxPool", 1, import_max_pool}};
 
 }  // namespace

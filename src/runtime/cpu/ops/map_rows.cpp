@@ -5,26 +5,12 @@
 #include <limits>
 #include <type_traits>
 
+#include "runtime/cpu/ops/row_loops.hpp"
 #include "runtime/cpu/ops/tensor.hpp"
 
 namespace coda::cpu {
 
 namespace {
-
-template <class In, class Out, class F>
-void unary_row(std::int64_t count, char* const* p, const std::int64_t* s) {
-  const F f;
-  for (std::int64_t i = 0; i < count; ++i)
-    *reinterpret_cast<Out*>(p[1] + i * s[1]) = static_cast<Out>(f(*reinterpret_cast<const In*>(p[0] + i * s[0])));
-}
-
-template <class In, class Out, class F>
-void binary_row(std::int64_t count, char* const* p, const std::int64_t* s) {
-  const F f;
-  for (std::int64_t i = 0; i < count; ++i)
-    *reinterpret_cast<Out*>(p[2] + i * s[2]) = static_cast<Out>(
-        f(*reinterpret_cast<const In*>(p[0] + i * s[0]), *reinterpret_cast<const In*>(p[1] + i * s[1])));
-}
 
 template <class Word>
 void select_row(std::int64_t count, char* const* p, const std::int64_t* s) {
@@ -191,24 +177,6 @@ struct Sign {
     return static_cast<T>(x > 0 ? T{1} : x < 0 ? static_cast<T>(-1) : x);  // of NaN, NaN
   }
 };
-#define CODA_FLOAT_FUNCTION(NAME, FUNCTION)      \
-  struct NAME {                                  \
-    template <class T>                           \
-    T operator()(T x) const {                    \
-      if constexpr (std::is_floating_point_v<T>) \
-        return std::FUNCTION(x);                 \
-      else                                       \
-        return x;                                \
-    }                                            \
-  };
-CODA_FLOAT_FUNCTION(Floor, floor)
-CODA_FLOAT_FUNCTION(Ceil, ceil)
-CODA_FLOAT_FUNCTION(Round, nearbyint)
-CODA_FLOAT_FUNCTION(Sqrt, sqrt)
-CODA_FLOAT_FUNCTION(Exp, exp)
-CODA_FLOAT_FUNCTION(Log, log)
-#undef CODA_FLOAT_FUNCTION
-
 template <class T>
 RowFunction row_of(MapOp op) {
   switch (op) {
@@ -229,12 +197,6 @@ RowFunction row_of(MapOp op) {
     case MapOp::neg: return unary_row<T, T, Neg>;
     case MapOp::abs: return unary_row<T, T, Abs>;
     case MapOp::sign: return unary_row<T, T, Sign>;
-    case MapOp::floor: return unary_row<T, T, Floor>;
-    case MapOp::ceil: return unary_row<T, T, Ceil>;
-    case MapOp::round: return unary_row<T, T, Round>;
-    case MapOp::sqrt: return unary_row<T, T, Sqrt>;
-    case MapOp::exp: return unary_row<T, T, Exp>;
-    case MapOp::log: return unary_row<T, T, Log>;
     default: throw InternalError("an elementwise operator has no such row");
   }
 }
@@ -254,7 +216,10 @@ RowFunction map_row(MapOp op, DType t) {
         case 4: return select_row<std::uint32_t>;
         default: return select_row<std::uint64_t>;
       }
-    default: return with_type(t, [op]<class T>() { return row_of<T>(op); });
+    default:
+      if ((op >= MapOp::bit_and && op <= MapOp::shift_right) || op == MapOp::bit_not) return bits_row(op, t);
+      if (op >= MapOp::floor && op <= MapOp::erf) return function_row(op, t);
+      return with_type(t, [op]<class T>() { return row_of<T>(op); });
   }
 }
 

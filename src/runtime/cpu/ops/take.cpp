@@ -1,6 +1,7 @@
 #include "runtime/cpu/ops/take.hpp"
 
 #include "runtime/cpu/ops/copy.hpp"
+#include "runtime/cpu/ops/indices.hpp"
 
 namespace coda::cpu {
 
@@ -38,11 +39,6 @@ void take_of(const std::vector<Extents64>& tables, const Strided& x, const Strid
   });
 }
 
-std::int64_t index_at(const Strided& indices, std::int64_t offset) {
-  return indices.dtype == DType::i32 ? static_cast<const std::int32_t*>(indices.data)[offset]
-                                     : static_cast<const std::int64_t*>(indices.data)[offset];
-}
-
 }  // namespace
 
 void take(const std::vector<Extents64>& tables, const Strided& x, const Strided& to, const Parallel& parallel) {
@@ -69,10 +65,7 @@ void gather(int axis, const Strided& x, const Strided& indices, const Strided& t
     at.seek(begin);
     out.seek(begin);
     for (std::int64_t i = begin; i < end; ++i, at.next(), out.next()) {
-      const std::int64_t given = index_at(indices, at.offset()), extent = x.shape[a];
-      if (given < -extent || given >= extent)
-        throw UserError("index " + std::to_string(given) + " is outside an axis of extent " + std::to_string(extent));
-      const std::int64_t place = given < 0 ? given + extent : given;
+      const std::int64_t place = checked_place(index_at(indices, at.offset()), x.shape[a]);
       copy_elements(size, shape,
                     static_cast<const char*>(x.data) + place * x.strides[a] * static_cast<std::int64_t>(size), from,
                     static_cast<char*>(to.data) + out.offset() * static_cast<std::int64_t>(size), target, serial);
