@@ -47,16 +47,15 @@ void import_col2im(const NodeReader& node) {
   const NetworkValue x = node.value(0);
   const auto image = node.numbers(1), block = node.numbers(2);
   const std::size_t n = image.size();
-  if (n != 2 || block.size() != 2) node.fail("the image has {} axes; expected 2", n);
+  if (n < 2 || n > 3 || block.size() != n)
+    node.fail("the image has {} axes, and a window {}; expected 2 or 3", n, block.size());
   if (x.shape().size() != 3 || !x.shape()[1].known())
     node.fail("the input has shape {}; expected (N,channels·taps,windows)", to_string(x.shape()));
   const auto stride = read_list(node, "strides", n, 1), dilation = read_list(node, "dilations", n, 1);
   const auto pads = read_list(node, "pads", 2 * n, 0);
-  Window f{.kernel = block,
-           .stride = stride,
-           .dilation = dilation,
-           .before = {pads[0], pads[1]},
-           .after = {pads[2], pads[3]}};
+  const auto middle = pads.begin() + static_cast<std::ptrdiff_t>(n);
+  const Window f{block, stride, dilation, {pads.begin(), middle}, {middle, pads.end()}};
+  std::int64_t taps = 1;
   std::vector<std::int64_t> windows, rest;
   for (std::size_t i = 0; i < n; ++i) {
     for (const std::int64_t v : {image[i], block[i], stride[i], dilation[i]})
@@ -65,19 +64,27 @@ void import_col2im(const NodeReader& node) {
     if (room < 0) node.fail("a window of {} does not fit an image of {}", block[i], image[i]);
     windows.push_back(room / stride[i] + 1);
     rest.push_back(room % stride[i]);
+    taps *= block[i];
+    if (taps > 1024) node.fail("a window has {} taps; the limit is 1024", taps);
   }
-  const std::int64_t taps = block[0] * block[1], channels = x.shape()[1].value();
+  const std::int64_t channels = x.shape()[1].value();
   if (channels % taps != 0) node.fail("{} channels are no multiple of {} taps", channels, taps);
-  if (taps > 1024) node.fail("a window has {} taps; the limit is 1024", taps);
   std::vector<float> ones(static_cast<std::size_t>(taps * taps), 0.0f);
   for (std::int64_t t = 0; t < taps; ++t) ones[static_cast<std::size_t>(t * taps + t)] = 1;
-  const NetworkValue w = node.make_constant("taps", {taps, std::int64_t{1}, block[0], block[1]}, ones);
-  const NetworkValue columns = node.apply(operators::Reshape{{-1, taps, windows[0], windows[1]}, true}, {x});
-  const NetworkValue y = node.apply(
-      operators::ConvTranspose2d{
-          .stride = f.pair(stride), .pad = f.margins(), .output_pad = f.pair(rest), .dilation = f.pair(dilation)},
-      {columns, w});
-  node.result(node.apply(operators::Reshape{{-1, channels / taps, image[0], image[1]}, true}, {y}));
+  const auto shaped = [](std::int64_t first, std::int64_t second, const std::vector<std::int64_t>& extents) {
+    std::vector<std::int64_t> shape{first, second};
+    shape.insert(shape.end(), extents.begin(), extents.end());
+    return shape;
+  };
+  const auto filter = shaped(taps, 1, block);
+  const NetworkValue w = node.make_constant("taps", Shape(filter.begin(), filter.end()), ones);
+  const NetworkValue columns = node.apply(operators::Reshape{shaped(-1, taps, windows), true}, {x});
+  OperatorKind kind = operators::Conv3d{stride, dilation, f.before, f.after, rest, 1, true};
+  if (n == 2)
+    kind = operators::ConvTranspose2d{
+        .stride = f.pair(stride), .pad = f.margins(), .output_pad = f.pair(rest), .dilation = f.pair(dilation)};
+  const NetworkValue y = node.apply(std::move(kind), {columns, w});
+  node.result(node.apply(operators::Reshape{shaped(-1, channels / taps, image), true}, {y}));
 }
 
 constexpr OperatorRow crop_table[] = {{"CenterCropPad", 18, import_center_crop_pad}, {"Col2Im", 18, import_col2im}};
