@@ -10,16 +10,10 @@
 #include "coda/error.hpp"
 #include "jit/key.hpp"
 #include "jit/lock.hpp"
-#include "support/environment.hpp"
+#include "jit/places.hpp"
 
 namespace coda::jit {
 namespace {
-
-std::filesystem::path cache_folder(const Settings& settings) {
-  if (!settings.use_cache) return {};
-  const auto folder = settings.cache.empty() ? support::kernel_cache_folder() : settings.cache;
-  return folder ? std::filesystem::absolute(*folder) : std::filesystem::path();
-}
 
 int job_count(const Settings& settings) {
   const int cores = static_cast<int>(std::thread::hardware_concurrency());
@@ -48,27 +42,38 @@ class Slot {
   std::counting_semaphore<>& slots_;
 };
 
-std::vector<std::filesystem::path> packs_of(const Settings& settings) {
-  std::vector<std::filesystem::path> packs = settings.packs;
-  if (!settings.installed_packs) return packs;
-  for (auto& folder : support::kernel_pack_folders()) packs.push_back(std::move(folder));
-  return packs;
+std::filesystem::path folder_of(const Place& place) { return place.refused.empty() ? place.folder : ""; }
+
+std::vector<std::filesystem::path> folders_of(const std::vector<Place>& places) {
+  std::vector<std::filesystem::path> folders;
+  for (const Place& p : places)
+    if (p.refused.empty()) folders.push_back(p.folder);
+  return folders;
 }
 
 }  // namespace
 
+// NOLINTNEXTLINE(performance-unnecessary-value-param): handed over
 Builder::Builder(Settings settings, std::shared_ptr<Compiler> compiler)
+    : Builder(settings, std::move(compiler), places_of(settings)) {}
+
+Builder::Builder(Settings settings, std::shared_ptr<Compiler> compiler, const Places& places)
     : settings_(std::move(settings)),
       compiler_(std::move(compiler)),
-      folder_(cache_folder(settings_)),
-      layers_(packs_of(settings_), folder_, [this](const std::string& text) { warn("pack", text); }),
+      folder_(folder_of(places.cache)),
+      layers_(folders_of(places.packs), folder_, [this](const std::string& text) { warn("pack", text); }),
       cache_(folder_),
       jobs_(job_count(settings_)),
       slots_(jobs_) {
   if (!folder_.empty()) cache_.sweep();
-  if (settings_.use_cache && folder_.empty()) {
+  if (!places.cache.refused.empty()) {
+    warn("cache",
+         "the kernel cache is not used, every process will compile its kernels again: " + places.cache.refused);
+  } else if (settings_.use_cache && folder_.empty()) {
     warn("cache", "compiled kernels are not kept: none of CODA_CACHE_DIR, XDG_CACHE_HOME and HOME is set");
   }
+  for (const Place& p : places.packs)
+    if (!p.refused.empty()) warn("pack " + p.folder.string(), "a pack is not used: " + p.refused);
 }
 
 Task Builder::task(const Request& request) {
@@ -181,12 +186,19 @@ void Builder::publish(const Task& task, const Compiled& compiled, double seconds
                                           .compiler = compiler_->description(),
                                           .arch = request.arch,
                                           .options = all_options(*compiler_, request),
+                                          .environment = compiler_->environment(),
                                           .created = std::time(nullptr),
                                           .seconds = seconds,
                                           .kernels = compiled.kernels,
                                           .files = {}}});
 } catch (const std::system_error& error) {
-  warn("write", fmt::format("compiled kernels are not kept, every process will compile them again: {}", error.what()));
+  warn_of_unkept(error.what());
+} catch (const UserError& error) {  // the folder has become something else meanwhile
+  warn_of_unkept(error.what());
+}
+
+void Builder::warn_of_unkept(const std::string& why) {
+  warn("write", "compiled kernels are not kept, every process will compile them again: " + why);
 }
 
 void Builder::warn(const std::string& kind, const std::string& text) {

@@ -14,6 +14,7 @@
 #include "jit/compiler.hpp"
 #include "jit/in_flight.hpp"
 #include "jit/layers.hpp"
+#include "jit/places.hpp"
 #include "support/files.hpp"
 
 namespace coda::jit {
@@ -33,6 +34,7 @@ struct Task {
 /// Safe to use from several threads.
 class Builder {
  public:
+  /// Throws UserError if a folder that the settings name is not to be trusted.
   Builder(Settings settings, std::shared_ptr<Compiler> compiler);
 
   int jobs() const { return jobs_; }
@@ -44,6 +46,7 @@ class Builder {
   ReadyPointer attempt(Task& task, double wait_seconds);
 
  private:
+  Builder(Settings settings, std::shared_ptr<Compiler> compiler, const Places& places);
   ReadyPointer without_compiler(const Task& task);
   ReadyPointer look_up(const Task& task, bool repair);
   ReadyPointer lead(Task& task, double wait_seconds);
@@ -51,6 +54,7 @@ class Builder {
   bool taken(support::FileLock& lock, Task& task, double wait_seconds);
   ReadyPointer build(const Task& task);
   void publish(const Task& task, const Compiled& compiled, double seconds, Ready& ready);
+  void warn_of_unkept(const std::string& why);
   void warn(const std::string& kind, const std::string& text);
 
   Settings settings_;

@@ -37,6 +37,7 @@ void write_entry(const fs::path& folder, const Product& product) {
 }  // namespace
 
 fs::path Cache::publish(const Product& product) const {
+  claim(folder_);
   fs::path target = folder_ / product.info.key;
   support::TemporaryFolder making(folder_ / making_folder);
   write_entry(making.path(), product);
@@ -51,6 +52,7 @@ fs::path Cache::publish(const Product& product) const {
 }
 
 void Cache::move_aside(const std::string& key) const {
+  claim(folder_);
   const fs::path aside = folder_ / broken_folder;
   support::make_folders(aside);
   const fs::path target = aside / (key + "-" + support::unique_name());
@@ -60,7 +62,9 @@ void Cache::move_aside(const std::string& key) const {
   keep_newest(aside, kept_at_most);
 }
 
-void Cache::sweep() const { support::sweep(folder_ / making_folder); }
+void Cache::sweep() const {
+  if (is_marked(folder_)) support::sweep(folder_ / making_folder);
+}
 
 Kept keep_failed(const fs::path& folder, const std::string& key, const Request& request, const Compiled& compiled) {
   std::vector<fs::path> places;
@@ -69,6 +73,7 @@ Kept keep_failed(const fs::path& folder, const std::string& key, const Request& 
   std::string problem = "there is no folder to write to";
   for (const fs::path& place : places) {
     try {
+      if (place.parent_path() == folder) claim(folder);
       support::TemporaryFolder making(place);
       support::write_file(making.path() / source_name, request.source);
       support::write_file(making.path() / log_file, compiled.log);
@@ -80,7 +85,7 @@ Kept keep_failed(const fs::path& folder, const std::string& key, const Request& 
       }
       keep_newest(place, kept_at_most);
       return {target / source_name, ""};
-    } catch (const std::system_error& error) {
+    } catch (const std::exception& error) {  // the disk, or a folder that is not ours
       problem = error.what();
     }
   }
@@ -92,6 +97,7 @@ void keep_newest(const fs::path& folder, std::size_t count) {
   std::error_code error;
   for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
     struct stat info {};
+    if (!is_leftover(folder.filename().string(), it->path().filename().string())) continue;
     if (::lstat(it->path().c_str(), &info) != 0) continue;
     items.emplace_back(std::int64_t{info.st_ctim.tv_sec} * 1000000000 + info.st_ctim.tv_nsec, it->path());
   }

@@ -7,12 +7,9 @@
 #include "jit/compile_error.hpp"
 #include "jit/compiler.hpp"
 #include "jit/entry.hpp"
+#include "jit/kernel_folder.hpp"
 
 namespace coda::jit {
-
-/// Folders beside the entries. Entries in the making and entries being removed; entries that could not be used; sources
-/// that did not compile.
-inline constexpr const char *making_folder = "tmp", *broken_folder = "broken", *failed_folder = "failed";
 
 /// How many broken entries and failed sources are kept: the newest.
 inline constexpr std::size_t kept_at_most = 32;
@@ -30,11 +27,11 @@ class Cache {
   explicit Cache(std::filesystem::path folder) : folder_(std::move(folder)) {}
 
   /// Makes the entry, whole or not at all. One that another host has made meanwhile stays, if it can be used. Returns
-  /// its folder. Throws std::system_error: disk full, folder read-only, …
+  /// its folder. Throws std::system_error: disk full, folder read-only, …; UserError for a folder that is not ours.
   std::filesystem::path publish(const Product& product) const;
-  /// Moves an entry that cannot be used out of the way. Throws std::system_error.
+  /// Moves an entry that cannot be used out of the way. Throws as publish().
   void move_aside(const std::string& key) const;
-  /// Removes what ended processes have left.
+  /// Removes what ended processes have left in a folder that is marked.
   void sweep() const;
 
  private:
@@ -45,7 +42,7 @@ class Cache {
 Kept keep_failed(const std::filesystem::path& folder, const std::string& key, const Request& request,
                  const Compiled& compiled);
 
-/// Removes all but the newest entries of a folder, by time of change.
+/// Removes all but the newest leftovers of `broken` or `failed`, by time of change.
 void keep_newest(const std::filesystem::path& folder, std::size_t count);
 
 }  // namespace coda::jit

@@ -31,6 +31,8 @@ class Compiler {
   virtual std::string description() = 0;
   /// The options that are always given, for this architecture; part of the key.
   virtual std::vector<std::string> options(const std::string& arch) const = 0;
+  /// What of the environment goes into the binary: "NVCC_APPEND_FLAGS=-G"; part of the key.
+  virtual std::vector<std::string> environment() const { return {}; }
   /// Source that does not compile is no exception. Throws CompileError if the compiler cannot be run.
   virtual Compiled compile(const Request& request) = 0;
 };

@@ -6,12 +6,13 @@
 #include <cerrno>
 #include <cstring>
 #include <nlohmann/json.hpp>
-#include <optional>
+#include <system_error>
 
 #include "coda/error.hpp"
-#include "support/files.hpp"
 #include "support/hash.hpp"
 #include "support/json_depth.hpp"
+#include "support/regular_file.hpp"
+#include "support/trust.hpp"
 
 namespace coda::jit {
 namespace {
@@ -19,6 +20,7 @@ namespace {
 using nlohmann::json;
 
 constexpr int format = 1;
+constexpr std::uint64_t most_info_bytes = 16 << 20, most_cubin_bytes = std::uint64_t{1} << 30;
 
 /// Titles and options come from callers and need not be UTF-8.
 std::string dump(const json& value, int indent) {
@@ -47,9 +49,10 @@ json to_json(const EntryInfo& info) {
   json kernels = json::object(), files = json::object();
   for (const auto& [name, resources] : info.kernels) kernels[name] = to_json(resources);
   for (const auto& [name, file] : info.files) files[name] = {{"bytes", file.bytes}, {"hash", file.hash}};
-  return {{"format", format},          {"key", info.key},    {"program", info.program}, {"title", info.title},
-          {"compiler", info.compiler}, {"arch", info.arch},  {"options", info.options}, {"created", info.created},
-          {"seconds", info.seconds},   {"kernels", kernels}, {"files", files}};
+  return {
+      {"format", format},          {"key", info.key},    {"program", info.program}, {"title", info.title},
+      {"compiler", info.compiler}, {"arch", info.arch},  {"options", info.options}, {"created", info.created},
+      {"seconds", info.seconds},   {"kernels", kernels}, {"files", files},          {"environment", info.environment}};
 }
 
 EntryInfo to_info(const json& j) {
@@ -59,6 +62,7 @@ EntryInfo to_info(const json& j) {
                  .compiler = j.at("compiler"),
                  .arch = j.at("arch"),
                  .options = j.at("options"),
+                 .environment = j.value("environment", std::vector<std::string>()),
                  .created = j.at("created"),
                  .seconds = j.at("seconds"),
                  .kernels = {},
@@ -93,28 +97,49 @@ std::variant<EntryInfo, Broken> parse_entry(std::string_view text) try {
   return Broken{error.what()};
 }
 
+std::variant<std::string, Broken> read_own(const std::filesystem::path& folder, const char* name, std::uint64_t most) {
+  std::string why;
+  try {
+    const auto file = support::RegularFile::attempt(folder / name, why, support::RegularFile::Links::refuse);
+    if (!file) return Broken{fmt::format("{} is missing or cannot be read: {}", name, why)};
+    if (!file->is_own())
+      return Broken{fmt::format("{} belongs to somebody else, or others than its owner may write to it", name)};
+    auto bytes = file->read_all(most);
+    if (!bytes) return Broken{fmt::format("{} has more than {} bytes, the limit", name, most)};
+    return std::move(*bytes);
+  } catch (const std::system_error& error) {
+    return Broken{fmt::format("{} is missing or cannot be read: {}", name, error.what())};
+  }
+}
+
 std::variant<EntryInfo, Absent, Broken> load_info(const std::filesystem::path& folder) {
-  const auto text = support::read_file(folder / info_file);
-  if (!text) {
+  struct stat info {};
+  if (::lstat(folder.c_str(), &info) != 0) {
     if (is_there(folder)) return Broken{fmt::format("{} is missing or cannot be read", info_file)};
     return Absent{};
   }
-  auto parsed = parse_entry(*text);
+  if (S_ISLNK(info.st_mode)) return Broken{"it is a symbolic link; entries are folders"};
+  if (S_ISDIR(info.st_mode) && !support::is_own(info))
+    return Broken{"its folder belongs to somebody else, or others than its owner may write to it"};
+  auto text = read_own(folder, info_file, most_info_bytes);
+  if (auto* broken = std::get_if<Broken>(&text)) return std::move(*broken);
+  auto parsed = parse_entry(std::get<std::string>(text));
   if (auto* broken = std::get_if<Broken>(&parsed)) return std::move(*broken);
-  EntryInfo& info = std::get<EntryInfo>(parsed);
-  if (info.key != folder.filename().string()) return Broken{"its folder has the name of another entry"};
-  return std::move(info);
+  EntryInfo& entry = std::get<EntryInfo>(parsed);
+  if (entry.key != folder.filename().string()) return Broken{"its folder has the name of another entry"};
+  return std::move(entry);
 }
 
 std::variant<Loaded, Absent, Broken> load_entry(const std::filesystem::path& folder) {
-  auto read = load_info(folder);
-  if (std::holds_alternative<Absent>(read)) return Absent{};
-  if (auto* broken = std::get_if<Broken>(&read)) return std::move(*broken);
-  Loaded loaded{std::move(std::get<EntryInfo>(read)), {}, folder};
+  auto info = load_info(folder);
+  if (std::holds_alternative<Absent>(info)) return Absent{};
+  if (auto* broken = std::get_if<Broken>(&info)) return std::move(*broken);
+  Loaded loaded{std::move(std::get<EntryInfo>(info)), {}, folder};
   const auto expected = loaded.info.files.find(cubin_file);
   if (expected == loaded.info.files.end()) return Broken{fmt::format("{} lists no {}", info_file, cubin_file)};
-  const auto bytes = support::read_file(folder / cubin_file);
-  if (!bytes) return Broken{fmt::format("{} is missing or cannot be read", cubin_file)};
+  auto read = read_own(folder, cubin_file, most_cubin_bytes);
+  if (auto* broken = std::get_if<Broken>(&read)) return std::move(*broken);
+  const auto* const bytes = std::get_if<std::string>(&read);
   if (bytes->size() != expected->second.bytes) {
     return Broken{fmt::format("{} has {} bytes, expected {}", cubin_file, bytes->size(), expected->second.bytes)};
   }

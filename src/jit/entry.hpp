@@ -24,9 +24,9 @@ struct FileInfo {
 struct EntryInfo {
   std::string key, program;  ///< key.hpp
   std::string title, compiler, arch;
-  std::vector<std::string> options;
-  std::int64_t created = 0;  ///< in seconds since 1970
-  double seconds = 0;        ///< that the compiler took
+  std::vector<std::string> options, environment;  ///< environment: Compiler::environment()
+  std::int64_t created = 0;                       ///< in seconds since 1970
+  double seconds = 0;                             ///< that the compiler took
   std::map<std::string, Resources> kernels;
   std::map<std::string, FileInfo> files;  ///< all but entry.json, by name
 };
@@ -53,7 +53,10 @@ struct Loaded {
 /// gets its name.
 std::variant<Loaded, Absent, Broken> load_entry(const std::filesystem::path& folder);
 
-/// Reads entry.json alone.
+/// A file of an entry, read whole.
+std::variant<std::string, Broken> read_own(const std::filesystem::path& folder, const char* name, std::uint64_t most);
+
+/// Reads entry.json alone. Links are not followed, and files that somebody else may have written are not read.
 std::variant<EntryInfo, Absent, Broken> load_info(const std::filesystem::path& folder);
 
 /// 32 hexadecimal digits: the name of an entry's folder.

@@ -51,7 +51,7 @@ struct Settings {
       nvrtc;  ///< the shared library; empty: found by CUDA_HOME, LD_LIBRARY_PATH, /usr/local/cuda, the linker
   std::filesystem::path cache;  ///< empty: CODA_CACHE_DIR, else XDG_CACHE_HOME/coda/kernels, else ~/.cache/coda/kernels
   std::vector<std::filesystem::path> packs;  ///< read-only layers, searched first
-  bool installed_packs = true;               ///< behind them: those of CODA_PACKS, and the one beside the library
+  bool installed_packs = true;               ///< behind them: those of CODA_PACKS, and the installation's
   bool use_cache = true;
   int jobs = 0;  ///< compilations at once; 0: one a core
   /// How long to wait for another process that is at the same kernel before compiling it here too: it may be stopped.

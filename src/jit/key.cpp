@@ -23,6 +23,7 @@ std::string binary_key(const std::string& program, Compiler& compiler, const Req
   support::Hasher h;
   h.field("binary 1").field(program).field(compiler.identity());
   for (const std::string& o : compiler.options(request.arch)) h.field(o);
+  for (const std::string& variable : compiler.environment()) h.field("environment").field(variable);
   return h.digest();
 }
 

@@ -62,7 +62,8 @@ std::optional<std::filesystem::path> Layers::look_up(Index& index, const std::ve
     for (std::filesystem::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
       if (!is_key(it->path().filename().string())) continue;
       const auto info = load_info(it->path());
-      if (const auto* entry = std::get_if<EntryInfo>(&info)) index.programs.emplace(entry->program, it->path());
+      const auto* entry = std::get_if<EntryInfo>(&info);
+      if (entry != nullptr && entry->environment.empty()) index.programs.emplace(entry->program, it->path());
     }
   }
   index.read = true;

@@ -27,8 +27,8 @@ class Layers {
   /// In the user's cache.
   Found find(const std::string& key);
 
-  /// In the packs, by what was compiled, whichever compiler did it: packs come from other machines. Reads the
-  /// descriptions of all their entries once.
+  /// In the packs, by what was compiled, whichever compiler did it (but not with flags from its environment): packs
+  /// come from other machines. Reads the descriptions of all their entries once.
   std::optional<Loaded> find_packed(const std::string& program);
 
   /// The same in the user's cache, for machines without a compiler.

@@ -17,6 +17,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr std::uint64_t most_file_bytes = std::uint64_t{1} << 30;
+
 /// Of all files below a folder.
 std::uint64_t size_of(const fs::path& folder) {
   std::uint64_t bytes = 0;
@@ -64,8 +66,9 @@ std::string verify_files(const fs::path& folder, const EntryInfo& info) {
     if (!info.files.contains(name)) return fmt::format("{} lists no {}", info_file, name);
   }
   for (const auto& [name, expected] : info.files) {
-    const auto bytes = support::read_file(folder / name);
-    if (!bytes) return fmt::format("{} is missing or cannot be read", name);
+    const auto read = read_own(folder, name.c_str(), most_file_bytes);
+    if (const auto* broken = std::get_if<Broken>(&read)) return broken->why;
+    const auto* const bytes = std::get_if<std::string>(&read);
     if (bytes->size() != expected.bytes) {
       return fmt::format("{} has {} bytes, expected {}", name, bytes->size(), expected.bytes);
     }
@@ -92,6 +95,7 @@ class Pruning {
   void remove_leftovers() {
     for (const char* name : {broken_folder, failed_folder}) {
       for (const fs::path& item : items_of(cache_ / name)) {
+        if (!is_leftover(name, item.filename().string())) continue;
         const std::uint64_t bytes = size_of(item);
         std::error_code error;
         fs::remove_all(item, error);
@@ -132,7 +136,15 @@ std::vector<Listed> verify_entries(const fs::path& cache) {
   return entries;
 }
 
+void remove_workshops(const fs::path& folder) {
+  if (const std::string why = why_foreign(folder); !why.empty()) throw UserError(why);
+  Pruning(folder).remove_leftovers();
+  std::error_code not_empty;  // somebody is at work in it, or something in it is not ours
+  for (const char* name : {making_folder, broken_folder, failed_folder}) fs::remove(folder / name, not_empty);
+}
+
 Pruned prune_entries(const fs::path& cache, const PruneRule& rule) {
+  if (const std::string why = why_foreign(cache); !why.empty()) throw UserError(why);
   std::vector<Listed> entries = verify_entries(cache);
   Pruning pruning(cache);
   const double now = static_cast<double>(std::time(nullptr));

@@ -44,7 +44,11 @@ struct Pruned {
   std::vector<std::string> problems;  ///< what could not be removed, and why
 };
 
-/// Safe beside processes that read and write the cache: an entry is renamed away before it is removed.
+/// Safe beside processes that read and write the cache: an entry is renamed away before it is removed. Throws UserError
+/// for a folder that is no cache and no pack; nothing in it is touched then.
 Pruned prune_entries(const std::filesystem::path& cache, const PruneRule& rule);
+
+/// Removes the folders beside the entries, which a pack does not need. Throws as prune_entries().
+void remove_workshops(const std::filesystem::path& folder);
 
 }  // namespace coda::jit

@@ -26,6 +26,15 @@ constexpr const char* advice =
     "the "
     "compiler; kernels that are in a pack or in the cache need none.";
 
+// nvcc reads these as if they stood on its command line
+constexpr const char* flag_variables[] = {"NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS", "NVCC_CCBIN"};
+
+// The host compiler, which runs as the preprocessor, takes headers and programs from the places that these name, or
+// writes files: the value would not tell what is there, so nvcc does not see them.
+constexpr const char* hidden_variables[] = {
+    "CPATH",         "C_INCLUDE_PATH",      "CPLUS_INCLUDE_PATH",  "OBJC_INCLUDE_PATH",    "GCC_EXEC_PREFIX",
+    "COMPILER_PATH", "DEPENDENCIES_OUTPUT", "SUNPRO_DEPENDENCIES", "CCC_OVERRIDE_OPTIONS", "SOURCE_DATE_EPOCH"};
+
 bool is_program(const fs::path& path) {
   std::error_code error;
   return fs::is_regular_file(path, error) && ::access(path.c_str(), X_OK) == 0;
@@ -85,6 +94,13 @@ class Nvcc final : public Compiler {
     return {"--cubin", "--gpu-architecture=" + arch, "--std=c++17", "--expt-relaxed-constexpr", "--ptxas-options=-v"};
   }
 
+  std::vector<std::string> environment() const override {
+    std::vector<std::string> set;
+    for (const char* name : flag_variables)
+      if (const auto value = support::compiler_variable(name)) set.push_back(fmt::format("{}={}", name, *value));
+    return set;
+  }
+
   Compiled compile(const Request& request) override try {
     const auto parent = support::work_folder();
     if (!parent)
@@ -98,10 +114,15 @@ class Nvcc final : public Compiler {
     std::vector<std::string> command{found().path.string()};
     for (const std::string& o : all_options(*this, request)) command.push_back(o);
     for (const char* o : {"-I.", "-o", "kernel.cubin", source_name}) command.emplace_back(o);
-    const support::Outcome outcome = support::run(
-        {.arguments = command, .folder = folder.path(), .environment = {{"TMPDIR", folder.path().string()}}});
+    const support::Outcome outcome =
+        support::run({.arguments = command,
+                      .folder = folder.path(),
+                      .environment = {{"TMPDIR", folder.path().string()}},
+                      .unset = {std::begin(hidden_variables), std::end(hidden_variables)}});
 
     Compiled result{.cubin = {}, .log = outcome.output, .kernels = {}, .command = support::shell_text(command)};
+    for (const std::string& variable : environment())
+      result.command = support::shell_text({variable}) + " " + result.command;
     if (outcome.signal != 0) result.log += fmt::format("nvcc was ended by signal {}\n", outcome.signal);
     if (outcome.exit_code != 0) return result;
     if (const auto cubin = support::read_file(folder.path() / "kernel.cubin")) {

@@ -56,23 +56,38 @@ std::optional<std::filesystem::path> tuning_file() {
   return std::nullopt;
 }
 
+std::optional<std::filesystem::path> installed_pack_folder(const std::filesystem::path& binary) {
+  const std::filesystem::path folder = binary.parent_path();
+  for (const char* place : {CODA_INSTALL_LIBDIR, CODA_INSTALL_BINDIR}) {
+    std::filesystem::path prefix = folder;
+    for (int depth = 0; depth < 4 && prefix.has_relative_path(); ++depth) {
+      prefix = prefix.parent_path();
+      if (prefix / place == folder) return prefix / CODA_INSTALL_DATADIR / "coda" / "kernels";
+    }
+  }
+  return std::nullopt;
+}
+
 std::vector<std::filesystem::path> kernel_pack_folders() {
   auto folders = folders_in("CODA_PACKS");
   Dl_info here{};
   if (::dladdr(reinterpret_cast<const void*>(&kernel_pack_folders), &here) == 0 || here.dli_fname == nullptr)
     return folders;
   std::error_code failed;
-  std::filesystem::path at = std::filesystem::canonical(here.dli_fname, failed).parent_path();
-  // PREFIX/bin, PREFIX/lib or PREFIX/lib/x86_64-linux-gnu
+  const std::filesystem::path binary = std::filesystem::canonical(here.dli_fname, failed);
   if (failed) return folders;
-  for (int i = 0; i < 2 && at.has_relative_path(); ++i) {
-    at = at.parent_path();
-    std::filesystem::path folder = at / "share" / "coda" / "kernels";
-    if (!std::filesystem::is_directory(folder, failed)) continue;
-    folders.push_back(std::move(folder));
-    break;
-  }
+  if (auto installed = installed_pack_folder(binary)) folders.push_back(std::move(*installed));
   return folders;
+}
+
+std::optional<std::filesystem::path> home_folder() {
+  if (std::filesystem::path home = variable("HOME"); home.is_absolute()) return home;
+  return std::nullopt;
+}
+
+std::optional<std::string> compiler_variable(const char* name) {
+  std::string value = variable(name);
+  return value.empty() ? std::nullopt : std::optional(std::move(value));
 }
 
 std::optional<std::filesystem::path> session_folder() {

@@ -18,9 +18,18 @@ std::optional<std::filesystem::path> cache_folder();
 /// The folder of compiled kernels: $CODA_CACHE_DIR, else kernels/ of cache_folder().
 std::optional<std::filesystem::path> kernel_cache_folder();
 
-/// Folders of kernels that were compiled ahead, in order: those of $CODA_PACKS, then share/coda/kernels of the prefix
-/// that the library (or the program that contains it) is installed in, if there is such a folder.
+/// Folders of kernels that were compiled ahead, in order: those of $CODA_PACKS, then that of installed_pack_folder().
 std::vector<std::filesystem::path> kernel_pack_folders();
+
+/// share/coda/kernels of the prefix that `binary` (the library, or a program that contains it) is installed in; nothing
+/// unless it lies in that prefix's folder for libraries or for programs. It need not exist.
+std::optional<std::filesystem::path> installed_pack_folder(const std::filesystem::path& binary);
+
+/// $HOME, if it is set to an absolute path.
+std::optional<std::filesystem::path> home_folder();
+
+/// A variable that a compiler reads; nothing if it is unset or empty.
+std::optional<std::string> compiler_variable(const char* name);
 
 /// The file of plans that were measured on this machine: $CODA_TUNING, else tuning.db in cache_folder(); nothing if
 /// CODA_TUNING is "off", or neither is set.

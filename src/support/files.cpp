@@ -7,10 +7,15 @@
 
 #include <array>
 #include <cerrno>
+#include <cstdint>
 #include <system_error>
+
+#include "support/regular_file.hpp"
 
 namespace coda::support {
 namespace {
+
+constexpr std::uint64_t most_bytes = std::uint64_t{1} << 30;
 
 [[noreturn]] void fail(const std::filesystem::path& path) {
   throw std::system_error(errno, std::generic_category(), path.string());
@@ -25,21 +30,12 @@ struct Descriptor {
 
 }  // namespace
 
-std::optional<std::string> read_file(const std::filesystem::path& path) {
-  const Descriptor d{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
-  struct stat info {};
-  if (d.file < 0 || ::fstat(d.file, &info) != 0 || !S_ISREG(info.st_mode)) return std::nullopt;
-  std::string text(static_cast<std::size_t>(info.st_size), '\0');
-  std::size_t have = 0;
-  while (have < text.size()) {
-    const ssize_t n = ::read(d.file, text.data() + have, text.size() - have);
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return std::nullopt;
-    if (n == 0) break;  // it has become shorter
-    have += static_cast<std::size_t>(n);
-  }
-  text.resize(have);
-  return text;
+std::optional<std::string> read_file(const std::filesystem::path& path) try {
+  std::string why;
+  const auto file = RegularFile::attempt(path, why);
+  return file ? file->read_all(most_bytes) : std::nullopt;
+} catch (const std::system_error&) {
+  return std::nullopt;
 }
 
 void write_file(const std::filesystem::path& path, std::string_view bytes) {

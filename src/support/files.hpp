@@ -10,7 +10,8 @@
 
 namespace coda::support {
 
-/// All bytes of a file; nothing if it cannot be opened or read to its end.
+/// All bytes of a regular file, also of one of /proc; nothing if it cannot be read to its end, is no regular file, or
+/// has more than 1 GiB.
 std::optional<std::string> read_file(const std::filesystem::path& path);
 
 /// Writes a new file and waits until it is on the disk. Throws std::system_error with the path.
@@ -24,6 +25,9 @@ void make_folders(const std::filesystem::path& folder);
 
 /// A name that no other process of any host uses now: host, process, its start, a counter. `owner_is_gone` reads it.
 std::string unique_name();
+
+/// Whether a name has the form of a unique_name().
+bool is_unique_name(std::string_view name);
 
 /// Whether the process that made a unique_name() has ended. A name of another host (or boot, or process namespace)
 /// cannot be asked about: it counts as gone once `age_seconds` exceeds a day. Other names are never gone.

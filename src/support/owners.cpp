@@ -94,6 +94,13 @@ std::string unique_name() {
   return fmt::format("{}-{}-{}-{}", host(), pid, start_of(pid).value_or(0), counter.fetch_add(1));
 }
 
+bool is_unique_name(std::string_view name) {
+  const auto owner = parse(name);
+  if (!owner || owner->host.find_first_not_of("0123456789abcdef") != std::string_view::npos) return false;
+  const std::string_view counter = name.substr(name.rfind('-') + 1);
+  return !counter.empty() && counter.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
 bool owner_is_gone(std::string_view name, double age_seconds) {
   const auto owner = parse(name);
   if (!owner) return false;

@@ -102,14 +102,17 @@ void default_signals() {
 
 std::vector<std::string> merged_environment(const Command& command) {
   std::vector<std::string> result;
-  const auto is_set = [&](std::string_view line) {
+  const auto is_left_out = [&](std::string_view line) {
     for (const auto& [name, value] : command.environment) {
+      if (line.starts_with(name + "=")) return true;
+    }
+    for (const std::string& name : command.unset) {
       if (line.starts_with(name + "=")) return true;
     }
     return false;
   };
   for (char** line = environ; line != nullptr && *line != nullptr; ++line) {
-    if (!is_set(*line)) result.emplace_back(*line);
+    if (!is_left_out(*line)) result.emplace_back(*line);
   }
   for (const auto& [name, value] : command.environment) result.emplace_back(name).append("=").append(value);
   return result;

@@ -12,6 +12,7 @@ struct Command {
   std::vector<std::string> arguments;  ///< the program, with its folder, and what it is given
   std::filesystem::path folder;        ///< where it runs; empty: here
   std::vector<std::pair<std::string, std::string>> environment = {};  ///< set beside what this process has
+  std::vector<std::string> unset = {};  ///< variables of this process that it does not see
 };
 
 struct Outcome {

@@ -43,12 +43,34 @@ std::optional<Row> shipped_row(const Place& place, const Key& key) {
   return found == device->second.end() ? std::nullopt : std::optional(found->second);
 }
 
+/// Files that were found locked: this process waits for none of them again.
+class GivenUp {
+ public:
+  bool contains(const std::filesystem::path& file) {
+    const std::lock_guard lock(mutex_);
+    return files_.contains(file);
+  }
+  void add(const std::filesystem::path& file) {
+    const std::lock_guard lock(mutex_);
+    files_.insert(file);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::set<std::filesystem::path> files_;
+};
+
 std::optional<Row> tuned_row(const Place& place, const Key& key) {
+  static GivenUp given_up;
   const auto file = support::tuning_file();
   std::error_code failed;
-  if (!file || !std::filesystem::exists(*file, failed)) return std::nullopt;
+  if (!file || !std::filesystem::exists(*file, failed) || given_up.contains(*file)) return std::nullopt;
   try {
-    return Database(*file, Database::Access::read).find(place, key);
+    return Database(*file, Database::Access::read, patience_of_a_lookup).find(place, key);
+  } catch (const DatabaseLocked& error) {
+    given_up.add(*file);
+    warn_once(fmt::format("measured plans are not used in this process: {}", error.what()));
+    return std::nullopt;
   } catch (const UserError& error) {
     warn_once(fmt::format("measured plans are not used: {}", error.what()));
     return std::nullopt;

@@ -8,13 +8,14 @@
 
 #include "coda/error.hpp"
 #include "support/files.hpp"
+#include "support/regular_file.hpp"
+#include "support/trust.hpp"
 
 namespace coda::tuning {
 namespace {
 
 constexpr int application = 0x436f5475;  // "CoTu": marks the file as ours
 constexpr int format_version = 1;
-constexpr int patience_ms = 20000;  // for other processes that write
 
 constexpr const char* columns =
     "device, multiprocessors, driver, kernels, problem, epilogue, plan, measured_us, predicted_us, at";
@@ -31,6 +32,7 @@ CREATE TABLE IF NOT EXISTS plans (
 
 struct Database::Impl {
   std::filesystem::path file;
+  int patience_ms;
   sqlite3* db = nullptr;
   bool empty = false;  ///< somebody has just made the file
 
@@ -47,7 +49,9 @@ struct Database::Impl {
             "`coda tune --import` what was exported",
             file.string(), detail);
         break;
-      case SQLITE_BUSY: what += fmt::format("; another process has kept it locked for {} s", patience_ms / 1000); break;
+      case SQLITE_BUSY:
+        throw DatabaseLocked(fmt::format("{}; another process has kept it locked for {} s", what,
+                                         static_cast<double>(patience_ms) / 1000));
       case SQLITE_CANTOPEN:
       case SQLITE_READONLY:
       case SQLITE_PERM: what += "; CODA_TUNING=FILE names another one, CODA_TUNING=off does without"; break;
@@ -85,12 +89,10 @@ class Statement {
   Statement& operator=(const Statement&) = delete;
 
   int prepared() const { return prepared_; }
-  int step() { return bound_ == SQLITE_OK ? sqlite3_step(statement_) : bound_; }
-  void reset() { sqlite3_reset(statement_), next_ = 0, bound_ = SQLITE_OK; }
+  int step() { return sqlite3_step(statement_); }
+  void reset() { sqlite3_reset(statement_), next_ = 0; }
   Statement& bind(const std::string& text) {
-    const int code =
-        sqlite3_bind_text(statement_, ++next_, text.data(), static_cast<int>(text.size()), SQLITE_TRANSIENT);
-    if (code != SQLITE_OK) bound_ = code;  // out of memory: a row of nothing would be looked for
+    sqlite3_bind_text(statement_, ++next_, text.data(), static_cast<int>(text.size()), SQLITE_TRANSIENT);
     return *this;
   }
   Statement& bind(int number) { return sqlite3_bind_int(statement_, ++next_, number), *this; }
@@ -107,7 +109,6 @@ class Statement {
  private:
   sqlite3_stmt* statement_ = nullptr;
   int prepared_;
-  int bound_ = SQLITE_OK;
   int next_ = 0;
 };
 
@@ -130,8 +131,21 @@ Row row_of(const Statement& s, const std::filesystem::path& file) {
 
 }  // namespace
 
-Database::Database(const std::filesystem::path& file, Access access) : impl_(new Impl{file}) {
+namespace {
+
+/// SQLite would wait for what comes out of a FIFO, and believe whatever schema it finds.
+void check_file(const std::filesystem::path& file) {
+  if (const std::string why = support::why_not_regular(file); !why.empty()) throw UserError(why);
+  if (const std::string why = support::why_distrusted(file); !why.empty())
+    throw UserError(fmt::format("the measured plans in {} may be somebody else's: {}", file.string(), why));
+}
+
+}  // namespace
+
+Database::Database(const std::filesystem::path& file, Access access, double patience)
+    : impl_(new Impl{.file = file, .patience_ms = static_cast<int>(1000 * patience)}) {
   const bool write = access == Access::write;
+  check_file(file);
   if (write && file.has_parent_path()) {
     try {
       support::make_folders(file.parent_path());
@@ -147,7 +161,7 @@ Database::Database(const std::filesystem::path& file, Access access) : impl_(new
     code = sqlite3_open_v2(file.c_str(), &impl_->db, SQLITE_OPEN_READONLY, nullptr);
   }
   impl_->check(code, "opening it");
-  sqlite3_busy_timeout(impl_->db, patience_ms);
+  sqlite3_busy_timeout(impl_->db, impl_->patience_ms);
   Statement kind(impl_->db,
                  "SELECT (SELECT application_id FROM pragma_application_id), (SELECT count(*) FROM sqlite_master), "
                  "(SELECT user_version FROM pragma_user_version)");

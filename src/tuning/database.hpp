@@ -7,17 +7,28 @@
 #include <span>
 #include <vector>
 
+#include "coda/error.hpp"
 #include "tuning/row.hpp"
 
 namespace coda::tuning {
 
+/// Another process has kept the file locked for longer than the patience.
+class DatabaseLocked : public UserError {
+ public:
+  using UserError::UserError;
+};
+
+/// How long to wait for other processes that write, in seconds: where a file is changed or listed, and where a plan is
+/// looked up while compiling.
+inline constexpr double patience_of_a_writer = 20, patience_of_a_lookup = 0.2;
+
 /// One connection, for one thread. Every error is a UserError that names the file and says what to do; a file that is
-/// damaged, or is something else, is left as it is.
+/// damaged, is something else, or may have been written by somebody else (support::why_distrusted), is left as it is.
 class Database {
  public:
   enum class Access { read, write };
   /// `write` makes the file and its folder if there is none; `read` throws then.
-  Database(const std::filesystem::path& file, Access access);
+  Database(const std::filesystem::path& file, Access access, double patience = patience_of_a_writer);
   ~Database();
   Database(const Database&) = delete;
   Database& operator=(const Database&) = delete;

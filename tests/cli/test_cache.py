@@ -84,6 +84,39 @@ class Cache(Case):
         self.assertIn("removed 1 entry", self.coda("cache", "prune", env=self.env)[0])
         self.assertEqual([e["title"] for e in self.list()], ["one"])
 
+    def test_other_folders_are_never_pruned(self):
+        for name in ("tmp", "broken", "failed"):
+            thesis = self.folder / "mine" / name / "thesis"
+            thesis.parent.mkdir(parents=True)
+            thesis.write_text("x")
+            self.refused("cache", "prune", "--all", "--folder", self.folder / "mine", env=self.env, says=("no folder of compiled kernels", "thesis"))
+            self.assertEqual(thesis.read_text(), "x")
+            thesis.unlink()
+        # in a cache, too, only what is its own goes
+        self.fill("one")
+        (self.cache / "broken").mkdir()
+        (self.cache / "broken" / "thesis").write_text("x")
+        self.coda("cache", "prune", "--all", env=self.env)
+        self.assertEqual((self.cache / "broken" / "thesis").read_text(), "x")
+        self.assertTrue((self.cache / "coda-kernels").exists())
+
+    def test_folder_that_others_may_write_to(self):
+        self.fill("one")
+        self.cache.chmod(0o777)
+        for action in ("list", "verify", "prune"):
+            self.refused("cache", action, env=self.env, says=("chmod go-w", str(self.cache)))
+        kernels = self.json("doctor", env=self.env)["kernels"]
+        self.assertEqual((kernels[0]["folder"], kernels[0]["used"]), (str(self.cache), False))
+        self.assertIn("mode 777", kernels[0]["refused"])
+        self.assertIn("NOT USED", self.coda("doctor", env=self.env)[0])
+        self.cache.chmod(0o755)
+        self.assertEqual([e["title"] for e in self.list()], ["one"])
+        self.assertTrue(self.json("doctor", env=self.env)["kernels"][0]["used"])
+
+    def test_titles_do_not_reach_the_terminal_raw(self):
+        self.fill("\x1b[31mred")
+        self.assertIn("\\x1b[31mred", self.coda("cache", "list", env=self.env)[0])
+
     def test_wrong_usage(self):
         self.refused("cache", env=self.env)
         self.refused("cache", "dance", env=self.env)

@@ -28,9 +28,29 @@ class Pack(Case):
         self.assertEqual((first["requested"], first["compiled"], first["entries"]), (1, 1, 1))
         self.assertGreater(first["bytes"], 1000)
         self.assertEqual(self.packed(TEXT, *SHAPE)["compiled"], 0)
-        self.assertEqual([p.name for p in self.pack.iterdir() if len(p.name) != 32], [])  # entries alone
+        self.assertEqual([p.name for p in self.pack.iterdir() if len(p.name) != 32], ["coda-kernels"])  # entries, and what marks it
         self.assertFalse((self.folder / "cache").exists())  # the user's own is left alone
         self.assertIn("0 of 1 entry broken", self.coda("cache", "verify", "--folder", self.pack, env=self.env)[0])
+
+    def test_folder_of_something_else(self):
+        thesis = self.pack / "tmp" / "thesis"
+        thesis.parent.mkdir(parents=True)
+        thesis.write_text("x")
+        out = ("--out", self.pack)
+        self.refused("pack", TEXT, *SHAPE, *out, env=self.env, says=("no folder of compiled kernels", "tmp/thesis"))
+        self.assertEqual(thesis.read_text(), "x")
+        thesis.unlink()
+        self.assertEqual(self.packed(TEXT, *SHAPE)["entries"], 1)  # what is left might be a cache's
+        self.pack.chmod(0o777)
+        self.refused("pack", TEXT, *SHAPE, *out, env=self.env, says="chmod go-w")
+        # for a program that finds it in its environment it is a warning
+        env = dict(self.env, CODA_PACKS=str(self.pack))
+        f = onnx_file
+        (self.folder / "m.onnx").write_bytes(f.model([f.node("Relu", ["x"], ["y"])], [f.value_info("x", f.FLOAT, [1, 8, 4, 4])],
+                                                     [f.value_info("y", f.FLOAT, [1, 8, 4, 4])]))
+        _, error = self.coda("run", "m.onnx", "--random", "--device", "cuda", "--repeat", 0, env=env)
+        self.assertIn("a pack is not used", error)
+        self.assertEqual(error.count("chmod go-w"), 1)
 
     def test_suite(self):
         cases = self.folder / "cases.txt"

@@ -1,12 +1,11 @@
 """coda run."""
 
 import json
-import signal
+import os
 import struct
-import subprocess
 import zlib
 
-from command import COMMAND, MODEL, SCENE, Case, main, read_npy, write_npy
+from command import MODEL, SCENE, Case, main, read_npy, write_npy
 
 IMAGE = "image"
 
@@ -48,18 +47,6 @@ class Run(Case):
         peaks = shown["detections"][0]["peaks"]
         self.assertEqual(sorted(p["name"] for p in peaks), ["1", "4", "5", "5", "9"])
         self.assertTrue(all(p["score"] >= 0.56 for p in peaks))
-
-    def test_an_interrupt_ends_the_run_and_writes_nothing(self):
-        for kind in (signal.SIGINT, signal.SIGTERM):
-            process = subprocess.Popen([COMMAND, "run", str(MODEL), "--random", "--repeat", "1000000", "--out", "out"], cwd=self.folder,
-                                       stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-            for line in process.stderr:  # it runs for a second
-                if "running" in line:
-                    break
-            process.send_signal(kind)
-            _, error = process.communicate(timeout=60)
-            self.assertEqual((process.returncode, error.splitlines()[-1]), (130, "coda: interrupted; nothing was written"))
-            self.assertEqual(list(self.folder.iterdir()), [])
 
     def test_trace_and_picture_of_the_times(self):
         shown = self.json("run", MODEL, "--repeat", "1", "--image", SCENE, "--trace", "trace.json", "--svg", "times.svg")
@@ -123,6 +110,30 @@ class Run(Case):
         self.refused("run", MODEL, "--image", self.folder, says="directory")
         (self.folder / "huge.png").write_bytes(png(1, 1, (0, 0, 0)).replace(struct.pack(">II", 1, 1), struct.pack(">II", 1 << 20, 1 << 20)))
         self.refused("run", MODEL, "--image", "huge.png", says="huge.png")
+
+    def test_pipes_and_devices_are_refused_at_once(self):
+        os.mkfifo(self.folder / "fifo.onnx")
+        os.mkfifo(self.folder / "fifo.npy")
+        os.mkfifo(self.folder / "model.json")
+        self.refused("run", "fifo.onnx", "--random", says=("model.json", "is a FIFO"))
+        (self.folder / "model.json").unlink()
+        self.refused("run", "fifo.onnx", "--random", says=("fifo.onnx", "is a FIFO", "write what comes out"))
+        self.refused("run", MODEL, "--image", "fifo.npy", says=("fifo.npy", "is a FIFO"))
+        self.refused("run", MODEL, "--input", "fifo.npy", says=("fifo.npy", "is a FIFO"))
+        self.refused("run", MODEL, "--image", "/dev/zero", says="character device")
+
+    def test_a_result_takes_the_place_of_an_earlier_one(self):
+        (self.folder / "kept.npy").write_bytes(b"earlier" * 10000)
+        (self.folder / "link.npy").symlink_to("kept.npy")
+        (self.folder / "kept.npy").chmod(0o640)
+        self.coda("run", MODEL, "--random", "--repeat", "0", "--out", "link.npy")
+        self.assertTrue((self.folder / "link.npy").is_symlink())
+        self.assertEqual((self.folder / "kept.npy").stat().st_mode & 0o777, 0o640)
+        read_npy(self.folder / "kept.npy")
+        self.assertEqual(sorted(p.name for p in self.folder.iterdir()), ["kept.npy", "link.npy"])
+        # what a terminal or a pipe is cannot be replaced
+        out, _ = self.coda("run", MODEL, "--random", "--repeat", "1", "--profile", "--svg", "/dev/stdout", "--out", "link.npy")
+        self.assertIn("</svg>", out)
 
     def test_outputs_that_cannot_be_written(self):
         (self.folder / "file").write_text("")

@@ -118,6 +118,22 @@ class Arrays(Case):
             (self.folder / "bad.npz").write_bytes(data)
             self.refuse("--input", "bad.npz", says="bad.npz")
 
+    def test_what_a_terminal_would_obey_is_written_out(self):
+        evil = "\x1b]0;pwned\x07\x1b[31m"
+        header = repr({"descr": "<f4", "fortran_order": False, "shape": (1,)}).replace("<f4", evil + "<f4").encode()
+        (self.folder / "evil.npy").write_bytes(b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header + bytes(4))
+        npz(self.folder / "evil.npz", [(evil + ".npy", self.ids)])
+        f = onnx_file
+        self.assertNotIn("\x1b", self.refuse("--input", "ids=evil.npy", says="\\x1b]0;pwned"))
+        self.assertNotIn("\x1b", self.refuse("--input", "evil.npz", says="evil.npz"))
+        for name, shape, command in ((evil, [1], "explain"), ("\u009b31mred\u202e", [2], "run"), ("\u009b31mred\u202e", [1], "explain")):
+            (self.folder / "evil.onnx").write_bytes(f.model([f.node("Relu", [name], ["y"])], [f.value_info(name, f.FLOAT, [1])],
+                                                            [f.value_info("y", f.FLOAT, shape)]))
+            out, error = self.coda(command, "evil.onnx", *(["--random"] if command == "run" else []), code=None)
+            for character in "\x1b\x9b\u202e":
+                self.assertNotIn(character, out + error)
+        self.assertIn("\\x9b31mred\\u202e", out)
+
     def test_archives_from_a_pipe_have_sizes_behind_the_data(self):
         class Pipe(io.RawIOBase):
             data = b""

@@ -7,6 +7,7 @@ import sqlite3
 import struct
 import subprocess
 import sys
+import time
 
 import onnx_file
 from command import COMMAND, FAILED, SOURCES, WRONG, Case, main
@@ -46,7 +47,9 @@ class Tune(Case):
         self.assertIn("emulated GPU/8 | ", line)
         self.assertIn(f" | 1,8,16,64->16,3x3,pad=1,dtype=bf16 | relu #", line)
         self.assertIn(f" | {problem['plan']} | ", line)
-        (self.folder / "rows.txt").write_text(text)
+        (self.folder / "rows.txt").write_text("an earlier file, and longer than the rows are" * 100)
+        self.coda("tune", "--export", "rows.txt", env=self.env)  # takes its place
+        self.assertEqual((self.folder / "rows.txt").read_text(), text)
         other = dict(self.env, CODA_TUNING=str(self.folder / "other.db"))
         self.assertIn("1 plans are now in", self.coda("tune", "--import", "rows.txt", env=other)[0])
         self.assertEqual(self.coda("tune", "--export", "-", env=other)[0], text)
@@ -120,6 +123,24 @@ class Tune(Case):
         self.refused("tune", TEXT, *SHAPE, "--rotate", "many", says="--rotate", env=self.env)
         (self.folder / "rows.txt").write_text("# nothing\nnonsense\n")
         self.refused("tune", "--import", "rows.txt", says=("rows.txt, line 2", "nonsense"), env=self.env)
+
+    def test_fifo(self):
+        os.mkfifo(self.folder / "fifo")
+        self.refused("tune", "--export", "-", env=dict(self.env, CODA_TUNING=str(self.folder / "fifo")), says="is a FIFO")
+        self.refused("tune", "--import", "fifo", env=self.env, says="is a FIFO")
+        rows = "emulated GPU/8 | CUDA 12.0 | 0 | 1 | bare #0 | tile=64x64 | 1.00 us | 1.00 us | 2026-01-01T00:00:00Z\n"
+        self.coda("tune", "--import", "-", env=self.env, input=rows)  # standard input is a pipe
+
+    def test_locked_file_stalls_nobody(self):
+        rows = "emulated GPU/8 | CUDA 12.0 | 0 | 1 | bare #0 | tile=64x64 | 1.00 us | 1.00 us | 2026-01-01T00:00:00Z\n"
+        self.coda("tune", "--import", "-", env=self.env, input=rows)
+        with sqlite3.connect(self.database) as db:
+            db.execute("PRAGMA locking_mode=EXCLUSIVE")
+            db.execute("BEGIN EXCLUSIVE")
+            start = time.monotonic()
+            _, error = self.coda("explain", TEXT, *SHAPE, "--device", "cuda", env=self.env)
+            self.assertLess(time.monotonic() - start, 15)  # 20 s a look-up before
+        self.assertEqual(error.count("locked"), 2, error)  # what SQLite says, and for how long: once
 
     def test_processes_at_once(self):
         rows = "# rows\n" + "".join(f"emulated GPU/8 | CUDA 12.0 | 0 | {i} | bare #0 | tile=64x64 | 1.00 us | 1.00 us | 2026-01-01T00:00:00Z\n" for i in range(50))

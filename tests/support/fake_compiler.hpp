@@ -25,6 +25,7 @@ class FakeCompiler : public jit::Compiler {
   }
   std::string description() override { return "Fake " + version_; }
   std::vector<std::string> options(const std::string& arch) const override { return {"--fake", "--arch=" + arch}; }
+  std::vector<std::string> environment() const override { return variables; }
 
   jit::Compiled compile(const jit::Request& request) override {
     const int now = ++running;
@@ -63,6 +64,7 @@ class FakeCompiler : public jit::Compiler {
   std::chrono::milliseconds duration{0};
   std::function<void(const jit::Request&)> on_compile;
   bool missing = false;
+  std::vector<std::string> variables;              ///< of the environment, that a binary depends on
   std::atomic<int> count{0}, running{0}, most{0};  ///< compilations; those under way; the most at once
 
  private:

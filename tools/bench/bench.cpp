@@ -4,13 +4,13 @@
 
 #include <ctime>
 #include <deque>
-#include <regex>
 
 #include "bench/contest.hpp"
 #include "bench/listing.hpp"
 #include "bench/once.hpp"
 #include "coda/error.hpp"
 #include "gpu/device.hpp"
+#include "runtime/cuda/driver_version.hpp"
 #include "support/files.hpp"
 #include "support/subprocess.hpp"
 
@@ -21,12 +21,9 @@ namespace {
 using nlohmann::json;
 
 std::string driver_version() {
-  const auto text = support::read_file("/proc/driver/nvidia/version");
-  std::smatch found;
-  if (text && std::regex_search(*text, found, std::regex(R"( (\d+\.\d+(\.\d+)?) )"))) return found[1];
   int version = 0;
   cuda::check(cuda::driver().cuDriverGetVersion(&version), "asking for the driver's version");
-  return fmt::format("for CUDA {}.{}", version / 1000, version % 1000 / 10);
+  return cuda::driver_text(cuda::kernel_module_version(), version);
 }
 
 std::string commit_of(const Options& options) {

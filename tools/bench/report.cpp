@@ -3,10 +3,11 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <fstream>
+#include <system_error>
 
 #include "coda/error.hpp"
 #include "reference/reference.hpp"
+#include "support/replace_file.hpp"
 
 namespace coda::bench {
 
@@ -148,14 +149,14 @@ std::string table(const json& suite) {
 }
 
 void write_json(const std::filesystem::path& file, const json& value) {
-  const std::filesystem::path beside = file.string() + ".new";
   std::error_code failed;
   if (file.has_parent_path()) std::filesystem::create_directories(file.parent_path(), failed);
-  std::ofstream out(beside);
-  out << value.dump(1) << "\n";
-  out.close();
-  if (out) std::filesystem::rename(beside, file, failed);
-  if (!out || failed) throw UserError(fmt::format("cannot write {}; give another place by --json", file.string()));
+  try {
+    support::replace_file(file, value.dump(1) + "\n");
+  } catch (const std::system_error& error) {
+    throw UserError(
+        fmt::format("cannot write {} ({}); give another place by --json", file.string(), error.code().message()));
+  }
 }
 
 }  // namespace coda::bench

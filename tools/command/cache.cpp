@@ -10,6 +10,7 @@
 #include "command/output.hpp"
 #include "command/quantities.hpp"
 #include "jit/maintenance.hpp"
+#include "jit/places.hpp"
 #include "support/environment.hpp"
 
 namespace coda::command {
@@ -147,6 +148,7 @@ int prune(const CacheOptions& options, const std::filesystem::path& folder) {
 
 int cache(const CacheOptions& options) {
   const std::filesystem::path folder = folder_of(options);
+  if (options.action != CacheOptions::Action::path) jit::require_own(folder);
   switch (options.action) {
     case CacheOptions::Action::list: return list(options, folder);
     case CacheOptions::Action::verify: return verify(options, folder);

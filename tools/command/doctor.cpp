@@ -56,6 +56,7 @@ struct Diagnosis {
   DnnlInfo dnnl = dnnl_info();
   CudaInfo cuda = cuda_info();
   FolderInfo cache = cache_info();
+  std::vector<KernelFolder> kernels = kernel_folders();
   SelfTest cpu_test = self_test(Device::cpu);
   std::optional<SelfTest> cuda_test =
       cuda::built_in() && has_hopper() ? std::optional(self_test(Device::cuda)) : std::nullopt;
@@ -120,6 +121,10 @@ std::string to_text(const Diagnosis& d) {
   out += "\ncache\n";
   out += line("folder", d.cache.path.empty() ? "none" : d.cache.path.string());
   out += line("writable", d.cache.writable ? "yes" : "no: " + d.cache.problem);
+  for (const KernelFolder& k : d.kernels) {
+    out += line(k.kind == "pack" ? "pack" : "kernels", k.path.string());
+    if (!k.refused.empty()) out += line("", "NOT USED: " + k.refused);
+  }
   out += "\nbackends\n";
   out += line("cpu", d.cpu_verdict());
   out += line("cuda", d.cuda_verdict());
@@ -135,6 +140,10 @@ std::string to_json(const Diagnosis& d) {
                     {"multiprocessors", gpu.multiprocessors},
                     {"memory_bytes", gpu.memory}});
   }
+  json kernels = json::array();
+  for (const KernelFolder& k : d.kernels)
+    kernels.push_back(
+        {{"kind", k.kind}, {"folder", k.path.string()}, {"used", k.refused.empty()}, {"refused", k.refused}});
   const auto version = [](int v) { return v > 0 ? json(cuda_version_text(v)) : json(nullptr); };
   const json object = {
       {"version", CODA_VERSION},
@@ -161,6 +170,7 @@ std::string to_json(const Diagnosis& d) {
         {"self_test",
          d.cuda_test ? json({{"passed", d.cuda_test->passed}, {"text", d.cuda_test->text}}) : json(nullptr)}}},
       {"cache", {{"folder", d.cache.path.string()}, {"writable", d.cache.writable}, {"problem", d.cache.problem}}},
+      {"kernels", kernels},
       {"self_test", {{"passed", d.cpu_test.passed}, {"text", d.cpu_test.text}}},
       {"backends",
        {{"cpu", {{"used", d.cpu_test.passed}, {"why", d.cpu_verdict()}}},

@@ -11,6 +11,7 @@
 #include <sstream>
 #include <string_view>
 
+#include "jit/places.hpp"
 #include "support/environment.hpp"
 
 namespace coda::command {
@@ -110,6 +111,14 @@ FolderInfo cache_info() {
     folder.problem = error ? error.message() : "a file cannot be written there";
   }
   return folder;
+}
+
+std::vector<KernelFolder> kernel_folders() {
+  const jit::Places places = jit::places_of({});
+  std::vector<KernelFolder> folders;
+  if (!places.cache.folder.empty()) folders.push_back({"cache", places.cache.folder, places.cache.refused});
+  for (const jit::Place& p : places.packs) folders.push_back({"pack", p.folder, p.refused});
+  return folders;
 }
 
 std::string cuda_version_text(int version) { return fmt::format("{}.{}", version / 1000, version % 1000 / 10); }

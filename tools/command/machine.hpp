@@ -54,6 +54,14 @@ CudaInfo cuda_info();
 /// The folder for what Coda keeps between runs (support::cache_folder), tried by writing a file.
 FolderInfo cache_info();
 
+/// The folders of compiled kernels: the cache, then the packs, each with the reason why it is not used.
+struct KernelFolder {
+  std::string kind;  ///< "cache" or "pack"
+  std::filesystem::path path;
+  std::string refused;  ///< empty: it is used
+};
+std::vector<KernelFolder> kernel_folders();
+
 /// "13.0" for 13000.
 std::string cuda_version_text(int version);
 

@@ -9,6 +9,7 @@
 
 #include "coda/error.hpp"
 #include "figure/font.hpp"
+#include "support/printable.hpp"
 
 namespace coda::command {
 namespace {
@@ -26,13 +27,14 @@ std::size_t length(std::string_view text) {
 
 }  // namespace
 
-void print(std::string_view text) {
+void print(std::string_view given) {
+  const std::string text = support::printable(given);
   if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size()) refuse();
 }
 
 void warn(std::string_view text) {
   while (text.ends_with('\n')) text.remove_suffix(1);
-  const std::string line = std::string(text) + "\n";
+  const std::string line = support::printable(text) + "\n";
   std::fwrite(line.data(), 1, line.size(), stderr);
 }
 

@@ -7,6 +7,8 @@
 
 namespace coda::command {
 
+/// Both escape what a terminal would obey (support::printable): names of a model or of a file may hold anything.
+
 /// Writes to standard output. Throws UserError if it cannot be written (closed, disk full).
 void print(std::string_view text);
 

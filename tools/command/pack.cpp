@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <filesystem>
-#include <system_error>
 
 #include "coda/error.hpp"
 #include "command/commands.hpp"
@@ -43,12 +42,6 @@ Requests requests_of(const PackOptions& options, const std::string& subject) {
   return all;
 }
 
-/// Folders that only a cache needs.
-void remove_workshops(const std::filesystem::path& folder) {
-  std::error_code ignored;
-  for (const char* name : {"tmp", "broken", "failed"}) std::filesystem::remove_all(folder / name, ignored);
-}
-
 }  // namespace
 
 int pack(const PackOptions& options) {
@@ -62,9 +55,10 @@ int pack(const PackOptions& options) {
   settings.jobs = options.jobs;
   settings.installed_packs = false;
   progress.step(fmt::format("compiling into {}", options.out.string()));
-  const auto binaries = jit::Jit(settings).compile(
+  jit::Jit compiler(settings);
+  const auto binaries = compiler.compile(
       requests, [&](std::size_t done, std::size_t total, const std::string&) { progress.done(done, total); });
-  remove_workshops(settings.cache);
+  jit::remove_workshops(settings.cache);
   const auto entries = jit::verify_entries(settings.cache);
   progress.finish();
   std::size_t compiled = 0, bytes = 0;

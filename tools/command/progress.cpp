@@ -7,6 +7,8 @@
 #include <cstdio>
 #include <system_error>
 
+#include "support/printable.hpp"
+
 namespace coda::command {
 namespace {
 
@@ -76,11 +78,12 @@ void Progress::watch() {
 
 void Progress::show(double seconds) {
   shown_ = true;
+  const std::string what = support::printable_name(what_), part = support::printable_name(part_);
   if (terminal_) {
-    fmt::print(stderr, "\r\033[K{}{}, {:.0f} s", what_, part_, seconds);
+    fmt::print(stderr, "\r\033[K{}{}, {:.0f} s", what, part, seconds);
     std::fflush(stderr);
   } else {
-    fmt::print(stderr, "coda: {}{}, {:.0f} s so far\n", what_, part_, seconds);
+    fmt::print(stderr, "coda: {}{}, {:.0f} s so far\n", what, part, seconds);
   }
 }
 

@@ -14,7 +14,6 @@
 #include "network/cuda/plan.hpp"
 #include "runtime/cuda/backend.hpp"
 #include "support/environment.hpp"
-#include "support/files.hpp"
 #include "tuner/tuner.hpp"
 #include "tuning/database.hpp"
 
@@ -30,8 +29,8 @@ std::filesystem::path database_of(const TuneOptions& options) {
 }
 
 int import_rows(const TuneOptions& options) {
-  const auto bytes =
-      media::read_file(options.import_from == "-" ? "/dev/stdin" : options.import_from.string(), {.bytes = most_text});
+  const auto bytes = options.import_from == "-" ? media::read_standard_input({.bytes = most_text})
+                                                : media::read_file(options.import_from, {.bytes = most_text});
   const auto rows =
       tuning::parse_rows({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, options.import_from.string());
   tuning::Database(database_of(options), tuning::Database::Access::write).put(rows);
@@ -48,7 +47,7 @@ int export_rows(const TuneOptions& options) {
     print(text);
     return 0;
   }
-  support::write_file(options.export_to, text);
+  media::write_file(options.export_to, text);
   print(options.json
             ? dump(nlohmann::json{{"exported", rows.size()}, {"file", options.export_to.string()}})
             : fmt::format("{} plans of {} are now in {}\n", rows.size(), file.string(), options.export_to.string()));

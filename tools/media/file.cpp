@@ -1,93 +1,58 @@
 #include "media/file.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <cerrno>
-#include <cstring>
+#include <optional>
+#include <string>
 #include <system_error>
-#include <utility>
 
 #include "coda/error.hpp"
+#include "support/printable.hpp"
+#include "support/regular_file.hpp"
+#include "support/replace_file.hpp"
 
 namespace coda::media {
 namespace {
 
 [[noreturn]] void refuse(const std::filesystem::path& path, std::string_view action, int error) {
-  throw UserError(fmt::format("cannot {} '{}': {}", action, path.string(), std::generic_category().message(error)));
+  throw UserError(fmt::format("cannot {} '{}': {}", action, support::printable(path.string()),
+                              std::generic_category().message(error)));
 }
 
-/// An open file, closed at the end of its life.
-class Descriptor {
- public:
-  Descriptor(const std::filesystem::path& path, int flags) : fd_(::open(path.c_str(), flags | O_CLOEXEC, 0666)) {}
-  ~Descriptor() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int get() const { return fd_; }
-  bool ok() const { return fd_ >= 0; }
-  /// close() itself may report that the disk is full (NFS, quotas). Returns errno, 0 if all is well.
-  int close() { return ::close(std::exchange(fd_, -1)) == 0 ? 0 : errno; }
-
- private:
-  int fd_;
-};
+std::vector<std::uint8_t> whole(const std::optional<std::string>& bytes, const std::string& name,
+                                const Limits& limits) {
+  if (!bytes) throw UserError(fmt::format("{} is larger than {} bytes, the limit for one file", name, limits.bytes));
+  return {bytes->begin(), bytes->end()};
+}
 
 }  // namespace
 
 std::vector<std::uint8_t> read_file(const std::filesystem::path& path, const Limits& limits) {
-  Descriptor file(path, O_RDONLY);
-  if (!file.ok()) refuse(path, "open", errno);
-  struct stat status {};
-  if (::fstat(file.get(), &status) != 0) refuse(path, "read", errno);
-  const auto too_large = [&] {
-    return UserError(fmt::format("'{}' is larger than {} bytes, the limit for one file", path.string(), limits.bytes));
-  };
-  if (S_ISREG(status.st_mode) && status.st_size > limits.bytes) throw too_large();
-
-  // A pipe or a device says nothing of its size, and a file may grow while it is read: read until the end.
-  std::vector<std::uint8_t> bytes(
-      static_cast<std::size_t>(std::clamp<std::int64_t>(status.st_size + 1, 4096, limits.bytes + 1)));
-  std::size_t used = 0;
-  while (true) {
-    const ssize_t got = ::read(file.get(), bytes.data() + used, bytes.size() - used);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) refuse(path, "read", errno);
-    if (got == 0) break;
-    used += static_cast<std::size_t>(got);
-    if (static_cast<std::int64_t>(used) > limits.bytes) throw too_large();
-    if (used == bytes.size()) bytes.resize(std::min(2 * used, static_cast<std::size_t>(limits.bytes) + 1));
+  const support::RegularFile file(path);
+  const std::string name = "'" + support::printable(path.string()) + "'";
+  try {
+    return whole(file.read_all(static_cast<std::uint64_t>(limits.bytes)), name, limits);
+  } catch (const std::system_error& error) {
+    refuse(path, "read", error.code().value());
   }
-  bytes.resize(used);
-  return bytes;
+}
+
+std::vector<std::uint8_t> read_standard_input(const Limits& limits) try {
+  return whole(support::read_stream(STDIN_FILENO, static_cast<std::uint64_t>(limits.bytes), "standard input"),
+               "standard input", limits);
+} catch (const std::system_error& error) {
+  throw UserError(fmt::format("cannot read standard input: {}", error.code().message()));
 }
 
 void write_file(const std::filesystem::path& path, std::span<const std::uint8_t> bytes) {
-  Descriptor file(path, O_WRONLY | O_CREAT | O_TRUNC);
-  if (!file.ok()) refuse(path, "write", errno);
-  int error = 0;
-  while (!bytes.empty() && error == 0) {
-    const ssize_t written = ::write(file.get(), bytes.data(), bytes.size());
-    if (written >= 0) {
-      bytes = bytes.subspan(static_cast<std::size_t>(written));
-    } else if (errno != EINTR) {
-      error = errno;
-    }
-  }
-  if (const int closing = file.close(); error == 0) error = closing;
-  if (error == 0) return;
-  std::error_code ignored;  // the first error is the one to report
-  if (std::filesystem::is_regular_file(path, ignored)) std::filesystem::remove(path, ignored);
-  refuse(path, "write", error);
+  write_file(path, std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
 }
 
-void write_file(const std::filesystem::path& path, std::string_view text) {
-  write_file(path, std::span(reinterpret_cast<const std::uint8_t*>(text.data()), text.size()));
+void write_file(const std::filesystem::path& path, std::string_view text) try {
+  support::replace_file(path, text);
+} catch (const std::system_error& error) {
+  refuse(path, "write", error.code().value());
 }
 
 void make_folder(const std::filesystem::path& folder) {

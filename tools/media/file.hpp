@@ -16,12 +16,15 @@ struct Limits {
   std::int64_t bytes = std::int64_t{1} << 30;    ///< of a file, and of what it decodes to
 };
 
-/// The bytes of `path` (a file, a pipe or a device). Throws UserError if it cannot be read or holds more than
-/// `limits.bytes`.
+/// The bytes of `path`, a regular file: pipes, sockets and devices are refused, as their reader may wait for ever.
+/// Throws UserError if it cannot be read or holds more than `limits.bytes`.
 std::vector<std::uint8_t> read_file(const std::filesystem::path& path, const Limits& limits = {});
 
-/// Writes `bytes` as the whole of `path`; folders on the way must exist. Throws UserError if a write fails (no
-/// permission, disk full, …); a regular file that could not be written as a whole is then removed.
+/// The bytes of standard input to its end, whatever it is. Throws as read_file.
+std::vector<std::uint8_t> read_standard_input(const Limits& limits = {});
+
+/// Writes `bytes` as the whole of `path` (support::replace_file); folders on the way must exist. Throws UserError if a
+/// write fails (no permission, disk full, …); an earlier file is then still there.
 void write_file(const std::filesystem::path& path, std::span<const std::uint8_t> bytes);
 void write_file(const std::filesystem::path& path, std::string_view text);
 

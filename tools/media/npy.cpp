@@ -8,6 +8,7 @@
 #include "coda/error.hpp"
 #include "media/npy_header.hpp"
 #include "support/float_convert.hpp"
+#include "support/printable.hpp"
 
 namespace coda::media {
 namespace {
@@ -47,7 +48,7 @@ DType type_of(std::string_view descr, std::string_view name) {
   throw UserError(
       fmt::format("'{}' holds elements of type '{}'; expected float16, float32, float64, bool or integers of 8 to 64 "
                   "bits, little endian (such as '<f4'): convert it with numpy's astype()",
-                  name, descr.substr(0, 40)));
+                  name, support::printable_name(descr, 40)));
 }
 
 /// Bytes that the shape needs, at most `limit`.

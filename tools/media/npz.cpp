@@ -9,6 +9,7 @@
 #include <set>
 
 #include "coda/error.hpp"
+#include "support/printable.hpp"
 
 namespace coda::media {
 namespace {
@@ -71,11 +72,7 @@ Archive open_archive(std::span<const std::uint8_t> file, std::string_view name) 
 }
 
 /// A name for messages.
-std::string shown(std::string_view name) {
-  std::string text;
-  for (const char c : name.substr(0, 80)) text += static_cast<unsigned char>(c) < ' ' || c == '\x7f' ? '?' : c;
-  return "'" + text + (name.size() > 80 ? "…'" : "'");
-}
+std::string shown(std::string_view name) { return "'" + support::printable_name(name) + "'"; }
 
 /// The member's name without ".npy". Nothing is ever written under such a name, but a path that leads out of a folder
 /// is a sign of a hostile file.
@@ -155,12 +152,14 @@ NamedArrays decode_npz(std::span<const std::uint8_t> file, std::string_view name
   for (std::uint64_t i = 0; i < count; ++i) {
     const zip_stat_t stat = describe(archive.get(), i, name);
     std::string key = array_name(stat.name, name);
-    if (!names.insert(key).second) throw UserError(fmt::format("'{}' has two members '{}.npy'", name, key));
-    const std::string what = fmt::format("'{}': member '{}.npy'", name, key);
+    if (!names.insert(key).second)
+      throw UserError(fmt::format("'{}' has two members '{}.npy'", name, support::printable_name(key)));
+    const std::string what = fmt::format("'{}': member '{}.npy'", name, support::printable_name(key));
     check_member(stat, what, left, limits);
     left -= stat.size;
     const auto bytes = decode_member(archive.get(), i, stat, what);
-    arrays.emplace_back(std::move(key), decode_npy(bytes, fmt::format("{}:{}", name, stat.name), limits));
+    arrays.emplace_back(std::move(key),
+                        decode_npy(bytes, fmt::format("{}:{}", name, support::printable_name(stat.name)), limits));
   }
   return arrays;
 }

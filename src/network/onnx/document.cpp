@@ -4,10 +4,11 @@
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 
 #include <filesystem>
-#include <fstream>
 #include <limits>
 
 #include "network/onnx/importer.hpp"
+#include "support/printable.hpp"
+#include "support/regular_file.hpp"
 
 namespace coda {
 
@@ -24,7 +25,13 @@ Network parse(std::span<const std::byte> bytes, const std::string& name, const s
   stream.SetRecursionLimit(16);  // model, graph, node, attribute, tensor and no deeper
   if (bytes.empty() || !model.ParseFromCodedStream(&stream) || !stream.ConsumedEntireMessage())
     throw UserError(fmt::format("{}: is damaged or no ONNX model (its {} bytes cannot be parsed)", name, bytes.size()));
-  return network::onnx_import::Importer(model, name, folder, options).run();
+  try {
+    return network::onnx_import::Importer(model, name, folder, options).run();
+  } catch (const UserError& error) {  // names in it may hold anything
+    throw UserError(support::printable(error.what()));
+  } catch (const Unsupported& error) {
+    throw Unsupported(support::printable(error.what()));
+  }
 }
 
 }  // namespace
@@ -43,17 +50,11 @@ Network load_onnx(const std::string& path, const OnnxLimits& limits) {
 
 Network load_onnx(const std::string& path, const OnnxOptions& options) {
   const OnnxLimits& limits = options.limits;
-  std::error_code error;
-  const auto status = std::filesystem::status(path, error);
-  if (error || !std::filesystem::is_regular_file(status)) throw UserError(path + ": no such file");
-  const auto size = std::filesystem::file_size(path, error);
-  if (error) throw UserError(fmt::format("{}: {}", path, error.message()));
-  if (size > limits.file_bytes)
-    throw UserError(fmt::format("{}: has {} bytes; the limit is {}", path, size, limits.file_bytes));
-  std::vector<std::byte> bytes(size);
-  std::ifstream file(path, std::ios::binary);
-  if (!file.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(size)))
-    throw UserError(path + ": cannot be read");
+  const support::RegularFile file(path);
+  if (file.size() > limits.file_bytes)
+    throw UserError(fmt::format("{}: has {} bytes; the limit is {}", path, file.size(), limits.file_bytes));
+  std::vector<std::byte> bytes(file.size());
+  if (file.read(0, bytes) != bytes.size()) throw UserError(path + ": cannot be read to its end");
   const auto folder = std::filesystem::path(path).parent_path();
   return parse(bytes, path, folder.empty() ? "." : folder.string(), options);
 }

@@ -2,9 +2,10 @@
 
 #include <charconv>
 #include <filesystem>
-#include <fstream>
+#include <span>
 
 #include "network/onnx/importer.hpp"
+#include "support/regular_file.hpp"
 
 namespace coda::network::onnx_import {
 
@@ -59,9 +60,10 @@ std::string external_data(const schema::TensorProto& t, const std::string& folde
   if (error || offset > size || bytes > size - offset)
     throw UserError(fmt::format("{}: its external data end behind the end of the file", what));
   std::string data(bytes, '\0');
-  std::ifstream file(path, std::ios::binary);
-  file.seekg(static_cast<std::streamoff>(offset));
-  if (!file.read(data.data(), static_cast<std::streamsize>(bytes)))
+  std::string why;
+  const auto file = support::RegularFile::attempt(path, why);
+  if (!file) throw UserError(fmt::format("{}: its external data: {}", what, why));
+  if (file->read(offset, std::as_writable_bytes(std::span(data))) != bytes)
     throw UserError(what + ": the file of its external data cannot be read");
   return data;
 }

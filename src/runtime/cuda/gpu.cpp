@@ -2,15 +2,13 @@
 
 #include <fmt/format.h>
 
-#include <cctype>
 #include <map>
 #include <memory>
 #include <mutex>
-#include <sstream>
 #include <utility>
 
 #include "coda/error.hpp"
-#include "support/files.hpp"
+#include "runtime/cuda/driver_version.hpp"
 
 namespace coda::cuda {
 
@@ -65,16 +63,10 @@ void measure_residency(plan::Device& device) {
   driver().cuModuleUnload(module);
 }
 
-// "580.95.05" where the kernel's module says so, else the CUDA version that the driver serves
 std::string driver_version() {
-  if (const auto text = support::read_file("/proc/driver/nvidia/version")) {
-    std::istringstream words(*text);
-    for (std::string word; words >> word;)
-      if (std::isdigit(static_cast<unsigned char>(word[0])) != 0 && word.find('.') != std::string::npos) return word;
-  }
   int version = 0;
   check(driver().cuDriverGetVersion(&version), "asking for the driver's version");
-  return fmt::format("CUDA {}.{}", version / 1000, version % 1000 / 10);
+  return driver_text(kernel_module_version(), version);
 }
 
 plan::Device describe(CUdevice handle) {

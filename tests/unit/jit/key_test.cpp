@@ -11,10 +11,12 @@ struct Case {
   Request request{.source = "source", .headers = {}, .entry = "k", .title = "title", .options = {"-DA", "-DB"}};
   std::vector<Header> headers{{"a.cuh", "text a"}, {"b.cuh", "text b"}};
   std::string version = "1";
+  std::vector<std::string> variables;
 
   std::string key() {
     request.headers = headers;
     testing::FakeCompiler compiler(version);
+    compiler.variables = variables;
     return binary_key(program_key(request), compiler, request);
   }
 };
@@ -41,6 +43,9 @@ TEST(Key, EveryInputChangesIt) {
   EXPECT_TRUE(differs([](Case& c) { c.headers = {{"a.cuh", "text b"}, {"b.cuh", "text a"}}; }));
   EXPECT_TRUE(differs([](Case& c) { c.headers = {{"a.cuhtext a", ""}, {"b.cuh", "text b"}}; }));
   EXPECT_TRUE(differs([](Case& c) { c.version = "2"; }));
+  EXPECT_TRUE(differs([](Case& c) { c.variables = {"NVCC_APPEND_FLAGS=-G"}; }));
+  EXPECT_TRUE(differs([](Case& c) { c.variables = {"NVCC_PREPEND_FLAGS=-G"}; }));
+  EXPECT_TRUE(differs([](Case& c) { c.variables = {"NVCC_APPEND_FLAGS=-G", "NVCC_CCBIN=clang"}; }));
 }
 
 TEST(Key, WhatTheBinaryDoesNotDependOnIsNotInIt) {

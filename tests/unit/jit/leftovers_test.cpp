@@ -31,6 +31,7 @@ void leave_one(const fs::path& cache) {
 }
 
 TEST_F(LeftoversTest, AreSweptAtTheNextStart) {
+  claim(cache);
   leave_one(cache);
   EXPECT_EQ(count_in(cache / making_folder), 1u);
   jit();

@@ -36,7 +36,7 @@ TEST_F(PacksTest, WhatTheyLackGoesToTheCache) {
   const Binary b = Jit(with_pack(), compiler).compile(request("kernel k other"));
   EXPECT_FALSE(b.cached);
   EXPECT_EQ(b.entry.parent_path(), cache);
-  EXPECT_EQ(count_in(pack), 2u);  // the entry and the folder for those in the making
+  EXPECT_EQ(count_in(pack), 3u);  // the entry, the folder for those in the making, and the marker
 }
 
 TEST_F(PacksTest, AreUsedWithoutCache) {
@@ -71,6 +71,16 @@ TEST_F(PacksTest, ServeMachinesWithoutCompiler) {
   } catch (const CompileError& e) {
     EXPECT_THAT(e.what(), HasSubstr("no fake compiler was found"));
   }
+}
+
+TEST_F(PacksTest, KernelsMadeWithFlagsFromTheEnvironmentServeNobodyElse) {
+  const auto flags = std::make_shared<testing::FakeCompiler>();
+  flags->variables = {"NVCC_APPEND_FLAGS=-G"};
+  Settings s = settings();
+  s.cache = pack;
+  EXPECT_FALSE(Jit(s, flags).compile(request("kernel k other")).cached);
+  EXPECT_TRUE(Jit(s, flags).compile(request("kernel k other")).cached);
+  EXPECT_FALSE(Jit(with_pack(), compiler).compile(request("kernel k other")).cached);
 }
 
 TEST_F(PacksTest, CacheServesMachinesThatHaveLostTheirCompiler) {

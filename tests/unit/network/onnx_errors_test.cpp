@@ -92,8 +92,9 @@ TEST(OnnxErrors, DamagedBytes) {
   EXPECT_EQ(user_error([] { parse(""); }), "m.onnx: is damaged or no ONNX model (its 0 bytes cannot be parsed)");
   EXPECT_EQ(user_error([] { parse("hello, world"); }),
             "m.onnx: is damaged or no ONNX model (its 12 bytes cannot be parsed)");
-  EXPECT_EQ(user_error([] { load_onnx("/nowhere/m.onnx"); }), "/nowhere/m.onnx: no such file");
-  EXPECT_EQ(user_error([] { load_onnx("/"); }), "/: no such file");
+  EXPECT_EQ(user_error([] { load_onnx("/nowhere/m.onnx"); }),
+            "cannot open '/nowhere/m.onnx': No such file or directory");
+  EXPECT_EQ(user_error([] { load_onnx("/"); }), "cannot open '/': Is a directory; expected a regular file");
 }
 
 // Every prefix and every changed byte of a real model: refused or read, never anything else

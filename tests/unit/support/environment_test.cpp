@@ -52,5 +52,15 @@ TEST(Environment, NoHomeHasNoCache) {
   EXPECT_EQ(cache_folder(), std::nullopt);
 }
 
+TEST(Environment, PacksOfAnInstallationAreWhereItHasItsLibrariesOrPrograms) {
+  EXPECT_EQ(installed_pack_folder("/opt/coda/bin/coda"), "/opt/coda/share/coda/kernels");
+  EXPECT_EQ(installed_pack_folder("/usr/" CODA_INSTALL_LIBDIR "/libcoda.so.1"), "/usr/share/coda/kernels");
+}
+
+TEST(Environment, AProgramAnywhereElseHasNone) {
+  for (const char* path : {"/tmp/X/coda", "/tmp/coda", "/coda", "/tmp/build/ci/tools/coda/coda", "coda"})
+    EXPECT_EQ(installed_pack_folder(path), std::nullopt) << path;
+}
+
 }  // namespace
 }  // namespace coda::support

@@ -171,5 +171,15 @@ TEST(ShellText, QuotesWhatNeedsIt) {
   EXPECT_EQ(shell_text({"nvcc", "-DX=1", "a b", "it's", ""}), "nvcc -DX=1 'a b' 'it'\\''s' ''");
 }
 
+TEST_F(SubprocessTest, VariablesCanBeSetAndHidden) {
+  ::setenv("CODA_TEST_HIDDEN", "secret", 1);
+  const Outcome o = run({.arguments = {"/bin/sh", "-c", "echo [$CODA_TEST_HIDDEN] [$CODA_TEST_SET]"},
+                         .folder = {},
+                         .environment = {{"CODA_TEST_SET", "set"}},
+                         .unset = {"CODA_TEST_HIDDEN"}});
+  ::unsetenv("CODA_TEST_HIDDEN");
+  EXPECT_EQ(o.output, "[] [set]\n");
+}
+
 }  // namespace
 }  // namespace coda::support

@@ -2,12 +2,16 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 
 #include "coda/error.hpp"
 
 namespace coda {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 using testing::ThrowsMessage;
 
@@ -33,9 +37,30 @@ TEST(File, LimitIsInclusive) {
   std::filesystem::remove(path);
 }
 
-TEST(File, EndlessDeviceIsRefused) {
+TEST(File, DevicesAndPipesAreRefused) {
   EXPECT_THAT([&] { media::read_file("/dev/zero", {.bytes = 100000}); },
-              ThrowsMessage<UserError>(HasSubstr("larger than 100000 bytes")));
+              ThrowsMessage<UserError>(HasSubstr("is a character device")));
+  const std::filesystem::path fifo = folder / "coda_fifo";
+  std::filesystem::remove(fifo);
+  ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
+  EXPECT_THAT([&] { media::read_file(fifo); },
+              ThrowsMessage<UserError>(AllOf(HasSubstr("coda_fifo' is a FIFO"), HasSubstr("write what comes out"))));
+  std::filesystem::remove(fifo);
+}
+
+TEST(File, AFailedWriteLeavesTheLastResult) {
+  const std::filesystem::path path = folder / "coda_file_kept";
+  media::write_file(path, std::string_view("good"));
+  ::signal(SIGXFSZ, SIG_IGN);
+  rlimit before{};
+  ::getrlimit(RLIMIT_FSIZE, &before);
+  const rlimit small{1000, before.rlim_max};
+  ::setrlimit(RLIMIT_FSIZE, &small);
+  EXPECT_THAT([&] { media::write_file(path, std::string(2000, 'x')); },
+              ThrowsMessage<UserError>(HasSubstr("File too large")));
+  ::setrlimit(RLIMIT_FSIZE, &before);
+  EXPECT_EQ(media::read_file(path).size(), 4u);
+  std::filesystem::remove(path);
 }
 
 TEST(File, FoldersAndMissingFilesAreRefused) {

@@ -4,7 +4,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sqlite3.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <fstream>
 
@@ -109,6 +111,33 @@ TEST_F(Choose, SoIsADamagedFile) {
   EXPECT_EQ(chosen().origin, Origin::cost_model);
   EXPECT_THAT(said, testing::AllOf(HasSubstr(file.string()), HasSubstr("damaged")));
   EXPECT_EQ(support::read_file(file), std::string(4096, '?'));
+}
+
+TEST_F(Choose, ALockedFileIsWaitedForOnce) {
+  const auto all = plan::candidates(conv, epilogue, device);
+  keep(plan::to_string(plan::override_of(all[7].plan.config)));
+  sqlite3* other = nullptr;
+  ASSERT_EQ(sqlite3_open(file.c_str(), &other), SQLITE_OK);
+  ASSERT_EQ(sqlite3_exec(other, "PRAGMA locking_mode=EXCLUSIVE; BEGIN EXCLUSIVE", nullptr, nullptr, nullptr),
+            SQLITE_OK);
+  const auto start = std::chrono::steady_clock::now();
+  EXPECT_EQ(chosen().origin, Origin::cost_model);
+  EXPECT_THAT(said,
+              testing::AllOf(HasSubstr(file.string()), HasSubstr("locked"), HasSubstr("not used in this process")));
+  for (int i = 0; i < 100; ++i) {  // each of them would wait
+    EXPECT_EQ(chosen().origin, Origin::cost_model);
+    EXPECT_EQ(said, "");
+  }
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(10));
+  sqlite3_close(other);
+}
+
+TEST_F(Choose, PlansThatOthersMayHaveWrittenAreNotUsed) {
+  const auto all = plan::candidates(conv, epilogue, device);
+  keep(plan::to_string(plan::override_of(all[7].plan.config)));
+  std::filesystem::permissions(file, std::filesystem::perms::all);
+  EXPECT_EQ(chosen().origin, Origin::cost_model);
+  EXPECT_THAT(said, testing::AllOf(HasSubstr(file.string()), HasSubstr("somebody else's"), HasSubstr("chmod go-w")));
 }
 
 }  // namespace

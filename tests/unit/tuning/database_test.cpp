@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sqlite3.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -173,6 +174,20 @@ TEST_F(DatabaseTest, ManyProcesses) {
     EXPECT_EQ(status, 0);
   }
   EXPECT_EQ(Database(file, Access::read).rows().size(), std::size_t{processes * rounds + 1});
+}
+
+TEST_F(DatabaseTest, AFifoIsRefused) {
+  std::filesystem::create_directory(file.parent_path());
+  ASSERT_EQ(::mkfifo(file.c_str(), 0600), 0);
+  EXPECT_THAT(error_of(Access::read), HasSubstr("is a FIFO"));
+  EXPECT_THAT(error_of(Access::write), HasSubstr("is a FIFO"));
+}
+
+TEST_F(DatabaseTest, AFolderThatOthersMayWriteToIsRefused) {
+  Database(file, Access::write).rows();
+  std::filesystem::permissions(file.parent_path(), std::filesystem::perms::all);
+  EXPECT_THAT(error_of(Access::read), HasSubstr("somebody else's"));
+  EXPECT_THAT(error_of(Access::write), HasSubstr("somebody else's"));
 }
 
 }  // namespace
