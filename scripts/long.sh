@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
-# The long runs: 200,000 random graphs through passes, reference and CPU backend, 200 kill storms of the kernel cache, and ten
-# minutes of each fuzzer.
+# The long runs: 200,000 random graphs through passes, reference and CPU backend, 200 kill storms of the kernel cache, every
+# fault of a cycle on purpose, and ten minutes of each fuzzer.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 mkdir -p build
-cmake --preset ci > build/ci-configure.log && cmake --build build/ci -j "$(nproc)" --target random_graphs jit_storm
+cmake --preset ci > build/ci-configure.log && cmake --build build/ci -j "$(nproc)" --target random_graphs jit_storm test_faults
 graphs=$(find build/ci -name random_graphs -type f -perm -u+x)
 "$graphs" --count "${COUNT:-200000}" --seed "${SEED:-1}" --backend cpu
 storm=$(find build/ci -name jit_storm -type f -perm -u+x)
 "$storm" --rounds "${ROUNDS:-200}" --seed "${SEED:-1}"
 "$storm" --rounds "${ROUNDS:-200}" --seed "${SEED:-1}" --damage
+CODA_FAULTS=all "$(find build/ci -name test_faults -type f -perm -u+x)"
 cmake --preset fuzz > build/fuzz-configure.log && cmake --build build/fuzz -j "$(nproc)" --target fuzzers
 scripts/fuzz.sh build/fuzz "${FUZZ_SECONDS:-600}" "$(nproc)"

@@ -29,7 +29,7 @@ struct TensorView {
 /// Product of the extents; 1 for a scalar. Throws UserError for a negative extent and on overflow.
 std::int64_t element_count(const std::vector<std::int64_t>& shape);
 
-/// Strides of a dense row-major tensor.
+/// Strides of a dense row-major tensor. Throws UserError on overflow, which an extent of 0 does not rule out.
 std::vector<std::int64_t> row_major_strides(const std::vector<std::int64_t>& shape);
 
 }  // namespace coda

@@ -20,7 +20,8 @@ std::vector<std::int64_t> row_major_strides(const std::vector<std::int64_t>& sha
   std::int64_t step = 1;
   for (auto i = shape.size(); i-- > 0;) {
     strides[i] = step;
-    step *= shape[i];
+    if (__builtin_mul_overflow(step, shape[i], &step) && i > 0)
+      throw UserError(fmt::format("the strides of the shape {} are over 2^63", fmt::join(shape, "x")));
   }
   return strides;
 }

@@ -436,7 +436,7 @@ void check_size(const Shape& shape, const std::string& where) {
     if (d.value() < 0 || d.value() > largest_extent)
       throw UserError(fmt::format("{}: extent {} of shape {} is out of range; expected 0 to 2^31", where, d.value(),
                                   to_string(shape)));
-    elements *= static_cast<double>(d.value());
+    elements *= static_cast<double>(std::max<std::int64_t>(d.value(), 1));  // strides have no extent of 0
   }
   if (elements > largest_tensor)
     throw UserError(fmt::format("{}: shape {} has more than 2^46 elements", where, to_string(shape)));

@@ -122,6 +122,12 @@ TEST_F(Builder, HugeShapesAreRefused) {
             "resize nearest 'resize_nearest_0': shape (1,1,1073741824,1073741824) has more than 2^46 elements");
   EXPECT_EQ(user_error([&] { upsample(x, 0.0); }),
             "resize nearest 'resize_nearest_0': scale is 0; expected above 0, up to 2^20");
+  const std::int64_t large = std::int64_t{1} << 31;  // no elements, and strides that no number holds
+  const std::string empty = user_error([&] {
+    pad(net.input("empty", {0, large, large, large}), {0, 0, 0, 0}, {0, 0, 0, 0});
+  });
+  EXPECT_NE(empty.find("shape (0,2147483648,2147483648,2147483648) has more than 2^46 elements"), std::string::npos)
+      << empty;
 }
 
 TEST_F(Builder, VerifyFindsBrokenNetworks) {
