@@ -8,13 +8,15 @@ build=$1 seconds=$2 jobs=${3:-1} seed=${4:-0}  # libFuzzer draws a seed for 0
 findings=$build/findings
 mkdir -p "$findings"
 run_one() {
-  local binary=$1 name corpus dictionary=()
+  local binary=$1 name seeds corpus dictionary=()
   name=$(basename "$binary" | sed s/^fuzz_//)
   corpus=$build/corpus/$name  # new inputs go here, the seeds stay as they are
   mkdir -p "$corpus"
-  [ -f "tests/fuzz/$name.dict" ] && dictionary=(-dict="tests/fuzz/$name.dict")
+  seeds=$name
+  case $name in run|gpu) seeds=onnx ;; esac
+  [ -f "tests/fuzz/$seeds.dict" ] && dictionary=(-dict="tests/fuzz/$seeds.dict")
   if "$binary" -seed="$seed" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -malloc_limit_mb=512 -print_final_stats=1 \
-      -artifact_prefix="$findings/$name-" "${dictionary[@]}" "$corpus" "tests/fuzz/corpus/$name" > "$build/$name.log" 2>&1; then
+      -artifact_prefix="$findings/$name-" "${dictionary[@]}" "$corpus" "tests/fuzz/corpus/$seeds" > "$build/$name.log" 2>&1; then
     printf '%-12s %s\n' "$name" "$(sed -n 's/stat::number_of_executed_units: */executions: /p' "$build/$name.log")"
   else
     tail -40 "$build/$name.log"; echo "$name: FAILED, input in $findings"; return 1

@@ -2,7 +2,7 @@
 # All tests that need no GPU. usage: scripts/test.sh JOBS FUZZ_SECONDS   (make test sets everything up first)
 set -euo pipefail
 cd "$(dirname "$0")/.."
-jobs=${1:-$(nproc)} fuzz_seconds=${2:-60}
+jobs=${1:-$(nproc)} fuzz_seconds=${2:-30}
 started=$SECONDS
 export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1  # objects of one clone serve another
 step() { printf '\n== %s (%d s so far)\n' "$*" $((SECONDS - started)); }

@@ -2,6 +2,7 @@
 /// All of Coda's public interface.
 
 #include "coda/builder.hpp"
+#include "coda/cancel.hpp"
 #include "coda/contraction.hpp"
 #include "coda/dtype.hpp"
 #include "coda/error.hpp"

@@ -19,7 +19,7 @@ import time
 from .catalogue import ENTRIES
 from .judge import Judge, read_row
 from .making import EXPORTERS, made
-from .table import describe, summary, write_tables
+from .table import describe, first_line, summary, write_tables
 
 
 
@@ -57,11 +57,25 @@ def judged(entry, name, about, exporter, free, model, options):
             row["faults"] = judge.faults(folder / model, options.faults)
         if options.times and "coda_ms" not in row:
             row |= judge.times(folder / model)
-    if row is not old and folder.is_dir():
-        file.write_text(json.dumps(row, indent=1) + "\n")
-    elif row is old and (options.faults or options.times):
+    if folder.is_dir():
         file.write_text(json.dumps(row, indent=1) + "\n")
     return row
+
+
+def settled(entry, folder, options):
+    """The rows of a network if nothing is left to find out, also when its files are gone; else nothing."""
+    rows = [read_row(f) for f in sorted(folder.glob("row.*.json"))]
+
+    def is_done(row):
+        right = row["status"] == "right"
+        asked = right and not row["open"]
+        return (row["key"] == entry.key() and (row["coda"] == options.version or (options.trust_right and right))
+                and (not asked or not options.times or "coda_ms" in row)
+                and (not asked or not options.faults or "faults" in row or row["exporter"] not in EXPORTERS))
+    exporters = ("as shipped",) if entry.library == "rapidocr" else EXPORTERS
+    wanted = {(e, free) for e in exporters for free in ("", entry.open)}
+    complete = {(r["exporter"], r["open"]) for r in rows} == wanted
+    return rows if complete and all(map(is_done, rows)) else []
 
 
 def tidy(folder, rows, options):
@@ -69,8 +83,8 @@ def tidy(folder, rows, options):
     files = [f for f in folder.glob("*/model*") if f.is_file()]
     size = sum(f.stat().st_size for f in files) / 2**20
     if size > options.keep_below and all(r["status"] == "right" for r in rows):
-        for f in files:
-            f.unlink()
+        for f in files + [folder / "about.json"]:
+            f.unlink(missing_ok=True)
 
 
 def version(coda):
@@ -125,8 +139,10 @@ def main():
         if entry.large and not options.large:
             continue
         start = time.monotonic()
-        about = made(entry, name, folder, EXPORTERS[:1] if options.quick else EXPORTERS, options.export_limit)
-        mine = [judged(entry, name, about, *variant, options) for variant in variants(entry, about)]
+        mine = settled(entry, folder, options)
+        if not mine:
+            about = made(entry, name, folder, EXPORTERS[:1] if options.quick else EXPORTERS, options.export_limit)
+            mine = [judged(entry, name, about, *variant, options) for variant in variants(entry, about)]
         for row in mine:
             print(f"[{number}/{len(chosen)}, {time.monotonic() - start:.0f} s] {describe(row)}", flush=True)
         tidy(folder, mine, options)
@@ -136,7 +152,8 @@ def main():
 
 
 def write_results(rows, options):
-    whole = summary(rows) | {"suite": "networks", "threads": options.threads, "rows": rows}
+    shown = [r | {"reason": first_line(r["reason"])} for r in rows]
+    whole = summary(rows) | {"suite": "networks", "threads": options.threads, "rows": shown}
     for file in (options.folder / "results.json", options.json):
         if file:
             file.write_text(json.dumps(whole, indent=1) + "\n")

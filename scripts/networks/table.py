@@ -1,5 +1,6 @@
 """Results as lines and tables."""
 import math
+import re
 
 ORDER = ("right", "refused", "wrong", "broken", "not exported")
 
@@ -31,8 +32,9 @@ def describe(row):
 
 
 def first_line(reason):
+    """What a reason says first, without the file's name and the list of what is supported."""
     lines = [line.strip() for line in reason.splitlines() if line.strip()]
-    return lines[0][:200] if lines else ""
+    return re.sub(r"^coda: \S+\.onnx: |; supported are .*", "", lines[0])[:240] if lines else ""
 
 
 def geomean(rows):

@@ -9,6 +9,7 @@
 #include <mutex>
 #include <set>
 
+#include "coda/cancel.hpp"
 #include "coda/error.hpp"
 #include "coda/network.hpp"
 #include "network/caller.hpp"
@@ -202,6 +203,7 @@ void CpuNetwork::run(const std::map<std::string, ConstTensorView>& inputs,
   const cpu::WorkerPool::Series series(cpu::WorkerPool::shared());
   for (std::size_t i = 0; i < p->steps.size(); ++i) {
     const network::Step& step = p->steps[i];
+    check_cancelled();
     const auto start = std::chrono::steady_clock::now();
     if (workspace->regions[i])
       workspace->regions[i]->run();

@@ -89,10 +89,12 @@ class Statement {
   Statement& operator=(const Statement&) = delete;
 
   int prepared() const { return prepared_; }
-  int step() { return sqlite3_step(statement_); }
-  void reset() { sqlite3_reset(statement_), next_ = 0; }
+  int step() { return bound_ == SQLITE_OK ? sqlite3_step(statement_) : bound_; }
+  void reset() { sqlite3_reset(statement_), next_ = 0, bound_ = SQLITE_OK; }
   Statement& bind(const std::string& text) {
-    sqlite3_bind_text(statement_, ++next_, text.data(), static_cast<int>(text.size()), SQLITE_TRANSIENT);
+    const int code =
+        sqlite3_bind_text(statement_, ++next_, text.data(), static_cast<int>(text.size()), SQLITE_TRANSIENT);
+    if (code != SQLITE_OK) bound_ = code;  // out of memory: a row of nothing would be looked for
     return *this;
   }
   Statement& bind(int number) { return sqlite3_bind_int(statement_, ++next_, number), *this; }
@@ -109,6 +111,7 @@ class Statement {
  private:
   sqlite3_stmt* statement_ = nullptr;
   int prepared_;
+  int bound_ = SQLITE_OK;
   int next_ = 0;
 };
 

@@ -2,10 +2,12 @@
 
 import json
 import os
+import signal
 import struct
+import subprocess
 import zlib
 
-from command import MODEL, SCENE, Case, main, read_npy, write_npy
+from command import COMMAND, MODEL, SCENE, Case, main, read_npy, write_npy
 
 IMAGE = "image"
 
@@ -47,6 +49,18 @@ class Run(Case):
         peaks = shown["detections"][0]["peaks"]
         self.assertEqual(sorted(p["name"] for p in peaks), ["1", "4", "5", "5", "9"])
         self.assertTrue(all(p["score"] >= 0.56 for p in peaks))
+
+    def test_an_interrupt_ends_the_run_and_writes_nothing(self):
+        for kind in (signal.SIGINT, signal.SIGTERM):
+            process = subprocess.Popen([COMMAND, "run", str(MODEL), "--random", "--repeat", "1000000", "--out", "out"], cwd=self.folder,
+                                       stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            for line in process.stderr:  # it runs for a second
+                if "running" in line:
+                    break
+            process.send_signal(kind)
+            _, error = process.communicate(timeout=60)
+            self.assertEqual((process.returncode, error.splitlines()[-1]), (130, "coda: interrupted; nothing was written"))
+            self.assertEqual(list(self.folder.iterdir()), [])
 
     def test_trace_and_picture_of_the_times(self):
         shown = self.json("run", MODEL, "--repeat", "1", "--image", SCENE, "--trace", "trace.json", "--svg", "times.svg")

@@ -3,6 +3,7 @@
 #include <exception>
 #include <new>
 
+#include "coda/cancel.hpp"
 #include "coda/error.hpp"
 #include "command/arguments.hpp"
 #include "command/commands.hpp"
@@ -13,7 +14,7 @@ namespace {
 using namespace coda;
 
 /// As docs/command.md lists them.
-enum ExitCode { failed = 1, wrong_input = 2, unsupported = 3, compiler_failed = 4, device_failed = 5 };
+enum ExitCode { failed = 1, wrong_input = 2, unsupported = 3, compiler_failed = 4, device_failed = 5, cancelled = 130 };
 
 struct Dispatch {
   int operator()(const command::RunOptions& options) const { return command::run(options); }
@@ -57,6 +58,8 @@ int main(int argc, char** argv) {
     return report("compiler: ", error.what(), compiler_failed);
   } catch (const DeviceError& error) {
     return report("device: ", error.what(), device_failed);
+  } catch (const Cancelled&) {
+    return report("", "interrupted; nothing was written", cancelled);
   } catch (const InternalError& error) {
     return report("internal error, please report it: ", error.what(), failed);
   } catch (const std::bad_alloc&) {

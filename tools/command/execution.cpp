@@ -10,6 +10,7 @@
 #include <random>
 
 #include "coda/error.hpp"
+#include "command/interruption.hpp"
 #include "media/convert.hpp"
 #include "support/float_convert.hpp"
 
@@ -68,6 +69,7 @@ Execution execute(const NetworkExecutable& network, const Tensors& inputs, int r
     poison(array);
     out[name] = {array.bytes.data(), array.type, shape, {}};
   }
+  const Interruption interruption;
   execution.timing.first_ms = run_once(network, in, out, nullptr);
   std::vector<double> times;
   times.reserve(static_cast<std::size_t>(repeat));

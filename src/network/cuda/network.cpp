@@ -6,6 +6,7 @@
 #include <list>
 #include <mutex>
 
+#include "coda/cancel.hpp"
 #include "coda/error.hpp"
 #include "coda/network.hpp"
 #include "network/caller.hpp"
@@ -170,6 +171,7 @@ double floor_us(const network::gpu::Step& s, const plan::Device& device) {
 void CudaNetwork::run(const std::map<std::string, ConstTensorView>& inputs,
                       const std::map<std::string, TensorView>& outputs, std::vector<StepTime>* profile) {
   const cuda::NamedRange range("coda: run a network");
+  check_cancelled();
   cuda::check_usable(options_.device_index);
   CallerViews views;
   const auto p = checked(inputs, outputs, views);

@@ -125,11 +125,20 @@ void convert_run(const VectorUnit& unit, const void* source, DType from, std::in
 }
 
 PackedWeights::PackedWeights(std::vector<std::int64_t> shape, DType compute, dnnl::memory::desc plain,
-                             dnnl::memory::desc wanted, const VectorUnit& unit)
-    : shape_(std::move(shape)), compute_(compute), plain_(std::move(plain)), wanted_(std::move(wanted)), unit_(&unit) {
+                             dnnl::memory::desc wanted, const VectorUnit& unit, std::int64_t offset)
+    : shape_(std::move(shape)),
+      compute_(compute),
+      plain_(std::move(plain)),
+      wanted_(std::move(wanted)),
+      unit_(&unit),
+      offset_(offset) {
   const SingleThreaded single;
   if (needs_reorder())
     reorder_ = dnnl::reorder(dnnl::reorder::primitive_desc(dnnl_engine(), plain_, dnnl_engine(), wanted_));
+}
+
+std::size_t PackedWeights::dense_bytes() const {
+  return aligned_size(static_cast<std::size_t>(element_count(shape_)) * size_of(compute_));
 }
 
 void PackedWeights::pack(const ConstTensorView& view, std::byte* dense, std::byte* packed) const {
@@ -153,7 +162,8 @@ void PackedWeights::pack(const ConstTensorView& view, std::byte* dense, std::byt
     }
     source = target;
   }
-  if (needs_reorder()) execute(reorder_, {{DNNL_ARG_FROM, plain_, source}, {DNNL_ARG_TO, wanted_, packed}});
+  if (needs_reorder())
+    execute(reorder_, {{DNNL_ARG_FROM, plain_, element(source, offset_, compute_)}, {DNNL_ARG_TO, wanted_, packed}});
 }
 
 }  // namespace coda::cpu

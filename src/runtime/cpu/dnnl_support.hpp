@@ -81,13 +81,14 @@ void convert_run(const VectorUnit& unit, const void* source, DType from, std::in
 class PackedWeights {
  public:
   PackedWeights() = default;
-  /// `plain` describes the dense row-major operand of shape `shape`, `wanted` the primitive's format.
+  /// `plain` describes the dense row-major operand of shape `shape`, or the part of it that begins `offset` elements
+  /// behind its start; `wanted` is the primitive's format.
   PackedWeights(std::vector<std::int64_t> shape, DType compute, dnnl::memory::desc plain, dnnl::memory::desc wanted,
-                const VectorUnit& unit);
+                const VectorUnit& unit, std::int64_t offset = 0);
 
   std::size_t packed_bytes() const { return aligned_size(wanted_.get_size()); }
   /// Scratch for pack(): the dense copy.
-  std::size_t dense_bytes() const { return aligned_size(plain_.get_size()); }
+  std::size_t dense_bytes() const;
   bool needs_reorder() const { return plain_ != wanted_; }
 
   void pack(const ConstTensorView& view, std::byte* dense, std::byte* packed) const;
@@ -98,6 +99,7 @@ class PackedWeights {
   dnnl::memory::desc plain_, wanted_;
   dnnl::reorder reorder_;
   const VectorUnit* unit_ = nullptr;
+  std::int64_t offset_ = 0;
 };
 
 }  // namespace coda::cpu

@@ -4,14 +4,13 @@
 
 #include <algorithm>
 #include <map>
-#include <tuple>
-#include <type_traits>
 #include <vector>
 
 #include "coda/error.hpp"
 #include "runtime/cpu/block_io.hpp"
 #include "runtime/cpu/contraction_sources.hpp"
 #include "runtime/cpu/dnnl_support.hpp"
+#include "runtime/cpu/image_primitives.hpp"
 #include "runtime/cpu/views.hpp"
 
 namespace coda::cpu {
@@ -20,132 +19,6 @@ namespace {
 
 using dnnl::memory;
 
-// Which input rows a strip of output rows reads, and the padding that is left above and below them
-struct Window {
-  std::int64_t first = 0, height = 0;  // input rows
-  std::int64_t output = 0;             // output rows
-  std::int64_t pad_top = 0, pad_bottom = 0;
-
-  auto geometry() const { return std::tuple(height, output, pad_top, pad_bottom); }
-};
-
-Window window_of(const Conv2d& c, const Strip& strip) {
-  const std::int64_t low = strip.first * c.stride[0] - c.pad[0];
-  const std::int64_t high = (strip.first + strip.height - 1) * c.stride[0] - c.pad[0] + (c.r - 1) * c.dilation[0] + 1;
-  Window w;
-  w.first = std::clamp<std::int64_t>(low, 0, c.h - 1);  // a strip of padding alone still reads one row
-  const std::int64_t last = std::clamp<std::int64_t>(high, w.first + 1, std::max(c.h, w.first + 1));
-  w.height = last - w.first;
-  w.output = strip.height;
-  w.pad_top = w.first - low;
-  w.pad_bottom = high - last;
-  return w;
-}
-
-// Output row p gets input row i through filter row r where p + pad = i·stride + r·dilation
-Window window_of(const ConvTranspose2d& c, const Strip& strip) {
-  const std::int64_t reach = (c.r - 1) * c.dilation[0], stride = c.stride[0];
-  const std::int64_t low = strip.first + c.pad[0] - reach, high = strip.first + strip.height - 1 + c.pad[0];
-  Window w;
-  w.first = low <= 0 ? 0 : std::min((low + stride - 1) / stride, c.h - 1);
-  // padding below 0 is no padding: where the filter leaves gaps, one more input row covers them
-  if (w.first * stride > strip.first + c.pad[0]) --w.first;
-  const std::int64_t last = std::clamp(high / stride + 1, w.first + 1, c.h);
-  w.height = last - w.first;
-  w.output = strip.height;
-  w.pad_top = strip.first + c.pad[0] - w.first * stride;
-  w.pad_bottom = (w.height - 1) * stride + reach + 1 - w.pad_top - w.output;
-  return w;
-}
-
-// Dimensions of the filter for oneDNN: ([groups,] outputs, inputs, R, S)
-struct FilterDims {
-  memory::dims dims, strides;  // strides of the caller's dense filter
-};
-
-template <class C>
-FilterDims filter_dims(const C& c) {
-  constexpr bool transposed = std::is_same_v<C, ConvTranspose2d>;
-  const std::int64_t k = c.k / c.groups, i = c.c / c.groups, area = c.r * c.s;
-  const std::int64_t inner = transposed ? k : i, outer = transposed ? i : k;  // in memory: (outer·groups, …, inner)
-  const bool nhwc = c.layout == Layout::nhwc;
-  const std::int64_t outer_stride = area * inner, inner_stride = nhwc ? 1 : area;
-  const std::int64_t row = nhwc ? c.s * inner : c.s, column = nhwc ? inner : 1;
-  FilterDims f{{k, i, c.r, c.s},
-               {transposed ? inner_stride : outer_stride, transposed ? outer_stride : inner_stride, row, column}};
-  if (c.groups > 1) {
-    f.dims.insert(f.dims.begin(), c.groups);
-    f.strides.insert(f.strides.begin(), outer * outer_stride);
-  }
-  return f;
-}
-
-struct Primitive {
-  Callable call;  // source, filter, bias, destination, scratchpad
-  memory::desc weights;
-  std::size_t scratchpad = 0;  // bytes
-  std::string implementation;
-  std::size_t filter = 0;  // which of the filter's packings it reads
-};
-
-// oneDNN's plain loops, for what it has no kernel for
-bool is_slow(const Primitive& p) { return p.implementation.starts_with("ref"); }
-
-template <class Forward, class Descriptor>
-Primitive finish(const Descriptor& d) {
-  return {Callable(Forward(d), {{DNNL_ARG_SRC, d.src_desc()},
-                                {DNNL_ARG_WEIGHTS, d.weights_desc()},
-                                {DNNL_ARG_BIAS, d.bias_desc()},
-                                {DNNL_ARG_DST, d.dst_desc()},
-                                {DNNL_ARG_SCRATCHPAD, d.scratchpad_desc()}}),
-          d.weights_desc(), d.scratchpad_desc().get_size(), d.impl_info_str(), 0};
-}
-
-// Convolutions by channel over rows at least this wide are faster by oneDNN's older kernel than by the one that it
-// proposes first: up to twice where the channels are no multiple of 64, never slower
-constexpr std::int64_t wide_rows = 10;
-
-// Moves on to an implementation of this name; false if there is none
-bool move_to(dnnl::convolution_forward::primitive_desc& d, const char* name) {
-  do {
-    if (std::string(d.impl_info_str()).starts_with(name)) return true;
-  } while (d.next_impl());
-  return false;
-}
-
-template <class C>
-Primitive make_primitive(const C& c, const Window& w, std::int64_t width, DType compute, bool with_bias,
-                         const memory::desc& weights) {
-  const SingleThreaded single;
-  const auto type = dnnl_type(compute);
-  const memory::desc source({1, c.c, w.height, c.w}, type, memory::format_tag::nhwc);
-  const memory::desc destination({1, c.k, w.output, width}, memory::data_type::f32, memory::format_tag::nhwc);
-  const memory::dims strides{c.stride[0], c.stride[1]}, dilates{c.dilation[0] - 1, c.dilation[1] - 1};
-  const memory::desc bias =
-      with_bias ? memory::desc({c.k}, memory::data_type::f32, memory::format_tag::a) : memory::desc();
-  dnnl::primitive_attr attr;
-  attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-  const auto inference = dnnl::prop_kind::forward_inference;
-  const memory::dims before{w.pad_top, c.pad[1]};
-  if constexpr (std::is_same_v<C, Conv2d>) {
-    // the right padding that gives exactly `width` columns
-    const std::int64_t right = (width - 1) * c.stride[1] + (c.s - 1) * c.dilation[1] + 1 - c.w - c.pad[1];
-    const auto describe = [&] {
-      return dnnl::convolution_forward::primitive_desc(dnnl_engine(), inference, dnnl::algorithm::convolution_direct,
-                                                       source, weights, bias, destination, strides, dilates, before,
-                                                       {w.pad_bottom, right}, attr);
-    };
-    if (c.groups == c.c && c.groups == c.k && width >= wide_rows)
-      if (auto d = describe(); move_to(d, "jit_dw")) return finish<dnnl::convolution_forward>(d);
-    return finish<dnnl::convolution_forward>(describe());
-  } else {
-    const std::int64_t right = c.pad[3] - c.output_pad[1];
-    return finish<dnnl::deconvolution_forward>(dnnl::deconvolution_forward::primitive_desc(
-        dnnl_engine(), inference, dnnl::algorithm::deconvolution_direct, source, weights, bias, destination, strides,
-        dilates, before, {w.pad_bottom, right}, attr));
-  }
-}
-
 template <class C>
 class ImageContraction final : public AccumulatorSource {
  public:
@@ -153,7 +26,7 @@ class ImageContraction final : public AccumulatorSource {
                    const VectorUnit& unit);
 
   std::size_t run_scratch() const override {
-    return constant_ ? 0 : packed_filter_bytes_ + filters_.front().weights.dense_bytes();
+    return constant_ ? 0 : packed_filter_bytes_ + filters_.front().weights.front().dense_bytes();
   }
   std::size_t worker_scratch() const override { return scratchpad_bytes_ + packed_input_bytes_; }
   void check(const Arguments& arguments) const override;
@@ -163,23 +36,34 @@ class ImageContraction final : public AccumulatorSource {
   std::string describe() const override;
 
  private:
-  void build(DType compute);
+  void build(DType compute, std::int64_t parts);
   void add_primitive(const Window& w, const memory::desc& any);
-  void add_filters(const memory::desc& plain);
-  const void* source_rows(const ConstTensorView& x, const Strip& strip, const Window& w, std::byte* packed) const;
+  void add_filters(const FilterDims& whole);
+  bool is_slow() const;
+  const void* source_rows(const ConstTensorView& x, const Strip& strip, const Window& w, std::int64_t part,
+                          std::byte* packed) const;
 
   C c_;
+  C part_;                  // the convolution of one part of the input channels
+  std::int64_t parts_ = 1;  // of the input channels
   bool with_bias_;
   Tiling tiling_;
   std::int64_t width_;
   DType compute_ = DType::f32;
-  std::map<decltype(Window().geometry()), Primitive> primitives_;
+  struct Pair {
+    ImagePrimitive first, next;  // of the first part of the channels, of every other one, which adds
+  };
+  std::map<decltype(Window().geometry()), Pair> primitives_;
   struct Filter {
     memory::desc format;
-    PackedWeights weights;
+    std::vector<PackedWeights> weights;  // by parts of the channels
     AlignedBuffer constant;
     std::size_t offset = 0;  // in the scratch of a run
+
+    std::size_t part_bytes() const { return weights.front().packed_bytes(); }
+    std::size_t bytes() const { return part_bytes() * weights.size(); }
   };
+  void pack(const Filter& f, const ConstTensorView& view, std::byte* dense, std::byte* packed) const;
   std::vector<Filter> filters_;
   bool constant_ = false;
   std::size_t packed_filter_bytes_ = 0;
@@ -190,69 +74,95 @@ class ImageContraction final : public AccumulatorSource {
 template <class C>
 ImageContraction<C>::ImageContraction(const C& c, bool with_bias, const Tiling& tiling, const CompileOptions& options,
                                       const VectorUnit& unit)
-    : c_(c), with_bias_(with_bias), tiling_(tiling), width_(tiling.extents().width), unit_(unit) {
+    : c_(c), part_(c), with_bias_(with_bias), tiling_(tiling), width_(tiling.extents().width), unit_(unit) {
   require_contraction_dtype(c.dtype_x, "the image of " + to_string(Contraction(c)));
   require_contraction_dtype(c.dtype_w, "the filter of " + to_string(Contraction(c)));
+  const DType compute = c.dtype_x == DType::bf16 && c.dtype_w == DType::bf16 ? DType::bf16 : DType::f32;
   try {
-    build(c.dtype_x == DType::bf16 && c.dtype_w == DType::bf16 ? DType::bf16 : DType::f32);
+    build(compute, channel_parts(c, compute));
+    if (parts_ > 1 && is_slow()) build(compute, 1);
   } catch (const dnnl::error& e) {
     if (c.dtype_x != DType::bf16 || c.dtype_w != DType::bf16)
       throw Unsupported(fmt::format("{}. On the CPU:\n  oneDNN: {}", to_string(Contraction(c)), e.what()));
-    primitives_.clear();
-    filters_.clear();
-    build(DType::f32);  // no bf16 instructions: said by describe()
+    build(DType::f32, channel_parts(c, DType::f32));  // no bf16 instructions: said by describe()
   }
   if (options.constant_b) {
     const auto dtypes = accepted_dtypes(c.dtype_w);
     checked_strides(*options.constant_b, shape_b(Contraction(c)), dtypes, "the constant filter (constant_b)");
     constant_ = true;
     for (Filter& f : filters_) {
-      f.constant = AlignedBuffer(f.weights.packed_bytes());
-      const AlignedBuffer dense(f.weights.dense_bytes());
-      f.weights.pack(*options.constant_b, dense.data(), f.constant.data());
+      f.constant = AlignedBuffer(f.bytes());
+      const AlignedBuffer dense(f.weights.front().dense_bytes());
+      pack(f, *options.constant_b, dense.data(), f.constant.data());
     }
   }
 }
 
 template <class C>
-void ImageContraction<C>::build(DType compute) {
+void ImageContraction<C>::build(DType compute, std::int64_t parts) {
+  primitives_.clear();
+  filters_.clear();
   compute_ = compute;
-  const FilterDims filter = filter_dims(c_);
-  const auto type = dnnl_type(compute);
-  const memory::desc any(filter.dims, type, memory::format_tag::any), plain(filter.dims, type, filter.strides);
+  parts_ = parts;
+  part_.c = c_.c / parts;
+  const FilterDims whole = filter_dims(c_);
+  const memory::desc any(filter_dims(part_).dims, dnnl_type(compute), memory::format_tag::any);
   // the strip in the middle of the image is the most frequent one: it chooses the format of the filter
   add_primitive(window_of(c_, tiling_.strip(tiling_.strips_per_image() / 2)), any);
   for (std::int64_t i = 0; i < tiling_.strips_per_image(); ++i) {
     const Window w = window_of(c_, tiling_.strip(i));
     if (!primitives_.contains(w.geometry())) add_primitive(w, any);
-    packed_input_bytes_ = std::max(packed_input_bytes_,
-                                   aligned_size(static_cast<std::size_t>(w.height * c_.w * c_.c) * size_of(compute)));
+    packed_input_bytes_ = std::max(
+        packed_input_bytes_, aligned_size(static_cast<std::size_t>(w.height * c_.w * part_.c) * size_of(compute)));
   }
-  add_filters(plain);
+  add_filters(whole);
 }
 
 // A strip of another height reads the filter in the first one's format; where oneDNN has no kernel for that, in the
 // format that it prefers, so that the filter is packed twice
 template <class C>
 void ImageContraction<C>::add_primitive(const Window& w, const memory::desc& any) {
-  Primitive p = make_primitive(c_, w, width_, compute_, with_bias_, filters_.empty() ? any : filters_.front().format);
-  if (!filters_.empty() && is_slow(p)) {
-    Primitive own = make_primitive(c_, w, width_, compute_, with_bias_, any);
-    if (!is_slow(own)) p = std::move(own);
+  const auto make = [&](const memory::desc& weights, bool with_bias, Destination destination) {
+    return image_primitive(part_, w, width_, compute_, with_bias, weights, destination);
+  };
+  ImagePrimitive p = make(filters_.empty() ? any : filters_.front().format, with_bias_, Destination::overwrite);
+  if (!filters_.empty() && p.is_slow()) {
+    ImagePrimitive own = make(any, with_bias_, Destination::overwrite);
+    if (!own.is_slow()) p = std::move(own);
   }
   while (p.filter < filters_.size() && filters_[p.filter].format != p.weights) ++p.filter;
   if (p.filter == filters_.size()) filters_.push_back({p.weights, {}, {}, 0});
-  scratchpad_bytes_ = std::max(scratchpad_bytes_, aligned_size(p.scratchpad));
-  primitives_.emplace(w.geometry(), std::move(p));
+  ImagePrimitive next = parts_ > 1 ? make(p.weights, false, Destination::add) : ImagePrimitive{};
+  scratchpad_bytes_ = std::max({scratchpad_bytes_, aligned_size(p.scratchpad), aligned_size(next.scratchpad)});
+  primitives_.emplace(w.geometry(), Pair{std::move(p), std::move(next)});
 }
 
 template <class C>
-void ImageContraction<C>::add_filters(const memory::desc& plain) {
+bool ImageContraction<C>::is_slow() const {
+  return std::any_of(primitives_.begin(), primitives_.end(),
+                     [](const auto& p) { return p.second.first.is_slow() || p.second.next.is_slow(); });
+}
+
+template <class C>
+void ImageContraction<C>::add_filters(const FilterDims& whole) {
   packed_filter_bytes_ = 0;
+  const std::size_t inputs = whole.dims.size() - 3;
+  const memory::desc plain(filter_dims(part_).dims, dnnl_type(compute_), whole.strides);
   for (Filter& f : filters_) {
-    f.weights = PackedWeights(shape_b(Contraction(c_)), compute_, plain, f.format, unit_);
+    for (std::int64_t part = 0; part < parts_; ++part)
+      f.weights.emplace_back(shape_b(Contraction(c_)), compute_, plain, f.format, unit_,
+                             part * part_.c * whole.strides[inputs]);
     f.offset = packed_filter_bytes_;
-    packed_filter_bytes_ += f.weights.packed_bytes();
+    packed_filter_bytes_ += f.bytes();
+  }
+}
+
+template <class C>
+void ImageContraction<C>::pack(const Filter& f, const ConstTensorView& view, std::byte* dense,
+                               std::byte* packed) const {
+  for (const PackedWeights& part : f.weights) {
+    part.pack(view, dense, packed);
+    packed += f.part_bytes();
   }
 }
 
@@ -267,31 +177,32 @@ void ImageContraction<C>::check(const Arguments& arguments) const {
 template <class C>
 void ImageContraction<C>::prepare(const Arguments& arguments, std::byte* run_scratch) const {
   if (constant_) return;
-  for (const Filter& f : filters_)
-    f.weights.pack(arguments.b, run_scratch + packed_filter_bytes_, run_scratch + f.offset);
+  for (const Filter& f : filters_) pack(f, arguments.b, run_scratch + packed_filter_bytes_, run_scratch + f.offset);
 }
 
-// The window's rows as dense (height, W, C) in the compute type: in place if they stand so in memory
+// The window's rows of a part of the channels as dense (height, W, C) in the compute type: in place if they stand so in
+// memory
 template <class C>
 const void* ImageContraction<C>::source_rows(const ConstTensorView& x, const Strip& strip, const Window& w,
-                                             std::byte* packed) const {
+                                             std::int64_t part, std::byte* packed) const {
   const PixelStrides s = pixel_strides(x.strides.empty() ? row_major_strides(x.shape) : x.strides, c_.layout);
-  const auto* base = element(x.data, strip.image * s.image + w.first * s.row, x.dtype);
+  const auto* image = element(x.data, part * part_.c * s.col, x.dtype);
+  const auto* base = element(image, strip.image * s.image + w.first * s.row, x.dtype);
   const bool same_type = size_of(x.dtype) == size_of(compute_) && (x.dtype == DType::bf16) == (compute_ == DType::bf16);
-  if (same_type && (c_.c == 1 || s.col == 1) && (c_.w == 1 || s.pixel == c_.c) &&
-      (w.height == 1 || s.row == c_.w * c_.c))
+  if (same_type && (part_.c == 1 || s.col == 1) && (c_.w == 1 || s.pixel == part_.c) &&
+      (w.height == 1 || s.row == c_.w * part_.c))
     return base;
   if (compute_ == DType::f32) {
-    const Extents image{.images = c_.n, .height = c_.h, .width = c_.w, .cols = c_.c};
-    const BoundTensor from{.data = x.data, .dtype = x.dtype, .strides = s};
-    load_block(unit_, from, image, {strip.image, w.first * c_.w, w.height * c_.w}, c_.c, false, packed);
+    const Extents extents{.images = c_.n, .height = c_.h, .width = c_.w, .cols = part_.c};
+    const BoundTensor from{.data = image, .dtype = x.dtype, .strides = s};
+    load_block(unit_, from, extents, {strip.image, w.first * c_.w, w.height * c_.w}, part_.c, false, packed);
     return packed;
   }
-  const auto channels = static_cast<std::size_t>(c_.c);
+  const auto channels = static_cast<std::size_t>(part_.c);
   for (std::int64_t h = 0; h < w.height; ++h)
     for (std::int64_t q = 0; q < c_.w; ++q)
       convert_run(unit_, element(base, h * s.row + q * s.pixel, x.dtype), x.dtype, s.col, channels,
-                  element(static_cast<void*>(packed), (h * c_.w + q) * c_.c, compute_), compute_);
+                  element(static_cast<void*>(packed), (h * c_.w + q) * part_.c, compute_), compute_);
   return packed;
 }
 
@@ -299,17 +210,24 @@ template <class C>
 void ImageContraction<C>::compute(const Arguments& arguments, const Strip& strip, const float* bias, float* acc,
                                   const std::byte* run_scratch, std::byte* worker_scratch) const {
   const Window w = window_of(c_, strip);
-  const Primitive& p = primitives_.at(w.geometry());
-  const void* source = source_rows(arguments.a, strip, w, worker_scratch + scratchpad_bytes_);
-  const Filter& f = filters_[p.filter];
-  p.call({source, constant_ ? f.constant.data() : run_scratch + f.offset, bias, acc, worker_scratch});
+  const auto& [first, next] = primitives_.at(w.geometry());
+  const Filter& f = filters_[first.filter];
+  const std::byte* filter = constant_ ? f.constant.data() : run_scratch + f.offset;
+  for (std::int64_t part = 0; part < parts_; ++part) {
+    const void* source = source_rows(arguments.a, strip, w, part, worker_scratch + scratchpad_bytes_);
+    const ImagePrimitive& p = part == 0 ? first : next;
+    p.call({source, filter, part == 0 ? bias : nullptr, acc, worker_scratch});
+    filter += f.part_bytes();
+  }
 }
 
 template <class C>
 std::string ImageContraction<C>::describe() const {
-  std::string s = fmt::format("oneDNN {}, {}", to_string(compute_), primitives_.begin()->second.implementation);
+  std::string s = fmt::format("oneDNN {}, {}", to_string(compute_), primitives_.begin()->second.first.implementation);
   for (const auto& [geometry, p] : primitives_)
-    if (p.implementation != primitives_.begin()->second.implementation) s += " and " + p.implementation;
+    if (p.first.implementation != primitives_.begin()->second.first.implementation)
+      s += " and " + p.first.implementation;
+  if (parts_ > 1) s += fmt::format(", input channels in {} parts", parts_);
   s +=
       fmt::format("{}; filter {}{}", with_bias_ ? ", bias added" : "", constant_ ? "packed once" : "packed at each run",
                   c_.layout == Layout::nchw ? "; channels-first image packed by strip" : "");

@@ -21,6 +21,7 @@ ScratchPool::Lease ScratchPool::borrow(std::size_t bytes) {
   AlignedBuffer buffer;
   {
     const std::lock_guard lock(mutex_);
+    idle_.reserve(most_idle);  // giving back never allocates
     if (!idle_.empty()) {
       buffer = std::move(idle_.back());
       idle_.pop_back();

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "coda/cancel.hpp"
 #include "runtime/cpu/registers.hpp"
 #include "runtime/cpu/worker_pool.hpp"
 #include "support/fork.hpp"
@@ -186,6 +187,7 @@ std::size_t TiledExecutable::scratch_bytes() const {
 }
 
 void TiledExecutable::run(const Arguments& arguments) const {
+  check_cancelled();
   const support::NoFork no_fork;
   const auto lease = ScratchPool::shared().borrow(scratch_bytes());
   Run run(*this, arguments, lease.data());

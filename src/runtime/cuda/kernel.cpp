@@ -16,7 +16,11 @@ Module::Module(const Gpu& gpu, std::span<const std::byte> cubin, const std::stri
   const Current current(gpu);
   const BesideCapture beside;
   check(driver().cuModuleLoadData(&module_, cubin.data()), "loading the kernel " + entry);
-  check(driver().cuModuleGetFunction(&function_, module_, entry.c_str()), "finding the kernel " + entry);
+  if (const CUresult result = driver().cuModuleGetFunction(&function_, module_, entry.c_str());
+      result != CUDA_SUCCESS) {
+    driver().cuModuleUnload(module_);
+    check(result, "finding the kernel " + entry);
+  }
 }
 
 Module::~Module() {

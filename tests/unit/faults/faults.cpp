@@ -1,0 +1,179 @@
+#include "faults.hpp"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <link.h>
+#include <sqlite3.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdarg>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+namespace coda::faults {
+namespace {
+
+struct Calls {
+  std::atomic<bool> counted{false};
+  std::atomic<long> seen{0}, fails{-1};
+};
+std::array<Calls, 3> all;
+std::atomic<long> blocks{0};
+
+Calls& of(Kind kind) { return all[static_cast<std::size_t>(kind)]; }
+
+// The code of this program, which our own libraries are linked into; other libraries are files of their own
+struct Text {
+  ElfW(Addr) begin = 0, end = 0;
+};
+const Text& own_text() {
+  static const Text text = [] {
+    Text found;
+    ::dl_iterate_phdr(
+        [](dl_phdr_info* info, std::size_t, void* to) {
+          for (int i = 0; i < info->dlpi_phnum; ++i) {
+            const auto& part = info->dlpi_phdr[i];
+            if (part.p_type != PT_LOAD || (part.p_flags & PF_X) == 0) continue;
+            const ElfW(Addr) begin = info->dlpi_addr + part.p_vaddr;
+            *static_cast<Text*>(to) = {begin, begin + part.p_memsz};
+          }
+          return 1;  // the program is the first
+        },
+        &found);
+    return found;
+  }();
+  return text;
+}
+
+bool is_own(const void* caller) {
+  const auto at = reinterpret_cast<ElfW(Addr)>(caller);
+  return at >= own_text().begin && at < own_text().end;
+}
+
+// JSON's values, a library of headers alone, take memory while they are destroyed
+bool is_of_json(const void* caller) {
+  Dl_info info{};
+  return ::dladdr(caller, &info) != 0 && info.dli_sname != nullptr &&
+         std::strstr(info.dli_sname, "nlohmann") != nullptr;
+}
+
+void* take(std::size_t bytes, std::size_t alignment, const void* caller) {
+  if (of(Kind::allocation).counted && is_own(caller) && fails_now(Kind::allocation) && !is_of_json(caller))
+    return nullptr;
+  bytes = bytes == 0 ? 1 : bytes;
+  void* const memory = alignment <= alignof(std::max_align_t)
+                           ? std::malloc(bytes)
+                           : std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
+  if (memory != nullptr) ++blocks;
+  return memory;
+}
+
+void* take_or_throw(std::size_t bytes, std::size_t alignment, const void* caller) {
+  if (void* const memory = take(bytes, alignment, caller)) return memory;
+  throw std::bad_alloc();
+}
+
+void give_back(void* memory) {
+  if (memory == nullptr) return;
+  --blocks;
+  std::free(memory);
+}
+
+}  // namespace
+
+long seen(Kind kind) { return of(kind).seen; }
+long live_blocks() { return blocks; }
+
+Counting::Counting(Kind kind, long fails) {
+  own_text();
+  of(kind).seen = 0, of(kind).fails = fails, of(kind).counted = true;
+}
+Counting::~Counting() {
+  for (Calls& calls : all) calls.counted = false;
+}
+
+bool fails_now(Kind kind) {
+  Calls& calls = of(kind);
+  return calls.counted && calls.seen++ == calls.fails;
+}
+
+}  // namespace coda::faults
+
+using coda::faults::Kind;
+
+void* operator new(std::size_t n) { return coda::faults::take_or_throw(n, 1, __builtin_return_address(0)); }
+void* operator new[](std::size_t n) { return coda::faults::take_or_throw(n, 1, __builtin_return_address(0)); }
+void* operator new(std::size_t n, std::align_val_t a) {
+  return coda::faults::take_or_throw(n, static_cast<std::size_t>(a), __builtin_return_address(0));
+}
+void* operator new[](std::size_t n, std::align_val_t a) {
+  return coda::faults::take_or_throw(n, static_cast<std::size_t>(a), __builtin_return_address(0));
+}
+// Whoever asks in this way does without: std::stable_sort, for one
+void* operator new(std::size_t n, const std::nothrow_t&) noexcept { return coda::faults::take(n, 1, nullptr); }
+void* operator new[](std::size_t n, const std::nothrow_t&) noexcept { return coda::faults::take(n, 1, nullptr); }
+void operator delete(void* p) noexcept { coda::faults::give_back(p); }
+void operator delete[](void* p) noexcept { coda::faults::give_back(p); }
+void operator delete(void* p, std::size_t) noexcept { coda::faults::give_back(p); }
+void operator delete[](void* p, std::size_t) noexcept { coda::faults::give_back(p); }
+void operator delete(void* p, std::align_val_t) noexcept { coda::faults::give_back(p); }
+void operator delete[](void* p, std::align_val_t) noexcept { coda::faults::give_back(p); }
+void operator delete(void* p, std::size_t, std::align_val_t) noexcept { coda::faults::give_back(p); }
+void operator delete[](void* p, std::size_t, std::align_val_t) noexcept { coda::faults::give_back(p); }
+
+// The linker sends the calls of this program here (--wrap)
+extern "C" {
+
+#define CODA_WRAP(result, name, parameters, arguments, failure) \
+  result __real_##name parameters;                              \
+  result __wrap_##name parameters {                             \
+    if (coda::faults::fails_now(Kind::file)) return failure;    \
+    return __real_##name arguments;                             \
+  }
+#define CODA_FAIL(number, value) (errno = (number), (value))
+
+int __real_open(const char* path, int flags, ...);
+int __wrap_open(const char* path, int flags, ...) {
+  va_list more;
+  va_start(more, flags);
+  const auto mode = (flags & O_CREAT) != 0 ? va_arg(more, mode_t) : mode_t{0};
+  va_end(more);
+  if (coda::faults::fails_now(Kind::file)) return CODA_FAIL(EMFILE, -1);
+  return __real_open(path, flags, mode);
+}
+CODA_WRAP(ssize_t, read, (int file, void* to, std::size_t n), (file, to, n), CODA_FAIL(EIO, -1))
+CODA_WRAP(ssize_t, write, (int file, const void* from, std::size_t n), (file, from, n), CODA_FAIL(ENOSPC, -1))
+CODA_WRAP(int, fsync, (int file), (file), CODA_FAIL(EIO, -1))
+CODA_WRAP(int, rename, (const char* from, const char* to), (from, to), CODA_FAIL(EACCES, -1))
+CODA_WRAP(int, mkdir, (const char* path, mode_t mode), (path, mode), CODA_FAIL(ENOSPC, -1))
+CODA_WRAP(int, flock, (int file, int operation), (file, operation), CODA_FAIL(ENOLCK, -1))
+CODA_WRAP(int, fstat, (int file, struct stat* info), (file, info), CODA_FAIL(EIO, -1))
+
+#define CODA_WRAP_SQLITE(name, parameters, arguments)                 \
+  int __real_##name parameters;                                       \
+  int __wrap_##name parameters {                                      \
+    if (coda::faults::fails_now(Kind::database)) return SQLITE_IOERR; \
+    return __real_##name arguments;                                   \
+  }
+int __real_sqlite3_open_v2(const char* file, sqlite3** db, int flags, const char* vfs);
+int __wrap_sqlite3_open_v2(const char* file, sqlite3** db, int flags, const char* vfs) {
+  if (coda::faults::fails_now(Kind::database)) return *db = nullptr, SQLITE_NOMEM;
+  return __real_sqlite3_open_v2(file, db, flags, vfs);
+}
+int __real_sqlite3_prepare_v2(sqlite3* db, const char* sql, int n, sqlite3_stmt** to, const char** rest);
+int __wrap_sqlite3_prepare_v2(sqlite3* db, const char* sql, int n, sqlite3_stmt** to, const char** rest) {
+  if (coda::faults::fails_now(Kind::database)) return *to = nullptr, SQLITE_NOMEM;
+  return __real_sqlite3_prepare_v2(db, sql, n, to, rest);
+}
+CODA_WRAP_SQLITE(sqlite3_bind_text, (sqlite3_stmt * s, int at, const char* text, int n, void (*destroy)(void*)),
+                 (s, at, text, n, destroy))
+CODA_WRAP_SQLITE(sqlite3_step, (sqlite3_stmt * s), (s))
+CODA_WRAP_SQLITE(sqlite3_exec,
+                 (sqlite3 * db, const char* sql, int (*f)(void*, int, char**, char**), void* x, char** why),
+                 (db, sql, f, x, why))
+}

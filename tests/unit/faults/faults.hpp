@@ -1,0 +1,30 @@
+#pragma once
+/// What a system may refuse, refused on purpose: the n-th allocation of our own code, the n-th call for a file, of
+/// SQLite. Calls are counted while a Counting lives; what other libraries call is neither counted nor refused.
+
+#include <atomic>
+#include <cstddef>
+
+namespace coda::faults {
+
+enum class Kind { allocation, file, database };
+
+/// Calls of a kind so far; since the last Counting began.
+long seen(Kind kind);
+
+/// Blocks of memory that operator new has given and nobody has given back.
+long live_blocks();
+
+/// While one lives, calls of this kind are counted, and that of this number, from 0, fails; none if it is negative.
+class Counting {
+ public:
+  Counting(Kind kind, long fails);
+  ~Counting();
+  Counting(const Counting&) = delete;
+  Counting& operator=(const Counting&) = delete;
+};
+
+/// Counts a call; whether it is the one that fails.
+bool fails_now(Kind kind);
+
+}  // namespace coda::faults

@@ -1,0 +1,175 @@
+// Every allocation of our own, every call for a file and of SQLite fails once in turn: an error each time, nothing is
+// lost, and the next time all is well.
+
+#include "faults.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <functional>
+#include <new>
+#include <system_error>
+
+#include "coda/coda.hpp"
+#include "coda/network.hpp"
+#include "jit/jit.hpp"
+#include "support/fake_compiler.hpp"
+#include "support/files.hpp"
+#include "tuning/choose.hpp"
+#include "tuning/database.hpp"
+#include "unit/plan/problems.hpp"
+
+namespace coda::faults {
+namespace {
+
+// Calls that fail of each kind in a cycle, at most: all of a small one, else some, evenly apart. CODA_FAULTS=all: all.
+long most_faults() {
+  const char* all = std::getenv("CODA_FAULTS");
+  return all != nullptr && std::string_view(all) == "all" ? 1L << 40 : 60;
+}
+
+using Cycle = std::function<bool()>;  ///< whether its results are right
+
+enum class Ending { right, wrong, error };
+
+Ending ending_of(Kind kind, long fails, const Cycle& cycle, std::string& what) {
+  const Counting counting(kind, fails);
+  try {
+    return cycle() ? Ending::right : Ending::wrong;
+  } catch (const InternalError& error) {
+    what = error.what();
+    return Ending::wrong;
+  } catch (const Error&) {
+  } catch (const std::bad_alloc&) {
+  } catch (const std::system_error&) {  // of a folder of its own that a test makes
+  }
+  return Ending::error;
+}
+
+/// `tolerated`: some calls may fail without an error, as those for a cache.
+void each_fails_once(Kind kind, const Cycle& cycle, bool tolerated = false) {
+  std::string what;
+  for (int warm = 0; warm < 3; ++warm) ASSERT_EQ(ending_of(kind, -1, cycle, what), Ending::right) << what;
+  const long count = seen(kind), step = std::max(1L, count / most_faults());
+  ASSERT_GT(count, 0);
+  const long blocks = live_blocks();
+  long errors = 0, tried = 0;
+  for (long n = 0; n < count; n += step, ++tried) {
+    const Ending ending = ending_of(kind, n, cycle, what);
+    ASSERT_NE(ending, Ending::wrong) << "call " << n << " of " << count << ": " << what;
+    errors += ending == Ending::error ? 1 : 0;
+    if (n % 5 == 0) {
+      ASSERT_EQ(ending_of(kind, -1, cycle, what), Ending::right) << "after call " << n << ": " << what;
+    }
+  }
+  ASSERT_EQ(ending_of(kind, -1, cycle, what), Ending::right) << what;
+  EXPECT_TRUE(tolerated || errors == tried) << errors << " of " << tried;
+  EXPECT_LE(live_blocks(), blocks + 8) << "lost in " << tried << " failures";
+}
+
+bool graph_on_the_cpu() {
+  const Graph graph = parse("store relu(acc + bias[n]) as y : f32\n");
+  const Executable run = compile(Gemm{.m = 8, .n = 8, .k = 8}, graph, {.threads = 1});
+  const std::vector<float> a(64, 0.5f), b(64, 2.0f), bias(8, 1.0f);
+  std::vector<float> y(64, -1);
+  Arguments x;
+  x.a = {a.data(), DType::f32, {1, 8, 8}, {}};
+  x.b = {b.data(), DType::f32, {1, 8, 8}, {}};
+  x.operands["bias"] = {bias.data(), DType::f32, {8}, {}};
+  x.outputs["y"] = {y.data(), DType::f32, {1, 8, 8}, {}};
+  run.run(x);
+  return std::all_of(y.begin(), y.end(), [](float v) { return v == 9.0f; });
+}
+
+bool network_on_the_cpu() {
+  NetworkBuilder net;
+  auto h = conv2d(net.input("x", {"n", 4, 8, 8}), net.constant("w", {4, 4, 1, 1}, std::vector<float>(16, 0.25f)));
+  net.output(max_pool(relu(h), {.kernel = 2, .stride = 2}), "y");
+  const NetworkExecutable run = compile(net.build(), {.threads = 1});
+  const std::vector<float> x(256, 3.0f);
+  std::vector<float> y(64, -1);
+  run.run({{"x", {x.data(), DType::f32, {1, 4, 8, 8}, {}}}}, {{"y", {y.data(), DType::f32, {1, 4, 4, 4}, {}}}});
+  return std::all_of(y.begin(), y.end(), [](float v) { return v == 3.0f; });
+}
+
+class Faults : public ::testing::Test {
+ protected:
+  Faults() {
+    ::setenv("CODA_TUNING", database.c_str(), 1);
+    ::setenv("XDG_RUNTIME_DIR", folder.path().c_str(), 1);
+    ::setenv("TMPDIR", folder.path().c_str(), 1);
+  }
+  ~Faults() override {
+    for (const char* name : {"CODA_TUNING", "XDG_RUNTIME_DIR", "TMPDIR"}) ::unsetenv(name);
+  }
+
+  // Compiled and kept, then found
+  bool cached_kernel() {
+    jit::Settings settings;
+    settings.cache = folder.path() / "cache" / std::to_string(round++);
+    settings.jobs = 1;
+    settings.warn = [](const std::string&) {};
+    const jit::Request request{.source = "kernel k", .headers = {}, .entry = "k", .title = "title"};
+    const auto expected = coda::testing::FakeCompiler::result(request, "1").cubin;
+    for (int i = 0; i < 2; ++i) {
+      jit::Jit jit(settings, std::make_shared<coda::testing::FakeCompiler>());
+      if (jit.compile(request).cubin != expected) return false;
+    }
+    return true;
+  }
+
+  // Written, found, and taken for a plan
+  bool measured_plan() {
+    const tuning::Row row{
+        tuning::place_of(device), tuning::key_of(conv, epilogue), "tile=128x160 order=pingpong", 12.5, 13,
+        "2026-11-21T20:40:12Z"};
+    tuning::Database(database, tuning::Database::Access::write).put({&row, 1});
+    const auto found = tuning::Database(database, tuning::Database::Access::read).find(row.place, row.key);
+    return found && found->plan == row.plan;
+  }
+
+  support::TemporaryFolder folder{std::filesystem::temp_directory_path()};
+  std::filesystem::path database = folder.path() / "tuning.db";
+  plan::Device device = [] {
+    plan::Device d;
+    d.name = "a GPU that nothing is shipped for", d.driver = "1";
+    return d;
+  }();
+  Conv2d conv = plan::test::conv_of(8, 64, 64, 320, 320, 3);
+  plan::Epilogue epilogue = plan::test::epilogue_of(plan::test::bare, conv);
+  int round = 0;
+};
+
+TEST_F(Faults, AllocationsOfAGraph) { each_fails_once(Kind::allocation, graph_on_the_cpu); }
+TEST_F(Faults, AllocationsOfANetwork) { each_fails_once(Kind::allocation, network_on_the_cpu); }
+TEST_F(Faults, AllocationsOfTheDatabase) {
+  each_fails_once(Kind::allocation, [&] { return measured_plan(); });
+}
+TEST_F(Faults, AllocationsOfTheCache) {
+  each_fails_once(
+      Kind::allocation, [&] { return cached_kernel(); }, true);
+}
+
+TEST_F(Faults, FilesOfTheCache) {
+  each_fails_once(
+      Kind::file, [&] { return cached_kernel(); }, true);
+}
+
+TEST_F(Faults, CallsOfTheDatabase) {
+  each_fails_once(
+      Kind::database, [&] { return measured_plan(); }, true);
+}
+
+// A plan is made in any case: by the cost model, with a warning
+TEST_F(Faults, LookupsInTheDatabase) {
+  tuning::choose(conv, epilogue, device, {});  // looks into the library's rows, which are then kept
+  measured_plan();
+  ::testing::internal::CaptureStderr();
+  each_fails_once(
+      Kind::database, [&] { return tuning::choose(conv, epilogue, device, {}).plan.blocks > 0; }, true);
+  EXPECT_NE(::testing::internal::GetCapturedStderr().find("measured plans are not used"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace coda::faults
