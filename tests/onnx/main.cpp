@@ -1,12 +1,16 @@
 /// Runs ONNX's backend node tests.
 ///
 /// usage: onnx_node_tests --data FOLDER --refusals FILE [--docs networks.md] [--only PATTERN]
+///        onnx_node_tests --data FOLDER --gpu bf16|f16 --refusals FILE --at-least N [--every N] [--only PATTERN]
 ///
 /// FOLDER is that of the package, onnx/backend/test/data; the models in it that came from PyTorch are run too. Every
 /// test all of whose operators the importer knows is run twice: with the extents that its model gives, and with symbols
 /// in their place. A wrong answer fails. So does a refusal of the first kind that FILE does not list with its reason
 /// (or that comes from an opset before 11), a line of FILE that no test needs, and an operator that the page does not
 /// list.
+///
+/// With --gpu: what passes on the CPU runs on the GPU and agrees with the float64 reference, or is refused with a
+/// message that FILE has a pattern for; at least so many tests (of every Nth) agree.
 
 #include <fmt/format.h>
 #include <fnmatch.h>
@@ -17,6 +21,7 @@
 #include <iterator>
 
 #include "coda/error.hpp"
+#include "gpu_run.hpp"
 #include "network/onnx/importer.hpp"
 #include "node_run.hpp"
 
@@ -184,23 +189,40 @@ class Runner {
   int fixed_[3] = {}, symbolic_[3] = {}, outside_ = 0, old_ = 0, failures_ = 0;
 };
 
-int run(int argc, char** argv) {
-  std::map<std::string, std::string> options{{"--data", ""}, {"--refusals", ""}, {"--docs", ""}, {"--only", ""}};
+using Options = std::map<std::string, std::string>;
+
+Options read_options(int argc, char** argv) {
+  Options options{{"--data", ""}, {"--refusals", ""},  {"--docs", ""},  {"--only", ""},
+                  {"--gpu", ""},  {"--at-least", "0"}, {"--every", "1"}};
   for (int i = 1; i + 1 < argc; i += 2) {
     if (!options.contains(argv[i])) throw UserError(fmt::format("unknown option {}", argv[i]));
     options[argv[i]] = argv[i + 1];
   }
-  const std::filesystem::path data = options["--data"];
+  return options;
+}
+
+std::vector<std::filesystem::path> case_folders(const std::filesystem::path& data) {
   if (!std::filesystem::is_directory(data))
     throw UserError(
         "the node tests of the Python package onnx are not there; run scripts/setup.sh test, and configure again");
-  Runner runner(read_refusals(options["--refusals"]), options["--only"]);
-  runner.check_lists(options["--docs"]);
   std::vector<std::filesystem::path> folders;
   for (const char* group : {"node", "simple", "pytorch-converted", "pytorch-operator"})
     for (const auto& entry : std::filesystem::directory_iterator(data / group))
       if (std::filesystem::exists(entry.path() / "model.onnx")) folders.push_back(entry.path());
   std::sort(folders.begin(), folders.end());
+  return folders;
+}
+
+int run(int argc, char** argv) {
+  Options options = read_options(argc, argv);
+  const auto folders = case_folders(options["--data"]);
+  if (!options["--gpu"].empty()) {
+    const test::GpuRun what{options["--refusals"], options["--only"], options["--gpu"], std::stoi(options["--every"]),
+                            std::stoi(options["--at-least"])};
+    return test::run_on_gpu(folders, what) ? 0 : 1;
+  }
+  Runner runner(read_refusals(options["--refusals"]), options["--only"]);
+  runner.check_lists(options["--docs"]);
   for (const auto& f : folders) runner.run(f);
   return runner.finish() ? 0 : 1;
 }

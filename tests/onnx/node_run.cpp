@@ -9,6 +9,7 @@
 #include "coda/error.hpp"
 #include "coda/network.hpp"
 #include "coda/onnx.hpp"
+#include "command/network_reference.hpp"
 #include "runtime/cpu/ops/tensor.hpp"
 #include "support/float_convert.hpp"
 
@@ -65,10 +66,32 @@ std::string difference(const CaseTensor& expected, const CaseTensor& actual) {
   return "";
 }
 
-Outcome run_data(const NodeCase& c, bool symbols, const std::filesystem::path& folder) {
+command::Tensors64 in_float64(const Tensors& tensors) {
+  command::Tensors64 all;
+  for (const auto& [name, t] : tensors) {
+    auto values = command::as_float64({t.bytes.data(), t.dtype, t.shape, {}}, name);
+    std::vector<double> bounds(values.size(), 0.0);
+    all[name] = {t.shape, std::move(values), std::move(bounds), t.dtype};
+  }
+  return all;
+}
+
+// Of what a GPU computed, in 16 bits between kernels
+std::string off_reference(const NetworkExecutable& run, const NetworkOptions& options, const Tensors& inputs,
+                          const Tensors& actual) {
+  for (const auto& a : command::check_network(run.network(), in_float64(inputs), in_float64(actual), {},
+                                              command::rounding_of(run, options)))
+    if (!a.ok())
+      return fmt::format("output '{}': {} of {} elements are off by up to {:.3g} (tolerance {:.3g})", a.output,
+                         a.outside, a.elements, a.largest_error, a.tolerance);
+  return "";
+}
+
+Outcome run_data(const NodeCase& c, bool symbols, const std::filesystem::path& folder, const NetworkOptions& wanted) {
   const Tensors inputs = read_tensors(c, c.inputs, folder, "input"),
                 expected = read_tensors(c, c.outputs, folder, "output");
   OnnxOptions options;
+  Tensors given;
   std::map<std::string, ConstTensorView> bound;
   std::map<std::string, std::vector<std::int64_t>> shapes;
   for (const auto& [name, t] : inputs) {
@@ -77,11 +100,12 @@ Outcome run_data(const NodeCase& c, bool symbols, const std::filesystem::path& f
       options.constants[name] = view;
     } else {
       bound[name] = view;
+      given[name] = t;
       shapes[name] = t.shape;
     }
   }
   const std::string model = symbols ? with_symbols(c) : c.model.SerializeAsString();
-  const NetworkExecutable run = compile(parse_onnx(std::as_bytes(std::span(model)), c.name, options), {.threads = 1});
+  const NetworkExecutable run = compile(parse_onnx(std::as_bytes(std::span(model)), c.name, options), wanted);
   Tensors actual;
   std::map<std::string, TensorView> out;
   for (const auto& [name, shape] : run.output_shapes(shapes)) {
@@ -93,6 +117,10 @@ Outcome run_data(const NodeCase& c, bool symbols, const std::filesystem::path& f
     out[name] = {t.bytes.data(), t.dtype, shape, {}};
   }
   run.run(bound, out);
+  if (wanted.device == Device::cuda) {
+    const std::string text = off_reference(run, wanted, given, actual);
+    return text.empty() ? Outcome{} : Outcome{Outcome::Kind::failed, text};
+  }
   for (const auto& [name, t] : expected) {
     if (!actual.contains(name)) return {Outcome::Kind::failed, fmt::format("no output '{}'", name)};
     if (const std::string text = difference(t, actual.at(name)); !text.empty())
@@ -104,11 +132,11 @@ Outcome run_data(const NodeCase& c, bool symbols, const std::filesystem::path& f
 
 }  // namespace
 
-Outcome run_case(const NodeCase& c, bool symbols) {
+Outcome run_case(const NodeCase& c, bool symbols, const NetworkOptions& options) {
   if (c.data.empty()) return {Outcome::Kind::failed, "has no data"};
   try {
     for (const auto& folder : c.data)
-      if (const Outcome o = run_data(c, symbols, folder); o.kind != Outcome::Kind::passed) return o;
+      if (const Outcome o = run_data(c, symbols, folder, options); o.kind != Outcome::Kind::passed) return o;
     return {};
   } catch (const UserError& error) {
     return {Outcome::Kind::refused, error.what()};

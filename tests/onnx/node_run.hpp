@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "coda/network.hpp"
 #include "node_case.hpp"
 
 namespace coda::test {
@@ -12,7 +13,9 @@ struct Outcome {
   std::string text;  ///< why it was refused, or what is wrong
 };
 
-/// Loads, runs and compares. `symbols`: with symbols in place of the extents of all inputs that are not parameters.
-Outcome run_case(const NodeCase& c, bool symbols);
+/// Loads, runs and compares. `symbols`: with symbols in place of the extents of all inputs that are not parameters. On
+/// a GPU the outputs are compared with the float64 reference instead, as far as its rounding to 16 bits allows; that
+/// these are the ones of the test, the CPU shows.
+Outcome run_case(const NodeCase& c, bool symbols, const NetworkOptions& options = {.threads = 1});
 
 }  // namespace coda::test

@@ -30,14 +30,14 @@ EPILOGUES = (e.unary, e.unary, e.binary, e.binary, e.binary, n.group_norm, n.bat
 
 
 def contraction_with_epilogue(d, x):
-    for _ in range(6):
+    for _ in range(12):
         y = d.pick(CONTRACTIONS)(d, x)
         if y is not None:
             break
     else:
         return None
     for _ in range(d.random.randint(1, 4)):
-        y = d.pick(EPILOGUES)(d, y) or y
+        y = d.pick(EPILOGUES if y.rank > 1 else EPILOGUES[:5])(d, y) or y
     return y
 
 
@@ -48,7 +48,7 @@ def generate(seed, gpu=False):
     motifs = list(MOTIFS)
     weights = [MOTIFS[f][1 if gpu else 0] for f in motifs]
     most = d.random.randint(2, 6 if gpu else 16)
-    if d.chance(0.95 if gpu else 0.85):
+    if d.chance(0.97):
         x = contraction_with_epilogue(d, x) or x
     for _ in range(60):
         if len(d.nodes) >= most and d.nodes:

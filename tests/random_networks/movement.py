@@ -265,7 +265,7 @@ def pool(d, x):
     for i, e in enumerate(x.shape[2:]):
         k, s = d.pick((2, 2, 3, 1, 5)), d.pick((1, 2, 2, 3))
         span = (k - 1) * dilations[i] + 1
-        b, a = (d.random.randint(0, k - 1), d.random.randint(0, k - 1)) if d.chance(0.4) else (0, 0)
+        b, a = (d.random.randint(0, k - 1), d.random.randint(0, k - 1)) if d.chance(0.4) and dilations[i] == 1 else (0, 0)
         if e + b + a < span:
             k, s, b, a, span = 1, 1, 0, 0, 1
         out = (e + b + a - span + (s - 1 if ceil else 0)) // s + 1

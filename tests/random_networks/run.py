@@ -185,7 +185,7 @@ def shrink_failures(arguments, state, most=40):
             continue
         verdict, operators = shrink.shrink_file(judge, source, target)
         if verdict is None:
-            print(f"seed {seed}: {kind}; ONNX Runtime does not run it", flush=True)
+            print(f"seed {seed}: {kind}; it does not fail by itself, or ONNX Runtime does not run it", flush=True)
             continue
         print(f"seed {seed}: {kind}; shrunk to {' '.join(operators)}: {verdict['stage']}: {verdict['text'][:200]}", flush=True)
         if (kind, *operators) in seen:

@@ -167,8 +167,9 @@ class Shrinker:
     def shrink(self, model, inputs):
         """(model, inputs, verdict) of a smaller network of the same fault."""
         verdict = self.verdict(model, inputs)
-        wanted = verdict and signature(verdict)
-        progress = verdict is not None
+        if verdict is None or verdict["verdict"] in ("agrees", "refused"):
+            return model, inputs, None  # by itself it does not fail
+        wanted, progress = signature(verdict), True
         while progress:
             progress = False
             for step in STEPS:
@@ -202,7 +203,7 @@ def shrink_file(judge, source, target):
     with tempfile.TemporaryDirectory() as folder:
         model, inputs, verdict = Shrinker(judge, folder).shrink(model, inputs)
     if verdict is not None:
-        pathlib.Path(target).write_bytes(with_data(model, inputs).SerializeToString())
+        pathlib.Path(target).write_bytes(with_data(model, inputs, onnxruntime(model, inputs)).SerializeToString())
     return verdict, [n.op_type for n in model.graph.node]
 
 

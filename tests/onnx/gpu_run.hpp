@@ -1,0 +1,22 @@
+#pragma once
+/// ONNX's backend tests on a GPU.
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace coda::test {
+
+struct GpuRun {
+  std::string refusals;   ///< path of a file: lines "pattern of a message | why"
+  std::string only;       ///< pattern of names; empty: all
+  std::string precision;  ///< bf16 or f16
+  int every = 1;          ///< the first of each so many tests
+  int at_least = 0;       ///< so many have to agree
+};
+
+/// What passes on the CPU agrees on the GPU, or is refused with a message that has a pattern. Prints what does not, and
+/// counts; true if all is well.
+bool run_on_gpu(const std::vector<std::filesystem::path>& folders, const GpuRun& what);
+
+}  // namespace coda::test
