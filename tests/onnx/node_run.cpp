@@ -79,8 +79,8 @@ command::Tensors64 in_float64(const Tensors& tensors) {
 // Of what a GPU computed, in 16 bits between kernels
 std::string off_reference(const NetworkExecutable& run, const NetworkOptions& options, const Tensors& inputs,
                           const Tensors& actual) {
-  for (const auto& a : command::check_network(run.network(), in_float64(inputs), in_float64(actual), {},
-                                              command::rounding_of(run, options)))
+  const command::NetworkAnswer answer(run.network(), in_float64(inputs), {}, command::rounding_of(run, options), 4);
+  for (const auto& a : answer.compare(in_float64(actual)))
     if (!a.ok())
       return fmt::format("output '{}': {} of {} elements are off by up to {:.3g} (tolerance {:.3g})", a.output,
                          a.outside, a.elements, a.largest_error, a.tolerance);

@@ -147,7 +147,7 @@ class Judge {
   bool answer(const NetworkExecutable& executable) {
     rounding_ = command::rounding_of(executable, options_);
     try {
-      answer_.emplace(network_, inputs_, command::TensorObserver{}, rounding_);
+      answer_.emplace(network_, inputs_, command::TensorObserver{}, rounding_, 2);
     } catch (const Unsupported&) {
       verdict_.reference = false;
     }

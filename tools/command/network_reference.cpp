@@ -54,6 +54,15 @@ double difference(double a, double b) {
   return std::isnan(d) ? std::numeric_limits<double>::infinity() : d;
 }
 
+double largest_shift(const Tensor64& expected, const Tensor64& disturbed) {
+  double moved = 0;
+  for (std::size_t i = 0; i < expected.value.size(); ++i) {
+    const double shift = difference(disturbed.value[i], expected.value[i]);
+    if (std::isfinite(shift)) moved = std::max(moved, shift);
+  }
+  return moved;
+}
+
 /// Integers and bool: equal, where rounding upstream leaves only one answer.
 void compare_exact(NetworkAgreement& a, const Tensor64& expected, const std::vector<Tensor64>& disturbed,
                    const Tensor64& actual) {
@@ -68,8 +77,9 @@ void compare_exact(NetworkAgreement& a, const Tensor64& expected, const std::vec
   }
 }
 
+/// `moved`: what rounding does to any element of the output.
 NetworkAgreement compare(const std::string& name, const Tensor64& expected, const std::vector<Tensor64>& disturbed,
-                         const Tensor64& actual) {
+                         double moved, const Tensor64& actual) {
   NetworkAgreement a{.output = name, .elements = static_cast<std::int64_t>(actual.value.size())};
   if (actual.value.size() != expected.value.size()) {
     throw InternalError(
@@ -80,11 +90,6 @@ NetworkAgreement compare(const std::string& name, const Tensor64& expected, cons
   if (!is_float(expected.dtype)) {
     compare_exact(a, expected, disturbed, actual);
     return a;
-  }
-  double moved = 0;
-  for (std::size_t i = 0; i < actual.value.size(); ++i) {
-    const double shift = difference(disturbed[0].value[i], expected.value[i]);
-    if (std::isfinite(shift)) moved = std::max(moved, shift);
   }
   a.tolerance = safety * moved + 0x1p-24 * a.largest_value;
   for (std::size_t i = 0; i < actual.value.size(); ++i) {
@@ -132,6 +137,7 @@ void round_operands(std::vector<Tensor64>& tensors, const Network& network, cons
   if (rounding.tensors == DType::f32) return;
   std::vector<bool> stored(tensors.size(), false);
   for (const TensorId id : network.inputs) stored[id] = is_float(network[id].dtype);
+  for (const TensorId id : network.outputs) stored[id] = network[id].is_constant() && is_float(network[id].dtype);
   for (const Operator& op : network.operators)
     if (network::is_contraction(op.kind))
       stored[op.inputs[1]] = stored[op.inputs[1]] || network[op.inputs[1]].is_constant();
@@ -219,9 +225,10 @@ std::vector<double> as_float64(const ConstTensorView& tensor, const std::string&
 }
 
 NetworkAnswer::NetworkAnswer(const Network& network, const Tensors64& inputs, const TensorObserver& progress,
-                             const Rounding& rounding)
+                             const Rounding& rounding, int evaluations)
     : expected_(evaluate_network(network, inputs, progress)) {
-  evaluate_disturbed(network, inputs, progress, rounding, 1, 1);
+  for (int i = 0; i < evaluations; ++i)
+    evaluate_disturbed(network, inputs, progress, rounding, 1, i == 0 ? 1 : 100 + static_cast<std::uint64_t>(i));
   const bool exact = std::any_of(network.outputs.begin(), network.outputs.end(),
                                  [&](TensorId id) { return !is_float(network[id].dtype); });
   for (std::uint64_t seed = 2; exact && seed < 4; ++seed)  // each both ways, so that a tie falls to either side
@@ -236,6 +243,9 @@ void NetworkAnswer::evaluate_disturbed(const Network& network, const Tensors64& 
     disturb(result, factor, random);
   };
   disturbed_.push_back(evaluate_network(network, inputs, disturbing, rounding));
+  if (factor != 1) return;
+  for (const auto& [name, t] : disturbed_.back())
+    moved_[name] = std::max(moved_[name], largest_shift(expected_.at(name), t));
 }
 
 std::vector<NetworkAgreement> NetworkAnswer::compare(const Tensors64& outputs) const {
@@ -245,7 +255,7 @@ std::vector<NetworkAgreement> NetworkAnswer::compare(const Tensors64& outputs) c
     std::vector<Tensor64> variants;
     variants.reserve(disturbed_.size());
     for (const Tensors64& d : disturbed_) variants.push_back(d.at(name));
-    agreements.push_back(command::compare(name, expected_.at(name), variants, actual));
+    agreements.push_back(command::compare(name, expected_.at(name), variants, moved_.at(name), actual));
   }
   return agreements;
 }

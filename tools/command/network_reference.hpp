@@ -62,8 +62,9 @@ struct NetworkAgreement {
 /// implementations are compared with it.
 class NetworkAnswer {
  public:
+  /// `evaluations` with each bound once: one may move few elements by less than rounding can.
   NetworkAnswer(const Network& network, const Tensors64& inputs, const TensorObserver& progress = {},
-                const Rounding& rounding = {});
+                const Rounding& rounding = {}, int evaluations = 1);
 
   /// Outputs in logical order.
   std::vector<NetworkAgreement> compare(const Tensors64& outputs) const;
@@ -78,6 +79,7 @@ class NetworkAnswer {
  private:
   Tensors64 expected_;
   std::vector<Tensors64> disturbed_;
+  std::map<std::string, double> moved_;  // by output: the most that an evaluation with each bound once moved it by
 };
 
 /// Compares outputs (in logical order) with the reference.
