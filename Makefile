@@ -6,6 +6,8 @@
 #   make long-gpu  2,000 random problems over all that the GPU takes, then a million launches of their kernels; GPU_TESTS as above
 #   make networks  over 100 networks of others, exported to ONNX: right, refused or wrong beside PyTorch in float64 (8 GB of packages)
 #                  and, with NETWORKS=--times on an idle machine, beside ONNX Runtime's time
+#   make long-networks  100,000 random networks: Coda on the CPU beside its float64 reference and ONNX Runtime; goes on where it stopped
+#   make long-networks-gpu  3,000 of them, with at least 3,000 kernels, on a GPU (Hopper)
 #   make bench     Coda beside its peers on this machine's CPU, into bench/results/cpu.json
 #   make bench-gpu  Coda beside cuDNN and PyTorch on a GPU (Hopper), into bench/results/; GPU_BENCH=… runs a program built elsewhere
 #   make pack      kernels of the demo's model and of the standard blocks, compiled ahead into build/pack (needs NVRTC, no GPU)
@@ -17,7 +19,7 @@ BUILD := build
 CTEST := ctest --output-on-failure --no-tests=error
 FUZZ_SECONDS ?= 30
 
-.PHONY: pack demo test test-gpu long-gpu networks bench bench-gpu lint long build clean
+.PHONY: pack demo test test-gpu long-gpu long-networks long-networks-gpu networks bench bench-gpu lint long build clean
 
 build:
 	@scripts/setup.sh build
@@ -67,6 +69,19 @@ networks:
 	@scripts/setup.sh build $(if $(NETWORKS_PYTHON),,networks)
 	@cmake --preset release -DCODA_TESTS=OFF -DCODA_BENCH=OFF -B $(BUILD)/demo >/dev/null && cmake --build $(BUILD)/demo -j $(JOBS)
 	@scripts/networks.sh $(BUILD)/demo/tools/coda/coda $(BUILD)/networks $(NETWORKS)
+
+RANDOM_NETWORKS ?= 100000
+RANDOM_NETWORKS_GPU ?= 3000
+SEED ?= 0
+
+long-networks:
+	@scripts/setup.sh build test
+	@scripts/random_networks.sh $(BUILD) --count $(RANDOM_NETWORKS) --first $(SEED) --jobs $(JOBS)
+
+long-networks-gpu:
+	@command -v nvidia-smi >/dev/null && nvidia-smi -L || { echo "make long-networks-gpu: this machine has no NVIDIA GPU; run it on one (Hopper)"; exit 1; }
+	@scripts/setup.sh build test
+	@scripts/random_networks.sh $(BUILD) --gpu bf16 --count $(RANDOM_NETWORKS_GPU) --kernels $(RANDOM_NETWORKS_GPU) --first $(SEED) --jobs $(JOBS)
 
 bench:
 	@scripts/setup.sh build bench

@@ -8,6 +8,7 @@ import sys
 
 import contractions as c
 import elementwise as e
+import images as i
 import maps as m
 import movement as v
 import normalisations as n
@@ -17,13 +18,13 @@ from draft import Draft, with_data
 MOTIFS = {
     c.conv: (10, 14), c.conv_transpose: (3, 3), c.gemm: (4, 4), c.matmul: (7, 6), c.attention: (1, 0),
     e.unary: (14, 14), e.binary: (16, 16), e.gated: (1, 2), e.embedded: (1, 2),
-    n.batch_norm: (2, 3), n.group_norm: (4, 5), n.instance_norm: (1, 2), n.layer_norm: (3, 2), n.written_layer_norm: (1, 0), n.softmax: (2, 1),
-    n.rms_norm: (1, 0),
-    v.reshape: (5, 2), v.flatten: (1, 1), v.squeeze: (2, 1), v.unsqueeze: (1, 0.5), v.transpose: (5, 1), v.split: (3, 2), v.slice_: (4, 2),
-    v.concat: (6, 6), v.pad: (2, 1), v.tile: (1, 0), v.expand: (2, 0), v.gather: (2, 0), v.depth_to_space: (1, 0), v.pool: (3, 4),
-    v.resize: (2, 3), v.dropout: (1, 1),
-    m.reduce: (5, 0), m.arg_reduce: (1, 0), m.choose: (2, 0), m.rounded: (1, 0), m.through_integers: (1, 0), m.by_indices: (1.5, 0),
-    m.sequences: (1.5, 0), m.grid_sample: (0.5, 0),
+    n.batch_norm: (2, 3), n.group_norm: (4, 5), n.instance_norm: (1, 2), n.layer_norm: (3, 2), n.written_layer_norm: (1, 0),
+    n.softmax: (2, 1), n.rms_norm: (1, 0),
+    v.reshape: (5, 2), v.flatten: (1, 1), v.squeeze: (2, 1), v.unsqueeze: (1, 0.5), v.transpose: (5, 1), v.split: (3, 2),
+    v.slice_: (4, 2), v.concat: (6, 6), v.pad: (2, 1), v.tile: (1, 0), v.expand: (2, 0), v.gather: (2, 0), v.dropout: (1, 1),
+    i.depth_to_space: (1, 0), i.pool: (3, 4), i.resize: (2, 3),
+    m.reduce: (5, 0), m.arg_reduce: (1, 0), m.choose: (2, 0), m.rounded: (1, 0), m.through_integers: (1, 0),
+    m.through_other_floats: (0.7, 0), m.from_extents: (1, 0.5), m.by_indices: (1.5, 0), m.sequences: (1.5, 0), m.grid_sample: (0.5, 0),
 }
 CONTRACTIONS = (c.conv, c.conv, c.conv, c.conv_transpose, c.gemm, c.matmul, c.matmul)
 EPILOGUES = (e.unary, e.unary, e.binary, e.binary, e.binary, n.group_norm, n.batch_norm, n.layer_norm, n.softmax, e.embedded)

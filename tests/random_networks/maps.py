@@ -1,6 +1,7 @@
 """Operators that no epilogue has: reductions, comparisons and choices, integers, and those that pick by indices."""
 
 import numpy
+from onnx import numpy_helper
 
 from draft import Value
 from elementwise import broadcast, operand
@@ -92,6 +93,42 @@ def through_integers(d, x):
         numbers = d.numbers.integers(low, high, shape)
         y = d.emit(op, [y, d.integers(numbers, kind)], y.shape, kind)
     return d.emit("Cast", [y], y.shape, to=1, mag=20.0)
+
+
+def through_other_floats(d, x):
+    """Rounded to float16, or arithmetic in float64."""
+    x = d.tame(x)
+    if d.chance(0.5):
+        y = d.emit("Cast", [x], x.shape, "h", to=10)
+        if d.opset >= 15 and d.chance(0.4):
+            return d.emit("CastLike", [y, x], x.shape)
+        return d.emit("Cast", [y], x.shape, to=1)
+    y = d.emit("Cast", [x], x.shape, "d", to=11)
+    y = d.emit(d.pick(("Mul", "Add", "Sub", "Max")), [y, d.constant(d.draw(operand_shape_within(d, x.shape)).astype(numpy.float64))], x.shape, "d")
+    return d.emit("Cast", [y], x.shape, to=1)
+
+
+def operand_shape_within(d, shape):
+    return tuple(e if d.chance(0.5) else 1 for e in shape)[d.random.randint(0, len(shape)):]
+
+
+def from_extents(d, x):
+    """Numbers that come from the shape of x."""
+    kind = d.pick(("Size", "ConstantOfShape", "Shape"))
+    if kind == "Size":
+        size = d.emit("Cast", [d.emit("Size", [x], (), "i")], (), to=1, mag=float(x.elements), low=1.0)
+        return d.emit("Div", [x, size] if d.chance(0.5) else [x, d.emit("Sqrt", [size], (), low=1.0)], x.shape)
+    shape = d.emit("Shape", [x], (x.rank,), "i")
+    if kind == "ConstantOfShape":
+        value = numpy_helper.from_array(numpy.array([d.pick((0.25, 1.0, -2.0))], numpy.float32))
+        y = d.emit("ConstantOfShape", [shape], x.shape, value=value, mag=2.0)
+        return d.emit(d.pick(("Add", "Mul", "Max")), [x, y], x.shape, mag=2 * x.mag + 2)
+    if x.rank == 0:
+        return None
+    axis = d.random.randrange(x.rank)
+    extent = d.emit("Gather", [shape, d.integers(axis if d.chance(0.5) else axis - x.rank)], (), "i", axis=0)
+    number = d.emit("Cast", [extent], (), to=1, mag=float(x.shape[axis]), low=1.0)
+    return d.emit("Div", [x, number], x.shape)
 
 
 def by_indices(d, x):

@@ -1,7 +1,12 @@
-"""What others make of a network: ONNX Runtime, and ONNX's own interpreter on NumPy."""
+"""What others make of a network: ONNX Runtime, and PyTorch or ONNX's own interpreter."""
 
+import importlib.util
+import json
+import pathlib
 import select
 import subprocess
+import sys
+import tempfile
 
 import numpy
 
@@ -17,11 +22,20 @@ def onnxruntime(model, inputs):
     return dict(zip([o.name for o in session.get_outputs()], session.run(None, inputs)))
 
 
-def interpreter(model, inputs):
-    """The same by onnx.reference."""
-    from onnx.reference import ReferenceEvaluator
+def third_opinion(model, inputs):
+    """(whose, outputs by name): PyTorch's convolutions in float64 where it is installed, else ONNX's interpreter on NumPy."""
+    names = [o.name for o in model.graph.output]
     with numpy.errstate(all="ignore"):
-        return dict(zip([o.name for o in model.graph.output], ReferenceEvaluator(model).run(None, inputs)))
+        if importlib.util.find_spec("torch"):
+            sys.path.append(str(pathlib.Path(__file__).parents[2] / "scripts"))
+            from networks.onnx_reference import evaluate
+            with tempfile.NamedTemporaryFile(suffix=".onnx") as file:
+                file.write(model.SerializeToString())
+                file.flush()
+                values = evaluate(file.name, inputs, numpy.float64)
+            return "PyTorch", {n: v.astype(numpy.float32) if v.dtype == numpy.float64 else v for n, v in zip(names, values)}
+        from onnx.reference import ReferenceEvaluator
+        return "ONNX's interpreter", dict(zip(names, ReferenceEvaluator(model).run(None, inputs)))
 
 
 class Judge:
@@ -32,7 +46,6 @@ class Judge:
         self.process = None
 
     def ask(self, path):
-        import json
         if self.process is None:
             self.process = subprocess.Popen(self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                             env=self.environment)

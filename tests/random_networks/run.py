@@ -4,8 +4,8 @@ usage: run.py --judge PROGRAM --count N [--first N] [--work FOLDER] [--jobs N] [
        run.py … --gpu bf16|f16 [--kernels N] [--most-kernels N] [--compilers N]
 
 Every network is run by ONNX Runtime and by the judge (Coda against its float64 reference, bit for bit the same each time,
-and against ONNX Runtime). A dispute between the reference and ONNX Runtime is decided by ONNX's interpreter on NumPy: if
-that sides with Coda, ONNX Runtime is listed as off. FOLDER (default: build/random_networks) has state.json, from which a run
+and against ONNX Runtime). A dispute between the reference and ONNX Runtime is decided by PyTorch in float64, or without it by
+ONNX's interpreter: if that sides with Coda, ONNX Runtime is listed as off. FOLDER (default: build/random_networks) has state.json, from which a run
 goes on, and failures/: each failing network, and the smallest one that fails in the same way as small-<seed>.onnx.
 Ends with 1 if anything is wrong, failed or crashed.
 
@@ -39,15 +39,15 @@ scratch = "/dev/shm" if os.path.isdir("/dev/shm") else None
 def settle(judge, path, verdict, model, inputs):
     """A third opinion where the reference and ONNX Runtime differ."""
     try:
-        third = opinions.interpreter(model, inputs)
+        whose, third = opinions.third_opinion(model, inputs)
     except Exception as error:
-        verdict["text"] += f"; ONNX's interpreter: {error}"
+        verdict["text"] += f"; no third opinion: {error}"
         return verdict
     path.write_bytes(with_data(model, inputs, third).SerializeToString())
     again = judge.ask(path)
     if again["verdict"] == "agrees":
-        return {**again, "verdict": "agrees", "onnxruntime": verdict["text"]}
-    return {**verdict, "text": verdict["text"] + "; ONNX's interpreter does not side with Coda either"}
+        return {**again, "onnxruntime": verdict["text"]}
+    return {**verdict, "text": verdict["text"] + f"; {whose} does not side with Coda either"}
 
 
 def evaluate(judge, folder, seed, arguments):
@@ -212,12 +212,14 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--judge", required=True, type=pathlib.Path)
     parser.add_argument("--first", type=int, default=0)
-    parser.add_argument("--count", type=int, required=True)
+    parser.add_argument("--count", type=int, default=0)
+    parser.add_argument("--seeds", help="these alone: numbers with commas between")
     parser.add_argument("--work", type=pathlib.Path, default=pathlib.Path("build/random_networks"))
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--no-onnxruntime", action="store_true", help="Coda and its reference alone")
     parser.add_argument("--gpu", choices=("bf16", "f16"))
     parser.add_argument("--no-shrinking", action="store_true")
+    parser.add_argument("--until-bad", action="store_true", help="end with the first that is not right")
     parser.add_argument("--fresh", action="store_true", help="from the first seed, whatever was done before")
     parser.add_argument("--kernels", type=int, default=0, help="of a GPU: at least so many different ones")
     parser.add_argument("--most-kernels", type=int, default=10 ** 9)
@@ -228,12 +230,14 @@ def main():
     arguments.work.mkdir(parents=True, exist_ok=True)
     file = arguments.work / "state.json"
     state = json.loads(file.read_text()) if file.exists() else {}
+    if arguments.seeds:
+        state["seeds"] = [int(s) for s in arguments.seeds.split(",")]
     key = [arguments.first, arguments.gpu]
     if state.setdefault("key", key) != key:
         sys.exit(f"{file} is of another run (first seed, gpu: {state['key']}); give --fresh or another --work")
     started = saved = time.time()
     with concurrent.futures.ProcessPoolExecutor(arguments.jobs) as pool:
-        arguments.seeds = range(arguments.first, arguments.first + arguments.count)
+        arguments.seeds = state.get("seeds") or range(arguments.first, arguments.first + arguments.count)
         if arguments.gpu:
             if "seeds" not in state:
                 state["seeds"], state["kernels"] = choose_seeds(arguments, pool)
@@ -247,6 +251,9 @@ def main():
             first, part = ready.result()
             state["done"].append(first)
             merged(state, part)
+            if arguments.until_bad and state["bad"]:
+                pool.shutdown(wait=False, cancel_futures=True)
+                break
             if time.time() - saved > 5:
                 saved = time.time()
                 save(arguments, state)

@@ -130,17 +130,29 @@ void add_rounding(Tensor64& result, const std::string& name, const Operator& op,
     result.bound[i] += fast.relative * std::abs(result.value[i]) + fast.absolute + fast.input * std::abs(x[i]);
 }
 
-/// As an input and the weights of contractions are when they have been stored. Of a filter whose taps are added first
+/// Whether an implementation keeps this constant in the type of its tensors: weights of contractions, and whatever is
+/// no vector of an epilogue.
+bool is_stored(const Network& network, const Operator& op, std::size_t input) {
+  const NetworkTensor& t = network[op.inputs[input]];
+  if (!t.is_constant() || !is_float(t.dtype)) return false;
+  if (network::is_contraction(op.kind)) return input == 1;
+  if (std::holds_alternative<operators::Normalisation>(op.kind) ||
+      std::holds_alternative<operators::BatchNorm>(op.kind))
+    return false;
+  const auto extended = std::count_if(t.shape.begin(), t.shape.end(), [](const Dim& d) { return !(d == Dim(1)); });
+  return !std::holds_alternative<operators::Elementwise>(op.kind) || extended > 1;
+}
+
+/// As inputs and constants are when they have been stored. Of a filter whose taps are added first
 /// no weight is rounded by itself, and the rounding of |a + b| moves it by no more than u|a| + u|b|: by that each moves
 /// here.
 void round_operands(std::vector<Tensor64>& tensors, const Network& network, const Rounding& rounding) {
   if (rounding.tensors == DType::f32) return;
   std::vector<bool> stored(tensors.size(), false);
   for (const TensorId id : network.inputs) stored[id] = is_float(network[id].dtype);
-  for (const TensorId id : network.outputs) stored[id] = network[id].is_constant() && is_float(network[id].dtype);
   for (const Operator& op : network.operators)
-    if (network::is_contraction(op.kind))
-      stored[op.inputs[1]] = stored[op.inputs[1]] || network[op.inputs[1]].is_constant();
+    for (std::size_t i = 0; i < op.inputs.size(); ++i)
+      stored[op.inputs[i]] = stored[op.inputs[i]] || is_stored(network, op, i);
   std::mt19937_64 random(1);
   const double u = unit_roundoff(rounding.tensors);
   for (TensorId id = 0; id < tensors.size(); ++id) {

@@ -31,7 +31,7 @@ using TensorObserver = std::function<void(const Operator& op, Tensor64& result)>
 
 /// What an implementation rounds beside the arithmetic of f32.
 struct Rounding {
-  DType tensors = DType::f32;      ///< of inputs, contractions' weights, and the tensors that are stored
+  DType tensors = DType::f32;      ///< of inputs, constants that are no vectors, and the tensors that are stored
   std::set<std::string> stored{};  ///< names of tensors that operators make
   std::set<std::string> summed{};  ///< constants: filters of which taps may be added before they are rounded
   bool fast = false;               ///< elementwise functions in their forms for 16-bit outputs: docs/numerics.md

@@ -1,0 +1,83 @@
+"""Faults put into the library one at a time, as text in one of its sources; random networks have to find each.
+
+usage: seeded_faults.py BUILD JUDGE SOURCES
+
+BUILD is a build folder of Ninja, JUDGE the program in it, SOURCES the root of the tree. The source with the fault is compiled
+by its own command, without optimisation, and linked ahead of the library that has the right one.
+"""
+
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+# what goes wrong, file, the text there, what stands in its place
+FAULTS = [
+    ("a broadcast: every image has the first one's vector", "src/runtime/cpu/binding.cpp", "return {row, 0, 0, col};", "return {0, 0, 0, col};"),
+    ("a broadcast: operands are aligned at the first axis", "src/network/tensor_step.cpp",
+     "strides[shape.size() - x.shape.size() + i] = x.strides[i]", "strides[i] = x.strides[i]"),
+    ("an alias: what is read later is written over", "src/network/storage.cpp", "return last_use_[root_[from]] <= step && ", "return "),
+    ("a swapped axis: transposed by the inverse order", "src/network/single_step.cpp", "permuted.push_back(from[static_cast<std::size_t>(i)]);",
+     "permuted.push_back(from[std::size_t(std::find(order.order.begin(), order.order.end(), int(permuted.size())) - order.order.begin())]);"),
+    ("a swapped axis in the importer, which the reference shares: pads behind are those before", "src/network/onnx/windows.cpp",
+     "f.after.assign(pads.begin() + static_cast<std::ptrdiff_t>(n), pads.end());",
+     "f.after.assign(pads.begin(), pads.begin() + static_cast<std::ptrdiff_t>(n));"),
+]
+HERE = pathlib.Path(__file__).parent
+
+
+def ninja(build, *arguments):
+    return subprocess.run(["ninja", "-C", str(build), *arguments], check=True, capture_output=True, text=True).stdout
+
+
+def faulty_judge(build, judge, source, text, folder, compilations):
+    """A judge with this text in place of the source."""
+    command = next(c["command"] for c in compilations if pathlib.Path(c["file"]) == source and " -c " in c["command"])
+    changed, built = folder / source.name, folder / "faulty.o"
+    changed.write_text('#include <algorithm>\n' + text)
+    words, skip = [], False
+    for word in command.split():
+        if skip:
+            skip = False
+        elif word in ("-o", "-MF", "-MT"):
+            skip = True
+        elif word not in ("-MD", "-c", str(source)):
+            words.append(word)
+    subprocess.run(" ".join(words) + f" -O0 -w -I{source.parent} -o {built} -c {changed}", shell=True, check=True, cwd=build)
+    target = judge.relative_to(build)
+    link = ninja(build, "-t", "commands", "-s", str(target)).strip().splitlines()[-1]
+    program = folder / "judge"
+    first = next(w for w in link.split() if w.endswith("main.cpp.o"))
+    link = link.replace(first, f"{built} {first}", 1).replace(f"-o {target}", f"-o {program}", 1)
+    subprocess.run(link, shell=True, check=True, cwd=build)
+    return program
+
+
+def missed(build, judge, root, fault, compilations):
+    """What is wrong with finding this fault, or None."""
+    what, file, good, bad = fault
+    source = root / file
+    text = source.read_text()
+    if text.count(good) != 1:
+        return f"{what}: {file} does not have '{good}' once any more; put the fault elsewhere"
+    with tempfile.TemporaryDirectory() as folder:
+        program = faulty_judge(build, judge, source, text.replace(good, bad), pathlib.Path(folder), compilations)
+        done = subprocess.run([sys.executable, str(HERE / "run.py"), "--judge", str(program), "--count", "400", "--jobs", "1", "--work",
+                               folder + "/work", "--no-shrinking", "--until-bad"], capture_output=True, text=True)
+    if done.returncode == 1 and ("wrong" in done.stdout or "disputed" in done.stdout):
+        print(f"{what}: found; {done.stdout.strip().splitlines()[-1].strip()[:160]}", flush=True)
+        return None
+    return f"{what}: not found (exit code {done.returncode}):\n{done.stdout}{done.stderr}"
+
+
+def main():
+    build, judge, root = (pathlib.Path(a).resolve() for a in sys.argv[1:4])
+    compilations = json.loads(ninja(build, "-t", "compdb"))
+    failures = [m for m in (missed(build, judge, root, f, compilations) for f in FAULTS) if m]
+    print("\n".join(failures) if failures else f"{len(FAULTS)} seeded faults, all found")
+    sys.exit(bool(failures))
+
+
+if __name__ == "__main__":
+    main()
