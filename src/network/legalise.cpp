@@ -213,8 +213,9 @@ bool Legaliser::enlarge_in_convolution(const Operator& op) {
 void Legaliser::split_batch_norm(const Operator& op) {
   const double eps = std::get<operators::BatchNorm>(op.kind).eps;
   const Shape& shape = in_[op.output].shape;
-  Shape vector(shape.size() - 1, Dim(1));  // (C,1,…)
-  vector[0] = shape[1];
+  const Dim& channels = in_[op.inputs[1]].shape[0];  // known where the image's may be a symbol
+  Shape vector(shape.size() - 1, Dim(1));            // (C,1,…)
+  vector[0] = channels.known() ? channels : shape[1];
   const auto elementwise = [&](Op kind, std::vector<TensorId> inputs, TensorId output, std::string_view part) {
     Operator o{operators::Elementwise{.op = kind}, fmt::format("{}{}", op.name, part), std::move(inputs), output};
     expand_operands(o);  // (C,1) is no vector of columns: those of rank 3 are its last axis

@@ -15,9 +15,10 @@ MOST_ELEMENTS = 12000
 MOST_PRODUCTS = 1500000  # of one contraction
 OPSETS = (11, 12, 13, 13, 14, 15, 16, 17, 17, 18, 18, 19, 20, 20, 21, 21, 22)
 
-NUMPY = {"f": numpy.float32, "i": numpy.int64, "j": numpy.int32, "b": numpy.bool_, "d": numpy.float64, "h": numpy.float16}
+NUMPY = {"f": numpy.float32, "i": numpy.int64, "j": numpy.int32, "b": numpy.bool_, "d": numpy.float64, "h": numpy.float16,
+         "u": numpy.uint32}
 ONNX = {"f": TensorProto.FLOAT, "i": TensorProto.INT64, "j": TensorProto.INT32, "b": TensorProto.BOOL, "d": TensorProto.DOUBLE,
-        "h": TensorProto.FLOAT16}
+        "h": TensorProto.FLOAT16, "u": TensorProto.UINT32}
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ import sys
 
 import contractions as c
 import elementwise as e
+import functions
 import images as i
 import maps as m
 import movement as v
@@ -24,7 +25,7 @@ MOTIFS = {
     v.slice_: (4, 2), v.concat: (6, 6), v.pad: (2, 1), v.tile: (1, 0), v.expand: (2, 0), v.gather: (2, 0), v.dropout: (1, 1),
     i.depth_to_space: (1, 0), i.pool: (3, 4), i.resize: (2, 3),
     m.reduce: (5, 0), m.arg_reduce: (1, 0), m.choose: (2, 0), m.rounded: (1, 0), m.through_integers: (1, 0),
-    m.through_other_floats: (0.7, 0), m.from_extents: (1, 0.5), m.by_indices: (1.5, 0), m.sequences: (1.5, 0), m.grid_sample: (0.5, 0),
+    m.through_other_floats: (0.7, 0), m.from_extents: (1, 0.5), m.by_indices: (1.5, 0), m.sequences: (1.5, 0), m.grid_sample: (0.5, 0), **functions.MOTIFS,
 }
 CONTRACTIONS = (c.conv, c.conv, c.conv, c.conv_transpose, c.gemm, c.matmul, c.matmul)
 EPILOGUES = (e.unary, e.unary, e.binary, e.binary, e.binary, n.group_norm, n.batch_norm, n.layer_norm, n.softmax, e.embedded)
@@ -56,7 +57,7 @@ def generate(seed, gpu=False):
             break
         if d.chance(0.35):  # another value: branches, residuals, several users
             x = d.pick([w for w in d.values if w.kind == "f"])
-        if not gpu and d.chance(0.3):
+        if not gpu and d.chance(0.42):
             x = contraction_with_epilogue(d, x) or x
             continue
         y = d.random.choices(motifs, weights)[0](d, x)
