@@ -51,8 +51,9 @@ Extents64 slice(std::int64_t begin, std::int64_t end, std::int64_t step, std::in
   return picked;
 }
 
-/// The shape that the network infers for these inputs.
-Extents64 inferred(const OperatorKind& kind, const ReferenceInputs& in) {
+}  // namespace
+
+Extents64 inferred_shape(const OperatorKind& kind, const ReferenceInputs& in) {
   std::vector<NetworkTensor> tensors;
   std::vector<const NetworkTensor*> types;
   tensors.reserve(in.size());
@@ -63,8 +64,6 @@ Extents64 inferred(const OperatorKind& kind, const ReferenceInputs& in) {
   for (const Dim& d : infer_shape(kind, types, "reference")) shape.push_back(d.value());
   return shape;
 }
-
-}  // namespace
 
 Tensor64 evaluate_tensors(const operators::Slice& o, const ReferenceInputs& in) {
   Indices indices = all_of(in[0]->shape);
@@ -161,7 +160,7 @@ Tensor64 evaluate_tensors(const operators::ShapeOf& o, const ReferenceInputs& in
 
 Tensor64 evaluate_tensors(const operators::MatMul& o, const ReferenceInputs& in) {
   Tensor64 a = *in[0], b = *in[1];
-  const Extents64 result = inferred(o, in);
+  const Extents64 result = inferred_shape(o, in);
   if (a.shape.size() == 1) a.shape.insert(a.shape.begin(), 1);
   if (b.shape.size() == 1) b.shape.push_back(1);
   const std::int64_t m = a.shape[a.shape.size() - 2], k = a.shape.back(), n = b.shape.back();
@@ -220,7 +219,7 @@ void for_taps(const operators::Conv3d& o, const Extents64& y, const Extents64& x
 
 Tensor64 evaluate_tensors(const operators::Conv3d& o, const ReferenceInputs& in) {
   const Tensor64 &x = *in[0], &w = *in[1];
-  Tensor64 y = empty_tensor(inferred(o, in));
+  Tensor64 y = empty_tensor(inferred_shape(o, in));
   std::size_t to = 0;
   for_indices(y.shape, [&](const Extents64& index) {
     double sum = 0, sizes = 0;
@@ -239,7 +238,7 @@ Tensor64 evaluate_tensors(const operators::Conv3d& o, const ReferenceInputs& in)
 Tensor64 evaluate_tensors(const operators::PoolNd& o, const ReferenceInputs& in) {
   const Tensor64& x = *in[0];
   const std::size_t axes = x.shape.size() - 2;
-  Tensor64 y = empty_tensor(inferred(o, in));
+  Tensor64 y = empty_tensor(inferred_shape(o, in));
   std::size_t to = 0;
   for_indices(y.shape, [&](const Extents64& index) {
     double sum = 0, sizes = 0, best = -std::numeric_limits<double>::infinity();
@@ -270,13 +269,6 @@ Tensor64 evaluate_tensors(const operators::PoolNd& o, const ReferenceInputs& in)
     ++to;
   });
   return y;
-}
-
-Tensor64 evaluate_tensors(const operators::Resample& o, const ReferenceInputs&) {
-  throw Unsupported(
-      fmt::format("the float64 reference has no operator {} (cubic, antialias, more than two axes, …); run "
-                  "without --check",
-                  to_string(OperatorKind(o))));
 }
 
 }  // namespace coda::command

@@ -19,6 +19,7 @@ Tensor64 evaluate_tensors(const operators::ShapeOf& o, const ReferenceInputs& in
 Tensor64 evaluate_tensors(const operators::MatMul& o, const ReferenceInputs& in);
 Tensor64 evaluate_tensors(const operators::Conv3d& o, const ReferenceInputs& in);
 Tensor64 evaluate_tensors(const operators::PoolNd& o, const ReferenceInputs& in);
+// reference_resample.cpp
 Tensor64 evaluate_tensors(const operators::Resample& o, const ReferenceInputs& in);
 // reference_indices.cpp
 Tensor64 evaluate_tensors(const operators::GatherElements& o, const ReferenceInputs& in);
@@ -30,6 +31,9 @@ Tensor64 evaluate_tensors(const operators::Triangle& o, const ReferenceInputs& i
 Tensor64 evaluate_tensors(const operators::CumulativeSum& o, const ReferenceInputs& in);
 Tensor64 evaluate_tensors(const operators::TopK& o, const ReferenceInputs& in);
 Tensor64 evaluate_tensors(const operators::GridSample& o, const ReferenceInputs& in);
+
+/// The shape that the network infers for these inputs.
+Extents64 inferred_shape(const OperatorKind& kind, const ReferenceInputs& in);
 
 /// An integer result, exact in f64, as its type wraps it; Unsupported for one that no f64 is.
 double as_integer(double x, DType t);

@@ -156,6 +156,35 @@ TEST(TensorOperators, StripsWithFiltersOfTheirOwn) {
   test::expect_agreement(n, inputs, test::run(compile(n, {.threads = 2}), inputs));
 }
 
+// By the definition written down twice: tables of taps, and a weight for every element
+TEST(TensorOperators, ResampleAgreesWithTheReference) {
+  test::Random r(7);
+  for (int round = 0; round < 60; ++round) {
+    operators::Resample how;
+    how.mode = static_cast<ResizeMode>(r.below(3));
+    how.coordinates = static_cast<ResizeCoordinates>(r.below(6));
+    how.rounding = static_cast<NearestRounding>(r.below(4));
+    how.exclude_outside = how.mode == ResizeMode::cubic && r.chance(0.3);
+    how.antialias = how.mode != ResizeMode::nearest && r.chance(0.3);
+    how.extrapolation = 7;
+    std::vector<std::int64_t> shape;
+    const auto rank = static_cast<std::size_t>(r.between(1, 4));
+    for (std::size_t i = 0; i < rank; ++i) {
+      shape.push_back(r.between(2, 5));
+      const bool sized = r.chance(0.5);
+      how.sizes.push_back(sized ? r.between(1, 7) : 0);
+      how.scales.push_back(sized ? 0 : static_cast<double>(r.between(2, 9)) / 4);
+      how.roi_begin.push_back(r.uniform(-0.25, 0.25));
+      how.roi_end.push_back(r.uniform(0.75, 1.25));
+    }
+    NetworkBuilder net;
+    net.output(net.apply(how, {net.input("x", Shape(shape.begin(), shape.end()))}), "y");
+    const Network n = net.build();
+    const test::HostTensors inputs{{"x", test::random_tensor(r, shape)}};
+    test::expect_agreement(n, inputs, test::run(compile(n, {.threads = 2}), inputs));
+  }
+}
+
 TEST(TensorOperators, EmptyTensors) {
   NetworkBuilder net;
   const auto x = net.input("x", {2, 3});

@@ -97,6 +97,20 @@ TEST(ReferenceTensors, Movement) {
   EXPECT_THAT(pad(PadMode::wrap), ElementsAre(2, 3, 1, 2, 3, 1));
 }
 
+TEST(ReferenceTensors, Resampling) {
+  const Tensor64 x = tensor({4}, {0, 1, 2, 3});
+  const auto resized = [&](operators::Resample o, std::int64_t size) {
+    o.scales = {0}, o.sizes = {size};
+    return evaluate_tensors(o, {&x}).value;
+  };
+  EXPECT_THAT(resized({.mode = ResizeMode::linear}, 8), ElementsAre(0, 0.25, 0.75, 1.25, 1.75, 2.25, 2.75, 3));
+  EXPECT_THAT(resized({.mode = ResizeMode::linear, .coordinates = ResizeCoordinates::align_corners}, 3),
+              ElementsAre(0, 1.5, 3));
+  EXPECT_THAT(resized({.mode = ResizeMode::nearest, .rounding = NearestRounding::floor}, 2), ElementsAre(0, 2));
+  EXPECT_THAT(resized({.mode = ResizeMode::cubic}, 2), ElementsAre(0.40625, 2.59375));
+  EXPECT_THAT(resized({.mode = ResizeMode::linear, .antialias = true}, 2), ElementsAre(5.0 / 7, 16.0 / 7));
+}
+
 TEST(ReferenceTensors, DepthToSpaceAndBack) {
   const Tensor64 x = counting({1, 8, 2, 3});
   for (const bool crd : {false, true}) {
