@@ -99,16 +99,20 @@ TEST(ReferenceTensors, Movement) {
 
 TEST(ReferenceTensors, Resampling) {
   const Tensor64 x = tensor({4}, {0, 1, 2, 3});
-  const auto resized = [&](operators::Resample o, std::int64_t size) {
-    o.scales = {0}, o.sizes = {size};
+  const auto resized = [&](ResizeMode mode, std::int64_t size, auto&& change) {
+    operators::Resample o;
+    o.mode = mode, o.scales = {0}, o.sizes = {size};
+    change(o);
     return evaluate_tensors(o, {&x}).value;
   };
-  EXPECT_THAT(resized({.mode = ResizeMode::linear}, 8), ElementsAre(0, 0.25, 0.75, 1.25, 1.75, 2.25, 2.75, 3));
-  EXPECT_THAT(resized({.mode = ResizeMode::linear, .coordinates = ResizeCoordinates::align_corners}, 3),
+  const auto plain = [](operators::Resample&) {};
+  EXPECT_THAT(resized(ResizeMode::linear, 8, plain), ElementsAre(0, 0.25, 0.75, 1.25, 1.75, 2.25, 2.75, 3));
+  EXPECT_THAT(resized(ResizeMode::cubic, 2, plain), ElementsAre(0.40625, 2.59375));
+  EXPECT_THAT(resized(ResizeMode::nearest, 2, plain), ElementsAre(0, 2));
+  EXPECT_THAT(resized(ResizeMode::nearest, 2, [](auto& o) { o.rounding = NearestRounding::ceil; }), ElementsAre(1, 3));
+  EXPECT_THAT(resized(ResizeMode::linear, 3, [](auto& o) { o.coordinates = ResizeCoordinates::align_corners; }),
               ElementsAre(0, 1.5, 3));
-  EXPECT_THAT(resized({.mode = ResizeMode::nearest, .rounding = NearestRounding::floor}, 2), ElementsAre(0, 2));
-  EXPECT_THAT(resized({.mode = ResizeMode::cubic}, 2), ElementsAre(0.40625, 2.59375));
-  EXPECT_THAT(resized({.mode = ResizeMode::linear, .antialias = true}, 2), ElementsAre(5.0 / 7, 16.0 / 7));
+  EXPECT_THAT(resized(ResizeMode::linear, 2, [](auto& o) { o.antialias = true; }), ElementsAre(0.625, 2.375));
 }
 
 TEST(ReferenceTensors, DepthToSpaceAndBack) {
