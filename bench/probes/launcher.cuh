@@ -124,7 +124,7 @@ template <class Config, class Visitor> Launch prepare(const Problem& p, const Op
     const int clusters = resident / Conv::kClusterBlocks, rounds = divide_up(g.tiles * g.splits, clusters), blocks = divide_up(g.tiles * g.splits, rounds) * Conv::kClusterBlocks;
     size_t used = 0;
     if constexpr (Conv::kWorkspace) {
-        const size_t exits = take(used, 4);
+        const size_t exits = take(used, 8);
         fixed.launch = {reinterpret_cast<u32*>(workspace.memory + exits), u32(blocks) * kEpochs - 1, divisor(u64(blocks))};
     }
     if constexpr (kNorm) {
