@@ -40,6 +40,8 @@ template <class Config, class Visitor> struct SecondPass {
     static constexpr int kTeamBytes = divide_up(kColumns * kN * 4 + kScratch * int(sizeof(Moments)), 16) * 16;
     // Of a warpgroup: four warps' offsets, the kept tile's centres, barriers of the slabs.
     static constexpr int kOwnBytes = divide_up(5 * kN * 4 + 4 * kBuffers * 8, 16) * 16;
+    // Lanes read slabs by ordinary loads after their fence and store: to pool them, or for the head.
+    static constexpr bool kReadsStored = First::Resample::kPooled || First::Head::kEights > 0;
     static constexpr int kFirstTensor = Visitor::kTensorsBefore, kTensors = Visitor::kTensors - kFirstTensor;
 
     // Columns of one image and tile of channels pass from the spare warp to a team and back.
@@ -208,7 +210,9 @@ template <class Config, class Visitor> struct SecondPass {
     // since. kBeside a main loop all slabs are stored after one fence, which waits for shared memory; else each at once.
     template <bool kBeside> CODA_DEVICE void finish(const At& at, bool spilled, bool later) {
         const int warp = first.thread / 32, lane = first.thread & 31;
-        __syncwarp();  // the offsets of the tile before are read
+        if constexpr (kReadsStored)
+            if (spilled) fence_async_shared();  // this lane's reads of the tile before come ahead of the loads over it
+        __syncwarp();  // the offsets of the tile before are read, and so are its slabs
         if (spilled && lane == 0) {
             delay_point();
             if (later) tma_store_wait<1>();
