@@ -29,6 +29,16 @@ struct Watchdog {
 #endif
 };
 
+// Built with CODA_WATCHDOG, a launch whose workspace another one uses at the same time ends, too: with a misaligned address, by which
+// the driver's error tells it from a wait that lasts too long.
+#ifdef CODA_WATCHDOG
+constexpr bool kChecked = true;
+CODA_DEVICE void end_with_workspace_in_use() { asm volatile("st.global.u32 [%0], %1;" ::"l"(u64(18)), "r"(0) : "memory"); }
+#else
+constexpr bool kChecked = false;
+CODA_DEVICE void end_with_workspace_in_use() {}
+#endif
+
 // Built with CODA_DELAYS, some threads sleep up to 16 us here: before each publication, wait and store, so that tests meet
 // interleavings which an idle machine never shows.
 CODA_DEVICE void delay_point() {

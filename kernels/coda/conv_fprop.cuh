@@ -86,6 +86,7 @@ template <class Config, class Visitor> struct ConvFprop {
     static constexpr int kConsumerRegisters = kByHand ? (kConsumers == 4 ? 104 : 208) : kConsumers == 4 ? (kStreamed ? 104 : 112) : kAlone ? 232 : kStreamed ? 216 : 224;
     static constexpr bool kSplit = Config::kSplit, kExchange = Tail::kExchange;
     static constexpr bool kWorkspace = kSplit || kExchange || Tail::Needs::kMeets;
+    static constexpr bool kCounted = kWorkspace || (kChecked && kGeneral);  // blocks are, that come and leave
     static_assert(!Tail::Needs::kMeets || (!kSplit && kGroup == 0), "tiles that wait for one another are whole, and neighbours");
     template <int i> static constexpr bool kIsPrefetched = is_loaded<Visitor, Tail::kFetchFirst, Tail::kFetchEnd, Tail::kFetch>(i);
     static constexpr bool kSpread = Tail::kFetch > 0 && kTurns == 1 && !kSplit && !kDirect;
@@ -183,6 +184,7 @@ template <class Config, class Visitor> struct ConvFprop {
             mbarrier_init_fence();
         }
         await_launches_ahead();
+        if (kCounted && threadIdx.x == 0 && is_counted(p)) enter_launch(p.launch);
         if constexpr (kClusterBlocks > 1) cluster_sync();
         else __syncthreads();
         admit_next_launch();
@@ -208,9 +210,11 @@ template <class Config, class Visitor> struct ConvFprop {
         } else {
             __syncthreads();
         }
-        if (kWorkspace && threadIdx.x == 0) leave_launch(p.launch);
+        if (kCounted && threadIdx.x == 0 && is_counted(p)) leave_launch(p.launch);
     }
 
+    // A general epilogue without reductions has no workspace.
+    static CODA_DEVICE bool is_counted(const ConvParams& p) { return kWorkspace || p.launch.exits != nullptr; }
     // By those who need it, so that the first loads of a launch do not wait for it.
     static CODA_DEVICE u32 epoch_of(const ConvParams& p) { return kWorkspace ? coda::epoch_of(p.launch) : 0; }
 

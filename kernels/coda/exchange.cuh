@@ -182,6 +182,15 @@ template <class Crew, int kColumns, int kScratch, int kUnit> struct GroupStatist
 
 CODA_DEVICE u32 epoch_of(const EpochParams& p) { return u32(divided(int(*static_cast<const volatile u32*>(p.exits)), p.by_blocks)); }
 
+// Called by one thread of each block ahead of all else. In a checked build blocks that come are counted, too, behind those that left: both
+// counts name the same launch, unless two launches with this workspace are in flight at once.
+CODA_DEVICE void enter_launch(const EpochParams& p) {
+    if constexpr (kChecked) {
+        const u32 came = increment_wrapping(p.exits + 1, p.last);
+        if (u32(divided(int(came), p.by_blocks)) != epoch_of(p)) end_with_workspace_in_use();
+    }
+}
+
 // Called by one thread of each block once all its warps have the epoch and are done with the workspace. Nobody waits for it.
 CODA_DEVICE void leave_launch(const EpochParams& p) {
     delay_point();

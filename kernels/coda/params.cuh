@@ -130,7 +130,8 @@ struct FoldParams {
 };
 
 // `exits` counts the blocks that left launches with this workspace; divided by those of a launch it is the number of launches before this one, the
-// epoch, whichever blocks of this launch have left. It goes back to 0 from `last`, after kEpochs launches.
+// epoch, whichever blocks of this launch have left. It goes back to 0 from `last`, after kEpochs launches. In a checked build (CODA_WATCHDOG) the
+// word behind it counts the blocks that came.
 constexpr u32 kEpochs = 1 << 15;
 struct EpochParams {
     u32* exits;

@@ -90,8 +90,9 @@ Workspace lay_out_workspace(const ConvPlan& p, const ConvProblem& problem) {
   Workspace w;
   const ConvConfig& c = p.config;
   if (c.mode == NormMode::general) lay_out_folds(w, p, problem);
+  if (w.bytes == 0 && !p.cooperative) return w;
+  w.exits = take(w.bytes, product(8));  // blocks that left; in checked builds those that came, too
   if (!p.cooperative) return w;
-  w.exits = take(w.bytes, product(4));
   if (exchanges(c.mode)) {
     const Checked row = product(p.images, problem.extents.cols / c.unit, entry_bytes);
     w.slots = take(w.bytes, row * p.slots_per_image);

@@ -84,7 +84,7 @@ unsigned next_seed() {
   return seed++;
 }
 
-CUresult perform(const Launch& launch) {
+CUresult perform(const Launch& launch, bool dependent) {
   if (launch.entry == nullptr) return CUDA_SUCCESS;
   std::vector<void*> addresses;
   std::vector<std::unique_ptr<void, decltype(&std::free)>> copies;  // aligned as parameters may have to be
@@ -94,7 +94,8 @@ CUresult perform(const Launch& launch) {
     addresses.push_back(copies.back().get());
   }
   coda_emulator::LaunchShape shape = launch.shape;
-  shape.seed = next_seed();
+  shape.seed = next_seed(), shape.dependent = dependent;
+  const std::lock_guard lock(fake_state()->mutex);  // nobody copies while memory is hidden
   const std::string error = coda_emulator::run(shape, *launch.entry, addresses.data());
   if (error.empty()) return CUDA_SUCCESS;
   std::fprintf(stderr, "emulator: %s (CODA_EMULATOR_SEED=%u)\n", error.c_str(), shape.seed);
@@ -113,7 +114,7 @@ CUresult submit(CUstream stream, Launch launch) {
     nodes.push_back(std::move(node));
     return CUDA_SUCCESS;
   }
-  return perform(launch);
+  return perform(launch, launch.dependent);
 }
 
 void set_attribute(Launch& launch, CUlaunchAttributeID id, const CUlaunchAttributeValue& value) {
@@ -302,8 +303,14 @@ CUresult cuGraphInstantiate(CUgraphExec* e, CUgraph g, unsigned long long) {
 }
 CUresult cuGraphLaunch(CUgraphExec e, CUstream) {
   const std::lock_guard lock(mutex);
-  for (const Launch* node : reinterpret_cast<Graph*>(e)->order())
-    if (const CUresult result = perform(*node); result != CUDA_SUCCESS) return result;
+  const auto& graph = *reinterpret_cast<const Graph*>(e);
+  const auto is_dependent = [&](const Launch* node) {
+    return std::any_of(graph.edges.begin(), graph.edges.end(), [&](const Edge& edge) {
+      return edge.to == node && edge.data.type == CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC;
+    });
+  };
+  for (const Launch* node : graph.order())
+    if (const CUresult result = perform(*node, is_dependent(node)); result != CUDA_SUCCESS) return result;
   return CUDA_SUCCESS;
 }
 CUresult cuGraphGetNodes(CUgraph g, CUgraphNode* nodes, std::size_t* count) {

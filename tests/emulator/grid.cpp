@@ -10,6 +10,7 @@
 #include <cstring>
 #include <map>
 #include <stdexcept>
+#include <utility>
 
 namespace coda_emulator {
 
@@ -110,6 +111,18 @@ std::string deadlock() {
   return text;
 }
 
+void end_launches_ahead() {
+  if (std::exchange(grid->launches_ahead, false)) show_memory();
+}
+
+// A launch behind this one may rely on those ahead of it only if this one has waited for them
+void check_waits(std::size_t begin, std::size_t end) {
+  for (std::size_t b = begin; b < end && grid->error.empty(); ++b)
+    if (std::none_of(grid->blocks[b]->threads.begin(), grid->blocks[b]->threads.end(),
+                     [](const Thread& t) { return t.has_waited; }))
+      grid->error = fmt::format("block {} ended without griddepcontrol.wait", b);
+}
+
 void schedule(std::size_t begin, std::size_t end) {
   std::vector<std::pair<Block*, std::size_t>> warps;
   for (std::size_t b = begin; b < end; ++b)
@@ -133,6 +146,7 @@ void schedule(std::size_t begin, std::size_t end) {
       return;
     }
     if (!advanced) advanced = copy_something();
+    if (!advanced && grid->launches_ahead) end_launches_ahead(), advanced = true;
     idle = advanced ? 0 : idle + 1;
   }
   grid->error = deadlock();
@@ -197,7 +211,11 @@ std::string run(const LaunchShape& shape, const Entry& entry, void** parameters)
         block.threads[t].fiber = make_fiber(block.threads[t], entry, parameters);
       }
     }
+    // Where blocks come one after another, the first and the last
+    if (shape.dependent && (first == 0 || last == g.blocks.size())) g.launches_ahead = true, hide_memory();
     schedule(first, last);
+    end_launches_ahead();
+    if (shape.dependent) check_waits(first, last);
     for (std::size_t b = first; b < last; ++b) g.blocks[b]->threads.clear();  // unwinds what has not finished
   }
   grid = nullptr;
@@ -211,6 +229,11 @@ Index block_index() { return {current->block->index, 0, 0}; }
 Index block_extent() { return grid->block_extent; }
 Index grid_extent() { return grid->extent; }
 unsigned cluster_rank() { return current->block->rank; }
+
+void await_launches_ahead() {
+  current->has_waited = true;
+  if (grid->launches_ahead) wait_until("the launches ahead", [] { return !grid->launches_ahead; });
+}
 
 void pause() {
   current->waits_for = "memory that it polls";

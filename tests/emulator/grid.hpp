@@ -40,7 +40,7 @@ struct Thread {
   Block* block = nullptr;
   unsigned index = 0;
   boost::context::fiber fiber;
-  bool finished = false, advanced = false;
+  bool finished = false, advanced = false, has_waited = false;
   const char* waits_for = "";
   std::vector<Product> open_products;
   std::deque<std::vector<Product>> products;              ///< committed groups
@@ -74,6 +74,7 @@ struct Grid {
   std::vector<std::function<void()>> copies;  ///< that the copy engine has yet to do, in any order
   std::mt19937 random;
   std::string error;
+  bool launches_ahead = false;  ///< still run
 };
 
 /// Of the running launch; launches are one at a time.
@@ -99,9 +100,14 @@ struct LaunchShape {
   Index grid{}, block{};
   unsigned cluster = 1;
   std::size_t shared_bytes = 0;
-  bool together = false;  ///< all blocks are resident at once
+  bool together = false;   ///< all blocks are resident at once
+  bool dependent = false;  ///< programmatically, on launches ahead
   unsigned seed = 0;
 };
+/// Takes the device's memory away from whoever touches it, and gives it back (driver.cpp).
+void hide_memory();
+void show_memory();
+
 /// Runs a launch to its end. Returns what went wrong: empty if nothing.
 std::string run(const LaunchShape& shape, const Entry& entry, void** parameters);
 

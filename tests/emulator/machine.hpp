@@ -91,6 +91,10 @@ CODA_EMULATOR_API void store_matrices(std::uint32_t row, const std::uint32_t* re
 /// ldmatrix, likewise.
 CODA_EMULATOR_API void load_matrices(std::uint32_t row, std::uint32_t* registers, int count, bool transposed);
 
+/// griddepcontrol.wait. The launches ahead end as late as they can: when no thread gets on without that. Until then no
+/// device memory can be touched, if the launch depends on them programmatically: whoever does ends the process.
+CODA_EMULATOR_API void await_launches_ahead();
+
 /// Ends the launch with an error, as an illegal access does on a GPU.
 [[noreturn]] CODA_EMULATOR_API void fail(const char* what);
 

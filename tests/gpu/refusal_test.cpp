@@ -1,5 +1,6 @@
 // Bad input on a GPU: the right class of error, what was expected, and nothing launched.
 
+#include <dlfcn.h>
 #include <gmock/gmock.h>
 
 #include <functional>
@@ -93,6 +94,48 @@ TEST_F(Refusal, Pointers) {
   expect_refusal([](Arguments& a) { a.outputs["h"].data = host; }, "expected memory of GPU");
   expect_refusal([](Arguments& a) { a.outputs["y"].data = const_cast<void*>(a.operands["r"].data); },
                  "shares memory with operand r[m,n]");
+}
+
+// From the first byte to the last, whatever the memory is
+TEST_F(Refusal, MemoryThatIsTooSmall) {
+  const cuda::Memory few(device(), 16, "sixteen bytes"), all(device(), 2 * 9 * 10 * 32 * 2, "a whole output");
+  const auto at = [](const cuda::Memory& m) { return reinterpret_cast<void*>(m.address()); };
+  expect_refusal([&](Arguments& a) { a.outputs["y"].data = at(few); }, "16 bytes of its allocation are left");
+  expect_refusal([&](Arguments& a) { a.outputs["h"].data = moved(at(all), 16); }, "expected 11520 bytes");
+  expect_refusal([&](Arguments& a) { a.operands["r"].data = at(few); }, "operand r[m,n] was given the address");
+  Arguments fits = problem.arguments();
+  fits.outputs["y"].data = at(all);
+  EXPECT_NO_THROW(executable.bind(fits));
+}
+
+// A pool's memory and managed memory are served, also from the middle of an allocation
+TEST_F(Refusal, MemoryOfOtherKindsIsNot) {
+  void* const library = ::dlopen("libcuda.so.1", RTLD_NOW);
+  const auto async =
+      reinterpret_cast<CUresult (*)(CUdeviceptr*, std::size_t, CUstream)>(::dlsym(library, "cuMemAllocAsync"));
+  const auto free_async = reinterpret_cast<CUresult (*)(CUdeviceptr, CUstream)>(::dlsym(library, "cuMemFreeAsync"));
+  const auto managed =
+      reinterpret_cast<CUresult (*)(CUdeviceptr*, std::size_t, unsigned)>(::dlsym(library, "cuMemAllocManaged"));
+  if (async == nullptr || free_async == nullptr || managed == nullptr) GTEST_SKIP() << "not in this driver";
+  constexpr std::size_t bytes = 2 * 9 * 10 * 32 * 2;
+  CUdeviceptr pooled[3] = {}, both = 0;
+  for (CUdeviceptr& p : pooled) cuda::check(async(&p, bytes, nullptr), "allocating from a pool");
+  cuda::check(managed(&both, 4 * bytes, CU_MEM_ATTACH_GLOBAL), "allocating managed memory");
+  executable.run(problem.arguments());
+  const auto expected = problem.tensor("y").device->contents();
+  for (const CUdeviceptr p : {pooled[0], pooled[1], pooled[2], both, both + 3 * bytes}) {
+    Arguments a = problem.arguments();
+    a.outputs["y"].data = reinterpret_cast<void*>(p);
+    EXPECT_NO_THROW(executable.run(a));
+    std::vector<std::byte> y(bytes);
+    cuda::check(cuda::driver().cuMemcpy(reinterpret_cast<CUdeviceptr>(y.data()), p, bytes), "downloading");
+    EXPECT_EQ(y == expected, true);
+  }
+  Arguments beyond = problem.arguments();
+  beyond.outputs["y"].data = reinterpret_cast<void*>(both + 3 * bytes + 16);
+  EXPECT_THROW(executable.bind(beyond), UserError);
+  for (CUdeviceptr p : pooled) free_async(p, nullptr);
+  cuda::check(cuda::driver().cuMemFree(both), "freeing managed memory");
 }
 
 TEST_F(Refusal, Options) {

@@ -12,6 +12,14 @@ struct Watchdog {  // deadlocks are seen by the emulator
     void tick() {}
 };
 
+#ifdef CODA_WATCHDOG
+constexpr bool kChecked = true;
+inline void end_with_workspace_in_use() { coda_emulator::fail("the workspace is in use by another launch"); }
+#else
+constexpr bool kChecked = false;
+inline void end_with_workspace_in_use() {}
+#endif
+
 inline void delay_point() {
     if (coda_emulator::ticks() % 4 == 0) coda_emulator::delay();
 }
@@ -42,7 +50,7 @@ inline void fence_async_shared() {}
 inline void fence_async_global() {}
 inline u32 cluster_rank() { return coda_emulator::cluster_rank(); }
 inline void cluster_sync() { coda_emulator::sync_cluster(); }
-inline void await_launches_ahead() {}
+inline void await_launches_ahead() { coda_emulator::await_launches_ahead(); }
 inline void admit_next_launch() {}
 template <int kRegisters> void register_release() {}
 template <int kRegisters> void register_acquire() {}

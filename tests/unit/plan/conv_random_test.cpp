@@ -305,8 +305,8 @@ void check_workspace(const ConvPlan& p, const Extents& e, const Epilogue& e_) {
     EXPECT_TRUE(parts.emplace(begin, begin + bytes).second) << "two parts begin at " << begin;
   };
   if (e_.general) check_folds(p, e_, part);
-  if (p.cooperative) {
-    part(p.workspace.exits, 4);
+  if (p.cooperative || p.workspace.bytes > 0) {
+    part(p.workspace.exits, 8);
   } else if (!e_.general) {
     EXPECT_EQ(p.workspace.bytes, 0u);
   }

@@ -1,0 +1,175 @@
+// Captures into graphs: memory stays bounded, workspaces are the graph's own, a workspace in use twice is found.
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "coda/error.hpp"
+#include "gpu/device.hpp"
+#include "gpu/options.hpp"
+#include "gpu/problem.hpp"
+#include "runtime/cuda/driver.hpp"
+#include "runtime/cuda/graph.hpp"
+#include "runtime/cuda/parameters.hpp"
+#include "support/subprocess.hpp"
+
+namespace coda::gpu {
+namespace {
+
+using cuda::check;
+using cuda::driver;
+using ::testing::HasSubstr;
+
+// One that exchanges statistics
+Case exchanging() { return sanitizer_cases().at(0); }
+
+// A graph's workspace goes to the next one when it is gone. The driver says so some time later, in a thread of its own
+TEST(GraphsSmall, TenThousandCapturesKeepMemoryBounded) {
+  Problem problem(exchanging());
+  const Executable executable = problem.compile();
+  const Arguments arguments = problem.arguments();
+  const TestStream stream;
+  const std::size_t before = device().held.now;
+  {
+    const TestGraph first(stream.get(), [&] { executable.enqueue(arguments, stream); });
+  }
+  const std::size_t one = device().held.now - before;
+  ASSERT_GT(one, 0u) << "a case without a workspace shows nothing";
+  for (int i = 0; i < 10000; ++i) {
+    const TestGraph graph(stream.get(), [&] { executable.enqueue(arguments, stream); });
+    if (i % 1000 == 0) graph.replay(stream.get());
+  }
+  wait(stream.get(), "replays of short-lived graphs");
+  EXPECT_LT(device().held.now - before, 1000 * one);
+}
+
+// Two graphs of one executable at once, each with its workspace; a third takes that of one that is gone
+TEST(GraphsSmall, TwoCapturesReplayAtOnce) {
+  const Case c = exchanging();
+  Problem one(c), two(c);
+  const Executable executable = one.compile();
+  executable.run(one.arguments());
+  const auto expected = one.outputs();
+  const TestStream stream, other;
+  for (int round = 0; round < 2; ++round) {
+    const TestGraph first(stream.get(), [&] { executable.enqueue(one.arguments(), stream); });
+    const TestGraph second(stream.get(), [&] { executable.enqueue(two.arguments(), stream); });
+    one.poison(stream.get()), two.poison(other.get());
+    for (int i = 0; i < 2; ++i) first.replay(stream.get()), second.replay(other.get());
+    wait(stream.get(), "the first graph"), wait(other.get(), "the second graph");
+    EXPECT_EQ(one.outputs() == expected, true);
+    EXPECT_EQ(two.outputs() == expected, true);
+  }
+}
+
+Case checked(bool delays) {
+  Case c = exchanging();
+  c.options.watchdog = true, c.options.delays = delays;
+  return c;
+}
+
+// What the launch would see if another one with its workspace were in flight. It ends the context
+TEST(GraphsSmall, DISABLED_AWorkspaceInUse) {
+  Problem problem(checked(false));
+  const Launch launch = problem.compile().bind(problem.arguments());
+  launch.enqueue(nullptr);
+  wait(nullptr, "a launch by itself");
+  std::uint32_t came = 0;
+  CUdeviceptr count = 0;
+  {
+    const cuda::Recording recording;
+    launch.enqueue(nullptr);
+    const auto* p = static_cast<const ConvParams*>(recording.forms().at(0).parameters);
+    count = reinterpret_cast<CUdeviceptr>(p->launch.exits + 1);
+  }
+  check(driver().cuMemcpy(reinterpret_cast<CUdeviceptr>(&came), count, sizeof came), "reading a count");
+  ASSERT_GT(came, 0u);
+  came *= 2;  // as many as the first launch had have come, and none has left
+  check(driver().cuMemcpy(count, reinterpret_cast<CUdeviceptr>(&came), sizeof came), "writing a count");
+  try {
+    launch.enqueue(nullptr);
+    wait(nullptr, "a launch beside another");
+    std::printf("not found\n");
+  } catch (const DeviceError& e) {
+    std::printf("found: %s\n", e.what());
+  }
+  std::fflush(stdout);
+  std::_Exit(0);  // nothing can be given back
+}
+
+// Two streams, or two instances of one graph, that really run at once
+void run_twice_at_once(bool by_graphs) {
+  Problem problem(checked(true));
+  const Launch launch = problem.compile().bind(problem.arguments());
+  const TestStream one, two;
+  try {
+    const auto enqueue = [&] { launch.enqueue(one); };
+    const TestGraph first(one.get(), enqueue), second(one.get(), enqueue);
+    for (int i = 0; i < 3000; ++i) {
+      by_graphs ? first.replay(one.get()) : launch.enqueue(one);
+      by_graphs ? second.replay(two.get()) : launch.enqueue(two);
+    }
+    wait(one.get(), "one stream"), wait(two.get(), "the other stream");
+    std::printf("not found\n");
+  } catch (const DeviceError& e) {
+    std::printf("found: %s\n", e.what());
+  }
+  std::fflush(stdout);
+  std::_Exit(0);
+}
+TEST(Graphs, DISABLED_ALaunchOnTwoStreams) { run_twice_at_once(false); }
+TEST(Graphs, DISABLED_TwoInstancesOfAGraph) { run_twice_at_once(true); }
+
+// In a process of its own, whose context goes with it
+std::string said_by(const std::string& test) {
+  const auto own = std::filesystem::read_symlink("/proc/self/exe").string();
+  return support::run({.arguments = {own, "--device", std::to_string(options().device), "--gtest_filter=" + test,
+                                     "--gtest_also_run_disabled_tests"},
+                       .folder = {}})
+      .output;
+}
+
+TEST(GraphsSmall, AWorkspaceInUseIsFound) {
+  const std::string said = said_by("GraphsSmall.DISABLED_AWorkspaceInUse");
+  EXPECT_THAT(said, HasSubstr("found: "));
+  EXPECT_THAT(said, HasSubstr(device().device.name == "emulated GPU" ? "the workspace is in use by another launch"
+                                                                     : "CUDA_ERROR_MISALIGNED_ADDRESS"));
+}
+
+TEST(Graphs, ALaunchInFlightTwiceIsFound) {
+  if (device().device.name == "emulated GPU") GTEST_SKIP() << "its launches come one after another";
+  for (const char* test : {"Graphs.DISABLED_ALaunchOnTwoStreams", "Graphs.DISABLED_TwoInstancesOfAGraph"})
+    EXPECT_THAT(said_by(test), HasSubstr("CUDA_ERROR_MISALIGNED_ADDRESS")) << test;
+}
+
+// The child only says so, and ends
+TEST(GraphsSmall, AForkedProcess) {
+  Problem problem(exchanging());
+  const Executable executable = problem.compile();
+  const Launch launch = executable.bind(problem.arguments());
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    int refused = 0;
+    const std::function<void()> ways[] = {[&] { executable.run(problem.arguments()); },
+                                          [&] { launch.enqueue(nullptr); }, [&] { cuda::gpu(options().device); }};
+    for (const auto& way : ways) try {
+        way();
+      } catch (const DeviceError& e) {
+        refused += std::string(e.what()).find("CUDA cannot be used after fork") != std::string::npos;
+      }
+    ::_exit(refused);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFEXITED(status)) << status;
+  EXPECT_EQ(WEXITSTATUS(status), 3);
+  EXPECT_EQ(problem.check(executable), "") << "the parent goes on";
+}
+
+}  // namespace
+}  // namespace coda::gpu
