@@ -61,6 +61,31 @@ FAULTS = [
     ("columns beside the image are read", "depthwise.cuh", "< unsigned(image.width) ? end : 0", "< ~0u ? end : 0", "thread=5x4x4", 24, "outside"),
     ("a row's reduction leaves out lanes", "general.cuh", "for (int bit = 1; bit <= 2; bit *= 2)", "for (int bit = 1; bit <= 1; bit *= 2)",
      "mode=general tile=128x160", 24, "outside"),
+    # Terms of statistics that are three percent off, in every place where parts are merged
+    ("between tiles squares count for too few rows", "exchange.cuh", "m2 += fmaf(delta * delta, __uint_as_float(values[i].z)",
+     "m2 += fmaf(delta * delta, 0.97f * __uint_as_float(values[i].z)", "mode=resident load=runs", 24, "outside"),
+    ("between tiles means count for too few rows", "exchange.cuh", "sum = fmaf(__uint_as_float(values[i].z)", "sum = fmaf(0.97f * __uint_as_float(values[i].z)",
+     "mode=streamed load=runs", 24, "outside"),
+    ("a tile's own squares count too little", "exchange.cuh", "__uint_as_float(values[i].y));", "0.97f * __uint_as_float(values[i].y));", "mode=resident split=on",
+     24, "outside"),
+    ("between lanes that merge tiles squares count for too few rows", "exchange.cuh", "m.m2 = fmaf(delta * delta, count, m.m2);",
+     "m.m2 = fmaf(delta * delta, 0.97f * count, m.m2);", "mode=streamed load=patch", 24, "outside"),
+    ("between units squares count for too few rows", "moments.cuh", "fmaf(delta * delta, into.count * share", "fmaf(delta * delta, 0.97f * into.count * share",
+     "swap=on tile=128x64 mode=resident", 24, "outside"),
+    ("between warps squares count for too few rows", "publish.cuh", "m2 += fmaf(delta * delta, weight[w] * kWidth, moment.y);",
+     "m2 += fmaf(delta * delta, 0.97f * weight[w] * kWidth, moment.y);", "mode=resident load=patch", 24, "outside"),
+    ("squares of a lane's rows count too little", "moments.cuh", "const float deviation = value(i) - mean;\n                if constexpr (kCentre)",
+     "const float deviation = 0.985f * (value(i) - mean);\n                if constexpr (kCentre)", "swap=on tile=128x64 mode=resident", 24, "outside"),
+    ("what was centred is not moved all the way", "second_pass.cuh", "fmaf(centre[i] - column(0)[n]", "fmaf(0.97f * (centre[i] - column(0)[n])",
+     "swap=on tile=256x64 mode=streamed load=patch", 24, "outside"),
+    ("between tiles of a stored reduction squares count too little", "folds.cuh", "merger.add(values[i][0]", "merger.add(0.97f * values[i][0]",
+     "mode=general load=patch", 24, "outside"),
+    ("a pixel's squares count too little", "row_statistics.cuh", "over_four_lanes(m2) * inverse", "0.97f * over_four_lanes(m2) * inverse", "load=patch split=off", 24,
+     "outside"),
+    ("stored moments have too small squares", "moment_store.cuh", "__float_as_uint(m.m2)", "__float_as_uint(0.97f * m.m2)", "tile=128x120", 24, "moments: "),
+    # What a launch may rely on of the one ahead, and the one behind on this
+    ("a kernel does not wait for the launches ahead", "conv_fprop.cuh", "await_launches_ahead();", ";", "mode=resident load=runs", 24, "ahead of griddepcontrol.wait"),
+    ("a kernel without tiles does not wait for the launches ahead", "grid.cuh", "await_launches_ahead();", ";", "thread=5x4x4", 24, "ahead of griddepcontrol.wait"),
 ]
 
 

@@ -347,7 +347,8 @@ std::vector<Case> sanitizer_cases() {
                            "mode=streamed load=patch", "mode=resident split=on", "mode=resident cluster=1x2"}) {
     Case c = on_gpu("sanitizer", conv(2, 17, 19, 64, 160, 3),
                     "h = acc + bias[n]\nstore h : bf16\nstore silu(group_norm(h, groups=16, scale=gamma[n], "
-                    "shift=beta[n])) + r[m,n] as y : bf16",
+                    "shift=beta[n])) + r[m,n] as y : bf16\nstore mean(h, over=(m,n), per=b, groups=16) as mu : f32\n"
+                    "store variance(h, over=(m,n), per=b, groups=16) as var : f32",
                     plan);
     if (is_served(c)) cases.push_back(std::move(c));
   }

@@ -9,6 +9,7 @@
 #include "compile.hpp"
 #include "gpu/kernels.hpp"
 #include "gpu/moments.hpp"
+#include "gpu/trend.hpp"
 #include "passes/passes.hpp"
 #include "plan/head.hpp"
 #include "plan/resampling.hpp"
@@ -65,9 +66,10 @@ std::string main_output(const Graph& graph, const Contraction& contraction) {
 
 Problem::Problem(const Case& c) : c_(c), graph_(graph_of(c)) {
   const Contraction contraction = c_.contraction();
-  add("(a)", c_.conv.dtype_x, shape_a(contraction), 0, 1);
-  add("(b)", c_.conv.dtype_w, shape_b(contraction), 0,
-      c_.deviation / std::sqrt(static_cast<double>(depth(contraction))));
+  // The filter's mean hands the image's on to every channel
+  const auto k = static_cast<double>(depth(contraction));
+  add("(a)", c_.conv.dtype_x, shape_a(contraction), 0, 1, Trend(c_));
+  add("(b)", c_.conv.dtype_w, shape_b(contraction), c_.deviation / k, c_.deviation / std::sqrt(k));
   for (const Node& x : graph_.nodes) {
     if (x.op != Op::operand || tensors_.contains(x.attr.name)) continue;
     const std::string& name = x.attr.name;
@@ -166,9 +168,9 @@ std::string Problem::main_store() const {
   return k.epilogue.graph.stores[*plan::main_store(k.epilogue)].name;
 }
 
-// Uniform numbers of this mean and deviation; integers of -3 to 3, and bools
-void Problem::add(const std::string& name, DType dtype, std::vector<std::int64_t> shape, double mean,
-                  double deviation) {
+// Uniform numbers of this mean, to which the trend is added, and deviation; integers of -3 to 3, and bools
+void Problem::add(const std::string& name, DType dtype, std::vector<std::int64_t> shape, double mean, double deviation,
+                  const std::function<double(std::int64_t)>& trend) {
   Tensor& t = tensors_[name];
   t.dtype = dtype, t.shape = shape;
   t.host.resize(byte_count(dtype, shape));
@@ -176,7 +178,7 @@ void Problem::add(const std::string& name, DType dtype, std::vector<std::int64_t
   const std::int64_t count = element_count(shape);
   const double width = std::sqrt(3.0) * deviation;
   for (std::int64_t i = 0; i < count; ++i) {
-    double value = mean + random.uniform(-width, width);
+    double value = mean + random.uniform(-width, width) + (trend ? trend(i) : 0);
     if (dtype == DType::i32) value = random.between(-3, 3);
     if (dtype == DType::boolean) value = random.chance(0.5) ? 1 : 0;
     support::store(t.host.data(), i, dtype, value);

@@ -1,6 +1,7 @@
 #pragma once
 /// A case with its data on the host and on the GPU, run and compared with the float64 reference.
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -75,7 +76,8 @@ class Problem {
   std::string check() { return check(compile()); }
 
  private:
-  void add(const std::string& name, DType dtype, std::vector<std::int64_t> shape, double mean, double deviation);
+  void add(const std::string& name, DType dtype, std::vector<std::int64_t> shape, double mean, double deviation,
+           const std::function<double(std::int64_t)>& trend = {});
   void add_head();
   void add_output(const std::string& name, DType dtype, const std::vector<std::int64_t>& shape);
   std::string main_store() const;  ///< of which others are made
