@@ -50,15 +50,16 @@ bool planar(const ConstTensorView& v) {
   return true;
 }
 
-// The same of an output, which must share memory with no other view
-bool planar_alone(std::size_t output, const Bindings& b) {
+// Whether an output shares memory with no other view. Regions write only such where the caller has them: others are
+// copied there when everything has been read.
+bool is_alone(std::size_t output, const Bindings& b) {
   const ConstTensorView written = b.outputs[output];
   const auto shares = [&](const ConstTensorView& x) {
     return runtime::may_overlap(written, written.strides, x, x.strides);
   };
   for (std::size_t i = 0; i < b.outputs.size(); ++i)
     if (i != output && shares(b.outputs[i])) return false;
-  return planar(written) && std::none_of(b.inputs.begin(), b.inputs.end(), shares);
+  return std::none_of(b.inputs.begin(), b.inputs.end(), shares);
 }
 
 }  // namespace
@@ -192,10 +193,14 @@ void CpuNetwork::run(const std::map<std::string, ConstTensorView>& inputs,
     TensorView v = checked_view(outputs.at(net()[id].name), expected, "output", net()[id], {net()[id].dtype});
     v.shape = shape_of(id);
     v.strides = to_logical(v.strides, options_.layout);
-    key.direct_outputs.push_back(in_own_order(v.shape, v.strides));
     bindings.outputs.push_back(std::move(v));
   }
-  for (std::size_t i = 0; i < bindings.outputs.size(); ++i) key.planar_outputs.push_back(planar_alone(i, bindings));
+  for (std::size_t i = 0; i < bindings.outputs.size(); ++i) {
+    const TensorView& v = bindings.outputs[i];
+    const bool alone = is_alone(i, bindings);
+    key.direct_outputs.push_back(alone && in_own_order(v.shape, v.strides));
+    key.planar_outputs.push_back(alone && planar(v));
+  }
   const auto p = plan(std::move(key));
   auto workspace = p->borrow(std::move(bindings.inputs), std::move(bindings.outputs));
   const network::Tensors tensors(*p, workspace->bindings);

@@ -34,13 +34,16 @@ class EpilogueWriter {
   Value value(const Operator& op);
   /// The value of a tensor: computed in this region, the source, a constant number or an operand.
   Value read(TensorId id, std::string_view role);
-  Value operand(TensorId id, const Axes& axes, std::string_view role);
+  /// One element a column: a bias, scale or shift.
+  Value vector(TensorId id, std::string_view role);
+  Value operand(TensorId id, const Axes& axes, std::string_view role, bool per_column);
 
   const Network& network_;
   Region& region_;
   const Shape& space_;
   GraphBuilder graph_;
-  std::map<TensorId, Value> values_;
+  std::map<TensorId, Value> values_;   // broadcast over the space
+  std::map<TensorId, Value> vectors_;  // one element a column: the same tensor may be both, along different axes
   std::set<std::string> names_;
 };
 
@@ -51,14 +54,17 @@ std::string identifier(std::string_view name) {
   return s;
 }
 
-Value EpilogueWriter::operand(TensorId id, const Axes& axes, std::string_view role) {
+Value EpilogueWriter::operand(TensorId id, const Axes& axes, std::string_view role, bool per_column) {
   const std::string base = identifier(role.empty() ? std::string_view(network_[id].name) : role);
   std::string name = base;
   for (int i = 2; !names_.insert(name).second; ++i) name = fmt::format("{}_{}", base, i);
-  region_.operands.push_back({name, id, axes});
-  const Value v = graph_.operand(name, axes);
-  values_.emplace(id, v);
-  return v;
+  region_.operands.push_back({name, id, axes, per_column});
+  return graph_.operand(name, axes);
+}
+
+Value EpilogueWriter::vector(TensorId id, std::string_view role) {
+  if (const auto it = vectors_.find(id); it != vectors_.end()) return it->second;
+  return vectors_.emplace(id, operand(id, axes::n, role, true)).first->second;
 }
 
 Value EpilogueWriter::read(TensorId id, std::string_view role) {
@@ -71,12 +77,12 @@ Value EpilogueWriter::read(TensorId id, std::string_view role) {
   if (!a)
     throw InternalError(
         fmt::format("operand '{}' {} has no axes over {}", t.name, to_string(t.shape), to_string(space_)));
-  return operand(id, *a, role);
+  return values_.emplace(id, operand(id, *a, role, false)).first->second;
 }
 
 Value EpilogueWriter::contraction(const Operator& op) {
   const Value acc = graph_.acc();
-  return op.inputs.size() < 3 ? acc : acc + operand(op.inputs[2], axes::n, "bias");
+  return op.inputs.size() < 3 ? acc : acc + vector(op.inputs[2], "bias");
 }
 
 Value EpilogueWriter::elementwise(const Operator& op) {
@@ -89,14 +95,8 @@ Value EpilogueWriter::elementwise(const Operator& op) {
 Value EpilogueWriter::normalisation(const Operator& op, const operators::Normalisation& n) {
   NormOptions options{.groups = n.groups, .scale = {}, .shift = {}, .eps = n.eps};
   const Value x = read(op.inputs[0], "");
-  const auto vector = [&](std::size_t i, std::string_view role) -> Value {
-    // a scale of one channel would read as a scalar
-    if (const auto it = values_.find(op.inputs[i]); it != values_.end() && it->second.axes() == axes::n)
-      return it->second;
-    return operand(op.inputs[i], axes::n, role);
-  };
-  if (n.has_scale) options.scale = vector(1, "gamma");
-  if (n.has_shift) options.shift = vector(n.has_scale ? 2 : 1, "beta");
+  if (n.has_scale) options.scale = vector(op.inputs[1], "gamma");
+  if (n.has_shift) options.shift = vector(op.inputs[n.has_scale ? 2 : 1], "beta");
   switch (n.op) {
     case Op::group_norm: return group_norm(x, options);
     case Op::instance_norm: return instance_norm(x, options);

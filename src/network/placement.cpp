@@ -39,7 +39,10 @@ class Placer {
         made_[o.tensor] = true;
         beside_[o.tensor] = r.kind == RegionReport::Kind::contraction && r.outputs.size() > 1;
       }
-    // what an epilogue reads as a vector or one value a pixel stays dense; on a GPU every operand of a contraction
+    // what an epilogue reads as a vector or one value a pixel stays dense; on a GPU every operand of a contraction; and
+    // a contraction's second operand
+    for (const Region& r : f_.regions)
+      if (r.kind == RegionReport::Kind::contraction) pinned_[n_.operators[r.operators[0]].inputs[1]] = true;
     for (const Region& r : f_.regions)
       for (const RegionOperand& o : r.operands)
         if (!(o.axes == axes::mn) || (!f_.style.slices_beside && r.kind == RegionReport::Kind::contraction))
@@ -77,8 +80,7 @@ class Placer {
 void Placer::place_concat(Region& r, const operators::Concat& c) {
   const Operator& op = n_.operators[r.operators[0]];
   const Shape& whole = n_[op.output].shape;
-  const int column_axis = whole.size() == 4 ? 1 : static_cast<int>(whole.size()) - 1;
-  if (c.axis != column_axis) {
+  if (whole.empty() || c.axis != static_cast<int>(column_axis(whole.size()))) {
     r.note = fmt::format("copied: axis {} is not the innermost in memory", c.axis);
     return;
   }
@@ -115,9 +117,9 @@ void Placer::place_range(Region& r, const operators::Slice& s) {
   const Operator& op = n_.operators[r.operators[0]];
   const TensorId from = op.inputs[0], to = op.output;
   const Dim whole = columns(n_[from].shape);
-  const int column_axis = n_[from].shape.size() == 4 ? 1 : static_cast<int>(n_[from].shape.size()) - 1;
   const auto refuse = [&](const std::string& why) { r.note = "copied: " + why; };
-  if (s.axes != std::vector<int>{column_axis} || s.steps != std::vector<std::int64_t>{1} || !whole.known())
+  if (s.axes != std::vector<int>{static_cast<int>(column_axis(n_[from].shape.size()))} ||
+      s.steps != std::vector<std::int64_t>{1} || !whole.known())
     return refuse("no range of columns");
   const SliceRange range = slice_range(whole.value(), s.starts[0], s.ends[0], 1);
   const std::int64_t unit = f_.style.column_multiple;

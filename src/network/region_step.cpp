@@ -7,6 +7,7 @@
 #include "coda/error.hpp"
 #include "network/contraction.hpp"
 #include "network/names.hpp"
+#include "network/operand_view.hpp"
 #include "network/space.hpp"
 #include "network/steps.hpp"
 #include "runtime/cpu/epilogue.hpp"
@@ -15,13 +16,9 @@ namespace coda::network {
 
 namespace {
 
-// A tensor as a strided view with as many extents as a contraction or an operand of these axes has
-struct ViewOf {
-  std::vector<std::int64_t> shape, strides;
-};
-
-ViewOf rows_and_columns(std::vector<std::int64_t> rows, std::int64_t columns, const Memory& m) {
-  ViewOf v;
+// What a contraction reads: rows of columns
+ArgumentView rows_and_columns(std::vector<std::int64_t> rows, std::int64_t columns, const Memory& m) {
+  ArgumentView v;
   v.shape = std::move(rows);
   v.shape.push_back(columns);
   if (m.planar) {
@@ -39,21 +36,11 @@ ViewOf rows_and_columns(std::vector<std::int64_t> rows, std::int64_t columns, co
   return v;
 }
 
-ViewOf view_of(const Axes& axes, const Extents& e, bool gemm, const Memory& m) {
-  const bool columns = axes.col != ColAxis::none;
-  std::vector<std::int64_t> rows;
-  if (axes.row == RowAxis::b) rows = {e.images};
-  if (axes.row == RowAxis::m) rows = {e.rows()};
-  if (axes == axes::mn) rows = gemm ? std::vector{e.images, e.height} : std::vector{e.images, e.height, e.width};
-  if (columns) return rows_and_columns(std::move(rows), e.cols, m);
-  return {rows, m.row_stride == 1 ? std::vector<std::int64_t>{} : std::vector<std::int64_t>(rows.size(), m.row_stride)};
-}
-
 // One argument of the executable: which tensor, and how it is seen
 struct Argument {
   std::string name;
   TensorId tensor;
-  ViewOf view;
+  ArgumentView view;
   ConstTensorView read(const Tensors& t) const { return {t.read(tensor), DType::f32, view.shape, view.strides}; }
   TensorView write(const Tensors& t) const { return {t.write(tensor), DType::f32, view.shape, view.strides}; }
 };
@@ -100,6 +87,13 @@ RegionStep region_step(const FusedNetwork& fused, const Region& region, const Pl
   const bool gemm = contraction && std::holds_alternative<Gemm>(*contraction);
   const Extents space = contraction ? extents(*contraction) : extents_of(plan.storage.shapes[first.output]);
 
+  const auto argument = [&](const RegionOperand& o) {
+    const Sizes& sizes = plan.storage.shapes[o.tensor];
+    const auto view =
+        operand_view(o, sizes, memory_strides(memory[o.tensor], sizes), plan.storage.shapes[first.output]);
+    if (!view) throw InternalError(fmt::format("{}: '{}' does not fit", where(first), fused.network[o.tensor].name));
+    return Argument{o.name, o.tensor, argument_view(*view, o.axes, space, gemm)};
+  };
   std::optional<Argument> a, b;
   if (contraction) {
     const Memory& m = memory[first.inputs[0]];
@@ -115,15 +109,13 @@ RegionStep region_step(const FusedNetwork& fused, const Region& region, const Pl
                                     fused.network[first.inputs[1]].name));
     }
   } else if (region.source) {
-    a = Argument{"", *region.source, view_of(axes::mn, space, false, memory[*region.source])};
+    a = argument({"", *region.source, axes::mn});
   }
   std::vector<Argument> operands, outputs;
-  for (const RegionOperand& o : region.operands)
-    operands.push_back({o.name, o.tensor, view_of(o.axes, space, gemm, memory[o.tensor])});
+  for (const RegionOperand& o : region.operands) operands.push_back(argument(o));
   for (std::size_t i = 0; i < region.outputs.size(); ++i) {
     const RegionOutput& o = region.outputs[i];
-    const Axes& axes = region.graph[region.graph.stores[i].value].axes;
-    outputs.push_back({o.name, o.tensor, view_of(axes, space, gemm, memory[o.tensor])});
+    outputs.push_back(argument({o.name, o.tensor, region.graph[region.graph.stores[i].value].axes}));
   }
   const bool constant_b = compile_options.constant_b.has_value();
   if (constant_b) b.reset();

@@ -13,11 +13,13 @@
 
 namespace coda::network {
 
-/// A tensor that an epilogue graph reads, by the operand's name.
+/// A tensor that an epilogue graph reads, by the operand's name. Its shape broadcasts over that of the values.
 struct RegionOperand {
   std::string name;
   TensorId tensor;
   Axes axes;
+  /// It is an operator's bias, scale or shift instead: of rank 1, one element a column whatever the values' rank.
+  bool per_column = false;
 };
 
 /// A tensor that an epilogue graph writes, by the store's name.
@@ -73,6 +75,7 @@ struct MemoryStyle {
   /// operands of their epilogues. The image and the only output may be slices in any case.
   bool slices_beside = true;
   bool in_place = true;           ///< an elementwise region may write over what it reads
+  bool repeats = true;            ///< operands may have strides of 0, for symbols that turn out to be 1
   bool resampled_stores = false;  ///< contractions may store what is pooled or enlarged by 2 (Region::resampled)
   bool heads = false;             ///< and compute a 1x1 convolution of it (Region::head)
   /// Convolutions may take the image before it is enlarged by 2 (operators::Conv2d::enlarged).

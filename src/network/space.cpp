@@ -9,20 +9,17 @@ namespace coda::network {
 
 namespace {
 
-enum class Part { image, row, column };
-
-Part part(std::size_t axis, std::size_t rank) {
-  const std::size_t column_axis = rank == 4 ? 1 : rank - 1;
-  if (axis == column_axis) return Part::column;
-  return axis == 0 ? Part::image : Part::row;
-}
-
-bool covers(const Axes& a, Part p) {
-  if (p == Part::column) return a.col == ColAxis::n;
-  return a.row == RowAxis::m || (a.row == RowAxis::b && p == Part::image);
+bool covers(const Axes& a, SpaceAxis p) {
+  if (p == SpaceAxis::column) return a.col == ColAxis::n;
+  return a.row == RowAxis::m || (a.row == RowAxis::b && p == SpaceAxis::image);
 }
 
 }  // namespace
+
+SpaceAxis space_axis(std::size_t axis, std::size_t rank) {
+  if (axis == column_axis(rank)) return SpaceAxis::column;
+  return axis == 0 ? SpaceAxis::image : SpaceAxis::row;
+}
 
 bool has_axes(const Shape& operand, const Shape& space, const Axes& axes) {
   if (operand.size() > space.size()) return false;
@@ -32,7 +29,7 @@ bool has_axes(const Shape& operand, const Shape& space, const Axes& axes) {
   if (missing != 0 && extended > 1) return false;
   for (std::size_t i = 0; i < space.size(); ++i) {
     const Dim d = i < missing ? Dim(1) : operand[i - missing];
-    if (!covers(axes, part(i, space.size()))) {
+    if (!covers(axes, space_axis(i, space.size()))) {
       if (!is_one(d)) return false;
     } else if (!(d == space[i]) && (is_one(d) || !may_equal(d, space[i]))) {
       return false;
@@ -59,7 +56,7 @@ Extents extents_of(const std::vector<std::int64_t>& s) {
   return e;
 }
 
-Dim columns(const Shape& shape) { return shape.empty() ? Dim(1) : shape.size() == 4 ? shape[1] : shape.back(); }
+Dim columns(const Shape& shape) { return shape.empty() ? Dim(1) : shape[column_axis(shape.size())]; }
 
 bool logical_order(const Shape& s) { return s.size() != 4 || is_one(s[1]) || (is_one(s[2]) && is_one(s[3])); }
 

@@ -4,6 +4,7 @@
 /// In memory a tensor of rank 4 is channels last, every other tensor row-major. So the columns (n) are the channels of
 /// a rank-4 tensor and the last extent of any other; the rows (m) are all other extents; an image (b) is the first one.
 
+#include <cstdint>
 #include <optional>
 
 #include "coda/contraction.hpp"
@@ -22,6 +23,13 @@ bool has_axes(const Shape& operand, const Shape& space, const Axes& axes);
 
 /// Iteration space of an epilogue over a tensor of this shape (numbers only).
 Extents extents_of(const std::vector<std::int64_t>& shape);
+
+/// Which axis of a space of this rank has the columns; of rank 0 none.
+inline std::size_t column_axis(std::size_t rank) { return rank == 4 ? 1 : rank - 1; }
+
+/// What an axis of the space is made of.
+enum class SpaceAxis : std::uint8_t { image, row, column };
+SpaceAxis space_axis(std::size_t axis, std::size_t rank);
 
 /// The extent along n.
 Dim columns(const Shape& shape);

@@ -9,6 +9,7 @@
 #include "network/arena.hpp"
 #include "network/dim.hpp"
 #include "network/names.hpp"
+#include "network/operand_view.hpp"
 #include "network/space.hpp"
 #include "support/checked.hpp"
 
@@ -25,7 +26,11 @@ Sizes logical_strides(const Sizes& s, std::int64_t row_stride) {
   return strides;
 }
 
-std::int64_t column_count(const Sizes& s) { return s.empty() ? 1 : s.size() == 4 ? s[1] : s.back(); }
+Sizes memory_strides(const Memory& m, const Sizes& s) {
+  return m.planar ? row_major_strides(s) : logical_strides(s, m.row_stride);
+}
+
+std::int64_t column_count(const Sizes& s) { return s.empty() ? 1 : s[column_axis(s.size())]; }
 
 namespace {
 
@@ -98,6 +103,7 @@ class StoragePlanner {
 
   void check_axes() const;
   void index();
+  void check_operand(const RegionOperand& o, const Operator& first) const;
   void find_roots();
   void count_slices();
   void find_uses();
@@ -135,27 +141,34 @@ class StoragePlanner {
   std::vector<bool> shared_;              // by root: some tensor is a slice or a view of it
 };
 
+// Two symbols may be equal for the fuser and differ for these inputs. A backend that reads with any strides repeats the
+// elements of a tensor that turns out to have an extent of 1.
+void StoragePlanner::check_operand(const RegionOperand& o, const Operator& first) const {
+  const Sizes &sizes = plan_.shapes[o.tensor], &space = plan_.shapes[first.output];
+  const auto view = operand_view(o, sizes, logical_strides(sizes, column_count(sizes)), space);
+  if (view && !view->repeats(o.axes)) return;
+  const bool strided = o.axes == axes::mn && (space.size() == 4 || !is_contraction(first.kind));
+  if (view && f_.style.repeats && (o.axes.row != RowAxis::m || strided || view->is_uniform())) return;
+  throw UserError(
+      fmt::format("{}: operand '{}' has shape {} for these inputs, which does not broadcast over {} as {} ({}); give "
+                  "the network fixed extents there",
+                  where(first), n_[o.tensor].name, to_string(to_shape(sizes)), to_string(to_shape(space)),
+                  to_string(n_[o.tensor].shape), to_string(o.axes)));
+}
+
 // What the fuser concluded from symbols must hold for the numbers
 void StoragePlanner::check_axes() const {
   for (const Region& r : f_.regions) {
     if (r.kind != RegionReport::Kind::contraction && r.kind != RegionReport::Kind::epilogue) continue;
     const Operator& first = n_.operators[r.operators[0]];
-    const Shape space = to_shape(plan_.shapes[first.output]);
-    for (const RegionOperand& o : r.operands) {
-      const bool vector = o.axes == axes::n && n_[o.tensor].shape.size() == 1;  // bias, scale, shift
-      const Shape shape = to_shape(plan_.shapes[o.tensor]);
-      if (vector ? !(shape[0] == columns(space)) : !has_axes(shape, space, o.axes))
-        throw UserError(
-            fmt::format("{}: operand '{}' has shape {} for these inputs, which does not broadcast over {} as {} "
-                        "({}); give the network fixed extents there",
-                        where(first), n_[o.tensor].name, to_string(shape), to_string(space),
-                        to_string(n_[o.tensor].shape), to_string(o.axes)));
-    }
+    const Sizes& space = plan_.shapes[first.output];
+    if (r.source) check_operand({"", *r.source, axes::mn}, first);
+    for (const RegionOperand& o : r.operands) check_operand(o, first);
     for (const std::size_t i : r.operators)
       if (plan_.shapes[n_.operators[i].output] != plan_.shapes[first.output])
         throw UserError(fmt::format("{}: has shape {} for these inputs, and {} has {}", where(n_.operators[i]),
                                     to_string(to_shape(plan_.shapes[n_.operators[i].output])), where(first),
-                                    to_string(space)));
+                                    to_string(to_shape(space))));
   }
 }
 

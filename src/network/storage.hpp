@@ -52,6 +52,9 @@ StoragePlan plan_storage(const FusedNetwork& fused, const PlanKey& key, bool reu
 /// Strides along the logical axes of a tensor of these sizes in the network's own order of memory.
 Sizes logical_strides(const Sizes& sizes, std::int64_t row_stride);
 
+/// The same of a tensor of these sizes in this memory, which may be the caller's.
+Sizes memory_strides(const Memory& memory, const Sizes& sizes);
+
 std::int64_t column_count(const Sizes& sizes);
 
 }  // namespace coda::network

@@ -463,6 +463,32 @@ def _(g):
     return [g.node("GridSample", [x, grid], mode=m, padding_mode=p, align_corners=a) for m, p, a in modes]
 
 
+def last_layer_norm(channels):
+    """How ConvNeXt ends: LayerNormalization over the channels of single pixels, in their own order of axes."""
+    def build(g):
+        x = g.node("Transpose", [g.input((1, channels, 1, 1))], perm=[0, 2, 3, 1])
+        y = g.node("LayerNormalization", [x, g.weights(channels), g.weights(channels)], axis=-1, epsilon=1e-6)
+        return g.node("Transpose", [y], perm=[0, 3, 1, 2])
+    return build
+
+
+case("layer_norm_of_pixels", 18)(last_layer_norm(16))
+case("layer_norm_of_wide_pixels", 18)(last_layer_norm(768))
+
+
+@case("multiply_last_axis", 18)
+def _(g):
+    """A vector along the last axis of an image of one row and one channel."""
+    return g.node("Mul", [g.input((1, 1, 1, 320)), g.weights(320)])
+
+
+@case("group_norm_dynamo", 18)
+def _(g):
+    """What PyTorch's dynamo exporter makes of every GroupNorm behind a convolution: scale and shift are (C,1,1)."""
+    x = g.node("Conv", [g.input((2, 8, 6, 6)), g.weights(16, 8, 3, 3, scale=0.2)], pads=[1, 1, 1, 1])
+    return g.node("Relu", [exported_group_norm(g, x, 16, 4, g.ints(2, 16, 6, 6))])
+
+
 def main():
     folder = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else pathlib.Path(__file__).parent / "onnx"
     folder.mkdir(parents=True, exist_ok=True)

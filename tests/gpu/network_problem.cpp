@@ -104,7 +104,8 @@ const std::vector<NetworkCase>& network_cases() {
       {"normalisations of concatenations", joined_normalisations, {{"x", {2, 16, 14, 22}}}},
       {"normalisations of concatenations in f16", joined_normalisations, {{"x", {3, 16, 34, 18}}}, DType::f16},
       {"inverted bottlenecks", inverted_bottlenecks, {{"x", {2, 16, 14, 22}}}},
-      {"inverted bottlenecks in f16", inverted_bottlenecks, {{"x", {3, 16, 56, 40}}}, DType::f16}};
+      {"inverted bottlenecks in f16", inverted_bottlenecks, {{"x", {3, 16, 56, 40}}}, DType::f16},
+      {"exported normalisations", exported_normalisations, {{"x", {2, 16, 9, 11}}, {"pixels", {1, 40, 1, 1}}}}};
   return cases;
 }
 

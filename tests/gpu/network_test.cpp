@@ -46,6 +46,7 @@ TEST(NetworkSmall, HeadsInF16Agree) { agrees(18); }
 TEST(NetworkSmall, NormalisationsOfConcatenationsAgree) { agrees(19); }
 TEST(Network, NormalisationsOfConcatenationsInF16Agree) { agrees(20); }
 
+TEST(NetworkSmall, ExportedNormalisationsAgree) { agrees(23); }
 TEST(NetworkSmall, InvertedBottlenecksAgree) { agrees(21); }
 TEST(Network, InvertedBottlenecksInF16Agree) { agrees(22); }
 

@@ -111,6 +111,19 @@ Network inverted_bottlenecks() {
   return net.build();
 }
 
+Network exported_normalisations() {
+  NetworkBuilder net("exported_normalisations");
+  Weights weights(net);
+  const NetworkValue x = net.input("x", {"batch", 16, "height", "width"});
+  const NetworkValue y = group_norm(conv2d(x, weights.filter(32, 16, 3), {.pad = 1}), {.groups = 8});
+  net.output(relu(y * weights({32, 1, 1}, 0.3, 1) + weights({32, 1, 1}, 0.3)), "y");
+  const NetworkValue pixels = net.input("pixels", {1, 40, 1, 1});
+  const NetworkValue rows = layer_norm(reshape(transpose(pixels, {0, 2, 3, 1}), {1, 40}), {.eps = 1e-3});
+  const NetworkValue scaled = reshape(rows, {1, 1, 1, 40}) * weights({40}, 0.3, 1) + weights({40}, 0.3);
+  net.output(transpose(scaled, {0, 3, 1, 2}), "z");
+  return net.build();
+}
+
 Network resampling() {
   NetworkBuilder net("resampling");
   Weights weights(net);

@@ -71,6 +71,11 @@ Network enlarged_image(std::int64_t channels);
 /// "time" (batch, 24), outputs "a" to "d".
 Network embeddings();
 
+/// What exporters make of GroupNorm and of ConvNeXt's ending: scale and shift of shape (C,1,1) behind a convolution,
+/// and a LayerNorm over the last axis of single pixels, with vectors along that. Inputs "x" (batch, 16, height, width)
+/// and "pixels" (1, 40, 1, 1), outputs "y" (batch, 32, height, width) and "z" (1, 40, 1, 1).
+Network exported_normalisations();
+
 /// What the tests of networks ask of the compiler on an H200.
 std::vector<jit::Request> network_requests();
 

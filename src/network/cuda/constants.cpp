@@ -56,14 +56,11 @@ Place DeviceConstants::made(const std::string& form, std::function<std::vector<s
   return {Place::Where::constant, 0, constant};
 }
 
-Place DeviceConstants::vector(TensorId id, std::int64_t columns, std::int64_t padded) {
+Place DeviceConstants::operand(TensorId id, const OperandView& view, const Axes& axes, std::int64_t padded) {
   const float* x = floats(id);
-  const auto count = static_cast<std::int64_t>(data_[id].bytes / sizeof(float));
-  return made(fmt::format("vector {} {} {}", id, columns, padded), [=] {
-    std::vector<float> y(index(count / columns * padded));
-    for (std::int64_t i = 0; i < count; ++i) y[index(i / columns * padded + i % columns)] = x[i];
-    return bytes_of(y);
-  });
+  const std::string form = fmt::format("operand {} {} {} {}x{}x{} {} {} {}", id, to_string(axes), padded, view.images,
+                                       view.rows, view.columns, view.image, view.row, view.column);
+  return made(form, [=] { return bytes_of(packed_elements(x, view, axes, padded)); });
 }
 
 Place DeviceConstants::rows(TensorId id, std::int64_t columns, std::int64_t padded) {

@@ -10,6 +10,7 @@
 #include "coda/contraction.hpp"
 #include "coda/network.hpp"
 #include "network/cuda/step.hpp"
+#include "network/operand_view.hpp"
 #include "network/steps.hpp"
 
 namespace coda::network::gpu {
@@ -21,8 +22,8 @@ class DeviceConstants {
   DeviceConstants(const Network& network, const Constants& data, DType element)
       : network_(network), data_(data), element_(element) {}
 
-  /// Rows of `columns` f32, padded with zeros to `padded`.
-  Place vector(TensorId id, std::int64_t columns, std::int64_t padded);
+  /// The rows and columns of an operand, f32, each row padded with zeros to `padded` columns: packed_elements().
+  Place operand(TensorId id, const OperandView& view, const Axes& axes, std::int64_t padded);
   /// Rows of `columns` 16-bit elements, padded with zeros to `padded`.
   Place rows(TensorId id, std::int64_t columns, std::int64_t padded);
   /// The filter of a convolution or product of the tensor cores: (k, taps, c), of which the tensor has (filters, taps,

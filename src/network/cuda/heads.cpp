@@ -43,7 +43,7 @@ HeadArguments Lowering::head_of(const Region& r, const Contraction& main) {
                           p_.constants.packed_filter(op.inputs[1], product, filters, channels, false, false),
                           p_.element, shape_b(contraction)});
   for (const RegionOperand& o : h.operands) {
-    const Located at = operand(o, product.k);
+    const Located at = operand(o, op, product.k);
     all.operands.push_back({own_name(o.name), at.place, at.type, {product.k}});
   }
   const Located to = located(r.head->to);

@@ -200,7 +200,7 @@ std::unique_ptr<Step> Lowering::hopper(const Region& r, const Graph& graph, cons
              p_.element, shape_b(problem)};
   std::set<std::string> images_apart;
   for (const RegionOperand& o : operands) {
-    const Located at = operand(o, conv->k);
+    const Located at = operand(o, *op_, conv->k);
     const bool columns = o.axes.col != ColAxis::none;
     const bool slice = columns && at.pitch != conv->k && o.axes.row != RowAxis::none;
     const std::int64_t images = extents(problem).images;

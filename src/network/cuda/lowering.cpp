@@ -74,14 +74,6 @@ Located Lowering::located(TensorId id) const {
   return {{Place::Where::arena, m.index + m.offset, {}}, m.row_stride, p_.element};
 }
 
-Located Lowering::operand(const RegionOperand& o, std::int64_t padded_columns) const {
-  if (!is_constant(o.tensor) || o.axes == axes::mn) return located(o.tensor);
-  const bool columns = o.axes.col != ColAxis::none;
-  const std::int64_t count = columns ? std::max<std::int64_t>(column_count(sizes(o.tensor)), 1) : 1;
-  const std::int64_t padded = columns ? padded_columns : 1;
-  return {p_.constants.vector(o.tensor, count, padded), padded, DType::f32};
-}
-
 Place Lowering::scratch(std::size_t bytes) {
   const Place place{Place::Where::scratch, scratch_used_, {}};
   scratch_used_ += (bytes + scratch_alignment - 1) / scratch_alignment * scratch_alignment;
@@ -202,6 +194,7 @@ void Lowering::region(const Region& r) {
   name_ = net()[r.outputs[0].tensor].name;
   scratch_used_ = 0;
   check_types(r);
+  gather_operands(r);
   switch (r.kind) {
     case RegionReport::Kind::contraction: contraction(r); break;
     case RegionReport::Kind::epilogue: {
@@ -348,10 +341,10 @@ void Lowering::graph_steps(const Region& r, const Extents& space, const std::opt
   std::map<std::string, Located> operands, stores;
   std::map<std::string, Interval> memory;  // of operands and stores
   for (const RegionOperand& o : r.operands) {
-    const Located at = operand(o, o.axes.col == ColAxis::none ? 1 : column_count(sizes(o.tensor)));
+    const Located at = operand(o, *op_, space.cols);
     storage.operands[o.name] = at.type;
     operands[o.name] = at;
-    memory[o.name] = all_of(at, sizes(o.tensor));
+    memory[o.name] = operand_memory(o);
   }
   for (const RegionOutput& o : r.outputs) {
     stores[o.name] = located(o.tensor);

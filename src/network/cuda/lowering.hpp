@@ -12,6 +12,7 @@
 #include "network/contraction.hpp"
 #include "network/cuda/constants.hpp"
 #include "network/cuda/step.hpp"
+#include "network/operand_view.hpp"
 #include "network/regions.hpp"
 #include "network/storage.hpp"
 #include "plan/conv.hpp"
@@ -124,7 +125,8 @@ class Lowering {
     Sizes from_strides, to_strides;
     std::int64_t from_offset = 0, to_offset = 0;
     double value = 0;
-    std::optional<TensorId> read = {};  ///< that `from` lies in, if not the operator's first input
+    std::optional<TensorId> read = {};     ///< that `from` lies in, if not the operator's first input
+    std::optional<Interval> written = {};  ///< if not the operator's output
   };
 
   // lowering.cpp
@@ -203,8 +205,13 @@ class Lowering {
   /// Whether what lies between the last column and the pitch is zero.
   bool is_clean(TensorId id) const { return clean_[id] || column_count(sizes(id)) % 8 == 0; }
   Located located(TensorId id) const;
-  /// An operand of a graph with these axes: constants that are no full tensors are f32.
-  Located operand(const RegionOperand& o, std::int64_t padded_columns) const;
+  // operands.cpp
+  /// An operand of the graph of a region that begins with `first`; constants that are no full tensors are f32, with
+  /// rows of `padded_columns`.
+  Located operand(const RegionOperand& o, const Operator& first, std::int64_t padded_columns) const;
+  Interval operand_memory(const RegionOperand& o) const;
+  OperandView view(const RegionOperand& o, const Operator& first, const Sizes& along) const;
+  void gather_operands(const Region& r);
   Place scratch(std::size_t bytes);
   /// Bytes of a tensor of these sizes; rows end where an octet of columns does.
   Interval all_of(const Located& at, const Sizes& sizes) const;
@@ -229,8 +236,10 @@ class Lowering {
   std::string plain_source_;
   std::vector<bool> clean_;  // by tensor
   std::map<TensorId, std::size_t>
-      unfolded_;                            // inputs that only a convolution reads that takes them unfolded: positions
-  std::map<TensorId, Located> in_scratch_;  // tensors without memory in the arena, while a region is lowered
+      unfolded_;                             // inputs that only a convolution reads that takes them unfolded: positions
+  std::map<TensorId, Located> in_scratch_;   // tensors without memory in the arena, while a region is lowered
+  std::map<std::string, Located> gathered_;  // by operand of the region at hand
+  std::map<std::string, std::int64_t> gathered_bytes_;      // in scratch
   std::map<std::size_t, std::vector<Piece>> parts_;         // by region that normalises: of its source
   std::map<TensorId, std::int64_t> measured_;               // channels of which moments are wanted together
   std::map<TensorId, GivenMoments> given_;                  // that are stored

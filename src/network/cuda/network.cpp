@@ -39,6 +39,7 @@ network::MemoryStyle memory_style() {
           .column_multiple = 8,
           .slices_beside = false,
           .in_place = false,
+          .repeats = false,
           .resampled_stores = true,
           .heads = with_heads(),
           .enlarges = true,

@@ -124,7 +124,8 @@ void Lowering::copy(Copy c) {
   const auto number = static_cast<float>(c.value);
   p.value = p_.element == DType::bf16 ? support::float_to_bf16(number) : support::float_to_f16(number);
   plain(wide ? codegen::PlainKernel::copy_octets : codegen::PlainKernel::copy_elements, count, p,
-        {c.from.place, c.to.place}, Touched{{all_of(c.read.value_or(in(0)))}, {all_of(out())}}, describe(net(), *op_),
+        {c.from.place, c.to.place}, Touched{{all_of(c.read.value_or(in(0)))}, {c.written ? *c.written : all_of(out())}},
+        describe(net(), *op_),
         [from = c.from.place, to = c.to.place, from_bytes = 2 * c.from_offset, to_bytes = 2 * c.to_offset](
             CopyParams& q, const Bases& bases) {
           q.from = static_cast<const std::byte*>(address(from, bases)) + from_bytes;
