@@ -4,7 +4,8 @@
 #
 # usage: scripts/setup.sh [build] [test] [bench] [networks]     (default: build)
 # CODA_DEPS_DIR: where the virtual environment goes (default: ~/.cache/coda/deps/venv). What networks needs (PyTorch with
-# all that its wheels pull in, 7 GB) goes into an environment of its own beside it, CODA_DEPS_DIR-networks.
+# all that its wheels pull in, 7 GB) goes into an environment of its own beside it, CODA_DEPS_DIR-networks. So does the
+# package onnx that the table of operators is made of: it is newer than the last one that ships the node tests.
 set -euo pipefail
 here=$(cd "$(dirname "$0")/.." && pwd)
 deps=${CODA_DEPS_DIR:-$HOME/.cache/coda/deps/venv}
@@ -12,11 +13,11 @@ want=("${@:-build}")
 
 packages=(g++ cmake ninja-build ccache python3 python3-venv libfmt-dev nlohmann-json3-dev libcli11-dev
           libxxhash-dev libpng-dev libjpeg-dev libzip-dev libsqlite3-dev libfreetype-dev libsleef-dev libprotobuf-dev protobuf-compiler pkg-config)
-requirements=("$here/scripts/requirements-build.txt") networks=()
+requirements=("$here/scripts/requirements-build.txt") schemas=() networks=()
 for part in "${want[@]}"; do
   case $part in
     build) ;;
-    test) packages+=(libgtest-dev libboost-context-dev clang libomp-dev libclang-rt-14-dev clang-format clang-tidy); requirements+=("$here/scripts/requirements-test.txt") ;;
+    test) packages+=(libgtest-dev libboost-context-dev clang libomp-dev libclang-rt-14-dev clang-format clang-tidy); requirements+=("$here/scripts/requirements-test.txt"); schemas=("$here/scripts/requirements-schemas.txt") ;;
     bench) requirements+=("$here/scripts/requirements-bench.txt") ;;
     networks) networks=("$here/scripts/requirements-networks.txt") ;;
     *) echo "setup.sh: unknown part '$part'; expected build, test, bench or networks" >&2; exit 2 ;;
@@ -63,4 +64,5 @@ environment() {
   exec 9>&-
 }
 environment "$deps" "${requirements[@]}"
+[ ${#schemas[@]} = 0 ] || environment "$deps-schemas" "${schemas[@]}"
 [ ${#networks[@]} = 0 ] || environment "$deps-networks" "${networks[@]}"

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <charconv>
 
 #include "plan/conv_override.hpp"
 #include "plan/conv_problem.hpp"
@@ -29,7 +30,7 @@ double excess(const std::string& reason) {
   constexpr const char* digits = "0123456789";
   for (std::size_t at = reason.find_first_of(digits); at != std::string::npos;) {
     const std::size_t end = std::min(reason.find_first_not_of(digits, at), reason.size());
-    last = std::stod(reason.substr(at, end - at));
+    std::from_chars(reason.data() + at, reason.data() + end, last);
     if (first == 0) first = last;
     at = reason.find_first_of(digits, end);
   }

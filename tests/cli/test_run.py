@@ -2,12 +2,14 @@
 
 import json
 import os
+import resource
 import signal
 import struct
 import subprocess
 import zlib
 
-from command import COMMAND, MODEL, SCENE, Case, main, read_npy, write_npy
+import onnx_file
+from command import COMMAND, FAILED, MODEL, SCENE, Case, main, read_npy, write_npy
 
 IMAGE = "image"
 
@@ -155,6 +157,52 @@ class Run(Case):
         self.refused("run", MODEL, "--random", "--repeat", "0", "--out", "absent/a.npy", says="absent/a.npy")
         self.refused("run", MODEL, "--random", "--repeat", "0", "--out", "a.png", says="--image")
         self.refused("run", MODEL, "--random", "--batch", says="--batch")
+
+    def small_model(self, name="m.onnx", op="Relu", shape=(2, 4)):
+        f = onnx_file
+        (self.folder / name).write_bytes(f.model([f.node(op, ["x"], ["y"])], [f.value_info("x", f.FLOAT, shape)],
+                                                 [f.value_info("y", f.FLOAT, [])]))
+
+    def test_nothing_compared_is_no_agreement(self):
+        f = onnx_file  # the largest of four quotients that are all 1
+        (self.folder / "m.onnx").write_bytes(f.model(
+            [f.node("Div", ["x", "x"], ["q"]), f.node("ArgMax", ["q"], ["y"], axis=1)],
+            [f.value_info("x", f.FLOAT, [2, 4])], [f.value_info("y", f.INT64, [2, 1])]))
+        out, _ = self.coda("run", "m.onnx", "--random", "--check", code=FAILED)
+        self.assertIn("y: NOTHING WAS COMPARED: all 2 values depend on rounding", out)
+        self.assertFalse(json.loads(self.coda("run", "m.onnx", "--random", "--check", "--json", code=FAILED)[0])["check"][0]["ok"])
+
+    def test_other_peoples_model_json(self):
+        self.small_model()
+        for text in ('{"model_type": "bert"}', "[1, 2]", "no JSON", '{"file": 3}', '{"file": "other.onnx"}', " " * (2 << 20)):
+            (self.folder / "model.json").write_text(text)
+            self.coda("run", "m.onnx", "--random")
+        (self.folder / "model.json").write_text('{"file": "m.onnx"}')  # of this model, and not complete
+        self.refused("run", "m.onnx", "--random", says=("model.json", "no valid description"))
+
+    def test_memory_limit(self):
+        f = onnx_file
+        (self.folder / "m.onnx").write_bytes(f.model(
+            [f.node("Add", ["x", "c"], ["y"])], [f.value_info("x", f.FLOAT, [1 << 19])], [f.value_info("y", f.FLOAT, [])],
+            constants=[f.constant("c", f.FLOAT, [1 << 19], bytes(4 << 19))]))
+        for command in (("run", "m.onnx", "--random"), ("explain", "m.onnx")):
+            self.coda(*command, "--memory-limit", "2M")
+            self.refused(*command, "--memory-limit", "1M", says="tensor 'c': has more elements than the limit of 262144")
+            self.refused(*command, "--memory-limit", "much", says="--memory-limit")
+
+    def test_limit_of_threads(self):
+        self.small_model(op="Exp", shape=(512, 512))
+        self.refused("run", "m.onnx", "--random", "--threads", "4096", says=("4096", "256"))
+        # a stack larger than the address space: no thread can be started, and the first one does all the work
+        limited = lambda: resource.setrlimit(resource.RLIMIT_STACK, (1 << 47, resource.RLIM_INFINITY))
+        self.coda("run", "m.onnx", "--random", "--threads", "8", preexec_fn=limited)
+
+    def test_messages_are_safe_for_terminals(self):
+        self.small_model()
+        header = "{'descr': '\x1b]0;title\x07\x1b[31m<f4', 'fortran_order': False, 'shape': (2, 4), }\n".encode()
+        (self.folder / "x.npy").write_bytes(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header + bytes(32))
+        error = self.refused("run", "m.onnx", "--input", "x=x.npy", says="\\x1b]0;title\\x07\\x1b[31m<f4")
+        self.assertFalse([c for c in error if ord(c) < 32 and c != "\n"])
 
     def test_missing_models(self):
         self.refused("run", "absent.onnx", "--random", says="absent.onnx")

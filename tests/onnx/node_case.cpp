@@ -76,7 +76,7 @@ CaseTensor as_case_tensor(onnx::TensorProto proto, int type, const std::string& 
   const int bfloat16 = network::onnx_import::data_type_of(DType::bf16);
   if (type == bfloat16 && proto.data_type() == network::onnx_import::data_type_of(DType::u16))
     proto.set_data_type(bfloat16);
-  auto data = network::onnx_import::tensor_data(proto, "", where);
+  auto data = network::onnx_import::tensor_data(proto, {}, where);
   CaseTensor t{data.dtype, {proto.dims().begin(), proto.dims().end()}, std::move(data.elements)};
   const DType stored = *network::onnx_import::dtype_of(proto.data_type());
   if (stored == t.dtype) return t;

@@ -2,6 +2,7 @@
 
 #include <exception>
 #include <new>
+#include <system_error>
 
 #include "coda/cancel.hpp"
 #include "coda/error.hpp"
@@ -64,6 +65,11 @@ int main(int argc, char** argv) {
     return report("internal error, please report it: ", error.what(), failed);
   } catch (const std::bad_alloc&) {
     return report("", "out of memory", failed);
+  } catch (const std::system_error& error) {
+    if (error.code() == std::errc::resource_unavailable_try_again)
+      return report("", "a limit of threads or processes is reached; give fewer --threads, or raise `ulimit -u`",
+                    failed);
+    return report("the operating system refuses: ", error.what(), failed);
   } catch (const std::exception& error) {
     return report("internal error, please report it: ", error.what(), failed);
   }

@@ -135,7 +135,7 @@ struct Command {
   PackOptions pack;
   TuneOptions tune;
   bench::Options bench;
-  std::string older_than, max_size;
+  std::string older_than, max_size, run_memory, explain_memory;
   std::vector<std::string> run_dims, explain_dims, pack_dims, tune_dims, inputs;
   std::string explain_device = "cpu", run_device = "cpu", demo_device = "auto";
   std::string run_precision = "bf16", explain_precision = "bf16", pack_precision = "bf16", tune_precision = "bf16";
@@ -167,6 +167,21 @@ struct Command {
                     "Of a model on cuda: the 16-bit type of tensors between kernels, bf16 or f16")
         ->check(CLI::IsMember({"bf16", "f16"}))
         ->capture_default_str();
+  }
+
+  static void add_memory_limit(CLI::App* sub, std::string& text) {
+    sub->add_option("--memory-limit", text,
+                    "Of a model: most memory for its constants, such as 16G (default: half of the machine's)")
+        ->type_name("SIZE");
+  }
+
+  static std::optional<std::uint64_t> memory_limit(const std::string& text) {
+    if (text.empty()) return std::nullopt;
+    const auto bytes = parse_size(text);
+    if (!bytes || *bytes == 0)
+      throw CLI::ValidationError("--memory-limit",
+                                 "expected a number above 0 and K, M, G or T, such as 16G; found '" + text + "'");
+    return bytes;
   }
 
   void add_run() {
@@ -201,11 +216,13 @@ struct Command {
         ->check(CLI::IsMember({"cpu", "cuda"}))
         ->capture_default_str();
     add_precision(sub, run_precision);
+    add_memory_limit(sub, run_memory);
     sub->add_option("--repeat", run.repeat, "Timed runs after the first")
         ->check(CLI::Range(0, 1000000))
         ->capture_default_str();
     sub->add_flag("--batch", run.batch, "All images in one batch instead of one after the other");
-    sub->add_flag("--check", run.check, "Compare every value with the float64 reference; exit code 1 if one is off");
+    sub->add_flag("--check", run.check,
+                  "Compare every value with the float64 reference; exit code 1 if one is off, or none can be compared");
     sub->add_flag("--profile", run.profile, "Print the time of each step: the median of the timed runs");
     sub->add_option("--trace", run.trace, "Write the steps' times for ui.perfetto.dev or Chrome (JSON)")
         ->type_name("FILE");
@@ -219,6 +236,7 @@ struct Command {
                     "input), or the text itself")
         ->required();
     sub->add_option("--region", explain.region, "Of a model: explain the epilogue of this region (number or name)");
+    add_memory_limit(sub, explain_memory);
     sub->add_option("--dim", explain_dims, "Extent of a symbol in the model's shapes (default 1), for the memory plan")
         ->type_name("NAME=N");
     sub->add_option("--dot", explain.dot, "Write the final graph as Graphviz text")->type_name("FILE");
@@ -380,12 +398,14 @@ struct Command {
     if (app.got_subcommand("run")) {
       run.inputs = parse_inputs(inputs);
       run.dims = parse_dims(run_dims);
+      run.memory_limit = memory_limit(run_memory);
       run.cuda = run_device == "cuda";
       run.precision = run_precision == "f16" ? DType::f16 : DType::bf16;
       return run;
     }
     if (app.got_subcommand("explain")) {
       explain.dims = parse_dims(explain_dims);
+      explain.memory_limit = memory_limit(explain_memory);
       explain.cuda = explain_device == "cuda";
       explain.precision = explain_precision == "f16" ? DType::f16 : DType::bf16;
       return explain;

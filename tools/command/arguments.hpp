@@ -34,6 +34,7 @@ struct RunOptions {
   bool cuda = false;
   DType precision = DType::bf16;  ///< with cuda
   int repeat = 5;
+  std::optional<std::uint64_t> memory_limit;  ///< bytes of the model's constants
   bool batch = false;
   bool check = false;
   bool profile = false;
@@ -45,6 +46,7 @@ struct ExplainOptions {
   std::string subject;  ///< an ONNX file, a model's folder, a text file, "-" or the text itself
   std::string region;   ///< of a model: a number from 1 on, or a name; its epilogue is explained
   std::map<std::string, std::int64_t> dims;
+  std::optional<std::uint64_t> memory_limit;  ///< bytes of a model's constants
   std::filesystem::path dot, svg;
   bool cuda = false;              ///< of a text: the plan and the source of the GPU's kernel; of a model: its kernels
   DType precision = DType::bf16;  ///< of a model with cuda

@@ -73,6 +73,20 @@ void check_description(const HeatmapDescription& d, const Network& network, cons
   if (!(d.match_radius >= 0)) refuse(fmt::format("match_radius is {}; expected 0 or more", d.match_radius));
 }
 
+/// The description beside a model that was named itself; null if the file is about something else, as anything may be
+/// called model.json.
+json description_beside(const std::filesystem::path& sidecar, const std::filesystem::path& model) {
+  if (!std::filesystem::is_regular_file(sidecar)) return read_json(sidecar);  // which says what it is
+  try {
+    json description = read_json(sidecar);
+    const std::filesystem::path file = description.at("file").get<std::string>();
+    if (file.filename() == model.filename()) return description;
+  } catch (const UserError&) {        // no JSON, or far too large
+  } catch (const json::exception&) {  // of other content
+  }
+  return nullptr;
+}
+
 /// The product of extents that a user may choose must not overflow, nor take all memory.
 void check_elements(const std::string& name, const std::vector<std::int64_t>& shape) {
   constexpr std::int64_t most = std::int64_t{1} << 28;  // 1 GiB of f32
@@ -93,7 +107,13 @@ bool is_model(const std::filesystem::path& path) {
   return path.extension() == ".onnx" || std::filesystem::is_directory(path, ignored);
 }
 
-Model load_model(const std::filesystem::path& path) {
+OnnxLimits limits_of(std::optional<std::uint64_t> memory) {
+  OnnxLimits limits;
+  if (memory) limits.constant_bytes = limits.computed_bytes = *memory;
+  return limits;
+}
+
+Model load_model(const std::filesystem::path& path, const OnnxLimits& limits) {
   const bool folder = std::filesystem::is_directory(path);
   const std::filesystem::path sidecar = (folder ? path : path.parent_path()) / "model.json";
   Model model;
@@ -104,13 +124,13 @@ Model load_model(const std::filesystem::path& path) {
                                 path.string()));
   }
   try {
-    if (std::filesystem::exists(sidecar)) {
+    if (folder) {
       description = read_json(sidecar);
-      const std::filesystem::path file = sidecar.parent_path() / description.at("file").get<std::string>();
-      if (folder) model.file = file;
-      if (file.filename() != model.file.filename()) description = nullptr;  // it describes another file
+      model.file = sidecar.parent_path() / description.at("file").get<std::string>();
+    } else if (std::filesystem::exists(sidecar)) {
+      description = description_beside(sidecar, model.file);
     }
-    model.network = load_onnx(model.file.string());
+    model.network = load_onnx(model.file.string(), limits);
     if (!description.is_null()) {
       model.description = parse_description(description, sidecar.parent_path());
       check_description(*model.description, model.network, sidecar);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "coda/network.hpp"
+#include "coda/onnx.hpp"
 
 namespace coda::command {
 
@@ -31,9 +32,12 @@ struct Model {
   std::optional<HeatmapDescription> description;
 };
 
+/// What --memory-limit says.
+OnnxLimits limits_of(std::optional<std::uint64_t> memory);
+
 /// Loads an ONNX file, or the one that a folder's model.json names. A model.json beside the ONNX file is read if it
 /// names that file. Throws UserError.
-Model load_model(const std::filesystem::path& path);
+Model load_model(const std::filesystem::path& path, const OnnxLimits& limits = {});
 
 /// True if `path` stands for a model: a folder, or a file that ends in .onnx.
 bool is_model(const std::filesystem::path& path);

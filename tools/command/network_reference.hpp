@@ -56,6 +56,8 @@ struct NetworkAgreement {
   std::int64_t outside = 0;    ///< elements with an error above the tolerance
   std::int64_t undecided = 0;  ///< integers and bool: elements that rounding alone may change; they are not compared
   bool ok() const { return outside == 0; }
+  /// False if every element was left out: then nothing is known of the output.
+  bool compared() const { return elements == 0 || undecided < elements; }
 };
 
 /// What a network gives for some inputs, and how far rounding alone may move it: outputs of any number of

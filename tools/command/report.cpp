@@ -27,6 +27,10 @@ std::string grouped(std::int64_t n) {
 std::string to_text(const NetworkAgreement& a) {
   std::string figures = fmt::format("largest error {:.1e}, tolerance {:.1e}", a.largest_error, a.tolerance);
   if (a.undecided > 0) figures += fmt::format("; {} values depend on rounding and were left out", grouped(a.undecided));
+  if (!a.compared())
+    return fmt::format(
+        "NOTHING WAS COMPARED: all {} values depend on rounding in the float64 reference; try other inputs",
+        grouped(a.elements));
   if (a.ok() && a.undecided > 0)
     return fmt::format("{} of {} values agree with the float64 reference: {}", grouped(a.elements - a.undecided),
                        grouped(a.elements), figures);
@@ -37,7 +41,7 @@ std::string to_text(const NetworkAgreement& a) {
 
 nlohmann::json to_json(const NetworkAgreement& a) {
   return {{"output", a.output},
-          {"ok", a.ok()},
+          {"ok", a.ok() && a.compared()},
           {"elements", a.elements},
           {"outside", a.outside},
           {"undecided", a.undecided},

@@ -46,7 +46,8 @@ struct Result {
   std::vector<std::string> files;
 
   bool ok() const {
-    return std::all_of(agreements.begin(), agreements.end(), [](const NetworkAgreement& a) { return a.ok(); });
+    return std::all_of(agreements.begin(), agreements.end(),
+                       [](const NetworkAgreement& a) { return a.ok() && a.compared(); });
   }
 };
 
@@ -336,7 +337,7 @@ void print_notes(const Work& work) {
 int run(const RunOptions& options) {
   Progress progress;
   progress.step("reading the model");
-  const Model model = load_model(options.model);
+  const Model model = load_model(options.model, limits_of(options.memory_limit));
   const Work work = prepare(options, model);
   progress.step("compiling the model");
   const NetworkExecutable network = compile(model.network, network_options(options));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <charconv>
 #include <cmath>
 #include <cstring>
 #include <string>
@@ -12,15 +13,34 @@
 namespace coda::network::onnx_import {
 
 NodeReader::NodeReader(Importer& importer, const schema::NodeProto& node) : importer_(importer), node_(node) {
-  name_ = !node.name().empty() ? node.name() : node.output_size() > 0 ? node.output(0) : "";
+  name_ = importer.scope_.prefix + (!node.name().empty() ? node.name() : node.output_size() > 0 ? node.output(0) : "");
 }
 
-std::int64_t NodeReader::opset() const { return importer_.opset_; }
+std::int64_t NodeReader::opset() const { return importer_.scope_.opset; }
 NetworkBuilder& NodeReader::builder() const { return importer_.builder_; }
 
-void NodeReader::fail_with(const std::string& message) const {
-  importer_.fail(fmt::format("{} '{}' (opset {}): {}", op_type(), name_, opset(), message));
+std::string NodeReader::description() const {
+  return fmt::format("{}: {} '{}' (opset {})", importer_.file_, op_type(), name_, opset());
 }
+
+void NodeReader::fail_with(const std::string& message) const {
+  throw UserError(fmt::format("{}: {}", description(), message));
+}
+
+void NodeReader::ask_memory(std::uint64_t bytes) const { importer_.budget_.check_computed(bytes, description()); }
+
+NetworkValue NodeReader::stored_constant(const schema::TensorProto& tensor) const {
+  if (tensor.data_location() != 0) fail("its data lie in another file; only initializers may");
+  const NetworkValue v = importer_.import_tensor(tensor, name_);
+  importer_.tensor_names_.erase(v.id());  // it is called as the node's output
+  return v;
+}
+
+bool NodeReader::has(int i) const {
+  return i < node_.input_size() && !node_.input(i).empty() && !importer_.scope_.absent.contains(node_.input(i));
+}
+
+int NodeReader::known_type(int i) const { return has(i) ? importer_.type_of(node_.input(i)) : 0; }
 
 bool NodeReader::is_integers(int i) const {
   return has(i) && std::holds_alternative<Integers>(importer_.find(node_.input(i), name_));
@@ -93,18 +113,20 @@ const std::vector<float>& NodeReader::needed_constant(int i, std::string_view wh
 
 const schema::AttributeProto* NodeReader::attribute(std::string_view name) const {
   for (const auto& a : node_.attribute())
-    if (a.name() == name) {
-      if (!a.ref_attr_name().empty()) fail("attribute {} refers to a function's attribute", name);
-      return &a;
-    }
+    if (a.name() == name) return importer_.resolved(a, *this);
   return nullptr;
 }
 
 double NodeReader::real(std::string_view name, double otherwise) const {
   const auto* a = attribute(name);
   if (!a) return otherwise;
+  if (!std::isfinite(a->f())) return static_cast<double>(a->f());
   // the shortest decimal that the float stands for: an epsilon written as 1e-5 stays 1e-5
-  return std::isfinite(a->f()) ? std::stod(fmt::format("{}", a->f())) : static_cast<double>(a->f());
+  char digits[32];
+  double x = 0;
+  const auto end = std::to_chars(digits, digits + sizeof(digits), a->f()).ptr;
+  std::from_chars(digits, end, x);
+  return x;
 }
 
 std::int64_t NodeReader::integer(std::string_view name, std::int64_t otherwise) const {
@@ -138,9 +160,15 @@ void NodeReader::result(Imported value, int output) const {
   if (output == 0 && (node_.output_size() < 1 || node_.output(0).empty())) fail("has no output");
   if (!wants(output)) return;
   int type = 0;
-  if (const auto* v = std::get_if<NetworkValue>(&value); v && v->dtype() == DType::f32)
+  const auto* v = std::get_if<NetworkValue>(&value);
+  const auto place = static_cast<std::size_t>(output);
+  const int expected = place < output_types_.size() ? output_types_[place] : 0;
+  if (v != nullptr && v->dtype() == DType::f32 && expected != 0) {
+    type = is_short_float(expected) ? expected : 0;
+  } else if (v != nullptr && v->dtype() == DType::f32) {
     for (int i = 0; type == 0 && i < inputs(); ++i)
       if (has(i) && is_short_float(importer_.type_of(node_.input(i)))) type = importer_.type_of(node_.input(i));
+  }
   name_and_define(std::move(value), output, type);
 }
 
@@ -151,19 +179,24 @@ void NodeReader::result_of_type(Imported value, int type) const {
 
 void NodeReader::name_and_define(Imported value, int output, int type) const {
   if (const auto* v = std::get_if<NetworkValue>(&value); v && importer_.tensor_names_.insert(v->id()).second)
-    builder().name_tensor(*v, node_.output(output));
+    builder().name_tensor(*v, importer_.scope_.prefix + node_.output(output));
   importer_.define(node_.output(output), std::move(value), type);
 }
 
+// What is made of a stored constant for the first time is bounded by the file's size, as that is: a transposed or
+// converted weight. All else that is computed from constants is not.
 NetworkValue NodeReader::apply(OperatorKind kind, const std::vector<NetworkValue>& inputs) const {
+  Importer& importer = importer_;
+  const auto take = [&](std::uint64_t work, std::uint64_t bytes) {
+    for (const NetworkValue& v : inputs)
+      if (importer.stored_.contains(v.id()) && bytes <= 2 * v.tensor().elements().size()) {
+        importer.stored_.erase(v.id());
+        return importer.budget_.take_stored(work, bytes, description());
+      }
+    importer.budget_.take_computed(work, std::max(bytes, work * sizeof(float)), description());
+  };
   try {
-    if (auto t = folded(builder().so_far(), kind, inputs, name_)) {
-      auto& budget = importer_.elements_;
-      budget += t->work;
-      if (budget > importer_.limits_.constant_elements)
-        fail("the constants have more elements than the limit of {}", importer_.limits_.constant_elements);
-      return builder().constant(std::move(t->tensor));
-    }
+    if (auto t = folded(builder().so_far(), kind, inputs, name_, take)) return builder().constant(std::move(*t));
     return builder().apply(std::move(kind), inputs, name_);
   } catch (const UserError& error) {
     const std::string_view text = error.what();
@@ -189,10 +222,7 @@ NetworkValue NodeReader::number_like(NetworkValue x, double number) const {
 
 NetworkValue NodeReader::make_constant(std::string_view suffix, Shape shape, DType dtype,
                                        std::vector<std::byte> elements) const {
-  auto& budget = importer_.elements_;
-  budget += elements.size() / size_of(dtype);
-  if (budget > importer_.limits_.constant_elements)
-    fail("the constants have more elements than the limit of {}", importer_.limits_.constant_elements);
+  importer_.budget_.take_computed(elements.size() / size_of(dtype), elements.size(), description());
   return builder().constant(std::string(suffix), std::move(shape), dtype, std::move(elements));
 }
 

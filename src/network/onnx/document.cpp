@@ -14,19 +14,29 @@ namespace coda {
 
 namespace {
 
-Network parse(std::span<const std::byte> bytes, const std::string& name, const std::string& folder,
-              const OnnxOptions& options) {
-  const OnnxLimits& limits = options.limits;
-  if (bytes.size() > limits.file_bytes || bytes.size() > std::numeric_limits<int>::max())
-    throw UserError(fmt::format("{}: has {} bytes; the limit is {}", name, bytes.size(), limits.file_bytes));
+// Model, graph, node, attribute, tensor; three more for each branch within another
+constexpr int deepest_message = 100;
+
+void check_size(std::uint64_t size, const std::string& name, const OnnxLimits& limits) {
+  if (size > limits.file_bytes)
+    throw UserError(fmt::format("{}: has {} bytes; the limit is {}", name, size, limits.file_bytes));
+  if (size > std::numeric_limits<int>::max())
+    throw UserError(
+        fmt::format("{}: has {} bytes, and an ONNX file must be smaller than 2 GiB; save the weights as external data",
+                    name, size));
+}
+
+Network parse(std::span<const std::byte> bytes, const std::string& name,
+              const network::onnx_import::ModelFolders& folders, const OnnxOptions& options) {
+  check_size(bytes.size(), name, options.limits);
   onnx::ModelProto model;
   google::protobuf::io::CodedInputStream stream(reinterpret_cast<const std::uint8_t*>(bytes.data()),
                                                 static_cast<int>(bytes.size()));
-  stream.SetRecursionLimit(16);  // model, graph, node, attribute, tensor and no deeper
+  stream.SetRecursionLimit(deepest_message);
   if (bytes.empty() || !model.ParseFromCodedStream(&stream) || !stream.ConsumedEntireMessage())
     throw UserError(fmt::format("{}: is damaged or no ONNX model (its {} bytes cannot be parsed)", name, bytes.size()));
   try {
-    return network::onnx_import::Importer(model, name, folder, options).run();
+    return network::onnx_import::Importer(model, name, folders, options).run();
   } catch (const UserError& error) {  // names in it may hold anything
     throw UserError(support::printable(error.what()));
   } catch (const Unsupported& error) {
@@ -37,11 +47,11 @@ Network parse(std::span<const std::byte> bytes, const std::string& name, const s
 }  // namespace
 
 Network parse_onnx(std::span<const std::byte> bytes, const std::string& name, const OnnxOptions& options) {
-  return parse(bytes, name, "", options);
+  return parse(bytes, name, {}, options);
 }
 
 Network parse_onnx(std::span<const std::byte> bytes, const std::string& name, const OnnxLimits& limits) {
-  return parse(bytes, name, "", {.limits = limits, .constants = {}});
+  return parse(bytes, name, {}, {.limits = limits, .constants = {}});
 }
 
 Network load_onnx(const std::string& path, const OnnxLimits& limits) {
@@ -49,14 +59,15 @@ Network load_onnx(const std::string& path, const OnnxLimits& limits) {
 }
 
 Network load_onnx(const std::string& path, const OnnxOptions& options) {
-  const OnnxLimits& limits = options.limits;
+  namespace fs = std::filesystem;
   const support::RegularFile file(path);
-  if (file.size() > limits.file_bytes)
-    throw UserError(fmt::format("{}: has {} bytes; the limit is {}", path, file.size(), limits.file_bytes));
+  check_size(file.size(), path, options.limits);
   std::vector<std::byte> bytes(file.size());
   if (file.read(0, bytes) != bytes.size()) throw UserError(path + ": cannot be read to its end");
-  const auto folder = std::filesystem::path(path).parent_path();
-  return parse(bytes, path, folder.empty() ? "." : folder.string(), options);
+  std::error_code error;
+  const fs::path folder = fs::path(path).parent_path(), real = fs::canonical(path, error).parent_path();
+  const std::string given = folder.empty() ? "." : folder.string();
+  return parse(bytes, path, {given, error ? given : real.string()}, options);
 }
 
 }  // namespace coda

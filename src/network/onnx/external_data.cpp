@@ -21,29 +21,36 @@ std::uint64_t number(const std::string& text, std::string_view key, const std::s
   return value;
 }
 
-// The file, which must lie below the folder, also after symbolic links are followed
-fs::path safe_path(const std::string& location, const std::string& folder, const std::string& what) {
+bool is_below(const fs::path& file, const fs::path& folder) {
+  const fs::path below = file.lexically_relative(folder);
+  return !below.empty() && *below.begin() != "..";
+}
+
+// The file, which must lie below one of the folders, also after symbolic links are followed. It is looked for beside
+// the model as it is named, then beside the file to which a link to the model leads.
+fs::path safe_path(const std::string& location, const ModelFolders& folders, const std::string& what) {
   const fs::path relative(location);
   bool safe = !location.empty() && location.size() < 4096 && location.find('\0') == std::string::npos &&
               location.find('\\') == std::string::npos && relative.is_relative();
   for (const auto& part : relative) safe = safe && part != "..";
-  if (!safe) throw UserError(what + ": its external data must lie in a file below the model's folder");
+  const char* outside = ": its external data must lie in a file below the model's folder";
+  if (!safe) throw UserError(what + outside);
   std::error_code error;
-  const fs::path root = fs::canonical(folder, error);
-  fs::path file = error ? fs::path() : fs::canonical(root / relative, error);
-  if (error || !fs::is_regular_file(file, error))
-    throw UserError(what + ": the file of its external data is not there");
-  const fs::path below = file.lexically_relative(root);
-  if (below.empty() || *below.begin() == "..")
-    throw UserError(what + ": its external data must lie in a file below the model's folder");
-  return file;
+  const fs::path roots[] = {fs::canonical(folders.given, error), fs::canonical(folders.real, error)};
+  for (const fs::path& root : roots) {
+    const fs::path file = root.empty() ? fs::path() : fs::canonical(root / relative, error);
+    if (root.empty() || error || !fs::is_regular_file(file, error)) continue;
+    if (!is_below(file, roots[0]) && !is_below(file, roots[1])) throw UserError(what + outside);
+    return file;
+  }
+  throw UserError(what + ": the file of its external data is not there");
 }
 
 }  // namespace
 
-std::string external_data(const schema::TensorProto& t, const std::string& folder, std::size_t bytes,
-                          const std::string& what) {
-  if (folder.empty())
+std::vector<std::byte> external_data(const schema::TensorProto& t, const ModelFolders& folders, std::size_t bytes,
+                                     const std::string& what) {
+  if (folders.given.empty())
     throw UserError(what + ": its data lie in another file; load the model from its folder, or save it as one file");
   std::string location;
   std::uint64_t offset = 0;
@@ -54,16 +61,16 @@ std::string external_data(const schema::TensorProto& t, const std::string& folde
       throw UserError(
           fmt::format("{}: its external data have another length than the {} bytes of its shape", what, bytes));
   }
-  const fs::path path = safe_path(location, folder, what);
+  const fs::path path = safe_path(location, folders, what);
   std::error_code error;
   const std::uint64_t size = fs::file_size(path, error);
   if (error || offset > size || bytes > size - offset)
     throw UserError(fmt::format("{}: its external data end behind the end of the file", what));
-  std::string data(bytes, '\0');
+  std::vector<std::byte> data(bytes);
   std::string why;
   const auto file = support::RegularFile::attempt(path, why);
   if (!file) throw UserError(fmt::format("{}: its external data: {}", what, why));
-  if (file->read(offset, std::as_writable_bytes(std::span(data))) != bytes)
+  if (file->read(offset, std::span(data)) != bytes)
     throw UserError(what + ": the file of its external data cannot be read");
   return data;
 }

@@ -31,8 +31,9 @@ struct IsCheap {
 };
 }  // namespace
 
-std::optional<Folded> folded(const Network& network, const OperatorKind& kind, const std::vector<NetworkValue>& inputs,
-                             const std::string& where) {
+std::optional<NetworkTensor> folded(const Network& network, const OperatorKind& kind,
+                                    const std::vector<NetworkValue>& inputs, const std::string& where,
+                                    const std::function<void(std::uint64_t work, std::uint64_t bytes)>& take) {
   Network n;
   n.name = where;
   Operator op{kind, where, {}, static_cast<TensorId>(inputs.size())};
@@ -54,6 +55,7 @@ std::optional<Folded> folded(const Network& network, const OperatorKind& kind, c
   n.outputs.push_back(n.operators[0].output);
   const std::vector<std::int64_t> shape = values(result.shape);
   const auto count = static_cast<std::size_t>(element_count(shape));
+  take(static_cast<std::uint64_t>(work), count * size_of(result.dtype));
   std::vector<std::byte> bytes(count * size_of(result.dtype));
   std::vector<float> floats(result.dtype == DType::f32 ? count : 0);
   void* data = result.dtype == DType::f32 ? static_cast<void*>(floats.data()) : bytes.data();
@@ -65,7 +67,7 @@ std::optional<Folded> folded(const Network& network, const OperatorKind& kind, c
   } else {
     result.bytes = std::make_shared<const std::vector<std::byte>>(std::move(bytes));
   }
-  return Folded{std::move(result), static_cast<std::uint64_t>(work)};
+  return result;
 }
 
 }  // namespace coda::network::onnx_import

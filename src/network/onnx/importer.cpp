@@ -5,29 +5,16 @@
 #include <algorithm>
 #include <cstring>
 
-#include <fmt/ranges.h>
-
 #include "network/dim.hpp"
-#include "support/utf8.hpp"
+#include "network/onnx/operator_schema.hpp"
+#include "network/onnx/opsets.hpp"
 
 namespace coda::network::onnx_import {
 
 namespace {
-constexpr std::int64_t first_opset = 1, last_opset = 22;  // each operator says from which on it is what is built
-constexpr std::int64_t most_integers = 4096;              // in a tensor that is kept as numbers
-constexpr std::size_t longest_name = 4096;
-constexpr int most_interfaces = 4096;  // inputs, or outputs
-
-// UTF-8 without control characters
-bool is_text(std::string_view text) {
-  if (text.size() > longest_name) return false;
-  while (!text.empty()) {
-    const auto c = support::first_character(text);
-    if (!c.code || *c.code < 0x20 || *c.code == 0x7f) return false;
-    text.remove_prefix(c.bytes);
-  }
-  return true;
-}
+constexpr std::int64_t first_opset = 1;       // each operator says from which on it is what is built
+constexpr std::int64_t most_integers = 4096;  // in a tensor that is kept as numbers
+constexpr int most_interfaces = 4096;         // inputs, or outputs
 
 // Constants that were numbers only, or have been computed with, need not stay
 Network without_unused(Network n) {
@@ -59,62 +46,65 @@ Network without_unused(Network n) {
   }
   return n;
 }
+// An extent without a name gets one that no other extent has
+Shape input_shape(const schema::ValueInfoProto& input, const std::set<std::string>& symbols) {
+  Shape shape;
+  for (const auto& d : input.type().tensor_type().shape().dim()) {
+    const bool number = d.value_case() == schema::TensorShapeProto::Dimension::kDimValue && d.dim_value() >= 0;
+    // exporters write "?" for every extent that they do not know
+    const bool named = !d.dim_param().empty() && d.dim_param() != "?";
+    std::string symbol = named ? d.dim_param() : fmt::format("{}_{}", input.name(), shape.size());
+    while (!named && symbols.contains(symbol)) symbol += "_";
+    shape.push_back(number ? Dim(d.dim_value()) : Dim(symbol));
+  }
+  return shape;
+}
+
 }  // namespace
 
-Importer::Importer(const schema::ModelProto& model, const std::string& file, const std::string& folder,
+void check_opset(std::int64_t opset, const std::string& what) {
+  if (opset < first_opset || opset > newest_opset())
+    throw UserError(
+        fmt::format("{}: uses opset {}; expected 11 to {} (export again, or convert it with onnx.version_converter)",
+                    what, opset, newest_opset()));
+}
+
+Importer::Importer(const schema::ModelProto& model, const std::string& file, const ModelFolders& folders,
                    const OnnxOptions& options)
     : graph_(model.graph()),
       file_(file),
-      folder_(folder),
-      limits_(options.limits),
+      folders_(folders),
+      node_limit_(options.limits.nodes),
+      budget_(options.limits),
       given_constants_(options.constants),
       builder_(model.graph().name().empty() ? file : model.graph().name()) {
-  check_names();
+  check_names(model, file_);
   check_opsets(model);
+  index_functions(model);
   if (!model.has_graph()) fail("has no graph; is it an ONNX model?");
-  if (graph_.node_size() > limits_.nodes)
-    fail(fmt::format("has {} nodes; the limit is {}", graph_.node_size(), limits_.nodes));
+  if (graph_.node_size() > node_limit_)
+    fail(fmt::format("has {} nodes; the limit is {}", graph_.node_size(), node_limit_));
   if (graph_.input_size() - graph_.initializer_size() > most_interfaces || graph_.output_size() > most_interfaces)
     fail(fmt::format("has {} inputs and {} outputs; the limit is {}", graph_.input_size(), graph_.output_size(),
                      most_interfaces));
 }
 
-// Names go into errors, reports and JSON
-void Importer::check_names() const {
-  const auto check = [&](const std::string& name, std::string_view what) {
-    if (!is_text(name))
-      fail(fmt::format("the name of {} is no text (UTF-8, at most {} bytes); the file is damaged", what, longest_name));
-  };
-  check(graph_.name(), "the graph");
-  for (const auto& t : graph_.initializer()) check(t.name(), "an initializer");
-  for (const auto* list : {&graph_.input(), &graph_.output()})
-    for (const auto& v : *list) {
-      check(v.name(), "an input or output");
-      for (const auto& d : v.type().tensor_type().shape().dim()) check(d.dim_param(), "an extent");
-    }
-  for (const auto& n : graph_.node()) {
-    check(n.name(), "a node");
-    check(n.op_type(), "an operator");
-    check(n.domain(), "a domain");
-    for (const auto& i : n.input()) check(i, "a tensor");
-    for (const auto& o : n.output()) check(o, "a tensor");
-    for (const auto& a : n.attribute()) check(a.name(), "an attribute");
-  }
-}
-
 void Importer::check_opsets(const schema::ModelProto& model) {
-  for (const auto& set : model.opset_import())
-    if (set.domain().empty() || set.domain() == "ai.onnx") opset_ = set.version();
-  if (opset_ == 0) fail("names no opset of the ONNX operators; is it an ONNX model?");
-  if (opset_ < first_opset || opset_ > last_opset)
-    fail(fmt::format("uses opset {}; expected 11 to {} (export again, or convert it with onnx.version_converter)",
-                     opset_, last_opset));
+  std::map<std::string, std::int64_t> versions;
+  for (const auto& set : model.opset_import()) {
+    const std::string domain = is_standard_domain(set.domain()) ? "" : set.domain();
+    if (const auto [it, added] = versions.emplace(domain, set.version()); !added && it->second != set.version())
+      fail(fmt::format("names opsets {} and {} of domain '{}'", it->second, set.version(), domain));
+  }
+  if (!versions.contains("")) fail("names no opset of the ONNX operators; is it an ONNX model?");
+  scope_.opset = versions.at("");
+  check_opset(scope_.opset, file_);
 }
 
 Network Importer::run() {
-  read_initializers();
+  read_initializers(graph_);
   read_inputs();
-  read_nodes();
+  read_nodes(graph_.node());
   read_outputs();
   try {
     return without_unused(builder_.build());
@@ -124,7 +114,7 @@ Network Importer::run() {
 }
 
 void Importer::define(const std::string& name, Imported value, int type) {
-  if (type != 0) types_[name] = type;
+  if (type != 0) scope_.types[name] = type;
   // constant shapes and the like are kept as numbers
   if (const auto* v = std::get_if<NetworkValue>(&value); v != nullptr && v->tensor().bytes) {
     const NetworkTensor& t = v->tensor();
@@ -142,76 +132,85 @@ void Importer::define(const std::string& name, Imported value, int type) {
       value = std::move(numbers);
     }
   }
-  if (!values_.emplace(name, std::move(value)).second) fail(fmt::format("'{}' is defined twice", name));
+  if (!scope_.values.emplace(name, std::move(value)).second) fail(fmt::format("'{}' is defined twice", name));
+  if (scope_.branch != nullptr) scope_.branch->push_back(name);
 }
 
 int Importer::type_of(const std::string& name) const {
-  if (const auto it = types_.find(name); it != types_.end()) return it->second;
-  const auto it = values_.find(name);
-  if (it == values_.end()) return 0;
+  if (const auto it = scope_.types.find(name); it != scope_.types.end()) return it->second;
+  const auto it = scope_.values.find(name);
+  if (it == scope_.values.end()) {
+    const auto unread = scope_.initializers.find(name);
+    return unread == scope_.initializers.end() ? 0 : unread->second->data_type();
+  }
   if (const auto* v = std::get_if<NetworkValue>(&it->second)) return data_type_of(v->dtype());
   return data_type_of(std::get<Integers>(it->second).dtype);
 }
 
-void Importer::read_initializers() {
-  for (const auto& t : graph_.initializer()) {
+void Importer::read_initializers(const schema::GraphProto& graph) {
+  for (const auto& t : graph.initializer()) {
     if (t.name().empty()) fail("an initializer has no name");
-    if (!initializers_.emplace(t.name(), &t).second) fail(fmt::format("initializer '{}' is defined twice", t.name()));
+    if (scope_.values.contains(t.name()) || !scope_.initializers.emplace(t.name(), &t).second)
+      fail(fmt::format("initializer '{}' is defined twice", t.name()));
   }
 }
 
-Imported Importer::import_tensor(const schema::TensorProto& t, const std::string& name) {
+// A tensor that is read again, in another call of a function, is no longer what the file's size bounds
+NetworkValue Importer::import_tensor(const schema::TensorProto& t, const std::string& name) {
   const std::string what = fmt::format("{}: tensor '{}'", file_, name);
-  elements_ += checked_count(t, limits_.constant_elements, what);
-  if (elements_ > limits_.constant_elements)
-    throw UserError(
-        fmt::format("{}: the constants have more elements than the limit of {}", what, limits_.constant_elements));
-  TensorData data = tensor_data(t, folder_, what);
+  const auto dtype = dtype_of(t.data_type());
+  const std::size_t element = !dtype || is_short_float(t.data_type()) ? sizeof(float) : size_of(*dtype);
+  const std::uint64_t count = checked_count(t, budget_.most_elements(element), what);
+  const bool again = !tensors_read_.insert(&t).second;
+  if (again) budget_.take_computed(count, count * element, what);
+  if (!again) budget_.take_stored(count, count * element, what);
+  TensorData data = tensor_data(t, folders_, what);
   const NetworkValue v =
       builder_.constant(name, Shape(t.dims().begin(), t.dims().end()), data.dtype, std::move(data.elements));
   tensor_names_.insert(v.id());
+  if (!again) stored_.insert(v.id());
   return v;
 }
 
 const Imported& Importer::find(const std::string& name, const std::string& reader) {
-  if (const auto it = values_.find(name); it != values_.end()) return it->second;
-  const auto it = initializers_.find(name);
-  if (it == initializers_.end())
+  if (const auto it = scope_.values.find(name); it != scope_.values.end()) return it->second;
+  const auto it = scope_.initializers.find(name);
+  if (it == scope_.initializers.end())
     fail(fmt::format("node '{}' reads '{}', which no input, initializer or earlier node makes", reader, name));
-  define(name, import_tensor(*it->second, name), is_short_float(it->second->data_type()) ? it->second->data_type() : 0);
-  return values_.at(name);
+  const int type = it->second->data_type();
+  // a branch that reads it first does not take it along when it ends
+  auto* const branch = std::exchange(scope_.branch, nullptr);
+  define(name, import_tensor(*it->second, name), is_short_float(type) ? type : 0);
+  scope_.branch = branch;
+  return scope_.values.at(name);
 }
 
 void Importer::read_inputs() {
+  std::set<std::string> symbols;
+  for (const auto& input : graph_.input())
+    for (const auto& d : input.type().tensor_type().shape().dim()) symbols.insert(d.dim_param());
   for (const auto& input : graph_.input()) {
-    if (initializers_.contains(input.name())) continue;  // a default value of older files
+    if (scope_.initializers.contains(input.name())) continue;  // a default value of older files
     if (!input.has_type() || !input.type().has_tensor_type())
       fail(fmt::format("input '{}' is no tensor", input.name()));
-    const auto& type = input.type().tensor_type();
-    const auto dtype = dtype_of(type.elem_type());
+    const int type = input.type().tensor_type().elem_type();
+    const auto dtype = dtype_of(type);
     if (!dtype)
       fail(fmt::format("input '{}' has elements of {}; expected a float, integer or bool type", input.name(),
-                       data_type_name(type.elem_type())));
-    Shape shape;
-    for (const auto& d : type.shape().dim()) {
-      const bool number = d.value_case() == schema::TensorShapeProto::Dimension::kDimValue && d.dim_value() >= 0;
-      // exporters write "?" for every extent that they do not know
-      const bool named = !d.dim_param().empty() && d.dim_param() != "?";
-      const std::string symbol = named ? d.dim_param() : fmt::format("{}_{}", input.name(), shape.size());
-      shape.push_back(number ? Dim(d.dim_value()) : Dim(symbol));
-    }
+                       data_type_name(type)));
+    Shape shape = input_shape(input, symbols);
     if (const auto given = given_constants_.find(input.name()); given != given_constants_.end()) {
-      bind_constant(input.name(), shape, type.elem_type(), given->second);
+      bind_constant(input.name(), shape, type, given->second);
       continue;
     }
     NetworkValue v = builder_.input(input.name(), std::move(shape), *dtype);
     tensor_names_.insert(v.id());
-    const bool is_short = is_short_float(type.elem_type());
+    const bool is_short = is_short_float(type);
     if (is_short) v = builder_.apply(operators::Map{MapOp::cast, DType::f32}, {v}, input.name() + "_f32");
-    define(input.name(), v, is_short ? type.elem_type() : 0);
+    define(input.name(), v, is_short ? type : 0);
   }
   for (const auto& [name, view] : given_constants_)
-    if (!values_.contains(name)) fail(fmt::format("has no input '{}' that could become a constant", name));
+    if (!scope_.values.contains(name)) fail(fmt::format("has no input '{}' that could become a constant", name));
 }
 
 void Importer::bind_constant(const std::string& name, const Shape& shape, int type, const ConstTensorView& view) {
@@ -225,22 +224,9 @@ void Importer::bind_constant(const std::string& name, const Shape& shape, int ty
   t.set_data_type(type);
   for (const auto d : view.shape) t.add_dims(d);
   t.set_raw_data(view.data, static_cast<std::size_t>(element_count(view.shape)) * size_of(view.dtype));
-  define(name, import_tensor(t, name), is_short_float(type) ? type : 0);
-}
-
-void Importer::read_nodes() {
-  for (const auto& proto : graph_.node()) {
-    const NodeReader node(*this, proto);
-    if (!proto.domain().empty() && proto.domain() != "ai.onnx")
-      node.fail("domain '{}' is not supported; only the standard operators are", proto.domain());
-    const OperatorRow* row = find_row(proto.op_type());
-    if (row == nullptr)
-      node.fail("this operator is not supported; supported are {}", fmt::join(supported_operators(), ", "));
-    if (opset_ < row->since) node.fail("this operator exists in this form from opset {} on", row->since);
-    for (const std::string& output : proto.output())
-      if (initializers_.contains(output)) node.fail("output '{}' is defined twice", output);
-    row->import(node);
-  }
+  const NetworkValue v = import_tensor(t, name);
+  tensors_read_.erase(&t);
+  define(name, v, is_short_float(type) ? type : 0);
 }
 
 void Importer::read_outputs() {

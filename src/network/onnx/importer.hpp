@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <cstddef>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -21,6 +22,12 @@
 namespace coda::network::onnx_import {
 
 namespace schema = ::coda::onnx;
+
+/// Where the files of external data may lie; empty: nowhere.
+struct ModelFolders {
+  std::string given;  ///< the folder of the model's path
+  std::string real;   ///< that of the file to which the path leads, if it is a symbolic link; else the same
+};
 
 /// A tensor of integers known while importing, such as the shape of another: a scalar or a vector of numbers and
 /// symbols.
@@ -40,6 +47,10 @@ class NodeReader {
  public:
   NodeReader(Importer& importer, const schema::NodeProto& node);
 
+  const schema::NodeProto& proto() const { return node_; }
+  /// TensorProto's data types of the outputs, as the operator's schema says; 0 where it does not.
+  void expect(std::vector<int> types) { output_types_ = std::move(types); }
+
   const std::string& op_type() const { return node_.op_type(); }
   std::int64_t opset() const;
   const std::string& name() const { return name_; }
@@ -47,7 +58,7 @@ class NodeReader {
 
   int inputs() const { return node_.input_size(); }
   /// True if input i is given: trailing inputs may be absent, others empty.
-  bool has(int i) const { return i < node_.input_size() && !node_.input(i).empty(); }
+  bool has(int i) const;
   bool is_integers(int i) const;
   /// A tensor of any type; float16 and bfloat16 are f32 here. Integers become a constant, or read extents at run time.
   NetworkValue value(int i) const;
@@ -55,6 +66,10 @@ class NodeReader {
   std::vector<NetworkValue> values(int count) const;
   /// TensorProto's data type of an input.
   int type(int i) const;
+  /// The same for a schema's check: 0 if the input is absent, or named by nothing. Reads no constant.
+  int known_type(int i) const;
+  /// Whether the input is known now.
+  bool known_constant(int i) const { return value(i).tensor().is_constant(); }
   /// Whether the input is a tensor without elements (exporters write that for one that is left out).
   bool is_empty(int i) const;
   /// Integers known now.
@@ -71,6 +86,7 @@ class NodeReader {
   std::int64_t integer(std::string_view name, std::int64_t otherwise) const;
   std::string text(std::string_view name, std::string_view otherwise) const;
   std::optional<std::vector<std::int64_t>> list(std::string_view name) const;
+  /// Null if it is not given. In a function's body, what the call gave where the body refers to that.
   const schema::AttributeProto* attribute(std::string_view name) const;
 
   /// An axis of a tensor of this rank, counted from the end if negative.
@@ -98,6 +114,10 @@ class NodeReader {
   NetworkValue make_constant(std::string_view suffix, Shape shape, std::vector<float> elements) const;
 
   NetworkValue make_constant(std::string_view suffix, Shape shape, DType dtype, std::vector<std::byte> elements) const;
+  /// The tensor of an attribute as a constant of the network.
+  NetworkValue stored_constant(const schema::TensorProto& tensor) const;
+  /// Fails unless a constant of so many bytes may be made: asked before its memory is taken.
+  void ask_memory(std::uint64_t bytes) const;
 
   /// Remembers that `shaped` is `source` with another shape, and finds it again.
   void remember_reshape(NetworkValue shaped, NetworkValue source) const;
@@ -123,10 +143,12 @@ class NodeReader {
 
  private:
   void name_and_define(Imported value, int output, int type) const;
+  std::string description() const;  // file, operator, node and opset
 
   Importer& importer_;
   const schema::NodeProto& node_;
   std::string name_;
+  std::vector<int> output_types_;
 };
 
 /// How to import an operator.
@@ -160,6 +182,10 @@ std::span<const OperatorRow> crop_rows();
 const OperatorRow* find_row(std::string_view op_type);
 /// All operators, for messages and docs.
 std::vector<std::string_view> supported_operators();
+/// Why an operator is refused for what it is (Loop, QuantizeLinear, …); empty for others.
+std::string_view refusal_of(std::string_view op_type);
+/// Throws UserError unless all names of a file are text.
+void check_names(const schema::ModelProto& model, const std::string& file);
 
 /// Integer arithmetic on known elements (Add, Sub, Mul, Div); false if the inputs are not all integers, or need a run.
 bool import_integer_arithmetic(const NodeReader& node);
@@ -187,29 +213,66 @@ NetworkValue counted(const NodeReader& node, const Dim& extent, const Shape& sha
 NetworkValue matrix_product(const NodeReader& node, NetworkValue a, NetworkValue b);
 /// The permutation of x.
 NetworkValue transposed(const NodeReader& node, NetworkValue x, std::vector<int> order);
-/// An operator on constants alone, computed now; nothing if there are other inputs too many elements, or more work than
-/// elements.
-struct Folded {
-  NetworkTensor tensor;
-  std::uint64_t work = 0;  ///< elements read or written
+/// An operator on constants alone, computed now; nothing if there are other inputs, too many elements, or more work
+/// than elements. `take` is told the elements that are read or written, and the bytes of the result, before memory is
+/// taken.
+std::optional<NetworkTensor> folded(const Network& network, const OperatorKind& kind,
+                                    const std::vector<NetworkValue>& inputs, const std::string& where,
+                                    const std::function<void(std::uint64_t work, std::uint64_t bytes)>& take);
+
+/// Memory that the constants of a network may take. What the file stores and what is computed from that while reading
+/// are counted apart, as a file of a few bytes can ask for any amount of the second.
+class ConstantBudget {
+ public:
+  explicit ConstantBudget(const OnnxLimits& limits);
+  /// Throws UserError starting with `what` if there are too many.
+  void take_stored(std::uint64_t elements, std::uint64_t bytes, const std::string& what);
+  void take_computed(std::uint64_t elements, std::uint64_t bytes, const std::string& what);
+  void check_computed(std::uint64_t bytes, const std::string& what) const;
+  /// Most elements of a stored constant of this many bytes each.
+  std::uint64_t most_elements(std::size_t element_bytes) const;
+
+ private:
+  void take_elements(std::uint64_t elements, const std::string& what);
+
+  std::uint64_t element_limit_, stored_limit_, computed_limit_;
+  std::uint64_t elements_ = 0, stored_ = 0, computed_ = 0;
 };
-std::optional<Folded> folded(const Network& network, const OperatorKind& kind, const std::vector<NetworkValue>& inputs,
-                             const std::string& where);
 
 class Importer {
  public:
-  /// `folder`: where external data may lie; empty: nowhere.
-  Importer(const schema::ModelProto& model, const std::string& file, const std::string& folder,
+  /// `folders`: where external data may lie; none: nowhere.
+  Importer(const schema::ModelProto& model, const std::string& file, const ModelFolders& folders,
            const OnnxOptions& options);
   Network run();
 
  private:
   friend class NodeReader;
-  void check_names() const;
+  /// What names mean: in the graph, or in a function that is being inlined.
+  struct Scope {
+    std::map<std::string, Imported> values;
+    std::map<std::string, const schema::TensorProto*> initializers;  // not yet read
+    std::map<std::string, int>
+        types;                     // by name: TensorProto's type where the network's own does not say (16-bit floats)
+    std::set<std::string> absent;  // inputs of a function that its call leaves out
+    const schema::FunctionProto* function = nullptr;
+    std::map<std::string, const schema::AttributeProto*> attributes;  // that the function's call gives
+    std::int64_t opset = 0;
+    std::string prefix;                          // of the names of nodes and tensors
+    std::vector<std::string>* branch = nullptr;  // names that a branch of an If has defined
+  };
+
   void check_opsets(const schema::ModelProto& model);
-  void read_initializers();
+  void index_functions(const schema::ModelProto& model);
+  void read_initializers(const schema::GraphProto& graph);
   void read_inputs();
-  void read_nodes();
+  void read_nodes(const google::protobuf::RepeatedPtrField<schema::NodeProto>& nodes);
+  void read_node(const schema::NodeProto& proto);
+  void inline_branch(const NodeReader& node);
+  void inline_function(const NodeReader& node, const schema::FunctionProto& function);
+  Scope called_scope(const NodeReader& node, const schema::FunctionProto& function);
+  void forget(const std::vector<std::string>& names);
+  const schema::AttributeProto* resolved(const schema::AttributeProto& attribute, const NodeReader& node) const;
   void read_outputs();
   void define(const std::string& name, Imported value, int type = 0);
   void bind_constant(const std::string& name, const Shape& shape, int type, const ConstTensorView& view);
@@ -218,21 +281,19 @@ class Importer {
   NetworkValue extent_at_run_time(const Dim& d, const std::string& reader);
   bool remember(const Dim& result, MapOp op, const Dim& x, const Dim& y);
   const Imported& find(const std::string& name, const std::string& reader);
-  Imported import_tensor(const schema::TensorProto& tensor, const std::string& name);
+  NetworkValue import_tensor(const schema::TensorProto& tensor, const std::string& name);
   [[noreturn]] void fail(const std::string& message) const { throw UserError(file_ + ": " + message); }
 
   const schema::GraphProto& graph_;
   std::string file_;
-  std::string folder_;
-  OnnxLimits limits_;
+  ModelFolders folders_;
+  int node_limit_;
+  ConstantBudget budget_;
   std::map<std::string, ConstTensorView> given_constants_;
-  std::int64_t opset_ = 0;
-  std::uint64_t elements_ = 0;
+  std::map<std::string, const schema::FunctionProto*> functions_;  // by domain, name and overload
   NetworkBuilder builder_;
-  std::map<std::string, Imported> values_;
-  std::map<std::string, const schema::TensorProto*> initializers_;  // not yet read
-  std::map<std::string, int>
-      types_;  // by name: TensorProto's type where the network's own does not say (16-bit floats)
+  Scope scope_;
+  int nodes_ = 0, depth_ = 0;  // read so far; functions and branches around this node
   struct Arithmetic {
     MapOp op;
     Dim x, y;
@@ -242,18 +303,20 @@ class Importer {
   std::map<std::string, NetworkValue> at_run_time_;  // symbols as tensors of one i64
   std::map<TensorId, NetworkValue> reshaped_;
   std::set<TensorId> tensor_names_;  // inputs, constants and what has the name of a node's output
+  std::set<const schema::TensorProto*> tensors_read_;
+  std::set<TensorId> stored_;  // constants of the file that nothing has been computed from
 };
 
 // tensor_data.cpp
 
-/// A tensor's elements as they lie in memory of its dtype, row-major; float16 and bfloat16 as f32. `folder`: where the
-/// files of external data may lie; empty: nowhere. Throws UserError starting with `what` for a type that networks do
-/// not have, a count that does not fit the shape, or external data that are not there.
+/// A tensor's elements as they lie in memory of its dtype, row-major; float16 and bfloat16 as f32. Throws UserError
+/// starting with `what` for a type that networks do not have, a count that does not fit the shape, or external data
+/// that are not there.
 struct TensorData {
   DType dtype = DType::f32;
   std::vector<std::byte> elements;
 };
-TensorData tensor_data(const schema::TensorProto& tensor, const std::string& folder, const std::string& what);
+TensorData tensor_data(const schema::TensorProto& tensor, const ModelFolders& folders, const std::string& what);
 /// Number of elements. Throws UserError for a negative extent, or a count above `limit`.
 std::uint64_t checked_count(const schema::TensorProto& tensor, std::uint64_t limit, const std::string& what);
 std::string data_type_name(int data_type);
@@ -261,8 +324,8 @@ std::string data_type_name(int data_type);
 std::optional<DType> dtype_of(int data_type);
 int data_type_of(DType dtype);
 bool is_short_float(int data_type);  ///< float16, bfloat16
-/// Elements of the file of external data that a tensor names.
-std::string external_data(const schema::TensorProto& tensor, const std::string& folder, std::size_t bytes,
-                          const std::string& what);
+/// Bytes of the file of external data that a tensor names. docs/networks.md says which files may be named.
+std::vector<std::byte> external_data(const schema::TensorProto& tensor, const ModelFolders& folders, std::size_t bytes,
+                                     const std::string& what);
 
 }  // namespace coda::network::onnx_import

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <initializer_list>
 #include <tuple>
 
@@ -13,14 +14,9 @@ namespace coda::network::onnx_import {
 
 namespace {
 
-NetworkValue constant_of(const NodeReader& node, const schema::TensorProto& t) {
-  (void)checked_count(t, std::uint64_t{1} << 31, node.name());
-  if (t.data_location() != 0) node.fail("its data lie in another file; only initializers may");
-  TensorData data = tensor_data(t, "", fmt::format("{} '{}'", node.op_type(), node.name()));
-  return node.make_constant(node.name(), Shape(t.dims().begin(), t.dims().end()), data.dtype, std::move(data.elements));
-}
-
 void import_constant(const NodeReader& node) {
+  if (node.proto().attribute_size() != 1)
+    node.fail("has {} attributes; expected one, its value", node.proto().attribute_size());
   if (const auto* a = node.attribute("value_int"))
     return node.result(Integers{.elements = {Dim(a->i())}, .scalar = true});
   if (const auto list = node.list("value_ints")) return node.result(Integers{.elements = {list->begin(), list->end()}});
@@ -31,7 +27,7 @@ void import_constant(const NodeReader& node) {
   }
   const auto* a = node.attribute("value");
   if (a == nullptr) node.fail("has no value of numbers");
-  node.result_of_type(constant_of(node, a->t()), a->t().data_type());
+  node.result_of_type(node.stored_constant(a->t()), a->t().data_type());
 }
 
 void import_shape(const NodeReader& node) {
@@ -63,13 +59,15 @@ void import_constant_of_shape(const NodeReader& node) {
   }
   if (count > 0x1p20) node.fail("the result has {} elements; the limit is 2^20", count);
   const auto* a = node.attribute("value");
-  const NetworkValue one = a == nullptr ? node.make_constant(node.name(), {1}, {0}) : constant_of(node, a->t());
+  const NetworkValue one = a == nullptr ? node.make_constant(node.name(), {1}, {0}) : node.stored_constant(a->t());
   if (product(one.shape()) != Dim(1)) node.fail("value has shape {}; expected one element", to_string(one.shape()));
   const NetworkTensor& t = one.tensor();
   const auto element = t.elements();
-  std::vector<std::byte> bytes;
-  for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i)
-    bytes.insert(bytes.end(), element.begin(), element.end());
+  const auto n = static_cast<std::size_t>(count);
+  node.ask_memory(n * element.size());
+  std::vector<std::byte> bytes(n * element.size());
+  if (std::any_of(element.begin(), element.end(), [](std::byte b) { return b != std::byte{0}; }))
+    for (std::size_t i = 0; i < n; ++i) std::memcpy(bytes.data() + i * element.size(), element.data(), element.size());
   node.result_of_type(node.make_constant(node.name(), Shape(shape.begin(), shape.end()), t.dtype, std::move(bytes)),
                       a == nullptr ? 0 : a->t().data_type());
 }

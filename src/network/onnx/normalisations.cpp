@@ -19,6 +19,7 @@ std::vector<float> per_channel(const NodeReader& node, const std::vector<float>&
   const auto groups = static_cast<std::int64_t>(per_group.size());
   if (groups == 0 || channels % groups != 0)
     node.fail("{} channels do not fall into {} equal groups", channels, groups);
+  node.ask_memory(static_cast<std::uint64_t>(channels) * sizeof(float));
   std::vector<float> out;
   for (std::int64_t c = 0; c < channels; ++c)
     out.push_back(per_group[static_cast<std::size_t>(c / (channels / groups))]);
@@ -34,6 +35,7 @@ void import_group_norm(const NodeReader& node) {
   const NetworkValue x = node.value(0);
   const std::int64_t groups = node.integer("num_groups", 0);
   const std::int64_t channels = known_channels(node, x.shape());
+  if (const auto type = node.integer("stash_type", 1); type != 1) node.fail("stash_type is {}; expected 1", type);
   if (groups < 1 || groups > channels) node.fail("num_groups is {}; expected 1 to {}", groups, channels);
   const std::size_t rank = x.shape().size();
   if (rank < 3) node.fail("the input has shape {}; expected (N,C,…)", to_string(x.shape()));
@@ -65,7 +67,7 @@ bool all_equal(const std::vector<float>& v, float x) {
 // node; that it is a reshape of the group norm is remembered, so that a Reshape back to x's shape costs nothing.
 void import_reshaped_instance_norm(const NodeReader& node, NetworkValue shaped, NetworkValue x) {
   const std::int64_t channels = known_channels(node, x.shape()), groups = known_channels(node, shaped.shape());
-  if (channels % groups != 0) node.fail("{} channels do not fall into {} equal groups", channels, groups);
+  if (groups < 1 || channels % groups != 0) node.fail("{} channels do not fall into {} equal groups", channels, groups);
   const auto& scale = node.needed_constant(1, "scale");
   const auto& bias = node.needed_constant(2, "bias");
   operators::Normalisation norm{

@@ -84,7 +84,8 @@ std::optional<Shape> read_sizes(const NodeReader& node, const Shape& x, const st
       node.fail("a size is {}; expected 1 to 2^31", size.value());
     r.sizes[axes[i]] = size.value();
     if (policy == "stretch") continue;
-    if (!extent.known()) node.fail("keep_aspect_ratio_policy {} needs fixed extents; got {}", policy, to_string(x));
+    if (!extent.known() || extent.value() < 1)
+      node.fail("keep_aspect_ratio_policy {} needs fixed extents of at least 1; got {}", policy, to_string(x));
     const double own = static_cast<double>(size.value()) / static_cast<double>(extent.value());
     scale = i == 0 ? own : policy == "not_larger" ? std::min(scale, own) : std::max(scale, own);
   }

@@ -39,7 +39,12 @@ constexpr TypeRow type_rows[] = {{0, "undefined", {}},
                                  {20, "float8e5m2fnuz", {}},
                                  {21, "uint4", {}},
                                  {22, "int4", {}},
-                                 {23, "float4e2m1", {}}};
+                                 {23, "float4e2m1", {}},
+                                 {24, "float8e8m0", {}},
+                                 {25, "uint2", {}},
+                                 {26, "int2", {}},
+                                 {27, "float6e2m3", {}},
+                                 {28, "float6e3m2", {}}};
 
 template <class T>
 std::vector<std::byte> bytes_of(const std::vector<T>& elements) {
@@ -60,12 +65,11 @@ std::vector<std::byte> from_field(const Field& field, std::size_t count, const s
 
 // The elements as the file stores them
 std::vector<std::byte> stored_elements(const schema::TensorProto& t, DType dtype, std::size_t count,
-                                       const std::string& folder, const std::string& what) {
+                                       const ModelFolders& folders, const std::string& what) {
   const std::size_t bytes = count * size_of(dtype);
-  const bool external = t.data_location() != 0 || t.external_data_size() > 0;
-  const std::string elsewhere = external ? external_data(t, folder, bytes, what) : std::string();
-  const std::string& raw = external ? elsewhere : t.raw_data();
-  if (!raw.empty() || external) {
+  if (t.data_location() != 0 || t.external_data_size() > 0) return external_data(t, folders, bytes, what);
+  const std::string& raw = t.raw_data();
+  if (!raw.empty()) {
     if (raw.size() != bytes)
       throw UserError(fmt::format("{}: has {} bytes of data; its shape takes {}", what, raw.size(), bytes));
     const auto* begin = reinterpret_cast<const std::byte*>(raw.data());
@@ -123,13 +127,13 @@ std::uint64_t checked_count(const schema::TensorProto& t, std::uint64_t limit, c
   return empty ? 0 : count;
 }
 
-TensorData tensor_data(const schema::TensorProto& t, const std::string& folder, const std::string& what) {
+TensorData tensor_data(const schema::TensorProto& t, const ModelFolders& folders, const std::string& what) {
   const auto dtype = dtype_of(t.data_type());
   if (!dtype)
     throw UserError(fmt::format("{}: has elements of {}; expected a float, integer or bool type", what,
                                 data_type_name(t.data_type())));
   const std::size_t n = checked_count(t, ~std::uint64_t{0} >> 8, what);
-  TensorData data{*dtype, stored_elements(t, *dtype, n, folder, what)};
+  TensorData data{*dtype, stored_elements(t, *dtype, n, folders, what)};
   if (*dtype == DType::boolean)
     for (std::byte& b : data.elements) b = b == std::byte{0} ? b : std::byte{1};
   if (!is_short_float(t.data_type())) return data;

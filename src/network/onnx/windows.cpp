@@ -10,6 +10,8 @@ namespace {
 // or before (SAME_LOWER)
 std::array<std::int64_t, 2> same_padding(const NodeReader& node, const Dim& extent, std::int64_t span,
                                          std::int64_t stride, bool upper) {
+  if (extent.known() && extent.value() > (std::int64_t{1} << 31))
+    node.fail("an extent is {}; expected at most 2^31", extent.value());
   if (stride < 1 || span < 1) node.fail("stride {} and window {} must be at least 1", stride, span);
   if (!extent.known() && stride != 1)
     node.fail("auto_pad with stride {} needs images of a fixed size; this one has {}", stride, to_string(extent));

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <new>
 #include <vector>
 
 #include "coda/error.hpp"
@@ -82,6 +83,7 @@ ImageContraction<C>::ImageContraction(const C& c, bool with_bias, const Tiling& 
     build(compute, channel_parts(c, compute));
     if (parts_ > 1 && is_slow()) build(compute, 1);
   } catch (const dnnl::error& e) {
+    if (e.status == dnnl_out_of_memory) throw std::bad_alloc();
     if (c.dtype_x != DType::bf16 || c.dtype_w != DType::bf16)
       throw Unsupported(fmt::format("{}. On the CPU:\n  oneDNN: {}", to_string(Contraction(c)), e.what()));
     build(DType::f32, channel_parts(c, DType::f32));  // no bf16 instructions: said by describe()

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <new>
 
 #include "coda/error.hpp"
 #include "runtime/cpu/contraction_sources.hpp"
@@ -66,6 +67,7 @@ MatrixContraction::MatrixContraction(const Gemm& g, bool with_bias, const Tiling
   try {
     build(g.dtype_a == DType::bf16 && g.dtype_b == DType::bf16 ? DType::bf16 : DType::f32);
   } catch (const dnnl::error& e) {
+    if (e.status == dnnl_out_of_memory) throw std::bad_alloc();
     if (g.dtype_a != DType::bf16 || g.dtype_b != DType::bf16)
       throw Unsupported(fmt::format("{}. On the CPU:\n  oneDNN: {}", to_string(Contraction(g)), e.what()));
     primitives_.clear();

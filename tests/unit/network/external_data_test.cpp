@@ -54,9 +54,8 @@ class ExternalData : public testing::Test {
     node->add_input("c");
     node->add_output("y");
     graph.add_output()->set_name("y");
-    const fs::path path = root_ / "model" / "m.onnx";
-    std::ofstream(path, std::ios::binary) << m.SerializeAsString();
-    return load_onnx(path.string());
+    std::ofstream(written_, std::ios::binary) << m.SerializeAsString();
+    return load_onnx(named_.string());
   }
   std::string refusal(const std::string& location, const std::string& offset = "4",
                       const std::string& length = "12") const {
@@ -66,6 +65,7 @@ class ExternalData : public testing::Test {
   }
 
   fs::path root_ = fs::path(testing::TempDir()) / "coda_external_data";
+  fs::path written_ = root_ / "model" / "m.onnx", named_ = written_;  // the model, and how it is called
 };
 
 TEST_F(ExternalData, IsRead) {
@@ -81,6 +81,39 @@ TEST_F(ExternalData, StaysBelowTheModelsFolder) {
   EXPECT_EQ(refusal((root_ / "secret.bin").string()), outside);
   fs::create_symlink("../../secret.bin", root_ / "model" / "weights" / "link.bin");
   EXPECT_EQ(refusal("weights/link.bin"), outside);
+}
+
+// As the cache of Hugging Face lies on disk: a snapshot's files are links into a folder that all snapshots share
+TEST_F(ExternalData, LinksOfASnapshot) {
+  const fs::path repository = root_ / "models--org--net", snapshot = repository / "snapshots" / "8bc1";
+  fs::create_directories(repository / "blobs");
+  fs::create_directories(snapshot / "onnx");
+  written_ = repository / "blobs" / "0123";
+  named_ = snapshot / "onnx" / "model.onnx";
+  write(repository / "blobs" / "4567", {7, 1, 2, 3});
+  fs::create_symlink("../../../blobs/0123", named_);
+  fs::create_symlink("../../../blobs/4567", snapshot / "onnx" / "model.onnx_data");
+  const auto outputs = test::run(compile(load("model.onnx_data")), {{"x", {{3}, {10, 20, 30}}}});
+  EXPECT_EQ(outputs.at("y").data, (std::vector<float>{11, 22, 33}));
+  // a link that leaves both folders
+  const std::string outside = "its external data must lie in a file below the model's folder";
+  fs::create_symlink("../../../../secret.bin", snapshot / "onnx" / "secret");
+  EXPECT_EQ(refusal("secret"), outside);
+  fs::create_symlink("/etc/passwd", snapshot / "onnx" / "passwd");
+  EXPECT_EQ(refusal("passwd", "0"), outside);
+  fs::create_symlink(repository, snapshot / "onnx" / "all");
+  write(repository / "refs", {7, 1, 2, 3});
+  EXPECT_EQ(refusal("all/refs"), outside);
+  EXPECT_EQ(refusal("../../../blobs/4567"), outside);
+}
+
+// A model that is called by a link elsewhere has its data beside it
+TEST_F(ExternalData, LinkToAModel) {
+  fs::create_directories(root_ / "elsewhere");
+  named_ = root_ / "elsewhere" / "link.onnx";
+  fs::create_symlink("../model/m.onnx", named_);
+  const auto outputs = test::run(compile(load("weights/c.bin")), {{"x", {{3}, {10, 20, 30}}}});
+  EXPECT_EQ(outputs.at("y").data, (std::vector<float>{11, 22, 33}));
 }
 
 TEST_F(ExternalData, FitsItsShape) {

@@ -1,0 +1,184 @@
+/// Nodes in their order; the branches of an If and the bodies of functions stand in the place of the node that has
+/// them.
+
+#include <algorithm>
+
+#include <fmt/ranges.h>
+
+#include "network/onnx/node_check.hpp"
+#include "network/onnx/opsets.hpp"
+
+namespace coda::network::onnx_import {
+
+namespace {
+
+constexpr int deepest_body = 64;  // read_node calls itself
+
+std::string function_key(const std::string& domain, const std::string& name, const std::string& overload) {
+  return fmt::format("{}\n{}\n{}", domain, name, overload);  // no name has a line's end
+}
+
+std::string description(const schema::FunctionProto& f) {
+  return fmt::format("function '{}.{}'", f.domain(), f.name());
+}
+
+}  // namespace
+
+void Importer::index_functions(const schema::ModelProto& model) {
+  for (const auto& f : model.functions()) {
+    if (is_standard_domain(f.domain()))
+      fail(
+          fmt::format("function '{}' is in the domain of ONNX's own operators; give it a domain of its own", f.name()));
+    if (!functions_.emplace(function_key(f.domain(), f.name(), f.overload()), &f).second)
+      fail(fmt::format("{} is defined twice", description(f)));
+  }
+}
+
+void Importer::read_nodes(const google::protobuf::RepeatedPtrField<schema::NodeProto>& nodes) {
+  for (const auto& node : nodes) read_node(node);
+}
+
+void Importer::read_node(const schema::NodeProto& proto) {
+  NodeReader node(*this, proto);
+  if (++nodes_ > node_limit_)
+    fail(fmt::format("has more than {} nodes, the limit, with those of its functions", node_limit_));
+  for (const std::string& output : proto.output())
+    if (scope_.initializers.contains(output)) node.fail("output '{}' is defined twice", output);
+  if (!is_standard_domain(proto.domain())) {
+    const auto f = functions_.find(function_key(proto.domain(), proto.op_type(), proto.overload()));
+    if (f != functions_.end()) return inline_function(node, *f->second);
+    if (const auto reason = refusal_of(proto.op_type()); !reason.empty()) node.fail("{}", reason);
+    node.fail("domain '{}' is not supported; only the standard operators are, and functions of the model",
+              proto.domain());
+  }
+  const OperatorSchema* schema = find_schema(proto.op_type(), scope_.opset);
+  if (proto.op_type() == "If" && schema != nullptr) {
+    node.expect(check_node(node, *schema));
+    return inline_branch(node);
+  }
+  const OperatorRow* row = find_row(proto.op_type());
+  if (row == nullptr) {
+    if (const auto reason = refusal_of(proto.op_type()); !reason.empty()) node.fail("{}", reason);
+    node.fail("this operator is not supported; supported are {}", fmt::join(supported_operators(), ", "));
+  }
+  if (scope_.opset < row->since) node.fail("this operator exists in this form from opset {} on", row->since);
+  if (schema == nullptr) node.fail("opset {} has no such operator", scope_.opset);
+  node.expect(check_node(node, *schema));
+  row->import(node);
+}
+
+void Importer::forget(const std::vector<std::string>& names) {
+  for (const std::string& name : names) {
+    scope_.values.erase(name);
+    scope_.types.erase(name);
+  }
+}
+
+// The branch sees the names around it; its own are forgotten at its end, but for its outputs
+void Importer::inline_branch(const NodeReader& node) {
+  if (!node.known_constant(0))
+    node.fail(
+        "its condition '{}' depends on what the network is run with; only an If whose condition follows from constants "
+        "and fixed extents is imported",
+        node.proto().input(0));
+  const bool condition = node.needed_scalar(0, "the condition") != 0;
+  const std::string_view which = condition ? "then_branch" : "else_branch";
+  const schema::GraphProto& branch = node.attribute(which)->g();
+  if (branch.input_size() != 0) node.fail("its {} has {} inputs; expected none", which, branch.input_size());
+  if (branch.output_size() != node.outputs())
+    node.fail("its {} has {} outputs, and the node {}", which, branch.output_size(), node.outputs());
+  if (depth_ == deepest_body) node.fail("branches and functions are nested more than {} deep", deepest_body);
+  std::vector<std::string> names;
+  std::vector<std::string>* const around = std::exchange(scope_.branch, &names);
+  const std::string prefix = std::exchange(scope_.prefix, node.name() + "/");
+  ++depth_;
+  read_initializers(branch);
+  read_nodes(branch.node());
+  std::vector<std::pair<Imported, int>> results;
+  for (const auto& output : branch.output()) {
+    results.emplace_back(find(output.name(), node.name()), 0);
+    results.back().second = type_of(output.name());
+  }
+  --depth_;
+  scope_.prefix = prefix;
+  scope_.branch = around;
+  for (const auto& t : branch.initializer()) {
+    names.push_back(t.name());
+    scope_.initializers.erase(t.name());
+  }
+  forget(names);
+  for (int i = 0; i < node.outputs(); ++i) {
+    auto& [value, type] = results[static_cast<std::size_t>(i)];
+    if (node.wants(i)) define(node.proto().output(i), std::move(value), is_short_float(type) ? type : 0);
+  }
+}
+
+const schema::AttributeProto* Importer::resolved(const schema::AttributeProto& a, const NodeReader& node) const {
+  if (a.ref_attr_name().empty()) return &a;
+  if (scope_.function == nullptr)
+    node.fail("attribute '{}' refers to '{}' of a function, and the node is in none", a.name(), a.ref_attr_name());
+  const auto given = scope_.attributes.find(a.ref_attr_name());
+  if (given == scope_.attributes.end())
+    node.fail("attribute '{}' refers to '{}', which {} does not have", a.name(), a.ref_attr_name(),
+              description(*scope_.function));
+  return given->second;
+}
+
+// The names in the body of a function as a call begins: its inputs, and the attributes that the call or the function
+// gives
+Importer::Scope Importer::called_scope(const NodeReader& node, const schema::FunctionProto& f) {
+  Scope scope;
+  scope.function = &f;
+  scope.prefix = node.name() + "/";
+  for (const auto& set : f.opset_import())
+    if (is_standard_domain(set.domain())) scope.opset = set.version();
+  if (scope.opset == 0) scope.opset = scope_.opset;  // it has calls of other functions alone
+  check_opset(scope.opset, fmt::format("{}: {}", file_, description(f)));
+  if (node.inputs() > f.input_size())
+    node.fail("has {} inputs; {} takes {}", node.inputs(), description(f), f.input_size());
+  if (node.outputs() > f.output_size())
+    node.fail("has {} outputs; {} makes {}", node.outputs(), description(f), f.output_size());
+  for (int i = 0; i < f.input_size(); ++i) {
+    const std::string& name = f.input(i);
+    if (name.empty() || scope.values.contains(name) || scope.absent.contains(name))
+      fail(fmt::format("{} has two inputs '{}'", description(f), name));
+    if (!node.has(i)) {
+      scope.absent.insert(name);
+      continue;
+    }
+    scope.values.emplace(name, find(node.proto().input(i), node.name()));
+    scope.types.emplace(name, type_of(node.proto().input(i)));
+  }
+  for (const auto& a : f.attribute()) scope.attributes.emplace(a, nullptr);
+  for (const auto& a : f.attribute_proto()) scope.attributes.insert_or_assign(a.name(), &a);
+  std::set<std::string> given;
+  for (const auto& a : node.proto().attribute()) {
+    const auto it = scope.attributes.find(a.name());
+    if (it == scope.attributes.end()) node.fail("{} has no attribute '{}'", description(f), a.name());
+    if (!given.insert(a.name()).second) node.fail("attribute '{}' is given twice", a.name());
+    if (const auto* value = resolved(a, node)) it->second = value;
+  }
+  return scope;
+}
+
+void Importer::inline_function(const NodeReader& node, const schema::FunctionProto& f) {
+  if (depth_ == deepest_body)
+    node.fail("{} is nested more than {} deep; does it call itself?", description(f), deepest_body);
+  Scope around = called_scope(node, f);
+  std::swap(scope_, around);
+  ++depth_;
+  read_nodes(f.node());
+  std::vector<std::pair<Imported, int>> results;
+  for (int i = 0; i < node.outputs(); ++i) {
+    results.emplace_back(find(f.output(i), node.name()), 0);
+    results.back().second = type_of(f.output(i));
+  }
+  --depth_;
+  std::swap(scope_, around);
+  for (int i = 0; i < node.outputs(); ++i) {
+    auto& [value, type] = results[static_cast<std::size_t>(i)];
+    if (node.wants(i)) define(node.proto().output(i), std::move(value), is_short_float(type) ? type : 0);
+  }
+}
+
+}  // namespace coda::network::onnx_import
