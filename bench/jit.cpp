@@ -23,6 +23,7 @@
 #include "coda/text.hpp"
 #include "compile.hpp"
 #include "passes/passes.hpp"
+#include "support/replace_file.hpp"
 #include "support/subprocess.hpp"
 
 namespace {
@@ -229,7 +230,7 @@ int main(int argc, char** argv) try {
   if (out.empty()) {
     std::cout << text;
   } else {
-    std::ofstream(out) << text;
+    coda::support::replace_file(out, text);
   }
   return 0;
 } catch (const std::exception& e) {

@@ -23,6 +23,7 @@
 #include "network_check.hpp"
 #include "networks.hpp"
 #include "support/float_convert.hpp"
+#include "support/replace_file.hpp"
 #include "tuner/tuner.hpp"
 
 namespace {
@@ -303,7 +304,7 @@ int run_all(const Options& o) {
       all["cases"].push_back({{"name", c.name}, {"error", error.what()}});
       ++failed;
     }
-    if (!o.json.empty()) std::ofstream(o.json) << all.dump(1) << "\n";
+    if (!o.json.empty()) support::replace_file(o.json, all.dump(1) + "\n");
   }
   return failed == 0 ? 0 : 1;
 }

@@ -147,6 +147,7 @@ int __wrap_open(const char* path, int flags, ...) {
   return __real_open(path, flags, mode);
 }
 CODA_WRAP(ssize_t, read, (int file, void* to, std::size_t n), (file, to, n), CODA_FAIL(EIO, -1))
+CODA_WRAP(ssize_t, pread, (int file, void* to, std::size_t n, off_t at), (file, to, n, at), CODA_FAIL(EIO, -1))
 CODA_WRAP(ssize_t, write, (int file, const void* from, std::size_t n), (file, from, n), CODA_FAIL(ENOSPC, -1))
 CODA_WRAP(int, fsync, (int file), (file), CODA_FAIL(EIO, -1))
 CODA_WRAP(int, rename, (const char* from, const char* to), (from, to), CODA_FAIL(EACCES, -1))
