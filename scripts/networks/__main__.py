@@ -92,16 +92,16 @@ def version(coda):
     return hashlib.sha256(pathlib.Path(coda).read_bytes()).hexdigest()[:16]
 
 
-def write_list(rows, options):
-    """networks.json, by which bench/run.py finds the files."""
+def write_list(folder):
+    """networks.json, by which bench/run.py finds the files of all networks that were made."""
     listed = []
-    for row in rows:
-        about = read_row(options.folder / row["network"] / "about.json") or {}
+    for row in map(read_row, sorted(folder.glob("*/row.*.json"))):
+        about = read_row(folder / row["network"] / "about.json") or {}
         what = row["exporter"] + (f".{row['open']}" if row["open"] else "")
         file = about.get("file") or f"{row['network']}/{what}/model.onnx"
-        if (options.folder / file).is_file():
+        if (folder / file).is_file():
             listed.append({k: row[k] for k in ("network", "exporter", "open")} | {"file": file})
-    (options.folder / "networks.json").write_text(json.dumps(listed, indent=1) + "\n")
+    (folder / "networks.json").write_text(json.dumps(listed, indent=1) + "\n")
 
 
 def arguments():
@@ -147,12 +147,18 @@ def main():
             print(f"[{number}/{len(chosen)}, {time.monotonic() - start:.0f} s] {describe(row)}", flush=True)
         tidy(folder, mine, options)
         rows += mine
-        write_list(rows, options)
+    write_list(options.folder)
     return write_results(rows, options)
 
 
+def found(row):
+    """How many faults were drawn, and which of them were not found."""
+    faults = row.get("faults")
+    return {"faults": {"drawn": len(faults["drawn"]), "missed": faults["blind"]}} if faults else {}
+
+
 def write_results(rows, options):
-    shown = [r | {"reason": first_line(r["reason"])} for r in rows]
+    shown = [r | {"reason": first_line(r["reason"])} | found(r) for r in rows]
     whole = summary(rows) | {"suite": "networks", "threads": options.threads, "rows": shown}
     for file in (options.folder / "results.json", options.json):
         if file:

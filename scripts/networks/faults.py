@@ -2,7 +2,8 @@
 
 A node is drawn at random among those that compute floats from the network's input. Its fault is a small one of the
 kinds that compilers make: a vector operand that is read one element off (as by a wrong axis or stride), one channel of
-its weights or of its result a quarter larger. Bias of keys in attention and the like change nothing in exact
+its weights, or one channel or column of its result, a quarter larger. A bias of keys in attention and the like change
+nothing in exact
 arithmetic; where one kind of fault changes nothing, the other kinds are tried on the same node.
 """
 import random
@@ -71,7 +72,7 @@ class Faults:
         makers = [self._operand] if any(self._float_weight(name) for name in node.input) else []
         makers.append(self._result)
         self.random.shuffle(makers)
-        for maker in makers:
+        for maker in [*makers, *([self._column] if len(shape) > 2 else [])]:
             broken = onnx.ModelProto()
             broken.CopyFrom(self.model)
             position = next(i for i, n in enumerate(self.model.graph.node) if n.output[0] == node.output[0])
@@ -108,17 +109,26 @@ class Faults:
         return numpy_helper.to_array(tensor)
 
     def _result(self, graph, position, shape):
-        node = graph.node[position]
         axis = 1 if len(shape) > 3 else len(shape) - 1
-        scale = np.ones([1] * max(axis, 0) + list(shape[axis:axis + 1]) + [1] * (len(shape) - axis - 1)
-                        if shape else [], np.float32)
+        return f"channel {self._scaled(graph, position, shape, axis)} of the result is a quarter larger"
+
+    def _column(self, graph, position, shape):
+        """What a normalisation of every channel by itself does not undo."""
+        axis = len(shape) - 1 if len(shape) > 3 else len(shape) - 2
+        return f"position {self._scaled(graph, position, shape, axis)} of axis {axis} of the result is a quarter larger"
+
+    def _scaled(self, graph, position, shape, axis):
+        """Multiplies the result of a node at one random position of an axis; returns the position."""
+        node = graph.node[position]
+        extents = [n if i == axis else 1 for i, n in enumerate(shape)]
+        scale = np.ones(extents, np.float32)
         channel = self.random.randrange(scale.size)
         scale.reshape(-1)[channel] = SHARE
         graph.initializer.append(numpy_helper.from_array(scale, "fault"))
         name = node.output[0]
         node.output[0] = "without_fault"
         graph.node.insert(position + 1, helper.make_node("Mul", ["without_fault", "fault"], [name], "fault"))
-        return f"channel {channel} of the result is a quarter larger"
+        return channel
 
 
 def blind_nodes(model, inputs, count, scratch, error_of):
