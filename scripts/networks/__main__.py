@@ -3,8 +3,8 @@
 usage: python -m networks CODA FOLDER [--only REGEX] [--quick] [--times] …
 
 A network at a time is made, exported by both exporters and evaluated in float64 in a process of its own; coda runs
-what was exported. A row is right if every output is as near to PyTorch's in float64 as the tolerance asks. What was done
-is kept in FOLDER and done again only if what it is made of has changed, so that a run that was stopped goes on.
+what was exported. A row is right if every output is as near to PyTorch's in float64 as the tolerance asks. What was
+done is kept in FOLDER and done again only if what it is made of has changed, so that a run that was stopped goes on.
 The exit code is 1 if a row is wrong, broken, or blind to a seeded fault. docs/notes/networks.md has the results.
 """
 import argparse
@@ -114,7 +114,7 @@ def arguments():
     parser.add_argument("--large", action="store_true", help="networks with gigabytes of weights, too")
     parser.add_argument("--times", action="store_true", help="time coda and ONNX Runtime in turn (on an idle machine)")
     parser.add_argument("--faults", type=int, default=10, help="seeded faults a network (default 10)")
-    parser.add_argument("--trust-right", action="store_true", help="keep rows that were right with another build of coda")
+    parser.add_argument("--trust-right", action="store_true", help="keep rows that another build got right")
     parser.add_argument("--rows", action="store_true", help="judge nothing: write tables of the rows that are there")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--export-limit", type=int, default=1800, help="seconds for one network")

@@ -75,13 +75,15 @@ def markdown(rows):
     for library in dict.fromkeys(r["library"] for r in rows):
         mine = [r for r in rows if r["library"] == library]
         lines += [f"**{library}**", "",
-                  "| network | exporter | is | error | tolerance | ONNX Runtime's error | faults found | ms | ONNX Runtime, ms |",
+                  "| network | exporter | is | error | tolerance | ONNX Runtime's error | faults found | ms "
+                  "| ONNX Runtime, ms |",
                   "|---|---|---|---|---|---|---|---|---|"]
         lines += [f"| {' | '.join(cells(r))} |" for r in mine] + [""]
     reasons = [r for r in rows if r["reason"]]
     if reasons:
         lines += ["| not run | reason |", "|---|---|"]
-        lines += [f"| {name_of(r)} | {r['status']}: {first_line(r['reason']).replace('|', '/')} |" for r in reasons] + [""]
+        lines += [f"| {name_of(r)} | {r['status']}: {first_line(r['reason']).replace('|', '/')} |" for r in reasons]
+        lines.append("")
     return lines
 
 

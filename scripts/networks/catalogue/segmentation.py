@@ -18,8 +18,8 @@ def nnunet(name, axes, channels, size):
     strides = (1,) + (2,) * (stages - 1)
     common = {"conv_bias": True, "norm_op": norm, "norm_op_kwargs": {"eps": 1e-5, "affine": True},
               "nonlin": nn.LeakyReLU, "nonlin_kwargs": {"inplace": True}, "deep_supervision": False}
-    net = getattr(unet, name)(2, stages, channels, conv, 3, strides, 2, 4, [2] * (stages - 1) if name == "PlainConvUNet" else [1] * (stages - 1),
-                              **common)
+    decoder = [2 if name == "PlainConvUNet" else 1] * (stages - 1)
+    net = getattr(unet, name)(2, stages, channels, conv, 3, strides, 2, 4, decoder, **common)
     return Flat(net), image(size, channels=2)
 
 

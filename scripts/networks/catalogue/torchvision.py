@@ -49,7 +49,8 @@ def video(name, frames, size):
 
 OPEN = {"resnet50": "n", "mobilenet_v3_small": "nhw", "deeplabv3_mobilenet_v3_large": "nhw", "fcn_resnet50": "nhw"}
 CLASSIFIERS = {
-    "resnet18": 224, "resnet50": 224, "resnext50_32x4d": 224, "wide_resnet50_2": 160, "alexnet": 224, "vgg11_bn": 224, "densenet121": 224,
+    "resnet18": 224, "resnet50": 224, "resnext50_32x4d": 224, "wide_resnet50_2": 160, "alexnet": 224, "vgg11_bn": 224,
+    "densenet121": 224,
     "efficientnet_b0": 224, "efficientnet_v2_s": 224, "mobilenet_v2": 224, "mobilenet_v3_small": 224,
     "mobilenet_v3_large": 224, "shufflenet_v2_x1_0": 224, "regnet_x_400mf": 224, "regnet_y_400mf": 224,
     "squeezenet1_1": 224, "googlenet": 224, "inception_v3": 299, "mnasnet1_0": 224, "convnext_tiny": 224}

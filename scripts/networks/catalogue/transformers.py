@@ -1,7 +1,8 @@
 """transformers: language, vision and speech, of small configurations."""
 from .entry import Entry
 
-TEXT = {"vocab_size": 1000, "hidden_size": 128, "num_hidden_layers": 3, "num_attention_heads": 4, "intermediate_size": 512}
+TEXT = {"vocab_size": 1000, "hidden_size": 128, "num_hidden_layers": 3, "num_attention_heads": 4,
+        "intermediate_size": 512}
 VISION = {"hidden_size": 96, "num_hidden_layers": 3, "num_attention_heads": 3, "intermediate_size": 384,
           "image_size": 96, "patch_size": 16}
 
@@ -95,7 +96,8 @@ GPT2 = (("vocab_size", 1000), ("n_embd", 128), ("n_layer", 3), ("n_head", 4), ("
 LLAMA = (*TEXT.items(), ("num_key_value_heads", 2), ("max_position_embeddings", 64))
 
 ENTRIES = (
-    [Entry("transformers", name.lower(), encoder, (name,), convolutional=False) for name in ("Bert", "Roberta", "Electra")]
+    [Entry("transformers", name.lower(), encoder, (name,), convolutional=False)
+     for name in ("Bert", "Roberta", "Electra")]
     + [Entry("transformers", name.lower(), causal, (name, options), convolutional=False)
        for name, options in (("GPT2", GPT2), ("Llama", LLAMA), ("Mistral", LLAMA), ("Qwen2", LLAMA))]
     + [Entry("transformers", "t5_encoder", t5, (20,), convolutional=False),
