@@ -11,6 +11,7 @@
 #include "network/steps.hpp"
 #include "runtime/cpu/ops/copy.hpp"
 #include "runtime/cpu/worker_pool.hpp"
+#include "support/machine_memory.hpp"
 
 namespace coda::network {
 
@@ -36,6 +37,12 @@ std::vector<const void*> addresses(const Bindings& b) {
 
 std::unique_ptr<Workspace> new_workspace(const Plan& plan) {
   auto w = std::make_unique<Workspace>();
+  // A system that promises more than it has would end the process when the memory is touched
+  const std::uint64_t most = support::usable_memory();
+  if (plan.storage.arena_bytes > most || plan.scratch_bytes > most - plan.storage.arena_bytes)
+    throw UserError(
+        fmt::format("the intermediates take {} bytes for these inputs, and this process may use {}; give smaller ones",
+                    plan.storage.arena_bytes, most));
   try {
     w->arena = cpu::AlignedBuffer(plan.storage.arena_bytes);
     w->scratch = cpu::AlignedBuffer(plan.scratch_bytes);
