@@ -20,6 +20,8 @@ constexpr std::int64_t most_rows = 64;
 constexpr std::int64_t part_floats =
     32 << 10;                             // of the right operand in a part, about: parts follow from extents alone
 constexpr std::int64_t column_step = 64;  // what a kernel computes at once
+// Terms that a kernel adds up one after the other; longer sums are made of several (Long sums in docs/cpu-backend.md)
+constexpr std::int64_t longest_chain = 1024;
 
 class ColumnContraction final : public AccumulatorSource {
  public:
@@ -43,12 +45,18 @@ class ColumnContraction final : public AccumulatorSource {
   }
 
  private:
-  struct Part {
-    std::int64_t first = 0;
-    Callable call;  // a, b, bias, destination, scratchpad
+  // Terms [from, from + …) of the sums of a part's columns
+  struct Terms {
+    std::int64_t from = 0;
+    Callable call;  // a, b, bias, destination, scratchpad; adds to the destination if these are not the first
     AlignedBuffer weights;
   };
+  struct Part {
+    std::int64_t first = 0;
+    std::vector<Terms> terms;
+  };
   Part make_part(std::int64_t first, std::int64_t columns, const float* b);
+  Terms make_terms(std::int64_t first, std::int64_t columns, std::int64_t from, std::int64_t count, const float* b);
 
   Gemm g_;
   bool with_bias_;
@@ -74,29 +82,45 @@ ColumnContraction::ColumnContraction(const Gemm& g, bool with_bias, const Compil
 }
 
 ColumnContraction::Part ColumnContraction::make_part(std::int64_t first, std::int64_t columns, const float* b) {
+  Part part;
+  part.first = first;
+  for (std::int64_t from = 0; from < g_.k; from += longest_chain)
+    part.terms.push_back(make_terms(first, columns, from, std::min(longest_chain, g_.k - from), b));
+  return part;
+}
+
+ColumnContraction::Terms ColumnContraction::make_terms(std::int64_t first, std::int64_t columns, std::int64_t from,
+                                                       std::int64_t count, const float* b) {
   const SingleThreaded single;
   const auto type = memory::data_type::f32;
   dnnl::primitive_attr attr;
   attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-  const memory::desc bias = with_bias_ ? memory::desc({1, columns}, type, memory::format_tag::ab) : memory::desc();
-  const dnnl::matmul::primitive_desc d(dnnl_engine(), memory::desc({g_.m, g_.k}, type, memory::format_tag::ab),
-                                       memory::desc({g_.k, columns}, type, memory::format_tag::any), bias,
+  if (from > 0) {
+    dnnl::post_ops sum;
+    sum.append_sum();
+    attr.set_post_ops(sum);
+  }
+  const memory::desc bias =
+      with_bias_ && from == 0 ? memory::desc({1, columns}, type, memory::format_tag::ab) : memory::desc();
+  const dnnl::matmul::primitive_desc d(dnnl_engine(), memory::desc({g_.m, count}, type, memory::dims{g_.k, 1}),
+                                       memory::desc({count, columns}, type, memory::format_tag::any), bias,
                                        memory::desc({g_.m, columns}, type, memory::dims{g_.n, 1}), attr);
   implementation_ = d.impl_info_str();
   scratchpad_ = std::max(scratchpad_, aligned_size(d.scratchpad_desc().get_size()));
-  Part part;
-  part.first = first;
-  part.call = Callable(dnnl::matmul(d), {{DNNL_ARG_SRC, d.src_desc()},
-                                         {DNNL_ARG_WEIGHTS, d.weights_desc()},
-                                         {DNNL_ARG_BIAS, bias},
-                                         {DNNL_ARG_DST, d.dst_desc()},
-                                         {DNNL_ARG_SCRATCHPAD, d.scratchpad_desc()}});
-  part.weights = AlignedBuffer(aligned_size(d.weights_desc().get_size()));
-  const memory::desc plain({g_.k, columns}, type, g_.transpose_b ? memory::dims{1, g_.k} : memory::dims{g_.n, 1});
+  Terms terms;
+  terms.from = from;
+  terms.call = Callable(dnnl::matmul(d), {{DNNL_ARG_SRC, d.src_desc()},
+                                          {DNNL_ARG_WEIGHTS, d.weights_desc()},
+                                          {DNNL_ARG_BIAS, bias},
+                                          {DNNL_ARG_DST, d.dst_desc()},
+                                          {DNNL_ARG_SCRATCHPAD, d.scratchpad_desc()}});
+  terms.weights = AlignedBuffer(aligned_size(d.weights_desc().get_size()));
+  const std::int64_t row = g_.transpose_b ? 1 : g_.n, column = g_.transpose_b ? g_.k : 1;
+  const memory::desc plain({count, columns}, type, memory::dims{row, column});
   const dnnl::reorder pack(dnnl::reorder::primitive_desc(dnnl_engine(), plain, dnnl_engine(), d.weights_desc()));
-  execute(pack, {{DNNL_ARG_FROM, plain, b + first * (g_.transpose_b ? g_.k : 1)},
-                 {DNNL_ARG_TO, d.weights_desc(), part.weights.data()}});
-  return part;
+  execute(pack, {{DNNL_ARG_FROM, plain, b + first * column + from * row},
+                 {DNNL_ARG_TO, d.weights_desc(), terms.weights.data()}});
+  return terms;
 }
 
 void ColumnContraction::compute_part(const Arguments& arguments, std::int64_t part, const float* bias, float* acc,
@@ -112,7 +136,9 @@ void ColumnContraction::compute_part(const Arguments& arguments, std::int64_t pa
     source = packed;
   }
   const Part& p = parts_[static_cast<std::size_t>(part)];
-  p.call({source, p.weights.data(), bias ? bias + p.first : nullptr, acc + p.first, worker_scratch});
+  for (const Terms& t : p.terms)
+    t.call({source + t.from, t.weights.data(), bias && t.from == 0 ? bias + p.first : nullptr, acc + p.first,
+            worker_scratch});
 }
 
 }  // namespace
