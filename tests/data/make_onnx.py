@@ -489,6 +489,41 @@ def _(g):
     return g.node("Relu", [exported_group_norm(g, x, 16, 4, g.ints(2, 16, 6, 6))])
 
 
+@case("attention_grouped", 23)
+def _(g):
+    """Four heads of queries, two of keys, of an open number of places, none of which looks ahead."""
+    q, k, v = g.input((2, 4, 3, 6), ("batch", 4, "rows")), g.input((2, 2, 3, 6), ("batch", 2, "rows")), g.input((2, 2, 3, 5), ("batch", 2, "rows"))
+    return g.node("Attention", [q, k, v], is_causal=1, scale=0.4)
+
+
+@case("attention_flat", 23)
+def _(g):
+    q, k, v = g.input((2, 3, 8), ("batch",)), g.input((2, 5, 8), ("batch",)), g.input((2, 5, 8), ("batch",))
+    mask = g.constant(np.array([[1, 1, 0, 1, 1], [1, 0, 0, 1, 0], [0, 1, 1, 1, 1]], bool))
+    flat = g.node("Attention", [q, k, v, mask], q_num_heads=4, kv_num_heads=4)
+    past = [g.input((2, 4, 2, 2), ("batch",)) for _ in range(2)]
+    names = [f"attention{i}" for i in range(3)]
+    g.nodes.append(helper.make_node("Attention", [q, k, v, g.input((3, 7)), *past], names, q_num_heads=4, kv_num_heads=4))
+    return [flat, *names]
+
+
+@case("rotary_embedding", 23)
+def _(g):
+    x, flat = g.input((2, 3, 4, 8), ("batch", 3, "rows")), g.input((2, 4, 12), ("batch", "rows"))
+    angles = lambda columns: [g.constant(f(np.outer(np.arange(9), 0.3 / (1 + np.arange(columns)))).astype(np.float32)) for f in (np.cos, np.sin)]
+    places = g.constant(np.array([[0, 1, 2, 3], [5, 6, 7, 8]], np.int64))
+    halves = g.node("RotaryEmbedding", [x, *angles(4), places])
+    pairs = g.node("RotaryEmbedding", [flat, *angles(2), places], interleaved=1, num_heads=2, rotary_embedding_dim=4)
+    return [halves, pairs]
+
+
+@case("rms_normalization", 23)
+def _(g):
+    x = g.input((2, 3, 4), ("batch",))
+    return [g.node("RMSNormalization", [x, g.weights(4)], epsilon=1e-3),
+            g.node("RMSNormalization", [g.input((2, 3, 2, 4)), g.weights(2, 4)], axis=2)]
+
+
 def main():
     folder = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else pathlib.Path(__file__).parent / "onnx"
     folder.mkdir(parents=True, exist_ok=True)

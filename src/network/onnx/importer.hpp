@@ -177,6 +177,7 @@ std::span<const OperatorRow> einsum_rows();
 std::span<const OperatorRow> function_rows();
 std::span<const OperatorRow> local_norm_rows();
 std::span<const OperatorRow> crop_rows();
+std::span<const OperatorRow> attention_rows();
 
 /// The row for an operator, or null.
 const OperatorRow* find_row(std::string_view op_type);

@@ -11,7 +11,7 @@ const auto& families() {
                               shape_rows(),       integer_rows(),     map_rows(),           activation_rows(),
                               reduction_rows(),   pool_rows(),        movement_rows(),      layer_norm_rows(),
                               index_rows(),       sequence_rows(),    einsum_rows(),        function_rows(),
-                              local_norm_rows(),  crop_rows()};
+                              local_norm_rows(),  crop_rows(),        attention_rows()};
   return all;
 }
 }  // namespace
