@@ -58,6 +58,16 @@ NetworkValue lifted_mask(const NodeReader& node, NetworkValue mask, const Heads&
   return reshape_to(node, mask, {s[0], each ? h.groups : 1, each ? h.shared : 1, s[2], s[3]});
 }
 
+// A mask for fewer keys than there are: nothing sees the others
+NetworkValue as_long_as(const NodeReader& node, NetworkValue mask, const Dim& keys) {
+  const Shape s = mask.shape();
+  if (s.empty() || !s.back().known() || !keys.known() || s.back().value() >= keys.value()) return mask;
+  operators::Pad pad{.before = std::vector<std::int64_t>(s.size(), 0), .after = std::vector<std::int64_t>(s.size(), 0)};
+  pad.after.back() = keys.value() - s.back().value();
+  if (mask.dtype() != DType::boolean) pad.value = -std::numeric_limits<double>::infinity();
+  return node.apply(std::move(pad), {mask});
+}
+
 // Places along an axis in a tensor of rank 5 with that axis at `to`
 NetworkValue places_along(const NodeReader& node, NetworkValue x, int axis, std::size_t to) {
   Shape shape(5, Dim(1));
@@ -118,7 +128,7 @@ void import_attention(const NodeReader& node) {
   };
   wanted_here(0);
   if (node.has(3)) {
-    const NetworkValue mask = lifted_mask(node, node.value(3), h);
+    const NetworkValue mask = lifted_mask(node, as_long_as(node, node.value(3), k.shape()[3]), h);
     scores = mask.dtype() == DType::boolean ? masked(node, scores, mask) : node.elementwise(Op::add, {scores, mask});
   }
   if (const auto visible = seen(node, q, k)) scores = masked(node, scores, *visible);
