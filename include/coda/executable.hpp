@@ -72,8 +72,8 @@ class ExecutableImpl;
 class LaunchImpl;
 
 /// An execution with all its arguments in place, on a GPU, and a workspace of its own: *one* execution in flight.
-/// Enqueue it on one stream at a time, and bind another for a stream beside it; two at once are undefined. Captured into
-/// a CUDA Graph it is one kernel node; it must outlive the graph, whose replays count as its executions.
+/// Enqueue it on one stream at a time, and bind another for a stream beside it; two at once are undefined. Captured
+/// into a CUDA Graph it is one kernel node; it must outlive the graph, whose replays count as its executions.
 class Launch {
  public:
   explicit Launch(std::shared_ptr<const LaunchImpl> impl) : impl_(std::move(impl)) {}

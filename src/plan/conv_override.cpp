@@ -23,7 +23,7 @@ struct Key {
 
 const std::array<Key, 15>& keys() {
   static const std::array<Key, 15> list{{
-      {"tile", "ROWSxCHANNELS, such as 128x160", {}, 1024},
+      {"tile", "ROWSxCHANNELS, such as 128x160", {}, 8192},
       {"depth", "128, 64 or 32", {"128", "64", "32"}},
       {"order", "cooperative, pingpong or pairs", {"cooperative", "pingpong", "pairs"}},
       {"load", "patch, runs, gather, unfold or depthwise", {"patch", "runs", "gather", "unfold", "depthwise"}},

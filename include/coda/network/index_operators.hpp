@@ -22,15 +22,15 @@ struct GatherElements {
   bool operator==(const GatherElements&) const = default;
 };
 
-/// x, indices (batch…,…,D) → (batch…,…,slice…): the innermost axis of the indices is a tuple that names the first D axes
-/// of x behind the first `batch` ones, which both have in common.
+/// x, indices (batch…,…,D) → (batch…,…,slice…): the innermost axis of the indices is a tuple that names the first D
+/// axes of x behind the first `batch` ones, which both have in common.
 struct GatherND {
   int batch = 0;
   bool operator==(const GatherND&) const = default;
 };
 
-/// x, indices, updates → x with element (i,indices(i,j,k),k) replaced by updates(i,j,k), or reduced with it, for axis 1.
-/// Updates of one element are taken in row-major order of the indices.
+/// x, indices, updates → x with element (i,indices(i,j,k),k) replaced by updates(i,j,k), or reduced with it, for
+/// axis 1. Updates of one element are taken in row-major order of the indices.
 struct ScatterElements {
   int axis = 0;
   ScatterReduction reduction = ScatterReduction::none;
@@ -77,8 +77,8 @@ struct TopK {
 
 /// x (N,C,H,W), grid (N,P,Q,2) → (N,C,P,Q): x at the places (column, row) that the grid names, from −1 to 1 across the
 /// image; the centres of the outermost pixels lie there with align_corners, else their outer edges. Of volumes
-/// x (N,C,D,H,W), grid (N,O,P,Q,3), linear and nearest. Borders as PyTorch's grid_sample; a place that is NaN is outside
-/// (zeros) or at the last pixel. f32.
+/// x (N,C,D,H,W), grid (N,O,P,Q,3), linear and nearest. Borders as PyTorch's grid_sample; a place that is NaN is
+/// outside (zeros) or at the last pixel. f32.
 struct GridSample {
   GridMode mode = GridMode::linear;
   GridPadding padding = GridPadding::zeros;

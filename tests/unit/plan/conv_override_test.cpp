@@ -59,19 +59,20 @@ TEST(Override, NumbersBeyondAnyKernelAreRefused) {
     fixed.fields = {{"cluster", std::string(text).substr(8)}};
     EXPECT_THROW(candidates(conv, epilogue, Device{}, fixed), UserError) << text;
   }
-  for (const char* field : {"tile=1025x64", "stages=4097", "stages=1+4097", "buffers=1025", "unit=1025", "group=65537",
+  for (const char* field : {"tile=8193x64", "stages=4097", "stages=1+4097", "buffers=1025", "unit=1025", "group=65537",
                             "thread=1x1x1025", "cluster=1x17"})
     EXPECT_THAT(error_of(field), HasSubstr("numbers of 1 to ")) << field;
 }
 
 // The largest and smallest of every field, alone and together, on the smallest and largest problems: a plan or a reason
 TEST(Override, EveryNumberThatIsReadHasAPlanOrAReason) {
-  const std::vector<std::string> extremes{"tile=1024x1024",        "tile=1x1",      "tile=64x8",    "stages=4096+4096",
-                                          "stages=4096",           "stages=1",      "buffers=1",    "buffers=1024",
-                                          "cluster=16x16",         "cluster=8x1",   "unit=1024",    "group=65536",
-                                          "thread=1024x1024x1024", "thread=1x1x1",  "fetch=3",      "split=on",
-                                          "stationary=on",         "swap=on",       "load=gather",  "load=unfold",
-                                          "load=depthwise",        "mode=streamed", "mode=general", "order=pairs"};
+  const std::vector<std::string> extremes{"tile=8192x8192",   "tile=1176x24",          "tile=1x1",      "tile=64x8",
+                                          "stages=4096+4096", "stages=4096",           "stages=1",      "buffers=1",
+                                          "buffers=1024",     "cluster=16x16",         "cluster=8x1",   "unit=1024",
+                                          "group=65536",      "thread=1024x1024x1024", "thread=1x1x1",  "fetch=3",
+                                          "split=on",         "stationary=on",         "swap=on",       "load=gather",
+                                          "load=unfold",      "load=depthwise",        "mode=streamed", "mode=general",
+                                          "order=pairs"};
   std::vector<Conv2d> problems{test::conv_of(1, 1, 1, 8, 8, 1),       test::conv_of(8, 64, 64, 320, 320, 3),
                                test::conv_of(1, 1 << 24, 1, 8, 8, 1), test::conv_of(1, 8, 8, 8, 1 << 29, 1),
                                test::conv_of(1 << 29, 1, 1, 8, 8, 1), test::conv_of(1, 3, 1 << 15, 1 << 15, 8, 3)};
