@@ -2,9 +2,9 @@
 
 about.json in the network's folder says what was made; the results of PyTorch are in inputs.RUN.npz and exact.RUN.npz.
 """
-import contextlib
 import json
 import logging
+import os
 import pathlib
 import shutil
 import sys
@@ -82,7 +82,7 @@ def references(net, runs, folder):
         for inputs in several:
             outputs, largest = largest_activation(net, inputs.values())
             spread = [float(y.std()) if y.numel() > 1 else float(y.abs()) for y in outputs]
-            if not all(0.01 < s < 1000 for s in spread) or not largest < 1e5:
+            if not all(0.01 < s < 1e4 for s in spread) or not largest < 1e5:
                 raise ValueError(f"random weights give outputs of spread {spread} and activations up to {largest:.3g}")
             about.append({"open": free, "largest_activation": largest, "spread": spread,
                           "inputs": {k: list(v.shape) for k, v in inputs.items()}})
@@ -130,11 +130,14 @@ def make_shipped(entry, folder):
 
 def make(name, folder, exporters):
     """Everything about one network; runs in a process of its own."""
-    with open(folder / "export.log", "w") as log, contextlib.redirect_stdout(log), contextlib.redirect_stderr(log):
+    with open(folder / "export.log", "w") as log:
+        os.dup2(log.fileno(), 1)  # the TorchScript exporter prints its graph from C++
+        os.dup2(log.fileno(), 2)
         try:
             warnings.filterwarnings("ignore")
             logging.disable(logging.WARNING)
             torch.set_num_threads(1)
+            torch.backends.mha.set_fastpath_enabled(False)  # the TorchScript exporter has no name for its operator
             entry = ENTRIES[name]
             shipped = entry.library == "rapidocr"
             made = make_shipped(entry, folder) if shipped else make_exported(entry, folder, exporters)

@@ -27,7 +27,7 @@ class ColumnContraction final : public AccumulatorSource {
  public:
   ColumnContraction(const Gemm& g, bool with_bias, const CompileOptions& options, const VectorUnit& unit);
 
-  std::size_t worker_scratch() const override { return scratchpad_ + packed_input_; }
+  std::size_t worker_scratch() const override { return scratchpad_ + packed_input_ + further_sums_; }
   void check(const Arguments& arguments) const override {
     checked_strides(arguments.a, shape_a(Contraction(g_)), accepted_dtypes(g_.dtype_a),
                     "the left operand (a) of " + to_string(Contraction(g_)));
@@ -48,7 +48,7 @@ class ColumnContraction final : public AccumulatorSource {
   // Terms [from, from + …) of the sums of a part's columns
   struct Terms {
     std::int64_t from = 0;
-    Callable call;  // a, b, bias, destination, scratchpad; adds to the destination if these are not the first
+    Callable call;  // a, b, bias, destination, scratchpad; the first ones write to the accumulators
     AlignedBuffer weights;
   };
   struct Part {
@@ -63,7 +63,7 @@ class ColumnContraction final : public AccumulatorSource {
   std::int64_t width_;
   std::vector<Part> parts_;
   std::string implementation_;
-  std::size_t scratchpad_ = 0, packed_input_;
+  std::size_t scratchpad_ = 0, packed_input_, further_sums_;
   const VectorUnit& unit_;
 };
 
@@ -73,6 +73,7 @@ ColumnContraction::ColumnContraction(const Gemm& g, bool with_bias, const Compil
       with_bias_(with_bias),
       width_(std::max(column_step, part_floats / g.k / column_step * column_step)),
       packed_input_(aligned_size(static_cast<std::size_t>(g.m * g.k) * sizeof(float))),
+      further_sums_(g.k > longest_chain ? aligned_size(static_cast<std::size_t>(g.m * width_) * sizeof(float)) : 0),
       unit_(unit) {
   checked_strides(*options.constant_b, shape_b(Contraction(g)), accepted_dtypes(g.dtype_b),
                   "the constant right operand (constant_b)");
@@ -95,16 +96,12 @@ ColumnContraction::Terms ColumnContraction::make_terms(std::int64_t first, std::
   const auto type = memory::data_type::f32;
   dnnl::primitive_attr attr;
   attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-  if (from > 0) {
-    dnnl::post_ops sum;
-    sum.append_sum();
-    attr.set_post_ops(sum);
-  }
   const memory::desc bias =
       with_bias_ && from == 0 ? memory::desc({1, columns}, type, memory::format_tag::ab) : memory::desc();
   const dnnl::matmul::primitive_desc d(dnnl_engine(), memory::desc({g_.m, count}, type, memory::dims{g_.k, 1}),
                                        memory::desc({count, columns}, type, memory::format_tag::any), bias,
-                                       memory::desc({g_.m, columns}, type, memory::dims{g_.n, 1}), attr);
+                                       memory::desc({g_.m, columns}, type, memory::dims{from == 0 ? g_.n : columns, 1}),
+                                       attr);
   implementation_ = d.impl_info_str();
   scratchpad_ = std::max(scratchpad_, aligned_size(d.scratchpad_desc().get_size()));
   Terms terms;
@@ -136,9 +133,16 @@ void ColumnContraction::compute_part(const Arguments& arguments, std::int64_t pa
     source = packed;
   }
   const Part& p = parts_[static_cast<std::size_t>(part)];
-  for (const Terms& t : p.terms)
-    t.call({source + t.from, t.weights.data(), bias && t.from == 0 ? bias + p.first : nullptr, acc + p.first,
-            worker_scratch});
+  const std::int64_t columns = std::min(width_, g_.n - p.first);
+  auto* further = reinterpret_cast<float*>(worker_scratch + scratchpad_ + packed_input_);
+  for (const Terms& t : p.terms) {
+    const bool is_first = t.from == 0;
+    t.call({source + t.from, t.weights.data(), bias && is_first ? bias + p.first : nullptr,
+            is_first ? acc + p.first : further, worker_scratch});
+    // not by oneDNN: its product of one row goes on from what it adds to, as one chain
+    for (std::int64_t i = 0; !is_first && i < g_.m; ++i)
+      for (std::int64_t j = 0; j < columns; ++j) acc[i * g_.n + p.first + j] += further[i * columns + j];
+  }
 }
 
 }  // namespace
