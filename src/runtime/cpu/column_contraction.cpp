@@ -21,7 +21,7 @@ constexpr std::int64_t part_floats =
     32 << 10;                             // of the right operand in a part, about: parts follow from extents alone
 constexpr std::int64_t column_step = 64;  // what a kernel computes at once
 // Terms that a kernel adds up one after the other; longer sums are made of several (Long sums in docs/cpu-backend.md)
-constexpr std::int64_t longest_chain = 1024;
+constexpr std::int64_t longest_product_chain = 1024;
 
 class ColumnContraction final : public AccumulatorSource {
  public:
@@ -73,7 +73,8 @@ ColumnContraction::ColumnContraction(const Gemm& g, bool with_bias, const Compil
       with_bias_(with_bias),
       width_(std::max(column_step, part_floats / g.k / column_step * column_step)),
       packed_input_(aligned_size(static_cast<std::size_t>(g.m * g.k) * sizeof(float))),
-      further_sums_(g.k > longest_chain ? aligned_size(static_cast<std::size_t>(g.m * width_) * sizeof(float)) : 0),
+      further_sums_(g.k > longest_product_chain ? aligned_size(static_cast<std::size_t>(g.m * width_) * sizeof(float))
+                                                : 0),
       unit_(unit) {
   checked_strides(*options.constant_b, shape_b(Contraction(g)), accepted_dtypes(g.dtype_b),
                   "the constant right operand (constant_b)");
@@ -85,8 +86,8 @@ ColumnContraction::ColumnContraction(const Gemm& g, bool with_bias, const Compil
 ColumnContraction::Part ColumnContraction::make_part(std::int64_t first, std::int64_t columns, const float* b) {
   Part part;
   part.first = first;
-  for (std::int64_t from = 0; from < g_.k; from += longest_chain)
-    part.terms.push_back(make_terms(first, columns, from, std::min(longest_chain, g_.k - from), b));
+  for (std::int64_t from = 0; from < g_.k; from += longest_product_chain)
+    part.terms.push_back(make_terms(first, columns, from, std::min(longest_product_chain, g_.k - from), b));
   return part;
 }
 
