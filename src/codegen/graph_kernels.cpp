@@ -265,7 +265,17 @@ GraphKernel KernelWriter::join(const std::vector<ValueId>& values) {
 // channels, as long as there are registers for them
 std::vector<ValueId> KernelWriter::of_images() const {
   constexpr std::size_t most = 6;
-  const auto fixed = [&](ValueId id) { return g_[id].axes.row != RowAxis::m; };
+  // Results of a reduction within rows are stored by row, even if the value that was reduced is the same in all of them
+  std::vector<bool> by_row(g_.nodes.size());
+  for (ValueId id = 0; id < g_.nodes.size(); ++id) {
+    const Node& x = g_[id];
+    const auto inputs_by_row = [&] {
+      return std::any_of(x.inputs.begin(), x.inputs.end(), [&](ValueId input) { return by_row[input]; });
+    };
+    by_row[id] = is_reduction(x.op) ? reduced_axes(x.attr.domain).row == RowAxis::m
+                                    : x.axes.row == RowAxis::m || inputs_by_row();
+  }
+  const auto fixed = [&](ValueId id) { return !by_row[id]; };
   std::vector<bool> needed(g_.nodes.size());
   std::vector<ValueId> values;
   const auto need = [&](ValueId id) {

@@ -106,9 +106,9 @@ void run_twice_at_once(bool by_graphs) {
   Problem problem(checked(true));
   const Launch launch = problem.compile().bind(problem.arguments());
   const TestStream one, two;
+  const auto enqueue = [&] { launch.enqueue(one); };
+  const TestGraph first(one.get(), enqueue), second(one.get(), enqueue);  // not given back: their context is lost
   try {
-    const auto enqueue = [&] { launch.enqueue(one); };
-    const TestGraph first(one.get(), enqueue), second(one.get(), enqueue);
     for (int i = 0; i < 3000; ++i) {
       by_graphs ? first.replay(one.get()) : launch.enqueue(one);
       by_graphs ? second.replay(two.get()) : launch.enqueue(two);

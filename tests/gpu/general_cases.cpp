@@ -53,7 +53,8 @@ constexpr Epilogue epilogues[] = {
      "store mean(acc, over=all, per=b) as mu : f32\nstore variance(acc, over=all, per=b) as var : f32"},
     {"moments of everything", "store sqrt(variance(acc) + 1e-6) as deviation : f32\nstore mean(acc) as mu : f32"},
     {"cross entropy of bits",
-     "operand c[m,n] : bf16\np = sigmoid(acc + bias[n])\nloss = -(c * log(p) + (1 - c) * log(1 - p))\nstore sum(loss) "
+     "operand c[m,n] : bf16\np = sigmoid(0.5 * (acc + bias[n]))\nloss = -(c * log(p) + (1 - c) * log(1 - p))\nstore "
+     "sum(loss) "
      "as "
      "loss : f32"},
     {"a sum of rows", "store sum(s[m] * s[m] + 1, over=m) as q : f32\nstore acc as y : bf16"},

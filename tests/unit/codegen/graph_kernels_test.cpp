@@ -61,6 +61,17 @@ TEST(GraphKernels, AReductionThatNeedsAnotherComesAfterIt) {
   EXPECT_EQ(kernels[1].threads, 32);
 }
 
+// Such results lie by row, so that a thread cannot load them once for an image
+TEST(GraphKernels, ReductionsWithinRowsOfVectorsAreLoadedByRow) {
+  const auto kernels = kernels_of("y = acc + sum(w[n] * u[n], over=n) * w[n]; store y : bf16");
+  ASSERT_EQ(kernels.size(), 2u);
+  const std::string& source = kernels[1].source;
+  const auto fix = source.find("void fix("), element = source.find("void element("), load = source.find("row * p.");
+  ASSERT_NE(fix, std::string::npos);
+  ASSERT_NE(load, std::string::npos);
+  EXPECT_GT(load, element) << source;
+}
+
 TEST(GraphKernels, StorageDecidesWhatIsLoaded) {
   const char* text = "y = acc + x[m,n] * s[n]; store y : f16";
   const auto kernels =

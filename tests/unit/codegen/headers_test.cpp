@@ -11,7 +11,7 @@ namespace {
 
 TEST(DeviceHeaders, AreTheFilesUnderKernels) {
   std::map<std::string, std::string> files, embedded;
-  for (const auto& entry : std::filesystem::directory_iterator(std::string(CODA_KERNELS_DIR) + "/coda"))
+  for (const auto& entry : std::filesystem::directory_iterator(std::filesystem::path(CODA_KERNELS_DIR) / "coda"))
     files["coda/" + entry.path().filename().string()] = test::text_of(entry.path());
   for (const Header& h : device_headers()) embedded[std::string(h.name)] = h.text;
   ASSERT_TRUE(files.contains("coda/conv_fprop.cuh"));
