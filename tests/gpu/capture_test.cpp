@@ -112,8 +112,9 @@ void run_twice_at_once(bool by_graphs) {
     for (int i = 0; i < 3000; ++i) {
       by_graphs ? first.replay(one.get()) : launch.enqueue(one);
       by_graphs ? second.replay(two.get()) : launch.enqueue(two);
+      // the driver does not survive a graph's launch into a context that an earlier one has just ended
+      if (i % 4 == 3) wait(one.get(), "one stream"), wait(two.get(), "the other stream");
     }
-    wait(one.get(), "one stream"), wait(two.get(), "the other stream");
     std::printf("not found\n");
   } catch (const DeviceError& e) {
     std::printf("found: %s\n", e.what());

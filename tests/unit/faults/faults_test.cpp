@@ -147,6 +147,11 @@ TEST_F(Faults, AllocationsOfTheDatabase) {
   each_fails_once(Kind::allocation, [&] { return measured_plan(); });
 }
 TEST_F(Faults, AllocationsOfTheCache) {
+#ifdef CODA_SANITIZED
+  // Without inlining, libstdc++ allocates by way of this program's weak functions, so that allocations within its
+  // directory_iterator, which does not survive a failure, are taken for the library's own
+  GTEST_SKIP() << "runs in the optimised build";
+#endif
   each_fails_once(
       Kind::allocation, [&] { return cached_kernel(); }, true);
 }
