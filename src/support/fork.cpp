@@ -7,6 +7,9 @@
 #include <mutex>
 #include <new>
 
+// This belongs to the OpenMP runtime, if the program has one
+extern "C" [[gnu::weak]] int omp_get_max_threads();
+
 namespace coda::support {
 namespace {
 
@@ -56,8 +59,16 @@ void after_fork_in_child() {
   generation.fetch_add(1, std::memory_order_relaxed);
 }
 
+// Handlers that run ahead of fork() do so in the reverse order of their registration. LLVM's OpenMP registers one when
+// it starts, which takes locks that the runs need for which before_fork() waits: so it has to start, and register,
+// first.
+int register_handlers() {
+  if (omp_get_max_threads != nullptr) omp_get_max_threads();
+  return ::pthread_atfork(before_fork, after_fork_here, after_fork_in_child);
+}
+
 void watch_forks() {
-  static const int once = ::pthread_atfork(before_fork, after_fork_here, after_fork_in_child);
+  static const int once = register_handlers();
   (void)once;
 }
 
