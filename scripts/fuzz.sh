@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# Runs every fuzzer for a time, several beside one another. usage: scripts/fuzz.sh BUILD SECONDS JOBS [SEED]
+# Runs every fuzzer for a time, several beside one another. usage: scripts/fuzz.sh BUILD SECONDS JOBS [SEED [NAMES]]
+# NAMES is an extended regular expression for the fuzzers' names, by default all.
 # A seed makes a run repeatable, so that a test that passed on one machine does on another; without, each run is a new one.
 # A crash, a hang of 10 s, or an allocation above 512 MiB fails; the input is kept in BUILD/findings.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-build=$1 seconds=$2 jobs=${3:-1} seed=${4:-0}  # libFuzzer draws a seed for 0
+build=$1 seconds=$2 jobs=${3:-1} seed=${4:-0} names=${5:-.*}  # libFuzzer draws a seed for 0
 findings=$build/findings
 mkdir -p "$findings"
 run_one() {
@@ -23,4 +24,4 @@ run_one() {
   fi
 }
 export -f run_one; export seconds seed build findings
-find "$build" -name 'fuzz_*' -type f -perm -u+x | sort | xargs -P "$jobs" -I{} bash -c 'run_one {}'
+find "$build" -name 'fuzz_*' -type f -perm -u+x | grep -E "/fuzz_($names)\$" | sort | xargs -P "$jobs" -I{} bash -c 'run_one {}'
