@@ -6,10 +6,10 @@
 #   make long-gpu  2,000 random problems over all that the GPU takes, then a million launches of their kernels; GPU_TESTS as above
 #   make networks  over 100 networks of others, exported to ONNX: right, refused or wrong beside PyTorch in float64 (8 GB of packages)
 #                  and, with NETWORKS=--times on an idle machine, beside ONNX Runtime's time
-#   make long-networks  100,000 random networks: Coda on the CPU beside its float64 reference and ONNX Runtime; goes on where it stopped
+#   make long-networks  100,000 random networks: Unisono on the CPU beside its float64 reference and ONNX Runtime; goes on where it stopped
 #   make long-networks-gpu  3,000 of them, with at least 3,000 kernels, on a GPU (Hopper)
-#   make bench     Coda beside its peers on this machine's CPU, into bench/results/cpu.json
-#   make bench-gpu  Coda beside cuDNN and PyTorch on a GPU (Hopper), into bench/results/; GPU_BENCH=… runs a program built elsewhere
+#   make bench     Unisono beside its peers on this machine's CPU, into bench/results/cpu.json
+#   make bench-gpu  Unisono beside cuDNN and PyTorch on a GPU (Hopper), into bench/results/; GPU_BENCH=… runs a program built elsewhere
 #   make pack      kernels of the demo's model and of the standard blocks, compiled ahead into build/pack (needs NVRTC, no GPU)
 #   make lint      clang-format and clang-tidy
 #   make long      the long runs: 200,000 random graphs, 200 kill storms of the kernel cache, ten minutes of fuzzing
@@ -23,33 +23,33 @@ FUZZ_SECONDS ?= 30
 
 build:
 	@scripts/setup.sh build
-	@cmake --preset release -DCODA_TESTS=OFF -DCODA_BENCH=OFF -B $(BUILD)/demo >$(BUILD)-configure.log 2>&1 || (cat $(BUILD)-configure.log; false)
+	@cmake --preset release -DUNISONO_TESTS=OFF -DUNISONO_BENCH=OFF -B $(BUILD)/demo >$(BUILD)-configure.log 2>&1 || (cat $(BUILD)-configure.log; false)
 	@rm -f $(BUILD)-configure.log
 	@cmake --build $(BUILD)/demo -j $(JOBS)
 
 demo: build
-	@$(BUILD)/demo/tools/coda/coda demo --model models/heatmap_unet --out out
+	@$(BUILD)/demo/tools/unisono/unisono demo --model models/heatmap_unet --out out
 
-# cmake -DCODA_PACK=build/pack installs it with the library
+# cmake -DUNISONO_PACK=build/pack installs it with the library
 pack: build
-	@$(BUILD)/demo/tools/coda/coda pack models/heatmap_unet --dim batch=1 --out $(BUILD)/pack
-	@$(BUILD)/demo/tools/coda/coda pack bench/cases/conv.txt bench/cases/block.txt --out $(BUILD)/pack
+	@$(BUILD)/demo/tools/unisono/unisono pack models/heatmap_unet --dim batch=1 --out $(BUILD)/pack
+	@$(BUILD)/demo/tools/unisono/unisono pack bench/cases/conv.txt bench/cases/block.txt --out $(BUILD)/pack
 
 test:
 	@scripts/setup.sh build test
 	@scripts/test.sh $(JOBS) $(FUZZ_SECONDS)
 
-GPU_TESTS ?= $(BUILD)/cuda/tests/gpu/coda_gpu_tests
+GPU_TESTS ?= $(BUILD)/cuda/tests/gpu/unisono_gpu_tests
 ENDURANCE ?= 20000
 
-$(BUILD)/cuda/tests/gpu/coda_gpu_tests:
+$(BUILD)/cuda/tests/gpu/unisono_gpu_tests:
 	@scripts/setup.sh build test
-	@cmake --preset cuda && cmake --build $(BUILD)/cuda -j $(JOBS) --target coda_gpu_tests
+	@cmake --preset cuda && cmake --build $(BUILD)/cuda -j $(JOBS) --target unisono_gpu_tests
 
 # GPU_TESTS may name a program that was built elsewhere
 test-gpu:
 	@command -v nvidia-smi >/dev/null && nvidia-smi -L || { echo "make test-gpu: this machine has no NVIDIA GPU; run it on one (Hopper)"; exit 1; }
-	@if [ "$(GPU_TESTS)" = "$(BUILD)/cuda/tests/gpu/coda_gpu_tests" ]; then $(MAKE) -B $(GPU_TESTS); fi
+	@if [ "$(GPU_TESTS)" = "$(BUILD)/cuda/tests/gpu/unisono_gpu_tests" ]; then $(MAKE) -B $(GPU_TESTS); fi
 	@$(GPU_TESTS)
 	@$(GPU_TESTS) --endurance $(ENDURANCE)
 	@$(GPU_TESTS) --endurance $$(( $(ENDURANCE) / 4 )) --delays --processes 4
@@ -59,7 +59,7 @@ LAUNCHES ?= 1000000
 
 long-gpu:
 	@command -v nvidia-smi >/dev/null && nvidia-smi -L || { echo "make long-gpu: this machine has no NVIDIA GPU; run it on one (Hopper)"; exit 1; }
-	@if [ "$(GPU_TESTS)" = "$(BUILD)/cuda/tests/gpu/coda_gpu_tests" ]; then $(MAKE) -B $(GPU_TESTS); fi
+	@if [ "$(GPU_TESTS)" = "$(BUILD)/cuda/tests/gpu/unisono_gpu_tests" ]; then $(MAKE) -B $(GPU_TESTS); fi
 	@$(GPU_TESTS) --broad $(PROBLEMS)
 	@$(GPU_TESTS) --broad $(PROBLEMS) --endurance $(LAUNCHES)
 	@$(GPU_TESTS) --broad $(PROBLEMS) --endurance $$(( $(LAUNCHES) / 4 )) --delays
@@ -67,8 +67,8 @@ long-gpu:
 # NETWORKS: options, such as --only REGEX. NETWORKS_PYTHON may name a Python that has the packages of scripts/requirements-networks.txt
 networks:
 	@scripts/setup.sh build $(if $(NETWORKS_PYTHON),,networks)
-	@cmake --preset release -DCODA_TESTS=OFF -DCODA_BENCH=OFF -B $(BUILD)/demo >/dev/null && cmake --build $(BUILD)/demo -j $(JOBS)
-	@scripts/networks.sh $(BUILD)/demo/tools/coda/coda $(BUILD)/networks $(NETWORKS)
+	@cmake --preset release -DUNISONO_TESTS=OFF -DUNISONO_BENCH=OFF -B $(BUILD)/demo >/dev/null && cmake --build $(BUILD)/demo -j $(JOBS)
+	@scripts/networks.sh $(BUILD)/demo/tools/unisono/unisono $(BUILD)/networks $(NETWORKS)
 
 RANDOM_NETWORKS ?= 100000
 RANDOM_NETWORKS_GPU ?= 3000
@@ -88,14 +88,14 @@ bench:
 	@cmake --preset release && cmake --build $(BUILD)/release -j $(JOBS)
 	@bench/run.sh
 
-GPU_BENCH ?= $(BUILD)/cuda/bench/coda_gpu_bench
+GPU_BENCH ?= $(BUILD)/cuda/bench/unisono_gpu_bench
 SUITES ?= conv block epilogue gemm breadth
 PLANS ?= 8
 
 # GPU_BENCH may name a program that was built elsewhere; of PyTorch's python, PYTHON
 bench-gpu:
 	@command -v nvidia-smi >/dev/null && nvidia-smi -L || { echo "make bench-gpu: this machine has no NVIDIA GPU; run it on one (Hopper)"; exit 1; }
-	@if [ "$(GPU_BENCH)" = "$(BUILD)/cuda/bench/coda_gpu_bench" ]; then scripts/setup.sh build && cmake --preset cuda && cmake --build $(BUILD)/cuda -j $(JOBS) --target coda_gpu_bench; fi
+	@if [ "$(GPU_BENCH)" = "$(BUILD)/cuda/bench/unisono_gpu_bench" ]; then scripts/setup.sh build && cmake --preset cuda && cmake --build $(BUILD)/cuda -j $(JOBS) --target unisono_gpu_bench; fi
 	@$(or $(PYTHON),python3) bench/run_gpu.py --binary $(GPU_BENCH) --plans $(PLANS) $(SUITES)
 
 lint:

@@ -1,6 +1,6 @@
 // Times one contender on one ONNX model on the CPU; one JSON line on standard output. bench/run.py calls it.
 //
-// usage: coda_bench_cpu coda|onednn_sequence MODEL.onnx --input X.npy --output Y.npy --threads T --seconds S
+// usage: unisono_bench_cpu unisono|onednn_sequence MODEL.onnx --input X.npy --output Y.npy --threads T --seconds S
 //
 // The input and the output are dense f32 NCHW in memory, as for ONNX Runtime, so that every contender pays for the
 // layout it prefers inside. Both begin on a cache line, as the memory does that the peers allocate themselves.
@@ -15,10 +15,10 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "coda/error.hpp"
-#include "coda/onnx.hpp"
 #include "media/npy.hpp"
 #include "peers/sequence_of_network.hpp"
+#include "unisono/error.hpp"
+#include "unisono/onnx.hpp"
 
 namespace {
 
@@ -32,8 +32,8 @@ struct Options {
 
 Options parse(int argc, char** argv) {
   if (argc < 3)
-    throw coda::UserError(
-        "usage: coda_bench_cpu coda|onednn_sequence MODEL --input X.npy --output Y.npy --threads T --seconds S");
+    throw unisono::UserError(
+        "usage: unisono_bench_cpu unisono|onednn_sequence MODEL --input X.npy --output Y.npy --threads T --seconds S");
   Options o;
   o.who = argv[1];
   o.model = argv[2];
@@ -48,7 +48,7 @@ Options parse(int argc, char** argv) {
     else if (key == "--seconds")
       o.seconds = std::stod(value);
     else
-      throw coda::UserError("unknown option " + key);
+      throw unisono::UserError("unknown option " + key);
   }
   return o;
 }
@@ -67,7 +67,7 @@ std::vector<double> time_runs(const std::function<void()>& run, double seconds) 
 }
 
 void write_output(const std::string& path, const std::vector<float>& values, const std::vector<std::int64_t>& shape) {
-  coda::media::write_npy(path, coda::media::to_array({values.data(), coda::DType::f32, shape, {}}));
+  unisono::media::write_npy(path, unisono::media::to_array({values.data(), unisono::DType::f32, shape, {}}));
 }
 
 using Floats = std::unique_ptr<float, decltype(&std::free)>;
@@ -80,16 +80,17 @@ Floats aligned_floats(std::size_t count) {
   return p;
 }
 
-nlohmann::json bench_coda(const Options& o, const coda::media::Array& x) {
-  const auto run = coda::compile(coda::load_onnx(o.model), {.threads = o.threads});
-  const coda::Network& network = run.network();
+nlohmann::json bench_unisono(const Options& o, const unisono::media::Array& x) {
+  const auto run = unisono::compile(unisono::load_onnx(o.model), {.threads = o.threads});
+  const unisono::Network& network = run.network();
   const std::string in = network[network.inputs.at(0)].name, out = network[network.outputs.at(0)].name;
   const auto shape = run.output_shapes({{in, x.shape}}).at(out);
-  const auto count = static_cast<std::size_t>(coda::element_count(shape));
+  const auto count = static_cast<std::size_t>(unisono::element_count(shape));
   const Floats image = aligned_floats(x.bytes.size() / sizeof(float)), y = aligned_floats(count);
   std::copy(x.bytes.begin(), x.bytes.end(), reinterpret_cast<std::uint8_t*>(image.get()));
   const auto once = [&] {
-    run.run({{in, {image.get(), coda::DType::f32, x.shape, {}}}}, {{out, {y.get(), coda::DType::f32, shape, {}}}});
+    run.run({{in, {image.get(), unisono::DType::f32, x.shape, {}}}},
+            {{out, {y.get(), unisono::DType::f32, shape, {}}}});
   };
   nlohmann::json result{{"times_us", time_runs(once, o.seconds)}};
   const auto memory = run.memory({{in, x.shape}});
@@ -100,11 +101,11 @@ nlohmann::json bench_coda(const Options& o, const coda::media::Array& x) {
   return result;
 }
 
-nlohmann::json bench_sequence(const Options& o, const coda::media::Array& x) {
+nlohmann::json bench_sequence(const Options& o, const unisono::media::Array& x) {
   omp_set_num_threads(o.threads);
-  const coda::Network network = coda::load_onnx(o.model);
-  coda::bench::OnednnSequence sequence;
-  coda::bench::append_network(sequence, network, x.shape.at(0));
+  const unisono::Network network = unisono::load_onnx(o.model);
+  unisono::bench::OnednnSequence sequence;
+  unisono::bench::append_network(sequence, network, x.shape.at(0));
   const std::span<const float> values{reinterpret_cast<const float*>(x.bytes.data()), x.bytes.size() / sizeof(float)};
   sequence.write_input(values);
   nlohmann::json result{{"times_us", time_runs([&] { sequence.run(); }, o.seconds)},
@@ -118,15 +119,15 @@ nlohmann::json bench_sequence(const Options& o, const coda::media::Array& x) {
 
 int main(int argc, char** argv) try {
   const Options o = parse(argc, argv);
-  const coda::media::Array x = coda::media::read_npy(o.input);
-  if (x.type != coda::DType::f32) throw coda::UserError(o.input + ": expected float32");
-  nlohmann::json line = o.who == "coda"              ? bench_coda(o, x)
+  const unisono::media::Array x = unisono::media::read_npy(o.input);
+  if (x.type != unisono::DType::f32) throw unisono::UserError(o.input + ": expected float32");
+  nlohmann::json line = o.who == "coda"              ? bench_unisono(o, x)
                         : o.who == "onednn_sequence" ? bench_sequence(o, x)
-                                                     : throw coda::UserError("unknown contender " + o.who);
+                                                     : throw unisono::UserError("unknown contender " + o.who);
   line["who"] = o.who;
   std::puts(line.dump().c_str());
   return 0;
 } catch (const std::exception& e) {
-  std::fprintf(stderr, "coda_bench_cpu: %s\n", e.what());
+  std::fprintf(stderr, "unisono_bench_cpu: %s\n", e.what());
   return 1;
 }

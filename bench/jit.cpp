@@ -1,7 +1,7 @@
 // Times the way from generated source to a binary in memory: cold (the compiler runs), and warm (the cache has it),
 // each in a process of its own that has done nothing before, and again where the compiler is loaded.
 //
-// usage: coda_bench_jit [--runs 5] [--compiler nvrtc|nvcc] [--out bench/results/jit.json]
+// usage: unisono_bench_jit [--runs 5] [--compiler nvrtc|nvcc] [--out bench/results/jit.json]
 
 #include <fmt/format.h>
 #include <stdlib.h>
@@ -18,13 +18,13 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
-#include "coda/contraction.hpp"
-#include "coda/error.hpp"
-#include "coda/text.hpp"
 #include "compile.hpp"
 #include "passes/passes.hpp"
 #include "support/replace_file.hpp"
 #include "support/subprocess.hpp"
+#include "unisono/contraction.hpp"
+#include "unisono/error.hpp"
+#include "unisono/text.hpp"
 
 namespace {
 
@@ -48,20 +48,20 @@ constexpr const char* epilogue =
     "y = silu(group_norm(h, groups=32, scale=gamma[n], shift=beta[n], eps=1e-5))\n"
     "store y : bf16\n";
 
-coda::jit::Request make_request(const Case& c) {
-  coda::Conv2d conv{.n = c.n, .h = c.h, .w = c.w, .c = c.c, .k = c.k, .r = c.r, .s = c.r};
+unisono::jit::Request make_request(const Case& c) {
+  unisono::Conv2d conv{.n = c.n, .h = c.h, .w = c.w, .c = c.c, .k = c.k, .r = c.r, .s = c.r};
   conv.pad = {c.r / 2, c.r / 2, c.r / 2, c.r / 2};
-  conv.dtype_x = conv.dtype_w = coda::DType::bf16;
-  const coda::Graph graph = coda::passes::run_pipeline(coda::parse(epilogue), {});
-  const auto kernel = coda::conv_kernel(conv, graph, {}, {});
-  return coda::request(kernel.kernel, kernel.plan, conv);
+  conv.dtype_x = conv.dtype_w = unisono::DType::bf16;
+  const unisono::Graph graph = unisono::passes::run_pipeline(unisono::parse(epilogue), {});
+  const auto kernel = unisono::conv_kernel(conv, graph, {}, {});
+  return unisono::request(kernel.kernel, kernel.plan, conv);
 }
 
-coda::jit::Settings settings_of(const std::string& compiler, const fs::path& cache) {
-  coda::jit::Settings s;
-  s.compiler = compiler == "nvcc" ? coda::jit::CompilerKind::nvcc : coda::jit::CompilerKind::nvrtc;
+unisono::jit::Settings settings_of(const std::string& compiler, const fs::path& cache) {
+  unisono::jit::Settings s;
+  s.compiler = compiler == "nvcc" ? unisono::jit::CompilerKind::nvcc : unisono::jit::CompilerKind::nvrtc;
   s.cache = cache;
-  s.warn = [](const std::string& text) { throw coda::UserError(text); };  // a measurement without a cache is none
+  s.warn = [](const std::string& text) { throw unisono::UserError(text); };  // a measurement without a cache is none
   return s;
 }
 
@@ -88,14 +88,14 @@ double rounded(double value) { return std::round(value * 1000) / 1000; }
 
 /// The process that is measured: the first binary, then the same again by another Jit of this process.
 int measure_one(std::size_t index, const std::string& compiler, const fs::path& cache) {
-  const coda::jit::Request request = make_request(cases[index]);
+  const unisono::jit::Request request = make_request(cases[index]);
   const double cpu_before = cpu_milliseconds();
   const auto start = Clock::now();
-  coda::jit::Jit jit(settings_of(compiler, cache));
-  const coda::jit::Binary first = jit.compile(request);
+  unisono::jit::Jit jit(settings_of(compiler, cache));
+  const unisono::jit::Binary first = jit.compile(request);
   const double first_ms = milliseconds(start), cpu_ms = cpu_milliseconds() - cpu_before;
   const auto again = Clock::now();
-  coda::jit::Jit(settings_of(compiler, cache)).compile(request);
+  unisono::jit::Jit(settings_of(compiler, cache)).compile(request);
   const double again_ms = milliseconds(again);
   std::cout << json{{"first_ms", first_ms},
                     {"cpu_ms", cpu_ms},
@@ -111,10 +111,10 @@ int measure_one(std::size_t index, const std::string& compiler, const fs::path& 
 
 /// Runs measure_one in a new process.
 json in_new_process(std::size_t index, const std::string& compiler, const fs::path& cache) {
-  const auto outcome = coda::support::run({.arguments = {fs::read_symlink("/proc/self/exe").string(), "--one",
-                                                         std::to_string(index), compiler, cache.string()},
-                                           .folder = {}});
-  if (outcome.exit_code != 0) throw coda::UserError(outcome.output);
+  const auto outcome = unisono::support::run({.arguments = {fs::read_symlink("/proc/self/exe").string(), "--one",
+                                                            std::to_string(index), compiler, cache.string()},
+                                              .folder = {}});
+  if (outcome.exit_code != 0) throw unisono::UserError(outcome.output);
   return json::parse(outcome.output);
 }
 
@@ -124,11 +124,11 @@ json measure_case(std::size_t index, const std::string& compiler, int runs, cons
   for (int i = 0; i < runs; ++i) {
     const fs::path cache = work / fmt::format("{}-{}", index, i);
     last = in_new_process(index, compiler, cache);
-    if (last["cached"]) throw coda::UserError("the cold run found a binary");
+    if (last["cached"]) throw unisono::UserError("the cold run found a binary");
     cold.push_back(last["first_ms"]);
     cpu.push_back(last["cpu_ms"]);
     const json second = in_new_process(index, compiler, cache);
-    if (!second["cached"]) throw coda::UserError("the warm run found no binary");
+    if (!second["cached"]) throw unisono::UserError("the warm run found no binary");
     warm.push_back(second["first_ms"]);
     hit.push_back(second["again_ms"]);
   }
@@ -148,17 +148,17 @@ json measure_case(std::size_t index, const std::string& compiler, int runs, cons
 
 /// All kernels by one call, with as many compilations at once.
 json measure_batch(const std::string& compiler, int jobs, const fs::path& cache) {
-  std::vector<coda::jit::Request> requests;
+  std::vector<unisono::jit::Request> requests;
   for (const Case& c : cases) requests.push_back(make_request(c));
-  coda::jit::Settings settings = settings_of(compiler, cache);
+  unisono::jit::Settings settings = settings_of(compiler, cache);
   settings.jobs = jobs;
   const auto start = Clock::now();
-  const auto binaries = coda::jit::Jit(settings).compile(requests);
+  const auto binaries = unisono::jit::Jit(settings).compile(requests);
   return {{"kernels", binaries.size()}, {"jobs", jobs}, {"ms", rounded(milliseconds(start))}};
 }
 
 std::string first_line(const std::vector<std::string>& command) {
-  const auto outcome = coda::support::run({.arguments = command, .folder = {}});
+  const auto outcome = unisono::support::run({.arguments = command, .folder = {}});
   return outcome.exit_code == 0 ? outcome.output.substr(0, outcome.output.find('\n')) : "unknown";
 }
 
@@ -171,11 +171,11 @@ std::string cpu_name() {
 }
 
 json measure_all(const std::string& compiler, int runs) {
-  std::string name = (fs::temp_directory_path() / "coda_bench_jit_XXXXXX").string();
-  if (::mkdtemp(name.data()) == nullptr) throw coda::UserError("cannot make " + name);
+  std::string name = (fs::temp_directory_path() / "unisono_bench_jit_XXXXXX").string();
+  if (::mkdtemp(name.data()) == nullptr) throw unisono::UserError("cannot make " + name);
   const fs::path work = name;
   json result{{"suite", "jit"},
-              {"compiler", coda::jit::description_of(settings_of(compiler, work))},
+              {"compiler", unisono::jit::description_of(settings_of(compiler, work))},
               {"cpu", cpu_name()},
               {"cores", std::thread::hardware_concurrency()},
               {"commit", first_line({"/usr/bin/env", "git", "rev-parse", "HEAD"})},
@@ -215,7 +215,7 @@ int main(int argc, char** argv) try {
   for (int i = 1; i < argc; i += 2) {
     const std::string option = argv[i];
     if (i + 1 == argc)
-      throw coda::UserError("'" + option + "': expected [--runs N] [--compiler nvrtc|nvcc] [--out FILE]");
+      throw unisono::UserError("'" + option + "': expected [--runs N] [--compiler nvrtc|nvcc] [--out FILE]");
     if (option == "--runs") {
       runs = std::stoi(argv[i + 1]);
     } else if (option == "--compiler") {
@@ -223,17 +223,17 @@ int main(int argc, char** argv) try {
     } else if (option == "--out") {
       out = argv[i + 1];
     } else {
-      throw coda::UserError("unknown option " + option);
+      throw unisono::UserError("unknown option " + option);
     }
   }
   const std::string text = measure_all(compiler, runs).dump(1) + "\n";
   if (out.empty()) {
     std::cout << text;
   } else {
-    coda::support::replace_file(out, text);
+    unisono::support::replace_file(out, text);
   }
   return 0;
 } catch (const std::exception& e) {
-  fmt::print(stderr, "coda_bench_jit: {}\n", e.what());
+  fmt::print(stderr, "unisono_bench_jit: {}\n", e.what());
   return 1;
 }

@@ -1,5 +1,5 @@
-// coda_bench_launch: what a launch costs the host. Launch::enqueue beside a plain cuLaunchKernelEx of an empty kernel
-// with as many parameters, threads, blocks and the same attributes. Prints JSON.
+// unisono_bench_launch: what a launch costs the host. Launch::enqueue beside a plain cuLaunchKernelEx of an empty
+// kernel with as many parameters, threads, blocks and the same attributes. Prints JSON.
 
 #include <fmt/format.h>
 
@@ -9,14 +9,14 @@
 #include <functional>
 #include <vector>
 
-#include "coda/coda.hpp"
 #include "gpu/device.hpp"
 #include "gpu/kernels.hpp"
 #include "runtime/cuda/gpu.hpp"
+#include "unisono/unisono.hpp"
 
 namespace {
 
-using namespace coda;
+using namespace unisono;
 using cuda::check;
 using cuda::driver;
 
@@ -110,7 +110,7 @@ int main() {
   try {
     return run();
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "coda_bench_launch: %s\n", error.what());
+    std::fprintf(stderr, "unisono_bench_launch: %s\n", error.what());
     return 1;
   }
 }

@@ -1,4 +1,4 @@
-// coda_bench_network: whole networks on a GPU, as replays of one CUDA graph each. Prints a table a case and writes
+// unisono_bench_network: whole networks on a GPU, as replays of one CUDA graph each. Prints a table a case and writes
 // JSON.
 
 #include <fmt/format.h>
@@ -15,8 +15,6 @@
 #include <optional>
 #include <sstream>
 
-#include "coda/error.hpp"
-#include "coda/tuning.hpp"
 #include "gpu/device.hpp"
 #include "gpu/kernels.hpp"
 #include "network/cuda/plan.hpp"
@@ -25,10 +23,12 @@
 #include "support/float_convert.hpp"
 #include "support/replace_file.hpp"
 #include "tuner/tuner.hpp"
+#include "unisono/error.hpp"
+#include "unisono/tuning.hpp"
 
 namespace {
 
-using namespace coda;
+using namespace unisono;
 using cuda::check;
 using cuda::driver;
 using nlohmann::json;
@@ -360,7 +360,7 @@ int prepare(const Options& o) {
 }
 
 int act(int argc, char** argv) {
-  CLI::App app("Times whole networks on a GPU.", "coda_bench_network");
+  CLI::App app("Times whole networks on a GPU.", "unisono_bench_network");
   Options o;
   app.add_option("CASES", o.cases, "Case files, such as bench/cases/network.txt")->required();
   app.add_option("--json", o.json, "Write the results to this file");
@@ -378,7 +378,7 @@ int act(int argc, char** argv) {
                  "Compare the outputs of cases whose name has one of these texts with float64 too, on the CPU: minutes "
                  "for large ones")
       ->delimiter(',');
-  app.add_flag("--tune", o.tune, "Find the fastest plans of all cases, keep them (CODA_TUNING), and end");
+  app.add_flag("--tune", o.tune, "Find the fastest plans of all cases, keep them (UNISONO_TUNING), and end");
   app.add_option("--candidates", o.candidates, "With --tune: plans of a problem that are tried")
       ->check(CLI::Range(1, 4096))
       ->capture_default_str();
@@ -391,24 +391,24 @@ int act(int argc, char** argv) {
 
 }  // namespace
 
-// Exit codes as those of coda: docs/command.md
+// Exit codes as those of unisono: docs/command.md
 int main(int argc, char** argv) {
   try {
     return act(argc, argv);
   } catch (const UserError& error) {
-    std::fprintf(stderr, "coda_bench_network: %s\n", error.what());
+    std::fprintf(stderr, "unisono_bench_network: %s\n", error.what());
     return 2;
   } catch (const Unsupported& error) {
-    std::fprintf(stderr, "coda_bench_network: not supported: %s\n", error.what());
+    std::fprintf(stderr, "unisono_bench_network: not supported: %s\n", error.what());
     return 3;
   } catch (const CompileError& error) {
-    std::fprintf(stderr, "coda_bench_network: compiler: %s\n", error.what());
+    std::fprintf(stderr, "unisono_bench_network: compiler: %s\n", error.what());
     return 4;
   } catch (const DeviceError& error) {
-    std::fprintf(stderr, "coda_bench_network: device: %s\n", error.what());
+    std::fprintf(stderr, "unisono_bench_network: device: %s\n", error.what());
     return 5;
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "coda_bench_network: internal error, please report it: %s\n", error.what());
+    std::fprintf(stderr, "unisono_bench_network: internal error, please report it: %s\n", error.what());
     return 1;
   }
 }

@@ -7,7 +7,7 @@
 #include "gpu/kernels.hpp"
 #include "support/float_convert.hpp"
 
-namespace coda::bench {
+namespace unisono::bench {
 
 command::Tensor64 download(const void* memory, DType type, const std::vector<std::int64_t>& shape) {
   std::vector<std::uint16_t> bits(static_cast<std::size_t>(element_count(shape)));
@@ -45,4 +45,4 @@ std::vector<command::NetworkAgreement> verify(const NetworkExecutable& executabl
   return command::check_network(network, from, to, progress, command::rounding_of(executable, options));
 }
 
-}  // namespace coda::bench
+}  // namespace unisono::bench

@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "coda/network.hpp"
 #include "command/network_reference.hpp"
+#include "unisono/network.hpp"
 
-namespace coda::bench {
+namespace unisono::bench {
 
 /// Elements of `type` (bf16 or f16) in the GPU's memory, copied to the host, in float64 and in the order of the
 /// tensor's logical shape; images lie there channels last, and `shape` has the order of memory.
@@ -20,4 +20,4 @@ std::vector<command::NetworkAgreement> verify(const NetworkExecutable& executabl
                                               const std::map<std::string, ConstTensorView>& inputs,
                                               const std::map<std::string, TensorView>& outputs);
 
-}  // namespace coda::bench
+}  // namespace unisono::bench

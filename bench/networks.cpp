@@ -5,9 +5,9 @@
 #include <cmath>
 #include <sstream>
 
-#include "coda/error.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::bench {
+namespace unisono::bench {
 
 namespace {
 
@@ -143,4 +143,4 @@ std::vector<NetworkCase> parse_network_cases(const std::string& text, const std:
   return cases;
 }
 
-}  // namespace coda::bench
+}  // namespace unisono::bench

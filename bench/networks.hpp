@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "coda/network.hpp"
+#include "unisono/network.hpp"
 
-namespace coda::bench {
+namespace unisono::bench {
 
 /// A heatmap U-Net: two Conv3x3 (no bias), GroupNorm, Mish a level; on the way up nearest upsampling, a 1x1
 /// convolution, the skip ahead of it in a concatenation; a 1x1 convolution to `classes` heatmaps. Input "image" (batch,
@@ -34,4 +34,4 @@ struct NetworkCase {
 /// Cases of a file's text; lines that begin with # are notes. Throws UserError with the line.
 std::vector<NetworkCase> parse_network_cases(const std::string& text, const std::string& file);
 
-}  // namespace coda::bench
+}  // namespace unisono::bench

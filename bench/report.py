@@ -57,16 +57,16 @@ def columns(suite):
     peers = [p for p in PEER_NAMES if any(p in c["peers"] for c in ran(suite))]
     show = lambda form: lambda value: "–" if value is None else form.format(value)
     us, times = show("{:.1f}"), show("{:.2f}")
-    result = [("M,N,K" if suite["suite"] == "gemm" else "N,H,W,C,K,R", lambda c: c["name"]), ("Coda", lambda c: us(c["coda_us"])),
+    result = [("M,N,K" if suite["suite"] == "gemm" else "N,H,W,C,K,R", lambda c: c["name"]), ("Unisono", lambda c: us(c["coda_us"])),
               ("spread", lambda c: show("{:.1%}")(c["spread"])), ("kernels", lambda c: show("{:g}")(c.get("launches")))]
     if any("coda_bare_us" in c and not c.get("bare") for c in ran(suite)):
-        result.append(("Coda, bare", lambda c: us(c.get("coda_bare_us"))))
+        result.append(("Unisono, bare", lambda c: us(c.get("coda_bare_us"))))
     result += [(PEER_NAMES[p], lambda c, p=p: us(c["peers"].get(p))) for p in peers]
-    result.append(("best rival ÷ Coda", lambda c: times(speedup(c))))
+    result.append(("best rival ÷ Unisono", lambda c: times(speedup(c))))
     if any(hot_speedup(c) for c in ran(suite)):
         result.append(("the same, hot", lambda c: times(hot_speedup(c))))
     if any(over_bare(c) for c in ran(suite)):
-        result.append(("Coda ÷ Coda, bare", lambda c: times(over_bare(c))))
+        result.append(("Unisono ÷ Unisono, bare", lambda c: times(over_bare(c))))
     result += [("floor", lambda c: us(c["floor_us"])), ("share of the floor", lambda c: show("{:.0%}")(c["share_of_floor"])),
                ("error ÷ tolerance", lambda c: times(c.get("error_over_tolerance")) + ("" if c.get("agrees", True) else " **wrong**"))]
     return result
@@ -77,13 +77,13 @@ def summary(suite):
     lines = []
     gains = [s for c in ran(suite) if (s := speedup(c))]
     if gains:
-        lines.append(f"Best rival ÷ Coda: geometric mean {geomean(gains):.2f}, {min(gains):.2f} to {max(gains):.2f}, over {len(gains)} cases.")
+        lines.append(f"Best rival ÷ Unisono: geometric mean {geomean(gains):.2f}, {min(gains):.2f} to {max(gains):.2f}, over {len(gains)} cases.")
     hot = [s for c in ran(suite) if (s := hot_speedup(c))]
     if hot:
         lines.append(f"The same under a load without pauses (hot): {geomean(hot):.2f}, {min(hot):.2f} to {max(hot):.2f}.")
     bare = [r for c in ran(suite) if (r := over_bare(c))]
     if bare:
-        lines.append(f"Coda ÷ Coda, bare: geometric mean {geomean(bare):.2f}, {min(bare):.2f} to {max(bare):.2f}.")
+        lines.append(f"Unisono ÷ Unisono, bare: geometric mean {geomean(bare):.2f}, {min(bare):.2f} to {max(bare):.2f}.")
     noise = [c["coda_again_us"] / c["coda_us"] for c in ran(suite) if "coda_again_us" in c]
     if noise:
         lines.append(f"The same kernel timed twice: ratios of {min(noise):.3f} to {max(noise):.3f}.")
@@ -122,7 +122,7 @@ def text_table(suite):
 
 
 def svg(suite):
-    """Bars: the time of each contender over Coda's; the line is Coda. Beyond it a rival takes longer."""
+    """Bars: the time of each contender over Unisono's; the line is Unisono. Beyond it a rival takes longer."""
     cases = [c for c in ran(suite) if c["peers"] or "coda_bare_us" in c]
     width, row, left, right = 820, 17, 330, 70
     bars = []  # (case or "", label, ratio, colour)
@@ -130,7 +130,7 @@ def svg(suite):
         mine = [(PEER_NAMES[p], us / c["coda_us"], "#999999" if p not in rivals(c) else "#2a7f62" if us >= c["coda_us"] else "#b3541e")
                 for p, us in c["peers"].items()]
         if over_bare(c):
-            mine.append(("Coda, bare", 1 / over_bare(c), "#bbbbbb"))
+            mine.append(("Unisono, bare", 1 / over_bare(c), "#bbbbbb"))
         mine.append(("floor", c["share_of_floor"], "#dddddd"))
         bars += [(c["name"] if i == 0 else "", *b) for i, b in enumerate(mine)]
     most = min(max([b[2] for b in bars] + [1.2]), 4.0)
@@ -148,7 +148,7 @@ def svg(suite):
     head = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}" '
             'font-family="sans-serif" font-size="11">',
             '<rect width="100%" height="100%" fill="white"/>',
-            f'<text x="10" y="18" font-size="13" font-weight="bold">Suite {escape(suite["suite"])}: times over Coda\'s (the line is Coda, longer is slower)</text>',
+            f'<text x="10" y="18" font-size="13" font-weight="bold">Suite {escape(suite["suite"])}: times over Unisono\'s (the line is Unisono, longer is slower)</text>',
             f'<text x="10" y="34" fill="#555">{escape(suite["gpu"])}, {escape(suite["date"])}</text>']
     line = f'<line x1="{left + scale:.1f}" x2="{left + scale:.1f}" y1="42" y2="{height - 6}" stroke="#333" stroke-dasharray="4 3"/>'
     return "\n".join(head + body + [line, "</svg>"]) + "\n"
@@ -160,7 +160,7 @@ def network_table(results):
     peers = [p for p in ("eager", "compile", "max_autotune") if any(p in c.get("peers", {}) for c in cases)]
     times = lambda x: "–" if x is None else f"{x:.2f}"
     ratio = lambda c, p: c["peers"][p] / c["coda_us"] if p in c.get("peers", {}) else None
-    rows = [["network", "Coda", "spread", "kernels", *(PEER_NAMES[f"torch_{p}"] for p in peers), *(f"{PEER_NAMES[f'torch_{p}']} ÷ Coda" for p in peers),
+    rows = [["network", "Unisono", "spread", "kernels", *(PEER_NAMES[f"torch_{p}"] for p in peers), *(f"{PEER_NAMES[f'torch_{p}']} ÷ Unisono" for p in peers),
              "convolutions' floor", "host", "memory", "PyTorch's least"]]
     for c in cases:
         memory = min(c["peer_peak_bytes"].values(), default=None) if c.get("peer_peak_bytes") else None

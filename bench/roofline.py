@@ -11,7 +11,7 @@ WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 820, 520, 64, 24, 56, 52
 
 
 def points(suites, rivals):
-    """(suite, case's name, flop a byte, TFLOP/s of Coda, TFLOP/s of its best rival or None)"""
+    """(suite, case's name, flop a byte, TFLOP/s of Unisono, TFLOP/s of its best rival or None)"""
     for name, suite in suites.items():
         for c in suite["cases"]:
             if "error" in c or not c.get("bytes"):
@@ -48,7 +48,7 @@ def svg(suites, rivals):
     out = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{HEIGHT}" viewBox="0 0 {WIDTH} {HEIGHT}" font-family="sans-serif" font-size="11">',
            '<rect width="100%" height="100%" fill="white"/>',
            '<text x="10" y="18" font-size="13" font-weight="bold">Roofline: what each kernel reaches, and what the machine allows</text>',
-           f'<text x="10" y="34" fill="#555">{escape(next(iter(suites.values()))["gpu"])}; full: Coda, ring: the best rival that does the same work, a line between the two</text>']
+           f'<text x="10" y="34" fill="#555">{escape(next(iter(suites.values()))["gpu"])}; full: Unisono, ring: the best rival that does the same work, a line between the two</text>']
     for t in x.ticks():
         out.append(f'<line x1="{x.at(t):.1f}" x2="{x.at(t):.1f}" y1="{TOP}" y2="{HEIGHT - BOTTOM}" stroke="#eee"/>'
                    f'<text x="{x.at(t):.1f}" y="{HEIGHT - BOTTOM + 16}" text-anchor="middle">{t:g}</text>')

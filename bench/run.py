@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""The CPU suite: Coda beside ONNX Runtime and plain oneDNN primitives, same threads, same run.
+"""The CPU suite: Unisono beside ONNX Runtime and plain oneDNN primitives, same threads, same run.
 
 Every contender runs in a process of its own, in turn, for several rounds, so that a slow spell of the machine meets
 all of them. A time is the median over all runs of all rounds; `spread` is the distance between the medians of the
 rounds over that. Writes bench/results/cpu.json and docs/performance-cpu.svg, and prints a table of ratios.
 
-Cases of kind `exported` are networks that `make networks` has left in build/networks (or $CODA_NETWORKS); where one is
+Cases of kind `exported` are networks that `make networks` has left in build/networks (or $UNISONO_NETWORKS); where one is
 not there, the case is left out, and the results and the last line of the output name it.
 
 usage: bench/run.py [--cases bench/cases/cpu.txt] [--only REGEX] [--rounds 5] [--seconds 2] [--threads N] [--out bench/results/cpu.json]
@@ -60,7 +60,7 @@ def make_network(what, options, work, rng):
 
 def exported(name, exporter):
     """The file of a network that `make networks` lists in build/networks; None if it is not there."""
-    folder = pathlib.Path(os.environ.get("CODA_NETWORKS") or ROOT / "build/networks")
+    folder = pathlib.Path(os.environ.get("UNISONO_NETWORKS") or ROOT / "build/networks")
     if not (folder / "networks.json").is_file():
         return None
     for entry in json.loads((folder / "networks.json").read_text()):
@@ -93,7 +93,7 @@ def run_case(kind, what, options, args, work, rng):
     model, flop = MAKERS[kind](what, options, work, rng)
     if model is None:
         return None
-    binary = ROOT / "build/release/bench/coda_bench_cpu"
+    binary = ROOT / "build/release/bench/unisono_bench_cpu"
     common = ["--input", work / "x.npy", "--threads", str(args.threads), "--seconds", str(args.seconds)]
     commands = {
         "coda": [binary, "coda", model],
@@ -126,12 +126,12 @@ def run_case(kind, what, options, args, work, rng):
 
 
 def svg(cases):
-    """Bars: Coda's time over each peer's, shorter is better; the line is the peer."""
+    """Bars: Unisono's time over each peer's, shorter is better; the line is the peer."""
     width, row, left = 760, 22, 330
     height = 40 + sum(row * len(c["peers"]) + 14 for c in cases)
     out = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" font-family="sans-serif" font-size="12">',
            '<rect width="100%" height="100%" fill="white"/>',
-           '<text x="10" y="20" font-weight="bold">Time of Coda over the peer (shorter is better, the line is 1)</text>']
+           '<text x="10" y="20" font-weight="bold">Time of Unisono over the peer (shorter is better, the line is 1)</text>']
     scale, y = (width - left - 60) / 1.4, 36
     for c in cases:
         for i, (who, us) in enumerate(c["peers"].items()):
@@ -160,7 +160,7 @@ def commit():
 
 
 def ratio_of(cases, peer, kind):
-    """Geometric mean of Coda's time over the peer's."""
+    """Geometric mean of Unisono's time over the peer's."""
     ratios = [c["coda_us"] / c["peers"][peer] for c in cases if c["kind"] == kind and peer in c["peers"]]
     return round(statistics.geometric_mean(ratios), 3) if ratios else None
 
@@ -218,7 +218,7 @@ def write(cases, missing, args):
 
 
 def report(cases):
-    print(f"{'case':64} {'coda ms':>9} {'spread':>7}")
+    print(f"{'case':64} {'unisono ms':>9} {'spread':>7}")
     for c in cases:
         print(f"{c['name']:64} {c['coda_us'] / 1e3:9.3f} {c['spread']:7.1%}"
               + "".join(f"  {who} {us / 1e3:.3f} ({c['coda_us'] / us:.2f})" for who, us in c["peers"].items()))

@@ -2,4 +2,4 @@
 # Runs the CPU suite with the Python of the dependencies' environment. Arguments go to bench/run.py.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-exec "${CODA_DEPS_DIR:-$HOME/.cache/coda/deps/venv}/bin/python" bench/run.py "$@"
+exec "${UNISONO_DEPS_DIR:-$HOME/.cache/unisono/deps/venv}/bin/python" bench/run.py "$@"

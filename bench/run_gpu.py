@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""The GPU suites: Coda and cuDNN (coda_gpu_bench), then PyTorch eager, compile and max-autotune, on one GPU in one run.
+"""The GPU suites: Unisono and cuDNN (unisono_gpu_bench), then PyTorch eager, compile and max-autotune, on one GPU in one run.
 
 Writes bench/results/SUITE.json and docs/performance-SUITE.svg, fills the tables of docs/performance.md, and prints the
 ratios. A case or a peer that fails is recorded with its error, and the rest goes on: after a crash or a hang the program
 is started again behind the case at fault. The peers have limits of time; what they have not measured by then is absent.
 
 usage: bench/run_gpu.py [SUITE…] [--binary FILE] [--plans N] [--peers eager,compile,max_autotune] [--limit SECONDS]
-                        [--results FOLDER] [--docs FOLDER] [--commit TEXT] [-- options of coda_gpu_bench]
+                        [--results FOLDER] [--docs FOLDER] [--commit TEXT] [-- options of unisono_gpu_bench]
 SUITE: conv, block, epilogue or gemm (bench/cases/SUITE.txt); default conv and block.
 """
 import argparse
@@ -21,7 +21,7 @@ import time
 import report
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-FINISHED = (0, 1)  # exit codes of coda_gpu_bench when it came to the end of the cases
+FINISHED = (0, 1)  # exit codes of unisono_gpu_bench when it came to the end of the cases
 
 
 def environment():
@@ -31,13 +31,13 @@ def environment():
 
 
 def recorded(args):
-    """{suite: results} as far as coda_gpu_bench has written them."""
+    """{suite: results} as far as unisono_gpu_bench has written them."""
     files = {suite: args.results / f"{suite}.json" for suite in args.suites}
     return {suite: json.loads(file.read_text()) for suite, file in files.items() if file.exists()}
 
 
-def run_coda(args):
-    """Runs coda_gpu_bench over the suites, again behind each case at which it ended. Returns {suite: results}."""
+def run_unisono(args):
+    """Runs unisono_gpu_bench over the suites, again behind each case at which it ended. Returns {suite: results}."""
     for suite in args.suites:
         (args.results / f"{suite}.json").unlink(missing_ok=True)
     command = [args.binary, *(ROOT / f"bench/cases/{suite}.txt" for suite in args.suites), "--json", args.results,
@@ -52,7 +52,7 @@ def run_coda(args):
         code = subprocess.run([*map(str, command), *(["--resume"] if cases else [])], env=environment()).returncode
         if code in FINISHED:
             return recorded(args)
-        print(f"coda_gpu_bench ended with {code}", file=sys.stderr)
+        print(f"unisono_gpu_bench ended with {code}", file=sys.stderr)
 
 
 def run_torch(args, files, peers):
@@ -110,7 +110,7 @@ def commit():
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("suites", nargs="*", default=["conv", "block"], metavar="SUITE")
-    parser.add_argument("--binary", type=pathlib.Path, default=ROOT / "build/release/bench/coda_gpu_bench")
+    parser.add_argument("--binary", type=pathlib.Path, default=ROOT / "build/release/bench/unisono_gpu_bench")
     parser.add_argument("--plans", type=int, default=1)
     parser.add_argument("--peers", default="eager,compile,max_autotune", help="of PyTorch; empty: none")
     parser.add_argument("--limit", type=float, default=150, help="seconds of each of the two runs of PyTorch")
@@ -124,10 +124,10 @@ def main():
     if unknown := [s for s in args.suites if s not in report.SUITES]:
         parser.error(f"no suite {', '.join(unknown)}; there are {', '.join(report.SUITES)}")
     if not args.binary.exists():
-        parser.error(f"{args.binary} does not exist; build the target coda_gpu_bench, or give --binary")
+        parser.error(f"{args.binary} does not exist; build the target unisono_gpu_bench, or give --binary")
     args.results.mkdir(parents=True, exist_ok=True)
 
-    measured = run_coda(args)
+    measured = run_unisono(args)
     if not measured:
         sys.exit("no suite has a result: see above")
     peers = [p for p in args.peers.split(",") if p]

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""The suites of whole networks: Coda (coda_bench_network), then PyTorch eager, compile and max-autotune, in one run.
+"""The suites of whole networks: Unisono (unisono_bench_network), then PyTorch eager, compile and max-autotune, in one run.
 
-Coda runs first, alone, on the first GPU. Then PyTorch measures one case a process, as many at a time as there are GPUs, since
+Unisono runs first, alone, on the first GPU. Then PyTorch measures one case a process, as many at a time as there are GPUs, since
 max-autotune searches for minutes on the CPU; a process has a GPU to itself. A peer that fails or is not done within --limit seconds is
 recorded with its error. Writes bench/results/network.json and fills the table of docs/performance.md.
 
 usage: bench/run_networks.py [--binary FILE] [--only TEXT] [--peers eager,eager_wall,compile,max_autotune] [--limit SECONDS]
-                             [--results FOLDER] [--docs FOLDER] [--commit TEXT] [-- options of coda_bench_network]
+                             [--results FOLDER] [--docs FOLDER] [--commit TEXT] [-- options of unisono_bench_network]
 """
 import argparse
 import json
@@ -68,7 +68,7 @@ def merge(case, lines, code, peers):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--binary", type=pathlib.Path, default=ROOT / "build/release/bench/coda_bench_network")
+    parser.add_argument("--binary", type=pathlib.Path, default=ROOT / "build/release/bench/unisono_bench_network")
     parser.add_argument("--only", default="")
     parser.add_argument("--peers", default="eager,compile,max_autotune", help="of PyTorch; empty: none")
     parser.add_argument("--limit", type=float, default=600, help="seconds of PyTorch for one case")
@@ -79,13 +79,13 @@ def main():
     args = parser.parse_args(own)
     rest = sys.argv[1 + len(own) + 1:]
     if not args.binary.exists():
-        parser.error(f"{args.binary} does not exist; build the target coda_bench_network, or give --binary")
+        parser.error(f"{args.binary} does not exist; build the target unisono_bench_network, or give --binary")
     args.results.mkdir(parents=True, exist_ok=True)
     file = args.results / "network.json"
     command = [args.binary, *CASES, "--json", file, "--only", args.only, "--commit", args.commit or commit(), *rest]
     code = subprocess.run([*map(str, command)]).returncode
     if code != 0 or not file.exists():
-        sys.exit(f"coda_bench_network ended with {code}: see above")
+        sys.exit(f"unisono_bench_network ended with {code}: see above")
     results = json.loads(file.read_text())
     cases = [c for c in results["cases"] if "error" not in c]
     peers = [p for p in args.peers.split(",") if p]

@@ -5,10 +5,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <coda/coda.hpp>
 #include <cstdio>
 #include <cstdlib>
 #include <random>
+#include <unisono/unisono.hpp>
 #include <vector>
 
 namespace {
@@ -19,7 +19,7 @@ void check(cudaError_t status, const char* what) {
   std::exit(1);
 }
 
-/// A tensor in the GPU's memory. What Coda takes is its address, dtype and shape.
+/// A tensor in the GPU's memory. What Unisono takes is its address, dtype and shape.
 template <class T>
 struct DeviceTensor {
   T* data = nullptr;
@@ -53,7 +53,7 @@ std::vector<__nv_bfloat16> to_bf16(const std::vector<float>& values) {
 }
 
 constexpr std::int64_t images = 8, height = 64, width = 64, channels = 320, filters = 320;
-constexpr auto bf16 = coda::DType::bf16;
+constexpr auto bf16 = unisono::DType::bf16;
 
 }  // namespace
 
@@ -63,26 +63,26 @@ int main() {
     std::puts("this machine has no GPU");
     return 77;  // skipped
   }
-  const coda::Conv2d convolution{.n = images,
-                                 .h = height,
-                                 .w = width,
-                                 .c = channels,
-                                 .k = filters,
-                                 .r = 3,
-                                 .s = 3,
-                                 .pad = {1, 1, 1, 1},
-                                 .dtype_x = bf16,
-                                 .dtype_w = bf16};
-  const coda::Graph graph = coda::parse(R"(
+  const unisono::Conv2d convolution{.n = images,
+                                    .h = height,
+                                    .w = width,
+                                    .c = channels,
+                                    .k = filters,
+                                    .r = 3,
+                                    .s = 3,
+                                    .pad = {1, 1, 1, 1},
+                                    .dtype_x = bf16,
+                                    .dtype_w = bf16};
+  const unisono::Graph graph = unisono::parse(R"(
     h = acc + bias[n]
     y = silu(group_norm(h, groups=32, scale=gamma[n], shift=beta[n], eps=1e-5))
     store y : bf16
   )");
 
   // Compiled once, or taken from the cache on disk
-  coda::CompileOptions options;
-  options.device = coda::Device::cuda;
-  const coda::Executable kernel = coda::compile(convolution, graph, options);
+  unisono::CompileOptions options;
+  options.device = unisono::Device::cuda;
+  const unisono::Executable kernel = unisono::compile(convolution, graph, options);
   std::puts(kernel.describe().c_str());
 
   const auto x = to_bf16(random_values(images * height * width * channels, 1, 1));
@@ -92,12 +92,12 @@ int main() {
   std::vector<__nv_bfloat16> expected(images * height * width * filters);
 
   const auto arguments = [](const auto* a, const auto* b, const float* bi, const float* ga, const float* be, auto* y) {
-    coda::Arguments all;
+    unisono::Arguments all;
     all.a = {a, bf16, {images, height, width, channels}, {}};
     all.b = {b, bf16, {filters, 3, 3, channels}, {}};
-    all.operands["bias"] = {bi, coda::DType::f32, {filters}, {}};
-    all.operands["gamma"] = {ga, coda::DType::f32, {filters}, {}};
-    all.operands["beta"] = {be, coda::DType::f32, {filters}, {}};
+    all.operands["bias"] = {bi, unisono::DType::f32, {filters}, {}};
+    all.operands["gamma"] = {ga, unisono::DType::f32, {filters}, {}};
+    all.operands["beta"] = {be, unisono::DType::f32, {filters}, {}};
     all.outputs["y"] = {y, bf16, {images, height, width, filters}, {}};
     return all;
   };
@@ -105,7 +105,7 @@ int main() {
   const DeviceTensor dbias(bias), dgamma(gamma), dbeta(beta);
 
   // Checked and bound once; each enqueue() is one launch
-  const coda::Launch launch = kernel.bind(arguments(dx.data, dw.data, dbias.data, dgamma.data, dbeta.data, dy.data));
+  const unisono::Launch launch = kernel.bind(arguments(dx.data, dw.data, dbias.data, dgamma.data, dbeta.data, dy.data));
   cudaStream_t stream;
   check(cudaStreamCreate(&stream), "cudaStreamCreate");
   cudaGraph_t captured;
@@ -130,7 +130,7 @@ int main() {
   std::printf("%.1f us a launch, by replays of a graph with operands in the cache\n",
               static_cast<double>(milliseconds) * 1000 / launches);
 
-  coda::compile(convolution, graph)
+  unisono::compile(convolution, graph)
       .run(arguments(x.data(), w.data(), bias.data(), gamma.data(), beta.data(), expected.data()));
   const auto y = dy.values();
   double largest = 0;

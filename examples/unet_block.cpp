@@ -3,7 +3,7 @@
 //
 //   example_unet_block unet_block.safetensors
 
-#include <coda/coda.hpp>
+#include <unisono/unisono.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -15,9 +15,9 @@
 namespace {
 
 /// Convolution, GroupNorm and SiLU with the weights "NAME.conv.*" and "NAME.norm.*": one kernel.
-coda::NetworkValue block(coda::NetworkBuilder& net, const std::string& name, coda::NetworkValue x,
-                         std::int64_t channels) {
-  const coda::Dim filters(channels);
+unisono::NetworkValue block(unisono::NetworkBuilder& net, const std::string& name, unisono::NetworkValue x,
+                            std::int64_t channels) {
+  const unisono::Dim filters(channels);
   const auto h = conv2d(x, net.weight(name + ".conv.weight", {filters, x.shape()[1], 3, 3}),
                         {.pad = 1, .bias = net.weight(name + ".conv.bias", {filters})});
   return silu(group_norm(h, {.groups = 4,
@@ -26,9 +26,9 @@ coda::NetworkValue block(coda::NetworkBuilder& net, const std::string& name, cod
 }
 
 /// Elements of an f32 tensor of the file.
-std::vector<float> floats(const coda::Safetensors& file, const std::string& name) {
-  const coda::SafetensorsEntry* entry = file.find(name);
-  if (entry == nullptr || entry->dtype != coda::DType::f32) throw coda::UserError("no f32 tensor '" + name + "'");
+std::vector<float> floats(const unisono::Safetensors& file, const std::string& name) {
+  const unisono::SafetensorsEntry* entry = file.find(name);
+  if (entry == nullptr || entry->dtype != unisono::DType::f32) throw unisono::UserError("no f32 tensor '" + name + "'");
   const std::vector<std::byte> bytes = file.read(*entry);
   std::vector<float> values(bytes.size() / sizeof(float));
   std::memcpy(values.data(), bytes.data(), bytes.size());
@@ -36,23 +36,23 @@ std::vector<float> floats(const coda::Safetensors& file, const std::string& name
 }
 
 int run(const std::string& path) {
-  const coda::Safetensors file = coda::open_safetensors(path);
-  coda::NetworkBuilder net("unet_block");
+  const unisono::Safetensors file = unisono::open_safetensors(path);
+  unisono::NetworkBuilder net("unet_block");
   net.use_weights(file);
   const auto image = net.input("image", {"batch", 3, "height", "width"});
   const auto skip = block(net, "down", image, 8);
   const auto low = block(net, "middle", max_pool(skip), 16);
-  const auto up = block(net, "up", coda::concat({upsample(low), skip}), 8);
+  const auto up = block(net, "up", unisono::concat({upsample(low), skip}), 8);
   net.output(conv2d(up, net.weight("head.weight", {2, 8, 1, 1}), {.bias = net.weight("head.bias", {2})}), "result");
   for (const std::string& name : net.unused_weights()) std::printf("not used: %s\n", name.c_str());
 
-  const coda::NetworkExecutable network = coda::compile(net.build());
-  std::printf("%s", coda::to_string(network.report()).c_str());
+  const unisono::NetworkExecutable network = unisono::compile(net.build());
+  std::printf("%s", unisono::to_string(network.report()).c_str());
 
   const std::vector<float> pixels = floats(file, "example.image"), expected = floats(file, "example.result");
   std::vector<float> result(expected.size(), NAN);
-  network.run({{"image", {pixels.data(), coda::DType::f32, {1, 3, 8, 8}}}},
-              {{"result", {result.data(), coda::DType::f32, {1, 2, 8, 8}}}});
+  network.run({{"image", {pixels.data(), unisono::DType::f32, {1, 3, 8, 8}}}},
+              {{"result", {result.data(), unisono::DType::f32, {1, 2, 8, 8}}}});
   double worst = 0;
   for (std::size_t i = 0; i < result.size(); ++i) {
     const double error = std::abs(static_cast<double>(result[i]) - static_cast<double>(expected[i]));
@@ -71,7 +71,7 @@ int main(int argc, char** argv) {
   }
   try {
     return run(argv[1]);
-  } catch (const coda::Error& error) {
+  } catch (const unisono::Error& error) {
     std::fprintf(stderr, "%s\n", error.what());
     return 1;
   }

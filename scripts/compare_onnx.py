@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Runs ONNX models with coda and with ONNX Runtime on the same inputs, and compares results and times.
+"""Runs ONNX models with unisono and with ONNX Runtime on the same inputs, and compares results and times.
 
-usage: compare_onnx.py CODA MODEL[:NAME=2x3x48x320,…] …
+usage: compare_onnx.py UNISONO MODEL[:NAME=2x3x48x320,…] …
 
 Extents of an input that the model leaves open are given behind the model's name; inputs are random numbers. The results
 must not differ by more than --tolerance of the largest value; which of the two is nearer to the truth is what
@@ -56,10 +56,10 @@ def failure(text):
     return "\n".join(line for line in text.strip().splitlines() if not line.endswith(" s so far"))
 
 
-def run_coda(coda, model, inputs, repeat, threads):
+def run_unisono(unisono, model, inputs, repeat, threads):
     """({file name without .npy: array}, milliseconds)"""
     with tempfile.TemporaryDirectory() as folder:
-        command = [coda, "run", str(model), "--out", f"{folder}/out", "--repeat", str(repeat),
+        command = [unisono, "run", str(model), "--out", f"{folder}/out", "--repeat", str(repeat),
                    "--threads", str(threads), "--json"]
         for number, (name, value) in enumerate(inputs.items()):
             np.save(f"{folder}/{number}.npy", value)
@@ -86,7 +86,7 @@ def compare(path, given, options):
     theirs = session.run(None, inputs)
     name = f"{path.stem} {', '.join('x'.join(map(str, v.shape)) for v in inputs.values())}"
     try:
-        ours, report = run_coda(options.coda, path, inputs, options.repeat, options.threads)
+        ours, report = run_unisono(options.unisono, path, inputs, options.repeat, options.threads)
     except RuntimeError as error:
         return f"{name}: FAILED: {error}", False
     worst = 0.0
@@ -112,7 +112,7 @@ def parse(spec):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("coda")
+    parser.add_argument("unisono")
     parser.add_argument("models", nargs="+")
     parser.add_argument("--repeat", type=int, default=10)
     parser.add_argument("--threads", type=int, default=os.cpu_count())

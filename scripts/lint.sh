@@ -7,8 +7,8 @@ clang-format --dry-run --Werror "${sources[@]}"
 echo "${#sources[@]} files are formatted"
 [ "${1:-}" = --format-only ] && exit 0
 # clang's own command lines: it does not know all of GCC's options
-cmake --preset release -B build/lint -DCMAKE_CXX_COMPILER=clang++ -DCODA_TESTS=OFF -DCODA_BENCH=OFF -DCMAKE_EXPORT_COMPILE_COMMANDS=ON >/dev/null
-cmake --build build/lint --target coda_onnx_schema >/dev/null  # generates a header
+cmake --preset release -B build/lint -DCMAKE_CXX_COMPILER=clang++ -DUNISONO_TESTS=OFF -DUNISONO_BENCH=OFF -DCMAKE_EXPORT_COMPILE_COMMANDS=ON >/dev/null
+cmake --build build/lint --target unisono_onnx_schema >/dev/null  # generates a header
 # what this machine's configuration compiles: not the stand-ins for CUDA where it is there
 mapfile -t units < <(printf '%s\n' "${sources[@]}" | grep -E '^(src|tools)/.*\.cpp$' \
   | while read -r f; do ! grep -qF "\"file\": \"$PWD/$f\"" build/lint/compile_commands.json || echo "$f"; done)

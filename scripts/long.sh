@@ -10,6 +10,6 @@ graphs=$(find build/ci -name random_graphs -type f -perm -u+x)
 storm=$(find build/ci -name jit_storm -type f -perm -u+x)
 "$storm" --rounds "${ROUNDS:-200}" --seed "${SEED:-1}"
 "$storm" --rounds "${ROUNDS:-200}" --seed "${SEED:-1}" --damage
-CODA_FAULTS=all "$(find build/ci -name test_faults -type f -perm -u+x)"
+UNISONO_FAULTS=all "$(find build/ci -name test_faults -type f -perm -u+x)"
 cmake --preset fuzz > build/fuzz-configure.log && cmake --build build/fuzz -j "$(nproc)" --target fuzzers
 scripts/fuzz.sh build/fuzz "${FUZZ_SECONDS:-600}" "$(nproc)"

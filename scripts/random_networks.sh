@@ -8,4 +8,4 @@ cmake --preset ci > "$build/ci-configure.log" 2>&1 || { cat "$build/ci-configure
 cmake --build "$build/ci" -j "$(nproc)" --target network_judge
 work=$build/random_networks
 case " $* " in *" --gpu "*) work+=_gpu ;; esac
-exec "${CODA_DEPS_DIR:-$HOME/.cache/coda/deps/venv}/bin/python" tests/random_networks/run.py --judge "$build/ci/tests/random_networks/network_judge" --work "$work" "$@"
+exec "${UNISONO_DEPS_DIR:-$HOME/.cache/unisono/deps/venv}/bin/python" tests/random_networks/run.py --judge "$build/ci/tests/random_networks/network_judge" --work "$work" "$@"

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# Installs what Coda needs on Debian or Ubuntu: distribution packages by apt-get, and oneDNN 3 and the Python peers by
+# Installs what Unisono needs on Debian or Ubuntu: distribution packages by apt-get, and oneDNN 3 and the Python peers by
 # pip into a virtual environment outside the tree. Runs again in well under a second when all is there.
 #
 # usage: scripts/setup.sh [build] [test] [bench] [networks]     (default: build)
-# CODA_DEPS_DIR: where the virtual environment goes (default: ~/.cache/coda/deps/venv). What networks needs (PyTorch with
-# all that its wheels pull in, 7 GB) goes into an environment of its own beside it, CODA_DEPS_DIR-networks. So does the
+# UNISONO_DEPS_DIR: where the virtual environment goes (default: ~/.cache/unisono/deps/venv). What networks needs (PyTorch with
+# all that its wheels pull in, 7 GB) goes into an environment of its own beside it, UNISONO_DEPS_DIR-networks. So does the
 # package onnx that the table of operators is made of: it is newer than the last one that ships the node tests.
 set -euo pipefail
 here=$(cd "$(dirname "$0")/.." && pwd)
-deps=${CODA_DEPS_DIR:-$HOME/.cache/coda/deps/venv}
+deps=${UNISONO_DEPS_DIR:-$HOME/.cache/unisono/deps/venv}
 want=("${@:-build}")
 
 packages=(g++ cmake ninja-build ccache python3 python3-venv libfmt-dev nlohmann-json3-dev libcli11-dev
@@ -50,7 +50,7 @@ fi
 
 # environment FOLDER REQUIREMENTS…: a virtual environment that has at least these
 environment() {
-  local folder=$1 stamp=$1/.coda-requirements wanted args=() r; shift
+  local folder=$1 stamp=$1/.unisono-requirements wanted args=() r; shift
   wanted=$(cat "$@" | sort -u)
   if [ -f "$stamp" ] && [ -z "$(comm -13 "$stamp" <(echo "$wanted"))" ]; then return; fi
   echo "setup: Python packages into $folder"

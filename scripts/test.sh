@@ -19,8 +19,8 @@ fuzzers=(text jpeg png containers onnx)
 cmake --build build/fuzz -j "$jobs" --target "${fuzzers[@]/#/fuzz_}"
 
 # Nothing is compiled or run twice without a reason. The library and the command are built as users build them (ci). The
-# unit tests run once, under the sanitizers, on sources that are compiled many at a time (CODA_JOIN); those whose subject
-# depends on the optimiser or that the sanitizers shorten (OPTIMISED in coda_test()) run in both builds.
+# unit tests run once, under the sanitizers, on sources that are compiled many at a time (UNISONO_JOIN); those whose subject
+# depends on the optimiser or that the sanitizers shorten (OPTIMISED in unisono_test()) run in both builds.
 step "release: build"
 configure ci
 cmake --build build/ci -j "$jobs"

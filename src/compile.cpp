@@ -1,4 +1,4 @@
-/// The whole way of a graph through Coda, from what the user wrote to something that runs.
+/// The whole way of a graph through Unisono, from what the user wrote to something that runs.
 
 #include "compile.hpp"
 
@@ -7,18 +7,18 @@
 #include <algorithm>
 #include <iterator>
 
-#include "coda/contraction.hpp"
-#include "coda/error.hpp"
-#include "coda/executable.hpp"
-#include "coda/graph.hpp"
 #include "passes/partition.hpp"
 #include "passes/passes.hpp"
 #include "plan/as_convolution.hpp"
 #include "runtime/common/names.hpp"
 #include "runtime/cpu/backend.hpp"
 #include "runtime/cuda/backend.hpp"
+#include "unisono/contraction.hpp"
+#include "unisono/error.hpp"
+#include "unisono/executable.hpp"
+#include "unisono/graph.hpp"
 
-namespace coda {
+namespace unisono {
 
 namespace {
 
@@ -121,4 +121,4 @@ Executable compile(const Contraction& contraction, const Graph& graph, const Com
   throw UserError(fmt::format("device {} is unknown; expected cpu or cuda", static_cast<int>(options.device)));
 }
 
-}  // namespace coda
+}  // namespace unisono

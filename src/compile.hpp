@@ -1,14 +1,14 @@
 #pragma once
 /// The part of the way to a GPU that needs none: from a graph to the text of a kernel.
 
-#include "coda/executable.hpp"
 #include "codegen/codegen.hpp"
 #include "jit/jit.hpp"
 #include "plan/conv.hpp"
 #include "plan/epilogue.hpp"
 #include "tuning/choose.hpp"
+#include "unisono/executable.hpp"
 
-namespace coda {
+namespace unisono {
 
 struct ConvKernel {
   plan::Epilogue epilogue;
@@ -28,4 +28,4 @@ codegen::Kernel generate(const plan::Epilogue& epilogue, const plan::ConvPlan& p
 /// What the compiler is asked for.
 jit::Request request(const codegen::Kernel& kernel, const plan::ConvPlan& plan, const Contraction& contraction);
 
-}  // namespace coda
+}  // namespace unisono

@@ -2,14 +2,14 @@
 
 #include <fmt/format.h>
 
-#include "coda/error.hpp"
 #include "compile.hpp"
 #include "passes/passes.hpp"
 #include "plan/as_convolution.hpp"
 #include "runtime/common/names.hpp"
 #include "runtime/cuda/backend.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::cuda {
+namespace unisono::cuda {
 
 namespace {
 
@@ -73,4 +73,4 @@ std::string to_text(const Explanation& e) {
   return text + '\n';
 }
 
-}  // namespace coda::cuda
+}  // namespace unisono::cuda

@@ -1,13 +1,13 @@
 #pragma once
-/// What Coda would run on a GPU, without running it.
+/// What Unisono would run on a GPU, without running it.
 
 #include <string>
 #include <vector>
 
-#include "coda/executable.hpp"
 #include "codegen/codegen.hpp"
+#include "unisono/executable.hpp"
 
-namespace coda::cuda {
+namespace unisono::cuda {
 
 struct Explanation {
   std::string contraction;
@@ -29,4 +29,4 @@ Explanation explain(const Contraction& contraction, const Graph& graph, const Co
 /// For people to read: everything but the source, which they may want by itself.
 std::string to_text(const Explanation& explanation);
 
-}  // namespace coda::cuda
+}  // namespace unisono::cuda

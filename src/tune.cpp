@@ -1,13 +1,13 @@
 /// Tuning as users ask for it: from a graph or a network to problems, and to the tuner.
 
-#include "coda/error.hpp"
-#include "coda/tuning.hpp"
 #include "network/cuda/plan.hpp"
 #include "runtime/common/names.hpp"
 #include "runtime/cuda/backend.hpp"
 #include "tuner/tuner.hpp"
+#include "unisono/error.hpp"
+#include "unisono/tuning.hpp"
 
-namespace coda {
+namespace unisono {
 
 TuningReport tune(const Contraction& contraction, const Graph& graph, const CompileOptions& options,
                   const TuningOptions& tuning) {
@@ -27,4 +27,4 @@ TuningReport tune(const Network& network, const NetworkOptions& options,
   return tuner::tune(network::gpu::tuning_problems(network, on_gpu, inputs, device), tuning);
 }
 
-}  // namespace coda
+}  // namespace unisono

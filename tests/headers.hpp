@@ -1,4 +1,5 @@
-// What nearly every test includes, precompiled where CODA_TEST_PCH asks for it. Tests include what they use themselves.
+// What nearly every test includes, precompiled where UNISONO_TEST_PCH asks for it. Tests include what they use
+// themselves.
 #pragma once
 #include <algorithm>
 #include <array>

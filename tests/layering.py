@@ -3,7 +3,7 @@
 
 usage: layering.py ROOT
 
-The drawing is the DEPENDS of each coda_folder(); it must have no cycle, and a folder may include its own headers,
+The drawing is the DEPENDS of each unisono_folder(); it must have no cycle, and a folder may include its own headers,
 those of the folders it depends on (directly or through others), and public headers.
 """
 import pathlib
@@ -16,11 +16,11 @@ def folders(root):
     found = {}
     for listing in sorted((root / "src").rglob("CMakeLists.txt")):
         text = re.sub(r"#.*", "", listing.read_text())
-        for name, body in re.findall(r"coda_folder\(\s*(\w+)(.*?)\)", text, re.S):
+        for name, body in re.findall(r"unisono_folder\(\s*(\w+)(.*?)\)", text, re.S):
             depends = re.search(r"\bDEPENDS\b(.*?)(?:\bPRIVATE_DEPENDS\b|\bSOURCES\b|$)", body, re.S)
             private = re.search(r"\bPRIVATE_DEPENDS\b(.*?)(?:\bDEPENDS\b|\bSOURCES\b|$)", body, re.S)
             words = ((depends.group(1) if depends else "") + (private.group(1) if private else "")).split()
-            found["coda_" + name] = (listing.parent.relative_to(root / "src"), [w for w in words if w.startswith("coda_")])
+            found["unisono_" + name] = (listing.parent.relative_to(root / "src"), [w for w in words if w.startswith("unisono_")])
     return found
 
 
@@ -69,7 +69,7 @@ def main():
         allowed = {found[t][0] for t in closure(found, owner)}
         for number, header in includes(source):
             seen += 1
-            if header.startswith("coda/"):
+            if header.startswith("unisono/"):
                 continue
             home = next((p for p in pathlib.PurePath(header).parents if pathlib.Path(p) in by_folder), None)
             if home is None:

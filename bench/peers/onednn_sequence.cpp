@@ -5,7 +5,7 @@
 #include <stdexcept>
 #include <unordered_map>
 
-namespace coda::bench {
+namespace unisono::bench {
 
 namespace {
 
@@ -202,4 +202,4 @@ std::string OnednnSequence::describe() const {
   return text;
 }
 
-}  // namespace coda::bench
+}  // namespace unisono::bench

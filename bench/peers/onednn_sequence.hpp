@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-namespace coda::bench {
+namespace unisono::bench {
 
 /// A tensor of the sequence, NCHW logically.
 using TensorId = std::size_t;
@@ -56,4 +56,4 @@ class OnednnSequence {
   std::unique_ptr<Impl> impl_;
 };
 
-}  // namespace coda::bench
+}  // namespace unisono::bench

@@ -4,14 +4,14 @@
 
 #include <map>
 
-#include "coda/error.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::bench {
+namespace unisono::bench {
 
 namespace {
 
-namespace net = coda::operators;
-using Id = coda::TensorId;
+namespace net = unisono::operators;
+using Id = unisono::TensorId;
 
 class Translation {
  public:
@@ -107,7 +107,7 @@ class Translation {
   OnednnSequence& sequence_;
   const Network& network_;
   std::map<Id, std::vector<std::size_t>> users_;
-  std::map<Id, coda::bench::TensorId> made_;
+  std::map<Id, unisono::bench::TensorId> made_;
   std::map<std::size_t, bool> done_;
 };
 
@@ -117,4 +117,4 @@ void append_network(OnednnSequence& sequence, const Network& network, std::int64
   Translation(sequence, network, batch).run();
 }
 
-}  // namespace coda::bench
+}  // namespace unisono::bench

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """PyTorch on the cases of the GPU benchmark: eager, torch.compile, and torch.compile with max-autotune.
 
-Reads the cases as `coda bench --list` or a result of `coda bench --json` has them: convolution, text of the epilogue,
+Reads the cases as `unisono bench --list` or a result of `unisono bench --json` has them: convolution, text of the epilogue,
 operands, number of sets. The text is translated into PyTorch's functions, statement by statement. As in the benchmark
 itself, the operands rotate through more than the second-level cache, a time is that of one execution within the replay
 of a CUDA graph, and what is printed is the median over rounds.
@@ -223,7 +223,7 @@ def take_turns(contenders, rounds, replays, pause):
 
 def measure(contenders, args):
     """{name: (median, spread, median under load)}: the contenders take turns, each from rest, then without pauses; spread is that of the
-    medians of the rounds. The protocol is coda_gpu_bench's (tools/bench/replays.hpp)."""
+    medians of the rounds. The protocol is unisono_gpu_bench's (tools/bench/replays.hpp)."""
     time.sleep(0.5)
     rested = take_turns(contenders, args.rounds, args.replays, args.pause)
     hot = take_turns(contenders, 3, args.replays, 0)

@@ -8,7 +8,7 @@
 #include <map>
 #include <random>
 
-#include "../../kernels/coda/barrier.cuh"
+#include "../../kernels/unisono/barrier.cuh"
 #include "reference.cuh"
 
 std::vector<Variant>& variants() {
@@ -16,9 +16,9 @@ std::vector<Variant>& variants() {
     return all;
 }
 
-constexpr size_t kTraceWords = size_t(132) * 4 * coda::kTraceTiles * coda::kTraceEvents;
+constexpr size_t kTraceWords = size_t(132) * 4 * unisono::kTraceTiles * unisono::kTraceEvents;
 uint64_t* trace_buffer() {
-#ifdef CODA_TRACE
+#ifdef UNISONO_TRACE
     static uint64_t* buffer = [] { uint64_t* p; CHECK_CUDA(cudaMalloc(&p, kTraceWords * 8)); return p; }();
     return buffer;
 #else
@@ -221,13 +221,13 @@ void print_timeline(const Problem& p, const std::string& only, uint64_t seed) {
         CHECK_CUDA(cudaMemcpy(t.data(), trace_buffer(), kTraceWords * 8, cudaMemcpyDeviceToHost));
         std::printf("timeline %s %s %s\n", p.name().c_str(), v.name.c_str(), kWorkNames[int(v.work)]);
         for (int block : {0, 77}) {
-            const uint64_t start = t[size_t(block) * 4 * coda::kTraceTiles * coda::kTraceEvents];
+            const uint64_t start = t[size_t(block) * 4 * unisono::kTraceTiles * unisono::kTraceEvents];
             for (int tile = 0; tile < 12; ++tile)
                 for (int w = 0; w < 4; ++w) {
-                    const uint64_t* e = &t[((size_t(block) * 4 + w) * coda::kTraceTiles + tile) * coda::kTraceEvents];
+                    const uint64_t* e = &t[((size_t(block) * 4 + w) * unisono::kTraceTiles + tile) * unisono::kTraceEvents];
                     if (!e[0]) continue;
                     std::printf("  block %3d warpgroup %d tile %2d at %7lld:", block, w, tile, (long long)(e[0] - start));
-                    for (int i = 1; i < coda::kTraceEvents; ++i) if (e[i]) std::printf("  %d:%+6lld", i, (long long)(e[i] - e[0]));
+                    for (int i = 1; i < unisono::kTraceEvents; ++i) if (e[i]) std::printf("  %d:%+6lld", i, (long long)(e[i] - e[0]));
                     std::printf("\n");
                 }
         }

@@ -1,14 +1,14 @@
 // Host side of one kernel instance: tensor maps, geometry, workspace, launch.
 #pragma once
-#include "../../kernels/coda/conv_fprop.cuh"
-#include "../../kernels/coda/math.cuh"
+#include "../../kernels/unisono/conv_fprop.cuh"
+#include "../../kernels/unisono/math.cuh"
 #include "probe.h"
 
 #include <numeric>
 
 namespace probe {
 
-using namespace coda;
+using namespace unisono;
 
 inline void* driver_entry(const char* name) {
     void* entry = nullptr;
@@ -177,50 +177,50 @@ struct VisitorBase {
     using Side = Bf16;
     static constexpr SideStore kSide = SideStore::kNone;
     struct Uniform {};
-    static CODA_DEVICE Uniform uniform(const Params&) { return {}; }
+    static UNISONO_DEVICE Uniform uniform(const Params&) { return {}; }
     static constexpr int kColumnsBefore = 0, kColumnsAfter = 0, kTensorsBefore = 0, kTensors = 0;
-    static CODA_DEVICE void columns_before(const Params&, const Uniform&, int, int, float*) {}
-    static CODA_DEVICE void columns_after(const Params&, const Uniform&, int, int, float*) {}
-    template <int> static CODA_DEVICE TensorSource<Bf16> tensor(const Params& p) { return {p.residual}; }
-    static CODA_DEVICE float before(float x, const float*, const float*, const Uniform&) { return x; }
-    static CODA_DEVICE float after(float x, float, const float*, const float*, const Uniform&) { return x; }
+    static UNISONO_DEVICE void columns_before(const Params&, const Uniform&, int, int, float*) {}
+    static UNISONO_DEVICE void columns_after(const Params&, const Uniform&, int, int, float*) {}
+    template <int> static UNISONO_DEVICE TensorSource<Bf16> tensor(const Params& p) { return {p.residual}; }
+    static UNISONO_DEVICE float before(float x, const float*, const float*, const Uniform&) { return x; }
+    static UNISONO_DEVICE float after(float x, float, const float*, const float*, const Uniform&) { return x; }
     static constexpr bool kRaw = false, kStatistics = false;
     struct Late { float scale, shift; };
-    static CODA_DEVICE Late late(const Params& p, const Uniform&, int, int channel) { return {__ldg(p.gamma + channel), __ldg(p.beta + channel)}; }
-    static CODA_DEVICE float2 affine(const Late& late, const Uniform&, float, float variance) { return {late.scale * rsqrtf(variance + 1e-5f), late.shift}; }
+    static UNISONO_DEVICE Late late(const Params& p, const Uniform&, int, int channel) { return {__ldg(p.gamma + channel), __ldg(p.beta + channel)}; }
+    static UNISONO_DEVICE float2 affine(const Late& late, const Uniform&, float, float variance) { return {late.scale * rsqrtf(variance + 1e-5f), late.shift}; }
 };
 struct Bare : VisitorBase {
     static constexpr Work kWork = Work::kBare;
 };
 struct BiasBase : VisitorBase {
-    static CODA_DEVICE void columns_after(const Params& p, const Uniform&, int, int channel, float* column) { column[0] = __ldg(p.bias + channel); }
+    static UNISONO_DEVICE void columns_after(const Params& p, const Uniform&, int, int channel, float* column) { column[0] = __ldg(p.bias + channel); }
     static constexpr int kColumnsAfter = 1;
 };
 struct Bias : BiasBase {
     static constexpr Work kWork = Work::kBias;
-    static CODA_DEVICE float after(float x, float, const float* column, const float*, const Uniform&) { return x + column[0]; }
+    static UNISONO_DEVICE float after(float x, float, const float* column, const float*, const Uniform&) { return x + column[0]; }
 };
 struct BiasSilu : BiasBase {
     static constexpr Work kWork = Work::kBiasSilu;
-    static CODA_DEVICE float after(float x, float, const float* column, const float*, const Uniform&) { return math::silu(x + column[0]); }
+    static UNISONO_DEVICE float after(float x, float, const float* column, const float*, const Uniform&) { return math::silu(x + column[0]); }
 };
 struct Block : VisitorBase {
     static constexpr Work kWork = Work::kBlock;
     static constexpr int kColumnsBefore = 1;
-    static CODA_DEVICE void columns_before(const Params& p, const Uniform&, int, int channel, float* column) { column[0] = __ldg(p.bias + channel); }
-    static CODA_DEVICE float before(float x, const float* column, const float*, const Uniform&) { return x + column[0]; }
-    static CODA_DEVICE float after(float x, float, const float*, const float*, const Uniform&) { return math::silu(x); }
+    static UNISONO_DEVICE void columns_before(const Params& p, const Uniform&, int, int channel, float* column) { column[0] = __ldg(p.bias + channel); }
+    static UNISONO_DEVICE float before(float x, const float* column, const float*, const Uniform&) { return x + column[0]; }
+    static UNISONO_DEVICE float after(float x, float, const float*, const float*, const Uniform&) { return math::silu(x); }
 };
 struct BlockResidual : Block {
     static constexpr Work kWork = Work::kBlockResidual;
     static constexpr int kTensors = 1;
-    static CODA_DEVICE float after(float x, float, const float*, const float* tensor, const Uniform&) { return math::silu(x) + tensor[0]; }
+    static UNISONO_DEVICE float after(float x, float, const float*, const float* tensor, const Uniform&) { return math::silu(x) + tensor[0]; }
 };
 // The same for half precision.
 template <class Visitor> struct InHalf : Visitor {
     using Output = F16;
     using Side = F16;
-    template <int> static CODA_DEVICE TensorSource<F16> tensor(const VisitorParams& p) { return {p.residual}; }
+    template <int> static UNISONO_DEVICE TensorSource<F16> tensor(const VisitorParams& p) { return {p.residual}; }
 };
 
 // --- configurations --------------------------------------------------------------------------------------

@@ -8,9 +8,9 @@
 #include <vector>
 
 static const char* const kSource = R"(
-#include <coda/conv_fprop.cuh>
-#include <coda/math.cuh>
-using namespace coda;
+#include <unisono/conv_fprop.cuh>
+#include <unisono/math.cuh>
+using namespace unisono;
 struct Shape {
     using Element = Bf16;
     static constexpr int kTileM = 128, kTileN = 128, kTileK = 64, kStages = 6, kStagesA = 3, kHaloH = 2, kHaloW = 2, kStoreBuffers = 2;
@@ -24,16 +24,16 @@ struct Visitor {
     static constexpr SideStore kSide = SideStore::kNone;
     struct Params { const float *bias, *gamma, *beta; };
     struct Uniform {};
-    static CODA_DEVICE Uniform uniform(const Params&) { return {}; }
+    static UNISONO_DEVICE Uniform uniform(const Params&) { return {}; }
     static constexpr int kColumnsBefore = Shape::kNorm == Norm::kNone ? 0 : 1, kColumnsAfter = 1 - kColumnsBefore, kTensorsBefore = 0, kTensors = 0;
-    static CODA_DEVICE void columns_before(const Params& p, const Uniform&, int, int channel, float* column) { column[0] = __ldg(p.bias + channel); }
-    static CODA_DEVICE void columns_after(const Params& p, const Uniform&, int, int channel, float* column) { column[0] = __ldg(p.bias + channel); }
-    static CODA_DEVICE float before(float x, const float* column, const float*, const Uniform&) { return x + column[0]; }
-    static CODA_DEVICE float after(float x, float, const float*, const float*, const Uniform&) { return math::silu(x); }
+    static UNISONO_DEVICE void columns_before(const Params& p, const Uniform&, int, int channel, float* column) { column[0] = __ldg(p.bias + channel); }
+    static UNISONO_DEVICE void columns_after(const Params& p, const Uniform&, int, int channel, float* column) { column[0] = __ldg(p.bias + channel); }
+    static UNISONO_DEVICE float before(float x, const float* column, const float*, const Uniform&) { return x + column[0]; }
+    static UNISONO_DEVICE float after(float x, float, const float*, const float*, const Uniform&) { return math::silu(x); }
     static constexpr bool kRaw = false, kStatistics = false;
     struct Late { float scale, shift; };
-    static CODA_DEVICE Late late(const Params& p, const Uniform&, int, int channel) { return {__ldg(p.gamma + channel), __ldg(p.beta + channel)}; }
-    static CODA_DEVICE float2 affine(const Late& late, const Uniform&, float, float variance) { return {late.scale * rsqrtf(variance + 1e-5f), late.shift}; }
+    static UNISONO_DEVICE Late late(const Params& p, const Uniform&, int, int channel) { return {__ldg(p.gamma + channel), __ldg(p.beta + channel)}; }
+    static UNISONO_DEVICE float2 affine(const Late& late, const Uniform&, float, float variance) { return {late.scale * rsqrtf(variance + 1e-5f), late.shift}; }
 };
 using Conv = ConvFprop<Shape, Visitor>;
 extern "C" __global__ void __launch_bounds__(Conv::kThreads, 1) conv(const __grid_constant__ Conv::Params params) { Conv::run(params); }

@@ -1,8 +1,8 @@
-"""Exports networks of others to ONNX with random weights and judges what coda computes for them.
+"""Exports networks of others to ONNX with random weights and judges what unisono computes for them.
 
-usage: python -m networks CODA FOLDER [--only REGEX] [--quick] [--times] …
+usage: python -m networks UNISONO FOLDER [--only REGEX] [--quick] [--times] …
 
-A network at a time is made, exported by both exporters and evaluated in float64 in a process of its own; coda runs
+A network at a time is made, exported by both exporters and evaluated in float64 in a process of its own; unisono runs
 what was exported. A row is right if every output is as near to PyTorch's in float64 as the tolerance asks. What was
 done is kept in FOLDER and done again only if what it is made of has changed, so that a run that was stopped goes on.
 The exit code is 1 if a row is wrong, broken, or blind to a seeded fault. docs/notes/networks.md has the results.
@@ -49,9 +49,9 @@ def judged(entry, name, about, exporter, free, model, options):
     elif current:
         row = old
     else:
-        row = head | Judge(options.coda, folder, about, options.threads).correctness(folder / model, free)
+        row = head | Judge(options.unisono, folder, about, options.threads).correctness(folder / model, free)
     if row["status"] == "right" and not free and (folder / model).is_file():
-        judge = Judge(options.coda, folder, about, options.threads)
+        judge = Judge(options.unisono, folder, about, options.threads)
         # a shipped model's folder is its package's: nothing is written there
         if options.faults and "faults" not in row and exporter in EXPORTERS:
             row["faults"] = judge.faults(folder / model, options.faults)
@@ -87,9 +87,9 @@ def tidy(folder, rows, options):
             f.unlink(missing_ok=True)
 
 
-def version(coda):
+def version(unisono):
     """A hash of the command."""
-    return hashlib.sha256(pathlib.Path(coda).read_bytes()).hexdigest()[:16]
+    return hashlib.sha256(pathlib.Path(unisono).read_bytes()).hexdigest()[:16]
 
 
 def write_list(folder):
@@ -106,13 +106,13 @@ def write_list(folder):
 
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("coda", type=os.path.abspath)
+    parser.add_argument("unisono", type=os.path.abspath)
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("--only", default="", help="a regular expression: networks that have it in their name")
     parser.add_argument("--library", default="", help="a regular expression for the library")
     parser.add_argument("--quick", action="store_true", help="the first exporter alone, no faults")
     parser.add_argument("--large", action="store_true", help="networks with gigabytes of weights, too")
-    parser.add_argument("--times", action="store_true", help="time coda and ONNX Runtime in turn (on an idle machine)")
+    parser.add_argument("--times", action="store_true", help="time unisono and ONNX Runtime in turn (on an idle machine)")
     parser.add_argument("--faults", type=int, default=10, help="seeded faults a network (default 10)")
     parser.add_argument("--trust-right", action="store_true", help="keep rows that another build got right")
     parser.add_argument("--rows", action="store_true", help="judge nothing: write tables of the rows that are there")
@@ -123,7 +123,7 @@ def arguments():
     parser.add_argument("--docs", type=pathlib.Path, help="a page whose tables are replaced")
     options = parser.parse_args()
     options.faults = 0 if options.quick else options.faults
-    options.version = version(options.coda)
+    options.version = version(options.unisono)
     return options
 
 

@@ -6,9 +6,9 @@ import onnx
 
 from .errors import relative_error, tolerance
 from .faults import blind_nodes
-from .runs import Broken, Refused, run_coda, run_onnxruntime, time_onnxruntime
+from .runs import Broken, Refused, run_unisono, run_onnxruntime, time_onnxruntime
 
-ROUNDS = 5  # of coda and ONNX Runtime in turn
+ROUNDS = 5  # of unisono and ONNX Runtime in turn
 
 
 def output_names(model):
@@ -16,16 +16,16 @@ def output_names(model):
 
 
 class Judge:
-    def __init__(self, coda, folder, about, threads):
-        self.coda, self.folder, self.about, self.threads = coda, folder, about, threads
+    def __init__(self, unisono, folder, about, threads):
+        self.unisono, self.folder, self.about, self.threads = unisono, folder, about, threads
 
     def _exact(self, run):
         with np.load(self.folder / f"exact.{run}.npz") as arrays:
             return [arrays[f"out{i}"] for i in range(len(arrays))]
 
     def _outputs(self, model, run):
-        """What coda is off by, output by output."""
-        ours, _ = run_coda(self.coda, model, self.folder / f"inputs.{run}.npz", threads=self.threads)
+        """What unisono is off by, output by output."""
+        ours, _ = run_unisono(self.unisono, model, self.folder / f"inputs.{run}.npz", threads=self.threads)
         names = output_names(model)
         theirs = self._onnxruntime(model, run, len(names))
         return [{"error": relative_error(ours.get(name), exact), "tolerance": tolerance(float32),
@@ -55,8 +55,8 @@ class Judge:
         return {"status": "right" if right else "wrong", "reason": "", "runs": runs}
 
     def _share(self, model):
-        """The error of coda's first run over its tolerance, in the worst output."""
-        ours, _ = run_coda(self.coda, model, self.folder / "inputs.0.npz", threads=self.threads)
+        """The error of unisono's first run over its tolerance, in the worst output."""
+        ours, _ = run_unisono(self.unisono, model, self.folder / "inputs.0.npz", threads=self.threads)
         return max(relative_error(ours.get(name), exact) / tolerance(float32) for name, exact, float32 in
                    zip(output_names(model), self._exact(0), self.about["runs"][0]["float32_error"], strict=True))
 
@@ -68,11 +68,11 @@ class Judge:
     def times(self, model, repeat=5):
         """Medians over rounds in which both take turns."""
         inputs = self.folder / "inputs.0.npz"
-        coda, theirs = [], []
+        unisono, theirs = [], []
         for _ in range(ROUNDS):
-            coda.append(run_coda(self.coda, model, inputs, repeat, self.threads)[1])
+            unisono.append(run_unisono(self.unisono, model, inputs, repeat, self.threads)[1])
             theirs.append(time_onnxruntime(model, inputs, repeat, self.threads))
-        return {"coda_ms": float(np.median(coda)), "onnxruntime_ms": float(np.median(theirs))}
+        return {"coda_ms": float(np.median(unisono)), "onnxruntime_ms": float(np.median(theirs))}
 
 
 def read_row(file):

@@ -1,4 +1,4 @@
-"""Runs a model with coda and with ONNX Runtime, each in a process of its own."""
+"""Runs a model with unisono and with ONNX Runtime, each in a process of its own."""
 import json
 import pathlib
 import subprocess
@@ -9,17 +9,17 @@ import numpy as np
 
 
 class Refused(Exception):
-    """coda says that it does not take the model."""
+    """unisono says that it does not take the model."""
 
 
 class Broken(Exception):
-    """coda crashed, or reported an error of its own."""
+    """unisono crashed, or reported an error of its own."""
 
 
-def run_coda(coda, model, inputs, repeat=0, threads=2, limit_s=900):
+def run_unisono(unisono, model, inputs, repeat=0, threads=2, limit_s=900):
     """({output: array}, milliseconds); inputs is a .npz file."""
     with tempfile.TemporaryDirectory() as folder:
-        command = [coda, "run", str(model), "--input", str(inputs), "--out", f"{folder}/out.npz",
+        command = [unisono, "run", str(model), "--input", str(inputs), "--out", f"{folder}/out.npz",
                    "--repeat", str(max(repeat, 1)), "--threads", str(threads), "--json"]
         try:
             done = subprocess.run(command, capture_output=True, text=True, timeout=limit_s)
@@ -49,7 +49,7 @@ def run_onnxruntime(model, inputs, outputs=None, threads=2):
 
 
 def time_onnxruntime(model, inputs, repeat, threads):
-    """Milliseconds, the median of `repeat` runs in a process of its own, as coda's are."""
+    """Milliseconds, the median of `repeat` runs in a process of its own, as unisono's are."""
     command = [sys.executable, "-m", "networks.runs", str(model), str(inputs), str(repeat), str(threads)]
     done = subprocess.run(command, capture_output=True, text=True, cwd=pathlib.Path(__file__).parents[1], check=True)
     return float(done.stdout)

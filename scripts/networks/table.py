@@ -34,7 +34,7 @@ def describe(row):
 def first_line(reason):
     """What a reason says first, without the file's name and the list of what is supported."""
     lines = [line.strip() for line in reason.splitlines() if line.strip()]
-    return re.sub(r"^coda: \S+\.onnx: |; supported are .*", "", lines[0])[:240] if lines else ""
+    return re.sub(r"^unisono: \S+\.onnx: |; supported are .*", "", lines[0])[:240] if lines else ""
 
 
 def geomean(rows):

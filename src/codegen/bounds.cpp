@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-namespace coda::codegen {
+namespace unisono::codegen {
 
 // Each is derived in docs/numerics.md; a sixteenth on top of the leading term takes up the float32 roundings beside it
 FastBound fast_bound(const Node& node) {
@@ -30,4 +30,4 @@ FastBound fast_bound(const Node& node) {
   }
 }
 
-}  // namespace coda::codegen
+}  // namespace unisono::codegen

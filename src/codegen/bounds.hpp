@@ -1,11 +1,11 @@
 #pragma once
-/// How far the forms for 16-bit outputs (kernels/coda/math.cuh) are from the functions that they stand for.
+/// How far the forms for 16-bit outputs (kernels/unisono/math.cuh) are from the functions that they stand for.
 
 #include <limits>
 
-#include "coda/graph.hpp"
+#include "unisono/graph.hpp"
 
-namespace coda::codegen {
+namespace unisono::codegen {
 
 /// For a float32 input x (of div: divisor y) with |x| <= limit and a result f that is finite and normal,
 /// |computed - f| <= relative·|f| + absolute + input·|x|. What x itself is off by comes on top.
@@ -19,4 +19,4 @@ struct FastBound {
 /// (within reference::ErrorModel::function_ulps). Columns and scalars are computed by accurate forms in any case.
 FastBound fast_bound(const Node& node);
 
-}  // namespace coda::codegen
+}  // namespace unisono::codegen

@@ -7,11 +7,11 @@
 #include <string_view>
 #include <vector>
 
-#include "coda/graph.hpp"
 #include "plan/conv.hpp"
 #include "plan/epilogue.hpp"
+#include "unisono/graph.hpp"
 
-namespace coda::codegen {
+namespace unisono::codegen {
 
 /// One 8-byte field of the visitor's Params, which follow ConvParams in the kernel's parameter.
 struct Field {
@@ -29,7 +29,7 @@ struct Field {
 };
 
 struct Kernel {
-  std::string source;  ///< a whole translation unit; includes <coda/…> headers only
+  std::string source;  ///< a whole translation unit; includes <unisono/…> headers only
   std::string entry;   ///< name of the kernel, extern "C"
   std::vector<Field> fields;
   std::vector<Field> head_fields = {};  ///< of the head's visitor; columns are the head's channels
@@ -50,10 +50,10 @@ struct Options {
 /// names it; a default value is the caller's to put there.
 Kernel generate(const plan::Epilogue& epilogue, const plan::ConvConfig& config, const Options& options = {});
 
-/// The device headers that generated code includes, by name ("coda/conv_fprop.cuh"), with their text.
+/// The device headers that generated code includes, by name ("unisono/conv_fprop.cuh"), with their text.
 struct Header {
   std::string_view name, text;
 };
 std::span<const Header> device_headers();
 
-}  // namespace coda::codegen
+}  // namespace unisono::codegen

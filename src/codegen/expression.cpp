@@ -8,11 +8,11 @@
 #include <limits>
 #include <vector>
 
-#include "coda/error.hpp"
 #include "ir/infer.hpp"
 #include "ir/op_table.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::codegen {
+namespace unisono::codegen {
 
 namespace {
 
@@ -213,4 +213,4 @@ std::string expression(const Graph& graph, ValueId id, std::span<const std::stri
   return Writer(graph, graph[id], inputs, accurate).text();
 }
 
-}  // namespace coda::codegen
+}  // namespace unisono::codegen

@@ -5,9 +5,9 @@
 #include <string>
 #include <string_view>
 
-#include "coda/graph.hpp"
+#include "unisono/graph.hpp"
 
-namespace coda::codegen {
+namespace unisono::codegen {
 
 /// The C++ type of a value: "float" for all floating dtypes, "int", "bool".
 std::string_view type_of(DType t);
@@ -23,4 +23,4 @@ std::string converted(const std::string& text, DType from, DType to);
 /// code does not have.
 std::string expression(const Graph& graph, ValueId id, std::span<const std::string> inputs, bool accurate);
 
-}  // namespace coda::codegen
+}  // namespace unisono::codegen

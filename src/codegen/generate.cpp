@@ -3,13 +3,13 @@
 #include <set>
 #include <sstream>
 
-#include "coda/error.hpp"
-#include "coda/text.hpp"
 #include "codegen/codegen.hpp"
 #include "codegen/visitor.hpp"
 #include "plan/fetching.hpp"
+#include "unisono/error.hpp"
+#include "unisono/text.hpp"
 
-namespace coda::codegen {
+namespace unisono::codegen {
 
 namespace {
 
@@ -187,7 +187,7 @@ Kernel generate(const plan::Epilogue& epilogue, const plan::ConvConfig& config, 
   VisitorWriter visitor(epilogue, options);
   const std::string body = visitor.text();  // first: it refuses what cannot be generated
   Kernel kernel;
-  kernel.entry = "coda_kernel";
+  kernel.entry = "unisono_kernel";
   kernel.fields = visitor.fields();
   std::string head, about_head;
   if (epilogue.head) {
@@ -197,19 +197,19 @@ Kernel generate(const plan::Epilogue& epilogue, const plan::ConvConfig& config, 
     about_head = "// and of the store that is written last a product with few columns:\n" +
                  commented(print(epilogue.head->epilogue.graph));
   }
-  kernel.source = "// A convolution and its epilogue in one kernel:\n" + commented(print(epilogue.graph)) + about_head +
-                  (options.watchdog ? "#define CODA_WATCHDOG\n" : "") +
-                  (options.delays ? "#define CODA_DELAYS\n" : "") +
-                  (config.depthwise ? "#include <coda/depthwise.cuh>\n" : "#include <coda/conv_fprop.cuh>\n") +
-                  "#include <coda/math.cuh>\n#include <coda/operands.cuh>\n\n" + functions_text(epilogue) +
-                  "namespace coda {\n\n" + head + (config.depthwise ? depthwise_text(config) : config_text(config)) +
-                  "\n" + body + "\nusing Conv = " + (config.depthwise ? "Depthwise" : "ConvFprop") +
-                  "<Config, Visitor>;\n\n}  // namespace coda\n\n" +
-                  "extern \"C\" __global__ void __launch_bounds__(coda::Conv::kThreads, " +
-                  (config.depthwise ? "coda::Conv::kBlocks" : "1") +
-                  ")\n"
-                  "coda_kernel(const __grid_constant__ coda::Conv::Params params) {\n    coda::Conv::run(params);\n}\n";
+  kernel.source =
+      "// A convolution and its epilogue in one kernel:\n" + commented(print(epilogue.graph)) + about_head +
+      (options.watchdog ? "#define UNISONO_WATCHDOG\n" : "") + (options.delays ? "#define UNISONO_DELAYS\n" : "") +
+      (config.depthwise ? "#include <unisono/depthwise.cuh>\n" : "#include <unisono/conv_fprop.cuh>\n") +
+      "#include <unisono/math.cuh>\n#include <unisono/operands.cuh>\n\n" + functions_text(epilogue) +
+      "namespace unisono {\n\n" + head + (config.depthwise ? depthwise_text(config) : config_text(config)) + "\n" +
+      body + "\nusing Conv = " + (config.depthwise ? "Depthwise" : "ConvFprop") +
+      "<Config, Visitor>;\n\n}  // namespace unisono\n\n" +
+      "extern \"C\" __global__ void __launch_bounds__(unisono::Conv::kThreads, " +
+      (config.depthwise ? "unisono::Conv::kBlocks" : "1") +
+      ")\n"
+      "unisono_kernel(const __grid_constant__ unisono::Conv::Params params) {\n    unisono::Conv::run(params);\n}\n";
   return kernel;
 }
 
-}  // namespace coda::codegen
+}  // namespace unisono::codegen

@@ -5,16 +5,16 @@
 #include <algorithm>
 #include <sstream>
 
-#include "coda/error.hpp"
-#include "coda/text.hpp"
 #include "codegen/expression.hpp"
 #include "codegen/names.hpp"
 #include "codegen/pieces.hpp"
 #include "codegen/scope.hpp"
 #include "ir/op_table.hpp"
 #include "plan/refusal.hpp"
+#include "unisono/error.hpp"
+#include "unisono/text.hpp"
 
-namespace coda::codegen {
+namespace unisono::codegen {
 
 namespace {
 
@@ -127,15 +127,15 @@ std::string KernelWriter::given(ValueId id) {
 
 GraphKernel KernelWriter::finish(const std::string& body, const std::string& run, int threads) {
   GraphKernel k;
-  k.entry = "coda_kernel";
+  k.entry = "unisono_kernel";
   k.tensors = std::move(tensors_);
   k.threads = threads;
   k.source = "// An epilogue graph over a tensor:\n" + commented(print(g_)) +
-             "#include <coda/plain_graph.cuh>\n\nnamespace coda {\n\nstruct Values {\n" + body +
-             "};\n\n}  // namespace coda\n\n" +
+             "#include <unisono/plain_graph.cuh>\n\nnamespace unisono {\n\nstruct Values {\n" + body +
+             "};\n\n}  // namespace unisono\n\n" +
              fmt::format(
                  "extern \"C\" __global__ void __launch_bounds__({})\n"
-                 "coda_kernel(const __grid_constant__ coda::GraphParams p) {{\n    using namespace coda;\n    "
+                 "unisono_kernel(const __grid_constant__ unisono::GraphParams p) {{\n    using namespace unisono;\n    "
                  "begin();\n{}}}\n",
                  threads, run);
   return k;
@@ -381,17 +381,17 @@ std::string_view to_string(PlainKernel kernel) {
   throw InternalError("a plain kernel without a name");
 }
 
-std::string plain_entry(PlainKernel kernel) { return fmt::format("coda_{}", to_string(kernel)); }
+std::string plain_entry(PlainKernel kernel) { return fmt::format("unisono_{}", to_string(kernel)); }
 
 std::string plain_source(DType element) {
   const std::string_view type = element_name(element);
   std::string text =
-      "// The kernels of a network that are not generated from a graph.\n#include <coda/plain.cuh>\n"
-      "#include <coda/plain_moments.cuh>\n";
+      "// The kernels of a network that are not generated from a graph.\n#include <unisono/plain.cuh>\n"
+      "#include <unisono/plain_moments.cuh>\n";
   const auto add = [&](PlainKernel kernel, std::string_view parameters, const std::string& call) {
     text += fmt::format(
         "\nextern \"C\" __global__ void __launch_bounds__(256)\n"
-        "{}(const __grid_constant__ coda::{} p) {{\n    using namespace coda;\n    begin();\n    "
+        "{}(const __grid_constant__ unisono::{} p) {{\n    using namespace unisono;\n    begin();\n    "
         "plain::{}(p);\n}}\n",
         plain_entry(kernel), parameters, call);
   };
@@ -407,4 +407,4 @@ std::string plain_source(DType element) {
   return text;
 }
 
-}  // namespace coda::codegen
+}  // namespace unisono::codegen

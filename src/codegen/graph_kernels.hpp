@@ -7,11 +7,11 @@
 #include <string>
 #include <vector>
 
-#include "coda/graph.hpp"
+#include "unisono/graph.hpp"
 
-namespace coda::codegen {
+namespace unisono::codegen {
 
-/// A row of GraphParams::tensors (kernels/coda/plain_params.cuh).
+/// A row of GraphParams::tensors (kernels/unisono/plain_params.cuh).
 struct GraphTensor {
   enum class Kind : std::uint8_t { accumulator, operand, reduction, partials, store } kind{};
   std::string name;   ///< of the operand or the store
@@ -61,4 +61,4 @@ std::string plain_source(DType element);
 /// Name of a kernel in it.
 std::string plain_entry(PlainKernel kernel);
 
-}  // namespace coda::codegen
+}  // namespace unisono::codegen

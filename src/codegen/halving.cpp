@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace coda::codegen {
+namespace unisono::codegen {
 
 namespace {
 
@@ -70,4 +70,4 @@ std::string Halving::expression(ValueId id, std::span<const std::string> inputs)
   return fmt::format("math::fma({}, 0.5f, {})", inputs[element_first ? 0 : 1], inputs[element_first ? 1 : 0]);
 }
 
-}  // namespace coda::codegen
+}  // namespace unisono::codegen

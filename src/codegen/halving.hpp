@@ -8,7 +8,7 @@
 
 #include "plan/epilogue.hpp"
 
-namespace coda::codegen {
+namespace unisono::codegen {
 
 class Halving {
  public:
@@ -30,4 +30,4 @@ class Halving {
   std::set<ValueId> halved_;
 };
 
-}  // namespace coda::codegen
+}  // namespace unisono::codegen

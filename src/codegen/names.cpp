@@ -6,7 +6,7 @@
 #include <array>
 #include <cctype>
 
-namespace coda::codegen {
+namespace unisono::codegen {
 
 namespace {
 
@@ -67,4 +67,4 @@ std::string Names::distinct(std::string_view wish) {
   return name;
 }
 
-}  // namespace coda::codegen
+}  // namespace unisono::codegen

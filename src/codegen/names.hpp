@@ -6,9 +6,9 @@
 #include <string_view>
 #include <vector>
 
-#include "coda/graph.hpp"
+#include "unisono/graph.hpp"
 
-namespace coda::codegen {
+namespace unisono::codegen {
 
 /// Identifiers of C++ for the values of a graph, for its operands and for its stores: those that they have, made legal
 /// and distinct from one another, from words of C++ and from what generated code calls its own.
@@ -30,4 +30,4 @@ class Names {
   std::set<std::string, std::less<>> taken_;
 };
 
-}  // namespace coda::codegen
+}  // namespace unisono::codegen

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-namespace coda::codegen {
+namespace unisono::codegen {
 
 std::string_view element_name(DType t) {
   switch (t) {
@@ -28,11 +28,11 @@ std::string_view fold_name(Op op) {
 std::string term(Op op, const std::string& x) { return op == Op::sum_squares ? fmt::format("{0} * {0}", x) : x; }
 
 std::string function(const std::string& head, const std::string& body) {
-  return fmt::format("    static CODA_DEVICE {} {{{}}}\n", head, body.empty() ? "" : "\n" + body + "    ");
+  return fmt::format("    static UNISONO_DEVICE {} {{{}}}\n", head, body.empty() ? "" : "\n" + body + "    ");
 }
 
 std::string structure(const std::string& name, const std::string& members) {
   return fmt::format("    struct {} {{{}}};\n", name, members.empty() ? "" : "\n" + members + "    ");
 }
 
-}  // namespace coda::codegen
+}  // namespace unisono::codegen

@@ -5,10 +5,10 @@
 #include <string_view>
 #include <vector>
 
-#include "coda/dtype.hpp"
-#include "coda/graph.hpp"
+#include "unisono/dtype.hpp"
+#include "unisono/graph.hpp"
 
-namespace coda::codegen {
+namespace unisono::codegen {
 
 /// The tag of an element type in memory: "Bf16", "F16", "float", "int", "bool".
 std::string_view element_name(DType t);
@@ -28,4 +28,4 @@ std::string function(const std::string& head, const std::string& body);
 /// A struct inside the visitor, of members with a line each.
 std::string structure(const std::string& name, const std::string& members);
 
-}  // namespace coda::codegen
+}  // namespace unisono::codegen

@@ -1,6 +1,6 @@
 #include "codegen/precise.hpp"
 
-namespace coda::codegen {
+namespace unisono::codegen {
 
 namespace {
 
@@ -46,4 +46,4 @@ std::vector<bool> precise_elements(const plan::Epilogue& epilogue) {
   return precise;
 }
 
-}  // namespace coda::codegen
+}  // namespace unisono::codegen

@@ -8,7 +8,7 @@
 
 #include "codegen/expression.hpp"
 
-namespace coda::codegen {
+namespace unisono::codegen {
 
 namespace {
 bool is_name(const std::string& text) {
@@ -54,4 +54,4 @@ std::string Scope::text(ValueId id, DType as) const {
   return converted(texts_.at(id), g_[id].dtype, as);
 }
 
-}  // namespace coda::codegen
+}  // namespace unisono::codegen

@@ -7,10 +7,10 @@
 #include <span>
 #include <string>
 
-#include "coda/graph.hpp"
 #include "codegen/names.hpp"
+#include "unisono/graph.hpp"
 
-namespace coda::codegen {
+namespace unisono::codegen {
 
 class Scope {
  public:
@@ -40,4 +40,4 @@ class Scope {
   std::string lines_;
 };
 
-}  // namespace coda::codegen
+}  // namespace unisono::codegen

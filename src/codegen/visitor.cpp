@@ -10,7 +10,7 @@
 #include "codegen/precise.hpp"
 #include "plan/normalisation.hpp"
 
-namespace coda::codegen {
+namespace unisono::codegen {
 
 namespace {
 
@@ -159,4 +159,4 @@ std::string VisitorWriter::text(std::string_view name) {
          functions + "};\n";
 }
 
-}  // namespace coda::codegen
+}  // namespace unisono::codegen

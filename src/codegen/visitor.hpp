@@ -1,5 +1,5 @@
 #pragma once
-/// The visitor of kernels/coda/visitor.cuh, function by function.
+/// The visitor of kernels/unisono/visitor.cuh, function by function.
 
 #include <set>
 #include <string>
@@ -10,7 +10,7 @@
 #include "codegen/names.hpp"
 #include "codegen/scope.hpp"
 
-namespace coda::codegen {
+namespace unisono::codegen {
 
 class VisitorWriter {
  public:
@@ -97,4 +97,4 @@ class VisitorWriter {
   std::vector<bool> precise_;  ///< general: elements by their accurate forms
 };
 
-}  // namespace coda::codegen
+}  // namespace unisono::codegen

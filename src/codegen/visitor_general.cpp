@@ -1,4 +1,4 @@
-// The visitor of kernels/coda/general.cuh: rows, reductions over their channels, results of any type, stored
+// The visitor of kernels/unisono/general.cuh: rows, reductions over their channels, results of any type, stored
 // reductions.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -12,7 +12,7 @@
 #include "ir/op_table.hpp"
 #include "plan/conv_shared_memory.hpp"
 
-namespace coda::codegen {
+namespace unisono::codegen {
 
 namespace {
 
@@ -27,7 +27,7 @@ bool is_group_fold(const Node& x) {
 
 std::string constants(const std::string& type, const std::string& head, const std::vector<std::string>& of,
                       std::string_view none) {
-  return fmt::format("    static CODA_DEVICE constexpr {} {} {{ return {}; }}\n", type, head, chosen(of, none));
+  return fmt::format("    static UNISONO_DEVICE constexpr {} {} {{ return {}; }}\n", type, head, chosen(of, none));
 }
 
 std::string branch(std::string_view variable, std::size_t i, const std::string& lines) {
@@ -148,9 +148,9 @@ std::string VisitorWriter::levels() {
   for (auto* list : {&counts, &kinds})
     for (std::size_t l = 0; l + 1 < list->size(); ++l) (*list)[l] = fmt::format("level == {} ? {} : ", l, (*list)[l]);
   return fmt::format("    static constexpr int kLevels = {};\n", levels.size()) +
-         fmt::format("    static CODA_DEVICE constexpr int row_folds(int level) {{ return {}; }}\n",
+         fmt::format("    static UNISONO_DEVICE constexpr int row_folds(int level) {{ return {}; }}\n",
                      counts.empty() ? "1" : fmt::format("{}", fmt::join(counts, ""))) +
-         fmt::format("    static CODA_DEVICE constexpr Fold row_fold(int level, int i) {{ return {}; }}\n",
+         fmt::format("    static UNISONO_DEVICE constexpr Fold row_fold(int level, int i) {{ return {}; }}\n",
                      kinds.empty() ? "Fold::kSum" : fmt::format("{}", fmt::join(kinds, ""))) +
          "    template <int level>\n" +
          function(
@@ -342,4 +342,4 @@ std::string VisitorWriter::general_text() {
          functions + "};\n";
 }
 
-}  // namespace coda::codegen
+}  // namespace unisono::codegen

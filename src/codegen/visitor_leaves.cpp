@@ -3,14 +3,14 @@
 
 #include <algorithm>
 
-#include "coda/error.hpp"
 #include "codegen/expression.hpp"
 #include "codegen/pieces.hpp"
 #include "codegen/visitor.hpp"
 #include "ir/spelling.hpp"
 #include "plan/refusal.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::codegen {
+namespace unisono::codegen {
 
 namespace {
 
@@ -190,4 +190,4 @@ Scope VisitorWriter::scope(const Place& place, bool accurate) {
       });
 }
 
-}  // namespace coda::codegen
+}  // namespace unisono::codegen

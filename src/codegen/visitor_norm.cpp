@@ -8,7 +8,7 @@
 #include "codegen/visitor.hpp"
 #include "plan/conv_shared_memory.hpp"
 
-namespace coda::codegen {
+namespace unisono::codegen {
 
 std::string VisitorWriter::late_and_affine() {
   if (!e_.norm)
@@ -68,4 +68,4 @@ std::string VisitorWriter::statistics() {
              s.lines());
 }
 
-}  // namespace coda::codegen
+}  // namespace unisono::codegen

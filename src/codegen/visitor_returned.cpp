@@ -9,7 +9,7 @@
 #include "codegen/visitor.hpp"
 #include "plan/conv_shared_memory.hpp"
 
-namespace coda::codegen {
+namespace unisono::codegen {
 
 namespace {
 
@@ -51,7 +51,7 @@ std::string VisitorWriter::group_lists() const {
     widths.push_back(fmt::format("({})", chosen(width, "1")));
   }
   const auto list = [](const char* head, const std::vector<std::string>& of) {
-    return fmt::format("    static CODA_DEVICE constexpr {} {{ return {}; }}\n", head, by_level(of));
+    return fmt::format("    static UNISONO_DEVICE constexpr {} {{ return {}; }}\n", head, by_level(of));
   };
   return list("int group_folds(int level)", counts) + list("Fold group_fold(int level, int i)", kinds) +
          list("bool group_mean(int level, int i)", means) + list("int group_width(int level, int i)", widths);
@@ -81,7 +81,7 @@ std::string VisitorWriter::groups() {
   }
   return fmt::format("    static constexpr int kGroupStores = {};\n", widths.size()) + group_lists() +
          "    template <class Groups>\n" + function("void read_groups(Row& row, const float* line, int n)", reads) +
-         fmt::format("    static CODA_DEVICE constexpr int group_store_width(int i) {{ return {}; }}\n",
+         fmt::format("    static UNISONO_DEVICE constexpr int group_store_width(int i) {{ return {}; }}\n",
                      chosen(widths, "1")) +
          "    template <int i>\n" +
          function(
@@ -133,7 +133,7 @@ std::string VisitorWriter::returned_list(std::size_t level) {
       s.line(fmt::format("value[{}] = {};", at++, term(g_[id].op, x)));
     }
   const auto list = [](const char* head, const std::vector<std::string>& of, const char* none) {
-    return fmt::format("    static CODA_DEVICE constexpr {} {{ return {}; }}\n", head, chosen(of, none));
+    return fmt::format("    static UNISONO_DEVICE constexpr {} {{ return {}; }}\n", head, chosen(of, none));
   };
   return fmt::format("    static constexpr int kChannelFolds = {}, kMoments = {}, kDomains = {};\n", folds.size(),
                      moments.size(), all.size()) +
@@ -195,4 +195,4 @@ std::string VisitorWriter::returned_columns(std::size_t level) {
   return s.lines();
 }
 
-}  // namespace coda::codegen
+}  // namespace unisono::codegen

@@ -5,12 +5,12 @@
 #include <bit>
 #include <cmath>
 
-#include "coda/error.hpp"
 #include "ir/infer.hpp"
 #include "ir/op_table.hpp"
 #include "ir/spelling.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::ir {
+namespace unisono::ir {
 
 namespace {
 
@@ -95,4 +95,4 @@ void check_attributes(Op op, const Attributes& a) {
           fmt::format("{} was given {}={}; expected a finite number", to_string(op), p.name, number_text(a.*p.field)));
 }
 
-}  // namespace coda::ir
+}  // namespace unisono::ir

@@ -1,9 +1,9 @@
 #pragma once
 /// Which attributes an operation reads, what values they may have, and when two sets are the same.
 
-#include "coda/graph.hpp"
+#include "unisono/graph.hpp"
 
-namespace coda::ir {
+namespace unisono::ir {
 
 /// Equality of numbers as parts of a graph: 0 and -0 differ, all NaNs are one.
 bool same_number(double x, double y);
@@ -18,4 +18,4 @@ bool is_exact_in(double value, DType integer_or_bool);
 /// Throws UserError unless `attr` holds what `op` reads within its ranges and nothing else.
 void check_attributes(Op op, const Attributes& attr);
 
-}  // namespace coda::ir
+}  // namespace unisono::ir

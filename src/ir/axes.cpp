@@ -1,8 +1,8 @@
 #include <algorithm>
 
-#include "coda/graph.hpp"
+#include "unisono/graph.hpp"
 
-namespace coda {
+namespace unisono {
 
 Axes join(const Axes& x, const Axes& y) {
   Axes r;
@@ -35,4 +35,4 @@ Axes reduced_axes(const ReduceDomain& d) {
   return r;
 }
 
-}  // namespace coda
+}  // namespace unisono

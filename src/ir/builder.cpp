@@ -1,4 +1,4 @@
-#include "coda/builder.hpp"
+#include "unisono/builder.hpp"
 
 #include <fmt/format.h>
 
@@ -6,15 +6,15 @@
 #include <cmath>
 #include <limits>
 
-#include "coda/error.hpp"
 #include "ir/attributes.hpp"
 #include "ir/infer.hpp"
 #include "ir/leaves.hpp"
 #include "ir/names.hpp"
 #include "ir/op_table.hpp"
 #include "ir/spelling.hpp"
+#include "unisono/error.hpp"
 
-namespace coda {
+namespace unisono {
 
 namespace {
 
@@ -215,4 +215,4 @@ Graph GraphBuilder::build() const {
   return graph_;
 }
 
-}  // namespace coda
+}  // namespace unisono

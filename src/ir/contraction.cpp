@@ -1,13 +1,13 @@
-#include "coda/contraction.hpp"
+#include "unisono/contraction.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
 
-#include "coda/error.hpp"
+#include "unisono/error.hpp"
 
-namespace coda {
+namespace unisono {
 
 namespace {
 
@@ -197,4 +197,4 @@ std::string to_string(const Contraction& contraction) {
                     contraction);
 }
 
-}  // namespace coda
+}  // namespace unisono

@@ -1,11 +1,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "coda/text.hpp"
 #include "ir/op_table.hpp"
 #include "ir/spelling.hpp"
+#include "unisono/text.hpp"
 
-namespace coda {
+namespace unisono {
 
 namespace {
 
@@ -152,4 +152,4 @@ class Drawing {
 
 std::string to_dot(const Graph& graph, std::string_view title) { return Drawing(graph).run(title); }
 
-}  // namespace coda
+}  // namespace unisono

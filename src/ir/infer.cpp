@@ -2,11 +2,11 @@
 
 #include <fmt/format.h>
 
-#include "coda/error.hpp"
 #include "ir/attributes.hpp"
 #include "ir/op_table.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::ir {
+namespace unisono::ir {
 
 namespace {
 
@@ -139,4 +139,4 @@ Inferred infer(Op op, std::span<const Node* const> in, const Attributes& attr, s
   throw InternalError(fmt::format("{} is a leaf: its type is not inferred", row.name));
 }
 
-}  // namespace coda::ir
+}  // namespace unisono::ir

@@ -6,9 +6,9 @@
 #include <string>
 #include <string_view>
 
-#include "coda/graph.hpp"
+#include "unisono/graph.hpp"
 
-namespace coda::ir {
+namespace unisono::ir {
 
 /// Common dtype of two values in arithmetic: equal dtypes stay; f64 wins; bool and i32 give way to floats; two
 /// different short floats meet in f32.
@@ -32,4 +32,4 @@ std::string wrong_arity(std::string_view name, int takes, std::size_t given);
 /// The domain that a normalisation's statistics run over: fixed by the op, apart from the groups of group_norm.
 ReduceDomain normalisation_domain(Op op, int groups);
 
-}  // namespace coda::ir
+}  // namespace unisono::ir

@@ -2,7 +2,7 @@
 
 #include "ir/attributes.hpp"
 
-namespace coda::ir {
+namespace unisono::ir {
 
 bool is_operand_axes(const Axes& a) {
   return a == axes::scalar || a == axes::b || a == axes::m || a == axes::n || a == axes::bn || a == axes::mn;
@@ -28,4 +28,4 @@ Axes coordinate_axes(Coordinate c) {
   return axes::scalar;
 }
 
-}  // namespace coda::ir
+}  // namespace unisono::ir

@@ -3,9 +3,9 @@
 
 #include <optional>
 
-#include "coda/graph.hpp"
+#include "unisono/graph.hpp"
 
-namespace coda::ir {
+namespace unisono::ir {
 
 /// Axes that an operand can have: [], [b], [m], [n], [b,n], [m,n].
 bool is_operand_axes(const Axes& axes);
@@ -19,4 +19,4 @@ bool is_default_of(double value, std::optional<DType> storage);
 /// Axes along which a coordinate varies: [n], [b], and [m] for m, h and w.
 Axes coordinate_axes(Coordinate c);
 
-}  // namespace coda::ir
+}  // namespace unisono::ir

@@ -8,7 +8,7 @@
 
 #include "ir/names.hpp"
 
-namespace coda::ir {
+namespace unisono::ir {
 
 namespace {
 
@@ -142,4 +142,4 @@ double number_value(const Source& source, const Token& token) {
   return value;
 }
 
-}  // namespace coda::ir
+}  // namespace unisono::ir

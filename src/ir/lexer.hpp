@@ -6,7 +6,7 @@
 
 #include "ir/source.hpp"
 
-namespace coda::ir {
+namespace unisono::ir {
 
 enum class TokenKind : std::uint8_t {
   identifier,
@@ -29,4 +29,4 @@ std::vector<Token> tokenize(const Source& source);
 /// of the range of f64.
 double number_value(const Source& source, const Token& token);
 
-}  // namespace coda::ir
+}  // namespace unisono::ir

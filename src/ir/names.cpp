@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <array>
 
-#include "coda/error.hpp"
 #include "ir/op_table.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::ir {
+namespace unisono::ir {
 
 namespace {
 constexpr bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
@@ -35,4 +35,4 @@ void check_identifier(std::string_view name, std::string_view what) {
     throw UserError(fmt::format("{} name '{}' is a word of the text form; choose another", what, name));
 }
 
-}  // namespace coda::ir
+}  // namespace unisono::ir

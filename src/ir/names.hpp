@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <string_view>
 
-namespace coda::ir {
+namespace unisono::ir {
 
 inline constexpr std::size_t longest_name = 128;
 
@@ -18,4 +18,4 @@ bool is_reserved(std::string_view name);
 /// Throws UserError unless `name` is an identifier and not reserved; `what` says what it was to name.
 void check_identifier(std::string_view name, std::string_view what);
 
-}  // namespace coda::ir
+}  // namespace unisono::ir

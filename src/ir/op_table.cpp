@@ -3,9 +3,9 @@
 #include <array>
 #include <limits>
 
-#include "coda/error.hpp"
+#include "unisono/error.hpp"
 
-namespace coda {
+namespace unisono {
 
 namespace ir {
 
@@ -115,4 +115,4 @@ std::optional<Op> op_from_name(std::string_view name) {
 
 std::string_view to_string(Op op) { return ir::info(op).name; }
 
-}  // namespace coda
+}  // namespace unisono

@@ -6,9 +6,9 @@
 #include <span>
 #include <string_view>
 
-#include "coda/graph.hpp"
+#include "unisono/graph.hpp"
 
-namespace coda::ir {
+namespace unisono::ir {
 
 enum class OpClass : std::uint8_t {
   leaf,
@@ -53,4 +53,4 @@ inline bool is_elementwise(Op op) {
 inline bool is_reduction(Op op) { return info(op).op_class == OpClass::reduction; }
 inline bool is_normalisation(Op op) { return info(op).op_class == OpClass::normalisation; }
 
-}  // namespace coda::ir
+}  // namespace unisono::ir

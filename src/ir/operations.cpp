@@ -1,10 +1,10 @@
 #include <fmt/format.h>
 
-#include "coda/builder.hpp"
-#include "coda/error.hpp"
 #include "ir/infer.hpp"
+#include "unisono/builder.hpp"
+#include "unisono/error.hpp"
 
-namespace coda {
+namespace unisono {
 
 namespace {
 Value with_alpha(Op op, Value x, double alpha, double beta = 0) {
@@ -61,4 +61,4 @@ Value layer_norm(Value x, NormOptions o) { return normalise(Op::layer_norm, x, o
 Value rms_norm(Value x, NormOptions o) { return normalise(Op::rms_norm, x, o); }
 Value batch_norm(Value x, NormOptions o) { return normalise(Op::batch_norm, x, o); }
 
-}  // namespace coda
+}  // namespace unisono

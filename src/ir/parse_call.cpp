@@ -6,7 +6,7 @@
 #include "ir/parser.hpp"
 #include "ir/suggest.hpp"
 
-namespace coda::ir {
+namespace unisono::ir {
 
 /// The arguments of a call to a built-in operation, as they are read.
 struct CallArguments {
@@ -233,4 +233,4 @@ int Parser::groups_argument() {
   return static_cast<int>(value);
 }
 
-}  // namespace coda::ir
+}  // namespace unisono::ir

@@ -6,7 +6,7 @@
 #include "ir/parser.hpp"
 #include "ir/suggest.hpp"
 
-namespace coda::ir {
+namespace unisono::ir {
 
 namespace {
 
@@ -202,4 +202,4 @@ void Parser::unknown_name(const Token& token) const {
                           meant.empty() ? "." : did_you_mean(meant)));
 }
 
-}  // namespace coda::ir
+}  // namespace unisono::ir

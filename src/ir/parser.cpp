@@ -4,12 +4,12 @@
 
 #include <array>
 
-#include "coda/text.hpp"
 #include "ir/names.hpp"
 #include "ir/op_table.hpp"
 #include "ir/suggest.hpp"
+#include "unisono/text.hpp"
 
-namespace coda {
+namespace unisono {
 
 Graph parse(std::string_view text, const std::vector<UserFunction>& functions) {
   return ir::Parser(text, functions).run();
@@ -153,4 +153,4 @@ void Parser::bare_call() {
 }
 
 }  // namespace ir
-}  // namespace coda
+}  // namespace unisono

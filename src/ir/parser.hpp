@@ -11,12 +11,12 @@
 #include <string_view>
 #include <vector>
 
-#include "coda/builder.hpp"
-#include "coda/error.hpp"
 #include "ir/lexer.hpp"
 #include "ir/source.hpp"
+#include "unisono/builder.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::ir {
+namespace unisono::ir {
 
 inline constexpr std::size_t largest_text = std::size_t{1} << 20;  ///< bytes
 inline constexpr int deepest_nesting = 200;                        ///< parentheses, calls and prefix operators
@@ -125,4 +125,4 @@ class Parser {
   std::map<std::string, Named, std::less<>> operands_;
 };
 
-}  // namespace coda::ir
+}  // namespace unisono::ir

@@ -3,7 +3,7 @@
 #include "ir/op_table.hpp"
 #include "ir/parser.hpp"
 
-namespace coda::ir {
+namespace unisono::ir {
 
 Token Parser::take() {
   const Token token = peek();
@@ -65,4 +65,4 @@ Value Parser::node(const Token& token, Op op, const std::vector<Value>& inputs, 
   return counted(token, located(token, [&] { return builder_.node(op, inputs, std::move(attr), requested); }));
 }
 
-}  // namespace coda::ir
+}  // namespace unisono::ir

@@ -1,12 +1,12 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "coda/text.hpp"
 #include "ir/op_table.hpp"
 #include "ir/spelling.hpp"
 #include "ir/value_names.hpp"
+#include "unisono/text.hpp"
 
-namespace coda {
+namespace unisono {
 
 namespace {
 
@@ -150,4 +150,4 @@ class Printer {
 
 std::string print(const Graph& graph) { return Printer(graph).run(); }
 
-}  // namespace coda
+}  // namespace unisono

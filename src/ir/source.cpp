@@ -4,10 +4,10 @@
 
 #include <algorithm>
 
-#include "coda/error.hpp"
 #include "support/utf8.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::ir {
+namespace unisono::ir {
 
 namespace {
 
@@ -90,4 +90,4 @@ void Source::fail(Span span, std::string_view message) const {
                               std::string(number.size(), ' '), carets));
 }
 
-}  // namespace coda::ir
+}  // namespace unisono::ir

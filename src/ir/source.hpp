@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace coda::ir {
+namespace unisono::ir {
 
 /// Part of a text, in bytes.
 struct Span {
@@ -38,4 +38,4 @@ class Source {
   std::string_view text_;
 };
 
-}  // namespace coda::ir
+}  // namespace unisono::ir

@@ -7,7 +7,7 @@
 #include "ir/attributes.hpp"
 #include "ir/op_table.hpp"
 
-namespace coda::ir {
+namespace unisono::ir {
 
 std::string number_text(double value) {
   if (std::isnan(value)) return "nan";
@@ -52,4 +52,4 @@ std::string_view to_string(Coordinate c) {
   return "?";
 }
 
-}  // namespace coda::ir
+}  // namespace unisono::ir

@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "coda/graph.hpp"
+#include "unisono/graph.hpp"
 
-namespace coda::ir {
+namespace unisono::ir {
 
 /// The shortest decimal that reads back as exactly `value`: "2", "0.1", "1e-5", "-inf", "nan".
 std::string number_text(double value);
@@ -18,4 +18,4 @@ std::vector<std::string> keyword_texts(const Node& node);
 /// "m", "n", "b", "h" or "w".
 std::string_view to_string(Coordinate c);
 
-}  // namespace coda::ir
+}  // namespace unisono::ir

@@ -2,11 +2,11 @@
 #include <map>
 #include <utility>
 
-#include "coda/graph.hpp"
 #include "ir/attributes.hpp"
 #include "ir/op_table.hpp"
+#include "unisono/graph.hpp"
 
-namespace coda {
+namespace unisono {
 
 namespace {
 
@@ -97,4 +97,4 @@ bool structurally_equal(const Graph& x, const Graph& y) {
   return matcher.match_dead() && same_operands(x, y);
 }
 
-}  // namespace coda
+}  // namespace unisono

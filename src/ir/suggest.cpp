@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-namespace coda::ir {
+namespace unisono::ir {
 
 namespace {
 
@@ -99,4 +99,4 @@ std::string did_you_mean(std::string_view suggestion) {
   return suggestion.empty() ? std::string() : fmt::format("; did you mean '{}'?", suggestion);
 }
 
-}  // namespace coda::ir
+}  // namespace unisono::ir

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace coda::ir {
+namespace unisono::ir {
 
 /// Insertions, deletions, substitutions and swaps of neighbours that lead from x to y; `limit` + 1 if it takes more
 /// than `limit`.
@@ -21,4 +21,4 @@ std::string_view known_as(std::string_view foreign);
 /// "; did you mean 'x'?", or nothing if `suggestion` is empty.
 std::string did_you_mean(std::string_view suggestion);
 
-}  // namespace coda::ir
+}  // namespace unisono::ir

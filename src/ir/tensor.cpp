@@ -1,11 +1,11 @@
-#include "coda/tensor.hpp"
+#include "unisono/tensor.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "coda/error.hpp"
+#include "unisono/error.hpp"
 
-namespace coda {
+namespace unisono {
 
 std::int64_t element_count(const std::vector<std::int64_t>& shape) {
   std::int64_t n = 1;
@@ -26,4 +26,4 @@ std::vector<std::int64_t> row_major_strides(const std::vector<std::int64_t>& sha
   return strides;
 }
 
-}  // namespace coda
+}  // namespace unisono

@@ -5,7 +5,7 @@
 #include "ir/names.hpp"
 #include "ir/op_table.hpp"
 
-namespace coda::ir {
+namespace unisono::ir {
 
 ValueNames::ValueNames(const Graph& graph) : graph_(graph), names_(graph.nodes.size()) {
   for (const Node& x : graph.nodes)
@@ -39,4 +39,4 @@ std::string ValueNames::next() {
   return name;
 }
 
-}  // namespace coda::ir
+}  // namespace unisono::ir

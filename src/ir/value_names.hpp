@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "coda/graph.hpp"
+#include "unisono/graph.hpp"
 
-namespace coda::ir {
+namespace unisono::ir {
 
 /// Hands out names that clash with no operand, function, word of the text form or one another. A value keeps the name
 /// that it has; if another had it first, it gets a number after it. A value without a name takes that of its store.
@@ -33,4 +33,4 @@ class ValueNames {
   int next_ = 0;
 };
 
-}  // namespace coda::ir
+}  // namespace unisono::ir

@@ -2,16 +2,16 @@
 
 #include <set>
 
-#include "coda/error.hpp"
-#include "coda/graph.hpp"
 #include "ir/attributes.hpp"
 #include "ir/infer.hpp"
 #include "ir/leaves.hpp"
 #include "ir/names.hpp"
 #include "ir/op_table.hpp"
 #include "ir/spelling.hpp"
+#include "unisono/error.hpp"
+#include "unisono/graph.hpp"
 
-namespace coda {
+namespace unisono {
 
 namespace {
 
@@ -129,4 +129,4 @@ class Verifier {
 
 void verify(const Graph& graph) { Verifier(graph).run(); }
 
-}  // namespace coda
+}  // namespace unisono

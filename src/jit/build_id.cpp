@@ -10,7 +10,7 @@
 #include <optional>
 #include <vector>
 
-namespace coda::jit {
+namespace unisono::jit {
 namespace {
 
 constexpr std::size_t note_limit = 1 << 16;
@@ -80,4 +80,4 @@ std::string build_id(const std::filesystem::path& library) {
                      static_cast<std::int64_t>(info->st_mtime));
 }
 
-}  // namespace coda::jit
+}  // namespace unisono::jit

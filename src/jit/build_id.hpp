@@ -4,10 +4,10 @@
 #include <filesystem>
 #include <string>
 
-namespace coda::jit {
+namespace unisono::jit {
 
 /// The linker's build identifier in hexadecimal digits; where a library has none, its name, size and time of change;
 /// empty if the file cannot be read or is no 64-bit ELF file.
 std::string build_id(const std::filesystem::path& library);
 
-}  // namespace coda::jit
+}  // namespace unisono::jit

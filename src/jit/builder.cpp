@@ -7,12 +7,12 @@
 #include <system_error>
 #include <thread>
 
-#include "coda/error.hpp"
 #include "jit/key.hpp"
 #include "jit/lock.hpp"
 #include "jit/places.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::jit {
+namespace unisono::jit {
 namespace {
 
 int job_count(const Settings& settings) {
@@ -70,7 +70,7 @@ Builder::Builder(Settings settings, std::shared_ptr<Compiler> compiler, const Pl
     warn("cache",
          "the kernel cache is not used, every process will compile its kernels again: " + places.cache.refused);
   } else if (settings_.use_cache && folder_.empty()) {
-    warn("cache", "compiled kernels are not kept: none of CODA_CACHE_DIR, XDG_CACHE_HOME and HOME is set");
+    warn("cache", "compiled kernels are not kept: none of UNISONO_CACHE_DIR, XDG_CACHE_HOME and HOME is set");
   }
   for (const Place& p : places.packs)
     if (!p.refused.empty()) warn("pack " + p.folder.string(), "a pack is not used: " + p.refused);
@@ -207,8 +207,8 @@ void Builder::warn(const std::string& kind, const std::string& text) {
   if (settings_.warn) {
     settings_.warn(text);
   } else {
-    std::fputs(fmt::format("coda: {}\n", text).c_str(), stderr);
+    std::fputs(fmt::format("unisono: {}\n", text).c_str(), stderr);
   }
 }
 
-}  // namespace coda::jit
+}  // namespace unisono::jit

@@ -17,7 +17,7 @@
 #include "jit/places.hpp"
 #include "support/files.hpp"
 
-namespace coda::jit {
+namespace unisono::jit {
 
 using Clock = std::chrono::steady_clock;
 
@@ -70,4 +70,4 @@ class Builder {
   std::map<std::string, ReadyPointer> unpublished_;  ///< by key, what could not be written to the cache
 };
 
-}  // namespace coda::jit
+}  // namespace unisono::jit

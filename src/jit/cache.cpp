@@ -11,7 +11,7 @@
 #include "support/files.hpp"
 #include "support/hash.hpp"
 
-namespace coda::jit {
+namespace unisono::jit {
 namespace {
 
 namespace fs = std::filesystem;
@@ -109,4 +109,4 @@ void keep_newest(const fs::path& folder, std::size_t count) {
   }
 }
 
-}  // namespace coda::jit
+}  // namespace unisono::jit

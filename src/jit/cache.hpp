@@ -9,7 +9,7 @@
 #include "jit/entry.hpp"
 #include "jit/kernel_folder.hpp"
 
-namespace coda::jit {
+namespace unisono::jit {
 
 /// How many broken entries and failed sources are kept: the newest.
 inline constexpr std::size_t kept_at_most = 32;
@@ -45,4 +45,4 @@ Kept keep_failed(const std::filesystem::path& folder, const std::string& key, co
 /// Removes all but the newest leftovers of `broken` or `failed`, by time of change.
 void keep_newest(const std::filesystem::path& folder, std::size_t count);
 
-}  // namespace coda::jit
+}  // namespace unisono::jit

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-namespace coda::jit {
+namespace unisono::jit {
 namespace {
 
 /// Errors stand at the beginning, the count of them at the end: both are kept.
@@ -39,4 +39,4 @@ std::string message_of_missing_compiler(const std::string& what, const std::vect
   return text + "\n" + advice;
 }
 
-}  // namespace coda::jit
+}  // namespace unisono::jit

@@ -7,7 +7,7 @@
 
 #include "jit/compiler.hpp"
 
-namespace coda::jit {
+namespace unisono::jit {
 
 /// Where a failed source was kept, or why it could not be.
 struct Kept {
@@ -25,4 +25,4 @@ std::string message_of_missing_kernel(const Request& request, const std::map<std
 std::string message_of_missing_compiler(const std::string& what, const std::vector<std::string>& looked_at,
                                         const std::string& advice);
 
-}  // namespace coda::jit
+}  // namespace unisono::jit

@@ -10,7 +10,7 @@
 
 #include "jit/jit.hpp"
 
-namespace coda::jit {
+namespace unisono::jit {
 
 /// What one compilation gave. The kernels are empty exactly if it failed.
 struct Compiled {
@@ -46,4 +46,4 @@ std::vector<std::string> all_options(const Compiler& compiler, const Request& re
 /// The name under which a source is compiled and kept.
 inline constexpr const char* source_name = "source.cu";
 
-}  // namespace coda::jit
+}  // namespace unisono::jit

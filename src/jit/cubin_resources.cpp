@@ -7,7 +7,7 @@
 #include <cstring>
 #include <optional>
 
-namespace coda::jit {
+namespace unisono::jit {
 namespace {
 
 constexpr std::string_view text_prefix = ".text.", shared_prefix = ".nv.shared.";
@@ -164,4 +164,4 @@ std::map<std::string, Resources> resources_of(std::span<const std::byte> cubin, 
   return kernels;
 }
 
-}  // namespace coda::jit
+}  // namespace unisono::jit

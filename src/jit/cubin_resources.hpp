@@ -9,7 +9,7 @@
 
 #include "jit/jit.hpp"
 
-namespace coda::jit {
+namespace unisono::jit {
 
 /// Kernels by name with registers, stack and static shared memory; spills are 0, because a cubin does not tell them.
 /// Anything that is no well-formed cubin gives no kernels.
@@ -25,4 +25,4 @@ std::map<std::string, Printed> printed_resources(std::string_view log);
 /// Both.
 std::map<std::string, Resources> resources_of(std::span<const std::byte> cubin, std::string_view log);
 
-}  // namespace coda::jit
+}  // namespace unisono::jit

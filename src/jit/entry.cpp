@@ -8,13 +8,13 @@
 #include <nlohmann/json.hpp>
 #include <system_error>
 
-#include "coda/error.hpp"
 #include "support/hash.hpp"
 #include "support/json_depth.hpp"
 #include "support/regular_file.hpp"
 #include "support/trust.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::jit {
+namespace unisono::jit {
 namespace {
 
 using nlohmann::json;
@@ -153,4 +153,4 @@ bool is_key(std::string_view name) {
   return name.size() == 32 && name.find_first_not_of("0123456789abcdef") == std::string_view::npos;
 }
 
-}  // namespace coda::jit
+}  // namespace unisono::jit

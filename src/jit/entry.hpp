@@ -11,7 +11,7 @@
 
 #include "jit/jit.hpp"
 
-namespace coda::jit {
+namespace unisono::jit {
 
 inline constexpr const char *cubin_file = "kernel.cubin", *log_file = "compile.log", *info_file = "entry.json";
 
@@ -62,4 +62,4 @@ std::variant<EntryInfo, Absent, Broken> load_info(const std::filesystem::path& f
 /// 32 hexadecimal digits: the name of an entry's folder.
 bool is_key(std::string_view name);
 
-}  // namespace coda::jit
+}  // namespace unisono::jit

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
-namespace coda::jit {
+namespace unisono::jit {
 namespace {
 
 std::string_view without_blanks(std::string_view text) {
@@ -46,4 +46,4 @@ std::string with_full_names(const Header& header, std::span<const Header> all) {
   return result;
 }
 
-}  // namespace coda::jit
+}  // namespace unisono::jit

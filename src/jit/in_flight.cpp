@@ -2,7 +2,7 @@
 
 #include <utility>
 
-namespace coda::jit {
+namespace unisono::jit {
 
 void InFlight::Leader::done(ReadyPointer ready) {
   if (work_ == nullptr) return;
@@ -44,4 +44,4 @@ InFlight::Joined InFlight::join(const std::string& key, double wait_seconds, std
   return {std::nullopt, work->ready};
 }
 
-}  // namespace coda::jit
+}  // namespace unisono::jit

@@ -14,7 +14,7 @@
 
 #include "jit/jit.hpp"
 
-namespace coda::jit {
+namespace unisono::jit {
 
 /// A binary with all its kernels, as cache and compiler give it.
 struct Ready {
@@ -68,4 +68,4 @@ class InFlight {
   std::map<std::string, std::shared_ptr<Work>> works_;
 };
 
-}  // namespace coda::jit
+}  // namespace unisono::jit

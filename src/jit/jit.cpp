@@ -7,11 +7,11 @@
 #include <mutex>
 #include <thread>
 
-#include "coda/error.hpp"
 #include "jit/builder.hpp"
 #include "support/threads.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::jit {
+namespace unisono::jit {
 namespace {
 
 /// How long a worker waits for another process before it looks at its other tasks again.
@@ -154,4 +154,4 @@ std::vector<Binary> Jit::compile(std::span<const Request> requests, const Progre
   return Batch(impl_->builder, requests, progress).run();
 }
 
-}  // namespace coda::jit
+}  // namespace unisono::jit

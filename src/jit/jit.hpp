@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-namespace coda::jit {
+namespace unisono::jit {
 
 enum class CompilerKind { nvrtc, nvcc };
 
@@ -23,8 +23,8 @@ struct Request {
   std::string source;
   std::span<const Header> headers;        ///< the text of everything that source may include; must outlive the request
   std::string entry;                      ///< the kernel whose resources are reported
-  std::string title;                      ///< for progress, logs and `coda cache list`
-  std::vector<std::string> options = {};  ///< further compiler options, such as -DCODA_WATCHDOG
+  std::string title;                      ///< for progress, logs and `unisono cache list`
+  std::vector<std::string> options = {};  ///< further compiler options, such as -DUNISONO_WATCHDOG
   std::string arch = "sm_90a";
 };
 
@@ -49,9 +49,10 @@ struct Settings {
   std::filesystem::path nvcc;  ///< empty: found by PATH, CUDA_HOME, /usr/local/cuda
   std::filesystem::path
       nvrtc;  ///< the shared library; empty: found by CUDA_HOME, LD_LIBRARY_PATH, /usr/local/cuda, the linker
-  std::filesystem::path cache;  ///< empty: CODA_CACHE_DIR, else XDG_CACHE_HOME/coda/kernels, else ~/.cache/coda/kernels
+  std::filesystem::path
+      cache;  ///< empty: UNISONO_CACHE_DIR, else XDG_CACHE_HOME/unisono/kernels, else ~/.cache/unisono/kernels
   std::vector<std::filesystem::path> packs;  ///< read-only layers, searched first
-  bool installed_packs = true;               ///< behind them: those of CODA_PACKS, and the installation's
+  bool installed_packs = true;               ///< behind them: those of UNISONO_PACKS, and the installation's
   bool use_cache = true;
   int jobs = 0;  ///< compilations at once; 0: one a core
   /// How long to wait for another process that is at the same kernel before compiling it here too: it may be stopped.
@@ -90,4 +91,4 @@ class Jit {
   std::unique_ptr<Impl> impl_;
 };
 
-}  // namespace coda::jit
+}  // namespace unisono::jit

@@ -6,21 +6,21 @@
 #include <cerrno>
 #include <system_error>
 
-#include "coda/error.hpp"
 #include "jit/entry.hpp"
 #include "support/files.hpp"
 #include "support/printable.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::jit {
+namespace unisono::jit {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view marker_line = "Coda's compiled kernels, format 1\n";
+constexpr std::string_view marker_line = "Unisono's compiled kernels, format 1\n";
 constexpr std::string_view marker_text =
-    "Coda's compiled kernels, format 1\n"
-    "Everything in this folder was made by Coda and can be made again.\n"
-    "`coda cache prune` removes it; without this file nothing here is removed.\n";
+    "Unisono's compiled kernels, format 1\n"
+    "Everything in this folder was made by Unisono and can be made again.\n"
+    "`unisono cache prune` removes it; without this file nothing here is removed.\n";
 
 bool is_folder(const fs::path& path) {
   struct stat info {};
@@ -64,7 +64,7 @@ std::string why_foreign(const fs::path& folder) {
   const std::string name = support::printable(folder.string());
   if (::lstat((folder / marker_file).c_str(), &info) == 0)
     return fmt::format(
-        "'{}' is marked by another version of Coda ({} cannot be read as one of format 1); name another "
+        "'{}' is marked by another version of Unisono ({} cannot be read as one of format 1); name another "
         "folder",
         name, marker_file);
   const fs::path item = foreign_item(folder);
@@ -87,4 +87,4 @@ void claim(const fs::path& folder) {
   support::sweep(folder / making_folder);  // of a process that was killed in here
 }
 
-}  // namespace coda::jit
+}  // namespace unisono::jit

@@ -4,7 +4,7 @@
 
 #include "support/hash.hpp"
 
-namespace coda::jit {
+namespace unisono::jit {
 
 std::string program_key(const Request& request) {
   // in the order of their names: their order in the request does not matter to the compiler
@@ -33,4 +33,4 @@ std::vector<std::string> all_options(const Compiler& compiler, const Request& re
   return options;
 }
 
-}  // namespace coda::jit
+}  // namespace unisono::jit

@@ -5,7 +5,7 @@
 
 #include "jit/compiler.hpp"
 
-namespace coda::jit {
+namespace unisono::jit {
 
 /// Of the source, the headers' names and texts, the options and the architecture: what the program is.
 std::string program_key(const Request& request);
@@ -13,4 +13,4 @@ std::string program_key(const Request& request);
 /// Of the program and of the compiler (identity, options and environment): what the binary is.
 std::string binary_key(const std::string& program, Compiler& compiler, const Request& request);
 
-}  // namespace coda::jit
+}  // namespace unisono::jit

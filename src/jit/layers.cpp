@@ -7,7 +7,7 @@
 #include <chrono>
 #include <system_error>
 
-namespace coda::jit {
+namespace unisono::jit {
 namespace {
 
 /// The time of change of entry.json is that of the last use, to the hour; a read-only folder keeps none.
@@ -71,4 +71,4 @@ std::optional<std::filesystem::path> Layers::look_up(Index& index, const std::ve
   return found == index.programs.end() ? std::nullopt : std::optional(found->second);
 }
 
-}  // namespace coda::jit
+}  // namespace unisono::jit

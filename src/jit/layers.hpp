@@ -11,7 +11,7 @@
 
 #include "jit/entry.hpp"
 
-namespace coda::jit {
+namespace unisono::jit {
 
 /// Safe to use from several threads.
 class Layers {
@@ -50,4 +50,4 @@ class Layers {
   Index packed_, cached_;
 };
 
-}  // namespace coda::jit
+}  // namespace unisono::jit

@@ -3,7 +3,7 @@
 #include <cerrno>
 #include <system_error>
 
-namespace coda::jit {
+namespace unisono::jit {
 
 std::unique_ptr<support::FileLock> lock_of(const std::string& key) {
   const auto host = support::host_folder();
@@ -13,4 +13,4 @@ std::unique_ptr<support::FileLock> lock_of(const std::string& key) {
   return std::make_unique<support::FileLock>(*host / "locks" / key.substr(0, 3));
 }
 
-}  // namespace coda::jit
+}  // namespace unisono::jit

@@ -7,12 +7,12 @@
 #include <ctime>
 #include <system_error>
 
-#include "coda/error.hpp"
 #include "jit/cache.hpp"
 #include "support/files.hpp"
 #include "support/hash.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::jit {
+namespace unisono::jit {
 namespace {
 
 namespace fs = std::filesystem;
@@ -165,4 +165,4 @@ Pruned prune_entries(const fs::path& cache, const PruneRule& rule) {
   return std::move(pruning.result);
 }
 
-}  // namespace coda::jit
+}  // namespace unisono::jit

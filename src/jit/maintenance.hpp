@@ -1,5 +1,5 @@
 #pragma once
-/// What `coda cache` does with a folder of entries: the user's cache, or a pack.
+/// What `unisono cache` does with a folder of entries: the user's cache, or a pack.
 
 #include <cstdint>
 #include <filesystem>
@@ -9,7 +9,7 @@
 
 #include "jit/entry.hpp"
 
-namespace coda::jit {
+namespace unisono::jit {
 
 /// An entry as it lies on the disk.
 struct Listed {
@@ -51,4 +51,4 @@ Pruned prune_entries(const std::filesystem::path& cache, const PruneRule& rule);
 /// Removes the folders beside the entries, which a pack does not need. Throws as prune_entries().
 void remove_workshops(const std::filesystem::path& folder);
 
-}  // namespace coda::jit
+}  // namespace unisono::jit

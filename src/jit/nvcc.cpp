@@ -8,15 +8,15 @@
 #include <optional>
 #include <system_error>
 
-#include "coda/error.hpp"
 #include "jit/compile_error.hpp"
 #include "jit/compiler.hpp"
 #include "jit/cubin_resources.hpp"
 #include "support/environment.hpp"
 #include "support/files.hpp"
 #include "support/subprocess.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::jit {
+namespace unisono::jit {
 namespace {
 
 namespace fs = std::filesystem;
@@ -160,4 +160,4 @@ class Nvcc final : public Compiler {
 
 std::shared_ptr<Compiler> make_nvcc(const fs::path& nvcc) { return std::make_shared<Nvcc>(nvcc); }
 
-}  // namespace coda::jit
+}  // namespace unisono::jit

@@ -5,13 +5,13 @@
 #include <mutex>
 #include <optional>
 
-#include "coda/error.hpp"
 #include "jit/compiler.hpp"
 #include "jit/cubin_resources.hpp"
 #include "jit/full_names.hpp"
 #include "jit/nvrtc_library.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::jit {
+namespace unisono::jit {
 namespace {
 
 /// A program of NVRTC's, for as long as it lives.
@@ -122,4 +122,4 @@ class Nvrtc final : public Compiler {
 
 std::shared_ptr<Compiler> make_nvrtc(const std::filesystem::path& library) { return std::make_shared<Nvrtc>(library); }
 
-}  // namespace coda::jit
+}  // namespace unisono::jit

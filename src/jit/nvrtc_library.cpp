@@ -6,12 +6,12 @@
 
 #include <array>
 
-#include "coda/error.hpp"
 #include "jit/build_id.hpp"
 #include "jit/compile_error.hpp"
 #include "support/environment.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::jit {
+namespace unisono::jit {
 namespace {
 
 namespace fs = std::filesystem;
@@ -90,4 +90,4 @@ NvrtcFunctions load_nvrtc(const fs::path& path) {
   return f;
 }
 
-}  // namespace coda::jit
+}  // namespace unisono::jit

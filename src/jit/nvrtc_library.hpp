@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace coda::jit {
+namespace unisono::jit {
 
 struct NvrtcProgram;  // NVIDIA's, opaque
 
@@ -36,4 +36,4 @@ NvrtcFile find_nvrtc(const std::filesystem::path& given);
 /// Loads it; it stays loaded. Throws CompileError with the linker's reason.
 NvrtcFunctions load_nvrtc(const std::filesystem::path& library);
 
-}  // namespace coda::jit
+}  // namespace unisono::jit

@@ -4,12 +4,12 @@
 
 #include <system_error>
 
-#include "coda/error.hpp"
 #include "jit/kernel_folder.hpp"
 #include "support/environment.hpp"
 #include "support/trust.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::jit {
+namespace unisono::jit {
 namespace {
 
 namespace fs = std::filesystem;
@@ -55,4 +55,4 @@ Places places_of(const Settings& settings) {
   return places;
 }
 
-}  // namespace coda::jit
+}  // namespace unisono::jit

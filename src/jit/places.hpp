@@ -7,7 +7,7 @@
 
 #include "jit/jit.hpp"
 
-namespace coda::jit {
+namespace unisono::jit {
 
 struct Place {
   std::filesystem::path folder;
@@ -27,4 +27,4 @@ Places places_of(const Settings& settings);
 /// out.
 void require_own(const std::filesystem::path& folder);
 
-}  // namespace coda::jit
+}  // namespace unisono::jit

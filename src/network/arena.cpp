@@ -7,7 +7,7 @@
 #include "network/interval_index.hpp"
 #include "support/checked.hpp"
 
-namespace coda::network {
+namespace unisono::network {
 
 namespace {
 
@@ -123,4 +123,4 @@ ArenaPlan plan_arena(std::span<const Lifetime> buffers, bool reuse) {
   return plan;
 }
 
-}  // namespace coda::network
+}  // namespace unisono::network

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-namespace coda::network {
+namespace unisono::network {
 
 /// A buffer that is in use from step `first` to step `last`, both included.
 struct Lifetime {
@@ -32,4 +32,4 @@ constexpr std::size_t arena_size(std::size_t bytes) {
 /// Unsupported if the sum of bytes does not fit.
 ArenaPlan plan_arena(std::span<const Lifetime> buffers, bool reuse = true);
 
-}  // namespace coda::network
+}  // namespace unisono::network

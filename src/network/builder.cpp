@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <cstring>
 
-#include "coda/error.hpp"
-#include "coda/network.hpp"
 #include "network/names.hpp"
+#include "unisono/error.hpp"
+#include "unisono/network.hpp"
 
-namespace coda {
+namespace unisono {
 
 const Shape& NetworkValue::shape() const { return builder_->network_[id_].shape; }
 
@@ -248,4 +248,4 @@ NetworkValue clamp(NetworkValue x, double lower, double upper) {
   return elementwise(Op::clamp, {x}, std::move(a));
 }
 
-}  // namespace coda
+}  // namespace unisono

@@ -9,12 +9,12 @@
 #include <string_view>
 #include <vector>
 
-#include "coda/error.hpp"
-#include "coda/network.hpp"
 #include "ir/suggest.hpp"
 #include "network/storage.hpp"
+#include "unisono/error.hpp"
+#include "unisono/network.hpp"
 
-namespace coda::network {
+namespace unisono::network {
 
 using NamedSizes = std::map<std::string, Sizes>;
 
@@ -70,4 +70,4 @@ void check_names(const Network& n, const std::vector<TensorId>& ids, const Map& 
       throw UserError(fmt::format("{} '{}' is missing; the network has {}", what, name, fmt::join(names, ", ")));
 }
 
-}  // namespace coda::network
+}  // namespace unisono::network

@@ -1,13 +1,13 @@
 /// Constants in the network's own order of memory.
 
-#include "coda/network.hpp"
 #include "network/dim.hpp"
 #include "network/space.hpp"
 #include "network/steps.hpp"
 #include "network/storage.hpp"
 #include "network/strided_copy.hpp"
+#include "unisono/network.hpp"
 
-namespace coda::network {
+namespace unisono::network {
 
 ConstantData in_memory_order(const NetworkTensor& t) {
   if (!t.is_constant()) return {};
@@ -25,4 +25,4 @@ ConstantData in_memory_order(const NetworkTensor& t) {
   return {std::shared_ptr<const void>(std::move(out), data), bytes};
 }
 
-}  // namespace coda::network
+}  // namespace unisono::network

@@ -1,11 +1,11 @@
 /// Contractions of a network's operators, once extents are numbers.
 
-#include "coda/contraction.hpp"
-#include "coda/error.hpp"
+#include "unisono/contraction.hpp"
 #include "network/contraction.hpp"
 #include "network/names.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::network {
+namespace unisono::network {
 
 namespace {
 
@@ -62,4 +62,4 @@ Contraction contraction_of(const Operator& op, const std::vector<Sizes>& sizes) 
   return std::visit(ContractionOf{op, sizes}, op.kind);
 }
 
-}  // namespace coda::network
+}  // namespace unisono::network

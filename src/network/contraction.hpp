@@ -3,13 +3,13 @@
 
 #include <vector>
 
-#include "coda/contraction.hpp"
-#include "coda/network.hpp"
 #include "network/storage.hpp"
+#include "unisono/contraction.hpp"
+#include "unisono/network.hpp"
 
-namespace coda::network {
+namespace unisono::network {
 
 /// The contraction of an operator for tensors of these sizes (by tensor, logical order), in f32.
 Contraction contraction_of(const Operator& op, const std::vector<Sizes>& sizes);
 
-}  // namespace coda::network
+}  // namespace unisono::network

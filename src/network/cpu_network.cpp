@@ -9,9 +9,6 @@
 #include <mutex>
 #include <set>
 
-#include "coda/cancel.hpp"
-#include "coda/error.hpp"
-#include "coda/network.hpp"
 #include "network/caller.hpp"
 #include "network/executable_impl.hpp"
 #include "network/regions.hpp"
@@ -19,8 +16,11 @@
 #include "runtime/common/views.hpp"
 #include "runtime/cpu/worker_pool.hpp"
 #include "support/fork.hpp"
+#include "unisono/cancel.hpp"
+#include "unisono/error.hpp"
+#include "unisono/network.hpp"
 
-namespace coda {
+namespace unisono {
 
 namespace {
 
@@ -226,4 +226,4 @@ std::shared_ptr<NetworkImpl> build_cpu(Network network, const NetworkOptions& op
 }
 }  // namespace network
 
-}  // namespace coda
+}  // namespace unisono

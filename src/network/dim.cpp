@@ -9,9 +9,9 @@
 #include <string_view>
 #include <utility>
 
-#include "coda/error.hpp"
+#include "unisono/error.hpp"
 
-namespace coda {
+namespace unisono {
 
 std::string to_string(const Dim& dim) { return dim.known() ? std::to_string(dim.value()) : dim.symbol(); }
 
@@ -138,4 +138,4 @@ Shape to_shape(const std::vector<std::int64_t>& values) { return Shape(values.be
 
 }  // namespace network
 
-}  // namespace coda
+}  // namespace unisono

@@ -7,9 +7,9 @@
 #include <span>
 #include <string>
 
-#include "coda/network.hpp"
+#include "unisono/network.hpp"
 
-namespace coda::network {
+namespace unisono::network {
 
 /// Number of places a window of `span` pixels (dilation included) can take when it moves by `stride` over x + pad
 /// pixels; rounded up if `ceil`. Nothing if a known result would be below 1.
@@ -42,4 +42,4 @@ inline bool is_one(const Dim& x) { return x.known() && x.value() == 1; }
 std::vector<std::int64_t> values(const Shape& shape);
 Shape to_shape(const std::vector<std::int64_t>& values);
 
-}  // namespace coda::network
+}  // namespace unisono::network

@@ -6,16 +6,16 @@
 #include <map>
 #include <set>
 
-#include "coda/builder.hpp"
-#include "coda/error.hpp"
 #include "ir/names.hpp"
 #include "ir/op_table.hpp"
 #include "network/dim.hpp"
 #include "network/names.hpp"
 #include "network/regions.hpp"
 #include "network/space.hpp"
+#include "unisono/builder.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::network {
+namespace unisono::network {
 
 namespace {
 
@@ -109,7 +109,7 @@ Value EpilogueWriter::normalisation(const Operator& op, const operators::Normali
 Value EpilogueWriter::value(const Operator& op) {
   if (is_contraction(op.kind)) return contraction(op);
   if (const auto* n = std::get_if<operators::Normalisation>(&op.kind)) return normalisation(op, *n);
-  if (std::holds_alternative<operators::Softmax>(op.kind)) return coda::softmax(read(op.inputs[0], ""), over_n);
+  if (std::holds_alternative<operators::Softmax>(op.kind)) return unisono::softmax(read(op.inputs[0], ""), over_n);
   if (std::holds_alternative<operators::Elementwise>(op.kind)) return elementwise(op);
   throw InternalError(fmt::format("{} is no part of an epilogue", where(op)));
 }
@@ -137,4 +137,4 @@ void write_epilogue(const Network& network, Region& region, const std::vector<Te
   EpilogueWriter(network, region).write(stored);
 }
 
-}  // namespace coda::network
+}  // namespace unisono::network

@@ -2,12 +2,12 @@
 
 #include <fmt/format.h>
 
-#include "coda/error.hpp"
-#include "coda/network.hpp"
 #include "network/executable_impl.hpp"
 #include "runtime/cpu/worker_pool.hpp"
+#include "unisono/error.hpp"
+#include "unisono/network.hpp"
 
-namespace coda {
+namespace unisono {
 
 void NetworkImpl::enqueue(const std::map<std::string, ConstTensorView>&, const std::map<std::string, TensorView>&,
                           Stream) {
@@ -49,4 +49,4 @@ NetworkExecutable compile(Network network, const NetworkOptions& options) {
   throw UserError(fmt::format("device {} is unknown; expected cpu or cuda", static_cast<int>(options.device)));
 }
 
-}  // namespace coda
+}  // namespace unisono

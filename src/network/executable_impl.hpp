@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "coda/network.hpp"
+#include "unisono/network.hpp"
 
-namespace coda {
+namespace unisono {
 
 class NetworkImpl {
  public:
@@ -32,4 +32,4 @@ std::shared_ptr<NetworkImpl> build_cpu(Network network, const NetworkOptions& op
 std::shared_ptr<NetworkImpl> build_cuda(Network network, const NetworkOptions& options);
 }  // namespace network
 
-}  // namespace coda
+}  // namespace unisono

@@ -11,13 +11,13 @@
 #include <algorithm>
 #include <set>
 
-#include "coda/error.hpp"
 #include "network/dim.hpp"
 #include "network/names.hpp"
 #include "network/regions.hpp"
 #include "network/space.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::network {
+namespace unisono::network {
 
 bool is_contraction(const OperatorKind& k) {
   return std::holds_alternative<operators::Conv2d>(k) || std::holds_alternative<operators::ConvTranspose2d>(k) ||
@@ -281,4 +281,4 @@ FusedNetwork fuse(const Network& network, bool fuse, const MemoryStyle& style) {
   return f;
 }
 
-}  // namespace coda::network
+}  // namespace unisono::network

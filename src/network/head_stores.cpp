@@ -7,7 +7,7 @@
 #include "ir/op_table.hpp"
 #include "network/regions.hpp"
 
-namespace coda::network {
+namespace unisono::network {
 
 namespace {
 
@@ -105,4 +105,4 @@ void HeadFolder::fold(std::size_t index) {
 
 void fold_heads(FusedNetwork& fused) { HeadFolder(fused).run(); }
 
-}  // namespace coda::network
+}  // namespace unisono::network

@@ -1,14 +1,14 @@
 /// Steps of the operators that pick, place, count and order elements.
 
-#include "coda/error.hpp"
 #include "network/names.hpp"
 #include "network/tensor_view.hpp"
 #include "runtime/cpu/ops/copy.hpp"
 #include "runtime/cpu/ops/grid_sample.hpp"
 #include "runtime/cpu/ops/indices.hpp"
 #include "runtime/cpu/ops/order.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::network {
+namespace unisono::network {
 
 namespace {
 
@@ -103,4 +103,4 @@ std::function<void(const Tensors&)> index_step(const Network& network, const Ope
   return std::visit(IndexStep(network, op, storage, parallel), op.kind);
 }
 
-}  // namespace coda::network
+}  // namespace unisono::network

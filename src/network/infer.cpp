@@ -6,14 +6,14 @@
 #include <algorithm>
 #include <cmath>
 
-#include "coda/error.hpp"
-#include "coda/network.hpp"
 #include "ir/infer.hpp"
 #include "ir/op_table.hpp"
 #include "network/dim.hpp"
 #include "network/infer_tensors.hpp"
+#include "unisono/error.hpp"
+#include "unisono/network.hpp"
 
-namespace coda {
+namespace unisono {
 
 namespace network {
 
@@ -492,4 +492,4 @@ Shape infer_shape(const OperatorKind& kind, std::span<const NetworkTensor* const
   return shape;
 }
 
-}  // namespace coda
+}  // namespace unisono

@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
-#include "coda/error.hpp"
-#include "coda/network.hpp"
+#include "unisono/error.hpp"
+#include "unisono/network.hpp"
 
-namespace coda {
+namespace unisono {
 
 namespace {
 
@@ -118,4 +118,4 @@ DType infer_dtype(const OperatorKind& kind, std::span<const NetworkTensor* const
   return std::visit(TypeOf{inputs, where}, kind);
 }
 
-}  // namespace coda
+}  // namespace unisono

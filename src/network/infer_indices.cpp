@@ -4,11 +4,11 @@
 
 #include <algorithm>
 
-#include "coda/error.hpp"
 #include "network/dim.hpp"
 #include "network/infer_tensors.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::network {
+namespace unisono::network {
 
 namespace {
 
@@ -134,4 +134,4 @@ Shape infer_tensor_shape(const operators::GridSample& g, const OperatorInputs& i
   return r;
 }
 
-}  // namespace coda::network
+}  // namespace unisono::network

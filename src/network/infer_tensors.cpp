@@ -7,10 +7,10 @@
 #include <cmath>
 #include <limits>
 
-#include "coda/error.hpp"
 #include "network/dim.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::network {
+namespace unisono::network {
 
 namespace {
 
@@ -312,4 +312,4 @@ Shape infer_tensor_shape(const operators::Resample& r, const OperatorInputs& in)
   return y;
 }
 
-}  // namespace coda::network
+}  // namespace unisono::network

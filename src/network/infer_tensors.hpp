@@ -4,9 +4,9 @@
 #include <span>
 #include <string>
 
-#include "coda/network.hpp"
+#include "unisono/network.hpp"
 
-namespace coda::network {
+namespace unisono::network {
 
 inline constexpr std::int64_t largest_extent = std::int64_t{1} << 31;
 inline constexpr std::int64_t largest_step = std::int64_t{1}
@@ -52,4 +52,4 @@ struct SliceRange {
 };
 SliceRange slice_range(std::int64_t extent, std::int64_t start, std::int64_t end, std::int64_t step);
 
-}  // namespace coda::network
+}  // namespace unisono::network

@@ -4,7 +4,7 @@
 #include <bit>
 #include <numeric>
 
-namespace coda::network {
+namespace unisono::network {
 
 IntervalIndex::IntervalIndex(std::span<const IndexRange> all)
     : ranges_(all.begin(), all.end()), order_(all.size()), place_(all.size()), leaves_(std::bit_ceil(all.size() + 1)) {
@@ -56,4 +56,4 @@ void IntervalIndex::find(IndexRange x, std::vector<std::size_t>& found, std::siz
   }
 }
 
-}  // namespace coda::network
+}  // namespace unisono::network

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-namespace coda::network {
+namespace unisono::network {
 
 /// From `begin` to before `end`.
 struct IndexRange {
@@ -40,4 +40,4 @@ class IntervalIndex {
   std::vector<std::size_t> ends_;  // by node, 1 the root: the last end of those present below it; 0: there is none
 };
 
-}  // namespace coda::network
+}  // namespace unisono::network

@@ -11,7 +11,7 @@
 #include "network/space.hpp"
 #include "network/storage.hpp"
 
-namespace coda::network {
+namespace unisono::network {
 
 namespace {
 
@@ -278,4 +278,4 @@ void Legaliser::expand_operands(Operator& op) {
 
 Network legalise(const Network& network, bool enlarges) { return Legaliser(network, enlarges).run(); }
 
-}  // namespace coda::network
+}  // namespace unisono::network

@@ -3,11 +3,11 @@
 
 #include <string>
 
-#include "coda/network.hpp"
+#include "unisono/network.hpp"
 
-namespace coda::network {
+namespace unisono::network {
 
 /// "conv2d 'down.0.0'": the operator and its node.
 std::string where(const Operator& op);
 
-}  // namespace coda::network
+}  // namespace unisono::network

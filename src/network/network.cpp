@@ -1,6 +1,6 @@
 /// Names, checks and listing of networks.
 
-#include "coda/network.hpp"
+#include "unisono/network.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -9,11 +9,11 @@
 #include <iterator>
 #include <set>
 
-#include "coda/error.hpp"
 #include "network/dim.hpp"
 #include "network/names.hpp"
+#include "unisono/error.hpp"
 
-namespace coda {
+namespace unisono {
 
 namespace {
 
@@ -160,4 +160,4 @@ std::string to_string(const Network& n) {
   return text;
 }
 
-}  // namespace coda
+}  // namespace unisono

@@ -1,9 +1,9 @@
 #include "network/operand_view.hpp"
 
-#include "coda/error.hpp"
 #include "network/space.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::network {
+namespace unisono::network {
 
 namespace {
 
@@ -127,4 +127,4 @@ std::vector<float> packed_elements(const float* elements, const OperandView& v, 
   return packed;
 }
 
-}  // namespace coda::network
+}  // namespace unisono::network

@@ -6,12 +6,12 @@
 #include <optional>
 #include <vector>
 
-#include "coda/contraction.hpp"
-#include "coda/graph.hpp"
 #include "network/regions.hpp"
 #include "network/storage.hpp"
+#include "unisono/contraction.hpp"
+#include "unisono/graph.hpp"
 
-namespace coda::network {
+namespace unisono::network {
 
 /// A tensor seen from an iteration space of images, rows (pixels) of an image, and columns (channels). Strides are in
 /// elements; along an axis of more than one element, 0 means that all of them read the same element.
@@ -64,4 +64,4 @@ PitchedRows packed_rows(const OperandView& view, const Axes& axes, std::int64_t 
 std::vector<float> packed_elements(const float* elements, const OperandView& view, const Axes& axes,
                                    std::int64_t padded_columns);
 
-}  // namespace coda::network
+}  // namespace unisono::network

@@ -10,7 +10,7 @@
 #include "network/regions.hpp"
 #include "network/space.hpp"
 
-namespace coda::network {
+namespace unisono::network {
 
 namespace {
 
@@ -163,4 +163,4 @@ void Placer::place_view(Region& r) {
 
 void place(FusedNetwork& fused) { Placer(fused).run(); }
 
-}  // namespace coda::network
+}  // namespace unisono::network

@@ -5,15 +5,15 @@
 #include <algorithm>
 #include <new>
 
-#include "coda/error.hpp"
 #include "network/dim.hpp"
 #include "network/names.hpp"
 #include "network/steps.hpp"
 #include "runtime/cpu/ops/copy.hpp"
 #include "runtime/cpu/worker_pool.hpp"
 #include "support/machine_memory.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::network {
+namespace unisono::network {
 
 const void* Tensors::data(TensorId id) const {
   const Memory& m = plan_.storage.memory[id];
@@ -161,4 +161,4 @@ std::shared_ptr<const Plan> make_plan(const FusedNetwork& fused, const Constants
   return plan;
 }
 
-}  // namespace coda::network
+}  // namespace unisono::network

@@ -4,15 +4,15 @@
 
 #include <algorithm>
 
-#include "coda/error.hpp"
 #include "network/contraction.hpp"
 #include "network/names.hpp"
 #include "network/operand_view.hpp"
 #include "network/space.hpp"
 #include "network/steps.hpp"
 #include "runtime/cpu/epilogue.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::network {
+namespace unisono::network {
 
 namespace {
 
@@ -141,4 +141,4 @@ RegionStep region_step(const FusedNetwork& fused, const Region& region, const Pl
   return step;
 }
 
-}  // namespace coda::network
+}  // namespace unisono::network

@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "coda/graph.hpp"
-#include "coda/network.hpp"
+#include "unisono/graph.hpp"
+#include "unisono/network.hpp"
 
-namespace coda::network {
+namespace unisono::network {
 
 /// A tensor that an epilogue graph reads, by the operand's name. Its shape broadcasts over that of the values.
 struct RegionOperand {
@@ -151,4 +151,4 @@ std::string describe(const Network& network, const Operator& op);
 /// For explain and the executable; `network_operators` counts those of the network before legalise().
 FusionReport report(const FusedNetwork& fused, std::size_t network_operators);
 
-}  // namespace coda::network
+}  // namespace unisono::network

@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "coda/text.hpp"
 #include "network/dim.hpp"
 #include "network/regions.hpp"
+#include "unisono/text.hpp"
 
-namespace coda {
+namespace unisono {
 
 namespace network {
 
@@ -114,4 +114,4 @@ FusionReport explain(const Network& net, const NetworkOptions& options) {
   return network::report(network::fuse(net, options.fuse), net.operators.size());
 }
 
-}  // namespace coda
+}  // namespace unisono

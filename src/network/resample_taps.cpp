@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "coda/error.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::network {
+namespace unisono::network {
 
 namespace {
 
@@ -118,4 +118,4 @@ void fill_outside(const std::vector<std::vector<bool>>& outside, float value, co
     }
 }
 
-}  // namespace coda::network
+}  // namespace unisono::network

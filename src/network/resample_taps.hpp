@@ -3,10 +3,10 @@
 
 #include <vector>
 
-#include "coda/network.hpp"
 #include "runtime/cpu/ops/resample.hpp"
+#include "unisono/network.hpp"
 
-namespace coda::network {
+namespace unisono::network {
 
 /// One axis of `in` elements that becomes one of `out`.
 struct AxisScale {
@@ -34,4 +34,4 @@ std::vector<std::vector<bool>> outside_positions(const operators::Resample& r, c
 /// Sets the elements at these positions of any axis.
 void fill_outside(const std::vector<std::vector<bool>>& outside, float value, const cpu::Strided& to);
 
-}  // namespace coda::network
+}  // namespace unisono::network

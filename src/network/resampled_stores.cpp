@@ -6,7 +6,7 @@
 
 #include "network/regions.hpp"
 
-namespace coda::network {
+namespace unisono::network {
 
 namespace {
 
@@ -98,4 +98,4 @@ void Folder::find_only(Region& r) const {
 
 void fold_resampling(FusedNetwork& fused) { Folder(fused).run(); }
 
-}  // namespace coda::network
+}  // namespace unisono::network

@@ -5,7 +5,7 @@
 
 #include "network/resample_taps.hpp"
 
-namespace coda::network {
+namespace unisono::network {
 
 cpu::AxisTable axis_table(const operators::Resize& r, std::int64_t in, std::int64_t out, double scale) {
   const AxisScale of{
@@ -28,4 +28,4 @@ cpu::AxisTable axis_table(const operators::Resize& r, std::int64_t in, std::int6
   return table;
 }
 
-}  // namespace coda::network
+}  // namespace unisono::network

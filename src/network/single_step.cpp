@@ -6,7 +6,6 @@
 #include <array>
 #include <cstring>
 
-#include "coda/error.hpp"
 #include "network/dim.hpp"
 #include "network/names.hpp"
 #include "network/resize_tables.hpp"
@@ -15,8 +14,9 @@
 #include "runtime/cpu/ops/copy.hpp"
 #include "runtime/cpu/ops/pool.hpp"
 #include "runtime/cpu/ops/take.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::network {
+namespace unisono::network {
 
 namespace {
 
@@ -224,4 +224,4 @@ Run single_step(const FusedNetwork& fused, const Operator& op, const StoragePlan
   return std::visit(SingleStep(fused, op, storage, parallel, threads), op.kind);
 }
 
-}  // namespace coda::network
+}  // namespace unisono::network

@@ -5,7 +5,7 @@
 
 #include "network/dim.hpp"
 
-namespace coda::network {
+namespace unisono::network {
 
 namespace {
 
@@ -60,4 +60,4 @@ Dim columns(const Shape& shape) { return shape.empty() ? Dim(1) : shape[column_a
 
 bool logical_order(const Shape& s) { return s.size() != 4 || is_one(s[1]) || (is_one(s[2]) && is_one(s[3])); }
 
-}  // namespace coda::network
+}  // namespace unisono::network

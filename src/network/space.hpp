@@ -7,11 +7,11 @@
 #include <cstdint>
 #include <optional>
 
-#include "coda/contraction.hpp"
-#include "coda/graph.hpp"
-#include "coda/network.hpp"
+#include "unisono/contraction.hpp"
+#include "unisono/graph.hpp"
+#include "unisono/network.hpp"
 
-namespace coda::network {
+namespace unisono::network {
 
 /// Axes with which a tensor of shape `operand` broadcasts (NumPy's rules) over values of shape `space`; [m,n] for the
 /// very shape, else the coarsest that fit, nothing if none do. `images`: the axis b may be used (a GEMM counts all rows
@@ -37,4 +37,4 @@ Dim columns(const Shape& shape);
 /// Whether the order of the elements in memory is that of the logical shape.
 bool logical_order(const Shape& shape);
 
-}  // namespace coda::network
+}  // namespace unisono::network

@@ -12,7 +12,7 @@
 #include "network/regions.hpp"
 #include "network/space.hpp"
 
-namespace coda::network {
+namespace unisono::network {
 
 namespace {
 
@@ -269,4 +269,4 @@ Stacked stack_products(const Network& network, const std::vector<Region>& region
   return Stacker(network, regions, style).run();
 }
 
-}  // namespace coda::network
+}  // namespace unisono::network

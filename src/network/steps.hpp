@@ -8,14 +8,14 @@
 #include <string>
 #include <vector>
 
-#include "coda/network.hpp"
 #include "network/regions.hpp"
 #include "network/storage.hpp"
 #include "runtime/cpu/epilogue.hpp"
 #include "runtime/cpu/ops/image.hpp"
 #include "runtime/cpu/scratch.hpp"
+#include "unisono/network.hpp"
 
-namespace coda::network {
+namespace unisono::network {
 
 /// Elements of a constant, channels last where of rank 4; no data for what is no constant.
 struct ConstantData {
@@ -96,11 +96,11 @@ std::shared_ptr<const Plan> make_plan(const FusedNetwork& fused, const Constants
 std::function<void(const Tensors&)> single_step(const FusedNetwork& fused, const Operator& op,
                                                 const StoragePlan& storage, const cpu::Parallel& parallel, int threads);
 
-/// The same for the operators of coda/network/tensor_operators.hpp.
+/// The same for the operators of unisono/network/tensor_operators.hpp.
 std::function<void(const Tensors&)> tensor_step(const Network& network, const Operator& op, const StoragePlan& storage,
                                                 const cpu::Parallel& parallel, int threads);
 
-/// The same for those of coda/network/index_operators.hpp.
+/// The same for those of unisono/network/index_operators.hpp.
 std::function<void(const Tensors&)> index_step(const Network& network, const Operator& op, const StoragePlan& storage,
                                                const cpu::Parallel& parallel);
 
@@ -114,4 +114,4 @@ int thread_count(int threads);
 /// Loops over the process's threads.
 cpu::Parallel make_parallel(int threads);
 
-}  // namespace coda::network
+}  // namespace unisono::network

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "coda/error.hpp"
 #include "ir/op_table.hpp"
 #include "network/arena.hpp"
 #include "network/dim.hpp"
@@ -12,8 +11,9 @@
 #include "network/operand_view.hpp"
 #include "network/space.hpp"
 #include "support/checked.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::network {
+namespace unisono::network {
 
 Sizes logical_strides(const Sizes& s, std::int64_t row_stride) {
   if (s.size() == 4) return {s[2] * s[3] * row_stride, 1, s[3] * row_stride, row_stride};
@@ -361,4 +361,4 @@ StoragePlan plan_storage(const FusedNetwork& fused, const PlanKey& key, bool reu
   return StoragePlanner(fused, key, reuse).run();
 }
 
-}  // namespace coda::network
+}  // namespace unisono::network

@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "coda/network.hpp"
 #include "network/regions.hpp"
+#include "unisono/network.hpp"
 
-namespace coda::network {
+namespace unisono::network {
 
 using Sizes = std::vector<std::int64_t>;
 
@@ -57,4 +57,4 @@ Sizes memory_strides(const Memory& memory, const Sizes& sizes);
 
 std::int64_t column_count(const Sizes& sizes);
 
-}  // namespace coda::network
+}  // namespace unisono::network

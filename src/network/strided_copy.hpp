@@ -6,7 +6,7 @@
 
 #include "network/storage.hpp"
 
-namespace coda::network {
+namespace unisono::network {
 
 /// Elements of `size` bytes; strides count elements.
 inline void copy_strided(std::size_t size, const Sizes& shape, const void* from, const Sizes& from_strides, void* to,
@@ -27,4 +27,4 @@ inline void copy_strided(std::size_t size, const Sizes& shape, const void* from,
   }
 }
 
-}  // namespace coda::network
+}  // namespace unisono::network

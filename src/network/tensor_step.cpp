@@ -4,7 +4,6 @@
 #include <array>
 #include <cstring>
 
-#include "coda/error.hpp"
 #include "network/infer_tensors.hpp"
 #include "network/names.hpp"
 #include "network/resample_taps.hpp"
@@ -17,8 +16,9 @@
 #include "runtime/cpu/ops/reduce.hpp"
 #include "runtime/cpu/ops/take.hpp"
 #include "runtime/cpu/worker_pool.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::network {
+namespace unisono::network {
 
 namespace {
 
@@ -249,4 +249,4 @@ Run tensor_step(const Network& network, const Operator& op, const StoragePlan& s
   return std::visit(TensorStep(network, op, storage, parallel, threads), op.kind);
 }
 
-}  // namespace coda::network
+}  // namespace unisono::network

@@ -5,7 +5,7 @@
 #include "network/storage.hpp"
 #include "runtime/cpu/ops/tensor.hpp"
 
-namespace coda::network {
+namespace unisono::network {
 
 /// Without its memory, which a run gives it.
 struct ViewOfTensor {
@@ -24,4 +24,4 @@ inline ViewOfTensor view_of_tensor(const Network& n, const StoragePlan& storage,
   return {id, {nullptr, n[id].dtype, s, logical_strides(s, storage.memory[id].row_stride)}};
 }
 
-}  // namespace coda::network
+}  // namespace unisono::network

@@ -5,12 +5,12 @@
 
 #include <algorithm>
 
-#include "coda/error.hpp"
-#include "coda/network.hpp"
 #include "ir/suggest.hpp"
 #include "support/float_convert.hpp"
+#include "unisono/error.hpp"
+#include "unisono/network.hpp"
 
-namespace coda {
+namespace unisono {
 namespace {
 
 constexpr std::size_t most_suggestions = 5;
@@ -111,4 +111,4 @@ std::vector<std::string> NetworkBuilder::unused_weights() const {
   return names;
 }
 
-}  // namespace coda
+}  // namespace unisono

@@ -8,7 +8,7 @@
 #include "passes/editor.hpp"
 #include "passes/exact_casts.hpp"
 
-namespace coda::passes {
+namespace unisono::passes {
 
 namespace {
 
@@ -165,4 +165,4 @@ Graph canonicalise(const Graph& graph) {
   return std::move(sorted).finish();
 }
 
-}  // namespace coda::passes
+}  // namespace unisono::passes

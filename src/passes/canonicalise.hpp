@@ -1,8 +1,8 @@
 #pragma once
-#include "coda/graph.hpp"
 #include "passes/pattern.hpp"
+#include "unisono/graph.hpp"
 
-namespace coda::passes {
+namespace unisono::passes {
 
 /// Brings equal expressions to one spelling, without changing a bit of the result. The normal form:
 ///
@@ -15,4 +15,4 @@ Graph canonicalise(const Graph& graph);
 
 const RowTable& canonical_rows();
 
-}  // namespace coda::passes
+}  // namespace unisono::passes

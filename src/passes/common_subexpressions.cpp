@@ -9,7 +9,7 @@
 #include "ir/attributes.hpp"
 #include "passes/editor.hpp"
 
-namespace coda::passes {
+namespace unisono::passes {
 
 Graph common_subexpressions(const Graph& graph) {
   Editor g(graph);
@@ -33,4 +33,4 @@ Graph common_subexpressions(const Graph& graph) {
   return std::move(g).finish();
 }
 
-}  // namespace coda::passes
+}  // namespace unisono::passes

@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <utility>
 
-#include "coda/error.hpp"
 #include "ir/infer.hpp"
 #include "ir/op_table.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::passes {
+namespace unisono::passes {
 
 namespace {
 
@@ -240,4 +240,4 @@ Graph in_depth_first_order(const Graph& graph, const std::vector<ValueId>& roots
   return result;
 }
 
-}  // namespace coda::passes
+}  // namespace unisono::passes

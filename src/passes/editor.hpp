@@ -4,9 +4,9 @@
 #include <optional>
 #include <vector>
 
-#include "coda/graph.hpp"
+#include "unisono/graph.hpp"
 
-namespace coda::passes {
+namespace unisono::passes {
 
 /// Edits a copy of a graph. New nodes are appended, so while an edit goes on the order is not topological; finish()
 /// sorts.
@@ -74,4 +74,4 @@ Graph live_in_order(const Graph& graph);
 /// stores and effects must be among what is found.
 Graph in_depth_first_order(const Graph& graph, const std::vector<ValueId>& roots);
 
-}  // namespace coda::passes
+}  // namespace unisono::passes

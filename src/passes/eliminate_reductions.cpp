@@ -7,7 +7,7 @@
 #include "ir/op_table.hpp"
 #include "passes/editor.hpp"
 
-namespace coda::passes {
+namespace unisono::passes {
 
 namespace {
 
@@ -188,4 +188,4 @@ Graph eliminate_reductions(const Graph& graph) {
   return std::move(g).finish();
 }
 
-}  // namespace coda::passes
+}  // namespace unisono::passes

@@ -1,8 +1,8 @@
 #pragma once
-#include "coda/graph.hpp"
 #include "passes/pattern.hpp"
+#include "unisono/graph.hpp"
 
-namespace coda::passes {
+namespace unisono::passes {
 
 /// Reductions that need not run over elements, or that another one gives for nothing:
 ///
@@ -18,4 +18,4 @@ const RowTable& reduction_rows();
 /// True if a value with these axes is constant along the domain: on each index set that gives one result.
 bool is_uniform_along(const Axes& axes, const ReduceDomain& domain);
 
-}  // namespace coda::passes
+}  // namespace unisono::passes

@@ -1,6 +1,6 @@
 #include "passes/exact_casts.hpp"
 
-namespace coda::passes {
+namespace unisono::passes {
 
 bool is_widening(DType from, DType to) {
   if (from == to || from == DType::boolean) return true;
@@ -30,4 +30,4 @@ bool drop_exact_casts(Editor& g) {
   return changed;
 }
 
-}  // namespace coda::passes
+}  // namespace unisono::passes

@@ -1,8 +1,8 @@
 #pragma once
-#include "coda/dtype.hpp"
 #include "passes/editor.hpp"
+#include "unisono/dtype.hpp"
 
-namespace coda::passes {
+namespace unisono::passes {
 
 /// True if every value of dtype `from` is a value of dtype `to`, infinities and NaN included.
 bool is_widening(DType from, DType to);
@@ -11,4 +11,4 @@ bool is_widening(DType from, DType to);
 /// cast(x : f32 → f64 → bf16) becomes cast(x : f32 → bf16); cast(x : f32 → bf16 → f32) stays as it is.
 bool drop_exact_casts(Editor& graph);
 
-}  // namespace coda::passes
+}  // namespace unisono::passes

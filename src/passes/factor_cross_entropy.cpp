@@ -4,7 +4,7 @@
 
 #include "passes/editor.hpp"
 
-namespace coda::passes {
+namespace unisono::passes {
 
 namespace {
 
@@ -71,4 +71,4 @@ Graph factor_cross_entropy(const Graph& graph) {
   return std::move(g).finish();
 }
 
-}  // namespace coda::passes
+}  // namespace unisono::passes

@@ -1,8 +1,8 @@
 #pragma once
-#include "coda/graph.hpp"
 #include "passes/pattern.hpp"
+#include "unisono/graph.hpp"
 
-namespace coda::passes {
+namespace unisono::passes {
 
 /// Binary cross entropy of a target t and a logit x. After fuse_operators the formula of the papers,
 ///   -(t·log(p) + (1 - t)·log(1 - p)),  p = sigmoid(x),
@@ -17,4 +17,4 @@ Graph factor_cross_entropy(const Graph& graph);
 
 const RowTable& cross_entropy_rows();
 
-}  // namespace coda::passes
+}  // namespace unisono::passes

@@ -10,7 +10,7 @@
 #include "passes/editor.hpp"
 #include "support/float_convert.hpp"
 
-namespace coda::passes {
+namespace unisono::passes {
 
 namespace {
 
@@ -122,4 +122,4 @@ Graph fold_constants(const Graph& graph) {
   return std::move(g).finish();
 }
 
-}  // namespace coda::passes
+}  // namespace unisono::passes

@@ -1,7 +1,7 @@
 #pragma once
-#include "coda/graph.hpp"
+#include "unisono/graph.hpp"
 
-namespace coda::passes {
+namespace unisono::passes {
 
 /// Computes what depends on constants alone, as IEEE arithmetic in the dtype of each node: results of bf16, f16 and
 /// tf32 nodes are rounded, those of f32 and f64 nodes are held in float64, as the reference holds them. A folded value
@@ -9,4 +9,4 @@ namespace coda::passes {
 /// else cast(constant, T). Also drops the branch of a select that a constant condition never takes.
 Graph fold_constants(const Graph& graph);
 
-}  // namespace coda::passes
+}  // namespace unisono::passes

@@ -4,7 +4,7 @@
 
 #include "passes/editor.hpp"
 
-namespace coda::passes {
+namespace unisono::passes {
 
 namespace {
 
@@ -45,4 +45,4 @@ Graph fuse_multiply_add(const Graph& graph) {
   return std::move(g).finish();
 }
 
-}  // namespace coda::passes
+}  // namespace unisono::passes

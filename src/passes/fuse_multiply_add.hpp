@@ -1,8 +1,8 @@
 #pragma once
-#include "coda/graph.hpp"
 #include "passes/pattern.hpp"
+#include "unisono/graph.hpp"
 
-namespace coda::passes {
+namespace unisono::passes {
 
 /// a·b + c → fma(a, b, c): one instruction and one rounding less. Only where the product has the axes of the sum, else
 /// it is computed fewer times by itself, and only in f32 and f64: in the shorter types the product is rounded by
@@ -11,4 +11,4 @@ Graph fuse_multiply_add(const Graph& graph);
 
 const RowTable& multiply_add_rows();
 
-}  // namespace coda::passes
+}  // namespace unisono::passes

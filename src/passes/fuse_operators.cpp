@@ -7,7 +7,7 @@
 
 #include "passes/editor.hpp"
 
-namespace coda::passes {
+namespace unisono::passes {
 
 namespace {
 
@@ -282,4 +282,4 @@ Graph fuse_operators(const Graph& graph) {
   return std::move(g).finish();
 }
 
-}  // namespace coda::passes
+}  // namespace unisono::passes

@@ -1,8 +1,8 @@
 #pragma once
-#include "coda/graph.hpp"
 #include "passes/pattern.hpp"
+#include "unisono/graph.hpp"
 
-namespace coda::passes {
+namespace unisono::passes {
 
 /// Recognises activations and other composites that are written out, and puts one operation in their place: fewer
 /// instructions, and no overflow or cancellation in between. docs/passes.md lists every row and says where the result
@@ -11,4 +11,4 @@ Graph fuse_operators(const Graph& graph);
 
 const RowTable& fusion_rows();
 
-}  // namespace coda::passes
+}  // namespace unisono::passes

@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
-#include "coda/text.hpp"
+#include "unisono/text.hpp"
 
-namespace coda::passes {
+namespace unisono::passes {
 
 Log record_pipeline(const Graph& graph) {
   Log log;
@@ -28,4 +28,4 @@ std::string to_string(const std::vector<LogEntry>& log) {
   return text;
 }
 
-}  // namespace coda::passes
+}  // namespace unisono::passes

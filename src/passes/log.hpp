@@ -6,7 +6,7 @@
 
 #include "passes/passes.hpp"
 
-namespace coda::passes {
+namespace unisono::passes {
 
 /// One pass of one run.
 struct LogEntry {
@@ -34,4 +34,4 @@ Log record_pipeline(const Graph& graph);
 ///     (unchanged)
 std::string to_string(const std::vector<LogEntry>& log);
 
-}  // namespace coda::passes
+}  // namespace unisono::passes

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace coda::passes {
+namespace unisono::passes {
 
 void Network::connect(int from, int to, std::int64_t capacity) {
   const auto add = [&](int a, int b, std::int64_t c) {
@@ -47,4 +47,4 @@ std::vector<bool> Network::sink_side(int source, int sink) {
   return reaches;
 }
 
-}  // namespace coda::passes
+}  // namespace unisono::passes

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace coda::passes {
+namespace unisono::passes {
 
 class Network {
  public:
@@ -29,4 +29,4 @@ class Network {
   std::vector<Edge> edges_;  // edge e and its reverse e ^ 1
 };
 
-}  // namespace coda::passes
+}  // namespace unisono::passes

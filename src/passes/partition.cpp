@@ -4,11 +4,11 @@
 
 #include <algorithm>
 
-#include "coda/error.hpp"
 #include "ir/op_table.hpp"
 #include "passes/min_cut.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::passes {
+namespace unisono::passes {
 
 namespace {
 
@@ -165,4 +165,4 @@ Partition Partitioner::run() {
 
 Partition partition(const Graph& graph, const PartitionOptions& options) { return Partitioner(graph, options).run(); }
 
-}  // namespace coda::passes
+}  // namespace unisono::passes

@@ -6,9 +6,9 @@
 
 #include <vector>
 
-#include "coda/graph.hpp"
+#include "unisono/graph.hpp"
 
-namespace coda::passes {
+namespace unisono::passes {
 
 struct Stage {
   /// Values that the tiles of this stage compute, in topological order, each value in exactly one stage. Leaves are
@@ -44,4 +44,4 @@ struct PartitionOptions {
 /// it. Dead values appear nowhere. Throws InternalError if a normalisation or softmax has not been split.
 Partition partition(const Graph& graph, const PartitionOptions& options = {});
 
-}  // namespace coda::passes
+}  // namespace unisono::passes

@@ -13,7 +13,7 @@
 #include "passes/prune.hpp"
 #include "passes/split_normalisations.hpp"
 
-namespace coda::passes {
+namespace unisono::passes {
 
 namespace {
 
@@ -62,4 +62,4 @@ Graph run_pipeline(const Graph& graph, const Observer& observer) {
   return current;
 }
 
-}  // namespace coda::passes
+}  // namespace unisono::passes

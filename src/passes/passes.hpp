@@ -6,9 +6,9 @@
 #include <string>
 #include <string_view>
 
-#include "coda/graph.hpp"
+#include "unisono/graph.hpp"
 
-namespace coda::passes {
+namespace unisono::passes {
 
 /// One pass: a pure function of the graph.
 struct Pass {
@@ -27,4 +27,4 @@ using Observer = std::function<void(const Pass& pass, const Graph& before, const
 /// nodes), no dead nodes, and every value is computed once. In debug builds the verifier runs after each pass.
 Graph run_pipeline(const Graph& graph, const Observer& observer = {});
 
-}  // namespace coda::passes
+}  // namespace unisono::passes

@@ -6,11 +6,11 @@
 #include <cmath>
 #include <utility>
 
-#include "coda/error.hpp"
 #include "ir/attributes.hpp"
 #include "ir/op_table.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::passes {
+namespace unisono::passes {
 
 namespace {
 
@@ -252,4 +252,4 @@ bool apply(const RowTable& table, Editor& graph, const RowObserver& observer) {
   return any_fired;
 }
 
-}  // namespace coda::passes
+}  // namespace unisono::passes

@@ -17,10 +17,10 @@
 #include <utility>
 #include <vector>
 
-#include "coda/graph.hpp"
 #include "passes/editor.hpp"
+#include "unisono/graph.hpp"
 
-namespace coda::passes {
+namespace unisono::passes {
 
 class Match;
 
@@ -71,46 +71,46 @@ inline Pattern operator*(const Pattern& x, double y) { return x * exactly(y); }
 inline Pattern operator/(double x, const Pattern& y) { return exactly(x) / y; }
 inline Pattern operator/(const Pattern& x, double y) { return x / exactly(y); }
 
-#define CODA_PATTERN_UNARY(NAME) \
+#define UNISONO_PATTERN_UNARY(NAME) \
   inline Pattern NAME(const Pattern& x) { return operation(Op::NAME, {x}); }
-#define CODA_PATTERN_BINARY(NAME) \
+#define UNISONO_PATTERN_BINARY(NAME) \
   inline Pattern NAME(const Pattern& x, const Pattern& y) { return operation(Op::NAME, {x, y}); }
-CODA_PATTERN_UNARY(logical_not)
-CODA_PATTERN_UNARY(abs)
-CODA_PATTERN_UNARY(sqrt)
-CODA_PATTERN_UNARY(rsqrt)
-CODA_PATTERN_UNARY(reciprocal)
-CODA_PATTERN_UNARY(square)
-CODA_PATTERN_UNARY(exp)
-CODA_PATTERN_UNARY(log)
-CODA_PATTERN_UNARY(log1p)
-CODA_PATTERN_UNARY(tanh)
-CODA_PATTERN_UNARY(erf)
-CODA_PATTERN_UNARY(sin)
-CODA_PATTERN_UNARY(cos)
-CODA_PATTERN_UNARY(sigmoid)
-CODA_PATTERN_UNARY(relu)
-CODA_PATTERN_UNARY(relu6)
-CODA_PATTERN_UNARY(silu)
-CODA_PATTERN_UNARY(mish)
-CODA_PATTERN_UNARY(gelu)
-CODA_PATTERN_UNARY(gelu_tanh)
-CODA_PATTERN_UNARY(hardswish)
-CODA_PATTERN_UNARY(softplus)
-CODA_PATTERN_UNARY(logsigmoid)
-CODA_PATTERN_BINARY(min)
-CODA_PATTERN_BINARY(max)
-CODA_PATTERN_BINARY(pow)
-CODA_PATTERN_BINARY(less)
-CODA_PATTERN_BINARY(less_equal)
-CODA_PATTERN_BINARY(greater)
-CODA_PATTERN_BINARY(greater_equal)
-CODA_PATTERN_BINARY(equal)
-CODA_PATTERN_BINARY(not_equal)
-CODA_PATTERN_BINARY(logical_and)
-CODA_PATTERN_BINARY(logical_or)
-#undef CODA_PATTERN_UNARY
-#undef CODA_PATTERN_BINARY
+UNISONO_PATTERN_UNARY(logical_not)
+UNISONO_PATTERN_UNARY(abs)
+UNISONO_PATTERN_UNARY(sqrt)
+UNISONO_PATTERN_UNARY(rsqrt)
+UNISONO_PATTERN_UNARY(reciprocal)
+UNISONO_PATTERN_UNARY(square)
+UNISONO_PATTERN_UNARY(exp)
+UNISONO_PATTERN_UNARY(log)
+UNISONO_PATTERN_UNARY(log1p)
+UNISONO_PATTERN_UNARY(tanh)
+UNISONO_PATTERN_UNARY(erf)
+UNISONO_PATTERN_UNARY(sin)
+UNISONO_PATTERN_UNARY(cos)
+UNISONO_PATTERN_UNARY(sigmoid)
+UNISONO_PATTERN_UNARY(relu)
+UNISONO_PATTERN_UNARY(relu6)
+UNISONO_PATTERN_UNARY(silu)
+UNISONO_PATTERN_UNARY(mish)
+UNISONO_PATTERN_UNARY(gelu)
+UNISONO_PATTERN_UNARY(gelu_tanh)
+UNISONO_PATTERN_UNARY(hardswish)
+UNISONO_PATTERN_UNARY(softplus)
+UNISONO_PATTERN_UNARY(logsigmoid)
+UNISONO_PATTERN_BINARY(min)
+UNISONO_PATTERN_BINARY(max)
+UNISONO_PATTERN_BINARY(pow)
+UNISONO_PATTERN_BINARY(less)
+UNISONO_PATTERN_BINARY(less_equal)
+UNISONO_PATTERN_BINARY(greater)
+UNISONO_PATTERN_BINARY(greater_equal)
+UNISONO_PATTERN_BINARY(equal)
+UNISONO_PATTERN_BINARY(not_equal)
+UNISONO_PATTERN_BINARY(logical_and)
+UNISONO_PATTERN_BINARY(logical_or)
+#undef UNISONO_PATTERN_UNARY
+#undef UNISONO_PATTERN_BINARY
 inline Pattern fma(const Pattern& x, const Pattern& y, const Pattern& z) { return operation(Op::fma, {x, y, z}); }
 inline Pattern select(const Pattern& c, const Pattern& x, const Pattern& y) { return operation(Op::select, {c, x, y}); }
 
@@ -190,4 +190,4 @@ using RowObserver = std::function<void(const Row& row)>;
 /// type of what it replaces. Returns true if the graph changed. Throws InternalError if the rows do not come to an end.
 bool apply(const RowTable& table, Editor& graph, const RowObserver& observer = {});
 
-}  // namespace coda::passes
+}  // namespace unisono::passes

@@ -2,7 +2,7 @@
 
 #include "passes/editor.hpp"
 
-namespace coda::passes {
+namespace unisono::passes {
 
 Graph prune(const Graph& graph) { return live_in_order(graph); }
 
@@ -13,4 +13,4 @@ Graph number_nodes(const Graph& graph) {
   return in_depth_first_order(graph, roots);
 }
 
-}  // namespace coda::passes
+}  // namespace unisono::passes

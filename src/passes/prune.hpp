@@ -1,7 +1,7 @@
 #pragma once
-#include "coda/graph.hpp"
+#include "unisono/graph.hpp"
 
-namespace coda::passes {
+namespace unisono::passes {
 
 /// Removes what no store and no effect needs: unused operands, and for instance a loss of which only the gradient is
 /// stored.
@@ -11,4 +11,4 @@ Graph prune(const Graph& graph);
 /// Graphs that differ in nothing but their order become the same.
 Graph number_nodes(const Graph& graph);
 
-}  // namespace coda::passes
+}  // namespace unisono::passes

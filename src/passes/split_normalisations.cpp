@@ -3,7 +3,7 @@
 #include "ir/op_table.hpp"
 #include "passes/editor.hpp"
 
-namespace coda::passes {
+namespace unisono::passes {
 
 namespace {
 
@@ -83,4 +83,4 @@ Graph split_normalisations(const Graph& graph) {
   return std::move(g).finish();
 }
 
-}  // namespace coda::passes
+}  // namespace unisono::passes

@@ -1,8 +1,8 @@
 #pragma once
-#include "coda/graph.hpp"
 #include "passes/pattern.hpp"
+#include "unisono/graph.hpp"
 
-namespace coda::passes {
+namespace unisono::passes {
 
 /// Writes every normalisation and softmax as reductions and elementwise nodes:
 ///
@@ -18,4 +18,4 @@ Graph split_normalisations(const Graph& graph);
 
 const RowTable& softmax_rows();
 
-}  // namespace coda::passes
+}  // namespace unisono::passes

@@ -1,6 +1,6 @@
 #include "plan/as_convolution.hpp"
 
-namespace coda::plan {
+namespace unisono::plan {
 namespace {
 
 Lowered of_product(const Gemm& g) {
@@ -50,4 +50,4 @@ std::optional<Lowered> by_phases(const Contraction& contraction) {
   return lowered;
 }
 
-}  // namespace coda::plan
+}  // namespace unisono::plan

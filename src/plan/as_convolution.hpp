@@ -3,10 +3,10 @@
 
 #include <optional>
 
-#include "coda/contraction.hpp"
 #include "plan/phases.hpp"
+#include "unisono/contraction.hpp"
 
-namespace coda::plan {
+namespace unisono::plan {
 
 /// A convolution, and how operands lie that are not NHWC and KRSC.
 struct Lowered {
@@ -31,4 +31,4 @@ Lowered as_convolution(const Contraction& contraction);
 /// The same by phases, if it is a transposed convolution that has them.
 std::optional<Lowered> by_phases(const Contraction& contraction);
 
-}  // namespace coda::plan
+}  // namespace unisono::plan

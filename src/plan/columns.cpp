@@ -4,7 +4,7 @@
 
 #include "passes/editor.hpp"
 
-namespace coda::plan {
+namespace unisono::plan {
 
 namespace {
 
@@ -43,4 +43,4 @@ Graph gather_columns(const Graph& graph) {
   return std::move(g).finish();
 }
 
-}  // namespace coda::plan
+}  // namespace unisono::plan

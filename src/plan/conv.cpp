@@ -4,13 +4,13 @@
 
 #include <algorithm>
 
-#include "coda/error.hpp"
 #include "plan/conv_cost.hpp"
 #include "plan/conv_geometry.hpp"
 #include "plan/conv_report.hpp"
 #include "plan/conv_space.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::plan {
+namespace unisono::plan {
 namespace {
 
 Candidate examine(const ConvConfig& config, const ConvProblem& problem, const Device& device) {
@@ -70,4 +70,4 @@ ConvPlan choose(const Lowered& task, const Epilogue& epilogue, const Device& dev
   return all.front().plan;
 }
 
-}  // namespace coda::plan
+}  // namespace unisono::plan

@@ -11,7 +11,6 @@
 #include <string>
 #include <vector>
 
-#include "coda/contraction.hpp"
 #include "plan/as_convolution.hpp"
 #include "plan/depthwise.hpp"
 #include "plan/epilogue.hpp"
@@ -19,8 +18,9 @@
 #include "plan/head.hpp"
 #include "plan/resampling.hpp"
 #include "plan/unfolding.hpp"
+#include "unisono/contraction.hpp"
 
-namespace coda::plan {
+namespace unisono::plan {
 
 /// What a plan needs to know of a GPU. The defaults are an H200's, so that plans can be made without one.
 struct Device {
@@ -44,8 +44,8 @@ constexpr bool exchanges(NormMode mode) { return mode == NormMode::resident || m
 /// Whether a tile's elements wait for statistics.
 constexpr bool normalises(NormMode mode) { return exchanges(mode) || mode == NormMode::rows; }
 
-/// What a kernel is compiled for: the fields of a configuration in kernels/coda/conv_fprop.cuh. Two problems with the
-/// same configuration and the same visitor share a kernel.
+/// What a kernel is compiled for: the fields of a configuration in kernels/unisono/conv_fprop.cuh. Two problems with
+/// the same configuration and the same visitor share a kernel.
 struct ConvConfig {
   DType element = DType::bf16;  ///< of both operands: bf16, f16, or tf32, which lies in memory as f32
   int tile_m = 128, tile_n = 128, tile_k = 64;
@@ -148,14 +148,14 @@ std::vector<Candidate> candidates(const Lowered& task, const Epilogue& epilogue,
 /// The best legal candidate. Throws Unsupported that lists the refused candidates and their reasons.
 ConvPlan choose(const Lowered& task, const Epilogue& epilogue, const Device& device, const Override& fixed = {});
 
-/// "128x160/5+3 pingpong resident, 104 blocks, 229 KB": for logs and `coda explain`.
+/// "128x160/5+3 pingpong resident, 104 blocks, 229 KB": for logs and `unisono explain`.
 std::string to_string(const ConvConfig& config);
 std::string describe(const ConvPlan& plan);
 
-/// For `coda explain --device cuda`: the plan that is taken (`chosen`, else the one that choose() takes), why it has
+/// For `unisono explain --device cuda`: the plan that is taken (`chosen`, else the one that choose() takes), why it has
 /// its mode, the next `alternatives` best with their predicted times, and why the other candidates were refused. Throws
 /// what candidates() throws; if none is legal it says so.
 std::string explain(const Lowered& task, const Epilogue& epilogue, const Device& device, const Override& fixed = {},
                     std::size_t alternatives = 5, const std::optional<ConvPlan>& chosen = {});
 
-}  // namespace coda::plan
+}  // namespace unisono::plan

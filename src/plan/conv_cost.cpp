@@ -5,7 +5,7 @@
 
 #include "plan/conv_geometry.hpp"
 
-namespace coda::plan {
+namespace unisono::plan {
 namespace {
 
 /// All that is fitted or measured, in one place; docs/plan.md gives the sources. A clk is a clock of a multiprocessor.
@@ -318,4 +318,4 @@ double predict_us(const ConvPlan& p, const ConvProblem& problem, const Device& d
   return soft_max({clocks, power, memory}) * (measured(c) ? 1.0 : k.unmeasured) * (c.atoms() > 1 ? k.deep : 1.0);
 }
 
-}  // namespace coda::plan
+}  // namespace unisono::plan

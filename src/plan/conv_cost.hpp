@@ -3,7 +3,7 @@
 
 #include "plan/conv_problem.hpp"
 
-namespace coda::plan {
+namespace unisono::plan {
 
 /// Microseconds of one launch by graph replay, cold operands.
 double predict_us(const ConvPlan& plan, const ConvProblem& problem, const Device& device);
@@ -11,4 +11,4 @@ double predict_us(const ConvPlan& plan, const ConvProblem& problem, const Device
 /// The same of a depthwise convolution by ordinary multiplications.
 double predict_depthwise_us(const ConvPlan& plan, const ConvProblem& problem, const Device& device);
 
-}  // namespace coda::plan
+}  // namespace unisono::plan

@@ -4,7 +4,7 @@
 
 #include "support/checked.hpp"
 
-namespace coda::plan {
+namespace unisono::plan {
 namespace {
 
 using support::Checked;
@@ -66,7 +66,7 @@ void lay_out_statistics(ConvPlan& p) {
   p.teams_per_image = static_cast<int>(divide_up(p.slots_per_image, p.team_slots));
 }
 
-/// General: as FoldColumns of kernels/coda/fold_columns.cuh finds them.
+/// General: as FoldColumns of kernels/unisono/fold_columns.cuh finds them.
 void lay_out_folds(Workspace& w, const ConvPlan& p, const ConvProblem& problem) {
   const ConvConfig& c = p.config;
   const VisitorShape& v = problem.visitor;
@@ -150,4 +150,4 @@ ConvPlan lay_out(const ConvConfig& config, const ConvProblem& problem, const Dev
   return p;
 }
 
-}  // namespace coda::plan
+}  // namespace unisono::plan

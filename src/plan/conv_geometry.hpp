@@ -5,7 +5,7 @@
 
 #include "plan/conv_problem.hpp"
 
-namespace coda::plan {
+namespace unisono::plan {
 
 inline constexpr int largest_split = 8;
 inline constexpr int largest_team = 128;  ///< slots whose entries a warp loads at once
@@ -31,4 +31,4 @@ std::string refuse_config(const ConvConfig& config, const ConvProblem& problem, 
 /// Why this launch may not run (the statistics of an image do not fit in flight, nothing to split); empty: none.
 std::string refuse_launch(const ConvPlan& plan, const ConvProblem& problem, const Device& device);
 
-}  // namespace coda::plan
+}  // namespace unisono::plan

@@ -4,7 +4,7 @@
 #include "plan/conv_override.hpp"
 #include "plan/fetching.hpp"
 
-namespace coda::plan {
+namespace unisono::plan {
 namespace {
 
 using std::string;
@@ -101,7 +101,7 @@ string check_runs(const Conv2d& conv) {
   return {};
 }
 
-/// kernels/coda/unfold.cuh.
+/// kernels/unisono/unfold.cuh.
 string check_unfolded(const ConvConfig& c, const ConvProblem& p) {
   if (string reason = beyond_unfolding(p.task); !reason.empty()) return "unfold: " + reason;
   if (c.cluster_m * c.cluster_n > 1) return "unfold: a cluster of blocks; each unfolds windows of its own";
@@ -277,4 +277,4 @@ string refuse_launch(const ConvPlan& plan, const ConvProblem& p, const Device& d
   return {};
 }
 
-}  // namespace coda::plan
+}  // namespace unisono::plan

@@ -7,10 +7,10 @@
 #include <array>
 #include <charconv>
 
-#include "coda/error.hpp"
 #include "ir/suggest.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::plan {
+namespace unisono::plan {
 namespace {
 
 using Values = std::vector<std::string_view>;
@@ -212,4 +212,4 @@ std::string_view order_name(const ConvConfig& config) {
 
 std::string_view to_string(NormMode mode) { return find_key("mode").known[static_cast<std::size_t>(mode)]; }
 
-}  // namespace coda::plan
+}  // namespace unisono::plan

@@ -6,7 +6,7 @@
 
 #include "plan/conv.hpp"
 
-namespace coda::plan {
+namespace unisono::plan {
 
 enum class Load : std::uint8_t { patch, runs, gather, unfold, depthwise };
 
@@ -28,4 +28,4 @@ inline constexpr std::pair<int, int> cooperative{2, 1}, pingpong{1, 2}, pairs{2,
 std::string_view order_name(const ConvConfig& config);
 std::string_view to_string(NormMode mode);
 
-}  // namespace coda::plan
+}  // namespace unisono::plan

@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <limits>
 
-#include "coda/error.hpp"
 #include "plan/fetching.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::plan {
+namespace unisono::plan {
 namespace {
 
 constexpr std::int64_t int_limit = std::numeric_limits<std::int32_t>::max();
@@ -207,4 +207,4 @@ ConvProblem make_problem(const Lowered& task, const Epilogue& epilogue, const De
   return p;
 }
 
-}  // namespace coda::plan
+}  // namespace unisono::plan

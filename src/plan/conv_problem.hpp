@@ -6,7 +6,7 @@
 #include "plan/conv.hpp"
 #include "plan/conv_shared_memory.hpp"
 
-namespace coda::plan {
+namespace unisono::plan {
 
 /// What a side of the normalisation costs for each element of the output.
 struct Work {
@@ -57,4 +57,4 @@ struct ConvProblem {
 /// kernel of this device serves whatever the plan.
 ConvProblem make_problem(const Lowered& task, const Epilogue& epilogue, const Device& device);
 
-}  // namespace coda::plan
+}  // namespace unisono::plan

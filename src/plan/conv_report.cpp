@@ -10,7 +10,7 @@
 #include "plan/conv_problem.hpp"
 #include "plan/fetching.hpp"
 
-namespace coda::plan {
+namespace unisono::plan {
 namespace {
 
 /// "resident: an image has # tiles, # fit in flight": reasons of one kind.
@@ -238,4 +238,4 @@ std::string explain(const Lowered& task, const Epilogue& epilogue, const Device&
   return text;
 }
 
-}  // namespace coda::plan
+}  // namespace unisono::plan

@@ -6,7 +6,7 @@
 
 #include "plan/conv.hpp"
 
-namespace coda::plan {
+namespace unisono::plan {
 
 /// The refused candidates by reason, the most frequent first, a line each: the reason, how many candidates, one of
 /// them. Reasons that differ in their numbers only share a line.
@@ -15,4 +15,4 @@ std::string refusals_by_reason(const std::vector<Candidate>& all, std::size_t mo
 /// The message of an Unsupported: no candidate is legal.
 std::string no_candidate(const Lowered& task, const std::vector<Candidate>& all, const Override& fixed);
 
-}  // namespace coda::plan
+}  // namespace unisono::plan

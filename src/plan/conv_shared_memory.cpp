@@ -4,7 +4,7 @@
 
 #include "plan/fetching.hpp"
 
-namespace coda::plan {
+namespace unisono::plan {
 namespace {
 
 constexpr std::size_t swizzle_alignment = 1024;
@@ -201,4 +201,4 @@ std::size_t shared_bytes(const ConvConfig& c, const VisitorShape& v) {
   return ring + tail + second + barriers + swizzle_alignment;
 }
 
-}  // namespace coda::plan
+}  // namespace unisono::plan

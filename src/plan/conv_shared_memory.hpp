@@ -1,6 +1,6 @@
 #pragma once
 /// The shared memory of a convolution kernel, to the byte: what ConvFprop<Config, Visitor>::kSharedBytes is in
-/// kernels/coda. tests/unit/plan/shared_memory_test compares the two with the CUDA compiler.
+/// kernels/unisono. tests/unit/plan/shared_memory_test compares the two with the CUDA compiler.
 
 #include <cstddef>
 #include <vector>
@@ -8,7 +8,7 @@
 #include "plan/conv.hpp"
 #include "plan/epilogue.hpp"
 
-namespace coda::plan {
+namespace unisono::plan {
 
 /// What the layout depends on beside the configuration: sizes of the generated visitor.
 struct VisitorShape {
@@ -58,4 +58,4 @@ std::size_t filter_stage_bytes(const ConvConfig& config);
 /// Dynamic shared memory of a block.
 std::size_t shared_bytes(const ConvConfig& config, const VisitorShape& visitor);
 
-}  // namespace coda::plan
+}  // namespace unisono::plan

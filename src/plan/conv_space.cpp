@@ -9,7 +9,7 @@
 #include "plan/fetching.hpp"
 #include "support/checked.hpp"
 
-namespace coda::plan {
+namespace unisono::plan {
 namespace {
 
 constexpr int most_stages = 12;
@@ -332,4 +332,4 @@ std::vector<ConvConfig> configurations(const ConvProblem& p, const Device& d, co
   return list;
 }
 
-}  // namespace coda::plan
+}  // namespace unisono::plan

@@ -6,10 +6,10 @@
 #include "plan/conv_override.hpp"
 #include "plan/conv_problem.hpp"
 
-namespace coda::plan {
+namespace unisono::plan {
 
 /// All combinations of tile, order, loads, cluster, split and mode that could suit the problem, with as many stages as
 /// fit; what `fixed` names stands as it says in every one. Not all are legal.
 std::vector<ConvConfig> configurations(const ConvProblem& problem, const Device& device, const FixedFields& fixed);
 
-}  // namespace coda::plan
+}  // namespace unisono::plan

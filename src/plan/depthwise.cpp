@@ -10,7 +10,7 @@
 #include "plan/conv_override.hpp"
 #include "plan/conv_problem.hpp"
 
-namespace coda::plan {
+namespace unisono::plan {
 namespace {
 
 constexpr int threads_of_block = 128;
@@ -221,4 +221,4 @@ std::string to_string(const DepthwiseStrip& s) {
                      s.taps_h > 0 ? fmt::format(" of {}x{} taps", s.taps_h, s.taps_w) : ", tap by tap");
 }
 
-}  // namespace coda::plan
+}  // namespace unisono::plan

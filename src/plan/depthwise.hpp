@@ -1,14 +1,14 @@
 #pragma once
-/// Convolutions whose groups have one input channel, by ordinary multiplications: kernels/coda/depthwise.cuh.
+/// Convolutions whose groups have one input channel, by ordinary multiplications: kernels/unisono/depthwise.cuh.
 
 #include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
 
-#include "coda/contraction.hpp"
+#include "unisono/contraction.hpp"
 
-namespace coda::plan {
+namespace unisono::plan {
 
 struct ConvConfig;
 struct ConvPlan;
@@ -58,4 +58,4 @@ int depthwise_registers(const DepthwiseStrip& strip, const ConvProblem& problem)
 /// "strips of 16x4 pixels by 4 channels of 3x3 taps".
 std::string to_string(const DepthwiseStrip& strip);
 
-}  // namespace coda::plan
+}  // namespace unisono::plan

@@ -5,14 +5,14 @@
 #include <algorithm>
 #include <set>
 
-#include "coda/error.hpp"
 #include "ir/op_table.hpp"
 #include "plan/columns.hpp"
 #include "plan/general.hpp"
 #include "plan/normalisation.hpp"
 #include "plan/refusal.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::plan {
+namespace unisono::plan {
 
 namespace {
 
@@ -278,4 +278,4 @@ Epilogue analyse(const Graph& optimised, const Extents& extents) {
   }
 }
 
-}  // namespace coda::plan
+}  // namespace unisono::plan

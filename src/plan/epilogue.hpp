@@ -1,5 +1,5 @@
 #pragma once
-/// The shape of an epilogue as a kernel of kernels/coda sees it: what is computed before a normalisation, the
+/// The shape of an epilogue as a kernel of kernels/unisono sees it: what is computed before a normalisation, the
 /// normalisation, what is computed after it, and what is stored where.
 
 #include <cstdint>
@@ -9,12 +9,12 @@
 #include <string>
 #include <vector>
 
-#include "coda/contraction.hpp"
-#include "coda/graph.hpp"
-#include "coda/resampled.hpp"
 #include "plan/moment_store.hpp"
+#include "unisono/contraction.hpp"
+#include "unisono/graph.hpp"
+#include "unisono/resampled.hpp"
 
-namespace coda::plan {
+namespace unisono::plan {
 
 /// y = (input - mean)·factor + shift, mean and variance of `input` over the pixels of an image and a group of channels,
 /// or over the channels of each pixel (per_pixel). The values factor and shift have axes no finer than [b,n] and may
@@ -99,7 +99,8 @@ struct Epilogue {
   bool per_image() const;  ///< what a tile computes depends on its image: tiles must not straddle images
 };
 
-/// Throws Unsupported with the value at fault, its text and the reason, if no kernel of kernels/coda serves the graph.
+/// Throws Unsupported with the value at fault, its text and the reason, if no kernel of kernels/unisono serves the
+/// graph.
 Epilogue analyse(const Graph& optimised, const Extents& extents);
 
-}  // namespace coda::plan
+}  // namespace unisono::plan

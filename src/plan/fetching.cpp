@@ -7,7 +7,7 @@
 #include "plan/conv_override.hpp"
 #include "plan/conv_problem.hpp"
 
-namespace coda::plan {
+namespace unisono::plan {
 namespace {
 
 constexpr int most_buffers = 32;  ///< of a warp: a bit of a word holds each one's parity
@@ -75,4 +75,4 @@ std::string describe_operands(const ConvConfig& c, const ConvProblem& p) {
   return fetched == all ? by_engine : fmt::format("{} of {} {}; the others {}", fetched, all, by_engine, by_hand);
 }
 
-}  // namespace coda::plan
+}  // namespace unisono::plan

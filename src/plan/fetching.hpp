@@ -1,13 +1,13 @@
 #pragma once
 /// Operands [m,n] that the copy engine brings into the staging buffers while their tile is multiplied:
-/// kernels/coda/fetch.cuh.
+/// kernels/unisono/fetch.cuh.
 
 #include <string>
 #include <vector>
 
 #include "plan/epilogue.hpp"
 
-namespace coda::plan {
+namespace unisono::plan {
 
 struct ConvConfig;
 struct ConvProblem;
@@ -31,4 +31,4 @@ std::string refuse_fetch(const ConvConfig& config, const ConvProblem& problem);
 /// How operands [m,n] come to the epilogue, for people; empty without any.
 std::string describe_operands(const ConvConfig& config, const ConvProblem& problem);
 
-}  // namespace coda::plan
+}  // namespace unisono::plan

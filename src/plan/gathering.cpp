@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace coda::plan {
+namespace unisono::plan {
 namespace {
 
 /// Elements that the copy engine, and a vector load, take at once.
@@ -89,4 +89,4 @@ Stores stores_of(const Lowered& t) {
   return t.conv.k % 8 == 0 ? Stores::copy_engine : Stores::plain;
 }
 
-}  // namespace coda::plan
+}  // namespace unisono::plan

@@ -1,12 +1,12 @@
 #pragma once
-/// Operands that the copy engine cannot load, and outputs that it cannot store: kernels/coda/gather.cuh, tiles.cuh.
+/// Operands that the copy engine cannot load, and outputs that it cannot store: kernels/unisono/gather.cuh, tiles.cuh.
 
 #include <cstdint>
 #include <string>
 
 #include "plan/as_convolution.hpp"
 
-namespace coda::plan {
+namespace unisono::plan {
 
 /// Images by ordinary loads.
 struct Gathering {
@@ -16,7 +16,7 @@ struct Gathering {
   bool rows_first_b = false;  ///< neighbours in memory are filters: B (k, n), transposed convolutions
   bool transposed = false;
   bool direct =
-      false;  ///< nothing is staged: groups of few channels, without matrix instructions (kernels/coda/direct.cuh)
+      false;  ///< nothing is staged: groups of few channels, without matrix instructions (kernels/unisono/direct.cuh)
 
   bool operator==(const Gathering&) const = default;
 };
@@ -35,4 +35,4 @@ Gathering gathering_of(const Lowered& task);
 
 Stores stores_of(const Lowered& task);
 
-}  // namespace coda::plan
+}  // namespace unisono::plan

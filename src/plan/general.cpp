@@ -5,14 +5,14 @@
 #include <algorithm>
 #include <set>
 
-#include "coda/error.hpp"
 #include "ir/op_table.hpp"
 #include "passes/common_subexpressions.hpp"
 #include "passes/editor.hpp"
 #include "plan/columns.hpp"
 #include "plan/refusal.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::plan {
+namespace unisono::plan {
 
 namespace {
 
@@ -365,4 +365,4 @@ bool needs_general(const Graph& g) {
 
 Epilogue analyse_general(const Graph& optimised, const Extents& extents) { return Analysis(optimised, extents).run(); }
 
-}  // namespace coda::plan
+}  // namespace unisono::plan

@@ -1,10 +1,10 @@
 #pragma once
-/// Epilogues of the mode `general`: what kernels/coda/general.cuh serves.
+/// Epilogues of the mode `general`: what kernels/unisono/general.cuh serves.
 
-#include "coda/contraction.hpp"
 #include "plan/epilogue.hpp"
+#include "unisono/contraction.hpp"
 
-namespace coda::plan {
+namespace unisono::plan {
 
 /// Whether the graph needs more than a value for each element, from its channel's, its image's and one normalisation's:
 /// values of rows, coordinates, functions called for their effect, results other than one or two [m,n] of 16 bits,
@@ -15,4 +15,4 @@ bool needs_general(const Graph& optimised);
 /// columns.
 Epilogue analyse_general(const Graph& optimised, const Extents& extents);
 
-}  // namespace coda::plan
+}  // namespace unisono::plan

@@ -5,14 +5,14 @@
 #include <algorithm>
 #include <set>
 
-#include "coda/error.hpp"
 #include "passes/passes.hpp"
 #include "plan/conv.hpp"
 #include "plan/conv_problem.hpp"
 #include "plan/conv_shared_memory.hpp"
 #include "plan/resampling.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::plan {
+namespace unisono::plan {
 namespace {
 
 constexpr std::int64_t most_channels = 32;
@@ -119,4 +119,4 @@ std::string to_string(const HeadConfig& head) {
   return !head.any() ? "" : fmt::format("head {}{}", 8 * head.eights, head.only ? " alone" : "");
 }
 
-}  // namespace coda::plan
+}  // namespace unisono::plan

@@ -1,15 +1,15 @@
 #pragma once
-/// The head of a kernel, a second product of what it stores: kernels/coda/head.cuh.
+/// The head of a kernel, a second product of what it stores: kernels/unisono/head.cuh.
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
-#include "coda/contraction.hpp"
-#include "coda/head.hpp"
 #include "plan/epilogue.hpp"
+#include "unisono/contraction.hpp"
+#include "unisono/head.hpp"
 
-namespace coda::plan {
+namespace unisono::plan {
 
 struct ConvConfig;
 struct ConvProblem;
@@ -48,4 +48,4 @@ std::string refuse_head(const ConvConfig& config, const ConvProblem& problem);
 /// "head 24 alone", for descriptions of a plan; empty for none.
 std::string to_string(const HeadConfig& head);
 
-}  // namespace coda::plan
+}  // namespace unisono::plan

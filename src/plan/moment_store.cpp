@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <numeric>
 
-#include "coda/error.hpp"
 #include "plan/conv.hpp"
 #include "plan/conv_problem.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::plan {
+namespace unisono::plan {
 
 std::string refuse_moments(const Epilogue& e) {
   if (e.norm)
@@ -50,4 +50,4 @@ std::vector<std::int64_t> moments_shape(const ConvPlan& p, std::int64_t output_c
   return {p.images, p.slots_per_image, output_channels / p.config.moments, 4};
 }
 
-}  // namespace coda::plan
+}  // namespace unisono::plan

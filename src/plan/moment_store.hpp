@@ -1,12 +1,12 @@
 #pragma once
 /// Moments of the main store, stored beside it for a normalisation that a later launch applies:
-/// kernels/coda/moment_store.cuh.
+/// kernels/unisono/moment_store.cuh.
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
-namespace coda::plan {
+namespace unisono::plan {
 
 struct ConvConfig;
 struct ConvPlan;
@@ -32,4 +32,4 @@ int moments_unit(const ConvProblem& problem, int tile_n);
 /// Shape in memory, f32: images, slots, units, then mean, M2, count and nothing.
 std::vector<std::int64_t> moments_shape(const ConvPlan& plan, std::int64_t output_channels);
 
-}  // namespace coda::plan
+}  // namespace unisono::plan

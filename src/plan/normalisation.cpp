@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <limits>
 
-#include "coda/error.hpp"
 #include "ir/infer.hpp"
 #include "ir/op_table.hpp"
 #include "plan/refusal.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::plan {
+namespace unisono::plan {
 
 namespace {
 
@@ -255,4 +255,4 @@ std::optional<Normalisation> find_normalisation(Graph& graph, const Extents& ext
   return norm;
 }
 
-}  // namespace coda::plan
+}  // namespace unisono::plan

@@ -3,10 +3,10 @@
 
 #include <vector>
 
-#include "coda/contraction.hpp"
 #include "plan/epilogue.hpp"
+#include "unisono/contraction.hpp"
 
-namespace coda::plan {
+namespace unisono::plan {
 
 /// The normalisation of `graph`, or nothing if it has no reductions. The graph gets nodes for a factor or a shift that
 /// it does not spell out, and is sorted again. Throws Unsupported for other reductions, and UserError if the groups do
@@ -16,4 +16,4 @@ std::optional<Normalisation> find_normalisation(Graph& graph, const Extents& ext
 /// For each value, whether one of `roots` is among what it is computed from (itself included).
 std::vector<bool> depends_on(const Graph& graph, const std::vector<ValueId>& roots);
 
-}  // namespace coda::plan
+}  // namespace unisono::plan

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-namespace coda::plan {
+namespace unisono::plan {
 
 std::string beyond_phases(const ConvTranspose2d& t) {
   if (t.stride[0] != 2 || t.stride[1] != 2)
@@ -20,4 +20,4 @@ std::string beyond_phases(const ConvTranspose2d& t) {
   return {};
 }
 
-}  // namespace coda::plan
+}  // namespace unisono::plan

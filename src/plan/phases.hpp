@@ -6,9 +6,9 @@
 #include <cstdint>
 #include <string>
 
-#include "coda/contraction.hpp"
+#include "unisono/contraction.hpp"
 
-namespace coda::plan {
+namespace unisono::plan {
 
 /// Why a transposed convolution does not run by phases; empty: it does.
 std::string beyond_phases(const ConvTranspose2d& t);
@@ -19,4 +19,4 @@ constexpr std::int64_t phase_taps(std::int64_t taps) { return (taps + 1) / 2; }
 /// Pixels of the largest phase, phase 0, along an axis of the output.
 constexpr std::int64_t phase_pixels(std::int64_t pixels) { return (pixels + 1) / 2; }
 
-}  // namespace coda::plan
+}  // namespace unisono::plan

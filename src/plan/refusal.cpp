@@ -2,11 +2,11 @@
 
 #include <fmt/format.h>
 
-#include "coda/error.hpp"
-#include "coda/text.hpp"
 #include "passes/prune.hpp"
+#include "unisono/error.hpp"
+#include "unisono/text.hpp"
 
-namespace coda::plan {
+namespace unisono::plan {
 
 // Prints a graph that stores nothing but the value, and takes its line
 std::string text_of(const Graph& graph, ValueId id) {
@@ -33,4 +33,4 @@ void refuse(const Graph& graph, ValueId id, const std::string& reason) {
       fmt::format("'{}' is not yet in a GPU kernel: {}. It runs on the CPU device", text_of(graph, id), reason));
 }
 
-}  // namespace coda::plan
+}  // namespace unisono::plan

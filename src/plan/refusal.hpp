@@ -3,9 +3,9 @@
 
 #include <string>
 
-#include "coda/graph.hpp"
+#include "unisono/graph.hpp"
 
-namespace coda::plan {
+namespace unisono::plan {
 
 /// "h = acc + bias[n]": the value as the text form writes it.
 std::string text_of(const Graph& graph, ValueId id);
@@ -13,4 +13,4 @@ std::string text_of(const Graph& graph, ValueId id);
 /// Throws Unsupported.
 [[noreturn]] void refuse(const Graph& graph, ValueId id, const std::string& reason);
 
-}  // namespace coda::plan
+}  // namespace unisono::plan

@@ -4,11 +4,11 @@
 
 #include <algorithm>
 
-#include "coda/error.hpp"
 #include "plan/conv.hpp"
 #include "plan/conv_problem.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::plan {
+namespace unisono::plan {
 namespace {
 
 using Place = Output::Place;
@@ -73,4 +73,4 @@ std::string to_string(const Resampling& r) {
   return text;
 }
 
-}  // namespace coda::plan
+}  // namespace unisono::plan

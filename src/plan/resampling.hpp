@@ -1,14 +1,14 @@
 #pragma once
-/// What is made of the main store beside writing it: kernels/coda/resample.cuh.
+/// What is made of the main store beside writing it: kernels/unisono/resample.cuh.
 
 #include <cstddef>
 #include <optional>
 #include <string>
 
-#include "coda/contraction.hpp"
-#include "coda/resampled.hpp"
+#include "unisono/contraction.hpp"
+#include "unisono/resampled.hpp"
 
-namespace coda::plan {
+namespace unisono::plan {
 
 struct ConvConfig;
 struct ConvProblem;
@@ -43,4 +43,4 @@ std::string refuse_resampling(const ConvConfig& config, const ConvProblem& probl
 /// "pooled", "enlarged" and the like, for descriptions of a plan; empty for nothing.
 std::string to_string(const Resampling& resampling);
 
-}  // namespace coda::plan
+}  // namespace unisono::plan

@@ -6,7 +6,7 @@
 #include <array>
 #include <set>
 
-namespace coda::plan {
+namespace unisono::plan {
 namespace {
 
 /// From 64 channels on runs and patches waste nothing, from 32 on a patch's lines of 128 bytes are half full.
@@ -91,4 +91,4 @@ Unfolding unfolding_of(const Conv2d& c) {
   return best;
 }
 
-}  // namespace coda::plan
+}  // namespace unisono::plan

@@ -1,5 +1,5 @@
 #pragma once
-/// Images of few channels, whose windows a block unfolds in shared memory: kernels/coda/unfold.cuh.
+/// Images of few channels, whose windows a block unfolds in shared memory: kernels/unisono/unfold.cuh.
 
 #include <cstddef>
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 #include "plan/as_convolution.hpp"
 
-namespace coda::plan {
+namespace unisono::plan {
 
 /// Of the filter, and of the window of the image that the pixels of a tile see.
 struct Unfolding {
@@ -38,4 +38,4 @@ std::string beyond_unfolding(const Lowered& task);
 /// What beyond_unfolding() says nothing against.
 Unfolding unfolding_of(const Conv2d& conv);
 
-}  // namespace coda::plan
+}  // namespace unisono::plan

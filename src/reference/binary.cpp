@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <array>
 
-#include "coda/error.hpp"
 #include "reference/nodes.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::reference {
+namespace unisono::reference {
 
 namespace {
 
@@ -134,4 +134,4 @@ void evaluate_elementwise(Op op, Inputs in, Term& out, const Space& space, const
   }
 }
 
-}  // namespace coda::reference
+}  // namespace unisono::reference

@@ -2,13 +2,13 @@
 
 #include <cmath>
 
-#include "coda/error.hpp"
 #include "reference/nodes.hpp"
 #include "reference/operands.hpp"
 #include "reference/strided.hpp"
 #include "support/float_convert.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::reference {
+namespace unisono::reference {
 
 std::vector<std::int64_t> shape_of(const Axes& a, const Contraction& contraction) {
   if (a == axes::mn) return shape_mn(contraction);
@@ -87,4 +87,4 @@ Agreement compare(const Values& expected, const Contraction& contraction, const 
   return a;
 }
 
-}  // namespace coda::reference
+}  // namespace unisono::reference

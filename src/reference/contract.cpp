@@ -10,12 +10,12 @@
 #include <system_error>
 #include <thread>
 
-#include "coda/error.hpp"
 #include "reference/reference.hpp"
 #include "reference/strided.hpp"
 #include "support/float_convert.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::reference {
+namespace unisono::reference {
 
 namespace {
 
@@ -221,4 +221,4 @@ Values contract(const Contraction& contraction, const ConstTensorView& a, const 
   return r;
 }
 
-}  // namespace coda::reference
+}  // namespace unisono::reference

@@ -6,13 +6,13 @@
 #include <array>
 #include <variant>
 
-#include "coda/error.hpp"
 #include "ir/op_table.hpp"
 #include "reference/nodes.hpp"
 #include "reference/operands.hpp"
 #include "reference/reference.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::reference {
+namespace unisono::reference {
 
 namespace {
 
@@ -284,4 +284,4 @@ std::map<std::string, Values> run(const Contraction& contraction, const Graph& g
   return evaluate(graph, contraction, contract(contraction, arguments.a, arguments.b, model), arguments, model);
 }
 
-}  // namespace coda::reference
+}  // namespace unisono::reference

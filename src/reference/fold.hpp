@@ -9,7 +9,7 @@
 
 #include "reference/term.hpp"
 
-namespace coda::reference {
+namespace unisono::reference {
 
 class Fold {
  public:
@@ -65,4 +65,4 @@ Statistics statistics(const Fold& fold, DType dtype, const Space& space, const A
 /// Mean of squares, with bounds.
 Term mean_square(const Fold& fold, DType dtype, const Space& space, const Arithmetic& a);
 
-}  // namespace coda::reference
+}  // namespace unisono::reference

@@ -4,7 +4,7 @@
 
 #include "support/float_convert.hpp"
 
-namespace coda::reference {
+namespace unisono::reference {
 
 Values exact(const ConstTensorView& tensor) {
   const auto count = static_cast<std::size_t>(element_count(tensor.shape));
@@ -40,4 +40,4 @@ Values head_sums(const Values& store, const ConstTensorView& filter, std::int64_
   return sums;
 }
 
-}  // namespace coda::reference
+}  // namespace unisono::reference

@@ -1,10 +1,10 @@
 #pragma once
-/// What a head (coda/head.hpp) adds up of a store.
+/// What a head (unisono/head.hpp) adds up of a store.
 
-#include "coda/tensor.hpp"
 #include "reference/reference.hpp"
+#include "unisono/tensor.hpp"
 
-namespace coda::reference {
+namespace unisono::reference {
 
 /// The elements of a tensor of rank 1 to 4 as they are, row-major over its shape whatever its strides; without an
 /// error.
@@ -15,4 +15,4 @@ Values exact(const ConstTensorView& tensor);
 /// values are off.
 Values head_sums(const Values& store, const ConstTensorView& filter, std::int64_t count, double accumulate);
 
-}  // namespace coda::reference
+}  // namespace unisono::reference

@@ -5,10 +5,10 @@
 
 #include <algorithm>
 
-#include "coda/error.hpp"
 #include "reference/strided.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::reference {
+namespace unisono::reference {
 
 Image read_image(const ConstTensorView& x, Layout layout, std::string_view what) {
   const bool positive = std::all_of(x.shape.begin(), x.shape.end(), [](std::int64_t e) { return e > 0; });
@@ -20,4 +20,4 @@ Image read_image(const ConstTensorView& x, Layout layout, std::string_view what)
   return {view.extent[0], view.extent[1], view.extent[2], view.extent[3], gather(view)};
 }
 
-}  // namespace coda::reference
+}  // namespace unisono::reference

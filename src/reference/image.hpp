@@ -3,10 +3,10 @@
 
 #include <vector>
 
-#include "coda/contraction.hpp"
 #include "reference/reference.hpp"
+#include "unisono/contraction.hpp"
 
-namespace coda::reference {
+namespace unisono::reference {
 
 /// An image in float64, (n, h, w, c), whatever its layout in memory.
 struct Image {
@@ -21,4 +21,4 @@ struct Image {
 /// empty extent.
 Image read_image(const ConstTensorView& x, Layout layout, std::string_view what);
 
-}  // namespace coda::reference
+}  // namespace unisono::reference

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <array>
 
-#include "coda/error.hpp"
 #include "reference/nodes.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::reference {
+namespace unisono::reference {
 
 namespace {
 
@@ -58,4 +58,4 @@ void evaluate_integer(Op op, Inputs inputs, Term& out, const Space& space) {
   });
 }
 
-}  // namespace coda::reference
+}  // namespace unisono::reference

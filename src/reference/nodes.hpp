@@ -6,7 +6,7 @@
 
 #include "reference/term.hpp"
 
-namespace coda::reference {
+namespace unisono::reference {
 
 using Inputs = std::span<const Term* const>;
 
@@ -29,4 +29,4 @@ void evaluate_softmax(const Node& node, const Term& x, Term& out, const Space& s
 void round_term(Term& x);
 V round_value(V x, DType t);
 
-}  // namespace coda::reference
+}  // namespace unisono::reference

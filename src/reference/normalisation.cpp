@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <array>
 
-#include "coda/error.hpp"
 #include "reference/fold.hpp"
 #include "reference/nodes.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::reference {
+namespace unisono::reference {
 
 namespace {
 
@@ -130,4 +130,4 @@ void evaluate_softmax(const Node& node, const Term& x, Term& out, const Space& s
                       });
 }
 
-}  // namespace coda::reference
+}  // namespace unisono::reference

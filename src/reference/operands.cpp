@@ -4,10 +4,10 @@
 
 #include <algorithm>
 
-#include "coda/error.hpp"
 #include "reference/strided.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::reference {
+namespace unisono::reference {
 
 namespace {
 
@@ -111,4 +111,4 @@ Term load_extent(const Node& node, const Space& space) {
   return t;
 }
 
-}  // namespace coda::reference
+}  // namespace unisono::reference

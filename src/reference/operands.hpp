@@ -1,10 +1,10 @@
 #pragma once
 /// Leaves of a graph: what the caller binds, constants, coordinates.
 
-#include "coda/executable.hpp"
 #include "reference/term.hpp"
+#include "unisono/executable.hpp"
 
-namespace coda::reference {
+namespace unisono::reference {
 
 /// The operand that `node` names, from its tensor, its number or its default. Throws UserError if it is missing, bound
 /// twice, or has another shape or dtype than declared.
@@ -16,4 +16,4 @@ Term load_extent(const Node& node, const Space& space);
 /// `view` with the dimensions of an [m,n] value in canonical order (b, p, q, n), where `contraction` is NCHW.
 struct Strided canonical(struct Strided view, const Axes& axes, const Contraction& contraction);
 
-}  // namespace coda::reference
+}  // namespace unisono::reference

@@ -4,11 +4,11 @@
 
 #include <cmath>
 
-#include "coda/error.hpp"
 #include "reference/fold.hpp"
 #include "reference/image.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::reference {
+namespace unisono::reference {
 
 namespace {
 
@@ -115,4 +115,4 @@ Values pool(const Pool2d& p, const ConstTensorView& x, const ErrorModel& model) 
   return r;
 }
 
-}  // namespace coda::reference
+}  // namespace unisono::reference

@@ -3,10 +3,10 @@
 
 #include <array>
 
-#include "coda/contraction.hpp"
 #include "reference/reference.hpp"
+#include "unisono/contraction.hpp"
 
-namespace coda::reference {
+namespace unisono::reference {
 
 /// Windows of `kernel` taps, `dilation` apart, every `stride` pixels of the image padded by `pad`.
 ///
@@ -34,4 +34,4 @@ std::array<std::int64_t, 2> pooled_size(const Pool2d& pool, std::int64_t h, std:
 /// window makes its maximum NaN. Throws UserError as pooled_size does, and for a window without a pixel.
 Values pool(const Pool2d& pool, const ConstTensorView& x, const ErrorModel& model = {});
 
-}  // namespace coda::reference
+}  // namespace unisono::reference

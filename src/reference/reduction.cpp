@@ -14,11 +14,11 @@
 #include <algorithm>
 
 #include <fmt/format.h>
-#include "coda/error.hpp"
 #include "reference/fold.hpp"
 #include "reference/nodes.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::reference {
+namespace unisono::reference {
 
 Fold::Fold(const Term& x, const ReduceDomain& d, const Space& space, std::string_view what) : x_(&x) {
   const Extents& e = space.extents;
@@ -246,4 +246,4 @@ void evaluate_reduction(const Node& node, const Term& x, Term& out, const Space&
   out = distinct.axes == out.axes ? std::move(distinct) : expand(distinct, out.axes, space);
 }
 
-}  // namespace coda::reference
+}  // namespace unisono::reference

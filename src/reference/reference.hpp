@@ -16,11 +16,11 @@
 #include <string>
 #include <vector>
 
-#include "coda/contraction.hpp"
-#include "coda/executable.hpp"
-#include "coda/graph.hpp"
+#include "unisono/contraction.hpp"
+#include "unisono/executable.hpp"
+#include "unisono/graph.hpp"
 
-namespace coda::reference {
+namespace unisono::reference {
 
 /// Values in canonical order: row-major over (row, column) of the axes, whatever the layout in memory. An [m,n] value
 /// has rows·cols elements, row m = (b·P + p)·Q + q; a [b,n] value images·cols; a scalar one.
@@ -88,4 +88,4 @@ Agreement compare(const Values& expected, const Contraction& contraction, const 
 /// (images, groups), (rows, groups), and shape_mn for [m,n].
 std::vector<std::int64_t> shape_of(const Axes& axes, const Contraction& contraction);
 
-}  // namespace coda::reference
+}  // namespace unisono::reference

@@ -4,7 +4,7 @@
 
 #include "support/float_convert.hpp"
 
-namespace coda::reference {
+namespace unisono::reference {
 
 namespace {
 
@@ -53,4 +53,4 @@ std::optional<std::int64_t> first_other(const ConstTensorView& image, const Cons
   });
 }
 
-}  // namespace coda::reference
+}  // namespace unisono::reference

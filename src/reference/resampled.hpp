@@ -6,9 +6,9 @@
 #include <optional>
 #include <vector>
 
-#include "coda/tensor.hpp"
+#include "unisono/tensor.hpp"
 
-namespace coda::reference {
+namespace unisono::reference {
 
 /// Shapes of what is made of an image (n, h, w, c).
 std::vector<std::int64_t> pooled_shape(const std::vector<std::int64_t>& image);
@@ -21,4 +21,4 @@ std::vector<std::byte> shrunk(const ConstTensorView& enlarged);
 /// repeats; by the shapes it is seen which. All dense, of one dtype.
 std::optional<std::int64_t> first_other(const ConstTensorView& image, const ConstTensorView& made);
 
-}  // namespace coda::reference
+}  // namespace unisono::reference

@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <cmath>
 
-#include "coda/error.hpp"
 #include "reference/image.hpp"
 #include "reference/term.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::reference {
+namespace unisono::reference {
 
 namespace {
 
@@ -177,4 +177,4 @@ Values resize(const Resize& r, const ConstTensorView& x, const ErrorModel& model
   return out;
 }
 
-}  // namespace coda::reference
+}  // namespace unisono::reference

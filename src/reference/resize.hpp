@@ -4,10 +4,10 @@
 #include <array>
 #include <cstdint>
 
-#include "coda/contraction.hpp"
 #include "reference/reference.hpp"
+#include "unisono/contraction.hpp"
 
-namespace coda::reference {
+namespace unisono::reference {
 
 /// Where output pixel i lies in the input, x, for L input pixels, R output pixels and the scale s.
 enum class CoordinateMode : std::uint8_t {
@@ -41,4 +41,4 @@ struct Resize {
 /// size below 1, a scale that is not a positive number, or a wrong image.
 Values resize(const Resize& resize, const ConstTensorView& x, const ErrorModel& model = {});
 
-}  // namespace coda::reference
+}  // namespace unisono::reference

@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "coda/error.hpp"
 #include "support/float_convert.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::reference {
+namespace unisono::reference {
 
 Strided Strided::permuted(std::span<const int> order) const {
   Strided r{data, dtype, {}, {}};
@@ -81,4 +81,4 @@ std::vector<double> gather(const Strided& view) {
   return out;
 }
 
-}  // namespace coda::reference
+}  // namespace unisono::reference

@@ -6,9 +6,9 @@
 #include <string_view>
 #include <vector>
 
-#include "coda/tensor.hpp"
+#include "unisono/tensor.hpp"
 
-namespace coda::reference {
+namespace unisono::reference {
 
 /// A checked view: one stride (in elements) for each extent.
 struct Strided {
@@ -32,4 +32,4 @@ Strided checked(const ConstTensorView& view, const std::vector<std::int64_t>& sh
 std::vector<double> gather(const Strided& view);
 void gather(const Strided& view, double* out);
 
-}  // namespace coda::reference
+}  // namespace unisono::reference

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace coda::reference {
+namespace unisono::reference {
 
 Term::Term(const Space& space, const Axes& a, DType t) : axes(a), dtype(t), rows(space.rows(a)), cols(space.cols(a)) {
   storage_ = std::make_unique_for_overwrite<double[]>(static_cast<std::size_t>(2 * size()));
@@ -32,4 +32,4 @@ Arithmetic::Arithmetic(DType dtype, const ErrorModel& model)
       single(dtype != DType::f64),
       longest_chain(static_cast<double>(model.longest_chain)) {}
 
-}  // namespace coda::reference
+}  // namespace unisono::reference

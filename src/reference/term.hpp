@@ -9,11 +9,11 @@
 #include <span>
 #include <vector>
 
-#include "coda/contraction.hpp"
-#include "coda/graph.hpp"
 #include "reference/reference.hpp"
+#include "unisono/contraction.hpp"
+#include "unisono/graph.hpp"
 
-namespace coda::reference {
+namespace unisono::reference {
 
 /// A value with an absolute error bound. A bound of infinity makes no claim: the implementation may have any value
 /// there, NaN included.
@@ -215,4 +215,4 @@ inline V Arithmetic::exp(V x) const {
   return function(v, x.e == 0 ? 0 : v * growth);
 }
 
-}  // namespace coda::reference
+}  // namespace unisono::reference

@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <numbers>
 
-#include "coda/error.hpp"
 #include "reference/nodes.hpp"
 #include "support/float_convert.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::reference {
+namespace unisono::reference {
 
 namespace {
 
@@ -272,4 +272,4 @@ void round_term(Term& x) {
   }
 }
 
-}  // namespace coda::reference
+}  // namespace unisono::reference

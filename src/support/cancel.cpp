@@ -1,6 +1,6 @@
-#include "coda/cancel.hpp"
+#include "unisono/cancel.hpp"
 
-namespace coda {
+namespace unisono {
 namespace {
 
 thread_local const Cancellation* innermost = nullptr;
@@ -18,4 +18,4 @@ void check_cancelled() {
     if (c->requested_.load(std::memory_order_relaxed)) throw Cancelled("the run was cancelled by its caller");
 }
 
-}  // namespace coda
+}  // namespace unisono

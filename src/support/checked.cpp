@@ -2,13 +2,13 @@
 
 #include <fmt/format.h>
 
-#include "coda/error.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::support {
+namespace unisono::support {
 
 void throw_beyond(const char* what, int bits) {
   throw Unsupported(fmt::format(
       "{}: the number does not fit {} bits; give smaller extents, or split the problem into several", what, bits));
 }
 
-}  // namespace coda::support
+}  // namespace unisono::support

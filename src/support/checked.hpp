@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <utility>
 
-namespace coda::support {
+namespace unisono::support {
 
 /// Throws Unsupported: "WHAT: the number does not fit N bits …".
 [[noreturn]] void throw_beyond(const char* what, int bits);
@@ -67,4 +67,4 @@ class Checked {
   std::int64_t value_;
 };
 
-}  // namespace coda::support
+}  // namespace unisono::support

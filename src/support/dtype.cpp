@@ -1,8 +1,8 @@
-#include "coda/dtype.hpp"
+#include "unisono/dtype.hpp"
 
 #include <array>
 
-namespace coda {
+namespace unisono {
 
 namespace {
 constexpr std::array<std::string_view, tensor_dtype_count> names{"f64",    "f32", "tf32", "f16", "bf16", "f8e4m3",
@@ -18,4 +18,4 @@ std::optional<DType> dtype_from_string(std::string_view name) {
   return std::nullopt;
 }
 
-}  // namespace coda
+}  // namespace unisono

@@ -7,7 +7,7 @@
 #include <string>
 #include <system_error>
 
-namespace coda::support {
+namespace unisono::support {
 namespace {
 
 /// Unset and empty are the same.
@@ -33,43 +33,43 @@ std::vector<std::filesystem::path> library_folders() { return folders_in("LD_LIB
 
 std::optional<std::filesystem::path> cache_folder() {
   // the XDG base directory specification: a relative path is to be ignored
-  if (const std::filesystem::path xdg = variable("XDG_CACHE_HOME"); xdg.is_absolute()) return xdg / "coda";
-  if (const std::filesystem::path home = variable("HOME"); !home.empty()) return home / ".cache" / "coda";
+  if (const std::filesystem::path xdg = variable("XDG_CACHE_HOME"); xdg.is_absolute()) return xdg / "unisono";
+  if (const std::filesystem::path home = variable("HOME"); !home.empty()) return home / ".cache" / "unisono";
   return std::nullopt;
 }
 
 std::optional<std::filesystem::path> kernel_cache_folder() {
-  if (const std::filesystem::path given = variable("CODA_CACHE_DIR"); !given.empty()) return given;
+  if (const std::filesystem::path given = variable("UNISONO_CACHE_DIR"); !given.empty()) return given;
   if (const auto folder = cache_folder()) return *folder / "kernels";
   return std::nullopt;
 }
 
-std::string graph_way() { return variable("CODA_GRAPH"); }
-std::string heads_wanted() { return variable("CODA_HEADS"); }
+std::string graph_way() { return variable("UNISONO_GRAPH"); }
+std::string heads_wanted() { return variable("UNISONO_HEADS"); }
 
-bool tuning_is_off() { return variable("CODA_TUNING") == "off"; }
+bool tuning_is_off() { return variable("UNISONO_TUNING") == "off"; }
 
 std::optional<std::filesystem::path> tuning_file() {
   if (tuning_is_off()) return std::nullopt;
-  if (const std::filesystem::path given = variable("CODA_TUNING"); !given.empty()) return given;
+  if (const std::filesystem::path given = variable("UNISONO_TUNING"); !given.empty()) return given;
   if (const auto folder = cache_folder()) return *folder / "tuning.db";
   return std::nullopt;
 }
 
 std::optional<std::filesystem::path> installed_pack_folder(const std::filesystem::path& binary) {
   const std::filesystem::path folder = binary.parent_path();
-  for (const char* place : {CODA_INSTALL_LIBDIR, CODA_INSTALL_BINDIR}) {
+  for (const char* place : {UNISONO_INSTALL_LIBDIR, UNISONO_INSTALL_BINDIR}) {
     std::filesystem::path prefix = folder;
     for (int depth = 0; depth < 4 && prefix.has_relative_path(); ++depth) {
       prefix = prefix.parent_path();
-      if (prefix / place == folder) return prefix / CODA_INSTALL_DATADIR / "coda" / "kernels";
+      if (prefix / place == folder) return prefix / UNISONO_INSTALL_DATADIR / "unisono" / "kernels";
     }
   }
   return std::nullopt;
 }
 
 std::vector<std::filesystem::path> kernel_pack_folders() {
-  auto folders = folders_in("CODA_PACKS");
+  auto folders = folders_in("UNISONO_PACKS");
   Dl_info here{};
   if (::dladdr(reinterpret_cast<const void*>(&kernel_pack_folders), &here) == 0 || here.dli_fname == nullptr)
     return folders;
@@ -109,4 +109,4 @@ std::vector<std::filesystem::path> cuda_folders() {
   return folders;
 }
 
-}  // namespace coda::support
+}  // namespace unisono::support

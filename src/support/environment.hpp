@@ -6,23 +6,24 @@
 #include <string>
 #include <vector>
 
-namespace coda::support {
+namespace unisono::support {
 
 /// The folders of PATH, in order.
 std::vector<std::filesystem::path> executable_folders();
 
-/// The folder for what Coda keeps between runs: $XDG_CACHE_HOME/coda, else $HOME/.cache/coda; nothing if neither
-/// variable is set.
+/// The folder for what Unisono keeps between runs: $XDG_CACHE_HOME/unisono, else $HOME/.cache/unisono; nothing if
+/// neither variable is set.
 std::optional<std::filesystem::path> cache_folder();
 
-/// The folder of compiled kernels: $CODA_CACHE_DIR, else kernels/ of cache_folder().
+/// The folder of compiled kernels: $UNISONO_CACHE_DIR, else kernels/ of cache_folder().
 std::optional<std::filesystem::path> kernel_cache_folder();
 
-/// Folders of kernels that were compiled ahead, in order: those of $CODA_PACKS, then that of installed_pack_folder().
+/// Folders of kernels that were compiled ahead, in order: those of $UNISONO_PACKS, then that of
+/// installed_pack_folder().
 std::vector<std::filesystem::path> kernel_pack_folders();
 
-/// share/coda/kernels of the prefix that `binary` (the library, or a program that contains it) is installed in; nothing
-/// unless it lies in that prefix's folder for libraries or for programs. It need not exist.
+/// share/unisono/kernels of the prefix that `binary` (the library, or a program that contains it) is installed in;
+/// nothing unless it lies in that prefix's folder for libraries or for programs. It need not exist.
 std::optional<std::filesystem::path> installed_pack_folder(const std::filesystem::path& binary);
 
 /// $HOME, if it is set to an absolute path.
@@ -31,17 +32,17 @@ std::optional<std::filesystem::path> home_folder();
 /// A variable that a compiler reads; nothing if it is unset or empty.
 std::optional<std::string> compiler_variable(const char* name);
 
-/// The file of plans that were measured on this machine: $CODA_TUNING, else tuning.db in cache_folder(); nothing if
-/// CODA_TUNING is "off", or neither is set.
+/// The file of plans that were measured on this machine: $UNISONO_TUNING, else tuning.db in cache_folder(); nothing if
+/// UNISONO_TUNING is "off", or neither is set.
 std::optional<std::filesystem::path> tuning_file();
 
-/// CODA_TUNING is "off": no measured plans, not even those in the library.
+/// UNISONO_TUNING is "off": no measured plans, not even those in the library.
 bool tuning_is_off();
 
-/// CODA_GRAPH: how a network's launches become a CUDA graph.
+/// UNISONO_GRAPH: how a network's launches become a CUDA graph.
 std::string graph_way();
 
-/// CODA_HEADS: whether the kernel of a block computes the 1x1 convolution of few channels behind it.
+/// UNISONO_HEADS: whether the kernel of a block computes the 1x1 convolution of few channels behind it.
 std::string heads_wanted();
 
 /// $XDG_RUNTIME_DIR, if it is set to an absolute path: of this host, this user and this session.
@@ -56,4 +57,4 @@ std::vector<std::filesystem::path> cuda_folders();
 /// The folders of LD_LIBRARY_PATH, in order.
 std::vector<std::filesystem::path> library_folders();
 
-}  // namespace coda::support
+}  // namespace unisono::support

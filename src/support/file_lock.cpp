@@ -12,7 +12,7 @@
 #include "support/environment.hpp"
 #include "support/files.hpp"
 
-namespace coda::support {
+namespace unisono::support {
 namespace {
 
 /// A folder that somebody else may write to, or has put there, is of no use for locks.
@@ -27,13 +27,13 @@ std::optional<std::filesystem::path> made(const std::filesystem::path& folder) {
   return is_ours(folder) && ::access(folder.c_str(), W_OK | X_OK) == 0 ? std::optional(folder) : std::nullopt;
 }
 
-std::string user_folder() { return "coda-" + std::to_string(::geteuid()); }
+std::string user_folder() { return "unisono-" + std::to_string(::geteuid()); }
 
 }  // namespace
 
 std::optional<std::filesystem::path> host_folder() {
   if (const auto session = session_folder()) {
-    if (auto folder = made(*session / "coda")) return folder;
+    if (auto folder = made(*session / "unisono")) return folder;
   }
   return made(std::filesystem::path("/tmp") /
               user_folder());  // not TMPDIR: all processes of this user are to meet there
@@ -68,4 +68,4 @@ bool FileLock::try_lock(double seconds) {
   return true;
 }
 
-}  // namespace coda::support
+}  // namespace unisono::support

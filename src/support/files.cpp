@@ -12,7 +12,7 @@
 
 #include "support/regular_file.hpp"
 
-namespace coda::support {
+namespace unisono::support {
 namespace {
 
 constexpr std::uint64_t most_bytes = std::uint64_t{1} << 30;
@@ -88,4 +88,4 @@ bool TemporaryFolder::rename_to(const std::filesystem::path& target) {
   return true;
 }
 
-}  // namespace coda::support
+}  // namespace unisono::support

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-namespace coda::support {
+namespace unisono::support {
 
 /// All bytes of a regular file, also of one of /proc; nothing if it cannot be read to its end, is no regular file, or
 /// has more than 1 GiB.
@@ -53,12 +53,12 @@ class TemporaryFolder {
   std::filesystem::path path_;
 };
 
-/// This user's folder of this host for what need not survive a restart, made if absent: XDG_RUNTIME_DIR/coda, else
-/// /tmp/coda-UID. Nothing if it cannot be made, or belongs to somebody else.
+/// This user's folder of this host for what need not survive a restart, made if absent: XDG_RUNTIME_DIR/unisono, else
+/// /tmp/unisono-UID. Nothing if it cannot be made, or belongs to somebody else.
 std::optional<std::filesystem::path> host_folder();
 
-/// This user's folder for large files that live as long as a process: coda-UID/work below TMPDIR or /tmp. Nothing if it
-/// cannot be made, or belongs to somebody else.
+/// This user's folder for large files that live as long as a process: unisono-UID/work below TMPDIR or /tmp. Nothing if
+/// it cannot be made, or belongs to somebody else.
 std::optional<std::filesystem::path> work_folder();
 
 /// flock on a file that is made if absent and never removed, so that no killed process leaves a lock behind.
@@ -78,4 +78,4 @@ class FileLock {
   std::filesystem::path path_;
 };
 
-}  // namespace coda::support
+}  // namespace unisono::support

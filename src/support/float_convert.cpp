@@ -6,9 +6,9 @@
 #include <limits>
 #include <string>
 
-#include "coda/error.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::support {
+namespace unisono::support {
 
 namespace {
 
@@ -97,4 +97,4 @@ void store(void* data, std::int64_t index, DType t, double x) {
   }
 }
 
-}  // namespace coda::support
+}  // namespace unisono::support

@@ -4,9 +4,9 @@
 #include <bit>
 #include <cstdint>
 
-#include "coda/dtype.hpp"
+#include "unisono/dtype.hpp"
 
-namespace coda::support {
+namespace unisono::support {
 
 /// bf16 → f32, exact.
 inline float bf16_to_float(std::uint16_t bits) { return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16); }
@@ -34,4 +34,4 @@ double load(const void* data, std::int64_t index, DType t);
 /// Rounds x to `t` (as round_to) and writes it as element `index`.
 void store(void* data, std::int64_t index, DType t, double x);
 
-}  // namespace coda::support
+}  // namespace unisono::support

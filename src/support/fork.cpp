@@ -10,7 +10,7 @@
 // This belongs to the OpenMP runtime, if the program has one
 extern "C" [[gnu::weak]] int omp_get_max_threads();
 
-namespace coda::support {
+namespace unisono::support {
 namespace {
 
 struct Gate {
@@ -103,4 +103,4 @@ std::uint64_t fork_generation() {
   return generation.load(std::memory_order_relaxed);
 }
 
-}  // namespace coda::support
+}  // namespace unisono::support

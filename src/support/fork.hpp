@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-namespace coda::support {
+namespace unisono::support {
 
 /// While one lives, fork() in another thread waits: work that takes locks of others (oneDNN's, an allocator's arena)
 /// is then never cut in two. May be nested. A thread that forks while it has one itself does not wait for itself.
@@ -30,4 +30,4 @@ class WithinNoFork {
 /// to threads that are not here.
 std::uint64_t fork_generation();
 
-}  // namespace coda::support
+}  // namespace unisono::support

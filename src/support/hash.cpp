@@ -12,7 +12,7 @@
 #include <xxhash.h>
 #pragma GCC diagnostic pop
 
-namespace coda::support {
+namespace unisono::support {
 namespace {
 
 std::string hex(XXH128_hash_t h) {
@@ -41,4 +41,4 @@ std::string hash(std::string_view bytes) { return hex(XXH3_128bits(bytes.data(),
 
 std::string hash(std::span<const std::byte> bytes) { return hex(XXH3_128bits(bytes.data(), bytes.size())); }
 
-}  // namespace coda::support
+}  // namespace unisono::support

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-namespace coda::support {
+namespace unisono::support {
 
 /// Hashes a sequence of fields: ("ab", "c") and ("a", "bc") differ.
 class Hasher {
@@ -27,4 +27,4 @@ class Hasher {
 std::string hash(std::string_view bytes);
 std::string hash(std::span<const std::byte> bytes);
 
-}  // namespace coda::support
+}  // namespace unisono::support

@@ -5,11 +5,11 @@
 #include <string>
 #include <string_view>
 
-#include "coda/error.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::support {
+namespace unisono::support {
 
-/// What Coda writes nests less than ten deep.
+/// What Unisono writes nests less than ten deep.
 inline constexpr int deepest_json = 64;
 
 /// Parses the text of a file that anybody may have written. Throws nlohmann::json::exception for what is no JSON, and
@@ -28,7 +28,7 @@ inline nlohmann::json parse_json(std::string_view text, const std::string& file)
     } else if (c == '[' || c == '{') {
       if (++depth > deepest_json)
         throw UserError("'" + file + "' nests deeper than " + std::to_string(deepest_json) +
-                        " levels; no file of Coda's does");
+                        " levels; no file of Unisono's does");
     } else if (c == ']' || c == '}') {
       --depth;
     }
@@ -36,4 +36,4 @@ inline nlohmann::json parse_json(std::string_view text, const std::string& file)
   return nlohmann::json::parse(text);
 }
 
-}  // namespace coda::support
+}  // namespace unisono::support

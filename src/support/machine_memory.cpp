@@ -8,7 +8,7 @@
 #include <fstream>
 #include <string>
 
-namespace coda::support {
+namespace unisono::support {
 
 std::uint64_t usable_memory() {
   const long pages = ::sysconf(_SC_PHYS_PAGES), page = ::sysconf(_SC_PAGESIZE);
@@ -27,4 +27,4 @@ std::uint64_t usable_memory() {
   return bytes;
 }
 
-}  // namespace coda::support
+}  // namespace unisono::support

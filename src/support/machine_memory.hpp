@@ -2,10 +2,10 @@
 
 #include <cstdint>
 
-namespace coda::support {
+namespace unisono::support {
 
 /// Bytes of memory that this process may use: the machine's, or less where a control group or a limit of the process
 /// (`ulimit -v`) says so.
 std::uint64_t usable_memory();
 
-}  // namespace coda::support
+}  // namespace unisono::support

@@ -15,7 +15,7 @@
 #include "support/files.hpp"
 #include "support/hash.hpp"
 
-namespace coda::support {
+namespace unisono::support {
 namespace {
 
 constexpr double day = 24 * 3600;
@@ -125,4 +125,4 @@ std::size_t sweep(const std::filesystem::path& folder) {
   return removed;
 }
 
-}  // namespace coda::support
+}  // namespace unisono::support

@@ -4,7 +4,7 @@
 
 #include "support/utf8.hpp"
 
-namespace coda::support {
+namespace unisono::support {
 namespace {
 
 /// C0 and C1 controls and DEL; characters that reorder the text around them, or separate lines.
@@ -39,4 +39,4 @@ std::string printable(std::string_view text) { return escaped(text, true, std::s
 
 std::string printable_name(std::string_view name, std::size_t most) { return escaped(name, false, most); }
 
-}  // namespace coda::support
+}  // namespace unisono::support

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace coda::support {
+namespace unisono::support {
 
 /// The text with control characters, malformed UTF-8, and characters that turn the direction of text written as \x1b or
 /// \u202e; line feeds and tabs stay.
@@ -14,4 +14,4 @@ std::string printable(std::string_view text);
 /// The same of a name: line feeds and tabs are escaped too, and what is beyond `most` bytes becomes "…".
 std::string printable_name(std::string_view name, std::size_t most = 80);
 
-}  // namespace coda::support
+}  // namespace unisono::support

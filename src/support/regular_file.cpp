@@ -9,11 +9,11 @@
 #include <system_error>
 #include <utility>
 
-#include "coda/error.hpp"
 #include "support/printable.hpp"
 #include "support/trust.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::support {
+namespace unisono::support {
 namespace {
 
 constexpr std::size_t first_read = 4096;
@@ -132,4 +132,4 @@ std::optional<std::string> read_stream(int file, std::uint64_t most, const std::
   return bytes;
 }
 
-}  // namespace coda::support
+}  // namespace unisono::support

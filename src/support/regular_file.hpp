@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace coda::support {
+namespace unisono::support {
 
 /// An open file for reading. A FIFO, a socket, a device or a folder is never opened: its reader might wait for ever,
 /// and opening a device may already do something.
@@ -53,4 +53,4 @@ std::string why_not_regular(const std::filesystem::path& path);
 /// std::system_error with `name`.
 std::optional<std::string> read_stream(int file, std::uint64_t most, const std::string& name);
 
-}  // namespace coda::support
+}  // namespace unisono::support

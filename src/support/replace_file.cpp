@@ -12,7 +12,7 @@
 
 #include "support/files.hpp"
 
-namespace coda::support {
+namespace unisono::support {
 namespace {
 
 namespace fs = std::filesystem;
@@ -140,4 +140,4 @@ void replace_file(const fs::path& path, std::string_view bytes) {
   if (renaming != 0) fail(path, renaming);
 }
 
-}  // namespace coda::support
+}  // namespace unisono::support

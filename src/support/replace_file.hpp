@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <string_view>
 
-namespace coda::support {
+namespace unisono::support {
 
 /// Writes `bytes` as the whole of `path`: into a file beside it, which is on the disk before it takes the name. An
 /// earlier file keeps its mode, a symbolic link its target. What is no regular file (/dev/stdout, a FIFO), or stands in
@@ -12,4 +12,4 @@ namespace coda::support {
 /// is then unchanged, unless it was written in place.
 void replace_file(const std::filesystem::path& path, std::string_view bytes);
 
-}  // namespace coda::support
+}  // namespace unisono::support

@@ -11,7 +11,7 @@
 #include <cstring>
 #include <system_error>
 
-namespace coda::support {
+namespace unisono::support {
 namespace {
 
 constexpr std::size_t output_limit = 1 << 20;
@@ -192,4 +192,4 @@ std::string shell_text(const std::vector<std::string>& arguments) {
   return text;
 }
 
-}  // namespace coda::support
+}  // namespace unisono::support

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-namespace coda::support {
+namespace unisono::support {
 
 struct Command {
   std::vector<std::string> arguments;  ///< the program, with its folder, and what it is given
@@ -29,4 +29,4 @@ Outcome run(const Command& command);
 /// As one would type it in a shell.
 std::string shell_text(const std::vector<std::string>& arguments);
 
-}  // namespace coda::support
+}  // namespace unisono::support

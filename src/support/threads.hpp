@@ -5,7 +5,7 @@
 #include <system_error>
 #include <vector>
 
-namespace coda::support {
+namespace unisono::support {
 
 /// Starts threads with `body` until there are `count` in the list; fewer where the system has no more (`ulimit -u`, the
 /// control group's pids.max). Those that were started go on.
@@ -18,4 +18,4 @@ void start_up_to(std::vector<Thread>& threads, std::size_t count, const Body& bo
   }
 }
 
-}  // namespace coda::support
+}  // namespace unisono::support

@@ -13,7 +13,7 @@
 #include "support/environment.hpp"
 #include "support/printable.hpp"
 
-namespace coda::support {
+namespace unisono::support {
 namespace {
 
 namespace fs = std::filesystem;
@@ -154,4 +154,4 @@ bool is_own(const struct stat& info) { return is_owner_trusted(info) && !others_
 
 std::string why_distrusted(const fs::path& path) { return Walk(path).run(); }
 
-}  // namespace coda::support
+}  // namespace unisono::support

@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <string>
 
-namespace coda::support {
+namespace unisono::support {
 
 /// Root or this process's user owns it, and nobody else may write to it. The group of a user alone counts as that user:
 /// it has the user's name, is the user's first group, and has no other members.
@@ -17,4 +17,4 @@ bool is_own(const struct stat& info);
 /// owned by this user or root, as /tmp is. What does not exist, or may not be looked at, is no reason.
 std::string why_distrusted(const std::filesystem::path& path);
 
-}  // namespace coda::support
+}  // namespace unisono::support

@@ -1,6 +1,6 @@
 #include "support/utf8.hpp"
 
-namespace coda::support {
+namespace unisono::support {
 
 namespace {
 
@@ -30,4 +30,4 @@ Utf8Character first_character(std::string_view text) {
   return {code, bytes};
 }
 
-}  // namespace coda::support
+}  // namespace unisono::support

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string_view>
 
-namespace coda::support {
+namespace unisono::support {
 
 struct Utf8Character {
   std::optional<char32_t> code;  ///< nothing if the text is malformed here
@@ -16,4 +16,4 @@ struct Utf8Character {
 /// beyond U+10FFFF, and characters that are cut off.
 Utf8Character first_character(std::string_view text);
 
-}  // namespace coda::support
+}  // namespace unisono::support

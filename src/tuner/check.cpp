@@ -6,7 +6,6 @@
 #include <cmath>
 #include <memory>
 
-#include "coda/tensor.hpp"
 #include "plan/head.hpp"
 #include "reference/head.hpp"
 #include "reference/reference.hpp"
@@ -14,8 +13,9 @@
 #include "runtime/cuda/replay.hpp"
 #include "tuner/error_model.hpp"
 #include "tuner/operands.hpp"
+#include "unisono/tensor.hpp"
 
-namespace coda::tuner {
+namespace unisono::tuner {
 namespace {
 
 bool are_apart(const Graph& graph, bool rows) {
@@ -305,4 +305,4 @@ std::function<Verdict()> start_check(const Problem& problem, const Executable& e
   return [e = std::shared_ptr<const Evidence>(e)] { return judge(*e); };
 }
 
-}  // namespace coda::tuner
+}  // namespace unisono::tuner

@@ -8,7 +8,7 @@
 #include "tuner/device_kernels.hpp"
 #include "tuner/problem.hpp"
 
-namespace coda::tuner {
+namespace unisono::tuner {
 
 struct Verdict {
   std::int64_t elements = 0, outside = 0, unclaimed = 0;
@@ -32,4 +32,4 @@ bool images_are_apart(const Graph& graph);
 /// The same of rows.
 bool rows_are_apart(const Graph& graph);
 
-}  // namespace coda::tuner
+}  // namespace unisono::tuner

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <chrono>
 
-#include "coda/error.hpp"
 #include "support/threads.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::tuner {
+namespace unisono::tuner {
 
 CompileQueue::CompileQueue(jit::Jit& compiler, const std::vector<const jit::Request*>& requests, int threads)
     : compiler_(compiler), requests_(requests) {
@@ -61,4 +61,4 @@ bool CompileQueue::is_over() {
   return working_ == 0 && done_.empty();
 }
 
-}  // namespace coda::tuner
+}  // namespace unisono::tuner

@@ -13,7 +13,7 @@
 
 #include "jit/jit.hpp"
 
-namespace coda::tuner {
+namespace unisono::tuner {
 
 class CompileQueue {
  public:
@@ -50,4 +50,4 @@ class CompileQueue {
   std::vector<std::thread> threads_;  // last: they use the others
 };
 
-}  // namespace coda::tuner
+}  // namespace unisono::tuner

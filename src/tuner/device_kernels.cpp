@@ -5,25 +5,25 @@
 #include <span>
 #include <vector>
 
-#include "coda/check_params.cuh"
 #include "codegen/codegen.hpp"
+#include "unisono/check_params.cuh"
 
-namespace coda::tuner {
+namespace unisono::tuner {
 namespace {
 
 constexpr const char* kernel_text = R"(// What the tuner checks plans with.
-#include <coda/check.cuh>
+#include <unisono/check.cuh>
 
 extern "C" __global__ void __launch_bounds__(256)
-coda_check_fill(const __grid_constant__ coda::FillParams p) {
-    coda::begin();
-    coda::check::fill(p);
+unisono_check_fill(const __grid_constant__ unisono::FillParams p) {
+    unisono::begin();
+    unisono::check::fill(p);
 }
 
 extern "C" __global__ void __launch_bounds__(256)
-coda_check_sums(const __grid_constant__ coda::SumsParams p) {
-    coda::begin();
-    coda::check::sums(p);
+unisono_check_sums(const __grid_constant__ unisono::SumsParams p) {
+    unisono::begin();
+    unisono::check::sums(p);
 }
 )";
 
@@ -65,10 +65,10 @@ DeviceKernels::DeviceKernels(int device_index, jit::Jit& compiler) {
   for (const codegen::Header& h : codegen::device_headers()) headers.push_back({h.name, h.text});
   const jit::Binary binary = compiler.compile(jit::Request{.source = kernel_text,
                                                            .headers = headers,
-                                                           .entry = "coda_check_sums",
+                                                           .entry = "unisono_check_sums",
                                                            .title = "what the tuner checks plans with"});
-  fill_ = cuda::load_plain(device_index, binary, "coda_check_fill", sizeof(FillParams));
-  sums_ = cuda::load_plain(device_index, binary, "coda_check_sums", sizeof(SumsParams));
+  fill_ = cuda::load_plain(device_index, binary, "unisono_check_fill", sizeof(FillParams));
+  sums_ = cuda::load_plain(device_index, binary, "unisono_check_sums", sizeof(SumsParams));
 }
 
 void DeviceKernels::fill(void* to, DType type, std::int64_t count, double mean, double deviation, std::uint64_t seed,
@@ -98,4 +98,4 @@ void DeviceKernels::sums(const Contraction& contraction, const void* a, const vo
   launch(sums_, p.rows * static_cast<u64>(p.outputs), p, "a kernel that computes accumulators in float64", stream);
 }
 
-}  // namespace coda::tuner
+}  // namespace unisono::tuner

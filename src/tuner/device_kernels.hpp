@@ -1,15 +1,15 @@
 #pragma once
-/// Kernels of the tuner's own (kernels/coda/check.cuh): random operands, and accumulators in float64.
+/// Kernels of the tuner's own (kernels/unisono/check.cuh): random operands, and accumulators in float64.
 
 #include <cstdint>
 #include <memory>
 
-#include "coda/contraction.hpp"
-#include "coda/executable.hpp"
 #include "jit/jit.hpp"
 #include "runtime/cuda/plain.hpp"
+#include "unisono/contraction.hpp"
+#include "unisono/executable.hpp"
 
-namespace coda::tuner {
+namespace unisono::tuner {
 
 class DeviceKernels {
  public:
@@ -30,4 +30,4 @@ class DeviceKernels {
   std::shared_ptr<const cuda::PlainKernel> fill_, sums_;
 };
 
-}  // namespace coda::tuner
+}  // namespace unisono::tuner

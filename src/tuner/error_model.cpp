@@ -6,7 +6,7 @@
 
 #include "codegen/bounds.hpp"
 
-namespace coda::tuner {
+namespace unisono::tuner {
 
 namespace {
 
@@ -78,4 +78,4 @@ double accumulator_error(const Contraction& contraction) {
   return 2 * std::sqrt(steps) * 0x1p-23 + (words ? 2 * 0x1p-10 + 0x1p-20 : 0);
 }
 
-}  // namespace coda::tuner
+}  // namespace unisono::tuner

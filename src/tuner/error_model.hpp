@@ -1,12 +1,12 @@
 #pragma once
 /// How far the GPU's kernels may be from float64: docs/numerics.md, docs/cuda-backend.md.
 
-#include "coda/contraction.hpp"
-#include "coda/graph.hpp"
 #include "plan/conv.hpp"
 #include "reference/reference.hpp"
+#include "unisono/contraction.hpp"
+#include "unisono/graph.hpp"
 
-namespace coda::tuner {
+namespace unisono::tuner {
 
 /// `graph` as it was written. `accurate` as in CompileOptions.
 reference::ErrorModel error_model(const Contraction& contraction, const Graph& graph, bool accurate,
@@ -19,4 +19,4 @@ reference::ErrorModel error_model(const Contraction& contraction, const Graph& g
 /// two.
 double accumulator_error(const Contraction& contraction);
 
-}  // namespace coda::tuner
+}  // namespace unisono::tuner

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 
-#include "coda/tensor.hpp"
 #include "reference/reference.hpp"
 #include "reference/resampled.hpp"
+#include "unisono/tensor.hpp"
 
-namespace coda::tuner {
+namespace unisono::tuner {
 namespace {
 
 constexpr std::size_t alignment = 256;
@@ -125,4 +125,4 @@ std::vector<Arguments> Arena::sets(const Problem& problem, std::size_t rotating_
   return list;
 }
 
-}  // namespace coda::tuner
+}  // namespace unisono::tuner

@@ -10,7 +10,7 @@
 #include "tuner/device_kernels.hpp"
 #include "tuner/problem.hpp"
 
-namespace coda::tuner {
+namespace unisono::tuner {
 
 /// Bytes of the operands and of the outputs, each rounded up to 256.
 struct Footprint {
@@ -37,4 +37,4 @@ class Arena {
   std::unique_ptr<cuda::DeviceBuffer> inputs_, outputs_;
 };
 
-}  // namespace coda::tuner
+}  // namespace unisono::tuner

@@ -9,7 +9,7 @@
 #include "plan/as_convolution.hpp"
 #include "tuning/choose.hpp"
 
-namespace coda::tuner {
+namespace unisono::tuner {
 namespace {
 
 /// Plans that are predicted to be slower than the best by more than this are not worth a compilation.
@@ -93,4 +93,4 @@ DType storage_of(const Node& operand, const CompileOptions& options) {
   return given == options.storage.end() ? DType::f32 : given->second;
 }
 
-}  // namespace coda::tuner
+}  // namespace unisono::tuner

@@ -6,13 +6,13 @@
 #include <string>
 #include <vector>
 
-#include "coda/executable.hpp"
 #include "codegen/codegen.hpp"
 #include "jit/jit.hpp"
 #include "plan/conv.hpp"
 #include "plan/epilogue.hpp"
+#include "unisono/executable.hpp"
 
-namespace coda::tuner {
+namespace unisono::tuner {
 
 struct Problem {
   Contraction contraction;
@@ -42,4 +42,4 @@ std::vector<const Node*> operands_of(const Graph& graph);
 /// Dtype of an operand in memory.
 DType storage_of(const Node& operand, const CompileOptions& options);
 
-}  // namespace coda::tuner
+}  // namespace unisono::tuner

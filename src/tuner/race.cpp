@@ -4,10 +4,10 @@
 
 #include <algorithm>
 
-#include "coda/error.hpp"
 #include "runtime/cuda/backend.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::tuner {
+namespace unisono::tuner {
 namespace {
 
 constexpr std::size_t most_sets = 24;  // of operands; each has a workspace and tensor maps of its own
@@ -99,4 +99,4 @@ std::optional<std::size_t> winner(Stopwatch& stopwatch, const Problem& problem, 
   return order[best];
 }
 
-}  // namespace coda::tuner
+}  // namespace unisono::tuner

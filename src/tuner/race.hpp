@@ -10,7 +10,7 @@
 #include "tuner/operands.hpp"
 #include "tuner/problem.hpp"
 
-namespace coda::tuner {
+namespace unisono::tuner {
 
 /// A plan in the race.
 struct Runner {
@@ -59,4 +59,4 @@ Runner enter(Stopwatch& stopwatch, const Problem& problem, const Trial& trial, s
 /// is faster by more than noise. Nothing if all are out.
 std::optional<std::size_t> winner(Stopwatch& stopwatch, const Problem& problem, std::vector<Runner>& runners);
 
-}  // namespace coda::tuner
+}  // namespace unisono::tuner

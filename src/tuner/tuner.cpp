@@ -8,14 +8,14 @@
 #include <map>
 #include <optional>
 
-#include "coda/error.hpp"
 #include "support/environment.hpp"
 #include "tuner/check.hpp"
 #include "tuner/compile_queue.hpp"
 #include "tuner/race.hpp"
 #include "tuning/database.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::tuner {
+namespace unisono::tuner {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -62,7 +62,8 @@ class Search {
     if (!options_.database.empty()) return options_.database;
     if (const auto file = support::tuning_file()) return *file;
     throw UserError(
-        "there is no place to keep measured plans: CODA_TUNING is off, or neither XDG_CACHE_HOME nor HOME is set; give "
+        "there is no place to keep measured plans: UNISONO_TUNING is off, or neither XDG_CACHE_HOME nor HOME is set; "
+        "give "
         "a file (--database, TuningOptions::database)");
   }
 
@@ -246,4 +247,4 @@ TuningReport tune(const std::vector<Problem>& problems, const TuningOptions& opt
   return Search(problems, options).run();
 }
 
-}  // namespace coda::tuner
+}  // namespace unisono::tuner

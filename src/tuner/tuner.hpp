@@ -3,13 +3,13 @@
 
 #include <vector>
 
-#include "coda/tuning.hpp"
 #include "tuner/problem.hpp"
+#include "unisono/tuning.hpp"
 
-namespace coda::tuner {
+namespace unisono::tuner {
 
 /// Equal problems are tuned once. Each winner is kept as soon as it is checked, so that what is done is not lost if it
-/// ends early. Throws as coda::tune does.
+/// ends early. Throws as unisono::tune does.
 TuningReport tune(const std::vector<Problem>& problems, const TuningOptions& options);
 
-}  // namespace coda::tuner
+}  // namespace unisono::tuner

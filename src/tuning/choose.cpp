@@ -9,18 +9,18 @@
 #include <set>
 #include <system_error>
 
-#include "coda/error.hpp"
 #include "support/environment.hpp"
 #include "tuning/database.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::tuning {
+namespace unisono::tuning {
 namespace {
 
 void warn_once(const std::string& what) {
   static std::mutex mutex;
   static std::set<std::string> said;
   const std::lock_guard lock(mutex);
-  if (said.insert(what).second) fmt::print(stderr, "coda: {}\n", what);
+  if (said.insert(what).second) fmt::print(stderr, "unisono: {}\n", what);
 }
 
 /// By device and its multiprocessors, then key: whatever the driver and the kernels that a row was measured with.
@@ -143,4 +143,4 @@ std::string to_string(const Chosen& c) {
   return {};
 }
 
-}  // namespace coda::tuning
+}  // namespace unisono::tuning

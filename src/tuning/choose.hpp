@@ -7,7 +7,7 @@
 #include "plan/conv.hpp"
 #include "tuning/row.hpp"
 
-namespace coda::tuning {
+namespace unisono::tuning {
 
 enum class Origin : std::uint8_t {
   cost_model,
@@ -23,15 +23,15 @@ struct Chosen {
   bool without_head = false;    ///< the row is that of the same problem without its head
 };
 
-/// plan::choose, but where nothing is fixed a measured plan comes first: that of the user's database (CODA_TUNING, see
-/// support/environment.hpp), then one that is shipped for the device. `measured` = false: the cost model's. A row that
-/// cannot be read or is not legal for the problem, and a database that cannot be read, is a warning on standard error,
-/// each once, and the next in line is taken. A problem with a head (plan/head.hpp) for which there is no row takes that
-/// of the same without it, if the plan serves it. Throws what plan::choose throws.
+/// plan::choose, but where nothing is fixed a measured plan comes first: that of the user's database (UNISONO_TUNING,
+/// see support/environment.hpp), then one that is shipped for the device. `measured` = false: the cost model's. A row
+/// that cannot be read or is not legal for the problem, and a database that cannot be read, is a warning on standard
+/// error, each once, and the next in line is taken. A problem with a head (plan/head.hpp) for which there is no row
+/// takes that of the same without it, if the plan serves it. Throws what plan::choose throws.
 Chosen choose(const plan::Lowered& task, const plan::Epilogue& epilogue, const plan::Device& device,
               const plan::Override& fixed = {}, bool measured = true);
 
 /// "tuned on this GPU, 61.3 us measured"; for people.
 std::string to_string(const Chosen& chosen);
 
-}  // namespace coda::tuning
+}  // namespace unisono::tuning

@@ -6,12 +6,12 @@
 #include <limits>
 #include <system_error>
 
-#include "coda/error.hpp"
 #include "support/files.hpp"
 #include "support/regular_file.hpp"
 #include "support/trust.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::tuning {
+namespace unisono::tuning {
 namespace {
 
 constexpr int application = 0x436f5475;  // "CoTu": marks the file as ours
@@ -46,7 +46,7 @@ struct Database::Impl {
       case SQLITE_CORRUPT:
         what = fmt::format(
             "{} is no database of measured plans, or is damaged ({}); move it away, and tune again or "
-            "`coda tune --import` what was exported",
+            "`unisono tune --import` what was exported",
             file.string(), detail);
         break;
       case SQLITE_BUSY:
@@ -54,7 +54,7 @@ struct Database::Impl {
                                          static_cast<double>(patience_ms) / 1000));
       case SQLITE_CANTOPEN:
       case SQLITE_READONLY:
-      case SQLITE_PERM: what += "; CODA_TUNING=FILE names another one, CODA_TUNING=off does without"; break;
+      case SQLITE_PERM: what += "; UNISONO_TUNING=FILE names another one, UNISONO_TUNING=off does without"; break;
       default: break;
     }
     throw UserError(what);
@@ -175,10 +175,10 @@ Database::Database(const std::filesystem::path& file, Access access, double pati
   kind.reset();
   if (!empty && found != application)
     throw UserError(
-        fmt::format("{} is a database of another program; CODA_TUNING=FILE names another file", file.string()));
+        fmt::format("{} is a database of another program; UNISONO_TUNING=FILE names another file", file.string()));
   if (!empty && version != format_version)
     throw UserError(
-        fmt::format("{} has format {}, this version of Coda reads format {}; export it with the version that "
+        fmt::format("{} has format {}, this version of Unisono reads format {}; export it with the version that "
                     "wrote it, and import the text into another file",
                     file.string(), version, format_version));
   if (!write) return;
@@ -246,4 +246,4 @@ std::size_t Database::remove(const Place& place) {
   return static_cast<std::size_t>(sqlite3_changes(impl_->db));
 }
 
-}  // namespace coda::tuning
+}  // namespace unisono::tuning

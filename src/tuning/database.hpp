@@ -7,10 +7,10 @@
 #include <span>
 #include <vector>
 
-#include "coda/error.hpp"
 #include "tuning/row.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::tuning {
+namespace unisono::tuning {
 
 /// Another process has kept the file locked for longer than the patience.
 class DatabaseLocked : public UserError {
@@ -46,4 +46,4 @@ class Database {
   std::unique_ptr<Impl> impl_;
 };
 
-}  // namespace coda::tuning
+}  // namespace unisono::tuning

@@ -13,7 +13,7 @@
 #include "plan/head.hpp"
 #include "support/hash.hpp"
 
-namespace coda::tuning {
+namespace unisono::tuning {
 namespace {
 
 /// "2", or "2x1" if the numbers differ.
@@ -103,4 +103,4 @@ Place place_of(const plan::Device& device) {
   return {device.name, device.multiprocessors, device.driver, kernels};
 }
 
-}  // namespace coda::tuning
+}  // namespace unisono::tuning

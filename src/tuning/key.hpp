@@ -8,7 +8,7 @@
 #include "plan/conv.hpp"
 #include "plan/epilogue.hpp"
 
-namespace coda::tuning {
+namespace unisono::tuning {
 
 /// One problem, whoever's. Two problems with the same key have the same candidates with the same predictions.
 struct Key {
@@ -32,4 +32,4 @@ struct Place {
 
 Place place_of(const plan::Device& device);
 
-}  // namespace coda::tuning
+}  // namespace unisono::tuning

@@ -8,10 +8,10 @@
 #include <ctime>
 #include <tuple>
 
-#include "coda/error.hpp"
 #include "plan/conv.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::tuning {
+namespace unisono::tuning {
 namespace {
 
 constexpr std::string_view separator = " | ";
@@ -107,4 +107,4 @@ std::string now_text() {
                      t.tm_min, t.tm_sec);
 }
 
-}  // namespace coda::tuning
+}  // namespace unisono::tuning

@@ -1,5 +1,5 @@
 #pragma once
-/// One measured plan, and rows as text: `coda tune --export`, and the plans that travel in the library.
+/// One measured plan, and rows as text: `unisono tune --export`, and the plans that travel in the library.
 
 #include <string>
 #include <string_view>
@@ -7,7 +7,7 @@
 
 #include "tuning/key.hpp"
 
-namespace coda::tuning {
+namespace unisono::tuning {
 
 /// Bytes of a row's field, at most; what is longer is no row.
 inline constexpr std::size_t longest_text = 4096;
@@ -38,4 +38,4 @@ std::string_view shipped_text();
 /// The time of day as Row::when writes it.
 std::string now_text();
 
-}  // namespace coda::tuning
+}  // namespace unisono::tuning

@@ -4,11 +4,11 @@
 
 #include <system_error>
 
-#include "coda/error.hpp"
 #include "support/printable.hpp"
 #include "support/regular_file.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::weights {
+namespace unisono::weights {
 namespace {
 
 class FileSource : public ByteSource {
@@ -52,4 +52,4 @@ std::unique_ptr<ByteSource> memory_source(std::vector<std::byte> bytes) {
   return std::make_unique<MemorySource>(std::move(bytes));
 }
 
-}  // namespace coda::weights
+}  // namespace unisono::weights

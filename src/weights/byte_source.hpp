@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace coda::weights {
+namespace unisono::weights {
 
 class ByteSource {
  public:
@@ -21,4 +21,4 @@ class ByteSource {
 std::unique_ptr<ByteSource> open_source(const std::string& path);
 std::unique_ptr<ByteSource> memory_source(std::vector<std::byte> bytes);
 
-}  // namespace coda::weights
+}  // namespace unisono::weights

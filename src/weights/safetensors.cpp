@@ -1,14 +1,14 @@
-#include "coda/safetensors.hpp"
+#include "unisono/safetensors.hpp"
 
 #include <fmt/format.h>
 
 #include <unordered_map>
 
-#include "coda/error.hpp"
+#include "unisono/error.hpp"
 #include "weights/byte_source.hpp"
 #include "weights/safetensors_header.hpp"
 
-namespace coda {
+namespace unisono {
 
 namespace {
 
@@ -79,4 +79,4 @@ Safetensors parse_safetensors(std::vector<std::byte> file, const std::string& na
   return Safetensors(std::make_shared<const SafetensorsImpl>(weights::memory_source(std::move(file)), name, limits));
 }
 
-}  // namespace coda
+}  // namespace unisono

@@ -10,9 +10,9 @@
 #include <optional>
 #include <set>
 
-#include "coda/error.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::weights {
+namespace unisono::weights {
 namespace {
 
 using nlohmann::json;
@@ -223,4 +223,4 @@ SafetensorsHeader parse_safetensors_header(std::string_view text, std::uint64_t 
   return std::move(reader.header);
 }
 
-}  // namespace coda::weights
+}  // namespace unisono::weights

@@ -6,9 +6,9 @@
 #include <string_view>
 #include <vector>
 
-#include "coda/safetensors.hpp"
+#include "unisono/safetensors.hpp"
 
-namespace coda::weights {
+namespace unisono::weights {
 
 struct SafetensorsHeader {
   std::vector<SafetensorsEntry> entries;  ///< in the order of their offsets
@@ -20,4 +20,4 @@ struct SafetensorsHeader {
 SafetensorsHeader parse_safetensors_header(std::string_view text, std::uint64_t data_bytes, const std::string& file,
                                            const SafetensorsLimits& limits);
 
-}  // namespace coda::weights
+}  // namespace unisono::weights

@@ -1,4 +1,4 @@
-"""Runs the coda command for tests. Each test file takes: COMMAND SOURCES."""
+"""Runs the unisono command for tests. Each test file takes: COMMAND SOURCES."""
 
 import ast
 import json
@@ -24,11 +24,11 @@ class Case(unittest.TestCase):
     """A test with a folder of its own."""
 
     def setUp(self):
-        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="coda_cli_"))
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="unisono_cli_"))
         self.addCleanup(shutil.rmtree, self.folder)
 
-    def coda(self, *arguments, code=OK, **options):
-        """Runs `coda ARGUMENTS` and checks the exit code, unless it is None; returns (stdout, stderr)."""
+    def unisono(self, *arguments, code=OK, **options):
+        """Runs `unisono ARGUMENTS` and checks the exit code, unless it is None; returns (stdout, stderr)."""
         options.setdefault("stdin", subprocess.DEVNULL if "input" not in options else None)
         if options["stdin"] is None:
             del options["stdin"]
@@ -39,9 +39,9 @@ class Case(unittest.TestCase):
 
     def refused(self, *arguments, code=WRONG, says=(), **options):
         """The command fails with a readable message on standard error and nothing on standard output."""
-        out, error = self.coda(*arguments, code=code, **options)
+        out, error = self.unisono(*arguments, code=code, **options)
         self.assertEqual(out, "")
-        self.assertTrue(error.startswith("coda: "), error)
+        self.assertTrue(error.startswith("unisono: "), error)
         for noise in ("terminate", "what()", "std::", "Aborted", "json.exception"):
             self.assertNotIn(noise, error)
         for words in (says,) if isinstance(says, str) else says:
@@ -49,7 +49,7 @@ class Case(unittest.TestCase):
         return error
 
     def json(self, *arguments, **options):
-        return json.loads(self.coda(*arguments, "--json", **options)[0])
+        return json.loads(self.unisono(*arguments, "--json", **options)[0])
 
     def assert_svg(self, path):
         root = xml.etree.ElementTree.parse(path).getroot()

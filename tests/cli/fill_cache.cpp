@@ -2,9 +2,9 @@
 #include "support/fake_compiler.hpp"
 
 int main(int argc, char** argv) {
-  coda::jit::Settings settings;
+  unisono::jit::Settings settings;
   settings.cache = argv[1];
-  coda::jit::Jit jit(settings, std::make_shared<coda::testing::FakeCompiler>());
+  unisono::jit::Jit jit(settings, std::make_shared<unisono::testing::FakeCompiler>());
   for (int i = 2; i < argc; ++i) {
     jit.compile({.source = std::string("kernel kernel_of_test ") + argv[i],
                  .headers = {},

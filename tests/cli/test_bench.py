@@ -1,4 +1,4 @@
-"""coda bench, as far as it needs no GPU: cases as JSON, and what is refused."""
+"""unisono bench, as far as it needs no GPU: cases as JSON, and what is refused."""
 
 import json
 import subprocess
@@ -10,7 +10,7 @@ CASES = SOURCES / "bench" / "cases"
 
 class Bench(Case):
     def test_lists_the_committed_suites(self):
-        out, _ = self.coda("bench", *(CASES / f"{s}.txt" for s in ("conv", "block", "epilogue")), "--list")
+        out, _ = self.unisono("bench", *(CASES / f"{s}.txt" for s in ("conv", "block", "epilogue")), "--list")
         suites = {s["suite"]: s["cases"] for s in json.loads(out)}
         self.assertEqual([c["name"] for c in suites["conv"]], [c["name"] for c in suites["block"]])
         self.assertEqual(len(suites["conv"]), 11)
@@ -19,7 +19,7 @@ class Bench(Case):
         self.assertEqual(len({c["name"] for c in suites["epilogue"]}), len(suites["epilogue"]))
 
     def test_only(self):
-        out, _ = self.coda("bench", CASES / "block.txt", "--list", "--only", "1,512")
+        out, _ = self.unisono("bench", CASES / "block.txt", "--list", "--only", "1,512")
         self.assertEqual([c["name"] for c in json.loads(out)[0]["cases"]], ["1,512,512,128,128,3"])
         self.refused("bench", CASES / "block.txt", "--list", "--only", "7,7", says=("'7,7'", "1,512,512,128,128,3"))
 

@@ -1,4 +1,4 @@
-"""coda demo."""
+"""unisono demo."""
 
 import json
 import shutil
@@ -8,7 +8,7 @@ from command import MODEL, Case, main
 
 class Demo(Case):
     def test_finds_what_the_model_card_says(self):
-        out, error = self.coda("demo", "--model", MODEL, "--out", "there")
+        out, error = self.unisono("demo", "--model", MODEL, "--out", "there")
         for words in ("group_norm + mish", "8 held-out scenes", "agree with the float64 reference", "precision", "there/demo.png"):
             self.assertIn(words, out)
         self.assertEqual((self.folder / "there" / "demo.png").read_bytes()[:8], b"\x89PNG\r\n\x1a\n")

@@ -1,4 +1,4 @@
-"""coda doctor: the CPU backend must work wherever the tests run."""
+"""unisono doctor: the CPU backend must work wherever the tests run."""
 
 import os
 
@@ -7,7 +7,7 @@ from command import Case, main
 
 class Doctor(Case):
     def test_text(self):
-        out, error = self.coda("doctor")
+        out, error = self.unisono("doctor")
         self.assertEqual(error, "")
         for words in ("machine", "CPU backend", "oneDNN", "self-test     passed", "CUDA", "compiler", "cache", "backends", "used: it runs everywhere"):
             self.assertIn(words, out)
@@ -23,9 +23,9 @@ class Doctor(Case):
     def test_cache_folder(self):
         environment = dict(os.environ, XDG_CACHE_HOME=str(self.folder))
         cache = self.json("doctor", env=environment)["cache"]
-        self.assertEqual(cache["folder"], str(self.folder / "coda"))
+        self.assertEqual(cache["folder"], str(self.folder / "unisono"))
         self.assertTrue(cache["writable"])
-        self.assertEqual(list((self.folder / "coda").iterdir()), [])  # the probe is gone
+        self.assertEqual(list((self.folder / "unisono").iterdir()), [])  # the probe is gone
         (self.folder / "file").write_text("")
         cache = self.json("doctor", env=dict(os.environ, XDG_CACHE_HOME=str(self.folder / "file")))["cache"]
         self.assertFalse(cache["writable"])

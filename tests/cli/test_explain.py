@@ -1,4 +1,4 @@
-"""coda explain, of epilogues and of models."""
+"""unisono explain, of epilogues and of models."""
 
 import json
 
@@ -9,16 +9,16 @@ BLOCK = "y = mish(group_norm(acc + bias[n], groups=4)); store y : bf16"
 
 class ExplainText(Case):
     def test_shows_every_pass_and_the_stages(self):
-        out, error = self.coda("explain", BLOCK)
+        out, error = self.unisono("explain", BLOCK)
         self.assertEqual(error, "")
         for words in ("as written", "1. ", "(unchanged)", "split_normalisations", "stage 1 of 2", "stage 2 of 2", "stores: y : bf16"):
             self.assertIn(words, out)
 
     def test_text_file_standard_input_and_argument_are_the_same(self):
         (self.folder / "block.txt").write_text(BLOCK)
-        expected = self.coda("explain", BLOCK)[0]
-        self.assertEqual(self.coda("explain", "block.txt")[0], expected)
-        self.assertEqual(self.coda("explain", "-", input=BLOCK)[0], expected)
+        expected = self.unisono("explain", BLOCK)[0]
+        self.assertEqual(self.unisono("explain", "block.txt")[0], expected)
+        self.assertEqual(self.unisono("explain", "-", input=BLOCK)[0], expected)
 
     def test_json(self):
         shown = self.json("explain", BLOCK)
@@ -28,7 +28,7 @@ class ExplainText(Case):
         self.assertEqual(shown["stages"][1]["stores"], ["y : bf16"])
 
     def test_drawings(self):
-        self.coda("explain", BLOCK, "--svg", "a.svg", "--dot", "a.dot")
+        self.unisono("explain", BLOCK, "--svg", "a.svg", "--dot", "a.dot")
         text = self.assert_svg(self.folder / "a.svg")
         self.assertIn("stage 1", text)
         self.assertIn("store y : bf16", text)
@@ -68,10 +68,10 @@ class ExplainKernel(Case):
     SHAPE = "8,64,64,320->320,3x3,pad=1"
 
     def test_plan_and_source(self):
-        out, error = self.coda("explain", "--device", "cuda", self.NORM, "--conv", self.SHAPE)
+        out, error = self.unisono("explain", "--device", "cuda", self.NORM, "--conv", self.SHAPE)
         self.assertEqual(error, "")
         for words in ("conv2d 8x64x64x320 -> 320, 3x3, pad 1, bf16", "plan: ", "predicted: ", "operand gamma[n] : f32",
-                      "#include <coda/conv_fprop.cuh>", "extern \"C\" __global__"):
+                      "#include <unisono/conv_fprop.cuh>", "extern \"C\" __global__"):
             self.assertIn(words, out)
 
     def test_json_and_plan(self):
@@ -86,10 +86,10 @@ class ExplainKernel(Case):
 
     def test_accurate_functions(self):
         arguments = ("explain", "--device", "cuda", "store silu(acc) as y : bf16", "--conv", "1,8,8,16->16,1x1")
-        self.assertNotEqual(self.coda(*arguments)[0], self.coda(*arguments, "--accurate")[0])
+        self.assertNotEqual(self.unisono(*arguments)[0], self.unisono(*arguments, "--accurate")[0])
 
     def test_linear_layer(self):
-        out, _ = self.coda("explain", "--device", "cuda", "store gelu(acc + bias[n]) as y : bf16", "--gemm", "512,1024->4096")
+        out, _ = self.unisono("explain", "--device", "cuda", "store gelu(acc + bias[n]) as y : bf16", "--gemm", "512,1024->4096")
         for words in ("gemm", "512", "4096", "plan: ", "operand bias[n] : f32", "extern \"C\" __global__"):
             self.assertIn(words, out)
         for shape in ("512,1024", "512->4096", "512,1024->4096,pad=1", "512,x->4096", "512,0->8", "512,1024->4096,dtype=bf15"):
@@ -98,7 +98,7 @@ class ExplainKernel(Case):
         self.refused("explain", "--device", "cuda", "store acc as y : bf16", "--gemm", "512,1024->4096", "--conv", self.SHAPE, says="--gemm")
 
     def test_reductions(self):
-        out, _ = self.coda("explain", "--device", "cuda", "store sum(softplus(acc)) as loss : f32", "--gemm", "512,1024->4096")
+        out, _ = self.unisono("explain", "--device", "cuda", "store sum(softplus(acc)) as loss : f32", "--gemm", "512,1024->4096")
         for words in ("mode: general", "1 reductions over rows", "store loss[] : f32", "kTileFolds = 1"):
             self.assertIn(words, out)
 
@@ -124,7 +124,7 @@ class ExplainKernel(Case):
 
 class ExplainModel(Case):
     def test_says_what_was_fused_and_what_was_not(self):
-        out, _ = self.coda("explain", MODEL)
+        out, _ = self.unisono("explain", MODEL)
         for words in ("conv2d + group_norm + mish", "max_pool", "epilogue", "memory for image (1,3,192,192)", "in one arena"):
             self.assertIn(words, out)
 
@@ -148,23 +148,23 @@ class ExplainModel(Case):
         self.assertEqual(launches[0]["name"], "input image")
         self.assertIn("padded with zeros to 16", launches[1]["how"])
         self.assertEqual(shown["precision"], "f16")
-        out, _ = self.coda("explain", MODEL, "--device", "cuda", "--dim", "batch=2")
+        out, _ = self.unisono("explain", MODEL, "--device", "cuda", "--dim", "batch=2")
         for words in ("launches for", "max_pool", "plain kernel", "memory for image (2,3,192,192)"):
             self.assertIn(words, out)
         self.refused("explain", MODEL, "--device", "cuda", "--gemm", "8,8->8", says="epilogue")
 
     def test_one_region(self):
-        out, _ = self.coda("explain", MODEL, "--region", "1")
+        out, _ = self.unisono("explain", MODEL, "--region", "1")
         self.assertIn("stage 2 of 2", out)
         name = self.json("explain", MODEL)["regions"][0]["name"]
-        self.assertEqual(self.coda("explain", MODEL, "--region", name)[0], out)
-        self.assertEqual(json.loads(self.coda("explain", MODEL, "--region", "1", "--json")[0])["kind"], "epilogue")
+        self.assertEqual(self.unisono("explain", MODEL, "--region", name)[0], out)
+        self.assertEqual(json.loads(self.unisono("explain", MODEL, "--region", "1", "--json")[0])["kind"], "epilogue")
         self.refused("explain", MODEL, "--region", "0", says="1 to")
         self.refused("explain", MODEL, "--region", "99", says="99")
         self.refused("explain", MODEL, "--region", "3", says="no epilogue")  # the pooling
 
     def test_drawings(self):
-        self.coda("explain", MODEL, "--svg", "net.svg", "--dot", "net.dot")
+        self.unisono("explain", MODEL, "--svg", "net.svg", "--dot", "net.dot")
         text = self.assert_svg(self.folder / "net.svg")
         self.assertIn("conv2d + group_norm + mish", text)
         self.assertIn("heatmaps", text)

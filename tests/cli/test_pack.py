@@ -1,4 +1,4 @@
-"""coda pack: a model's kernels compiled ahead by the emulated GPU's compiler, then run where there is no compiler."""
+"""unisono pack: a model's kernels compiled ahead by the emulated GPU's compiler, then run where there is no compiler."""
 
 import os
 import pathlib
@@ -16,9 +16,9 @@ class Pack(Case):
     def setUp(self):
         super().setUp()
         self.pack = self.folder / "pack"
-        self.bare = {k: v for k, v in os.environ.items() if k not in ("CUDA_HOME", "CUDA_PATH", "CODA_PACKS", "XDG_CACHE_HOME")}
+        self.bare = {k: v for k, v in os.environ.items() if k not in ("CUDA_HOME", "CUDA_PATH", "UNISONO_PACKS", "XDG_CACHE_HOME")}
         self.env = dict(self.bare, CUDA_HOME=str(EMULATOR), LD_LIBRARY_PATH=str(EMULATOR / "lib"), HOME=str(self.folder),
-                        CODA_CACHE_DIR=str(self.folder / "cache"), XDG_RUNTIME_DIR=str(self.folder))
+                        UNISONO_CACHE_DIR=str(self.folder / "cache"), XDG_RUNTIME_DIR=str(self.folder))
 
     def packed(self, *arguments):
         return self.json("pack", *arguments, "--out", self.pack, env=self.env)
@@ -28,9 +28,9 @@ class Pack(Case):
         self.assertEqual((first["requested"], first["compiled"], first["entries"]), (1, 1, 1))
         self.assertGreater(first["bytes"], 1000)
         self.assertEqual(self.packed(TEXT, *SHAPE)["compiled"], 0)
-        self.assertEqual([p.name for p in self.pack.iterdir() if len(p.name) != 32], ["coda-kernels"])  # entries, and what marks it
+        self.assertEqual([p.name for p in self.pack.iterdir() if len(p.name) != 32], ["unisono-kernels"])  # entries, and what marks it
         self.assertFalse((self.folder / "cache").exists())  # the user's own is left alone
-        self.assertIn("0 of 1 entry broken", self.coda("cache", "verify", "--folder", self.pack, env=self.env)[0])
+        self.assertIn("0 of 1 entry broken", self.unisono("cache", "verify", "--folder", self.pack, env=self.env)[0])
 
     def test_folder_of_something_else(self):
         thesis = self.pack / "tmp" / "thesis"
@@ -44,11 +44,11 @@ class Pack(Case):
         self.pack.chmod(0o777)
         self.refused("pack", TEXT, *SHAPE, *out, env=self.env, says="chmod go-w")
         # for a program that finds it in its environment it is a warning
-        env = dict(self.env, CODA_PACKS=str(self.pack))
+        env = dict(self.env, UNISONO_PACKS=str(self.pack))
         f = onnx_file
         (self.folder / "m.onnx").write_bytes(f.model([f.node("Relu", ["x"], ["y"])], [f.value_info("x", f.FLOAT, [1, 8, 4, 4])],
                                                      [f.value_info("y", f.FLOAT, [1, 8, 4, 4])]))
-        _, error = self.coda("run", "m.onnx", "--random", "--device", "cuda", "--repeat", 0, env=env)
+        _, error = self.unisono("run", "m.onnx", "--random", "--device", "cuda", "--repeat", 0, env=env)
         self.assertIn("a pack is not used", error)
         self.assertEqual(error.count("chmod go-w"), 1)
 
@@ -65,8 +65,8 @@ class Pack(Case):
         driver = self.folder / "driver"
         driver.mkdir()
         (driver / "libcuda.so.1").symlink_to(EMULATOR / "lib" / "libcuda.so.1")
-        env = dict(self.env, LD_LIBRARY_PATH=str(driver), CUDA_HOME="/nonexistent", CODA_PACKS=f"/nonexistent:{self.pack}")
-        out, _ = self.coda("run", "m.onnx", "--random", "--device", "cuda", "--check", "--repeat", 1, env=env)
+        env = dict(self.env, LD_LIBRARY_PATH=str(driver), CUDA_HOME="/nonexistent", UNISONO_PACKS=f"/nonexistent:{self.pack}")
+        out, _ = self.unisono("run", "m.onnx", "--random", "--device", "cuda", "--check", "--repeat", 1, env=env)
         self.assertIn("agree", out)
         self.assertEqual(self.json("cache", "list", env=env)["entries"], [])  # nothing was compiled
 
@@ -76,7 +76,7 @@ class Pack(Case):
         self.refused("pack", "absent.onnx", *out, says="absent.onnx", env=self.env)
         self.refused("pack", TEXT, *SHAPE, "--dim", "n=1", *out, says="--dim", env=self.env)
         self.refused("pack", TEXT, "--conv", "1,8,8,16->16,1x1,dtype=i32", *out, code=UNSUPPORTED, says="dtype", env=self.env)
-        self.coda("pack", TEXT, *SHAPE, code=WRONG, env=self.env)
+        self.unisono("pack", TEXT, *SHAPE, code=WRONG, env=self.env)
         plan = (TEXT, *SHAPE, "--plan", "mode=resident", *out)
         self.refused("pack", *plan, code=UNSUPPORTED, says="mode", env=self.env)
 

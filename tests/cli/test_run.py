@@ -1,4 +1,4 @@
-"""coda run."""
+"""unisono run."""
 
 import json
 import os
@@ -25,7 +25,7 @@ def png(width, height, colour):
 
 class Run(Case):
     def run_model(self, *arguments, **options):
-        return self.coda("run", MODEL, "--repeat", "1", *arguments, **options)
+        return self.unisono("run", MODEL, "--repeat", "1", *arguments, **options)
 
     def test_image_gives_heatmaps_a_figure_and_detections(self):
         out, error = self.run_model("--image", SCENE, "--out", "out", "--check")
@@ -61,7 +61,7 @@ class Run(Case):
                     break
             process.send_signal(kind)
             _, error = process.communicate(timeout=60)
-            self.assertEqual((process.returncode, error.splitlines()[-1]), (130, "coda: interrupted; nothing was written"))
+            self.assertEqual((process.returncode, error.splitlines()[-1]), (130, "unisono: interrupted; nothing was written"))
             self.assertEqual(list(self.folder.iterdir()), [])
 
     def test_trace_and_picture_of_the_times(self):
@@ -142,13 +142,13 @@ class Run(Case):
         (self.folder / "kept.npy").write_bytes(b"earlier" * 10000)
         (self.folder / "link.npy").symlink_to("kept.npy")
         (self.folder / "kept.npy").chmod(0o640)
-        self.coda("run", MODEL, "--random", "--repeat", "0", "--out", "link.npy")
+        self.unisono("run", MODEL, "--random", "--repeat", "0", "--out", "link.npy")
         self.assertTrue((self.folder / "link.npy").is_symlink())
         self.assertEqual((self.folder / "kept.npy").stat().st_mode & 0o777, 0o640)
         read_npy(self.folder / "kept.npy")
         self.assertEqual(sorted(p.name for p in self.folder.iterdir()), ["kept.npy", "link.npy"])
         # what a terminal or a pipe is cannot be replaced
-        out, _ = self.coda("run", MODEL, "--random", "--repeat", "1", "--profile", "--svg", "/dev/stdout", "--out", "link.npy")
+        out, _ = self.unisono("run", MODEL, "--random", "--repeat", "1", "--profile", "--svg", "/dev/stdout", "--out", "link.npy")
         self.assertIn("</svg>", out)
 
     def test_outputs_that_cannot_be_written(self):
@@ -168,15 +168,15 @@ class Run(Case):
         (self.folder / "m.onnx").write_bytes(f.model(
             [f.node("Div", ["x", "x"], ["q"]), f.node("ArgMax", ["q"], ["y"], axis=1)],
             [f.value_info("x", f.FLOAT, [2, 4])], [f.value_info("y", f.INT64, [2, 1])]))
-        out, _ = self.coda("run", "m.onnx", "--random", "--check", code=FAILED)
+        out, _ = self.unisono("run", "m.onnx", "--random", "--check", code=FAILED)
         self.assertIn("y: NOTHING WAS COMPARED: all 2 values depend on rounding", out)
-        self.assertFalse(json.loads(self.coda("run", "m.onnx", "--random", "--check", "--json", code=FAILED)[0])["check"][0]["ok"])
+        self.assertFalse(json.loads(self.unisono("run", "m.onnx", "--random", "--check", "--json", code=FAILED)[0])["check"][0]["ok"])
 
     def test_other_peoples_model_json(self):
         self.small_model()
         for text in ('{"model_type": "bert"}', "[1, 2]", "no JSON", '{"file": 3}', '{"file": "other.onnx"}', " " * (2 << 20)):
             (self.folder / "model.json").write_text(text)
-            self.coda("run", "m.onnx", "--random")
+            self.unisono("run", "m.onnx", "--random")
         (self.folder / "model.json").write_text('{"file": "m.onnx"}')  # of this model, and not complete
         self.refused("run", "m.onnx", "--random", says=("model.json", "no valid description"))
 
@@ -186,7 +186,7 @@ class Run(Case):
             [f.node("Add", ["x", "c"], ["y"])], [f.value_info("x", f.FLOAT, [1 << 19])], [f.value_info("y", f.FLOAT, [])],
             constants=[f.constant("c", f.FLOAT, [1 << 19], bytes(4 << 19))]))
         for command in (("run", "m.onnx", "--random"), ("explain", "m.onnx")):
-            self.coda(*command, "--memory-limit", "2M")
+            self.unisono(*command, "--memory-limit", "2M")
             self.refused(*command, "--memory-limit", "1M", says="tensor 'c': has more elements than the limit of 262144")
             self.refused(*command, "--memory-limit", "much", says="--memory-limit")
 
@@ -195,7 +195,7 @@ class Run(Case):
         self.refused("run", "m.onnx", "--random", "--threads", "4096", says=("4096", "256"))
         # a stack larger than the address space: no thread can be started, and the first one does all the work
         limited = lambda: resource.setrlimit(resource.RLIMIT_STACK, (1 << 47, resource.RLIM_INFINITY))
-        self.coda("run", "m.onnx", "--random", "--threads", "8", preexec_fn=limited)
+        self.unisono("run", "m.onnx", "--random", "--threads", "8", preexec_fn=limited)
 
     def test_messages_are_safe_for_terminals(self):
         self.small_model()

@@ -1,4 +1,4 @@
-"""coda run with arrays of any type: .npy and .npz, in and out."""
+"""unisono run with arrays of any type: .npy and .npz, in and out."""
 
 import io
 import warnings
@@ -40,7 +40,7 @@ class Arrays(Case):
         self.ids = npy((3,), [3, 0, 2], "<i8")
 
     def pick(self, *arguments, **options):
-        return self.coda("run", "pick.onnx", "--repeat", "0", *arguments, **options)
+        return self.unisono("run", "pick.onnx", "--repeat", "0", *arguments, **options)
 
     def refuse(self, *arguments, **options):
         return self.refused("run", "pick.onnx", *arguments, **options)
@@ -62,7 +62,7 @@ class Arrays(Case):
         (self.folder / "add.onnx").write_bytes(f.model(
             [f.node("Add", ["x", "x"], ["y"])], [f.value_info("x", f.INT64, [1])], [f.value_info("y", f.INT64, [1])]))
         write_npy(self.folder / "x.npy", (1,), [BIG], "<i8")
-        self.coda("run", "add.onnx", "--input", "x.npy", "--out", "y.npy")
+        self.unisono("run", "add.onnx", "--input", "x.npy", "--out", "y.npy")
         self.assertEqual(parse_npy((self.folder / "y.npy").read_bytes()), ("<i8", (1,), (2 * BIG,)))
         self.refused("run", "add.onnx", "--input", "x.npy", "--check", code=3, says=("cannot hold", str(2 * BIG), "--check"))
 
@@ -129,7 +129,7 @@ class Arrays(Case):
         for name, shape, command in ((evil, [1], "explain"), ("\u009b31mred\u202e", [2], "run"), ("\u009b31mred\u202e", [1], "explain")):
             (self.folder / "evil.onnx").write_bytes(f.model([f.node("Relu", [name], ["y"])], [f.value_info(name, f.FLOAT, [1])],
                                                             [f.value_info("y", f.FLOAT, shape)]))
-            out, error = self.coda(command, "evil.onnx", *(["--random"] if command == "run" else []), code=None)
+            out, error = self.unisono(command, "evil.onnx", *(["--random"] if command == "run" else []), code=None)
             for character in "\x1b\x9b\u202e":
                 self.assertNotIn(character, out + error)
         self.assertIn("\\x9b31mred\\u202e", out)
@@ -159,7 +159,7 @@ class Arrays(Case):
         (self.folder / "half.onnx").write_bytes(f.model(
             [f.node("Relu", ["x"], ["y"])], [f.value_info("x", f.FLOAT16, [2])], [f.value_info("y", f.FLOAT16, [2])]))
         write_npy(self.folder / "x.npy", (2,), [-1, 1.5])
-        error = self.coda("run", "half.onnx", "--input", "x.npy", "--out", "y.npz", "--check")[1]
+        error = self.unisono("run", "half.onnx", "--input", "x.npy", "--out", "y.npz", "--check")[1]
         self.assertIn("float32 becomes float16; every value is kept", error)
         self.assertEqual(read_npz(self.folder / "y.npz")["y"], ("<f2", (2,), (0, 1.5)))
         write_npy(self.folder / "x.npy", (2,), [-1, 1e9])
@@ -173,7 +173,7 @@ class Arrays(Case):
             (self.folder / "same.onnx").write_bytes(f.model(
                 [f.node("Identity", ["x"], ["y"])], [f.value_info("x", kind, ["n", 3, "h", "w"])],
                 [f.value_info("y", kind, ["n", 3, "h", "w"])]))
-            self.coda("run", "same.onnx", "--image", "grey.png", "--out", "y.npz")
+            self.unisono("run", "same.onnx", "--image", "grey.png", "--out", "y.npz")
             got = read_npz(self.folder / "y.npz")["y"]
             self.assertEqual(got[0], expected[0])
             for a, b in zip(got[2], expected[1], strict=True):
@@ -182,7 +182,7 @@ class Arrays(Case):
         (self.folder / "same.onnx").write_bytes(f.model(
             [f.node("Identity", ["x"], ["y"])], [f.value_info("x", f.FLOAT, ["n", 3, "h", "w"])],
             [f.value_info("y", f.FLOAT, ["n", 3, "h", "w"])]))
-        self.coda("run", "same.onnx", "--image", "grey.png", "--mean", "0.2,0.4,0.5", "--std", "0.5", "--out", "y.npy")
+        self.unisono("run", "same.onnx", "--image", "grey.png", "--mean", "0.2,0.4,0.5", "--std", "0.5", "--out", "y.npy")
         for a, b in zip(parse_npy((self.folder / "y.npy").read_bytes())[2], (0, 0, 0, 0, 1, 1), strict=True):
             self.assertAlmostEqual(a, b, 6)
         self.refused("run", "same.onnx", "--image", "grey.png", "--mean", "0.5,0.5", code=WRONG, says="one a channel")

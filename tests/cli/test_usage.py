@@ -11,18 +11,18 @@ COMMANDS = ("run", "explain", "doctor", "demo", "cache", "bench")
 
 class Usage(Case):
     def test_help_has_examples_and_exit_codes(self):
-        out, error = self.coda("--help")
+        out, error = self.unisono("--help")
         self.assertEqual(error, "")
         self.assertIn("Exit codes:", out)
         for command in COMMANDS:
             self.assertIn(command, out)
-            text, error = self.coda(command, "--help")
+            text, error = self.unisono(command, "--help")
             self.assertEqual(error, "")
-            self.assertIn("Examples:\n  coda " + command, text.replace("echo", "coda " + command))
+            self.assertIn("Examples:\n  unisono " + command, text.replace("echo", "unisono " + command))
             self.assertIn("--json", text)
 
     def test_version(self):
-        self.assertRegex(self.coda("--version")[0], r"^coda \d+\.\d+\.\d+\n$")
+        self.assertRegex(self.unisono("--version")[0], r"^unisono \d+\.\d+\.\d+\n$")
 
     def test_wrong_usage(self):
         self.refused()

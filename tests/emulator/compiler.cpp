@@ -1,5 +1,5 @@
 // NVRTC's interface over the host's compiler: device code becomes a shared library whose kernels the emulator's driver
-// loads. Sections named as a cubin's tell Coda's reader of resources which kernels there are.
+// loads. Sections named as a cubin's tell Unisono's reader of resources which kernels there are.
 
 #include <dlfcn.h>
 #include <fmt/format.h>
@@ -18,7 +18,7 @@
 namespace {
 
 namespace fs = std::filesystem;
-using namespace coda::support;
+using namespace unisono::support;
 
 struct Program {
   std::string source;
@@ -40,10 +40,10 @@ std::vector<std::string> kernels_of(const std::string& source) {
   return names;
 }
 
-// A header of kernels/coda as it is compiled here: a faulty one that a test made, the emulator's, or itself
+// A header of kernels/unisono as it is compiled here: a faulty one that a test made, the emulator's, or itself
 std::string header_text(const std::string& name, const std::string& text) {
-  const char* faulty = std::getenv("CODA_EMULATOR_HEADERS");
-  for (const fs::path& folder : {fs::path(faulty == nullptr ? "" : faulty), fs::path(CODA_EMULATOR_DEVICE)})
+  const char* faulty = std::getenv("UNISONO_EMULATOR_HEADERS");
+  for (const fs::path& folder : {fs::path(faulty == nullptr ? "" : faulty), fs::path(UNISONO_EMULATOR_DEVICE)})
     if (const fs::path own = folder / fs::path(name).filename(); !folder.empty() && fs::exists(own))
       return read_file(own).value();
   return text;
@@ -55,7 +55,7 @@ void write_sources(const fs::path& folder, const Program& program, const std::ve
     write_file(folder / name, header_text(name, text));
   }
   std::string text = program.source + "\n";
-  for (const std::string& name : kernels) text += fmt::format("CODA_EMULATED_KERNEL({})\n", name);
+  for (const std::string& name : kernels) text += fmt::format("UNISONO_EMULATED_KERNEL({})\n", name);
   write_file(folder / "source.cpp", text);
 }
 
@@ -65,7 +65,7 @@ int compile(Program& program, std::vector<std::string> definitions) {
   const TemporaryFolder folder(*parent);
   const auto kernels = kernels_of(program.source);
   write_sources(folder.path(), program, kernels);
-  std::vector<std::string> command{CODA_EMULATOR_COMPILER,
+  std::vector<std::string> command{UNISONO_EMULATOR_COMPILER,
                                    "-std=c++20",
                                    "-O1",
                                    "-fPIC",
@@ -74,11 +74,11 @@ int compile(Program& program, std::vector<std::string> definitions) {
                                    "-fvisibility=hidden",
                                    "-ffp-contract=off",
                                    "-I",
-                                   CODA_EMULATOR_INCLUDE,
+                                   UNISONO_EMULATOR_INCLUDE,
                                    "-I",
                                    folder.path().string(),
                                    "-include",
-                                   std::string(CODA_EMULATOR_DEVICE) + "/prelude.hpp"};
+                                   std::string(UNISONO_EMULATOR_DEVICE) + "/prelude.hpp"};
   command.insert(command.end(), definitions.begin(), definitions.end());
   for (const std::string& s : {std::string("source.cpp"), std::string("-o"), std::string("kernel.so"),
                                (own_folder() / "libcuda.so.1").string()})
@@ -87,7 +87,7 @@ int compile(Program& program, std::vector<std::string> definitions) {
   program.log = outcome.output;
   if (outcome.exit_code != 0) return 6;  // NVRTC_ERROR_COMPILATION
   write_file(folder.path() / "empty", "");
-  std::vector<std::string> mark{CODA_EMULATOR_OBJCOPY};
+  std::vector<std::string> mark{UNISONO_EMULATOR_OBJCOPY};
   for (const std::string& name : kernels)
     mark.insert(mark.end(), {"--add-section", fmt::format(".text.{}=empty", name)});
   mark.push_back("kernel.so");
@@ -102,20 +102,20 @@ int compile(Program& program, std::vector<std::string> definitions) {
 
 extern "C" {
 
-#define CODA_EXPORT __attribute__((visibility("default")))
+#define UNISONO_EXPORT __attribute__((visibility("default")))
 
-CODA_EXPORT const char* nvrtcGetErrorString(int result) {
-  return result == 0 ? "NVRTC_SUCCESS" : "NVRTC_ERROR_COMPILATION, emulator " CODA_EMULATOR_HASH;
+UNISONO_EXPORT const char* nvrtcGetErrorString(int result) {
+  return result == 0 ? "NVRTC_SUCCESS" : "NVRTC_ERROR_COMPILATION, emulator " UNISONO_EMULATOR_HASH;
 }
-CODA_EXPORT int nvrtcVersion(int* major, int* minor) { return *major = 13, *minor = 0, 0; }
-CODA_EXPORT int nvrtcCreateProgram(Program** p, const char* source, const char*, int count, const char* const* texts,
-                                   const char* const* names) {
+UNISONO_EXPORT int nvrtcVersion(int* major, int* minor) { return *major = 13, *minor = 0, 0; }
+UNISONO_EXPORT int nvrtcCreateProgram(Program** p, const char* source, const char*, int count, const char* const* texts,
+                                      const char* const* names) {
   *p = new Program{.source = source, .headers = {}, .log = {}, .binary = {}};
   for (int i = 0; i < count; ++i) (*p)->headers[names[i]] = texts[i];
   return 0;
 }
-CODA_EXPORT int nvrtcDestroyProgram(Program** p) { return delete *p, *p = nullptr, 0; }
-CODA_EXPORT int nvrtcCompileProgram(Program* p, int count, const char* const* options) {
+UNISONO_EXPORT int nvrtcDestroyProgram(Program** p) { return delete *p, *p = nullptr, 0; }
+UNISONO_EXPORT int nvrtcCompileProgram(Program* p, int count, const char* const* options) {
   std::vector<std::string> definitions;
   for (int i = 0; i < count; ++i)
     if (std::string(options[i]).starts_with("-D")) definitions.emplace_back(options[i]);
@@ -125,10 +125,10 @@ CODA_EXPORT int nvrtcCompileProgram(Program* p, int count, const char* const* op
     return p->log += e.what(), 6;
   }
 }
-CODA_EXPORT int nvrtcGetProgramLogSize(Program* p, std::size_t* bytes) { return *bytes = p->log.size() + 1, 0; }
-CODA_EXPORT int nvrtcGetProgramLog(Program* p, char* text) {
+UNISONO_EXPORT int nvrtcGetProgramLogSize(Program* p, std::size_t* bytes) { return *bytes = p->log.size() + 1, 0; }
+UNISONO_EXPORT int nvrtcGetProgramLog(Program* p, char* text) {
   return p->log.copy(text, p->log.size()), text[p->log.size()] = 0, 0;
 }
-CODA_EXPORT int nvrtcGetCUBINSize(Program* p, std::size_t* bytes) { return *bytes = p->binary.size(), 0; }
-CODA_EXPORT int nvrtcGetCUBIN(Program* p, char* bytes) { return p->binary.copy(bytes, p->binary.size()), 0; }
+UNISONO_EXPORT int nvrtcGetCUBINSize(Program* p, std::size_t* bytes) { return *bytes = p->binary.size(), 0; }
+UNISONO_EXPORT int nvrtcGetCUBIN(Program* p, char* bytes) { return p->binary.copy(bytes, p->binary.size()), 0; }
 }

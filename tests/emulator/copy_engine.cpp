@@ -8,7 +8,7 @@
 
 #include "emulator/grid.hpp"
 
-namespace coda_emulator {
+namespace unisono_emulator {
 
 namespace {
 
@@ -135,4 +135,4 @@ void copy_wait(int pending) {
   });
 }
 
-}  // namespace coda_emulator
+}  // namespace unisono_emulator

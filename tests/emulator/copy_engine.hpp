@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-namespace coda_emulator {
+namespace unisono_emulator {
 
 struct TensorMap {
   std::uint64_t base;
@@ -24,4 +24,4 @@ inline std::uint32_t swizzled(std::uint32_t address, int span) {
   return address ^ ((address >> 7 & (static_cast<std::uint32_t>(span) / 16 - 1)) << 4);
 }
 
-}  // namespace coda_emulator
+}  // namespace unisono_emulator

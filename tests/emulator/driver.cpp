@@ -18,7 +18,7 @@
 #include "emulator/grid.hpp"
 #include "fake/fake_driver.hpp"
 
-using coda_emulator::Entry;
+using unisono_emulator::Entry;
 
 extern "C" fake::State* fake_state();
 
@@ -32,7 +32,7 @@ int from_environment(const char* name, int otherwise) {
 [[maybe_unused]] const bool described = [] {
   fake_state()->gpus = 1;
   fake_state()->name = "emulated GPU";
-  fake_state()->multiprocessors = from_environment("CODA_EMULATOR_MULTIPROCESSORS", 8);
+  fake_state()->multiprocessors = from_environment("UNISONO_EMULATOR_MULTIPROCESSORS", 8);
   return true;
 }();
 
@@ -48,7 +48,7 @@ struct Module {
 std::recursive_mutex mutex;
 
 struct Launch {
-  coda_emulator::LaunchShape shape;
+  unisono_emulator::LaunchShape shape;
   const Entry* entry;
   std::vector<std::vector<std::byte>> parameters;
   bool cooperative = false;
@@ -80,7 +80,7 @@ struct Graph {
 std::map<CUstream, Graph> captures;
 
 unsigned next_seed() {
-  static auto seed = static_cast<unsigned>(from_environment("CODA_EMULATOR_SEED", 1));
+  static auto seed = static_cast<unsigned>(from_environment("UNISONO_EMULATOR_SEED", 1));
   return seed++;
 }
 
@@ -93,12 +93,12 @@ CUresult perform(const Launch& launch, bool dependent) {
     std::memcpy(copies.back().get(), bytes.data(), bytes.size());
     addresses.push_back(copies.back().get());
   }
-  coda_emulator::LaunchShape shape = launch.shape;
+  unisono_emulator::LaunchShape shape = launch.shape;
   shape.seed = next_seed(), shape.dependent = dependent;
   const std::lock_guard lock(fake_state()->mutex);  // nobody copies while memory is hidden
-  const std::string error = coda_emulator::run(shape, *launch.entry, addresses.data());
+  const std::string error = unisono_emulator::run(shape, *launch.entry, addresses.data());
   if (error.empty()) return CUDA_SUCCESS;
-  std::fprintf(stderr, "emulator: %s (CODA_EMULATOR_SEED=%u)\n", error.c_str(), shape.seed);
+  std::fprintf(stderr, "emulator: %s (UNISONO_EMULATOR_SEED=%u)\n", error.c_str(), shape.seed);
   return CUDA_ERROR_LAUNCH_FAILED;
 }
 
@@ -132,7 +132,7 @@ bool fits(const Launch& launch) {
   const auto most = static_cast<unsigned>(fake_state()->multiprocessors);
   return !launch.shape.together ||
          (launch.shape.grid.x <= most && launch.shape.grid.x % launch.shape.cluster == 0 &&
-          launch.shape.shared_bytes + coda_emulator::reserved_bytes <= coda_emulator::window_bytes);
+          launch.shape.shared_bytes + unisono_emulator::reserved_bytes <= unisono_emulator::window_bytes);
 }
 
 Launch make_launch(CUfunction function, void** parameters) {
@@ -151,9 +151,10 @@ std::size_t image_bytes(const void* image) {
 }
 
 // The tensor map that both kinds begin with
-coda_emulator::TensorMap base_map(CUtensorMapDataType type, cuuint32_t rank, void* address, const cuuint64_t* extents,
-                                  const cuuint64_t* strides, const cuuint32_t* steps, CUtensorMapSwizzle swizzle) {
-  coda_emulator::TensorMap map{};
+unisono_emulator::TensorMap base_map(CUtensorMapDataType type, cuuint32_t rank, void* address,
+                                     const cuuint64_t* extents, const cuuint64_t* strides, const cuuint32_t* steps,
+                                     CUtensorMapSwizzle swizzle) {
+  unisono_emulator::TensorMap map{};
   map.base = reinterpret_cast<std::uint64_t>(address);
   map.rank = static_cast<std::uint8_t>(rank);
   map.element_bytes = type == CU_TENSOR_MAP_DATA_TYPE_FLOAT32 || type == CU_TENSOR_MAP_DATA_TYPE_TFLOAT32 ||
@@ -175,7 +176,7 @@ coda_emulator::TensorMap base_map(CUtensorMapDataType type, cuuint32_t rank, voi
   return map;
 }
 
-CUresult give(CUtensorMap* to, const coda_emulator::TensorMap& map) {
+CUresult give(CUtensorMap* to, const unisono_emulator::TensorMap& map) {
   if (!map.valid) return CUDA_ERROR_INVALID_VALUE;
   std::memcpy(static_cast<void*>(to), &map, sizeof map);
   return CUDA_SUCCESS;
@@ -189,7 +190,7 @@ CUresult cuModuleLoadData(CUmodule* m, const void* image) {
   const std::lock_guard lock(mutex);
   auto module = std::make_unique<Module>();
   if (std::memcmp(image, ELFMAG, SELFMAG) == 0) {
-    std::string path = (std::filesystem::temp_directory_path() / "coda_emulator_XXXXXX")
+    std::string path = (std::filesystem::temp_directory_path() / "unisono_emulator_XXXXXX")
                            .string();  // each by another name, or dlopen gives the first
     const int file = ::mkstemp(path.data());
     if (file < 0) return CUDA_ERROR_OUT_OF_MEMORY;

@@ -12,7 +12,7 @@
 #include <stdexcept>
 #include <utility>
 
-namespace coda_emulator {
+namespace unisono_emulator {
 
 Grid* grid = nullptr;
 Thread* current = nullptr;
@@ -357,4 +357,4 @@ void complete_bytes(Block& block, std::uint32_t barrier, std::int32_t bytes) {
   settle(b);
 }
 
-}  // namespace coda_emulator
+}  // namespace unisono_emulator

@@ -11,7 +11,7 @@
 
 #include "emulator/machine.hpp"
 
-namespace coda_emulator {
+namespace unisono_emulator {
 
 inline constexpr std::size_t window_bytes = 256 * 1024;  ///< of a block's shared memory, aligned to as much
 inline constexpr std::size_t reserved_bytes = 1040;      ///< ahead of what a kernel asks for: not a multiple of 1024
@@ -111,4 +111,4 @@ void show_memory();
 /// Runs a launch to its end. Returns what went wrong: empty if nothing.
 std::string run(const LaunchShape& shape, const Entry& entry, void** parameters);
 
-}  // namespace coda_emulator
+}  // namespace unisono_emulator

@@ -12,7 +12,7 @@
 
 extern "C" fake::State* fake_state();
 
-namespace coda_emulator {
+namespace unisono_emulator {
 
 namespace {
 
@@ -57,4 +57,4 @@ void show_memory() {
   is_hidden = false;
 }
 
-}  // namespace coda_emulator
+}  // namespace unisono_emulator

@@ -1,7 +1,7 @@
 #pragma once
 /// A GPU of a few multiprocessors, in one thread of the host: what a kernel's instructions do to blocks, warps, shared
 /// memory and barriers. Kernels are compiled for the host (compiler.cpp) with device/*.cuh in place of the headers of
-/// kernels/coda that hold instructions; those call the functions below.
+/// kernels/unisono that hold instructions; those call the functions below.
 ///
 /// Threads are fibers, switched at barriers and polls. Whatever the hardware may delay is delayed here: matrix
 /// instructions read their operands when they are waited for, and the copy engine works when the scheduler, by chance,
@@ -11,9 +11,9 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace coda_emulator {
+namespace unisono_emulator {
 
-#define CODA_EMULATOR_API __attribute__((visibility("default")))
+#define UNISONO_EMULATOR_API __attribute__((visibility("default")))
 
 struct Index {
   unsigned x, y, z;
@@ -21,40 +21,40 @@ struct Index {
 
 // --- the running thread -------------------------------------------------------------------------------------------
 
-CODA_EMULATOR_API Index thread_index();
-CODA_EMULATOR_API Index block_index();
-CODA_EMULATOR_API Index block_extent();
-CODA_EMULATOR_API Index grid_extent();
-CODA_EMULATOR_API unsigned cluster_rank();
+UNISONO_EMULATOR_API Index thread_index();
+UNISONO_EMULATOR_API Index block_index();
+UNISONO_EMULATOR_API Index block_extent();
+UNISONO_EMULATOR_API Index grid_extent();
+UNISONO_EMULATOR_API unsigned cluster_rank();
 
 /// Lets others run: in the body of every loop that polls memory.
-CODA_EMULATOR_API void pause();
+UNISONO_EMULATOR_API void pause();
 /// Lets others run, of a thread that waits for nothing.
-CODA_EMULATOR_API void delay();
+UNISONO_EMULATOR_API void delay();
 /// A number that differs from call to call, for clocks.
-CODA_EMULATOR_API std::uint64_t ticks();
+UNISONO_EMULATOR_API std::uint64_t ticks();
 
 // --- shared memory: addresses count from the start of the block's window
 // ----------------------------------------------
 
-CODA_EMULATOR_API std::uint8_t* dynamic_shared();
-CODA_EMULATOR_API std::uint32_t shared_address(const void* pointer);
+UNISONO_EMULATOR_API std::uint8_t* dynamic_shared();
+UNISONO_EMULATOR_API std::uint32_t shared_address(const void* pointer);
 
 // --- barriers. All lanes of a warp, all threads of a block, all of a cluster
 // ------------------------------------------
 
-CODA_EMULATOR_API void sync_warp();
-CODA_EMULATOR_API void sync_block();
-CODA_EMULATOR_API void sync_cluster();
-CODA_EMULATOR_API void sync_named(int id, int threads);
+UNISONO_EMULATOR_API void sync_warp();
+UNISONO_EMULATOR_API void sync_block();
+UNISONO_EMULATOR_API void sync_cluster();
+UNISONO_EMULATOR_API void sync_named(int id, int threads);
 /// The value that lane `source` of the warp gave; by all lanes.
-CODA_EMULATOR_API std::uint32_t shuffle(std::uint32_t value, int source);
+UNISONO_EMULATOR_API std::uint32_t shuffle(std::uint32_t value, int source);
 
-CODA_EMULATOR_API void mbarrier_init(std::uint32_t barrier, unsigned arrivals);
-CODA_EMULATOR_API void mbarrier_arrive(std::uint32_t barrier, std::int32_t expected_bytes);
-CODA_EMULATOR_API void mbarrier_arrive_cluster(std::uint32_t barrier, unsigned rank);
+UNISONO_EMULATOR_API void mbarrier_init(std::uint32_t barrier, unsigned arrivals);
+UNISONO_EMULATOR_API void mbarrier_arrive(std::uint32_t barrier, std::int32_t expected_bytes);
+UNISONO_EMULATOR_API void mbarrier_arrive_cluster(std::uint32_t barrier, unsigned rank);
 /// Whether the phase of this parity is complete; `wait`: lets others run once if not.
-CODA_EMULATOR_API bool mbarrier_test(std::uint32_t barrier, unsigned parity, bool wait);
+UNISONO_EMULATOR_API bool mbarrier_test(std::uint32_t barrier, unsigned parity, bool wait);
 
 // --- the copy engine. `map`: a CUtensorMap of this emulator; `blocks`: bits of the cluster's blocks, 0: this one
 // --------
@@ -63,12 +63,12 @@ struct Coordinates {
   int at[5];
   std::uint16_t offset[2];  ///< im2col: of w and h
 };
-CODA_EMULATOR_API void copy_load(std::uint32_t to, const void* map, std::uint32_t barrier, const Coordinates& from,
-                                 unsigned blocks);
-CODA_EMULATOR_API void copy_store(const void* map, std::uint32_t from, const Coordinates& to);
-CODA_EMULATOR_API void copy_commit();
+UNISONO_EMULATOR_API void copy_load(std::uint32_t to, const void* map, std::uint32_t barrier, const Coordinates& from,
+                                    unsigned blocks);
+UNISONO_EMULATOR_API void copy_store(const void* map, std::uint32_t from, const Coordinates& to);
+UNISONO_EMULATOR_API void copy_commit();
 /// Until at most `pending` of this thread's groups of stores are outstanding.
-CODA_EMULATOR_API void copy_wait(int pending);
+UNISONO_EMULATOR_API void copy_wait(int pending);
 
 // --- matrices -----------------------------------------------------------------------------------------------------
 
@@ -79,24 +79,24 @@ struct MatrixOperand {
   bool columns;
 };
 /// d (64, n) of the warpgroup += a (64, 16) b (n, 16)^T; done when waited for. By all its threads.
-CODA_EMULATOR_API void multiply(float* d, MatrixOperand a, MatrixOperand b, int n, MatrixElement element,
-                                bool accumulate);
-CODA_EMULATOR_API void multiply_commit();
-CODA_EMULATOR_API void multiply_wait(int pending);
+UNISONO_EMULATOR_API void multiply(float* d, MatrixOperand a, MatrixOperand b, int n, MatrixElement element,
+                                   bool accumulate);
+UNISONO_EMULATOR_API void multiply_commit();
+UNISONO_EMULATOR_API void multiply_wait(int pending);
 /// mma.sync m16n8k16: d += a b, four, four and two registers of each lane; by all lanes of a warp.
-CODA_EMULATOR_API void multiply_fragments(float* d, const std::uint32_t* a, const std::uint32_t* b,
-                                          MatrixElement element);
+UNISONO_EMULATOR_API void multiply_fragments(float* d, const std::uint32_t* a, const std::uint32_t* b,
+                                             MatrixElement element);
 /// stmatrix: `count` 8x8 matrices of 16-bit elements, by all lanes of a warp.
-CODA_EMULATOR_API void store_matrices(std::uint32_t row, const std::uint32_t* registers, int count, bool transposed);
+UNISONO_EMULATOR_API void store_matrices(std::uint32_t row, const std::uint32_t* registers, int count, bool transposed);
 /// ldmatrix, likewise.
-CODA_EMULATOR_API void load_matrices(std::uint32_t row, std::uint32_t* registers, int count, bool transposed);
+UNISONO_EMULATOR_API void load_matrices(std::uint32_t row, std::uint32_t* registers, int count, bool transposed);
 
 /// griddepcontrol.wait. The launches ahead end as late as they can: when no thread gets on without that. Until then no
 /// device memory can be touched, if the launch depends on them programmatically: whoever does ends the process.
-CODA_EMULATOR_API void await_launches_ahead();
+UNISONO_EMULATOR_API void await_launches_ahead();
 
 /// Ends the launch with an error, as an illegal access does on a GPU.
-[[noreturn]] CODA_EMULATOR_API void fail(const char* what);
+[[noreturn]] UNISONO_EMULATOR_API void fail(const char* what);
 
 // --- kernels ------------------------------------------------------------------------------------------------------
 
@@ -106,4 +106,4 @@ struct Entry {
   const std::size_t* parameter_bytes;  ///< ends with 0
 };
 
-}  // namespace coda_emulator
+}  // namespace unisono_emulator

@@ -6,7 +6,7 @@
 #include "emulator/copy_engine.hpp"
 #include "emulator/grid.hpp"
 
-namespace coda_emulator {
+namespace unisono_emulator {
 
 namespace {
 
@@ -184,4 +184,4 @@ void load_matrices(std::uint32_t row, std::uint32_t* registers, int count, bool 
   sync_warp();
 }
 
-}  // namespace coda_emulator
+}  // namespace unisono_emulator

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Puts faults into the kernels' headers, one at a time, and expects the emulator to find each.
 
-usage: seeded_faults.py coda_gpu_tests FOLDER_OF_EMULATOR kernels/coda
+usage: seeded_faults.py unisono_gpu_tests FOLDER_OF_EMULATOR kernels/unisono
 """
 import concurrent.futures
 import os
@@ -96,8 +96,8 @@ def found(fault, program, emulator, headers):
         return f"{what}: {header} has no '{good}' any more; put the fault elsewhere"
     with tempfile.TemporaryDirectory() as folder:
         pathlib.Path(folder, header).write_text(text.replace(good, bad))
-        environment = dict(os.environ, CODA_EMULATOR_HEADERS=folder, CODA_CACHE_DIR=folder + "/cache", CUDA_HOME=str(emulator),
-                           LD_LIBRARY_PATH=str(emulator / "lib"), CODA_EMULATOR_MULTIPROCESSORS=str(multiprocessors))
+        environment = dict(os.environ, UNISONO_EMULATOR_HEADERS=folder, UNISONO_CACHE_DIR=folder + "/cache", CUDA_HOME=str(emulator),
+                           LD_LIBRARY_PATH=str(emulator / "lib"), UNISONO_EMULATOR_MULTIPROCESSORS=str(multiprocessors))
         done = subprocess.run([program, "--sanitizer", "--only", plan], env=environment, capture_output=True, text=True)
     said = done.stdout + done.stderr
     if done.returncode != 0 and symptom in said:

@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "coda/error.hpp"
-#include "coda/text.hpp"
+#include "unisono/error.hpp"
+#include "unisono/text.hpp"
 
-namespace coda {
+namespace unisono {
 namespace {
 
 struct Case {
@@ -18,7 +18,7 @@ struct Case {
 
 std::vector<std::filesystem::path> files() {
   std::vector<std::filesystem::path> paths;
-  for (const auto& entry : std::filesystem::directory_iterator(CODA_ERROR_CASES)) paths.push_back(entry.path());
+  for (const auto& entry : std::filesystem::directory_iterator(UNISONO_ERROR_CASES)) paths.push_back(entry.path());
   std::sort(paths.begin(), paths.end());
   return paths;
 }
@@ -69,4 +69,4 @@ INSTANTIATE_TEST_SUITE_P(Text, Errors, testing::ValuesIn(files()),
                          [](const auto& file) { return file.param.stem().string(); });
 
 }  // namespace
-}  // namespace coda
+}  // namespace unisono

@@ -11,31 +11,31 @@
 #include <string_view>
 #include <vector>
 
-#include "coda/error.hpp"
-#include "coda/safetensors.hpp"
 #include "media/npz.hpp"
+#include "unisono/error.hpp"
+#include "unisono/safetensors.hpp"
 
 namespace {
 
 using Bytes = std::vector<std::uint8_t>;
-constexpr coda::media::Limits limits{.pixels = 1 << 20, .bytes = 1 << 24};
+constexpr unisono::media::Limits limits{.pixels = 1 << 20, .bytes = 1 << 24};
 
-void require_same(const coda::media::Array& a, const coda::media::Array& b) {
+void require_same(const unisono::media::Array& a, const unisono::media::Array& b) {
   if (a.type != b.type || a.shape != b.shape || a.bytes != b.bytes) std::abort();
 }
 
 // What is read must come back from the writer unchanged
 void npy(std::span<const std::uint8_t> file) {
-  const coda::media::Array array = coda::media::decode_npy(file, "fuzz.npy", limits);
-  require_same(coda::media::decode_npy(coda::media::encode_npy(array), "again.npy"), array);
+  const unisono::media::Array array = unisono::media::decode_npy(file, "fuzz.npy", limits);
+  require_same(unisono::media::decode_npy(unisono::media::encode_npy(array), "again.npy"), array);
 }
 
 void npz(std::span<const std::uint8_t> file) {
-  const auto arrays = coda::media::decode_npz(file, "fuzz.npz", limits);
+  const auto arrays = unisono::media::decode_npz(file, "fuzz.npz", limits);
   std::size_t total = 0;
   for (const auto& [name, array] : arrays) total += array.bytes.size();
   if (total > static_cast<std::size_t>(limits.bytes)) std::abort();
-  const auto again = coda::media::decode_npz(coda::media::encode_npz(arrays), "again.npz");
+  const auto again = unisono::media::decode_npz(unisono::media::encode_npz(arrays), "again.npz");
   if (again.size() != arrays.size()) std::abort();
   for (std::size_t i = 0; i < arrays.size(); ++i) {
     if (again[i].first != arrays[i].first) std::abort();
@@ -71,9 +71,9 @@ Bytes with_right_checksums(std::span<const std::uint8_t> given) {
 // Entries lie one behind the other and cover the data
 void safetensors(std::span<const std::uint8_t> given) {
   const auto bytes = std::as_bytes(given);
-  const coda::Safetensors file = coda::parse_safetensors({bytes.begin(), bytes.end()}, "fuzz.safetensors");
+  const unisono::Safetensors file = unisono::parse_safetensors({bytes.begin(), bytes.end()}, "fuzz.safetensors");
   std::uint64_t at = 0;
-  for (const coda::SafetensorsEntry& e : file.entries()) {
+  for (const unisono::SafetensorsEntry& e : file.entries()) {
     if (e.begin != at || file.read(e).size() != e.end - e.begin || file.find(e.name) != &e) std::abort();
     std::uint64_t count = e.shape.empty() ? 1 : 0;  // of an empty shape the product would not overflow either
     if (!e.shape.empty() && e.end > e.begin)
@@ -89,7 +89,7 @@ template <class F>
 void attempt(F read, std::span<const std::uint8_t> file) {
   try {
     read(file);
-  } catch (const coda::UserError&) {
+  } catch (const unisono::UserError&) {
   }
 }
 

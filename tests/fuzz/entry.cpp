@@ -9,7 +9,7 @@
 #include "support/hash.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  using namespace coda::jit;
+  using namespace unisono::jit;
   const auto check = [](std::string_view text) {
     const auto parsed = parse_entry(text);
     const auto* info = std::get_if<EntryInfo>(&parsed);
@@ -20,6 +20,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   check(text);
   // under the hash that belongs to it, which a fuzzer does not find
-  check("{\"entry\":" + std::string(text) + ",\"hash\":\"" + coda::support::hash(text) + "\"}");
+  check("{\"entry\":" + std::string(text) + ",\"hash\":\"" + unisono::support::hash(text) + "\"}");
   return 0;
 }

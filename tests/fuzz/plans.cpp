@@ -6,15 +6,15 @@
 #include <string>
 #include <string_view>
 
-#include "coda/error.hpp"
-#include "coda/text.hpp"
 #include "passes/passes.hpp"
 #include "plan/conv.hpp"
 #include "tuning/row.hpp"
+#include "unisono/error.hpp"
+#include "unisono/text.hpp"
 
 namespace {
 
-using namespace coda;
+using namespace unisono;
 
 constexpr std::array<const char*, 7> epilogues{
     "store acc as y : bf16\n",

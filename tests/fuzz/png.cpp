@@ -7,8 +7,8 @@
 #include <cstdlib>
 #include <vector>
 
-#include "coda/error.hpp"
 #include "media/image.hpp"
+#include "unisono/error.hpp"
 
 namespace {
 
@@ -29,9 +29,10 @@ std::vector<std::uint8_t> with_right_checksums(const std::uint8_t* data, std::si
 
 void decode(const std::vector<std::uint8_t>& file) {
   try {
-    const coda::media::Image image = coda::media::decode_png(file, "fuzz.png", {.pixels = 1 << 20, .bytes = 1 << 24});
+    const unisono::media::Image image =
+        unisono::media::decode_png(file, "fuzz.png", {.pixels = 1 << 20, .bytes = 1 << 24});
     if (image.pixels.size() != static_cast<std::size_t>(image.width * image.height * image.channels)) std::abort();
-  } catch (const coda::UserError&) {
+  } catch (const unisono::UserError&) {
   }
 }
 

@@ -3,13 +3,13 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "coda/error.hpp"
-#include "coda/network.hpp"
 #include "small_model.hpp"
+#include "unisono/error.hpp"
+#include "unisono/network.hpp"
 
 namespace {
 
-using namespace coda;
+using namespace unisono;
 
 constexpr std::size_t most_arena = 4 << 20;  // bytes
 
@@ -69,8 +69,8 @@ void execute(const std::uint8_t* data, std::size_t size) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   try {
     execute(data, size);
-  } catch (const coda::UserError&) {
-  } catch (const coda::Unsupported&) {
+  } catch (const unisono::UserError&) {
+  } catch (const unisono::Unsupported&) {
   }
   return 0;
 }

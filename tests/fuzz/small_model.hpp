@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "coda/onnx.hpp"
+#include "unisono/onnx.hpp"
 
-namespace coda::fuzz {
+namespace unisono::fuzz {
 
 using Shapes = std::map<std::string, std::vector<std::int64_t>>;
 
@@ -44,4 +44,4 @@ inline Shapes input_shapes(const Network& network) {
   return shapes;
 }
 
-}  // namespace coda::fuzz
+}  // namespace unisono::fuzz

@@ -5,7 +5,6 @@
 #include <cstdio>
 #include <cstring>
 
-#include "coda/error.hpp"
 #include "compile.hpp"
 #include "gpu/judges.hpp"
 #include "gpu/kernels.hpp"
@@ -13,8 +12,9 @@
 #include "gpu/options.hpp"
 #include "passes/passes.hpp"
 #include "runtime/cuda/backend.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::gpu {
+namespace unisono::gpu {
 
 void expect_agreement(const std::vector<Case>& cases) {
   Judges judges;
@@ -287,4 +287,4 @@ TEST(Agreement, ManyPlans) {
 }
 
 }  // namespace
-}  // namespace coda::gpu
+}  // namespace unisono::gpu

@@ -12,7 +12,7 @@
 #include "runtime/cuda/driver.hpp"
 #include "support/float_convert.hpp"
 
-namespace coda::gpu {
+namespace unisono::gpu {
 namespace {
 
 // Data and reference of a block too large for the host: made and judged on the GPU
@@ -42,11 +42,11 @@ struct Block {
   }
 
   void fill16(const Buffer& to, float scale, std::uint64_t seed) {
-    launch("coda_fill16", striding, nullptr, to.address(), static_cast<unsigned long long>(to.bytes() / 2), scale, 0.f,
-           static_cast<unsigned long long>(seed), shape.type);
+    launch("unisono_fill16", striding, nullptr, to.address(), static_cast<unsigned long long>(to.bytes() / 2), scale,
+           0.f, static_cast<unsigned long long>(seed), shape.type);
   }
   void fill32(const Buffer& to, float scale, float offset, std::uint64_t seed) {
-    launch("coda_fill32", striding, nullptr, to.address(), static_cast<unsigned long long>(to.bytes() / 4), scale,
+    launch("unisono_fill32", striding, nullptr, to.address(), static_cast<unsigned long long>(to.bytes() / 4), scale,
            offset, static_cast<unsigned long long>(seed));
   }
 
@@ -67,10 +67,11 @@ struct Block {
     const auto images = static_cast<std::size_t>(shape.n), channels = static_cast<std::size_t>(shape.k);
     const Buffer acc(8 * outputs), absolute(8 * outputs), statistics(16 * images * groups),
         range(8 * images * channels), result(sizeof(Verdict));
-    launch("coda_reference", outputs / 8, nullptr, shape, a.address(), b.address(), acc.address(), absolute.address());
-    launch("coda_statistics", 256 * images * groups, nullptr, shape, groups, 1e-5, acc.address(), bias.address(),
+    launch("unisono_reference", outputs / 8, nullptr, shape, a.address(), b.address(), acc.address(),
+           absolute.address());
+    launch("unisono_statistics", 256 * images * groups, nullptr, shape, groups, 1e-5, acc.address(), bias.address(),
            statistics.address());
-    launch("coda_range", images * channels, nullptr, shape, config.unit, acc.address(), bias.address(),
+    launch("unisono_range", images * channels, nullptr, shape, config.unit, acc.address(), bias.address(),
            range.address());
     Node silu;
     silu.op = Op::silu;
@@ -84,8 +85,9 @@ struct Block {
                            fast.input + fast.relative,
                            fast.absolute};
     cuda::check(cuda::driver().cuMemsetD8Async(result.address(), 0, result.bytes(), nullptr), "clearing");
-    launch("coda_check_block", striding, nullptr, shape, check, acc.address(), absolute.address(), statistics.address(),
-           range.address(), bias.address(), gamma.address(), beta.address(), y.address(), result.address());
+    launch("unisono_check_block", striding, nullptr, shape, check, acc.address(), absolute.address(),
+           statistics.address(), range.address(), bias.address(), gamma.address(), beta.address(), y.address(),
+           result.address());
     wait(nullptr, "the reference of " + c.describe(), 120);
     Verdict v{};
     result.download(&v);
@@ -185,4 +187,4 @@ TEST(Block, Mean1000Deviation001) {
 }
 
 }  // namespace
-}  // namespace coda::gpu
+}  // namespace unisono::gpu

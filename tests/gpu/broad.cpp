@@ -9,7 +9,6 @@
 #include <set>
 #include <thread>
 
-#include "coda/error.hpp"
 #include "compile.hpp"
 #include "gpu/broad.hpp"
 #include "gpu/broad_run.hpp"
@@ -17,8 +16,9 @@
 #include "gpu/options.hpp"
 #include "gpu/problem.hpp"
 #include "passes/passes.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::gpu {
+namespace unisono::gpu {
 
 namespace {
 
@@ -29,7 +29,7 @@ double seconds_since(Clock::time_point start) { return std::chrono::duration<dou
 std::string again(const Case& c) {
   const std::string number =
       c.name.substr(c.name.find_last_not_of("0123456789", c.name.find_last_of("0123456789")) + 1);
-  return fmt::format("again: coda_gpu_tests --seed {} --broad-case {}\n", options().seed, std::stoi(number));
+  return fmt::format("again: unisono_gpu_tests --seed {} --broad-case {}\n", options().seed, std::stoi(number));
 }
 
 struct Verdict {
@@ -200,4 +200,4 @@ int run_broad(const std::function<void(const std::vector<jit::Request>&)>& compi
   return run.finish();
 }
 
-}  // namespace coda::gpu
+}  // namespace unisono::gpu

@@ -8,7 +8,7 @@
 #include "gpu/case.hpp"
 #include "support/random.hpp"
 
-namespace coda::gpu {
+namespace unisono::gpu {
 
 /// Neighbours in number are a family: they have epilogue and layout in common, and most of them their kernel.
 inline constexpr int broad_shapes = 4;
@@ -48,4 +48,4 @@ void draw_depthwise(test::Random& r, Case& c, bool large);
 /// Other extents for the same filter, layout and output columns.
 void redraw_extents(test::Random& random, Case& c, bool large);
 
-}  // namespace coda::gpu
+}  // namespace unisono::gpu

@@ -6,14 +6,14 @@
 #include <future>
 #include <thread>
 
-#include "coda/error.hpp"
 #include "compile.hpp"
 #include "gpu/broad.hpp"
 #include "passes/passes.hpp"
 #include "plan/as_convolution.hpp"
 #include "plan/conv_override.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::gpu {
+namespace unisono::gpu {
 
 namespace {
 
@@ -172,4 +172,4 @@ std::vector<Case> broad_cases(std::uint64_t seed, int count, Refusals& refusals)
   return cases;
 }
 
-}  // namespace coda::gpu
+}  // namespace unisono::gpu

@@ -6,13 +6,13 @@
 #include <algorithm>
 #include <cmath>
 
-#include "coda/builder.hpp"
-#include "coda/text.hpp"
 #include "gpu/broad.hpp"
 #include "gpu/case.hpp"
 #include "support/random_graph.hpp"
+#include "unisono/builder.hpp"
+#include "unisono/text.hpp"
 
-namespace coda::gpu {
+namespace unisono::gpu {
 
 namespace {
 
@@ -480,4 +480,4 @@ class Drawer {
 
 DrawnGraph draw_graph(Random& random, std::int64_t columns, DType type) { return Drawer(random, columns, type).run(); }
 
-}  // namespace coda::gpu
+}  // namespace unisono::gpu

@@ -7,7 +7,7 @@
 #include "gpu/case.hpp"
 #include "jit/jit.hpp"
 
-namespace coda::gpu {
+namespace unisono::gpu {
 
 /// What the options ask for: the first `--broad` cases, or `--broad-case`. Prints what was refused while drawing.
 std::vector<Case> chosen_broad_cases();
@@ -21,4 +21,4 @@ std::vector<jit::Request> requests_of(const std::vector<Case>& cases);
 /// Compiles all, runs all; exit code 1 if any is wrong, with a line that runs it again.
 int run_broad(const std::function<void(const std::vector<jit::Request>&)>& compile);
 
-}  // namespace coda::gpu
+}  // namespace unisono::gpu

@@ -6,7 +6,7 @@
 #include "gpu/broad.hpp"
 #include "plan/as_convolution.hpp"
 
-namespace coda::gpu {
+namespace unisono::gpu {
 
 namespace {
 
@@ -193,4 +193,4 @@ void draw_contraction(Random& r, Case& c, bool large) {
   redraw_extents(r, c, large);
 }
 
-}  // namespace coda::gpu
+}  // namespace unisono::gpu

@@ -8,7 +8,6 @@
 
 #include <filesystem>
 
-#include "coda/error.hpp"
 #include "gpu/device.hpp"
 #include "gpu/options.hpp"
 #include "gpu/problem.hpp"
@@ -16,8 +15,9 @@
 #include "runtime/cuda/graph.hpp"
 #include "runtime/cuda/parameters.hpp"
 #include "support/subprocess.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::gpu {
+namespace unisono::gpu {
 namespace {
 
 using cuda::check;
@@ -173,4 +173,4 @@ TEST(GraphsSmall, AForkedProcess) {
 }
 
 }  // namespace
-}  // namespace coda::gpu
+}  // namespace unisono::gpu

@@ -6,12 +6,12 @@
 #include <string>
 #include <vector>
 
-#include "coda/executable.hpp"
-#include "coda/graph.hpp"
 #include "plan/conv.hpp"
 #include "plan/epilogue.hpp"
+#include "unisono/executable.hpp"
+#include "unisono/graph.hpp"
 
-namespace coda::gpu {
+namespace unisono::gpu {
 
 struct Case {
   std::string name;
@@ -126,4 +126,4 @@ std::vector<Case> sanitizer_cases();
 /// What --precompile compiles: every case of every test.
 std::vector<Case> all_cases(std::uint64_t seed);
 
-}  // namespace coda::gpu
+}  // namespace unisono::gpu

@@ -5,8 +5,6 @@
 #include <numeric>
 #include <optional>
 
-#include "coda/error.hpp"
-#include "coda/text.hpp"
 #include "compile.hpp"
 #include "gpu/case.hpp"
 #include "gpu/moments.hpp"
@@ -14,8 +12,10 @@
 #include "plan/as_convolution.hpp"
 #include "runtime/cuda/backend.hpp"
 #include "support/random.hpp"
+#include "unisono/error.hpp"
+#include "unisono/text.hpp"
 
-namespace coda::gpu {
+namespace unisono::gpu {
 
 using test::Random;
 
@@ -353,4 +353,4 @@ std::vector<Case> all_cases(std::uint64_t seed) {
   return all;
 }
 
-}  // namespace coda::gpu
+}  // namespace unisono::gpu

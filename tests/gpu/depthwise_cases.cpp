@@ -9,7 +9,7 @@
 #include "plan/as_convolution.hpp"
 #include "support/random.hpp"
 
-namespace coda::gpu {
+namespace unisono::gpu {
 
 namespace {
 
@@ -128,4 +128,4 @@ std::vector<Case> small_depthwise_cases() {
   return cases;
 }
 
-}  // namespace coda::gpu
+}  // namespace unisono::gpu

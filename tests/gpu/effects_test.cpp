@@ -6,10 +6,10 @@
 
 #include <cstring>
 
-#include "coda/text.hpp"
 #include "gpu/problem.hpp"
+#include "unisono/text.hpp"
 
-namespace coda::gpu {
+namespace unisono::gpu {
 namespace {
 
 constexpr std::int64_t rows = 2 * 11 * 9, channels = 72;
@@ -66,4 +66,4 @@ TEST(Effects, AreSeenOnceForEachElementAndRow) {
 }
 
 }  // namespace
-}  // namespace coda::gpu
+}  // namespace unisono::gpu

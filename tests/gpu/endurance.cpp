@@ -9,15 +9,15 @@
 #include <cstdio>
 #include <thread>
 
-#include "coda/error.hpp"
 #include "gpu/broad_run.hpp"
 #include "gpu/kernels.hpp"
 #include "gpu/options.hpp"
 #include "gpu/problem.hpp"
 #include "runtime/cuda/driver.hpp"
 #include "support/random.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::gpu {
+namespace unisono::gpu {
 
 namespace {
 
@@ -47,7 +47,7 @@ class Slot {
     const auto names = problem_.output_names();
     for (std::size_t i = 0; i < names.size(); ++i) {
       const Buffer& y = *problem_.tensor(names[i]).device;
-      launch("coda_differences", 64 * 256, stream, y.address(), first_[i]->address(),
+      launch("unisono_differences", 64 * 256, stream, y.address(), first_[i]->address(),
              static_cast<unsigned long long>(y.bytes() / 4), counter_.address());
     }
     ++launches;
@@ -92,7 +92,7 @@ class BusyStream {
     device();
     const TestStream stream;
     while (!stop_) {
-      for (int i = 0; i < 16; ++i) launch("coda_busy", 48 * 256, stream.get(), 60000ll, out_.address());
+      for (int i = 0; i < 16; ++i) launch("unisono_busy", 48 * 256, stream.get(), 60000ll, out_.address());
       wait(stream.get(), "the busy stream", 120);
     }
   }
@@ -234,4 +234,4 @@ int run_endurance(const char* program) {
   return Endurance().run();
 }
 
-}  // namespace coda::gpu
+}  // namespace unisono::gpu

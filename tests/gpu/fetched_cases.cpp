@@ -6,7 +6,7 @@
 #include "plan/as_convolution.hpp"
 #include "support/random.hpp"
 
-namespace coda::gpu {
+namespace unisono::gpu {
 
 namespace {
 
@@ -144,4 +144,4 @@ std::vector<Case> fetched_cases(std::uint64_t seed) {
   return cases;
 }
 
-}  // namespace coda::gpu
+}  // namespace unisono::gpu

@@ -8,7 +8,7 @@
 #include "gpu/case.hpp"
 #include "plan/as_convolution.hpp"
 
-namespace coda::gpu {
+namespace unisono::gpu {
 
 namespace {
 
@@ -416,4 +416,4 @@ std::vector<Case> sanitizer_cases() {
   return cases;
 }
 
-}  // namespace coda::gpu
+}  // namespace unisono::gpu

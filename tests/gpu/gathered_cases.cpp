@@ -8,7 +8,7 @@
 #include "plan/as_convolution.hpp"
 #include "support/random.hpp"
 
-namespace coda::gpu {
+namespace unisono::gpu {
 
 namespace {
 
@@ -134,4 +134,4 @@ std::vector<Case> gathered_cases(std::uint64_t seed) {
   return cases;
 }
 
-}  // namespace coda::gpu
+}  // namespace unisono::gpu

@@ -5,7 +5,7 @@
 #include "gpu/case.hpp"
 #include "plan/as_convolution.hpp"
 
-namespace coda::gpu {
+namespace unisono::gpu {
 
 namespace {
 
@@ -220,4 +220,4 @@ std::vector<Case> general_offset_cases() {
   return cases;
 }
 
-}  // namespace coda::gpu
+}  // namespace unisono::gpu

@@ -2,11 +2,11 @@
 
 #include <fmt/format.h>
 
-#include "coda/text.hpp"
 #include "gpu/case.hpp"
 #include "support/random.hpp"
+#include "unisono/text.hpp"
 
-namespace coda::gpu {
+namespace unisono::gpu {
 
 namespace {
 
@@ -126,4 +126,4 @@ std::vector<Case> head_cases(std::uint64_t seed) {
   return cases;
 }
 
-}  // namespace coda::gpu
+}  // namespace unisono::gpu

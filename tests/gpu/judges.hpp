@@ -8,7 +8,7 @@
 
 #include "gpu/problem.hpp"
 
-namespace coda::gpu {
+namespace unisono::gpu {
 
 class Judges {
  public:
@@ -40,4 +40,4 @@ class Judges {
 /// Runs every case and expects agreement at every element.
 void expect_agreement(const std::vector<Case>& cases);
 
-}  // namespace coda::gpu
+}  // namespace unisono::gpu

@@ -1,4 +1,4 @@
-// coda_gpu_tests: all tests that need a GPU, as one program that can be carried to it.
+// unisono_gpu_tests: all tests that need a GPU, as one program that can be carried to it.
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,6 @@
 #include <map>
 #include <set>
 
-#include "coda/error.hpp"
 #include "compile.hpp"
 #include "gpu/broad_run.hpp"
 #include "gpu/case.hpp"
@@ -21,8 +20,9 @@
 #include "gpu/options.hpp"
 #include "gpu/problem.hpp"
 #include "passes/passes.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::gpu {
+namespace unisono::gpu {
 
 namespace {
 
@@ -74,7 +74,7 @@ std::vector<jit::Request> all_requests() {
     for (const plan::ConvPlan& p : sample_of_plans(c, epilogue))
       add(request(generate(epilogue, p, c.options), p, c.contraction())), ++problems;
   }
-#ifdef CODA_NETWORK_TESTS
+#ifdef UNISONO_NETWORK_TESTS
   for (jit::Request& r : network_requests()) add(std::move(r)), ++problems;
 #endif
   std::printf("%zu problems, %zu kernels, planned for %s\n", problems, requests.size(), planning_device().name.c_str());
@@ -144,7 +144,8 @@ int sanitizer() {
 }
 
 int act(int argc, char** argv) {
-  CLI::App app("Tests of Coda on a GPU. Options of GoogleTest (--gtest_filter=…) are taken as well.", "coda_gpu_tests");
+  CLI::App app("Tests of Unisono on a GPU. Options of GoogleTest (--gtest_filter=…) are taken as well.",
+               "unisono_gpu_tests");
   app.add_option("--seed", parsed.seed, "Of everything that is random")->capture_default_str();
   app.add_option("--families", parsed.families, "Of random problems, with 8 shapes each")->capture_default_str();
   app.add_option("--replays", parsed.replays, "Of the test of a network's replays")
@@ -155,7 +156,8 @@ int act(int argc, char** argv) {
                  "So many launches on two streams beside a busy one, instead of the tests");
   app.add_flag("--delays", parsed.delays, "Endurance: kernels with random delays and a watchdog");
   app.add_option("--processes", parsed.processes, "Endurance: so many processes at once")->check(CLI::Range(1, 64));
-  app.add_flag("--precompile", parsed.precompile, "Compile all kernels into the cache (CODA_CACHE_DIR); needs no GPU");
+  app.add_flag("--precompile", parsed.precompile,
+               "Compile all kernels into the cache (UNISONO_CACHE_DIR); needs no GPU");
   app.add_flag("--plan", parsed.plan, "Plan all problems and count their kernels; needs neither GPU nor compiler");
   app.add_flag("--sanitizer", parsed.sanitizer, "A small problem of each mode, for compute-sanitizer");
   app.add_option(
@@ -184,14 +186,14 @@ int act(int argc, char** argv) {
 
 const Options& options() { return parsed; }
 
-}  // namespace coda::gpu
+}  // namespace unisono::gpu
 
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
   try {
-    return coda::gpu::act(argc, argv);
+    return unisono::gpu::act(argc, argv);
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "coda_gpu_tests: %s\n", error.what());
+    std::fprintf(stderr, "unisono_gpu_tests: %s\n", error.what());
     return 2;
   }
 }

@@ -14,7 +14,7 @@
 #include "support/random.hpp"
 #include "tuning/choose.hpp"
 
-namespace coda::gpu {
+namespace unisono::gpu {
 
 ConvKernel kernel_of(const Case& c, const plan::Device& device) {
   const Graph optimised = passes::run_pipeline(graph_of(c));
@@ -183,4 +183,4 @@ std::vector<Case> moment_cases(std::uint64_t seed) {
   return cases;
 }
 
-}  // namespace coda::gpu
+}  // namespace unisono::gpu

@@ -5,7 +5,7 @@
 #include "compile.hpp"
 #include "gpu/problem.hpp"
 
-namespace coda::gpu {
+namespace unisono::gpu {
 
 inline constexpr const char* moments_name = "moments";
 
@@ -16,4 +16,4 @@ Executable compile_with_moments(const Case& c, const Graph& graph);
 /// Empty if every unit's entries, merged in float64, are the moments of the stored values.
 std::string judge_moments(const Outcome& outcome, const ConstTensorView& stored);
 
-}  // namespace coda::gpu
+}  // namespace unisono::gpu

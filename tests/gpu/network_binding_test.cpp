@@ -3,11 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "coda/error.hpp"
 #include "gpu/device.hpp"
 #include "gpu/network_problem.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::gpu {
+namespace unisono::gpu {
 namespace {
 
 // A classifier with its tensors in the GPU's memory
@@ -71,4 +71,4 @@ TEST(NetworkSmall, MemoryThatIsTooSmall) {
 }
 
 }  // namespace
-}  // namespace coda::gpu
+}  // namespace unisono::gpu

@@ -8,7 +8,7 @@
 #include "network/cuda/plan.hpp"
 #include "support/random.hpp"
 
-namespace coda::gpu {
+namespace unisono::gpu {
 namespace {
 
 command::Tensors64 in_float64(const HostTensors& tensors) {
@@ -110,9 +110,9 @@ const std::vector<NetworkCase>& network_cases() {
 }
 
 Heads::Heads(bool on) {
-  if (on) ::setenv("CODA_HEADS", "on", 1);
+  if (on) ::setenv("UNISONO_HEADS", "on", 1);
 }
-Heads::~Heads() { ::unsetenv("CODA_HEADS"); }
+Heads::~Heads() { ::unsetenv("UNISONO_HEADS"); }
 
 std::vector<jit::Request> network_requests() {
   std::vector<jit::Request> all;
@@ -126,4 +126,4 @@ std::vector<jit::Request> network_requests() {
   return all;
 }
 
-}  // namespace coda::gpu
+}  // namespace unisono::gpu

@@ -10,10 +10,10 @@
 #include <string>
 #include <vector>
 
-#include "coda/network.hpp"
 #include "gpu/networks.hpp"
+#include "unisono/network.hpp"
 
-namespace coda::gpu {
+namespace unisono::gpu {
 
 using Sizes = std::vector<std::int64_t>;
 using Shapes = std::map<std::string, Sizes>;
@@ -53,7 +53,7 @@ struct NetworkCase {
 };
 const std::vector<NetworkCase>& network_cases();
 
-/// As CODA_HEADS says while this lives.
+/// As UNISONO_HEADS says while this lives.
 struct Heads {
   explicit Heads(bool on);
   ~Heads();
@@ -61,4 +61,4 @@ struct Heads {
   Heads& operator=(const Heads&) = delete;
 };
 
-}  // namespace coda::gpu
+}  // namespace unisono::gpu

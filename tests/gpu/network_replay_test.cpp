@@ -8,20 +8,20 @@
 #include <fstream>
 #include <thread>
 
-#include "coda/error.hpp"
 #include "gpu/device.hpp"
 #include "gpu/network_problem.hpp"
 #include "gpu/options.hpp"
 #include "network/cuda/plan.hpp"
 #include "support/float_convert.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::gpu {
+namespace unisono::gpu {
 namespace {
 
 // By each of the ways to make a graph; unset again when this goes
 struct GraphWay {
-  explicit GraphWay(const char* way) { ::setenv("CODA_GRAPH", way, 1); }
-  ~GraphWay() { ::unsetenv("CODA_GRAPH"); }
+  explicit GraphWay(const char* way) { ::setenv("UNISONO_GRAPH", way, 1); }
+  ~GraphWay() { ::unsetenv("UNISONO_GRAPH"); }
   GraphWay(const GraphWay&) = delete;
   GraphWay& operator=(const GraphWay&) = delete;
 };
@@ -327,4 +327,4 @@ TEST(Network, ManyReplays) {
 }
 
 }  // namespace
-}  // namespace coda::gpu
+}  // namespace unisono::gpu

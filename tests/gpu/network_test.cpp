@@ -9,7 +9,7 @@
 #include "gpu/network_problem.hpp"
 #include "network/cuda/plan.hpp"
 
-namespace coda::gpu {
+namespace unisono::gpu {
 namespace {
 
 void agrees(const Network& network, const Shapes& shapes, DType precision = DType::bf16) {
@@ -141,4 +141,4 @@ TEST(NetworkSmall, SeveralShapes) {
 }
 
 }  // namespace
-}  // namespace coda::gpu
+}  // namespace unisono::gpu

@@ -4,7 +4,7 @@
 
 #include "support/random.hpp"
 
-namespace coda::gpu {
+namespace unisono::gpu {
 
 namespace {
 
@@ -299,4 +299,4 @@ Network enlarged_image(std::int64_t channels) {
   return net.build();
 }
 
-}  // namespace coda::gpu
+}  // namespace unisono::gpu

@@ -3,10 +3,10 @@
 
 #include <vector>
 
-#include "coda/network.hpp"
 #include "jit/jit.hpp"
+#include "unisono/network.hpp"
 
-namespace coda::gpu {
+namespace unisono::gpu {
 
 struct UNetShape {
   std::int64_t inputs = 3, classes = 10;
@@ -79,4 +79,4 @@ Network exported_normalisations();
 /// What the tests of networks ask of the compiler on an H200.
 std::vector<jit::Request> network_requests();
 
-}  // namespace coda::gpu
+}  // namespace unisono::gpu

@@ -3,12 +3,12 @@
 
 #include <gtest/gtest.h>
 
-#include "coda/error.hpp"
 #include "gpu/network_problem.hpp"
 #include "network/dim.hpp"
 #include "support/broadcasts.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::gpu {
+namespace unisono::gpu {
 namespace {
 
 using test::broadcast_position;
@@ -145,4 +145,4 @@ TEST(NetworkSmall, ComputedVectorsOfThreeAxes) {
 }
 
 }  // namespace
-}  // namespace coda::gpu
+}  // namespace unisono::gpu

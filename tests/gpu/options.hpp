@@ -1,10 +1,10 @@
 #pragma once
-/// The command line of coda_gpu_tests.
+/// The command line of unisono_gpu_tests.
 
 #include <cstdint>
 #include <string>
 
-namespace coda::gpu {
+namespace unisono::gpu {
 
 struct Options {
   std::uint64_t seed = 20261;  ///< --seed N: of everything that is random
@@ -29,4 +29,4 @@ struct Options {
 /// What was given; read by tests.
 const Options& options();
 
-}  // namespace coda::gpu
+}  // namespace unisono::gpu

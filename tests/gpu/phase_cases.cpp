@@ -10,7 +10,7 @@
 #include "plan/as_convolution.hpp"
 #include "support/random.hpp"
 
-namespace coda::gpu {
+namespace unisono::gpu {
 
 namespace {
 
@@ -88,4 +88,4 @@ std::vector<Case> phase_cases(std::uint64_t seed) {
   return cases;
 }
 
-}  // namespace coda::gpu
+}  // namespace unisono::gpu

@@ -5,7 +5,6 @@
 #include <cmath>
 #include <cstring>
 
-#include "coda/error.hpp"
 #include "compile.hpp"
 #include "gpu/kernels.hpp"
 #include "gpu/moments.hpp"
@@ -19,8 +18,9 @@
 #include "runtime/cuda/driver.hpp"
 #include "support/float_convert.hpp"
 #include "support/random.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::gpu {
+namespace unisono::gpu {
 
 using cuda::check;
 using cuda::driver;
@@ -211,7 +211,7 @@ Arguments Outcome::arguments() const {
 }
 
 Executable Problem::compile() const {
-  return c_.moments != 0 ? compile_with_moments(c_, graph_) : coda::compile(c_.contraction(), graph_, c_.options);
+  return c_.moments != 0 ? compile_with_moments(c_, graph_) : unisono::compile(c_.contraction(), graph_, c_.options);
 }
 
 void Problem::poison(CUstream stream) {
@@ -245,13 +245,14 @@ reference::Values Problem::accumulator() const {
   const Buffer sum(count * 8), absolute(count * 8);
   const auto a = tensors_.at("(a)").without_gaps(), b = tensors_.at("(b)").without_gaps();
   if (c_.product)
-    launch("coda_reference_product", count, nullptr, product_of(*c_.product), a, b, sum.address(), absolute.address());
+    launch("unisono_reference_product", count, nullptr, product_of(*c_.product), a, b, sum.address(),
+           absolute.address());
   else if (c_.transposed || c_.conv.c % 8 != 0 || c_.conv.k % 8 != 0 || c_.conv.groups != 1 ||
            c_.conv.layout == Layout::nchw || size_of(c_.conv.dtype_x) != 2)
-    launch("coda_reference_general", count, nullptr, general_of(c_.as_computed()), a, b, sum.address(),
+    launch("unisono_reference_general", count, nullptr, general_of(c_.as_computed()), a, b, sum.address(),
            absolute.address());
   else
-    launch("coda_reference", count / 8, nullptr, shape_of(c_.conv), a, b, sum.address(), absolute.address());
+    launch("unisono_reference", count / 8, nullptr, shape_of(c_.conv), a, b, sum.address(), absolute.address());
   wait(nullptr, "the reference contraction of " + c_.describe());
   reference::Values acc{.axes = axes::mn, .value = std::vector<double>(count), .bound = std::vector<double>(count)};
   sum.download(acc.value.data());
@@ -390,4 +391,4 @@ std::string Problem::check(const Executable& executable) {
   return problems.empty() ? "" : problems + c_.describe() + "\n" + executable.describe();
 }
 
-}  // namespace coda::gpu
+}  // namespace unisono::gpu

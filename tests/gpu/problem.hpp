@@ -13,7 +13,7 @@
 #include "plan/epilogue.hpp"
 #include "reference/reference.hpp"
 
-namespace coda::gpu {
+namespace unisono::gpu {
 
 /// One tensor, twice.
 struct Tensor {
@@ -58,7 +58,7 @@ class Problem {
   Arguments arguments() const;  ///< on the GPU
   Tensor& tensor(const std::string& name) { return tensors_.at(name); }
 
-  /// As coda::compile makes it.
+  /// As unisono::compile makes it.
   Executable compile() const;
 
   void poison(CUstream stream);
@@ -97,4 +97,4 @@ class Problem {
 /// How far the case's kernel may be from float64.
 reference::ErrorModel error_model(const Case& c, const plan::ConvConfig& config);
 
-}  // namespace coda::gpu
+}  // namespace unisono::gpu

@@ -5,11 +5,11 @@
 
 #include <functional>
 
-#include "coda/error.hpp"
 #include "gpu/problem.hpp"
 #include "runtime/cuda/driver.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::gpu {
+namespace unisono::gpu {
 namespace {
 
 using ::testing::HasSubstr;
@@ -184,4 +184,4 @@ TEST_F(Refusal, ConstantFilter) {
 }
 
 }  // namespace
-}  // namespace coda::gpu
+}  // namespace unisono::gpu

@@ -5,7 +5,7 @@
 #include "gpu/case.hpp"
 #include "support/random.hpp"
 
-namespace coda::gpu {
+namespace unisono::gpu {
 
 namespace {
 
@@ -128,4 +128,4 @@ std::vector<Case> resampled_cases(std::uint64_t seed) {
   return cases;
 }
 
-}  // namespace coda::gpu
+}  // namespace unisono::gpu

@@ -3,7 +3,7 @@
 #include "gpu/case.hpp"
 #include "plan/as_convolution.hpp"
 
-namespace coda::gpu {
+namespace unisono::gpu {
 
 namespace {
 
@@ -155,4 +155,4 @@ std::vector<Case> small_returned_cases() {
   return std::move(cases).take();
 }
 
-}  // namespace coda::gpu
+}  // namespace unisono::gpu

@@ -5,7 +5,7 @@
 #include "gpu/case.hpp"
 #include "support/random.hpp"
 
-namespace coda::gpu {
+namespace unisono::gpu {
 
 namespace {
 
@@ -77,4 +77,4 @@ std::vector<Case> stationary_cases(std::uint64_t seed) {
   return cases;
 }
 
-}  // namespace coda::gpu
+}  // namespace unisono::gpu

@@ -5,14 +5,14 @@
 #include <atomic>
 #include <thread>
 
-#include "coda/error.hpp"
 #include "gpu/kernels.hpp"
 #include "gpu/options.hpp"
 #include "gpu/problem.hpp"
 #include "runtime/cuda/driver.hpp"
 #include "runtime/cuda/replay.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::gpu {
+namespace unisono::gpu {
 namespace {
 
 using cuda::check;
@@ -220,4 +220,4 @@ TEST(Contexts, AreLeftAsTheyWere) {
 }
 
 }  // namespace
-}  // namespace coda::gpu
+}  // namespace unisono::gpu

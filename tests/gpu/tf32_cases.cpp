@@ -5,7 +5,7 @@
 #include "gpu/case.hpp"
 #include "plan/as_convolution.hpp"
 
-namespace coda::gpu {
+namespace unisono::gpu {
 
 namespace {
 
@@ -63,4 +63,4 @@ std::vector<Case> tf32_cases() {
   return cases;
 }
 
-}  // namespace coda::gpu
+}  // namespace unisono::gpu

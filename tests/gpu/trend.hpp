@@ -5,10 +5,10 @@
 
 #include <cstdint>
 
-#include "coda/contraction.hpp"
 #include "gpu/case.hpp"
+#include "unisono/contraction.hpp"
 
-namespace coda::gpu {
+namespace unisono::gpu {
 
 class Trend {
  public:
@@ -33,4 +33,4 @@ class Trend {
   std::int64_t rows_ = 1, of_image_ = 1;
 };
 
-}  // namespace coda::gpu
+}  // namespace unisono::gpu

@@ -8,7 +8,7 @@
 #include "gpu/case.hpp"
 #include "support/random.hpp"
 
-namespace coda::gpu {
+namespace unisono::gpu {
 
 namespace {
 
@@ -143,4 +143,4 @@ std::vector<Case> unfolded_cases(std::uint64_t seed) {
   return cases;
 }
 
-}  // namespace coda::gpu
+}  // namespace unisono::gpu

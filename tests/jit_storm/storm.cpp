@@ -32,7 +32,7 @@
 namespace {
 
 namespace fs = std::filesystem;
-using namespace coda;
+using namespace unisono;
 using Clock = std::chrono::steady_clock;
 
 constexpr auto hang = std::chrono::seconds(60);
@@ -253,7 +253,7 @@ StormOptions parse(int argc, char** argv) {
 }
 
 int run(const StormOptions& options) {
-  std::string name = (fs::temp_directory_path() / "coda_storm_XXXXXX").string();
+  std::string name = (fs::temp_directory_path() / "unisono_storm_XXXXXX").string();
   if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("mkdtemp " + name);
   const fs::path root = name;
   std::mt19937 random(options.seed);

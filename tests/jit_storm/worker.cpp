@@ -8,7 +8,7 @@
 
 #include "support/fake_compiler.hpp"
 
-namespace coda::storm {
+namespace unisono::storm {
 namespace {
 
 /// Lines that are whole even if the process is killed in the middle.
@@ -104,4 +104,4 @@ int work(const Options& options, const std::filesystem::path& folder, const std:
   return problem.empty() ? 0 : 1;
 }
 
-}  // namespace coda::storm
+}  // namespace unisono::storm

@@ -7,7 +7,7 @@
 
 #include "jit/jit.hpp"
 
-namespace coda::storm {
+namespace unisono::storm {
 
 struct Options {
   std::string compiler = "fake";  ///< or "nvrtc"
@@ -21,4 +21,4 @@ std::vector<jit::Request> requests(const Options& options);
 /// of standard input first. Returns the exit code; says on standard error what went wrong.
 int work(const Options& options, const std::filesystem::path& folder, const std::filesystem::path& log);
 
-}  // namespace coda::storm
+}  // namespace unisono::storm

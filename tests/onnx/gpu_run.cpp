@@ -7,11 +7,11 @@
 #include <fstream>
 #include <set>
 
-#include "coda/error.hpp"
 #include "network/onnx/importer.hpp"
 #include "node_run.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::test {
+namespace unisono::test {
 namespace {
 
 struct Pattern {
@@ -80,4 +80,4 @@ bool run_on_gpu(const std::vector<std::filesystem::path>& folders, const GpuRun&
   return failures == 0;
 }
 
-}  // namespace coda::test
+}  // namespace unisono::test

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace coda::test {
+namespace unisono::test {
 
 struct GpuRun {
   std::string refusals;   ///< path of a file: lines "pattern of a message | why"
@@ -19,4 +19,4 @@ struct GpuRun {
 /// counts; true if all is well.
 bool run_on_gpu(const std::vector<std::filesystem::path>& folders, const GpuRun& what);
 
-}  // namespace coda::test
+}  // namespace unisono::test

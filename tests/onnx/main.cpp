@@ -20,14 +20,14 @@
 #include <fstream>
 #include <iterator>
 
-#include "coda/error.hpp"
 #include "gpu_run.hpp"
 #include "network/onnx/importer.hpp"
 #include "node_run.hpp"
+#include "unisono/error.hpp"
 
 namespace {
 
-using namespace coda;
+using namespace unisono;
 using test::Outcome;
 
 // What the importer must know

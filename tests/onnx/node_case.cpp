@@ -4,11 +4,11 @@
 #include <fstream>
 #include <iterator>
 
-#include "coda/error.hpp"
 #include "network/onnx/importer.hpp"
 #include "support/float_convert.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::test {
+namespace unisono::test {
 
 namespace {
 
@@ -90,4 +90,4 @@ CaseTensor as_case_tensor(onnx::TensorProto proto, int type, const std::string& 
   return {stored, t.shape, std::move(narrow)};
 }
 
-}  // namespace coda::test
+}  // namespace unisono::test

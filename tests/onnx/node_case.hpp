@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "coda/dtype.hpp"
 #include "onnx.pb.h"
+#include "unisono/dtype.hpp"
 
-namespace coda::test {
+namespace unisono::test {
 
 struct CaseTensor {
   DType dtype = DType::f32;
@@ -38,4 +38,4 @@ CaseTensor read_tensor(const std::filesystem::path& file, int type);
 /// The same of a tensor in memory; `where` names it in errors.
 CaseTensor as_case_tensor(onnx::TensorProto proto, int type, const std::string& where);
 
-}  // namespace coda::test
+}  // namespace unisono::test

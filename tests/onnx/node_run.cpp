@@ -6,14 +6,14 @@
 #include <cmath>
 #include <cstring>
 
-#include "coda/error.hpp"
-#include "coda/network.hpp"
-#include "coda/onnx.hpp"
 #include "command/network_reference.hpp"
 #include "runtime/cpu/ops/tensor.hpp"
 #include "support/float_convert.hpp"
+#include "unisono/error.hpp"
+#include "unisono/network.hpp"
+#include "unisono/onnx.hpp"
 
-namespace coda::test {
+namespace unisono::test {
 
 namespace {
 
@@ -147,4 +147,4 @@ Outcome run_case(const NodeCase& c, bool symbols, const NetworkOptions& options)
   }
 }
 
-}  // namespace coda::test
+}  // namespace unisono::test

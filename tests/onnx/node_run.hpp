@@ -3,10 +3,10 @@
 
 #include <string>
 
-#include "coda/network.hpp"
 #include "node_case.hpp"
+#include "unisono/network.hpp"
 
-namespace coda::test {
+namespace unisono::test {
 
 struct Outcome {
   enum class Kind { passed, refused, failed } kind = Kind::passed;
@@ -18,4 +18,4 @@ struct Outcome {
 /// these are the ones of the test, the CPU shows.
 Outcome run_case(const NodeCase& c, bool symbols, const NetworkOptions& options = {.threads = 1});
 
-}  // namespace coda::test
+}  // namespace unisono::test

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Builds the consumer with Coda as a subdirectory and runs it.
+# Builds the consumer with Unisono as a subdirectory and runs it.
 set -euo pipefail
 cmake=$1 root=$2 source=$3 work=$4 cxx=$5 deps=$6 launcher=$7
 rm -rf "$work" && mkdir -p "$work"
 # the same flags as the main build, so that a compiler cache serves both
-"$cmake" -G Ninja -S "$source/add_subdirectory" -B "$work/consumer" -DCODA_SOURCE="$root" -DCODA_DEPS_DIR="$deps" -DCODA_WERROR=ON \
+"$cmake" -G Ninja -S "$source/add_subdirectory" -B "$work/consumer" -DUNISONO_SOURCE="$root" -DUNISONO_DEPS_DIR="$deps" -DUNISONO_WERROR=ON \
   -DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_COMPILER="$cxx" -DCMAKE_CXX_COMPILER_LAUNCHER="$launcher" >/dev/null
 "$cmake" --build "$work/consumer" --target consumer
 "$work/consumer/consumer"

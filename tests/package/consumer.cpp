@@ -1,18 +1,18 @@
 // A program of a user: compiles a matrix product with bias and SiLU and checks one element.
 #include <cmath>
-#include <coda/coda.hpp>
 #include <cstdio>
+#include <unisono/unisono.hpp>
 #include <vector>
 
 int main() {
-  const coda::Graph graph = coda::parse("y = silu(acc + bias[n])\nstore y : f32\n");
-  const coda::Executable kernel = coda::compile(coda::Gemm{.m = 2, .n = 3, .k = 4}, graph);
+  const unisono::Graph graph = unisono::parse("y = silu(acc + bias[n])\nstore y : f32\n");
+  const unisono::Executable kernel = unisono::compile(unisono::Gemm{.m = 2, .n = 3, .k = 4}, graph);
   std::vector<float> a(8, 1.0f), b(12, 0.5f), bias{1, 2, 3}, y(6, -1.0f);
-  coda::Arguments arguments;
-  arguments.a = {a.data(), coda::DType::f32, {1, 2, 4}, {}};
-  arguments.b = {b.data(), coda::DType::f32, {1, 4, 3}, {}};
-  arguments.operands["bias"] = {bias.data(), coda::DType::f32, {3}, {}};
-  arguments.outputs["y"] = {y.data(), coda::DType::f32, {1, 2, 3}, {}};
+  unisono::Arguments arguments;
+  arguments.a = {a.data(), unisono::DType::f32, {1, 2, 4}, {}};
+  arguments.b = {b.data(), unisono::DType::f32, {1, 4, 3}, {}};
+  arguments.operands["bias"] = {bias.data(), unisono::DType::f32, {3}, {}};
+  arguments.outputs["y"] = {y.data(), unisono::DType::f32, {1, 2, 3}, {}};
   kernel.run(arguments);
   const float expected = 5.0f / (1.0f + std::exp(-5.0f));
   std::printf("%f, expected %f\n", y[5], expected);

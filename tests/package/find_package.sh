@@ -8,15 +8,15 @@ mv "$work/first" "$work/prefix"  # an installation must not depend on where it w
 "$cmake" -G Ninja -S "$source/find_package" -B "$work/consumer" -DCMAKE_PREFIX_PATH="$work/prefix" -DCMAKE_CXX_COMPILER="$cxx" >/dev/null
 "$cmake" --build "$work/consumer"
 env -u LD_LIBRARY_PATH "$work/consumer/consumer"
-[ -x "$work/prefix/bin/coda" ] || exit 0
-env -u LD_LIBRARY_PATH "$work/prefix/bin/coda" --version
+[ -x "$work/prefix/bin/unisono" ] || exit 0
+env -u LD_LIBRARY_PATH "$work/prefix/bin/unisono" --version
 
 # Packs are looked for where an installation keeps them, and not beside a program that lies anywhere else
-packs() { env -u LD_LIBRARY_PATH -u CODA_PACKS "$1" doctor | sed -n '/^cache/,/^backends/p' | grep -A1 '^  pack ' || true; }
-pack=$work/prefix/share/coda/kernels
+packs() { env -u LD_LIBRARY_PATH -u UNISONO_PACKS "$1" doctor | sed -n '/^cache/,/^backends/p' | grep -A1 '^  pack ' || true; }
+pack=$work/prefix/share/unisono/kernels
 mkdir -p "$pack" "$work/prefix/elsewhere"
-cp "$work/prefix/bin/coda" "$work/prefix/elsewhere/coda"
-packs "$work/prefix/bin/coda" | grep -F "$pack"
-if packs "$work/prefix/elsewhere/coda" | grep .; then echo "a program outside of bin/ found a pack"; exit 1; fi
+cp "$work/prefix/bin/unisono" "$work/prefix/elsewhere/unisono"
+packs "$work/prefix/bin/unisono" | grep -F "$pack"
+if packs "$work/prefix/elsewhere/unisono" | grep .; then echo "a program outside of bin/ found a pack"; exit 1; fi
 chmod 777 "$pack"
-packs "$work/prefix/bin/coda" | grep -F "NOT USED"
+packs "$work/prefix/bin/unisono" | grep -F "NOT USED"

@@ -10,7 +10,7 @@
 #include "reference/reference.hpp"
 #include "support/random_graph.hpp"
 
-namespace coda::test {
+namespace unisono::test {
 
 struct Failure {
   std::string what;    ///< which pass or backend, which store, which element, and the two values
@@ -59,4 +59,4 @@ std::optional<Failure> shrink(RandomCase& c, std::optional<Failure> (*check)(Ran
 /// Broken rules of the partition of a graph that has been through the pipeline, or nothing.
 std::optional<std::string> broken_partition(const Graph& graph, bool whole_rows);
 
-}  // namespace coda::test
+}  // namespace unisono::test

@@ -3,14 +3,14 @@
 #include <algorithm>
 #include <cmath>
 
-#include "coda/error.hpp"
-#include "coda/executable.hpp"
-#include "coda/text.hpp"
 #include "property/check.hpp"
 #include "reference/reference.hpp"
 #include "runtime/cpu/vector/unit.hpp"
+#include "unisono/error.hpp"
+#include "unisono/executable.hpp"
+#include "unisono/text.hpp"
 
-namespace coda::test {
+namespace unisono::test {
 
 namespace {
 
@@ -61,4 +61,4 @@ std::optional<Failure> check_cpu(RandomCase& c, Counts& counts) {
   return {};
 }
 
-}  // namespace coda::test
+}  // namespace unisono::test

@@ -8,7 +8,7 @@
 #include "passes/partition.hpp"
 #include "property/check.hpp"
 
-namespace coda::test {
+namespace unisono::test {
 
 namespace {
 
@@ -135,4 +135,4 @@ std::optional<std::string> broken_partition(const Graph& graph, bool whole_rows)
   return {};
 }
 
-}  // namespace coda::test
+}  // namespace unisono::test

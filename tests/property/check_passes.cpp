@@ -3,12 +3,12 @@
 #include <bit>
 #include <cmath>
 
-#include "coda/text.hpp"
 #include "passes/passes.hpp"
 #include "property/check.hpp"
 #include "reference/reference.hpp"
+#include "unisono/text.hpp"
 
-namespace coda::test {
+namespace unisono::test {
 
 namespace {
 
@@ -171,4 +171,4 @@ std::optional<Failure> shrink(RandomCase& c, std::optional<Failure> (*check)(Ran
   return failure;
 }
 
-}  // namespace coda::test
+}  // namespace unisono::test

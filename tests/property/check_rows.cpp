@@ -3,8 +3,6 @@
 #include <array>
 #include <map>
 
-#include "coda/error.hpp"
-#include "coda/text.hpp"
 #include "ir/infer.hpp"
 #include "passes/canonicalise.hpp"
 #include "passes/eliminate_reductions.hpp"
@@ -14,8 +12,10 @@
 #include "passes/split_normalisations.hpp"
 #include "property/check.hpp"
 #include "support/random.hpp"
+#include "unisono/error.hpp"
+#include "unisono/text.hpp"
 
-namespace coda::test {
+namespace unisono::test {
 
 namespace {
 
@@ -170,4 +170,4 @@ std::optional<Failure> check_row(RandomCase& c, Counts& counts) {
   return failure;
 }
 
-}  // namespace coda::test
+}  // namespace unisono::test

@@ -13,12 +13,12 @@
 #include <cstring>
 #include <string_view>
 
-#include "coda/contraction.hpp"
 #include "property/check.hpp"
+#include "unisono/contraction.hpp"
 
 namespace {
 
-using namespace coda::test;
+using namespace unisono::test;
 
 struct Options {
   std::uint64_t count = 2000;

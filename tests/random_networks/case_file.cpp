@@ -3,9 +3,9 @@
 #include <fstream>
 #include <iterator>
 
-#include "coda/error.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::test {
+namespace unisono::test {
 
 ModelWithData read_model_with_data(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);
@@ -37,4 +37,4 @@ ModelWithData read_model_with_data(const std::filesystem::path& path) {
   return result;
 }
 
-}  // namespace coda::test
+}  // namespace unisono::test

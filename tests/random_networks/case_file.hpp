@@ -8,7 +8,7 @@
 
 #include "onnx/node_case.hpp"
 
-namespace coda::test {
+namespace unisono::test {
 
 struct ModelWithData {
   std::string model;  ///< serialised, without the data
@@ -18,4 +18,4 @@ struct ModelWithData {
 /// Throws UserError for a file that is no model, or has an input without a value.
 ModelWithData read_model_with_data(const std::filesystem::path& path);
 
-}  // namespace coda::test
+}  // namespace unisono::test

@@ -6,15 +6,15 @@
 #include <functional>
 #include <map>
 
-#include "coda/error.hpp"
-#include "coda/onnx.hpp"
 #include "jit/jit.hpp"
 #include "network/cuda/plan.hpp"
 #include "random_networks/judge.hpp"
 #include "runtime/cuda/backend.hpp"
 #include "support/hash.hpp"
+#include "unisono/error.hpp"
+#include "unisono/onnx.hpp"
 
-namespace coda::test {
+namespace unisono::test {
 namespace {
 
 // The GPU of this machine, or an H200 where there is none
@@ -70,4 +70,4 @@ std::size_t compile_kernels(const std::vector<std::string>& paths, const Network
   return requests.size();
 }
 
-}  // namespace coda::test
+}  // namespace unisono::test

@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "coda/network.hpp"
 #include "random_networks/case_file.hpp"
+#include "unisono/network.hpp"
 
-namespace coda::test {
+namespace unisono::test {
 
 /// One hash a kernel. Throws as compile does.
 std::set<std::string> kernels_of(const ModelWithData& model, const NetworkOptions& options);
@@ -17,4 +17,4 @@ std::set<std::string> kernels_of(const ModelWithData& model, const NetworkOption
 /// have none. Throws CompileError.
 std::size_t compile_kernels(const std::vector<std::string>& paths, const NetworkOptions& options);
 
-}  // namespace coda::test
+}  // namespace unisono::test

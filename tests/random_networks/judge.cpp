@@ -7,12 +7,12 @@
 #include <cmath>
 #include <functional>
 
-#include "coda/error.hpp"
-#include "coda/onnx.hpp"
 #include "command/network_reference.hpp"
 #include "random_networks/runs.hpp"
+#include "unisono/error.hpp"
+#include "unisono/onnx.hpp"
 
-namespace coda::test {
+namespace unisono::test {
 namespace {
 
 using command::NetworkAgreement;
@@ -190,7 +190,7 @@ class Judge {
       if (v == "no fusion" && !odd) continue;
       if (v == "no reuse of memory") options.reuse_memory = false;
       if (v == "no fusion") options.fuse = false;
-      const Outputs other = run_guarded(coda::compile(network_, options), model_.inputs, std::byte{0xff});
+      const Outputs other = run_guarded(unisono::compile(network_, options), model_.inputs, std::byte{0xff});
       if (wrong(other.trouble)) return true;
       if (bits_differ(first, other).empty()) continue;
       const Tensors64 actual = in_float64(other.tensors);
@@ -245,4 +245,4 @@ std::map<std::string, std::vector<std::int64_t>> shapes_of(const ModelWithData& 
   return shapes;
 }
 
-}  // namespace coda::test
+}  // namespace unisono::test

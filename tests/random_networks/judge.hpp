@@ -1,19 +1,19 @@
 #pragma once
-/// What Coda makes of one network, against the float64 reference and against what another runtime made of it.
+/// What Unisono makes of one network, against the float64 reference and against what another runtime made of it.
 
 #include <string>
 #include <vector>
 
-#include "coda/network.hpp"
 #include "random_networks/case_file.hpp"
+#include "unisono/network.hpp"
 
-namespace coda::test {
+namespace unisono::test {
 
 struct Verdict {
   enum class Kind {
     agrees,    ///< every element of every output of every run
     refused,   ///< UserError or Unsupported
-    disputed,  ///< Coda and the reference agree, and the other runtime does not; both read the model by one importer
+    disputed,  ///< Unisono and the reference agree, and the other runtime does not; both read the model by one importer
     wrong,     ///< an element, a shape, a type, bits that change from run to run, memory beside an output
     failed,    ///< any other exception
   };
@@ -38,4 +38,4 @@ Verdict judge(const ModelWithData& model, const NetworkOptions& options);
 /// Shapes of a model's inputs.
 std::map<std::string, std::vector<std::int64_t>> shapes_of(const ModelWithData& model);
 
-}  // namespace coda::test
+}  // namespace unisono::test

@@ -14,13 +14,13 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
-#include "coda/error.hpp"
 #include "random_networks/gpu_kernels.hpp"
 #include "random_networks/judge.hpp"
+#include "unisono/error.hpp"
 
 namespace {
 
-using namespace coda;
+using namespace unisono;
 using nlohmann::ordered_json;
 
 struct Task {

@@ -3,9 +3,9 @@
 usage: run.py --judge PROGRAM --count N [--first N] [--work FOLDER] [--jobs N] [--no-onnxruntime]
        run.py … --gpu bf16|f16 [--kernels N] [--most-kernels N] [--compilers N]
 
-Every network is run by ONNX Runtime and by the judge (Coda against its float64 reference, bit for bit the same each time,
+Every network is run by ONNX Runtime and by the judge (Unisono against its float64 reference, bit for bit the same each time,
 and against ONNX Runtime). A dispute between the reference and ONNX Runtime is decided by PyTorch in float64, or without it by
-ONNX's interpreter: if that sides with Coda, ONNX Runtime is listed as off. FOLDER (default: build/random_networks) has state.json, from which a run
+ONNX's interpreter: if that sides with Unisono, ONNX Runtime is listed as off. FOLDER (default: build/random_networks) has state.json, from which a run
 goes on, and failures/: each failing network, and the smallest one that fails in the same way as small-<seed>.onnx.
 Ends with 1 if anything is wrong, failed or crashed.
 
@@ -47,7 +47,7 @@ def settle(judge, path, verdict, model, inputs):
     again = judge.ask(path)
     if again["verdict"] == "agrees":
         return {**again, "onnxruntime": verdict["text"]}
-    return {**verdict, "text": verdict["text"] + f"; {whose} does not side with Coda either"}
+    return {**verdict, "text": verdict["text"] + f"; {whose} does not side with Unisono either"}
 
 
 def evaluate(judge, folder, seed, arguments):
@@ -216,7 +216,7 @@ def main():
     parser.add_argument("--seeds", help="these alone: numbers with commas between")
     parser.add_argument("--work", type=pathlib.Path, default=pathlib.Path("build/random_networks"))
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
-    parser.add_argument("--no-onnxruntime", action="store_true", help="Coda and its reference alone")
+    parser.add_argument("--no-onnxruntime", action="store_true", help="Unisono and its reference alone")
     parser.add_argument("--gpu", choices=("bf16", "f16"))
     parser.add_argument("--no-shrinking", action="store_true")
     parser.add_argument("--until-bad", action="store_true", help="end with the first that is not right")

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <vector>
 
-namespace coda::test {
+namespace unisono::test {
 namespace {
 
 constexpr std::size_t guard = 256;
@@ -63,4 +63,4 @@ std::string bits_differ(const Outputs& a, const Outputs& b) {
   return "";
 }
 
-}  // namespace coda::test
+}  // namespace unisono::test

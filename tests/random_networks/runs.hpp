@@ -4,10 +4,10 @@
 #include <map>
 #include <string>
 
-#include "coda/network.hpp"
 #include "onnx/node_case.hpp"
+#include "unisono/network.hpp"
 
-namespace coda::test {
+namespace unisono::test {
 
 struct Outputs {
   std::map<std::string, CaseTensor> tensors;
@@ -21,4 +21,4 @@ Outputs run_guarded(const NetworkExecutable& executable, const std::map<std::str
 /// Which output differs in its bits; empty: none.
 std::string bits_differ(const Outputs& a, const Outputs& b);
 
-}  // namespace coda::test
+}  // namespace unisono::test

@@ -1,7 +1,7 @@
 // Every seeded bug is found by an exploration that the correct protocol passes, with the failure that it causes.
 #include "cases.hpp"
 
-namespace coda::simulator {
+namespace unisono::simulator {
 namespace {
 
 Case resident() { return on_one_stream(kernel_of(kResident, kCooperative, 2, 2, 2)); }
@@ -154,4 +154,4 @@ TEST(Bugs, SplitK) {
 }
 
 }  // namespace
-}  // namespace coda::simulator
+}  // namespace unisono::simulator

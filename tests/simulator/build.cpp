@@ -6,7 +6,7 @@
 
 #include "builder.hpp"
 
-namespace coda::simulator {
+namespace unisono::simulator {
 
 int System::location(const std::string& name) {
   for (size_t i = 0; i < locations.size(); ++i)
@@ -292,4 +292,4 @@ System build(const Case& c) {
   return system;
 }
 
-}  // namespace coda::simulator
+}  // namespace unisono::simulator

@@ -4,7 +4,7 @@
 
 #include "system.hpp"
 
-namespace coda::simulator {
+namespace unisono::simulator {
 
 class LaunchBuilder {
  public:
@@ -126,4 +126,4 @@ class LaunchBuilder {
   std::map<int, int> arrivals_of;                // atomic -> arrivals of this launch
 };
 
-}  // namespace coda::simulator
+}  // namespace unisono::simulator

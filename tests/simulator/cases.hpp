@@ -4,10 +4,10 @@
 
 #include "explorer.hpp"
 
-namespace coda::simulator {
+namespace unisono::simulator {
 
 // The largest cases run only without sanitizers, which make them five times slower and see nothing new in them.
-#ifdef CODA_SANITIZED
+#ifdef UNISONO_SANITIZED
 constexpr bool kSanitized = true;
 #else
 constexpr bool kSanitized = false;
@@ -89,4 +89,4 @@ inline void expect_reductions_agree(const Case& c) {
   EXPECT_GE(fewer.states, fewest.states) << to_string(c);
 }
 
-}  // namespace coda::simulator
+}  // namespace unisono::simulator

@@ -5,7 +5,7 @@
 
 #include "builder.hpp"
 
-namespace coda::simulator {
+namespace unisono::simulator {
 
 namespace {
 
@@ -247,4 +247,4 @@ std::vector<LaunchBuilder::Place> LaunchBuilder::consume(AgentSpec& agent, int c
   return streamed && !by_tags() ? places : std::vector<Place>();
 }
 
-}  // namespace coda::simulator
+}  // namespace unisono::simulator

@@ -3,7 +3,7 @@
 
 #include "machine.hpp"
 
-namespace coda::simulator {
+namespace unisono::simulator {
 
 std::string describe_tag(uint32_t value) {
   if (value == 0) return "what lay there before";
@@ -118,4 +118,4 @@ std::string to_string(const Case& c) {
   return text;
 }
 
-}  // namespace coda::simulator
+}  // namespace unisono::simulator

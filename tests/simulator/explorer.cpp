@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <random>
 
-namespace coda::simulator {
+namespace unisono::simulator {
 
 namespace {
 
@@ -179,4 +179,4 @@ Report explore_random(const System& system, uint64_t seed, int schedules) {
   return report;
 }
 
-}  // namespace coda::simulator
+}  // namespace unisono::simulator

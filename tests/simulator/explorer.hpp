@@ -4,7 +4,7 @@
 
 #include "machine.hpp"
 
-namespace coda::simulator {
+namespace unisono::simulator {
 
 // Which steps are taken at once, without trying the other agents' steps first.
 enum class Reduction {
@@ -35,4 +35,4 @@ Report explore_all(const System& system, Options options = {});
 // `schedules` random ones; some agents are made slow, differently in each. The seed determines all.
 Report explore_random(const System& system, uint64_t seed, int schedules);
 
-}  // namespace coda::simulator
+}  // namespace unisono::simulator

@@ -7,7 +7,7 @@
 
 #include "builder.hpp"
 
-namespace coda::simulator {
+namespace unisono::simulator {
 
 namespace {
 
@@ -172,4 +172,4 @@ void LaunchBuilder::prepare(AgentSpec& agent, int cluster, int rank, int turn) {
   }
 }
 
-}  // namespace coda::simulator
+}  // namespace unisono::simulator

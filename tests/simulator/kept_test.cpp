@@ -3,7 +3,7 @@
 
 #include "cases.hpp"
 
-namespace coda::simulator {
+namespace unisono::simulator {
 namespace {
 
 Kernel kept(Schedule schedule, int blocks, int images, int tiles, int team = 1) {
@@ -273,4 +273,4 @@ TEST(Kept, ReductionsAgree) {
 }
 
 }  // namespace
-}  // namespace coda::simulator
+}  // namespace unisono::simulator

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-namespace coda::simulator {
+namespace unisono::simulator {
 
 enum class Mode {
   kPlain,     // no normalisation: nothing waits for another block
@@ -143,4 +143,4 @@ inline Kernel fit(Kernel kernel, int processors) {
 
 std::string to_string(const Case& c);
 
-}  // namespace coda::simulator
+}  // namespace unisono::simulator

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstring>
 
-namespace coda::simulator {
+namespace unisono::simulator {
 
 Machine::Machine(const System& system_) : system(system_) {
   words = (bit_of_launch(int(system.launches.size())) + 63) / 64;
@@ -291,4 +291,4 @@ std::string Machine::describe_blocked(const State& s) const {
   return text;
 }
 
-}  // namespace coda::simulator
+}  // namespace unisono::simulator

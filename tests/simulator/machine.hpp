@@ -5,7 +5,7 @@
 
 #include "system.hpp"
 
-namespace coda::simulator {
+namespace unisono::simulator {
 
 enum class FailureKind {
   kDeadlock,     // nothing can happen and a launch has not ended
@@ -153,4 +153,4 @@ class Machine {
   std::vector<int> first_barrier, first_buffer;  // by block
 };
 
-}  // namespace coda::simulator
+}  // namespace unisono::simulator

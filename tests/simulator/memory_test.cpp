@@ -1,7 +1,7 @@
 // The memory model by itself: small programs whose outcome the rules of acquire, release and the copy engine settle.
 #include "cases.hpp"
 
-namespace coda::simulator {
+namespace unisono::simulator {
 namespace {
 
 using Program = std::vector<Instruction>;
@@ -139,4 +139,4 @@ TEST(Memory, ATraceNamesTheStepsAndWhereEverybodyStands) {
 }
 
 }  // namespace
-}  // namespace coda::simulator
+}  // namespace unisono::simulator

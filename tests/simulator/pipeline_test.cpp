@@ -3,7 +3,7 @@
 // publish.
 #include "cases.hpp"
 
-namespace coda::simulator {
+namespace unisono::simulator {
 namespace {
 
 Kernel with_ring(Kernel k, int k_blocks, int stages) {
@@ -120,4 +120,4 @@ TEST(Pipeline, CatchesReleaseToRowAndColumnOnly) {
 }
 
 }  // namespace
-}  // namespace coda::simulator
+}  // namespace unisono::simulator

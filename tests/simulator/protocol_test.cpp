@@ -1,7 +1,7 @@
 // The protocol between blocks, explored exhaustively for small grids.
 #include "cases.hpp"
 
-namespace coda::simulator {
+namespace unisono::simulator {
 namespace {
 
 Case with_epoch(Case c, uint32_t epoch) {
@@ -206,4 +206,4 @@ TEST(Protocol, ReductionsAgree) {
 }
 
 }  // namespace
-}  // namespace coda::simulator
+}  // namespace unisono::simulator

@@ -5,7 +5,7 @@
 
 #include "cases.hpp"
 
-namespace coda::simulator {
+namespace unisono::simulator {
 namespace {
 
 class Draw {
@@ -143,4 +143,4 @@ TEST(Random, ASeedRepeatsItsSchedule) {
 }
 
 }  // namespace
-}  // namespace coda::simulator
+}  // namespace unisono::simulator

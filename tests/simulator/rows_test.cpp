@@ -1,7 +1,7 @@
 // General epilogues: tiles of a row that wait for one another, level after level.
 #include "cases.hpp"
 
-namespace coda::simulator {
+namespace unisono::simulator {
 namespace {
 
 // Images of `tiles_m` rows of `tiles_n` tiles.
@@ -76,4 +76,4 @@ TEST(Rows, AWorkspaceForOneLaunchAtATime) {
 }
 
 }  // namespace
-}  // namespace coda::simulator
+}  // namespace unisono::simulator

@@ -6,7 +6,7 @@
 
 #include "machine.hpp"
 
-namespace coda::simulator {
+namespace unisono::simulator {
 
 std::optional<Failure> Machine::step(State& s, int agent, int choice) const {
   const Instruction i = next(s, agent);
@@ -265,4 +265,4 @@ void Machine::fence(State& s, int agent) const {
   }
 }
 
-}  // namespace coda::simulator
+}  // namespace unisono::simulator

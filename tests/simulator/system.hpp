@@ -4,7 +4,7 @@
 
 #include "kernel.hpp"
 
-namespace coda::simulator {
+namespace unisono::simulator {
 
 enum class Op : uint8_t {
   // Shared memory of a block; `mask` names blocks of the cluster.
@@ -129,4 +129,4 @@ inline uint32_t tag(int launch, Kind kind, int number) {
   return uint32_t(launch + 1) << 20 | uint32_t(kind) << 16 | uint32_t(number);
 }
 
-}  // namespace coda::simulator
+}  // namespace unisono::simulator

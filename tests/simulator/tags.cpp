@@ -5,7 +5,7 @@
 
 #include "builder.hpp"
 
-namespace coda::simulator {
+namespace unisono::simulator {
 
 void LaunchBuilder::write_entry(AgentSpec& agent, const std::string& name, uint32_t value) {
   const auto cell = uint16_t(counter("tag of " + name, 1)), place = uint16_t(workspace_location(name));
@@ -143,4 +143,4 @@ void LaunchBuilder::normalise_again(AgentSpec& agent, int cluster, int rank) {
   if (kernel.bug != Bug::kLeaveEarly) agent.code.push_back({Op::kWaitGroupRead, Order::kRelaxed, 0, 1, 0, 0});
 }
 
-}  // namespace coda::simulator
+}  // namespace unisono::simulator

@@ -1,7 +1,7 @@
 // The exchange by tagged entries: it passes what the exchange by counters passes, and its own bugs are found.
 #include "cases.hpp"
 
-namespace coda::simulator {
+namespace unisono::simulator {
 namespace {
 
 Kernel tagged(Mode mode, Schedule schedule, int blocks, int images, int tiles, int team = 1) {
@@ -169,4 +169,4 @@ TEST(Tags, LaunchesThatMustNotBe) {
 }
 
 }  // namespace
-}  // namespace coda::simulator
+}  // namespace unisono::simulator

@@ -5,7 +5,7 @@
 #include <set>
 #include <vector>
 
-namespace coda::test {
+namespace unisono::test {
 
 using Extents64 = std::vector<std::int64_t>;
 
@@ -58,4 +58,4 @@ inline std::int64_t broadcast_position(const Extents64& operand, const Extents64
   return position;
 }
 
-}  // namespace coda::test
+}  // namespace unisono::test

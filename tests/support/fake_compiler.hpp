@@ -9,10 +9,10 @@
 #include <string>
 #include <thread>
 
-#include "coda/error.hpp"
 #include "jit/compiler.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::testing {
+namespace unisono::testing {
 
 /// Source for it: words. "kernel NAME" makes a kernel; "broken" does not compile.
 class FakeCompiler : public jit::Compiler {
@@ -71,4 +71,4 @@ class FakeCompiler : public jit::Compiler {
   std::string version_;
 };
 
-}  // namespace coda::testing
+}  // namespace unisono::testing

@@ -10,7 +10,7 @@
 
 #include "support/files.hpp"
 
-namespace coda::test {
+namespace unisono::test {
 
 /// Text of a file that must be there.
 inline std::string text_of(const std::filesystem::path& path) {
@@ -19,10 +19,10 @@ inline std::string text_of(const std::filesystem::path& path) {
   return text.value_or("");
 }
 
-/// Expects the text that is recorded in a file. After a change that is meant, CODA_WRITE_GOLDEN=1 writes it anew.
+/// Expects the text that is recorded in a file. After a change that is meant, UNISONO_WRITE_GOLDEN=1 writes it anew.
 inline void expect_golden(const std::filesystem::path& path, const std::string& text) {
-  if (std::getenv("CODA_WRITE_GOLDEN") != nullptr) std::ofstream(path, std::ios::binary) << text;
+  if (std::getenv("UNISONO_WRITE_GOLDEN") != nullptr) std::ofstream(path, std::ios::binary) << text;
   EXPECT_EQ(text, text_of(path));
 }
 
-}  // namespace coda::test
+}  // namespace unisono::test

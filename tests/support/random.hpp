@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace coda::test {
+namespace unisono::test {
 
 /// SplitMix64 (Steele, Lea, Flood, "Fast splittable pseudorandom number generators", 2014).
 class Random {
@@ -36,4 +36,4 @@ class Random {
   std::uint64_t state_;
 };
 
-}  // namespace coda::test
+}  // namespace unisono::test

@@ -6,7 +6,7 @@
 #include "support/random.hpp"
 #include "support/random_graph.hpp"
 
-namespace coda::test {
+namespace unisono::test {
 
 namespace {
 
@@ -119,4 +119,4 @@ void poison_outputs(RandomCase& c) {
       if (output.data == buffer.bytes.data()) std::fill(buffer.bytes.begin(), buffer.bytes.end(), std::byte{0xff});
 }
 
-}  // namespace coda::test
+}  // namespace unisono::test

@@ -5,12 +5,12 @@
 #include <memory>
 #include <vector>
 
-#include "coda/builder.hpp"
-#include "coda/contraction.hpp"
 #include "support/random.hpp"
 #include "support/random_graph.hpp"
+#include "unisono/builder.hpp"
+#include "unisono/contraction.hpp"
 
-namespace coda::test {
+namespace unisono::test {
 
 /// Values with a bound on their magnitude, so that what is drawn next stays within range. The bound is a guide, not a
 /// guarantee: wild draws ignore it.
@@ -68,4 +68,4 @@ class Generator {
   int operands_ = 0;
 };
 
-}  // namespace coda::test
+}  // namespace unisono::test

@@ -5,7 +5,7 @@
 
 #include "support/random_generator.hpp"
 
-namespace coda::test {
+namespace unisono::test {
 
 namespace {
 
@@ -445,4 +445,4 @@ RandomCase random_case(std::uint64_t seed, const RandomOptions& options) {
   return c;
 }
 
-}  // namespace coda::test
+}  // namespace unisono::test

@@ -10,11 +10,11 @@
 #include <string>
 #include <vector>
 
-#include "coda/contraction.hpp"
-#include "coda/executable.hpp"
-#include "coda/graph.hpp"
+#include "unisono/contraction.hpp"
+#include "unisono/executable.hpp"
+#include "unisono/graph.hpp"
 
-namespace coda::test {
+namespace unisono::test {
 
 struct RandomOptions {
   int operations = 10;  ///< operations or idioms drawn, guards aside
@@ -88,4 +88,4 @@ void poison_outputs(RandomCase& c);
 /// (rows, groups), or shape_mn.
 std::vector<std::int64_t> shape_in_memory(const Axes& axes, const Contraction& contraction);
 
-}  // namespace coda::test
+}  // namespace unisono::test

@@ -2,7 +2,7 @@
 
 #include "support/random_generator.hpp"
 
-namespace coda::test {
+namespace unisono::test {
 
 // Activations in terms of simpler operations, in the spellings that people write
 Value Generator::activation_spelt_out(Value x) {
@@ -140,4 +140,4 @@ void Generator::idiom() {
   }
 }
 
-}  // namespace coda::test
+}  // namespace unisono::test

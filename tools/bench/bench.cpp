@@ -8,13 +8,13 @@
 #include "bench/contest.hpp"
 #include "bench/listing.hpp"
 #include "bench/once.hpp"
-#include "coda/error.hpp"
 #include "gpu/device.hpp"
 #include "runtime/cuda/driver_version.hpp"
 #include "support/files.hpp"
 #include "support/subprocess.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::bench {
+namespace unisono::bench {
 
 namespace {
 
@@ -258,4 +258,4 @@ int run(const Options& options) {
   return !whole ? 5 : good ? 0 : 1;
 }
 
-}  // namespace coda::bench
+}  // namespace unisono::bench

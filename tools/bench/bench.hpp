@@ -1,11 +1,11 @@
 #pragma once
-/// `coda bench`, and coda_gpu_bench, which is the same for machines without the libraries of the CPU backend.
+/// `unisono bench`, and unisono_gpu_bench, which is the same for machines without the libraries of the CPU backend.
 
 #include <filesystem>
 #include <string>
 #include <vector>
 
-namespace coda::bench {
+namespace unisono::bench {
 
 struct Options {
   std::vector<std::filesystem::path> cases;  ///< files, one suite each
@@ -38,4 +38,4 @@ struct Options {
 /// the library throws for what concerns all cases.
 int run(const Options& options);
 
-}  // namespace coda::bench
+}  // namespace unisono::bench

@@ -8,13 +8,13 @@
 #include <set>
 #include <sstream>
 
-#include "coda/error.hpp"
-#include "coda/tensor.hpp"
-#include "coda/text.hpp"
 #include "plan/as_convolution.hpp"
 #include "support/files.hpp"
+#include "unisono/error.hpp"
+#include "unisono/tensor.hpp"
+#include "unisono/text.hpp"
 
-namespace coda::bench {
+namespace unisono::bench {
 
 namespace {
 
@@ -237,7 +237,7 @@ bool Case::is_bare() const {
   return graph.stores.size() == 1 && graph[graph.stores[0].value].op == Op::acc && graph.effects.empty();
 }
 
-double Case::flop() const { return coda::flop(contraction()); }
+double Case::flop() const { return unisono::flop(contraction()); }
 
 double Case::bytes() const {
   const Contraction c = contraction();
@@ -273,4 +273,4 @@ std::int64_t elements_of(const Axes& a, const Contraction& contraction) {
   return rows * cols;
 }
 
-}  // namespace coda::bench
+}  // namespace unisono::bench

@@ -8,10 +8,10 @@
 #include <string_view>
 #include <vector>
 
-#include "coda/contraction.hpp"
-#include "coda/graph.hpp"
+#include "unisono/contraction.hpp"
+#include "unisono/graph.hpp"
 
-namespace coda::bench {
+namespace unisono::bench {
 
 struct Case {
   std::string name;      ///< unique in its suite: the shape, and the epilogue's title where a suite has several
@@ -62,4 +62,4 @@ std::vector<const Node*> tensor_operands(const Graph& graph);
 /// Elements of a value with these axes.
 std::int64_t elements_of(const Axes& axes, const Contraction& contraction);
 
-}  // namespace coda::bench
+}  // namespace unisono::bench

@@ -6,16 +6,16 @@
 
 #include "bench/cublas.hpp"
 #include "bench/replays.hpp"
-#include "coda/error.hpp"
 #include "gpu/kernels.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::bench {
+namespace unisono::bench {
 
 namespace {
 
 // Reads and writes 1 GiB each, by 64 bytes a thread; the best of several grids would differ by less than its spread
 constexpr const char* copy_source = R"(
-extern "C" __global__ void __launch_bounds__(256) coda_copy(const uint4* __restrict__ from, uint4* __restrict__ to, unsigned long long count) {
+extern "C" __global__ void __launch_bounds__(256) unisono_copy(const uint4* __restrict__ from, uint4* __restrict__ to, unsigned long long count) {
     const unsigned long long base = blockIdx.x * 1024ull + threadIdx.x;
     uint4 v[4];
     for (int i = 0; i < 4; ++i) if (base + 256 * i < count) v[i] = __ldcs(from + base + 256 * i);
@@ -29,7 +29,7 @@ double measure_copy() {
   CUmodule module = nullptr;
   CUfunction kernel = nullptr;
   cuda::check(cuda::driver().cuModuleLoadData(&module, binary.cubin.data()), "loading the copy");
-  cuda::check(cuda::driver().cuModuleGetFunction(&kernel, module, "coda_copy"), "finding the copy");
+  cuda::check(cuda::driver().cuModuleGetFunction(&kernel, module, "unisono_copy"), "finding the copy");
   const auto enqueue = [&](CUstream stream) {
     CUdeviceptr source = from.address(), target = to.address();
     unsigned long long count = from.bytes() / 16;
@@ -48,7 +48,7 @@ double measure_copy() {
 }  // namespace
 
 jit::Request copy_request() {
-  return {.source = copy_source, .headers = {}, .entry = "coda_copy", .title = "a copy, for the ceiling"};
+  return {.source = copy_source, .headers = {}, .entry = "unisono_copy", .title = "a copy, for the ceiling"};
 }
 
 double Ceilings::floor_us(double flop, double bytes) const {
@@ -70,4 +70,4 @@ Ceilings measure_ceilings(double given_tflops, double given_tbps, const std::fil
   return c;
 }
 
-}  // namespace coda::bench
+}  // namespace unisono::bench

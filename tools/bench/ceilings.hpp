@@ -6,7 +6,7 @@
 
 #include "jit/jit.hpp"
 
-namespace coda::bench {
+namespace unisono::bench {
 
 struct Ceilings {
   double matmul_tflops = 0;   ///< bf16
@@ -25,4 +25,4 @@ jit::Request copy_request();
 /// UserError.
 Ceilings measure_ceilings(double given_tflops, double given_tbps, const std::filesystem::path& libraries);
 
-}  // namespace coda::bench
+}  // namespace unisono::bench

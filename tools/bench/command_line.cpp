@@ -2,7 +2,7 @@
 
 #include <CLI/CLI.hpp>
 
-namespace coda::bench {
+namespace unisono::bench {
 
 void add_options(CLI::App& app, Options& o) {
   app.add_option("CASES", o.cases, "Files of cases, one suite each, such as bench/cases/block.txt")->required();
@@ -32,7 +32,7 @@ void add_options(CLI::App& app, Options& o) {
                  "More rounds without pauses, of which the first does not count: times under load")
       ->check(CLI::Range(0, 1000))
       ->capture_default_str();
-  app.add_flag("--precompile", o.precompile, "Compile all kernels into the cache (CODA_CACHE_DIR); needs no GPU");
+  app.add_flag("--precompile", o.precompile, "Compile all kernels into the cache (UNISONO_CACHE_DIR); needs no GPU");
   auto* once =
       app.add_flag("--once", o.once, "Launch each contender of a case once, outside of a graph, for a profiler (ncu)");
   app.add_option("--engine", o.engine, "Which of cuDNN's or cuBLASLt's proposals --once launches")
@@ -53,4 +53,4 @@ void add_options(CLI::App& app, Options& o) {
   app.add_option("--commit", o.commit, "Of the sources, for the JSON; default: what git says");
 }
 
-}  // namespace coda::bench
+}  // namespace unisono::bench

@@ -7,9 +7,9 @@ namespace CLI {
 class App;
 }
 
-namespace coda::bench {
+namespace unisono::bench {
 
 /// Adds arguments and options to a (sub)command; `options` must outlive the parsing.
 void add_options(CLI::App& app, Options& options);
 
-}  // namespace coda::bench
+}  // namespace unisono::bench

@@ -4,9 +4,9 @@
 
 #include "bench/replays.hpp"
 #include "bench/verify.hpp"
-#include "coda/error.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::bench {
+namespace unisono::bench {
 
 namespace {
 
@@ -116,12 +116,12 @@ void time_all(const Prepared& p, const Ceilings& ceilings, Peers& peers, const O
   const Case& c = *p.c;
   Result& r = contest.result;
   const Sets sets = make_sets(c, c.graph, options.seed);
-  Champion coda = choose(*p.variants, sets, c.name, r.tried);
-  r.sets = static_cast<int>(sets.size()), r.plan = plan_text(*coda.variant),
-  r.predicted_us = coda.variant->plan.predicted_us;
-  r.registers = coda.built->resources.registers;
-  r.spill_bytes = coda.built->resources.spill_store_bytes + coda.built->resources.spill_load_bytes;
-  r.launches = kernels_of_one(coda.sets.front(), c.name);
+  Champion unisono = choose(*p.variants, sets, c.name, r.tried);
+  r.sets = static_cast<int>(sets.size()), r.plan = plan_text(*unisono.variant),
+  r.predicted_us = unisono.variant->plan.predicted_us;
+  r.registers = unisono.built->resources.registers;
+  r.spill_bytes = unisono.built->resources.spill_store_bytes + unisono.built->resources.spill_load_bytes;
+  r.launches = kernels_of_one(unisono.sets.front(), c.name);
   r.floor_us = ceilings.floor_us(c.flop() * (size_of(c.conv.dtype_x) == 4 ? 2 : 1), c.bytes());  // tf32: half the rate
 
   const Graph bare_of_case = bare_graph(c.conv.dtype_x);
@@ -144,24 +144,24 @@ void time_all(const Prepared& p, const Ceilings& ceilings, Peers& peers, const O
     }
 
   // The same kernel stands at both ends of a round: what differs between its two times is noise
-  std::vector<Replays*> contenders{coda.replays.get()};
+  std::vector<Replays*> contenders{unisono.replays.get()};
   if (bare) contenders.push_back(bare->replays.get());
   for (const VendorChampion& v : vendors)
     if (v.replays) contenders.push_back(v.replays.get());
-  contenders.push_back(coda.replays.get());
+  contenders.push_back(unisono.replays.get());
   const std::vector<Timing> times =
       measure(contenders, {options.rounds, options.replays, options.rest, options.pause, options.hot_rounds});
-  r.coda = times.front(), r.again = times.back();
+  r.unisono = times.front(), r.again = times.back();
   if (bare) r.bare = times[1];
-  if (c.is_bare()) r.bare = r.coda, r.bare_plan = r.plan;
+  if (c.is_bare()) r.bare = r.unisono, r.bare_plan = r.plan;
   std::size_t next = bare ? 2 : 1;
   for (std::size_t i = 0; i < vendors.size(); ++i)
     if (vendors[i].replays) r.vendor[i].time = times[next++];
 
   if (!options.verify) return;
-  contest.checking = std::async(std::launch::async,
-                                [judge = start_verifying(c, coda.built->executable, *sets.front(),
-                                                         coda.variant->plan.config)] { return to_checked(judge()); });
+  contest.checking = std::async(
+      std::launch::async, [judge = start_verifying(c, unisono.built->executable, *sets.front(),
+                                                   unisono.variant->plan.config)] { return to_checked(judge()); });
 }
 
 }  // namespace
@@ -195,4 +195,4 @@ Contest run_contest(const Prepared& prepared, const Ceilings& ceilings, Peers& p
   return contest;
 }
 
-}  // namespace coda::bench
+}  // namespace unisono::bench

@@ -12,7 +12,7 @@
 #include "bench/kernels.hpp"
 #include "bench/report.hpp"
 
-namespace coda::bench {
+namespace unisono::bench {
 
 /// What can be run of a case; where a part is missing, `error` says why.
 struct Prepared {
@@ -40,4 +40,4 @@ struct Contest {
 /// Times the case. Never throws for what concerns this case alone; DeviceError if the GPU's context is broken.
 Contest run_contest(const Prepared& prepared, const Ceilings& ceilings, Peers& peers, const Options& options);
 
-}  // namespace coda::bench
+}  // namespace unisono::bench

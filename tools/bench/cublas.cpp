@@ -8,15 +8,15 @@
 
 #include "bench/dynamic_library.hpp"
 #include "bench/replays.hpp"
-#include "coda/error.hpp"
 #include "gpu/kernels.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::bench {
+namespace unisono::bench {
 
 namespace {
 
-#define CODA_TEXT_OF(name) #name
-#define CODA_SYMBOL(name) CODA_TEXT_OF(name)  // cublasCreate is a macro for that of its version
+#define UNISONO_TEXT_OF(name) #name
+#define UNISONO_SYMBOL(name) UNISONO_TEXT_OF(name)  // cublasCreate is a macro for that of its version
 
 struct Cublas {
   DynamicLibrary library;
@@ -35,11 +35,11 @@ struct Cublas {
 
   explicit Cublas(const std::filesystem::path& folder)
       : library({"libcublas.so.13", "libcublas.so.12", "libcublas.so"}, folder), scratch(std::size_t{64} << 20) {
-    library.find(CODA_SYMBOL(cublasCreate), create);
-    library.find(CODA_SYMBOL(cublasDestroy), destroy);
-    library.find(CODA_SYMBOL(cublasSetStream), set_stream);
-    library.find(CODA_SYMBOL(cublasSetWorkspace), set_workspace);
-    library.find(CODA_SYMBOL(cublasGemmEx), gemm);
+    library.find(UNISONO_SYMBOL(cublasCreate), create);
+    library.find(UNISONO_SYMBOL(cublasDestroy), destroy);
+    library.find(UNISONO_SYMBOL(cublasSetStream), set_stream);
+    library.find(UNISONO_SYMBOL(cublasSetWorkspace), set_workspace);
+    library.find(UNISONO_SYMBOL(cublasGemmEx), gemm);
     check(create(&handle), "starting cuBLAS");
   }
   ~Cublas() {
@@ -66,8 +66,8 @@ struct Cublas {
 };
 
 void fill(const gpu::Buffer& to, unsigned long long seed) {
-  gpu::launch("coda_fill16", gpu::striding, nullptr, to.address(), static_cast<unsigned long long>(to.bytes() / 2), 1.f,
-              0.f, seed, 0);
+  gpu::launch("unisono_fill16", gpu::striding, nullptr, to.address(), static_cast<unsigned long long>(to.bytes() / 2),
+              1.f, 0.f, seed, 0);
 }
 
 // The fastest of some bursts; a pause before each lets the clock recover
@@ -103,4 +103,4 @@ MatmulCeiling measure_matmul(const std::filesystem::path& libraries) {
   return best;
 }
 
-}  // namespace coda::bench
+}  // namespace unisono::bench

@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <string>
 
-namespace coda::bench {
+namespace unisono::bench {
 
 struct MatmulCeiling {
   double tflops = 0;
@@ -14,4 +14,4 @@ struct MatmulCeiling {
 /// The best of some large bf16 products, each in bursts after a pause. Throws UserError if there is no cuBLAS.
 MatmulCeiling measure_matmul(const std::filesystem::path& libraries);
 
-}  // namespace coda::bench
+}  // namespace unisono::bench

@@ -1,12 +1,12 @@
 // Where cublas_v2.h was not found when the benchmark was configured.
 
 #include "bench/cublas.hpp"
-#include "coda/error.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::bench {
+namespace unisono::bench {
 
 MatmulCeiling measure_matmul(const std::filesystem::path&) {
   throw UserError("this build does not know cuBLAS: cublas_v2.h was not found when it was configured");
 }
 
-}  // namespace coda::bench
+}  // namespace unisono::bench

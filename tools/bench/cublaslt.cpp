@@ -6,10 +6,10 @@
 #include <array>
 
 #include "bench/dynamic_library.hpp"
-#include "coda/error.hpp"
-#include "coda/text.hpp"
+#include "unisono/error.hpp"
+#include "unisono/text.hpp"
 
-namespace coda::bench {
+namespace unisono::bench {
 
 struct Cublaslt::Impl {
   DynamicLibrary library;
@@ -173,4 +173,4 @@ std::vector<Engine> Cublaslt::engines(const Gemm& product, ProductEpilogue epilo
   return engines;
 }
 
-}  // namespace coda::bench
+}  // namespace unisono::bench

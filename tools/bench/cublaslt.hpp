@@ -9,7 +9,7 @@
 #include "bench/data.hpp"
 #include "bench/vendor.hpp"
 
-namespace coda::bench {
+namespace unisono::bench {
 
 /// What cuBLASLt may compute in the same launch.
 enum class ProductEpilogue { none, bias_gelu };
@@ -37,4 +37,4 @@ class Cublaslt {
   std::unique_ptr<Impl> impl_;
 };
 
-}  // namespace coda::bench
+}  // namespace unisono::bench

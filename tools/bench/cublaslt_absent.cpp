@@ -1,9 +1,9 @@
 // Where cublasLt.h was not found when the benchmark was configured.
 
 #include "bench/cublaslt.hpp"
-#include "coda/error.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::bench {
+namespace unisono::bench {
 
 struct Cublaslt::Impl {};
 
@@ -17,4 +17,4 @@ std::vector<Engine> Cublaslt::engines(const Gemm&, ProductEpilogue, const std::v
   return {};
 }
 
-}  // namespace coda::bench
+}  // namespace unisono::bench

@@ -4,9 +4,9 @@
 #include <fmt/format.h>
 
 #include "bench/dynamic_library.hpp"
-#include "coda/error.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::bench {
+namespace unisono::bench {
 
 struct Cudnn::Impl {
   DynamicLibrary library;
@@ -246,4 +246,4 @@ std::vector<Engine> Cudnn::engines(const Conv2d& conv, const std::vector<std::un
   return engines;
 }
 
-}  // namespace coda::bench
+}  // namespace unisono::bench

@@ -9,7 +9,7 @@
 #include "bench/data.hpp"
 #include "bench/vendor.hpp"
 
-namespace coda::bench {
+namespace unisono::bench {
 
 class Cudnn {
  public:
@@ -30,4 +30,4 @@ class Cudnn {
   std::unique_ptr<Impl> impl_;
 };
 
-}  // namespace coda::bench
+}  // namespace unisono::bench

@@ -1,18 +1,18 @@
 // Where cudnn.h was not found when the benchmark was configured.
 
 #include "bench/cudnn.hpp"
-#include "coda/error.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::bench {
+namespace unisono::bench {
 
 struct Cudnn::Impl {};
 
 Cudnn::Cudnn(const std::filesystem::path&) {
   throw UserError(
-      "this build does not know cuDNN: cudnn.h was not found when it was configured (set CODA_CUDNN_INCLUDE)");
+      "this build does not know cuDNN: cudnn.h was not found when it was configured (set UNISONO_CUDNN_INCLUDE)");
 }
 Cudnn::~Cudnn() = default;
 std::string Cudnn::version() const { return ""; }
 std::vector<Engine> Cudnn::engines(const Conv2d&, const std::vector<std::unique_ptr<Data>>&) { return {}; }
 
-}  // namespace coda::bench
+}  // namespace unisono::bench

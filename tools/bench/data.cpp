@@ -4,12 +4,12 @@
 
 #include <cmath>
 
-#include "coda/error.hpp"
-#include "coda/tensor.hpp"
 #include "gpu/kernels.hpp"
 #include "reference/reference.hpp"
+#include "unisono/error.hpp"
+#include "unisono/tensor.hpp"
 
-namespace coda::bench {
+namespace unisono::bench {
 
 namespace {
 
@@ -18,9 +18,9 @@ void fill(const gpu::Buffer& to, DType dtype, std::int64_t count, double mean, d
   const auto scale = static_cast<float>(deviation), offset = static_cast<float>(mean);
   const auto n = static_cast<unsigned long long>(count), s = static_cast<unsigned long long>(seed);
   if (dtype == DType::f32)
-    gpu::launch("coda_normal32", gpu::striding, nullptr, to.address(), n, scale, offset, s);
+    gpu::launch("unisono_normal32", gpu::striding, nullptr, to.address(), n, scale, offset, s);
   else
-    gpu::launch("coda_normal16", gpu::striding, nullptr, to.address(), n, scale, offset, s,
+    gpu::launch("unisono_normal16", gpu::striding, nullptr, to.address(), n, scale, offset, s,
                 static_cast<int>(dtype == DType::f16));
 }
 
@@ -89,4 +89,4 @@ std::map<std::string, double> scalars_of(const Graph& graph) {
   return values;
 }
 
-}  // namespace coda::bench
+}  // namespace unisono::bench

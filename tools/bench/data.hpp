@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "bench/cases.hpp"
-#include "coda/executable.hpp"
 #include "gpu/device.hpp"
+#include "unisono/executable.hpp"
 
-namespace coda::bench {
+namespace unisono::bench {
 
 /// One set: image, filter (or both factors of a product, of `dtype`), operands, outputs. Random numbers: the image and
 /// most operands of deviation 1 about 0, `gamma` about 1, the filter such that the accumulator has deviation 1.
@@ -40,4 +40,4 @@ std::vector<std::unique_ptr<Data>> make_sets(const Case& c, const Graph& graph, 
 /// Values of the scalar operands that have no default.
 std::map<std::string, double> scalars_of(const Graph& graph);
 
-}  // namespace coda::bench
+}  // namespace unisono::bench

@@ -4,10 +4,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "coda/error.hpp"
 #include "support/environment.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::bench {
+namespace unisono::bench {
 
 DynamicLibrary::DynamicLibrary(const std::vector<std::string>& names, const std::filesystem::path& folder) {
   std::vector<std::string> tried;
@@ -32,4 +32,4 @@ void* DynamicLibrary::address(const char* symbol) const {
   return found;
 }
 
-}  // namespace coda::bench
+}  // namespace unisono::bench

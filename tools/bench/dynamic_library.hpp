@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace coda::bench {
+namespace unisono::bench {
 
 /// Never unloaded: such libraries keep threads and memory of their own.
 class DynamicLibrary {
@@ -28,4 +28,4 @@ class DynamicLibrary {
   std::string name_;
 };
 
-}  // namespace coda::bench
+}  // namespace unisono::bench

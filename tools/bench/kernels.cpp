@@ -6,14 +6,14 @@
 #include <set>
 
 #include "bench/ceilings.hpp"
-#include "coda/error.hpp"
 #include "compile.hpp"
 #include "gpu/kernels.hpp"
 #include "passes/passes.hpp"
 #include "plan/as_convolution.hpp"
 #include "runtime/cuda/backend.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::bench {
+namespace unisono::bench {
 
 Variants variants_of(const Contraction& contraction, const Graph& graph, const std::string& fixed,
                      const plan::Device& device, int count) {
@@ -32,7 +32,7 @@ Variants variants_of(const Contraction& contraction, const Graph& graph, const s
   }
   for (const plan::ConvPlan& p : plans) {
     codegen::Kernel kernel = generate(v.epilogue, p, v.options);
-    jit::Request request = coda::request(kernel, p, contraction);
+    jit::Request request = unisono::request(kernel, p, contraction);
     v.list.push_back({p, std::move(kernel), std::move(request)});
   }
   return v;
@@ -71,4 +71,4 @@ Built build(const Variants& v, const Variant& variant) {
           resources};
 }
 
-}  // namespace coda::bench
+}  // namespace unisono::bench

@@ -4,13 +4,13 @@
 #include <string>
 #include <vector>
 
-#include "coda/executable.hpp"
 #include "codegen/codegen.hpp"
 #include "jit/jit.hpp"
 #include "plan/conv.hpp"
 #include "plan/epilogue.hpp"
+#include "unisono/executable.hpp"
 
-namespace coda::bench {
+namespace unisono::bench {
 
 /// How a convolution and its epilogue may be run.
 struct Variant {
@@ -42,4 +42,4 @@ struct Built {
 };
 Built build(const Variants& variants, const Variant& variant);
 
-}  // namespace coda::bench
+}  // namespace unisono::bench

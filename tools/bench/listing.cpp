@@ -7,9 +7,9 @@
 #include <cstring>
 
 #include "bench/report.hpp"
-#include "coda/error.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::bench {
+namespace unisono::bench {
 
 using nlohmann::json;
 
@@ -37,4 +37,4 @@ int list(const std::vector<Suite>& suites) {
   return 0;
 }
 
-}  // namespace coda::bench
+}  // namespace unisono::bench

@@ -1,5 +1,5 @@
 #pragma once
-/// What `coda bench` does without a GPU.
+/// What `unisono bench` does without a GPU.
 
 #include <string>
 #include <vector>
@@ -7,7 +7,7 @@
 #include "bench/bench.hpp"
 #include "bench/cases.hpp"
 
-namespace coda::bench {
+namespace unisono::bench {
 
 /// The suites of all files, with the cases that --only keeps. Throws UserError.
 std::vector<Suite> read_suites(const Options& options);
@@ -18,4 +18,4 @@ int list(const std::vector<Suite>& suites);
 /// Writes to standard output. Throws UserError if it cannot be written.
 void print(const std::string& text);
 
-}  // namespace coda::bench
+}  // namespace unisono::bench

@@ -2,15 +2,16 @@
 
 #include "bench/bench.hpp"
 #include "bench/listing.hpp"
-#include "coda/error.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::bench {
+namespace unisono::bench {
 
 int run(const Options& options) {
   if (options.list) return list(read_suites(options));
   throw Unsupported(
-      "bench: this build of Coda has no CUDA backend, because no CUDA toolkit of version 12 or later was found when it "
-      "was configured; install one and configure with -DCODA_CUDA=ON");
+      "bench: this build of Unisono has no CUDA backend, because no CUDA toolkit of version 12 or later was found when "
+      "it "
+      "was configured; install one and configure with -DUNISONO_CUDA=ON");
 }
 
-}  // namespace coda::bench
+}  // namespace unisono::bench

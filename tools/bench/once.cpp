@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
-#include "coda/error.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::bench {
+namespace unisono::bench {
 
 namespace {
 
@@ -48,8 +48,8 @@ bool run_once(const Prepared& prepared, Peers& peers, const Options& options) {
       return sets;
     };
     const Sets own = one(c.graph), plain = one(bare);
-    launch("Coda", *prepared.variants, *own.front());
-    if (prepared.bare) launch("Coda, bare", *prepared.bare, *plain.front());
+    launch("Unisono", *prepared.variants, *own.front());
+    if (prepared.bare) launch("Unisono, bare", *prepared.bare, *plain.front());
     if (peers.cudnn && !c.product) return launch("cuDNN, bare", peers.cudnn->engines(c.conv, plain), options.engine);
     if (peers.cublaslt && c.product)
       return launch("cuBLASLt, bare", peers.cublaslt->engines(*c.product, ProductEpilogue::none, plain),
@@ -63,4 +63,4 @@ bool run_once(const Prepared& prepared, Peers& peers, const Options& options) {
   }
 }
 
-}  // namespace coda::bench
+}  // namespace unisono::bench

@@ -6,9 +6,9 @@
 #include <span>
 #include <thread>
 
-#include "coda/error.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::bench {
+namespace unisono::bench {
 
 using cuda::check;
 using cuda::driver;
@@ -119,4 +119,4 @@ double glance(Replays& contender) {
   return median({contender.time(), contender.time(), contender.time()});
 }
 
-}  // namespace coda::bench
+}  // namespace unisono::bench

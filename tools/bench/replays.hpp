@@ -9,7 +9,7 @@
 #include "bench/statistics.hpp"
 #include "gpu/device.hpp"
 
-namespace coda::bench {
+namespace unisono::bench {
 
 /// Puts one execution on a stream.
 using Enqueue = std::function<void(CUstream)>;
@@ -56,4 +56,4 @@ std::vector<Timing> measure(const std::vector<Replays*>& contenders, const Proto
 /// A short measurement, to choose: the median of three replays.
 double glance(Replays& contender);
 
-}  // namespace coda::bench
+}  // namespace unisono::bench

@@ -5,11 +5,11 @@
 #include <cmath>
 #include <system_error>
 
-#include "coda/error.hpp"
 #include "reference/reference.hpp"
 #include "support/replace_file.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::bench {
+namespace unisono::bench {
 
 namespace {
 
@@ -77,12 +77,12 @@ json to_json(const Case& c, const Result& r, bool with_plans) {
     j["error"] = r.error;
     return j;
   }
-  j["coda_us"] = rounded(r.coda.us), j["coda_again_us"] = rounded(r.again.us), j["spread"] = share(r.coda.spread);
-  if (r.coda.hot > 0) j["coda_hot_us"] = rounded(r.coda.hot);
-  j["times"] = r.coda.times, j["plan"] = r.plan, j["predicted_us"] = rounded(r.predicted_us);
+  j["coda_us"] = rounded(r.unisono.us), j["coda_again_us"] = rounded(r.again.us), j["spread"] = share(r.unisono.spread);
+  if (r.unisono.hot > 0) j["coda_hot_us"] = rounded(r.unisono.hot);
+  j["times"] = r.unisono.times, j["plan"] = r.plan, j["predicted_us"] = rounded(r.predicted_us);
   j["registers"] = r.registers, j["spill_bytes"] = r.spill_bytes, j["launches"] = r.launches, j["sets"] = r.sets;
-  j["tflops"] = rounded(c.flop() / r.coda.us * 1e-6), j["floor_us"] = rounded(r.floor_us);
-  j["share_of_floor"] = share(r.floor_us / r.coda.us);
+  j["tflops"] = rounded(c.flop() / r.unisono.us * 1e-6), j["floor_us"] = rounded(r.floor_us);
+  j["share_of_floor"] = share(r.floor_us / r.unisono.us);
   if (r.bare)
     j["coda_bare_us"] = rounded(r.bare->us), j["coda_bare_plan"] = r.bare_plan,
     j["coda_bare_spread"] = share(r.bare->spread);
@@ -159,4 +159,4 @@ void write_json(const std::filesystem::path& file, const json& value) {
   }
 }
 
-}  // namespace coda::bench
+}  // namespace unisono::bench

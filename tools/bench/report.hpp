@@ -9,7 +9,7 @@
 #include "bench/cases.hpp"
 #include "bench/statistics.hpp"
 
-namespace coda::bench {
+namespace unisono::bench {
 
 /// A plan that was tried.
 struct Tried {
@@ -36,7 +36,7 @@ struct VendorResult {
 
 struct Result {
   std::string error;  ///< empty: it ran
-  Timing coda, again;
+  Timing unisono, again;
   std::string plan;
   double predicted_us = 0;
   int registers = 0;
@@ -66,4 +66,4 @@ bool is_good(const nlohmann::json& result);
 /// Writes a file so that it is whole or as it was. Throws UserError with the path.
 void write_json(const std::filesystem::path& file, const nlohmann::json& value);
 
-}  // namespace coda::bench
+}  // namespace unisono::bench

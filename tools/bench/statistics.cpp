@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "coda/error.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::bench {
+namespace unisono::bench {
 
 double median(std::vector<double> values) {
   if (values.empty()) throw InternalError("the median of no values");
@@ -34,4 +34,4 @@ double geomean(std::span<const double> values) {
   return std::exp(sum / static_cast<double>(values.size()));
 }
 
-}  // namespace coda::bench
+}  // namespace unisono::bench

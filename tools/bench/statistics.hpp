@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace coda::bench {
+namespace unisono::bench {
 
 /// The middle value, or the mean of the two in the middle. Throws InternalError without values.
 double median(std::vector<double> values);
@@ -25,4 +25,4 @@ Timing summary(std::span<const std::vector<double>> rounds);
 /// exp of the mean of the logarithms. Throws InternalError without values, or for one that is not positive.
 double geomean(std::span<const double> values);
 
-}  // namespace coda::bench
+}  // namespace unisono::bench

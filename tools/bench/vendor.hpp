@@ -6,7 +6,7 @@
 
 #include "bench/replays.hpp"
 
-namespace coda::bench {
+namespace unisono::bench {
 
 /// One of the ways in which a library proposes to run a case.
 struct Engine {
@@ -14,4 +14,4 @@ struct Engine {
   std::vector<Enqueue> sets;  ///< one for each set of operands
 };
 
-}  // namespace coda::bench
+}  // namespace unisono::bench

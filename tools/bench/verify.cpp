@@ -9,7 +9,7 @@
 #include "gpu/kernels.hpp"
 #include "reference/reference.hpp"
 
-namespace coda::bench {
+namespace unisono::bench {
 
 namespace {
 
@@ -54,9 +54,9 @@ reference::Values accumulator(const Conv2d& conv, const Data& data) {
   const gpu::Buffer sum(count * 8), absolute(count * 8);
   const CUdeviceptr a = data.buffer("a").address(), b = data.buffer("b").address();
   if (conv.groups == 1 && conv.c % 8 == 0 && conv.k % 8 == 0 && size_of(conv.dtype_x) == 2)
-    gpu::launch("coda_reference", count / 8, nullptr, gpu::shape_of(conv), a, b, sum.address(), absolute.address());
+    gpu::launch("unisono_reference", count / 8, nullptr, gpu::shape_of(conv), a, b, sum.address(), absolute.address());
   else
-    gpu::launch("coda_reference_general", count, nullptr, gpu::general_of(conv), a, b, sum.address(),
+    gpu::launch("unisono_reference_general", count, nullptr, gpu::general_of(conv), a, b, sum.address(),
                 absolute.address());
   gpu::wait(nullptr, "the reference of " + to_string(Contraction(conv)), 120);
   reference::Values acc{.axes = axes::mn, .value = std::vector<double>(count), .bound = std::vector<double>(count)};
@@ -174,4 +174,4 @@ std::function<Verdict()> start_verifying(const Case& c, const Executable& execut
   return [e = std::shared_ptr<const Evidence>(e)] { return judge(*e); };
 }
 
-}  // namespace coda::bench
+}  // namespace unisono::bench

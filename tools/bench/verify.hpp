@@ -5,10 +5,10 @@
 #include <string>
 
 #include "bench/data.hpp"
-#include "coda/executable.hpp"
 #include "plan/conv.hpp"
+#include "unisono/executable.hpp"
 
-namespace coda::bench {
+namespace unisono::bench {
 
 struct Verdict {
   std::int64_t elements = 0, outside = 0, unclaimed = 0;
@@ -32,4 +32,4 @@ bool images_are_apart(const Graph& graph);
 /// The same of the rows of a product.
 bool rows_are_apart(const Graph& graph);
 
-}  // namespace coda::bench
+}  // namespace unisono::bench

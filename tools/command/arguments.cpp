@@ -9,82 +9,84 @@
 #include "bench/command_line.hpp"
 #include "command/quantities.hpp"
 
-namespace coda::command {
+namespace unisono::command {
 namespace {
 
-constexpr const char* overview = "Coda runs a convolution or matrix product and everything after it as one kernel.\n";
+constexpr const char* overview =
+    "Unisono runs a convolution or matrix product and everything after it as one kernel.\n";
 
 constexpr const char* exit_codes =
-    "Exit codes: 0 success; 1 a check failed, or an error inside Coda; 2 wrong usage or input; 3 no kernel serves the\n"
+    "Exit codes: 0 success; 1 a check failed, or an error inside Unisono; 2 wrong usage or input; 3 no kernel serves "
+    "the\n"
     "request; 4 a compiler failed; 5 a device failed.\n"
     "\n"
     "Examples:\n"
-    "  coda demo\n"
-    "  coda explain 'y = silu(acc + bias[n]); store y : bf16'\n"
-    "  coda run models/heatmap_unet --image photo.png --out out\n"
-    "  coda doctor --json\n"
-    "  coda cache list\n"
-    "  coda pack models/heatmap_unet --dim batch=1 --out pack\n"
-    "  coda tune models/heatmap_unet --dim batch=8\n";
+    "  unisono demo\n"
+    "  unisono explain 'y = silu(acc + bias[n]); store y : bf16'\n"
+    "  unisono run models/heatmap_unet --image photo.png --out out\n"
+    "  unisono doctor --json\n"
+    "  unisono cache list\n"
+    "  unisono pack models/heatmap_unet --dim batch=1 --out pack\n"
+    "  unisono tune models/heatmap_unet --dim batch=8\n";
 
 constexpr const char* run_examples =
     "Examples:\n"
-    "  coda run models/heatmap_unet --image models/heatmap_unet/heldout/scene_00.png --out out --check\n"
-    "  coda run model.onnx --input x=x.npy --input mask=mask.npy --out results\n"
-    "  coda run model.onnx --input inputs.npz --out outputs.npz --check\n"
-    "  coda run resnet50.onnx --image cat.jpg --dim h=224 --dim w=224 --mean 0.485,0.456,0.406 --std "
+    "  unisono run models/heatmap_unet --image models/heatmap_unet/heldout/scene_00.png --out out --check\n"
+    "  unisono run model.onnx --input x=x.npy --input mask=mask.npy --out results\n"
+    "  unisono run model.onnx --input inputs.npz --out outputs.npz --check\n"
+    "  unisono run resnet50.onnx --image cat.jpg --dim h=224 --dim w=224 --mean 0.485,0.456,0.406 --std "
     "0.229,0.224,0.225\n"
-    "  coda run model.onnx --random --seed 7 --dim batch=4 --repeat 50 --profile --json\n";
+    "  unisono run model.onnx --random --seed 7 --dim batch=4 --repeat 50 --profile --json\n";
 
 constexpr const char* explain_examples =
     "Examples:\n"
-    "  coda explain 'y = silu(acc + bias[n]); store y : bf16'\n"
-    "  coda explain epilogue.txt --svg epilogue.svg\n"
-    "  coda explain models/heatmap_unet --svg regions.svg\n"
-    "  coda explain models/heatmap_unet --region 3\n"
-    "  echo 'store mish(acc) : f16' | coda explain - --json\n"
-    "  coda explain --device cuda 'y = silu(group_norm(acc + bias[n], groups=32)); store y : bf16' \\\n"
+    "  unisono explain 'y = silu(acc + bias[n]); store y : bf16'\n"
+    "  unisono explain epilogue.txt --svg epilogue.svg\n"
+    "  unisono explain models/heatmap_unet --svg regions.svg\n"
+    "  unisono explain models/heatmap_unet --region 3\n"
+    "  echo 'store mish(acc) : f16' | unisono explain - --json\n"
+    "  unisono explain --device cuda 'y = silu(group_norm(acc + bias[n], groups=32)); store y : bf16' \\\n"
     "      --conv '8,64,64,320->320,3x3,pad=1'\n";
 
 constexpr const char* doctor_examples =
     "Examples:\n"
-    "  coda doctor\n"
-    "  coda doctor --json\n";
+    "  unisono doctor\n"
+    "  unisono doctor --json\n";
 
 constexpr const char* demo_examples =
     "Examples:\n"
-    "  coda demo\n"
-    "  coda demo --model models/heatmap_unet --out out --threads 2\n";
+    "  unisono demo\n"
+    "  unisono demo --model models/heatmap_unet --out out --threads 2\n";
 
 constexpr const char* pack_examples =
     "Examples:\n"
-    "  coda pack models/heatmap_unet --dim batch=1 --out pack\n"
-    "  coda pack bench/cases/block.txt bench/cases/gemm.txt --out pack\n"
-    "  coda pack 'store silu(acc + bias[n]) as y : bf16' --conv '8,64,64,320->320,3x3' --out pack\n"
-    "  CODA_PACKS=$PWD/pack coda run models/heatmap_unet --device cuda --image photo.png\n";
+    "  unisono pack models/heatmap_unet --dim batch=1 --out pack\n"
+    "  unisono pack bench/cases/block.txt bench/cases/gemm.txt --out pack\n"
+    "  unisono pack 'store silu(acc + bias[n]) as y : bf16' --conv '8,64,64,320->320,3x3' --out pack\n"
+    "  UNISONO_PACKS=$PWD/pack unisono run models/heatmap_unet --device cuda --image photo.png\n";
 
 constexpr const char* tune_examples =
     "Examples:\n"
-    "  coda tune models/heatmap_unet --dim batch=8\n"
-    "  coda tune model.onnx --seconds 60 --candidates 8\n"
-    "  coda tune 'y = silu(acc + bias[n]); store y : bf16' --conv '8,64,64,320->320,3x3'\n"
-    "  coda tune bench/cases/block.txt --again\n"
-    "  coda tune --export plans.txt\n"
-    "  coda tune --import plans.txt\n";
+    "  unisono tune models/heatmap_unet --dim batch=8\n"
+    "  unisono tune model.onnx --seconds 60 --candidates 8\n"
+    "  unisono tune 'y = silu(acc + bias[n]); store y : bf16' --conv '8,64,64,320->320,3x3'\n"
+    "  unisono tune bench/cases/block.txt --again\n"
+    "  unisono tune --export plans.txt\n"
+    "  unisono tune --import plans.txt\n";
 
 constexpr const char* cache_examples =
     "Examples:\n"
-    "  coda cache list\n"
-    "  coda cache verify\n"
-    "  coda cache prune --older-than 30d --max-size 1G\n"
-    "  coda cache prune --all --json\n"
-    "  ls $(coda cache path)\n";
+    "  unisono cache list\n"
+    "  unisono cache verify\n"
+    "  unisono cache prune --older-than 30d --max-size 1G\n"
+    "  unisono cache prune --all --json\n"
+    "  ls $(unisono cache path)\n";
 
 constexpr const char* bench_examples =
     "Examples:\n"
-    "  coda bench bench/cases/block.txt --json block.json\n"
-    "  coda bench bench/cases/block.txt --only 8,64,64 --plans 20\n"
-    "  coda bench bench/cases/conv.txt bench/cases/block.txt --precompile\n";
+    "  unisono bench bench/cases/block.txt --json block.json\n"
+    "  unisono bench bench/cases/block.txt --only 8,64,64 --plans 20\n"
+    "  unisono bench bench/cases/conv.txt bench/cases/block.txt --precompile\n";
 
 /// "name=value" with a positive number.
 std::map<std::string, std::int64_t> parse_dims(const std::vector<std::string>& texts) {
@@ -141,8 +143,8 @@ struct Command {
   std::string run_precision = "bf16", explain_precision = "bf16", pack_precision = "bf16", tune_precision = "bf16";
   std::string rotate;
 
-  Command() : app(overview, "coda") {
-    app.set_version_flag("--version", std::string("coda ") + CODA_VERSION);
+  Command() : app(overview, "unisono") {
+    app.set_version_flag("--version", std::string("unisono ") + UNISONO_VERSION);
     app.require_subcommand(1);
     app.footer(exit_codes);
     add_run();
@@ -230,7 +232,8 @@ struct Command {
   }
 
   void add_explain() {
-    CLI::App* sub = add("explain", "Show what Coda makes of an epilogue or of a model", explain_examples, explain.json);
+    CLI::App* sub =
+        add("explain", "Show what Unisono makes of an epilogue or of a model", explain_examples, explain.json);
     sub->add_option("SUBJECT", explain.subject,
                     "An ONNX file, a folder with a model.json, a file with an epilogue's text, - (text from standard "
                     "input), or the text itself")
@@ -275,7 +278,7 @@ struct Command {
   void add_cache() {
     CLI::App* sub =
         add("cache", "List, verify or prune the compiled kernels that are kept on disk", cache_examples, cache.json);
-    sub->add_option("--folder", cache.folder, "Another folder than that of `coda cache path`, such as a pack");
+    sub->add_option("--folder", cache.folder, "Another folder than that of `unisono cache path`, such as a pack");
     sub->require_subcommand(1);
     add_action(sub, "list", "What is there: size, registers, spills, last use; last used first",
                CacheOptions::Action::list);
@@ -339,7 +342,7 @@ struct Command {
         ->check(CLI::NonNegativeNumber)
         ->capture_default_str();
     sub->add_flag("--again", tune.again, "Also what was tuned before");
-    sub->add_option("--database", tune.database, "Another file than CODA_TUNING or ~/.cache/coda/tuning.db")
+    sub->add_option("--database", tune.database, "Another file than UNISONO_TUNING or ~/.cache/unisono/tuning.db")
         ->type_name("FILE");
     sub->add_option("--rotate", rotate,
                     "Operands of so many bytes take turns, so that none is in a cache; default 160M")
@@ -450,4 +453,4 @@ std::variant<Arguments, Answer> parse_arguments(int argc, const char* const* arg
   }
 }
 
-}  // namespace coda::command
+}  // namespace unisono::command

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "bench/bench.hpp"
-#include "coda/dtype.hpp"
+#include "unisono/dtype.hpp"
 
-namespace coda::command {
+namespace unisono::command {
 
 /// One --input.
 struct InputFile {
@@ -118,4 +118,4 @@ struct Answer {
 /// Parses argv. Prints nothing.
 std::variant<Arguments, Answer> parse_arguments(int argc, const char* const* argv);
 
-}  // namespace coda::command
+}  // namespace unisono::command

@@ -1,10 +1,9 @@
-// `coda cache`: the compiled kernels that are kept on disk.
+// `unisono cache`: the compiled kernels that are kept on disk.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <ctime>
 
-#include "coda/error.hpp"
 #include "command/commands.hpp"
 #include "command/json.hpp"
 #include "command/output.hpp"
@@ -12,8 +11,9 @@
 #include "jit/maintenance.hpp"
 #include "jit/places.hpp"
 #include "support/environment.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::command {
+namespace unisono::command {
 namespace {
 
 using nlohmann::json;
@@ -22,7 +22,7 @@ std::filesystem::path folder_of(const CacheOptions& options) {
   const auto folder = options.folder.empty() ? support::kernel_cache_folder() : options.folder;
   if (!folder) {
     throw UserError(
-        "there is no cache: none of CODA_CACHE_DIR, XDG_CACHE_HOME and HOME is set; set one, or give --folder");
+        "there is no cache: none of UNISONO_CACHE_DIR, XDG_CACHE_HOME and HOME is set; set one, or give --folder");
   }
   return std::filesystem::absolute(*folder);
 }
@@ -120,14 +120,14 @@ int verify(const CacheOptions& options, const std::filesystem::path& folder) {
     if (!e.problem.empty()) print(fmt::format("{}: {}\n", e.folder.string(), e.problem));
   }
   print(fmt::format("{} of {} broken, in {}\n", broken, count_text(entries.size()), folder.string()));
-  if (broken != 0) print("`coda cache prune` removes them; a program that needs one compiles it again by itself\n");
+  if (broken != 0) print("`unisono cache prune` removes them; a program that needs one compiles it again by itself\n");
   return broken == 0 ? 0 : 1;
 }
 
 int prune(const CacheOptions& options, const std::filesystem::path& folder) {
   const jit::Pruned pruned = jit::prune_entries(
       folder, {.all = options.all, .older_than = options.older_than, .max_bytes = options.max_bytes});
-  for (const std::string& problem : pruned.problems) warn("coda: cannot remove " + problem);
+  for (const std::string& problem : pruned.problems) warn("unisono: cannot remove " + problem);
   if (options.json) {
     print(dump({{"folder", folder.string()},
                 {"removed", to_json(pruned.removed)},
@@ -159,4 +159,4 @@ int cache(const CacheOptions& options) {
   return 0;
 }
 
-}  // namespace coda::command
+}  // namespace unisono::command

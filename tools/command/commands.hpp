@@ -3,7 +3,7 @@
 
 #include "command/arguments.hpp"
 
-namespace coda::command {
+namespace unisono::command {
 
 int run(const RunOptions& options);
 int explain(const ExplainOptions& options);
@@ -13,4 +13,4 @@ int cache(const CacheOptions& options);
 int pack(const PackOptions& options);
 int tune(const TuneOptions& options);
 
-}  // namespace coda::command
+}  // namespace unisono::command

@@ -6,9 +6,9 @@
 #include <string_view>
 #include <vector>
 
-#include "coda/error.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::command {
+namespace unisono::command {
 namespace {
 
 struct Form {
@@ -161,4 +161,4 @@ Gemm parse_product(const std::string& text) {
   return product;
 }
 
-}  // namespace coda::command
+}  // namespace unisono::command

@@ -3,9 +3,9 @@
 
 #include <string>
 
-#include "coda/contraction.hpp"
+#include "unisono/contraction.hpp"
 
-namespace coda::command {
+namespace unisono::command {
 
 /// "8,64,64,320->320,3x3": N,H,W,C -> K,RxS, then in any order pad=1 or pad=top.left.bottom.right (default: half of the
 /// filter), stride=2 or stride=2x1, dilation=1, dtype=bf16 (the default) or f16. Throws UserError that shows the part
@@ -16,4 +16,4 @@ Conv2d parse_convolution(const std::string& text);
 /// likewise.
 Gemm parse_product(const std::string& text);
 
-}  // namespace coda::command
+}  // namespace unisono::command

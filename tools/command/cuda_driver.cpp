@@ -6,12 +6,12 @@
 #include <fstream>
 #include <sstream>
 
-#include "coda/error.hpp"
 #include "command/machine.hpp"
 #include "jit/jit.hpp"
 #include "support/environment.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::command {
+namespace unisono::command {
 namespace {
 
 // The part of the driver's C interface (cuda.h) that is used here. Its binary interface is stable.
@@ -125,4 +125,4 @@ CudaInfo cuda_info() {
   return info;
 }
 
-}  // namespace coda::command
+}  // namespace unisono::command

@@ -5,7 +5,6 @@
 #include <optional>
 #include <thread>
 
-#include "coda/error.hpp"
 #include "command/commands.hpp"
 #include "command/execution.hpp"
 #include "command/fusion_report.hpp"
@@ -18,8 +17,9 @@
 #include "command/report.hpp"
 #include "runtime/cuda/backend.hpp"
 #include "support/json_depth.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::command {
+namespace unisono::command {
 namespace {
 
 using Truth = std::vector<std::pair<std::string, std::vector<Object>>>;  // by file, in order
@@ -267,4 +267,4 @@ int demo(const DemoOptions& options) {
   return demo.agreement.ok() ? 0 : 1;
 }
 
-}  // namespace coda::command
+}  // namespace unisono::command

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace coda::command {
+namespace unisono::command {
 namespace {
 
 /// One plane of (height, width).
@@ -69,4 +69,4 @@ void Score::add(const Matching& matching) {
   objects += static_cast<int>(matching.found.size());
 }
 
-}  // namespace coda::command
+}  // namespace unisono::command

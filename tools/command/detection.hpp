@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-namespace coda::command {
+namespace unisono::command {
 
 /// A peak of the heatmap of one class; x and y in pixels of the heatmap.
 struct Peak {
@@ -43,4 +43,4 @@ struct Score {
   double recall() const { return objects == 0 ? 0 : static_cast<double>(hits) / objects; }
 };
 
-}  // namespace coda::command
+}  // namespace unisono::command

@@ -11,7 +11,7 @@
 #include "command/self_test.hpp"
 #include "runtime/cuda/backend.hpp"
 
-namespace coda::command {
+namespace unisono::command {
 namespace {
 
 struct DnnlInfo {
@@ -96,7 +96,7 @@ std::string to_text(const Diagnosis& d) {
   std::string memory = fmt::format("{}, {} available", gibibytes(d.memory.bytes), gibibytes(d.memory.available));
   if (d.memory.limit) memory += fmt::format(", limited to {}", gibibytes(*d.memory.limit));
 
-  std::string out = fmt::format("coda {}, built with {}\n\nmachine\n", CODA_VERSION, CODA_COMPILER);
+  std::string out = fmt::format("unisono {}, built with {}\n\nmachine\n", UNISONO_VERSION, UNISONO_COMPILER);
   out += line("CPU", fmt::format("{}, {}", d.cpu.name, d.cpu.architecture));
   out += line("processors", processors);
   out += line("instructions", fmt::format("{}", fmt::join(d.cpu.features, " ")));
@@ -146,8 +146,8 @@ std::string to_json(const Diagnosis& d) {
         {{"kind", k.kind}, {"folder", k.path.string()}, {"used", k.refused.empty()}, {"refused", k.refused}});
   const auto version = [](int v) { return v > 0 ? json(cuda_version_text(v)) : json(nullptr); };
   const json object = {
-      {"version", CODA_VERSION},
-      {"compiler", CODA_COMPILER},
+      {"version", UNISONO_VERSION},
+      {"compiler", UNISONO_COMPILER},
       {"cpu",
        {{"name", d.cpu.name},
         {"architecture", d.cpu.architecture},
@@ -187,4 +187,4 @@ int doctor(const DoctorOptions& options) {
   return diagnosis.cpu_test.passed && (!diagnosis.cuda_test || diagnosis.cuda_test->passed) ? 0 : 1;
 }
 
-}  // namespace coda::command
+}  // namespace unisono::command

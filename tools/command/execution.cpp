@@ -9,12 +9,12 @@
 #include <limits>
 #include <random>
 
-#include "coda/error.hpp"
 #include "command/interruption.hpp"
 #include "media/convert.hpp"
 #include "support/float_convert.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::command {
+namespace unisono::command {
 namespace {
 
 double run_once(const NetworkExecutable& network, const std::map<std::string, ConstTensorView>& inputs,
@@ -141,4 +141,4 @@ std::size_t peak_memory() {
   return static_cast<std::size_t>(usage.ru_maxrss) * 1024;  // Linux counts KiB
 }
 
-}  // namespace coda::command
+}  // namespace unisono::command

@@ -6,11 +6,11 @@
 #include <string>
 #include <vector>
 
-#include "coda/network.hpp"
 #include "command/network_reference.hpp"
 #include "media/npy.hpp"
+#include "unisono/network.hpp"
 
-namespace coda::command {
+namespace unisono::command {
 
 /// A dense tensor of f32, row-major, images as (N,C,H,W).
 struct Tensor32 {
@@ -58,4 +58,4 @@ void append(media::Array& array, const media::Array& more);
 /// Most memory that this process has had so far, in bytes.
 std::size_t peak_memory();
 
-}  // namespace coda::command
+}  // namespace unisono::command

@@ -1,4 +1,3 @@
-#include "coda/error.hpp"
 #include "command/commands.hpp"
 #include "command/explain_cuda.hpp"
 #include "command/explain_graph.hpp"
@@ -6,8 +5,9 @@
 #include "command/model.hpp"
 #include "command/output.hpp"
 #include "command/subject.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::command {
+namespace unisono::command {
 namespace {
 
 int explain_text(const ExplainOptions& options) {
@@ -33,4 +33,4 @@ int explain(const ExplainOptions& options) {
   return is_model(options.subject) ? explain_model(options) : explain_text(options);
 }
 
-}  // namespace coda::command
+}  // namespace unisono::command

@@ -2,14 +2,14 @@
 
 #include <fmt/format.h>
 
-#include "coda/error.hpp"
 #include "command/convolution.hpp"
 #include "command/json.hpp"
 #include "command/output.hpp"
 #include "explain.hpp"
 #include "media/file.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::command {
+namespace unisono::command {
 namespace {
 
 std::string kind_of(const codegen::Field& f) {
@@ -64,4 +64,4 @@ int explain_cuda(const ExplainOptions& options, const Graph& graph) {
   return 0;
 }
 
-}  // namespace coda::command
+}  // namespace unisono::command

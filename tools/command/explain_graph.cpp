@@ -7,7 +7,6 @@
 
 #include <string_view>
 
-#include "coda/text.hpp"
 #include "command/json.hpp"
 #include "figure/boxes.hpp"
 #include "figure/graph_diagram.hpp"
@@ -15,8 +14,9 @@
 #include "ir/value_names.hpp"
 #include "media/file.hpp"
 #include "passes/passes.hpp"
+#include "unisono/text.hpp"
 
-namespace coda::command {
+namespace unisono::command {
 namespace {
 
 std::vector<std::string> lines_of(std::string_view text) {
@@ -159,4 +159,4 @@ void write_drawings(const GraphExplanation& e, const std::filesystem::path& dot,
   }
 }
 
-}  // namespace coda::command
+}  // namespace unisono::command

@@ -5,11 +5,11 @@
 #include <string>
 #include <vector>
 
-#include "coda/graph.hpp"
 #include "passes/log.hpp"
 #include "passes/partition.hpp"
+#include "unisono/graph.hpp"
 
-namespace coda::command {
+namespace unisono::command {
 
 /// A stage of the partition, in the text form with every value named.
 struct StageText {
@@ -43,4 +43,4 @@ std::string to_json(const GraphExplanation& explanation);
 void write_drawings(const GraphExplanation& explanation, const std::filesystem::path& dot,
                     const std::filesystem::path& svg);
 
-}  // namespace coda::command
+}  // namespace unisono::command

@@ -5,8 +5,6 @@
 
 #include <charconv>
 
-#include "coda/error.hpp"
-#include "coda/text.hpp"
 #include "command/explain_graph.hpp"
 #include "command/fusion_report.hpp"
 #include "command/json.hpp"
@@ -15,8 +13,10 @@
 #include "command/output.hpp"
 #include "command/progress.hpp"
 #include "media/file.hpp"
+#include "unisono/error.hpp"
+#include "unisono/text.hpp"
 
-namespace coda::command {
+namespace unisono::command {
 namespace {
 
 /// By number of its kernel (from 1 on) or by name.
@@ -146,4 +146,4 @@ int explain_model(const ExplainOptions& options) {
   return 0;
 }
 
-}  // namespace coda::command
+}  // namespace unisono::command

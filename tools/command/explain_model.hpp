@@ -3,9 +3,9 @@
 
 #include "command/arguments.hpp"
 
-namespace coda::command {
+namespace unisono::command {
 
-/// `coda explain` of a model; returns the exit code.
+/// `unisono explain` of a model; returns the exit code.
 int explain_model(const ExplainOptions& options);
 
-}  // namespace coda::command
+}  // namespace unisono::command

@@ -8,7 +8,7 @@
 
 #include "command/output.hpp"
 
-namespace coda::command {
+namespace unisono::command {
 namespace {
 
 using Kind = RegionReport::Kind;
@@ -79,4 +79,4 @@ nlohmann::json to_json(const MemoryReport& m) {
           {"in_place", m.in_place}, {"free_concats", m.free_concats},         {"device_peak_bytes", m.device_peak}};
 }
 
-}  // namespace coda::command
+}  // namespace unisono::command

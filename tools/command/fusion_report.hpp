@@ -4,9 +4,9 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
-#include "coda/network.hpp"
+#include "unisono/network.hpp"
 
-namespace coda::command {
+namespace unisono::command {
 
 /// One line a region: number, contraction, what follows it in the same kernel.
 std::string region_table(const FusionReport& report);
@@ -20,4 +20,4 @@ nlohmann::json to_json(const MemoryReport& memory);
 /// "3.4 MiB", "17 KiB".
 std::string bytes_text(std::size_t bytes);
 
-}  // namespace coda::command
+}  // namespace unisono::command

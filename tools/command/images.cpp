@@ -4,10 +4,10 @@
 
 #include <cmath>
 
-#include "coda/error.hpp"
 #include "figure/resample.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::command {
+namespace unisono::command {
 namespace {
 
 /// Rec. 601 luma.
@@ -101,4 +101,4 @@ Tensor32 to_tensor(const std::vector<LoadedImage>& images, const ImageInput& inp
   return tensor;
 }
 
-}  // namespace coda::command
+}  // namespace unisono::command

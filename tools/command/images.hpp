@@ -9,7 +9,7 @@
 #include "command/model.hpp"
 #include "media/image.hpp"
 
-namespace coda::command {
+namespace unisono::command {
 
 /// What a network takes for an image.
 struct ImageInput {
@@ -38,4 +38,4 @@ LoadedImage load_image(const std::filesystem::path& path, const ImageInput& inpu
 /// (N,C,H,W). Throws UserError if the images differ in size.
 Tensor32 to_tensor(const std::vector<LoadedImage>& images, const ImageInput& input);
 
-}  // namespace coda::command
+}  // namespace unisono::command

@@ -5,11 +5,11 @@
 
 #include <algorithm>
 
-#include "coda/error.hpp"
 #include "media/convert.hpp"
 #include "media/npz.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::command {
+namespace unisono::command {
 namespace {
 
 std::string type_text(const NetworkTensor& t) {
@@ -133,4 +133,4 @@ Inputs random_inputs(const RunOptions& options, const Network& network) {
   return inputs;
 }
 
-}  // namespace coda::command
+}  // namespace unisono::command

@@ -8,7 +8,7 @@
 #include "command/execution.hpp"
 #include "command/model.hpp"
 
-namespace coda::command {
+namespace unisono::command {
 
 /// Inputs of the dtypes that the network takes.
 struct Inputs {
@@ -27,4 +27,4 @@ Inputs random_inputs(const RunOptions& options, const Network& network);
 /// "x: float32 (batch,3,64,64)", one line an input.
 std::string input_list(const Network& network);
 
-}  // namespace coda::command
+}  // namespace unisono::command

@@ -1,6 +1,6 @@
 #include "command/interruption.hpp"
 
-namespace coda::command {
+namespace unisono::command {
 namespace {
 
 std::atomic<bool> requested = false;
@@ -27,4 +27,4 @@ Interruption::~Interruption() {
   ::sigaction(SIGTERM, &terminate_, nullptr);
 }
 
-}  // namespace coda::command
+}  // namespace unisono::command

@@ -4,9 +4,9 @@
 #include <atomic>
 #include <csignal>
 
-#include "coda/cancel.hpp"
+#include "unisono/cancel.hpp"
 
-namespace coda::command {
+namespace unisono::command {
 
 /// While one lives, the first SIGINT or SIGTERM ends runs of networks between two steps, by Cancelled, so that what has
 /// been begun is put in order; the second one ends the process, as the first does at any other time.
@@ -23,4 +23,4 @@ class Interruption {
   Cancellation cancellation_;
 };
 
-}  // namespace coda::command
+}  // namespace unisono::command

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace coda::command {
+namespace unisono::command {
 
 /// Indented, with a newline at the end. File names need not be UTF-8: what is not gets the replacement character.
 inline std::string dump(const nlohmann::json& json) {
@@ -19,4 +19,4 @@ inline std::string message(const nlohmann::json::exception& error) {
   return std::string(bracket == std::string_view::npos ? text : text.substr(bracket + 2));
 }
 
-}  // namespace coda::command
+}  // namespace unisono::command

@@ -1,11 +1,11 @@
 #include "command/kernel_subjects.hpp"
 
 #include "bench/cases.hpp"
-#include "coda/error.hpp"
 #include "command/convolution.hpp"
 #include "command/subject.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::command {
+namespace unisono::command {
 namespace {
 
 Contraction contraction_of(const KernelSubjects& options) {
@@ -38,4 +38,4 @@ void visit_subject(const std::string& subject, const KernelSubjects& options, co
   for (const bench::Case& c : bench::parse_suite(text, source).cases) visitor.kernel(c.contraction(), c.graph, c.plan);
 }
 
-}  // namespace coda::command
+}  // namespace unisono::command

@@ -1,16 +1,16 @@
 #pragma once
-/// What `coda pack` and `coda tune` are told to work on: models, files of cases, epilogues for a shape.
+/// What `unisono pack` and `unisono tune` are told to work on: models, files of cases, epilogues for a shape.
 
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <string>
 
-#include "coda/graph.hpp"
-#include "coda/network.hpp"
 #include "command/model.hpp"
+#include "unisono/graph.hpp"
+#include "unisono/network.hpp"
 
-namespace coda::command {
+namespace unisono::command {
 
 struct KernelSubjects {
   std::map<std::string, std::int64_t> dims;  ///< of models
@@ -29,4 +29,4 @@ struct KernelVisitor {
 /// not go with it.
 void visit_subject(const std::string& subject, const KernelSubjects& options, const KernelVisitor& visitor);
 
-}  // namespace coda::command
+}  // namespace unisono::command

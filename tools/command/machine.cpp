@@ -14,7 +14,7 @@
 #include "jit/places.hpp"
 #include "support/environment.hpp"
 
-namespace coda::command {
+namespace unisono::command {
 namespace {
 
 /// The value behind `key` and a colon in a file such as /proc/cpuinfo.
@@ -123,4 +123,4 @@ std::vector<KernelFolder> kernel_folders() {
 
 std::string cuda_version_text(int version) { return fmt::format("{}.{}", version / 1000, version % 1000 / 10); }
 
-}  // namespace coda::command
+}  // namespace unisono::command

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace coda::command {
+namespace unisono::command {
 
 struct CpuInfo {
   std::string name, architecture;
@@ -51,7 +51,7 @@ MemoryInfo memory_info();
 /// Asks the CUDA driver, if there is one, and looks for a toolkit: beside nvcc in PATH, then in /usr/local/cuda.
 CudaInfo cuda_info();
 
-/// The folder for what Coda keeps between runs (support::cache_folder), tried by writing a file.
+/// The folder for what Unisono keeps between runs (support::cache_folder), tried by writing a file.
 FolderInfo cache_info();
 
 /// The folders of compiled kernels: the cache, then the packs, each with the reason why it is not used.
@@ -65,4 +65,4 @@ std::vector<KernelFolder> kernel_folders();
 /// "13.0" for 13000.
 std::string cuda_version_text(int version);
 
-}  // namespace coda::command
+}  // namespace unisono::command

@@ -5,13 +5,13 @@
 
 #include <set>
 
-#include "coda/error.hpp"
-#include "coda/onnx.hpp"
 #include "command/json.hpp"
 #include "media/file.hpp"
 #include "support/json_depth.hpp"
+#include "unisono/error.hpp"
+#include "unisono/onnx.hpp"
 
-namespace coda::command {
+namespace unisono::command {
 namespace {
 
 using nlohmann::json;
@@ -174,4 +174,4 @@ Shapes input_shapes(const Network& network, const std::map<std::string, std::int
   return shapes;
 }
 
-}  // namespace coda::command
+}  // namespace unisono::command

@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "coda/network.hpp"
-#include "coda/onnx.hpp"
+#include "unisono/network.hpp"
+#include "unisono/onnx.hpp"
 
-namespace coda::command {
+namespace unisono::command {
 
 /// What model.json tells of a network that makes heatmaps of images.
 struct HeatmapDescription {
@@ -50,4 +50,4 @@ using Shapes = std::map<std::string, std::vector<std::int64_t>>;
 Shapes input_shapes(const Network& network, const std::map<std::string, std::int64_t>& dims,
                     std::optional<std::int64_t> fallback = {});
 
-}  // namespace coda::command
+}  // namespace unisono::command

@@ -10,7 +10,7 @@
 #include "network/cuda/plan.hpp"
 #include "network/regions.hpp"
 
-namespace coda::command {
+namespace unisono::command {
 namespace {
 
 using figure::Box;
@@ -144,4 +144,4 @@ figure::BoxDiagram diagram_of(const Network& network, const std::string& title, 
   return diagram;
 }
 
-}  // namespace coda::command
+}  // namespace unisono::command

@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "coda/network.hpp"
 #include "figure/boxes.hpp"
+#include "unisono/network.hpp"
 
-namespace coda::command {
+namespace unisono::command {
 
 /// What a box says beside what it is.
 struct RegionNote {
@@ -28,4 +28,4 @@ RegionNotes notes_of(const DeviceReport& report);
 figure::BoxDiagram diagram_of(const Network& network, const std::string& title, const RegionNotes& notes = {},
                               bool gpu = false);
 
-}  // namespace coda::command
+}  // namespace unisono::command

@@ -8,14 +8,14 @@
 #include <limits>
 #include <random>
 
-#include "coda/error.hpp"
 #include "codegen/bounds.hpp"
 #include "command/reference_index.hpp"
 #include "command/reference_operators.hpp"
 #include "network/regions.hpp"
 #include "support/float_convert.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::command {
+namespace unisono::command {
 namespace {
 
 Tensor64 constant(const NetworkTensor& tensor) {
@@ -277,4 +277,4 @@ std::vector<NetworkAgreement> check_network(const Network& network, const Tensor
   return NetworkAnswer(network, inputs, progress, rounding).compare(outputs);
 }
 
-}  // namespace coda::command
+}  // namespace unisono::command

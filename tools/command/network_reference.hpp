@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "coda/network.hpp"
-#include "coda/tensor.hpp"
+#include "unisono/network.hpp"
+#include "unisono/tensor.hpp"
 
-namespace coda::command {
+namespace unisono::command {
 
 /// A tensor in float64, row-major in the order of its logical shape (images: (N,C,H,W)).
 struct Tensor64 {
@@ -95,4 +95,4 @@ class NetworkAnswer {
 std::vector<NetworkAgreement> check_network(const Network& network, const Tensors64& inputs, const Tensors64& outputs,
                                             const TensorObserver& progress = {}, const Rounding& rounding = {});
 
-}  // namespace coda::command
+}  // namespace unisono::command

@@ -7,11 +7,11 @@
 #include <cstdio>
 #include <system_error>
 
-#include "coda/error.hpp"
 #include "figure/font.hpp"
 #include "support/printable.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::command {
+namespace unisono::command {
 namespace {
 
 [[noreturn]] void refuse() {
@@ -70,4 +70,4 @@ std::string Table::text(std::string_view indent) const {
   return out;
 }
 
-}  // namespace coda::command
+}  // namespace unisono::command

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-namespace coda::command {
+namespace unisono::command {
 
 /// Both escape what a terminal would obey (support::printable): names of a model or of a file may hold anything.
 
@@ -31,4 +31,4 @@ class Table {
   std::vector<bool> right_;
 };
 
-}  // namespace coda::command
+}  // namespace unisono::command

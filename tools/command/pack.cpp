@@ -1,9 +1,8 @@
-// `coda pack`: kernels compiled ahead, as a folder that machines without a compiler read.
+// `unisono pack`: kernels compiled ahead, as a folder that machines without a compiler read.
 #include <fmt/format.h>
 
 #include <filesystem>
 
-#include "coda/error.hpp"
 #include "command/commands.hpp"
 #include "command/json.hpp"
 #include "command/kernel_subjects.hpp"
@@ -14,8 +13,9 @@
 #include "jit/maintenance.hpp"
 #include "network/cuda/plan.hpp"
 #include "passes/passes.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::command {
+namespace unisono::command {
 namespace {
 
 using Requests = std::vector<jit::Request>;
@@ -65,7 +65,7 @@ int pack(const PackOptions& options) {
   for (const jit::Binary& b : binaries) compiled += b.cached ? 0 : 1;
   for (const jit::Listed& e : entries) {
     if (!e.problem.empty())
-      throw UserError(fmt::format("{} is broken: {}; `coda cache prune --folder {}` removes it, then pack again",
+      throw UserError(fmt::format("{} is broken: {}; `unisono cache prune --folder {}` removes it, then pack again",
                                   e.folder.string(), e.problem, settings.cache.string()));
     bytes += e.bytes;
   }
@@ -79,9 +79,9 @@ int pack(const PackOptions& options) {
   }
   print(fmt::format("{} kernels asked for, {} compiled; {} in the pack, {}, in {}\n", requests.size(), compiled,
                     entries.size(), size_text(bytes), settings.cache.string()));
-  print(fmt::format("CODA_PACKS={} lets programs use it; cmake -DCODA_PACK={} installs it with the library\n",
+  print(fmt::format("UNISONO_PACKS={} lets programs use it; cmake -DUNISONO_PACK={} installs it with the library\n",
                     settings.cache.string(), settings.cache.string()));
   return 0;
 }
 
-}  // namespace coda::command
+}  // namespace unisono::command

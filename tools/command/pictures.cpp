@@ -6,7 +6,7 @@
 
 #include "figure/font.hpp"
 
-namespace coda::command {
+namespace unisono::command {
 namespace {
 
 std::span<const float> item(const Tensor32& tensor, std::int64_t index) {
@@ -79,4 +79,4 @@ void write_figure(const std::filesystem::path& path, const figure::SceneFigure& 
   media::write_png(path, figure::draw_scenes(figure, *regular, *bold));
 }
 
-}  // namespace coda::command
+}  // namespace unisono::command

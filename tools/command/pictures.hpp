@@ -11,7 +11,7 @@
 #include "command/model.hpp"
 #include "figure/scene_figure.hpp"
 
-namespace coda::command {
+namespace unisono::command {
 
 /// The peaks of one image, and what they find if that is known.
 struct Detections {
@@ -32,4 +32,4 @@ figure::Scene make_scene(const LoadedImage& image, const Tensor32& heatmaps, std
 /// Draws with a font of this machine, and writes a PNG.
 void write_figure(const std::filesystem::path& path, const figure::SceneFigure& figure);
 
-}  // namespace coda::command
+}  // namespace unisono::command

@@ -9,7 +9,7 @@
 
 #include "support/printable.hpp"
 
-namespace coda::command {
+namespace unisono::command {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -83,8 +83,8 @@ void Progress::show(double seconds) {
     fmt::print(stderr, "\r\033[K{}{}, {:.0f} s", what, part, seconds);
     std::fflush(stderr);
   } else {
-    fmt::print(stderr, "coda: {}{}, {:.0f} s so far\n", what, part, seconds);
+    fmt::print(stderr, "unisono: {}{}, {:.0f} s so far\n", what, part, seconds);
   }
 }
 
-}  // namespace coda::command
+}  // namespace unisono::command

@@ -6,7 +6,7 @@
 #include <string>
 #include <thread>
 
-namespace coda::command {
+namespace unisono::command {
 
 /// From its making to its end a thread of its own watches the clock. On a terminal one line is rewritten each half
 /// second and wiped at the end; elsewhere a line is written when a step has taken a second, and then every ten.
@@ -40,4 +40,4 @@ class Progress {
   std::thread thread_;  // last: it reads the others
 };
 
-}  // namespace coda::command
+}  // namespace unisono::command

@@ -6,7 +6,7 @@
 #include <charconv>
 #include <limits>
 
-namespace coda::command {
+namespace unisono::command {
 namespace {
 
 /// Takes a whole number from the front of a text.
@@ -60,4 +60,4 @@ std::string age_text(double seconds) {
   return fmt::format("{} d", static_cast<std::int64_t>(seconds / (24 * 3600)));
 }
 
-}  // namespace coda::command
+}  // namespace unisono::command

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace coda::command {
+namespace unisono::command {
 
 /// Seconds of "45s", "90m", "12h", "30d" or "8w"; the number is whole and not negative. Nothing for other texts.
 std::optional<double> parse_duration(std::string_view text);
@@ -21,4 +21,4 @@ std::string size_text(std::uint64_t bytes);
 /// "12 s", "5 min", "3 h", "12 d": the largest unit of which there is at least one.
 std::string age_text(double seconds);
 
-}  // namespace coda::command
+}  // namespace unisono::command

@@ -5,7 +5,7 @@
 
 #include "command/reference_tensors.hpp"
 
-namespace coda::command {
+namespace unisono::command {
 namespace {
 
 /// The coordinate in pixels that a number of the grid names.
@@ -95,4 +95,4 @@ Tensor64 evaluate_tensors(const operators::GridSample& o, const ReferenceInputs&
   return y;
 }
 
-}  // namespace coda::command
+}  // namespace unisono::command

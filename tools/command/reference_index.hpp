@@ -4,10 +4,10 @@
 #include <cstdint>
 #include <vector>
 
-#include "coda/tensor.hpp"
 #include "command/network_reference.hpp"
+#include "unisono/tensor.hpp"
 
-namespace coda::command {
+namespace unisono::command {
 
 using Extents64 = std::vector<std::int64_t>;
 using ReferenceInputs = std::vector<const Tensor64*>;
@@ -65,4 +65,4 @@ std::vector<double> expanded(const Tensor64& x, const Extents64& shape);
 /// The same elements in another shape.
 Tensor64 reshaped(const Tensor64& x, Extents64 shape);
 
-}  // namespace coda::command
+}  // namespace unisono::command

@@ -6,10 +6,10 @@
 #include <cmath>
 #include <limits>
 
-#include "coda/error.hpp"
 #include "command/reference_tensors.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::command {
+namespace unisono::command {
 namespace {
 
 /// The place that element `at` of the indices names on an axis of this extent.
@@ -172,4 +172,4 @@ Tensor64 evaluate_tensors(const operators::TopK& o, const ReferenceInputs& in) {
   return y;
 }
 
-}  // namespace coda::command
+}  // namespace unisono::command

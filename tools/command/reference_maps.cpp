@@ -6,11 +6,11 @@
 #include <cmath>
 #include <limits>
 
-#include "coda/error.hpp"
 #include "command/reference_tensors.hpp"
 #include "support/float_convert.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::command {
+namespace unisono::command {
 namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
@@ -291,4 +291,4 @@ Tensor64 evaluate_tensors(const operators::ArgReduce& o, const ReferenceInputs& 
   return y;
 }
 
-}  // namespace coda::command
+}  // namespace unisono::command

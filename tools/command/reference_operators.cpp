@@ -6,15 +6,15 @@
 #include <cmath>
 #include <numeric>
 
-#include "coda/builder.hpp"
-#include "coda/error.hpp"
 #include "command/reference_index.hpp"
 #include "command/reference_tensors.hpp"
 #include "reference/pooling.hpp"
 #include "reference/reference.hpp"
 #include "reference/resize.hpp"
+#include "unisono/builder.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::command {
+namespace unisono::command {
 namespace {
 
 constexpr double u = f32_roundoff;
@@ -354,4 +354,4 @@ Tensor64 evaluate_operator(const OperatorKind& kind, const std::vector<const Ten
   return std::visit(Evaluate{inputs}, kind);
 }
 
-}  // namespace coda::command
+}  // namespace unisono::command

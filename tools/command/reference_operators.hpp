@@ -5,10 +5,10 @@
 
 #include "command/network_reference.hpp"
 
-namespace coda::command {
+namespace unisono::command {
 
 /// The operator's result on these inputs, with a bound on the error of an implementation that computes this operator in
-/// f32 on the same inputs. Contractions, elementwise operations and normalisations are those of coda::reference.
+/// f32 on the same inputs. Contractions, elementwise operations and normalisations are those of unisono::reference.
 Tensor64 evaluate_operator(const OperatorKind& kind, const std::vector<const Tensor64*>& inputs);
 
-}  // namespace coda::command
+}  // namespace unisono::command

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "coda/error.hpp"
 #include "command/reference_tensors.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::command {
+namespace unisono::command {
 namespace {
 
 /// One axis that becomes `out` elements long.
@@ -135,4 +135,4 @@ Tensor64 evaluate_tensors(const operators::Resample& o, const ReferenceInputs& i
   return y;
 }
 
-}  // namespace coda::command
+}  // namespace unisono::command

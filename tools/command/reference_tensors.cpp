@@ -6,9 +6,9 @@
 #include <cmath>
 #include <limits>
 
-#include "coda/error.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::command {
+namespace unisono::command {
 namespace {
 
 using Indices = std::vector<Extents64>;  // by axis of the result: places along that axis of the input
@@ -271,4 +271,4 @@ Tensor64 evaluate_tensors(const operators::PoolNd& o, const ReferenceInputs& in)
   return y;
 }
 
-}  // namespace coda::command
+}  // namespace unisono::command

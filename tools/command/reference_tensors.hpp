@@ -1,11 +1,11 @@
 #pragma once
-/// The operators of coda/network/tensor_operators.hpp in float64. Integers are exact: they wrap as their type does; one
-/// that no f64 is makes the reference refuse (Unsupported).
+/// The operators of unisono/network/tensor_operators.hpp in float64. Integers are exact: they wrap as their type does;
+/// one that no f64 is makes the reference refuse (Unsupported).
 
-#include "coda/network.hpp"
 #include "command/reference_index.hpp"
+#include "unisono/network.hpp"
 
-namespace coda::command {
+namespace unisono::command {
 
 Tensor64 evaluate_tensors(const operators::Map& o, const ReferenceInputs& in);
 Tensor64 evaluate_tensors(const operators::Reduce& o, const ReferenceInputs& in);
@@ -41,4 +41,4 @@ double as_integer(double x, DType t);
 /// Pad with edge, reflect and wrap.
 Tensor64 pad_repeating(const operators::Pad& o, const Tensor64& x);
 
-}  // namespace coda::command
+}  // namespace unisono::command

@@ -8,7 +8,7 @@
 
 #include "command/output.hpp"
 
-namespace coda::command {
+namespace unisono::command {
 namespace {
 
 /// JSON has no infinity.
@@ -109,4 +109,4 @@ nlohmann::json to_json(const Peak& p, const std::vector<std::string>& classes, d
           {"score", p.score}};
 }
 
-}  // namespace coda::command
+}  // namespace unisono::command

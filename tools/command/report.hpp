@@ -9,7 +9,7 @@
 #include "command/execution.hpp"
 #include "command/network_reference.hpp"
 
-namespace coda::command {
+namespace unisono::command {
 
 /// "all 368,640 values agree with the float64 reference: largest error 3.1e-07, tolerance 2.0e-05".
 std::string to_text(const NetworkAgreement& agreement);
@@ -29,4 +29,4 @@ nlohmann::json to_json(const Peak& peak, const std::vector<std::string>& classes
 /// "1,234,567".
 std::string grouped(std::int64_t number);
 
-}  // namespace coda::command
+}  // namespace unisono::command

@@ -5,10 +5,10 @@
 #include <cctype>
 #include <set>
 
-#include "coda/error.hpp"
 #include "media/npz.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::command {
+namespace unisono::command {
 namespace {
 
 /// As a file can hold it.
@@ -71,4 +71,4 @@ std::vector<std::string> write_arrays(const Tensors& outputs, const Targets& tar
   return files;
 }
 
-}  // namespace coda::command
+}  // namespace unisono::command

@@ -8,7 +8,7 @@
 #include "command/arguments.hpp"
 #include "command/execution.hpp"
 
-namespace coda::command {
+namespace unisono::command {
 
 /// What --out asks for; one of these is set.
 struct Targets {
@@ -24,4 +24,4 @@ Targets targets_of(const RunOptions& options, const Network& network);
 /// Writes all outputs in their own dtypes (bf16, which NumPy lacks, as float32), and says which files were written.
 std::vector<std::string> write_arrays(const Tensors& outputs, const Targets& targets);
 
-}  // namespace coda::command
+}  // namespace unisono::command

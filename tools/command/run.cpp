@@ -6,7 +6,6 @@
 #include <optional>
 #include <thread>
 
-#include "coda/error.hpp"
 #include "command/commands.hpp"
 #include "command/execution.hpp"
 #include "command/fusion_report.hpp"
@@ -23,8 +22,9 @@
 #include "command/trace.hpp"
 #include "media/convert.hpp"
 #include "media/file.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::command {
+namespace unisono::command {
 namespace {
 
 constexpr std::size_t most_scenes = 40;     // in one figure
@@ -321,15 +321,15 @@ std::string Summary::text() const {
 }
 
 void print_notes(const Work& work) {
-  for (const std::string& note : work.notes) warn("coda: " + note);
+  for (const std::string& note : work.notes) warn("unisono: " + note);
   for (const LoadedImage& i : work.images) {
     if (i.scaled()) {
-      warn(fmt::format("coda: '{}' is scaled from {} x {} to {} x {}, the model's size", i.name, i.original_width,
+      warn(fmt::format("unisono: '{}' is scaled from {} x {} to {} x {}, the model's size", i.name, i.original_width,
                        i.original_height, i.image.width, i.image.height));
     }
   }
   if (work.images.size() > most_scenes)
-    warn(fmt::format("coda: the figure shows the first {} of {} images", most_scenes, work.images.size()));
+    warn(fmt::format("unisono: the figure shows the first {} of {} images", most_scenes, work.images.size()));
 }
 
 }  // namespace
@@ -364,4 +364,4 @@ int run(const RunOptions& options) {
   return result.ok() ? 0 : 1;
 }
 
-}  // namespace coda::command
+}  // namespace unisono::command

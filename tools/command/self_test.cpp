@@ -8,12 +8,12 @@
 #include <exception>
 #include <vector>
 
-#include "coda/text.hpp"
 #include "reference/reference.hpp"
 #include "runtime/cuda/backend.hpp"
 #include "support/float_convert.hpp"
+#include "unisono/text.hpp"
 
-namespace coda::command {
+namespace unisono::command {
 namespace {
 
 /// Some numbers of -1 to 1 that are neither regular nor random.
@@ -108,4 +108,4 @@ SelfTest self_test(Device device) noexcept {
   }
 }
 
-}  // namespace coda::command
+}  // namespace unisono::command

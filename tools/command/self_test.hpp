@@ -3,9 +3,9 @@
 
 #include <string>
 
-#include "coda/executable.hpp"
+#include "unisono/executable.hpp"
 
-namespace coda::command {
+namespace unisono::command {
 
 struct SelfTest {
   bool passed = false;
@@ -16,4 +16,4 @@ struct SelfTest {
 /// reference. Never throws.
 SelfTest self_test(Device device) noexcept;
 
-}  // namespace coda::command
+}  // namespace unisono::command

@@ -4,11 +4,11 @@
 
 #include <filesystem>
 
-#include "coda/error.hpp"
-#include "coda/text.hpp"
 #include "media/file.hpp"
+#include "unisono/error.hpp"
+#include "unisono/text.hpp"
 
-namespace coda::command {
+namespace unisono::command {
 namespace {
 
 constexpr std::int64_t text_bytes = 1 << 20;  // as parse() takes
@@ -39,4 +39,4 @@ Graph parse_text(const std::string& text, const std::string& source) {
   }
 }
 
-}  // namespace coda::command
+}  // namespace unisono::command

@@ -4,9 +4,9 @@
 #include <string>
 #include <utility>
 
-#include "coda/graph.hpp"
+#include "unisono/graph.hpp"
 
-namespace coda::command {
+namespace unisono::command {
 
 /// The text of an epilogue that `subject` is or names ("-": standard input), and where it comes from (empty: itself).
 /// Throws UserError if it is neither.
@@ -15,4 +15,4 @@ std::pair<std::string, std::string> find_text(const std::string& subject);
 /// The graph that such a text describes. Throws UserError that names `source`, if there is one.
 Graph parse_text(const std::string& text, const std::string& source);
 
-}  // namespace coda::command
+}  // namespace unisono::command

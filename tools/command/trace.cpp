@@ -5,7 +5,7 @@
 #include "command/json.hpp"
 #include "media/file.hpp"
 
-namespace coda::command {
+namespace unisono::command {
 namespace {
 
 using nlohmann::json;
@@ -49,4 +49,4 @@ void write_trace(const std::filesystem::path& file, const std::string& model, co
   media::write_file(file, trace_of(model, device, profile));
 }
 
-}  // namespace coda::command
+}  // namespace unisono::command

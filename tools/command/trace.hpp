@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "coda/network.hpp"
+#include "unisono/network.hpp"
 
-namespace coda::command {
+namespace unisono::command {
 
 /// JSON in the trace event format: the steps one after another in one lane, in microseconds from 0 on, with what each
 /// computes; a second lane has the time that the device's peaks allow, where it is known.
@@ -17,4 +17,4 @@ std::string trace_of(const std::string& model, const std::string& device, const 
 void write_trace(const std::filesystem::path& file, const std::string& model, const std::string& device,
                  const std::vector<StepTime>& profile);
 
-}  // namespace coda::command
+}  // namespace unisono::command

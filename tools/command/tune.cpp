@@ -1,10 +1,8 @@
-// `coda tune`: the fastest plans for this GPU, found by trying, and kept.
+// `unisono tune`: the fastest plans for this GPU, found by trying, and kept.
 #include <fmt/format.h>
 
 #include <filesystem>
 
-#include "coda/error.hpp"
-#include "coda/tuning.hpp"
 #include "command/commands.hpp"
 #include "command/json.hpp"
 #include "command/kernel_subjects.hpp"
@@ -16,8 +14,10 @@
 #include "support/environment.hpp"
 #include "tuner/tuner.hpp"
 #include "tuning/database.hpp"
+#include "unisono/error.hpp"
+#include "unisono/tuning.hpp"
 
-namespace coda::command {
+namespace unisono::command {
 namespace {
 
 constexpr std::int64_t most_text = 64 << 20;
@@ -25,7 +25,8 @@ constexpr std::int64_t most_text = 64 << 20;
 std::filesystem::path database_of(const TuneOptions& options) {
   if (!options.database.empty()) return options.database;
   if (const auto file = support::tuning_file()) return *file;
-  throw UserError("CODA_TUNING is off, or neither XDG_CACHE_HOME nor HOME is set: give the file with --database FILE");
+  throw UserError(
+      "UNISONO_TUNING is off, or neither XDG_CACHE_HOME nor HOME is set: give the file with --database FILE");
 }
 
 int import_rows(const TuneOptions& options) {
@@ -143,4 +144,4 @@ int tune(const TuneOptions& options) {
   return std::any_of(report.problems.begin(), report.problems.end(), failed) ? 1 : 0;
 }
 
-}  // namespace coda::command
+}  // namespace unisono::command

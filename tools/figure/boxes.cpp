@@ -4,10 +4,10 @@
 
 #include <algorithm>
 
-#include "coda/error.hpp"
 #include "figure/svg.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::figure {
+namespace unisono::figure {
 namespace {
 
 constexpr double margin = 24, title_size = 17, line_size = 12, line_height = 16, padding = 8;
@@ -93,4 +93,4 @@ std::string to_dot(const BoxDiagram& diagram) {
   return out + "}\n";
 }
 
-}  // namespace coda::figure
+}  // namespace unisono::figure

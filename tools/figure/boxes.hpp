@@ -7,7 +7,7 @@
 #include "figure/color.hpp"
 #include "figure/layered.hpp"
 
-namespace coda::figure {
+namespace unisono::figure {
 
 struct Box {
   std::vector<std::string> lines;  ///< the first is bold; at least one
@@ -35,4 +35,4 @@ std::string to_svg(const BoxDiagram& diagram);
 /// The diagram as Graphviz text.
 std::string to_dot(const BoxDiagram& diagram);
 
-}  // namespace coda::figure
+}  // namespace unisono::figure

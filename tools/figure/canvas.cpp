@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace coda::figure {
+namespace unisono::figure {
 
 Canvas::Canvas(std::int64_t width, std::int64_t height, Color background)
     : image_(media::make_image(width, height, 3)) {
@@ -107,4 +107,4 @@ void Canvas::picture(std::int64_t left, std::int64_t top, const media::Image& rg
   }
 }
 
-}  // namespace coda::figure
+}  // namespace unisono::figure

@@ -8,7 +8,7 @@
 #include "figure/color.hpp"
 #include "media/image.hpp"
 
-namespace coda::figure {
+namespace unisono::figure {
 
 struct Point {
   double x = 0, y = 0;
@@ -57,4 +57,4 @@ class Canvas {
   std::int64_t clip_left_ = 0, clip_top_ = 0, clip_right_ = 0, clip_bottom_ = 0;
 };
 
-}  // namespace coda::figure
+}  // namespace unisono::figure

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <numbers>
 
-namespace coda::figure {
+namespace unisono::figure {
 namespace {
 
 double to_linear(std::uint8_t channel) {
@@ -78,4 +78,4 @@ Color heat(double value) {
 
 Color pastel(int index) { return from_oklch(0.9, 0.055, 137.508 * index + 300); }  // the golden angle
 
-}  // namespace coda::figure
+}  // namespace unisono::figure

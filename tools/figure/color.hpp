@@ -4,7 +4,7 @@
 #include <array>
 #include <cstdint>
 
-namespace coda::figure {
+namespace unisono::figure {
 
 /// sRGB, 8 bits a channel.
 struct Color {
@@ -32,4 +32,4 @@ Color heat(double value);
 /// Some hue that is easily told from those of other indices, for filled boxes behind dark text.
 Color pastel(int index);
 
-}  // namespace coda::figure
+}  // namespace unisono::figure

@@ -2,7 +2,7 @@
 
 #include "support/utf8.hpp"
 
-namespace coda::figure {
+namespace unisono::figure {
 
 char32_t next_character(std::string_view& text) {
   const auto c = support::first_character(text);
@@ -17,4 +17,4 @@ void draw_text(Canvas& canvas, const Font& font, Point origin, std::string_view 
   font.draw(canvas, origin, text, size, color);
 }
 
-}  // namespace coda::figure
+}  // namespace unisono::figure

@@ -7,7 +7,7 @@
 
 #include "figure/canvas.hpp"
 
-namespace coda::figure {
+namespace unisono::figure {
 
 /// A typeface in one weight. Text is UTF-8; sizes are pixels from one line to the next at tight setting (the "em").
 class Font {
@@ -38,4 +38,4 @@ void draw_text(Canvas& canvas, const Font& font, Point origin, std::string_view 
 /// The next character of UTF-8 text, which is moved past it; U+FFFD for a malformed one.
 char32_t next_character(std::string_view& text);
 
-}  // namespace coda::figure
+}  // namespace unisono::figure

@@ -6,11 +6,11 @@
 #include <map>
 #include <optional>
 
-#include "coda/text.hpp"
 #include "ir/op_table.hpp"
 #include "ir/spelling.hpp"
+#include "unisono/text.hpp"
 
-namespace coda::figure {
+namespace unisono::figure {
 namespace {
 
 constexpr Color operand_fill{219, 234, 254}, operand_border{37, 99, 235}, acc_fill{253, 230, 138},
@@ -22,7 +22,7 @@ constexpr Color store_fill{220, 252, 231}, store_border{21, 128, 61}, uniform_fi
 std::optional<std::string> inline_text(const Node& node) {
   if (node.op == Op::constant) return ir::number_text(node.attr.value);
   if (node.op == Op::index || node.op == Op::extent) {
-    return fmt::format("{}({})", coda::to_string(node.op), ir::to_string(node.attr.coordinate));
+    return fmt::format("{}({})", unisono::to_string(node.op), ir::to_string(node.attr.coordinate));
   }
   return std::nullopt;
 }
@@ -30,8 +30,8 @@ std::optional<std::string> inline_text(const Node& node) {
 std::string operation(const Graph& graph, const Node& node) {
   if (node.op == Op::acc) return "acc";
   if (node.op == Op::operand) return node.attr.name;
-  std::string text(node.op == Op::call ? node.attr.name : std::string(coda::to_string(node.op)));
-  if (node.op == Op::cast) text += fmt::format(" {}", coda::to_string(node.dtype));
+  std::string text(node.op == Op::call ? node.attr.name : std::string(unisono::to_string(node.op)));
+  if (node.op == Op::cast) text += fmt::format(" {}", unisono::to_string(node.dtype));
   std::vector<std::string> arguments;
   bool any = false;
   for (const ValueId input : node.inputs) {
@@ -47,7 +47,7 @@ Box box_of(const Graph& graph, const Node& node, Color fill) {
   if (!node.name.empty() && node.op != Op::operand) box.lines[0] = node.name + " = " + box.lines[0];
   const auto keywords = ir::keyword_texts(node);
   if (!keywords.empty()) box.lines.push_back(fmt::format("{}", fmt::join(keywords, ", ")));
-  box.lines.push_back(fmt::format("{} {}", coda::to_string(node.axes), coda::to_string(node.dtype)));
+  box.lines.push_back(fmt::format("{} {}", unisono::to_string(node.axes), unisono::to_string(node.dtype)));
   if (node.op == Op::acc) {
     box.fill = acc_fill;
     box.border = acc_border;
@@ -84,7 +84,7 @@ BoxDiagram diagram_of(const Graph& graph, const passes::Partition* partition, co
   }
   for (const Store& store : graph.stores) {
     if (box.contains(store.value)) diagram.edges.push_back({box.at(store.value), diagram.boxes.size()});
-    Box last{.lines = {fmt::format("store {} : {}", store.name, coda::to_string(store.dtype))},
+    Box last{.lines = {fmt::format("store {} : {}", store.name, unisono::to_string(store.dtype))},
              .fill = store_fill,
              .border = store_border};
     if (const auto inlined = inline_text(graph[store.value])) last.lines.push_back(*inlined);
@@ -93,4 +93,4 @@ BoxDiagram diagram_of(const Graph& graph, const passes::Partition* partition, co
   return diagram;
 }
 
-}  // namespace coda::figure
+}  // namespace unisono::figure

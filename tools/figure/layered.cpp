@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <numeric>
 
-#include "coda/error.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::figure {
+namespace unisono::figure {
 namespace {
 
 constexpr std::size_t sweeps = 12;
@@ -237,4 +237,4 @@ LayeredLayout lay_out(const LayeredGraph& graph, const LayeredSpacing& spacing) 
   return Layering(graph, spacing).run();
 }
 
-}  // namespace coda::figure
+}  // namespace unisono::figure

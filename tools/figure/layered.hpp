@@ -10,7 +10,7 @@
 
 #include "figure/canvas.hpp"
 
-namespace coda::figure {
+namespace unisono::figure {
 
 struct LayeredGraph {
   struct Size {
@@ -38,4 +38,4 @@ struct LayeredSpacing {
 /// Throws InternalError for an edge that does not lead from a smaller to a larger index.
 LayeredLayout lay_out(const LayeredGraph& graph, const LayeredSpacing& spacing = {});
 
-}  // namespace coda::figure
+}  // namespace unisono::figure

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace coda::figure {
+namespace unisono::figure {
 namespace {
 
 /// The input positions that one output position mixes.
@@ -76,4 +76,4 @@ media::Image resample(const media::Image& image, std::int64_t new_width, std::in
   return out;
 }
 
-}  // namespace coda::figure
+}  // namespace unisono::figure

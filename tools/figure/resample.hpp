@@ -7,7 +7,7 @@
 
 #include "media/image.hpp"
 
-namespace coda::figure {
+namespace unisono::figure {
 
 enum class Filter : std::uint8_t {
   nearest,  ///< shows pixels as squares
@@ -21,4 +21,4 @@ std::vector<float> resample(std::span<const float> pixels, std::int64_t width, s
 
 media::Image resample(const media::Image& image, std::int64_t new_width, std::int64_t new_height, Filter filter);
 
-}  // namespace coda::figure
+}  // namespace unisono::figure

@@ -8,7 +8,7 @@
 
 #include "figure/resample.hpp"
 
-namespace coda::figure {
+namespace unisono::figure {
 namespace {
 
 constexpr Color paper{252, 252, 253}, ink{28, 32, 42}, muted{104, 112, 128}, hairline{214, 218, 226};
@@ -328,4 +328,4 @@ media::Image draw_scenes(const SceneFigure& figure, const Font& regular, const F
   return Painter(figure, regular, bold).paint();
 }
 
-}  // namespace coda::figure
+}  // namespace unisono::figure

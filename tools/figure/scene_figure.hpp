@@ -9,7 +9,7 @@
 #include "figure/canvas.hpp"
 #include "figure/font.hpp"
 
-namespace coda::figure {
+namespace unisono::figure {
 
 /// A labelled place in an image, in pixels from the centre of the top left one.
 struct Mark {
@@ -47,4 +47,4 @@ struct SceneFigure {
 /// Draws the figure. Throws UserError if it would have more than 64 Mpixel.
 media::Image draw_scenes(const SceneFigure& figure, const Font& regular, const Font& bold);
 
-}  // namespace coda::figure
+}  // namespace unisono::figure

@@ -4,7 +4,7 @@
 
 #include "figure/font.hpp"
 
-namespace coda::figure {
+namespace unisono::figure {
 namespace {
 
 // A glyph is its width and then polylines of points (x, y), one digit each: the baseline is y = 2, small letters reach
@@ -165,4 +165,4 @@ class StrokeFont final : public Font {
 
 std::unique_ptr<Font> stroke_font(Weight weight) { return std::make_unique<StrokeFont>(weight); }
 
-}  // namespace coda::figure
+}  // namespace unisono::figure

@@ -4,7 +4,7 @@
 
 #include "figure/font.hpp"
 
-namespace coda::figure {
+namespace unisono::figure {
 
 std::string xml_escaped(std::string_view text) {
   std::string out;
@@ -70,4 +70,4 @@ double svg_text_width(std::string_view text, double size) {
   return characters * 0.602 * size;
 }
 
-}  // namespace coda::figure
+}  // namespace unisono::figure

@@ -7,7 +7,7 @@
 
 #include "figure/canvas.hpp"
 
-namespace coda::figure {
+namespace unisono::figure {
 
 /// `text` with &, <, >, quotes and control characters made safe for XML.
 std::string xml_escaped(std::string_view text);
@@ -33,4 +33,4 @@ class Svg {
 /// Width of `text` (UTF-8) in a monospaced font, whose characters are 0.602 em wide.
 double svg_text_width(std::string_view text, double size);
 
-}  // namespace coda::figure
+}  // namespace unisono::figure

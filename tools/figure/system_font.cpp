@@ -7,7 +7,7 @@
 
 #include "figure/font.hpp"
 
-namespace coda::figure {
+namespace unisono::figure {
 namespace {
 
 struct FontFile {
@@ -105,4 +105,4 @@ std::unique_ptr<Font> system_font(Weight weight) {
   return stroke_font(weight);
 }
 
-}  // namespace coda::figure
+}  // namespace unisono::figure

@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <thread>
 
-namespace coda::gpu {
+namespace unisono::gpu {
 
 using cuda::check;
 using cuda::driver;
@@ -114,4 +114,4 @@ std::size_t TestGraph::kernel_nodes() const {
   }));
 }
 
-}  // namespace coda::gpu
+}  // namespace unisono::gpu

@@ -9,7 +9,7 @@
 
 #include "runtime/cuda/gpu.hpp"
 
-namespace coda::gpu {
+namespace unisono::gpu {
 
 /// The GPU of `--device`; opened at the first call.
 const cuda::Gpu& device();
@@ -72,4 +72,4 @@ class TestGraph {
   CUgraphExec executable_ = nullptr;
 };
 
-}  // namespace coda::gpu
+}  // namespace unisono::gpu

@@ -3,9 +3,9 @@
 
 #include "tuner/error_model.hpp"
 
-namespace coda::gpu {
+namespace unisono::gpu {
 
 using tuner::accumulator_error;
 using tuner::error_model;
 
-}  // namespace coda::gpu
+}  // namespace unisono::gpu

@@ -3,10 +3,10 @@
 #include <map>
 #include <mutex>
 
-#include "coda/error.hpp"
 #include "runtime/cuda/driver.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::gpu {
+namespace unisono::gpu {
 
 extern const char* const kernels_text;  // kernels.cuh
 
@@ -51,7 +51,7 @@ jit::Jit& compiler() {
 }
 
 jit::Request kernels_request() {
-  return {.source = kernels_text, .headers = {}, .entry = "coda_reference", .title = "the tests' own kernels"};
+  return {.source = kernels_text, .headers = {}, .entry = "unisono_reference", .title = "the tests' own kernels"};
 }
 
 namespace {
@@ -90,7 +90,7 @@ void detail::launch(const char* name, std::uint64_t blocks, CUstream stream, voi
 unsigned long long differences(CUdeviceptr a, CUdeviceptr b, std::size_t bytes, CUstream stream) {
   Buffer result(sizeof(unsigned long long));
   check(driver().cuMemsetD8Async(result.address(), 0, result.bytes(), stream), "clearing a counter");
-  launch("coda_differences", striding, stream, a, b, static_cast<unsigned long long>(bytes / 4), result.address());
+  launch("unisono_differences", striding, stream, a, b, static_cast<unsigned long long>(bytes / 4), result.address());
   wait(stream, "comparing");
   unsigned long long count = 0;
   result.download(&count);
@@ -103,4 +103,4 @@ unsigned long long differences(CUdeviceptr a, CUdeviceptr b, std::size_t bytes, 
   return count;
 }
 
-}  // namespace coda::gpu
+}  // namespace unisono::gpu

@@ -1,4 +1,4 @@
-// Kernels of the tests: references in float64, without any cleverness and without a line of kernels/coda.
+// Kernels of the tests: references in float64, without any cleverness and without a line of kernels/unisono.
 
 typedef unsigned short u16;
 typedef unsigned int u32;
@@ -11,8 +11,8 @@ struct Shape {
 
 __device__ float widen(u32 bits, int half) {
     if (!half) return __uint_as_float(bits << 16);
-#ifdef CODA_EMULATED  // by tests/emulator
-    return static_cast<float>(coda_emulator::bits_as<_Float16>(u16(bits)));
+#ifdef UNISONO_EMULATED  // by tests/emulator
+    return static_cast<float>(unisono_emulator::bits_as<_Float16>(u16(bits)));
 #else
     float value;
     asm("{.reg .f16 h; mov.b16 h, %1; cvt.f32.f16 %0, h;}" : "=f"(value) : "h"(u16(bits)));
@@ -23,8 +23,8 @@ __device__ float element_at(const void* memory, u64 i, int type) {
     return type == 2 ? static_cast<const float*>(memory)[i] : widen(static_cast<const u16*>(memory)[i], type);
 }
 __device__ u16 narrow(float value, int half) {
-#ifdef CODA_EMULATED
-    return half ? coda_emulator::bits_as<u16>(static_cast<_Float16>(value)) : u16((__float_as_uint(value) + 0x7fff + (__float_as_uint(value) >> 16 & 1)) >> 16);
+#ifdef UNISONO_EMULATED
+    return half ? unisono_emulator::bits_as<u16>(static_cast<_Float16>(value)) : u16((__float_as_uint(value) + 0x7fff + (__float_as_uint(value) >> 16 & 1)) >> 16);
 #else
     u16 bits;
     if (half) asm("{.reg .f16 h; cvt.rn.f16.f32 h, %1; mov.b16 %0, h;}" : "=h"(bits) : "f"(value));
@@ -38,7 +38,7 @@ __device__ float element(const uint4& words, int i, int half) {
 }
 
 // sum and sum of absolute values (pixels, k) of the convolution; a thread computes eight channels of one pixel.
-extern "C" __global__ void coda_reference(Shape z, const u16* x, const u16* w, double* sum, double* absolute) {
+extern "C" __global__ void unisono_reference(Shape z, const u16* x, const u16* w, double* sum, double* absolute) {
     const u64 item = blockIdx.x * u64(blockDim.x) + threadIdx.x;
     const int parts = z.k / 8;
     if (item >= u64(z.n) * z.p * z.q * parts) return;
@@ -71,7 +71,7 @@ struct Product {
     int batch, m, n, k, transpose_a, transpose_b;
     int type;
 };
-extern "C" __global__ void coda_reference_product(Product z, const void* a, const void* b, double* sum, double* absolute) {
+extern "C" __global__ void unisono_reference_product(Product z, const void* a, const void* b, double* sum, double* absolute) {
     const u64 item = blockIdx.x * u64(blockDim.x) + threadIdx.x;
     if (item >= u64(z.batch) * z.m * z.n) return;
     const int column = int(item % z.n), row = int(item / z.n % z.m), image = int(item / z.n / z.m);
@@ -85,13 +85,13 @@ extern "C" __global__ void coda_reference_product(Product z, const void* a, cons
     sum[item] = total, absolute[item] = size;
 }
 
-// The same of convolutions of any channels, groups and layout, and of transposed ones, as coda/contraction.hpp defines them: a thread
+// The same of convolutions of any channels, groups and layout, and of transposed ones, as unisono/contraction.hpp defines them: a thread
 // computes one element. `shape.c` and `shape.k` count all groups.
 struct General {
     Shape shape;
     int groups, nchw, transposed;
 };
-extern "C" __global__ void coda_reference_general(General g, const void* x, const void* w, double* sum, double* absolute) {
+extern "C" __global__ void unisono_reference_general(General g, const void* x, const void* w, double* sum, double* absolute) {
     const Shape& z = g.shape;
     const u64 item = blockIdx.x * u64(blockDim.x) + threadIdx.x;
     if (item >= u64(z.n) * z.p * z.q * z.k) return;
@@ -124,7 +124,7 @@ extern "C" __global__ void coda_reference_general(General g, const void* x, cons
 }
 
 // statistics (n, groups): mean and 1/sqrt(variance + eps) of acc + bias; a block computes one group.
-extern "C" __global__ void coda_statistics(Shape z, int groups, double eps, const double* acc, const float* bias, double2* statistics) {
+extern "C" __global__ void unisono_statistics(Shape z, int groups, double eps, const double* acc, const float* bias, double2* statistics) {
     __shared__ double shared[256];
     const int width = z.k / groups, image = blockIdx.x / groups, group = blockIdx.x % groups;
     const u64 count = u64(z.p) * z.q * width;
@@ -149,7 +149,7 @@ extern "C" __global__ void coda_statistics(Shape z, int groups, double eps, cons
 }
 
 // range (n, k): largest minus smallest acc + bias of a channel's unit of channels in an image; a thread computes one.
-extern "C" __global__ void coda_range(Shape z, int unit, const double* acc, const float* bias, double* range) {
+extern "C" __global__ void unisono_range(Shape z, int unit, const double* acc, const float* bias, double* range) {
     const int item = blockIdx.x * blockDim.x + threadIdx.x;
     if (item >= z.n * z.k) return;
     const int first = item % z.k / unit * unit;
@@ -177,7 +177,7 @@ struct Verdict {
 };
 
 // y = silu((acc + bias - mean) * rstd * gamma + beta) against float64 at every element.
-extern "C" __global__ void coda_check_block(Shape z, BlockCheck t, const double* acc, const double* absolute, const double2* statistics, const double* range,
+extern "C" __global__ void unisono_check_block(Shape z, BlockCheck t, const double* acc, const double* absolute, const double2* statistics, const double* range,
                                             const float* bias, const float* gamma, const float* beta, const u16* y, Verdict* verdict) {
     const u64 pixels = u64(z.p) * z.q, count = pixels * z.n * z.k;
     const double u = 1.0 / 16777216;  // float32
@@ -207,11 +207,11 @@ __device__ float uniform(u64 seed, u64 index) {  // (-1, 1), splitmix64
     z ^= z >> 31;
     return float((long long)(z) >> 39) * (1.f / 16777216.f);
 }
-extern "C" __global__ void coda_fill16(u16* out, u64 count, float scale, float offset, u64 seed, int half) {
+extern "C" __global__ void unisono_fill16(u16* out, u64 count, float scale, float offset, u64 seed, int half) {
     for (u64 i = blockIdx.x * u64(blockDim.x) + threadIdx.x; i < count; i += u64(gridDim.x) * blockDim.x)
         out[i] = narrow(offset + scale * uniform(seed, i), half);
 }
-extern "C" __global__ void coda_fill32(float* out, u64 count, float scale, float offset, u64 seed) {
+extern "C" __global__ void unisono_fill32(float* out, u64 count, float scale, float offset, u64 seed) {
     for (u64 i = blockIdx.x * u64(blockDim.x) + threadIdx.x; i < count; i += u64(gridDim.x) * blockDim.x)
         out[i] = offset + scale * uniform(seed, i);
 }
@@ -219,24 +219,24 @@ __device__ float normal(u64 seed, u64 index) {  // of deviation 1, by Box and Mu
     const float radius = 0.5f + 0.5f * uniform(seed, 2 * index), turn = uniform(seed, 2 * index + 1);
     return sqrtf(-2.f * logf(fmaxf(radius, 1e-7f))) * cosf(3.14159265f * turn);
 }
-extern "C" __global__ void coda_normal16(u16* out, u64 count, float deviation, float mean, u64 seed, int half) {
+extern "C" __global__ void unisono_normal16(u16* out, u64 count, float deviation, float mean, u64 seed, int half) {
     for (u64 i = blockIdx.x * u64(blockDim.x) + threadIdx.x; i < count; i += u64(gridDim.x) * blockDim.x)
         out[i] = narrow(mean + deviation * normal(seed, i), half);
 }
-extern "C" __global__ void coda_normal32(float* out, u64 count, float deviation, float mean, u64 seed) {
+extern "C" __global__ void unisono_normal32(float* out, u64 count, float deviation, float mean, u64 seed) {
     for (u64 i = blockIdx.x * u64(blockDim.x) + threadIdx.x; i < count; i += u64(gridDim.x) * blockDim.x)
         out[i] = mean + deviation * normal(seed, i);
 }
 
 // Counts words in which the two differ.
-extern "C" __global__ void coda_differences(const u32* a, const u32* b, u64 count, u64* result) {
+extern "C" __global__ void unisono_differences(const u32* a, const u32* b, u64 count, u64* result) {
     u64 mine = 0;
     for (u64 i = blockIdx.x * u64(blockDim.x) + threadIdx.x; i < count; i += u64(gridDim.x) * blockDim.x) mine += a[i] != b[i];
     if (mine) atomicAdd(result, mine);
 }
 
 // Keeps its blocks' multiprocessors at work for a while.
-extern "C" __global__ void coda_busy(long long clocks, float* out) {
+extern "C" __global__ void unisono_busy(long long clocks, float* out) {
     const long long start = clock64();
     float x = threadIdx.x;
     while (clock64() - start < clocks)

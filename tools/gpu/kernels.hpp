@@ -4,11 +4,11 @@
 #include <array>
 #include <string>
 
-#include "coda/contraction.hpp"
 #include "gpu/device.hpp"
 #include "jit/jit.hpp"
+#include "unisono/contraction.hpp"
 
-namespace coda::gpu {
+namespace unisono::gpu {
 
 /// As in kernels.cuh.
 struct Shape {
@@ -38,7 +38,7 @@ Product product_of(const Gemm& gemm);
 /// Of a Conv2d or a ConvTranspose2d.
 General general_of(const Contraction& contraction);
 
-/// The compiler of all tests: one cache, found as the library finds it (CODA_CACHE_DIR).
+/// The compiler of all tests: one cache, found as the library finds it (UNISONO_CACHE_DIR).
 jit::Jit& compiler();
 /// What compiling kernels.cuh asks for, for --precompile.
 jit::Request kernels_request();
@@ -64,4 +64,4 @@ inline constexpr std::uint64_t striding = 1024 * 256;
 /// Number of 32-bit words in which two tensors of so many bytes differ; a rest of two bytes counts as a word.
 unsigned long long differences(CUdeviceptr a, CUdeviceptr b, std::size_t bytes, CUstream stream);
 
-}  // namespace coda::gpu
+}  // namespace unisono::gpu

@@ -1,23 +1,23 @@
 // compile() knows two backends; a program that is carried to a GPU has the GPU's alone, and none of what the CPU's
 // needs.
 
-#include "coda/error.hpp"
 #include "network/executable_impl.hpp"
 #include "runtime/cpu/backend.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::cpu {
+namespace unisono::cpu {
 
 std::shared_ptr<const ExecutableImpl> build(const Contraction&, const Graph&, const Graph&, const passes::Partition&,
                                             const CompileOptions&) {
   throw Unsupported("this program was built without the CPU backend; compile with Device::cuda");
 }
 
-}  // namespace coda::cpu
+}  // namespace unisono::cpu
 
-namespace coda::network {
+namespace unisono::network {
 
 std::shared_ptr<NetworkImpl> build_cpu(Network, const NetworkOptions&) {
   throw Unsupported("this program was built without the CPU backend; compile the network for Device::cuda");
 }
 
-}  // namespace coda::network
+}  // namespace unisono::network

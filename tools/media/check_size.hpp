@@ -6,10 +6,10 @@
 #include <cstdint>
 #include <string_view>
 
-#include "coda/error.hpp"
 #include "media/file.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::media {
+namespace unisono::media {
 
 /// Throws UserError unless 1 ≤ width, 1 ≤ height and width·height ≤ limits.pixels (no product overflows).
 inline void check_size(std::string_view name, std::int64_t width, std::int64_t height, const Limits& limits) {
@@ -21,4 +21,4 @@ inline void check_size(std::string_view name, std::int64_t width, std::int64_t h
   }
 }
 
-}  // namespace coda::media
+}  // namespace unisono::media

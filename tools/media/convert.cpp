@@ -6,10 +6,10 @@
 #include <cstring>
 #include <limits>
 
-#include "coda/error.hpp"
 #include "support/float_convert.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::media {
+namespace unisono::media {
 namespace {
 
 // Holds every value of every element type
@@ -99,4 +99,4 @@ Converted convert(Array array, DType dtype, std::string_view name) {
   return {std::move(to), std::move(note)};
 }
 
-}  // namespace coda::media
+}  // namespace unisono::media

@@ -6,7 +6,7 @@
 
 #include "media/npy.hpp"
 
-namespace coda::media {
+namespace unisono::media {
 
 struct Converted {
   Array array;
@@ -19,4 +19,4 @@ struct Converted {
 /// range, anything but 0 and 1 for bool. `name` is used in messages.
 Converted convert(Array array, DType dtype, std::string_view name);
 
-}  // namespace coda::media
+}  // namespace unisono::media

@@ -7,12 +7,12 @@
 #include <string>
 #include <system_error>
 
-#include "coda/error.hpp"
 #include "support/printable.hpp"
 #include "support/regular_file.hpp"
 #include "support/replace_file.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::media {
+namespace unisono::media {
 namespace {
 
 [[noreturn]] void refuse(const std::filesystem::path& path, std::string_view action, int error) {
@@ -63,4 +63,4 @@ void make_folder(const std::filesystem::path& folder) {
   if (error) throw UserError(fmt::format("cannot make the folder '{}': {}", folder.string(), error.message()));
 }
 
-}  // namespace coda::media
+}  // namespace unisono::media

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-namespace coda::media {
+namespace unisono::media {
 
 /// What a reader accepts. A file beyond it is refused before memory is taken for it.
 struct Limits {
@@ -31,4 +31,4 @@ void write_file(const std::filesystem::path& path, std::string_view text);
 /// Makes the folder and those above it. Throws UserError if that fails.
 void make_folder(const std::filesystem::path& folder);
 
-}  // namespace coda::media
+}  // namespace unisono::media

@@ -6,10 +6,10 @@
 #include <array>
 #include <string>
 
-#include "coda/error.hpp"
 #include "media/check_size.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::media {
+namespace unisono::media {
 namespace {
 
 /// The first bytes as text, for a message.
@@ -53,4 +53,4 @@ Image to_rgb(Image image) {
   return rgb;
 }
 
-}  // namespace coda::media
+}  // namespace unisono::media

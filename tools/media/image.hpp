@@ -9,7 +9,7 @@
 
 #include "media/file.hpp"
 
-namespace coda::media {
+namespace unisono::media {
 
 /// An 8-bit image, top row first: pixel (x, y) has `channels` bytes from (y·width + x)·channels on.
 struct Image {
@@ -47,4 +47,4 @@ void write_png(const std::filesystem::path& path, const Image& image);
 /// Grey images get three equal channels; RGB images are returned as they are.
 Image to_rgb(Image image);
 
-}  // namespace coda::media
+}  // namespace unisono::media

@@ -8,13 +8,13 @@
 #include <cstdio>
 #include <string>
 
-#include "coda/error.hpp"
 #include "media/check_size.hpp"
 #include "media/image.hpp"
+#include "unisono/error.hpp"
 
 // As in png.cpp: functions with setjmp own nothing that has a destructor, and nothing throws through libjpeg.
 
-namespace coda::media {
+namespace unisono::media {
 namespace {
 
 /// A progressive file may hold any number of scans over the whole image; encoders write about ten.
@@ -110,4 +110,4 @@ Image decode_jpeg(std::span<const std::uint8_t> file, std::string_view name, con
   return image;
 }
 
-}  // namespace coda::media
+}  // namespace unisono::media

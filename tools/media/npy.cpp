@@ -5,12 +5,12 @@
 #include <array>
 #include <cstring>
 
-#include "coda/error.hpp"
 #include "media/npy_header.hpp"
 #include "support/float_convert.hpp"
 #include "support/printable.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::media {
+namespace unisono::media {
 namespace {
 
 struct TypeRow {
@@ -176,4 +176,4 @@ Array to_array(const ConstTensorView& tensor) {
   return array;
 }
 
-}  // namespace coda::media
+}  // namespace unisono::media

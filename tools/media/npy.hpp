@@ -8,10 +8,10 @@
 #include <string_view>
 #include <vector>
 
-#include "coda/tensor.hpp"
 #include "media/file.hpp"
+#include "unisono/tensor.hpp"
 
-namespace coda::media {
+namespace unisono::media {
 
 /// NumPy's name of an element type: "float32", "bool", …; "bfloat16" for that which NumPy lacks.
 std::string_view numpy_name(DType dtype);
@@ -39,4 +39,4 @@ void write_npy(const std::filesystem::path& path, const Array& array);
 /// A dense tensor as an array; dtypes that NumPy lacks (bf16, tf32) become f32, which holds them exactly.
 Array to_array(const ConstTensorView& tensor);
 
-}  // namespace coda::media
+}  // namespace unisono::media

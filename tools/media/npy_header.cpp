@@ -4,9 +4,9 @@
 
 #include <charconv>
 
-#include "coda/error.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::media {
+namespace unisono::media {
 namespace {
 
 constexpr std::size_t max_rank = 32;  // as NumPy's
@@ -116,4 +116,4 @@ std::string print_npy_header(const NpyHeader& header) {
                      header.shape.size() == 1 ? "," : "");
 }
 
-}  // namespace coda::media
+}  // namespace unisono::media

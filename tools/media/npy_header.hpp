@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-namespace coda::media {
+namespace unisono::media {
 
 struct NpyHeader {
   std::string descr;
@@ -21,4 +21,4 @@ NpyHeader parse_npy_header(std::string_view text, std::string_view name);
 /// The dictionary as NumPy writes it.
 std::string print_npy_header(const NpyHeader& header);
 
-}  // namespace coda::media
+}  // namespace unisono::media

@@ -8,10 +8,10 @@
 #include <memory>
 #include <set>
 
-#include "coda/error.hpp"
 #include "support/printable.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::media {
+namespace unisono::media {
 namespace {
 
 constexpr std::string_view suffix = ".npy";
@@ -221,4 +221,4 @@ std::vector<std::uint8_t> encode_npz(const NamedArrays& arrays) {
 
 void write_npz(const std::filesystem::path& path, const NamedArrays& arrays) { write_file(path, encode_npz(arrays)); }
 
-}  // namespace coda::media
+}  // namespace unisono::media

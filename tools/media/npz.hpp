@@ -10,7 +10,7 @@
 
 #include "media/npy.hpp"
 
-namespace coda::media {
+namespace unisono::media {
 
 /// Arrays and their names (those of the members without ".npy"), in the order of the archive.
 using NamedArrays = std::vector<std::pair<std::string, Array>>;
@@ -25,4 +25,4 @@ NamedArrays read_npz(const std::filesystem::path& path, const Limits& limits = {
 std::vector<std::uint8_t> encode_npz(const NamedArrays& arrays);
 void write_npz(const std::filesystem::path& path, const NamedArrays& arrays);
 
-}  // namespace coda::media
+}  // namespace unisono::media

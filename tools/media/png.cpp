@@ -7,14 +7,14 @@
 #include <cstring>
 #include <string>
 
-#include "coda/error.hpp"
 #include "media/check_size.hpp"
 #include "media/image.hpp"
+#include "unisono/error.hpp"
 
 // libpng reports errors by longjmp, which runs no destructors. So each function here that calls setjmp holds no object
 // with a destructor and calls nothing that may throw; whatever owns memory lives in its caller.
 
-namespace coda::media {
+namespace unisono::media {
 namespace {
 
 /// State of one libpng stream; freed by the destructor on every way out.
@@ -173,4 +173,4 @@ std::vector<std::uint8_t> encode_png(const Image& image) {
   return file;
 }
 
-}  // namespace coda::media
+}  // namespace unisono::media

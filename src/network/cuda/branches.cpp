@@ -5,10 +5,10 @@
 
 #include <algorithm>
 
-#include "coda/error.hpp"
 #include "network/cuda/lowering.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::network::gpu {
+namespace unisono::network::gpu {
 
 namespace {
 
@@ -72,4 +72,4 @@ void Lowering::find_branches() {
   }
 }
 
-}  // namespace coda::network::gpu
+}  // namespace unisono::network::gpu

@@ -5,10 +5,10 @@
 
 #include <cstring>
 
-#include "coda/error.hpp"
 #include "support/float_convert.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::network::gpu {
+namespace unisono::network::gpu {
 
 namespace {
 
@@ -149,4 +149,4 @@ std::size_t DeviceConstants::bytes() const {
   return sum;
 }
 
-}  // namespace coda::network::gpu
+}  // namespace unisono::network::gpu

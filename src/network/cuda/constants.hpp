@@ -7,13 +7,13 @@
 #include <string>
 #include <vector>
 
-#include "coda/contraction.hpp"
-#include "coda/network.hpp"
 #include "network/cuda/step.hpp"
 #include "network/operand_view.hpp"
 #include "network/steps.hpp"
+#include "unisono/contraction.hpp"
+#include "unisono/network.hpp"
 
-namespace coda::network::gpu {
+namespace unisono::network::gpu {
 
 /// Makes each form of a constant once, however many plans ask for it. Not safe for several threads at once.
 class DeviceConstants {
@@ -54,4 +54,4 @@ class DeviceConstants {
   std::map<std::string, std::shared_ptr<Constant>> made_;
 };
 
-}  // namespace coda::network::gpu
+}  // namespace unisono::network::gpu

@@ -5,7 +5,7 @@
 
 #include "network/cuda/hazards.hpp"
 
-namespace coda::network::gpu {
+namespace unisono::network::gpu {
 
 namespace {
 
@@ -178,4 +178,4 @@ Order dependencies(std::span<const Uses> launches, const Capacity& capacity) {
   return reduction.result();
 }
 
-}  // namespace coda::network::gpu
+}  // namespace unisono::network::gpu

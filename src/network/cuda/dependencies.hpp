@@ -14,7 +14,7 @@
 
 #include "runtime/cuda/replay.hpp"
 
-namespace coda::network::gpu {
+namespace unisono::network::gpu {
 
 /// Bytes of one space of memory: one piece, or `rows` pieces of `width` bytes `pitch` bytes apart.
 struct Interval {
@@ -49,4 +49,4 @@ using Order = cuda::LaunchOrder;
 /// The order that the three rules ask for; the launches are given in an order that is right.
 Order dependencies(std::span<const Uses> launches, const Capacity& capacity);
 
-}  // namespace coda::network::gpu
+}  // namespace unisono::network::gpu

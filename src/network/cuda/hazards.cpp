@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace coda::network::gpu {
+namespace unisono::network::gpu {
 
 namespace {
 
@@ -158,4 +158,4 @@ void Hazards::next(const Uses& launch, std::vector<std::size_t>& found) {
   ++launch_;
 }
 
-}  // namespace coda::network::gpu
+}  // namespace unisono::network::gpu

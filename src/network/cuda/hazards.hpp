@@ -8,7 +8,7 @@
 #include "network/cuda/dependencies.hpp"
 #include "network/interval_index.hpp"
 
-namespace coda::network::gpu {
+namespace unisono::network::gpu {
 
 /// Follows the launches in their order and remembers who read and wrote each byte last. What a later launch has written
 /// over is forgotten: whoever meets it meets that launch, which waits for the earlier one.
@@ -27,4 +27,4 @@ class Hazards {
   std::size_t launch_ = 0;
 };
 
-}  // namespace coda::network::gpu
+}  // namespace unisono::network::gpu

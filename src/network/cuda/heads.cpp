@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <utility>
 
-#include "coda/error.hpp"
 #include "network/cuda/lowering.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::network::gpu {
+namespace unisono::network::gpu {
 
 namespace {
 
@@ -69,4 +69,4 @@ void Lowering::with_head(const Region& r) {
   region_ = own_region, op_ = own;
 }
 
-}  // namespace coda::network::gpu
+}  // namespace unisono::network::gpu

@@ -6,8 +6,6 @@
 #include <limits>
 #include <set>
 
-#include "coda/builder.hpp"
-#include "coda/error.hpp"
 #include "codegen/codegen.hpp"
 #include "ir/op_table.hpp"
 #include "network/cuda/lowering.hpp"
@@ -16,8 +14,10 @@
 #include "plan/as_convolution.hpp"
 #include "plan/conv_problem.hpp"
 #include "tuning/choose.hpp"
+#include "unisono/builder.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::network::gpu {
+namespace unisono::network::gpu {
 
 namespace {
 
@@ -352,4 +352,4 @@ std::unique_ptr<Step> Lowering::bare(const Region& r, const Located& sums, std::
   }
 }
 
-}  // namespace coda::network::gpu
+}  // namespace unisono::network::gpu

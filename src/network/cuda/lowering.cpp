@@ -4,15 +4,15 @@
 
 #include <algorithm>
 
-#include "coda/error.hpp"
-#include "coda/text.hpp"
 #include "network/cuda/parameters.hpp"
 #include "network/names.hpp"
 #include "network/space.hpp"
 #include "passes/passes.hpp"
 #include "support/checked.hpp"
+#include "unisono/error.hpp"
+#include "unisono/text.hpp"
 
-namespace coda::network::gpu {
+namespace unisono::network::gpu {
 
 namespace {
 
@@ -454,4 +454,4 @@ Lowered lower(const Problem& problem) {
   }
 }
 
-}  // namespace coda::network::gpu
+}  // namespace unisono::network::gpu

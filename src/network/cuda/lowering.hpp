@@ -17,7 +17,7 @@
 #include "network/storage.hpp"
 #include "plan/conv.hpp"
 
-namespace coda::network::gpu {
+namespace unisono::network::gpu {
 
 /// What is lowered, and for which GPU. Everything must outlive the lowering.
 struct Problem {
@@ -289,7 +289,7 @@ void Lowering::plain(codegen::PlainKernel kernel, std::int64_t threads, const P&
 }
 
 std::uint32_t count32(std::int64_t x);
-/// Of the kernels at the border: enough for a tile or an octet a thread (kernels/coda/plain.cuh).
+/// Of the kernels at the border: enough for a tile or an octet a thread (kernels/unisono/plain.cuh).
 std::int64_t border_threads(std::int64_t rows, std::int64_t channels);
 
 /// Of an error's text: its first reason.
@@ -298,4 +298,4 @@ std::string first_line(const std::string& text);
 /// The same sums from an image whose channels are all taps of a line: one tap a line, channels (s, c).
 Conv2d unfolded(const Conv2d& c);
 
-}  // namespace coda::network::gpu
+}  // namespace unisono::network::gpu

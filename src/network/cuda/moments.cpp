@@ -13,7 +13,7 @@
 #include "passes/passes.hpp"
 #include "plan/moment_store.hpp"
 
-namespace coda::network::gpu {
+namespace unisono::network::gpu {
 
 namespace {
 
@@ -171,4 +171,4 @@ void Lowering::join_moments(const Region& r, const Graph& graph, const codegen::
                   names.size() == 1 ? "producer" : "producers", fmt::join(names, names.size() == 2 ? " and " : ", "));
 }
 
-}  // namespace coda::network::gpu
+}  // namespace unisono::network::gpu

@@ -6,16 +6,16 @@
 #include <list>
 #include <mutex>
 
-#include "coda/cancel.hpp"
-#include "coda/error.hpp"
-#include "coda/network.hpp"
 #include "network/caller.hpp"
 #include "network/cuda/plan.hpp"
 #include "network/executable_impl.hpp"
 #include "runtime/cuda/range.hpp"
 #include "support/environment.hpp"
+#include "unisono/cancel.hpp"
+#include "unisono/error.hpp"
+#include "unisono/network.hpp"
 
-namespace coda {
+namespace unisono {
 
 namespace {
 
@@ -30,7 +30,7 @@ bool with_heads() {
   const std::string given = support::heads_wanted();
   if (given.empty() || given == "off") return false;
   if (given == "on") return true;
-  throw UserError(fmt::format("CODA_HEADS is '{}'; expected on or off", given));
+  throw UserError(fmt::format("UNISONO_HEADS is '{}'; expected on or off", given));
 }
 
 // Elements of 16 bits, pixels 16 bytes apart: what the copy engine takes
@@ -171,7 +171,7 @@ double floor_us(const network::gpu::Step& s, const plan::Device& device) {
 
 void CudaNetwork::run(const std::map<std::string, ConstTensorView>& inputs,
                       const std::map<std::string, TensorView>& outputs, std::vector<StepTime>* profile) {
-  const cuda::NamedRange range("coda: run a network");
+  const cuda::NamedRange range("unisono: run a network");
   check_cancelled();
   cuda::check_usable(options_.device_index);
   CallerViews views;
@@ -194,7 +194,7 @@ void CudaNetwork::run(const std::map<std::string, ConstTensorView>& inputs,
 
 void CudaNetwork::enqueue(const std::map<std::string, ConstTensorView>& inputs,
                           const std::map<std::string, TensorView>& outputs, Stream stream) {
-  const cuda::NamedRange range("coda: enqueue a network");
+  const cuda::NamedRange range("unisono: enqueue a network");
   // Ahead of all else: what planning and binding do is no part of a capture, and a replay would not do it
   if (cuda::is_captured(options_.device_index, stream))
     throw UserError(
@@ -307,4 +307,4 @@ DeviceReport explain_device(const Network& given, const NetworkOptions& options,
   return report;
 }
 
-}  // namespace coda
+}  // namespace unisono

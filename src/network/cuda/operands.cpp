@@ -2,12 +2,12 @@
 
 #include <fmt/format.h>
 
-#include "coda/error.hpp"
 #include "network/cuda/lowering.hpp"
 #include "network/names.hpp"
 #include "network/operand_view.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::network::gpu {
+namespace unisono::network::gpu {
 
 OperandView Lowering::view(const RegionOperand& o, const Operator& first, const Sizes& along) const {
   const auto v = operand_view(o, sizes(o.tensor), along, sizes(first.output));
@@ -64,4 +64,4 @@ void Lowering::gather_operands(const Region& r) {
   }
 }
 
-}  // namespace coda::network::gpu
+}  // namespace unisono::network::gpu

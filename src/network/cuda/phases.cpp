@@ -10,7 +10,7 @@
 #include "network/cuda/parameters.hpp"
 #include "network/names.hpp"
 
-namespace coda::network::gpu {
+namespace unisono::network::gpu {
 
 namespace {
 
@@ -84,4 +84,4 @@ std::unique_ptr<Step> Lowering::best_form(const Make& make, std::string& why) {
   return phases;
 }
 
-}  // namespace coda::network::gpu
+}  // namespace unisono::network::gpu

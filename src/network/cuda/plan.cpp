@@ -4,10 +4,10 @@
 
 #include <cstring>
 
-#include "coda/error.hpp"
 #include "network/strided_copy.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::network::gpu {
+namespace unisono::network::gpu {
 
 namespace {
 
@@ -210,4 +210,4 @@ void load(Plan& plan, const NetworkOptions& options) {
   }
 }
 
-}  // namespace coda::network::gpu
+}  // namespace unisono::network::gpu

@@ -10,7 +10,7 @@
 #include "network/cuda/parameters.hpp"
 #include "runtime/cuda/replay.hpp"
 
-namespace coda::network::gpu {
+namespace unisono::network::gpu {
 
 /// What a run reads and writes, by position: inputs, then outputs. Shapes and strides in logical order.
 using CallerViews = std::vector<ConstTensorView>;
@@ -90,4 +90,4 @@ std::vector<tuner::Problem> tuning_problems(const Network& network, const Networ
 /// Compiles all kernels, those that are not in the cache in parallel, and loads them. Throws CompileError, DeviceError.
 void load(Plan& plan, const NetworkOptions& options);
 
-}  // namespace coda::network::gpu
+}  // namespace unisono::network::gpu

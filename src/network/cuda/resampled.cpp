@@ -6,7 +6,7 @@
 #include "network/names.hpp"
 #include "network/resize_tables.hpp"
 
-namespace coda::network::gpu {
+namespace unisono::network::gpu {
 
 namespace {
 
@@ -45,4 +45,4 @@ void Lowering::resample(const Region& r, const std::string& why) {
   op_ = contraction;
 }
 
-}  // namespace coda::network::gpu
+}  // namespace unisono::network::gpu

@@ -5,15 +5,15 @@
 #include <algorithm>
 #include <numeric>
 
-#include "coda/error.hpp"
 #include "network/cuda/lowering.hpp"
 #include "network/cuda/parameters.hpp"
 #include "network/infer_tensors.hpp"
 #include "network/names.hpp"
 #include "network/resize_tables.hpp"
 #include "support/float_convert.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::network::gpu {
+namespace unisono::network::gpu {
 
 namespace {
 
@@ -251,4 +251,4 @@ void Lowering::reshape() {
         });
 }
 
-}  // namespace coda::network::gpu
+}  // namespace unisono::network::gpu

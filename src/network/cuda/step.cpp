@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
-#include "coda/error.hpp"
 #include "codegen/codegen.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::network::gpu {
+namespace unisono::network::gpu {
 
 void Constant::load(int device_index) {
   std::call_once(once_, [&] {
@@ -47,4 +47,4 @@ Launch PlainStep::bind(const Bases& bases) const {
   return cuda::bind_plain(kernel_, grid_, parameters_(bases), fmt::format("{} ({})", name, what));
 }
 
-}  // namespace coda::network::gpu
+}  // namespace unisono::network::gpu

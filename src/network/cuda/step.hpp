@@ -9,16 +9,16 @@
 #include <string>
 #include <vector>
 
-#include "coda/executable.hpp"
-#include "coda/network.hpp"
 #include "codegen/graph_kernels.hpp"
 #include "jit/jit.hpp"
 #include "network/cuda/dependencies.hpp"
 #include "runtime/cuda/backend.hpp"
 #include "runtime/cuda/plain.hpp"
 #include "tuner/problem.hpp"
+#include "unisono/executable.hpp"
+#include "unisono/network.hpp"
 
-namespace coda::network::gpu {
+namespace unisono::network::gpu {
 
 /// Elements in device memory that never change. Packed and copied when they are first needed, shared by all plans.
 class Constant {
@@ -111,4 +111,4 @@ class PlainStep final : public Step {
 /// The text of all device headers, for requests.
 const std::vector<jit::Header>& headers();
 
-}  // namespace coda::network::gpu
+}  // namespace unisono::network::gpu

@@ -10,7 +10,7 @@
 #include "network/cuda/lowering.hpp"
 #include "network/cuda/parameters.hpp"
 
-namespace coda::network::gpu {
+namespace unisono::network::gpu {
 
 namespace {
 
@@ -71,4 +71,4 @@ Place Lowering::unfold(const Conv2d& given, const Conv2d& unfolded) {
   return to;
 }
 
-}  // namespace coda::network::gpu
+}  // namespace unisono::network::gpu

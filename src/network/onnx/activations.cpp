@@ -2,7 +2,7 @@
 
 #include "network/onnx/importer.hpp"
 
-namespace coda::network::onnx_import {
+namespace unisono::network::onnx_import {
 
 namespace {
 
@@ -64,4 +64,4 @@ constexpr OperatorRow activation_table[] = {{"Celu", 12, import_celu},
 
 std::span<const OperatorRow> activation_rows() { return activation_table; }
 
-}  // namespace coda::network::onnx_import
+}  // namespace unisono::network::onnx_import

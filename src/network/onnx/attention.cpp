@@ -6,7 +6,7 @@
 #include "network/dim.hpp"
 #include "network/onnx/importer.hpp"
 
-namespace coda::network::onnx_import {
+namespace unisono::network::onnx_import {
 
 namespace {
 
@@ -206,4 +206,4 @@ constexpr OperatorRow attention_table[] = {{"Attention", 23, import_attention},
 
 std::span<const OperatorRow> attention_rows() { return attention_table; }
 
-}  // namespace coda::network::onnx_import
+}  // namespace unisono::network::onnx_import

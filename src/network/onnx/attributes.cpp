@@ -10,7 +10,7 @@
 #include "network/onnx/importer.hpp"
 #include "runtime/cpu/ops/tensor.hpp"
 
-namespace coda::network::onnx_import {
+namespace unisono::network::onnx_import {
 
 NodeReader::NodeReader(Importer& importer, const schema::NodeProto& node) : importer_(importer), node_(node) {
   name_ = importer.scope_.prefix + (!node.name().empty() ? node.name() : node.output_size() > 0 ? node.output(0) : "");
@@ -259,4 +259,4 @@ bool NodeReader::remember_arithmetic(const Dim& result, MapOp op, const Dim& x, 
   return importer_.remember(result, op, x, y);
 }
 
-}  // namespace coda::network::onnx_import
+}  // namespace unisono::network::onnx_import

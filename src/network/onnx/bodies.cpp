@@ -8,7 +8,7 @@
 #include "network/onnx/node_check.hpp"
 #include "network/onnx/opsets.hpp"
 
-namespace coda::network::onnx_import {
+namespace unisono::network::onnx_import {
 
 namespace {
 
@@ -181,4 +181,4 @@ void Importer::inline_function(const NodeReader& node, const schema::FunctionPro
   }
 }
 
-}  // namespace coda::network::onnx_import
+}  // namespace unisono::network::onnx_import

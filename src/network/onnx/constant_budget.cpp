@@ -3,7 +3,7 @@
 #include "network/onnx/importer.hpp"
 #include "support/machine_memory.hpp"
 
-namespace coda::network::onnx_import {
+namespace unisono::network::onnx_import {
 
 ConstantBudget::ConstantBudget(const OnnxLimits& limits)
     : element_limit_(limits.constant_elements),
@@ -43,4 +43,4 @@ std::uint64_t ConstantBudget::most_elements(std::size_t element_bytes) const {
   return std::min(element_limit_, stored_limit_ / element_bytes);
 }
 
-}  // namespace coda::network::onnx_import
+}  // namespace unisono::network::onnx_import

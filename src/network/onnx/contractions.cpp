@@ -5,7 +5,7 @@
 #include "network/dim.hpp"
 #include "network/onnx/windows.hpp"
 
-namespace coda::network::onnx_import {
+namespace unisono::network::onnx_import {
 
 namespace {
 
@@ -148,4 +148,4 @@ NetworkValue matrix_product(const NodeReader& node, NetworkValue a, NetworkValue
 
 std::span<const OperatorRow> contraction_rows() { return contraction_table; }
 
-}  // namespace coda::network::onnx_import
+}  // namespace unisono::network::onnx_import

@@ -4,7 +4,7 @@
 
 #include "network/onnx/windows.hpp"
 
-namespace coda::network::onnx_import {
+namespace unisono::network::onnx_import {
 
 namespace {
 
@@ -93,4 +93,4 @@ constexpr OperatorRow crop_table[] = {{"CenterCropPad", 18, import_center_crop_p
 
 std::span<const OperatorRow> crop_rows() { return crop_table; }
 
-}  // namespace coda::network::onnx_import
+}  // namespace unisono::network::onnx_import

@@ -10,7 +10,7 @@
 #include "support/printable.hpp"
 #include "support/regular_file.hpp"
 
-namespace coda {
+namespace unisono {
 
 namespace {
 
@@ -70,4 +70,4 @@ Network load_onnx(const std::string& path, const OnnxOptions& options) {
   return parse(bytes, path, {given, error ? given : real.string()}, options);
 }
 
-}  // namespace coda
+}  // namespace unisono

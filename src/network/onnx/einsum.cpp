@@ -7,7 +7,7 @@
 #include "network/dim.hpp"
 #include "network/onnx/importer.hpp"
 
-namespace coda::network::onnx_import {
+namespace unisono::network::onnx_import {
 
 namespace {
 
@@ -250,4 +250,4 @@ constexpr OperatorRow einsum_table[] = {{"Einsum", 12, import_einsum}};
 
 std::span<const OperatorRow> einsum_rows() { return einsum_table; }
 
-}  // namespace coda::network::onnx_import
+}  // namespace unisono::network::onnx_import

@@ -5,7 +5,7 @@
 
 #include "network/onnx/importer.hpp"
 
-namespace coda::network::onnx_import {
+namespace unisono::network::onnx_import {
 
 namespace {
 
@@ -159,4 +159,4 @@ constexpr OperatorRow elementwise_table[] = {
 
 std::span<const OperatorRow> elementwise_rows() { return elementwise_table; }
 
-}  // namespace coda::network::onnx_import
+}  // namespace unisono::network::onnx_import

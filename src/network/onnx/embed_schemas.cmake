@@ -1,6 +1,6 @@
 # cmake -D INPUT=… -D OUTPUT=… -P embed_schemas.cmake: the table of ONNX's operators as text in a C++ file.
 cmake_policy(VERSION 3.25)
-set(text "// Written by src/network/onnx/embed_schemas.cmake from schemas.txt.\n#include \"network/onnx/schema_text.hpp\"\n\nnamespace coda::network::onnx_import {\n\n")
+set(text "// Written by src/network/onnx/embed_schemas.cmake from schemas.txt.\n#include \"network/onnx/schema_text.hpp\"\n\nnamespace unisono::network::onnx_import {\n\n")
 string(APPEND text "std::string_view schema_text() {\n  return\n")
 file(READ ${INPUT} content)
 string(LENGTH "${content}" length)
@@ -10,5 +10,5 @@ while(at LESS length)  # compilers need not take literals of more than 64 KiB
   string(APPEND text "R\"~~~(${piece})~~~\"\n")
   math(EXPR at "${at} + 16000")
 endwhile()
-string(APPEND text "\"\";\n}\n\n}  // namespace coda::network::onnx_import\n")
+string(APPEND text "\"\";\n}\n\n}  // namespace unisono::network::onnx_import\n")
 file(WRITE ${OUTPUT} "${text}")

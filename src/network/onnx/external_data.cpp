@@ -7,7 +7,7 @@
 #include "network/onnx/importer.hpp"
 #include "support/regular_file.hpp"
 
-namespace coda::network::onnx_import {
+namespace unisono::network::onnx_import {
 
 namespace {
 
@@ -75,4 +75,4 @@ std::vector<std::byte> external_data(const schema::TensorProto& t, const ModelFo
   return data;
 }
 
-}  // namespace coda::network::onnx_import
+}  // namespace unisono::network::onnx_import

@@ -5,7 +5,7 @@
 #include "network/dim.hpp"
 #include "network/onnx/importer.hpp"
 
-namespace coda::network::onnx_import {
+namespace unisono::network::onnx_import {
 
 namespace {
 constexpr double most_elements = 0x1p20;  // of a result, unless it is a cast
@@ -70,4 +70,4 @@ std::optional<NetworkTensor> folded(const Network& network, const OperatorKind& 
   return result;
 }
 
-}  // namespace coda::network::onnx_import
+}  // namespace unisono::network::onnx_import

@@ -4,7 +4,7 @@
 
 #include "network/onnx/importer.hpp"
 
-namespace coda::network::onnx_import {
+namespace unisono::network::onnx_import {
 
 namespace {
 
@@ -76,4 +76,4 @@ constexpr OperatorRow function_table[] = {{"Acos", 7, function<MapOp::acos>},
 
 std::span<const OperatorRow> function_rows() { return function_table; }
 
-}  // namespace coda::network::onnx_import
+}  // namespace unisono::network::onnx_import

@@ -9,7 +9,7 @@
 #include "network/onnx/operator_schema.hpp"
 #include "network/onnx/opsets.hpp"
 
-namespace coda::network::onnx_import {
+namespace unisono::network::onnx_import {
 
 namespace {
 constexpr std::int64_t first_opset = 1;       // each operator says from which on it is what is built
@@ -249,4 +249,4 @@ void Importer::read_outputs() {
   }
 }
 
-}  // namespace coda::network::onnx_import
+}  // namespace unisono::network::onnx_import

@@ -14,14 +14,14 @@
 #include <variant>
 #include <vector>
 
-#include "coda/error.hpp"
-#include "coda/network.hpp"
-#include "coda/onnx.hpp"
 #include "onnx.pb.h"
+#include "unisono/error.hpp"
+#include "unisono/network.hpp"
+#include "unisono/onnx.hpp"
 
-namespace coda::network::onnx_import {
+namespace unisono::network::onnx_import {
 
-namespace schema = ::coda::onnx;
+namespace schema = ::unisono::onnx;
 
 /// Where the files of external data may lie; empty: nowhere.
 struct ModelFolders {
@@ -329,4 +329,4 @@ bool is_short_float(int data_type);  ///< float16, bfloat16
 std::vector<std::byte> external_data(const schema::TensorProto& tensor, const ModelFolders& folders, std::size_t bytes,
                                      const std::string& what);
 
-}  // namespace coda::network::onnx_import
+}  // namespace unisono::network::onnx_import

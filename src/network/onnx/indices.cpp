@@ -4,7 +4,7 @@
 
 #include "network/onnx/importer.hpp"
 
-namespace coda::network::onnx_import {
+namespace unisono::network::onnx_import {
 
 namespace {
 
@@ -115,4 +115,4 @@ constexpr OperatorRow index_table[] = {{"GatherElements", 11, import_gather_elem
 
 std::span<const OperatorRow> index_rows() { return index_table; }
 
-}  // namespace coda::network::onnx_import
+}  // namespace unisono::network::onnx_import

@@ -10,7 +10,7 @@
 #include "network/infer_tensors.hpp"
 #include "network/onnx/importer.hpp"
 
-namespace coda::network::onnx_import {
+namespace unisono::network::onnx_import {
 
 namespace {
 
@@ -257,4 +257,4 @@ bool import_integer_arithmetic(const NodeReader& node) {
 
 std::span<const OperatorRow> integer_rows() { return integer_table; }
 
-}  // namespace coda::network::onnx_import
+}  // namespace unisono::network::onnx_import

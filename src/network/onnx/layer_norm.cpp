@@ -5,7 +5,7 @@
 
 #include "network/onnx/importer.hpp"
 
-namespace coda::network::onnx_import {
+namespace unisono::network::onnx_import {
 
 namespace {
 
@@ -92,4 +92,4 @@ constexpr OperatorRow layer_norm_table[] = {{"LayerNormalization", 17, import_la
 
 std::span<const OperatorRow> layer_norm_rows() { return layer_norm_table; }
 
-}  // namespace coda::network::onnx_import
+}  // namespace unisono::network::onnx_import

@@ -4,7 +4,7 @@
 
 #include "network/onnx/importer.hpp"
 
-namespace coda::network::onnx_import {
+namespace unisono::network::onnx_import {
 
 namespace {
 
@@ -59,4 +59,4 @@ constexpr OperatorRow local_norm_table[] = {{"LRN", 1, import_lrn},
 
 std::span<const OperatorRow> local_norm_rows() { return local_norm_table; }
 
-}  // namespace coda::network::onnx_import
+}  // namespace unisono::network::onnx_import

@@ -2,7 +2,7 @@
 
 #include "network/onnx/importer.hpp"
 
-namespace coda::network::onnx_import {
+namespace unisono::network::onnx_import {
 
 namespace {
 
@@ -76,4 +76,4 @@ constexpr OperatorRow map_table[] = {{"And", 7, binary<MapOp::logical_and>},
 
 std::span<const OperatorRow> map_rows() { return map_table; }
 
-}  // namespace coda::network::onnx_import
+}  // namespace unisono::network::onnx_import

@@ -5,7 +5,7 @@
 
 #include "network/onnx/importer.hpp"
 
-namespace coda::network::onnx_import {
+namespace unisono::network::onnx_import {
 
 namespace {
 
@@ -184,4 +184,4 @@ constexpr OperatorRow movement_table[] = {{"DepthToSpace", 1, import_depth_to_sp
 
 std::span<const OperatorRow> movement_rows() { return movement_table; }
 
-}  // namespace coda::network::onnx_import
+}  // namespace unisono::network::onnx_import

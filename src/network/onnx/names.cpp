@@ -3,7 +3,7 @@
 #include "network/onnx/importer.hpp"
 #include "support/utf8.hpp"
 
-namespace coda::network::onnx_import {
+namespace unisono::network::onnx_import {
 
 namespace {
 
@@ -79,4 +79,4 @@ void check_names(const schema::ModelProto& model, const std::string& file) {
   for (const auto& f : model.functions()) names.function(f);
 }
 
-}  // namespace coda::network::onnx_import
+}  // namespace unisono::network::onnx_import

@@ -6,7 +6,7 @@
 
 #include "ir/suggest.hpp"
 
-namespace coda::network::onnx_import {
+namespace unisono::network::onnx_import {
 
 namespace {
 
@@ -143,4 +143,4 @@ std::vector<int> check_node(const NodeReader& node, const OperatorSchema& schema
   return types;
 }
 
-}  // namespace coda::network::onnx_import
+}  // namespace unisono::network::onnx_import

@@ -4,7 +4,7 @@
 
 #include "network/onnx/importer.hpp"
 
-namespace coda::network::onnx_import {
+namespace unisono::network::onnx_import {
 
 namespace {
 
@@ -117,4 +117,4 @@ constexpr OperatorRow normalisation_table[] = {{"BatchNormalization", 9, import_
 
 std::span<const OperatorRow> normalisation_rows() { return normalisation_table; }
 
-}  // namespace coda::network::onnx_import
+}  // namespace unisono::network::onnx_import

@@ -8,10 +8,10 @@
 #include <optional>
 #include <span>
 
-#include "coda/error.hpp"
 #include "network/onnx/schema_text.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::network::onnx_import {
+namespace unisono::network::onnx_import {
 
 namespace {
 
@@ -148,4 +148,4 @@ std::string_view attribute_type_name(int type) {
   return "of an unknown type";
 }
 
-}  // namespace coda::network::onnx_import
+}  // namespace unisono::network::onnx_import

@@ -15,7 +15,7 @@
 #include <string_view>
 #include <vector>
 
-namespace coda::network::onnx_import {
+namespace unisono::network::onnx_import {
 
 struct ParameterSchema {
   enum class Count { one, optional, repeated };
@@ -49,4 +49,4 @@ int newest_opset();
 /// The word for AttributeProto's type, as ONNX writes it ("INTS").
 std::string_view attribute_type_name(int type);
 
-}  // namespace coda::network::onnx_import
+}  // namespace unisono::network::onnx_import

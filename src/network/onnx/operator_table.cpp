@@ -3,7 +3,7 @@
 
 #include "network/onnx/importer.hpp"
 
-namespace coda::network::onnx_import {
+namespace unisono::network::onnx_import {
 
 namespace {
 const auto& families() {
@@ -31,4 +31,4 @@ std::vector<std::string_view> supported_operators() {
   return names;
 }
 
-}  // namespace coda::network::onnx_import
+}  // namespace unisono::network::onnx_import

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-namespace coda::network::onnx_import {
+namespace unisono::network::onnx_import {
 
 /// The domain of ONNX's own operators has two names.
 inline bool is_standard_domain(std::string_view domain) { return domain.empty() || domain == "ai.onnx"; }
@@ -12,4 +12,4 @@ inline bool is_standard_domain(std::string_view domain) { return domain.empty() 
 /// Throws UserError starting with `what` for an opset that the importer does not read.
 void check_opset(std::int64_t opset, const std::string& what);
 
-}  // namespace coda::network::onnx_import
+}  // namespace unisono::network::onnx_import

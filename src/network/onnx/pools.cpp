@@ -4,7 +4,7 @@
 
 #include "network/onnx/windows.hpp"
 
-namespace coda::network::onnx_import {
+namespace unisono::network::onnx_import {
 
 namespace {
 
@@ -115,4 +115,4 @@ constexpr OperatorRow pool_table[] = {{"AveragePool", 1, import_average_pool},
 
 std::span<const OperatorRow> pool_rows() { return pool_table; }
 
-}  // namespace coda::network::onnx_import
+}  // namespace unisono::network::onnx_import

@@ -4,7 +4,7 @@
 
 #include "network/onnx/importer.hpp"
 
-namespace coda::network::onnx_import {
+namespace unisono::network::onnx_import {
 
 namespace {
 
@@ -68,4 +68,4 @@ std::optional<std::vector<int>> read_axes(const NodeReader& node, int input, std
 
 std::span<const OperatorRow> reduction_rows() { return reduction_table; }
 
-}  // namespace coda::network::onnx_import
+}  // namespace unisono::network::onnx_import

@@ -5,7 +5,7 @@
 
 #include "network/onnx/importer.hpp"
 
-namespace coda::network::onnx_import {
+namespace unisono::network::onnx_import {
 
 namespace {
 
@@ -61,4 +61,4 @@ std::string_view refusal_of(std::string_view op_type) {
   return op_type.starts_with("QLinear") ? quantised : std::string_view();
 }
 
-}  // namespace coda::network::onnx_import
+}  // namespace unisono::network::onnx_import

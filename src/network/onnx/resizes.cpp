@@ -5,7 +5,7 @@
 
 #include "network/onnx/importer.hpp"
 
-namespace coda::network::onnx_import {
+namespace unisono::network::onnx_import {
 
 namespace {
 
@@ -201,4 +201,4 @@ constexpr OperatorRow image_table[] = {{"Resize", 11, import_resize}, {"Upsample
 
 std::span<const OperatorRow> image_rows() { return image_table; }
 
-}  // namespace coda::network::onnx_import
+}  // namespace unisono::network::onnx_import

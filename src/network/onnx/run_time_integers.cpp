@@ -6,7 +6,7 @@
 
 #include "network/onnx/importer.hpp"
 
-namespace coda::network::onnx_import {
+namespace unisono::network::onnx_import {
 
 namespace {
 constexpr int deepest_arithmetic = 64;  // extent_at_run_time calls itself
@@ -76,4 +76,4 @@ bool Importer::remember(const Dim& result, MapOp op, const Dim& x, const Dim& y)
   return true;
 }
 
-}  // namespace coda::network::onnx_import
+}  // namespace unisono::network::onnx_import

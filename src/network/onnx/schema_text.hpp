@@ -2,9 +2,9 @@
 
 #include <string_view>
 
-namespace coda::network::onnx_import {
+namespace unisono::network::onnx_import {
 
 /// The contents of schemas.txt.
 std::string_view schema_text();
 
-}  // namespace coda::network::onnx_import
+}  // namespace unisono::network::onnx_import

@@ -8,7 +8,7 @@
 #include "network/onnx/importer.hpp"
 #include "runtime/cpu/ops/tensor.hpp"
 
-namespace coda::network::onnx_import {
+namespace unisono::network::onnx_import {
 
 namespace {
 
@@ -206,4 +206,4 @@ NetworkValue counted(const NodeReader& node, const Dim& extent, const Shape& sha
 
 std::span<const OperatorRow> sequence_rows() { return sequence_table; }
 
-}  // namespace coda::network::onnx_import
+}  // namespace unisono::network::onnx_import

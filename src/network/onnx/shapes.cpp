@@ -4,7 +4,7 @@
 
 #include "network/onnx/importer.hpp"
 
-namespace coda::network::onnx_import {
+namespace unisono::network::onnx_import {
 
 namespace {
 
@@ -191,4 +191,4 @@ NetworkValue reshape_to(const NodeReader& node, NetworkValue x, const Shape& sha
 
 std::span<const OperatorRow> shape_rows() { return shape_table; }
 
-}  // namespace coda::network::onnx_import
+}  // namespace unisono::network::onnx_import

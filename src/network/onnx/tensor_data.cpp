@@ -6,7 +6,7 @@
 #include "network/onnx/importer.hpp"
 #include "support/float_convert.hpp"
 
-namespace coda::network::onnx_import {
+namespace unisono::network::onnx_import {
 
 namespace {
 
@@ -143,4 +143,4 @@ TensorData tensor_data(const schema::TensorProto& t, const ModelFolders& folders
   return {DType::f32, bytes_of(floats)};
 }
 
-}  // namespace coda::network::onnx_import
+}  // namespace unisono::network::onnx_import

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace coda::network::onnx_import {
+namespace unisono::network::onnx_import {
 
 namespace {
 
@@ -75,4 +75,4 @@ NetworkValue lowered(const NodeReader& node, NetworkValue x) {
   return reshape_to(node, x, {s[0], s[1], s[3]});
 }
 
-}  // namespace coda::network::onnx_import
+}  // namespace unisono::network::onnx_import

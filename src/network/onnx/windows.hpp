@@ -3,7 +3,7 @@
 
 #include "network/onnx/importer.hpp"
 
-namespace coda::network::onnx_import {
+namespace unisono::network::onnx_import {
 
 /// One entry an axis behind images and channels.
 struct Window {
@@ -26,4 +26,4 @@ std::vector<std::int64_t> read_list(const NodeReader& node, std::string_view nam
 NetworkValue lifted(const NodeReader& node, NetworkValue x);
 NetworkValue lowered(const NodeReader& node, NetworkValue x);
 
-}  // namespace coda::network::onnx_import
+}  // namespace unisono::network::onnx_import

@@ -1,9 +1,9 @@
-#include "coda/executable.hpp"
+#include "unisono/executable.hpp"
 
-#include "coda/error.hpp"
 #include "runtime/common/executable_impl.hpp"
+#include "unisono/error.hpp"
 
-namespace coda {
+namespace unisono {
 
 void ExecutableImpl::enqueue(const Arguments&, Stream) const {
   throw UserError(
@@ -24,4 +24,4 @@ std::string Executable::describe() const { return impl_->describe(); }
 
 void Launch::enqueue(Stream stream) const { impl_->enqueue(stream); }
 
-}  // namespace coda
+}  // namespace unisono

@@ -4,9 +4,9 @@
 #include <memory>
 #include <string>
 
-#include "coda/executable.hpp"
+#include "unisono/executable.hpp"
 
-namespace coda {
+namespace unisono {
 
 class LaunchImpl {
  public:
@@ -24,4 +24,4 @@ class ExecutableImpl {
   virtual std::shared_ptr<const LaunchImpl> bind(const Arguments& arguments) const;
 };
 
-}  // namespace coda
+}  // namespace unisono

@@ -7,10 +7,10 @@
 #include <string_view>
 #include <vector>
 
-#include "coda/error.hpp"
 #include "ir/suggest.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::runtime {
+namespace unisono::runtime {
 
 namespace {
 
@@ -74,4 +74,4 @@ std::vector<std::string> operand_names(const Graph& graph) {
   return names;
 }
 
-}  // namespace coda::runtime
+}  // namespace unisono::runtime

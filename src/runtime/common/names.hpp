@@ -4,10 +4,10 @@
 #include <span>
 #include <string>
 
-#include "coda/executable.hpp"
-#include "coda/graph.hpp"
+#include "unisono/executable.hpp"
+#include "unisono/graph.hpp"
 
-namespace coda::runtime {
+namespace unisono::runtime {
 
 /// Throws UserError, with a suggestion for a near miss, if Arguments::operands or scalars has a name that is none of
 /// `operands`, or both have the same one, or if outputs has a name that is none of `stores`.
@@ -24,4 +24,4 @@ void check_storage(const CompileOptions& options, std::span<const std::string> o
 /// Names of the operands of a graph, each once, in the order of their nodes.
 std::vector<std::string> operand_names(const Graph& graph);
 
-}  // namespace coda::runtime
+}  // namespace unisono::runtime

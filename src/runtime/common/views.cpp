@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <functional>
 
-#include "coda/error.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::runtime {
+namespace unisono::runtime {
 
 std::string shape_string(const std::vector<std::int64_t>& shape) { return fmt::format("({})", fmt::join(shape, ",")); }
 
@@ -96,4 +96,4 @@ bool may_overlap(const ConstTensorView& x, const std::vector<std::int64_t>& x_st
   return !disjoint_slices(x, x_strides, y, y_strides);
 }
 
-}  // namespace coda::runtime
+}  // namespace unisono::runtime

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "coda/tensor.hpp"
+#include "unisono/tensor.hpp"
 
-namespace coda::runtime {
+namespace unisono::runtime {
 
 /// Strides of `view`, in elements, after checking it. Throws UserError, with `what` in the message ("operand bias[n]"),
 /// if the shape differs from `shape`, the number of strides differs, a stride is negative, the pointer is null, or the
@@ -35,4 +35,4 @@ ByteRange byte_range(const ConstTensorView& view, const std::vector<std::int64_t
 bool may_overlap(const ConstTensorView& x, const std::vector<std::int64_t>& x_strides, const ConstTensorView& y,
                  const std::vector<std::int64_t>& y_strides);
 
-}  // namespace coda::runtime
+}  // namespace unisono::runtime

@@ -5,12 +5,12 @@
 #include <memory>
 #include <string>
 
-#include "coda/contraction.hpp"
-#include "coda/executable.hpp"
 #include "runtime/cpu/tiling.hpp"
 #include "runtime/cpu/vector/unit.hpp"
+#include "unisono/contraction.hpp"
+#include "unisono/executable.hpp"
 
-namespace coda::cpu {
+namespace unisono::cpu {
 
 /// Computes the accumulators of strips. Immutable after construction; strips may be computed by several threads at
 /// once.
@@ -53,4 +53,4 @@ std::unique_ptr<AccumulatorSource> contraction_source(const Contraction& contrac
 /// Arguments::a, float32, (images, height, width, cols), any pixel stride.
 std::unique_ptr<AccumulatorSource> tensor_source(const Extents& extents, const VectorUnit& unit);
 
-}  // namespace coda::cpu
+}  // namespace unisono::cpu

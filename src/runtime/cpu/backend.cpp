@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <optional>
 
-#include "coda/error.hpp"
 #include "ir/op_table.hpp"
 #include "passes/passes.hpp"
 #include "runtime/common/names.hpp"
@@ -14,8 +13,9 @@
 #include "runtime/cpu/tiled_executable.hpp"
 #include "runtime/cpu/worker_pool.hpp"
 #include "support/fork.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::cpu {
+namespace unisono::cpu {
 
 namespace {
 
@@ -156,4 +156,4 @@ std::shared_ptr<const RegionKernel> compile_region(const std::optional<Contracti
   return assemble(space, graph, optimised, stages, options);
 }
 
-}  // namespace coda::cpu
+}  // namespace unisono::cpu

@@ -3,16 +3,16 @@
 
 #include <memory>
 
-#include "coda/contraction.hpp"
-#include "coda/executable.hpp"
 #include "passes/partition.hpp"
 #include "runtime/common/executable_impl.hpp"
+#include "unisono/contraction.hpp"
+#include "unisono/executable.hpp"
 
-namespace coda::cpu {
+namespace unisono::cpu {
 
 /// `source` is the graph as the caller wrote it, `graph` the same after the passes, `stages` its partition. Throws
-/// UserError and Unsupported as coda::compile does.
+/// UserError and Unsupported as unisono::compile does.
 std::shared_ptr<const ExecutableImpl> build(const Contraction& contraction, const Graph& source, const Graph& graph,
                                             const passes::Partition& stages, const CompileOptions& options);
 
-}  // namespace coda::cpu
+}  // namespace unisono::cpu

@@ -6,11 +6,11 @@
 #include <algorithm>
 #include <cmath>
 
-#include "coda/error.hpp"
 #include "ir/op_table.hpp"
 #include "runtime/common/names.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::cpu {
+namespace unisono::cpu {
 
 namespace {
 
@@ -186,4 +186,4 @@ BoundArguments bind_arguments(const Plan& plan, const Arguments& arguments, cons
   return Binder(plan, arguments, space, known).run();
 }
 
-}  // namespace coda::cpu
+}  // namespace unisono::cpu

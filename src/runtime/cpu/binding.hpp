@@ -3,12 +3,12 @@
 
 #include <vector>
 
-#include "coda/executable.hpp"
 #include "runtime/cpu/accumulator.hpp"
 #include "runtime/cpu/program.hpp"
 #include "runtime/cpu/views.hpp"
+#include "unisono/executable.hpp"
 
-namespace coda::cpu {
+namespace unisono::cpu {
 
 /// A tensor in memory, or a number.
 struct BoundTensor {
@@ -45,4 +45,4 @@ struct Space {
 BoundArguments bind_arguments(const Plan& plan, const Arguments& arguments, const Space& space,
                               const std::vector<std::string>& known);
 
-}  // namespace coda::cpu
+}  // namespace unisono::cpu

@@ -4,7 +4,7 @@
 
 #include "runtime/cpu/elements.hpp"
 
-namespace coda::cpu {
+namespace unisono::cpu {
 
 namespace {
 
@@ -86,4 +86,4 @@ void store_block(const VectorUnit& unit, const void* lanes, bool wide, const Ext
   });
 }
 
-}  // namespace coda::cpu
+}  // namespace unisono::cpu

@@ -1,10 +1,10 @@
 #pragma once
 /// Loading and storing blocks of rows of tensors with axes [m,·], in any layout.
 
-#include "coda/contraction.hpp"
 #include "runtime/cpu/binding.hpp"
+#include "unisono/contraction.hpp"
 
-namespace coda::cpu {
+namespace unisono::cpu {
 
 /// Rows [first, first + rows) of one image, counted within the image.
 struct RowRange {
@@ -19,4 +19,4 @@ void load_block(const VectorUnit& unit, const BoundTensor& from, const Extents& 
 void store_block(const VectorUnit& unit, const void* lanes, bool wide, const Extents& e, const RowRange& block,
                  std::int64_t cols, const BoundTensor& to);
 
-}  // namespace coda::cpu
+}  // namespace unisono::cpu

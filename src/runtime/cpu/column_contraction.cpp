@@ -5,12 +5,12 @@
 
 #include <algorithm>
 
-#include "coda/error.hpp"
 #include "runtime/cpu/contraction_sources.hpp"
 #include "runtime/cpu/dnnl_support.hpp"
 #include "runtime/cpu/views.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::cpu {
+namespace unisono::cpu {
 
 namespace {
 
@@ -161,4 +161,4 @@ std::unique_ptr<AccumulatorSource> column_source(const Gemm& g, bool with_bias, 
   return std::make_unique<ColumnContraction>(g, with_bias, options, unit);
 }
 
-}  // namespace coda::cpu
+}  // namespace unisono::cpu

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace coda::cpu {
+namespace unisono::cpu {
 
 namespace {
 
@@ -88,4 +88,4 @@ void Combiner::combine(std::size_t at) {
 
 void combine_lanes(Program& program) { Combiner(program).run(); }
 
-}  // namespace coda::cpu
+}  // namespace unisono::cpu

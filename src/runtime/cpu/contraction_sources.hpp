@@ -3,7 +3,7 @@
 
 #include "runtime/cpu/accumulator.hpp"
 
-namespace coda::cpu {
+namespace unisono::cpu {
 
 std::unique_ptr<AccumulatorSource> image_source(const Conv2d& c, bool with_bias, const Tiling& tiling,
                                                 const CompileOptions& options, const VectorUnit& unit);
@@ -17,4 +17,4 @@ bool cut_by_columns(const Gemm& g, const CompileOptions& options);
 std::unique_ptr<AccumulatorSource> column_source(const Gemm& g, bool with_bias, const CompileOptions& options,
                                                  const VectorUnit& unit);
 
-}  // namespace coda::cpu
+}  // namespace unisono::cpu

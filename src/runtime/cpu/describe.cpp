@@ -5,7 +5,7 @@
 
 #include "runtime/cpu/tiled_executable.hpp"
 
-namespace coda::cpu {
+namespace unisono::cpu {
 
 namespace {
 
@@ -58,4 +58,4 @@ std::string TiledExecutable::describe() const {
   return s;
 }
 
-}  // namespace coda::cpu
+}  // namespace unisono::cpu

@@ -6,10 +6,10 @@
 #include <cstring>
 #include <mutex>
 
-#include "coda/error.hpp"
 #include "runtime/cpu/views.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::cpu {
+namespace unisono::cpu {
 
 const dnnl::engine& dnnl_engine() {
   static const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
@@ -166,4 +166,4 @@ void PackedWeights::pack(const ConstTensorView& view, std::byte* dense, std::byt
     execute(reorder_, {{DNNL_ARG_FROM, plain_, element(source, offset_, compute_)}, {DNNL_ARG_TO, wanted_, packed}});
 }
 
-}  // namespace coda::cpu
+}  // namespace unisono::cpu

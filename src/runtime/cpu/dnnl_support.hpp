@@ -10,12 +10,12 @@
 #include <utility>
 #include <vector>
 
-#include "coda/dtype.hpp"
-#include "coda/executable.hpp"
 #include "runtime/cpu/elements.hpp"
 #include "runtime/cpu/scratch.hpp"
+#include "unisono/dtype.hpp"
+#include "unisono/executable.hpp"
 
-namespace coda::cpu {
+namespace unisono::cpu {
 
 /// The CPU engine of the process.
 const dnnl::engine& dnnl_engine();
@@ -102,4 +102,4 @@ class PackedWeights {
   std::int64_t offset_ = 0;
 };
 
-}  // namespace coda::cpu
+}  // namespace unisono::cpu

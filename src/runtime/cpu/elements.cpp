@@ -6,7 +6,7 @@
 
 #include "support/float_convert.hpp"
 
-namespace coda::cpu {
+namespace unisono::cpu {
 
 namespace {
 
@@ -74,4 +74,4 @@ void store_doubles(const double* from, std::size_t count, void* to, DType t, std
   for (std::size_t i = 0; i < count; ++i) support::store(to, static_cast<std::int64_t>(i) * stride, t, from[i]);
 }
 
-}  // namespace coda::cpu
+}  // namespace unisono::cpu

@@ -4,10 +4,10 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "coda/dtype.hpp"
 #include "runtime/cpu/vector/unit.hpp"
+#include "unisono/dtype.hpp"
 
-namespace coda::cpu {
+namespace unisono::cpu {
 
 /// Address of element `index`.
 inline const std::byte* element(const void* data, std::int64_t index, DType t) {
@@ -25,4 +25,4 @@ void load_doubles(const void* from, DType t, std::int64_t stride, std::size_t co
 void store_floats(const VectorUnit& unit, const float* from, std::size_t count, void* to, DType t, std::int64_t stride);
 void store_doubles(const double* from, std::size_t count, void* to, DType t, std::int64_t stride);
 
-}  // namespace coda::cpu
+}  // namespace unisono::cpu

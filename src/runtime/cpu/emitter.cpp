@@ -6,64 +6,64 @@
 #include <cmath>
 #include <cstring>
 
-#include "coda/error.hpp"
 #include "ir/op_table.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::cpu {
+namespace unisono::cpu {
 
 namespace {
 
 // The instruction of each elementwise op; the enumerations name them alike
 Code code_of(Op op) {
   switch (op) {
-#define CODA_SAME(NAME) \
+#define UNISONO_SAME(NAME) \
   case Op::NAME: return Code::NAME;
-    CODA_SAME(add)
-    CODA_SAME(sub)
-    CODA_SAME(mul)
-    CODA_SAME(div)
-    CODA_SAME(min)
-    CODA_SAME(max)
-    CODA_SAME(pow)
-    CODA_SAME(less)
-    CODA_SAME(less_equal)
-    CODA_SAME(greater)
-    CODA_SAME(greater_equal)
-    CODA_SAME(equal)
-    CODA_SAME(not_equal)
-    CODA_SAME(logical_and)
-    CODA_SAME(logical_or)
-    CODA_SAME(fma)
-    CODA_SAME(select)
-    CODA_SAME(logical_not)
-    CODA_SAME(neg)
-    CODA_SAME(abs)
-    CODA_SAME(sqrt)
-    CODA_SAME(rsqrt)
-    CODA_SAME(reciprocal)
-    CODA_SAME(square)
-    CODA_SAME(exp)
-    CODA_SAME(log)
-    CODA_SAME(log1p)
-    CODA_SAME(tanh)
-    CODA_SAME(erf)
-    CODA_SAME(sin)
-    CODA_SAME(cos)
-    CODA_SAME(sigmoid)
-    CODA_SAME(relu)
-    CODA_SAME(relu6)
-    CODA_SAME(leaky_relu)
-    CODA_SAME(elu)
-    CODA_SAME(silu)
-    CODA_SAME(mish)
-    CODA_SAME(gelu)
-    CODA_SAME(gelu_tanh)
-    CODA_SAME(hardsigmoid)
-    CODA_SAME(hardswish)
-    CODA_SAME(softplus)
-    CODA_SAME(logsigmoid)
-    CODA_SAME(clamp)
-#undef CODA_SAME
+    UNISONO_SAME(add)
+    UNISONO_SAME(sub)
+    UNISONO_SAME(mul)
+    UNISONO_SAME(div)
+    UNISONO_SAME(min)
+    UNISONO_SAME(max)
+    UNISONO_SAME(pow)
+    UNISONO_SAME(less)
+    UNISONO_SAME(less_equal)
+    UNISONO_SAME(greater)
+    UNISONO_SAME(greater_equal)
+    UNISONO_SAME(equal)
+    UNISONO_SAME(not_equal)
+    UNISONO_SAME(logical_and)
+    UNISONO_SAME(logical_or)
+    UNISONO_SAME(fma)
+    UNISONO_SAME(select)
+    UNISONO_SAME(logical_not)
+    UNISONO_SAME(neg)
+    UNISONO_SAME(abs)
+    UNISONO_SAME(sqrt)
+    UNISONO_SAME(rsqrt)
+    UNISONO_SAME(reciprocal)
+    UNISONO_SAME(square)
+    UNISONO_SAME(exp)
+    UNISONO_SAME(log)
+    UNISONO_SAME(log1p)
+    UNISONO_SAME(tanh)
+    UNISONO_SAME(erf)
+    UNISONO_SAME(sin)
+    UNISONO_SAME(cos)
+    UNISONO_SAME(sigmoid)
+    UNISONO_SAME(relu)
+    UNISONO_SAME(relu6)
+    UNISONO_SAME(leaky_relu)
+    UNISONO_SAME(elu)
+    UNISONO_SAME(silu)
+    UNISONO_SAME(mish)
+    UNISONO_SAME(gelu)
+    UNISONO_SAME(gelu_tanh)
+    UNISONO_SAME(hardsigmoid)
+    UNISONO_SAME(hardswish)
+    UNISONO_SAME(softplus)
+    UNISONO_SAME(logsigmoid)
+    UNISONO_SAME(clamp)
+#undef UNISONO_SAME
     default: throw InternalError(fmt::format("the CPU has no instruction for {}", to_string(op)));
   }
 }
@@ -455,4 +455,4 @@ void Emitter::value(ValueId v) {
   elementwise(v);
 }
 
-}  // namespace coda::cpu
+}  // namespace unisono::cpu

@@ -8,7 +8,7 @@
 
 #include "runtime/cpu/program.hpp"
 
-namespace coda::cpu {
+namespace unisono::cpu {
 
 /// True for the dtypes that stand in double lanes.
 inline bool is_wide(DType t) { return t == DType::f64 || t == DType::i32; }
@@ -75,4 +75,4 @@ class Emitter {
 /// Number of nodes, stores and effects that read each value.
 std::vector<int> count_uses(const Graph& graph);
 
-}  // namespace coda::cpu
+}  // namespace unisono::cpu

@@ -6,11 +6,11 @@
 #include <memory>
 #include <optional>
 
-#include "coda/contraction.hpp"
-#include "coda/executable.hpp"
-#include "coda/graph.hpp"
+#include "unisono/contraction.hpp"
+#include "unisono/executable.hpp"
+#include "unisono/graph.hpp"
 
-namespace coda::cpu {
+namespace unisono::cpu {
 
 /// Compiles `graph` over the iteration space `space`. Acc, if the graph uses it, is Arguments::a: float32, shape
 /// (images, height, width, cols), channels last. Arguments::b is not read. Operands and outputs with axes [m,n] have
@@ -39,8 +39,8 @@ class RegionKernel {
   virtual std::unique_ptr<BoundRegion> bind_region(const Arguments& arguments, std::byte* scratch) const = 0;
 };
 
-/// Compiles `contraction` with its epilogue or, without one, an epilogue over `space`. Throws as coda::compile does.
+/// Compiles `contraction` with its epilogue or, without one, an epilogue over `space`. Throws as unisono::compile does.
 std::shared_ptr<const RegionKernel> compile_region(const std::optional<Contraction>& contraction, const Extents& space,
                                                    const Graph& graph, const CompileOptions& options);
 
-}  // namespace coda::cpu
+}  // namespace unisono::cpu

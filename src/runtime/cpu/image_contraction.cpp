@@ -7,14 +7,14 @@
 #include <new>
 #include <vector>
 
-#include "coda/error.hpp"
 #include "runtime/cpu/block_io.hpp"
 #include "runtime/cpu/contraction_sources.hpp"
 #include "runtime/cpu/dnnl_support.hpp"
 #include "runtime/cpu/image_primitives.hpp"
 #include "runtime/cpu/views.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::cpu {
+namespace unisono::cpu {
 
 namespace {
 
@@ -251,4 +251,4 @@ std::unique_ptr<AccumulatorSource> image_source(const ConvTranspose2d& c, bool w
   return std::make_unique<ImageContraction<ConvTranspose2d>>(c, with_bias, tiling, options, unit);
 }
 
-}  // namespace coda::cpu
+}  // namespace unisono::cpu

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <type_traits>
 
-namespace coda::cpu {
+namespace unisono::cpu {
 
 using dnnl::memory;
 
@@ -147,4 +147,4 @@ ImagePrimitive image_primitive(const ConvTranspose2d& c, const Window& w, std::i
   return make_primitive(c, w, width, compute, with_bias, weights, destination);
 }
 
-}  // namespace coda::cpu
+}  // namespace unisono::cpu

@@ -5,11 +5,11 @@
 #include <string>
 #include <tuple>
 
-#include "coda/contraction.hpp"
 #include "runtime/cpu/dnnl_support.hpp"
 #include "runtime/cpu/tiling.hpp"
+#include "unisono/contraction.hpp"
 
-namespace coda::cpu {
+namespace unisono::cpu {
 
 /// Which input rows a strip of output rows reads, and the padding that is left above and below them.
 struct Window {
@@ -54,4 +54,4 @@ ImagePrimitive image_primitive(const Conv2d& c, const Window& w, std::int64_t wi
 ImagePrimitive image_primitive(const ConvTranspose2d& c, const Window& w, std::int64_t width, DType compute,
                                bool with_bias, const dnnl::memory::desc& weights, Destination destination);
 
-}  // namespace coda::cpu
+}  // namespace unisono::cpu

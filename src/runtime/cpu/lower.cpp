@@ -7,12 +7,12 @@
 #include <numeric>
 #include <set>
 
-#include "coda/error.hpp"
 #include "ir/op_table.hpp"
 #include "runtime/cpu/emitter.hpp"
 #include "runtime/cpu/registers.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::cpu {
+namespace unisono::cpu {
 
 namespace {
 
@@ -376,4 +376,4 @@ Plan lower(const Graph& graph, const passes::Partition& partition, const Extents
   return Lowering(graph, partition, extents, options, segment_rows).run();
 }
 
-}  // namespace coda::cpu
+}  // namespace unisono::cpu

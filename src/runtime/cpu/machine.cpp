@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <cstring>
 
-#include "coda/error.hpp"
 #include "runtime/cpu/elements.hpp"
 #include "runtime/cpu/registers.hpp"
 #include "support/float_convert.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::cpu {
+namespace unisono::cpu {
 
 Machine::Machine(const VectorUnit& unit, const Plan& plan, const Program& program, const BoundArguments& bound,
                  std::byte* uniform, std::byte* scratch)
@@ -310,4 +310,4 @@ void store_uniform(const VectorUnit& unit, const Plan&, const UniformSlot& slot,
   }
 }
 
-}  // namespace coda::cpu
+}  // namespace unisono::cpu

@@ -6,7 +6,7 @@
 #include "runtime/cpu/block_io.hpp"
 #include "runtime/cpu/reductions.hpp"
 
-namespace coda::cpu {
+namespace unisono::cpu {
 
 /// Memory in which the lanes of a register stand: row r of the space at base + (r - origin)·pitch.
 struct Place {
@@ -89,4 +89,4 @@ class Machine {
 void store_uniform(const VectorUnit& unit, const Plan& plan, const UniformSlot& slot, const std::byte* uniform,
                    const BoundTensor& to);
 
-}  // namespace coda::cpu
+}  // namespace unisono::cpu

@@ -6,7 +6,7 @@
 
 #include "runtime/cpu/machine.hpp"
 
-namespace coda::cpu {
+namespace unisono::cpu {
 
 namespace {
 
@@ -73,4 +73,4 @@ void Machine::prefetch_next() const {
   }
 }
 
-}  // namespace coda::cpu
+}  // namespace unisono::cpu

@@ -6,12 +6,12 @@
 #include <map>
 #include <new>
 
-#include "coda/error.hpp"
 #include "runtime/cpu/contraction_sources.hpp"
 #include "runtime/cpu/dnnl_support.hpp"
 #include "runtime/cpu/views.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::cpu {
+namespace unisono::cpu {
 
 namespace {
 
@@ -192,4 +192,4 @@ std::unique_ptr<AccumulatorSource> contraction_source(const Contraction& contrac
   return image_source(std::get<ConvTranspose2d>(contraction), with_bias, tiling, options, unit);
 }
 
-}  // namespace coda::cpu
+}  // namespace unisono::cpu

@@ -8,11 +8,11 @@
 #include <string>
 #include <vector>
 
-#include "coda/contraction.hpp"
-#include "coda/graph.hpp"
 #include "runtime/cpu/vector/unit.hpp"
+#include "unisono/contraction.hpp"
+#include "unisono/graph.hpp"
 
-namespace coda::cpu {
+namespace unisono::cpu {
 
 /// Lanes of a register: `rows`·`cols`, row-major. In a tile program an extent of rows below 0 stands for the rows of
 /// the block at hand.
@@ -164,4 +164,4 @@ struct Plan {
   std::vector<std::shared_ptr<const UserFunction>> functions;
 };
 
-}  // namespace coda::cpu
+}  // namespace unisono::cpu

@@ -5,11 +5,11 @@
 #include <limits>
 #include <numeric>
 
-#include "coda/error.hpp"
 #include "runtime/cpu/registers.hpp"
 #include "runtime/cpu/scratch.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::cpu {
+namespace unisono::cpu {
 
 namespace {
 
@@ -254,4 +254,4 @@ void integer_lanes(Op op, const double* const source[3], const std::ptrdiff_t st
   }
 }
 
-}  // namespace coda::cpu
+}  // namespace unisono::cpu

@@ -7,7 +7,7 @@
 #include "runtime/cpu/program.hpp"
 #include "runtime/cpu/tiling.hpp"
 
-namespace coda::cpu {
+namespace unisono::cpu {
 
 /// What a segment of rows contributes to one column of a result: (sum or extreme, -) or (mean, Σ(x - mean)²).
 struct Partial {
@@ -53,4 +53,4 @@ void reduce_rows_wide(RowResult kind, bool integer, const double* source, std::i
 void integer_lanes(Op op, const double* const source[3], const std::ptrdiff_t step[3], std::int64_t lanes,
                    double* result);
 
-}  // namespace coda::cpu
+}  // namespace unisono::cpu

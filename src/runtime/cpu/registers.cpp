@@ -6,7 +6,7 @@
 
 #include "runtime/cpu/scratch.hpp"
 
-namespace coda::cpu {
+namespace unisono::cpu {
 
 namespace {
 
@@ -98,4 +98,4 @@ void allocate_tile(Program& program, const Plan&, std::int64_t block_rows) {
   }
 }
 
-}  // namespace coda::cpu
+}  // namespace unisono::cpu

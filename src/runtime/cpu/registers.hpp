@@ -3,7 +3,7 @@
 
 #include "runtime/cpu/program.hpp"
 
-namespace coda::cpu {
+namespace unisono::cpu {
 
 /// Lanes of a register when a block has `block_rows` rows.
 inline std::int64_t lanes_of(const LaneShape& s, std::int64_t block_rows) {
@@ -24,4 +24,4 @@ void allocate_uniform(Program& program, Plan& plan);
 /// the same time. Sets Program::scratch_bytes.
 void allocate_tile(Program& program, const Plan& plan, std::int64_t block_rows);
 
-}  // namespace coda::cpu
+}  // namespace unisono::cpu

@@ -4,7 +4,7 @@
 #include <new>
 #include <utility>
 
-namespace coda::cpu {
+namespace unisono::cpu {
 
 AlignedBuffer::AlignedBuffer(std::size_t bytes)
     : data_(static_cast<std::byte*>(::operator new (aligned_size(bytes + 1), std::align_val_t{alignment}))),
@@ -40,4 +40,4 @@ ScratchPool::Lease::~Lease() {
   pool_->idle_.push_back(std::move(buffer_));
 }
 
-}  // namespace coda::cpu
+}  // namespace unisono::cpu

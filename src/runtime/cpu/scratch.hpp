@@ -6,7 +6,7 @@
 #include <mutex>
 #include <vector>
 
-namespace coda::cpu {
+namespace unisono::cpu {
 
 /// 64-byte aligned bytes.
 class AlignedBuffer {
@@ -61,4 +61,4 @@ class ScratchPool {
   std::vector<AlignedBuffer> idle_;
 };
 
-}  // namespace coda::cpu
+}  // namespace unisono::cpu

@@ -4,7 +4,7 @@
 #include "runtime/cpu/block_io.hpp"
 #include "runtime/cpu/views.hpp"
 
-namespace coda::cpu {
+namespace unisono::cpu {
 
 namespace {
 
@@ -49,4 +49,4 @@ std::unique_ptr<AccumulatorSource> tensor_source(const Extents& extents, const V
   return std::make_unique<TensorSource>(extents, unit);
 }
 
-}  // namespace coda::cpu
+}  // namespace unisono::cpu

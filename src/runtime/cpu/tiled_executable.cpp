@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <functional>
 
-#include "coda/cancel.hpp"
 #include "runtime/cpu/registers.hpp"
 #include "runtime/cpu/worker_pool.hpp"
 #include "support/fork.hpp"
+#include "unisono/cancel.hpp"
 
-namespace coda::cpu {
+namespace unisono::cpu {
 
 /// One worker of one stage.
 struct TiledExecutable::Worker {
@@ -356,4 +356,4 @@ void TiledExecutable::run_segments(Run& run, std::size_t index, const Strip& str
   }
 }
 
-}  // namespace coda::cpu
+}  // namespace unisono::cpu

@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "coda/executable.hpp"
 #include "runtime/common/executable_impl.hpp"
 #include "runtime/cpu/accumulator.hpp"
 #include "runtime/cpu/binding.hpp"
@@ -14,8 +13,9 @@
 #include "runtime/cpu/program.hpp"
 #include "runtime/cpu/scratch.hpp"
 #include "runtime/cpu/tiling.hpp"
+#include "unisono/executable.hpp"
 
-namespace coda::cpu {
+namespace unisono::cpu {
 
 /// Runs a plan over the strips of a tiling: each strip's accumulators are computed into a tile that stays in the
 /// second-level cache, and the first stage's program runs over it at once; later stages walk over the kept values.
@@ -69,4 +69,4 @@ class TiledExecutable final : public ExecutableImpl, public RegionKernel {
               worker_bytes_ = 0;
 };
 
-}  // namespace coda::cpu
+}  // namespace unisono::cpu

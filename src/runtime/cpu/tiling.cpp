@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace coda::cpu {
+namespace unisono::cpu {
 
 namespace {
 
@@ -48,4 +48,4 @@ std::int64_t Tiling::segment_rows(std::int64_t segment_of_image) const {
   return std::min(segment_height_, extents_.height - first) * extents_.width;
 }
 
-}  // namespace coda::cpu
+}  // namespace unisono::cpu

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "coda/contraction.hpp"
+#include "unisono/contraction.hpp"
 
-namespace coda::cpu {
+namespace unisono::cpu {
 
 /// Output rows [first, first + height) of one image: `height`·width rows of the epilogue.
 struct Strip {
@@ -43,4 +43,4 @@ class Tiling {
   std::int64_t segment_height_ = 1, strips_per_image_ = 1;
 };
 
-}  // namespace coda::cpu
+}  // namespace unisono::cpu

@@ -1,6 +1,6 @@
 #include "runtime/cpu/views.hpp"
 
-namespace coda::cpu {
+namespace unisono::cpu {
 
 bool PixelStrides::uniform(const Extents& e, std::int64_t pitch) const {
   return (e.width == 1 || pixel == pitch) && (e.height == 1 || row == e.width * pitch) &&
@@ -13,4 +13,4 @@ PixelStrides pixel_strides(const std::vector<std::int64_t>& s, Layout layout) {
 
 PixelStrides matrix_strides(const std::vector<std::int64_t>& s) { return {s[0], s[1], s[1], s[2]}; }
 
-}  // namespace coda::cpu
+}  // namespace unisono::cpu

@@ -4,10 +4,10 @@
 #include <cstdint>
 #include <vector>
 
-#include "coda/contraction.hpp"
 #include "runtime/common/views.hpp"
+#include "unisono/contraction.hpp"
 
-namespace coda::cpu {
+namespace unisono::cpu {
 
 using runtime::byte_range;
 using runtime::ByteRange;
@@ -29,4 +29,4 @@ PixelStrides pixel_strides(const std::vector<std::int64_t>& strides, Layout layo
 /// For (batch, m, n): the matrix row is the row of pixels.
 PixelStrides matrix_strides(const std::vector<std::int64_t>& strides);
 
-}  // namespace coda::cpu
+}  // namespace unisono::cpu

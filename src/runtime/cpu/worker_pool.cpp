@@ -13,7 +13,7 @@
 #include <sched.h>
 #endif
 
-namespace coda::cpu {
+namespace unisono::cpu {
 
 namespace {
 
@@ -173,7 +173,7 @@ void WorkerPool::start_helpers(int count) {
     next_start_ = std::chrono::steady_clock::now() + std::chrono::seconds(10);
     if (!said_fewer_)
       fmt::print(stderr,
-                 "coda: {} of {} threads could be started ({}); runs go on with those. `ulimit -u` and the "
+                 "unisono: {} of {} threads could be started ({}); runs go on with those. `ulimit -u` and the "
                  "control group's pids.max limit them\n",
                  helpers_.size() + 1, count + 1, error.code().message());
     said_fewer_ = true;
@@ -246,4 +246,4 @@ void WorkerPool::for_each(int threads, std::int64_t tasks, const std::function<v
   if (loop.error) std::rethrow_exception(loop.error);
 }
 
-}  // namespace coda::cpu
+}  // namespace unisono::cpu

@@ -12,7 +12,7 @@
 #include <thread>
 #include <vector>
 
-namespace coda::cpu {
+namespace unisono::cpu {
 
 /// A pool of helper threads, shared by all executables of a process.
 ///
@@ -76,4 +76,4 @@ class WorkerPool {
 /// Cores that this process may run on; at least 1.
 int available_cores();
 
-}  // namespace coda::cpu
+}  // namespace unisono::cpu

@@ -9,13 +9,13 @@
 #include <map>
 #include <optional>
 
-#include "coda/error.hpp"
 #include "plan/as_convolution.hpp"
 #include "plan/head.hpp"
 #include "runtime/common/names.hpp"
 #include "runtime/common/views.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::cuda {
+namespace unisono::cuda {
 
 namespace {
 
@@ -412,4 +412,4 @@ BoundArguments bind_arguments(const Signature& signature, const Arguments& argum
   return Binder(signature, arguments).run();
 }
 
-}  // namespace coda::cuda
+}  // namespace unisono::cuda

@@ -8,11 +8,11 @@
 #include <string>
 #include <vector>
 
-#include "coda/executable.hpp"
 #include "codegen/codegen.hpp"
 #include "plan/epilogue.hpp"
+#include "unisono/executable.hpp"
 
-namespace coda::cuda {
+namespace unisono::cuda {
 
 /// Of a head: what its filter, operands and result are checked against.
 struct HeadSignature {
@@ -85,4 +85,4 @@ void check_tensor(const ConstTensorView& view, const std::vector<std::int64_t>& 
 std::int64_t check_rows(const ConstTensorView& view, const std::vector<std::int64_t>& shape, DType dtype,
                         std::size_t alignment, const std::string& what);
 
-}  // namespace coda::cuda
+}  // namespace unisono::cuda

@@ -2,11 +2,11 @@
 
 #include <fmt/format.h>
 
-#include "coda/error.hpp"
 #include "runtime/cuda/executable.hpp"
 #include "runtime/cuda/gpu.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::cuda {
+namespace unisono::cuda {
 
 bool built_in() { return true; }
 
@@ -56,4 +56,4 @@ std::shared_ptr<const ExecutableImpl> build(Parts parts) {
   return std::make_shared<const CudaExecutable>(g, std::move(parts));
 }
 
-}  // namespace coda::cuda
+}  // namespace unisono::cuda

@@ -4,14 +4,14 @@
 #include <memory>
 #include <string>
 
-#include "coda/executable.hpp"
 #include "codegen/codegen.hpp"
 #include "jit/jit.hpp"
 #include "plan/conv.hpp"
 #include "plan/epilogue.hpp"
 #include "runtime/common/executable_impl.hpp"
+#include "unisono/executable.hpp"
 
-namespace coda::cuda {
+namespace unisono::cuda {
 
 /// Whether this library was built with the CUDA toolkit's headers; if not, open_device and build throw Unsupported that
 /// says how to build it.
@@ -59,4 +59,4 @@ struct Parts {
 /// binary with waits of the assembler's between its matrix instructions: those of a kernel that came out so were wrong.
 std::shared_ptr<const ExecutableImpl> build(Parts parts);
 
-}  // namespace coda::cuda
+}  // namespace unisono::cuda

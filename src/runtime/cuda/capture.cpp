@@ -4,9 +4,9 @@
 #include <optional>
 #include <vector>
 
-#include "coda/error.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::cuda {
+namespace unisono::cuda {
 
 bool is_capturing(CUstream stream) {
   CUstreamCaptureStatus status{};
@@ -84,4 +84,4 @@ CUdeviceptr CapturedWorkspaces::take(CUstream stream, const std::function<Memory
   return *address;
 }
 
-}  // namespace coda::cuda
+}  // namespace unisono::cuda

@@ -7,7 +7,7 @@
 
 #include "runtime/cuda/gpu.hpp"
 
-namespace coda::cuda {
+namespace unisono::cuda {
 
 /// Whether the stream is being captured; an invalidated capture counts. Throws UserError for the legacy default stream
 /// while another stream of the context is captured: CUDA then allows nothing on it.
@@ -33,4 +33,4 @@ class CapturedWorkspaces {
   std::list<Memory> all_;  // guarded by the mutex of Free
 };
 
-}  // namespace coda::cuda
+}  // namespace unisono::cuda

@@ -7,18 +7,18 @@
 #include <algorithm>
 #include <atomic>
 
-#include "coda/error.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::cuda {
+namespace unisono::cuda {
 
 namespace {
 
-#define CODA_NAME_OF(name) #name
-#define CODA_EXPANDED_NAME_OF(name) CODA_NAME_OF(name)
+#define UNISONO_NAME_OF(name) #name
+#define UNISONO_EXPANDED_NAME_OF(name) UNISONO_NAME_OF(name)
 
 std::string missing_function(const char* name) {
   return fmt::format(
-      "the CUDA driver (libcuda.so.1) has no function {}; Coda needs the driver of CUDA 12.0 or later: update it",
+      "the CUDA driver (libcuda.so.1) has no function {}; Unisono needs the driver of CUDA 12.0 or later: update it",
       name);
 }
 
@@ -39,11 +39,11 @@ Driver load() {
                                   reason ? reason : "libcuda.so.1 was not found"));
   }
   Driver d;
-#define CODA_LOAD(function)                                                                               \
-  d.function = reinterpret_cast<decltype(d.function)>(::dlsym(library, CODA_EXPANDED_NAME_OF(function))); \
-  if (d.function == nullptr) throw DeviceError(missing_function(CODA_EXPANDED_NAME_OF(function)));
-  CODA_DRIVER_FUNCTIONS(CODA_LOAD)
-#undef CODA_LOAD
+#define UNISONO_LOAD(function)                                                                               \
+  d.function = reinterpret_cast<decltype(d.function)>(::dlsym(library, UNISONO_EXPANDED_NAME_OF(function))); \
+  if (d.function == nullptr) throw DeviceError(missing_function(UNISONO_EXPANDED_NAME_OF(function)));
+  UNISONO_DRIVER_FUNCTIONS(UNISONO_LOAD)
+#undef UNISONO_LOAD
   d.cuStreamGetCaptureInfo_v2 =
       reinterpret_cast<decltype(d.cuStreamGetCaptureInfo_v2)>(::dlsym(library, "cuStreamGetCaptureInfo_v2"));
   if (d.cuStreamGetCaptureInfo_v2 == nullptr) throw DeviceError(missing_function("cuStreamGetCaptureInfo_v2"));
@@ -135,4 +135,4 @@ void check(CUresult result, const std::string& what) {
   throw DeviceError(fmt::format("{} failed with {}{}", what, error_text(result), advice(result)));
 }
 
-}  // namespace coda::cuda
+}  // namespace unisono::cuda

@@ -1,15 +1,15 @@
 #pragma once
-/// The CUDA driver's C interface, loaded when it is first needed: nothing of Coda links a CUDA library, so that it
+/// The CUDA driver's C interface, loaded when it is first needed: nothing of Unisono links a CUDA library, so that it
 /// starts on any machine. Included by .cpp files of the CUDA backend and its tests only.
 
 #include <cuda.h>
 
 #include <string>
 
-namespace coda::cuda {
+namespace unisono::cuda {
 
 // The macros of cuda.h turn a name into that of its version (cuMemAlloc → cuMemAlloc_v2), here and where it is called.
-#define CODA_DRIVER_FUNCTIONS(F)                 \
+#define UNISONO_DRIVER_FUNCTIONS(F)              \
   F(cuDriverGetVersion)                          \
   F(cuGetErrorName)                              \
   F(cuGetErrorString)                            \
@@ -71,9 +71,9 @@ namespace coda::cuda {
   F(cuGraphDestroy)
 
 struct Driver {
-#define CODA_DRIVER_MEMBER(name) decltype(&::name) name = nullptr;  // NOLINT(bugprone-macro-parentheses): a name
-  CODA_DRIVER_FUNCTIONS(CODA_DRIVER_MEMBER)
-#undef CODA_DRIVER_MEMBER
+#define UNISONO_DRIVER_MEMBER(name) decltype(&::name) name = nullptr;  // NOLINT(bugprone-macro-parentheses): a name
+  UNISONO_DRIVER_FUNCTIONS(UNISONO_DRIVER_MEMBER)
+#undef UNISONO_DRIVER_MEMBER
   CUresult (*cuStreamGetCaptureInfo_v2)(CUstream, CUstreamCaptureStatus*, cuuint64_t*, CUgraph*, const CUgraphNode**,
                                         std::size_t*) = nullptr;  ///< that of CUDA 12: cuda.h of CUDA 13 names another
   CUresult (*cuFuncGetParamInfo)(CUfunction, std::size_t, std::size_t*,
@@ -105,4 +105,4 @@ bool is_sticky(CUresult result);
 /// "CUDA_ERROR_INVALID_VALUE: invalid argument"
 std::string error_text(CUresult result);
 
-}  // namespace coda::cuda
+}  // namespace unisono::cuda

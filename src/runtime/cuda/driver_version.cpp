@@ -6,7 +6,7 @@
 
 #include "support/files.hpp"
 
-namespace coda::cuda {
+namespace unisono::cuda {
 namespace {
 
 // "580.95.05" or "535.104": numbers between dots
@@ -32,4 +32,4 @@ std::string driver_text(const std::optional<std::string>& kernel_module, int cud
   return kernel_module ? *kernel_module + ", " + cuda : cuda;
 }
 
-}  // namespace coda::cuda
+}  // namespace unisono::cuda

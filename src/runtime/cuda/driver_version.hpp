@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-namespace coda::cuda {
+namespace unisono::cuda {
 
 /// The version in the text of the kernel's module: "580.95.05". Nothing if there is none, as where the driver's files
 /// are not seen.
@@ -15,4 +15,4 @@ std::optional<std::string> kernel_module_version(const std::filesystem::path& fi
 /// They may be of different releases (forward compatibility), and either may change a kernel's time.
 std::string driver_text(const std::optional<std::string>& kernel_module, int cuda_version);
 
-}  // namespace coda::cuda
+}  // namespace unisono::cuda

@@ -7,12 +7,12 @@
 #include <cstring>
 #include <type_traits>
 
-#include "coda/error.hpp"
 #include "runtime/cuda/driver.hpp"
 #include "runtime/cuda/parameters.hpp"
 #include "runtime/cuda/tensor_maps.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::cuda {
+namespace unisono::cuda {
 
 namespace {
 
@@ -169,4 +169,4 @@ void encode_maps(Parameters& parameters, const plan::Lowered& task, const plan::
   encode_head(parameters, plan, at);
 }
 
-}  // namespace coda::cuda
+}  // namespace unisono::cuda

@@ -5,11 +5,11 @@
 #include <span>
 #include <vector>
 
-#include "coda/contraction.hpp"
 #include "plan/conv.hpp"
 #include "runtime/cuda/parameters.hpp"
+#include "unisono/contraction.hpp"
 
-namespace coda::cuda {
+namespace unisono::cuda {
 
 struct Addresses {
   const void *activation = nullptr, *filter = nullptr;
@@ -28,4 +28,4 @@ struct Addresses {
 void encode_maps(Parameters& parameters, const plan::Lowered& task, const plan::ConvPlan& plan,
                  const Addresses& addresses);
 
-}  // namespace coda::cuda
+}  // namespace unisono::cuda

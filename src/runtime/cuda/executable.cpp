@@ -5,13 +5,13 @@
 #include <algorithm>
 #include <utility>
 
-#include "coda/error.hpp"
 #include "plan/as_convolution.hpp"
 #include "plan/fetching.hpp"
 #include "runtime/cuda/encode.hpp"
 #include "runtime/cuda/memory_check.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::cuda {
+namespace unisono::cuda {
 
 namespace {
 
@@ -211,4 +211,4 @@ std::string CudaExecutable::describe() const {
   return text;
 }
 
-}  // namespace coda::cuda
+}  // namespace unisono::cuda

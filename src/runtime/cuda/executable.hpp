@@ -15,7 +15,7 @@
 #include "runtime/cuda/kernel.hpp"
 #include "runtime/cuda/parameters.hpp"
 
-namespace coda::cuda {
+namespace unisono::cuda {
 
 class CudaExecutable final : public ExecutableImpl, public std::enable_shared_from_this<CudaExecutable> {
  public:
@@ -50,4 +50,4 @@ class CudaExecutable final : public ExecutableImpl, public std::enable_shared_fr
   mutable CapturedWorkspaces captured_;                ///< of nodes of graphs
 };
 
-}  // namespace coda::cuda
+}  // namespace unisono::cuda

@@ -7,10 +7,10 @@
 #include <mutex>
 #include <utility>
 
-#include "coda/error.hpp"
 #include "runtime/cuda/driver_version.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::cuda {
+namespace unisono::cuda {
 
 namespace {
 
@@ -26,7 +26,7 @@ constexpr const char* empty_kernel = R"(
 .version 7.8
 .target sm_90
 .address_size 64
-.visible .entry coda_empty() { ret; }
+.visible .entry unisono_empty() { ret; }
 )";
 
 // Largest number of blocks that are resident at once in clusters of `size`.
@@ -53,7 +53,7 @@ void measure_residency(plan::Device& device) {
   CUmodule module = nullptr;
   CUfunction kernel = nullptr;
   check(driver().cuModuleLoadData(&module, empty_kernel), "loading a kernel that measures occupancy");
-  check(driver().cuModuleGetFunction(&kernel, module, "coda_empty"), "finding a kernel that measures occupancy");
+  check(driver().cuModuleGetFunction(&kernel, module, "unisono_empty"), "finding a kernel that measures occupancy");
   check(driver().cuFuncSetAttribute(kernel, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
                                     static_cast<int>(device.shared_bytes)),
         "allowing all shared memory");
@@ -196,4 +196,4 @@ void Memory::upload(const void* source) {
   check(driver().cuStreamSynchronize(gpu_->helper), "copying to GPU memory");
 }
 
-}  // namespace coda::cuda
+}  // namespace unisono::cuda

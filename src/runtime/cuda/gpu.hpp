@@ -8,7 +8,7 @@
 #include "plan/conv.hpp"
 #include "runtime/cuda/driver.hpp"
 
-namespace coda::cuda {
+namespace unisono::cuda {
 
 /// Bytes of memory that Memory holds on one GPU.
 struct Held {
@@ -112,4 +112,4 @@ class Memory {
   std::size_t bytes_ = 0;
 };
 
-}  // namespace coda::cuda
+}  // namespace unisono::cuda

@@ -7,10 +7,10 @@
 #include <map>
 #include <utility>
 
-#include "coda/error.hpp"
 #include "runtime/cuda/replay.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::cuda {
+namespace unisono::cuda {
 
 namespace {
 
@@ -157,11 +157,11 @@ std::string describe(CUgraph graph) {
 bool has_edges_with_data() { return false; }
 CUgraph graph_of_nodes(const Gpu&, const std::vector<Launch>&, const LaunchOrder&) {
   throw DeviceError(
-      "this build of Coda captures its graphs: the CUDA toolkit that it was built with is older than 12.3");
+      "this build of Unisono captures its graphs: the CUDA toolkit that it was built with is older than 12.3");
 }
 std::string describe(CUgraph) {
-  throw DeviceError("this build of Coda cannot read a graph's edges: its CUDA toolkit is older than 12.3");
+  throw DeviceError("this build of Unisono cannot read a graph's edges: its CUDA toolkit is older than 12.3");
 }
 #endif
 
-}  // namespace coda::cuda
+}  // namespace unisono::cuda

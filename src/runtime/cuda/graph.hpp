@@ -4,11 +4,11 @@
 #include <string>
 #include <vector>
 
-#include "coda/executable.hpp"
 #include "runtime/cuda/gpu.hpp"
 #include "runtime/cuda/replay.hpp"
+#include "unisono/executable.hpp"
 
-namespace coda::cuda {
+namespace unisono::cuda {
 
 /// How a launch looks as a node; `parameters` and `attributes` live as long as the launch.
 struct NodeForm {
@@ -58,4 +58,4 @@ bool has_edges_with_data();
 /// needs a driver of CUDA 12.3.
 std::string describe(CUgraph graph);
 
-}  // namespace coda::cuda
+}  // namespace unisono::cuda

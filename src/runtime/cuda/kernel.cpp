@@ -8,9 +8,9 @@
 #include <mutex>
 #include <utility>
 
-#include "coda/error.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::cuda {
+namespace unisono::cuda {
 
 Module::Module(const Gpu& gpu, std::span<const std::byte> cubin, const std::string& entry) : gpu_(gpu) {
   const Current current(gpu);
@@ -35,7 +35,7 @@ Module::~Module() {
     driver().cuGetErrorName(result, &name);
     static std::atomic_flag said;  // once in a process, without an allocation
     if (!said.test_and_set())
-      std::fprintf(stderr, "coda: kernels stay loaded on GPU %d: waiting for a last launch failed with %s\n",
+      std::fprintf(stderr, "unisono: kernels stay loaded on GPU %d: waiting for a last launch failed with %s\n",
                    gpu_.index, name != nullptr ? name : "an error that the driver has no name for");
     return;
   }
@@ -124,4 +124,4 @@ void Kernel::check_parameters(std::size_t bytes) const {
     throw InternalError(fmt::format("the kernel takes a parameter of {} bytes, and {} were prepared", declared, bytes));
 }
 
-}  // namespace coda::cuda
+}  // namespace unisono::cuda

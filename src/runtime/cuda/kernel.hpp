@@ -10,7 +10,7 @@
 #include "runtime/cuda/gpu.hpp"
 #include "runtime/cuda/graph.hpp"
 
-namespace coda::cuda {
+namespace unisono::cuda {
 
 /// A module with one kernel, in the GPU's primary context. Unloaded with the last reference, once its launches are
 /// done.
@@ -64,4 +64,4 @@ class Kernel {
   CUlaunchConfig config_{};
 };
 
-}  // namespace coda::cuda
+}  // namespace unisono::cuda

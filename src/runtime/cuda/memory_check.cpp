@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
-#include "coda/error.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::cuda {
+namespace unisono::cuda {
 
 namespace {
 
@@ -51,4 +51,4 @@ void check_memory(const Gpu& gpu, std::span<const NamedPointer> pointers) {
   for (const NamedPointer& p : pointers) check_one(gpu, p);
 }
 
-}  // namespace coda::cuda
+}  // namespace unisono::cuda

@@ -6,7 +6,7 @@
 #include "runtime/cuda/arguments.hpp"
 #include "runtime/cuda/gpu.hpp"
 
-namespace coda::cuda {
+namespace unisono::cuda {
 
 /// Throws UserError for the first pointer that is host memory, memory of another GPU, or nothing the driver knows, and
 /// for the first whose bytes are more than its allocation has.
@@ -17,4 +17,4 @@ void check_memory(const Gpu& gpu, std::span<const NamedPointer> pointers);
 /// the driver names none, nothing is refused.
 void check_range(const Gpu& gpu, const NamedPointer& pointer);
 
-}  // namespace coda::cuda
+}  // namespace unisono::cuda

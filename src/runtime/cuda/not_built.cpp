@@ -1,18 +1,19 @@
 /// In place of the backend where the CUDA toolkit's headers were not found.
 
-#include "coda/error.hpp"
 #include "runtime/cuda/backend.hpp"
 #include "runtime/cuda/plain.hpp"
 #include "runtime/cuda/replay.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::cuda {
+namespace unisono::cuda {
 
 namespace {
 [[noreturn]] void refuse() {
   throw Unsupported(
-      "device cuda: this build of Coda has no CUDA backend, because no CUDA toolkit of version 12 or later was found "
+      "device cuda: this build of Unisono has no CUDA backend, because no CUDA toolkit of version 12 or later was "
+      "found "
       "when "
-      "it was configured; install one and configure with -DCODA_CUDA=ON, or use Device::cpu");
+      "it was configured; install one and configure with -DUNISONO_CUDA=ON, or use Device::cpu");
 }
 }  // namespace
 
@@ -56,4 +57,4 @@ void check_usable(int) { refuse(); }
 bool is_captured(int, Stream) { refuse(); }
 unsigned long long stream_number(int, Stream) { refuse(); }
 
-}  // namespace coda::cuda
+}  // namespace unisono::cuda

@@ -1,6 +1,6 @@
 #include "runtime/cuda/parameters.hpp"
 
-namespace coda::cuda {
+namespace unisono::cuda {
 
 namespace {
 
@@ -117,4 +117,4 @@ void place_workspace(ConvParams& params, const plan::ConvPlan& plan, const plan:
     params.split = {reinterpret_cast<void*>(base + w.partials), reinterpret_cast<u32*>(base + w.flags)};
 }
 
-}  // namespace coda::cuda
+}  // namespace unisono::cuda

@@ -1,17 +1,17 @@
 #pragma once
-/// The parameter of a kernel, as kernels/coda/params.cuh lays it out. Needs no driver.
+/// The parameter of a kernel, as kernels/unisono/params.cuh lays it out. Needs no driver.
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 
-#include "coda/contraction.hpp"
-#include "coda/params.cuh"
 #include "plan/conv.hpp"
 #include "plan/epilogue.hpp"
+#include "unisono/contraction.hpp"
+#include "unisono/params.cuh"
 
-namespace coda::cuda {
+namespace unisono::cuda {
 
 inline constexpr std::size_t most_fields = 384;   ///< of a visitor: with them a parameter stays below 4 KB
 inline constexpr std::size_t fields_of_map = 16;  ///< in whose place a further map stands
@@ -53,4 +53,4 @@ DepthwiseImage depthwise_image(const plan::Lowered& task, const plan::ConvPlan& 
 void place_workspace(ConvParams& params, const plan::ConvPlan& plan, const plan::Epilogue& epilogue,
                      std::uint64_t base);
 
-}  // namespace coda::cuda
+}  // namespace unisono::cuda

@@ -7,11 +7,11 @@
 #include <utility>
 #include <vector>
 
-#include "coda/error.hpp"
 #include "runtime/common/executable_impl.hpp"
 #include "runtime/cuda/kernel.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::cuda {
+namespace unisono::cuda {
 
 class PlainKernel {
  public:
@@ -98,4 +98,4 @@ Launch bind_plain(std::shared_ptr<const PlainKernel> kernel, PlainGrid grid, std
   return Launch(std::make_shared<const PlainLaunch>(std::move(kernel), grid, parameters, std::move(what)));
 }
 
-}  // namespace coda::cuda
+}  // namespace unisono::cuda

@@ -7,10 +7,10 @@
 #include <span>
 #include <string>
 
-#include "coda/executable.hpp"
 #include "jit/jit.hpp"
+#include "unisono/executable.hpp"
 
-namespace coda::cuda {
+namespace unisono::cuda {
 
 class PlainKernel;
 
@@ -26,4 +26,4 @@ struct PlainGrid {
 Launch bind_plain(std::shared_ptr<const PlainKernel> kernel, PlainGrid grid, std::span<const std::byte> parameters,
                   std::string what);
 
-}  // namespace coda::cuda
+}  // namespace unisono::cuda

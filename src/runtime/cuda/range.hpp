@@ -3,17 +3,17 @@
 
 #if __has_include(<nvtx3/nvToolsExt.h>)
 #include <nvtx3/nvToolsExt.h>
-#define CODA_HAS_NVTX 1
+#define UNISONO_HAS_NVTX 1
 #else
-#define CODA_HAS_NVTX 0
+#define UNISONO_HAS_NVTX 0
 #endif
 
-namespace coda::cuda {
+namespace unisono::cuda {
 
 /// A range of this thread, as long as it lives. Without a profiler it costs some nanoseconds.
 class NamedRange {
  public:
-#if CODA_HAS_NVTX
+#if UNISONO_HAS_NVTX
   explicit NamedRange(const char* name) { nvtxRangePushA(name); }
   ~NamedRange() { nvtxRangePop(); }
 #else
@@ -24,4 +24,4 @@ class NamedRange {
   NamedRange& operator=(const NamedRange&) = delete;
 };
 
-}  // namespace coda::cuda
+}  // namespace unisono::cuda

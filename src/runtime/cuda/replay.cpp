@@ -4,15 +4,15 @@
 
 #include <utility>
 
-#include "coda/error.hpp"
 #include "runtime/cuda/capture.hpp"
 #include "runtime/cuda/gpu.hpp"
 #include "runtime/cuda/graph.hpp"
 #include "runtime/cuda/memory_check.hpp"
 #include "runtime/cuda/range.hpp"
 #include "support/environment.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::cuda {
+namespace unisono::cuda {
 
 struct Replay::Impl {
   const Gpu& gpu;
@@ -40,7 +40,7 @@ GraphBy graph_by() {
   if (given == "capture") return GraphBy::capture;
   if (given == "line") return GraphBy::line;
   if (given == "nodes") return GraphBy::nodes;
-  throw UserError(fmt::format("CODA_GRAPH is '{}'; expected nodes, line or capture", given));
+  throw UserError(fmt::format("UNISONO_GRAPH is '{}'; expected nodes, line or capture", given));
 }
 
 namespace {
@@ -156,7 +156,7 @@ std::vector<double> Replay::time_each(Stream stream) const {
   Events events(impl_->launches.size() + 1);
   events.record(0, s);
   for (std::size_t i = 0; i < impl_->launches.size(); ++i) {
-    const NamedRange range(i < impl_->names.size() ? impl_->names[i].c_str() : "coda: a launch");
+    const NamedRange range(i < impl_->names.size() ? impl_->names[i].c_str() : "unisono: a launch");
     impl_->launches[i].enqueue(s);
     events.record(i + 1, s);
   }
@@ -226,4 +226,4 @@ unsigned long long stream_number(int device_index, Stream stream) {
   return number;
 }
 
-}  // namespace coda::cuda
+}  // namespace unisono::cuda

@@ -7,16 +7,16 @@
 #include <string>
 #include <vector>
 
-#include "coda/executable.hpp"
+#include "unisono/executable.hpp"
 
-namespace coda::cuda {
+namespace unisono::cuda {
 
 struct Gpu;
 
 /// How a graph of launches is made: in their order by capturing a stream, or node by node; or node by node with
 /// branches.
 enum class GraphBy : std::uint8_t { capture, line, nodes };
-/// As CODA_GRAPH says: "capture", "line" or "nodes". If it says nothing, nodes, or capture where the driver is older
+/// As UNISONO_GRAPH says: "capture", "line" or "nodes". If it says nothing, nodes, or capture where the driver is older
 /// than CUDA 12.3 and makes no programmatic edges. Throws UserError for another word.
 GraphBy graph_by();
 
@@ -83,4 +83,4 @@ bool is_captured(int device_index, Stream stream);
 /// A number that no other stream ever has.
 unsigned long long stream_number(int device_index, Stream stream);
 
-}  // namespace coda::cuda
+}  // namespace unisono::cuda

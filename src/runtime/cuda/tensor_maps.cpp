@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace coda::cuda {
+namespace unisono::cuda {
 
 namespace {
 
@@ -121,4 +121,4 @@ MapShapes map_shapes(const plan::Lowered& task, const plan::ConvPlan& plan) {
           output_shape(c, plan, extents(task.contraction()))};
 }
 
-}  // namespace coda::cuda
+}  // namespace unisono::cuda

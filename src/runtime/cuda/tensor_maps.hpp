@@ -5,10 +5,10 @@
 #include <array>
 #include <cstdint>
 
-#include "coda/contraction.hpp"
 #include "plan/conv.hpp"
+#include "unisono/contraction.hpp"
 
-namespace coda::cuda {
+namespace unisono::cuda {
 
 /// A tensor map before it is encoded. Extents are listed innermost first.
 struct MapShape {
@@ -52,9 +52,9 @@ MapShape with_phase(MapShape map, int phase);
 /// Where its first element lies, in bytes from the output's.
 std::uint64_t phase_offset(const MapShape& map, int phase);
 
-/// Channels of a slice, in which a warp stores: Epilogue::kSlice of kernels/coda/epilogue.cuh.
+/// Channels of a slice, in which a warp stores: Epilogue::kSlice of kernels/unisono/epilogue.cuh.
 constexpr int slice_channels(int tile_n) {
   return tile_n % 64 == 0 ? 64 : tile_n % 32 == 0 ? 32 : tile_n % 16 == 0 ? 16 : 8;
 }
 
-}  // namespace coda::cuda
+}  // namespace unisono::cuda

@@ -1,10 +1,10 @@
-// kernels/coda/arithmetic.cuh for the emulator. Approximations are exact here, which is within their errors.
+// kernels/unisono/arithmetic.cuh for the emulator. Approximations are exact here, which is within their errors.
 #pragma once
 #include "params.cuh"
 
-#define CODA_DEVICE __device__ __forceinline__
+#define UNISONO_DEVICE __device__ __forceinline__
 
-namespace coda {
+namespace unisono {
 
 inline u32 bf16_bits(float x) {
     const u32 bits = __float_as_uint(x);
@@ -12,10 +12,10 @@ inline u32 bf16_bits(float x) {
     return (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
 }
 inline u32 pack_bf16(float first, float second) { return bf16_bits(first) | bf16_bits(second) << 16; }
-inline u32 f16_bits(float x) { return coda_emulator::bits_as<u16>(static_cast<_Float16>(x)); }
+inline u32 f16_bits(float x) { return unisono_emulator::bits_as<u16>(static_cast<_Float16>(x)); }
 inline u32 pack_f16(float first, float second) { return f16_bits(first) | f16_bits(second) << 16; }
 inline float2 unpack_f16(u32 pair) {
-    return {static_cast<float>(coda_emulator::bits_as<_Float16>(u16(pair))), static_cast<float>(coda_emulator::bits_as<_Float16>(u16(pair >> 16)))};
+    return {static_cast<float>(unisono_emulator::bits_as<_Float16>(u16(pair))), static_cast<float>(unisono_emulator::bits_as<_Float16>(u16(pair >> 16)))};
 }
 inline u32 round_to_tf32(float x) {
     const u32 bits = __float_as_uint(x);
@@ -41,4 +41,4 @@ inline float reciprocal_approx(float x) { return flushed(1.f / flushed(x)); }
 inline float sqrt_approx(float x) { return std::sqrt(flushed(x)); }
 inline float rsqrt_approx(float x) { return 1.f / std::sqrt(flushed(x)); }
 
-}  // namespace coda
+}  // namespace unisono

@@ -1,27 +1,27 @@
-// kernels/coda/barrier.cuh for the emulator.
+// kernels/unisono/barrier.cuh for the emulator.
 #pragma once
 #include "types.cuh"
 
-namespace coda {
+namespace unisono {
 
-#define CODA_DYNAMIC_SHARED(name) u8* const name = coda_emulator::dynamic_shared()
+#define UNISONO_DYNAMIC_SHARED(name) u8* const name = unisono_emulator::dynamic_shared()
 
-inline u32 shared_address(const void* pointer) { return coda_emulator::shared_address(pointer); }
+inline u32 shared_address(const void* pointer) { return unisono_emulator::shared_address(pointer); }
 
 struct Watchdog {  // deadlocks are seen by the emulator
     void tick() {}
 };
 
-#ifdef CODA_WATCHDOG
+#ifdef UNISONO_WATCHDOG
 constexpr bool kChecked = true;
-inline void end_with_workspace_in_use() { coda_emulator::fail("the workspace is in use by another launch"); }
+inline void end_with_workspace_in_use() { unisono_emulator::fail("the workspace is in use by another launch"); }
 #else
 constexpr bool kChecked = false;
 inline void end_with_workspace_in_use() {}
 #endif
 
 inline void delay_point() {
-    if (coda_emulator::ticks() % 4 == 0) coda_emulator::delay();
+    if (unisono_emulator::ticks() % 4 == 0) unisono_emulator::delay();
 }
 
 struct Trace {
@@ -30,12 +30,12 @@ struct Trace {
     void mark(int) const {}
 };
 
-inline void mbarrier_init(u32 barrier, u32 arrivals) { coda_emulator::mbarrier_init(barrier, arrivals); }
-inline void mbarrier_arrive(u32 barrier) { coda_emulator::mbarrier_arrive(barrier, 0); }
-inline void mbarrier_arrive_cluster(u32 barrier, u32 rank) { coda_emulator::mbarrier_arrive_cluster(barrier, rank); }
-inline void mbarrier_arrive_expect(u32 barrier, u32 bytes) { coda_emulator::mbarrier_arrive(barrier, int(bytes)); }
-inline bool mbarrier_try_wait(u32 barrier, u32 parity) { return coda_emulator::mbarrier_test(barrier, parity, true); }
-inline bool mbarrier_test(u32 barrier, u32 parity) { return coda_emulator::mbarrier_test(barrier, parity, false); }
+inline void mbarrier_init(u32 barrier, u32 arrivals) { unisono_emulator::mbarrier_init(barrier, arrivals); }
+inline void mbarrier_arrive(u32 barrier) { unisono_emulator::mbarrier_arrive(barrier, 0); }
+inline void mbarrier_arrive_cluster(u32 barrier, u32 rank) { unisono_emulator::mbarrier_arrive_cluster(barrier, rank); }
+inline void mbarrier_arrive_expect(u32 barrier, u32 bytes) { unisono_emulator::mbarrier_arrive(barrier, int(bytes)); }
+inline bool mbarrier_try_wait(u32 barrier, u32 parity) { return unisono_emulator::mbarrier_test(barrier, parity, true); }
+inline bool mbarrier_test(u32 barrier, u32 parity) { return unisono_emulator::mbarrier_test(barrier, parity, false); }
 inline void mbarrier_wait(u32 barrier, u32 parity) {
     while (!mbarrier_try_wait(barrier, parity)) {
     }
@@ -44,15 +44,15 @@ inline void mbarrier_init_fence() {}
 
 inline void named_barrier(int id, int threads) {
     __syncwarp();
-    coda_emulator::sync_named(id, threads);
+    unisono_emulator::sync_named(id, threads);
 }
 inline void fence_async_shared() {}
 inline void fence_async_global() {}
-inline u32 cluster_rank() { return coda_emulator::cluster_rank(); }
-inline void cluster_sync() { coda_emulator::sync_cluster(); }
-inline void await_launches_ahead() { coda_emulator::await_launches_ahead(); }
+inline u32 cluster_rank() { return unisono_emulator::cluster_rank(); }
+inline void cluster_sync() { unisono_emulator::sync_cluster(); }
+inline void await_launches_ahead() { unisono_emulator::await_launches_ahead(); }
 inline void admit_next_launch() {}
 template <int kRegisters> void register_release() {}
 template <int kRegisters> void register_acquire() {}
 
-}  // namespace coda
+}  // namespace unisono

@@ -1,8 +1,8 @@
-// kernels/coda/global.cuh for the emulator, where every access is whole and in order.
+// kernels/unisono/global.cuh for the emulator, where every access is whole and in order.
 #pragma once
 #include "types.cuh"
 
-namespace coda {
+namespace unisono {
 
 inline void store_whole(Entry* address, uint4 value) { std::memcpy(static_cast<void*>(address), &value, sizeof value); }
 inline uint4 load_whole(const Entry* address) {
@@ -18,4 +18,4 @@ inline void store_release(u32* address, u32 value) { *address = value; }
 inline void count_wrapping(u32* address, u32 last) { *address = *address >= last ? 0 : *address + 1; }
 inline u32 increment_wrapping(u32* address, u32 last) { return std::exchange(*address, *address >= last ? 0 : *address + 1); }
 
-}  // namespace coda
+}  // namespace unisono

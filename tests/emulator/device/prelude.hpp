@@ -14,7 +14,7 @@
 
 #include "emulator/machine.hpp"
 
-#define CODA_EMULATED
+#define UNISONO_EMULATED
 #define __device__
 #define __global__ __attribute__((visibility("default")))
 #define __shared__ static
@@ -39,34 +39,34 @@ struct alignas(16) double2 {
   double x, y;
 };
 
-#define threadIdx (::coda_emulator::thread_index())
-#define blockIdx (::coda_emulator::block_index())
-#define blockDim (::coda_emulator::block_extent())
-#define gridDim (::coda_emulator::grid_extent())
+#define threadIdx (::unisono_emulator::thread_index())
+#define blockIdx (::unisono_emulator::block_index())
+#define blockDim (::unisono_emulator::block_extent())
+#define gridDim (::unisono_emulator::grid_extent())
 
-namespace coda_emulator {
+namespace unisono_emulator {
 template <class To, class From>
 To bits_as(From from) {
   static_assert(sizeof(To) == sizeof(From));
   To to;
   return std::memcpy(&to, &from, sizeof to), to;
 }
-}  // namespace coda_emulator
+}  // namespace unisono_emulator
 
-inline void __syncthreads() { coda_emulator::sync_block(); }
-inline void __syncwarp() { coda_emulator::sync_warp(); }
+inline void __syncthreads() { unisono_emulator::sync_block(); }
+inline void __syncwarp() { unisono_emulator::sync_warp(); }
 inline void __threadfence() {}
-inline void __nanosleep(unsigned) { coda_emulator::pause(); }
+inline void __nanosleep(unsigned) { unisono_emulator::pause(); }
 
 template <class T>
 T __ldg(const T* address) {
   return *address;
 }
 
-inline float __uint_as_float(unsigned x) { return coda_emulator::bits_as<float>(x); }
-inline unsigned __float_as_uint(float x) { return coda_emulator::bits_as<unsigned>(x); }
-inline float __int_as_float(int x) { return coda_emulator::bits_as<float>(x); }
-inline int __float_as_int(float x) { return coda_emulator::bits_as<int>(x); }
+inline float __uint_as_float(unsigned x) { return unisono_emulator::bits_as<float>(x); }
+inline unsigned __float_as_uint(float x) { return unisono_emulator::bits_as<unsigned>(x); }
+inline float __int_as_float(int x) { return unisono_emulator::bits_as<float>(x); }
+inline int __float_as_int(float x) { return unisono_emulator::bits_as<int>(x); }
 inline float __fdividef(float x, float y) { return x / y; }
 inline int __clz(int x) { return std::countl_zero(static_cast<unsigned>(x)); }
 inline float __sinf(float x) { return std::sin(x); }
@@ -81,7 +81,8 @@ inline int __float2int_rz(float x) {
 
 template <class T>
 T __shfl_sync(unsigned, T value, int lane) {
-  return coda_emulator::bits_as<T>(coda_emulator::shuffle(coda_emulator::bits_as<std::uint32_t>(value), lane & 31));
+  return unisono_emulator::bits_as<T>(
+      unisono_emulator::shuffle(unisono_emulator::bits_as<std::uint32_t>(value), lane & 31));
 }
 template <class T>
 T __shfl_xor_sync(unsigned mask, T value, int bits) {
@@ -101,9 +102,9 @@ template <class T>
 T atomicMax(T* address, std::type_identity_t<T> value) {
   return std::exchange(*address, std::max(*address, value));
 }
-inline long long clock64() { return static_cast<long long>(coda_emulator::ticks()); }
+inline long long clock64() { return static_cast<long long>(unisono_emulator::ticks()); }
 
-namespace coda_emulator {
+namespace unisono_emulator {
 
 // A kernel by its parameters' addresses, as the driver is handed them
 template <auto kKernel, class Signature>
@@ -122,8 +123,9 @@ struct Caller<kKernel, void (*)(A...)> {
   static constexpr std::size_t bytes[sizeof...(A) + 1] = {sizeof(A)..., 0};
 };
 
-}  // namespace coda_emulator
+}  // namespace unisono_emulator
 
-#define CODA_EMULATED_KERNEL(name)                                                            \
-  extern "C" __attribute__((visibility("default"))) const coda_emulator::Entry name##__entry{ \
-      &coda_emulator::Caller<&name, decltype(&name)>::call, coda_emulator::Caller<&name, decltype(&name)>::bytes};
+#define UNISONO_EMULATED_KERNEL(name)                                                                  \
+  extern "C" __attribute__((visibility("default")))                                                    \
+  const unisono_emulator::Entry name##__entry{&unisono_emulator::Caller<&name, decltype(&name)>::call, \
+                                              unisono_emulator::Caller<&name, decltype(&name)>::bytes};

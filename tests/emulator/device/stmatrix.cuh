@@ -1,14 +1,14 @@
-// kernels/coda/stmatrix.cuh for the emulator.
+// kernels/unisono/stmatrix.cuh for the emulator.
 #pragma once
 #include "types.cuh"
 
-namespace coda {
+namespace unisono {
 
-inline void store_matrices(u32 row, const u32* four) { coda_emulator::store_matrices(row, four, 4, false); }
-inline void store_matrices_transposed(u32 row, const u32* four) { coda_emulator::store_matrices(row, four, 4, true); }
-inline void store_two_matrices(u32 row, const u32* two) { coda_emulator::store_matrices(row, two, 2, false); }
-inline void load_matrices(u32 row, u32* four) { coda_emulator::load_matrices(row, four, 4, false); }
-inline void load_matrices_transposed(u32 row, u32* four) { coda_emulator::load_matrices(row, four, 4, true); }
-inline void load_two_matrices(u32 row, u32* two) { coda_emulator::load_matrices(row, two, 2, false); }
+inline void store_matrices(u32 row, const u32* four) { unisono_emulator::store_matrices(row, four, 4, false); }
+inline void store_matrices_transposed(u32 row, const u32* four) { unisono_emulator::store_matrices(row, four, 4, true); }
+inline void store_two_matrices(u32 row, const u32* two) { unisono_emulator::store_matrices(row, two, 2, false); }
+inline void load_matrices(u32 row, u32* four) { unisono_emulator::load_matrices(row, four, 4, false); }
+inline void load_matrices_transposed(u32 row, u32* four) { unisono_emulator::load_matrices(row, four, 4, true); }
+inline void load_two_matrices(u32 row, u32* two) { unisono_emulator::load_matrices(row, two, 2, false); }
 
-}  // namespace coda
+}  // namespace unisono

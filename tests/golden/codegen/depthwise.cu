@@ -2,11 +2,11 @@
 //   operand r[m,n] : bf16
 //   y = r[m,n] + hardswish(acc + bias[n])
 //   store y : bf16
-#include <coda/depthwise.cuh>
-#include <coda/math.cuh>
-#include <coda/operands.cuh>
+#include <unisono/depthwise.cuh>
+#include <unisono/math.cuh>
+#include <unisono/operands.cuh>
 
-namespace coda {
+namespace unisono {
 
 struct Config {
     using Element = Bf16;
@@ -24,26 +24,26 @@ struct Visitor {
         const void* bias;  // f32 [n]
     };
     struct Uniform {};
-    static CODA_DEVICE Uniform uniform(const Params&) {
+    static UNISONO_DEVICE Uniform uniform(const Params&) {
         return {};
     }
 
     static constexpr int kColumnsBefore = 0, kColumnsAfter = 1;
-    static CODA_DEVICE void columns_before(const Params& p, const Uniform& u, int image, int channel, float* column) {}
-    static CODA_DEVICE void columns_after(const Params& p, const Uniform& u, int image, int channel, float* column) {
+    static UNISONO_DEVICE void columns_before(const Params& p, const Uniform& u, int image, int channel, float* column) {}
+    static UNISONO_DEVICE void columns_after(const Params& p, const Uniform& u, int image, int channel, float* column) {
         const float bias = load<float>(p.bias, channel);
         column[0] = as_column(bias);
     }
 
     static constexpr int kTensorsBefore = 0, kTensors = 1;
     template <int i>
-    static CODA_DEVICE auto tensor(const Params& p) {
+    static UNISONO_DEVICE auto tensor(const Params& p) {
         return TensorSource<Bf16>{p.r};
     }
-    static CODA_DEVICE float before(float acc, const float*, const float*, const Uniform&) {
+    static UNISONO_DEVICE float before(float acc, const float*, const float*, const Uniform&) {
         return acc;
     }
-    static CODA_DEVICE float after(float acc, float, const float* column, const float* tensor, const Uniform& u) {
+    static UNISONO_DEVICE float after(float acc, float, const float* column, const float* tensor, const Uniform& u) {
         const float r = tensor[0];
         const float bias = column[0];
         const float v3 = acc + bias;
@@ -51,27 +51,27 @@ struct Visitor {
         const float v5 = r + v4;
         return v5;
     }
-    static CODA_DEVICE float side(float, const float*, const float*, const Uniform&) {
+    static UNISONO_DEVICE float side(float, const float*, const float*, const Uniform&) {
         return 0.f;
     }
 
     static constexpr bool kRaw = false;
     struct Late {};
-    static CODA_DEVICE Late late(const Params&, const Uniform&, int, int) {
+    static UNISONO_DEVICE Late late(const Params&, const Uniform&, int, int) {
         return {};
     }
-    static CODA_DEVICE float2 affine(const Late&, const Uniform&, float, float) {
+    static UNISONO_DEVICE float2 affine(const Late&, const Uniform&, float, float) {
         return {1.f, 0.f};
     }
     static constexpr bool kStatistics = false;
-    static CODA_DEVICE void statistics(const Params& p, const Uniform& u, int image, int group, float mean, float variance) {}
+    static UNISONO_DEVICE void statistics(const Params& p, const Uniform& u, int image, int group, float mean, float variance) {}
 };
 
 using Conv = Depthwise<Config, Visitor>;
 
-}  // namespace coda
+}  // namespace unisono
 
-extern "C" __global__ void __launch_bounds__(coda::Conv::kThreads, coda::Conv::kBlocks)
-coda_kernel(const __grid_constant__ coda::Conv::Params params) {
-    coda::Conv::run(params);
+extern "C" __global__ void __launch_bounds__(unisono::Conv::kThreads, unisono::Conv::kBlocks)
+unisono_kernel(const __grid_constant__ unisono::Conv::Params params) {
+    unisono::Conv::run(params);
 }

@@ -4,11 +4,11 @@
 //   y = mish(t0)
 //   store y : bf16
 //   store h : bf16
-#include <coda/conv_fprop.cuh>
-#include <coda/math.cuh>
-#include <coda/operands.cuh>
+#include <unisono/conv_fprop.cuh>
+#include <unisono/math.cuh>
+#include <unisono/operands.cuh>
 
-namespace coda {
+namespace unisono {
 
 struct Config {
     using Element = Bf16;
@@ -33,30 +33,30 @@ struct Visitor {
         alignas(8) int channels;
     };
     struct Uniform {};
-    static CODA_DEVICE Uniform uniform(const Params&) {
+    static UNISONO_DEVICE Uniform uniform(const Params&) {
         return {};
     }
 
     static constexpr int kColumnsBefore = 1, kColumnsAfter = 0;
-    static CODA_DEVICE void columns_before(const Params& p, const Uniform& u, int image, int channel, float* column) {
+    static UNISONO_DEVICE void columns_before(const Params& p, const Uniform& u, int image, int channel, float* column) {
         const float bias = load<float>(p.bias, channel);
         const float temb = load<float>(p.temb, image * p.channels + channel);
         const float v3 = bias + temb;
         column[0] = as_column(v3);
     }
-    static CODA_DEVICE void columns_after(const Params& p, const Uniform& u, int image, int channel, float* column) {}
+    static UNISONO_DEVICE void columns_after(const Params& p, const Uniform& u, int image, int channel, float* column) {}
 
     static constexpr int kTensorsBefore = 0, kTensors = 0;
-    static CODA_DEVICE float before(float acc, const float* column, const float* tensor, const Uniform& u) {
+    static UNISONO_DEVICE float before(float acc, const float* column, const float* tensor, const Uniform& u) {
         const float v3 = column[0];
         const float h = acc + v3;
         return h;
     }
-    static CODA_DEVICE float after(float norm, float raw, const float* column, const float* tensor, const Uniform& u) {
+    static UNISONO_DEVICE float after(float norm, float raw, const float* column, const float* tensor, const Uniform& u) {
         const float y = math::mish(norm);
         return y;
     }
-    static CODA_DEVICE float side(float acc, const float* column, const float* tensor, const Uniform& u) {
+    static UNISONO_DEVICE float side(float acc, const float* column, const float* tensor, const Uniform& u) {
         const float v3 = column[0];
         const float h = acc + v3;
         return h;
@@ -67,26 +67,26 @@ struct Visitor {
         float gamma;
         float beta;
     };
-    static CODA_DEVICE Late late(const Params& p, const Uniform& u, int image, int channel) {
+    static UNISONO_DEVICE Late late(const Params& p, const Uniform& u, int image, int channel) {
         const float gamma = load<float>(p.gamma, channel);
         const float beta = load<float>(p.beta, channel);
         return {gamma, beta};
     }
-    static CODA_DEVICE float2 affine(const Late& late, const Uniform& u, float mean, float variance) {
+    static UNISONO_DEVICE float2 affine(const Late& late, const Uniform& u, float mean, float variance) {
         const float v9 = variance + 1e-05f;
         const float v10 = math::accurate::rsqrt(v9);
         const float v12 = v10 * late.gamma;
         return {v12, late.beta};
     }
     static constexpr bool kStatistics = false;
-    static CODA_DEVICE void statistics(const Params& p, const Uniform& u, int image, int group, float mean, float variance) {}
+    static UNISONO_DEVICE void statistics(const Params& p, const Uniform& u, int image, int group, float mean, float variance) {}
 };
 
 using Conv = ConvFprop<Config, Visitor>;
 
-}  // namespace coda
+}  // namespace unisono
 
-extern "C" __global__ void __launch_bounds__(coda::Conv::kThreads, 1)
-coda_kernel(const __grid_constant__ coda::Conv::Params params) {
-    coda::Conv::run(params);
+extern "C" __global__ void __launch_bounds__(unisono::Conv::kThreads, 1)
+unisono_kernel(const __grid_constant__ unisono::Conv::Params params) {
+    unisono::Conv::run(params);
 }

@@ -5,11 +5,11 @@
 //   y = t0 * reciprocal(sum(t0, over=n, groups=4))
 //   store y : bf16
 //   store top : f32
-#include <coda/conv_fprop.cuh>
-#include <coda/math.cuh>
-#include <coda/operands.cuh>
+#include <unisono/conv_fprop.cuh>
+#include <unisono/math.cuh>
+#include <unisono/operands.cuh>
 
-namespace coda {
+namespace unisono {
 
 struct Config {
     using Element = Bf16;
@@ -35,12 +35,12 @@ struct Visitor {
         void* top_memory;  // f32 [m,g4]
     };
     struct Uniform {};
-    static CODA_DEVICE Uniform uniform(const Params&) {
+    static UNISONO_DEVICE Uniform uniform(const Params&) {
         return {};
     }
 
     static constexpr int kColumnsBefore = 0, kColumnsAfter = 1;
-    static CODA_DEVICE void columns_after(const Params& p, const Uniform& u, int image, int channel, float* column) {
+    static UNISONO_DEVICE void columns_after(const Params& p, const Uniform& u, int image, int channel, float* column) {
         const float bias = load<float>(p.bias, channel);
         column[0] = as_column(bias);
     }
@@ -51,15 +51,15 @@ struct Visitor {
         float v3;
         float v6;
     };
-    static CODA_DEVICE Row row(const Params& p, const Uniform& u, const Where& at) {
+    static UNISONO_DEVICE Row row(const Params& p, const Uniform& u, const Where& at) {
         Row row;
         return row;
     }
     static constexpr int kLevels = 2;
-    static CODA_DEVICE constexpr int row_folds(int level) { return level == 0 ? 0 : 0; }
-    static CODA_DEVICE constexpr Fold row_fold(int level, int i) { return level == 0 ? (Fold::kSum) : (Fold::kSum); }
+    static UNISONO_DEVICE constexpr int row_folds(int level) { return level == 0 ? 0 : 0; }
+    static UNISONO_DEVICE constexpr Fold row_fold(int level, int i) { return level == 0 ? (Fold::kSum) : (Fold::kSum); }
     template <int level>
-    static CODA_DEVICE void contribute(float acc, const float* column, const float* tensor, const Uniform& u, const Row& row, int channel, float* value) {
+    static UNISONO_DEVICE void contribute(float acc, const float* column, const float* tensor, const Uniform& u, const Row& row, int channel, float* value) {
         if constexpr (level == 0) {
         const float bias = column[0];
         const float h = acc + bias;
@@ -74,13 +74,13 @@ struct Visitor {
         }
     }
     template <int level>
-    static CODA_DEVICE void conclude(const Uniform& u, float channels, const float* folded, Row& row) {}
+    static UNISONO_DEVICE void conclude(const Uniform& u, float channels, const float* folded, Row& row) {}
 
     static constexpr bool kElements = true;
     struct Result {
         float r0;
     };
-    static CODA_DEVICE Result element(float acc, const float* column, const float* tensor, const Uniform& u, const Row& row, const Where& at, int channel, bool exists, float* value) {
+    static UNISONO_DEVICE Result element(float acc, const float* column, const float* tensor, const Uniform& u, const Row& row, const Where& at, int channel, bool exists, float* value) {
         Result result;
         const float bias = column[0];
         const float h = acc + bias;
@@ -91,45 +91,45 @@ struct Visitor {
         result.r0 = v8;
         return result;
     }
-    static CODA_DEVICE float tiled(const Result& x, int i) {
+    static UNISONO_DEVICE float tiled(const Result& x, int i) {
         return x.r0;
     }
-    static CODA_DEVICE void put(const Params& p, u64 offset, const Result& x, const Result& y) {}
-    static CODA_DEVICE void put(const Params& p, u64 offset, const Result& x) {}
+    static UNISONO_DEVICE void put(const Params& p, u64 offset, const Result& x, const Result& y) {}
+    static UNISONO_DEVICE void put(const Params& p, u64 offset, const Result& x) {}
     static constexpr bool kRowEnds = false;
-    static CODA_DEVICE void close_row(const Params& p, const Uniform& u, const Where& at, const Row& row, float* value) {}
+    static UNISONO_DEVICE void close_row(const Params& p, const Uniform& u, const Where& at, const Row& row, float* value) {}
     static constexpr int kGroupStores = 1;
-    static CODA_DEVICE constexpr int group_folds(int level) { return level == 0 ? 1 : 1; }
-    static CODA_DEVICE constexpr Fold group_fold(int level, int i) { return level == 0 ? (Fold::kMax) : (Fold::kSum); }
-    static CODA_DEVICE constexpr bool group_mean(int level, int i) { return level == 0 ? (false) : (false); }
-    static CODA_DEVICE constexpr int group_width(int level, int i) { return level == 0 ? (16) : (16); }
+    static UNISONO_DEVICE constexpr int group_folds(int level) { return level == 0 ? 1 : 1; }
+    static UNISONO_DEVICE constexpr Fold group_fold(int level, int i) { return level == 0 ? (Fold::kMax) : (Fold::kSum); }
+    static UNISONO_DEVICE constexpr bool group_mean(int level, int i) { return level == 0 ? (false) : (false); }
+    static UNISONO_DEVICE constexpr int group_width(int level, int i) { return level == 0 ? (16) : (16); }
     template <class Groups>
-    static CODA_DEVICE void read_groups(Row& row, const float* line, int n) {
+    static UNISONO_DEVICE void read_groups(Row& row, const float* line, int n) {
         row.v3 = line[Groups::first(0, 0) + n / 16];
         row.v6 = line[Groups::first(1, 0) + n / 16];
     }
-    static CODA_DEVICE constexpr int group_store_width(int i) { return 16; }
+    static UNISONO_DEVICE constexpr int group_store_width(int i) { return 16; }
     template <int i>
-    static CODA_DEVICE void close_group(const Params& p, const Uniform& u, const Where& at, const Row& row, int columns, int group) {
+    static UNISONO_DEVICE void close_group(const Params& p, const Uniform& u, const Where& at, const Row& row, int columns, int group) {
         if constexpr (i == 0) {
         store<float>(p.top_memory, at.m * columns + group, row.v3);
         }
     }
 
     static constexpr int kChannelFolds = 0, kMoments = 0, kTileFolds = 0;
-    static CODA_DEVICE constexpr Fold channel_fold(int i) { return Fold::kSum; }
-    static CODA_DEVICE constexpr Fold tile_fold(int i) { return Fold::kSum; }
+    static UNISONO_DEVICE constexpr Fold channel_fold(int i) { return Fold::kSum; }
+    static UNISONO_DEVICE constexpr Fold tile_fold(int i) { return Fold::kSum; }
     static constexpr int kDomains = 0;
-    static CODA_DEVICE constexpr FoldDomain domain(int i) { return FoldDomain{}; }
+    static UNISONO_DEVICE constexpr FoldDomain domain(int i) { return FoldDomain{}; }
     template <int domain>
-    static CODA_DEVICE void finish(const Params& p, const Uniform& u, int image, int group, float rows, float columns, const float* folded, const Moments* moments) {}
+    static UNISONO_DEVICE void finish(const Params& p, const Uniform& u, int image, int group, float rows, float columns, const float* folded, const Moments* moments) {}
 };
 
 using Conv = ConvFprop<Config, Visitor>;
 
-}  // namespace coda
+}  // namespace unisono
 
-extern "C" __global__ void __launch_bounds__(coda::Conv::kThreads, 1)
-coda_kernel(const __grid_constant__ coda::Conv::Params params) {
-    coda::Conv::run(params);
+extern "C" __global__ void __launch_bounds__(unisono::Conv::kThreads, 1)
+unisono_kernel(const __grid_constant__ unisono::Conv::Params params) {
+    unisono::Conv::run(params);
 }

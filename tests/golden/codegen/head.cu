@@ -4,11 +4,11 @@
 // and of the store that is written last a product with few columns:
 //   heat = sigmoid(fma(acc, gain[], hbias[n]))
 //   store heat : bf16
-#include <coda/conv_fprop.cuh>
-#include <coda/math.cuh>
-#include <coda/operands.cuh>
+#include <unisono/conv_fprop.cuh>
+#include <unisono/math.cuh>
+#include <unisono/operands.cuh>
 
-namespace coda {
+namespace unisono {
 
 struct HeadVisitor {
     using Output = Bf16;
@@ -21,41 +21,41 @@ struct HeadVisitor {
     struct Uniform {
         float gain;
     };
-    static CODA_DEVICE Uniform uniform(const Params& p) {
+    static UNISONO_DEVICE Uniform uniform(const Params& p) {
         return {p.gain};
     }
 
     static constexpr int kColumnsBefore = 0, kColumnsAfter = 1;
-    static CODA_DEVICE void columns_before(const Params& p, const Uniform& u, int image, int channel, float* column) {}
-    static CODA_DEVICE void columns_after(const Params& p, const Uniform& u, int image, int channel, float* column) {
+    static UNISONO_DEVICE void columns_before(const Params& p, const Uniform& u, int image, int channel, float* column) {}
+    static UNISONO_DEVICE void columns_after(const Params& p, const Uniform& u, int image, int channel, float* column) {
         const float hbias = load<float>(p.hbias, channel);
         column[0] = as_column(hbias);
     }
 
     static constexpr int kTensorsBefore = 0, kTensors = 0;
-    static CODA_DEVICE float before(float acc, const float*, const float*, const Uniform&) {
+    static UNISONO_DEVICE float before(float acc, const float*, const float*, const Uniform&) {
         return acc;
     }
-    static CODA_DEVICE float after(float acc, float, const float* column, const float* tensor, const Uniform& u) {
+    static UNISONO_DEVICE float after(float acc, float, const float* column, const float* tensor, const Uniform& u) {
         const float hbias = column[0];
         const float v3 = math::fma(acc, u.gain, hbias);
         const float v4 = math::sigmoid(v3);
         return v4;
     }
-    static CODA_DEVICE float side(float, const float*, const float*, const Uniform&) {
+    static UNISONO_DEVICE float side(float, const float*, const float*, const Uniform&) {
         return 0.f;
     }
 
     static constexpr bool kRaw = false;
     struct Late {};
-    static CODA_DEVICE Late late(const Params&, const Uniform&, int, int) {
+    static UNISONO_DEVICE Late late(const Params&, const Uniform&, int, int) {
         return {};
     }
-    static CODA_DEVICE float2 affine(const Late&, const Uniform&, float, float) {
+    static UNISONO_DEVICE float2 affine(const Late&, const Uniform&, float, float) {
         return {1.f, 0.f};
     }
     static constexpr bool kStatistics = false;
-    static CODA_DEVICE void statistics(const Params& p, const Uniform& u, int image, int group, float mean, float variance) {}
+    static UNISONO_DEVICE void statistics(const Params& p, const Uniform& u, int image, int group, float mean, float variance) {}
 };
 
 struct Config {
@@ -78,48 +78,48 @@ struct Visitor {
         const void* bias;  // f32 [n]
     };
     struct Uniform {};
-    static CODA_DEVICE Uniform uniform(const Params&) {
+    static UNISONO_DEVICE Uniform uniform(const Params&) {
         return {};
     }
 
     static constexpr int kColumnsBefore = 0, kColumnsAfter = 1;
-    static CODA_DEVICE void columns_before(const Params& p, const Uniform& u, int image, int channel, float* column) {}
-    static CODA_DEVICE void columns_after(const Params& p, const Uniform& u, int image, int channel, float* column) {
+    static UNISONO_DEVICE void columns_before(const Params& p, const Uniform& u, int image, int channel, float* column) {}
+    static UNISONO_DEVICE void columns_after(const Params& p, const Uniform& u, int image, int channel, float* column) {
         const float bias = load<float>(p.bias, channel);
         column[0] = as_column(0.5f * bias);
     }
 
     static constexpr int kTensorsBefore = 0, kTensors = 0;
-    static CODA_DEVICE float before(float acc, const float*, const float*, const Uniform&) {
+    static UNISONO_DEVICE float before(float acc, const float*, const float*, const Uniform&) {
         return acc;
     }
-    static CODA_DEVICE float after(float acc, float, const float* column, const float* tensor, const Uniform& u) {
+    static UNISONO_DEVICE float after(float acc, float, const float* column, const float* tensor, const Uniform& u) {
         const float bias = column[0];
         const float v2 = math::fma(acc, 0.5f, bias);
         const float v3 = math::silu_of_half(v2);
         return v3;
     }
-    static CODA_DEVICE float side(float, const float*, const float*, const Uniform&) {
+    static UNISONO_DEVICE float side(float, const float*, const float*, const Uniform&) {
         return 0.f;
     }
 
     static constexpr bool kRaw = false;
     struct Late {};
-    static CODA_DEVICE Late late(const Params&, const Uniform&, int, int) {
+    static UNISONO_DEVICE Late late(const Params&, const Uniform&, int, int) {
         return {};
     }
-    static CODA_DEVICE float2 affine(const Late&, const Uniform&, float, float) {
+    static UNISONO_DEVICE float2 affine(const Late&, const Uniform&, float, float) {
         return {1.f, 0.f};
     }
     static constexpr bool kStatistics = false;
-    static CODA_DEVICE void statistics(const Params& p, const Uniform& u, int image, int group, float mean, float variance) {}
+    static UNISONO_DEVICE void statistics(const Params& p, const Uniform& u, int image, int group, float mean, float variance) {}
 };
 
 using Conv = ConvFprop<Config, Visitor>;
 
-}  // namespace coda
+}  // namespace unisono
 
-extern "C" __global__ void __launch_bounds__(coda::Conv::kThreads, 1)
-coda_kernel(const __grid_constant__ coda::Conv::Params params) {
-    coda::Conv::run(params);
+extern "C" __global__ void __launch_bounds__(unisono::Conv::kThreads, 1)
+unisono_kernel(const __grid_constant__ unisono::Conv::Params params) {
+    unisono::Conv::run(params);
 }

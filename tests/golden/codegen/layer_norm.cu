@@ -4,11 +4,11 @@
 //   y = silu(t0) + r[m,n]
 //   store h : bf16
 //   store y : bf16
-#include <coda/conv_fprop.cuh>
-#include <coda/math.cuh>
-#include <coda/operands.cuh>
+#include <unisono/conv_fprop.cuh>
+#include <unisono/math.cuh>
+#include <unisono/operands.cuh>
 
-namespace coda {
+namespace unisono {
 
 struct Config {
     using Element = Bf16;
@@ -32,16 +32,16 @@ struct Visitor {
         const void* r;  // f32 [m,n]
     };
     struct Uniform {};
-    static CODA_DEVICE Uniform uniform(const Params&) {
+    static UNISONO_DEVICE Uniform uniform(const Params&) {
         return {};
     }
 
     static constexpr int kColumnsBefore = 1, kColumnsAfter = 2;
-    static CODA_DEVICE void columns_before(const Params& p, const Uniform& u, int image, int channel, float* column) {
+    static UNISONO_DEVICE void columns_before(const Params& p, const Uniform& u, int image, int channel, float* column) {
         const float bias = load<float>(p.bias, channel);
         column[0] = as_column(bias);
     }
-    static CODA_DEVICE void columns_after(const Params& p, const Uniform& u, int image, int channel, float* column) {
+    static UNISONO_DEVICE void columns_after(const Params& p, const Uniform& u, int image, int channel, float* column) {
         const float gamma = load<float>(p.gamma, channel);
         const float beta = load<float>(p.beta, channel);
         column[0] = as_column(0.5f * gamma);
@@ -50,15 +50,15 @@ struct Visitor {
 
     static constexpr int kTensorsBefore = 0, kTensors = 1;
     template <int i>
-    static CODA_DEVICE auto tensor(const Params& p) {
+    static UNISONO_DEVICE auto tensor(const Params& p) {
         return TensorSource<float>{p.r};
     }
-    static CODA_DEVICE float before(float acc, const float* column, const float* tensor, const Uniform& u) {
+    static UNISONO_DEVICE float before(float acc, const float* column, const float* tensor, const Uniform& u) {
         const float bias = column[0];
         const float h = acc + bias;
         return h;
     }
-    static CODA_DEVICE float after(float norm, float raw, const float* column, const float* tensor, const Uniform& u) {
+    static UNISONO_DEVICE float after(float norm, float raw, const float* column, const float* tensor, const Uniform& u) {
         const float gamma = column[0];
         const float beta = column[1];
         const float v12 = math::fma(norm, gamma, beta);
@@ -67,7 +67,7 @@ struct Visitor {
         const float v15 = v13 + r;
         return v15;
     }
-    static CODA_DEVICE float side(float acc, const float* column, const float* tensor, const Uniform& u) {
+    static UNISONO_DEVICE float side(float acc, const float* column, const float* tensor, const Uniform& u) {
         const float bias = column[0];
         const float h = acc + bias;
         return h;
@@ -75,23 +75,23 @@ struct Visitor {
 
     static constexpr bool kRaw = false;
     struct Late {};
-    static CODA_DEVICE Late late(const Params& p, const Uniform& u, int image, int channel) {
+    static UNISONO_DEVICE Late late(const Params& p, const Uniform& u, int image, int channel) {
         return {};
     }
-    static CODA_DEVICE float2 affine(const Late& late, const Uniform& u, float mean, float variance) {
+    static UNISONO_DEVICE float2 affine(const Late& late, const Uniform& u, float mean, float variance) {
         const float v7 = variance + 1e-05f;
         const float v8 = math::accurate::rsqrt(v7);
         return {v8, 0.f};
     }
     static constexpr bool kStatistics = false;
-    static CODA_DEVICE void statistics(const Params& p, const Uniform& u, int image, int group, float mean, float variance) {}
+    static UNISONO_DEVICE void statistics(const Params& p, const Uniform& u, int image, int group, float mean, float variance) {}
 };
 
 using Conv = ConvFprop<Config, Visitor>;
 
-}  // namespace coda
+}  // namespace unisono
 
-extern "C" __global__ void __launch_bounds__(coda::Conv::kThreads, 1)
-coda_kernel(const __grid_constant__ coda::Conv::Params params) {
-    coda::Conv::run(params);
+extern "C" __global__ void __launch_bounds__(unisono::Conv::kThreads, 1)
+unisono_kernel(const __grid_constant__ unisono::Conv::Params params) {
+    unisono::Conv::run(params);
 }

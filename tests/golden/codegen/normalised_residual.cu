@@ -3,11 +3,11 @@
 //   y = relu((h - mean(h, over=m, per=b)) * rsqrt(variance(h, over=m, per=b) + 1e-5) + x[m,n])
 //   store y : bf16
 //   store h : bf16
-#include <coda/conv_fprop.cuh>
-#include <coda/math.cuh>
-#include <coda/operands.cuh>
+#include <unisono/conv_fprop.cuh>
+#include <unisono/math.cuh>
+#include <unisono/operands.cuh>
 
-namespace coda {
+namespace unisono {
 
 struct Config {
     using Element = Bf16;
@@ -28,32 +28,32 @@ struct Visitor {
         const void* x;  // f32 [m,n]
     };
     struct Uniform {};
-    static CODA_DEVICE Uniform uniform(const Params&) {
+    static UNISONO_DEVICE Uniform uniform(const Params&) {
         return {};
     }
 
     static constexpr int kColumnsBefore = 0, kColumnsAfter = 0;
-    static CODA_DEVICE void columns_before(const Params& p, const Uniform& u, int image, int channel, float* column) {}
-    static CODA_DEVICE void columns_after(const Params& p, const Uniform& u, int image, int channel, float* column) {}
+    static UNISONO_DEVICE void columns_before(const Params& p, const Uniform& u, int image, int channel, float* column) {}
+    static UNISONO_DEVICE void columns_after(const Params& p, const Uniform& u, int image, int channel, float* column) {}
 
     static constexpr int kTensorsBefore = 1, kTensors = 2;
     template <int i>
-    static CODA_DEVICE auto tensor(const Params& p) {
+    static UNISONO_DEVICE auto tensor(const Params& p) {
         if constexpr (i == 0) return TensorSource<float>{p.x};
         else return TensorSource<float>{p.x};
     }
-    static CODA_DEVICE float before(float acc, const float* column, const float* tensor, const Uniform& u) {
+    static UNISONO_DEVICE float before(float acc, const float* column, const float* tensor, const Uniform& u) {
         const float x = tensor[0];
         const float h = acc + x;
         return h;
     }
-    static CODA_DEVICE float after(float norm, float raw, const float* column, const float* tensor, const Uniform& u) {
+    static UNISONO_DEVICE float after(float norm, float raw, const float* column, const float* tensor, const Uniform& u) {
         const float x = tensor[0];
         const float v10 = norm + x;
         const float v11 = math::relu(v10);
         return v11;
     }
-    static CODA_DEVICE float side(float acc, const float* column, const float* tensor, const Uniform& u) {
+    static UNISONO_DEVICE float side(float acc, const float* column, const float* tensor, const Uniform& u) {
         const float x = tensor[0];
         const float h = acc + x;
         return h;
@@ -61,23 +61,23 @@ struct Visitor {
 
     static constexpr bool kRaw = false;
     struct Late {};
-    static CODA_DEVICE Late late(const Params& p, const Uniform& u, int image, int channel) {
+    static UNISONO_DEVICE Late late(const Params& p, const Uniform& u, int image, int channel) {
         return {};
     }
-    static CODA_DEVICE float2 affine(const Late& late, const Uniform& u, float mean, float variance) {
+    static UNISONO_DEVICE float2 affine(const Late& late, const Uniform& u, float mean, float variance) {
         const float v7 = variance + 1e-05f;
         const float v8 = math::accurate::rsqrt(v7);
         return {v8, 0.f};
     }
     static constexpr bool kStatistics = false;
-    static CODA_DEVICE void statistics(const Params& p, const Uniform& u, int image, int group, float mean, float variance) {}
+    static UNISONO_DEVICE void statistics(const Params& p, const Uniform& u, int image, int group, float mean, float variance) {}
 };
 
 using Conv = ConvFprop<Config, Visitor>;
 
-}  // namespace coda
+}  // namespace unisono
 
-extern "C" __global__ void __launch_bounds__(coda::Conv::kThreads, 1)
-coda_kernel(const __grid_constant__ coda::Conv::Params params) {
-    coda::Conv::run(params);
+extern "C" __global__ void __launch_bounds__(unisono::Conv::kThreads, 1)
+unisono_kernel(const __grid_constant__ unisono::Conv::Params params) {
+    unisono::Conv::run(params);
 }

@@ -3,11 +3,11 @@
 //   t0 = (h - mean(h, over=(m,n), per=b, groups=2)) * (rsqrt(variance(h, over=(m,n), per=b, groups=2) + 1e-5) * gamma[n])
 //   y = h + tanh(t0)
 //   store y : bf16
-#include <coda/conv_fprop.cuh>
-#include <coda/math.cuh>
-#include <coda/operands.cuh>
+#include <unisono/conv_fprop.cuh>
+#include <unisono/math.cuh>
+#include <unisono/operands.cuh>
 
-namespace coda {
+namespace unisono {
 
 struct Config {
     using Element = Bf16;
@@ -29,29 +29,29 @@ struct Visitor {
         const void* gamma;  // f32 [n]
     };
     struct Uniform {};
-    static CODA_DEVICE Uniform uniform(const Params&) {
+    static UNISONO_DEVICE Uniform uniform(const Params&) {
         return {};
     }
 
     static constexpr int kColumnsBefore = 1, kColumnsAfter = 0;
-    static CODA_DEVICE void columns_before(const Params& p, const Uniform& u, int image, int channel, float* column) {
+    static UNISONO_DEVICE void columns_before(const Params& p, const Uniform& u, int image, int channel, float* column) {
         const float bias = load<float>(p.bias, channel);
         column[0] = as_column(bias);
     }
-    static CODA_DEVICE void columns_after(const Params& p, const Uniform& u, int image, int channel, float* column) {}
+    static UNISONO_DEVICE void columns_after(const Params& p, const Uniform& u, int image, int channel, float* column) {}
 
     static constexpr int kTensorsBefore = 0, kTensors = 0;
-    static CODA_DEVICE float before(float acc, const float* column, const float* tensor, const Uniform& u) {
+    static UNISONO_DEVICE float before(float acc, const float* column, const float* tensor, const Uniform& u) {
         const float bias = column[0];
         const float h = acc + bias;
         return h;
     }
-    static CODA_DEVICE float after(float norm, float raw, const float* column, const float* tensor, const Uniform& u) {
+    static UNISONO_DEVICE float after(float norm, float raw, const float* column, const float* tensor, const Uniform& u) {
         const float v12 = math::tanh(norm);
         const float v13 = raw + v12;
         return v13;
     }
-    static CODA_DEVICE float side(float, const float*, const float*, const Uniform&) {
+    static UNISONO_DEVICE float side(float, const float*, const float*, const Uniform&) {
         return 0.f;
     }
 
@@ -59,25 +59,25 @@ struct Visitor {
     struct Late {
         float gamma;
     };
-    static CODA_DEVICE Late late(const Params& p, const Uniform& u, int image, int channel) {
+    static UNISONO_DEVICE Late late(const Params& p, const Uniform& u, int image, int channel) {
         const float gamma = load<float>(p.gamma, channel);
         return {gamma};
     }
-    static CODA_DEVICE float2 affine(const Late& late, const Uniform& u, float mean, float variance) {
+    static UNISONO_DEVICE float2 affine(const Late& late, const Uniform& u, float mean, float variance) {
         const float v7 = variance + 1e-05f;
         const float v8 = math::accurate::rsqrt(v7);
         const float v10 = v8 * late.gamma;
         return {v10, 0.f};
     }
     static constexpr bool kStatistics = false;
-    static CODA_DEVICE void statistics(const Params& p, const Uniform& u, int image, int group, float mean, float variance) {}
+    static UNISONO_DEVICE void statistics(const Params& p, const Uniform& u, int image, int group, float mean, float variance) {}
 };
 
 using Conv = ConvFprop<Config, Visitor>;
 
-}  // namespace coda
+}  // namespace unisono
 
-extern "C" __global__ void __launch_bounds__(coda::Conv::kThreads, 1)
-coda_kernel(const __grid_constant__ coda::Conv::Params params) {
-    coda::Conv::run(params);
+extern "C" __global__ void __launch_bounds__(unisono::Conv::kThreads, 1)
+unisono_kernel(const __grid_constant__ unisono::Conv::Params params) {
+    unisono::Conv::run(params);
 }

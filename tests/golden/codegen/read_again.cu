@@ -5,11 +5,11 @@
 //   sums = sum(y, over=m, per=b)
 //   store fma(t1, reciprocal(sum(t1, over=n)), index(h) * 0.01) as y : f32
 //   store sums : f32
-#include <coda/conv_fprop.cuh>
-#include <coda/math.cuh>
-#include <coda/operands.cuh>
+#include <unisono/conv_fprop.cuh>
+#include <unisono/math.cuh>
+#include <unisono/operands.cuh>
 
-namespace coda {
+namespace unisono {
 
 struct Config {
     using Element = Bf16;
@@ -40,12 +40,12 @@ struct Visitor {
         alignas(8) int extent_of_w;
     };
     struct Uniform {};
-    static CODA_DEVICE Uniform uniform(const Params&) {
+    static UNISONO_DEVICE Uniform uniform(const Params&) {
         return {};
     }
 
     static constexpr int kColumnsBefore = 0, kColumnsAfter = 3;
-    static CODA_DEVICE void columns_after(const Params& p, const Uniform& u, int image, int channel, float* column) {
+    static UNISONO_DEVICE void columns_after(const Params& p, const Uniform& u, int image, int channel, float* column) {
         column[0] = 0.f;
         column[1] = 0.f;
         column[2] = 0.f;
@@ -61,7 +61,7 @@ struct Visitor {
         int v17;
         float v19;
     };
-    static CODA_DEVICE Row row(const Params& p, const Uniform& u, const Where& at) {
+    static UNISONO_DEVICE Row row(const Params& p, const Uniform& u, const Where& at) {
         Row row;
         const float s = load<float>(p.s, at.m);
         row.s = s;
@@ -72,10 +72,10 @@ struct Visitor {
         return row;
     }
     static constexpr int kLevels = 3;
-    static CODA_DEVICE constexpr int row_folds(int level) { return level == 0 ? 0 : level == 1 ? 1 : 1; }
-    static CODA_DEVICE constexpr Fold row_fold(int level, int i) { return level == 0 ? (Fold::kSum) : level == 1 ? (Fold::kMax) : (Fold::kSum); }
+    static UNISONO_DEVICE constexpr int row_folds(int level) { return level == 0 ? 0 : level == 1 ? 1 : 1; }
+    static UNISONO_DEVICE constexpr Fold row_fold(int level, int i) { return level == 0 ? (Fold::kSum) : level == 1 ? (Fold::kMax) : (Fold::kSum); }
     template <int level>
-    static CODA_DEVICE void contribute(float acc, const float* column, const float* tensor, const Uniform& u, const Row& row, int channel, float* value) {
+    static UNISONO_DEVICE void contribute(float acc, const float* column, const float* tensor, const Uniform& u, const Row& row, int channel, float* value) {
         if constexpr (level == 1) {
         const float v2 = acc * row.s;
         const float v3 = column[0];
@@ -96,7 +96,7 @@ struct Visitor {
         }
     }
     template <int level>
-    static CODA_DEVICE void conclude(const Uniform& u, float channels, const float* folded, const float* column, Row& row) {
+    static UNISONO_DEVICE void conclude(const Uniform& u, float channels, const float* folded, const float* column, Row& row) {
         if constexpr (level == 1) {
         const float v12 = folded[0];
         row.v12 = v12;
@@ -113,7 +113,7 @@ struct Visitor {
     struct Result {
         float r0;
     };
-    static CODA_DEVICE Result element(float acc, const float* column, const float* tensor, const Uniform& u, const Row& row, const Where& at, int channel, bool exists, float* value) {
+    static UNISONO_DEVICE Result element(float acc, const float* column, const float* tensor, const Uniform& u, const Row& row, const Where& at, int channel, bool exists, float* value) {
         Result result;
         const float v2 = acc * row.s;
         const float v3 = column[0];
@@ -127,25 +127,25 @@ struct Visitor {
         value[0] = y;
         return result;
     }
-    static CODA_DEVICE float tiled(const Result& x, int i) {
+    static UNISONO_DEVICE float tiled(const Result& x, int i) {
         return 0.f;
     }
-    static CODA_DEVICE void put(const Params& p, u64 offset, const Result& x, const Result& y) {
+    static UNISONO_DEVICE void put(const Params& p, u64 offset, const Result& x, const Result& y) {
         store_pair<float>(p.y_memory, offset, x.r0, y.r0);
     }
-    static CODA_DEVICE void put(const Params& p, u64 offset, const Result& x) {
+    static UNISONO_DEVICE void put(const Params& p, u64 offset, const Result& x) {
         store_element<float>(p.y_memory, offset, x.r0);
     }
     static constexpr bool kRowEnds = false;
-    static CODA_DEVICE void close_row(const Params& p, const Uniform& u, const Where& at, const Row& row, float* value) {}
+    static UNISONO_DEVICE void close_row(const Params& p, const Uniform& u, const Where& at, const Row& row, float* value) {}
 
     static constexpr int kChannelFolds = 1, kMoments = 0, kTileFolds = 0;
-    static CODA_DEVICE constexpr Fold channel_fold(int i) { return Fold::kSum; }
-    static CODA_DEVICE constexpr Fold tile_fold(int i) { return Fold::kSum; }
+    static UNISONO_DEVICE constexpr Fold channel_fold(int i) { return Fold::kSum; }
+    static UNISONO_DEVICE constexpr Fold tile_fold(int i) { return Fold::kSum; }
     static constexpr int kDomains = 1;
-    static CODA_DEVICE constexpr FoldDomain domain(int i) { return FoldDomain{true, 0, 0, 1, 0, 0}; }
+    static UNISONO_DEVICE constexpr FoldDomain domain(int i) { return FoldDomain{true, 0, 0, 1, 0, 0}; }
     template <int domain>
-    static CODA_DEVICE void finish(const Params& p, const Uniform& u, int image, int group, float rows, float columns, const float* folded, const Moments* moments) {
+    static UNISONO_DEVICE void finish(const Params& p, const Uniform& u, int image, int group, float rows, float columns, const float* folded, const Moments* moments) {
         if constexpr (domain == 0) {
         const float v21 = folded[0];
         store<float>(p.sums_memory, image * p.channels + group, v21);
@@ -154,21 +154,21 @@ struct Visitor {
     static constexpr bool kReturns = true;
     struct Returned0 {
         static constexpr int kChannelFolds = 0, kMoments = 1, kDomains = 1;
-        static CODA_DEVICE constexpr Fold channel_fold(int i) { return Fold::kSum; }
-        static CODA_DEVICE constexpr FoldDomain domain(int i) { return FoldDomain{true, 4, 0, 0, 0, 1}; }
-        static CODA_DEVICE constexpr int values(int i) { return 2; }
+        static UNISONO_DEVICE constexpr Fold channel_fold(int i) { return Fold::kSum; }
+        static UNISONO_DEVICE constexpr FoldDomain domain(int i) { return FoldDomain{true, 4, 0, 0, 0, 1}; }
+        static UNISONO_DEVICE constexpr int values(int i) { return 2; }
         template <int domain>
-        static CODA_DEVICE void conclude(float rows, float columns, const float* folded, const Moments* moments, float* value) {
+        static UNISONO_DEVICE void conclude(float rows, float columns, const float* folded, const Moments* moments, float* value) {
             if constexpr (domain == 0) {
                 value[0] = moments[0].mean;
                 value[1] = moments[0].m2 / moments[0].count;
             }
         }
-        static CODA_DEVICE void share(float acc, const float* column, const float* tensor, const Uniform& u, const Row& row, int channel, float* value) {
+        static UNISONO_DEVICE void share(float acc, const float* column, const float* tensor, const Uniform& u, const Row& row, int channel, float* value) {
             const float v2 = acc * row.s;
             value[0] = v2;
         }
-        static CODA_DEVICE void columns(const Params& p, const Uniform& u, int image, int channel, const float* value, float* column) {
+        static UNISONO_DEVICE void columns(const Params& p, const Uniform& u, int image, int channel, const float* value, float* column) {
             const float v3 = value[0];
             column[0] = as_column(v3);
             const float v5 = value[1];
@@ -182,32 +182,32 @@ struct Visitor {
     };
     struct Returned1 {
         static constexpr int kChannelFolds = 0, kMoments = 0, kDomains = 0;
-        static CODA_DEVICE constexpr Fold channel_fold(int i) { return Fold::kSum; }
-        static CODA_DEVICE constexpr FoldDomain domain(int i) { return FoldDomain{}; }
-        static CODA_DEVICE constexpr int values(int i) { return 0; }
+        static UNISONO_DEVICE constexpr Fold channel_fold(int i) { return Fold::kSum; }
+        static UNISONO_DEVICE constexpr FoldDomain domain(int i) { return FoldDomain{}; }
+        static UNISONO_DEVICE constexpr int values(int i) { return 0; }
         template <int domain>
-        static CODA_DEVICE void conclude(float rows, float columns, const float* folded, const Moments* moments, float* value) {}
-        static CODA_DEVICE void share(float acc, const float* column, const float* tensor, const Uniform& u, const Row& row, int channel, float* value) {}
-        static CODA_DEVICE void columns(const Params& p, const Uniform& u, int image, int channel, const float* value, float* column) {}
+        static UNISONO_DEVICE void conclude(float rows, float columns, const float* folded, const Moments* moments, float* value) {}
+        static UNISONO_DEVICE void share(float acc, const float* column, const float* tensor, const Uniform& u, const Row& row, int channel, float* value) {}
+        static UNISONO_DEVICE void columns(const Params& p, const Uniform& u, int image, int channel, const float* value, float* column) {}
     };
     struct Returned2 {
         static constexpr int kChannelFolds = 0, kMoments = 0, kDomains = 0;
-        static CODA_DEVICE constexpr Fold channel_fold(int i) { return Fold::kSum; }
-        static CODA_DEVICE constexpr FoldDomain domain(int i) { return FoldDomain{}; }
-        static CODA_DEVICE constexpr int values(int i) { return 0; }
+        static UNISONO_DEVICE constexpr Fold channel_fold(int i) { return Fold::kSum; }
+        static UNISONO_DEVICE constexpr FoldDomain domain(int i) { return FoldDomain{}; }
+        static UNISONO_DEVICE constexpr int values(int i) { return 0; }
         template <int domain>
-        static CODA_DEVICE void conclude(float rows, float columns, const float* folded, const Moments* moments, float* value) {}
-        static CODA_DEVICE void share(float acc, const float* column, const float* tensor, const Uniform& u, const Row& row, int channel, float* value) {}
-        static CODA_DEVICE void columns(const Params& p, const Uniform& u, int image, int channel, const float* value, float* column) {}
+        static UNISONO_DEVICE void conclude(float rows, float columns, const float* folded, const Moments* moments, float* value) {}
+        static UNISONO_DEVICE void share(float acc, const float* column, const float* tensor, const Uniform& u, const Row& row, int channel, float* value) {}
+        static UNISONO_DEVICE void columns(const Params& p, const Uniform& u, int image, int channel, const float* value, float* column) {}
     };
     template <int level> using Returned = typename Nth<level, Returned0, Returned1, Returned2>::Type;
 };
 
 using Conv = ConvFprop<Config, Visitor>;
 
-}  // namespace coda
+}  // namespace unisono
 
-extern "C" __global__ void __launch_bounds__(coda::Conv::kThreads, 1)
-coda_kernel(const __grid_constant__ coda::Conv::Params params) {
-    coda::Conv::run(params);
+extern "C" __global__ void __launch_bounds__(unisono::Conv::kThreads, 1)
+unisono_kernel(const __grid_constant__ unisono::Conv::Params params) {
+    unisono::Conv::run(params);
 }

@@ -11,11 +11,11 @@
 //   store of_row : f32
 //   store mu : f32
 //   store deviation : f32
-#include <coda/conv_fprop.cuh>
-#include <coda/math.cuh>
-#include <coda/operands.cuh>
+#include <unisono/conv_fprop.cuh>
+#include <unisono/math.cuh>
+#include <unisono/operands.cuh>
 
-namespace coda {
+namespace unisono {
 
 struct Config {
     using Element = Bf16;
@@ -52,13 +52,13 @@ struct Visitor {
     struct Uniform {
         int v6;
     };
-    static CODA_DEVICE Uniform uniform(const Params& p) {
+    static UNISONO_DEVICE Uniform uniform(const Params& p) {
         const int v6 = math::add(p.extent_of_w, -1);
         return {v6};
     }
 
     static constexpr int kColumnsBefore = 0, kColumnsAfter = 1;
-    static CODA_DEVICE void columns_after(const Params& p, const Uniform& u, int image, int channel, float* column) {
+    static UNISONO_DEVICE void columns_after(const Params& p, const Uniform& u, int image, int channel, float* column) {
         const float t = load<float>(p.t, image);
         column[0] = as_column(t);
     }
@@ -77,7 +77,7 @@ struct Visitor {
         float w;
         float v19;
     };
-    static CODA_DEVICE Row row(const Params& p, const Uniform& u, const Where& at) {
+    static UNISONO_DEVICE Row row(const Params& p, const Uniform& u, const Where& at) {
         Row row;
         const int v0 = at.m / p.extent_of_w % p.extent_of_h;
         row.v0 = v0;
@@ -98,10 +98,10 @@ struct Visitor {
         return row;
     }
     static constexpr int kLevels = 1;
-    static CODA_DEVICE constexpr int row_folds(int level) { return 1; }
-    static CODA_DEVICE constexpr Fold row_fold(int level, int i) { return (Fold::kSum); }
+    static UNISONO_DEVICE constexpr int row_folds(int level) { return 1; }
+    static UNISONO_DEVICE constexpr Fold row_fold(int level, int i) { return (Fold::kSum); }
     template <int level>
-    static CODA_DEVICE void contribute(float acc, const float* column, const float* tensor, const Uniform& u, const Row& row, int channel, float* value) {
+    static UNISONO_DEVICE void contribute(float acc, const float* column, const float* tensor, const Uniform& u, const Row& row, int channel, float* value) {
         if constexpr (level == 0) {
         const float t = column[0];
         const float v12 = math::fma(acc, row.s, t);
@@ -111,7 +111,7 @@ struct Visitor {
         }
     }
     template <int level>
-    static CODA_DEVICE void conclude(const Uniform& u, float channels, const float* folded, Row& row) {
+    static UNISONO_DEVICE void conclude(const Uniform& u, float channels, const float* folded, Row& row) {
         if constexpr (level == 0) {
         const float v17 = folded[0];
         row.v17 = v17;
@@ -125,7 +125,7 @@ struct Visitor {
         float r0;
         bool r1;
     };
-    static CODA_DEVICE Result element(float acc, const float* column, const float* tensor, const Uniform& u, const Row& row, const Where& at, int channel, bool exists, float* value) {
+    static UNISONO_DEVICE Result element(float acc, const float* column, const float* tensor, const Uniform& u, const Row& row, const Where& at, int channel, bool exists, float* value) {
         Result result;
         const float t = column[0];
         const float v12 = math::fma(acc, row.s, t);
@@ -138,27 +138,27 @@ struct Visitor {
         value[1] = h;
         return result;
     }
-    static CODA_DEVICE float tiled(const Result& x, int i) {
+    static UNISONO_DEVICE float tiled(const Result& x, int i) {
         return x.r0;
     }
-    static CODA_DEVICE void put(const Params& p, u64 offset, const Result& x, const Result& y) {
+    static UNISONO_DEVICE void put(const Params& p, u64 offset, const Result& x, const Result& y) {
         store_pair_of_bools(p.positive_memory, offset, x.r1, y.r1);
     }
-    static CODA_DEVICE void put(const Params& p, u64 offset, const Result& x) {
+    static UNISONO_DEVICE void put(const Params& p, u64 offset, const Result& x) {
         store_bool(p.positive_memory, offset, x.r1);
     }
     static constexpr bool kRowEnds = true;
-    static CODA_DEVICE void close_row(const Params& p, const Uniform& u, const Where& at, const Row& row, float* value) {
+    static UNISONO_DEVICE void close_row(const Params& p, const Uniform& u, const Where& at, const Row& row, float* value) {
         store<float>(p.of_row_memory, at.m, row.v19);
     }
 
     static constexpr int kChannelFolds = 1, kMoments = 1, kTileFolds = 0;
-    static CODA_DEVICE constexpr Fold channel_fold(int i) { return Fold::kSum; }
-    static CODA_DEVICE constexpr Fold tile_fold(int i) { return Fold::kSum; }
+    static UNISONO_DEVICE constexpr Fold channel_fold(int i) { return Fold::kSum; }
+    static UNISONO_DEVICE constexpr Fold tile_fold(int i) { return Fold::kSum; }
     static constexpr int kDomains = 2;
-    static CODA_DEVICE constexpr FoldDomain domain(int i) { return i == 0 ? FoldDomain{false, 4, 0, 0, 0, 1} : FoldDomain{true, 0, 0, 1, 1, 0}; }
+    static UNISONO_DEVICE constexpr FoldDomain domain(int i) { return i == 0 ? FoldDomain{false, 4, 0, 0, 0, 1} : FoldDomain{true, 0, 0, 1, 1, 0}; }
     template <int domain>
-    static CODA_DEVICE void finish(const Params& p, const Uniform& u, int image, int group, float rows, float columns, const float* folded, const Moments* moments) {
+    static UNISONO_DEVICE void finish(const Params& p, const Uniform& u, int image, int group, float rows, float columns, const float* folded, const Moments* moments) {
         if constexpr (domain == 0) {
         const float v21 = moments[0].m2 / moments[0].count;
         const float v22 = math::accurate::sqrt(v21);
@@ -173,9 +173,9 @@ struct Visitor {
 
 using Conv = ConvFprop<Config, Visitor>;
 
-}  // namespace coda
+}  // namespace unisono
 
-extern "C" __global__ void __launch_bounds__(coda::Conv::kThreads, 1)
-coda_kernel(const __grid_constant__ coda::Conv::Params params) {
-    coda::Conv::run(params);
+extern "C" __global__ void __launch_bounds__(unisono::Conv::kThreads, 1)
+unisono_kernel(const __grid_constant__ unisono::Conv::Params params) {
+    unisono::Conv::run(params);
 }

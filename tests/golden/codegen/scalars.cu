@@ -6,11 +6,11 @@
 //   x = fma(acc, alpha, threshold / count)
 //   y = select(enabled, relu(x), x) * sqrt(alpha)
 //   store y : bf16
-#include <coda/conv_fprop.cuh>
-#include <coda/math.cuh>
-#include <coda/operands.cuh>
+#include <unisono/conv_fprop.cuh>
+#include <unisono/math.cuh>
+#include <unisono/operands.cuh>
 
-namespace coda {
+namespace unisono {
 
 struct Config {
     using Element = Bf16;
@@ -39,7 +39,7 @@ struct Visitor {
         float v5;
         float v9;
     };
-    static CODA_DEVICE Uniform uniform(const Params& p) {
+    static UNISONO_DEVICE Uniform uniform(const Params& p) {
         const bool enabled = (p.enabled != 0);
         const float v5 = math::accurate::div(p.threshold, float(p.count));
         const float v9 = math::accurate::sqrt(p.alpha);
@@ -47,41 +47,41 @@ struct Visitor {
     }
 
     static constexpr int kColumnsBefore = 0, kColumnsAfter = 0;
-    static CODA_DEVICE void columns_before(const Params& p, const Uniform& u, int image, int channel, float* column) {}
-    static CODA_DEVICE void columns_after(const Params& p, const Uniform& u, int image, int channel, float* column) {}
+    static UNISONO_DEVICE void columns_before(const Params& p, const Uniform& u, int image, int channel, float* column) {}
+    static UNISONO_DEVICE void columns_after(const Params& p, const Uniform& u, int image, int channel, float* column) {}
 
     static constexpr int kTensorsBefore = 0, kTensors = 0;
-    static CODA_DEVICE float before(float acc, const float*, const float*, const Uniform&) {
+    static UNISONO_DEVICE float before(float acc, const float*, const float*, const Uniform&) {
         return acc;
     }
-    static CODA_DEVICE float after(float acc, float, const float* column, const float* tensor, const Uniform& u) {
+    static UNISONO_DEVICE float after(float acc, float, const float* column, const float* tensor, const Uniform& u) {
         const float x = math::fma(acc, u.alpha, u.v5);
         const float v7 = math::relu(x);
         const float v8 = u.enabled ? v7 : x;
         const float v10 = v8 * u.v9;
         return v10;
     }
-    static CODA_DEVICE float side(float, const float*, const float*, const Uniform&) {
+    static UNISONO_DEVICE float side(float, const float*, const float*, const Uniform&) {
         return 0.f;
     }
 
     static constexpr bool kRaw = false;
     struct Late {};
-    static CODA_DEVICE Late late(const Params&, const Uniform&, int, int) {
+    static UNISONO_DEVICE Late late(const Params&, const Uniform&, int, int) {
         return {};
     }
-    static CODA_DEVICE float2 affine(const Late&, const Uniform&, float, float) {
+    static UNISONO_DEVICE float2 affine(const Late&, const Uniform&, float, float) {
         return {1.f, 0.f};
     }
     static constexpr bool kStatistics = false;
-    static CODA_DEVICE void statistics(const Params& p, const Uniform& u, int image, int group, float mean, float variance) {}
+    static UNISONO_DEVICE void statistics(const Params& p, const Uniform& u, int image, int group, float mean, float variance) {}
 };
 
 using Conv = ConvFprop<Config, Visitor>;
 
-}  // namespace coda
+}  // namespace unisono
 
-extern "C" __global__ void __launch_bounds__(coda::Conv::kThreads, 1)
-coda_kernel(const __grid_constant__ coda::Conv::Params params) {
-    coda::Conv::run(params);
+extern "C" __global__ void __launch_bounds__(unisono::Conv::kThreads, 1)
+unisono_kernel(const __grid_constant__ unisono::Conv::Params params) {
+    unisono::Conv::run(params);
 }

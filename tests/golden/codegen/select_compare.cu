@@ -3,11 +3,11 @@
 //   inside = !(upper[] <= acc) & lower[] < acc | mask[n]
 //   y = select(inside, max(acc, 0.1), min(acc, -inf))
 //   store y : bf16
-#include <coda/conv_fprop.cuh>
-#include <coda/math.cuh>
-#include <coda/operands.cuh>
+#include <unisono/conv_fprop.cuh>
+#include <unisono/math.cuh>
+#include <unisono/operands.cuh>
 
-namespace coda {
+namespace unisono {
 
 struct Config {
     using Element = Bf16;
@@ -33,22 +33,22 @@ struct Visitor {
         float upper;
         float lower;
     };
-    static CODA_DEVICE Uniform uniform(const Params& p) {
+    static UNISONO_DEVICE Uniform uniform(const Params& p) {
         return {p.upper, p.lower};
     }
 
     static constexpr int kColumnsBefore = 0, kColumnsAfter = 1;
-    static CODA_DEVICE void columns_before(const Params& p, const Uniform& u, int image, int channel, float* column) {}
-    static CODA_DEVICE void columns_after(const Params& p, const Uniform& u, int image, int channel, float* column) {
+    static UNISONO_DEVICE void columns_before(const Params& p, const Uniform& u, int image, int channel, float* column) {}
+    static UNISONO_DEVICE void columns_after(const Params& p, const Uniform& u, int image, int channel, float* column) {
         const bool mask = load<bool>(p.mask, channel);
         column[0] = as_column(mask);
     }
 
     static constexpr int kTensorsBefore = 0, kTensors = 0;
-    static CODA_DEVICE float before(float acc, const float*, const float*, const Uniform&) {
+    static UNISONO_DEVICE float before(float acc, const float*, const float*, const Uniform&) {
         return acc;
     }
-    static CODA_DEVICE float after(float acc, float, const float* column, const float* tensor, const Uniform& u) {
+    static UNISONO_DEVICE float after(float acc, float, const float* column, const float* tensor, const Uniform& u) {
         const bool v2 = u.upper <= acc;
         const bool v3 = !v2;
         const bool v5 = u.lower < acc;
@@ -60,27 +60,27 @@ struct Visitor {
         const float v13 = inside ? v10 : v12;
         return v13;
     }
-    static CODA_DEVICE float side(float, const float*, const float*, const Uniform&) {
+    static UNISONO_DEVICE float side(float, const float*, const float*, const Uniform&) {
         return 0.f;
     }
 
     static constexpr bool kRaw = false;
     struct Late {};
-    static CODA_DEVICE Late late(const Params&, const Uniform&, int, int) {
+    static UNISONO_DEVICE Late late(const Params&, const Uniform&, int, int) {
         return {};
     }
-    static CODA_DEVICE float2 affine(const Late&, const Uniform&, float, float) {
+    static UNISONO_DEVICE float2 affine(const Late&, const Uniform&, float, float) {
         return {1.f, 0.f};
     }
     static constexpr bool kStatistics = false;
-    static CODA_DEVICE void statistics(const Params& p, const Uniform& u, int image, int group, float mean, float variance) {}
+    static UNISONO_DEVICE void statistics(const Params& p, const Uniform& u, int image, int group, float mean, float variance) {}
 };
 
 using Conv = ConvFprop<Config, Visitor>;
 
-}  // namespace coda
+}  // namespace unisono
 
-extern "C" __global__ void __launch_bounds__(coda::Conv::kThreads, 1)
-coda_kernel(const __grid_constant__ coda::Conv::Params params) {
-    coda::Conv::run(params);
+extern "C" __global__ void __launch_bounds__(unisono::Conv::kThreads, 1)
+unisono_kernel(const __grid_constant__ unisono::Conv::Params params) {
+    unisono::Conv::run(params);
 }

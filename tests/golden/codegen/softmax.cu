@@ -3,11 +3,11 @@
 //   t1 = exp(t0 - max(t0, over=n))
 //   y = t1 * reciprocal(sum(t1, over=n))
 //   store y : f32
-#include <coda/conv_fprop.cuh>
-#include <coda/math.cuh>
-#include <coda/operands.cuh>
+#include <unisono/conv_fprop.cuh>
+#include <unisono/math.cuh>
+#include <unisono/operands.cuh>
 
-namespace coda {
+namespace unisono {
 
 struct Config {
     using Element = Bf16;
@@ -34,12 +34,12 @@ struct Visitor {
         void* y_memory;  // f32 [m,n]
     };
     struct Uniform {};
-    static CODA_DEVICE Uniform uniform(const Params&) {
+    static UNISONO_DEVICE Uniform uniform(const Params&) {
         return {};
     }
 
     static constexpr int kColumnsBefore = 0, kColumnsAfter = 1;
-    static CODA_DEVICE void columns_after(const Params& p, const Uniform& u, int image, int channel, float* column) {
+    static UNISONO_DEVICE void columns_after(const Params& p, const Uniform& u, int image, int channel, float* column) {
         const float bias = load<float>(p.bias, channel);
         column[0] = as_column(bias);
     }
@@ -52,17 +52,17 @@ struct Visitor {
         float v7;
         float v8;
     };
-    static CODA_DEVICE Row row(const Params& p, const Uniform& u, const Where& at) {
+    static UNISONO_DEVICE Row row(const Params& p, const Uniform& u, const Where& at) {
         Row row;
         const float s = load<float>(p.s, at.m);
         row.s = s;
         return row;
     }
     static constexpr int kLevels = 2;
-    static CODA_DEVICE constexpr int row_folds(int level) { return level == 0 ? 1 : 1; }
-    static CODA_DEVICE constexpr Fold row_fold(int level, int i) { return level == 0 ? (Fold::kMax) : (Fold::kSum); }
+    static UNISONO_DEVICE constexpr int row_folds(int level) { return level == 0 ? 1 : 1; }
+    static UNISONO_DEVICE constexpr Fold row_fold(int level, int i) { return level == 0 ? (Fold::kMax) : (Fold::kSum); }
     template <int level>
-    static CODA_DEVICE void contribute(float acc, const float* column, const float* tensor, const Uniform& u, const Row& row, int channel, float* value) {
+    static UNISONO_DEVICE void contribute(float acc, const float* column, const float* tensor, const Uniform& u, const Row& row, int channel, float* value) {
         if constexpr (level == 0) {
         const float bias = column[0];
         const float v3 = math::fma(acc, row.s, bias);
@@ -77,7 +77,7 @@ struct Visitor {
         }
     }
     template <int level>
-    static CODA_DEVICE void conclude(const Uniform& u, float channels, const float* folded, Row& row) {
+    static UNISONO_DEVICE void conclude(const Uniform& u, float channels, const float* folded, Row& row) {
         if constexpr (level == 0) {
         const float v4 = folded[0];
         row.v4 = v4;
@@ -94,7 +94,7 @@ struct Visitor {
     struct Result {
         float r0;
     };
-    static CODA_DEVICE Result element(float acc, const float* column, const float* tensor, const Uniform& u, const Row& row, const Where& at, int channel, bool exists, float* value) {
+    static UNISONO_DEVICE Result element(float acc, const float* column, const float* tensor, const Uniform& u, const Row& row, const Where& at, int channel, bool exists, float* value) {
         Result result;
         const float bias = column[0];
         const float v3 = math::fma(acc, row.s, bias);
@@ -104,32 +104,32 @@ struct Visitor {
         result.r0 = v9;
         return result;
     }
-    static CODA_DEVICE float tiled(const Result& x, int i) {
+    static UNISONO_DEVICE float tiled(const Result& x, int i) {
         return 0.f;
     }
-    static CODA_DEVICE void put(const Params& p, u64 offset, const Result& x, const Result& y) {
+    static UNISONO_DEVICE void put(const Params& p, u64 offset, const Result& x, const Result& y) {
         store_pair<float>(p.y_memory, offset, x.r0, y.r0);
     }
-    static CODA_DEVICE void put(const Params& p, u64 offset, const Result& x) {
+    static UNISONO_DEVICE void put(const Params& p, u64 offset, const Result& x) {
         store_element<float>(p.y_memory, offset, x.r0);
     }
     static constexpr bool kRowEnds = false;
-    static CODA_DEVICE void close_row(const Params& p, const Uniform& u, const Where& at, const Row& row, float* value) {}
+    static UNISONO_DEVICE void close_row(const Params& p, const Uniform& u, const Where& at, const Row& row, float* value) {}
 
     static constexpr int kChannelFolds = 0, kMoments = 0, kTileFolds = 0;
-    static CODA_DEVICE constexpr Fold channel_fold(int i) { return Fold::kSum; }
-    static CODA_DEVICE constexpr Fold tile_fold(int i) { return Fold::kSum; }
+    static UNISONO_DEVICE constexpr Fold channel_fold(int i) { return Fold::kSum; }
+    static UNISONO_DEVICE constexpr Fold tile_fold(int i) { return Fold::kSum; }
     static constexpr int kDomains = 0;
-    static CODA_DEVICE constexpr FoldDomain domain(int i) { return FoldDomain{}; }
+    static UNISONO_DEVICE constexpr FoldDomain domain(int i) { return FoldDomain{}; }
     template <int domain>
-    static CODA_DEVICE void finish(const Params& p, const Uniform& u, int image, int group, float rows, float columns, const float* folded, const Moments* moments) {}
+    static UNISONO_DEVICE void finish(const Params& p, const Uniform& u, int image, int group, float rows, float columns, const float* folded, const Moments* moments) {}
 };
 
 using Conv = ConvFprop<Config, Visitor>;
 
-}  // namespace coda
+}  // namespace unisono
 
-extern "C" __global__ void __launch_bounds__(coda::Conv::kThreads, 1)
-coda_kernel(const __grid_constant__ coda::Conv::Params params) {
-    coda::Conv::run(params);
+extern "C" __global__ void __launch_bounds__(unisono::Conv::kThreads, 1)
+unisono_kernel(const __grid_constant__ unisono::Conv::Params params) {
+    unisono::Conv::run(params);
 }

@@ -6,11 +6,11 @@
 //   store y : bf16
 //   store mean_out : f32
 //   store rstd_out : bf16
-#include <coda/conv_fprop.cuh>
-#include <coda/math.cuh>
-#include <coda/operands.cuh>
+#include <unisono/conv_fprop.cuh>
+#include <unisono/math.cuh>
+#include <unisono/operands.cuh>
 
-namespace coda {
+namespace unisono {
 
 struct Config {
     using Element = Bf16;
@@ -33,43 +33,43 @@ struct Visitor {
         void* rstd_out_memory;  // bf16 [b,g4]
     };
     struct Uniform {};
-    static CODA_DEVICE Uniform uniform(const Params&) {
+    static UNISONO_DEVICE Uniform uniform(const Params&) {
         return {};
     }
 
     static constexpr int kColumnsBefore = 1, kColumnsAfter = 0;
-    static CODA_DEVICE void columns_before(const Params& p, const Uniform& u, int image, int channel, float* column) {
+    static UNISONO_DEVICE void columns_before(const Params& p, const Uniform& u, int image, int channel, float* column) {
         const float bias = load<float>(p.bias, channel);
         column[0] = as_column(bias);
     }
-    static CODA_DEVICE void columns_after(const Params& p, const Uniform& u, int image, int channel, float* column) {}
+    static UNISONO_DEVICE void columns_after(const Params& p, const Uniform& u, int image, int channel, float* column) {}
 
     static constexpr int kTensorsBefore = 0, kTensors = 0;
-    static CODA_DEVICE float before(float acc, const float* column, const float* tensor, const Uniform& u) {
+    static UNISONO_DEVICE float before(float acc, const float* column, const float* tensor, const Uniform& u) {
         const float bias = column[0];
         const float h = acc + bias;
         return h;
     }
-    static CODA_DEVICE float after(float norm, float raw, const float* column, const float* tensor, const Uniform& u) {
+    static UNISONO_DEVICE float after(float norm, float raw, const float* column, const float* tensor, const Uniform& u) {
         const float v10 = math::silu_of_half(norm);
         return v10;
     }
-    static CODA_DEVICE float side(float, const float*, const float*, const Uniform&) {
+    static UNISONO_DEVICE float side(float, const float*, const float*, const Uniform&) {
         return 0.f;
     }
 
     static constexpr bool kRaw = false;
     struct Late {};
-    static CODA_DEVICE Late late(const Params& p, const Uniform& u, int image, int channel) {
+    static UNISONO_DEVICE Late late(const Params& p, const Uniform& u, int image, int channel) {
         return {};
     }
-    static CODA_DEVICE float2 affine(const Late& late, const Uniform& u, float mean, float variance) {
+    static UNISONO_DEVICE float2 affine(const Late& late, const Uniform& u, float mean, float variance) {
         const float v7 = variance + 1e-05f;
         const float v8 = math::accurate::rsqrt(v7);
         return {0.5f * v8, 0.5f * 0.f};  // of y/2
     }
     static constexpr bool kStatistics = true;
-    static CODA_DEVICE void statistics(const Params& p, const Uniform& u, int image, int group, float mean, float variance) {
+    static UNISONO_DEVICE void statistics(const Params& p, const Uniform& u, int image, int group, float mean, float variance) {
         store<float>(p.mean_out_memory, image * 4 + group, mean);
         const float v7 = variance + 1e-05f;
         const float v8 = math::accurate::rsqrt(v7);
@@ -79,9 +79,9 @@ struct Visitor {
 
 using Conv = ConvFprop<Config, Visitor>;
 
-}  // namespace coda
+}  // namespace unisono
 
-extern "C" __global__ void __launch_bounds__(coda::Conv::kThreads, 1)
-coda_kernel(const __grid_constant__ coda::Conv::Params params) {
-    coda::Conv::run(params);
+extern "C" __global__ void __launch_bounds__(unisono::Conv::kThreads, 1)
+unisono_kernel(const __grid_constant__ unisono::Conv::Params params) {
+    unisono::Conv::run(params);
 }

@@ -3,11 +3,11 @@
 //   t0 = acc + bias[n]
 //   loss = sum(fma(c[m,n], -t0, relu(t0)) - logsigmoid(abs(t0)), over=all)
 //   store loss : f32
-#include <coda/conv_fprop.cuh>
-#include <coda/math.cuh>
-#include <coda/operands.cuh>
+#include <unisono/conv_fprop.cuh>
+#include <unisono/math.cuh>
+#include <unisono/operands.cuh>
 
-namespace coda {
+namespace unisono {
 
 struct Config {
     using Element = Bf16;
@@ -34,38 +34,38 @@ struct Visitor {
         void* loss_memory;  // f32 []
     };
     struct Uniform {};
-    static CODA_DEVICE Uniform uniform(const Params&) {
+    static UNISONO_DEVICE Uniform uniform(const Params&) {
         return {};
     }
 
     static constexpr int kColumnsBefore = 0, kColumnsAfter = 1;
-    static CODA_DEVICE void columns_after(const Params& p, const Uniform& u, int image, int channel, float* column) {
+    static UNISONO_DEVICE void columns_after(const Params& p, const Uniform& u, int image, int channel, float* column) {
         const float bias = load<float>(p.bias, channel);
         column[0] = as_column(bias);
     }
 
     static constexpr int kTensorsBefore = 0, kTensors = 1;
     template <int i>
-    static CODA_DEVICE auto tensor(const Params& p) {
+    static UNISONO_DEVICE auto tensor(const Params& p) {
         return TensorSource<Bf16>{p.c};
     }
 
     struct Row {};
-    static CODA_DEVICE Row row(const Params& p, const Uniform& u, const Where& at) {
+    static UNISONO_DEVICE Row row(const Params& p, const Uniform& u, const Where& at) {
         Row row;
         return row;
     }
     static constexpr int kLevels = 0;
-    static CODA_DEVICE constexpr int row_folds(int level) { return 1; }
-    static CODA_DEVICE constexpr Fold row_fold(int level, int i) { return Fold::kSum; }
+    static UNISONO_DEVICE constexpr int row_folds(int level) { return 1; }
+    static UNISONO_DEVICE constexpr Fold row_fold(int level, int i) { return Fold::kSum; }
     template <int level>
-    static CODA_DEVICE void contribute(float acc, const float* column, const float* tensor, const Uniform& u, const Row& row, int channel, float* value) {}
+    static UNISONO_DEVICE void contribute(float acc, const float* column, const float* tensor, const Uniform& u, const Row& row, int channel, float* value) {}
     template <int level>
-    static CODA_DEVICE void conclude(const Uniform& u, float channels, const float* folded, Row& row) {}
+    static UNISONO_DEVICE void conclude(const Uniform& u, float channels, const float* folded, Row& row) {}
 
     static constexpr bool kElements = true;
     struct Result {};
-    static CODA_DEVICE Result element(float acc, const float* column, const float* tensor, const Uniform& u, const Row& row, const Where& at, int channel, bool exists, float* value) {
+    static UNISONO_DEVICE Result element(float acc, const float* column, const float* tensor, const Uniform& u, const Row& row, const Where& at, int channel, bool exists, float* value) {
         Result result;
         const float c = tensor[0];
         const float bias = column[0];
@@ -79,21 +79,21 @@ struct Visitor {
         value[0] = v9;
         return result;
     }
-    static CODA_DEVICE float tiled(const Result& x, int i) {
+    static UNISONO_DEVICE float tiled(const Result& x, int i) {
         return 0.f;
     }
-    static CODA_DEVICE void put(const Params& p, u64 offset, const Result& x, const Result& y) {}
-    static CODA_DEVICE void put(const Params& p, u64 offset, const Result& x) {}
+    static UNISONO_DEVICE void put(const Params& p, u64 offset, const Result& x, const Result& y) {}
+    static UNISONO_DEVICE void put(const Params& p, u64 offset, const Result& x) {}
     static constexpr bool kRowEnds = false;
-    static CODA_DEVICE void close_row(const Params& p, const Uniform& u, const Where& at, const Row& row, float* value) {}
+    static UNISONO_DEVICE void close_row(const Params& p, const Uniform& u, const Where& at, const Row& row, float* value) {}
 
     static constexpr int kChannelFolds = 0, kMoments = 0, kTileFolds = 1;
-    static CODA_DEVICE constexpr Fold channel_fold(int i) { return Fold::kSum; }
-    static CODA_DEVICE constexpr Fold tile_fold(int i) { return Fold::kSum; }
+    static UNISONO_DEVICE constexpr Fold channel_fold(int i) { return Fold::kSum; }
+    static UNISONO_DEVICE constexpr Fold tile_fold(int i) { return Fold::kSum; }
     static constexpr int kDomains = 1;
-    static CODA_DEVICE constexpr FoldDomain domain(int i) { return FoldDomain{false, 1, 0, 1, 0, 0}; }
+    static UNISONO_DEVICE constexpr FoldDomain domain(int i) { return FoldDomain{false, 1, 0, 1, 0, 0}; }
     template <int domain>
-    static CODA_DEVICE void finish(const Params& p, const Uniform& u, int image, int group, float rows, float columns, const float* folded, const Moments* moments) {
+    static UNISONO_DEVICE void finish(const Params& p, const Uniform& u, int image, int group, float rows, float columns, const float* folded, const Moments* moments) {
         if constexpr (domain == 0) {
         const float v10 = folded[0];
         store<float>(p.loss_memory, 0, v10);
@@ -103,9 +103,9 @@ struct Visitor {
 
 using Conv = ConvFprop<Config, Visitor>;
 
-}  // namespace coda
+}  // namespace unisono
 
-extern "C" __global__ void __launch_bounds__(coda::Conv::kThreads, 1)
-coda_kernel(const __grid_constant__ coda::Conv::Params params) {
-    coda::Conv::run(params);
+extern "C" __global__ void __launch_bounds__(unisono::Conv::kThreads, 1)
+unisono_kernel(const __grid_constant__ unisono::Conv::Params params) {
+    unisono::Conv::run(params);
 }

@@ -4,11 +4,11 @@
 //   h = acc + (bias[n] + temb[b,n])
 //   y = fma(x[m,n], 0.5, leaky_relu(h, slope=0.2))
 //   store y : f16
-#include <coda/conv_fprop.cuh>
-#include <coda/math.cuh>
-#include <coda/operands.cuh>
+#include <unisono/conv_fprop.cuh>
+#include <unisono/math.cuh>
+#include <unisono/operands.cuh>
 
-namespace coda {
+namespace unisono {
 
 struct Config {
     using Element = Bf16;
@@ -32,13 +32,13 @@ struct Visitor {
         alignas(8) int channels;
     };
     struct Uniform {};
-    static CODA_DEVICE Uniform uniform(const Params&) {
+    static UNISONO_DEVICE Uniform uniform(const Params&) {
         return {};
     }
 
     static constexpr int kColumnsBefore = 0, kColumnsAfter = 1;
-    static CODA_DEVICE void columns_before(const Params& p, const Uniform& u, int image, int channel, float* column) {}
-    static CODA_DEVICE void columns_after(const Params& p, const Uniform& u, int image, int channel, float* column) {
+    static UNISONO_DEVICE void columns_before(const Params& p, const Uniform& u, int image, int channel, float* column) {}
+    static UNISONO_DEVICE void columns_after(const Params& p, const Uniform& u, int image, int channel, float* column) {
         const float bias = load<float>(p.bias, channel);
         const float temb = load<F16>(p.temb, image * p.channels + channel);
         const float v5 = bias + temb;
@@ -47,13 +47,13 @@ struct Visitor {
 
     static constexpr int kTensorsBefore = 0, kTensors = 1;
     template <int i>
-    static CODA_DEVICE auto tensor(const Params& p) {
+    static UNISONO_DEVICE auto tensor(const Params& p) {
         return TensorSource<F16>{p.x};
     }
-    static CODA_DEVICE float before(float acc, const float*, const float*, const Uniform&) {
+    static UNISONO_DEVICE float before(float acc, const float*, const float*, const Uniform&) {
         return acc;
     }
-    static CODA_DEVICE float after(float acc, float, const float* column, const float* tensor, const Uniform& u) {
+    static UNISONO_DEVICE float after(float acc, float, const float* column, const float* tensor, const Uniform& u) {
         const float x = tensor[0];
         const float v5 = column[0];
         const float h = acc + v5;
@@ -61,27 +61,27 @@ struct Visitor {
         const float v8 = math::fma(x, 0.5f, v7);
         return v8;
     }
-    static CODA_DEVICE float side(float, const float*, const float*, const Uniform&) {
+    static UNISONO_DEVICE float side(float, const float*, const float*, const Uniform&) {
         return 0.f;
     }
 
     static constexpr bool kRaw = false;
     struct Late {};
-    static CODA_DEVICE Late late(const Params&, const Uniform&, int, int) {
+    static UNISONO_DEVICE Late late(const Params&, const Uniform&, int, int) {
         return {};
     }
-    static CODA_DEVICE float2 affine(const Late&, const Uniform&, float, float) {
+    static UNISONO_DEVICE float2 affine(const Late&, const Uniform&, float, float) {
         return {1.f, 0.f};
     }
     static constexpr bool kStatistics = false;
-    static CODA_DEVICE void statistics(const Params& p, const Uniform& u, int image, int group, float mean, float variance) {}
+    static UNISONO_DEVICE void statistics(const Params& p, const Uniform& u, int image, int group, float mean, float variance) {}
 };
 
 using Conv = ConvFprop<Config, Visitor>;
 
-}  // namespace coda
+}  // namespace unisono
 
-extern "C" __global__ void __launch_bounds__(coda::Conv::kThreads, 1)
-coda_kernel(const __grid_constant__ coda::Conv::Params params) {
-    coda::Conv::run(params);
+extern "C" __global__ void __launch_bounds__(unisono::Conv::kThreads, 1)
+unisono_kernel(const __grid_constant__ unisono::Conv::Params params) {
+    unisono::Conv::run(params);
 }

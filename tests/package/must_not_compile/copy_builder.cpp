@@ -1,10 +1,10 @@
 // Values point to their builder, so a builder cannot be copied.
-#include "coda/builder.hpp"
-void f(coda::GraphBuilder& g) {
+#include "unisono/builder.hpp"
+void f(unisono::GraphBuilder& g) {
 #ifdef CONTROL
-  coda::GraphBuilder& h = g;
+  unisono::GraphBuilder& h = g;
 #else
-  coda::GraphBuilder h = g;
+  unisono::GraphBuilder h = g;
 #endif
   (void)h;
 }

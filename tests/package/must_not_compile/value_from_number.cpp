@@ -1,9 +1,9 @@
 // A number alone belongs to no builder: it becomes a value only beside one.
-#include "coda/builder.hpp"
-coda::Value f(coda::Value x) {
+#include "unisono/builder.hpp"
+unisono::Value f(unisono::Value x) {
 #ifdef CONTROL
   return x + 1.0;
 #else
-  return coda::silu(1.0);
+  return unisono::silu(1.0);
 #endif
 }

@@ -1,6 +1,6 @@
 // An output must be writable: a read-only view does not convert to it.
-#include "coda/executable.hpp"
-void f(coda::Arguments& arguments, coda::TensorView writable, coda::ConstTensorView readable) {
+#include "unisono/executable.hpp"
+void f(unisono::Arguments& arguments, unisono::TensorView writable, unisono::ConstTensorView readable) {
   (void)readable;
   (void)writable;
 #ifdef CONTROL

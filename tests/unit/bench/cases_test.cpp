@@ -4,9 +4,9 @@
 
 #include <gmock/gmock.h>
 
-#include "coda/error.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::bench {
+namespace unisono::bench {
 namespace {
 
 using testing::HasSubstr;
@@ -128,4 +128,4 @@ TEST(Cases, ErrorsNameTheLineAndWhatWasExpected) {
 }
 
 }  // namespace
-}  // namespace coda::bench
+}  // namespace unisono::bench

@@ -9,9 +9,9 @@
 #include <fstream>
 #include <limits>
 
-#include "coda/error.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::bench {
+namespace unisono::bench {
 namespace {
 
 using nlohmann::json;
@@ -27,7 +27,7 @@ Suite suite() {
 
 Result measured() {
   Result r;
-  r.coda = {50, 0.02, 48, 40}, r.again = {51, 0.01, 49, 40};
+  r.unisono = {50, 0.02, 48, 40}, r.again = {51, 0.01, 49, 40};
   r.bare = Timing{40, 0.03, 39, 40}, r.vendor = {{"cudnn", Timing{25, 0.01, 24, 40}, "proposal 2 of 9", ""}};
   r.plan = "128x64", r.bare_plan = "128x128";
   r.launches = 1, r.sets = 16, r.floor_us = 12.5, r.registers = 168;
@@ -116,7 +116,7 @@ TEST(Report, TableShowsFailuresAndValuesThatJsonCannotHold) {
 }
 
 TEST(Report, FilesAreWholeOrAnError) {
-  const auto folder = std::filesystem::temp_directory_path() / ("coda_bench_" + std::to_string(::getpid()));
+  const auto folder = std::filesystem::temp_directory_path() / ("unisono_bench_" + std::to_string(::getpid()));
   write_json(folder / "new" / "x.json", {{"a", 1}});
   write_json(folder / "new" / "x.json", {{"a", 2}});
   std::ifstream file(folder / "new" / "x.json");
@@ -127,4 +127,4 @@ TEST(Report, FilesAreWholeOrAnError) {
 }
 
 }  // namespace
-}  // namespace coda::bench
+}  // namespace unisono::bench

@@ -2,9 +2,9 @@
 
 #include <gtest/gtest.h>
 
-#include "coda/error.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::bench {
+namespace unisono::bench {
 namespace {
 
 TEST(Statistics, Median) {
@@ -32,4 +32,4 @@ TEST(Statistics, Geomean) {
 }
 
 }  // namespace
-}  // namespace coda::bench
+}  // namespace unisono::bench

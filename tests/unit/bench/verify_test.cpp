@@ -4,9 +4,9 @@
 
 #include <gtest/gtest.h>
 
-#include "coda/text.hpp"
+#include "unisono/text.hpp"
 
-namespace coda::bench {
+namespace unisono::bench {
 namespace {
 
 TEST(Verify, ImagesAreApart) {
@@ -28,4 +28,4 @@ TEST(Verify, ImagesAreNotApart) {
 }
 
 }  // namespace
-}  // namespace coda::bench
+}  // namespace unisono::bench

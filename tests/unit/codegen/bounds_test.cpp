@@ -6,7 +6,7 @@
 #include "ir/op_table.hpp"
 #include "support/golden.hpp"
 
-namespace coda::codegen {
+namespace unisono::codegen {
 namespace {
 
 Node node_of(Op op) {
@@ -18,9 +18,9 @@ Node node_of(Op op) {
 
 // Whatever has a second, accurate form differs from it, and the documentation says by how much
 TEST(FastBounds, EveryFunctionOfTwoFormsHasOne) {
-  const std::string header = test::text_of(std::string(CODA_KERNELS_DIR) + "/coda/math.cuh");
+  const std::string header = test::text_of(std::string(UNISONO_KERNELS_DIR) + "/unisono/math.cuh");
   const std::string accurate = header.substr(header.find("namespace accurate"));
-  const std::string doc = test::text_of(CODA_NUMERICS_DOC);
+  const std::string doc = test::text_of(UNISONO_NUMERICS_DOC);
   int with_bound = 0;
   for (int i = 0; i < op_count; ++i) {
     const Op op = static_cast<Op>(i);
@@ -35,4 +35,4 @@ TEST(FastBounds, EveryFunctionOfTwoFormsHasOne) {
 }
 
 }  // namespace
-}  // namespace coda::codegen
+}  // namespace unisono::codegen

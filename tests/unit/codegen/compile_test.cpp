@@ -3,13 +3,13 @@
 
 #include <set>
 
-#include "coda/error.hpp"
 #include "fixture.hpp"
 #include "ir/op_table.hpp"
 #include "jit/jit.hpp"
 #include "plan/conv_shared_memory.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::codegen {
+namespace unisono::codegen {
 namespace {
 
 // Every elementwise operation of src/ir, over floats, and over integers where they differ
@@ -197,4 +197,4 @@ TEST_F(Compiles, StreamedAndSwapped) {
 }
 
 }  // namespace
-}  // namespace coda::codegen
+}  // namespace unisono::codegen

@@ -4,10 +4,10 @@
 
 #include <limits>
 
-#include "coda/builder.hpp"
 #include "ir/op_table.hpp"
+#include "unisono/builder.hpp"
 
-namespace coda::codegen {
+namespace unisono::codegen {
 namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
@@ -92,4 +92,4 @@ INSTANTIATE_TEST_SUITE_P(
 #undef CASE
 
 }  // namespace
-}  // namespace coda::codegen
+}  // namespace unisono::codegen

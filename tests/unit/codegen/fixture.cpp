@@ -2,10 +2,10 @@
 
 #include <sstream>
 
-#include "coda/text.hpp"
 #include "passes/passes.hpp"
+#include "unisono/text.hpp"
 
-namespace coda::codegen {
+namespace unisono::codegen {
 
 namespace {
 constexpr auto gain_text = "__device__ float gain(float x) {\n    return 2.f * x;\n}";
@@ -50,4 +50,4 @@ std::string body_of(const Kernel& kernel, std::string_view head) {
   return body;
 }
 
-}  // namespace coda::codegen
+}  // namespace unisono::codegen

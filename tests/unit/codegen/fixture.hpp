@@ -6,7 +6,7 @@
 
 #include "codegen/codegen.hpp"
 
-namespace coda::codegen {
+namespace unisono::codegen {
 
 /// As written; functions `gain` (one argument) and `blend` (two) have CUDA text, `host_only` (one) has none.
 Graph graph_of(std::string_view text);
@@ -22,4 +22,4 @@ Kernel kernel_of(std::string_view text, const Options& options = {});
 /// The lines between "head(" and the closing brace of that function, without indentation.
 std::string body_of(const Kernel& kernel, std::string_view head);
 
-}  // namespace coda::codegen
+}  // namespace unisono::codegen

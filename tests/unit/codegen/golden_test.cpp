@@ -3,12 +3,12 @@
 #include <filesystem>
 #include <set>
 
-#include "coda/error.hpp"
-#include "coda/text.hpp"
 #include "fixture.hpp"
 #include "support/golden.hpp"
+#include "unisono/error.hpp"
+#include "unisono/text.hpp"
 
-namespace coda::codegen {
+namespace unisono::codegen {
 namespace {
 
 constexpr std::array cases{"bare",
@@ -33,10 +33,10 @@ constexpr std::array cases{"bare",
                            "grouped",
                            "read_again"};
 
-std::string stem_of(const std::string& name) { return std::string(CODA_GOLDEN_DIR) + "/codegen/" + name; }
+std::string stem_of(const std::string& name) { return std::string(UNISONO_GOLDEN_DIR) + "/codegen/" + name; }
 
 // The source for tests/golden/codegen/<name>.epi is <name>.cu. After a change that is meant, write them anew with
-// CODA_WRITE_GOLDEN=1 test_codegen.
+// UNISONO_WRITE_GOLDEN=1 test_codegen.
 class GoldenSource : public testing::TestWithParam<const char*> {};
 
 TEST_P(GoldenSource, IsAsRecorded) {
@@ -124,7 +124,7 @@ TEST(Golden, AHeadIsAsRecorded) {
   EXPECT_EQ(kernel.head_fields[0].name, "gain");
   EXPECT_EQ(kernel.head_fields[1].name, "hbias");
   EXPECT_EQ(kernel.fields.size(), 1u);
-  test::expect_golden(std::string(CODA_GOLDEN_DIR) + "/codegen/head.cu", kernel.source);
+  test::expect_golden(std::string(UNISONO_GOLDEN_DIR) + "/codegen/head.cu", kernel.source);
 }
 
 // Nothing of tiles; the lines of a strip are the launch's
@@ -134,7 +134,7 @@ TEST(Golden, ADepthwiseConvolutionIsAsRecorded) {
   config.tile_n = 64;
   config.depthwise = {.lines = 8, .pixels = 4, .channels = 4, .taps_h = 3, .taps_w = 3, .blocks = 3};
   const Kernel kernel = generate(epilogue, config);
-  test::expect_golden(std::string(CODA_GOLDEN_DIR) + "/codegen/depthwise.cu", kernel.source);
+  test::expect_golden(std::string(UNISONO_GOLDEN_DIR) + "/codegen/depthwise.cu", kernel.source);
   config.depthwise->lines = 16;
   EXPECT_EQ(generate(epilogue, config).source, kernel.source);
 }
@@ -161,4 +161,4 @@ TEST(Golden, EveryFileIsACase) {
 }
 
 }  // namespace
-}  // namespace coda::codegen
+}  // namespace unisono::codegen

@@ -4,12 +4,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "coda/error.hpp"
-#include "coda/text.hpp"
 #include "codegen/graph_kernels.hpp"
 #include "passes/passes.hpp"
+#include "unisono/error.hpp"
+#include "unisono/text.hpp"
 
-namespace coda::codegen {
+namespace unisono::codegen {
 namespace {
 
 using testing::HasSubstr;
@@ -100,9 +100,9 @@ TEST(PlainKernels, OneSourceWithAllOfThem) {
   for (const auto kernel :
        {PlainKernel::enter, PlainKernel::leave, PlainKernel::pool, PlainKernel::resize, PlainKernel::copy_elements,
         PlainKernel::copy_octets, PlainKernel::reshape, PlainKernel::direct, PlainKernel::join_moments})
-    EXPECT_THAT(source, HasSubstr(plain_entry(kernel) + "(const __grid_constant__ coda::"));
+    EXPECT_THAT(source, HasSubstr(plain_entry(kernel) + "(const __grid_constant__ unisono::"));
   EXPECT_THAT(source, HasSubstr("pool<F16>"));
 }
 
 }  // namespace
-}  // namespace coda::codegen
+}  // namespace unisono::codegen

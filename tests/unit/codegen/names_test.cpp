@@ -4,10 +4,10 @@
 
 #include <set>
 
-#include "coda/builder.hpp"
-#include "coda/text.hpp"
+#include "unisono/builder.hpp"
+#include "unisono/text.hpp"
 
-namespace coda::codegen {
+namespace unisono::codegen {
 namespace {
 
 TEST(Names, AreDistinctAndLegal) {
@@ -37,4 +37,4 @@ TEST(Names, StayWhereTheyCan) {
 }
 
 }  // namespace
-}  // namespace coda::codegen
+}  // namespace unisono::codegen

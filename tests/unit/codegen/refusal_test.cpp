@@ -1,10 +1,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "coda/error.hpp"
 #include "fixture.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::codegen {
+namespace unisono::codegen {
 namespace {
 
 template <class Error>
@@ -60,4 +60,4 @@ TEST(Refusal, AConfigurationThatDoesNotFit) {
 }
 
 }  // namespace
-}  // namespace coda::codegen
+}  // namespace unisono::codegen

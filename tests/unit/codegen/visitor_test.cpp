@@ -5,7 +5,7 @@
 
 #include "fixture.hpp"
 
-namespace coda::codegen {
+namespace unisono::codegen {
 namespace {
 
 using testing::HasSubstr;
@@ -57,7 +57,7 @@ TEST(Visitor, Fields) {
       "value on i32[]\npointer device_scalar f16[]\npointer bias bf16[n]\npointer temb f32[b,n]\nvalue steps i32[]\n"
       "store mu f32[b,n]\nextent  i32[]\n");
   EXPECT_EQ(k.fields.back().coordinate, Coordinate::n);
-  EXPECT_EQ(k.entry, "coda_kernel");
+  EXPECT_EQ(k.entry, "unisono_kernel");
 }
 
 // Eight bytes each, in the order of the fields
@@ -140,7 +140,7 @@ TEST(Visitor, BuildsForTests) {
   Options options;
   options.watchdog = options.delays = true;
   EXPECT_THAT(kernel_of("store acc as y : bf16", options).source,
-              HasSubstr("#define CODA_WATCHDOG\n#define CODA_DELAYS\n#include"));
+              HasSubstr("#define UNISONO_WATCHDOG\n#define UNISONO_DELAYS\n#include"));
   EXPECT_THAT(kernel_of("store acc as y : bf16").source, Not(HasSubstr("#define")));
 }
 
@@ -169,4 +169,4 @@ TEST(Visitor, AnOperandOfBothSidesIsListedTwice) {
 }
 
 }  // namespace
-}  // namespace coda::codegen
+}  // namespace unisono::codegen

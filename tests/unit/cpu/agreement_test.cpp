@@ -4,7 +4,7 @@
 
 #include "unit/cpu/problem.hpp"
 
-namespace coda::test {
+namespace unisono::test {
 namespace {
 
 const std::string block =
@@ -134,4 +134,4 @@ TEST(CpuAgreement, ConstantFilterIsPackedOnce) {
 }
 
 }  // namespace
-}  // namespace coda::test
+}  // namespace unisono::test

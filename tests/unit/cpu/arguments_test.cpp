@@ -4,10 +4,10 @@
 
 #include <functional>
 
-#include "coda/error.hpp"
+#include "unisono/error.hpp"
 #include "unit/cpu/problem.hpp"
 
-namespace coda::test {
+namespace unisono::test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -88,4 +88,4 @@ TEST(CpuCompile, RefusesWhatItCannotServe) {
 }
 
 }  // namespace
-}  // namespace coda::test
+}  // namespace unisono::test

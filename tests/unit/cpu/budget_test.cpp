@@ -2,10 +2,10 @@
 
 #include <gtest/gtest.h>
 
-#include "coda/error.hpp"
-#include "coda/network.hpp"
+#include "unisono/error.hpp"
+#include "unisono/network.hpp"
 
-namespace coda {
+namespace unisono {
 namespace {
 
 TEST(Budget, IntermediatesBeyondTheMachine) {
@@ -25,4 +25,4 @@ TEST(Budget, IntermediatesBeyondTheMachine) {
 }
 
 }  // namespace
-}  // namespace coda
+}  // namespace unisono

@@ -1,14 +1,14 @@
 // Runs that end early, and what is then left.
 
-#include "coda/cancel.hpp"
+#include "unisono/cancel.hpp"
 
 #include <gtest/gtest.h>
 
 #include <thread>
 
-#include "coda/network.hpp"
+#include "unisono/network.hpp"
 
-namespace coda {
+namespace unisono {
 namespace {
 
 class Cancel : public testing::Test {
@@ -71,4 +71,4 @@ TEST_F(Cancel, BetweenTheSteps) {
 }
 
 }  // namespace
-}  // namespace coda
+}  // namespace unisono

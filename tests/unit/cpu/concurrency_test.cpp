@@ -4,10 +4,10 @@
 #include <stdexcept>
 #include <thread>
 
-#include "coda/builder.hpp"
+#include "unisono/builder.hpp"
 #include "unit/cpu/problem.hpp"
 
-namespace coda::test {
+namespace unisono::test {
 namespace {
 
 const std::string block =
@@ -91,4 +91,4 @@ TEST(CpuConcurrency, EffectsSeeEachElementOnce) {
 }
 
 }  // namespace
-}  // namespace coda::test
+}  // namespace unisono::test

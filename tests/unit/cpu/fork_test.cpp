@@ -11,11 +11,11 @@
 #include <system_error>
 #include <thread>
 
-#include "coda/error.hpp"
-#include "coda/network.hpp"
 #include "runtime/cpu/worker_pool.hpp"
+#include "unisono/error.hpp"
+#include "unisono/network.hpp"
 
-namespace coda {
+namespace unisono {
 namespace {
 
 constexpr int threads = 3;
@@ -87,7 +87,7 @@ TEST_F(Fork, SoDoesItsOwnChild) {
 
 // Three of ten such children hung: what other threads held when the process forked was held for ever
 TEST_F(Fork, BesideThreadsThatRunAndCompile) {
-#ifdef CODA_SANITIZED
+#ifdef UNISONO_SANITIZED
   // With AddressSanitizer and LLVM's OpenMP some children hang; which of the two holds them was not found
   GTEST_SKIP() << "runs in the optimised build";
 #endif
@@ -151,10 +151,11 @@ TEST(Threads, FewerWhereTheSystemHasNoMore) {
     for (int i = 0; i < 3; ++i) pool.for_each(4, 100, [&](std::int64_t, int) { ++done; });
   }
   EXPECT_EQ(done, 300);
-  EXPECT_EQ(testing::internal::GetCapturedStderr(),
-            "coda: 1 of 4 threads could be started (Resource temporarily unavailable); runs go on with those. `ulimit "
-            "-u` and the control group's pids.max limit them\n");
+  EXPECT_EQ(
+      testing::internal::GetCapturedStderr(),
+      "unisono: 1 of 4 threads could be started (Resource temporarily unavailable); runs go on with those. `ulimit "
+      "-u` and the control group's pids.max limit them\n");
 }
 
 }  // namespace
-}  // namespace coda
+}  // namespace unisono

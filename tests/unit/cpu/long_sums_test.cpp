@@ -4,7 +4,7 @@
 
 #include "unit/cpu/problem.hpp"
 
-namespace coda::test {
+namespace unisono::test {
 namespace {
 
 // The largest error of an output over the root mean square of all of them
@@ -58,4 +58,4 @@ TEST(CpuLongSums, EveryNumberOfChannels) {
 }
 
 }  // namespace
-}  // namespace coda::test
+}  // namespace unisono::test

@@ -5,12 +5,12 @@
 #include <bit>
 #include <cmath>
 
-#include "coda/error.hpp"
 #include "runtime/cpu/epilogue.hpp"
 #include "support/random.hpp"
+#include "unisono/error.hpp"
 #include "unit/cpu/problem.hpp"
 
-namespace coda::test {
+namespace unisono::test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -298,4 +298,4 @@ TEST(CpuDescribe, SaysWhichPathWasTaken) {
 }
 
 }  // namespace
-}  // namespace coda::test
+}  // namespace unisono::test

@@ -5,13 +5,13 @@
 
 #include <string>
 
-#include "coda/executable.hpp"
-#include "coda/text.hpp"
 #include "reference/reference.hpp"
 #include "runtime/cpu/vector/unit.hpp"
 #include "support/random_graph.hpp"
+#include "unisono/executable.hpp"
+#include "unisono/text.hpp"
 
-namespace coda::test {
+namespace unisono::test {
 
 inline RandomCase problem(const Contraction& contraction, const std::string& text, std::uint64_t seed = 1) {
   RandomCase c;
@@ -54,4 +54,4 @@ inline void expect_agreement(RandomCase& c, int threads) {
   }
 }
 
-}  // namespace coda::test
+}  // namespace unisono::test

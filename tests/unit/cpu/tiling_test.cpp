@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-namespace coda::cpu {
+namespace unisono::cpu {
 namespace {
 
 const std::vector<Extents> spaces{{1, 1, 1, 1},     {1, 192, 192, 16}, {3, 12, 12, 128}, {1, 7, 5, 3},
@@ -52,4 +52,4 @@ TEST(Tiling, TilesFitTheSecondLevelCache) {
 }
 
 }  // namespace
-}  // namespace coda::cpu
+}  // namespace unisono::cpu

@@ -8,11 +8,11 @@
 #include <numbers>
 #include <vector>
 
-#include "coda/error.hpp"
 #include "runtime/cpu/vector/unit.hpp"
 #include "support/random.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::cpu {
+namespace unisono::cpu {
 namespace {
 
 /// What an error is measured in, times u = 2^-24.
@@ -118,4 +118,4 @@ TEST(VectorFunctions, Powers) {
 }
 
 }  // namespace
-}  // namespace coda::cpu
+}  // namespace unisono::cpu

@@ -8,11 +8,11 @@
 #include <cmath>
 #include <limits>
 
-#include "coda/error.hpp"
 #include "support/float_convert.hpp"
 #include "support/random.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::cpu {
+namespace unisono::cpu {
 namespace {
 
 using test::Random;
@@ -436,4 +436,4 @@ TEST(VectorUnit, TransposesThreeRows) {
 }
 
 }  // namespace
-}  // namespace coda::cpu
+}  // namespace unisono::cpu

@@ -9,7 +9,7 @@
 #include <string>
 #include <thread>
 
-namespace coda::cpu {
+namespace unisono::cpu {
 namespace {
 
 TEST(WorkerPool, EveryIndexOnce) {
@@ -87,4 +87,4 @@ TEST(WorkerPool, APoolThatNeverRanEnds) {
 }
 
 }  // namespace
-}  // namespace coda::cpu
+}  // namespace unisono::cpu

@@ -2,9 +2,9 @@
 
 #include <gmock/gmock.h>
 
-#include "coda/coda.hpp"
+#include "unisono/unisono.hpp"
 
-namespace coda {
+namespace unisono {
 namespace {
 
 using ::testing::AnyOf;
@@ -51,4 +51,4 @@ TEST(CudaApi, SaysWhatIsMissing) {
 }
 
 }  // namespace
-}  // namespace coda
+}  // namespace unisono

@@ -7,10 +7,10 @@
 #include <bit>
 #include <functional>
 
-#include "coda/error.hpp"
-#include "coda/text.hpp"
+#include "unisono/error.hpp"
+#include "unisono/text.hpp"
 
-namespace coda::cuda {
+namespace unisono::cuda {
 namespace {
 
 using ::testing::HasSubstr;
@@ -326,4 +326,4 @@ TEST(CudaProducts, MatricesOfABatchMayLieApart) {
 }
 
 }  // namespace
-}  // namespace coda::cuda
+}  // namespace unisono::cuda

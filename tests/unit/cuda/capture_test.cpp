@@ -3,7 +3,7 @@
 #include "recorded.hpp"
 #include "runtime/cuda/replay.hpp"
 
-namespace coda::cuda {
+namespace unisono::cuda {
 namespace {
 
 using ::testing::HasSubstr;
@@ -133,4 +133,4 @@ TEST_F(Captures, AreSeen) {
 }
 
 }  // namespace
-}  // namespace coda::cuda
+}  // namespace unisono::cuda

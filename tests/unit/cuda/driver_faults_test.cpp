@@ -6,7 +6,7 @@
 #include "recorded.hpp"
 #include "runtime/cuda/gpu.hpp"
 
-namespace coda::cuda {
+namespace unisono::cuda {
 namespace {
 
 Driver real;
@@ -48,13 +48,13 @@ class Counting {
   explicit Counting(int fails) {
     real = driver();
     Driver& d = const_cast<Driver&>(driver());  // the table of the process, which the tests' driver has filled
-#define CODA_COUNT(function)                        \
+#define UNISONO_COUNT(function)                     \
   if (!left_alone().contains(#function)) {          \
     d.function = &Counted<&Driver::function>::call; \
     Counted<& Driver::function>::name = #function;  \
   }
-    CODA_DRIVER_FUNCTIONS(CODA_COUNT)
-#undef CODA_COUNT
+    UNISONO_DRIVER_FUNCTIONS(UNISONO_COUNT)
+#undef UNISONO_COUNT
     calls = 0, failing = fails, failed.clear();
   }
   ~Counting() {
@@ -129,4 +129,4 @@ TEST_F(DriverFaults, BoundAndLaunched) {
 }
 
 }  // namespace
-}  // namespace coda::cuda
+}  // namespace unisono::cuda

@@ -4,7 +4,7 @@
 
 #include "support/files.hpp"
 
-namespace coda::cuda {
+namespace unisono::cuda {
 namespace {
 
 std::optional<std::string> version_in(const std::string& text) {
@@ -35,4 +35,4 @@ TEST(DriverVersion, BothHalvesCount) {
 }
 
 }  // namespace
-}  // namespace coda::cuda
+}  // namespace unisono::cuda

@@ -5,7 +5,7 @@
 
 #include "recorded.hpp"
 
-namespace coda::cuda {
+namespace unisono::cuda {
 namespace {
 
 using ::testing::AllOf;
@@ -181,7 +181,7 @@ TEST_F(CudaLaunch, AModuleWhoseLaunchesMayRun) {
   ::testing::internal::CaptureStderr();
   executable.reset();
   EXPECT_THAT(::testing::internal::GetCapturedStderr(),
-              HasSubstr("coda: kernels stay loaded on GPU 0: waiting for a last launch failed with "
+              HasSubstr("unisono: kernels stay loaded on GPU 0: waiting for a last launch failed with "
                         "CUDA_ERROR_LAUNCH_FAILED"));
   ASSERT_EQ(state.modules.size(), 1u);
   EXPECT_EQ(std::count(state.calls.begin(), state.calls.end(), "unload"), 0);
@@ -214,7 +214,7 @@ TEST(CudaMissing, DISABLED_AGpu) { EXPECT_THAT(why_not(), HasSubstr("cuInit retu
 
 TEST(CudaMissing, DISABLED_ANewEnoughDriver) {
   EXPECT_THAT(why_not(),
-              HasSubstr("has no function cuTensorMapEncodeTiled; Coda needs the driver of CUDA 12.0 or later"));
+              HasSubstr("has no function cuTensorMapEncodeTiled; Unisono needs the driver of CUDA 12.0 or later"));
 }
 
 // ---- What a GPU may be
@@ -249,4 +249,4 @@ TEST(CudaDevice, OfAnotherGeneration) {
 }
 
 }  // namespace
-}  // namespace coda::cuda
+}  // namespace unisono::cuda

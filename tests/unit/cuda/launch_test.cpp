@@ -7,7 +7,7 @@
 #include "recorded.hpp"
 #include "runtime/cuda/replay.hpp"
 
-namespace coda::cuda {
+namespace unisono::cuda {
 namespace {
 
 using ::testing::ElementsAre;
@@ -171,17 +171,17 @@ TEST_F(CudaLaunch, GraphsWithBranches) {
               ::testing::HasSubstr("launch 2 would wait for launch 2"));
 }
 
-// What CODA_GRAPH may be
+// What UNISONO_GRAPH may be
 TEST_F(CudaLaunch, WaysToMakeAGraph) {
   EXPECT_EQ(graph_by(), GraphBy::nodes);
   for (const auto& [word, way] :
        {std::pair{"capture", GraphBy::capture}, {"line", GraphBy::line}, {"nodes", GraphBy::nodes}}) {
-    ::setenv("CODA_GRAPH", word, 1);
+    ::setenv("UNISONO_GRAPH", word, 1);
     EXPECT_EQ(graph_by(), way);
   }
-  ::setenv("CODA_GRAPH", "star", 1);
+  ::setenv("UNISONO_GRAPH", "star", 1);
   EXPECT_THAT(refusal<UserError>([] { graph_by(); }), ::testing::HasSubstr("expected nodes, line or capture"));
-  ::unsetenv("CODA_GRAPH");
+  ::unsetenv("UNISONO_GRAPH");
 }
 
 TEST_F(CudaLaunch, FromManyThreads) {
@@ -228,4 +228,4 @@ TEST_F(BareLaunch, NeedsNoWorkspace) {
 }
 
 }  // namespace
-}  // namespace coda::cuda
+}  // namespace unisono::cuda

@@ -6,7 +6,7 @@
 
 #include "kernels/params_layout.hpp"
 
-namespace coda::cuda {
+namespace unisono::cuda {
 namespace {
 
 TEST(Parameters, Geometry) {
@@ -109,7 +109,7 @@ TEST(Parameters, DividesByMultiplying) {
   constexpr std::uint32_t most = 0x7fffffff;
   for (std::uint32_t d = 1; d < 3000; ++d)
     for (const std::uint32_t by : {d, most / d, most - d}) {
-      const Divisor divisor = coda::divisor(by);
+      const Divisor divisor = unisono::divisor(by);
       for (const std::uint32_t x :
            {0u, 1u, by - 1, by, by + 1, most / by * by, most / by * by - 1, most - 1, most, d * 7919u})
         if (x <= most) {
@@ -179,4 +179,4 @@ TEST(Parameters, Bytes) {
 }
 
 }  // namespace
-}  // namespace coda::cuda
+}  // namespace unisono::cuda

@@ -11,16 +11,16 @@
 #include <optional>
 #include <stdexcept>
 
-#include "coda/error.hpp"
-#include "coda/text.hpp"
 #include "compile.hpp"
 #include "fake/fake_driver.hpp"
 #include "passes/passes.hpp"
 #include "runtime/cuda/backend.hpp"
 #include "runtime/cuda/driver.hpp"
 #include "runtime/cuda/parameters.hpp"
+#include "unisono/error.hpp"
+#include "unisono/text.hpp"
 
-namespace coda::cuda {
+namespace unisono::cuda {
 
 inline fake::State& driver_state() {
   static fake::State* state = [] {
@@ -140,4 +140,4 @@ class CudaLaunch : public ::testing::Test {
   std::optional<Executable> executable;
 };
 
-}  // namespace coda::cuda
+}  // namespace unisono::cuda

@@ -6,7 +6,7 @@
 
 #include <random>
 
-namespace coda::cuda {
+namespace unisono::cuda {
 namespace {
 
 plan::ConvPlan plan_of(const Conv2d& conv, plan::ConvConfig config, bool per_image) {
@@ -267,4 +267,4 @@ TEST(TensorMaps, SlicesDivideATile) {
 }
 
 }  // namespace
-}  // namespace coda::cuda
+}  // namespace unisono::cuda

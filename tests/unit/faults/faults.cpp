@@ -15,7 +15,7 @@
 #include <cstring>
 #include <new>
 
-namespace coda::faults {
+namespace unisono::faults {
 namespace {
 
 struct Calls {
@@ -102,40 +102,40 @@ bool fails_now(Kind kind) {
   return calls.counted && calls.seen++ == calls.fails;
 }
 
-}  // namespace coda::faults
+}  // namespace unisono::faults
 
-using coda::faults::Kind;
+using unisono::faults::Kind;
 
-void* operator new(std::size_t n) { return coda::faults::take_or_throw(n, 1, __builtin_return_address(0)); }
-void* operator new[](std::size_t n) { return coda::faults::take_or_throw(n, 1, __builtin_return_address(0)); }
+void* operator new(std::size_t n) { return unisono::faults::take_or_throw(n, 1, __builtin_return_address(0)); }
+void* operator new[](std::size_t n) { return unisono::faults::take_or_throw(n, 1, __builtin_return_address(0)); }
 void* operator new(std::size_t n, std::align_val_t a) {
-  return coda::faults::take_or_throw(n, static_cast<std::size_t>(a), __builtin_return_address(0));
+  return unisono::faults::take_or_throw(n, static_cast<std::size_t>(a), __builtin_return_address(0));
 }
 void* operator new[](std::size_t n, std::align_val_t a) {
-  return coda::faults::take_or_throw(n, static_cast<std::size_t>(a), __builtin_return_address(0));
+  return unisono::faults::take_or_throw(n, static_cast<std::size_t>(a), __builtin_return_address(0));
 }
 // Whoever asks in this way does without: std::stable_sort, for one
-void* operator new(std::size_t n, const std::nothrow_t&) noexcept { return coda::faults::take(n, 1, nullptr); }
-void* operator new[](std::size_t n, const std::nothrow_t&) noexcept { return coda::faults::take(n, 1, nullptr); }
-void operator delete(void* p) noexcept { coda::faults::give_back(p); }
-void operator delete[](void* p) noexcept { coda::faults::give_back(p); }
-void operator delete(void* p, std::size_t) noexcept { coda::faults::give_back(p); }
-void operator delete[](void* p, std::size_t) noexcept { coda::faults::give_back(p); }
-void operator delete(void* p, std::align_val_t) noexcept { coda::faults::give_back(p); }
-void operator delete[](void* p, std::align_val_t) noexcept { coda::faults::give_back(p); }
-void operator delete(void* p, std::size_t, std::align_val_t) noexcept { coda::faults::give_back(p); }
-void operator delete[](void* p, std::size_t, std::align_val_t) noexcept { coda::faults::give_back(p); }
+void* operator new(std::size_t n, const std::nothrow_t&) noexcept { return unisono::faults::take(n, 1, nullptr); }
+void* operator new[](std::size_t n, const std::nothrow_t&) noexcept { return unisono::faults::take(n, 1, nullptr); }
+void operator delete(void* p) noexcept { unisono::faults::give_back(p); }
+void operator delete[](void* p) noexcept { unisono::faults::give_back(p); }
+void operator delete(void* p, std::size_t) noexcept { unisono::faults::give_back(p); }
+void operator delete[](void* p, std::size_t) noexcept { unisono::faults::give_back(p); }
+void operator delete(void* p, std::align_val_t) noexcept { unisono::faults::give_back(p); }
+void operator delete[](void* p, std::align_val_t) noexcept { unisono::faults::give_back(p); }
+void operator delete(void* p, std::size_t, std::align_val_t) noexcept { unisono::faults::give_back(p); }
+void operator delete[](void* p, std::size_t, std::align_val_t) noexcept { unisono::faults::give_back(p); }
 
 // The linker sends the calls of this program here (--wrap)
 extern "C" {
 
-#define CODA_WRAP(result, name, parameters, arguments, failure) \
-  result __real_##name parameters;                              \
-  result __wrap_##name parameters {                             \
-    if (coda::faults::fails_now(Kind::file)) return failure;    \
-    return __real_##name arguments;                             \
+#define UNISONO_WRAP(result, name, parameters, arguments, failure) \
+  result __real_##name parameters;                                 \
+  result __wrap_##name parameters {                                \
+    if (unisono::faults::fails_now(Kind::file)) return failure;    \
+    return __real_##name arguments;                                \
   }
-#define CODA_FAIL(number, value) (errno = (number), (value))
+#define UNISONO_FAIL(number, value) (errno = (number), (value))
 
 int __real_open(const char* path, int flags, ...);
 int __wrap_open(const char* path, int flags, ...) {
@@ -143,38 +143,38 @@ int __wrap_open(const char* path, int flags, ...) {
   va_start(more, flags);
   const auto mode = (flags & O_CREAT) != 0 ? va_arg(more, mode_t) : mode_t{0};
   va_end(more);
-  if (coda::faults::fails_now(Kind::file)) return CODA_FAIL(EMFILE, -1);
+  if (unisono::faults::fails_now(Kind::file)) return UNISONO_FAIL(EMFILE, -1);
   return __real_open(path, flags, mode);
 }
-CODA_WRAP(ssize_t, read, (int file, void* to, std::size_t n), (file, to, n), CODA_FAIL(EIO, -1))
-CODA_WRAP(ssize_t, pread, (int file, void* to, std::size_t n, off_t at), (file, to, n, at), CODA_FAIL(EIO, -1))
-CODA_WRAP(ssize_t, write, (int file, const void* from, std::size_t n), (file, from, n), CODA_FAIL(ENOSPC, -1))
-CODA_WRAP(int, fsync, (int file), (file), CODA_FAIL(EIO, -1))
-CODA_WRAP(int, rename, (const char* from, const char* to), (from, to), CODA_FAIL(EACCES, -1))
-CODA_WRAP(int, mkdir, (const char* path, mode_t mode), (path, mode), CODA_FAIL(ENOSPC, -1))
-CODA_WRAP(int, flock, (int file, int operation), (file, operation), CODA_FAIL(ENOLCK, -1))
-CODA_WRAP(int, fstat, (int file, struct stat* info), (file, info), CODA_FAIL(EIO, -1))
+UNISONO_WRAP(ssize_t, read, (int file, void* to, std::size_t n), (file, to, n), UNISONO_FAIL(EIO, -1))
+UNISONO_WRAP(ssize_t, pread, (int file, void* to, std::size_t n, off_t at), (file, to, n, at), UNISONO_FAIL(EIO, -1))
+UNISONO_WRAP(ssize_t, write, (int file, const void* from, std::size_t n), (file, from, n), UNISONO_FAIL(ENOSPC, -1))
+UNISONO_WRAP(int, fsync, (int file), (file), UNISONO_FAIL(EIO, -1))
+UNISONO_WRAP(int, rename, (const char* from, const char* to), (from, to), UNISONO_FAIL(EACCES, -1))
+UNISONO_WRAP(int, mkdir, (const char* path, mode_t mode), (path, mode), UNISONO_FAIL(ENOSPC, -1))
+UNISONO_WRAP(int, flock, (int file, int operation), (file, operation), UNISONO_FAIL(ENOLCK, -1))
+UNISONO_WRAP(int, fstat, (int file, struct stat* info), (file, info), UNISONO_FAIL(EIO, -1))
 
-#define CODA_WRAP_SQLITE(name, parameters, arguments)                 \
-  int __real_##name parameters;                                       \
-  int __wrap_##name parameters {                                      \
-    if (coda::faults::fails_now(Kind::database)) return SQLITE_IOERR; \
-    return __real_##name arguments;                                   \
+#define UNISONO_WRAP_SQLITE(name, parameters, arguments)                 \
+  int __real_##name parameters;                                          \
+  int __wrap_##name parameters {                                         \
+    if (unisono::faults::fails_now(Kind::database)) return SQLITE_IOERR; \
+    return __real_##name arguments;                                      \
   }
 int __real_sqlite3_open_v2(const char* file, sqlite3** db, int flags, const char* vfs);
 int __wrap_sqlite3_open_v2(const char* file, sqlite3** db, int flags, const char* vfs) {
-  if (coda::faults::fails_now(Kind::database)) return *db = nullptr, SQLITE_NOMEM;
+  if (unisono::faults::fails_now(Kind::database)) return *db = nullptr, SQLITE_NOMEM;
   return __real_sqlite3_open_v2(file, db, flags, vfs);
 }
 int __real_sqlite3_prepare_v2(sqlite3* db, const char* sql, int n, sqlite3_stmt** to, const char** rest);
 int __wrap_sqlite3_prepare_v2(sqlite3* db, const char* sql, int n, sqlite3_stmt** to, const char** rest) {
-  if (coda::faults::fails_now(Kind::database)) return *to = nullptr, SQLITE_NOMEM;
+  if (unisono::faults::fails_now(Kind::database)) return *to = nullptr, SQLITE_NOMEM;
   return __real_sqlite3_prepare_v2(db, sql, n, to, rest);
 }
-CODA_WRAP_SQLITE(sqlite3_bind_text, (sqlite3_stmt * s, int at, const char* text, int n, void (*destroy)(void*)),
-                 (s, at, text, n, destroy))
-CODA_WRAP_SQLITE(sqlite3_step, (sqlite3_stmt * s), (s))
-CODA_WRAP_SQLITE(sqlite3_exec,
-                 (sqlite3 * db, const char* sql, int (*f)(void*, int, char**, char**), void* x, char** why),
-                 (db, sql, f, x, why))
+UNISONO_WRAP_SQLITE(sqlite3_bind_text, (sqlite3_stmt * s, int at, const char* text, int n, void (*destroy)(void*)),
+                    (s, at, text, n, destroy))
+UNISONO_WRAP_SQLITE(sqlite3_step, (sqlite3_stmt * s), (s))
+UNISONO_WRAP_SQLITE(sqlite3_exec,
+                    (sqlite3 * db, const char* sql, int (*f)(void*, int, char**, char**), void* x, char** why),
+                    (db, sql, f, x, why))
 }

@@ -5,7 +5,7 @@
 #include <atomic>
 #include <cstddef>
 
-namespace coda::faults {
+namespace unisono::faults {
 
 enum class Kind { allocation, file, database };
 
@@ -27,4 +27,4 @@ class Counting {
 /// Counts a call; whether it is the one that fails.
 bool fails_now(Kind kind);
 
-}  // namespace coda::faults
+}  // namespace unisono::faults

@@ -11,21 +11,22 @@
 #include <new>
 #include <system_error>
 
-#include "coda/coda.hpp"
-#include "coda/network.hpp"
 #include "jit/jit.hpp"
 #include "support/fake_compiler.hpp"
 #include "support/files.hpp"
 #include "tuning/choose.hpp"
 #include "tuning/database.hpp"
+#include "unisono/network.hpp"
+#include "unisono/unisono.hpp"
 #include "unit/plan/problems.hpp"
 
-namespace coda::faults {
+namespace unisono::faults {
 namespace {
 
-// Calls that fail of each kind in a cycle, at most: all of a small one, else some, evenly apart. CODA_FAULTS=all: all.
+// Calls that fail of each kind in a cycle, at most: all of a small one, else some, evenly apart. UNISONO_FAULTS=all:
+// all.
 long most_faults() {
-  const char* all = std::getenv("CODA_FAULTS");
+  const char* all = std::getenv("UNISONO_FAULTS");
   return all != nullptr && std::string_view(all) == "all" ? 1L << 40 : 60;
 }
 
@@ -96,12 +97,12 @@ bool network_on_the_cpu() {
 class Faults : public ::testing::Test {
  protected:
   Faults() {
-    ::setenv("CODA_TUNING", database.c_str(), 1);
+    ::setenv("UNISONO_TUNING", database.c_str(), 1);
     ::setenv("XDG_RUNTIME_DIR", folder.path().c_str(), 1);
     ::setenv("TMPDIR", folder.path().c_str(), 1);
   }
   ~Faults() override {
-    for (const char* name : {"CODA_TUNING", "XDG_RUNTIME_DIR", "TMPDIR"}) ::unsetenv(name);
+    for (const char* name : {"UNISONO_TUNING", "XDG_RUNTIME_DIR", "TMPDIR"}) ::unsetenv(name);
   }
 
   // Compiled and kept, then found
@@ -111,9 +112,9 @@ class Faults : public ::testing::Test {
     settings.jobs = 1;
     settings.warn = [](const std::string&) {};
     const jit::Request request{.source = "kernel k", .headers = {}, .entry = "k", .title = "title"};
-    const auto expected = coda::testing::FakeCompiler::result(request, "1").cubin;
+    const auto expected = unisono::testing::FakeCompiler::result(request, "1").cubin;
     for (int i = 0; i < 2; ++i) {
-      jit::Jit jit(settings, std::make_shared<coda::testing::FakeCompiler>());
+      jit::Jit jit(settings, std::make_shared<unisono::testing::FakeCompiler>());
       if (jit.compile(request).cubin != expected) return false;
     }
     return true;
@@ -147,7 +148,7 @@ TEST_F(Faults, AllocationsOfTheDatabase) {
   each_fails_once(Kind::allocation, [&] { return measured_plan(); });
 }
 TEST_F(Faults, AllocationsOfTheCache) {
-#ifdef CODA_SANITIZED
+#ifdef UNISONO_SANITIZED
   // Without inlining, libstdc++ allocates by way of this program's weak functions, so that allocations within its
   // directory_iterator, which does not survive a failure, are taken for the library's own
   GTEST_SKIP() << "runs in the optimised build";
@@ -177,4 +178,4 @@ TEST_F(Faults, LookupsInTheDatabase) {
 }
 
 }  // namespace
-}  // namespace coda::faults
+}  // namespace unisono::faults

@@ -7,7 +7,7 @@
 #include <functional>
 #include <new>
 
-#include "coda/builder.hpp"
+#include "unisono/builder.hpp"
 
 namespace {
 long allocations_left = -1;  // -1: no limit
@@ -22,7 +22,7 @@ void* operator new(std::size_t size) {
 void operator delete(void* p) noexcept { std::free(p); }
 void operator delete(void* p, std::size_t) noexcept { std::free(p); }
 
-namespace coda {
+namespace unisono {
 namespace {
 
 UserFunction function(const std::string& name) {
@@ -89,4 +89,4 @@ TEST(Allocation, Names) {
 }
 
 }  // namespace
-}  // namespace coda
+}  // namespace unisono

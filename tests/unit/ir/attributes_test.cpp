@@ -5,12 +5,12 @@
 #include <cmath>
 #include <limits>
 
-#include "coda/builder.hpp"
-#include "coda/error.hpp"
 #include "ir/infer.hpp"
 #include "ir/op_table.hpp"
+#include "unisono/builder.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::ir {
+namespace unisono::ir {
 namespace {
 
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
@@ -135,4 +135,4 @@ TEST(Attributes, UnreadFieldsMustBeAtTheirDefaults) {
 }
 
 }  // namespace
-}  // namespace coda::ir
+}  // namespace unisono::ir

@@ -1,8 +1,8 @@
 #include <gtest/gtest.h>
 
-#include "coda/graph.hpp"
+#include "unisono/graph.hpp"
 
-namespace coda {
+namespace unisono {
 namespace {
 
 constexpr Axes groups(RowAxis row, int count) { return {row, ColAxis::g, count}; }
@@ -74,4 +74,4 @@ TEST(Axes, OfReductions) {
 }
 
 }  // namespace
-}  // namespace coda
+}  // namespace unisono

@@ -1,4 +1,4 @@
-#include "coda/builder.hpp"
+#include "unisono/builder.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,10 +6,10 @@
 #include <cmath>
 #include <limits>
 
-#include "coda/error.hpp"
-#include "coda/text.hpp"
+#include "unisono/error.hpp"
+#include "unisono/text.hpp"
 
-namespace coda {
+namespace unisono {
 namespace {
 
 using testing::HasSubstr;
@@ -186,4 +186,4 @@ TEST(Builder, ManyLeavesAndStores) {
 }
 
 }  // namespace
-}  // namespace coda
+}  // namespace unisono

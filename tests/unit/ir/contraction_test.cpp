@@ -1,12 +1,12 @@
-#include "coda/contraction.hpp"
+#include "unisono/contraction.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "coda/error.hpp"
-#include "coda/tensor.hpp"
+#include "unisono/error.hpp"
+#include "unisono/tensor.hpp"
 
-namespace coda {
+namespace unisono {
 namespace {
 
 using testing::ElementsAre;
@@ -124,4 +124,4 @@ TEST(Tensor, RowMajorStrides) {
 }
 
 }  // namespace
-}  // namespace coda
+}  // namespace unisono

@@ -8,28 +8,28 @@
 #include <set>
 #include <sstream>
 
-#include "coda/text.hpp"
 #include "ir/op_table.hpp"
 #include "ir/spelling.hpp"
+#include "unisono/text.hpp"
 
-namespace coda {
+namespace unisono {
 namespace {
 
 std::vector<std::string> lines() {
-  std::ifstream in(CODA_DOCS "/text-form.md");
-  EXPECT_TRUE(in) << CODA_DOCS "/text-form.md";
+  std::ifstream in(UNISONO_DOCS "/text-form.md");
+  EXPECT_TRUE(in) << UNISONO_DOCS "/text-form.md";
   std::vector<std::string> all;
   for (std::string line; std::getline(in, line);) all.push_back(line);
   return all;
 }
 
-// The blocks fenced as ```coda
+// The blocks fenced as ```unisono
 std::vector<std::string> programs() {
   std::vector<std::string> blocks;
   bool inside = false;
   for (const auto& line : lines()) {
     if (line.starts_with("```")) {
-      inside = line == "```coda";
+      inside = line == "```unisono";
       if (inside) blocks.emplace_back();
     } else if (inside) {
       blocks.back() += line + "\n";
@@ -77,4 +77,4 @@ TEST(Docs, ListEveryOperationWithItsDefaults) {
 }
 
 }  // namespace
-}  // namespace coda
+}  // namespace unisono

@@ -3,11 +3,11 @@
 
 #include <algorithm>
 
-#include "coda/builder.hpp"
-#include "coda/text.hpp"
+#include "unisono/builder.hpp"
+#include "unisono/text.hpp"
 #include "wild_graph.hpp"
 
-namespace coda {
+namespace unisono {
 namespace {
 
 using testing::HasSubstr;
@@ -65,4 +65,4 @@ TEST(Dot, NamesAreEscaped) {
 }
 
 }  // namespace
-}  // namespace coda
+}  // namespace unisono

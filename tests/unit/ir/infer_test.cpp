@@ -3,11 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "coda/builder.hpp"
-#include "coda/error.hpp"
-#include "coda/text.hpp"
+#include "unisono/builder.hpp"
+#include "unisono/error.hpp"
+#include "unisono/text.hpp"
 
-namespace coda {
+namespace unisono {
 namespace {
 
 constexpr std::string_view declarations =
@@ -171,4 +171,4 @@ TEST(Infer, LeavesHaveNoInference) {
 }
 
 }  // namespace
-}  // namespace coda
+}  // namespace unisono

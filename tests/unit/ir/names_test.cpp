@@ -4,9 +4,9 @@
 
 #include <string>
 
-#include "coda/error.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::ir {
+namespace unisono::ir {
 namespace {
 
 TEST(Names, Identifiers) {
@@ -39,4 +39,4 @@ TEST(Names, Errors) {
 }
 
 }  // namespace
-}  // namespace coda::ir
+}  // namespace unisono::ir

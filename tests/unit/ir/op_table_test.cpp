@@ -2,10 +2,10 @@
 
 #include <gtest/gtest.h>
 
-#include "coda/error.hpp"
 #include "ir/suggest.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::ir {
+namespace unisono::ir {
 namespace {
 
 TEST(OpTable, NamesLeadBackToTheirOperations) {
@@ -36,4 +36,4 @@ TEST(OpTable, ParametersAreDistinctFields) {
 }
 
 }  // namespace
-}  // namespace coda::ir
+}  // namespace unisono::ir

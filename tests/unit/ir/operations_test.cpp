@@ -6,11 +6,11 @@
 #include <map>
 #include <set>
 
-#include "coda/builder.hpp"
-#include "coda/text.hpp"
 #include "ir/op_table.hpp"
+#include "unisono/builder.hpp"
+#include "unisono/text.hpp"
 
-namespace coda {
+namespace unisono {
 namespace {
 
 struct TwoWays {
@@ -212,4 +212,4 @@ TEST(Operations, EffectsInOrder) {
 }
 
 }  // namespace
-}  // namespace coda
+}  // namespace unisono

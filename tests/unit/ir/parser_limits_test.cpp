@@ -3,10 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "coda/error.hpp"
-#include "coda/text.hpp"
+#include "unisono/error.hpp"
+#include "unisono/text.hpp"
 
-namespace coda {
+namespace unisono {
 namespace {
 
 using testing::HasSubstr;
@@ -80,4 +80,4 @@ TEST(ParserLimits, Unclosed) {
 }
 
 }  // namespace
-}  // namespace coda
+}  // namespace unisono

@@ -3,12 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "coda/builder.hpp"
-#include "coda/error.hpp"
-#include "coda/text.hpp"
 #include "ir/op_table.hpp"
+#include "unisono/builder.hpp"
+#include "unisono/error.hpp"
+#include "unisono/text.hpp"
 
-namespace coda {
+namespace unisono {
 namespace {
 
 const Node& stored(const Graph& g, std::size_t i = 0) { return g[g.stores.at(i).value]; }
@@ -134,4 +134,4 @@ TEST(Parser, UserFunctions) {
 }
 
 }  // namespace
-}  // namespace coda
+}  // namespace unisono

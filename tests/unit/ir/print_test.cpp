@@ -3,12 +3,12 @@
 
 #include <limits>
 
-#include "coda/builder.hpp"
-#include "coda/text.hpp"
 #include "ir/spelling.hpp"
+#include "unisono/builder.hpp"
+#include "unisono/text.hpp"
 #include "wild_graph.hpp"
 
-namespace coda {
+namespace unisono {
 namespace {
 
 using testing::HasSubstr;
@@ -178,4 +178,4 @@ TEST(Print, DeepGraphsNeedNoStack) {
 }
 
 }  // namespace
-}  // namespace coda
+}  // namespace unisono

@@ -2,11 +2,11 @@
 
 #include <set>
 
-#include "coda/text.hpp"
 #include "ir/op_table.hpp"
+#include "unisono/text.hpp"
 #include "wild_graph.hpp"
 
-namespace coda {
+namespace unisono {
 namespace {
 
 constexpr std::uint64_t graphs = 5000;
@@ -39,4 +39,4 @@ TEST(RoundTrip, TheGraphsReachEveryOperation) {
 }
 
 }  // namespace
-}  // namespace coda
+}  // namespace unisono

@@ -2,10 +2,10 @@
 
 #include <gtest/gtest.h>
 
-#include "coda/error.hpp"
 #include "ir/lexer.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::ir {
+namespace unisono::ir {
 namespace {
 
 std::string shown(std::string_view text, Span span) {
@@ -92,4 +92,4 @@ TEST(Lexer, CharactersThatBeginNothing) {
 }
 
 }  // namespace
-}  // namespace coda::ir
+}  // namespace unisono::ir

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
-#include "coda/text.hpp"
+#include "unisono/text.hpp"
 #include "wild_graph.hpp"
 
-namespace coda {
+namespace unisono {
 namespace {
 
 bool equal(const std::string& x, const std::string& y) {
@@ -86,4 +86,4 @@ TEST(StructuralEquality, DeepGraphsNeedNoStack) {
 }
 
 }  // namespace
-}  // namespace coda
+}  // namespace unisono

@@ -5,7 +5,7 @@
 #include <array>
 #include <string>
 
-namespace coda::ir {
+namespace unisono::ir {
 namespace {
 
 TEST(EditDistance, CountsEdits) {
@@ -58,4 +58,4 @@ TEST(KnownAs, NamesOfOtherSystems) {
 }
 
 }  // namespace
-}  // namespace coda::ir
+}  // namespace unisono::ir

@@ -1,12 +1,12 @@
 // Counts and strides of shapes, up to those that no number holds.
 
-#include "coda/tensor.hpp"
+#include "unisono/tensor.hpp"
 
 #include <gtest/gtest.h>
 
-#include "coda/error.hpp"
+#include "unisono/error.hpp"
 
-namespace coda {
+namespace unisono {
 namespace {
 
 constexpr std::int64_t large = std::int64_t{1} << 31;
@@ -26,4 +26,4 @@ TEST(Tensor, WhatNoNumberHoldsIsAnError) {
 }
 
 }  // namespace
-}  // namespace coda
+}  // namespace unisono

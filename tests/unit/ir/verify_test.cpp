@@ -3,11 +3,11 @@
 
 #include <functional>
 
-#include "coda/error.hpp"
-#include "coda/graph.hpp"
-#include "coda/text.hpp"
+#include "unisono/error.hpp"
+#include "unisono/graph.hpp"
+#include "unisono/text.hpp"
 
-namespace coda {
+namespace unisono {
 namespace {
 
 using testing::HasSubstr;
@@ -120,4 +120,4 @@ TEST(Verify, CallsAndEffects) {
 }
 
 }  // namespace
-}  // namespace coda
+}  // namespace unisono

@@ -4,13 +4,13 @@
 #include <numeric>
 #include <utility>
 
-#include "coda/builder.hpp"
-#include "coda/error.hpp"
 #include "ir/infer.hpp"
 #include "ir/op_table.hpp"
 #include "support/random.hpp"
+#include "unisono/builder.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::test {
+namespace unisono::test {
 
 namespace {
 
@@ -202,4 +202,4 @@ Graph shuffled(const Graph& graph, std::uint64_t seed) {
   return result;
 }
 
-}  // namespace coda::test
+}  // namespace unisono::test

@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "coda/graph.hpp"
+#include "unisono/graph.hpp"
 
-namespace coda::test {
+namespace unisono::test {
 
 /// The user functions that wild graphs call: with and without a result, of no, one and three inputs.
 const std::vector<UserFunction>& wild_functions();
@@ -20,4 +20,4 @@ Graph without_dead_values(Graph graph);
 /// The same graph with its nodes in another topological order and some leaves standing twice.
 Graph shuffled(const Graph& graph, std::uint64_t seed);
 
-}  // namespace coda::test
+}  // namespace unisono::test

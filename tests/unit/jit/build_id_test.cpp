@@ -5,7 +5,7 @@
 
 #include "fixture.hpp"
 
-namespace coda::jit {
+namespace unisono::jit {
 namespace {
 
 /// The path of the C library in this process.
@@ -52,4 +52,4 @@ TEST_F(BuildIdTest, DamagedLibrariesAreToldApartByTheirFile) {
 }
 
 }  // namespace
-}  // namespace coda::jit
+}  // namespace unisono::jit

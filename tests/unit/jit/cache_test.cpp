@@ -1,6 +1,6 @@
 #include "fixture.hpp"
 
-namespace coda::jit {
+namespace unisono::jit {
 namespace {
 
 using ::testing::HasSubstr;
@@ -94,9 +94,9 @@ TEST_F(CacheTest, EmptyTextsAreFine) {
 TEST_F(CacheTest, FolderComesFromTheEnvironment) {
   Settings s = settings();
   s.cache.clear();
-  ::setenv("CODA_CACHE_DIR", (root / "from_environment").c_str(), 1);
+  ::setenv("UNISONO_CACHE_DIR", (root / "from_environment").c_str(), 1);
   EXPECT_EQ(Jit(s, compiler).compile(request()).entry.parent_path(), root / "from_environment");
-  ::unsetenv("CODA_CACHE_DIR");
+  ::unsetenv("UNISONO_CACHE_DIR");
 }
 
 TEST_F(CacheTest, UnknownKernelIsAnErrorThatListsThoseThere) {
@@ -115,4 +115,4 @@ TEST_F(CacheTest, UnknownKernelIsAnErrorThatListsThoseThere) {
 }
 
 }  // namespace
-}  // namespace coda::jit
+}  // namespace unisono::jit

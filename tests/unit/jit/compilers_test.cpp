@@ -4,7 +4,7 @@
 #include "fixture.hpp"
 #include "jit/nvrtc_library.hpp"
 
-namespace coda::jit {
+namespace unisono::jit {
 namespace {
 
 using ::testing::HasSubstr;
@@ -156,4 +156,4 @@ TEST_F(MissingTest, MessageSaysWhatWasLookedForWhereAndWhatToDo) {
 }
 
 }  // namespace
-}  // namespace coda::jit
+}  // namespace unisono::jit

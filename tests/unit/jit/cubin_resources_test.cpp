@@ -5,7 +5,7 @@
 
 #include <cstring>
 
-namespace coda::jit {
+namespace unisono::jit {
 namespace {
 
 constexpr const char* log_text =
@@ -140,4 +140,4 @@ TEST(Cubin, LogAddsWhatIsNotInIt) {
 }
 
 }  // namespace
-}  // namespace coda::jit
+}  // namespace unisono::jit

@@ -2,7 +2,7 @@
 #include "fixture.hpp"
 #include "jit/maintenance.hpp"
 
-namespace coda::jit {
+namespace unisono::jit {
 namespace {
 
 class DamageTest : public JitTest {
@@ -126,4 +126,4 @@ TEST_F(DamageTest, BrokenEntriesAreKeptToALimit) {
 }
 
 }  // namespace
-}  // namespace coda::jit
+}  // namespace unisono::jit

@@ -1,7 +1,7 @@
 // Sources that do not compile.
 #include "fixture.hpp"
 
-namespace coda::jit {
+namespace unisono::jit {
 namespace {
 
 using ::testing::HasSubstr;
@@ -89,4 +89,4 @@ TEST_F(FailureTest, OfABatchIsThrownAfterTheOthersHaveEnded) {
 }
 
 }  // namespace
-}  // namespace coda::jit
+}  // namespace unisono::jit

@@ -9,14 +9,14 @@
 #include <fstream>
 #include <memory>
 
-#include "coda/error.hpp"
 #include "jit/cache.hpp"
 #include "jit/entry.hpp"
 #include "jit/jit.hpp"
 #include "support/fake_compiler.hpp"
 #include "support/files.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::jit {
+namespace unisono::jit {
 
 namespace fs = std::filesystem;
 
@@ -33,7 +33,7 @@ inline std::size_t count_in(const fs::path& folder) {
 class JitTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    std::string name = (fs::temp_directory_path() / "coda_jit_XXXXXX").string();
+    std::string name = (fs::temp_directory_path() / "unisono_jit_XXXXXX").string();
     ASSERT_NE(::mkdtemp(name.data()), nullptr);
     root = name;
     fs::create_directory(root / "run");
@@ -68,4 +68,4 @@ class JitTest : public ::testing::Test {
   std::vector<std::string> warnings;
 };
 
-}  // namespace coda::jit
+}  // namespace unisono::jit

@@ -4,7 +4,7 @@
 #include "fixture.hpp"
 #include "jit/maintenance.hpp"
 
-namespace coda::jit {
+namespace unisono::jit {
 namespace {
 
 using ::testing::HasSubstr;
@@ -28,7 +28,7 @@ TEST_F(KernelFolderTest, AnEmptyOrAbsentFolderBecomesOne) {
   fs::create_directory(cache);
   jit().compile(request());
   EXPECT_TRUE(is_marked(cache));
-  EXPECT_THAT(contents(cache / marker_file), HasSubstr("coda cache prune"));
+  EXPECT_THAT(contents(cache / marker_file), HasSubstr("unisono cache prune"));
   EXPECT_EQ(jit().compile(request()).cached, true);
   EXPECT_THAT(warnings, IsEmpty());
 }
@@ -54,9 +54,9 @@ TEST_F(KernelFolderTest, OfTheEnvironmentIsAWarningAndNoCache) {
   overwrite(cache / making_folder / "thesis", "x");
   Settings s = settings();
   s.cache.clear();
-  ::setenv("CODA_CACHE_DIR", cache.c_str(), 1);
+  ::setenv("UNISONO_CACHE_DIR", cache.c_str(), 1);
   Jit jit(s, compiler);
-  ::unsetenv("CODA_CACHE_DIR");
+  ::unsetenv("UNISONO_CACHE_DIR");
   EXPECT_EQ(jit.compile(request()).cubin, expected(request()));
   EXPECT_TRUE(jit.compile(request()).entry.empty());
   ASSERT_EQ(warnings.size(), 1u);
@@ -80,7 +80,7 @@ TEST_F(KernelFolderTest, OneOfBeforeTheMarkerIsKnownByWhatIsInIt) {
 
 TEST_F(KernelFolderTest, OneOfAnotherVersionIsLeftAlone) {
   jit().compile(request());
-  overwrite(cache / marker_file, "Coda's compiled kernels, format 2\n");
+  overwrite(cache / marker_file, "Unisono's compiled kernels, format 2\n");
   EXPECT_THAT(why_foreign(cache), HasSubstr("another version"));
   EXPECT_THROW(prune_entries(cache, {.all = true}), UserError);
 }
@@ -106,4 +106,4 @@ TEST_F(KernelFolderTest, WorkshopsGoWhenTheyAreEmpty) {
 }
 
 }  // namespace
-}  // namespace coda::jit
+}  // namespace unisono::jit

@@ -4,7 +4,7 @@
 
 #include "fixture.hpp"
 
-namespace coda::jit {
+namespace unisono::jit {
 namespace {
 
 struct Case {
@@ -65,4 +65,4 @@ TEST(Key, ProgramKeyKnowsNoCompiler) {
 }
 
 }  // namespace
-}  // namespace coda::jit
+}  // namespace unisono::jit

@@ -6,7 +6,7 @@
 #include "fixture.hpp"
 #include "support/files.hpp"
 
-namespace coda::jit {
+namespace unisono::jit {
 namespace {
 
 using LeftoversTest = JitTest;
@@ -66,4 +66,4 @@ TEST_F(LeftoversTest, NumberOfADeadProcessMayBeReused) {
 }
 
 }  // namespace
-}  // namespace coda::jit
+}  // namespace unisono::jit

@@ -7,7 +7,7 @@
 
 #include "fixture.hpp"
 
-namespace coda::jit {
+namespace unisono::jit {
 namespace {
 
 class MaintenanceTest : public JitTest {
@@ -115,4 +115,4 @@ TEST_F(MaintenanceTest, WhatCannotBeRemovedIsSaid) {
 }
 
 }  // namespace
-}  // namespace coda::jit
+}  // namespace unisono::jit

@@ -2,7 +2,7 @@
 #include "fixture.hpp"
 #include "jit/key.hpp"
 
-namespace coda::jit {
+namespace unisono::jit {
 namespace {
 
 using ::testing::AllOf;
@@ -69,4 +69,4 @@ TEST_F(NvccEnvironmentTest, FoldersOfOtherHeadersAreHidden) {
 }
 
 }  // namespace
-}  // namespace coda::jit
+}  // namespace unisono::jit

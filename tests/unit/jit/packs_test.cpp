@@ -1,6 +1,6 @@
 #include "fixture.hpp"
 
-namespace coda::jit {
+namespace unisono::jit {
 namespace {
 
 using ::testing::HasSubstr;
@@ -90,4 +90,4 @@ TEST_F(PacksTest, CacheServesMachinesThatHaveLostTheirCompiler) {
 }
 
 }  // namespace
-}  // namespace coda::jit
+}  // namespace unisono::jit

@@ -7,7 +7,7 @@
 #include "fixture.hpp"
 #include "jit/maintenance.hpp"
 
-namespace coda::jit {
+namespace unisono::jit {
 namespace {
 
 using ::testing::HasSubstr;
@@ -25,7 +25,7 @@ class PlacesTest : public JitTest {
   /// By way of the environment, as users have it.
   Binary compiled_with(const char* variable, const fs::path& folder) {
     Settings other = settings();
-    other.cache = variable == std::string("CODA_CACHE_DIR") ? "" : root / "other";
+    other.cache = variable == std::string("UNISONO_CACHE_DIR") ? "" : root / "other";
     ::setenv(variable, folder.c_str(), 1);
     Jit jit(other, compiler);
     ::unsetenv(variable);
@@ -36,7 +36,7 @@ class PlacesTest : public JitTest {
 
 TEST_F(PlacesTest, CacheThatOthersMayWriteToIsAWarningAndNotUsed) {
   fs::permissions(cache, fs::perms::all);
-  const Binary b = compiled_with("CODA_CACHE_DIR", cache);
+  const Binary b = compiled_with("UNISONO_CACHE_DIR", cache);
   EXPECT_FALSE(b.cached);
   EXPECT_TRUE(b.entry.empty());
   EXPECT_EQ(compiler->count, 1);
@@ -49,15 +49,15 @@ TEST_F(PlacesTest, CacheThatOthersMayWriteToIsAWarningAndNotUsed) {
 TEST_F(PlacesTest, CacheOfSomebodyElseIsNotUsed) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can give a folder to another user";
   ASSERT_EQ(::chown(cache.c_str(), nobody, nobody), 0);
-  EXPECT_FALSE(compiled_with("CODA_CACHE_DIR", cache).cached);
+  EXPECT_FALSE(compiled_with("UNISONO_CACHE_DIR", cache).cached);
   ASSERT_EQ(warnings.size(), 1u);
   EXPECT_THAT(warnings[0], HasSubstr("belongs to user 65534"));
 }
 
 TEST_F(PlacesTest, PackThatOthersMayWriteToIsAWarningAndNotUsed) {
-  EXPECT_TRUE(compiled_with("CODA_PACKS", cache).cached);
+  EXPECT_TRUE(compiled_with("UNISONO_PACKS", cache).cached);
   fs::permissions(cache, fs::perms::all);
-  EXPECT_FALSE(compiled_with("CODA_PACKS", cache).cached);
+  EXPECT_FALSE(compiled_with("UNISONO_PACKS", cache).cached);
   ASSERT_EQ(warnings.size(), 1u);
   EXPECT_THAT(warnings[0], HasSubstr("a pack is not used"));
   Settings s = settings();
@@ -68,11 +68,11 @@ TEST_F(PlacesTest, PackThatOthersMayWriteToIsAWarningAndNotUsed) {
 
 TEST_F(PlacesTest, WhatIsRefusedIsToldToTheDoctor) {
   fs::permissions(cache, fs::perms::all);
-  ::setenv("CODA_CACHE_DIR", cache.c_str(), 1);
-  ::setenv("CODA_PACKS", (cache.string() + ":" + (root / "absent").string()).c_str(), 1);
+  ::setenv("UNISONO_CACHE_DIR", cache.c_str(), 1);
+  ::setenv("UNISONO_PACKS", (cache.string() + ":" + (root / "absent").string()).c_str(), 1);
   const Places places = places_of({});
-  ::unsetenv("CODA_CACHE_DIR");
-  ::unsetenv("CODA_PACKS");
+  ::unsetenv("UNISONO_CACHE_DIR");
+  ::unsetenv("UNISONO_PACKS");
   EXPECT_EQ(places.cache.folder, cache);
   EXPECT_THAT(places.cache.refused, HasSubstr("mode 777"));
   ASSERT_EQ(places.packs.size(), 1u);
@@ -114,4 +114,4 @@ TEST_F(PlacesTest, FifosDoNotHold) {
 }
 
 }  // namespace
-}  // namespace coda::jit
+}  // namespace unisono::jit

@@ -7,7 +7,7 @@
 #include "jit/key.hpp"
 #include "jit/lock.hpp"
 
-namespace coda::jit {
+namespace unisono::jit {
 namespace {
 
 using ::testing::HasSubstr;
@@ -184,4 +184,4 @@ TEST_F(ThreadsTest, BatchGoesOnWithOtherKernelsWhileAnotherProcessIsAtTheFirst) 
 }
 
 }  // namespace
-}  // namespace coda::jit
+}  // namespace unisono::jit

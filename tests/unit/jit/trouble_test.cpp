@@ -8,7 +8,7 @@
 
 #include "fixture.hpp"
 
-namespace coda::jit {
+namespace unisono::jit {
 namespace {
 
 using ::testing::HasSubstr;
@@ -121,16 +121,16 @@ TEST_F(TroubleTest, BrokenEntryThatCannotBeMovedAway) {
 
 TEST_F(TroubleTest, LockFolderOfSomebodyElse) {
   fs::permissions(root / "run", fs::perms::all);
-  fs::create_directory(root / "run" / "coda");
-  fs::permissions(root / "run" / "coda", fs::perms::all);  // others may write: not ours alone
-  EXPECT_FALSE(jit().compile(request()).entry.empty());    // by way of /tmp
+  fs::create_directory(root / "run" / "unisono");
+  fs::permissions(root / "run" / "unisono", fs::perms::all);  // others may write: not ours alone
+  EXPECT_FALSE(jit().compile(request()).entry.empty());       // by way of /tmp
 }
 
 TEST_F(TroubleTest, NoHome) {
   Settings s = settings();
   s.cache.clear();
   std::vector<std::pair<const char*, std::string>> before;
-  for (const char* name : {"HOME", "XDG_CACHE_HOME", "CODA_CACHE_DIR"}) {
+  for (const char* name : {"HOME", "XDG_CACHE_HOME", "UNISONO_CACHE_DIR"}) {
     if (const char* value = ::getenv(name)) before.emplace_back(name, value);
     ::unsetenv(name);
   }
@@ -141,4 +141,4 @@ TEST_F(TroubleTest, NoHome) {
 }
 
 }  // namespace
-}  // namespace coda::jit
+}  // namespace unisono::jit

@@ -9,10 +9,10 @@
 #include <numeric>
 #include <set>
 
-#include "coda/error.hpp"
 #include "support/random.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::network {
+namespace unisono::network {
 namespace {
 
 std::vector<Lifetime> random_buffers(test::Random& r, int count, int steps) {
@@ -160,4 +160,4 @@ TEST(Arena, TakesTheSmallestGapThatFits) {
 }
 
 }  // namespace
-}  // namespace coda::network
+}  // namespace unisono::network

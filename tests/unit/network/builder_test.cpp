@@ -4,7 +4,7 @@
 
 #include "cases.hpp"
 
-namespace coda {
+namespace unisono {
 namespace {
 
 using test::user_error;
@@ -145,4 +145,4 @@ TEST_F(Builder, VerifyFindsBrokenNetworks) {
 }
 
 }  // namespace
-}  // namespace coda
+}  // namespace unisono

@@ -8,12 +8,12 @@
 #include <string>
 #include <vector>
 
-#include "coda/error.hpp"
-#include "coda/network.hpp"
 #include "command/network_reference.hpp"
 #include "support/random.hpp"
+#include "unisono/error.hpp"
+#include "unisono/network.hpp"
 
-namespace coda::test {
+namespace unisono::test {
 
 struct HostTensor {
   std::vector<std::int64_t> shape;
@@ -78,4 +78,4 @@ std::string user_error(F&& f) {
   return "(no UserError)";
 }
 
-}  // namespace coda::test
+}  // namespace unisono::test

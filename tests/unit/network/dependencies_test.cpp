@@ -9,7 +9,7 @@
 
 #include "support/random.hpp"
 
-namespace coda::network::gpu {
+namespace unisono::network::gpu {
 namespace {
 
 constexpr std::size_t memory_bytes = 256;
@@ -236,4 +236,4 @@ TEST(Dependencies, WhatRunsBesideWhat) {
 }
 
 }  // namespace
-}  // namespace coda::network::gpu
+}  // namespace unisono::network::gpu

@@ -7,10 +7,10 @@
 
 #include <algorithm>
 
-#include "coda/error.hpp"
-#include "coda/network.hpp"
+#include "unisono/error.hpp"
+#include "unisono/network.hpp"
 
-namespace coda::network {
+namespace unisono::network {
 namespace {
 
 using testing::HasSubstr;
@@ -100,9 +100,9 @@ TEST(DeviceReport, TheBaselineUNetIsItsConvolutionsAndItsBorder) {
     EXPECT_EQ(count(report, "pooled"), 4) << to_string(report);
     EXPECT_EQ(count(report, "enlarged only"), 4) << to_string(report);
     EXPECT_EQ(count(report, "stores head"), 0) << to_string(report);
-    ::setenv("CODA_HEADS", "on", 1);
+    ::setenv("UNISONO_HEADS", "on", 1);
     const DeviceReport headed = report_of(network, shapes);
-    ::unsetenv("CODA_HEADS");
+    ::unsetenv("UNISONO_HEADS");
     EXPECT_EQ(headed.launches.size(), report.launches.size() - 1) << to_string(headed);
     EXPECT_EQ(count(headed, "stores head 'heatmaps' (1x1, 64 -> 17) alone"), 1) << to_string(headed);
     EXPECT_EQ(count(headed, "of the same without its head"), 1) << "a plan that is shipped: " << to_string(headed);
@@ -232,11 +232,11 @@ TEST(DeviceReport, Heads) {
   net.output(softmax(conv(relu(conv(block, 32, 3)), 9, 1)), "p");
   net.output(conv(relu(conv(block, 40, 3)), 24, 1) * 2.0, "b");
   net.output(conv(relu(conv(block, 40, 3)), 33, 1), "many");
-  ::setenv("CODA_HEADS", "perhaps", 1);
+  ::setenv("UNISONO_HEADS", "perhaps", 1);
   EXPECT_THROW(report_of(net.build(), {{"x", {2, 16, 24, 20}}}), UserError);
-  ::setenv("CODA_HEADS", "on", 1);
+  ::setenv("UNISONO_HEADS", "on", 1);
   const DeviceReport report = report_of(net.build(), {{"x", {2, 16, 24, 20}}});
-  ::unsetenv("CODA_HEADS");
+  ::unsetenv("UNISONO_HEADS");
   const auto why = [&](const char* text) { EXPECT_EQ(count(report, text), 1) << text << '\n' << to_string(report); };
   why("stores head 'a' (1x1, 48 -> 5) too");
   why("stores head 'b' (1x1, 40 -> 24) alone");
@@ -258,4 +258,4 @@ TEST(DeviceReport, WithoutFusionEverythingRunsByItself) {
 }
 
 }  // namespace
-}  // namespace coda::network
+}  // namespace unisono::network

@@ -9,7 +9,7 @@
 #include "network/regions.hpp"
 #include "network/storage.hpp"
 
-namespace coda {
+namespace unisono {
 namespace {
 
 using test::HostTensors;
@@ -453,4 +453,4 @@ TEST(Executor, FewRowsWithLargeWeights) {
 }
 
 }  // namespace
-}  // namespace coda
+}  // namespace unisono

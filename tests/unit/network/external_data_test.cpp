@@ -6,10 +6,10 @@
 #include <fstream>
 
 #include "cases.hpp"
-#include "coda/onnx.hpp"
 #include "onnx.pb.h"
+#include "unisono/onnx.hpp"
 
-namespace coda {
+namespace unisono {
 namespace {
 
 namespace fs = std::filesystem;
@@ -64,7 +64,7 @@ class ExternalData : public testing::Test {
     return begin == std::string::npos ? text : text.substr(begin + 12);
   }
 
-  fs::path root_ = fs::path(testing::TempDir()) / "coda_external_data";
+  fs::path root_ = fs::path(testing::TempDir()) / "unisono_external_data";
   fs::path written_ = root_ / "model" / "m.onnx", named_ = written_;  // the model, and how it is called
 };
 
@@ -127,4 +127,4 @@ TEST_F(ExternalData, FitsItsShape) {
 }
 
 }  // namespace
-}  // namespace coda
+}  // namespace unisono

@@ -4,10 +4,10 @@
 #include <gtest/gtest.h>
 
 #include "cases.hpp"
-#include "coda/text.hpp"
 #include "network/regions.hpp"
+#include "unisono/text.hpp"
 
-namespace coda {
+namespace unisono {
 namespace {
 
 using testing::ElementsAre;
@@ -226,4 +226,4 @@ TEST_F(Fuser, ReportIsForPeople) {
 }
 
 }  // namespace
-}  // namespace coda
+}  // namespace unisono

@@ -10,7 +10,7 @@
 #include "support/broadcasts.hpp"
 #include "view_network.hpp"
 
-namespace coda {
+namespace unisono {
 namespace {
 
 using network::Memory;
@@ -226,4 +226,4 @@ TEST_F(Over, NoInputThatTheCallerReusesTooEarly) {
 }
 
 }  // namespace
-}  // namespace coda
+}  // namespace unisono

@@ -8,7 +8,7 @@
 
 #include "cases.hpp"
 
-namespace coda {
+namespace unisono {
 namespace {
 
 using test::user_error;
@@ -256,4 +256,4 @@ TEST(IndexOperators, OfNoElements) {
 }
 
 }  // namespace
-}  // namespace coda
+}  // namespace unisono

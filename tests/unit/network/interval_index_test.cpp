@@ -8,7 +8,7 @@
 
 #include "support/random.hpp"
 
-namespace coda::network {
+namespace unisono::network {
 namespace {
 
 TEST(IntervalIndex, FindsWhatMeets) {
@@ -50,4 +50,4 @@ TEST(IntervalIndex, FindsWhatMeets) {
 }
 
 }  // namespace
-}  // namespace coda::network
+}  // namespace unisono::network

@@ -5,7 +5,7 @@
 #include "network/onnx/importer.hpp"
 #include "onnx_model.hpp"
 
-namespace coda {
+namespace unisono {
 namespace {
 
 using test::accepted;
@@ -225,4 +225,4 @@ TEST(OnnxIf, WhatIsRefused) {
 }
 
 }  // namespace
-}  // namespace coda
+}  // namespace unisono

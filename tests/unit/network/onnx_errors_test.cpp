@@ -6,7 +6,7 @@
 
 #include "onnx_model.hpp"
 
-namespace coda {
+namespace unisono {
 namespace {
 
 using test::user_error;
@@ -55,7 +55,7 @@ TEST(OnnxErrors, DamagedBytes) {
 
 // Every prefix and every changed byte of a real model: refused or read, never anything else
 TEST(OnnxErrors, TruncatedAndCorruptedFiles) {
-  std::ifstream file(std::string(CODA_TEST_DATA) + "/squeeze_excite.onnx", std::ios::binary);
+  std::ifstream file(std::string(UNISONO_TEST_DATA) + "/squeeze_excite.onnx", std::ios::binary);
   const std::string whole{std::istreambuf_iterator<char>(file), {}};
   ASSERT_GT(whole.size(), 500u);
   int refused = 0;
@@ -194,4 +194,4 @@ TEST(OnnxErrors, Attributes) {
 }
 
 }  // namespace
-}  // namespace coda
+}  // namespace unisono

@@ -7,7 +7,7 @@
 
 #include "onnx_model.hpp"
 
-namespace coda {
+namespace unisono {
 namespace {
 
 using test::accepted;
@@ -87,7 +87,7 @@ TEST(OnnxLimits, NoGroups) {
 
 // Most of the machine's memory, of which a sparse file takes none
 TEST(OnnxLimits, StoredConstantsAreCounted) {
-  const auto folder = std::filesystem::path(testing::TempDir()) / "coda_onnx_limits";
+  const auto folder = std::filesystem::path(testing::TempDir()) / "unisono_onnx_limits";
   std::filesystem::create_directories(folder);
   std::ofstream(folder / "w.bin").close();
   std::filesystem::resize_file(folder / "w.bin", std::uintmax_t{3} << 30);
@@ -105,7 +105,7 @@ TEST(OnnxLimits, StoredConstantsAreCounted) {
 }
 
 TEST(OnnxLimits, FilesThatProtobufCannotRead) {
-  const auto path = std::filesystem::path(testing::TempDir()) / "coda_large.onnx";
+  const auto path = std::filesystem::path(testing::TempDir()) / "unisono_large.onnx";
   std::ofstream(path).close();
   std::filesystem::resize_file(path, std::uintmax_t{5} << 30);
   EXPECT_EQ(test::user_error([&] { load_onnx(path.string()); }),
@@ -133,4 +133,4 @@ TEST(OnnxSymbols, ExtentsWithoutNamesClashWithNone) {
 }
 
 }  // namespace
-}  // namespace coda
+}  // namespace unisono

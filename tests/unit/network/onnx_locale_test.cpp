@@ -9,7 +9,7 @@
 
 #include "onnx_model.hpp"
 
-namespace coda {
+namespace unisono {
 namespace {
 
 namespace fs = std::filesystem;
@@ -53,7 +53,7 @@ class Commas : public testing::Test {
     ::unsetenv("LOCPATH");
     fs::remove_all(folder_);
   }
-  fs::path folder_ = fs::path(testing::TempDir()) / "coda_commas";
+  fs::path folder_ = fs::path(testing::TempDir()) / "unisono_commas";
 };
 
 TEST_F(Commas, RealAttributes) {
@@ -74,4 +74,4 @@ TEST_F(Commas, AnEpsilonIsTheDecimalThatWasMeant) {
 }
 
 }  // namespace
-}  // namespace coda
+}  // namespace unisono

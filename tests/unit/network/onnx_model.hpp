@@ -5,10 +5,10 @@
 #include <vector>
 
 #include "cases.hpp"
-#include "coda/onnx.hpp"
 #include "onnx.pb.h"
+#include "unisono/onnx.hpp"
 
-namespace coda::test {
+namespace unisono::test {
 
 // One node "n": y = op(x…) over x (2,3)
 struct OnnxModel {
@@ -75,4 +75,4 @@ inline std::string refusal(const OnnxModel& m, const OnnxLimits& limits = {}) {
 
 inline constexpr const char* accepted = "(no UserError)";
 
-}  // namespace coda::test
+}  // namespace unisono::test

@@ -5,7 +5,7 @@
 #include "network/onnx/operator_schema.hpp"
 #include "onnx_model.hpp"
 
-namespace coda {
+namespace unisono {
 namespace {
 
 using test::accepted;
@@ -139,4 +139,4 @@ TEST(OnnxSchema, RefusedByName) {
 }
 
 }  // namespace
-}  // namespace coda
+}  // namespace unisono

@@ -1,6 +1,6 @@
 /// ONNX import, operator by operator: the models of tests/data/onnx with what ONNX Runtime makes of them.
 
-#include "coda/onnx.hpp"
+#include "unisono/onnx.hpp"
 
 #include <gtest/gtest.h>
 
@@ -11,10 +11,10 @@
 
 #include "cases.hpp"
 
-namespace coda {
+namespace unisono {
 namespace {
 
-const std::filesystem::path data = CODA_TEST_DATA;
+const std::filesystem::path data = UNISONO_TEST_DATA;
 
 test::HostTensors read(const nlohmann::json& tensors) {
   test::HostTensors result;
@@ -59,4 +59,4 @@ TEST(OnnxImport, ExportedGroupNormIsOneOperator) {
 }
 
 }  // namespace
-}  // namespace coda
+}  // namespace unisono

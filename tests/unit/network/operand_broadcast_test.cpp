@@ -7,7 +7,7 @@
 #include "network/regions.hpp"
 #include "support/broadcasts.hpp"
 
-namespace coda {
+namespace unisono {
 namespace {
 
 using test::broadcast_position;
@@ -273,4 +273,4 @@ TEST_F(Beside, SymbolsThatTurnOutToBeOne) {
 }
 
 }  // namespace
-}  // namespace coda
+}  // namespace unisono

@@ -10,7 +10,7 @@
 #include "network/space.hpp"
 #include "support/broadcasts.hpp"
 
-namespace coda::network {
+namespace unisono::network {
 namespace {
 
 using test::broadcast_position;
@@ -100,7 +100,7 @@ class Checker {
     EXPECT_EQ(wrong, 0) << what;
   }
 
-  // As the CPU's executables bind it: coda/executable.hpp
+  // As the CPU's executables bind it: unisono/executable.hpp
   void argument(const std::string& what, const Tensor& t, const OperandView& view, const Axes& axes, const Extents& e,
                 bool matrix) const {
     if (matrix && e.width != 1) return;
@@ -257,4 +257,4 @@ TEST(OperandView, ShapesThatNetworksHave) {
 }
 
 }  // namespace
-}  // namespace coda::network
+}  // namespace unisono::network

@@ -10,7 +10,7 @@
 #include "runtime/cpu/ops/resize.hpp"
 #include "support/random.hpp"
 
-namespace coda::cpu {
+namespace unisono::cpu {
 namespace {
 
 // A parallel loop in uneven pieces, last first
@@ -150,4 +150,4 @@ TEST(Copy, Reshaped) {
 }
 
 }  // namespace
-}  // namespace coda::cpu
+}  // namespace unisono::cpu

@@ -7,7 +7,7 @@
 
 #include "cases.hpp"
 
-namespace coda {
+namespace unisono {
 namespace {
 
 using test::user_error;
@@ -196,4 +196,4 @@ TEST(TensorOperators, EmptyTensors) {
 }
 
 }  // namespace
-}  // namespace coda
+}  // namespace unisono

@@ -4,7 +4,7 @@
 #include "cases.hpp"
 #include "support/broadcasts.hpp"
 
-namespace coda::test {
+namespace unisono::test {
 
 /// Draws networks of tensors of any rank that are broadcast, seen as other shapes and joined, with many chances to
 /// write over a tensor.
@@ -101,4 +101,4 @@ class ViewNetwork {
   std::vector<NetworkValue> values_;
 };
 
-}  // namespace coda::test
+}  // namespace unisono::test

@@ -5,7 +5,7 @@
 #include "passes/exact_casts.hpp"
 #include "rewriting.hpp"
 
-namespace coda::passes {
+namespace unisono::passes {
 namespace {
 
 const std::vector<Rewrite> rewrites{
@@ -151,4 +151,4 @@ TEST(ExactCasts, Widening) {
 }
 
 }  // namespace
-}  // namespace coda::passes
+}  // namespace unisono::passes

@@ -7,7 +7,7 @@
 #include "passes/split_normalisations.hpp"
 #include "rewriting.hpp"
 
-namespace coda::passes {
+namespace unisono::passes {
 namespace {
 
 auto count(const Graph& g, Op op) {
@@ -52,4 +52,4 @@ TEST(CommonSubexpressions, CallsOfFunctionsMergeAndEffectsDoNot) {
 }
 
 }  // namespace
-}  // namespace coda::passes
+}  // namespace unisono::passes

@@ -11,12 +11,12 @@
 #include "passes/split_normalisations.hpp"
 #include "support/golden.hpp"
 
-namespace coda::passes {
+namespace unisono::passes {
 namespace {
 
 // docs/passes.md names every pass and every row, as code
 TEST(Documentation, NamesEveryPassAndEveryRow) {
-  std::string text = test::text_of(CODA_PASSES_DOC);
+  std::string text = test::text_of(UNISONO_PASSES_DOC);
   for (auto bar = text.find("\\|"); bar != text.npos; bar = text.find("\\|")) text.erase(bar, 1);  // a bar in a table
   for (const Pass& pass : pipeline())
     EXPECT_NE(text.find("| `" + std::string(pass.name) + "` |"), text.npos) << pass.name;
@@ -26,4 +26,4 @@ TEST(Documentation, NamesEveryPassAndEveryRow) {
 }
 
 }  // namespace
-}  // namespace coda::passes
+}  // namespace unisono::passes

@@ -4,13 +4,13 @@
 
 #include <algorithm>
 
-#include "coda/error.hpp"
 #include "passes/canonicalise.hpp"
 #include "passes/fuse_operators.hpp"
 #include "rewriting.hpp"
 #include "support/random_graph.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::passes {
+namespace unisono::passes {
 namespace {
 
 ValueId find(const Editor& g, Op op) {
@@ -100,4 +100,4 @@ TEST(Editor, CountsStayRight) {
 }
 
 }  // namespace
-}  // namespace coda::passes
+}  // namespace unisono::passes

@@ -2,10 +2,10 @@
 
 #include <gtest/gtest.h>
 
-#include "coda/builder.hpp"
 #include "rewriting.hpp"
+#include "unisono/builder.hpp"
 
-namespace coda::passes {
+namespace unisono::passes {
 namespace {
 
 const std::vector<Rewrite> row_rewrites{
@@ -150,4 +150,4 @@ TEST(EliminateReductions, UniformAlongADomain) {
 }
 
 }  // namespace
-}  // namespace coda::passes
+}  // namespace unisono::passes

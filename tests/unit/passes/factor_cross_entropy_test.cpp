@@ -6,13 +6,13 @@
 #include <cmath>
 #include <deque>
 
-#include "coda/text.hpp"
 #include "passes/passes.hpp"
 #include "passes/prune.hpp"
 #include "reference/reference.hpp"
 #include "rewriting.hpp"
+#include "unisono/text.hpp"
 
-namespace coda::passes {
+namespace unisono::passes {
 namespace {
 
 const std::vector<Rewrite> rewrites{
@@ -169,4 +169,4 @@ TEST(FactorCrossEntropy, IsAccurateWhereTheFormulaIsNot) {
 }
 
 }  // namespace
-}  // namespace coda::passes
+}  // namespace unisono::passes

@@ -5,10 +5,10 @@
 #include <cmath>
 #include <limits>
 
-#include "coda/builder.hpp"
 #include "rewriting.hpp"
+#include "unisono/builder.hpp"
 
-namespace coda::passes {
+namespace unisono::passes {
 namespace {
 
 TEST(FoldConstants, Rewrites) {
@@ -82,4 +82,4 @@ TEST(FoldConstants, AConstantOutputStays) {
 }
 
 }  // namespace
-}  // namespace coda::passes
+}  // namespace unisono::passes

@@ -4,7 +4,7 @@
 
 #include "rewriting.hpp"
 
-namespace coda::passes {
+namespace unisono::passes {
 namespace {
 
 const std::vector<Rewrite> rewrites{
@@ -36,4 +36,4 @@ TEST(FuseMultiplyAdd, NotWhereItWouldDropARoundingOrComputeMore) {
 }
 
 }  // namespace
-}  // namespace coda::passes
+}  // namespace unisono::passes

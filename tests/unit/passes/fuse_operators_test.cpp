@@ -7,7 +7,7 @@
 
 #include "rewriting.hpp"
 
-namespace coda::passes {
+namespace unisono::passes {
 namespace {
 
 const std::vector<Rewrite> rewrites{
@@ -191,4 +191,4 @@ TEST(FuseOperators, InF64TheNumbersMustBeRightInF64) {
 }
 
 }  // namespace
-}  // namespace coda::passes
+}  // namespace unisono::passes

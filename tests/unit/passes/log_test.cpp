@@ -5,15 +5,15 @@
 #include "rewriting.hpp"
 #include "support/golden.hpp"
 
-namespace coda::passes {
+namespace unisono::passes {
 namespace {
 
 // The log of tests/golden/passes/<name>.epi is <name>.log. After a change that is meant, write the logs anew with
-// CODA_WRITE_GOLDEN=1 test_passes.
+// UNISONO_WRITE_GOLDEN=1 test_passes.
 class GoldenLog : public testing::TestWithParam<const char*> {};
 
 TEST_P(GoldenLog, IsAsRecorded) {
-  const std::string stem = std::string(CODA_GOLDEN_DIR) + "/passes/" + GetParam();
+  const std::string stem = std::string(UNISONO_GOLDEN_DIR) + "/passes/" + GetParam();
   test::expect_golden(stem + ".log", to_string(record_pipeline(graph_of(test::text_of(stem + ".epi"))).passes));
 }
 
@@ -30,4 +30,4 @@ TEST(Log, SaysWhatEachPassDid) {
 }
 
 }  // namespace
-}  // namespace coda::passes
+}  // namespace unisono::passes

@@ -6,7 +6,7 @@
 
 #include "support/random.hpp"
 
-namespace coda::passes {
+namespace unisono::passes {
 namespace {
 
 struct Edge {
@@ -55,4 +55,4 @@ TEST(MinCut, AgreesWithTryingAllCuts) {
 }
 
 }  // namespace
-}  // namespace coda::passes
+}  // namespace unisono::passes

@@ -4,12 +4,12 @@
 
 #include <algorithm>
 
-#include "coda/error.hpp"
 #include "ir/op_table.hpp"
 #include "passes/passes.hpp"
 #include "rewriting.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::passes {
+namespace unisono::passes {
 namespace {
 
 std::vector<Op> ops(const Graph& g, const std::vector<ValueId>& ids) {
@@ -192,4 +192,4 @@ TEST(Partition, KeepsTheFewestBytesOfAllAssignments) {
 }
 
 }  // namespace
-}  // namespace coda::passes
+}  // namespace unisono::passes

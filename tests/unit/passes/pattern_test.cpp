@@ -2,10 +2,10 @@
 
 #include <gtest/gtest.h>
 
-#include "coda/error.hpp"
 #include "rewriting.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::passes {
+namespace unisono::passes {
 namespace {
 
 const Pattern x = any(0), y = any(1), z = any(2), c = number(3);
@@ -85,4 +85,4 @@ TEST(Pattern, RowsThatDoNotEndAreFound) {
 TEST(Pattern, ARowMustStartAtAnOperation) { EXPECT_THROW(RowTable({{Row{"", x, x}}}), InternalError); }
 
 }  // namespace
-}  // namespace coda::passes
+}  // namespace unisono::passes

@@ -2,12 +2,12 @@
 
 #include <set>
 
-#include "coda/text.hpp"
 #include "passes/passes.hpp"
 #include "rewriting.hpp"
 #include "support/random_graph.hpp"
+#include "unisono/text.hpp"
 
-namespace coda::passes {
+namespace unisono::passes {
 namespace {
 
 std::string after_all(std::string_view text) { return print(normal(run_pipeline(graph_of(text)))); }
@@ -89,4 +89,4 @@ TEST(Pipeline, LeavesNoNormalisationAndNothingDead) {
 }
 
 }  // namespace
-}  // namespace coda::passes
+}  // namespace unisono::passes

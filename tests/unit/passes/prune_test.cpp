@@ -2,10 +2,10 @@
 
 #include <gtest/gtest.h>
 
-#include "coda/text.hpp"
 #include "rewriting.hpp"
+#include "unisono/text.hpp"
 
-namespace coda::passes {
+namespace unisono::passes {
 namespace {
 
 TEST(Prune, RemovesALossOfWhichOnlyTheGradientIsStored) {
@@ -59,4 +59,4 @@ TEST(NumberNodes, PutsEffectsLastInTheirOrder) {
 }
 
 }  // namespace
-}  // namespace coda::passes
+}  // namespace unisono::passes

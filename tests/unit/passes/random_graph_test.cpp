@@ -6,10 +6,10 @@
 #include <cstring>
 #include <set>
 
-#include "coda/text.hpp"
 #include "reference/reference.hpp"
+#include "unisono/text.hpp"
 
-namespace coda::test {
+namespace unisono::test {
 namespace {
 
 TEST(RandomGraph, TheSameSeedGivesTheSameCase) {
@@ -86,4 +86,4 @@ TEST(RandomGraph, OutputsAreNaNBeforeARun) {
 }
 
 }  // namespace
-}  // namespace coda::test
+}  // namespace unisono::test

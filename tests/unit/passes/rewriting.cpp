@@ -4,11 +4,11 @@
 
 #include <set>
 
-#include "coda/text.hpp"
 #include "passes/common_subexpressions.hpp"
 #include "passes/prune.hpp"
+#include "unisono/text.hpp"
 
-namespace coda::passes {
+namespace unisono::passes {
 
 std::string as_program(std::string_view text) {
   const std::string t(text);
@@ -55,4 +55,4 @@ void expect_all_rows_fire(const RowTable& table, const std::vector<Rewrite>& rew
   for (const Row& row : table.rows()) EXPECT_TRUE(fired.contains(&row)) << "no case for the row '" << row.name << "'";
 }
 
-}  // namespace coda::passes
+}  // namespace unisono::passes

@@ -4,10 +4,10 @@
 #include <string_view>
 #include <vector>
 
-#include "coda/graph.hpp"
 #include "passes/pattern.hpp"
+#include "unisono/graph.hpp"
 
-namespace coda::passes {
+namespace unisono::passes {
 
 /// Parses; function names `f` (one argument), `g` (two) and `observe` (one, returns nothing) are defined.
 Graph graph_of(std::string_view text);
@@ -30,4 +30,4 @@ void expect_unchanged(Graph (*pass)(const Graph&), const std::vector<std::string
 /// Every row of the table fires for one of the texts at least.
 void expect_all_rows_fire(const RowTable& table, const std::vector<Rewrite>& rewrites);
 
-}  // namespace coda::passes
+}  // namespace unisono::passes

@@ -4,7 +4,7 @@
 
 #include "rewriting.hpp"
 
-namespace coda::passes {
+namespace unisono::passes {
 namespace {
 
 TEST(SplitNormalisations, Rewrites) {
@@ -77,4 +77,4 @@ TEST(SplitNormalisations, KeepsTheName) {
 }
 
 }  // namespace
-}  // namespace coda::passes
+}  // namespace unisono::passes

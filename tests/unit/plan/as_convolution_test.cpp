@@ -4,9 +4,9 @@
 
 #include <gtest/gtest.h>
 
-#include "coda/tensor.hpp"
+#include "unisono/tensor.hpp"
 
-namespace coda::plan {
+namespace unisono::plan {
 namespace {
 
 constexpr Gemm linear{.m = 300, .n = 48, .k = 72, .transpose_b = true, .dtype_a = DType::f16, .dtype_b = DType::f16};
@@ -63,4 +63,4 @@ TEST(AsConvolution, TransposedConvolutionsKeepTheirExtents) {
 }
 
 }  // namespace
-}  // namespace coda::plan
+}  // namespace unisono::plan

@@ -5,7 +5,7 @@
 
 #include "problems.hpp"
 
-namespace coda::plan {
+namespace unisono::plan {
 namespace {
 
 struct Shape {
@@ -95,4 +95,4 @@ TEST(Choosing, IsTheFirstCandidateAndTheFastest) {
 }
 
 }  // namespace
-}  // namespace coda::plan
+}  // namespace unisono::plan

@@ -6,7 +6,7 @@
 
 #include "problems.hpp"
 
-namespace coda::plan {
+namespace unisono::plan {
 namespace {
 
 ConvPlan plan_of(const Conv2d& conv, const char* epilogue, const char* fixed) {
@@ -125,4 +125,4 @@ TEST(Geometry, FewBlocksFit) {
 }
 
 }  // namespace
-}  // namespace coda::plan
+}  // namespace unisono::plan

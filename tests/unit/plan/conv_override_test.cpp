@@ -3,10 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "coda/error.hpp"
 #include "problems.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::plan {
+namespace unisono::plan {
 namespace {
 
 using testing::HasSubstr;
@@ -206,4 +206,4 @@ TEST(Override, OfAConfigurationLeavesThatOne) {
 }
 
 }  // namespace
-}  // namespace coda::plan
+}  // namespace unisono::plan

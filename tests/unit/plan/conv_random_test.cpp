@@ -5,16 +5,16 @@
 
 #include <map>
 
-#include "coda/error.hpp"
 #include "plan/conv_geometry.hpp"
 #include "plan/fetching.hpp"
 #include "problems.hpp"
 #include "support/random.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::plan {
+namespace unisono::plan {
 namespace {
 
-using coda::test::Random;
+using unisono::test::Random;
 
 const char* const epilogues[] = {
     test::bare,
@@ -86,7 +86,7 @@ RandomProblem random_product(Random& random) {
 
 int accumulators(const ConvConfig& c) { return c.tile_m / c.tile_warpgroups / 64 * c.tile_n / 2; }
 
-/// The static assertions of kernels/coda.
+/// The static assertions of kernels/unisono.
 void check_config(const ConvConfig& c, const Epilogue& e, const Conv2d& conv) {
   const int rows = c.tile_m / c.tile_warpgroups, consumers = c.tile_warpgroups * c.turns;
   EXPECT_TRUE(rows == 64 || rows == 128 || rows == 256);
@@ -388,7 +388,7 @@ TEST_P(RandomProblems, LegalCandidatesKeepTheRules) {
   EXPECT_GT(wrong, 0);
 }
 
-#ifdef CODA_SANITIZED
+#ifdef UNISONO_SANITIZED
 constexpr int seeds = 2;
 #else
 constexpr int seeds = 8;
@@ -419,4 +419,4 @@ TEST(RandomProblemsInScope, AreServed) {
 }
 
 }  // namespace
-}  // namespace coda::plan
+}  // namespace unisono::plan

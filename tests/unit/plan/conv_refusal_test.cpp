@@ -3,10 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "coda/error.hpp"
 #include "problems.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::plan {
+namespace unisono::plan {
 namespace {
 
 using testing::HasSubstr;
@@ -239,4 +239,4 @@ TEST(Refusals, AnOddUnitIsPossible) {
 }
 
 }  // namespace
-}  // namespace coda::plan
+}  // namespace unisono::plan

@@ -1,16 +1,16 @@
-// The text of `coda explain --device cuda` about plans, as recorded under tests/golden/plan. After a change that is
-// meant, write it anew with CODA_WRITE_GOLDEN=1 test_plan.
+// The text of `unisono explain --device cuda` about plans, as recorded under tests/golden/plan. After a change that is
+// meant, write it anew with UNISONO_WRITE_GOLDEN=1 test_plan.
 
 #include <gtest/gtest.h>
 
 #include "problems.hpp"
 #include "support/golden.hpp"
 
-namespace coda::plan {
+namespace unisono::plan {
 namespace {
 
 void expect_golden(const std::string& name, const std::string& text) {
-  coda::test::expect_golden(std::string(CODA_GOLDEN_DIR) + "/plan/" + name + ".txt", text);
+  unisono::test::expect_golden(std::string(UNISONO_GOLDEN_DIR) + "/plan/" + name + ".txt", text);
 }
 
 TEST(Explain, AResidentBlock) {
@@ -61,4 +61,4 @@ TEST(Text, OfPlans) {
 }
 
 }  // namespace
-}  // namespace coda::plan
+}  // namespace unisono::plan

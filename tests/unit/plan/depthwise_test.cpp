@@ -7,16 +7,16 @@
 
 #include <map>
 
-#include "coda/error.hpp"
 #include "plan/conv_problem.hpp"
 #include "problems.hpp"
 #include "support/random.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::plan {
+namespace unisono::plan {
 namespace {
 
-using coda::test::Random;
 using testing::HasSubstr;
+using unisono::test::Random;
 
 Conv2d depthwise(std::int64_t channels, std::int64_t taps, std::int64_t stride = 1, std::int64_t multiplier = 1) {
   Conv2d c = test::conv_of(8, 64, 64, channels, channels * multiplier, taps);
@@ -156,4 +156,4 @@ TEST(Depthwise, StripsCoverTheOutputOnce) {
 }
 
 }  // namespace
-}  // namespace coda::plan
+}  // namespace unisono::plan

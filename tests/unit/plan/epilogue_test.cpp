@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "coda/error.hpp"
-#include "coda/text.hpp"
 #include "passes/passes.hpp"
 #include "plan/refusal.hpp"
+#include "unisono/error.hpp"
+#include "unisono/text.hpp"
 
-namespace coda::plan {
+namespace unisono::plan {
 namespace {
 
 constexpr Extents extents{.images = 2, .height = 16, .width = 16, .cols = 64};
@@ -254,4 +254,4 @@ TEST(Epilogue, WantsGraphsThatWentThroughThePasses) {
 }
 
 }  // namespace
-}  // namespace coda::plan
+}  // namespace unisono::plan

@@ -5,11 +5,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "coda/error.hpp"
 #include "plan/conv_shared_memory.hpp"
 #include "problems.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::plan {
+namespace unisono::plan {
 namespace {
 
 using testing::HasSubstr;
@@ -142,4 +142,4 @@ TEST(Fetching, Refused) {
 }
 
 }  // namespace
-}  // namespace coda::plan
+}  // namespace unisono::plan

@@ -5,10 +5,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "coda/error.hpp"
 #include "problems.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::plan {
+namespace unisono::plan {
 namespace {
 
 using testing::HasSubstr;
@@ -134,4 +134,4 @@ TEST(HeadPlan, RefusedBesideResampledStores) {
 }
 
 }  // namespace
-}  // namespace coda::plan
+}  // namespace unisono::plan

@@ -5,10 +5,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "coda/error.hpp"
 #include "problems.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::plan {
+namespace unisono::plan {
 namespace {
 
 using testing::ElementsAre;
@@ -84,4 +84,4 @@ TEST(MomentStore, Refused) {
 }
 
 }  // namespace
-}  // namespace coda::plan
+}  // namespace unisono::plan

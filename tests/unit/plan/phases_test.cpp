@@ -8,12 +8,12 @@
 #include <set>
 #include <tuple>
 
-#include "coda/error.hpp"
-#include "coda/text.hpp"
 #include "passes/passes.hpp"
 #include "plan/conv.hpp"
+#include "unisono/error.hpp"
+#include "unisono/text.hpp"
 
-namespace coda::plan {
+namespace unisono::plan {
 namespace {
 
 using testing::HasSubstr;
@@ -45,7 +45,7 @@ ConvPlan plan_of(const ConvTranspose2d& t, const char* text, const std::string& 
   return choose(as_convolution(t), epilogue_of(text, t), Device{}, Override::parse(fixed));
 }
 
-// (output pixel, input pixel, tap) along an axis, as kernels/coda/layout.cuh says, against the definition
+// (output pixel, input pixel, tap) along an axis, as kernels/unisono/layout.cuh says, against the definition
 TEST(Phases, TapsAreTheDefinitions) {
   using Triples = std::set<std::tuple<std::int64_t, std::int64_t, std::int64_t>>;
   for (std::int64_t taps = 1; taps <= 7; ++taps)
@@ -141,4 +141,4 @@ TEST(Phases, TheReasonIsNamed) {
 }
 
 }  // namespace
-}  // namespace coda::plan
+}  // namespace unisono::plan

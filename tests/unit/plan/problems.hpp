@@ -3,11 +3,11 @@
 
 #include <string>
 
-#include "coda/text.hpp"
 #include "passes/passes.hpp"
 #include "plan/conv.hpp"
+#include "unisono/text.hpp"
 
-namespace coda::plan::test {
+namespace unisono::plan::test {
 
 inline constexpr const char* bare = "store acc as y : bf16\n";
 inline constexpr const char* bias_silu = "store silu(acc + bias[n]) as y : bf16\n";
@@ -42,4 +42,4 @@ inline std::string sketch(const ConvConfig& c) {
   return text;
 }
 
-}  // namespace coda::plan::test
+}  // namespace unisono::plan::test

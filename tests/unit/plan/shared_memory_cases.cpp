@@ -11,13 +11,13 @@
 #include "plan/conv_shared_memory.hpp"
 #include "problems.hpp"
 
-namespace coda::plan {
+namespace unisono::plan {
 namespace {
 
-constexpr const char* head = R"(#include "coda/conv_fprop.cuh"
-#include "coda/math.cuh"
-#include "coda/operands.cuh"
-using namespace coda;
+constexpr const char* head = R"(#include "unisono/conv_fprop.cuh"
+#include "unisono/math.cuh"
+#include "unisono/operands.cuh"
+using namespace unisono;
 template <int kBefore, int kAfter, int kLate, SideStore kStore> struct Visitor {
     using Output = Bf16;
     using Side = Bf16;
@@ -26,7 +26,7 @@ template <int kBefore, int kAfter, int kLate, SideStore kStore> struct Visitor {
     struct Late { float value[kLate]; };
     static constexpr SideStore kSide = kStore;
     static constexpr int kColumnsBefore = kBefore, kColumnsAfter = kAfter, kTensorsBefore = 0, kTensors = 3;
-    template <int i> static CODA_DEVICE auto tensor(const Params& p) { return TensorSource<Bf16>{p.pointer}; }
+    template <int i> static UNISONO_DEVICE auto tensor(const Params& p) { return TensorSource<Bf16>{p.pointer}; }
     static constexpr bool kRaw = false, kStatistics = false;
 };
 template <int kBefore, int kAfter, SideStore kStore> struct Visitor<kBefore, kAfter, 0, kStore> : Visitor<kBefore, kAfter, 1, kStore> {
@@ -223,9 +223,9 @@ std::string generated_text(const char* epilogue, NormMode mode, int number) {
   Override fixed;
   if (e.norm && !e.norm->per_pixel) fixed.fields["mode"] = mode == NormMode::resident ? "resident" : "streamed";
   const ConvPlan plan = choose(conv, e, Device{}, fixed);
-  const std::string source = codegen::generate(e, plan.config).source, open = "namespace coda {\n\n";
-  const std::size_t begin = source.find(open) + open.size(), end = source.find("\n}  // namespace coda");
-  return fmt::format("namespace coda::generated{} {{\n{}\nstatic_assert(Conv::kSharedBytes == {});\n}}\n", number,
+  const std::string source = codegen::generate(e, plan.config).source, open = "namespace unisono {\n\n";
+  const std::size_t begin = source.find(open) + open.size(), end = source.find("\n}  // namespace unisono");
+  return fmt::format("namespace unisono::generated{} {{\n{}\nstatic_assert(Conv::kSharedBytes == {});\n}}\n", number,
                      source.substr(begin, end - begin), plan.shared_bytes);
 }
 
@@ -251,10 +251,10 @@ const char* const generated[] = {
 };
 
 }  // namespace
-}  // namespace coda::plan
+}  // namespace unisono::plan
 
 int main(int count, char** arguments) {
-  using namespace coda::plan;
+  using namespace unisono::plan;
   if (count != 2) return std::cerr << "usage: shared_memory_cases OUTPUT\n", 2;
   std::ofstream out(arguments[1]);
   out << head;

@@ -3,11 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "coda/error.hpp"
 #include "plan/conv_shared_memory.hpp"
 #include "problems.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::plan {
+namespace unisono::plan {
 namespace {
 
 using testing::HasSubstr;
@@ -123,4 +123,4 @@ TEST(Unfolding, TheReportSaysSo) {
 }
 
 }  // namespace
-}  // namespace coda::plan
+}  // namespace unisono::plan

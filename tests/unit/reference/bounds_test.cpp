@@ -6,11 +6,11 @@
 #include <cmath>
 #include <limits>
 
-#include "coda/text.hpp"
+#include "unisono/text.hpp"
 #include "unit/reference/data.hpp"
 #include "unit/reference/unary_cases.hpp"
 
-namespace coda::reference::test {
+namespace unisono::reference::test {
 namespace {
 
 constexpr double inf = std::numeric_limits<double>::infinity();
@@ -235,4 +235,4 @@ TEST(Bounds, CoarserFunctions) {
 }
 
 }  // namespace
-}  // namespace coda::reference::test
+}  // namespace unisono::reference::test

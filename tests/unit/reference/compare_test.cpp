@@ -3,11 +3,11 @@
 #include <cmath>
 #include <limits>
 
-#include "coda/error.hpp"
 #include "support/float_convert.hpp"
+#include "unisono/error.hpp"
 #include "unit/reference/data.hpp"
 
-namespace coda::reference::test {
+namespace unisono::reference::test {
 namespace {
 
 const float inf = std::numeric_limits<float>::infinity();
@@ -123,4 +123,4 @@ TEST(Stored, RoundsValuesAndBounds) {
 }
 
 }  // namespace
-}  // namespace coda::reference::test
+}  // namespace unisono::reference::test

@@ -5,11 +5,11 @@
 #include <limits>
 #include <numeric>
 
-#include "coda/error.hpp"
 #include "support/float_convert.hpp"
+#include "unisono/error.hpp"
 #include "unit/reference/data.hpp"
 
-namespace coda::reference::test {
+namespace unisono::reference::test {
 namespace {
 
 using Shape = std::vector<std::int64_t>;
@@ -331,4 +331,4 @@ TEST(Contract, RefusesWrongOperands) {
 }
 
 }  // namespace
-}  // namespace coda::reference::test
+}  // namespace unisono::reference::test

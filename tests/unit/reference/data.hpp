@@ -5,10 +5,10 @@
 #include <random>
 #include <vector>
 
-#include "coda/builder.hpp"
 #include "reference/reference.hpp"
+#include "unisono/builder.hpp"
 
-namespace coda::reference::test {
+namespace unisono::reference::test {
 
 inline std::vector<float> random_floats(std::size_t count, unsigned seed, float low = -1, float high = 1) {
   std::mt19937 generator(seed);
@@ -42,4 +42,4 @@ inline Values exact(const std::vector<float>& x) {
   return v;
 }
 
-}  // namespace coda::reference::test
+}  // namespace unisono::reference::test

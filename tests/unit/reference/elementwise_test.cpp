@@ -4,11 +4,11 @@
 #include <cmath>
 #include <limits>
 
-#include "coda/error.hpp"
+#include "unisono/error.hpp"
 #include "unit/reference/data.hpp"
 #include "unit/reference/unary_cases.hpp"
 
-namespace coda::reference::test {
+namespace unisono::reference::test {
 namespace {
 
 constexpr double inf = std::numeric_limits<double>::infinity();
@@ -218,4 +218,4 @@ TEST(OneHot, ColumnsOfALabel) {
 }
 
 }  // namespace
-}  // namespace coda::reference::test
+}  // namespace unisono::reference::test

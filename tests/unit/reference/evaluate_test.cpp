@@ -3,14 +3,14 @@
 #include <cmath>
 #include <limits>
 
-#include "coda/error.hpp"
 #include "ir/infer.hpp"
 #include "ir/op_table.hpp"
 #include "support/float_convert.hpp"
+#include "unisono/error.hpp"
 #include "unit/reference/data.hpp"
 #include "unit/reference/index_set.hpp"
 
-namespace coda::reference::test {
+namespace unisono::reference::test {
 namespace {
 
 using testing::AllOf;
@@ -334,4 +334,4 @@ TEST(Evaluate, RefusesWrongArguments) {
 }
 
 }  // namespace
-}  // namespace coda::reference::test
+}  // namespace unisono::reference::test

@@ -3,10 +3,10 @@
 
 #include <cstdint>
 
-#include "coda/contraction.hpp"
 #include "reference/reference.hpp"
+#include "unisono/contraction.hpp"
 
-namespace coda::reference::test {
+namespace unisono::reference::test {
 
 // Three images of 2·2 pixels, 12 columns
 inline const Conv2d conv{.n = 3, .h = 2, .w = 2, .c = 1, .k = 12};
@@ -30,4 +30,4 @@ inline bool together(const ReduceDomain& d, std::int64_t m, std::int64_t n, std:
   return row && col;
 }
 
-}  // namespace coda::reference::test
+}  // namespace unisono::reference::test

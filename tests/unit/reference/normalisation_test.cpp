@@ -9,7 +9,7 @@
 #include "unit/reference/data.hpp"
 #include "unit/reference/index_set.hpp"
 
-namespace coda::reference::test {
+namespace unisono::reference::test {
 namespace {
 
 constexpr double inf = std::numeric_limits<double>::infinity();
@@ -247,4 +247,4 @@ TEST(Softmax, LargeNumbersAndMasks) {
 }
 
 }  // namespace
-}  // namespace coda::reference::test
+}  // namespace unisono::reference::test

@@ -5,11 +5,11 @@
 #include <cmath>
 #include <limits>
 
-#include "coda/error.hpp"
+#include "unisono/error.hpp"
 #include "unit/reference/data.hpp"
 #include "unit/reference/table.hpp"
 
-namespace coda::reference::test {
+namespace unisono::reference::test {
 namespace {
 
 using testing::ElementsAre;
@@ -86,4 +86,4 @@ TEST(Pooling, RefusesWhatHasNoMeaning) {
 }
 
 }  // namespace
-}  // namespace coda::reference::test
+}  // namespace unisono::reference::test

@@ -9,7 +9,7 @@
 #include "unit/reference/data.hpp"
 #include "unit/reference/index_set.hpp"
 
-namespace coda::reference::test {
+namespace unisono::reference::test {
 namespace {
 
 using Matrix = std::vector<float>;  // (rows, cols)
@@ -166,4 +166,4 @@ TEST(RandomGraphs, FloatLiesWithinTheBounds) {
 }
 
 }  // namespace
-}  // namespace coda::reference::test
+}  // namespace unisono::reference::test

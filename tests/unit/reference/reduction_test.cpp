@@ -7,11 +7,11 @@
 #include <limits>
 #include <numeric>
 
-#include "coda/error.hpp"
+#include "unisono/error.hpp"
 #include "unit/reference/data.hpp"
 #include "unit/reference/index_set.hpp"
 
-namespace coda::reference::test {
+namespace unisono::reference::test {
 namespace {
 
 using testing::Each;
@@ -312,4 +312,4 @@ TEST_F(ReductionBounds, ShorterChainsTightenThem) {
 }
 
 }  // namespace
-}  // namespace coda::reference::test
+}  // namespace unisono::reference::test

@@ -4,11 +4,11 @@
 
 #include <cmath>
 
-#include "coda/error.hpp"
+#include "unisono/error.hpp"
 #include "unit/reference/data.hpp"
 #include "unit/reference/table.hpp"
 
-namespace coda::reference::test {
+namespace unisono::reference::test {
 namespace {
 
 using testing::ElementsAre;
@@ -93,4 +93,4 @@ TEST(Resize, RefusesSizesAndScales) {
 }
 
 }  // namespace
-}  // namespace coda::reference::test
+}  // namespace unisono::reference::test

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace coda::reference::test {
+namespace unisono::reference::test {
 
 struct TableCase {
   std::string line;  ///< for messages
@@ -29,7 +29,7 @@ struct TableCase {
 };
 
 inline std::vector<TableCase> read_table(const std::string& name) {
-  std::ifstream file(std::string(CODA_TABLES) + "/" + name);
+  std::ifstream file(std::string(UNISONO_TABLES) + "/" + name);
   if (!file) throw std::runtime_error("cannot open the table " + name);
   std::vector<TableCase> cases;
   for (std::string line; std::getline(file, line);) {
@@ -66,4 +66,4 @@ inline std::vector<double> to_nhwc(const std::vector<double>& x, const std::vect
   return y;
 }
 
-}  // namespace coda::reference::test
+}  // namespace unisono::reference::test

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "coda/builder.hpp"
+#include "unisono/builder.hpp"
 
-namespace coda::reference::test {
+namespace unisono::reference::test {
 
 struct UnaryCase {
   std::string name;
@@ -75,4 +75,4 @@ inline std::vector<UnaryCase> unary_cases() {
   };
 }
 
-}  // namespace coda::reference::test
+}  // namespace unisono::reference::test

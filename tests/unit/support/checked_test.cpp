@@ -7,9 +7,9 @@
 
 #include <limits>
 
-#include "coda/error.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::support {
+namespace unisono::support {
 namespace {
 
 __extension__ using Wide = __int128;
@@ -72,4 +72,4 @@ TEST(Checked, AgreesWithWiderNumbers) {
 }
 
 }  // namespace
-}  // namespace coda::support
+}  // namespace unisono::support

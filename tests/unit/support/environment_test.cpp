@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <string>
 
-namespace coda::support {
+namespace unisono::support {
 namespace {
 
 /// Sets variables (nullptr: unsets), and puts the old values back at its end.
@@ -39,11 +39,11 @@ TEST(Environment, CacheFolderFollowsXdgThenHome) {
   const Variable home("HOME", "/home/someone");
   {
     const Variable xdg("XDG_CACHE_HOME", "/caches");
-    EXPECT_EQ(cache_folder(), "/caches/coda");
+    EXPECT_EQ(cache_folder(), "/caches/unisono");
   }
   for (const char* ignored : {static_cast<const char*>(nullptr), "", "relative/path"}) {
     const Variable xdg("XDG_CACHE_HOME", ignored);
-    EXPECT_EQ(cache_folder(), "/home/someone/.cache/coda");
+    EXPECT_EQ(cache_folder(), "/home/someone/.cache/unisono");
   }
 }
 
@@ -53,14 +53,15 @@ TEST(Environment, NoHomeHasNoCache) {
 }
 
 TEST(Environment, PacksOfAnInstallationAreWhereItHasItsLibrariesOrPrograms) {
-  EXPECT_EQ(installed_pack_folder("/opt/coda/bin/coda"), "/opt/coda/share/coda/kernels");
-  EXPECT_EQ(installed_pack_folder("/usr/" CODA_INSTALL_LIBDIR "/libcoda.so.1"), "/usr/share/coda/kernels");
+  EXPECT_EQ(installed_pack_folder("/opt/unisono/bin/unisono"), "/opt/unisono/share/unisono/kernels");
+  EXPECT_EQ(installed_pack_folder("/usr/" UNISONO_INSTALL_LIBDIR "/libunisono.so.1"), "/usr/share/unisono/kernels");
 }
 
 TEST(Environment, AProgramAnywhereElseHasNone) {
-  for (const char* path : {"/tmp/X/coda", "/tmp/coda", "/coda", "/tmp/build/ci/tools/coda/coda", "coda"})
+  for (const char* path :
+       {"/tmp/X/unisono", "/tmp/unisono", "/unisono", "/tmp/build/ci/tools/unisono/unisono", "unisono"})
     EXPECT_EQ(installed_pack_folder(path), std::nullopt) << path;
 }
 
 }  // namespace
-}  // namespace coda::support
+}  // namespace unisono::support

@@ -9,7 +9,7 @@
 #include <fstream>
 #include <system_error>
 
-namespace coda::support {
+namespace unisono::support {
 namespace {
 
 namespace fs = std::filesystem;
@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 class FilesTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    std::string name = (fs::temp_directory_path() / "coda_files_XXXXXX").string();
+    std::string name = (fs::temp_directory_path() / "unisono_files_XXXXXX").string();
     ASSERT_NE(::mkdtemp(name.data()), nullptr);
     root = name;
   }
@@ -93,12 +93,12 @@ TEST_F(FilesTest, TemporaryFolderCanBeRenamedOnce) {
 
 TEST_F(FilesTest, HostFolderIsOfThisUserAlone) {
   ::setenv("XDG_RUNTIME_DIR", root.c_str(), 1);
-  EXPECT_EQ(host_folder(), root / "coda");
-  fs::permissions(root / "coda", fs::perms::all);
-  EXPECT_NE(host_folder(), root / "coda");  // others could put their own files in place of the locks
-  fs::remove(root / "coda");
-  fs::create_directory_symlink("/tmp", root / "coda");
-  EXPECT_NE(host_folder(), root / "coda");
+  EXPECT_EQ(host_folder(), root / "unisono");
+  fs::permissions(root / "unisono", fs::perms::all);
+  EXPECT_NE(host_folder(), root / "unisono");  // others could put their own files in place of the locks
+  fs::remove(root / "unisono");
+  fs::create_directory_symlink("/tmp", root / "unisono");
+  EXPECT_NE(host_folder(), root / "unisono");
   ::setenv("XDG_RUNTIME_DIR", "relative", 1);
   EXPECT_TRUE(host_folder()->is_absolute());
 }
@@ -162,4 +162,4 @@ TEST_F(FilesTest, LockEndsAlthoughAForkHoldsTheFileOpen) {
 TEST_F(FilesTest, LockOnNoFileIsAnError) { EXPECT_THROW(FileLock(root / "absent" / "lock"), std::system_error); }
 
 }  // namespace
-}  // namespace coda::support
+}  // namespace unisono::support

@@ -6,9 +6,9 @@
 #include <limits>
 #include <random>
 
-#include "coda/error.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::support {
+namespace unisono::support {
 namespace {
 
 TEST(FloatConvert, EveryF16RoundTrips) {
@@ -86,4 +86,4 @@ TEST(DTypeNames, RoundTrip) {
 }
 
 }  // namespace
-}  // namespace coda::support
+}  // namespace unisono::support

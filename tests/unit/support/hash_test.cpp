@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace coda::support {
+namespace unisono::support {
 namespace {
 
 TEST(Hash, IsThatOfTheLibrary) {
@@ -32,4 +32,4 @@ TEST(Hasher, DigestMayBeTakenOnTheWay) {
 }
 
 }  // namespace
-}  // namespace coda::support
+}  // namespace unisono::support

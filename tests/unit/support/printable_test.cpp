@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace coda::support {
+namespace unisono::support {
 namespace {
 
 TEST(Printable, TextStaysAsItIs) {
@@ -30,4 +30,4 @@ TEST(Printable, NamesAreOnOneLineAndNotEndless) {
 }
 
 }  // namespace
-}  // namespace coda::support
+}  // namespace unisono::support

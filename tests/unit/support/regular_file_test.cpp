@@ -11,10 +11,10 @@
 #include <cstring>
 #include <fstream>
 
-#include "coda/error.hpp"
 #include "support/files.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::support {
+namespace unisono::support {
 namespace {
 
 namespace fs = std::filesystem;
@@ -106,4 +106,4 @@ TEST_F(RegularFileTest, NamesAreShownWithoutEscapes) {
 }
 
 }  // namespace
-}  // namespace coda::support
+}  // namespace unisono::support

@@ -12,7 +12,7 @@
 
 #include "support/files.hpp"
 
-namespace coda::support {
+namespace unisono::support {
 namespace {
 
 namespace fs = std::filesystem;
@@ -119,4 +119,4 @@ TEST_F(ReplaceFileTest, LongNames) {
 }
 
 }  // namespace
-}  // namespace coda::support
+}  // namespace unisono::support

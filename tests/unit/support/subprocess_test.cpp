@@ -14,7 +14,7 @@
 #include <system_error>
 #include <thread>
 
-namespace coda::support {
+namespace unisono::support {
 namespace {
 
 namespace fs = std::filesystem;
@@ -37,7 +37,7 @@ bool ends(pid_t pid) {
 class SubprocessTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    std::string name = (fs::temp_directory_path() / "coda_subprocess_XXXXXX").string();
+    std::string name = (fs::temp_directory_path() / "unisono_subprocess_XXXXXX").string();
     ASSERT_NE(::mkdtemp(name.data()), nullptr);
     root = name;
   }
@@ -76,11 +76,11 @@ TEST_F(SubprocessTest, ArgumentsAreNotRead) {
 }
 
 TEST_F(SubprocessTest, FolderAndEnvironment) {
-  ::setenv("CODA_TEST_A", "old", 1);
-  ::setenv("CODA_TEST_B", "kept", 1);
-  const Outcome o = run({.arguments = {"/bin/sh", "-c", "pwd; echo $CODA_TEST_A $CODA_TEST_B"},
+  ::setenv("UNISONO_TEST_A", "old", 1);
+  ::setenv("UNISONO_TEST_B", "kept", 1);
+  const Outcome o = run({.arguments = {"/bin/sh", "-c", "pwd; echo $UNISONO_TEST_A $UNISONO_TEST_B"},
                          .folder = root,
-                         .environment = {{"CODA_TEST_A", "new"}}});
+                         .environment = {{"UNISONO_TEST_A", "new"}}});
   EXPECT_EQ(o.output, fs::canonical(root).string() + "\nnew kept\n");
 }
 
@@ -172,14 +172,14 @@ TEST(ShellText, QuotesWhatNeedsIt) {
 }
 
 TEST_F(SubprocessTest, VariablesCanBeSetAndHidden) {
-  ::setenv("CODA_TEST_HIDDEN", "secret", 1);
-  const Outcome o = run({.arguments = {"/bin/sh", "-c", "echo [$CODA_TEST_HIDDEN] [$CODA_TEST_SET]"},
+  ::setenv("UNISONO_TEST_HIDDEN", "secret", 1);
+  const Outcome o = run({.arguments = {"/bin/sh", "-c", "echo [$UNISONO_TEST_HIDDEN] [$UNISONO_TEST_SET]"},
                          .folder = {},
-                         .environment = {{"CODA_TEST_SET", "set"}},
-                         .unset = {"CODA_TEST_HIDDEN"}});
-  ::unsetenv("CODA_TEST_HIDDEN");
+                         .environment = {{"UNISONO_TEST_SET", "set"}},
+                         .unset = {"UNISONO_TEST_HIDDEN"}});
+  ::unsetenv("UNISONO_TEST_HIDDEN");
   EXPECT_EQ(o.output, "[] [set]\n");
 }
 
 }  // namespace
-}  // namespace coda::support
+}  // namespace unisono::support

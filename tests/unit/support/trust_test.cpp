@@ -10,7 +10,7 @@
 
 #include "support/files.hpp"
 
-namespace coda::support {
+namespace unisono::support {
 namespace {
 
 namespace fs = std::filesystem;
@@ -110,4 +110,4 @@ TEST_F(TrustTest, AGroupOfSeveralMayNotWrite) {
 }
 
 }  // namespace
-}  // namespace coda::support
+}  // namespace unisono::support

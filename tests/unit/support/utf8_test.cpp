@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace coda::support {
+namespace unisono::support {
 namespace {
 
 void expect_character(std::string_view text, std::optional<char32_t> code, std::size_t bytes) {
@@ -31,4 +31,4 @@ TEST(Utf8, Malformed) {
 }
 
 }  // namespace
-}  // namespace coda::support
+}  // namespace unisono::support

@@ -3,13 +3,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace coda::command {
+namespace unisono::command {
 namespace {
 
 using testing::HasSubstr;
 
 std::variant<Arguments, Answer> parse(std::vector<const char*> words) {
-  words.insert(words.begin(), "coda");
+  words.insert(words.begin(), "unisono");
   return parse_arguments(static_cast<int>(words.size()), words.data());
 }
 
@@ -119,7 +119,7 @@ TEST(ArgumentsTest, HelpAndVersionAreNoErrors) {
     EXPECT_FALSE(std::get<Answer>(result).wrong);
     EXPECT_THAT(std::get<Answer>(result).text, HasSubstr("Examples:"));
   }
-  EXPECT_THAT(std::get<Answer>(parse({"--version"})).text, testing::StartsWith("coda "));
+  EXPECT_THAT(std::get<Answer>(parse({"--version"})).text, testing::StartsWith("unisono "));
 }
 
 TEST(ArgumentsTest, NothingAndNonsenseAreErrors) {
@@ -148,4 +148,4 @@ TEST(ArgumentsTest, CacheHasActions) {
 }
 
 }  // namespace
-}  // namespace coda::command
+}  // namespace unisono::command

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <numbers>
 
-namespace coda::figure {
+namespace unisono::figure {
 namespace {
 
 /// Area of what is drawn in white on black, in pixels.
@@ -85,4 +85,4 @@ TEST(Canvas, WhatLiesOutsideIsClipped) {
 }
 
 }  // namespace
-}  // namespace coda::figure
+}  // namespace unisono::figure

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-namespace coda::figure {
+namespace unisono::figure {
 namespace {
 
 TEST(Color, OklabOfKnownColours) {
@@ -57,4 +57,4 @@ TEST(Pastel, NeighboursDiffer) {
 }
 
 }  // namespace
-}  // namespace coda::figure
+}  // namespace unisono::figure

@@ -7,9 +7,9 @@
 #include <cstring>
 #include <limits>
 
-#include "coda/error.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::media {
+namespace unisono::media {
 namespace {
 
 using testing::AllOf;
@@ -111,4 +111,4 @@ TEST(Convert, ShortFloatsThatNumPyLacks) {
 }
 
 }  // namespace
-}  // namespace coda::media
+}  // namespace unisono::media

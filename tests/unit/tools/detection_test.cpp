@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-namespace coda::command {
+namespace unisono::command {
 namespace {
 
 /// One class, 8 × 8, zero but for these pixels.
@@ -83,4 +83,4 @@ TEST(Score, CountsOverImages) {
 }
 
 }  // namespace
-}  // namespace coda::command
+}  // namespace unisono::command

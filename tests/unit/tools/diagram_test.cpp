@@ -3,13 +3,13 @@
 
 #include <regex>
 
-#include "coda/error.hpp"
-#include "coda/text.hpp"
 #include "figure/graph_diagram.hpp"
 #include "figure/svg.hpp"
 #include "passes/passes.hpp"
+#include "unisono/error.hpp"
+#include "unisono/text.hpp"
 
-namespace coda::figure {
+namespace unisono::figure {
 namespace {
 
 using testing::HasSubstr;
@@ -98,4 +98,4 @@ TEST(Diagram, TooManyBoxesAreRefused) {
 }
 
 }  // namespace
-}  // namespace coda::figure
+}  // namespace unisono::figure

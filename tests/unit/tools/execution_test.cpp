@@ -5,10 +5,10 @@
 
 #include <cstring>
 
-#include "coda/error.hpp"
 #include "command/report.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::command {
+namespace unisono::command {
 namespace {
 
 TEST(Median, OddEvenAndNone) {
@@ -87,4 +87,4 @@ TEST(Grouped, Thousands) {
 TEST(PeakMemory, IsKnown) { EXPECT_GT(peak_memory(), std::size_t{1} << 20); }
 
 }  // namespace
-}  // namespace coda::command
+}  // namespace unisono::command

@@ -5,10 +5,10 @@
 
 #include <nlohmann/json.hpp>
 
-#include "coda/text.hpp"
 #include "passes/passes.hpp"
+#include "unisono/text.hpp"
 
-namespace coda::command {
+namespace unisono::command {
 namespace {
 
 using testing::Contains;
@@ -67,4 +67,4 @@ TEST(ExplainGraph, JsonHasTheSame) {
 }
 
 }  // namespace
-}  // namespace coda::command
+}  // namespace unisono::command

@@ -6,9 +6,9 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
-#include "coda/error.hpp"
+#include "unisono/error.hpp"
 
-namespace coda {
+namespace unisono {
 namespace {
 
 using testing::AllOf;
@@ -18,7 +18,7 @@ using testing::ThrowsMessage;
 const std::filesystem::path folder = testing::TempDir();
 
 TEST(File, RoundTripAndEmpty) {
-  const std::filesystem::path path = folder / "coda_file_test";
+  const std::filesystem::path path = folder / "unisono_file_test";
   for (const std::size_t size : {0u, 1u, 4095u, 4096u, 100000u}) {
     std::vector<std::uint8_t> bytes(size);
     for (std::size_t i = 0; i < size; ++i) bytes[i] = static_cast<std::uint8_t>(i * 31);
@@ -29,7 +29,7 @@ TEST(File, RoundTripAndEmpty) {
 }
 
 TEST(File, LimitIsInclusive) {
-  const std::filesystem::path path = folder / "coda_file_limit";
+  const std::filesystem::path path = folder / "unisono_file_limit";
   media::write_file(path, std::string_view("12345"));
   EXPECT_EQ(media::read_file(path, {.bytes = 5}).size(), 5u);
   EXPECT_THAT([&] { media::read_file(path, {.bytes = 4}); },
@@ -40,16 +40,16 @@ TEST(File, LimitIsInclusive) {
 TEST(File, DevicesAndPipesAreRefused) {
   EXPECT_THAT([&] { media::read_file("/dev/zero", {.bytes = 100000}); },
               ThrowsMessage<UserError>(HasSubstr("is a character device")));
-  const std::filesystem::path fifo = folder / "coda_fifo";
+  const std::filesystem::path fifo = folder / "unisono_fifo";
   std::filesystem::remove(fifo);
   ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
   EXPECT_THAT([&] { media::read_file(fifo); },
-              ThrowsMessage<UserError>(AllOf(HasSubstr("coda_fifo' is a FIFO"), HasSubstr("write what comes out"))));
+              ThrowsMessage<UserError>(AllOf(HasSubstr("unisono_fifo' is a FIFO"), HasSubstr("write what comes out"))));
   std::filesystem::remove(fifo);
 }
 
 TEST(File, AFailedWriteLeavesTheLastResult) {
-  const std::filesystem::path path = folder / "coda_file_kept";
+  const std::filesystem::path path = folder / "unisono_file_kept";
   media::write_file(path, std::string_view("good"));
   ::signal(SIGXFSZ, SIG_IGN);
   rlimit before{};
@@ -65,10 +65,10 @@ TEST(File, AFailedWriteLeavesTheLastResult) {
 
 TEST(File, FoldersAndMissingFilesAreRefused) {
   EXPECT_THAT([&] { media::read_file(folder); }, ThrowsMessage<UserError>(HasSubstr("Is a directory")));
-  EXPECT_THAT([&] { media::read_file(folder / "coda_no_such_file"); },
+  EXPECT_THAT([&] { media::read_file(folder / "unisono_no_such_file"); },
               ThrowsMessage<UserError>(HasSubstr("No such file")));
-  EXPECT_THAT([&] { media::write_file(folder / "coda_no_such_folder" / "x", std::string_view("x")); },
-              ThrowsMessage<UserError>(HasSubstr("coda_no_such_folder")));
+  EXPECT_THAT([&] { media::write_file(folder / "unisono_no_such_folder" / "x", std::string_view("x")); },
+              ThrowsMessage<UserError>(HasSubstr("unisono_no_such_folder")));
 }
 
 TEST(File, FullDiskIsReported) {
@@ -78,15 +78,15 @@ TEST(File, FullDiskIsReported) {
 }
 
 TEST(File, FolderIsMadeOrRefused) {
-  const std::filesystem::path deep = folder / "coda_deep" / "er";
+  const std::filesystem::path deep = folder / "unisono_deep" / "er";
   media::make_folder(deep);
   media::make_folder(deep);
   EXPECT_TRUE(std::filesystem::is_directory(deep));
   media::write_file(deep / "file", std::string_view("x"));
   EXPECT_THAT([&] { media::make_folder(deep / "file"); }, ThrowsMessage<UserError>(HasSubstr("file")));
   EXPECT_THAT([&] { media::make_folder(deep / "file" / "below"); }, ThrowsMessage<UserError>(HasSubstr("below")));
-  std::filesystem::remove_all(folder / "coda_deep");
+  std::filesystem::remove_all(folder / "unisono_deep");
 }
 
 }  // namespace
-}  // namespace coda
+}  // namespace unisono

@@ -4,7 +4,7 @@
 
 #include <set>
 
-namespace coda::figure {
+namespace unisono::figure {
 namespace {
 
 std::vector<char32_t> characters(std::string_view text) {
@@ -82,4 +82,4 @@ TEST(Fonts, SystemFontDrawsInk) {
 }
 
 }  // namespace
-}  // namespace coda::figure
+}  // namespace unisono::figure

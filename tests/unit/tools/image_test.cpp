@@ -4,11 +4,11 @@
 #include <cstdlib>
 #include <random>
 
-#include "coda/error.hpp"
 #include "media/image.hpp"
 #include "sample_files.hpp"
+#include "unisono/error.hpp"
 
-namespace coda {
+namespace unisono {
 namespace {
 
 using media::Image;
@@ -190,16 +190,16 @@ TEST(Jpeg, EndlessScansAreRefused) {
 TEST(ReadImage, TellsFormatsApartAndNamesTheFile) {
   const std::filesystem::path folder = testing::TempDir();
   const Image image = tests::gradient(9, 4);
-  media::write_png(folder / "coda_sample.any", image);
-  EXPECT_EQ(media::read_image(folder / "coda_sample.any").pixels, image.pixels);
-  media::write_file(folder / "coda_sample.any", tests::jpeg_file(9, 4, image.pixels, {}));
-  EXPECT_EQ(media::read_image(folder / "coda_sample.any").width, 9);
-  media::write_file(folder / "coda_sample.any", std::string_view("GIF89a, in truth"));
-  EXPECT_THAT(refusal([&] { media::read_image(folder / "coda_sample.any"); }),
-              testing::AllOf(HasSubstr("coda_sample.any"), HasSubstr("47 49 46")));
-  std::filesystem::remove(folder / "coda_sample.any");
-  EXPECT_THAT(refusal([&] { media::read_image(folder / "coda_sample.any"); }), HasSubstr("No such file"));
+  media::write_png(folder / "unisono_sample.any", image);
+  EXPECT_EQ(media::read_image(folder / "unisono_sample.any").pixels, image.pixels);
+  media::write_file(folder / "unisono_sample.any", tests::jpeg_file(9, 4, image.pixels, {}));
+  EXPECT_EQ(media::read_image(folder / "unisono_sample.any").width, 9);
+  media::write_file(folder / "unisono_sample.any", std::string_view("GIF89a, in truth"));
+  EXPECT_THAT(refusal([&] { media::read_image(folder / "unisono_sample.any"); }),
+              testing::AllOf(HasSubstr("unisono_sample.any"), HasSubstr("47 49 46")));
+  std::filesystem::remove(folder / "unisono_sample.any");
+  EXPECT_THAT(refusal([&] { media::read_image(folder / "unisono_sample.any"); }), HasSubstr("No such file"));
 }
 
 }  // namespace
-}  // namespace coda
+}  // namespace unisono

@@ -5,11 +5,11 @@
 
 #include <filesystem>
 
-#include "coda/error.hpp"
 #include "media/npz.hpp"
 #include "support/files.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::command {
+namespace unisono::command {
 namespace {
 
 using testing::AllOf;
@@ -89,4 +89,4 @@ TEST_F(InputFiles, RandomIntegersAreAnnounced) {
 }
 
 }  // namespace
-}  // namespace coda::command
+}  // namespace unisono::command

@@ -5,9 +5,9 @@
 #include <cmath>
 #include <random>
 
-#include "coda/error.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::figure {
+namespace unisono::figure {
 namespace {
 
 void expect_sound(const LayeredGraph& graph, const LayeredLayout& layout) {
@@ -87,4 +87,4 @@ TEST(Layered, EdgesMustLeadDown) {
 }
 
 }  // namespace
-}  // namespace coda::figure
+}  // namespace unisono::figure

@@ -5,10 +5,10 @@
 
 #include <limits>
 
-#include "coda/error.hpp"
 #include "media/file.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::command {
+namespace unisono::command {
 namespace {
 
 using testing::AllOf;
@@ -59,7 +59,7 @@ TEST(InputShapes, HugeInputsAreRefused) {
 /// A folder that lasts as long as the test.
 class ModelFolder : public testing::Test {
  protected:
-  ModelFolder() : folder_(std::filesystem::path(testing::TempDir()) / "coda_model_test") {
+  ModelFolder() : folder_(std::filesystem::path(testing::TempDir()) / "unisono_model_test") {
     media::make_folder(folder_);
   }
   ~ModelFolder() override { std::filesystem::remove_all(folder_); }
@@ -70,7 +70,7 @@ class ModelFolder : public testing::Test {
 
 TEST_F(ModelFolder, NeedsADescription) {
   EXPECT_THAT([&] { load_model(folder_); },
-              ThrowsMessage<UserError>(AllOf(HasSubstr("coda_model_test"), HasSubstr("model.json"))));
+              ThrowsMessage<UserError>(AllOf(HasSubstr("unisono_model_test"), HasSubstr("model.json"))));
 }
 
 TEST_F(ModelFolder, DamagedDescriptionIsNamed) {
@@ -93,4 +93,4 @@ TEST(Model, FoldersAndOnnxFilesAreModels) {
 }
 
 }  // namespace
-}  // namespace coda::command
+}  // namespace unisono::command

@@ -6,9 +6,9 @@
 #include <cmath>
 #include <numeric>
 
-#include "coda/error.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::command {
+namespace unisono::command {
 namespace {
 
 using testing::DoubleNear;
@@ -200,4 +200,4 @@ TEST_F(Check, NotANumberDisagrees) {
 }
 
 }  // namespace
-}  // namespace coda::command
+}  // namespace unisono::command

@@ -7,10 +7,10 @@
 #include <cstring>
 #include <limits>
 
-#include "coda/error.hpp"
 #include "media/npy_header.hpp"
+#include "unisono/error.hpp"
 
-namespace coda {
+namespace unisono {
 namespace {
 
 using media::Array;
@@ -194,4 +194,4 @@ TEST(Npy, TensorsOfBfloat16BecomeFloat32) {
 }
 
 }  // namespace
-}  // namespace coda
+}  // namespace unisono

@@ -4,9 +4,9 @@
 #include <gtest/gtest.h>
 #include <zip.h>
 
-#include "coda/error.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::media {
+namespace unisono::media {
 namespace {
 
 using testing::AllOf;
@@ -144,4 +144,4 @@ TEST(Npz, TheLargeFormAndManyMembersAreRefused) {
 TEST(Npz, MembersAreCheckedAsNpyFiles) { expect_refused(archive({{"a.npy", {1, 2, 3}}}), "bad.npz:a.npy"); }
 
 }  // namespace
-}  // namespace coda::media
+}  // namespace unisono::media

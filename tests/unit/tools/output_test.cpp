@@ -5,7 +5,7 @@
 #include "command/fusion_report.hpp"
 #include "command/machine.hpp"
 
-namespace coda::command {
+namespace unisono::command {
 namespace {
 
 TEST(Table, ColumnsAreAligned) {
@@ -46,4 +46,4 @@ TEST(Machine, CudaIsAskedWithoutADriverToo) {
 }
 
 }  // namespace
-}  // namespace coda::command
+}  // namespace unisono::command

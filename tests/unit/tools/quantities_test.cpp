@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace coda::command {
+namespace unisono::command {
 namespace {
 
 TEST(Quantities, Durations) {
@@ -42,4 +42,4 @@ TEST(Quantities, Texts) {
 }
 
 }  // namespace
-}  // namespace coda::command
+}  // namespace unisono::command

@@ -7,10 +7,10 @@
 #include <limits>
 #include <numeric>
 
-#include "coda/error.hpp"
 #include "command/execution.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::command {
+namespace unisono::command {
 namespace {
 
 using testing::ElementsAre;
@@ -188,4 +188,4 @@ TEST(ReferenceTensors, ConstantsOfAnyType) {
 }
 
 }  // namespace
-}  // namespace coda::command
+}  // namespace unisono::command

@@ -6,7 +6,7 @@
 #include <numeric>
 #include <random>
 
-namespace coda::figure {
+namespace unisono::figure {
 namespace {
 
 using testing::ElementsAre;
@@ -73,4 +73,4 @@ TEST(Resample, ImagesAreRounded) {
 }
 
 }  // namespace
-}  // namespace coda::figure
+}  // namespace unisono::figure

@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <stdexcept>
 
-namespace coda::tests {
+namespace unisono::tests {
 
 Bytes png_file(std::int64_t width, std::int64_t height, const PngKind& kind,
                const std::function<Bytes(std::int64_t)>& row) {
@@ -87,4 +87,4 @@ media::Image gradient(std::int64_t width, std::int64_t height) {
   return image;
 }
 
-}  // namespace coda::tests
+}  // namespace unisono::tests

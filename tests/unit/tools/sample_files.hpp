@@ -9,7 +9,7 @@
 
 #include "media/image.hpp"
 
-namespace coda::tests {
+namespace unisono::tests {
 
 using Bytes = std::vector<std::uint8_t>;
 
@@ -38,4 +38,4 @@ Bytes jpeg_file(std::int64_t width, std::int64_t height, const Bytes& pixels, co
 /// A smooth picture (JPEG keeps it well): red grows to the right, green downwards, blue along the diagonal.
 media::Image gradient(std::int64_t width, std::int64_t height);
 
-}  // namespace coda::tests
+}  // namespace unisono::tests

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-namespace coda::figure {
+namespace unisono::figure {
 namespace {
 
 constexpr std::int64_t side = 48;
@@ -107,4 +107,4 @@ TEST(SceneFigure, NoScenesGiveTheHeaderAlone) {
 }
 
 }  // namespace
-}  // namespace coda::figure
+}  // namespace unisono::figure

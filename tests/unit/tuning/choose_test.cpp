@@ -14,15 +14,15 @@
 #include "tuning/database.hpp"
 #include "unit/plan/problems.hpp"
 
-namespace coda::tuning {
+namespace unisono::tuning {
 namespace {
 
 using testing::HasSubstr;
 
 class Choose : public testing::Test {
  protected:
-  Choose() { ::setenv("CODA_TUNING", file.c_str(), 1); }
-  ~Choose() override { ::unsetenv("CODA_TUNING"); }
+  Choose() { ::setenv("UNISONO_TUNING", file.c_str(), 1); }
+  ~Choose() override { ::unsetenv("UNISONO_TUNING"); }
 
   void keep(const std::string& plan) {
     const Row row{place_of(device), key_of(conv, epilogue), plan, 12.5, 13, now_text()};
@@ -67,7 +67,7 @@ TEST_F(Choose, WhatWasMeasured) {
   EXPECT_THAT(to_string(c), HasSubstr("12.5 us measured"));
   EXPECT_EQ(chosen("", false).origin, Origin::cost_model);
   EXPECT_EQ(chosen("order=pingpong").origin, Origin::fixed);
-  ::setenv("CODA_TUNING", "off", 1);
+  ::setenv("UNISONO_TUNING", "off", 1);
   EXPECT_EQ(chosen().origin, Origin::cost_model);
 }
 
@@ -141,4 +141,4 @@ TEST_F(Choose, PlansThatOthersMayHaveWrittenAreNotUsed) {
 }
 
 }  // namespace
-}  // namespace coda::tuning
+}  // namespace unisono::tuning

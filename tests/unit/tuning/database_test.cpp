@@ -11,11 +11,11 @@
 
 #include <fstream>
 
-#include "coda/error.hpp"
 #include "rows.hpp"
 #include "support/files.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::tuning {
+namespace unisono::tuning {
 namespace {
 
 using Access = Database::Access;
@@ -191,4 +191,4 @@ TEST_F(DatabaseTest, AFolderThatOthersMayWriteToIsRefused) {
 }
 
 }  // namespace
-}  // namespace coda::tuning
+}  // namespace unisono::tuning

@@ -8,7 +8,7 @@
 #include "tuning/key.hpp"
 #include "unit/plan/problems.hpp"
 
-namespace coda::tuning {
+namespace unisono::tuning {
 namespace {
 
 using plan::test::conv_of;
@@ -110,4 +110,4 @@ TEST(Key, PlaceOfADevice) {
 }
 
 }  // namespace
-}  // namespace coda::tuning
+}  // namespace unisono::tuning

@@ -3,10 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "coda/error.hpp"
 #include "rows.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::tuning {
+namespace unisono::tuning {
 namespace {
 
 using testing::HasSubstr;
@@ -88,4 +88,4 @@ TEST(Row, WhatTravelsInTheLibraryCanBeRead) {
 }
 
 }  // namespace
-}  // namespace coda::tuning
+}  // namespace unisono::tuning

@@ -5,7 +5,7 @@
 
 #include "tuning/row.hpp"
 
-namespace coda::tuning::test {
+namespace unisono::tuning::test {
 
 inline Row row(const std::string& problem, const std::string& plan = "tile=128x160 depth=64") {
   return {.place = {"NVIDIA H200", 132, "580.95.05", "0123456789ab"},
@@ -16,4 +16,4 @@ inline Row row(const std::string& problem, const std::string& plan = "tile=128x1
           .when = "2026-11-21T20:40:12Z"};
 }
 
-}  // namespace coda::tuning::test
+}  // namespace unisono::tuning::test

@@ -4,11 +4,11 @@
 #include <bit>
 #include <cstring>
 
-#include "coda/error.hpp"
-#include "coda/network.hpp"
+#include "unisono/error.hpp"
+#include "unisono/network.hpp"
 #include "unit/weights/file_text.hpp"
 
-namespace coda {
+namespace unisono {
 namespace {
 
 using testing::AllOf;
@@ -109,4 +109,4 @@ TEST(BuilderWeights, FilesThatShareANameAreRefused) {
 }
 
 }  // namespace
-}  // namespace coda
+}  // namespace unisono

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-namespace coda::tests {
+namespace unisono::tests {
 
 /// Length, header and `data` bytes that count up.
 inline std::vector<std::byte> safetensors_file(std::string_view header, std::size_t data) {
@@ -17,4 +17,4 @@ inline std::vector<std::byte> safetensors_file(std::string_view header, std::siz
   return file;
 }
 
-}  // namespace coda::tests
+}  // namespace unisono::tests

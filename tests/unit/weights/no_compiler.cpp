@@ -1,10 +1,10 @@
 // What the builder links of the rest and never calls.
 
-#include "coda/error.hpp"
-#include "coda/executable.hpp"
+#include "unisono/error.hpp"
+#include "unisono/executable.hpp"
 
-namespace coda {
+namespace unisono {
 Executable compile(const Contraction&, const Graph&, const CompileOptions&) {
   throw Unsupported("this program has no compiler");
 }
-}  // namespace coda
+}  // namespace unisono

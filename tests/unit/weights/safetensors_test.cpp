@@ -1,4 +1,4 @@
-#include "coda/safetensors.hpp"
+#include "unisono/safetensors.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,11 +6,11 @@
 #include <filesystem>
 #include <fstream>
 
-#include "coda/error.hpp"
 #include "support/files.hpp"
+#include "unisono/error.hpp"
 #include "unit/weights/file_text.hpp"
 
-namespace coda {
+namespace unisono {
 namespace {
 
 using testing::AllOf;
@@ -186,4 +186,4 @@ TEST(SafetensorsFile, FilesOfTheDisk) {
 }
 
 }  // namespace
-}  // namespace coda
+}  // namespace unisono

@@ -7,7 +7,7 @@
 #include "runtime/cpu/ops/tensor.hpp"
 #include "support/float_convert.hpp"
 
-namespace coda::cpu {
+namespace unisono::cpu {
 
 namespace {
 
@@ -86,4 +86,4 @@ RowFunction cast_row(DType from, DType to) {
   });
 }
 
-}  // namespace coda::cpu
+}  // namespace unisono::cpu

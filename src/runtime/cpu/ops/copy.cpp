@@ -6,7 +6,7 @@
 
 #include "runtime/cpu/vector/unit.hpp"
 
-namespace coda::cpu {
+namespace unisono::cpu {
 
 namespace {
 
@@ -150,4 +150,4 @@ void copy_reshaped(std::size_t size, const Extents64& from_shape, const void* fr
   });
 }
 
-}  // namespace coda::cpu
+}  // namespace unisono::cpu

@@ -7,7 +7,7 @@
 #include "runtime/cpu/ops/image.hpp"
 #include "runtime/cpu/ops/tensor.hpp"
 
-namespace coda::cpu {
+namespace unisono::cpu {
 
 /// to[i·to_strides] = from[i·from_strides] for every index i of `shape` (elements; a stride of 0 in `from` broadcasts).
 /// The two must not overlap.
@@ -22,4 +22,4 @@ void copy_elements(std::size_t size, const Extents64& shape, const void* from, c
 void copy_reshaped(std::size_t size, const Extents64& from_shape, const void* from, const Extents64& from_strides,
                    const Extents64& to_shape, void* to, const Extents64& to_strides);
 
-}  // namespace coda::cpu
+}  // namespace unisono::cpu

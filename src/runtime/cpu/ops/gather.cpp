@@ -3,7 +3,7 @@
 #include "runtime/cpu/ops/indices.hpp"
 #include "runtime/cpu/ops/word.hpp"
 
-namespace coda::cpu {
+namespace unisono::cpu {
 
 namespace {
 
@@ -91,4 +91,4 @@ void gather_nd(int batch, const Strided& x, const Strided& indices, const Stride
   });
 }
 
-}  // namespace coda::cpu
+}  // namespace unisono::cpu

@@ -4,7 +4,7 @@
 #include <array>
 #include <cmath>
 
-namespace coda::cpu {
+namespace unisono::cpu {
 
 namespace {
 
@@ -139,4 +139,4 @@ void grid_sample(const operators::GridSample& how, const Strided& x, const Strid
   });
 }
 
-}  // namespace coda::cpu
+}  // namespace unisono::cpu

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <functional>
 
-namespace coda::cpu {
+namespace unisono::cpu {
 
 /// Element (n,h,w,c) is data[((n·height + h)·width + w)·pixel_stride + c]; pixel_stride > channels for a channel slice
 /// of a wider tensor.
@@ -29,4 +29,4 @@ inline void serial(std::int64_t count, const std::function<void(std::int64_t, st
   if (count > 0) body(0, count);
 }
 
-}  // namespace coda::cpu
+}  // namespace unisono::cpu

@@ -4,10 +4,10 @@
 
 #include <string>
 
-#include "coda/network/index_operators.hpp"
 #include "runtime/cpu/ops/tensor.hpp"
+#include "unisono/network/index_operators.hpp"
 
-namespace coda::cpu {
+namespace unisono::cpu {
 
 /// The element of an i32 or i64 tensor at an offset.
 inline std::int64_t index_at(const Strided& indices, std::int64_t offset) {
@@ -36,4 +36,4 @@ void scatter_elements(int axis, ScatterReduction reduction, const Strided& indic
 void scatter_nd(ScatterReduction reduction, const Strided& indices, const Strided& updates, const Strided& to,
                 const Parallel& parallel);
 
-}  // namespace coda::cpu
+}  // namespace unisono::cpu

@@ -5,7 +5,7 @@
 
 #include "runtime/cpu/ops/map_rows.hpp"
 
-namespace coda::cpu {
+namespace unisono::cpu {
 
 namespace {
 
@@ -89,4 +89,4 @@ void map(MapOp op, std::span<const Strided> inputs, const Strided& to, const Par
            [&](std::int64_t begin, std::int64_t end) { walk(s, inputs, to, row, begin, end, split_row); });
 }
 
-}  // namespace coda::cpu
+}  // namespace unisono::cpu

@@ -3,13 +3,13 @@
 
 #include <span>
 
-#include "coda/network/tensor_operators.hpp"
 #include "runtime/cpu/ops/tensor.hpp"
+#include "unisono/network/tensor_operators.hpp"
 
-namespace coda::cpu {
+namespace unisono::cpu {
 
 /// to[i] = op(inputs[i]…) for every index of to.shape; the inputs' strides are 0 where they broadcast. All have to's
 /// shape. Throws UserError for an integer division by zero.
 void map(MapOp op, std::span<const Strided> inputs, const Strided& to, const Parallel& parallel);
 
-}  // namespace coda::cpu
+}  // namespace unisono::cpu

@@ -5,7 +5,7 @@
 #include "runtime/cpu/ops/row_loops.hpp"
 #include "runtime/cpu/ops/tensor.hpp"
 
-namespace coda::cpu {
+namespace unisono::cpu {
 
 namespace {
 
@@ -49,33 +49,33 @@ struct BitNot {
     return static_cast<T>(~x);
   }
 };
-#define CODA_FLOAT_FUNCTION(NAME, FUNCTION) \
-  struct NAME {                             \
-    template <class T>                      \
-    T operator()(T x) const {               \
-      return std::FUNCTION(x);              \
-    }                                       \
+#define UNISONO_FLOAT_FUNCTION(NAME, FUNCTION) \
+  struct NAME {                                \
+    template <class T>                         \
+    T operator()(T x) const {                  \
+      return std::FUNCTION(x);                 \
+    }                                          \
   };
-CODA_FLOAT_FUNCTION(Floor, floor)
-CODA_FLOAT_FUNCTION(Ceil, ceil)
-CODA_FLOAT_FUNCTION(Round, nearbyint)
-CODA_FLOAT_FUNCTION(Sqrt, sqrt)
-CODA_FLOAT_FUNCTION(Exp, exp)
-CODA_FLOAT_FUNCTION(Log, log)
-CODA_FLOAT_FUNCTION(Sin, sin)
-CODA_FLOAT_FUNCTION(Cos, cos)
-CODA_FLOAT_FUNCTION(Tan, tan)
-CODA_FLOAT_FUNCTION(Asin, asin)
-CODA_FLOAT_FUNCTION(Acos, acos)
-CODA_FLOAT_FUNCTION(Atan, atan)
-CODA_FLOAT_FUNCTION(Sinh, sinh)
-CODA_FLOAT_FUNCTION(Cosh, cosh)
-CODA_FLOAT_FUNCTION(Tanh, tanh)
-CODA_FLOAT_FUNCTION(Asinh, asinh)
-CODA_FLOAT_FUNCTION(Acosh, acosh)
-CODA_FLOAT_FUNCTION(Atanh, atanh)
-CODA_FLOAT_FUNCTION(ErrorFunction, erf)
-#undef CODA_FLOAT_FUNCTION
+UNISONO_FLOAT_FUNCTION(Floor, floor)
+UNISONO_FLOAT_FUNCTION(Ceil, ceil)
+UNISONO_FLOAT_FUNCTION(Round, nearbyint)
+UNISONO_FLOAT_FUNCTION(Sqrt, sqrt)
+UNISONO_FLOAT_FUNCTION(Exp, exp)
+UNISONO_FLOAT_FUNCTION(Log, log)
+UNISONO_FLOAT_FUNCTION(Sin, sin)
+UNISONO_FLOAT_FUNCTION(Cos, cos)
+UNISONO_FLOAT_FUNCTION(Tan, tan)
+UNISONO_FLOAT_FUNCTION(Asin, asin)
+UNISONO_FLOAT_FUNCTION(Acos, acos)
+UNISONO_FLOAT_FUNCTION(Atan, atan)
+UNISONO_FLOAT_FUNCTION(Sinh, sinh)
+UNISONO_FLOAT_FUNCTION(Cosh, cosh)
+UNISONO_FLOAT_FUNCTION(Tanh, tanh)
+UNISONO_FLOAT_FUNCTION(Asinh, asinh)
+UNISONO_FLOAT_FUNCTION(Acosh, acosh)
+UNISONO_FLOAT_FUNCTION(Atanh, atanh)
+UNISONO_FLOAT_FUNCTION(ErrorFunction, erf)
+#undef UNISONO_FLOAT_FUNCTION
 
 [[noreturn]] void no_row() { throw InternalError("an elementwise operator has no such row"); }
 
@@ -133,4 +133,4 @@ RowFunction function_row(MapOp op, DType t) {
   no_row();
 }
 
-}  // namespace coda::cpu
+}  // namespace unisono::cpu

@@ -8,7 +8,7 @@
 #include "runtime/cpu/ops/row_loops.hpp"
 #include "runtime/cpu/ops/tensor.hpp"
 
-namespace coda::cpu {
+namespace unisono::cpu {
 
 namespace {
 
@@ -134,22 +134,22 @@ struct Max {
     return x != x || x > y ? x : y;
   }
 };
-#define CODA_COMPARISON(NAME, EXPRESSION)     \
+#define UNISONO_COMPARISON(NAME, EXPRESSION)  \
   struct NAME {                               \
     template <class T>                        \
     std::uint8_t operator()(T x, T y) const { \
       return (EXPRESSION) ? 1 : 0;            \
     }                                         \
   };
-CODA_COMPARISON(Equal, x == y)
-CODA_COMPARISON(Less, x < y)
-CODA_COMPARISON(LessEqual, x <= y)
-CODA_COMPARISON(Greater, x > y)
-CODA_COMPARISON(GreaterEqual, x >= y)
-CODA_COMPARISON(And, x != 0 && y != 0)
-CODA_COMPARISON(Or, x != 0 || y != 0)
-CODA_COMPARISON(Xor, (x != 0) != (y != 0))
-#undef CODA_COMPARISON
+UNISONO_COMPARISON(Equal, x == y)
+UNISONO_COMPARISON(Less, x < y)
+UNISONO_COMPARISON(LessEqual, x <= y)
+UNISONO_COMPARISON(Greater, x > y)
+UNISONO_COMPARISON(GreaterEqual, x >= y)
+UNISONO_COMPARISON(And, x != 0 && y != 0)
+UNISONO_COMPARISON(Or, x != 0 || y != 0)
+UNISONO_COMPARISON(Xor, (x != 0) != (y != 0))
+#undef UNISONO_COMPARISON
 struct Not {
   std::uint8_t operator()(std::uint8_t x) const { return x == 0; }
 };
@@ -223,4 +223,4 @@ RowFunction map_row(MapOp op, DType t) {
   }
 }
 
-}  // namespace coda::cpu
+}  // namespace unisono::cpu

@@ -3,10 +3,10 @@
 
 #include <cstdint>
 
-#include "coda/dtype.hpp"
-#include "coda/network/tensor_operators.hpp"
+#include "unisono/dtype.hpp"
+#include "unisono/network/tensor_operators.hpp"
 
-namespace coda::cpu {
+namespace unisono::cpu {
 
 /// pointers: the operands, then the result; steps: bytes from one element to the next of each.
 using RowFunction = void (*)(std::int64_t count, char* const* pointers, const std::int64_t* steps);
@@ -20,4 +20,4 @@ RowFunction function_row(MapOp op, DType t);
 
 RowFunction cast_row(DType from, DType to);
 
-}  // namespace coda::cpu
+}  // namespace unisono::cpu

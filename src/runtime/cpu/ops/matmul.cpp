@@ -10,7 +10,7 @@
 #include "runtime/cpu/ops/copy.hpp"
 #include "runtime/cpu/scratch.hpp"
 
-namespace coda::cpu {
+namespace unisono::cpu {
 
 namespace {
 
@@ -293,4 +293,4 @@ void conv3d(const Volumes& v, const Strided& x, const Strided& w, const Strided*
   unpack(dy, y);
 }
 
-}  // namespace coda::cpu
+}  // namespace unisono::cpu

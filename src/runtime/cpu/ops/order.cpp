@@ -6,7 +6,7 @@
 
 #include "runtime/cpu/ops/word.hpp"
 
-namespace coda::cpu {
+namespace unisono::cpu {
 
 namespace {
 
@@ -93,4 +93,4 @@ void triangle(bool upper, std::int64_t diagonal, const Strided& x, const Strided
   });
 }
 
-}  // namespace coda::cpu
+}  // namespace unisono::cpu

@@ -3,7 +3,7 @@
 
 #include "runtime/cpu/ops/tensor.hpp"
 
-namespace coda::cpu {
+namespace unisono::cpu {
 
 /// to (i64) = places of the largest (or smallest) elements of x along the axis, as many as `to` is long there, the most
 /// extreme first, of equal ones the first first. A NaN is larger than every number.
@@ -16,4 +16,4 @@ void cumulative_sum(int axis, bool exclusive, bool reverse, const Strided& x, co
 /// The part of each matrix (the last two axes) with column − row >= diagonal, or <= diagonal, and zeros.
 void triangle(bool upper, std::int64_t diagonal, const Strided& x, const Strided& to, const Parallel& parallel);
 
-}  // namespace coda::cpu
+}  // namespace unisono::cpu

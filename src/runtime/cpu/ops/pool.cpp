@@ -4,7 +4,7 @@
 
 #include "runtime/cpu/vector/unit.hpp"
 
-namespace coda::cpu {
+namespace unisono::cpu {
 
 namespace {
 
@@ -93,4 +93,4 @@ void global_average_pool(const Image<const float>& x, const Image<float>& y, con
   });
 }
 
-}  // namespace coda::cpu
+}  // namespace unisono::cpu

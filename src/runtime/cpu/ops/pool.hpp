@@ -5,7 +5,7 @@
 
 #include "runtime/cpu/ops/image.hpp"
 
-namespace coda::cpu {
+namespace unisono::cpu {
 
 /// Window of output pixel (p,q): rows p·stride[0] − pad_top + r·dilation[0], columns likewise. The output's extents are
 /// the caller's choice (ceil mode): taps outside the image do not take part.
@@ -25,4 +25,4 @@ void average_pool(const PoolWindow& window, const Image<const float>& x, const I
 /// Mean of each image and channel, summed in float64. y is (images,1,1,channels).
 void global_average_pool(const Image<const float>& x, const Image<float>& y, const Parallel& parallel);
 
-}  // namespace coda::cpu
+}  // namespace unisono::cpu

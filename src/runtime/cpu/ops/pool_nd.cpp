@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace coda::cpu {
+namespace unisono::cpu {
 
 namespace {
 
@@ -112,4 +112,4 @@ void max_pool_indices(const WindowNd& f, bool column_major, const Strided& x, co
   });
 }
 
-}  // namespace coda::cpu
+}  // namespace unisono::cpu

@@ -3,7 +3,7 @@
 
 #include "runtime/cpu/ops/tensor.hpp"
 
-namespace coda::cpu {
+namespace unisono::cpu {
 
 /// One entry an axis behind images and channels.
 struct WindowNd {
@@ -20,4 +20,4 @@ void max_pool_nd(const WindowNd& window, const Strided& x, const Strided& y, con
 void max_pool_indices(const WindowNd& window, bool column_major, const Strided& x, const Strided& y,
                       const Parallel& parallel);
 
-}  // namespace coda::cpu
+}  // namespace unisono::cpu

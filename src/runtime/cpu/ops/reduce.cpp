@@ -5,7 +5,7 @@
 #include <limits>
 #include <type_traits>
 
-namespace coda::cpu {
+namespace unisono::cpu {
 
 namespace {
 
@@ -140,4 +140,4 @@ void arg_reduce(bool smallest, bool last, int axis, const Strided& x, const Stri
   });
 }
 
-}  // namespace coda::cpu
+}  // namespace unisono::cpu

@@ -1,10 +1,10 @@
 #pragma once
 /// Reductions over axes of tensors of any type.
 
-#include "coda/network/tensor_operators.hpp"
 #include "runtime/cpu/ops/tensor.hpp"
+#include "unisono/network/tensor_operators.hpp"
 
-namespace coda::cpu {
+namespace unisono::cpu {
 
 /// to = x reduced over the axes in which to's extent is 1 and `axes` says so; both have x's rank. Floats are summed in
 /// float64 and rounded once; integers wrap.
@@ -14,4 +14,4 @@ void reduce(ReduceOp op, const Strided& x, const std::vector<int>& axes, const S
 /// extreme. Of equal elements the first, or the last.
 void arg_reduce(bool smallest, bool last, int axis, const Strided& x, const Strided& to, const Parallel& parallel);
 
-}  // namespace coda::cpu
+}  // namespace unisono::cpu

@@ -4,7 +4,7 @@
 
 #include "runtime/cpu/ops/copy.hpp"
 
-namespace coda::cpu {
+namespace unisono::cpu {
 
 namespace {
 
@@ -58,4 +58,4 @@ void resample(const std::vector<std::size_t>& axes, const std::vector<AxisTaps>&
   }
 }
 
-}  // namespace coda::cpu
+}  // namespace unisono::cpu

@@ -3,7 +3,7 @@
 
 #include "runtime/cpu/ops/tensor.hpp"
 
-namespace coda::cpu {
+namespace unisono::cpu {
 
 /// One axis: output element i is the sum of weights[k]·x[places[k]] for k in [first[i], first[i + 1]).
 struct AxisTaps {
@@ -16,4 +16,4 @@ struct AxisTaps {
 void resample(const std::vector<std::size_t>& axes, const std::vector<AxisTaps>& taps, const Strided& x,
               const Strided& to, const Parallel& parallel);
 
-}  // namespace coda::cpu
+}  // namespace unisono::cpu

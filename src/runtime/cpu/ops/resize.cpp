@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace coda::cpu {
+namespace unisono::cpu {
 
 namespace {
 
@@ -45,4 +45,4 @@ void resize(const AxisTable& rows, const AxisTable& columns, const Image<const f
   });
 }
 
-}  // namespace coda::cpu
+}  // namespace unisono::cpu

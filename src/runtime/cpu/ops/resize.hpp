@@ -5,7 +5,7 @@
 
 #include "runtime/cpu/ops/image.hpp"
 
-namespace coda::cpu {
+namespace unisono::cpu {
 
 /// Where each output pixel of one axis comes from: (1 − weight)·x[low] + weight·x[high].
 struct AxisTable {
@@ -17,4 +17,4 @@ struct AxisTable {
 void resize(const AxisTable& rows, const AxisTable& columns, const Image<const float>& x, const Image<float>& y,
             const Parallel& parallel);
 
-}  // namespace coda::cpu
+}  // namespace unisono::cpu

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-namespace coda::cpu {
+namespace unisono::cpu {
 
 template <class In, class Out, class F>
 void unary_row(std::int64_t count, char* const* p, const std::int64_t* s) {
@@ -20,4 +20,4 @@ void binary_row(std::int64_t count, char* const* p, const std::int64_t* s) {
         f(*reinterpret_cast<const In*>(p[0] + i * s[0]), *reinterpret_cast<const In*>(p[1] + i * s[1])));
 }
 
-}  // namespace coda::cpu
+}  // namespace unisono::cpu

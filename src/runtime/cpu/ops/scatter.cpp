@@ -3,7 +3,7 @@
 #include "runtime/cpu/ops/indices.hpp"
 #include "runtime/cpu/ops/word.hpp"
 
-namespace coda::cpu {
+namespace unisono::cpu {
 
 namespace {
 
@@ -127,4 +127,4 @@ void scatter_nd(ScatterReduction reduction, const Strided& indices, const Stride
   });
 }
 
-}  // namespace coda::cpu
+}  // namespace unisono::cpu

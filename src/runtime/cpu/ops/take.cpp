@@ -3,7 +3,7 @@
 #include "runtime/cpu/ops/copy.hpp"
 #include "runtime/cpu/ops/indices.hpp"
 
-namespace coda::cpu {
+namespace unisono::cpu {
 
 namespace {
 
@@ -73,4 +73,4 @@ void gather(int axis, const Strided& x, const Strided& indices, const Strided& t
   });
 }
 
-}  // namespace coda::cpu
+}  // namespace unisono::cpu

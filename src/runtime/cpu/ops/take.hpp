@@ -3,7 +3,7 @@
 
 #include "runtime/cpu/ops/tensor.hpp"
 
-namespace coda::cpu {
+namespace unisono::cpu {
 
 /// to[i0,i1,…] = x[tables[0][i0],tables[1][i1],…]; one table an axis, of places inside x.
 void take(const std::vector<Extents64>& tables, const Strided& x, const Strided& to, const Parallel& parallel);
@@ -12,4 +12,4 @@ void take(const std::vector<Extents64>& tables, const Strided& x, const Strided&
 /// the indices in place of `axis`. Throws UserError for an index that is not in [-extent, extent).
 void gather(int axis, const Strided& x, const Strided& indices, const Strided& to, const Parallel& parallel);
 
-}  // namespace coda::cpu
+}  // namespace unisono::cpu

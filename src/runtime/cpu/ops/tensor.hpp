@@ -5,11 +5,11 @@
 #include <functional>
 #include <vector>
 
-#include "coda/dtype.hpp"
-#include "coda/error.hpp"
 #include "runtime/cpu/ops/image.hpp"
+#include "unisono/dtype.hpp"
+#include "unisono/error.hpp"
 
-namespace coda::cpu {
+namespace unisono::cpu {
 
 using Extents64 = std::vector<std::int64_t>;
 
@@ -82,4 +82,4 @@ decltype(auto) with_type(DType t, F&& f) {
   }
 }
 
-}  // namespace coda::cpu
+}  // namespace unisono::cpu

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace coda::cpu {
+namespace unisono::cpu {
 
 /// Calls f.template operator()<T>() with the unsigned type of this many bytes: 1, 2, 4 or 8.
 template <class F>
@@ -17,4 +17,4 @@ decltype(auto) with_word(std::size_t size, F&& f) {
   }
 }
 
-}  // namespace coda::cpu
+}  // namespace unisono::cpu

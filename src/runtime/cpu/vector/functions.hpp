@@ -6,33 +6,33 @@
 
 #include "lanes.hpp"
 
-namespace CODA_UNIT {
+namespace UNISONO_UNIT {
 
 #if defined(__AVX512F__)
-#define CODA_SLEEF_F(NAME, ACCURACY) Sleef_##NAME##f16_##ACCURACY##avx512f
-#define CODA_SLEEF_D(NAME, ACCURACY) Sleef_##NAME##d8_##ACCURACY##avx512f
+#define UNISONO_SLEEF_F(NAME, ACCURACY) Sleef_##NAME##f16_##ACCURACY##avx512f
+#define UNISONO_SLEEF_D(NAME, ACCURACY) Sleef_##NAME##d8_##ACCURACY##avx512f
 #elif defined(__AVX2__)
-#define CODA_SLEEF_F(NAME, ACCURACY) Sleef_##NAME##f8_##ACCURACY##avx2
-#define CODA_SLEEF_D(NAME, ACCURACY) Sleef_##NAME##d4_##ACCURACY##avx2
+#define UNISONO_SLEEF_F(NAME, ACCURACY) Sleef_##NAME##f8_##ACCURACY##avx2
+#define UNISONO_SLEEF_D(NAME, ACCURACY) Sleef_##NAME##d4_##ACCURACY##avx2
 #else
-#define CODA_SLEEF_F(NAME, ACCURACY) Sleef_##NAME##f4_##ACCURACY
-#define CODA_SLEEF_D(NAME, ACCURACY) Sleef_##NAME##d2_##ACCURACY
+#define UNISONO_SLEEF_F(NAME, ACCURACY) Sleef_##NAME##f4_##ACCURACY
+#define UNISONO_SLEEF_D(NAME, ACCURACY) Sleef_##NAME##d2_##ACCURACY
 #endif
 
-#define CODA_FUNCTION(OURS, SLEEF, ACCURACY)                         \
-  inline F OURS(F x) { return (F)CODA_SLEEF_F(SLEEF, ACCURACY)(x); } \
-  inline D OURS(D x) { return (D)CODA_SLEEF_D(SLEEF, ACCURACY)(x); }
-CODA_FUNCTION(logarithm, log, u10)
-CODA_FUNCTION(logarithm1p, log1p, u10)
-CODA_FUNCTION(exponential_m1, expm1, u10)
-CODA_FUNCTION(tangent_h, tanh, u10)
-CODA_FUNCTION(error_function, erf, u10)
-CODA_FUNCTION(sine, sin, u10)
-CODA_FUNCTION(cosine, cos, u10)
-#undef CODA_FUNCTION
-inline F power(F x, F y) { return (F)CODA_SLEEF_F(pow, u10)(x, y); }
-inline D power(D x, D y) { return (D)CODA_SLEEF_D(pow, u10)(x, y); }
-inline D exponential(D x) { return (D)CODA_SLEEF_D(exp, u10)(x); }
+#define UNISONO_FUNCTION(OURS, SLEEF, ACCURACY)                         \
+  inline F OURS(F x) { return (F)UNISONO_SLEEF_F(SLEEF, ACCURACY)(x); } \
+  inline D OURS(D x) { return (D)UNISONO_SLEEF_D(SLEEF, ACCURACY)(x); }
+UNISONO_FUNCTION(logarithm, log, u10)
+UNISONO_FUNCTION(logarithm1p, log1p, u10)
+UNISONO_FUNCTION(exponential_m1, expm1, u10)
+UNISONO_FUNCTION(tangent_h, tanh, u10)
+UNISONO_FUNCTION(error_function, erf, u10)
+UNISONO_FUNCTION(sine, sin, u10)
+UNISONO_FUNCTION(cosine, cos, u10)
+#undef UNISONO_FUNCTION
+inline F power(F x, F y) { return (F)UNISONO_SLEEF_F(pow, u10)(x, y); }
+inline D power(D x, D y) { return (D)UNISONO_SLEEF_D(pow, u10)(x, y); }
+inline D exponential(D x) { return (D)UNISONO_SLEEF_D(exp, u10)(x); }
 
 // p·2^n for a whole number n in [-252, 254], exact unless the result is subnormal
 inline F scale(F p, F n) {
@@ -173,4 +173,4 @@ inline D rounded_i32(D x) {
   return x != x ? D{} : toward_zero(y);
 }
 
-}  // namespace CODA_UNIT
+}  // namespace UNISONO_UNIT

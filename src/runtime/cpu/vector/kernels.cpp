@@ -1,5 +1,5 @@
-// All instructions of one unit. CODA_UNIT (the namespace) and CODA_UNIT_NAME come from the build, which compiles this
-// file once per instruction set.
+// All instructions of one unit. UNISONO_UNIT (the namespace) and UNISONO_UNIT_NAME come from the build, which compiles
+// this file once per instruction set.
 
 #include "lanewise.hpp"
 #include "reductions.hpp"
@@ -8,17 +8,17 @@
 #include "unit.hpp"
 #include "windows.hpp"
 
-namespace CODA_UNIT {
+namespace UNISONO_UNIT {
 
 namespace {
 
-using coda::cpu::Collect;
-using coda::cpu::RowResult;
-using coda::cpu::VectorUnit;
+using unisono::cpu::Collect;
+using unisono::cpu::RowResult;
+using unisono::cpu::VectorUnit;
 
 constexpr VectorUnit make_unit() {
   VectorUnit u{};
-  u.name = CODA_UNIT_NAME;
+  u.name = UNISONO_UNIT_NAME;
   u.float_lanes = static_cast<int>(lanes_of<F>);
   set_arithmetic<F>(u.float_lane);
   set_logic<F>(u.float_lane);
@@ -69,4 +69,4 @@ constexpr VectorUnit make_unit() {
 extern const VectorUnit unit;
 constexpr VectorUnit unit = make_unit();
 
-}  // namespace CODA_UNIT
+}  // namespace UNISONO_UNIT

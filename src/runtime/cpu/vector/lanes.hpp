@@ -13,23 +13,23 @@
 #endif
 
 #if defined(__AVX512F__)
-#define CODA_VECTOR_BYTES 64
+#define UNISONO_VECTOR_BYTES 64
 #elif defined(__AVX2__)
-#define CODA_VECTOR_BYTES 32
+#define UNISONO_VECTOR_BYTES 32
 #else
-#define CODA_VECTOR_BYTES 16
+#define UNISONO_VECTOR_BYTES 16
 #endif
 
-namespace CODA_UNIT {
+namespace UNISONO_UNIT {
 
-constexpr size_t vector_bytes = CODA_VECTOR_BYTES;
+constexpr size_t vector_bytes = UNISONO_VECTOR_BYTES;
 
-using F = float __attribute__((vector_size(CODA_VECTOR_BYTES)));
-using I = int32_t __attribute__((vector_size(CODA_VECTOR_BYTES)));
-using U = uint32_t __attribute__((vector_size(CODA_VECTOR_BYTES)));
-using D = double __attribute__((vector_size(CODA_VECTOR_BYTES)));
-using L = int64_t __attribute__((vector_size(CODA_VECTOR_BYTES)));
-using Fhalf = float __attribute__((vector_size(CODA_VECTOR_BYTES / 2)));  // as many lanes as D
+using F = float __attribute__((vector_size(UNISONO_VECTOR_BYTES)));
+using I = int32_t __attribute__((vector_size(UNISONO_VECTOR_BYTES)));
+using U = uint32_t __attribute__((vector_size(UNISONO_VECTOR_BYTES)));
+using D = double __attribute__((vector_size(UNISONO_VECTOR_BYTES)));
+using L = int64_t __attribute__((vector_size(UNISONO_VECTOR_BYTES)));
+using Fhalf = float __attribute__((vector_size(UNISONO_VECTOR_BYTES / 2)));  // as many lanes as D
 
 template <class V>
 struct Lane;
@@ -179,4 +179,4 @@ inline void store_upto(LaneOf<V>* p, V v, size_t n) {
   store_part<V>(p, v, n);
 }
 
-}  // namespace CODA_UNIT
+}  // namespace UNISONO_UNIT

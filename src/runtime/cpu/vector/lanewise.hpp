@@ -4,12 +4,12 @@
 #include "functions.hpp"
 #include "unit.hpp"
 
-namespace CODA_UNIT {
+namespace UNISONO_UNIT {
 
 namespace {
 
-using coda::cpu::Code;
-using coda::cpu::LaneArgs;
+using unisono::cpu::Code;
+using unisono::cpu::LaneArgs;
 
 // result = f(sources…)
 template <class V, auto f, size_t... k>
@@ -176,4 +176,4 @@ void narrow(const LaneArgs& a) {
 
 }  // namespace
 
-}  // namespace CODA_UNIT
+}  // namespace UNISONO_UNIT

@@ -4,12 +4,12 @@
 #include "functions.hpp"
 #include "unit.hpp"
 
-namespace CODA_UNIT {
+namespace UNISONO_UNIT {
 
 namespace {
 
-using coda::cpu::AccumulateArgs;
-using coda::cpu::RowArgs;
+using unisono::cpu::AccumulateArgs;
+using unisono::cpu::RowArgs;
 
 // ---- Reductions over the rows of a block ----
 
@@ -121,4 +121,4 @@ void rows_smallest(const RowArgs& a) {
 
 }  // namespace
 
-}  // namespace CODA_UNIT
+}  // namespace UNISONO_UNIT

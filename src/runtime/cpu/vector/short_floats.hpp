@@ -3,11 +3,11 @@
 
 #include "functions.hpp"
 
-namespace CODA_UNIT {
+namespace UNISONO_UNIT {
 
 namespace {
 
-using Short = uint16_t __attribute__((vector_size(CODA_VECTOR_BYTES / 2)));  // as many lanes as F
+using Short = uint16_t __attribute__((vector_size(UNISONO_VECTOR_BYTES / 2)));  // as many lanes as F
 
 template <auto decode>
 void load_short(const uint16_t* from, float* to, size_t lanes) {
@@ -59,4 +59,4 @@ constexpr auto encode_f16 = [](F x) {
 
 }  // namespace
 
-}  // namespace CODA_UNIT
+}  // namespace UNISONO_UNIT

@@ -5,7 +5,7 @@
 
 #include "lanes.hpp"
 
-namespace CODA_UNIT {
+namespace UNISONO_UNIT {
 
 namespace {
 
@@ -153,4 +153,4 @@ void transpose(const float* from, ptrdiff_t from_pitch, float* to, ptrdiff_t to_
 
 }  // namespace
 
-}  // namespace CODA_UNIT
+}  // namespace UNISONO_UNIT

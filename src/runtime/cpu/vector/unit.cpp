@@ -2,21 +2,21 @@
 
 #include <string>
 
-#include "coda/error.hpp"
+#include "unisono/error.hpp"
 
-namespace coda_unit_generic {
-extern const coda::cpu::VectorUnit unit;
+namespace unisono_unit_generic {
+extern const unisono::cpu::VectorUnit unit;
 }
 #if defined(__x86_64__)
-namespace coda_unit_avx2 {
-extern const coda::cpu::VectorUnit unit;
+namespace unisono_unit_avx2 {
+extern const unisono::cpu::VectorUnit unit;
 }
-namespace coda_unit_avx512 {
-extern const coda::cpu::VectorUnit unit;
+namespace unisono_unit_avx512 {
+extern const unisono::cpu::VectorUnit unit;
 }
 #endif
 
-namespace coda::cpu {
+namespace unisono::cpu {
 
 namespace {
 
@@ -28,14 +28,14 @@ struct Candidate {
 // Best first
 const Candidate candidates[] = {
 #if defined(__x86_64__)
-    {&coda_unit_avx512::unit,
+    {&unisono_unit_avx512::unit,
      [] {
        return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
               __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("fma");
      }},
-    {&coda_unit_avx2::unit, [] { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"); }},
+    {&unisono_unit_avx2::unit, [] { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"); }},
 #endif
-    {&coda_unit_generic::unit, [] { return true; }},
+    {&unisono_unit_generic::unit, [] { return true; }},
 };
 
 }  // namespace
@@ -47,4 +47,4 @@ const VectorUnit& vector_unit(const char* limit) {
   throw InternalError("there is no vector unit " + wanted + " that this processor runs");
 }
 
-}  // namespace coda::cpu
+}  // namespace unisono::cpu

@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace coda::cpu {
+namespace unisono::cpu {
 
 /// Instructions that work lane by lane. All have a form for float lanes, and those up to last_common one for double
 /// lanes.
@@ -167,4 +167,4 @@ const VectorUnit& vector_unit(const char* limit = nullptr);
 /// error model must grant. docs/cpu-backend.md has the figure of each.
 inline constexpr double function_ulps = 4;
 
-}  // namespace coda::cpu
+}  // namespace unisono::cpu

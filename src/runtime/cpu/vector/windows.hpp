@@ -4,11 +4,11 @@
 #include "functions.hpp"
 #include "unit.hpp"
 
-namespace CODA_UNIT {
+namespace UNISONO_UNIT {
 
 namespace {
 
-using coda::cpu::WindowArgs;
+using unisono::cpu::WindowArgs;
 
 // Calls f(pointer to the channels of a pixel) for each pixel of the window
 template <class Body>
@@ -81,4 +81,4 @@ void window_mean(const WindowArgs& w) {
 
 }  // namespace
 
-}  // namespace CODA_UNIT
+}  // namespace UNISONO_UNIT

@@ -7,13 +7,13 @@
 #include <optional>
 
 #include "../fixture.hpp"
-#include "coda/error.hpp"
-#include "coda/text.hpp"
 #include "passes/passes.hpp"
 #include "support/files.hpp"
 #include "support/random.hpp"
+#include "unisono/error.hpp"
+#include "unisono/text.hpp"
 
-namespace coda::codegen {
+namespace unisono::codegen {
 
 namespace {
 
@@ -136,7 +136,7 @@ HostCase drawn(std::uint64_t seed) {
 std::vector<HostCase> host_cases() {
   std::vector<HostCase> cases;
   std::vector<std::filesystem::path> paths;
-  for (const auto& entry : std::filesystem::directory_iterator(std::string(CODA_GOLDEN_DIR) + "/codegen"))
+  for (const auto& entry : std::filesystem::directory_iterator(std::string(UNISONO_GOLDEN_DIR) + "/codegen"))
     if (entry.path().extension() == ".epi") paths.push_back(entry.path());
   std::sort(paths.begin(), paths.end());
   for (const auto& path : paths)
@@ -151,4 +151,4 @@ std::vector<HostCase> host_cases() {
   return cases;
 }
 
-}  // namespace coda::codegen
+}  // namespace unisono::codegen

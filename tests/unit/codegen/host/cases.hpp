@@ -8,7 +8,7 @@
 #include "codegen/codegen.hpp"
 #include "support/random_graph.hpp"
 
-namespace coda::codegen {
+namespace unisono::codegen {
 
 struct HostCase {
   std::string title;
@@ -21,4 +21,4 @@ struct HostCase {
 /// The same cases in the same order each time.
 std::vector<HostCase> host_cases();
 
-}  // namespace coda::codegen
+}  // namespace unisono::codegen

@@ -10,7 +10,7 @@
 #include "support/float_convert.hpp"
 
 // Words of CUDA
-#define CODA_DEVICE
+#define UNISONO_DEVICE
 #define __global__
 #define __device__ inline
 #define __grid_constant__
@@ -36,15 +36,15 @@ extern const std::vector<Entry> entries;
 
 struct Bf16 {
   static float load(const void* p, std::int64_t i) {
-    return coda::support::bf16_to_float(static_cast<const std::uint16_t*>(p)[i]);
+    return unisono::support::bf16_to_float(static_cast<const std::uint16_t*>(p)[i]);
   }
-  static std::uint16_t pack(float x) { return coda::support::float_to_bf16(x); }
+  static std::uint16_t pack(float x) { return unisono::support::float_to_bf16(x); }
 };
 struct F16 {
   static float load(const void* p, std::int64_t i) {
-    return coda::support::f16_to_float(static_cast<const std::uint16_t*>(p)[i]);
+    return unisono::support::f16_to_float(static_cast<const std::uint16_t*>(p)[i]);
   }
-  static std::uint16_t pack(float x) { return coda::support::float_to_f16(x); }
+  static std::uint16_t pack(float x) { return unisono::support::float_to_f16(x); }
 };
 
 template <class T>
@@ -102,10 +102,10 @@ inline int abs(int x) { return x < 0 ? neg(x) : x; }
 inline int max(int x, int y) { return x > y ? x : y; }
 inline int min(int x, int y) { return x < y ? x : y; }
 inline int relu(int x) { return max(x, 0); }
-inline int to_i32(float x) { return static_cast<int>(coda::support::round_to(x, coda::DType::i32)); }
-inline float round_bf16(float x) { return rounded(coda::support::round_to(x, coda::DType::bf16)); }
-inline float round_f16(float x) { return rounded(coda::support::round_to(x, coda::DType::f16)); }
-inline float round_tf32(float x) { return rounded(coda::support::round_to(x, coda::DType::tf32)); }
+inline int to_i32(float x) { return static_cast<int>(unisono::support::round_to(x, unisono::DType::i32)); }
+inline float round_bf16(float x) { return rounded(unisono::support::round_to(x, unisono::DType::bf16)); }
+inline float round_f16(float x) { return rounded(unisono::support::round_to(x, unisono::DType::f16)); }
+inline float round_tf32(float x) { return rounded(unisono::support::round_to(x, unisono::DType::tf32)); }
 inline float pow(float x, float y) { return rounded(std::pow(double{x}, double{y})); }
 inline float log1p(float x) { return rounded(std::log1p(double{x})); }
 

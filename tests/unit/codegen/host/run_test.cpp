@@ -2,10 +2,10 @@
 
 #include <cstring>
 
-#include "coda/text.hpp"
 #include "host/cases.hpp"
 #include "reference/reference.hpp"
 #include "support/float_convert.hpp"
+#include "unisono/text.hpp"
 
 namespace host {
 
@@ -19,7 +19,7 @@ extern const std::vector<Entry> entries;
 
 }  // namespace host
 
-namespace coda::codegen {
+namespace unisono::codegen {
 namespace {
 
 std::int64_t extent_of(Coordinate c, const Extents& e) {
@@ -132,4 +132,4 @@ TEST(HostRun, TheCasesAreVaried) {
 }
 
 }  // namespace
-}  // namespace coda::codegen
+}  // namespace unisono::codegen

@@ -13,14 +13,14 @@ namespace {
 // Namespace and kernel get a name of their own; the device headers give way to the stand-ins
 std::string on_host(const std::string& source, std::size_t number) {
   std::istringstream lines(source);
-  std::string
-      text = fmt::format(
-          "#define coda case_{0}\n#define coda_kernel kernel_{0}\nnamespace coda {{\nusing namespace host;\n}}\n",
-          number),
-      line;
+  std::string text = fmt::format(
+                  "#define unisono case_{0}\n#define unisono_kernel kernel_{0}\nnamespace unisono {{\nusing namespace "
+                  "host;\n}}\n",
+                  number),
+              line;
   while (std::getline(lines, line))
     if (!line.starts_with("#include")) text += line + "\n";
-  return text + "#undef coda\n#undef coda_kernel\n\n";
+  return text + "#undef unisono\n#undef unisono_kernel\n\n";
 }
 
 }  // namespace
@@ -32,7 +32,7 @@ int main(int argc, char** argv) {
   }
   std::ofstream out(argv[1]);
   out << "#include \"host/machine.hpp\"\n\n";
-  const auto cases = coda::codegen::host_cases();
+  const auto cases = unisono::codegen::host_cases();
   std::string table;
   for (std::size_t i = 0; i < cases.size(); ++i) {
     out << on_host(cases[i].kernel.source, i);

@@ -1,6 +1,6 @@
 #include "fake_driver.hpp"
 
-#ifdef CODA_EMULATOR
+#ifdef UNISONO_EMULATOR
 #include <sys/mman.h>
 #endif
 
@@ -28,7 +28,7 @@ struct Call {
 };
 
 // Memory of the device. The emulator takes it away from kernels that have not waited for the launches ahead.
-#ifdef CODA_EMULATOR
+#ifdef UNISONO_EMULATOR
 void* new_memory(std::size_t bytes) {
   void* memory =
       ::mmap(nullptr, std::max<std::size_t>(bytes, 1), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -66,7 +66,7 @@ bool is_memory(CUdeviceptr p) {
   return p < found->first + found->second;
 }
 
-#ifndef CODA_EMULATOR
+#ifndef UNISONO_EMULATOR
 struct Edge {
   CUgraphNode from, to;
 #if CUDA_VERSION >= 12030
@@ -86,7 +86,9 @@ extern "C" {
 
 __attribute__((visibility("default"))) fake::State* fake_state() { return &state(); }
 
-CUresult cuInit(unsigned) { return std::getenv("CODA_FAKE_NO_GPU") != nullptr ? CUDA_ERROR_NO_DEVICE : CUDA_SUCCESS; }
+CUresult cuInit(unsigned) {
+  return std::getenv("UNISONO_FAKE_NO_GPU") != nullptr ? CUDA_ERROR_NO_DEVICE : CUDA_SUCCESS;
+}
 CUresult cuDriverGetVersion(int* v) { return *v = 13000, CUDA_SUCCESS; }
 CUresult cuGetErrorName(CUresult error, const char** name) {
   *name = error == CUDA_ERROR_LAUNCH_FAILED     ? "CUDA_ERROR_LAUNCH_FAILED"
@@ -140,7 +142,7 @@ CUresult cuCtxSynchronize() {
   return forbidden() ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : take(state().next_context_synchronize);
 }
 
-#ifndef CODA_EMULATOR  // which runs kernels: tests/emulator
+#ifndef UNISONO_EMULATOR  // which runs kernels: tests/emulator
 CUresult cuModuleLoadData(CUmodule* m, const void*) {
   const Call call("load");
   if (!has_context()) return CUDA_ERROR_INVALID_CONTEXT;
@@ -156,7 +158,7 @@ CUresult cuModuleUnload(CUmodule m) {
 }
 // The name tells the empty kernel from others
 CUresult cuModuleGetFunction(CUfunction* f, CUmodule, const char* name) {
-  *f = reinterpret_cast<CUfunction>(std::string(name) == "coda_empty" ? 0x20 : 0x10);
+  *f = reinterpret_cast<CUfunction>(std::string(name) == "unisono_empty" ? 0x20 : 0x10);
   return CUDA_SUCCESS;
 }
 CUresult cuFuncSetAttribute(CUfunction, CUfunction_attribute which, int value) {
@@ -180,7 +182,7 @@ CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, CUfunction, in
 }
 
 // A map begins with the address that it is for
-#ifndef CODA_FAKE_OLD
+#ifndef UNISONO_FAKE_OLD
 CUresult cuTensorMapEncodeTiled(CUtensorMap* map, CUtensorMapDataType, cuuint32_t, void* address, const cuuint64_t*,
                                 const cuuint64_t*, const cuuint32_t*, const cuuint32_t*, CUtensorMapInterleave,
                                 CUtensorMapSwizzle, CUtensorMapL2promotion, CUtensorMapFloatOOBfill) {
@@ -342,7 +344,7 @@ CUresult cuGraphRetainUserObject(CUgraph g, CUuserObject object, unsigned count,
 CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
   return std::swap(*mode, capture_mode), CUDA_SUCCESS;
 }
-#ifndef CODA_EMULATOR
+#ifndef UNISONO_EMULATOR
 CUresult cuStreamBeginCapture(CUstream s, CUstreamCaptureMode mode) {
   const Call call("begin a capture");
   fake::begin_capture(state(), s, mode);
@@ -372,7 +374,7 @@ CUresult cuEventElapsedTime(float* milliseconds, CUevent first, CUevent last) {
 }
 
 // Of these the tests make no use
-#ifndef CODA_EMULATOR
+#ifndef UNISONO_EMULATOR
 CUresult cuLaunchKernel(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream,
                         void**, void**) {
   return CUDA_ERROR_NOT_SUPPORTED;
@@ -421,7 +423,7 @@ CUresult cuGraphGetNodes(CUgraph g, CUgraphNode* nodes, std::size_t* count) {
 CUresult cuGraphNodeGetType(CUgraphNode, CUgraphNodeType* type) {
   return *type = CU_GRAPH_NODE_TYPE_KERNEL, CUDA_SUCCESS;
 }
-#if CUDA_VERSION >= 12030 && !defined(CODA_FAKE_OLD)
+#if CUDA_VERSION >= 12030 && !defined(UNISONO_FAKE_OLD)
 CUresult cuGraphAddDependencies_v2(CUgraph g, const CUgraphNode* from, const CUgraphNode* to,
                                    const CUgraphEdgeData* data, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) reinterpret_cast<Graph*>(g)->edges.push_back({from[i], to[i], data[i]});

@@ -1,0 +1,51 @@
+# Compiler options of our own targets, and the one function that makes a folder of src/ a library.
+
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "" FORCE)
+endif()
+if(PROJECT_IS_TOP_LEVEL)
+  find_program(UNISONO_CCACHE ccache)
+  if(UNISONO_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+    set(CMAKE_CXX_COMPILER_LAUNCHER ${UNISONO_CCACHE})
+  endif()
+endif()
+
+add_library(unisono_options INTERFACE)
+target_compile_features(unisono_options INTERFACE cxx_std_20)
+target_compile_options(unisono_options INTERFACE
+  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Wnon-virtual-dtor -Woverloaded-virtual
+  # GCC 12 warns of overlap inside std::string operator+ (GCC bug 105651)
+  $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>
+  # IEEE semantics everywhere: results are bitwise repeatable; a·b + c is fused only where the graph says fma
+  -ffp-contract=off
+  $<$<BOOL:${UNISONO_WERROR}>:-Werror>)
+if(UNISONO_SANITIZE)
+  target_compile_definitions(unisono_options INTERFACE UNISONO_SANITIZED)  # for tests that are long
+  target_compile_options(unisono_options INTERFACE -fsanitize=${UNISONO_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  target_link_options(unisono_options INTERFACE -fsanitize=${UNISONO_SANITIZE})
+endif()
+if(UNISONO_FUZZ)
+  target_compile_options(unisono_options INTERFACE -fsanitize=fuzzer-no-link)  # coverage of the libraries under test
+endif()
+
+# UNISONO_JOIN compiles the sources of src/ and tools/ some at a time, as one: much less work from nothing, more after an edit.
+# Names in unnamed namespaces then meet: unisono_compiled_alone() is for sources that share such names with their neighbours.
+set(CMAKE_UNITY_BUILD ${UNISONO_JOIN})
+set(CMAKE_UNITY_BUILD_BATCH_SIZE 16)
+function(unisono_compiled_alone)
+  set_source_files_properties(${ARGN} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+endfunction()
+
+# unisono_folder(<name> SOURCES … DEPENDS … [PRIVATE_DEPENDS …]): the library unisono_<name> of the folder at hand. DEPENDS are
+# the only folders that it may include (tests/layering.py checks the #include lines against this).
+function(unisono_folder name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS;PRIVATE_DEPENDS" ${ARGN})
+  add_library(unisono_${name} STATIC ${ARG_SOURCES})
+  target_include_directories(unisono_${name} PUBLIC
+    $<BUILD_INTERFACE:${unisono_SOURCE_DIR}/include> $<BUILD_INTERFACE:${unisono_SOURCE_DIR}/src>)
+  target_link_libraries(unisono_${name} PUBLIC ${ARG_DEPENDS} PRIVATE unisono_options ${ARG_PRIVATE_DEPENDS})
+  set_property(GLOBAL APPEND PROPERTY UNISONO_FOLDERS unisono_${name})
+  list(FILTER ARG_PRIVATE_DEPENDS EXCLUDE REGEX "^unisono_(support|ir|passes|plan|codegen|jit|reference|runtime|cpu|cuda|network)")
+  set_property(GLOBAL APPEND PROPERTY UNISONO_LIBRARIES ${ARG_PRIVATE_DEPENDS})
+endfunction()

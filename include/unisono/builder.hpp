@@ -1,0 +1,190 @@
+#pragma once
+/// Builds epilogue graphs in C++. Equal in power to the text form (unisono/text.hpp), which is parsed by means of it.
+///
+///     unisono::GraphBuilder g;
+///     auto h = g.acc() + g.operand("bias", unisono::axes::n);
+///     auto y = mish(group_norm(h, {.groups = 32, .scale = g.operand("gamma", unisono::axes::n)}));
+///     g.store(y, unisono::DType::bf16, "y");
+///     unisono::Graph graph = g.build();
+///
+/// Wrong use (axes that do not fit, a value of another builder, …) throws UserError at the call that is wrong.
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "unisono/graph.hpp"
+
+namespace unisono {
+
+class GraphBuilder;
+
+/// A value of a graph under construction: a handle, cheap to copy, valid as long as its builder lives.
+class Value {
+ public:
+  Value(GraphBuilder& builder, ValueId id) : builder_(&builder), id_(id) {}
+  ValueId id() const { return id_; }
+  GraphBuilder& builder() const { return *builder_; }
+  /// The node as it stands in the graph; the reference lasts until the builder's next call.
+  const Node& node() const;
+  DType dtype() const { return node().dtype; }
+  Axes axes() const { return node().axes; }
+  /// Gives the value a name for printing.
+  Value named(std::string name) const;
+
+ private:
+  GraphBuilder* builder_;
+  ValueId id_;
+};
+
+struct OperandOptions {
+  std::optional<DType> storage = {};         ///< dtype in memory; if absent, as bound
+  std::optional<double> default_value = {};  ///< scalars: value when unbound
+};
+
+class GraphBuilder {
+ public:
+  GraphBuilder() = default;
+  GraphBuilder(const GraphBuilder&) = delete;  // values point to their builder
+  GraphBuilder& operator=(const GraphBuilder&) = delete;
+
+  /// The accumulator of the contraction, f32, [m,n].
+  Value acc();
+  /// What the caller binds under `name`: [], [b], [m], [n], [b,n] or [m,n]. Asking again for a name returns the same
+  /// value; with other axes or options it throws UserError.
+  Value operand(const std::string& name, Axes axes = axes::scalar, OperandOptions options = {});
+  Value constant(double value);
+  Value index(Coordinate c);
+  Value extent(Coordinate c);
+  /// Makes `function` callable in this graph.
+  void define(UserFunction function);
+  /// Calls a user function by name. For one that returns nothing, the call becomes an effect, in order.
+  std::optional<Value> call(const std::string& function, const std::vector<Value>& inputs);
+
+  /// Adds an output. An empty name becomes the name of the value or operand, else "out0", "out1", … by position.
+  void store(Value value, DType dtype, std::string name = {});
+
+  /// Appends a node after inferring its dtype and axes (`requested` is read by Op::cast only); the way in for
+  /// generic code such as the parser. A call of a function that returns nothing becomes an effect. Throws UserError for
+  /// illegal input, and for leaves, which have their own functions above.
+  Value node(Op op, const std::vector<Value>& inputs, Attributes attr = {}, std::optional<DType> requested = {});
+
+  /// Nodes so far.
+  std::size_t size() const { return graph_.nodes.size(); }
+
+  /// The graph, verified. At least one store or effect is needed.
+  Graph build() const;
+
+ private:
+  friend class Value;
+  Value append(Node node);
+  Value unique(Node node, std::uint64_t key);
+
+  Graph graph_;
+  // Leaves stand once in a graph; looked up by (op, bits of the constant or coordinate), and operands by name
+  std::map<std::pair<Op, std::uint64_t>, ValueId> leaves_;
+  std::map<std::string, ValueId> operands_;
+  std::set<std::string> store_names_;
+};
+
+// Operators. A number stands for a constant.
+template <class T>
+concept Number = std::integral<T> || std::floating_point<T>;
+
+#define UNISONO_BINARY(NAME, OP)                                                   \
+  inline Value NAME(Value x, Value y) { return x.builder().node(Op::OP, {x, y}); } \
+  template <Number T>                                                              \
+  Value NAME(Value x, T y) {                                                       \
+    return NAME(x, x.builder().constant(static_cast<double>(y)));                  \
+  }                                                                                \
+  template <Number T>                                                              \
+  Value NAME(T x, Value y) {                                                       \
+    return NAME(y.builder().constant(static_cast<double>(x)), y);                  \
+  }
+UNISONO_BINARY(operator+, add)
+UNISONO_BINARY(operator-, sub)
+UNISONO_BINARY(operator*, mul)
+UNISONO_BINARY(operator/, div)
+UNISONO_BINARY(operator<, less)
+UNISONO_BINARY(operator<=, less_equal)
+UNISONO_BINARY(operator>, greater)
+UNISONO_BINARY(operator>=, greater_equal)
+UNISONO_BINARY(operator==, equal)
+UNISONO_BINARY(operator!=, not_equal)
+UNISONO_BINARY(min, min)
+UNISONO_BINARY(max, max)
+UNISONO_BINARY(pow, pow)
+#undef UNISONO_BINARY
+inline Value logical_and(Value x, Value y) { return x.builder().node(Op::logical_and, {x, y}); }
+inline Value logical_or(Value x, Value y) { return x.builder().node(Op::logical_or, {x, y}); }
+inline Value fma(Value x, Value y, Value z) { return x.builder().node(Op::fma, {x, y, z}); }
+inline Value select(Value condition, Value x, Value y) { return x.builder().node(Op::select, {condition, x, y}); }
+
+#define UNISONO_UNARY(NAME) \
+  inline Value NAME(Value x) { return x.builder().node(Op::NAME, {x}); }
+UNISONO_UNARY(logical_not)
+UNISONO_UNARY(abs)
+UNISONO_UNARY(sqrt)
+UNISONO_UNARY(rsqrt)
+UNISONO_UNARY(reciprocal)
+UNISONO_UNARY(square)
+UNISONO_UNARY(exp)
+UNISONO_UNARY(log)
+UNISONO_UNARY(log1p)
+UNISONO_UNARY(tanh)
+UNISONO_UNARY(erf)
+UNISONO_UNARY(sin)
+UNISONO_UNARY(cos)
+UNISONO_UNARY(sigmoid)
+UNISONO_UNARY(relu)
+UNISONO_UNARY(relu6)
+UNISONO_UNARY(silu)
+UNISONO_UNARY(mish)
+UNISONO_UNARY(gelu)       // x·Φ(x), by erf
+UNISONO_UNARY(gelu_tanh)  // the tanh approximation of gelu
+UNISONO_UNARY(hardswish)  // x·relu6(x + 3)/6
+UNISONO_UNARY(softplus)
+UNISONO_UNARY(logsigmoid)
+UNISONO_UNARY(one_hot)
+#undef UNISONO_UNARY
+inline Value operator-(Value x) { return x.builder().node(Op::neg, {x}); }
+Value leaky_relu(Value x, double slope = 0.01);
+Value elu(Value x, double alpha = 1.0);
+Value hardsigmoid(Value x, double alpha = 1.0 / 6, double beta = 0.5);
+Value clamp(Value x, double lower, double upper);
+Value cast(Value x, DType dtype);
+
+// Reductions. Without arguments: over everything.
+inline constexpr ReduceDomain over_all{.rows = true, .cols = true};
+inline constexpr ReduceDomain over_m{.rows = true};
+inline constexpr ReduceDomain over_n{.cols = true};
+inline constexpr ReduceDomain per_image_over_m{.rows = true, .per_image = true};
+inline constexpr ReduceDomain per_image_over_all{.rows = true, .cols = true, .per_image = true};
+Value sum(Value x, ReduceDomain domain = over_all);
+Value mean(Value x, ReduceDomain domain = over_all);
+Value reduce_max(Value x, ReduceDomain domain = over_all);
+Value reduce_min(Value x, ReduceDomain domain = over_all);
+Value sum_squares(Value x, ReduceDomain domain = over_all);
+Value variance(Value x, ReduceDomain domain = over_all);
+
+struct NormOptions {
+  int groups = 1;  ///< group_norm only
+  std::optional<Value> scale = {};
+  std::optional<Value> shift = {};
+  double eps = 1e-5;
+};
+Value group_norm(Value x, NormOptions options);
+Value instance_norm(Value x, NormOptions options = {});
+Value layer_norm(Value x, NormOptions options = {});
+Value rms_norm(Value x, NormOptions options = {});
+/// With the statistics of this batch (training). Batch normalisation with stored statistics is plain arithmetic.
+Value batch_norm(Value x, NormOptions options = {});
+Value softmax(Value x, ReduceDomain domain = over_n);
+
+}  // namespace unisono

@@ -1,0 +1,90 @@
+#pragma once
+/// The contractions that an epilogue graph may follow, and the iteration space (m, n, b) that they span.
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "unisono/dtype.hpp"
+
+namespace unisono {
+
+/// acc[b, i, j] = Σ_k A[b, i, k]·B[b, k, j].
+/// A is (batch, m, k), or (batch, k, m) if transpose_a; B is (batch, k, n), or (batch, n, k) if transpose_b.
+/// Row m of the epilogue is b·m + i. Outputs with axes [m,n] are (batch, m, n).
+struct Gemm {
+  std::int64_t batch = 1, m = 0, n = 0, k = 0;
+  bool transpose_a = false, transpose_b = false;
+  DType dtype_a = DType::f32, dtype_b = DType::f32;
+};
+
+enum class Layout : std::uint8_t { nhwc, nchw };
+
+/// acc[b, p, q, k] = Σ_{r,s,c} X[b, p·stride_h + r·dilation_h − pad_top, q·stride_w + s·dilation_w − pad_left, c]·W[k,
+/// r, s, c], zero outside the image; with groups, output channel k sees the c of its own group (cross-correlation, as
+/// in PyTorch and ONNX). Row m is (b·P + p)·Q + q, column n is k. Layout nhwc: X (N,H,W,C), W (K,R,S,C/groups), outputs
+/// [m,n] (N,P,Q,K). Layout nchw: X (N,C,H,W), W (K,C/groups,R,S), outputs [m,n] (N,K,P,Q); operands with axes [m,n]
+/// likewise.
+struct Conv2d {
+  std::int64_t n = 1, h = 0, w = 0, c = 0;  ///< input
+  std::int64_t k = 0, r = 1, s = 1;         ///< filter
+  std::array<std::int64_t, 2> stride{1, 1};
+  std::array<std::int64_t, 4> pad{0, 0, 0, 0};  ///< top, left, bottom, right
+  std::array<std::int64_t, 2> dilation{1, 1};
+  std::int64_t groups = 1;
+  Layout layout = Layout::nhwc;
+  DType dtype_x = DType::f32, dtype_w = DType::f32;
+};
+
+/// The transpose (gradient with respect to the input) of Conv2d, as in PyTorch and ONNX: output extents are
+/// P = (H − 1)·stride_h − pad_top − pad_bottom + dilation_h·(R − 1) + output_pad_h + 1, likewise Q.
+/// Layout nhwc: X (N,H,W,C), W (C,R,S,K/groups), outputs (N,P,Q,K). Layout nchw: X (N,C,H,W), W (C,K/groups,R,S).
+struct ConvTranspose2d {
+  std::int64_t n = 1, h = 0, w = 0, c = 0;
+  std::int64_t k = 0, r = 1, s = 1;
+  std::array<std::int64_t, 2> stride{1, 1};
+  std::array<std::int64_t, 4> pad{0, 0, 0, 0};
+  std::array<std::int64_t, 2> output_pad{0, 0};  ///< bottom, right
+  std::array<std::int64_t, 2> dilation{1, 1};
+  std::int64_t groups = 1;
+  Layout layout = Layout::nhwc;
+  DType dtype_x = DType::f32, dtype_w = DType::f32;
+};
+
+using Contraction = std::variant<Gemm, Conv2d, ConvTranspose2d>;
+
+/// The iteration space of the epilogue.
+struct Extents {
+  std::int64_t images = 1;  ///< b
+  std::int64_t height = 0;  ///< P of a convolution; m of a GEMM
+  std::int64_t width = 1;   ///< Q of a convolution; 1 for a GEMM
+  std::int64_t cols = 0;    ///< n
+
+  std::int64_t rows_per_image() const { return height * width; }
+  std::int64_t rows() const { return images * rows_per_image(); }  ///< m
+  bool operator==(const Extents&) const = default;
+};
+
+/// Checks the description and returns its iteration space. Throws UserError that names the field at fault
+/// (an extent below 1, an output below 1, channels no multiple of groups, …).
+Extents extents(const Contraction& contraction);
+
+/// Shapes of the two operands as documented above.
+std::vector<std::int64_t> shape_a(const Contraction& contraction);
+std::vector<std::int64_t> shape_b(const Contraction& contraction);
+
+/// Shape in memory of a value with axes [m,n] of this contraction: (batch,m,n), (N,P,Q,K) or (N,K,P,Q).
+std::vector<std::int64_t> shape_mn(const Contraction& contraction);
+
+/// Depth of the sum that one accumulator takes: k, or R·S·C/groups.
+std::int64_t depth(const Contraction& contraction);
+
+/// Multiply–add operations counted as two.
+double flop(const Contraction& contraction);
+
+/// "conv2d 8x64x64x320 -> 320, 3x3, pad 1" and the like.
+std::string to_string(const Contraction& contraction);
+
+}  // namespace unisono

@@ -1,0 +1,229 @@
+#pragma once
+/// Epilogue graphs: an SSA DAG over the accumulator of one contraction.
+///
+/// A graph knows no extents: the same graph serves every problem. Each value has *axes*, which say how it
+/// is broadcast, and a *dtype*, which is both its type and the precision in which its node computes.
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "unisono/dtype.hpp"
+
+namespace unisono {
+
+/// How a value varies along the rows of the implicit GEMM. `m` is a row (a pixel of an image, or a row of a
+/// matrix of a batch, counted over all images); `b` is the image or batch that the row belongs to, so `m` is
+/// finer than `b`.
+enum class RowAxis : std::uint8_t { none, b, m };
+
+/// How a value varies along the columns: `n` is an output channel or column; `g` is one of `Axes::groups`
+/// equal runs of neighbouring columns, so `n` is finer than `g`.
+enum class ColAxis : std::uint8_t { none, g, n };
+
+/// Axes of a value, such as [m,n], [b,n], [n] or [] (a scalar).
+struct Axes {
+  RowAxis row = RowAxis::none;
+  ColAxis col = ColAxis::none;
+  int groups = 0;  ///< number of groups if col == ColAxis::g, else 0
+
+  bool operator==(const Axes&) const = default;
+};
+
+namespace axes {
+inline constexpr Axes scalar{};
+inline constexpr Axes b{RowAxis::b, ColAxis::none};
+inline constexpr Axes m{RowAxis::m, ColAxis::none};
+inline constexpr Axes n{RowAxis::none, ColAxis::n};
+inline constexpr Axes bn{RowAxis::b, ColAxis::n};
+inline constexpr Axes mn{RowAxis::m, ColAxis::n};
+}  // namespace axes
+
+/// Smallest axes that both broadcast to: the finer of the two along rows and along columns. Two different
+/// group counts join to `n`.
+Axes join(const Axes& x, const Axes& y);
+
+/// True if a value with axes `from` broadcasts to `to` without losing anything.
+bool broadcasts_to(const Axes& from, const Axes& to);
+
+/// "[m,n]", "[b,g32]", "[]".
+std::string to_string(const Axes& a);
+
+/// The index set that a reduction, a normalisation or a softmax runs over.
+struct ReduceDomain {
+  bool rows = false;       ///< runs over m
+  bool cols = false;       ///< runs over n
+  bool per_image = false;  ///< with rows: over the rows of one image only, one result an image
+  int groups = 1;          ///< with cols: the columns fall into this many equal groups, one result a group
+
+  bool operator==(const ReduceDomain&) const = default;
+};
+
+/// Axes of the result of reducing a value with axes [m,n] over `domain`.
+Axes reduced_axes(const ReduceDomain& domain);
+
+/// Coordinates and extents of the iteration space.
+enum class Coordinate : std::uint8_t {
+  m,  ///< row over all images
+  n,  ///< column
+  b,  ///< image or batch
+  h,  ///< output row of the pixel (convolution), or row within the matrix (GEMM)
+  w,  ///< output column of the pixel (convolution); 0 for a GEMM
+};
+
+enum class Op : std::uint8_t {
+  // Leaves
+  acc,       ///< the accumulator, [m,n]
+  operand,   ///< a tensor or scalar that the caller binds
+  constant,  ///< a number; takes the dtype of what it meets
+  index,     ///< i32 coordinate
+  extent,    ///< i32 extent of a coordinate
+  // Binary
+  add,
+  sub,
+  mul,
+  div,
+  min,
+  max,
+  pow,
+  less,
+  less_equal,
+  greater,
+  greater_equal,
+  equal,
+  not_equal,  // → bool
+  logical_and,
+  logical_or,  // bool, bool → bool
+  // Ternary
+  fma,     ///< x·y + z
+  select,  ///< bool ? x : y
+  // Unary
+  logical_not,
+  neg,
+  abs,
+  sqrt,
+  rsqrt,
+  reciprocal,
+  square,
+  exp,
+  log,
+  log1p,
+  tanh,
+  erf,
+  sin,
+  cos,
+  sigmoid,
+  relu,
+  relu6,
+  leaky_relu,
+  elu,
+  silu,
+  mish,
+  gelu,
+  gelu_tanh,
+  hardsigmoid,
+  hardswish,
+  softplus,
+  logsigmoid,
+  clamp,
+  cast,     ///< rounds to `dtype`; never dropped and never moved over another rounding
+  one_hot,  ///< label → [.., n]: 1 where n == label, else 0
+  // Reductions over attr.domain
+  sum,
+  mean,
+  reduce_max,
+  reduce_min,
+  sum_squares,
+  variance,  ///< biased: the mean of (x - mean)²
+  // Normalisations over attr.domain: (x - mean)·rsqrt(variance + eps)·scale + shift; rms_norm: x·rsqrt(mean(x²) +
+  // eps)·scale
+  group_norm,
+  instance_norm,
+  layer_norm,
+  rms_norm,
+  batch_norm,
+  softmax,
+  call,  ///< a user-defined elementwise function
+};
+
+inline constexpr int op_count = static_cast<int>(Op::call) + 1;
+
+/// Name in the text form ("add" prints as the operator +). See also docs/text-form.md.
+std::string_view to_string(Op op);
+
+/// What a node needs beyond its inputs. Only the fields that its op names are read; the rest keep their defaults, so
+/// that equality of two attribute sets is equality of the fields.
+struct Attributes {
+  double value = 0;                     ///< constant
+  double alpha = 0;                     ///< leaky_relu: slope; elu: alpha; hardsigmoid: max(0, min(1, alpha·x + beta))
+  double beta = 0;                      ///< hardsigmoid
+  double lower = 0;                     ///< clamp
+  double upper = 0;                     ///< clamp
+  double eps = 0;                       ///< normalisations
+  bool has_scale = false;               ///< normalisations: an input follows x
+  bool has_shift = false;               ///< normalisations: an input follows x (and scale)
+  ReduceDomain domain;                  ///< reductions, normalisations, softmax
+  Coordinate coordinate{};              ///< index, extent
+  std::string name;                     ///< operand, call: the name that the caller binds or registered
+  std::optional<DType> storage;         ///< operand: dtype in memory, if declared; else as bound
+  std::optional<double> default_value;  ///< operand: its value when unbound (scalars only)
+
+  bool operator==(const Attributes&) const = default;
+};
+
+/// Index of a node in its graph; inputs of a node always have smaller ids.
+using ValueId = std::uint32_t;
+
+struct Node {
+  Op op{};
+  DType dtype = DType::f32;
+  Axes axes;
+  std::vector<ValueId> inputs;
+  Attributes attr;
+  std::string name;  ///< name in the text form; may be empty. No part of the meaning.
+};
+
+/// An output: the value is rounded to `dtype` and written with its own axes ([m,n], [n], [b,n], [b,g], [m], []).
+struct Store {
+  ValueId value{};
+  DType dtype = DType::f32;
+  std::string name;
+};
+
+/// A user-defined elementwise function.
+struct UserFunction {
+  std::string name;
+  int arity = 1;
+  bool returns_value = true;  ///< false: called for its side effect only
+  std::string cuda_source;    ///< C++ text that defines `__device__ float name(float, …)` (or void); may be empty
+  std::function<double(std::span<const double>)> cpu;  ///< must be safe to call from several threads
+};
+
+/// An epilogue graph. Nodes stand in topological order.
+struct Graph {
+  std::vector<Node> nodes;
+  std::vector<Store> stores;
+  std::vector<ValueId> effects;  ///< calls of functions that return nothing, in order
+  std::map<std::string, std::shared_ptr<const UserFunction>> functions;
+
+  const Node& operator[](ValueId id) const { return nodes[id]; }
+};
+
+/// True if the nodes of one graph can be paired one to one with those of the other so that op, dtype, axes, attributes
+/// and inputs agree, and the same stores and effects follow in the same order. Values that nothing stores count too, in
+/// the order of their numbers. What does not count: the numbering of nodes otherwise, names of intermediate values, and
+/// how often a leaf stands. Numbers are compared by their bits (0 and -0 differ), except that all NaNs are one;
+/// functions by name.
+bool structurally_equal(const Graph& x, const Graph& y);
+
+/// Throws InternalError, or UserError for what a caller can cause, if `graph` breaks a rule: order, arity, axes,
+/// dtypes, attributes (ranges, and defaults where an op does not read them), names of operands and stores, defined
+/// functions; calls that return nothing are effects, each once, and no value reads them.
+void verify(const Graph& graph);
+
+}  // namespace unisono

@@ -1,0 +1,188 @@
+#pragma once
+/// Writing a network in C++.
+
+#include <concepts>
+#include <cstddef>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "unisono/network/graph.hpp"
+#include "unisono/safetensors.hpp"
+
+namespace unisono {
+
+class NetworkBuilder;
+
+/// A tensor of a network under construction: a handle, cheap to copy, valid as long as its builder lives.
+class NetworkValue {
+ public:
+  NetworkValue(NetworkBuilder& builder, TensorId id) : builder_(&builder), id_(id) {}
+  TensorId id() const { return id_; }
+  NetworkBuilder& builder() const { return *builder_; }
+  const Shape& shape() const;
+  DType dtype() const;
+  /// The tensor; what it refers to moves when the builder adds another.
+  const NetworkTensor& tensor() const;
+  /// Names the tensor and the operator that makes it.
+  NetworkValue named(std::string name) const;
+
+ private:
+  NetworkBuilder* builder_;
+  TensorId id_;
+};
+
+class NetworkBuilder {
+ public:
+  explicit NetworkBuilder(std::string name = "network");
+  NetworkBuilder(const NetworkBuilder&) = delete;  // values point to their builder
+  NetworkBuilder& operator=(const NetworkBuilder&) = delete;
+
+  /// A tensor that the caller gives at each run.
+  NetworkValue input(const std::string& name, Shape shape, DType dtype = DType::f32);
+  /// A constant; `elements` are row-major and as many as the shape says.
+  NetworkValue constant(const std::string& name, Shape shape, std::vector<float> elements);
+  /// The same of any dtype; `elements` as they lie in memory.
+  NetworkValue constant(const std::string& name, Shape shape, DType dtype, std::vector<std::byte> elements);
+  /// The same of a tensor that is one; its elements are shared.
+  NetworkValue constant(NetworkTensor tensor);
+  NetworkValue constant(double scalar);
+  /// Makes the tensors of a file available to weight(). Several files, such as the parts of one set of weights, must
+  /// not share a name.
+  void use_weights(Safetensors file);
+  /// A constant from the files given to use_weights(), by name; asked for again, it is the same constant. f16 and bf16
+  /// become f32 without loss where f32 is asked for; no other dtype is converted. Throws UserError for a name that no
+  /// file has (with those that are near it), another shape, or another dtype.
+  NetworkValue weight(const std::string& name, Shape shape, DType dtype = DType::f32);
+  /// Names in the files that weight() was not asked for, in order: what was forgotten, or is not needed.
+  std::vector<std::string> unused_weights() const;
+  /// Appends an operator after inferring its shape; the way in for generic code such as the ONNX importer. An empty
+  /// name becomes the operator's with a number.
+  NetworkValue apply(OperatorKind kind, const std::vector<NetworkValue>& inputs, std::string name = {});
+  /// Names a tensor, but not the operator that makes it.
+  void name_tensor(NetworkValue value, std::string name);
+  /// Makes the value an output. An empty name becomes the tensor's. A value that is an input, a constant or already an
+  /// output passes through an identity.
+  void output(NetworkValue value, std::string name = {});
+  /// What was written so far.
+  const Network& so_far() const { return network_; }
+  /// The network, verified. At least one output is needed.
+  Network build() const;
+
+ private:
+  friend class NetworkValue;
+  Network network_;
+  std::vector<Safetensors> weight_files_;
+  std::map<std::pair<std::string, DType>, TensorId> weights_;  // those asked for
+};
+
+struct Conv2dOptions {
+  Pair stride = 1;
+  Margins pad = 0;
+  Pair dilation = 1;
+  std::int64_t groups = 1;
+  std::optional<NetworkValue> bias = {};
+};
+struct ConvTranspose2dOptions {
+  Pair stride = 1;
+  Margins pad = 0;
+  Pair output_pad = 0;
+  Pair dilation = 1;
+  std::int64_t groups = 1;
+  std::optional<NetworkValue> bias = {};
+};
+struct GemmOptions {
+  bool transpose_a = false, transpose_b = false;
+  std::optional<NetworkValue> bias = {};
+};
+struct NetworkNormOptions {
+  int groups = 1;  ///< group_norm only
+  std::optional<NetworkValue> scale = {};
+  std::optional<NetworkValue> shift = {};
+  double eps = 1e-5;
+};
+struct PoolOptions {
+  Pair kernel = 2;
+  Pair stride = 2;
+  Margins pad = 0;
+  Pair dilation = 1;  ///< max_pool only
+  bool ceil_mode = false;
+  bool count_pad = false;  ///< average_pool only
+};
+
+NetworkValue conv2d(NetworkValue x, NetworkValue w, Conv2dOptions options = {});
+NetworkValue conv_transpose2d(NetworkValue x, NetworkValue w, ConvTranspose2dOptions options = {});
+NetworkValue gemm(NetworkValue a, NetworkValue b, GemmOptions options = {});
+NetworkValue group_norm(NetworkValue x, NetworkNormOptions options);
+NetworkValue instance_norm(NetworkValue x, NetworkNormOptions options = {});
+NetworkValue layer_norm(NetworkValue x, NetworkNormOptions options = {});
+NetworkValue rms_norm(NetworkValue x, NetworkNormOptions options = {});
+NetworkValue batch_norm(NetworkValue x, NetworkValue scale, NetworkValue shift, NetworkValue mean,
+                        NetworkValue variance, double eps = 1e-5);
+NetworkValue softmax(NetworkValue x);
+NetworkValue max_pool(NetworkValue x, PoolOptions options = {});
+NetworkValue average_pool(NetworkValue x, PoolOptions options = {});
+NetworkValue global_average_pool(NetworkValue x);
+NetworkValue resize(NetworkValue x, operators::Resize options);
+/// Nearest neighbour, output pixel i takes input pixel floor(i/scale).
+NetworkValue upsample(NetworkValue x, double scale = 2);
+NetworkValue concat(const std::vector<NetworkValue>& inputs, int axis = 1);
+NetworkValue pad(NetworkValue x, std::vector<std::int64_t> before, std::vector<std::int64_t> after, double value = 0);
+NetworkValue reshape(NetworkValue x, std::vector<std::int64_t> shape);
+NetworkValue flatten(NetworkValue x, int axis = 1);
+NetworkValue transpose(NetworkValue x, std::vector<int> order);
+NetworkValue identity(NetworkValue x);
+NetworkValue elementwise(Op op, const std::vector<NetworkValue>& inputs, Attributes attr = {});
+
+#define UNISONO_NETWORK_BINARY(NAME, OP)                                                           \
+  inline NetworkValue NAME(NetworkValue x, NetworkValue y) { return elementwise(Op::OP, {x, y}); } \
+  template <class T>                                                                               \
+  requires std::integral<T> || std::floating_point<T> NetworkValue NAME(NetworkValue x, T y) {     \
+    return elementwise(Op::OP, {x, x.builder().constant(static_cast<double>(y))});                 \
+  }                                                                                                \
+  template <class T>                                                                               \
+  requires std::integral<T> || std::floating_point<T> NetworkValue NAME(T x, NetworkValue y) {     \
+    return elementwise(Op::OP, {y.builder().constant(static_cast<double>(x)), y});                 \
+  }
+UNISONO_NETWORK_BINARY(operator+, add)
+UNISONO_NETWORK_BINARY(operator-, sub)
+UNISONO_NETWORK_BINARY(operator*, mul)
+UNISONO_NETWORK_BINARY(operator/, div)
+UNISONO_NETWORK_BINARY(min, min)
+UNISONO_NETWORK_BINARY(max, max)
+UNISONO_NETWORK_BINARY(pow, pow)
+#undef UNISONO_NETWORK_BINARY
+#define UNISONO_NETWORK_UNARY(NAME) \
+  inline NetworkValue NAME(NetworkValue x) { return elementwise(Op::NAME, {x}); }
+UNISONO_NETWORK_UNARY(abs)
+UNISONO_NETWORK_UNARY(sqrt)
+UNISONO_NETWORK_UNARY(rsqrt)
+UNISONO_NETWORK_UNARY(reciprocal)
+UNISONO_NETWORK_UNARY(square)
+UNISONO_NETWORK_UNARY(exp)
+UNISONO_NETWORK_UNARY(log)
+UNISONO_NETWORK_UNARY(log1p)
+UNISONO_NETWORK_UNARY(tanh)
+UNISONO_NETWORK_UNARY(erf)
+UNISONO_NETWORK_UNARY(sin)
+UNISONO_NETWORK_UNARY(cos)
+UNISONO_NETWORK_UNARY(sigmoid)
+UNISONO_NETWORK_UNARY(relu)
+UNISONO_NETWORK_UNARY(relu6)
+UNISONO_NETWORK_UNARY(silu)
+UNISONO_NETWORK_UNARY(mish)
+UNISONO_NETWORK_UNARY(gelu)
+UNISONO_NETWORK_UNARY(gelu_tanh)
+UNISONO_NETWORK_UNARY(hardswish)
+UNISONO_NETWORK_UNARY(softplus)
+UNISONO_NETWORK_UNARY(logsigmoid)
+#undef UNISONO_NETWORK_UNARY
+inline NetworkValue operator-(NetworkValue x) { return elementwise(Op::neg, {x}); }
+NetworkValue leaky_relu(NetworkValue x, double slope = 0.01);
+NetworkValue elu(NetworkValue x, double alpha = 1.0);
+NetworkValue hardsigmoid(NetworkValue x, double alpha = 1.0 / 6, double beta = 0.5);
+NetworkValue clamp(NetworkValue x, double lower, double upper);
+
+}  // namespace unisono

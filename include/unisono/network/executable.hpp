@@ -1,0 +1,148 @@
+#pragma once
+/// What the fuser makes of a network, and the executable that runs it with planned memory.
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "unisono/contraction.hpp"
+#include "unisono/executable.hpp"
+#include "unisono/network/graph.hpp"
+#include "unisono/tensor.hpp"
+
+namespace unisono {
+
+/// One step of the executor as the fuser cut it.
+struct RegionReport {
+  enum class Kind : std::uint8_t {
+    contraction,  ///< a contraction with an epilogue graph: one kernel
+    epilogue,     ///< an epilogue graph over a tensor: one kernel
+    single,       ///< one operator by itself, such as a pooling
+    free,         ///< an operator that costs nothing: a view, or a concatenation that its producers write into
+  };
+  Kind kind = Kind::single;
+  std::string name;                    ///< of the tensor that it makes
+  std::string contraction;             ///< "conv2d (batch,3,64,64) -> 16, 3x3, pad 1"; empty if there is none
+  std::vector<std::string> operators;  ///< what was fused, in order
+  std::string summed_filter;  ///< of a convolution whose image is enlarged ahead of it, else empty: taps may be added
+  std::string epilogue;       ///< text form (unisono::print); empty for single and free
+  std::vector<std::string> outputs;  ///< tensors written
+  std::string note;                  ///< why the region ends here, or why the operator stands alone
+};
+
+struct FusionReport {
+  std::vector<RegionReport> regions;  ///< in the order in which they run
+  int operators = 0;                  ///< operators of the network
+  int kernels = 0;                    ///< regions that are not free
+};
+
+/// For people to read.
+std::string to_string(const FusionReport& report);
+
+// ---- Executable ----
+
+struct NetworkOptions {
+  Device device = Device::cpu;
+  int threads = 0;               ///< CPU threads; 0: one a core. For a GPU: of the compiler
+  Layout layout = Layout::nchw;  ///< memory order of inputs and outputs of rank 4 (shapes of views follow it)
+  bool fuse = true;              ///< false: every operator is a region of its own (for comparison)
+  bool reuse_memory = true;      ///< false: every tensor has memory of its own, nothing runs in place
+  std::size_t cached_plans = 4;  ///< input shapes kept ready; at least 1
+
+  // Device::cuda
+
+  int device_index = 0;           ///< which GPU, as the driver counts them
+  DType precision = DType::bf16;  ///< bf16 or f16: tensors between kernels and weights of contractions; sums are f32
+  bool tuned = true;              ///< plans that were measured come before the cost model's (unisono/tuning.hpp)
+};
+
+/// What the memory planner did for one set of input shapes. Bytes.
+struct MemoryReport {
+  std::size_t arena = 0;          ///< peak: the one allocation that holds all intermediates
+  std::size_t without_reuse = 0;  ///< the sum of all intermediates
+  std::size_t constants = 0;      ///< weights and other constants
+  int in_place = 0;               ///< steps that overwrite an input that is no longer needed
+  int free_concats = 0;           ///< inputs of concatenations that are written where they belong
+  std::size_t device_peak = 0;    ///< on a GPU: the most that this process has held there at once, by way of Unisono
+};
+
+/// Time of one step of a run.
+struct StepTime {
+  std::string name;  ///< RegionReport::name, or "input …", "output …" for changes of layout
+  std::string what;  ///< contraction or operator
+  double milliseconds = 0;
+  // On a GPU
+  std::string how = {};  ///< LaunchReport::how
+  double flop = 0;       ///< of its contraction
+  double bytes = 0;      ///< tensors that it reads and writes, each once; 0: not known
+  double floor_ms = 0;   ///< what the GPU's peaks allow: the longer of arithmetic and memory; 0: not known
+};
+
+class NetworkImpl;
+
+/// A compiled network. Runs from several threads at once; each set of input shapes is planned at its first run.
+class NetworkExecutable {
+ public:
+  explicit NetworkExecutable(std::shared_ptr<NetworkImpl> impl) : impl_(std::move(impl)) {}
+
+  /// Runs to completion. On a GPU tensors may be in its memory or in the host's, and those of f32 may be bf16 or f16 as
+  /// well. `inputs` and `outputs` are bound by name; the output shapes must be those of output_shapes().
+  /// If `profile` is given it receives one entry a step. Throws UserError for a missing or unknown name, a shape that
+  /// does not fit, or another dtype than the network's.
+  void run(const std::map<std::string, ConstTensorView>& inputs, const std::map<std::string, TensorView>& outputs,
+           std::vector<StepTime>* profile = nullptr) const;
+
+  /// On a GPU: puts one run on the stream and does not wait. All tensors are in the GPU's memory, and stay until the
+  /// run is over. Runs on one stream share an arena, those on different streams do not. Throws as run does; UserError
+  /// for a stream that is being captured into a CUDA graph, and on the CPU.
+  void enqueue(const std::map<std::string, ConstTensorView>& inputs, const std::map<std::string, TensorView>& outputs,
+               Stream stream) const;
+
+  /// Shapes of the outputs for inputs of these shapes (both in the order of NetworkOptions::layout).
+  std::map<std::string, std::vector<std::int64_t>> output_shapes(
+      const std::map<std::string, std::vector<std::int64_t>>& inputs) const;
+
+  /// Plans for these input shapes, if that was not done, and says what memory they take.
+  MemoryReport memory(const std::map<std::string, std::vector<std::int64_t>>& inputs) const;
+
+  const Network& network() const;
+  const FusionReport& report() const;
+
+ private:
+  std::shared_ptr<NetworkImpl> impl_;
+};
+
+/// One kernel launch of a network on a GPU.
+struct LaunchReport {
+  std::string name;                          ///< RegionReport::name, or "input …", "output …"
+  std::string what;                          ///< the contraction or operator, and which part of it
+  std::string how;                           ///< the kernel's plan; or that it is a plain one, and why
+  double flop = 0, bytes = 0, floor_us = 0;  ///< as in StepTime
+  double predicted_us = 0;                   ///< by the cost model; 0: it has no plan
+};
+
+/// What runs on a GPU for one set of input shapes.
+struct DeviceReport {
+  std::string device;       ///< "NVIDIA H200"
+  std::string device_note;  ///< why it is not the GPU of this machine; empty if it is
+  FusionReport fusion;
+  std::vector<LaunchReport> launches;  ///< in order: the nodes of the graph
+  MemoryReport memory;                 ///< without constants
+};
+std::string to_string(const DeviceReport& report);
+
+/// Plans for the GPU of options.device_index, or for an H200 where there is none, without compiling anything. Shapes
+/// are those of NetworkExecutable::memory. Throws as compile does.
+DeviceReport explain_device(const Network& network, const NetworkOptions& options,
+                            const std::map<std::string, std::vector<std::int64_t>>& inputs);
+
+/// Fuses a network and makes it ready to run. Throws UserError for a network that is not well formed and Unsupported
+/// (with reasons) for what the device cannot run.
+NetworkExecutable compile(Network network, const NetworkOptions& options = {});
+
+/// What compile would fuse, without compiling anything.
+FusionReport explain(const Network& network, const NetworkOptions& options = {});
+
+}  // namespace unisono

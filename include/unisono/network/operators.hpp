@@ -1,0 +1,165 @@
+#pragma once
+/// The operators of a network that kernels are made of, and those that move images.
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "unisono/graph.hpp"
+#include "unisono/network/index_operators.hpp"
+#include "unisono/network/shape.hpp"
+#include "unisono/network/tensor_operators.hpp"
+
+namespace unisono {
+
+/// The operators. Inputs are listed in the order that they take; [x] may be left out. All have one output.
+namespace operators {
+
+/// x (N,C,H,W), w (K,C/groups,R,S)[, bias (K)] → (N,K,P,Q); see unisono::Conv2d.
+struct Conv2d {
+  Pair stride = 1;
+  Margins pad = 0;
+  Pair dilation = 1;
+  std::int64_t groups = 1;
+  /// Of the image with each pixel repeated 2x2 times. No builder makes it: it is what becomes of a resize ahead of a
+  /// convolution on a GPU.
+  bool enlarged = false;
+  bool operator==(const Conv2d&) const = default;
+};
+
+/// x (N,C,H,W), w (C,K/groups,R,S)[, bias (K)] → (N,K,P,Q); see unisono::ConvTranspose2d.
+struct ConvTranspose2d {
+  Pair stride = 1;
+  Margins pad = 0;
+  Pair output_pad = 0;
+  Pair dilation = 1;
+  std::int64_t groups = 1;
+  bool operator==(const ConvTranspose2d&) const = default;
+};
+
+/// a (M,K) or (B,M,K), b (K,N)[, bias (N)] → (M,N) or (B,M,N). Only a of rank 2 may be transposed.
+struct Gemm {
+  bool transpose_a = false, transpose_b = false;
+  bool operator==(const Gemm&) const = default;
+};
+
+/// An elementwise Op of one to three inputs, which broadcast against each other as in NumPy.
+struct Elementwise {
+  Op op = Op::add;
+  Attributes attr = {};
+  bool operator==(const Elementwise&) const = default;
+};
+
+/// x[, scale][, shift]: group_norm, instance_norm (per image, x of rank 4), layer_norm or rms_norm (over the channels
+/// of each pixel, or over the last extent if x is not of rank 4). Scale and shift are (C).
+struct Normalisation {
+  Op op = Op::group_norm;
+  int groups = 1;
+  double eps = 1e-5;
+  bool has_scale = false, has_shift = false;
+  bool operator==(const Normalisation&) const = default;
+};
+
+/// x, scale, shift, mean, variance (each (C)): (x − mean)/sqrt(variance + eps)·scale + shift, with stored statistics.
+struct BatchNorm {
+  double eps = 1e-5;
+  bool operator==(const BatchNorm&) const = default;
+};
+
+/// Over the channels of each pixel if x is of rank 4, else over the last extent.
+struct Softmax {
+  bool operator==(const Softmax&) const = default;
+};
+
+/// x (N,C,H,W). Pixels outside the image do not take part, unless count_pad counts them as zeros of an average (never
+/// those that only ceil_mode adds). With ceil_mode the last window may hang over, if it starts inside image or left
+/// pad.
+struct Pool2d {
+  bool average = false;
+  Pair kernel = 1;
+  Pair stride = 1;
+  Margins pad = 0;
+  Pair dilation = 1;
+  bool ceil_mode = false;
+  bool count_pad = false;
+  bool operator==(const Pool2d&) const = default;
+};
+
+/// x (N,C,H,W) → (N,C,1,1)
+struct GlobalAveragePool {
+  bool operator==(const GlobalAveragePool&) const = default;
+};
+
+/// x (N,C,H,W)[, like] → (N,C,floor(H·scale_h),floor(W·scale_w)), or the given size if it is not 0; −1 is the extent of
+/// that axis of `like`, of which no element is read. Modes and coordinates that only Resample has are refused.
+struct Resize {
+  ResizeMode mode = ResizeMode::nearest;
+  double scale_h = 1, scale_w = 1;
+  std::int64_t height = 0, width = 0;
+  ResizeCoordinates coordinates = ResizeCoordinates::half_pixel;
+  NearestRounding rounding = NearestRounding::round_prefer_floor;
+  bool operator==(const Resize&) const = default;
+};
+
+/// Any number of inputs that agree in all extents but `axis`.
+struct Concat {
+  int axis = 1;
+  bool operator==(const Concat&) const = default;
+};
+
+/// Adds (or, if negative, crops) before and after each axis: a value, or what the mode repeats.
+struct Pad {
+  std::vector<std::int64_t> before, after;
+  double value = 0;
+  PadMode mode = PadMode::constant;
+  bool operator==(const Pad&) const = default;
+};
+
+/// In the order of the logical shape: 0 keeps the input's extent at that place (or is 0, if literal), one −1 takes what
+/// is left, −2 − i is the extent of the input's axis i.
+struct Reshape {
+  std::vector<std::int64_t> shape;
+  bool literal = false;
+  bool operator==(const Reshape&) const = default;
+};
+
+/// → (product of the extents before axis, product of the others)
+struct Flatten {
+  int axis = 1;
+  bool operator==(const Flatten&) const = default;
+};
+
+/// Output axis i is input axis order[i].
+struct Transpose {
+  std::vector<int> order;
+  bool operator==(const Transpose&) const = default;
+};
+
+/// x, like → x broadcast to the common shape of the two (NumPy's rules). The fuser adds these where an operand does not
+/// fit the axes of an epilogue.
+struct Expand {
+  bool operator==(const Expand&) const = default;
+};
+
+struct Identity {
+  bool operator==(const Identity&) const = default;
+};
+
+}  // namespace operators
+
+using OperatorKind =
+    std::variant<operators::Conv2d, operators::ConvTranspose2d, operators::Gemm, operators::Elementwise,
+                 operators::Normalisation, operators::BatchNorm, operators::Softmax, operators::Pool2d,
+                 operators::GlobalAveragePool, operators::Resize, operators::Concat, operators::Pad, operators::Reshape,
+                 operators::Flatten, operators::Transpose, operators::Expand, operators::Identity, operators::Map,
+                 operators::Reduce, operators::ArgReduce, operators::Slice, operators::Gather, operators::Tile,
+                 operators::DepthToSpace, operators::ReshapeLike, operators::ShapeOf, operators::MatMul,
+                 operators::Conv3d, operators::PoolNd, operators::Resample, operators::GatherElements,
+                 operators::GatherND, operators::ScatterElements, operators::ScatterND, operators::Range,
+                 operators::Triangle, operators::CumulativeSum, operators::TopK, operators::GridSample>;
+
+/// "conv2d", "max_pool", "mish", …
+std::string to_string(const OperatorKind& kind);
+
+}  // namespace unisono

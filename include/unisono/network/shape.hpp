@@ -1,0 +1,53 @@
+#pragma once
+/// Shapes of numbers and symbols, and the small geometry of images.
+
+#include <concepts>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace unisono {
+
+/// One extent of a shape: a number, or a symbol such as "batch" that becomes a number when the network runs. What an
+/// operator makes of a symbol is written as a formula, such as "height/2".
+class Dim {
+ public:
+  Dim() = default;
+  template <std::integral T>
+  Dim(T extent) : value_(static_cast<std::int64_t>(extent)) {}
+  Dim(std::string symbol) : symbol_(std::move(symbol)) {}
+  Dim(const char* symbol) : symbol_(symbol) {}
+
+  bool known() const { return symbol_.empty(); }
+  std::int64_t value() const { return value_; }  ///< if known
+  const std::string& symbol() const { return symbol_; }
+  bool operator==(const Dim&) const = default;
+
+ private:
+  std::int64_t value_ = 1;
+  std::string symbol_;
+};
+
+using Shape = std::vector<Dim>;
+std::string to_string(const Dim& dim);
+std::string to_string(const Shape& shape);  ///< "(batch,3,64,64)"
+
+/// A number for rows and one for columns; a single number serves both.
+struct Pair {
+  std::int64_t h = 1, w = 1;
+  constexpr Pair(std::int64_t both) : h(both), w(both) {}
+  constexpr Pair(std::int64_t rows, std::int64_t columns) : h(rows), w(columns) {}
+  bool operator==(const Pair&) const = default;
+};
+
+/// Margins around an image; a single number serves all sides.
+struct Margins {
+  std::int64_t top = 0, left = 0, bottom = 0, right = 0;
+  constexpr Margins(std::int64_t all) : Margins(all, all, all, all) {}
+  constexpr Margins(std::int64_t t, std::int64_t l, std::int64_t b, std::int64_t r)
+      : top(t), left(l), bottom(b), right(r) {}
+  bool operator==(const Margins&) const = default;
+};
+
+}  // namespace unisono
