@@ -13,6 +13,7 @@ import math
 import pathlib
 import re
 import sys
+import textwrap
 from xml.sax.saxutils import escape
 
 import roofline
@@ -67,7 +68,7 @@ def columns(suite):
         result.append(("the same, hot", lambda c: times(hot_speedup(c))))
     if any(over_bare(c) for c in ran(suite)):
         result.append(("Unisono ÷ Unisono, bare", lambda c: times(over_bare(c))))
-    result += [("floor", lambda c: us(c["floor_us"])), ("share of the floor", lambda c: show("{:.0%}")(c["share_of_floor"])),
+    result += [("floor", lambda c: us(c["floor_us"])), ("% of roofline", lambda c: show("{:.0%}")(c["share_of_floor"])),
                ("error ÷ tolerance", lambda c: times(c.get("error_over_tolerance")) + ("" if c.get("agrees", True) else " **wrong**"))]
     return result
 
@@ -109,7 +110,7 @@ def markdown(suite):
     lines = ["| " + " | ".join(h for h, _ in cols) + " |", "|" + "---|" * len(cols)]
     lines += ["| " + " | ".join(cell(c) for _, cell in cols) + " |" for c in ran(suite)]
     lines += [""] + [line + "\n" for line in summary(suite)]
-    lines += [f"Times in µs. {provenance(suite)}.", "", f"![{suite['suite']}](performance-{suite['suite']}.svg)"]
+    lines += [textwrap.fill(f"Times in µs. {provenance(suite)}.", 100), "", f"![{suite['suite']}](performance-{suite['suite']}.svg)"]
     return "\n".join(lines)
 
 
@@ -172,8 +173,9 @@ def network_table(results):
     lines.insert(1, "|" + "---|" * len(rows[0]))
     lines.append("")
     versions = f", {results['peer_versions']}" if "peer_versions" in results else ""
-    lines.append(f"{results['gpu']}, driver of {results['driver']}{versions}, commit {results['commit'][:12]}, "
-                 f"{results['date'][:10]}. Absent: {absent(cases)}.")
+    lines.append(textwrap.fill(f"{results['gpu']}, driver of {results['driver']}{versions}, commit {results['commit'][:12]}, "
+                               f"{results['date'][:10]}.", 100))
+    lines.append(f"Absent: {absent(cases)}.")
     return lines
 
 
