@@ -69,7 +69,7 @@ double milliseconds(Clock::time_point start) {
   return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
 }
 
-/// Of all threads of this process so far.
+/// CPU time of all threads of this process so far.
 double cpu_milliseconds() {
   rusage used{};
   ::getrusage(RUSAGE_SELF, &used);

@@ -27,7 +27,7 @@ struct NetworkCase {
   std::map<std::string, std::int64_t> values;
 
   Network make() const;
-  /// Of the inputs, (N,C,H,W).
+  /// The inputs' shapes, (N,C,H,W).
   std::map<std::string, std::vector<std::int64_t>> shapes() const;
 };
 

@@ -42,7 +42,7 @@ UNISONO_DEVICE float min_nan(float x, float y) {
     return z;
 }
 
-// Of pairs of 16-bit elements, one by one; NaN if either is.
+// Elementwise maximum of pairs of 16-bit elements; NaN propagates.
 UNISONO_DEVICE u32 max_bf16(u32 one, u32 two) {
     u32 larger;
     asm("max.NaN.bf16x2 %0, %1, %2;" : "=r"(larger) : "r"(one), "r"(two));

@@ -149,7 +149,7 @@ template <class Config, class Visitor> struct Epilogue {
     template <int kFirst, int kEnd, int kFetched = 0> using Ring = typename TensorsOf<kStores, Visitor, kFirst, kEnd, kSwap, kSlice, kSlices, kFetched>::Type;
     static constexpr int kPairs = kStoresPerTile * (kSlice / 4);  // of a tile, a lane
 
-    // Of an element of the output.
+    // The offset of an element of the output.
     UNISONO_DEVICE u64 offset_of(const At& at, int m, int channel) const { return output_offset<kStores>(geometry, at, m, channel); }
 
     // Calls f(x, y, columns of x, columns of y, tensors of x, tensors of y) for each pair of neighbours x, y of block b and slice s in
@@ -258,7 +258,7 @@ template <class Config, class Visitor> struct Epilogue {
             }
     }
 
-    // Of the pixels of the tile's phase.
+    // Tensor maps of the pixels of the tile's parity phase.
     UNISONO_DEVICE const TensorMap& output_map(const At& at) const { return map_of(fixed.output, 0, at); }
     UNISONO_DEVICE const TensorMap& side_map(const At& at) const { return map_of(fixed.side, 3, at); }
     UNISONO_DEVICE const TensorMap& map_of(const TensorMap& first, int others, const At& at) const {

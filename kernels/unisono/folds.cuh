@@ -75,7 +75,7 @@ template <int kCount> struct LaneFold {
         for (int step = 0; step < kHalvings; ++step) first += lane & (16 >> step) ? kCount >> (step + 1) : 0;
         return first;
     }
-    // Of lanes that hold the same values, the first.
+    // Whether this lane is the first of those that hold the same values.
     static UNISONO_DEVICE bool writes(int lane) { return kHalvings == 3 || (lane & (kHalvings == 2 ? 4 : kHalvings == 1 ? 12 : 28)) == 0; }
 
     static UNISONO_DEVICE void run(Fold kind, float (&value)[kCount], int lane) {

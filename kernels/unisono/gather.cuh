@@ -16,7 +16,7 @@ struct alignas(16) GatheredRow {
     int h, w;
 };
 
-// Of a place in k.
+// A position in k: the tap and the channel.
 struct Tap {
     int h, w, c;  // in input pixels; channel of the group
 };

@@ -56,7 +56,7 @@ template <class Head, class Main, int kSlice, int kTileN> struct HeadProduct {
         return kSlice == 64 ? row / 2 + row % 2 * 4 : row;
     }
 
-    // Of a tile, ahead of its slices.
+    // Called once a tile, before its slices.
     UNISONO_DEVICE void begin(const Params& p, int image, int channels, int lane) {
         if constexpr (kHeld) {
 #pragma unroll

@@ -7,7 +7,7 @@ struct Images {  // NHWC and KRSC: both have their k side by side
     static constexpr bool kColumnsA = false, kColumnsB = false, kBatched = false, kRowsA = false, kGather = false, kGatherFilters = false, kDirect = false, kPhases = false, kUnfold = false;
 };
 
-// Of products, and of 1x1 convolutions that are such. kColumnsA: A is (k, m), kColumnsB: B is (k, n); each is loaded by boxes of 64 columns
+// The loads of products, and of 1x1 convolutions that are products. kColumnsA: A is (k, m), kColumnsB: B is (k, n); each is loaded by boxes of 64 columns
 // and multiplied MN-major. Else A is loaded by boxes of rows. kBatched: as many filters B as images A; tiles do not straddle images.
 template <bool kOfA, bool kOfB, bool kEach> struct Matrices : Images {
     static constexpr bool kColumnsA = kOfA, kColumnsB = kOfB, kBatched = kEach, kRowsA = !kOfA;

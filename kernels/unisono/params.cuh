@@ -71,7 +71,7 @@ struct UnfoldedFilter {
 struct PlainOutput {
     void* memory;
 };
-// Of a depthwise convolution (depthwise.cuh): its image and how strips of the output, of a thread each, follow one another; its filters (K, R, S),
+// Parameters of a depthwise convolution (depthwise.cuh): its image and how strips of the output, of a thread each, follow one another; its filters (K, R, S),
 // dense; the main store, whose pixels lie `pitch` elements apart. Steps count elements.
 struct DepthwiseImage {
     const void* memory;

@@ -95,7 +95,7 @@ struct JoinMomentsParams {
     PlainTensor mean, variance;
 };
 
-// Of the kernels generated from an epilogue graph: its extents, and its tensors in the order of codegen::GraphKernel::tensors.
+// Parameters of the kernels generated from an epilogue graph: its extents, and its tensors in the order of codegen::GraphKernel::tensors.
 constexpr int kGraphTensors = 48;
 struct GraphParams {
     u32 images, pixels, columns;  // pixels: rows of an image

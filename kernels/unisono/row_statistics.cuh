@@ -21,7 +21,7 @@ template <class Tile> struct RowStatistics {
     UNISONO_DEVICE void of(RowAffine (&rows)[2 * kBlocks]) const {
         const int lane = tile.thread & 31;
         const float inverse = 1.f / float(tile.geometry.channels);
-        // Of eight channels all exist or none, but where their number is any.
+        // Eight channels exist together or not at all, unless the number of channels is arbitrary.
         auto some = [&](int j, int e, float x) {
             if constexpr (kStores == Stores::kCopyEngine) return x;
             else return 8 * j + 2 * (lane & 3) + e < tile.geometry.channels ? x : 0.f;

@@ -38,7 +38,7 @@ template <class Config, class Visitor> struct SecondPass {
     // Shared memory of a team: columns (mean, factor, shift, the visitor's), scratch of the warp that computes them.
     static constexpr int kColumns = 3 + Visitor::kColumnsAfter, kScratch = kN + 126;
     static constexpr int kTeamBytes = divide_up(kColumns * kN * 4 + kScratch * int(sizeof(Moments)), 16) * 16;
-    // Of a warpgroup: four warps' offsets, the kept tile's centres, barriers of the slabs.
+    // A warpgroup's bytes: four warps' offsets, the smem-resident tile's centres, barriers of the staging buffers.
     static constexpr int kOwnBytes = divide_up(5 * kN * 4 + 4 * kBuffers * 8, 16) * 16;
     // Lanes read slabs by ordinary loads after their fence and store: to pool them, or for the head.
     static constexpr bool kReadsStored = First::Resample::kPooled || First::Head::kEights > 0;

@@ -15,7 +15,7 @@ template <class Visitor, int i, int kEnd> constexpr int fetchable_tensors() {
     else return 0;
 }
 
-// Of operands [i, kEnd), of which the copy engine brings the first kFetch that it can: whether operand `which` is another one.
+// Whether operand `which` of [i, kEnd) is loaded by lanes: TMA loads the first kFetch that it can.
 template <class Visitor, int i, int kEnd, int kFetch> constexpr bool is_loaded(int which) {
     if constexpr (i < kEnd) {
         constexpr bool kFetched = kFetch > 0 && is_fetchable<Visitor, i>();
@@ -35,7 +35,7 @@ template <class Visitor, int i, int kEnd, int kFetch = 0> constexpr int tensor_b
     }
 }
 
-// Of operands [i, kEnd): kSlots pairs each, and where the next ones lie: two rows, or two channels of a row. The first kFetch that can be
+// Operands [i, kEnd): kSlots pairs each, and where the next ones lie: two rows, or two channels of a row. The first kFetch that can be
 // are fetched, not loaded.
 template <class Visitor, int i, int kEnd, int kSlots, int kFetch = 0, bool kLoaded = is_loaded<Visitor, i, kEnd, kFetch>(i)> struct TensorPairs {
     using Source = TensorOf<Visitor, i>;
@@ -55,7 +55,7 @@ template <class Visitor, int i, int kEnd, int kSlots, int kFetch = 0, bool kLoad
         *x = both.x, *y = both.y;
         rest.get(slot, x + 1, y + 1);
     }
-    // Of two channels of one row, two rows of one channel: the lane of the other row and channel has the rest.
+    // Turns two channels of one row into two rows of one channel: the lane of the other row and channel has the rest.
     UNISONO_DEVICE void exchange(int slot, bool odd, int distance) {
         own[slot] = Source::exchanged(own[slot], odd, distance);
         rest.exchange(slot, odd, distance);

@@ -21,7 +21,7 @@ struct F16 {
     static UNISONO_DEVICE u32 max(u32 one, u32 two) { return max_f16(one, two); }
 };
 
-// Of operands alone: float32 in memory, of which matrix instructions take the upper 19 bits.
+// A type of operands only: float32 in memory, of which matrix instructions use the upper 19 bits.
 struct Tf32 {
     using Word = u32;
 };

@@ -15,8 +15,9 @@ struct FastBound {
   bool operator==(const FastBound&) const = default;
 };
 
-/// Of an elementwise node; all zero where the form is as good as float32 arithmetic or the usual float32 function
-/// (within reference::ErrorModel::function_ulps). Columns and scalars are computed by accurate forms in any case.
+/// The bound of an elementwise node; all zero where the form is as good as float32 arithmetic or the usual float32
+/// function (within reference::ErrorModel::function_ulps). Columns and scalars are computed by accurate forms in any
+/// case.
 FastBound fast_bound(const Node& node);
 
 }  // namespace unisono::codegen

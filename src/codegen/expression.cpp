@@ -118,7 +118,7 @@ class Writer {
     return fmt::format("::{}({})", f.name, fmt::join(arguments, ", "));
   }
 
-  // Of the channel at hand
+  // Whether the label is the current channel
   std::string one_hot() const {
     const DType label = g_[x_.inputs[0]].dtype == DType::i32 ? DType::i32 : DType::f32;
     return fmt::format("{} == {} ? 1.f : 0.f", in(0, label), converted("channel", DType::i32, label));

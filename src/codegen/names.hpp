@@ -16,11 +16,11 @@ class Names {
  public:
   explicit Names(const Graph& graph);
 
-  /// Of a value: its own name, an operand's, or "v12".
+  /// A value's name: its own, an operand's, or "v12".
   const std::string& of(ValueId id) const { return values_[id]; }
-  /// Of the memory that a store of statistics goes to: "mu_memory".
+  /// The name of the memory that a store of statistics writes: "mu_memory".
   const std::string& of_store(std::size_t store) const { return stores_[store]; }
-  /// Of the elements from image to image of an operand [b,n]: "temb_pitch".
+  /// The name of the stride from image to image of an operand [b,n]: "temb_pitch".
   const std::string& of_pitch(ValueId id) const { return pitches_[id]; }
 
  private:

@@ -68,7 +68,7 @@ VisitorWriter::Place VisitorWriter::row_place() const {
   return place;
 }
 
-// Of an image, or a scalar: what values [m] read once reductions are complete, where no operands are at hand
+// Values of an image, and scalars, that values [m] read once reductions are complete, where operands are unavailable
 std::set<ValueId> VisitorWriter::kept_in_rows() const {
   std::set<ValueId> kept;
   for (ValueId id = 0; id < g_.nodes.size(); ++id) {

@@ -7,10 +7,10 @@
 
 namespace unisono::jit {
 
-/// Of the source, the headers' names and texts, the options and the architecture: what the program is.
+/// The program's hash: of the source, the headers' names and texts, the options and the architecture.
 std::string program_key(const Request& request);
 
-/// Of the program and of the compiler (identity, options and environment): what the binary is.
+/// The binary's hash: of the program and of the compiler (identity, options and environment).
 std::string binary_key(const std::string& program, Compiler& compiler, const Request& request);
 
 }  // namespace unisono::jit

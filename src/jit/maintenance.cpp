@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 
 constexpr std::uint64_t most_file_bytes = std::uint64_t{1} << 30;
 
-/// Of all files below a folder.
+/// The bytes of all files below a folder.
 std::uint64_t size_of(const fs::path& folder) {
   std::uint64_t bytes = 0;
   std::error_code error;

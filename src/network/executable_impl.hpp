@@ -17,7 +17,7 @@ class NetworkImpl {
   virtual ~NetworkImpl() = default;
   virtual void run(const std::map<std::string, ConstTensorView>& inputs,
                    const std::map<std::string, TensorView>& outputs, std::vector<StepTime>* profile) = 0;
-  /// Of backends with streams; the others say that they have none.
+  /// Implemented by backends with streams; the others throw.
   virtual void enqueue(const std::map<std::string, ConstTensorView>& inputs,
                        const std::map<std::string, TensorView>& outputs, Stream stream);
   virtual NamedSizes output_shapes(const NamedSizes& inputs) const = 0;

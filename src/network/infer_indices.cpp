@@ -25,7 +25,7 @@ void require_axis(const OperatorInputs& in, int axis, std::size_t rank) {
   if (axis < 0 || axis >= static_cast<int>(rank)) reject(in, "axis is {}; expected 0 to below {}", axis, rank);
 }
 
-// Of indices that name one axis of x, the others stay inside x
+// Checks indices that name positions along one axis of x: on the other axes they must not exceed x
 void require_lines(const OperatorInputs& in, int axis) {
   const Shape &x = in.shape(0), &at = in.shape(1);
   if (x.size() != at.size()) reject(in, "indices have shape {}; expected the rank of {}", to_string(at), to_string(x));

@@ -108,7 +108,7 @@ bool Stacker::alike(const Region& a, const Region& b) const {
   return true;
 }
 
-// Of the products that read one input
+// Groups the products that read one input
 void Stacker::find_classes(const std::vector<const Region*>& readers) {
   std::vector<Class> classes;
   for (const Region* r : readers) {

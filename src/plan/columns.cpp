@@ -10,7 +10,7 @@ namespace {
 
 bool is_column(const Node& x) { return x.axes.row != RowAxis::m && !(x.axes == axes::scalar); }
 
-// Of a sum: the summand that is an element and the one that is a column
+// The two summands of a sum: the one that is an element and the one that is a column
 struct Sum {
   ValueId element, column;
 };

@@ -159,7 +159,7 @@ double visit(const Work& w) {
   return k.simple * w.simple + k.special * w.special + k.column * w.columns + k.tensor * w.tensors;
 }
 
-/// Of one warpgroup's share of a tile.
+/// Clocks of one warpgroup's part of a tile.
 struct TileClocks {
   double main = 0, epilogue = 0, wait = 0;
   double drain = 0;  ///< once: streamed, from the last statistics to the image's, and what was spilled of it
@@ -170,7 +170,8 @@ double rows_of_image(const ConvPlan& p) {
   return static_cast<double>(p.tiles_m) * p.tiles_n * p.splits / clusters_of(p);
 }
 
-/// Of a tile's channels, whose moments pass from lane to lane and warp to warp in units of so many.
+/// Clocks to merge a tile's columns, whose mean and M2 pass from lane to lane and warp to warp in units of so many
+/// channels.
 double columns_clk(const ConvConfig& c, int unit) {
   return c.swap ? k.swapped_column_clk * c.tile_n
                 : k.exchange_column_clk * c.tile_n * (unit % 2 == 0 ? 1.0 : k.odd_unit);

@@ -45,7 +45,7 @@ struct ConvProblem {
   std::int64_t phase_height() const { return task.phases ? phase_pixels(extents.height) : extents.height; }
   std::int64_t phase_width() const { return task.phases ? phase_pixels(extents.width) : extents.width; }
 
-  /// Of one output: taps times channels of a group.
+  /// The products of one output: taps times channels of a group.
   std::int64_t depth() const { return conv.r * conv.s * conv.c / conv.groups; }
   std::int64_t element_bytes() const { return static_cast<std::int64_t>(size_of(conv.dtype_x)); }
   /// Elements in the 128 bytes that a swizzle spans: the depth of a stage, or half of it.

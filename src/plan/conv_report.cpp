@@ -63,7 +63,7 @@ std::string loads_by_hand(const Lowered& task, const Gathering& g) {
   if (g.direct)
     return fmt::format("every element from memory, without matrix instructions: {} of {} output channels",
                        why_gathered(task), task.conv.k / task.conv.groups);
-  // Of the few channels that are gathered since they are no multiple of 8: why no window of them is unfolded
+  // Why few channels that are gathered, since they are no multiple of 8, do not use im2col in shared memory
   const Conv2d& c = task.conv;
   const bool few = c.c <= 32 && c.c % 8 != 0 && c.groups == 1 && c.r * c.s > 1 && !task.transposed;
   const std::string beyond = few ? beyond_unfolding(task) : "";

@@ -22,7 +22,7 @@ struct VisitorShape {
   /// General, floats of stored reductions: a channel and warp; a channel in the workspace; a whole tile. Of reductions
   /// over a row's channels the most of a level, and entries of three of all levels.
   int fold_words = 0, fold_planes = 0, tile_folds = 0, row_folds = 0, row_entries = 0;
-  /// Of reductions over rows that elements read again: floats of a channel in the workspace, entries of a result,
+  /// For reductions over rows that elements read again: floats of a channel in the workspace, entries of a result,
   /// levels of all kinds; and the most floats of a channel and warp at a time, stored reductions included.
   int returned_planes = 0, returned_entries = 0, returned_levels = 0, own_words = 0;
   bool returns = false, returns_all = false;  ///< there are such; some over the rows of all images

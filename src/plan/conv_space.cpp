@@ -174,7 +174,7 @@ void choose_stages(ConvConfig& c, const ConvProblem& p, const Device& d, const F
 /// Filters beyond this leave too little for activations and the epilogue.
 constexpr std::int64_t most_stationary_bytes = 128 << 10;
 
-/// Of a step of 128 elements that is worth a candidate: 128x160.
+/// Clocks of the longest step of 128 elements that is worth a candidate: 128x160.
 constexpr std::int64_t longest_deep_clk = 1280;
 
 /// Whether the combination can make sense at all; what cannot is not worth a line among the refusals.
@@ -252,8 +252,8 @@ void finish(ConvConfig& c, const ConvProblem& p, const Device& d, const FixedFie
 /// Fewer steps in flight than this, which do not cover lead_clk either, are not worth a candidate.
 constexpr std::int64_t least_lead = 3;
 
-/// Of fetched operands: as many staging buffers, up to a tile's, as leave the stages the lead that covers their loads;
-/// two at least if four warps write one. False if not even these leave one.
+/// Gives fetched operands as many staging buffers, up to a tile's, as leave the stages the lead that covers their
+/// loads; two at least if four warps write one. False if not even these leave one.
 bool choose_buffers(ConvConfig& c, const ConvProblem& p, const Device& d, const FixedFields& fixed) {
   const int least = c.swap ? std::min(2, stores_per_tile(c)) : 1;
   bool enough = false;

@@ -35,7 +35,7 @@ std::string why_not_depthwise(const ConvProblem& problem);
 std::vector<ConvConfig> depthwise_configurations(const ConvProblem& problem, const Device& device,
                                                  const FixedFields& fixed);
 
-/// Of a block of such a configuration.
+/// Threads of a CTA of such a configuration.
 int depthwise_threads(const ConvConfig& config);
 
 /// How the strips of an output follow one another: images, bands of neighbouring lines of strips, columns, lines.

@@ -9,7 +9,7 @@
 
 namespace unisono::plan {
 
-/// Of the filter, and of the window of the image that the pixels of a tile see.
+/// The geometry of the filter, and of the window of the image that the pixels of a tile see.
 struct Unfolding {
   int lines = 1, taps = 1, channels = 1;  ///< R, S, C
   int stride_h = 1, stride_w = 1, dilation_h = 1;

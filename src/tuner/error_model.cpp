@@ -10,7 +10,7 @@ namespace unisono::tuner {
 
 namespace {
 
-// Of elements only: scalars and columns are computed by the accurate forms
+// The fast forms' error, for elements only: scalars and columns are computed by the accurate forms
 double fast_error(const Node& node, std::span<const double> inputs, double result) {
   if (!(node.axes == axes::mn)) return 0;
   const codegen::FastBound bound = codegen::fast_bound(node);
@@ -31,8 +31,8 @@ std::int64_t statistics_chain(const Contraction& contraction, const Graph& graph
   return 16 + 5 + 2 + slots * (batch ? e.images : 1) + 64;
 }
 
-// Of stored reductions: the elements of a thread's tile, its lanes and warps, the slots of a column, the columns of all
-// images.
+// The longest chain of sums of a stored reduction: a thread's elements, lanes, warps, a column's slots, the columns of
+// all images.
 std::int64_t fold_chain(const Contraction& contraction) {
   const Extents e = extents(contraction);
   const std::int64_t slots = e.rows_per_image() / 64 + e.height + 2;
@@ -74,7 +74,7 @@ double accumulator_error(const Contraction& contraction) {
   const bool words = takes_words(contraction);
   const double each = words ? 8 : 16;
   const double steps = std::ceil(static_cast<double>(depth(contraction)) / each) + 8;  // and partial sums of split-K
-  // Of tf32 each factor is cut off: less than 2^-10 of it is lost
+  // Each tf32 factor is truncated: less than 2^-10 of it is lost
   return 2 * std::sqrt(steps) * 0x1p-23 + (words ? 2 * 0x1p-10 + 0x1p-20 : 0);
 }
 

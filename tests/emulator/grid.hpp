@@ -77,7 +77,7 @@ struct Grid {
   bool launches_ahead = false;  ///< still run
 };
 
-/// Of the running launch; launches are one at a time.
+/// The running launch's grid and thread; launches run one at a time.
 extern Grid* grid;
 extern Thread* current;
 

@@ -23,7 +23,7 @@ void protect(int how) {
     ::mprotect(reinterpret_cast<void*>(address), std::max<std::size_t>(bytes, 1), how);
 }
 
-// Of a thread of a kernel, or the copy engine. Any other fault takes its course
+// Reports a fault of a kernel's thread or of TMA. Any other fault is left to the default handler
 void on_fault(int, siginfo_t* info, void*) {
   const auto at = reinterpret_cast<CUdeviceptr>(info->si_addr);
   const auto& memory = fake_state()->memory;

@@ -13,7 +13,7 @@ using namespace unisono;
 
 constexpr std::size_t most_arena = 4 << 20;  // bytes
 
-// Of exactly as many bytes as its elements take, so that a sanitizer sees what is beyond
+// Has exactly as many bytes as its elements need, so that a sanitizer detects accesses beyond them
 struct Tensor {
   DType dtype;
   std::vector<std::int64_t> shape;

@@ -98,7 +98,7 @@ class Drawer {
     return remember(g_.operand(name, axes::scalar, o), 1.1);
   }
 
-  // Of integers and bools what floats can be made of
+  // Operands of integers and bools are turned into floats
   Value tensor(Axes axes) {
     if (r_.chance(0.08)) return remember(cast(operand(axes, {DType::i32}), DType::f32), 3);
     if (r_.chance(0.06)) return remember(select(operand(axes, {DType::boolean}), g_.constant(0.5), g_.constant(-1)), 1);
@@ -227,7 +227,7 @@ class Drawer {
 
   // ---- Kinds
 
-  // Of the graphs that passes and the CPU backend are tested with; most are refused for something
+  // One of the graphs that passes and the CPU backend are tested with; most are refused for some reason
   DrawnGraph anything() {
     test::RandomOptions o;
     o.operations = r_.between(2, 9), o.stores = 3, o.wild = 0;

@@ -37,7 +37,7 @@ struct Case {
   std::int64_t moments = 0;
 
   Contraction contraction() const { return product ? Contraction(*product) : as_computed(); }
-  /// Of a product the convolution.
+  /// For a product, the convolution that computes it.
   Contraction as_computed() const { return transposed ? Contraction(*transposed) : Contraction(conv); }
   std::string describe() const;  ///< for messages: everything that is needed to run it again
 };
@@ -89,7 +89,7 @@ Case head_case(const Conv2d& conv, std::string text, std::string plan, std::int6
 /// Steps of 128 elements of k, by every way of loading that has them; a few small ones.
 std::vector<Case> deep_cases(std::uint64_t seed);
 std::vector<Case> small_deep_cases();
-/// Of one store, plain or by phases, with its moments.
+/// One store, plain or by parity phases, with its mean and M2.
 std::vector<Case> moment_cases(std::uint64_t seed);
 std::vector<Case> small_moment_cases();
 /// Kernels whose filters stay in shared memory.
@@ -117,7 +117,7 @@ std::vector<Case> delay_cases(std::uint64_t seed);
 std::vector<Case> endurance_cases(std::uint64_t seed);
 /// Problems that are run by many plans.
 std::vector<Case> plan_cases();
-/// Of the legal plans some fifty: every tile, cluster, order, way of loading, mode and depth that there is, at least
+/// Some fifty of the legal plans: every tile, cluster, order, way of loading, mode and depth that there is, at least
 /// twice.
 std::vector<plan::ConvPlan> sample_of_plans(const Case& c, const plan::Epilogue& epilogue);
 /// Small ones for compute-sanitizer, one of each mode and way of loading.

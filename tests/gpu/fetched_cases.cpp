@@ -95,7 +95,7 @@ std::vector<Case> small_fetched_cases() {
   return cases;
 }
 
-// Of every order, plan and kind of operand; enough tiles that a block has several of them
+// Every order, plan and kind of operand; enough tiles that a block has several of them
 std::vector<Case> fetched_cases(std::uint64_t seed) {
   Random random(seed * 91 + 3);
   const Conv2d odd = conv_of(2, 40, 33, 16, 128, 1, DType::bf16), edges = conv_of(2, 17, 19, 64, 160, 3, DType::bf16);

@@ -103,7 +103,7 @@ std::vector<Case> small_head_cases() {
   return cases;
 }
 
-// Of 1 to 32 channels, behind blocks of up to 256
+// Heads of 1 to 32 channels, after blocks of up to 256
 std::vector<Case> head_cases(std::uint64_t seed) {
   Random random(seed * 131 + 7);
   std::vector<Case> cases;

@@ -52,7 +52,7 @@ struct Sums {
   }
 };
 
-// Of one image's `unit` neighbouring channels, as they lie in memory
+// Sums over `unit` neighbouring channels of one image, as they lie in memory
 Sums sums_of(const ConstTensorView& y, std::int64_t image, std::int64_t first, std::int64_t unit) {
   Sums s;
   const std::int64_t pitch = y.strides.empty() ? y.shape[3] : y.strides[2], pixels = y.shape[1] * y.shape[2];

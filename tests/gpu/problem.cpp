@@ -56,7 +56,7 @@ bool gaps_hold(const Tensor& t) {
   return true;
 }
 
-// Of the results [m,n] the one whose rows may lie apart
+// The name of the result [m,n] whose rows may lie apart
 std::string main_output(const Graph& graph, const Contraction& contraction) {
   const plan::Epilogue e = plan::analyse(passes::run_pipeline(graph), extents(contraction));
   return e.graph.stores[e.outputs.at(0).store].name;
@@ -335,7 +335,7 @@ std::string judge_resampled(const Outcome& o, const ConstTensorView& y) {
   return text;
 }
 
-// Of the main store as it is, or where that is not to be had, as it should be: its reference and contraction
+// The head's reference and contraction, from the main store as it is or, where it is not written, as it should be
 std::pair<reference::Values, Contraction> expected_head(const Outcome& o, const reference::Values& main) {
   const Head& head = o.c.options.head;
   const Tensor& store = o.tensors.at(o.main);

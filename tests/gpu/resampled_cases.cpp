@@ -49,7 +49,7 @@ std::string of_type(std::string text, DType type) {
   return text;
 }
 
-// Of each of the three: both, a pooled tensor, an enlarged one, that alone
+// One of these: both, a pooled tensor, an upsampled one, that alone
 Resampled drawn(Random& random) {
   switch (random.between(0, 3)) {
     case 0: return {.pooled = "p", .enlarged = "e"};

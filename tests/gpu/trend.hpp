@@ -20,7 +20,7 @@ class Trend {
     rows_ = c.product ? c.product->m : shape[first] * shape[first + 1];
     of_image_ = element_count(shape) / shape[0];
   }
-  /// Of element `i`, in the operand's deviations.
+  /// The trend at element `i`, in the operand's deviations.
   double operator()(std::int64_t i) const {
     const std::int64_t image = i / of_image_, rest = i % of_image_;
     const std::int64_t row = rows_last_ ? rest % rows_ : rest / (of_image_ / rows_);

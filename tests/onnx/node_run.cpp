@@ -76,7 +76,7 @@ command::Tensors64 in_float64(const Tensors& tensors) {
   return all;
 }
 
-// Of what a GPU computed, in 16 bits between kernels
+// How the results of a GPU, with 16 bits between kernels, differ from the reference
 std::string off_reference(const NetworkExecutable& run, const NetworkOptions& options, const Tensors& inputs,
                           const Tensors& actual) {
   const command::NetworkAnswer answer(run.network(), in_float64(inputs), {}, command::rounding_of(run, options), 4);

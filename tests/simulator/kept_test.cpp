@@ -12,7 +12,7 @@ Kernel kept(Schedule schedule, int blocks, int images, int tiles, int team = 1) 
   return k;
 }
 
-// Of the steps of the first consumer: stores of tiles as they are kept, and loads back.
+// The first consumer's steps: stores of tiles that are spilled, and loads back.
 std::pair<int, int> spills_and_loads(const Kernel& kernel) {
   const System system = build(on_one_stream(kernel));
   const AgentSpec& agent = system.agents[kernel.k_blocks > 0 ? 1 : 0];

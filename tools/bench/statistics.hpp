@@ -10,7 +10,7 @@ namespace unisono::bench {
 /// The middle value, or the mean of the two in the middle. Throws InternalError without values.
 double median(std::vector<double> values);
 
-/// Of a contender: rounds of repeated times of one launch, in µs.
+/// A contender's times: rounds of repeated times of one launch, in µs.
 struct Timing {
   double us = 0;      ///< median over all times of all rounds
   double spread = 0;  ///< largest minus smallest median of a round, over `us`

@@ -70,7 +70,7 @@ class Binder {
   }
 
  private:
-  /// Of an archive the member of the input's name, or the only one.
+  /// The archive's member of the input's name, or the only one.
   media::Array pick(media::NamedArrays&& arrays, const std::string& name, const std::string& path) const {
     std::vector<std::string> names;
     for (auto& [member, array] : arrays) {

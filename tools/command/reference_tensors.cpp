@@ -191,7 +191,7 @@ Tensor64 evaluate_tensors(const operators::MatMul& o, const ReferenceInputs& in)
 namespace {
 
 /// Calls visit(place in x, place in w) for every pair that adds to one element of y: index (image, channel, …).
-/// Of a transpose, input pixels p and taps t meet at p·stride + t·dilation − before.
+/// In a transposed convolution, input pixels p and taps t meet at p·stride + t·dilation − before.
 template <class Visit>
 void for_taps(const operators::Conv3d& o, const Extents64& y, const Extents64& x, const Extents64& w,
               const Extents64& index, const Visit& visit) {

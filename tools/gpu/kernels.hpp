@@ -35,7 +35,7 @@ struct Verdict {
 
 Shape shape_of(const Conv2d& conv);
 Product product_of(const Gemm& gemm);
-/// Of a Conv2d or a ConvTranspose2d.
+/// What a Conv2d and a ConvTranspose2d have in common.
 General general_of(const Contraction& contraction);
 
 /// The compiler of all tests: one cache, found as the library finds it (UNISONO_CACHE_DIR).

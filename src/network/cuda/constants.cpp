@@ -93,7 +93,7 @@ Place DeviceConstants::transposed_filter(TensorId id, const ConvTranspose2d& pad
                                          std::int64_t channels, bool sums) {
   const float* x = floats(id);
   const std::int64_t taps_h = padded.r, taps_w = padded.s, c = padded.c, k = padded.k;
-  // Of tap (r, s), channel i, filter f
+  // The weight of tap (r, s), channel i, filter f
   const auto value = [=](std::int64_t r, std::int64_t s, std::int64_t i, std::int64_t f) -> double {
     if (!sums) return x[((i * taps_h + r) * taps_w + s) * filters + f];
     double sum = 0;  // the taps of the filter, turned round, that see the same pixel of the small image

@@ -102,7 +102,7 @@ class Reduction {
  public:
   explicit Reduction(std::size_t launches) : all_before_(launches), seen_(launches, 0) { after_.reserve(launches); }
 
-  // Of the next launch; in any order, some perhaps twice
+  // Adds the next launch, given its candidates in any order, some perhaps twice
   void next(std::vector<std::size_t>& candidates) {
     std::sort(candidates.begin(), candidates.end(), std::greater());
     candidates.erase(std::unique(candidates.begin(), candidates.end()), candidates.end());

@@ -87,7 +87,7 @@ cuda::PlainGrid Lowering::grid(std::int64_t threads) const {
   return {count32(std::clamp<std::int64_t>((threads + 255) / 256, 1, most)), 256};
 }
 
-// Of a plain kernel: what its operator reads and writes, in 16 bits; statistics read, and write next to nothing
+// Bytes that a plain kernel's operator reads and writes, in 16 bits; statistics read, and write next to nothing
 double Lowering::bytes_of_step(const std::string& what) {
   const auto bytes = [&](TensorId id) {
     return static_cast<double>(element_count(sizes(id))) * static_cast<double>(size_of(p_.element));

@@ -289,10 +289,10 @@ void Lowering::plain(codegen::PlainKernel kernel, std::int64_t threads, const P&
 }
 
 std::uint32_t count32(std::int64_t x);
-/// Of the kernels at the border: enough for a tile or an octet a thread (kernels/unisono/plain.cuh).
+/// Threads of the kernels at the border: enough for a tile or an octet a thread (kernels/unisono/plain.cuh).
 std::int64_t border_threads(std::int64_t rows, std::int64_t channels);
 
-/// Of an error's text: its first reason.
+/// The first reason in an error's text.
 std::string first_line(const std::string& text);
 
 /// The same sums from an image whose channels are all taps of a line: one tap a line, channels (s, c).

@@ -62,7 +62,7 @@ std::string Lowering::find_parts(TensorId id, std::int64_t first, std::vector<Pi
   return fmt::format("no kernel of a convolution makes '{}'", name);
 }
 
-// Of which tensors moments are worth storing, and for how many channels
+// Finds the tensors whose mean and M2 are worth storing, and for how many channels
 void Lowering::find_measured() {
   for (std::size_t i = 0; i < p_.fused.regions.size(); ++i) {
     const Region& r = p_.fused.regions[i];

@@ -26,7 +26,7 @@ class Constant {
   explicit Constant(std::function<std::vector<std::byte>()> make) : make_(std::move(make)) {}
   void load(int device_index);
   void* data() const { return memory_->data(); }
-  /// Of device memory; 0 before load().
+  /// Bytes of device memory; 0 before load().
   std::size_t bytes() const { return memory_ ? memory_->bytes() : 0; }
 
  private:
@@ -49,7 +49,7 @@ struct Bases {
 
 void* address(const Place& place, const Bases& bases);
 
-/// Of a tensor of so many rows; in bytes.
+/// The bytes that a tensor of so many rows spans.
 Interval interval(const Place& place, std::int64_t rows, std::int64_t width, std::int64_t pitch);
 /// Moments of a tensor that its kernel stores beside it: plan::moments_shape.
 struct GivenMoments {

@@ -126,7 +126,7 @@ class NodeReader {
   /// gets too long for that.
   bool remember_arithmetic(const Dim& result, MapOp op, const Dim& x, const Dim& y) const;
 
-  /// Of a symbol that was computed as a sum: what was added to `part`.
+  /// If a symbol was computed as a sum, what was added to `part`.
   std::optional<Dim> other_summand(const Dim& sum, const Dim& part) const;
   /// How a symbol was computed; nothing of one that was not.
   struct Computed {

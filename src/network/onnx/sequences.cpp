@@ -54,7 +54,7 @@ std::optional<Dim> difference(const NodeReader& node, const Dim& limit, const Di
   return node.other_summand(limit, start);
 }
 
-// Of integers that follow from extents: as long as a tensor is that has that extent
+// A range of integers that follow from extents: its length is an extent of some tensor
 void import_symbolic_range(const NodeReader& node, const Dim& start, const Dim& limit, const Dim& delta) {
   const bool down = delta == Dim(-1);
   if (!down && delta != Dim(1))

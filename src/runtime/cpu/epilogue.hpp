@@ -33,7 +33,7 @@ class BoundRegion {
 class RegionKernel {
  public:
   virtual ~RegionKernel() = default;
-  /// Of memory that a run needs, aligned as AlignedBuffer's; between runs anyone may use it.
+  /// Bytes of memory that a run needs, aligned as AlignedBuffer's; between runs anyone may use it.
   virtual std::size_t scratch_bytes() const = 0;
   /// Checks the arguments as Executable::run does, and throws as it does. The kernel must outlive the result.
   virtual std::unique_ptr<BoundRegion> bind_region(const Arguments& arguments, std::byte* scratch) const = 0;

@@ -12,8 +12,8 @@ namespace {
 
 constexpr std::int64_t cache_line = cache_line_floats * static_cast<std::int64_t>(sizeof(float));
 
-// Of `rows` rows from `first` on, those up to the end of a cache line of a channels-first output; all if its lines are
-// no runs of pixels
+// How many of `rows` rows from `first` on end a cache line of a channels-first output; all if its image rows are
+// not contiguous
 std::int64_t whole_lines(const BoundTensor& out, const Extents& e, std::int64_t image, std::int64_t first,
                          std::int64_t rows) {
   if (out.strides.row != e.width * out.strides.pixel) return rows;

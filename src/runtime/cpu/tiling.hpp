@@ -22,7 +22,7 @@ class Tiling {
   Tiling(const Extents& extents, int threads, bool reduces = true);
 
   const Extents& extents() const { return extents_; }
-  /// Of the highest strips.
+  /// The height of the highest strips.
   std::int64_t strip_height() const {
     return std::min(extents_.height, ceil_div(segments_per_image(), strips_per_image_) * segment_height_);
   }

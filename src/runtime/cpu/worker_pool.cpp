@@ -126,7 +126,7 @@ class Shared {
   ~Shared() {
     WorkerPool* const pool = pool_.load();
     if (generation_ != support::fork_generation() || pool == nullptr) return;
-    // Of loops that other threads still run at the end of the program: these and the helpers end with the process
+    // Loops that other threads still run at the end of the program, and the helpers in them, end with the process
     if (!pool->busy()) pool->stop();
   }
 

@@ -186,7 +186,7 @@ bool Binder::lies_apart(const std::string& operand) const {
                      [&](const Field& f) { return f.kind == Field::Kind::pitch && f.name == operand; });
 }
 
-// Of an operand [b,n] that has been checked
+// The stride from image to image of an operand [b,n] that has been checked
 std::uint64_t Binder::pitch(const Field& f) const {
   const ConstTensorView& view = arguments_.operands.at(f.name);
   const std::int64_t pitch = view.strides.empty() || view.shape[0] == 1 ? view.shape[1] : view.strides[0];

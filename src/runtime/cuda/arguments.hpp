@@ -14,7 +14,7 @@
 
 namespace unisono::cuda {
 
-/// Of a head: what its filter, operands and result are checked against.
+/// What a head's filter, operands and result are checked against.
 struct HeadSignature {
   Contraction contraction;  ///< of the main store's tensor with the filter
   std::string filter;       ///< its name

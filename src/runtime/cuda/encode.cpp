@@ -53,7 +53,7 @@ void encode(TensorMap& map, const MapShape& m, const void* base, DType element, 
                                      : ""));
 }
 
-// Of what is loaded or stored without a map
+// Puts what is loaded or stored without a map in the map's place
 template <class T>
 void put(TensorMap& map, const T& what) {
   static_assert(sizeof what <= sizeof map && std::is_trivially_copyable_v<T>);

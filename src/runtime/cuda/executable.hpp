@@ -34,7 +34,7 @@ class CudaExecutable final : public ExecutableImpl, public std::enable_shared_fr
   Parameters parameters(const Arguments& arguments) const;
   void place(Parameters& parameters, CUdeviceptr workspace) const;
   Memory make_workspace() const;
-  /// Of the stream, for enqueue(); the pool is locked by the caller.
+  /// The stream's workspace, for enqueue(); the caller holds the pool's lock.
   const Memory& workspace_of(CUstream stream) const;
   void upload_filter(const ConstTensorView& filter);
 

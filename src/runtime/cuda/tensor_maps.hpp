@@ -38,16 +38,16 @@ struct MapShapes {
 /// Shapes of operands and outputs that need no map are of no use.
 MapShapes map_shapes(const plan::Lowered& task, const plan::ConvPlan& plan);
 
-/// Of an image whose windows are unfolded: elements of a line by lines, or channels by pixels by lines.
+/// The window of im2col in shared memory: elements of an image row by image rows, or channels by pixels by image rows.
 MapShape window_shape(const Conv2d& conv, const plan::ConvConfig& config, bool whole_lines);
 
 /// The same map of a tensor whose innermost rows lie `pitch` elements apart; 0: together.
 MapShape with_pitch(MapShape map, std::int64_t pitch);
 
-/// Of an output (K, Q, P, N): the tensor of twice the lines and pixels, which lie `pitch` elements apart; 0: together.
+/// For an output (K, Q, P, N): the tensor of twice the image rows and pixels, `pitch` elements apart; 0: dense.
 MapShape doubled(MapShape output, std::int64_t pitch);
 
-/// Of such a tensor the pixels (2y + phase / 2, 2x + phase % 2), as a tensor of their own.
+/// The pixels (2y + phase / 2, 2x + phase % 2) of such a tensor, as a tensor of their own.
 MapShape with_phase(MapShape map, int phase);
 /// Where its first element lies, in bytes from the output's.
 std::uint64_t phase_offset(const MapShape& map, int phase);

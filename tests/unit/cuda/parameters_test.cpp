@@ -46,7 +46,7 @@ TEST(Parameters, Geometry) {
   EXPECT_EQ(g.dilation_w, 1);
 }
 
-// Of each number that tiles and pixels are divided by; none of a geometry that has no such number divides by 0
+// A divisor for each number that tiles and pixels are divided by; a geometry without such a number never divides by 0
 TEST(Parameters, GeometryHasItsDivisors) {
   const auto divides = [](const Divisor& by, int x) {
     return static_cast<int>(u64{static_cast<u32>(x)} * by.factor >> by.shift);

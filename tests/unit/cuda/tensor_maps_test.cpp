@@ -142,7 +142,7 @@ TEST(TensorMaps, OfProductsAreBoxesOf64Columns) {
   EXPECT_EQ(m.filter.swizzle_bytes, 64);
 }
 
-// Of 128 elements rows take two boxes of what a swizzle spans, columns one of 128 rows
+// With steps of 128 elements, rows take two boxes of a swizzle's span, columns one of 128 rows
 TEST(TensorMaps, OfStepsOf128) {
   Conv2d conv{.n = 2, .h = 9, .w = 12, .c = 200, .k = 40, .r = 3, .s = 5};
   plan::ConvConfig config{.tile_m = 128, .tile_n = 80, .tile_k = 128};

@@ -42,7 +42,7 @@ TEST_F(Fuser, BlockIsOneKernel) {
   EXPECT_EQ(r.regions[0].note, "'y' is an output");
 }
 
-// Of pixels, and then enlarged; but not where that would keep something from joining the convolution
+// A convolution of single pixels runs before the upsampling, except where that would keep something from being fused
 TEST_F(Fuser, ConvolutionOfPixelsComesBeforeItsImageGrows) {
   const NetworkValue narrow = conv2d(upsample(x), weights({4, 8, 1, 1}), {.bias = weights({4})});
   const auto r = fused(concat({narrow, upsample(x)}));

@@ -218,7 +218,7 @@ Floats sampled(operators::GridSample how, Floats places, std::vector<std::int64_
   });
 }
 
-// Of an image of one row 0 1 2 3, at x = −0.5, 1.5, 3.5 and 4.5 pixels
+// Samples an image of one row 0 1 2 3 at x = −0.5, 1.5, 3.5 and 4.5 pixels
 TEST(GridSample, PaddingOfARow) {
   const Floats at{-1, 0, 0, 0, 1, 0, 1.5, 0};
   using M = GridMode;

@@ -175,7 +175,7 @@ struct Beside : testing::Test {
   }
 };
 
-// Of single pixels and of windows; few pixels of one image are a matrix product
+// Convolutions of single pixels and of windows; few pixels of one image are a matrix product
 TEST_F(Beside, Convolutions) {
   for (const Extents64& image :
        {Extents64{2, 3, 4, 5}, {1, 3, 4, 5}, {1, 3, 1, 5}, {2, 3, 1, 1}, {1, 3, 1, 1}, {2, 3, 4, 1}})

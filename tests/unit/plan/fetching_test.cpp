@@ -28,7 +28,7 @@ std::vector<Candidate> all(const char* text, const char* fixed = "") {
   return all(conv, test::epilogue_of(text, conv), fixed);
 }
 
-// Of each configuration a candidate without, one with an operand, one with all
+// Each configuration has a candidate without, one with an operand, one with all
 TEST(Fetching, IsAChoiceWhereThereIsWhatToFetch) {
   std::map<std::optional<int>, int> counts;
   for (const Candidate& c : all(three)) ++counts[c.plan.config.fetch];

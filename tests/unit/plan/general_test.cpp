@@ -191,7 +191,7 @@ TEST(General, TilesThatShareAResultAreInFlight) {
               std::string::npos)
         << error.what();
   }
-  // Of all images, all of them
+  // A normalisation over all images needs the tiles of all of them in flight
   const Conv2d many = test::conv_of(32, 64, 64, 64, 64, 1);
   EXPECT_NO_THROW(choose(many, test::epilogue_of("store group_norm(acc, groups=4) as y : f32", many), Device{}));
   EXPECT_THROW(choose(many, test::epilogue_of("store batch_norm(acc) as y : f32", many), Device{}), Unsupported);

@@ -61,7 +61,7 @@ void copy_axes(std::span<const Axis> axes, const T* from, T* to) {
     copy_plane(axes.size() == 2 ? axes[0] : unit, cols, from, to);
     return;
   }
-  // Of the other axes, the one along which `from` is densest makes the plane with the columns
+  // The plane is made of the columns and, among the other axes, the one along which `from` is densest
   std::size_t dense = 0;
   for (std::size_t i = 1; i + 1 < axes.size(); ++i)
     if (axes[i].from != 0 && (axes[dense].from == 0 || axes[i].from <= axes[dense].from)) dense = i;

@@ -207,7 +207,7 @@ struct ConvFprop {
 
   static float normalised(const Channel& c, float x) { return std::fma(x - c.mean, c.affine.x, c.affine.y); }
 
-  // Of one pixel; an operand of a channel cannot be among what `affine` reads
+  // Statistics of one pixel; `affine` cannot read an operand of a channel
   static Channel over_channels(const Params& p, const typename Visitor::Uniform& u, const float* x) {
     const auto count = static_cast<double>(p.fixed.channels);
     double sum = 0, squares = 0;

@@ -373,7 +373,7 @@ CUresult cuEventElapsedTime(float* milliseconds, CUevent first, CUevent last) {
   return *milliseconds = std::chrono::duration<float, std::milli>(time).count(), CUDA_SUCCESS;
 }
 
-// Of these the tests make no use
+// The tests do not use these
 #ifndef UNISONO_EMULATOR
 CUresult cuLaunchKernel(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream,
                         void**, void**) {
