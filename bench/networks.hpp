@@ -15,7 +15,7 @@ namespace unisono::bench {
 Network baseline_unet(std::int64_t inputs = 8, const std::vector<std::int64_t>& widths = {64, 128, 256, 512, 1024},
                       std::int64_t classes = 17);
 
-/// Residual blocks as in a diffusion U-Net: two a level on the way down and one on the way up, behind a concatenation
+/// Residual blocks as in a diffusion U-Net: two a level on the way down and one on the way up, after a concatenation
 /// with the skip; GroupNorm(32) and SiLU ahead of each convolution, a time embedding added between, a 1x1 convolution
 /// as shortcut where channels change; strided convolutions down, upsampling and a convolution up. Inputs "x" (batch,
 /// widths[0], size, size) and "time" (batch, 4·widths[0]), output "y" of the shape of x.

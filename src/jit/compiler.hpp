@@ -40,7 +40,7 @@ class Compiler {
 std::shared_ptr<Compiler> make_nvrtc(const std::filesystem::path& library);
 std::shared_ptr<Compiler> make_nvcc(const std::filesystem::path& nvcc);
 
-/// All that a compiler is given behind its own name: its options, then the request's.
+/// All that a compiler is given after its own name: its options, then the request's.
 std::vector<std::string> all_options(const Compiler& compiler, const Request& request);
 
 /// The name under which a source is compiled and kept.

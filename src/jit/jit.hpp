@@ -52,7 +52,7 @@ struct Settings {
   std::filesystem::path
       cache;  ///< empty: UNISONO_CACHE_DIR, else XDG_CACHE_HOME/unisono/kernels, else ~/.cache/unisono/kernels
   std::vector<std::filesystem::path> packs;  ///< read-only layers, searched first
-  bool installed_packs = true;               ///< behind them: those of UNISONO_PACKS, and the installation's
+  bool installed_packs = true;               ///< after them: those of UNISONO_PACKS, and the installation's
   bool use_cache = true;
   int jobs = 0;  ///< compilations at once; 0: one a core
   /// How long to wait for another process that is at the same kernel before compiling it here too: it may be stopped.

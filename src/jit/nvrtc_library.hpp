@@ -9,7 +9,7 @@ namespace unisono::jit {
 
 struct NvrtcProgram;  // NVIDIA's, opaque
 
-/// The functions, by the names that they have behind "nvrtc". Each returns 0 for success.
+/// The functions, by the names that they have after "nvrtc". Each returns 0 for success.
 struct NvrtcFunctions {
   const char* (*GetErrorString)(int result);
   int (*Version)(int* major, int* minor);

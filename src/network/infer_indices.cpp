@@ -44,7 +44,7 @@ std::size_t tuple_size(const OperatorInputs& in, std::size_t batch) {
            to_string(at));
   const std::int64_t n = at.back().value();
   if (n < 1 || n + static_cast<std::int64_t>(batch) > std::ssize(x))
-    reject(in, "indices {} name {} axes behind {} of {}", to_string(at), n, batch, to_string(x));
+    reject(in, "indices {} name {} axes after the first {} of {}", to_string(at), n, batch, to_string(x));
   return static_cast<std::size_t>(n);
 }
 

@@ -60,7 +60,7 @@ std::optional<PitchedRows> pitched_rows(const OperandView& view, const Axes& axe
 /// Rows and columns of an operand with these axes, whatever its memory.
 PitchedRows packed_rows(const OperandView& view, const Axes& axes, std::int64_t padded_columns);
 
-/// The operand's elements as packed_rows() has them, with zeros behind the last column.
+/// The operand's elements as packed_rows() has them, with zeros after the last column.
 std::vector<float> packed_elements(const float* elements, const OperandView& view, const Axes& axes,
                                    std::int64_t padded_columns);
 

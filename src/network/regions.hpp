@@ -112,7 +112,7 @@ struct Stacked {
   std::map<std::string, std::string> wide, alone;
 };
 
-/// Joins products of one input with constant weights and the same elementwise operators behind them into one whose
+/// Joins products of one input with constant weights and the same elementwise operators after them into one whose
 /// columns are theirs side by side; what they made becomes a range of its columns. `regions`: what each would be fused
 /// with.
 Stacked stack_products(const Network& network, const std::vector<Region>& regions, const MemoryStyle& style);

@@ -138,7 +138,7 @@ TensorId Stacker::joined(const Class& c, std::size_t i, std::size_t input) {
   const bool filter = i == 0 && input == 1;
   if (!filter && in_[first].constant->size() == 1) return first;
   NetworkTensor t = in_[first];
-  // rows of a filter side by side lie behind one another; columns do not
+  // rows of a filter side by side lie one after another; columns do not
   const auto* g = std::get_if<operators::Gemm>(&op(*c[0], 0).kind);
   const bool by_rows = filter && g != nullptr && !g->transpose_b;
   const std::size_t axis = filter ? (by_rows ? 1 : 0) : column_axis(t.shape);

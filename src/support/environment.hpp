@@ -42,7 +42,7 @@ bool tuning_is_off();
 /// UNISONO_GRAPH: how a network's launches become a CUDA graph.
 std::string graph_way();
 
-/// UNISONO_HEADS: whether the kernel of a block computes the 1x1 convolution of few channels behind it.
+/// UNISONO_HEADS: whether the kernel of a block computes the 1x1 convolution of few channels after it.
 std::string heads_wanted();
 
 /// $XDG_RUNTIME_DIR, if it is set to an absolute path: of this host, this user and this session.

@@ -78,7 +78,7 @@ Arguments described(const Problem& p) {
   return all;
 }
 
-/// Puts a tensor at the address, and moves that behind it.
+/// Puts a tensor at the address, and moves the address past it.
 template <class View>
 void place(View& view, std::byte*& next) {
   view.data = next;

@@ -108,7 +108,7 @@ TEST(NetworkSmall, OperandsOverFiveAxes) {
       }
 }
 
-// Behind convolutions: in the kernel of the tensor cores (eight channels in and out) and behind a plain one (three).
+// After convolutions: in the kernel of the tensor cores (eight channels in and out) and after a plain one (three).
 // The filter passes each channel on.
 TEST(NetworkSmall, OperandsOfConvolutions) {
   for (const std::int64_t channels : {8, 3})

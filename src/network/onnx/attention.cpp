@@ -101,7 +101,7 @@ NetworkValue masked(const NodeReader& node, NetworkValue scores, NetworkValue vi
   return node.map(MapOp::select, {visible, scores, never});
 }
 
-// The new keys behind those of the past
+// The new keys after those of the past
 NetworkValue with_past(const NodeReader& node, NetworkValue x, int past) {
   if (!node.has(past)) return x;
   const NetworkValue before = node.value(past);

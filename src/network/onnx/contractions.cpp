@@ -75,7 +75,7 @@ void import_conv_transpose(const NodeReader& node) {
     std::int64_t total = full - f.stride[i];
     if (wanted) total = affine(x[i + 2], f.stride[i], total).value() - (*wanted)[i];
     if (total < 0 && !wanted) total = 0;
-    if (total < 0) {  // more than the convolution makes: the rest is added behind
+    if (total < 0) {  // more than the convolution makes: the rest is appended
       output_pad[i] -= total;
       total = 0;
     }

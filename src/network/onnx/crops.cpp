@@ -8,7 +8,7 @@ namespace unisono::network::onnx_import {
 
 namespace {
 
-// Crops or pads with zeros to the wanted extents; of an odd difference the larger half is behind
+// Crops or pads with zeros to the wanted extents; the larger half of an odd difference is at the end
 void import_center_crop_pad(const NodeReader& node) {
   const NetworkValue x = node.value(0);
   const auto wanted = node.numbers(1);

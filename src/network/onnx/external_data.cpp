@@ -65,7 +65,7 @@ std::vector<std::byte> external_data(const schema::TensorProto& t, const ModelFo
   std::error_code error;
   const std::uint64_t size = fs::file_size(path, error);
   if (error || offset > size || bytes > size - offset)
-    throw UserError(fmt::format("{}: its external data end behind the end of the file", what));
+    throw UserError(fmt::format("{}: its external data end beyond the end of the file", what));
   std::vector<std::byte> data(bytes);
   std::string why;
   const auto file = support::RegularFile::attempt(path, why);

@@ -5,7 +5,7 @@
 
 namespace unisono::network::onnx_import {
 
-/// One entry an axis behind images and channels.
+/// One entry an axis after images and channels.
 struct Window {
   std::vector<std::int64_t> kernel, stride, dilation, before, after;
 

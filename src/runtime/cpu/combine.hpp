@@ -5,7 +5,7 @@
 
 namespace unisono::cpu {
 
-/// Joins a bias, a normalisation and the function behind it, [add,] sub_fma[, one of normalise_ends], into one
+/// Joins a bias, a normalisation and the function after it, [add,] sub_fma[, one of normalise_ends], into one
 /// instruction where nothing else reads what is in between. Results stay the same, bit for bit.
 void combine_lanes(Program& program);
 

@@ -82,7 +82,7 @@ class PackedWeights {
  public:
   PackedWeights() = default;
   /// `plain` describes the dense row-major operand of shape `shape`, or the part of it that begins `offset` elements
-  /// behind its start; `wanted` is the primitive's format.
+  /// after its start; `wanted` is the primitive's format.
   PackedWeights(std::vector<std::int64_t> shape, DType compute, dnnl::memory::desc plain, dnnl::memory::desc wanted,
                 const VectorUnit& unit, std::int64_t offset = 0);
 

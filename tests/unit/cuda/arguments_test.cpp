@@ -307,7 +307,7 @@ TEST(CudaProducts, MatricesOfABatchMayLieApart) {
   BoundArguments bound = bind_arguments(s, a);
   EXPECT_EQ(bound.step_a, 136);
   EXPECT_EQ(bound.step_b, 0);
-  a.outputs["y"].data = at(0x100000 + 2 * (2 * 136 + 128));  // right behind the last of A
+  a.outputs["y"].data = at(0x100000 + 2 * (2 * 136 + 128));  // right after the last of A
   EXPECT_NO_THROW(bind_arguments(s, a));
   a.outputs["y"].data = at(0x100000 + 2 * (2 * 136 + 128) - 16);
   EXPECT_THROW(bind_arguments(s, a), UserError);

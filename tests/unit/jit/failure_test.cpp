@@ -17,7 +17,7 @@ class FailureTest : public JitTest {
     ADD_FAILURE() << "no CompileError";
     return "";
   }
-  /// The path behind "source:" in a message.
+  /// The path after "source:" in a message.
   static fs::path source_in(const std::string& text) {
     const std::size_t at = text.find("source:  ") + 9;
     return text.substr(at, text.find('\n', at) - at);

@@ -108,7 +108,7 @@ TEST(GatherND, TuplesNameAxes) {
   EXPECT_EQ(user_error([&] {
               result_for(ramp({2, 3}), with_indices(operators::GatherND{}, {1, 2, 0}, {1, 3}));
             }),
-            "gather_nd 'pick': indices (1,3) name 3 axes behind 0 of (2,3)");
+            "gather_nd 'pick': indices (1,3) name 3 axes after the first 0 of (2,3)");
 }
 
 TEST(ScatterElements, ReplacesAndReduces) {

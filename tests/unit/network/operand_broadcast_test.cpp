@@ -39,7 +39,7 @@ Extents64 joined(const Extents64& x, const Extents64& y) {
   return s;
 }
 
-// Differences of pairs, with a function behind them, in one network; every element of every one against a loop
+// Differences of pairs, with a function after them, in one network; every element of every one against a loop
 class Pairs {
  public:
   NetworkValue input(const Extents64& shape) {

@@ -18,7 +18,7 @@ using testing::Not;
 using testing::ThrowsMessage;
 using tests::safetensors_file;
 
-/// f32 values 1, 2, … behind a header of tensors of one element each, and `more`.
+/// f32 values 1, 2, … after a header of tensors of one element each, and `more`.
 Safetensors scalars(const std::vector<std::string>& names, const std::string& file = "w.safetensors") {
   std::string header = "{";
   for (std::size_t i = 0; i < names.size(); ++i)

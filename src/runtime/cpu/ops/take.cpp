@@ -53,7 +53,7 @@ void take(const std::vector<Extents64>& tables, const Strided& x, const Strided&
 void gather(int axis, const Strided& x, const Strided& indices, const Strided& to, const Parallel& parallel) {
   const auto a = static_cast<std::size_t>(axis);
   const std::size_t size = size_of(x.dtype), rank = indices.shape.size();
-  // one index's slice: the axes before and behind
+  // one index's slice: the axes before and after
   Extents64 shape = x.shape, from = x.strides, target = to.strides;
   shape.erase(shape.begin() + axis);
   from.erase(from.begin() + axis);
