@@ -27,10 +27,10 @@ def measured(suite):
 
 
 def grid():
-    """Tiles of images dealt to blocks and warpgroups."""
-    page = Page(1000, 470, "Tiles of images dealt to blocks and warpgroups")
+    """Tiles of images dealt to CTAs and warpgroups."""
+    page = Page(1000, 470, "Tiles of images dealt to CTAs and warpgroups")
     page.text(24, 34, "How tiles are dealt", 17, bold=True)
-    page.text(24, 56, "Here: 3 images of 6 tiles, 4 blocks in ping-pong. On an H200: 132 blocks, one on each SM.", 13, SOFT)
+    page.text(24, 56, "Here: 3 images of 6 tiles, 4 CTAs in ping-pong. On an H200: 132 CTAs, one on each SM.", 13, SOFT)
     side, left = 44, 52
     for image in range(3):
         top = 92 + image * 122
@@ -45,33 +45,33 @@ def grid():
     for block in range(4):
         top = y0 + block * (step + 12)
         page.rect(x0 - 136, top - 6, 676, step + 2, "#f6f8fa", FAINT)
-        page.text(x0 - 126, top + 33, f"block {block}", 14, bold=True)
+        page.text(x0 - 126, top + 33, f"CTA {block}", 14, bold=True)
         for lane in range(2):
             page.text(x0 - 10, top + 18 + lane * 30, f"team {'AB'[lane]}", 12, SOFT, "end")
         for k, item in enumerate(range(block, 18, 4)):
             page.box(x0 + k * width, top + k % 2 * 30 + 1, width - 8, 25, IMAGES[item // 6], f"tile {item}", 13)
     page.line([(x0, 411), (x0 + 490, 411)], arrow=True)
     page.text(x0 + 498, 415, "time", 12, SOFT)
-    page.text(x0 - 136, 440, "6 tiles an image ≤ 8 teams (4 blocks × 2): no team is dealt two tiles of one image,", 13)
+    page.text(x0 - 136, 440, "6 tiles an image ≤ 8 teams (4 CTAs × 2): no team is dealt two tiles of one image,", 13)
     page.text(x0 - 136, 458, "so whoever waits for an image has already published all that the image needs of it.", 13)
     page.save(HERE / "one_launch_grid.svg")
 
 
 def pipeline():
-    """What the warps of one block do."""
-    page = Page(1000, 590, "The pipeline of one block")
-    page.text(24, 34, "One block: 384 threads, 227 KB of shared memory, one block on each SM", 17, bold=True)
+    """What the warps of one CTA do."""
+    page = Page(1000, 590, "The pipeline of one CTA")
+    page.text(24, 34, "One CTA: 384 threads, 227 KB of shared memory, one CTA on each SM", 17, bold=True)
     page.rect(200, 54, 776, 312, "#f6f8fa", FAINT, 6)
     page.rect(24, 110, 136, 150, "#eef1f4", FAINT)
-    page.lines(92, 150, ["memory and", "second-level", "cache"], 14, 19, anchor="middle", bold=True)
+    page.lines(92, 150, ["memory", "and L2"], 14, 19, anchor="middle", bold=True)
     page.lines(92, 218, ["activations", "filters"], 12, 17, anchor="middle", fill=SOFT)
 
     page.text(216, 76, "warpgroup 0", 13, SOFT)
     page.box(216, 86, 150, 44, OTHER, "producer: 1 thread", 13)
     page.box(216, 286, 150, 60, STATISTICS, "3 spare warps", 13)
-    page.lines(380, 318, ["merge the statistics of other blocks"], 12, 16, fill=SOFT)
+    page.lines(380, 318, ["merge the statistics of other CTAs"], 12, 16, fill=SOFT)
 
-    page.text(404, 76, "rings of stages, filled by the copy engine", 13, SOFT)
+    page.text(404, 76, "rings of stages, filled by TMA", 13, SOFT)
     for row, (name, count, fill) in enumerate((("patches of activations", 3, "#6d94c9"), ("filters, one tap and 64 channels", 6, "#9db8dc"))):
         top = 96 + row * 88
         for i in range(count):
@@ -119,7 +119,7 @@ def pipeline():
 def exchange():
     """From a warpgroup's rows to an image's statistics."""
     page = Page(1000, 512, "The exchange of statistics")
-    page.text(24, 34, "The exchange: slots, teams, image", 17, bold=True)
+    page.text(24, 34, "The statistics exchange: slots, teams of slots, image", 17, bold=True)
     page.text(24, 56, "One image of 9 slots (the rows of a warpgroup each) and 6 units of channels; 3 teams of 3 slots.", 13, SOFT)
     shades = ["#3b6fb6", "#d9822b", "#3f8f5f"]
     cell, x, y = 30, 118, 118
@@ -134,7 +134,7 @@ def exchange():
         top = y + team * (3 * cell + 10)
         page.rect(x + 2 * cell - 3, top - 3, 2 * cell + 3, 3 * cell + 3, "none", INK, 4, line=2)
         page.line([(x + 6 * cell + 4, top + 43), (396, top + 43)], arrow=True, width=2)
-    page.lines(24, 428, ["Each warpgroup writes its slot behind its main loop.", "Outlined: what the second member of each team merges."], 12, 16, fill=SOFT)
+    page.lines(24, 428, ["Each warpgroup writes its slot after its main loop.", "Outlined: what the second member of each team merges."], 12, 16, fill=SOFT)
 
     x2 = 404
     page.text(x2 + 90, 88, "teams", 14, bold=True, anchor="middle")
@@ -203,7 +203,7 @@ def timeline():
     block, peers = measured("block"), measured("block")["peers"]
     convolution = measured("conv")["peers"]["torch_eager"]
     bar(76, "PyTorch, eager", [("convolution (cuDNN)", convolution, MAIN),
-                               ("bias, GroupNorm (copy, moments, columns, affine), SiLU", peers["torch_eager"] - convolution, FINISH)])
+                               ("bias, GroupNorm (copy, statistics, columns, affine), SiLU", peers["torch_eager"] - convolution, FINISH)])
     bar(120, "torch.compile", [("convolution, then generated kernels", peers["torch_compile"], OTHER)])
     bar(164, "max-autotune", [("the same, tuned", peers["torch_max_autotune"], OTHER)])
     bar(208, "Unisono, one launch", [("all of it, resident", block["coda_us"], MAIN)])
@@ -212,8 +212,8 @@ def timeline():
         page.line([(x0 + us * scale, 256), (x0 + us * scale, 261)])
         page.text(x0 + us * scale, 276, str(us) if us < 280 else "280 µs", 12, SOFT, "middle")
 
-    page.text(24, 322, "Inside one block: tiles of 256 pixels × 64 channels, 128 input channels, 3×3", 17, bold=True)
-    page.text(24, 344, "To scale, phases as traced; the two rows of a mode are the two teams, the numbers the block's tiles; white: waiting for the turn.", 13, SOFT)
+    page.text(24, 322, "Inside one CTA: tiles of 256 pixels × 64 channels, 128 input channels, 3×3", 17, bold=True)
+    page.text(24, 344, "To scale, phases as traced; the two rows of a mode are the two teams, the numbers the CTA's tiles; white: waiting for the turn.", 13, SOFT)
     names = [(MAIN, "main loop"), (STATISTICS, "visitors, statistics"), (WAIT, "wait for the image"), (FINISH, "normalise, SiLU, store"), (KEEP, "keep centred values"), (OTHER, "spill")]
     for x, (fill, name) in zip((132, 236, 396, 546, 716, 880), names):
         page.rect(x, 358, 14, 14, fill)
@@ -239,7 +239,7 @@ def timeline():
 
     row(392, "resident", ["values wait", "in registers"])
     draw(dealt("resident", 8)[0], 392)
-    row(498, "streamed", ["a later image", "follows: kept"])
+    row(498, "streamed", ["a later image", "follows: in smem"])
     draw(dealt("kept", 8)[0], 498)
     row(604, "streamed", ["one image:", "spilled"])
     # The first tiles, a gap, the last tiles' end, the image's last merge, second passes.
@@ -257,7 +257,7 @@ def timeline():
         page.line([(x, 690), (x, 695)])
         page.text(x, 710, f"{kilo},000" if kilo else "0", 12, SOFT, "middle")
     page.text(x0 + end * clock, 728, "clocks", 12, SOFT, "end")
-    page.lines(24, 752, ["A later image follows: behind its statistics, tile 2 finishes tile 0; the first two tiles of a block have nothing to finish.",
+    page.lines(24, 752, ["A later image follows: after its statistics, tile 2 finishes tile 0; the first two tiles of a CTA have nothing to finish.",
                          "One image: tiles are spilled. The gap stands for the rest of them; behind it the axis gives lengths only."], 12, 18, fill=SOFT)
     page.save(HERE / "one_launch_timeline.svg")
 
