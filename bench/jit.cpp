@@ -18,7 +18,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
-#include "compile.hpp"
+#include "lower/lower.hpp"
 #include "passes/passes.hpp"
 #include "support/replace_file.hpp"
 #include "support/subprocess.hpp"
@@ -52,9 +52,7 @@ unisono::jit::Request make_request(const Case& c) {
   unisono::Conv2d conv{.n = c.n, .h = c.h, .w = c.w, .c = c.c, .k = c.k, .r = c.r, .s = c.r};
   conv.pad = {c.r / 2, c.r / 2, c.r / 2, c.r / 2};
   conv.dtype_x = conv.dtype_w = unisono::DType::bf16;
-  const unisono::Graph graph = unisono::passes::run_pipeline(unisono::parse(epilogue), {});
-  const auto kernel = unisono::conv_kernel(conv, graph, {}, {});
-  return unisono::request(kernel.kernel, kernel.plan, conv);
+  return unisono::lower::lower(conv, unisono::parse(epilogue), {}, {}).request();
 }
 
 unisono::jit::Settings settings_of(const std::string& compiler, const fs::path& cache) {

@@ -311,7 +311,7 @@ int run_all(const Options& o) {
 
 // All cases' problems together, each once
 int tune(const Options& o) {
-  std::vector<tuner::Problem> problems;
+  std::vector<lower::Problem> problems;
   for (const bench::NetworkCase& c : read_cases(o))
     for (auto& p : network::gpu::tuning_problems(c.make(), network_options(o), channels_last(c.shapes()),
                                                  cuda::open_device(o.device)))

@@ -2,9 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "compile.hpp"
-#include "passes/passes.hpp"
-#include "plan/as_convolution.hpp"
+#include "lower/lower.hpp"
 #include "runtime/common/names.hpp"
 #include "runtime/cuda/backend.hpp"
 #include "unisono/error.hpp"
@@ -48,15 +46,15 @@ Explanation explain(const Contraction& contraction, const Graph& graph, const Co
   e.contraction = to_string(contraction);
   const plan::Device device = planned_for(options, e.device_note);
   e.device = device.name;
-  const ConvKernel k = conv_kernel(contraction, passes::run_pipeline(graph), device, options);
-  e.plan = plan::describe(k.plan);
+  const lower::Lowered k = lower::lower(contraction, graph, options, device);
+  e.plan = plan::describe(k.plan());
   e.origin = tuning::to_string(k.chosen);
-  e.predicted_us = k.plan.predicted_us;
-  e.workspace_bytes = k.plan.workspace.bytes;
+  e.predicted_us = k.plan().predicted_us;
+  e.workspace_bytes = k.plan().workspace.bytes;
   e.fields = k.kernel.fields;
   e.source = k.kernel.source;
-  e.reasons = plan::explain(plan::as_convolution(contraction), k.epilogue, device, plan::Override::parse(options.plan),
-                            5, k.plan);
+  e.reasons =
+      plan::explain(k.problem.task, k.problem.epilogue, device, plan::Override::parse(options.plan), 5, k.plan());
   return e;
 }
 

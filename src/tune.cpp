@@ -1,5 +1,6 @@
 /// Tuning as users ask for it: from a graph or a network to problems, and to the tuner.
 
+#include "lower/lower.hpp"
 #include "network/cuda/plan.hpp"
 #include "runtime/common/names.hpp"
 #include "runtime/cuda/backend.hpp"
@@ -15,7 +16,7 @@ TuningReport tune(const Contraction& contraction, const Graph& graph, const Comp
   runtime::check_storage(options, runtime::operand_names(graph));
   if (!options.plan.empty())
     throw UserError("CompileOptions::plan is given, so there is nothing to choose; leave it empty to tune");
-  return tuner::tune({tuner::make_problem(contraction, graph, options)}, tuning);
+  return tuner::tune({lower::analyse(contraction, graph, options)}, tuning);
 }
 
 TuningReport tune(const Network& network, const NetworkOptions& options,

@@ -42,7 +42,9 @@ FORBIDDEN = {
     "passes": ["plan", "codegen", "jit", "runtime", "reference", "network"],
     "plan": ["codegen", "jit", "runtime", "reference", "network"],
     "codegen": ["jit", "runtime", "reference", "network"],
-    "jit": ["ir", "passes", "plan", "codegen", "runtime", "reference", "network"],
+    "tuning": ["lower", "jit", "runtime", "tuner", "reference", "network"],
+    "lower": ["tuner", "reference", "network"],
+    "jit": ["lower", "ir", "passes", "plan", "codegen", "runtime", "reference", "network"],
     "reference": ["passes", "plan", "codegen", "jit", "runtime", "network"],
     "runtime": ["reference", "network"],
 }

@@ -9,7 +9,7 @@
 namespace unisono::plan {
 
 /// A convolution, and how operands lie that are not NHWC and KRSC.
-struct Lowered {
+struct ConvTask {
   Conv2d conv;
   bool columns_a = false;                     ///< A is (k, m): a product with transpose_a
   bool columns_b = false;                     ///< B is (k, n): a product without transpose_b
@@ -18,7 +18,7 @@ struct Lowered {
   /// `transposed` by its output's phases: `conv` is of stride 1 and has the taps of one of them.
   bool phases = false;
 
-  Lowered(const Conv2d& of) : conv(of) {}  // NOLINT(google-explicit-constructor): every convolution is one
+  ConvTask(const Conv2d& of) : conv(of) {}  // NOLINT(google-explicit-constructor): every convolution is one
 
   Contraction contraction() const { return transposed ? Contraction(*transposed) : Contraction(conv); }
 };
@@ -26,9 +26,9 @@ struct Lowered {
 /// The convolution that computes a contraction: itself, or for a product of A (batch, m, k) and B (batch, n, k) the 1x1
 /// convolution of images of one line of m pixels with k channels, each with n filters of its own. Results lie alike in
 /// memory.
-Lowered as_convolution(const Contraction& contraction);
+ConvTask as_convolution(const Contraction& contraction);
 
 /// The same by phases, if it is a transposed convolution that has them.
-std::optional<Lowered> by_phases(const Contraction& contraction);
+std::optional<ConvTask> by_phases(const Contraction& contraction);
 
 }  // namespace unisono::plan

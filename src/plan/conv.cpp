@@ -30,7 +30,7 @@ Candidate examine(const ConvConfig& config, const ConvProblem& problem, const De
 
 }  // namespace
 
-std::vector<Candidate> candidates(const Lowered& task, const Epilogue& epilogue, const Device& device,
+std::vector<Candidate> candidates(const ConvTask& task, const Epilogue& epilogue, const Device& device,
                                   const Override& fixed) {
   const FixedFields fields = resolve(fixed);
   std::vector<Candidate> all;
@@ -43,7 +43,7 @@ std::vector<Candidate> candidates(const Lowered& task, const Epilogue& epilogue,
     all.push_back({{}, "depthwise: " + reason});
     all.back().plan.config.depthwise = DepthwiseStrip{};
   };
-  const auto add = [&](const Lowered& form) {
+  const auto add = [&](const ConvTask& form) {
     const ConvProblem problem = make_problem(form, epilogue, device);
     for (const ConvConfig& config : configurations(problem, device, fields))
       all.push_back(examine(config, problem, device));
@@ -58,13 +58,13 @@ std::vector<Candidate> candidates(const Lowered& task, const Epilogue& epilogue,
   return all;
 }
 
-Lowered as_planned(const Contraction& contraction, const ConvConfig& config) {
+ConvTask as_planned(const Contraction& contraction, const ConvConfig& config) {
   if (!config.phases) return as_convolution(contraction);
   if (auto lowered = by_phases(contraction)) return *std::move(lowered);
   throw InternalError(fmt::format("a plan by phases of {}", to_string(contraction)));
 }
 
-ConvPlan choose(const Lowered& task, const Epilogue& epilogue, const Device& device, const Override& fixed) {
+ConvPlan choose(const ConvTask& task, const Epilogue& epilogue, const Device& device, const Override& fixed) {
   const std::vector<Candidate> all = candidates(task, epilogue, device, fixed);
   if (all.empty() || !all.front().refusal.empty()) throw Unsupported(no_candidate(task, all, fixed));
   return all.front().plan;

@@ -64,14 +64,14 @@ struct ConvConfig {
   bool meets = false;  ///< and these wait for one another, since they read the results
   int unit = 1;        ///< channels of an entry of statistics: divides group width and tile_n; 1 without an exchange
   int group = 0;  ///< rows of (cluster) tiles that are worked on together, all their channels; 0: one after another
-  bool columns_a = false, columns_b = false, batched = false;  ///< as in Lowered; loaded by the copy engine
+  bool columns_a = false, columns_b = false, batched = false;  ///< as in ConvTask; loaded by the copy engine
   /// All tiles of a block have the same channels, whose filters stay in shared memory: stages is the k-steps of a tile.
   bool stationary = false;
   bool rows_a = false;                   ///< runs of pixels are rows of a matrix: boxes of them are loaded, not im2col
   std::optional<Gathering> gather = {};  ///< activations by ordinary loads instead of runs or patches
   /// Pixels are patches, of any stride, whose rows the block unfolds of windows; filters stay in shared memory.
   std::optional<Unfolding> unfold = {};
-  bool phases = false;  ///< Lowered::phases: tiles across are those of each phase, one after another
+  bool phases = false;  ///< ConvTask::phases: tiles across are those of each phase, one after another
   Stores stores = Stores::copy_engine;
   Resampling resampling = {};
   HeadConfig head = {};
@@ -117,7 +117,7 @@ struct ConvPlan {
 };
 
 /// The convolution that a plan of this configuration runs.
-Lowered as_planned(const Contraction& contraction, const ConvConfig& config);
+ConvTask as_planned(const Contraction& contraction, const ConvConfig& config);
 
 /// Fields of ConvConfig that the caller fixes, as text: "tile=128x160 cluster=1x2 stages=4 order=pingpong mode=resident
 /// load=patch split=on swap=on stationary=off thread=8x4x4". Throws UserError for an unknown key or value (says which
@@ -142,11 +142,11 @@ struct Candidate {
 /// own. A transposed convolution that has phases runs by them; the candidates without are listed only if none of those
 /// is legal, or the override says load=gather. Throws UserError for a contraction that is wrong and Unsupported for one
 /// that no convolution kernel of this device can serve whatever the plan (dtype, groups, layout, …).
-std::vector<Candidate> candidates(const Lowered& task, const Epilogue& epilogue, const Device& device,
+std::vector<Candidate> candidates(const ConvTask& task, const Epilogue& epilogue, const Device& device,
                                   const Override& fixed = {});
 
 /// The best legal candidate. Throws Unsupported that lists the refused candidates and their reasons.
-ConvPlan choose(const Lowered& task, const Epilogue& epilogue, const Device& device, const Override& fixed = {});
+ConvPlan choose(const ConvTask& task, const Epilogue& epilogue, const Device& device, const Override& fixed = {});
 
 /// "128x160/5+3 pingpong resident, 104 blocks, 229 KB": for logs and `unisono explain`.
 std::string to_string(const ConvConfig& config);
@@ -155,7 +155,7 @@ std::string describe(const ConvPlan& plan);
 /// For `unisono explain --device cuda`: the plan that is taken (`chosen`, else the one that choose() takes), why it has
 /// its mode, the next `alternatives` best with their predicted times, and why the other candidates were refused. Throws
 /// what candidates() throws; if none is legal it says so.
-std::string explain(const Lowered& task, const Epilogue& epilogue, const Device& device, const Override& fixed = {},
+std::string explain(const ConvTask& task, const Epilogue& epilogue, const Device& device, const Override& fixed = {},
                     std::size_t alternatives = 5, const std::optional<ConvPlan>& chosen = {});
 
 }  // namespace unisono::plan

@@ -18,7 +18,7 @@ constexpr std::int64_t map_stride_limit = std::int64_t{1} << 40;  // bytes, of a
 
 using Reasons = std::vector<std::string>;
 
-void check_operands(const Lowered& task, Reasons& reasons) {
+void check_operands(const ConvTask& task, Reasons& reasons) {
   const Conv2d& c = task.conv;
   const auto is_word = [](DType t) { return t == DType::f32 || t == DType::tf32; };
   const bool words = is_word(c.dtype_x) && is_word(c.dtype_w);
@@ -48,7 +48,7 @@ void check_sizes(const Conv2d& c, const Extents& e, Reasons& reasons) {
 }
 
 /// Ordinary loads count the elements of an image, and of the filters, in 32 bits.
-void check_gathered(const Lowered& task, Reasons& reasons) {
+void check_gathered(const ConvTask& task, Reasons& reasons) {
   const Conv2d& c = task.conv;
   const std::int64_t image = c.h * c.w * c.c, filters = c.k * c.r * c.s * (c.c / c.groups);
   if (why_gathered(task).empty() || std::max(image, filters) <= int_limit) return;
@@ -151,7 +151,7 @@ void count_all(const Epilogue& epilogue, ConvProblem& p) {
 
 }  // namespace
 
-ConvProblem make_problem(const Lowered& task, const Epilogue& epilogue, const Device& device) {
+ConvProblem make_problem(const ConvTask& task, const Epilogue& epilogue, const Device& device) {
   ConvProblem p;
   const Conv2d& conv = task.conv;
   p.task = task, p.conv = conv, p.extents = extents(task.contraction()), p.visitor = visitor_shape(epilogue);

@@ -24,7 +24,7 @@ struct ConvProblem {
   Work before, after;      ///< without a normalisation everything is `after`
   int group_channels = 0;  ///< 0: no normalisation
   bool uses_raw = false;
-  Lowered task = Conv2d{};
+  ConvTask task = Conv2d{};
   std::string gathered;          ///< why the copy engine cannot load the operands; empty: it can
   bool per_pixel = false;        ///< the normalisation is over the channels of a pixel
   bool batch = false;            ///< the normalisation is over the pixels of all images
@@ -55,6 +55,6 @@ struct ConvProblem {
 
 /// Throws UserError for a wrong contraction or group width, and Unsupported, with every reason at once, for what no
 /// kernel of this device serves whatever the plan.
-ConvProblem make_problem(const Lowered& task, const Epilogue& epilogue, const Device& device);
+ConvProblem make_problem(const ConvTask& task, const Epilogue& epilogue, const Device& device);
 
 }  // namespace unisono::plan

@@ -58,7 +58,7 @@ std::vector<Group> group(const std::vector<Candidate>& all) {
 
 std::string kilobytes(std::size_t bytes) { return fmt::format("{} KB", (bytes + 512) / 1024); }
 
-std::string loads_by_hand(const Lowered& task, const Gathering& g) {
+std::string loads_by_hand(const ConvTask& task, const Gathering& g) {
   const std::string reason = why_gathered(task);
   if (g.direct)
     return fmt::format("every element from memory, without matrix instructions: {} of {} output channels",
@@ -79,7 +79,7 @@ std::string windows_unfolded(const Unfolding& u, const ConvConfig& c) {
       u.window_lines(c.tile_m), u.pitch, u.lines, u.taps, u.channels, u.steps(c.tile_k));
 }
 
-std::string loads_of_strips(const Lowered& task, const ConvConfig& c) {
+std::string loads_of_strips(const ConvTask& task, const ConvConfig& c) {
   const DepthwiseStrip& s = *c.depthwise;
   const auto bytes = static_cast<std::int64_t>(size_of(task.conv.dtype_x)) * s.channels / s.multiplier;
   return fmt::format("{} channels at once, {} bytes, {}, without matrix instructions: {}", s.channels / s.multiplier,
@@ -146,7 +146,7 @@ std::string refusals_by_reason(const std::vector<Candidate>& all, std::size_t mo
   return text;
 }
 
-std::string no_candidate(const Lowered& task, const std::vector<Candidate>& all, const Override& fixed) {
+std::string no_candidate(const ConvTask& task, const std::vector<Candidate>& all, const Override& fixed) {
   std::vector<std::string> fields;
   for (const auto& [name, value] : fixed.fields) fields.push_back(fmt::format("{}={}", name, value));
   return fmt::format(
@@ -197,7 +197,7 @@ std::string describe(const ConvPlan& p) {
                      kilobytes(p.shared_bytes));
 }
 
-std::string explain(const Lowered& task, const Epilogue& epilogue, const Device& device, const Override& fixed,
+std::string explain(const ConvTask& task, const Epilogue& epilogue, const Device& device, const Override& fixed,
                     std::size_t alternatives, const std::optional<ConvPlan>& chosen) {
   const std::vector<Candidate> all = candidates(task, epilogue, device, fixed);
   const auto legal =

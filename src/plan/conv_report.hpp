@@ -13,6 +13,6 @@ namespace unisono::plan {
 std::string refusals_by_reason(const std::vector<Candidate>& all, std::size_t most = 20);
 
 /// The message of an Unsupported: no candidate is legal.
-std::string no_candidate(const Lowered& task, const std::vector<Candidate>& all, const Override& fixed);
+std::string no_candidate(const ConvTask& task, const std::vector<Candidate>& all, const Override& fixed);
 
 }  // namespace unisono::plan

@@ -26,13 +26,13 @@ struct Gathering {
 enum class Stores : std::uint8_t { copy_engine, plain, planes };
 
 /// Why no kernel that loads by the copy engine serves the operands; empty: some may.
-std::string why_gathered(const Lowered& task);
+std::string why_gathered(const ConvTask& task);
 
 /// What im2col loads, for tensors of four dimensions, cannot reach along an axis (0: the height); empty: they can.
 std::string beyond_im2col(const Conv2d& conv, int axis);
 
-Gathering gathering_of(const Lowered& task);
+Gathering gathering_of(const ConvTask& task);
 
-Stores stores_of(const Lowered& task);
+Stores stores_of(const ConvTask& task);
 
 }  // namespace unisono::plan

@@ -46,7 +46,7 @@ std::size_t Unfolding::window_bytes(int tile_m) const {
   return static_cast<std::size_t>(padded_to(window_lines(tile_m) * pitch, copy_alignment));
 }
 
-std::string beyond_unfolding(const Lowered& t) {
+std::string beyond_unfolding(const ConvTask& t) {
   const Conv2d& c = t.conv;
   if (t.transposed) return "a transposed convolution";
   if (t.columns_a || t.columns_b || t.batched) return "a product";

@@ -33,7 +33,7 @@ struct Unfolding {
 };
 
 /// Why no window of the operands' image can be unfolded; empty: some can.
-std::string beyond_unfolding(const Lowered& task);
+std::string beyond_unfolding(const ConvTask& task);
 
 /// What beyond_unfolding() says nothing against.
 Unfolding unfolding_of(const Conv2d& conv);

@@ -1,12 +1,9 @@
 #include "tuner/problem.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <tuple>
+#include <utility>
 
-#include "passes/passes.hpp"
-#include "plan/as_convolution.hpp"
 #include "tuning/choose.hpp"
 
 namespace unisono::tuner {
@@ -14,15 +11,6 @@ namespace {
 
 /// Plans that are predicted to be slower than the best by more than this are not worth a compilation.
 constexpr double hopeless = 1.6;
-
-std::span<const jit::Header> device_headers() {
-  static const std::vector<jit::Header> all = [] {
-    std::vector<jit::Header> list;
-    for (const codegen::Header& h : codegen::device_headers()) list.push_back({h.name, h.text});
-    return list;
-  }();
-  return all;
-}
 
 auto shape_of_plan(const plan::ConvConfig& c) {
   return std::tuple(c.tile_m, c.tile_n, c.tile_warpgroups, c.turns, c.mode, c.patch, c.unfold.has_value());
@@ -54,27 +42,12 @@ std::vector<plan::ConvPlan> plans_of(const Problem& p, const plan::Device& devic
 
 }  // namespace
 
-Problem make_problem(const Contraction& contraction, const Graph& graph, const CompileOptions& options) {
-  const Extents e = extents(contraction);
-  verify(graph);
-  plan::Epilogue epilogue = plan::analyse(passes::run_pipeline(graph), e);
-  plan::resample(epilogue, options.resampled, contraction);
-  epilogue.storage = options.storage;
-  plan::add_head(epilogue, options.head, contraction);
-  return {contraction, graph, plan::as_convolution(contraction), std::move(epilogue), options};
-}
-
 std::vector<Trial> trials_of(const Problem& p, const plan::Device& device, std::size_t count) {
   std::vector<Trial> trials;
-  for (plan::ConvPlan& plan : plans_of(p, device, count)) {
-    codegen::Kernel kernel = codegen::generate(
-        p.epilogue, plan.config,
-        {.accurate = p.options.accurate, .storage = p.options.storage, .scalar_pointers = p.options.device_scalars});
-    jit::Request request{.source = kernel.source,
-                         .headers = device_headers(),
-                         .entry = kernel.entry,
-                         .title = fmt::format("{}, {}", to_string(p.contraction), plan::to_string(plan.config))};
-    trials.push_back({std::move(plan), std::move(kernel), std::move(request)});
+  for (const plan::ConvPlan& plan : plans_of(p, device, count)) {
+    lower::Lowered lowered = lower::lower(p, plan);
+    jit::Request request = lowered.request();
+    trials.push_back({std::move(lowered), std::move(request)});
   }
   return trials;
 }

@@ -6,29 +6,17 @@
 #include <string>
 #include <vector>
 
-#include "codegen/codegen.hpp"
 #include "jit/jit.hpp"
-#include "plan/conv.hpp"
-#include "plan/epilogue.hpp"
+#include "lower/lower.hpp"
 #include "unisono/executable.hpp"
 
 namespace unisono::tuner {
 
-struct Problem {
-  Contraction contraction;
-  Graph graph;  ///< as it was written
-  plan::Lowered task;
-  plan::Epilogue epilogue;
-  CompileOptions options;  ///< storage, device_scalars, resampled and accurate are read
-};
-
-/// Throws UserError and Unsupported as compile() does.
-Problem make_problem(const Contraction& contraction, const Graph& graph, const CompileOptions& options);
+using lower::Problem;
 
 /// A plan on its way: predicted, compiled, timed.
 struct Trial {
-  plan::ConvPlan plan;
-  codegen::Kernel kernel;
+  lower::Lowered lowered;
   jit::Request request;
 };
 

@@ -55,17 +55,16 @@ std::vector<double> Stopwatch::compare(const Problem& problem, const std::vector
 
 Runner enter(Stopwatch& stopwatch, const Problem& problem, const Trial& trial, std::size_t index, jit::Binary binary,
              int device_index) {
-  CompileOptions options = problem.options;
-  options.device = Device::cuda;
-  options.device_index = device_index;
+  lower::Lowered lowered = trial.lowered;
+  lowered.problem.options.device = Device::cuda;
+  lowered.problem.options.device_index = device_index;
   Runner runner{index, Executable(nullptr), 0, ""};
   try {
-    runner.executable = Executable(cuda::build(
-        {problem.contraction, problem.graph, problem.epilogue, trial.plan, trial.kernel, std::move(binary), options}));
+    runner.executable = Executable(cuda::build(std::move(lowered), std::move(binary)));
     runner.us = stopwatch.glance(problem, runner.executable);
   } catch (const Error& error) {
-    const std::string what =
-        fmt::format("{} with {}: {}", to_string(problem.contraction), plan::describe(trial.plan), error.what());
+    const std::string what = fmt::format("{} with {}: {}", to_string(problem.contraction),
+                                         plan::describe(trial.lowered.plan()), error.what());
     try {
       cuda::wait(device_index, nullptr);  // a kernel that fails may break the context for all that follows
     } catch (const DeviceError&) {

@@ -78,7 +78,7 @@ std::optional<Row> tuned_row(const Place& place, const Key& key) {
 }
 
 /// The plan that a row gives, if it is one for this problem.
-std::optional<plan::ConvPlan> plan_of(const Row& row, const std::string& source, const plan::Lowered& task,
+std::optional<plan::ConvPlan> plan_of(const Row& row, const std::string& source, const plan::ConvTask& task,
                                       const plan::Epilogue& epilogue, const plan::Device& device, bool warns) {
   try {
     const auto fixed = plan::Override::parse(row.plan);
@@ -94,8 +94,8 @@ std::optional<plan::ConvPlan> plan_of(const Row& row, const std::string& source,
 }
 
 /// The user's row of this key, else a shipped one; `own`: it is this problem's, and has to serve it.
-std::optional<Chosen> measured_plan(const Key& key, bool own, const plan::Lowered& task, const plan::Epilogue& epilogue,
-                                    const plan::Device& device) {
+std::optional<Chosen> measured_plan(const Key& key, bool own, const plan::ConvTask& task,
+                                    const plan::Epilogue& epilogue, const plan::Device& device) {
   const Place place = place_of(device);
   if (const auto row = tuned_row(place, key))
     if (const auto plan = plan_of(*row, support::tuning_file()->string(), task, epilogue, device, own))
@@ -107,14 +107,14 @@ std::optional<Chosen> measured_plan(const Key& key, bool own, const plan::Lowere
 }
 
 /// What is measured of the block alone serves it with a head as well, which takes next to nothing.
-Key without_head(const plan::Lowered& task, plan::Epilogue epilogue) {
+Key without_head(const plan::ConvTask& task, plan::Epilogue epilogue) {
   epilogue.head = nullptr;
   return key_of(task, epilogue);
 }
 
 }  // namespace
 
-Chosen choose(const plan::Lowered& task, const plan::Epilogue& epilogue, const plan::Device& device,
+Chosen choose(const plan::ConvTask& task, const plan::Epilogue& epilogue, const plan::Device& device,
               const plan::Override& fixed, bool measured) {
   if (!fixed.fields.empty()) return {plan::choose(task, epilogue, device, fixed), Origin::fixed};
   if (measured && !support::tuning_is_off()) {

@@ -28,7 +28,7 @@ struct Chosen {
 /// that cannot be read or is not legal for the problem, and a database that cannot be read, is a warning on standard
 /// error, each once, and the next in line is taken. A problem with a head (plan/head.hpp) for which there is no row
 /// takes that of the same without it, if the plan serves it. Throws what plan::choose throws.
-Chosen choose(const plan::Lowered& task, const plan::Epilogue& epilogue, const plan::Device& device,
+Chosen choose(const plan::ConvTask& task, const plan::Epilogue& epilogue, const plan::Device& device,
               const plan::Override& fixed = {}, bool measured = true);
 
 /// "tuned on this GPU, 61.3 us measured"; for people.

@@ -23,7 +23,7 @@ std::string joined(const Numbers& numbers, const char* between) {
   return fmt::format("{}", fmt::join(numbers, between));
 }
 
-std::string problem_text(const plan::Lowered& task) {
+std::string problem_text(const plan::ConvTask& task) {
   const Conv2d& c = task.conv;
   std::string text = fmt::format("{},{},{},{}->{},{}x{}", c.n, c.h, c.w, c.c, c.k, c.r, c.s);
   if (c.r * c.s > 1 || joined(c.pad, ".") != "0") text += fmt::format(",pad={}", joined(c.pad, "."));
@@ -89,7 +89,7 @@ std::string words_of(const plan::Epilogue& e) {
 
 }  // namespace
 
-Key key_of(const plan::Lowered& task, const plan::Epilogue& epilogue) {
+Key key_of(const plan::ConvTask& task, const plan::Epilogue& epilogue) {
   return {problem_text(task),
           fmt::format("{} #{}", words_of(epilogue), support::hash(graph_text(epilogue.graph)).substr(0, 12))};
 }

@@ -18,7 +18,7 @@ struct Key {
   auto operator<=>(const Key&) const = default;
 };
 
-Key key_of(const plan::Lowered& task, const plan::Epilogue& epilogue);
+Key key_of(const plan::ConvTask& task, const plan::Epilogue& epilogue);
 
 /// Where and by what something was measured.
 struct Place {

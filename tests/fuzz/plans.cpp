@@ -72,7 +72,7 @@ Contraction contraction(Draws& d) {
 }
 
 void plan_it(const Contraction& problem, const char* text, std::string_view fixed) {
-  const plan::Lowered task = plan::as_convolution(problem);
+  const plan::ConvTask task = plan::as_convolution(problem);
   const plan::Epilogue epilogue = plan::analyse(passes::run_pipeline(parse(text)), extents(problem));
   const plan::Device device;
   const plan::Override override = plan::Override::parse(std::string(fixed));

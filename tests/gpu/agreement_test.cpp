@@ -5,11 +5,11 @@
 #include <cstdio>
 #include <cstring>
 
-#include "compile.hpp"
 #include "gpu/judges.hpp"
 #include "gpu/kernels.hpp"
 #include "gpu/moments.hpp"
 #include "gpu/options.hpp"
+#include "lower/lower.hpp"
 #include "passes/passes.hpp"
 #include "runtime/cuda/backend.hpp"
 #include "unisono/error.hpp"
@@ -149,7 +149,7 @@ TEST(Agreement, Depthwise) {
   EXPECT_EQ(cases.size(), 96u);
   std::size_t unrolled = 0;
   for (const Case& c : cases) {
-    const auto strip = kernel_of(c, device().device).plan.config.depthwise;
+    const auto strip = kernel_of(c, device().device).plan().config.depthwise;
     ASSERT_TRUE(strip) << c.describe();
     unrolled += strip->taps_h > 0;
   }
@@ -263,21 +263,18 @@ TEST(Agreement, ManyPlans) {
   std::size_t plans = 0;
   for (const Case& c : plan_cases()) {
     Problem problem(c);
-    plan::Epilogue epilogue = plan::analyse(passes::run_pipeline(problem.graph()), extents(c.contraction()));
-    epilogue.storage = c.options.storage;
-    const std::vector<plan::ConvPlan> legal = sample_of_plans(c, epilogue);
+    const lower::Problem wanted = lower::analyse(c.contraction(), problem.graph(), c.options);
+    std::vector<lower::Lowered> kernels;
+    for (const plan::ConvPlan& p : sample_of_plans(c, wanted.epilogue)) kernels.push_back(lower::lower(wanted, p));
     std::vector<jit::Request> requests;
-    std::vector<codegen::Kernel> kernels;
-    for (const plan::ConvPlan& p : legal) kernels.push_back(generate(epilogue, p, c.options));
-    for (std::size_t i = 0; i < legal.size(); ++i) requests.push_back(request(kernels[i], legal[i], c.contraction()));
+    for (const lower::Lowered& k : kernels) requests.push_back(k.request());
     const auto binaries = compiler().compile(requests);
     Judges judges;
-    for (std::size_t i = 0; i < legal.size(); ++i, ++plans) {
-      const Executable executable(
-          cuda::build({c.contraction(), problem.graph(), epilogue, legal[i], kernels[i], binaries[i], c.options}));
+    for (std::size_t i = 0; i < kernels.size(); ++i, ++plans) {
+      const Executable executable(cuda::build(kernels[i], binaries[i]));
       std::string problems;
       Outcome outcome = problem.run(executable, problems);
-      outcome.config = legal[i].config;
+      outcome.config = kernels[i].plan().config;
       judges.take(std::move(outcome), problems, c.describe() + "\n" + executable.describe());
     }
     for (const std::string& text : judges.finish()) ADD_FAILURE() << text;

@@ -5,9 +5,9 @@
 #include <cmath>
 
 #include "codegen/bounds.hpp"
-#include "compile.hpp"
 #include "gpu/judges.hpp"
 #include "gpu/kernels.hpp"
+#include "lower/lower.hpp"
 #include "passes/passes.hpp"
 #include "runtime/cuda/driver.hpp"
 #include "support/float_convert.hpp"
@@ -110,7 +110,7 @@ TEST(Block, ElevenShapesInOneLaunchEach) {
     EXPECT_EQ(graph_of_launch.kernel_nodes(), 1u);
     graph_of_launch.replay(stream.get());
     wait(stream.get(), c.describe());
-    const auto config = conv_kernel(c.conv, passes::run_pipeline(graph), device().device, c.options).plan.config;
+    const auto config = lower::lower(c.conv, graph, c.options, device().device).plan().config;
     const Verdict v = block.verdict(config);
     EXPECT_EQ(v.poisoned, 0u);
     EXPECT_EQ(v.wrong, 0u) << "of " << block.outputs << ", the first at " << v.worst_index;

@@ -9,12 +9,12 @@
 #include <set>
 #include <thread>
 
-#include "compile.hpp"
 #include "gpu/broad.hpp"
 #include "gpu/broad_run.hpp"
 #include "gpu/kernels.hpp"
 #include "gpu/options.hpp"
 #include "gpu/problem.hpp"
+#include "lower/lower.hpp"
 #include "passes/passes.hpp"
 #include "unisono/error.hpp"
 
@@ -172,9 +172,7 @@ std::vector<jit::Request> requests_of(const std::vector<Case>& cases) {
   std::set<std::string> seen;
   for (const Case& c : cases) {
     try {
-      const ConvKernel k =
-          conv_kernel(c.contraction(), passes::run_pipeline(graph_of(c)), planning_device(), c.options);
-      jit::Request r = request(k.kernel, k.plan, c.contraction());
+      jit::Request r = lower::lower(c.contraction(), graph_of(c), c.options, planning_device()).request();
       if (r.title.find(options().only) == std::string::npos) continue;
       if (seen.insert(r.source).second) requests.push_back(std::move(r));
     } catch (const Unsupported&) {  // Run::take counts it

@@ -6,8 +6,8 @@
 #include <future>
 #include <thread>
 
-#include "compile.hpp"
 #include "gpu/broad.hpp"
+#include "lower/lower.hpp"
 #include "passes/passes.hpp"
 #include "plan/as_convolution.hpp"
 #include "plan/conv_override.hpp"
@@ -39,17 +39,18 @@ std::string reason_of(const std::string& message) {
 }
 
 // Pixels and rows may lie apart where they go through the copy engine
-void settle_gaps(Random& random, const ConvKernel& k, Case& c) {
-  if (k.plan.config.gather) c.gaps.image = 0;
-  const bool rows = k.plan.config.stores == plan::Stores::copy_engine && c.conv.k % 8 == 0 &&
-                    !k.epilogue.outputs.empty() && k.epilogue.outputs[0].place == plan::Output::Place::after;
+void settle_gaps(Random& random, const lower::Lowered& k, Case& c) {
+  if (k.plan().config.gather) c.gaps.image = 0;
+  const bool rows = k.plan().config.stores == plan::Stores::copy_engine && c.conv.k % 8 == 0 &&
+                    !k.problem.epilogue.outputs.empty() &&
+                    k.problem.epilogue.outputs[0].place == plan::Output::Place::after;
   c.gaps.output = rows && random.chance(0.1) ? 8 * random.between(1, 4) : 0;
 }
 
 bool is_served_there(Case& c, plan::ConvConfig& config, Random& random, Refusals& refusals) {
   try {
-    const ConvKernel k = conv_kernel(c.contraction(), passes::run_pipeline(graph_of(c)), drawing_device(), c.options);
-    config = k.plan.config;
+    const lower::Lowered k = lower::lower(c.contraction(), graph_of(c), c.options, drawing_device());
+    config = k.plan().config;
     settle_gaps(random, k, c);
     return true;
   } catch (const Unsupported& error) {

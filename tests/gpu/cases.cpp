@@ -5,9 +5,9 @@
 #include <numeric>
 #include <optional>
 
-#include "compile.hpp"
 #include "gpu/case.hpp"
 #include "gpu/moments.hpp"
+#include "lower/lower.hpp"
 #include "passes/passes.hpp"
 #include "plan/as_convolution.hpp"
 #include "runtime/cuda/backend.hpp"

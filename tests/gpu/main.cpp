@@ -9,7 +9,6 @@
 #include <map>
 #include <set>
 
-#include "compile.hpp"
 #include "gpu/broad_run.hpp"
 #include "gpu/case.hpp"
 #include "gpu/device.hpp"
@@ -19,6 +18,7 @@
 #include "gpu/networks.hpp"
 #include "gpu/options.hpp"
 #include "gpu/problem.hpp"
+#include "lower/lower.hpp"
 #include "passes/passes.hpp"
 #include "unisono/error.hpp"
 
@@ -40,8 +40,8 @@ std::vector<jit::Request> all_requests() {
   std::size_t problems = 0;
   std::map<std::string, int> kinds;
   for (const Case& c : all_cases(options().seed)) {
-    const ConvKernel k = kernel_of(c, planning_device());
-    const plan::ConvConfig& f = k.plan.config;
+    const lower::Lowered k = kernel_of(c, planning_device());
+    const plan::ConvConfig& f = k.plan().config;
     static constexpr const char* modes[] = {"not normalised", "resident", "streamed", "rows", "general"};
     static constexpr const char* orders[] = {"pingpong", "cooperative", "pairs"};
     ++kinds[static_cast<std::size_t>(f.mode) < std::size(modes) ? modes[static_cast<std::size_t>(f.mode)]
@@ -65,14 +65,13 @@ std::vector<jit::Request> all_requests() {
     if (f.swap) ++kinds["operands swapped"];
     if (f.unfold) ++kinds["unfolded"];
     if (f.cluster_m * f.cluster_n > 1) ++kinds["in clusters"];
-    add(request(k.kernel, k.plan, c.contraction()));
+    add(k.request());
     ++problems;
   }
   for (const Case& c : plan_cases()) {
-    plan::Epilogue epilogue = plan::analyse(passes::run_pipeline(graph_of(c)), extents(c.contraction()));
-    epilogue.storage = c.options.storage;
-    for (const plan::ConvPlan& p : sample_of_plans(c, epilogue))
-      add(request(generate(epilogue, p, c.options), p, c.contraction())), ++problems;
+    const lower::Problem problem = lower::analyse(c.contraction(), graph_of(c), c.options);
+    for (const plan::ConvPlan& p : sample_of_plans(c, problem.epilogue))
+      add(lower::lower(problem, p).request()), ++problems;
   }
 #ifdef UNISONO_NETWORK_TESTS
   for (jit::Request& r : network_requests()) add(std::move(r)), ++problems;

@@ -7,36 +7,24 @@
 
 #include "gpu/kernels.hpp"
 #include "gpu/moments.hpp"
-#include "passes/passes.hpp"
 #include "plan/as_convolution.hpp"
 #include "runtime/cuda/backend.hpp"
 #include "support/float_convert.hpp"
 #include "support/random.hpp"
-#include "tuning/choose.hpp"
 
 namespace unisono::gpu {
 
-ConvKernel kernel_of(const Case& c, const plan::Device& device) {
-  const Graph optimised = passes::run_pipeline(graph_of(c));
-  if (c.moments == 0) return conv_kernel(c.contraction(), optimised, device, c.options);
-  const Extents e = extents(c.contraction());
-  plan::Epilogue epilogue = plan::analyse(optimised, e);
-  plan::resample(epilogue, c.options.resampled, c.contraction());
-  epilogue.storage = c.options.storage;
-  plan::store_moments(epilogue, {moments_name, c.moments}, e.cols);
-  tuning::Chosen chosen = tuning::choose(plan::as_convolution(c.contraction()), epilogue, device,
-                                         plan::Override::parse(c.options.plan), c.options.tuned);
-  codegen::Kernel kernel = generate(epilogue, chosen.plan, c.options);
-  return {std::move(epilogue), chosen.plan, std::move(kernel), std::move(chosen)};
+lower::Lowered kernel_of(const Case& c, const plan::Device& device) {
+  lower::Further further;
+  if (c.moments != 0) further.moments = {moments_name, c.moments};
+  return lower::lower(lower::analyse(c.contraction(), graph_of(c), c.options, further), device);
 }
 
-Executable compile_with_moments(const Case& c, const Graph& graph) {
-  ConvKernel k = kernel_of(c, device().device);
-  jit::Binary binary = compiler().compile(request(k.kernel, k.plan, c.contraction()));
-  CompileOptions options = c.options;
-  options.device_index = device().index;
-  return Executable(cuda::build({c.contraction(), graph, std::move(k.epilogue), k.plan, std::move(k.kernel),
-                                 std::move(binary), std::move(options)}));
+Executable compile_with_moments(const Case& c) {
+  lower::Lowered k = kernel_of(c, device().device);
+  k.problem.options.device_index = device().index;
+  jit::Binary binary = compiler().compile(k.request());
+  return Executable(cuda::build(std::move(k), std::move(binary)));
 }
 
 namespace {

@@ -2,17 +2,17 @@
 /// Kernels that store moments of what they store (Case::moments). No option of CompileOptions asks for them, networks
 /// do.
 
-#include "compile.hpp"
 #include "gpu/problem.hpp"
+#include "lower/lower.hpp"
 
 namespace unisono::gpu {
 
 inline constexpr const char* moments_name = "moments";
 
 /// The case's kernel, moments included if it has any.
-ConvKernel kernel_of(const Case& c, const plan::Device& device);
+lower::Lowered kernel_of(const Case& c, const plan::Device& device);
 /// Compiled and loaded, on the GPU under test.
-Executable compile_with_moments(const Case& c, const Graph& graph);
+Executable compile_with_moments(const Case& c);
 /// Empty if every unit's entries, merged in float64, are the moments of the stored values.
 std::string judge_moments(const Outcome& outcome, const ConstTensorView& stored);
 

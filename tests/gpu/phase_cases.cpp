@@ -4,8 +4,8 @@
 
 #include <array>
 
-#include "compile.hpp"
 #include "gpu/case.hpp"
+#include "lower/lower.hpp"
 #include "passes/passes.hpp"
 #include "plan/as_convolution.hpp"
 #include "support/random.hpp"
@@ -60,8 +60,7 @@ ConvTranspose2d draw(int i, Random& random) {
 }
 
 bool runs_by_phases(const Case& c) {
-  return conv_kernel(c.contraction(), passes::run_pipeline(graph_of(c)), planning_device(), c.options)
-      .plan.config.phases;
+  return lower::lower(c.contraction(), graph_of(c), c.options, planning_device()).plan().config.phases;
 }
 
 }  // namespace

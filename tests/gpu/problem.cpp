@@ -5,11 +5,10 @@
 #include <cmath>
 #include <cstring>
 
-#include "compile.hpp"
 #include "gpu/kernels.hpp"
 #include "gpu/moments.hpp"
 #include "gpu/trend.hpp"
-#include "passes/passes.hpp"
+#include "lower/lower.hpp"
 #include "plan/head.hpp"
 #include "plan/resampling.hpp"
 #include "reference/head.hpp"
@@ -58,7 +57,7 @@ bool gaps_hold(const Tensor& t) {
 
 // The name of the result [m,n] whose rows may lie apart
 std::string main_output(const Graph& graph, const Contraction& contraction) {
-  const plan::Epilogue e = plan::analyse(passes::run_pipeline(graph), extents(contraction));
+  const plan::Epilogue e = lower::analyse(contraction, graph, {}).epilogue;
   return e.graph.stores[e.outputs.at(0).store].name;
 }
 
@@ -97,7 +96,7 @@ Problem::Problem(const Case& c) : c_(c), graph_(graph_of(c)) {
   if (c_.options.head.any()) add_head();
   if (c_.moments != 0)
     add_output(moments_name, DType::f32,
-               plan::moments_shape(kernel_of(c_, planning_device()).plan, extents(contraction).cols));
+               plan::moments_shape(kernel_of(c_, planning_device()).plan(), extents(contraction).cols));
   const std::size_t rank = tensors_.at("(a)").shape.size();
   for (const char* name : {"(a)", "(b)"})
     if (c_.gaps.matrices != 0) add_gaps(name, 0, c_.gaps.matrices, true);
@@ -164,8 +163,8 @@ void Problem::add_output(const std::string& name, DType dtype, const std::vector
 
 std::string Problem::main_store() const {
   if (!c_.options.resampled.any() && !c_.options.head.any()) return "";
-  const ConvKernel k = conv_kernel(c_.contraction(), passes::run_pipeline(graph_), planning_device(), c_.options);
-  return k.epilogue.graph.stores[*plan::main_store(k.epilogue)].name;
+  const plan::Epilogue e = lower::analyse(c_.contraction(), graph_, c_.options).epilogue;
+  return e.graph.stores[*plan::main_store(e)].name;
 }
 
 // Uniform numbers of this mean, to which the trend is added, and deviation; integers of -3 to 3, and bools
@@ -211,7 +210,7 @@ Arguments Outcome::arguments() const {
 }
 
 Executable Problem::compile() const {
-  return c_.moments != 0 ? compile_with_moments(c_, graph_) : unisono::compile(c_.contraction(), graph_, c_.options);
+  return c_.moments != 0 ? compile_with_moments(c_) : unisono::compile(c_.contraction(), graph_, c_.options);
 }
 
 void Problem::poison(CUstream stream) {
@@ -280,7 +279,7 @@ Outcome Problem::run(const Executable& executable, std::string& problems) {
   }
   if (const std::string name = broken_guard(); !name.empty()) problems += "something was written beside " + name + "\n";
   Outcome o{.c = c_, .graph = judged_graph_of(c_), .tensors = {}, .acc = accumulator()};
-  o.config = kernel_of(c_, device().device).plan.config;
+  o.config = kernel_of(c_, device().device).plan().config;
   o.main = main_store();
   for (const auto& [name, t] : tensors_) o.tensors[name] = Tensor{t.host, nullptr, t.dtype, t.shape, t.strides};
   const auto names = output_names();

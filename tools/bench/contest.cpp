@@ -35,14 +35,14 @@ std::vector<Enqueue> bound(const Executable& executable, const Sets& sets) {
   return all;
 }
 
-std::string plan_text(const Variant& v) { return plan::describe(v.plan); }
+std::string plan_text(const Variant& v) { return plan::describe(v.lowered.plan()); }
 
 Champion choose(const Variants& variants, const Sets& sets, const std::string& what, std::vector<Tried>& tried) {
   Champion best;
   for (const Variant& v : variants.list) {
-    Tried t{plan_text(v), v.plan.predicted_us, 0, ""};
+    Tried t{plan_text(v), v.lowered.plan().predicted_us, 0, ""};
     try {
-      Champion now{.variant = &v, .built = build(variants, v), .sets = {}, .replays = nullptr, .us = 0};
+      Champion now{.variant = &v, .built = build(v), .sets = {}, .replays = nullptr, .us = 0};
       now.sets = bound(now.built->executable, sets);
       now.replays = replays_of(now.sets, what + ", " + t.plan);
       now.us = t.us = glance(*now.replays);
@@ -118,7 +118,7 @@ void time_all(const Prepared& p, const Ceilings& ceilings, Peers& peers, const O
   const Sets sets = make_sets(c, c.graph, options.seed);
   Champion unisono = choose(*p.variants, sets, c.name, r.tried);
   r.sets = static_cast<int>(sets.size()), r.plan = plan_text(*unisono.variant),
-  r.predicted_us = unisono.variant->plan.predicted_us;
+  r.predicted_us = unisono.variant->lowered.plan().predicted_us;
   r.registers = unisono.built->resources.registers;
   r.spill_bytes = unisono.built->resources.spill_store_bytes + unisono.built->resources.spill_load_bytes;
   r.launches = kernels_of_one(unisono.sets.front(), c.name);
@@ -160,8 +160,10 @@ void time_all(const Prepared& p, const Ceilings& ceilings, Peers& peers, const O
 
   if (!options.verify) return;
   contest.checking = std::async(
-      std::launch::async, [judge = start_verifying(c, unisono.built->executable, *sets.front(),
-                                                   unisono.variant->plan.config)] { return to_checked(judge()); });
+      std::launch::async,
+      [judge = start_verifying(c, unisono.built->executable, *sets.front(), unisono.variant->lowered.plan().config)] {
+        return to_checked(judge());
+      });
 }
 
 }  // namespace

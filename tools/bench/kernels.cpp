@@ -6,10 +6,7 @@
 #include <set>
 
 #include "bench/ceilings.hpp"
-#include "compile.hpp"
 #include "gpu/kernels.hpp"
-#include "passes/passes.hpp"
-#include "plan/as_convolution.hpp"
 #include "runtime/cuda/backend.hpp"
 #include "unisono/error.hpp"
 
@@ -17,23 +14,22 @@ namespace unisono::bench {
 
 Variants variants_of(const Contraction& contraction, const Graph& graph, const std::string& fixed,
                      const plan::Device& device, int count) {
-  const plan::Lowered task = plan::as_convolution(contraction);
-  Variants v{.contraction = contraction, .graph = graph, .epilogue = {}, .options = {}, .list = {}};
-  v.options.device = Device::cuda;
-  v.options.plan = fixed;
-  v.epilogue = plan::analyse(passes::run_pipeline(graph), extents(contraction));
+  CompileOptions options;
+  options.device = Device::cuda;
+  options.plan = fixed;
+  Variants v{.problem = lower::analyse(contraction, graph, options), .list = {}};
+  const plan::ConvTask& task = v.problem.task;
+  const plan::Epilogue& epilogue = v.problem.epilogue;
+  const auto override = plan::Override::parse(fixed);
   std::vector<plan::ConvPlan> plans;
-  if (count == 1) {
-    plans.push_back(plan::choose(task, v.epilogue, device, plan::Override::parse(fixed)));
-  } else {
-    for (const plan::Candidate& c : plan::candidates(task, v.epilogue, device, plan::Override::parse(fixed)))
+  if (count != 1)
+    for (const plan::Candidate& c : plan::candidates(task, epilogue, device, override))
       if (c.refusal.empty() && (count == 0 || static_cast<int>(plans.size()) < count)) plans.push_back(c.plan);
-    if (plans.empty()) plan::choose(task, v.epilogue, device, plan::Override::parse(fixed));  // throws the reasons
-  }
+  if (plans.empty()) plans.push_back(plan::choose(task, epilogue, device, override));  // or throws the reasons
   for (const plan::ConvPlan& p : plans) {
-    codegen::Kernel kernel = generate(v.epilogue, p, v.options);
-    jit::Request request = unisono::request(kernel, p, contraction);
-    v.list.push_back({p, std::move(kernel), std::move(request)});
+    lower::Lowered lowered = lower::lower(v.problem, p);
+    jit::Request request = lowered.request();
+    v.list.push_back({std::move(lowered), std::move(request)});
   }
   return v;
 }
@@ -63,12 +59,10 @@ std::vector<std::string> compile_all(const std::vector<const Variants*>& all) {
   return failures;
 }
 
-Built build(const Variants& v, const Variant& variant) {
+Built build(const Variant& variant) {
   jit::Binary binary = gpu::compiler().compile(variant.request);
   const jit::Resources resources = binary.resources;
-  return {Executable(cuda::build(
-              {v.contraction, v.graph, v.epilogue, variant.plan, variant.kernel, std::move(binary), v.options})),
-          resources};
+  return {Executable(cuda::build(variant.lowered, std::move(binary))), resources};
 }
 
 }  // namespace unisono::bench

@@ -4,26 +4,20 @@
 #include <string>
 #include <vector>
 
-#include "codegen/codegen.hpp"
 #include "jit/jit.hpp"
-#include "plan/conv.hpp"
-#include "plan/epilogue.hpp"
+#include "lower/lower.hpp"
 #include "unisono/executable.hpp"
 
 namespace unisono::bench {
 
 /// How a convolution and its epilogue may be run.
 struct Variant {
-  plan::ConvPlan plan;
-  codegen::Kernel kernel;
+  lower::Lowered lowered;
   jit::Request request;
 };
 
 struct Variants {
-  Contraction contraction;
-  Graph graph;  ///< as it was written
-  plan::Epilogue epilogue;
-  CompileOptions options;
+  lower::Problem problem;
   std::vector<Variant> list;  ///< the fastest predicted first
 };
 
@@ -40,6 +34,6 @@ struct Built {
   Executable executable;
   jit::Resources resources;
 };
-Built build(const Variants& variants, const Variant& variant);
+Built build(const Variant& variant);
 
 }  // namespace unisono::bench

@@ -9,10 +9,9 @@
 #include "command/output.hpp"
 #include "command/progress.hpp"
 #include "command/quantities.hpp"
-#include "compile.hpp"
 #include "jit/maintenance.hpp"
+#include "lower/lower.hpp"
 #include "network/cuda/plan.hpp"
-#include "passes/passes.hpp"
 #include "unisono/error.hpp"
 
 namespace unisono::command {
@@ -24,8 +23,7 @@ jit::Request request_of(const Contraction& contraction, const Graph& graph, cons
   CompileOptions options;
   options.device = Device::cuda;
   options.plan = plan;
-  const ConvKernel k = conv_kernel(contraction, passes::run_pipeline(graph), plan::Device{}, options);
-  return request(k.kernel, k.plan, contraction);
+  return lower::lower(contraction, graph, options, plan::Device{}).request();
 }
 
 Requests requests_of(const PackOptions& options, const std::string& subject) {

@@ -55,9 +55,9 @@ int export_rows(const TuneOptions& options) {
   return 0;
 }
 
-std::vector<tuner::Problem> problems_of(const TuneOptions& options) {
+std::vector<lower::Problem> problems_of(const TuneOptions& options) {
   const plan::Device device = cuda::open_device(options.device_index);
-  std::vector<tuner::Problem> problems;
+  std::vector<lower::Problem> problems;
   const KernelVisitor visitor{
       .network =
           [&](const Network& network, NetworkOptions given, const Shapes& shapes) {
@@ -66,7 +66,7 @@ std::vector<tuner::Problem> problems_of(const TuneOptions& options) {
               problems.push_back(std::move(p));
           },
       .kernel = [&](const Contraction& contraction, const Graph& graph,
-                    const std::string&) { problems.push_back(tuner::make_problem(contraction, graph, {})); }};
+                    const std::string&) { problems.push_back(lower::analyse(contraction, graph, {})); }};
   const KernelSubjects subjects{options.dims, options.precision, options.conv, options.gemm, ""};
   for (const std::string& s : options.subjects) visit_subject(s, subjects, visitor);
   return problems;
@@ -126,7 +126,7 @@ int tune(const TuneOptions& options) {
   if (!options.export_to.empty()) return export_rows(options);
   Progress progress;
   progress.step("planning");
-  const std::vector<tuner::Problem> problems = problems_of(options);
+  const std::vector<lower::Problem> problems = problems_of(options);
   progress.step("tuning");
   TuningOptions tuning;
   tuning.device_index = options.device_index;

@@ -6,14 +6,11 @@
 #include <limits>
 #include <set>
 
-#include "codegen/codegen.hpp"
 #include "ir/op_table.hpp"
+#include "lower/lower.hpp"
 #include "network/cuda/lowering.hpp"
 #include "network/names.hpp"
-#include "passes/passes.hpp"
-#include "plan/as_convolution.hpp"
 #include "plan/conv_problem.hpp"
-#include "tuning/choose.hpp"
 #include "unisono/builder.hpp"
 #include "unisono/error.hpp"
 
@@ -23,29 +20,20 @@ namespace {
 
 class HopperStep final : public Step {
  public:
-  Contraction contraction;
-  Graph graph;
-  CompileOptions options;
-  plan::Epilogue epilogue;
-  plan::ConvPlan plan;
-  codegen::Kernel kernel;
+  lower::Lowered lowered;
   Bound a, b;
   std::vector<Bound> operands, outputs;
 
-  jit::Request request() const override {
-    return {.source = kernel.source,
-            .headers = headers(),
-            .entry = kernel.entry,
-            .title = fmt::format("{}, {}", to_string(contraction), plan::to_string(plan.config))};
-  }
+  jit::Request request() const override { return lowered.request(); }
   void load(int device_index, jit::Binary binary) override {
-    options.device_index = device_index;
-    executable_.emplace(cuda::build({contraction, graph, epilogue, plan, kernel, std::move(binary), options}));
+    lowered.problem.options.device_index = device_index;
+    executable_.emplace(cuda::build(lowered, std::move(binary)));
   }
-  std::optional<tuner::Problem> problem() const override {
-    plan::Epilogue measured = epilogue;  // plans are measured, and found, as if no moments were stored
-    measured.moments = {};
-    return tuner::Problem{contraction, graph, plan::as_convolution(contraction), measured, options};
+  std::optional<lower::Problem> problem() const override {
+    lower::Problem p = lowered.problem;
+    p.epilogue.moments = {};  // plans are measured, and found, as if no moments were stored
+    p.apart.clear();          // and with operands that are dense
+    return p;
   }
   Launch bind(const Bases& bases) const override {
     Arguments arguments;
@@ -176,21 +164,22 @@ std::unique_ptr<Step> Lowering::hopper(const Region& r, const Graph& graph, cons
   const bool unfolds = unfolded_.contains(in(0));
   std::int64_t channels = column_count(sizes(in(0)));
   if (unfolds) channels *= std::get<Conv2d>(given).s;
-  step->contraction = *conv;
+  Contraction problem = *conv;
   auto transposed = this->transposed();
   if (transposed) {
     transposed->c = conv->c, transposed->k = conv->k, transposed->dtype_x = transposed->dtype_w = p_.element;
-    step->contraction = *transposed;
+    problem = *transposed;
   }
   if (product)
-    step->contraction = Gemm{
+    problem = Gemm{
         .m = conv->w, .n = conv->k, .k = conv->c, .transpose_b = true, .dtype_a = p_.element, .dtype_b = p_.element};
-  step->graph = graph;
-  for (Store& s : step->graph.stores) s.dtype = p_.element;
+  Graph written = graph;
+  for (Store& s : written.stores) s.dtype = p_.element;
   const Resampled made = resampled ? made_of(r) : Resampled{};
-  step->options.resampled = made;
+  CompileOptions options;
+  options.tuned = p_.tuned;
+  options.resampled = made;
   const std::int64_t filters = extents(given).cols;
-  const Contraction& problem = step->contraction;
   const Located image = unfolds ? Located{{}, conv->c, p_.element} : this->image();
   step->a = {"", image.place, p_.element, shape_a(problem), pitched(shape_a(problem), image.pitch)};
   step->b = {"",
@@ -209,25 +198,25 @@ std::unique_ptr<Step> Lowering::hopper(const Region& r, const Graph& graph, cons
     if (slice) images_apart.insert(o.name);
     if (!columns && o.axes.row != RowAxis::none && at.pitch != 1)
       throw Unsupported(fmt::format("operand '{}' has a number a row, which do not lie together", o.name));
-    step->options.storage[o.name] = at.type;
-    if (o.axes == axes::scalar) step->options.device_scalars.insert(o.name);
+    options.storage[o.name] = at.type;
+    if (o.axes == axes::scalar) options.device_scalars.insert(o.name);
     const Sizes shape = shape_of(o.axes, problem);
     step->operands.push_back({o.name, at.place, at.type, shape, slice ? pitched(shape, at.pitch) : Sizes{}});
   }
   for (std::size_t i = 0; i < outputs.size(); ++i) {
-    if (!(step->graph[step->graph.stores[i].value].axes == axes::mn))
+    if (!(written[written.stores[i].value].axes == axes::mn))
       throw Unsupported(fmt::format("it stores '{}', which has axes {}", outputs[i].name,
-                                    to_string(step->graph[step->graph.stores[i].value].axes)));
+                                    to_string(written[written.stores[i].value].axes)));
     if (made.only_enlarged && r.outputs[i].tensor == *r.only_enlarged) continue;
     step->outputs.push_back({outputs[i].name, outputs[i].to.place, p_.element, shape_mn(problem),
                              pitched(shape_mn(problem), outputs[i].to.pitch)});
   }
-  if (resampled || has_head) put_last(step->graph, source_of(r));
+  if (resampled || has_head) put_last(written, source_of(r));
   HeadArguments head;
   if (has_head) {
     head = head_of(r, problem);
-    step->options.head = head.head;
-    for (const Bound& o : head.operands) step->options.storage[o.name] = o.type, step->operands.push_back(o);
+    options.head = head.head;
+    for (const Bound& o : head.operands) options.storage[o.name] = o.type, step->operands.push_back(o);
     step->outputs.push_back(head.result);
   }
   if (resampled) {
@@ -242,31 +231,29 @@ std::unique_ptr<Step> Lowering::hopper(const Region& r, const Graph& graph, cons
   std::string measured_store;
   for (const RegionOutput& o : r.outputs)
     if (measured && o.tensor == *measured) measured_store = o.name;
-  if (measured && !resampled && !has_head) put_last(step->graph, measured_store);
-  step->epilogue = plan::analyse(passes::run_pipeline(step->graph), extents(problem));
-  plan::resample(step->epilogue, made, problem);
-  step->epilogue.storage = step->options.storage;
-  plan::add_head(step->epilogue, step->options.head, problem);
-  if (measured) {
-    if (conv->k != filters) throw Unsupported(fmt::format("moments: its output channels are padded to {}", conv->k));
-    plan::store_moments(step->epilogue, {"/moments", measured_.at(*measured)}, conv->k);
-    if (step->epilogue.graph.stores[*plan::main_store(step->epilogue)].name != measured_store)
-      throw Unsupported(fmt::format("moments: its kernel writes '{}' second", net()[*measured].name));
-  }
-  const tuning::Chosen chosen = tuning::choose(plan::as_convolution(problem), step->epilogue, p_.device, {}, p_.tuned);
-  step->plan = chosen.plan;
-  if (conv->groups != 1 && !step->plan.config.depthwise)
-    throw Unsupported(fmt::format(
-        "{}, nor computed without: {}", not_packed(conv->groups),
-        plan::why_not_depthwise(plan::make_problem(plan::as_convolution(problem), step->epilogue, p_.device))));
+  if (measured && !resampled && !has_head) put_last(written, measured_store);
+  if (measured && conv->k != filters)
+    throw Unsupported(fmt::format("moments: its output channels are padded to {}", conv->k));
+  lower::Further further;
+  further.apart = images_apart;
+  if (measured) further.moments.name = "/moments", further.moments.channels = measured_.at(*measured);
+  step->lowered = lower::lower(lower::analyse(problem, written, options, further), p_.device);
+  const plan::Epilogue& epilogue = step->lowered.problem.epilogue;
+  const plan::ConvPlan& plan = step->lowered.plan();
+  if (measured && epilogue.graph.stores[*plan::main_store(epilogue)].name != measured_store)
+    throw Unsupported(fmt::format("moments: its kernel writes '{}' second", net()[*measured].name));
+  if (conv->groups != 1 && !plan.config.depthwise)
+    throw Unsupported(
+        fmt::format("{}, nor computed without: {}", not_packed(conv->groups),
+                    plan::why_not_depthwise(plan::make_problem(step->lowered.problem.task, epilogue, p_.device))));
   const auto apart = [](const Bound& x) { return !x.strides.empty(); };
-  const bool plain_stores = step->plan.config.stores != plan::Stores::copy_engine;
-  if ((step->plan.config.gather && apart(step->a)) ||
+  const bool plain_stores = plan.config.stores != plan::Stores::copy_engine;
+  if ((plan.config.gather && apart(step->a)) ||
       (plain_stores && std::any_of(step->outputs.begin(), step->outputs.end(), apart)))
     throw Unsupported("without the copy engine its kernel takes no slices of concatenations");
   // only the store that the copy engine writes, and what is made of it, may be one
-  const auto by_map = plan::main_store(step->epilogue);
-  const std::string main = by_map ? step->epilogue.graph.stores[*by_map].name : "";
+  const auto by_map = plan::main_store(epilogue);
+  const std::string main = by_map ? epilogue.graph.stores[*by_map].name : "";
   for (const Bound& o : step->outputs)
     if (apart(o) && o.name != main && o.name != made.pooled && o.name != made.enlarged && o.name != head.result.name)
       throw Unsupported(fmt::format("its kernel does not write '{}' into a slice of a concatenation", o.name));
@@ -274,28 +261,26 @@ std::unique_ptr<Step> Lowering::hopper(const Region& r, const Graph& graph, cons
     throw Unsupported(
         fmt::format("its kernel writes '{}' second, and makes something of the first only", source_of(r)));
   if (measured) {
-    const Sizes shape = plan::moments_shape(step->plan, conv->k);
+    const Sizes shape = plan::moments_shape(plan, conv->k);
     const auto bytes = static_cast<std::size_t>(element_count(shape)) * sizeof(float);
     step->moments = GivenMoments{.tensor = *measured,
                                  .place = kept(*measured, bytes),
                                  .slots = shape[1],
-                                 .unit = step->plan.config.moments,
+                                 .unit = plan.config.moments,
                                  .bytes = static_cast<std::int64_t>(bytes),
                                  .enlarged = !made.enlarged.empty()};
     step->outputs.push_back({"/moments", step->moments->place, DType::f32, shape});
   }
-  step->kernel = codegen::generate(
-      step->epilogue, step->plan.config,
-      {.storage = step->options.storage, .scalar_pointers = step->options.device_scalars, .apart = images_apart});
-  step->predicted_us = step->plan.predicted_us;
+  step->predicted_us = plan.predicted_us;
   step->what = describe(net(), *op_);
   step->flop = flop(given) + head.flop;
   for (const Bound* x : {&step->a, &step->b}) step->bytes += x->bytes();
   for (const auto* list : {&step->operands, &step->outputs})
     for (const Bound& x : *list)
       if (!head.head.only || x.name != main) step->bytes += x.bytes();
-  step->how = plan::describe(step->plan);
-  if (chosen.origin != tuning::Origin::cost_model) step->how += fmt::format(" ({})", tuning::to_string(chosen));
+  step->how = plan::describe(plan);
+  if (const tuning::Chosen& chosen = step->lowered.chosen; chosen.origin != tuning::Origin::cost_model)
+    step->how += fmt::format(" ({})", tuning::to_string(chosen));
   if (conv->c != channels) step->how += fmt::format(", input channels padded with zeros to {}", conv->c);
   if (conv->k != filters) step->how += fmt::format(", output channels padded to {}", conv->k);
   if (resampled)
@@ -311,10 +296,10 @@ std::unique_ptr<Step> Lowering::hopper(const Region& r, const Graph& graph, cons
   for (const Bound* x : {&step->a, &step->b})
     if (x->place.constant) step->constants.push_back(x->place.constant);
   if (unfolds) step->a.place = unfold(std::get<Conv2d>(given), *conv);
-  step->uses = {.exchanges = step->plan.cooperative,
-                .exclusive = !step->plan.config.depthwise.has_value(),
-                .blocks = step->plan.blocks,
-                .threads = step->plan.threads};
+  step->uses = {.exchanges = plan.cooperative,
+                .exclusive = !plan.config.depthwise.has_value(),
+                .blocks = plan.blocks,
+                .threads = plan.threads};
   step->uses.reads = {step->a.memory(), step->b.memory()};
   for (const Bound& x : step->operands) step->uses.reads.push_back(x.memory());
   for (const Bound& x : step->outputs) step->uses.writes.push_back(x.memory());

@@ -274,10 +274,10 @@ std::vector<jit::Request> requests(const Network& network, const NetworkOptions&
   return all;
 }
 
-std::vector<tuner::Problem> tuning_problems(const Network& network, const NetworkOptions& options,
+std::vector<lower::Problem> tuning_problems(const Network& network, const NetworkOptions& options,
                                             const NamedSizes& inputs, const plan::Device& device) {
   const Unloaded u(network, options, inputs, device);
-  std::vector<tuner::Problem> all;
+  std::vector<lower::Problem> all;
   for (const auto& step : u.plan->lowered.steps)
     if (auto problem = step->problem()) all.push_back(std::move(*problem));
   return all;

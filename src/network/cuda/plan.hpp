@@ -84,7 +84,7 @@ std::vector<jit::Request> requests(const Network& network, const NetworkOptions&
 FusedNetwork fuse_for_gpu(const Network& network);
 
 /// What can be tuned of a network for these inputs: one problem for each launch that has a plan.
-std::vector<tuner::Problem> tuning_problems(const Network& network, const NetworkOptions& options,
+std::vector<lower::Problem> tuning_problems(const Network& network, const NetworkOptions& options,
                                             const std::map<std::string, Sizes>& inputs, const plan::Device& device);
 
 /// Compiles all kernels, those that are not in the cache in parallel, and loads them. Throws CompileError, DeviceError.

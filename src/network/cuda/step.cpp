@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "codegen/codegen.hpp"
+#include "lower/request.hpp"
 #include "unisono/error.hpp"
 
 namespace unisono::network::gpu {
@@ -26,17 +26,11 @@ void* address(const Place& place, const Bases& bases) {
   throw InternalError("an argument lies nowhere");
 }
 
-const std::vector<jit::Header>& headers() {
-  static const std::vector<jit::Header> all = [] {
-    std::vector<jit::Header> list;
-    for (const codegen::Header& h : codegen::device_headers()) list.push_back({h.name, h.text});
-    return list;
-  }();
-  return all;
-}
-
 jit::Request PlainStep::request() const {
-  return {.source = source_, .headers = headers(), .entry = entry_, .title = fmt::format("{}, {}", what, how)};
+  return {.source = source_,
+          .headers = lower::device_headers(),
+          .entry = entry_,
+          .title = fmt::format("{}, {}", what, how)};
 }
 
 void PlainStep::load(int device_index, jit::Binary binary) {

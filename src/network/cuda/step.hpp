@@ -11,10 +11,10 @@
 
 #include "codegen/graph_kernels.hpp"
 #include "jit/jit.hpp"
+#include "lower/lower.hpp"
 #include "network/cuda/dependencies.hpp"
 #include "runtime/cuda/backend.hpp"
 #include "runtime/cuda/plain.hpp"
-#include "tuner/problem.hpp"
 #include "unisono/executable.hpp"
 #include "unisono/network.hpp"
 
@@ -79,7 +79,7 @@ class Step {
   virtual void load(int device_index, jit::Binary binary) = 0;
   virtual Launch bind(const Bases& bases) const = 0;
   /// What could be tuned of it.
-  virtual std::optional<tuner::Problem> problem() const { return std::nullopt; }
+  virtual std::optional<lower::Problem> problem() const { return std::nullopt; }
 };
 
 /// A kernel with one plain parameter.
@@ -107,8 +107,5 @@ class PlainStep final : public Step {
   Parameters parameters_;
   std::shared_ptr<const cuda::PlainKernel> kernel_;
 };
-
-/// The text of all device headers, for requests.
-const std::vector<jit::Header>& headers();
 
 }  // namespace unisono::network::gpu

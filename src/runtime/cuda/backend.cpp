@@ -45,15 +45,15 @@ void DeviceBuffer::download(void* target) const {
         "copying from GPU memory");
 }
 
-std::shared_ptr<const ExecutableImpl> build(Parts parts) {
-  if (const std::size_t waits = parts.binary.resources.injected_waits; waits != 0)
+std::shared_ptr<const ExecutableImpl> build(lower::Lowered lowered, jit::Binary binary) {
+  if (const std::size_t waits = binary.resources.injected_waits; waits != 0)
     throw InternalError(fmt::format(
         "the assembler added {} waits between the matrix instructions of {}; such kernels gave wrong sums. Expected: "
         "none. Another plan may do (CompileOptions::plan), and please report this one: its source and log are in {}",
-        waits, to_string(parts.contraction),
-        parts.binary.entry.empty() ? "no cache, which is off" : parts.binary.entry.string()));
-  const Gpu& g = gpu(parts.options.device_index);
-  return std::make_shared<const CudaExecutable>(g, std::move(parts));
+        waits, to_string(lowered.problem.contraction),
+        binary.entry.empty() ? "no cache, which is off" : binary.entry.string()));
+  const Gpu& g = gpu(lowered.problem.options.device_index);
+  return std::make_shared<const CudaExecutable>(g, std::move(lowered), std::move(binary));
 }
 
 }  // namespace unisono::cuda

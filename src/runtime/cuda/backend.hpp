@@ -4,10 +4,9 @@
 #include <memory>
 #include <string>
 
-#include "codegen/codegen.hpp"
 #include "jit/jit.hpp"
+#include "lower/lower.hpp"
 #include "plan/conv.hpp"
-#include "plan/epilogue.hpp"
 #include "runtime/common/executable_impl.hpp"
 #include "unisono/executable.hpp"
 
@@ -44,19 +43,8 @@ class DeviceBuffer {
 /// The most that this process has held of a GPU's memory at once, by way of this library. Bytes.
 std::size_t peak_memory(int device_index);
 
-/// A contraction on its way through the compiler.
-struct Parts {
-  Contraction contraction;  ///< as the caller described it
-  Graph source;             ///< as the caller wrote it
-  plan::Epilogue epilogue;
-  plan::ConvPlan plan;
-  codegen::Kernel kernel;
-  jit::Binary binary;
-  CompileOptions options;
-};
-
 /// Loads the kernel. Throws DeviceError, UserError for a constant_b of another shape or dtype, and InternalError for a
 /// binary with waits of the assembler's between its matrix instructions: those of a kernel that came out so were wrong.
-std::shared_ptr<const ExecutableImpl> build(Parts parts);
+std::shared_ptr<const ExecutableImpl> build(lower::Lowered lowered, jit::Binary binary);
 
 }  // namespace unisono::cuda

@@ -109,7 +109,7 @@ void encode_head(Parameters& p, const plan::ConvPlan& plan, const Addresses& at)
 
 }  // namespace
 
-void encode_maps(Parameters& parameters, const plan::Lowered& task, const plan::ConvPlan& plan, const Addresses& at) {
+void encode_maps(Parameters& parameters, const plan::ConvTask& task, const plan::ConvPlan& plan, const Addresses& at) {
   ConvParams& params = parameters.conv;
   if (plan.config.depthwise) {
     put(params.activation, depthwise_image(task, plan, at.activation, at.activation_pitch));

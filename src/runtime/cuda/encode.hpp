@@ -25,7 +25,7 @@ struct Addresses {
 
 /// Fills the four maps, or what stands in their place, and those behind ConvParams. Throws DeviceError with the shape
 /// that the driver refused.
-void encode_maps(Parameters& parameters, const plan::Lowered& task, const plan::ConvPlan& plan,
+void encode_maps(Parameters& parameters, const plan::ConvTask& task, const plan::ConvPlan& plan,
                  const Addresses& addresses);
 
 }  // namespace unisono::cuda

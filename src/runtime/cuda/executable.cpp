@@ -31,8 +31,8 @@ class CudaLaunch final : public LaunchImpl {
 
 std::size_t further_maps(const plan::ConvPlan& plan) { return static_cast<std::size_t>(plan.config.further_maps()); }
 
-std::size_t kernel_bytes(const Parts& parts) {
-  const std::size_t maps = further_maps(parts.plan), fields = parts.kernel.fields.size();
+std::size_t kernel_bytes(const lower::Lowered& lowered) {
+  const std::size_t maps = further_maps(lowered.plan()), fields = lowered.kernel.fields.size();
   if (fields + maps * fields_of_map > most_fields)
     throw Unsupported(fmt::format("the epilogue reads {} operands; a kernel's parameters hold {}", fields,
                                   most_fields - maps * fields_of_map));
@@ -40,12 +40,12 @@ std::size_t kernel_bytes(const Parts& parts) {
 }
 
 // Where the operands lie that the copy engine brings
-std::vector<const void*> fetched_operands(const Parts& parts, const BoundArguments& bound) {
+std::vector<const void*> fetched_operands(const lower::Lowered& lowered, const BoundArguments& bound) {
   std::vector<const void*> list;
-  const auto& fields = parts.kernel.fields;
-  for (const ValueId id : plan::fetchable_operands(parts.epilogue)) {
-    if (std::ssize(list) == parts.plan.config.fetch.value_or(0)) break;
-    const std::string& name = parts.epilogue.graph[id].attr.name;
+  const auto& fields = lowered.kernel.fields;
+  for (const ValueId id : plan::fetchable_operands(lowered.problem.epilogue)) {
+    if (std::ssize(list) == lowered.plan().config.fetch.value_or(0)) break;
+    const std::string& name = lowered.problem.epilogue.graph[id].attr.name;
     const auto field = std::ranges::find_if(fields, [&](const codegen::Field& f) {
       return f.kind == codegen::Field::Kind::operand_pointer && f.name == name;
     });
@@ -55,32 +55,33 @@ std::vector<const void*> fetched_operands(const Parts& parts, const BoundArgumen
   return list;
 }
 
-HeadOutput head_output(const Parts& parts, const BoundArguments& bound) {
-  if (!parts.epilogue.head) return {};
+HeadOutput head_output(const lower::Lowered& lowered, const BoundArguments& bound) {
+  if (!lowered.problem.epilogue.head) return {};
   return {.memory = bound.head,
           .pitch = static_cast<std::uint64_t>(bound.head_pitch),
           .filter = bound.head_filter,
-          .channels = static_cast<std::uint64_t>(parts.epilogue.head->channels)};
+          .channels = static_cast<std::uint64_t>(lowered.problem.epilogue.head->channels)};
 }
 
 }  // namespace
 
-CudaExecutable::CudaExecutable(const Gpu& gpu, Parts parts)
+CudaExecutable::CudaExecutable(const Gpu& gpu, lower::Lowered lowered, jit::Binary binary)
     : gpu_(gpu),
-      parts_(std::move(parts)),
-      task_(plan::as_planned(parts_.contraction, parts_.plan.config)),
-      geometry_(geometry(task_, parts_.plan)),
-      signature_(signature(parts_.contraction, parts_.source, parts_.epilogue, parts_.plan, parts_.kernel,
-                           !parts_.options.constant_b.has_value())),
-      kernel_(load(gpu, parts_.binary, parts_.kernel.entry), parts_.plan, kernel_bytes(parts_)) {
-  if (parts_.options.constant_b) upload_filter(*parts_.options.constant_b);
-  parts_.options.constant_b.reset();  // the caller's memory, which may go now
-  parts_.binary.cubin = {};
+      lowered_(std::move(lowered)),
+      binary_(std::move(binary)),
+      task_(plan::as_planned(lowered_.problem.contraction, lowered_.plan().config)),
+      geometry_(geometry(task_, lowered_.plan())),
+      signature_(signature(lowered_.problem.contraction, lowered_.problem.graph, lowered_.problem.epilogue,
+                           lowered_.plan(), lowered_.kernel, !lowered_.problem.options.constant_b.has_value())),
+      kernel_(load(gpu, binary_, lowered_.kernel.entry), lowered_.plan(), kernel_bytes(lowered_)) {
+  if (lowered_.problem.options.constant_b) upload_filter(*lowered_.problem.options.constant_b);
+  lowered_.problem.options.constant_b.reset();  // the caller's memory, which may go now
+  binary_.cubin = {};
 }
 
 void CudaExecutable::upload_filter(const ConstTensorView& filter) {
   const std::string what = "the constant filter (constant_b)";
-  check_tensor(filter, shape_b(parts_.contraction), task_.conv.dtype_w, 1, what);
+  check_tensor(filter, shape_b(lowered_.problem.contraction), task_.conv.dtype_w, 1, what);
   const auto bytes = static_cast<std::size_t>(element_count(filter.shape)) * size_of(filter.dtype);
   filter_ = Memory(gpu_, bytes, what);
   filter_.upload(filter.data);
@@ -91,7 +92,7 @@ Parameters CudaExecutable::parameters(const Arguments& arguments) const {
   check_memory(gpu_, bound.pointers);
   Parameters p;
   const void* filter = bound.b != nullptr ? bound.b : reinterpret_cast<const void*>(filter_.address());
-  encode_maps(p, task_, parts_.plan,
+  encode_maps(p, task_, lowered_.plan(),
               {.activation = bound.a,
                .filter = filter,
                .output = bound.output,
@@ -104,35 +105,35 @@ Parameters CudaExecutable::parameters(const Arguments& arguments) const {
                .pooled = bound.pooled,
                .enlarged_pitch = bound.enlarged_pitch,
                .pooled_pitch = bound.pooled_pitch,
-               .fetched = fetched_operands(parts_, bound),
-               .head = head_output(parts_, bound),
+               .fetched = fetched_operands(lowered_, bound),
+               .head = head_output(lowered_, bound),
                .head_fields = bound.head_fields});
   p.conv.geometry = geometry_;
   p.conv.side_memory = bound.side;
   if (bound.moments != nullptr) {
     p.conv.norm.slots = static_cast<Entry*>(bound.moments);
-    p.conv.norm.slots_per_image = parts_.plan.slots_per_image;
+    p.conv.norm.slots_per_image = lowered_.plan().slots_per_image;
   }
   std::copy(bound.fields.begin(), bound.fields.end(),
-            p.fields.begin() + static_cast<std::ptrdiff_t>(further_maps(parts_.plan) * fields_of_map));
+            p.fields.begin() + static_cast<std::ptrdiff_t>(further_maps(lowered_.plan()) * fields_of_map));
   return p;
 }
 
 Memory CudaExecutable::make_workspace() const {
-  Memory workspace(gpu_, parts_.plan.workspace.bytes, "a workspace");
+  Memory workspace(gpu_, lowered_.plan().workspace.bytes, "a workspace");
   workspace.zero();
   return workspace;
 }
 
 void CudaExecutable::place(Parameters& p, CUdeviceptr workspace) const {
-  place_workspace(p.conv, parts_.plan, parts_.epilogue, workspace);
+  place_workspace(p.conv, lowered_.plan(), lowered_.problem.epilogue, workspace);
 }
 
 void CudaExecutable::launch(const Parameters& parameters, CUstream stream) const {
   if (Recording::takes([&] { return kernel_.form(&parameters); })) return;
   const Current current(gpu_);
   if (const CUresult result = kernel_.launch(stream, &parameters); result != CUDA_SUCCESS)
-    check(result, fmt::format("launching {}", plan::describe(parts_.plan)));
+    check(result, fmt::format("launching {}", plan::describe(lowered_.plan())));
 }
 
 std::shared_ptr<const LaunchImpl> CudaExecutable::bind(const Arguments& arguments) const {
@@ -163,7 +164,7 @@ void CudaExecutable::enqueue(const Arguments& arguments, Stream handle) const {
   const Current current(gpu_);
   Parameters p = parameters(arguments);
   const bool captured = is_capturing(stream);
-  if (parts_.plan.workspace.bytes == 0) {
+  if (lowered_.plan().workspace.bytes == 0) {
     place(p, 0);
     return launch(p, stream);
   }
@@ -181,10 +182,10 @@ void CudaExecutable::run(const Arguments& arguments) const {
   const Current current(gpu_);
   const CUresult result = driver().cuStreamSynchronize(nullptr);
   if (result == CUDA_SUCCESS) return;
-  const std::string what = fmt::format("running {}", plan::describe(parts_.plan));
-  if (result == CUDA_ERROR_ILLEGAL_ADDRESS && parts_.options.watchdog)
+  const std::string what = fmt::format("running {}", plan::describe(lowered_.plan()));
+  if (result == CUDA_ERROR_ILLEGAL_ADDRESS && lowered_.problem.options.watchdog)
     check(result, what + " (compiled with the watchdog, which ends a launch this way when a wait lasts some seconds)");
-  if (result == CUDA_ERROR_MISALIGNED_ADDRESS && parts_.options.watchdog)
+  if (result == CUDA_ERROR_MISALIGNED_ADDRESS && lowered_.problem.options.watchdog)
     check(result,
           what +
               " (compiled with the watchdog, which ends a launch this way when its workspace is already in use: "
@@ -193,11 +194,12 @@ void CudaExecutable::run(const Arguments& arguments) const {
 }
 
 std::string CudaExecutable::describe() const {
-  const jit::Binary& b = parts_.binary;
+  const jit::Binary& b = binary_;
   const jit::Resources& r = b.resources;
-  std::string text =
-      fmt::format("{} on GPU {} ({}), one launch\n", to_string(parts_.contraction), gpu_.index, gpu_.device.name);
-  text += fmt::format("  plan: {}, predicted {:.1f} us\n", plan::describe(parts_.plan), parts_.plan.predicted_us);
+  std::string text = fmt::format("{} on GPU {} ({}), one launch\n", to_string(lowered_.problem.contraction), gpu_.index,
+                                 gpu_.device.name);
+  text +=
+      fmt::format("  plan: {}, predicted {:.1f} us\n", plan::describe(lowered_.plan()), lowered_.plan().predicted_us);
   text +=
       fmt::format("  kernel: {} registers, {}, {}\n", r.registers,
                   r.spill_store_bytes + r.spill_load_bytes == 0
@@ -205,9 +207,9 @@ std::string CudaExecutable::describe() const {
                       : fmt::format("spills of {} bytes stored and {} loaded", r.spill_store_bytes, r.spill_load_bytes),
                   b.cached ? fmt::format("from the cache ({})", b.key)
                            : fmt::format("compiled in {:.2f} s ({})", b.seconds, b.key));
-  text += parts_.plan.workspace.bytes == 0
+  text += lowered_.plan().workspace.bytes == 0
               ? "  workspace: none\n"
-              : fmt::format("  workspace: {} bytes for each execution in flight\n", parts_.plan.workspace.bytes);
+              : fmt::format("  workspace: {} bytes for each execution in flight\n", lowered_.plan().workspace.bytes);
   return text;
 }
 

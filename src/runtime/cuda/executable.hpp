@@ -19,7 +19,7 @@ namespace unisono::cuda {
 
 class CudaExecutable final : public ExecutableImpl, public std::enable_shared_from_this<CudaExecutable> {
  public:
-  CudaExecutable(const Gpu& gpu, Parts parts);
+  CudaExecutable(const Gpu& gpu, lower::Lowered lowered, jit::Binary binary);
 
   void run(const Arguments& arguments) const override;
   void enqueue(const Arguments& arguments, Stream stream) const override;
@@ -39,8 +39,9 @@ class CudaExecutable final : public ExecutableImpl, public std::enable_shared_fr
   void upload_filter(const ConstTensorView& filter);
 
   const Gpu& gpu_;
-  Parts parts_;
-  plan::Lowered task_;           ///< as the kernel computes the contraction
+  lower::Lowered lowered_;
+  jit::Binary binary_;           ///< without the cubin
+  plan::ConvTask task_;          ///< as the kernel computes the contraction
   const ConvGeometry geometry_;  ///< of every launch, with its divisors
   Signature signature_;
   Kernel kernel_;

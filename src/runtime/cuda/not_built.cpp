@@ -30,7 +30,7 @@ std::size_t DeviceBuffer::bytes() const { refuse(); }
 void* DeviceBuffer::data() const { refuse(); }
 void DeviceBuffer::download(void*) const { refuse(); }
 
-std::shared_ptr<const ExecutableImpl> build(Parts) { refuse(); }
+std::shared_ptr<const ExecutableImpl> build(lower::Lowered, jit::Binary) { refuse(); }
 
 std::shared_ptr<const PlainKernel> load_plain(int, const jit::Binary&, const std::string&, std::size_t) { refuse(); }
 Launch bind_plain(std::shared_ptr<const PlainKernel>, PlainGrid, std::span<const std::byte>, std::string) { refuse(); }

@@ -9,7 +9,7 @@ struct Steps {
   std::int64_t image, h, w, c;
 };
 
-Steps steps_of(const plan::Lowered& t) {
+Steps steps_of(const plan::ConvTask& t) {
   const Conv2d& c = t.conv;
   const std::int64_t image = c.h * c.w * c.c;
   if (t.columns_a || c.layout == Layout::nchw) return {image, c.w, 1, c.h * c.w};
@@ -20,7 +20,7 @@ int narrow(std::int64_t x) { return static_cast<int>(x); }
 
 }  // namespace
 
-GatheredImage gathered_image(const plan::Lowered& t, const void* memory, std::int64_t step) {
+GatheredImage gathered_image(const plan::ConvTask& t, const void* memory, std::int64_t step) {
   const Conv2d& c = t.conv;
   const Steps steps = steps_of(t);
   GatheredImage g{};
@@ -33,7 +33,7 @@ GatheredImage gathered_image(const plan::Lowered& t, const void* memory, std::in
   return g;
 }
 
-GatheredFilter gathered_filter(const plan::Lowered& t, const void* memory, std::int64_t step) {
+GatheredFilter gathered_filter(const plan::ConvTask& t, const void* memory, std::int64_t step) {
   const Conv2d& c = t.conv;
   const std::int64_t taps = c.r * c.s, channels = c.c / c.groups;
   const bool planes = c.layout == Layout::nchw;
@@ -55,7 +55,7 @@ GatheredFilter gathered_filter(const plan::Lowered& t, const void* memory, std::
   return g;
 }
 
-DepthwiseImage depthwise_image(const plan::Lowered& t, const plan::ConvPlan& plan, const void* memory,
+DepthwiseImage depthwise_image(const plan::ConvTask& t, const plan::ConvPlan& plan, const void* memory,
                                std::int64_t pitch) {
   const Conv2d& c = t.conv;
   const plan::DepthwiseLayout l = plan::depthwise_layout(*plan.config.depthwise, c, extents(t.contraction()));
@@ -74,7 +74,7 @@ DepthwiseImage depthwise_image(const plan::Lowered& t, const plan::ConvPlan& pla
   return d;
 }
 
-ConvGeometry geometry(const plan::Lowered& task, const plan::ConvPlan& p) {
+ConvGeometry geometry(const plan::ConvTask& task, const plan::ConvPlan& p) {
   const Conv2d& c = task.conv;
   const Extents e = extents(task.contraction());
   ConvGeometry g{};

@@ -66,7 +66,7 @@ MapShape output_shape(const Conv2d& c, const plan::ConvPlan& plan, const Extents
 
 // By phases: 64 filters of one tap, of some channels (C, R, S, K). One tap of some filters; of products B (batch, n,
 // k), or boxes of 64 columns of B (batch, k, n).
-MapShape filter_shape(const plan::Lowered& t, const plan::ConvConfig& k) {
+MapShape filter_shape(const plan::ConvTask& t, const plan::ConvConfig& k) {
   const Conv2d& c = t.conv;
   const std::int64_t products = k.batched ? c.n : 1;
   const std::uint64_t bytes = size_of(k.element);
@@ -115,7 +115,7 @@ std::uint64_t phase_offset(const MapShape& m, int phase) {
   return u64(phase % 2) * m.strides[0] + u64(phase / 2) * m.strides[1];
 }
 
-MapShapes map_shapes(const plan::Lowered& task, const plan::ConvPlan& plan) {
+MapShapes map_shapes(const plan::ConvTask& task, const plan::ConvPlan& plan) {
   const Conv2d& c = task.conv;
   return {activation_shape(c, plan), filter_shape(task, plan.config),
           output_shape(c, plan, extents(task.contraction()))};

@@ -36,7 +36,7 @@ struct MapShapes {
 };
 
 /// Shapes of operands and outputs that need no map are of no use.
-MapShapes map_shapes(const plan::Lowered& task, const plan::ConvPlan& plan);
+MapShapes map_shapes(const plan::ConvTask& task, const plan::ConvPlan& plan);
 
 /// The window of im2col in shared memory: elements of an image row by image rows, or channels by pixels by image rows.
 MapShape window_shape(const Conv2d& conv, const plan::ConvConfig& config, bool whole_lines);

@@ -89,9 +89,9 @@ TEST_F(CudaLaunch, ErrorsOfTheDriver) {
   EXPECT_THAT(refusal<DeviceError>([&] { built().run(a); }), HasSubstr("running 128x64"));
   const CUstream fresh = stream();
   state.next_alloc = CUDA_ERROR_OUT_OF_MEMORY;
-  EXPECT_THAT(
-      refusal<DeviceError>([&] { built().enqueue(a, fresh); }),
-      HasSubstr("allocating " + std::to_string(kernel.plan.workspace.bytes) + " bytes of GPU memory for a workspace"));
+  EXPECT_THAT(refusal<DeviceError>([&] { built().enqueue(a, fresh); }),
+              HasSubstr("allocating " + std::to_string(kernel.plan().workspace.bytes) +
+                        " bytes of GPU memory for a workspace"));
   EXPECT_NO_THROW(built().enqueue(a, fresh)) << "nothing half-made stays in the pool";
 }
 

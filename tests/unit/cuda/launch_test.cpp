@@ -17,7 +17,7 @@ TEST_F(CudaLaunch, IsWhatThePlanSays) {
   built().run(a);
   ASSERT_EQ(state.launches.size(), 1u);
   const fake::RecordedLaunch& launch = state.launches[0];
-  const plan::ConvPlan& plan = kernel.plan;
+  const plan::ConvPlan& plan = kernel.plan();
   EXPECT_EQ(launch.grid, static_cast<unsigned>(plan.blocks));
   EXPECT_EQ(launch.block, static_cast<unsigned>(plan.threads));
   EXPECT_EQ(launch.shared, plan.shared_bytes);
@@ -50,14 +50,14 @@ TEST_F(CudaLaunch, WorkspacesAreZeroAndLieWithinTheirMemory) {
   const Launch launch = built().bind(a);
   launch.enqueue(nullptr);
   const Parameters p = parameters_of(state.launches.at(0));
-  const auto start = reinterpret_cast<CUdeviceptr>(p.conv.launch.exits) - kernel.plan.workspace.exits;
+  const auto start = reinterpret_cast<CUdeviceptr>(p.conv.launch.exits) - kernel.plan().workspace.exits;
   ASSERT_TRUE(state.memory.contains(start)) << "a workspace is an allocation of its own";
-  EXPECT_GE(state.memory.at(start), kernel.plan.workspace.bytes);
+  EXPECT_GE(state.memory.at(start), kernel.plan().workspace.bytes);
   const auto* bytes = reinterpret_cast<const char*>(start);
-  EXPECT_TRUE(std::all_of(bytes, bytes + kernel.plan.workspace.bytes, [](char c) { return c == 0; }));
+  EXPECT_TRUE(std::all_of(bytes, bytes + kernel.plan().workspace.bytes, [](char c) { return c == 0; }));
   for (const void* part : {static_cast<const void*>(p.conv.norm.slots), static_cast<const void*>(p.conv.norm.teams)}) {
     EXPECT_GE(reinterpret_cast<CUdeviceptr>(part), start);
-    EXPECT_LT(reinterpret_cast<CUdeviceptr>(part), start + kernel.plan.workspace.bytes);
+    EXPECT_LT(reinterpret_cast<CUdeviceptr>(part), start + kernel.plan().workspace.bytes);
   }
 }
 
@@ -145,7 +145,7 @@ TEST_F(CudaLaunch, GraphsWithBranches) {
   std::vector<Launch> launches;
   for (int i = 0; i < 4; ++i) launches.push_back(built().bind(a));
   const std::string node = fmt::format("{} blocks of {} threads, {} bytes, clusters of 2, cooperative",
-                                       kernel.plan.blocks, kernel.plan.threads, kernel.plan.shared_bytes);
+                                       kernel.plan().blocks, kernel.plan().threads, kernel.plan().shared_bytes);
   const LaunchOrder after{{}, {0}, {0}, {1, 2}};
   {
     const Replay branches(0, launches, {}, GraphBy::nodes, after);

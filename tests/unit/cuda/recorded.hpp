@@ -11,9 +11,8 @@
 #include <optional>
 #include <stdexcept>
 
-#include "compile.hpp"
 #include "fake/fake_driver.hpp"
-#include "passes/passes.hpp"
+#include "lower/lower.hpp"
 #include "runtime/cuda/backend.hpp"
 #include "runtime/cuda/driver.hpp"
 #include "runtime/cuda/parameters.hpp"
@@ -56,7 +55,7 @@ class CudaLaunch : public ::testing::Test {
       : text(epilogue) {
     options.device = Device::cuda;
     options.plan = plan;
-    kernel = conv_kernel(conv, passes::run_pipeline(parse(text)), open_device(0), options);
+    kernel = lower::lower(conv, parse(text), options, open_device(0));
     state.parameter_bytes = parameter_bytes(kernel.kernel.fields.size());
     a.a = {memory(conv.n * conv.h * conv.w * conv.c * 2), DType::bf16, {4, 32, 32, 64}, {}};
     a.b = {memory(64 * 9 * 64 * 2), DType::bf16, {64, 3, 3, 64}, {}};
@@ -85,13 +84,9 @@ class CudaLaunch : public ::testing::Test {
     return buffers.back()->data();
   }
   Executable build_from(const jit::Resources& resources) {
-    return Executable(build({conv,
-                             parse(text),
-                             kernel.epilogue,
-                             kernel.plan,
-                             kernel.kernel,
-                             {.cubin = {}, .resources = resources, .key = "k", .entry = {}},
-                             options}));
+    lower::Lowered lowered = kernel;
+    lowered.problem.options = options;  // tests change them
+    return Executable(build(std::move(lowered), {.cubin = {}, .resources = resources, .key = "k", .entry = {}}));
   }
   const Executable& built() {
     if (!executable) executable.emplace(build_from({.registers = 168}));
@@ -134,7 +129,7 @@ class CudaLaunch : public ::testing::Test {
   fake::State& state = driver_state();
   const char* text;
   CompileOptions options;
-  ConvKernel kernel;
+  lower::Lowered kernel;
   Arguments a;
   std::vector<std::unique_ptr<DeviceBuffer>> buffers;
   std::optional<Executable> executable;

@@ -86,7 +86,7 @@ TEST(TensorMaps, FilterOfATransposedConvolution) {
   t.dtype_x = t.dtype_w = DType::bf16;
   const auto phases = plan::by_phases(t);
   ASSERT_TRUE(phases);
-  const plan::Lowered& task = *phases;
+  const plan::ConvTask& task = *phases;
   const plan::ConvPlan plan{
       .config = {.tile_m = 128, .tile_n = 40, .patch = true, .halo_h = 1, .halo_w = 2, .phases = true},
       .images = 2,

@@ -14,7 +14,7 @@ constexpr Gemm linear{.m = 300, .n = 48, .k = 72, .transpose_b = true, .dtype_a 
 std::int64_t size(const std::vector<std::int64_t>& shape) { return element_count(shape); }
 
 TEST(AsConvolution, LinearLayer) {
-  const Lowered task = as_convolution(linear);
+  const ConvTask task = as_convolution(linear);
   const Conv2d& conv = task.conv;
   const Contraction product = linear;
   EXPECT_EQ(extents(Contraction(conv)).rows(), 300);
@@ -35,7 +35,7 @@ TEST(AsConvolution, LayoutsAndBatches) {
       for (const std::int64_t batch : {1, 5}) {
         Gemm product = linear;
         product.batch = batch, product.transpose_a = columns_a, product.transpose_b = !columns_b;
-        const Lowered task = as_convolution(product);
+        const ConvTask task = as_convolution(product);
         EXPECT_EQ(task.columns_a, columns_a);
         EXPECT_EQ(task.columns_b, columns_b);
         EXPECT_EQ(task.batched, batch == 5);
@@ -55,7 +55,7 @@ TEST(AsConvolution, ConvolutionsStayAsTheyAre) {
 
 TEST(AsConvolution, TransposedConvolutionsKeepTheirExtents) {
   const ConvTranspose2d t{.n = 2, .h = 4, .w = 5, .c = 8, .k = 16, .r = 3, .s = 3, .stride = {2, 2}};
-  const Lowered task = as_convolution(t);
+  const ConvTask task = as_convolution(t);
   ASSERT_TRUE(task.transposed);
   EXPECT_EQ(extents(task.contraction()), extents(Contraction(t)));
   EXPECT_EQ(task.conv.k, 16);

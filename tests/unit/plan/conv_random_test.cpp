@@ -38,8 +38,8 @@ struct RandomProblem {
   Conv2d conv;
   std::string text;
   bool columns_a = false, columns_b = false, batched = false;
-  Lowered task() const {
-    Lowered t(conv);
+  ConvTask task() const {
+    ConvTask t(conv);
     t.columns_a = columns_a, t.columns_b = columns_b, t.batched = batched;
     return t;
   }

@@ -101,7 +101,7 @@ TEST(Unsupported, ListsTheCandidatesReasons) {
 TEST(Gathered, NamesWhatTheCopyEngineCannotDo) {
   const auto plan_of = [](const Contraction& contraction) {
     const Epilogue e = analyse(passes::run_pipeline(parse(test::bias_silu)), extents(contraction));
-    const Lowered task = as_convolution(contraction);
+    const ConvTask task = as_convolution(contraction);
     return std::pair(choose(task, e, Device{}).config, explain(task, e, Device{}));
   };
   const auto product = [](Gemm g) {

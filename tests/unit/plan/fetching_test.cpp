@@ -110,7 +110,7 @@ TEST(Fetching, IsPartOfThePlansText) {
   EXPECT_EQ(said(test::bare, "").find("operands"), std::string::npos);
 }
 
-std::string refusal(const Lowered& task, const char* text, const char* fixed) {
+std::string refusal(const ConvTask& task, const char* text, const char* fixed) {
   try {
     choose(task, analyse(passes::run_pipeline(parse(text)), extents(task.contraction())), Device{},
            Override::parse(fixed));

@@ -93,7 +93,7 @@ TEST(Key, ProductsOfOtherLayouts) {
   rows.transpose_b = false, columns.transpose_a = true, many.batch = 2;
   std::set<std::string> all;
   for (const Gemm& g : {plain, rows, columns, many}) {
-    const plan::Lowered task = plan::as_convolution(g);
+    const plan::ConvTask task = plan::as_convolution(g);
     all.insert(key_of(task, plan::analyse(passes::run_pipeline(parse(plan::test::bare)), extents(g))).problem);
   }
   EXPECT_EQ(all.size(), 4u);

@@ -1,0 +1,83 @@
+#include "lower/lower.hpp"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "lower/request.hpp"
+#include "passes/passes.hpp"
+#include "plan/as_convolution.hpp"
+#include "plan/head.hpp"
+#include "plan/resampling.hpp"
+#include "unisono/error.hpp"
+
+namespace unisono::lower {
+
+namespace {
+
+tuning::Chosen choose(const Problem& p, const plan::Device& device) {
+  const auto fixed = plan::Override::parse(p.options.plan);
+  if (std::holds_alternative<Conv2d>(p.contraction))
+    return tuning::choose(p.task, p.epilogue, device, fixed, p.options.tuned);
+  try {
+    return tuning::choose(p.task, p.epilogue, device, fixed, p.options.tuned);
+  } catch (const Unsupported& error) {
+    throw Unsupported(
+        fmt::format("{} runs as the convolution of its rows, and {}", to_string(p.contraction), error.what()));
+  }
+}
+
+codegen::Kernel generate(const Problem& p, const plan::ConvPlan& plan) {
+  return codegen::generate(p.epilogue, plan.config,
+                           {.accurate = p.options.accurate,
+                            .watchdog = p.options.watchdog,
+                            .delays = p.options.delays,
+                            .storage = p.options.storage,
+                            .scalar_pointers = p.options.device_scalars,
+                            .apart = p.apart});
+}
+
+}  // namespace
+
+Graph optimised(const Graph& graph, const CompileOptions& options) {
+  if (!options.on_pass) return passes::run_pipeline(graph);
+  return passes::run_pipeline(graph, [&options](const passes::Pass& pass, const Graph& before, const Graph& after) {
+    options.on_pass(std::string(pass.name), before, after);
+  });
+}
+
+Problem analyse(const Contraction& contraction, const Graph& graph, const CompileOptions& options,
+                const Further& further) {
+  const Extents e = extents(contraction);
+  verify(graph);
+  // plan: what is computed before, in and after a normalisation, and what is made of the main store
+  plan::Epilogue epilogue = plan::analyse(optimised(graph, options), e);
+  plan::resample(epilogue, options.resampled, contraction);
+  epilogue.storage = options.storage;
+  plan::add_head(epilogue, options.head, contraction);
+  if (further.moments.channels > 0) plan::store_moments(epilogue, further.moments, e.cols);
+  return {contraction, graph, options, plan::as_convolution(contraction), std::move(epilogue), further.apart};
+}
+
+Lowered lower(Problem problem, const plan::Device& device) {
+  tuning::Chosen chosen = choose(problem, device);
+  return lower(std::move(problem), std::move(chosen));
+}
+
+Lowered lower(Problem problem, tuning::Chosen chosen) {
+  codegen::Kernel kernel = generate(problem, chosen.plan);
+  return {std::move(problem), std::move(chosen), std::move(kernel)};
+}
+
+Lowered lower(Problem problem, const plan::ConvPlan& plan) {
+  return lower(std::move(problem), tuning::Chosen{plan, tuning::Origin::fixed});
+}
+
+Lowered lower(const Contraction& contraction, const Graph& graph, const CompileOptions& options,
+              const plan::Device& device) {
+  return lower(analyse(contraction, graph, options), device);
+}
+
+jit::Request Lowered::request() const { return lower::request(kernel, plan(), problem.contraction); }
+
+}  // namespace unisono::lower

@@ -1,0 +1,65 @@
+#pragma once
+/// The one way from a contraction and its epilogue to a kernel that is ready to be compiled and bound. It needs no GPU.
+/// compile(), networks, the tuner, the benchmarks, `unisono explain` and `unisono pack` all take it.
+
+#include <set>
+#include <string>
+
+#include "codegen/codegen.hpp"
+#include "jit/jit.hpp"
+#include "plan/conv.hpp"
+#include "plan/epilogue.hpp"
+#include "tuning/choose.hpp"
+#include "unisono/executable.hpp"
+
+namespace unisono::lower {
+
+/// What networks ask of a kernel beyond CompileOptions.
+struct Further {
+  plan::StoredMoments moments = {};  ///< mean and M2 of the main store, stored beside it; no channels: none
+  std::set<std::string> apart = {};  ///< operands [b,n] whose images may lie further apart than they have columns
+};
+
+/// What a kernel is wanted for: everything that is known before a device is.
+struct Problem {
+  Contraction contraction;  ///< as the caller described it
+  Graph graph;              ///< as the caller wrote it
+  CompileOptions options;
+  plan::ConvTask task = Conv2d{};  ///< the contraction as the kernels see it
+  plan::Epilogue epilogue;         ///< the graph after the passes, analysed, with what `options` and Further ask of it
+  std::set<std::string> apart = {};
+};
+
+/// The graph after the passes; CompileOptions::on_pass hears of each.
+Graph optimised(const Graph& graph, const CompileOptions& options);
+
+/// Checks the contraction and the graph, runs the passes and analyses what they
+/// leave. Throws UserError for a contraction, graph or options that are wrong, and Unsupported with the value at fault
+/// if no kernel serves the graph.
+Problem analyse(const Contraction& contraction, const Graph& graph, const CompileOptions& options,
+                const Further& further = {});
+
+/// A kernel that can be compiled (request()) and then bound (cuda::build).
+struct Lowered {
+  Problem problem;
+  tuning::Chosen chosen;  ///< the plan, and where it comes from
+  codegen::Kernel kernel;
+
+  const plan::ConvPlan& plan() const { return chosen.plan; }
+  jit::Request request() const;
+};
+
+/// By the plan that CompileOptions::plan fixes, else by a measured one unless CompileOptions::tuned is off, else by the
+/// cost model's. Throws Unsupported with the reasons where no plan serves the problem on this device, and UserError for
+/// a plan's text that is wrong.
+Lowered lower(Problem problem, const plan::Device& device);
+
+/// By a plan that was chosen already.
+Lowered lower(Problem problem, tuning::Chosen chosen);
+Lowered lower(Problem problem, const plan::ConvPlan& plan);
+
+/// All at once.
+Lowered lower(const Contraction& contraction, const Graph& graph, const CompileOptions& options,
+              const plan::Device& device);
+
+}  // namespace unisono::lower

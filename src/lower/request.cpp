@@ -1,0 +1,25 @@
+#include "lower/request.hpp"
+
+#include <fmt/format.h>
+
+#include <vector>
+
+namespace unisono::lower {
+
+std::span<const jit::Header> device_headers() {
+  static const std::vector<jit::Header> headers = [] {
+    std::vector<jit::Header> all;
+    for (const codegen::Header& h : codegen::device_headers()) all.push_back({h.name, h.text});
+    return all;
+  }();
+  return headers;
+}
+
+jit::Request request(const codegen::Kernel& kernel, const plan::ConvPlan& plan, const Contraction& contraction) {
+  return {.source = kernel.source,
+          .headers = device_headers(),
+          .entry = kernel.entry,
+          .title = fmt::format("{}, {}", to_string(contraction), plan::to_string(plan.config))};
+}
+
+}  // namespace unisono::lower

@@ -1,0 +1,19 @@
+#pragma once
+/// What the compiler is asked for.
+
+#include <span>
+
+#include "codegen/codegen.hpp"
+#include "jit/jit.hpp"
+#include "plan/conv.hpp"
+#include "unisono/contraction.hpp"
+
+namespace unisono::lower {
+
+/// All device headers, which every generated kernel may include.
+std::span<const jit::Header> device_headers();
+
+/// The compilation of a kernel, with a title for people. The request refers to device_headers().
+jit::Request request(const codegen::Kernel& kernel, const plan::ConvPlan& plan, const Contraction& contraction);
+
+}  // namespace unisono::lower

@@ -1,0 +1,134 @@
+// From a contraction and its epilogue to a kernel: one way, whoever asks.
+
+#include "lower/lower.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "bench/kernels.hpp"
+#include "network/cuda/plan.hpp"
+#include "tuner/problem.hpp"
+#include "unisono/error.hpp"
+#include "unisono/network.hpp"
+#include "unisono/text.hpp"
+
+namespace unisono::lower {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+constexpr const char* block =
+    "h = acc + bias[n]\nstore silu(group_norm(h, groups=8, scale=gamma[n], shift=beta[n])) as y : bf16\n";
+
+Conv2d conv() {
+  return {.n = 2,
+          .h = 32,
+          .w = 32,
+          .c = 64,
+          .k = 64,
+          .r = 3,
+          .s = 3,
+          .pad = {1, 1, 1, 1},
+          .dtype_x = DType::bf16,
+          .dtype_w = DType::bf16};
+}
+
+class Lower : public testing::Test {
+ protected:
+  Lower() { ::setenv("UNISONO_TUNING", "off", 1); }
+  ~Lower() override { ::unsetenv("UNISONO_TUNING"); }
+  plan::Device device;
+};
+
+TEST_F(Lower, TunerAndBenchmarksGetTheKernelThatCompileGets) {
+  const Lowered lowered = lower(conv(), parse(block), {}, device);
+  const jit::Request request = lowered.request();
+  EXPECT_THAT(request.source, HasSubstr(lowered.kernel.entry));
+  EXPECT_THAT(request.title, HasSubstr("resident"));
+  const auto trials = tuner::trials_of(analyse(conv(), parse(block), {}), device, 4);
+  ASSERT_GE(trials.size(), 2u);
+  EXPECT_EQ(trials[0].request.source, request.source);
+  EXPECT_EQ(trials[0].request.title, request.title);
+  EXPECT_NE(trials[1].request.source, request.source);
+  const bench::Variants variants = bench::variants_of(conv(), parse(block), "", device, 1);
+  ASSERT_EQ(variants.list.size(), 1u);
+  EXPECT_EQ(variants.list[0].request.source, request.source);
+  EXPECT_EQ(variants.list[0].request.title, request.title);
+}
+
+TEST_F(Lower, NetworksToo) {
+  NetworkBuilder net("one");
+  const auto ones = [&](const char* name, Shape shape, std::size_t count) {
+    return net.constant(name, std::move(shape), std::vector<float>(count, 1.f));
+  };
+  const NetworkValue x = net.input("x", {"batch", 64, "height", "width"});
+  const NetworkValue y = conv2d(x, ones("w", {64, 64, 3, 3}, 64 * 64 * 9), {.pad = 1, .bias = ones("b", {64}, 64)});
+  net.output(silu(group_norm(y, {.groups = 8, .scale = ones("g", {64}, 64), .shift = ones("s", {64}, 64)})), "y");
+  const Network network = net.build();
+  NetworkOptions options;
+  options.device = Device::cuda;
+  const std::map<std::string, std::vector<std::int64_t>> shapes{{"x", {2, 64, 32, 32}}};
+  const auto problems = network::gpu::tuning_problems(network, options, shapes, device);
+  ASSERT_EQ(problems.size(), 1u);
+  const std::string source = lower(problems[0], device).request().source;
+  int found = 0;
+  for (const jit::Request& r : network::gpu::requests(network, options, shapes, device)) found += r.source == source;
+  EXPECT_EQ(found, 1);
+}
+
+TEST_F(Lower, APlanIsTakenAsItWasFixed) {
+  CompileOptions options;
+  options.plan = "tile=128x64 order=cooperative mode=resident";
+  const Lowered fixed = lower(conv(), parse(block), options, device);
+  EXPECT_EQ(fixed.chosen.origin, tuning::Origin::fixed);
+  EXPECT_THAT(fixed.request().title, HasSubstr("128x64"));
+  EXPECT_THAT(fixed.request().title, AllOf(HasSubstr("cooperative"), HasSubstr("resident")));
+  EXPECT_EQ(lower(fixed.problem, fixed.chosen).kernel.source, fixed.kernel.source);
+}
+
+// What only networks ask for
+TEST_F(Lower, MomentsAndOperandsApart) {
+  const Graph graph = parse("store silu(acc + bias[n] + temb[b,n]) as y : bf16\n");
+  const Further further{.moments = {"moments", 8}, .apart = {"temb"}};
+  const Lowered with = lower(analyse(conv(), graph, {}, further), device);
+  EXPECT_THAT(with.kernel.source, HasSubstr("kMoments"));
+  const auto pitches = [](const Lowered& l) {
+    return std::ranges::count(l.kernel.fields, codegen::Field::Kind::pitch, &codegen::Field::kind);
+  };
+  EXPECT_EQ(pitches(with), 1);
+  const Lowered without = lower(conv(), graph, {}, device);
+  EXPECT_EQ(without.kernel.source.find("kMoments"), std::string::npos);
+  EXPECT_EQ(pitches(without), 0);
+}
+
+TEST_F(Lower, RefusesWithReasons) {
+  const auto refusal = [&](const Contraction& contraction, const char* text) -> std::string {
+    try {
+      lower(contraction, parse(text), {}, device);
+    } catch (const Unsupported& error) {
+      return error.what();
+    }
+    return "served";
+  };
+  const Gemm product{.m = 64, .n = 64, .k = 64, .dtype_a = DType::f64, .dtype_b = DType::f64};
+  EXPECT_THAT(refusal(product, "store acc as y : bf16\n"), HasSubstr("runs as the convolution of its rows, and no"));
+  EXPECT_THAT(refusal(conv(), "store acc : f64\n"), HasSubstr("f64"));
+  EXPECT_EQ(refusal(conv(), block), "served");
+  Conv2d wrong = conv();
+  wrong.h = -1;
+  EXPECT_THROW(analyse(wrong, parse(block), {}), UserError);
+}
+
+TEST_F(Lower, PassesAreHeardOf) {
+  CompileOptions options;
+  int passes = 0;
+  options.on_pass = [&](const std::string&, const Graph&, const Graph&) { ++passes; };
+  analyse(conv(), parse(block), options);
+  EXPECT_GT(passes, 3);
+}
+
+}  // namespace
+}  // namespace unisono::lower
