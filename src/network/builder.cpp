@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "network/names.hpp"
+#include "network/shape_limits.hpp"
 #include "unisono/error.hpp"
 #include "unisono/network.hpp"
 
@@ -29,6 +30,7 @@ NetworkValue NetworkBuilder::input(const std::string& name, Shape shape, DType d
     if (d.known() && d.value() < 0)
       throw UserError(
           fmt::format("input '{}' has shape {}; expected extents of at least 0 or symbols", name, to_string(shape)));
+  network::check_size(shape, fmt::format("input '{}'", name));
   const auto id = static_cast<TensorId>(network_.tensors.size());
   network_.tensors.push_back({name, dtype, std::move(shape)});
   network_.inputs.push_back(id);
@@ -37,6 +39,7 @@ NetworkValue NetworkBuilder::input(const std::string& name, Shape shape, DType d
 
 namespace {
 void check_constant(const std::string& name, const Shape& shape, std::size_t given) {
+  network::check_size(shape, fmt::format("constant '{}'", name));
   std::int64_t count = 1;
   for (const Dim& d : shape) {
     if (!d.known() || d.value() < 0 || __builtin_mul_overflow(count, d.value(), &count))

@@ -10,6 +10,7 @@
 #include "ir/op_table.hpp"
 #include "network/dim.hpp"
 #include "network/infer_tensors.hpp"
+#include "network/shape_limits.hpp"
 #include "unisono/error.hpp"
 #include "unisono/network.hpp"
 
@@ -18,9 +19,6 @@ namespace unisono {
 namespace network {
 
 namespace {
-
-constexpr double largest_tensor = 0x1p46;  // elements
-constexpr std::size_t largest_rank = 8;
 
 // One inference: the inputs, and how errors name the node.
 class Inference {
@@ -424,22 +422,6 @@ Shape Inference::operator()(const operators::Transpose& t) const {
   Shape r;
   for (const int i : t.order) r.push_back(x[static_cast<std::size_t>(i)]);
   return r;
-}
-
-void check_size(const Shape& shape, const std::string& where) {
-  if (shape.size() > largest_rank)
-    throw UserError(
-        fmt::format("{}: shape {} has rank {}; the limit is {}", where, to_string(shape), shape.size(), largest_rank));
-  double elements = 1;
-  for (const Dim& d : shape) {
-    if (!d.known()) continue;
-    if (d.value() < 0 || d.value() > largest_extent)
-      throw UserError(fmt::format("{}: extent {} of shape {} is out of range; expected 0 to 2^31", where, d.value(),
-                                  to_string(shape)));
-    elements *= static_cast<double>(std::max<std::int64_t>(d.value(), 1));  // strides have no extent of 0
-  }
-  if (elements > largest_tensor)
-    throw UserError(fmt::format("{}: shape {} has more than 2^46 elements", where, to_string(shape)));
 }
 
 // Empty tensors are moved, mapped and reduced; what kernels compute has elements

@@ -51,7 +51,10 @@ Dim window(const OperatorInputs& in, const Dim& x, std::int64_t pad, std::int64_
 Shape reduced(const OperatorInputs& in, const std::vector<int>& axes, bool keep) {
   const Shape& x = in.shape(0);
   Shape r;
-  for (const int a : axes) check_axis(in, a, x.size());
+  for (const int a : axes) {
+    check_axis(in, a, x.size());
+    if (std::count(axes.begin(), axes.end(), a) > 1) fail(in, "axis {} is named twice", a);
+  }
   for (std::size_t i = 0; i < x.size(); ++i) {
     const bool gone = axes.empty() || std::find(axes.begin(), axes.end(), static_cast<int>(i)) != axes.end();
     if (!gone) {
@@ -61,6 +64,19 @@ Shape reduced(const OperatorInputs& in, const std::vector<int>& axes, bool keep)
     }
   }
   return r;
+}
+
+// Coordinates stay below 2^53, where every integer has a neighbour; the taps of a filter that is as wide as an output
+// element would have no bound
+void check_region(const OperatorInputs& in, const operators::Resample& r) {
+  const std::size_t rank = in.shape(0).size();
+  if (r.roi_begin.size() != rank || r.roi_end.size() != rank)
+    fail(in, "was given a region of {} to {} numbers for shape {}", r.roi_begin.size(), r.roi_end.size(),
+         to_string(in.shape(0)));
+  for (const auto* list : {&r.roi_begin, &r.roi_end})
+    for (const double v : *list)
+      if (!(std::abs(v) <= 0x1p20)) fail(in, "the region of interest has {}; expected -2^20 to 2^20", v);
+  if (r.antialias) fail(in, "antialias is not supported for a region of interest");
 }
 
 }  // namespace
@@ -234,9 +250,10 @@ Shape infer_tensor_shape(const operators::Conv3d& c, const OperatorInputs& in) {
       fail(in, "image and filter have shapes {} and {}; channels and filter must be numbers", to_string(x),
            to_string(w));
   const std::int64_t channels = x[1].value(), g = c.groups;
+  if (g < 1 || g > largest_extent) fail(in, "groups is {}; expected 1 to 2^31", g);
   const std::int64_t k = c.transposed ? w[1].value() * g : w[0].value();
   const std::int64_t taken = c.transposed ? w[0].value() : w[1].value() * g;
-  if (g < 1 || channels % g != 0 || k % g != 0 || taken != channels)
+  if (channels % g != 0 || k % g != 0 || taken != channels)
     fail(in, "image {} and filter {} do not fit with groups={}", to_string(x), to_string(w), g);
   if (in.tensors.size() == 3 && !(in.shape(2) == Shape{k}))
     fail(in, "bias has shape {}; expected ({})", to_string(in.shape(2)), k);
@@ -285,9 +302,10 @@ Shape infer_tensor_shape(const operators::Resample& r, const OperatorInputs& in)
   const Shape& x = in.shape(0);
   if (r.scales.size() != x.size() || r.sizes.size() != x.size())
     fail(in, "was given {} scales and {} sizes for shape {}", r.scales.size(), r.sizes.size(), to_string(x));
+  const bool region = r.coordinates == ResizeCoordinates::crop_and_resize;
+  if (region) check_region(in, r);
   Shape y;
   for (std::size_t i = 0; i < x.size(); ++i) {
-    const bool region = r.coordinates == ResizeCoordinates::crop_and_resize;
     if (r.sizes[i] == -1) {
       if (in.shape(1).size() <= i) fail(in, "{} has no axis {}", to_string(in.shape(1)), i);
       y.push_back(in.shape(1)[i]);
@@ -301,7 +319,7 @@ Shape infer_tensor_shape(const operators::Resample& r, const OperatorInputs& in)
     const double scale = r.scales[i];
     if (!(scale > 0) || !(scale <= 0x1p20)) fail(in, "scale is {}; expected above 0, up to 2^20", scale);
     if (region && !x[i].known()) fail(in, "a region of interest needs fixed extents; the input has {}", to_string(x));
-    const double part = region ? r.roi_end.at(i) - r.roi_begin.at(i) : 1;
+    const double part = region ? r.roi_end[i] - r.roi_begin[i] : 1;
     if (!(part >= 0) || !(part <= 0x1p20)) fail(in, "the region of interest is {} wide", part);
     const double made = region ? static_cast<double>(x[i].value()) * part * scale : 0;
     if (!(made <= static_cast<double>(largest_extent))) fail(in, "the region of interest makes {} elements", made);

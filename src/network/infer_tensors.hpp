@@ -4,11 +4,11 @@
 #include <span>
 #include <string>
 
+#include "network/shape_limits.hpp"
 #include "unisono/network.hpp"
 
 namespace unisono::network {
 
-inline constexpr std::int64_t largest_extent = std::int64_t{1} << 31;
 inline constexpr std::int64_t largest_step = std::int64_t{1}
                                              << 24;  ///< window, stride, dilation: products stay below 2^63
 

@@ -227,12 +227,13 @@ Run TensorStep::operator()(const operators::PoolNd& p) const {
 Run TensorStep::operator()(const operators::Resample& r) const {
   const View x = in(0), y = out();
   std::vector<std::size_t> axes;
+  for (std::size_t i = 0; i < x.strided.shape.size(); ++i)
+    if (!leaves_axis(r, i, x.strided.shape[i], y.strided.shape[i])) axes.push_back(i);
+  // those that get shorter first: what lies between is then no larger than the larger of x and y
+  std::stable_partition(axes.begin(), axes.end(),
+                        [&](std::size_t i) { return y.strided.shape[i] < x.strided.shape[i]; });
   std::vector<cpu::AxisTaps> taps;
-  for (std::size_t i = 0; i < x.strided.shape.size(); ++i) {
-    if (leaves_axis(r, i, x.strided.shape[i], y.strided.shape[i])) continue;
-    axes.push_back(i);
-    taps.push_back(axis_taps(r, i, x.strided.shape[i], y.strided.shape[i]));
-  }
+  for (const std::size_t i : axes) taps.push_back(axis_taps(r, i, x.strided.shape[i], y.strided.shape[i]));
   const auto outside = outside_positions(r, x.strided.shape, y.strided.shape);
   return
       [axes, taps, x, y, outside, value = static_cast<float>(r.extrapolation), parallel = parallel_](const Tensors& t) {

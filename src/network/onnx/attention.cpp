@@ -35,6 +35,8 @@ Heads read_heads(const NodeReader& node, const Shape& q, const Shape& k) {
 
 NetworkValue split_heads(const NodeReader& node, NetworkValue x, const Heads& h, std::int64_t shared) {
   const Shape s = x.shape();
+  if (s.size() != (h.flat ? 3u : 4u))
+    node.fail("V has shape {}; expected {} extents as Q and K have", to_string(s), h.flat ? 3 : 4);
   if (!h.flat) return reshape_to(node, x, {s[0], h.groups, shared, s[2], s[3]});
   const std::int64_t width = number_of(node, s[2], s), heads = h.groups * shared;
   if (width % heads != 0) node.fail("{} columns do not fall into {} heads", width, heads);
@@ -89,8 +91,10 @@ std::optional<NetworkValue> seen(const NodeReader& node, NetworkValue q, Network
   }
   if (node.has(6)) {
     const NetworkValue lengths = node.value(6);
+    if (lengths.shape().size() != 1)
+      node.fail("nonpad_kv_seqlen has shape {}; expected a vector", to_string(lengths.shape()));
     const NetworkValue valid =
-        node.map(MapOp::less, {keys, reshape_to(node, lengths, {lengths.shape().at(0), 1, 1, 1, 1})});
+        node.map(MapOp::less, {keys, reshape_to(node, lengths, {lengths.shape()[0], 1, 1, 1, 1})});
     result = result ? node.map(MapOp::logical_and, {*result, valid}) : valid;
   }
   return result;

@@ -8,9 +8,14 @@
 #include <string>
 
 #include "network/onnx/importer.hpp"
+#include "network/shape_limits.hpp"
 #include "runtime/cpu/ops/tensor.hpp"
 
 namespace unisono::network::onnx_import {
+
+namespace {
+constexpr std::int64_t most_types = 1000;  // of TensorProto, known or not
+}
 
 NodeReader::NodeReader(Importer& importer, const schema::NodeProto& node) : importer_(importer), node_(node) {
   name_ = importer.scope_.prefix + (!node.name().empty() ? node.name() : node.output_size() > 0 ? node.output(0) : "");
@@ -134,6 +139,12 @@ std::int64_t NodeReader::integer(std::string_view name, std::int64_t otherwise) 
   return a ? a->i() : otherwise;
 }
 
+int NodeReader::type_attribute(std::string_view name, int otherwise) const {
+  const std::int64_t type = integer(name, otherwise);
+  if (type < 0 || type > most_types) fail("{} is {}, which is no data type", name, type);
+  return static_cast<int>(type);
+}
+
 std::string NodeReader::text(std::string_view name, std::string_view otherwise) const {
   const auto* a = attribute(name);
   if (!a) return std::string(otherwise);
@@ -223,6 +234,7 @@ NetworkValue NodeReader::number_like(NetworkValue x, double number) const {
 NetworkValue NodeReader::make_constant(std::string_view suffix, Shape shape, DType dtype,
                                        std::vector<std::byte> elements) const {
   importer_.budget_.take_computed(elements.size() / size_of(dtype), elements.size(), description());
+  check_size(shape, description());
   return builder().constant(std::string(suffix), std::move(shape), dtype, std::move(elements));
 }
 

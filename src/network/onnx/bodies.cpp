@@ -13,6 +13,15 @@ namespace unisono::network::onnx_import {
 namespace {
 
 constexpr int deepest_body = 64;  // read_node calls itself
+// Names of the calls and branches around a node, which stand in the names of all that is in them
+constexpr std::size_t longest_prefix = 1024;
+
+std::string prefix_of(const NodeReader& node) {
+  if (node.name().size() >= longest_prefix)
+    node.fail("its name with those of the calls around it has {} bytes; the limit is {}", node.name().size(),
+              longest_prefix);
+  return node.name() + "/";
+}
 
 std::string function_key(const std::string& domain, const std::string& name, const std::string& overload) {
   return fmt::format("{}\n{}\n{}", domain, name, overload);  // no name has a line's end
@@ -90,7 +99,7 @@ void Importer::inline_branch(const NodeReader& node) {
   if (depth_ == deepest_body) node.fail("branches and functions are nested more than {} deep", deepest_body);
   std::vector<std::string> names;
   std::vector<std::string>* const around = std::exchange(scope_.branch, &names);
-  const std::string prefix = std::exchange(scope_.prefix, node.name() + "/");
+  const std::string prefix = std::exchange(scope_.prefix, prefix_of(node));
   ++depth_;
   read_initializers(branch);
   read_nodes(branch.node());
@@ -129,7 +138,7 @@ const schema::AttributeProto* Importer::resolved(const schema::AttributeProto& a
 Importer::Scope Importer::called_scope(const NodeReader& node, const schema::FunctionProto& f) {
   Scope scope;
   scope.function = &f;
-  scope.prefix = node.name() + "/";
+  scope.prefix = prefix_of(node);
   for (const auto& set : f.opset_import())
     if (is_standard_domain(set.domain())) scope.opset = set.version();
   if (scope.opset == 0) scope.opset = scope_.opset;  // it has calls of other functions alone

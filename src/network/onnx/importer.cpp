@@ -8,6 +8,7 @@
 #include "network/dim.hpp"
 #include "network/onnx/operator_schema.hpp"
 #include "network/onnx/opsets.hpp"
+#include "network/shape_limits.hpp"
 
 namespace unisono::network::onnx_import {
 
@@ -161,12 +162,13 @@ NetworkValue Importer::import_tensor(const schema::TensorProto& t, const std::st
   const auto dtype = dtype_of(t.data_type());
   const std::size_t element = !dtype || is_short_float(t.data_type()) ? sizeof(float) : size_of(*dtype);
   const std::uint64_t count = checked_count(t, budget_.most_elements(element), what);
+  const Shape shape(t.dims().begin(), t.dims().end());
+  check_size(shape, what);
   const bool again = !tensors_read_.insert(&t).second;
   if (again) budget_.take_computed(count, count * element, what);
   if (!again) budget_.take_stored(count, count * element, what);
   TensorData data = tensor_data(t, folders_, what);
-  const NetworkValue v =
-      builder_.constant(name, Shape(t.dims().begin(), t.dims().end()), data.dtype, std::move(data.elements));
+  const NetworkValue v = builder_.constant(name, shape, data.dtype, std::move(data.elements));
   tensor_names_.insert(v.id());
   if (!again) stored_.insert(v.id());
   return v;
@@ -199,6 +201,7 @@ void Importer::read_inputs() {
       fail(fmt::format("input '{}' has elements of {}; expected a float, integer or bool type", input.name(),
                        data_type_name(type)));
     Shape shape = input_shape(input, symbols);
+    check_size(shape, fmt::format("{}: input '{}'", file_, input.name()));
     if (const auto given = given_constants_.find(input.name()); given != given_constants_.end()) {
       bind_constant(input.name(), shape, type, given->second);
       continue;

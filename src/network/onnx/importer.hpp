@@ -84,6 +84,8 @@ class NodeReader {
 
   double real(std::string_view name, double otherwise) const;
   std::int64_t integer(std::string_view name, std::int64_t otherwise) const;
+  /// An integer that is one of TensorProto's data types.
+  int type_attribute(std::string_view name, int otherwise) const;
   std::string text(std::string_view name, std::string_view otherwise) const;
   std::optional<std::vector<std::int64_t>> list(std::string_view name) const;
   /// Null if it is not given. In a function's body, what the call gave where the body refers to that.

@@ -52,6 +52,7 @@ void import_size(const NodeReader& node) {
 
 void import_constant_of_shape(const NodeReader& node) {
   const auto shape = node.numbers(0);
+  if (shape.size() > 8) node.fail("the shape has {} extents; expected at most 8", shape.size());
   double count = 1;
   for (const auto d : shape) {
     if (d < 0) node.fail("the shape has an extent of {}; expected at least 0", d);

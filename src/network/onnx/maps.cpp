@@ -51,7 +51,7 @@ void cast_to(const NodeReader& node, int type) {
   node.result_of_type(node.cast(x, *to), type);
 }
 
-void import_cast(const NodeReader& node) { cast_to(node, static_cast<int>(node.integer("to", 0))); }
+void import_cast(const NodeReader& node) { cast_to(node, node.type_attribute("to", 0)); }
 void import_cast_like(const NodeReader& node) { cast_to(node, node.type(1)); }
 
 constexpr OperatorRow map_table[] = {{"And", 7, binary<MapOp::logical_and>},

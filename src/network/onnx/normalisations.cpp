@@ -70,6 +70,9 @@ void import_reshaped_instance_norm(const NodeReader& node, NetworkValue shaped, 
   if (groups < 1 || channels % groups != 0) node.fail("{} channels do not fall into {} equal groups", channels, groups);
   const auto& scale = node.needed_constant(1, "scale");
   const auto& bias = node.needed_constant(2, "bias");
+  for (const auto* v : {&scale, &bias})
+    if (std::ssize(*v) != groups)
+      node.fail("scale and bias have {} elements; expected one for each of {} channels", v->size(), groups);
   operators::Normalisation norm{
       .op = Op::group_norm, .groups = static_cast<int>(groups), .eps = node.real("epsilon", 1e-5f)};
   std::vector<NetworkValue> inputs{x};

@@ -185,6 +185,7 @@ void import_resize(const NodeReader& node) {
 void import_upsample(const NodeReader& node) {
   if (node.opset() > 9) node.fail("Upsample ends with opset 9; Resize has taken its place");
   const NetworkValue x = node.value(0);
+  if (x.shape().empty()) node.fail("the input is a scalar");
   operators::Resample r;
   r.mode = choose(node, "mode", "nearest", modes);
   r.coordinates = ResizeCoordinates::asymmetric;

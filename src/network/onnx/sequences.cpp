@@ -130,7 +130,7 @@ void import_eye_like(const NodeReader& node) {
   const Shape shape = integers ? Shape{} : node.value(0).shape();
   if (shape.size() != 2 || !shape[0].known() || !shape[1].known())
     node.fail("the input has shape {}; expected a matrix of a fixed size", to_string(shape));
-  const auto type = static_cast<int>(node.integer("dtype", node.type(0)));
+  const auto type = node.type_attribute("dtype", node.type(0));
   const auto dtype = dtype_of(type);
   if (!dtype) node.fail("a result of {} is not supported", data_type_name(type));
   const std::int64_t rows = shape[0].value(), columns = shape[1].value(), k = node.integer("k", 0);

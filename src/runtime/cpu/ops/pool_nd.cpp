@@ -25,20 +25,29 @@ void for_outputs(const WindowNd& f, const Strided& y, const Parallel& parallel, 
   });
 }
 
-// Calls visit(place by axis) for each tap of the window that lies inside x
+// The first tap of an axis that does not lie before `low`, of none the number of taps
+std::int64_t tap_from(std::int64_t start, std::int64_t low, std::int64_t dilation, std::int64_t taps) {
+  return start >= low ? 0 : std::min((low - start + dilation - 1) / dilation, taps);
+}
+
+// Calls visit(place by axis) for each tap of the window that lies inside x. Taps in the padding cost nothing: a window
+// may be far larger than x.
 template <class F>
 void for_taps(const WindowNd& f, const Extents64& start, const Extents64& shape, F visit) {
-  const std::int64_t taps = count_of(f.kernel);
-  Extents64 at(start.size());
+  Extents64 first(start.size()), count(start.size()), at(start.size());
+  for (std::size_t i = 0; i < start.size(); ++i) {
+    first[i] = start[i] + tap_from(start[i], 0, f.dilation[i], f.kernel[i]) * f.dilation[i];
+    count[i] = tap_from(start[i], shape[i + 2], f.dilation[i], f.kernel[i]) -
+               tap_from(start[i], 0, f.dilation[i], f.kernel[i]);
+  }
+  const std::int64_t taps = count_of(count);
   for (std::int64_t t = 0; t < taps; ++t) {
     std::int64_t number = t;
-    bool inside = true;
     for (std::size_t i = start.size(); i-- > 0;) {
-      at[i] = start[i] + (number % f.kernel[i]) * f.dilation[i];
-      number /= f.kernel[i];
-      inside = inside && at[i] >= 0 && at[i] < shape[i + 2];
+      at[i] = first[i] + (number % count[i]) * f.dilation[i];
+      number /= count[i];
     }
-    if (inside) visit(at);
+    visit(at);
   }
 }
 
@@ -48,15 +57,11 @@ std::int64_t offset_of(const Strided& x, std::int64_t image, std::int64_t channe
   return offset;
 }
 
-// Taps inside image and padding
-std::int64_t padded_taps(const WindowNd& f, const Extents64& start, const Extents64& shape) {
-  std::int64_t count = 1;
-  for (std::size_t i = 0; i < start.size(); ++i) {
-    std::int64_t taps = 0;
-    for (std::int64_t k = 0; k < f.kernel[i]; ++k)
-      taps += start[i] + k * f.dilation[i] < shape[i + 2] + f.after[i] ? 1 : 0;
-    count *= taps;
-  }
+// Taps inside image and padding; a number as large as the window may be
+double padded_taps(const WindowNd& f, const Extents64& start, const Extents64& shape) {
+  double count = 1;
+  for (std::size_t i = 0; i < start.size(); ++i)
+    count *= static_cast<double>(tap_from(start[i], shape[i + 2] + f.after[i], f.dilation[i], f.kernel[i]));
   return count;
 }
 
@@ -66,14 +71,13 @@ void average_pool_nd(const WindowNd& f, const Strided& x, const Strided& y, cons
   const auto* in = static_cast<const float*>(x.data);
   auto* out = static_cast<float*>(y.data);
   for_outputs(f, y, parallel, [&](std::int64_t to, std::int64_t image, std::int64_t channel, const Extents64& start) {
-    double sum = 0;
-    std::int64_t count = 0;
+    double sum = 0, count = 0;
     for_taps(f, start, x.shape, [&](const Extents64& at) {
       sum += in[offset_of(x, image, channel, at)];
       ++count;
     });
     if (f.count_pad) count = padded_taps(f, start, x.shape);
-    out[to] = static_cast<float>(sum / static_cast<double>(count));
+    out[to] = static_cast<float>(sum / count);
   });
 }
 
