@@ -2,7 +2,7 @@
 
 #include <cstdlib>
 
-#include "small_model.hpp"
+#include "fuzz/small_model.hpp"
 #include "unisono/error.hpp"
 #include "unisono/network.hpp"
 

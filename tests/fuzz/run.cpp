@@ -1,74 +1,12 @@
 /// ONNX files that run on the CPU: within the memory of their tensors, twice to the same bits, or refused.
 
-#include <cstdlib>
-#include <cstring>
-
-#include "small_model.hpp"
+#include "fuzz/execute.hpp"
 #include "unisono/error.hpp"
-#include "unisono/network.hpp"
-
-namespace {
-
-using namespace unisono;
-
-constexpr std::size_t most_arena = 4 << 20;  // bytes
-
-// Has exactly as many bytes as its elements need, so that a sanitizer detects accesses beyond them
-struct Tensor {
-  DType dtype;
-  std::vector<std::int64_t> shape;
-  std::vector<std::byte> bytes;
-
-  Tensor(DType type, std::vector<std::int64_t> extents, bool filled)
-      : dtype(type), shape(std::move(extents)), bytes(static_cast<std::size_t>(element_count(shape)) * size_of(type)) {
-    const std::size_t size = size_of(type);
-    for (std::size_t i = 0; filled && i * size < bytes.size(); ++i) {
-      const auto small = static_cast<float>(static_cast<int>(i % 7) - 3) / 2;
-      if (type == DType::f32)
-        std::memcpy(bytes.data() + i * size, &small, size);
-      else
-        bytes[i * size] = static_cast<std::byte>(i % 2);  // an index, a truth value, a tiny number
-    }
-  }
-};
-
-using Tensors = std::map<std::string, Tensor>;
-
-Tensors outputs_of(const NetworkExecutable& run, const Tensors& inputs, const fuzz::Shapes& shapes) {
-  Tensors outputs;
-  std::map<std::string, ConstTensorView> in;
-  std::map<std::string, TensorView> out;
-  for (const auto& [name, t] : inputs) in[name] = {t.bytes.data(), t.dtype, t.shape, {}};
-  const Network& n = run.network();
-  for (const TensorId id : n.outputs) outputs.emplace(n[id].name, Tensor(n[id].dtype, shapes.at(n[id].name), false));
-  for (auto& [name, t] : outputs) out[name] = {t.bytes.data(), t.dtype, t.shape, {}};
-  run.run(in, out);
-  return outputs;
-}
-
-void execute(const std::uint8_t* data, std::size_t size) {
-  const std::optional<Network> network = fuzz::small_model(data, size);
-  if (!network) return;
-  const fuzz::Shapes shapes = fuzz::input_shapes(*network);
-  const NetworkExecutable run = compile(*network, {.threads = 1});
-  double elements = 0;
-  const fuzz::Shapes made = run.output_shapes(shapes);
-  for (const auto& [name, shape] : made) elements += static_cast<double>(element_count(shape));
-  if (elements > fuzz::most_elements || run.memory(shapes).without_reuse > most_arena) return;
-  Tensors inputs;
-  for (const TensorId id : network->inputs)
-    inputs.emplace((*network)[id].name, Tensor((*network)[id].dtype, shapes.at((*network)[id].name), true));
-  const Tensors first = outputs_of(run, inputs, made), second = outputs_of(run, inputs, made);
-  for (const auto& [name, t] : first)
-    if (t.bytes != second.at(name).bytes) std::abort();
-}
-
-}  // namespace
 
 // Anything but these two errors is a finding, an InternalError among them
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   try {
-    execute(data, size);
+    if (const auto network = unisono::fuzz::small_model(data, size)) unisono::fuzz::execute(*network);
   } catch (const unisono::UserError&) {
   } catch (const unisono::Unsupported&) {
   }
