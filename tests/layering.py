@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Checks that the #include lines of src/ follow the dependencies that the CMakeLists.txt files draw.
+"""Checks that the #include lines of src/ follow the dependencies that the CMakeLists.txt files draw, and that
+unisono/unisono.hpp includes every public header.
 
 usage: layering.py ROOT
 
@@ -58,6 +59,19 @@ def includes(path):
             yield number, match.group(1)
 
 
+def beyond_umbrella(root):
+    """Public headers that unisono.hpp does not reach."""
+    public, reached, waiting = root / "include", set(), ["unisono/unisono.hpp"]
+    while waiting:
+        header = waiting.pop()
+        if header in reached:
+            continue
+        reached.add(header)
+        waiting += [h for _, h in includes(public / header) if h.startswith("unisono/")]
+    everything = {str(h.relative_to(public)) for h in public.rglob("*.hpp")}
+    return [f"include/{h}: unisono/unisono.hpp does not include it" for h in sorted(everything - reached)]
+
+
 def main():
     root = pathlib.Path(sys.argv[1])
     found = folders(root)
@@ -87,6 +101,7 @@ def main():
         for number, header in includes(kernel):
             if "src/" in header or (root / "src" / header).exists():
                 problems.append(f"{kernel}:{number}: kernels/ may not include {header} of src/")
+    problems += beyond_umbrella(root)
     print("\n".join(problems) if problems else f"{seen} includes in {len(found)} folders follow the layering")
     if seen == 0:
         sys.exit("no includes found: wrong root?")

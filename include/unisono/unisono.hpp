@@ -1,5 +1,6 @@
 #pragma once
-/// All of Unisono's public interface.
+/// All of Unisono's public interface. Each function says what it throws, or the head of its file does so for all; one
+/// of which neither says anything throws nothing but std::bad_alloc. docs/compatibility.md tells what stays the same.
 
 #include "unisono/builder.hpp"
 #include "unisono/cancel.hpp"
@@ -8,8 +9,11 @@
 #include "unisono/error.hpp"
 #include "unisono/executable.hpp"
 #include "unisono/graph.hpp"
+#include "unisono/head.hpp"
 #include "unisono/network.hpp"
 #include "unisono/onnx.hpp"
+#include "unisono/resampled.hpp"
 #include "unisono/safetensors.hpp"
 #include "unisono/tensor.hpp"
 #include "unisono/text.hpp"
+#include "unisono/tuning.hpp"
