@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "runtime/cpu/chains.hpp"
 #include "runtime/cpu/contraction_sources.hpp"
 #include "runtime/cpu/dnnl_support.hpp"
 #include "runtime/cpu/views.hpp"
@@ -20,8 +21,13 @@ constexpr std::int64_t most_rows = 64;
 constexpr std::int64_t part_floats =
     32 << 10;                             // of the right operand in a part, about: parts follow from extents alone
 constexpr std::int64_t column_step = 64;  // what a kernel computes at once
-// Terms that a kernel adds up one after the other; longer sums are made of several (Long sums in docs/cpu-backend.md)
-constexpr std::int64_t longest_product_chain = 1024;
+
+// Columns of a part: what is read for one chain of products should be worth a call
+std::int64_t part_width(const Gemm& g) {
+  const std::int64_t whole = part_floats / g.k / column_step * column_step;
+  const std::int64_t chain = std::min(2 * column_step, g.n / 2 / column_step * column_step);
+  return std::max({column_step, whole, chain});
+}
 
 class ColumnContraction final : public AccumulatorSource {
  public:
@@ -55,12 +61,14 @@ class ColumnContraction final : public AccumulatorSource {
     std::int64_t first = 0;
     std::vector<Terms> terms;
   };
+  const float* source_of(const ConstTensorView& a, std::byte* packed) const;
   Part make_part(std::int64_t first, std::int64_t columns, const float* b);
   Terms make_terms(std::int64_t first, std::int64_t columns, std::int64_t from, std::int64_t count, const float* b);
 
   Gemm g_;
   bool with_bias_;
   std::int64_t width_;
+  std::int64_t chain_;  // terms that a kernel adds up one after the other
   std::vector<Part> parts_;
   std::string implementation_;
   std::size_t scratchpad_ = 0, packed_input_, further_sums_;
@@ -71,10 +79,10 @@ ColumnContraction::ColumnContraction(const Gemm& g, bool with_bias, const Compil
                                      const VectorUnit& unit)
     : g_(g),
       with_bias_(with_bias),
-      width_(std::max(column_step, part_floats / g.k / column_step * column_step)),
+      width_(part_width(g)),
+      chain_(chain_length(g.k)),
       packed_input_(aligned_size(static_cast<std::size_t>(g.m * g.k) * sizeof(float))),
-      further_sums_(g.k > longest_product_chain ? aligned_size(static_cast<std::size_t>(g.m * width_) * sizeof(float))
-                                                : 0),
+      further_sums_(g.k > chain_ ? aligned_size(static_cast<std::size_t>(g.m * width_) * sizeof(float)) : 0),
       unit_(unit) {
   checked_strides(*options.constant_b, shape_b(Contraction(g)), accepted_dtypes(g.dtype_b),
                   "the constant right operand (constant_b)");
@@ -86,8 +94,8 @@ ColumnContraction::ColumnContraction(const Gemm& g, bool with_bias, const Compil
 ColumnContraction::Part ColumnContraction::make_part(std::int64_t first, std::int64_t columns, const float* b) {
   Part part;
   part.first = first;
-  for (std::int64_t from = 0; from < g_.k; from += longest_product_chain)
-    part.terms.push_back(make_terms(first, columns, from, std::min(longest_product_chain, g_.k - from), b));
+  for (std::int64_t from = 0; from < g_.k; from += chain_)
+    part.terms.push_back(make_terms(first, columns, from, std::min(chain_, g_.k - from), b));
   return part;
 }
 
@@ -99,7 +107,7 @@ ColumnContraction::Terms ColumnContraction::make_terms(std::int64_t first, std::
   attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
   const memory::desc bias =
       with_bias_ && from == 0 ? memory::desc({1, columns}, type, memory::format_tag::ab) : memory::desc();
-  const dnnl::matmul::primitive_desc d(dnnl_engine(), memory::desc({g_.m, count}, type, memory::dims{g_.k, 1}),
+  const dnnl::matmul::primitive_desc d(dnnl_engine(), memory::desc({g_.m, count}, type, memory::format_tag::ab),
                                        memory::desc({count, columns}, type, memory::format_tag::any), bias,
                                        memory::desc({g_.m, columns}, type, memory::dims{from == 0 ? g_.n : columns, 1}),
                                        attr);
@@ -121,24 +129,30 @@ ColumnContraction::Terms ColumnContraction::make_terms(std::int64_t first, std::
   return terms;
 }
 
-void ColumnContraction::compute_part(const Arguments& arguments, std::int64_t part, const float* bias, float* acc,
-                                     std::byte* worker_scratch) const {
-  const ConstTensorView& a = arguments.a;
+// The left operand as dense matrices (m, chain), one for each chain: in place if it stands so in memory
+const float* ColumnContraction::source_of(const ConstTensorView& a, std::byte* packed) const {
   const auto strides = a.strides.empty() ? row_major_strides(a.shape) : a.strides;
   const auto* source = static_cast<const float*>(a.data);
-  if (!((g_.k == 1 || strides[2] == 1) && (g_.m == 1 || strides[1] == g_.k))) {
-    auto* packed = reinterpret_cast<float*>(worker_scratch + scratchpad_);
-    for (std::int64_t i = 0; i < g_.m; ++i)
-      load_floats(unit_, source + i * strides[1], DType::f32, strides[2], static_cast<std::size_t>(g_.k),
-                  packed + i * g_.k);
-    source = packed;
+  if ((g_.k == 1 || strides[2] == 1) && (g_.m == 1 || (strides[1] == g_.k && chain_ == g_.k))) return source;
+  auto* target = reinterpret_cast<float*>(packed);
+  for (std::int64_t from = 0; from < g_.k; from += chain_) {
+    const std::int64_t count = std::min(chain_, g_.k - from);
+    for (std::int64_t i = 0; i < g_.m; ++i, target += count)
+      load_floats(unit_, source + i * strides[1] + from * strides[2], DType::f32, strides[2],
+                  static_cast<std::size_t>(count), target);
   }
+  return reinterpret_cast<const float*>(packed);
+}
+
+void ColumnContraction::compute_part(const Arguments& arguments, std::int64_t part, const float* bias, float* acc,
+                                     std::byte* worker_scratch) const {
+  const float* source = source_of(arguments.a, worker_scratch + scratchpad_);
   const Part& p = parts_[static_cast<std::size_t>(part)];
   const std::int64_t columns = std::min(width_, g_.n - p.first);
   auto* further = reinterpret_cast<float*>(worker_scratch + scratchpad_ + packed_input_);
   for (const Terms& t : p.terms) {
     const bool is_first = t.from == 0;
-    t.call({source + t.from, t.weights.data(), bias && is_first ? bias + p.first : nullptr,
+    t.call({source + g_.m * t.from, t.weights.data(), bias && is_first ? bias + p.first : nullptr,
             is_first ? acc + p.first : further, worker_scratch});
     // not by oneDNN: its product of one row goes on from what it adds to, as one chain
     for (std::int64_t i = 0; !is_first && i < g_.m; ++i)

@@ -12,6 +12,11 @@ std::unique_ptr<AccumulatorSource> image_source(const ConvTranspose2d& c, bool w
 std::unique_ptr<AccumulatorSource> matrix_source(const Gemm& g, bool with_bias, const Tiling& tiling,
                                                  const CompileOptions& options, const VectorUnit& unit);
 
+/// Whether each image is one row, which a constant matrix multiplies: row_source() serves it.
+bool is_row_product(const Contraction& contraction, const CompileOptions& options);
+std::unique_ptr<AccumulatorSource> row_source(const Contraction& contraction, bool with_bias,
+                                              const CompileOptions& options, const VectorUnit& unit);
+
 /// Whether a product has so few rows, and a right operand that is so large, that column_source() serves it.
 bool cut_by_columns(const Gemm& g, const CompileOptions& options);
 std::unique_ptr<AccumulatorSource> column_source(const Gemm& g, bool with_bias, const CompileOptions& options,

@@ -43,6 +43,7 @@ class ImageContraction final : public AccumulatorSource {
   bool is_slow() const;
   const void* source_rows(const ConstTensorView& x, const Strip& strip, const Window& w, std::int64_t part,
                           std::byte* packed) const;
+  void pack_groups(const BoundTensor& from, std::int64_t rows, std::byte* packed) const;
 
   C c_;
   C part_;                  // the convolution of one part of the input channels
@@ -153,7 +154,7 @@ void ImageContraction<C>::add_filters(const FilterDims& whole) {
   for (Filter& f : filters_) {
     for (std::int64_t part = 0; part < parts_; ++part)
       f.weights.emplace_back(shape_b(Contraction(c_)), compute_, plain, f.format, unit_,
-                             part * part_.c * whole.strides[inputs]);
+                             part * (part_.c / c_.groups) * whole.strides[inputs]);
     f.offset = packed_filter_bytes_;
     packed_filter_bytes_ += f.bytes();
   }
@@ -182,18 +183,44 @@ void ImageContraction<C>::prepare(const Arguments& arguments, std::byte* run_scr
   for (const Filter& f : filters_) pack(f, arguments.b, run_scratch + packed_filter_bytes_, run_scratch + f.offset);
 }
 
+// Rows of a part of each group's channels as dense (rows, W, groups, C) floats; `from` begins at the part of the first
+// group
+template <class C>
+void ImageContraction<C>::pack_groups(const BoundTensor& from, std::int64_t rows, std::byte* packed) const {
+  const PixelStrides& s = from.strides;
+  const std::int64_t channels = part_.c / c_.groups;
+  const auto width = static_cast<std::size_t>(c_.w), count = static_cast<std::size_t>(channels);
+  const bool is_f32 = from.dtype == DType::f32 || from.dtype == DType::tf32;
+  for (std::int64_t h = 0; h < rows; ++h)
+    for (std::int64_t g = 0; g < c_.groups; ++g) {
+      const void* source = element(from.data, h * s.row + g * (c_.c / c_.groups) * s.col, from.dtype);
+      float* target = reinterpret_cast<float*>(packed) + h * c_.w * part_.c + g * channels;
+      if (is_f32 && s.col == 1)
+        unit_.copy_rows(static_cast<const float*>(source), s.pixel, target, part_.c, width, count);
+      else if (is_f32 && s.pixel == 1)
+        unit_.transpose(static_cast<const float*>(source), s.col, target, part_.c, count, width);
+      else
+        for (std::int64_t q = 0; q < c_.w; ++q)
+          load_floats(unit_, element(source, q * s.pixel, from.dtype), from.dtype, s.col, count, target + q * part_.c);
+    }
+}
+
 // The window's rows of a part of the channels as dense (height, W, C) in the compute type: in place if they stand so in
 // memory
 template <class C>
 const void* ImageContraction<C>::source_rows(const ConstTensorView& x, const Strip& strip, const Window& w,
                                              std::int64_t part, std::byte* packed) const {
   const PixelStrides s = pixel_strides(x.strides.empty() ? row_major_strides(x.shape) : x.strides, c_.layout);
-  const auto* image = element(x.data, part * part_.c * s.col, x.dtype);
+  const auto* image = element(x.data, part * (part_.c / c_.groups) * s.col, x.dtype);
   const auto* base = element(image, strip.image * s.image + w.first * s.row, x.dtype);
   const bool same_type = size_of(x.dtype) == size_of(compute_) && (x.dtype == DType::bf16) == (compute_ == DType::bf16);
   if (same_type && (part_.c == 1 || s.col == 1) && (c_.w == 1 || s.pixel == part_.c) &&
       (w.height == 1 || s.row == c_.w * part_.c))
     return base;
+  if (parts_ > 1 && c_.groups > 1) {
+    pack_groups({.data = base, .dtype = x.dtype, .strides = s}, w.height, packed);
+    return packed;
+  }
   if (compute_ == DType::f32) {
     const Extents extents{.images = c_.n, .height = c_.h, .width = c_.w, .cols = part_.c};
     const BoundTensor from{.data = image, .dtype = x.dtype, .strides = s};

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <type_traits>
 
+#include "runtime/cpu/chains.hpp"
+
 namespace unisono::cpu {
 
 using dnnl::memory;
@@ -115,24 +117,25 @@ ImagePrimitive make_primitive(const C& c, const Window& w, std::int64_t width, D
   }
 }
 
-// A float32 sum of n products, added one after the other as oneDNN does in registers, is off by a random walk of about
-// √(n/2) roundings. Sums longer than this are made of parts whose walks start at 0, as other libraries' are. A part has
-// at least so many channels.
-constexpr std::int64_t longest_chain = 320, fewest_channels = 32;
+// A part has at least so many channels of a group: its image is packed, which costs little beside a filter of several
+// taps, or of one tap and as many outputs as this
+constexpr std::int64_t fewest_channels = 32, fewest_outputs = 96;
 
 }  // namespace
 
 FilterDims filter_dims(const Conv2d& c) { return dims_of(c); }
 FilterDims filter_dims(const ConvTranspose2d& c) { return dims_of(c); }
 
-// A part's image is packed, which costs little beside a filter of several taps, and much beside one of one tap
 std::int64_t channel_parts(const Conv2d& c, DType compute) {
-  const std::int64_t taps = c.r * c.s, wanted = (c.c * taps + longest_chain - 1) / longest_chain;
-  if (compute != DType::f32 || c.groups > 1 || taps == 1) return 1;
-  const auto possible = [&](std::int64_t n) { return c.c % n == 0 && c.c / n % 16 == 0 && c.c / n >= fewest_channels; };
-  for (std::int64_t n = wanted; n <= c.c / fewest_channels; ++n)
+  const std::int64_t taps = c.r * c.s, channels = c.c / c.groups;
+  const std::int64_t wanted = (channels * taps + longest_chain - 1) / longest_chain;
+  if (compute != DType::f32 || (taps == 1 && c.k / c.groups < fewest_outputs)) return 1;
+  const auto possible = [&](std::int64_t n) {
+    return channels % n == 0 && channels / n % 16 == 0 && channels / n >= fewest_channels;
+  };
+  for (std::int64_t n = wanted; n <= channels / fewest_channels; ++n)
     if (possible(n)) return n;
-  for (std::int64_t n = std::min(wanted, c.c / fewest_channels); n > 1; --n)
+  for (std::int64_t n = std::min(wanted, channels / fewest_channels); n > 1; --n)
     if (possible(n)) return n;
   return 1;
 }

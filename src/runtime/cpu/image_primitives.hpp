@@ -29,8 +29,8 @@ struct FilterDims {
 FilterDims filter_dims(const Conv2d& c);
 FilterDims filter_dims(const ConvTranspose2d& c);
 
-/// Into how many parts of the input channels a convolution is divided, one after the other, each added to the sum of
-/// those before it: 1 unless its sums are long.
+/// Into how many parts of the input channels (of each group) a convolution is divided, one after the other, each added
+/// to the sum of those before it: 1 unless its sums are long.
 std::int64_t channel_parts(const Conv2d& c, DType compute);
 inline std::int64_t channel_parts(const ConvTranspose2d&, DType) { return 1; }
 

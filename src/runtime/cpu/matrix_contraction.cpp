@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <map>
 #include <new>
+#include <vector>
 
+#include "runtime/cpu/chains.hpp"
 #include "runtime/cpu/contraction_sources.hpp"
 #include "runtime/cpu/dnnl_support.hpp"
 #include "runtime/cpu/views.hpp"
@@ -30,13 +32,13 @@ class MatrixContraction final : public AccumulatorSource {
                     const VectorUnit& unit);
 
   std::size_t run_scratch() const override {
-    return constant_.data() ? 0 : static_cast<std::size_t>(g_.batch) * weights_.packed_bytes() + weights_.dense_bytes();
+    return constant_.data() ? 0 : static_cast<std::size_t>(g_.batch) * matrix_bytes_ + dense_bytes();
   }
   std::size_t worker_scratch() const override { return scratchpad_bytes_ + packed_input_bytes_; }
   void check(const Arguments& arguments) const override;
   void prepare(const Arguments& arguments, std::byte* run_scratch) const override {
     if (!constant_.data())
-      pack_all(arguments.b, run_scratch + static_cast<std::size_t>(g_.batch) * weights_.packed_bytes(), run_scratch);
+      pack_all(arguments.b, run_scratch + static_cast<std::size_t>(g_.batch) * matrix_bytes_, run_scratch);
   }
   void compute(const Arguments& arguments, const Strip& strip, const float* bias, float* acc,
                const std::byte* run_scratch, std::byte* worker_scratch) const override;
@@ -44,16 +46,25 @@ class MatrixContraction final : public AccumulatorSource {
 
  private:
   void build(DType compute);
-  Primitive make_primitive(std::int64_t rows, const memory::desc& weights) const;
+  // Terms [from, from + count) of the sums, by primitives for each height of a strip
+  struct Chain {
+    std::int64_t from = 0, count = 0;
+    std::map<std::int64_t, Primitive> primitives;
+    PackedWeights weights;
+    std::size_t offset = 0;  // in a packed matrix
+  };
+  void add_chain(std::int64_t from, std::int64_t count);
+  Primitive make_primitive(std::int64_t rows, const Chain& chain, const memory::desc& weights) const;
+  std::size_t dense_bytes() const { return chains_.front().weights.dense_bytes(); }
   void pack_all(const ConstTensorView& b, std::byte* dense, std::byte* packed) const;
-  const void* source_rows(const ConstTensorView& a, const Strip& strip, std::byte* packed) const;
+  const void* source_rows(const ConstTensorView& a, const Strip& strip, const Chain& chain, std::byte* packed) const;
 
   Gemm g_;
   bool with_bias_;
   Tiling tiling_;
   DType compute_ = DType::f32;
-  std::map<std::int64_t, Primitive> primitives_;  // by rows
-  PackedWeights weights_;                         // one matrix
+  std::vector<Chain> chains_;
+  std::size_t matrix_bytes_ = 0;  // of a packed right operand
   AlignedBuffer constant_;
   std::size_t scratchpad_bytes_ = 0, packed_input_bytes_ = 0;
   const VectorUnit& unit_;
@@ -70,45 +81,64 @@ MatrixContraction::MatrixContraction(const Gemm& g, bool with_bias, const Tiling
     if (e.status == dnnl_out_of_memory) throw std::bad_alloc();
     if (g.dtype_a != DType::bf16 || g.dtype_b != DType::bf16)
       throw Unsupported(fmt::format("{}. On the CPU:\n  oneDNN: {}", to_string(Contraction(g)), e.what()));
-    primitives_.clear();
+    chains_.clear();
+    matrix_bytes_ = 0;
     build(DType::f32);  // no bf16 instructions: said by describe()
   }
   if (options.constant_b) {
     const auto dtypes = accepted_dtypes(g.dtype_b);
     checked_strides(*options.constant_b, shape_b(Contraction(g)), dtypes, "the constant right operand (constant_b)");
-    constant_ = AlignedBuffer(static_cast<std::size_t>(g.batch) * weights_.packed_bytes());
-    const AlignedBuffer dense(weights_.dense_bytes());
+    constant_ = AlignedBuffer(static_cast<std::size_t>(g.batch) * matrix_bytes_);
+    const AlignedBuffer dense(dense_bytes());
     pack_all(*options.constant_b, dense.data(), constant_.data());
   }
 }
 
 void MatrixContraction::build(DType compute) {
   compute_ = compute;
-  const auto type = dnnl_type(compute);
-  const memory::dims dims{g_.k, g_.n};
-  const memory::desc plain(dims, type, g_.transpose_b ? memory::dims{1, g_.k} : memory::dims{g_.n, 1});
-  primitives_.emplace(tiling_.strip_height(),
-                      make_primitive(tiling_.strip_height(), memory::desc(dims, type, memory::format_tag::any)));
-  const memory::desc chosen = primitives_.begin()->second.b;
-  for (std::int64_t i = 0; i < tiling_.strips_per_image(); ++i) {
-    const std::int64_t rows = tiling_.strip(i).height;
-    if (!primitives_.contains(rows)) primitives_.emplace(rows, make_primitive(rows, chosen));
-  }
-  for (const auto& [rows, p] : primitives_) scratchpad_bytes_ = std::max(scratchpad_bytes_, aligned_size(p.scratchpad));
-  packed_input_bytes_ = aligned_size(static_cast<std::size_t>(tiling_.strip_height() * g_.k) * size_of(compute));
-  std::vector<std::int64_t> shape = shape_b(Contraction(g_));
-  shape.erase(shape.begin());
-  weights_ = PackedWeights(shape, compute, plain, chosen, unit_);
+  // oneDNN's product of one row goes on from what it adds to, as one chain
+  const bool divides = compute == DType::f32 && tiling_.strip_height() > 1;
+  const std::int64_t length = divides ? chain_length(g_.k) : g_.k;
+  for (std::int64_t from = 0; from < g_.k; from += length) add_chain(from, std::min(length, g_.k - from));
+  packed_input_bytes_ = aligned_size(static_cast<std::size_t>(tiling_.strip_height() * length) * size_of(compute));
 }
 
-Primitive MatrixContraction::make_primitive(std::int64_t rows, const memory::desc& weights) const {
+void MatrixContraction::add_chain(std::int64_t from, std::int64_t count) {
+  Chain c{from, count, {}, {}, matrix_bytes_};
+  const memory::dims dims{count, g_.n};
+  const memory::desc any(dims, dnnl_type(compute_), memory::format_tag::any);
+  const memory::dims strides = g_.transpose_b ? memory::dims{1, g_.k} : memory::dims{g_.n, 1};
+  // the highest strips choose the format of the right operand
+  c.primitives.emplace(tiling_.strip_height(), make_primitive(tiling_.strip_height(), c, any));
+  const memory::desc chosen = c.primitives.begin()->second.b;
+  for (std::int64_t i = 0; i < tiling_.strips_per_image(); ++i) {
+    const std::int64_t rows = tiling_.strip(i).height;
+    if (!c.primitives.contains(rows)) c.primitives.emplace(rows, make_primitive(rows, c, chosen));
+  }
+  for (const auto& [rows, p] : c.primitives)
+    scratchpad_bytes_ = std::max(scratchpad_bytes_, aligned_size(p.scratchpad));
+  std::vector<std::int64_t> shape = shape_b(Contraction(g_));
+  shape.erase(shape.begin());
+  c.weights = PackedWeights(shape, compute_, memory::desc(dims, dnnl_type(compute_), strides), chosen, unit_,
+                            from * strides[0]);
+  matrix_bytes_ += c.weights.packed_bytes();
+  chains_.push_back(std::move(c));
+}
+
+Primitive MatrixContraction::make_primitive(std::int64_t rows, const Chain& chain, const memory::desc& weights) const {
   const SingleThreaded single;
   dnnl::primitive_attr attr;
   attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-  const memory::desc bias =
-      with_bias_ ? memory::desc({1, g_.n}, memory::data_type::f32, memory::format_tag::ab) : memory::desc();
+  if (chain.from > 0) {
+    dnnl::post_ops sum;
+    sum.append_sum();
+    attr.set_post_ops(sum);
+  }
+  const memory::desc bias = with_bias_ && chain.from == 0
+                                ? memory::desc({1, g_.n}, memory::data_type::f32, memory::format_tag::ab)
+                                : memory::desc();
   const dnnl::matmul::primitive_desc d(
-      dnnl_engine(), memory::desc({rows, g_.k}, dnnl_type(compute_), memory::format_tag::ab), weights, bias,
+      dnnl_engine(), memory::desc({rows, chain.count}, dnnl_type(compute_), memory::format_tag::ab), weights, bias,
       memory::desc({rows, g_.n}, memory::data_type::f32, memory::format_tag::ab), attr);
   return {Callable(dnnl::matmul(d), {{DNNL_ARG_SRC, d.src_desc()},
                                      {DNNL_ARG_WEIGHTS, d.weights_desc()},
@@ -133,41 +163,51 @@ void MatrixContraction::pack_all(const ConstTensorView& b, std::byte* dense, std
   one.strides.assign(strides.begin() + 1, strides.end());
   for (std::int64_t i = 0; i < g_.batch; ++i) {
     one.data = element(b.data, i * strides[0], b.dtype);
-    weights_.pack(one, dense, packed + static_cast<std::size_t>(i) * weights_.packed_bytes());
+    for (const Chain& c : chains_)
+      c.weights.pack(one, dense, packed + static_cast<std::size_t>(i) * matrix_bytes_ + c.offset);
   }
 }
 
-// The strip's rows as dense (rows, k) in the compute type: in place if they stand so in memory
-const void* MatrixContraction::source_rows(const ConstTensorView& a, const Strip& strip, std::byte* packed) const {
+// A chain's columns of the strip's rows as dense (rows, count) in the compute type: in place if they stand so in memory
+const void* MatrixContraction::source_rows(const ConstTensorView& a, const Strip& strip, const Chain& chain,
+                                           std::byte* packed) const {
   const auto strides = a.strides.empty() ? row_major_strides(a.shape) : a.strides;
   const std::int64_t row = strides[g_.transpose_a ? 2 : 1], depth = strides[g_.transpose_a ? 1 : 2];
-  const auto* base = element(a.data, strip.image * strides[0] + strip.first * row, a.dtype);
+  const auto* base = element(a.data, strip.image * strides[0] + strip.first * row + chain.from * depth, a.dtype);
   const bool same_type = size_of(a.dtype) == size_of(compute_) && (a.dtype == DType::bf16) == (compute_ == DType::bf16);
-  if (same_type && (g_.k == 1 || depth == 1) && (strip.height == 1 || row == g_.k)) return base;
-  const auto k = static_cast<std::size_t>(g_.k), rows = static_cast<std::size_t>(strip.height);
-  if (row == 1 && compute_ == DType::f32 && size_of(a.dtype) == sizeof(float)) {
-    unit_.transpose(reinterpret_cast<const float*>(base), depth, reinterpret_cast<float*>(packed), g_.k, k, rows);
+  if (same_type && (chain.count == 1 || depth == 1) && (strip.height == 1 || row == chain.count)) return base;
+  const auto k = static_cast<std::size_t>(chain.count), rows = static_cast<std::size_t>(strip.height);
+  if (compute_ == DType::f32 && size_of(a.dtype) == sizeof(float) && (row == 1 || depth == 1)) {
+    const auto* from = reinterpret_cast<const float*>(base);
+    auto* to = reinterpret_cast<float*>(packed);
+    if (depth == 1)
+      unit_.copy_rows(from, row, to, chain.count, rows, k);
+    else
+      unit_.transpose(from, depth, to, chain.count, k, rows);
     return packed;
   }
   for (std::int64_t i = 0; i < strip.height; ++i)
     convert_run(unit_, element(base, i * row, a.dtype), a.dtype, depth, k,
-                element(static_cast<void*>(packed), i * g_.k, compute_), compute_);
+                element(static_cast<void*>(packed), i * chain.count, compute_), compute_);
   return packed;
 }
 
 void MatrixContraction::compute(const Arguments& arguments, const Strip& strip, const float* bias, float* acc,
                                 const std::byte* run_scratch, std::byte* worker_scratch) const {
-  const Primitive& p = primitives_.at(strip.height);
-  const void* source = source_rows(arguments.a, strip, worker_scratch + scratchpad_bytes_);
-  const std::byte* weights = constant_.data() ? constant_.data() : run_scratch;
-  p.call(
-      {source, weights + static_cast<std::size_t>(strip.image) * weights_.packed_bytes(), bias, acc, worker_scratch});
+  const std::byte* matrices = constant_.data() ? constant_.data() : run_scratch;
+  const std::byte* matrix = matrices + static_cast<std::size_t>(strip.image) * matrix_bytes_;
+  for (const Chain& c : chains_) {
+    const void* source = source_rows(arguments.a, strip, c, worker_scratch + scratchpad_bytes_);
+    c.primitives.at(strip.height).call({source, matrix + c.offset, c.from == 0 ? bias : nullptr, acc, worker_scratch});
+  }
 }
 
 std::string MatrixContraction::describe() const {
   std::string s =
-      fmt::format("oneDNN {}, {}{}; right operand {}", to_string(compute_), primitives_.begin()->second.implementation,
-                  with_bias_ ? ", bias added" : "", constant_.data() ? "packed once" : "packed at each run");
+      fmt::format("oneDNN {}, {}{}; right operand {}", to_string(compute_),
+                  chains_.front().primitives.begin()->second.implementation, with_bias_ ? ", bias added" : "",
+                  constant_.data() ? "packed once" : "packed at each run");
+  if (chains_.size() > 1) s += fmt::format("; sums in {} parts", chains_.size());
   if (g_.transpose_a) s += "; left operand transposed by strip";
   if (const auto note = conversion_note(g_.dtype_a, g_.dtype_b, compute_); !note.empty()) s += "; " + note;
   if (g_.dtype_a == DType::bf16 && g_.dtype_b == DType::bf16 && compute_ == DType::f32)
@@ -185,6 +225,7 @@ std::unique_ptr<AccumulatorSource> matrix_source(const Gemm& g, bool with_bias, 
 std::unique_ptr<AccumulatorSource> contraction_source(const Contraction& contraction, bool with_bias,
                                                       const Tiling& tiling, const CompileOptions& options,
                                                       const VectorUnit& unit) {
+  if (is_row_product(contraction, options)) return row_source(contraction, with_bias, options, unit);
   const auto* g = std::get_if<Gemm>(&contraction);
   if (g && cut_by_columns(*g, options)) return column_source(*g, with_bias, options, unit);
   if (g) return matrix_source(*g, with_bias, tiling, options, unit);

@@ -3,6 +3,7 @@
 
 #include "lanewise.hpp"
 #include "reductions.hpp"
+#include "row_product.hpp"
 #include "short_floats.hpp"
 #include "transpose.hpp"
 #include "unit.hpp"
@@ -61,6 +62,7 @@ constexpr VectorUnit make_unit() {
   u.finish_stores_past_caches = finish_stores_past_caches;
   u.window_largest = window_largest;
   u.window_mean = window_mean;
+  u.row_product = row_product;
   return u;
 }
 

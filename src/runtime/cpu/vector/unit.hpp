@@ -126,6 +126,9 @@ struct WindowArgs {
   float* result = nullptr;
 };
 
+/// Columns of the matrices that VectorUnit::row_product takes.
+inline constexpr std::size_t row_product_columns = 64;
+
 /// The machine for one instruction set.
 struct VectorUnit {
   const char* name;
@@ -157,6 +160,8 @@ struct VectorUnit {
   void (*finish_stores_past_caches)();
   void (*window_largest)(const WindowArgs&);  ///< by channel; NaN wins; of no pixels -∞
   void (*window_mean)(const WindowArgs&);     ///< by channel; summed in f64
+  /// sums[j] = Σ_i a[i]·b[i·row_product_columns + j] for i < terms, summed in f64
+  void (*row_product)(const float* a, const float* b, std::size_t terms, double* sums);
 };
 
 /// The widest unit that this processor runs. `limit` ("avx2", "generic") asks for a narrower one, for tests; a name
