@@ -1,7 +1,7 @@
 # A thin front for the CMake presets. Every target sets up what it needs (scripts/setup.sh).
 #
 #   make demo      build, run the heatmap U-Net on held-out images, write out/demo.png
-#   make test      all tests that need no GPU: unit, CLI, package, sanitizers, fuzzers of what reads input for half a minute each
+#   make test      all tests that need no GPU: unit, CLI, package, sanitizers, each fuzzer for half a minute
 #   make test-gpu  the tests that need a GPU (Hopper); GPU_TESTS=… runs a program that was built elsewhere
 #   make long-gpu  2,000 random problems over all that the GPU takes, then a million launches of their kernels; GPU_TESTS as above
 #   make networks  over 100 networks of others, exported to ONNX: right, refused or wrong beside PyTorch in float64 (8 GB of packages)
