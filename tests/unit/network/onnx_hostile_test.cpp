@@ -15,8 +15,8 @@ using test::refusal;
 using testing::HasSubstr;
 using Model = test::OnnxModel;
 
-constexpr std::int64_t lowest = std::numeric_limits<std::int64_t>::min(),
-                       highest = std::numeric_limits<std::int64_t>::max();
+constexpr std::int64_t far_below = std::numeric_limits<std::int64_t>::min(),
+                       far_above = std::numeric_limits<std::int64_t>::max();
 
 Model attention(std::vector<std::int64_t> v) {
   Model m("Attention", 23, {"q", "k", "v"});
@@ -60,17 +60,17 @@ TEST(HostileOnnx, ExtentsAndRanksOfInputsAndConstants) {
 // Infinite times 0 elements
 TEST(HostileOnnx, ConstantOfShapeOfManyExtents) {
   Model m("ConstantOfShape", 21, {"s"});
-  std::vector<std::int64_t> shape(20, highest);
+  std::vector<std::int64_t> shape(20, far_above);
   shape.push_back(0);
   m.add_integers("s", shape);
   EXPECT_EQ(refusal(m), "m.onnx: ConstantOfShape 'n' (opset 21): the shape has 21 extents; expected at most 8");
   Model empty("ConstantOfShape", 21, {"s"});
-  empty.add_integers("s", {0, highest});
+  empty.add_integers("s", {0, far_above});
   EXPECT_THAT(refusal(empty), HasSubstr("ConstantOfShape 'n' (opset 21): extent 9223372036854775807 of shape"));
 }
 
 TEST(HostileOnnx, GroupsOfVolumes) {
-  for (const std::int64_t groups : {lowest, std::int64_t{-1}, std::int64_t{0}, highest}) {
+  for (const std::int64_t groups : {far_below, std::int64_t{-1}, std::int64_t{0}, far_above}) {
     Model m("Conv", 21, {"x", "w"});
     m.proto.mutable_graph()->clear_input();
     m.add_input("x", {1, 2, 3, 3, 3});
