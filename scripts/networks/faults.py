@@ -2,10 +2,12 @@
 
 A node is drawn at random among those that compute floats from the network's input. Its fault is a small one of the
 kinds that compilers make: a vector operand that is read one element off (as by a wrong axis or stride), one channel of
-its weights, or one channel or column of its result, a quarter larger. A bias of keys in attention and the like change
-nothing in exact
-arithmetic; where one kind of fault changes nothing, the other kinds are tried on the same node.
+its weights, or one channel or column of its result, a quarter larger. A channel is drawn from the half of them that
+weighs more, as one that a ReLU leaves at 0 is right whatever it is multiplied by. A bias of keys in attention and the
+like change nothing in exact arithmetic, and where a sigmoid or softmax behind the node is at its limit, neither does a
+quarter more; where one kind of fault changes nothing, the other kinds are tried on the same node, at last a wrong sign.
 """
+import dataclasses
 import random
 import zlib
 
@@ -24,6 +26,28 @@ COMPUTING = set(CONTRACTIONS) | set("""
 SHARE = 1.25
 
 
+@dataclasses.dataclass(frozen=True)
+class Result:
+    """What a node computes: its shape, and the L2 norm at each position of the axes that faults are made on."""
+    shape: tuple
+    norms: dict
+
+    @staticmethod
+    def of(y):
+        axes = {a for a in (channel_axis(y.shape), column_axis(y.shape)) if a >= 0}
+        wide = y.astype(np.float64)
+        return Result(y.shape, {a: np.sqrt(np.square(wide).sum(tuple(i for i in range(y.ndim) if i != a)))
+                                for a in axes})
+
+
+def channel_axis(shape):
+    return 1 if len(shape) > 3 else len(shape) - 1
+
+
+def column_axis(shape):
+    return len(shape) - 1 if len(shape) > 3 else len(shape) - 2
+
+
 class Faults:
     """Draws nodes of a model and writes copies of it, each with one of them wrong."""
 
@@ -35,7 +59,7 @@ class Faults:
         self.random = random.Random(zlib.crc32(str(model.parent.name).encode()))
         drawn = self._candidates()
         self.random.shuffle(drawn)
-        self.nodes = self._with_shapes(drawn[:3 * count])[:count]
+        self.nodes = self._with_results(drawn[:3 * count])[:count]
 
     def _candidates(self):
         """Nodes between data (float inputs, embeddings, what weights are multiplied with) and an output."""
@@ -55,8 +79,8 @@ class Faults:
     def _float_weight(self, name):
         return name in self.weights and self.weights[name].data_type == TensorProto.FLOAT
 
-    def _with_shapes(self, nodes):
-        """[(node, shape of its result)] of those whose result is float32 and has elements"""
+    def _with_results(self, nodes):
+        """[(node, its Result)] of those whose result is float32 and has elements"""
         probe = onnx.ModelProto()
         probe.CopyFrom(self.model)
         names = [n.output[0] for n in nodes]
@@ -65,22 +89,22 @@ class Faults:
         probe.graph.output.extend(onnx.ValueInfoProto(name=name) for name in names if name not in present)
         onnx.save(probe, str(self.scratch))
         values = run_onnxruntime(self.scratch, self.inputs, names)
-        return [(n, y.shape) for n, y in zip(nodes, values) if y.dtype == np.float32 and y.size]
+        return [(n, Result.of(y)) for n, y in zip(nodes, values) if y.dtype == np.float32 and y.size]
 
-    def copies(self, node, shape):
+    def copies(self, node, result):
         """Copies of the model with this node wrong: (what is wrong, file), one after the other."""
         makers = [self._operand] if any(self._float_weight(name) for name in node.input) else []
         makers.append(self._result)
         self.random.shuffle(makers)
-        for maker in [*makers, *([self._column] if len(shape) > 2 else [])]:
+        for maker in [*makers, *([self._column] if len(result.shape) > 2 else []), self._sign]:
             broken = onnx.ModelProto()
             broken.CopyFrom(self.model)
             position = next(i for i, n in enumerate(self.model.graph.node) if n.output[0] == node.output[0])
-            what = maker(broken.graph, position, shape)
+            what = maker(broken.graph, position, result)
             onnx.save(broken, str(self.scratch))
             yield what, self.scratch
 
-    def _operand(self, graph, position, shape):
+    def _operand(self, graph, position, result):
         node = graph.node[position]
         slots = [i for i, name in enumerate(node.input) if self._float_weight(name)]
         slot = self.random.choice(slots)
@@ -108,22 +132,29 @@ class Faults:
             tensor.ClearField("external_data")
         return numpy_helper.to_array(tensor)
 
-    def _result(self, graph, position, shape):
-        axis = 1 if len(shape) > 3 else len(shape) - 1
-        return f"channel {self._scaled(graph, position, shape, axis)} of the result is a quarter larger"
+    def _result(self, graph, position, result):
+        channel = self._multiplied(graph, position, result, channel_axis(result.shape), SHARE)
+        return f"channel {channel} of the result is a quarter larger"
 
-    def _column(self, graph, position, shape):
+    def _column(self, graph, position, result):
         """What a normalisation of every channel by itself does not undo."""
-        axis = len(shape) - 1 if len(shape) > 3 else len(shape) - 2
-        return f"position {self._scaled(graph, position, shape, axis)} of axis {axis} of the result is a quarter larger"
+        axis = column_axis(result.shape)
+        where = self._multiplied(graph, position, result, axis, SHARE)
+        return f"position {where} of axis {axis} of the result is a quarter larger"
 
-    def _scaled(self, graph, position, shape, axis):
-        """Multiplies the result of a node at one random position of an axis; returns the position."""
+    def _sign(self, graph, position, result):
+        """What a function that is at its limit does not undo."""
+        channel = self._multiplied(graph, position, result, channel_axis(result.shape), -1)
+        return f"channel {channel} of the result has the wrong sign"
+
+    def _multiplied(self, graph, position, result, axis, factor):
+        """Multiplies the result of a node at one position of an axis that is not among the lighter half."""
         node = graph.node[position]
-        extents = [n if i == axis else 1 for i, n in enumerate(shape)]
-        scale = np.ones(extents, np.float32)
-        channel = self.random.randrange(scale.size)
-        scale.reshape(-1)[channel] = SHARE
+        scale = np.ones([n if i == axis else 1 for i, n in enumerate(result.shape)], np.float32)
+        norms = result.norms.get(axis, np.ones(1))  # of a scalar: itself
+        heavy = np.flatnonzero(norms >= np.median(norms))
+        channel = int(self.random.choice(heavy))
+        scale.reshape(-1)[channel] = factor
         graph.initializer.append(numpy_helper.from_array(scale, "fault"))
         name = node.output[0]
         node.output[0] = "without_fault"
@@ -136,9 +167,9 @@ def blind_nodes(model, inputs, count, scratch, error_of):
     faults = Faults(model, inputs, count, scratch)
     drawn, blind = [], []
     try:
-        for node, shape in faults.nodes:
+        for node, result in faults.nodes:
             tried = []
-            for what, file in faults.copies(node, shape):
+            for what, file in faults.copies(node, result):
                 share = error_of(file)
                 tried.append({"fault": what, "error_over_tolerance": share})
                 if share > 1:

@@ -50,7 +50,8 @@ def run_onnxruntime(model, inputs, outputs=None, threads=2):
 
 def time_onnxruntime(model, inputs, repeat, threads):
     """Milliseconds, the median of `repeat` runs in a process of its own, as unisono's are."""
-    command = [sys.executable, "-m", "networks.runs", str(model), str(inputs), str(repeat), str(threads)]
+    files = [str(pathlib.Path(f).resolve()) for f in (model, inputs)]
+    command = [sys.executable, "-m", "networks.runs", *files, str(repeat), str(threads)]
     done = subprocess.run(command, capture_output=True, text=True, cwd=pathlib.Path(__file__).parents[1], check=True)
     return float(done.stdout)
 

@@ -422,6 +422,27 @@ TEST(VectorUnit, Windows) {
       }
 }
 
+// 2^24 + 1 is no float: a sum in f32 would lose what is added to it
+TEST(VectorUnit, RowProductsAreSummedInF64) {
+  Random r(12);
+  for (const VectorUnit* u : units())
+    for (const std::size_t terms : {1, 2, 75}) {
+      std::vector<float> a(terms), b(terms * row_product_columns);
+      for (float& v : a) v = static_cast<float>(r.uniform(-2, 2));
+      for (float& v : b) v = static_cast<float>(r.uniform(-2, 2));
+      a.front() = 0x1p24f;
+      b.front() = 1;
+      std::vector<double> sums(row_product_columns);
+      u->row_product(a.data(), b.data(), terms, sums.data());
+      for (std::size_t j = 0; j < row_product_columns; ++j) {
+        double sum = 0;
+        for (std::size_t i = 0; i < terms; ++i)
+          sum += static_cast<double>(a[i]) * static_cast<double>(b[i * row_product_columns + j]);
+        EXPECT_NEAR(sums[j], sum, 1e-6) << u->name << ", column " << j;
+      }
+    }
+}
+
 // Planes of colours to pixels
 TEST(VectorUnit, TransposesThreeRows) {
   for (const VectorUnit* u : units())
