@@ -46,6 +46,11 @@ std::optional<NetworkTensor> folded(const Network& network, const OperatorKind& 
   }
   if (inputs.empty() || !std::visit(IsCheap{}, kind)) return std::nullopt;
   NetworkTensor result{where, infer_dtype(kind, types, to_string(kind)), infer_shape(kind, types, to_string(kind))};
+  if (std::holds_alternative<operators::Reshape>(kind) || std::holds_alternative<operators::Flatten>(kind)) {
+    result.constant = types[0]->constant;  // the same elements: of any number
+    result.bytes = types[0]->bytes;
+    return result;
+  }
   const auto* map = std::get_if<operators::Map>(&kind);
   double work = elements(result.shape);
   for (const NetworkTensor* t : types) work = std::max(work, elements(t->shape));

@@ -1,6 +1,7 @@
 /// GroupNormalization, InstanceNormalization (also as PyTorch exports GroupNorm with it), BatchNormalization.
 
 #include <algorithm>
+#include <cmath>
 
 #include "network/onnx/importer.hpp"
 
@@ -106,9 +107,80 @@ void import_instance_norm(const NodeReader& node) {
   node.result(rank == 4 ? y : reshape_like(node, y, x));
 }
 
+// A normalisation by statistics of its own input; mean and variance are (C)
+struct Standardised {
+  NetworkValue y, mean, variance;
+};
+
+// Of constants, such as weights that are standardised: computed now, in float64
+Standardised standardised_constant(const NodeReader& node, double eps) {
+  const auto &x = *node.constant(0), &scale = *node.constant(1), &bias = *node.constant(2);
+  const Shape shape = node.value(0).shape();
+  const std::size_t channels = scale.size(), images = static_cast<std::size_t>(shape[0].value());
+  const std::size_t pixels = x.size() / (channels * images), stride = channels * pixels;
+  node.ask_memory((x.size() + 2 * channels) * sizeof(float));
+  std::vector<float> y(x.size()), means(channels), variances(channels);
+  const auto for_channel = [&](std::size_t c, auto body) {
+    for (std::size_t i = 0; i < images; ++i)
+      for (std::size_t p = 0; p < pixels; ++p) body(i * stride + c * pixels + p);
+  };
+  const auto count = static_cast<double>(images * pixels);
+  for (std::size_t c = 0; c < channels; ++c) {
+    double sum = 0, squares = 0;
+    for_channel(c, [&](std::size_t at) { sum += x[at]; });
+    const double mean = sum / count;
+    for_channel(c, [&](std::size_t at) { squares += (x[at] - mean) * (x[at] - mean); });
+    const double variance = squares / count, factor = scale[c] / std::sqrt(variance + eps);
+    for_channel(c, [&](std::size_t at) { y[at] = static_cast<float>((x[at] - mean) * factor + bias[c]); });
+    means[c] = static_cast<float>(mean);
+    variances[c] = static_cast<float>(variance);
+  }
+  const Shape vector{Dim(static_cast<std::int64_t>(channels))};
+  return {node.make_constant("standardised", shape, std::move(y)), node.make_constant("mean", vector, std::move(means)),
+          node.make_constant("variance", vector, std::move(variances))};
+}
+
+Standardised standardised(const NodeReader& node, double eps) {
+  const NetworkValue x = node.value(0);
+  std::vector<int> axes{0};
+  std::vector<std::int64_t> vector{-1};  // (C,1,…)
+  for (int axis = 2; axis < static_cast<int>(x.shape().size()); ++axis) axes.push_back(axis), vector.push_back(1);
+  const operators::Reduce mean_of{ReduceOp::mean, axes, true};
+  const NetworkValue mean = node.apply(mean_of, {x}), centred = node.elementwise(Op::sub, {x, mean});
+  const NetworkValue variance = node.apply(mean_of, {node.elementwise(Op::square, {centred})});
+  const NetworkValue factor =
+      node.elementwise(Op::rsqrt, {node.elementwise(Op::add, {variance, node.number_like(x, eps)})});
+  const auto per_channel = [&](int i) { return node.apply(operators::Reshape{vector}, {node.value(i)}); };
+  const NetworkValue scaled = node.elementwise(Op::mul, {node.elementwise(Op::mul, {centred, factor}), per_channel(1)});
+  const auto flat = [&](NetworkValue v) { return node.apply(operators::Reshape{{-1}}, {v}); };
+  return {node.elementwise(Op::add, {scaled, per_channel(2)}), flat(mean), flat(variance)};
+}
+
+// By the statistics of this batch, as exporters also write the standardisation of weights
+void import_batch_statistics(const NodeReader& node) {
+  if (const DType t = node.value(0).dtype(); t != DType::f32)
+    node.fail("elements of {} are not supported", to_string(t));
+  const Dim channels(known_channels(node, node.value(0).shape()));
+  for (int i = 1; i <= 4; ++i)
+    if (const Shape v = node.value(i).shape(); v.size() != 1 || v[0] != channels)
+      node.fail("input {} has shape {}; expected one element for each of {} channels", i, to_string(v),
+                to_string(channels));
+  const double eps = node.real("epsilon", 1e-5f), momentum = node.real("momentum", 0.9f);
+  const bool known = node.constant(0) && node.constant(1) && node.constant(2) && !node.constant(0)->empty();
+  const Standardised s = known ? standardised_constant(node, eps) : standardised(node, eps);
+  node.result(s.y);
+  const auto moved = [&](NetworkValue running, NetworkValue now) {
+    return node.elementwise(Op::add, {node.elementwise(Op::mul, {running, node.number_like(running, momentum)}),
+                                      node.elementwise(Op::mul, {now, node.number_like(now, 1 - momentum)})});
+  };
+  if (node.wants(1)) node.result(moved(node.value(3), s.mean), 1);
+  if (node.wants(2)) node.result(moved(node.value(4), s.variance), 2);
+}
+
 void import_batch_norm(const NodeReader& node) {
-  if (node.integer("training_mode", 0) != 0) node.fail("training_mode is 1; export the model for inference");
   if (node.opset() < 14 && node.wants(1)) node.fail("has outputs of training; export the model for inference");
+  if (node.integer("training_mode", 0) != 0) return import_batch_statistics(node);
+  if (node.wants(1)) node.fail("has outputs of training, and training_mode is 0; expected one output");
   node.result(node.apply(operators::BatchNorm{.eps = node.real("epsilon", 1e-5f)}, node.values(5)));
 }
 

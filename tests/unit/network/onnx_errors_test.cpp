@@ -162,7 +162,8 @@ TEST(OnnxErrors, ShapesInsideTheModel) {
   Model training("BatchNormalization", 21, {"x", "x", "x", "x", "x"});
   training.set("training_mode", std::int64_t{1});
   EXPECT_EQ(refusal(training),
-            "m.onnx: BatchNormalization 'n' (opset 21): training_mode is 1; export the model for inference");
+            "m.onnx: BatchNormalization 'n' (opset 21): input 1 has shape (2,3); expected one element for each of 3 "
+            "channels");
 }
 
 // What must be a number when the file is read
