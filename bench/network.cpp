@@ -17,6 +17,7 @@
 
 #include "gpu/device.hpp"
 #include "gpu/kernels.hpp"
+#include "network/contraction.hpp"
 #include "network/cuda/plan.hpp"
 #include "network_check.hpp"
 #include "networks.hpp"

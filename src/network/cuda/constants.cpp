@@ -50,20 +50,20 @@ const float* DeviceConstants::floats(TensorId id) const {
   return static_cast<const float*>(data_[id].data.get());
 }
 
-Place DeviceConstants::made(const std::string& form, std::function<std::vector<std::byte>()> make) {
+Location DeviceConstants::made(const std::string& form, std::function<std::vector<std::byte>()> make) {
   auto& constant = made_[form];
   if (!constant) constant = std::make_shared<Constant>(std::move(make));
-  return {Place::Where::constant, 0, constant};
+  return {Location::Space::constant, 0, constant};
 }
 
-Place DeviceConstants::operand(TensorId id, const OperandView& view, const Axes& axes, std::int64_t padded) {
+Location DeviceConstants::operand(TensorId id, const OperandView& view, const Axes& axes, std::int64_t padded) {
   const float* x = floats(id);
   const std::string form = fmt::format("operand {} {} {} {}x{}x{} {} {} {}", id, to_string(axes), padded, view.images,
                                        view.rows, view.columns, view.image, view.row, view.column);
   return made(form, [=] { return bytes_of(packed_elements(x, view, axes, padded)); });
 }
 
-Place DeviceConstants::rows(TensorId id, std::int64_t columns, std::int64_t padded) {
+Location DeviceConstants::rows(TensorId id, std::int64_t columns, std::int64_t padded) {
   const float* x = floats(id);
   const auto count = static_cast<std::int64_t>(data_[id].bytes / sizeof(float));
   return made(fmt::format("rows {} {} {}", id, columns, padded), [=, element = element_] {
@@ -73,8 +73,8 @@ Place DeviceConstants::rows(TensorId id, std::int64_t columns, std::int64_t padd
   });
 }
 
-Place DeviceConstants::packed_filter(TensorId id, const Conv2d& padded, std::int64_t filters, std::int64_t channels,
-                                     bool product, bool transposed) {
+Location DeviceConstants::packed_filter(TensorId id, const Conv2d& padded, std::int64_t filters, std::int64_t channels,
+                                        bool product, bool transposed) {
   const float* x = floats(id);
   const std::int64_t taps = padded.r * padded.s, c = padded.c, k = padded.k;
   return made(fmt::format("filter {} {} {} {} {} {}", id, k, taps, c, product, transposed), [=, element = element_] {
@@ -89,8 +89,8 @@ Place DeviceConstants::packed_filter(TensorId id, const Conv2d& padded, std::int
   });
 }
 
-Place DeviceConstants::transposed_filter(TensorId id, const ConvTranspose2d& padded, std::int64_t filters,
-                                         std::int64_t channels, bool sums) {
+Location DeviceConstants::transposed_filter(TensorId id, const ConvTranspose2d& padded, std::int64_t filters,
+                                            std::int64_t channels, bool sums) {
   const float* x = floats(id);
   const std::int64_t taps_h = padded.r, taps_w = padded.s, c = padded.c, k = padded.k;
   // The weight of tap (r, s), channel i, filter f
@@ -116,7 +116,7 @@ Place DeviceConstants::transposed_filter(TensorId id, const ConvTranspose2d& pad
   });
 }
 
-Place DeviceConstants::direct_filter(const Operator& op, const Contraction& contraction) {
+Location DeviceConstants::direct_filter(const Operator& op, const Contraction& contraction) {
   const TensorId id = op.inputs[1];
   const float* x = floats(id);
   const DirectShape s = direct_shape(contraction);
@@ -136,10 +136,10 @@ Place DeviceConstants::direct_filter(const Operator& op, const Contraction& cont
   });
 }
 
-Place DeviceConstants::table(const std::vector<int>& numbers) {
+Location DeviceConstants::table(const std::vector<int>& numbers) {
   return made(fmt::format("i32 {}", fmt::join(numbers, ",")), [numbers] { return bytes_of(numbers); });
 }
-Place DeviceConstants::table(const std::vector<float>& numbers) {
+Location DeviceConstants::table(const std::vector<float>& numbers) {
   return made(fmt::format("f32 {}", fmt::join(numbers, ",")), [numbers] { return bytes_of(numbers); });
 }
 

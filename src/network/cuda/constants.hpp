@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "network/cuda/step.hpp"
+#include "network/cuda/memory.hpp"
 #include "network/operand_view.hpp"
 #include "network/steps.hpp"
 #include "unisono/contraction.hpp"
@@ -23,29 +23,29 @@ class DeviceConstants {
       : network_(network), data_(data), element_(element) {}
 
   /// The rows and columns of an operand, f32, each row padded with zeros to `padded` columns: packed_elements().
-  Place operand(TensorId id, const OperandView& view, const Axes& axes, std::int64_t padded);
+  Location operand(TensorId id, const OperandView& view, const Axes& axes, std::int64_t padded);
   /// Rows of `columns` 16-bit elements, padded with zeros to `padded`.
-  Place rows(TensorId id, std::int64_t columns, std::int64_t padded);
+  Location rows(TensorId id, std::int64_t columns, std::int64_t padded);
   /// The filter of a convolution or product of the tensor cores: (k, taps, c), of which the tensor has (filters, taps,
   /// channels) and the rest is zero. A product's constant is (channels, filters) unless `transposed`.
-  Place packed_filter(TensorId id, const Conv2d& padded, std::int64_t filters, std::int64_t channels, bool product,
-                      bool transposed);
+  Location packed_filter(TensorId id, const Conv2d& padded, std::int64_t filters, std::int64_t channels, bool product,
+                         bool transposed);
   /// The filter of a transposed convolution of the tensor cores: (c, r, s, k), of which the tensor has (channels, r, s,
   /// filters) and the rest is zero. `sums`: the tensor is the filter (filters, r - 1, s - 1, channels) of the
   /// convolution that it computes of the enlarged image; up to four of its taps are added in float64 and rounded once.
-  Place transposed_filter(TensorId id, const ConvTranspose2d& padded, std::int64_t filters, std::int64_t channels,
-                          bool sums);
+  Location transposed_filter(TensorId id, const ConvTranspose2d& padded, std::int64_t filters, std::int64_t channels,
+                             bool sums);
   /// A filter for the direct kernel: (taps, channels of a group, filters).
-  Place direct_filter(const Operator& op, const Contraction& contraction);
+  Location direct_filter(const Operator& op, const Contraction& contraction);
   /// Numbers that are no tensor of the network.
-  Place table(const std::vector<int>& numbers);
-  Place table(const std::vector<float>& numbers);
+  Location table(const std::vector<int>& numbers);
+  Location table(const std::vector<float>& numbers);
 
   /// Device memory of those that are loaded.
   std::size_t bytes() const;
 
  private:
-  Place made(const std::string& form, std::function<std::vector<std::byte>()> make);
+  Location made(const std::string& form, std::function<std::vector<std::byte>()> make);
   const float* floats(TensorId id) const;
 
   const Network& network_;

@@ -182,7 +182,7 @@ void CudaNetwork::run(const std::map<std::string, ConstTensorView>& inputs,
     const std::vector<double> times = workspace->enqueue_timed(views, given, workspace->stream());
     profile->clear();
     for (std::size_t i = 0; i < times.size(); ++i) {
-      const network::gpu::Step& s = *p->lowered.steps[i];
+      const network::gpu::Step& s = *p->launches.steps[i];
       profile->push_back({s.name, s.what, times[i], s.how, s.flop, s.bytes, floor_us(s, device_) / 1000});
     }
   } else {
@@ -215,7 +215,7 @@ void CudaNetwork::enqueue(const std::map<std::string, ConstTensorView>& inputs,
 
 MemoryReport memory_of(const Plan& p) {
   return {.arena = p.callers_offset,
-          .without_reuse = p.storage.without_reuse + p.lowered.scratch_bytes,
+          .without_reuse = p.storage.without_reuse + p.launches.scratch_bytes,
           .in_place = p.storage.in_place,
           .free_concats = p.storage.slices};
 }
@@ -270,7 +270,7 @@ std::vector<jit::Request> requests(const Network& network, const NetworkOptions&
                                    const plan::Device& device) {
   const Unloaded u(network, options, inputs, device);
   std::vector<jit::Request> all;
-  for (const auto& step : u.plan->lowered.steps) all.push_back(step->request());
+  for (const auto& step : u.plan->launches.steps) all.push_back(step->request());
   return all;
 }
 
@@ -278,7 +278,7 @@ std::vector<lower::Problem> tuning_problems(const Network& network, const Networ
                                             const NamedSizes& inputs, const plan::Device& device) {
   const Unloaded u(network, options, inputs, device);
   std::vector<lower::Problem> all;
-  for (const auto& step : u.plan->lowered.steps)
+  for (const auto& step : u.plan->launches.steps)
     if (auto problem = step->problem()) all.push_back(std::move(*problem));
   return all;
 }
@@ -300,7 +300,7 @@ DeviceReport explain_device(const Network& given, const NetworkOptions& options,
   report.device = device.name;
   const network::gpu::Unloaded u(given, options, inputs, device);
   report.fusion = network::report(u.fused, given.operators.size());
-  for (const auto& step : u.plan->lowered.steps)
+  for (const auto& step : u.plan->launches.steps)
     report.launches.push_back(
         {step->name, step->what, step->how, step->flop, step->bytes, floor_us(*step, device), step->predicted_us});
   report.memory = memory_of(*u.plan);

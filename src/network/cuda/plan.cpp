@@ -4,6 +4,8 @@
 
 #include <cstring>
 
+#include "network/cuda/decide/passes.hpp"
+#include "network/cuda/emit/emission.hpp"
 #include "network/strided_copy.hpp"
 #include "unisono/error.hpp"
 
@@ -74,13 +76,13 @@ Workspace::Workspace(const Plan& plan, int device_index)
   bases_ = {base, base + plan.scratch_offset, base + plan.kept_offset, base + plan.callers_offset};
   std::vector<Launch> launches;
   std::vector<std::string> names;
-  for (const auto& step : plan.lowered.steps) {
+  for (const auto& step : plan.launches.steps) {
     launches.push_back(step->bind(bases_));
     names.push_back(fmt::format("{}: {}", step->name, step->what));
   }
   if (!launches.empty())
     replay_ = std::make_unique<cuda::Replay>(device_index, std::move(launches), std::move(names), cuda::graph_by(),
-                                             plan.lowered.after);
+                                             plan.launches.after);
 }
 
 CallerTensor Workspace::staged(const ConstTensorView& view, std::size_t position, bool input, Stream stream) {
@@ -187,11 +189,11 @@ std::shared_ptr<Plan> make_plan(const FusedNetwork& fused, DeviceConstants& cons
   for (const TensorId id : n.outputs) plan->callers.push_back("output " + n[id].name);
   const std::vector<bool> none_in(n.inputs.size(), false), none_out(n.outputs.size(), false);
   plan->storage = plan_storage(fused, {plan->inputs, none_in, none_out, none_in, none_out}, options.reuse_memory);
-  plan->lowered =
-      lower({fused, plan->storage, device, constants, options.precision, options.device_index, options.tuned});
+  const PlanningInput in{fused, plan->storage, device, constants, options.precision, options.tuned};
+  plan->launches = emit(in, decide(in));
   plan->scratch_offset = aligned(plan->storage.arena_bytes);
-  plan->kept_offset = plan->scratch_offset + aligned(plan->lowered.scratch_bytes);
-  plan->callers_offset = plan->kept_offset + aligned(plan->lowered.kept_bytes);
+  plan->kept_offset = plan->scratch_offset + aligned(plan->launches.scratch_bytes);
+  plan->callers_offset = plan->kept_offset + aligned(plan->launches.kept_bytes);
   plan->bytes = plan->callers_offset + aligned(plan->callers.size() * sizeof(CallerTensor));
   return plan;
 }
@@ -199,14 +201,14 @@ std::shared_ptr<Plan> make_plan(const FusedNetwork& fused, DeviceConstants& cons
 void load(Plan& plan, const NetworkOptions& options) {
   static jit::Jit shared;
   std::vector<jit::Request> requests;
-  for (const auto& step : plan.lowered.steps) requests.push_back(step->request());
+  for (const auto& step : plan.launches.steps) requests.push_back(step->request());
   jit::Settings settings;
   settings.jobs = options.threads;
   std::vector<jit::Binary> binaries =
       options.threads == 0 ? shared.compile(requests) : jit::Jit(settings).compile(requests);
   for (std::size_t i = 0; i < requests.size(); ++i) {
-    plan.lowered.steps[i]->load(plan.device_index, std::move(binaries[i]));
-    for (const auto& constant : plan.lowered.steps[i]->constants) constant->load(plan.device_index);
+    plan.launches.steps[i]->load(plan.device_index, std::move(binaries[i]));
+    for (const auto& constant : plan.launches.steps[i]->constants) constant->load(plan.device_index);
   }
 }
 

@@ -6,8 +6,10 @@
 #include <mutex>
 #include <vector>
 
-#include "network/cuda/lowering.hpp"
+#include "network/cuda/constants.hpp"
 #include "network/cuda/parameters.hpp"
+#include "network/cuda/step.hpp"
+#include "network/storage.hpp"
 #include "runtime/cuda/replay.hpp"
 
 namespace unisono::network::gpu {
@@ -53,7 +55,7 @@ class Workspace {
 struct Plan {
   std::vector<Sizes> inputs;  ///< logical
   StoragePlan storage;
-  Lowered lowered;
+  LaunchSequence launches;
   std::size_t scratch_offset = 0, kept_offset = 0, callers_offset = 0, bytes = 0;  ///< of a workspace's memory
   std::vector<std::string> callers;  ///< names of inputs and outputs: "input x"
   int device_index = 0;

@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -13,51 +12,13 @@
 #include "jit/jit.hpp"
 #include "lower/lower.hpp"
 #include "network/cuda/dependencies.hpp"
+#include "network/cuda/memory.hpp"
 #include "runtime/cuda/backend.hpp"
 #include "runtime/cuda/plain.hpp"
 #include "unisono/executable.hpp"
 #include "unisono/network.hpp"
 
 namespace unisono::network::gpu {
-
-/// Elements in device memory that never change. Packed and copied when they are first needed, shared by all plans.
-class Constant {
- public:
-  explicit Constant(std::function<std::vector<std::byte>()> make) : make_(std::move(make)) {}
-  void load(int device_index);
-  void* data() const { return memory_->data(); }
-  /// Bytes of device memory; 0 before load().
-  std::size_t bytes() const { return memory_ ? memory_->bytes() : 0; }
-
- private:
-  std::function<std::vector<std::byte>()> make_;
-  std::once_flag once_;
-  std::unique_ptr<cuda::DeviceBuffer> memory_;
-};
-
-/// Where a kernel's argument lies, before there is memory.
-struct Place {
-  enum class Where : std::uint8_t { arena, scratch, kept, callers, constant } where{};
-  std::size_t offset = 0;  ///< bytes
-  std::shared_ptr<Constant> constant = {};
-};
-
-/// The memory of one execution.
-struct Bases {
-  std::byte *arena = nullptr, *scratch = nullptr, *kept = nullptr, *callers = nullptr;
-};
-
-void* address(const Place& place, const Bases& bases);
-
-/// The bytes that a tensor of so many rows spans.
-Interval interval(const Place& place, std::int64_t rows, std::int64_t width, std::int64_t pitch);
-/// Moments of a tensor that its kernel stores beside it: plan::moments_shape.
-struct GivenMoments {
-  TensorId tensor{};
-  Place place;
-  std::int64_t slots = 0, unit = 0, bytes = 0;
-  bool enlarged = false;  ///< the kernel stores the tensor enlarged as well
-};
 
 class Step {
  public:
@@ -73,7 +34,6 @@ class Step {
   double predicted_us = 0;     ///< by the cost model; 0: it has no plan
   Uses uses;                   ///< what it asks of memory and of the GPU
   std::vector<std::shared_ptr<Constant>> constants;
-  std::optional<GivenMoments> moments;
 
   virtual jit::Request request() const = 0;
   virtual void load(int device_index, jit::Binary binary) = 0;
@@ -106,6 +66,15 @@ class PlainStep final : public Step {
   std::size_t parameter_bytes_;
   Parameters parameters_;
   std::shared_ptr<const cuda::PlainKernel> kernel_;
+};
+
+/// All launches of a network, for one set of input shapes.
+struct LaunchSequence {
+  std::vector<std::unique_ptr<Step>> steps;  ///< in order
+  std::vector<std::size_t> region;           ///< by step: index of its region, or the number of regions at the border
+  Order after;                               ///< by step: those that it waits for
+  std::size_t scratch_bytes = 0;             ///< Location::Space::scratch
+  std::size_t kept_bytes = 0;                ///< Location::Space::kept
 };
 
 }  // namespace unisono::network::gpu

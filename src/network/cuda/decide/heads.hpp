@@ -1,0 +1,27 @@
+#pragma once
+/// A head (regions.hpp) as the kernel of the contraction ahead of it computes it.
+
+#include <string>
+#include <vector>
+
+#include "network/cuda/decide/region_plan.hpp"
+#include "unisono/head.hpp"
+
+namespace unisono::network::gpu {
+
+/// What a kernel with a head takes and gives beside its own.
+struct HeadArguments {
+  Head head;
+  std::vector<Argument> operands;  ///< the filter and the columns
+  Argument result;
+  std::string about;  ///< for Step::how
+  double flop = 0;
+};
+
+/// Why the names of the head's operands and result cannot stand beside those of the region; empty: they can.
+std::string refuse_head_names(const PlanningInput& in, const Region& r);
+
+/// The head of the region, of which `main` is the contraction.
+HeadArguments head_of(const PlanningInput& in, const Region& r, const Contraction& main);
+
+}  // namespace unisono::network::gpu

@@ -1,0 +1,65 @@
+#pragma once
+/// The decisions about the regions of a network on a GPU, one pass each, in the order of decision_passes(). A pass
+/// reads what those before it have decided and writes its own part of the plan; nothing is launched, and no pass is
+/// undone.
+
+#include <functional>
+#include <span>
+#include <string_view>
+
+#include "network/cuda/decide/region_plan.hpp"
+
+namespace unisono::network::gpu {
+
+struct DecisionPass {
+  std::string_view name;
+  void (*run)(const PlanningInput&, NetworkPlan&);
+};
+
+std::span<const DecisionPass> decision_passes();
+
+/// All of them. Throws Unsupported for a graph that no pass of the compiler serves.
+NetworkPlan decide(const PlanningInput& in);
+
+// Over the network
+
+/// Refuses regions with tensors that are not f32.
+void refuse_types(const PlanningInput& in, NetworkPlan& plan);
+/// Inputs of few channels that reach their only convolution with the filter taps of an image row as channels. A pixel
+/// of one to sixteen channels is a poor box for TMA, which takes about as long for it as for 64.
+void find_im2col_inputs(const PlanningInput& in, NetworkPlan& plan);
+/// Operands that a launch of their own has to pack.
+void find_gathered_operands(const PlanningInput& in, NetworkPlan& plan);
+/// Normalisations of a tensor whose parts are made by kernels of convolutions, and of which tensors these are to store
+/// moments.
+void want_moments(const PlanningInput& in, NetworkPlan& plan);
+/// The kernels of all contractions.
+void choose_kernels(const PlanningInput& in, NetworkPlan& plan);
+/// Which of the wanted statistics come from their producers, now that the producers' kernels are known. Producers whose
+/// moments nobody can use any more get their kernels without.
+void merge_statistics(const PlanningInput& in, NetworkPlan& plan);
+
+// Over one contraction's region, within choose_kernels()
+
+/// Pools and enlargements that its kernel stores.
+void store_resampled(const PlanningInput& in, NetworkPlan& plan, std::size_t region);
+/// The 1x1 head that its kernel computes.
+void compute_head(const PlanningInput& in, NetworkPlan& plan, std::size_t region);
+/// Its kernel, if no pass before has found one, and that of a head that stays apart.
+void choose_kernel_alone(const PlanningInput& in, NetworkPlan& plan, std::size_t region);
+
+/// The passes above for one region, from the start.
+void choose_kernels_of(const PlanningInput& in, NetworkPlan& plan, std::size_t region);
+
+/// The output of a region of which moments are wanted, if there is one.
+std::optional<TensorId> wanted_output(const NetworkPlan& plan, const Region& r);
+
+/// Whether a kernel over the source of a region makes, or joins, sums over rows of which moments will do.
+bool takes_moments(const Graph& optimised, ValueId reduction);
+/// Channels of which a reduction makes one result.
+std::int64_t width_of(const ReduceDomain& domain, std::int64_t columns);
+
+/// The first reason in an error's text: "no kernel serves …:" stands ahead of it.
+std::string first_reason(const std::string& text);
+
+}  // namespace unisono::network::gpu

@@ -1,0 +1,33 @@
+#include <fmt/format.h>
+
+#include "network/cuda/decide/passes.hpp"
+#include "network/names.hpp"
+
+namespace unisono::network::gpu {
+
+namespace {
+
+std::string refuse_type(const PlanningInput& in, const Operator& op) {
+  const auto refuse = [&](TensorId id) -> std::string {
+    if (in.net()[id].dtype == DType::f32) return {};
+    return fmt::format(
+        "{}: tensor '{}' is of {}; kernels of a GPU compute f32 networks only; compile the network for "
+        "Device::cpu",
+        where(op), in.name(id), to_string(in.net()[id].dtype));
+  };
+  for (const TensorId id : data_inputs(op))
+    if (std::string why = refuse(id); !why.empty()) return why;
+  return refuse(op.output);
+}
+
+}  // namespace
+
+void refuse_types(const PlanningInput& in, NetworkPlan& plan) {
+  for (std::size_t i = 0; i < plan.regions.size(); ++i) {
+    if (!in.is_launched(in.region(i))) continue;
+    for (const std::size_t op : in.region(i).operators)
+      if (plan.regions[i].refusal.empty()) plan.regions[i].refusal = refuse_type(in, in.net().operators[op]);
+  }
+}
+
+}  // namespace unisono::network::gpu

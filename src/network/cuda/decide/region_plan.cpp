@@ -1,0 +1,75 @@
+#include "network/cuda/decide/region_plan.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <iterator>
+
+namespace unisono::network::gpu {
+
+namespace {
+
+using Lines = std::back_insert_iterator<std::string>;
+
+void print(Lines to, const ContractionPlan& c, const char* what) {
+  if (c.whole) {
+    fmt::format_to(to, "  {}: one kernel, {}\n", what, c.whole->how);
+    return;
+  }
+  fmt::format_to(to, "  {}: not one kernel: {}\n", what, c.why_not_whole);
+  if (c.bare)
+    fmt::format_to(to, "  {} without its epilogue: {}\n", what, c.bare->how);
+  else
+    fmt::format_to(to, "  {}: one sum a thread: {}\n", what, c.why_not_bare);
+}
+
+void print(Lines to, const StatisticsPlan& s, const PlanningInput& in) {
+  if (!s.refusal.empty()) {
+    fmt::format_to(to, "  statistics: by a pass over the source: {}\n", s.refusal);
+    return;
+  }
+  std::vector<std::string> parts;
+  for (const SourcePart& p : s.parts) parts.push_back(fmt::format("'{}'", in.name(p.tensor)));
+  fmt::format_to(to, "  statistics: from the kernels of {}\n", fmt::join(parts, ", "));
+}
+
+void print(Lines to, const RegionPlan& p, const Region& r, const PlanningInput& in) {
+  if (!p.refusal.empty()) fmt::format_to(to, "  refused: {}\n", p.refusal);
+  for (const GatheredOperand& g : p.gathered)
+    fmt::format_to(to, "  operand '{}' is gathered: rows of {} columns\n", r.operands[g.operand].name,
+                   g.packed.columns);
+  if (p.contraction) print(to, *p.contraction, "contraction");
+  if (p.beside == Beside::resampled)
+    for (const ResampledStore& s : r.resampled)
+      fmt::format_to(to, "  stores '{}' {}\n", in.name(s.to), s.pooled ? "pooled" : "enlarged");
+  if (p.beside == Beside::head) fmt::format_to(to, "  stores head '{}'\n", in.name(r.head->to));
+  if (!p.why_apart.empty()) fmt::format_to(to, "  {} apart: {}\n", r.head ? "head" : "resampled stores", p.why_apart);
+  if (p.head) print(to, *p.head, "head");
+  if (p.statistics) print(to, *p.statistics, in);
+}
+
+}  // namespace
+
+const TensorMoments* moments_of(const NetworkPlan& plan, TensorId id) {
+  for (const RegionPlan& p : plan.regions)
+    if (p.contraction && p.contraction->whole && p.contraction->whole->moments &&
+        p.contraction->whole->moments->tensor == id)
+      return &*p.contraction->whole->moments;
+  return nullptr;
+}
+
+std::string to_string(const NetworkPlan& plan, const PlanningInput& in) {
+  std::string text;
+  const auto to = std::back_inserter(text);
+  for (const auto& [id, position] : plan.im2col_inputs)
+    fmt::format_to(to, "input '{}': filter taps of an image row as channels\n", in.name(id));
+  for (std::size_t i = 0; i < plan.regions.size(); ++i) {
+    const Region& r = in.region(i);
+    if (!in.is_launched(r)) continue;
+    fmt::format_to(to, "region {} '{}'\n", i, r.outputs.empty() ? "" : in.name(r.outputs[0].tensor));
+    print(to, plan.regions[i], r, in);
+  }
+  return text;
+}
+
+}  // namespace unisono::network::gpu

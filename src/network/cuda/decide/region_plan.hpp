@@ -1,0 +1,98 @@
+#pragma once
+/// What is decided for the regions of a network on a GPU before any launch is written down: plain data, which passes
+/// (passes.hpp) fill in one after another, and which can be printed.
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lower/lower.hpp"
+#include "network/cuda/input.hpp"
+#include "network/operand_view.hpp"
+
+namespace unisono::network::gpu {
+
+/// How a convolution of an image that is enlarged ahead of it is computed: by output-parity phases of the small image,
+/// or of the large image, which a launch of its own makes. All others are computed as given.
+enum class Form : std::uint8_t { given, phases, enlarged };
+
+/// What a contraction's kernel makes of an output beside storing it: nothing, Region::resampled, Region::head.
+enum class Beside : std::uint8_t { nothing, resampled, head };
+
+/// Mean and M2 of a tensor that its kernel stores beside it: plan::moments_shape.
+struct TensorMoments {
+  TensorId tensor{};
+  std::int64_t slots = 0, unit = 0, bytes = 0;
+  bool enlarged = false;  ///< the kernel stores the tensor enlarged as well
+};
+
+/// A kernel of the tensor cores that serves a region, or its contraction. Arguments in scratch or kept memory have no
+/// location yet.
+struct TensorCoreKernel {
+  lower::Lowered lowered = {};
+  Form form = Form::given;
+  std::optional<Conv2d> im2col = {};  ///< the convolution of the image whose filter taps are channels; see Im2colInputs
+  Argument image = {}, filter = {};
+  std::vector<Argument> operands = {}, outputs = {};
+  std::optional<TensorMoments> moments = {};
+  double flop = 0, bytes = 0;
+  std::string how = {};  ///< Step::how
+};
+
+/// How a contraction and its epilogue are computed: by one kernel; else the contraction by a kernel and the epilogue by
+/// itself; else, with neither, the contraction by a plain kernel, one sum a thread.
+struct ContractionPlan {
+  std::optional<TensorCoreKernel> whole = {}, bare = {};
+  std::string why_not_whole = {}, why_not_bare = {};
+};
+
+/// A computed operand whose columns do not lie together: a launch ahead of the region's packs it.
+struct GatheredOperand {
+  std::size_t operand{};  ///< index into Region::operands
+  OperandView view;
+  PitchedRows packed;
+};
+
+/// A part of a tensor's channels, and the output of a contraction whose moments are its own.
+struct SourcePart {
+  TensorId tensor{}, measured{};
+  std::int64_t first = 0, channels = 0;
+  bool enlarged = false;  ///< each pixel of `measured` four times
+};
+
+/// Where the statistics come from that a region without a contraction normalises its source by.
+struct StatisticsPlan {
+  std::vector<SourcePart> parts = {};  ///< of the source, whose kernels store moments
+  std::int64_t width = 0;              ///< channels of a group; the greatest common divisor of several
+  std::string refusal = {};  ///< why a pass over the source computes them instead; empty: they come from the parts
+};
+
+struct RegionPlan {
+  std::string refusal;  ///< why nothing serves it
+  std::vector<GatheredOperand> gathered;
+  std::optional<ContractionPlan> contraction;
+  Beside beside = Beside::nothing;      ///< what contraction->whole makes beside its stores
+  std::string why_apart;                ///< why pooled or enlarged stores, or the head, are launches of their own
+  std::optional<ContractionPlan> head;  ///< the head's own, if it is apart
+  std::optional<StatisticsPlan> statistics;
+};
+
+/// Inputs that only one convolution reads, in the form of im2col along an image row: positions of the inputs.
+using Im2colInputs = std::map<TensorId, std::size_t>;
+
+struct NetworkPlan {
+  Im2colInputs im2col_inputs;
+  std::vector<RegionPlan> regions;                  ///< by region
+  std::map<TensorId, std::int64_t> wanted_moments;  ///< channels of which moments are wanted together
+  std::map<TensorId, std::string> no_moments;       ///< why the kernel of a tensor stores none
+};
+
+/// The moments of a tensor that its kernel stores; null: none.
+const TensorMoments* moments_of(const NetworkPlan& plan, TensorId id);
+
+/// One line for each thing that is decided, region by region.
+std::string to_string(const NetworkPlan& plan, const PlanningInput& in);
+
+}  // namespace unisono::network::gpu

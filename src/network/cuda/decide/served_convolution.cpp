@@ -1,0 +1,76 @@
+#include "network/cuda/decide/served_convolution.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "ir/op_table.hpp"
+#include "network/cuda/decide/im2col_inputs.hpp"
+
+namespace unisono::network::gpu {
+
+namespace {
+
+bool has_reductions(const Graph& g) {
+  return std::any_of(g.nodes.begin(), g.nodes.end(), [](const Node& x) {
+    const auto c = ir::info(x.op).op_class;
+    return c == ir::OpClass::reduction || c == ir::OpClass::normalisation || c == ir::OpClass::softmax;
+  });
+}
+
+std::int64_t up_to_8(std::int64_t x) { return (x + 7) / 8 * 8; }
+
+// Which a kernel without matrix instructions may serve; not those with sums over several input channels
+bool is_depthwise(const Conv2d& c) { return c.groups > 1 && c.groups == c.c; }
+
+// Whether what lies between the last column and the pitch is zero: an input's change of layout leaves zeros there
+bool is_padded_with_zeros(const PlanningInput& in, const NetworkPlan& plan, TensorId id) {
+  if (column_count(in.sizes(id)) % 8 == 0) return true;
+  const auto& inputs = in.net().inputs;
+  return std::find(inputs.begin(), inputs.end(), id) != inputs.end() && !plan.im2col_inputs.contains(id);
+}
+
+// The contraction as a convolution, with its own channels
+Conv2d as_convolution(const Contraction& given, bool im2col) {
+  if (const auto* c = std::get_if<Conv2d>(&given)) return im2col ? im2col_of(*c) : *c;
+  if (const auto* t = std::get_if<ConvTranspose2d>(&given)) return {.c = t->c, .k = t->k, .groups = t->groups};
+  const auto& g = std::get<Gemm>(given);
+  return {.n = 1, .h = 1, .w = g.m, .c = g.k, .k = g.n};
+}
+
+std::string refuse_operands(const PlanningInput& in, const Operator& op, const Contraction& given) {
+  if (!in.is_constant(op.inputs[1])) return "its second operand is no constant";
+  const auto* g = std::get_if<Gemm>(&given);
+  return g != nullptr && g->transpose_a ? "its first operand is transposed" : "";
+}
+
+}  // namespace
+
+Conv2d one_group(Conv2d c) {
+  c.c /= c.groups, c.groups = 1;
+  return c;
+}
+
+std::string refuse_groups(std::int64_t groups) {
+  return fmt::format("its filters are in {} groups, which are not packed for the tensor cores", groups);
+}
+
+ServedConvolution as_served(const PlanningInput& in, const NetworkPlan& plan, const Operator& op, const Graph& graph,
+                            Form form) {
+  const Contraction given = in.contraction(op);
+  if (std::string why = refuse_operands(in, op, given); !why.empty()) return {std::nullopt, why};
+  const bool im2col = plan.im2col_inputs.contains(op.inputs[0]);
+  Conv2d c = as_convolution(given, im2col);
+  c.dtype_x = c.dtype_w = in.element;
+  if (c.groups == 1 && (im2col || is_padded_with_zeros(in, plan, op.inputs[0]))) c.c = up_to_8(c.c);
+  if (c.groups == 1 && !has_reductions(graph)) c.k = up_to_8(c.k);
+  if (is_depthwise(c) && std::holds_alternative<Conv2d>(given) && form != Form::phases) return {c, ""};
+  if (c.groups != 1) return {std::nullopt, refuse_groups(c.groups)};
+  if (c.c % 8 != 0 || c.k % 8 != 0)
+    return {std::nullopt,
+            fmt::format("{} input and {} output channels, of which multiples of 8 are packed for the tensor cores", c.c,
+                        c.k)};
+  return {c, ""};
+}
+
+}  // namespace unisono::network::gpu

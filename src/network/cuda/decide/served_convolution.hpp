@@ -1,0 +1,27 @@
+#pragma once
+/// Contractions of a network as the kernels of the tensor cores are asked for them: channels padded with zeros where
+/// nobody sees them.
+
+#include <optional>
+#include <string>
+
+#include "network/cuda/decide/region_plan.hpp"
+
+namespace unisono::network::gpu {
+
+struct ServedConvolution {
+  std::optional<Conv2d> conv;  ///< of a transposed convolution: channels only
+  std::string why_not;
+};
+
+/// `graph` follows the contraction; one that reduces sees padded channels, so that none are.
+ServedConvolution as_served(const PlanningInput& in, const NetworkPlan& plan, const Operator& op, const Graph& graph,
+                            Form form);
+
+/// As a single group, of which a filter has one channel.
+Conv2d one_group(Conv2d c);
+
+/// Why filters in groups have no kernel of the tensor cores.
+std::string refuse_groups(std::int64_t groups);
+
+}  // namespace unisono::network::gpu

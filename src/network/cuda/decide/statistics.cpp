@@ -1,0 +1,150 @@
+/// Statistics of a tensor that no kernel of its own makes whole, a concatenation above all: the kernels that make its
+/// parts store moments of what they write, and a small launch merges them, in place of a pass over the tensor.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "network/cuda/decide/passes.hpp"
+#include "network/cuda/parameters.hpp"
+#include "passes/passes.hpp"
+
+namespace unisono::network::gpu {
+
+bool takes_moments(const Graph& g, ValueId id) {
+  const Node& x = g[id];
+  return (x.op == Op::mean || x.op == Op::variance) && x.attr.domain.rows && g[x.inputs[0]].op == Op::acc;
+}
+
+std::int64_t width_of(const ReduceDomain& d, std::int64_t columns) { return d.cols ? columns / d.groups : 1; }
+
+namespace {
+
+// The tensor of this region whose moments are those of `id`: one that it stores, or stores enlarged as well
+std::optional<SourcePart> part_made_by(const Region& r, TensorId id) {
+  if (r.kind != RegionReport::Kind::contraction) return std::nullopt;
+  for (const ResampledStore& s : r.resampled)
+    if (s.to == id && !s.pooled) return SourcePart{.tensor = id, .measured = s.from, .enlarged = true};
+  for (const RegionOutput& o : r.outputs)
+    if (o.tensor == id) return SourcePart{.tensor = id, .measured = id};
+  return std::nullopt;
+}
+
+const Operator* concatenation_of(const Network& n, TensorId id) {
+  for (const Operator& op : n.operators) {
+    const auto* concat = std::get_if<operators::Concat>(&op.kind);
+    if (op.output == id && concat != nullptr && concat->axis == 1) return &op;
+  }
+  return nullptr;
+}
+
+// The parts of a tensor along its channels, from its first one on; the reason if one of them is no convolution's
+std::string find_parts(const PlanningInput& in, TensorId id, std::int64_t first, std::vector<SourcePart>& parts) {
+  if (in.sizes(id).size() != 4) return fmt::format("'{}' is no image", in.name(id));
+  if (const Operator* concat = concatenation_of(in.net(), id)) {
+    for (const TensorId input : concat->inputs) {
+      if (std::string why = find_parts(in, input, first, parts); !why.empty()) return why;
+      first += column_count(in.sizes(input));
+    }
+    return {};
+  }
+  for (const Region& r : in.fused.regions) {
+    auto part = part_made_by(r, id);
+    if (!part) continue;
+    if (std::holds_alternative<operators::Gemm>(in.first(r).kind)) break;
+    part->first = first, part->channels = column_count(in.sizes(id));
+    parts.push_back(*part);
+    return {};
+  }
+  return fmt::format("no kernel of a convolution makes '{}'", in.name(id));
+}
+
+// Channels of which the region's graph makes one mean or variance of its source; 0: it makes none
+std::int64_t width_of_statistics(const PlanningInput& in, const Region& r) {
+  const std::int64_t columns = column_count(in.sizes(*r.source));
+  const Graph g = passes::run_pipeline(r.graph);
+  std::int64_t width = 0;
+  for (ValueId id = 0; id < g.nodes.size(); ++id)
+    if (takes_moments(g, id)) width = std::gcd(width, width_of(g[id].attr.domain, columns));
+  return width;
+}
+
+std::map<TensorId, std::int64_t> wanted_moments(const NetworkPlan& plan) {
+  std::map<TensorId, std::int64_t> channels;
+  for (const RegionPlan& region : plan.regions) {
+    if (!region.statistics || !region.statistics->refusal.empty()) continue;
+    for (const SourcePart& p : region.statistics->parts) {
+      std::int64_t& together = channels[p.measured];
+      together = std::gcd(together, std::gcd(region.statistics->width, std::gcd(p.first, p.channels)));
+    }
+  }
+  return channels;
+}
+
+// Why a part's moments are not there to be merged; empty: they are
+std::string refuse_part(const PlanningInput& in, const NetworkPlan& plan, const SourcePart& p) {
+  const TensorMoments* stored = moments_of(plan, p.measured);
+  if (stored == nullptr) {
+    const auto why = plan.no_moments.find(p.measured);
+    return fmt::format("the kernel of '{}' stores none: {}", in.name(p.tensor),
+                       why == plan.no_moments.end() ? "" : why->second);
+  }
+  if (p.enlarged && !stored->enlarged) return fmt::format("'{}' is enlarged by a kernel of its own", in.name(p.tensor));
+  return {};
+}
+
+// Refuses what its producers do not serve; whether there was any
+bool refuse_unserved(const PlanningInput& in, NetworkPlan& plan) {
+  bool any = false;
+  for (RegionPlan& region : plan.regions) {
+    if (!region.statistics || !region.statistics->refusal.empty()) continue;
+    for (const SourcePart& p : region.statistics->parts)
+      if (region.statistics->refusal.empty()) region.statistics->refusal = refuse_part(in, plan, p);
+    any = any || !region.statistics->refusal.empty();
+  }
+  return any;
+}
+
+}  // namespace
+
+std::optional<TensorId> wanted_output(const NetworkPlan& plan, const Region& r) {
+  for (const RegionOutput& o : r.outputs)
+    if (plan.wanted_moments.contains(o.tensor)) return o.tensor;
+  return std::nullopt;
+}
+
+void want_moments(const PlanningInput& in, NetworkPlan& plan) {
+  for (std::size_t i = 0; i < plan.regions.size(); ++i) {
+    const Region& r = in.region(i);
+    if (r.kind != RegionReport::Kind::epilogue || !r.source || !in.is_launched(r)) continue;
+    StatisticsPlan s{.width = width_of_statistics(in, r)};
+    if (s.width == 0) continue;
+    s.refusal = find_parts(in, *r.source, 0, s.parts);
+    if (s.refusal.empty() && s.parts.size() > kMomentSources)
+      s.refusal = fmt::format("{} parts; a launch merges {}", s.parts.size(), kMomentSources);
+    plan.regions[i].statistics = std::move(s);
+  }
+  plan.wanted_moments = wanted_moments(plan);
+}
+
+// Each round refuses at least one region's statistics, and asks again only for the kernels whose wanted moments changed
+void merge_statistics(const PlanningInput& in, NetworkPlan& plan) {
+  while (refuse_unserved(in, plan)) {
+    const auto earlier = std::exchange(plan.wanted_moments, wanted_moments(plan));
+    const auto channels = [](const std::map<TensorId, std::int64_t>& wanted, TensorId id) {
+      const auto found = wanted.find(id);
+      return found == wanted.end() ? 0 : found->second;
+    };
+    for (std::size_t i = 0; i < plan.regions.size(); ++i) {
+      const auto& outputs = in.region(i).outputs;
+      if (std::any_of(outputs.begin(), outputs.end(), [&](const RegionOutput& o) {
+            return channels(earlier, o.tensor) != channels(plan.wanted_moments, o.tensor);
+          }))
+        choose_kernels_of(in, plan, i);
+    }
+  }
+}
+
+}  // namespace unisono::network::gpu

@@ -1,0 +1,300 @@
+#include "network/cuda/decide/tensor_core_kernel.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <set>
+
+#include "network/cuda/decide/heads.hpp"
+#include "network/cuda/decide/im2col_inputs.hpp"
+#include "network/cuda/decide/served_convolution.hpp"
+#include "plan/conv_problem.hpp"
+#include "plan/moment_store.hpp"
+#include "plan/resampling.hpp"
+#include "unisono/error.hpp"
+
+namespace unisono::network::gpu {
+
+namespace {
+
+Sizes shape_of(const Axes& a, const Contraction& contraction) {
+  if (a == axes::mn) return shape_mn(contraction);
+  const Extents e = extents(contraction);
+  Sizes shape;
+  if (a.row != RowAxis::none) shape.push_back(a.row == RowAxis::m ? e.rows() : e.images);
+  if (a.col != ColAxis::none) shape.push_back(e.cols);
+  return shape;
+}
+
+// Names of what is made of a region's output; no store is called like that
+Resampled made_of(const Region& r) {
+  Resampled made;
+  for (const ResampledStore& s : r.resampled)
+    (s.pooled ? made.pooled : made.enlarged) = s.pooled ? "/pooled" : "/enlarged";
+  made.only_enlarged = r.only_enlarged.has_value();
+  return made;
+}
+
+std::string store_of(const Region& r, TensorId id) {
+  const auto is_it = [&](const RegionOutput& o) { return o.tensor == id; };
+  return std::find_if(r.outputs.begin(), r.outputs.end(), is_it)->name;
+}
+
+// Kernels resample the store that a graph writes last, and store its moments, if they can
+void put_last(Graph& g, const std::string& name) {
+  const auto at = std::find_if(g.stores.begin(), g.stores.end(), [&](const Store& s) { return s.name == name; });
+  std::rotate(at, at + 1, g.stores.end());
+}
+
+// lower::lower() refuses by an exception; from here on a refusal is a value
+KernelChoice lowered_or_refused(const Contraction& contraction, const Graph& graph, const CompileOptions& options,
+                                const lower::Further& further, const plan::Device& device) {
+  try {
+    return {TensorCoreKernel{.lowered = lower::lower(lower::analyse(contraction, graph, options, further), device)},
+            ""};
+  } catch (const Unsupported& error) {
+    return {std::nullopt, error.what()};
+  }
+}
+
+// Answers one question. The parts are filled in one after another; each may refuse, with its reason.
+class Choice {
+ public:
+  Choice(const PlanningInput& in, const NetworkPlan& plan, const KernelQuestion& question)
+      : in_(in), plan_(plan), q_(question), r_(question.region), op_(in.first(r_)), given_(in.contraction(op_)) {}
+
+  KernelChoice run() {
+    using Part = std::string (Choice::*)();
+    for (const Part part : {&Choice::serve_contraction, &Choice::take_operands, &Choice::take_outputs,
+                            &Choice::take_head, &Choice::take_moments, &Choice::lower, &Choice::refuse_groups_unserved,
+                            &Choice::refuse_slices, &Choice::refuse_order})
+      if (std::string why = (this->*part)(); !why.empty()) return {std::nullopt, why};
+    store_moments();
+    describe();
+    return {std::move(k_), ""};
+  }
+
+ private:
+  std::string serve_contraction();
+  std::string take_operands();
+  std::string take_operand(const RegionOperand& o);
+  std::string take_outputs();
+  std::string take_head();
+  std::string take_moments();
+  std::string lower();
+  std::string refuse_groups_unserved();
+  std::string refuse_slices();
+  std::string refuse_order();
+  Location filter_of(const std::optional<ConvTranspose2d>& transposed);
+  void take_resampled();
+  void store_moments();
+  void describe();
+  // The store of which the kernel makes something beside writing it
+  std::string source() const { return store_of(r_, r_.head ? r_.head->from : r_.resampled[0].from); }
+  std::string measured_store() const { return store_of(r_, *q_.moments); }
+  // The store that TMA writes
+  std::string main_store() const {
+    const plan::Epilogue& e = k_.lowered.problem.epilogue;
+    const auto store = plan::main_store(e);
+    return store ? e.graph.stores[*store].name : "";
+  }
+  bool im2col() const { return plan_.im2col_inputs.contains(op_.inputs[0]); }
+  // Channels of the image as it lies in memory, without padding
+  std::int64_t channels() const {
+    const std::int64_t c = column_count(in_.sizes(op_.inputs[0]));
+    return im2col() ? c * std::get<Conv2d>(given_).s : c;
+  }
+  std::int64_t filters() const { return extents(given_).cols; }
+
+  const PlanningInput& in_;
+  const NetworkPlan& plan_;
+  const KernelQuestion& q_;
+  const Region& r_;
+  const Operator& op_;
+  const Contraction given_;
+  Conv2d conv_;              // with padded channels
+  Contraction contraction_;  // that the kernel is asked for
+  Graph graph_;
+  CompileOptions options_;
+  lower::Further further_;
+  Resampled made_;
+  HeadArguments head_;
+  TensorCoreKernel k_;
+};
+
+std::string Choice::serve_contraction() {
+  const ServedConvolution served = as_served(in_, plan_, op_, q_.graph, q_.form);
+  if (!served.conv) return served.why_not;
+  conv_ = *served.conv, contraction_ = conv_;
+  auto transposed = transposed_form(given_, q_.form);
+  if (transposed) {
+    transposed->c = conv_.c, transposed->k = conv_.k, transposed->dtype_x = transposed->dtype_w = in_.element;
+    contraction_ = *transposed;
+  }
+  if (std::holds_alternative<Gemm>(given_))
+    contraction_ = Gemm{
+        .m = conv_.w, .n = conv_.k, .k = conv_.c, .transpose_b = true, .dtype_a = in_.element, .dtype_b = in_.element};
+  graph_ = q_.graph;
+  for (Store& s : graph_.stores) s.dtype = in_.element;
+  options_.tuned = in_.tuned, k_.form = q_.form;
+  if (im2col()) k_.im2col = conv_;
+  const PitchedTensor image = im2col() ? PitchedTensor{{}, conv_.c, in_.element} : image_of(in_, op_, q_.form);
+  k_.image = {"", image.at, in_.element, shape_a(contraction_), pitched(shape_a(contraction_), image.pitch)};
+  k_.filter = {"", filter_of(transposed), in_.element, shape_b(contraction_)};
+  return {};
+}
+
+Location Choice::filter_of(const std::optional<ConvTranspose2d>& transposed) {
+  const TensorId filter = op_.inputs[1];
+  if (transposed)
+    return in_.constants.transposed_filter(filter, *transposed, filters(), channels(), q_.form == Form::phases);
+  const auto* product = std::get_if<Gemm>(&given_);
+  return in_.constants.packed_filter(filter, one_group(conv_), filters(), conv_.groups == 1 ? channels() : 1,
+                                     product != nullptr, product != nullptr && product->transpose_b);
+}
+
+std::string Choice::take_operands() {
+  for (const RegionOperand& o : q_.operands)
+    if (std::string why = take_operand(o); !why.empty()) return why;
+  return {};
+}
+
+std::string Choice::take_operand(const RegionOperand& o) {
+  auto tensor = operand_tensor(in_, o, op_, conv_.k);
+  for (const GatheredOperand& g : q_.gathered)
+    if (r_.operands[g.operand].name == o.name) tensor = PitchedTensor{{}, g.packed.pitch, in_.element};
+  if (!tensor) throw InternalError(fmt::format("'{}' was not gathered", in_.name(o.tensor)));
+  const bool columns = o.axes.col != ColAxis::none;
+  const bool slice = columns && tensor->pitch != conv_.k && o.axes.row != RowAxis::none;
+  const std::int64_t images = extents(contraction_).images;
+  if (slice && !(o.axes == axes::bn && images * tensor->pitch <= std::numeric_limits<std::int32_t>::max()))
+    return fmt::format("operand '{}' is a slice of a wider tensor", o.name);
+  if (slice) further_.apart.insert(o.name);
+  if (!columns && o.axes.row != RowAxis::none && tensor->pitch != 1)
+    return fmt::format("operand '{}' has a number a row, which do not lie together", o.name);
+  options_.storage[o.name] = tensor->type;
+  if (o.axes == axes::scalar) options_.device_scalars.insert(o.name);
+  const Sizes shape = shape_of(o.axes, contraction_);
+  k_.operands.push_back({o.name, tensor->at, tensor->type, shape, slice ? pitched(shape, tensor->pitch) : Sizes{}});
+  return {};
+}
+
+std::string Choice::take_outputs() {
+  if (q_.beside == Beside::resampled) made_ = made_of(r_);
+  options_.resampled = made_;
+  for (std::size_t i = 0; i < q_.outputs.size(); ++i) {
+    const Destination& d = q_.outputs[i];
+    const Axes& axes = graph_[graph_.stores[i].value].axes;
+    if (!(axes == axes::mn)) return fmt::format("it stores '{}', which has axes {}", d.name, to_string(axes));
+    if (made_.only_enlarged && d.tensor == r_.only_enlarged) continue;
+    const Sizes shape = shape_mn(contraction_);
+    k_.outputs.push_back({d.name, d.to.at, in_.element, shape, pitched(shape, d.to.pitch)});
+  }
+  if (q_.beside != Beside::nothing) put_last(graph_, source());
+  if (q_.beside == Beside::resampled) take_resampled();
+  return {};
+}
+
+std::string Choice::take_head() {
+  if (q_.beside != Beside::head) return {};
+  if (std::string why = refuse_head_names(in_, r_); !why.empty()) return why;
+  head_ = head_of(in_, r_, contraction_);
+  options_.head = head_.head;
+  for (const Argument& o : head_.operands) options_.storage[o.name] = o.type, k_.operands.push_back(o);
+  k_.outputs.push_back(head_.result);
+  return {};
+}
+
+void Choice::take_resampled() {
+  for (const ResampledStore& s : r_.resampled) {
+    Sizes shape = shape_mn(contraction_);
+    for (const std::size_t axis : {1u, 2u}) shape[axis] = s.pooled ? shape[axis] / 2 : shape[axis] * 2;
+    const PitchedTensor to = in_.tensor(s.to);
+    k_.outputs.push_back(
+        {s.pooled ? made_.pooled : made_.enlarged, to.at, in_.element, shape, pitched(shape, to.pitch)});
+  }
+}
+
+std::string Choice::take_moments() {
+  if (!q_.moments) return {};
+  if (q_.beside == Beside::nothing) put_last(graph_, measured_store());
+  if (conv_.k != filters()) return fmt::format("moments: its output channels are padded to {}", conv_.k);
+  further_.moments = {"/moments", plan_.wanted_moments.at(*q_.moments)};
+  return {};
+}
+
+std::string Choice::lower() {
+  KernelChoice choice = lowered_or_refused(contraction_, graph_, options_, further_, in_.device);
+  if (!choice.kernel) return choice.why;
+  k_.lowered = std::move(choice.kernel->lowered);
+  if (q_.moments && main_store() != measured_store())
+    return fmt::format("moments: its kernel writes '{}' second", in_.name(*q_.moments));
+  return {};
+}
+
+std::string Choice::refuse_groups_unserved() {
+  if (conv_.groups == 1 || k_.lowered.plan().config.depthwise) return {};
+  const lower::Problem& p = k_.lowered.problem;
+  return fmt::format("{}, nor computed without: {}", refuse_groups(conv_.groups),
+                     plan::why_not_depthwise(plan::make_problem(p.task, p.epilogue, in_.device)));
+}
+
+// Only the store that TMA writes, and what is made of it, may be a slice of a wider tensor
+std::string Choice::refuse_slices() {
+  const plan::ConvConfig& config = k_.lowered.plan().config;
+  const auto is_apart = [](const Argument& x) { return x.is_apart(); };
+  const bool plain_stores = config.stores != plan::Stores::copy_engine;
+  if ((config.gather && k_.image.is_apart()) ||
+      (plain_stores && std::any_of(k_.outputs.begin(), k_.outputs.end(), is_apart)))
+    return "without the copy engine its kernel takes no slices of concatenations";
+  const std::set<std::string> may{main_store(), made_.pooled, made_.enlarged, head_.result.name};
+  for (const Argument& o : k_.outputs)
+    if (o.is_apart() && !may.contains(o.name))
+      return fmt::format("its kernel does not write '{}' into a slice of a concatenation", o.name);
+  return {};
+}
+
+std::string Choice::refuse_order() {
+  if (q_.beside == Beside::nothing || main_store() == source()) return {};
+  return fmt::format("its kernel writes '{}' second, and makes something of the first only", source());
+}
+
+void Choice::store_moments() {
+  if (!q_.moments) return;
+  const Sizes shape = plan::moments_shape(k_.lowered.plan(), conv_.k);
+  k_.moments = TensorMoments{.tensor = *q_.moments,
+                             .slots = shape[1],
+                             .unit = k_.lowered.plan().config.moments,
+                             .bytes = element_count(shape) * static_cast<std::int64_t>(sizeof(float)),
+                             .enlarged = !made_.enlarged.empty()};
+  Argument& moments = k_.outputs.emplace_back();
+  moments.name = "/moments", moments.at.space = Location::Space::kept;
+  moments.type = DType::f32, moments.shape = shape;
+}
+
+void Choice::describe() {
+  k_.flop = flop(given_) + head_.flop;
+  for (const Argument* x : {&k_.image, &k_.filter}) k_.bytes += x->bytes();
+  for (const auto* list : {&k_.operands, &k_.outputs})
+    for (const Argument& x : *list)
+      if (!head_.head.only || x.name != main_store()) k_.bytes += x.bytes();
+  k_.how = plan::describe(k_.lowered.plan());
+  if (const tuning::Chosen& chosen = k_.lowered.chosen; chosen.origin != tuning::Origin::cost_model)
+    k_.how += fmt::format(" ({})", tuning::to_string(chosen));
+  if (conv_.c != channels()) k_.how += fmt::format(", input channels padded with zeros to {}", conv_.c);
+  if (conv_.k != filters()) k_.how += fmt::format(", output channels padded to {}", conv_.k);
+  if (q_.beside == Beside::resampled)
+    for (const ResampledStore& s : r_.resampled)
+      k_.how += fmt::format(", stores '{}' {}", in_.name(s.to), !s.pooled && r_.only_enlarged ? "alone" : "too");
+  k_.how += head_.about;
+  if (q_.moments) k_.how += fmt::format(", moments of '{}'", in_.name(*q_.moments));
+}
+
+}  // namespace
+
+KernelChoice choose_kernel(const PlanningInput& in, const NetworkPlan& plan, const KernelQuestion& question) {
+  return Choice(in, plan, question).run();
+}
+
+}  // namespace unisono::network::gpu

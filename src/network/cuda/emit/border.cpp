@@ -1,0 +1,92 @@
+/// The border between the caller's tensors and the network's.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "network/cuda/emit/emission.hpp"
+#include "unisono/error.hpp"
+
+namespace unisono::network::gpu {
+
+namespace {
+
+// A tensor outside as images, image rows, pixels and channels
+Sizes as_image(const Sizes& s) {
+  if (s.size() == 4) return {s[0], s[2], s[3], s[1]};
+  Sizes image(4 - std::min<std::size_t>(s.size(), 4), 1);
+  image.insert(image.end(), s.begin(), s.end());
+  return image;
+}
+
+// Enough for a tile or an octet a thread (kernels/unisono/plain.cuh)
+std::int64_t border_threads(std::int64_t rows, std::int64_t channels) {
+  std::int64_t width = 8;
+  while (width < 64 && width < channels) width *= 2;
+  const std::int64_t height = 4096 / width;
+  return (rows + height - 1) / height * ((channels + width - 1) / width) * 256;
+}
+
+void check_border(const RegionEmission& e, TensorId id) {
+  const DType type = e.net()[id].dtype;
+  if (!is_float(type) || type == DType::f64)
+    throw Unsupported(
+        fmt::format("{} is of {}; networks on a GPU take and give f32, bf16 and f16", e.name, to_string(type)));
+  if (e.sizes(id).size() > 4)
+    throw Unsupported(fmt::format("{} has rank {}; at most 4 on a GPU", e.name, e.sizes(id).size()));
+}
+
+Interval all_callers(const RegionEmission& e) {
+  return callers_tensors(e.net().inputs.size() + e.net().outputs.size());
+}
+
+// Completes the parameters with addresses
+auto border_addresses(const Location& at, std::size_t position) {
+  return [at, offset = position * sizeof(CallerTensor)](BorderParams& p, const Bases& bases) {
+    p.caller = reinterpret_cast<const CallerTensor*>(bases.callers + offset);
+    p.arena.memory = address(at, bases);
+  };
+}
+
+}  // namespace
+
+void emit_border(RegionEmission& e, TensorId id, std::size_t position, bool input) {
+  e.name = fmt::format("{} {}", input ? "input" : "output", e.in.name(id));
+  check_border(e, id);
+  if (e.in.is_empty(id)) return;
+  const Sizes s = as_image(e.sizes(id));
+  const PitchedTensor at = e.tensor(id);
+  BorderParams fixed{};
+  fixed.images = count32(s[0]), fixed.height = count32(s[1]), fixed.width = fixed.columns = count32(s[2]);
+  fixed.channels = count32(s[3]);
+  fixed.taps = 1, fixed.stride = 1;
+  fixed.arena.pitch = at.pitch;
+  const Interval own = all_of(at, e.sizes(id));
+  Step& step = e.plain(input ? codegen::PlainKernel::enter : codegen::PlainKernel::leave,
+                       border_threads(s[0] * s[1] * s[2], s[3]), fixed, {at.at},
+                       input ? Touched{{all_callers(e)}, {own}} : Touched{{own}, {callers_tensor(position)}},
+                       {"change of layout and type"}, border_addresses(at.at, position));
+  // tensors of 16 bits outside, as frameworks have them
+  step.bytes = 4 * static_cast<double>(element_count(s));
+}
+
+Location emit_im2col(RegionEmission& e, const Conv2d& given, const Conv2d& im2col) {
+  const std::int64_t rows = im2col.n * im2col.h * im2col.w;
+  const Location to = e.launches.scratch(static_cast<std::size_t>(2 * rows * im2col.c));
+  BorderParams fixed{};
+  fixed.images = count32(im2col.n), fixed.height = count32(im2col.h), fixed.width = count32(im2col.w);
+  fixed.columns = count32(given.w), fixed.channels = count32(given.c), fixed.taps = count32(given.s);
+  fixed.stride = e.place32("stride", given.stride[1]), fixed.pad = e.place32("pad", given.pad[1]);
+  fixed.dilation = e.place32("dilation", given.dilation[1]);
+  fixed.arena.pitch = im2col.c;
+  const std::string name = std::exchange(e.name, fmt::format("input {}", e.in.name(e.input())));
+  e.plain(codegen::PlainKernel::enter, border_threads(rows, given.c * given.s), fixed, {to},
+          Touched{{all_callers(e)}, {interval(to, rows, 2 * im2col.c, 2 * im2col.c)}},
+          {fmt::format("change of layout and type, the {} taps of a line as channels", given.s)},
+          border_addresses(to, e.plan.im2col_inputs.at(e.input())));
+  e.name = name;
+  return to;
+}
+
+}  // namespace unisono::network::gpu

@@ -1,0 +1,102 @@
+/// Contractions that no kernel of the tensor cores serves: a plain kernel, one sum a thread.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "network/cuda/decide/enlarged_images.hpp"
+#include "network/cuda/emit/emission.hpp"
+
+namespace unisono::network::gpu {
+
+namespace {
+
+// Conv2d and ConvTranspose2d
+template <class C>
+void describe_convolution(const RegionEmission& e, const C& c, const Extents& space, DirectParams& d) {
+  d.images = count32(c.n), d.height = count32(c.h), d.width = count32(c.w);
+  d.group_channels = count32(c.c / c.groups), d.group_outputs = count32(c.k / c.groups);
+  d.taps_h = e.place32("filter taps", c.r), d.taps_w = e.place32("filter taps", c.s);
+  d.stride_h = e.place32("stride", c.stride[0]), d.stride_w = e.place32("stride", c.stride[1]);
+  d.pad_h = e.place32("pad", c.pad[0]), d.pad_w = e.place32("pad", c.pad[1]);
+  d.dilation_h = e.place32("dilation", c.dilation[0]), d.dilation_w = e.place32("dilation", c.dilation[1]);
+  e.place32("filter span", (c.r - 1) * c.dilation[0]), e.place32("filter span", (c.s - 1) * c.dilation[1]);
+  e.place32("image height", std::max(c.h, space.height)), e.place32("image width", std::max(c.w, space.width));
+}
+
+void describe_product(const Gemm& g, DirectParams& d) {
+  d.images = d.height = 1, d.width = count32(g.m);
+  d.out_height = 1, d.out_width = count32(g.m);
+  d.group_channels = count32(g.k), d.group_outputs = count32(g.n);
+  d.taps_h = d.taps_w = d.stride_h = d.stride_w = d.dilation_h = d.dilation_w = 1;
+  if (g.transpose_a) std::swap(d.from_pixel, d.from_channel);
+}
+
+DirectParams parameters(const RegionEmission& e, const Contraction& problem, const PitchedTensor& image,
+                        const PitchedTensor& sums) {
+  const Extents space = extents(problem);
+  DirectParams d{};
+  d.from_pixel = image.pitch, d.from_channel = 1;
+  d.to.pitch = sums.pitch;
+  d.out_height = count32(space.height), d.out_width = count32(space.width), d.outputs = count32(space.cols);
+  if (const auto* c = std::get_if<Conv2d>(&problem)) describe_convolution(e, *c, space, d);
+  if (const auto* c = std::get_if<ConvTranspose2d>(&problem)) describe_convolution(e, *c, space, d), d.transposed = 1;
+  if (const auto* g = std::get_if<Gemm>(&problem)) describe_product(*g, d);
+  return d;
+}
+
+// Where the filter is; completes its strides
+Location filter_of(const RegionEmission& e, const Contraction& problem, DirectParams& d) {
+  const TensorId filter = e.input(1);
+  if (e.in.is_constant(filter)) {
+    d.filter_output = 1, d.filter_channel = d.outputs, d.filter_tap = i64{d.group_channels} * d.outputs;
+    return e.in.constants.direct_filter(*e.op, problem);
+  }
+  if (d.transposed != 0) e.refuse("its filter is no constant");
+  const PitchedTensor b = e.tensor(filter);
+  const auto* g = std::get_if<Gemm>(&problem);
+  const bool rows = g == nullptr || g->transpose_b;  // a filter's channels lie together
+  d.filter_tap = b.pitch, d.filter_output = rows ? i64{d.taps_h} * d.taps_w * b.pitch : 1;
+  d.filter_channel = rows ? 1 : b.pitch;
+  return b.at;
+}
+
+// The image as it is, or enlarged by a launch of its own
+PitchedTensor emit_direct_image(RegionEmission& e) {
+  const auto im2col = e.plan.im2col_inputs.find(e.input());
+  if (im2col != e.plan.im2col_inputs.end()) {  // for which there is no kernel after all
+    RegionEmission border(e.in, e.plan, e.launches, e.index);
+    emit_border(border, e.input(), im2col->second, true);
+  }
+  return enlarges(*e.op) ? emit_enlarged_image(e) : e.tensor(e.input());
+}
+
+}  // namespace
+
+void emit_direct(RegionEmission& e, const PitchedTensor& sums, const std::string& why) {
+  const PitchedTensor image = emit_direct_image(e);
+  const Contraction problem = e.in.contraction(*e.op);
+  const Extents space = extents(problem);
+  DirectParams d = parameters(e, problem, image, sums);
+  const Location filter = filter_of(e, problem, d);
+  const Sizes image_extents = image_sizes(e.in, *e.op, enlarges(*e.op) ? Form::enlarged : Form::given);
+  Touched touched{{all_of(image, image_extents)}, {all_of(sums, {space.rows(), space.cols})}};
+  if (!e.in.is_constant(e.input(1))) touched.reads.push_back(e.all_of(e.input(1)));
+  e.plain(codegen::PlainKernel::direct, space.rows() * space.cols, d, {image.at, filter}, touched,
+          {describe(e.net(), *e.op), fmt::format("plain kernel, one sum a thread: {}", why)},
+          [from = image.at, filter, to = sums.at](DirectParams& p, const Bases& bases) {
+            p.from = address(from, bases), p.filter = address(filter, bases), p.to.memory = address(to, bases);
+          });
+}
+
+PitchedTensor emit_enlarged_image(RegionEmission& e) {
+  const Sizes& x = e.sizes(e.input());
+  PitchedTensor large = image_of(e.in, *e.op, Form::enlarged);
+  large.at = e.launches.scratch(static_cast<std::size_t>(2 * x[0] * 4 * x[2] * x[3] * large.pitch));
+  emit_resize(e, operators::Resize{.scale_h = 2, .scale_w = 2}, x, image_sizes(e.in, *e.op, Form::enlarged),
+              e.tensor(e.input()), large, "its image enlarged");
+  return large;
+}
+
+}  // namespace unisono::network::gpu

@@ -1,0 +1,57 @@
+#pragma once
+/// From the decisions about a network (decide/) to its launches: each function writes down those of one kind of region,
+/// or of a part of one. They decide nothing, and throw Unsupported only for extents that plain kernels cannot count.
+
+#include <map>
+#include <optional>
+#include <string>
+
+#include "network/cuda/emit/region_emission.hpp"
+
+namespace unisono::network::gpu {
+
+/// All launches of the network. Throws Unsupported, with the operator's node and why, for what no kernel serves.
+LaunchSequence emit(const PlanningInput& in, const NetworkPlan& plan);
+
+/// The change of layout and type of an input (else an output) of the network, the caller's tensor at `position`.
+void emit_border(RegionEmission& e, TensorId id, std::size_t position, bool input);
+/// The change of layout of an input for one convolution: its filter taps of an image row become channels. Where it is.
+Location emit_im2col(RegionEmission& e, const Conv2d& given, const Conv2d& im2col);
+
+/// A contraction, its epilogue, and what is made of its output.
+void emit_contraction(RegionEmission& e, const RegionPlan& plan);
+/// A kernel of the tensor cores. `placed`: where outputs in scratch lie, by name.
+void emit_kernel(RegionEmission& e, const TensorCoreKernel& kernel, const std::map<std::string, Location>& placed);
+/// The contraction by a plain kernel, one sum a thread.
+void emit_direct(RegionEmission& e, const PitchedTensor& sums, const std::string& why);
+/// The large image of a convolution that enlarges its own.
+PitchedTensor emit_enlarged_image(RegionEmission& e);
+
+/// An epilogue graph over the tensor `acc`; `why` it stands by itself.
+void emit_graph(RegionEmission& e, const Region& r, const Extents& space, const std::optional<PitchedTensor>& acc,
+                const std::string& why);
+
+/// In place of a kernel that joins states: results of reductions over the source, from its parts' moments.
+void emit_joined_moments(RegionEmission& e, const Region& r, const Graph& graph, const codegen::GraphKernel& kernel,
+                         const Extents& space, std::map<ValueId, PlacedTensor>& results);
+
+/// An operator that runs by itself.
+void emit_single(RegionEmission& e);
+void emit_resize(RegionEmission& e, const operators::Resize& r, const Sizes& x, const Sizes& y,
+                 const PitchedTensor& from, const PitchedTensor& to, const std::string& what);
+
+/// A copy between strided tensors, in elements; see CopyParams. Extents are those of the target.
+struct Copy {
+  Sizes extents, source, before;
+  PitchedTensor from, to;
+  Sizes from_strides, to_strides;
+  std::int64_t from_offset = 0, to_offset = 0;
+  double value = 0;
+  Interval read = {}, written = {};
+  std::string what = {};
+};
+void emit_copy(RegionEmission& e, const Copy& c);
+/// Packs the operands that the region's kernels cannot read where they are.
+void emit_gathered_operands(RegionEmission& e, const Region& r, const RegionPlan& plan);
+
+}  // namespace unisono::network::gpu

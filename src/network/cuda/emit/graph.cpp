@@ -1,0 +1,196 @@
+/// Epilogue graphs by themselves: over a tensor, or over the sums that another kernel left in memory.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "network/cuda/decide/passes.hpp"
+#include "network/cuda/emit/emission.hpp"
+#include "unisono/error.hpp"
+
+namespace unisono::network::gpu {
+
+namespace {
+
+using Part = codegen::GraphKernel::Part;
+using Kind = codegen::GraphTensor::Kind;
+
+// Whether the kernel makes, or joins, sums over rows of the tensor that the graph stands over
+bool sums_source(const Graph& g, const codegen::GraphKernel& kernel) {
+  return std::any_of(kernel.tensors.begin(), kernel.tensors.end(), [&](const codegen::GraphTensor& t) {
+    return t.kind == Kind::partials && takes_moments(g, t.value);
+  });
+}
+
+// Parts of an image's rows: a thread has some eight rows, or fewer where that leaves SMs without a block; at most
+// `most` blocks an SM
+std::int64_t slabs_of(const plan::Device& device, const Extents& space, std::int64_t most) {
+  const std::int64_t octets = (space.cols + 7) / 8, lanes = 256 / std::min<std::int64_t>(octets, 256);
+  const std::int64_t rows = space.rows_per_image(), images = space.images;
+  const auto up = [](std::int64_t a, std::int64_t b) { return (a + b - 1) / b; };
+  const std::int64_t filled = up(2 * device.multiprocessors, images);
+  const std::int64_t wanted = std::max(up(rows, 8 * lanes), std::min(up(rows, lanes), filled));
+  return std::clamp<std::int64_t>(wanted, 1, std::max<std::int64_t>(1, most * device.multiprocessors / images));
+}
+
+// Results of a reduction: rows and columns of its axes
+struct ResultShape {
+  std::int64_t rows = 0, columns = 0;
+};
+ResultShape results_of(const ReduceDomain& d, const Extents& e) {
+  return {d.rows ? (d.per_image ? e.images : 1) : e.rows(), d.cols ? d.groups : e.cols};
+}
+
+class GraphEmission {
+ public:
+  GraphEmission(RegionEmission& e, const Region& r, const Extents& space, const std::optional<PitchedTensor>& acc)
+      : e_(e), r_(r), space_(space), acc_(acc) {}
+  void run(const std::string& why);
+
+ private:
+  struct Arguments {
+    GraphParams fixed{};
+    std::vector<Location> locations;
+    Touched touched;
+  };
+
+  void place_operands();
+  const GraphKernelCache::Entry& kernels();
+  bool is_merged(const Graph& g, const codegen::GraphKernel& k) const;
+  std::string reason(const Graph& g, const codegen::GraphKernel& k, const std::string& why) const;
+  void launch(const codegen::GraphKernel& k, const std::string& why);
+  Arguments arguments(const codegen::GraphKernel& k);
+  PlacedTensor place(const codegen::GraphTensor& t, const codegen::GraphKernel& k, std::int64_t slabs);
+  PlacedTensor& in_scratch(std::map<ValueId, PlacedTensor>& list, ValueId id, std::int64_t bytes, std::int64_t pitch);
+  std::int64_t blocks(const codegen::GraphKernel& k, const Arguments& a) const;
+
+  RegionEmission& e_;
+  const Region& r_;
+  const Extents& space_;
+  const std::optional<PitchedTensor>& acc_;
+  codegen::GraphStorage storage_;
+  std::map<std::string, PlacedTensor> operands_;
+  std::map<ValueId, PlacedTensor> reduced_, partials_;
+};
+
+void GraphEmission::place_operands() {
+  storage_ = {.element = e_.in.element, .accumulator = acc_ ? acc_->type : e_.in.element, .operands = {}};
+  for (const RegionOperand& o : r_.operands) {
+    const auto gathered = e_.gathered.find(o.name);
+    if (gathered != e_.gathered.end())
+      operands_[o.name] = gathered->second;
+    else
+      operands_[o.name] = {*operand_tensor(e_.in, o, *e_.op, space_.cols), e_.all_of(o.tensor)};
+    storage_.operands[o.name] = operands_[o.name].tensor.type;
+  }
+}
+
+const GraphKernelCache::Entry& GraphEmission::kernels() {
+  try {
+    return e_.launches.graph_kernels.of(r_.graph, storage_);
+  } catch (const Unsupported& error) {
+    e_.refuse(error.what());
+  }
+}
+
+// Whether producers' moments stand in for the kernel
+bool GraphEmission::is_merged(const Graph& g, const codegen::GraphKernel& k) const {
+  if (r_.kind != RegionReport::Kind::epilogue || !sums_source(g, k)) return false;
+  const auto& statistics = e_.plan.regions[e_.index].statistics;
+  return statistics && statistics->refusal.empty();
+}
+
+// Why the kernel is there
+std::string GraphEmission::reason(const Graph& g, const codegen::GraphKernel& k, const std::string& why) const {
+  if (r_.kind != RegionReport::Kind::epilogue || !sums_source(g, k)) return why;
+  const auto& statistics = e_.plan.regions[e_.index].statistics;
+  return statistics ? statistics->refusal : "its statistics are of other values";
+}
+
+void GraphEmission::run(const std::string& why) {
+  if (space_.rows() > most_elements)
+    e_.refuse(fmt::format("{} rows; kernels count to {}", space_.rows(), most_elements));
+  place_operands();
+  const auto& [optimised, kernels] = this->kernels();
+  for (const codegen::GraphKernel& k : kernels) {
+    if (!is_merged(optimised, k))
+      launch(k, reason(optimised, k, why));
+    else if (k.part == Part::join)
+      emit_joined_moments(e_, r_, optimised, k, space_, reduced_);
+  }
+}
+
+PlacedTensor& GraphEmission::in_scratch(std::map<ValueId, PlacedTensor>& list, ValueId id, std::int64_t bytes,
+                                        std::int64_t pitch) {
+  if (const auto found = list.find(id); found != list.end()) return found->second;
+  return list.emplace(id, floats_in_scratch(e_, bytes, pitch)).first->second;
+}
+
+// A tensor of the kernel, which has so many slabs
+PlacedTensor GraphEmission::place(const codegen::GraphTensor& t, const codegen::GraphKernel& k, std::int64_t slabs) {
+  const ResultShape results = results_of(k.domain, space_);
+  switch (t.kind) {
+    case Kind::accumulator: return {*acc_, all_of(*acc_, {space_.rows(), space_.cols})};
+    case Kind::operand: return operands_.at(t.name);
+    case Kind::store: {
+      const auto named = [&](const RegionOutput& o) { return o.name == t.name; };
+      const TensorId id = std::find_if(r_.outputs.begin(), r_.outputs.end(), named)->tensor;
+      return {e_.tensor(id), e_.all_of(id)};
+    }
+    case Kind::reduction: return in_scratch(reduced_, t.value, results.rows * results.columns * 4, results.columns);
+    case Kind::partials: break;
+  }
+  const std::int64_t count = space_.images * slabs * results.columns * k.state_floats;
+  return in_scratch(partials_, t.value, 4 * count, results.columns);
+}
+
+GraphEmission::Arguments GraphEmission::arguments(const codegen::GraphKernel& k) {
+  Arguments a;
+  a.fixed.images = count32(space_.images), a.fixed.pixels = count32(space_.rows_per_image());
+  a.fixed.columns = count32(space_.cols);
+  a.fixed.slabs = count32(slabs_of(e_.in.device, space_, k.part == Part::elements ? 16 : 4));
+  for (std::size_t i = 0; i < k.tensors.size(); ++i) {
+    const codegen::GraphTensor& t = k.tensors[i];
+    const PlacedTensor x = place(t, k, a.fixed.slabs);
+    const bool is_read = t.kind == Kind::accumulator || t.kind == Kind::operand;
+    (is_read ? a.touched.reads : a.touched.writes).push_back(x.memory);
+    a.fixed.tensors[i].pitch = x.tensor.pitch;
+    a.locations.push_back(x.tensor.at);
+  }
+  return a;
+}
+
+std::int64_t GraphEmission::blocks(const codegen::GraphKernel& k, const Arguments& a) const {
+  const auto [rows, columns] = results_of(k.domain, space_);
+  std::int64_t blocks = space_.images * a.fixed.slabs;
+  if (k.part == Part::results) blocks = rows * columns;
+  if (k.part == Part::join) blocks = (rows * columns + k.threads / 32 - 1) / (k.threads / 32);
+  constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
+  if (blocks > most) e_.refuse(fmt::format("{} blocks for '{}'; a launch has at most {}", blocks, e_.name, most));
+  return blocks;
+}
+
+void GraphEmission::launch(const codegen::GraphKernel& k, const std::string& why) {
+  Arguments a = arguments(k);
+  const cuda::PlainGrid grid{count32(blocks(k, a)), count32(k.threads)};
+  const char* part = k.part == Part::join ? "joined statistics" : k.reduces() ? "statistics" : "elements";
+  const auto parameters = [fixed = a.fixed, locations = a.locations](const Bases& bases) {
+    GraphParams p = fixed;
+    for (std::size_t i = 0; i < locations.size(); ++i) p.tensors[i].memory = address(locations[i], bases);
+    return bytes_of(p);
+  };
+  e_.add(std::make_unique<PlainStep>(k.source, k.entry, grid, sizeof(GraphParams), parameters),
+         {fmt::format("{} of {}", part, describe(e_.net(), *e_.op)),
+          fmt::format("plain kernel over the tensor{}{}", why.empty() ? "" : ": ", why)},
+         a.locations, std::move(a.touched));
+}
+
+}  // namespace
+
+void emit_graph(RegionEmission& e, const Region& r, const Extents& space, const std::optional<PitchedTensor>& acc,
+                const std::string& why) {
+  GraphEmission(e, r, space, acc).run(why);
+}
+
+}  // namespace unisono::network::gpu

@@ -1,0 +1,103 @@
+/// Regions of one contraction as one kernel of the tensor cores.
+
+#include "network/cuda/emit/emission.hpp"
+#include "network/regions.hpp"
+
+namespace unisono::network::gpu {
+
+namespace {
+
+class TensorCoreStep final : public Step {
+ public:
+  TensorCoreStep(lower::Lowered lowered, Argument image, Argument filter, std::vector<Argument> operands,
+                 std::vector<Argument> outputs)
+      : lowered_(std::move(lowered)),
+        image_(std::move(image)),
+        filter_(std::move(filter)),
+        operands_(std::move(operands)),
+        outputs_(std::move(outputs)) {
+    for (const Argument& x : operands_)
+      if (x.at.constant) constants.push_back(x.at.constant);
+    for (const Argument* x : {&image_, &filter_})
+      if (x->at.constant) constants.push_back(x->at.constant);
+    use_memory();
+  }
+
+  jit::Request request() const override { return lowered_.request(); }
+  void load(int device_index, jit::Binary binary) override {
+    lowered_.problem.options.device_index = device_index;
+    executable_.emplace(cuda::build(lowered_, std::move(binary)));
+  }
+  std::optional<lower::Problem> problem() const override {
+    lower::Problem p = lowered_.problem;
+    p.epilogue.moments = {};  // plans are measured, and found, as if no moments were stored
+    p.apart.clear();          // and with operands that are dense
+    return p;
+  }
+  Launch bind(const Bases& bases) const override {
+    Arguments arguments;
+    arguments.a = image_.view(bases);
+    arguments.b = filter_.view(bases);
+    for (const Argument& o : operands_) arguments.operands.emplace(o.name, o.view(bases));
+    for (const Argument& o : outputs_) arguments.outputs.emplace(o.name, o.view(bases));
+    return executable_->bind(arguments);
+  }
+
+ private:
+  void use_memory() {
+    const plan::ConvPlan& plan = lowered_.plan();
+    uses = {.exchanges = plan.cooperative,
+            .exclusive = !plan.config.depthwise.has_value(),
+            .blocks = plan.blocks,
+            .threads = plan.threads};
+    uses.reads = {image_.memory(), filter_.memory()};
+    for (const Argument& x : operands_) uses.reads.push_back(x.memory());
+    for (const Argument& x : outputs_) uses.writes.push_back(x.memory());
+  }
+
+  lower::Lowered lowered_;
+  Argument image_, filter_;
+  std::vector<Argument> operands_, outputs_;
+  std::optional<Executable> executable_;
+};
+
+// The image that a launch ahead of the kernel makes for it; else where it is
+Location emit_image(RegionEmission& e, const TensorCoreKernel& kernel) {
+  if (kernel.form == Form::enlarged) return emit_enlarged_image(e).at;
+  if (kernel.im2col) return emit_im2col(e, std::get<Conv2d>(e.in.contraction(*e.op)), *kernel.im2col);
+  return kernel.image.at;
+}
+
+std::vector<Argument> place_operands(const RegionEmission& e, std::vector<Argument> operands) {
+  for (Argument& o : operands)
+    if (const auto at = e.gathered.find(o.name); at != e.gathered.end()) o.at = at->second.tensor.at;
+  return operands;
+}
+
+std::vector<Argument> place_outputs(RegionEmission& e, const TensorCoreKernel& kernel,
+                                    const std::map<std::string, Location>& placed) {
+  std::vector<Argument> outputs = kernel.outputs;
+  for (Argument& o : outputs)
+    if (const auto at = placed.find(o.name); at != placed.end()) o.at = at->second;
+  if (kernel.moments) {  // stored last
+    outputs.back().at = e.launches.kept(static_cast<std::size_t>(kernel.moments->bytes));
+    e.launches.moments[kernel.moments->tensor] = {*kernel.moments, outputs.back().at};
+  }
+  return outputs;
+}
+
+}  // namespace
+
+void emit_kernel(RegionEmission& e, const TensorCoreKernel& kernel, const std::map<std::string, Location>& placed) {
+  Argument image = kernel.image;
+  image.at = emit_image(e, kernel);
+  auto step = std::make_unique<TensorCoreStep>(kernel.lowered, std::move(image), kernel.filter,
+                                               place_operands(e, kernel.operands), place_outputs(e, kernel, placed));
+  step->what = describe(e.net(), *e.op);
+  step->how = kernel.how;
+  step->flop = kernel.flop, step->bytes = kernel.bytes;
+  step->predicted_us = kernel.lowered.plan().predicted_us;
+  e.add(std::move(step));
+}
+
+}  // namespace unisono::network::gpu

@@ -1,0 +1,63 @@
+#pragma once
+/// The launches of a network as they are written down, and the scratch memory between them.
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "network/cuda/decide/region_plan.hpp"
+#include "network/cuda/input.hpp"
+#include "network/cuda/step.hpp"
+
+namespace unisono::network::gpu {
+
+/// The kernels of an epilogue graph that stands by itself. Networks have the same graphs many times.
+class GraphKernelCache {
+ public:
+  struct Entry {
+    Graph optimised;
+    std::vector<codegen::GraphKernel> kernels;
+  };
+  /// Throws Unsupported for a graph that no kernel has.
+  const Entry& of(const Graph& graph, const codegen::GraphStorage& storage);
+
+ private:
+  std::map<std::string, Entry> entries_;  // by the text of graph and storage
+};
+
+/// Moments of a tensor, and where its kernel stores them.
+struct StoredMoments {
+  TensorMoments moments;
+  Location at;
+};
+
+class LaunchList {
+ public:
+  explicit LaunchList(const PlanningInput& in) : plain_source(codegen::plain_source(in.element)) {}
+
+  void add(std::unique_ptr<Step> step, std::size_t region) {
+    sequence_.steps.push_back(std::move(step));
+    sequence_.region.push_back(region);
+  }
+  Step& last() { return *sequence_.steps.back(); }
+
+  /// Memory until the region's last launch.
+  Location scratch(std::size_t bytes);
+  void free_scratch() { scratch_used_ = 0; }
+  /// Memory until the network's last launch.
+  Location kept(std::size_t bytes);
+
+  /// All of them, with their order.
+  LaunchSequence finish(const plan::Device& device);
+
+  const std::string plain_source;  ///< of the kernels of plain.cuh
+  GraphKernelCache graph_kernels;
+  std::map<TensorId, StoredMoments> moments;  ///< of kernels so far
+
+ private:
+  LaunchSequence sequence_;
+  std::size_t scratch_used_ = 0;
+};
+
+}  // namespace unisono::network::gpu

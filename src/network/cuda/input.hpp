@@ -1,0 +1,51 @@
+#pragma once
+/// What is planned for a GPU: the regions of a network for one set of input shapes, and the tensors between them.
+
+#include <string>
+
+#include "network/contraction.hpp"
+#include "network/cuda/constants.hpp"
+#include "network/cuda/memory.hpp"
+#include "network/operand_view.hpp"
+#include "network/regions.hpp"
+#include "network/storage.hpp"
+#include "plan/conv.hpp"
+
+namespace unisono::network::gpu {
+
+/// Everything must outlive the planning.
+struct PlanningInput {
+  const FusedNetwork& fused;
+  const StoragePlan& storage;
+  const plan::Device& device;
+  DeviceConstants& constants;
+  DType element = DType::bf16;
+  bool tuned = true;  ///< NetworkOptions::tuned
+
+  const Network& net() const { return fused.network; }
+  const Region& region(std::size_t index) const { return fused.regions[index]; }
+  /// The first operator of a region.
+  const Operator& first(const Region& r) const { return net().operators[r.operators[0]]; }
+  const std::string& name(TensorId id) const { return net()[id].name; }
+  const Sizes& sizes(TensorId id) const { return storage.shapes[id]; }
+  bool is_constant(TensorId id) const { return net()[id].is_constant(); }
+  bool is_empty(TensorId id) const { return element_count(sizes(id)) == 0; }
+  Contraction contraction(const Operator& op) const { return contraction_of(op, storage.shapes); }
+
+  /// Where a constant, or a tensor with memory in the arena, lies.
+  PitchedTensor tensor(TensorId id) const;
+  /// Whether the region is launched at all: it is not free, and computes at least one element.
+  bool is_launched(const Region& r) const;
+};
+
+/// How an operand of the graph of a region that begins with `first` is read from a tensor with these strides.
+OperandView view_of(const PlanningInput& in, const RegionOperand& o, const Operator& first, const Sizes& strides);
+/// The same of the tensor as it lies in memory.
+OperandView view_of(const PlanningInput& in, const RegionOperand& o, const Operator& first);
+
+/// An operand as kernels read it: constants that are no full tensors are f32, with rows of `padded_columns`. Nothing if
+/// its columns do not lie together.
+std::optional<PitchedTensor> operand_tensor(const PlanningInput& in, const RegionOperand& o, const Operator& first,
+                                            std::int64_t padded_columns);
+
+}  // namespace unisono::network::gpu

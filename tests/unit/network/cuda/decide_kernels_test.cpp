@@ -1,0 +1,136 @@
+// Decisions about the kernels of contractions, each by its pass.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "decided.hpp"
+#include "network/cuda/emit/emission.hpp"
+#include "unisono/error.hpp"
+
+namespace unisono::network::gpu {
+namespace {
+
+using testing::HasSubstr;
+
+TEST(ChooseKernels, AContractionAndItsEpilogueAreOneKernelWithPaddedChannels) {
+  NetworkBuilder net("padded");
+  Weights weights(net);
+  net.output(relu(weights.conv(net.input("x", {2, 24, 8, 8}), 12)), "y");
+  const Decided d(net.build(), {{2, 24, 8, 8}}, "kernels");
+  const auto& c = d.of("y").contraction;
+  ASSERT_TRUE(c && c->whole) << to_string(d.plan, d.input);
+  EXPECT_THAT(c->whole->how, HasSubstr("output channels padded to 16"));
+  EXPECT_FALSE(c->bare);
+}
+
+TEST(ChooseKernels, WithoutAKernelForItsEpilogueTheContractionStandsAlone) {
+  NetworkBuilder net("bare");
+  Weights weights(net);
+  const NetworkValue x = net.input("x", {2, 32, 8, 8});
+  net.output(group_norm(weights.conv(x, 12), {.groups = 3}), "y");  // 12 channels, which a reduction sees
+  const Decided d(net.build(), {{2, 32, 8, 8}}, "kernels");
+  const auto& c = d.of("y").contraction;
+  ASSERT_TRUE(c && c->bare) << to_string(d.plan, d.input);
+  EXPECT_FALSE(c->whole);
+  EXPECT_THAT(c->why_not_whole, HasSubstr("32 input and 12 output channels"));
+}
+
+TEST(ChooseKernels, WithoutAnyAPlainKernelSumsAndSaysWhy) {
+  NetworkBuilder net("direct");
+  Weights weights(net);
+  const NetworkValue x = net.input("x", {2, 16, 8, 8});
+  net.output(conv2d(x, weights({16, 8, 3, 3}), {.pad = 1, .groups = 2}), "y");
+  const Decided d(net.build(), {{2, 16, 8, 8}}, "kernels");
+  const auto& c = d.of("y").contraction;
+  ASSERT_TRUE(c);
+  EXPECT_FALSE(c->whole || c->bare) << to_string(d.plan, d.input);
+  EXPECT_THAT(c->why_not_bare, HasSubstr("its filters are in 2 groups"));
+  EXPECT_THAT(to_string(d.plan, d.input), HasSubstr("one sum a thread: its filters are in 2 groups"));
+}
+
+TEST(StoreResampled, InTheKernelOrApartWithTheReason) {
+  NetworkBuilder net("pools");
+  Weights weights(net);
+  const NetworkValue x = net.input("x", {2, 96, 40, 40});
+  net.output(max_pool(weights.conv(x, 16)), "stored");
+  net.output(max_pool(conv2d(x, weights({16, 96, 3, 3}), {.stride = 2, .pad = 1})), "apart");
+  const Decided d(net.build(), {{2, 96, 40, 40}}, "kernels");
+  std::vector<std::string> apart;
+  int stored = 0;
+  for (const RegionPlan& r : d.plan.regions) {
+    if (!r.contraction) continue;
+    if (r.beside == Beside::resampled)
+      ++stored;
+    else
+      apart.push_back(r.why_apart);
+  }
+  EXPECT_EQ(stored, 1) << to_string(d.plan, d.input);
+  EXPECT_THAT(apart, testing::ElementsAre(HasSubstr("pooled: ")));
+}
+
+class HeadsOn {
+ public:
+  HeadsOn() { ::setenv("UNISONO_HEADS", "on", 1); }
+  ~HeadsOn() { ::unsetenv("UNISONO_HEADS"); }
+};
+
+TEST(ComputeHead, InTheKernelOrApartWithTheReason) {
+  const HeadsOn on;
+  NetworkBuilder net("heads");
+  Weights weights(net);
+  const NetworkValue x = net.input("x", {2, 64, 16, 16});
+  net.output(weights.conv(relu(weights.conv(x, 64)), 8, 1), "within");
+  net.output(weights.conv(group_norm(weights.conv(x, 12), {.groups = 3}), 8, 1), "apart");
+  const Decided d(net.build(), {{2, 64, 16, 16}}, "kernels");
+  int within = 0, apart = 0;
+  for (const RegionPlan& r : d.plan.regions) {
+    within += r.beside == Beside::head ? 1 : 0;
+    if (!r.head) continue;
+    ++apart;
+    EXPECT_THAT(r.why_apart, HasSubstr("12 output channels"));
+    EXPECT_TRUE(r.head->whole || r.head->bare || !r.head->why_not_bare.empty());
+  }
+  EXPECT_EQ(within, 1) << to_string(d.plan, d.input);
+  EXPECT_EQ(apart, 1) << to_string(d.plan, d.input);
+}
+
+// Sums of taps are 16/9 of the filter's bytes, which two pixels of many channels do not make up for
+TEST(EnlargedImages, ByPhasesUnlessItIsFasterToEnlargeFirst) {
+  const auto form = [](std::int64_t channels, const Sizes& image) {
+    NetworkBuilder net("enlarged");
+    Weights weights(net);
+    const NetworkValue x = net.input("x", {image[0], image[1], image[2], image[3]});
+    net.output(weights.conv(upsample(x), channels), "y");
+    const Decided d(net.build(), {image}, "kernels");
+    const auto& c = d.of("y").contraction;
+    EXPECT_TRUE(c && c->whole) << to_string(d.plan, d.input);
+    return std::pair(c->whole->form, c->whole->how);
+  };
+  EXPECT_EQ(form(64, {2, 64, 32, 32}).first, Form::phases);
+  const auto [slow, how] = form(1280, {1, 1280, 1, 2});
+  EXPECT_EQ(slow, Form::enlarged);
+  EXPECT_THAT(how, HasSubstr("us predicted"));
+}
+
+// What is decided once is written down once: a kernel each, and what the plan says
+TEST(Emission, FollowsThePlan) {
+  NetworkBuilder net("emission");
+  Weights weights(net);
+  const NetworkValue x = net.input("x", {2, 16, 8, 8});
+  const NetworkValue y = relu(weights.conv(x, 16));
+  net.output(conv2d(y, weights({16, 8, 3, 3}), {.pad = 1, .groups = 2}), "z");
+  Decided d(net.build(), {{2, 16, 8, 8}}, "merged statistics");
+  const LaunchSequence launches = emit(d.input, d.plan);
+  std::vector<std::string> how;
+  for (const auto& step : launches.steps) how.push_back(step->how);
+  EXPECT_THAT(how, testing::ElementsAre("plain kernel", HasSubstr(" tiles, "),
+                                        HasSubstr("plain kernel, one sum a thread: its filters are in 2 groups"),
+                                        HasSubstr("plain kernel over the tensor: "), "plain kernel"));
+  EXPECT_EQ(launches.kept_bytes, 0u);
+  EXPECT_GE(launches.scratch_bytes, std::size_t{4 * 2 * 8 * 8 * 16}) << "the sums";
+}
+
+}  // namespace
+}  // namespace unisono::network::gpu
