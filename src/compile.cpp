@@ -9,6 +9,7 @@
 #include "jit/jit.hpp"
 #include "lower/lower.hpp"
 #include "passes/partition.hpp"
+#include "plan/spare_sms.hpp"
 #include "runtime/common/names.hpp"
 #include "runtime/cpu/backend.hpp"
 #include "runtime/cuda/backend.hpp"
@@ -37,7 +38,9 @@ Executable compile_cpu(const Contraction& contraction, const Graph& graph, const
 Executable compile_cuda(const Contraction& contraction, const Graph& graph, const CompileOptions& options) {
   // lower: the passes, which plan, and the text of its kernel
   lower::Problem problem = lower::analyse(contraction, graph, options);
-  lower::Lowered lowered = lower::lower(std::move(problem), cuda::open_device(options.device_index));
+  const plan::Device device =
+      plan::with_spare_sms(cuda::open_device(options.device_index), options.spare_sms, "CompileOptions::spare_sms");
+  lower::Lowered lowered = lower::lower(std::move(problem), device);
   // jit: a cubin, from the cache or compiled
   static jit::Jit compiler;
   jit::Binary binary = compiler.compile(lowered.request());

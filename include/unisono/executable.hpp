@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "unisono/contraction.hpp"
@@ -50,6 +51,9 @@ struct CompileOptions {
   Head head = {};
   /// Transcendental functions as accurate as for f32 outputs, also where the output has 16 bits.
   bool accurate = false;
+  /// SMs that kernels of the tensor cores leave to others: communication, another process under MPS, a green context.
+  /// The plan is made for a GPU that has so many fewer; each of the others' SMs may cost a whole cluster.
+  int spare_sms = 0;
   /// For tests: a wait inside the kernel that lasts some seconds ends the launch with an error.
   bool watchdog = false;
   /// For tests: random delays before each publication, wait and store.
@@ -69,20 +73,68 @@ struct Arguments {
       {};  ///< by the name of the store, or in CompileOptions::resampled or head
 };
 
+/// Device memory of the caller in which an execution's blocks meet, in place of an allocation of Unisono's own.
+/// One execution at a time may use it.
+struct WorkspaceMemory {
+  void* memory = nullptr;  ///< of the GPU, aligned to 256 bytes; null: Unisono allocates
+  std::size_t bytes = 0;   ///< at least Executable::workspace_bytes(), or that of the network
+  /// Where it is cleared before its first use: what is enqueued must come behind that. Only the part that is needed.
+  Stream stream = nullptr;
+  /// It is zero already, or what launches of the same executable left there: it is not cleared.
+  bool is_clear = false;
+};
+
 class ExecutableImpl;
 class LaunchImpl;
 
-/// An execution with all its arguments in place, on a GPU, and a workspace of its own: *one* execution in flight.
-/// Enqueue it on one stream at a time, and bind another for a stream beside it; two at once are undefined. Captured
-/// into a CUDA Graph it is one kernel node; it must outlive the graph, whose replays count as its executions.
+/// An execution with all its arguments in place, on a GPU, and a workspace of its own or the caller's: *one* execution
+/// in flight. Enqueue it on one stream at a time, and bind another for a stream beside it; two at once are undefined,
+/// and an error where CompileOptions::watchdog is set. Copies are the same launch.
+///
+/// It may be enqueued while its stream is captured into a CUDA graph, and is then one kernel node with the arguments
+/// of that moment. It must outlive the graph, whose replays count as its executions: instances of one capture may run
+/// one after the other, and beside nothing else that uses the workspace.
+///
+/// Arguments are changed by slot: an index that stands for a name, asked for once.
+///
+///     const std::size_t image = launch.slot("image"), y = launch.slot("y"), gain = launch.slot("gain");
+///     for (…) {
+///       launch.rebind(image, in), launch.rebind(y, out), launch.rebind(gain, 0.5);
+///       launch.enqueue(stream);
+///     }
+///
+/// slot() and rebind() may not run beside one another or beside enqueue(); enqueue() may run from several threads.
 class Launch {
  public:
-  explicit Launch(std::shared_ptr<const LaunchImpl> impl) : impl_(std::move(impl)) {}
-  /// One cuLaunchKernelEx: no allocation, no lock, no synchronisation. Throws DeviceError with what the driver says.
+  explicit Launch(std::shared_ptr<LaunchImpl> impl) : impl_(std::move(impl)) {}
+
+  /// The argument of this name: "image" and "filter" of a convolution, "left" and "right" of a product; an operand, a
+  /// scalar, an output. Others of the same name are asked for as "operand NAME" or "output NAME". Throws UserError for
+  /// a name that is none, with those that there are, and for one that an operand and an output have.
+  std::size_t slot(std::string_view name) const;
+
+  /// Another address for a tensor, whose shape, dtype and strides stay: tensor maps are not encoded anew, and nothing
+  /// is done for other arguments. The driver is not asked whose memory it is. Throws UserError for an index that is no
+  /// tensor's, and for a null or misaligned address; enqueue() throws it if an output then shares memory.
+  void rebind(std::size_t slot, const void* data);
+
+  /// Another value for a scalar that is bound by value. Throws UserError for an index that is no such scalar's, and for
+  /// a value that its dtype does not have.
+  void rebind(std::size_t slot, double value);
+
+  /// Another workspace; the one before is given back. Nothing may be in flight. Throws UserError for memory that is too
+  /// small, misaligned or not the GPU's, and DeviceError.
+  void use(const WorkspaceMemory& workspace);
+
+  /// Bytes of device memory that one execution in flight needs; may be 0.
+  std::size_t workspace_bytes() const;
+
+  /// One cuLaunchKernelEx: no allocation, no lock, no query, no synchronisation. Throws DeviceError with what the
+  /// driver says, and UserError if after rebind() an output shares memory with another argument.
   void enqueue(Stream stream) const;
 
  private:
-  std::shared_ptr<const LaunchImpl> impl_;  // and with it the kernel
+  std::shared_ptr<LaunchImpl> impl_;  // and with it the kernel
 };
 
 /// A compiled kernel. Immutable and safe to run from several threads at once.
@@ -97,7 +149,10 @@ class Executable {
   /// them. Throws as run does; on the CPU UserError.
   void enqueue(const Arguments& arguments, Stream stream) const;
   /// On a GPU: checks the arguments once, for any number of launches. Throws as run does; on the CPU UserError.
-  Launch bind(const Arguments& arguments) const;
+  /// `workspace`: the caller's; if its memory is null the launch allocates one.
+  Launch bind(const Arguments& arguments, const WorkspaceMemory& workspace = {}) const;
+  /// Bytes of device memory that one execution in flight needs; 0 on the CPU. Throws nothing.
+  std::size_t workspace_bytes() const;
   /// Which path was taken and why, in a few lines; on a GPU the plan, registers, spills and whether the kernel came
   /// from the cache.
   std::string describe() const;

@@ -16,6 +16,19 @@ void NetworkImpl::enqueue(const std::map<std::string, ConstTensorView>&, const s
       "compile it with NetworkOptions::device = Device::cuda");
 }
 
+std::shared_ptr<NetworkLaunchImpl> NetworkImpl::bind(const std::map<std::string, ConstTensorView>&,
+                                                     const std::map<std::string, TensorView>&, const WorkspaceMemory&) {
+  throw UserError(
+      "NetworkExecutable::bind makes launches for a GPU, and this network was compiled for the CPU; call run(), or "
+      "compile it with NetworkOptions::device = Device::cuda");
+}
+
+std::size_t NetworkImpl::workspace_bytes(const NamedSizes&) {
+  throw UserError(
+      "NetworkExecutable::workspace_bytes is of runs on a GPU, and this network was compiled for the CPU, which "
+      "allocates its own; memory() says how much");
+}
+
 void NetworkExecutable::run(const std::map<std::string, ConstTensorView>& inputs,
                             const std::map<std::string, TensorView>& outputs, std::vector<StepTime>* profile) const {
   impl_->run(inputs, outputs, profile);
@@ -25,6 +38,21 @@ void NetworkExecutable::enqueue(const std::map<std::string, ConstTensorView>& in
                                 const std::map<std::string, TensorView>& outputs, Stream stream) const {
   impl_->enqueue(inputs, outputs, stream);
 }
+
+NetworkLaunch NetworkExecutable::bind(const std::map<std::string, ConstTensorView>& inputs,
+                                      const std::map<std::string, TensorView>& outputs,
+                                      const WorkspaceMemory& workspace) const {
+  return NetworkLaunch(impl_->bind(inputs, outputs, workspace));
+}
+
+std::size_t NetworkExecutable::workspace_bytes(const std::map<std::string, std::vector<std::int64_t>>& inputs) const {
+  return impl_->workspace_bytes(inputs);
+}
+
+std::size_t NetworkLaunch::slot(std::string_view name) const { return impl_->slot(name); }
+void NetworkLaunch::rebind(std::size_t slot, const void* data) { impl_->rebind(slot, data); }
+std::size_t NetworkLaunch::workspace_bytes() const { return impl_->workspace_bytes(); }
+void NetworkLaunch::enqueue(Stream stream) const { impl_->enqueue(stream); }
 
 std::map<std::string, std::vector<std::int64_t>> NetworkExecutable::output_shapes(
     const std::map<std::string, std::vector<std::int64_t>>& inputs) const {

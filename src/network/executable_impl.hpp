@@ -1,14 +1,25 @@
 #pragma once
 /// What stands behind a NetworkExecutable.
 
+#include <cstddef>
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "unisono/network.hpp"
 
 namespace unisono {
+
+class NetworkLaunchImpl {
+ public:
+  virtual ~NetworkLaunchImpl() = default;
+  virtual std::size_t slot(std::string_view name) const = 0;
+  virtual void rebind(std::size_t slot, const void* data) = 0;
+  virtual std::size_t workspace_bytes() const = 0;
+  virtual void enqueue(Stream stream) = 0;
+};
 
 class NetworkImpl {
  public:
@@ -20,6 +31,10 @@ class NetworkImpl {
   /// Implemented by backends with streams; the others throw.
   virtual void enqueue(const std::map<std::string, ConstTensorView>& inputs,
                        const std::map<std::string, TensorView>& outputs, Stream stream);
+  virtual std::shared_ptr<NetworkLaunchImpl> bind(const std::map<std::string, ConstTensorView>& inputs,
+                                                  const std::map<std::string, TensorView>& outputs,
+                                                  const WorkspaceMemory& workspace);
+  virtual std::size_t workspace_bytes(const NamedSizes& inputs);
   virtual NamedSizes output_shapes(const NamedSizes& inputs) const = 0;
   virtual MemoryReport memory(const NamedSizes& inputs) = 0;
   virtual const Network& given() const = 0;

@@ -265,6 +265,14 @@ CUresult cuTensorMapEncodeIm2col(CUtensorMap* to, CUtensorMapDataType type, cuui
   return give(to, map);
 }
 
+CUresult cuTensorMapReplaceAddress(CUtensorMap* to, void* address) {
+  unisono_emulator::TensorMap map{};
+  std::memcpy(&map, static_cast<const void*>(to), sizeof map);
+  map.base = reinterpret_cast<std::uint64_t>(address);
+  map.valid = map.valid && map.base % 16 == 0;
+  return give(to, map);
+}
+
 CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction f, void** parameters, void**) {
   Launch launch = make_launch(f, parameters);
   launch.shape.grid = {config->gridDimX, config->gridDimY, config->gridDimZ};

@@ -6,6 +6,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstring>
 #include <filesystem>
 
 #include "gpu/device.hpp"
@@ -145,6 +147,47 @@ TEST(Graphs, ALaunchInFlightTwiceIsFound) {
   if (device().device.name == "emulated GPU") GTEST_SKIP() << "its launches come one after another";
   for (const char* test : {"Graphs.DISABLED_ALaunchOnTwoStreams", "Graphs.DISABLED_TwoInstancesOfAGraph"})
     EXPECT_THAT(said_by(test), HasSubstr("CUDA_ERROR_MISALIGNED_ADDRESS")) << test;
+}
+
+// Every way to compute: a launch that was bound elsewhere and moved is handed what one is that was bound here
+TEST(SlotsSmall, WhatIsReboundIsWhatIsBoundThere) {
+  for (const Case& c : sanitizer_cases()) {
+    Problem here(c), elsewhere(c);
+    const Executable executable = here.compile();
+    const std::size_t bytes = executable.workspace_bytes();
+    const Buffer room(std::max<std::size_t>(bytes, 1));
+    const WorkspaceMemory workspace{.memory = room.data(), .bytes = bytes};
+    Launch moved = executable.bind(elsewhere.arguments(), workspace);
+    const Arguments to = here.arguments();
+    moved.rebind(moved.slot(c.product ? "left" : "image"), to.a.data);
+    moved.rebind(moved.slot(c.product ? "right" : "filter"), to.b.data);
+    for (const auto& [name, t] : to.operands) moved.rebind(moved.slot("operand " + name), t.data);
+    for (const auto& [name, t] : to.outputs) moved.rebind(moved.slot(name), t.data);
+    const Launch bound = executable.bind(to, workspace);
+    const cuda::Recording recording;
+    moved.enqueue(nullptr), bound.enqueue(nullptr);
+    const auto& forms = recording.forms();
+    ASSERT_EQ(forms.size(), 2u);
+    EXPECT_EQ(std::memcmp(forms[0].parameters, forms[1].parameters, sizeof(cuda::Parameters)), 0) << c.describe();
+  }
+}
+
+// The results of a launch whose tensors change places with another's
+TEST(SlotsSmall, MovedLaunches) {
+  Problem one(exchanging()), two(exchanging());
+  const Executable executable = one.compile();
+  executable.run(one.arguments());
+  const auto expected = one.outputs();
+  Launch launch = executable.bind(one.arguments());
+  const Arguments to = two.arguments();
+  launch.rebind(launch.slot("image"), to.a.data), launch.rebind(launch.slot("filter"), to.b.data);
+  for (const auto& [name, t] : to.operands) launch.rebind(launch.slot(name), t.data);
+  for (const auto& [name, t] : to.outputs) launch.rebind(launch.slot(name), t.data);
+  one.poison(nullptr), two.poison(nullptr);
+  for (int i = 0; i < 2; ++i) launch.enqueue(nullptr);
+  wait(nullptr, "a moved launch");
+  EXPECT_EQ(two.outputs() == expected, true);
+  EXPECT_EQ(one.outputs() == expected, false) << "nothing is written there";
 }
 
 // The child only says so, and ends

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "unisono/contraction.hpp"
@@ -56,6 +57,8 @@ struct NetworkOptions {
   int device_index = 0;           ///< which GPU, as the driver counts them
   DType precision = DType::bf16;  ///< bf16 or f16: tensors between kernels and weights of contractions; sums are f32
   bool tuned = true;              ///< plans that were measured come before the cost model's (unisono/tuning.hpp)
+  int spare_sms = 0;              ///< CompileOptions::spare_sms, for all kernels of the tensor cores
+  bool watchdog = false;          ///< CompileOptions::watchdog, for the same
 };
 
 /// What the memory planner did for one set of input shapes. Bytes.
@@ -81,6 +84,40 @@ struct StepTime {
 };
 
 class NetworkImpl;
+class NetworkLaunchImpl;
+
+/// One run of a network on a GPU with its tensors in place, and a workspace of its own or the caller's: *one* run in
+/// flight. Enqueue it on one stream at a time, and bind another for a stream beside it; two at once are undefined, and
+/// an error where NetworkOptions::watchdog is set and the network has kernels whose blocks wait for one another.
+/// Copies are the same launch.
+///
+/// It may be enqueued while its stream is captured into a CUDA graph: its kernels then become nodes of that graph, in
+/// their order, with the addresses of that moment, and whatever is bound later is no concern of theirs. The launch must
+/// outlive the graph, whose replays count as its runs: instances of one capture may run one after the other, and beside
+/// nothing else that uses the workspace.
+class NetworkLaunch {
+ public:
+  explicit NetworkLaunch(std::shared_ptr<NetworkLaunchImpl> impl) : impl_(std::move(impl)) {}
+
+  /// The input or output of this name. Throws UserError for a name that is none of them, or that an input and an output
+  /// have alike: "input x" and "output x" tell these apart.
+  std::size_t slot(std::string_view name) const;
+
+  /// Another address for a tensor in the GPU's memory, whose shape, dtype and strides stay. The driver is not asked
+  /// whose memory it is. Throws UserError for an index that is none, and for a null or misaligned address.
+  void rebind(std::size_t slot, const void* data);
+
+  /// Bytes of device memory that one run in flight needs, beside a table of its tensors that the launch always has.
+  std::size_t workspace_bytes() const;
+
+  /// One launch of a CUDA graph, behind a copy of the table if tensors were bound anew: no allocation, no lock, no
+  /// synchronisation. Asks whether the stream is being captured; what a capture adds may allocate. Throws DeviceError,
+  /// and UserError for the legacy default stream while another stream is captured.
+  void enqueue(Stream stream) const;
+
+ private:
+  std::shared_ptr<NetworkLaunchImpl> impl_;  // and with it the network
+};
 
 /// A compiled network. Runs from several threads at once; each set of input shapes is planned at its first run.
 class NetworkExecutable {
@@ -95,10 +132,22 @@ class NetworkExecutable {
            std::vector<StepTime>* profile = nullptr) const;
 
   /// On a GPU: puts one run on the stream and does not wait. All tensors are in the GPU's memory, and stay until the
-  /// run is over. Runs on one stream share an arena, those on different streams do not. Throws as run does; UserError
-  /// for a stream that is being captured into a CUDA graph, and on the CPU.
+  /// run is over. Runs on one stream share an arena, those on different streams do not. While the stream is captured
+  /// into a CUDA graph the network's kernels become nodes of it, with a workspace of their own, which the graph and its
+  /// instances keep as long as they live; the network must outlive them, and instances of one capture must not run at
+  /// once. Throws as run does; on the CPU UserError.
   void enqueue(const std::map<std::string, ConstTensorView>& inputs, const std::map<std::string, TensorView>& outputs,
                Stream stream) const;
+
+  /// On a GPU: plans, compiles and checks once, for any number of runs with tensors of these shapes, dtypes and
+  /// strides, all in the GPU's memory. `workspace`: the caller's, of workspace_bytes(); if its memory is null the
+  /// launch allocates one. Throws as run does; on the CPU UserError.
+  NetworkLaunch bind(const std::map<std::string, ConstTensorView>& inputs,
+                     const std::map<std::string, TensorView>& outputs, const WorkspaceMemory& workspace = {}) const;
+
+  /// Bytes of device memory that one run in flight needs for inputs of these shapes; plans and compiles for them, if
+  /// that was not done. Throws as memory() does; on the CPU UserError.
+  std::size_t workspace_bytes(const std::map<std::string, std::vector<std::int64_t>>& inputs) const;
 
   /// Shapes of the outputs for inputs of these shapes (both in the order of NetworkOptions::layout).
   std::map<std::string, std::vector<std::int64_t>> output_shapes(

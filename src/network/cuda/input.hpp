@@ -20,7 +20,8 @@ struct PlanningInput {
   const plan::Device& device;
   DeviceConstants& constants;
   DType element = DType::bf16;
-  bool tuned = true;  ///< NetworkOptions::tuned
+  bool tuned = true;      ///< NetworkOptions::tuned
+  bool watchdog = false;  ///< NetworkOptions::watchdog
 
   const Network& net() const { return fused.network; }
   const Region& region(std::size_t index) const { return fused.regions[index]; }

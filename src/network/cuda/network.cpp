@@ -7,8 +7,11 @@
 #include <mutex>
 
 #include "network/caller.hpp"
+#include "network/cuda/captured_runs.hpp"
+#include "network/cuda/launch.hpp"
 #include "network/cuda/plan.hpp"
 #include "network/executable_impl.hpp"
+#include "plan/spare_sms.hpp"
 #include "runtime/cuda/range.hpp"
 #include "support/environment.hpp"
 #include "unisono/cancel.hpp"
@@ -52,18 +55,25 @@ void check_precision(const NetworkOptions& options) {
     throw UserError(fmt::format("NetworkOptions::precision is {}; expected bf16 or f16", to_string(options.precision)));
 }
 
+plan::Device usable_device(const NetworkOptions& options, const plan::Device& device) {
+  return plan::with_spare_sms(device, options.spare_sms, "NetworkOptions::spare_sms");
+}
+plan::Device usable_device(const NetworkOptions& options) {
+  return usable_device(options, cuda::open_device(options.device_index));
+}
+
 network::Constants constants_of(const Network& n) {
   network::Constants all;
   for (const NetworkTensor& t : n.tensors) all.push_back(network::in_memory_order(t));
   return all;
 }
 
-class CudaNetwork final : public NetworkImpl {
+class CudaNetwork final : public NetworkImpl, public std::enable_shared_from_this<CudaNetwork> {
  public:
   CudaNetwork(Network given, const NetworkOptions& options)
       : given_(std::move(given)),
         options_(options),
-        device_(cuda::open_device(options.device_index)),
+        device_(usable_device(options)),
         fused_(network::fuse(given_, options.fuse, memory_style())),
         report_(network::report(fused_, given_.operators.size())),
         data_(constants_of(fused_.network)),
@@ -73,6 +83,10 @@ class CudaNetwork final : public NetworkImpl {
            std::vector<StepTime>* profile) override;
   void enqueue(const std::map<std::string, ConstTensorView>& inputs, const std::map<std::string, TensorView>& outputs,
                Stream stream) override;
+  std::shared_ptr<NetworkLaunchImpl> bind(const std::map<std::string, ConstTensorView>& inputs,
+                                          const std::map<std::string, TensorView>& outputs,
+                                          const WorkspaceMemory& workspace) override;
+  std::size_t workspace_bytes(const NamedSizes& inputs) override { return plan(logical_sizes(inputs))->bytes; }
   NamedSizes output_shapes(const NamedSizes& inputs) const override;
   MemoryReport memory(const NamedSizes& inputs) override;
   const Network& given() const override { return given_; }
@@ -86,6 +100,10 @@ class CudaNetwork final : public NetworkImpl {
   std::vector<DType> dtypes(TensorId id) const;
   std::shared_ptr<const Plan> checked(const std::map<std::string, ConstTensorView>& inputs,
                                       const std::map<std::string, TensorView>& outputs, CallerViews& views);
+  /// The same for `caller`, of tensors in the GPU's memory.
+  std::shared_ptr<const Plan> checked_on_device(const std::map<std::string, ConstTensorView>& inputs,
+                                                const std::map<std::string, TensorView>& outputs, CallerViews& views,
+                                                const char* caller);
 
   Network given_;
   NetworkOptions options_;
@@ -98,6 +116,7 @@ class CudaNetwork final : public NetworkImpl {
   std::mutex planning_;                           // one thread plans at a time; guards constants_
   std::mutex cache_;                              // guards plans_
   std::list<std::shared_ptr<const Plan>> plans_;  // used last first
+  network::gpu::CapturedRuns captured_;
 };
 
 std::vector<Sizes> CudaNetwork::logical_sizes(const NamedSizes& inputs) const {
@@ -192,29 +211,47 @@ void CudaNetwork::run(const std::map<std::string, ConstTensorView>& inputs,
   p->give_back(std::move(workspace));  // after an exception it is freed instead
 }
 
-void CudaNetwork::enqueue(const std::map<std::string, ConstTensorView>& inputs,
-                          const std::map<std::string, TensorView>& outputs, Stream stream) {
-  const cuda::NamedRange range("unisono: enqueue a network");
-  // Ahead of all else: what planning and binding do is no part of a capture, and a replay would not do it
-  if (cuda::is_captured(options_.device_index, stream))
-    throw UserError(
-        "NetworkExecutable::enqueue was given a stream that is being captured into a CUDA graph, and a network cannot "
-        "be captured: enqueue it before or after the capture, beside the graph's launches. The network runs as a CUDA "
-        "graph of its own");
-  CallerViews views;
-  const auto p = checked(inputs, outputs, views);
+std::shared_ptr<const Plan> CudaNetwork::checked_on_device(const std::map<std::string, ConstTensorView>& inputs,
+                                                           const std::map<std::string, TensorView>& outputs,
+                                                           CallerViews& views, const char* caller) {
+  auto p = checked(inputs, outputs, views);
   for (const auto& v : views)
     if (element_count(v.shape) != 0 && !cuda::is_device_memory(options_.device_index, v.data))
       throw UserError(fmt::format(
-          "NetworkExecutable::enqueue was given the address {}, which is not in the memory of GPU {}; copy the tensor "
+          "NetworkExecutable::{} was given the address {}, which is not in the memory of GPU {}; copy the tensor "
           "there, or call run()",
-          v.data, options_.device_index));
+          caller, v.data, options_.device_index));
+  return p;
+}
+
+void CudaNetwork::enqueue(const std::map<std::string, ConstTensorView>& inputs,
+                          const std::map<std::string, TensorView>& outputs, Stream stream) {
+  const cuda::NamedRange range("unisono: enqueue a network");
+  const bool is_captured = cuda::is_captured(options_.device_index, stream);
+  CallerViews views;
+  const auto p = checked_on_device(inputs, outputs, views, "enqueue");
+  if (is_captured) {
+    Workspace& run =
+        captured_.take(p, stream, [&] { return std::make_unique<Workspace>(*p, Workspace::Way::recorded); });
+    run.bind(views, net().inputs.size());
+    return run.record(stream);
+  }
   const std::lock_guard lock(p->streams_mutex);
   p->of_stream(cuda::stream_number(options_.device_index, stream)).enqueue(views, net().inputs.size(), stream);
 }
 
+std::shared_ptr<NetworkLaunchImpl> CudaNetwork::bind(const std::map<std::string, ConstTensorView>& inputs,
+                                                     const std::map<std::string, TensorView>& outputs,
+                                                     const WorkspaceMemory& workspace) {
+  cuda::check_usable(options_.device_index);
+  CallerViews views;
+  auto p = checked_on_device(inputs, outputs, views, "bind");
+  return std::make_shared<network::gpu::CudaNetworkLaunch>(shared_from_this(), std::move(p), std::move(views),
+                                                           workspace);
+}
+
 MemoryReport memory_of(const Plan& p) {
-  return {.arena = p.callers_offset,
+  return {.arena = p.workspaces_offset,
           .without_reuse = p.storage.without_reuse + p.launches.scratch_bytes,
           .in_place = p.storage.in_place,
           .free_concats = p.storage.slices};
@@ -298,6 +335,7 @@ DeviceReport explain_device(const Network& given, const NetworkOptions& options,
     report.device_note = first_sentence(error.what());
   }
   report.device = device.name;
+  device = usable_device(options, device);
   const network::gpu::Unloaded u(given, options, inputs, device);
   report.fusion = network::report(u.fused, given.operators.size());
   for (const auto& step : u.plan->launches.steps)

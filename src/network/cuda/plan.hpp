@@ -7,57 +7,20 @@
 #include <vector>
 
 #include "network/cuda/constants.hpp"
-#include "network/cuda/parameters.hpp"
 #include "network/cuda/step.hpp"
+#include "network/cuda/workspace.hpp"
 #include "network/storage.hpp"
-#include "runtime/cuda/replay.hpp"
 
 namespace unisono::network::gpu {
-
-/// What a run reads and writes, by position: inputs, then outputs. Shapes and strides in logical order.
-using CallerViews = std::vector<ConstTensorView>;
-
-struct Plan;
-
-/// The memory of one execution in flight, and its launches as a graph.
-class Workspace {
- public:
-  /// Throws DeviceError.
-  Workspace(const Plan& plan, int device_index);
-
-  /// One execution on the stream. Tensors of the host are copied to the device first, and back behind it by collect().
-  void enqueue(const CallerViews& views, std::size_t inputs, Stream stream);
-  /// Copies outputs to the host's memory, and waits.
-  void collect(const CallerViews& views, std::size_t inputs, Stream stream);
-  /// The same as enqueue with the kernels one by one: milliseconds of each.
-  std::vector<double> enqueue_timed(const CallerViews& views, std::size_t inputs, Stream stream);
-
-  Stream stream() const { return stream_.get(); }
-  const cuda::Replay& replay() const { return *replay_; }
-
- private:
-  /// Where the device finds the caller's tensor.
-  void bind(const CallerViews& views, std::size_t inputs, Stream stream);
-  CallerTensor staged(const ConstTensorView& view, std::size_t position, bool input, Stream stream);
-
-  int device_index_;
-  std::unique_ptr<cuda::DeviceBuffer> memory_;
-  Bases bases_;
-  std::vector<std::string> names_;     ///< of the caller's tensors, for messages
-  std::vector<CallerTensor> callers_;  ///< as on the device
-  std::vector<std::unique_ptr<cuda::DeviceBuffer>> staging_;
-  std::vector<bool> on_host_;
-  cuda::OwnStream stream_;
-  std::unique_ptr<cuda::Replay> replay_;
-};
 
 /// Immutable but for the workspaces.
 struct Plan {
   std::vector<Sizes> inputs;  ///< logical
   StoragePlan storage;
   LaunchSequence launches;
-  std::size_t scratch_offset = 0, kept_offset = 0, callers_offset = 0, bytes = 0;  ///< of a workspace's memory
-  std::vector<std::string> callers;  ///< names of inputs and outputs: "input x"
+  std::size_t scratch_offset = 0, kept_offset = 0, workspaces_offset = 0, bytes = 0;  ///< of a workspace's memory
+  std::vector<std::size_t> workspace_offsets;  ///< by step, in the same: where its blocks meet
+  std::vector<std::string> callers;            ///< names of inputs and outputs: "input x"
   int device_index = 0;
 
   /// A workspace for one run; goes back when the run is over.

@@ -38,6 +38,8 @@ class Step {
   virtual jit::Request request() const = 0;
   virtual void load(int device_index, jit::Binary binary) = 0;
   virtual Launch bind(const Bases& bases) const = 0;
+  /// In which the blocks of one launch meet; zero before the first.
+  virtual std::size_t workspace_bytes() const { return 0; }
   /// What could be tuned of it.
   virtual std::optional<lower::Problem> problem() const { return std::nullopt; }
 };

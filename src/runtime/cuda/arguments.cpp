@@ -24,63 +24,55 @@ using Field = codegen::Field;
 
 constexpr std::size_t copy_engine_alignment = 16;  // and that of the widest load of an operand [m,n]
 
-struct Range {
-  ConstTensorView view;
-  std::vector<std::int64_t> strides;
-  std::string what;
-};
-
 class Binder {
  public:
   Binder(const Signature& signature, const Arguments& arguments) : s_(signature), arguments_(arguments) {}
   BoundArguments run();
 
  private:
-  const void* tensor(const ConstTensorView& view, const std::vector<std::int64_t>& shape, DType dtype,
-                     std::size_t alignment, const std::string& what, bool apart = false);
-  const void* matrix(const ConstTensorView& view, const std::vector<std::int64_t>& shape, DType dtype, const char* what,
-                     std::int64_t& step);
-  void* output(std::size_t store);
-  void* moments();
-  void* resampled(const std::string& name, std::int64_t num, std::int64_t den, std::int64_t& pitch);
+  /// What the caller bound: of a view that has been checked
+  Address bound(const std::string& name, const std::string& what, const ConstTensorView& view, std::size_t alignment,
+                Slot::Kind kind);
+  Address matrix(const char* name, const ConstTensorView& view, const std::vector<std::int64_t>& shape, DType dtype,
+                 const char* what, std::int64_t& step);
+  Address output(std::size_t store);
+  Address moments();
+  Address resampled(const std::string& name, std::int64_t num, std::int64_t den, std::int64_t& pitch);
   void head(const HeadSignature& head);
-  std::uint64_t field(const Field& field, const Contraction& contraction);
-  std::uint64_t operand(const Field& field, const Contraction& contraction);
+  /// What a kernel reads, and the slot that it comes from
+  struct Word {
+    std::uint64_t bits = 0;
+    std::size_t slot = no_slot;
+  };
+  static Word word(const Address& a) { return {reinterpret_cast<std::uintptr_t>(a.data), a.slot}; }
+  Word field(const Field& field, const Contraction& contraction);
+  Address operand(const Field& field, const Contraction& contraction);
   bool lies_apart(const std::string& operand) const;
   std::uint64_t pitch(const Field& field) const;
-  std::uint64_t number(const Field& field) const;
-  std::uint64_t stored(const Field& field);
-  void check_sharing(const Range& written) const;
+  Word number(const Field& field);
+  Address stored(const Field& field);
 
   const Signature& s_;
   const Arguments& arguments_;
   BoundArguments bound_;
-  std::vector<Range> read_, written_;
 };
 
 std::string title(const char* kind, const std::string& name, const Axes& axes) {
   return fmt::format("{} {}{}", kind, name, to_string(axes));
 }
 
-Range range_of(const ConstTensorView& view, std::string what) {
-  return {view, view.strides.empty() ? row_major_strides(view.shape) : view.strides, std::move(what)};
+Address Binder::bound(const std::string& name, const std::string& what, const ConstTensorView& view,
+                      std::size_t alignment, Slot::Kind kind) {
+  Slot slot{.name = name, .what = what, .view = view, .alignment = alignment, .kind = kind};
+  if (slot.view.strides.empty()) slot.view.strides = row_major_strides(view.shape);
+  const runtime::ByteRange bytes = runtime::byte_range(view, slot.view.strides);
+  bound_.pointers.push_back(
+      {view.data, element_count(view.shape) == 0 ? 0 : static_cast<std::size_t>(bytes.last - bytes.first), what});
+  bound_.slots.push_back(std::move(slot));
+  return {view.data, bound_.slots.size() - 1};
 }
 
-// The view has been checked
-NamedPointer named(const ConstTensorView& view, const std::string& what) {
-  const Range range = range_of(view, what);
-  const runtime::ByteRange bytes = runtime::byte_range(view, range.strides);
-  return {view.data, element_count(view.shape) == 0 ? 0 : static_cast<std::size_t>(bytes.last - bytes.first), what};
-}
-
-const void* Binder::tensor(const ConstTensorView& view, const std::vector<std::int64_t>& shape, DType dtype,
-                           std::size_t alignment, const std::string& what, bool apart) {
-  check_tensor(view, shape, dtype, alignment, what, apart);
-  bound_.pointers.push_back(named(view, what));
-  return view.data;
-}
-
-void* Binder::output(std::size_t store) {
+Address Binder::output(std::size_t store) {
   const Store& s = s_.stores[store];
   const Axes& axes = s_.store_axes[store];
   const std::string what = title("output", s.name, axes);
@@ -94,14 +86,12 @@ void* Binder::output(std::size_t store) {
     bound_.output_pitch = check_rows(view, shape, s.dtype, copy_engine_alignment, what);
   else
     check_tensor(view, shape, s.dtype, axes == axes::mn ? copy_engine_alignment : size_of(s.dtype), what);
-  bound_.pointers.push_back(named(view, what));
-  written_.push_back(range_of(view, what));
-  return view.data;
+  return bound(s.name, what, view, axes == axes::mn ? copy_engine_alignment : size_of(s.dtype), Slot::Kind::output);
 }
 
 // What is made of the main store, of an image num/den as high and as wide
-void* Binder::resampled(const std::string& name, std::int64_t num, std::int64_t den, std::int64_t& pitch) {
-  if (name.empty()) return nullptr;
+Address Binder::resampled(const std::string& name, std::int64_t num, std::int64_t den, std::int64_t& pitch) {
+  if (name.empty()) return {};
   auto shape = shape_mn(s_.contraction);
   for (const std::size_t i : {std::size_t{1}, std::size_t{2}}) shape[i] = shape[i] * num / den;
   const Store& s = s_.stores[*s_.main_store];
@@ -112,25 +102,21 @@ void* Binder::resampled(const std::string& name, std::int64_t num, std::int64_t 
                                 shape_string(shape), to_string(s.dtype)));
   const TensorView& view = given->second;
   pitch = check_rows(view, shape, s.dtype, copy_engine_alignment, what);
-  bound_.pointers.push_back(named(view, what));
-  written_.push_back(range_of(view, what));
-  return view.data;
+  return bound(name, what, view, copy_engine_alignment, Slot::Kind::output);
 }
 
-void* Binder::moments() {
-  if (s_.moments.empty()) return nullptr;
+Address Binder::moments() {
+  if (s_.moments.empty()) return {};
   const std::string what = fmt::format("output {} (moments of {})", s_.moments, s_.stores[*s_.main_store].name);
   const auto given = arguments_.outputs.find(s_.moments);
   if (given == arguments_.outputs.end())
     throw UserError(fmt::format("{} are not bound; give a tensor of shape {} and dtype f32 in Arguments::outputs", what,
                                 shape_string(s_.moments_shape)));
   check_tensor(given->second, s_.moments_shape, DType::f32, copy_engine_alignment, what);
-  bound_.pointers.push_back(named(given->second, what));
-  written_.push_back(range_of(given->second, what));
-  return given->second.data;
+  return bound(s_.moments, what, given->second, copy_engine_alignment, Slot::Kind::output);
 }
 
-std::uint64_t Binder::number(const Field& f) const {
+Binder::Word Binder::number(const Field& f) {
   const std::string what = title("operand", f.name, f.axes);
   double value = 0;
   if (const auto given = arguments_.scalars.find(f.name); given != arguments_.scalars.end()) {
@@ -146,17 +132,12 @@ std::uint64_t Binder::number(const Field& f) const {
     throw UserError(fmt::format("{} is not bound; give a number in Arguments::scalars{}", what,
                                 runtime::bound_near(f.name, arguments_)));
   }
-  if (f.dtype == DType::boolean) return value != 0 ? 1 : 0;
-  if (f.dtype == DType::i32) {
-    if (!(value == std::trunc(value) && value >= -0x1p31 && value < 0x1p31))
-      throw UserError(
-          fmt::format("{} has dtype i32 and was given the number {}; expected an integer of 32 bits", what, value));
-    return static_cast<std::uint32_t>(static_cast<std::int32_t>(value));
-  }
-  return std::bit_cast<std::uint32_t>(static_cast<float>(value));
+  bound_.slots.push_back({.name = f.name, .what = what});
+  bound_.slots.back().view.dtype = f.dtype;
+  return {bits_of(value, f.dtype, what), bound_.slots.size() - 1};
 }
 
-std::uint64_t Binder::operand(const Field& f, const Contraction& contraction) {
+Address Binder::operand(const Field& f, const Contraction& contraction) {
   const std::string what = title("operand", f.name, f.axes);
   auto shape = shape_of(f.axes, contraction);
   if (const auto number = arguments_.scalars.find(f.name); number != arguments_.scalars.end())
@@ -170,14 +151,11 @@ std::uint64_t Binder::operand(const Field& f, const Contraction& contraction) {
   const ConstTensorView& view = given->second;
   if (shape.empty() && view.shape == std::vector<std::int64_t>{1}) shape = {1};
   const std::size_t alignment = f.axes == axes::mn ? copy_engine_alignment : size_of(f.dtype);
-  if (lies_apart(f.name)) {
+  if (lies_apart(f.name))
     check_rows(view, shape, f.dtype, alignment, what);
-    bound_.pointers.push_back(named(view, what));
-  } else {
-    tensor(view, shape, f.dtype, alignment, what);
-  }
-  read_.push_back(range_of(view, what));
-  return reinterpret_cast<std::uintptr_t>(view.data);
+  else
+    check_tensor(view, shape, f.dtype, alignment, what);
+  return bound(f.name, what, view, alignment, Slot::Kind::operand);
 }
 
 // Whether the kernel is told how far apart the operand's images lie
@@ -210,19 +188,19 @@ std::uint64_t extent(Coordinate coordinate, const Contraction& contraction) {
   throw InternalError("an extent of an unknown coordinate");
 }
 
-std::uint64_t Binder::stored(const Field& f) {
+Address Binder::stored(const Field& f) {
   for (std::size_t i = 0; i < s_.stores.size(); ++i)
-    if (s_.stores[i].name == f.name) return reinterpret_cast<std::uintptr_t>(output(i));
+    if (s_.stores[i].name == f.name) return output(i);
   throw InternalError(fmt::format("the kernel stores {}, which is no store of the graph", f.name));
 }
 
-std::uint64_t Binder::field(const Field& f, const Contraction& contraction) {
+Binder::Word Binder::field(const Field& f, const Contraction& contraction) {
   switch (f.kind) {
-    case Field::Kind::operand_pointer: return operand(f, contraction);
+    case Field::Kind::operand_pointer: return word(operand(f, contraction));
     case Field::Kind::operand_value: return number(f);
-    case Field::Kind::store_pointer: return stored(f);
-    case Field::Kind::extent: return extent(f.coordinate, contraction);
-    case Field::Kind::pitch: return pitch(f);
+    case Field::Kind::store_pointer: return word(stored(f));
+    case Field::Kind::extent: return {.bits = extent(f.coordinate, contraction)};
+    case Field::Kind::pitch: return {.bits = pitch(f)};
   }
   throw InternalError("a field of an unknown kind");
 }
@@ -235,55 +213,43 @@ void Binder::head(const HeadSignature& h) {
   if (given == arguments_.operands.end())
     throw UserError(fmt::format("{} is not bound; give a tensor of shape {} and dtype {} in Arguments::operands",
                                 filter, shape_string(filter_shape), to_string(h.filter_type)));
-  bound_.head_filter = tensor(given->second, filter_shape, h.filter_type, copy_engine_alignment, filter);
-  read_.push_back(range_of(given->second, filter));
+  check_tensor(given->second, filter_shape, h.filter_type, copy_engine_alignment, filter);
+  bound_.head_filter = bound(h.filter, filter, given->second, copy_engine_alignment, Slot::Kind::operand);
   const auto to = arguments_.outputs.find(h.store.name);
   if (to == arguments_.outputs.end())
     throw UserError(fmt::format("{} is not bound; give a tensor of shape {} and dtype {} in Arguments::outputs", what,
                                 shape_string(shape), to_string(h.store.dtype)));
   bound_.head_pitch = check_rows(to->second, shape, h.store.dtype, copy_engine_alignment, what);
   if (bound_.head_pitch == 0) bound_.head_pitch = shape.back();
-  bound_.head = to->second.data;
-  bound_.pointers.push_back(named(to->second, what));
-  written_.push_back(range_of(to->second, what));
-  for (const Field& f : h.fields) bound_.head_fields.push_back(field(f, h.contraction));
-}
-
-void Binder::check_sharing(const Range& written) const {
-  const auto overlaps = [&](const Range& x) {
-    return runtime::may_overlap(x.view, x.strides, written.view, written.strides);
-  };
-  for (const Range& x : read_)
-    if (overlaps(x))
-      throw UserError(fmt::format(
-          "{} shares memory with {}, which other blocks may still read when it is written; give it memory of its own",
-          written.what, x.what));
-  for (const Range& x : written_)
-    if (&x != &written && overlaps(x))
-      throw UserError(fmt::format("{} and {} share memory; give each its own", written.what, x.what));
+  bound_.head = bound(h.store.name, what, to->second, copy_engine_alignment, Slot::Kind::output);
+  for (const Field& f : h.fields) {
+    const Word w = field(f, h.contraction);
+    bound_.head_fields.push_back(w.bits), bound_.head_field_slots.push_back(w.slot);
+  }
 }
 
 // What is multiplied, in the words of its contraction
 struct Factors {
   DType dtype_a, dtype_b;
-  const char *a, *b;
+  const char *a, *b;            // in messages
+  const char *name_a, *name_b;  // of their slots
 };
 
 Factors factors(const Contraction& contraction) {
-  if (const auto* g = std::get_if<Gemm>(&contraction)) return {g->dtype_a, g->dtype_b, "the matrix a", "the matrix b"};
+  if (const auto* g = std::get_if<Gemm>(&contraction))
+    return {g->dtype_a, g->dtype_b, "the matrix a", "the matrix b", "left", "right"};
   const Conv2d conv = plan::as_convolution(contraction).conv;
-  return {conv.dtype_x, conv.dtype_w, "the image (a)", "the filter (b)"};
+  return {conv.dtype_x, conv.dtype_w, "the image (a)", "the filter (b)", "image", "filter"};
 }
 
 // An operand that is multiplied; those of several products may lie apart
-const void* Binder::matrix(const ConstTensorView& view, const std::vector<std::int64_t>& shape, DType dtype,
-                           const char* what, std::int64_t& step) {
+Address Binder::matrix(const char* name, const ConstTensorView& view, const std::vector<std::int64_t>& shape,
+                       DType dtype, const char* what, std::int64_t& step) {
   const auto* product = std::get_if<Gemm>(&s_.contraction);
   const bool apart = product != nullptr && product->batch > 1;
-  const void* data = tensor(view, shape, dtype, copy_engine_alignment, what, apart);
+  check_tensor(view, shape, dtype, copy_engine_alignment, what, apart);
   if (apart && !view.strides.empty()) step = view.strides[0];
-  read_.push_back(range_of(view, what));
-  return data;
+  return bound(name, what, view, copy_engine_alignment, Slot::Kind::factor);
 }
 
 // What the caller binds
@@ -301,22 +267,24 @@ BoundArguments Binder::run() {
   const Factors factor = factors(s_.contraction);
   const auto* product = std::get_if<Gemm>(&s_.contraction);
   if (product == nullptr || (product->batch == 1 && !product->transpose_a)) {  // pixels, or rows, may lie apart
-    bound_.a = arguments_.a.data;
     bound_.a_pitch = check_rows(arguments_.a, shape_a(s_.contraction), factor.dtype_a, copy_engine_alignment, factor.a);
-    bound_.pointers.push_back(named(arguments_.a, factor.a));
-    read_.push_back(range_of(arguments_.a, factor.a));
+    bound_.a = bound(factor.name_a, factor.a, arguments_.a, copy_engine_alignment, Slot::Kind::factor);
   } else {
-    bound_.a = matrix(arguments_.a, shape_a(s_.contraction), factor.dtype_a, factor.a, bound_.step_a);
+    bound_.a = matrix(factor.name_a, arguments_.a, shape_a(s_.contraction), factor.dtype_a, factor.a, bound_.step_a);
   }
-  if (s_.reads_b) bound_.b = matrix(arguments_.b, shape_b(s_.contraction), factor.dtype_b, factor.b, bound_.step_b);
+  if (s_.reads_b)
+    bound_.b = matrix(factor.name_b, arguments_.b, shape_b(s_.contraction), factor.dtype_b, factor.b, bound_.step_b);
   if (s_.main_store && !s_.resampled.only_enlarged) bound_.output = output(*s_.main_store);
   bound_.enlarged = resampled(s_.resampled.enlarged, 2, 1, bound_.enlarged_pitch);
   bound_.pooled = resampled(s_.resampled.pooled, 1, 2, bound_.pooled_pitch);
   bound_.moments = moments();
   if (s_.side_store) bound_.side = output(*s_.side_store);
-  for (const Field& f : s_.fields) bound_.fields.push_back(field(f, s_.contraction));
+  for (const Field& f : s_.fields) {
+    const Word w = field(f, s_.contraction);
+    bound_.fields.push_back(w.bits), bound_.field_slots.push_back(w.slot);
+  }
   if (s_.head) head(*s_.head);
-  for (const Range& x : written_) check_sharing(x);
+  check_sharing(bound_.slots);
   return std::move(bound_);
 }
 

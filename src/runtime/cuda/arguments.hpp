@@ -10,6 +10,7 @@
 
 #include "codegen/codegen.hpp"
 #include "plan/epilogue.hpp"
+#include "runtime/cuda/slots.hpp"
 #include "unisono/executable.hpp"
 
 namespace unisono::cuda {
@@ -53,18 +54,20 @@ struct NamedPointer {
 };
 
 struct BoundArguments {
-  const void *a = nullptr, *b = nullptr;
+  Address a, b;
   std::int64_t step_a = 0, step_b = 0;  ///< elements from one product's matrix to the next; 0: dense
-  void *output = nullptr, *side = nullptr;
+  Address output, side;
   std::int64_t a_pitch = 0, output_pitch = 0;  ///< elements from row to row, where they do not lie together; else 0
-  void *enlarged = nullptr, *pooled = nullptr;
+  Address enlarged, pooled;
   std::int64_t enlarged_pitch = 0, pooled_pitch = 0;  ///< as output_pitch
   std::vector<std::uint64_t> fields;                  ///< by Signature::fields, as the kernel reads them
-  const void* head_filter = nullptr;
-  void* head = nullptr;
+  std::vector<std::size_t> field_slots;               ///< by field; no_slot: neither an address nor a caller's number
+  Address head_filter, head;
   std::int64_t head_pitch = 0;             ///< never 0 with a head
   std::vector<std::uint64_t> head_fields;  ///< as fields
-  void* moments = nullptr;
+  std::vector<std::size_t> head_field_slots;
+  Address moments;
+  std::vector<Slot> slots;
   std::vector<NamedPointer> pointers;
 };
 

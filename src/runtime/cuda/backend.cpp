@@ -39,6 +39,8 @@ std::size_t DeviceBuffer::bytes() const { return impl_->memory.bytes(); }
 
 void* DeviceBuffer::data() const { return reinterpret_cast<void*>(impl_->memory.address()); }
 
+void DeviceBuffer::upload(const void* source) { impl_->memory.upload(source); }
+
 void DeviceBuffer::download(void* target) const {
   const Current current(impl_->gpu);
   check(driver().cuMemcpy(reinterpret_cast<CUdeviceptr>(target), impl_->memory.address(), impl_->memory.bytes()),

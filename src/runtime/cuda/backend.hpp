@@ -32,6 +32,8 @@ class DeviceBuffer {
   DeviceBuffer& operator=(const DeviceBuffer&) = delete;
   void* data() const;
   std::size_t bytes() const;
+  /// Copies all of it from `source`, complete on return and no part of a capture.
+  void upload(const void* source);
   /// Copies all of it to `target`, after everything on the default stream.
   void download(void* target) const;
 

@@ -2,6 +2,7 @@
 
 #include <mutex>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "unisono/error.hpp"
@@ -38,23 +39,42 @@ CUgraph captured_graph_of(CUstream stream) {
   return graph;
 }
 
+// What a user object's destructor calls; the driver calls it with its own locks held
+struct Ticket {
+  std::function<void()> gone;
+  static void redeem(void* ticket) {
+    const std::unique_ptr<Ticket> mine(static_cast<Ticket*>(ticket));
+    mine->gone();
+  }
+};
+
 }  // namespace
+
+void tie_to_graph(CUstream stream, std::function<void()> gone) {
+  auto ticket = std::make_unique<Ticket>(Ticket{std::move(gone)});
+  CUgraph graph = nullptr;
+  CUuserObject object = nullptr;
+  try {
+    graph = captured_graph_of(stream);
+    check(driver().cuUserObjectCreate(&object, ticket.get(), &Ticket::redeem, 1, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC),
+          "tying a workspace to a captured graph");
+  } catch (...) {
+    Ticket::redeem(ticket.release());
+    throw;
+  }
+  (void)ticket.release();  // the user object's
+  if (const CUresult result = driver().cuGraphRetainUserObject(graph, object, 1, CU_GRAPH_USER_OBJECT_MOVE);
+      result != CUDA_SUCCESS) {
+    driver().cuUserObjectRelease(object, 1);  // redeems the ticket
+    check(result, "tying a workspace to a captured graph");
+  }
+}
 
 CapturedWorkspaces::CapturedWorkspaces() : free_(std::make_shared<Free>()) {}
 CapturedWorkspaces::~CapturedWorkspaces() = default;
 
 CUdeviceptr CapturedWorkspaces::take(CUstream stream, const std::function<Memory()>& make) {
-  // What the user object's destructor gives back; the driver calls it with its own locks held
-  struct Ticket {
-    std::shared_ptr<Free> free;
-    CUdeviceptr address;
-    static void give_back(void* ticket) {
-      const std::unique_ptr<Ticket> mine(static_cast<Ticket*>(ticket));
-      const std::lock_guard lock(mine->free->mutex);
-      mine->free->addresses.push_back(mine->address);
-    }
-  };
-  const CUgraph graph = captured_graph_of(stream);
+  captured_graph_of(stream);  // throws before anything is made
   std::optional<CUdeviceptr> address;
   {
     const std::lock_guard lock(free_->mutex);
@@ -67,20 +87,10 @@ CUdeviceptr CapturedWorkspaces::take(CUstream stream, const std::function<Memory
     free_->addresses.reserve(all_.size() + 1);
     all_.push_back(std::move(made));
   }
-  auto ticket = std::make_unique<Ticket>(Ticket{free_, *address});
-  CUuserObject object = nullptr;
-  if (const CUresult result =
-          driver().cuUserObjectCreate(&object, ticket.get(), &Ticket::give_back, 1, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC);
-      result != CUDA_SUCCESS) {
-    Ticket::give_back(ticket.release());
-    check(result, "tying a workspace to a captured graph");
-  }
-  (void)ticket.release();  // the user object's
-  if (const CUresult result = driver().cuGraphRetainUserObject(graph, object, 1, CU_GRAPH_USER_OBJECT_MOVE);
-      result != CUDA_SUCCESS) {
-    driver().cuUserObjectRelease(object, 1);  // gives the workspace back
-    check(result, "tying a workspace to a captured graph");
-  }
+  tie_to_graph(stream, [free = free_, address = *address] {
+    const std::lock_guard lock(free->mutex);
+    free->addresses.push_back(address);
+  });
   return *address;
 }
 

@@ -13,6 +13,11 @@ namespace unisono::cuda {
 /// while another stream of the context is captured: CUDA then allows nothing on it.
 bool is_capturing(CUstream stream);
 
+/// Calls `gone` once the graph into which the stream is captured, all that was instantiated from it and their
+/// executions are gone: in a thread of the driver, where it may throw nothing and call nothing of the driver. If this
+/// throws it was called. Throws DeviceError.
+void tie_to_graph(CUstream stream, std::function<void()> gone);
+
 /// Workspaces of captured launches, one for each node. A workspace is tied to its graph by a user object: when the
 /// graph, all that was instantiated from it and their executions are gone, the next capture gets the workspace.
 /// Thread safe. No driver call is made from the user object's destructor, in which CUDA forbids them.

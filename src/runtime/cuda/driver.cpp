@@ -130,7 +130,7 @@ const char* advice(CUresult result) {
 
 }  // namespace
 
-void check(CUresult result, const std::string& what) {
+void check(CUresult result, std::string_view what) {
   if (result == CUDA_SUCCESS) return;
   throw DeviceError(fmt::format("{} failed with {}{}", what, error_text(result), advice(result)));
 }

@@ -5,6 +5,7 @@
 #include <cuda.h>
 
 #include <string>
+#include <string_view>
 
 namespace unisono::cuda {
 
@@ -34,6 +35,7 @@ namespace unisono::cuda {
   F(cuOccupancyMaxActiveBlocksPerMultiprocessor) \
   F(cuTensorMapEncodeTiled)                      \
   F(cuTensorMapEncodeIm2col)                     \
+  F(cuTensorMapReplaceAddress)                   \
   F(cuLaunchKernel)                              \
   F(cuLaunchKernelEx)                            \
   F(cuMemAlloc)                                  \
@@ -97,7 +99,7 @@ void check_not_forked();
 
 /// Throws DeviceError with `what` ("loading the kernel"), the driver's name of the error and its text, unless `result`
 /// is CUDA_SUCCESS. Errors that leave the context unusable are reported as such.
-void check(CUresult result, const std::string& what);
+void check(CUresult result, std::string_view what);
 
 /// True for errors after which every call into the context fails.
 bool is_sticky(CUresult result);

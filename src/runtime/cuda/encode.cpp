@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <array>
+#include <cstddef>
 #include <cstring>
 #include <type_traits>
 
@@ -27,146 +28,217 @@ CUtensorMapSwizzle swizzle(int row_bytes) {
 
 // The bytes are never interpreted but for the filling of what lies outside, which is zero in any type. f32 stays as it
 // is: the tensor cores cut it off.
-void encode(TensorMap& map, const MapShape& m, const void* base, DType element, const char* what) {
+TensorMap encoded(const MapShape& m, const void* base, DType element, const char* what) {
   const auto type = m.element_bytes == 4    ? CU_TENSOR_MAP_DATA_TYPE_FLOAT32
                     : element == DType::f16 ? CU_TENSOR_MAP_DATA_TYPE_FLOAT16
                                             : CU_TENSOR_MAP_DATA_TYPE_BFLOAT16;
   const auto rank = static_cast<cuuint32_t>(m.rank);
-  CUtensorMap encoded{};  // by itself: newer toolkits align it to 128 bytes, which a kernel's parameter need not be
+  CUtensorMap map{};  // by itself: newer toolkits align it to 128 bytes, which a kernel's parameter need not be
   const auto extents = std::to_array<cuuint64_t>({m.extents[0], m.extents[1], m.extents[2], m.extents[3]});
   const auto strides = std::to_array<cuuint64_t>({m.strides[0], m.strides[1], m.strides[2]});
   void* const address = const_cast<void*>(base);
   const CUresult result =
       m.im2col
-          ? driver().cuTensorMapEncodeIm2col(&encoded, type, rank, address, extents.data(), strides.data(),
-                                             m.lower.data(), m.upper.data(), m.channels, m.pixels, m.steps.data(),
+          ? driver().cuTensorMapEncodeIm2col(&map, type, rank, address, extents.data(), strides.data(), m.lower.data(),
+                                             m.upper.data(), m.channels, m.pixels, m.steps.data(),
                                              CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle(m.swizzle_bytes),
                                              CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE)
-          : driver().cuTensorMapEncodeTiled(&encoded, type, rank, address, extents.data(), strides.data(), m.box.data(),
+          : driver().cuTensorMapEncodeTiled(&map, type, rank, address, extents.data(), strides.data(), m.box.data(),
                                             m.steps.data(), CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle(m.swizzle_bytes),
                                             CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
-  if (result == CUDA_SUCCESS) return static_cast<void>(std::memcpy(&map, &encoded, sizeof map));
+  TensorMap bytes{};
+  std::memcpy(&bytes, &map, sizeof bytes);
+  if (result == CUDA_SUCCESS) return bytes;
   check(result, fmt::format("describing {} to the copy engine ({} of extents {}, strides {}, box {}{})", what,
                             m.im2col ? "im2col" : "tiled", m.extents, m.strides, m.box,
                             m.im2col ? fmt::format(", corners {} to {}, {} channels of {} pixels", m.lower, m.upper,
                                                    m.channels, m.pixels)
                                      : ""));
+  return bytes;
+}
+
+class Encoder {
+ public:
+  Encoder(Parameters& parameters, const plan::ConvTask& task, const plan::ConvPlan& plan, const Addresses& at,
+          std::vector<Site>& sites)
+      : p_(parameters), task_(task), plan_(plan), at_(at), sites_(sites) {}
+  void run();
+
+ private:
+  /// A tensor map, or a struct that begins with the address, in the place of one of them.
+  void map(TensorMap& to, const MapShape& shape, const Address& base, const char* what, std::uint64_t ahead = 0);
+  template <class T>
+  void put(TensorMap& to, const T& what, const Address& base);
+  void note(const TensorMap& in, std::size_t offset, std::size_t slot, std::size_t ahead, Site::Kind kind);
+  TensorMap& further(std::size_t i) { return reinterpret_cast<TensorMap&>(p_.fields[i * fields_of_map]); }
+
+  void depthwise();
+  void check_pitches() const;
+  void operands();
+  void outputs();
+  void phases(TensorMap& first, std::size_t place, const MapShape& whole, const Address& base, const char* what);
+  void phase(TensorMap& to, int which, const MapShape& whole, const Address& base, const char* what);
+  void resampled(const MapShape& output);
+  void head();
+
+  Parameters& p_;
+  const plan::ConvTask& task_;
+  const plan::ConvPlan& plan_;
+  const Addresses& at_;
+  std::vector<Site>& sites_;
+};
+
+void Encoder::note(const TensorMap& in, std::size_t offset, std::size_t slot, std::size_t ahead, Site::Kind kind) {
+  if (slot == no_slot) return;
+  const auto place = reinterpret_cast<const std::byte*>(&in) - reinterpret_cast<const std::byte*>(&p_);
+  sites_.push_back({slot, static_cast<std::size_t>(place) + offset, ahead, kind});
+}
+
+void Encoder::map(TensorMap& to, const MapShape& shape, const Address& base, const char* what, std::uint64_t ahead) {
+  const TensorMap made = encoded(shape, static_cast<const std::byte*>(base.data) + ahead, plan_.config.element, what);
+  std::memcpy(&to, &made, sizeof to);
+  note(to, 0, base.slot, ahead, Site::Kind::tensor_map);
 }
 
 // Puts what is loaded or stored without a map in the map's place
 template <class T>
-void put(TensorMap& map, const T& what) {
-  static_assert(sizeof what <= sizeof map && std::is_trivially_copyable_v<T>);
-  std::memcpy(&map, &what, sizeof what);
+void Encoder::put(TensorMap& to, const T& what, const Address& base) {
+  static_assert(sizeof what <= sizeof to && std::is_trivially_copyable_v<T> && offsetof(T, memory) == 0);
+  std::memcpy(&to, &what, sizeof what);
+  note(to, 0, base.slot, 0, Site::Kind::word);
 }
 
-// The map of one of four phases
-TensorMap phase_map(const MapShape& whole, int phase, const void* base, DType element, const char* what) {
-  TensorMap map{};
-  encode(map, with_phase(whole, phase), static_cast<const std::byte*>(base) + phase_offset(whole, phase), element,
-         what);
-  return map;
+// One of the four phases of an output
+void Encoder::phase(TensorMap& to, int which, const MapShape& whole, const Address& base, const char* what) {
+  map(to, with_phase(whole, which), base, what, phase_offset(whole, which));
 }
 
 // An output by its phases: the first in its place, the others behind ConvParams
-void encode_phases(TensorMap& first, Parameters& p, std::size_t place, const MapShape& whole, const void* base,
-                   DType element, const char* what) {
-  first = phase_map(whole, 0, base, element, what);
-  for (int phase = 1; phase < 4; ++phase)
-    p.set_further(place + static_cast<std::size_t>(phase) - 1, phase_map(whole, phase, base, element, what));
+void Encoder::phases(TensorMap& first, std::size_t place, const MapShape& whole, const Address& base,
+                     const char* what) {
+  for (int i = 0; i < 4; ++i)
+    phase(i == 0 ? first : further(place + static_cast<std::size_t>(i) - 1), i, whole, base, what);
 }
 
 // The four phases of the enlarged tensor; with nothing else to write the first is the output itself
-void encode_resampled(Parameters& p, const plan::ConvPlan& plan, const MapShape& output, const Addresses& at) {
-  const plan::Resampling& r = plan.config.resampling;
+void Encoder::resampled(const MapShape& output) {
+  const plan::Resampling& r = plan_.config.resampling;
   std::size_t next = 0;
-  for (int phase = 0; r.enlarged && phase < 4; ++phase) {
-    const TensorMap map =
-        phase_map(doubled(output, at.enlarged_pitch), phase, at.enlarged, plan.config.element, "the enlarged output");
-    if (r.only && phase == 0)
-      p.conv.output = map;
-    else
-      p.set_further(next++, map);
-  }
+  for (int i = 0; r.enlarged && i < 4; ++i)
+    phase(r.only && i == 0 ? p_.conv.output : further(next++), i, doubled(output, at_.enlarged_pitch), at_.enlarged,
+          "the enlarged output");
   if (!r.pooled) return;
-  TensorMap pooled{};
-  put(pooled, PooledOutput{const_cast<void*>(at.pooled),
-                           at.pooled_pitch == 0 ? output.extents[0] : static_cast<std::uint64_t>(at.pooled_pitch)});
-  p.set_further(next, pooled);
+  put(further(next),
+      PooledOutput{const_cast<void*>(at_.pooled.data),
+                   at_.pooled_pitch == 0 ? output.extents[0] : static_cast<std::uint64_t>(at_.pooled_pitch)},
+      at_.pooled);
 }
 
 // Behind all other maps: where the result lies, the filter, the fields of the head's visitor
-void encode_head(Parameters& p, const plan::ConvPlan& plan, const Addresses& at) {
-  const plan::ConvConfig& c = plan.config;
+void Encoder::head() {
+  const plan::ConvConfig& c = plan_.config;
   if (!c.head.any()) return;
-  TensorMap map{};
-  if (sizeof at.head + at.head_fields.size_bytes() > sizeof map)
-    throw InternalError(fmt::format("a head with {} operands, which do not fit behind it", at.head_fields.size()));
-  put(map, at.head);
-  std::memcpy(map.bytes + sizeof at.head, at.head_fields.data(), at.head_fields.size_bytes());
-  p.set_further(static_cast<std::size_t>(c.further_maps() - 1), map);
+  TensorMap& to = further(static_cast<std::size_t>(c.further_maps() - 1));
+  const std::size_t behind = sizeof at_.head;
+  if (behind + at_.head_fields.size_bytes() > sizeof to)
+    throw InternalError(fmt::format("a head with {} operands, which do not fit behind it", at_.head_fields.size()));
+  put(to, at_.head, at_.head_memory);
+  note(to, offsetof(HeadOutput, filter), at_.head_filter.slot, 0, Site::Kind::word);
+  std::memcpy(to.bytes + behind, at_.head_fields.data(), at_.head_fields.size_bytes());
+  for (std::size_t i = 0; i < at_.head_field_slots.size(); ++i)
+    note(to, behind + i * sizeof(std::uint64_t), at_.head_field_slots[i], 0, Site::Kind::word);
+}
+
+void Encoder::depthwise() {
+  put(p_.conv.activation, depthwise_image(task_, plan_, at_.activation, at_.activation_pitch), at_.activation);
+  put(p_.conv.filter, DepthwiseFilter{at_.filter}, at_.filter);
+  put(p_.conv.output,
+      PitchedOutput{const_cast<void*>(at_.output.data),
+                    static_cast<std::uint64_t>(at_.output_pitch == 0 ? task_.conv.k : at_.output_pitch)},
+      at_.output);
+}
+
+bool unfolds_lines_only(const plan::ConvConfig& c) { return c.unfold && !c.unfold->by_pixels(); }
+bool stores_plainly(const plan::ConvConfig& c) { return c.stores != plan::Stores::copy_engine; }
+
+void Encoder::check_pitches() const {
+  const plan::ConvConfig& c = plan_.config;
+  const bool image = (c.gather || unfolds_lines_only(c)) && at_.activation_pitch != 0,
+             output = stores_plainly(c) && at_.output_pitch != 0;
+  if (!image && !output) return;
+  throw Unsupported(fmt::format("the {} was given pixels {} elements apart, and {}: make a dense copy",
+                                output ? "output" : "image", output ? at_.output_pitch : at_.activation_pitch,
+                                unfolds_lines_only(c)
+                                    ? "this kernel, which unfolds whole lines, takes dense tensors"
+                                    : "this kernel, which goes without the copy engine there, takes dense tensors"));
+}
+
+void Encoder::operands() {
+  MapShapes shapes = map_shapes(task_, plan_);
+  const plan::ConvConfig& c = plan_.config;
+  const bool whole_lines = c.unfold && c.unfold->by_lines() && at_.activation_pitch == 0;
+  if (c.unfold) shapes.activation = window_shape(task_.conv, c, whole_lines);
+  const auto apart = [](MapShape& m, std::int64_t step) {  // images, and products' filters, are the last extent
+    if (step != 0) m.strides[static_cast<std::size_t>(m.rank) - 2] = static_cast<std::uint64_t>(step) * m.element_bytes;
+  };
+  apart(shapes.activation, at_.step_a), apart(shapes.filter, at_.step_b);
+  TensorMap &image = p_.conv.activation, &filter = p_.conv.filter;
+  if (c.gather)
+    put(image, gathered_image(task_, at_.activation, at_.step_a), at_.activation);
+  else
+    map(image, with_pitch(shapes.activation, at_.activation_pitch), at_.activation, "the image");
+  if (c.unfold)
+    put(filter, UnfoldedFilter{at_.filter, whole_lines}, at_.filter);
+  else if (c.gather && c.gather->filters)
+    put(filter, gathered_filter(task_, at_.filter, at_.step_b), at_.filter);
+  else
+    map(filter, shapes.filter, at_.filter, "the filter");
+}
+
+void Encoder::outputs() {
+  const MapShape dense = map_shapes(task_, plan_).output, output = with_pitch(dense, at_.output_pitch);
+  if (plan_.config.phases) {
+    if (at_.output.data != nullptr) phases(p_.conv.output, 0, output, at_.output, "the output");
+    if (at_.side.data != nullptr) phases(p_.conv.side, 3, dense, at_.side, "the second output");
+    return;
+  }
+  if (at_.output.data != nullptr) map(p_.conv.output, output, at_.output, "the output");
+  if (at_.side.data != nullptr) map(p_.conv.side, dense, at_.side, "the second output");
+  resampled(dense);
+  for (std::size_t i = 0; i < at_.fetched.size(); ++i)
+    map(further(static_cast<std::size_t>(plan_.config.resampling.maps()) + i), dense, at_.fetched[i],
+        "an operand [m,n]");
+  head();
+}
+
+void Encoder::run() {
+  if (plan_.config.depthwise) return depthwise();
+  check_pitches();
+  operands();
+  if (!stores_plainly(plan_.config)) return outputs();
+  put(p_.conv.output, PlainOutput{const_cast<void*>(at_.output.data)}, at_.output);
+  put(p_.conv.side, PlainOutput{const_cast<void*>(at_.side.data)}, at_.side);
 }
 
 }  // namespace
 
-void encode_maps(Parameters& parameters, const plan::ConvTask& task, const plan::ConvPlan& plan, const Addresses& at) {
-  ConvParams& params = parameters.conv;
-  if (plan.config.depthwise) {
-    put(params.activation, depthwise_image(task, plan, at.activation, at.activation_pitch));
-    put(params.filter, DepthwiseFilter{at.filter});
-    put(params.output, PitchedOutput{const_cast<void*>(at.output),
-                                     static_cast<std::uint64_t>(at.output_pitch == 0 ? task.conv.k : at.output_pitch)});
-    return;
-  }
-  MapShapes shapes = map_shapes(task, plan);
-  const auto& unfold = plan.config.unfold;
-  const bool lines_only = unfold && !unfold->by_pixels(),
-             whole_lines = unfold && unfold->by_lines() && at.activation_pitch == 0;
-  if (unfold) shapes.activation = window_shape(task.conv, plan.config, whole_lines);
-  const auto apart = [](MapShape& m, std::int64_t step) {  // images, and products' filters, are the last extent
-    if (step != 0) m.strides[static_cast<std::size_t>(m.rank) - 2] = static_cast<std::uint64_t>(step) * m.element_bytes;
-  };
-  apart(shapes.activation, at.step_a), apart(shapes.filter, at.step_b);
-  const DType element = plan.config.element;
-  const bool plain_stores = plan.config.stores != plan::Stores::copy_engine;
-  if (((plan.config.gather || lines_only) && at.activation_pitch != 0) || (plain_stores && at.output_pitch != 0))
-    throw Unsupported(fmt::format("the {} was given pixels {} elements apart, and {}: make a dense copy",
-                                  plain_stores && at.output_pitch != 0 ? "output" : "image",
-                                  plain_stores && at.output_pitch != 0 ? at.output_pitch : at.activation_pitch,
-                                  lines_only
-                                      ? "this kernel, which unfolds whole lines, takes dense tensors"
-                                      : "this kernel, which goes without the copy engine there, takes dense tensors"));
-  if (plan.config.gather)
-    put(params.activation, gathered_image(task, at.activation, at.step_a));
-  else
-    encode(params.activation, with_pitch(shapes.activation, at.activation_pitch), at.activation, element, "the image");
-  if (unfold)
-    put(params.filter, UnfoldedFilter{at.filter, whole_lines});
-  else if (plan.config.gather && plan.config.gather->filters)
-    put(params.filter, gathered_filter(task, at.filter, at.step_b));
-  else
-    encode(params.filter, shapes.filter, at.filter, element, "the filter");
-  if (plain_stores) {
-    put(params.output, PlainOutput{const_cast<void*>(at.output)});
-    put(params.side, PlainOutput{const_cast<void*>(at.side)});
-    return;
-  }
-  const MapShape output = with_pitch(shapes.output, at.output_pitch);
-  if (plan.config.phases) {
-    if (at.output != nullptr) encode_phases(params.output, parameters, 0, output, at.output, element, "the output");
-    if (at.side != nullptr)
-      encode_phases(params.side, parameters, 3, shapes.output, at.side, element, "the second output");
-    return;
-  }
-  if (at.output != nullptr) encode(params.output, output, at.output, element, "the output");
-  if (at.side != nullptr) encode(params.side, shapes.output, at.side, element, "the second output");
-  encode_resampled(parameters, plan, shapes.output, at);
-  for (std::size_t i = 0; i < at.fetched.size(); ++i) {
-    TensorMap map{};
-    encode(map, shapes.output, at.fetched[i], element, "an operand [m,n]");
-    parameters.set_further(static_cast<std::size_t>(plan.config.resampling.maps()) + i, map);
-  }
-  encode_head(parameters, plan, at);
+void encode_maps(Parameters& parameters, const plan::ConvTask& task, const plan::ConvPlan& plan, const Addresses& at,
+                 std::vector<Site>& sites) {
+  Encoder(parameters, task, plan, at, sites).run();
+}
+
+void move_site(Parameters& parameters, const Site& site, std::uint64_t bits) {
+  std::memcpy(reinterpret_cast<std::byte*>(&parameters) + site.offset, &bits, sizeof bits);
+}
+
+void move_site(Parameters& parameters, const Site& site, const void* data) {
+  const void* const to = static_cast<const std::byte*>(data) + site.ahead;
+  if (site.kind == Site::Kind::word) return move_site(parameters, site, reinterpret_cast<std::uintptr_t>(to));
+  std::byte* const place = reinterpret_cast<std::byte*>(&parameters) + site.offset;
+  CUtensorMap map{};  // by itself, as where it is encoded
+  std::memcpy(&map, place, sizeof map);
+  check(driver().cuTensorMapReplaceAddress(&map, const_cast<void*>(to)), "moving a tensor map to another address");
+  std::memcpy(place, &map, sizeof map);
 }
 
 }  // namespace unisono::cuda

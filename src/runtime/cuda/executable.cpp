@@ -17,18 +17,6 @@ namespace {
 
 constexpr std::size_t most_pooled = 64;  ///< workspaces of streams that one executable keeps
 
-class CudaLaunch final : public LaunchImpl {
- public:
-  CudaLaunch(std::shared_ptr<const CudaExecutable> executable, const Parameters& parameters, Memory workspace)
-      : executable_(std::move(executable)), parameters_(parameters), workspace_(std::move(workspace)) {}
-  void enqueue(Stream stream) const override { executable_->launch(parameters_, static_cast<CUstream>(stream)); }
-
- private:
-  std::shared_ptr<const CudaExecutable> executable_;
-  Parameters parameters_;
-  Memory workspace_;
-};
-
 std::size_t further_maps(const plan::ConvPlan& plan) { return static_cast<std::size_t>(plan.config.further_maps()); }
 
 std::size_t kernel_bytes(const lower::Lowered& lowered) {
@@ -40,8 +28,8 @@ std::size_t kernel_bytes(const lower::Lowered& lowered) {
 }
 
 // Where the operands lie that the copy engine brings
-std::vector<const void*> fetched_operands(const lower::Lowered& lowered, const BoundArguments& bound) {
-  std::vector<const void*> list;
+std::vector<Address> fetched_operands(const lower::Lowered& lowered, const BoundArguments& bound) {
+  std::vector<Address> list;
   const auto& fields = lowered.kernel.fields;
   for (const ValueId id : plan::fetchable_operands(lowered.problem.epilogue)) {
     if (std::ssize(list) == lowered.plan().config.fetch.value_or(0)) break;
@@ -50,17 +38,38 @@ std::vector<const void*> fetched_operands(const lower::Lowered& lowered, const B
       return f.kind == codegen::Field::Kind::operand_pointer && f.name == name;
     });
     const auto place = static_cast<std::size_t>(field - fields.begin());
-    list.push_back(reinterpret_cast<const void*>(bound.fields.at(place)));
+    list.push_back({reinterpret_cast<const void*>(bound.fields.at(place)), bound.field_slots.at(place)});
   }
   return list;
 }
 
 HeadOutput head_output(const lower::Lowered& lowered, const BoundArguments& bound) {
   if (!lowered.problem.epilogue.head) return {};
-  return {.memory = bound.head,
+  return {.memory = const_cast<void*>(bound.head.data),
           .pitch = static_cast<std::uint64_t>(bound.head_pitch),
           .filter = bound.head_filter,
           .channels = static_cast<std::uint64_t>(lowered.problem.epilogue.head->channels)};
+}
+
+Addresses addresses(const lower::Lowered& lowered, const BoundArguments& bound, const Address& filter) {
+  return {.activation = bound.a,
+          .filter = filter,
+          .output = bound.output,
+          .side = bound.side,
+          .step_a = bound.step_a,
+          .step_b = bound.step_b,
+          .activation_pitch = bound.a_pitch,
+          .output_pitch = bound.output_pitch,
+          .enlarged = bound.enlarged,
+          .pooled = bound.pooled,
+          .enlarged_pitch = bound.enlarged_pitch,
+          .pooled_pitch = bound.pooled_pitch,
+          .fetched = fetched_operands(lowered, bound),
+          .head = head_output(lowered, bound),
+          .head_memory = bound.head,
+          .head_filter = bound.head_filter,
+          .head_fields = bound.head_fields,
+          .head_field_slots = bound.head_field_slots};
 }
 
 }  // namespace
@@ -87,36 +96,33 @@ void CudaExecutable::upload_filter(const ConstTensorView& filter) {
   filter_.upload(filter.data);
 }
 
-Parameters CudaExecutable::parameters(const Arguments& arguments) const {
-  const BoundArguments bound = bind_arguments(signature_, arguments);
+Prepared CudaExecutable::prepare(const Arguments& arguments) const {
+  BoundArguments bound = bind_arguments(signature_, arguments);
   check_memory(gpu_, bound.pointers);
-  Parameters p;
-  const void* filter = bound.b != nullptr ? bound.b : reinterpret_cast<const void*>(filter_.address());
-  encode_maps(p, task_, lowered_.plan(),
-              {.activation = bound.a,
-               .filter = filter,
-               .output = bound.output,
-               .side = bound.side,
-               .step_a = bound.step_a,
-               .step_b = bound.step_b,
-               .activation_pitch = bound.a_pitch,
-               .output_pitch = bound.output_pitch,
-               .enlarged = bound.enlarged,
-               .pooled = bound.pooled,
-               .enlarged_pitch = bound.enlarged_pitch,
-               .pooled_pitch = bound.pooled_pitch,
-               .fetched = fetched_operands(lowered_, bound),
-               .head = head_output(lowered_, bound),
-               .head_fields = bound.head_fields});
+  Prepared prepared;
+  Parameters& p = prepared.parameters;
+  const auto note = [&](const void* place, std::size_t slot) {
+    const auto offset = static_cast<const std::byte*>(place) - reinterpret_cast<const std::byte*>(&p);
+    if (slot != no_slot) prepared.sites.push_back({.slot = slot, .offset = static_cast<std::size_t>(offset)});
+  };
+  const Address constant{reinterpret_cast<const void*>(filter_.address())};
+  encode_maps(p, task_, lowered_.plan(), addresses(lowered_, bound, bound.b.data != nullptr ? bound.b : constant),
+              prepared.sites);
   p.conv.geometry = geometry_;
-  p.conv.side_memory = bound.side;
-  if (bound.moments != nullptr) {
-    p.conv.norm.slots = static_cast<Entry*>(bound.moments);
+  p.conv.side_memory = const_cast<void*>(bound.side.data);
+  note(&p.conv.side_memory, bound.side.slot);
+  if (bound.moments.data != nullptr) {
+    p.conv.norm.slots = static_cast<Entry*>(const_cast<void*>(bound.moments.data));
     p.conv.norm.slots_per_image = lowered_.plan().slots_per_image;
+    note(&p.conv.norm.slots, bound.moments.slot);
   }
-  std::copy(bound.fields.begin(), bound.fields.end(),
-            p.fields.begin() + static_cast<std::ptrdiff_t>(further_maps(lowered_.plan()) * fields_of_map));
-  return p;
+  const std::size_t first = further_maps(lowered_.plan()) * fields_of_map;
+  for (std::size_t i = 0; i < bound.fields.size(); ++i) {
+    p.fields[first + i] = bound.fields[i];
+    note(&p.fields[first + i], bound.field_slots[i]);
+  }
+  prepared.slots = std::move(bound.slots);
+  return prepared;
 }
 
 Memory CudaExecutable::make_workspace() const {
@@ -136,13 +142,10 @@ void CudaExecutable::launch(const Parameters& parameters, CUstream stream) const
     check(result, fmt::format("launching {}", plan::describe(lowered_.plan())));
 }
 
-std::shared_ptr<const LaunchImpl> CudaExecutable::bind(const Arguments& arguments) const {
+std::shared_ptr<LaunchImpl> CudaExecutable::bind(const Arguments& arguments, const WorkspaceMemory& workspace) const {
   check_alive(gpu_);
   const Current current(gpu_);
-  Parameters p = parameters(arguments);
-  Memory workspace = make_workspace();
-  place(p, workspace.address());
-  return std::make_shared<const CudaLaunch>(shared_from_this(), p, std::move(workspace));
+  return std::make_shared<BoundLaunch>(shared_from_this(), prepare(arguments), workspace);
 }
 
 // Streams come and go. When too many have left their workspaces here, all are given up once nothing runs.
@@ -162,7 +165,7 @@ void CudaExecutable::enqueue(const Arguments& arguments, Stream handle) const {
   auto* const stream = static_cast<CUstream>(handle);
   check_alive(gpu_);
   const Current current(gpu_);
-  Parameters p = parameters(arguments);
+  Parameters p = prepare(arguments).parameters;
   const bool captured = is_capturing(stream);
   if (lowered_.plan().workspace.bytes == 0) {
     place(p, 0);

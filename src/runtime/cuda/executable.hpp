@@ -13,6 +13,7 @@
 #include "runtime/cuda/backend.hpp"
 #include "runtime/cuda/capture.hpp"
 #include "runtime/cuda/kernel.hpp"
+#include "runtime/cuda/launch.hpp"
 #include "runtime/cuda/parameters.hpp"
 
 namespace unisono::cuda {
@@ -23,17 +24,18 @@ class CudaExecutable final : public ExecutableImpl, public std::enable_shared_fr
 
   void run(const Arguments& arguments) const override;
   void enqueue(const Arguments& arguments, Stream stream) const override;
-  std::shared_ptr<const LaunchImpl> bind(const Arguments& arguments) const override;
+  std::shared_ptr<LaunchImpl> bind(const Arguments& arguments, const WorkspaceMemory& workspace) const override;
+  std::size_t workspace_bytes() const override { return lowered_.plan().workspace.bytes; }
   std::string describe() const override;
 
   /// One launch with these parameters. Throws DeviceError.
   void launch(const Parameters& parameters, CUstream stream) const;
-
- private:
-  /// Everything but the workspace.
-  Parameters parameters(const Arguments& arguments) const;
   void place(Parameters& parameters, CUdeviceptr workspace) const;
   Memory make_workspace() const;
+  const Gpu& gpu() const { return gpu_; }
+
+ private:
+  Prepared prepare(const Arguments& arguments) const;
   /// The stream's workspace, for enqueue(); the caller holds the pool's lock.
   const Memory& workspace_of(CUstream stream) const;
   void upload_filter(const ConstTensorView& filter);

@@ -28,6 +28,7 @@ DeviceBuffer::DeviceBuffer(int, std::size_t, const std::string&) { refuse(); }
 DeviceBuffer::~DeviceBuffer() = default;
 std::size_t DeviceBuffer::bytes() const { refuse(); }
 void* DeviceBuffer::data() const { refuse(); }
+void DeviceBuffer::upload(const void*) { refuse(); }
 void DeviceBuffer::download(void*) const { refuse(); }
 
 std::shared_ptr<const ExecutableImpl> build(lower::Lowered, jit::Binary) { refuse(); }
@@ -41,6 +42,8 @@ Replay::Replay(int, std::vector<Launch>, std::vector<std::string>, GraphBy, Laun
 std::string Replay::describe() const { refuse(); }
 Replay::~Replay() = default;
 void Replay::enqueue(Stream) const { refuse(); }
+bool Replay::is_captured(Stream) const { refuse(); }
+void Replay::copy_ahead(void*, const void*, std::size_t, Stream) const { refuse(); }
 std::vector<double> Replay::times(Stream, int) const { refuse(); }
 std::size_t Replay::kernel_nodes() const { refuse(); }
 std::vector<double> Replay::time_each(Stream) const { refuse(); }
@@ -55,6 +58,8 @@ bool is_device_memory(int, const void*) { refuse(); }
 void check_lies_on(int, const void*, std::size_t, const std::string&) { refuse(); }
 void check_usable(int) { refuse(); }
 bool is_captured(int, Stream) { refuse(); }
+void when_graph_is_gone(int, Stream, std::function<void()>) { refuse(); }
+void clear(int, void*, std::size_t, Stream) { refuse(); }
 unsigned long long stream_number(int, Stream) { refuse(); }
 
 }  // namespace unisono::cuda

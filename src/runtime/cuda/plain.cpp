@@ -95,7 +95,7 @@ std::shared_ptr<const PlainKernel> load_plain(int device_index, const jit::Binar
 
 Launch bind_plain(std::shared_ptr<const PlainKernel> kernel, PlainGrid grid, std::span<const std::byte> parameters,
                   std::string what) {
-  return Launch(std::make_shared<const PlainLaunch>(std::move(kernel), grid, parameters, std::move(what)));
+  return Launch(std::make_shared<PlainLaunch>(std::move(kernel), grid, parameters, std::move(what)));
 }
 
 }  // namespace unisono::cuda

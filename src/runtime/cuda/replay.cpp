@@ -80,6 +80,18 @@ void Replay::enqueue(Stream stream) const {
   check(driver().cuGraphLaunch(impl_->executable, static_cast<CUstream>(stream)), "replaying a network's graph");
 }
 
+void Replay::copy_ahead(void* to, const void* from, std::size_t bytes, Stream stream) const {
+  const Current current(impl_->gpu);
+  check(driver().cuMemcpyAsync(reinterpret_cast<CUdeviceptr>(to), reinterpret_cast<CUdeviceptr>(from), bytes,
+                               static_cast<CUstream>(stream)),
+        "copying ahead of a network");
+}
+
+bool Replay::is_captured(Stream stream) const {
+  const Current current(impl_->gpu);
+  return is_capturing(static_cast<CUstream>(stream));
+}
+
 std::string Replay::describe() const {
   const Current current(impl_->gpu);
   return cuda::describe(impl_->graph);
@@ -217,6 +229,17 @@ bool is_captured(int device_index, Stream stream) {
   check_alive(g);
   const Current current(g);
   return is_capturing(static_cast<CUstream>(stream));
+}
+
+void when_graph_is_gone(int device_index, Stream stream, std::function<void()> gone) {
+  const Current current(gpu(device_index));
+  tie_to_graph(static_cast<CUstream>(stream), std::move(gone));
+}
+
+void clear(int device_index, void* memory, std::size_t bytes, Stream stream) {
+  const Current current(gpu(device_index));
+  check(driver().cuMemsetD8Async(reinterpret_cast<CUdeviceptr>(memory), 0, bytes, static_cast<CUstream>(stream)),
+        "clearing a workspace");
 }
 
 unsigned long long stream_number(int device_index, Stream stream) {

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -34,8 +35,12 @@ class Replay {
   Replay(const Replay&) = delete;
   Replay& operator=(const Replay&) = delete;
 
-  /// One launch of the graph.
+  /// One launch of the graph. Neither this nor the next two allocate or lock.
   void enqueue(Stream stream) const;
+  /// Copies from the host to what the next launch of the graph reads; `from` has been read when this returns.
+  void copy_ahead(void* to, const void* from, std::size_t bytes, Stream stream) const;
+  /// As the function of this name below, without asking whether the context was reset.
+  bool is_captured(Stream stream) const;
   /// So many launches of the graph behind one that does not count, all enqueued before the first is over, so that what
   /// holds the host up does not count: milliseconds of each, by events. Waits.
   std::vector<double> times(Stream stream, int count) const;
@@ -80,6 +85,11 @@ void check_usable(int device_index);
 /// Whether the stream is being captured. Throws UserError for the legacy default stream while another one is, and
 /// DeviceError as check_usable does.
 bool is_captured(int device_index, Stream stream);
+/// Calls `gone` once the graph into which the stream is captured, all instances of it and their executions are gone: in
+/// a thread of the driver, where it may throw nothing and call nothing of the driver. If this throws it was called.
+void when_graph_is_gone(int device_index, Stream stream, std::function<void()> gone);
+/// Zeroes memory in the order of the stream.
+void clear(int device_index, void* memory, std::size_t bytes, Stream stream);
 /// A number that no other stream ever has.
 unsigned long long stream_number(int device_index, Stream stream);
 

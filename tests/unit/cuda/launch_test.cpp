@@ -4,6 +4,7 @@
 
 #include <thread>
 
+#include "plan/spare_sms.hpp"
 #include "recorded.hpp"
 #include "runtime/cuda/replay.hpp"
 
@@ -195,6 +196,21 @@ TEST_F(CudaLaunch, FromManyThreads) {
     });
   for (auto& t : threads) t.join();
   EXPECT_EQ(state.launches.size(), 8u * 101);
+}
+
+// SMs that are left to others: fewer blocks, and each may have cost a cluster
+TEST_F(CudaLaunch, SparesSms) {
+  const plan::Device all = open_device(0), fewer = plan::with_spare_sms(all, 116, "an option");
+  EXPECT_EQ(fewer.multiprocessors, all.multiprocessors - 116);
+  EXPECT_EQ(fewer.resident_blocks[1], all.resident_blocks[1] - 116);
+  EXPECT_EQ(fewer.resident_blocks[2], 0);
+  options.plan.clear();
+  const lower::Lowered k = lower::lower(conv, parse(text), options, fewer);
+  EXPECT_LE(k.plan().blocks, 16);
+  EXPECT_GT(kernel.plan().blocks, 16);
+  EXPECT_THAT(refusal<UserError>([&] { plan::with_spare_sms(all, 132, "CompileOptions::spare_sms"); }),
+              HasSubstr("CompileOptions::spare_sms is 132; expected 0 to 131, as the Fake H200 has 132 SMs"));
+  EXPECT_THAT(refusal<UserError>([&] { plan::with_spare_sms(all, -1, "x"); }), HasSubstr("x is -1"));
 }
 
 TEST_F(CudaLaunch, Describes) {

@@ -137,7 +137,7 @@ std::string Choice::serve_contraction() {
         .m = conv_.w, .n = conv_.k, .k = conv_.c, .transpose_b = true, .dtype_a = in_.element, .dtype_b = in_.element};
   graph_ = q_.graph;
   for (Store& s : graph_.stores) s.dtype = in_.element;
-  options_.tuned = in_.tuned, k_.form = q_.form;
+  options_.watchdog = in_.watchdog, options_.tuned = in_.tuned, k_.form = q_.form;
   if (im2col()) k_.im2col = conv_;
   const PitchedTensor image = im2col() ? PitchedTensor{{}, conv_.c, in_.element} : image_of(in_, op_, q_.form);
   k_.image = {"", image.at, in_.element, shape_a(contraction_), pitched(shape_a(contraction_), image.pitch)};

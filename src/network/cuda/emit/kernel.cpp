@@ -40,8 +40,9 @@ class TensorCoreStep final : public Step {
     arguments.b = filter_.view(bases);
     for (const Argument& o : operands_) arguments.operands.emplace(o.name, o.view(bases));
     for (const Argument& o : outputs_) arguments.outputs.emplace(o.name, o.view(bases));
-    return executable_->bind(arguments);
+    return executable_->bind(arguments, {.memory = bases.workspace, .bytes = workspace_bytes(), .is_clear = true});
   }
+  std::size_t workspace_bytes() const override { return lowered_.plan().workspace.bytes; }
 
  private:
   void use_memory() {

@@ -202,6 +202,12 @@ CUresult cuTensorMapEncodeIm2col(CUtensorMap* map, CUtensorMapDataType, cuuint32
   return CUDA_SUCCESS;
 }
 
+CUresult cuTensorMapReplaceAddress(CUtensorMap* map, void* address) {
+  const Call call("move a map");
+  std::memcpy(map, &address, sizeof address);
+  return CUDA_SUCCESS;
+}
+
 CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction, void** parameters, void**) {
   const Call call("launch");
   if (!has_context()) return CUDA_ERROR_INVALID_CONTEXT;

@@ -1,0 +1,12 @@
+#pragma once
+/// A GPU of which some SMs are left to others.
+
+#include "plan/conv.hpp"
+
+namespace unisono::plan {
+
+/// The device with so many SMs fewer. Which ones others take is not known: each may be one of another cluster. Throws
+/// UserError, in the name of `option`, for a number below 0 or of all SMs.
+Device with_spare_sms(Device device, int spare, const char* option);
+
+}  // namespace unisono::plan

@@ -1,0 +1,63 @@
+#pragma once
+/// The arguments of a launch, each of which can be changed by its index. Needs no driver.
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "unisono/tensor.hpp"
+
+namespace unisono::cuda {
+
+inline constexpr std::size_t no_slot = ~std::size_t{0};
+
+/// An address of the caller's, and the index of the slot that gives it.
+struct Address {
+  const void* data = nullptr;
+  std::size_t slot = no_slot;
+  operator const void*() const { return data; }
+};
+
+/// One argument, as it was checked: a tensor, or a scalar that the launch carries.
+struct Slot {
+  std::string name;           ///< by which the caller asks for it
+  std::string what;           ///< in messages: "operand bias[n]"
+  ConstTensorView view = {};  ///< of a tensor, strides included; of a scalar the dtype alone
+  std::size_t alignment = 0;  ///< of a tensor's address, in bytes; 0: a scalar
+  enum class Kind : std::uint8_t { factor, operand, output } kind = Kind::operand;  ///< factor: of the contraction
+  std::size_t field = no_slot;  ///< of a scalar: which of the fields it is
+
+  bool is_tensor() const { return alignment != 0; }
+  bool is_written() const { return kind == Kind::output; }
+};
+
+/// Where a kernel's parameters hold the address of a slot's tensor, or the bits of its scalar.
+struct Site {
+  enum class Kind : std::uint8_t { word, tensor_map };
+  std::size_t slot = no_slot;
+  std::size_t offset = 0;  ///< in the parameters, in bytes
+  std::size_t ahead = 0;   ///< bytes from the tensor's address to the one that stands there
+  Kind kind = Kind::word;
+};
+
+/// The slot of this name. What is multiplied goes first; "operand NAME" and "output NAME" stand for the others of a
+/// name. Throws UserError for a name that is none, with those that there are, or that an operand and an output have.
+std::size_t find_slot(std::span<const Slot> slots, std::string_view name);
+
+/// Throws UserError if an output shares memory with another tensor, or with `workspace` (bytes, may be empty).
+/// Allocates only to throw.
+void check_sharing(std::span<const Slot> slots, std::span<const std::byte> workspace = {});
+
+/// Throws UserError unless this is a tensor's slot, and its tensor may lie there.
+void check_address(std::span<const Slot> slots, std::size_t slot, const void* data);
+
+/// Throws UserError unless this is the slot of a scalar that the launch carries.
+void check_number(std::span<const Slot> slots, std::size_t slot);
+
+/// The bits that stand for a number of this dtype: f32, i32 or bool. Throws UserError for one that it does not have.
+std::uint64_t bits_of(double value, DType dtype, std::string_view what);
+
+}  // namespace unisono::cuda

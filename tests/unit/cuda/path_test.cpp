@@ -1,0 +1,104 @@
+// The path of a launch allocates nothing. Calls of operator new from this program's own code are counted; those of the
+// tests' driver, which writes everything down, are not.
+
+#include <link.h>
+
+#include <cstdlib>
+#include <new>
+
+#include "network_recorded.hpp"
+
+namespace {
+
+thread_local bool is_counting = false;
+thread_local long allocations = 0;
+
+struct Text {
+  std::uintptr_t begin = 0, end = 0;
+};
+
+// The code of this program, into which the library is linked
+Text own_text() {
+  Text found;
+  ::dl_iterate_phdr(
+      [](dl_phdr_info* info, std::size_t, void* to) {
+        for (int i = 0; i < info->dlpi_phnum; ++i) {
+          const auto& part = info->dlpi_phdr[i];
+          if (part.p_type != PT_LOAD || (part.p_flags & PF_X) == 0) continue;
+          const std::uintptr_t begin = info->dlpi_addr + part.p_vaddr;
+          *static_cast<Text*>(to) = {begin, begin + part.p_memsz};
+        }
+        return 1;  // the program is the first
+      },
+      &found);
+  return found;
+}
+
+void* take(std::size_t size, const void* caller) {
+  static const Text own = own_text();
+  const auto at = reinterpret_cast<std::uintptr_t>(caller);
+  if (is_counting && at >= own.begin && at < own.end) ++allocations;
+  if (void* const memory = std::malloc(size == 0 ? 1 : size)) return memory;
+  throw std::bad_alloc();
+}
+
+}  // namespace
+
+void* operator new(std::size_t size) { return take(size, __builtin_return_address(0)); }
+void* operator new[](std::size_t size) { return take(size, __builtin_return_address(0)); }
+void operator delete(void* p) noexcept { std::free(p); }
+void operator delete[](void* p) noexcept { std::free(p); }
+void operator delete(void* p, std::size_t) noexcept { std::free(p); }
+void operator delete[](void* p, std::size_t) noexcept { std::free(p); }
+
+namespace unisono {
+namespace {
+
+template <class Call>
+long allocations_of(const Call& call) {
+  allocations = 0, is_counting = true;
+  call();
+  is_counting = false;
+  return allocations;
+}
+
+using Path = cuda::CudaLaunch;
+
+TEST_F(Path, OfALaunch) {
+  EXPECT_GT(allocations_of([&] { built(); }), 0) << "what allocates is counted";
+  Launch launch = built().bind(a);
+  const std::size_t image = launch.slot("image"), y = launch.slot("y"), gain = launch.slot("gain");
+  void *const in = memory(4 * 32 * 32 * 64 * 2), *const out = memory(4 * 32 * 32 * 64 * 2);
+  const CUstream s = stream();
+  const auto path = [&] {
+    launch.rebind(image, in), launch.rebind(y, out), launch.rebind(gain, 0.5);
+    launch.enqueue(s);
+    launch.enqueue(s);
+  };
+  state.calls.reserve(1000), state.launches.reserve(10);
+  EXPECT_EQ(allocations_of(path), 0);
+  EXPECT_EQ(state.launches.size(), 2u);
+}
+
+}  // namespace
+
+namespace network::gpu {
+namespace {
+
+TEST_F(NetworkLaunches, AllocateNothing) {
+  const auto launch = bound();
+  const CUstream s = stream();
+  void* const in = memory(24);
+  const std::size_t x = launch->slot("x");
+  EXPECT_EQ(allocations_of([&] {
+              launch->enqueue(s);
+              launch->rebind(x, in);
+              launch->enqueue(s), launch->enqueue(s);
+            }),
+            0);
+  EXPECT_EQ(std::count(state.calls.begin(), state.calls.end(), "launch a graph"), 3);
+}
+
+}  // namespace
+}  // namespace network::gpu
+}  // namespace unisono
