@@ -12,6 +12,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <optional>
 #include <set>
@@ -126,38 +127,27 @@ inline Value logical_or(Value x, Value y) { return x.builder().node(Op::logical_
 inline Value fma(Value x, Value y, Value z) { return x.builder().node(Op::fma, {x, y, z}); }
 inline Value select(Value condition, Value x, Value y) { return x.builder().node(Op::select, {condition, x, y}); }
 
-#define UNISONO_UNARY(NAME) \
-  inline Value NAME(Value x) { return x.builder().node(Op::NAME, {x}); }
-UNISONO_UNARY(logical_not)
-UNISONO_UNARY(abs)
-UNISONO_UNARY(sqrt)
-UNISONO_UNARY(rsqrt)
-UNISONO_UNARY(reciprocal)
-UNISONO_UNARY(square)
-UNISONO_UNARY(exp)
-UNISONO_UNARY(log)
-UNISONO_UNARY(log1p)
-UNISONO_UNARY(tanh)
-UNISONO_UNARY(erf)
-UNISONO_UNARY(sin)
-UNISONO_UNARY(cos)
-UNISONO_UNARY(sigmoid)
-UNISONO_UNARY(relu)
-UNISONO_UNARY(relu6)
-UNISONO_UNARY(silu)
-UNISONO_UNARY(mish)
-UNISONO_UNARY(gelu)       // x·Φ(x), by erf
-UNISONO_UNARY(gelu_tanh)  // the tanh approximation of gelu
-UNISONO_UNARY(hardswish)  // x·relu6(x + 3)/6
-UNISONO_UNARY(softplus)
-UNISONO_UNARY(logsigmoid)
-UNISONO_UNARY(one_hot)
-#undef UNISONO_UNARY
+inline Value logical_not(Value x) { return x.builder().node(Op::logical_not, {x}); }
 inline Value operator-(Value x) { return x.builder().node(Op::neg, {x}); }
-Value leaky_relu(Value x, double slope = 0.01);
-Value elu(Value x, double alpha = 1.0);
-Value hardsigmoid(Value x, double alpha = 1.0 / 6, double beta = 0.5);
-Value clamp(Value x, double lower, double upper);
+inline Value one_hot(Value x) { return x.builder().node(Op::one_hot, {x}); }
+
+// A function for each row of unisono/functions.def: abs(x), …, leaky_relu(x, slope = 0.01), …
+#define UNISONO_FUNCTION(NAME, ...) \
+  inline Value NAME(Value x) { return x.builder().node(Op::NAME, {x}); }
+#define UNISONO_FUNCTION_1(NAME, P, P_FIELD, P_DEFAULT, ...) \
+  inline Value NAME(Value x, double P = P_DEFAULT) {         \
+    Attributes attr;                                         \
+    attr.P_FIELD = P;                                        \
+    return x.builder().node(Op::NAME, {x}, std::move(attr)); \
+  }
+#define UNISONO_FUNCTION_2(NAME, P, P_FIELD, P_DEFAULT, Q, Q_FIELD, Q_DEFAULT, ...) \
+  inline Value NAME(Value x, double P = P_DEFAULT, double Q = Q_DEFAULT) {          \
+    Attributes attr;                                                                \
+    attr.P_FIELD = P;                                                               \
+    attr.Q_FIELD = Q;                                                               \
+    return x.builder().node(Op::NAME, {x}, std::move(attr));                        \
+  }
+#include "unisono/operations.def"
 Value cast(Value x, DType dtype);
 
 // Reductions. Without arguments: over everything.

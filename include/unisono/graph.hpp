@@ -76,79 +76,13 @@ enum class Coordinate : std::uint8_t {
   w,  ///< output column of the pixel (convolution); 0 for a GEMM
 };
 
+/// The operations, in the order of the table unisono/operations.def: leaves (acc, operand, constant, index, extent),
+/// arithmetic, comparisons and logic, fma, select, functions of one value, cast, one_hot, reductions, normalisations,
+/// softmax, call.
 enum class Op : std::uint8_t {
-  // Leaves
-  acc,       ///< the accumulator, [m,n]
-  operand,   ///< a tensor or scalar that the caller binds
-  constant,  ///< a number; takes the dtype of what it meets
-  index,     ///< i32 coordinate
-  extent,    ///< i32 extent of a coordinate
-  // Binary
-  add,
-  sub,
-  mul,
-  div,
-  min,
-  max,
-  pow,
-  less,
-  less_equal,
-  greater,
-  greater_equal,
-  equal,
-  not_equal,  // → bool
-  logical_and,
-  logical_or,  // bool, bool → bool
-  // Ternary
-  fma,     ///< x·y + z
-  select,  ///< bool ? x : y
-  // Unary
-  logical_not,
-  neg,
-  abs,
-  sqrt,
-  rsqrt,
-  reciprocal,
-  square,
-  exp,
-  log,
-  log1p,
-  tanh,
-  erf,
-  sin,
-  cos,
-  sigmoid,
-  relu,
-  relu6,
-  leaky_relu,
-  elu,
-  silu,
-  mish,
-  gelu,
-  gelu_tanh,
-  hardsigmoid,
-  hardswish,
-  softplus,
-  logsigmoid,
-  clamp,
-  cast,     ///< rounds to `dtype`; never dropped and never moved over another rounding
-  one_hot,  ///< label → [.., n]: 1 where n == label, else 0
-  // Reductions over attr.domain
-  sum,
-  mean,
-  reduce_max,
-  reduce_min,
-  sum_squares,
-  variance,  ///< biased: the mean of (x - mean)²
-  // Normalisations over attr.domain: (x - mean)·rsqrt(variance + eps)·scale + shift; rms_norm: x·rsqrt(mean(x²) +
-  // eps)·scale
-  group_norm,
-  instance_norm,
-  layer_norm,
-  rms_norm,
-  batch_norm,
-  softmax,
-  call,  ///< a user-defined elementwise function
+#define UNISONO_ELEMENTWISE(NAME, ...) NAME,
+#define UNISONO_OTHER(NAME) NAME,
+#include "unisono/operations.def"
 };
 
 inline constexpr int op_count = static_cast<int>(Op::call) + 1;

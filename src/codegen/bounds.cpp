@@ -1,5 +1,6 @@
 #include "codegen/bounds.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 namespace unisono::codegen {
@@ -8,26 +9,28 @@ namespace unisono::codegen {
 FastBound fast_bound(const Node& node) {
   constexpr double slack = 1 + 0x1p-4;
   switch (node.op) {
-    case Op::reciprocal: return {.relative = 0x1p-23 * slack, .limit = 0x1p126};
-    case Op::div: return {.relative = 0x1p-22 * slack, .limit = 0x1p126};
-    case Op::sqrt: return {.relative = 0x1p-23 * slack};
-    case Op::rsqrt: return {.relative = 0x1p-22 * slack};
-    case Op::exp: return {.relative = 0x1p-17};
-    case Op::log: return {.relative = 0x1p-21, .absolute = 0x1p-22};
-    case Op::tanh: return {.relative = 0x1p-11 * slack};
-    case Op::erf: return {.relative = 0x1p-10 * slack};
-    case Op::sin:
-    case Op::cos: return {.absolute = 0x1p-20, .limit = 0x1p20};
-    case Op::sigmoid: return {.absolute = 0x1p-12 * slack};
-    case Op::silu:
-    case Op::gelu_tanh: return {.input = 0x1p-12 * slack};
-    case Op::gelu: return {.input = 1.25 * 0x1p-12 * slack};
-    case Op::mish: return {.input = 0x1p-21};
-    case Op::softplus:
-    case Op::logsigmoid: return {.relative = 0x1p-23, .absolute = 0x1p-21};
-    case Op::elu: return {.relative = 0x1p-23, .absolute = 0x1p-21 * std::abs(node.attr.alpha)};
-    default: return {};
+#define FAST(...) __VA_ARGS__
+#define UNISONO_ELEMENTWISE(NAME, ...) \
+  case Op::NAME: {                     \
+    return {__VA_ARGS__};              \
   }
+#define UNISONO_FUNCTION_1(NAME, P, P_FIELD, P_DEFAULT, ...) \
+  case Op::NAME: {                                           \
+    [[maybe_unused]] const double p = node.attr.P_FIELD;     \
+    return {__VA_ARGS__};                                    \
+  }
+#define UNISONO_OTHER(NAME) \
+  case Op::NAME: {          \
+    break;                  \
+  }
+#include "ir/operations.inc"
+  }
+  return {};
+}
+
+bool is_coarse(const Node& node) {
+  const FastBound b = fast_bound(node);
+  return std::max({b.relative, b.absolute, b.input}) >= 0x1p-13;
 }
 
 }  // namespace unisono::codegen

@@ -20,4 +20,7 @@ struct FastBound {
 /// case.
 FastBound fast_bound(const Node& node);
 
+/// Whether that is as much as half a unit in the last place of a 16-bit output that sums of many elements would show.
+bool is_coarse(const Node& node);
+
 }  // namespace unisono::codegen

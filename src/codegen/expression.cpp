@@ -34,9 +34,7 @@ DType meeting(const Graph& g, const Node& x) {
 // Whether the value may differ from what its dtype holds: arithmetic in f32 of shorter types
 bool needs_rounding(const Graph& g, const Node& x) {
   if (!is_short(x.dtype)) return false;
-  const bool picks = x.op == Op::select || x.op == Op::min || x.op == Op::max || x.op == Op::neg || x.op == Op::abs ||
-                     x.op == Op::relu;
-  if (!picks && x.op != Op::cast) return true;
+  if (!ir::info(x.op).picks && x.op != Op::cast) return true;
   return !std::all_of(x.inputs.begin() + (x.op == Op::select ? 1 : 0), x.inputs.end(),
                       [&](ValueId in) { return g[in].op != Op::constant && g[in].dtype == x.dtype; });
 }
@@ -77,7 +75,23 @@ class Writer {
     for (const double v : parameters) arguments += ", " + literal(v, DType::f32);
     return fmt::format("math::{}({})", name, arguments);
   }
-  std::string function() const { return fmt::format("{}::{}({})", two_forms_, to_string(x_.op), real(0)); }
+  std::string called(std::string_view scope) const {
+    std::vector<std::string> arguments;
+    for (std::size_t i = 0; i < x_.inputs.size(); ++i) arguments.push_back(real(i));
+    return fmt::format("{}::{}({})", scope, to_string(x_.op), fmt::join(arguments, ", "));
+  }
+  // A function of f32 that has one form, or one for 16-bit outputs and one for others
+  std::string of_reals() const { return called("math"); }
+  std::string two_forms() const { return called(two_forms_); }
+  // An expression over {x}, the attributes {p} and {q}, and {math}, where the functions of two forms are
+  std::string text(std::string_view form) const {
+    const auto parameters = ir::info(x_.op).parameters;
+    const auto parameter = [&](std::size_t i) {
+      return i < parameters.size() ? literal(x_.attr.*parameters[i].field, DType::f32) : std::string();
+    };
+    return fmt::format(fmt::runtime(form), fmt::arg("x", real(0)), fmt::arg("p", parameter(0)),
+                       fmt::arg("q", parameter(1)), fmt::arg("math", two_forms_));
+  }
   bool accurate() const { return two_forms_ != "math"; }
 
   std::string quotient() const {
@@ -118,6 +132,9 @@ class Writer {
     return fmt::format("::{}({})", f.name, fmt::join(arguments, ", "));
   }
 
+  std::string choice() const { return fmt::format("{} ? {} : {}", in(0, DType::boolean), in(1), in(2)); }
+  std::string negated() const { return meeting_ == DType::i32 ? exact("neg") : fmt::format("-{}", in(0)); }
+
   // Whether the label is the current channel
   std::string one_hot() const {
     const DType label = g_[x_.inputs[0]].dtype == DType::i32 ? DType::i32 : DType::f32;
@@ -126,56 +143,26 @@ class Writer {
 
   std::string value() const {
     switch (x_.op) {
-      case Op::add: return sum("add", "+");
-      case Op::sub: return sum("sub", "-");
-      case Op::mul: return sum("mul", "*");
-      case Op::div: return quotient();
-      case Op::pow: return fmt::format("math::pow({}, {})", real(0), real(1));
-      case Op::less:
-      case Op::less_equal:
-      case Op::greater:
-      case Op::greater_equal:
-      case Op::equal:
-      case Op::not_equal: return infix(ir::info(x_.op).symbol);
-      case Op::logical_and: return infix("&&");
-      case Op::logical_or: return infix("||");
-      case Op::logical_not: return "!" + in(0);
-      case Op::select: return fmt::format("{} ? {} : {}", in(0, DType::boolean), in(1), in(2));
-      case Op::neg: return meeting_ == DType::i32 ? exact("neg") : fmt::format("-{}", in(0));
-      case Op::min:
-      case Op::max:
-      case Op::fma:
-      case Op::abs:
-      case Op::square:
-      case Op::relu: return exact(to_string(x_.op));
-      case Op::relu6:
-      case Op::hardswish:
-      case Op::log1p: return exact(to_string(x_.op), {});
-      case Op::leaky_relu: return leaky_relu();
-      case Op::hardsigmoid: return exact("hardsigmoid", {x_.attr.alpha, x_.attr.beta});
-      case Op::clamp: return clamp();
-      case Op::elu: return fmt::format("{}::elu({}, {})", two_forms_, real(0), literal(x_.attr.alpha, DType::f32));
-      case Op::sqrt:
-      case Op::rsqrt:
-      case Op::reciprocal:
-      case Op::exp:
-      case Op::log:
-      case Op::tanh:
-      case Op::erf:
-      case Op::sin:
-      case Op::cos:
-      case Op::sigmoid:
-      case Op::silu:
-      case Op::mish:
-      case Op::gelu:
-      case Op::gelu_tanh:
-      case Op::softplus:
-      case Op::logsigmoid: return function();
-      case Op::cast: return cast();
-      case Op::call: return call();
-      case Op::one_hot: return one_hot();
-      default: throw InternalError(fmt::format("{} is no elementwise operation", to_string(x_.op)));
+#define CUDA(...) __VA_ARGS__
+#define UNISONO_ELEMENTWISE(NAME, ...) \
+  case Op::NAME: {                     \
+    return __VA_ARGS__;                \
+  }
+#define UNISONO_CONVERSION(NAME, ...) \
+  case Op::NAME: {                    \
+    return __VA_ARGS__;               \
+  }
+#define UNISONO_CALL(NAME) \
+  case Op::NAME: {         \
+    return call();         \
+  }
+#define UNISONO_OTHER(NAME) \
+  case Op::NAME: {          \
+    break;                  \
+  }
+#include "ir/operations.inc"
     }
+    throw InternalError(fmt::format("{} is no elementwise operation", to_string(x_.op)));
   }
 
   const Graph& g_;

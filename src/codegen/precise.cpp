@@ -1,20 +1,10 @@
 #include "codegen/precise.hpp"
 
+#include "codegen/bounds.hpp"
+
 namespace unisono::codegen {
 
 namespace {
-
-bool is_coarse(Op op) {
-  switch (op) {
-    case Op::tanh:
-    case Op::erf:
-    case Op::sigmoid:
-    case Op::silu:
-    case Op::gelu:
-    case Op::gelu_tanh: return true;
-    default: return false;
-  }
-}
 
 // Marks what the values are computed from, themselves included
 void mark(const Graph& g, std::vector<ValueId> from, std::vector<bool>& marked) {
@@ -41,7 +31,7 @@ std::vector<bool> precise_elements(const plan::Epilogue& epilogue) {
   mark(g, full, precise);
   mark(g, others, reduced);
   for (ValueId id = 0; id < g.nodes.size(); ++id)
-    if ((reduced[id] || (g[id].axes.row == RowAxis::m && g[id].axes.col == ColAxis::g)) && is_coarse(g[id].op))
+    if ((reduced[id] || (g[id].axes.row == RowAxis::m && g[id].axes.col == ColAxis::g)) && is_coarse(g[id]))
       precise[id] = true;
   return precise;
 }

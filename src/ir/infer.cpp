@@ -50,17 +50,17 @@ Axes infer_domain_axes(const Attributes& a, const Axes& input) {
 }
 
 // Sums, products and extrema of integers are integers; quotients and powers are floats; bools count as 0 and 1
-DType arithmetic_dtype(Op op, std::span<const Node* const> in) {
+DType common_dtype(TypeRule rule, std::span<const Node* const> in) {
   const DType t = promote_all(in);
-  return t == DType::i32 && op != Op::div && op != Op::pow ? t : as_float(t);
+  return t == DType::i32 && rule == TypeRule::arithmetic ? t : as_float(t);
 }
 
-DType reduction_dtype(Op op, DType t) {
-  const bool keeps_integers = op != Op::mean && op != Op::variance;
-  return keeps_integers && t == DType::i32 ? t : at_least_f32(t);
+DType reduction_dtype(TypeRule rule, DType t) {
+  return rule == TypeRule::arithmetic && t == DType::i32 ? t : at_least_f32(t);
 }
 
-Inferred infer_unary(Op op, const Node& x, std::optional<DType> requested) {
+Inferred infer_unary(Op op, std::span<const Node* const> in, std::optional<DType> requested) {
+  const Node& x = *in[0];
   if (op == Op::cast) {
     if (!requested) throw UserError("cast needs a dtype, such as cast(x, bf16)");
     if (!is_supported(*requested))
@@ -74,8 +74,7 @@ Inferred infer_unary(Op op, const Node& x, std::optional<DType> requested) {
                                   to_string(x.axes)));
     return {DType::f32, {x.axes.row, ColAxis::n, 0}};
   }
-  const bool keeps_integers = op == Op::neg || op == Op::abs || op == Op::square || op == Op::relu;
-  return {keeps_integers && x.dtype == DType::i32 ? x.dtype : as_float(x.dtype), x.axes};
+  return {common_dtype(info(op).type, in), x.axes};
 }
 
 Inferred infer_normalisation(Op op, std::span<const Node* const> in, const Attributes& a) {
@@ -120,17 +119,17 @@ Inferred infer(Op op, std::span<const Node* const> in, const Attributes& attr, s
   if (row.arity >= 0 && std::ssize(in) != row.arity) throw UserError(wrong_arity(row.name, row.arity, in.size()));
   check_attributes(op, attr);
   switch (row.op_class) {
-    case OpClass::binary: return {arithmetic_dtype(op, in), join_all(in)};
+    case OpClass::binary: return {common_dtype(row.type, in), join_all(in)};
     case OpClass::comparison: return {DType::boolean, join_all(in)};
     case OpClass::logical:
       for (const Node* x : in) require_bool(op, *x);
       return {DType::boolean, join_all(in)};
     case OpClass::ternary:
-      if (op == Op::fma) return {arithmetic_dtype(op, in), join_all(in)};
+      if (row.type != TypeRule::picked) return {common_dtype(row.type, in), join_all(in)};
       require_bool(op, *in[0]);
       return {promote_all(in.subspan(1)), join_all(in)};
-    case OpClass::unary: return infer_unary(op, *in[0], requested);
-    case OpClass::reduction: return {reduction_dtype(op, in[0]->dtype), infer_domain_axes(attr, in[0]->axes)};
+    case OpClass::unary: return infer_unary(op, in, requested);
+    case OpClass::reduction: return {reduction_dtype(row.type, in[0]->dtype), infer_domain_axes(attr, in[0]->axes)};
     case OpClass::normalisation: return infer_normalisation(op, in, attr);
     case OpClass::softmax: return {at_least_f32(in[0]->dtype), join(in[0]->axes, infer_domain_axes(attr, in[0]->axes))};
     case OpClass::call: return {DType::f32, join_all(in)};

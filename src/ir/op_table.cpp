@@ -13,79 +13,34 @@ namespace {
 
 using enum OpClass;
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
-constexpr Parameter slope[]{{"slope", &Attributes::alpha, 0.01}};
-constexpr Parameter elu_alpha[]{{"alpha", &Attributes::alpha, 1.0}};
-constexpr Parameter hardsigmoid_line[]{{"alpha", &Attributes::alpha, 1.0 / 6}, {"beta", &Attributes::beta, 0.5}};
-constexpr Parameter bounds[]{{"lower", &Attributes::lower, -infinity}, {"upper", &Attributes::upper, infinity}};
 constexpr Parameter eps[]{{"eps", &Attributes::eps, 1e-5}};
 
+#define UNISONO_FUNCTION_1(NAME, P, P_FIELD, P_DEFAULT, ...) \
+  constexpr Parameter NAME##_parameters[]{{#P, &Attributes::P_FIELD, P_DEFAULT}};
+#define UNISONO_FUNCTION_2(NAME, P, P_FIELD, P_DEFAULT, Q, Q_FIELD, Q_DEFAULT, ...) \
+  constexpr Parameter NAME##_parameters[]{{#P, &Attributes::P_FIELD, P_DEFAULT}, {#Q, &Attributes::Q_FIELD, Q_DEFAULT}};
+#include "unisono/operations.def"
+
 constexpr std::array<OpInfo, op_count> table{{
-    {Op::acc, "acc", leaf, 0, ""},
-    {Op::operand, "operand", leaf, 0, ""},
-    {Op::constant, "constant", leaf, 0, ""},
-    {Op::index, "index", leaf, 0, ""},
-    {Op::extent, "extent", leaf, 0, ""},
-    {Op::add, "add", binary, 2, "+"},
-    {Op::sub, "sub", binary, 2, "-"},
-    {Op::mul, "mul", binary, 2, "*"},
-    {Op::div, "div", binary, 2, "/"},
-    {Op::min, "min", binary, 2, ""},
-    {Op::max, "max", binary, 2, ""},
-    {Op::pow, "pow", binary, 2, ""},
-    {Op::less, "less", comparison, 2, "<"},
-    {Op::less_equal, "less_equal", comparison, 2, "<="},
-    {Op::greater, "greater", comparison, 2, ">"},
-    {Op::greater_equal, "greater_equal", comparison, 2, ">="},
-    {Op::equal, "equal", comparison, 2, "=="},
-    {Op::not_equal, "not_equal", comparison, 2, "!="},
-    {Op::logical_and, "logical_and", logical, 2, "&"},
-    {Op::logical_or, "logical_or", logical, 2, "|"},
-    {Op::fma, "fma", ternary, 3, ""},
-    {Op::select, "select", ternary, 3, ""},
-    {Op::logical_not, "logical_not", logical, 1, "!"},
-    {Op::neg, "neg", unary, 1, "-"},
-    {Op::abs, "abs", unary, 1, ""},
-    {Op::sqrt, "sqrt", unary, 1, ""},
-    {Op::rsqrt, "rsqrt", unary, 1, ""},
-    {Op::reciprocal, "reciprocal", unary, 1, ""},
-    {Op::square, "square", unary, 1, ""},
-    {Op::exp, "exp", unary, 1, ""},
-    {Op::log, "log", unary, 1, ""},
-    {Op::log1p, "log1p", unary, 1, ""},
-    {Op::tanh, "tanh", unary, 1, ""},
-    {Op::erf, "erf", unary, 1, ""},
-    {Op::sin, "sin", unary, 1, ""},
-    {Op::cos, "cos", unary, 1, ""},
-    {Op::sigmoid, "sigmoid", unary, 1, ""},
-    {Op::relu, "relu", unary, 1, ""},
-    {Op::relu6, "relu6", unary, 1, ""},
-    {Op::leaky_relu, "leaky_relu", unary, 1, "", slope},
-    {Op::elu, "elu", unary, 1, "", elu_alpha},
-    {Op::silu, "silu", unary, 1, ""},
-    {Op::mish, "mish", unary, 1, ""},
-    {Op::gelu, "gelu", unary, 1, ""},
-    {Op::gelu_tanh, "gelu_tanh", unary, 1, ""},
-    {Op::hardsigmoid, "hardsigmoid", unary, 1, "", hardsigmoid_line},
-    {Op::hardswish, "hardswish", unary, 1, ""},
-    {Op::softplus, "softplus", unary, 1, ""},
-    {Op::logsigmoid, "logsigmoid", unary, 1, ""},
-    {Op::clamp, "clamp", unary, 1, "", bounds},
-    {Op::cast, "cast", unary, 1, ""},
-    {Op::one_hot, "one_hot", unary, 1, ""},
-    {Op::sum, "sum", reduction, 1, ""},
-    {Op::mean, "mean", reduction, 1, ""},
-    {Op::reduce_max, "max", reduction, 1, ""},
-    {Op::reduce_min, "min", reduction, 1, ""},
-    {Op::sum_squares, "sum_squares", reduction, 1, ""},
-    {Op::variance, "variance", reduction, 1, ""},
-    {Op::group_norm, "group_norm", normalisation, -1, "", eps},
-    {Op::instance_norm, "instance_norm", normalisation, -1, "", eps},
-    {Op::layer_norm, "layer_norm", normalisation, -1, "", eps},
-    {Op::rms_norm, "rms_norm", normalisation, -1, "", eps},
-    {Op::batch_norm, "batch_norm", normalisation, -1, "", eps},
-    {Op::softmax, "softmax", OpClass::softmax, 1, ""},
-    {Op::call, "call", OpClass::call, -1, ""},
+#define SYMBOL(TEXT) .symbol = TEXT,
+#define TYPE(RULE) .type = TypeRule::RULE,
+#define COST(CLASS) .cost = Cost::CLASS,
+#define FACTS(...) __VA_ARGS__,
+#define UNISONO_ROW(NAME, TEXT, CLASS, ARITY) .op = Op::NAME, .name = TEXT, .op_class = CLASS, .arity = ARITY
+#define UNISONO_LEAF(NAME) {UNISONO_ROW(NAME, #NAME, leaf, 0)},
+#define UNISONO_OPERATOR(NAME, CLASS, ARITY, ...) {UNISONO_ROW(NAME, #NAME, CLASS, ARITY), __VA_ARGS__},
+#define UNISONO_FUNCTION(NAME, ...) {UNISONO_ROW(NAME, #NAME, unary, 1), __VA_ARGS__},
+#define UNISONO_FUNCTION_1(NAME, P, P_FIELD, P_DEFAULT, ...) \
+  {UNISONO_ROW(NAME, #NAME, unary, 1), .parameters = NAME##_parameters, __VA_ARGS__},
+#define UNISONO_FUNCTION_2(NAME, P, P_FIELD, P_DEFAULT, Q, Q_FIELD, Q_DEFAULT, ...) \
+  {UNISONO_ROW(NAME, #NAME, unary, 1), .parameters = NAME##_parameters, __VA_ARGS__},
+#define UNISONO_CONVERSION(NAME, ...) {UNISONO_ROW(NAME, #NAME, unary, 1), __VA_ARGS__},
+#define UNISONO_REDUCTION(NAME, TEXT, ...) {UNISONO_ROW(NAME, TEXT, reduction, 1), __VA_ARGS__},
+#define UNISONO_NORMALISATION(NAME) {UNISONO_ROW(NAME, #NAME, normalisation, -1), .parameters = eps},
+#define UNISONO_SOFTMAX(NAME) {UNISONO_ROW(NAME, #NAME, OpClass::softmax, 1)},
+#define UNISONO_CALL(NAME) {UNISONO_ROW(NAME, #NAME, OpClass::call, -1), .cost = Cost::special},
+#include "ir/operations.inc"
+#undef UNISONO_ROW
 }};
 
 constexpr bool in_order() {

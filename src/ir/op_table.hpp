@@ -1,6 +1,6 @@
 #pragma once
-/// What each operation is called and how many inputs it takes; the one table that parser, printer, verifier and
-/// backends share.
+/// What each operation is called, how many inputs it takes and what passes may rely on: the columns of the table of
+/// operations (unisono/operations.def) that parser, printer, verifier and backends share.
 
 #include <optional>
 #include <span>
@@ -23,6 +23,21 @@ enum class OpClass : std::uint8_t {
   call
 };
 
+/// How the dtype of a result follows from those of the inputs; constants take the dtype of what they meet.
+enum class TypeRule : std::uint8_t {
+  own,         ///< the operation's: leaves, cast, one_hot, normalisations, softmax, calls
+  arithmetic,  ///< the common dtype; bool becomes f32
+  real,        ///< the common dtype of floats; integers become f32
+  boolean,
+  picked,  ///< select: the common dtype of the second and third input
+};
+
+/// What an element costs a GPU.
+enum class Cost : std::uint8_t {
+  simple,
+  special,  ///< the special-function unit takes part, or a library function
+};
+
 /// A number among an operation's attributes.
 struct Parameter {
   std::string_view name;  ///< keyword in the text form
@@ -35,8 +50,13 @@ struct OpInfo {
   std::string_view name;  ///< in the text form
   OpClass op_class;
   int arity;                                ///< -1: varies (normalisations, calls)
-  std::string_view symbol;                  ///< infix or prefix operator, if it has one
   std::span<const Parameter> parameters{};  ///< in the order of positional arguments, after the inputs
+  std::string_view symbol{};                ///< infix or prefix operator, if it has one
+  TypeRule type = TypeRule::own;
+  Cost cost = Cost::simple;
+  bool commutes = false;     ///< the first two inputs may change places
+  bool picks = false;        ///< the result is one of the inputs, but for its sign
+  bool nonnegative = false;  ///< the result is never below 0 and never -0; NaN is allowed
 };
 
 const OpInfo& info(Op op);

@@ -7,13 +7,6 @@
 namespace unisono {
 
 namespace {
-Value with_alpha(Op op, Value x, double alpha, double beta = 0) {
-  Attributes a;
-  a.alpha = alpha;
-  a.beta = beta;
-  return x.builder().node(op, {x}, std::move(a));
-}
-
 Value reduce(Op op, Value x, ReduceDomain domain) {
   Attributes a;
   a.domain = domain;
@@ -33,17 +26,6 @@ Value normalise(Op op, Value x, const NormOptions& o) {
   return x.builder().node(op, inputs, std::move(a));
 }
 }  // namespace
-
-Value leaky_relu(Value x, double slope) { return with_alpha(Op::leaky_relu, x, slope); }
-Value elu(Value x, double alpha) { return with_alpha(Op::elu, x, alpha); }
-Value hardsigmoid(Value x, double alpha, double beta) { return with_alpha(Op::hardsigmoid, x, alpha, beta); }
-
-Value clamp(Value x, double lower, double upper) {
-  Attributes a;
-  a.lower = lower;
-  a.upper = upper;
-  return x.builder().node(Op::clamp, {x}, std::move(a));
-}
 
 Value cast(Value x, DType dtype) { return x.builder().node(Op::cast, {x}, {}, dtype); }
 

@@ -163,13 +163,6 @@ NetworkValue pool(bool average, NetworkValue x, const PoolOptions& o) {
                            {x});
 }
 
-NetworkValue with_attributes(Op op, NetworkValue x, double alpha, double beta = 0) {
-  Attributes a;
-  a.alpha = alpha;
-  a.beta = beta;
-  return elementwise(op, {x}, std::move(a));
-}
-
 }  // namespace
 
 NetworkValue conv2d(NetworkValue x, NetworkValue w, Conv2dOptions o) {
@@ -236,19 +229,6 @@ NetworkValue identity(NetworkValue x) { return x.builder().apply(operators::Iden
 NetworkValue elementwise(Op op, const std::vector<NetworkValue>& inputs, Attributes attr) {
   if (inputs.empty()) throw UserError(fmt::format("{} was given no inputs", to_string(op)));
   return inputs[0].builder().apply(operators::Elementwise{.op = op, .attr = std::move(attr)}, inputs);
-}
-
-NetworkValue leaky_relu(NetworkValue x, double slope) { return with_attributes(Op::leaky_relu, x, slope); }
-NetworkValue elu(NetworkValue x, double alpha) { return with_attributes(Op::elu, x, alpha); }
-NetworkValue hardsigmoid(NetworkValue x, double alpha, double beta) {
-  return with_attributes(Op::hardsigmoid, x, alpha, beta);
-}
-
-NetworkValue clamp(NetworkValue x, double lower, double upper) {
-  Attributes a;
-  a.lower = lower;
-  a.upper = upper;
-  return elementwise(Op::clamp, {x}, std::move(a));
 }
 
 }  // namespace unisono

@@ -177,18 +177,7 @@ Graph Editor::finish() && {
   return live_in_order(graph_);
 }
 
-bool operands_commute(Op op) {
-  switch (op) {
-    case Op::add:
-    case Op::mul:
-    case Op::fma:
-    case Op::equal:
-    case Op::not_equal:
-    case Op::logical_and:
-    case Op::logical_or: return true;
-    default: return false;
-  }
-}
+bool operands_commute(Op op) { return ir::info(op).commutes; }
 
 Graph live_in_order(const Graph& graph) {
   std::vector<bool> live(graph.nodes.size(), false);

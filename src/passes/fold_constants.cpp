@@ -16,55 +16,30 @@ namespace {
 
 using Values = std::vector<double>;
 
-std::optional<double> binary(Op op, double x, double y) {
-  switch (op) {
-    case Op::add: return x + y;
-    case Op::sub: return x - y;
-    case Op::mul: return x * y;
-    case Op::div: return x / y;
-    case Op::pow: return std::pow(x, y);
-    // of equals the second; NaN if either is
-    case Op::min: return std::isnan(x) || std::isnan(y) ? x + y : x < y ? x : y;
-    case Op::max: return std::isnan(x) || std::isnan(y) ? x + y : x > y ? x : y;
-    case Op::less: return x < y;
-    case Op::less_equal: return x <= y;
-    case Op::greater: return x > y;
-    case Op::greater_equal: return x >= y;
-    case Op::equal: return x == y;
-    case Op::not_equal: return x != y;
-    case Op::logical_and: return x != 0 && y != 0;
-    case Op::logical_or: return x != 0 || y != 0;
-    default: return {};
-  }
-}
-
 // Only what has one meaning in every implementation; activations of a constant stay
-std::optional<double> unary(Op op, double x) {
+std::optional<double> value_of(Op op, double x, double y, double z) {
   switch (op) {
-    case Op::cast: return x;
-    case Op::neg: return -x;
-    case Op::abs: return std::abs(x);
-    case Op::square: return x * x;
-    case Op::sqrt: return std::sqrt(x);
-    case Op::rsqrt: return 1 / std::sqrt(x);
-    case Op::reciprocal: return 1 / x;
-    case Op::exp: return std::exp(x);
-    case Op::log: return std::log(x);
-    case Op::log1p: return std::log1p(x);
-    case Op::tanh: return std::tanh(x);
-    case Op::erf: return std::erf(x);
-    case Op::sin: return std::sin(x);
-    case Op::cos: return std::cos(x);
-    case Op::logical_not: return x == 0;
-    default: return {};
+#define FOLD(...) return __VA_ARGS__;
+#define UNISONO_ELEMENTWISE(NAME, ...) \
+  case Op::NAME: {                     \
+    __VA_ARGS__ break;                 \
   }
+#define UNISONO_CONVERSION(NAME, ...) \
+  case Op::NAME: {                    \
+    __VA_ARGS__ break;                \
+  }
+#define UNISONO_OTHER(NAME) \
+  case Op::NAME: {          \
+    break;                  \
+  }
+#include "ir/operations.inc"
+  }
+  return {};
 }
 
 std::optional<double> compute(const Node& node, const Values& in) {
-  std::optional<double> v;
-  if (in.size() == 1) v = unary(node.op, in[0]);
-  if (in.size() == 2) v = binary(node.op, in[0], in[1]);
-  if (node.op == Op::select) v = in[0] != 0 ? in[1] : in[2];
+  const auto at = [&](std::size_t i) { return i < in.size() ? in[i] : 0; };
+  const std::optional<double> v = value_of(node.op, at(0), at(1), at(2));
   if (!v) return {};
   if (node.dtype == DType::f32 || node.dtype == DType::f64) return v;
   const double rounded = support::round_to(*v, node.dtype);

@@ -5,6 +5,7 @@
 #include <numbers>
 #include <utility>
 
+#include "ir/op_table.hpp"
 #include "passes/editor.hpp"
 
 namespace unisono::passes {
@@ -41,22 +42,11 @@ bool divisor_is_coarser(const Match& m) {
 bool is_nonnegative(const Editor& g, ValueId id, int depth = 4) {
   const Node& v = g[id];
   if (depth == 0) return false;
-  switch (v.op) {
-    case Op::abs:
-    case Op::square:
-    case Op::exp:
-    case Op::sigmoid:
-    case Op::softplus:
-    case Op::relu:
-    case Op::sum_squares:
-    case Op::variance: return true;
-    case Op::constant: return v.attr.value > 0 || (v.attr.value == 0 && !std::signbit(v.attr.value));
-    case Op::mean:
-    case Op::sum: return is_nonnegative(g, v.inputs[0], depth - 1);
-    case Op::add:
-    case Op::mul: return is_nonnegative(g, v.inputs[0], depth - 1) && is_nonnegative(g, v.inputs[1], depth - 1);
-    default: return false;
-  }
+  const auto input = [&](std::size_t i) { return is_nonnegative(g, v.inputs[i], depth - 1); };
+  if (ir::info(v.op).nonnegative) return true;
+  if (v.op == Op::constant) return v.attr.value > 0 || (v.attr.value == 0 && !std::signbit(v.attr.value));
+  if (v.op == Op::mean || v.op == Op::sum) return input(0);
+  return (v.op == Op::add || v.op == Op::mul) && input(0) && input(1);
 }
 bool base_is_nonnegative(const Match& m) { return is_nonnegative(m.graph(), m.value(0)); }
 

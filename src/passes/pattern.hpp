@@ -71,33 +71,14 @@ inline Pattern operator*(const Pattern& x, double y) { return x * exactly(y); }
 inline Pattern operator/(double x, const Pattern& y) { return exactly(x) / y; }
 inline Pattern operator/(const Pattern& x, double y) { return x / exactly(y); }
 
-#define UNISONO_PATTERN_UNARY(NAME) \
+#define UNISONO_FUNCTION(NAME, ...) \
   inline Pattern NAME(const Pattern& x) { return operation(Op::NAME, {x}); }
+#define UNISONO_FUNCTION_1(...)  // with attributes: by with() and with_attributes()
+#define UNISONO_FUNCTION_2(...)
+#include "unisono/operations.def"
+inline Pattern logical_not(const Pattern& x) { return operation(Op::logical_not, {x}); }
 #define UNISONO_PATTERN_BINARY(NAME) \
   inline Pattern NAME(const Pattern& x, const Pattern& y) { return operation(Op::NAME, {x, y}); }
-UNISONO_PATTERN_UNARY(logical_not)
-UNISONO_PATTERN_UNARY(abs)
-UNISONO_PATTERN_UNARY(sqrt)
-UNISONO_PATTERN_UNARY(rsqrt)
-UNISONO_PATTERN_UNARY(reciprocal)
-UNISONO_PATTERN_UNARY(square)
-UNISONO_PATTERN_UNARY(exp)
-UNISONO_PATTERN_UNARY(log)
-UNISONO_PATTERN_UNARY(log1p)
-UNISONO_PATTERN_UNARY(tanh)
-UNISONO_PATTERN_UNARY(erf)
-UNISONO_PATTERN_UNARY(sin)
-UNISONO_PATTERN_UNARY(cos)
-UNISONO_PATTERN_UNARY(sigmoid)
-UNISONO_PATTERN_UNARY(relu)
-UNISONO_PATTERN_UNARY(relu6)
-UNISONO_PATTERN_UNARY(silu)
-UNISONO_PATTERN_UNARY(mish)
-UNISONO_PATTERN_UNARY(gelu)
-UNISONO_PATTERN_UNARY(gelu_tanh)
-UNISONO_PATTERN_UNARY(hardswish)
-UNISONO_PATTERN_UNARY(softplus)
-UNISONO_PATTERN_UNARY(logsigmoid)
 UNISONO_PATTERN_BINARY(min)
 UNISONO_PATTERN_BINARY(max)
 UNISONO_PATTERN_BINARY(pow)
@@ -109,7 +90,6 @@ UNISONO_PATTERN_BINARY(equal)
 UNISONO_PATTERN_BINARY(not_equal)
 UNISONO_PATTERN_BINARY(logical_and)
 UNISONO_PATTERN_BINARY(logical_or)
-#undef UNISONO_PATTERN_UNARY
 #undef UNISONO_PATTERN_BINARY
 inline Pattern fma(const Pattern& x, const Pattern& y, const Pattern& z) { return operation(Op::fma, {x, y, z}); }
 inline Pattern select(const Pattern& c, const Pattern& x, const Pattern& y) { return operation(Op::select, {c, x, y}); }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "ir/op_table.hpp"
 #include "plan/fetching.hpp"
 #include "unisono/error.hpp"
 
@@ -65,33 +66,6 @@ void check_device(const Device& d, Reasons& reasons) {
                     d.name, d.major, d.minor));
 }
 
-bool special(Op op) {
-  switch (op) {
-    case Op::div:
-    case Op::pow:
-    case Op::sqrt:
-    case Op::rsqrt:
-    case Op::reciprocal:
-    case Op::exp:
-    case Op::log:
-    case Op::log1p:
-    case Op::tanh:
-    case Op::erf:
-    case Op::sin:
-    case Op::cos:
-    case Op::sigmoid:
-    case Op::elu:
-    case Op::silu:
-    case Op::mish:
-    case Op::gelu:
-    case Op::gelu_tanh:
-    case Op::softplus:
-    case Op::logsigmoid:
-    case Op::call: return true;
-    default: return false;
-  }
-}
-
 bool full(const Axes& axes) { return axes.row == RowAxis::m && axes.col == ColAxis::n; }
 
 /// Counts what is computed an element to reach the roots; stops at values that `done` already holds.
@@ -104,7 +78,7 @@ Work count_work(const Graph& graph, std::vector<ValueId> roots, std::vector<bool
     if (done[id] || !full(node.axes)) continue;
     done[id] = true;
     if (node.op == Op::acc || node.op == Op::operand || node.op == Op::constant) continue;
-    ++(special(node.op) ? work.special : work.simple);
+    ++(ir::info(node.op).cost == ir::Cost::special ? work.special : work.simple);
     roots.insert(roots.end(), node.inputs.begin(), node.inputs.end());
   }
   return work;

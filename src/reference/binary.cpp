@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 
 #include "reference/nodes.hpp"
 #include "unisono/error.hpp"
@@ -111,27 +112,35 @@ void map3(Inputs inputs, Term& out, const Space& space, F f) {
 
 void evaluate_elementwise(Op op, Inputs in, Term& out, const Space& space, const ErrorModel& model) {
   const Arithmetic a(out.dtype, model);
-  const auto compare = [&](auto f) { map2(in, out, space, [&](V x, V y) { return compared(x, y, f); }); };
   switch (op) {
-    case Op::add: return map2(in, out, space, [&](V x, V y) { return a.add(x, y); });
-    case Op::sub: return map2(in, out, space, [&](V x, V y) { return a.sub(x, y); });
-    case Op::mul: return map2(in, out, space, [&](V x, V y) { return a.mul(x, y); });
-    case Op::div: return map2(in, out, space, [&](V x, V y) { return a.div(x, y); });
-    case Op::min: return map2(in, out, space, [&](V x, V y) { return smaller(a, x, y); });
-    case Op::max: return map2(in, out, space, [&](V x, V y) { return larger(a, x, y); });
-    case Op::pow: return map2(in, out, space, [&](V x, V y) { return power(a, x, y); });
-    case Op::less: return compare([](double x, double y) { return x < y; });
-    case Op::less_equal: return compare([](double x, double y) { return x <= y; });
-    case Op::greater: return compare([](double x, double y) { return x > y; });
-    case Op::greater_equal: return compare([](double x, double y) { return x >= y; });
-    case Op::equal: return compare([](double x, double y) { return x == y; });
-    case Op::not_equal: return compare([](double x, double y) { return x != y; });
-    case Op::logical_and: return map2(in, out, space, [](V x, V y) { return both(x, y); });
-    case Op::logical_or: return map2(in, out, space, [](V x, V y) { return either(x, y); });
-    case Op::fma: return map3(in, out, space, [&](V x, V y, V z) { return a.fma(x, y, z); });
-    case Op::select: return map3(in, out, space, [](V c, V x, V y) { return selected(c, x, y); });
-    default: throw InternalError("the reference has no elementwise operation " + std::string(to_string(op)));
+#define REFERENCE(...) __VA_ARGS__
+#define UNISONO_OPERATOR_1(NAME, ...) \
+  case Op::NAME: {                    \
+    break;                            \
   }
+#define UNISONO_OPERATOR_2(NAME, ...)                                   \
+  case Op::NAME: {                                                      \
+    return map2(in, out, space, [&](V x, V y) { return __VA_ARGS__; }); \
+  }
+#define UNISONO_OPERATOR_3(NAME, ...)                                        \
+  case Op::NAME: {                                                           \
+    return map3(in, out, space, [&](V x, V y, V z) { return __VA_ARGS__; }); \
+  }
+#define UNISONO_OPERATOR(NAME, CLASS, ARITY, ...) UNISONO_OPERATOR_##ARITY(NAME, __VA_ARGS__)
+#define UNISONO_ELEMENTWISE(NAME, ...) \
+  case Op::NAME: {                     \
+    break;                             \
+  }
+#define UNISONO_OTHER(NAME) \
+  case Op::NAME: {          \
+    break;                  \
+  }
+#include "ir/operations.inc"
+#undef UNISONO_OPERATOR_1
+#undef UNISONO_OPERATOR_2
+#undef UNISONO_OPERATOR_3
+  }
+  throw InternalError("the reference has no elementwise operation " + std::string(to_string(op)));
 }
 
 }  // namespace unisono::reference

@@ -27,21 +27,18 @@ V multiply(V x, V y) { return wrapped(integer(x) * integer(y), Arithmetic::produ
 
 V apply(Op op, V x, V y, V z) {
   switch (op) {
-    case Op::add: return wrapped(integer(x) + integer(y), x.e + y.e);
-    case Op::sub: return wrapped(integer(x) - integer(y), x.e + y.e);
-    case Op::mul: return multiply(x, y);
-    case Op::square: return multiply(x, x);
-    case Op::fma: {
-      // |x·y| ≤ 2^62, so that the sum fits too
-      return wrapped(integer(x) * integer(y) + integer(z), Arithmetic::product_error(x, y) + z.e);
-    }
-    case Op::neg: return wrapped(-integer(x), x.e);
-    case Op::abs: return wrapped(std::abs(integer(x)), x.e);
-    case Op::relu: return {std::max(x.v, 0.0), x.e};
-    case Op::min: return {std::min(x.v, y.v), std::max(x.e, y.e)};
-    case Op::max: return {std::max(x.v, y.v), std::max(x.e, y.e)};
-    default: throw InternalError("the reference has no i32 operation " + std::string(to_string(op)));
+#define REFERENCE_I32(...) return __VA_ARGS__;
+#define UNISONO_ELEMENTWISE(NAME, ...) \
+  case Op::NAME: {                     \
+    __VA_ARGS__ break;                 \
   }
+#define UNISONO_OTHER(NAME) \
+  case Op::NAME: {          \
+    break;                  \
+  }
+#include "ir/operations.inc"
+  }
+  throw InternalError("the reference has no i32 operation " + std::string(to_string(op)));
 }
 
 }  // namespace

@@ -10,7 +10,7 @@ namespace unisono::reference {
 
 using Inputs = std::span<const Term* const>;
 
-void evaluate_unary(const Node& node, const Term& x, Term& out, const ErrorModel& model);
+void evaluate_unary(const Node& node, const Term& input, Term& out, const ErrorModel& model);
 void evaluate_cast(const Term& x, Term& out, const ErrorModel& model);
 void evaluate_one_hot(const Term& label, Term& out);
 

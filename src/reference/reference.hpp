@@ -1,6 +1,7 @@
 #pragma once
 /// The float64 reference: plain loops that define what every backend must compute. It shares nothing with passes, plans
-/// or backends; of src/ir it uses the op table only.
+/// or backends; of src/ir it uses names and arity of the table of operations, in which its formulas have a column of
+/// their own.
 ///
 /// Numerics (docs/numerics.md). Values of dtype f64 and f32 are held in float64 and not rounded; values of dtype bf16,
 /// f16 and tf32 are rounded to their dtype after each node, because a cast in the graph asks for just that; i32 wraps

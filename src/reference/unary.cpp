@@ -187,42 +187,50 @@ V log(const Arithmetic& a, V x, double offset) {
 
 }  // namespace
 
-void evaluate_unary(const Node& node, const Term& x, Term& out, const ErrorModel& model) {
+void evaluate_unary(const Node& node, const Term& input, Term& out, const ErrorModel& model) {
   const Arithmetic a(node.dtype, model);
-  const Attributes& p = node.attr;
   switch (node.op) {
-    case Op::neg: return map(x, out, [&](V t) { return V{-t.v, t.e}; });
-    case Op::abs: return map(x, out, [&](V t) { return V{abs(t.v), t.e}; });
-    case Op::sqrt: return map(x, out, [&](V t) { return sqrt(a, t); });
-    case Op::rsqrt: return map(x, out, [&](V t) { return a.rsqrt(t); });
-    case Op::reciprocal: return map(x, out, [&](V t) { return a.div({1, 0}, t); });
-    case Op::square: return map(x, out, [&](V t) { return a.mul(t, t); });
-    case Op::exp: return map(x, out, [&](V t) { return a.exp(t); });
-    case Op::log: return map(x, out, [&](V t) { return log(a, t, 0); });
-    case Op::log1p: return map(x, out, [&](V t) { return log(a, t, 1); });
-    case Op::tanh: return map(x, out, [&](V t) { return tanh(a, t); });
-    case Op::erf: return map(x, out, [&](V t) { return erf(a, t); });
-    case Op::sin: return map(x, out, [&](V t) { return sine(a, t, std::sin(t.v), std::cos(t.v)); });
-    case Op::cos: return map(x, out, [&](V t) { return sine(a, t, std::cos(t.v), std::sin(t.v)); });
-    case Op::sigmoid: return map(x, out, [&](V t) { return sigmoid(a, t); });
-    case Op::relu: return map(x, out, [&](V t) { return relu(a, t); });
-    case Op::relu6: return map(x, out, [&](V t) { return clamp(a, t, 0, 6); });
-    case Op::leaky_relu: return map(x, out, [&](V t) { return leaky_relu(a, t, p.alpha); });
-    case Op::elu: return map(x, out, [&](V t) { return elu(a, t, p.alpha); });
-    case Op::silu: return map(x, out, [&](V t) { return silu(a, t); });
-    case Op::mish: return map(x, out, [&](V t) { return mish(a, t); });
-    case Op::gelu: return map(x, out, [&](V t) { return gelu(a, t); });
-    case Op::gelu_tanh: return map(x, out, [&](V t) { return gelu_tanh(a, t); });
-    case Op::hardsigmoid: return map(x, out, [&](V t) { return hardsigmoid(a, t, p.alpha, p.beta); });
-    case Op::hardswish: return map(x, out, [&](V t) { return hardswish(a, t); });
-    case Op::softplus: return map(x, out, [&](V t) { return softplus(a, t); });
-    case Op::logsigmoid: return map(x, out, [&](V t) { return logsigmoid(a, t); });
-    case Op::clamp: return map(x, out, [&](V t) { return clamp(a, t, p.lower, p.upper); });
-    case Op::cast: return evaluate_cast(x, out, model);
-    case Op::one_hot: return evaluate_one_hot(x, out);
-    case Op::logical_not: return map(x, out, [&](V t) { return V{t.v != 0 ? 0.0 : 1.0, t.e}; });
-    default: throw InternalError("the reference has no unary operation " + std::string(to_string(node.op)));
+#define REFERENCE(...) __VA_ARGS__
+#define UNISONO_FUNCTION(NAME, ...)                           \
+  case Op::NAME: {                                            \
+    return map(input, out, [&](V x) { return __VA_ARGS__; }); \
   }
+#define UNISONO_FUNCTION_1(NAME, P, P_FIELD, P_DEFAULT, ...)  \
+  case Op::NAME: {                                            \
+    const double p = node.attr.P_FIELD;                       \
+    return map(input, out, [&](V x) { return __VA_ARGS__; }); \
+  }
+#define UNISONO_FUNCTION_2(NAME, P, P_FIELD, P_DEFAULT, Q, Q_FIELD, Q_DEFAULT, ...) \
+  case Op::NAME: {                                                                  \
+    const double p = node.attr.P_FIELD, q = node.attr.Q_FIELD;                      \
+    return map(input, out, [&](V x) { return __VA_ARGS__; });                       \
+  }
+#define UNISONO_OPERATOR_1(NAME, ...)                         \
+  case Op::NAME: {                                            \
+    return map(input, out, [&](V x) { return __VA_ARGS__; }); \
+  }
+#define UNISONO_OPERATOR_2(NAME, ...) \
+  case Op::NAME: {                    \
+    break;                            \
+  }
+#define UNISONO_OPERATOR_3(NAME, ...) \
+  case Op::NAME: {                    \
+    break;                            \
+  }
+#define UNISONO_OPERATOR(NAME, CLASS, ARITY, ...) UNISONO_OPERATOR_##ARITY(NAME, __VA_ARGS__)
+#define UNISONO_CONVERSION(NAME, ...)
+#define UNISONO_OTHER(NAME) \
+  case Op::NAME: {          \
+    break;                  \
+  }
+#include "ir/operations.inc"
+#undef UNISONO_OPERATOR_1
+#undef UNISONO_OPERATOR_2
+#undef UNISONO_OPERATOR_3
+    case Op::cast: return evaluate_cast(input, out, model);
+    case Op::one_hot: return evaluate_one_hot(input, out);
+  }
+  throw InternalError("the reference has no unary operation " + std::string(to_string(node.op)));
 }
 
 void evaluate_cast(const Term& x, Term& out, const ErrorModel& model) {

@@ -3,6 +3,7 @@
 #include <bit>
 #include <cmath>
 
+#include "ir/op_table.hpp"
 #include "support/random_generator.hpp"
 
 namespace unisono::test {
@@ -20,6 +21,16 @@ std::vector<int> divisors(std::int64_t n) {
   for (int i = 1; i <= n; ++i)
     if (n % i == 0) d.push_back(i);
   return d;
+}
+
+const std::vector<Op>& functions() {
+  static const std::vector<Op> all{
+#define UNISONO_FUNCTION(NAME, ...) Op::NAME,
+#define UNISONO_FUNCTION_1(NAME, ...) Op::NAME,
+#define UNISONO_FUNCTION_2(NAME, ...) Op::NAME,
+#include "unisono/operations.def"
+  };
+  return all;
 }
 
 }  // namespace
@@ -195,7 +206,13 @@ void Generator::unary() {
       remember(hardsigmoid(x, slope, offset), 1);
       break;
     }
-    default: remember(x * x, a * a > 1e4 ? 1e4 : a * a);
+    default: {  // any function of the table, so that one is drawn as soon as it has a row
+      const Value w = abs(within(x, 3)) + 0.5;
+      Attributes attr;
+      const Op op = r_.one_of(functions());
+      for (const ir::Parameter& p : ir::info(op).parameters) attr.*p.field = p.fallback;
+      remember(g_.node(op, {w}, std::move(attr)), 50);
+    }
   }
 }
 

@@ -3,6 +3,7 @@
 
 #include <concepts>
 #include <cstddef>
+#include <limits>
 #include <map>
 #include <optional>
 #include <string>
@@ -154,35 +155,24 @@ UNISONO_NETWORK_BINARY(min, min)
 UNISONO_NETWORK_BINARY(max, max)
 UNISONO_NETWORK_BINARY(pow, pow)
 #undef UNISONO_NETWORK_BINARY
-#define UNISONO_NETWORK_UNARY(NAME) \
-  inline NetworkValue NAME(NetworkValue x) { return elementwise(Op::NAME, {x}); }
-UNISONO_NETWORK_UNARY(abs)
-UNISONO_NETWORK_UNARY(sqrt)
-UNISONO_NETWORK_UNARY(rsqrt)
-UNISONO_NETWORK_UNARY(reciprocal)
-UNISONO_NETWORK_UNARY(square)
-UNISONO_NETWORK_UNARY(exp)
-UNISONO_NETWORK_UNARY(log)
-UNISONO_NETWORK_UNARY(log1p)
-UNISONO_NETWORK_UNARY(tanh)
-UNISONO_NETWORK_UNARY(erf)
-UNISONO_NETWORK_UNARY(sin)
-UNISONO_NETWORK_UNARY(cos)
-UNISONO_NETWORK_UNARY(sigmoid)
-UNISONO_NETWORK_UNARY(relu)
-UNISONO_NETWORK_UNARY(relu6)
-UNISONO_NETWORK_UNARY(silu)
-UNISONO_NETWORK_UNARY(mish)
-UNISONO_NETWORK_UNARY(gelu)
-UNISONO_NETWORK_UNARY(gelu_tanh)
-UNISONO_NETWORK_UNARY(hardswish)
-UNISONO_NETWORK_UNARY(softplus)
-UNISONO_NETWORK_UNARY(logsigmoid)
-#undef UNISONO_NETWORK_UNARY
 inline NetworkValue operator-(NetworkValue x) { return elementwise(Op::neg, {x}); }
-NetworkValue leaky_relu(NetworkValue x, double slope = 0.01);
-NetworkValue elu(NetworkValue x, double alpha = 1.0);
-NetworkValue hardsigmoid(NetworkValue x, double alpha = 1.0 / 6, double beta = 0.5);
-NetworkValue clamp(NetworkValue x, double lower, double upper);
+
+// A function for each row of unisono/functions.def: abs(x), …, leaky_relu(x, slope = 0.01), …
+#define UNISONO_FUNCTION(NAME, ...) \
+  inline NetworkValue NAME(NetworkValue x) { return elementwise(Op::NAME, {x}); }
+#define UNISONO_FUNCTION_1(NAME, P, P_FIELD, P_DEFAULT, ...)       \
+  inline NetworkValue NAME(NetworkValue x, double P = P_DEFAULT) { \
+    Attributes attr;                                               \
+    attr.P_FIELD = P;                                              \
+    return elementwise(Op::NAME, {x}, std::move(attr));            \
+  }
+#define UNISONO_FUNCTION_2(NAME, P, P_FIELD, P_DEFAULT, Q, Q_FIELD, Q_DEFAULT, ...)      \
+  inline NetworkValue NAME(NetworkValue x, double P = P_DEFAULT, double Q = Q_DEFAULT) { \
+    Attributes attr;                                                                     \
+    attr.P_FIELD = P;                                                                    \
+    attr.Q_FIELD = Q;                                                                    \
+    return elementwise(Op::NAME, {x}, std::move(attr));                                  \
+  }
+#include "unisono/operations.def"
 
 }  // namespace unisono

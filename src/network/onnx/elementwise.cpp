@@ -123,36 +123,11 @@ void import_gelu(const NodeReader& node) {
   finish(node, approximate == "none" ? Op::gelu : Op::gelu_tanh, {node.value(0)});
 }
 
-// HardSwish is alpha 1/6, beta 1/2 by definition
+// The column ONNX of the table of operations. HardSwish is alpha 1/6, beta 1/2 by definition
 constexpr OperatorRow elementwise_table[] = {
-    {"Abs", 6, unary_of_any<Op::abs, MapOp::abs>},
-    {"Add", 7, binary<Op::add, MapOp::add>},
-    {"Clip", 11, import_clip},
-    {"Cos", 7, unary_of_any<Op::cos, MapOp::cos>},
-    {"Div", 7, binary<Op::div, MapOp::div>},
-    {"Elu", 6, activation<Op::elu, 1'000'000>},
-    {"Erf", 9, unary_of_any<Op::erf, MapOp::erf>},
-    {"Exp", 6, unary_of_any<Op::exp, MapOp::exp>},
-    {"Gelu", 20, import_gelu},
-    {"HardSigmoid", 6, activation<Op::hardsigmoid, 200'000, 500'000>},
-    {"HardSwish", 14, unary<Op::hardswish>},
-    {"LeakyRelu", 6, activation<Op::leaky_relu, 10'000>},
-    {"Log", 6, unary_of_any<Op::log, MapOp::log>},
-    {"Max", 8, variadic<Op::max, MapOp::max>},
-    {"Min", 8, variadic<Op::min, MapOp::min>},
-    {"Mish", 18, unary<Op::mish>},
-    {"Mul", 7, binary<Op::mul, MapOp::mul>},
-    {"Neg", 6, unary_of_any<Op::neg, MapOp::neg>},
-    {"Pow", 7, import_pow},
-    {"Reciprocal", 6, import_reciprocal},
-    {"Relu", 6, import_relu},
-    {"Sigmoid", 6, import_sigmoid},
-    {"Sin", 7, unary_of_any<Op::sin, MapOp::sin>},
-    {"Softplus", 1, unary<Op::softplus>},
-    {"Sqrt", 6, unary_of_any<Op::sqrt, MapOp::sqrt>},
-    {"Sub", 7, binary<Op::sub, MapOp::sub>},
-    {"Sum", 8, variadic<Op::add, MapOp::add>},
-    {"Tanh", 6, unary_of_any<Op::tanh, MapOp::tanh>},
+#define ONNX(...) __VA_ARGS__,
+#define UNISONO_ELEMENTWISE(NAME, ...) __VA_ARGS__
+#include "ir/operations.inc"
 };
 
 }  // namespace

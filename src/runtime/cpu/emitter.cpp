@@ -16,66 +16,24 @@ namespace {
 // The instruction of each elementwise op; the enumerations name them alike
 Code code_of(Op op) {
   switch (op) {
-#define UNISONO_SAME(NAME) \
-  case Op::NAME: return Code::NAME;
-    UNISONO_SAME(add)
-    UNISONO_SAME(sub)
-    UNISONO_SAME(mul)
-    UNISONO_SAME(div)
-    UNISONO_SAME(min)
-    UNISONO_SAME(max)
-    UNISONO_SAME(pow)
-    UNISONO_SAME(less)
-    UNISONO_SAME(less_equal)
-    UNISONO_SAME(greater)
-    UNISONO_SAME(greater_equal)
-    UNISONO_SAME(equal)
-    UNISONO_SAME(not_equal)
-    UNISONO_SAME(logical_and)
-    UNISONO_SAME(logical_or)
-    UNISONO_SAME(fma)
-    UNISONO_SAME(select)
-    UNISONO_SAME(logical_not)
-    UNISONO_SAME(neg)
-    UNISONO_SAME(abs)
-    UNISONO_SAME(sqrt)
-    UNISONO_SAME(rsqrt)
-    UNISONO_SAME(reciprocal)
-    UNISONO_SAME(square)
-    UNISONO_SAME(exp)
-    UNISONO_SAME(log)
-    UNISONO_SAME(log1p)
-    UNISONO_SAME(tanh)
-    UNISONO_SAME(erf)
-    UNISONO_SAME(sin)
-    UNISONO_SAME(cos)
-    UNISONO_SAME(sigmoid)
-    UNISONO_SAME(relu)
-    UNISONO_SAME(relu6)
-    UNISONO_SAME(leaky_relu)
-    UNISONO_SAME(elu)
-    UNISONO_SAME(silu)
-    UNISONO_SAME(mish)
-    UNISONO_SAME(gelu)
-    UNISONO_SAME(gelu_tanh)
-    UNISONO_SAME(hardsigmoid)
-    UNISONO_SAME(hardswish)
-    UNISONO_SAME(softplus)
-    UNISONO_SAME(logsigmoid)
-    UNISONO_SAME(clamp)
-#undef UNISONO_SAME
-    default: throw InternalError(fmt::format("the CPU has no instruction for {}", to_string(op)));
+#define UNISONO_ELEMENTWISE(NAME, ...) \
+  case Op::NAME: {                     \
+    return Code::NAME;                 \
   }
+#define UNISONO_OTHER(NAME) \
+  case Op::NAME: {          \
+    break;                  \
+  }
+#include "ir/operations.inc"
+  }
+  throw InternalError(fmt::format("the CPU has no instruction for {}", to_string(op)));
 }
 
 std::array<double, 2> immediates(const Node& x) {
-  switch (x.op) {
-    case Op::leaky_relu:
-    case Op::elu: return {x.attr.alpha, 0};
-    case Op::hardsigmoid: return {x.attr.alpha, x.attr.beta};
-    case Op::clamp: return {x.attr.lower, x.attr.upper};
-    default: return {};
-  }
+  std::array<double, 2> values{};
+  const auto parameters = ir::info(x.op).parameters;
+  for (std::size_t i = 0; i < parameters.size(); ++i) values[i] = x.attr.*parameters[i].field;
+  return values;
 }
 
 RowResult row_result(Op op) {

@@ -238,19 +238,21 @@ void integer_lanes(Op op, const double* const source[3], const std::ptrdiff_t st
   for (std::int64_t i = 0; i < lanes; ++i) {
     const auto at = [&](int k) { return source[k][i * step[k]]; };
     const auto bits = [&](int k) { return bits_of(at(k)); };
-    switch (op) {
-      case Op::add: result[i] = wrapped(bits(0) + bits(1)); break;
-      case Op::sub: result[i] = wrapped(bits(0) - bits(1)); break;
-      case Op::mul: result[i] = wrapped(bits(0) * bits(1)); break;
-      case Op::fma: result[i] = wrapped(bits(0) * bits(1) + bits(2)); break;
-      case Op::square: result[i] = wrapped(bits(0) * bits(0)); break;
-      case Op::neg: result[i] = wrapped(-bits(0)); break;
-      case Op::abs: result[i] = at(0) < 0 ? wrapped(-bits(0)) : at(0); break;
-      case Op::relu: result[i] = std::max(at(0), 0.0); break;
-      case Op::min: result[i] = std::min(at(0), at(1)); break;
-      case Op::max: result[i] = std::max(at(0), at(1)); break;
-      default: throw InternalError("the CPU has no i32 form of " + std::string(to_string(op)));
-    }
+    result[i] = [&]() -> double {
+      switch (op) {
+#define CPU_I32(...) return __VA_ARGS__;
+#define UNISONO_ELEMENTWISE(NAME, ...) \
+  case Op::NAME: {                     \
+    __VA_ARGS__ break;                 \
+  }
+#define UNISONO_OTHER(NAME) \
+  case Op::NAME: {          \
+    break;                  \
+  }
+#include "ir/operations.inc"
+      }
+      throw InternalError("the CPU has no i32 form of " + std::string(to_string(op)));
+    }();
   }
 }
 

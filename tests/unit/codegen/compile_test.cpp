@@ -13,7 +13,7 @@ namespace unisono::codegen {
 namespace {
 
 // Every elementwise operation of src/ir, over floats, and over integers where they differ
-constexpr std::string_view all_operations = R"(
+constexpr std::string_view written_operations = R"(
 operand k : i32 = 3
 operand s : f16
 operand flag : bool
@@ -40,6 +40,20 @@ q = gain(x) + blend(x, bias[n]) + inf * x + nan
 y = c + d + e + f + g + h + o + q + extent(h) * x + column[b] + int[b,n]
 store y : bf16
 )";
+
+// The same, and those functions of the table that it does not name
+std::string with_all_functions() {
+  std::string text(written_operations);
+  text.resize(text.rfind("store y"));
+  for (int i = 0; i < op_count; ++i) {
+    const ir::OpInfo& row = ir::info(static_cast<Op>(i));
+    const bool named = text.find(std::string(row.name) + "(") != text.npos;
+    if (row.op_class == ir::OpClass::unary && !named && row.symbol.empty())
+      text += fmt::format("y = y + {}(x)\n", row.name);
+  }
+  return text + "store y : bf16\n";
+}
+const std::string all_operations = with_all_functions();
 
 jit::Request request_of(const Kernel& kernel, std::span<const jit::Header> headers, const std::string& title) {
   return {.source = kernel.source, .headers = headers, .entry = kernel.entry, .title = title};

@@ -1,7 +1,10 @@
 // Contractions of every kind, with epilogues of one and more stages, against the float64 reference.
 
+#include <fmt/format.h>
+
 #include <vector>
 
+#include "ir/op_table.hpp"
 #include "unit/cpu/problem.hpp"
 
 namespace unisono::test {
@@ -131,6 +134,19 @@ TEST(CpuAgreement, ConstantFilterIsPackedOnce) {
   without_b.b = {};
   kernel.run(without_b);
   EXPECT_TRUE(reference::compare(expected.at("y"), c.contraction, c.arguments.outputs.at("y")).ok());
+}
+
+TEST(Agreement, EveryFunctionOfTheTable) {
+  std::string text = "x = abs(tanh(acc)) + 0.5\n";
+  int count = 0;
+  for (int i = 0; i < op_count; ++i) {
+    const ir::OpInfo& row = ir::info(static_cast<Op>(i));
+    if (row.op_class != ir::OpClass::unary || row.op == Op::cast || row.op == Op::one_hot) continue;
+    text += fmt::format("store {}(x) as y{}\n", row.name, count++);
+  }
+  EXPECT_GE(count, 26);
+  RandomCase c = problem(Gemm{.m = 37, .n = 22, .k = 5}, text);
+  expect_agreement(c, 1);
 }
 
 }  // namespace

@@ -21,14 +21,8 @@ constexpr VectorUnit make_unit() {
   VectorUnit u{};
   u.name = UNISONO_UNIT_NAME;
   u.float_lanes = static_cast<int>(lanes_of<F>);
-  set_arithmetic<F>(u.float_lane);
-  set_logic<F>(u.float_lane);
-  set_functions<F>(u.float_lane);
-  set_activations<F>(u.float_lane);
-  set_arithmetic<D>(u.double_lane);
-  set_logic<D>(u.double_lane);
-  set_functions<D>(u.double_lane);
-  set_activations<D>(u.double_lane);
+  set_operations<F>(u.float_lane);
+  set_operations<D>(u.double_lane);
   u.double_lane[static_cast<int>(Code::round_i32)] = lanewise1<D, [](D x) { return rounded_i32(x); }>;
   const auto set = [&](Code c, LaneFunction f) { u.float_lane[static_cast<int>(c)] = f; };
   set(Code::round_bf16, lanewise1<F, [](F x) { return rounded_bf16(x); }>);

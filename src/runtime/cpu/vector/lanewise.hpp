@@ -71,72 +71,26 @@ inline V truth(Mask m) {
 
 using LaneFunction = void (*)(const LaneArgs&);
 
+// The column CPU of the table of operations: x, y, z are vectors of lanes, p and q the immediates
 template <class V>
-constexpr void set_arithmetic(LaneFunction* t) {
+constexpr void set_operations(LaneFunction* t) {
   const auto set = [t](Code c, LaneFunction f) { t[static_cast<int>(c)] = f; };
+#define CPU(...) __VA_ARGS__
+#define UNISONO_FUNCTION(NAME, ...) set(Code::NAME, lanewise1<V, [](V x) { return __VA_ARGS__; }>);
+#define UNISONO_FUNCTION_1(NAME, P, P_FIELD, P_DEFAULT, ...) \
+  set(Code::NAME, immediate<V, [](V x, V p, V) { return __VA_ARGS__; }>);
+#define UNISONO_FUNCTION_2(NAME, P, P_FIELD, P_DEFAULT, Q, Q_FIELD, Q_DEFAULT, ...) \
+  set(Code::NAME, immediate<V, [](V x, V p, V q) { return __VA_ARGS__; }>);
+#define UNISONO_OPERATOR_1(NAME, ...) set(Code::NAME, lanewise1<V, [](V x) { return __VA_ARGS__; }>);
+#define UNISONO_OPERATOR_2(NAME, ...) set(Code::NAME, lanewise2<V, [](V x, V y) { return __VA_ARGS__; }>);
+#define UNISONO_OPERATOR_3(NAME, ...) set(Code::NAME, lanewise3<V, [](V x, V y, V z) { return __VA_ARGS__; }>);
+#define UNISONO_OPERATOR(NAME, CLASS, ARITY, ...) UNISONO_OPERATOR_##ARITY(NAME, __VA_ARGS__)
+#include "ir/operations.inc"
+#undef UNISONO_OPERATOR_1
+#undef UNISONO_OPERATOR_2
+#undef UNISONO_OPERATOR_3
   set(Code::copy, lanewise1<V, [](V x) { return x; }>);
-  set(Code::add, lanewise2<V, [](V x, V y) { return x + y; }>);
-  set(Code::sub, lanewise2<V, [](V x, V y) { return x - y; }>);
-  set(Code::mul, lanewise2<V, [](V x, V y) { return x * y; }>);
-  set(Code::div, lanewise2<V, [](V x, V y) { return x / y; }>);
-  set(Code::min, lanewise2<V, [](V x, V y) { return smaller(x, y); }>);
-  set(Code::max, lanewise2<V, [](V x, V y) { return larger(x, y); }>);
-  set(Code::pow, lanewise2<V, [](V x, V y) { return power(x, y); }>);
-  set(Code::fma, lanewise3<V, [](V x, V y, V z) { return multiply_add(x, y, z); }>);
-  set(Code::select, lanewise3<V, [](V c, V x, V y) { return c != 0 ? x : y; }>);
-}
-
-template <class V>
-constexpr void set_logic(LaneFunction* t) {
-  const auto set = [t](Code c, LaneFunction f) { t[static_cast<int>(c)] = f; };
-  set(Code::less, lanewise2<V, [](V x, V y) { return truth<V>(x < y); }>);
-  set(Code::less_equal, lanewise2<V, [](V x, V y) { return truth<V>(x <= y); }>);
-  set(Code::greater, lanewise2<V, [](V x, V y) { return truth<V>(x > y); }>);
-  set(Code::greater_equal, lanewise2<V, [](V x, V y) { return truth<V>(x >= y); }>);
-  set(Code::equal, lanewise2<V, [](V x, V y) { return truth<V>(x == y); }>);
-  set(Code::not_equal, lanewise2<V, [](V x, V y) { return truth<V>(x != y); }>);
-  set(Code::logical_and, lanewise2<V, [](V x, V y) { return x * y; }>);
-  set(Code::logical_or, lanewise2<V, [](V x, V y) { return larger(x, y); }>);
-  set(Code::logical_not, lanewise1<V, [](V x) { return 1 - x; }>);
   set(Code::round_bool, lanewise1<V, [](V x) { return truth<V>(x != 0); }>);
-}
-
-template <class V>
-constexpr void set_functions(LaneFunction* t) {
-  const auto set = [t](Code c, LaneFunction f) { t[static_cast<int>(c)] = f; };
-  set(Code::neg, lanewise1<V, [](V x) { return -x; }>);
-  set(Code::abs, lanewise1<V, [](V x) { return magnitude(x); }>);
-  set(Code::sqrt, lanewise1<V, [](V x) { return square_root(x); }>);
-  set(Code::rsqrt, lanewise1<V, [](V x) { return 1 / square_root(x); }>);
-  set(Code::reciprocal, lanewise1<V, [](V x) { return 1 / x; }>);
-  set(Code::square, lanewise1<V, [](V x) { return x * x; }>);
-  set(Code::exp, lanewise1<V, [](V x) { return exponential(x); }>);
-  set(Code::log, lanewise1<V, [](V x) { return logarithm(x); }>);
-  set(Code::log1p, lanewise1<V, [](V x) { return logarithm1p(x); }>);
-  set(Code::tanh, lanewise1<V, [](V x) { return tangent_h(x); }>);
-  set(Code::erf, lanewise1<V, [](V x) { return error_function(x); }>);
-  set(Code::sin, lanewise1<V, [](V x) { return sine(x); }>);
-  set(Code::cos, lanewise1<V, [](V x) { return cosine(x); }>);
-}
-
-template <class V>
-constexpr void set_activations(LaneFunction* t) {
-  const auto set = [t](Code c, LaneFunction f) { t[static_cast<int>(c)] = f; };
-  set(Code::sigmoid, lanewise1<V, [](V x) { return logistic(x); }>);
-  set(Code::relu, lanewise1<V, [](V x) { return larger(x, V{}); }>);
-  set(Code::relu6, lanewise1<V, [](V x) { return clamped(x, V{}, splat<V>(6.0)); }>);
-  set(Code::leaky_relu, immediate<V, [](V x, V slope, V) { return leaky(x, slope); }>);
-  set(Code::elu, immediate<V, [](V x, V alpha, V) { return elu_of(x, alpha); }>);
-  set(Code::silu, lanewise1<V, [](V x) { return silu_of(x); }>);
-  set(Code::mish, lanewise1<V, [](V x) { return mish_of(x); }>);
-  set(Code::gelu, lanewise1<V, [](V x) { return gelu_of(x); }>);
-  set(Code::gelu_tanh, lanewise1<V, [](V x) { return gelu_tanh_of(x); }>);
-  set(Code::hardsigmoid,
-      immediate<V, [](V x, V alpha, V beta) { return clamped(alpha * x + beta, V{}, splat<V>(1.0)); }>);
-  set(Code::hardswish, lanewise1<V, [](V x) { return hardswish_of(x); }>);
-  set(Code::softplus, lanewise1<V, [](V x) { return soft_plus(x); }>);
-  set(Code::logsigmoid, lanewise1<V, [](V x) { return -soft_plus(-x); }>);
-  set(Code::clamp, immediate<V, [](V x, V lower, V upper) { return clamped(x, lower, upper); }>);
 }
 
 constexpr void set_normalise(LaneFunction* t) {

@@ -14,51 +14,9 @@ namespace unisono::cpu {
 /// lanes.
 enum class Code : std::uint8_t {
   copy,
-  add,
-  sub,
-  mul,
-  div,
-  min,
-  max,
-  pow,
-  less,
-  less_equal,
-  greater,
-  greater_equal,
-  equal,
-  not_equal,
-  logical_and,
-  logical_or,
-  fma,
-  select,  ///< a != 0 ? b : c
-  logical_not,
-  neg,
-  abs,
-  sqrt,
-  rsqrt,
-  reciprocal,
-  square,
-  exp,
-  log,
-  log1p,
-  tanh,
-  erf,
-  sin,
-  cos,
-  sigmoid,
-  relu,
-  relu6,
-  leaky_relu,  ///< immediate 0: slope
-  elu,         ///< immediate 0: alpha
-  silu,
-  mish,
-  gelu,
-  gelu_tanh,
-  hardsigmoid,  ///< immediates alpha, beta
-  hardswish,
-  softplus,
-  logsigmoid,
-  clamp,       ///< immediates lower, upper
+// One for each elementwise operation, under its name; attributes are immediates 0 and 1
+#define UNISONO_ELEMENTWISE(NAME, ...) NAME,
+#include "ir/operations.inc"
   round_i32,   ///< toward zero, saturating; NaN becomes 0
   round_bool,  ///< x != 0
   last_common = round_bool,
