@@ -6,6 +6,7 @@
 #include <iterator>
 #include <utility>
 
+#include "ir/extent_arithmetic.hpp"
 #include "jit/jit.hpp"
 #include "lower/lower.hpp"
 #include "passes/partition.hpp"
@@ -52,8 +53,9 @@ Executable compile_cuda(const Contraction& contraction, const Graph& graph, cons
 
 Executable compile(const Contraction& contraction, const Graph& graph, const CompileOptions& options) {
   // ir: the description and the graph are legal
-  extents(contraction);
+  const Extents space = extents(contraction);
   verify(graph);
+  ir::check_extent_arithmetic(graph, space);
   std::vector<std::string> operands = runtime::operand_names(graph);
   std::ranges::copy(runtime::operand_names(options.head.graph), std::back_inserter(operands));
   runtime::check_storage(options, operands);
