@@ -131,11 +131,11 @@ struct Store {
 
 /// A user-defined elementwise function.
 struct UserFunction {
-  std::string name;
+  std::string name = {};
   int arity = 1;
-  bool returns_value = true;  ///< false: called for its side effect only
-  std::string cuda_source;    ///< C++ text that defines `__device__ float name(float, …)` (or void); may be empty
-  std::function<double(std::span<const double>)> cpu;  ///< must be safe to call from several threads
+  bool returns_value = true;     ///< false: called for its side effect only
+  std::string cuda_source = {};  ///< C++ text that defines `__device__ float name(float, …)` (or void); may be empty
+  std::function<double(std::span<const double>)> cpu = {};  ///< must be safe to call from several threads
 };
 
 /// An epilogue graph. Nodes stand in topological order.
