@@ -3,7 +3,7 @@
 
 Reads the cases as `unisono bench --list` or a result of `unisono bench --json` has them: convolution, text of the epilogue,
 operands, number of sets. The text is translated into PyTorch's functions, statement by statement. As in the benchmark
-itself, the operands rotate through more than the second-level cache, a time is that of one execution within the replay
+itself, the operands rotate through more than L2, a time is that of one execution within the replay
 of a CUDA graph, and what is printed is the median over rounds.
 
 One JSON line a case and contender: {"suite", "name", "peer", "us", "spread"} or {…, "error"}.

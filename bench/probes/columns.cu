@@ -1,4 +1,4 @@
-// Which descriptor fields a matrix instruction wants for an MN-major operand that the copy engine wrote in boxes of 64 columns by 64 or 32 k,
+// Which descriptor fields a matrix instruction wants for an MN-major operand that TMA wrote in boxes of 64 columns by 64 or 32 k,
 // swizzled by 128 bytes. All four layouts of a product, 64 x N, N from 8 to 256, bf16 and f16, by several readings of the PTX ISA.
 // Prints for each reading how many elements differ from the host's (all are exact in float32); the first is the kernels'
 // (columns_descriptor). make build/columns; it fails if that one is ever off.

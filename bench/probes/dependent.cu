@@ -1,5 +1,5 @@
 // May a launch be cooperative and programmatically dependent at once, on a stream and in a graph, and what does the second save?
-// Prints the driver's answer for each combination, and the time from launch to launch of a kernel that takes a whole multiprocessor each.
+// Prints the driver's answer for each combination, and the time from launch to launch of a kernel that takes a whole SM each.
 #include <cuda_runtime.h>
 
 #include <cstdio>

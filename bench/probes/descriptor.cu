@@ -1,4 +1,4 @@
-// Whether matrix instructions read a swizzled operand that starts at any row: a patch of 10 x 34 pixels x 64 channels as the copy engine
+// Whether matrix instructions read a swizzled operand that starts at any row: a patch of 10 x 34 pixels x 64 channels as TMA
 // writes it, 8 x 32 pixels of it from every shift of a 3x3 filter as the second operand, with the descriptor's base-offset field zero or
 // as the address has it. Prints how many of the products differ from the host's (all are exact in float32): make build/descriptor
 #include "launcher.cuh"

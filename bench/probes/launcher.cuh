@@ -50,7 +50,7 @@ template <class Conv> __global__ void __launch_bounds__(Conv::kThreads, 1) conv_
     Conv::run(params);
 }
 
-inline int multiprocessors() {
+inline int sms() {
     static int count = [] { int n; CHECK_CUDA(cudaDeviceGetAttribute(&n, cudaDevAttrMultiProcessorCount, 0)); return n; }();
     return count;
 }
@@ -59,7 +59,7 @@ inline int multiprocessors() {
 template <class Conv> int resident_blocks() {
     static int blocks = [] {
         CHECK_CUDA(cudaFuncSetAttribute(conv_kernel<Conv>, cudaFuncAttributeMaxDynamicSharedMemorySize, Conv::kSharedBytes));
-        if (Conv::kClusterBlocks == 1) return multiprocessors();
+        if (Conv::kClusterBlocks == 1) return sms();
         if (Conv::kClusterBlocks > 8) CHECK_CUDA(cudaFuncSetAttribute(conv_kernel<Conv>, cudaFuncAttributeNonPortableClusterSizeAllowed, 1));
         cudaLaunchConfig_t config{};
         config.gridDim = dim3(Conv::kClusterBlocks * 32), config.blockDim = dim3(Conv::kThreads), config.dynamicSmemBytes = Conv::kSharedBytes;

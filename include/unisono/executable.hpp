@@ -45,7 +45,7 @@ struct CompileOptions {
   bool tuned = true;
   /// Scalar operands that are bound as tensors in the GPU's memory.
   std::set<std::string> device_scalars = {};
-  /// Of a convolution: further tensors that the kernel makes of the [m,n] store that it writes last.
+  /// For a convolution: further tensors that the kernel makes of the [m,n] store that it writes last.
   Resampled resampled = {};
   /// A 1x1 convolution, or product, of that store, which the kernel computes as well.
   Head head = {};

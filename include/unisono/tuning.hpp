@@ -33,7 +33,7 @@ struct TuningOptions {
   int threads = 0;                 ///< compilations at once; 0: one a core but one
   bool again = false;              ///< also what has been tuned on this machine
   std::filesystem::path database;  ///< empty: as UNISONO_TUNING says
-  /// Operands of so many bytes are used in turn, so that the second-level cache holds none of them; 0: always the same.
+  /// Operands of so many bytes are used in turn, so that L2 holds none of them; 0: always the same.
   std::size_t rotating_bytes = std::size_t{160} << 20;
   std::function<void(const TuningProgress&)> progress = {};  ///< called in the calling thread, some times a second
 };

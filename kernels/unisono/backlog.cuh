@@ -17,7 +17,7 @@ template <int kTurns> struct Backlog {
     }
 
     // The staging buffers, which hold this team's tile `kept`, at `last`, become free for its next one, of `image`. Tiles of earlier images are finished, at
-    // most two; if kDrain, when no tile follows, all: those of one image newest first, as the second-level cache still has what was spilled last.
+    // most two; if kDrain, when no tile follows, all: those of one image newest first, as L2 still has what was spilled last.
     template <bool kDrain, class Again, class PlaceOf, class At> UNISONO_DEVICE void make_room(Again& again, PlaceOf&& place, int kept, const At& last, int image) {
         const bool alone = oldest == kept;
         const bool alike = alone || (one_column && place(oldest).image == last.image);  // all that wait

@@ -115,7 +115,7 @@ UNISONO_DEVICE void mbarrier_wait(u32 barrier, u32 parity) {
     while (!mbarrier_try_wait(barrier, parity)) watchdog.tick();
 }
 
-// Makes initialised barriers visible to the copy engine and to the other blocks of the cluster.
+// Makes initialised barriers visible to TMA and to the other blocks of the cluster.
 UNISONO_DEVICE void mbarrier_init_fence() { asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory"); }
 
 // --- warpgroups, proxies, clusters -----------------------------------------------------------------------
@@ -126,7 +126,7 @@ UNISONO_DEVICE void named_barrier(int id, int threads) {
     asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }
 
-// Ordinary writes to shared (or global) memory become visible to the copy engine and the tensor cores.
+// Ordinary writes to shared (or global) memory become visible to TMA and the tensor cores.
 UNISONO_DEVICE void fence_async_shared() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 UNISONO_DEVICE void fence_async_global() { asm volatile("fence.proxy.async.global;" ::: "memory"); }
 

@@ -1,6 +1,6 @@
 // Conv2d forward as an implicit matrix product for sm_90a: persistent, warp-specialised, NHWC times KRSC.
 //
-// One producer warp fills rings of shared-memory stages by the copy engine; consumer warpgroups multiply. One or two of
+// One producer warp fills rings of shared-memory stages by TMA; consumer warpgroups multiply. One or two of
 // them share a tile's rows (kTileWarpgroups), and such teams work alone or take turns at the tensor cores (kTurns), so
 // that one's epilogue runs beside the other's main loop:
 //   kTileWarpgroups, kTurns = 2, 1   cooperative; 1, 2  ping-pong; 2, 2  ping-pong with twice the warps an epilogue, for
@@ -9,11 +9,11 @@
 // Two ways to load the activations of a tile:
 //   runs     of consecutive output pixels by im2col loads, once for every filter tap: any stride, padding, dilation; of products by boxes of rows;
 //   patches  8 pixels wide, with a halo, once for all filter taps: each reads the same stage from another pixel, a seventh of
-//            the traffic for a 3x3 filter. Stride 1. What comes from the second-level cache a clock, and what shared memory
+//            the traffic for a 3x3 filter. Stride 1. What comes from L2 a clock, and what shared memory
 //            takes beside the matrix instructions' reads, bounds these kernels, so patches win wherever they cover the image well.
 //
 // Where a block's tiles all have the same channels and their filters fit, these stay in shared memory for the whole launch (kStationary): the
-// copy engine then brings activations alone, and what it writes no longer competes with the matrix instructions' reads.
+// TMA then brings activations alone, and what it writes no longer competes with the matrix instructions' reads.
 //
 // A configuration is a struct:
 //   using Element = Bf16, F16 or Tf32;
@@ -61,7 +61,7 @@ template <class Config, class Visitor> struct ConvFprop {
     using Accumulators = typename Tail::Accumulators;
     using Operands = typename OperandsOf<Config>::Type;
     static constexpr int kM = Config::kTileM, kN = Config::kTileN, kK = Config::kTileK, kStepBytes = kK * int(sizeof(typename Element::Word));
-    // The copy engine swizzles spans of 128 bytes. Of operands with their k side by side a deeper step is several such atoms, each with all rows.
+    // TMA swizzles spans of 128 bytes. Of operands with their k side by side a deeper step is several such atoms, each with all rows.
     static constexpr int kAtoms = kStepBytes > 128 ? kStepBytes / 128 : 1, kRowBytes = kStepBytes / kAtoms, kAtomK = kK / kAtoms;
     static constexpr int kClusterM = Config::kClusterM, kClusterN = Config::kClusterN, kClusterBlocks = kClusterM * kClusterN;
     static constexpr bool kGrid = kClusterM > 1 && kClusterN > 1;  // a cluster of rows and columns
@@ -91,7 +91,7 @@ template <class Config, class Visitor> struct ConvFprop {
     template <int i> static constexpr bool kIsPrefetched = is_loaded<Visitor, Tail::kFetchFirst, Tail::kFetchEnd, Tail::kFetch>(i);
     static constexpr bool kSpread = Tail::kFetch > 0 && kTurns == 1 && !kSplit && !kDirect;
     static constexpr bool kAllFetched = Tail::kFetch > 0 && Tail::kFetch == Visitor::kTensors;
-    static constexpr int kPrefetches = kByHand || kAllFetched || Tail::kStores != Stores::kCopyEngine ? 0 : kStreamed ? Visitor::kTensorsBefore : Visitor::kTensors;  // the second pass comes much later
+    static constexpr int kPrefetches = kByHand || kAllFetched || Tail::kStores != Stores::kTma ? 0 : kStreamed ? Visitor::kTensorsBefore : Visitor::kTensors;  // the second pass comes much later
     static_assert(kGroup == 0 || !kExchange, "tiles of an image are neighbours where they exchange statistics");
     static_assert(!kSplit || !kStreamed, "split-K serves small outputs, which are resident");
     static_assert(!kSplit || kClusterBlocks == 1, "split-K goes without clusters");
@@ -118,7 +118,7 @@ template <class Config, class Visitor> struct ConvFprop {
     static constexpr int kSharedBytes = kUnfold ? kOffsetWindows + Config::kStagesA * window_bytes<Config>() + 1024 : kGather ? kOffsetTable + Gatherer::kTableBytes + 1024 : kOffsetBarriers + 8 * (2 * kStages + (kTwoRings ? 2 * kStagesA : 0) + 2 + (kStreamed ? 4 : 0) + kFetchBarriers) + 1024;  // 1024: alignment
     static_assert(kSharedBytes <= 232448, "the tile, its stages and its epilogue exceed a block's shared memory");
     static_assert(kBytesB % (1024 * kAtoms) == 0 && kBytesA % (1024 * kAtoms) == 0, "stages and atoms keep the swizzle's alignment");
-    static_assert(kAtoms <= 2 && (kAtoms == 1 || (!kGather && sizeof(typename Element::Word) == 2)), "two atoms a step, of 16-bit elements that the copy engine loads");
+    static_assert(kAtoms <= 2 && (kAtoms == 1 || (!kGather && sizeof(typename Element::Word) == 2)), "two atoms a step, of 16-bit elements that TMA loads");
     static_assert(sizeof(typename Element::Word) == 2 || (!Operands::kColumnsA && !Operands::kColumnsB), "tf32 is multiplied K-major only");
     static_assert(!kPatch || kRowBytes == 128, "a pixel of a patch is 128 bytes");
     static_assert(!kUnfold || sizeof(typename Element::Word) == 2, "windows are unfolded in pieces of two elements and more");
@@ -160,8 +160,8 @@ template <class Config, class Visitor> struct ConvFprop {
         if (threadIdx.x == 0) {
             if (!kGather) tma_prefetch(p.activation);
             if (!Operands::kGatherFilters) tma_prefetch(p.filter);
-            if (Tail::kStores == Stores::kCopyEngine && Tail::Needs::kTiled > 0) tma_prefetch(p.output);
-            if (Tail::kStores == Stores::kCopyEngine && Visitor::kSide != SideStore::kNone) tma_prefetch(p.side);
+            if (Tail::kStores == Stores::kTma && Tail::Needs::kTiled > 0) tma_prefetch(p.output);
+            if (Tail::kStores == Stores::kTma && Visitor::kSide != SideStore::kNone) tma_prefetch(p.side);
 #pragma unroll
             for (int i = 0; i < Resample::kCopies; ++i) tma_prefetch(params.maps()[i]);
 #pragma unroll

@@ -5,7 +5,7 @@
 // the image under them from the top, each once, as vectors of channels (16 bytes for 8 of 16 bits), kAhead lines ahead of their use; widens each
 // element once; and multiplies it by all taps of the filter that some output of the strip has there, at most R lines of sums at a time. A line of
 // outputs that is complete goes through the epilogue. At stride 1 an input is so loaded (kWide + S - 1) / kWide times, and a little more where strips
-// meet, mostly from the first-level cache. Of dilation d a strip's pixels are d apart, and d x d such lattices fill the image: the taps of one meet
+// meet, mostly from L1. Of dilation d a strip's pixels are d apart, and d x d such lattices fill the image: the taps of one meet
 // again in the same inputs.
 //
 // A block has kTileN channels, of which its filters lie in shared memory as f32, [tap][channel]; threads that differ by one have neighbouring
@@ -14,7 +14,7 @@
 //
 // A configuration is a struct:
 //   using Element = Bf16, F16 or Tf32;
-//   static constexpr int kWide, kVector, kTileN, kThreads, kBlocks;   // kBlocks: that a multiprocessor has registers for
+//   static constexpr int kWide, kVector, kTileN, kThreads, kBlocks;   // kBlocks: that an SM has registers for
 //   static constexpr int kTapsH, kTapsW, kStrideH, kStrideW;   // kTapsH 0: of any filter, stride and dilation, tap by tap, each from memory
 //   static constexpr int kMultiplier;                          // output channels of an input channel: divides kVector
 //   static constexpr bool kGeneral;                            // the visitor is one of general.cuh, without any reduction

@@ -1,7 +1,7 @@
 // How matrix instructions find an operand in shared memory: 64-bit descriptors. Only the address field varies within a kernel.
-//   K-major   a row (of M or N) has its k side by side: rows of 128 or 64 bytes of the copy engine, 8 of them a group.
+//   K-major   a row (of M or N) has its k side by side: rows of 128 or 64 bytes of TMA, 8 of them a group.
 //   MN-major  a k has its rows side by side: boxes of 64 rows of M or N, 128 bytes, by as many k as a stage is deep.
-// Both are swizzled as the copy engine writes them: by the address, not by the row.
+// Both are swizzled as TMA writes them: by the address, not by the row.
 #pragma once
 #include "types.cuh"
 

@@ -27,7 +27,7 @@ enum class Norm {
     kGeneral,   // none of these; rows have values of their own, reductions are read or stored: general.cuh
 };
 
-// What only a general epilogue's visitor says: how many results the copy engine stores, and the shared memory of its reductions.
+// What only a general epilogue's visitor says: how many results TMA stores, and the shared memory of its reductions.
 template <class Config, class Visitor, bool kGeneral> struct GeneralNeeds {
     static constexpr int kTiled = 1, kFoldBytes = 0;
     static constexpr bool kMeets = false;
@@ -59,13 +59,13 @@ template <class Config, class Visitor> struct Epilogue {
     using Accumulators = float[kAccBlocks][kAccCount];  // fragment.cuh
     static constexpr Norm kNorm = Config::kNorm;
     static constexpr Stores kStores = stores_of<Config>(0);
-    static_assert(kStores == Stores::kCopyEngine || kNorm != Norm::kStreamed, "the second pass loads and stores by the copy engine");
+    static_assert(kStores == Stores::kTma || kNorm != Norm::kStreamed, "the second pass loads and stores by TMA");
     using Resample = typename ResampleOf<Config>::Type;
     static_assert(Resample::kMaps == 0 || !kByPhases, "what is resampled is no phase");
-    static_assert(Resample::kMaps == 0 || kStores == Stores::kCopyEngine, "what is resampled goes through the copy engine");
+    static_assert(Resample::kMaps == 0 || kStores == Stores::kTma, "what is resampled goes through TMA");
     static_assert(!Resample::kPooled || Config::kPatch, "the 2x2 pixels of a window are in one slice of a patch");
     using Head = typename HeadOf<Config>::Type;
-    static_assert(Head::kEights == 0 || (kStores == Stores::kCopyEngine && !kByPhases && Config::kClusterN == 1 && kNorm != Norm::kGeneral),
+    static_assert(Head::kEights == 0 || (kStores == Stores::kTma && !kByPhases && Config::kClusterN == 1 && kNorm != Norm::kGeneral),
                   "a head multiplies rows that are staged whole");
     static constexpr bool kExchange = kNorm == Norm::kResident || kNorm == Norm::kStreamed;
     using Needs = GeneralNeeds<Config, Visitor, kNorm == Norm::kGeneral>;
@@ -117,7 +117,7 @@ template <class Config, class Visitor> struct Epilogue {
     static constexpr int kFetchOffset = divide_up(kFoldOffset + Needs::kFoldBytes, 1024) * 1024;
     static constexpr int kWarpgroupBytes = kFetch > 1 ? kFetchOffset + (kFetch - 1) * 4 * kStoreBuffers * kSliceBytes : kFoldOffset + Needs::kFoldBytes;
     static_assert(kFetch <= fetchable_tensors<Visitor, kFetchFirst, kFetchEnd>(), "operands that are fetched have 16 bits");
-    static_assert(kFetch == 0 || (kStores == Stores::kCopyEngine && !kByPhases && !kSecondPass), "staging buffers that operands arrive in");
+    static_assert(kFetch == 0 || (kStores == Stores::kTma && !kByPhases && !kSecondPass), "staging buffers that operands arrive in");
 
     const ConvParams& fixed;
     const ConvGeometry& geometry;
@@ -251,7 +251,7 @@ template <class Config, class Visitor> struct Epilogue {
                     if (!kSwap) __syncwarp();
                     write_slice(side_staging(0, place), kSideStaging, packed);
                     close_slice<kSideBuffers>();
-                    if constexpr (kStores != Stores::kCopyEngine) store_plain(fixed.side, side_staging(warp, place), at, 64 * b + 16 * warp, s * kSlice);
+                    if constexpr (kStores != Stores::kTma) store_plain(fixed.side, side_staging(warp, place), at, 64 * b + 16 * warp, s * kSlice);
                     else if (lane == 0) store_slice(side_map(at), side_staging(warp, place), at, 64 * b + 16 * warp, s * kSlice), tma_store_commit();
                 }
                 if constexpr (kFetches) fetch.refill_read(at, b * kSlices + s);
@@ -273,7 +273,7 @@ template <class Config, class Visitor> struct Epilogue {
         tma_store_4d(map, shared_address(buffer), at.first_channel + slice, at.rows.store_x(m), at.rows.store_y(m), at.image);
     }
 
-    // A slice of the main store, to every place that the copy engine writes it to.
+    // A slice of the main store, to every place that TMA writes it to.
     UNISONO_DEVICE void store_main(const u8* buffer, const At& at, int m, int slice) const {
         if constexpr (!Head::kOnly) store_slice(output_map(at), buffer, at, m, slice);
 #pragma unroll
@@ -384,7 +384,7 @@ template <class Config, class Visitor> struct Epilogue {
     template <int kFirst, int kEnd, bool kBoth, class F, class G> UNISONO_DEVICE void store(const At& at, F&& f, G&& g) {
         const int warp = thread / 32, lane = thread & 31;
         constexpr bool kFetches = kFetch > 0 && kFirst < kEnd && !kFetchBefore;
-        constexpr int kTogether = kSwap || kFetches || kStores != Stores::kCopyEngine ? 1 : kStoreGroup;
+        constexpr int kTogether = kSwap || kFetches || kStores != Stores::kTma ? 1 : kStoreGroup;
         Ring<kFirst, kEnd, kFetches ? kFetch : 0> ring{visitor, geometry, warp, lane};
         const Fetch<Epilogue> fetch{*this};
         ring.open(0, kPairs, at);
@@ -420,7 +420,7 @@ template <class Config, class Visitor> struct Epilogue {
                 for (int i = first; i <= b * kSlices + s; ++i) {
                     u8* const buffer = staging(warp) + i % kStoreBuffers * kSliceBytes;
                     const int m = 64 * (i / kSlices) + 16 * warp, slice = i % kSlices * kSlice;
-                    if constexpr (kStores != Stores::kCopyEngine) {
+                    if constexpr (kStores != Stores::kTma) {
                         store_plain(fixed.output, buffer, at, m, slice);
                         if constexpr (kBoth) store_plain(fixed.side, side_staging(warp, i % kStoreBuffers), at, m, slice);
                     } else if (lane == 0) {

@@ -1,10 +1,10 @@
-// Operands [m,n] of 16 bits that the copy engine brings while their tile is multiplied: Config::kFetch of them, the first that `before` reads
+// Operands [m,n] of 16 bits that TMA brings while their tile is multiplied: Config::kFetch of them, the first that `before` reads
 // or, if none of these has 16 bits or there is no normalisation, `after`.
 // Ordinary loads in the order of fragments (tensors.cuh) read 4 bytes a lane, of sectors that the next lanes read again, and take two
 // instructions an element; here an operand's slice of 16 rows x kSlice channels comes by one box into the staging buffer from which the
 // result's slice will leave, swizzled as that, is read by ldmatrix where stmatrix writes the result. Operands beyond the first have buffers
 // of their own. A tile's first slices, as many as there are staging buffers, are asked for when the tile begins, the others as the stores
-// ahead of them have been read; those are on their way to the second-level cache until then.
+// ahead of them have been read; those are on their way to L2 until then.
 //
 // Who waits for whom, of each buffer:
 //   read, then written over by the result    the same warp, the same elements

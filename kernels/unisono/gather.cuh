@@ -1,6 +1,6 @@
-// Operands by ordinary loads, for what the copy engine cannot address or align: any number of channels and of columns, any
+// Operands by ordinary loads, for what TMA cannot address or align: any number of channels and of columns, any
 // stride between elements (products in every layout, channels-first images), any stride, padding and dilation of the filter,
-// groups of channels, transposed convolutions. The producer's warps write a stage as the copy engine would have: rows of k, swizzled.
+// groups of channels, transposed convolutions. The producer's warps write a stage as TMA would have: rows of k, swizzled.
 //
 // k counts taps, then channels: k = (r * S + s) * channels + c, and is cut into stages without regard to either, so that few
 // channels waste nothing. What is outside (k past the end, rows past the image, taps in the padding) is zero.
@@ -133,7 +133,7 @@ template <class Config> struct Gather {
         return join(x);
     }
 
-    // Chunk c of a row of a stage, as the copy engine swizzles it.
+    // Chunk c of a row of a stage, as TMA swizzles it.
     static UNISONO_DEVICE uint4& place(u8* stage, int row, int chunk) {
         constexpr int kShift = kRowBytes == 128 ? 0 : 1;
         return *reinterpret_cast<uint4*>(stage + row * kRowBytes + ((chunk ^ (row >> kShift & (kChunks - 1))) << 4));

@@ -4,7 +4,7 @@
 // The visitor computes, of a row and of an element, from the accumulators as they are; each level of reductions over a row's channels is
 // a pass over the tile. What it supplies beside the members that visitor.cuh names (kTensorsBefore and kColumnsBefore are 0):
 //
-//   static constexpr int kTiled;             results [m,n] that the copy engine stores: 0, 1 (Output) or 2 (Output, Side)
+//   static constexpr int kTiled;             results [m,n] that TMA stores: 0, 1 (Output) or 2 (Output, Side)
 //   static constexpr bool kElements;         whether `element` does anything, kRowEnds: whether `close_row` does
 //   static constexpr int kLevels;            of reductions over a row's channels
 //   static constexpr int row_folds(int level); static constexpr Fold row_fold(int level, int i);
@@ -53,7 +53,7 @@ template <class Config, class Visitor> struct General {
     static constexpr int kChannelFolds = Visitor::kChannelFolds, kMoments = Visitor::kMoments, kTileFolds = Visitor::kTileFolds;
     static constexpr int kValues = kChannelFolds + kMoments + kTileFolds;
     static constexpr bool kChannels = kChannelFolds + kMoments > 0, kInOrder = !kChannels || kBlocks == 1;
-    static constexpr bool kPairs = Tail::kStores == Stores::kCopyEngine;  // of neighbouring channels both exist or none
+    static constexpr bool kPairs = Tail::kStores == Stores::kTma;  // of neighbouring channels both exist or none
     static constexpr bool kFetches = Tail::kFetch > 0;
     static_assert(!kFetches || (Visitor::kLevels == 0 && kInOrder), "what is fetched is read once, in the order of slices");
     static_assert(!Tail::kSwap, "rows of a tile are a thread's, or four threads'");

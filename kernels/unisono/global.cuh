@@ -1,4 +1,4 @@
-// Global memory that other multiprocessors write.
+// Global memory that other SMs write.
 #pragma once
 #include "types.cuh"
 
@@ -20,7 +20,7 @@ UNISONO_DEVICE uint4 load_whole(const Entry* address) {
     return value;
 }
 
-// Past the first-level cache.
+// Past L1.
 UNISONO_DEVICE float4 load_l2(const float4* address) {
     float4 value;
     asm volatile("ld.global.cg.v4.f32 {%0, %1, %2, %3}, [%4];"
@@ -28,7 +28,7 @@ UNISONO_DEVICE float4 load_l2(const float4* address) {
     return value;
 }
 
-// A line of 128 bytes, from memory into the second-level cache.
+// A line of 128 bytes, from memory into L2.
 UNISONO_DEVICE void prefetch_line(const void* address) { asm volatile("prefetch.global.L2 [%0];" ::"l"(address) : "memory"); }
 
 UNISONO_DEVICE float load_l2(const float* address) {

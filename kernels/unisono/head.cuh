@@ -1,6 +1,6 @@
 // A second product on what a tile stores: the 1x1 convolution of a few channels that follows a network's last block. A configuration says so by
 // a type `Head`; one without has NoHead. A warp multiplies the slices of 16 rows that it has staged for its stores, as they are rounded, by the
-// head's filters, which wait in the first-level cache. What the head does to the sums is a visitor of its own, with columns and without tensors.
+// head's filters, which wait in L1. What the head does to the sums is a visitor of its own, with columns and without tensors.
 #pragma once
 #include "fragment.cuh"
 #include "resample.cuh"
@@ -41,7 +41,7 @@ template <class Head, class Main, int kSlice, int kTileN> struct HeadProduct {
     static constexpr int kVector = smaller(8, kSlice / 4), kWords = kVector / 2, kParts = kSlice / (4 * kVector);
     static_assert(kSlice >= 16, "a matrix instruction takes 16 channels");
 
-    // Filters and columns that fit stay in registers for a tile: from the first-level cache they are a latency each, of which a warp alone on its
+    // Filters and columns that fit stay in registers for a tile: from L1 they are a latency each, of which a warp alone on its
     // scheduler hides none.
     static constexpr bool kHeld = kTileN == kSlice && kParts * Head::kEights * kWords <= 32, kHeldColumns = Head::kEights * Visitor::kColumnsAfter <= 8;
     static constexpr int kColumns = larger(1, Visitor::kColumnsAfter);

@@ -25,7 +25,7 @@ struct Phases : Images {
 // Images by ordinary loads (gather.cuh). A configuration adds, in a struct derived from this one:
 //   kVectors                  eight channels lie together, aligned
 //   kRowsFirstA, kRowsFirstB  neighbours in memory are rows and not k, of either operand
-//   kGatherFilters            filters, too; else by the copy engine: (filters, k), or (k, filters) if kOfB
+//   kGatherFilters            filters, too; else by TMA: (filters, k), or (k, filters) if kOfB
 //   kTransposed               the transposed convolution
 //   kDirect                   nothing is staged, nor multiplied by matrix instructions (direct.cuh); may be left out
 template <bool kOfB, bool kEach> struct Gathered : Matrices<false, kOfB, kEach> {

@@ -166,7 +166,7 @@ template <class Visit> UNISONO_DEVICE void for_octets(const BorderParams& p, con
 }
 
 // Packed outside, but not by octets of channels (seventeen heatmaps, say): eight neighbours there or here a thread, which reads them one by one,
-// mostly from the first-level cache. Channels beyond the last are written as zero.
+// mostly from L1. Channels beyond the last are written as zero.
 template <class Element> UNISONO_DEVICE void enter_packed(const BorderParams& p, const CallerTensor& t) {
     const u32 octets = (p.channels - 1) / 8 + 1, rows = p.images * p.height * p.width;
 #pragma unroll 2

@@ -1,4 +1,4 @@
-// What fills the stages of ConvFprop: the copy engine's loads, issued by one thread, or ordinary loads by a warpgroup.
+// What fills the stages of ConvFprop: TMA's loads, issued by one thread, or ordinary loads by a warpgroup.
 #pragma once
 #include "gather.cuh"
 #include "unfold.cuh"
@@ -86,7 +86,7 @@ template <class Kernel> struct Producer {
         if (atom == kAtoms - 1 && ++sharing.turn_a == kClusterN) sharing.turn_a = 0;
     }
 
-    // The part of operands [i, kPrefetches), but for fetched ones, that lies under a tile, on its way to the second-level cache while the tile is multiplied.
+    // The part of operands [i, kPrefetches), but for fetched ones, that lies under a tile, on its way to L2 while the tile is multiplied.
     template <int i> static UNISONO_DEVICE void prefetch_tensors(const Params& params, const Tile& tile, int lane) {
         if constexpr (i < kPrefetches) {
             if constexpr (!Kernel::template kIsPrefetched<i>) return prefetch_tensors<i + 1>(params, tile, lane);
@@ -192,7 +192,7 @@ template <class Kernel> struct Producer {
         }
     }
 
-    // Windows by the copy engine, which the producer's warps take turns at asking for; rows by all of them.
+    // Windows by TMA, which the producer's warps take turns at asking for; rows by all of them.
     static UNISONO_DEVICE void unfold(const Params& params, u8* memory, const Barriers& barriers) {
         using Unfolder = Unfold<Config>;
         constexpr int kWindows = Config::kStagesA, kWarps = Kernel::kProducers / 32;
@@ -233,7 +233,7 @@ template <class Kernel> struct Producer {
         }
     }
 
-    // By ordinary loads: of pixels, and of filters where the copy engine cannot load those either.
+    // By ordinary loads: of pixels, and of filters where TMA cannot load those either.
     static UNISONO_DEVICE void gather(const Params& params, u8* memory, const Barriers& barriers) {
         const ConvParams& p = params.fixed;
         const ConvGeometry& g = p.geometry;

@@ -23,7 +23,7 @@ template <class Tile> struct RowStatistics {
         const float inverse = 1.f / float(tile.geometry.channels);
         // Eight channels exist together or not at all, unless the number of channels is arbitrary.
         auto some = [&](int j, int e, float x) {
-            if constexpr (kStores == Stores::kCopyEngine) return x;
+            if constexpr (kStores == Stores::kTma) return x;
             else return 8 * j + 2 * (lane & 3) + e < tile.geometry.channels ? x : 0.f;
         };
 #pragma unroll

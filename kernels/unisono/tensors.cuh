@@ -8,7 +8,7 @@ namespace unisono {
 
 template <class Visitor, int i> using TensorOf = decltype(Visitor::template tensor<i>(*static_cast<const typename Visitor::Params*>(nullptr)));
 
-// Whether the copy engine can bring operand i: fetch.cuh.
+// Whether TMA can bring operand i: fetch.cuh.
 template <class Visitor, int i> constexpr bool is_fetchable() { return TensorOf<Visitor, i>::kElementBytes == 2; }
 template <class Visitor, int i, int kEnd> constexpr int fetchable_tensors() {
     if constexpr (i < kEnd) return is_fetchable<Visitor, i>() + fetchable_tensors<Visitor, i + 1, kEnd>();
@@ -156,11 +156,11 @@ template <class Visitor, int kFirst, int kEnd, bool kSwap, int kSlice, int kSlic
 template <Stores kStores, class Visitor, int kFirst, int kEnd, bool kSwap, int kSlice, int kSlices, int kFetch> struct TensorsOf {
     using Type = PlainTensors<kStores, Visitor, kFirst, kEnd, kSwap, kSlice, kSlices>;
 };
-template <class Visitor, int kFirst, int kEnd, bool kSwap, int kSlice, int kSlices> struct TensorsOf<Stores::kCopyEngine, Visitor, kFirst, kEnd, kSwap, kSlice, kSlices, 0> {
+template <class Visitor, int kFirst, int kEnd, bool kSwap, int kSlice, int kSlices> struct TensorsOf<Stores::kTma, Visitor, kFirst, kEnd, kSwap, kSlice, kSlices, 0> {
     using Type = TensorRing<Visitor, kFirst, kEnd, kSwap, kSlice, kSlices>;
 };
 template <class Visitor, int kFirst, int kEnd, bool kSwap, int kSlice, int kSlices, int kFetch>
-struct TensorsOf<Stores::kCopyEngine, Visitor, kFirst, kEnd, kSwap, kSlice, kSlices, kFetch> {
+struct TensorsOf<Stores::kTma, Visitor, kFirst, kEnd, kSwap, kSlice, kSlices, kFetch> {
     using Type = FetchedTensors<Visitor, kFirst, kEnd, kSwap, kSlice, kSlices, kFetch>;
 };
 

@@ -17,7 +17,7 @@ struct Range {
 };
 
 // Tiles of one input region (all channel tiles) are neighbours in the order, then those of one image. With kGroup > 0 those of so many
-// input regions are: where the filters exceed the second-level cache, what the chip works on at a time is then about as wide as high.
+// input regions are: where the filters exceed L2, what the chip works on at a time is then about as wide as high.
 // By phases (kPhases) tiles across the channels are those of phase 0, then of phase 1, 2 and 3.
 template <int kClusterM, int kClusterN, int kGroup, bool kPhases = false>
 UNISONO_DEVICE Tile tile_at(const ConvGeometry& g, int index, int rank) {
@@ -44,12 +44,12 @@ template <class Config> constexpr int group_of(...) { return 0; }
 
 // How outputs are stored, and where operands [m,n] lie likewise: Config::kStores, if there is one.
 enum class Stores {
-    kCopyEngine,  // rows of channels, whose bytes are a multiple of 16
+    kTma,  // rows of channels, whose bytes are a multiple of 16
     kPlain,       // rows of any number of channels, by ordinary stores
     kPlanes,      // channels first: a plane of pixels for each
 };
 template <class Config> constexpr auto stores_of(int) -> decltype(Config::kStores) { return Config::kStores; }
-template <class Config> constexpr Stores stores_of(...) { return Stores::kCopyEngine; }
+template <class Config> constexpr Stores stores_of(...) { return Stores::kTma; }
 
 // The pixels of a warpgroup's rows of the tile: which exist, and where they lie in the image.
 struct RunRows {

@@ -1,4 +1,4 @@
-// The copy engine (TMA): im2col and tiled loads into shared memory, tiled stores out of it.
+// TMA: im2col and tiled loads into shared memory, tiled stores out of it.
 #pragma once
 #include "types.cuh"
 
@@ -63,7 +63,7 @@ UNISONO_DEVICE void tma_load_4d_multicast(u32 destination, const TensorMap& map,
         ::"r"(destination), "l"(&map), "r"(barrier), "r"(x), "r"(y), "r"(z), "r"(w), "h"(blocks) : "memory");
 }
 
-// On its way to the second-level cache.
+// On its way to L2.
 UNISONO_DEVICE void tma_prefetch_4d(const TensorMap& map, int x, int y, int z, int w) {
     asm volatile("cp.async.bulk.prefetch.tensor.4d.L2.global.tile [%0, {%1, %2, %3, %4}];" ::"l"(&map), "r"(x), "r"(y), "r"(z), "r"(w) : "memory");
 }

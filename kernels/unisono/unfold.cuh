@@ -1,9 +1,9 @@
-// Images of few channels: a tile's pixels are a patch, the window of the image that they see comes by the copy engine, once, and the producer's warps
+// Images of few channels: a tile's pixels are a patch, the window of the image that they see comes by TMA, once, and the producer's warps
 // unfold it in shared memory: rows of k, swizzled, as a stage of the ring holds them. Filters stay in shared memory for the whole launch.
 //
 // k counts lines of the filter; of a line the taps and their channels lie side by side, in the window as in the filter (K, R, S, C), and are padded to
 // chunks of eight elements: 7 lines of 3 chunks for 7x7 taps of 3 channels. So a chunk of a row is 16 bytes of the window, from pixel x's first tap on:
-// the element kShift + x * kPixel + 8 * chunk of a line: the copy engine begins at multiples of 16 bytes (elsewhere it stops with an illegal instruction,
+// the element kShift + x * kPixel + 8 * chunk of a line: TMA begins at multiples of 16 bytes (elsewhere it stops with an illegal instruction,
 // which its documentation does not say), kShift elements ahead of the first tap. Where an element is an odd one, words are put together of halves
 // of two. The window's lines and pixels outside the image are zero, and so are the elements that pad a line, whatever lies there: a
 // product with a zero of the filter would not be zero for an infinity.
@@ -38,7 +38,7 @@ template <class Config> struct Unfold {
     static constexpr int kTurned = kLineChunks % kMostTurned == 0 ? kMostTurned : kMostTurned == 4 && kLineChunks % 2 == 0 ? 2 : 1;
 
     static_assert(Config::kPatch && Config::kClusterM * Config::kClusterN == 1 && !Config::kSplit, "the pixels of a patch, in blocks by themselves");
-    static_assert(kPitch % 16 == 0 && kWindowLines <= 256, "a box of the copy engine");
+    static_assert(kPitch % 16 == 0 && kWindowLines <= 256, "a TMA box");
 
     const int thread;
 
@@ -47,7 +47,7 @@ template <class Config> struct Unfold {
         return reinterpret_cast<const UnfoldedFilter&>(p.filter);
     }
 
-    // By one thread. A box of lines is quicker than one of pixels, each of which is a row of the copy engine's.
+    // By one thread. A box of lines is quicker than one of pixels, each of which is a row of TMA's.
     static UNISONO_DEVICE void load_window(const ConvParams& p, const Tile& tile, u32 to, u32 full) {
         const PatchRows rows = PatchRows::of(p.geometry, tile, kM, 0);
         const int h = rows.top * Operands::kStrideH - p.geometry.pad_h, w = rows.left * Operands::kStrideW - p.geometry.pad_w;
@@ -56,7 +56,7 @@ template <class Config> struct Unfold {
         tma_load_3d(to, p.activation, full, w * Operands::kChannels - kShift, h, tile.image);
     }
 
-    // Chunk c of a row of a stage, as the copy engine swizzles it.
+    // Chunk c of a row of a stage, as TMA swizzles it.
     static UNISONO_DEVICE uint4& place(u8* stage, int row, int chunk) {
         constexpr int kShift = kRowBytes == 128 ? 0 : 1;
         return *reinterpret_cast<uint4*>(stage + row * kRowBytes + ((chunk ^ (row >> kShift & (kChunks - 1))) << 4));

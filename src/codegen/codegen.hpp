@@ -18,7 +18,7 @@ struct Field {
   enum class Kind : std::uint8_t {
     operand_pointer,  ///< device address of an operand's memory
     operand_value,    ///< a scalar operand by value in the low four bytes: float, or int for i32 and bool (0 or 1)
-    store_pointer,    ///< device address of an output that does not go through the copy engine
+    store_pointer,    ///< device address of an output that does not go through TMA
     extent,           ///< the extent of `coordinate`, as int in the low four bytes; of n: the channels of the output
     pitch,            ///< elements from image to image of an operand [b,n] of Options::apart, as int
   } kind{};

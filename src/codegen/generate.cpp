@@ -88,7 +88,7 @@ std::string unfolded_text(const plan::Unfolding& u) {
 }
 
 std::string stores_text(plan::Stores stores) {
-  if (stores == plan::Stores::copy_engine) return "";
+  if (stores == plan::Stores::tma) return "";
   return fmt::format("    static constexpr Stores kStores = Stores::{};\n",
                      stores == plan::Stores::plain ? "kPlain" : "kPlanes");
 }

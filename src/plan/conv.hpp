@@ -26,9 +26,9 @@ namespace unisono::plan {
 struct Device {
   std::string name = "NVIDIA H200";
   int major = 9, minor = 0;
-  int multiprocessors = 132;
+  int sms = 132;
   std::size_t shared_bytes = 232448;  ///< that a block may have
-  /// Blocks that are resident at once in clusters of 1 to 8 blocks, one block a multiprocessor: blocks[size].
+  /// Blocks that are resident at once in clusters of 1 to 8 blocks, one block an SM: blocks[size].
   std::array<int, 9> resident_blocks{0, 132, 132, 126, 120, 110, 120, 105, 112};
   double tensor_tflops = 800;  ///< bf16, at the clock that it keeps under load
   double memory_tbps = 4.2;
@@ -64,7 +64,7 @@ struct ConvConfig {
   bool meets = false;  ///< and these wait for one another, since they read the results
   int unit = 1;        ///< channels of an entry of statistics: divides group width and tile_n; 1 without an exchange
   int group = 0;  ///< rows of (cluster) tiles that are worked on together, all their channels; 0: one after another
-  bool columns_a = false, columns_b = false, batched = false;  ///< as in ConvTask; loaded by the copy engine
+  bool columns_a = false, columns_b = false, batched = false;  ///< as in ConvTask; loaded by TMA
   /// All tiles of a block have the same channels, whose filters stay in shared memory: stages is the k-steps of a tile.
   bool stationary = false;
   bool rows_a = false;                   ///< runs of pixels are rows of a matrix: boxes of them are loaded, not im2col
@@ -72,16 +72,16 @@ struct ConvConfig {
   /// Pixels are patches, of any stride, whose rows the block unfolds of windows; filters stay in shared memory.
   std::optional<Unfolding> unfold = {};
   bool phases = false;  ///< ConvTask::phases: tiles across are those of each phase, one after another
-  Stores stores = Stores::copy_engine;
+  Stores stores = Stores::tma;
   Resampling resampling = {};
   HeadConfig head = {};
-  std::optional<int> fetch = {};  ///< operands [m,n] that the copy engine brings; absent: there are none that it could
+  std::optional<int> fetch = {};  ///< operands [m,n] that TMA brings; absent: there are none that it could
   int moments = 0;                ///< channels of an entry of the stored moments; 0: none are stored
   /// A kernel without matrix instructions and tiles in shared memory: of the fields above it has the element type, the
   /// mode, and pixels and channels of a block in tile_m and tile_n.
   std::optional<DepthwiseStrip> depthwise = {};
 
-  /// Of a k-step what one box of the copy engine brings, at most the 128 bytes that a swizzle spans.
+  /// Elements of a k-step that one TMA box loads, at most the 128 bytes that a swizzle spans.
   int atom_k() const { return std::min(tile_k, static_cast<int>(128 / size_of(element))); }
   int atoms() const { return tile_k / atom_k(); }
 

@@ -8,7 +8,7 @@
 namespace unisono::plan {
 namespace {
 
-/// All that is fitted or measured, in one place; docs/plan.md gives the sources. A clk is a clock of a multiprocessor.
+/// All that is fitted or measured, in one place; docs/plan.md gives the sources. A clk is a clock of an SM.
 struct Constants {
   // Launch
   double clock_ghz = 1.755;  ///< where power does not bound it
@@ -21,7 +21,7 @@ struct Constants {
   // Main loop
   double tensor_ops = 4096;    ///< multiplications and additions a clk
   double shared_bytes = 130;   ///< a clk: the instructions' operands and the loads' writes
-  double l2_bytes = 53;        ///< a clk, all multiprocessors at work
+  double l2_bytes = 53;        ///< a clk, all SMs at work
   double patch_l2_bytes = 60;  ///< the same of patches for several taps: mostly filters, which all read at once
   double cold_bytes = 44;      ///< the same where each block has one tile: everything comes from memory first
   double load_clk = 900;       ///< from a load's issue to its data
@@ -35,7 +35,7 @@ struct Constants {
   double direct = 8;           ///< a product of one element, by one warp a scheduler; not measured
   double vector = 120;         ///< gathered: eight channels at once; not measured
   double elements = 1900;      ///< or one after another: 200 instructions and a trip to memory
-  double row_clk = 4.5;        ///< of the copy engine, a row of a box of up to 128 bytes, where there are few channels
+  double row_clk = 4.5;        ///< of TMA, a row of a box of up to 128 bytes, where there are few channels
   double unfold_rows_clk =
       120;  ///< a k-step of 32 rows: a trip to shared memory, fence, barriers; counted, not measured
   double unfold_tile_clk = 150;  ///< a tile: its window's barrier, and the next one's load; counted, not measured
@@ -100,21 +100,21 @@ double unfold_clk(const ConvConfig& c) {
          k.unfold_tile_clk / c.unfold->steps(c.tile_k);
 }
 
-/// Clocks of the copy engine for a k-step's rows, of pixels of few channels and of filters.
+/// Clocks of TMA for a k-step's rows, of pixels of few channels and of filters.
 double rows_clk(const ConvConfig& c, const ConvProblem& p, double taps) {
   if (c.by_hand() || p.conv.c >= p.line_depth() || c.rows_a) return 0;
   const double pixels = c.loads_patches() ? (c.tile_m / 8 + c.halo_h) * (8 + c.halo_w) / taps : c.tile_m;
   return k.row_clk * (pixels / c.cluster_n + static_cast<double>(c.tile_n) / c.cluster_m);
 }
 
-/// Clocks of a k-step: the slowest of tensor cores, shared memory, second-level cache and the loads' latency.
+/// Clocks of a k-step: the slowest of tensor cores, shared memory, L2 and the loads' latency.
 double step_clk(const ConvPlan& p, const ConvProblem& problem) {
   const ConvConfig& c = p.config;
   const double m = c.tile_m, n = c.tile_n, depth = c.tile_k,
                taps = c.loads_patches() ? static_cast<double>(problem.conv.r * problem.conv.s) : 1.0;
   const double bytes = static_cast<double>(size_of(c.element));
   const double tensor = m * n * depth * bytes / k.tensor_ops;
-  // Unfolded: read, written, and read by the instructions; from the second-level cache a window alone
+  // Unfolded: read, written, and read by the instructions; from L2 a window alone
   const double a = static_cast<double>(activation_stage_bytes(c)) * (c.unfold ? 2 : 1) / taps,
                b = c.unfold ? 0 : static_cast<double>(filter_stage_bytes(c));
   const double across = c.swap ? m / c.tile_warpgroups : n;  // columns of a matrix instruction
@@ -283,11 +283,11 @@ double predict_depthwise_us(const ConvPlan& p, const ConvProblem& problem, const
       (s.lines - 1) * static_cast<double>(problem.conv.stride[0]) + static_cast<double>(problem.conv.r);
   const double waits = lines_in * k.load_clk / depthwise_lines_ahead(s, problem) + k.start_clk;
   double clocks = 0;
-  for (double left = std::ceil(static_cast<double>(p.blocks) / device.multiprocessors); left > 0; left -= s.blocks) {
+  for (double left = std::ceil(static_cast<double>(p.blocks) / device.sms); left > 0; left -= s.blocks) {
     const double here = std::min<double>(left, s.blocks) * warps;
     clocks += std::max(here * instructions / std::min(k.issue, k.warp_issue * here), waits);
   }
-  // What a block reads from the second-level cache: its strips' edges are read by others too
+  // What a block reads from L2: its strips' edges are read by others too
   const double strips = p.config.tile_m / static_cast<double>(s.lines * s.pixels),
                high = std::min<double>(l.band, strips);
   const auto side = [](double outputs, std::int64_t stride, std::int64_t taps) {

@@ -86,9 +86,8 @@ string check_patch(const ConvConfig& c, const Conv2d& conv) {
     return fmt::format("patches: {} channels deep; a line of a patch is 128 bytes, {} channels", c.tile_k, line);
   const std::int64_t halo = (conv.r - 1) * conv.dilation[0], lines = c.tile_m / 8 + halo;
   const std::int64_t halo_w = (conv.s - 1) * conv.dilation[1], pixels = 8 + halo_w;
-  if (lines > 256) return fmt::format("patches: {} lines with their halo; a box of the copy engine has 256", lines);
-  if (pixels > 256)
-    return fmt::format("patches: {} pixels wide with their halo; a box of the copy engine has 256", pixels);
+  if (lines > 256) return fmt::format("patches: {} lines with their halo; a TMA box has 256", lines);
+  if (pixels > 256) return fmt::format("patches: {} pixels wide with their halo; a TMA box has 256", pixels);
   if (c.halo_h < halo || c.halo_w != halo_w)
     return fmt::format("patches: a halo of {} lines and {} pixels; the filter needs {} and {}", c.halo_h, c.halo_w,
                        halo, halo_w);
@@ -112,7 +111,7 @@ string check_unfolded(const ConvConfig& c, const ConvProblem& p) {
     return fmt::format("unfold: {} channels a tile of {}; the filters of one tile across stay in shared memory",
                        c.tile_n, p.extents.cols);
   if (const int lines = c.unfold->window_lines(c.tile_m); lines > 256)
-    return fmt::format("unfold: {} lines under a tile; a box of the copy engine has 256", lines);
+    return fmt::format("unfold: {} lines under a tile; a TMA box has 256", lines);
   return {};
 }
 
@@ -137,7 +136,7 @@ string check_loads(const ConvConfig& c, const ConvProblem& p) {
     } else if (p.conv.groups > 1 && group % c.tile_n != 0)
       return fmt::format("gather: {} channels a tile; a divisor of a group's {}", c.tile_n, group);
   }
-  if (c.mode == NormMode::streamed && c.stores != Stores::copy_engine)
+  if (c.mode == NormMode::streamed && c.stores != Stores::tma)
     return "streamed: values wait in the output, which only rows of a multiple of 8 channels have room for";
   return {};
 }

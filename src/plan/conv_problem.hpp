@@ -25,7 +25,7 @@ struct ConvProblem {
   int group_channels = 0;  ///< 0: no normalisation
   bool uses_raw = false;
   ConvTask task = Conv2d{};
-  std::string gathered;          ///< why the copy engine cannot load the operands; empty: it can
+  std::string gathered;          ///< why TMA cannot load the operands; empty: it can
   bool per_pixel = false;        ///< the normalisation is over the channels of a pixel
   bool batch = false;            ///< the normalisation is over the pixels of all images
   bool row_waits = false;        ///< a row's channels are in one tile, or its tiles wait for one another
@@ -35,7 +35,7 @@ struct ConvProblem {
   int stores = 1;                ///< [m,n]
   std::int64_t store_bytes = 2;  ///< of them, an element of the output
   Resampling resampling;         ///< of the main one
-  int fetchable = 0;             ///< operands that the copy engine could bring: fetching.hpp
+  int fetchable = 0;             ///< operands that TMA could bring: fetching.hpp
   HeadConfig head;               ///< a second product of it
   std::int64_t head_channels = 0;
   std::int64_t moments = 0;  ///< StoredMoments::channels

@@ -182,7 +182,7 @@ std::string to_string(const ConvConfig& c) {
     text += " direct";
   else if (c.gather)
     text += c.gather->filters ? " gather all" : " gather";
-  if (c.stores != Stores::copy_engine) text += c.stores == Stores::plain ? " plain stores" : " planes";
+  if (c.stores != Stores::tma) text += c.stores == Stores::plain ? " plain stores" : " planes";
   if (c.unfold) text += " unfold";
   if (c.resampling.any()) text += " " + to_string(c.resampling);
   if (c.fetch.value_or(0) > 0) text += fmt::format(" fetch {}x{}", *c.fetch, c.store_buffers);

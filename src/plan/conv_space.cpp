@@ -71,7 +71,7 @@ std::vector<std::pair<int, int>> clusters(const ConvProblem& p, const ConvConfig
   const std::int64_t across = (p.extents.cols + c.tile_n - 1) / c.tile_n;
   const std::int64_t tiles =
       across * ((p.extents.rows() + c.tile_m - 1) / c.tile_m);  // by phases: of a quarter each, four times
-  // Small products wait for the second-level cache: a square of four blocks reads half as much
+  // Small products wait for L2: a square of four blocks reads half as much
   if (c.mode == NormMode::none && across > 1 && tiles <= 128) list.emplace_back(2, 2);
   for (const int n : {2, 4, 5})
     if (across % n == 0) list.emplace_back(1, n);
@@ -96,7 +96,7 @@ int buffers(const ConvConfig& c) {
   return std::min(stores, together ? std::max(least, 128 / slice) : least);
 }
 
-/// Up to 195 KB of shared memory leave a block 60 KB of first-level cache, more leave it 28: there, what an epilogue
+/// Up to 195 KB of shared memory leave a block 60 KB of L1, more leave it 28: there, what an epilogue
 /// spills or reads from global memory takes a trip to the second level each time.
 constexpr std::size_t roomy_bytes = 195 * 1024;
 
@@ -193,7 +193,7 @@ bool sensible(const ConvConfig& c, const ConvProblem& p, const FixedFields& fixe
   if (c.gather && c.gather->direct && (c.swap || c.split || c.tile_k != p.line_depth()) &&
       !(fixed.swap || fixed.split || fixed.tile_k))
     return false;
-  if (c.mode == NormMode::streamed && stores_of(p.task) != Stores::copy_engine && !fixed.mode) return false;
+  if (c.mode == NormMode::streamed && stores_of(p.task) != Stores::tma && !fixed.mode) return false;
   if (c.tile_m / c.tile_warpgroups < 64 && !(fixed.tile_m && fixed.order)) return false;
   if (c.swap && (c.tile_n % 64 != 0 || c.mode == NormMode::rows || c.mode == NormMode::general) &&
       !(fixed.swap && (fixed.tile_n || fixed.mode)))
@@ -207,7 +207,7 @@ bool sensible(const ConvConfig& c, const ConvProblem& p, const FixedFields& fixe
   return true;
 }
 
-/// Filters beyond this are read from memory again by every row of tiles; a third of the second-level cache.
+/// Filters beyond this are read from memory again by every row of tiles; a third of L2.
 constexpr std::int64_t filters_that_stay = 20 << 20;
 
 /// So many rows of tiles that what all blocks work on at a time is a square of the output: it then reads least.
@@ -215,7 +215,7 @@ int rows_in_a_group(const ConvConfig& c, const ConvProblem& p, const Device& d) 
   const std::int64_t columns = p.extents.cols * p.phases(), filters = p.depth() * columns * p.element_bytes();
   if (exchanges(c.mode) || c.meets || filters <= filters_that_stay) return 0;
   const double high = c.tile_m * c.cluster_m, wide = c.tile_n * c.cluster_n,
-               area = c.tile_m * c.tile_n * static_cast<double>(d.multiprocessors);
+               area = c.tile_m * c.tile_n * static_cast<double>(d.sms);
   const double across = std::min(std::sqrt(area), static_cast<double>(columns));
   const auto rows = static_cast<int>(std::lround(area / across / high));
   const bool all = across + wide > static_cast<double>(columns);
@@ -262,13 +262,13 @@ bool choose_buffers(ConvConfig& c, const ConvProblem& p, const Device& d, const 
     const ConvConfig full = with_stages(c, p, d.shared_bytes, fixed);
     enough = fixed.store_buffers || lead(full, p) * step_clk_of(c, p) >= enough_clk(c, p);
   }
-  // Without loads, or spills, the first-level cache is of no use
+  // Without loads, or spills, L1 is of no use
   const bool loads = c.fetch < p.before.tensors + p.after.tensors;
   choose_stages(c, p, d, fixed, loads ? roomy_bytes : d.shared_bytes);
   return enough || lead(c, p) >= least_lead || lead(c, p) * step_clk_of(c, p) >= lead_clk;
 }
 
-/// A candidate for each number of operands that the copy engine may bring.
+/// A candidate for each number of operands that TMA may bring.
 void add_finished(std::vector<ConvConfig>& list, const ConvConfig& c, const ConvProblem& p, const Device& d,
                   const FixedFields& fixed) {
   ConvConfig base = c;

@@ -14,10 +14,10 @@ namespace unisono::plan {
 namespace {
 
 constexpr int threads_of_block = 128;
-constexpr int multiprocessor_registers = 65536, most_registers = 220;  // the assembler needs some more now and then
-constexpr std::int64_t most_taps = 7;                                  // along an axis, that are unrolled
-constexpr std::size_t most_filter_bytes = 96 * 1024;                   // of shared memory
-constexpr int filter_gap = 4;                                          // floats: Depthwise::kFilterPitch
+constexpr int sm_registers = 65536, most_registers = 220;  // the assembler needs some more now and then
+constexpr std::int64_t most_taps = 7;                      // along an axis, that are unrolled
+constexpr std::size_t most_filter_bytes = 96 * 1024;       // of shared memory
+constexpr int filter_gap = 4;                              // floats: Depthwise::kFilterPitch
 constexpr std::int64_t most_strips = std::numeric_limits<std::int32_t>::max();
 
 std::int64_t divide_up(std::int64_t x, std::int64_t by) { return (x + by - 1) / by; }
@@ -188,7 +188,7 @@ std::vector<ConvConfig> with_taps(DepthwiseStrip s, const ConvProblem& p, const 
         if (!powers || c.k % channels != 0 || channels % s.multiplier != 0 || load_bytes(s, p) > 32) continue;
         const int registers = depthwise_registers(s, p);
         if (registers > most_registers || depthwise_layout(s, c, p.extents).strips > most_strips / 2) continue;
-        s.blocks = std::min(5, multiprocessor_registers / threads_of_block / ((registers + 7) / 8 * 8));
+        s.blocks = std::min(5, sm_registers / threads_of_block / ((registers + 7) / 8 * 8));
         const auto width = fixed.tile_n ? std::optional(*fixed.tile_n / channels) : std::nullopt;
         for (const int vectors : either(width, widths(c.k / channels))) {
           config.tile_n = vectors * channels, config.depthwise = s;

@@ -23,7 +23,7 @@ struct DepthwiseStrip {
   int taps_h = 0, taps_w = 0;      ///< 0: any filter, stride and dilation, tap by tap
   int stride_h = 1, stride_w = 1;  ///< compiled with the taps; else 1
   int multiplier = 1;              ///< output channels of an input channel
-  int blocks = 1;                  ///< that a multiprocessor has registers for
+  int blocks = 1;                  ///< that an SM has registers for
 
   bool operator==(const DepthwiseStrip&) const = default;
 };

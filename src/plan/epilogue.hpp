@@ -72,7 +72,7 @@ struct Output {
     reduced,
     grouped
   } place{};  ///< computed ahead of the normalisation, behind it, or per group. General: `after` if [m,n] of 16 bits by
-              ///< the copy engine, at most two; `direct` if [m,n] from registers; by row; from reductions over rows; by
+              ///< TMA, at most two; `direct` if [m,n] from registers; by row; from reductions over rows; by
               ///< groups of a row's channels
 };
 

@@ -14,7 +14,7 @@ constexpr int most_buffers = 32;  ///< of a warp: a bit of a word holds each one
 
 /// What keeps a configuration from fetching anything, whatever the operands.
 std::string beyond_fetching(const ConvConfig& c, const ConvProblem& p) {
-  if (c.stores != Stores::copy_engine) return "results leave by ordinary stores, operands come by ordinary loads";
+  if (c.stores != Stores::tma) return "results leave by ordinary stores, operands come by ordinary loads";
   if (c.phases) return "rows of a phase are every second pixel of every second line";
   if (c.mode == NormMode::streamed) return "streamed, the staging buffers hold tiles that wait";
   if (p.row_levels > 0)
@@ -54,7 +54,7 @@ std::string refuse_fetch(const ConvConfig& c, const ConvProblem& p) {
   const int count = c.fetch.value_or(0);
   if (count == 0) return {};
   if (const std::string reason = beyond_fetching(c, p); !reason.empty())
-    return fmt::format("fetch: {} operands by the copy engine; {}", count, reason);
+    return fmt::format("fetch: {} operands by TMA; {}", count, reason);
   if (count > fetchable(c, p))
     return fmt::format("fetch: {} operands; {} [m,n] of 16 bits on one side of a normalisation, and up to {}", count,
                        p.fetchable, most_fetched);
@@ -69,8 +69,8 @@ std::string describe_operands(const ConvConfig& c, const ConvProblem& p) {
   const std::string by_hand =
       "by ordinary loads, ahead of their use" + (beyond_fetching(c, p).empty() ? "" : ": " + beyond_fetching(c, p));
   const std::string by_engine =
-      fmt::format("by the copy engine into the staging buffers, {} of the {} slices of a warp's tile ahead of it",
-                  c.store_buffers, stores_per_tile(c));
+      fmt::format("by TMA into the staging buffers, {} of the {} slices of a warp's tile ahead of it", c.store_buffers,
+                  stores_per_tile(c));
   if (fetched == 0) return by_hand;
   return fetched == all ? by_engine : fmt::format("{} of {} {}; the others {}", fetched, all, by_engine, by_hand);
 }

@@ -1,5 +1,5 @@
 #pragma once
-/// Operands [m,n] that the copy engine brings into the staging buffers while their tile is multiplied:
+/// Operands [m,n] that TMA brings into the staging buffers while their tile is multiplied:
 /// kernels/unisono/fetch.cuh.
 
 #include <string>

@@ -7,7 +7,7 @@
 namespace unisono::plan {
 namespace {
 
-/// Elements that the copy engine, and a vector load, take at once.
+/// Elements that TMA, and a vector load, take at once.
 std::int64_t unit_of(const ConvTask& t) { return 16 / static_cast<std::int64_t>(size_of(t.conv.dtype_x)); }
 
 bool is_tf32(const ConvTask& t) { return size_of(t.conv.dtype_x) == 4; }
@@ -17,14 +17,14 @@ std::int64_t depth_of(const ConvTask& t) { return t.conv.r * t.conv.s * t.conv.c
 /// B (k, n) of a product, or the filters (C, R, S, K) of a transposed convolution: neighbours are columns.
 bool columns_first(const ConvTask& t) { return t.columns_b || (t.transposed && t.conv.layout == Layout::nhwc); }
 
-/// K filters of R·S·C side by side, or boxes of 64 columns: what the copy engine can load beside gathered pixels.
+/// K filters of R·S·C side by side, or boxes of 64 columns: what TMA can load beside gathered pixels.
 bool filters_have_a_map(const ConvTask& t) {
   if (t.transposed) return false;
   if (t.columns_b) return t.conv.k % 8 == 0 && !is_tf32(t);
   return depth_of(t) % unit_of(t) == 0 && (t.conv.layout == Layout::nhwc || t.conv.r * t.conv.s == 1);
 }
 
-/// A box of the copy engine has 256 lines and pixels; two stages of the smallest patch leave room for filters.
+/// A TMA box has 256 lines and pixels; two stages of the smallest patch leave room for filters.
 bool patches_reach(const Conv2d& c) {
   const std::int64_t lines = 8 + (c.r - 1) * c.dilation[0], pixels = 8 + (c.s - 1) * c.dilation[1];
   return c.stride[0] == 1 && c.stride[1] == 1 && lines <= 256 && pixels <= 256 &&
@@ -55,8 +55,7 @@ std::string why_gathered(const ConvTask& t) {
   if (c.groups != 1) return fmt::format("{} groups of channels", c.groups);
   const std::int64_t unit = unit_of(t);
   const auto odd = [&](const char* what, std::int64_t count) {
-    return fmt::format("{} {} are no multiple of {}, and strides of the copy engine multiples of 16 bytes", count, what,
-                       unit);
+    return fmt::format("{} {} are no multiple of {}, and strides of TMA multiples of 16 bytes", count, what, unit);
   };
   if (is_tf32(t) && (t.columns_a || t.columns_b))
     return fmt::format("{} of f32, which is transposed as it is loaded: tf32 is multiplied with k side by side",
@@ -86,7 +85,7 @@ Gathering gathering_of(const ConvTask& t) {
 
 Stores stores_of(const ConvTask& t) {
   if (t.conv.layout == Layout::nchw) return Stores::planes;
-  return t.conv.k % 8 == 0 ? Stores::copy_engine : Stores::plain;
+  return t.conv.k % 8 == 0 ? Stores::tma : Stores::plain;
 }
 
 }  // namespace unisono::plan

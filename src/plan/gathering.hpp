@@ -1,5 +1,5 @@
 #pragma once
-/// Operands that the copy engine cannot load, and outputs that it cannot store: kernels/unisono/gather.cuh, tiles.cuh.
+/// Operands that TMA cannot load, and outputs that it cannot store: kernels/unisono/gather.cuh, tiles.cuh.
 
 #include <cstdint>
 #include <string>
@@ -21,11 +21,11 @@ struct Gathering {
   bool operator==(const Gathering&) const = default;
 };
 
-/// copy_engine: rows of channels whose bytes are multiples of 16; plain: of any number of channels; planes: channels
+/// tma: rows of channels whose bytes are multiples of 16; plain: of any number of channels; planes: channels
 /// first.
-enum class Stores : std::uint8_t { copy_engine, plain, planes };
+enum class Stores : std::uint8_t { tma, plain, planes };
 
-/// Why no kernel that loads by the copy engine serves the operands; empty: some may.
+/// Why no kernel that loads by TMA serves the operands; empty: some may.
 std::string why_gathered(const ConvTask& task);
 
 /// What im2col loads, for tensors of four dimensions, cannot reach along an axis (0: the height); empty: they can.

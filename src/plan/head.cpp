@@ -81,8 +81,7 @@ void add_head(Epilogue& e, const Head& wanted, const Contraction& contraction) {
     throw UserError(fmt::format("CompileOptions::head: {} channels; expected 1 to {}, more are a kernel of their own",
                                 wanted.channels, most_channels));
   const auto main = main_store(e);
-  if (!main)
-    throw Unsupported("head: no result [m,n] of 16 bits is written by the copy engine, of which to compute it");
+  if (!main) throw Unsupported("head: no result [m,n] of 16 bits is written by TMA, of which to compute it");
   if (e.resampled.any()) throw Unsupported("head: the store is pooled or enlarged too; one of them by one kernel");
   check_names(e, wanted.graph, wanted.filter);
   PlannedHead head{.channels = wanted.channels,
@@ -102,11 +101,11 @@ void add_head(Epilogue& e, const Head& wanted, const Contraction& contraction) {
 std::string refuse_head(const ConvConfig& c, const ConvProblem& p) {
   if (c.head != p.head) return "head: not as the epilogue says";
   if (!c.head.any()) return {};
-  if (c.mode == NormMode::general) return "head: mode general, whose elements do not all go through the copy engine";
+  if (c.mode == NormMode::general) return "head: mode general, whose elements do not all go through TMA";
   if (c.phases) return "head: pixels of a phase; only tiles of whole pixels are multiplied again";
-  if (c.stores != Stores::copy_engine)
-    return fmt::format("head: {} output channels in {}; only rows of a multiple of 8 go through the copy engine",
-                       p.extents.cols, c.stores == Stores::planes ? "planes" : "rows");
+  if (c.stores != Stores::tma)
+    return fmt::format("head: {} output channels in {}; only rows of a multiple of 8 go through TMA", p.extents.cols,
+                       c.stores == Stores::planes ? "planes" : "rows");
   if (c.tile_n < p.extents.cols || c.cluster_n != 1)
     return fmt::format("head: {} channels a tile, {} tiles across a cluster; one tile has all {} channels of its rows",
                        c.tile_n, c.cluster_n, p.extents.cols);

@@ -13,8 +13,7 @@ std::string beyond_phases(const ConvTranspose2d& t) {
   if (size_of(t.dtype_x) == 4) return "f32; tf32 is multiplied with k side by side, and filters of phases are not";
   if (t.groups != 1) return fmt::format("{} groups of channels", t.groups);
   if (t.c % 8 != 0 || t.k % 8 != 0)
-    return fmt::format("{} input and {} output channels; strides of the copy engine are multiples of 16 bytes", t.c,
-                       t.k);
+    return fmt::format("{} input and {} output channels; strides of TMA are multiples of 16 bytes", t.c, t.k);
   const Extents e = extents(t);
   if (e.height < 2 || e.width < 2) return fmt::format("{}x{} output pixels; some phases have none", e.height, e.width);
   return {};

@@ -43,8 +43,7 @@ void resample(Epilogue& e, const Resampled& wanted, const Contraction& contracti
         fmt::format("CompileOptions::resampled: {} has no image; expected a convolution", to_string(contraction)));
   check_name(e, wanted.pooled, wanted);
   check_name(e, wanted.enlarged, wanted);
-  if (!main_store(e))
-    throw Unsupported("resampled: no result [m,n] of 16 bits is written by the copy engine, of which to make it");
+  if (!main_store(e)) throw Unsupported("resampled: no result [m,n] of 16 bits is written by TMA, of which to make it");
   e.resampled = wanted;
 }
 
@@ -53,12 +52,12 @@ std::string refuse_resampling(const ConvConfig& c, const ConvProblem& p) {
   if (r != p.resampling) return "resampled: not as the epilogue says";
   if (!r.any()) return {};
   if (c.phases) return "resampled: pixels of a phase, which are no neighbours";
-  if (c.stores != Stores::copy_engine)
-    return fmt::format("resampled: {} output channels in {}; only rows of a multiple of 8 go through the copy engine",
+  if (c.stores != Stores::tma)
+    return fmt::format("resampled: {} output channels in {}; only rows of a multiple of 8 go through TMA",
                        p.extents.cols, c.stores == Stores::planes ? "planes" : "rows");
   if (r.pooled && !c.patch)
-    return "pooled: runs of pixels; windows of 2x2 pixels lie in patches only, which take stride 1 and the copy "
-           "engine's loads";
+    return "pooled: runs of pixels; windows of 2x2 pixels lie in patches only, which take stride 1 and "
+           "TMA's loads";
   if (r.enlarged && !c.patch && !runs_know_lines(p.extents.width))
     return fmt::format(
         "enlarged: runs of pixels in lines of {}; 16 pixels of a run are parts of a line, or lines, at widths that "

@@ -27,11 +27,11 @@ struct Resampling {
 
 Resampling resampling_of(const Resampled& wanted);
 
-/// The store that can be resampled: the first that the copy engine writes.
+/// The store that can be resampled: the first that TMA writes.
 std::optional<std::size_t> main_store(const Epilogue& epilogue);
 
 /// Adds to the epilogue what is made of its main store. Throws UserError for names that are taken and for a contraction
-/// without an image; Unsupported if the copy engine writes no [m,n] result.
+/// without an image; Unsupported if TMA writes no [m,n] result.
 void resample(Epilogue& epilogue, const Resampled& wanted, const Contraction& contraction);
 
 /// Whether 16 neighbouring pixels of a run are always a part of one line, or whole lines.

@@ -11,7 +11,7 @@ namespace {
 
 /// From 64 channels on runs and patches waste nothing, from 32 on a patch's lines of 128 bytes are half full.
 constexpr std::int64_t most_unfolded_channels = 32;
-constexpr std::int64_t largest_box = 256;  // elements of an extent, of the copy engine
+constexpr std::int64_t largest_box = 256;  // elements of an extent, of TMA
 constexpr int chunk_bytes = 16, copy_alignment = 128;
 
 int padded_to(std::int64_t x, int to) { return static_cast<int>((x + to - 1) / to * to); }
@@ -61,14 +61,13 @@ std::string beyond_unfolding(const ConvTask& t) {
     return fmt::format("taps {} apart along the width; those of a line are neighbours", c.dilation[1]);
   if (c.c % 8 != 0 && c.w * c.c % 8 != 0)
     return fmt::format(
-        "lines of {} x {} elements, which are no multiple of 8, and strides of the copy engine multiples of 16 bytes",
-        c.w, c.c);
+        "lines of {} x {} elements, which are no multiple of 8, and strides of TMA multiples of 16 bytes", c.w, c.c);
   if (const std::int64_t extent = c.c % 8 == 0 ? elements_of_8(c) / c.c : elements_of_8(c); extent > largest_box)
-    return fmt::format("{} {} of a line under 8 pixels; a box of the copy engine has {}", extent,
-                       c.c % 8 == 0 ? "pixels" : "elements", largest_box);
+    return fmt::format("{} {} of a line under 8 pixels; a TMA box has {}", extent, c.c % 8 == 0 ? "pixels" : "elements",
+                       largest_box);
   if (c.r * c.dilation[0] > largest_box || c.stride[0] > largest_box)
-    return fmt::format("{} lines under a pixel, {} from one to the next; a box of the copy engine has {}",
-                       c.r * c.dilation[0], c.stride[0], largest_box);
+    return fmt::format("{} lines under a pixel, {} from one to the next; a TMA box has {}", c.r * c.dilation[0],
+                       c.stride[0], largest_box);
   return {};
 }
 

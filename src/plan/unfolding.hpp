@@ -14,9 +14,9 @@ struct Unfolding {
   int lines = 1, taps = 1, channels = 1;  ///< R, S, C
   int stride_h = 1, stride_w = 1, dilation_h = 1;
   int pitch = 0;  ///< bytes of a line of a window, from one to the next
-  int shift = 0;  ///< elements of such a line ahead of the first tap: the copy engine begins at multiples of 16 bytes
+  int shift = 0;  ///< elements of such a line ahead of the first tap: TMA begins at multiples of 16 bytes
 
-  /// The copy engine can load boxes (channels, pixels, lines), of images whose pixels lie apart, and boxes (elements of
+  /// TMA can load boxes (channels, pixels, lines), of images whose pixels lie apart, and boxes (elements of
   /// a line, lines), of dense ones. The latter are quicker: what counts for it is rows.
   bool by_pixels() const { return channels % 8 == 0; }
   bool by_lines() const { return pitch <= 512; }

@@ -15,7 +15,7 @@ class Hasher {
   Hasher();
   ~Hasher();
   Hasher& field(std::string_view bytes);
-  /// Of all fields so far.
+  /// The hash of all fields so far.
   std::string digest() const;
 
  private:
@@ -23,7 +23,7 @@ class Hasher {
   std::unique_ptr<State> state_;
 };
 
-/// Of one piece of memory.
+/// The hash of one piece of memory.
 std::string hash(std::string_view bytes);
 std::string hash(std::span<const std::byte> bytes);
 

@@ -21,7 +21,7 @@ struct Runner {
 };
 
 struct Timing {
-  std::size_t rotating_bytes = std::size_t{160} << 20;  ///< operands of one replay, beyond the second-level cache
+  std::size_t rotating_bytes = std::size_t{160} << 20;  ///< operands of one replay, beyond L2
   int glances = 3;                                      ///< replays of which the median is taken
   int rounds = 3, replays = 4;                          ///< of those near the best: in turn, so many replays each
 };

@@ -23,21 +23,21 @@ void warn_once(const std::string& what) {
   if (said.insert(what).second) fmt::print(stderr, "unisono: {}\n", what);
 }
 
-/// By device and its multiprocessors, then key: whatever the driver and the kernels that a row was measured with.
+/// By device and its SMs, then key: whatever the driver and the kernels that a row was measured with.
 using ShippedRows = std::map<std::pair<std::string, int>, std::map<Key, Row>>;
 
 const ShippedRows& shipped_rows() {
   static const ShippedRows all = [] {
     ShippedRows rows;
     for (Row& r : parse_rows(shipped_text(), "the plans in the library"))
-      rows[{r.place.device, r.place.multiprocessors}].insert_or_assign(r.key, r);
+      rows[{r.place.device, r.place.sms}].insert_or_assign(r.key, r);
     return rows;
   }();
   return all;
 }
 
 std::optional<Row> shipped_row(const Place& place, const Key& key) {
-  const auto device = shipped_rows().find({place.device, place.multiprocessors});
+  const auto device = shipped_rows().find({place.device, place.sms});
   if (device == shipped_rows().end()) return std::nullopt;
   const auto found = device->second.find(key);
   return found == device->second.end() ? std::nullopt : std::optional(found->second);

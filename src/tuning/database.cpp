@@ -122,8 +122,7 @@ Row row_of(const Statement& s, const std::filesystem::path& file) {
       throw UserError(fmt::format("{}: column {} of a row has {} bytes, at most {} are read; move the file away",
                                   file.string(), column + 1, s.length(column), longest_text));
   if (s.integer(1) < 1 || s.integer(1) > std::numeric_limits<int>::max())
-    throw UserError(
-        fmt::format("{}: a row is of a GPU of {} multiprocessors; move the file away", file.string(), s.integer(1)));
+    throw UserError(fmt::format("{}: a row is of a GPU of {} SMs; move the file away", file.string(), s.integer(1)));
   return {.place = {s.text(0), static_cast<int>(s.integer(1)), s.text(2), s.text(3)},
           .key = {s.text(4), s.text(5)},
           .plan = s.text(6),
@@ -201,7 +200,7 @@ std::optional<Row> Database::find(const Place& place, const Key& key) const {
                           "epilogue=? {} ORDER BY at DESC LIMIT 1",
                           columns, place.driver.empty() ? "" : "AND driver=?"));
   impl_->check(s.prepared(), "reading it");
-  s.bind(place.device).bind(place.multiprocessors).bind(place.kernels).bind(key.problem).bind(key.epilogue);
+  s.bind(place.device).bind(place.sms).bind(place.kernels).bind(key.problem).bind(key.epilogue);
   if (!place.driver.empty()) s.bind(place.driver);
   const int code = s.step();
   impl_->check(code, "reading it");
@@ -226,7 +225,7 @@ void Database::put(std::span<const Row> rows) {
     Statement s(impl_->db, fmt::format("INSERT OR REPLACE INTO plans ({}) VALUES (?,?,?,?,?,?,?,?,?,?)", columns));
     impl_->check(s.prepared(), "writing it");
     for (const Row& r : rows) {
-      s.bind(r.place.device).bind(r.place.multiprocessors).bind(r.place.driver).bind(r.place.kernels);
+      s.bind(r.place.device).bind(r.place.sms).bind(r.place.driver).bind(r.place.kernels);
       s.bind(r.key.problem).bind(r.key.epilogue).bind(r.plan).bind(r.measured_us).bind(r.predicted_us).bind(r.when);
       impl_->check(s.step(), "writing it");
       s.reset();
@@ -241,7 +240,7 @@ void Database::put(std::span<const Row> rows) {
 std::size_t Database::remove(const Place& place) {
   Statement s(impl_->db, "DELETE FROM plans WHERE device=? AND multiprocessors=? AND kernels=? AND driver=?");
   impl_->check(s.prepared(), "writing it");
-  s.bind(place.device).bind(place.multiprocessors).bind(place.kernels).bind(place.driver);
+  s.bind(place.device).bind(place.sms).bind(place.kernels).bind(place.driver);
   impl_->check(s.step(), "writing it");
   return static_cast<std::size_t>(sqlite3_changes(impl_->db));
 }

@@ -100,7 +100,7 @@ Place place_of(const plan::Device& device) {
     for (const codegen::Header& h : codegen::device_headers()) hasher.field(h.name).field(h.text);
     return hasher.digest().substr(0, 12);
   }();
-  return {device.name, device.multiprocessors, device.driver, kernels};
+  return {device.name, device.sms, device.driver, kernels};
 }
 
 }  // namespace unisono::tuning

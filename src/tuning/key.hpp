@@ -23,7 +23,7 @@ Key key_of(const plan::ConvTask& task, const plan::Epilogue& epilogue);
 /// Where and by what something was measured.
 struct Place {
   std::string device;  ///< "NVIDIA H200"
-  int multiprocessors = 0;
+  int sms = 0;
   std::string driver;   ///< its version; empty: unknown, matches any
   std::string kernels;  ///< a hash of the device headers that this library holds
 

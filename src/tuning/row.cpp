@@ -18,7 +18,7 @@ constexpr std::string_view separator = " | ";
 constexpr std::size_t field_count = 9;
 constexpr std::size_t shown = 200;  // bytes of a line that an error repeats
 constexpr const char* form =
-    "DEVICE/MULTIPROCESSORS | DRIVER | KERNELS | PROBLEM | EPILOGUE | PLAN | MEASURED us | PREDICTED us | WHEN";
+    "DEVICE/SMS | DRIVER | KERNELS | PROBLEM | EPILOGUE | PLAN | MEASURED us | PREDICTED us | WHEN";
 
 std::vector<std::string> split(std::string_view line) {
   std::vector<std::string> fields;
@@ -51,8 +51,8 @@ bool read_row(const std::vector<std::string>& fields, Row& row) {
   row.key = {fields[3], fields[4]};
   row.plan = fields[5];
   row.when = fields[8];
-  return read(std::string_view(fields[0]).substr(slash + 1), row.place.multiprocessors) &&
-         row.place.multiprocessors > 0 && read_us(fields[6], row.measured_us) && read_us(fields[7], row.predicted_us) &&
+  return read(std::string_view(fields[0]).substr(slash + 1), row.place.sms) && row.place.sms > 0 &&
+         read_us(fields[6], row.measured_us) && read_us(fields[7], row.predicted_us) &&
          std::ranges::none_of(fields, [](const std::string& f) { return f.empty() || f.size() > longest_text; });
 }
 
@@ -69,9 +69,9 @@ std::string wrong_plan(const Row& row) {
 }  // namespace
 
 std::string to_line(const Row& r) {
-  return fmt::format("{}/{} | {} | {} | {} | {} | {} | {:.2f} us | {:.2f} us | {}", r.place.device,
-                     r.place.multiprocessors, r.place.driver.empty() ? "-" : r.place.driver, r.place.kernels,
-                     r.key.problem, r.key.epilogue, r.plan, r.measured_us, r.predicted_us, r.when);
+  return fmt::format("{}/{} | {} | {} | {} | {} | {} | {:.2f} us | {:.2f} us | {}", r.place.device, r.place.sms,
+                     r.place.driver.empty() ? "-" : r.place.driver, r.place.kernels, r.key.problem, r.key.epilogue,
+                     r.plan, r.measured_us, r.predicted_us, r.when);
 }
 
 std::string to_text(std::vector<Row> rows) {

@@ -14,8 +14,8 @@
 #include <string>
 #include <vector>
 
-#include "emulator/copy_engine.hpp"
 #include "emulator/grid.hpp"
+#include "emulator/tma.hpp"
 #include "fake/fake_driver.hpp"
 
 using unisono_emulator::Entry;
@@ -32,7 +32,7 @@ int from_environment(const char* name, int otherwise) {
 [[maybe_unused]] const bool described = [] {
   fake_state()->gpus = 1;
   fake_state()->name = "emulated GPU";
-  fake_state()->multiprocessors = from_environment("UNISONO_EMULATOR_MULTIPROCESSORS", 8);
+  fake_state()->sms = from_environment("UNISONO_EMULATOR_SMS", 8);
   return true;
 }();
 
@@ -129,7 +129,7 @@ bool is_persistent(unsigned shared_bytes, unsigned threads) { return shared_byte
 
 // Persistent kernels have all their blocks at once
 bool fits(const Launch& launch) {
-  const auto most = static_cast<unsigned>(fake_state()->multiprocessors);
+  const auto most = static_cast<unsigned>(fake_state()->sms);
   return !launch.shape.together ||
          (launch.shape.grid.x <= most && launch.shape.grid.x % launch.shape.cluster == 0 &&
           launch.shape.shared_bytes + unisono_emulator::reserved_bytes <= unisono_emulator::window_bytes);
@@ -230,7 +230,7 @@ CUresult cuFuncGetParamInfo(CUfunction f, std::size_t index, std::size_t* offset
   return index == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 CUresult cuOccupancyMaxActiveClusters(int* clusters, CUfunction, const CUlaunchConfig* config) {
-  *clusters = fake_state()->multiprocessors / static_cast<int>(config->attrs[0].value.clusterDim.x);
+  *clusters = fake_state()->sms / static_cast<int>(config->attrs[0].value.clusterDim.x);
   return CUDA_SUCCESS;
 }
 CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, CUfunction, int, std::size_t) {

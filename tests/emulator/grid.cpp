@@ -76,7 +76,7 @@ bool copy_something() {
   try {
     work();
   } catch (const std::exception& e) {
-    if (grid->error.empty()) grid->error = fmt::format("copy engine: {}", e.what());
+    if (grid->error.empty()) grid->error = fmt::format("TMA: {}", e.what());
   }
   return true;
 }

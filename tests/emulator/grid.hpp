@@ -71,7 +71,7 @@ struct Grid {
   Index extent{}, block_extent{};
   std::vector<std::unique_ptr<Cluster>> clusters;
   std::vector<std::unique_ptr<Block>> blocks;
-  std::vector<std::function<void()>> copies;  ///< that the copy engine has yet to do, in any order
+  std::vector<std::function<void()>> copies;  ///< that TMA has yet to do, in any order
   std::mt19937 random;
   std::string error;
   bool launches_ahead = false;  ///< still run

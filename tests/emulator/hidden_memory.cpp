@@ -31,7 +31,7 @@ void on_fault(int, siginfo_t* info, void*) {
                       return at >= range.first && at < range.first + range.second;
                     });
   if (ours) {
-    const char* who = current == nullptr ? "the copy engine" : "a thread";
+    const char* who = current == nullptr ? "TMA" : "a thread";
     std::fprintf(stderr, "emulator: %s touched device memory ahead of griddepcontrol.wait\n", who);
     std::fflush(stderr);
     ::_exit(1);

@@ -1,10 +1,10 @@
 #pragma once
-/// A GPU of a few multiprocessors, in one thread of the host: what a kernel's instructions do to blocks, warps, shared
+/// A GPU of a few SMs, in one thread of the host: what a kernel's instructions do to blocks, warps, shared
 /// memory and barriers. Kernels are compiled for the host (compiler.cpp) with device/*.cuh in place of the headers of
 /// kernels/unisono that hold instructions; those call the functions below.
 ///
 /// Threads are fibers, switched at barriers and polls. Whatever the hardware may delay is delayed here: matrix
-/// instructions read their operands when they are waited for, and the copy engine works when the scheduler, by chance,
+/// instructions read their operands when they are waited for, and TMA works when the scheduler, by chance,
 /// lets it. So a stage released too early or a buffer reused too early gives wrong results, and a lost arrival a
 /// deadlock, which is reported. What is not modelled: time, caches, fences between proxies, register counts.
 
@@ -56,7 +56,7 @@ UNISONO_EMULATOR_API void mbarrier_arrive_cluster(std::uint32_t barrier, unsigne
 /// Whether the phase of this parity is complete; `wait`: lets others run once if not.
 UNISONO_EMULATOR_API bool mbarrier_test(std::uint32_t barrier, unsigned parity, bool wait);
 
-// --- the copy engine. `map`: a CUtensorMap of this emulator; `blocks`: bits of the cluster's blocks, 0: this one
+// --- TMA. `map`: a CUtensorMap of this emulator; `blocks`: bits of the cluster's blocks, 0: this one
 // --------
 
 struct Coordinates {

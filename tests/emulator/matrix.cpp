@@ -3,8 +3,8 @@
 #include <array>
 #include <cstring>
 
-#include "emulator/copy_engine.hpp"
 #include "emulator/grid.hpp"
+#include "emulator/tma.hpp"
 
 namespace unisono_emulator {
 

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 
-# what is wrong; the header; what is replaced by what, wherever it stands; the problem's plan; multiprocessors; what the emulator says
+# what is wrong; the header; what is replaced by what, wherever it stands; the problem's plan; SMs; what the emulator says
 FAULTS = [
     ("a stage is released before it is read", "conv_fprop.cuh", "wgmma_wait<1>();", ";", "mode=resident load=runs", 8, "outside"),
     ("a stage waits for an arrival too many", "conv_fprop.cuh", "mbarrier_init(barriers.empty(s), readers);",
@@ -31,7 +31,7 @@ FAULTS = [
     ("odd pixels are read where the even ones are", "unfold.cuh", ">> (16 * odd)", ">> (0 * odd)", "load=unfold order=pingpong", 24, "outside"),
     ("chunks that change places are stored where they were", "unfold.cuh", "place(stage, row, i ^ turn)", "place(stage, row, i)",
      "load=unfold tile=128x32 depth=32", 24, "outside"),
-    ("a slice is written over while the copy engine reads it", "epilogue.cuh", "else tma_store_wait_read<kStoreBuffers / kTogether - 1>();", ";",
+    ("a slice is written over while TMA reads it", "epilogue.cuh", "else tma_store_wait_read<kStoreBuffers / kTogether - 1>();", ";",
      "load=runs split=off", 24, "outside"),
     ("an operand is read before it has come", "fetch.cuh", "mbarrier_wait(full(place), tail.fetch_parity >> place & 1);", ";",
      "fetch=3 tile=64x32", 24, "more arrivals at an mbarrier"),
@@ -90,14 +90,14 @@ FAULTS = [
 
 
 def found(fault, program, emulator, headers):
-    what, header, good, bad, plan, multiprocessors, symptom = fault
+    what, header, good, bad, plan, sms, symptom = fault
     text = (headers / header).read_text()
     if good not in text:
         return f"{what}: {header} has no '{good}' any more; put the fault elsewhere"
     with tempfile.TemporaryDirectory() as folder:
         pathlib.Path(folder, header).write_text(text.replace(good, bad))
         environment = dict(os.environ, UNISONO_EMULATOR_HEADERS=folder, UNISONO_CACHE_DIR=folder + "/cache", CUDA_HOME=str(emulator),
-                           LD_LIBRARY_PATH=str(emulator / "lib"), UNISONO_EMULATOR_MULTIPROCESSORS=str(multiprocessors))
+                           LD_LIBRARY_PATH=str(emulator / "lib"), UNISONO_EMULATOR_SMS=str(sms))
         done = subprocess.run([program, "--sanitizer", "--only", plan], env=environment, capture_output=True, text=True)
     said = done.stdout + done.stderr
     if done.returncode != 0 and symptom in said:

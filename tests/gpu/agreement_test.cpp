@@ -131,7 +131,7 @@ TEST(Agreement, MatricesOfABatchApart) {
   EXPECT_EQ(tested, 16);
 }
 
-TEST(Agreement, WhatTheCopyEngineCannotLoad) {
+TEST(Agreement, WhatTmaCannotLoad) {
   const auto cases = gathered_cases(options().seed);
   EXPECT_GE(cases.size(), 100u);
   expect_agreement(cases);

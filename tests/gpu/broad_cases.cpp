@@ -38,10 +38,10 @@ std::string reason_of(const std::string& message) {
   return without.substr(0, 160);
 }
 
-// Pixels and rows may lie apart where they go through the copy engine
+// Pixels and rows may lie apart where they go through TMA
 void settle_gaps(Random& random, const lower::Lowered& k, Case& c) {
   if (k.plan().config.gather) c.gaps.image = 0;
-  const bool rows = k.plan().config.stores == plan::Stores::copy_engine && c.conv.k % 8 == 0 &&
+  const bool rows = k.plan().config.stores == plan::Stores::tma && c.conv.k % 8 == 0 &&
                     !k.problem.epilogue.outputs.empty() &&
                     k.problem.epilogue.outputs[0].place == plan::Output::Place::after;
   c.gaps.output = rows && random.chance(0.1) ? 8 * random.between(1, 4) : 0;

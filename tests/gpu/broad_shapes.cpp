@@ -17,7 +17,7 @@ constexpr double little_work = 1.2e7, much_work = 6e8;  // products to add up
 
 std::int64_t multiple_of_8(Random& r, int most) { return 8 * r.between(1, most); }
 
-// Mostly what the copy engine loads, a third odd, small ones more often
+// Mostly what TMA loads, a third odd, small ones more often
 std::int64_t draw_channels(Random& r, int most_eights) {
   if (r.chance(0.65)) return multiple_of_8(r, r.chance(0.4) ? most_eights : std::max(1, most_eights / 3));
   return r.chance(0.4) ? r.one_of({1, 2, 3, 4, 10, 33, 127}) : r.between(1, 6 * most_eights);

@@ -68,7 +68,7 @@ std::vector<Case> operand_cases();
 std::vector<Case> pixel_cases();
 /// Products in every layout, one or several.
 std::vector<Case> product_cases(std::uint64_t seed);
-/// What the copy engine cannot load or store: odd channels, groups, channels first, far strides, transposed ones.
+/// What TMA cannot load or store: odd channels, groups, channels first, far strides, transposed ones.
 std::vector<Case> gathered_cases(std::uint64_t seed);
 /// Depthwise convolutions by the kernel without matrix instructions.
 std::vector<Case> depthwise_cases(std::uint64_t seed);
@@ -77,7 +77,7 @@ std::vector<Case> small_depthwise_cases();
 std::vector<Case> resampled_cases(std::uint64_t seed);
 std::vector<Case> small_resampled_cases();
 Case resampled_case(const Conv2d& conv, std::string text, std::string plan, Resampled resampled);
-/// Operands [m,n] that the copy engine brings, beside others, by every kind of plan.
+/// Operands [m,n] that TMA brings, beside others, by every kind of plan.
 std::vector<Case> fetched_cases(std::uint64_t seed);
 std::vector<Case> small_fetched_cases();
 /// What is multiplied by a head as it is stored, in every mode, with the store itself and without; `head_case`: one of

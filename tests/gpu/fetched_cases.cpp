@@ -1,4 +1,4 @@
-// Operands [m,n] that the copy engine brings into the staging buffers.
+// Operands [m,n] that TMA brings into the staging buffers.
 
 #include <fmt/format.h>
 

@@ -126,7 +126,7 @@ std::vector<Case> general_cases() {
   return cases;
 }
 
-// Numbers of channels that the copy engine cannot store, groups, channels first
+// Numbers of channels that TMA cannot store, groups, channels first
 std::vector<Case> general_plain_cases() {
   static constexpr const char* texts[] = {
       "h = acc * s[m] + bias[n]\nstore h as y : bf16\nstore h > 0 as positive : bool\nstore sum(h, over=m) as total : "

@@ -99,7 +99,7 @@ TEST(NetworkSmall, EnlargedImagesByPhases) {
   EXPECT_EQ(launches(11, " by phases"), 6);
   EXPECT_EQ(launches(11, "its image enlarged"), 0);
   EXPECT_EQ(launches(13, " by phases"), 1);
-  // two pixels: by phases or not, as the machine's multiprocessors make the one or the other faster
+  // two pixels: by phases or not, as the machine's SMs make the one or the other faster
   const auto enlarged_first = launches(14, "its image enlarged");
   EXPECT_GE(launches(14, " by phases"), 1 - enlarged_first);
   EXPECT_EQ(launches(14, " of an enlarged image: "), enlarged_first);

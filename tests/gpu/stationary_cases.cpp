@@ -36,7 +36,7 @@ Conv2d conv(std::int64_t n, std::int64_t h, std::int64_t w, std::int64_t c, std:
 
 }  // namespace
 
-// Each with more tiles than an H200 has multiprocessors, so that filters are used again
+// Each with more tiles than an H200 has SMs, so that filters are used again
 std::vector<Case> small_stationary_cases() {
   std::vector<Case> cases{
       stationary_case(conv(7, 35, 41, 64, 64, 3), bare, "load=patch tile=64x64"),

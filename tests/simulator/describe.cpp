@@ -68,7 +68,7 @@ std::string describe(const System& system, int agent, int step) {
     case Op::kDrain: return "waits for its next tile's images";
     case Op::kReturn: return "has normalised the tile";
     case Op::kStage: return "fills a staging buffer";
-    case Op::kStore: return fmt::format("copy engine: {} <- {}", system.locations[i.object], describe_tag(i.value));
+    case Op::kStore: return fmt::format("TMA: {} <- {}", system.locations[i.object], describe_tag(i.value));
     case Op::kWaitGroup: return "waits until its stores are written";
     case Op::kWaitGroupRead: return fmt::format("waits until at most {} stores read shared memory", i.value);
     case Op::kProxyFence: return "proxy fence";

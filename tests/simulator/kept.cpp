@@ -119,7 +119,7 @@ void LaunchBuilder::await_columns(Team& team, const Place& at) {
   team.image = at.parts[0].image, team.n = at.n;
 }
 
-// Waits for the spill, then for the copy engine to bring it back. `later`: another store has been issued since.
+// Waits for the spill, then for TMA to bring it back. `later`: another store has been issued since.
 void LaunchBuilder::load_back(Team& team, const Place& at, bool later) {
   auto& code = team.agent.code;
   if (kernel.bug != Bug::kReadWaitOnly)

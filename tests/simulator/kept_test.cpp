@@ -79,7 +79,7 @@ TEST(Kept, PingPong) {
   }
 }
 
-// With all orders of barrier operations, of handovers and of what the copy engine brings.
+// With all orders of barrier operations, of handovers and of what TMA brings.
 TEST(Kept, InsideABlock) {
   Kernel k = kept(kCooperative, 1, 2, 3);
   k.k_blocks = 2;

@@ -39,7 +39,7 @@ enum class Bug {
   kNoProxyFence,         // re-read without fence.proxy.async
   kWrongGroup,           // re-read after a full wait that leaves one group too many pending
   kStagingReused,        // a staging buffer is written again without wait_group.read
-  kLeaveEarly,           // a block ends while the copy engine may still read its shared memory
+  kLeaveEarly,           // a block ends while TMA may still read its shared memory
   kEpochNotAdvanced,     // a block does not count itself out
   kExitsAsEpoch,         // the epoch is what blocks have counted, undivided: more for those that start late
   kCountedOutEarly,      // a block is counted out by a warp that is done, though others may not have the epoch yet

@@ -217,7 +217,7 @@ std::optional<Failure> Machine::block_done(State& s, int block) const {
   return end_launch(s, spec.launch);
 }
 
-// All that the launch wrote, stores by the copy engine included, is known to whatever follows on the stream.
+// All that the launch wrote, stores by TMA included, is known to whatever follows on the stream.
 std::optional<Failure> Machine::end_launch(State& s, int launch) const {
   s.launches[launch] = 1;
   const LaunchSpec& l = system.launches[launch];
@@ -259,9 +259,8 @@ std::string Machine::describe(const State& s, Action action) const {
                            system.blocks[d.block].barriers[d.barrier].name,
                            d.block - system.launches[system.blocks[d.block].launch].first_block);
       const BlockSpec& block = system.blocks[d.block];
-      return fmt::format("copy engine: block {} of the grid, {} <- {}",
-                         d.block - system.launches[block.launch].first_block, describe_buffer(block, d.buffer),
-                         describe_content(block, d.buffer, d.value));
+      return fmt::format("TMA: block {} of the grid, {} <- {}", d.block - system.launches[block.launch].first_block,
+                         describe_buffer(block, d.buffer), describe_content(block, d.buffer, d.value));
     }
     case Action::Kind::kStart:
       return fmt::format("launch {} starts {}", action.index,

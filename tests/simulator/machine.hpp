@@ -129,7 +129,7 @@ class Machine {
   Result signal(State& s, int agent, const Instruction& i) const;
   void post(State& s, const Delivery& d) const;
   Result load(State& s, int agent, const Instruction& i) const;
-  Result write(State& s, int agent, int location, uint32_t value, bool by_copy_engine) const;
+  Result write(State& s, int agent, int location, uint32_t value, bool by_tma) const;
   Result read(State& s, int agent, int location, uint32_t value) const;
   void note_reader(LocationState& l, int agent) const;
   void fence(State& s, int agent) const;

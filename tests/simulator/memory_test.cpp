@@ -1,4 +1,4 @@
-// The memory model by itself: small programs whose outcome the rules of acquire, release and the copy engine settle.
+// The memory model by itself: small programs whose outcome the rules of acquire, release and TMA settle.
 #include "cases.hpp"
 
 namespace unisono::simulator {
@@ -106,7 +106,7 @@ TEST(Memory, OverwritingWhatAnotherMayStillReadIsFound) {
     EXPECT_TRUE(explore_all(system_of({{read(kX, 0)}, {write()}}), {.reduction = reduction}).failure);
 }
 
-TEST(Memory, OwnStoreByTheCopyEngineNeedsFullWaitAndFence) {
+TEST(Memory, OwnStoreByTmaNeedsFullWaitAndFence) {
   const auto full = simple(Op::kWaitGroup), of_reads = simple(Op::kWaitGroupRead), fence = simple(Op::kProxyFence);
   expect_passes(system_of({{store(), full, of_reads, fence, read()}}));
   expect_fails(system_of({{store(), of_reads, fence, read()}}), FailureKind::kUnordered);
@@ -114,16 +114,14 @@ TEST(Memory, OwnStoreByTheCopyEngineNeedsFullWaitAndFence) {
   expect_fails(system_of({{store(), fence, full, of_reads, read()}}), FailureKind::kUnordered);
 }
 
-TEST(Memory, StoreByTheCopyEngineIsPublishedAfterItsFence) {
+TEST(Memory, StoreByTmaIsPublishedAfterItsFence) {
   const auto full = simple(Op::kWaitGroup), of_reads = simple(Op::kWaitGroupRead), fence = simple(Op::kProxyFence);
   const Program reader = {wait(Order::kAcquire), read()};
   expect_passes(system_of({{store(), full, of_reads, fence, set(Order::kRelease)}, reader}));
   expect_fails(system_of({{store(), full, of_reads, set(Order::kRelease), fence}, reader}), FailureKind::kUnordered);
 }
 
-TEST(Memory, SharedMemoryOutlivesTheCopyEnginesReads) {
-  expect_fails(system_of({{store()}}), FailureKind::kOverwritten);
-}
+TEST(Memory, SharedMemoryOutlivesTmaReads) { expect_fails(system_of({{store()}}), FailureKind::kOverwritten); }
 
 TEST(Memory, TheEndOfALaunchOrdersEverything) {
   expect_passes(system_of({{store(), simple(Op::kWaitGroupRead)}, {read()}}, true));

@@ -42,10 +42,9 @@ std::optional<Failure> Machine::step(State& s, int agent, int choice) const {
     case Op::kReturn: a.step = a.back, a.back = 0, a.later = 0; break;
     case Op::kStage:
       if (a.stores - a.stores_read >= int(i.value))
-        failure = {
-            FailureKind::kOverwritten,
-            fmt::format("staging buffer filled while the copy engine may read it ({} stores, {} known to be read)",
-                        a.stores, a.stores_read)};
+        failure = {FailureKind::kOverwritten,
+                   fmt::format("staging buffer filled while TMA may read it ({} stores, {} known to be read)", a.stores,
+                               a.stores_read)};
       break;
     case Op::kWaitGroup:
       a.stores_done = std::max(a.stores_done, uint8_t(std::max(0, a.stores - int(i.value) - a.later)));
@@ -63,7 +62,7 @@ std::optional<Failure> Machine::step(State& s, int agent, int choice) const {
   }
   if (failure || !done(s, agent)) return failure;
   if (a.stores_read < a.stores)
-    return Failure{FailureKind::kOverwritten, "shared memory is given up while the copy engine may read it"};
+    return Failure{FailureKind::kOverwritten, "shared memory is given up while TMA may read it"};
   return block_done(s, system.agents[agent].block);
 }
 
@@ -213,7 +212,7 @@ void Machine::pass_on(State& s, int from, int to) const {
     if (is_aware(s, int(x), from)) make_aware(s, int(x), to);
 }
 
-std::optional<Failure> Machine::write(State& s, int agent, int location, uint32_t value, bool by_copy_engine) const {
+std::optional<Failure> Machine::write(State& s, int agent, int location, uint32_t value, bool by_tma) const {
   LocationState& l = s.locations[location];
   const std::string& name = system.locations[location];
   AgentState& a = s.agents[agent];
@@ -227,7 +226,7 @@ std::optional<Failure> Machine::write(State& s, int agent, int location, uint32_
                    fmt::format("{} is overwritten while another may still read {}", name, describe_tag(l.value))};
   std::fill_n(s.aware.begin() + location * words, words, 0);
   l = {value, uint16_t(agent + 1), 0, 0, {}};
-  if (by_copy_engine)
+  if (by_tma)
     l.group = ++a.stores;
   else
     make_aware(s, location, agent);

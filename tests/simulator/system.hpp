@@ -11,10 +11,10 @@ enum class Op : uint8_t {
   kWaitBarrier,  // barrier `object`, parity `value`
   kArrive,       // at barrier `object` of the blocks in `mask`
   kExpect,       // arrives at barrier `object` and expects `value` deliveries
-  kLoad,        // by the copy engine: `value` into buffer `object` of the blocks in `mask`; delivers to barrier `extra`
-  kReadBuffer,  // buffer `object` must hold `value`
-  kFill,        // `value` into buffer `object`, by this agent's own stores
-  kRelease,     // this warpgroup has read the buffers of stage `extra`; arrives at barrier `object` of `mask`
+  kLoad,         // by TMA: `value` into buffer `object` of the blocks in `mask`; delivers to barrier `extra`
+  kReadBuffer,   // buffer `object` must hold `value`
+  kFill,         // `value` into buffer `object`, by this agent's own stores
+  kRelease,      // this warpgroup has read the buffers of stage `extra`; arrives at barrier `object` of `mask`
   // Global memory, ordinary accesses: a value is a tag that names its launch and its place.
   kWrite,  // `value` to location `object`
   kRead,   // location `object` must hold `value`, and its writing must have happened before
@@ -38,7 +38,7 @@ enum class Op : uint8_t {
             // which is told that `extra` later groups are pending
   kDrain,   // waits for each remaining tile's flags, then its second pass
   kReturn,  // from a second pass
-  // Stores by the copy engine, one group each.
+  // Stores by TMA, one group each.
   kStage,          // fills a staging buffer of `value`
   kStore,          // `value` to location `object`
   kWaitGroup,      // until at most `value` groups, and as many as the second pass was told, are not yet written

@@ -50,7 +50,7 @@ void keep_only(Suite& suite, const std::string& text);
 /// The epilogue that stores the accumulator in `dtype`.
 Graph bare_graph(DType dtype);
 
-/// How many sets of operands are rotated so that none is found in the second-level cache: more than 200 MB in all.
+/// How many sets of operands are rotated so that none is found in L2: more than 200 MB in all.
 int rotating_sets(double bytes_of_a_set);
 
 /// Dtype in memory of an operand of a graph.

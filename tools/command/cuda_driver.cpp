@@ -17,7 +17,7 @@ namespace {
 // The part of the driver's C interface (cuda.h) that is used here. Its binary interface is stable.
 using Result = int;
 constexpr Result success = 0;
-enum Attribute { multiprocessor_count = 16, compute_capability_major = 75, compute_capability_minor = 76 };
+enum Attribute { sm_count = 16, compute_capability_major = 75, compute_capability_minor = 76 };
 
 struct Driver {
   Result (*init)(unsigned) = nullptr;
@@ -53,7 +53,7 @@ Gpu ask_device(const Driver& driver, int ordinal) {
   driver.device_total_mem(&memory, device);
   driver.device_get_attribute(&gpu.compute_major, compute_capability_major, device);
   driver.device_get_attribute(&gpu.compute_minor, compute_capability_minor, device);
-  driver.device_get_attribute(&gpu.multiprocessors, multiprocessor_count, device);
+  driver.device_get_attribute(&gpu.sms, sm_count, device);
   gpu.name = name;
   gpu.memory = memory;
   return gpu;

@@ -111,8 +111,8 @@ std::string to_text(const Diagnosis& d) {
   for (std::size_t i = 0; i < d.cuda.gpus.size(); ++i) {
     const Gpu& gpu = d.cuda.gpus[i];
     out += line(fmt::format("GPU {}", i),
-                fmt::format("{}, compute capability {}.{}, {} multiprocessors, {}", gpu.name, gpu.compute_major,
-                            gpu.compute_minor, gpu.multiprocessors, gibibytes(gpu.memory)));
+                fmt::format("{}, compute capability {}.{}, {} SMs, {}", gpu.name, gpu.compute_major, gpu.compute_minor,
+                            gpu.sms, gibibytes(gpu.memory)));
   }
   out += line("toolkit", toolkit_text(d.cuda));
   out += line("compiler", d.cuda.nvrtc.empty() ? "none: " + d.cuda.nvrtc_problem : d.cuda.nvrtc);
@@ -137,7 +137,7 @@ std::string to_json(const Diagnosis& d) {
   for (const Gpu& gpu : d.cuda.gpus) {
     gpus.push_back({{"name", gpu.name},
                     {"compute_capability", fmt::format("{}.{}", gpu.compute_major, gpu.compute_minor)},
-                    {"multiprocessors", gpu.multiprocessors},
+                    {"sms", gpu.sms},
                     {"memory_bytes", gpu.memory}});
   }
   json kernels = json::array();

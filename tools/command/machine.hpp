@@ -26,7 +26,7 @@ struct Gpu {
   std::string name;
   int compute_major = 0, compute_minor = 0;
   std::uint64_t memory = 0;  ///< bytes
-  int multiprocessors = 0;
+  int sms = 0;
 };
 
 struct CudaInfo {

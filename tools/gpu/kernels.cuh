@@ -235,7 +235,7 @@ extern "C" __global__ void unisono_differences(const u32* a, const u32* b, u64 c
     if (mine) atomicAdd(result, mine);
 }
 
-// Keeps its blocks' multiprocessors at work for a while.
+// Keeps its blocks' SMs at work for a while.
 extern "C" __global__ void unisono_busy(long long clocks, float* out) {
     const long long start = clock64();
     float x = threadIdx.x;

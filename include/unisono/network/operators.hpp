@@ -22,8 +22,8 @@ struct Conv2d {
   Margins pad = 0;
   Pair dilation = 1;
   std::int64_t groups = 1;
-  /// Of the image with each pixel repeated 2x2 times. No builder makes it: it is what becomes of a resize ahead of a
-  /// convolution on a GPU.
+  /// The convolution reads the image with each pixel repeated 2x2 times. No builder sets it: a resize ahead of a
+  /// convolution becomes this on a GPU.
   bool enlarged = false;
   bool operator==(const Conv2d&) const = default;
 };

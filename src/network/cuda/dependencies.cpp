@@ -18,10 +18,10 @@ bool are_columns_apart(const Interval& a, const Interval& b) {
   return from >= a.width && from + b.width <= pitch;
 }
 
-// More than half of the threads that the GPU holds, or nearly all of its multiprocessors
+// More than half of the threads that the GPU holds, or nearly all of its SMs
 bool fills(const Uses& u, const Capacity& c) {
-  if (u.exclusive) return 8 * u.blocks > 7 * c.multiprocessors;
-  return 2 * u.blocks * u.threads > c.multiprocessors * c.threads;
+  if (u.exclusive) return 8 * u.blocks > 7 * c.sms;
+  return 2 * u.blocks * u.threads > c.sms * c.threads;
 }
 
 }  // namespace
@@ -33,7 +33,7 @@ bool overlap(const Interval& a, const Interval& b) {
 }
 
 bool worthwhile(const Uses& a, const Uses& b, const Capacity& c) {
-  if (a.exclusive && b.exclusive) return a.blocks + b.blocks <= c.multiprocessors;
+  if (a.exclusive && b.exclusive) return a.blocks + b.blocks <= c.sms;
   if (a.exclusive || b.exclusive) return !fills(a.exclusive ? a : b, c);
   return !(fills(a, c) && fills(b, c));
 }
@@ -47,8 +47,8 @@ class Sharing {
  public:
   explicit Sharing(const Capacity& capacity)
       : c_(capacity),
-        small_(static_cast<std::size_t>(capacity.multiprocessors) + 1),
-        last_of_(static_cast<std::size_t>(capacity.multiprocessors) + 2, none) {}
+        small_(static_cast<std::size_t>(capacity.sms) + 1),
+        last_of_(static_cast<std::size_t>(capacity.sms) + 2, none) {}
 
   void next(const Uses& u, std::vector<std::size_t>& found) {
     if (u.exclusive) {
@@ -73,10 +73,10 @@ class Sharing {
     from.clear();
   }
 
-  // Two contractions on more than half of the multiprocessors are never beside each other; one on less is beside all
+  // Two contractions on more than half of the SMs are never beside each other; one on less is beside all
   // others of its kind
   void contraction(const Uses& u, std::vector<std::size_t>& found) {
-    const std::int64_t all = c_.multiprocessors, blocks = std::clamp<std::int64_t>(u.blocks, 0, all + 1);
+    const std::int64_t all = c_.sms, blocks = std::clamp<std::int64_t>(u.blocks, 0, all + 1);
     const auto least = static_cast<std::size_t>(all - blocks + 1);  // blocks of those that it does not fit beside
     if (2 * blocks <= all) {
       add(last_of_[least], found);

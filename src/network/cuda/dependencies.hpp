@@ -4,7 +4,7 @@
 /// Safety rests on three rules, each of which is an edge of the graph (docs/networks.md#branches):
 ///  - two launches that touch the same bytes, of which one writes, run in their order;
 ///  - two launches whose blocks wait for one another never run beside each other;
-///  - two launches that would only share the GPU's multiprocessors run in their order, because a chain of programmatic
+///  - two launches that would only share the GPU's SMs run in their order, because a chain of programmatic
 ///    launches is faster than a fork.
 
 #include <cstddef>
@@ -31,13 +31,13 @@ bool overlap(const Interval& a, const Interval& b);
 struct Uses {
   std::vector<Interval> reads = {}, writes = {};
   bool exchanges = false;                ///< its blocks wait for one another: all of them must be on the GPU at once
-  bool exclusive = false;                ///< a block of it leaves no room on its multiprocessor
+  bool exclusive = false;                ///< a block of it leaves no room on its SM
   std::int64_t blocks = 1, threads = 1;  ///< threads of a block
 };
 
 /// What decides whether two launches gain by running beside each other.
 struct Capacity {
-  std::int64_t multiprocessors = 132, threads = 2048;  ///< threads of a multiprocessor
+  std::int64_t sms = 132, threads = 2048;  ///< threads of an SM
 };
 
 /// Whether two launches, of which neither needs the other, should run beside each other: they fit on the GPU together.

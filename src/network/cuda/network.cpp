@@ -36,7 +36,7 @@ bool with_heads() {
   throw UserError(fmt::format("UNISONO_HEADS is '{}'; expected on or off", given));
 }
 
-// Elements of 16 bits, pixels 16 bytes apart: what the copy engine takes
+// Elements of 16 bits, pixels 16 bytes apart: what TMA takes
 network::MemoryStyle memory_style() {
   return {.element_bytes = 2,
           .column_multiple = 8,

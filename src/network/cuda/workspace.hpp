@@ -47,7 +47,7 @@ class Workspace {
   void replay(Stream stream);
   /// Adds the kernels to the graph that the stream is captured into, in their order; the table is written beside it.
   void record(Stream stream);
-  /// Of one that is replayed. Nothing to launch: false.
+  /// Whether the graph that is replayed was captured; false if there is nothing to launch.
   bool is_captured(Stream stream) const { return replay_ && replay_->is_captured(stream); }
   bool is_empty() const { return launches_.empty(); }
 

@@ -112,7 +112,7 @@ struct Standardised {
   NetworkValue y, mean, variance;
 };
 
-// Of constants, such as weights that are standardised: computed now, in float64
+// Standardised constants, such as weights, are computed now, in float64
 Standardised standardised_constant(const NodeReader& node, double eps) {
   const auto &x = *node.constant(0), &scale = *node.constant(1), &bias = *node.constant(2);
   const Shape shape = node.value(0).shape();

@@ -14,7 +14,7 @@ class LaunchImpl {
  public:
   virtual ~LaunchImpl() = default;
   virtual void enqueue(Stream stream) const = 0;
-  /// Of launches that a caller makes; those of a network's plain kernels have no slots and no workspace.
+  /// For launches that a caller makes; those of a network's plain kernels have no slots and no workspace.
   virtual std::size_t slot(std::string_view name) const;
   virtual void rebind(std::size_t slot, const void* data);
   virtual void rebind(std::size_t slot, double value);
@@ -27,7 +27,7 @@ class ExecutableImpl {
   virtual ~ExecutableImpl() = default;
   virtual void run(const Arguments& arguments) const = 0;
   virtual std::string describe() const = 0;
-  /// Of backends with streams; the others say that they have none.
+  /// Implemented by backends with streams; the others throw.
   virtual void enqueue(const Arguments& arguments, Stream stream) const;
   virtual std::shared_ptr<LaunchImpl> bind(const Arguments& arguments, const WorkspaceMemory& workspace) const;
   virtual std::size_t workspace_bytes() const { return 0; }

@@ -14,7 +14,7 @@ namespace unisono::cpu {
 
 namespace {
 
-constexpr std::size_t second_level_caches = std::size_t{2} << 20;
+constexpr std::size_t l2_caches = std::size_t{2} << 20;
 
 constexpr DType storable[] = {DType::f64, DType::f32, DType::tf32, DType::f16, DType::bf16, DType::i32, DType::boolean};
 
@@ -118,7 +118,7 @@ BoundTensor Binder::output(const Store& s) const {
   const std::int64_t cols = a.col == ColAxis::n ? plan_.extents.cols : a.col == ColAxis::g ? a.groups : 1;
   t.lane_by_lane = a.row == RowAxis::m && view.dtype == DType::f32 && (cols == 1 || t.strides.col == 1) &&
                    t.strides.uniform(plan_.extents, cols);
-  t.past_caches = static_cast<std::size_t>(element_count(shape)) * size_of(view.dtype) > second_level_caches;
+  t.past_caches = static_cast<std::size_t>(element_count(shape)) * size_of(view.dtype) > l2_caches;
   return t;
 }
 

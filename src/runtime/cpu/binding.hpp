@@ -18,7 +18,7 @@ struct BoundTensor {
   PixelStrides strides;
   /// Element (row, col) of the space stands at row·cols + col, in the lanes' own type: a register can be this memory.
   bool lane_by_lane = false;
-  /// Outputs: more than the second-level caches hold, so nothing finds it there when the run is over.
+  /// Outputs: more than the L2 caches hold, so nothing finds it there when the run is over.
   bool past_caches = false;
   double number = 0;  ///< if data is null
 };

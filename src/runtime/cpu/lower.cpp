@@ -317,7 +317,7 @@ void Lowering::accumulate(Emitter& emitter, StagePlan& stage, const std::vector<
   }
 }
 
-// Rows of a block: registers of about a thousand lanes, fewer if many are alive, so that all fit a first-level cache
+// Rows of a block: registers of about a thousand lanes, fewer if many are alive, so that all fit an L1 cache
 std::int64_t Lowering::block_rows(const StagePlan& stage) const {
   std::int64_t widest = 1;
   for (const Register& r : stage.tile.registers)

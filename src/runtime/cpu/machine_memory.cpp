@@ -1,4 +1,4 @@
-/// How a machine reaches memory beyond the first-level cache: outputs that are written in groups of blocks, and what
+/// How a machine reaches memory beyond L1: outputs that are written in groups of blocks, and what
 /// the next block reads.
 
 #include <algorithm>

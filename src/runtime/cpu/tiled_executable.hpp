@@ -18,7 +18,7 @@
 namespace unisono::cpu {
 
 /// Runs a plan over the strips of a tiling: each strip's accumulators are computed into a tile that stays in the
-/// second-level cache, and the first stage's program runs over it at once; later stages walk over the kept values.
+/// L2, and the first stage's program runs over it at once; later stages walk over the kept values.
 class TiledExecutable final : public ExecutableImpl, public RegionKernel {
  public:
   /// What executes: where the accumulator comes from (null if the graph does not use it) and how it is called.

@@ -6,7 +6,7 @@ namespace unisono::cpu {
 
 namespace {
 
-// A strip's accumulators take at most a quarter of a second-level cache of 1 MiB, which also holds the filter and the
+// A strip's accumulators take at most a quarter of an L2 cache of 1 MiB, which also holds the filter and the
 // strip's input
 constexpr std::int64_t strip_bytes = 256 << 10;
 // Below this a call of oneDNN costs noticeably more than its arithmetic

@@ -22,7 +22,7 @@ namespace {
 using runtime::shape_string;
 using Field = codegen::Field;
 
-constexpr std::size_t copy_engine_alignment = 16;  // and that of the widest load of an operand [m,n]
+constexpr std::size_t tma_alignment = 16;  // and that of the widest load of an operand [m,n]
 
 class Binder {
  public:
@@ -83,10 +83,10 @@ Address Binder::output(std::size_t store) {
   const TensorView& view = given->second;
   const auto shape = shape_of(axes, s_.contraction);
   if (store == s_.main_store)
-    bound_.output_pitch = check_rows(view, shape, s.dtype, copy_engine_alignment, what);
+    bound_.output_pitch = check_rows(view, shape, s.dtype, tma_alignment, what);
   else
-    check_tensor(view, shape, s.dtype, axes == axes::mn ? copy_engine_alignment : size_of(s.dtype), what);
-  return bound(s.name, what, view, axes == axes::mn ? copy_engine_alignment : size_of(s.dtype), Slot::Kind::output);
+    check_tensor(view, shape, s.dtype, axes == axes::mn ? tma_alignment : size_of(s.dtype), what);
+  return bound(s.name, what, view, axes == axes::mn ? tma_alignment : size_of(s.dtype), Slot::Kind::output);
 }
 
 // What is made of the main store, of an image num/den as high and as wide
@@ -101,8 +101,8 @@ Address Binder::resampled(const std::string& name, std::int64_t num, std::int64_
     throw UserError(fmt::format("{} is not bound; give a tensor of shape {} and dtype {} in Arguments::outputs", what,
                                 shape_string(shape), to_string(s.dtype)));
   const TensorView& view = given->second;
-  pitch = check_rows(view, shape, s.dtype, copy_engine_alignment, what);
-  return bound(name, what, view, copy_engine_alignment, Slot::Kind::output);
+  pitch = check_rows(view, shape, s.dtype, tma_alignment, what);
+  return bound(name, what, view, tma_alignment, Slot::Kind::output);
 }
 
 Address Binder::moments() {
@@ -112,8 +112,8 @@ Address Binder::moments() {
   if (given == arguments_.outputs.end())
     throw UserError(fmt::format("{} are not bound; give a tensor of shape {} and dtype f32 in Arguments::outputs", what,
                                 shape_string(s_.moments_shape)));
-  check_tensor(given->second, s_.moments_shape, DType::f32, copy_engine_alignment, what);
-  return bound(s_.moments, what, given->second, copy_engine_alignment, Slot::Kind::output);
+  check_tensor(given->second, s_.moments_shape, DType::f32, tma_alignment, what);
+  return bound(s_.moments, what, given->second, tma_alignment, Slot::Kind::output);
 }
 
 Binder::Word Binder::number(const Field& f) {
@@ -150,7 +150,7 @@ Address Binder::operand(const Field& f, const Contraction& contraction) {
                                 runtime::bound_near(f.name, arguments_)));
   const ConstTensorView& view = given->second;
   if (shape.empty() && view.shape == std::vector<std::int64_t>{1}) shape = {1};
-  const std::size_t alignment = f.axes == axes::mn ? copy_engine_alignment : size_of(f.dtype);
+  const std::size_t alignment = f.axes == axes::mn ? tma_alignment : size_of(f.dtype);
   if (lies_apart(f.name))
     check_rows(view, shape, f.dtype, alignment, what);
   else
@@ -213,15 +213,15 @@ void Binder::head(const HeadSignature& h) {
   if (given == arguments_.operands.end())
     throw UserError(fmt::format("{} is not bound; give a tensor of shape {} and dtype {} in Arguments::operands",
                                 filter, shape_string(filter_shape), to_string(h.filter_type)));
-  check_tensor(given->second, filter_shape, h.filter_type, copy_engine_alignment, filter);
-  bound_.head_filter = bound(h.filter, filter, given->second, copy_engine_alignment, Slot::Kind::operand);
+  check_tensor(given->second, filter_shape, h.filter_type, tma_alignment, filter);
+  bound_.head_filter = bound(h.filter, filter, given->second, tma_alignment, Slot::Kind::operand);
   const auto to = arguments_.outputs.find(h.store.name);
   if (to == arguments_.outputs.end())
     throw UserError(fmt::format("{} is not bound; give a tensor of shape {} and dtype {} in Arguments::outputs", what,
                                 shape_string(shape), to_string(h.store.dtype)));
-  bound_.head_pitch = check_rows(to->second, shape, h.store.dtype, copy_engine_alignment, what);
+  bound_.head_pitch = check_rows(to->second, shape, h.store.dtype, tma_alignment, what);
   if (bound_.head_pitch == 0) bound_.head_pitch = shape.back();
-  bound_.head = bound(h.store.name, what, to->second, copy_engine_alignment, Slot::Kind::output);
+  bound_.head = bound(h.store.name, what, to->second, tma_alignment, Slot::Kind::output);
   for (const Field& f : h.fields) {
     const Word w = field(f, h.contraction);
     bound_.head_fields.push_back(w.bits), bound_.head_field_slots.push_back(w.slot);
@@ -247,9 +247,9 @@ Address Binder::matrix(const char* name, const ConstTensorView& view, const std:
                        DType dtype, const char* what, std::int64_t& step) {
   const auto* product = std::get_if<Gemm>(&s_.contraction);
   const bool apart = product != nullptr && product->batch > 1;
-  check_tensor(view, shape, dtype, copy_engine_alignment, what, apart);
+  check_tensor(view, shape, dtype, tma_alignment, what, apart);
   if (apart && !view.strides.empty()) step = view.strides[0];
-  return bound(name, what, view, copy_engine_alignment, Slot::Kind::factor);
+  return bound(name, what, view, tma_alignment, Slot::Kind::factor);
 }
 
 // What the caller binds
@@ -267,8 +267,8 @@ BoundArguments Binder::run() {
   const Factors factor = factors(s_.contraction);
   const auto* product = std::get_if<Gemm>(&s_.contraction);
   if (product == nullptr || (product->batch == 1 && !product->transpose_a)) {  // pixels, or rows, may lie apart
-    bound_.a_pitch = check_rows(arguments_.a, shape_a(s_.contraction), factor.dtype_a, copy_engine_alignment, factor.a);
-    bound_.a = bound(factor.name_a, factor.a, arguments_.a, copy_engine_alignment, Slot::Kind::factor);
+    bound_.a_pitch = check_rows(arguments_.a, shape_a(s_.contraction), factor.dtype_a, tma_alignment, factor.a);
+    bound_.a = bound(factor.name_a, factor.a, arguments_.a, tma_alignment, Slot::Kind::factor);
   } else {
     bound_.a = matrix(factor.name_a, arguments_.a, shape_a(s_.contraction), factor.dtype_a, factor.a, bound_.step_a);
   }

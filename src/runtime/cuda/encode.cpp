@@ -49,7 +49,7 @@ TensorMap encoded(const MapShape& m, const void* base, DType element, const char
   TensorMap bytes{};
   std::memcpy(&bytes, &map, sizeof bytes);
   if (result == CUDA_SUCCESS) return bytes;
-  check(result, fmt::format("describing {} to the copy engine ({} of extents {}, strides {}, box {}{})", what,
+  check(result, fmt::format("describing {} to TMA ({} of extents {}, strides {}, box {}{})", what,
                             m.im2col ? "im2col" : "tiled", m.extents, m.strides, m.box,
                             m.im2col ? fmt::format(", corners {} to {}, {} channels of {} pixels", m.lower, m.upper,
                                                    m.channels, m.pixels)
@@ -159,7 +159,7 @@ void Encoder::depthwise() {
 }
 
 bool unfolds_lines_only(const plan::ConvConfig& c) { return c.unfold && !c.unfold->by_pixels(); }
-bool stores_plainly(const plan::ConvConfig& c) { return c.stores != plan::Stores::copy_engine; }
+bool stores_plainly(const plan::ConvConfig& c) { return c.stores != plan::Stores::tma; }
 
 void Encoder::check_pitches() const {
   const plan::ConvConfig& c = plan_.config;
@@ -170,7 +170,7 @@ void Encoder::check_pitches() const {
                                 output ? "output" : "image", output ? at_.output_pitch : at_.activation_pitch,
                                 unfolds_lines_only(c)
                                     ? "this kernel, which unfolds whole lines, takes dense tensors"
-                                    : "this kernel, which goes without the copy engine there, takes dense tensors"));
+                                    : "this kernel, which goes without TMA there, takes dense tensors"));
 }
 
 void Encoder::operands() {

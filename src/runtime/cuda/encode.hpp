@@ -19,9 +19,9 @@ struct Addresses {
   std::int64_t activation_pitch = 0, output_pitch = 0;  ///< elements from pixel to pixel; 0: they lie together
   Address enlarged = {}, pooled = {};                   ///< what is made of the output
   std::int64_t enlarged_pitch = 0, pooled_pitch = 0;
-  std::vector<Address> fetched = {};           ///< operands [m,n] that the copy engine brings, as many as the plan says
-  HeadOutput head = {};                        ///< with a plan that has one
-  Address head_memory = {}, head_filter = {};  ///< the same addresses, with their slots
+  std::vector<Address> fetched = {};                ///< operands [m,n] that TMA brings, as many as the plan says
+  HeadOutput head = {};                             ///< with a plan that has one
+  Address head_memory = {}, head_filter = {};       ///< the same addresses, with their slots
   std::span<const std::uint64_t> head_fields = {};  ///< of its visitor
   std::span<const std::size_t> head_field_slots = {};
 };

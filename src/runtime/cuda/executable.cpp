@@ -27,7 +27,7 @@ std::size_t kernel_bytes(const lower::Lowered& lowered) {
   return parameter_bytes(fields, maps);
 }
 
-// Where the operands lie that the copy engine brings
+// Where the operands lie that TMA brings
 std::vector<Address> fetched_operands(const lower::Lowered& lowered, const BoundArguments& bound) {
   std::vector<Address> list;
   const auto& fields = lowered.kernel.fields;

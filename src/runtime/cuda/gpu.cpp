@@ -20,7 +20,7 @@ int attribute(CUdevice device, CUdevice_attribute which, const char* what) {
   return value;
 }
 
-// An empty kernel. How many clusters of it fit at once, each block with all of a multiprocessor's shared memory, is
+// An empty kernel. How many clusters of it fit at once, each block with all of an SM's shared memory, is
 // what fits of the real ones.
 constexpr const char* empty_kernel = R"(
 .version 7.8
@@ -59,7 +59,7 @@ void measure_residency(plan::Device& device) {
         "allowing all shared memory");
   for (std::size_t size = 1; size < device.resident_blocks.size(); ++size)
     device.resident_blocks[size] =
-        size == 1 ? device.multiprocessors : resident_blocks(kernel, static_cast<int>(size), device.shared_bytes);
+        size == 1 ? device.sms : resident_blocks(kernel, static_cast<int>(size), device.shared_bytes);
   driver().cuModuleUnload(module);
 }
 
@@ -77,7 +77,7 @@ plan::Device describe(CUdevice handle) {
   device.driver = driver_version();
   device.major = attribute(handle, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, "compute capability");
   device.minor = attribute(handle, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, "compute capability");
-  device.multiprocessors = attribute(handle, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, "number of multiprocessors");
+  device.sms = attribute(handle, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, "number of SMs");
   device.shared_bytes = static_cast<std::size_t>(
       attribute(handle, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, "shared memory"));
   return device;

@@ -106,7 +106,7 @@ void Kernel::check_residency(const plan::ConvPlan& plan) const {
   } else {
     check(driver().cuOccupancyMaxActiveBlocksPerMultiprocessor(&fit, function_, plan.threads, plan.shared_bytes),
           "asking how many blocks fit");
-    fit *= gpu().device.multiprocessors;
+    fit *= gpu().device.sms;
   }
   if (fit < plan.blocks)
     throw DeviceError(fmt::format(

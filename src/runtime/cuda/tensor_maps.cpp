@@ -53,7 +53,7 @@ MapShape activation_shape(const Conv2d& c, const plan::ConvPlan& plan) {
 }
 
 // A warp stores slices of 16 rows: 16 neighbouring pixels of a run, or 2 lines of 8 pixels of a patch. What hangs over
-// an image's edge, or over the last channel, the copy engine leaves out. Runs of what is enlarged know their lines:
+// an image's edge, or over the last channel, TMA leaves out. Runs of what is enlarged know their lines:
 // 16 pixels are a part of one, or several lines.
 MapShape output_shape(const Conv2d& c, const plan::ConvPlan& plan, const Extents& e) {
   const bool patch = plan.config.patch, lined = !patch && plan.config.resampling.enlarged;

@@ -1,5 +1,5 @@
 #pragma once
-/// What the copy engine needs to know of a convolution's tensors; docs/cuda-backend.md tells why the boxes are as they
+/// What TMA needs to know of a convolution's tensors; docs/cuda-backend.md tells why the boxes are as they
 /// are. Needs no driver.
 
 #include <array>

@@ -222,7 +222,7 @@ TEST(CudaMissing, DISABLED_ANewEnoughDriver) {
 TEST(CudaDevice, IsMeasured) {
   const plan::Device d = open_device(1);
   EXPECT_EQ(d.name, "Fake H200");
-  EXPECT_EQ(d.multiprocessors, 132);
+  EXPECT_EQ(d.sms, 132);
   EXPECT_EQ(d.resident_blocks[1], 132);
   EXPECT_EQ(d.resident_blocks[5], 130) << "26 clusters";
 }

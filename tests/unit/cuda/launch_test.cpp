@@ -201,7 +201,7 @@ TEST_F(CudaLaunch, FromManyThreads) {
 // SMs that are left to others: fewer blocks, and each may have cost a cluster
 TEST_F(CudaLaunch, SparesSms) {
   const plan::Device all = open_device(0), fewer = plan::with_spare_sms(all, 116, "an option");
-  EXPECT_EQ(fewer.multiprocessors, all.multiprocessors - 116);
+  EXPECT_EQ(fewer.sms, all.sms - 116);
   EXPECT_EQ(fewer.resident_blocks[1], all.resident_blocks[1] - 116);
   EXPECT_EQ(fewer.resident_blocks[2], 0);
   options.plan.clear();

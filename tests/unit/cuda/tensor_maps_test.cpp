@@ -1,4 +1,4 @@
-// Tensor maps: the boxes that the copy engine is told of.
+// Tensor maps: the boxes that TMA is told of.
 
 #include "runtime/cuda/tensor_maps.hpp"
 

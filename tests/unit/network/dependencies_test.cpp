@@ -188,7 +188,7 @@ TEST(Dependencies, AsIfEveryPairWereCompared) {
     std::vector<Uses> launches(1 + random.below(round % 10 == 0 ? 150 : 40));
     const std::size_t kinds = 2 + random.below(8);
     for (Uses& u : launches) u = round % 2 == 0 ? random.uses() : drawn_of_few(random, kinds);
-    const Capacity capacity{.multiprocessors = static_cast<std::int64_t>(round % 3 == 0 ? 132 : 1 + random.below(20))};
+    const Capacity capacity{.sms = static_cast<std::int64_t>(round % 3 == 0 ? 132 : 1 + random.below(20))};
     const Order expected = by_pairs(launches, capacity);
     ASSERT_EQ(dependencies(launches, capacity), expected) << "round " << round;
     for (const auto& list : expected) edges += list.size();
@@ -223,7 +223,7 @@ TEST(Dependencies, WhatRunsBesideWhat) {
   const Uses small{.exclusive = true, .blocks = 40, .threads = 384};
   const Uses whole{.exclusive = true, .blocks = 132, .threads = 384};
   EXPECT_TRUE(worthwhile(small, small, h200));
-  EXPECT_FALSE(worthwhile(small, whole, h200)) << "its blocks would wait for multiprocessors";
+  EXPECT_FALSE(worthwhile(small, whole, h200)) << "its blocks would wait for SMs";
   EXPECT_FALSE(worthwhile(whole, whole, h200));
   EXPECT_TRUE(worthwhile(border, small, h200));
   EXPECT_TRUE(worthwhile(border, tiny, h200));

@@ -57,7 +57,7 @@ INSTANTIATE_TEST_SUITE_P(Notes, Choice, testing::ValuesIn(shapes), [](const auto
 });
 
 // Steps of 128 elements: listed where k has four of them, the tile is no larger than 128x160 and three stages fit, for
-// the copy engine's loads of 16-bit elements; nobody has timed one, so that none is the first
+// TMA's loads of 16-bit elements; nobody has timed one, so that none is the first
 TEST(Choosing, StepsOf128AreCandidates) {
   const auto deep = [](const Conv2d& conv) {
     const auto all = candidates(conv, test::epilogue_of(test::bare, conv), Device{});

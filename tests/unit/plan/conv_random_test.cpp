@@ -1,5 +1,5 @@
 // 2,000 random problems: nothing but UserError and Unsupported is thrown, and every legal candidate keeps the rules of
-// the device headers, the copy engine and the one-launch protocol, which are worked out here a second time.
+// the device headers, TMA and the one-launch protocol, which are worked out here a second time.
 
 #include <gtest/gtest.h>
 
@@ -129,7 +129,7 @@ void check_config(const ConvConfig& c, const Epilogue& e, const Conv2d& conv) {
   }
   if (c.fetch.value_or(0) > 0) {
     EXPECT_LE(*c.fetch, std::ssize(fetchable_operands(e)));
-    EXPECT_TRUE(c.stores == Stores::copy_engine && !c.phases && c.store_buffers <= 32);
+    EXPECT_TRUE(c.stores == Stores::tma && !c.phases && c.store_buffers <= 32);
     EXPECT_NE(c.mode, NormMode::streamed);
     EXPECT_TRUE(!e.general || e.general->levels.empty());
   }
@@ -157,7 +157,7 @@ void check_windows(const ConvConfig& c, const Conv2d& conv) {
     EXPECT_LE(u.pitch, 512);
   }
   EXPECT_EQ(static_cast<std::int64_t>(u.window_bytes(c.tile_m)), (lines * u.pitch + 127) / 128 * 128);
-  EXPECT_EQ((conv.pad[1] * conv.c + u.shift) % 8, 0);  // the copy engine begins at multiples of 16 bytes
+  EXPECT_EQ((conv.pad[1] * conv.c + u.shift) % 8, 0);  // TMA begins at multiples of 16 bytes
   EXPECT_GE(u.pitch, 2 * (u.shift + (7 * conv.stride[1] + conv.s) * conv.c + (u.odd() ? 1 : 0)));
   EXPECT_GE(u.steps(c.tile_k) * c.tile_k, conv.r * ((conv.s * conv.c + 7) / 8 * 8));
   EXPECT_LT((u.steps(c.tile_k) - 1) * c.tile_k, conv.r * ((conv.s * conv.c + 7) / 8 * 8));
@@ -168,8 +168,8 @@ void check_maps(const ConvConfig& c, const RandomProblem& problem) {
   const Conv2d& conv = problem.conv;
   const std::int64_t unit = c.element == DType::tf32 ? 4 : 8;  // elements in 16 bytes
   EXPECT_EQ(c.batched, problem.batched);
-  EXPECT_EQ(c.stores == Stores::copy_engine, conv.k % 8 == 0 && conv.layout == Layout::nhwc);
-  EXPECT_TRUE(c.stores == Stores::copy_engine || c.mode != NormMode::streamed);
+  EXPECT_EQ(c.stores == Stores::tma, conv.k % 8 == 0 && conv.layout == Layout::nhwc);
+  EXPECT_TRUE(c.stores == Stores::tma || c.mode != NormMode::streamed);
   EXPECT_TRUE(c.tile_k != 128 || (!c.gather && c.element != DType::tf32));
   if (c.unfold) return check_windows(c, conv);
   if (c.gather) {

@@ -97,8 +97,8 @@ TEST(Unsupported, ListsTheCandidatesReasons) {
   EXPECT_EQ(unsupported(conv), "no error");
 }
 
-/// What the copy engine cannot load or store: by ordinary loads, or plain stores, and said so.
-TEST(Gathered, NamesWhatTheCopyEngineCannotDo) {
+/// What TMA cannot load or store: by ordinary loads, or plain stores, and said so.
+TEST(Gathered, NamesWhatTmaCannotDo) {
   const auto plan_of = [](const Contraction& contraction) {
     const Epilogue e = analyse(passes::run_pipeline(parse(test::bias_silu)), extents(contraction));
     const ConvTask task = as_convolution(contraction);
@@ -116,20 +116,17 @@ TEST(Gathered, NamesWhatTheCopyEngineCannotDo) {
     Stores stores;
     const char* says;
   } const cases[] = {
-      {test::conv_of(1, 32, 32, 64, 64, 3), false, false, Stores::copy_engine, "patches 8 pixels wide"},
-      {test::conv_of(1, 32, 33, 3, 64, 3), true, true, Stores::copy_engine,
-       "single elements, of the filters too: 3 input"},
+      {test::conv_of(1, 32, 32, 64, 64, 3), false, false, Stores::tma, "patches 8 pixels wide"},
+      {test::conv_of(1, 32, 33, 3, 64, 3), true, true, Stores::tma, "single elements, of the filters too: 3 input"},
       {test::conv_of(1, 32, 32, 64, 10, 3), false, false, Stores::plain, "patches 8 pixels wide"},
       {depthwise, true, true, Stores::plain, "without matrix instructions: 63 groups of channels of 1 output"},
-      {pairs, true, true, Stores::copy_engine, "without matrix instructions: 32 groups of channels of 1 output"},
-      {product({.m = 99, .n = 64, .k = 60, .transpose_b = true}), true, true, Stores::copy_engine, "60 input channels"},
-      {product({.m = 99, .n = 64, .k = 64, .transpose_a = true}), true, false, Stores::copy_engine,
-       "99 rows m of A (k, m)"},
+      {pairs, true, true, Stores::tma, "without matrix instructions: 32 groups of channels of 1 output"},
+      {product({.m = 99, .n = 64, .k = 60, .transpose_b = true}), true, true, Stores::tma, "60 input channels"},
+      {product({.m = 99, .n = 64, .k = 64, .transpose_a = true}), true, false, Stores::tma, "99 rows m of A (k, m)"},
       {product({.m = 96, .n = 60, .k = 64, .transpose_a = true}), true, true, Stores::plain,
        "60 columns n of B (k, n)"},
-      {product({.m = 99, .n = 64, .k = 64}), false, false, Stores::copy_engine, "B(k,n)"},
-      {product({.m = 96, .n = 64, .k = 61, .transpose_a = true}), false, false, Stores::copy_engine,
-       "boxes of 64 columns"},
+      {product({.m = 99, .n = 64, .k = 64}), false, false, Stores::tma, "B(k,n)"},
+      {product({.m = 96, .n = 64, .k = 61, .transpose_a = true}), false, false, Stores::tma, "boxes of 64 columns"},
   };
   for (const auto& c : cases) {
     SCOPED_TRACE(to_string(c.contraction));
@@ -174,7 +171,7 @@ TEST(Refusals, LimitsOfIm2col) {
   EXPECT_THAT(refusals(conv, test::bare, "load=runs"),
               testing::Contains("runs: taps 300 apart along the width; im2col loads reach 255"));
   EXPECT_THAT(refusals(conv, test::bare, "load=patch"),
-              testing::Contains("patches: 308 pixels wide with their halo; a box of the copy engine has 256"));
+              testing::Contains("patches: 308 pixels wide with their halo; a TMA box has 256"));
   conv.dilation = {1, 1};
   conv.pad = {200, 0, 0, 0};
   EXPECT_THAT(refusals(conv, test::bare),
@@ -185,7 +182,7 @@ TEST(Refusals, TallFiltersHaveTooTallPatches) {
   Conv2d conv = test::conv_of(1, 600, 64, 64, 64, 7);
   conv.dilation = {42, 1};  // 252 lines of halo
   EXPECT_THAT(refusals(conv, test::bare, "load=patch"),
-              testing::Contains("patches: 260 lines with their halo; a box of the copy engine has 256"));
+              testing::Contains("patches: 260 lines with their halo; a TMA box has 256"));
 }
 
 TEST(Refusals, TheRawValueIsOnlyInResidentMode) {

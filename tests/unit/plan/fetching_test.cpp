@@ -1,4 +1,4 @@
-// Operands [m,n] that the copy engine brings: which, by which plans, and what is refused.
+// Operands [m,n] that TMA brings: which, by which plans, and what is refused.
 
 #include "plan/fetching.hpp"
 
@@ -103,8 +103,8 @@ TEST(Fetching, IsPartOfThePlansText) {
     return explain(conv, test::epilogue_of(text, conv), Device{}, Override::parse(fixed));
   };
   EXPECT_THAT(said(residual, "tile=128x128 order=pingpong fetch=1 buffers=3"),
-              HasSubstr("operands [m,n]: by the copy engine into the staging buffers, 3 of the 4 slices"));
-  EXPECT_THAT(said(three, "fetch=1"), HasSubstr("operands [m,n]: 1 of 3 by the copy engine"));
+              HasSubstr("operands [m,n]: by TMA into the staging buffers, 3 of the 4 slices"));
+  EXPECT_THAT(said(three, "fetch=1"), HasSubstr("operands [m,n]: 1 of 3 by TMA"));
   EXPECT_THAT(said(residual, "fetch=0"), HasSubstr("operands [m,n]: by ordinary loads"));
   EXPECT_THAT(said(words, ""), HasSubstr("operands [m,n]: by ordinary loads"));
   EXPECT_EQ(said(test::bare, "").find("operands"), std::string::npos);

@@ -65,7 +65,7 @@ TEST(General, ValuesOfRows) {
   EXPECT_TRUE(analysed("store acc * index(b) as y : bf16").per_image());
 }
 
-TEST(General, TheLastTwoResultsOfShortTypesGoByTheCopyEngine) {
+TEST(General, TheLastTwoResultsOfShortTypesGoByTma) {
   EXPECT_EQ(describe(analysed(
                 "store acc as a : bf16\nstore -acc as b : f32\nstore 2 * acc as c : f16\nstore acc + 1 as d : bf16")),
             "tiled: d\ntiled: c\ndirect: b\ndirect: a\n");

@@ -102,8 +102,7 @@ TEST(Unfolding, CandidatesThatAreRefused) {
   EXPECT_THAT(refusal(test::conv_of(1, 64, 64, 64, 64, 3), ""), HasSubstr("unfold: 64 input channels; up to 32"));
   Conv2d far = stem();
   far.stride = {9, 2};
-  EXPECT_THAT(refusal(far, "tile=256x64"),
-              HasSubstr("unfold: 286 lines under a tile; a box of the copy engine has 256"));
+  EXPECT_THAT(refusal(far, "tile=256x64"), HasSubstr("unfold: 286 lines under a tile; a TMA box has 256"));
   EXPECT_THAT(refusal(far, "tile=128x64"), HasSubstr("legal"));
   Conv2d deep = test::conv_of(1, 64, 64, 32, 256, 7);
   EXPECT_THAT(refusal(deep, "tile=64x256 order=pingpong"), HasSubstr("shared memory:"));

@@ -70,7 +70,7 @@ TEST_F(DatabaseTest, EveryPartOfAPlaceCounts) {
   };
   EXPECT_TRUE(with([](Place&) {}));
   EXPECT_FALSE(with([](Place& p) { p.device = "NVIDIA H100"; }));
-  EXPECT_FALSE(with([](Place& p) { p.multiprocessors = 114; }));
+  EXPECT_FALSE(with([](Place& p) { p.sms = 114; }));
   EXPECT_FALSE(with([](Place& p) { p.driver = "570.1"; }));
   EXPECT_FALSE(with([](Place& p) { p.kernels = "ffff"; }));
   EXPECT_TRUE(with([](Place& p) { p.driver.clear(); }));  // without a GPU nobody knows

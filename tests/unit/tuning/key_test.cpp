@@ -104,7 +104,7 @@ TEST(Key, PlaceOfADevice) {
   device.driver = "580.95.05";
   const Place place = place_of(device);
   EXPECT_EQ(place.device, "NVIDIA H200");
-  EXPECT_EQ(place.multiprocessors, 132);
+  EXPECT_EQ(place.sms, 132);
   EXPECT_EQ(place.driver, "580.95.05");
   EXPECT_EQ(place.kernels.size(), 12u);
 }

@@ -25,7 +25,7 @@ TEST(Row, LineAndBack) {
 
 TEST(Row, TextIsSortedAndSaysItsFields) {
   const std::string text = to_text({test::row("b"), test::row("a")});
-  EXPECT_THAT(text, testing::StartsWith("# DEVICE/MULTIPROCESSORS | DRIVER | "));
+  EXPECT_THAT(text, testing::StartsWith("# DEVICE/SMS | DRIVER | "));
   EXPECT_LT(text.find("| a |"), text.find("| b |"));
   EXPECT_EQ(to_text(parse_rows(text, "text")), text);
 }

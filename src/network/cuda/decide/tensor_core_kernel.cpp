@@ -244,10 +244,10 @@ std::string Choice::refuse_groups_unserved() {
 std::string Choice::refuse_slices() {
   const plan::ConvConfig& config = k_.lowered.plan().config;
   const auto is_apart = [](const Argument& x) { return x.is_apart(); };
-  const bool plain_stores = config.stores != plan::Stores::copy_engine;
+  const bool plain_stores = config.stores != plan::Stores::tma;
   if ((config.gather && k_.image.is_apart()) ||
       (plain_stores && std::any_of(k_.outputs.begin(), k_.outputs.end(), is_apart)))
-    return "without the copy engine its kernel takes no slices of concatenations";
+    return "without TMA its kernel takes no slices of concatenations";
   const std::set<std::string> may{main_store(), made_.pooled, made_.enlarged, head_.result.name};
   for (const Argument& o : k_.outputs)
     if (o.is_apart() && !may.contains(o.name))

@@ -29,9 +29,9 @@ std::int64_t slabs_of(const plan::Device& device, const Extents& space, std::int
   const std::int64_t octets = (space.cols + 7) / 8, lanes = 256 / std::min<std::int64_t>(octets, 256);
   const std::int64_t rows = space.rows_per_image(), images = space.images;
   const auto up = [](std::int64_t a, std::int64_t b) { return (a + b - 1) / b; };
-  const std::int64_t filled = up(2 * device.multiprocessors, images);
+  const std::int64_t filled = up(2 * device.sms, images);
   const std::int64_t wanted = std::max(up(rows, 8 * lanes), std::min(up(rows, lanes), filled));
-  return std::clamp<std::int64_t>(wanted, 1, std::max<std::int64_t>(1, most * device.multiprocessors / images));
+  return std::clamp<std::int64_t>(wanted, 1, std::max<std::int64_t>(1, most * device.sms / images));
 }
 
 // Results of a reduction: rows and columns of its axes

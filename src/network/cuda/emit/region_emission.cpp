@@ -52,7 +52,7 @@ int RegionEmission::place32(const char* what, std::int64_t x) const {
 
 cuda::PlainGrid RegionEmission::grid(std::int64_t threads) const {
   if (threads > most_elements) refuse(fmt::format("{} elements; kernels count to {}", threads, most_elements));
-  const std::int64_t most = std::int64_t{16} * in.device.multiprocessors;
+  const std::int64_t most = std::int64_t{16} * in.device.sms;
   return {count32(std::clamp<std::int64_t>((threads + 255) / 256, 1, most)), 256};
 }
 

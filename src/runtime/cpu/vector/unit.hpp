@@ -1,7 +1,7 @@
 #pragma once
 /// The vector machine: one function per instruction, built once per instruction set and chosen at run time.
 ///
-/// Values stand in registers: runs of lanes in memory that stays in the first-level cache. A lane is a float for the
+/// Values stand in registers: runs of lanes in memory that stays in L1. A lane is a float for the
 /// dtypes f32, tf32, f16, bf16 (rounded to their dtype by an instruction of its own) and bool (0 or 1), and a double
 /// for f64 and i32 (which a double holds exactly).
 

@@ -115,7 +115,7 @@ CUresult cuDeviceGetName(char* name, int size, CUdevice) {
 CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute which, CUdevice) {
   *value = which == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR   ? state().major
            : which == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR ? state().minor
-           : which == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT     ? state().multiprocessors
+           : which == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT     ? state().sms
                                                                    : 232448;
   return CUDA_SUCCESS;
 }
@@ -177,7 +177,7 @@ CUresult cuFuncGetParamInfo(CUfunction, std::size_t, std::size_t* offset, std::s
 }
 CUresult cuOccupancyMaxActiveClusters(int* clusters, CUfunction f, const CUlaunchConfig* config) {
   const int size = static_cast<int>(config->attrs[0].value.clusterDim.x);
-  *clusters = state().multiprocessors / size;
+  *clusters = state().sms / size;
   if (f == reinterpret_cast<CUfunction>(0x10)) *clusters = std::min(*clusters, state().clusters_of_a_kernel);
   return CUDA_SUCCESS;
 }

@@ -42,7 +42,7 @@ struct UserObject {
 struct State {
   std::recursive_mutex mutex;
   // What the GPU is
-  int gpus = 2, major = 9, minor = 0, multiprocessors = 132;
+  int gpus = 2, major = 9, minor = 0, sms = 132;
   std::string name = "Fake H200";
   int clusters_of_a_kernel = 1000;  ///< that fit, of kernels other than the empty one
   std::size_t parameter_bytes = 0;  ///< what a kernel declares

@@ -1,6 +1,6 @@
-// Loads and stores of the copy engine.
+// Loads and stores of TMA.
 
-#include "emulator/copy_engine.hpp"
+#include "emulator/tma.hpp"
 
 #include <algorithm>
 #include <cstring>

@@ -1,0 +1,117 @@
+#!/usr/bin/env python3
+"""Checks the words of code, comments, messages and pages.
+
+usage: language.py ROOT, or language.py --self-test
+
+Private words are those for which the field has one of its own: a word of WORDS stands nowhere but in logs of measurements
+(docs/notes), in CUDA's own identifiers, and where ALLOWED names the file and the text. No comment begins with "Of": a
+sentence has a subject. Pages of docs/ are wrapped at 100 columns; tables, code and pictures are not.
+"""
+import pathlib
+import re
+import subprocess
+import sys
+
+# (what is searched, what the field says)
+WORDS = [
+    (r"copy[-_ ]?engine", "TMA"),
+    (r"second[-_ ]level[-_ ]cache", "L2"),
+    (r"first[-_ ]level[-_ ]cache", "L1"),
+    (r"multi[-_ ]?processor", "SM"),
+]
+CUDA = re.compile(r"\bcudaDevAttr\w*|\bCU_DEVICE_ATTRIBUTE_\w+|\bcu(?:da)?Occupancy\w+|\bmultiProcessorCount\b")
+# (file, text): a format that is stored keeps its words
+ALLOWED = [
+    ("src/tuning/database.cpp", "device, multiprocessors, "),
+    ("src/tuning/database.cpp", "multiprocessors INTEGER"),
+    ("src/tuning/database.cpp", "multiprocessors, kernels"),
+    ("src/tuning/database.cpp", "multiprocessors=?"),
+]
+SKIPPED = ("docs/notes/", "bench/results/", "tests/golden/", "tests/language.py")
+SOURCES = {".cpp", ".hpp", ".h", ".cuh", ".cu", ".inc", ".py", ".sh", ".cmake", ".txt", ".yml", ".toml"}
+COMMENT = {"//": re.compile(r"//[/!]?<?\s*Of\b"), "#": re.compile(r"(?:^|\s)#+\s*Of\b")}
+COLUMNS = 100
+
+
+def private_words(line):
+    """What the field says instead of each private word of the line."""
+    rest = CUDA.sub("", line)
+    return [field for word, field in WORDS if re.search(word, rest, re.IGNORECASE)]
+
+
+def begins_with_of(line, suffix):
+    """Whether a comment of the line begins with "Of"."""
+    if suffix not in SOURCES:
+        return False
+    mark = "//" if suffix in {".cpp", ".hpp", ".h", ".cuh", ".cu", ".inc"} else "#"
+    return bool(COMMENT[mark].search(line))
+
+
+def wide_lines(text):
+    """Numbers of the lines of a page beyond COLUMNS that could be wrapped."""
+    code = results = False
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.lstrip().startswith("```"):
+            code = not code
+        results = line.startswith("<!-- results") or (results and not line.startswith("<!-- end"))
+        whole = re.sub(r"`[^`]*`|\]\([^)]*\)", lambda m: m[0].replace(" ", "_"), line).split()  # cannot be broken
+        fits = len(whole) <= 1 or max(map(len, whole)) > COLUMNS - 10
+        if not (code or results or line.startswith(("|", "![", "#", "    ")) or len(line) <= COLUMNS or fits):
+            yield number
+
+
+def complaints(root):
+    listed = subprocess.run(["git", "-C", root, "ls-files", "-z"], capture_output=True, check=True).stdout
+    for name in filter(None, listed.decode().split("\0")):
+        path = root / name
+        if name.startswith(SKIPPED) or path.is_symlink() or not path.is_file():
+            continue
+        try:
+            text = path.read_text()
+        except UnicodeDecodeError:
+            continue  # a picture, an archive, weights
+        for field in private_words(name):
+            yield f"{name}: the file's name; the field says {field}"
+        allowed = [part for file, part in ALLOWED if file == name]
+        for number, line in enumerate(text.splitlines(), 1):
+            for part in allowed:
+                line = line.replace(part, "")
+            for field in private_words(line):
+                yield f"{name}:{number}: a private word; the field says {field}"
+            if begins_with_of(line, path.suffix):
+                yield f"{name}:{number}: a comment begins with \"Of\"; say what the thing is"
+        if path.suffix == ".md" and (name == "README.md" or path.parent == root / "docs"):
+            for number in wide_lines(text):
+                yield f"{name}:{number}: more than {COLUMNS} columns"
+
+
+def self_test():
+    assert private_words("loads by the copy engine") == ["TMA"]
+    assert private_words("if (c.stores != Stores::copy_engine)") == ["TMA"] == private_words("Stores::kCopyEngine")
+    assert private_words("a second-level cache, 132 multiprocessors") == ["L2", "SM"]
+    assert private_words("cudaDevAttrMultiProcessorCount, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT") == []
+    assert private_words("cuOccupancyMaxActiveBlocksPerMultiprocessor(&n, f, 128, 0)") == []
+    assert private_words("132 SMs, L2, TMA") == []
+    assert begins_with_of("  /// Of a tile.", ".hpp") and begins_with_of("int n;  ///< Of a tile.", ".cuh")
+    assert begins_with_of("# Of a case", ".py") and not begins_with_of("# Of a case", ".md")
+    assert not begins_with_of("// Offsets of a tile", ".cpp") and not begins_with_of('text = "#Of"', ".cpp")
+    words = "word " * 25
+    assert list(wide_lines(f"{words}\n| {words}|\n```\n{words}\n```\n    {words}\n{words}")) == [1, 7]
+    assert list(wide_lines(f"[text]({'x' * 120})\n`{'a b ' * 40}`")) == []
+
+
+def main():
+    if sys.argv[1:] == ["--self-test"]:
+        self_test()
+        return
+    root = pathlib.Path(sys.argv[1]).resolve()
+    if subprocess.run(["git", "-C", root, "rev-parse"], capture_output=True).returncode != 0:
+        print("not a git checkout: nothing to list the files by")
+        sys.exit(77)
+    found = list(complaints(root))
+    print("\n".join(found))
+    sys.exit(f"{len(found)} complaints" if found else 0)
+
+
+if __name__ == "__main__":
+    main()
