@@ -19,7 +19,8 @@ Workspace& CapturedRuns::take(std::shared_ptr<const Plan> plan, Stream stream, c
   Run* run = free_run(*plan);
   if (run == nullptr) {
     auto made = make();
-    run = &runs_.emplace_back(std::move(plan), std::move(made), std::make_shared<std::atomic<bool>>(true));
+    runs_.push_back({std::move(plan), std::move(made), std::make_shared<std::atomic<bool>>(true)});
+    run = &runs_.back();
   }
   run->is_free->store(false, std::memory_order_relaxed);
   cuda::when_graph_is_gone(run->plan->device_index, stream,
