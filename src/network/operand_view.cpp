@@ -35,6 +35,7 @@ bool OperandView::has(const Axes& axes) const {
 }
 
 bool OperandView::repeats(const Axes& axes) const {
+  if (images == 0 || rows == 0 || columns == 0) return false;  // strides of a tensor without elements may be 0
   if (axes.col == ColAxis::n && columns > 1 && column == 0) return true;
   if (axes.row != RowAxis::none && images > 1 && image == 0) return true;
   return axes.row == RowAxis::m && rows > 1 && row == 0;

@@ -216,6 +216,15 @@ TEST(OperandView, NeverReadsAnotherElement) {
 }
 
 // What is read one element a column lies along the columns, whatever the last axis of the values is
+// Strides ahead of an extent of 0 are 0: that repeats no element, as there is none
+TEST(OperandView, ASpaceWithoutElementsRepeatsNothing) {
+  for (const Sizes& shape : {Sizes{2, 0, 4}, Sizes{0, 3, 4}, Sizes{2, 3, 0}, Sizes{2, 3, 0, 5}, Sizes{3, 0}}) {
+    const auto view = broadcast_view(shape, logical_strides(shape, column_count(shape)), shape);
+    ASSERT_TRUE(view) << to_string(to_shape(shape));
+    EXPECT_FALSE(view->repeats(axes::mn)) << to_string(to_shape(shape));
+  }
+}
+
 TEST(OperandView, BiasScaleAndShift) {
   for (const Sizes& space : spaces()) {
     const std::int64_t columns = column_count(space);
