@@ -49,7 +49,7 @@ constexpr void set_divisors(ConvGeometry& g, int group) {
 }
 
 // Operands that are loaded without a tensor map, and outputs that are stored without one: each stands in the map's place.
-// Steps count elements.
+// Steps count elements; `unused` keeps padding out, so that equal launches are handed equal bytes.
 struct GatheredImage {
     const void* memory;
     u64 step_image;
@@ -57,16 +57,19 @@ struct GatheredImage {
     int height, width, channels;  // of the input; channels of a group
     int taps_w, depth;            // S, R * S * channels
     int group_filters;            // output channels of a group
+    int unused;
 };
 struct GatheredFilter {
     const void* memory;
     u64 step_image;  // from one product's to the next; 0: all images have the same
     int step_filter, step_tap, step_c, step_group, channels;  // step_group: beside step_filter, for each group of filters
+    int unused;
 };
 // In the filter map's place where windows are unfolded (unfold.cuh).
 struct UnfoldedFilter {
     const void* memory;
     int whole_lines;  // the image's map has (elements of a line, lines, images); else (channels, pixels, lines, images), which may lie apart
+    int unused;
 };
 struct PlainOutput {
     void* memory;
@@ -82,6 +85,7 @@ struct DepthwiseImage {
     int strip_lines;
     u32 strips, image_strips, band_strips, band_lines;  // in all; of an image; of a band of so many lines of strips
     Divisor by_channel_tiles, by_image, by_band, by_lines;  // tiles_n, image_strips, band_strips, band_lines
+    u32 unused;
 };
 struct DepthwiseFilter {
     const void* memory;
@@ -137,6 +141,7 @@ struct EpochParams {
     u32* exits;
     u32 last;
     Divisor by_blocks;
+    u32 unused;
 };
 
 // The kernel's one parameter is this, followed by the visitor's Params at offset sizeof(ConvParams).

@@ -62,11 +62,13 @@ std::string why_foreign(const fs::path& folder) {
   if (is_marked(folder)) return "";
   struct stat info {};
   const std::string name = support::printable(folder.string());
-  if (::lstat((folder / marker_file).c_str(), &info) == 0)
+  if (::lstat((folder / marker_file).c_str(), &info) == 0) {
+    if (is_marked(folder)) return "";  // by another process, since the first look
     return fmt::format(
         "'{}' is marked by another version of Unisono ({} cannot be read as one of format 1); name another "
         "folder",
         name, marker_file);
+  }
   const fs::path item = foreign_item(folder);
   if (item.empty()) return "";
   return fmt::format(

@@ -104,6 +104,7 @@ void Encoder::map(TensorMap& to, const MapShape& shape, const Address& base, con
 template <class T>
 void Encoder::put(TensorMap& to, const T& what, const Address& base) {
   static_assert(sizeof what <= sizeof to && std::is_trivially_copyable_v<T> && offsetof(T, memory) == 0);
+  static_assert(std::has_unique_object_representations_v<T>, "padding is never written");
   std::memcpy(&to, &what, sizeof what);
   note(to, 0, base.slot, 0, Site::Kind::word);
 }
@@ -188,7 +189,7 @@ void Encoder::operands() {
   else
     map(image, with_pitch(shapes.activation, at_.activation_pitch), at_.activation, "the image");
   if (c.unfold)
-    put(filter, UnfoldedFilter{at_.filter, whole_lines}, at_.filter);
+    put(filter, UnfoldedFilter{at_.filter, whole_lines, 0}, at_.filter);
   else if (c.gather && c.gather->filters)
     put(filter, gathered_filter(task_, at_.filter, at_.step_b), at_.filter);
   else

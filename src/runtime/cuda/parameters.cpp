@@ -112,7 +112,7 @@ void place_workspace(ConvParams& params, const plan::ConvPlan& plan, const plan:
                     reinterpret_cast<u32*>(base + w.fold_counters)};
   }
   const auto blocks = static_cast<u32>(plan.blocks);
-  params.launch = {reinterpret_cast<u32*>(base + w.exits), blocks * kEpochs - 1, divisor(blocks)};
+  params.launch = {reinterpret_cast<u32*>(base + w.exits), blocks * kEpochs - 1, divisor(blocks), 0};
   if (plan.config.split)
     params.split = {reinterpret_cast<void*>(base + w.partials), reinterpret_cast<u32*>(base + w.flags)};
 }
