@@ -163,6 +163,7 @@ TEST(SlotsSmall, WhatIsReboundIsWhatIsBoundThere) {
     moved.rebind(moved.slot(c.product ? "right" : "filter"), to.b.data);
     for (const auto& [name, t] : to.operands) moved.rebind(moved.slot("operand " + name), t.data);
     for (const auto& [name, t] : to.outputs) moved.rebind(moved.slot(name), t.data);
+    for (const auto& [name, value] : to.scalars) moved.rebind(moved.slot(name), value);
     const Launch bound = executable.bind(to, workspace);
     const cuda::Recording recording;
     moved.enqueue(nullptr), bound.enqueue(nullptr);
