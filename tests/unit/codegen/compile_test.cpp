@@ -45,13 +45,17 @@ store y : bf16
 std::string with_all_functions() {
   std::string text(written_operations);
   text.resize(text.rfind("store y"));
+  std::string sum = "y";
   for (int i = 0; i < op_count; ++i) {
     const ir::OpInfo& row = ir::info(static_cast<Op>(i));
     const bool named = text.find(std::string(row.name) + "(") != text.npos;
-    if (row.op_class == ir::OpClass::unary && !named && row.symbol.empty())
-      text += fmt::format("y = y + {}(x)\n", row.name);
+    const bool written = row.op_class == ir::OpClass::unary && row.symbol.empty() && static_cast<Op>(i) != Op::one_hot;
+    if (!written || named) continue;
+    const std::string next = sum + "_";
+    text += fmt::format("{} = {} + {}(x)\n", next, sum, row.name);
+    sum = next;
   }
-  return text + "store y : bf16\n";
+  return text + "store " + sum + " : bf16\n";
 }
 const std::string all_operations = with_all_functions();
 
