@@ -78,6 +78,8 @@ class ExplainKernel(Case):
         shown = self.json("explain", "--device", "cuda", self.NORM, "--conv", self.SHAPE, "--plan", "tile=128x128 mode=streamed")
         self.assertEqual(shown["kind"], "cuda")
         self.assertIn("128x128", shown["plan"])
+        self.assertGreater(shown["predicted_tflops"], 10)
+        self.assertTrue(5 < shown["roofline_percent"] < 100, shown)
         self.assertIn("streamed", shown["plan"])
         self.assertEqual({f["name"] for f in shown["fields"]}, {"bias", "gamma", "beta"})
         self.assertEqual(shown["device_present"], not shown["device_note"])
@@ -90,7 +92,7 @@ class ExplainKernel(Case):
 
     def test_linear_layer(self):
         out, _ = self.unisono("explain", "--device", "cuda", "store gelu(acc + bias[n]) as y : bf16", "--gemm", "512,1024->4096")
-        for words in ("gemm", "512", "4096", "plan: ", "operand bias[n] : f32", "extern \"C\" __global__"):
+        for words in ("TFLOP/s", "% of roofline", "how to read the plan", "128x128        a tile of ", "gemm", "512", "4096", "plan: ", "operand bias[n] : f32", "extern \"C\" __global__"):
             self.assertIn(words, out)
         for shape in ("512,1024", "512->4096", "512,1024->4096,pad=1", "512,x->4096", "512,0->8", "512,1024->4096,dtype=bf15"):
             self.refused("explain", "--device", "cuda", "store acc as y : bf16", "--gemm", shape)
@@ -111,7 +113,7 @@ class ExplainKernel(Case):
 
     def test_what_does_not_go_together(self):
         self.refused("explain", "--device", "cuda", self.NORM, says="--conv")
-        self.refused("explain", self.NORM, "--conv", self.SHAPE, says="--device cuda")
+        self.refused("explain", self.NORM, "--plan", "tile=128x160", says="--device cuda")
         self.refused("explain", "--device", "cuda", MODEL, "--conv", self.SHAPE, says="one epilogue")
         self.refused("explain", "--device", "cuda", self.NORM, "--conv", self.SHAPE, "--svg", "a.svg", says="--svg")
         self.refused("explain", "--device", "gpu", self.NORM, "--conv", self.SHAPE, says="gpu")

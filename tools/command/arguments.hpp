@@ -22,17 +22,22 @@ struct InputFile {
 };
 
 struct RunOptions {
-  std::filesystem::path model;  ///< an ONNX file, or a folder with a model.json
+  std::filesystem::path model;  ///< an ONNX file, or a folder with a model.json; or an epilogue, as in ExplainOptions
+  std::string conv, gemm;       ///< of an epilogue: what it runs over, see parse_convolution and parse_product
+  std::string plan;             ///< of an epilogue with cuda: CompileOptions::plan
+  std::vector<std::filesystem::path> functions;  ///< of an epilogue, see read_function
   std::vector<std::filesystem::path> images;
   std::vector<InputFile> inputs;        ///< .npy and .npz files
   std::vector<double> mean, deviation;  ///< of images: one, or one a channel
   bool random = false;
   std::uint64_t seed = 0;
-  std::map<std::string, std::int64_t> dims;  ///< extents of symbols such as "batch"
+  std::map<std::string, std::int64_t> dims;                 ///< extents of symbols such as "batch"
+  std::map<std::string, std::vector<std::int64_t>> shapes;  ///< of inputs, instead of `dims`
   std::filesystem::path out = "out";
   int threads = 0;
   bool cuda = false;
   DType precision = DType::bf16;  ///< with cuda
+  bool precision_given = false;
   int repeat = 5;
   std::optional<std::uint64_t> memory_limit;  ///< bytes of the model's constants
   bool batch = false;
@@ -46,7 +51,8 @@ struct ExplainOptions {
   std::string subject;  ///< an ONNX file, a model's folder, a text file, "-" or the text itself
   std::string region;   ///< of a model: a number from 1 on, or a name; its epilogue is explained
   std::map<std::string, std::int64_t> dims;
-  std::optional<std::uint64_t> memory_limit;  ///< bytes of a model's constants
+  std::map<std::string, std::vector<std::int64_t>> shapes;  ///< of a model's inputs, instead of `dims`
+  std::optional<std::uint64_t> memory_limit;                ///< bytes of a model's constants
   std::filesystem::path dot, svg;
   bool cuda = false;              ///< of a text: the plan and the source of the GPU's kernel; of a model: its kernels
   DType precision = DType::bf16;  ///< of a model with cuda
@@ -54,6 +60,7 @@ struct ExplainOptions {
   std::string gemm;               ///< with cuda: the product, see parse_product
   std::string plan;               ///< with cuda: CompileOptions::plan
   bool accurate = false;          ///< with cuda: CompileOptions::accurate
+  std::vector<std::filesystem::path> functions;  ///< of a text, see read_function
   bool json = false;
 };
 
@@ -81,21 +88,25 @@ struct CacheOptions {
 };
 
 struct PackOptions {
-  std::vector<std::string> subjects;         ///< models, files of cases, epilogues
-  std::map<std::string, std::int64_t> dims;  ///< of models
-  DType precision = DType::bf16;             ///< of models
-  std::string conv, gemm, plan;              ///< of epilogues, as in ExplainOptions
+  std::vector<std::string> subjects;                        ///< models, files of cases, epilogues
+  std::map<std::string, std::int64_t> dims;                 ///< of models
+  std::map<std::string, std::vector<std::int64_t>> shapes;  ///< of models' inputs, instead of `dims`
+  DType precision = DType::bf16;                            ///< of models
+  std::string conv, gemm, plan;                             ///< of epilogues, as in ExplainOptions
+  std::vector<std::filesystem::path> functions;             ///< of epilogues, as in ExplainOptions
   std::filesystem::path out;
   int jobs = 0;  ///< compilations at once; 0: one a core
   bool json = false;
 };
 
 struct TuneOptions {
-  std::vector<std::string> subjects;         ///< as in PackOptions
-  std::map<std::string, std::int64_t> dims;  ///< of models
-  DType precision = DType::bf16;             ///< of models
-  std::string conv, gemm;                    ///< of epilogues, as in ExplainOptions
-  std::filesystem::path database;            ///< empty: as the environment says
+  std::vector<std::string> subjects;                        ///< as in PackOptions
+  std::map<std::string, std::int64_t> dims;                 ///< of models
+  std::map<std::string, std::vector<std::int64_t>> shapes;  ///< of models' inputs, instead of `dims`
+  DType precision = DType::bf16;                            ///< of models
+  std::string conv, gemm;                                   ///< of epilogues, as in ExplainOptions
+  std::vector<std::filesystem::path> functions;             ///< of epilogues, as in ExplainOptions
+  std::filesystem::path database;                           ///< empty: as the environment says
   std::filesystem::path import_from, export_to;
   int device_index = 0;
   std::size_t candidates = 10;

@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
+#include <set>
 #include <string_view>
 #include <vector>
 
@@ -12,11 +14,10 @@ namespace unisono::command {
 namespace {
 
 struct Form {
-  const char *option, *expected;
+  const char *option, *expected, *example;
 };
-constexpr Form convolution_form{
-    "--conv", "N,H,W,C->K,RxS[,pad=P][,stride=S][,dilation=D][,groups=G][,dtype=T] such as 8,64,64,320->320,3x3,pad=1"};
-constexpr Form product_form{"--gemm", "M,K->N[,dtype=T] such as 512,1024->4096"};
+constexpr Form convolution{"--conv", convolution_form, "8,64,64,320->320,3x3,pad=1"};
+constexpr Form product{"--gemm", product_form, "512,1024->4096 or 16,512,64->512,nn"};
 
 std::vector<std::string_view> split(std::string_view text, char separator) {
   std::vector<std::string_view> parts;
@@ -28,10 +29,10 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
   }
 }
 
-// What stands ahead of the arrow and behind it, and the numbers in that
-class Shape {
+/// What stands before the arrow and after it, and the numbers in that.
+class ShapeText {
  public:
-  Shape(const Form& form, const std::string& text) : form_(form), text_(text) {
+  ShapeText(const Form& form, const std::string& text) : form_(form), text_(text) {
     const std::size_t arrow = text.find("->");
     if (arrow == std::string::npos) refuse(text);
     from = std::string_view(text).substr(0, arrow);
@@ -39,8 +40,14 @@ class Shape {
   }
 
   [[noreturn]] void refuse(std::string_view part) const {
-    throw UserError(
-        fmt::format("{} '{}': '{}' is not understood; expected {}", form_.option, text_, part, form_.expected));
+    throw UserError(fmt::format("{} '{}': '{}' is not understood; expected {} such as {}", form_.option, text_, part,
+                                form_.expected, form_.example));
+  }
+
+  /// What is set by `name` may be set once.
+  void once(std::string_view name, std::string_view part) {
+    if (!set_.insert(name).second)
+      throw UserError(fmt::format("{} '{}': '{}' sets again what was set before", form_.option, text_, part));
   }
 
   std::int64_t number(std::string_view part) const {
@@ -77,15 +84,16 @@ class Shape {
  private:
   const Form& form_;
   const std::string& text_;
+  std::set<std::string_view> set_;
 };
 
 class ConvolutionParser {
  public:
-  explicit ConvolutionParser(const std::string& text) : shape_(convolution_form, text) {
+  explicit ConvolutionParser(const std::string& text) : text_(text), shape_(convolution, text) {
     if (shape_.to.size() < 2) shape_.refuse(text);
   }
 
-  Conv2d run() {
+  Contraction run() {
     const auto image = shape_.numbers(shape_.from, ',', 4), taps = shape_.numbers(shape_.to[1], 'x', 2);
     conv_ = {.n = image[0],
              .h = image[1],
@@ -97,15 +105,33 @@ class ConvolutionParser {
              .dtype_x = DType::bf16,
              .dtype_w = DType::bf16};
     for (std::size_t i = 2; i < shape_.to.size(); ++i) option(shape_.to[i]);
-    if (!padded_) {
-      const std::int64_t h = (conv_.r - 1) * conv_.dilation[0], w = (conv_.s - 1) * conv_.dilation[1];
-      conv_.pad = {h / 2, w / 2, h / 2, w / 2};
-    }
-    extents(Contraction(conv_));  // legal?
-    return conv_;
+    if (!padded_) pad_by_half();
+    if (!transposed_ && !output_pad_.empty())
+      throw UserError(fmt::format("{} '{}': '{}' goes with transposed", convolution.option, text_, output_pad_));
+    const Contraction result = transposed_ ? Contraction(transposed()) : Contraction(conv_);
+    extents(result);  // legal?
+    return result;
   }
 
  private:
+  /// Half of what the filter spans; what is too large for a filter is refused by extents().
+  void pad_by_half() {
+    constexpr std::int64_t most = std::int64_t{1} << 31;
+    const auto half = [&](std::int64_t taps, std::int64_t dilation) {
+      return (std::clamp<std::int64_t>(taps, 1, most) - 1) * std::clamp<std::int64_t>(dilation, 1, most) / 2;
+    };
+    const std::int64_t h = half(conv_.r, conv_.dilation[0]), w = half(conv_.s, conv_.dilation[1]);
+    conv_.pad = {h, w, h, w};
+  }
+
+  ConvTranspose2d transposed() const {
+    ConvTranspose2d t{.n = conv_.n, .h = conv_.h, .w = conv_.w, .c = conv_.c, .k = conv_.k, .r = conv_.r, .s = conv_.s};
+    t.stride = conv_.stride, t.pad = conv_.pad, t.dilation = conv_.dilation, t.groups = conv_.groups;
+    t.layout = conv_.layout, t.dtype_x = conv_.dtype_x, t.dtype_w = conv_.dtype_w;
+    if (!output_pad_.empty()) t.output_pad = pair(output_pad_.substr(output_pad_.find('=') + 1));
+    return t;
+  }
+
   // One number for both directions, or two
   std::array<std::int64_t, 2> pair(std::string_view value) const {
     if (value.find('x') == std::string_view::npos) return {shape_.number(value), shape_.number(value)};
@@ -114,11 +140,16 @@ class ConvolutionParser {
   }
 
   void option(std::string_view part) {
+    shape_.once(part.substr(0, part.find('=')), part);
+    if (part == "transposed") return static_cast<void>(transposed_ = true);
     const auto [name, value] = shape_.option(part);
     if (name == "pad") return pad(value);
     if (name == "stride") return static_cast<void>(conv_.stride = pair(value));
     if (name == "dilation") return static_cast<void>(conv_.dilation = pair(value));
     if (name == "groups") return static_cast<void>(conv_.groups = shape_.number(value));
+    if (name == "output_pad") return static_cast<void>(output_pad_ = part);
+    if (name == "layout" && (value == "nhwc" || value == "nchw"))
+      return static_cast<void>(conv_.layout = value == "nchw" ? Layout::nchw : Layout::nhwc);
     if (name != "dtype") shape_.refuse(part);
     conv_.dtype_x = conv_.dtype_w = shape_.dtype(part, value);
   }
@@ -134,31 +165,54 @@ class ConvolutionParser {
     }
   }
 
-  Shape shape_;
+  const std::string& text_;
+  ShapeText shape_;
   Conv2d conv_;
-  bool padded_ = false;
+  bool padded_ = false, transposed_ = false;
+  std::string_view output_pad_;
 };
 
 }  // namespace
 
-Conv2d parse_convolution(const std::string& text) { return ConvolutionParser(text).run(); }
+Contraction parse_convolution(const std::string& text) { return ConvolutionParser(text).run(); }
 
 Gemm parse_product(const std::string& text) {
-  const Shape shape(product_form, text);
-  const auto a = shape.numbers(shape.from, ',', 2);
-  Gemm product{.m = a[0],
-               .n = shape.number(shape.to[0]),
-               .k = a[1],
-               .transpose_b = true,
-               .dtype_a = DType::bf16,
-               .dtype_b = DType::bf16};
+  ShapeText shape(product, text);
+  const bool batched = split(shape.from, ',').size() == 3;
+  const auto a = shape.numbers(shape.from, ',', batched ? 3 : 2);
+  Gemm result{.batch = batched ? a[0] : 1,
+              .m = a[a.size() - 2],
+              .n = shape.number(shape.to[0]),
+              .k = a.back(),
+              .transpose_b = true,
+              .dtype_a = DType::bf16,
+              .dtype_b = DType::bf16};
   for (std::size_t i = 1; i < shape.to.size(); ++i) {
-    const auto [name, value] = shape.option(shape.to[i]);
-    if (name != "dtype") shape.refuse(shape.to[i]);
-    product.dtype_a = product.dtype_b = shape.dtype(shape.to[i], value);
+    const std::string_view part = shape.to[i];
+    const auto letter = [](char c) { return c == 'n' || c == 't'; };
+    if (part.size() == 2 && letter(part[0]) && letter(part[1])) {
+      shape.once("layout", part);
+      result.transpose_a = part[0] == 't', result.transpose_b = part[1] == 't';
+      continue;
+    }
+    const auto [name, value] = shape.option(part);
+    if (name != "dtype") shape.refuse(part);
+    shape.once(name, part);
+    result.dtype_a = result.dtype_b = shape.dtype(part, value);
   }
-  extents(Contraction(product));  // legal?
-  return product;
+  extents(Contraction(result));  // legal?
+  return result;
+}
+
+Contraction parse_contraction(const std::string& conv, const std::string& gemm, const std::string& what) {
+  if (!conv.empty() && !gemm.empty())
+    throw UserError(fmt::format("--conv '{}' and --gemm '{}' are both given; expected one of them", conv, gemm));
+  if (conv.empty() && gemm.empty())
+    throw UserError(
+        fmt::format("{} one convolution or product: give its shape, such as --conv '8,64,64,320->320,3x3' "
+                    "or --gemm '512,1024->4096'",
+                    what));
+  return gemm.empty() ? parse_convolution(conv) : Contraction(parse_product(gemm));
 }
 
 }  // namespace unisono::command

@@ -7,13 +7,23 @@
 
 namespace unisono::command {
 
-/// "8,64,64,320->320,3x3": N,H,W,C -> K,RxS, then in any order pad=1 or pad=top.left.bottom.right (default: half of the
-/// filter), stride=2 or stride=2x1, dilation=1, dtype=bf16 (the default) or f16. Throws UserError that shows the part
-/// at fault.
-Conv2d parse_convolution(const std::string& text);
+/// What --conv and --gemm take, for help and messages.
+inline constexpr const char* convolution_form =
+    "N,H,W,C->K,RxS[,pad=P][,stride=S][,dilation=D][,groups=G][,layout=nchw][,transposed][,output_pad=O][,dtype=T]";
+inline constexpr const char* product_form = "[B,]M,K->N[,nn|nt|tn|tt][,dtype=T]";
 
-/// "512,1024->4096": M,K->N of a linear layer, A (m, k) by B (n, k), then dtype=bf16 (the default) or f16. Throws
+/// "8,64,64,320->320,3x3": N,H,W,C -> K,RxS, then in any order pad=1 or pad=top.left.bottom.right (default: half of the
+/// filter), stride=2 or stride=2x1, dilation=1, groups=1, layout=nhwc (the default) or nchw, dtype=bf16 (the default),
+/// f16 or f32; `transposed` makes it a ConvTranspose2d, which may have output_pad=1. Throws UserError that shows the
+/// part at fault.
+Contraction parse_convolution(const std::string& text);
+
+/// "512,1024->4096": M,K->N of a linear layer, A (m, k) by B (n, k); "16,512,64->512" is a batch of 16 products. Then
+/// how the factors lie, n as they are and t transposed (default: nt), and dtype=bf16 (the default), f16 or f32. Throws
 /// likewise.
 Gemm parse_product(const std::string& text);
+
+/// That of --conv or --gemm, of which one must be given: else UserError, which says that `what` needs it.
+Contraction parse_contraction(const std::string& conv, const std::string& gemm, const std::string& what);
 
 }  // namespace unisono::command

@@ -30,14 +30,6 @@ DType dtype_of(const Network& network, const std::string& output) {
   throw InternalError(fmt::format("no output '{}'", output));
 }
 
-void poison(media::Array& array) {
-  const auto count = static_cast<std::int64_t>(array.bytes.size() / size_of(array.type));
-  std::fill(array.bytes.begin(), array.bytes.end(), std::uint8_t{0xa5});
-  if (!is_float(array.type)) return;
-  for (std::int64_t i = 0; i < count; ++i)
-    support::store(array.bytes.data(), i, array.type, std::numeric_limits<double>::quiet_NaN());
-}
-
 // Times by step of one run more; the steps of a plan are the same in every run
 void collect(const std::vector<StepTime>& run, std::vector<std::vector<double>>& times) {
   times.resize(run.size());
@@ -45,6 +37,14 @@ void collect(const std::vector<StepTime>& run, std::vector<std::vector<double>>&
 }
 
 }  // namespace
+
+void poison(media::Array& array) {
+  const auto count = static_cast<std::int64_t>(array.bytes.size() / size_of(array.type));
+  std::fill(array.bytes.begin(), array.bytes.end(), std::uint8_t{0xa5});
+  if (!is_float(array.type)) return;
+  for (std::int64_t i = 0; i < count; ++i)
+    support::store(array.bytes.data(), i, array.type, std::numeric_limits<double>::quiet_NaN());
+}
 
 double median(std::vector<double> values) {
   if (values.empty()) return 0;

@@ -44,6 +44,9 @@ Execution execute(const NetworkExecutable& network, const Tensors& inputs, int r
 /// The middle one (of an even number the mean of the two), or 0 of none.
 double median(std::vector<double> values);
 
+/// Fills with NaN, and what is no float with a pattern of bits: what is not written is seen.
+void poison(media::Array& array);
+
 /// For the reference. Throws Unsupported for an integer that no f64 is.
 Tensors64 to_float64(const Tensors& tensors);
 

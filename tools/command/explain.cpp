@@ -1,4 +1,5 @@
 #include "command/commands.hpp"
+#include "command/convolution.hpp"
 #include "command/explain_cuda.hpp"
 #include "command/explain_graph.hpp"
 #include "command/explain_model.hpp"
@@ -6,17 +7,23 @@
 #include "command/output.hpp"
 #include "command/subject.hpp"
 #include "unisono/error.hpp"
+#include "unisono/executable.hpp"
 
 namespace unisono::command {
 namespace {
 
 int explain_text(const ExplainOptions& options) {
   if (!options.region.empty()) throw UserError("--region is for models; an epilogue's text is one region");
-  if (!options.dims.empty()) throw UserError("--dim is for models; an epilogue's text knows no extents");
+  if (!options.dims.empty() || !options.shapes.empty())
+    throw UserError("--dim and --shape are for models; an epilogue's text knows no extents");
   const auto [text, source] = find_text(options.subject);
-  const Graph graph = parse_text(text, source);
+  const Graph graph = parse_text(text, source, options.functions);
   if (options.cuda) return explain_cuda(options, graph);
-  const GraphExplanation explanation = explain_graph(graph);
+  GraphExplanation explanation = explain_graph(graph);
+  if (!options.conv.empty() || !options.gemm.empty()) {
+    const Contraction contraction = parse_contraction(options.conv, options.gemm, "the CPU's kernel is made for");
+    explanation.kernel = compile(contraction, graph).describe();
+  }
   write_drawings(explanation, options.dot, options.svg);
   print(options.json ? to_json(explanation) : to_text(explanation));
   return 0;
@@ -25,11 +32,11 @@ int explain_text(const ExplainOptions& options) {
 }  // namespace
 
 int explain(const ExplainOptions& options) {
-  if (!options.cuda && (!options.conv.empty() || !options.gemm.empty() || !options.plan.empty() || options.accurate))
-    throw UserError("--conv, --gemm, --plan and --accurate go with --device cuda");
-  if (is_model(options.subject) &&
-      !(options.conv.empty() && options.gemm.empty() && options.plan.empty() && !options.accurate))
-    throw UserError("--conv, --gemm, --plan and --accurate are for one epilogue's text");
+  if (!options.cuda && (!options.plan.empty() || options.accurate))
+    throw UserError("--plan and --accurate go with --device cuda");
+  if (is_model(options.subject) && !(options.conv.empty() && options.gemm.empty() && options.plan.empty() &&
+                                     !options.accurate && options.functions.empty()))
+    throw UserError("--conv, --gemm, --plan, --accurate and --function are for one epilogue's text");
   return is_model(options.subject) ? explain_model(options) : explain_text(options);
 }
 

@@ -2,11 +2,17 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <utility>
+
 #include "command/convolution.hpp"
 #include "command/json.hpp"
+#include "command/kernel_problem.hpp"
 #include "command/output.hpp"
+#include "command/plan_legend.hpp"
 #include "explain.hpp"
 #include "media/file.hpp"
+#include "runtime/cuda/backend.hpp"
 #include "unisono/error.hpp"
 
 namespace unisono::command {
@@ -23,7 +29,38 @@ std::string kind_of(const codegen::Field& f) {
   return "";
 }
 
-std::string to_json(const cuda::Explanation& e) {
+/// What the predicted time means for this contraction.
+struct Prediction {
+  double us = 0, tflops = 0;
+  double roofline_us = 0;  ///< the longer of what the tensor cores and the memory need at their peaks
+  double percent() const { return 100 * roofline_us / us; }
+};
+
+double bytes_of(const std::vector<std::int64_t>& shape, DType dtype) {
+  return static_cast<double>(element_count(shape)) * static_cast<double>(size_of(dtype));
+}
+
+Prediction prediction_of(const Contraction& contraction, const Graph& graph, const cuda::Explanation& e) {
+  const plan::Device device = e.device_note.empty() ? cuda::open_device(0) : plan::Device{};
+  const auto [a, b] = factor_dtypes(contraction);
+  double bytes = bytes_of(shape_a(contraction), a) + bytes_of(shape_b(contraction), b);
+  for (const Store& s : graph.stores)
+    if (graph[s.value].axes == axes::mn) bytes += bytes_of(shape_mn(contraction), s.dtype);
+  const double peak = device.tensor_tflops / (size_of(a) == 4 ? 2 : 1);  // tf32 has half the rate
+  Prediction p;
+  p.us = e.predicted_us;
+  p.tflops = flop(contraction) / (1e6 * e.predicted_us);
+  p.roofline_us = std::max(flop(contraction) / (1e6 * peak), bytes / (1e6 * device.memory_tbps));
+  return p;
+}
+
+std::string to_text(const Prediction& p) {
+  return fmt::format(
+      "predicted rate: {:.3g} TFLOP/s, {:.0f} % of roofline ({:.2f} us for the contraction and its tensors)\n",
+      p.tflops, p.percent(), p.roofline_us);
+}
+
+std::string to_json(const cuda::Explanation& e, const Prediction& p) {
   using nlohmann::json;
   json fields = json::array();
   for (const codegen::Field& f : e.fields)
@@ -37,6 +74,8 @@ std::string to_json(const cuda::Explanation& e) {
                        {"plan", e.plan},
                        {"origin", e.origin},
                        {"predicted_us", e.predicted_us},
+                       {"predicted_tflops", p.tflops},
+                       {"roofline_percent", p.percent()},
                        {"workspace_bytes", e.workspace_bytes},
                        {"reasons", e.reasons},
                        {"fields", fields},
@@ -47,20 +86,16 @@ std::string to_json(const cuda::Explanation& e) {
 }  // namespace
 
 int explain_cuda(const ExplainOptions& options, const Graph& graph) {
-  if (options.conv.empty() == options.gemm.empty())
-    throw UserError(
-        "--device cuda plans for one convolution or product: give its shape, such as --conv '8,64,64,320->320,3x3' or "
-        "--gemm '512,1024->4096'");
   if (!options.dot.empty() || !options.svg.empty())
     throw UserError("--dot and --svg draw the graph; leave --device cuda out for them");
   CompileOptions compile;
   compile.device = Device::cuda;
   compile.plan = options.plan;
   compile.accurate = options.accurate;
-  const cuda::Explanation e = cuda::explain(
-      options.gemm.empty() ? Contraction(parse_convolution(options.conv)) : Contraction(parse_product(options.gemm)),
-      graph, compile);
-  print(options.json ? to_json(e) : fmt::format("{}\n{}", to_text(e), e.source));
+  const Contraction contraction = parse_contraction(options.conv, options.gemm, "--device cuda plans for");
+  const cuda::Explanation e = cuda::explain(contraction, graph, compile);
+  const Prediction p = prediction_of(contraction, graph, e);
+  print(options.json ? to_json(e, p) : fmt::format("{}{}{}\n{}", to_text(e), to_text(p), legend_of(e.plan), e.source));
   return 0;
 }
 

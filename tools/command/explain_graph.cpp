@@ -130,6 +130,7 @@ std::string to_text(const GraphExplanation& e) {
     out += list("complete at its end", stage.reductions) + list("kept for a later stage", stage.kept);
     out += list("stores", stage.stores) + list("calls", stage.effects);
   }
+  if (!e.kernel.empty()) out += "kernel\n" + indented(e.kernel);
   return out;
 }
 
@@ -147,8 +148,9 @@ std::string to_json(const GraphExplanation& e) {
                       {"stores", s.stores},
                       {"effects", s.effects}});
   }
-  const json object = {{"kind", "epilogue"},      {"text", e.written}, {"passes", passes},
-                       {"result", e.result_text}, {"once", e.once},    {"stages", stages}};
+  json object = {{"kind", "epilogue"},      {"text", e.written}, {"passes", passes},
+                 {"result", e.result_text}, {"once", e.once},    {"stages", stages}};
+  if (!e.kernel.empty()) object["kernel"] = e.kernel;
   return dump(object);
 }
 

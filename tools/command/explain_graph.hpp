@@ -28,6 +28,7 @@ struct GraphExplanation {
   passes::Partition partition;
   std::vector<std::string> once;  ///< values that are computed before all tiles
   std::vector<StageText> stages;
+  std::string kernel;  ///< what runs it over one contraction; empty if none was given
 };
 
 /// Runs the pipeline and the partition. Throws UserError for a graph that is not legal.

@@ -115,7 +115,7 @@ int explain_model(const ExplainOptions& options) {
   Progress progress;
   progress.step("reading the model");
   const Model model = load_model(options.subject, limits_of(options.memory_limit));
-  const Shapes shapes = input_shapes(model.network, options.dims, 64);
+  const Shapes shapes = input_shapes(model.network, dims_of(model.network, options.dims, options.shapes), 64);
   const FusionReport report = explain(model.network);
   if (options.cuda && options.region.empty()) return explain_on_gpu(options, model, shapes, progress);
   if (!options.region.empty()) {

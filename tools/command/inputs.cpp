@@ -26,16 +26,6 @@ const NetworkTensor* find_input(const Network& network, const std::string& name)
   return nullptr;
 }
 
-/// What a file holds: of a .npy file one array without a name.
-media::NamedArrays read_arrays(const std::filesystem::path& path, bool& archive) {
-  const auto bytes = media::read_file(path);
-  archive = path.extension() == ".npz" || (bytes.size() >= 2 && bytes[0] == 'P' && bytes[1] == 'K');
-  if (archive) return media::decode_npz(bytes, path.string());
-  media::NamedArrays arrays;
-  arrays.emplace_back("", media::decode_npy(bytes, path.string()));
-  return arrays;
-}
-
 class Binder {
  public:
   explicit Binder(const Network& network) : network_(network) {}
@@ -106,6 +96,15 @@ class Binder {
 };
 
 }  // namespace
+
+media::NamedArrays read_arrays(const std::filesystem::path& path, bool& archive) {
+  const auto bytes = media::read_file(path);
+  archive = path.extension() == ".npz" || (bytes.size() >= 2 && bytes[0] == 'P' && bytes[1] == 'K');
+  if (archive) return media::decode_npz(bytes, path.string());
+  media::NamedArrays arrays;
+  arrays.emplace_back("", media::decode_npy(bytes, path.string()));
+  return arrays;
+}
 
 std::string input_list(const Network& network) {
   std::string text;

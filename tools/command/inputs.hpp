@@ -7,6 +7,7 @@
 #include "command/arguments.hpp"
 #include "command/execution.hpp"
 #include "command/model.hpp"
+#include "media/npz.hpp"
 
 namespace unisono::command {
 
@@ -20,6 +21,9 @@ struct Inputs {
 /// to the input of its name. Elements are converted as media::convert says. Throws UserError, which lists the model's
 /// inputs, for one that is missing, unknown or given twice, and for another shape.
 Inputs read_inputs(const std::vector<InputFile>& files, const Network& network);
+
+/// What a file holds: of a .npy file one array without a name; `archive` says whether it is a .npz file.
+media::NamedArrays read_arrays(const std::filesystem::path& path, bool& archive);
 
 /// Random numbers for every input, see random_array.
 Inputs random_inputs(const RunOptions& options, const Network& network);

@@ -2,6 +2,7 @@
 /// What `unisono pack` and `unisono tune` are told to work on: models, files of cases, epilogues for a shape.
 
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <string>
@@ -13,9 +14,11 @@
 namespace unisono::command {
 
 struct KernelSubjects {
-  std::map<std::string, std::int64_t> dims;  ///< of models
-  DType precision = DType::bf16;             ///< of models
-  std::string conv, gemm, plan;              ///< of epilogues, as in ExplainOptions
+  std::map<std::string, std::int64_t> dims;                 ///< of models
+  std::map<std::string, std::vector<std::int64_t>> shapes;  ///< of models' inputs, see dims_of
+  DType precision = DType::bf16;                            ///< of models
+  std::string conv, gemm, plan;                             ///< of epilogues, as in ExplainOptions
+  std::vector<std::filesystem::path> functions = {};        ///< of epilogues, see read_function
 };
 
 struct KernelVisitor {

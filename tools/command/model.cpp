@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <set>
 
 #include "command/json.hpp"
@@ -100,6 +101,36 @@ void check_elements(const std::string& name, const std::vector<std::int64_t>& sh
   }
 }
 
+/// "'a', 'b'".
+std::string quoted(const std::set<std::string>& names) {
+  return names.empty() ? "none" : fmt::format("'{}'", fmt::join(names, "', '"));
+}
+
+/// The extents that a shape of an input gives to its symbols.
+void add_symbols(const Network& network, const std::string& name, const std::vector<std::int64_t>& shape,
+                 std::map<std::string, std::int64_t>& dims) {
+  const auto refuse = [&](const std::string& why) {
+    throw UserError(fmt::format("--shape {}={}: {}", name, fmt::join(shape, "x"), why));
+  };
+  const auto input =
+      std::find_if(network.inputs.begin(), network.inputs.end(), [&](TensorId id) { return network[id].name == name; });
+  if (input == network.inputs.end()) {
+    std::set<std::string> names;
+    for (const TensorId id : network.inputs) names.insert(network[id].name);
+    return refuse(fmt::format("the model has no such input; it has: {}", quoted(names)));
+  }
+  const Shape& expected = network[*input].shape;
+  if (expected.size() != shape.size()) refuse(fmt::format("the input has the shape {}", to_string(expected)));
+  for (std::size_t i = 0; i < shape.size(); ++i) {
+    const Dim& dim = expected[i];
+    if (dim.known() && dim.value() != shape[i]) refuse(fmt::format("the input has the shape {}", to_string(expected)));
+    if (dim.known()) continue;
+    const auto [given, is_new] = dims.emplace(dim.symbol(), shape[i]);
+    if (!is_new && given->second != shape[i])
+      refuse(fmt::format("'{}' would be {}, and is given as {}", dim.symbol(), shape[i], given->second));
+  }
+}
+
 }  // namespace
 
 bool is_model(const std::filesystem::path& path) {
@@ -142,10 +173,17 @@ Model load_model(const std::filesystem::path& path, const OnnxLimits& limits) {
   return model;
 }
 
+std::map<std::string, std::int64_t> dims_of(const Network& network, std::map<std::string, std::int64_t> dims,
+                                            const Shapes& shapes) {
+  for (const auto& [name, shape] : shapes) add_symbols(network, name, shape, dims);
+  return dims;
+}
+
 Shapes input_shapes(const Network& network, const std::map<std::string, std::int64_t>& dims,
                     std::optional<std::int64_t> fallback) {
   Shapes shapes;
-  std::set<std::string> symbols;
+  std::set<std::string> symbols, missing;
+  std::string inputs, advice;
   for (const TensorId id : network.inputs) {
     const NetworkTensor& tensor = network[id];
     std::vector<std::int64_t>& shape = shapes[tensor.name];
@@ -158,19 +196,25 @@ Shapes input_shapes(const Network& network, const std::map<std::string, std::int
       symbols.insert(dim.symbol());
       const auto given = dims.find(dim.symbol());
       if (given == dims.end() && i > 0 && !fallback) {
-        throw UserError(fmt::format("input '{}' has the shape {}; say what '{}' is: --dim {}=NUMBER", tensor.name,
-                                    to_string(tensor.shape), dim.symbol(), dim.symbol()));
+        if (missing.insert(dim.symbol()).second) advice += fmt::format(" --dim {}=NUMBER", dim.symbol());
+        shape.push_back(1);
+        continue;
       }
       shape.push_back(given != dims.end() ? given->second : i == 0 ? 1 : *fallback);
     }
+    inputs +=
+        fmt::format("{}input '{}' has the shape {}", inputs.empty() ? "" : ", ", tensor.name, to_string(tensor.shape));
   }
-  for (const auto& [name, shape] : shapes) check_elements(name, shape);
   for (const auto& [name, extent] : dims) {
     if (!symbols.contains(name)) {
       throw UserError(fmt::format("--dim {}={}: the model's inputs have no symbol '{}'; they have: {}", name, extent,
                                   name, symbols.empty() ? "none" : fmt::format("{}", fmt::join(symbols, ", "))));
     }
   }
+  if (!missing.empty())
+    throw UserError(
+        fmt::format("{}; say what {} {}:{}", inputs, quoted(missing), missing.size() == 1 ? "is" : "are", advice));
+  for (const auto& [name, shape] : shapes) check_elements(name, shape);
   return shapes;
 }
 

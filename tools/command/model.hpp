@@ -44,9 +44,14 @@ bool is_model(const std::filesystem::path& path);
 
 using Shapes = std::map<std::string, std::vector<std::int64_t>>;
 
+/// `dims`, and the symbols' extents that follow from the shapes of the inputs named in `shapes`. Throws UserError for a
+/// name that is no input, a shape that does not fit it, and a symbol with two extents.
+std::map<std::string, std::int64_t> dims_of(const Network& network, std::map<std::string, std::int64_t> dims,
+                                            const Shapes& shapes);
+
 /// Shapes of all inputs, with symbols replaced by `dims`. A symbol that `dims` lacks becomes `fallback`, or 1 if it is
-/// the first extent of its input (the batch); without a fallback, other ones are a UserError, as are names in `dims`
-/// that are no symbols of the model.
+/// the first extent of its input (the batch); without a fallback, other ones are a UserError that names all of them, as
+/// are names in `dims` that are no symbols of the model.
 Shapes input_shapes(const Network& network, const std::map<std::string, std::int64_t>& dims,
                     std::optional<std::int64_t> fallback = {});
 

@@ -36,7 +36,10 @@ Requests requests_of(const PackOptions& options, const std::string& subject) {
           },
       .kernel = [&](const Contraction& contraction, const Graph& graph,
                     const std::string& plan) { all.push_back(request_of(contraction, graph, plan)); }};
-  visit_subject(subject, {options.dims, options.precision, options.conv, options.gemm, options.plan}, visitor);
+  visit_subject(
+      subject,
+      {options.dims, options.shapes, options.precision, options.conv, options.gemm, options.plan, options.functions},
+      visitor);
   return all;
 }
 

@@ -51,8 +51,9 @@ nlohmann::json to_json(const NetworkAgreement& a) {
 }
 
 std::string to_text(const Timing& t) {
-  if (t.runs == 0) return fmt::format("{:.2f} ms (one run)", t.first_ms);
-  return fmt::format("{:.2f} ms a run (median of {}), the first {:.1f} ms", t.median_ms, t.runs, t.first_ms);
+  const auto three_digits = [](double ms) { return ms >= 1 ? fmt::format("{:.2f}", ms) : fmt::format("{:.3g}", ms); };
+  if (t.runs == 0) return fmt::format("{} ms (one run)", three_digits(t.first_ms));
+  return fmt::format("{} ms a run (median of {}), the first {:.1f} ms", three_digits(t.median_ms), t.runs, t.first_ms);
 }
 
 nlohmann::json to_json(const Timing& t) {

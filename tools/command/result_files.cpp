@@ -30,21 +30,22 @@ std::string file_name(const std::string& name, std::set<std::string>& taken) {
 
 }  // namespace
 
-Targets targets_of(const RunOptions& options, const Network& network) {
+Targets targets_of(const RunOptions& options, std::size_t outputs) {
   Targets targets;
   const std::filesystem::path extension = options.out.extension();
   if (extension == ".npy") {
-    if (network.outputs.size() != 1) {
-      throw UserError(fmt::format("--out {}: the model has {} outputs; give a folder, or a file that ends in .npz",
-                                  options.out.string(), network.outputs.size()));
+    if (outputs != 1) {
+      throw UserError(fmt::format("--out {}: there are {} outputs; give a folder, or a file that ends in .npz",
+                                  options.out.string(), outputs));
     }
     targets.array = options.out;
   } else if (extension == ".npz") {
     targets.archive = options.out;
   } else if (extension == ".png") {
     if (options.images.empty())
-      throw UserError(
-          fmt::format("--out {}: a picture is made of images; use --image, or give a folder", options.out.string()));
+      throw UserError(fmt::format(
+          "--out {}: a picture is drawn of a model's --image; give a folder, or a file that ends in .npz or .npy",
+          options.out.string()));
     targets.picture = options.out;
   } else {
     media::make_folder(options.out);

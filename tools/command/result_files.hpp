@@ -18,8 +18,8 @@ struct Targets {
   std::filesystem::path picture;  ///< .png
 };
 
-/// Makes the folder. Throws UserError for a file that cannot hold what the network gives.
-Targets targets_of(const RunOptions& options, const Network& network);
+/// Makes the folder. Throws UserError for a file that cannot hold so many outputs.
+Targets targets_of(const RunOptions& options, std::size_t outputs);
 
 /// Writes all outputs in their own dtypes (bf16, which NumPy lacks, as float32), and says which files were written.
 std::vector<std::string> write_arrays(const Tensors& outputs, const Targets& targets);

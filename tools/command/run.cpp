@@ -19,6 +19,7 @@
 #include "command/progress.hpp"
 #include "command/report.hpp"
 #include "command/result_files.hpp"
+#include "command/run_epilogue.hpp"
 #include "command/trace.hpp"
 #include "media/convert.hpp"
 #include "media/file.hpp"
@@ -208,7 +209,7 @@ figure::SceneFigure make_figure(const Model& model, const Work& work, const Resu
 }
 
 void write_results(const RunOptions& options, const Model& model, const Work& work, Result& result) {
-  const Targets targets = targets_of(options, model.network);
+  const Targets targets = targets_of(options, model.network.outputs.size());
   result.files = write_arrays(result.outputs, targets);
   const std::filesystem::path picture = targets.folder.empty() ? targets.picture : targets.folder / "figure.png";
   if (picture.empty() || work.images.empty()) return;
@@ -334,10 +335,13 @@ void print_notes(const Work& work) {
 
 }  // namespace
 
-int run(const RunOptions& options) {
+int run(const RunOptions& given) {
+  if (is_epilogue(given)) return run_epilogue(given);
   Progress progress;
   progress.step("reading the model");
-  const Model model = load_model(options.model, limits_of(options.memory_limit));
+  const Model model = load_model(given.model, limits_of(given.memory_limit));
+  RunOptions options = given;
+  options.dims = dims_of(model.network, options.dims, options.shapes);
   const Work work = prepare(options, model);
   progress.step("compiling the model");
   const NetworkExecutable network = compile(model.network, network_options(options));

@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cctype>
 #include <filesystem>
+#include <optional>
 
 #include "media/file.hpp"
 #include "unisono/error.hpp"
@@ -18,7 +21,67 @@ std::string text_of(const std::vector<std::uint8_t>& bytes) { return {bytes.begi
 /// No name of a file has an equals sign or a blank in it, one hopes; an epilogue always has.
 bool looks_like_text(const std::string& subject) { return subject.find_first_of("= \n;") != std::string::npos; }
 
+/// Comments become a blank each.
+std::string without_comments(const std::string& text) {
+  std::string code;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const std::string_view two = std::string_view(text).substr(i, 2);
+    const std::string_view until = two == "//" ? "\n" : two == "/*" ? "*/" : "";
+    if (until.empty()) {
+      code += text[i];
+      continue;
+    }
+    code += ' ';
+    const std::size_t end = text.find(until, i + 2);
+    if (end == text.npos) break;
+    i = end + until.size() - 1;
+  }
+  return code;
+}
+
+/// Identifiers.
+std::vector<std::string> words_of(const std::string& text) {
+  std::vector<std::string> words(1);
+  for (const char c : text) {
+    const bool part = std::isalnum(static_cast<unsigned char>(c)) || c == '_';
+    if (part)
+      words.back() += c;
+    else if (!words.back().empty())
+      words.emplace_back();
+  }
+  if (words.back().empty()) words.pop_back();
+  return words;
+}
+
+/// How many parameters "float x, const float y" names; nothing if one is no float.
+std::optional<int> count_floats(const std::string& parameters) {
+  if (words_of(parameters).empty()) return 0;
+  int count = 0;
+  for (std::size_t begin = 0; begin <= parameters.size(); ++count) {
+    const std::size_t end = std::min(parameters.find(',', begin), parameters.size());
+    const std::string one = parameters.substr(begin, end - begin);
+    std::vector<std::string> words = words_of(one);
+    std::erase(words, "const");
+    if (words.empty() || words.size() > 2 || words[0] != "float" || one.find_first_of("*&[=") != one.npos) return {};
+    begin = end + 1;
+  }
+  return count;
+}
+
 }  // namespace
+
+bool is_text(const std::string& subject) {
+  if (subject == "-") return true;
+  std::error_code ignored;
+  if (!std::filesystem::exists(subject, ignored)) return looks_like_text(subject);
+  try {
+    const auto bytes = media::read_file(subject, {.bytes = text_bytes});
+    const auto is_character = [](std::uint8_t c) { return c >= 0x20 || c == '\n' || c == '\r' || c == '\t'; };
+    return !bytes.empty() && std::all_of(bytes.begin(), bytes.end(), is_character);
+  } catch (const UserError&) {
+    return false;  // too large, or no regular file
+  }
+}
 
 std::pair<std::string, std::string> find_text(const std::string& subject) {
   if (subject == "-") return {text_of(media::read_standard_input({.bytes = text_bytes})), "standard input"};
@@ -30,9 +93,37 @@ std::pair<std::string, std::string> find_text(const std::string& subject) {
       fmt::format("'{}' is no file, and no epilogue such as 'y = silu(acc + bias[n]); store y : bf16'", subject));
 }
 
-Graph parse_text(const std::string& text, const std::string& source) {
+UserFunction read_function(const std::filesystem::path& path) {
+  UserFunction function;
+  function.cuda_source = text_of(media::read_file(path, {.bytes = text_bytes}));
+  const std::string code = without_comments(function.cuda_source);
+  std::string found = "the file defines no __device__ function that returns float or void";
+  for (std::size_t at = code.find("__device__"); at != code.npos; at = code.find("__device__", at + 1)) {
+    const std::size_t open = code.find('(', at), close = code.find(')', at), brace = code.find_first_of("{;", at);
+    if (open == code.npos || close == code.npos || brace == code.npos || open > brace || code[brace] == ';') continue;
+    const std::vector<std::string> words = words_of(code.substr(at, open - at));
+    if (words.size() < 3 || (words[words.size() - 2] != "float" && words[words.size() - 2] != "void")) continue;
+    const auto arity = count_floats(code.substr(open + 1, close - open - 1));
+    if (!arity) found = fmt::format("the parameters of {} are not all floats", words.back());
+    if (!arity) continue;
+    function.name = words.back();
+    function.returns_value = words[words.size() - 2] == "float";
+    function.arity = *arity;
+  }
+  if (function.name.empty())
+    throw UserError(
+        fmt::format("--function {}: {}; expected CUDA C++ that defines a function of floats, such as "
+                    "__device__ float gain(float x, float y) {{ return x * y; }}",
+                    path.string(), found));
+  return function;
+}
+
+Graph parse_text(const std::string& text, const std::string& source,
+                 const std::vector<std::filesystem::path>& functions) {
+  std::vector<UserFunction> all;
+  for (const auto& path : functions) all.push_back(read_function(path));
   try {
-    return parse(text);
+    return parse(text, all);
   } catch (const UserError& error) {
     if (source.empty()) throw;
     throw UserError(fmt::format("{}: {}", source, error.what()));

@@ -1,18 +1,29 @@
 #pragma once
 /// What a word on the command line stands for: a file with text, or the text itself.
 
+#include <filesystem>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "unisono/graph.hpp"
 
 namespace unisono::command {
 
+/// Whether that is, or names, an epilogue's text: a file without control characters counts, and so does "-".
+bool is_text(const std::string& subject);
+
 /// The text of an epilogue that `subject` is or names ("-": standard input), and where it comes from (empty: itself).
 /// Throws UserError if it is neither.
 std::pair<std::string, std::string> find_text(const std::string& subject);
 
-/// The graph that such a text describes. Throws UserError that names `source`, if there is one.
-Graph parse_text(const std::string& text, const std::string& source);
+/// A user function from a file of CUDA C++: the last `__device__` function that takes floats and returns float or void;
+/// what stands ahead of it may help it. It runs on a GPU alone. Throws UserError if the file has none.
+UserFunction read_function(const std::filesystem::path& path);
+
+/// The graph that such a text describes, which may call the functions in these files. Throws UserError that names
+/// `source`, if there is one.
+Graph parse_text(const std::string& text, const std::string& source,
+                 const std::vector<std::filesystem::path>& functions = {});
 
 }  // namespace unisono::command

@@ -67,7 +67,8 @@ std::vector<lower::Problem> problems_of(const TuneOptions& options) {
           },
       .kernel = [&](const Contraction& contraction, const Graph& graph,
                     const std::string&) { problems.push_back(lower::analyse(contraction, graph, {})); }};
-  const KernelSubjects subjects{options.dims, options.precision, options.conv, options.gemm, ""};
+  const KernelSubjects subjects{options.dims, options.shapes,   options.precision, options.conv, options.gemm,
+                                "",           options.functions};
   for (const std::string& s : options.subjects) visit_subject(s, subjects, visitor);
   return problems;
 }

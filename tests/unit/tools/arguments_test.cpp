@@ -37,6 +37,31 @@ TEST(ArgumentsTest, RunTakesImages) {
   EXPECT_FALSE(run.random || run.profile);
 }
 
+TEST(ArgumentsTest, ShapesAreNamedLists) {
+  const auto run = parsed<RunOptions>({"run", "--shape", "x=1x3x8", "--shape", "y=4", "m.onnx", "--random"});
+  EXPECT_EQ(run.model, "m.onnx");
+  EXPECT_EQ(run.shapes, (std::map<std::string, std::vector<std::int64_t>>{{"x", {1, 3, 8}}, {"y", {4}}}));
+  EXPECT_EQ(parsed<PackOptions>({"pack", "m.onnx", "--out", "p", "--shape", "x=2"}).shapes.at("x"),
+            std::vector<std::int64_t>{2});
+  EXPECT_THAT(refusal({"run", "m.onnx", "--random", "--shape", "x=1x"}), HasSubstr("NAME=AxBxC"));
+  EXPECT_THAT(refusal({"tune", "m.onnx", "--shape", "x=1x0"}), HasSubstr("NAME=AxBxC"));
+  EXPECT_THAT(refusal({"explain", "m.onnx", "--shape", "x=1", "--shape", "x=1"}), HasSubstr("'x' is given twice"));
+  EXPECT_THAT(refusal({"run", "m.onnx", "--random", "--dim", "n=1", "--dim", "n=2"}), HasSubstr("as 1 and as 2"));
+}
+
+TEST(ArgumentsTest, APrecisionThatIsGivenIsTold) {
+  EXPECT_FALSE(parsed<RunOptions>({"run", "m.onnx", "--random"}).precision_given);
+  const auto run = parsed<RunOptions>({"run", "m.onnx", "--random", "--precision", "bf16"});
+  EXPECT_TRUE(run.precision_given);
+  EXPECT_EQ(run.precision, DType::bf16);
+}
+
+TEST(ArgumentsTest, AFunctionTakesOneFile) {
+  const auto run = parsed<RunOptions>({"run", "--function", "a.cu", "--function", "b.cu", "text", "--random"});
+  EXPECT_EQ(run.model, "text");
+  EXPECT_THAT(run.functions, testing::ElementsAre("a.cu", "b.cu"));
+}
+
 TEST(ArgumentsTest, BenchTakesSuites) {
   const auto bench = parsed<bench::Options>(
       {"bench", "conv.txt", "block.txt", "--json", "out", "--only", "8,64", "--plans", "5", "--no-verify", "--resume"});

@@ -1,0 +1,136 @@
+/// pack and tune: the kernels of models, of cases and of epilogues.
+
+#include "command/quantities.hpp"
+#include "command/subcommand_options.hpp"
+#include "command/subcommands.hpp"
+
+namespace unisono::command {
+namespace {
+
+constexpr const char* dim_description = "Of models: extent of a symbol in the shapes, such as batch=4";
+
+constexpr const char* pack_examples =
+    "Examples:\n"
+    "  unisono pack models/heatmap_unet --dim batch=1 --out pack\n"
+    "  unisono pack bench/cases/block.txt bench/cases/gemm.txt --out pack\n"
+    "  unisono pack 'store silu(acc + bias[n]) as y : bf16' --conv '8,64,64,320->320,3x3' --out pack\n"
+    "  UNISONO_PACKS=$PWD/pack unisono run models/heatmap_unet --device cuda --image photo.png\n";
+
+constexpr const char* tune_examples =
+    "Examples:\n"
+    "  unisono tune models/heatmap_unet --dim batch=8\n"
+    "  unisono tune model.onnx --seconds 60 --candidates 8\n"
+    "  unisono tune 'y = silu(acc + bias[n]); store y : bf16' --conv '8,64,64,320->320,3x3'\n"
+    "  unisono tune bench/cases/block.txt --again\n"
+    "  unisono tune --export plans.txt\n"
+    "  unisono tune --import plans.txt\n";
+
+class PackSubcommand : public Subcommand {
+ public:
+  explicit PackSubcommand(CLI::App& parent)
+      : Subcommand(add_subcommand(
+            parent, "pack",
+            "Compile the kernels of models and epilogues ahead, for machines without a compiler; needs no GPU",
+            pack_examples)) {
+    add_json(*app_, options_.json);
+    app_->add_option("SUBJECT", options_.subjects,
+                     "Models, files of cases (bench/cases), or one epilogue: a file, - or the text itself")
+        ->required();
+    app_->add_option("--out", options_.out, "The folder; what it has already is kept")->required()->type_name("FOLDER");
+    symbols_.add(*app_, dim_description);
+    precision_.add(*app_);
+    add_epilogue_shape(*app_, options_.conv, options_.gemm, options_.functions);
+    app_->add_option("--plan", options_.plan,
+                     "Of an epilogue: parts of the plan, such as 'tile=128x160 order=pingpong'");
+    add_jobs(*app_, options_.jobs);
+  }
+
+  Arguments result() override {
+    options_.dims = symbols_.dims();
+    options_.shapes = symbols_.shapes();
+    options_.precision = precision_.value();
+    return options_;
+  }
+
+ private:
+  PackOptions options_;
+  SymbolOptions symbols_;
+  PrecisionOption precision_;
+};
+
+class TuneSubcommand : public Subcommand {
+ public:
+  explicit TuneSubcommand(CLI::App& parent)
+      : Subcommand(add_subcommand(parent, "tune",
+                                  "Find the fastest plans for this GPU by trying some, check them, and keep them",
+                                  tune_examples)) {
+    add_json(*app_, options_.json);
+    add_subjects();
+    symbols_.add(*app_, dim_description);
+    precision_.add(*app_);
+    add_epilogue_shape(*app_, options_.conv, options_.gemm, options_.functions);
+    add_effort();
+    app_->add_option("--database", options_.database, "Another file than UNISONO_TUNING or ~/.cache/unisono/tuning.db")
+        ->type_name("FILE");
+    app_->add_option("--device-index", options_.device_index, "Which GPU")
+        ->check(CLI::Range(0, 1023))
+        ->capture_default_str();
+    add_jobs(*app_, options_.jobs);
+  }
+
+  Arguments result() override {
+    options_.dims = symbols_.dims();
+    options_.shapes = symbols_.shapes();
+    options_.precision = precision_.value();
+    if (!rotate_.empty()) {
+      const auto bytes = parse_size(rotate_);
+      if (!bytes)
+        throw CLI::ValidationError("--rotate",
+                                   "expected a number and K, M or G, such as 160M; found '" + rotate_ + "'");
+      options_.rotate = *bytes;
+    }
+    if (options_.subjects.empty() && options_.import_from.empty() && options_.export_to.empty())
+      throw CLI::ValidationError("SUBJECT",
+                                 "expected a model, a file of cases or an epilogue; or --import or --export");
+    return options_;
+  }
+
+ private:
+  void add_subjects() {
+    auto* subjects = app_->add_option("SUBJECT", options_.subjects,
+                                      "Models, files of cases (bench/cases), or one epilogue: a file, - or the text");
+    auto* import_from =
+        app_->add_option("--import", options_.import_from, "Keep the rows of a text, as --export writes it")
+            ->type_name("FILE");
+    auto* export_to = app_->add_option("--export", options_.export_to,
+                                       "Write what is kept as text, one line a plan; - for standard output")
+                          ->type_name("FILE");
+    import_from->excludes(export_to)->excludes(subjects);
+    export_to->excludes(subjects);
+  }
+
+  void add_effort() {
+    app_->add_option("--candidates", options_.candidates, "Plans that are tried for each problem")
+        ->check(CLI::Range(1, 4096))
+        ->capture_default_str();
+    app_->add_option("--seconds", options_.seconds, "Compile nothing new after about so long; 0: no limit")
+        ->check(CLI::NonNegativeNumber)
+        ->capture_default_str();
+    app_->add_flag("--again", options_.again, "Also what was tuned before");
+    app_->add_option("--rotate", rotate_,
+                     "Operands of so many bytes take turns, so that none is in a cache; default 160M")
+        ->type_name("SIZE");
+  }
+
+  TuneOptions options_;
+  SymbolOptions symbols_;
+  PrecisionOption precision_;
+  std::string rotate_;
+};
+
+}  // namespace
+
+std::unique_ptr<Subcommand> pack_subcommand(CLI::App& parent) { return std::make_unique<PackSubcommand>(parent); }
+std::unique_ptr<Subcommand> tune_subcommand(CLI::App& parent) { return std::make_unique<TuneSubcommand>(parent); }
+
+}  // namespace unisono::command

@@ -1,0 +1,127 @@
+#include <algorithm>
+
+#include "command/subcommand_options.hpp"
+#include "command/subcommands.hpp"
+
+namespace unisono::command {
+namespace {
+
+constexpr const char* run_examples =
+    "Examples:\n"
+    "  unisono run models/heatmap_unet --image models/heatmap_unet/heldout/scene_00.png --out out --check\n"
+    "  unisono run model.onnx --input x=x.npy --input mask=mask.npy --out results\n"
+    "  unisono run model.onnx --input inputs.npz --out outputs.npz --check\n"
+    "  unisono run resnet50.onnx --image cat.jpg --dim h=224 --dim w=224 --mean 0.485,0.456,0.406 --std "
+    "0.229,0.224,0.225\n"
+    "  unisono run model.onnx --random --seed 7 --shape image=4x3x256x256 --repeat 50 --profile --json\n"
+    "  unisono run 'y = silu(acc + bias[n]); store y' --gemm '512,1024->4096' --random --check\n"
+    "  unisono run block.txt --conv '1,64,64,32->32,3x3,layout=nchw' --input image=x.npy --input filter=w.npy --out "
+    "y.npy\n";
+
+/// "NAME=FILE", or a file alone.
+std::vector<InputFile> parse_inputs(const std::vector<std::string>& texts) {
+  std::vector<InputFile> inputs;
+  for (const std::string& text : texts) {
+    const std::size_t equals = text.find('=');
+    if (text.empty() || equals == 0 || equals + 1 == text.size())
+      throw CLI::ValidationError("--input", "expected NAME=FILE.npy, NAME=FILE.npz or FILE.npz; found '" + text + "'");
+    if (equals == std::string::npos) {
+      inputs.push_back({"", text});
+    } else {
+      inputs.push_back({text.substr(0, equals), text.substr(equals + 1)});
+    }
+    const auto same = [&](const InputFile& f) { return !f.name.empty() && f.name == inputs.back().name; };
+    if (std::any_of(inputs.begin(), inputs.end() - 1, same))
+      throw CLI::ValidationError("--input", "'" + inputs.back().name + "' is given twice");
+  }
+  return inputs;
+}
+
+class RunSubcommand : public Subcommand {
+ public:
+  explicit RunSubcommand(CLI::App& parent)
+      : Subcommand(add_subcommand(parent, "run", "Run an ONNX model, or an epilogue over one convolution or product",
+                                  run_examples)) {
+    add_json(*app_, options_.json);
+    app_->add_option("SUBJECT", options_.model,
+                     "An ONNX file, a folder with a model.json, or (with --conv or --gemm) a file with an epilogue's "
+                     "text, - (text from standard input), or the text itself")
+        ->required();
+    add_epilogue_shape(*app_, options_.conv, options_.gemm, options_.functions);
+    app_->add_option("--plan", options_.plan, "Of an epilogue on cuda: parts of the plan, such as 'tile=128x160'");
+    add_inputs();
+    symbols_.add(*app_, "Extent of a symbol in the model's shapes, such as batch=4");
+    add_images();
+    app_->add_option("--out", options_.out, "A folder, or a file that ends in .npz, .npy (for one output) or .png")
+        ->capture_default_str();
+    add_threads(*app_, options_.threads);
+    app_->add_option("--device", device_, "cpu or cuda")->check(CLI::IsMember({"cpu", "cuda"}))->capture_default_str();
+    precision_.add(*app_);
+    memory_limit_.add(*app_);
+    add_measurements();
+  }
+
+  Arguments result() override {
+    options_.inputs = parse_inputs(inputs_);
+    options_.dims = symbols_.dims();
+    options_.shapes = symbols_.shapes();
+    options_.memory_limit = memory_limit_.bytes();
+    options_.cuda = device_ == "cuda";
+    options_.precision = precision_.value();
+    options_.precision_given = precision_.is_given();
+    return options_;
+  }
+
+ private:
+  void add_inputs() {
+    auto* group = app_->add_option_group("input", "What is read (one of them)");
+    group->add_option("--image", options_.images, "PNG or JPEG images, scaled to the model's size")->type_name("FILE");
+    group
+        ->add_option(
+            "--input", inputs_,
+            "A .npy file for an input, once for each input; or a .npz file whose members have the inputs' names")
+        ->type_name("[NAME=]FILE");
+    group->add_flag("--random", options_.random,
+                    "Uniform random numbers of 0 to 1, of an epilogue of -1 to 1 (for integers and bool 0 and 1)");
+    group->require_option(1);
+    app_->add_option("--seed", options_.seed, "Of the random numbers")->capture_default_str();
+  }
+
+  void add_images() {
+    app_->add_option("--mean", options_.mean,
+                     "Of images: (byte/255 - mean)/std is what the model reads; one number, or one a channel")
+        ->delimiter(',')
+        ->type_name("M,M,M");
+    app_->add_option("--std", options_.deviation, "Of images: see --mean")
+        ->delimiter(',')
+        ->check(CLI::PositiveNumber)
+        ->type_name("S,S,S");
+    app_->add_flag("--batch", options_.batch, "All images in one batch instead of one after the other");
+  }
+
+  void add_measurements() {
+    app_->add_option("--repeat", options_.repeat, "Timed runs after the first")
+        ->check(CLI::Range(0, 1000000))
+        ->capture_default_str();
+    app_->add_flag(
+        "--check", options_.check,
+        "Compare every value with the float64 reference; exit code 1 if one is off, or none can be compared");
+    app_->add_flag("--profile", options_.profile, "Print the time of each step: the median of the timed runs");
+    app_->add_option("--trace", options_.trace, "Write the steps' times for ui.perfetto.dev or Chrome (JSON)")
+        ->type_name("FILE");
+    app_->add_option("--svg", options_.svg, "Draw the network with the steps' times on it")->type_name("FILE");
+  }
+
+  RunOptions options_;
+  std::vector<std::string> inputs_;
+  SymbolOptions symbols_;
+  PrecisionOption precision_;
+  MemoryLimitOption memory_limit_;
+  std::string device_ = "cpu";
+};
+
+}  // namespace
+
+std::unique_ptr<Subcommand> run_subcommand(CLI::App& parent) { return std::make_unique<RunSubcommand>(parent); }
+
+}  // namespace unisono::command
