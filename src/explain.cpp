@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "families/registry.hpp"
 #include "lower/lower.hpp"
 #include "runtime/common/names.hpp"
 #include "runtime/cuda/backend.hpp"
@@ -47,14 +48,14 @@ Explanation explain(const Contraction& contraction, const Graph& graph, const Co
   const plan::Device device = planned_for(options, e.device_note);
   e.device = device.name;
   const lower::Lowered k = lower::lower(contraction, graph, options, device);
-  e.plan = plan::describe(k.plan());
+  e.plan = families::describe(k.plan());
   e.origin = tuning::to_string(k.chosen);
   e.predicted_us = k.plan().predicted_us;
-  e.workspace_bytes = k.plan().workspace.bytes;
+  e.workspace_bytes = k.plan().workspace_bytes;
   e.fields = k.kernel.fields;
   e.source = k.kernel.source;
-  e.reasons =
-      plan::explain(k.problem.task, k.problem.epilogue, device, plan::Override::parse(options.plan), 5, k.plan());
+  e.reasons = families::explain({k.problem.task, k.problem.epilogue, device}, plan::Override::parse(options.plan), 5,
+                                k.chosen.plan);
   return e;
 }
 

@@ -1,13 +1,14 @@
 #pragma once
-/// Turns an epilogue and a configuration into the CUDA C++ of one kernel. Pure: the same input gives the same text.
+/// What a generated kernel is. Families of kernels write theirs (src/families/); the visitor of an epilogue is written
+/// here. Pure: the same input gives the same text.
 
+#include <map>
 #include <set>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "plan/conv.hpp"
 #include "plan/epilogue.hpp"
 #include "unisono/graph.hpp"
 
@@ -44,11 +45,6 @@ struct Options {
   std::set<std::string> scalar_pointers = {};  ///< scalar operands in device memory; the others are passed by value
   std::set<std::string> apart = {};  ///< operands [b,n] whose images may lie further apart than they have columns
 };
-
-/// Throws Unsupported for an operation or dtype that the device functions lack (says which value), and UserError for a
-/// user function without `cuda_source`. A scalar operand's field is `operand_value` unless Options::scalar_pointers
-/// names it; a default value is the caller's to put there.
-Kernel generate(const plan::Epilogue& epilogue, const plan::ConvConfig& config, const Options& options = {});
 
 /// The device headers that generated code includes, by name ("unisono/conv_fprop.cuh"), with their text.
 struct Header {

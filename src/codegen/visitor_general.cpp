@@ -10,7 +10,7 @@
 #include "codegen/precise.hpp"
 #include "codegen/visitor.hpp"
 #include "ir/op_table.hpp"
-#include "plan/conv_shared_memory.hpp"
+#include "plan/visitor_shape.hpp"
 
 namespace unisono::codegen {
 

@@ -6,7 +6,7 @@
 #include "codegen/expression.hpp"
 #include "codegen/pieces.hpp"
 #include "codegen/visitor.hpp"
-#include "plan/conv_shared_memory.hpp"
+#include "plan/visitor_shape.hpp"
 
 namespace unisono::codegen {
 

@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "families/interface/family.hpp"
 #include "lower/request.hpp"
 #include "passes/passes.hpp"
 #include "plan/as_convolution.hpp"
@@ -27,14 +28,14 @@ tuning::Chosen choose(const Problem& p, const plan::Device& device) {
   }
 }
 
-codegen::Kernel generate(const Problem& p, const plan::ConvPlan& plan) {
-  return codegen::generate(p.epilogue, plan.config,
-                           {.accurate = p.options.accurate,
-                            .watchdog = p.options.watchdog,
-                            .delays = p.options.delays,
-                            .storage = p.options.storage,
-                            .scalar_pointers = p.options.device_scalars,
-                            .apart = p.apart});
+codegen::Kernel generate(const Problem& p, const families::Plan& plan) {
+  return plan.family->generate(plan, p.epilogue,
+                               {.accurate = p.options.accurate,
+                                .watchdog = p.options.watchdog,
+                                .delays = p.options.delays,
+                                .storage = p.options.storage,
+                                .scalar_pointers = p.options.device_scalars,
+                                .apart = p.apart});
 }
 
 }  // namespace
@@ -65,12 +66,12 @@ Lowered lower(Problem problem, const plan::Device& device) {
 }
 
 Lowered lower(Problem problem, tuning::Chosen chosen) {
-  codegen::Kernel kernel = generate(problem, chosen.plan);
+  codegen::Kernel kernel = generate(problem, *chosen.plan);
   return {std::move(problem), std::move(chosen), std::move(kernel)};
 }
 
-Lowered lower(Problem problem, const plan::ConvPlan& plan) {
-  return lower(std::move(problem), tuning::Chosen{plan, tuning::Origin::fixed});
+Lowered lower(Problem problem, families::PlanPointer plan) {
+  return lower(std::move(problem), tuning::Chosen{std::move(plan), tuning::Origin::fixed});
 }
 
 Lowered lower(const Contraction& contraction, const Graph& graph, const CompileOptions& options,

@@ -6,8 +6,8 @@
 #include <string>
 
 #include "codegen/codegen.hpp"
+#include "families/interface/plan.hpp"
 #include "jit/jit.hpp"
-#include "plan/conv.hpp"
 #include "plan/epilogue.hpp"
 #include "tuning/choose.hpp"
 #include "unisono/executable.hpp"
@@ -45,7 +45,7 @@ struct Lowered {
   tuning::Chosen chosen;  ///< the plan, and where it comes from
   codegen::Kernel kernel;
 
-  const plan::ConvPlan& plan() const { return chosen.plan; }
+  const families::Plan& plan() const { return *chosen.plan; }
   jit::Request request() const;
 };
 
@@ -56,7 +56,7 @@ Lowered lower(Problem problem, const plan::Device& device);
 
 /// By a plan that was chosen already.
 Lowered lower(Problem problem, tuning::Chosen chosen);
-Lowered lower(Problem problem, const plan::ConvPlan& plan);
+Lowered lower(Problem problem, families::PlanPointer plan);
 
 /// All at once.
 Lowered lower(const Contraction& contraction, const Graph& graph, const CompileOptions& options,

@@ -15,11 +15,11 @@ std::span<const jit::Header> device_headers() {
   return headers;
 }
 
-jit::Request request(const codegen::Kernel& kernel, const plan::ConvPlan& plan, const Contraction& contraction) {
+jit::Request request(const codegen::Kernel& kernel, const families::Plan& plan, const Contraction& contraction) {
   return {.source = kernel.source,
           .headers = device_headers(),
           .entry = kernel.entry,
-          .title = fmt::format("{}, {}", to_string(contraction), plan::to_string(plan.config))};
+          .title = fmt::format("{}, {}", to_string(contraction), families::title(plan))};
 }
 
 }  // namespace unisono::lower

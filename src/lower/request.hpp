@@ -4,8 +4,8 @@
 #include <span>
 
 #include "codegen/codegen.hpp"
+#include "families/interface/plan.hpp"
 #include "jit/jit.hpp"
-#include "plan/conv.hpp"
 #include "unisono/contraction.hpp"
 
 namespace unisono::lower {
@@ -14,6 +14,6 @@ namespace unisono::lower {
 std::span<const jit::Header> device_headers();
 
 /// The compilation of a kernel, with a title for people. The request refers to device_headers().
-jit::Request request(const codegen::Kernel& kernel, const plan::ConvPlan& plan, const Contraction& contraction);
+jit::Request request(const codegen::Kernel& kernel, const families::Plan& plan, const Contraction& contraction);
 
 }  // namespace unisono::lower

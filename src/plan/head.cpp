@@ -6,9 +6,6 @@
 #include <set>
 
 #include "passes/passes.hpp"
-#include "plan/conv.hpp"
-#include "plan/conv_problem.hpp"
-#include "plan/conv_shared_memory.hpp"
 #include "plan/resampling.hpp"
 #include "unisono/error.hpp"
 
@@ -96,22 +93,6 @@ void add_head(Epilogue& e, const Head& wanted, const Contraction& contraction) {
   head.epilogue = analyse(passes::run_pipeline(wanted.graph), extents(head.contraction));
   check_graph(head.epilogue);
   e.head = std::make_shared<const PlannedHead>(std::move(head));
-}
-
-std::string refuse_head(const ConvConfig& c, const ConvProblem& p) {
-  if (c.head != p.head) return "head: not as the epilogue says";
-  if (!c.head.any()) return {};
-  if (c.mode == NormMode::general) return "head: mode general, whose elements do not all go through TMA";
-  if (c.phases) return "head: pixels of a phase; only tiles of whole pixels are multiplied again";
-  if (c.stores != Stores::tma)
-    return fmt::format("head: {} output channels in {}; only rows of a multiple of 8 go through TMA", p.extents.cols,
-                       c.stores == Stores::planes ? "planes" : "rows");
-  if (c.tile_n < p.extents.cols || c.cluster_n != 1)
-    return fmt::format("head: {} channels a tile, {} tiles across a cluster; one tile has all {} channels of its rows",
-                       c.tile_n, c.cluster_n, p.extents.cols);
-  if (slice_channels(c.tile_n) < 16)
-    return fmt::format("head: tiles of {} channels are staged by eights; a matrix instruction takes 16", c.tile_n);
-  return {};
 }
 
 std::string to_string(const HeadConfig& head) {

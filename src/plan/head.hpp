@@ -11,9 +11,6 @@
 
 namespace unisono::plan {
 
-struct ConvConfig;
-struct ConvProblem;
-
 /// Fields of a configuration.
 struct HeadConfig {
   int eights = 0;     ///< of the head's channels; 0: no head
@@ -41,9 +38,6 @@ HeadConfig head_of(const Epilogue& epilogue);
 /// Adds a head to the epilogue, after resample(). Throws UserError for channels, names and operands that a head cannot
 /// have; Unsupported for graphs, stores and contractions that none can follow.
 void add_head(Epilogue& epilogue, const Head& wanted, const Contraction& contraction);
-
-/// Why a kernel of this configuration cannot; empty: it can.
-std::string refuse_head(const ConvConfig& config, const ConvProblem& problem);
 
 /// "head 24 alone", for descriptions of a plan; empty for none.
 std::string to_string(const HeadConfig& head);

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <numeric>
 
-#include "plan/conv.hpp"
-#include "plan/conv_problem.hpp"
+#include "plan/epilogue.hpp"
+#include "plan/resampling.hpp"
 #include "unisono/error.hpp"
 
 namespace unisono::plan {
@@ -34,20 +34,6 @@ void store_moments(Epilogue& e, const StoredMoments& wanted, std::int64_t output
                                 wanted.name.empty() ? "empty" : "that of another output"));
   if (const std::string why = refuse_moments(e); !why.empty()) throw Unsupported(why);
   e.moments = wanted;
-}
-
-// Few channels a unit: its entries of a tile are merged one after another, by a thread each. An even number, if there
-// is one: lanes then merge two channels at once.
-int moments_unit(const ConvProblem& p, int tile_n) {
-  if (p.moments == 0) return 0;
-  const auto whole = std::gcd(p.moments, std::int64_t{tile_n});
-  for (const int unit : {4, 2, 5, 3})
-    if (whole % unit == 0) return unit;
-  return 1;
-}
-
-std::vector<std::int64_t> moments_shape(const ConvPlan& p, std::int64_t output_channels) {
-  return {p.images, p.slots_per_image, output_channels / p.config.moments, 4};
 }
 
 }  // namespace unisono::plan

@@ -8,9 +8,6 @@
 
 namespace unisono::plan {
 
-struct ConvConfig;
-struct ConvPlan;
-struct ConvProblem;
 struct Epilogue;
 
 /// Which an epilogue asks for.
@@ -25,11 +22,5 @@ std::string refuse_moments(const Epilogue& epilogue);
 /// Adds them to the epilogue. Throws UserError for a name that is taken or a number of channels that does not divide
 /// the output's, Unsupported with the reason of refuse_moments().
 void store_moments(Epilogue& epilogue, const StoredMoments& wanted, std::int64_t output_channels);
-
-/// ConvConfig::moments for a tile of this width: channels that no boundary divides.
-int moments_unit(const ConvProblem& problem, int tile_n);
-
-/// Shape in memory, f32: images, slots, units, then mean, M2, count and nothing.
-std::vector<std::int64_t> moments_shape(const ConvPlan& plan, std::int64_t output_channels);
 
 }  // namespace unisono::plan

@@ -4,8 +4,7 @@
 
 #include <algorithm>
 
-#include "plan/conv.hpp"
-#include "plan/conv_problem.hpp"
+#include "plan/epilogue.hpp"
 #include "unisono/error.hpp"
 
 namespace unisono::plan {
@@ -45,25 +44,6 @@ void resample(Epilogue& e, const Resampled& wanted, const Contraction& contracti
   check_name(e, wanted.enlarged, wanted);
   if (!main_store(e)) throw Unsupported("resampled: no result [m,n] of 16 bits is written by TMA, of which to make it");
   e.resampled = wanted;
-}
-
-std::string refuse_resampling(const ConvConfig& c, const ConvProblem& p) {
-  const Resampling& r = c.resampling;
-  if (r != p.resampling) return "resampled: not as the epilogue says";
-  if (!r.any()) return {};
-  if (c.phases) return "resampled: pixels of a phase, which are no neighbours";
-  if (c.stores != Stores::tma)
-    return fmt::format("resampled: {} output channels in {}; only rows of a multiple of 8 go through TMA",
-                       p.extents.cols, c.stores == Stores::planes ? "planes" : "rows");
-  if (r.pooled && !c.patch)
-    return "pooled: runs of pixels; windows of 2x2 pixels lie in patches only, which take stride 1 and "
-           "TMA's loads";
-  if (r.enlarged && !c.patch && !runs_know_lines(p.extents.width))
-    return fmt::format(
-        "enlarged: runs of pixels in lines of {}; 16 pixels of a run are parts of a line, or lines, at widths that "
-        "are multiples or divisors of 16; else only patches do",
-        p.extents.width);
-  return {};
 }
 
 std::string to_string(const Resampling& r) {

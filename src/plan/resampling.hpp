@@ -10,8 +10,6 @@
 
 namespace unisono::plan {
 
-struct ConvConfig;
-struct ConvProblem;
 struct Epilogue;
 
 /// Fields of a configuration.
@@ -33,12 +31,6 @@ std::optional<std::size_t> main_store(const Epilogue& epilogue);
 /// Adds to the epilogue what is made of its main store. Throws UserError for names that are taken and for a contraction
 /// without an image; Unsupported if TMA writes no [m,n] result.
 void resample(Epilogue& epilogue, const Resampled& wanted, const Contraction& contraction);
-
-/// Whether 16 neighbouring pixels of a run are always a part of one line, or whole lines.
-constexpr bool runs_know_lines(std::int64_t width) { return width % 16 == 0 || 16 % width == 0; }
-
-/// Why a kernel of this configuration cannot; empty: it can.
-std::string refuse_resampling(const ConvConfig& config, const ConvProblem& problem);
 
 /// "pooled", "enlarged" and the like, for descriptions of a plan; empty for nothing.
 std::string to_string(const Resampling& resampling);

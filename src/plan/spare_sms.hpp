@@ -1,7 +1,7 @@
 #pragma once
 /// A GPU of which some SMs are left to others.
 
-#include "plan/conv.hpp"
+#include "plan/device.hpp"
 
 namespace unisono::plan {
 

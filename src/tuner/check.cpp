@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "plan/head.hpp"
+#include "plan/resampling.hpp"
 #include "reference/head.hpp"
 #include "reference/reference.hpp"
 #include "reference/resampled.hpp"
@@ -283,8 +284,8 @@ std::string to_string(const Verdict& v) {
 }
 
 std::function<Verdict()> start_check(const Problem& problem, const Executable& executable,
-                                     const plan::ConvConfig& config, const DeviceKernels& kernels, int device_index,
-                                     Stream stream, std::int64_t most_elements) {
+                                     const families::Plan::Numerics& numerics, const DeviceKernels& kernels,
+                                     int device_index, Stream stream, std::int64_t most_elements) {
   Bench bench(problem, kernels, device_index, stream);
   auto e = std::make_shared<Evidence>();
   e->graph = problem.graph;
@@ -292,9 +293,9 @@ std::function<Verdict()> start_check(const Problem& problem, const Executable& e
   e->head = problem.options.head;
   if (e->resampled.any() || e->head.any())
     e->main = problem.epilogue.graph.stores[*plan::main_store(problem.epilogue)].name;
-  e->model = error_model(problem.contraction, problem.graph, problem.options.accurate, config);
+  e->model = error_model(problem.contraction, problem.graph, problem.options.accurate, numerics);
   if (e->head.any())
-    e->head_model = error_model(problem.epilogue.head->contraction, e->head.graph, problem.options.accurate, config);
+    e->head_model = error_model(problem.epilogue.head->contraction, e->head.graph, problem.options.accurate, numerics);
   const std::vector<Range> ranges = ranges_of(bench.pieces(), most_elements);
   e->samples.reserve(ranges.size());  // a sample's arguments point into it
   bench.run(executable);

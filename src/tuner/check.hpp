@@ -24,8 +24,8 @@ std::string to_string(const Verdict& verdict);
 /// outputs every element is compared; of larger ones whole images (or rows of a product) at the beginning and at the
 /// end, if an image's outputs depend on that image alone, else all. Throws what enqueue throws.
 std::function<Verdict()> start_check(const Problem& problem, const Executable& executable,
-                                     const plan::ConvConfig& config, const DeviceKernels& kernels, int device_index,
-                                     Stream stream, std::int64_t most_elements = 1 << 21);
+                                     const families::Plan::Numerics& numerics, const DeviceKernels& kernels,
+                                     int device_index, Stream stream, std::int64_t most_elements = 1 << 21);
 
 /// True if an image's outputs depend on that image alone.
 bool images_are_apart(const Graph& graph);

@@ -53,14 +53,13 @@ bool takes_words(const Contraction& contraction) {
 }  // namespace
 
 reference::ErrorModel error_model(const Contraction& contraction, const Graph& graph, bool accurate,
-                                  const plan::ConvConfig& config) {
+                                  const families::Plan::Numerics& numerics) {
   reference::ErrorModel model;
   model.function_ulps = 8;  // CUDA's powf: 4 units in the last place, each up to two of u
-  model.longest_chain =
-      config.mode == plan::NormMode::general ? fold_chain(contraction) : statistics_chain(contraction, graph);
+  model.longest_chain = numerics.folds ? fold_chain(contraction) : statistics_chain(contraction, graph);
   if (!accurate) model.coarser = fast_error;
-  if (config.mode == plan::NormMode::streamed) {
-    model.kept_columns = config.unit;
+  if (numerics.kept_columns > 0) {
+    model.kept_columns = numerics.kept_columns;
     // 16 bits of the type of the main output, and the rounding of the centre that is taken off
     model.kept_roundoff = 1.02 * unit_roundoff(graph.stores.back().dtype);
     for (const Store& s : graph.stores)

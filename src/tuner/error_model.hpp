@@ -1,7 +1,7 @@
 #pragma once
 /// How far the GPU's kernels may be from float64: docs/numerics.md, docs/cuda-backend.md.
 
-#include "plan/conv.hpp"
+#include "families/interface/plan.hpp"
 #include "reference/reference.hpp"
 #include "unisono/contraction.hpp"
 #include "unisono/graph.hpp"
@@ -10,7 +10,7 @@ namespace unisono::tuner {
 
 /// `graph` as it was written. `accurate` as in CompileOptions.
 reference::ErrorModel error_model(const Contraction& contraction, const Graph& graph, bool accurate,
-                                  const plan::ConvConfig& config);
+                                  const families::Plan::Numerics& numerics);
 
 /// Error of an accumulator, relative to the sum of the absolute values of its products. Tensor cores add sixteen
 /// products (of tf32, into which f32 operands are cut off, eight) at once and cut off what lies below the last place:

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "plan/head.hpp"
+#include "plan/resampling.hpp"
 #include "reference/reference.hpp"
 #include "reference/resampled.hpp"
 #include "unisono/tensor.hpp"

@@ -1,9 +1,11 @@
 #include "tuner/problem.hpp"
 
 #include <algorithm>
-#include <tuple>
+#include <set>
+#include <string>
 #include <utility>
 
+#include "families/registry.hpp"
 #include "tuning/choose.hpp"
 
 namespace unisono::tuner {
@@ -12,31 +14,32 @@ namespace {
 /// Plans that are predicted to be slower than the best by more than this are not worth a compilation.
 constexpr double hopeless = 1.6;
 
-auto shape_of_plan(const plan::ConvConfig& c) {
-  return std::tuple(c.tile_m, c.tile_n, c.tile_warpgroups, c.turns, c.mode, c.patch, c.unfold.has_value());
+using Plans = std::vector<families::PlanPointer>;
+
+bool has(const Plans& list, const families::Plan& plan) {
+  return std::ranges::any_of(list, [&](const families::PlanPointer& p) {
+    return p->family == plan.family && families::override_of(*p) == families::override_of(plan);
+  });
 }
 
-bool has(const std::vector<plan::ConvPlan>& list, const plan::ConvConfig& config) {
-  return std::ranges::any_of(list, [&](const plan::ConvPlan& p) { return p.config == config; });
-}
-
-std::vector<plan::ConvPlan> plans_of(const Problem& p, const plan::Device& device, std::size_t count) {
-  std::vector<plan::ConvPlan> legal;
-  for (plan::Candidate& c : plan::candidates(p.task, p.epilogue, device))
-    if (c.refusal.empty()) legal.push_back(std::move(c.plan));
-  std::vector<plan::ConvPlan> list{tuning::choose(p.task, p.epilogue, device).plan};
-  const double most_us = hopeless * legal.front().predicted_us;
-  std::set<decltype(shape_of_plan(legal[0].config))> shapes;
-  const auto take = [&](const plan::ConvPlan& c) {
-    if (!has(list, c.config)) list.push_back(c);
+Plans plans_of(const Problem& p, const plan::Device& device, std::size_t count) {
+  Plans legal;
+  for (const families::Candidate& c : families::candidates({p.task, p.epilogue, device}))
+    if (c.is_legal()) legal.push_back(c.plan);
+  Plans list{tuning::choose(p.task, p.epilogue, device).plan};
+  const double most_us = hopeless * legal.front()->predicted_us;
+  std::set<std::string> kinds;
+  const auto take = [&](const families::PlanPointer& c) {
+    if (!has(list, *c)) list.push_back(c);
   };
-  for (const bool one_a_shape : {true, false})
-    for (const plan::ConvPlan& c : legal) {
-      const std::size_t most = one_a_shape ? std::max<std::size_t>(2, count * 2 / 3) : count;
-      if (list.size() >= most || c.predicted_us > most_us) break;
-      if (!one_a_shape || shapes.insert(shape_of_plan(c.config)).second) take(c);
+  for (const bool one_a_kind : {true, false})
+    for (const families::PlanPointer& c : legal) {
+      const std::size_t most = one_a_kind ? std::max<std::size_t>(2, count * 2 / 3) : count;
+      if (list.size() >= most || c->predicted_us > most_us) break;
+      if (!one_a_kind || kinds.insert(c->family->kind(*c)).second) take(c);
     }
-  std::ranges::stable_sort(list.begin() + 1, list.end(), {}, &plan::ConvPlan::predicted_us);
+  std::ranges::stable_sort(list.begin() + 1, list.end(), {},
+                           [](const families::PlanPointer& c) { return c->predicted_us; });
   return list;
 }
 
@@ -44,7 +47,7 @@ std::vector<plan::ConvPlan> plans_of(const Problem& p, const plan::Device& devic
 
 std::vector<Trial> trials_of(const Problem& p, const plan::Device& device, std::size_t count) {
   std::vector<Trial> trials;
-  for (const plan::ConvPlan& plan : plans_of(p, device, count)) {
+  for (const families::PlanPointer& plan : plans_of(p, device, count)) {
     lower::Lowered lowered = lower::lower(p, plan);
     jit::Request request = lowered.request();
     trials.push_back({std::move(lowered), std::move(request)});

@@ -64,7 +64,7 @@ Runner enter(Stopwatch& stopwatch, const Problem& problem, const Trial& trial, s
     runner.us = stopwatch.glance(problem, runner.executable);
   } catch (const Error& error) {
     const std::string what = fmt::format("{} with {}: {}", to_string(problem.contraction),
-                                         plan::describe(trial.lowered.plan()), error.what());
+                                         families::describe(trial.lowered.plan()), error.what());
     try {
       cuda::wait(device_index, nullptr);  // a kernel that fails may break the context for all that follows
     } catch (const DeviceError&) {

@@ -146,7 +146,7 @@ class Search {
   }
 
   void reject(Task& t, std::size_t trial, const std::string& why) {
-    t.report.rejected.push_back(fmt::format("{}: {}", plan::to_string(t.trials[trial].lowered.plan().config), why));
+    t.report.rejected.push_back(fmt::format("{}: {}", families::title(t.trials[trial].lowered.plan()), why));
   }
 
   void decide(Task& t, Stopwatch& stopwatch, const DeviceKernels& kernels, Stream stream) {
@@ -156,7 +156,7 @@ class Search {
     if (!best) return give_up(t, "none of its plans could be kept");
     while (checks_.size() >= most_checks) settle(checks_.front(), stopwatch, kernels, stream);
     const Runner& r = t.runners[*best];
-    auto judge = start_check(*t.problem, r.executable, t.trials[r.trial].lowered.plan().config, kernels,
+    auto judge = start_check(*t.problem, r.executable, t.trials[r.trial].lowered.plan().numerics, kernels,
                              options_.device_index, stream);
     t.state = Task::State::checking;
     checks_.push_back({&t, *best, std::async(std::launch::async | std::launch::deferred, std::move(judge))});
@@ -199,8 +199,8 @@ class Search {
   }
 
   void keep(Task& t, const Runner& r) {
-    const plan::ConvPlan& plan = t.trials[r.trial].lowered.plan();
-    t.report.plan = plan::to_string(plan::override_of(plan.config));
+    const families::Plan& plan = t.trials[r.trial].lowered.plan();
+    t.report.plan = plan::to_string(families::override_of(plan));
     t.report.us = r.us, t.report.predicted_us = plan.predicted_us;
     for (const Runner& other : t.runners)
       if (other.trial == 0) t.report.before_us = other.us;

@@ -78,18 +78,18 @@ std::optional<Row> tuned_row(const Place& place, const Key& key) {
 }
 
 /// The plan that a row gives, if it is one for this problem.
-std::optional<plan::ConvPlan> plan_of(const Row& row, const std::string& source, const plan::ConvTask& task,
-                                      const plan::Epilogue& epilogue, const plan::Device& device, bool warns) {
+families::PlanPointer plan_of(const Row& row, const std::string& source, const plan::ConvTask& task,
+                              const plan::Epilogue& epilogue, const plan::Device& device, bool warns) {
   try {
     const auto fixed = plan::Override::parse(row.plan);
     if (fixed.fields.empty()) throw UserError("it fixes nothing");
-    return plan::choose(task, epilogue, device, fixed);
+    return families::choose({task, epilogue, device}, fixed);
   } catch (const Error& error) {
     const std::string text = error.what();
     if (warns)
       warn_once(
           fmt::format("a plan of {} is not used: '{}': {}", source, to_line(row), text.substr(0, text.find('\n'))));
-    return std::nullopt;
+    return nullptr;
   }
 }
 
@@ -99,10 +99,10 @@ std::optional<Chosen> measured_plan(const Key& key, bool own, const plan::ConvTa
   const Place place = place_of(device);
   if (const auto row = tuned_row(place, key))
     if (const auto plan = plan_of(*row, support::tuning_file()->string(), task, epilogue, device, own))
-      return Chosen{*plan, Origin::tuned, row};
+      return Chosen{plan, Origin::tuned, row};
   if (const auto row = shipped_row(place, key))
     if (const auto plan = plan_of(*row, "the library", task, epilogue, device, own))
-      return Chosen{*plan, Origin::shipped, row};
+      return Chosen{plan, Origin::shipped, row};
   return std::nullopt;
 }
 
@@ -116,7 +116,7 @@ Key without_head(const plan::ConvTask& task, plan::Epilogue epilogue) {
 
 Chosen choose(const plan::ConvTask& task, const plan::Epilogue& epilogue, const plan::Device& device,
               const plan::Override& fixed, bool measured) {
-  if (!fixed.fields.empty()) return {plan::choose(task, epilogue, device, fixed), Origin::fixed};
+  if (!fixed.fields.empty()) return {families::choose({task, epilogue, device}, fixed), Origin::fixed};
   if (measured && !support::tuning_is_off()) {
     const Key key = key_of(task, epilogue);
     if (auto chosen = measured_plan(key, true, task, epilogue, device)) return *chosen;
@@ -126,7 +126,7 @@ Chosen choose(const plan::ConvTask& task, const plan::Epilogue& epilogue, const 
         return *chosen;
       }
   }
-  return {plan::choose(task, epilogue, device), Origin::cost_model};
+  return {families::choose({task, epilogue, device}), Origin::cost_model};
 }
 
 std::string to_string(const Chosen& c) {

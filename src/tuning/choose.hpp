@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "plan/conv.hpp"
+#include "families/registry.hpp"
 #include "tuning/row.hpp"
 
 namespace unisono::tuning {
@@ -17,17 +17,17 @@ enum class Origin : std::uint8_t {
 };
 
 struct Chosen {
-  plan::ConvPlan plan;
+  families::PlanPointer plan;
   Origin origin = Origin::cost_model;
   std::optional<Row> row = {};  ///< tuned, shipped
   bool without_head = false;    ///< the row is that of the same problem without its head
 };
 
-/// plan::choose, but where nothing is fixed a measured plan comes first: that of the user's database (UNISONO_TUNING,
-/// see support/environment.hpp), then one that is shipped for the device. `measured` = false: the cost model's. A row
-/// that cannot be read or is not legal for the problem, and a database that cannot be read, is a warning on standard
-/// error, each once, and the next in line is taken. A problem with a head (plan/head.hpp) for which there is no row
-/// takes that of the same without it, if the plan serves it. Throws what plan::choose throws.
+/// families::choose, but where nothing is fixed a measured plan comes first: that of the user's database
+/// (UNISONO_TUNING, see support/environment.hpp), then one that is shipped for the device. `measured` = false: the cost
+/// model's. A row that cannot be read or is not legal for the problem, and a database that cannot be read, is a warning
+/// on standard error, each once, and the next in line is taken. A problem with a head (plan/head.hpp) for which there
+/// is no row takes that of the same without it, if the plan serves it. Throws what families::choose throws.
 Chosen choose(const plan::ConvTask& task, const plan::Epilogue& epilogue, const plan::Device& device,
               const plan::Override& fixed = {}, bool measured = true);
 

@@ -11,6 +11,7 @@
 #include "codegen/codegen.hpp"
 #include "ir/op_table.hpp"
 #include "plan/head.hpp"
+#include "plan/resampling.hpp"
 #include "support/hash.hpp"
 
 namespace unisono::tuning {

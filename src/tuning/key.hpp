@@ -5,7 +5,7 @@
 #include <string>
 
 #include "plan/as_convolution.hpp"
-#include "plan/conv.hpp"
+#include "plan/device.hpp"
 #include "plan/epilogue.hpp"
 
 namespace unisono::tuning {

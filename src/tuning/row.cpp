@@ -8,7 +8,7 @@
 #include <ctime>
 #include <tuple>
 
-#include "plan/conv.hpp"
+#include "families/interface/override.hpp"
 #include "unisono/error.hpp"
 
 namespace unisono::tuning {

@@ -6,8 +6,8 @@
 #include <string>
 #include <string_view>
 
+#include "families/registry.hpp"
 #include "passes/passes.hpp"
-#include "plan/conv.hpp"
 #include "tuning/row.hpp"
 #include "unisono/error.hpp"
 #include "unisono/text.hpp"
@@ -76,12 +76,12 @@ void plan_it(const Contraction& problem, const char* text, std::string_view fixe
   const plan::Epilogue epilogue = plan::analyse(passes::run_pipeline(parse(text)), extents(problem));
   const plan::Device device;
   const plan::Override override = plan::Override::parse(std::string(fixed));
-  if (plan::explain(task, epilogue, device, override).empty()) std::abort();
-  for (const plan::Candidate& c : plan::candidates(task, epilogue, device, override)) {
-    if (!c.refusal.empty()) continue;
-    if (c.plan.blocks < 1 || c.plan.tiles < 1 || c.plan.shared_bytes > device.shared_bytes) std::abort();
+  if (families::explain({task, epilogue, device}, override).empty()) std::abort();
+  for (const families::Candidate& c : families::candidates({task, epilogue, device}, override)) {
+    if (!c.is_legal()) continue;
+    if (c.plan->blocks < 1 || c.plan->threads < 1 || c.plan->shared_bytes > device.shared_bytes) std::abort();
     // what was chosen is a text that reads back, unless it was refused as too large
-    (void)plan::Override::parse(plan::to_string(plan::override_of(c.plan.config)));
+    (void)plan::Override::parse(plan::to_string(families::override_of(*c.plan)));
   }
 }
 

@@ -149,9 +149,10 @@ TEST(Agreement, Depthwise) {
   EXPECT_EQ(cases.size(), 96u);
   std::size_t unrolled = 0;
   for (const Case& c : cases) {
-    const auto strip = kernel_of(c, device().device).plan().config.depthwise;
-    ASSERT_TRUE(strip) << c.describe();
-    unrolled += strip->taps_h > 0;
+    const lower::Lowered lowered = kernel_of(c, device().device);
+    const auto* plan = dynamic_cast<const plan::DepthwisePlan*>(&lowered.plan());
+    ASSERT_NE(plan, nullptr) << c.describe();
+    unrolled += plan->config.strip.taps_h > 0;
   }
   EXPECT_GE(unrolled, 50u);
   EXPECT_LE(unrolled, 90u);
@@ -265,7 +266,8 @@ TEST(Agreement, ManyPlans) {
     Problem problem(c);
     const lower::Problem wanted = lower::analyse(c.contraction(), problem.graph(), c.options);
     std::vector<lower::Lowered> kernels;
-    for (const plan::ConvPlan& p : sample_of_plans(c, wanted.epilogue)) kernels.push_back(lower::lower(wanted, p));
+    for (const families::PlanPointer& p : sample_of_plans(c, wanted.epilogue))
+      kernels.push_back(lower::lower(wanted, p));
     std::vector<jit::Request> requests;
     for (const lower::Lowered& k : kernels) requests.push_back(k.request());
     const auto binaries = compiler().compile(requests);
@@ -274,7 +276,7 @@ TEST(Agreement, ManyPlans) {
       const Executable executable(cuda::build(kernels[i], binaries[i]));
       std::string problems;
       Outcome outcome = problem.run(executable, problems);
-      outcome.config = kernels[i].plan().config;
+      outcome.config = conv_config(kernels[i].plan()), outcome.numerics = kernels[i].plan().numerics;
       judges.take(std::move(outcome), problems, c.describe() + "\n" + executable.describe());
     }
     for (const std::string& text : judges.finish()) ADD_FAILURE() << text;

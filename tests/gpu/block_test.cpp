@@ -62,7 +62,7 @@ struct Block {
     return x;
   }
 
-  Verdict verdict(const plan::ConvConfig& config) const {
+  Verdict verdict(const families::Plan::Numerics& numerics) const {
     constexpr int groups = 32;
     const auto images = static_cast<std::size_t>(shape.n), channels = static_cast<std::size_t>(shape.k);
     const Buffer acc(8 * outputs), absolute(8 * outputs), statistics(16 * images * groups),
@@ -71,13 +71,13 @@ struct Block {
            absolute.address());
     launch("unisono_statistics", 256 * images * groups, nullptr, shape, groups, 1e-5, acc.address(), bias.address(),
            statistics.address());
-    launch("unisono_range", images * channels, nullptr, shape, config.unit, acc.address(), bias.address(),
-           range.address());
+    launch("unisono_range", images * channels, nullptr, shape, std::max(1, numerics.kept_columns), acc.address(),
+           bias.address(), range.address());
     Node silu;
     silu.op = Op::silu;
     silu.axes = axes::mn;
     const auto fast = codegen::fast_bound(silu);
-    const bool keeps = config.mode == plan::NormMode::streamed;
+    const bool keeps = numerics.kept_columns > 0;
     const BlockCheck check{groups,
                            accumulator_error(c.conv),
                            unit_roundoff(DType::bf16),
@@ -110,8 +110,8 @@ TEST(Block, ElevenShapesInOneLaunchEach) {
     EXPECT_EQ(graph_of_launch.kernel_nodes(), 1u);
     graph_of_launch.replay(stream.get());
     wait(stream.get(), c.describe());
-    const auto config = lower::lower(c.conv, graph, c.options, device().device).plan().config;
-    const Verdict v = block.verdict(config);
+    const lower::Lowered lowered = lower::lower(c.conv, graph, c.options, device().device);
+    const Verdict v = block.verdict(lowered.plan().numerics);
     EXPECT_EQ(v.poisoned, 0u);
     EXPECT_EQ(v.wrong, 0u) << "of " << block.outputs << ", the first at " << v.worst_index;
     EXPECT_LE(v.worst, 1.f) << "times the tolerance";
@@ -141,7 +141,7 @@ std::string judge_offset(const Outcome& o) {
   };
   const std::int64_t pixels = per_pixel ? 1 : e.rows_per_image(), images = e.rows() / pixels, width = e.cols / groups;
   const double step = std::ldexp(1.0, std::ilogb(o.c.offset) - 23), u = unit_roundoff(DType::bf16);
-  const bool keeps = o.config.mode == plan::NormMode::streamed;
+  const bool keeps = o.numerics.kept_columns > 0;
   for (std::int64_t image = 0; image < images; ++image)
     for (std::int64_t group = 0; group < groups; ++group) {
       const auto value = [&](std::int64_t i) {

@@ -6,11 +6,11 @@
 #include <future>
 #include <thread>
 
+#include "families/registry.hpp"
 #include "gpu/broad.hpp"
 #include "lower/lower.hpp"
 #include "passes/passes.hpp"
 #include "plan/as_convolution.hpp"
-#include "plan/conv_override.hpp"
 #include "unisono/error.hpp"
 
 namespace unisono::gpu {
@@ -40,17 +40,16 @@ std::string reason_of(const std::string& message) {
 
 // Pixels and rows may lie apart where they go through TMA
 void settle_gaps(Random& random, const lower::Lowered& k, Case& c) {
-  if (k.plan().config.gather) c.gaps.image = 0;
-  const bool rows = k.plan().config.stores == plan::Stores::tma && c.conv.k % 8 == 0 &&
-                    !k.problem.epilogue.outputs.empty() &&
+  if (!k.plan().pitched_image) c.gaps.image = 0;
+  const bool rows = k.plan().pitched_output && c.conv.k % 8 == 0 && !k.problem.epilogue.outputs.empty() &&
                     k.problem.epilogue.outputs[0].place == plan::Output::Place::after;
   c.gaps.output = rows && random.chance(0.1) ? 8 * random.between(1, 4) : 0;
 }
 
-bool is_served_there(Case& c, plan::ConvConfig& config, Random& random, Refusals& refusals) {
+bool is_served_there(Case& c, families::PlanPointer& taken, Random& random, Refusals& refusals) {
   try {
     const lower::Lowered k = lower::lower(c.contraction(), graph_of(c), c.options, drawing_device());
-    config = k.plan().config;
+    taken = k.chosen.plan;
     settle_gaps(random, k, c);
     return true;
   } catch (const Unsupported& error) {
@@ -61,8 +60,10 @@ bool is_served_there(Case& c, plan::ConvConfig& config, Random& random, Refusals
   }
 }
 
-std::string override_of(const plan::ConvConfig& c, bool stages) {
-  if (c.depthwise) return plan::to_string(plan::override_of(c));
+std::string override_of(const families::Plan& plan, bool stages) {
+  const auto* conv = dynamic_cast<const plan::ConvPlan*>(&plan);
+  if (conv == nullptr) return plan::to_string(families::override_of(plan));
+  const plan::ConvConfig& c = conv->config;
   std::string text =
       fmt::format("tile={}x{} depth={} order={} load={} cluster={}x{} split={} swap={} mode={}", c.tile_m, c.tile_n,
                   c.tile_k, plan::order_name(c),
@@ -79,12 +80,11 @@ std::string override_of(const plan::ConvConfig& c, bool stages) {
 
 // Any legal plan, not the best
 std::string draw_plan(const Case& c, Random& random) {
-  plan::Epilogue epilogue = plan::analyse(passes::run_pipeline(graph_of(c)), extents(c.contraction()));
-  epilogue.storage = c.options.storage;
-  std::vector<plan::ConvConfig> legal;
-  for (const plan::Candidate& x : plan::candidates(plan::as_convolution(c.contraction()), epilogue, drawing_device()))
-    if (x.refusal.empty()) legal.push_back(x.plan.config);
-  return legal.empty() ? "" : override_of(random.one_of(legal), true);
+  const lower::Problem problem = lower::analyse(c.contraction(), graph_of(c), c.options);
+  std::vector<families::PlanPointer> legal;
+  for (const families::Candidate& x : families::candidates({problem.task, problem.epilogue, drawing_device()}))
+    if (x.is_legal()) legal.push_back(x.plan);
+  return legal.empty() ? "" : override_of(*random.one_of(legal), true);
 }
 
 struct Family {
@@ -93,9 +93,7 @@ struct Family {
 };
 
 // Values that wait in 16 bits are known to the reference of normalisations that have a name only
-bool is_judged(const Family& f, const plan::ConvConfig& config) {
-  return !(f.by_hand && config.mode == plan::NormMode::streamed);
-}
+bool is_judged(const Family& f, const families::Plan& plan) { return !(f.by_hand && plan.numerics.kept_columns > 0); }
 
 // One that a kernel for depthwise convolutions serves, or any
 Family draw_family(Random& random, bool large, bool depthwise, Refusals& refusals) {
@@ -109,15 +107,16 @@ Family draw_family(Random& random, bool large, bool depthwise, Refusals& refusal
     c.witnessed = drawn.witnessed, c.witness_axes = drawn.witness_axes;
     f.by_hand = drawn.by_hand;
     c.options.accurate = random.chance(0.15);
-    plan::ConvConfig config;
-    if (!is_served_there(c, config, random, refusals) || (depthwise && !config.depthwise)) continue;
+    families::PlanPointer plan;
+    if (!is_served_there(c, plan, random, refusals) || (depthwise && plan->family->name() != "sm90_depthwise"))
+      continue;
     const double way = random.uniform(0, 1);
     f.own_plans = way < 0.25;
     if (way < 0.55)
-      c.options.plan = override_of(config, false);
+      c.options.plan = override_of(*plan, false);
     else if (!f.own_plans)
       c.options.plan = draw_plan(c, random);
-    if (!is_served_there(c, config, random, refusals) || !is_judged(f, config)) continue;
+    if (!is_served_there(c, plan, random, refusals) || !is_judged(f, *plan)) continue;
     if (f.own_plans) c.options.plan.clear();
     return f;
   }
@@ -136,12 +135,12 @@ std::vector<Case> broad_family(std::uint64_t seed, int family, Refusals& refusal
   std::vector<Case> cases;
   for (int shape = 0; shape < broad_shapes; ++shape) {
     Case c = f.first;
-    plan::ConvConfig config;
+    families::PlanPointer plan;
     Refusals of_shapes;
     for (int tries = 0; shape > 0 && tries < 80; ++tries) {
       redraw_extents(random, c, large);
       if (tries == 40) c.options.plan.clear();  // no other size takes this plan
-      if (is_served_there(c, config, random, of_shapes) && is_judged(f, config)) break;
+      if (is_served_there(c, plan, random, of_shapes) && is_judged(f, *plan)) break;
       c = f.first;  // the same size with other numbers, if nothing else is found
     }
     c.seed = random.next();

@@ -6,7 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "plan/conv.hpp"
+#include "families/registry.hpp"
+#include "families/sm90_conv/conv.hpp"
+#include "families/sm90_depthwise/depthwise.hpp"
 #include "plan/epilogue.hpp"
 #include "unisono/executable.hpp"
 #include "unisono/graph.hpp"
@@ -119,7 +121,10 @@ std::vector<Case> endurance_cases(std::uint64_t seed);
 std::vector<Case> plan_cases();
 /// Some fifty of the legal plans: every tile, cluster, order, way of loading, mode and depth that there is, at least
 /// twice.
-std::vector<plan::ConvPlan> sample_of_plans(const Case& c, const plan::Epilogue& epilogue);
+/// The configuration of a plan of sm90_conv; of another family's plan one without any of its features.
+plan::ConvConfig conv_config(const families::Plan& plan);
+
+std::vector<families::PlanPointer> sample_of_plans(const Case& c, const plan::Epilogue& epilogue);
 /// Small ones for compute-sanitizer, one of each mode and way of loading.
 std::vector<Case> sanitizer_cases();
 

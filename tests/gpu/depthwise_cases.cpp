@@ -76,8 +76,8 @@ Case depthwise_case(const std::string& name, const Conv2d& conv, const Text& tex
 std::string draw_plan(const Case& c, Random& r) {
   const plan::Epilogue e = plan::analyse(passes::run_pipeline(graph_of(c)), extents(c.contraction()));
   std::vector<std::string> plans;
-  for (const plan::Candidate& x : plan::candidates(c.conv, e, planning_device()))
-    if (x.refusal.empty()) plans.push_back(plan::to_string(plan::override_of(x.plan.config)));
+  for (const families::Candidate& x : families::candidates({c.conv, e, planning_device()}))
+    if (x.is_legal()) plans.push_back(plan::to_string(families::override_of(*x.plan)));
   return plans[static_cast<std::size_t>(r.below(static_cast<int>(plans.size())))];
 }
 

@@ -309,11 +309,17 @@ std::vector<Case> plan_cases() {
           on_gpu("all plans, deep", conv(1, 8, 8, 640, 320, 3), "store acc + bias[n] as y : bf16")};
 }
 
-std::vector<plan::ConvPlan> sample_of_plans(const Case& c, const plan::Epilogue& epilogue) {
+plan::ConvConfig conv_config(const families::Plan& plan) {
+  const auto* conv = dynamic_cast<const plan::ConvPlan*>(&plan);
+  return conv != nullptr ? conv->config : plan::ConvConfig{};
+}
+
+std::vector<families::PlanPointer> sample_of_plans(const Case& c, const plan::Epilogue& epilogue) {
   constexpr std::size_t wanted = 48;
-  std::vector<plan::ConvPlan> legal, sample;
-  for (const plan::Candidate& x : plan::candidates(plan::as_convolution(c.contraction()), epilogue, planning_device()))
-    if (x.refusal.empty()) legal.push_back(x.plan);
+  std::vector<families::PlanPointer> legal, sample;
+  const plan::ConvTask task = plan::as_convolution(c.contraction());
+  for (const families::Candidate& x : families::candidates({task, epilogue, planning_device()}))
+    if (x.is_legal()) legal.push_back(x.plan);
   std::map<std::string, int> seen;
   const auto features = [](const plan::ConvConfig& k) {
     return std::vector{fmt::format("tile {}x{}", k.tile_m, k.tile_n),
@@ -324,13 +330,13 @@ std::vector<plan::ConvPlan> sample_of_plans(const Case& c, const plan::Epilogue&
                        fmt::format("buffers {}", k.store_buffers),
                        fmt::format("fetch {} swap {}", k.fetch.value_or(0), k.swap)};
   };
-  const auto take = [&](const plan::ConvPlan& p) {
-    for (const std::string& f : features(p.config)) ++seen[f];
+  const auto take = [&](const families::PlanPointer& p) {
+    for (const std::string& f : features(conv_config(*p))) ++seen[f];
     sample.push_back(p);
   };
   std::vector<bool> taken(legal.size());
   for (std::size_t i = 0; i < legal.size(); ++i) {
-    const auto all = features(legal[i].config);
+    const auto all = features(conv_config(*legal[i]));
     if (std::any_of(all.begin(), all.end(), [&](const std::string& f) { return seen[f] < 2; }))
       take(legal[i]), taken[i] = true;
   }

@@ -41,13 +41,14 @@ std::vector<jit::Request> all_requests() {
   std::map<std::string, int> kinds;
   for (const Case& c : all_cases(options().seed)) {
     const lower::Lowered k = kernel_of(c, planning_device());
-    const plan::ConvConfig& f = k.plan().config;
+    const auto* strips = dynamic_cast<const plan::DepthwisePlan*>(&k.plan());
+    const plan::ConvConfig f = conv_config(k.plan());
     static constexpr const char* modes[] = {"not normalised", "resident", "streamed", "rows", "general"};
     static constexpr const char* orders[] = {"pingpong", "cooperative", "pairs"};
     ++kinds[static_cast<std::size_t>(f.mode) < std::size(modes) ? modes[static_cast<std::size_t>(f.mode)]
                                                                 : "another mode"];
-    if (!f.depthwise) ++kinds[orders[f.tile_warpgroups == 1 ? 0 : f.turns == 1 ? 1 : 2]];
-    ++kinds[f.depthwise   ? f.depthwise->taps_h > 0 ? "depthwise" : "depthwise, of any filter"
+    if (strips == nullptr) ++kinds[orders[f.tile_warpgroups == 1 ? 0 : f.turns == 1 ? 1 : 2]];
+    ++kinds[strips        ? strips->config.strip.taps_h > 0 ? "depthwise" : "depthwise, of any filter"
             : f.gather    ? "by ordinary loads"
             : f.columns_a ? "by boxes"
             : f.patch     ? "by patches"
@@ -70,7 +71,7 @@ std::vector<jit::Request> all_requests() {
   }
   for (const Case& c : plan_cases()) {
     const lower::Problem problem = lower::analyse(c.contraction(), graph_of(c), c.options);
-    for (const plan::ConvPlan& p : sample_of_plans(c, problem.epilogue))
+    for (const families::PlanPointer& p : sample_of_plans(c, problem.epilogue))
       add(lower::lower(problem, p).request()), ++problems;
   }
 #ifdef UNISONO_NETWORK_TESTS

@@ -96,7 +96,7 @@ Problem::Problem(const Case& c) : c_(c), graph_(graph_of(c)) {
   if (c_.options.head.any()) add_head();
   if (c_.moments != 0)
     add_output(moments_name, DType::f32,
-               plan::moments_shape(kernel_of(c_, planning_device()).plan(), extents(contraction).cols));
+               families::moments_shape(kernel_of(c_, planning_device()).plan(), extents(contraction).cols));
   const std::size_t rank = tensors_.at("(a)").shape.size();
   for (const char* name : {"(a)", "(b)"})
     if (c_.gaps.matrices != 0) add_gaps(name, 0, c_.gaps.matrices, true);
@@ -261,8 +261,8 @@ reference::Values Problem::accumulator() const {
   return acc;
 }
 
-reference::ErrorModel error_model(const Case& c, const plan::ConvConfig& config) {
-  return error_model(c.as_computed(), graph_of(c), c.options.accurate, config);
+reference::ErrorModel error_model(const Case& c, const families::Plan::Numerics& numerics) {
+  return error_model(c.as_computed(), graph_of(c), c.options.accurate, numerics);
 }
 
 Outcome Problem::run(const Executable& executable, std::string& problems) {
@@ -279,7 +279,8 @@ Outcome Problem::run(const Executable& executable, std::string& problems) {
   }
   if (const std::string name = broken_guard(); !name.empty()) problems += "something was written beside " + name + "\n";
   Outcome o{.c = c_, .graph = judged_graph_of(c_), .tensors = {}, .acc = accumulator()};
-  o.config = kernel_of(c_, device().device).plan().config;
+  const lower::Lowered lowered = kernel_of(c_, device().device);
+  o.config = conv_config(lowered.plan()), o.numerics = lowered.plan().numerics;
   o.main = main_store();
   for (const auto& [name, t] : tensors_) o.tensors[name] = Tensor{t.host, nullptr, t.dtype, t.shape, t.strides};
   const auto names = output_names();
@@ -342,7 +343,7 @@ std::pair<reference::Values, Contraction> expected_head(const Outcome& o, const 
   const Contraction product = plan::head_contraction(o.c.contraction(), head.channels, store.dtype);
   const auto sums = reference::head_sums(values, o.tensors.at(head.filter).on_host(), head.channels,
                                          tuner::accumulator_error(product));
-  const auto model = tuner::error_model(product, head.graph, o.c.options.accurate, o.config);
+  const auto model = tuner::error_model(product, head.graph, o.c.options.accurate, o.numerics);
   return {reference::evaluate(head.graph, product, sums, o.arguments(), model).at(head.graph.stores[0].name), product};
 }
 
@@ -358,7 +359,7 @@ std::string judge(const Outcome& o, Tally* tally) {
                : o.tensors.at(name).on_host();
   };
   const auto expected =
-      reference::evaluate(o.graph, o.c.contraction(), o.acc, o.arguments(), error_model(o.c, o.config));
+      reference::evaluate(o.graph, o.c.contraction(), o.acc, o.arguments(), error_model(o.c, o.numerics));
   std::string text = made.any() ? judge_resampled(o, tensor(o.main, shape_mn(o.c.contraction()))) : "";
   if (o.c.moments != 0) text += judge_moments(o, tensor(o.graph.stores[0].name, shape_mn(o.c.contraction())));
   const auto report = [&](const std::string& name, const reference::Agreement& found) {

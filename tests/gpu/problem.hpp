@@ -33,6 +33,7 @@ struct Outcome {
   Case c;
   Graph graph;  ///< judged_graph_of()
   plan::ConvConfig config{};
+  families::Plan::Numerics numerics{};
   std::map<std::string, Tensor> tensors;  ///< a, b, operands, outputs, by name; the device's part is gone
   reference::Values acc;                  ///< float64, with bounds
   std::string main = {};                  ///< the store of which others are made (CompileOptions::resampled)
@@ -95,6 +96,6 @@ class Problem {
 };
 
 /// How far the case's kernel may be from float64.
-reference::ErrorModel error_model(const Case& c, const plan::ConvConfig& config);
+reference::ErrorModel error_model(const Case& c, const families::Plan::Numerics& numerics);
 
 }  // namespace unisono::gpu

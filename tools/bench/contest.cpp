@@ -35,7 +35,7 @@ std::vector<Enqueue> bound(const Executable& executable, const Sets& sets) {
   return all;
 }
 
-std::string plan_text(const Variant& v) { return plan::describe(v.lowered.plan()); }
+std::string plan_text(const Variant& v) { return families::describe(v.lowered.plan()); }
 
 Champion choose(const Variants& variants, const Sets& sets, const std::string& what, std::vector<Tried>& tried) {
   Champion best;
@@ -161,7 +161,7 @@ void time_all(const Prepared& p, const Ceilings& ceilings, Peers& peers, const O
   if (!options.verify) return;
   contest.checking = std::async(
       std::launch::async,
-      [judge = start_verifying(c, unisono.built->executable, *sets.front(), unisono.variant->lowered.plan().config)] {
+      [judge = start_verifying(c, unisono.built->executable, *sets.front(), unisono.variant->lowered.plan().numerics)] {
         return to_checked(judge());
       });
 }

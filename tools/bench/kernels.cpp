@@ -6,6 +6,7 @@
 #include <set>
 
 #include "bench/ceilings.hpp"
+#include "families/registry.hpp"
 #include "gpu/kernels.hpp"
 #include "runtime/cuda/backend.hpp"
 #include "unisono/error.hpp"
@@ -18,15 +19,14 @@ Variants variants_of(const Contraction& contraction, const Graph& graph, const s
   options.device = Device::cuda;
   options.plan = fixed;
   Variants v{.problem = lower::analyse(contraction, graph, options), .list = {}};
-  const plan::ConvTask& task = v.problem.task;
-  const plan::Epilogue& epilogue = v.problem.epilogue;
+  const families::Workload workload{v.problem.task, v.problem.epilogue, device};
   const auto override = plan::Override::parse(fixed);
-  std::vector<plan::ConvPlan> plans;
+  std::vector<families::PlanPointer> plans;
   if (count != 1)
-    for (const plan::Candidate& c : plan::candidates(task, epilogue, device, override))
-      if (c.refusal.empty() && (count == 0 || static_cast<int>(plans.size()) < count)) plans.push_back(c.plan);
-  if (plans.empty()) plans.push_back(plan::choose(task, epilogue, device, override));  // or throws the reasons
-  for (const plan::ConvPlan& p : plans) {
+    for (const families::Candidate& c : families::candidates(workload, override))
+      if (c.is_legal() && (count == 0 || static_cast<int>(plans.size()) < count)) plans.push_back(c.plan);
+  if (plans.empty()) plans.push_back(families::choose(workload, override));  // or throws the reasons
+  for (const families::PlanPointer& p : plans) {
     lower::Lowered lowered = lower::lower(v.problem, p);
     jit::Request request = lowered.request();
     v.list.push_back({std::move(lowered), std::move(request)});

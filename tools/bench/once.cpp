@@ -20,7 +20,7 @@ void launch(const std::string& what, const Enqueue& enqueue) {
 void launch(const std::string& what, const Variants& variants, const Data& data) {
   const Built built = build(variants.list.front());
   const Launch bound = built.executable.bind(data.arguments());
-  launch(fmt::format("{}: {}", what, plan::describe(variants.list.front().lowered.plan())),
+  launch(fmt::format("{}: {}", what, families::describe(variants.list.front().lowered.plan())),
          [&](CUstream stream) { bound.enqueue(stream); });
 }
 

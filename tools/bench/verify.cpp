@@ -163,10 +163,10 @@ bool images_are_apart(const Graph& graph) { return are_apart(graph, false); }
 bool rows_are_apart(const Graph& graph) { return are_apart(graph, true); }
 
 std::function<Verdict()> start_verifying(const Case& c, const Executable& executable, const Data& data,
-                                         const plan::ConvConfig& config) {
+                                         const families::Plan::Numerics& numerics) {
   auto e = std::make_shared<Evidence>();
   e->conv = c.conv, e->product = c.product, e->graph = c.graph;
-  e->model = gpu::error_model(c.conv, c.graph, false, config);
+  e->model = gpu::error_model(c.conv, c.graph, false, numerics);
   e->outputs = run(executable, data, c.name);
   e->repeats = e->outputs == run(executable, data, c.name);
   e->acc = accumulator(c.conv, data);

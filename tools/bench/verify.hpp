@@ -5,7 +5,7 @@
 #include <string>
 
 #include "bench/data.hpp"
-#include "plan/conv.hpp"
+#include "families/interface/plan.hpp"
 #include "unisono/executable.hpp"
 
 namespace unisono::bench {
@@ -24,7 +24,7 @@ struct Verdict {
 /// Runs twice on poisoned outputs and computes the accumulator in float64 on the GPU; the rest of the work, that of the
 /// processor alone, is in the function returned, which may be called in another thread.
 std::function<Verdict()> start_verifying(const Case& c, const Executable& executable, const Data& data,
-                                         const plan::ConvConfig& config);
+                                         const families::Plan::Numerics& numerics);
 
 /// True if an image's outputs depend on that image alone, so that images can be judged apart.
 bool images_are_apart(const Graph& graph);

@@ -36,7 +36,7 @@ Expected expected_on_device(const KernelProblem& p, const unisono::Arguments& ar
                             const CompileOptions& options) {
   const lower::Lowered kernel = lower::lower(p.contraction, p.graph, options, cuda::open_device(options.device_index));
   return reference::evaluate(p.graph, p.contraction, device_accumulators(p, arguments), arguments,
-                             tuner::error_model(p.contraction, p.graph, options.accurate, kernel.plan().config));
+                             tuner::error_model(p.contraction, p.graph, options.accurate, kernel.plan().numerics));
 }
 
 }  // namespace

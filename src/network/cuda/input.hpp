@@ -9,7 +9,7 @@
 #include "network/operand_view.hpp"
 #include "network/regions.hpp"
 #include "network/storage.hpp"
-#include "plan/conv.hpp"
+#include "plan/device.hpp"
 
 namespace unisono::network::gpu {
 

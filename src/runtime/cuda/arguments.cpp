@@ -368,11 +368,11 @@ Signature signature(const Contraction& contraction, const Graph& source, const p
 }
 
 Signature signature(const Contraction& contraction, const Graph& source, const plan::Epilogue& epilogue,
-                    const plan::ConvPlan& plan, const codegen::Kernel& kernel, bool reads_b) {
+                    const families::Plan& plan, const codegen::Kernel& kernel, bool reads_b) {
   Signature s = signature(contraction, source, epilogue, kernel, reads_b);
-  if (plan.config.moments == 0) return s;
+  if (plan.moments.unit == 0) return s;
   s.moments = epilogue.moments.name;
-  s.moments_shape = plan::moments_shape(plan, extents(contraction).cols);
+  s.moments_shape = families::moments_shape(plan, extents(contraction).cols);
   return s;
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "codegen/codegen.hpp"
+#include "families/interface/plan.hpp"
 #include "plan/epilogue.hpp"
 #include "runtime/cuda/slots.hpp"
 #include "unisono/executable.hpp"
@@ -44,7 +45,7 @@ Signature signature(const Contraction& contraction, const Graph& source, const p
                     const codegen::Kernel& kernel, bool reads_b);
 /// With what follows from the plan.
 Signature signature(const Contraction& contraction, const Graph& source, const plan::Epilogue& epilogue,
-                    const plan::ConvPlan& plan, const codegen::Kernel& kernel, bool reads_b);
+                    const families::Plan& plan, const codegen::Kernel& kernel, bool reads_b);
 
 /// A pointer and what it is for, to be checked against the driver.
 struct NamedPointer {

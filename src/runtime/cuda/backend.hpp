@@ -6,7 +6,7 @@
 
 #include "jit/jit.hpp"
 #include "lower/lower.hpp"
-#include "plan/conv.hpp"
+#include "plan/device.hpp"
 #include "runtime/common/executable_impl.hpp"
 #include "unisono/executable.hpp"
 

@@ -57,22 +57,46 @@ TensorMap encoded(const MapShape& m, const void* base, DType element, const char
   return bytes;
 }
 
-class Encoder {
+/// Parameters as they are filled, and where each slot's address went.
+class Filling {
+ public:
+  Filling(Parameters& parameters, std::vector<Site>& sites) : p_(parameters), sites_(sites) {}
+  /// What is loaded or stored without a tensor map, in a map's place: a struct that begins with the address.
+  template <class T>
+  void put(TensorMap& to, const T& what, const Address& base);
+
+ protected:
+  void note(const TensorMap& in, std::size_t offset, std::size_t slot, std::size_t ahead, Site::Kind kind);
+
+  Parameters& p_;
+  std::vector<Site>& sites_;
+};
+
+void Filling::note(const TensorMap& in, std::size_t offset, std::size_t slot, std::size_t ahead, Site::Kind kind) {
+  if (slot == no_slot) return;
+  const auto place = reinterpret_cast<const std::byte*>(&in) - reinterpret_cast<const std::byte*>(&p_);
+  sites_.push_back({slot, static_cast<std::size_t>(place) + offset, ahead, kind});
+}
+
+template <class T>
+void Filling::put(TensorMap& to, const T& what, const Address& base) {
+  static_assert(sizeof what <= sizeof to && std::is_trivially_copyable_v<T> && offsetof(T, memory) == 0);
+  static_assert(std::has_unique_object_representations_v<T>, "padding is never written");
+  std::memcpy(&to, &what, sizeof what);
+  note(to, 0, base.slot, 0, Site::Kind::word);
+}
+
+class Encoder : Filling {
  public:
   Encoder(Parameters& parameters, const plan::ConvTask& task, const plan::ConvPlan& plan, const Addresses& at,
           std::vector<Site>& sites)
-      : p_(parameters), task_(task), plan_(plan), at_(at), sites_(sites) {}
+      : Filling(parameters, sites), task_(task), plan_(plan), at_(at) {}
   void run();
 
  private:
-  /// A tensor map, or a struct that begins with the address, in the place of one of them.
   void map(TensorMap& to, const MapShape& shape, const Address& base, const char* what, std::uint64_t ahead = 0);
-  template <class T>
-  void put(TensorMap& to, const T& what, const Address& base);
-  void note(const TensorMap& in, std::size_t offset, std::size_t slot, std::size_t ahead, Site::Kind kind);
   TensorMap& further(std::size_t i) { return reinterpret_cast<TensorMap&>(p_.fields[i * fields_of_map]); }
 
-  void depthwise();
   void check_pitches() const;
   void operands();
   void outputs();
@@ -81,32 +105,15 @@ class Encoder {
   void resampled(const MapShape& output);
   void head();
 
-  Parameters& p_;
   const plan::ConvTask& task_;
   const plan::ConvPlan& plan_;
   const Addresses& at_;
-  std::vector<Site>& sites_;
 };
-
-void Encoder::note(const TensorMap& in, std::size_t offset, std::size_t slot, std::size_t ahead, Site::Kind kind) {
-  if (slot == no_slot) return;
-  const auto place = reinterpret_cast<const std::byte*>(&in) - reinterpret_cast<const std::byte*>(&p_);
-  sites_.push_back({slot, static_cast<std::size_t>(place) + offset, ahead, kind});
-}
 
 void Encoder::map(TensorMap& to, const MapShape& shape, const Address& base, const char* what, std::uint64_t ahead) {
   const TensorMap made = encoded(shape, static_cast<const std::byte*>(base.data) + ahead, plan_.config.element, what);
   std::memcpy(&to, &made, sizeof to);
   note(to, 0, base.slot, ahead, Site::Kind::tensor_map);
-}
-
-// Puts what is loaded or stored without a map in the map's place
-template <class T>
-void Encoder::put(TensorMap& to, const T& what, const Address& base) {
-  static_assert(sizeof what <= sizeof to && std::is_trivially_copyable_v<T> && offsetof(T, memory) == 0);
-  static_assert(std::has_unique_object_representations_v<T>, "padding is never written");
-  std::memcpy(&to, &what, sizeof what);
-  note(to, 0, base.slot, 0, Site::Kind::word);
 }
 
 // One of the four phases of an output
@@ -148,15 +155,6 @@ void Encoder::head() {
   std::memcpy(to.bytes + behind, at_.head_fields.data(), at_.head_fields.size_bytes());
   for (std::size_t i = 0; i < at_.head_field_slots.size(); ++i)
     note(to, behind + i * sizeof(std::uint64_t), at_.head_field_slots[i], 0, Site::Kind::word);
-}
-
-void Encoder::depthwise() {
-  put(p_.conv.activation, depthwise_image(task_, plan_, at_.activation, at_.activation_pitch), at_.activation);
-  put(p_.conv.filter, DepthwiseFilter{at_.filter}, at_.filter);
-  put(p_.conv.output,
-      PitchedOutput{const_cast<void*>(at_.output.data),
-                    static_cast<std::uint64_t>(at_.output_pitch == 0 ? task_.conv.k : at_.output_pitch)},
-      at_.output);
 }
 
 bool unfolds_lines_only(const plan::ConvConfig& c) { return c.unfold && !c.unfold->by_pixels(); }
@@ -213,7 +211,6 @@ void Encoder::outputs() {
 }
 
 void Encoder::run() {
-  if (plan_.config.depthwise) return depthwise();
   check_pitches();
   operands();
   if (!stores_plainly(plan_.config)) return outputs();
@@ -226,6 +223,16 @@ void Encoder::run() {
 void encode_maps(Parameters& parameters, const plan::ConvTask& task, const plan::ConvPlan& plan, const Addresses& at,
                  std::vector<Site>& sites) {
   Encoder(parameters, task, plan, at, sites).run();
+}
+
+void place_depthwise(Parameters& parameters, const plan::ConvTask& task, const plan::DepthwisePlan& plan,
+                     const Addresses& at, std::vector<Site>& sites) {
+  Filling filling(parameters, sites);
+  ConvParams& params = parameters.conv;
+  const auto pitch = static_cast<std::uint64_t>(at.output_pitch == 0 ? task.conv.k : at.output_pitch);
+  filling.put(params.activation, depthwise_image(task, plan, at.activation, at.activation_pitch), at.activation);
+  filling.put(params.filter, DepthwiseFilter{at.filter}, at.filter);
+  filling.put(params.output, PitchedOutput{const_cast<void*>(at.output.data), pitch}, at.output);
 }
 
 void move_site(Parameters& parameters, const Site& site, std::uint64_t bits) {

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "plan/conv.hpp"
+#include "families/sm90_conv/conv.hpp"
 #include "runtime/cuda/parameters.hpp"
 #include "runtime/cuda/slots.hpp"
 #include "unisono/contraction.hpp"
@@ -30,6 +30,10 @@ struct Addresses {
 /// went. Throws DeviceError with the shape that the driver refused.
 void encode_maps(Parameters& parameters, const plan::ConvTask& task, const plan::ConvPlan& plan,
                  const Addresses& addresses, std::vector<Site>& sites);
+
+/// Fills what stands in the place of the maps of a depthwise convolution.
+void place_depthwise(Parameters& parameters, const plan::ConvTask& task, const plan::DepthwisePlan& plan,
+                     const Addresses& addresses, std::vector<Site>& sites);
 
 /// Puts another address, or the bits of another number, where a site says. Throws DeviceError.
 void move_site(Parameters& parameters, const Site& site, const void* data);

@@ -5,8 +5,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "families/interface/family.hpp"
 #include "plan/as_convolution.hpp"
-#include "plan/fetching.hpp"
+#include "plan/fetchable.hpp"
 #include "runtime/cuda/encode.hpp"
 #include "runtime/cuda/memory_check.hpp"
 #include "unisono/error.hpp"
@@ -17,10 +18,13 @@ namespace {
 
 constexpr std::size_t most_pooled = 64;  ///< workspaces of streams that one executable keeps
 
-std::size_t further_maps(const plan::ConvPlan& plan) { return static_cast<std::size_t>(plan.config.further_maps()); }
+std::size_t further_maps(const lower::Lowered& lowered) {
+  const auto* conv = dynamic_cast<const plan::ConvPlan*>(&lowered.plan());
+  return conv == nullptr ? 0 : static_cast<std::size_t>(conv->config.further_maps());
+}
 
 std::size_t kernel_bytes(const lower::Lowered& lowered) {
-  const std::size_t maps = further_maps(lowered.plan()), fields = lowered.kernel.fields.size();
+  const std::size_t maps = further_maps(lowered), fields = lowered.kernel.fields.size();
   if (fields + maps * fields_of_map > most_fields)
     throw Unsupported(fmt::format("the epilogue reads {} operands; a kernel's parameters hold {}", fields,
                                   most_fields - maps * fields_of_map));
@@ -29,10 +33,12 @@ std::size_t kernel_bytes(const lower::Lowered& lowered) {
 
 // Where the operands lie that TMA brings
 std::vector<Address> fetched_operands(const lower::Lowered& lowered, const BoundArguments& bound) {
+  const auto* conv = dynamic_cast<const plan::ConvPlan*>(&lowered.plan());
+  const int count = conv == nullptr ? 0 : conv->config.fetch.value_or(0);
   std::vector<Address> list;
   const auto& fields = lowered.kernel.fields;
   for (const ValueId id : plan::fetchable_operands(lowered.problem.epilogue)) {
-    if (std::ssize(list) == lowered.plan().config.fetch.value_or(0)) break;
+    if (std::ssize(list) == count) break;
     const std::string& name = lowered.problem.epilogue.graph[id].attr.name;
     const auto field = std::ranges::find_if(fields, [&](const codegen::Field& f) {
       return f.kind == codegen::Field::Kind::operand_pointer && f.name == name;
@@ -41,6 +47,14 @@ std::vector<Address> fetched_operands(const lower::Lowered& lowered, const Bound
     list.push_back({reinterpret_cast<const void*>(bound.fields.at(place)), bound.field_slots.at(place)});
   }
   return list;
+}
+
+// Null for a plan of convolutions by TMA; any other is one of these
+const plan::DepthwisePlan* depthwise_plan(const families::Plan& plan) {
+  const auto* own = dynamic_cast<const plan::DepthwisePlan*>(&plan);
+  if (own == nullptr && dynamic_cast<const plan::ConvPlan*>(&plan) == nullptr)
+    throw InternalError(fmt::format("kernels of the family {} have no launch", plan.family->name()));
+  return own;
 }
 
 HeadOutput head_output(const lower::Lowered& lowered, const BoundArguments& bound) {
@@ -78,8 +92,11 @@ CudaExecutable::CudaExecutable(const Gpu& gpu, lower::Lowered lowered, jit::Bina
     : gpu_(gpu),
       lowered_(std::move(lowered)),
       binary_(std::move(binary)),
-      task_(plan::as_planned(lowered_.problem.contraction, lowered_.plan().config)),
-      geometry_(geometry(task_, lowered_.plan())),
+      conv_plan_(dynamic_cast<const plan::ConvPlan*>(&lowered_.plan())),
+      depthwise_plan_(depthwise_plan(lowered_.plan())),
+      task_(conv_plan_ != nullptr ? plan::as_planned(lowered_.problem.contraction, conv_plan_->config)
+                                  : lowered_.problem.task),
+      geometry_(conv_plan_ != nullptr ? geometry(task_, *conv_plan_) : geometry(task_, *depthwise_plan_)),
       signature_(signature(lowered_.problem.contraction, lowered_.problem.graph, lowered_.problem.epilogue,
                            lowered_.plan(), lowered_.kernel, !lowered_.problem.options.constant_b.has_value())),
       kernel_(load(gpu, binary_, lowered_.kernel.entry), lowered_.plan(), kernel_bytes(lowered_)) {
@@ -106,17 +123,20 @@ Prepared CudaExecutable::prepare(const Arguments& arguments) const {
     if (slot != no_slot) prepared.sites.push_back({.slot = slot, .offset = static_cast<std::size_t>(offset)});
   };
   const Address constant{reinterpret_cast<const void*>(filter_.address())};
-  encode_maps(p, task_, lowered_.plan(), addresses(lowered_, bound, bound.b.data != nullptr ? bound.b : constant),
-              prepared.sites);
+  const Addresses at = addresses(lowered_, bound, bound.b.data != nullptr ? bound.b : constant);
+  if (conv_plan_ != nullptr)
+    encode_maps(p, task_, *conv_plan_, at, prepared.sites);
+  else
+    place_depthwise(p, task_, *depthwise_plan_, at, prepared.sites);
   p.conv.geometry = geometry_;
   p.conv.side_memory = const_cast<void*>(bound.side.data);
   note(&p.conv.side_memory, bound.side.slot);
   if (bound.moments.data != nullptr) {
     p.conv.norm.slots = static_cast<Entry*>(const_cast<void*>(bound.moments.data));
-    p.conv.norm.slots_per_image = lowered_.plan().slots_per_image;
+    p.conv.norm.slots_per_image = lowered_.plan().moments.slots;
     note(&p.conv.norm.slots, bound.moments.slot);
   }
-  const std::size_t first = further_maps(lowered_.plan()) * fields_of_map;
+  const std::size_t first = further_maps(lowered_) * fields_of_map;
   for (std::size_t i = 0; i < bound.fields.size(); ++i) {
     p.fields[first + i] = bound.fields[i];
     note(&p.fields[first + i], bound.field_slots[i]);
@@ -126,20 +146,20 @@ Prepared CudaExecutable::prepare(const Arguments& arguments) const {
 }
 
 Memory CudaExecutable::make_workspace() const {
-  Memory workspace(gpu_, lowered_.plan().workspace.bytes, "a workspace");
+  Memory workspace(gpu_, lowered_.plan().workspace_bytes, "a workspace");
   workspace.zero();
   return workspace;
 }
 
 void CudaExecutable::place(Parameters& p, CUdeviceptr workspace) const {
-  place_workspace(p.conv, lowered_.plan(), lowered_.problem.epilogue, workspace);
+  if (conv_plan_ != nullptr) place_workspace(p.conv, *conv_plan_, lowered_.problem.epilogue, workspace);
 }
 
 void CudaExecutable::launch(const Parameters& parameters, CUstream stream) const {
   if (Recording::takes([&] { return kernel_.form(&parameters); })) return;
   const Current current(gpu_);
   if (const CUresult result = kernel_.launch(stream, &parameters); result != CUDA_SUCCESS)
-    check(result, fmt::format("launching {}", plan::describe(lowered_.plan())));
+    check(result, fmt::format("launching {}", families::describe(lowered_.plan())));
 }
 
 std::shared_ptr<LaunchImpl> CudaExecutable::bind(const Arguments& arguments, const WorkspaceMemory& workspace) const {
@@ -167,7 +187,7 @@ void CudaExecutable::enqueue(const Arguments& arguments, Stream handle) const {
   const Current current(gpu_);
   Parameters p = prepare(arguments).parameters;
   const bool captured = is_capturing(stream);
-  if (lowered_.plan().workspace.bytes == 0) {
+  if (lowered_.plan().workspace_bytes == 0) {
     place(p, 0);
     return launch(p, stream);
   }
@@ -185,7 +205,7 @@ void CudaExecutable::run(const Arguments& arguments) const {
   const Current current(gpu_);
   const CUresult result = driver().cuStreamSynchronize(nullptr);
   if (result == CUDA_SUCCESS) return;
-  const std::string what = fmt::format("running {}", plan::describe(lowered_.plan()));
+  const std::string what = fmt::format("running {}", families::describe(lowered_.plan()));
   if (result == CUDA_ERROR_ILLEGAL_ADDRESS && lowered_.problem.options.watchdog)
     check(result, what + " (compiled with the watchdog, which ends a launch this way when a wait lasts some seconds)");
   if (result == CUDA_ERROR_MISALIGNED_ADDRESS && lowered_.problem.options.watchdog)
@@ -201,8 +221,8 @@ std::string CudaExecutable::describe() const {
   const jit::Resources& r = b.resources;
   std::string text = fmt::format("{} on GPU {} ({}), one launch\n", to_string(lowered_.problem.contraction), gpu_.index,
                                  gpu_.device.name);
-  text +=
-      fmt::format("  plan: {}, predicted {:.1f} us\n", plan::describe(lowered_.plan()), lowered_.plan().predicted_us);
+  text += fmt::format("  plan: {}, predicted {:.1f} us\n", families::describe(lowered_.plan()),
+                      lowered_.plan().predicted_us);
   text +=
       fmt::format("  kernel: {} registers, {}, {}\n", r.registers,
                   r.spill_store_bytes + r.spill_load_bytes == 0
@@ -210,9 +230,9 @@ std::string CudaExecutable::describe() const {
                       : fmt::format("spills of {} bytes stored and {} loaded", r.spill_store_bytes, r.spill_load_bytes),
                   b.cached ? fmt::format("from the cache ({})", b.key)
                            : fmt::format("compiled in {:.2f} s ({})", b.seconds, b.key));
-  text += lowered_.plan().workspace.bytes == 0
+  text += lowered_.plan().workspace_bytes == 0
               ? "  workspace: none\n"
-              : fmt::format("  workspace: {} bytes for each execution in flight\n", lowered_.plan().workspace.bytes);
+              : fmt::format("  workspace: {} bytes for each execution in flight\n", lowered_.plan().workspace_bytes);
   return text;
 }
 

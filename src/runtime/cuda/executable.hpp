@@ -25,7 +25,7 @@ class CudaExecutable final : public ExecutableImpl, public std::enable_shared_fr
   void run(const Arguments& arguments) const override;
   void enqueue(const Arguments& arguments, Stream stream) const override;
   std::shared_ptr<LaunchImpl> bind(const Arguments& arguments, const WorkspaceMemory& workspace) const override;
-  std::size_t workspace_bytes() const override { return lowered_.plan().workspace.bytes; }
+  std::size_t workspace_bytes() const override { return lowered_.plan().workspace_bytes; }
   std::string describe() const override;
 
   /// One launch with these parameters. Throws DeviceError.
@@ -42,7 +42,10 @@ class CudaExecutable final : public ExecutableImpl, public std::enable_shared_fr
 
   const Gpu& gpu_;
   lower::Lowered lowered_;
-  jit::Binary binary_;           ///< without the cubin
+  jit::Binary binary_;  ///< without the cubin
+  // The plan as what it is: one of the two is null
+  const plan::ConvPlan* conv_plan_;
+  const plan::DepthwisePlan* depthwise_plan_;
   plan::ConvTask task_;          ///< as the kernel computes the contraction
   const ConvGeometry geometry_;  ///< of every launch, with its divisors
   Signature signature_;

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <string>
 
-#include "plan/conv.hpp"
+#include "plan/device.hpp"
 #include "runtime/cuda/driver.hpp"
 
 namespace unisono::cuda {

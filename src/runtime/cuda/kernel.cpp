@@ -63,10 +63,10 @@ void allow(CUfunction function, CUfunction_attribute which, int value, const cha
 
 }  // namespace
 
-Kernel::Kernel(std::shared_ptr<const Module> module, const plan::ConvPlan& plan, std::size_t parameter_bytes)
+Kernel::Kernel(std::shared_ptr<const Module> module, const families::Plan& plan, std::size_t parameter_bytes)
     : module_(std::move(module)), function_(module_->function()) {
   const Current current(gpu());
-  const int cluster = plan.config.cluster_m * plan.config.cluster_n;
+  const int cluster = plan.cluster;
   allow(function_, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, static_cast<int>(plan.shared_bytes),
         "allowing the kernel its shared memory");
   if (cluster > 8)
@@ -97,8 +97,8 @@ Kernel::Kernel(std::shared_ptr<const Module> module, const plan::ConvPlan& plan,
   check_parameters(parameter_bytes);
 }
 
-void Kernel::check_residency(const plan::ConvPlan& plan) const {
-  const int cluster = plan.config.cluster_m * plan.config.cluster_n;
+void Kernel::check_residency(const families::Plan& plan) const {
+  const int cluster = plan.cluster;
   int fit = 0;
   if (cluster > 1) {
     check(driver().cuOccupancyMaxActiveClusters(&fit, function_, &config_), "asking how many clusters fit");
@@ -112,7 +112,7 @@ void Kernel::check_residency(const plan::ConvPlan& plan) const {
     throw DeviceError(fmt::format(
         "{}: {} blocks exchange statistics while they run, so all must be resident at once, but only {} fit "
         "on the {}; does another process hold a part of it (MPS)?",
-        plan::describe(plan), plan.blocks, fit, gpu().device.name));
+        families::describe(plan), plan.blocks, fit, gpu().device.name));
 }
 
 // What the kernel declares must be what is handed to it: the driver copies as many bytes as the kernel says.

@@ -5,8 +5,8 @@
 #include <span>
 #include <string>
 
+#include "families/interface/plan.hpp"
 #include "jit/jit.hpp"
-#include "plan/conv.hpp"
 #include "runtime/cuda/gpu.hpp"
 #include "runtime/cuda/graph.hpp"
 
@@ -36,7 +36,7 @@ std::shared_ptr<const Module> load(const Gpu& gpu, const jit::Binary& binary, co
 /// on the GPU at once although the plan needs them to.
 class Kernel {
  public:
-  Kernel(std::shared_ptr<const Module> module, const plan::ConvPlan& plan, std::size_t parameter_bytes);
+  Kernel(std::shared_ptr<const Module> module, const families::Plan& plan, std::size_t parameter_bytes);
   Kernel(const Kernel&) = delete;
   Kernel& operator=(const Kernel&) = delete;
 
@@ -56,7 +56,7 @@ class Kernel {
   }
 
  private:
-  void check_residency(const plan::ConvPlan& plan) const;
+  void check_residency(const families::Plan& plan) const;
   void check_parameters(std::size_t bytes) const;
   std::shared_ptr<const Module> module_;
   CUfunction function_ = nullptr;

@@ -55,17 +55,17 @@ GatheredFilter gathered_filter(const plan::ConvTask& t, const void* memory, std:
   return g;
 }
 
-DepthwiseImage depthwise_image(const plan::ConvTask& t, const plan::ConvPlan& plan, const void* memory,
+DepthwiseImage depthwise_image(const plan::ConvTask& t, const plan::DepthwisePlan& plan, const void* memory,
                                std::int64_t pitch) {
   const Conv2d& c = t.conv;
-  const plan::DepthwiseLayout l = plan::depthwise_layout(*plan.config.depthwise, c, extents(t.contraction()));
+  const plan::DepthwiseLayout l = plan::depthwise_layout(plan.config.strip, c, extents(t.contraction()));
   if (pitch == 0) pitch = c.c;
   DepthwiseImage d{};
   d.memory = memory;
   d.step_image = static_cast<u64>(c.h * c.w * pitch);
   d.step_h = c.w * pitch, d.step_w = pitch;
   d.height = narrow(c.h), d.width = narrow(c.w);
-  d.lattice_h = l.lattice_h, d.lattice_w = l.lattice_w, d.strip_lines = plan.config.depthwise->lines;
+  d.lattice_h = l.lattice_h, d.lattice_w = l.lattice_w, d.strip_lines = plan.config.strip.lines;
   const std::int64_t of_image = l.across * l.down, of_band = l.across * l.band;
   d.strips = static_cast<u32>(l.strips), d.image_strips = static_cast<u32>(of_image);
   d.band_strips = static_cast<u32>(of_band), d.band_lines = static_cast<u32>(l.band);
@@ -74,20 +74,38 @@ DepthwiseImage depthwise_image(const plan::ConvTask& t, const plan::ConvPlan& pl
   return d;
 }
 
-ConvGeometry geometry(const plan::ConvTask& task, const plan::ConvPlan& p) {
+namespace {
+
+/// What does not depend on how a tile is loaded.
+ConvGeometry common_geometry(const plan::ConvTask& task, const auto& plan) {
   const Conv2d& c = task.conv;
   const Extents e = extents(task.contraction());
   ConvGeometry g{};
-  g.images = p.images, g.rows = p.rows, g.channels = static_cast<int>(c.k);
-  g.tiles_m = p.tiles_m, g.tiles_n = p.tiles_n, g.tiles = p.tiles;
+  g.images = plan.images, g.rows = plan.rows, g.channels = static_cast<int>(c.k);
+  g.tiles_m = plan.tiles_m, g.tiles_n = plan.tiles_n, g.tiles = plan.tiles;
   g.height = static_cast<int>(e.height), g.width = static_cast<int>(e.width);
+  g.stride_h = static_cast<int>(c.stride[0]), g.stride_w = static_cast<int>(c.stride[1]);
+  g.pad_h = static_cast<int>(c.pad[0]), g.pad_w = static_cast<int>(c.pad[1]);
+  g.dilation_h = static_cast<int>(c.dilation[0]), g.dilation_w = static_cast<int>(c.dilation[1]);
+  return g;
+}
+
+}  // namespace
+
+ConvGeometry geometry(const plan::ConvTask& task, const plan::DepthwisePlan& p) {
+  ConvGeometry g = common_geometry(task, p);
+  g.taps_h = narrow(task.conv.r), g.taps_w = narrow(task.conv.s), g.splits = 1;
+  set_divisors(g, 0);
+  return g;
+}
+
+ConvGeometry geometry(const plan::ConvTask& task, const plan::ConvPlan& p) {
+  const Conv2d& c = task.conv;
+  ConvGeometry g = common_geometry(task, p);
   g.patches_across = p.patches_across;
   const bool gathers = p.config.by_hand();  // all taps and channels in one k
   g.taps_h = gathers ? 1 : narrow(c.r), g.taps_w = gathers ? 1 : narrow(c.s), g.channel_blocks = p.channel_blocks;
   g.splits = p.splits;
-  g.stride_h = static_cast<int>(c.stride[0]), g.stride_w = static_cast<int>(c.stride[1]);
-  g.pad_h = static_cast<int>(c.pad[0]), g.pad_w = static_cast<int>(c.pad[1]);
-  g.dilation_h = static_cast<int>(c.dilation[0]), g.dilation_w = static_cast<int>(c.dilation[1]);
   set_divisors(g, p.config.group);
   return g;
 }

@@ -6,7 +6,8 @@
 #include <cstdint>
 #include <cstring>
 
-#include "plan/conv.hpp"
+#include "families/sm90_conv/conv.hpp"
+#include "families/sm90_depthwise/depthwise.hpp"
 #include "plan/epilogue.hpp"
 #include "unisono/contraction.hpp"
 #include "unisono/params.cuh"
@@ -39,6 +40,7 @@ constexpr std::size_t parameter_bytes(std::size_t fields, std::size_t maps = 0) 
 
 /// All that does not depend on memory.
 ConvGeometry geometry(const plan::ConvTask& task, const plan::ConvPlan& plan);
+ConvGeometry geometry(const plan::ConvTask& task, const plan::DepthwisePlan& plan);
 
 /// What stands in a map's place where operands are loaded and outputs stored without one. `step`: elements from one
 /// product's matrix to the next; 0: dense.
@@ -46,7 +48,7 @@ GatheredImage gathered_image(const plan::ConvTask& task, const void* memory, std
 GatheredFilter gathered_filter(const plan::ConvTask& task, const void* memory, std::int64_t step = 0);
 
 /// The same of a depthwise convolution; `pitch`: elements from pixel to pixel, 0: they lie together.
-DepthwiseImage depthwise_image(const plan::ConvTask& task, const plan::ConvPlan& plan, const void* memory,
+DepthwiseImage depthwise_image(const plan::ConvTask& task, const plan::DepthwisePlan& plan, const void* memory,
                                std::int64_t pitch = 0);
 
 /// Fills norm, split and launch with addresses inside the workspace that starts at `base`.

@@ -5,7 +5,7 @@
 #include <array>
 #include <cstdint>
 
-#include "plan/conv.hpp"
+#include "families/sm90_conv/conv.hpp"
 #include "unisono/contraction.hpp"
 
 namespace unisono::cuda {

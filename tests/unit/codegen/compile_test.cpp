@@ -3,10 +3,10 @@
 
 #include <set>
 
+#include "families/sm90_conv/shared_memory.hpp"
 #include "fixture.hpp"
 #include "ir/op_table.hpp"
 #include "jit/jit.hpp"
-#include "plan/conv_shared_memory.hpp"
 #include "unisono/error.hpp"
 
 namespace unisono::codegen {
@@ -72,7 +72,8 @@ plan::ConvConfig small_tile() {
 
 class Compiles : public testing::Test {
  protected:
-  void compile(std::string_view text, const plan::ConvConfig& config, const Options& options = {}) {
+  template <class Config>
+  void compile(std::string_view text, const Config& config, const Options& options = {}) {
     requests_.push_back(request_of(generate(epilogue_of(text), config, options), headers(), std::string(text)));
   }
   void compile(std::string_view text, const Options& options = {}) {
@@ -137,11 +138,11 @@ TEST_F(Compiles, WithoutNormalisation) {
 }
 
 TEST_F(Compiles, Depthwise) {
-  plan::ConvConfig config;
+  plan::DepthwiseConfig config;
   config.tile_n = 64;
-  config.depthwise = {.taps_h = 3, .taps_w = 3, .blocks = 3};
+  config.strip = {.taps_h = 3, .taps_w = 3, .blocks = 3};
   compile("operand r[m,n] : bf16\nh = acc + bias[n]\nstore h : f16\nstore hardswish(h) + r as y : bf16", config);
-  config.depthwise->taps_h = config.depthwise->taps_w = 0, config.depthwise->multiplier = 4;
+  config.strip.taps_h = config.strip.taps_w = 0, config.strip.multiplier = 4;
   config.mode = plan::NormMode::general;
   compile("operand keep[m,n] : bool\nstore select(keep, acc * s[m], index(h)) as y : f32\nstore acc > 0 as z : bool",
           config);

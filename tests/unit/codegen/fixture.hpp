@@ -5,6 +5,8 @@
 #include <string_view>
 
 #include "codegen/codegen.hpp"
+#include "families/sm90_conv/generate.hpp"
+#include "families/sm90_depthwise/generate.hpp"
 
 namespace unisono::codegen {
 

@@ -90,7 +90,7 @@ TEST_F(CudaLaunch, ErrorsOfTheDriver) {
   const CUstream fresh = stream();
   state.next_alloc = CUDA_ERROR_OUT_OF_MEMORY;
   EXPECT_THAT(refusal<DeviceError>([&] { built().enqueue(a, fresh); }),
-              HasSubstr("allocating " + std::to_string(kernel.plan().workspace.bytes) +
+              HasSubstr("allocating " + std::to_string(kernel.plan().workspace_bytes) +
                         " bytes of GPU memory for a workspace"));
   EXPECT_NO_THROW(built().enqueue(a, fresh)) << "nothing half-made stays in the pool";
 }

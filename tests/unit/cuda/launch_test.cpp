@@ -18,7 +18,7 @@ TEST_F(CudaLaunch, IsWhatThePlanSays) {
   built().run(a);
   ASSERT_EQ(state.launches.size(), 1u);
   const fake::RecordedLaunch& launch = state.launches[0];
-  const plan::ConvPlan& plan = kernel.plan();
+  const auto& plan = dynamic_cast<const plan::ConvPlan&>(kernel.plan());
   EXPECT_EQ(launch.grid, static_cast<unsigned>(plan.blocks));
   EXPECT_EQ(launch.block, static_cast<unsigned>(plan.threads));
   EXPECT_EQ(launch.shared, plan.shared_bytes);
@@ -51,14 +51,15 @@ TEST_F(CudaLaunch, WorkspacesAreZeroAndLieWithinTheirMemory) {
   const Launch launch = built().bind(a);
   launch.enqueue(nullptr);
   const Parameters p = parameters_of(state.launches.at(0));
-  const auto start = reinterpret_cast<CUdeviceptr>(p.conv.launch.exits) - kernel.plan().workspace.exits;
+  const auto start = reinterpret_cast<CUdeviceptr>(p.conv.launch.exits) -
+                     dynamic_cast<const plan::ConvPlan&>(kernel.plan()).workspace.exits;
   ASSERT_TRUE(state.memory.contains(start)) << "a workspace is an allocation of its own";
-  EXPECT_GE(state.memory.at(start), kernel.plan().workspace.bytes);
+  EXPECT_GE(state.memory.at(start), kernel.plan().workspace_bytes);
   const auto* bytes = reinterpret_cast<const char*>(start);
-  EXPECT_TRUE(std::all_of(bytes, bytes + kernel.plan().workspace.bytes, [](char c) { return c == 0; }));
+  EXPECT_TRUE(std::all_of(bytes, bytes + kernel.plan().workspace_bytes, [](char c) { return c == 0; }));
   for (const void* part : {static_cast<const void*>(p.conv.norm.slots), static_cast<const void*>(p.conv.norm.teams)}) {
     EXPECT_GE(reinterpret_cast<CUdeviceptr>(part), start);
-    EXPECT_LT(reinterpret_cast<CUdeviceptr>(part), start + kernel.plan().workspace.bytes);
+    EXPECT_LT(reinterpret_cast<CUdeviceptr>(part), start + kernel.plan().workspace_bytes);
   }
 }
 

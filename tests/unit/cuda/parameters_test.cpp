@@ -82,9 +82,9 @@ TEST(Parameters, OfDepthwiseConvolutions) {
                     .pad = {2, 1, 2, 1},
                     .dilation = {2, 1},
                     .groups = 24};
-  plan::ConvPlan p;
+  plan::DepthwisePlan p;
   p.tiles_n = 3;
-  p.config.depthwise = {.lines = 5, .pixels = 4, .channels = 4, .taps_h = 3, .taps_w = 3};
+  p.config.strip = {.lines = 5, .pixels = 4, .channels = 4, .taps_h = 3, .taps_w = 3};
   int memory = 0;
   const DepthwiseImage d = depthwise_image(conv, p, &memory, 32);
   EXPECT_EQ(d.memory, &memory);

@@ -1,5 +1,6 @@
 // Arguments of a launch by slot: what is moved, what is left alone, what is refused; workspaces of the caller.
 
+#include "families/interface/family.hpp"
 #include "recorded.hpp"
 #include "runtime/cuda/arguments.hpp"
 
@@ -18,6 +19,7 @@ struct Kind {
   Contraction contraction;
   const char* text;
   CompileOptions options = {};
+  std::string_view family = "sm90_conv";
   std::function<bool(const plan::ConvConfig&)> is_meant = [](const plan::ConvConfig&) { return true; };
 };
 
@@ -57,16 +59,16 @@ std::vector<Kind> kinds() {
                                    .dtype_w = DType::bf16};
   return {
       {"im2col", image(64, 64), block},
-      {"depthwise", depthwise(), bias, {}, [](const auto& c) { return c.depthwise.has_value(); }},
-      {"few channels", image(3, 64, 7), bias, {}, [](const auto& c) { return c.gather || c.unfold; }},
+      {"depthwise", depthwise(), bias, {}, "sm90_depthwise"},
+      {"few channels", image(3, 64, 7), bias, {}, "sm90_conv", [](const auto& c) { return c.gather || c.unfold; }},
       {"odd channels", image(20, 36), bias},
-      {"phases", transposed, bias, {}, [](const auto& c) { return c.phases; }},
+      {"phases", transposed, bias, {}, "sm90_conv", [](const auto& c) { return c.phases; }},
       {"pooled", image(64, 64), bias, with({.resampled = {.pooled = "p"}})},
       {"enlarged", image(64, 64), bias, with({.resampled = {.enlarged = "e"}})},
       {"only enlarged", image(64, 64), bias, with({.resampled = {.enlarged = "e", .only_enlarged = true}})},
       {"head", image(64, 64), bias, with({.head = {.channels = 3, .graph = head}})},
       {"fetched", image(64, 64), "operand r[m,n] : bf16\nstore acc + r as y : bf16\n", with({.plan = "fetch=1"}),
-       [](const auto& c) { return c.fetch == 1; }},
+       "sm90_conv", [](const auto& c) { return c.fetch == 1; }},
       {"product", Gemm{.m = 256, .n = 128, .k = 64, .dtype_a = DType::bf16, .dtype_b = DType::bf16}, bias},
       {"products",
        Gemm{.batch = 3,
@@ -110,9 +112,11 @@ class Slots : public CudaLaunch {
     o.device = Device::cuda;
     const Graph graph = parse(kind.text);
     const lower::Lowered k = lower::lower(kind.contraction, graph, o, open_device(0));
-    EXPECT_TRUE(kind.is_meant(k.plan().config)) << kind.name << ": " << plan::describe(k.plan());
-    state.parameter_bytes =
-        parameter_bytes(k.kernel.fields.size(), static_cast<std::size_t>(k.plan().config.further_maps()));
+    const auto* conv = dynamic_cast<const plan::ConvPlan*>(&k.plan());
+    EXPECT_EQ(k.plan().family->name(), kind.family) << kind.name;
+    EXPECT_TRUE(conv == nullptr || kind.is_meant(conv->config)) << kind.name << ": " << families::describe(k.plan());
+    state.parameter_bytes = parameter_bytes(
+        k.kernel.fields.size(), conv == nullptr ? 0 : static_cast<std::size_t>(conv->config.further_maps()));
     const Executable made(build(k, {.cubin = {}, .resources = {.registers = 168}, .key = kind.name, .entry = {}}));
     const Arguments from = arguments_for(kind, graph);
     Arguments to = arguments_for(kind, graph);
@@ -207,7 +211,7 @@ TEST_F(Slots, ArgumentsThatCannotBe) {
 TEST_F(Slots, AWorkspaceOfTheCallers) {
   const std::size_t bytes = built().workspace_bytes();
   ASSERT_GT(bytes, 0u);
-  EXPECT_EQ(bytes, kernel.plan().workspace.bytes);
+  EXPECT_EQ(bytes, kernel.plan().workspace_bytes);
   auto* const room = static_cast<std::byte*>(memory(static_cast<std::int64_t>(2 * bytes)));
   std::fill_n(room, 2 * bytes, std::byte{0x5a});
   const std::size_t before = state.memory.size();
@@ -220,13 +224,13 @@ TEST_F(Slots, AWorkspaceOfTheCallers) {
     return reinterpret_cast<const std::byte*>(parameters_of(state.launches.back()).conv.launch.exits);
   };
   launch.enqueue(nullptr);
-  EXPECT_EQ(exits(), room + kernel.plan().workspace.exits);
+  EXPECT_EQ(exits(), room + dynamic_cast<const plan::ConvPlan&>(kernel.plan()).workspace.exits);
   auto* const other = static_cast<std::byte*>(memory(static_cast<std::int64_t>(bytes)));
   std::fill_n(other, bytes, std::byte{1});
   launch.use({.memory = other, .bytes = bytes, .is_clear = true});
   EXPECT_EQ(other[0], std::byte{1}) << "the caller says that it is clear";
   launch.enqueue(nullptr);
-  EXPECT_EQ(exits(), other + kernel.plan().workspace.exits);
+  EXPECT_EQ(exits(), other + dynamic_cast<const plan::ConvPlan&>(kernel.plan()).workspace.exits);
   launch.use({});
   EXPECT_EQ(state.memory.size(), before + 2) << "its own, and that of the test";
 }

@@ -87,11 +87,9 @@ TEST(TensorMaps, FilterOfATransposedConvolution) {
   const auto phases = plan::by_phases(t);
   ASSERT_TRUE(phases);
   const plan::ConvTask& task = *phases;
-  const plan::ConvPlan plan{
-      .config = {.tile_m = 128, .tile_n = 40, .patch = true, .halo_h = 1, .halo_w = 2, .phases = true},
-      .images = 2,
-      .rows = 9 * 17,
-      .workspace = {}};
+  plan::ConvPlan plan;
+  plan.config = {.tile_m = 128, .tile_n = 40, .patch = true, .halo_h = 1, .halo_w = 2, .phases = true};
+  plan.images = 2, plan.rows = 9 * 17;
   const MapShapes m = map_shapes(task, plan);
   EXPECT_EQ(m.filter.extents, (std::array<std::uint64_t, 4>{40, 5, 3, 24}));
   EXPECT_EQ(m.filter.strides, (std::array<std::uint64_t, 3>{80, 400, 1200}));

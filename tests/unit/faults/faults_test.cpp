@@ -173,7 +173,7 @@ TEST_F(Faults, LookupsInTheDatabase) {
   measured_plan();
   ::testing::internal::CaptureStderr();
   each_fails_once(
-      Kind::database, [&] { return tuning::choose(conv, epilogue, device, {}).plan.blocks > 0; }, true);
+      Kind::database, [&] { return tuning::choose(conv, epilogue, device, {}).plan->blocks > 0; }, true);
   EXPECT_NE(::testing::internal::GetCapturedStderr().find("measured plans are not used"), std::string::npos);
 }
 

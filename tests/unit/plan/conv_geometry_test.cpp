@@ -1,6 +1,7 @@
 // Tiles, statistics, split-K and workspace of plans against values worked out by hand.
 
-#include "plan/conv_geometry.hpp"
+#include "families/sm90_conv/geometry.hpp"
+#include "families/sm90_conv/shared_memory.hpp"
 
 #include <gtest/gtest.h>
 

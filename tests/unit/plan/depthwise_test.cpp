@@ -1,13 +1,14 @@
 // Depthwise convolutions by ordinary multiplications: what is served, by which strips, and why not.
 
-#include "plan/depthwise.hpp"
+#include "families/sm90_depthwise/depthwise.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <map>
+#include <optional>
 
-#include "plan/conv_problem.hpp"
+#include "families/sm90/problem.hpp"
 #include "problems.hpp"
 #include "support/random.hpp"
 #include "unisono/error.hpp"
@@ -24,31 +25,39 @@ Conv2d depthwise(std::int64_t channels, std::int64_t taps, std::int64_t stride =
   return c;
 }
 
-std::vector<Candidate> all(const Conv2d& conv, const char* text = test::bias_silu, const char* fixed = "") {
-  return candidates(conv, test::epilogue_of(text, conv), Device{}, Override::parse(fixed));
+std::vector<DepthwisePlan> all(const Conv2d& conv, const char* text = test::bias_silu, const char* fixed = "") {
+  return depthwise_candidates(conv, test::epilogue_of(text, conv), Device{}, Override::parse(fixed));
 }
 
-ConvConfig chosen(const Conv2d& conv, const char* text = test::bias_silu, const char* fixed = "") {
-  return choose(conv, test::epilogue_of(text, conv), Device{}, Override::parse(fixed)).config;
+// The configuration that the registry chooses, if it is one of this family
+std::optional<DepthwiseConfig> chosen(const Conv2d& conv, const char* text = test::bias_silu, const char* fixed = "") {
+  const Epilogue epilogue = test::epilogue_of(text, conv);
+  const auto plan = families::choose({conv, epilogue, Device{}}, Override::parse(fixed));
+  const auto* own = dynamic_cast<const DepthwisePlan*>(plan.get());
+  return own ? std::optional(own->config) : std::nullopt;
 }
 
 TEST(Depthwise, HasAKernelOfItsOwn) {
-  for (const Candidate& c : all(depthwise(256, 3))) {
-    EXPECT_TRUE(c.plan.config.depthwise);
-    EXPECT_EQ(c.refusal, "");
+  const Conv2d first = depthwise(256, 3);
+  const Epilogue epilogue = test::epilogue_of(test::bias_silu, first);
+  for (const families::Candidate& c : families::candidates({first, epilogue, Device{}})) {
+    EXPECT_TRUE(c.is_legal());
+    EXPECT_EQ(c.plan->family->name(), "sm90_depthwise");
+    EXPECT_EQ(c.plan->family->cost(*c.plan, {first, epilogue, Device{}}), c.plan->predicted_us);
   }
   for (const std::int64_t channels : {2, 10, 64, 96, 130, 1280})
     for (const std::int64_t taps : {1, 3, 5, 7, 11})
       for (const std::int64_t stride : {1, 2, 3})
         for (const std::int64_t multiplier : {1, 2, 4}) {
-          const auto strip = chosen(depthwise(channels, taps, stride, multiplier)).depthwise;
-          ASSERT_TRUE(strip) << channels << " " << taps;
+          const auto config = chosen(depthwise(channels, taps, stride, multiplier));
+          ASSERT_TRUE(config) << channels << " " << taps;
+          const DepthwiseStrip* const strip = &config->strip;
           EXPECT_EQ(strip->taps_h, stride <= 2 && (taps <= 5 || (taps == 7 && multiplier < 4)) ? taps : 0);
           EXPECT_EQ(strip->multiplier, multiplier);
           EXPECT_EQ(strip->channels % multiplier, 0);
         }
-  EXPECT_TRUE(chosen(depthwise(24, 3), "store acc * s[m] + index(h) as y : f32").depthwise);
-  EXPECT_FALSE(chosen(test::conv_of(8, 64, 64, 256, 256, 3)).depthwise);
+  EXPECT_TRUE(chosen(depthwise(24, 3), "store acc * s[m] + index(h) as y : f32"));
+  EXPECT_FALSE(chosen(test::conv_of(8, 64, 64, 256, 256, 3)));
 }
 
 // By the kernels with tiles, and the plan says why
@@ -64,7 +73,7 @@ TEST(Depthwise, SaysWhyNot) {
       {depthwise(64, 3), "store sum(acc, over=n) as s : f32", "depthwise: the epilogue has reductions"},
       {depthwise(64, 60), test::bias_silu, "depthwise: filters of 3600 taps"}};
   for (const auto& [conv, text, reason] : cases) {
-    EXPECT_FALSE(chosen(conv, text).depthwise) << text;
+    EXPECT_FALSE(chosen(conv, text)) << text;
     EXPECT_THAT(explain(conv, test::epilogue_of(text, conv), Device{}), HasSubstr(reason));
   }
   EXPECT_THAT(explain(grouped, test::epilogue_of(test::bare, grouped), Device{}),
@@ -73,19 +82,22 @@ TEST(Depthwise, SaysWhyNot) {
 
 TEST(Depthwise, TakesAnOverride) {
   const Conv2d conv = depthwise(256, 3);
-  const ConvConfig c = chosen(conv, test::bias_silu, "thread=16x2x8");
-  EXPECT_EQ(c.depthwise->lines, 16);
-  EXPECT_EQ(c.depthwise->pixels, 2);
-  EXPECT_EQ(c.depthwise->channels, 8);
-  EXPECT_EQ(chosen(conv, test::bias_silu, "load=depthwise thread=4x4x4 tile=128x64").tile_n, 64);
-  for (const Candidate& x : all(conv)) {
-    const auto one = candidates(conv, test::epilogue_of(test::bias_silu, conv), Device{}, override_of(x.plan.config));
-    ASSERT_EQ(one.size(), 1u) << to_string(override_of(x.plan.config));
-    EXPECT_EQ(one[0].plan.config, x.plan.config);
+  const auto c = chosen(conv, test::bias_silu, "thread=16x2x8");
+  ASSERT_TRUE(c);
+  EXPECT_EQ(c->strip.lines, 16);
+  EXPECT_EQ(c->strip.pixels, 2);
+  EXPECT_EQ(c->strip.channels, 8);
+  EXPECT_EQ(chosen(conv, test::bias_silu, "load=depthwise thread=4x4x4 tile=128x64")->tile_n, 64);
+  const Epilogue epilogue = test::epilogue_of(test::bias_silu, conv);
+  for (const families::Candidate& x : families::candidates({conv, epilogue, Device{}})) {
+    const Override fields = families::override_of(*x.plan);
+    const auto one = depthwise_candidates(conv, epilogue, Device{}, fields);
+    ASSERT_EQ(one.size(), 1u) << to_string(fields);
+    EXPECT_EQ(one[0].config, dynamic_cast<const DepthwisePlan&>(*x.plan).config);
   }
   // What only other kernels have is theirs
   for (const char* fixed : {"load=gather", "order=cooperative", "stages=2"})
-    EXPECT_FALSE(chosen(conv, test::bias_silu, fixed).depthwise) << fixed;
+    EXPECT_FALSE(chosen(conv, test::bias_silu, fixed)) << fixed;
   for (const char* fixed : {"thread=8x4x3", "load=depthwise tile=7x64", "load=depthwise order=pairs"})
     EXPECT_THROW(chosen(conv, test::bias_silu, fixed), Unsupported) << fixed;
   EXPECT_THROW(chosen(test::conv_of(8, 64, 64, 256, 256, 3), test::bias_silu, "load=depthwise"), Unsupported);
@@ -104,8 +116,8 @@ TEST(Depthwise, IsExplained) {
 }
 
 // As the kernel finds a strip's pixels
-void expect_cover(const ConvPlan& p, const ConvProblem& problem) {
-  const DepthwiseStrip& s = *p.config.depthwise;
+void expect_cover(const DepthwisePlan& p, const ConvProblem& problem) {
+  const DepthwiseStrip& s = p.config.strip;
   const DepthwiseLayout l = depthwise_layout(s, problem.conv, problem.extents);
   const auto first = [](std::int64_t i, std::int64_t each, std::int64_t step) {
     return i / step * (each * step) + i % step;
@@ -148,7 +160,7 @@ TEST(Depthwise, StripsCoverTheOutputOnce) {
     const ConvProblem problem = make_problem(c, test::epilogue_of(test::bias_silu, c), Device{});
     const auto found = all(c);
     for (int k = 0; k < 6; ++k) {
-      const ConvPlan& p = found[static_cast<std::size_t>(r.below(static_cast<int>(found.size())))].plan;
+      const DepthwisePlan& p = found[static_cast<std::size_t>(r.below(static_cast<int>(found.size())))];
       SCOPED_TRACE(describe(p));
       expect_cover(p, problem);
     }

@@ -1,11 +1,11 @@
 // Operands [m,n] that TMA brings: which, by which plans, and what is refused.
 
-#include "plan/fetching.hpp"
+#include "families/sm90_conv/fetching.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "plan/conv_shared_memory.hpp"
+#include "families/sm90_conv/shared_memory.hpp"
 #include "problems.hpp"
 #include "unisono/error.hpp"
 

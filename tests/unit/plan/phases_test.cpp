@@ -9,7 +9,7 @@
 #include <tuple>
 
 #include "passes/passes.hpp"
-#include "plan/conv.hpp"
+#include "problems.hpp"
 #include "unisono/error.hpp"
 #include "unisono/text.hpp"
 

@@ -1,11 +1,45 @@
 #pragma once
 /// Convolutions and epilogues for the tests of plans.
 
+#include <memory>
 #include <string>
+#include <vector>
 
+#include "families/registry.hpp"
+#include "families/sm90_conv/conv.hpp"
 #include "passes/passes.hpp"
-#include "plan/conv.hpp"
 #include "unisono/text.hpp"
+
+namespace unisono::plan {
+
+/// What the registry answers, as tests of the convolution kernels look at it.
+struct Candidate {
+  ConvPlan plan;
+  std::string refusal;   ///< empty: legal
+  bool is_conv = false;  ///< else `plan` is another family's, or none
+};
+
+inline std::vector<Candidate> candidates(const ConvTask& task, const Epilogue& epilogue, const Device& device,
+                                         const Override& fixed = {}) {
+  std::vector<Candidate> list;
+  for (const families::Candidate& c : families::candidates({task, epilogue, device}, fixed)) {
+    const auto* conv = dynamic_cast<const ConvPlan*>(c.plan.get());
+    list.push_back({conv ? *conv : ConvPlan{}, c.refusal ? c.refusal->text() : "", conv != nullptr});
+  }
+  return list;
+}
+
+inline ConvPlan choose(const ConvTask& task, const Epilogue& epilogue, const Device& device,
+                       const Override& fixed = {}) {
+  return dynamic_cast<const ConvPlan&>(*families::choose({task, epilogue, device}, fixed));
+}
+
+inline std::string explain(const ConvTask& task, const Epilogue& epilogue, const Device& device,
+                           const Override& fixed = {}, std::size_t alternatives = 5) {
+  return families::explain({task, epilogue, device}, fixed, alternatives);
+}
+
+}  // namespace unisono::plan
 
 namespace unisono::plan::test {
 

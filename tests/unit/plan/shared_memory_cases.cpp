@@ -8,7 +8,8 @@
 #include <iostream>
 
 #include "codegen/codegen.hpp"
-#include "plan/conv_shared_memory.hpp"
+#include "families/sm90_conv/generate.hpp"
+#include "families/sm90_conv/shared_memory.hpp"
 #include "problems.hpp"
 
 namespace unisono::plan {

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "plan/conv_shared_memory.hpp"
+#include "families/sm90_conv/shared_memory.hpp"
 #include "problems.hpp"
 #include "unisono/error.hpp"
 

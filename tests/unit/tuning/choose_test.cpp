@@ -50,20 +50,20 @@ class Choose : public testing::Test {
 TEST_F(Choose, TheCostModelWhereNothingWasMeasured) {
   const Chosen c = chosen();
   EXPECT_EQ(c.origin, Origin::cost_model);
-  EXPECT_EQ(c.plan.config, plan::choose(conv, epilogue, device).config);
+  EXPECT_EQ(families::override_of(*c.plan), families::override_of(*families::choose({conv, epilogue, device})));
   EXPECT_EQ(said, "");
   EXPECT_FALSE(std::filesystem::exists(file));  // nothing is made by looking
 }
 
 TEST_F(Choose, WhatWasMeasured) {
-  const auto all = plan::candidates(conv, epilogue, device);
-  const plan::ConvPlan& other = all[7].plan;
-  ASSERT_EQ(all[7].refusal, "");
-  keep(plan::to_string(plan::override_of(other.config)));
+  const auto all = families::candidates({conv, epilogue, device});
+  const families::Plan& other = *all[7].plan;
+  ASSERT_TRUE(all[7].is_legal());
+  keep(plan::to_string(families::override_of(other)));
   const Chosen c = chosen();
   EXPECT_EQ(c.origin, Origin::tuned);
-  EXPECT_EQ(c.plan.config, other.config);
-  EXPECT_EQ(c.plan.blocks, other.blocks);
+  EXPECT_EQ(families::override_of(*c.plan), families::override_of(other));
+  EXPECT_EQ(c.plan->blocks, other.blocks);
   EXPECT_THAT(to_string(c), HasSubstr("12.5 us measured"));
   EXPECT_EQ(chosen("", false).origin, Origin::cost_model);
   EXPECT_EQ(chosen("order=pingpong").origin, Origin::fixed);
@@ -114,8 +114,8 @@ TEST_F(Choose, SoIsADamagedFile) {
 }
 
 TEST_F(Choose, ALockedFileIsWaitedForOnce) {
-  const auto all = plan::candidates(conv, epilogue, device);
-  keep(plan::to_string(plan::override_of(all[7].plan.config)));
+  const auto all = families::candidates({conv, epilogue, device});
+  keep(plan::to_string(families::override_of(*all[7].plan)));
   sqlite3* other = nullptr;
   ASSERT_EQ(sqlite3_open(file.c_str(), &other), SQLITE_OK);
   ASSERT_EQ(sqlite3_exec(other, "PRAGMA locking_mode=EXCLUSIVE; BEGIN EXCLUSIVE", nullptr, nullptr, nullptr),
@@ -133,8 +133,8 @@ TEST_F(Choose, ALockedFileIsWaitedForOnce) {
 }
 
 TEST_F(Choose, PlansThatOthersMayHaveWrittenAreNotUsed) {
-  const auto all = plan::candidates(conv, epilogue, device);
-  keep(plan::to_string(plan::override_of(all[7].plan.config)));
+  const auto all = families::candidates({conv, epilogue, device});
+  keep(plan::to_string(families::override_of(*all[7].plan)));
   std::filesystem::permissions(file, std::filesystem::perms::all);
   EXPECT_EQ(chosen().origin, Origin::cost_model);
   EXPECT_THAT(said, testing::AllOf(HasSubstr(file.string()), HasSubstr("somebody else's"), HasSubstr("chmod go-w")));

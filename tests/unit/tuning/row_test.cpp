@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "families/interface/override.hpp"
 #include "rows.hpp"
 #include "unisono/error.hpp"
 

@@ -6,11 +6,10 @@
 #include <limits>
 #include <set>
 
+#include "families/sm90_depthwise/family.hpp"
 #include "network/cuda/decide/heads.hpp"
 #include "network/cuda/decide/im2col_inputs.hpp"
 #include "network/cuda/decide/served_convolution.hpp"
-#include "plan/conv_problem.hpp"
-#include "plan/moment_store.hpp"
 #include "plan/resampling.hpp"
 #include "unisono/error.hpp"
 
@@ -234,19 +233,20 @@ std::string Choice::lower() {
 }
 
 std::string Choice::refuse_groups_unserved() {
-  if (conv_.groups == 1 || k_.lowered.plan().config.depthwise) return {};
+  const families::Family& depthwise = families::sm90_depthwise();
+  if (conv_.groups == 1 || k_.lowered.plan().family == &depthwise) return {};
   const lower::Problem& p = k_.lowered.problem;
-  return fmt::format("{}, nor computed without: {}", refuse_groups(conv_.groups),
-                     plan::why_not_depthwise(plan::make_problem(p.task, p.epilogue, in_.device)));
+  const auto refusal = depthwise.can_implement({p.task, p.epilogue, in_.device});
+  return fmt::format("{}, nor computed without them ({})", refuse_groups(conv_.groups),
+                     refusal ? refusal->text() : families::title(k_.lowered.plan()));
 }
 
 // Only the store that TMA writes, and what is made of it, may be a slice of a wider tensor
 std::string Choice::refuse_slices() {
-  const plan::ConvConfig& config = k_.lowered.plan().config;
+  const families::Plan& plan = k_.lowered.plan();
   const auto is_apart = [](const Argument& x) { return x.is_apart(); };
-  const bool plain_stores = config.stores != plan::Stores::tma;
-  if ((config.gather && k_.image.is_apart()) ||
-      (plain_stores && std::any_of(k_.outputs.begin(), k_.outputs.end(), is_apart)))
+  if ((!plan.pitched_image && k_.image.is_apart()) ||
+      (!plan.pitched_output && std::any_of(k_.outputs.begin(), k_.outputs.end(), is_apart)))
     return "without TMA its kernel takes no slices of concatenations";
   const std::set<std::string> may{main_store(), made_.pooled, made_.enlarged, head_.result.name};
   for (const Argument& o : k_.outputs)
@@ -262,10 +262,10 @@ std::string Choice::refuse_order() {
 
 void Choice::store_moments() {
   if (!q_.moments) return;
-  const Sizes shape = plan::moments_shape(k_.lowered.plan(), conv_.k);
+  const Sizes shape = families::moments_shape(k_.lowered.plan(), conv_.k);
   k_.moments = TensorMoments{.tensor = *q_.moments,
                              .slots = shape[1],
-                             .unit = k_.lowered.plan().config.moments,
+                             .unit = k_.lowered.plan().moments.unit,
                              .bytes = element_count(shape) * static_cast<std::int64_t>(sizeof(float)),
                              .enlarged = !made_.enlarged.empty()};
   Argument& moments = k_.outputs.emplace_back();
@@ -279,7 +279,7 @@ void Choice::describe() {
   for (const auto* list : {&k_.operands, &k_.outputs})
     for (const Argument& x : *list)
       if (!head_.head.only || x.name != main_store()) k_.bytes += x.bytes();
-  k_.how = plan::describe(k_.lowered.plan());
+  k_.how = families::describe(k_.lowered.plan());
   if (const tuning::Chosen& chosen = k_.lowered.chosen; chosen.origin != tuning::Origin::cost_model)
     k_.how += fmt::format(" ({})", tuning::to_string(chosen));
   if (conv_.c != channels()) k_.how += fmt::format(", input channels padded with zeros to {}", conv_.c);

@@ -42,15 +42,12 @@ class TensorCoreStep final : public Step {
     for (const Argument& o : outputs_) arguments.outputs.emplace(o.name, o.view(bases));
     return executable_->bind(arguments, {.memory = bases.workspace, .bytes = workspace_bytes(), .is_clear = true});
   }
-  std::size_t workspace_bytes() const override { return lowered_.plan().workspace.bytes; }
+  std::size_t workspace_bytes() const override { return lowered_.plan().workspace_bytes; }
 
  private:
   void use_memory() {
-    const plan::ConvPlan& plan = lowered_.plan();
-    uses = {.exchanges = plan.cooperative,
-            .exclusive = !plan.config.depthwise.has_value(),
-            .blocks = plan.blocks,
-            .threads = plan.threads};
+    const families::Plan& plan = lowered_.plan();
+    uses = {.exchanges = plan.cooperative, .exclusive = plan.exclusive, .blocks = plan.blocks, .threads = plan.threads};
     uses.reads = {image_.memory(), filter_.memory()};
     for (const Argument& x : operands_) uses.reads.push_back(x.memory());
     for (const Argument& x : outputs_) uses.writes.push_back(x.memory());

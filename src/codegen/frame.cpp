@@ -1,0 +1,75 @@
+#include "codegen/frame.hpp"
+
+#include <fmt/format.h>
+
+#include <set>
+#include <sstream>
+
+#include "codegen/visitor.hpp"
+#include "plan/head.hpp"
+#include "unisono/error.hpp"
+#include "unisono/text.hpp"
+
+namespace unisono::codegen {
+
+namespace {
+
+std::string commented(const std::string& text) {
+  std::istringstream lines(text);
+  std::string result, line;
+  while (std::getline(lines, line)) result += "//   " + line + "\n";
+  return result;
+}
+
+// Each text once: several functions, of several graphs, may come from one
+std::string functions_text(const plan::Epilogue& e) {
+  std::set<std::string> pasted;
+  std::string text;
+  for (const Graph* g : {&e.graph, e.head ? &e.head->epilogue.graph : nullptr}) {
+    if (g == nullptr) continue;
+    std::set<std::string> called;
+    for (const Node& x : g->nodes)
+      if (x.op == Op::call) called.insert(x.attr.name);
+    for (const std::string& name : called)
+      if (const std::string& source = g->functions.at(name)->cuda_source; pasted.insert(source).second)
+        text += source + "\n\n";
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string_view operand_tag(DType element) {
+  if (element != DType::bf16 && element != DType::f16 && element != DType::tf32)
+    throw InternalError(
+        fmt::format("a configuration for operands of {}: kernels take bf16, f16 and tf32", to_string(element)));
+  return element == DType::bf16 ? "Bf16" : element == DType::f16 ? "F16" : "Tf32";
+}
+
+Kernel framed(const plan::Epilogue& epilogue, const Options& options, const Frame& frame) {
+  VisitorWriter visitor(epilogue, options);
+  const std::string body = visitor.text();  // first: it refuses what cannot be generated
+  Kernel kernel;
+  kernel.entry = "unisono_kernel";
+  kernel.fields = visitor.fields();
+  std::string head, about_head;
+  if (epilogue.head) {
+    VisitorWriter writer(epilogue.head->epilogue, options);
+    head = writer.text("HeadVisitor") + "\n";
+    kernel.head_fields = writer.fields();
+    about_head = "// and of the store that is written last a product with few columns:\n" +
+                 commented(print(epilogue.head->epilogue.graph));
+  }
+  kernel.source =
+      "// A convolution and its epilogue in one kernel:\n" + commented(print(epilogue.graph)) + about_head +
+      (options.watchdog ? "#define UNISONO_WATCHDOG\n" : "") + (options.delays ? "#define UNISONO_DELAYS\n" : "") +
+      "#include <" + frame.header + ">\n#include <unisono/math.cuh>\n#include <unisono/operands.cuh>\n\n" +
+      functions_text(epilogue) + "namespace unisono {\n\n" + head + frame.config + "\n" + body +
+      "\nusing Conv = " + frame.kernel + "<Config, Visitor>;\n\n}  // namespace unisono\n\n" +
+      "extern \"C\" __global__ void __launch_bounds__(unisono::Conv::kThreads, " + frame.minimum +
+      ")\n"
+      "unisono_kernel(const __grid_constant__ unisono::Conv::Params params) {\n    unisono::Conv::run(params);\n}\n";
+  return kernel;
+}
+
+}  // namespace unisono::codegen

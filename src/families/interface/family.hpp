@@ -1,0 +1,74 @@
+#pragma once
+/// A family of kernels: what it serves, by which plans, how fast, and by which text.
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "codegen/codegen.hpp"
+#include "families/interface/override.hpp"
+#include "families/interface/plan.hpp"
+#include "plan/as_convolution.hpp"
+#include "plan/device.hpp"
+#include "plan/epilogue.hpp"
+
+namespace unisono::families {
+
+/// What a plan is wanted for.
+struct Workload {
+  const plan::ConvTask& task;
+  const plan::Epilogue& epilogue;
+  const plan::Device& device;
+};
+
+/// Why a kernel does not serve a workload.
+struct Refusal {
+  enum class Scope : std::uint8_t {
+    foreign,  ///< the family is for other contractions: nothing that a user asks about
+    problem,  ///< no plan of the family serves it
+    plan,     ///< this plan does not, another may
+  } scope{};
+  std::vector<std::string> reasons;  ///< each a rule and what breaks it: "size: …"
+
+  std::string text() const;  ///< a line each
+};
+
+/// A plan, or why it is none.
+struct Candidate {
+  PlanPointer plan;
+  std::optional<Refusal> refusal = {};
+
+  bool is_legal() const { return !refusal; }
+};
+
+class Family {
+ public:
+  virtual ~Family() = default;
+  /// As `family=` of a plan's text names it, and its folder.
+  virtual std::string_view name() const = 0;
+
+  /// Why no plan of the family serves the workload; nothing: some may. Throws UserError for a workload that is wrong.
+  virtual std::optional<Refusal> can_implement(const Workload& workload) const = 0;
+  /// The plans that `fixed` leaves, legal ones first, the fastest predicted first; none if it names what the family's
+  /// plans do not have. For workloads that can_implement() does not refuse.
+  virtual std::vector<Candidate> candidates(const Workload& workload, const Override& fixed) const = 0;
+  /// Predicted microseconds of a launch by graph replay, with operands that are in no cache.
+  virtual double cost(const Plan& plan, const Workload& workload) const = 0;
+  /// The kernel's text. Throws as codegen::generate does.
+  virtual codegen::Kernel generate(const Plan& plan, const plan::Epilogue& epilogue,
+                                   const codegen::Options& options) const = 0;
+
+  /// The configuration in a few words: "128x160/5+3 pingpong resident".
+  virtual std::string title(const Plan& plan) const = 0;
+  /// The same with the launch: "…, 104 blocks of 384 threads, 229 KB".
+  virtual std::string describe(const Plan& plan) const = 0;
+  /// Why the plan is as it is, lines for `unisono explain`: "loads: …".
+  virtual std::string reasons(const Plan& plan, const Workload& workload) const = 0;
+  /// All fields of the configuration: among candidates() they leave that one.
+  virtual Override override_of(const Plan& plan) const = 0;
+  /// Alike for plans that differ in details only: the tuner tries one of each kind first.
+  virtual std::string kind(const Plan& plan) const = 0;
+};
+
+}  // namespace unisono::families

@@ -1,0 +1,58 @@
+#pragma once
+/// Plans as text: the fields that a caller, or a stored row, fixes of one.
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace unisono::plan {
+
+/// rows: over the channels of each pixel, all of which are in one tile; resident and streamed exchange statistics
+/// between blocks; general: none of these, Epilogue::general.
+enum class NormMode : std::uint8_t { none, resident, streamed, rows, general };
+
+/// Whether blocks exchange statistics, through a workspace.
+constexpr bool exchanges(NormMode mode) { return mode == NormMode::resident || mode == NormMode::streamed; }
+/// Whether a tile's elements wait for statistics.
+constexpr bool normalises(NormMode mode) { return exchanges(mode) || mode == NormMode::rows; }
+
+/// Fields of a plan that the caller fixes, as text: "tile=128x160 cluster=1x2 stages=4 order=pingpong mode=resident
+/// load=patch split=on swap=on stationary=off thread=8x4x4". Throws UserError for an unknown key or value (says which
+/// are known).
+struct Override {
+  std::map<std::string, std::string> fields;
+  static Override parse(const std::string& text);
+
+  bool operator==(const Override&) const = default;
+};
+
+/// As parse() reads it.
+std::string to_string(const Override& fixed);
+
+enum class Load : std::uint8_t { patch, runs, gather, unfold, depthwise };
+
+struct FixedFields {
+  std::optional<std::string> family;
+  std::optional<int> tile_m, tile_n, tile_k, cluster_m, cluster_n, stages, stages_a, store_buffers, unit, group, fetch;
+  std::optional<std::pair<int, int>> order;  ///< warpgroups of a tile, turns
+  std::optional<std::array<int, 3>> thread;  ///< lines, pixels, channels
+  std::optional<Load> load;
+  std::optional<bool> split, swap, stationary;
+  std::optional<NormMode> mode;
+};
+
+/// The fields with their types. Throws UserError for an unknown key or value.
+FixedFields resolve(const Override& fixed);
+
+/// Warpgroups of a tile and turns of cooperative, pingpong and pairs.
+inline constexpr std::pair<int, int> cooperative{2, 1}, pingpong{1, 2}, pairs{2, 2};
+
+/// "cooperative", "pingpong" or "pairs".
+std::string_view order_name(int tile_warpgroups, int turns);
+std::string_view to_string(NormMode mode);
+
+}  // namespace unisono::plan

@@ -1,0 +1,108 @@
+#include "families/registry.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "families/sm90_conv/family.hpp"
+#include "families/sm90_depthwise/family.hpp"
+#include "ir/suggest.hpp"
+#include "unisono/error.hpp"
+
+namespace unisono::families {
+namespace {
+
+/// Families that were added to the built-in ones.
+std::vector<const Family*>& further() {
+  static std::vector<const Family*> list;
+  return list;
+}
+
+/// Those that `family=` leaves, and `fixed` without it.
+std::vector<const Family*> asked(Override& fixed) {
+  const auto named = fixed.fields.find("family");
+  if (named == fixed.fields.end()) return registry();
+  std::vector<std::string_view> names;
+  for (const Family* f : registry()) {
+    names.push_back(f->name());
+    if (f->name() == named->second) return fixed.fields.erase(named), std::vector<const Family*>{f};
+  }
+  throw UserError(fmt::format("plan override: family={}: expected one of {}{}", named->second, fmt::join(names, ", "),
+                              ir::did_you_mean(ir::nearest(named->second, names))));
+}
+
+std::string no_candidate(const Workload& w, const std::vector<Candidate>& all, const Override& fixed) {
+  std::vector<std::string> fields;
+  for (const auto& [name, value] : fixed.fields) fields.push_back(fmt::format("{}={}", name, value));
+  return fmt::format(
+      "no kernel serves {}{}; each candidate and why it was refused:\n{}{}", to_string(w.task.contraction()),
+      fields.empty() ? "" : fmt::format(" with {}", fmt::join(fields, " ")), refusals_by_reason(all),
+      fields.empty() ? "Use the cpu device, or change what the reasons name." : "Leave out a field of the override.");
+}
+
+}  // namespace
+
+std::vector<const Family*> registry() {
+  std::vector<const Family*> all{&sm90_depthwise(), &sm90_conv()};
+  all.insert(all.end(), further().begin(), further().end());
+  return all;
+}
+
+Registration::Registration(const Family& family) : family_(family) { further().push_back(&family); }
+Registration::~Registration() { std::erase(further(), &family_); }
+
+std::vector<Candidate> candidates(const Workload& workload, const Override& given) {
+  Override fixed = given;
+  std::vector<Candidate> all;
+  std::vector<std::string> reasons;
+  bool refused_by_all = true;
+  const std::vector<const Family*> families = asked(fixed);
+  for (const Family* family : families) {
+    if (auto refusal = family->can_implement(workload)) {
+      if (refusal->scope == Refusal::Scope::foreign && families.size() > 1) continue;
+      for (const std::string& r : refusal->reasons)
+        if (std::ranges::find(reasons, r) == reasons.end()) reasons.push_back(r);
+      all.push_back({nullptr, std::move(refusal)});
+      continue;
+    }
+    refused_by_all = false;
+    for (Candidate& c : family->candidates(workload, fixed)) all.push_back(std::move(c));
+    if (std::ranges::any_of(all, &Candidate::is_legal)) break;
+  }
+  if (refused_by_all)
+    throw Unsupported(
+        fmt::format("no kernel serves {}:\n  {}", to_string(workload.task.contraction()), fmt::join(reasons, "\n  ")));
+  std::stable_partition(all.begin(), all.end(), [](const Candidate& c) { return c.is_legal(); });
+  return all;
+}
+
+PlanPointer choose(const Workload& workload, const Override& fixed) {
+  const std::vector<Candidate> all = candidates(workload, fixed);
+  if (all.empty() || !all.front().is_legal()) throw Unsupported(no_candidate(workload, all, fixed));
+  return all.front().plan;
+}
+
+std::string explain(const Workload& w, const Override& fixed, std::size_t alternatives, const PlanPointer& chosen) {
+  const std::vector<Candidate> all = candidates(w, fixed);
+  const auto legal = static_cast<std::size_t>(std::ranges::count_if(all, &Candidate::is_legal));
+  if (legal == 0) return no_candidate(w, all, fixed) + "\n";
+  const Plan& best = chosen ? *chosen : *all.front().plan;
+  std::string text = fmt::format("plan: {}\n", describe(best));
+  text += fmt::format("predicted: {:.1f} us on {}\n", best.predicted_us, w.device.name);
+  text += best.family->reasons(best, w);
+  text += fmt::format("workspace: {} bytes\n", best.workspace_bytes);
+  if (legal > 1 && alternatives > 0) text += fmt::format("next best of {} legal candidates:\n", legal);
+  const Override taken = override_of(best);
+  for (std::size_t i = 0, shown = 0; i < legal && shown < alternatives; ++i) {
+    const Plan& other = *all[i].plan;
+    if (other.family == best.family && override_of(other) == taken) continue;
+    text += fmt::format("  {:6.1f} us  {}\n", other.predicted_us, describe(other));
+    ++shown;
+  }
+  if (all.size() > legal)
+    text += fmt::format("refused: {} candidates\n{}", all.size() - legal, refusals_by_reason(all));
+  return text;
+}
+
+}  // namespace unisono::families

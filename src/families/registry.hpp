@@ -1,0 +1,44 @@
+#pragma once
+/// The families of kernels, the best first, and the plan that a workload gets.
+
+#include <string>
+#include <vector>
+
+#include "families/interface/family.hpp"
+
+namespace unisono::families {
+
+/// In the order in which they are asked.
+std::vector<const Family*> registry();
+
+/// Adds a family behind the others for as long as this lives. Not for use beside other threads.
+class Registration {
+ public:
+  explicit Registration(const Family& family);
+  ~Registration();
+  Registration(const Registration&) = delete;
+  Registration& operator=(const Registration&) = delete;
+
+ private:
+  const Family& family_;
+};
+
+/// The plans of the first family that has a legal one, the fastest predicted first; then what was refused, there and by
+/// the families before it. `family=NAME` in `fixed` asks that family alone. Throws UserError for a contraction or a
+/// name that is wrong, and Unsupported with every reason if no family can serve the workload whatever the plan.
+std::vector<Candidate> candidates(const Workload& workload, const Override& fixed = {});
+
+/// The best of them. Throws Unsupported that lists the refused candidates and their reasons.
+PlanPointer choose(const Workload& workload, const Override& fixed = {});
+
+/// For `unisono explain --device cuda`: the plan that is taken (`chosen`, else the one that choose() takes), why it has
+/// its mode, the next `alternatives` best with their predicted times, and why the other candidates were refused. Throws
+/// what candidates() throws; if none is legal it says so.
+std::string explain(const Workload& workload, const Override& fixed = {}, std::size_t alternatives = 5,
+                    const PlanPointer& chosen = {});
+
+/// The refused candidates by reason, the most frequent first, a line each: the reason, how many candidates, one of
+/// them. Reasons that differ in their numbers only share a line.
+std::string refusals_by_reason(const std::vector<Candidate>& all, std::size_t most = 20);
+
+}  // namespace unisono::families

@@ -1,0 +1,91 @@
+#include "families/sm90/gathering.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace unisono::plan {
+namespace {
+
+/// Elements that TMA, and a vector load, take at once.
+std::int64_t unit_of(const ConvTask& t) { return 16 / static_cast<std::int64_t>(size_of(t.conv.dtype_x)); }
+
+bool is_tf32(const ConvTask& t) { return size_of(t.conv.dtype_x) == 4; }
+
+std::int64_t depth_of(const ConvTask& t) { return t.conv.r * t.conv.s * t.conv.c / t.conv.groups; }
+
+/// B (k, n) of a product, or the filters (C, R, S, K) of a transposed convolution: neighbours are columns.
+bool columns_first(const ConvTask& t) { return t.columns_b || (t.transposed && t.conv.layout == Layout::nhwc); }
+
+/// K filters of R·S·C side by side, or boxes of 64 columns: what TMA can load beside gathered pixels.
+bool filters_have_a_map(const ConvTask& t) {
+  if (t.transposed) return false;
+  if (t.columns_b) return t.conv.k % 8 == 0 && !is_tf32(t);
+  return depth_of(t) % unit_of(t) == 0 && (t.conv.layout == Layout::nhwc || t.conv.r * t.conv.s == 1);
+}
+
+/// A TMA box has 256 lines and pixels; two stages of the smallest patch leave room for filters.
+bool patches_reach(const Conv2d& c) {
+  const std::int64_t lines = 8 + (c.r - 1) * c.dilation[0], pixels = 8 + (c.s - 1) * c.dilation[1];
+  return c.stride[0] == 1 && c.stride[1] == 1 && lines <= 256 && pixels <= 256 &&
+         2 * lines * pixels * 128 <= 160 * 1024;
+}
+
+}  // namespace
+
+std::string beyond_im2col(const Conv2d& c, int i) {
+  const char* axis = i == 0 ? "height" : "width";
+  const std::int64_t span = ((i == 0 ? c.r : c.s) - 1) * c.dilation[i];
+  if (c.stride[i] > 8) return fmt::format("stride {} along the {}; im2col loads reach 8", c.stride[i], axis);
+  if (span > 255) return fmt::format("taps {} apart along the {}; im2col loads reach 255", span, axis);
+  for (const std::int64_t corner : {-c.pad[i], c.pad[2 + i] - span})
+    if (corner < -128 || corner > 127)
+      return fmt::format("a corner at {} along the {}; im2col loads reach -128 to 127", corner, axis);
+  return {};
+}
+
+std::string why_gathered(const ConvTask& t) {
+  const Conv2d& c = t.conv;
+  if (t.phases) return {};
+  if (t.transposed) {
+    const std::string phases = beyond_phases(*t.transposed);
+    return phases.empty() ? "a transposed convolution" : "a transposed convolution, not by phases: " + phases;
+  }
+  if (c.layout == Layout::nchw) return "channels first";
+  if (c.groups != 1) return fmt::format("{} groups of channels", c.groups);
+  const std::int64_t unit = unit_of(t);
+  const auto odd = [&](const char* what, std::int64_t count) {
+    return fmt::format("{} {} are no multiple of {}, and strides of TMA multiples of 16 bytes", count, what, unit);
+  };
+  if (is_tf32(t) && (t.columns_a || t.columns_b))
+    return fmt::format("{} of f32, which is transposed as it is loaded: tf32 is multiplied with k side by side",
+                       !t.columns_b   ? "A (k, m)"
+                       : !t.columns_a ? "B (k, n)"
+                                      : "A (k, m) and B (k, n)");
+  if (t.columns_a && c.w % 8 != 0) return odd("rows m of A (k, m)", c.w);
+  if ((!t.columns_a || !t.columns_b) && c.c % unit != 0) return odd("input channels", c.c);
+  if (t.columns_b && c.k % 8 != 0) return odd("columns n of B (k, n)", c.k);
+  for (int i = 0; i < 2; ++i)
+    if (std::string reason = beyond_im2col(c, i); !reason.empty() && !patches_reach(c)) return reason;
+  return {};
+}
+
+Gathering gathering_of(const ConvTask& t) {
+  Gathering g;
+  const std::int64_t channels = t.conv.c / t.conv.groups;
+  g.rows_first_a = t.columns_a || (t.conv.layout == Layout::nchw && channels > 1);
+  g.vectors = !g.rows_first_a && t.conv.layout == Layout::nhwc && channels % unit_of(t) == 0;
+  g.filters = !filters_have_a_map(t);
+  g.rows_first_b = g.filters && columns_first(t);
+  g.transposed = t.transposed.has_value();
+  g.direct = t.conv.groups > 1 && t.conv.k / t.conv.groups % 8 != 0;
+  if (g.direct) g = {.filters = true, .transposed = g.transposed, .direct = true};
+  return g;
+}
+
+Stores stores_of(const ConvTask& t) {
+  if (t.conv.layout == Layout::nchw) return Stores::planes;
+  return t.conv.k % 8 == 0 ? Stores::tma : Stores::plain;
+}
+
+}  // namespace unisono::plan

@@ -1,0 +1,192 @@
+#include "families/sm90/problem.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "families/sm90/gathering.hpp"
+#include "ir/op_table.hpp"
+#include "plan/fetchable.hpp"
+#include "unisono/error.hpp"
+
+namespace unisono::plan {
+namespace {
+
+constexpr std::int64_t int_limit = std::numeric_limits<std::int32_t>::max();
+constexpr std::int64_t widest_tile = 256;                         // channels of a matrix instruction
+constexpr std::int64_t map_stride_limit = std::int64_t{1} << 40;  // bytes, of a tensor map
+
+using Reasons = std::vector<std::string>;
+
+void check_operands(const ConvTask& task, Reasons& reasons) {
+  const Conv2d& c = task.conv;
+  const auto is_word = [](DType t) { return t == DType::f32 || t == DType::tf32; };
+  const bool words = is_word(c.dtype_x) && is_word(c.dtype_w);
+  if (!words && (c.dtype_x != c.dtype_w || (c.dtype_x != DType::bf16 && c.dtype_x != DType::f16)))
+    reasons.push_back(
+        fmt::format("dtypes: the operands are {} and {}; the kernels multiply bf16 by bf16, f16 by f16, or f32 by f32 "
+                    "(rounded to tf32). Cast both to one of these",
+                    to_string(c.dtype_x), to_string(c.dtype_w)));
+}
+
+void check_sizes(const Conv2d& c, const Extents& e, Reasons& reasons) {
+  const auto limit = [&](const char* what, std::int64_t value, std::int64_t bound, const char* help) {
+    if (value > bound) reasons.push_back(fmt::format("size: {} is {}; at most {}. {}", what, value, bound, help));
+  };
+  const char* split = "Split the batch or the image";
+  limit("the number of output pixels", e.rows(), int_limit - 65535, split);  // a tile past the end still counts
+  limit("the number of filter taps times input channels", c.r * c.s * c.c, int_limit,
+        "Split the channels and add the results");
+  limit("the padding", std::max({c.pad[0], c.pad[1], c.pad[2], c.pad[3]}), int_limit / 4, "Pad the input beforehand");
+  limit("the stride", std::max(c.stride[0], c.stride[1]), int_limit / 4, "Use the cpu device");
+  limit("the dilation", std::max(c.dilation[0], c.dilation[1]), int_limit / 4, "Use the cpu device");
+  limit("an input extent", std::max({c.n, c.h, c.w}), int_limit / 4, split);
+  limit("the number of output channels", c.k, int_limit / 4, "Split the filters");
+  limit("the bytes of an input image", c.h * c.w * c.c * static_cast<std::int64_t>(size_of(c.dtype_x)),
+        map_stride_limit - 1, split);
+  limit("the bytes of an output image", e.rows_per_image() * c.k * 2, map_stride_limit - 1, split);
+}
+
+/// Ordinary loads count the elements of an image, and of the filters, in 32 bits.
+void check_gathered(const ConvTask& task, Reasons& reasons) {
+  const Conv2d& c = task.conv;
+  const std::int64_t image = c.h * c.w * c.c, filters = c.k * c.r * c.s * (c.c / c.groups);
+  if (why_gathered(task).empty() || std::max(image, filters) <= int_limit) return;
+  reasons.push_back(fmt::format(
+      "size: {} elements of an image and {} of the filters, by ordinary loads ({}); at most {}. Split the image or the "
+      "filters",
+      image, filters, why_gathered(task), int_limit));
+}
+
+void check_device(const Device& d, Reasons& reasons) {
+  if (d.major != 9 || d.minor != 0)
+    reasons.push_back(
+        fmt::format("device: {} has compute capability {}.{}; the convolution kernels are for 9.0. Use the cpu device",
+                    d.name, d.major, d.minor));
+}
+
+bool full(const Axes& axes) { return axes.row == RowAxis::m && axes.col == ColAxis::n; }
+
+/// Counts what is computed an element to reach the roots; stops at values that `done` already holds.
+Work count_work(const Graph& graph, std::vector<ValueId> roots, std::vector<bool>& done) {
+  Work work;
+  while (!roots.empty()) {
+    const ValueId id = roots.back();
+    roots.pop_back();
+    const Node& node = graph[id];
+    if (done[id] || !full(node.axes)) continue;
+    done[id] = true;
+    if (node.op == Op::acc || node.op == Op::operand || node.op == Op::constant) continue;
+    ++(ir::info(node.op).cost == ir::Cost::special ? work.special : work.simple);
+    roots.insert(roots.end(), node.inputs.begin(), node.inputs.end());
+  }
+  return work;
+}
+
+void add_reads(const Epilogue& epilogue, Work& work, const std::vector<ValueId>& columns,
+               const std::vector<ValueId>& tensors) {
+  work.columns = static_cast<int>(columns.size());
+  work.tensors = static_cast<int>(tensors.size());
+  for (const ValueId id : tensors) work.tensor_bytes += static_cast<std::int64_t>(size_of(storage_of(epilogue, id)));
+}
+
+bool is_element(const Output& o) {
+  return o.place == Output::Place::before || o.place == Output::Place::after || o.place == Output::Place::direct;
+}
+
+void count_all(const Epilogue& epilogue, ConvProblem& p) {
+  const Graph& graph = epilogue.graph;
+  std::vector<bool> done(graph.nodes.size());
+  std::vector<ValueId> before, after;
+  if (epilogue.norm) before.push_back(epilogue.norm->input);
+  if (epilogue.general) {
+    for (const auto* lists : {&epilogue.general->levels, &epilogue.general->group_levels})
+      for (const auto& level : *lists)
+        for (const ValueId id : level) before.push_back(graph[id].inputs[0]);
+    for (const auto& level : epilogue.general->returned)
+      for (const General::Domain& d : level)
+        for (const auto* list : {&d.folds, &d.moments})
+          for (const ValueId id : *list) before.push_back(graph[id].inputs[0]);
+    for (const General::Domain& d : epilogue.general->domains)
+      for (const auto* list : {&d.folds, &d.moments})
+        for (const ValueId id : *list) after.push_back(graph[id].inputs[0]);
+  }
+  for (const Output& output : epilogue.outputs)
+    if (is_element(output))
+      (output.place == Output::Place::before ? before : after).push_back(graph.stores[output.store].value);
+  p.before = count_work(graph, before, done);
+  if (epilogue.general) done.assign(graph.nodes.size(), false);  // elements are computed once more
+  if (epilogue.norm) done[epilogue.norm->result] = true;
+  p.after = count_work(graph, after, done);
+  add_reads(epilogue, p.before, epilogue.columns_before, epilogue.tensors_before);
+  add_reads(epilogue, p.after, epilogue.columns_after, epilogue.tensors_after);
+}
+
+}  // namespace
+
+Reasons refuse_problem(const ConvTask& task, const Epilogue& epilogue, const Device& device) {
+  const Conv2d& conv = task.conv;
+  const Extents e = extents(task.contraction());
+  Reasons reasons;
+  check_device(device, reasons);
+  check_operands(task, reasons);
+  check_sizes(conv, e, reasons);
+  check_gathered(task, reasons);
+  if (epilogue.norm && epilogue.norm->batch && e.images > 1 && (task.batched || stores_of(task) == Stores::planes))
+    reasons.push_back(
+        "batch: statistics over all rows, where products have operands of their own or channels come first, so that "
+        "tiles are an image's. Take them for each image (per=b)");
+  const bool per_pixel = epilogue.norm && epilogue.norm->per_pixel;
+  if (per_pixel && conv.k > widest_tile)
+    reasons.push_back(fmt::format(
+        "channels: a normalisation over the {} channels of a pixel; a tile holds all of them, {} at most. Use "
+        "the cpu device, or normalise groups of channels over an image's pixels (group_norm)",
+        conv.k, widest_tile));
+  constexpr std::int64_t widest_direct = 64;
+  if (per_pixel && conv.groups > 1 && (!gathering_of(task).direct || conv.k > widest_direct))
+    reasons.push_back(fmt::format(
+        "groups: a normalisation over the {} channels of a pixel, which come of {} groups; a tile is of one group, or "
+        "without matrix instructions has {} channels at most. Use the cpu device, or normalise in a kernel of its own",
+        conv.k, conv.groups, widest_direct));
+  return reasons;
+}
+
+ConvProblem make_problem(const ConvTask& task, const Epilogue& epilogue, const Device& device) {
+  ConvProblem p;
+  const Conv2d& conv = task.conv;
+  p.task = task, p.conv = conv, p.extents = extents(task.contraction()), p.visitor = visitor_shape(epilogue);
+  if (const Reasons reasons = refuse_problem(task, epilogue, device); !reasons.empty())
+    throw Unsupported(
+        fmt::format("no kernel serves {}:\n  {}", to_string(task.contraction()), fmt::join(reasons, "\n  ")));
+  p.per_pixel = epilogue.norm && epilogue.norm->per_pixel;
+  p.batch = epilogue.norm && epilogue.norm->batch;
+  p.row_waits = p.per_pixel || (epilogue.general && epilogue.general->row_waits);
+  p.reduces_rows = epilogue.general && epilogue.general->reduces_rows();
+  if (epilogue.general) p.row_levels = static_cast<int>(epilogue.general->levels.size());
+  if (epilogue.norm) {
+    const std::int64_t width = epilogue.norm->group_channels;
+    if (width < 1 || conv.k % width != 0)
+      throw UserError(fmt::format("{}: groups of {} channels; expected a divisor of the {} output channels",
+                                  to_string(task.contraction()), width, conv.k));
+    p.group_channels = static_cast<int>(width);
+  }
+  count_all(epilogue, p);
+  p.uses_raw = epilogue.uses_raw;
+  p.gathered = why_gathered(task);
+  p.moments = epilogue.moments.channels;
+  p.per_image = epilogue.per_image() || (epilogue.head && epilogue.head->epilogue.per_image()) || task.batched ||
+                stores_of(task) == Stores::planes || p.moments > 0;
+  p.resampling = resampling_of(epilogue.resampled);
+  p.fetchable = static_cast<int>(fetchable_operands(epilogue).size());
+  p.head = head_of(epilogue);
+  if (epilogue.head) p.head_channels = epilogue.head->channels;
+  p.stores = 0, p.store_bytes = 0;
+  for (const Output& o : epilogue.outputs)
+    if (is_element(o))
+      ++p.stores, p.store_bytes += static_cast<std::int64_t>(size_of(epilogue.graph.stores[o.store].dtype));
+  return p;
+}
+
+}  // namespace unisono::plan

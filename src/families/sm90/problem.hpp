@@ -1,0 +1,69 @@
+#pragma once
+/// A convolution and its epilogue as the planner sees them, checked once.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "plan/as_convolution.hpp"
+#include "plan/device.hpp"
+#include "plan/head.hpp"
+#include "plan/resampling.hpp"
+#include "plan/visitor_shape.hpp"
+
+namespace unisono::plan {
+
+/// What a side of the normalisation costs for each element of the output.
+struct Work {
+  int simple = 0;                 ///< operations of one or two instructions
+  int special = 0;                ///< operations that use the special-function unit, or a polynomial
+  int columns = 0;                ///< column values read
+  int tensors = 0;                ///< operands [m,n] read
+  std::int64_t tensor_bytes = 0;  ///< of these operands, an element of the output
+};
+
+struct ConvProblem {
+  Conv2d conv;  ///< task.conv
+  Extents extents;
+  VisitorShape visitor;
+  Work before, after;      ///< without a normalisation everything is `after`
+  int group_channels = 0;  ///< 0: no normalisation
+  bool uses_raw = false;
+  ConvTask task = Conv2d{};
+  std::string gathered;          ///< why TMA cannot load the operands; empty: it can
+  bool per_pixel = false;        ///< the normalisation is over the channels of a pixel
+  bool batch = false;            ///< the normalisation is over the pixels of all images
+  bool row_waits = false;        ///< a row's channels are in one tile, or its tiles wait for one another
+  int row_levels = 0;            ///< general: of reductions over the channels of a row
+  bool reduces_rows = false;     ///< general: there are reductions over the channels of a row
+  bool per_image = false;        ///< what a tile computes depends on its image
+  int stores = 1;                ///< [m,n]
+  std::int64_t store_bytes = 2;  ///< of them, an element of the output
+  Resampling resampling;         ///< of the main one
+  int fetchable = 0;             ///< operands that TMA could bring: fetching.hpp
+  HeadConfig head;               ///< a second product of it
+  std::int64_t head_channels = 0;
+  std::int64_t moments = 0;  ///< StoredMoments::channels
+
+  /// 4 by phases, else 1; and the pixels of one, of which tiles are made.
+  int phases() const { return task.phases ? 4 : 1; }
+  std::int64_t phase_height() const { return task.phases ? phase_pixels(extents.height) : extents.height; }
+  std::int64_t phase_width() const { return task.phases ? phase_pixels(extents.width) : extents.width; }
+
+  /// The products of one output: taps times channels of a group.
+  std::int64_t depth() const { return conv.r * conv.s * conv.c / conv.groups; }
+  std::int64_t element_bytes() const { return static_cast<std::int64_t>(size_of(conv.dtype_x)); }
+  /// Elements in the 128 bytes that a swizzle spans: the depth of a stage, or half of it.
+  int line_depth() const { return static_cast<int>(128 / element_bytes()); }
+  std::int64_t pixels() const { return extents.rows_per_image(); }
+};
+
+/// Every reason why no kernel of this device serves it, whatever the plan; none: some may. Throws UserError for a wrong
+/// contraction.
+std::vector<std::string> refuse_problem(const ConvTask& task, const Epilogue& epilogue, const Device& device);
+
+/// Throws UserError for a wrong contraction or group width, and Unsupported, with every reason at once, for what no
+/// kernel of this device serves whatever the plan.
+ConvProblem make_problem(const ConvTask& task, const Epilogue& epilogue, const Device& device);
+
+}  // namespace unisono::plan

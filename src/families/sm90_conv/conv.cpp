@@ -1,0 +1,57 @@
+#include "families/sm90_conv/conv.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "families/sm90_conv/cost.hpp"
+#include "families/sm90_conv/geometry.hpp"
+#include "families/sm90_conv/space.hpp"
+#include "unisono/error.hpp"
+
+namespace unisono::plan {
+namespace {
+
+ConvCandidate examine(const ConvConfig& config, const ConvProblem& problem, const Device& device) {
+  ConvCandidate c;
+  c.plan.config = config;
+  c.refusal = refuse_config(config, problem, device);
+  if (!c.refusal.empty()) return c;
+  try {
+    c.plan = lay_out(config, problem, device);
+    c.refusal = refuse_launch(c.plan, problem, device);
+  } catch (const Unsupported& error) {  // a number that does not fit
+    c.refusal = fmt::format("size: {}", error.what());
+  }
+  if (c.refusal.empty()) c.plan.predicted_us = predict_us(c.plan, problem, device);
+  return c;
+}
+
+}  // namespace
+
+std::vector<ConvCandidate> conv_candidates(const ConvTask& task, const Epilogue& epilogue, const Device& device,
+                                           const Override& fixed) {
+  const FixedFields fields = resolve(fixed);
+  std::vector<ConvCandidate> all;
+  if (fields.load == Load::depthwise || fields.thread) return all;
+  const auto add = [&](const ConvTask& form) {
+    const ConvProblem problem = make_problem(form, epilogue, device);
+    for (const ConvConfig& config : configurations(problem, device, fields))
+      all.push_back(examine(config, problem, device));
+  };
+  const auto legal = [](const ConvCandidate& c) { return c.refusal.empty(); };
+  const auto phases = by_phases(task.contraction());
+  if (phases && fields.load != Load::gather) add(*phases);
+  if (std::ranges::none_of(all, legal)) add(task);
+  const auto legal_end = std::stable_partition(all.begin(), all.end(), legal);
+  std::ranges::stable_sort(all.begin(), legal_end, {}, [](const ConvCandidate& c) { return c.plan.predicted_us; });
+  return all;
+}
+
+ConvTask as_planned(const Contraction& contraction, const ConvConfig& config) {
+  if (!config.phases) return as_convolution(contraction);
+  if (auto lowered = by_phases(contraction)) return *std::move(lowered);
+  throw InternalError(fmt::format("a plan by phases of {}", to_string(contraction)));
+}
+
+}  // namespace unisono::plan

@@ -1,0 +1,66 @@
+#include "families/sm90_conv/family.hpp"
+
+#include <fmt/format.h>
+
+#include <memory>
+#include <utility>
+
+#include "families/sm90/problem.hpp"
+#include "families/sm90_conv/conv.hpp"
+#include "families/sm90_conv/cost.hpp"
+#include "families/sm90_conv/generate.hpp"
+
+namespace unisono::families {
+namespace {
+
+const plan::ConvPlan& own(const Plan& plan) { return static_cast<const plan::ConvPlan&>(plan); }
+
+class Sm90Conv final : public Family {
+ public:
+  std::string_view name() const override { return "sm90_conv"; }
+
+  std::optional<Refusal> can_implement(const Workload& w) const override {
+    auto reasons = plan::refuse_problem(w.task, w.epilogue, w.device);
+    if (reasons.empty()) return std::nullopt;
+    return Refusal{Refusal::Scope::problem, std::move(reasons)};
+  }
+  std::vector<Candidate> candidates(const Workload& w, const Override& fixed) const override {
+    std::vector<Candidate> all;
+    for (plan::ConvCandidate& c : plan::conv_candidates(w.task, w.epilogue, w.device, fixed)) {
+      c.plan.family = this;
+      all.push_back({std::make_shared<const plan::ConvPlan>(std::move(c.plan))});
+      if (!c.refusal.empty()) all.back().refusal = Refusal{Refusal::Scope::plan, {std::move(c.refusal)}};
+    }
+    return all;
+  }
+  double cost(const Plan& plan, const Workload& w) const override {
+    const plan::ConvPlan& p = own(plan);
+    const plan::ConvTask task = plan::as_planned(w.task.contraction(), p.config);
+    return plan::predict_us(p, plan::make_problem(p.config.phases ? task : w.task, w.epilogue, w.device), w.device);
+  }
+  codegen::Kernel generate(const Plan& plan, const plan::Epilogue& epilogue,
+                           const codegen::Options& options) const override {
+    return codegen::generate(epilogue, own(plan).config, options);
+  }
+
+  std::string title(const Plan& plan) const override { return to_string(own(plan).config); }
+  std::string describe(const Plan& plan) const override { return plan::describe(own(plan)); }
+  std::string reasons(const Plan& plan, const Workload& w) const override {
+    return plan::reasons(own(plan), w.task, w.epilogue, w.device);
+  }
+  Override override_of(const Plan& plan) const override { return plan::override_of(own(plan).config); }
+  std::string kind(const Plan& plan) const override {
+    const plan::ConvConfig& c = own(plan).config;
+    return fmt::format("{}x{} {} {} {} {}", c.tile_m, c.tile_n, order_name(c), to_string(c.mode), c.patch,
+                       c.unfold.has_value());
+  }
+};
+
+}  // namespace
+
+const Family& sm90_conv() {
+  static const Sm90Conv family;
+  return family;
+}
+
+}  // namespace unisono::families

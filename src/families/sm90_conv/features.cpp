@@ -1,0 +1,56 @@
+#include "families/sm90_conv/features.hpp"
+
+#include <fmt/format.h>
+
+#include <numeric>
+
+#include "families/sm90_conv/shared_memory.hpp"
+
+namespace unisono::plan {
+
+std::string refuse_head(const ConvConfig& c, const ConvProblem& p) {
+  if (c.head != p.head) return "head: not as the epilogue says";
+  if (!c.head.any()) return {};
+  if (c.mode == NormMode::general) return "head: mode general, whose elements do not all go through TMA";
+  if (c.phases) return "head: pixels of a phase; only tiles of whole pixels are multiplied again";
+  if (c.stores != Stores::tma)
+    return fmt::format("head: {} output channels in {}; only rows of a multiple of 8 go through TMA", p.extents.cols,
+                       c.stores == Stores::planes ? "planes" : "rows");
+  if (c.tile_n < p.extents.cols || c.cluster_n != 1)
+    return fmt::format("head: {} channels a tile, {} tiles across a cluster; one tile has all {} channels of its rows",
+                       c.tile_n, c.cluster_n, p.extents.cols);
+  if (slice_channels(c.tile_n) < 16)
+    return fmt::format("head: tiles of {} channels are staged by eights; a matrix instruction takes 16", c.tile_n);
+  return {};
+}
+
+std::string refuse_resampling(const ConvConfig& c, const ConvProblem& p) {
+  const Resampling& r = c.resampling;
+  if (r != p.resampling) return "resampled: not as the epilogue says";
+  if (!r.any()) return {};
+  if (c.phases) return "resampled: pixels of a phase, which are no neighbours";
+  if (c.stores != Stores::tma)
+    return fmt::format("resampled: {} output channels in {}; only rows of a multiple of 8 go through TMA",
+                       p.extents.cols, c.stores == Stores::planes ? "planes" : "rows");
+  if (r.pooled && !c.patch)
+    return "pooled: runs of pixels; windows of 2x2 pixels lie in patches only, which take stride 1 and "
+           "TMA's loads";
+  if (r.enlarged && !c.patch && !runs_know_lines(p.extents.width))
+    return fmt::format(
+        "enlarged: runs of pixels in lines of {}; 16 pixels of a run are parts of a line, or lines, at widths that "
+        "are multiples or divisors of 16; else only patches do",
+        p.extents.width);
+  return {};
+}
+
+// Few channels a unit: its entries of a tile are merged one after another, by a thread each. An even number, if there
+// is one: lanes then merge two channels at once.
+int moments_unit(const ConvProblem& p, int tile_n) {
+  if (p.moments == 0) return 0;
+  const auto whole = std::gcd(p.moments, std::int64_t{tile_n});
+  for (const int unit : {4, 2, 5, 3})
+    if (whole % unit == 0) return unit;
+  return 1;
+}
+
+}  // namespace unisono::plan

@@ -1,0 +1,146 @@
+#include "families/sm90_conv/generate.hpp"
+
+#include <fmt/format.h>
+
+#include "codegen/frame.hpp"
+#include "plan/fetchable.hpp"
+#include "unisono/error.hpp"
+
+namespace unisono::codegen {
+
+namespace {
+
+std::string_view norm_name(plan::NormMode mode) {
+  switch (mode) {
+    case plan::NormMode::none: return "kNone";
+    case plan::NormMode::resident: return "kResident";
+    case plan::NormMode::streamed: return "kStreamed";
+    case plan::NormMode::rows: return "kRows";
+    case plan::NormMode::general: return "kGeneral";
+  }
+  throw InternalError("a mode of normalising without a name");
+}
+
+// A configuration and an epilogue that a planner would not put together
+void check(const plan::Epilogue& e, const plan::ConvConfig& c, const Options& options) {
+  plan::Epilogue bound = e;
+  bound.storage = options.storage;
+  const auto fetched = plan::fetchable_operands(bound);
+  if (const int count = c.fetch.value_or(0);
+      count > std::ssize(fetched) || (count > 0 && fetched != plan::fetchable_operands(e)))
+    throw InternalError(fmt::format("{} operands are fetched, planned for {} of 16 bits; {} are", count,
+                                    plan::fetchable_operands(e).size(), fetched.size()));
+  if (e.general.has_value() != (c.mode == plan::NormMode::general))
+    throw InternalError(
+        fmt::format("an epilogue that is {}general, and mode {}", e.general ? "" : "not ", norm_name(c.mode)));
+  if (e.norm.has_value() != (plan::normalises(c.mode)) && !e.general)
+    throw InternalError(
+        fmt::format("an epilogue {} a normalisation, and mode {}", e.norm ? "with" : "without", norm_name(c.mode)));
+  if (e.norm && e.norm->per_pixel != (c.mode == plan::NormMode::rows))
+    throw InternalError(fmt::format("statistics over {}, and mode {}",
+                                    e.norm->per_pixel ? "the channels of a pixel" : "an image's pixels",
+                                    norm_name(c.mode)));
+  if (e.uses_raw && c.mode != plan::NormMode::resident)
+    throw InternalError(
+        fmt::format("an epilogue that reads the normalisation's input again, and mode {}", norm_name(c.mode)));
+  if (plan::resampling_of(e.resampled) != c.resampling)
+    throw InternalError(fmt::format("an epilogue that is resampled as '{}', and a configuration as '{}'",
+                                    to_string(plan::resampling_of(e.resampled)), to_string(c.resampling)));
+  if (plan::head_of(e) != c.head)
+    throw InternalError(fmt::format("an epilogue with the head '{}', and a configuration with '{}'",
+                                    to_string(plan::head_of(e)), to_string(c.head)));
+  if ((e.moments.channels > 0) != (c.moments > 0) || (c.moments > 0 && c.mode != plan::NormMode::none))
+    throw InternalError(
+        fmt::format("an epilogue that stores moments of every {} channels, and one of every {}, mode {}",
+                    e.moments.channels, c.moments, norm_name(c.mode)));
+  if (e.norm && e.norm->group_channels % c.unit != 0)
+    throw InternalError(fmt::format("units of {} channels do not divide groups of {}", c.unit, e.norm->group_channels));
+}
+
+std::string gathered_text(const plan::ConvConfig& c) {
+  const plan::Gathering& g = *c.gather;
+  return fmt::format(
+      "    struct Operands : Gathered<{}, {}> {{\n"
+      "        static constexpr bool kVectors = {}, kRowsFirstA = {}, kGatherFilters = {}, kRowsFirstB = {}, "
+      "kTransposed = {};\n{}"
+      "    }};\n",
+      c.columns_b, c.batched, g.vectors, g.rows_first_a, g.filters, g.rows_first_b, g.transposed,
+      g.direct ? "        static constexpr bool kDirect = true;\n" : "");
+}
+
+std::string unfolded_text(const plan::Unfolding& u) {
+  return fmt::format(
+      "    struct Operands : Unfolded {{\n"
+      "        static constexpr int kLines = {}, kTaps = {}, kChannels = {};\n"
+      "        static constexpr int kStrideH = {}, kStrideW = {}, kDilationH = {}, kPitch = {}, kShift = {};\n"
+      "    }};\n",
+      u.lines, u.taps, u.channels, u.stride_h, u.stride_w, u.dilation_h, u.pitch, u.shift);
+}
+
+std::string stores_text(plan::Stores stores) {
+  if (stores == plan::Stores::tma) return "";
+  return fmt::format("    static constexpr Stores kStores = Stores::{};\n",
+                     stores == plan::Stores::plain ? "kPlain" : "kPlanes");
+}
+
+std::string resample_text(const plan::Resampling& r) {
+  if (!r.any()) return "";
+  return fmt::format("    using Resample = Resampled<{}, {}, {}>;  // only these, pooled, enlarged\n", r.only, r.pooled,
+                     r.enlarged);
+}
+
+std::string head_text(const plan::HeadConfig& h) {
+  if (!h.any()) return "";
+  return fmt::format("    using Head = FusedHead<{}, {}, HeadVisitor>;  // eights of channels, alone\n", h.eights,
+                     h.only);
+}
+
+std::string moments_text(int unit) {
+  if (unit == 0) return "";
+  return fmt::format("    static constexpr int kMoments = {};  // channels of an entry\n", unit);
+}
+
+// Where they lie otherwise than a convolution's
+std::string operands_text(const plan::ConvConfig& c) {
+  if (c.gather) return gathered_text(c);
+  if (c.unfold) return unfolded_text(*c.unfold);
+  if (c.phases) return "    using Operands = Phases;\n";
+  if (!c.columns_a && !c.columns_b && !c.batched && !c.rows_a) return "";
+  return fmt::format("    using Operands = Matrices<{}, {}, {}>;  // A is (k, m), B is (k, n), one B for each A\n",
+                     c.columns_a, c.columns_b, c.batched);
+}
+
+std::string config_text(const plan::ConvConfig& c) {
+  return fmt::format(
+      "struct Config {{\n"
+      "    using Element = {};\n"
+      "    static constexpr int kTileM = {}, kTileN = {}, kTileK = {};\n"
+      "    static constexpr int kTileWarpgroups = {}, kTurns = {}, kWarpgroupRows = {};\n"
+      "    static constexpr int kStages = {}, kStagesA = {}, kHaloH = {}, kHaloW = {}, kStoreBuffers = {};\n"
+      "    static constexpr int kClusterM = {}, kClusterN = {};\n"
+      "    static constexpr bool kPatch = {}, kSplit = {}, kSwap = {};\n"
+      "    static constexpr Norm kNorm = Norm::{};\n"
+      "    static constexpr int kUnit = {};\n{}{}{}"
+      "}};\n",
+      operand_tag(c.element), c.tile_m, c.tile_n, c.tile_k, c.tile_warpgroups, c.turns, c.tile_m / c.tile_warpgroups,
+      c.stages, c.stages_a, c.halo_h, c.halo_w, c.store_buffers, c.cluster_m, c.cluster_n, c.patch, c.split, c.swap,
+      norm_name(c.mode), c.unit, c.group > 0 ? fmt::format("    static constexpr int kGroup = {};\n", c.group) : "",
+      operands_text(c) + stores_text(c.stores) + resample_text(c.resampling) + head_text(c.head) +
+          moments_text(c.moments) +
+          (c.fetch.value_or(0) > 0 ? fmt::format("    static constexpr int kFetch = {};\n", *c.fetch) : "") +
+          (c.stationary ? "    static constexpr bool kStationary = true;  // all filters of a tile\n" : ""),
+      c.mode == plan::NormMode::general
+          ? fmt::format("    static constexpr bool kWide = {}, kMeets = {};\n", c.wide, c.meets)
+          : "");
+}
+
+}  // namespace
+
+Kernel generate(const plan::Epilogue& epilogue, const plan::ConvConfig& config, const Options& options) {
+  check(epilogue, config, options);
+  return framed(
+      epilogue, options,
+      {.header = "unisono/conv_fprop.cuh", .config = config_text(config), .kernel = "ConvFprop", .minimum = "1"});
+}
+
+}  // namespace unisono::codegen

@@ -1,0 +1,15 @@
+#pragma once
+/// The configuration as a struct of constants, and the kernel's text around it.
+
+#include "codegen/codegen.hpp"
+#include "families/sm90_conv/conv.hpp"
+
+namespace unisono::codegen {
+
+/// Throws Unsupported for an operation or dtype that the device functions lack (says which value), UserError for a user
+/// function without `cuda_source`, and InternalError for a configuration that is not one of this epilogue. A scalar
+/// operand's field is `operand_value` unless Options::scalar_pointers names it; a default value is the caller's to put
+/// there.
+Kernel generate(const plan::Epilogue& epilogue, const plan::ConvConfig& config, const Options& options = {});
+
+}  // namespace unisono::codegen

@@ -1,0 +1,35 @@
+#pragma once
+/// From a configuration to a launch: tiles, slots of statistics, split-K, workspace. And what makes a launch illegal.
+
+#include <string>
+
+#include "families/sm90/problem.hpp"
+#include "families/sm90_conv/conv.hpp"
+
+namespace unisono::plan {
+
+inline constexpr int largest_split = 8;
+inline constexpr int largest_team = 128;  ///< slots whose entries a warp loads at once
+inline constexpr std::int64_t largest_tile_count = std::int64_t{1}
+                                                   << 28;  ///< of a launch: tile numbers times splits stay below 2^31
+
+/// Clusters that run at once; with stationary filters so many that a block's tiles, as far apart, have the same
+/// channels: a multiple of the `tiles_n` across, 0 if not even these fit.
+std::int64_t clusters_in_flight(const ConvConfig& config, std::int64_t tiles_n, const Device& device);
+
+/// Loads of activations for one tile: with patches one for all taps.
+std::int64_t loads_per_tile(const ConvConfig& config, const ConvProblem& problem);
+
+/// Fills everything but predicted_us from `config`, which the static rules below must have accepted.
+/// K-steps of a tile.
+std::int64_t steps_per_tile(const ConvConfig& config, const ConvProblem& problem);
+
+ConvPlan lay_out(const ConvConfig& config, const ConvProblem& problem, const Device& device);
+
+/// Why no kernel of this configuration can serve the problem, whatever its launch; empty: none.
+std::string refuse_config(const ConvConfig& config, const ConvProblem& problem, const Device& device);
+
+/// Why this launch may not run (the statistics of an image do not fit in flight, nothing to split); empty: none.
+std::string refuse_launch(const ConvPlan& plan, const ConvProblem& problem, const Device& device);
+
+}  // namespace unisono::plan

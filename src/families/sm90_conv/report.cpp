@@ -1,0 +1,173 @@
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "families/interface/override.hpp"
+#include "families/sm90/gathering.hpp"
+#include "families/sm90/problem.hpp"
+#include "families/sm90_conv/conv.hpp"
+#include "families/sm90_conv/fetching.hpp"
+
+namespace unisono::plan {
+namespace {
+
+std::string kilobytes(std::size_t bytes) { return fmt::format("{} KB", (bytes + 512) / 1024); }
+
+std::string loads_by_hand(const ConvTask& task, const Gathering& g) {
+  const std::string reason = why_gathered(task);
+  if (g.direct)
+    return fmt::format("every element from memory, without matrix instructions: {} of {} output channels",
+                       why_gathered(task), task.conv.k / task.conv.groups);
+  // Why few channels that are gathered, since they are no multiple of 8, do not use im2col in shared memory
+  const Conv2d& c = task.conv;
+  const bool few = c.c <= 32 && c.c % 8 != 0 && c.groups == 1 && c.r * c.s > 1 && !task.transposed;
+  const std::string beyond = few ? beyond_unfolding(task) : "";
+  return fmt::format("ordinary loads of {}{}{}{}", g.vectors ? "8 channels at once" : "single elements",
+                     g.filters ? ", of the filters too" : "", reason.empty() ? "" : ": " + reason,
+                     beyond.empty() ? "" : "; not unfolded: " + beyond);
+}
+
+std::string windows_unfolded(const Unfolding& u, const ConvConfig& c) {
+  return fmt::format(
+      "windows of {} lines of {} bytes, unfolded in shared memory: {} lines of {} taps x {} channels, {} k-steps; "
+      "filters stay there",
+      u.window_lines(c.tile_m), u.pitch, u.lines, u.taps, u.channels, u.steps(c.tile_k));
+}
+
+std::string reason_of_general(const ConvPlan& p, const Epilogue& epilogue) {
+  const General& general = *epilogue.general;
+  std::size_t reductions = 0, stored = 0, returned = 0;
+  for (const auto* lists : {&general.levels, &general.group_levels})
+    for (const auto& level : *lists) reductions += level.size();
+  for (const auto& level : general.returned)
+    for (const General::Domain& d : level) returned += d.folds.size() + d.moments.size();
+  for (const General::Domain& d : general.domains) stored += d.folds.size() + d.moments.size();
+  std::string text = "general: rows have values of their own, elements know where they are";
+  if (reductions > 0)
+    text += fmt::format("; {} reductions over a row's channels in {} passes over a tile{}", reductions,
+                        general.levels.size(),
+                        p.config.wide && p.config.meets
+                            ? fmt::format(", exchanged by the {} tiles of a row", p.tiles_n * p.config.cluster_n)
+                        : p.config.wide ? ", joined by the last tile of the row"
+                                        : "");
+  if (returned > 0)
+    text += fmt::format("; {} reductions over rows that elements read again, shared by the {} tiles of {}", returned,
+                        p.tiles_m * p.tiles_n, p.images > 1 ? "an image" : "all images");
+  if (stored > 0)
+    text += fmt::format("; {} reductions over rows, joined by the last tile of a column, in order", stored);
+  return text;
+}
+
+std::string reason_of_mode(const ConvPlan& p, const Epilogue& epilogue) {
+  const int image = p.tiles_m * p.tiles_n;
+  switch (p.config.mode) {
+    case NormMode::none: return "none: no normalisation, tiles are stored as they are finished";
+    case NormMode::resident:
+      return fmt::format(
+          "resident: {} together in flight, accumulators wait in registers for the image's statistics; stored once",
+          image * p.splits == 1 ? "the one tile of an image is"
+          : p.splits == 1       ? fmt::format("all {} tiles of an image are", image)
+                                : fmt::format("all {} parts of an image's {} tiles are", image * p.splits, image));
+    case NormMode::streamed:
+      return fmt::format(
+          "streamed: the {} tiles of an image wait in shared memory while the next ones are multiplied, and in "
+          "memory if their image is not complete by then",
+          image);
+    case NormMode::rows:
+      return "rows: a tile has all channels of its pixels, each is normalised by itself; nothing is exchanged, stored "
+             "once";
+    case NormMode::general: return reason_of_general(p, epilogue);
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string to_string(const ConvConfig& c) {
+  std::string text = fmt::format("{}x{}", c.tile_m, c.tile_n);
+  if (c.tile_k != 64 && c.element != DType::tf32) text += fmt::format("x{}", c.tile_k);
+  text += fmt::format("/{}", c.stages);
+  if (c.patch || c.stationary) text += fmt::format("+{}", c.stages_a);
+  text += fmt::format(" {}", order_name(c));
+  if (c.cluster_m * c.cluster_n > 1) text += fmt::format(" cluster {}x{}", c.cluster_m, c.cluster_n);
+  if (c.split) text += " split";
+  if (c.group > 0) text += fmt::format(" group {}", c.group);
+  if (c.swap) text += " swap";
+  if (c.stationary) text += " stationary";
+  if (c.mode != NormMode::none) text += fmt::format(" {}", to_string(c.mode));
+  if (c.element == DType::tf32) text += " tf32";
+  if (c.columns_a) text += " A(k,m)";
+  if (c.phases)
+    text += " by phases";
+  else if (c.columns_b)
+    text += " B(k,n)";
+  if (c.batched) text += " batched";
+  if (c.gather && c.gather->direct)
+    text += " direct";
+  else if (c.gather)
+    text += c.gather->filters ? " gather all" : " gather";
+  if (c.stores != Stores::tma) text += c.stores == Stores::plain ? " plain stores" : " planes";
+  if (c.unfold) text += " unfold";
+  if (c.resampling.any()) text += " " + to_string(c.resampling);
+  if (c.fetch.value_or(0) > 0) text += fmt::format(" fetch {}x{}", *c.fetch, c.store_buffers);
+  if (c.head.any()) text += " " + to_string(c.head);
+  if (c.moments > 0) text += fmt::format(" moments/{}", c.moments);
+  return text;
+}
+
+std::string describe(const ConvPlan& p) {
+  return fmt::format("{}, {} {}, {} blocks of {} threads, {}", to_string(p.config), p.tiles,
+                     p.splits > 1 ? fmt::format("tiles in {} parts", p.splits) : "tiles", p.blocks, p.threads,
+                     kilobytes(p.shared_bytes));
+}
+
+std::string reasons(const ConvPlan& plan, const ConvTask& task, const Epilogue& epilogue, const Device& device) {
+  const ConvConfig& c = plan.config;
+  std::string text;
+  if (c.element == DType::tf32) text += "products: of tf32 (f32 operands without their last 13 bits), added in f32\n";
+  text += fmt::format(
+      "loads: {}\n",
+      c.gather      ? loads_by_hand(task, *c.gather)
+      : c.unfold    ? windows_unfolded(*c.unfold, c)
+      : c.columns_a ? std::string("boxes of 64 columns of A")
+      : c.patch ? fmt::format("patches 8 pixels wide with a halo of {} lines and {} pixels, one for all filter taps",
+                              c.halo_h, c.halo_w) +
+                      (c.phases ? std::string(", in each of the four phases of the output") : std::string())
+      : c.rows_a ? std::string("boxes of rows")
+                 : std::string("runs of pixels, one for every filter tap"));
+  text += fmt::format("mode: {}\n", reason_of_mode(plan, epilogue));
+  if (const std::string operands = describe_operands(c, make_problem(task, epilogue, device)); !operands.empty())
+    text += fmt::format("operands [m,n]: {}\n", operands);
+  return text;
+}
+
+Override override_of(const ConvConfig& c) {
+  const auto on = [](bool x) { return std::string(x ? "on" : "off"); };
+  Override all;
+  all.fields = {
+      {"tile", fmt::format("{}x{}", c.tile_m, c.tile_n)},
+      {"depth", fmt::format("{}", c.tile_k)},
+      {"order", std::string(order_name(c))},
+      {"load", c.unfold   ? "unfold"
+               : c.patch  ? "patch"
+               : c.gather ? "gather"
+                          : "runs"},
+      {"stages", c.patch || c.stationary ? fmt::format("{}+{}", c.stages, c.stages_a) : fmt::format("{}", c.stages)},
+      {"buffers", fmt::format("{}", c.store_buffers)},
+      {"cluster", fmt::format("{}x{}", c.cluster_m, c.cluster_n)},
+      {"split", on(c.split)},
+      {"swap", on(c.swap)},
+      {"stationary", on(c.stationary)},
+      {"mode", std::string(to_string(c.mode))},
+      {"unit", fmt::format("{}", c.unit)}};
+  if (c.fetch) all.fields["fetch"] = fmt::format("{}", *c.fetch);
+  if (c.group > 0) all.fields["group"] = fmt::format("{}", c.group);  // else none is what the planner makes of it
+  return all;
+}
+
+std::string_view order_name(const ConvConfig& c) { return order_name(c.tile_warpgroups, c.turns); }
+
+}  // namespace unisono::plan

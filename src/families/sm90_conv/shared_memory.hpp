@@ -1,0 +1,25 @@
+#pragma once
+/// The shared memory of a convolution kernel, to the byte: what ConvFprop<Config, Visitor>::kSharedBytes is in
+/// kernels/unisono. tests/unit/plan/shared_memory_test compares the two with the CUDA compiler.
+
+#include <cstddef>
+
+#include "families/sm90_conv/conv.hpp"
+#include "plan/visitor_shape.hpp"
+
+namespace unisono::plan {
+
+/// Channels of a slice that one warp stores at once: the largest of 64, 32, 16, 8 that divides tile_n.
+int slice_channels(int tile_n);
+
+/// Slices that a warp stores for one tile.
+int stores_per_tile(const ConvConfig& config);
+
+/// Bytes of one stage of activations, and of filters.
+std::size_t activation_stage_bytes(const ConvConfig& config);
+std::size_t filter_stage_bytes(const ConvConfig& config);
+
+/// Dynamic shared memory of a block.
+std::size_t shared_bytes(const ConvConfig& config, const VisitorShape& visitor);
+
+}  // namespace unisono::plan

@@ -1,0 +1,93 @@
+#include "families/sm90_conv/unfolding.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <set>
+
+namespace unisono::plan {
+namespace {
+
+/// From 64 channels on runs and patches waste nothing, from 32 on a patch's lines of 128 bytes are half full.
+constexpr std::int64_t most_unfolded_channels = 32;
+constexpr std::int64_t largest_box = 256;  // elements of an extent, of TMA
+constexpr int chunk_bytes = 16, copy_alignment = 128;
+
+int padded_to(std::int64_t x, int to) { return static_cast<int>((x + to - 1) / to * to); }
+
+/// Elements of a line ahead of the first that 8 neighbouring pixels see: these begin `pad` pixels left of a multiple
+/// of 8.
+int shift_of(const Conv2d& c) { return static_cast<int>(((-c.pad[1] * c.c) % 8 + 8) % 8); }
+
+/// Elements of a window's line: what 8 neighbouring pixels see, and what is read with it.
+std::int64_t elements_of_8(const Conv2d& c) {
+  const std::int64_t seen = (7 * c.stride[1] + c.s) * c.c;
+  return c.c % 8 == 0 ? seen : shift_of(c) + seen + (c.c * c.stride[1] % 2 != 0 || shift_of(c) % 2 != 0 ? 1 : 0);
+}
+
+/// Passes over shared memory that a warp's load of one chunk's first bytes takes: lanes are pixels, 8 a line. A load of
+/// 4, 8 or 16 bytes is served for 32, 16 or 8 lanes at a time.
+int bank_passes(const Unfolding& u) {
+  const int pixel = u.stride_w * u.channels, even = pixel | u.shift, bytes = even % 8 == 0 ? 16 : even % 4 == 0 ? 8 : 4;
+  std::array<std::set<int>, 32> banks;  // words of each
+  for (int lane = 0; lane < 128 / bytes; ++lane) {
+    const int element = u.shift + lane % 8 * pixel, at = lane / 8 * u.stride_h * u.pitch + 2 * (element - element % 2);
+    for (int word = at / 4; word < (at + bytes) / 4; ++word) banks[word % 32].insert(word);
+  }
+  std::size_t most = 0;
+  for (const auto& bank : banks) most = std::max(most, bank.size());
+  return static_cast<int>(most);
+}
+
+}  // namespace
+
+std::size_t Unfolding::window_bytes(int tile_m) const {
+  return static_cast<std::size_t>(padded_to(window_lines(tile_m) * pitch, copy_alignment));
+}
+
+std::string beyond_unfolding(const ConvTask& t) {
+  const Conv2d& c = t.conv;
+  if (t.transposed) return "a transposed convolution";
+  if (t.columns_a || t.columns_b || t.batched) return "a product";
+  if (c.layout == Layout::nchw) return "channels first";
+  if (c.groups != 1) return fmt::format("{} groups of channels", c.groups);
+  if (size_of(c.dtype_x) != 2) return fmt::format("{}; elements of 16 bits are unfolded", to_string(c.dtype_x));
+  if (c.r * c.s == 1) return "a filter of one tap, of which there is nothing to unfold";
+  if (c.c > most_unfolded_channels)
+    return fmt::format("{} input channels; up to {}, of more of which loads by the tap waste little", c.c,
+                       most_unfolded_channels);
+  if (c.dilation[1] != 1 && c.s > 1)
+    return fmt::format("taps {} apart along the width; those of a line are neighbours", c.dilation[1]);
+  if (c.c % 8 != 0 && c.w * c.c % 8 != 0)
+    return fmt::format(
+        "lines of {} x {} elements, which are no multiple of 8, and strides of TMA multiples of 16 bytes", c.w, c.c);
+  if (const std::int64_t extent = c.c % 8 == 0 ? elements_of_8(c) / c.c : elements_of_8(c); extent > largest_box)
+    return fmt::format("{} {} of a line under 8 pixels; a TMA box has {}", extent, c.c % 8 == 0 ? "pixels" : "elements",
+                       largest_box);
+  if (c.r * c.dilation[0] > largest_box || c.stride[0] > largest_box)
+    return fmt::format("{} lines under a pixel, {} from one to the next; a TMA box has {}", c.r * c.dilation[0],
+                       c.stride[0], largest_box);
+  return {};
+}
+
+Unfolding unfolding_of(const Conv2d& c) {
+  Unfolding u{.lines = static_cast<int>(c.r),
+              .taps = static_cast<int>(c.s),
+              .channels = static_cast<int>(c.c),
+              .stride_h = static_cast<int>(c.stride[0]),
+              .stride_w = static_cast<int>(c.stride[1]),
+              .dilation_h = static_cast<int>(c.dilation[0]),
+              .pitch = padded_to(2 * elements_of_8(c), chunk_bytes),
+              .shift = shift_of(c)};
+  if (u.by_pixels()) return u;
+  // A few elements more, so that lines lie in other banks
+  Unfolding best = u;
+  for (int more = 1; more < 8; ++more) {
+    u.pitch += chunk_bytes;
+    if (u.pitch <= 2 * largest_box && bank_passes(u) < bank_passes(best)) best = u;
+  }
+  return best;
+}
+
+}  // namespace unisono::plan

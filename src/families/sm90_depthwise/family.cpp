@@ -1,0 +1,87 @@
+#include "families/sm90_depthwise/family.hpp"
+
+#include <fmt/format.h>
+
+#include <memory>
+#include <utility>
+
+#include "families/sm90/gathering.hpp"
+#include "families/sm90_depthwise/depthwise.hpp"
+#include "families/sm90_depthwise/generate.hpp"
+
+namespace unisono::families {
+namespace {
+
+const plan::DepthwisePlan& own(const Plan& plan) { return static_cast<const plan::DepthwisePlan&>(plan); }
+
+std::string loads(const plan::ConvTask& task, const plan::DepthwiseStrip& s) {
+  const auto bytes = static_cast<std::int64_t>(size_of(task.conv.dtype_x)) * s.channels / s.multiplier;
+  return fmt::format("{} channels at once, {} bytes, {}, without matrix instructions: {}", s.channels / s.multiplier,
+                     bytes, s.taps_h > 0 ? "each line of a thread's strip once" : "each tap by itself",
+                     plan::why_gathered(task));
+}
+
+class Sm90Depthwise final : public Family {
+ public:
+  std::string_view name() const override { return "sm90_depthwise"; }
+
+  std::optional<Refusal> can_implement(const Workload& w) const override {
+    if (!plan::is_depthwise(w.task)) return Refusal{Refusal::Scope::foreign, {"contraction: no depthwise convolution"}};
+    if (auto reasons = plan::refuse_problem(w.task, w.epilogue, w.device); !reasons.empty())
+      return Refusal{Refusal::Scope::problem, std::move(reasons)};
+    const std::string why = plan::why_not_depthwise(plan::make_problem(w.task, w.epilogue, w.device));
+    if (!why.empty()) return Refusal{Refusal::Scope::problem, {"depthwise: " + why}};
+    return std::nullopt;
+  }
+  std::vector<Candidate> candidates(const Workload& w, const Override& fixed) const override {
+    std::vector<Candidate> all;
+    for (plan::DepthwisePlan& p : plan::depthwise_candidates(w.task, w.epilogue, w.device, fixed)) {
+      p.family = this;
+      all.push_back({std::make_shared<const plan::DepthwisePlan>(std::move(p))});
+    }
+    return all;
+  }
+  double cost(const Plan& plan, const Workload& w) const override {
+    return plan::predict_depthwise_us(own(plan), plan::make_problem(w.task, w.epilogue, w.device), w.device);
+  }
+  codegen::Kernel generate(const Plan& plan, const plan::Epilogue& epilogue,
+                           const codegen::Options& options) const override {
+    return codegen::generate(epilogue, own(plan).config, options);
+  }
+
+  std::string title(const Plan& plan) const override { return to_string(own(plan).config); }
+  std::string describe(const Plan& plan) const override { return plan::describe(own(plan)); }
+  std::string reasons(const Plan& plan, const Workload& w) const override {
+    const plan::DepthwiseConfig& c = own(plan).config;
+    return fmt::format("{}loads: {}\nmode: {}\n", c.element == DType::tf32 ? "products: of f32, added in f32\n" : "",
+                       loads(w.task, c.strip),
+                       c.mode == plan::NormMode::general
+                           ? "general: rows have values of their own, elements know where they are"
+                           : "none: no normalisation, tiles are stored as they are finished") +
+           (w.epilogue.tensors_before.empty() && w.epilogue.tensors_after.empty()
+                ? ""
+                : "operands [m,n]: by ordinary loads, ahead of their use\n");
+  }
+  Override override_of(const Plan& plan) const override {
+    const plan::DepthwiseConfig& c = own(plan).config;
+    Override all;
+    all.fields = {{"tile", fmt::format("{}x{}", c.tile_m, c.tile_n)},
+                  {"load", "depthwise"},
+                  {"thread", fmt::format("{}x{}x{}", c.strip.lines, c.strip.pixels, c.strip.channels)},
+                  {"mode", std::string(to_string(c.mode))}};
+    return all;
+  }
+  std::string kind(const Plan& plan) const override {
+    const plan::DepthwiseConfig& c = own(plan).config;
+    return fmt::format("{}x{}", c.tile_m, c.tile_n);
+  }
+};
+
+}  // namespace
+
+const Family& sm90_depthwise() {
+  static const Sm90Depthwise family;
+  return family;
+}
+
+}  // namespace unisono::families

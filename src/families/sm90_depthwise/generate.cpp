@@ -1,0 +1,45 @@
+#include "families/sm90_depthwise/generate.hpp"
+
+#include <fmt/format.h>
+
+#include "codegen/frame.hpp"
+#include "unisono/error.hpp"
+
+namespace unisono::codegen {
+
+namespace {
+
+// An epilogue that why_not_depthwise() refuses
+void check(const plan::Epilogue& e, const plan::DepthwiseConfig& c) {
+  if (e.general.has_value() != (c.mode == plan::NormMode::general))
+    throw InternalError(
+        fmt::format("an epilogue that is {}general, and mode {}", e.general ? "" : "not ", plan::to_string(c.mode)));
+  if (e.norm || e.head || e.resampled.any() || e.moments.channels > 0)
+    throw InternalError("a depthwise kernel for an epilogue that normalises, or makes more of its main store");
+}
+
+std::string depthwise_text(const plan::DepthwiseConfig& c) {
+  const plan::DepthwiseStrip& s = c.strip;
+  return fmt::format(
+      "struct Config {{\n"
+      "    using Element = {};\n"
+      "    static constexpr int kWide = {}, kVector = {}, kTileN = {}, kThreads = {}, kBlocks = {};\n"
+      "    static constexpr int kTapsH = {}, kTapsW = {}, kStrideH = {}, kStrideW = {}, kMultiplier = {};\n"
+      "    static constexpr bool kGeneral = {};\n"
+      "}};\n",
+      operand_tag(c.element), s.pixels, s.channels, c.tile_n, plan::depthwise_threads(c), s.blocks, s.taps_h, s.taps_w,
+      s.stride_h, s.stride_w, s.multiplier, c.mode == plan::NormMode::general);
+}
+
+}  // namespace
+
+Kernel generate(const plan::Epilogue& epilogue, const plan::DepthwiseConfig& config, const Options& options) {
+  check(epilogue, config);
+  return framed(epilogue, options,
+                {.header = "unisono/depthwise.cuh",
+                 .config = depthwise_text(config),
+                 .kernel = "Depthwise",
+                 .minimum = "unisono::Conv::kBlocks"});
+}
+
+}  // namespace unisono::codegen

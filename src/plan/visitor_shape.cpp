@@ -1,0 +1,101 @@
+#include "plan/visitor_shape.hpp"
+
+#include <algorithm>
+
+#include "plan/fetchable.hpp"
+
+namespace unisono::plan {
+namespace {
+
+bool depends_on(const Graph& graph, ValueId value, const std::vector<bool>& marked) {
+  return std::ranges::any_of(graph[value].inputs, [&](ValueId i) { return marked[i]; });
+}
+
+bool scalar(const Axes& axes) { return axes.row == RowAxis::none && axes.col == ColAxis::none; }
+
+}  // namespace
+
+std::vector<ValueId> late_values(const Epilogue& epilogue) {
+  if (!epilogue.norm) return {};
+  const Graph& graph = epilogue.graph;
+  const Normalisation& norm = *epilogue.norm;
+  std::vector<bool> statistic(graph.nodes.size()), needed(graph.nodes.size()), late(graph.nodes.size());
+  for (const auto& id : {norm.mean, norm.variance})
+    if (id) statistic[*id] = true;
+  for (ValueId id = 0; id < graph.nodes.size(); ++id)
+    if (depends_on(graph, id, statistic)) statistic[id] = true;
+  for (const auto& id : {norm.factor, norm.shift})
+    if (id) needed[*id] = true;
+  const auto is_reduction = [&](ValueId id) { return id == norm.mean || id == norm.variance; };
+  for (ValueId id = static_cast<ValueId>(graph.nodes.size()); id-- > 0;) {
+    if (!needed[id]) continue;
+    if (!statistic[id])
+      late[id] = !scalar(graph[id].axes);
+    else if (!is_reduction(id))
+      for (const ValueId input : graph[id].inputs) needed[input] = true;
+  }
+  std::vector<ValueId> values;
+  for (ValueId id = 0; id < graph.nodes.size(); ++id)
+    if (late[id]) values.push_back(id);
+  return values;
+}
+
+namespace {
+
+/// What returned.cuh counts of a level.
+void add_returned(VisitorShape& shape, const std::vector<General::Domain>& level) {
+  int words = 0;
+  for (const General::Domain& d : level) {
+    words += static_cast<int>(d.folds.size() + 2 * d.moments.size());
+    shape.returned_planes += static_cast<int>(d.folds.size() + 3 * d.moments.size());
+    shape.returned_entries += (returned_values(d) + 2) / 3;
+    shape.returns_all |= !d.per_image;
+  }
+  shape.own_words = std::max(shape.own_words, words);
+  ++shape.returned_levels;
+  shape.returns |= !level.empty();
+}
+
+}  // namespace
+
+int returned_values(const General::Domain& d) { return static_cast<int>(d.folds.size() + 2 * d.moments.size()); }
+
+FoldCounts fold_counts(const Epilogue& epilogue) {
+  FoldCounts counts;
+  for (const General::Domain& d : epilogue.general->domains) {
+    (d.groups == 1 ? counts.tile : counts.channel) += static_cast<int>(d.folds.size());
+    counts.moments += static_cast<int>(d.moments.size());
+  }
+  return counts;
+}
+
+VisitorShape visitor_shape(const Epilogue& epilogue) {
+  VisitorShape shape;
+  shape.normalises = epilogue.norm.has_value();
+  const auto fetched = fetchable_operands(epilogue);
+  shape.fetches_before =
+      shape.normalises && !fetched.empty() && std::ranges::count(epilogue.tensors_before, fetched[0]) != 0;
+  shape.general = epilogue.general.has_value();
+  if (shape.general) {
+    const FoldCounts counts = fold_counts(epilogue);
+    shape.fold_words = counts.channel + 2 * counts.moments, shape.tile_folds = counts.tile;
+    shape.fold_planes = counts.channel + 3 * counts.moments;
+    shape.own_words = shape.fold_words;
+    for (const auto& level : epilogue.general->levels) {
+      const auto folds = static_cast<int>(level.size());
+      shape.row_folds = std::max(shape.row_folds, folds), shape.row_entries += (folds + 2) / 3;
+    }
+    for (const auto& level : epilogue.general->group_levels)
+      for (const ValueId id : level) shape.group_widths.push_back(epilogue.general->group_width(epilogue.graph[id]));
+    for (const auto& level : epilogue.general->returned) add_returned(shape, level);
+  }
+  shape.columns_before = static_cast<int>(epilogue.columns_before.size());
+  shape.columns_after = static_cast<int>(epilogue.columns_after.size());
+  shape.late_words = static_cast<int>(late_values(epilogue).size());
+  shape.side = epilogue.side_before()  ? VisitorShape::Side::before
+               : epilogue.side_after() ? VisitorShape::Side::after
+                                       : VisitorShape::Side::none;
+  return shape;
+}
+
+}  // namespace unisono::plan

@@ -1,0 +1,45 @@
+#pragma once
+/// Sizes of the visitor that is generated for an epilogue, which kernels lay their shared memory out by.
+
+#include <vector>
+
+#include "plan/epilogue.hpp"
+
+namespace unisono::plan {
+
+/// What shared memory and workspace depend on beside the configuration.
+struct VisitorShape {
+  enum class Side { none, before, after };
+  bool normalises = false;
+  bool fetches_before = false;                ///< operands are fetched ahead of the normalisation, if at all
+  int columns_before = 0, columns_after = 0;  ///< floats a channel
+  int late_words = 0;                         ///< operands of factor and shift, floats a channel
+  Side side = Side::none;                     ///< the second [m,n] store
+  bool general = false;
+  /// General, floats of stored reductions: a channel and warp; a channel in the workspace; a whole tile. Of reductions
+  /// over a row's channels the most of a level, and entries of three of all levels.
+  int fold_words = 0, fold_planes = 0, tile_folds = 0, row_folds = 0, row_entries = 0;
+  /// For reductions over rows that elements read again: floats of a channel in the workspace, entries of a result,
+  /// levels of all kinds; and the most floats of a channel and warp at a time, stored reductions included.
+  int returned_planes = 0, returned_entries = 0, returned_levels = 0, own_words = 0;
+  bool returns = false, returns_all = false;  ///< there are such; some over the rows of all images
+  std::vector<int> group_widths = {};         ///< of reductions over groups of a row's channels
+};
+
+/// Floats of a result that elements read again.
+int returned_values(const General::Domain& domain);
+
+/// General: stored reductions that are kept for each channel, as moments for each channel, and for a whole tile.
+struct FoldCounts {
+  int channel = 0, moments = 0, tile = 0;
+};
+FoldCounts fold_counts(const Epilogue& epilogue);
+
+/// The values that `affine` of a visitor finds ready when the statistics arrive (its Late): of all that factor and
+/// shift are computed from, the coarsest cut of values that depend on no statistic; those without axes are not among
+/// them. In the order of their numbers, each one float a channel.
+std::vector<ValueId> late_values(const Epilogue& epilogue);
+
+VisitorShape visitor_shape(const Epilogue& epilogue);
+
+}  // namespace unisono::plan

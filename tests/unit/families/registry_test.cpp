@@ -1,0 +1,113 @@
+// Which family serves a workload, and how plans and callers name families.
+
+#include "families/registry.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "unisono/error.hpp"
+#include "unit/plan/problems.hpp"
+
+namespace unisono::families {
+namespace {
+
+using plan::Override;
+using testing::HasSubstr;
+
+struct OnePlan final : Plan {};
+
+/// Serves every contraction by one plan, which has no field.
+class AnyContraction final : public Family {
+ public:
+  std::string_view name() const override { return "any_contraction"; }
+  std::optional<Refusal> can_implement(const Workload&) const override { return std::nullopt; }
+  std::vector<Candidate> candidates(const Workload&, const Override& fixed) const override {
+    if (!fixed.fields.empty()) return {};
+    auto plan = std::make_shared<OnePlan>();
+    plan->family = this;
+    return {{plan}};
+  }
+  double cost(const Plan&, const Workload&) const override { return 1; }
+  codegen::Kernel generate(const Plan&, const plan::Epilogue&, const codegen::Options&) const override { return {}; }
+  std::string title(const Plan&) const override { return "any"; }
+  std::string describe(const Plan&) const override { return "any"; }
+  std::string reasons(const Plan&, const Workload&) const override { return ""; }
+  Override override_of(const Plan&) const override { return {}; }
+  std::string kind(const Plan&) const override { return ""; }
+};
+
+class Registry : public testing::Test {
+ protected:
+  Registry() { depthwise.groups = 256; }
+  std::string served_by(const Conv2d& conv, const std::string& fixed = "") const {
+    const plan::Epilogue epilogue = plan::test::epilogue_of(plan::test::bias_silu, conv);
+    return std::string(choose({conv, epilogue, device}, Override::parse(fixed))->family->name());
+  }
+
+  plan::Device device;
+  Conv2d dense = plan::test::conv_of(8, 64, 64, 256, 256, 3), depthwise = dense;
+};
+
+TEST_F(Registry, AsksTheBestFirst) {
+  EXPECT_EQ(served_by(dense), "sm90_conv");
+  EXPECT_EQ(served_by(depthwise), "sm90_depthwise");
+}
+
+TEST_F(Registry, AsksOneAloneThatIsNamed) {
+  EXPECT_EQ(served_by(depthwise, "family=sm90_conv"), "sm90_conv");
+  EXPECT_EQ(served_by(depthwise, "family=sm90_depthwise thread=16x2x8"), "sm90_depthwise");
+  try {
+    served_by(dense, "family=sm90_depthwise");
+    FAIL();
+  } catch (const Unsupported& error) {
+    EXPECT_THAT(error.what(), HasSubstr("contraction: no depthwise convolution"));
+  }
+}
+
+TEST_F(Registry, KnowsNoOther) {
+  try {
+    served_by(dense, "family=sm90_cnv");
+    FAIL();
+  } catch (const UserError& error) {
+    EXPECT_THAT(error.what(), testing::AllOf(HasSubstr("family=sm90_cnv"), HasSubstr("sm90_depthwise, sm90_conv"),
+                                             HasSubstr("did you mean")));
+  }
+}
+
+TEST_F(Registry, PlansNameTheirFamily) {
+  const plan::Epilogue epilogue = plan::test::epilogue_of(plan::test::block, dense);
+  for (const Conv2d& conv : {dense, depthwise}) {
+    const plan::Epilogue own = conv.groups == 1 ? epilogue : plan::test::epilogue_of(plan::test::bias_silu, conv);
+    const PlanPointer best = choose({conv, own, device});
+    const std::string text = plan::to_string(override_of(*best));
+    EXPECT_THAT(text, testing::StartsWith("family=" + std::string(best->family->name()) + " tile="));
+    // Plans that were kept before there were families name none
+    Override before = Override::parse(text);
+    before.fields.erase("family");
+    for (const Override& fixed : {Override::parse(text), before}) {
+      const PlanPointer again = choose({conv, own, device}, fixed);
+      EXPECT_EQ(again->family, best->family);
+      EXPECT_EQ(plan::to_string(override_of(*again)), text);
+    }
+  }
+}
+
+TEST_F(Registry, TakesFurtherFamilies) {
+  const AnyContraction any;
+  const auto other = [&] { return served_by(dense, "family=any_contraction"); };
+  EXPECT_THROW(other(), UserError);
+  {
+    const Registration registration(any);
+    EXPECT_EQ(registry().back(), &any);
+    EXPECT_EQ(other(), "any_contraction");
+    EXPECT_EQ(served_by(dense), "sm90_conv");  // asked before it
+    device.major = 8;
+    EXPECT_EQ(served_by(dense), "any_contraction");
+    device.major = 9;
+    EXPECT_THROW(served_by(dense, "family=any_contraction tile=128x128"), Unsupported);
+  }
+  EXPECT_THROW(other(), UserError);
+}
+
+}  // namespace
+}  // namespace unisono::families
