@@ -19,8 +19,10 @@ inline constexpr std::size_t fields_of_map = 16;  ///< in whose place a further 
 
 /// ConvParams, and behind it further maps, if the plan has any, and the visitor's fields of 8 bytes each.
 struct alignas(64) Parameters {
-  ConvParams conv{};
-  std::array<std::uint64_t, most_fields> fields{};
+  ConvParams conv;
+  std::array<std::uint64_t, most_fields> fields;
+
+  Parameters() { std::memset(static_cast<void*>(this), 0, sizeof *this); }  // what lies between members, too
 
   void set_further(std::size_t i, const TensorMap& map) { std::memcpy(&fields[i * fields_of_map], &map, sizeof map); }
 };
