@@ -14,7 +14,9 @@ set(UNISONO_PACK "" CACHE PATH "A folder that `unisono pack` has made, to be ins
 if(UNISONO_PACK)
   install(DIRECTORY ${UNISONO_PACK}/ DESTINATION ${CMAKE_INSTALL_DATADIR}/unisono/kernels)
 endif()
-install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/README.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/docs DESTINATION ${CMAKE_INSTALL_DOCDIR} FILES_MATCHING PATTERN "*.md" PATTERN "*.svg" PATTERN "*.png" PATTERN "notes" EXCLUDE)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/examples DESTINATION ${CMAKE_INSTALL_DOCDIR} PATTERN "CMakeLists.txt" EXCLUDE)
 
 # oneDNN from scripts/setup.sh lies outside the system's folders: take it along, and find it beside our library
 cmake_path(IS_PREFIX UNISONO_DEPS_DIR "${UNISONO_DNNL_LIBRARY}" NORMALIZE dnnl_is_ours)

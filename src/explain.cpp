@@ -25,18 +25,6 @@ plan::Device planned_for(const CompileOptions& options, std::string& note) {
   return {};
 }
 
-std::string title(const codegen::Field& f) {
-  std::string name = fmt::format("{}{} : {}", f.name, to_string(f.axes), to_string(f.dtype));
-  switch (f.kind) {
-    case codegen::Field::Kind::operand_pointer: return "operand " + name;
-    case codegen::Field::Kind::operand_value: return "operand " + name + ", by value";
-    case codegen::Field::Kind::store_pointer: return "store " + name;
-    case codegen::Field::Kind::extent: return fmt::format("extent {}", "mnbhw"[static_cast<int>(f.coordinate)]);
-    case codegen::Field::Kind::pitch: return fmt::format("pitch of {}", f.name);
-  }
-  return name;
-}
-
 }  // namespace
 
 Explanation explain(const Contraction& contraction, const Graph& graph, const CompileOptions& options) {
@@ -59,7 +47,25 @@ Explanation explain(const Contraction& contraction, const Graph& graph, const Co
   return e;
 }
 
+std::string title(const codegen::Field& f) {
+  std::string name = fmt::format("{}{} : {}", f.name, to_string(f.axes), to_string(f.dtype));
+  switch (f.kind) {
+    case codegen::Field::Kind::operand_pointer: return "operand " + name;
+    case codegen::Field::Kind::operand_value: return "operand " + name + ", by value";
+    case codegen::Field::Kind::store_pointer: return "store " + name;
+    case codegen::Field::Kind::extent: return fmt::format("extent {}", "mnbhw"[static_cast<int>(f.coordinate)]);
+    case codegen::Field::Kind::pitch: return fmt::format("pitch of {}", f.name);
+  }
+  return name;
+}
+
 std::string to_text(const Explanation& e) {
+  std::vector<std::string> arguments;
+  for (const codegen::Field& f : e.fields) arguments.push_back(title(f));
+  return to_text(e, arguments);
+}
+
+std::string to_text(const Explanation& e, const std::vector<std::string>& arguments) {
   std::string text = fmt::format("{}\n", e.contraction);
   text +=
       fmt::format("for {}{}\n", e.device,
@@ -68,7 +74,7 @@ std::string to_text(const Explanation& e) {
   text += e.reasons;
   if (!text.ends_with('\n')) text += '\n';
   text += "a launch hands over: image, filter, output";
-  for (const codegen::Field& f : e.fields) text += ", " + title(f);
+  for (const std::string& argument : arguments) text += ", " + argument;
   return text + '\n';
 }
 

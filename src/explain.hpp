@@ -28,5 +28,10 @@ Explanation explain(const Contraction& contraction, const Graph& graph, const Co
 
 /// For people to read: everything but the source, which they may want by itself.
 std::string to_text(const Explanation& explanation);
+/// The same where a launch hands over these arguments, whatever the fields say.
+std::string to_text(const Explanation& explanation, const std::vector<std::string>& arguments);
+
+/// "operand bias[n] : f32".
+std::string title(const codegen::Field& field);
 
 }  // namespace unisono::cuda

@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import subprocess
 import sys
 
 import onnx_file
@@ -31,6 +32,15 @@ class Pack(Case):
         self.assertEqual([p.name for p in self.pack.iterdir() if len(p.name) != 32], ["unisono-kernels"])  # entries, and what marks it
         self.assertFalse((self.folder / "cache").exists())  # the user's own is left alone
         self.assertIn("0 of 1 entry broken", self.unisono("cache", "verify", "--folder", self.pack, env=self.env)[0])
+
+    def test_from_a_program(self):
+        def pack(text):
+            result = subprocess.run([sys.argv[5], self.pack, text], env=self.env, capture_output=True, text=True, timeout=120)
+            return result.stdout.strip() + result.stderr.strip()
+        self.assertEqual(pack(TEXT), "1 requested, 1 compiled, 1 there, 1 told")
+        self.assertEqual(pack(TEXT), "1 requested, 0 compiled, 1 there, 1 told")
+        self.assertEqual(self.packed(TEXT, *SHAPE)["compiled"], 0)  # the same kernel
+        self.assertTrue(pack("store acc as y : f64").startswith("unisono: "))
 
     def test_folder_of_something_else(self):
         thesis = self.pack / "tmp" / "thesis"

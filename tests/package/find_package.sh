@@ -8,6 +8,9 @@ mv "$work/first" "$work/prefix"  # an installation must not depend on where it w
 "$cmake" -G Ninja -S "$source/find_package" -B "$work/consumer" -DCMAKE_PREFIX_PATH="$work/prefix" -DCMAKE_CXX_COMPILER="$cxx" >/dev/null
 "$cmake" --build "$work/consumer"
 env -u LD_LIBRARY_PATH "$work/consumer/consumer"
+for file in README.md docs/command.md examples/onnx_model.cpp; do
+  [ -f "$work/prefix/share/doc/unisono/$file" ] || { echo "$file is not installed"; exit 1; }
+done
 [ -x "$work/prefix/bin/unisono" ] || exit 0
 env -u LD_LIBRARY_PATH "$work/prefix/bin/unisono" --version
 

@@ -9,10 +9,9 @@
 #include "command/output.hpp"
 #include "command/progress.hpp"
 #include "command/quantities.hpp"
-#include "jit/maintenance.hpp"
 #include "lower/lower.hpp"
 #include "network/cuda/plan.hpp"
-#include "unisono/error.hpp"
+#include "pack.hpp"
 
 namespace unisono::command {
 namespace {
@@ -51,37 +50,23 @@ int pack(const PackOptions& options) {
   Requests requests;
   for (const std::string& subject : options.subjects)
     for (jit::Request& r : requests_of(options, subject)) requests.push_back(std::move(r));
-  jit::Settings settings;
-  settings.cache = std::filesystem::absolute(options.out);
-  settings.jobs = options.jobs;
-  settings.installed_packs = false;
   progress.step(fmt::format("compiling into {}", options.out.string()));
-  jit::Jit compiler(settings);
-  const auto binaries = compiler.compile(
-      requests, [&](std::size_t done, std::size_t total, const std::string&) { progress.done(done, total); });
-  jit::remove_workshops(settings.cache);
-  const auto entries = jit::verify_entries(settings.cache);
+  const PackReport report = pack_requests(
+      requests, options.out,
+      {.jobs = options.jobs, .progress = [&](std::size_t done, std::size_t total) { progress.done(done, total); }});
   progress.finish();
-  std::size_t compiled = 0, bytes = 0;
-  for (const jit::Binary& b : binaries) compiled += b.cached ? 0 : 1;
-  for (const jit::Listed& e : entries) {
-    if (!e.problem.empty())
-      throw UserError(fmt::format("{} is broken: {}; `unisono cache prune --folder {}` removes it, then pack again",
-                                  e.folder.string(), e.problem, settings.cache.string()));
-    bytes += e.bytes;
-  }
   if (options.json) {
-    print(dump(nlohmann::json{{"folder", settings.cache.string()},
-                              {"requested", requests.size()},
-                              {"compiled", compiled},
-                              {"entries", entries.size()},
-                              {"bytes", bytes}}));
+    print(dump(nlohmann::json{{"folder", report.folder.string()},
+                              {"requested", report.requested},
+                              {"compiled", report.compiled},
+                              {"entries", report.entries},
+                              {"bytes", report.bytes}}));
     return 0;
   }
-  print(fmt::format("{} kernels asked for, {} compiled; {} in the pack, {}, in {}\n", requests.size(), compiled,
-                    entries.size(), size_text(bytes), settings.cache.string()));
+  print(fmt::format("{} kernels asked for, {} compiled; {} in the pack, {}, in {}\n", report.requested, report.compiled,
+                    report.entries, size_text(report.bytes), report.folder.string()));
   print(fmt::format("UNISONO_PACKS={} lets programs use it; cmake -DUNISONO_PACK={} installs it with the library\n",
-                    settings.cache.string(), settings.cache.string()));
+                    report.folder.string(), report.folder.string()));
   return 0;
 }
 

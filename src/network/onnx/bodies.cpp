@@ -53,27 +53,47 @@ void Importer::read_node(const schema::NodeProto& proto) {
     fail(fmt::format("has more than {} nodes, the limit, with those of its functions", node_limit_));
   for (const std::string& output : proto.output())
     if (scope_.initializers.contains(output)) node.fail("output '{}' is defined twice", output);
+  if (const std::string reason = operator_refusal(proto); !reason.empty())
+    node.fail("{}{}", reason, others_refused(proto));
+  if (!is_standard_domain(proto.domain()))
+    return inline_function(node, *functions_.at(function_key(proto.domain(), proto.op_type(), proto.overload())));
+  node.expect(check_node(node, *find_schema(proto.op_type(), scope_.opset)));
+  if (proto.op_type() == "If") return inline_branch(node);
+  find_row(proto.op_type())->import(node);
+}
+
+std::string Importer::operator_refusal(const schema::NodeProto& proto) const {
+  const auto known_reason = [&] { return std::string(refusal_of(proto.op_type())); };
   if (!is_standard_domain(proto.domain())) {
-    const auto f = functions_.find(function_key(proto.domain(), proto.op_type(), proto.overload()));
-    if (f != functions_.end()) return inline_function(node, *f->second);
-    if (const auto reason = refusal_of(proto.op_type()); !reason.empty()) node.fail("{}", reason);
-    node.fail("domain '{}' is not supported; only the standard operators are, and functions of the model",
-              proto.domain());
+    if (functions_.contains(function_key(proto.domain(), proto.op_type(), proto.overload()))) return "";
+    if (const auto reason = known_reason(); !reason.empty()) return reason;
+    return fmt::format("domain '{}' is not supported; only the standard operators are, and functions of the model",
+                       proto.domain());
   }
   const OperatorSchema* schema = find_schema(proto.op_type(), scope_.opset);
-  if (proto.op_type() == "If" && schema != nullptr) {
-    node.expect(check_node(node, *schema));
-    return inline_branch(node);
-  }
+  if (proto.op_type() == "If" && schema != nullptr) return "";
   const OperatorRow* row = find_row(proto.op_type());
   if (row == nullptr) {
-    if (const auto reason = refusal_of(proto.op_type()); !reason.empty()) node.fail("{}", reason);
-    node.fail("this operator is not supported; supported are {}", fmt::join(supported_operators(), ", "));
+    if (const auto reason = known_reason(); !reason.empty()) return reason;
+    return fmt::format("this operator is not supported; supported are {}", fmt::join(supported_operators(), ", "));
   }
-  if (scope_.opset < row->since) node.fail("this operator exists in this form from opset {} on", row->since);
-  if (schema == nullptr) node.fail("opset {} has no such operator", scope_.opset);
-  node.expect(check_node(node, *schema));
-  row->import(node);
+  if (scope_.opset < row->since) return fmt::format("this operator exists in this form from opset {} on", row->since);
+  return schema == nullptr ? fmt::format("opset {} has no such operator", scope_.opset) : "";
+}
+
+std::string Importer::others_refused(const schema::NodeProto& first) const {
+  if (scope_.function != nullptr) return "";  // whose opset need not be the model's
+  std::map<std::string, int> nodes;
+  for (const auto& node : graph_.node()) {
+    const bool same = node.op_type() == first.op_type() && node.domain() == first.domain();
+    if (same || operator_refusal(node).empty()) continue;
+    ++nodes[node.domain().empty() ? node.op_type() : node.domain() + "." + node.op_type()];
+  }
+  std::string text;
+  for (const auto& [name, count] : nodes)
+    text += fmt::format("{} {} ({})", text.empty() ? "; the model has more operators that are refused:" : ",", name,
+                        count == 1 ? "1 node" : fmt::format("{} nodes", count));
+  return text;
 }
 
 void Importer::forget(const std::vector<std::string>& names) {

@@ -271,6 +271,10 @@ class Importer {
   void read_inputs();
   void read_nodes(const google::protobuf::RepeatedPtrField<schema::NodeProto>& nodes);
   void read_node(const schema::NodeProto& proto);
+  /// Why no node of this operator is imported, whatever its inputs; empty: some are.
+  std::string operator_refusal(const schema::NodeProto& proto) const;
+  /// The other operators of the model that are refused, to be said after the first; empty if there are none.
+  std::string others_refused(const schema::NodeProto& first) const;
   void inline_branch(const NodeReader& node);
   void inline_function(const NodeReader& node, const schema::FunctionProto& function);
   Scope called_scope(const NodeReader& node, const schema::FunctionProto& function);

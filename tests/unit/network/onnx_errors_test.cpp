@@ -30,6 +30,25 @@ TEST(OnnxErrors, UnknownOperatorNamesNodeAndOpset) {
             "m.onnx: Mish 'n' (opset 17): this operator exists in this form from opset 18 on");
 }
 
+TEST(OnnxErrors, AllRefusedOperatorsAreNamedAtOnce) {
+  Model m("Relu", 17);
+  const auto add = [&](const std::string& op, const std::string& domain = "") {
+    auto* node = m.proto.mutable_graph()->add_node();
+    node->set_op_type(op);
+    node->set_domain(domain);
+    node->add_input("y");
+    node->add_output(op + std::to_string(m.proto.graph().node_size()));
+  };
+  for (const char* op : {"Loop", "Loop", "Tanh", "NonZero", "NonZero", "Mish"}) add(op);
+  add("Rotate", "com.example");
+  const std::string text = refusal(m);
+  const std::string end =
+      "; the model has more operators that are refused: Mish (1 node), NonZero (2 nodes), com.example.Rotate (1 node)";
+  ASSERT_GT(text.size(), end.size());
+  EXPECT_EQ(text.substr(text.size() - end.size()), end);
+  EXPECT_EQ(text.rfind("m.onnx: Loop ", 0), 0u) << text;
+}
+
 TEST(OnnxErrors, Opsets) {
   EXPECT_EQ(refusal(Model("Relu", 10)), "(no UserError)");  // means the same there
   EXPECT_EQ(refusal(Model("Clip", 10)),

@@ -1,0 +1,52 @@
+#include "pack.hpp"
+
+#include <fmt/format.h>
+
+#include "jit/maintenance.hpp"
+#include "lower/lower.hpp"
+#include "network/cuda/plan.hpp"
+#include "runtime/common/names.hpp"
+#include "unisono/error.hpp"
+
+namespace unisono {
+
+PackReport pack_requests(const std::vector<jit::Request>& requests, const std::filesystem::path& folder,
+                         const PackOptions& how) {
+  jit::Settings settings;
+  settings.cache = std::filesystem::absolute(folder);
+  settings.jobs = how.jobs;
+  settings.installed_packs = false;
+  PackReport report{.folder = settings.cache, .requested = requests.size()};
+  jit::Jit compiler(settings);
+  const auto binaries = compiler.compile(requests, [&](std::size_t done, std::size_t total, const std::string&) {
+    if (how.progress) how.progress(done, total);
+  });
+  for (const jit::Binary& b : binaries) report.compiled += b.cached ? 0 : 1;
+  jit::remove_workshops(settings.cache);
+  for (const jit::Listed& e : jit::verify_entries(settings.cache)) {
+    if (!e.problem.empty())
+      throw UserError(fmt::format("{} is broken: {}; `unisono cache prune --folder {}` removes it, then pack again",
+                                  e.folder.string(), e.problem, settings.cache.string()));
+    ++report.entries;
+    report.bytes += e.bytes;
+  }
+  return report;
+}
+
+PackReport pack(const Contraction& contraction, const Graph& graph, const CompileOptions& options,
+                const std::filesystem::path& folder, const PackOptions& how) {
+  extents(contraction);
+  verify(graph);
+  runtime::check_storage(options, runtime::operand_names(graph));
+  return pack_requests({lower::lower(contraction, graph, options, plan::Device{}).request()}, folder, how);
+}
+
+PackReport pack(const Network& network, const NetworkOptions& options,
+                const std::map<std::string, std::vector<std::int64_t>>& inputs, const std::filesystem::path& folder,
+                const PackOptions& how) {
+  NetworkOptions on_gpu = options;
+  on_gpu.device = Device::cuda;
+  return pack_requests(network::gpu::requests(network, on_gpu, inputs, plan::Device{}), folder, how);
+}
+
+}  // namespace unisono
