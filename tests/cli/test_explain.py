@@ -1,8 +1,10 @@
 """unisono explain, of epilogues and of models."""
 
 import json
+import re
 
-from command import MODEL, UNSUPPORTED, Case, main
+import onnx_file
+from command import MODEL, SOURCES, UNSUPPORTED, Case, main
 
 BLOCK = "y = mish(group_norm(acc + bias[n], groups=4)); store y : bf16"
 
@@ -122,6 +124,37 @@ class ExplainKernel(Case):
     def test_what_no_kernel_serves(self):
         self.refused("explain", "--device", "cuda", "store acc : f64", "--conv", self.SHAPE, code=UNSUPPORTED, says="f64")
         self.refused("explain", "--device", "cuda", self.NORM, "--conv", "1,8,8,16->32,1x1,dtype=i32", code=UNSUPPORTED)
+
+
+class OperatorsOfAGpu(Case):
+    """The table of operators by backend in docs/networks.md, for those that need one input alone."""
+
+    UNARY = {"Abs", "Neg", "Exp", "Log", "Sqrt", "Sin", "Cos", "Erf", "Reciprocal", "Clip", "Celu", "Elu", "Gelu", "HardSigmoid", "HardSwish", "LeakyRelu",
+             "Mish", "Relu", "Selu", "Sigmoid", "Softplus", "Softsign", "Tanh", "Softmax", "Identity", "Flatten", "Dropout", "GlobalAveragePool", "Transpose",
+             "Acos", "Atanh", "Tan", "Sinh", "Ceil", "Floor", "Round", "Sign", "Trilu", "GlobalMaxPool", "GlobalLpPool", "LpNormalization", "LogSoftmax",
+             "MeanVarianceNormalization", "ReduceMax", "ReduceSum", "ReduceL2", "ArgMax", "IsNaN", "Hardmax"}
+
+    def served(self):
+        page = (SOURCES / "docs" / "networks.md").read_text()
+        operators = lambda text: set(re.findall("`([A-Z][A-Za-z0-9]+)`", text))
+        families = dict(re.findall(r"^\| ([^|]+) \| ([^|]+) \|$", page[page.index("| Family | Operators |"):page.index("**By backend.**")], re.M))
+        table = page[page.index("| On a GPU | Operators |"):page.index("Numbers that are known")]
+        self.assertIn("elementwise, fused", families)
+        fused = operators(families["elementwise, fused"] + families["activations, fused"])
+        return fused | operators(table[:table.index("| refused |")])
+
+    def test_the_table(self):
+        served, found = self.served(), set()
+        f = onnx_file
+        for op in sorted(self.UNARY):
+            kind = {"ArgMax": f.INT64, "IsNaN": f.BOOL}.get(op, f.FLOAT)
+            (self.folder / "m.onnx").write_bytes(f.model([f.node(op, ["x"], ["y"])], [f.value_info("x", f.FLOAT, [1, 4, 8, 8])],
+                                                         [f.value_info("y", kind, ["a", "b", "c", "d"])], opset=20))
+            self.unisono("explain", "m.onnx")
+            out, _ = self.unisono("explain", "m.onnx", "--device", "cuda", code=None)
+            if out:
+                found.add(op)
+        self.assertEqual(found, served & self.UNARY)
 
 
 class ExplainModel(Case):
