@@ -127,6 +127,12 @@ class RunEpilogue(Case):
         self.assertIn("return twice(x) * y;", out)
         self.assertIn("::gain(", out)
         self.refused("run", text, "--gemm", "5,6->8", "--random", "--function", "gain.cu", code=UNSUPPORTED, says="gain has CUDA text only")
+        self.refused("run", text, "--gemm", "5,6->8", "--random", "--device", "cuda", "--check", "--function", "gain.cu", code=UNSUPPORTED, says="leave --check out")
+        for name, content in (("none.cu", None), ("empty.cu", ""), ("host.cu", "float gain(float x) { return x; }"), ("kernel.cu", "__global__ void k() {}")):
+            if content is not None:
+                (self.folder / name).write_text(content)
+            self.refused("explain", text, "--function", name, says=name)
+        self.refused("explain", text, "--function", "gain.cu", "--function", "gain.cu", says="gain is defined twice")
         (self.folder / "gain.cu").write_text("__device__ float gain(int x) { return x; }\n")
         self.refused("explain", text, "--function", "gain.cu", says=("--function gain.cu", "the parameters of gain are not all floats"))
 

@@ -40,6 +40,14 @@ class RunEpilogueOnGpu(Case):
         self.assertIn("cooperative", shown["kernel"])
         self.assertEqual(read_npy(self.folder / "y.npy"), ((64, 64), tuple(2 * x for x in numbers)))
 
+    def test_a_function_from_a_file(self):
+        (self.folder / "gain.cu").write_text("__device__ float gain(float x) { return 3.f * x; }\n")
+        write_npy(self.folder / "left.npy", (64, 64), [float(i % 5 - 2) for i in range(64 * 64)])
+        write_npy(self.folder / "right.npy", (64, 64), [float(i == j) for i in range(64) for j in range(64)])
+        self.run_text("store gain(acc) as y : bf16", "--gemm", "64,64->64,nn", "--function", "gain.cu", "--input", "left=left.npy", "--input",
+                      "right=right.npy", "--out", "y.npy")
+        self.assertEqual(read_npy(self.folder / "y.npy")[1], tuple(3.0 * (i % 5 - 2) for i in range(64 * 64)))
+
     def test_plans_that_are_none(self):
         self.refused("run", "store acc as y : bf16", "--gemm", "64,64->64", "--random", "--device", "cuda", "--plan", "tiel=1", env=self.env,
                      code=WRONG, says="tiel")

@@ -68,6 +68,10 @@ bool is_epilogue(const RunOptions& options) {
   if (!shaped && !is_text(subject)) return false;
   refuse_options_of_models(options);
   if (!options.plan.empty() && !options.cuda) throw UserError("--plan goes with --device cuda");
+  if (options.check && !options.functions.empty())
+    throw Unsupported(
+        "--check with --function: the function is CUDA C++ alone, and the float64 reference runs on the CPU; leave "
+        "--check out, or compare by a program that gives UserFunction::cpu");
   return true;
 }
 
