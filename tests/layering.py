@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Checks that the #include lines of src/ follow the dependencies that the CMakeLists.txt files draw, and that
-unisono/unisono.hpp includes every public header.
+"""Checks that the #include lines of src/ follow the dependencies that the CMakeLists.txt files draw, that those of
+kernels/ follow the order of their folders, and that unisono/unisono.hpp includes every public header.
 
 usage: layering.py ROOT
 
 The drawing is the DEPENDS of each unisono_folder(); it must have no cycle, and a folder may include its own headers,
-those of the folders it depends on (directly or through others), and public headers.
+those of the folders it depends on (directly or through others), and public headers. Within a folder of kernels/ headers
+do not include one another in a circle; none is longer than MOST_LINES, and no line longer than MOST_COLUMNS.
 """
 import pathlib
 import re
@@ -36,7 +37,7 @@ def closure(found, target, path=()):
     return result
 
 
-# What DESIGN draws: nothing may depend on a folder to its right, and reference stands beside the passes.
+# Nothing may depend on a folder to its right; the reference stands beside the passes. docs/architecture.md draws it.
 FORBIDDEN = {
     "support": ["ir", "passes", "plan", "codegen", "jit", "runtime", "reference", "network"],
     "ir": ["passes", "plan", "codegen", "jit", "runtime", "reference", "network"],
@@ -49,6 +50,11 @@ FORBIDDEN = {
     "reference": ["passes", "plan", "codegen", "jit", "runtime", "network"],
     "runtime": ["reference", "network"],
 }
+
+
+# Folders of kernels/unisono: each may include those ahead of it.
+KERNELS = ["params", "ptx", "tile", "exchange", "mma", "epilogue", "load", "sm90", "plain", "check"]
+MOST_LINES, MOST_COLUMNS = 300, 120
 
 
 def includes(path):
@@ -70,6 +76,51 @@ def beyond_umbrella(root):
         waiting += [h for _, h in includes(public / header) if h.startswith("unisono/")]
     everything = {str(h.relative_to(public)) for h in public.rglob("*.hpp")}
     return [f"include/{h}: unisono/unisono.hpp does not include it" for h in sorted(everything - reached)]
+
+
+def circle(graph):
+    """Headers that include one another, or nothing."""
+    done = set()
+
+    def visit(header, path):
+        if header in path:
+            return path[path.index(header):] + [header]
+        if header in done:
+            return None
+        for other in graph.get(header, []):
+            if found := visit(other, path + [header]):
+                return found
+        done.add(header)
+        return None
+
+    return next((found for header in sorted(graph) if (found := visit(header, []))), None)
+
+
+def in_kernels(root):
+    """What is wrong with the device headers."""
+    problems, graph = [], {}
+    home = root / "kernels" / "unisono"
+    for kernel in sorted(home.rglob("*.cuh")):
+        name, folder = kernel.relative_to(root / "kernels"), kernel.parent.name
+        lines = kernel.read_text().splitlines()
+        if len(lines) > MOST_LINES:
+            problems.append(f"{kernel}: {len(lines)} lines, of {MOST_LINES}")
+        problems += [f"{kernel}:{n}: {len(line)} columns, of {MOST_COLUMNS}" for n, line in enumerate(lines, 1) if len(line) > MOST_COLUMNS]
+        if folder not in KERNELS:
+            problems.append(f"{kernel}: {folder} has no place in the order of folders")
+            continue
+        graph[str(name)] = [header for _, header in includes(kernel)]
+        for number, header in includes(kernel):
+            parts = pathlib.PurePath(header).parts
+            if len(parts) != 3 or parts[0] != "unisono" or parts[1] not in KERNELS:
+                problems.append(f"{kernel}:{number}: {header} is no header of kernels/")
+            elif KERNELS.index(parts[1]) > KERNELS.index(folder):
+                problems.append(f"{kernel}:{number}: {folder} stands before {parts[1]}")
+    if not graph:
+        problems.append(f"no headers in {home}")
+    if found := circle(graph):
+        problems.append(f"headers include one another: {' -> '.join(found)}")
+    return problems
 
 
 def main():
@@ -97,10 +148,7 @@ def main():
             top = relative.parts[0]
             if home is not None and home.parts[0] in FORBIDDEN.get(top, []):
                 problems.append(f"{source}:{number}: src/{top} stands before src/{home.parts[0]}")
-    for kernel in sorted((root / "kernels").rglob("*.cuh")):
-        for number, header in includes(kernel):
-            if "src/" in header or (root / "src" / header).exists():
-                problems.append(f"{kernel}:{number}: kernels/ may not include {header} of src/")
+    problems += in_kernels(root)
     problems += beyond_umbrella(root)
     print("\n".join(problems) if problems else f"{seen} includes in {len(found)} folders follow the layering")
     if seen == 0:

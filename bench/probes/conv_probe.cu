@@ -8,7 +8,7 @@
 #include <map>
 #include <random>
 
-#include "../../kernels/unisono/barrier.cuh"
+#include "unisono/ptx/sm90_barrier.cuh"
 #include "reference.cuh"
 
 std::vector<Variant>& variants() {

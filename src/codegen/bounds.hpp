@@ -1,5 +1,5 @@
 #pragma once
-/// How far the forms for 16-bit outputs (kernels/unisono/math.cuh) are from the functions that they stand for.
+/// How far the forms for 16-bit outputs (kernels/unisono/epilogue/math.cuh) are from the functions that they stand for.
 
 #include <limits>
 

@@ -46,7 +46,7 @@ struct Options {
   std::set<std::string> apart = {};  ///< operands [b,n] whose images may lie further apart than they have columns
 };
 
-/// The device headers that generated code includes, by name ("unisono/conv_fprop.cuh"), with their text.
+/// The device headers that generated code includes, by name ("unisono/sm90/conv_fprop.cuh"), with their text.
 struct Header {
   std::string_view name, text;
 };

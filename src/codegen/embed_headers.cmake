@@ -1,13 +1,12 @@
 # cmake -D FOLDER=… -D OUTPUT=… -P embed_headers.cmake: the device headers as text in a C++ file.
 cmake_policy(VERSION 3.25)
-file(GLOB headers ${FOLDER}/unisono/*.cuh)
+file(GLOB_RECURSE headers RELATIVE ${FOLDER} ${FOLDER}/unisono/*.cuh)
 set(text "// Written by src/codegen/embed_headers.cmake from kernels/unisono.\n#include <array>\n\n#include \"codegen/codegen.hpp\"\n\n")
 string(APPEND text "namespace unisono::codegen {\n\nnamespace {\n\nusing namespace std::string_view_literals;  // their lengths are not counted at compile time\n\nconstexpr std::array headers{\n")
-foreach(header IN LISTS headers)
-  cmake_path(GET header FILENAME name)
-  file(READ ${header} content)
+foreach(name IN LISTS headers)
+  file(READ ${FOLDER}/${name} content)
   string(LENGTH "${content}" length)
-  string(APPEND text "    Header{\"unisono/${name}\",\n")
+  string(APPEND text "    Header{\"${name}\",\n")
   set(at 0)
   while(at LESS length)  # compilers need not take literals of more than 64 KiB
     string(SUBSTRING "${content}" ${at} 16000 piece)

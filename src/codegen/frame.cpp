@@ -63,7 +63,8 @@ Kernel framed(const plan::Epilogue& epilogue, const Options& options, const Fram
   kernel.source =
       "// A convolution and its epilogue in one kernel:\n" + commented(print(epilogue.graph)) + about_head +
       (options.watchdog ? "#define UNISONO_WATCHDOG\n" : "") + (options.delays ? "#define UNISONO_DELAYS\n" : "") +
-      "#include <" + frame.header + ">\n#include <unisono/math.cuh>\n#include <unisono/operands.cuh>\n\n" +
+      "#include <" + frame.header +
+      ">\n#include <unisono/epilogue/math.cuh>\n#include <unisono/epilogue/operands.cuh>\n\n" +
       functions_text(epilogue) + "namespace unisono {\n\n" + head + frame.config + "\n" + body +
       "\nusing Conv = " + frame.kernel + "<Config, Visitor>;\n\n}  // namespace unisono\n\n" +
       "extern \"C\" __global__ void __launch_bounds__(unisono::Conv::kThreads, " + frame.minimum +

@@ -131,7 +131,7 @@ GraphKernel KernelWriter::finish(const std::string& body, const std::string& run
   k.tensors = std::move(tensors_);
   k.threads = threads;
   k.source = "// An epilogue graph over a tensor:\n" + commented(print(g_)) +
-             "#include <unisono/plain_graph.cuh>\n\nnamespace unisono {\n\nstruct Values {\n" + body +
+             "#include <unisono/plain/plain_graph.cuh>\n\nnamespace unisono {\n\nstruct Values {\n" + body +
              "};\n\n}  // namespace unisono\n\n" +
              fmt::format(
                  "extern \"C\" __global__ void __launch_bounds__({})\n"
@@ -386,8 +386,8 @@ std::string plain_entry(PlainKernel kernel) { return fmt::format("unisono_{}", t
 std::string plain_source(DType element) {
   const std::string_view type = element_name(element);
   std::string text =
-      "// The kernels of a network that are not generated from a graph.\n#include <unisono/plain.cuh>\n"
-      "#include <unisono/plain_moments.cuh>\n";
+      "// The kernels of a network that are not generated from a graph.\n#include <unisono/plain/plain.cuh>\n"
+      "#include <unisono/plain/plain_moments.cuh>\n";
   const auto add = [&](PlainKernel kernel, std::string_view parameters, const std::string& call) {
     text += fmt::format(
         "\nextern \"C\" __global__ void __launch_bounds__(256)\n"

@@ -11,7 +11,7 @@
 
 namespace unisono::codegen {
 
-/// A row of GraphParams::tensors (kernels/unisono/plain_params.cuh).
+/// A row of GraphParams::tensors (kernels/unisono/params/plain_params.cuh).
 struct GraphTensor {
   enum class Kind : std::uint8_t { accumulator, operand, reduction, partials, store } kind{};
   std::string name;   ///< of the operand or the store
@@ -43,7 +43,7 @@ struct GraphStorage {
 /// `optimised` has been through passes::run_pipeline. Throws Unsupported for what no kernel has.
 std::vector<GraphKernel> graph_kernels(const Graph& optimised, const GraphStorage& storage);
 
-/// The kernels of plain.cuh for a 16-bit type; `name` is one of to_string(PlainKernel).
+/// The kernels of plain/plain.cuh for a 16-bit type; `name` is one of to_string(PlainKernel).
 enum class PlainKernel : std::uint8_t {
   enter,
   leave,

@@ -1,5 +1,5 @@
 #pragma once
-/// The visitor of kernels/unisono/visitor.cuh, function by function.
+/// The visitor of kernels/unisono/epilogue/visitor.cuh, function by function.
 
 #include <set>
 #include <string>

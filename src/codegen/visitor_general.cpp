@@ -1,5 +1,5 @@
-// The visitor of kernels/unisono/general.cuh: rows, reductions over their channels, results of any type, stored
-// reductions.
+// The visitor of kernels/unisono/epilogue/general.cuh: rows, reductions over their channels, results of any type,
+// stored reductions.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

@@ -58,7 +58,7 @@ std::string VisitorWriter::group_lists() const {
 }
 
 std::string VisitorWriter::groups() {
-  if (!e_.general->reduces_groups()) return "";
+  if (!e_.general->reduces_groups()) return "    static constexpr bool kGroups = false;\n";
   std::string reads, closes;
   const auto& levels = e_.general->group_levels;
   for (std::size_t l = 0; l < levels.size(); ++l)
@@ -79,7 +79,8 @@ std::string VisitorWriter::groups() {
     closes += fmt::format("        if constexpr (i == {}) {{\n{}        }}\n", widths.size(), s.lines());
     widths.push_back(fmt::format("{}", e_.general->group_width(g_[store.value])));
   }
-  return fmt::format("    static constexpr int kGroupStores = {};\n", widths.size()) + group_lists() +
+  return "    static constexpr bool kGroups = true;\n" +
+         fmt::format("    static constexpr int kGroupStores = {};\n", widths.size()) + group_lists() +
          "    template <class Groups>\n" + function("void read_groups(Row& row, const float* line, int n)", reads) +
          fmt::format("    static UNISONO_DEVICE constexpr int group_store_width(int i) {{ return {}; }}\n",
                      chosen(widths, "1")) +
@@ -99,7 +100,7 @@ std::string VisitorWriter::column_text(std::size_t i, DType as) const {
 }
 
 std::string VisitorWriter::returned() {
-  if (!e_.general->returns()) return "";
+  if (!e_.general->returns()) return "    static constexpr bool kReturns = false;\n";
   std::string text = "    static constexpr bool kReturns = true;\n";
   std::vector<std::string> names;
   for (std::size_t l = 0; l < e_.general->returned.size(); ++l) {

@@ -1,5 +1,5 @@
 #pragma once
-/// Epilogues of the mode `general`: what kernels/unisono/general.cuh serves.
+/// Epilogues of the mode `general`: what kernels/unisono/epilogue/general.cuh serves.
 
 #include "plan/epilogue.hpp"
 #include "unisono/contraction.hpp"

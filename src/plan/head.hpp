@@ -1,5 +1,5 @@
 #pragma once
-/// The head of a kernel, a second product of what it stores: kernels/unisono/head.cuh.
+/// The head of a kernel, a second product of what it stores: kernels/unisono/epilogue/sm90_head.cuh.
 
 #include <cstdint>
 #include <string>

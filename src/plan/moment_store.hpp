@@ -1,6 +1,6 @@
 #pragma once
 /// Moments of the main store, stored beside it for a normalisation that a later launch applies:
-/// kernels/unisono/moment_store.cuh.
+/// kernels/unisono/exchange/moment_store.cuh.
 
 #include <cstdint>
 #include <string>

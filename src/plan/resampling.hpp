@@ -1,5 +1,5 @@
 #pragma once
-/// What is made of the main store beside writing it: kernels/unisono/resample.cuh.
+/// What is made of the main store beside writing it: kernels/unisono/tile/resample.cuh.
 
 #include <cstddef>
 #include <optional>

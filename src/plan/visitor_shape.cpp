@@ -42,7 +42,7 @@ std::vector<ValueId> late_values(const Epilogue& epilogue) {
 
 namespace {
 
-/// What returned.cuh counts of a level.
+/// What epilogue/returned.cuh counts of a level.
 void add_returned(VisitorShape& shape, const std::vector<General::Domain>& level) {
   int words = 0;
   for (const General::Domain& d : level) {

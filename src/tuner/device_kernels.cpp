@@ -6,13 +6,13 @@
 #include <vector>
 
 #include "codegen/codegen.hpp"
-#include "unisono/check_params.cuh"
+#include "unisono/params/check_params.cuh"
 
 namespace unisono::tuner {
 namespace {
 
 constexpr const char* kernel_text = R"(// What the tuner checks plans with.
-#include <unisono/check.cuh>
+#include <unisono/check/check.cuh>
 
 extern "C" __global__ void __launch_bounds__(256)
 unisono_check_fill(const __grid_constant__ unisono::FillParams p) {

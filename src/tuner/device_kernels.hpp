@@ -1,5 +1,5 @@
 #pragma once
-/// Kernels of the tuner's own (kernels/unisono/check.cuh): random operands, and accumulators in float64.
+/// Kernels of the tuner's own (kernels/unisono/check/check.cuh): random operands, and accumulators in float64.
 
 #include <cstdint>
 #include <memory>

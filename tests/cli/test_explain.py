@@ -73,7 +73,7 @@ class ExplainKernel(Case):
         out, error = self.unisono("explain", "--device", "cuda", self.NORM, "--conv", self.SHAPE)
         self.assertEqual(error, "")
         for words in ("conv2d 8x64x64x320 -> 320, 3x3, pad 1, bf16", "plan: ", "predicted: ", "operand gamma[n] : f32",
-                      "#include <unisono/conv_fprop.cuh>", "extern \"C\" __global__"):
+                      "#include <unisono/sm90/conv_fprop.cuh>", "extern \"C\" __global__"):
             self.assertIn(words, out)
 
     def test_json_and_plan(self):

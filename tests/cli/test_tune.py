@@ -90,12 +90,13 @@ class Tune(Case):
         """An environment in which kernels are compiled with a fault."""
         text = (SOURCES / "kernels" / "unisono" / header).read_text()
         self.assertIn(good, text)
-        (self.folder / "faulty").mkdir()
-        (self.folder / "faulty" / header).write_text(text.replace(good, bad))
+        faulty = self.folder / "faulty" / header
+        faulty.parent.mkdir(parents=True)
+        faulty.write_text(text.replace(good, bad))
         return dict(self.env, UNISONO_EMULATOR_HEADERS=str(self.folder / "faulty"), UNISONO_CACHE_DIR=str(self.folder / "cache"))
 
     def test_wrong_kernels_are_not_kept(self):
-        env = self.faulty("conv_fprop.cuh", "k < kStepBytes / 32", "k < kStepBytes / 64")  # every second product is left out
+        env = self.faulty("sm90/main_loop.cuh", "k < kStepBytes / 32", "k < kStepBytes / 64")  # every second product is left out
         out, _ = self.unisono("tune", TEXT, *SHAPE, *QUICK, code=FAILED, env=env)
         self.assertIn("nothing kept: none of its plans could be kept", out)
         self.assertEqual(out.count("outside of their tolerances"), 2, out)
@@ -103,7 +104,7 @@ class Tune(Case):
 
     def test_the_next_best_wins_where_one_is_wrong(self):
         # patches are read at the wrong line; runs of pixels are not concerned
-        env = self.faulty("conv_fprop.cuh", "line = (kLineBytes >> 4) * g.dilation_h - pixel * g.taps_w", "line = (kLineBytes >> 4) * g.dilation_h")
+        env = self.faulty("sm90/main_loop.cuh", "line = (kLineBytes >> 4) * g.dilation_h - pixel * g.taps_w", "line = (kLineBytes >> 4) * g.dilation_h")
         (problem,) = self.json("tune", TEXT, *SHAPE, "--candidates", 4, "--rotate", 0, "--jobs", 2, code=None, env=env)["problems"]
         self.assertEqual(problem["error"], "")
         self.assertIn("load=runs", problem["plan"])

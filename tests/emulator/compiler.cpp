@@ -44,7 +44,7 @@ std::vector<std::string> kernels_of(const std::string& source) {
 std::string header_text(const std::string& name, const std::string& text) {
   const char* faulty = std::getenv("UNISONO_EMULATOR_HEADERS");
   for (const fs::path& folder : {fs::path(faulty == nullptr ? "" : faulty), fs::path(UNISONO_EMULATOR_DEVICE)})
-    if (const fs::path own = folder / fs::path(name).filename(); !folder.empty() && fs::exists(own))
+    if (const fs::path own = folder / fs::path(name).lexically_relative("unisono"); !folder.empty() && fs::exists(own))
       return read_file(own).value();
   return text;
 }

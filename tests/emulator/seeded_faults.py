@@ -6,96 +6,105 @@ usage: seeded_faults.py unisono_gpu_tests FOLDER_OF_EMULATOR kernels/unisono
 import concurrent.futures
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
 
-# what is wrong; the header; what is replaced by what, wherever it stands; the problem's plan; SMs; what the emulator says
+# what is wrong; the header in kernels/unisono; what is replaced by what, wherever it stands; the problem's plan; SMs; what the emulator says
 FAULTS = [
-    ("a stage is released before it is read", "conv_fprop.cuh", "wgmma_wait<1>();", ";", "mode=resident load=runs", 8, "outside"),
-    ("a stage waits for an arrival too many", "conv_fprop.cuh", "mbarrier_init(barriers.empty(s), readers);",
+    ("a stage is released before it is read", "sm90/main_loop.cuh", "wgmma_wait<1>();", ";", "mode=resident load=runs", 8, "outside"),
+    ("a stage waits for an arrival too many", "sm90/warp_roles.cuh", "mbarrier_init(barriers.empty(s), readers);",
      "mbarrier_init(barriers.empty(s), readers + 1);", "mode=resident load=runs", 8, "deadlock"),
-    ("an entry of the exchange is read before it is written", "exchange.cuh", "complete &= values[i].w == epoch + 1;", ";",
+    ("an entry of the exchange is read before it is written", "exchange/statistics_exchange.cuh", "complete &= values[i].w == epoch + 1;", ";",
      "mode=resident load=patch", 24, "outside"),
-    ("a patch is read at the wrong line", "conv_fprop.cuh", "line = (kLineBytes >> 4) * g.dilation_h - pixel * g.taps_w",
+    ("a patch is read at the wrong line", "sm90/main_loop.cuh", "line = (kLineBytes >> 4) * g.dilation_h - pixel * g.taps_w",
      "line = (kLineBytes >> 4) * g.dilation_h", "mode=resident load=patch", 24, "outside"),
-    ("a box of columns is looked for where the next 8 k are", "descriptor.cuh", "u64(kBoxBytes >> 4) << 16", "u64(1024 >> 4) << 16",
+    ("a box of columns is looked for where the next 8 k are", "mma/sm90_descriptor.cuh", "u64(kBoxBytes >> 4) << 16", "u64(1024 >> 4) << 16",
      "load=runs tile=128x160", 24, "outside"),
-    ("the second half of a step is looked for in the first", "conv_fprop.cuh", "k / 4 * kAtomBytesA + ", "", "depth=128 load=patch", 24, "outside"),
-    ("behind the last tap the last channels are loaded again", "produce.cuh", "c = g.channel_blocks, r = 0;", "c = 0, r = 0;", "depth=128 load=runs tile=128x64", 24,
+    ("the second half of a step is looked for in the first", "sm90/main_loop.cuh", "k / 4 * kAtomBytesA + ", "", "depth=128 load=patch", 24, "outside"),
+    ("behind the last tap the last channels are loaded again", "load/sm90_producer.cuh", "c = g.channel_blocks, r = 0;", "c = 0, r = 0;", "depth=128 load=runs tile=128x64", 24,
      "outside"),
-    ("a stage of ordinary loads waits for a warp too many", "conv_fprop.cuh", "kByHand ? kProducers / 32", "kByHand ? 1 + kProducers / 32",
+    ("a stage of ordinary loads waits for a warp too many", "sm90/conv_kernel.cuh", "kByHand ? kProducers / 32", "kByHand ? 1 + kProducers / 32",
      "load=gather", 24, "deadlock"),
-    ("a window is loaded over one that is being unfolded", "produce.cuh", "mbarrier_wait(barriers.empty_window(ahead.stage), ahead.parity ^ 1);", ";",
+    ("a window is loaded over one that is being unfolded", "load/sm90_producer_warps.cuh", "mbarrier_wait(barriers.empty_window(ahead.stage), ahead.parity ^ 1);", ";",
      "load=unfold stages=2+2", 2, "deadlock"),
-    ("odd pixels are read where the even ones are", "unfold.cuh", ">> (16 * odd)", ">> (0 * odd)", "load=unfold order=pingpong", 24, "outside"),
-    ("chunks that change places are stored where they were", "unfold.cuh", "place(stage, row, i ^ turn)", "place(stage, row, i)",
+    ("odd pixels are read where the even ones are", "load/sm90_unfold.cuh", ">> (16 * odd)", ">> (0 * odd)", "load=unfold order=pingpong", 24, "outside"),
+    ("chunks that change places are stored where they were", "load/sm90_unfold.cuh", "place(stage, row, i ^ turn)", "place(stage, row, i)",
      "load=unfold tile=128x32 depth=32", 24, "outside"),
-    ("a slice is written over while TMA reads it", "epilogue.cuh", "else tma_store_wait_read<kStoreBuffers / kTogether - 1>();", ";",
+    ("a slice is written over while TMA reads it", "epilogue/sm90_epilogue_stores.cuh", "else tma_store_wait_read<kStoreBuffers / kTogether - 1>();", ";",
      "load=runs split=off", 24, "outside"),
-    ("an operand is read before it has come", "fetch.cuh", "mbarrier_wait(full(place), tail.fetch_parity >> place & 1);", ";",
+    ("an operand is read before it has come", "epilogue/sm90_fetch.cuh", "mbarrier_wait(full(place), tail.fetch_parity >> place & 1);", ";",
      "fetch=3 tile=64x32", 24, "more arrivals at an mbarrier"),
-    ("an operand is loaded over a slice that has not left", "fetch.cuh", "tma_store_wait_read<kLag>();", ";", "fetch=1 tile=128x160 load=patch", 24, "outside"),
-    ("an operand's barrier waits for one warp of four", "fetch.cuh", "kSwap ? 4 : 1", "1", "fetch=1 tile=64x64 load=runs split=off swap=on", 24, "arrivals at an mbarrier"),
-    ("a window of four pixels takes two", "epilogue.cuh", "load(8 + 2 * window), load(9 + 2 * window)", "load(2 * window), load(2 * window + 1)",
+    ("an operand is loaded over a slice that has not left", "epilogue/sm90_fetch.cuh", "tma_store_wait_read<kLag>();", ";", "fetch=1 tile=128x160 load=patch", 24, "outside"),
+    ("an operand's barrier waits for one warp of four", "epilogue/sm90_fetch.cuh", "kSwap ? 4 : 1", "1", "fetch=1 tile=64x64 load=runs split=off swap=on", 24, "arrivals at an mbarrier"),
+    ("a window of four pixels takes two", "epilogue/sm90_epilogue_stores.cuh", "load(8 + 2 * window), load(9 + 2 * window)", "load(2 * window), load(2 * window + 1)",
      "tile=64x32", 24, "p: element"),
-    ("one of the parts of an enlarged tensor is not stored", "epilogue.cuh", "i < Resample::kCopies", "i + 1 < Resample::kCopies",
+    ("one of the parts of an enlarged tensor is not stored", "epilogue/sm90_epilogue_head.cuh", "i < Resample::kCopies", "i + 1 < Resample::kCopies",
      "tile=64x40 load=runs", 24, "e: element"),
-    ("a head leaves out half of a slice's channels", "head.cuh", "part < kParts", "part < 1", "tile=256x64 swap=on load=patch mode=streamed", 24,
+    ("a head leaves out half of a slice's channels", "epilogue/sm90_head.cuh", "part < kParts", "part < 1", "tile=256x64 swap=on load=patch mode=streamed", 24,
      "heat:"),
-    ("moments are of something else than what is stored", "epilogue.cuh", "own_x = as_float(stored.x)", "own_x = as_float(x)",
+    ("moments are of something else than what is stored", "epilogue/sm90_epilogue_stores.cuh", "own_x = as_float(stored.x)", "own_x = as_float(x)",
      "tile=128x120", 24, "moments: "),
-    ("a phase begins at another's pixel", "produce.cuh", "(tile.phase % 2 + g.pad_w) / 2", "g.pad_w / 2", "load=patch mode=resident", 24, "outside"),
-    ("a spilled tile is normalised before it is loaded back", "second_pass.cuh", "if (spilled) mbarrier_wait(loaded(step), rounds & 1);", ";",
+    ("a phase begins at another's pixel", "load/sm90_producer.cuh", "(tile.phase % 2 + g.pad_w) / 2", "g.pad_w / 2", "load=patch mode=resident", 24, "outside"),
+    ("a spilled tile is normalised before it is loaded back", "epilogue/sm90_second_pass_normalise.cuh", "if (spilled) mbarrier_wait(loaded(step), rounds & 1);", ";",
      "mode=streamed load=runs", 2, "outside"),
-    ("shares of a reduction are merged before the last has come", "fold_columns.cuh", "== u32(parties - 1);", "== u32(parties / 2);",
+    ("shares of a reduction are merged before the last has come", "epilogue/fold_columns.cuh", "== u32(parties - 1);", "== u32(parties / 2);",
      "mode=general load=patch", 2, "outside"),
-    ("a row is concluded before all its tiles have come", "general.cuh", "complete &= entry[r].w == tail.epoch + 1;", ";",
+    ("a row is concluded before all its tiles have come", "epilogue/general_rows.cuh", "complete &= entry[r].w == tail.epoch + 1;", ";",
      "mode=general tile=64x136", 24, "outside"),
-    ("what elements read again is read before it is there", "returned.cuh", "complete &= read[part].w == columns.tail.epoch + 1;", ";",
+    ("what elements read again is read before it is there", "epilogue/returned.cuh", "complete &= read[part].w == columns.tail.epoch + 1;", ";",
      "order=cooperative tile=128x48", 24, "outside"),
-    ("a group's reduction leaves out lanes", "row_groups.cuh", "sum = join(kind, sum, __shfl_xor_sync(~0u, sum, 2));", ";",
+    ("a group's reduction leaves out lanes", "epilogue/row_groups.cuh", "sum = join(kind, sum, __shfl_xor_sync(~0u, sum, 2));", ";",
      "load=patch order=pingpong", 24, "outside"),
-    ("a line is multiplied by the taps of another", "depthwise.cuh", "const int r = u + k * kStrideH;", "const int r = u + (kOverlap - 1 - k) * kStrideH;",
+    ("a line is multiplied by the taps of another", "sm90/depthwise_multiply.cuh", "const int r = u + k * kStrideH;", "const int r = u + (kOverlap - 1 - k) * kStrideH;",
      "thread=5x4x4", 24, "outside"),
-    ("columns beside the image are read", "depthwise.cuh", "< unsigned(image.width) ? end : 0", "< ~0u ? end : 0", "thread=5x4x4", 24, "outside"),
-    ("a row's reduction leaves out lanes", "general.cuh", "for (int bit = 1; bit <= 2; bit *= 2)", "for (int bit = 1; bit <= 1; bit *= 2)",
+    ("columns beside the image are read", "sm90/depthwise_kernel.cuh", "< unsigned(image.width) ? end : 0", "< ~0u ? end : 0", "thread=5x4x4", 24, "outside"),
+    ("a row's reduction leaves out lanes", "epilogue/general_rows.cuh", "for (int bit = 1; bit <= 2; bit *= 2)", "for (int bit = 1; bit <= 1; bit *= 2)",
      "mode=general tile=128x160", 24, "outside"),
     # Terms of statistics that are three percent off, in every place where parts are merged
-    ("between tiles squares count for too few rows", "exchange.cuh", "m2 += fmaf(delta * delta, __uint_as_float(values[i].z)",
+    ("between tiles squares count for too few rows", "exchange/statistics_exchange.cuh", "m2 += fmaf(delta * delta, __uint_as_float(values[i].z)",
      "m2 += fmaf(delta * delta, 0.97f * __uint_as_float(values[i].z)", "mode=resident load=runs", 24, "outside"),
-    ("between tiles means count for too few rows", "exchange.cuh", "sum = fmaf(__uint_as_float(values[i].z)", "sum = fmaf(0.97f * __uint_as_float(values[i].z)",
+    ("between tiles means count for too few rows", "exchange/statistics_exchange.cuh", "sum = fmaf(__uint_as_float(values[i].z)", "sum = fmaf(0.97f * __uint_as_float(values[i].z)",
      "mode=streamed load=runs", 24, "outside"),
-    ("a tile's own squares count too little", "exchange.cuh", "__uint_as_float(values[i].y));", "0.97f * __uint_as_float(values[i].y));", "mode=resident split=on",
+    ("a tile's own squares count too little", "exchange/statistics_exchange.cuh", "__uint_as_float(values[i].y));", "0.97f * __uint_as_float(values[i].y));", "mode=resident split=on",
      24, "outside"),
-    ("between lanes that merge tiles squares count for too few rows", "exchange.cuh", "m.m2 = fmaf(delta * delta, count, m.m2);",
+    ("between lanes that merge tiles squares count for too few rows", "exchange/statistics_exchange.cuh", "m.m2 = fmaf(delta * delta, count, m.m2);",
      "m.m2 = fmaf(delta * delta, 0.97f * count, m.m2);", "mode=streamed load=patch", 24, "outside"),
-    ("between units squares count for too few rows", "moments.cuh", "fmaf(delta * delta, into.count * share", "fmaf(delta * delta, 0.97f * into.count * share",
+    ("between units squares count for too few rows", "exchange/moments.cuh", "fmaf(delta * delta, into.count * share", "fmaf(delta * delta, 0.97f * into.count * share",
      "swap=on tile=128x64 mode=resident", 24, "outside"),
-    ("between warps squares count for too few rows", "publish.cuh", "m2 += fmaf(delta * delta, weight[w] * kWidth, moment.y);",
+    ("between warps squares count for too few rows", "exchange/publish.cuh", "m2 += fmaf(delta * delta, weight[w] * kWidth, moment.y);",
      "m2 += fmaf(delta * delta, 0.97f * weight[w] * kWidth, moment.y);", "mode=resident load=patch", 24, "outside"),
-    ("squares of a lane's rows count too little", "moments.cuh", "const float deviation = value(i) - mean;\n                if constexpr (kCentre)",
+    ("squares of a lane's rows count too little", "exchange/moments.cuh", "const float deviation = value(i) - mean;\n                if constexpr (kCentre)",
      "const float deviation = 0.985f * (value(i) - mean);\n                if constexpr (kCentre)", "swap=on tile=128x64 mode=resident", 24, "outside"),
-    ("what was centred is not moved all the way", "second_pass.cuh", "fmaf(centre[i] - column(0)[n]", "fmaf(0.97f * (centre[i] - column(0)[n])",
+    ("what was centred is not moved all the way", "epilogue/sm90_second_pass_normalise.cuh", "fmaf(centre[i] - column(0)[n]", "fmaf(0.97f * (centre[i] - column(0)[n])",
      "swap=on tile=256x64 mode=streamed load=patch", 24, "outside"),
-    ("between tiles of a stored reduction squares count too little", "folds.cuh", "merger.add(values[i][0]", "merger.add(0.97f * values[i][0]",
+    ("between tiles of a stored reduction squares count too little", "epilogue/folds.cuh", "merger.add(values[i][0]", "merger.add(0.97f * values[i][0]",
      "mode=general load=patch", 24, "outside"),
-    ("a pixel's squares count too little", "row_statistics.cuh", "over_four_lanes(m2) * inverse", "0.97f * over_four_lanes(m2) * inverse", "load=patch split=off", 24,
+    ("a pixel's squares count too little", "epilogue/row_statistics.cuh", "over_four_lanes(m2) * inverse", "0.97f * over_four_lanes(m2) * inverse", "load=patch split=off", 24,
      "outside"),
-    ("stored moments have too small squares", "moment_store.cuh", "__float_as_uint(m.m2)", "__float_as_uint(0.97f * m.m2)", "tile=128x120", 24, "moments: "),
+    ("stored moments have too small squares", "exchange/moment_store.cuh", "__float_as_uint(m.m2)", "__float_as_uint(0.97f * m.m2)", "tile=128x120", 24, "moments: "),
     # What a launch may rely on of the one ahead, and the one behind on this
-    ("a kernel does not wait for the launches ahead", "conv_fprop.cuh", "await_launches_ahead();", ";", "mode=resident load=runs", 24, "ahead of griddepcontrol.wait"),
-    ("a kernel without tiles does not wait for the launches ahead", "grid.cuh", "await_launches_ahead();", ";", "thread=5x4x4", 24, "ahead of griddepcontrol.wait"),
+    ("a kernel does not wait for the launches ahead", "sm90/warp_roles.cuh", "await_launches_ahead();", ";", "mode=resident load=runs", 24, "ahead of griddepcontrol.wait"),
+    ("a kernel without tiles does not wait for the launches ahead", "ptx/grid.cuh", "await_launches_ahead();", ";", "thread=5x4x4", 24, "ahead of griddepcontrol.wait"),
 ]
+
+
+def with_fault(text, good, bad):
+    """`text` with `bad` in every place of `good`, wherever its lines are broken."""
+    return re.sub(r"\s+".join(map(re.escape, good.split())), lambda match: bad, text)
 
 
 def found(fault, program, emulator, headers):
     what, header, good, bad, plan, sms, symptom = fault
     text = (headers / header).read_text()
-    if good not in text:
+    faulty = with_fault(text, good, bad)
+    if faulty == text:
         return f"{what}: {header} has no '{good}' any more; put the fault elsewhere"
     with tempfile.TemporaryDirectory() as folder:
-        pathlib.Path(folder, header).write_text(text.replace(good, bad))
+        path = pathlib.Path(folder, header)
+        path.parent.mkdir()
+        path.write_text(faulty)
         environment = dict(os.environ, UNISONO_EMULATOR_HEADERS=folder, UNISONO_CACHE_DIR=folder + "/cache", CUDA_HOME=str(emulator),
                            LD_LIBRARY_PATH=str(emulator / "lib"), UNISONO_EMULATOR_SMS=str(sms))
         done = subprocess.run([program, "--sanitizer", "--only", plan], env=environment, capture_output=True, text=True)

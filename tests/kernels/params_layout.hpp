@@ -1,8 +1,8 @@
-// The layout of kernels/unisono/params.cuh in numbers. The host's compiler checks it (tests/unit/cuda) and the device's
-// (all_headers.cu), so the two agree.
+// The layout of kernels/unisono/params/params.cuh in numbers. The host's compiler checks it (tests/unit/cuda) and the
+// device's (all_headers.cu), so the two agree.
 #pragma once
 #include <cstddef>
-#include "../../kernels/unisono/params.cuh"
+#include "../../kernels/unisono/params/params.cuh"
 
 static_assert(sizeof(unisono::TensorMap) == 128 && alignof(unisono::TensorMap) == 64);
 static_assert(sizeof(unisono::ConvGeometry) == 148 && alignof(unisono::ConvGeometry) == 4);

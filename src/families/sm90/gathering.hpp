@@ -1,5 +1,6 @@
 #pragma once
-/// Operands that TMA cannot load, and outputs that it cannot store: kernels/unisono/gather.cuh, tiles.cuh.
+/// Operands that TMA cannot load, and outputs that it cannot store: kernels/unisono/load/sm90_gather.cuh,
+/// tile/tile_scheduler.cuh.
 
 #include <cstdint>
 #include <string>
@@ -15,8 +16,8 @@ struct Gathering {
   bool filters = false;       ///< these, too, by ordinary loads
   bool rows_first_b = false;  ///< neighbours in memory are filters: B (k, n), transposed convolutions
   bool transposed = false;
-  bool direct =
-      false;  ///< nothing is staged: groups of few channels, without matrix instructions (kernels/unisono/direct.cuh)
+  bool direct = false;  ///< nothing is staged: groups of few channels, without matrix instructions
+                        ///< (kernels/unisono/load/direct.cuh)
 
   bool operator==(const Gathering&) const = default;
 };

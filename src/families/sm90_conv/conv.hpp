@@ -24,8 +24,8 @@
 
 namespace unisono::plan {
 
-/// What a kernel is compiled for: the fields of a configuration in kernels/unisono/conv_fprop.cuh. Two problems with
-/// the same configuration and the same visitor share a kernel.
+/// What a kernel is compiled for: the fields of a configuration in kernels/unisono/sm90/conv_fprop.cuh. Two problems
+/// with the same configuration and the same visitor share a kernel.
 struct ConvConfig {
   DType element = DType::bf16;  ///< of both operands: bf16, f16, or tf32, which lies in memory as f32
   int tile_m = 128, tile_n = 128, tile_k = 64;

@@ -1,6 +1,6 @@
 #pragma once
 /// Operands [m,n] that TMA brings into the staging buffers while their tile is multiplied:
-/// kernels/unisono/fetch.cuh.
+/// kernels/unisono/epilogue/sm90_fetch.cuh.
 
 #include <string>
 #include <vector>

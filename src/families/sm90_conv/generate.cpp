@@ -62,10 +62,9 @@ std::string gathered_text(const plan::ConvConfig& c) {
   return fmt::format(
       "    struct Operands : Gathered<{}, {}> {{\n"
       "        static constexpr bool kVectors = {}, kRowsFirstA = {}, kGatherFilters = {}, kRowsFirstB = {}, "
-      "kTransposed = {};\n{}"
+      "kTransposed = {}, kDirect = {};\n"
       "    }};\n",
-      c.columns_b, c.batched, g.vectors, g.rows_first_a, g.filters, g.rows_first_b, g.transposed,
-      g.direct ? "        static constexpr bool kDirect = true;\n" : "");
+      c.columns_b, c.batched, g.vectors, g.rows_first_a, g.filters, g.rows_first_b, g.transposed, g.direct);
 }
 
 std::string unfolded_text(const plan::Unfolding& u) {
@@ -77,39 +76,33 @@ std::string unfolded_text(const plan::Unfolding& u) {
       u.lines, u.taps, u.channels, u.stride_h, u.stride_w, u.dilation_h, u.pitch, u.shift);
 }
 
-std::string stores_text(plan::Stores stores) {
-  if (stores == plan::Stores::tma) return "";
-  return fmt::format("    static constexpr Stores kStores = Stores::{};\n",
-                     stores == plan::Stores::plain ? "kPlain" : "kPlanes");
+std::string_view stores_name(plan::Stores stores) {
+  return stores == plan::Stores::tma ? "kTma" : stores == plan::Stores::plain ? "kPlain" : "kPlanes";
 }
 
 std::string resample_text(const plan::Resampling& r) {
-  if (!r.any()) return "";
+  if (!r.any()) return "    using Resample = AsItIs;\n";
   return fmt::format("    using Resample = Resampled<{}, {}, {}>;  // only these, pooled, enlarged\n", r.only, r.pooled,
                      r.enlarged);
 }
 
 std::string head_text(const plan::HeadConfig& h) {
-  if (!h.any()) return "";
+  if (!h.any()) return "    using Head = NoHead;\n";
   return fmt::format("    using Head = FusedHead<{}, {}, HeadVisitor>;  // eights of channels, alone\n", h.eights,
                      h.only);
 }
 
-std::string moments_text(int unit) {
-  if (unit == 0) return "";
-  return fmt::format("    static constexpr int kMoments = {};  // channels of an entry\n", unit);
-}
-
-// Where they lie otherwise than a convolution's
+// How the operands lie in memory
 std::string operands_text(const plan::ConvConfig& c) {
   if (c.gather) return gathered_text(c);
   if (c.unfold) return unfolded_text(*c.unfold);
   if (c.phases) return "    using Operands = Phases;\n";
-  if (!c.columns_a && !c.columns_b && !c.batched && !c.rows_a) return "";
+  if (!c.columns_a && !c.columns_b && !c.batched && !c.rows_a) return "    using Operands = Images;\n";
   return fmt::format("    using Operands = Matrices<{}, {}, {}>;  // A is (k, m), B is (k, n), one B for each A\n",
                      c.columns_a, c.columns_b, c.batched);
 }
 
+// Every member of kernels/unisono/sm90/conv_config.cuh
 std::string config_text(const plan::ConvConfig& c) {
   return fmt::format(
       "struct Config {{\n"
@@ -117,21 +110,17 @@ std::string config_text(const plan::ConvConfig& c) {
       "    static constexpr int kTileM = {}, kTileN = {}, kTileK = {};\n"
       "    static constexpr int kTileWarpgroups = {}, kTurns = {}, kWarpgroupRows = {};\n"
       "    static constexpr int kStages = {}, kStagesA = {}, kHaloH = {}, kHaloW = {}, kStoreBuffers = {};\n"
-      "    static constexpr int kClusterM = {}, kClusterN = {};\n"
-      "    static constexpr bool kPatch = {}, kSplit = {}, kSwap = {};\n"
+      "    static constexpr int kClusterM = {}, kClusterN = {}, kGroup = {};\n"
+      "    static constexpr bool kPatch = {}, kSplit = {}, kSwap = {}, kStationary = {};\n"
       "    static constexpr Norm kNorm = Norm::{};\n"
-      "    static constexpr int kUnit = {};\n{}{}{}"
-      "}};\n",
+      "    static constexpr int kUnit = {}, kMoments = {}, kFetch = {};\n"
+      "    static constexpr bool kWide = {}, kMeets = {};\n"
+      "    static constexpr Stores kStores = Stores::{};\n"
+      "{}}};\n",
       operand_tag(c.element), c.tile_m, c.tile_n, c.tile_k, c.tile_warpgroups, c.turns, c.tile_m / c.tile_warpgroups,
-      c.stages, c.stages_a, c.halo_h, c.halo_w, c.store_buffers, c.cluster_m, c.cluster_n, c.patch, c.split, c.swap,
-      norm_name(c.mode), c.unit, c.group > 0 ? fmt::format("    static constexpr int kGroup = {};\n", c.group) : "",
-      operands_text(c) + stores_text(c.stores) + resample_text(c.resampling) + head_text(c.head) +
-          moments_text(c.moments) +
-          (c.fetch.value_or(0) > 0 ? fmt::format("    static constexpr int kFetch = {};\n", *c.fetch) : "") +
-          (c.stationary ? "    static constexpr bool kStationary = true;  // all filters of a tile\n" : ""),
-      c.mode == plan::NormMode::general
-          ? fmt::format("    static constexpr bool kWide = {}, kMeets = {};\n", c.wide, c.meets)
-          : "");
+      c.stages, c.stages_a, c.halo_h, c.halo_w, c.store_buffers, c.cluster_m, c.cluster_n, c.group, c.patch, c.split,
+      c.swap, c.stationary, norm_name(c.mode), c.unit, c.moments, c.fetch.value_or(0), c.wide, c.meets,
+      stores_name(c.stores), operands_text(c) + resample_text(c.resampling) + head_text(c.head));
 }
 
 }  // namespace
@@ -140,7 +129,7 @@ Kernel generate(const plan::Epilogue& epilogue, const plan::ConvConfig& config, 
   check(epilogue, config, options);
   return framed(
       epilogue, options,
-      {.header = "unisono/conv_fprop.cuh", .config = config_text(config), .kernel = "ConvFprop", .minimum = "1"});
+      {.header = "unisono/sm90/conv_fprop.cuh", .config = config_text(config), .kernel = "ConvFprop", .minimum = "1"});
 }
 
 }  // namespace unisono::codegen

@@ -67,7 +67,7 @@ void lay_out_statistics(ConvPlan& p) {
   p.teams_per_image = static_cast<int>(divide_up(p.slots_per_image, p.team_slots));
 }
 
-/// General: as FoldColumns of kernels/unisono/fold_columns.cuh finds them.
+/// General: as FoldColumns of kernels/unisono/epilogue/fold_columns.cuh finds them.
 void lay_out_folds(Workspace& w, const ConvPlan& p, const ConvProblem& problem) {
   const ConvConfig& c = p.config;
   const VisitorShape& v = problem.visitor;

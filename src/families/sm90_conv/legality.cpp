@@ -102,7 +102,7 @@ string check_runs(const Conv2d& conv) {
   return {};
 }
 
-/// kernels/unisono/unfold.cuh.
+/// kernels/unisono/load/sm90_unfold.cuh.
 string check_unfolded(const ConvConfig& c, const ConvProblem& p) {
   if (string reason = beyond_unfolding(p.task); !reason.empty()) return "unfold: " + reason;
   if (c.cluster_m * c.cluster_n > 1) return "unfold: a cluster of blocks; each unfolds windows of its own";

@@ -1,5 +1,5 @@
 #pragma once
-/// Images of few channels, whose windows a block unfolds in shared memory: kernels/unisono/unfold.cuh.
+/// Images of few channels, whose windows a block unfolds in shared memory: kernels/unisono/load/sm90_unfold.cuh.
 
 #include <cstddef>
 #include <cstdint>

@@ -1,5 +1,5 @@
 #pragma once
-/// Convolutions whose groups have one input channel, by ordinary multiplications: kernels/unisono/depthwise.cuh.
+/// Convolutions whose groups have one input channel, by ordinary multiplications: kernels/unisono/sm90/depthwise.cuh.
 
 #include <cstddef>
 #include <cstdint>

@@ -36,7 +36,7 @@ std::string depthwise_text(const plan::DepthwiseConfig& c) {
 Kernel generate(const plan::Epilogue& epilogue, const plan::DepthwiseConfig& config, const Options& options) {
   check(epilogue, config);
   return framed(epilogue, options,
-                {.header = "unisono/depthwise.cuh",
+                {.header = "unisono/sm90/depthwise.cuh",
                  .config = depthwise_text(config),
                  .kernel = "Depthwise",
                  .minimum = "unisono::Conv::kBlocks"});

@@ -1,5 +1,5 @@
 #pragma once
-/// The parameter of a kernel, as kernels/unisono/params.cuh lays it out. Needs no driver.
+/// The parameter of a kernel, as kernels/unisono/params/params.cuh lays it out. Needs no driver.
 
 #include <array>
 #include <cstddef>
@@ -10,7 +10,7 @@
 #include "families/sm90_depthwise/depthwise.hpp"
 #include "plan/epilogue.hpp"
 #include "unisono/contraction.hpp"
-#include "unisono/params.cuh"
+#include "unisono/params/params.cuh"
 
 namespace unisono::cuda {
 

@@ -52,7 +52,7 @@ MapShape with_phase(MapShape map, int phase);
 /// Where its first element lies, in bytes from the output's.
 std::uint64_t phase_offset(const MapShape& map, int phase);
 
-/// Channels of a slice, in which a warp stores: Epilogue::kSlice of kernels/unisono/epilogue.cuh.
+/// Channels of a slice, in which a warp stores: Epilogue::kSlice of kernels/unisono/epilogue/sm90_epilogue.cuh.
 constexpr int slice_channels(int tile_n) {
   return tile_n % 64 == 0 ? 64 : tile_n % 32 == 0 ? 32 : tile_n % 16 == 0 ? 16 : 8;
 }

@@ -6,9 +6,9 @@
 //   i = cast(t1, i32)
 //   y = fma(t, cast(cast(t0, bool), f32), cast(square(i) + -7, f32))
 //   store y : bf16
-#include <unisono/conv_fprop.cuh>
-#include <unisono/math.cuh>
-#include <unisono/operands.cuh>
+#include <unisono/sm90/conv_fprop.cuh>
+#include <unisono/epilogue/math.cuh>
+#include <unisono/epilogue/operands.cuh>
 
 namespace unisono {
 
@@ -17,10 +17,15 @@ struct Config {
     static constexpr int kTileM = 128, kTileN = 128, kTileK = 64;
     static constexpr int kTileWarpgroups = 1, kTurns = 2, kWarpgroupRows = 128;
     static constexpr int kStages = 4, kStagesA = 0, kHaloH = 0, kHaloW = 0, kStoreBuffers = 1;
-    static constexpr int kClusterM = 1, kClusterN = 1;
-    static constexpr bool kPatch = false, kSplit = false, kSwap = false;
+    static constexpr int kClusterM = 1, kClusterN = 1, kGroup = 0;
+    static constexpr bool kPatch = false, kSplit = false, kSwap = false, kStationary = false;
     static constexpr Norm kNorm = Norm::kNone;
-    static constexpr int kUnit = 1;
+    static constexpr int kUnit = 1, kMoments = 0, kFetch = 0;
+    static constexpr bool kWide = false, kMeets = false;
+    static constexpr Stores kStores = Stores::kTma;
+    using Operands = Images;
+    using Resample = AsItIs;
+    using Head = NoHead;
 };
 
 struct Visitor {

@@ -2,9 +2,9 @@
 //   operand r[m,n] : bf16
 //   y = r[m,n] + hardswish(acc + bias[n])
 //   store y : bf16
-#include <unisono/depthwise.cuh>
-#include <unisono/math.cuh>
-#include <unisono/operands.cuh>
+#include <unisono/sm90/depthwise.cuh>
+#include <unisono/epilogue/math.cuh>
+#include <unisono/epilogue/operands.cuh>
 
 namespace unisono {
 

@@ -5,9 +5,9 @@
 //   y = t0 * reciprocal(sum(t0, over=n, groups=4))
 //   store y : bf16
 //   store top : f32
-#include <unisono/conv_fprop.cuh>
-#include <unisono/math.cuh>
-#include <unisono/operands.cuh>
+#include <unisono/sm90/conv_fprop.cuh>
+#include <unisono/epilogue/math.cuh>
+#include <unisono/epilogue/operands.cuh>
 
 namespace unisono {
 
@@ -16,11 +16,15 @@ struct Config {
     static constexpr int kTileM = 128, kTileN = 128, kTileK = 64;
     static constexpr int kTileWarpgroups = 1, kTurns = 2, kWarpgroupRows = 128;
     static constexpr int kStages = 4, kStagesA = 0, kHaloH = 0, kHaloW = 0, kStoreBuffers = 1;
-    static constexpr int kClusterM = 1, kClusterN = 1;
-    static constexpr bool kPatch = false, kSplit = false, kSwap = false;
+    static constexpr int kClusterM = 1, kClusterN = 1, kGroup = 0;
+    static constexpr bool kPatch = false, kSplit = false, kSwap = false, kStationary = false;
     static constexpr Norm kNorm = Norm::kGeneral;
-    static constexpr int kUnit = 1;
+    static constexpr int kUnit = 1, kMoments = 0, kFetch = 0;
     static constexpr bool kWide = false, kMeets = false;
+    static constexpr Stores kStores = Stores::kTma;
+    using Operands = Images;
+    using Resample = AsItIs;
+    using Head = NoHead;
 };
 
 struct Visitor {
@@ -98,6 +102,7 @@ struct Visitor {
     static UNISONO_DEVICE void put(const Params& p, u64 offset, const Result& x) {}
     static constexpr bool kRowEnds = false;
     static UNISONO_DEVICE void close_row(const Params& p, const Uniform& u, const Where& at, const Row& row, float* value) {}
+    static constexpr bool kGroups = true;
     static constexpr int kGroupStores = 1;
     static UNISONO_DEVICE constexpr int group_folds(int level) { return level == 0 ? 1 : 1; }
     static UNISONO_DEVICE constexpr Fold group_fold(int level, int i) { return level == 0 ? (Fold::kMax) : (Fold::kSum); }
@@ -123,6 +128,7 @@ struct Visitor {
     static UNISONO_DEVICE constexpr FoldDomain domain(int i) { return FoldDomain{}; }
     template <int domain>
     static UNISONO_DEVICE void finish(const Params& p, const Uniform& u, int image, int group, float rows, float columns, const float* folded, const Moments* moments) {}
+    static constexpr bool kReturns = false;
 };
 
 using Conv = ConvFprop<Config, Visitor>;

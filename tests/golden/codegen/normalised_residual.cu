@@ -3,9 +3,9 @@
 //   y = relu((h - mean(h, over=m, per=b)) * rsqrt(variance(h, over=m, per=b) + 1e-5) + x[m,n])
 //   store y : bf16
 //   store h : bf16
-#include <unisono/conv_fprop.cuh>
-#include <unisono/math.cuh>
-#include <unisono/operands.cuh>
+#include <unisono/sm90/conv_fprop.cuh>
+#include <unisono/epilogue/math.cuh>
+#include <unisono/epilogue/operands.cuh>
 
 namespace unisono {
 
@@ -14,10 +14,15 @@ struct Config {
     static constexpr int kTileM = 128, kTileN = 128, kTileK = 64;
     static constexpr int kTileWarpgroups = 1, kTurns = 2, kWarpgroupRows = 128;
     static constexpr int kStages = 4, kStagesA = 0, kHaloH = 0, kHaloW = 0, kStoreBuffers = 2;
-    static constexpr int kClusterM = 1, kClusterN = 1;
-    static constexpr bool kPatch = false, kSplit = false, kSwap = false;
+    static constexpr int kClusterM = 1, kClusterN = 1, kGroup = 0;
+    static constexpr bool kPatch = false, kSplit = false, kSwap = false, kStationary = false;
     static constexpr Norm kNorm = Norm::kResident;
-    static constexpr int kUnit = 1;
+    static constexpr int kUnit = 1, kMoments = 0, kFetch = 0;
+    static constexpr bool kWide = false, kMeets = false;
+    static constexpr Stores kStores = Stores::kTma;
+    using Operands = Images;
+    using Resample = AsItIs;
+    using Head = NoHead;
 };
 
 struct Visitor {

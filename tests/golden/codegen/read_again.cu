@@ -5,9 +5,9 @@
 //   sums = sum(y, over=m, per=b)
 //   store fma(t1, reciprocal(sum(t1, over=n)), index(h) * 0.01) as y : f32
 //   store sums : f32
-#include <unisono/conv_fprop.cuh>
-#include <unisono/math.cuh>
-#include <unisono/operands.cuh>
+#include <unisono/sm90/conv_fprop.cuh>
+#include <unisono/epilogue/math.cuh>
+#include <unisono/epilogue/operands.cuh>
 
 namespace unisono {
 
@@ -16,11 +16,15 @@ struct Config {
     static constexpr int kTileM = 128, kTileN = 128, kTileK = 64;
     static constexpr int kTileWarpgroups = 1, kTurns = 2, kWarpgroupRows = 128;
     static constexpr int kStages = 4, kStagesA = 0, kHaloH = 0, kHaloW = 0, kStoreBuffers = 1;
-    static constexpr int kClusterM = 1, kClusterN = 1;
-    static constexpr bool kPatch = false, kSplit = false, kSwap = false;
+    static constexpr int kClusterM = 1, kClusterN = 1, kGroup = 0;
+    static constexpr bool kPatch = false, kSplit = false, kSwap = false, kStationary = false;
     static constexpr Norm kNorm = Norm::kGeneral;
-    static constexpr int kUnit = 1;
+    static constexpr int kUnit = 1, kMoments = 0, kFetch = 0;
     static constexpr bool kWide = false, kMeets = false;
+    static constexpr Stores kStores = Stores::kTma;
+    using Operands = Images;
+    using Resample = AsItIs;
+    using Head = NoHead;
 };
 
 struct Visitor {
@@ -138,6 +142,7 @@ struct Visitor {
     }
     static constexpr bool kRowEnds = false;
     static UNISONO_DEVICE void close_row(const Params& p, const Uniform& u, const Where& at, const Row& row, float* value) {}
+    static constexpr bool kGroups = false;
 
     static constexpr int kChannelFolds = 1, kMoments = 0, kTileFolds = 0;
     static UNISONO_DEVICE constexpr Fold channel_fold(int i) { return Fold::kSum; }

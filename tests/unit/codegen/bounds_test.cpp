@@ -18,7 +18,7 @@ Node node_of(Op op) {
 
 // Whatever has a second, accurate form differs from it, and the documentation says by how much
 TEST(FastBounds, EveryFunctionOfTwoFormsHasOne) {
-  const std::string header = test::text_of(std::string(UNISONO_KERNELS_DIR) + "/unisono/math.cuh");
+  const std::string header = test::text_of(std::string(UNISONO_KERNELS_DIR) + "/unisono/epilogue/math.cuh");
   const std::string accurate = header.substr(header.find("namespace accurate"));
   const std::string doc = test::text_of(UNISONO_NUMERICS_DOC);
   int with_bound = 0;

@@ -1,6 +1,8 @@
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <regex>
 #include <set>
 
 #include "fixture.hpp"
@@ -10,6 +12,8 @@
 
 namespace unisono::codegen {
 namespace {
+
+using testing::HasSubstr;
 
 constexpr std::array cases{"bare",
                            "bias_silu",
@@ -47,11 +51,26 @@ TEST_P(GoldenSource, IsAsRecorded) {
   EXPECT_EQ(source, kernel_of(text).source) << "a second time";
 }
 
+// Nothing is left out: the kernels look for no member that a configuration may lack
+TEST(Golden, AConfigurationHasEveryMember) {
+  const std::string page = test::text_of(std::string(UNISONO_KERNELS_DIR) + "/unisono/sm90/conv_config.cuh");
+  const std::string source = generate(epilogue_of("store acc as y : bf16"), {}).source;
+  const std::string config = source.substr(source.find("struct Config {"), source.find("\n};\n"));
+  const std::regex line(R"(\n//   (?:using|int|bool|Norm|Stores) ((?:\w+, )*\w+))"), word(R"(\w+)");
+  int members = 0;
+  for (std::sregex_iterator l(page.begin(), page.end(), line), end; l != end; ++l) {
+    const std::string names = (*l)[1];
+    for (std::sregex_iterator w(names.begin(), names.end(), word); w != end; ++w, ++members)
+      EXPECT_TRUE(std::regex_search(config, std::regex("\\b" + w->str() + " = "))) << w->str();
+  }
+  EXPECT_GE(members, 29);
+}
+
 // A product of A (k, m) and B (k, n), several at once: what a configuration says beside a convolution's
 TEST(Golden, AProductNamesItsOperands) {
   plan::ConvConfig config;
   const plan::Epilogue epilogue = epilogue_of("store acc as y : bf16");
-  EXPECT_EQ(generate(epilogue, config).source.find("Matrices"), std::string::npos);
+  EXPECT_THAT(generate(epilogue, config).source, HasSubstr("using Operands = Images;"));
   config.columns_a = true, config.batched = true;
   EXPECT_NE(generate(epilogue, config).source.find("using Operands = Matrices<true, false, true>;"), std::string::npos);
 }
@@ -84,7 +103,7 @@ TEST(Golden, AConfigurationNamesItsWindows) {
 TEST(Golden, AConfigurationNamesWhatItResamples) {
   plan::ConvConfig config;
   plan::Epilogue epilogue = epilogue_of("store acc as y : bf16");
-  EXPECT_EQ(generate(epilogue, config).source.find("Resample"), std::string::npos);
+  EXPECT_THAT(generate(epilogue, config).source, HasSubstr("using Resample = AsItIs;"));
   epilogue.resampled = {.pooled = "p", .enlarged = "e", .only_enlarged = true};
   EXPECT_THROW(generate(epilogue, config), InternalError);
   config.patch = true, config.stages_a = 2;
@@ -98,9 +117,9 @@ TEST(Golden, AConfigurationNamesWhatItFetches) {
   const plan::Epilogue declared = epilogue_of("operand r[m,n] : bf16\nstore acc + r as y : bf16"),
                        bound = epilogue_of("store acc + r[m,n] as y : bf16");
   config.fetch = 0;
-  EXPECT_EQ(generate(declared, config).source.find("kFetch"), std::string::npos);
+  EXPECT_THAT(generate(declared, config).source, HasSubstr("kMoments = 0, kFetch = 0;"));
   config.fetch = 1;
-  EXPECT_NE(generate(declared, config).source.find("static constexpr int kFetch = 1;"), std::string::npos);
+  EXPECT_THAT(generate(declared, config).source, HasSubstr("kMoments = 0, kFetch = 1;"));
   EXPECT_THROW(generate(bound, config), InternalError);
   EXPECT_THROW(generate(bound, config, {.storage = {{"r", DType::bf16}}}), InternalError);
   config.fetch = 2;
@@ -113,7 +132,7 @@ TEST(Golden, AHeadIsAsRecorded) {
   plan::Epilogue epilogue = epilogue_of("store silu(acc + bias[n]) as y : bf16");
   plan::ConvConfig config;
   config.tile_n = 64;
-  EXPECT_EQ(generate(epilogue, config).source.find("Head"), std::string::npos);
+  EXPECT_THAT(generate(epilogue, config).source, HasSubstr("using Head = NoHead;"));
   plan::add_head(
       epilogue, {.channels = 17, .graph = parse("store sigmoid(acc * gain[] + hbias[n]) as heat : bf16"), .only = true},
       conv);
@@ -143,11 +162,11 @@ TEST(Golden, ADepthwiseConvolutionIsAsRecorded) {
 TEST(Golden, AConfigurationNamesTheMomentsItStores) {
   plan::ConvConfig config;
   plan::Epilogue epilogue = epilogue_of("store acc as y : bf16");
-  EXPECT_EQ(generate(epilogue, config).source.find("kMoments"), std::string::npos);
+  EXPECT_THAT(generate(epilogue, config).source, HasSubstr("kMoments = 0,"));
   plan::store_moments(epilogue, {"moments", 6}, 96);
   EXPECT_THROW(generate(epilogue, config), InternalError);
   config.moments = 2;
-  EXPECT_NE(generate(epilogue, config).source.find("static constexpr int kMoments = 2;"), std::string::npos);
+  EXPECT_THAT(generate(epilogue, config).source, HasSubstr("kMoments = 2,"));
 }
 
 INSTANTIATE_TEST_SUITE_P(Codegen, GoldenSource, testing::ValuesIn(cases));

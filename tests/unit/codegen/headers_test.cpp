@@ -11,10 +11,11 @@ namespace {
 
 TEST(DeviceHeaders, AreTheFilesUnderKernels) {
   std::map<std::string, std::string> files, embedded;
-  for (const auto& entry : std::filesystem::directory_iterator(std::filesystem::path(UNISONO_KERNELS_DIR) / "unisono"))
-    files["unisono/" + entry.path().filename().string()] = test::text_of(entry.path());
+  const std::filesystem::path folder = UNISONO_KERNELS_DIR;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder))
+    if (entry.is_regular_file()) files[entry.path().lexically_relative(folder).string()] = test::text_of(entry.path());
   for (const Header& h : device_headers()) embedded[std::string(h.name)] = h.text;
-  ASSERT_TRUE(files.contains("unisono/conv_fprop.cuh"));
+  ASSERT_TRUE(files.contains("unisono/sm90/conv_fprop.cuh"));
   for (const auto& [name, text] : files) {
     ASSERT_TRUE(embedded.contains(name)) << name;
     EXPECT_EQ(embedded[name], text) << name;

@@ -45,7 +45,7 @@ TEST(CudaExplain, PlanFieldsAndSource) {
   for (const codegen::Field& f : e.fields) fields.push_back(f.name + to_string(f.axes));
   EXPECT_THAT(fields,
               ::testing::UnorderedElementsAre("r[m,n]", "alpha[]", "bias[n]", "gamma[n]", "beta[n]", "mu[b,g32]"));
-  EXPECT_THAT(e.source, HasSubstr("unisono/conv_fprop.cuh"));
+  EXPECT_THAT(e.source, HasSubstr("unisono/sm90/conv_fprop.cuh"));
 
   const std::string text = to_text(e);
   for (const char* words : {"conv2d 8x64x64x320", "for ", "128x128", "operand alpha[] : f32, by value",

@@ -45,7 +45,7 @@ ConvPlan plan_of(const ConvTranspose2d& t, const char* text, const std::string& 
   return choose(as_convolution(t), epilogue_of(text, t), Device{}, Override::parse(fixed));
 }
 
-// (output pixel, input pixel, tap) along an axis, as kernels/unisono/layout.cuh says, against the definition
+// (output pixel, input pixel, tap) along an axis, as kernels/unisono/tile/layout.cuh says, against the definition
 TEST(Phases, TapsAreTheDefinitions) {
   using Triples = std::set<std::tuple<std::int64_t, std::int64_t, std::int64_t>>;
   for (std::int64_t taps = 1; taps <= 7; ++taps)

@@ -15,9 +15,9 @@
 namespace unisono::plan {
 namespace {
 
-constexpr const char* head = R"(#include "unisono/conv_fprop.cuh"
-#include "unisono/math.cuh"
-#include "unisono/operands.cuh"
+constexpr const char* head = R"(#include "unisono/sm90/conv_fprop.cuh"
+#include "unisono/epilogue/math.cuh"
+#include "unisono/epilogue/operands.cuh"
 using namespace unisono;
 template <int kBefore, int kAfter, int kLate, SideStore kStore> struct Visitor {
     using Output = Bf16;
@@ -73,8 +73,11 @@ std::string config_text(const ConvConfig& c, int number) {
       "    static constexpr bool kPatch = {}, kSplit = {}, kSwap = {};\n"
       "    static constexpr Norm kNorm = Norm::{};\n"
       "    {}\n"
-      "    static constexpr int kFetch = {}, kMoments = {};\n"
-      "    static constexpr bool kStationary = {};\n"
+      "    static constexpr int kFetch = {}, kMoments = {}, kGroup = 0;\n"
+      "    static constexpr bool kStationary = {}, kWide = false, kMeets = false;\n"
+      "    static constexpr Stores kStores = Stores::kTma;\n"
+      "    using Resample = AsItIs;\n"
+      "    using Head = NoHead;\n"
       "}};\n",
       number,
       c.element == DType::f16    ? "F16"

@@ -20,7 +20,7 @@ Sizes as_image(const Sizes& s) {
   return image;
 }
 
-// Enough for a tile or an octet a thread (kernels/unisono/plain.cuh)
+// Enough for a tile or an octet a thread (kernels/unisono/plain/plain.cuh)
 std::int64_t border_threads(std::int64_t rows, std::int64_t channels) {
   std::int64_t width = 8;
   while (width < 64 && width < channels) width *= 2;

@@ -51,7 +51,7 @@ class LaunchList {
   /// All of them, with their order.
   LaunchSequence finish(const plan::Device& device);
 
-  const std::string plain_source;  ///< of the kernels of plain.cuh
+  const std::string plain_source;  ///< of the kernels of plain/plain.cuh
   GraphKernelCache graph_kernels;
   std::map<TensorId, StoredMoments> moments;  ///< of kernels so far
 

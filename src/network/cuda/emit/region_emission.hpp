@@ -60,7 +60,7 @@ class RegionEmission {
   void add(std::unique_ptr<Step> step, const std::vector<Location>& used = {});
   /// Throws InternalError if the kernel uses memory that it does not say it touches.
   Step& add(std::unique_ptr<PlainStep> step, LaunchText text, const std::vector<Location>& used, Touched touched);
-  /// A kernel of plain.cuh over so many threads' work; `fill` completes its parameters with addresses.
+  /// A kernel of plain/plain.cuh over so many threads' work; `fill` completes its parameters with addresses.
   template <class P, class Fill>
   Step& plain(codegen::PlainKernel kernel, std::int64_t threads, const P& fixed, const std::vector<Location>& used,
               Touched touched, LaunchText text, const Fill& fill);

@@ -1,0 +1,223 @@
+// The way of reductions over rows from a tile to memory: its channels and its whole in shared memory, then the
+// workspace, then the last of a column of tiles, then the last of all (epilogue/folds.cuh). A list has the reductions:
+// StoredFolds those whose results are stored, ReturnedFolds (epilogue/returned.cuh) those of a level, which elements
+// read again; what is said of their results there, stands here too.
+#pragma once
+#include "unisono/epilogue/folds.cuh"
+#include "unisono/epilogue/sm90_epilogue.cuh"
+
+namespace unisono {
+
+template <class Visitor>
+struct StoredFolds : Visitor {
+  static constexpr bool kReturned = false;
+};
+
+template <class Config, class Visitor, class List = StoredFolds<Visitor>>
+struct FoldColumns {
+  using Tail = Epilogue<Config, Visitor>;
+  using At = typename Tail::At;
+  static constexpr int kN = Tail::kN, kEach = Tail::kSlice / 4;
+  static constexpr int kChannelFolds = List::kChannelFolds, kMoments = List::kMoments, kTileFolds = List::kTileFolds;
+  static constexpr int kOwn = kChannelFolds + 2 * kMoments;     // words of a channel in shared memory, a warp
+  static constexpr int kPlanes = kChannelFolds + 3 * kMoments;  // and in the workspace
+  using Lanes = LaneFold<kEach>;
+
+  const Tail& tail;
+
+  UNISONO_DEVICE const FoldParams& folds() const { return tail.fixed.folds; }
+  UNISONO_DEVICE float* own(int warp, int word) const {
+    return reinterpret_cast<float*>(tail.memory + Tail::kFoldOffset) + (warp * kOwn + word) * kN;
+  }
+  UNISONO_DEVICE float* scratch() const { return own(4, 0); }  // four for each tile fold, and a word
+  UNISONO_DEVICE int lane() const { return tail.thread & 31; }
+  UNISONO_DEVICE int warp() const { return tail.thread / 32; }
+
+  // Places: warpgroups' shares of an image's tiles of the same channels; tiles across; and channels with those past the
+  // end.
+  UNISONO_DEVICE int slots() const {
+    return tail.geometry.tiles_m * Config::kClusterM * Config::kTileWarpgroups * Tail::kPhases;
+  }
+  UNISONO_DEVICE int across() const { return tail.geometry.tiles_n / Tail::kPhases * Config::kClusterN; }
+  UNISONO_DEVICE size_t wide() const { return size_t(across()) * kN; }
+  UNISONO_DEVICE int images() const { return tail.geometry.images; }
+  // Where the workspace has this list's partial results, results and counters: stored ones first, then the lists of the
+  // levels.
+  UNISONO_DEVICE size_t cells() const { return size_t(images()) * slots() * wide(); }  // of a plane
+  static constexpr int kStoredPlanes = Visitor::kChannelFolds + 3 * Visitor::kMoments;
+  UNISONO_DEVICE float* partials() const {
+    if constexpr (!List::kReturned)
+      return folds().partials;
+    else
+      return folds().partials + (kStoredPlanes + List::kPlanesBefore) * cells() +
+             size_t(Visitor::kTileFolds) * images() * across() * slots();
+  }
+  UNISONO_DEVICE float* results() const {
+    if constexpr (!List::kReturned)
+      return folds().results;
+    else
+      return folds().results +
+             images() * ((kStoredPlanes + List::kPlanesBefore) * wide() + size_t(Visitor::kTileFolds) * across());
+  }
+  UNISONO_DEVICE u32* counters() const {  // of all; of the columns; of a returned list then of the images
+    if constexpr (!List::kReturned)
+      return folds().counters;
+    else
+      return folds().counters + 1 + images() * (across() + slots()) + List::kLevel * (1 + images() * (across() + 1));
+  }
+
+  // A slice's channels, over this warp's rows; `count` of them exist in this lane.
+  UNISONO_DEVICE void add_slice(int s, float (&folded)[larger(1, kChannelFolds)][kEach],
+                                float (&mean)[larger(1, kMoments)][kEach], float (&m2)[larger(1, kMoments)][kEach],
+                                float count) const {
+    auto channel = [&](int k) {
+      const int at = Lanes::first_kept(lane()) + k;
+      return s * Tail::kSlice + 8 * (at / 2) + 2 * (lane() & 3) + (at & 1);
+    };
+#pragma unroll
+    for (int i = 0; i < kChannelFolds; ++i) {
+      Lanes::run(List::channel_fold(i), folded[i], lane());
+#pragma unroll
+      for (int k = 0; k < Lanes::kKept; ++k)
+        if (Lanes::writes(lane())) own(warp(), i)[channel(k)] = folded[i][k];
+    }
+#pragma unroll
+    for (int i = 0; i < kMoments; ++i) {
+      Lanes::run(mean[i], m2[i], count, lane());
+#pragma unroll
+      for (int k = 0; k < Lanes::kKept; ++k)
+        if (Lanes::writes(lane()))
+          own(warp(), kChannelFolds + 2 * i)[channel(k)] = mean[i][k],
+                                          own(warp(), kChannelFolds + 2 * i + 1)[channel(k)] = m2[i][k];
+    }
+  }
+
+  // What the whole tile adds up to, over this warp.
+  UNISONO_DEVICE void add_whole(float* whole) const {
+#pragma unroll
+    for (int i = 0; i < kTileFolds; ++i) {
+#pragma unroll
+      for (int bit = 1; bit < 32; bit *= 2)
+        whole[i] = join(List::tile_fold(i), whole[i], __shfl_xor_sync(~0u, whole[i], bit));
+      if (lane() == 0) scratch()[4 * i + warp()] = whole[i];
+    }
+  }
+  UNISONO_DEVICE float joined(int i) const {  // of the four warps
+    const float* of = scratch() + 4 * i;
+    const Fold kind = List::tile_fold(i);
+    return join(kind, join(kind, of[0], of[1]), join(kind, of[2], of[3]));
+  }
+
+  // True for the whole warpgroup if all `parties` have come here in this launch, this one last; what the others wrote
+  // can be read then.
+  UNISONO_DEVICE bool comes_last(u32* counter, int parties) const {
+    u32* const word = reinterpret_cast<u32*>(scratch() + 4 * kTileFolds);
+    tail.sync();
+    if (tail.thread == 0) {
+      delay_point();
+      __threadfence();
+      *word = increment_wrapping(counter, parties - 1) == u32(parties - 1);
+      __threadfence();
+    }
+    tail.sync();
+    const bool last = *word != 0;
+    tail.sync();  // the word is read
+    return last;
+  }
+
+  // After every warp has added its part.
+  UNISONO_DEVICE void publish(const At& at) const {
+    tail.sync();
+    const size_t plane = size_t(images()) * slots() * wide(),
+                 place = (size_t(at.image) * slots() + at.slot) * wide() + at.first_channel;
+    float rows[4];
+#pragma unroll
+    for (int w = 0; w < 4; ++w) {
+      int count = 0;
+#pragma unroll
+      for (int b = 0; b < Tail::kBlocks; ++b) count += at.rows.valid_of_16(64 * b + 16 * w);
+      rows[w] = float(count);
+    }
+    if constexpr (kPlanes > 0) {
+      for (int n = tail.thread; n < kN; n += 128) {
+#pragma unroll
+        for (int i = 0; i < kChannelFolds; ++i) {
+          const Fold kind = List::channel_fold(i);
+          partials()[i * plane + place + n] =
+              join(kind, join(kind, own(0, i)[n], own(1, i)[n]), join(kind, own(2, i)[n], own(3, i)[n]));
+        }
+#pragma unroll
+        for (int i = 0; i < kMoments; ++i) {
+          Merger merger;
+#pragma unroll
+          for (int w = 0; w < 4; ++w)
+            merger.add(rows[w], own(w, kChannelFolds + 2 * i)[n], own(w, kChannelFolds + 2 * i + 1)[n]);
+          put_moments(partials() + (kChannelFolds + 3 * i) * plane + place + n, plane, merger.total());
+        }
+      }
+    }
+    if (tail.thread == 0) {
+#pragma unroll
+      for (int i = 0; i < kTileFolds; ++i) tile_part(i, at)[at.slot] = joined(i);
+    }
+    if (comes_last(counters() + 1 + column(at), slots())) finish_column(at);
+  }
+  static UNISONO_DEVICE void put_moments(float* to, size_t plane, const Moments& m) {
+    to[0] = m.count, to[plane] = m.mean, to[2 * plane] = m.m2;
+  }
+
+  UNISONO_DEVICE int column(const At& at) const { return at.image * across() + at.first_channel / kN; }
+  UNISONO_DEVICE float* tile_part(int i, const At& at) const {
+    return partials() + kPlanes * cells() + (size_t(i) * images() * across() + column(at)) * slots();
+  }
+  // Results of a column: [plane][image][channel], and of its whole [fold][image][tile across].
+  UNISONO_DEVICE float* of_channels(int plane) const { return results() + size_t(plane) * images() * wide(); }
+  UNISONO_DEVICE float* of_tiles(int i) const { return of_channels(kPlanes) + size_t(i) * images() * across(); }
+
+  // All shares of a column of tiles are there.
+  UNISONO_DEVICE void finish_column(const At& at) const;
+
+  // A result: stored functions of it, or what elements wait for.
+  template <int d>
+  UNISONO_DEVICE void deliver(int image, int group, float rows, float columns, const float* folded,
+                              const Moments* moments) const {
+    if constexpr (!List::kReturned)
+      Visitor::template finish<d>(tail.visitor, tail.uniform, image, group, rows, columns, folded, moments);
+    else
+      List::template deliver<d>(*this, image, group, rows, columns, folded, moments);
+  }
+
+  // Domains of one result a channel are done with a column, unless other images' columns belong to them.
+  UNISONO_DEVICE bool ends_with_column(const FoldDomain& d) const {
+    return d.groups == 0 && (d.per_image || images() == 1);
+  }
+  template <int d>
+  UNISONO_DEVICE bool unfinished() const {
+    if constexpr (d < List::kDomains)
+      return !ends_with_column(List::domain(d)) || unfinished<d + 1>();
+    else
+      return false;
+  }
+  UNISONO_DEVICE float rows_of(const FoldDomain& d) const {
+    return float(tail.geometry.rows) * (d.per_image ? 1.f : float(images()));
+  }
+
+  template <int d>
+  UNISONO_DEVICE void finish_channels(int image, int channel, const float* folded, const Moments* moments) const;
+
+  template <int d>
+  UNISONO_DEVICE void finish_all() const;
+  // What an image is enough for.
+  template <int d>
+  UNISONO_DEVICE void finish_image(int image) const;
+
+  // Merges a channel's columns of all images.
+  template <int d>
+  UNISONO_DEVICE void finish_over_images() const;
+
+  // By a warp: a group's channels, or all tiles across, of one image or of all.
+  template <int d>
+  UNISONO_DEVICE void finish_group(int image, int group) const;
+};
+
+}  // namespace unisono

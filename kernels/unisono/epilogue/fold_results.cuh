@@ -1,0 +1,156 @@
+// From the shares of a column of tiles to results: by the last of the column, and by the last of all.
+#pragma once
+#include "unisono/epilogue/fold_columns.cuh"
+
+namespace unisono {
+
+template <class Config, class Visitor, class List>
+UNISONO_DEVICE void FoldColumns<Config, Visitor, List>::finish_column(const At& at) const {
+  const size_t plane = size_t(images()) * slots() * wide(),
+               first = size_t(at.image) * slots() * wide() + at.first_channel;
+  const size_t to = size_t(at.image) * wide() + at.first_channel, result_plane = size_t(images()) * wide();
+  if constexpr (kPlanes > 0) {
+    for (int n = tail.thread; n < kN && at.first_channel + n < tail.geometry.channels; n += 128) {
+      float folded[larger(1, kChannelFolds)];
+      Moments moments[larger(1, kMoments)];
+#pragma unroll
+      for (int i = 0; i < kChannelFolds; ++i) {
+        folded[i] = fold_in_order(List::channel_fold(i), partials() + i * plane + first + n, wide(), slots());
+        of_channels(i)[to + n] = folded[i];
+      }
+#pragma unroll
+      for (int i = 0; i < kMoments; ++i) {
+        moments[i] = moments_in_order(partials() + (kChannelFolds + 3 * i) * plane + first + n, plane, wide(), slots());
+        put_moments(of_channels(kChannelFolds + 3 * i) + to + n, result_plane, moments[i]);
+      }
+      finish_channels<0>(at.image, at.first_channel + n, folded, moments);
+    }
+  }
+#pragma unroll
+  for (int i = 0; i < kTileFolds; ++i) {
+    const int own_slots = tail.thread < slots() ? divide_up(slots() - tail.thread, 128) : 0;
+    float value = fold_in_order(List::tile_fold(i), tile_part(i, at) + tail.thread, 128, own_slots);
+#pragma unroll
+    for (int bit = 1; bit < 32; bit *= 2) value = join(List::tile_fold(i), value, __shfl_xor_sync(~0u, value, bit));
+    if (lane() == 0) scratch()[4 * i + warp()] = value;
+  }
+  tail.sync();
+  if (tail.thread == 0) {
+#pragma unroll
+    for (int i = 0; i < kTileFolds; ++i) of_tiles(i)[column(at)] = joined(i);
+  }
+  if (!unfinished<0>()) return;
+  if constexpr (List::kReturned) {  // an image's own are delivered when it is complete, whatever others do
+    if (!comes_last(counters() + 1 + images() * across() + at.image, across())) return;
+    finish_image<0>(at.image);
+    if (images() > 1 && List::over_images() && comes_last(counters(), images())) finish_all<0>();
+  } else {
+    if (comes_last(counters(), images() * across())) finish_all<0>();
+  }
+}
+
+template <class Config, class Visitor, class List>
+template <int d>
+UNISONO_DEVICE void FoldColumns<Config, Visitor, List>::finish_channels(int image, int channel, const float* folded,
+                                                                        const Moments* moments) const {
+  if constexpr (d < List::kDomains) {
+    constexpr FoldDomain domain = List::domain(d);
+    if constexpr (domain.groups == 0) {
+      if (ends_with_column(domain))
+        deliver<d>(image, channel, rows_of(domain), 1.f, folded + domain.first_fold, moments + domain.first_moment);
+    }
+    finish_channels<d + 1>(image, channel, folded, moments);
+  }
+}
+
+template <class Config, class Visitor, class List>
+template <int d>
+UNISONO_DEVICE void FoldColumns<Config, Visitor, List>::finish_all() const {
+  if constexpr (d < List::kDomains) {
+    constexpr FoldDomain domain = List::domain(d);
+    if constexpr (domain.groups == 0) {
+      if (!ends_with_column(domain)) finish_over_images<d>();
+    } else if (!List::kReturned || !domain.per_image) {
+      const int results = (domain.per_image ? images() : 1) * domain.groups;
+      for (int i = warp(); i < results; i += 4) finish_group<d>(i / domain.groups, i % domain.groups);
+    }
+    finish_all<d + 1>();
+  }
+}
+
+template <class Config, class Visitor, class List>
+template <int d>
+UNISONO_DEVICE void FoldColumns<Config, Visitor, List>::finish_image(int image) const {
+  if constexpr (d < List::kDomains) {
+    constexpr FoldDomain domain = List::domain(d);
+    if constexpr (domain.groups != 0) {
+      if (domain.per_image || images() == 1)
+        for (int i = warp(); i < domain.groups; i += 4) finish_group<d>(image, i);
+    }
+    finish_image<d + 1>(image);
+  }
+}
+
+template <class Config, class Visitor, class List>
+template <int d>
+UNISONO_DEVICE void FoldColumns<Config, Visitor, List>::finish_over_images() const {
+  constexpr FoldDomain domain = List::domain(d);
+  const size_t plane = size_t(images()) * wide();
+  for (int c = tail.thread; c < tail.geometry.channels; c += 128) {
+    float folded[larger(1, domain.folds)];
+    Moments moments[larger(1, domain.moments)];
+#pragma unroll
+    for (int i = 0; i < domain.folds; ++i)
+      folded[i] = fold_in_order(List::channel_fold(domain.first_fold + i), of_channels(domain.first_fold + i) + c,
+                                wide(), images());
+#pragma unroll
+    for (int i = 0; i < domain.moments; ++i)
+      moments[i] =
+          moments_in_order(of_channels(kChannelFolds + 3 * (domain.first_moment + i)) + c, plane, wide(), images());
+    deliver<d>(0, c, rows_of(domain), 1.f, folded, moments);
+  }
+}
+
+template <class Config, class Visitor, class List>
+template <int d>
+UNISONO_DEVICE void FoldColumns<Config, Visitor, List>::finish_group(int image, int group) const {
+  constexpr FoldDomain domain = List::domain(d);
+  constexpr bool kByTile = !List::kReturned && domain.by_tile();
+  const int width = tail.geometry.channels / domain.groups, count = domain.per_image ? 1 : images();
+  const size_t plane = size_t(images()) * wide();
+  float folded[larger(1, domain.folds)];
+  Moments moments[larger(1, domain.moments)];
+#pragma unroll
+  for (int i = 0; i < domain.folds; ++i) {
+    const Fold kind = kByTile ? List::tile_fold(domain.first_fold + i) : List::channel_fold(domain.first_fold + i);
+    const float* from = kByTile ? of_tiles(domain.first_fold + i) + size_t(image) * across()
+                                : of_channels(domain.first_fold + i) + size_t(image) * wide() + group * width;
+    const int run = kByTile ? across() : width;
+    float value = nothing_of(kind);
+    for (int e = lane(); e < run * count; e += 32)
+      value = join(kind, value, load_l2(from + (kByTile ? size_t(e) : e / run * wide() + e % run)));
+#pragma unroll
+    for (int bit = 1; bit < 32; bit *= 2) value = join(kind, value, __shfl_xor_sync(~0u, value, bit));
+    folded[i] = value;
+  }
+#pragma unroll
+  for (int i = 0; i < domain.moments; ++i) {
+    const float* from =
+        of_channels(kChannelFolds + 3 * (domain.first_moment + i)) + size_t(image) * wide() + group * width;
+    Merger merger;
+    for (int e = lane(); e < width * count; e += 32) {
+      const float* at = from + e / width * wide() + e % width;
+      merger.add(load_l2(at), load_l2(at + plane), load_l2(at + 2 * plane));
+    }
+    moments[i] = merger.total();
+#pragma unroll
+    for (int distance = 1; distance < 32; distance *= 2) {
+      const float n = __shfl_down_sync(~0u, moments[i].count, distance),
+                  mean = __shfl_down_sync(~0u, moments[i].mean, distance);
+      merge(moments[i], n, mean, __shfl_down_sync(~0u, moments[i].m2, distance));
+    }
+  }
+  if (lane() == 0) deliver<d>(image, group, rows_of(domain), float(width), folded, moments);
+}
+
+}  // namespace unisono

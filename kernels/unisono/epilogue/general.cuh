@@ -1,0 +1,225 @@
+// Epilogues beyond a value for each element: values of rows, coordinates, reductions over the channels of a row that
+// elements read, functions called for their effect, results [m,n] of any type, none at all, and reductions that are
+// stored (epilogue/folds.cuh). Pixels first only.
+//
+// The visitor computes, of a row and of an element, from the accumulators as they are; each level of reductions over a
+// row's channels is a pass over the tile. What it supplies beside the members that epilogue/visitor.cuh names
+// (kTensorsBefore and kColumnsBefore are 0):
+//
+//   static constexpr int kTiled;             results [m,n] that TMA stores: 0, 1 (Output) or 2 (Output, Side)
+//   static constexpr bool kElements;         whether `element` does anything, kRowEnds: whether `close_row` does
+//   static constexpr int kLevels;            of reductions over a row's channels
+//   static constexpr int row_folds(int level); static constexpr Fold row_fold(int level, int i);
+//   struct Row;                              values with axes [m]
+//   static Row row(const Params&, const Uniform&, const Where&);               those that need no reduction
+//   template <int level> static void contribute(float acc, const float* column, const float* tensor, const Uniform&,
+//       const Row&,
+//                                               int channel, float* value);    what an element adds to the level's
+//                                                   reductions
+//   template <int level> static void conclude(const Uniform&, float channels, const float* folded, Row&);  values [m]
+//       from their results
+//   struct Result;                           an element's results [m,n]
+//   static Result element(float acc, const float* column, const float* tensor, const Uniform&, const Row&, const
+//       Where&, int channel,
+//                         bool exists, float* value);                          and what it adds to channel folds,
+//                             moments, tile folds
+//   static float tiled(const Result&, int i);
+//   static void put(const Params&, u64 offset, const Result& x, const Result& y);  stores the other results of two
+//       neighbours; one: without y
+//   static void close_row(const Params&, const Uniform&, const Where&, const Row&, float* tile_value);  once a row:
+//       stores [m]
+//   static constexpr int kChannelFolds, kMoments, kTileFolds;
+//   static constexpr Fold channel_fold(int i), tile_fold(int i);
+//   static constexpr int kDomains; static constexpr FoldDomain domain(int i);
+//   template <int domain> static void finish(const Params&, const Uniform&, int image, int group, float rows, float
+//       columns,
+//                                            const float* folded, const Moments*);   stores what follows from a
+//                                                domain's results
+//
+// Groups of a row's channels: epilogue/row_groups.cuh. Reductions over rows that elements read again:
+// epilogue/returned.cuh.
+//
+// Config::kWide: several tiles across the channels. What they have of their rows meets in the workspace. If only
+// close_row reads it (one level), the last of them concludes the rows. Config::kMeets: all of them read it; each
+// publishes its part, as tagged entries, then waits for the others', as in exchange/statistics_exchange.cuh with a row
+// of tiles in the place of an image: these are neighbours in the order of tiles and all in flight.
+#pragma once
+#include "unisono/epilogue/fold_columns.cuh"
+#include "unisono/epilogue/returned.cuh"
+#include "unisono/epilogue/row_groups.cuh"
+#include "unisono/epilogue/sm90_epilogue.cuh"
+#include "unisono/exchange/statistics_exchange.cuh"
+
+namespace unisono {
+
+template <class Config, class Visitor>
+struct General {
+  using Tail = Epilogue<Config, Visitor>;
+  using At = typename Tail::At;
+  using Row = typename Visitor::Row;
+  using Columns = FoldColumns<Config, Visitor>;
+  using Groups = RowGroups<Config, Visitor>;
+  using Ring = typename Tail::template Ring<0, Visitor::kTensors>;
+  using ElementRing = typename Tail::template Ring<0, Visitor::kTensors, Tail::kFetch>;  // of the last pass
+  using Returning = Returns<Visitor>;
+  static constexpr int kSlice = Tail::kSlice, kSlices = Tail::kSlices, kBlocks = Tail::kBlocks, kRows = 2 * kBlocks,
+                       kEach = kSlice / 4;
+  static constexpr int kTiled = Visitor::kTiled, kTensors = Visitor::kTensors, kBuffers = Tail::kStoreBuffers;
+  static constexpr int kChannelFolds = Visitor::kChannelFolds, kMoments = Visitor::kMoments,
+                       kTileFolds = Visitor::kTileFolds;
+  static constexpr int kValues = kChannelFolds + kMoments + kTileFolds;
+  static constexpr bool kChannels = kChannelFolds + kMoments > 0, kInOrder = !kChannels || kBlocks == 1;
+  static constexpr bool kPairs = Tail::kStores == Stores::kTma;  // of neighbouring channels both exist or none
+  static constexpr bool kFetches = Tail::kFetch > 0;
+  static_assert(!kFetches || (Visitor::kLevels == 0 && kInOrder),
+                "what is fetched is read once, in the order of slices");
+  static_assert(!Tail::kSwap, "rows of a tile are a thread's, or four threads'");
+
+  Tail& tail;
+
+  UNISONO_DEVICE int lane() const { return tail.thread & 31; }
+  // Row r of this thread, counted from the tile's first.
+  UNISONO_DEVICE int row_of(int r) const { return 64 * (r / 2) + tail.thread / 32 * 16 + lane() / 4 + 8 * (r & 1); }
+  // Rows that do not exist read the image's first.
+  UNISONO_DEVICE Where where(const At& at, int m) const {
+    return {at.image, at.image * tail.geometry.rows + (at.rows.valid(m) ? at.rows.pixel(m) : 0)};
+  }
+  UNISONO_DEVICE bool leads() const { return (lane() & 3) == 0; }
+  UNISONO_DEVICE Groups groups() const {
+    return {reinterpret_cast<float*>(tail.memory + Tail::kFoldOffset + Tail::Needs::kFoldOnly), lane()};
+  }
+  // A row as channel n of the tile finds it: with its group's results.
+  UNISONO_DEVICE decltype(auto) row_at(const Row& row, int r, int n) const {
+    if constexpr (Groups::kAny) {
+      Row own = row;
+      Visitor::template read_groups<Groups>(own, groups().line(row_of(r)), n);
+      return own;
+    } else {
+      return (row);
+    }
+  }
+
+  UNISONO_DEVICE void run(const At& at) {
+    Row rows[kRows];
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) rows[r] = Visitor::row(tail.visitor, tail.uniform, where(at, row_of(r)));
+    fold_rows<0>(at, rows);
+    float whole[larger(1, kTileFolds)];
+#pragma unroll
+    for (int i = 0; i < kTileFolds; ++i) whole[i] = nothing_of(Visitor::tile_fold(i));
+    if constexpr (Visitor::kRowEnds && (!Config::kWide || Config::kMeets || Visitor::kLevels == 0)) {
+      if (at.first_channel == 0 && leads()) {
+#pragma unroll
+        for (int r = 0; r < kRows; ++r)
+          if (at.rows.valid(row_of(r))) close_row(where(at, row_of(r)), rows[r], whole);
+      }
+    }
+    close_groups<0>(at, rows);
+    if constexpr (Visitor::kElements) elements(at, rows, whole);
+    if constexpr (kValues > 0) {
+      const Columns columns{tail};
+      columns.add_whole(whole);
+      columns.publish(at);
+    }
+  }
+
+  UNISONO_DEVICE void close_row(const Where& at, const Row& row, float* whole) const {
+    float value[larger(1, kTileFolds)];
+#pragma unroll
+    for (int i = 0; i < kTileFolds; ++i) value[i] = nothing_of(Visitor::tile_fold(i));
+    Visitor::close_row(tail.visitor, tail.uniform, at, row, value);
+#pragma unroll
+    for (int i = 0; i < kTileFolds; ++i) whole[i] = join(Visitor::tile_fold(i), whole[i], value[i]);
+  }
+
+  // Results of groups of a row's channels, by the row's four lanes.
+  template <int store>
+  UNISONO_DEVICE void close_groups(const At& at, const Row (&rows)[kRows]) const;
+
+  // The reductions of this and later levels: over the rows' channels, over rows.
+  template <int level>
+  UNISONO_DEVICE void fold_rows(const At& at, Row (&rows)[kRows]);
+
+  template <int level, int kCount>
+  UNISONO_DEVICE void conclude(const float (&folded)[kCount], Row& row) const;
+
+  template <int level, int kCount>
+  UNISONO_DEVICE void pass(const At& at, const Row (&rows)[kRows], float (&folded)[kRows][kCount]);
+
+  // What elements read again of reductions over rows: published, awaited, and put among the tile's columns.
+  template <int level>
+  UNISONO_DEVICE void return_level(const At& at, const Row (&rows)[kRows]);
+
+  // The four lanes of a row.
+  template <int level, int kFolds>
+  UNISONO_DEVICE void join_lanes(float (&folded)[kRows][kFolds]) const;
+
+  // Entries of so many levels: three values each, [level and three][slot][row][tile across].
+  static UNISONO_DEVICE constexpr int entries(int levels) {
+    int count = 0;
+    for (int level = 0; level < levels; ++level) count += divide_up(Visitor::row_folds(level), 3);
+    return count;
+  }
+  // Joins what the tiles across have of this thread's rows: every fourth tile a lane, in order, then the four lanes of
+  // a row.
+  template <int level, int kFolds>
+  UNISONO_DEVICE void exchange(const At& at, float (&folded)[kRows][kFolds]);
+
+  // Several tiles across: what this one has of its rows goes to the workspace; the last of them concludes the rows.
+  template <int kFolds>
+  UNISONO_DEVICE void meet(const At& at, const float (&folded)[kRows][kFolds]);
+
+  // What a slice adds to a list's channel folds and moments, over the blocks so far.
+  template <class List>
+  struct Slice {
+    static constexpr int kFolds = List::kChannelFolds, kMeans = List::kMoments;
+    float folded[larger(1, kFolds)][kEach], mean[larger(1, kMeans)][kEach], m2[larger(1, kMeans)][kEach];
+    UNISONO_DEVICE Slice() {
+#pragma unroll
+      for (int k = 0; k < kEach; ++k) {
+#pragma unroll
+        for (int i = 0; i < kFolds; ++i) folded[i][k] = nothing_of(List::channel_fold(i));
+#pragma unroll
+        for (int i = 0; i < kMeans; ++i) mean[i][k] = m2[i][k] = 0.f;
+      }
+    }
+    // An element's values; inverse: of the rows so far.
+    UNISONO_DEVICE void add(int k, const float* value, bool counts, float inverse) {
+#pragma unroll
+      for (int i = 0; i < kFolds; ++i)
+        folded[i][k] = join(List::channel_fold(i), folded[i][k], counts ? value[i] : nothing_of(List::channel_fold(i)));
+#pragma unroll
+      for (int i = 0; i < kMeans; ++i) {
+        float& centre = mean[i][k];
+        const float of = counts ? value[kFolds + i] : centre, delta = of - centre;
+        centre = fmaf(delta, inverse, centre);
+        m2[i][k] = fmaf(delta, of - centre, m2[i][k]);
+      }
+    }
+  };
+  // Moments: 1 over the rows so far, and how many there are.
+  struct Shares {
+    float inverse[kRows], seen = 0.f;
+    UNISONO_DEVICE Shares(const General& of, const At& at) {
+#pragma unroll
+      for (int r = 0; r < kRows; ++r) {
+        const bool valid = at.rows.valid(of.row_of(r));
+        seen += valid ? 1.f : 0.f;
+        inverse[r] = valid ? __fdividef(1.f, seen) : 0.f;
+      }
+    }
+  };
+
+  // The last pass: results, effects, and what the tile adds to reductions over rows. Where channels are reduced, all
+  // blocks of a slice come before the next slice; else the order is that of the operands' ring, which then runs through
+  // the tile.
+  UNISONO_DEVICE void elements(const At& at, const Row (&rows)[kRows], float* whole);
+
+  UNISONO_DEVICE void elements_of(const At& at, const Row (&rows)[kRows], int b, int s, ElementRing& ring, int end,
+                                  const Shares& shares, Slice<Visitor>& slice, float* whole);
+
+  UNISONO_DEVICE void store_slices(const At& at, int b, int s, int warp, const u32 (&packed)[kEach],
+                                   const u32 (&beside)[kEach]);
+};
+
+}  // namespace unisono

@@ -1,0 +1,255 @@
+// Reductions of a general epilogue: over the channels of a row, over groups of them, and over rows where elements read
+// the results again.
+#pragma once
+#include "unisono/epilogue/general.cuh"
+
+namespace unisono {
+
+template <class Config, class Visitor>
+template <int store>
+UNISONO_DEVICE void General<Config, Visitor>::close_groups(const At& at, const Row (&rows)[kRows]) const {
+  if constexpr (store < Groups::kStores) {
+    constexpr int kWidth = Visitor::group_store_width(store);
+    const int first = at.first_channel / kWidth,
+              count = smaller(Tail::kN, tail.geometry.channels - at.first_channel) / kWidth;
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) {
+      if (!at.rows.valid(row_of(r))) continue;
+      for (int g = lane() & 3; g < count; g += 4)
+        Visitor::template close_group<store>(tail.visitor, tail.uniform, where(at, row_of(r)),
+                                             row_at(rows[r], r, g * kWidth), tail.geometry.channels / kWidth,
+                                             first + g);
+    }
+    close_groups<store + 1>(at, rows);
+  }
+}
+
+template <class Config, class Visitor>
+template <int level>
+UNISONO_DEVICE void General<Config, Visitor>::fold_rows(const At& at, Row (&rows)[kRows]) {
+  if constexpr (level < Visitor::kLevels) {
+    constexpr int kFolds = Visitor::row_folds(level), kAll = kFolds + Groups::folds(level);
+    float folded[kRows][larger(1, kFolds)];
+#pragma unroll
+    for (int r = 0; r < kRows; ++r)
+#pragma unroll
+      for (int i = 0; i < kFolds; ++i) folded[r][i] = nothing_of(Visitor::row_fold(level, i));
+    if constexpr (kAll > 0) pass<level>(at, rows, folded);
+    if constexpr (kFolds > 0) join_lanes<level>(folded);
+    if constexpr (kFolds > 0 && Config::kWide && Config::kMeets) exchange<level>(at, folded);
+    if constexpr (Returning::kAny) return_level<level>(at, rows);
+    if constexpr (Config::kWide && !Config::kMeets) {
+      static_assert(level == 0 && Visitor::kLevels == 1, "several tiles across reduce over channels once");
+      meet<kFolds>(at, folded);
+    } else {
+#pragma unroll
+      for (int r = 0; r < kRows; ++r) conclude<level>(folded[r], rows[r]);
+      fold_rows<level + 1>(at, rows);
+    }
+  }
+}
+
+template <class Config, class Visitor>
+template <int level, int kCount>
+UNISONO_DEVICE void General<Config, Visitor>::conclude(const float (&folded)[kCount], Row& row) const {
+  if constexpr (Returning::kAny) {
+    float column[larger(1, Tail::kColumns)];
+#pragma unroll
+    for (int c = 0; c < Tail::kColumns; ++c) column[c] = tail.columns()[c * Tail::kN];
+    Visitor::template conclude<level>(tail.uniform, float(tail.geometry.channels), folded, column, row);
+  } else {
+    Visitor::template conclude<level>(tail.uniform, float(tail.geometry.channels), folded, row);
+  }
+}
+
+template <class Config, class Visitor>
+template <int level, int kCount>
+UNISONO_DEVICE void General<Config, Visitor>::pass(const At& at, const Row (&rows)[kRows],
+                                                   float (&folded)[kRows][kCount]) {
+  constexpr int kFolds = Visitor::row_folds(level), kGroupFolds = Groups::folds(level);
+  if constexpr (kGroupFolds > 0) {
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) groups().template open<level>(row_of(r));
+    __syncwarp();
+  }
+  Ring ring{tail.visitor, tail.geometry, tail.thread / 32, lane()};
+  ring.open(0, Tail::kPairs, at);
+#pragma unroll
+  for (int b = 0; b < kBlocks; ++b)
+#pragma unroll
+    for (int s = 0; s < kSlices; ++s) {
+      int pair = 0;
+      tail.template for_pairs<0, kTensors>(
+          at, b, s, ring, Tail::kPairs,
+          [&](float x, float y, const float* one, const float* two, const float* t1, const float* t2) {
+            const int r = 2 * b + (pair & 1), chunk = s * kSlice + 8 * (pair / 2), n = chunk + 2 * (lane() & 3),
+                      channel = at.first_channel + n;
+            ++pair;
+            const bool exists = channel < tail.geometry.channels, both = kPairs || channel + 1 < tail.geometry.channels;
+            if (kGroupFolds == 0 && !exists) return;
+            float v[kFolds + kGroupFolds], w[kFolds + kGroupFolds];
+            Visitor::template contribute<level>(as_float(x), one, t1, tail.uniform, row_at(rows[r], r, n), channel, v);
+            Visitor::template contribute<level>(as_float(y), two, t2, tail.uniform, row_at(rows[r], r, n + 1),
+                                                channel + 1, w);
+            if constexpr (kGroupFolds > 0)
+              groups().template add<level>(row_of(r), chunk, v + kFolds, w + kFolds, exists, exists && both);
+#pragma unroll
+            for (int i = 0; i < kFolds; ++i) w[i] = both ? w[i] : nothing_of(Visitor::row_fold(level, i));
+            if (kGroupFolds > 0 && !exists) return;
+#pragma unroll
+            for (int i = 0; i < kFolds; ++i)
+              folded[r][i] =
+                  join(Visitor::row_fold(level, i), folded[r][i], join(Visitor::row_fold(level, i), v[i], w[i]));
+          });
+    }
+  if constexpr (kGroupFolds > 0) {
+    __syncwarp();
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) groups().template close<level>(row_of(r));
+    __syncwarp();
+  }
+}
+
+template <class Config, class Visitor>
+template <int level>
+UNISONO_DEVICE void General<Config, Visitor>::return_level(const At& at, const Row (&rows)[kRows]) {
+  using Folds = ReturnedFolds<Config, Visitor, level>;
+  if constexpr (Folds::kDomains > 0) {
+    const FoldColumns<Config, Visitor, Folds> own{tail};
+    const Shares shares(*this, at);
+    Ring ring{tail.visitor, tail.geometry, tail.thread / 32, lane()};
+#pragma unroll
+    for (int s = 0; s < kSlices; ++s) {
+      Slice<Folds> slice;
+#pragma unroll
+      for (int b = 0; b < kBlocks; ++b) {
+        const int begin = (b * kSlices + s) * kEach;
+        int pair = 0;
+        ring.open(begin, begin + kEach, at);
+        tail.template for_pairs<0, kTensors>(
+            at, b, s, ring, begin + kEach,
+            [&](float x, float y, const float* one, const float* two, const float* t1, const float* t2) {
+              const int r = 2 * b + (pair & 1), first = 2 * (pair / 2),
+                        n = s * kSlice + 8 * (pair / 2) + 2 * (lane() & 3), channel = at.first_channel + n;
+              ++pair;
+              float v[Folds::kChannelFolds + Folds::kMoments], w[Folds::kChannelFolds + Folds::kMoments];
+              Folds::share(as_float(x), one, t1, tail.uniform, row_at(rows[r], r, n), channel, v);
+              Folds::share(as_float(y), two, t2, tail.uniform, row_at(rows[r], r, n + 1), channel + 1, w);
+              const bool exists = at.rows.valid(row_of(r));
+              slice.add(first, v, exists, shares.inverse[r]);
+              slice.add(first + 1, w, exists, shares.inverse[r]);
+            });
+      }
+      own.add_slice(s, slice.folded, slice.mean, slice.m2, shares.seen);
+    }
+    own.publish(at);
+    for (int n = tail.thread; n < Tail::kN && at.first_channel + n < tail.geometry.channels; n += 128) {
+      float value[Folds::all_values()], column[larger(1, Tail::kColumns)];
+      Folds::template await<0>(own, at.image, at.first_channel + n, value);
+#pragma unroll
+      for (int c = 0; c < Tail::kColumns; ++c) column[c] = tail.columns()[c * Tail::kN + n];
+      Folds::columns(tail.visitor, tail.uniform, at.image, at.first_channel + n, value, column);
+#pragma unroll
+      for (int c = 0; c < Tail::kColumns; ++c) tail.columns()[c * Tail::kN + n] = column[c];
+    }
+    tail.sync();
+  }
+}
+
+template <class Config, class Visitor>
+template <int level, int kFolds>
+UNISONO_DEVICE void General<Config, Visitor>::join_lanes(float (&folded)[kRows][kFolds]) const {
+#pragma unroll
+  for (int r = 0; r < kRows; ++r)
+#pragma unroll
+    for (int i = 0; i < kFolds; ++i)
+#pragma unroll
+      for (int bit = 1; bit <= 2; bit *= 2)
+        folded[r][i] = join(Visitor::row_fold(level, i), folded[r][i], __shfl_xor_sync(~0u, folded[r][i], bit));
+}
+
+template <class Config, class Visitor>
+template <int level, int kFolds>
+UNISONO_DEVICE void General<Config, Visitor>::exchange(const At& at, float (&folded)[kRows][kFolds]) {
+  const Columns columns{tail};
+  const int across = columns.across(), own = at.first_channel / Tail::kN, quarter = lane() & 3;
+  const size_t slots = size_t(tail.geometry.images) * columns.slots(),
+               slot = size_t(at.image) * columns.slots() + at.slot;
+  auto row = [&](int part, int r) {
+    Entry* first = reinterpret_cast<Entry*>(tail.fixed.folds.rows);
+    return first + (((entries(level) + part) * slots + slot) * Tail::kPixels + row_of(r)) * across;
+  };
+  auto value = [&](int r, int i) { return i < kFolds ? folded[r][i < kFolds ? i : 0] : 0.f; };
+#pragma unroll
+  for (int part = 0; part < divide_up(kFolds, 3); ++part)
+#pragma unroll
+    for (int r = 0; r < kRows; ++r)
+      if ((r & 3) == quarter)
+        write_entry(row(part, r) + own, {value(r, 3 * part + 2), value(r, 3 * part), value(r, 3 * part + 1)},
+                    tail.epoch);
+#pragma unroll
+  for (int r = 0; r < kRows; ++r)
+#pragma unroll
+    for (int i = 0; i < kFolds; ++i) folded[r][i] = nothing_of(Visitor::row_fold(level, i));
+#pragma unroll
+  for (int part = 0; part < divide_up(kFolds, 3); ++part) {
+    for (int tile = quarter; tile < across; tile += 4) {
+      uint4 entry[kRows];
+      Watchdog watchdog;
+      delay_point();
+      for (;;) {
+        bool complete = true;
+#pragma unroll
+        for (int r = 0; r < kRows; ++r) entry[r] = load_whole(row(part, r) + tile);
+#pragma unroll
+        for (int r = 0; r < kRows; ++r) complete &= entry[r].w == tail.epoch + 1;
+        if (complete) break;
+        __nanosleep(kPollPause);
+        watchdog.tick();
+      }
+#pragma unroll
+      for (int r = 0; r < kRows; ++r) {
+        const float values[3] = {__uint_as_float(entry[r].x), __uint_as_float(entry[r].y), __uint_as_float(entry[r].z)};
+#pragma unroll
+        for (int i = 0; i < 3; ++i)
+          if (3 * part + i < kFolds) {
+            float& to = folded[r][smaller(3 * part + i, kFolds - 1)];
+            to = join(Visitor::row_fold(level, 3 * part + i), to, values[i]);
+          }
+      }
+    }
+  }
+  __syncwarp();
+  join_lanes<level>(folded);
+}
+
+template <class Config, class Visitor>
+template <int kFolds>
+UNISONO_DEVICE void General<Config, Visitor>::meet(const At& at, const float (&folded)[kRows][kFolds]) {
+  const Columns columns{tail};
+  const size_t slot = size_t(at.image) * columns.slots() + at.slot,
+               plane = size_t(tail.geometry.images) * columns.slots() * columns.across() * Tail::kPixels;
+  float* const own = tail.fixed.folds.rows + slot * columns.across() * Tail::kPixels;
+  if (leads()) {
+#pragma unroll
+    for (int r = 0; r < kRows; ++r)
+#pragma unroll
+      for (int i = 0; i < kFolds; ++i)
+        own[i * plane + at.first_channel / Tail::kN * Tail::kPixels + row_of(r)] = folded[r][i];
+  }
+  if (!columns.comes_last(tail.fixed.folds.counters + 1 + tail.geometry.images * columns.across() + slot,
+                          columns.across()))
+    return;
+  for (int m = tail.thread; m < Tail::kPixels; m += 128) {
+    if (!at.rows.valid(m)) continue;
+    Row row = Visitor::row(tail.visitor, tail.uniform, where(at, m));
+    float total[kFolds], none[larger(1, kTileFolds)];
+#pragma unroll
+    for (int i = 0; i < kFolds; ++i)
+      total[i] = fold_in_order(Visitor::row_fold(0, i), own + i * plane + m, Tail::kPixels, columns.across());
+    Visitor::template conclude<0>(tail.uniform, float(tail.geometry.channels), total, row);
+    Visitor::close_row(tail.visitor, tail.uniform, where(at, m), row, none);
+  }
+}
+
+}  // namespace unisono

@@ -1,0 +1,285 @@
+// What a consumer warpgroup does with a tile's accumulators: visitors, statistics, normalisation, stores.
+// What a visitor supplies is in epilogue/visitor.cuh.
+#pragma once
+#include "unisono/epilogue/columns.cuh"
+#include "unisono/epilogue/row_groups.cuh"
+#include "unisono/epilogue/row_statistics.cuh"
+#include "unisono/epilogue/sm90_fetch.cuh"
+#include "unisono/epilogue/sm90_fragment.cuh"
+#include "unisono/epilogue/sm90_head.cuh"
+#include "unisono/epilogue/tensors.cuh"
+#include "unisono/epilogue/visitor.cuh"
+#include "unisono/exchange/publish.cuh"
+#include "unisono/exchange/statistics_exchange.cuh"
+#include "unisono/mma/sm90_wgmma.cuh"
+#include "unisono/ptx/sm90_tma.cuh"
+#include "unisono/tile/layout.cuh"
+#include "unisono/tile/tile_scheduler.cuh"
+
+namespace unisono {
+
+enum class Norm {
+  kNone,
+  kResident,  // accumulators wait in registers for the image's statistics
+  kStreamed,  // centred values wait in shared memory while the next tile is multiplied; if the image is not complete by
+              // then, in the output's place in memory
+  kRows,      // over the channels of one pixel, all of which are in the tile: nothing is exchanged
+  kGeneral,   // none of these; rows have values of their own, reductions are read or stored: epilogue/general.cuh
+};
+
+// What only a general epilogue's visitor says: how many results TMA stores, and the shared memory of its reductions.
+template <class Config, class Visitor, bool kGeneral>
+struct GeneralNeeds {
+  static constexpr int kTiled = 1, kFoldBytes = 0;
+  static constexpr bool kMeets = false;
+};
+template <class Config, class Visitor>
+struct GeneralNeeds<Config, Visitor, true> {
+  static constexpr int kTiled = Visitor::kTiled;
+  static constexpr bool kMeets = Config::kMeets;
+  static constexpr int kFoldWords = larger(Visitor::kChannelFolds + 2 * Visitor::kMoments, Returns<Visitor>::words());
+  static constexpr int kFoldOnly = 16 * (kFoldWords * Config::kTileN + Visitor::kTileFolds + 1),
+                       kFoldBytes = kFoldOnly + RowGroups<Config, Visitor>::kBytes;
+};
+
+// The rows and channels of a tile that one warpgroup holds.
+template <class Rows>
+struct Place {
+  int image, slot, first_channel;
+  Rows rows;
+};
+
+template <class Config, class Visitor>
+struct Epilogue {
+  using Element = typename Config::Element;
+  using EpilogueVisitor = Visitor;
+  static constexpr bool kByPhases = Config::Operands::kPhases;
+  static constexpr int kPhases = kByPhases ? 4 : 1;
+  using Rows = RowsIn<Config>;
+  using At = Place<Rows>;
+  static constexpr int kN = Config::kTileN;
+  static constexpr bool kSwap = Config::kSwap;
+  static constexpr int kPixels = Config::kWarpgroupRows, kBlocks = kPixels / 64;  // rows, and blocks of them
+  static constexpr int kAccBlocks = kSwap ? kN / 64 : kBlocks, kAccCount = kSwap ? kPixels / 2 : kN / 2;
+  using Accumulators = float[kAccBlocks][kAccCount];  // epilogue/sm90_fragment.cuh
+  static constexpr Norm kNorm = Config::kNorm;
+  static constexpr Stores kStores = Config::kStores;
+  static_assert(kStores == Stores::kTma || kNorm != Norm::kStreamed, "the second pass loads and stores by TMA");
+  using Resample = typename Config::Resample;
+  static_assert(Resample::kMaps == 0 || !kByPhases, "what is resampled is no phase");
+  static_assert(Resample::kMaps == 0 || kStores == Stores::kTma, "what is resampled goes through TMA");
+  static_assert(!Resample::kPooled || Config::kPatch, "the 2x2 pixels of a window are in one slice of a patch");
+  using Head = typename Config::Head;
+  static_assert(Head::kEights == 0 ||
+                    (kStores == Stores::kTma && !kByPhases && Config::kClusterN == 1 && kNorm != Norm::kGeneral),
+                "a head multiplies rows that are staged whole");
+  static constexpr bool kExchange = kNorm == Norm::kResident || kNorm == Norm::kStreamed;
+  using Needs = GeneralNeeds<Config, Visitor, kNorm == Norm::kGeneral>;
+  static constexpr int kMoments = Config::kMoments;  // channels of an entry of exchange/moment_store.cuh
+  static_assert(kMoments == 0 || kNorm == Norm::kNone, "moments are stored of what the launch does not normalise");
+  static constexpr int kUnit = kMoments > 0 ? kMoments : Config::kUnit;
+  static_assert(kN % kUnit == 0, "a unit of channels does not cross tiles");
+  static_assert(!kSwap || (kN % 64 == 0 && kPixels <= 256),
+                "a matrix instruction has 64 rows, here channels, and at most 256 columns");
+  // Channels first, a resident tile is centred by its channels' means where it lies, which costs nothing beside M2.
+  static constexpr bool kCentred = kSwap && kNorm == Norm::kResident && !Visitor::kRaw;
+
+  // Stores go in slices of 16 rows x kSlice channels, each by one warp. Pixels first, a warp writes its slices itself:
+  // no barrier between warps. Channels first, all four warps write to each of four slices, which are stored after a
+  // barrier.
+  static constexpr int kSlice = kN % 64 == 0 ? 64 : kN % 32 == 0 ? 32 : kN % 16 == 0 ? 16 : 8;
+  static constexpr int kSliceBytes = 16 * kSlice * 2;
+  static constexpr int kSlices = kN / kSlice;
+  static constexpr int kStoresPerTile = kBlocks * kSlices;  // bulk groups that a warp commits
+  static constexpr int kStoreBuffers = Config::kStoreBuffers;
+  // Narrow slices are stored several at a time, behind one fence: as many as have 64 channels, if the others' buffers
+  // are free meanwhile.
+  static constexpr int kStoreGroup =
+      kStoreBuffers == kStoresPerTile || kStoreBuffers % (2 * (64 / kSlice)) == 0 ? 64 / kSlice : 1;
+  // Operands that arrive in the staging buffers: epilogue/sm90_fetch.cuh. Of those ahead of a normalisation, if any of
+  // these can be, else of `after`.
+  static constexpr int kFetch = Config::kFetch;
+  static constexpr bool kFetchBefore =
+      kNorm != Norm::kNone && fetchable_tensors<Visitor, 0, Visitor::kTensorsBefore>() > 0;
+  static constexpr int kFetchFirst = kFetchBefore ? 0 : Visitor::kTensorsBefore,
+                       kFetchEnd = kFetchBefore ? Visitor::kTensorsBefore : Visitor::kTensors;
+  static constexpr int kStaging =
+      divide_up(larger(kSliceBytes * kStoreBuffers, kExchange ? kN * 8 : 0), 1024) * 1024;  // a warp
+  // Moments of the warps' rows, later scratch: in the staging buffers, or apart where those hold a tile or are being
+  // stored.
+  static constexpr bool kApart = kNorm == Norm::kStreamed || kMoments > 0 || (kExchange && kFetch > 0 && !kFetchBefore);
+  static constexpr int kMomentBytes = kApart ? kN * 8 : kStaging;  // a warp
+  static constexpr int kScratch = smaller(larger(128, kN + 126), (4 * kMomentBytes - kN * 4) / int(sizeof(Moments)));
+  static_assert(kNorm != Norm::kStreamed || kStoreBuffers == kStoresPerTile, "the staging buffers hold a whole tile");
+  static_assert(!kSwap || kStoreBuffers >= smaller(2, kStoresPerTile),
+                "four warps write a slice while the one before is stored");
+
+  // Column values in shared memory: the visitor's for `before`, those for `after` (unless the second pass has them),
+  // then mean, factor, shift of the normalisation; the operands of the last two lie in their place until the statistics
+  // are known.
+  static constexpr bool kNormalises = kExchange || kNorm == Norm::kRows, kRows = kNorm == Norm::kRows,
+                        kSecondPass = kNorm == Norm::kStreamed;
+  static constexpr int kBefore = kNormalises ? Visitor::kColumnsBefore : 0,
+                       kAfter = kSecondPass ? 0 : Visitor::kColumnsAfter;
+  static constexpr int kLate = divide_up(int(sizeof(typename Visitor::Late)), 4);  // words of a channel
+  static constexpr int kMean = kBefore + kAfter, kFactor = kMean + 1, kShift = kMean + 2;
+  static constexpr int kColumns = kMean + (kNormalises && !kRows ? kSecondPass ? 1 : 1 + larger(2, kLate) : 0);
+  static constexpr int kTensorsBefore = kNormalises ? Visitor::kTensorsBefore : 0,
+                       kTensorsAfter = Visitor::kTensors - Visitor::kTensorsBefore;
+
+  // The second store has staging buffers of its own; the second pass writes it from registers.
+  static constexpr SideStore kSide = Visitor::kSide;
+  static_assert(kNormalises || kSide != SideStore::kBefore, "without a normalisation everything is `after`");
+  static constexpr int kSideBuffers = kSide == SideStore::kBefore                  ? smaller(2, kStoresPerTile)
+                                      : kSide == SideStore::kAfter && !kSecondPass ? kStoreBuffers
+                                                                                   : 0;
+  static constexpr int kSideStaging = kSideBuffers * kSliceBytes;  // a warp
+  static constexpr int kSideOffset =
+      divide_up(4 * kStaging + kColumns * kN * 4 + (kApart ? 4 * kMomentBytes : 0), 1024) * 1024;
+  static constexpr int kFoldOffset =
+      divide_up(kSideBuffers > 0 ? kSideOffset + 4 * kSideStaging
+                                 : 4 * kStaging + kColumns * kN * 4 + (kApart ? 4 * kMomentBytes : 0),
+                16) *
+      16;
+  static constexpr int kFetchOffset = divide_up(kFoldOffset + Needs::kFoldBytes, 1024) * 1024;
+  static constexpr int kWarpgroupBytes = kFetch > 1 ? kFetchOffset + (kFetch - 1) * 4 * kStoreBuffers* kSliceBytes
+                                                    : kFoldOffset + Needs::kFoldBytes;
+  static_assert(kFetch <= fetchable_tensors<Visitor, kFetchFirst, kFetchEnd>(),
+                "operands that are fetched have 16 bits");
+  static_assert(kFetch == 0 || (kStores == Stores::kTma && !kByPhases && !kSecondPass),
+                "staging buffers that operands arrive in");
+
+  const ConvParams& fixed;
+  const ConvGeometry& geometry;
+  const NormParams& norm;
+  const typename Visitor::Params& visitor;
+  const typename Visitor::Uniform& uniform;
+  u8* const memory;   // this warpgroup's kWarpgroupBytes, aligned as a swizzled slice needs
+  const int thread;   // in the warpgroup
+  const int barrier;  // a named barrier of the warpgroup
+  const u32 epoch;
+  Accumulators& acc;
+  const Trace& trace;
+  const TensorMap* const further;  // Resample::kMaps, or phase_maps(); then those of fetched operands
+  const u32 fetch_barriers;        // Fetch::kBarriers
+  u32 fetch_parity = 0;            // a bit for each staging buffer
+
+  UNISONO_DEVICE float* columns() const { return reinterpret_cast<float*>(memory + 4 * kStaging); }
+  UNISONO_DEVICE u8* staging(int warp) const { return memory + warp * kStaging; }
+  UNISONO_DEVICE u8* moments(int warp) const {
+    return (kApart ? memory + 4 * kStaging + kColumns * kN * 4 : memory) + warp * kMomentBytes;
+  }
+  UNISONO_DEVICE void sync() const { named_barrier(barrier, 128); }
+
+  UNISONO_DEVICE u8* side_staging(int warp, int i) const {
+    return memory + kSideOffset + warp * kSideStaging + i * kSliceBytes;
+  }
+
+  // Column values of a thread's channels: epilogue/columns.cuh.
+  static constexpr int kLateColumns = kNorm == Norm::kResident && sizeof(typename Visitor::Late) >= 4 ? kLate : 0,
+                       kLoaded = kBefore + kAfter + kLateColumns;
+  using Columns = TileColumns<Epilogue>;
+
+  // Tensor operands [kFirst, kEnd) on their way; for_pairs takes them pair by pair, and loads ahead up to pair `end`.
+  template <int kFirst, int kEnd, int kFetched = 0>
+  using Ring = typename TensorsOf<kStores, Visitor, kFirst, kEnd, kSwap, kSlice, kSlices, kFetched>::Type;
+  static constexpr int kPairs = kStoresPerTile * (kSlice / 4);  // of a tile, a lane
+
+  // The offset of an element of the output.
+  UNISONO_DEVICE u64 offset_of(const At& at, int m, int channel) const {
+    return output_offset<kStores>(geometry, at, m, channel);
+  }
+
+  // Calls f(x, y, columns of x, columns of y, tensors of x, tensors of y) for each pair of neighbours x, y of block b
+  // and slice s in the order in which a slice is packed, with tensor operands [kFirst, kEnd): neighbouring channels of
+  // a row, or channels first neighbouring rows of a channel.
+  template <int kFirst, int kEnd, class F>
+  UNISONO_DEVICE void for_pairs(const At& at, int b, int s, F&& f) const;
+  template <int kFirst, int kEnd, class Tensors, class F>
+  UNISONO_DEVICE void for_pairs(const At& at, int b, int s, Tensors& ring, int end, F&& f) const;
+
+  // Before the first of several slices is written: the staging buffers are free, of every warp whose buffers this one
+  // writes.
+  UNISONO_DEVICE void open_staging() const {
+    if ((thread & 31) == 0) tma_store_wait_read<0>();
+    if constexpr (kSwap)
+      sync();
+    else
+      __syncwarp();
+  }
+  // What this warp writes of block b and slice s to staging buffers `stride` bytes apart from warp to warp.
+  UNISONO_DEVICE void write_slice(u8* first_warp, int stride, const u32 (&packed)[kSlice / 4]) const;
+  // Once this warp's part of the slices is written: they are whole, and those of kBuffers - 1 slices ago are free
+  // (kFetches: when their operands have come).
+  template <int kBuffers, bool kFetches = false>
+  UNISONO_DEVICE void close_slice() const;
+
+  // The accumulators become the input of the normalisation; the second store, if it comes from here, is on its way.
+  UNISONO_DEVICE void apply_before(const At& at);
+
+  // Tensor maps of the pixels of the tile's parity phase.
+  UNISONO_DEVICE const TensorMap& output_map(const At& at) const { return map_of(fixed.output, 0, at); }
+  UNISONO_DEVICE const TensorMap& side_map(const At& at) const { return map_of(fixed.side, 3, at); }
+  UNISONO_DEVICE const TensorMap& map_of(const TensorMap& first, int others, const At& at) const {
+    if constexpr (kByPhases)
+      return at.rows.phase == 0 ? first : further[others + at.rows.phase - 1];
+    else
+      return first;
+  }
+
+  UNISONO_DEVICE const TensorMap& fetch_map(int i) const { return further[Resample::kMaps + i]; }
+
+  static UNISONO_DEVICE void store_slice(const TensorMap& map, const u8* buffer, const At& at, int m, int slice) {
+    delay_point();
+    tma_store_4d(map, shared_address(buffer), at.first_channel + slice, at.rows.store_x(m), at.rows.store_y(m),
+                 at.image);
+  }
+
+  // A slice of the main store, to every place that TMA writes it to.
+  UNISONO_DEVICE void store_main(const u8* buffer, const At& at, int m, int slice) const;
+
+  // The largest of each 2x2 pixels of a slice that this warp, or its warpgroup, has written and synchronised: a lane
+  // has 16 bytes of one of the four windows in 2 lines of 8 pixels. Windows that hang over the image's edge have no
+  // place in the result.
+  UNISONO_DEVICE void store_pooled(const u8* buffer, const At& at, int m, int slice) const;
+
+  // The head's sums over a slice that this warp, or its warpgroup, has written and synchronised; with a row's last
+  // slice its values are stored.
+  using HeadTile = HeadProduct<Head, Visitor, kSlice, kN>;
+  UNISONO_DEVICE const auto& head_params() const {
+    return reinterpret_cast<const typename HeadTile::Params&>(further[Resample::kMaps + kFetch]);
+  }
+  UNISONO_DEVICE void begin_head(HeadTile& head, const At& at) const;
+  UNISONO_DEVICE void multiply_by_head(HeadTile& head, const u8* buffer, const At& at, int m, int slice) const;
+
+  // A slice by a warp's ordinary stores; the map's place holds a PlainOutput.
+  UNISONO_DEVICE void store_plain(const TensorMap& map, const u8* buffer, const At& at, int m, int slice) const;
+
+  // The moments of this warpgroup's rows, written to its slot. Leaves their units' means in column kMean; if kCentred
+  // their channels', which the accumulators have been centred by.
+  UNISONO_DEVICE void reduce_and_publish(const At& at);
+
+  // Waits for the image's statistics; then columns kMean, kFactor and kShift hold the normalisation: of x, or if
+  // kCentred of x - column kMean.
+  UNISONO_DEVICE void load_statistics(const At& at) const;
+
+  UNISONO_DEVICE void record(int image, int group, float mean, float variance) const {
+    if constexpr (Visitor::kStatistics) Visitor::statistics(visitor, uniform, image, group, mean, variance);
+  }
+
+  // Pixels first: before slice `i` of a tile is written by this warp, which stores kTogether slices at a time.
+  template <int kTogether>
+  UNISONO_DEVICE void await_buffers(int i) const;
+
+  // Stores f(accumulator, columns, tensors, row as in epilogue/row_statistics.cuh) of the whole tile, slice by slice,
+  // through this warp's staging buffers, and g of the same as the second store if kBoth.
+  template <int kFirst, int kEnd, bool kBoth, class F, class G>
+  UNISONO_DEVICE void store(const At& at, F&& f, G&& g);
+
+  UNISONO_DEVICE void store_result(const At& at);
+
+  // Leaves the centred values in the staging buffers, which a barrier completes.
+  UNISONO_DEVICE void keep_centred(const At& at) const;
+};
+
+}  // namespace unisono

@@ -1,0 +1,103 @@
+// How a tile is normalised: what comes ahead of it, the statistics, and tiles that wait for the second pass.
+#pragma once
+#include "unisono/epilogue/sm90_epilogue.cuh"
+
+namespace unisono {
+
+template <class Config, class Visitor>
+UNISONO_DEVICE void Epilogue<Config, Visitor>::apply_before(const At& at) {
+  const int warp = thread / 32, lane = thread & 31;
+  constexpr bool kFetches = kFetch > 0 && kFetchBefore;
+  Ring<0, kTensorsBefore, kFetches ? kFetch : 0> ring{visitor, geometry, warp, lane};
+  const Fetch<Epilogue> fetch{*this};
+  ring.open(0, kPairs, at);
+  if constexpr (kSwap && kSide == SideStore::kBefore) open_staging();
+#pragma unroll
+  for (int b = 0; b < kBlocks; ++b)
+#pragma unroll
+    for (int s = 0; s < kSlices; ++s) {
+      u32 packed[kSlice / 4];
+      int pair = 0;
+      if constexpr (kFetches) fetch.await((b * kSlices + s) % kStoreBuffers, ring);
+      for_pairs<0, kTensorsBefore>(
+          at, b, s, ring, kPairs,
+          [&](float& x, float& y, const float* one, const float* two, const float* t1, const float* t2) {
+            const float v = as_float(x), w = as_float(y);
+            if constexpr (kSide == SideStore::kBefore)
+              packed[pair++] =
+                  Visitor::Side::pack(Visitor::side(v, one, t1, uniform), Visitor::side(w, two, t2, uniform));
+            x = as_float(Visitor::before(v, one, t1, uniform));
+            y = as_float(Visitor::before(w, two, t2, uniform));
+          });
+      if constexpr (kSide == SideStore::kBefore) {
+        const int place = (b * kSlices + s) % kSideBuffers;
+        if (!kSwap && lane == 0) tma_store_wait_read<kSideBuffers - 1>();
+        if (!kSwap) __syncwarp();
+        write_slice(side_staging(0, place), kSideStaging, packed);
+        close_slice<kSideBuffers>();
+        if constexpr (kStores != Stores::kTma)
+          store_plain(fixed.side, side_staging(warp, place), at, 64 * b + 16 * warp, s * kSlice);
+        else if (lane == 0)
+          store_slice(side_map(at), side_staging(warp, place), at, 64 * b + 16 * warp, s * kSlice), tma_store_commit();
+      }
+      if constexpr (kFetches) fetch.refill_read(at, b * kSlices + s);
+    }
+}
+
+template <class Config, class Visitor>
+UNISONO_DEVICE void Epilogue<Config, Visitor>::reduce_and_publish(const At& at) {
+  if (!kApart) {
+    if ((thread & 31) == 0) tma_store_wait_read<0>();  // the staging buffers are about to be reused
+    if constexpr (kSwap) sync();
+  }
+  __syncwarp();
+  const bool full = at.rows.all_valid(kPixels);
+  Publisher<Epilogue>{*this}.publish(at, full);
+  sync();
+}
+
+template <class Config, class Visitor>
+UNISONO_DEVICE void Epilogue<Config, Visitor>::load_statistics(const At& at) const {
+  constexpr int kAtOnce = kAccBlocks * kAccCount <= 96 && Config::kTileWarpgroups * Config::kTurns == 2 ? 8 : 4;
+  float* column = columns() + kMean * kN;
+  const GroupStatistics<WarpgroupCrew<kAtOnce>, kN, kScratch, kUnit> statistics(
+      norm, {thread, barrier}, reinterpret_cast<Moments*>(moments(0)), epoch, at.image, at.first_channel,
+      geometry.channels);
+  statistics.gather();
+  trace.mark(6);
+  statistics.emit(
+      at.slot == 0,
+      [&](int, int n, float mean, float variance) {
+        typename Visitor::Late late;
+        if constexpr (sizeof(late) >= 4) {
+#pragma unroll
+          for (int i = 0; i < kLate; ++i) reinterpret_cast<float*>(&late)[i] = column[(1 + i) * kN + n];
+        }
+        const float2 affine = Visitor::affine(late, uniform, mean, variance);
+        column[kN + n] = affine.x;
+        if constexpr (kCentred)
+          column[2 * kN + n] = fmaf(column[n] - mean, affine.x, affine.y);
+        else
+          column[n] = mean, column[2 * kN + n] = affine.y;
+      },
+      [&](int group, float mean, float variance) { record(at.image, group, mean, variance); });
+}
+
+template <class Config, class Visitor>
+UNISONO_DEVICE void Epilogue<Config, Visitor>::keep_centred(const At& at) const {
+  open_staging();
+#pragma unroll
+  for (int b = 0; b < kBlocks; ++b)
+#pragma unroll
+    for (int s = 0; s < kSlices; ++s) {
+      u32 packed[kSlice / 4];
+      int pair = 0;
+      for_pairs<0, 0>(at, b, s, [&](float x, float y, const float* one, const float* two, const float*, const float*) {
+        packed[pair++] = Visitor::Output::pack(as_float(x) - one[kMean], as_float(y) - two[kMean]);
+      });
+      write_slice(staging(0) + (b * kSlices + s) * kSliceBytes, kStaging, packed);
+    }
+  fence_async_shared();
+}
+
+}  // namespace unisono

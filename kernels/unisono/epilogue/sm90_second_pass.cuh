@@ -1,0 +1,227 @@
+// The second pass of a normalisation whose tiles do not wait in registers, by the consumers between their tiles. A
+// tile, centred by its units' means, waits in its warpgroup's staging buffers until the team's next tile is multiplied
+// and its statistics are published. If that one is of another image, the first one's image is complete or about to be:
+// the tile is normalised where it lies, and stored. If not, it is spilled: stored as it is where its result will be,
+// and loaded back when the team is done with the image. Either way the same values are normalised. A warp works on 16
+// rows x kSlice channels at a time. A spare warp of the block waits for the image's statistics and turns them into
+// columns.
+#pragma once
+#include "unisono/epilogue/octets.cuh"
+#include "unisono/epilogue/sm90_epilogue.cuh"
+
+namespace unisono {
+
+template <class Config, class Visitor>
+struct SecondPass {
+  using First = Epilogue<Config, Visitor>;
+  using At = typename First::At;
+  static constexpr int kN = First::kN, kSlice = First::kSlice, kSlices = First::kSlices,
+                       kSlabBytes = First::kSliceBytes;
+  static constexpr int kLanesPerRow = kSlice / 8;  // 16 bytes a lane
+  static constexpr int kRowsAtOnce = smaller(16, 32 / kLanesPerRow);
+  static constexpr int kPieces = 16 / kRowsAtOnce;      // of a slab, a lane
+  static constexpr int kSteps = First::kStoresPerTile;  // slabs of a tile and warp
+  static constexpr int kBuffers = First::kStoreBuffers;
+  static constexpr int kCentres = divide_up(kN, 32);  // channels a lane
+  // Shared memory of a team: columns (mean, factor, shift, the visitor's), scratch of the warp that computes them.
+  static constexpr int kColumns = 3 + Visitor::kColumnsAfter, kScratch = kN + 126;
+  static constexpr int kTeamBytes = divide_up(kColumns * kN * 4 + kScratch * int(sizeof(Moments)), 16) * 16;
+  // A warpgroup's bytes: four warps' offsets, the smem-resident tile's centres, barriers of the staging buffers.
+  static constexpr int kOwnBytes = divide_up(5 * kN * 4 + 4 * kBuffers * 8, 16) * 16;
+  // Lanes read slabs by ordinary loads after their fence and store: to pool them, or for the head.
+  static constexpr bool kReadsStored = First::Resample::kPooled || First::Head::kEights > 0;
+  static constexpr int kFirstTensor = Visitor::kTensorsBefore, kTensors = Visitor::kTensors - kFirstTensor;
+
+  // Columns of one image and tile of channels pass from the spare warp to a team and back.
+  struct Handover {
+    u32 full, empty;  // mbarriers; every thread arrives for what it wrote or read
+  };
+
+  const First& first;
+  u8* const team;
+  u8* const own;
+  const Handover handover;
+  int image = -1, first_channel = -1;  // what the columns hold
+  u32 parity = 0;
+  u32 rounds = 0;  // that every slab has been loaded
+
+  UNISONO_DEVICE float* column(int i) const { return reinterpret_cast<float*>(team) + i * kN; }
+  UNISONO_DEVICE float* offsets() const { return reinterpret_cast<float*>(own) + first.thread / 32 * kN; }
+  UNISONO_DEVICE float* centres() const { return reinterpret_cast<float*>(own) + 4 * kN; }
+  UNISONO_DEVICE u8* slab(int i) const { return first.staging(first.thread / 32) + i * kSlabBytes; }
+  UNISONO_DEVICE u32 loaded(int i) const {
+    return shared_address(own + 5 * kN * 4) + (first.thread / 32 * kBuffers + i) * 8;
+  }
+
+  // By one thread of the block, ahead of a fence and a barrier of the block.
+  static UNISONO_DEVICE void init_barriers(u8* own) {
+    for (int i = 0; i < 4 * kBuffers; ++i) mbarrier_init(shared_address(own + 5 * kN * 4) + 8 * i, 1);
+  }
+
+  // By a spare warp, for each of a team's tiles in their order: the columns that the tile needs, unless the tile before
+  // needed the same.
+  struct Preparer {
+    const ConvParams& fixed;
+    const typename Visitor::Params& visitor;
+    const typename Visitor::Uniform& uniform;
+    u8* const team;
+    const Handover handover;
+    const u32 epoch;
+    const int lane;
+    int image = -1, first_channel = -1;
+    u32 parity = 1;  // of the first wait: passes
+
+    UNISONO_DEVICE void prepare(const At& at) {
+      if (at.image == image && at.first_channel == first_channel) return;
+      image = at.image, first_channel = at.first_channel;
+      const int channels = fixed.geometry.channels;
+      float* columns = reinterpret_cast<float*>(team);
+      constexpr int kEach = divide_up(kN, 32);  // channels a lane
+      constexpr bool kAhead =
+          kEach * int(sizeof(typename Visitor::Late)) <= 32;  // their operands are on their way while it waits
+      typename Visitor::Late late[kAhead ? kEach : 1];
+      auto late_of = [&](int n) {
+        return Visitor::late(visitor, uniform, image, smaller(first_channel + n, channels - 1));
+      };
+#pragma unroll
+      for (int i = 0; i < kEach; ++i)
+        if constexpr (kAhead) late[i] = late_of(lane + 32 * i);
+      const GroupStatistics<WarpCrew, kN, kScratch, First::kUnit> statistics(
+          fixed.norm, {lane}, reinterpret_cast<Moments*>(columns + kColumns * kN), epoch, image, first_channel,
+          channels);
+      statistics.gather();
+      mbarrier_wait(handover.empty, parity);
+      parity ^= 1;
+      statistics.emit(
+          at.slot == 0,
+          [&](int i, int n, float mean, float variance) {
+            const float2 affine = Visitor::affine(kAhead ? late[kAhead ? i : 0] : late_of(n), uniform, mean, variance);
+            columns[n] = mean, columns[kN + n] = affine.x, columns[2 * kN + n] = affine.y;
+          },
+          [&](int group, float mean, float variance) {
+            if constexpr (Visitor::kStatistics) Visitor::statistics(visitor, uniform, image, group, mean, variance);
+          });
+      if constexpr (Visitor::kColumnsAfter > 0) {
+#pragma unroll 1
+        for (int n = lane; n < kN && first_channel + n < channels; n += 32) {
+          float values[Visitor::kColumnsAfter];
+          Visitor::columns_after(visitor, uniform, image, first_channel + n, values);
+#pragma unroll
+          for (int c = 0; c < Visitor::kColumnsAfter; ++c) columns[(3 + c) * kN + n] = values[c];
+        }
+      }
+      mbarrier_arrive(handover.full);
+    }
+  };
+
+  // The columns are not needed any more: the spare warp may write the next.
+  UNISONO_DEVICE void release() {
+    if (image < 0) return;
+    mbarrier_arrive(handover.empty);
+    image = -1;
+  }
+
+  // Waits until the columns are those of this tile; tiles come in their order, or in any order among those of one image
+  // and tile of channels.
+  UNISONO_DEVICE void await(const At& at) {
+    if (at.image == image && at.first_channel == first_channel) return;
+    release();
+    mbarrier_wait(handover.full, parity);
+    parity ^= 1;
+    image = at.image, first_channel = at.first_channel;
+  }
+
+  // Puts the tile's values into the staging buffers; by the whole warpgroup, ahead of a barrier.
+  UNISONO_DEVICE void keep(const At& at) const {
+    first.keep_centred(at);
+    first.sync();  // every warp has read the centres of the tile before
+    for (int n = first.thread; n < kN; n += 128) centres()[n] = first.columns()[First::kMean * kN + n];
+  }
+
+  // What the eight channels of this lane need: read once a tile where each lane keeps its channels, else once a slab.
+  struct Chunk {
+    static constexpr bool kOnce = kSlices == 1 && Visitor::kColumnsAfter <= 1;
+    float2 factor[4], offset[4];
+    float columns[8][larger(1, Visitor::kColumnsAfter)];
+    UNISONO_DEVICE Chunk(const SecondPass& pass, int lane) {
+      if (kOnce) read(pass, 8 * (lane % kLanesPerRow));
+    }
+    UNISONO_DEVICE void read(const SecondPass& pass, int n) {
+#pragma unroll
+      for (int w = 0; w < 4; ++w) {
+        factor[w] = *reinterpret_cast<const float2*>(pass.column(1) + n + 2 * w);
+        offset[w] = *reinterpret_cast<const float2*>(pass.offsets() + n + 2 * w);
+      }
+#pragma unroll
+      for (int c = 0; c < Visitor::kColumnsAfter; ++c)
+#pragma unroll
+        for (int i = 0; i < 8; ++i) columns[i][c] = pass.column(3 + c)[n + i];
+    }
+  };
+
+  // Row block and slice of a step, and the slab that holds them.
+  static UNISONO_DEVICE int row_of(int step, int warp) { return 64 * (step % First::kBlocks) + 16 * warp; }
+  static UNISONO_DEVICE int slice_of(int step) { return step / First::kBlocks * kSlice; }
+  UNISONO_DEVICE u8* slab_of(int step) const { return slab(step % First::kBlocks * kSlices + step / First::kBlocks); }
+
+  UNISONO_DEVICE void store_slab(const At& at, int step) const {
+    first.store_main(slab_of(step), at, row_of(step, first.thread / 32), slice_of(step));
+  }
+
+  // The tile in the staging buffers goes to memory as it is, in one bulk group: where the main store's map puts it,
+  // from where it is loaded back.
+  UNISONO_DEVICE void spill(const At& at) const {
+    if ((first.thread & 31) != 0) return;
+#pragma unroll 1
+    for (int step = 0; step < kSteps; ++step)
+      First::store_slice(first.output_map(at), slab_of(step), at, row_of(step, first.thread / 32), slice_of(step));
+    tma_store_commit();
+  }
+  // The 16 rows of this step, whose last slice it is, by the head; they are normalised, and this warp synchronised.
+  UNISONO_DEVICE void multiply_by_head(typename First::HeadTile& head, const At& at, int step) const {
+    if constexpr (First::Head::kEights > 0) {
+      if (step < kSteps - First::kBlocks) return;
+#pragma unroll
+      for (int s = 0; s < kSlices; ++s)
+        first.multiply_by_head(head, slab_of(s * First::kBlocks + step % First::kBlocks), at,
+                               row_of(step, first.thread / 32), s * kSlice);
+    }
+  }
+
+  // Normalised, it goes to every place.
+  UNISONO_DEVICE void store(typename First::HeadTile& head, const At& at) const {
+    if ((first.thread & 31) == 0) {
+#pragma unroll 1
+      for (int step = 0; step < kSteps; ++step) store_slab(at, step);
+      tma_store_commit();
+    }
+    if constexpr (First::Resample::kPooled) {
+#pragma unroll 1
+      for (int step = 0; step < kSteps; ++step)
+        first.store_pooled(slab_of(step), at, row_of(step, first.thread / 32), slice_of(step));
+    }
+    if constexpr (First::Head::kEights > 0) {
+#pragma unroll 1
+      for (int step = kSteps - First::kBlocks; step < kSteps; ++step) multiply_by_head(head, at, step);
+    }
+  }
+
+  // Normalises and stores a tile, whose columns are ready: that in the staging buffers, or one that was spilled.
+  // `later`: this warp has committed a bulk group since. kBeside a main loop all slabs are stored after one fence,
+  // which waits for shared memory; else each at once.
+  template <bool kBeside>
+  UNISONO_DEVICE void finish(const At& at, bool spilled, bool later);
+
+  UNISONO_DEVICE void load(const At& at, int step, int warp) const;
+
+  // y = stored * factor + offset, with offset = (what the unit was centred by - mean) * factor + shift
+  UNISONO_DEVICE void load_offsets(const At& at, bool spilled, int lane) const;
+
+  // 16 rows from m of the tile, kSlice channels from `slice` of the tile, in place. Rows and channels outside the
+  // output are computed too, from zeros; the store drops them.
+  UNISONO_DEVICE void normalise(const At& at, Chunk columns, u8* slab, int m, int slice, int lane) const;
+
+  static UNISONO_DEVICE u32 word_of(const uint4& v, int w) { return w == 0 ? v.x : w == 1 ? v.y : w == 2 ? v.z : v.w; }
+};
+
+}  // namespace unisono

@@ -1,0 +1,207 @@
+// Operands [m,n] of a warpgroup's tile, read from memory ahead of their use: a ring of pairs of neighbours in
+// registers. A load takes some 700 clocks beside a main loop, so that one after another they would take longer than the
+// main loop itself.
+#pragma once
+#include "unisono/epilogue/visitor.cuh"
+#include "unisono/tile/tile_scheduler.cuh"
+
+namespace unisono {
+
+template <class Visitor, int i>
+using TensorOf = decltype(Visitor::template tensor<i>(*static_cast<const typename Visitor::Params*>(nullptr)));
+
+// Whether TMA can bring operand i: epilogue/sm90_fetch.cuh.
+template <class Visitor, int i>
+constexpr bool is_fetchable() {
+  return TensorOf<Visitor, i>::kElementBytes == 2;
+}
+template <class Visitor, int i, int kEnd>
+constexpr int fetchable_tensors() {
+  if constexpr (i < kEnd)
+    return is_fetchable<Visitor, i>() + fetchable_tensors<Visitor, i + 1, kEnd>();
+  else
+    return 0;
+}
+
+// Whether operand `which` of [i, kEnd) is loaded by lanes: TMA loads the first kFetch that it can.
+template <class Visitor, int i, int kEnd, int kFetch>
+constexpr bool is_loaded(int which) {
+  if constexpr (i < kEnd) {
+    constexpr bool kFetched = kFetch > 0 && is_fetchable<Visitor, i>();
+    return which == i ? !kFetched : is_loaded<Visitor, i + 1, kEnd, kFetch - kFetched>(which);
+  } else {
+    return true;
+  }
+}
+
+// Bytes of an element of each of the operands [i, kEnd) that are loaded, together.
+template <class Visitor, int i, int kEnd, int kFetch = 0>
+constexpr int tensor_bytes() {
+  if constexpr (i < kEnd) {
+    constexpr bool kLoaded = is_loaded<Visitor, i, kEnd, kFetch>(i);
+    return (kLoaded ? TensorOf<Visitor, i>::kElementBytes : 0) +
+           tensor_bytes<Visitor, i + 1, kEnd, kFetch - !kLoaded>();
+  } else {
+    return 0;
+  }
+}
+
+// Operands [i, kEnd): kSlots pairs each, and where the next ones lie: two rows, or two channels of a row. The first
+// kFetch that can be are fetched, not loaded.
+template <class Visitor, int i, int kEnd, int kSlots, int kFetch = 0,
+          bool kLoaded = is_loaded<Visitor, i, kEnd, kFetch>(i)>
+struct TensorPairs {
+  using Source = TensorOf<Visitor, i>;
+  typename Source::Pair own[kSlots];
+  const u8* from[2];
+  TensorPairs<Visitor, i + 1, kEnd, kSlots, kFetch> rest;
+  UNISONO_DEVICE void aim(int half, const typename Visitor::Params& p, u64 element) {
+    from[half] = static_cast<const u8*>(Visitor::template tensor<i>(p).memory) + element * Source::kElementBytes;
+    rest.aim(half, p, element);
+  }
+  UNISONO_DEVICE void load(int slot, int half, bool exists, int elements) {
+    own[slot] = exists ? Source::load(from[half] + elements * Source::kElementBytes) : typename Source::Pair{};
+    rest.load(slot, half, exists, elements);
+  }
+  UNISONO_DEVICE void get(int slot, float* x, float* y) const {
+    const float2 both = Source::unpack(own[slot]);
+    *x = both.x, *y = both.y;
+    rest.get(slot, x + 1, y + 1);
+  }
+  // Turns two channels of one row into two rows of one channel: the lane of the other row and channel has the rest.
+  UNISONO_DEVICE void exchange(int slot, bool odd, int distance) {
+    own[slot] = Source::exchanged(own[slot], odd, distance);
+    rest.exchange(slot, odd, distance);
+  }
+};
+template <class Visitor, int kEnd, int kSlots, int kFetch>
+struct TensorPairs<Visitor, kEnd, kEnd, kSlots, kFetch, true> {
+  UNISONO_DEVICE void aim(int, const typename Visitor::Params&, u64) {}
+  UNISONO_DEVICE void load(int, int, bool, int) {}
+  UNISONO_DEVICE void get(int, float*, float*) const {}
+  UNISONO_DEVICE void exchange(int, bool, int) {}
+};
+template <class Visitor, int i, int kEnd, int kSlots, int kFetch>
+struct TensorPairs<Visitor, i, kEnd, kSlots, kFetch, false> : TensorPairs<Visitor, i + 1, kEnd, kSlots, kFetch - 1> {
+  using Rest = TensorPairs<Visitor, i + 1, kEnd, kSlots, kFetch - 1>;
+  UNISONO_DEVICE void get(int slot, float* x, float* y) const { Rest::get(slot, x + 1, y + 1); }
+};
+
+// The pairs of a tile in the order in which fragments hold them (epilogue/sm90_fragment.cuh): pixels first, pair p is
+// block, slice, eight channels, half; channels first, with kSwap, block, 64 channels, eight pixels, half. What lies
+// beyond the image's pixels has any value, beyond the channels none.
+template <class Visitor, int kFirst, int kEnd, bool kSwap, int kSlice, int kSlices, int kFetch = 0>
+struct TensorRing {
+  static constexpr int kBytes = tensor_bytes<Visitor, kFirst, kEnd, kFetch>();
+  static constexpr bool kAny = kBytes > 0;
+  static constexpr int kPairsOfSlice = kSlice / 4;
+  static constexpr int kSlots =
+      smaller(kPairsOfSlice, kBytes <= 4   ? 16
+                             : kBytes <= 8 ? 8
+                                           : 4);  // at most 32 registers for up to eight operands
+  static constexpr int kOdd = 4;  // with kSwap: lanes that differ in it hold neighbouring channels of the same rows
+
+  const typename Visitor::Params& visitor;
+  const ConvGeometry& g;
+  const int warp, lane;
+  TensorPairs<Visitor, kFirst, kEnd, kSlots, kFetch> pairs = {};
+
+  UNISONO_DEVICE int odd() const { return kSwap ? lane / kOdd & 1 : 0; }
+  UNISONO_DEVICE int own_channel() const { return kSwap ? 16 * warp + lane / 4 - odd() : 2 * (lane & 3); }
+
+  template <class Place>
+  UNISONO_DEVICE void aim(int half, const Place& place, int m) {
+    const int pixel = place.rows.valid(m) ? place.rows.pixel(m) : 0;
+    pairs.aim(half, visitor, (u64(place.image) * g.rows + pixel) * g.channels + place.first_channel + own_channel());
+  }
+  // Pairs are loaded in their order, from the first pair of a slice on.
+  template <class Place>
+  UNISONO_DEVICE void load(int p, const Place& place) {
+    if constexpr (kAny) {
+      const int slice = p / kPairsOfSlice, b = slice / kSlices, s = slice % kSlices, j = p % kPairsOfSlice / 2,
+                half = p % 2;
+      const int channel = kSwap ? 64 * s + 8 * half : s * kSlice + 8 * j;
+      if (kSwap && half == 0) aim(0, place, 64 * b + 8 * j + 2 * (lane & 3) + odd());
+      if (!kSwap && p % kPairsOfSlice == 0)
+        aim(0, place, 64 * b + 16 * warp + lane / 4), aim(1, place, 64 * b + 16 * warp + lane / 4 + 8);
+      pairs.load(p % kSlots, kSwap ? 0 : half, channel < g.channels - place.first_channel - own_channel(), channel);
+    }
+  }
+  // The first of the pairs [first, end).
+  template <class Place>
+  UNISONO_DEVICE void open(int first, int end, const Place& place) {
+    if constexpr (kAny) {
+#pragma unroll
+      for (int i = 0; i < kSlots; ++i)
+        if (first + i < end) load(first + i, place);
+    }
+  }
+  // Pair p of each operand; the pair kSlots later takes its place, if it is ahead of `end`.
+  template <class Place>
+  UNISONO_DEVICE void take(int p, int end, float* x, float* y, const Place& place) {
+    if constexpr (kAny) {
+      if constexpr (kSwap) pairs.exchange(p % kSlots, odd(), kOdd);
+      pairs.get(p % kSlots, x, y);
+      if (p + kSlots < end) load(p + kSlots, place);
+    }
+  }
+};
+
+// Where an element of the output, or of an operand [m,n], lies.
+template <Stores kStores, class Place>
+UNISONO_DEVICE u64 output_offset(const ConvGeometry& g, const Place& place, int m, int channel) {
+  if constexpr (kStores == Stores::kPlanes)
+    return (u64(place.image) * g.channels + channel) * g.rows + place.rows.pixel(m);
+  else
+    return (u64(place.image) * g.rows + place.rows.pixel(m)) * g.channels + channel;
+}
+
+// The same where neighbours need not be a pair in memory: elements one by one, when they are needed. Zero outside the
+// output.
+template <Stores kStores, class Visitor, int kFirst, int kEnd, bool kSwap, int kSlice, int kSlices>
+struct PlainTensors {
+  static constexpr int kPairsOfSlice = kSlice / 4;
+
+  const typename Visitor::Params& visitor;
+  const ConvGeometry& g;
+  const int warp, lane;
+
+  template <class Place>
+  UNISONO_DEVICE void open(int, int, const Place&) {}
+  template <class Place>
+  UNISONO_DEVICE void take(int p, int, float* x, float* y, const Place& place) const {
+    const int slice = p / kPairsOfSlice, b = slice / kSlices, s = slice % kSlices, j = p % kPairsOfSlice / 2,
+              half = p % 2;
+    const int m = kSwap ? 64 * b + 8 * j + 2 * (lane & 3) : 64 * b + 16 * warp + lane / 4 + 8 * half;
+    const int channel =
+        place.first_channel + (kSwap ? 64 * s + 16 * warp + lane / 4 + 8 * half : s * kSlice + 8 * j + 2 * (lane & 3));
+    load<kFirst>(x, place, m, channel), load<kFirst>(y, place, m + kSwap, channel + !kSwap);
+  }
+  template <int i, class Place>
+  UNISONO_DEVICE void load(float* value, const Place& place, int m, int channel) const {
+    if constexpr (i < kEnd) {
+      const bool exists = place.rows.valid(m) && channel < g.channels;
+      *value =
+          exists ? Visitor::template tensor<i>(visitor).element(output_offset<kStores>(g, place, m, channel)) : 0.f;
+      load<i + 1>(value + 1, place, m, channel);
+    }
+  }
+};
+
+template <class Visitor, int kFirst, int kEnd, bool kSwap, int kSlice, int kSlices, int kFetch>
+struct FetchedTensors;  // epilogue/sm90_fetch.cuh
+
+template <Stores kStores, class Visitor, int kFirst, int kEnd, bool kSwap, int kSlice, int kSlices, int kFetch>
+struct TensorsOf {
+  using Type = PlainTensors<kStores, Visitor, kFirst, kEnd, kSwap, kSlice, kSlices>;
+};
+template <class Visitor, int kFirst, int kEnd, bool kSwap, int kSlice, int kSlices>
+struct TensorsOf<Stores::kTma, Visitor, kFirst, kEnd, kSwap, kSlice, kSlices, 0> {
+  using Type = TensorRing<Visitor, kFirst, kEnd, kSwap, kSlice, kSlices>;
+};
+template <class Visitor, int kFirst, int kEnd, bool kSwap, int kSlice, int kSlices, int kFetch>
+struct TensorsOf<Stores::kTma, Visitor, kFirst, kEnd, kSwap, kSlice, kSlices, kFetch> {
+  using Type = FetchedTensors<Visitor, kFirst, kEnd, kSwap, kSlice, kSlices, kFetch>;
+};
+
+}  // namespace unisono

@@ -1,0 +1,238 @@
+// What fills the stages of ConvFprop: TMA's loads, issued by one thread, or ordinary loads by a warpgroup.
+#pragma once
+#include "unisono/load/sm90_gather.cuh"
+#include "unisono/load/sm90_unfold.cuh"
+#include "unisono/ptx/sm90_tma.cuh"
+#include "unisono/tile/tile_scheduler.cuh"
+
+namespace unisono {
+
+template <class Kernel>
+struct Producer {
+  using Config = typename Kernel::Configuration;
+  using Visitor = typename Kernel::EpilogueVisitor;
+  using Operands = typename Kernel::Operands;
+  using Rows = typename Kernel::Rows;
+  using Params = typename Kernel::Params;
+  using Barriers = typename Kernel::Barriers;
+  using Gatherer = typename Kernel::Gatherer;
+  static constexpr int kM = Kernel::kM, kN = Kernel::kN, kK = Kernel::kK, kGroup = Kernel::kGroup;
+  static constexpr int kStages = Kernel::kStages, kStagesA = Kernel::kStagesA, kBytesA = Kernel::kBytesA,
+                       kBytesB = Kernel::kBytesB;
+  static constexpr int kAtoms = Kernel::kAtoms, kAtomK = Kernel::kAtomK, kAtomBytesA = Kernel::kAtomBytesA,
+                       kAtomBytesB = Kernel::kAtomBytesB;
+  static constexpr int kBoxBytes = Kernel::kBoxBytes, kLineBytes = Kernel::kLineBytes, kOffsetB = Kernel::kOffsetB,
+                       kOffsetTable = Kernel::kOffsetTable;
+  static constexpr int kClusterM = Kernel::kClusterM, kClusterN = Kernel::kClusterN,
+                       kClusterBlocks = Kernel::kClusterBlocks;
+  static constexpr int kPrefetches = Kernel::kPrefetches;
+  static constexpr bool kStationary = Kernel::kStationary, kPatch = Kernel::kPatch, kSplit = Kernel::kSplit,
+                        kPhases = Kernel::kPhases;
+
+  // What a block's loads share with the rest of its cluster; its blocks take turns at issuing them.
+  struct Sharing {
+    int rank_m, rank_n;
+    u16 row_blocks, column_blocks;  // the blocks that share this one's activations, and its filters
+    u32 turn_a, turn_b;
+    UNISONO_DEVICE explicit Sharing(int rank)
+        : rank_m(rank / kClusterN), rank_n(rank % kClusterN), row_blocks(0), column_blocks(0), turn_a(0), turn_b(0) {
+      for (int i = 0; i < kClusterN; ++i) row_blocks |= 1 << (rank_m * kClusterN + i);
+      for (int i = 0; i < kClusterM; ++i) column_blocks |= 1 << (i * kClusterN + rank_n);
+    }
+  };
+
+  template <bool kShared>
+  static UNISONO_DEVICE void load_box(const TensorMap& map, u32 to, u32 full, int x, int y, int z, u16 blocks) {
+    if constexpr (kShared)
+      tma_load_3d_multicast(to, map, full, x, y, z, blocks);
+    else
+      tma_load_3d(to, map, full, x, y, z);
+  }
+
+  // An atom of a step (boxes of columns: with the first, all of it). Filters from k, their channels from c: of one tap,
+  // or of the image's own matrix.
+  static UNISONO_DEVICE void load_filter(const ConvParams& p, Sharing& sharing, u32 to, u32 full, int c, int tap, int k,
+                                         int image, int atom = 0) {
+    constexpr bool kShared = kClusterM > 1;
+    if (!kShared || sharing.turn_b == u32(sharing.rank_m)) {
+      if constexpr (Operands::kColumnsB) {
+#pragma unroll
+        for (int i = 0; i < divide_up(kN, 64) && atom == 0; ++i)
+          load_box<kShared>(p.filter, to + i * kBoxBytes, full, k + 64 * i, c, image, sharing.column_blocks);
+      } else if constexpr (Operands::kBatched) {
+        load_box<kShared>(p.filter, to + atom * kAtomBytesB, full, c, k, image, sharing.column_blocks);
+      } else {
+        load_box<kShared>(p.filter, to + atom * kAtomBytesB, full, c, tap, k, sharing.column_blocks);
+      }
+    }
+    if (atom == kAtoms - 1 && ++sharing.turn_b == kClusterM) sharing.turn_b = 0;
+  }
+
+  // The same of a phase, one of (C, R, S, K).
+  static UNISONO_DEVICE void load_phase_filter(const ConvParams& p, Sharing& sharing, u32 to, u32 full, int c, int tap,
+                                               int k, int phase) {
+    const ConvGeometry& g = p.geometry;
+    const int r = (phase / 2 + g.pad_h) % 2 + 2 * (g.taps_h - 1 - tap / g.taps_w),
+              s = (phase % 2 + g.pad_w) % 2 + 2 * (g.taps_w - 1 - tap % g.taps_w);
+    if (kClusterM == 1 || sharing.turn_b == u32(sharing.rank_m)) {
+#pragma unroll
+      for (int i = 0; i < divide_up(kN, 64); ++i)
+        if constexpr (kClusterM > 1)
+          tma_load_4d_multicast(to + i * kBoxBytes, p.filter, full, k + 64 * i, s, r, c, sharing.column_blocks);
+        else
+          tma_load_4d(to + i * kBoxBytes, p.filter, full, k + 64 * i, s, r, c);
+    }
+    if (++sharing.turn_b == kClusterM) sharing.turn_b = 0;
+  }
+
+  // A run of pixels, or of the columns of A; atoms as above.
+  static UNISONO_DEVICE void load_run(const ConvParams& p, Sharing& sharing, u32 to, u32 full,
+                                      const Im2colCoordinates& from, int row, int image, int atom) {
+    constexpr bool kShared = kClusterN > 1;
+    if (!kShared || sharing.turn_a == u32(sharing.rank_n)) {
+      if constexpr (Operands::kColumnsA) {
+#pragma unroll
+        for (int i = 0; i < kM / 64 && atom == 0; ++i)
+          load_box<kShared>(p.activation, to + i * kBoxBytes, full, row + 64 * i, from.c, from.n, sharing.row_blocks);
+      } else if constexpr (Operands::kRowsA) {
+        load_box<kShared>(p.activation, to + atom * kAtomBytesA, full, from.c, row, image, sharing.row_blocks);
+      } else if constexpr (kShared) {
+        tma_load_im2col_multicast(to + atom * kAtomBytesA, p.activation, full, from, sharing.row_blocks);
+      } else {
+        tma_load_im2col(to + atom * kAtomBytesA, p.activation, full, from);
+      }
+    }
+    if (atom == kAtoms - 1 && ++sharing.turn_a == kClusterN) sharing.turn_a = 0;
+  }
+
+  // The part of operands [i, kPrefetches), but for fetched ones, that lies under a tile, on its way to L2 while the
+  // tile is multiplied.
+  template <int i>
+  static UNISONO_DEVICE void prefetch_tensors(const Params& params, const Tile& tile, int lane) {
+    if constexpr (i < kPrefetches) {
+      if constexpr (!Kernel::template kIsPrefetched<i>) return prefetch_tensors<i + 1>(params, tile, lane);
+      const ConvGeometry& g = params.fixed.geometry;
+      const auto source = Visitor::template tensor<i>(params.visitor);
+      const Rows rows = Rows::of(g, tile, kM, 0);
+      const int first = tile.tile_n * kN, count = smaller(kN, g.channels - first);
+      const u8* base = static_cast<const u8*>(source.memory) +
+                       (u64(tile.image) * g.rows * g.channels + first) * source.kElementBytes;
+      for (int m = lane; m < kM && count > 0; m += 32)
+        for (int line = 0; line < count * source.kElementBytes; line += 128)
+          if (rows.valid(m)) prefetch_line(base + u64(rows.pixel(m)) * g.channels * source.kElementBytes + line);
+      prefetch_tensors<i + 1>(params, tile, lane);
+    }
+  }
+
+  // By one thread; with operands to prefetch by a warp, whose other lanes stay one item ahead of it.
+  static UNISONO_DEVICE void run(const Params& params, u32 shared, const Barriers& barriers, int rank) {
+    const ConvParams& p = params.fixed;
+    const ConvGeometry& g = p.geometry;
+    Sharing sharing(rank);
+    RingPosition<kStages> at(0);
+    RingPosition<kStagesA> at_a(0);
+    for (int item = blockIdx.x / kClusterBlocks; item < Kernel::items(g); item += gridDim.x / kClusterBlocks) {
+      const Tile tile = tile_at<kClusterM, kClusterN, kGroup, kPhases>(g, Kernel::tile_of(g, item), rank);
+      if constexpr (kPrefetches > 0) {
+        if (!kSplit || Kernel::part(g, item) == 0) prefetch_tensors<0>(params, tile, int(threadIdx.x));
+        __syncwarp();
+        if (threadIdx.x > 0) continue;
+      }
+      const Range range = Kernel::loads_of(g, item);
+      const int k = tile.tile_n * kN;
+      const bool filters = !kStationary || item == int(blockIdx.x / kClusterBlocks);  // else they are there
+      if constexpr (kPatch) {
+        const Rows rows = Rows::of(g, tile, kM, 0);
+        const u32 bytes = kAtoms * (kM / 8 + (g.taps_h - 1) * g.dilation_h) * kLineBytes;
+        int w = rows.left - g.pad_w, h = rows.top - g.pad_h;
+        if constexpr (kPhases)
+          w = rows.left + (tile.phase % 2 + g.pad_w) / 2 - g.taps_w + 1,
+          h = rows.top + (tile.phase / 2 + g.pad_h) / 2 - g.taps_h + 1;
+        for (int c = range.begin; c < range.end; ++c) {
+          const u32 full = barriers.full_a(at_a.stage), to = shared + at_a.stage * kBytesA;
+          mbarrier_wait(barriers.empty_a(at_a.stage), at_a.parity ^ 1);
+          mbarrier_arrive_expect(full, bytes);
+#pragma unroll
+          for (int atom = 0; atom < kAtoms; ++atom)
+            if constexpr (kClusterN == 1)
+              tma_load_4d(to + atom * kAtomBytesA, p.activation, full, c * kK + atom * kAtomK, w, h, tile.image);
+            else if (sharing.turn_a == u32(sharing.rank_n))
+              tma_load_4d_multicast(to + atom * kAtomBytesA, p.activation, full, c * kK + atom * kAtomK, w, h,
+                                    tile.image, sharing.row_blocks);
+          if (++sharing.turn_a == kClusterN) sharing.turn_a = 0;
+          at_a.advance();
+          if (!filters) continue;
+          for (int tap = 0; tap < g.taps_h * g.taps_w; ++tap) {
+            if constexpr (!kStationary) mbarrier_wait(barriers.empty(at.stage), at.parity ^ 1);
+            mbarrier_arrive_expect(barriers.full(at.stage), kBytesB);
+            if constexpr (kPhases)
+              load_phase_filter(p, sharing, shared + kOffsetB + at.stage * kBytesB, barriers.full(at.stage), c * kK,
+                                tap, k, tile.phase);
+            else {
+#pragma unroll
+              for (int atom = 0; atom < kAtoms; ++atom)
+                load_filter(p, sharing, shared + kOffsetB + at.stage * kBytesB, barriers.full(at.stage),
+                            c * kK + atom * kAtomK, tap, k, tile.image, atom);
+            }
+            at.advance();
+          }
+        }
+      } else {
+        const int row = tile.tile_m * kM, of_image = divided(row, g.by_pixels),
+                  pixel = row - of_image * (g.height * g.width), line = divided(pixel, g.by_width);
+        const int w = (pixel - line * g.width) * g.stride_w - g.pad_w, h = line * g.stride_h - g.pad_h;
+        const int first = range.begin * kAtoms;
+        int c = first % g.channel_blocks, r = first / g.channel_blocks / g.taps_w,
+            s = first / g.channel_blocks % g.taps_w;
+        for (int load = range.begin; load < range.end; ++load) {
+          const Im2colCoordinates from{c * kAtomK,           w, h, tile.image + of_image, u16(s * g.dilation_w),
+                                       u16(r * g.dilation_h)};
+          if constexpr (kStationary) {
+            if (filters) {
+              mbarrier_arrive_expect(barriers.full(load), kBytesB);
+              load_filter(p, sharing, shared + kOffsetB + load * kBytesB, barriers.full(load), c * kK, r * g.taps_w + s,
+                          k, tile.image);
+            }
+            const u32 full = barriers.full_a(at_a.stage);
+            mbarrier_wait(barriers.empty_a(at_a.stage), at_a.parity ^ 1);
+            mbarrier_arrive_expect(full, kBytesA);
+            load_run(p, sharing, shared + at_a.stage * kBytesA, full, from, row, tile.image, 0);
+            at_a.advance();
+          } else {
+            const u32 full = barriers.full(at.stage), to = shared + at.stage * kBytesA;
+            mbarrier_wait(barriers.empty(at.stage), at.parity ^ 1);
+            mbarrier_arrive_expect(full, kBytesA + kBytesB);
+            load_run(p, sharing, to, full, from, row, tile.image, 0);
+            load_filter(p, sharing, shared + kOffsetB + at.stage * kBytesB, full, c * kAtomK, r * g.taps_w + s, k,
+                        tile.image);
+            if constexpr (kAtoms > 1) {
+              if (++c == g.channel_blocks) {
+                c = 0;
+                if (++s == g.taps_w) s = 0, ++r;
+              }
+              if (r == g.taps_h)
+                c = g.channel_blocks, r = 0;  // behind the last tap: zeros, as all behind the last channel is
+              const Im2colCoordinates next{c * kAtomK, w, h, from.n, u16(s * g.dilation_w), u16(r * g.dilation_h)};
+              load_run(p, sharing, to, full, next, row, tile.image, 1);
+              load_filter(p, sharing, shared + kOffsetB + at.stage * kBytesB, full, next.c, r * g.taps_w + s, k,
+                          tile.image, 1);
+            }
+            at.advance();
+          }
+          if (++c == g.channel_blocks) {
+            c = 0;
+            if (++s == g.taps_w) s = 0, ++r;
+          }
+        }
+      }
+    }
+  }
+
+  // Windows by TMA, which the producer's warps take turns at asking for; rows by all of them.
+  static UNISONO_DEVICE void unfold(const Params& params, u8* memory, const Barriers& barriers);
+
+  // By ordinary loads: of pixels, and of filters where TMA cannot load those either.
+  static UNISONO_DEVICE void gather(const Params& params, u8* memory, const Barriers& barriers);
+};
+
+}  // namespace unisono

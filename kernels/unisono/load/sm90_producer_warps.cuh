@@ -1,0 +1,79 @@
+// Producers of several warps: they unfold windows in shared memory, or load element by element.
+#pragma once
+#include "unisono/load/sm90_producer.cuh"
+
+namespace unisono {
+
+template <class Kernel>
+UNISONO_DEVICE void Producer<Kernel>::unfold(const Params& params, u8* memory, const Barriers& barriers) {
+  using Unfolder = Unfold<Config>;
+  constexpr int kWindows = Config::kStagesA, kWarps = Kernel::kProducers / 32;
+  const ConvParams& p = params.fixed;
+  const ConvGeometry& g = p.geometry;
+  u8* const windows = memory + Kernel::kOffsetWindows;
+  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, step = gridDim.x;
+  const auto load = [&](int item, u32 window) {
+    Unfolder::load_window(p, tile_at<1, 1, kGroup>(g, item, 0),
+                          shared_address(windows) + window * Unfolder::kWindowBytes, barriers.window(window));
+  };
+  for (int i = 0; i < kWindows - 1; ++i)
+    if (threadIdx.x == 0 && int(blockIdx.x) + i * step < Kernel::items(g)) load(blockIdx.x + i * step, i);
+  __syncwarp();
+  const Unfolder unfolder{int(threadIdx.x)};
+  unfolder.fill_filters(p, memory + kOffsetB);
+  RingPosition<kStages> at(0);
+  RingPosition<kWindows> window(0), ahead(kWindows - 1);
+  int turn = 0;
+  for (int item = blockIdx.x; item < Kernel::items(g); item += step) {
+    if (const int next = item + (kWindows - 1) * step; warp == turn && lane == 0 && next < Kernel::items(g)) {
+      mbarrier_wait(barriers.empty_window(ahead.stage), ahead.parity ^ 1);
+      load(next, ahead.stage);
+    }
+    __syncwarp();
+    if (++turn == kWarps) turn = 0;
+    mbarrier_wait(barriers.window(window.stage), window.parity);
+#pragma unroll
+    for (int k = 0; k < Unfolder::kSteps; ++k) {
+      unfolder.fill(memory + at.stage * kBytesA, windows + window.stage * Unfolder::kWindowBytes, k,
+                    [&] { mbarrier_wait(barriers.empty(at.stage), at.parity ^ 1); });
+      fence_async_shared();
+      __syncwarp();
+      if (lane == 0) mbarrier_arrive(barriers.full(at.stage));
+      at.advance();
+    }
+    if (lane == 0) mbarrier_arrive(barriers.empty_window(window.stage));
+    window.advance(), ahead.advance();
+  }
+}
+
+template <class Kernel>
+UNISONO_DEVICE void Producer<Kernel>::gather(const Params& params, u8* memory, const Barriers& barriers) {
+  const ConvParams& p = params.fixed;
+  const ConvGeometry& g = p.geometry;
+  const Gatherer gatherer = Gatherer::of(p, reinterpret_cast<GatheredRow*>(memory + kOffsetTable));
+  Sharing sharing(0);
+  RingPosition<kStages> at(0);
+  for (int item = blockIdx.x; item < Kernel::items(g); item += gridDim.x) {
+    const Tile tile = tile_at<1, 1, kGroup>(g, Kernel::tile_of(g, item), 0);
+    const Range range = Kernel::loads_of(g, item);
+    gatherer.find_rows(tile);
+    for (int load = range.begin; load < range.end; ++load) {
+      u8 *const to_a = memory + at.stage * kBytesA, *const to_b = memory + kOffsetB + at.stage * kBytesB;
+      mbarrier_wait(barriers.empty(at.stage), at.parity ^ 1);
+      if constexpr (Operands::kGatherFilters) {
+        gatherer.fill_filters(to_b, tile, load * kK);
+      } else if (threadIdx.x == 0) {
+        mbarrier_arrive_expect(barriers.full(at.stage), kBytesB);
+        load_filter(p, sharing, shared_address(to_b), barriers.full(at.stage), load * kK, 0, tile.tile_n * kN,
+                    tile.image);
+      }
+      gatherer.fill_pixels(to_a, load * kK);
+      fence_async_shared();
+      __syncwarp();
+      if (threadIdx.x % 32 == 0) mbarrier_arrive(barriers.full(at.stage));
+      at.advance();
+    }
+  }
+}
+
+}  // namespace unisono

@@ -1,0 +1,168 @@
+// What the host writes and a kernel reads: plain structs, the same to the host's compiler. No device code, no header.
+#pragma once
+
+namespace unisono {
+
+using u8 = unsigned char;
+using u16 = unsigned short;
+using u32 = unsigned int;
+using u64 = unsigned long long;
+using i64 = long long;
+
+struct alignas(64) TensorMap {
+  u8 bytes[128];
+};  // CUtensorMap, opaque to the device
+
+// x / divisor = x * factor >> shift, of x below 2^31: with l = log2(divisor), rounded up, ceil(2^(31 + l) / divisor) is
+// too large by less than 1, which times x < 2^31 moves the quotient by less than 2^-l, hence 1 / divisor: too little to
+// reach the next integer.
+struct Divisor {
+  u32 factor, shift;
+};
+constexpr Divisor divisor(u64 by) {  // of 1 to 2^31 - 1
+  u32 log = 0;
+  while ((u64{1} << log) < by) ++log;
+  return {u32(((u64{1} << (31 + log)) + by - 1) / by), 31 + log};
+}
+
+// The convolution as a matrix product: M = output pixels, N = output channels, K = filter taps x input channels.
+struct ConvGeometry {
+  // The output as images x rows x channels. A tile never straddles images. Runs without anything per image: `images`
+  // is 1 and `rows` is all N*P*Q pixels, so that tiles run through the borders between images.
+  int images, rows, channels;
+  int tiles_m, tiles_n, tiles;         // cluster tiles: per image, across the channels, in all
+  int height, width;                   // output pixels of an image: P, Q
+  int patches_across;                  // patches: ceil(Q / 8)
+  int taps_h, taps_w, channel_blocks;  // R, S, ceil(C / kTileK)
+  int splits;                          // blocks that share a tile, each over a part of the k-blocks; 1: none
+  int stride_h, stride_w, pad_h, pad_w, dilation_h, dilation_w;  // pad: top and left
+  // Where tiles and pixels lie is known by multiplication: a division takes 100 clocks, and the first load of a launch
+  // waits for four of them.
+  Divisor by_tiles_n, by_tiles_m, by_image, by_group,
+      by_phase;  // image: tiles_m * tiles_n; group: tiles_n of each row in a group; phase: tiles_n / 4
+  Divisor by_patches, by_width, by_pixels, by_splits;  // pixels: height * width
+  // By phases (tile/layout.cuh): height, width, rows are the output's, taps those of a phase, pads the transposed
+  // convolution's; tiles_n counts the tiles of all phases.
+};
+
+// Fills in the divisors of a geometry whose other fields are set; `group`: rows of tiles, see tile/tile_scheduler.cuh.
+constexpr void set_divisors(ConvGeometry& g, int group) {
+  const auto by = [](i64 x) { return divisor(u64(x > 0 ? x : 1)); };
+  g.by_tiles_n = by(g.tiles_n), g.by_tiles_m = by(g.tiles_m), g.by_image = by(i64(g.tiles_m) * g.tiles_n);
+  g.by_group = by(i64(group > 0 ? group : 1) * g.tiles_n), g.by_phase = by(g.tiles_n / 4);
+  g.by_patches = by(g.patches_across), g.by_width = by(g.width), g.by_pixels = by(i64(g.height) * g.width),
+  g.by_splits = by(g.splits);
+}
+
+// Operands that are loaded without a tensor map, and outputs that are stored without one: each stands in the map's
+// place. Steps count elements; `unused` keeps padding out, so that equal launches are handed equal bytes.
+struct GatheredImage {
+  const void* memory;
+  u64 step_image;
+  int step_h, step_w, step_c;
+  int height, width, channels;  // of the input; channels of a group
+  int taps_w, depth;            // S, R * S * channels
+  int group_filters;            // output channels of a group
+  int unused;
+};
+struct GatheredFilter {
+  const void* memory;
+  u64 step_image;  // from one product's to the next; 0: all images have the same
+  int step_filter, step_tap, step_c, step_group, channels;  // step_group: beside step_filter, for each group of filters
+  int unused;
+};
+// In the filter map's place where windows are unfolded (load/sm90_unfold.cuh).
+struct UnfoldedFilter {
+  const void* memory;
+  int whole_lines;  // the image's map has (elements of a line, lines, images); else (channels, pixels, lines, images),
+                    // which may lie apart
+  int unused;
+};
+struct PlainOutput {
+  void* memory;
+};
+// Parameters of a depthwise convolution (sm90/depthwise.cuh): its image and how strips of the output, of a thread each,
+// follow one another; its filters (K, R, S), dense; the main store, whose pixels lie `pitch` elements apart. Steps
+// count elements.
+struct DepthwiseImage {
+  const void* memory;
+  u64 step_image;
+  i64 step_h, step_w;
+  int height, width;         // of the input
+  int lattice_h, lattice_w;  // output pixels from a strip's line, and column, to its next
+  int strip_lines;
+  u32 strips, image_strips, band_strips, band_lines;      // in all; of an image; of a band of so many lines of strips
+  Divisor by_channel_tiles, by_image, by_band, by_lines;  // tiles_n, image_strips, band_strips, band_lines
+  u32 unused;
+};
+struct DepthwiseFilter {
+  const void* memory;
+};
+struct PitchedOutput {
+  void* memory;
+  u64 pitch;
+};
+// The largest of each 2x2 pixels of the main store; pixels lie `pitch` elements apart.
+struct PooledOutput {
+  void* memory;
+  u64 pitch;
+};
+// The result of a head (epilogue/sm90_head.cuh), whose pixels lie `pitch` elements apart, and its filters (channels,
+// the output's channels). What its visitor reads follows, in the same map's place.
+struct HeadOutput {
+  void* memory;
+  u64 pitch;
+  const void* filter;
+  u64 channels;
+};
+
+// One tagged entry of an exchange: written and read as one. The tag is the launch's epoch plus one.
+struct alignas(16) Entry {
+  float mean, m2, count;
+  u32 tag;
+};
+
+// Statistics shared by the blocks of one launch, see exchange/statistics_exchange.cuh; or moments that are stored,
+// `slots` alone: exchange/moment_store.cuh.
+struct NormParams {
+  Entry* slots;  // (images, slots, units)
+  Entry* teams;  // (images, teams, units); `slots` itself if a team is one slot
+  int slots_per_image, team_slots, teams_per_image, group_channels;
+  Divisor by_group_channels;
+};
+
+struct SplitParams {
+  void* partials;  // float: (tiles, splits - 1, warpgroups of a tile, accumulators / 4, 128, 4)
+  u32* flags;      // (tiles, splits - 1, warpgroups of a tile)
+};
+
+// Stored reductions of a launch, see epilogue/folds.cuh; all sizes follow from the geometry and the visitor.
+struct FoldParams {
+  float *partials, *results, *rows;  // of warpgroups' tiles; of columns of tiles; of rows whose tiles are several
+  u32* counters;                     // of columns of tiles: all in one; a column each; then of rows of tiles
+};
+
+// `exits` counts the blocks that left launches with this workspace; divided by those of a launch it is the number of
+// launches before this one, the epoch, whichever blocks of this launch have left. It goes back to 0 from `last`, after
+// kEpochs launches. In a checked build (UNISONO_WATCHDOG) the word behind it counts the blocks that came.
+constexpr u32 kEpochs = 1 << 15;
+struct EpochParams {
+  u32* exits;
+  u32 last;
+  Divisor by_blocks;
+  u32 unused;
+};
+
+// The kernel's one parameter is this, followed by the visitor's Params at offset sizeof(ConvParams).
+struct alignas(64) ConvParams {
+  TensorMap activation, filter, output, side;  // side: the second store; unused without one
+  ConvGeometry geometry;
+  NormParams norm;
+  SplitParams split;
+  EpochParams launch;
+  void* side_memory;  // base of the second store's tensor
+  u64* timeline;      // see Trace; null without UNISONO_TRACE
+  FoldParams folds;
+};
+
+}  // namespace unisono

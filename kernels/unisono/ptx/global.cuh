@@ -1,0 +1,67 @@
+// Global memory that other SMs write.
+#pragma once
+#include "unisono/ptx/types.cuh"
+
+namespace unisono {
+
+// Sixteen bytes written and read as one: a value and its tag arrive together, so no fence is needed between them.
+UNISONO_DEVICE void store_whole(Entry* address, uint4 value) {
+  asm volatile(
+      "{.reg .b64 lo, hi; .reg .b128 both; mov.b64 lo, {%1, %2}; mov.b64 hi, {%3, %4}; mov.b128 both, {lo, hi};"
+      " st.relaxed.gpu.global.b128 [%0], both;}" ::"l"(address),
+      "r"(value.x), "r"(value.y), "r"(value.z), "r"(value.w)
+      : "memory");
+}
+UNISONO_DEVICE uint4 load_whole(const Entry* address) {
+  uint4 value;
+  asm volatile(
+      "{.reg .b64 lo, hi; .reg .b128 both; ld.relaxed.gpu.global.b128 both, [%4]; mov.b128 {lo, hi}, both;"
+      " mov.b64 {%0, %1}, lo; mov.b64 {%2, %3}, hi;}"
+      : "=r"(value.x), "=r"(value.y), "=r"(value.z), "=r"(value.w)
+      : "l"(address)
+      : "memory");
+  return value;
+}
+
+// Past L1.
+UNISONO_DEVICE float4 load_l2(const float4* address) {
+  float4 value;
+  asm volatile("ld.global.cg.v4.f32 {%0, %1, %2, %3}, [%4];"
+               : "=f"(value.x), "=f"(value.y), "=f"(value.z), "=f"(value.w)
+               : "l"(address)
+               : "memory");
+  return value;
+}
+
+// A line of 128 bytes, from memory into L2.
+UNISONO_DEVICE void prefetch_line(const void* address) {
+  asm volatile("prefetch.global.L2 [%0];" ::"l"(address) : "memory");
+}
+
+UNISONO_DEVICE float load_l2(const float* address) {
+  float value;
+  asm volatile("ld.global.cg.f32 %0, [%1];" : "=f"(value) : "l"(address) : "memory");
+  return value;
+}
+
+UNISONO_DEVICE u32 load_acquire(const u32* address) {
+  u32 value;
+  asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(value) : "l"(address) : "memory");
+  return value;
+}
+UNISONO_DEVICE void store_release(u32* address, u32 value) {
+  asm volatile("st.release.gpu.global.u32 [%0], %1;" ::"l"(address), "r"(value) : "memory");
+}
+// Adds one, or goes back to 0 from `last`.
+UNISONO_DEVICE void count_wrapping(u32* address, u32 last) {
+  asm volatile("red.relaxed.gpu.global.inc.u32 [%0], %1;" ::"l"(address), "r"(last) : "memory");
+}
+
+// Adds one, or goes back to 0 from `last`; gives the value before. Acquires and releases.
+UNISONO_DEVICE u32 increment_wrapping(u32* address, u32 last) {
+  u32 before;
+  asm volatile("atom.inc.acq_rel.gpu.global.u32 %0, [%1], %2;" : "=r"(before) : "l"(address), "r"(last) : "memory");
+  return before;
+}
+
+}  // namespace unisono

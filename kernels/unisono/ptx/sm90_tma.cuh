@@ -1,0 +1,99 @@
+// TMA: im2col and tiled loads into shared memory, tiled stores out of it.
+#pragma once
+#include "unisono/ptx/types.cuh"
+
+namespace unisono {
+
+UNISONO_DEVICE void tma_prefetch(const TensorMap& map) {
+  asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory");
+}
+
+// A run of output pixels that starts at input position (n, h, w), seen through filter tap (r, s), and a slice
+// of channels from c. The offsets are in input pixels: tap times dilation.
+struct Im2colCoordinates {
+  int c, w, h, n;
+  u16 offset_w, offset_h;
+};
+
+UNISONO_DEVICE void tma_load_im2col(u32 destination, const TensorMap& map, u32 barrier, Im2colCoordinates at) {
+  asm volatile(
+      "cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes"
+      " [%0], [%1, {%3, %4, %5, %6}], [%2], {%7, %8};" ::"r"(destination),
+      "l"(&map), "r"(barrier), "r"(at.c), "r"(at.w), "r"(at.h), "r"(at.n), "h"(at.offset_w), "h"(at.offset_h)
+      : "memory");
+}
+
+// Delivers to the same offsets (data and barrier) in every block whose bit is set in `blocks`.
+UNISONO_DEVICE void tma_load_im2col_multicast(u32 destination, const TensorMap& map, u32 barrier, Im2colCoordinates at,
+                                              u16 blocks) {
+  asm volatile(
+      "cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes.multicast::cluster"
+      " [%0], [%1, {%3, %4, %5, %6}], [%2], {%7, %8}, %9;" ::"r"(destination),
+      "l"(&map), "r"(barrier), "r"(at.c), "r"(at.w), "r"(at.h), "r"(at.n), "h"(at.offset_w), "h"(at.offset_h),
+      "h"(blocks)
+      : "memory");
+}
+
+UNISONO_DEVICE void tma_load_3d(u32 destination, const TensorMap& map, u32 barrier, int x, int y, int z) {
+  asm volatile(
+      "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
+      " [%0], [%1, {%3, %4, %5}], [%2];" ::"r"(destination),
+      "l"(&map), "r"(barrier), "r"(x), "r"(y), "r"(z)
+      : "memory");
+}
+
+UNISONO_DEVICE void tma_load_3d_multicast(u32 destination, const TensorMap& map, u32 barrier, int x, int y, int z,
+                                          u16 blocks) {
+  asm volatile(
+      "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster"
+      " [%0], [%1, {%3, %4, %5}], [%2], %6;" ::"r"(destination),
+      "l"(&map), "r"(barrier), "r"(x), "r"(y), "r"(z), "h"(blocks)
+      : "memory");
+}
+
+UNISONO_DEVICE void tma_load_4d(u32 destination, const TensorMap& map, u32 barrier, int x, int y, int z, int w) {
+  asm volatile(
+      "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
+      " [%0], [%1, {%3, %4, %5, %6}], [%2];" ::"r"(destination),
+      "l"(&map), "r"(barrier), "r"(x), "r"(y), "r"(z), "r"(w)
+      : "memory");
+}
+
+UNISONO_DEVICE void tma_load_4d_multicast(u32 destination, const TensorMap& map, u32 barrier, int x, int y, int z,
+                                          int w, u16 blocks) {
+  asm volatile(
+      "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster"
+      " [%0], [%1, {%3, %4, %5, %6}], [%2], %7;" ::"r"(destination),
+      "l"(&map), "r"(barrier), "r"(x), "r"(y), "r"(z), "r"(w), "h"(blocks)
+      : "memory");
+}
+
+// On its way to L2.
+UNISONO_DEVICE void tma_prefetch_4d(const TensorMap& map, int x, int y, int z, int w) {
+  asm volatile("cp.async.bulk.prefetch.tensor.4d.L2.global.tile [%0, {%1, %2, %3, %4}];" ::"l"(&map), "r"(x), "r"(y),
+               "r"(z), "r"(w)
+               : "memory");
+}
+
+// The part of the box outside the tensor is not written.
+UNISONO_DEVICE void tma_store_4d(const TensorMap& map, u32 source, int x, int y, int z, int w) {
+  asm volatile("cp.async.bulk.tensor.4d.global.shared::cta.tile.bulk_group [%0, {%2, %3, %4, %5}], [%1];" ::"l"(&map),
+               "r"(source), "r"(x), "r"(y), "r"(z), "r"(w)
+               : "memory");
+}
+
+UNISONO_DEVICE void tma_store_commit() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
+
+// Until at most kPending of this thread's groups still read shared memory.
+template <int kPending>
+UNISONO_DEVICE void tma_store_wait_read() {
+  asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(kPending) : "memory");
+}
+
+// Until at most kPending of this thread's groups are not yet written.
+template <int kPending>
+UNISONO_DEVICE void tma_store_wait() {
+  asm volatile("cp.async.bulk.wait_group %0;" ::"n"(kPending) : "memory");
+}
+
+}  // namespace unisono

@@ -1,0 +1,144 @@
+// What a consumer warpgroup does tile by tile, and what the spare warps of the producer's warpgroup do beside it.
+#pragma once
+#include "unisono/sm90/conv_kernel.cuh"
+
+namespace unisono {
+
+template <class Config, class Visitor>
+UNISONO_DEVICE void ConvFprop<Config, Visitor>::consume(const Params& params, u8* memory, u32 shared,
+                                                        const Barriers& barriers, int rank, int consumer, u32 epoch) {
+  const ConvParams& p = params.fixed;
+  const ConvGeometry& g = p.geometry;
+  const typename Visitor::Uniform uniform = Visitor::uniform(params.visitor);
+  const int member = consumer % kTeam, turn = consumer / kTeam;
+  Accumulators acc;
+  Trace trace{p.timeline};
+  Tail tail{p,
+            g,
+            p.norm,
+            params.visitor,
+            uniform,
+            memory + kOffsetTail + consumer * kWarpgroupBytes,
+            int(threadIdx.x) % 128,
+            1 + consumer,
+            epoch,
+            acc,
+            trace,
+            params.maps(),
+            barriers.fetched(consumer)};
+  Again again{tail, team_memory(memory, turn), own_memory(memory, consumer), barriers.columns(turn)};
+  const int first = blockIdx.x / kClusterBlocks, step = gridDim.x / kClusterBlocks;
+  auto place = [&](int i) { return place_of(g, tile_of(g, first + i * step), rank, member); };
+  auto loads = [&](int i) {
+    const Range range = loads_of(g, first + i * step);
+    return range.end - range.begin;
+  };
+  u32 done = turn ? loads(0) : 0;  // loads of this block ahead of the item
+  u32 turn_parity = turn == 0;     // the first turn is the first team's
+  Backlog<kTurns> backlog{turn, kTurns * step % g.tiles_n == 0};
+  At before{};  // streamed: the place of this team's tile before
+
+  for (int i = turn; first + i * step < items(g); done += loads(i) + (kTurns > 1 ? loads(i + 1) : 0), i += kTurns) {
+    const At at = place(i);
+    trace.mark(0);
+    if constexpr (Tail::kFetch > 0 && !kSpread)
+      if (part(g, first + i * step) == 0) Fetch<Tail>{tail}.open(at);
+    typename Tail::Columns columns;
+    columns.load(tail, at);
+    if constexpr (kTurns > 1 && !kDirect) {
+      mbarrier_wait(barriers.turn(turn), turn_parity);
+      turn_parity ^= 1;
+    }
+    trace.mark(1);
+    if constexpr (kDirect)
+      Direct<Config>::multiply(acc, Gatherer::of(p, nullptr), at.rows, at.image, at.first_channel, tail.thread);
+    else if constexpr (kSpread) {
+      SpreadFetch<Tail> fetch(tail, at, loads(i) * (kPatch ? g.taps_h * g.taps_w : 1));
+      multiply(acc, g, shared, barriers, done, loads(i), rank, member * Config::kWarpgroupRows, turn ^ 1, i == turn,
+               fetch);
+      fetch.finish();
+    } else
+      multiply(acc, g, shared, barriers, done, loads(i), rank, member * Config::kWarpgroupRows, turn ^ 1, i == turn,
+               NothingBetween{});
+    trace.mark(2);
+    if constexpr (kSplit) {
+      const int item = first + i * step, rest = part(g, item);
+      const size_t base = size_t(tile_of(g, item)) * (g.splits - 1) * kTeam + member;
+      if (rest > 0) {
+        give_partial(p.split, base + (rest - 1) * kTeam, acc, epoch, tail.thread, tail.barrier);
+        continue;
+      }
+      for (int other = 0; other < g.splits - 1; ++other)
+        add_partial(p.split, base + other * kTeam, acc, epoch, tail.thread, tail.barrier);
+    }
+    if constexpr (Tail::kLoaded > 0) {  // on their way during the main loop
+      columns.put(tail, at);
+      tail.sync();
+    }
+    if constexpr (Config::kNorm == Norm::kNone) {
+      tail.store_result(at);
+      if constexpr (Tail::kMoments > 0) tail.reduce_and_publish(at);
+    } else if constexpr (kGeneral) {
+      General<Config, Visitor>{tail}.run(at);
+    } else {
+      tail.apply_before(at);
+      if constexpr (kExchange) tail.reduce_and_publish(at);
+      trace.mark(3);
+      if constexpr (Config::kNorm == Norm::kRows) {
+        tail.store_result(at);
+      } else if constexpr (Config::kNorm == Norm::kResident) {
+        tail.load_statistics(at);
+        trace.mark(4);
+        tail.store_result(at);
+      } else {
+        if (i > turn) backlog.template make_room<false>(again, place, i - kTurns, before, at.image);
+        trace.mark(4);
+        again.keep(at);
+        before = at;
+      }
+    }
+    trace.mark(5);
+    ++trace.tile;
+    tail.sync();  // the columns are about to be overwritten
+  }
+  if constexpr (kStreamed) {
+    const int mine = divide_up(divide_up(items(g) - first, step) - turn, kTurns);
+    if (mine > 0) backlog.template make_room<true>(again, place, turn + (mine - 1) * kTurns, before, -1);
+  }
+  if ((threadIdx.x & 31) == 0) tma_store_wait_read<0>();  // shared memory outlives the stores' reads
+  __syncwarp();
+}
+
+template <class Config, class Visitor>
+UNISONO_DEVICE void ConvFprop<Config, Visitor>::assist(const Params& params, u8* memory, const Barriers& barriers,
+                                                       int rank, int warp, u32 epoch) {
+  const ConvParams& p = params.fixed;
+  if constexpr (kStreamed) {
+    if (warp == 0) return merge_teams(p, rank, epoch, 0, 1);
+    const int turn = warp - 1;
+    if (turn >= kTurns) return;
+    const typename Visitor::Uniform uniform = Visitor::uniform(params.visitor);
+    typename Again::Preparer preparer{
+        p, params.visitor, uniform, team_memory(memory, turn), barriers.columns(turn), epoch, int(threadIdx.x) & 31};
+    const int step = gridDim.x / kClusterBlocks;
+    for (int item = blockIdx.x / kClusterBlocks + turn * step; item < items(p.geometry); item += kTurns * step)
+      preparer.prepare(place_of(p.geometry, item, rank, 0));
+  } else {
+    merge_teams(p, rank, epoch, warp, 4 - kProducers / 32);
+  }
+}
+
+template <class Config, class Visitor>
+UNISONO_DEVICE void ConvFprop<Config, Visitor>::merge_teams(const ConvParams& p, int rank, u32 epoch, int warp,
+                                                            int warps) {
+  if (p.norm.team_slots == 1) return;
+  const ConvGeometry& g = p.geometry;
+  for (int item = blockIdx.x / kClusterBlocks; item < items(g); item += gridDim.x / kClusterBlocks)
+    for (int member = 0; member < kTeam; ++member) {
+      if (part(g, item) > 0) break;
+      const At at = place_of(g, tile_of(g, item), rank, member);
+      merge_share<Config::kUnit>(p.norm, at.image, at.slot, at.first_channel, kN, g.channels, epoch, warp, warps);
+    }
+}
+
+}  // namespace unisono

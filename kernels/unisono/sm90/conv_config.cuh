@@ -1,0 +1,30 @@
+// What the generator says of a kernel beside its visitor (epilogue/visitor.cuh). A configuration is a struct that has
+// all of these; nothing may be left out:
+//
+//   using Element                     Bf16, F16 or Tf32: of the operands
+//   int kTileM, kTileN, kTileK        of a tile; kTileK: 128 bytes; of 16-bit elements 256 too, and for runs 64
+//   int kTileWarpgroups, kTurns       2, 1 cooperative; 1, 2 ping-pong; 2, 2 both: sm90/conv_fprop.cuh
+//   int kWarpgroupRows                kTileM / kTileWarpgroups: 64, 128 or 256
+//   int kStages                       of filters; for runs of both operands; if kStationary the k-steps of a tile
+//   int kStagesA                      of activations, for patches and beside stationary filters; windows of
+//                                     load/sm90_unfold.cuh
+//   int kHaloH, kHaloW                patches: (R - 1) * dilation at most; (S - 1) * dilation
+//   int kStoreBuffers                 staging buffers of a warp, of a slice each
+//   int kClusterM, kClusterN          blocks of a cluster
+//   bool kPatch                       activations by patches and not by runs
+//   bool kSplit                       ConvGeometry::splits may exceed 1; without clusters
+//   bool kSwap                        operands swapped: epilogue/sm90_fragment.cuh
+//   Norm kNorm                        epilogue/sm90_epilogue.cuh
+//   int kUnit                         exchange/statistics_exchange.cuh; any divisor of the largest will do
+//   int kGroup                        tile/tile_scheduler.cuh; 0 with an exchange, which goes image by image
+//   using Operands                    Images, Matrices<...>, Phases, or a struct derived from Gathered<...> or
+//   Unfolded:
+//                                     tile/layout.cuh
+//   Stores kStores                    tile/tile_scheduler.cuh
+//   using Resample                    AsItIs or Resampled<...>: tile/resample.cuh
+//   using Head                        NoHead or FusedHead<...>: epilogue/sm90_head.cuh
+//   int kMoments                      channels of an entry of exchange/moment_store.cuh; 0: none are stored
+//   int kFetch                        operands [m,n] that TMA brings: epilogue/sm90_fetch.cuh
+//   bool kStationary                  filters stay in shared memory for the whole launch
+//   bool kWide, kMeets                if kNorm is kGeneral: epilogue/general.cuh
+#pragma once

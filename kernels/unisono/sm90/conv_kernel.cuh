@@ -1,0 +1,231 @@
+// The kernel of sm90/conv_fprop.cuh: what a block holds where, and the members that the headers beside this one define.
+// What a configuration is: sm90/conv_config.cuh.
+#pragma once
+#include "unisono/epilogue/backlog.cuh"
+#include "unisono/epilogue/general.cuh"
+#include "unisono/epilogue/sm90_second_pass.cuh"
+#include "unisono/load/direct.cuh"
+#include "unisono/load/sm90_producer.cuh"
+#include "unisono/mma/sm90_wgmma.cuh"
+#include "unisono/mma/split_k.cuh"
+#include "unisono/sm90/conv_config.cuh"
+
+namespace unisono {
+
+template <class Config, class Visitor>
+struct ConvFprop {
+  using Configuration = Config;
+  using EpilogueVisitor = Visitor;
+  using Element = typename Config::Element;
+  using Tail = Epilogue<Config, Visitor>;
+  using Again = SecondPass<Config, Visitor>;
+  using Rows = typename Tail::Rows;
+  using At = typename Tail::At;
+  using Accumulators = typename Tail::Accumulators;
+  using Operands = typename Config::Operands;
+  static constexpr int kM = Config::kTileM, kN = Config::kTileN, kK = Config::kTileK,
+                       kStepBytes = kK * int(sizeof(typename Element::Word));
+  // TMA swizzles spans of 128 bytes. Of operands with their k side by side a deeper step is several such atoms, each
+  // with all rows.
+  static constexpr int kAtoms = kStepBytes > 128 ? kStepBytes / 128 : 1, kRowBytes = kStepBytes / kAtoms,
+                       kAtomK = kK / kAtoms;
+  static constexpr int kClusterM = Config::kClusterM, kClusterN = Config::kClusterN,
+                       kClusterBlocks = kClusterM * kClusterN;
+  static constexpr bool kGrid = kClusterM > 1 && kClusterN > 1;                        // a cluster of rows and columns
+  static constexpr int kReaders = kGrid ? kClusterBlocks : kClusterM + kClusterN - 1;  // blocks that release a stage
+  static constexpr bool kSwap = Config::kSwap;
+  static constexpr int kGroup = Config::kGroup;
+  static constexpr int kTeam = Config::kTileWarpgroups, kTurns = Config::kTurns, kConsumers = kTeam * kTurns;
+  static constexpr bool kGather = Operands::kGather, kDirect = Operands::kDirect, kUnfold = Operands::kUnfold;
+  static constexpr bool kByHand = kGather || kUnfold;  // a warpgroup fills the stages
+  using Gatherer = Gather<Config>;
+  static constexpr bool kPhases = Operands::kPhases;
+  static constexpr bool kPatch = Config::kPatch && !kUnfold, kStreamed = Config::kNorm == Norm::kStreamed;
+  static constexpr bool kStationary = Config::kStationary, kTwoRings = kPatch || kStationary;
+  static constexpr int kStages = Config::kStages, kStagesA = kTwoRings ? Config::kStagesA : kStages;
+
+  // A producer warpgroup and the consumers. What a block holds at its start is 168 registers a thread of 384, or 96 of
+  // 640; setmaxnreg moves them: 56 + 2 * 224 = 3 * 168, 32 + 4 * 112 = 5 * 96. Streamed, spare warps of the producer's
+  // warpgroup merge statistics.
+  static constexpr int kThreads = 128 * (1 + kConsumers);
+  static constexpr bool kGeneral = Config::kNorm == Norm::kGeneral, kAlone = Config::kNorm == Norm::kNone || kGeneral;
+  // Ordinary loads take a producer more.
+  static constexpr int kProducerRegisters = kByHand           ? (kConsumers == 4 ? 64 : 88)
+                                            : kConsumers == 4 ? (kStreamed ? 64 : 32)
+                                            : kAlone          ? 40
+                                            : kStreamed       ? 72
+                                                              : 56;
+  static constexpr int kConsumerRegisters = kByHand           ? (kConsumers == 4 ? 104 : 208)
+                                            : kConsumers == 4 ? (kStreamed ? 104 : 112)
+                                            : kAlone          ? 232
+                                            : kStreamed       ? 216
+                                                              : 224;
+  static constexpr bool kSplit = Config::kSplit, kExchange = Tail::kExchange;
+  static constexpr bool kWorkspace = kSplit || kExchange || Tail::Needs::kMeets;
+  static constexpr bool kCounted = kWorkspace || (kChecked && kGeneral);  // blocks are, that come and leave
+  static_assert(!Tail::Needs::kMeets || (!kSplit && kGroup == 0),
+                "tiles that wait for one another are whole, and neighbours");
+  template <int i>
+  static constexpr bool kIsPrefetched = is_loaded<Visitor, Tail::kFetchFirst, Tail::kFetchEnd, Tail::kFetch>(i);
+  static constexpr bool kSpread = Tail::kFetch > 0 && kTurns == 1 && !kSplit && !kDirect;
+  static constexpr bool kAllFetched = Tail::kFetch > 0 && Tail::kFetch == Visitor::kTensors;
+  static constexpr int kPrefetches = kByHand || kAllFetched || Tail::kStores != Stores::kTma ? 0
+                                     : kStreamed                                             ? Visitor::kTensorsBefore
+                                                 : Visitor::kTensors;  // the second pass comes much later
+  static_assert(kGroup == 0 || !kExchange, "tiles of an image are neighbours where they exchange statistics");
+  static_assert(!kSplit || !kStreamed, "split-K serves small outputs, which are resident");
+  static_assert(!kSplit || kClusterBlocks == 1, "split-K goes without clusters");
+  static_assert(kClusterBlocks <= 8, "a cluster has up to eight blocks");
+  static_assert(!kStationary || (kAtoms == 1 && !kUnfold && !kSplit && !kGather && !kDirect && !kPhases &&
+                                 kGroup == 0 && !Operands::kBatched),
+                "all tiles of a block have the same filters");
+  static_assert(kConsumers == 2 || kConsumers == 4, "two or four consumer warpgroups");
+  static_assert(Config::kWarpgroupRows * kTeam == kM, "the warpgroups of a team divide the tile's rows");
+
+  static constexpr int kPatchPixels = 8 + Config::kHaloW;  // of a line
+  static constexpr int kLineBytes =
+      kPatch ? kPatchPixels * kRowBytes : 8 * kRowBytes;  // from 8 pixels of a tile to the next 8
+  static constexpr int kBoxBytes = 64 * kStepBytes;       // of 64 columns of an operand (k, m) or (k, n)
+  static constexpr int kAtomBytesA =
+                           kPatch ? divide_up((kM / 8 + Config::kHaloH) * kLineBytes, 1024) * 1024 : kM * kRowBytes,
+                       kAtomBytesB = kN * kRowBytes;
+  static constexpr int kBytesA = kDirect ? 0 : kAtoms * kAtomBytesA, kBytesB = kDirect ? 0
+                                                                               : Operands::kColumnsB
+                                                                                   ? divide_up(kN, 64) * kBoxBytes
+                                                                                   : kAtoms * kAtomBytesB;
+  static constexpr int kRows64A = Operands::kColumnsA ? kBoxBytes : 8 * kLineBytes,
+                       kRows64B = Operands::kColumnsB ? kBoxBytes : 64 * kRowBytes;  // from 64 rows to the next
+  static constexpr int kWarpgroupBytes = divide_up(Tail::kWarpgroupBytes, 1024) * 1024;
+  static constexpr int kOffsetB = kStagesA * kBytesA;
+  static constexpr int kStagesB = filter_stages<Config>(kStages);
+  static constexpr int kOffsetTail = kOffsetB + kStagesB * kBytesB;
+  static constexpr int kOffsetSecond = kOffsetTail + kConsumers * kWarpgroupBytes;
+  static constexpr int kOffsetBarriers =
+      kOffsetSecond + (kStreamed ? kTurns * Again::kTeamBytes + kConsumers * Again::kOwnBytes : 0);
+  static constexpr int kFetchBarriers = kConsumers * Fetch<Tail>::kBarriers;
+  static constexpr int kOffsetTable =
+      divide_up(kOffsetBarriers + 8 * (2 * kStages + 6 + kFetchBarriers), 16) * 16;  // of gathered rows
+  static constexpr int kOffsetWindows = kUnfold ? divide_up(kOffsetTable + 16 * Config::kStagesA, 128) * 128 : 0;
+  static constexpr int kSharedBytes =
+      kUnfold   ? kOffsetWindows + Config::kStagesA * window_bytes<Config>() + 1024
+      : kGather ? kOffsetTable + Gatherer::kTableBytes + 1024
+                : kOffsetBarriers +
+                      8 * (2 * kStages + (kTwoRings ? 2 * kStagesA : 0) + 2 + (kStreamed ? 4 : 0) + kFetchBarriers) +
+                      1024;  // 1024: alignment
+  static_assert(kSharedBytes <= 232448, "the tile, its stages and its epilogue exceed a block's shared memory");
+  static_assert(kBytesB % (1024 * kAtoms) == 0 && kBytesA % (1024 * kAtoms) == 0,
+                "stages and atoms keep the swizzle's alignment");
+  static_assert(kAtoms <= 2 && (kAtoms == 1 || (!kGather && sizeof(typename Element::Word) == 2)),
+                "two atoms a step, of 16-bit elements that TMA loads");
+  static_assert(sizeof(typename Element::Word) == 2 || (!Operands::kColumnsA && !Operands::kColumnsB),
+                "tf32 is multiplied K-major only");
+  static_assert(!kPatch || kRowBytes == 128, "a pixel of a patch is 128 bytes");
+  static_assert(!kUnfold || sizeof(typename Element::Word) == 2,
+                "windows are unfolded in pieces of two elements and more");
+  static_assert(!kDirect || !kSplit, "there is nothing to split without stages");
+  static_assert(!kGather || (!kPatch && kClusterBlocks == 1), "ordinary loads go without patches and clusters");
+  static_assert(!kPhases || kPatch, "the pixels of a run do not lie evenly in the output of a phase");
+  static_assert(!kPatch || !Operands::kColumnsA, "patches have their channels side by side");
+
+  static constexpr int kProducers = kByHand ? Gatherer::kThreads : 32;  // threads; the rest of their warpgroup assists
+  static constexpr int kFillers =
+      kByHand ? kProducers / 32 + !Operands::kGatherFilters : 1;  // arrivals that fill a stage
+
+  using Resample = typename Tail::Resample;
+  using Params =
+      KernelParams<Resample::kMaps + phase_maps<Config>() + Tail::kFetch + Tail::Head::kMaps, typename Visitor::Params>;
+  static_assert(!Visitor::kRaw || Config::kNorm == Norm::kResident, "only a resident normalisation keeps its input");
+
+  // Full and empty barriers of the filters' ring (for runs, of both operands'), then of the activations' own; turns;
+  // handovers of columns.
+  struct Barriers {
+    u32 base;
+    UNISONO_DEVICE u32 full(u32 stage) const { return base + 8 * stage; }
+    UNISONO_DEVICE u32 empty(u32 stage) const { return base + 8 * (kStages + stage); }
+    UNISONO_DEVICE u32 full_a(u32 stage) const { return base + 8 * (2 * kStages + stage); }
+    UNISONO_DEVICE u32 empty_a(u32 stage) const { return base + 8 * (2 * kStages + kStagesA + stage); }
+    UNISONO_DEVICE u32 turn(int turn) const { return base + 8 * (2 * kStages + (kTwoRings ? 2 * kStagesA : 0) + turn); }
+    UNISONO_DEVICE u32 fetched(int consumer) const {
+      return turn(2 + consumer * Fetch<Tail>::kBarriers);
+    }  // neither with columns
+    UNISONO_DEVICE u32 window(u32 i) const { return base + kOffsetTable - kOffsetBarriers + 16 * i; }
+    UNISONO_DEVICE u32 empty_window(u32 i) const { return window(i) + 8; }
+    UNISONO_DEVICE typename Again::Handover columns(int of_turn) const {
+      return {turn(2 + of_turn), turn(4 + of_turn)};
+    }
+  };
+
+  static UNISONO_DEVICE void run(const Params& params);
+
+  // A general epilogue without reductions has no workspace.
+  static UNISONO_DEVICE bool is_counted(const ConvParams& p) { return kWorkspace || p.launch.exits != nullptr; }
+  // By those who need it, so that the first loads of a launch do not wait for it.
+  static UNISONO_DEVICE u32 epoch_of(const ConvParams& p) { return kWorkspace ? unisono::epoch_of(p.launch) : 0; }
+
+  // Items of work: the parts of a tile are neighbours. Loads of activations: of patches one for all taps.
+  static UNISONO_DEVICE int items(const ConvGeometry& g) { return kSplit ? g.tiles * g.splits : g.tiles; }
+  static UNISONO_DEVICE int tile_of(const ConvGeometry& g, int item) {
+    return kSplit ? divided(item, g.by_splits) : item;
+  }
+  static UNISONO_DEVICE int part(const ConvGeometry& g, int item) {
+    return kSplit ? item - tile_of(g, item) * g.splits : 0;
+  }
+  static UNISONO_DEVICE Range loads_of(const ConvGeometry& g, int item) {
+    const int loads = kPatch ? g.channel_blocks : divide_up(g.taps_h * g.taps_w * g.channel_blocks, kAtoms);
+    if constexpr (kSplit)
+      return {divided(loads * part(g, item), g.by_splits), divided(loads * (part(g, item) + 1), g.by_splits)};
+    else
+      return {0, loads};
+  }
+
+  // Issues one stage's matrix instructions: acc += activations (from `a`) * filters (from `b`)^T, or its transpose.
+  static UNISONO_DEVICE void multiply_stage(Accumulators& acc, u64 a, u64 b, int accumulate);
+
+  template <bool kColumns, int kGroupBytes = 8 * kRowBytes>
+  static UNISONO_DEVICE u64 stage_descriptor(u32 address) {
+    if constexpr (kColumns)
+      return columns_descriptor<kBoxBytes>(address);
+    else
+      return operand_descriptor<kRowBytes, kGroupBytes>(address);
+  }
+
+  // acc = the product over `loads` loads, the first of which is number `done` of this block; releases each stage once
+  // read. Stationary filters are waited for in a warpgroup's first tile. `between` is called once the instructions of a
+  // step are under way.
+  template <class Between>
+  static UNISONO_DEVICE void multiply(Accumulators& acc, const ConvGeometry& g, u32 shared, const Barriers& barriers,
+                                      u32 done, int loads, int rank, int first_row, int turn_to_give, bool first_tile,
+                                      Between&& between);
+
+  static UNISONO_DEVICE void finish_multiply(Accumulators& acc, const Barriers& barriers, int turn_to_give);
+
+  // One arrival a warp, at every block whose loads reach this one's stage.
+  static UNISONO_DEVICE void release(u32 barrier, int rank);
+
+  // What warpgroup `member` of a team holds of cluster tile `index`.
+  static UNISONO_DEVICE At place_of(const ConvGeometry& g, int index, int rank, int member) {
+    const Tile tile = tile_at<kClusterM, kClusterN, kGroup, kPhases>(g, index, rank);
+    return {tile.image, (tile.phase * g.tiles_m * kClusterM + tile.tile_m) * kTeam + member, tile.tile_n * kN,
+            Rows::of(g, tile, kM, member * Config::kWarpgroupRows)};
+  }
+
+  static UNISONO_DEVICE void consume(const Params& params, u8* memory, u32 shared, const Barriers& barriers, int rank,
+                                     int consumer, u32 epoch);
+
+  static UNISONO_DEVICE u8* team_memory(u8* memory, int turn) {
+    return memory + kOffsetSecond + turn * Again::kTeamBytes;
+  }
+  static UNISONO_DEVICE u8* own_memory(u8* memory, int consumer) {
+    return memory + kOffsetSecond + kTurns * Again::kTeamBytes + consumer * Again::kOwnBytes;
+  }
+
+  // The three spare warps of the producer's warpgroup: the block's share of merging teams; streamed, columns for the
+  // second pass.
+  static UNISONO_DEVICE void assist(const Params& params, u8* memory, const Barriers& barriers, int rank, int warp,
+                                    u32 epoch);
+
+  // Team work for each tile of this block, in order, by `warps` warps.
+  static UNISONO_DEVICE void merge_teams(const ConvParams& p, int rank, u32 epoch, int warp, int warps);
+};
+
+}  // namespace unisono

@@ -1,0 +1,120 @@
+// The main loop: matrix instructions over the stages that the producer fills, and their release.
+#pragma once
+#include "unisono/sm90/conv_kernel.cuh"
+
+namespace unisono {
+
+template <class Config, class Visitor>
+UNISONO_DEVICE void ConvFprop<Config, Visitor>::multiply_stage(Accumulators& acc, u64 a, u64 b, int accumulate) {
+  wgmma_fence();
+#pragma unroll
+  for (int k = 0; k < kStepBytes / 32; ++k)
+#pragma unroll
+    for (int block = 0; block < Tail::kAccBlocks; ++block) {
+      const u64 at_a = a + ((Operands::kColumnsA ? k * 2048 : k / 4 * kAtomBytesA + k % 4 * 32) >> 4);
+      const u64 at_b = b + ((Operands::kColumnsB ? k * 2048 : k / 4 * kAtomBytesB + k % 4 * 32) >> 4);
+      if constexpr (kSwap)
+        wgmma<Element, Config::kWarpgroupRows, Operands::kColumnsB, Operands::kColumnsA>(
+            acc[block], at_b + (block * kRows64B >> 4), at_a, accumulate | k);
+      else
+        wgmma<Element, kN, Operands::kColumnsA, Operands::kColumnsB>(acc[block], at_a + (block * kRows64A >> 4), at_b,
+                                                                     accumulate | k);
+    }
+  wgmma_commit();
+}
+
+template <class Config, class Visitor>
+template <class Between>
+UNISONO_DEVICE void ConvFprop<Config, Visitor>::multiply(Accumulators& acc, const ConvGeometry& g, u32 shared,
+                                                         const Barriers& barriers, u32 done, int loads, int rank,
+                                                         int first_row, int turn_to_give, bool first_tile,
+                                                         Between&& between) {
+  const u64 base_a = stage_descriptor<Operands::kColumnsA, kLineBytes>(shared + first_row / 8 * (kRows64A / 8));
+  const u64 base_b = stage_descriptor<Operands::kColumnsB>(shared + kOffsetB);
+  RingPosition<kStages> at(kStationary ? 0 : kPatch ? done * g.taps_h * g.taps_w : done);
+  u32 previous = 0;
+  if constexpr (kPatch) {
+    RingPosition<kStagesA> at_a(done);
+    u32 previous_a = 0;
+    const u32 pixel = (kRowBytes >> 4) * g.dilation_w, line = (kLineBytes >> 4) * g.dilation_h - pixel * g.taps_w;
+    for (int load = 0; load < loads; ++load) {
+      mbarrier_wait(barriers.full_a(at_a.stage), at_a.parity);
+      u64 a = base_a + at_a.stage * (kBytesA >> 4);
+      for (int r = 0; r < g.taps_h; ++r, a += line)
+        for (int s = 0; s < g.taps_w; ++s, a += pixel) {
+          if (!kStationary || first_tile) mbarrier_wait(barriers.full(at.stage), at.parity);
+          multiply_stage(acc, a, base_b + at.stage * (kBytesB >> 4), load | r | s);
+          between();
+          if (load | r | s) {
+            wgmma_wait<1>();
+            if constexpr (!kStationary) release(barriers.empty(previous), rank);
+            if ((r | s) == 0) release(barriers.empty_a(previous_a), rank);
+          }
+          previous = at.stage;
+          at.advance();
+        }
+      previous_a = at_a.stage;
+      at_a.advance();
+    }
+    finish_multiply(acc, barriers, turn_to_give);
+    release(barriers.empty_a(previous_a), rank);
+  } else if constexpr (kStationary) {
+    RingPosition<kStagesA> at_a(done);
+    for (int block = 0; block < loads; ++block) {
+      if (first_tile) mbarrier_wait(barriers.full(block), 0);
+      mbarrier_wait(barriers.full_a(at_a.stage), at_a.parity);
+      multiply_stage(acc, base_a + at_a.stage * (kBytesA >> 4), base_b + block * (kBytesB >> 4), block);
+      between();
+      if (block > 0) {
+        wgmma_wait<1>();
+        release(barriers.empty_a(previous), rank);
+      }
+      previous = at_a.stage;
+      at_a.advance();
+    }
+    finish_multiply(acc, barriers, turn_to_give);
+    release(barriers.empty_a(previous), rank);
+  } else {
+    for (int block = 0; block < loads; ++block) {
+      mbarrier_wait(barriers.full(at.stage), at.parity);
+      multiply_stage(acc, base_a + at.stage * (kBytesA >> 4),
+                     base_b + (kUnfold ? u32(block) : at.stage) * (kBytesB >> 4), block);
+      between();
+      if (block > 0) {
+        wgmma_wait<1>();
+        release(barriers.empty(previous), rank);
+      }
+      previous = at.stage;
+      at.advance();
+    }
+    finish_multiply(acc, barriers, turn_to_give);
+  }
+  if constexpr (!kStationary) release(barriers.empty(previous), rank);
+}
+
+template <class Config, class Visitor>
+UNISONO_DEVICE void ConvFprop<Config, Visitor>::finish_multiply(Accumulators& acc, const Barriers& barriers,
+                                                                int turn_to_give) {
+  if (kTurns > 1 && (threadIdx.x & 31) == 0) mbarrier_arrive(barriers.turn(turn_to_give));
+  wgmma_wait<0>();
+#pragma unroll
+  for (int b = 0; b < Tail::kAccBlocks; ++b) wgmma_hold(acc[b]);
+}
+
+template <class Config, class Visitor>
+UNISONO_DEVICE void ConvFprop<Config, Visitor>::release(u32 barrier, int rank) {
+  const int lane = threadIdx.x & 31;
+  if constexpr (kClusterBlocks == 1) {
+    if (lane == 0) mbarrier_arrive(barrier);
+  } else if constexpr (kGrid) {
+    if (lane < kClusterBlocks) mbarrier_arrive_cluster(barrier, lane);
+  } else {
+    const int rank_m = rank / kClusterN, rank_n = rank % kClusterN;
+    if (lane < kClusterN)
+      mbarrier_arrive_cluster(barrier, rank_m * kClusterN + lane);
+    else if (lane < kClusterN + kClusterM && lane - kClusterN != rank_m)
+      mbarrier_arrive_cluster(barrier, (lane - kClusterN) * kClusterN + rank_n);
+  }
+}
+
+}  // namespace unisono

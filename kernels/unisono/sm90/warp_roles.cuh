@@ -1,0 +1,81 @@
+// How a block begins, which of its warps load, multiply and assist, and how it ends.
+#pragma once
+#include "unisono/sm90/conv_kernel.cuh"
+
+namespace unisono {
+
+template <class Config, class Visitor>
+UNISONO_DEVICE void ConvFprop<Config, Visitor>::run(const Params& params) {
+  const ConvParams& p = params.fixed;
+  UNISONO_DYNAMIC_SHARED(unaligned);
+  u8* memory = unaligned + (1024 - shared_address(unaligned) % 1024) % 1024;
+  const u32 shared = shared_address(memory);
+  const Barriers barriers{shared + kOffsetBarriers};
+  // By a shuffle, so that the compiler knows it is uniform in a warp: descriptors then live in uniform registers.
+  const int warpgroup = __shfl_sync(~0u, int(threadIdx.x / 128), 0);
+  const int rank = kClusterBlocks > 1 ? int(cluster_rank()) : 0;
+  if (threadIdx.x == 0) {  // as a function of its own it would change the order of instructions elsewhere
+    if (!kGather) tma_prefetch(p.activation);
+    if (!Operands::kGatherFilters) tma_prefetch(p.filter);
+    if (Tail::kStores == Stores::kTma && Tail::Needs::kTiled > 0) tma_prefetch(p.output);
+    if (Tail::kStores == Stores::kTma && Visitor::kSide != SideStore::kNone) tma_prefetch(p.side);
+#pragma unroll
+    for (int i = 0; i < Resample::kCopies; ++i) tma_prefetch(params.maps()[i]);
+#pragma unroll
+    for (int i = 0; i < Tail::kFetch; ++i) tma_prefetch(params.maps()[Resample::kMaps + i]);
+    // A stage is free once the consumers of every block that shares a tile with this one have read it. In a cluster
+    // of rows and columns, of every block: one that loads both of its operands itself could run a round ahead of the
+    // block across, and its arrivals would stand in for a slow one's.
+    const int readers = 4 * kTeam * kReaders;
+    for (int s = 0; s < kStages; ++s)
+      mbarrier_init(barriers.full(s), kFillers), mbarrier_init(barriers.empty(s), readers);
+    if (kTwoRings)
+      for (int s = 0; s < kStagesA; ++s)
+        mbarrier_init(barriers.full_a(s), 1), mbarrier_init(barriers.empty_a(s), readers);
+    if (kUnfold)
+      for (int w = 0; w < Config::kStagesA; ++w)
+        mbarrier_init(barriers.window(w), 1), mbarrier_init(barriers.empty_window(w), kProducers / 32);
+    for (int t = 0; t < 2; ++t) mbarrier_init(barriers.turn(t), 4 * kTeam);
+    if constexpr (kStreamed) {
+      for (int c = 0; c < kConsumers; ++c) Again::init_barriers(own_memory(memory, c));
+      for (int t = 0; t < 2; ++t)
+        mbarrier_init(barriers.columns(t).full, 32), mbarrier_init(barriers.columns(t).empty, 128 * kTeam);
+    }
+    if constexpr (Tail::kFetch > 0) Fetch<Tail>::init_barriers(barriers.fetched(0), kConsumers);
+    mbarrier_init_fence();
+  }
+  await_launches_ahead();
+  if (kCounted && threadIdx.x == 0 && is_counted(p)) enter_launch(p.launch);
+  if constexpr (kClusterBlocks > 1)
+    cluster_sync();
+  else
+    __syncthreads();
+  admit_next_launch();
+
+  if (warpgroup == 0) {
+    register_release<kProducerRegisters>();
+    if constexpr (kDirect) {
+    } else if constexpr (kUnfold) {
+      if (threadIdx.x < kProducers) Producer<ConvFprop>::unfold(params, memory, barriers);
+    } else if constexpr (kGather) {
+      if (threadIdx.x < Gatherer::kThreads) Producer<ConvFprop>::gather(params, memory, barriers);
+    } else {
+      if (kPrefetches > 0 ? threadIdx.x < 32 : threadIdx.x == 0)
+        Producer<ConvFprop>::run(params, shared, barriers, rank);
+    }
+    if (kExchange && threadIdx.x >= kProducers)
+      assist(params, memory, barriers, rank, threadIdx.x / 32 - kProducers / 32, epoch_of(p));
+  } else {
+    register_acquire<kConsumerRegisters>();
+    consume(params, memory, shared, barriers, rank, warpgroup - 1, epoch_of(p));
+  }
+  if constexpr (kClusterBlocks > 1) {
+    __syncwarp();
+    cluster_sync();  // no block leaves while another may still signal it or deliver to it
+  } else {
+    __syncthreads();
+  }
+  if (kCounted && threadIdx.x == 0 && is_counted(p)) leave_launch(p.launch);
+}
+
+}  // namespace unisono

@@ -1,0 +1,52 @@
+// What a kernel makes of its main store beside writing it as it is: what a network has between its convolutions. A
+// configuration says so by a type `Resample`.
+#pragma once
+#include "unisono/ptx/types.cuh"
+#include "unisono/tile/layout.cuh"
+
+namespace unisono {
+
+struct AsItIs {
+  static constexpr bool kOnly = false, kPooled = false, kEnlarged = false;
+  static constexpr int kCopies = 0, kMaps = 0;
+};
+
+// kEnlarged: each pixel four times, to a tensor of twice the lines and pixels: by four maps, the tensor of each of
+// which has every second pixel of every second line. kOnly: to no other place; the first of the four maps is then
+// ConvParams::output. kPooled: the largest of each 2x2 pixels, of patches. kCopies maps, and the PooledOutput, stand
+// behind ConvParams: kMaps in all.
+template <bool kOnlyThese, bool kPool, bool kEnlarge>
+struct Resampled {
+  static constexpr bool kOnly = kOnlyThese, kPooled = kPool, kEnlarged = kEnlarge;
+  static constexpr int kCopies = kEnlarged ? kOnly ? 3 : 4 : 0, kMaps = kCopies + kPooled;
+  static_assert(!kOnly || kEnlarged, "the main store is written, as it is or enlarged");
+};
+
+// Maps of the output's phases but the first.
+template <class Config>
+constexpr int phase_maps() {
+  return Config::Operands::kPhases ? 6 : 0;
+}
+
+// The kernel's parameter: ConvParams, further maps if there are any, the visitor's fields of 8 bytes.
+template <int kMaps, class Visitor>
+struct KernelParams {
+  ConvParams fixed;
+  TensorMap further[kMaps];
+  Visitor visitor;
+  UNISONO_DEVICE const TensorMap* maps() const { return further; }
+};
+template <class Visitor>
+struct KernelParams<0, Visitor> {
+  ConvParams fixed;
+  Visitor visitor;
+  UNISONO_DEVICE const TensorMap* maps() const { return nullptr; }
+};
+
+// The largest of each of eight elements, in their own type: NaN if any is.
+template <class Element>
+UNISONO_DEVICE uint4 largest(const uint4& a, const uint4& b) {
+  return {Element::max(a.x, b.x), Element::max(a.y, b.y), Element::max(a.z, b.z), Element::max(a.w, b.w)};
+}
+
+}  // namespace unisono

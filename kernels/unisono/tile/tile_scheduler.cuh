@@ -1,0 +1,130 @@
+// The convolution as a matrix product, and which tile of it a block computes when.
+//   M = output pixels, N = output channels, K = filter taps x input channels (see ConvGeometry).
+// The pixels of a tile are a run of consecutive ones, or a patch 8 pixels wide and kTileM / 8 lines high.
+#pragma once
+#include "unisono/tile/resample.cuh"
+
+namespace unisono {
+
+struct Tile {
+  int image, tile_m, tile_n;  // this block's tile, in tiles
+  int phase = 0;              // by phases: 2 * (which of two lines) + which of two pixels
+};
+
+// Loads [begin, end) of a tile.
+struct Range {
+  int begin, end;
+};
+
+// Tiles of one input region (all channel tiles) are neighbours in the order, then those of one image. With kGroup > 0
+// those of so many input regions are: where the filters exceed L2, what the chip works on at a time is then about as
+// wide as high. By phases (kPhases) tiles across the channels are those of phase 0, then of phase 1, 2 and 3.
+template <int kClusterM, int kClusterN, int kGroup, bool kPhases = false>
+UNISONO_DEVICE Tile tile_at(const ConvGeometry& g, int index, int rank) {
+  int n, m, image;
+  if constexpr (kGroup == 0) {
+    const int row = divided(index, g.by_tiles_n);
+    n = index - row * g.tiles_n;
+    image = divided(row, g.by_tiles_m), m = row - image * g.tiles_m;
+  } else {
+    image = divided(index, g.by_image);
+    const int within = index - image * g.tiles_m * g.tiles_n, group = divided(within, g.by_group) * kGroup;
+    const int rows = smaller(kGroup, g.tiles_m - group), place = within - group * g.tiles_n;
+    n = rows == kGroup ? place / kGroup : place / rows;
+    m = group + place - n * rows;
+  }
+  int phase = 0;
+  if constexpr (kPhases) phase = divided(n, g.by_phase), n -= phase * (g.tiles_n / 4);
+  return {image, m * kClusterM + rank / kClusterN, n * kClusterN + rank % kClusterN, phase};
+}
+
+// How outputs are stored, and where operands [m,n] lie likewise: Config::kStores.
+enum class Stores {
+  kTma,     // rows of channels, whose bytes are a multiple of 16
+  kPlain,   // rows of any number of channels, by ordinary stores
+  kPlanes,  // channels first: a plane of pixels for each
+};
+// The pixels of a warpgroup's rows of the tile: which exist, and where they lie in the image.
+struct RunRows {
+  int first, end;
+  static UNISONO_DEVICE RunRows of(const ConvGeometry& g, const Tile& tile, int tile_rows, int row) {
+    return {tile.tile_m * tile_rows + row, g.rows};
+  }
+  UNISONO_DEVICE bool valid(int m) const { return first + m < end; }
+  UNISONO_DEVICE bool all_valid(int count) const { return first + count <= end; }
+  UNISONO_DEVICE int valid_of_16(int m) const { return larger(0, smaller(16, end - first - m)); }
+  UNISONO_DEVICE int pixel(int m) const { return first + m; }
+  UNISONO_DEVICE int store_x(int m) const { return first + m; }  // in the store map (channels, rows, 1, images)
+  UNISONO_DEVICE int store_y(int) const { return 0; }
+};
+
+struct PatchRows {
+  int top, left, height, width;
+  static UNISONO_DEVICE PatchRows of(const ConvGeometry& g, const Tile& tile, int tile_rows, int row) {
+    const int line = divided(tile.tile_m, g.by_patches);
+    return {line * (tile_rows / 8) + row / 8, (tile.tile_m - line * g.patches_across) * 8, g.height, g.width};
+  }
+  UNISONO_DEVICE bool valid(int m) const { return top + m / 8 < height && left + m % 8 < width; }
+  UNISONO_DEVICE bool all_valid(int count) const { return top + count / 8 <= height && left + 8 <= width; }
+  UNISONO_DEVICE int valid_of_16(int m) const {
+    return larger(0, smaller(8, width - left)) * larger(0, smaller(2, height - top - m / 8));
+  }
+  UNISONO_DEVICE int pixel(int m) const { return (top + m / 8) * width + left + m % 8; }
+  UNISONO_DEVICE int store_x(int) const { return left; }  // in the store map (channels, Q, P, images)
+  UNISONO_DEVICE int store_y(int m) const { return top + m / 8; }
+};
+
+// Runs whose store map knows lines, (channels, Q, lines, images): 16 pixels are then a part of a line, or whole lines.
+struct LineRows : RunRows {
+  int width;
+  static UNISONO_DEVICE LineRows of(const ConvGeometry& g, const Tile& tile, int tile_rows, int row) {
+    return {RunRows::of(g, tile, tile_rows, row), g.width};
+  }
+  UNISONO_DEVICE int store_x(int m) const { return (first + m) % width; }
+  UNISONO_DEVICE int store_y(int m) const { return (first + m) / width; }
+};
+
+// A patch of the pixels of one phase: pixel (y, x) of them is (2 y + phase / 2, 2 x + phase % 2) of the output.
+struct PhaseRows : PatchRows {
+  int phase, output_width;
+  static UNISONO_DEVICE PhaseRows of(const ConvGeometry& g, const Tile& tile, int tile_rows, int row) {
+    PhaseRows rows{PatchRows::of(g, tile, tile_rows, row), tile.phase, g.width};
+    rows.height = (g.height + 1 - tile.phase / 2) / 2, rows.width = (g.width + 1 - tile.phase % 2) / 2;
+    return rows;
+  }
+  UNISONO_DEVICE int pixel(int m) const {
+    return (2 * (top + m / 8) + phase / 2) * output_width + 2 * (left + m % 8) + phase % 2;
+  }
+};
+
+template <bool kPatch, bool kLines, bool kPhases>
+struct RowsOf {
+  using Type = RunRows;
+};
+template <>
+struct RowsOf<false, true, false> {
+  using Type = LineRows;
+};
+template <>
+struct RowsOf<true, false, false> {
+  using Type = PatchRows;
+};
+template <>
+struct RowsOf<true, false, true> {
+  using Type = PhaseRows;
+};
+template <class Config>
+using RowsIn =
+    typename RowsOf<Config::kPatch, Config::Resample::kEnlarged && !Config::kPatch, Config::Operands::kPhases>::Type;
+
+// Position in a ring of kStages buffers; `block` counts everything that the ring has carried so far.
+template <int kStages>
+struct RingPosition {
+  u32 stage, parity;
+  UNISONO_DEVICE explicit RingPosition(u32 block) : stage(block % kStages), parity(block / kStages & 1) {}
+  UNISONO_DEVICE void advance() {
+    if (++stage == kStages) stage = 0, parity ^= 1;
+  }
+};
+
+}  // namespace unisono
