@@ -4,6 +4,8 @@ include(CMakePackageConfigHelpers)
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/unisono)
 install(TARGETS unisono EXPORT unisonoTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/unisono DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+# The device headers that visitors include (docs/device-visitors.md)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/kernels/unisono DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(EXPORT unisonoTargets NAMESPACE unisono:: DESTINATION ${package_dir})
 configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/unisonoConfig.cmake.in ${PROJECT_BINARY_DIR}/unisonoConfig.cmake
                               INSTALL_DESTINATION ${package_dir})

@@ -20,3 +20,4 @@
 #include "unisono/tensor.hpp"
 #include "unisono/text.hpp"
 #include "unisono/tuning.hpp"
+#include "unisono/visitor.hpp"

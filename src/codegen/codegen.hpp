@@ -46,6 +46,16 @@ struct Options {
   std::set<std::string> apart = {};  ///< operands [b,n] whose images may lie further apart than they have columns
 };
 
+/// A header that holds an epilogue for a kernel of somebody else's (kernels/unisono/epilogue/element.cuh).
+struct VisitorHeader {
+  std::string source;
+  std::vector<Field> fields;       ///< of Params, in order
+  std::vector<std::size_t> named;  ///< stores of 16 bits that the kernel addresses itself: main, then side
+};
+
+/// Within `namespace unisono::name`. Throws Unsupported for a normalisation, and for reductions.
+VisitorHeader visitor_header(const plan::Epilogue& epilogue, std::string_view name, const Options& options = {});
+
 /// The device headers that generated code includes, by name ("unisono/sm90/conv_fprop.cuh"), with their text.
 struct Header {
   std::string_view name, text;

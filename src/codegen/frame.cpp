@@ -12,8 +12,6 @@
 
 namespace unisono::codegen {
 
-namespace {
-
 std::string commented(const std::string& text) {
   std::istringstream lines(text);
   std::string result, line;
@@ -21,7 +19,7 @@ std::string commented(const std::string& text) {
   return result;
 }
 
-// Each text once: several functions, of several graphs, may come from one
+// Several functions, of several graphs, may come from one text
 std::string functions_text(const plan::Epilogue& e) {
   std::set<std::string> pasted;
   std::string text;
@@ -36,8 +34,6 @@ std::string functions_text(const plan::Epilogue& e) {
   }
   return text;
 }
-
-}  // namespace
 
 std::string_view operand_tag(DType element) {
   if (element != DType::bf16 && element != DType::f16 && element != DType::tf32)

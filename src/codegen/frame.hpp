@@ -19,6 +19,12 @@ struct Frame {
 /// Throws as codegen::generate does.
 Kernel framed(const plan::Epilogue& epilogue, const Options& options, const Frame& frame);
 
+/// Each line as a comment.
+std::string commented(const std::string& text);
+
+/// The sources of the user functions that the epilogue, and its head, call: each text once.
+std::string functions_text(const plan::Epilogue& epilogue);
+
 /// The tag of an operand type of a contraction, "Bf16"; throws InternalError for one that no matrix instruction takes.
 std::string_view operand_tag(DType element);
 

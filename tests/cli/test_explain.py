@@ -4,7 +4,7 @@ import json
 import re
 
 import onnx_file
-from command import MODEL, SOURCES, UNSUPPORTED, Case, main
+from command import MODEL, SOURCES, UNSUPPORTED, WRONG, Case, main
 
 BLOCK = "y = mish(group_norm(acc + bias[n], groups=4)); store y : bf16"
 
@@ -21,6 +21,19 @@ class ExplainText(Case):
         expected = self.unisono("explain", BLOCK)[0]
         self.assertEqual(self.unisono("explain", "block.txt")[0], expected)
         self.assertEqual(self.unisono("explain", "-", input=BLOCK)[0], expected)
+
+    def test_the_header_for_a_kernel_of_ones_own(self):
+        out, error = self.unisono("explain", "store gelu(acc + bias[n]) as y : bf16", "--gemm", "64,16->32", "--visitor", "own")
+        self.assertEqual(error, "")
+        self.assertTrue(out.startswith("// An epilogue for the kernel that includes this"), out)
+        for words in ("// main: y [m,n], bf16", "namespace unisono::own {", "using Epilogue = "):
+            self.assertIn(words, out)
+        for wrong, said in (((), "--visitor needs --conv or --gemm"), (("--gemm", "64,16->32", "--json"), "nothing else"),
+                            (("--gemm", "64,16->32", "--plan", "tile=64x64"), "--plan and --accurate go with")):
+            self.assertIn(said, self.unisono("explain", "store acc as y : bf16", "--visitor", "own", *wrong, code=WRONG)[1])
+        self.assertIn("'math' cannot be the name", self.unisono("explain", "store acc as y : bf16", "--gemm", "64,16->32", "--visitor", "math", code=WRONG)[1])
+        self.assertIn("one element at a time", self.unisono("explain", BLOCK, "--gemm", "64,16->32", "--visitor", "own", code=UNSUPPORTED)[1])
+        self.assertIn("for one epilogue's text", self.unisono("explain", MODEL, "--visitor", "own", code=WRONG)[1])
 
     def test_json(self):
         shown = self.json("explain", BLOCK)

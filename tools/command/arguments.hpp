@@ -60,6 +60,7 @@ struct ExplainOptions {
   std::string gemm;               ///< with cuda: the product, see parse_product
   std::string plan;               ///< with cuda: CompileOptions::plan
   bool accurate = false;          ///< with cuda: CompileOptions::accurate
+  std::string visitor;            ///< of a text: VisitorOptions::name; the header for a kernel of one's own is printed
   std::vector<std::filesystem::path> functions;  ///< of a text, see read_function
   bool json = false;
 };

@@ -8,9 +8,23 @@
 #include "command/subject.hpp"
 #include "unisono/error.hpp"
 #include "unisono/executable.hpp"
+#include "unisono/visitor.hpp"
 
 namespace unisono::command {
 namespace {
+
+// Nothing but the header, so that it can be written to a file
+int print_visitor(const ExplainOptions& options, const Graph& graph) {
+  if (options.json || !options.plan.empty() || !options.dot.empty() || !options.svg.empty())
+    throw UserError("--visitor prints a CUDA header and nothing else: it goes without --json, --plan, --dot and --svg");
+  if (options.conv.empty() && options.gemm.empty())
+    throw UserError("--visitor needs --conv or --gemm: the extents that the epilogue's operands have");
+  const Contraction contraction = parse_contraction(options.conv, options.gemm, "the visitor is made for");
+  VisitorOptions wanted;
+  wanted.name = options.visitor, wanted.accurate = options.accurate;
+  print(visitor_source(contraction, graph, wanted));
+  return 0;
+}
 
 int explain_text(const ExplainOptions& options) {
   if (!options.region.empty()) throw UserError("--region is for models; an epilogue's text is one region");
@@ -18,6 +32,7 @@ int explain_text(const ExplainOptions& options) {
     throw UserError("--dim and --shape are for models; an epilogue's text knows no extents");
   const auto [text, source] = find_text(options.subject);
   const Graph graph = parse_text(text, source, options.functions);
+  if (!options.visitor.empty()) return print_visitor(options, graph);
   if (options.cuda) return explain_cuda(options, graph);
   GraphExplanation explanation = explain_graph(graph);
   if (!options.conv.empty() || !options.gemm.empty()) {
@@ -32,11 +47,11 @@ int explain_text(const ExplainOptions& options) {
 }  // namespace
 
 int explain(const ExplainOptions& options) {
-  if (!options.cuda && (!options.plan.empty() || options.accurate))
-    throw UserError("--plan and --accurate go with --device cuda");
+  if (!options.cuda && (!options.plan.empty() || (options.accurate && options.visitor.empty())))
+    throw UserError("--plan and --accurate go with --device cuda, --accurate also with --visitor");
   if (is_model(options.subject) && !(options.conv.empty() && options.gemm.empty() && options.plan.empty() &&
-                                     !options.accurate && options.functions.empty()))
-    throw UserError("--conv, --gemm, --plan, --accurate and --function are for one epilogue's text");
+                                     !options.accurate && options.functions.empty() && options.visitor.empty()))
+    throw UserError("--conv, --gemm, --plan, --accurate, --function and --visitor are for one epilogue's text");
   return is_model(options.subject) ? explain_model(options) : explain_text(options);
 }
 

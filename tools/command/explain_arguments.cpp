@@ -11,6 +11,7 @@ constexpr const char* explain_examples =
     "  unisono explain models/heatmap_unet --svg regions.svg\n"
     "  unisono explain models/heatmap_unet --region 3\n"
     "  echo 'store mish(acc) : f16' | unisono explain - --json\n"
+    "  unisono explain 'store gelu(acc + bias[n]) as y : bf16' --gemm '512,768->768' --visitor own > own.cuh\n"
     "  unisono explain --device cuda 'y = silu(group_norm(acc + bias[n], groups=32)); store y : bf16' \\\n"
     "      --conv '8,64,64,320->320,3x3,pad=1'\n";
 
@@ -39,6 +40,10 @@ class ExplainSubcommand : public Subcommand {
     add_epilogue_shape(*app_, options_.conv, options_.gemm, options_.functions);
     app_->add_option("--plan", options_.plan,
                      "With --device cuda: parts of the plan, such as 'tile=128x160 order=pingpong'");
+    app_->add_option("--visitor", options_.visitor,
+                     "Of an epilogue: print the CUDA header unisono::NAME::Epilogue for a kernel of your own, and "
+                     "nothing else")
+        ->type_name("NAME");
     app_->add_flag("--accurate", options_.accurate, "With --device cuda: accurate functions even for 16-bit outputs");
   }
 

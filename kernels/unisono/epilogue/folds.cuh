@@ -8,6 +8,7 @@
 // the same bits each run. Nobody waits: no block has to be resident, and a counter that is full is back at zero for the
 // next launch.
 #pragma once
+#include "unisono/epilogue/visitor.cuh"
 #include "unisono/exchange/moments.cuh"
 #include "unisono/ptx/global.cuh"
 #include "unisono/ptx/sm90_barrier.cuh"
@@ -31,11 +32,6 @@ struct FoldDomain {
   bool per_image;
   int groups, first_fold, folds, first_moment, moments;
   UNISONO_DEVICE constexpr bool by_tile() const { return groups == 1; }
-};
-
-// Where a row is: which of all images' rows, and its image, if tiles know images.
-struct Where {
-  int image, m;
 };
 
 template <int i, class First, class... Others>

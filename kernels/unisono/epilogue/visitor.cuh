@@ -47,6 +47,11 @@
 
 namespace unisono {
 
+// Where a row is: which of all images' rows, and its image, if tiles know images.
+struct Where {
+  int image, m;
+};
+
 enum class SideStore { kNone, kBefore, kAfter };
 
 // An operand [m,n] in the output's layout. `offset` counts elements; for a pair it is a multiple of 2, for an octet

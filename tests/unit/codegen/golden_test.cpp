@@ -54,7 +54,7 @@ TEST_P(GoldenSource, IsAsRecorded) {
 // Nothing is left out: the kernels look for no member that a configuration may lack
 TEST(Golden, AConfigurationHasEveryMember) {
   const std::string page = test::text_of(std::string(UNISONO_KERNELS_DIR) + "/unisono/sm90/conv_config.cuh");
-  const std::string source = generate(epilogue_of("store acc as y : bf16"), {}).source;
+  const std::string source = generate(epilogue_of("store acc as y : bf16"), plan::ConvConfig{}).source;
   const std::string config = source.substr(source.find("struct Config {"), source.find("\n};\n"));
   const std::regex line(R"(\n//   (?:using|int|bool|Norm|Stores) ((?:\w+, )*\w+))"), word(R"(\w+)");
   int members = 0;

@@ -1,0 +1,88 @@
+// An epilogue without normalisation and reductions, one element at a time: for kernels that are not of this library
+// (docs/device-visitors.md). Each thread makes one from the kernel's parameters, and calls it for its sums:
+//
+//   const Epilogue epilogue(params, {y});                      once a thread: scalars are read
+//   epilogue(sum, {image, m}, channel, channels);              stores all results of element [m, channel]
+//
+// `m` counts the rows of all images, `image` those that are done: operands [b] and [b,n] are the image's. Elements of
+// [m,n] lie at m * channels + channel, in operands and results. Every element is called for exactly once; whoever has
+// channel 0 stores the results of the row.
+#pragma once
+#include "unisono/epilogue/folds.cuh"
+#include "unisono/epilogue/operands.cuh"
+#include "unisono/epilogue/visitor.cuh"
+
+namespace unisono {
+
+// Where the results of 16 bits go that the header's first lines call `main` and `side`; others are members of Params.
+struct ElementResults {
+  void* main = nullptr;
+  void* side = nullptr;
+};
+
+template <class Visitor>
+struct ElementVisitor {
+  using Params = typename Visitor::Params;
+  static_assert(Visitor::kColumnsBefore == 0 && Visitor::kTensorsBefore == 0 && !Visitor::kRaw,
+                "nothing is normalised");
+  const Params& params;
+  const ElementResults to;
+  const typename Visitor::Uniform uniform;
+
+  UNISONO_DEVICE ElementVisitor(const Params& p, const ElementResults& results)
+      : params(p), to(results), uniform(Visitor::uniform(p)) {}
+
+  // Operands [m,n] that the element reads.
+  template <int i = 0>
+  UNISONO_DEVICE void load_tensors(u64 offset, float* tensor) const {
+    if constexpr (i < Visitor::kTensors) {
+      tensor[i] = Visitor::template tensor<i>(params).element(offset);
+      load_tensors<i + 1>(offset, tensor);
+    }
+  }
+};
+
+// A value for each element, and a second one.
+template <class Visitor>
+struct PointwiseEpilogue : ElementVisitor<Visitor> {
+  using ElementVisitor<Visitor>::ElementVisitor;
+
+  UNISONO_DEVICE void operator()(float sum, const Where& at, int channel, int channels) const {
+    float column[larger(1, Visitor::kColumnsAfter)], tensor[larger(1, Visitor::kTensors)];
+    Visitor::columns_after(this->params, this->uniform, at.image, channel, column);
+    const u64 offset = u64(at.m) * channels + channel;
+    this->load_tensors(offset, tensor);
+    store_element<typename Visitor::Output>(this->to.main, offset,
+                                            Visitor::after(sum, 0.f, column, tensor, this->uniform));
+    if constexpr (Visitor::kSide != SideStore::kNone)
+      store_element<typename Visitor::Side>(this->to.side, offset, Visitor::side(sum, column, tensor, this->uniform));
+  }
+};
+
+// Values of rows, coordinates, effects, and results of any type and number (epilogue/general.cuh).
+template <class Visitor>
+struct GeneralElementEpilogue : ElementVisitor<Visitor> {
+  using ElementVisitor<Visitor>::ElementVisitor;
+  static_assert(Visitor::kLevels == 0 && Visitor::kDomains == 0, "nothing is reduced");
+
+  UNISONO_DEVICE void operator()(float sum, const Where& at, int channel, int channels) const {
+    float column[larger(1, Visitor::kColumnsAfter)], tensor[larger(1, Visitor::kTensors)], none[1];
+    const typename Visitor::Row row = Visitor::row(this->params, this->uniform, at);
+    if constexpr (Visitor::kRowEnds) {
+      if (channel == 0) Visitor::close_row(this->params, this->uniform, at, row, none);
+    }
+    if constexpr (Visitor::kElements) {
+      Visitor::columns_after(this->params, this->uniform, at.image, channel, column);
+      const u64 offset = u64(at.m) * channels + channel;
+      this->load_tensors(offset, tensor);
+      const auto result = Visitor::element(sum, column, tensor, this->uniform, row, at, channel, true, none);
+      if constexpr (Visitor::kTiled > 0)
+        store_element<typename Visitor::Output>(this->to.main, offset, Visitor::tiled(result, 0));
+      if constexpr (Visitor::kTiled > 1)
+        store_element<typename Visitor::Side>(this->to.side, offset, Visitor::tiled(result, 1));
+      Visitor::put(this->params, offset, result);
+    }
+  }
+};
+
+}  // namespace unisono

@@ -1,0 +1,67 @@
+#include <fmt/format.h>
+
+#include "codegen/codegen.hpp"
+#include "codegen/frame.hpp"
+#include "codegen/visitor.hpp"
+#include "plan/refusal.hpp"
+#include "unisono/text.hpp"
+
+namespace unisono::codegen {
+
+namespace {
+
+constexpr const char* why =
+    "the visitor of a kernel of one's own has one element at a time and its row; what needs several is for the kernels "
+    "of compile()";
+
+// The first value that needs more than its own element
+void check(const plan::Epilogue& e) {
+  if (e.norm) plan::refuse(e.graph, e.norm->result, why);
+  if (!e.general) return;
+  for (const auto* levels : {&e.general->levels, &e.general->group_levels})
+    for (const auto& level : *levels)
+      if (!level.empty()) plan::refuse(e.graph, level.front(), why);
+  for (const auto& domains : e.general->returned)
+    for (const plan::General::Domain& d : domains)
+      for (const auto* list : {&d.folds, &d.moments})
+        if (!list->empty()) plan::refuse(e.graph, list->front(), why);
+  for (const plan::General::Domain& d : e.general->domains)
+    for (const auto* list : {&d.folds, &d.moments})
+      if (!list->empty()) plan::refuse(e.graph, list->front(), why);
+}
+
+// The stores that the kernel's own memory takes: the visitor's Output, and its Side
+std::vector<std::size_t> named_stores(const plan::Epilogue& e) {
+  std::vector<std::size_t> named;
+  for (const plan::Output& o : e.outputs)
+    if (o.place == plan::Output::Place::after) named.push_back(o.store);
+  return named;
+}
+
+std::string about(const plan::Epilogue& e, const std::vector<std::size_t>& named) {
+  std::string text;
+  for (std::size_t i = 0; i < named.size(); ++i) {
+    const Store& store = e.graph.stores[named[i]];
+    text += fmt::format("// {}: {} [m,n], {}\n", i == 0 ? "main" : "side", store.name, to_string(store.dtype));
+  }
+  return text;
+}
+
+}  // namespace
+
+VisitorHeader visitor_header(const plan::Epilogue& epilogue, std::string_view name, const Options& options) {
+  check(epilogue);
+  VisitorWriter writer(epilogue, options);
+  const std::string body = writer.text();
+  VisitorHeader header{.source = {}, .fields = writer.fields(), .named = named_stores(epilogue)};
+  header.source =
+      "// An epilogue for the kernel that includes this, one element at a time (unisono/epilogue/element.cuh):\n" +
+      commented(print(epilogue.graph)) + about(epilogue, header.named) +
+      "#pragma once\n#include <unisono/epilogue/element.cuh>\n#include <unisono/epilogue/math.cuh>\n\n" +
+      functions_text(epilogue) +
+      fmt::format("namespace unisono::{} {{\n\n{}\nusing Epilogue = {}<Visitor>;\n\n}}  // namespace unisono::{}\n",
+                  name, body, epilogue.general ? "GeneralElementEpilogue" : "PointwiseEpilogue", name);
+  return header;
+}
+
+}  // namespace unisono::codegen
