@@ -62,7 +62,8 @@ TEST(NetworkSmall, DepthwiseConvolutionsHaveKernelsOfTheirOwn) {
   }
   EXPECT_EQ(own, 6) << all;
   EXPECT_EQ(sums, 2) << all;  // and the one that reads it
-  EXPECT_THAT(all, testing::HasSubstr("not packed for the tensor cores, nor computed without them (depthwise: 37 channels"));
+  EXPECT_THAT(all,
+              testing::HasSubstr("not packed for the tensor cores, nor computed without them (depthwise: 37 channels"));
 }
 
 // Three of the five without a pass over the concatenation; what stores moments is read

@@ -158,8 +158,8 @@ double depthwise_instructions(const DepthwiseStrip& s, const ConvProblem& p) {
 
 namespace {
 
-/// Shares of the instructions that a scheduler can issue, and that one warp of it can; channels that lie together in less
-/// than a line of a cache; not measured.
+/// Shares of the instructions that a scheduler can issue, and that one warp of it can; channels that lie together in
+/// less than a line of a cache; not measured.
 struct Constants : LaunchConstants {
   double issue = 0.8, warp_issue = 0.35, narrow_line = 0.04;
   double l2_tbps = 5.5;
