@@ -56,6 +56,9 @@ FORBIDDEN = {
 KERNELS = ["params", "ptx", "tile", "exchange", "mma", "epilogue", "load", "sm90", "plain", "check"]
 MOST_LINES, MOST_COLUMNS = 300, 120
 
+# What is included outside src/families
+OF_ALL_FAMILIES = re.compile(r"families/(interface/\w+|registry|\w+/family)\.hpp")
+
 
 def includes(path):
     """(line number, header) of every #include in quotes."""
@@ -146,6 +149,8 @@ def main():
             elif pathlib.Path(home) not in allowed:
                 problems.append(f"{source}:{number}: {owner} may not include {header}")
             top = relative.parts[0]
+            if header.startswith("families/") and top != "families" and not OF_ALL_FAMILIES.fullmatch(header):
+                problems.append(f"{source}:{number}: {header} is a family's own; others know families by their interface")
             if home is not None and home.parts[0] in FORBIDDEN.get(top, []):
                 problems.append(f"{source}:{number}: src/{top} stands before src/{home.parts[0]}")
     problems += in_kernels(root)

@@ -13,9 +13,8 @@
 namespace unisono::families {
 namespace {
 
-/// Families that were added to the built-in ones.
-std::vector<const Family*>& further() {
-  static std::vector<const Family*> list;
+std::vector<const Family*>& families_in_order() {
+  static std::vector<const Family*> list{&sm90_depthwise(), &sm90_conv()};
   return list;
 }
 
@@ -43,14 +42,13 @@ std::string no_candidate(const Workload& w, const std::vector<Candidate>& all, c
 
 }  // namespace
 
-std::vector<const Family*> registry() {
-  std::vector<const Family*> all{&sm90_depthwise(), &sm90_conv()};
-  all.insert(all.end(), further().begin(), further().end());
-  return all;
-}
+std::vector<const Family*> registry() { return families_in_order(); }
 
-Registration::Registration(const Family& family) : family_(family) { further().push_back(&family); }
-Registration::~Registration() { std::erase(further(), &family_); }
+Registration::Registration(const Family& family, Rank rank) : family_(family) {
+  auto& all = families_in_order();
+  all.insert(rank == Rank::first ? all.begin() : all.end(), &family);
+}
+Registration::~Registration() { std::erase(families_in_order(), &family_); }
 
 std::vector<Candidate> candidates(const Workload& workload, const Override& given) {
   Override fixed = given;

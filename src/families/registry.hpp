@@ -11,10 +11,12 @@ namespace unisono::families {
 /// In the order in which they are asked.
 std::vector<const Family*> registry();
 
-/// Adds a family behind the others for as long as this lives. Not for use beside other threads.
+/// Adds a family for as long as this lives, ahead of the built-in ones or behind them. Not for use beside other
+/// threads.
 class Registration {
  public:
-  explicit Registration(const Family& family);
+  enum class Rank : std::uint8_t { first, last };
+  explicit Registration(const Family& family, Rank rank = Rank::last);
   ~Registration();
   Registration(const Registration&) = delete;
   Registration& operator=(const Registration&) = delete;

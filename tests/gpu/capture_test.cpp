@@ -10,12 +10,12 @@
 #include <cstring>
 #include <filesystem>
 
+#include "families/sm90/parameters.hpp"
 #include "gpu/device.hpp"
 #include "gpu/options.hpp"
 #include "gpu/problem.hpp"
 #include "runtime/cuda/driver.hpp"
 #include "runtime/cuda/graph.hpp"
-#include "runtime/cuda/parameters.hpp"
 #include "support/subprocess.hpp"
 #include "unisono/error.hpp"
 
@@ -169,7 +169,8 @@ TEST(SlotsSmall, WhatIsReboundIsWhatIsBoundThere) {
     moved.enqueue(nullptr), bound.enqueue(nullptr);
     const auto& forms = recording.forms();
     ASSERT_EQ(forms.size(), 2u);
-    EXPECT_EQ(std::memcmp(forms[0].parameters, forms[1].parameters, sizeof(cuda::Parameters)), 0) << c.describe();
+    EXPECT_EQ(std::memcmp(forms[0].parameters, forms[1].parameters, sizeof(families::ParameterBytes)), 0)
+        << c.describe();
   }
 }
 

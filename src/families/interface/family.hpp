@@ -8,6 +8,7 @@
 
 #include "codegen/codegen.hpp"
 #include "families/interface/override.hpp"
+#include "families/interface/parameters.hpp"
 #include "families/interface/plan.hpp"
 #include "plan/as_convolution.hpp"
 #include "plan/device.hpp"
@@ -20,6 +21,13 @@ struct Workload {
   const plan::ConvTask& task;
   const plan::Epilogue& epilogue;
   const plan::Device& device;
+};
+
+/// What a kernel was generated for, and what it reads.
+struct Launched {
+  const plan::ConvTask& task;
+  const plan::Epilogue& epilogue;
+  const codegen::Kernel& kernel;
 };
 
 /// Why a kernel does not serve a workload.
@@ -58,6 +66,17 @@ class Family {
   /// The kernel's text. Throws as codegen::generate does.
   virtual codegen::Kernel generate(const Plan& plan, const plan::Epilogue& epilogue,
                                    const codegen::Options& options) const = 0;
+
+  /// Bytes of the kernel's one parameter. Throws Unsupported for an epilogue that reads more than fits there.
+  virtual std::size_t parameter_bytes(const Plan& plan, const codegen::Kernel& kernel) const = 0;
+  /// What the parameter of every launch holds, whatever memory it is bound to.
+  virtual ParameterBytes constants(const Plan& plan, const Launched& what) const = 0;
+  /// Fills in what depends on memory, but for the workspace. Throws Unsupported for tensors that the plan does not
+  /// take.
+  virtual void fill(Parameter& to, const Plan& plan, const Launched& what, const Tensors& tensors) const = 0;
+  /// Fills in the addresses of a workspace that begins at `base`.
+  virtual void place_workspace(ParameterBytes& to, const Plan& plan, const plan::Epilogue& epilogue,
+                               std::uint64_t base) const = 0;
 
   /// The configuration in a few words: "128x160/5+3 pingpong resident".
   virtual std::string title(const Plan& plan) const = 0;

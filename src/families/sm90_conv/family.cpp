@@ -5,15 +5,22 @@
 #include <memory>
 #include <utility>
 
+#include "families/sm90/parameters.hpp"
 #include "families/sm90/problem.hpp"
 #include "families/sm90_conv/conv.hpp"
 #include "families/sm90_conv/cost.hpp"
 #include "families/sm90_conv/generate.hpp"
+#include "families/sm90_conv/parameters.hpp"
 
 namespace unisono::families {
 namespace {
 
 const plan::ConvPlan& own(const Plan& plan) { return static_cast<const plan::ConvPlan&>(plan); }
+
+/// The convolution that the kernel runs.
+plan::ConvTask planned(const plan::ConvPlan& p, const plan::ConvTask& task) {
+  return p.config.phases ? plan::as_planned(task.contraction(), p.config) : task;
+}
 
 class Sm90Conv final : public Family {
  public:
@@ -35,12 +42,28 @@ class Sm90Conv final : public Family {
   }
   double cost(const Plan& plan, const Workload& w) const override {
     const plan::ConvPlan& p = own(plan);
-    const plan::ConvTask task = plan::as_planned(w.task.contraction(), p.config);
-    return plan::predict_us(p, plan::make_problem(p.config.phases ? task : w.task, w.epilogue, w.device), w.device);
+    return plan::predict_us(p, plan::make_problem(planned(p, w.task), w.epilogue, w.device), w.device);
   }
   codegen::Kernel generate(const Plan& plan, const plan::Epilogue& epilogue,
                            const codegen::Options& options) const override {
     return codegen::generate(epilogue, own(plan).config, options);
+  }
+
+  std::size_t parameter_bytes(const Plan& plan, const codegen::Kernel& kernel) const override {
+    return sm90::checked_parameter_bytes(kernel.fields.size(),
+                                         static_cast<std::size_t>(own(plan).config.further_maps()));
+  }
+  ParameterBytes constants(const Plan& plan, const Launched& what) const override {
+    ParameterBytes bytes;
+    bytes.at<ConvParams>().geometry = sm90::geometry(planned(own(plan), what.task), own(plan));
+    return bytes;
+  }
+  void fill(Parameter& to, const Plan& plan, const Launched& what, const Tensors& tensors) const override {
+    sm90::fill(to, planned(own(plan), what.task), own(plan), what.epilogue, what.kernel, tensors);
+  }
+  void place_workspace(ParameterBytes& to, const Plan& plan, const plan::Epilogue& epilogue,
+                       std::uint64_t base) const override {
+    sm90::place_workspace(to.at<ConvParams>(), own(plan), epilogue, base);
   }
 
   std::string title(const Plan& plan) const override { return to_string(own(plan).config); }

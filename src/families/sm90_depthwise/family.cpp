@@ -6,8 +6,10 @@
 #include <utility>
 
 #include "families/sm90/gathering.hpp"
+#include "families/sm90/parameters.hpp"
 #include "families/sm90_depthwise/depthwise.hpp"
 #include "families/sm90_depthwise/generate.hpp"
+#include "families/sm90_depthwise/parameters.hpp"
 
 namespace unisono::families {
 namespace {
@@ -48,6 +50,19 @@ class Sm90Depthwise final : public Family {
                            const codegen::Options& options) const override {
     return codegen::generate(epilogue, own(plan).config, options);
   }
+
+  std::size_t parameter_bytes(const Plan&, const codegen::Kernel& kernel) const override {
+    return sm90::checked_parameter_bytes(kernel.fields.size());
+  }
+  ParameterBytes constants(const Plan& plan, const Launched& what) const override {
+    ParameterBytes bytes;
+    bytes.at<ConvParams>().geometry = sm90::geometry(what.task, own(plan));
+    return bytes;
+  }
+  void fill(Parameter& to, const Plan& plan, const Launched& what, const Tensors& tensors) const override {
+    sm90::fill(to, what.task, own(plan), tensors);
+  }
+  void place_workspace(ParameterBytes&, const Plan&, const plan::Epilogue&, std::uint64_t) const override {}
 
   std::string title(const Plan& plan) const override { return to_string(own(plan).config); }
   std::string describe(const Plan& plan) const override { return plan::describe(own(plan)); }

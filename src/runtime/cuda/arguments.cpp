@@ -224,7 +224,7 @@ void Binder::head(const HeadSignature& h) {
   bound_.head = bound(h.store.name, what, to->second, tma_alignment, Slot::Kind::output);
   for (const Field& f : h.fields) {
     const Word w = field(f, h.contraction);
-    bound_.head_fields.push_back(w.bits), bound_.head_field_slots.push_back(w.slot);
+    bound_.head_fields.add(w.bits, w.slot);
   }
 }
 
@@ -281,7 +281,7 @@ BoundArguments Binder::run() {
   if (s_.side_store) bound_.side = output(*s_.side_store);
   for (const Field& f : s_.fields) {
     const Word w = field(f, s_.contraction);
-    bound_.fields.push_back(w.bits), bound_.field_slots.push_back(w.slot);
+    bound_.fields.add(w.bits, w.slot);
   }
   if (s_.head) head(*s_.head);
   check_sharing(bound_.slots);

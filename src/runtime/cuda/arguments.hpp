@@ -61,12 +61,10 @@ struct BoundArguments {
   std::int64_t a_pitch = 0, output_pitch = 0;  ///< elements from row to row, where they do not lie together; else 0
   Address enlarged, pooled;
   std::int64_t enlarged_pitch = 0, pooled_pitch = 0;  ///< as output_pitch
-  std::vector<std::uint64_t> fields;                  ///< by Signature::fields, as the kernel reads them
-  std::vector<std::size_t> field_slots;               ///< by field; no_slot: neither an address nor a caller's number
+  families::Fields fields;                            ///< by Signature::fields, as the kernel reads them
   Address head_filter, head;
-  std::int64_t head_pitch = 0;             ///< never 0 with a head
-  std::vector<std::uint64_t> head_fields;  ///< as fields
-  std::vector<std::size_t> head_field_slots;
+  std::int64_t head_pitch = 0;  ///< never 0 with a head
+  families::Fields head_fields;
   Address moments;
   std::vector<Slot> slots;
   std::vector<NamedPointer> pointers;

@@ -8,13 +8,13 @@
 #include <string>
 #include <vector>
 
+#include "families/interface/family.hpp"
 #include "runtime/common/executable_impl.hpp"
 #include "runtime/cuda/arguments.hpp"
 #include "runtime/cuda/backend.hpp"
 #include "runtime/cuda/capture.hpp"
 #include "runtime/cuda/kernel.hpp"
 #include "runtime/cuda/launch.hpp"
-#include "runtime/cuda/parameters.hpp"
 
 namespace unisono::cuda {
 
@@ -29,12 +29,14 @@ class CudaExecutable final : public ExecutableImpl, public std::enable_shared_fr
   std::string describe() const override;
 
   /// One launch with these parameters. Throws DeviceError.
-  void launch(const Parameters& parameters, CUstream stream) const;
-  void place(Parameters& parameters, CUdeviceptr workspace) const;
+  void launch(const families::ParameterBytes& parameters, CUstream stream) const;
+  void place(families::ParameterBytes& parameters, CUdeviceptr workspace) const;
   Memory make_workspace() const;
   const Gpu& gpu() const { return gpu_; }
 
  private:
+  const families::Family& family() const { return *lowered_.plan().family; }
+  families::Launched launched() const { return {lowered_.problem.task, lowered_.problem.epilogue, lowered_.kernel}; }
   Prepared prepare(const Arguments& arguments) const;
   /// The stream's workspace, for enqueue(); the caller holds the pool's lock.
   const Memory& workspace_of(CUstream stream) const;
@@ -42,12 +44,8 @@ class CudaExecutable final : public ExecutableImpl, public std::enable_shared_fr
 
   const Gpu& gpu_;
   lower::Lowered lowered_;
-  jit::Binary binary_;  ///< without the cubin
-  // The plan as what it is: one of the two is null
-  const plan::ConvPlan* conv_plan_;
-  const plan::DepthwisePlan* depthwise_plan_;
-  plan::ConvTask task_;          ///< as the kernel computes the contraction
-  const ConvGeometry geometry_;  ///< of every launch, with its divisors
+  jit::Binary binary_;                        ///< without the cubin
+  const families::ParameterBytes constants_;  ///< of every launch
   Signature signature_;
   Kernel kernel_;
   Memory filter_;  ///< constant_b

@@ -10,7 +10,6 @@
 
 #include "runtime/common/executable_impl.hpp"
 #include "runtime/cuda/gpu.hpp"
-#include "runtime/cuda/parameters.hpp"
 #include "runtime/cuda/slots.hpp"
 
 namespace unisono::cuda {
@@ -19,7 +18,7 @@ class CudaExecutable;
 
 /// Everything that a launch hands to its kernel but the workspace, and where each argument stands in it.
 struct Prepared {
-  Parameters parameters;
+  families::ParameterBytes parameters;
   std::vector<Slot> slots;
   std::vector<Site> sites;
 };

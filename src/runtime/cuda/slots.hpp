@@ -8,18 +8,14 @@
 #include <string_view>
 #include <vector>
 
+#include "families/interface/parameters.hpp"
 #include "unisono/tensor.hpp"
 
 namespace unisono::cuda {
 
-inline constexpr std::size_t no_slot = ~std::size_t{0};
-
-/// An address of the caller's, and the index of the slot that gives it.
-struct Address {
-  const void* data = nullptr;
-  std::size_t slot = no_slot;
-  operator const void*() const { return data; }
-};
+using families::Address;
+using families::no_slot;
+using families::Site;
 
 /// One argument, as it was checked: a tensor, or a scalar that the launch carries.
 struct Slot {
@@ -32,15 +28,6 @@ struct Slot {
 
   bool is_tensor() const { return alignment != 0; }
   bool is_written() const { return kind == Kind::output; }
-};
-
-/// Where a kernel's parameters hold the address of a slot's tensor, or the bits of its scalar.
-struct Site {
-  enum class Kind : std::uint8_t { word, tensor_map };
-  std::size_t slot = no_slot;
-  std::size_t offset = 0;  ///< in the parameters, in bytes
-  std::size_t ahead = 0;   ///< bytes from the tensor's address to the one that stands there
-  Kind kind = Kind::word;
 };
 
 /// The slot of this name. What is multiplied goes first; "operand NAME" and "output NAME" stand for the others of a

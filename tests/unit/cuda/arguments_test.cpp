@@ -120,7 +120,7 @@ TEST_F(CudaArguments, AHead) {
   EXPECT_EQ(b.head, at(21));
   EXPECT_EQ(b.head_pitch, 3);
   const auto address = [](void* p) { return reinterpret_cast<std::uint64_t>(p); };
-  EXPECT_EQ(b.head_fields,
+  EXPECT_EQ(b.head_fields.bits,
             (std::vector<std::uint64_t>{address(at(22)), address(at(23)), 3, std::bit_cast<std::uint32_t>(1.f)}));
   EXPECT_EQ(b.output, at(6)) << "bound in any case: tiles may wait there";
   a.outputs["heat"].strides = {20 * 8, 5 * 8, 8, 1};
@@ -156,7 +156,7 @@ TEST_F(CudaArguments, Bound) {
                                           std::bit_cast<std::uint32_t>(0.5f),
                                           std::bit_cast<std::uint32_t>(-3),
                                           address(at(7))};
-  EXPECT_EQ(b.fields, fields);
+  EXPECT_EQ(b.fields.bits, fields);
   EXPECT_EQ(b.pointers.size(), 8u) << "all but the scalars";
 }
 
@@ -165,7 +165,7 @@ TEST_F(CudaArguments, ImagesThatLieApart) {
   const auto apart = [](Arguments& x) { x.operands["temb"].strides = {40, 1}; };
   expect_refusal(apart, "operand temb[b,n] was given strides (40,1)");
   s.fields.push_back({Field::Kind::pitch, "temb", DType::i32, axes::scalar});
-  EXPECT_EQ(bind_arguments(s, a).fields.back(), 16u);
+  EXPECT_EQ(bind_arguments(s, a).fields.bits.back(), 16u);
   expect_refusal([](Arguments& x) { x.operands["temb"].strides = {40, 2}; }, "operand temb[b,n] was given strides");
   expect_refusal(
       [](Arguments& x) {
@@ -174,7 +174,7 @@ TEST_F(CudaArguments, ImagesThatLieApart) {
       "kernels count its elements to 2^31");
   apart(a);
   const BoundArguments b = bind_arguments(s, a);
-  EXPECT_EQ(b.fields.back(), 40u);
+  EXPECT_EQ(b.fields.bits.back(), 40u);
   EXPECT_EQ(b.pointers.size(), 8u);
 }
 

@@ -12,14 +12,18 @@
 #include <stdexcept>
 
 #include "fake/fake_driver.hpp"
+#include "families/sm90/parameters.hpp"
+#include "families/sm90_conv/conv.hpp"
 #include "lower/lower.hpp"
 #include "runtime/cuda/backend.hpp"
 #include "runtime/cuda/driver.hpp"
-#include "runtime/cuda/parameters.hpp"
 #include "unisono/error.hpp"
 #include "unisono/text.hpp"
 
 namespace unisono::cuda {
+
+using families::sm90::parameter_bytes;
+using families::sm90::Parameters;
 
 inline fake::State& driver_state() {
   static fake::State* state = [] {

@@ -29,6 +29,10 @@ class AnyContraction final : public Family {
   }
   double cost(const Plan&, const Workload&) const override { return 1; }
   codegen::Kernel generate(const Plan&, const plan::Epilogue&, const codegen::Options&) const override { return {}; }
+  std::size_t parameter_bytes(const Plan&, const codegen::Kernel&) const override { return 8; }
+  ParameterBytes constants(const Plan&, const Launched&) const override { return {}; }
+  void fill(Parameter&, const Plan&, const Launched&, const Tensors&) const override {}
+  void place_workspace(ParameterBytes&, const Plan&, const plan::Epilogue&, std::uint64_t) const override {}
   std::string title(const Plan&) const override { return "any"; }
   std::string describe(const Plan&) const override { return "any"; }
   std::string reasons(const Plan&, const Workload&) const override { return ""; }

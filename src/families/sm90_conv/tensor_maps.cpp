@@ -1,8 +1,10 @@
-#include "runtime/cuda/tensor_maps.hpp"
+#include "families/sm90_conv/tensor_maps.hpp"
 
 #include <algorithm>
 
-namespace unisono::cuda {
+#include "families/sm90_conv/shared_memory.hpp"
+
+namespace unisono::families::sm90 {
 
 namespace {
 
@@ -59,7 +61,7 @@ MapShape output_shape(const Conv2d& c, const plan::ConvPlan& plan, const Extents
   const bool patch = plan.config.patch, lined = !patch && plan.config.resampling.enlarged;
   const std::int64_t across = patch || lined ? e.width : plan.rows;
   const std::int64_t lines = patch ? e.height : lined ? plan.rows / std::max<std::int64_t>(1, e.width) : 1;
-  const std::uint32_t slice = u32(slice_channels(plan.config.tile_n));
+  const std::uint32_t slice = u32(plan::slice_channels(plan.config.tile_n));
   const std::uint32_t pixels = patch ? 8 : lined ? u32(std::min<std::int64_t>(16, e.width)) : 16;
   return tiled(4, {u64(c.k), u64(across), u64(lines), u64(plan.images)}, {slice, pixels, 16 / pixels, 1});
 }
@@ -121,4 +123,4 @@ MapShapes map_shapes(const plan::ConvTask& task, const plan::ConvPlan& plan) {
           output_shape(c, plan, extents(task.contraction()))};
 }
 
-}  // namespace unisono::cuda
+}  // namespace unisono::families::sm90

@@ -1,12 +1,14 @@
 // Tensor maps: the boxes that TMA is told of.
 
-#include "runtime/cuda/tensor_maps.hpp"
+#include "families/sm90_conv/tensor_maps.hpp"
 
 #include <gtest/gtest.h>
 
 #include <random>
 
-namespace unisono::cuda {
+#include "families/sm90_conv/shared_memory.hpp"
+
+namespace unisono::families::sm90 {
 namespace {
 
 plan::ConvPlan plan_of(const Conv2d& conv, plan::ConvConfig config, bool per_image) {
@@ -257,12 +259,12 @@ TEST(TensorMaps, Im2colBoxHasTheOutputsPixels) {
 }
 
 TEST(TensorMaps, SlicesDivideATile) {
-  for (int n = 8; n <= 256; n += 8) EXPECT_EQ(n % slice_channels(n), 0) << n;
-  EXPECT_EQ(slice_channels(128), 64);
-  EXPECT_EQ(slice_channels(160), 32);
-  EXPECT_EQ(slice_channels(80), 16);
-  EXPECT_EQ(slice_channels(24), 8);
+  for (int n = 8; n <= 256; n += 8) EXPECT_EQ(n % plan::slice_channels(n), 0) << n;
+  EXPECT_EQ(plan::slice_channels(128), 64);
+  EXPECT_EQ(plan::slice_channels(160), 32);
+  EXPECT_EQ(plan::slice_channels(80), 16);
+  EXPECT_EQ(plan::slice_channels(24), 8);
 }
 
 }  // namespace
-}  // namespace unisono::cuda
+}  // namespace unisono::families::sm90

@@ -1,12 +1,14 @@
 // The kernel's parameter: geometry, places in the workspace, and the layout that both compilers must agree on.
 
-#include "runtime/cuda/parameters.hpp"
+#include "families/sm90/parameters.hpp"
 
 #include <gtest/gtest.h>
 
+#include "families/sm90_conv/parameters.hpp"
+#include "families/sm90_depthwise/parameters.hpp"
 #include "kernels/params_layout.hpp"
 
-namespace unisono::cuda {
+namespace unisono::families::sm90 {
 namespace {
 
 TEST(Parameters, Geometry) {
@@ -179,4 +181,4 @@ TEST(Parameters, Bytes) {
 }
 
 }  // namespace
-}  // namespace unisono::cuda
+}  // namespace unisono::families::sm90

@@ -1,0 +1,266 @@
+#include "families/sm90_conv/parameters.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "families/sm90/parameters.hpp"
+#include "families/sm90_conv/tensor_maps.hpp"
+#include "plan/fetchable.hpp"
+#include "unisono/error.hpp"
+
+namespace unisono::families::sm90 {
+namespace {
+
+constexpr std::size_t at_image = offsetof(ConvParams, activation), at_filter = offsetof(ConvParams, filter),
+                      at_output = offsetof(ConvParams, output), at_side = offsetof(ConvParams, side);
+
+/// The i-th map behind ConvParams.
+std::size_t further(std::size_t i) { return offsetof(Parameters, fields) + i * sizeof(TensorMap); }
+
+// Elements from one to the next along each axis
+struct Steps {
+  std::int64_t image, h, w, c;
+};
+
+Steps steps_of(const plan::ConvTask& t) {
+  const Conv2d& c = t.conv;
+  const std::int64_t image = c.h * c.w * c.c;
+  if (t.columns_a || c.layout == Layout::nchw) return {image, c.w, 1, c.h * c.w};
+  return {image, c.w * c.c, c.c, 1};
+}
+
+int narrow(std::int64_t x) { return static_cast<int>(x); }
+
+bool unfolds_lines_only(const plan::ConvConfig& c) { return c.unfold && !c.unfold->by_pixels(); }
+bool stores_plainly(const plan::ConvConfig& c) { return c.stores != plan::Stores::tma; }
+
+class Filling {
+ public:
+  Filling(Parameter& to, const plan::ConvTask& task, const plan::ConvPlan& plan, const plan::Epilogue& epilogue,
+          const codegen::Kernel& kernel, const Tensors& at)
+      : to_(to), task_(task), plan_(plan), epilogue_(epilogue), kernel_(kernel), at_(at) {}
+  void run();
+
+ private:
+  void map(std::size_t to, const MapShape& shape, const Address& base, const char* what, std::size_t ahead = 0) {
+    to_.put_map(to, shape, base, plan_.config.element, what, ahead);
+  }
+  void check_pitches() const;
+  void operands();
+  void outputs();
+  void phases(std::size_t first, std::size_t place, const MapShape& whole, const Address& base, const char* what);
+  void phase(std::size_t to, int which, const MapShape& whole, const Address& base, const char* what);
+  void resampled(const MapShape& output);
+  void fetched(const MapShape& output);
+  void head();
+
+  Parameter& to_;
+  const plan::ConvTask& task_;
+  const plan::ConvPlan& plan_;
+  const plan::Epilogue& epilogue_;
+  const codegen::Kernel& kernel_;
+  const Tensors& at_;
+};
+
+// One of the four phases of an output
+void Filling::phase(std::size_t to, int which, const MapShape& whole, const Address& base, const char* what) {
+  map(to, with_phase(whole, which), base, what, phase_offset(whole, which));
+}
+
+// An output by its phases: the first in its place, the others behind ConvParams
+void Filling::phases(std::size_t first, std::size_t place, const MapShape& whole, const Address& base,
+                     const char* what) {
+  for (int i = 0; i < 4; ++i)
+    phase(i == 0 ? first : further(place + static_cast<std::size_t>(i) - 1), i, whole, base, what);
+}
+
+// The four phases of the enlarged tensor; with nothing else to write the first is the output itself
+void Filling::resampled(const MapShape& output) {
+  const plan::Resampling& r = plan_.config.resampling;
+  std::size_t next = 0;
+  for (int i = 0; r.enlarged && i < 4; ++i)
+    phase(r.only && i == 0 ? at_output : further(next++), i, doubled(output, at_.enlarged_pitch), at_.enlarged,
+          "the enlarged output");
+  if (!r.pooled) return;
+  const auto pitch = at_.pooled_pitch == 0 ? output.extents[0] : static_cast<std::uint64_t>(at_.pooled_pitch);
+  to_.put_struct(further(next), PooledOutput{const_cast<void*>(at_.pooled.data), pitch}, at_.pooled);
+}
+
+// The operands that TMA loads, behind the maps of what is resampled
+void Filling::fetched(const MapShape& output) {
+  const auto first = static_cast<std::size_t>(plan_.config.resampling.maps());
+  const auto count = static_cast<std::size_t>(plan_.config.fetch.value_or(0));
+  const std::vector<ValueId> operands = plan::fetchable_operands(epilogue_);
+  for (std::size_t i = 0; i < std::min(count, operands.size()); ++i) {
+    const std::string& name = epilogue_.graph[operands[i]].attr.name;
+    const auto field = std::ranges::find_if(kernel_.fields, [&](const codegen::Field& f) {
+      return f.kind == codegen::Field::Kind::operand_pointer && f.name == name;
+    });
+    const auto place = static_cast<std::size_t>(field - kernel_.fields.begin());
+    const Address operand{reinterpret_cast<const void*>(at_.fields.bits.at(place)), at_.fields.slots.at(place)};
+    map(further(first + i), output, operand, "an operand [m,n]");
+  }
+}
+
+// Behind all other maps: where the result lies, the filter, the fields of the head's visitor
+void Filling::head() {
+  const plan::ConvConfig& c = plan_.config;
+  if (!c.head.any()) return;
+  const std::size_t place = further(static_cast<std::size_t>(c.further_maps() - 1)),
+                    fields = at_.head_fields.bits.size();
+  if (sizeof(HeadOutput) + 8 * fields > sizeof(TensorMap))
+    throw InternalError(fmt::format("a head with {} operands, which do not fit behind it", fields));
+  to_.put_struct(place,
+                 HeadOutput{const_cast<void*>(at_.head.data), static_cast<std::uint64_t>(at_.head_pitch),
+                            at_.head_filter.data, static_cast<std::uint64_t>(epilogue_.head->channels)},
+                 at_.head);
+  to_.put_address(place + offsetof(HeadOutput, filter), at_.head_filter);
+  to_.put_fields(place + sizeof(HeadOutput), at_.head_fields);
+}
+
+void Filling::check_pitches() const {
+  const plan::ConvConfig& c = plan_.config;
+  const bool image = (c.gather || unfolds_lines_only(c)) && at_.activation_pitch != 0,
+             output = stores_plainly(c) && at_.output_pitch != 0;
+  if (!image && !output) return;
+  throw Unsupported(fmt::format("the {} was given pixels {} elements apart, and {}: make a dense copy",
+                                output ? "output" : "image", output ? at_.output_pitch : at_.activation_pitch,
+                                unfolds_lines_only(c)
+                                    ? "this kernel, which unfolds whole lines, takes dense tensors"
+                                    : "this kernel, which goes without TMA there, takes dense tensors"));
+}
+
+void Filling::operands() {
+  MapShapes shapes = map_shapes(task_, plan_);
+  const plan::ConvConfig& c = plan_.config;
+  const bool whole_lines = c.unfold && c.unfold->by_lines() && at_.activation_pitch == 0;
+  if (c.unfold) shapes.activation = window_shape(task_.conv, c, whole_lines);
+  const auto apart = [](MapShape& m, std::int64_t step) {  // images, and products' filters, are the last extent
+    if (step != 0) m.strides[static_cast<std::size_t>(m.rank) - 2] = static_cast<std::uint64_t>(step) * m.element_bytes;
+  };
+  apart(shapes.activation, at_.step_a), apart(shapes.filter, at_.step_b);
+  if (c.gather)
+    to_.put_struct(at_image, gathered_image(task_, at_.activation, at_.step_a), at_.activation);
+  else
+    map(at_image, with_pitch(shapes.activation, at_.activation_pitch), at_.activation, "the image");
+  if (c.unfold)
+    to_.put_struct(at_filter, UnfoldedFilter{at_.filter, whole_lines, 0}, at_.filter);
+  else if (c.gather && c.gather->filters)
+    to_.put_struct(at_filter, gathered_filter(task_, at_.filter, at_.step_b), at_.filter);
+  else
+    map(at_filter, shapes.filter, at_.filter, "the filter");
+}
+
+void Filling::outputs() {
+  if (stores_plainly(plan_.config)) {
+    to_.put_struct(at_output, PlainOutput{const_cast<void*>(at_.output.data)}, at_.output);
+    to_.put_struct(at_side, PlainOutput{const_cast<void*>(at_.side.data)}, at_.side);
+    return;
+  }
+  const MapShape dense = map_shapes(task_, plan_).output, output = with_pitch(dense, at_.output_pitch);
+  if (plan_.config.phases) {
+    if (at_.output.data != nullptr) phases(at_output, 0, output, at_.output, "the output");
+    if (at_.side.data != nullptr) phases(at_side, 3, dense, at_.side, "the second output");
+    return;
+  }
+  if (at_.output.data != nullptr) map(at_output, output, at_.output, "the output");
+  if (at_.side.data != nullptr) map(at_side, dense, at_.side, "the second output");
+  resampled(dense);
+  fetched(dense);
+  head();
+}
+
+void Filling::run() {
+  check_pitches();
+  operands();
+  outputs();
+  if (at_.moments.data != nullptr) {
+    NormParams& norm = to_.bytes.at<ConvParams>().norm;
+    norm.slots_per_image = plan_.moments.slots;
+    to_.put_address(to_.offset_of(&norm.slots), at_.moments);
+  }
+  put_common(to_, at_, static_cast<std::size_t>(plan_.config.further_maps()));
+}
+
+}  // namespace
+
+GatheredImage gathered_image(const plan::ConvTask& t, const void* memory, std::int64_t step) {
+  const Conv2d& c = t.conv;
+  const Steps steps = steps_of(t);
+  GatheredImage g{};
+  g.memory = memory;
+  g.step_image = static_cast<u64>(step != 0 ? step : steps.image);
+  g.step_h = narrow(steps.h), g.step_w = narrow(steps.w), g.step_c = narrow(steps.c);
+  g.height = narrow(c.h), g.width = narrow(c.w), g.channels = narrow(c.c / c.groups);
+  g.taps_w = narrow(c.s), g.depth = narrow(c.r * c.s * g.channels);
+  g.group_filters = narrow(c.k / c.groups);
+  return g;
+}
+
+GatheredFilter gathered_filter(const plan::ConvTask& t, const void* memory, std::int64_t step) {
+  const Conv2d& c = t.conv;
+  const std::int64_t taps = c.r * c.s, channels = c.c / c.groups;
+  const bool planes = c.layout == Layout::nchw;
+  GatheredFilter g{};
+  g.memory = memory;
+  g.channels = narrow(channels);
+  g.step_image = t.batched ? static_cast<u64>(step != 0 ? step : c.k * channels) : 0;
+  if (t.transposed) {  // (C, R, S, K/groups), or planes (C, K/groups, R, S)
+    const std::int64_t filters = c.k / c.groups;
+    g.step_filter = narrow(planes ? taps : 1), g.step_tap = narrow(planes ? 1 : filters);
+    g.step_c = narrow(filters * taps);
+    g.step_group = narrow((channels - 1) * filters * taps + (planes ? 0 : filters * (taps - 1)));
+  } else if (t.columns_b) {
+    g.step_filter = 1, g.step_c = narrow(c.k);
+  } else {  // (K, R, S, C), or planes (K, C, R, S)
+    g.step_filter = narrow(taps * channels), g.step_tap = narrow(planes ? 1 : channels),
+    g.step_c = narrow(planes ? taps : 1);
+  }
+  return g;
+}
+
+ConvGeometry geometry(const plan::ConvTask& task, const plan::ConvPlan& p) {
+  const Conv2d& c = task.conv;
+  ConvGeometry g = common_geometry(task);
+  g.images = p.images, g.rows = p.rows;
+  g.tiles_m = p.tiles_m, g.tiles_n = p.tiles_n, g.tiles = p.tiles;
+  g.patches_across = p.patches_across;
+  const bool gathers = p.config.by_hand();  // all taps and channels in one k
+  g.taps_h = gathers ? 1 : narrow(c.r), g.taps_w = gathers ? 1 : narrow(c.s), g.channel_blocks = p.channel_blocks;
+  g.splits = p.splits;
+  set_divisors(g, p.config.group);
+  return g;
+}
+
+void fill(Parameter& to, const plan::ConvTask& task, const plan::ConvPlan& plan, const plan::Epilogue& epilogue,
+          const codegen::Kernel& kernel, const Tensors& tensors) {
+  Filling(to, task, plan, epilogue, kernel, tensors).run();
+}
+
+void place_workspace(ConvParams& params, const plan::ConvPlan& plan, const plan::Epilogue& epilogue,
+                     std::uint64_t base) {
+  const plan::Workspace& w = plan.workspace;
+  const bool exchanges = w.bytes > 0;
+  if (epilogue.norm) {
+    params.norm = {.slots = exchanges ? reinterpret_cast<Entry*>(base + w.slots) : nullptr,
+                   .teams = exchanges ? reinterpret_cast<Entry*>(base + w.teams) : nullptr,
+                   .slots_per_image = plan.slots_per_image,
+                   .team_slots = plan.team_slots,
+                   .teams_per_image = plan.teams_per_image,
+                   .group_channels = static_cast<int>(epilogue.norm->group_channels),
+                   .by_group_channels = divisor(static_cast<u64>(epilogue.norm->group_channels))};
+  }
+  if (!exchanges) return;
+  if (epilogue.general) {
+    const auto floats = [&](std::size_t at) { return reinterpret_cast<float*>(base + at); };
+    params.folds = {floats(w.folds), floats(w.fold_results), floats(w.fold_rows),
+                    reinterpret_cast<u32*>(base + w.fold_counters)};
+  }
+  const auto blocks = static_cast<u32>(plan.blocks);
+  params.launch = {reinterpret_cast<u32*>(base + w.exits), blocks * kEpochs - 1, divisor(blocks), 0};
+  if (plan.config.split)
+    params.split = {reinterpret_cast<void*>(base + w.partials), reinterpret_cast<u32*>(base + w.flags)};
+}
+
+}  // namespace unisono::families::sm90

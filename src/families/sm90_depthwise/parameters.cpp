@@ -1,0 +1,49 @@
+#include "families/sm90_depthwise/parameters.hpp"
+
+#include "families/sm90/parameters.hpp"
+
+namespace unisono::families::sm90 {
+namespace {
+
+int narrow(std::int64_t x) { return static_cast<int>(x); }
+
+}  // namespace
+
+DepthwiseImage depthwise_image(const plan::ConvTask& t, const plan::DepthwisePlan& plan, const void* memory,
+                               std::int64_t pitch) {
+  const Conv2d& c = t.conv;
+  const plan::DepthwiseLayout l = plan::depthwise_layout(plan.config.strip, c, extents(t.contraction()));
+  if (pitch == 0) pitch = c.c;
+  DepthwiseImage d{};
+  d.memory = memory;
+  d.step_image = static_cast<u64>(c.h * c.w * pitch);
+  d.step_h = c.w * pitch, d.step_w = pitch;
+  d.height = narrow(c.h), d.width = narrow(c.w);
+  d.lattice_h = l.lattice_h, d.lattice_w = l.lattice_w, d.strip_lines = plan.config.strip.lines;
+  const std::int64_t of_image = l.across * l.down, of_band = l.across * l.band;
+  d.strips = static_cast<u32>(l.strips), d.image_strips = static_cast<u32>(of_image);
+  d.band_strips = static_cast<u32>(of_band), d.band_lines = static_cast<u32>(l.band);
+  const auto by = [](std::int64_t x) { return divisor(static_cast<u64>(x)); };
+  d.by_channel_tiles = by(plan.tiles_n), d.by_image = by(of_image), d.by_band = by(of_band), d.by_lines = by(l.band);
+  return d;
+}
+
+ConvGeometry geometry(const plan::ConvTask& task, const plan::DepthwisePlan& p) {
+  ConvGeometry g = common_geometry(task);
+  g.images = p.images, g.rows = p.rows;
+  g.tiles_m = p.tiles_m, g.tiles_n = p.tiles_n, g.tiles = p.tiles;
+  g.taps_h = narrow(task.conv.r), g.taps_w = narrow(task.conv.s), g.splits = 1;
+  set_divisors(g, 0);
+  return g;
+}
+
+void fill(Parameter& to, const plan::ConvTask& task, const plan::DepthwisePlan& plan, const Tensors& at) {
+  const auto pitch = static_cast<std::uint64_t>(at.output_pitch == 0 ? task.conv.k : at.output_pitch);
+  to.put_struct(offsetof(ConvParams, activation), depthwise_image(task, plan, at.activation, at.activation_pitch),
+                at.activation);
+  to.put_struct(offsetof(ConvParams, filter), DepthwiseFilter{at.filter}, at.filter);
+  to.put_struct(offsetof(ConvParams, output), PitchedOutput{const_cast<void*>(at.output.data), pitch}, at.output);
+  put_common(to, at);
+}
+
+}  // namespace unisono::families::sm90

@@ -1,0 +1,22 @@
+#pragma once
+/// The parameter of a depthwise convolution's kernel.
+
+#include <cstdint>
+
+#include "families/interface/parameters.hpp"
+#include "families/sm90_depthwise/depthwise.hpp"
+#include "plan/as_convolution.hpp"
+#include "unisono/params/params.cuh"
+
+namespace unisono::families::sm90 {
+
+ConvGeometry geometry(const plan::ConvTask& task, const plan::DepthwisePlan& plan);
+
+/// `pitch`: elements from pixel to pixel; 0: they lie together.
+DepthwiseImage depthwise_image(const plan::ConvTask& task, const plan::DepthwisePlan& plan, const void* memory,
+                               std::int64_t pitch = 0);
+
+/// Fills all that depends on memory.
+void fill(Parameter& to, const plan::ConvTask& task, const plan::DepthwisePlan& plan, const Tensors& tensors);
+
+}  // namespace unisono::families::sm90
