@@ -76,6 +76,12 @@ struct TensorSource {
 enum class SideStore { kNone, kBefore, kAfter };
 enum class Norm { kNone, kResident, kStreamed, kRows };
 
+// What configurations name beside that
+enum class Stores { kTma, kPlain, kPlanes };
+struct Images {};
+struct AsItIs {};
+struct NoHead {};
+
 // Functions in f64, rounded once
 namespace math {
 inline float rounded(double x) { return static_cast<float>(x); }
