@@ -6,8 +6,10 @@
 #include <sstream>
 
 #include "codegen/expression.hpp"
+#include "codegen/image_values.hpp"
 #include "codegen/names.hpp"
 #include "codegen/pieces.hpp"
+#include "codegen/reduction_text.hpp"
 #include "codegen/scope.hpp"
 #include "ir/op_table.hpp"
 #include "plan/refusal.hpp"
@@ -55,7 +57,6 @@ class KernelWriter {
   bool is_leaf(ValueId id) const { return g_[id].op == Op::acc || g_[id].op == Op::operand || is_reduction(g_[id].op); }
   std::string loaded(ValueId id);
   std::string octet_loads();
-  std::vector<ValueId> of_images() const;
   std::string given(ValueId id);
   void check(ValueId id) const;
   GraphKernel finish(const std::string& body, const std::string& run, int threads);
@@ -141,54 +142,6 @@ GraphKernel KernelWriter::finish(const std::string& body, const std::string& run
   return k;
 }
 
-// Results in a row of results
-std::string result_columns(const ReduceDomain& d) { return d.cols ? fmt::format("{}u", d.groups) : "p.columns"; }
-
-// What one result within a row is made of, from the number of the block
-std::string domain_text(const ReduceDomain& d) {
-  const std::string width = fmt::format("p.columns / {}u", d.groups);
-  return fmt::format(
-      "    const u32 row = blockIdx.x / {0}, channel = blockIdx.x % {0};\n"
-      "    const plain::Domain domain{{row, 1, {1}}};\n",
-      result_columns(d), d.cols ? fmt::format("channel * ({0}), {0}", width) : "channel, 1");
-}
-
-// ---- Reductions over rows: the state of a slab of rows, and what a whole state gives
-
-std::string_view state_of(Op op) {
-  switch (op) {
-    case Op::mean:
-    case Op::variance: return "plain::MomentState";
-    case Op::sum: return "plain::Folded<plain::FoldSum>";
-    case Op::sum_squares: return "plain::Folded<plain::FoldSquares>";
-    case Op::reduce_max: return "plain::Folded<plain::FoldLargest>";
-    case Op::reduce_min: return "plain::Folded<plain::FoldSmallest>";
-    default: throw InternalError(fmt::format("{} is no reduction", to_string(op)));
-  }
-}
-
-std::string_view result_of(Op op) {
-  if (op == Op::mean) return "state.of.mean";
-  return op == Op::variance ? "state.of.m2 / state.of.count" : "state.value";
-}
-
-int state_floats(Op op) { return op == Op::mean || op == Op::variance ? 3 : 1; }
-
-std::string reduction_text(Op op, int threads) {
-  const auto over = [&](const char* start, const char* join, const char* value = "value") {
-    return fmt::format("plain::reduce<{}>(domain, {}, {}, plain::{}())", threads, start, value, join);
-  };
-  switch (op) {
-    case Op::sum: return over("0.f", "Sum");
-    case Op::mean: return fmt::format("plain::mean<{}>(domain, value)", threads);
-    case Op::variance: return fmt::format("plain::variance<{}>(domain, value)", threads);
-    case Op::sum_squares: return over("0.f", "Sum", "square");
-    case Op::reduce_max: return over("-__int_as_float(0x7f800000)", "Largest");
-    case Op::reduce_min: return over("__int_as_float(0x7f800000)", "Smallest");
-    default: throw InternalError(fmt::format("{} is no reduction", to_string(op)));
-  }
-}
-
 GraphKernel KernelWriter::within_rows(const std::vector<ValueId>& values) {
   const Node& first = g_[values[0]];
   constexpr int threads = 32;
@@ -261,42 +214,9 @@ GraphKernel KernelWriter::join(const std::vector<ValueId>& values) {
   return k;
 }
 
-// What the stores need of values that are the same in all rows of an image: a thread computes them once for its
-// channels, as long as there are registers for them
-std::vector<ValueId> KernelWriter::of_images() const {
-  constexpr std::size_t most = 6;
-  // Results of a reduction within rows are stored by row, even if the value that was reduced is the same in all of them
-  std::vector<bool> by_row(g_.nodes.size());
-  for (ValueId id = 0; id < g_.nodes.size(); ++id) {
-    const Node& x = g_[id];
-    const auto inputs_by_row = [&] {
-      return std::any_of(x.inputs.begin(), x.inputs.end(), [&](ValueId input) { return by_row[input]; });
-    };
-    by_row[id] = is_reduction(x.op) ? reduced_axes(x.attr.domain).row == RowAxis::m
-                                    : x.axes.row == RowAxis::m || inputs_by_row();
-  }
-  const auto fixed = [&](ValueId id) { return !by_row[id]; };
-  std::vector<bool> needed(g_.nodes.size());
-  std::vector<ValueId> values;
-  const auto need = [&](ValueId id) {
-    if (!fixed(id)) {
-      needed[id] = true;
-    } else if (g_[id].op != Op::constant && g_[id].dtype == DType::f32 && values.size() < most &&
-               std::find(values.begin(), values.end(), id) == values.end()) {
-      values.push_back(id);
-    }
-  };
-  for (const Store& s : g_.stores) need(s.value);
-  for (ValueId id = static_cast<ValueId>(g_.nodes.size()); id-- > 0;)
-    if (needed[id] && !is_leaf(id))
-      for (const ValueId input : g_[id].inputs) need(input);
-  std::sort(values.begin(), values.end());
-  return values;
-}
-
 GraphKernel KernelWriter::stores() {
   by_octets_ = true;
-  const std::vector<ValueId> fixed = of_images();
+  const std::vector<ValueId> fixed = values_of_images(g_);
   Scope once(g_, names_, true, [this](ValueId id) { return given(id); });
   once.compute(fixed);
   for (std::size_t i = 0; i < fixed.size(); ++i)
@@ -330,11 +250,8 @@ GraphKernel KernelWriter::stores() {
   return finish(body, "    plain::elements<Values>(p);\n", 256);
 }
 
-}  // namespace
-
-std::vector<GraphKernel> graph_kernels(const Graph& g, const GraphStorage& storage) {
-  if (!g.effects.empty()) throw Unsupported("calls that return nothing are in no kernel over a tensor");
-  const Names names(g);
+// Reductions of one value over one domain, which one kernel computes
+std::vector<std::vector<ValueId>> joined_reductions(const Graph& g) {
   std::vector<std::vector<ValueId>> groups;
   for (ValueId id = 0; id < g.nodes.size(); ++id) {
     const Node& x = g[id];
@@ -350,8 +267,16 @@ std::vector<GraphKernel> graph_kernels(const Graph& g, const GraphStorage& stora
     else
       found->push_back(id);
   }
+  return groups;
+}
+
+}  // namespace
+
+std::vector<GraphKernel> graph_kernels(const Graph& g, const GraphStorage& storage) {
+  if (!g.effects.empty()) throw Unsupported("calls that return nothing are in no kernel over a tensor");
+  const Names names(g);
   std::vector<GraphKernel> kernels;
-  for (const auto& group : groups) {
+  for (const auto& group : joined_reductions(g)) {
     const auto writer = [&] { return KernelWriter(g, names, storage); };
     if (!g[group[0]].attr.domain.rows) {
       kernels.push_back(writer().within_rows(group));
@@ -362,49 +287,6 @@ std::vector<GraphKernel> graph_kernels(const Graph& g, const GraphStorage& stora
   }
   kernels.push_back(KernelWriter(g, names, storage).stores());
   return kernels;
-}
-
-// ---- Kernels that are not generated but chosen
-
-std::string_view to_string(PlainKernel kernel) {
-  switch (kernel) {
-    case PlainKernel::enter: return "enter";
-    case PlainKernel::leave: return "leave";
-    case PlainKernel::pool: return "pool";
-    case PlainKernel::resize: return "resize";
-    case PlainKernel::copy_elements: return "copy_elements";
-    case PlainKernel::copy_octets: return "copy_octets";
-    case PlainKernel::reshape: return "reshape";
-    case PlainKernel::direct: return "direct";
-    case PlainKernel::join_moments: return "join_moments";
-  }
-  throw InternalError("a plain kernel without a name");
-}
-
-std::string plain_entry(PlainKernel kernel) { return fmt::format("unisono_{}", to_string(kernel)); }
-
-std::string plain_source(DType element) {
-  const std::string_view type = element_name(element);
-  std::string text =
-      "// The kernels of a network that are not generated from a graph.\n#include <unisono/plain/plain.cuh>\n"
-      "#include <unisono/plain/plain_moments.cuh>\n";
-  const auto add = [&](PlainKernel kernel, std::string_view parameters, const std::string& call) {
-    text += fmt::format(
-        "\nextern \"C\" __global__ void __launch_bounds__(256)\n"
-        "{}(const __grid_constant__ unisono::{} p) {{\n    using namespace unisono;\n    begin();\n    "
-        "plain::{}(p);\n}}\n",
-        plain_entry(kernel), parameters, call);
-  };
-  add(PlainKernel::enter, "BorderParams", fmt::format("enter<{}>", type));
-  add(PlainKernel::leave, "BorderParams", fmt::format("leave<{}>", type));
-  add(PlainKernel::pool, "PoolParams", fmt::format("pool<{}>", type));
-  add(PlainKernel::resize, "ResizeParams", fmt::format("resize<{}>", type));
-  add(PlainKernel::copy_elements, "CopyParams", "copy<u16>");
-  add(PlainKernel::copy_octets, "CopyParams", "copy<uint4>");
-  add(PlainKernel::reshape, "ReshapeParams", "reshape");
-  add(PlainKernel::direct, "DirectParams", fmt::format("direct<{}>", type));
-  add(PlainKernel::join_moments, "JoinMomentsParams", "join_moments");
-  return text;
 }
 
 }  // namespace unisono::codegen

@@ -27,6 +27,10 @@ std::string_view fold_name(Op op) {
 
 std::string term(Op op, const std::string& x) { return op == Op::sum_squares ? fmt::format("{0} * {0}", x) : x; }
 
+std::string branch(std::string_view variable, std::size_t i, const std::string& lines) {
+  return lines.empty() ? "" : fmt::format("        if constexpr ({} == {}) {{\n{}        }}\n", variable, i, lines);
+}
+
 std::string function(const std::string& head, const std::string& body) {
   return fmt::format("    static UNISONO_DEVICE {} {{{}}}\n", head, body.empty() ? "" : "\n" + body + "    ");
 }

@@ -22,6 +22,9 @@ std::string_view fold_name(Op op);
 /// What a reduction joins, of one element x.
 std::string term(Op op, const std::string& x);
 
+/// The lines of a function that its template argument `variable` chooses at `i`.
+std::string branch(std::string_view variable, std::size_t i, const std::string& lines);
+
 /// A static device function inside the visitor.
 std::string function(const std::string& head, const std::string& body);
 

@@ -1,6 +1,7 @@
 #pragma once
 /// The visitor of kernels/unisono/epilogue/visitor.cuh, function by function.
 
+#include <initializer_list>
 #include <set>
 #include <string>
 #include <vector>
@@ -70,12 +71,14 @@ class VisitorWriter {
   std::string groups();
   std::string column_text(std::size_t i, DType as) const;
   std::string returned();
+  std::string shared_terms(std::initializer_list<const std::vector<ValueId>*> lists);
   std::string returned_list(std::size_t level);
   std::string concluded(const plan::General::Domain& domain) const;
   std::string returned_columns(std::size_t level);
   bool is_effect(ValueId id) const;
   std::string rows();
   void fill_rows(Scope& s, int level);
+  std::string conclusions(std::size_t level);
   std::string levels();
   void call_effects(Scope& s, bool full, const char* condition);
   std::string results();

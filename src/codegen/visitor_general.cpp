@@ -1,5 +1,4 @@
-// The visitor of kernels/unisono/epilogue/general.cuh: rows, reductions over their channels, results of any type,
-// stored reductions.
+// The visitor of kernels/unisono/epilogue/general.cuh: rows, reductions over their channels, results of any type.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -23,15 +22,6 @@ bool is_row(const Node& x) { return x.axes == axes::m; }
 bool is_full(const Node& x) { return x.axes == axes::mn; }
 bool is_group_fold(const Node& x) {
   return ir::is_reduction(x.op) && x.axes.row == RowAxis::m && x.axes.col == ColAxis::g;
-}
-
-std::string constants(const std::string& type, const std::string& head, const std::vector<std::string>& of,
-                      std::string_view none) {
-  return fmt::format("    static UNISONO_DEVICE constexpr {} {} {{ return {}; }}\n", type, head, chosen(of, none));
-}
-
-std::string branch(std::string_view variable, std::size_t i, const std::string& lines) {
-  return lines.empty() ? "" : fmt::format("        if constexpr ({} == {}) {{\n{}        }}\n", variable, i, lines);
 }
 
 }  // namespace
@@ -112,36 +102,31 @@ void VisitorWriter::fill_rows(Scope& s, int level) {
   }
 }
 
+// Values [m] that follow once a level's reductions are complete, folded[i]
+std::string VisitorWriter::conclusions(std::size_t level) {
+  Place after;
+  if (e_.general->returns()) after.columns = &e_.columns_after;
+  for (const ValueId id : kept_in_rows()) after.values[id] = "row." + names_.of(id);
+  for (ValueId id = 0; id < g_.nodes.size(); ++id)
+    if (is_row(g_[id]) && e_.general->level_of[id] <= static_cast<int>(level))
+      after.values[id] = "row." + names_.of(id);
+  const auto& list = e_.general->levels[level];
+  for (std::size_t i = 0; i < list.size(); ++i)
+    after.values[list[i]] = fmt::format("folded[{}]{}", i, g_[list[i]].op == Op::mean ? " / channels" : "");
+  Scope end = scope(after, true);
+  fill_rows(end, static_cast<int>(level) + 1);
+  return end.lines();
+}
+
 std::string VisitorWriter::levels() {
-  std::string contributions, conclusions;
+  std::string contributed, concluded;
   std::vector<std::string> counts, kinds;
   const auto& levels = e_.general->levels;
   for (std::size_t l = 0; l < levels.size(); ++l) {
-    const Place place = element_place();
-    Scope s = scope(place, options_.accurate);
-    Place after;
-    if (e_.general->returns()) after.columns = &e_.columns_after;
-    for (const ValueId id : kept_in_rows()) after.values[id] = "row." + names_.of(id);
+    contributed += branch("level", l, shared_terms({&levels[l], &e_.general->group_levels[l]}));
+    concluded += branch("level", l, conclusions(l));
     std::vector<std::string> kinds_here;
-    for (ValueId id = 0; id < g_.nodes.size(); ++id)
-      if (is_row(g_[id]) && e_.general->level_of[id] <= static_cast<int>(l)) after.values[id] = "row." + names_.of(id);
-    for (std::size_t i = 0; i < levels[l].size(); ++i) {
-      const Node& x = g_[levels[l][i]];
-      s.compute(x.inputs);
-      s.line(fmt::format("value[{}] = {};", i, term(x.op, s.text(x.inputs[0], DType::f32))));
-      after.values[levels[l][i]] = fmt::format("folded[{}]{}", i, x.op == Op::mean ? " / channels" : "");
-      kinds_here.emplace_back(fold_name(x.op));
-    }
-    const auto& grouped = e_.general->group_levels[l];
-    for (std::size_t i = 0; i < grouped.size(); ++i) {
-      const Node& x = g_[grouped[i]];
-      s.compute(x.inputs);
-      s.line(fmt::format("value[{}] = {};", levels[l].size() + i, term(x.op, s.text(x.inputs[0], DType::f32))));
-    }
-    contributions += branch("level", l, s.lines());
-    Scope end = scope(after, true);
-    fill_rows(end, static_cast<int>(l) + 1);
-    conclusions += branch("level", l, end.lines());
+    for (const ValueId id : levels[l]) kinds_here.emplace_back(fold_name(g_[id].op));
     counts.push_back(fmt::format("{}", levels[l].size()));
     kinds.push_back(fmt::format("({})", chosen(kinds_here, "Fold::kSum")));
   }
@@ -156,11 +141,11 @@ std::string VisitorWriter::levels() {
          function(
              "void contribute(float acc, const float* column, const float* tensor, const Uniform& u, const Row& "
              "row, int channel, float* value)",
-             contributions) +
+             contributed) +
          "    template <int level>\n" +
          function(fmt::format("void conclude(const Uniform& u, float channels, const float* folded, {}Row& row)",
                               e_.general->returns() ? "const float* column, " : ""),
-                  conclusions);
+                  concluded);
 }
 
 // ---- Elements
@@ -178,6 +163,21 @@ void VisitorWriter::call_effects(Scope& s, bool full, const char* condition) {
     s.line(expression(g_, id, texts, true).insert(0, condition) + ";");
   }
 }
+
+namespace {
+
+// The functions that store a value of an element, and those of two neighbours
+struct StoreNames {
+  std::string pair, single;
+};
+
+StoreNames store_names(DType stored) {
+  if (stored == DType::i32) return {"store_pair_of_ints", "store_int"};
+  if (stored == DType::boolean) return {"store_pair_of_bools", "store_bool"};
+  return {fmt::format("store_pair<{}>", element_name(stored)), fmt::format("store_element<{}>", element_name(stored))};
+}
+
+}  // namespace
 
 std::string VisitorWriter::results() {
   const Place place = element_place();
@@ -198,14 +198,9 @@ std::string VisitorWriter::results() {
       tiled.push_back(fmt::format("x.r{}", o));
       continue;
     }
-    const std::string put = held == DType::i32       ? "store_pair_of_ints"
-                            : held == DType::boolean ? "store_pair_of_bools"
-                                                     : fmt::format("store_pair<{}>", element_name(stored));
-    const std::string put_one = held == DType::i32       ? "store_int"
-                                : held == DType::boolean ? "store_bool"
-                                                         : fmt::format("store_element<{}>", element_name(stored));
-    puts += fmt::format("        {0}(p.{1}, offset, x.r{2}, y.r{2});\n", put, names_.of_store(output.store), o);
-    single_puts += fmt::format("        {0}(p.{1}, offset, x.r{2});\n", put_one, names_.of_store(output.store), o);
+    const StoreNames store = store_names(stored);
+    puts += fmt::format("        {0}(p.{1}, offset, x.r{2}, y.r{2});\n", store.pair, names_.of_store(output.store), o);
+    single_puts += fmt::format("        {0}(p.{1}, offset, x.r{2});\n", store.single, names_.of_store(output.store), o);
   }
   call_effects(s, true, "if (exists) ");
   const bool works = !e_.outputs.empty() && !members.empty();
@@ -263,63 +258,6 @@ std::string VisitorWriter::row_ends() {
   return fmt::format("    static constexpr bool kRowEnds = {};\n", !s.lines().empty()) +
          function("void close_row(const Params& p, const Uniform& u, const Where& at, const Row& row, float* value)",
                   s.lines());
-}
-
-// ---- Stored reductions
-
-std::string VisitorWriter::domains() {
-  const plan::FoldCounts counts = plan::fold_counts(e_);
-  std::string text = fmt::format("    static constexpr int kChannelFolds = {}, kMoments = {}, kTileFolds = {};\n",
-                                 counts.channel, counts.moments, counts.tile);
-  for (const auto& [list, name] : {std::pair{FoldList::channel, "channel_fold"}, {FoldList::tile, "tile_fold"}}) {
-    std::vector<std::string> kinds;
-    for (const ValueId id : folds(list)) kinds.emplace_back(fold_name(g_[id].op));
-    text += constants("Fold", fmt::format("{}(int i)", name), kinds, "Fold::kSum");
-  }
-  std::vector<std::string> descriptions;
-  std::string finishes;
-  std::size_t tile = 0, channel = 0, moment = 0;
-  const auto& all = e_.general->domains;
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    const Domain& d = all[i];
-    std::size_t& first = d.groups == 1 ? tile : channel;
-    descriptions.push_back(fmt::format("FoldDomain{{{}, {}, {}, {}, {}, {}}}", d.per_image, d.groups, first,
-                                       d.folds.size(), moment, d.moments.size()));
-    first += d.folds.size(), moment += d.moments.size();
-    finishes += branch("domain", i, finish(d));
-  }
-  return text + fmt::format("    static constexpr int kDomains = {};\n", all.size()) +
-         constants("FoldDomain", "domain(int i)", descriptions, "FoldDomain{}") + "    template <int domain>\n" +
-         function(
-             "void finish(const Params& p, const Uniform& u, int image, int group, float rows, float columns, "
-             "const float* folded, const Moments* moments)",
-             finishes);
-}
-
-// Stores what follows from a domain's reductions
-std::string VisitorWriter::finish(const Domain& d) {
-  Place place;
-  place.channel = "group";
-  for (std::size_t i = 0; i < d.folds.size(); ++i) {
-    const Node& x = g_[d.folds[i]];
-    const char* count = x.attr.domain.cols ? " / (rows * columns)" : " / rows";
-    place.values[d.folds[i]] = fmt::format("folded[{}]{}", i, x.op == Op::mean ? count : "");
-  }
-  for (std::size_t i = 0; i < d.moments.size(); ++i)
-    place.values[d.moments[i]] = fmt::format("moments[{0}].m2 / moments[{0}].count", i);
-  const std::string groups = d.groups == 0 ? "p.channels" : fmt::format("{}", d.groups);
-  const std::string at = d.groups == 1 ? (d.per_image ? "image" : "0")
-                         : d.per_image ? fmt::format("image * {} + group", groups)
-                                       : "group";
-  Scope s = scope(place, true);
-  for (const std::size_t i : d.stores) {
-    const Store& store = g_.stores[i];
-    const DType held = store.dtype == DType::i32 || store.dtype == DType::boolean ? store.dtype : DType::f32;
-    s.compute(std::vector{store.value});
-    s.line(fmt::format("store<{}>(p.{}, {}, {});", element_name(store.dtype), names_.of_store(i), at,
-                       s.text(store.value, held)));
-  }
-  return s.lines();
 }
 
 // ---- All of it

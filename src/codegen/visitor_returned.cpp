@@ -111,6 +111,20 @@ std::string VisitorWriter::returned() {
                             fmt::join(names, ", "));
 }
 
+// What an element adds to each reduction of the lists, one after the other
+std::string VisitorWriter::shared_terms(std::initializer_list<const std::vector<ValueId>*> lists) {
+  const Place place = element_place();
+  Scope s = scope(place, options_.accurate);
+  std::size_t at = 0;
+  for (const auto* list : lists)
+    for (const ValueId id : *list) {
+      s.compute(g_[id].inputs);
+      const std::string x = s.text(g_[id].inputs[0], DType::f32);
+      s.line(fmt::format("value[{}] = {};", at++, term(g_[id].op, x)));
+    }
+  return s.lines();
+}
+
 std::string VisitorWriter::returned_list(std::size_t level) {
   const std::vector<Domain>& all = e_.general->returned[level];
   std::vector<ValueId> folds, moments;
@@ -124,15 +138,6 @@ std::string VisitorWriter::returned_list(std::size_t level) {
     moments.insert(moments.end(), all[d].moments.begin(), all[d].moments.end());
     conclusions += fmt::format("        if constexpr (domain == {}) {{\n{}        }}\n", d, concluded(all[d]));
   }
-  const Place place = element_place();
-  Scope s = scope(place, options_.accurate);
-  std::size_t at = 0;
-  for (const auto* list : {&folds, &moments})
-    for (const ValueId id : *list) {
-      s.compute(g_[id].inputs);
-      const std::string x = s.text(g_[id].inputs[0], DType::f32);
-      s.line(fmt::format("value[{}] = {};", at++, term(g_[id].op, x)));
-    }
   const auto list = [](const char* head, const std::vector<std::string>& of, const char* none) {
     return fmt::format("    static UNISONO_DEVICE constexpr {} {{ return {}; }}\n", head, chosen(of, none));
   };
@@ -146,7 +151,7 @@ std::string VisitorWriter::returned_list(std::size_t level) {
          function(
              "void share(float acc, const float* column, const float* tensor, const Uniform& u, const Row& row, int "
              "channel, float* value)",
-             s.lines()) +
+             shared_terms({&folds, &moments})) +
          function(
              "void columns(const Params& p, const Uniform& u, int image, int channel, const float* value, float* "
              "column)",

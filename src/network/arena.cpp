@@ -81,46 +81,72 @@ constexpr std::size_t most_pairs = std::size_t{1} << 23;
 
 }  // namespace
 
+namespace {
+
+// The largest first, each in the smallest gap that those in use at the same time leave
+class ArenaPlanner {
+ public:
+  explicit ArenaPlanner(std::span<const Lifetime> buffers)
+      : buffers_(buffers), lives_(lives(buffers)), placed_(lives_), skyline_(steps(lives_)) {
+    plan_.offsets.assign(buffers.size(), 0);
+  }
+
+  ArenaPlan run(const std::vector<std::size_t>& order) && {
+    for (const std::size_t i : order)
+      if (const std::size_t bytes = arena_size(buffers_[i].bytes); bytes != 0) place(i, bytes);
+    return std::move(plan_);
+  }
+
+ private:
+  static std::vector<IndexRange> lives(std::span<const Lifetime> buffers) {
+    std::vector<IndexRange> all;
+    for (const Lifetime& b : buffers)
+      all.push_back(
+          {support::narrow<std::size_t>("a step", b.first), support::narrow<std::size_t>("a step", b.last) + 1});
+    return all;
+  }
+  static std::size_t steps(const std::vector<IndexRange>& lives) {
+    std::size_t last = 0;
+    for (const IndexRange& life : lives) last = std::max(last, life.end);
+    return last;
+  }
+
+  void place(std::size_t i, std::size_t bytes) {
+    meeting_.clear(), taken_.clear();
+    placed_.find(lives_[i], meeting_, most_pairs - pairs_ + 1);
+    pairs_ += meeting_.size();
+    if (pairs_ <= most_pairs) {
+      for (const std::size_t j : meeting_)
+        taken_.push_back({plan_.offsets[j], plan_.offsets[j] + arena_size(buffers_[j].bytes)});
+      plan_.offsets[i] = best_gap(taken_, bytes);
+    } else {
+      pairs_ = most_pairs;
+      plan_.offsets[i] = skyline_.over(lives_[i]);
+    }
+    const auto end = (Checked(arena_bytes, plan_.offsets[i]) + bytes).to<std::size_t>();
+    plan_.bytes = std::max(plan_.bytes, end);
+    placed_.insert(i);
+    skyline_.raise(lives_[i], end);
+  }
+
+  std::span<const Lifetime> buffers_;
+  std::vector<IndexRange> lives_;
+  IntervalIndex placed_;
+  Skyline skyline_;
+  ArenaPlan plan_;
+  std::size_t pairs_ = 0;
+  std::vector<std::size_t> meeting_;
+  std::vector<IndexRange> taken_;
+};
+
+}  // namespace
+
 ArenaPlan plan_arena(std::span<const Lifetime> buffers, bool reuse) {
   std::vector<std::size_t> order(buffers.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::stable_sort(order.begin(), order.end(),
                    [&](std::size_t x, std::size_t y) { return buffers[x].bytes > buffers[y].bytes; });
-  if (!reuse) return one_after_another(buffers, order);
-  std::vector<IndexRange> lives;
-  std::size_t steps = 0;
-  for (const Lifetime& b : buffers) {
-    lives.push_back(
-        {support::narrow<std::size_t>("a step", b.first), support::narrow<std::size_t>("a step", b.last) + 1});
-    steps = std::max(steps, lives.back().end);
-  }
-  IntervalIndex placed(lives);
-  Skyline skyline(steps);
-  ArenaPlan plan;
-  plan.offsets.assign(buffers.size(), 0);
-  std::size_t pairs = 0;
-  std::vector<std::size_t> meeting;
-  std::vector<IndexRange> taken;
-  for (const std::size_t i : order) {
-    const std::size_t bytes = arena_size(buffers[i].bytes);
-    if (bytes == 0) continue;
-    meeting.clear(), taken.clear();
-    placed.find(lives[i], meeting, most_pairs - pairs + 1);
-    pairs += meeting.size();
-    if (pairs <= most_pairs) {
-      for (const std::size_t j : meeting)
-        taken.push_back({plan.offsets[j], plan.offsets[j] + arena_size(buffers[j].bytes)});
-      plan.offsets[i] = best_gap(taken, bytes);
-    } else {
-      pairs = most_pairs;
-      plan.offsets[i] = skyline.over(lives[i]);
-    }
-    const auto end = (Checked(arena_bytes, plan.offsets[i]) + bytes).to<std::size_t>();
-    plan.bytes = std::max(plan.bytes, end);
-    placed.insert(i);
-    skyline.raise(lives[i], end);
-  }
-  return plan;
+  return reuse ? ArenaPlanner(buffers).run(order) : one_after_another(buffers, order);
 }
 
 }  // namespace unisono::network

@@ -87,6 +87,8 @@ class CpuNetwork final : public NetworkImpl {
   std::shared_ptr<const Plan> plan(PlanKey key);
   std::shared_ptr<const Plan> cached(const PlanKey& key);
   std::shared_ptr<const Plan> cached_for(const std::vector<Sizes>& inputs);
+  void bind_inputs(const std::map<std::string, ConstTensorView>& given, Bindings& bindings, PlanKey& key) const;
+  void bind_outputs(const std::map<std::string, TensorView>& given, Bindings& bindings, PlanKey& key);
 
   Network given_;
   NetworkOptions options_;
@@ -167,16 +169,11 @@ MemoryReport CpuNetwork::memory(const NamedSizes& inputs) {
   return m;
 }
 
-void CpuNetwork::run(const std::map<std::string, ConstTensorView>& inputs,
-                     const std::map<std::string, TensorView>& outputs, std::vector<StepTime>* profile) {
-  const support::NoFork no_fork;
-  check_names(net(), net().inputs, inputs, "input");
-  check_names(net(), net().outputs, outputs, "output");
-  PlanKey key;
-  Bindings bindings;
+void CpuNetwork::bind_inputs(const std::map<std::string, ConstTensorView>& given, Bindings& bindings,
+                             PlanKey& key) const {
   for (const TensorId id : net().inputs) {
-    const ConstTensorView& given = inputs.at(net()[id].name);
-    ConstTensorView v = checked_view(given, given.shape, "input", net()[id], {net()[id].dtype});
+    const ConstTensorView& view = given.at(net()[id].name);
+    ConstTensorView v = checked_view(view, view.shape, "input", net()[id], {net()[id].dtype});
     v.shape = to_logical(v.shape, options_.layout);
     v.strides = to_logical(v.strides, options_.layout);
     key.inputs.push_back(v.shape);
@@ -184,13 +181,17 @@ void CpuNetwork::run(const std::map<std::string, ConstTensorView>& inputs,
     key.planar_inputs.push_back(planar(v));
     bindings.inputs.push_back(std::move(v));
   }
+}
+
+// After the inputs, whose sizes say what the outputs must have
+void CpuNetwork::bind_outputs(const std::map<std::string, TensorView>& given, Bindings& bindings, PlanKey& key) {
   // inference over all operators would take as long as a small network's run
   const auto known = cached_for(key.inputs);
   const auto shapes = known ? std::vector<Sizes>() : network::concrete_shapes(net(), key.inputs);
   const auto shape_of = [&](TensorId id) -> const Sizes& { return known ? known->storage.shapes[id] : shapes[id]; };
   for (const TensorId id : net().outputs) {
     const Sizes expected = from_logical(shape_of(id), options_.layout);
-    TensorView v = checked_view(outputs.at(net()[id].name), expected, "output", net()[id], {net()[id].dtype});
+    TensorView v = checked_view(given.at(net()[id].name), expected, "output", net()[id], {net()[id].dtype});
     v.shape = shape_of(id);
     v.strides = to_logical(v.strides, options_.layout);
     bindings.outputs.push_back(std::move(v));
@@ -201,6 +202,17 @@ void CpuNetwork::run(const std::map<std::string, ConstTensorView>& inputs,
     key.direct_outputs.push_back(alone && in_own_order(v.shape, v.strides));
     key.planar_outputs.push_back(alone && planar(v));
   }
+}
+
+void CpuNetwork::run(const std::map<std::string, ConstTensorView>& inputs,
+                     const std::map<std::string, TensorView>& outputs, std::vector<StepTime>* profile) {
+  const support::NoFork no_fork;
+  check_names(net(), net().inputs, inputs, "input");
+  check_names(net(), net().outputs, outputs, "output");
+  PlanKey key;
+  Bindings bindings;
+  bind_inputs(inputs, bindings, key);
+  bind_outputs(outputs, bindings, key);
   const auto p = plan(std::move(key));
   auto workspace = p->borrow(std::move(bindings.inputs), std::move(bindings.outputs));
   const network::Tensors tensors(*p, workspace->bindings);

@@ -9,7 +9,9 @@
 #include "ir/infer.hpp"
 #include "ir/op_table.hpp"
 #include "network/dim.hpp"
+#include "network/empty_tensors.hpp"
 #include "network/infer_tensors.hpp"
+#include "network/reshaped.hpp"
 #include "network/shape_limits.hpp"
 #include "unisono/error.hpp"
 #include "unisono/network.hpp"
@@ -38,7 +40,7 @@ class Inference {
   Shape operator()(const operators::Resize& r) const;
   Shape operator()(const operators::Concat& c) const;
   Shape operator()(const operators::Pad& p) const;
-  Shape operator()(const operators::Reshape& r) const;
+  Shape operator()(const operators::Reshape& r) const { return (count(1, 1), reshaped(shape(0), r, where_)); }
   Shape operator()(const operators::Flatten& f) const;
   Shape operator()(const operators::Transpose& t) const;
   Shape operator()(const operators::Expand&) const { return (count(2, 2), broadcast(shape(0), shape(1))); }
@@ -341,66 +343,6 @@ Shape Inference::operator()(const operators::Pad& p) const {
   return r;
 }
 
-Shape Inference::operator()(const operators::Reshape& r) const {
-  count(1, 1);
-  const Shape& x = shape(0);
-  Shape result;
-  std::optional<std::size_t> free;
-  for (std::size_t i = 0; i < r.shape.size(); ++i) {
-    const auto v = r.shape[i];
-    if (v <= -2 && v > -2 - std::ssize(x)) {
-      result.push_back(x[static_cast<std::size_t>(-2 - v)]);
-      continue;
-    }
-    if (v < -1 || v > largest_extent) fail("extent {} of the new shape is out of range", v);
-    if (v == 0 && r.literal) {
-      result.push_back(0);
-      continue;
-    }
-    if (v == 0 && i >= x.size()) fail("place {} keeps an extent that input {} does not have", i, to_string(x));
-    if (v == -1 && free) fail("the new shape ({}) has two extents of -1", fmt::join(r.shape, ","));
-    if (v == -1) free = i;
-    result.push_back(v == 0 ? x[i] : Dim(v == -1 ? 1 : v));
-  }
-  // symbols that stand on both sides cancel
-  std::vector<Dim> from(x), to;
-  for (std::size_t i = 0; i < result.size(); ++i) {
-    if (free && i == *free) continue;
-    const auto same = std::find(from.begin(), from.end(), result[i]);
-    if (!result[i].known() && same != from.end()) {
-      from.erase(same);
-    } else {
-      to.push_back(result[i]);
-    }
-  }
-  const Dim have = product(from), want = product(to);
-  const auto mismatch = [&] { fail("{} does not reshape to ({})", to_string(x), fmt::join(r.shape, ",")); };
-  if (!free) {
-    if (!may_equal(have, want)) mismatch();
-    return result;
-  }
-  if (have.known() && want.known()) {
-    if (want.value() == 0)
-      fail("the extent of -1 in ({}) is open: the others leave no elements", fmt::join(r.shape, ","));
-    if (have.value() % want.value() != 0) mismatch();
-    result[*free] = Dim(have.value() / want.value());
-  } else if (is_one(want)) {
-    result[*free] = have;
-  } else {
-    // a single symbol times numbers, divided by a number that divides them
-    std::vector<Dim> numbers, symbols;
-    for (const Dim& d : from) (d.known() ? numbers : symbols).push_back(d);
-    const Dim n = product(numbers);
-    if (want.known() && want.value() != 0 && n.value() % want.value() == 0) {
-      symbols.push_back(Dim(n.value() / want.value()));
-      result[*free] = product(symbols);
-    } else {
-      result[*free] = Dim(fmt::format("({})/{}", to_string(have), to_string(want)));
-    }
-  }
-  return result;
-}
-
 Shape Inference::operator()(const operators::Flatten& f) const {
   count(1, 1);
   const Shape& x = shape(0);
@@ -424,38 +366,8 @@ Shape Inference::operator()(const operators::Transpose& t) const {
   return r;
 }
 
-// Empty tensors are moved, mapped and reduced; what kernels compute has elements
-struct TakesEmpty {
-  bool operator()(const operators::Elementwise&) const { return true; }
-  bool operator()(const operators::Concat&) const { return true; }
-  bool operator()(const operators::Pad&) const { return true; }
-  bool operator()(const operators::Reshape&) const { return true; }
-  bool operator()(const operators::Flatten&) const { return true; }
-  bool operator()(const operators::Transpose&) const { return true; }
-  bool operator()(const operators::Expand&) const { return true; }
-  bool operator()(const operators::Identity&) const { return true; }
-  bool operator()(const operators::Map&) const { return true; }
-  bool operator()(const operators::Reduce&) const { return true; }
-  bool operator()(const operators::ArgReduce&) const { return true; }
-  bool operator()(const operators::Slice&) const { return true; }
-  bool operator()(const operators::Gather&) const { return true; }
-  bool operator()(const operators::Tile&) const { return true; }
-  bool operator()(const operators::ReshapeLike&) const { return true; }
-  bool operator()(const operators::ShapeOf&) const { return true; }
-  bool operator()(const operators::MatMul&) const { return true; }
-  bool operator()(const operators::GatherElements&) const { return true; }
-  bool operator()(const operators::GatherND&) const { return true; }
-  bool operator()(const operators::ScatterElements&) const { return true; }
-  bool operator()(const operators::ScatterND&) const { return true; }
-  bool operator()(const operators::Range&) const { return true; }
-  bool operator()(const operators::Triangle&) const { return true; }
-  bool operator()(const operators::CumulativeSum&) const { return true; }
-  bool operator()(const operators::TopK&) const { return true; }
-  bool operator()(const auto&) const { return false; }
-};
-
 void check_extents(const OperatorKind& kind, std::span<const NetworkTensor* const> inputs, const std::string& where) {
-  if (std::visit(TakesEmpty{}, kind)) return;
+  if (takes_empty(kind)) return;
   for (const NetworkTensor* x : inputs)
     for (const Dim& d : x->shape)
       if (d.known() && d.value() == 0)

@@ -37,6 +37,13 @@ class Legaliser {
   std::vector<Operator>::iterator enlargement(const Operator& op);
   bool convolve_before_resize(const Operator& op);
   bool enlarge_in_convolution(const Operator& op);
+  struct Affine {
+    TensorId scale, shift;
+  };
+  TensorId add_elementwise(const Operator& of, Op kind, std::vector<TensorId> inputs, TensorId output,
+                           std::string_view part);
+  Affine folded_batch_norm(const Operator& op, const Shape& vector);
+  Affine computed_batch_norm(const Operator& op, const Shape& vector);
   void split_batch_norm(const Operator& op);
   void expand_operands(Operator& op);
   bool is_output(TensorId id) const {
@@ -208,52 +215,60 @@ bool Legaliser::enlarge_in_convolution(const Operator& op) {
   return true;
 }
 
-// x·s + t with s = scale/sqrt(variance + eps), t = shift − mean·s: computed in float64 and rounded once if all are
-// constants; else written out as arithmetic on (C,1,1)
-void Legaliser::split_batch_norm(const Operator& op) {
+TensorId Legaliser::add_elementwise(const Operator& of, Op kind, std::vector<TensorId> inputs, TensorId output,
+                                    std::string_view part) {
+  Operator o{operators::Elementwise{.op = kind}, fmt::format("{}{}", of.name, part), std::move(inputs), output};
+  expand_operands(o);  // (C,1) is no vector of columns: those of rank 3 are its last axis
+  out_.operators.push_back(std::move(o));
+  return output;
+}
+
+// Computed in float64 and rounded once
+Legaliser::Affine Legaliser::folded_batch_norm(const Operator& op, const Shape& vector) {
   const double eps = std::get<operators::BatchNorm>(op.kind).eps;
+  const auto data = [&](std::size_t i) -> const std::vector<float>& { return *out_[op.inputs[i]].constant; };
+  std::vector<float> scale(data(1).size()), shift(data(1).size());
+  for (std::size_t c = 0; c < scale.size(); ++c) {
+    const double factor = data(1)[c] / std::sqrt(data(4)[c] + eps);
+    scale[c] = static_cast<float>(factor);
+    shift[c] = static_cast<float>(data(2)[c] - data(3)[c] * factor);
+  }
+  return {add_tensor(op.name + "_scale", vector, std::make_shared<const std::vector<float>>(std::move(scale))),
+          add_tensor(op.name + "_shift", vector, std::make_shared<const std::vector<float>>(std::move(shift)))};
+}
+
+// Written out as arithmetic on (C,1,1)
+Legaliser::Affine Legaliser::computed_batch_norm(const Operator& op, const Shape& vector) {
+  const double eps = std::get<operators::BatchNorm>(op.kind).eps;
+  std::array<TensorId, 4> v{};
+  for (std::size_t i = 0; i < 4; ++i) {
+    v[i] = add_tensor(fmt::format("{}_{}", op.name, i), vector, out_[op.inputs[i + 1]].constant);
+    if (out_[op.inputs[i + 1]].constant) continue;
+    operators::Reshape r;
+    for (const Dim& d : vector) r.shape.push_back(d.known() ? d.value() : -1);
+    out_.operators.push_back({r, fmt::format("{}_{}", op.name, i), {op.inputs[i + 1]}, v[i]});
+  }
+  const auto elementwise = [&](Op kind, std::vector<TensorId> inputs, std::string_view part) {
+    return add_elementwise(op, kind, std::move(inputs), add_tensor(fmt::format("{}{}", op.name, part), vector), part);
+  };
+  const TensorId e = add_tensor("eps", {}, std::make_shared<const std::vector<float>>(1, static_cast<float>(eps)));
+  const TensorId r = elementwise(Op::rsqrt, {elementwise(Op::add, {v[3], e}, "_ve")}, "_r");
+  const TensorId s = elementwise(Op::mul, {v[0], r}, "_s");
+  return {s, elementwise(Op::sub, {v[1], elementwise(Op::mul, {v[2], s}, "_ms")}, "_t")};
+}
+
+// x·s + t with s = scale/sqrt(variance + eps), t = shift − mean·s: folded if all are constants
+void Legaliser::split_batch_norm(const Operator& op) {
   const Shape& shape = in_[op.output].shape;
   const Dim& channels = in_[op.inputs[1]].shape[0];  // known where the image's may be a symbol
   Shape vector(shape.size() - 1, Dim(1));            // (C,1,…)
   vector[0] = channels.known() ? channels : shape[1];
-  const auto elementwise = [&](Op kind, std::vector<TensorId> inputs, TensorId output, std::string_view part) {
-    Operator o{operators::Elementwise{.op = kind}, fmt::format("{}{}", op.name, part), std::move(inputs), output};
-    expand_operands(o);  // (C,1) is no vector of columns: those of rank 3 are its last axis
-    out_.operators.push_back(std::move(o));
-    return output;
-  };
-  TensorId s, t;
   const bool constant =
       std::all_of(op.inputs.begin() + 1, op.inputs.end(), [&](TensorId id) { return out_[id].constant != nullptr; });
-  if (constant) {
-    const auto data = [&](std::size_t i) -> const std::vector<float>& { return *out_[op.inputs[i]].constant; };
-    std::vector<float> scale(data(1).size()), shift(data(1).size());
-    for (std::size_t c = 0; c < scale.size(); ++c) {
-      const double factor = data(1)[c] / std::sqrt(data(4)[c] + eps);
-      scale[c] = static_cast<float>(factor);
-      shift[c] = static_cast<float>(data(2)[c] - data(3)[c] * factor);
-    }
-    s = add_tensor(op.name + "_scale", vector, std::make_shared<const std::vector<float>>(std::move(scale)));
-    t = add_tensor(op.name + "_shift", vector, std::make_shared<const std::vector<float>>(std::move(shift)));
-  } else {
-    std::array<TensorId, 4> v{};
-    for (std::size_t i = 0; i < 4; ++i) {
-      v[i] = add_tensor(fmt::format("{}_{}", op.name, i), vector, out_[op.inputs[i + 1]].constant);
-      if (out_[op.inputs[i + 1]].constant) continue;
-      operators::Reshape r;
-      for (const Dim& d : vector) r.shape.push_back(d.known() ? d.value() : -1);
-      out_.operators.push_back({r, fmt::format("{}_{}", op.name, i), {op.inputs[i + 1]}, v[i]});
-    }
-    const auto fresh = [&](std::string_view part) { return add_tensor(fmt::format("{}{}", op.name, part), vector); };
-    const TensorId e = add_tensor("eps", {}, std::make_shared<const std::vector<float>>(1, static_cast<float>(eps)));
-    const TensorId r =
-        elementwise(Op::rsqrt, {elementwise(Op::add, {v[3], e}, fresh("_ve"), "_ve")}, fresh("_r"), "_r");
-    s = elementwise(Op::mul, {v[0], r}, fresh("_s"), "_s");
-    t = elementwise(Op::sub, {v[1], elementwise(Op::mul, {v[2], s}, fresh("_ms"), "_ms")}, fresh("_t"), "_t");
-  }
+  const Affine affine = constant ? folded_batch_norm(op, vector) : computed_batch_norm(op, vector);
   const TensorId product = add_tensor(op.name + "_product", shape);
-  elementwise(Op::mul, {op.inputs[0], s}, product, "");
-  elementwise(Op::add, {product, t}, op.output, "_shift");
+  add_elementwise(op, Op::mul, {op.inputs[0], affine.scale}, product, "");
+  add_elementwise(op, Op::add, {product, affine.shift}, op.output, "_shift");
 }
 
 void Legaliser::expand_operands(Operator& op) {

@@ -67,70 +67,97 @@ bool is_small_product(const Contraction& contraction, const std::vector<Memory>&
          std::none_of(region.operands.begin(), region.operands.end(), planar);
 }
 
-}  // namespace
+// What a region's kernel is compiled for, and which tensors it is called with
+class RegionBuilder {
+ public:
+  RegionBuilder(const FusedNetwork& fused, const Region& region, const Plan& plan, const NetworkOptions& options);
 
-RegionStep region_step(const FusedNetwork& fused, const Region& region, const Plan& plan,
-                       const NetworkOptions& options) {
-  const Operator& first = fused.network.operators[region.operators[0]];
-  const auto& memory = plan.storage.memory;
-  CompileOptions compile_options;
-  compile_options.device = options.device;
-  compile_options.threads = options.threads;
+  RegionStep step();
 
-  std::optional<Contraction> contraction;
-  if (region.kind == RegionReport::Kind::contraction) contraction = contraction_of(first, plan.storage.shapes);
-  if (contraction) flatten_pixels(*contraction);
-  if (contraction && is_small_product(*contraction, memory, first, region)) {
-    const Conv2d c = std::get<Conv2d>(*contraction);
-    contraction = Gemm{.m = c.h, .n = c.k, .k = c.c, .transpose_b = true};
+ private:
+  const Memory& memory(TensorId id) const { return plan_.storage.memory[id]; }
+  const Sizes& sizes(TensorId id) const { return plan_.storage.shapes[id]; }
+  Argument argument(const RegionOperand& o) const;
+  void read_contraction();
+  bool touches_caller() const;
+
+  const FusedNetwork& fused_;
+  const Region& region_;
+  const Plan& plan_;
+  const Operator& first_;
+  CompileOptions options_;
+  std::optional<Contraction> contraction_;
+  Extents space_;
+  std::optional<Argument> a_, b_;
+  std::vector<Argument> operands_, outputs_;
+};
+
+RegionBuilder::RegionBuilder(const FusedNetwork& fused, const Region& region, const Plan& plan,
+                             const NetworkOptions& options)
+    : fused_(fused), region_(region), plan_(plan), first_(fused.network.operators[region.operators[0]]) {
+  options_.device = options.device;
+  options_.threads = options.threads;
+  if (region.kind == RegionReport::Kind::contraction) contraction_ = contraction_of(first_, plan.storage.shapes);
+  if (contraction_) flatten_pixels(*contraction_);
+  if (contraction_ && is_small_product(*contraction_, plan.storage.memory, first_, region)) {
+    const Conv2d c = std::get<Conv2d>(*contraction_);
+    contraction_ = Gemm{.m = c.h, .n = c.k, .k = c.c, .transpose_b = true};
   }
-  const bool gemm = contraction && std::holds_alternative<Gemm>(*contraction);
-  const Extents space = contraction ? extents(*contraction) : extents_of(plan.storage.shapes[first.output]);
-
-  const auto argument = [&](const RegionOperand& o) {
-    const Sizes& sizes = plan.storage.shapes[o.tensor];
-    const auto view =
-        operand_view(o, sizes, memory_strides(memory[o.tensor], sizes), plan.storage.shapes[first.output]);
-    if (!view) throw InternalError(fmt::format("{}: '{}' does not fit", where(first), fused.network[o.tensor].name));
-    return Argument{o.name, o.tensor, argument_view(*view, o.axes, space, gemm)};
-  };
-  std::optional<Argument> a, b;
-  if (contraction) {
-    const Memory& m = memory[first.inputs[0]];
-    std::vector<std::int64_t> rows = shape_a(*contraction);
-    const std::int64_t columns = rows.back();
-    rows.pop_back();
-    a = Argument{"", first.inputs[0], rows_and_columns(std::move(rows), columns, m)};
-    b = Argument{"", first.inputs[1], {shape_b(*contraction), {}}};
-    if (const auto& constant = plan.constants[first.inputs[1]].data) {
-      compile_options.constant_b = ConstTensorView{constant.get(), DType::f32, shape_b(*contraction), {}};
-    } else if (!memory[first.inputs[1]].dense) {
-      throw Unsupported(fmt::format("{}: its filter '{}' is a slice of a concatenation", where(first),
-                                    fused.network[first.inputs[1]].name));
-    }
-  } else if (region.source) {
-    a = argument({"", *region.source, axes::mn});
-  }
-  std::vector<Argument> operands, outputs;
-  for (const RegionOperand& o : region.operands) operands.push_back(argument(o));
+  space_ = contraction_ ? extents(*contraction_) : extents_of(sizes(first_.output));
+  if (contraction_)
+    read_contraction();
+  else if (region.source)
+    a_ = argument({"", *region.source, axes::mn});
+  for (const RegionOperand& o : region.operands) operands_.push_back(argument(o));
   for (std::size_t i = 0; i < region.outputs.size(); ++i) {
     const RegionOutput& o = region.outputs[i];
-    outputs.push_back(argument({o.name, o.tensor, region.graph[region.graph.stores[i].value].axes}));
+    outputs_.push_back(argument({o.name, o.tensor, region.graph[region.graph.stores[i].value].axes}));
   }
-  const bool constant_b = compile_options.constant_b.has_value();
-  if (constant_b) b.reset();
-  RegionStep step;
-  const auto note = [&](const Argument& x) {
-    const auto where = memory[x.tensor].where;
-    step.reads_caller = step.reads_caller || where == Memory::Where::input || where == Memory::Where::output;
+}
+
+Argument RegionBuilder::argument(const RegionOperand& o) const {
+  const auto view =
+      operand_view(o, sizes(o.tensor), memory_strides(memory(o.tensor), sizes(o.tensor)), sizes(first_.output));
+  if (!view) throw InternalError(fmt::format("{}: '{}' does not fit", where(first_), fused_.network[o.tensor].name));
+  const bool gemm = contraction_ && std::holds_alternative<Gemm>(*contraction_);
+  return {o.name, o.tensor, argument_view(*view, o.axes, space_, gemm)};
+}
+
+// The image, and the filter: an argument, or a constant that the kernel is compiled with
+void RegionBuilder::read_contraction() {
+  const TensorId image = first_.inputs[0], filter = first_.inputs[1];
+  std::vector<std::int64_t> rows = shape_a(*contraction_);
+  const std::int64_t columns = rows.back();
+  rows.pop_back();
+  a_ = Argument{"", image, rows_and_columns(std::move(rows), columns, memory(image))};
+  if (const auto& constant = plan_.constants[filter].data) {
+    options_.constant_b = ConstTensorView{constant.get(), DType::f32, shape_b(*contraction_), {}};
+    return;
+  }
+  if (!memory(filter).dense)
+    throw Unsupported(
+        fmt::format("{}: its filter '{}' is a slice of a concatenation", where(first_), fused_.network[filter].name));
+  b_ = Argument{"", filter, {shape_b(*contraction_), {}}};
+}
+
+// Whether an argument lies in the caller's memory
+bool RegionBuilder::touches_caller() const {
+  const auto is_callers = [&](const Argument& x) {
+    const auto where = memory(x.tensor).where;
+    return where == Memory::Where::input || where == Memory::Where::output;
   };
-  for (const auto* one : {&a, &b})
-    if (*one) note(**one);
-  for (const auto* list : {&operands, &outputs}) std::for_each(list->begin(), list->end(), note);
-  const auto kernel = cpu::compile_region(contraction, space, region.graph, compile_options);
+  return (a_ && is_callers(*a_)) || (b_ && is_callers(*b_)) ||
+         std::any_of(operands_.begin(), operands_.end(), is_callers) ||
+         std::any_of(outputs_.begin(), outputs_.end(), is_callers);
+}
+
+RegionStep RegionBuilder::step() {
+  RegionStep step;
+  step.reads_caller = touches_caller();
+  const auto kernel = cpu::compile_region(contraction_, space_, region_.graph, options_);
   step.scratch_bytes = kernel->scratch_bytes();
-  step.bind = [kernel, a, b, operands = std::move(operands), outputs = std::move(outputs)](const Tensors& tensors,
-                                                                                           std::byte* scratch) {
+  step.bind = [kernel, a = a_, b = b_, operands = std::move(operands_), outputs = std::move(outputs_)](
+                  const Tensors& tensors, std::byte* scratch) {
     Arguments arguments;
     if (a) arguments.a = a->read(tensors);
     if (b) arguments.b = b->read(tensors);
@@ -139,6 +166,13 @@ RegionStep region_step(const FusedNetwork& fused, const Region& region, const Pl
     return kernel->bind_region(arguments, scratch);
   };
   return step;
+}
+
+}  // namespace
+
+RegionStep region_step(const FusedNetwork& fused, const Region& region, const Plan& plan,
+                       const NetworkOptions& options) {
+  return RegionBuilder(fused, region, plan, options).step();
 }
 
 }  // namespace unisono::network

@@ -112,7 +112,10 @@ class StoragePlanner {
   bool written_planar(TensorId id) const;
   bool read_planar(TensorId id) const;
   void keep_small(std::vector<Lifetime>& buffers) const;
+  std::vector<Use> lives() const;
+  std::optional<Memory> given_memory(TensorId id) const;
   void assign();
+  void place_within_root(TensorId id);
   std::size_t element_size(TensorId id) const {
     return f_.style.element_bytes == 0 ? size_of(n_[id].dtype) : f_.style.element_bytes;
   }
@@ -290,30 +293,39 @@ void StoragePlanner::keep_small(std::vector<Lifetime>& buffers) const {
     if (b.bytes <= std::min(f_.style.kept_bytes, sum.to<std::size_t>() / 64)) b.first = 0, b.last = last_step();
 }
 
-void StoragePlanner::assign() {
+// The first and last step at which the memory of each root is used
+std::vector<StoragePlanner::Use> StoragePlanner::lives() const {
   std::vector<Use> life(n_.tensors.size());
   for (TensorId id = 0; id < root_.size(); ++id) {
     if (uses_[id].first < 0) continue;
     life[root_[id]].at(uses_[id].first);
     life[root_[id]].at(uses_[id].last);
   }
+  return life;
+}
+
+// A constant, or memory of the caller's; nothing if the tensor needs a place in the arena
+std::optional<Memory> StoragePlanner::given_memory(TensorId id) const {
+  const Position &input = input_[id], &output = output_[id];
+  if (n_[id].is_constant()) return Memory{.where = Memory::Where::constant, .index = id};
+  if (input && key_.direct_inputs[*input]) return Memory{.where = Memory::Where::input, .index = *input};
+  if (input && key_.planar_inputs[*input] && read_planar(id))
+    return Memory{.where = Memory::Where::input, .index = *input, .planar = true};
+  if (output && key_.direct_outputs[*output]) return Memory{.where = Memory::Where::output, .index = *output};
+  if (output && key_.planar_outputs[*output] && written_planar(id))
+    return Memory{.where = Memory::Where::output, .index = *output, .planar = true};
+  return std::nullopt;
+}
+
+void StoragePlanner::assign() {
+  const std::vector<Use> life = lives();
   plan_.memory.resize(n_.tensors.size());
   std::vector<Lifetime> buffers;
   std::vector<TensorId> owners;
   for (TensorId id = 0; id < root_.size(); ++id) {
     if (root_[id] != id || life[id].first < 0) continue;
-    Memory& m = plan_.memory[id];
-    const Position &input = input_[id], &output = output_[id];
-    if (n_[id].is_constant()) {
-      m = {.where = Memory::Where::constant, .index = id};
-    } else if (input && key_.direct_inputs[*input]) {
-      m = {.where = Memory::Where::input, .index = *input};
-    } else if (input && key_.planar_inputs[*input] && read_planar(id)) {
-      m = {.where = Memory::Where::input, .index = *input, .planar = true};
-    } else if (output && key_.direct_outputs[*output]) {
-      m = {.where = Memory::Where::output, .index = *output};
-    } else if (output && key_.planar_outputs[*output] && written_planar(id)) {
-      m = {.where = Memory::Where::output, .index = *output, .planar = true};
+    if (const auto given = given_memory(id)) {
+      plan_.memory[id] = *given;
     } else {
       buffers.push_back({.bytes = bytes_of(id), .first = life[id].first, .last = life[id].last});
       owners.push_back(id);
@@ -324,18 +336,21 @@ void StoragePlanner::assign() {
   plan_.arena_bytes = arena.bytes;
   for (std::size_t i = 0; i < owners.size(); ++i)
     plan_.memory[owners[i]] = {.where = Memory::Where::arena, .index = arena.offsets[i]};
-  for (TensorId id = 0; id < root_.size(); ++id) {
-    if (life[root_[id]].first < 0) continue;
-    Memory& m = plan_.memory[id] = plan_.memory[root_[id]];
-    const std::int64_t columns = f_.style.pitch(column_count(plan_.shapes[id]));
-    m.row_stride = columns;
-    m.unused = uses_[id].last < 1;
-    if (!f_.placement[id] || !f_.placement[id]->slice) continue;
-    m.offset = at_[id];
-    m.row_stride =  // as far apart as in the outermost
-        f_.style.pitch(column_count(plan_.shapes[root_[id]]));
-    m.dense = m.row_stride == columns;
-  }
+  for (TensorId id = 0; id < root_.size(); ++id)
+    if (life[root_[id]].first >= 0) place_within_root(id);
+}
+
+// The memory of its root, at the offset and with the strides of a slice if it is one
+void StoragePlanner::place_within_root(TensorId id) {
+  Memory& m = plan_.memory[id] = plan_.memory[root_[id]];
+  const std::int64_t columns = f_.style.pitch(column_count(plan_.shapes[id]));
+  m.row_stride = columns;
+  m.unused = uses_[id].last < 1;
+  if (!f_.placement[id] || !f_.placement[id]->slice) return;
+  m.offset = at_[id];
+  m.row_stride =  // as far apart as in the outermost
+      f_.style.pitch(column_count(plan_.shapes[root_[id]]));
+  m.dense = m.row_stride == columns;
 }
 
 StoragePlan StoragePlanner::run() {

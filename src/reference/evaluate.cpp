@@ -37,6 +37,7 @@ class Evaluation {
   Term compute_leaf(const Node& node);
   void compute_node(const Node& node, Term& out);
   void widen(const Node& node, Term& out) const;
+  const UserFunction& function_of(const Node& node) const;
   void call(const Node& node, Term* out);
   Inputs convert_inputs(const Node& node);
   const Term* convert(const Term& x, DType arithmetic, Term& scratch) const;
@@ -223,49 +224,57 @@ void Evaluation::compute_node(const Node& node, Term& out) {
   throw InternalError(fmt::format("the reference cannot evaluate {}", to_string(node.op)));
 }
 
-// Calls a user function for each element, in row-major order. How an error of its inputs comes out is measured at the
-// ends of their intervals, and doubled.
-void Evaluation::call(const Node& node, Term* out) {
+// A user function at one element. How an error of its inputs comes out is measured at the ends of their intervals, and
+// doubled.
+double inherited_error(const UserFunction& f, const std::array<Lane, 16>& lane, std::int64_t i, double v,
+                       std::span<double> x) {
+  double inherited = 0;
+  for (std::size_t k = 0; k < x.size(); ++k) {
+    const V p = lane[k][i];
+    if (p.e == 0) continue;
+    x[k] = p.v + p.e;
+    const double above = std::abs(f.cpu(x) - v);
+    x[k] = p.v - p.e;
+    const double below = std::abs(f.cpu(x) - v);
+    x[k] = p.v;
+    inherited += p.e < infinity ? 2 * std::max(above, below) : infinity;
+  }
+  return inherited;
+}
+
+const UserFunction& Evaluation::function_of(const Node& node) const {
   const auto found = graph_.functions.find(node.attr.name);
   if (found == graph_.functions.end() || !found->second->cpu)
     throw UserError(
         fmt::format("function {} has no CPU callable (UserFunction::cpu), which the reference needs", node.attr.name));
   const UserFunction& f = *found->second;
-  const std::size_t count = node.inputs.size();
   if (std::ssize(node.inputs) != f.arity)
-    throw UserError(fmt::format("function {} is called with {} inputs; it takes {}", f.name, count, f.arity));
+    throw UserError(
+        fmt::format("function {} is called with {} inputs; it takes {}", f.name, node.inputs.size(), f.arity));
+  return f;
+}
+
+// Calls a user function for each element, in row-major order
+void Evaluation::call(const Node& node, Term* out) {
+  const UserFunction& f = function_of(node);
+  const std::size_t count = node.inputs.size();
   Term shape;
   if (out == nullptr) shape = Term(space_, node.axes, node.dtype);
-  const Term& target = out != nullptr ? *out : shape;
+  Term zero(space_, axes::scalar, DType::f32);
+  zero.values()[0] = zero.bounds()[0] = 0;
   std::array<const Term*, 16> in{};
-  const Term zero = [&] {
-    Term t(space_, axes::scalar, DType::f32);
-    t.values()[0] = t.bounds()[0] = 0;
-    return t;
-  }();
   in.fill(&zero);
   std::copy_n(inputs_.begin(), count, in.begin());
   const Arithmetic a(DType::f32, model_);
   std::array<double, 16> x{};
-  const std::span<const double> arguments(x.data(), count);
-  for_each_stretch<16>(target, in, space_,
+  const std::span<double> arguments(x.data(), count);
+  for_each_stretch<16>(out != nullptr ? *out : shape, in, space_,
                        [&](std::int64_t first, std::int64_t length, const std::array<Lane, 16>& lane) {
                          for (std::int64_t i = 0; i < length; ++i) {
                            for (std::size_t k = 0; k < count; ++k) x[k] = lane[k][i].v;
                            const double v = f.cpu(arguments);
                            if (out == nullptr) continue;
-                           double inherited = 0;
-                           for (std::size_t k = 0; k < count; ++k) {
-                             const V p = lane[k][i];
-                             if (p.e == 0) continue;
-                             x[k] = p.v + p.e;
-                             const double above = std::abs(f.cpu(arguments) - v);
-                             x[k] = p.v - p.e;
-                             const double below = std::abs(f.cpu(arguments) - v);
-                             x[k] = p.v;
-                             inherited += p.e < infinity ? 2 * std::max(above, below) : infinity;
-                           }
-                           const V y = a.function(v, inherited);
+                           const V y = a.function(v, inherited_error(f, lane, i, v, arguments));
                            out->values()[first + i] = y.v;
                            out->bounds()[first + i] = std::isnan(y.e) ? infinity : y.e;
                          }

@@ -86,27 +86,37 @@ void evaluate_normalisation(const Node& node, Inputs in, Term& out, const Space&
                       });
 }
 
+namespace {
+
+// The largest of each domain. Any common shift cancels in the quotient, so that its error does not count.
+Term largest_of(const Fold& fold, const Space& space, DType dtype) {
+  Term largest(space, fold.axes, dtype);
+  std::fill_n(largest.values(), fold.size(), -infinity);
+  std::fill_n(largest.bounds(), fold.size(), 0.0);
+  fold.each([&](std::size_t i, V t) {
+    double& worst = largest.values()[i];
+    worst = std::isnan(t.v) || std::isnan(worst) ? NAN : std::max(worst, t.v);
+  });
+  return largest;
+}
+
+// exp(x − max); a term of −∞ is an exact 0
+V softmax_weight(const Arithmetic& a, V t, V m) {
+  if (t.v == -infinity && t.e == 0 && m.v > -infinity) return V{0, 0};
+  return a.exp(a.sub(t, m));
+}
+
+}  // namespace
+
 void evaluate_softmax(const Node& node, const Term& x, Term& out, const Space& space, const ErrorModel& model) {
   const Arithmetic a(node.dtype, model);
   const Fold fold(x, node.attr.domain, space, to_string(node.op));
-  Term largest(space, fold.axes, node.dtype), total(space, fold.axes, node.dtype);
-  std::vector<double> worst(fold.size(), -infinity);
-  fold.each(
-      [&](std::size_t i, V t) { worst[i] = std::isnan(t.v) || std::isnan(worst[i]) ? NAN : std::max(worst[i], t.v); });
-  for (std::size_t i = 0; i < fold.size(); ++i) {
-    largest.values()[i] = worst[i];
-    // Any common shift cancels in the quotient, so that the error of the maximum does not count
-    largest.bounds()[i] = 0;
-  }
-  // exp(x − max); a term of −∞ is an exact 0
-  const auto weight = [&](V t, V m) {
-    if (t.v == -infinity && t.e == 0 && m.v > -infinity) return V{0, 0};
-    return a.exp(a.sub(t, m));
-  };
+  const Term largest = largest_of(fold, space, node.dtype);
+  Term total(space, fold.axes, node.dtype);
   std::vector<Sum> sum(fold.size());
   std::vector<double> error(fold.size()), magnitude(fold.size());
   fold.each([&](std::size_t i, V t) {
-    const V p = weight(t, {largest.v[i], 0});
+    const V p = softmax_weight(a, t, {largest.v[i], 0});
     sum[i].add(p.v);
     error[i] += p.e;
     magnitude[i] += p.v + p.e;
@@ -123,7 +133,7 @@ void evaluate_softmax(const Node& node, const Term& x, Term& out, const Space& s
   for_each_stretch<3>(out, {&x, &largest, &total}, space,
                       [&](std::int64_t first, std::int64_t count, const std::array<Lane, 3>& in) {
                         for (std::int64_t i = 0; i < count; ++i) {
-                          const V y = a.div(weight(in[0][i], in[1][i]), in[2][i]);
+                          const V y = a.div(softmax_weight(a, in[0][i], in[1][i]), in[2][i]);
                           out.values()[first + i] = y.v;
                           out.bounds()[first + i] = std::isnan(y.e) ? infinity : y.e;
                         }

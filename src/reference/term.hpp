@@ -1,6 +1,7 @@
 #pragma once
 /// Values while a graph is evaluated, how they broadcast, and the arithmetic of values with error bounds.
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdint>
@@ -68,29 +69,47 @@ struct Lane {
 /// `x` repeated to the finer axes `to`.
 Term expand(const Term& x, const Axes& to, const Space& space);
 
+/// The inputs along a stretch that is one image's part of a column: [m] meets [b].
+template <std::size_t N>
+std::array<Lane, N> lanes_of_image(const Term& out, const std::array<const Term*, N>& inputs, std::int64_t image,
+                                   std::int64_t length) {
+  std::array<Lane, N> lanes{};
+  for (std::size_t i = 0; i < N; ++i) {
+    const Term& x = *inputs[i];
+    const bool full = x.rows == out.rows;
+    const std::int64_t first = full ? image * length : x.rows == 1 ? 0 : image;
+    lanes[i] = {x.v + first, x.e + first, full ? 1 : 0};
+  }
+  return lanes;
+}
+
+/// The inputs along a stretch that is one row.
+template <std::size_t N>
+std::array<Lane, N> lanes_of_row(const Term& out, const std::array<const Term*, N>& inputs, std::int64_t row,
+                                 const Space& space) {
+  std::array<Lane, N> lanes{};
+  for (std::size_t i = 0; i < N; ++i) {
+    const Term& x = *inputs[i];
+    const std::int64_t own = x.rows == out.rows ? row : x.rows == 1 ? 0 : row / space.extents.rows_per_image();
+    lanes[i] = {x.v + own * x.cols, x.e + own * x.cols, x.cols == 1 ? 0 : 1};
+  }
+  return lanes;
+}
+
 /// Cuts the elements of `out` into stretches along which each input is either contiguous or constant, and calls
 /// body(first element, count, lanes).
 template <std::size_t N, class Body>
 void for_each_stretch(const Term& out, const std::array<const Term*, N>& inputs, const Space& space, Body body) {
-  std::array<Lane, N> lanes{};
   const auto same = [&](const Term* x) { return (x->rows == out.rows && x->cols == out.cols) || x->size() == 1; };
-  bool flat = true;
-  for (const Term* x : inputs) flat = flat && same(x);
-  if (flat) {
+  if (std::all_of(inputs.begin(), inputs.end(), same)) {
+    std::array<Lane, N> lanes{};
     for (std::size_t i = 0; i < N; ++i) lanes[i] = {inputs[i]->v, inputs[i]->e, inputs[i]->size() == 1 ? 0 : 1};
     return body(std::int64_t{0}, out.size(), lanes);
   }
-  if (out.cols == 1) {  // only [m] meets [b]: one stretch an image
+  if (out.cols == 1) {
     const std::int64_t length = space.extents.rows_per_image();
-    for (std::int64_t b = 0; b < space.extents.images; ++b) {
-      for (std::size_t i = 0; i < N; ++i) {
-        const Term& x = *inputs[i];
-        const bool full = x.rows == out.rows;
-        const std::int64_t first = full ? b * length : x.rows == 1 ? 0 : b;
-        lanes[i] = {x.v + first, x.e + first, full ? 1 : 0};
-      }
-      body(b * length, length, lanes);
-    }
+    for (std::int64_t b = 0; b < space.extents.images; ++b)
+      body(b * length, length, lanes_of_image(out, inputs, b, length));
     return;
   }
   std::array<Term, N> finer;  // groups of columns repeated to columns
@@ -102,14 +121,7 @@ void for_each_stretch(const Term& out, const std::array<const Term*, N>& inputs,
       from[i] = &finer[i];
     }
   }
-  for (std::int64_t r = 0; r < out.rows; ++r) {
-    for (std::size_t i = 0; i < N; ++i) {
-      const Term& x = *from[i];
-      const std::int64_t row = x.rows == out.rows ? r : x.rows == 1 ? 0 : r / space.extents.rows_per_image();
-      lanes[i] = {x.v + row * x.cols, x.e + row * x.cols, x.cols == 1 ? 0 : 1};
-    }
-    body(r * out.cols, out.cols, lanes);
-  }
+  for (std::int64_t r = 0; r < out.rows; ++r) body(r * out.cols, out.cols, lanes_of_row(out, from, r, space));
 }
 
 /// The roundings of an implementation that computes in f32 (nodes of the shorter types too: they round afterwards) or

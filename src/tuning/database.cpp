@@ -38,6 +38,10 @@ struct Database::Impl {
 
   ~Impl() { sqlite3_close(db); }
 
+  void open(bool write);
+  void check_kind();
+  void make_table();
+
   [[noreturn]] void fail(int code, const std::string& doing) const {
     const char* const detail = db != nullptr ? sqlite3_errmsg(db) : sqlite3_errstr(code);
     std::string what = fmt::format("{}: {} failed: {}", file.string(), doing, detail);
@@ -144,6 +148,46 @@ void check_file(const std::filesystem::path& file) {
 
 }  // namespace
 
+// Readers take part in the write-ahead log, too; of a folder that is read-only the file alone is read
+void Database::Impl::open(bool write) {
+  int code = sqlite3_open_v2(file.c_str(), &db, SQLITE_OPEN_READWRITE | (write ? SQLITE_OPEN_CREATE : 0), nullptr);
+  if (code != SQLITE_OK && !write) {
+    sqlite3_close(db);
+    code = sqlite3_open_v2(file.c_str(), &db, SQLITE_OPEN_READONLY, nullptr);
+  }
+  check(code, "opening it");
+  sqlite3_busy_timeout(db, patience_ms);
+}
+
+// Whether somebody has just made the file, and otherwise whether it is one of ours
+void Database::Impl::check_kind() {
+  Statement kind(db,
+                 "SELECT (SELECT application_id FROM pragma_application_id), (SELECT count(*) FROM sqlite_master), "
+                 "(SELECT user_version FROM pragma_user_version)");
+  check(kind.prepared(), "reading it");
+  check(kind.step(), "reading it");
+  empty = kind.number(1) == 0;
+  const auto found = static_cast<int>(kind.number(0)), version = static_cast<int>(kind.number(2));
+  kind.reset();
+  if (!empty && found != application)
+    throw UserError(
+        fmt::format("{} is a database of another program; UNISONO_TUNING=FILE names another file", file.string()));
+  if (!empty && version != format_version)
+    throw UserError(
+        fmt::format("{} has format {}, this version of Unisono reads format {}; export it with the version that "
+                    "wrote it, and import the text into another file",
+                    file.string(), version, format_version));
+}
+
+void Database::Impl::make_table() {
+  execute("BEGIN IMMEDIATE", "making it");
+  execute(fmt::format("PRAGMA application_id={}", application), "making it");
+  execute(fmt::format("PRAGMA user_version={}", format_version), "making it");
+  execute(schema, "making it");
+  execute("COMMIT", "making it");
+  empty = false;
+}
+
 Database::Database(const std::filesystem::path& file, Access access, double patience)
     : impl_(new Impl{.file = file, .patience_ms = static_cast<int>(1000 * patience)}) {
   const bool write = access == Access::write;
@@ -155,40 +199,11 @@ Database::Database(const std::filesystem::path& file, Access access, double pati
       throw UserError(fmt::format("{} cannot be made: {}", file.string(), error.what()));
     }
   }
-  // readers take part in the write-ahead log, too; of a folder that is read-only the file alone is read
-  int code =
-      sqlite3_open_v2(file.c_str(), &impl_->db, SQLITE_OPEN_READWRITE | (write ? SQLITE_OPEN_CREATE : 0), nullptr);
-  if (code != SQLITE_OK && !write) {
-    sqlite3_close(impl_->db);
-    code = sqlite3_open_v2(file.c_str(), &impl_->db, SQLITE_OPEN_READONLY, nullptr);
-  }
-  impl_->check(code, "opening it");
-  sqlite3_busy_timeout(impl_->db, impl_->patience_ms);
-  Statement kind(impl_->db,
-                 "SELECT (SELECT application_id FROM pragma_application_id), (SELECT count(*) FROM sqlite_master), "
-                 "(SELECT user_version FROM pragma_user_version)");
-  impl_->check(kind.prepared(), "reading it");
-  impl_->check(kind.step(), "reading it");
-  const bool empty = impl_->empty = kind.number(1) == 0;
-  const auto found = static_cast<int>(kind.number(0)), version = static_cast<int>(kind.number(2));
-  kind.reset();
-  if (!empty && found != application)
-    throw UserError(
-        fmt::format("{} is a database of another program; UNISONO_TUNING=FILE names another file", file.string()));
-  if (!empty && version != format_version)
-    throw UserError(
-        fmt::format("{} has format {}, this version of Unisono reads format {}; export it with the version that "
-                    "wrote it, and import the text into another file",
-                    file.string(), version, format_version));
+  impl_->open(write);
+  impl_->check_kind();
   if (!write) return;
   impl_->use_log();
-  if (!empty) return;
-  impl_->execute("BEGIN IMMEDIATE", "making it");
-  impl_->execute(fmt::format("PRAGMA application_id={}", application), "making it");
-  impl_->execute(fmt::format("PRAGMA user_version={}", format_version), "making it");
-  impl_->execute(schema, "making it");
-  impl_->execute("COMMIT", "making it");
-  impl_->empty = false;
+  if (impl_->empty) impl_->make_table();
 }
 
 Database::~Database() = default;

@@ -112,38 +112,35 @@ double kernels_of_one(const Enqueue& enqueue, const std::string& what) {
   return Replays({enqueue}, 1, what).kernels_each();
 }
 
-void time_all(const Prepared& p, const Ceilings& ceilings, Peers& peers, const Options& options, Contest& contest) {
-  const Case& c = *p.c;
-  Result& r = contest.result;
-  const Sets sets = make_sets(c, c.graph, options.seed);
-  Champion unisono = choose(*p.variants, sets, c.name, r.tried);
-  r.sets = static_cast<int>(sets.size()), r.plan = plan_text(*unisono.variant),
+// What is known of our kernel before it is timed in rounds
+void describe(const Champion& unisono, const Case& c, const Ceilings& ceilings, Result& r) {
+  r.sets = static_cast<int>(unisono.sets.size()), r.plan = plan_text(*unisono.variant),
   r.predicted_us = unisono.variant->lowered.plan().predicted_us;
   r.registers = unisono.built->resources.registers;
   r.spill_bytes = unisono.built->resources.spill_store_bytes + unisono.built->resources.spill_load_bytes;
   r.launches = kernels_of_one(unisono.sets.front(), c.name);
   r.floor_us = ceilings.floor_us(c.flop() * (size_of(c.conv.dtype_x) == 4 ? 2 : 1), c.bytes());  // tf32: half the rate
+}
 
-  const Graph bare_of_case = bare_graph(c.conv.dtype_x);
-  const bool has_vendor = options.cudnn && (c.product ? peers.cublaslt != nullptr : peers.cudnn != nullptr);
-  const Sets bare_sets = (p.bare || has_vendor) && !c.is_bare() ? make_sets(c, bare_of_case, options.seed) : Sets{};
-  std::optional<Champion> bare;
-  if (p.bare)
-    bare = choose(*p.bare, bare_sets, c.name + ", bare", r.bare_tried), r.bare_plan = plan_text(*bare->variant);
+// The best engine of each vendor's library, if it is there; why not, otherwise
+std::vector<VendorChampion> choose_vendors(std::vector<Vendor> all, bool present, Result& r) {
   std::vector<VendorChampion> vendors;
-  if (options.cudnn)
-    for (const Vendor& v : vendors_of(c, peers, sets, bare_sets)) {
-      VendorResult& result = r.vendor.emplace_back(VendorResult{v.peer, {}, "", v.error});
-      VendorChampion& champion = vendors.emplace_back();
-      if (has_vendor) try {
-          champion = choose_engine(v.engines(), v.peer);
-          result.engine = champion.engine;
-        } catch (const UserError& error) {
-          result.error = error.what();
-        }
-    }
+  for (const Vendor& v : all) {
+    VendorResult& result = r.vendor.emplace_back(VendorResult{v.peer, {}, "", v.error});
+    VendorChampion& champion = vendors.emplace_back();
+    if (present) try {
+        champion = choose_engine(v.engines(), v.peer);
+        result.engine = champion.engine;
+      } catch (const UserError& error) {
+        result.error = error.what();
+      }
+  }
+  return vendors;
+}
 
-  // The same kernel stands at both ends of a round: what differs between its two times is noise
+// The same kernel stands at both ends of a round: what differs between its two times is noise
+void time_in_rounds(const Champion& unisono, const std::optional<Champion>& bare,
+                    const std::vector<VendorChampion>& vendors, const Options& options, Result& r) {
   std::vector<Replays*> contenders{unisono.replays.get()};
   if (bare) contenders.push_back(bare->replays.get());
   for (const VendorChampion& v : vendors)
@@ -153,10 +150,28 @@ void time_all(const Prepared& p, const Ceilings& ceilings, Peers& peers, const O
       measure(contenders, {options.rounds, options.replays, options.rest, options.pause, options.hot_rounds});
   r.unisono = times.front(), r.again = times.back();
   if (bare) r.bare = times[1];
-  if (c.is_bare()) r.bare = r.unisono, r.bare_plan = r.plan;
   std::size_t next = bare ? 2 : 1;
   for (std::size_t i = 0; i < vendors.size(); ++i)
     if (vendors[i].replays) r.vendor[i].time = times[next++];
+}
+
+void time_all(const Prepared& p, const Ceilings& ceilings, Peers& peers, const Options& options, Contest& contest) {
+  const Case& c = *p.c;
+  Result& r = contest.result;
+  const Sets sets = make_sets(c, c.graph, options.seed);
+  const Champion unisono = choose(*p.variants, sets, c.name, r.tried);
+  describe(unisono, c, ceilings, r);
+
+  const Graph bare_of_case = bare_graph(c.conv.dtype_x);
+  const bool has_vendor = options.cudnn && (c.product ? peers.cublaslt != nullptr : peers.cudnn != nullptr);
+  const Sets bare_sets = (p.bare || has_vendor) && !c.is_bare() ? make_sets(c, bare_of_case, options.seed) : Sets{};
+  std::optional<Champion> bare;
+  if (p.bare)
+    bare = choose(*p.bare, bare_sets, c.name + ", bare", r.bare_tried), r.bare_plan = plan_text(*bare->variant);
+  std::vector<VendorChampion> vendors;
+  if (options.cudnn) vendors = choose_vendors(vendors_of(c, peers, sets, bare_sets), has_vendor, r);
+  time_in_rounds(unisono, bare, vendors, options, r);
+  if (c.is_bare()) r.bare = r.unisono, r.bare_plan = r.plan;
 
   if (!options.verify) return;
   contest.checking = std::async(

@@ -131,7 +131,11 @@ std::string to_text(const Diagnosis& d) {
   return out;
 }
 
-std::string to_json(const Diagnosis& d) {
+nlohmann::json version_json(int version) {
+  return version > 0 ? nlohmann::json(cuda_version_text(version)) : nlohmann::json(nullptr);
+}
+
+nlohmann::json cuda_json(const Diagnosis& d) {
   using nlohmann::json;
   json gpus = json::array();
   for (const Gpu& gpu : d.cuda.gpus) {
@@ -140,11 +144,22 @@ std::string to_json(const Diagnosis& d) {
                     {"sms", gpu.sms},
                     {"memory_bytes", gpu.memory}});
   }
+  return {{"driver", version_json(d.cuda.driver)},
+          {"problem", d.cuda.problem},
+          {"gpus", gpus},
+          {"toolkit", d.cuda.toolkit.empty() ? json(nullptr) : json(d.cuda.toolkit.string())},
+          {"toolkit_version", version_json(d.cuda.toolkit_version)},
+          {"nvrtc", d.cuda.nvrtc.empty() ? json(nullptr) : json(d.cuda.nvrtc)},
+          {"self_test",
+           d.cuda_test ? json({{"passed", d.cuda_test->passed}, {"text", d.cuda_test->text}}) : json(nullptr)}};
+}
+
+std::string to_json(const Diagnosis& d) {
+  using nlohmann::json;
   json kernels = json::array();
   for (const KernelFolder& k : d.kernels)
     kernels.push_back(
         {{"kind", k.kind}, {"folder", k.path.string()}, {"used", k.refused.empty()}, {"refused", k.refused}});
-  const auto version = [](int v) { return v > 0 ? json(cuda_version_text(v)) : json(nullptr); };
   const json object = {
       {"version", UNISONO_VERSION},
       {"compiler", UNISONO_COMPILER},
@@ -160,15 +175,7 @@ std::string to_json(const Diagnosis& d) {
         {"available_bytes", d.memory.available},
         {"limit_bytes", d.memory.limit ? json(*d.memory.limit) : json(nullptr)}}},
       {"onednn", {{"version", d.dnnl.version}, {"threading", d.dnnl.threading}, {"instructions", d.dnnl.instructions}}},
-      {"cuda",
-       {{"driver", version(d.cuda.driver)},
-        {"problem", d.cuda.problem},
-        {"gpus", gpus},
-        {"toolkit", d.cuda.toolkit.empty() ? json(nullptr) : json(d.cuda.toolkit.string())},
-        {"toolkit_version", version(d.cuda.toolkit_version)},
-        {"nvrtc", d.cuda.nvrtc.empty() ? json(nullptr) : json(d.cuda.nvrtc)},
-        {"self_test",
-         d.cuda_test ? json({{"passed", d.cuda_test->passed}, {"text", d.cuda_test->text}}) : json(nullptr)}}},
+      {"cuda", cuda_json(d)},
       {"cache", {{"folder", d.cache.path.string()}, {"writable", d.cache.writable}, {"problem", d.cache.problem}}},
       {"kernels", kernels},
       {"self_test", {{"passed", d.cpu_test.passed}, {"text", d.cpu_test.text}}},

@@ -78,6 +78,56 @@ Box box_of(const RegionReport& report, int number) {
   return box;
 }
 
+// The boxes of a network in its order, and from which box to which its tensors go
+class DiagramBuilder {
+ public:
+  DiagramBuilder(const network::FusedNetwork& fused, const RegionNotes& notes, BoxDiagram& diagram)
+      : fused_(fused), notes_(notes), diagram_(diagram) {}
+
+  void add_input(TensorId id) {
+    writer_[id] = diagram_.boxes.size();
+    add_tensor(id, "input ", input_fill);
+  }
+
+  void add_region(const network::Region& region, const RegionReport& report) {
+    const std::size_t box = diagram_.boxes.size();
+    std::set<std::size_t> sources;
+    for (const std::size_t op : region.operators) {
+      for (const TensorId input : fused_.network.operators[op].inputs) {
+        if (writer_.contains(input)) sources.insert(writer_.at(input));
+      }
+    }
+    for (const std::size_t op : region.operators) writer_[fused_.network.operators[op].output] = box;
+    for (const std::size_t source : sources) diagram_.edges.push_back({source, box});
+    add(box_of(report, region.kind == Kind::free ? 0 : ++kernels_), report.name);
+  }
+
+  void add_output(TensorId id) {
+    if (writer_.contains(id)) diagram_.edges.push_back({writer_.at(id), diagram_.boxes.size()});
+    add_tensor(id, "output ", output_fill);
+  }
+
+ private:
+  void add_tensor(TensorId id, const char* role, Color fill) {
+    const NetworkTensor& tensor = fused_.network[id];
+    add({.lines = {tensor.name, to_string(tensor.shape)}, .fill = fill, .corner_radius = 14}, role + tensor.name);
+  }
+
+  void add(Box box, const std::string& name) {
+    if (const auto note = notes_.find(name); note != notes_.end()) {
+      box.lines.push_back(note->second.text);
+      box.fill = heated(note->second.heat);
+    }
+    diagram_.boxes.push_back(std::move(box));
+  }
+
+  const network::FusedNetwork& fused_;
+  const RegionNotes& notes_;
+  BoxDiagram& diagram_;
+  std::map<TensorId, std::size_t> writer_;  // box that makes a tensor
+  int kernels_ = 0;
+};
+
 }  // namespace
 
 RegionNotes notes_of(const std::vector<StepTime>& profile) {
@@ -105,42 +155,10 @@ figure::BoxDiagram diagram_of(const Network& network, const std::string& title, 
                     {"one operator", single_fill},
                     {"free", free_fill}};
   if (!notes.empty()) diagram.legend.push_back({"the longer it takes", heated(1)});
-  const auto annotate = [&](Box& box, const std::string& name) {
-    const auto note = notes.find(name);
-    if (note == notes.end()) return;
-    box.lines.push_back(note->second.text);
-    box.fill = heated(note->second.heat);
-  };
-  std::map<TensorId, std::size_t> writer;  // box that makes a tensor
-  for (const TensorId id : fused.network.inputs) {
-    writer[id] = diagram.boxes.size();
-    diagram.boxes.push_back({.lines = {fused.network[id].name, to_string(fused.network[id].shape)},
-                             .fill = input_fill,
-                             .corner_radius = 14});
-    annotate(diagram.boxes.back(), "input " + fused.network[id].name);
-  }
-  int kernels = 0;
-  for (std::size_t r = 0; r < fused.regions.size(); ++r) {
-    const network::Region& region = fused.regions[r];
-    const std::size_t box = diagram.boxes.size();
-    std::set<std::size_t> sources;
-    for (const std::size_t op : region.operators) {
-      for (const TensorId input : fused.network.operators[op].inputs) {
-        if (writer.contains(input)) sources.insert(writer.at(input));
-      }
-    }
-    for (const std::size_t op : region.operators) writer[fused.network.operators[op].output] = box;
-    for (const std::size_t source : sources) diagram.edges.push_back({source, box});
-    diagram.boxes.push_back(box_of(report.regions[r], region.kind == Kind::free ? 0 : ++kernels));
-    annotate(diagram.boxes.back(), report.regions[r].name);
-  }
-  for (const TensorId id : fused.network.outputs) {
-    if (writer.contains(id)) diagram.edges.push_back({writer.at(id), diagram.boxes.size()});
-    diagram.boxes.push_back({.lines = {fused.network[id].name, to_string(fused.network[id].shape)},
-                             .fill = output_fill,
-                             .corner_radius = 14});
-    annotate(diagram.boxes.back(), "output " + fused.network[id].name);
-  }
+  DiagramBuilder builder(fused, notes, diagram);
+  for (const TensorId id : fused.network.inputs) builder.add_input(id);
+  for (std::size_t r = 0; r < fused.regions.size(); ++r) builder.add_region(fused.regions[r], report.regions[r]);
+  for (const TensorId id : fused.network.outputs) builder.add_output(id);
   return diagram;
 }
 

@@ -159,6 +159,20 @@ NetworkValue column_slice(const NodeReader& node, NetworkValue x, std::int64_t b
   return node.apply(operators::Slice{{begin}, {end}, {step}, {static_cast<int>(x.shape().size()) - 1}}, {x});
 }
 
+// The turned columns in their places: beside each other if they came interleaved, else one half after the other
+NetworkValue rotated_columns(const NodeReader& node, const NetworkValue& real, const NetworkValue& imaginary,
+                             bool interleaved) {
+  if (!interleaved) return node.apply(operators::Concat{.axis = 3}, {real, imaginary});
+  Shape pair = real.shape();
+  const Dim half = pair.back();
+  pair.push_back(1);
+  const NetworkValue y =
+      node.apply(operators::Concat{.axis = 4}, {reshape_to(node, real, pair), reshape_to(node, imaginary, pair)});
+  pair.pop_back();
+  pair.back() = affine(half, 2, 0);
+  return reshape_to(node, y, pair);
+}
+
 // Pairs of columns turned by an angle for each place
 void import_rotary_embedding(const NodeReader& node) {
   const NetworkValue given = node.value(0);
@@ -186,19 +200,9 @@ void import_rotary_embedding(const NodeReader& node) {
                      second =
                          interleaved ? column_slice(node, x, 1, turned, 2) : column_slice(node, x, half, turned, 1);
   const auto times = [&](NetworkValue a, NetworkValue b) { return node.elementwise(Op::mul, {a, b}); };
-  NetworkValue real = node.elementwise(Op::sub, {times(cosine, first), times(sine, second)}),
-               imaginary = node.elementwise(Op::add, {times(sine, first), times(cosine, second)});
-  NetworkValue y = real;
-  if (interleaved) {
-    Shape pair = real.shape();
-    pair.push_back(1);
-    y = node.apply(operators::Concat{.axis = 4}, {reshape_to(node, real, pair), reshape_to(node, imaginary, pair)});
-    pair.pop_back();
-    pair.back() = turned;
-    y = reshape_to(node, y, pair);
-  } else {
-    y = node.apply(operators::Concat{.axis = 3}, {real, imaginary});
-  }
+  const NetworkValue real = node.elementwise(Op::sub, {times(cosine, first), times(sine, second)}),
+                     imaginary = node.elementwise(Op::add, {times(sine, first), times(cosine, second)});
+  NetworkValue y = rotated_columns(node, real, imaginary, interleaved);
   if (turned < width) y = node.apply(operators::Concat{.axis = 3}, {y, column_slice(node, x, turned, width, 1)});
   node.result(flat ? reshape_to(node, y, s) : y);
 }

@@ -42,6 +42,28 @@ void import_center_crop_pad(const NodeReader& node) {
   node.result(node.apply(pad, {node.apply(crop, {x})}));
 }
 
+// The windows along each axis of an image, the pixels that they leave at its end, and the taps of one
+struct ImageWindows {
+  std::vector<std::int64_t> counts, rest;
+  std::int64_t taps = 1;
+};
+
+ImageWindows windows_of(const NodeReader& node, const std::vector<std::int64_t>& image, const Window& f) {
+  ImageWindows all;
+  for (std::size_t i = 0; i < image.size(); ++i) {
+    const std::int64_t block = f.kernel[i], stride = f.stride[i], dilation = f.dilation[i];
+    for (const std::int64_t v : {image[i], block, stride, dilation})
+      if (v < 1 || v > 4096) node.fail("the image, its windows or their places have {}; expected 1 to 4096", v);
+    const std::int64_t room = image[i] + f.before[i] + f.after[i] - dilation * (block - 1) - 1;
+    if (room < 0) node.fail("a window of {} does not fit an image of {}", block, image[i]);
+    all.counts.push_back(room / stride + 1);
+    all.rest.push_back(room % stride);
+    all.taps *= block;
+    if (all.taps > 1024) node.fail("a window has {} taps; the limit is 1024", all.taps);
+  }
+  return all;
+}
+
 // Columns of an image's windows, added where they lie: a transposed convolution whose filter has a one for each tap
 void import_col2im(const NodeReader& node) {
   const NetworkValue x = node.value(0);
@@ -55,18 +77,7 @@ void import_col2im(const NodeReader& node) {
   const auto pads = read_list(node, "pads", 2 * n, 0);
   const auto middle = pads.begin() + static_cast<std::ptrdiff_t>(n);
   const Window f{block, stride, dilation, {pads.begin(), middle}, {middle, pads.end()}};
-  std::int64_t taps = 1;
-  std::vector<std::int64_t> windows, rest;
-  for (std::size_t i = 0; i < n; ++i) {
-    for (const std::int64_t v : {image[i], block[i], stride[i], dilation[i]})
-      if (v < 1 || v > 4096) node.fail("the image, its windows or their places have {}; expected 1 to 4096", v);
-    const std::int64_t room = image[i] + f.before[i] + f.after[i] - dilation[i] * (block[i] - 1) - 1;
-    if (room < 0) node.fail("a window of {} does not fit an image of {}", block[i], image[i]);
-    windows.push_back(room / stride[i] + 1);
-    rest.push_back(room % stride[i]);
-    taps *= block[i];
-    if (taps > 1024) node.fail("a window has {} taps; the limit is 1024", taps);
-  }
+  const auto [windows, rest, taps] = windows_of(node, image, f);
   const std::int64_t channels = x.shape()[1].value();
   if (channels % taps != 0) node.fail("{} channels are no multiple of {} taps", channels, taps);
   std::vector<float> ones(static_cast<std::size_t>(taps * taps), 0.0f);

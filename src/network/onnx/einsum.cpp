@@ -154,8 +154,8 @@ Labels joined(Labels a, const Labels& b) {
   return a;
 }
 
-// The product of two operands, summed over the labels that they share and `kept` lacks
-Term product_of(const NodeReader& node, Term a, Term b, const std::set<Label>& kept) {
+// Drops an axis of one element from an operand whose label the other one has with a larger extent
+void drop_repeated_axes(const NodeReader& node, Term& a, Term& b, const std::set<Label>& kept) {
   const Labels both = a.labels;
   for (const Label l : both) {
     if (!holds(b.labels, l)) continue;
@@ -168,38 +168,58 @@ Term product_of(const NodeReader& node, Term a, Term b, const std::set<Label>& k
       b = without_axis(node, b, l);
     }
   }
-  a = summed(node, a, [&](Label l) { return kept.contains(l) || holds(b.labels, l); });
-  b = summed(node, b, [&](Label l) { return kept.contains(l) || holds(a.labels, l); });
-  if (a.value.tensor().is_constant()) std::swap(a, b);  // products take weights on the right
+}
+
+// The labels of a product by their part in it
+struct ProductLabels {
   Labels batch, rows, columns, inner;
-  for (const Label l : a.labels) (!holds(b.labels, l) ? rows : kept.contains(l) ? batch : inner).push_back(l);
-  for (const Label l : b.labels)
-    if (!holds(a.labels, l)) columns.push_back(l);
-  const Labels result = joined(joined(batch, rows), columns);
-  a = permuted(node, a, joined(joined(batch, rows), inner));
-  b = permuted(node, b, joined(joined(batch, inner), columns));
+};
+
+// Operands without a common label to sum over: each is repeated along the other's labels
+Term elementwise_product(const NodeReader& node, const Term& a, const Term& b, const ProductLabels& labels) {
   const Shape x = a.value.shape(), y = b.value.shape();
-  const auto n = static_cast<std::ptrdiff_t>(batch.size()), r = static_cast<std::ptrdiff_t>(rows.size()),
-             k = static_cast<std::ptrdiff_t>(inner.size());
+  const auto n = static_cast<std::ptrdiff_t>(labels.batch.size());
+  Shape left(x.begin(), x.end()), right(y.begin(), y.begin() + n);
+  left.insert(left.end(), labels.columns.size(), Dim(1));
+  right.insert(right.end(), labels.rows.size(), Dim(1));
+  right.insert(right.end(), y.begin() + n, y.end());
+  const std::vector<NetworkValue> operands{reshape_to(node, a.value, left), reshape_to(node, b.value, right)};
+  const bool f32 = a.value.dtype() == DType::f32 && b.value.dtype() == DType::f32;
+  return {f32 ? node.elementwise(Op::mul, operands) : node.map(MapOp::mul, operands),
+          joined(joined(labels.batch, labels.rows), labels.columns)};
+}
+
+// A batched matrix product
+Term contracted(const NodeReader& node, const Term& a, const Term& b, const ProductLabels& labels) {
+  const Shape x = a.value.shape(), y = b.value.shape();
+  const auto n = static_cast<std::ptrdiff_t>(labels.batch.size()), r = static_cast<std::ptrdiff_t>(labels.rows.size()),
+             k = static_cast<std::ptrdiff_t>(labels.inner.size());
   Shape left(x.begin(), x.begin() + n), right(y.begin(), y.begin() + n);
-  if (inner.empty()) {
-    left.assign(x.begin(), x.end());
-    left.insert(left.end(), columns.size(), Dim(1));
-    right.insert(right.end(), rows.size(), Dim(1));
-    right.insert(right.end(), y.begin() + n, y.end());
-    const std::vector<NetworkValue> operands{reshape_to(node, a.value, left), reshape_to(node, b.value, right)};
-    const bool f32 = a.value.dtype() == DType::f32 && b.value.dtype() == DType::f32;
-    return {f32 ? node.elementwise(Op::mul, operands) : node.map(MapOp::mul, operands), result};
-  }
-  left.push_back(product(std::span(x).subspan(batch.size(), rows.size())));
-  left.push_back(product(std::span(x).last(inner.size())));
-  right.push_back(product(std::span(y).subspan(batch.size(), inner.size())));
-  right.push_back(product(std::span(y).last(columns.size())));
+  left.push_back(product(std::span(x).subspan(labels.batch.size(), labels.rows.size())));
+  left.push_back(product(std::span(x).last(labels.inner.size())));
+  right.push_back(product(std::span(y).subspan(labels.batch.size(), labels.inner.size())));
+  right.push_back(product(std::span(y).last(labels.columns.size())));
   const NetworkValue z = matrix_product(node, reshape_to(node, a.value, left), reshape_to(node, b.value, right));
   Shape shape(z.shape().begin(), z.shape().begin() + n);
   shape.insert(shape.end(), x.begin() + n, x.begin() + n + r);
   shape.insert(shape.end(), y.begin() + n + k, y.end());
-  return {reshape_to(node, z, shape), result};
+  return {reshape_to(node, z, shape), joined(joined(labels.batch, labels.rows), labels.columns)};
+}
+
+// The product of two operands, summed over the labels that they share and `kept` lacks
+Term product_of(const NodeReader& node, Term a, Term b, const std::set<Label>& kept) {
+  drop_repeated_axes(node, a, b, kept);
+  a = summed(node, a, [&](Label l) { return kept.contains(l) || holds(b.labels, l); });
+  b = summed(node, b, [&](Label l) { return kept.contains(l) || holds(a.labels, l); });
+  if (a.value.tensor().is_constant()) std::swap(a, b);  // products take weights on the right
+  ProductLabels labels;
+  for (const Label l : a.labels)
+    (!holds(b.labels, l) ? labels.rows : kept.contains(l) ? labels.batch : labels.inner).push_back(l);
+  for (const Label l : b.labels)
+    if (!holds(a.labels, l)) labels.columns.push_back(l);
+  a = permuted(node, a, joined(joined(labels.batch, labels.rows), labels.inner));
+  b = permuted(node, b, joined(joined(labels.batch, labels.inner), labels.columns));
+  return labels.inner.empty() ? elementwise_product(node, a, b, labels) : contracted(node, a, b, labels);
 }
 
 // As written, or the axes of the ellipsis and then the letters that occur once, in order

@@ -29,6 +29,21 @@ struct IsCheap {
   bool operator()(const operators::Resample&) const { return false; }
   bool operator()(const auto&) const { return true; }
 };
+// Runs a network of one operator, whose result is its last tensor, and gives that its elements
+void compute_result(Network n, NetworkTensor& result, const std::vector<std::int64_t>& shape) {
+  const auto count = static_cast<std::size_t>(element_count(shape));
+  std::vector<std::byte> bytes(count * size_of(result.dtype));
+  std::vector<float> floats(result.dtype == DType::f32 ? count : 0);
+  void* data = result.dtype == DType::f32 ? static_cast<void*>(floats.data()) : bytes.data();
+  n.tensors.back().name = "y";
+  compile(std::move(n), {.threads = 1, .cached_plans = 1})
+      .run({}, std::map<std::string, TensorView>{{"y", TensorView{data, result.dtype, shape, {}}}});
+  if (result.dtype == DType::f32) {
+    result.constant = std::make_shared<const std::vector<float>>(std::move(floats));
+  } else {
+    result.bytes = std::make_shared<const std::vector<std::byte>>(std::move(bytes));
+  }
+}
 }  // namespace
 
 std::optional<NetworkTensor> folded(const Network& network, const OperatorKind& kind,
@@ -59,19 +74,8 @@ std::optional<NetworkTensor> folded(const Network& network, const OperatorKind& 
   n.operators.push_back(std::move(op));
   n.outputs.push_back(n.operators[0].output);
   const std::vector<std::int64_t> shape = values(result.shape);
-  const auto count = static_cast<std::size_t>(element_count(shape));
-  take(static_cast<std::uint64_t>(work), count * size_of(result.dtype));
-  std::vector<std::byte> bytes(count * size_of(result.dtype));
-  std::vector<float> floats(result.dtype == DType::f32 ? count : 0);
-  void* data = result.dtype == DType::f32 ? static_cast<void*>(floats.data()) : bytes.data();
-  n.tensors.back().name = "y";
-  compile(std::move(n), {.threads = 1, .cached_plans = 1})
-      .run({}, std::map<std::string, TensorView>{{"y", TensorView{data, result.dtype, shape, {}}}});
-  if (result.dtype == DType::f32) {
-    result.constant = std::make_shared<const std::vector<float>>(std::move(floats));
-  } else {
-    result.bytes = std::make_shared<const std::vector<std::byte>>(std::move(bytes));
-  }
+  take(static_cast<std::uint64_t>(work), static_cast<std::size_t>(element_count(shape)) * size_of(result.dtype));
+  compute_result(std::move(n), result, shape);
   return result;
 }
 

@@ -72,6 +72,8 @@ class Emitter {
   std::map<std::pair<double, bool>, int> constants_;
 };
 
+Instruction instruction(Kind kind, int result, std::vector<int> source);
+
 /// Number of nodes, stores and effects that read each value.
 std::vector<int> count_uses(const Graph& graph);
 

@@ -38,6 +38,8 @@ class Lowering {
   void lower_tile(std::size_t index, StagePlan& stage);
   void lower_stores(std::size_t index, StagePlan& stage, Emitter& emitter);
   void accumulate(Emitter& emitter, StagePlan& stage, const std::vector<ValueId>& reductions);
+  void start_accumulation(Emitter& emitter, StagePlan& stage, const Node& reduction, Collect collect,
+                          const Accumulation::Result& result);
   bool tiled(ValueId v) const { return g_[v].axes.row == RowAxis::m; }
   bool is_effect(ValueId v) const { return std::find(g_.effects.begin(), g_.effects.end(), v) != g_.effects.end(); }
   int kept_index(ValueId v) const;
@@ -270,51 +272,60 @@ void Lowering::lower_stores(std::size_t index, StagePlan& stage, Emitter& emitte
   for (Instruction& i : stores) emitter.emit(std::move(i));
 }
 
+namespace {
+
+Collect collected_by(Op op) {
+  switch (op) {
+    case Op::variance: return Collect::moments;
+    case Op::sum_squares: return Collect::sum_squares;
+    case Op::reduce_max: return Collect::largest;
+    case Op::reduce_min: return Collect::smallest;
+    default: return Collect::sum;
+  }
+}
+
+}  // namespace
+
 // One accumulation for all statistics of a value over a domain that can share it
 void Lowering::accumulate(Emitter& emitter, StagePlan& stage, const std::vector<ValueId>& reductions) {
-  const auto same = [&](const Accumulation& a, ValueId v) {
-    return a.input == g_[v].inputs[0] && a.domain == g_[v].attr.domain;
-  };
   std::vector<ValueId> sorted = reductions;  // variance first: its moments give the mean too
   std::stable_partition(sorted.begin(), sorted.end(), [&](ValueId v) { return g_[v].op == Op::variance; });
   for (const ValueId v : sorted) {
     const Node& x = g_[v];
     if (!tiled(x.inputs[0])) continue;
-    Collect collect = Collect::sum;
-    switch (x.op) {
-      case Op::variance: collect = Collect::moments; break;
-      case Op::sum_squares: collect = Collect::sum_squares; break;
-      case Op::reduce_max: collect = Collect::largest; break;
-      case Op::reduce_min: collect = Collect::smallest; break;
-      default: break;
-    }
+    const Collect collect = collected_by(x.op);
+    const auto shares = [&](const Accumulation& a) {
+      return a.input == x.inputs[0] && a.domain == x.attr.domain &&
+             (a.collect == collect || (x.op == Op::mean && a.collect == Collect::moments));
+    };
+    const auto shared = std::find_if(stage.accumulations.begin(), stage.accumulations.end(), shares);
     const Accumulation::Result result{x.op, plan_.slot_of_value[v], x.dtype};
-    const auto shared =
-        std::find_if(stage.accumulations.begin(), stage.accumulations.end(), [&](const Accumulation& a) {
-          return same(a, v) && (a.collect == collect || (x.op == Op::mean && a.collect == Collect::moments));
-        });
-    if (shared != stage.accumulations.end()) {
+    if (shared != stage.accumulations.end())
       shared->outputs.push_back(result);
-      continue;
-    }
-    LaneShape shape = emitter.shape_of(g_[x.inputs[0]].axes);
-    if (x.attr.domain.cols) shape.cols = plan_.extents.cols;
-    Accumulation a;
-    a.input = x.inputs[0];
-    a.domain = x.attr.domain;
-    a.collect = collect;
-    a.wide = is_wide(g_[x.inputs[0]].dtype) || x.dtype == DType::f64;
-    a.integer = x.dtype == DType::i32;
-    a.cols = shape.cols;
-    a.results = x.attr.domain.cols ? x.attr.domain.groups : shape.cols;
-    a.outputs.push_back(result);
-    Instruction i;
-    i.kind = Kind::accumulate;
-    i.index = static_cast<int>(stage.accumulations.size());
-    i.source = {emitter.get(a.input, shape, a.wide)};
-    emitter.emit(std::move(i));
-    stage.accumulations.push_back(std::move(a));
+    else
+      start_accumulation(emitter, stage, x, collect, result);
   }
+}
+
+void Lowering::start_accumulation(Emitter& emitter, StagePlan& stage, const Node& x, Collect collect,
+                                  const Accumulation::Result& result) {
+  LaneShape shape = emitter.shape_of(g_[x.inputs[0]].axes);
+  if (x.attr.domain.cols) shape.cols = plan_.extents.cols;
+  Accumulation a;
+  a.input = x.inputs[0];
+  a.domain = x.attr.domain;
+  a.collect = collect;
+  a.wide = is_wide(g_[x.inputs[0]].dtype) || x.dtype == DType::f64;
+  a.integer = x.dtype == DType::i32;
+  a.cols = shape.cols;
+  a.results = x.attr.domain.cols ? x.attr.domain.groups : shape.cols;
+  a.outputs.push_back(result);
+  Instruction i;
+  i.kind = Kind::accumulate;
+  i.index = static_cast<int>(stage.accumulations.size());
+  i.source = {emitter.get(a.input, shape, a.wide)};
+  emitter.emit(std::move(i));
+  stage.accumulations.push_back(std::move(a));
 }
 
 // Rows of a block: registers of about a thousand lanes, fewer if many are alive, so that all fit an L1 cache

@@ -74,7 +74,10 @@ constexpr std::int64_t group_bytes = 16 << 10, least_group = 32;
 
 }  // namespace
 
-TiledExecutable::TiledExecutable(Parts parts) : parts_(std::move(parts)) { plan_memory(); }
+TiledExecutable::TiledExecutable(Parts parts) : parts_(std::move(parts)) {
+  plan_memory();
+  find_early_outputs();
+}
 
 // Run: uniform values | source | kept accumulators | kept values | partial results | workers.
 // Worker: tile | registers | segments | groups | source.
@@ -100,11 +103,7 @@ void TiledExecutable::plan_memory() {
     }
     segments = std::max(segments, bytes);
     registers = std::max(registers, stage.tile.scratch_bytes);
-    bytes = 0;
-    for (const Instruction& i : stage.tile.instructions)
-      if (i.kind == Kind::store)
-        bytes += group_buffer(stage, stage.tile.registers[static_cast<std::size_t>(i.source[0])].shape.cols);
-    groups = std::max(groups, bytes);
+    groups = std::max(groups, group_buffers(stage));
   }
   workers_offset_ = run_bytes_ = at;
 
@@ -116,10 +115,12 @@ void TiledExecutable::plan_memory() {
   groups_offset_ = take(groups);
   source_scratch_offset_ = take(parts_.source ? parts_.source->worker_scratch() : 0);
   worker_bytes_ = aligned_size(at) + AlignedBuffer::alignment;
+}
 
-  // an output may be written when its value is computed if the accumulator, whose memory it may be, is not read later
-  early_output_.assign(plan.graph.stores.size(), false);
-  for (const StagePlan& stage : plan.stages) {
+// An output may be written when its value is computed if the accumulator, whose memory it may be, is not read later
+void TiledExecutable::find_early_outputs() {
+  early_output_.assign(parts_.plan.graph.stores.size(), false);
+  for (const StagePlan& stage : parts_.plan.stages) {
     const auto& code = stage.tile.instructions;
     for (const Instruction& store : code) {
       if (store.kind != Kind::store) continue;
@@ -280,6 +281,15 @@ std::int64_t TiledExecutable::group_rows(const StagePlan& stage) const {
 
 std::size_t TiledExecutable::group_buffer(const StagePlan& stage, std::int64_t cols) const {
   return rows_bytes(group_rows(stage) + cache_line_floats, cols, false);
+}
+
+// The buffers of all stores of a stage
+std::size_t TiledExecutable::group_buffers(const StagePlan& stage) const {
+  std::size_t bytes = 0;
+  for (const Instruction& i : stage.tile.instructions)
+    if (i.kind == Kind::store)
+      bytes += group_buffer(stage, stage.tile.registers[static_cast<std::size_t>(i.source[0])].shape.cols);
+  return bytes;
 }
 
 // Lets values be computed right where they are stored, or wait for a whole group

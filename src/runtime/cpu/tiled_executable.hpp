@@ -45,6 +45,7 @@ class TiledExecutable final : public ExecutableImpl, public RegionKernel {
   struct Worker;
   class Bound;
   void plan_memory();
+  void find_early_outputs();
   void execute(Run& run) const;
   void compute_columns(Run& run) const;
   bool by_columns() const { return parts_.source && parts_.source->column_parts() > 1; }
@@ -58,6 +59,7 @@ class TiledExecutable final : public ExecutableImpl, public RegionKernel {
   void bind_outputs(const Run& run, std::size_t stage, Machine& machine, std::byte* groups) const;
   std::int64_t group_rows(const StagePlan& stage) const;
   std::size_t group_buffer(const StagePlan& stage, std::int64_t cols) const;
+  std::size_t group_buffers(const StagePlan& stage) const;
   std::string describe_stage(std::size_t index) const;
 
   Parts parts_;
