@@ -8,11 +8,10 @@ import math
 import numpy as np
 import onnx
 import torch
-from onnx import TensorProto, numpy_helper
 from onnx.reference import ReferenceEvaluator
 from onnx.reference.op_run import OpRun
 
-FLOATS = (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16)
+from .onnx_float64 import CORRECTED, widened
 
 
 def padding(x, w, kernel, strides, dilations, pads, auto_pad):
@@ -126,33 +125,7 @@ class Resize(OpRun):
         return taps
 
 
-class BatchNormalization(OpRun):
-    """With the stored statistics, in every opset (the package computes new ones before opset 14)."""
-
-    def _run(self, x, scale, b, mean, var, epsilon=1e-5, momentum=None, training_mode=0, spatial=None):
-        if training_mode:
-            raise NotImplementedError("BatchNormalization with training_mode")
-        scale, mean, b = [v.reshape(-1, *[1] * (x.ndim - 2)) for v in (scale / np.sqrt(var + epsilon), mean, b)]
-        return (((x - mean) * scale + b).astype(x.dtype),)
-
-
-OPERATORS = [Conv, ConvTranspose, MaxPool, AveragePool, Resize, BatchNormalization]
-
-
-def widened(model):
-    """The model with float64 in place of every shorter float."""
-    def wide(t):
-        if t.data_type in FLOATS:
-            t.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(t).astype(np.float64), t.name))
-    for t in model.graph.initializer:
-        wide(t)
-    for node in model.graph.node:
-        for a in node.attribute:
-            if a.type == onnx.AttributeProto.TENSOR:
-                wide(a.t)
-            if node.op_type == "Cast" and a.name == "to" and a.i in FLOATS:
-                a.i = TensorProto.DOUBLE
-    return model
+OPERATORS = [Conv, ConvTranspose, MaxPool, AveragePool, Resize, *CORRECTED]
 
 
 def evaluate(path, inputs, dtype):

@@ -10,6 +10,8 @@ import tempfile
 
 import numpy
 
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "scripts"))
+
 
 def onnxruntime(model, inputs):
     """Outputs by name, in float32 and without its own rewriting of the graph. Raises for a model that it refuses."""
@@ -23,19 +25,31 @@ def onnxruntime(model, inputs):
 
 
 def third_opinion(model, inputs):
-    """(whose, outputs by name): PyTorch's convolutions in float64 where it is installed, else ONNX's interpreter on NumPy."""
+    """(whose, outputs by name) in float64: PyTorch's convolutions where it is installed, else ONNX's interpreter on NumPy."""
     names = [o.name for o in model.graph.output]
     with numpy.errstate(all="ignore"):
         if importlib.util.find_spec("torch"):
-            sys.path.append(str(pathlib.Path(__file__).parents[2] / "scripts"))
             from networks.onnx_reference import evaluate
             with tempfile.NamedTemporaryFile(suffix=".onnx") as file:
                 file.write(model.SerializeToString())
                 file.flush()
-                values = evaluate(file.name, inputs, numpy.float64)
-            return "PyTorch", {n: v.astype(numpy.float32) if v.dtype == numpy.float64 else v for n, v in zip(names, values)}
-        from onnx.reference import ReferenceEvaluator
-        return "ONNX's interpreter", dict(zip(names, ReferenceEvaluator(model).run(None, inputs)))
+                whose, values = "PyTorch", evaluate(file.name, inputs, numpy.float64)
+        else:
+            whose, values = "ONNX's interpreter", interpreted(model, inputs)
+    return whose, {n: v.astype(numpy.float32) if v.dtype == numpy.float64 else v for n, v in zip(names, values)}
+
+
+def interpreted(model, inputs):
+    """The outputs by ONNX's interpreter: in float64, or in float32 if an operator is not defined for the wider type."""
+    from networks.onnx_float64 import CORRECTED, widened
+    from onnx.reference import ReferenceEvaluator
+    wide = {k: v.astype(numpy.float64) if v.dtype == numpy.float32 else v for k, v in inputs.items()}
+    copy = type(model)()
+    copy.CopyFrom(model)
+    try:
+        return ReferenceEvaluator(widened(copy), new_ops=CORRECTED).run(None, wide)
+    except (TypeError, RuntimeError):
+        return ReferenceEvaluator(model, new_ops=CORRECTED).run(None, inputs)
 
 
 class Judge:
