@@ -212,8 +212,8 @@ Run SingleStep::reshape() const {
     return copy({count}, from, {1}, 0, {1}, 0);
   }
   return [size = element_size(), from, to, from_sizes = sizes(from), to_sizes = sizes(to), from_strides = strides(from),
-          to_strides = strides(to)](const Tensors& t) {
-    cpu::copy_reshaped(size, from_sizes, t.data(from), from_strides, to_sizes, t.write(to), to_strides);
+          to_strides = strides(to), parallel = parallel_](const Tensors& t) {
+    cpu::copy_reshaped(size, from_sizes, t.data(from), from_strides, to_sizes, t.write(to), to_strides, parallel);
   };
 }
 

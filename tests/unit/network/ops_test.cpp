@@ -2,8 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <random>
 
 #include "runtime/cpu/ops/copy.hpp"
 #include "runtime/cpu/ops/pool.hpp"
@@ -145,8 +147,36 @@ TEST(Copy, Reshaped) {
   // (2,3) with strides (1,2) read in row-major order into (3,2) with strides (1,3)
   const std::vector<float> x{0, 3, 1, 4, 2, 5};
   std::vector<float> y(6);
-  copy_reshaped(sizeof(float), {2, 3}, x.data(), {1, 2}, {3, 2}, y.data(), {1, 3});
+  copy_reshaped(sizeof(float), {2, 3}, x.data(), {1, 2}, {3, 2}, y.data(), {1, 3}, pieces);
   EXPECT_EQ(y, (std::vector<float>{0, 2, 4, 1, 3, 5}));
+}
+
+TEST(Copy, ReshapedToEveryShape) {
+  // shapes that share their axes, that divide them, and that share none
+  const std::vector<Extents64> shapes{{24},   {1, 24},   {2, 12},         {4, 1, 6}, {6, 4},
+                                      {3, 8}, {2, 3, 4}, {2, 2, 2, 3, 1}, {8, 3, 1}};
+  std::mt19937 rng(7);
+  for (const Extents64& a : shapes)
+    for (const Extents64& b : shapes) {
+      // the strides of an order of the axes drawn at random, as tensors with channels last have them
+      const auto strides = [&](const Extents64& shape) {
+        std::vector<std::size_t> order(shape.size());
+        std::iota(order.begin(), order.end(), 0);
+        std::shuffle(order.begin(), order.end(), rng);
+        Extents64 result(shape.size());
+        std::int64_t step = 1;
+        for (const std::size_t axis : order) result[axis] = step, step *= shape[axis];
+        return result;
+      };
+      const Extents64 from = strides(a), to = strides(b);
+      std::vector<float> x(24), y(24, -1), expected(24);
+      std::iota(x.begin(), x.end(), 0.0F);
+      Odometer source(a, from), target(b, to);
+      for (int i = 0; i < 24; ++i, source.next(), target.next())
+        expected[static_cast<std::size_t>(target.offset())] = x[static_cast<std::size_t>(source.offset())];
+      copy_reshaped(sizeof(float), a, x.data(), from, b, y.data(), to, pieces);
+      ASSERT_EQ(y, expected);
+    }
 }
 
 }  // namespace

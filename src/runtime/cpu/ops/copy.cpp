@@ -1,6 +1,9 @@
 #include "runtime/cpu/ops/copy.hpp"
 
 #include <algorithm>
+#include <iterator>
+#include <optional>
+#include <set>
 #include <span>
 #include <type_traits>
 
@@ -106,16 +109,57 @@ void copy_of(const Extents64& shape, const T* from, const Extents64& from_stride
   });
 }
 
+// Axes that both shapes are made of: (2,58,4) and (116,4) share 2, 58, 4. Nothing if an axis of one begins within an
+// axis of the other, as in (2,3) and (3,2).
+std::optional<Extents64> common_axes(const Extents64& a, const Extents64& b) {
+  std::set<std::int64_t> steps;  // elements from one index of an axis to the next
+  for (const Extents64* shape : {&a, &b}) {
+    std::int64_t step = 1;
+    for (std::size_t i = shape->size(); i-- > 0;) steps.insert(step), step *= (*shape)[i];
+    steps.insert(step);
+  }
+  Extents64 axes;
+  for (auto step = steps.begin(); std::next(step) != steps.end(); ++step) {
+    if (*step == 0 || *std::next(step) % *step != 0) return std::nullopt;
+    axes.insert(axes.begin(), *std::next(step) / *step);
+  }
+  return axes;
+}
+
+// Strides along `axes`, into which each axis of `shape` divides
+Extents64 divided_strides(const Extents64& shape, const Extents64& strides, const Extents64& axes) {
+  Extents64 result(axes.size(), 0);
+  std::size_t at = axes.size();
+  for (std::size_t i = shape.size(); i-- > 0;) {
+    std::int64_t inner = 1;
+    while (inner != shape[i]) {
+      --at;
+      result[at] = strides[i] * inner;
+      inner *= axes[at];
+    }
+  }
+  return result;
+}
+
 template <class T>
 void reshaped_of(const Extents64& from_shape, const T* from, const Extents64& from_strides, const Extents64& to_shape,
-                 T* to, const Extents64& to_strides) {
+                 T* to, const Extents64& to_strides, const Parallel& parallel) {
   const std::int64_t count = count_of(from_shape);
-  Odometer source(from_shape, from_strides), target(to_shape, to_strides);
-  for (std::int64_t i = 0; i < count; ++i) {
-    to[target.offset()] = from[source.offset()];
-    source.next();
-    target.next();
+  if (count == 0) return;
+  if (const auto axes = common_axes(from_shape, to_shape)) {
+    return copy_of(*axes, from, divided_strides(from_shape, from_strides, *axes), to,
+                   divided_strides(to_shape, to_strides, *axes), parallel);
   }
+  parallel(count, [&](std::int64_t begin, std::int64_t end) {
+    Odometer source(from_shape, from_strides), target(to_shape, to_strides);
+    source.seek(begin);
+    target.seek(begin);
+    for (std::int64_t i = begin; i < end; ++i) {
+      to[target.offset()] = from[source.offset()];
+      source.next();
+      target.next();
+    }
+  });
 }
 
 // Calls f with pointers to words as wide as an element
@@ -144,9 +188,9 @@ void copy_elements(std::size_t size, const Extents64& shape, const void* from, c
 }
 
 void copy_reshaped(std::size_t size, const Extents64& from_shape, const void* from, const Extents64& from_strides,
-                   const Extents64& to_shape, void* to, const Extents64& to_strides) {
+                   const Extents64& to_shape, void* to, const Extents64& to_strides, const Parallel& parallel) {
   as_words(size, from, to, [&](const auto* source, auto* target) {
-    reshaped_of(from_shape, source, from_strides, to_shape, target, to_strides);
+    reshaped_of(from_shape, source, from_strides, to_shape, target, to_strides, parallel);
   });
 }
 

@@ -20,6 +20,6 @@ void copy_elements(std::size_t size, const Extents64& shape, const void* from, c
 
 /// The k-th element of `from` in row-major order of from_shape becomes the k-th of `to` in row-major order of to_shape.
 void copy_reshaped(std::size_t size, const Extents64& from_shape, const void* from, const Extents64& from_strides,
-                   const Extents64& to_shape, void* to, const Extents64& to_strides);
+                   const Extents64& to_shape, void* to, const Extents64& to_strides, const Parallel& parallel);
 
 }  // namespace unisono::cpu
