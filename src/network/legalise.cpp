@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
+#include "network/constant_operator.hpp"
 #include "network/dim.hpp"
 #include "network/regions.hpp"
 #include "network/resize_tables.hpp"
@@ -33,7 +35,7 @@ class Legaliser {
  private:
   void find_live();
   void rewrite(Operator op);
-  bool fold(const Operator& op);
+  bool compute(const Operator& op);
   std::vector<Operator>::iterator enlargement(const Operator& op);
   bool convolve_before_resize(const Operator& op);
   bool enlarge_in_convolution(const Operator& op);
@@ -59,16 +61,20 @@ class Legaliser {
   const bool enlarges_;
   std::vector<TensorId> alias_;  // by tensor of in_: what stands for it in out_
   std::vector<bool> live_;
+  std::vector<int> readers_;  // by tensor of in_: how often live operators read it
+  // By tensor of out_ that compute() made: its readers that are not computed. Without any it is dropped.
+  std::map<TensorId, int> left_;
 };
 
 void Legaliser::find_live() {
   std::vector<bool> needed(in_.tensors.size(), false);
   for (const TensorId id : in_.outputs) needed[id] = true;
   live_.assign(in_.operators.size(), false);
+  readers_.assign(in_.tensors.size(), 0);
   for (std::size_t i = in_.operators.size(); i-- > 0;) {
     if (!needed[in_.operators[i].output]) continue;
     live_[i] = true;
-    for (const TensorId id : in_.operators[i].inputs) needed[id] = true;
+    for (const TensorId id : in_.operators[i].inputs) needed[id] = true, ++readers_[id];
   }
 }
 
@@ -76,9 +82,10 @@ void Legaliser::rewrite(Operator op) {
   for (TensorId& id : op.inputs) id = alias_[id];
   if (std::holds_alternative<operators::Identity>(op.kind) && !is_output(op.output)) {
     alias_[op.output] = op.inputs[0];
+    if (const auto at = left_.find(op.inputs[0]); at != left_.end()) at->second += readers_[op.output] - 1;
     return;
   }
-  if (fold(op)) return;
+  if (compute(op)) return;
   if (convolve_before_resize(op)) return;
   if (enlarges_ && enlarge_in_convolution(op)) return;
   if (std::holds_alternative<operators::BatchNorm>(op.kind)) return split_batch_norm(op);
@@ -86,40 +93,31 @@ void Legaliser::rewrite(Operator op) {
   out_.operators.push_back(std::move(op));
 }
 
-// Elements of a constant with its axes permuted
-std::vector<float> transposed(const std::vector<float>& from, const std::vector<std::int64_t>& shape,
-                              const std::vector<int>& order) {
-  const auto strides = row_major_strides(shape);
-  std::vector<float> to(from.size());
-  std::vector<std::int64_t> index(shape.size(), 0);
-  for (float& x : to) {
-    std::int64_t offset = 0;
-    for (std::size_t i = 0; i < order.size(); ++i) offset += index[i] * strides[static_cast<std::size_t>(order[i])];
-    x = from[static_cast<std::size_t>(offset)];
-    for (std::size_t i = order.size(); i-- > 0;) {
-      if (++index[i] < shape[static_cast<std::size_t>(order[i])]) break;
-      index[i] = 0;
+// An operator on constants alone, such as exporters write for weights that are standardised or stored in another order,
+// is computed now, so that a filter is a constant. Not if it makes constants larger: they take memory.
+bool Legaliser::compute(const Operator& op) {
+  std::vector<const NetworkTensor*> inputs;
+  std::int64_t most = 0;
+  for (const TensorId id : op.inputs) {
+    const NetworkTensor& t = out_[id];
+    if (!t.is_constant()) return false;
+    most = std::max(most, element_count(values(t.shape)));
+    inputs.push_back(&t);
+  }
+  const Shape& shape = in_[op.output].shape;
+  const bool known = std::all_of(shape.begin(), shape.end(), [](const Dim& d) { return d.known(); });
+  if (inputs.empty() || is_output(op.output) || !known || !is_elementary(op.kind)) return false;
+  if (element_count(values(shape)) > most) return false;
+  NetworkTensor result = computed(op.kind, inputs, in_[op.output].name);
+  for (const TensorId id : op.inputs)
+    if (const auto at = left_.find(id); at != left_.end() && --at->second == 0) {
+      out_.tensors[id].constant.reset();
+      out_.tensors[id].bytes.reset();
     }
-  }
-  return to;
-}
-
-// Reshapes and transposes of constants, such as exporters put before weights, become constants
-bool Legaliser::fold(const Operator& op) {
-  if (op.inputs.empty() || !out_[op.inputs[0]].constant || is_output(op.output)) return false;
-  const NetworkTensor x = out_[op.inputs[0]];
-  const bool reshapes =
-      std::holds_alternative<operators::Reshape>(op.kind) || std::holds_alternative<operators::Flatten>(op.kind);
-  if (reshapes) {
-    alias_[op.output] = add_tensor(in_[op.output].name, in_[op.output].shape, x.constant);
-    return true;
-  }
-  if (const auto* t = std::get_if<operators::Transpose>(&op.kind)) {
-    auto elements = std::make_shared<const std::vector<float>>(transposed(*x.constant, values(x.shape), t->order));
-    alias_[op.output] = add_tensor(in_[op.output].name, in_[op.output].shape, std::move(elements));
-    return true;
-  }
-  return false;
+  alias_[op.output] = static_cast<TensorId>(out_.tensors.size());
+  left_[alias_[op.output]] = readers_[op.output];
+  out_.tensors.push_back(std::move(result));
+  return true;
 }
 
 namespace {

@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <random>
 
 #include "runtime/cpu/ops/copy.hpp"
 #include "runtime/cpu/ops/pool.hpp"
+#include "runtime/cpu/ops/reduce.hpp"
 #include "runtime/cpu/ops/resize.hpp"
 #include "support/random.hpp"
 
@@ -177,6 +179,77 @@ TEST(Copy, ReshapedToEveryShape) {
       copy_reshaped(sizeof(float), a, x.data(), from, b, y.data(), to, pieces);
       ASSERT_EQ(y, expected);
     }
+}
+
+TEST(Reduce, EveryOrderOfAxesAndEveryOperation) {
+  test::Random r(11);
+  const auto naive = [](ReduceOp op, const std::vector<double>& v) {
+    double sum = 0, square = 0, product = 1, exponents = 0, absolute = 0;
+    for (const double x : v) sum += x, square += x * x, product *= x, exponents += std::exp(x), absolute += std::abs(x);
+    switch (op) {
+      case ReduceOp::sum: return sum;
+      case ReduceOp::mean: return sum / static_cast<double>(v.size());
+      case ReduceOp::prod: return product;
+      case ReduceOp::max: return *std::max_element(v.begin(), v.end());
+      case ReduceOp::min: return *std::min_element(v.begin(), v.end());
+      case ReduceOp::l1: return absolute;
+      case ReduceOp::l2: return std::sqrt(square);
+      case ReduceOp::log_sum: return std::log(sum);
+      case ReduceOp::log_sum_exp: return std::log(exponents);
+      default: return square;
+    }
+  };
+  for (int round = 0; round < 400; ++round) {
+    const auto op = static_cast<ReduceOp>(r.below(static_cast<int>(ReduceOp::sum_square) + 1));
+    const auto rank = static_cast<std::size_t>(r.between(1, 4));
+    Extents64 shape(rank), strides(rank), result(rank);
+    std::vector<std::size_t> order(rank);
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    for (std::size_t i = rank; i > 1; --i)
+      std::swap(order[i - 1], order[static_cast<std::size_t>(r.below(static_cast<int>(i)))]);
+    std::int64_t step = 1;
+    for (const std::size_t i : order) {
+      shape[i] = r.between(1, r.chance(0.1) ? 300 : 6);
+      strides[i] = step, step *= shape[i];
+    }
+    std::vector<int> axes;
+    for (std::size_t i = 0; i < rank; ++i) {
+      result[i] = shape[i];
+      if (r.chance(0.5)) axes.push_back(static_cast<int>(i)), result[i] = 1;
+    }
+    std::vector<float> x = numbers(r, step);
+    if (op == ReduceOp::log_sum)
+      for (float& v : x) v = std::abs(v) + 0.1F;
+    const Extents64 dense = dense_strides(result);
+    std::vector<float> y(static_cast<std::size_t>(count_of(result)), untouched);
+    std::vector<std::vector<double>> parts(y.size());
+    Extents64 repeated = dense;
+    for (const int axis : axes) repeated[static_cast<std::size_t>(axis)] = 0;
+    Odometer from(shape, strides), to(shape, repeated);
+    for (std::int64_t i = 0; i < step; ++i, from.next(), to.next())
+      parts[static_cast<std::size_t>(to.offset())].push_back(x[static_cast<std::size_t>(from.offset())]);
+    reduce(op, {x.data(), DType::f32, shape, strides}, axes, {y.data(), DType::f32, result, dense}, pieces);
+    for (std::size_t i = 0; i < y.size(); ++i) {
+      const double expected = naive(op, parts[i]);
+      ASSERT_NEAR(y[i], expected, 1e-6 * (1 + std::abs(expected))) << round << " operation " << static_cast<int>(op);
+    }
+  }
+}
+
+TEST(Reduce, NaNAndNothing) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  std::vector<float> x(40, 1.0F), y(2);
+  x[23] = nan;  // in the second row
+  for (const ReduceOp op : {ReduceOp::max, ReduceOp::min, ReduceOp::sum, ReduceOp::log_sum_exp}) {
+    reduce(op, {x.data(), DType::f32, {2, 20}, {20, 1}}, {1}, {y.data(), DType::f32, {2, 1}, {1, 1}}, pieces);
+    EXPECT_EQ(y[0], y[0]);
+    EXPECT_NE(y[1], y[1]);
+    reduce(op, {x.data(), DType::f32, {20, 2}, {1, 20}}, {0}, {y.data(), DType::f32, {1, 2}, {1, 1}}, pieces);
+    EXPECT_EQ(y[0], y[0]);
+    EXPECT_NE(y[1], y[1]);
+  }
+  reduce(ReduceOp::max, {nullptr, DType::f32, {2, 0}, {0, 1}}, {1}, {y.data(), DType::f32, {2, 1}, {1, 1}}, pieces);
+  EXPECT_EQ(y, (std::vector<float>(2, -std::numeric_limits<float>::infinity())));
 }
 
 }  // namespace
