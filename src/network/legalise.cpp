@@ -289,6 +289,6 @@ void Legaliser::expand_operands(Operator& op) {
 
 }  // namespace
 
-Network legalise(const Network& network, bool enlarges) { return Legaliser(network, enlarges).run(); }
+Network legalise(const Network& network, bool enlarges) { return Legaliser(rows_of_pixels(network), enlarges).run(); }
 
 }  // namespace unisono::network

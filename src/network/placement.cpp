@@ -148,10 +148,10 @@ void Placer::place_view(Region& r) {
   const bool rows =
       is_slice(from) && f_.style.column_ranges && from_columns == to_columns && needs_dense(n_, f_.regions, to).empty();
   const bool dense = made_[from] && (!is_slice(from) || rows);
-  if (!dense || given_[to] || given_[from] || !logical_order(n_[from].shape) || !logical_order(n_[to].shape)) {
-    r.note = "copied: " + std::string(!logical_order(n_[from].shape) || !logical_order(n_[to].shape)
-                                          ? "channels last in memory"
-                                          : "an input, an output or a slice of a concatenation");
+  const bool in_order = walks_pixels(op.kind) || (logical_order(n_[from].shape) && logical_order(n_[to].shape));
+  if (!dense || given_[to] || given_[from] || !in_order) {
+    r.note = "copied: " +
+             std::string(!in_order ? "channels last in memory" : "an input, an output or a slice of a concatenation");
     return;
   }
   f_.placement[to] = Placement{.base = from, .slice = rows};

@@ -105,6 +105,9 @@ struct FusedNetwork {
 /// `enlarges`, enlargements by 2 become part of the convolution that alone reads them, where it may run by phases.
 Network legalise(const Network& network, bool enlarges = false);
 
+/// Values between permutes from (N,C,H,W) to (N,H,W,C) and back become rows of matrices, which need no copies.
+Network rows_of_pixels(const Network& network);
+
 /// What became of products that read one input.
 struct Stacked {
   std::optional<Network> network;  ///< with wide products and ranges of their columns; none: as it was

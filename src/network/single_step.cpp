@@ -205,16 +205,19 @@ Run SingleStep::operator()(const operators::Expand&) const {
 
 Run SingleStep::reshape() const {
   const TensorId from = in(0), to = out();
-  // both lie in memory in the order of their logical shapes
-  if (storage_.memory[from].dense && storage_.memory[to].dense && logical_order(to_shape(sizes(from))) &&
-      logical_order(to_shape(sizes(to)))) {
+  const bool pixels = walks_pixels(op_.kind);
+  // both lie in memory in the order in which they are walked
+  if (storage_.memory[from].dense && storage_.memory[to].dense &&
+      (pixels || (logical_order(to_shape(sizes(from))) && logical_order(to_shape(sizes(to)))))) {
     const std::int64_t count = element_count(sizes(from));
     return copy({count}, from, {1}, 0, {1}, 0);
   }
-  return [size = element_size(), from, to, from_sizes = sizes(from), to_sizes = sizes(to), from_strides = strides(from),
-          to_strides = strides(to), parallel = parallel_](const Tensors& t) {
-    cpu::copy_reshaped(size, from_sizes, t.data(from), from_strides, to_sizes, t.write(to), to_strides, parallel);
-  };
+  const auto order = [&](const Sizes& of_axes) { return pixels ? pixel_order(of_axes) : of_axes; };
+  return
+      [size = element_size(), from, to, from_sizes = order(sizes(from)), to_sizes = order(sizes(to)),
+       from_strides = order(strides(from)), to_strides = order(strides(to)), parallel = parallel_](const Tensors& t) {
+        cpu::copy_reshaped(size, from_sizes, t.data(from), from_strides, to_sizes, t.write(to), to_strides, parallel);
+      };
 }
 
 }  // namespace

@@ -60,4 +60,14 @@ Dim columns(const Shape& shape) { return shape.empty() ? Dim(1) : shape[column_a
 
 bool logical_order(const Shape& s) { return s.size() != 4 || is_one(s[1]) || (is_one(s[2]) && is_one(s[3])); }
 
+bool walks_pixels(const OperatorKind& kind) {
+  const auto* r = std::get_if<operators::Reshape>(&kind);
+  return r != nullptr && r->pixels;
+}
+
+std::vector<std::int64_t> pixel_order(const std::vector<std::int64_t>& of_axes) {
+  if (of_axes.size() != 4) return of_axes;
+  return {of_axes[0], of_axes[2], of_axes[3], of_axes[1]};
+}
+
 }  // namespace unisono::network

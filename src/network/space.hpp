@@ -37,4 +37,10 @@ Dim columns(const Shape& shape);
 /// Whether the order of the elements in memory is that of the logical shape.
 bool logical_order(const Shape& shape);
 
+/// Whether the operator is a reshape that reads and writes images pixel by pixel.
+bool walks_pixels(const OperatorKind& kind);
+
+/// Extents or strides in the order in which such a reshape walks over them.
+std::vector<std::int64_t> pixel_order(const std::vector<std::int64_t>& of_axes);
+
 }  // namespace unisono::network

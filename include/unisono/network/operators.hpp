@@ -121,6 +121,8 @@ struct Pad {
 struct Reshape {
   std::vector<std::int64_t> shape;
   bool literal = false;
+  /// Tensors of rank 4 are read and written pixel by pixel, channels last. Set while a network is made ready.
+  bool pixels = false;
   bool operator==(const Reshape&) const = default;
 };
 

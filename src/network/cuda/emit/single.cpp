@@ -7,6 +7,7 @@
 #include "network/cuda/emit/emission.hpp"
 #include "network/infer_tensors.hpp"
 #include "network/resize_tables.hpp"
+#include "network/space.hpp"
 
 namespace unisono::network::gpu {
 
@@ -178,8 +179,10 @@ void SingleOperator::reshape() {
     e_.refuse(fmt::format("tensors of rank {}; at most {}", std::max(x().size(), y().size()), kCopyRank));
   const PitchedTensor from = e_.tensor(e_.input()), to = e_.tensor(e_.output());
   ReshapeParams p{};
-  set_axes(x(), e_.strides(e_.input()), p.from_extents, p.from_strides);
-  set_axes(y(), e_.strides(e_.output()), p.to_extents, p.to_strides);
+  const bool pixels = walks_pixels(e_.op->kind);
+  const auto order = [&](const Sizes& of_axes) { return pixels ? pixel_order(of_axes) : of_axes; };
+  set_axes(order(x()), order(e_.strides(e_.input())), p.from_extents, p.from_strides);
+  set_axes(order(y()), order(e_.strides(e_.output())), p.to_extents, p.to_strides);
   const std::int64_t count = element_count(y());
   p.count = count32(count);
   e_.plain(codegen::PlainKernel::reshape, count, p, {from.at, to.at},

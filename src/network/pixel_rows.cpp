@@ -1,0 +1,219 @@
+/// What exporters write between two permutes of an image, from (N,C,H,W) to (N,H,W,C) and back, works on rows of a
+/// matrix (N·H·W, C). That is how the image lies in memory, while a tensor (N,H,W,C) would have to be written in
+/// another order, since tensors of rank 4 have their second axis innermost.
+
+#include <algorithm>
+#include <optional>
+
+#include "network/dim.hpp"
+#include "network/regions.hpp"
+
+namespace unisono::network {
+
+namespace {
+
+class PixelRows {
+ public:
+  explicit PixelRows(const Network& network)
+      : in_(network), out_(network), same_(network.tensors.size()), pending_(network.tensors.size(), false) {
+    out_.operators.clear();
+  }
+
+  Network run() {
+    for (const Operator& op : in_.operators)
+      if (!rewrite(op)) keep(op);
+    for (const TensorId id : in_.outputs) write(id);
+    return std::move(out_);
+  }
+
+ private:
+  // How the elements of a tensor of rank 4 follow those of the rows: in the order of its axes, or pixel by pixel
+  enum class Order : std::uint8_t { axes, pixels };
+  // A tensor of another rank than 4 with the same elements, which lie in memory in the order of its axes
+  struct Rows {
+    TensorId tensor;
+    Order order;
+  };
+
+  bool rewrite(const Operator& op);
+  bool permute(const Operator& op, const operators::Transpose& t);
+  bool reshape(const Operator& op);
+  bool elementwise(const Operator& op);
+  void keep(Operator op);
+
+  bool is_known(TensorId id) const;
+  bool is_output(TensorId id) const {
+    return std::find(in_.outputs.begin(), in_.outputs.end(), id) != in_.outputs.end();
+  }
+  std::int64_t columns(TensorId id, Order order) const;
+  TensorId add(const NetworkTensor& like, Shape shape, std::string_view suffix);
+  void emit_reshape(TensorId from, TensorId to, bool pixels);
+  void write(TensorId id);
+  TensorId matrix(TensorId id);
+  void become(TensorId id, Rows rows) { same_[id] = rows, pending_[id] = true; }
+  std::optional<Order> order_of(const Operator& op) const;
+  std::optional<TensorId> row_operand(TensorId id, const Shape& space, Order order, bool make);
+
+  const Network& in_;
+  Network out_;
+  std::vector<std::optional<Rows>> same_;  // by tensor of in_
+  std::vector<bool> pending_;              // by tensor of in_: no operator of out_ has written it yet
+};
+
+bool PixelRows::is_known(TensorId id) const {
+  const Shape& s = in_[id].shape;
+  return std::all_of(s.begin(), s.end(), [](const Dim& d) { return d.known() && d.value() > 0; });
+}
+
+std::int64_t PixelRows::columns(TensorId id, Order order) const {
+  const Shape& s = in_[id].shape;
+  return (order == Order::axes ? s.back() : s[1]).value();
+}
+
+TensorId PixelRows::add(const NetworkTensor& like, Shape shape, std::string_view suffix) {
+  out_.tensors.push_back({like.name + std::string(suffix), like.dtype, std::move(shape), like.constant, like.bytes});
+  return static_cast<TensorId>(out_.tensors.size() - 1);
+}
+
+void PixelRows::emit_reshape(TensorId from, TensorId to, bool pixels) {
+  operators::Reshape r{.shape = values(out_[to].shape), .literal = true, .pixels = pixels};
+  out_.operators.push_back({std::move(r), out_[to].name, {from}, to});
+}
+
+// Makes sure that the tensor itself is there
+void PixelRows::write(TensorId id) {
+  if (!pending_[id]) return;
+  pending_[id] = false;
+  emit_reshape(same_[id]->tensor, id, same_[id]->order == Order::pixels);
+}
+
+// The tensor's rows as a matrix
+TensorId PixelRows::matrix(TensorId id) {
+  Rows& rows = *same_[id];
+  const std::int64_t width = columns(id, rows.order);
+  if (out_[rows.tensor].shape.size() == 2 && out_[rows.tensor].shape[1] == Dim(width)) return rows.tensor;
+  const std::int64_t count = element_count(values(in_[id].shape));
+  const TensorId made = add(out_[rows.tensor], {Dim(count / width), Dim(width)}, "_rows");
+  emit_reshape(rows.tensor, made, false);
+  return rows.tensor = made;
+}
+
+void PixelRows::keep(Operator op) {
+  for (TensorId& id : op.inputs) {
+    if (pending_[id] && same_[id]->order == Order::axes && in_[id].shape == out_[same_[id]->tensor].shape) {
+      id = same_[id]->tensor;
+    } else {
+      write(id);
+    }
+  }
+  out_.operators.push_back(std::move(op));
+}
+
+bool PixelRows::rewrite(const Operator& op) {
+  const bool known =
+      is_known(op.output) && std::all_of(op.inputs.begin(), op.inputs.end(), [&](TensorId id) { return is_known(id); });
+  if (!known) return false;
+  if (const auto* t = std::get_if<operators::Transpose>(&op.kind)) return permute(op, *t);
+  if (std::holds_alternative<operators::Reshape>(op.kind) || std::holds_alternative<operators::Flatten>(op.kind))
+    return reshape(op);
+  return std::holds_alternative<operators::Elementwise>(op.kind) && elementwise(op);
+}
+
+bool PixelRows::permute(const Operator& op, const operators::Transpose& t) {
+  const TensorId from = op.inputs[0], to = op.output;
+  if (t.order == std::vector<int>{0, 2, 3, 1}) {
+    if (in_[from].is_constant()) return false;
+    if (!same_[from] || same_[from]->order != Order::pixels) {
+      write(from);
+      const std::int64_t width = columns(from, Order::pixels), count = element_count(values(in_[from].shape));
+      const TensorId rows = add(in_[from], {Dim(count / width), Dim(width)}, "_pixels");
+      emit_reshape(from, rows, true);
+      same_[from] = {rows, Order::pixels};
+    }
+    become(to, {same_[from]->tensor, Order::axes});
+    return true;
+  }
+  if (t.order != std::vector<int>{0, 3, 1, 2} || !same_[from] || same_[from]->order != Order::axes) return false;
+  become(to, {matrix(from), Order::pixels});
+  return true;
+}
+
+bool PixelRows::reshape(const Operator& op) {
+  const TensorId from = op.inputs[0], to = op.output;
+  const bool rows = same_[from] && same_[from]->order == Order::axes;
+  if (!rows && (in_[from].shape.size() == 4 || in_[to].shape.size() != 4 || in_[from].is_constant())) return false;
+  if (!rows && (in_[from].shape.empty() || in_[from].shape.back() != in_[to].shape.back())) return false;
+  if (in_[to].shape.empty()) return false;
+  const TensorId source = rows ? same_[from]->tensor : from;
+  if (!rows) write(from);
+  if (in_[to].shape.size() == 4) {
+    become(to, {source, Order::axes});
+  } else {
+    same_[to] = {to, Order::axes};
+    if (out_[source].shape == in_[to].shape && !is_output(to)) {
+      become(to, {source, Order::axes});
+    } else {
+      emit_reshape(source, to, false);
+    }
+  }
+  return true;
+}
+
+// The order in which the operands of an elementwise operator are rows already
+std::optional<PixelRows::Order> PixelRows::order_of(const Operator& op) const {
+  const Shape& space = in_[op.output].shape;
+  if (space.size() != 4) return std::nullopt;
+  for (const TensorId id : op.inputs)
+    if (same_[id] && in_[id].shape == space && pending_[id]) return same_[id]->order;
+  return std::nullopt;
+}
+
+// What takes the place of an operand when the operator works on rows; nothing if it cannot. Adds operators and tensors
+// only if `make`.
+std::optional<TensorId> PixelRows::row_operand(TensorId id, const Shape& space, Order order, bool make) {
+  const NetworkTensor& t = in_[id];
+  const std::size_t rank = t.shape.size();
+  if (t.shape == space) {
+    if (same_[id] && same_[id]->order == order) return make ? matrix(id) : id;
+    if (order == Order::axes || t.is_constant()) return std::nullopt;
+    if (!make) return id;
+    write(id);
+    const TensorId rows = add(t, {Dim(element_count(values(space)) / space[1].value()), space[1]}, "_pixels");
+    emit_reshape(id, rows, true);
+    same_[id] = {rows, Order::pixels};
+    return rows;
+  }
+  const std::int64_t count = element_count(values(t.shape));
+  const std::size_t column = order == Order::axes ? 3 : 1;  // of the space
+  const bool is_vector =
+      count == space[column].value() && rank + column >= 4 && t.shape[rank + column - 4] == space[column];
+  if (count != 1 && !is_vector) return std::nullopt;
+  if (count == 1 ? rank <= 2 : rank == 1) return id;  // broadcasts over rows as it is
+  if (!t.is_constant()) return std::nullopt;
+  return make ? add(t, count == 1 ? Shape{} : Shape{space[column]}, "_row") : id;
+}
+
+bool PixelRows::elementwise(const Operator& op) {
+  const std::optional<Order> order = order_of(op);
+  if (!order) return false;
+  const Shape& space = in_[op.output].shape;
+  for (const TensorId id : op.inputs)
+    if (!row_operand(id, space, *order, false)) return false;
+  Operator rows = op;
+  for (TensorId& id : rows.inputs) {
+    const TensorId operand = *row_operand(id, space, *order, true);
+    if (operand == id) write(id);
+    id = operand;
+  }
+  const std::int64_t width = columns(op.output, *order), count = element_count(values(space));
+  rows.output = add(in_[op.output], {Dim(count / width), Dim(width)}, "_rows");
+  out_.operators.push_back(rows);
+  become(op.output, {rows.output, *order});
+  return true;
+}
+
+}  // namespace
+
+Network rows_of_pixels(const Network& network) { return PixelRows(network).run(); }
+
+}  // namespace unisono::network
