@@ -1,0 +1,79 @@
+/// Values between permutes of an image as rows of matrices, and constants that are computed ahead.
+
+#include <gtest/gtest.h>
+
+#include "cases.hpp"
+#include "network/regions.hpp"
+
+namespace unisono {
+namespace {
+
+struct PixelRows : testing::Test {
+  test::Random random{5};
+  NetworkBuilder net;
+
+  NetworkValue weights(std::vector<std::int64_t> shape) {
+    return net.constant("w", Shape(shape.begin(), shape.end()), test::random_elements(random, element_count(shape)));
+  }
+  // How many operators are left once the network is ready; it agrees with the float64 reference
+  std::size_t operators_of(std::vector<std::int64_t> input) {
+    const Network n = net.build();
+    const test::HostTensors inputs{{"x", test::random_tensor(random, std::move(input))}};
+    for (const bool fuse : {true, false})
+      test::expect_agreement(n, inputs, test::run(compile(n, {.threads = 2, .fuse = fuse}), inputs));
+    return network::legalise(n).operators.size();
+  }
+  int kernels() const { return explain(net.build()).kernels; }
+};
+
+// As torch writes a block of ConvNeXt
+TEST_F(PixelRows, ABlockBetweenPermutesIsFourKernels) {
+  const NetworkValue x = relu(net.input("x", {2, 8, 5, 6}));
+  const NetworkValue spatial = conv2d(x, weights({8, 1, 3, 3}), {.pad = 1, .groups = 8});
+  const NetworkValue rows = layer_norm(reshape(transpose(spatial, {0, 2, 3, 1}), {60, 8}));
+  const NetworkValue image = reshape(rows, {2, 5, 6, 8}) * weights({8}) + weights({1, 1, 1, 8});
+  const NetworkValue wide = reshape(gemm(reshape(image, {60, 8}), weights({8, 16})), {2, 5, 6, 16});
+  const NetworkValue hidden = reshape(mish(wide + weights({16})), {60, 16});
+  const NetworkValue back =
+      transpose(reshape(gemm(hidden, weights({16, 8})), {2, 5, 6, 8}) + weights({8}), {0, 3, 1, 2});
+  net.output(max_pool(back * weights({8, 1, 1}) + x), "y");
+  operators_of({2, 8, 5, 6});
+  EXPECT_EQ(kernels(), 6);  // with what stands before and behind the block
+}
+
+TEST_F(PixelRows, WhatOthersReadIsWrittenOut) {
+  const NetworkValue x = net.input("x", {2, 3, 4, 5});
+  const NetworkValue pixels = transpose(relu(x), {0, 2, 3, 1});
+  const NetworkValue scaled = pixels * weights({3});
+  net.output(scaled, "y");
+  net.output(transpose(scaled, {0, 3, 1, 2}), "image");
+  net.output(reshape(scaled, {2, 4, 15}), "lines");
+  net.output(transpose(scaled, {0, 2, 1, 3}), "turned");
+  net.output(softmax(reshape(pixels, {40, 3})), "classes");
+  net.output(scaled + transpose(weights({2, 4, 3, 5}), {0, 1, 3, 2}), "sum");
+  net.output(mish(pixels + weights({4, 5, 1})), "plane");
+  EXPECT_GT(operators_of({2, 3, 4, 5}), 8u);
+}
+
+TEST_F(PixelRows, WindowsOfAnImage) {
+  const NetworkValue x = net.input("x", {1, 6, 4, 8});
+  const NetworkValue rows = layer_norm(reshape(transpose(relu(x), {0, 2, 3, 1}), {32, 6}));
+  const NetworkValue image = reshape(rows, {1, 4, 8, 6}) * weights({6});
+  const NetworkValue windows = transpose(reshape(image, {1, 2, 2, 4, 2, 6}), {0, 1, 3, 2, 4, 5});
+  const NetworkValue matrix = gemm(reshape(windows, {32, 6}), weights({6, 6}));
+  const NetworkValue whole = transpose(reshape(matrix, {1, 2, 4, 2, 2, 6}), {0, 1, 3, 2, 4, 5});
+  net.output(transpose(reshape(whole, {1, 4, 8, 6}) + image, {0, 3, 1, 2}), "y");
+  operators_of({1, 6, 4, 8});
+}
+
+// Weights that are standardised when the model runs, as big as they may be
+TEST_F(PixelRows, OperatorsOnConstantsAreComputedAhead) {
+  const NetworkValue x = net.input("x", {1, 3, 6, 6});
+  const NetworkValue rows = layer_norm(reshape(weights({4, 3, 3, 3}), {4, 27}));
+  net.output(conv2d(x, reshape(rows * weights({4, 1}), {4, 3, 3, 3}), {.pad = 1}), "y");
+  net.output(relu(x) + transpose(reshape(weights({36, 3}), {1, 6, 6, 3}), {0, 3, 1, 2}), "sum");
+  EXPECT_EQ(operators_of({1, 3, 6, 6}), 3u);
+}
+
+}  // namespace
+}  // namespace unisono
