@@ -64,17 +64,17 @@ std::string override_of(const families::Plan& plan, bool stages) {
   const auto* conv = dynamic_cast<const plan::ConvPlan*>(&plan);
   if (conv == nullptr) return plan::to_string(families::override_of(plan));
   const plan::ConvConfig& c = conv->config;
-  std::string text =
-      fmt::format("tile={}x{} depth={} order={} load={} cluster={}x{} split={} swap={} mode={}", c.tile_m, c.tile_n,
-                  c.tile_k, plan::order_name(c),
-                  c.gather  ? "gather"
-                  : c.patch ? "patch"
-                            : "runs",
-                  c.cluster_m, c.cluster_n, c.split ? "on" : "off", c.swap ? "on" : "off", plan::to_string(c.mode));
-  if (stages && c.patch) text += fmt::format(" stages={}+{}", c.stages, c.stages_a);
-  if (stages && !c.patch) text += fmt::format(" stages={}", c.stages);
-  if (stages) text += fmt::format(" buffers={}", c.store_buffers);
-  if (c.fetch) text += fmt::format(" fetch={}", *c.fetch);
+  std::string text = fmt::format("tile={}x{} depth={} order={} load={} cluster={}x{} split={} swap={} mode={}",
+                                 c.tile.m, c.tile.n, c.tile.k, plan::to_string(c.schedule.order),
+                                 c.gathered()          ? "gather"
+                                 : c.two_dimensional() ? "patch"
+                                                       : "runs",
+                                 c.schedule.cluster.m, c.schedule.cluster.n, c.schedule.split ? "on" : "off",
+                                 c.schedule.swap ? "on" : "off", plan::to_string(c.mode()));
+  if (stages && c.two_dimensional()) text += fmt::format(" stages={}+{}", c.schedule.stages, c.activation_stages());
+  if (stages && !c.two_dimensional()) text += fmt::format(" stages={}", c.schedule.stages);
+  if (stages) text += fmt::format(" buffers={}", c.features.store_buffers);
+  if (c.features.fetch) text += fmt::format(" fetch={}", *c.features.fetch);
   return text;
 }
 

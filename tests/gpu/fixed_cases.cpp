@@ -322,13 +322,13 @@ std::vector<families::PlanPointer> sample_of_plans(const Case& c, const plan::Ep
     if (x.is_legal()) legal.push_back(x.plan);
   std::map<std::string, int> seen;
   const auto features = [](const plan::ConvConfig& k) {
-    return std::vector{fmt::format("tile {}x{}", k.tile_m, k.tile_n),
-                       fmt::format("cluster {}x{}", k.cluster_m, k.cluster_n),
-                       fmt::format("order {} {}", k.tile_warpgroups, k.turns),
-                       fmt::format("mode {} patch {}", static_cast<int>(k.mode), k.patch),
-                       fmt::format("depth {} split {}", k.tile_k, k.split),
-                       fmt::format("buffers {}", k.store_buffers),
-                       fmt::format("fetch {} swap {}", k.fetch.value_or(0), k.swap)};
+    return std::vector{fmt::format("tile {}x{}", k.tile.m, k.tile.n),
+                       fmt::format("cluster {}x{}", k.schedule.cluster.m, k.schedule.cluster.n),
+                       fmt::format("order {} {}", k.schedule.warpgroups(), k.schedule.turns()),
+                       fmt::format("mode {} patch {}", static_cast<int>(k.mode()), k.two_dimensional()),
+                       fmt::format("depth {} split {}", k.tile.k, k.schedule.split),
+                       fmt::format("buffers {}", k.features.store_buffers),
+                       fmt::format("fetch {} swap {}", k.features.fetch.value_or(0), k.schedule.swap)};
   };
   const auto take = [&](const families::PlanPointer& p) {
     for (const std::string& f : features(conv_config(*p))) ++seen[f];

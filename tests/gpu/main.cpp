@@ -44,28 +44,27 @@ std::vector<jit::Request> all_requests() {
     const auto* strips = dynamic_cast<const plan::DepthwisePlan*>(&k.plan());
     const plan::ConvConfig f = conv_config(k.plan());
     static constexpr const char* modes[] = {"not normalised", "resident", "streamed", "rows", "general"};
-    static constexpr const char* orders[] = {"pingpong", "cooperative", "pairs"};
-    ++kinds[static_cast<std::size_t>(f.mode) < std::size(modes) ? modes[static_cast<std::size_t>(f.mode)]
-                                                                : "another mode"];
-    if (strips == nullptr) ++kinds[orders[f.tile_warpgroups == 1 ? 0 : f.turns == 1 ? 1 : 2]];
-    ++kinds[strips        ? strips->config.strip.taps_h > 0 ? "depthwise" : "depthwise, of any filter"
-            : f.gather    ? "by ordinary loads"
-            : f.columns_a ? "by boxes"
-            : f.patch     ? "by patches"
-                          : "by runs"];
-    if (f.gather && f.gather->direct) ++kinds["without matrix instructions"];
-    if (f.gather && f.gather->filters) ++kinds["filters by ordinary loads"];
-    if (f.stores == plan::Stores::plain) ++kinds["by plain stores"];
-    if (f.stores == plan::Stores::planes) ++kinds["stored as planes"];
-    if (f.split) ++kinds["split-K"];
-    if (f.head.any()) ++kinds[f.head.only ? "head alone" : "head"];
-    if (f.resampling.pooled) ++kinds["pooled"];
-    if (f.resampling.enlarged) ++kinds[f.resampling.only ? "enlarged only" : "enlarged"];
-    if (f.fetch.value_or(0) > 0) ++kinds[fmt::format("fetching {}", *f.fetch)];
-    if (f.moments > 0) ++kinds["with moments"];
-    if (f.swap) ++kinds["operands swapped"];
-    if (f.unfold) ++kinds["unfolded"];
-    if (f.cluster_m * f.cluster_n > 1) ++kinds["in clusters"];
+    ++kinds[static_cast<std::size_t>(f.mode()) < std::size(modes) ? modes[static_cast<std::size_t>(f.mode())]
+                                                                  : "another mode"];
+    if (strips == nullptr) ++kinds[std::string(plan::to_string(f.schedule.order))];
+    ++kinds[strips         ? strips->config.strip.taps_h > 0 ? "depthwise" : "depthwise, of any filter"
+            : f.gathered() ? "by ordinary loads"
+            : f.loads(plan::Im2colTile::Box::columns) ? "by boxes"
+            : f.two_dimensional()                     ? "by patches"
+                                                      : "by runs"];
+    if (f.gathered() && f.gathered()->direct) ++kinds["without matrix instructions"];
+    if (f.gathered() && f.gathered()->filters) ++kinds["filters by ordinary loads"];
+    if (f.features.stores == plan::Stores::plain) ++kinds["by plain stores"];
+    if (f.features.stores == plan::Stores::planes) ++kinds["stored as planes"];
+    if (f.schedule.split) ++kinds["split-K"];
+    if (f.features.head.any()) ++kinds[f.features.head.only ? "head alone" : "head"];
+    if (f.features.resampling.pooled) ++kinds["pooled"];
+    if (f.features.resampling.enlarged) ++kinds[f.features.resampling.only ? "enlarged only" : "enlarged"];
+    if (f.features.fetch.value_or(0) > 0) ++kinds[fmt::format("fetching {}", *f.features.fetch)];
+    if (f.features.moments > 0) ++kinds["with moments"];
+    if (f.schedule.swap) ++kinds["operands swapped"];
+    if (f.window()) ++kinds["unfolded"];
+    if (f.schedule.cluster.ctas() > 1) ++kinds["in clusters"];
     add(k.request());
     ++problems;
   }

@@ -7,6 +7,7 @@
 #include <array>
 #include <charconv>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "ir/suggest.hpp"
@@ -119,7 +120,7 @@ void set(FixedFields& f, const Key& key, std::string_view value) {
   } else if (key.name == "fetch") {
     f.fetch = value[0] - '0';
   } else if (key.name == "order") {
-    f.order = value == "cooperative" ? cooperative : value == "pingpong" ? pingpong : pairs;
+    f.order = static_cast<Order>(std::ranges::find(key.known, value) - key.known.begin());
   } else if (key.name == "load") {
     f.load = static_cast<Load>(std::ranges::find(key.known, value) - key.known.begin());
   } else if (key.name == "split") {
@@ -179,10 +180,7 @@ std::string to_string(const Override& fixed) {
   return text;
 }
 
-std::string_view order_name(int tile_warpgroups, int turns) {
-  if (turns == 1) return "cooperative";
-  return tile_warpgroups == 1 ? "pingpong" : "pairs";
-}
+std::string_view to_string(Order order) { return find_key("order").known[static_cast<std::size_t>(order)]; }
 
 std::string_view to_string(NormMode mode) { return find_key("mode").known[static_cast<std::size_t>(mode)]; }
 

@@ -7,7 +7,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 
 namespace unisono::plan {
 
@@ -35,10 +34,18 @@ std::string to_string(const Override& fixed);
 
 enum class Load : std::uint8_t { patch, runs, gather, unfold, depthwise };
 
+/// How consumer warpgroups work on tiles. cooperative: two share a tile; pingpong: two have a tile each and take turns
+/// at the main loop; pairs: ping-pong of two teams, whose two warpgroups share a tile.
+enum class Order : std::uint8_t { cooperative, pingpong, pairs };
+
+/// Consumer warpgroups that share a tile, and teams that take turns.
+constexpr int warpgroups_of(Order order) { return order == Order::pingpong ? 1 : 2; }
+constexpr int turns_of(Order order) { return order == Order::cooperative ? 1 : 2; }
+
 struct FixedFields {
   std::optional<std::string> family;
   std::optional<int> tile_m, tile_n, tile_k, cluster_m, cluster_n, stages, stages_a, store_buffers, unit, group, fetch;
-  std::optional<std::pair<int, int>> order;  ///< warpgroups of a tile, turns
+  std::optional<Order> order;
   std::optional<std::array<int, 3>> thread;  ///< lines, pixels, channels
   std::optional<Load> load;
   std::optional<bool> split, swap, stationary;
@@ -48,11 +55,7 @@ struct FixedFields {
 /// The fields with their types. Throws UserError for an unknown key or value.
 FixedFields resolve(const Override& fixed);
 
-/// Warpgroups of a tile and turns of cooperative, pingpong and pairs.
-inline constexpr std::pair<int, int> cooperative{2, 1}, pingpong{1, 2}, pairs{2, 2};
-
-/// "cooperative", "pingpong" or "pairs".
-std::string_view order_name(int tile_warpgroups, int turns);
+std::string_view to_string(Order order);
 std::string_view to_string(NormMode mode);
 
 }  // namespace unisono::plan

@@ -12,10 +12,12 @@
 namespace unisono::plan {
 namespace {
 
-ConvCandidate examine(const ConvConfig& config, const ConvProblem& problem, const Device& device) {
+ConvCandidate examine(const ConvConfig& config, const ConvProblem& problem, const Device& device,
+                      const FixedFields& fixed) {
   ConvCandidate c;
   c.plan.config = config;
   c.refusal = refuse_config(config, problem, device);
+  if (c.refusal.empty()) c.refusal = refuse_fields(config, fixed);
   if (!c.refusal.empty()) return c;
   try {
     c.plan = lay_out(config, problem, device);
@@ -37,7 +39,7 @@ std::vector<ConvCandidate> conv_candidates(const ConvTask& task, const Epilogue&
   const auto add = [&](const ConvTask& form) {
     const ConvProblem problem = make_problem(form, epilogue, device);
     for (const ConvConfig& config : configurations(problem, device, fields))
-      all.push_back(examine(config, problem, device));
+      all.push_back(examine(config, problem, device, fields));
   };
   const auto legal = [](const ConvCandidate& c) { return c.refusal.empty(); };
   const auto phases = by_phases(task.contraction());
@@ -49,7 +51,7 @@ std::vector<ConvCandidate> conv_candidates(const ConvTask& task, const Epilogue&
 }
 
 ConvTask as_planned(const Contraction& contraction, const ConvConfig& config) {
-  if (!config.phases) return as_convolution(contraction);
+  if (!config.by_parity()) return as_convolution(contraction);
   if (auto lowered = by_phases(contraction)) return *std::move(lowered);
   throw InternalError(fmt::format("a plan by phases of {}", to_string(contraction)));
 }

@@ -68,78 +68,77 @@ constexpr Constants k;
 
 double steps_of(const ConvPlan& p, const ConvProblem& problem) {
   const double loads = static_cast<double>(loads_per_tile(p.config, problem));
-  return std::ceil(loads / p.splits) *
-         (p.config.loads_patches() ? static_cast<double>(problem.conv.r * problem.conv.s) : 1.0);
+  return std::ceil(loads / p.splits) * (p.config.halo() ? static_cast<double>(problem.conv.r * problem.conv.s) : 1.0);
 }
 
 /// Clocks in which a warp on each scheduler loads a stage in pieces of 16 bytes.
 double gather_clk(const ConvConfig& c) {
-  if (!c.gather) return 0;
-  const double threads = exchanges(c.mode) ? c.mode == NormMode::streamed ? 32 : 96 : 128,
-               pieces = static_cast<double>(c.tile_k * size_of(c.element) / 16) / threads;
-  return pieces *
-         (c.tile_m * (c.gather->vectors ? k.vector : k.elements) + c.tile_n * (c.gather->filters ? k.elements : 0));
+  if (!c.gathered()) return 0;
+  const double threads = exchanges(c.mode()) ? c.mode() == NormMode::streamed ? 32 : 96 : 128,
+               pieces = static_cast<double>(c.tile.k * size_of(c.element) / 16) / threads;
+  return pieces * (c.tile.m * (c.gathered()->vectors ? k.vector : k.elements) +
+                   c.tile.n * (c.gathered()->filters ? k.elements : 0));
 }
 
-int clusters_of(const ConvPlan& p) { return p.blocks / (p.config.cluster_m * p.config.cluster_n); }
+int clusters_of(const ConvPlan& p) { return p.blocks / (p.config.schedule.cluster.ctas()); }
 
 /// Clocks in which the producer's warps make a stage of rows out of a window: 16 bytes read and written for every
 /// chunk, 32 rows at a time.
 double unfold_clk(const ConvConfig& c) {
-  if (!c.unfold) return 0;
-  const double warps = !exchanges(c.mode) ? 4 : c.mode == NormMode::streamed ? 1 : 3;
-  return std::ceil(c.tile_m / 32 / warps) * k.unfold_rows_clk + 4.0 * c.tile_m * c.tile_k / k.shared_bytes +
-         k.unfold_tile_clk / c.unfold->steps(c.tile_k);
+  if (!c.window()) return 0;
+  const double warps = !exchanges(c.mode()) ? 4 : c.mode() == NormMode::streamed ? 1 : 3;
+  return std::ceil(c.tile.m / 32 / warps) * k.unfold_rows_clk + 4.0 * c.tile.m * c.tile.k / k.shared_bytes +
+         k.unfold_tile_clk / c.window()->steps(c.tile.k);
 }
 
 /// Clocks of TMA for a k-step's rows, of pixels of few channels and of filters.
 double rows_clk(const ConvConfig& c, const ConvProblem& p, double taps) {
-  if (c.by_hand() || p.conv.c >= p.line_depth() || c.rows_a) return 0;
-  const double pixels = c.loads_patches() ? (c.tile_m / 8 + c.halo_h) * (8 + c.halo_w) / taps : c.tile_m;
-  return k.row_clk * (pixels / c.cluster_n + static_cast<double>(c.tile_n) / c.cluster_m);
+  if (c.filled_by_warps() || p.conv.c >= p.line_depth() || c.loads(Im2colTile::Box::rows)) return 0;
+  const double pixels = c.halo() ? c.halo()->pixels(c.tile.m) / taps : c.tile.m;
+  return k.row_clk * (pixels / c.schedule.cluster.n + static_cast<double>(c.tile.n) / c.schedule.cluster.m);
 }
 
 /// Clocks of a k-step: the slowest of tensor cores, shared memory, L2 and the loads' latency.
 double step_clk(const ConvPlan& p, const ConvProblem& problem) {
   const ConvConfig& c = p.config;
-  const double m = c.tile_m, n = c.tile_n, depth = c.tile_k,
-               taps = c.loads_patches() ? static_cast<double>(problem.conv.r * problem.conv.s) : 1.0;
+  const double m = c.tile.m, n = c.tile.n, depth = c.tile.k,
+               taps = c.halo() ? static_cast<double>(problem.conv.r * problem.conv.s) : 1.0;
   const double bytes = static_cast<double>(size_of(c.element));
   const double tensor = m * n * depth * bytes / k.tensor_ops;
   // Unfolded: read, written, and read by the instructions; from L2 a window alone
-  const double a = static_cast<double>(activation_stage_bytes(c)) * (c.unfold ? 2 : 1) / taps,
-               b = c.unfold ? 0 : static_cast<double>(filter_stage_bytes(c));
-  const double across = c.swap ? m / c.tile_warpgroups : n;  // columns of a matrix instruction
+  const double a = static_cast<double>(activation_stage_bytes(c)) * (c.window() ? 2 : 1) / taps,
+               b = c.window() ? 0 : static_cast<double>(filter_stage_bytes(c));
+  const double across = c.schedule.swap ? m / c.schedule.warpgroups() : n;  // columns of a matrix instruction
   const double operands = depth * (m * n / 64 / across) * (64 + across) * bytes;
   // Products with one tile a block: loads run ahead as far as the ring reaches, and hardly compete with the
   // instructions
-  const bool once = c.rows_a && p.tiles * p.splits * c.cluster_m * c.cluster_n <= p.blocks;
-  const double filters = c.stationary && clusters_of(p) < p.tiles ? 0 : b;
+  const bool once = c.loads(Im2colTile::Box::rows) && p.tiles * p.splits * c.schedule.cluster.ctas() <= p.blocks;
+  const double filters = c.schedule.stationary && clusters_of(p) < p.tiles ? 0 : b;
   const double shared = (operands + (once ? 0.0 : a + filters)) / k.shared_bytes;
   const double loaded =
-      c.unfold ? static_cast<double>(c.unfold->window_bytes(c.tile_m)) / c.unfold->steps(c.tile_k) : a;
-  const double l2 = (loaded / c.cluster_n + filters / c.cluster_m) /
-                    (once                        ? k.cold_bytes
-                     : taps > 1 && !c.stationary ? k.patch_l2_bytes
-                                                 : k.l2_bytes) *
-                    (c.loads_patches() && taps == 1 ? k.box : 1.0);
-  const double activations = (c.stages_a - 1) * taps;
-  const double lead = c.stationary        ? activations
-                      : c.loads_patches() ? std::min<double>(c.stages - 1, activations)
-                                          : c.stages - 1;
+      c.window() ? static_cast<double>(c.window()->window_bytes(c.tile.m)) / c.window()->steps(c.tile.k) : a;
+  const double l2 = (loaded / c.schedule.cluster.n + filters / c.schedule.cluster.m) /
+                    (once                                 ? k.cold_bytes
+                     : taps > 1 && !c.schedule.stationary ? k.patch_l2_bytes
+                                                          : k.l2_bytes) *
+                    (c.halo() && taps == 1 ? k.box : 1.0);
+  const double activations = (c.activation_stages() - 1) * taps;
+  const double lead = c.schedule.stationary ? activations
+                      : c.halo()            ? std::min<double>(c.schedule.stages - 1, activations)
+                                            : c.schedule.stages - 1;
   const double waits =
-      c.unfold ? unfold_clk(c) : std::max(k.load_clk / lead, c.atoms() > 1 ? k.deep_step_clk : k.step_clk);
+      c.window() ? unfold_clk(c) : std::max(k.load_clk / lead, c.atoms() > 1 ? k.deep_step_clk : k.step_clk);
   const double busy = std::max({tensor, shared, l2, waits, gather_clk(c), rows_clk(c, problem, taps)});
-  const bool pairs = c.turns == 2 && c.tile_warpgroups == 2;
-  return busy * (c.loads_patches() && taps == 1 ? k.single_box : 1.0) *
-         (c.cluster_m * c.cluster_n > 1 ? k.cluster : 1.0) * (pairs ? k.pairs : 1.0) *
-         (c.unfold ? (c.swap ? 1.0 : k.unfold_pixels_first) * (pairs ? k.unfold_pairs : 1.0) : 1.0);
+  const bool pairs = c.schedule.order == Order::pairs;
+  return busy * (c.halo() && taps == 1 ? k.single_box : 1.0) * (c.schedule.cluster.ctas() > 1 ? k.cluster : 1.0) *
+         (pairs ? k.pairs : 1.0) *
+         (c.window() ? (c.schedule.swap ? 1.0 : k.unfold_pixels_first) * (pairs ? k.unfold_pairs : 1.0) : 1.0);
 }
 
 /// Clocks until the first step's operands are there, beyond those of a step of one atom, which start_clk has.
 double fill_clk(const ConvConfig& c) {
   const double a = static_cast<double>(activation_stage_bytes(c)), b = static_cast<double>(filter_stage_bytes(c));
-  return (a / c.cluster_n + b / c.cluster_m) * (1 - 1.0 / c.atoms()) / k.cold_bytes;
+  return (a / c.schedule.cluster.n + b / c.schedule.cluster.m) * (1 - 1.0 / c.atoms()) / k.cold_bytes;
 }
 
 double narrow(int tile_n) {
@@ -165,59 +164,59 @@ double rows_of_image(const ConvPlan& p) {
 /// Clocks to merge a tile's columns, whose mean and M2 pass from lane to lane and warp to warp in units of so many
 /// channels.
 double columns_clk(const ConvConfig& c, int unit) {
-  return c.swap ? k.swapped_column_clk * c.tile_n
-                : k.exchange_column_clk * c.tile_n * (unit % 2 == 0 ? 1.0 : k.odd_unit);
+  return c.schedule.swap ? k.swapped_column_clk * c.tile.n
+                         : k.exchange_column_clk * c.tile.n * (unit % 2 == 0 ? 1.0 : k.odd_unit);
 }
 
 TileClocks tile_clocks(const ConvPlan& p, const ConvProblem& problem) {
   const ConvConfig& c = p.config;
-  const double elements = static_cast<double>(c.tile_m) / c.tile_warpgroups * c.tile_n / 128;  // a thread
+  const double elements = static_cast<double>(c.tile.m) / c.schedule.warpgroups() * c.tile.n / 128;  // a thread
   TileClocks t;
-  t.main = c.gather && c.gather->direct ? static_cast<double>(problem.depth()) * elements * k.direct
-                                        : steps_of(p, problem) * step_clk(p, problem);
-  double element = k.store * narrow(c.tile_n) + visit(problem.after) + (problem.stores > 1 ? k.side : 0.0);
-  if (const int fetched = c.fetch.value_or(0); fetched > 0) {
+  t.main = c.gathered() && c.gathered()->direct ? static_cast<double>(problem.depth()) * elements * k.direct
+                                                : steps_of(p, problem) * step_clk(p, problem);
+  double element = k.store * narrow(c.tile.n) + visit(problem.after) + (problem.stores > 1 ? k.side : 0.0);
+  if (const int fetched = c.features.fetch.value_or(0); fetched > 0) {
     element -= (k.tensor - k.fetched) * fetched;
-    t.epilogue += k.refill_clk * (stores_per_tile(c) - c.store_buffers);
+    t.epilogue += k.refill_clk * (stores_per_tile(c) - c.features.store_buffers);
   }
-  element +=
-      (c.resampling.enlarged ? k.enlarged : 0.0) + (c.resampling.pooled ? k.pooled : 0.0) + k.head * 8 * c.head.eights;
-  if (c.mode != NormMode::none) {
+  element += (c.features.resampling.enlarged ? k.enlarged : 0.0) + (c.features.resampling.pooled ? k.pooled : 0.0) +
+             k.head * 8 * c.features.head.eights;
+  if (c.mode() != NormMode::none) {
     element += visit(problem.before) + k.statistics;
   }
-  if (c.moments > 0) {  // as the sums of a normalisation, and the values once more: rounded, then packed
+  if (c.features.moments > 0) {  // as the sums of a normalisation, and the values once more: rounded, then packed
     element += k.statistics + k.round;
-    t.epilogue += k.publish_clk + columns_clk(c, c.moments);
+    t.epilogue += k.publish_clk + columns_clk(c, c.features.moments);
   }
-  if (c.meets) t.epilogue += k.exchange_clk * problem.row_levels;
-  if (exchanges(c.mode)) {
+  if (c.meets()) t.epilogue += k.exchange_clk * problem.row_levels;
+  if (exchanges(c.mode())) {
     const double rows = rows_of_image(p);
-    t.epilogue += columns_clk(c, c.unit);
-    if (c.mode == NormMode::resident) {
+    t.epilogue += columns_clk(c, c.unit());
+    if (c.mode() == NormMode::resident) {
       t.epilogue += k.exchange_clk;
       t.wait = t.main * (k.first_row_wait * std::min(1.0, rows) + k.further_row_wait * std::max(0.0, rows - 1));
     } else {
       t.epilogue += k.publish_clk;
       element += k.keep + k.second;
-      element += k.reload * std::max(0.0, 1 - c.turns / rows);
-      t.drain = k.exchange_clk + k.drain * elements * std::max(0.0, std::ceil(rows / c.turns) - 1);
+      element += k.reload * std::max(0.0, 1 - c.schedule.turns() / rows);
+      t.drain = k.exchange_clk + k.drain * elements * std::max(0.0, std::ceil(rows / c.schedule.turns()) - 1);
     }
   }
   t.epilogue += element * elements;
-  if (exchanges(c.mode) && c.tile_warpgroups == 2 && c.turns == 2) t.epilogue *= k.pairs_statistics;
-  if (c.split) t.epilogue += k.split_clk + k.partner_clk * (p.splits - 1) * c.tile_n / 128;
+  if (exchanges(c.mode()) && c.schedule.order == Order::pairs) t.epilogue *= k.pairs_statistics;
+  if (c.schedule.split) t.epilogue += k.split_clk + k.partner_clk * (p.splits - 1) * c.tile.n / 128;
   return t;
 }
 
 /// Clocks of the block with most tiles. Teams take turns at the main loop; a team's next tile waits for its epilogue.
 double block_clk(const ConvPlan& p, const TileClocks& t, double tiles) {
   const ConvConfig& c = p.config;
-  const bool second = c.mode == NormMode::streamed;
+  const bool second = c.mode() == NormMode::streamed;
   const double start = k.start_clk + fill_clk(c);
-  const double beside = second ? k.beside_second : c.tile_warpgroups == 2 ? k.beside_pairs : k.beside;
-  const double quiet = exchanges(c.mode) ? k.quiet : 1.0;
+  const double beside = second ? k.beside_second : c.schedule.warpgroups() == 2 ? k.beside_pairs : k.beside;
+  const double quiet = exchanges(c.mode()) ? k.quiet : 1.0;
   if (tiles <= 1) return start + t.main + quiet * t.epilogue + t.drain;
-  if (c.turns == 1) return start + tiles * (t.main + k.drain_clk + quiet * t.epilogue + t.wait) + t.drain;
+  if (c.schedule.turns() == 1) return start + tiles * (t.main + k.drain_clk + quiet * t.epilogue + t.wait) + t.drain;
   // of the time that a main loop runs beside an epilogue
   const double share = std::min(1.0, 2 * t.main / (t.main + t.epilogue + t.wait));
   const double epilogue = t.epilogue * (quiet + (1 - quiet) * share), main = t.main + beside * share * t.epilogue;
@@ -227,22 +226,24 @@ double block_clk(const ConvPlan& p, const TileClocks& t, double tiles) {
 
 /// Tiles and orders that have been timed; the others bear the risk of what the model does not know.
 bool measured(const ConvConfig& c) {
-  const auto is = [&](int m, int n) { return c.tile_m == m && c.tile_n == n; };
-  const bool pairs = c.turns == 2 && c.tile_warpgroups == 2;
-  if (c.turns == 1) return is(128, 80) || is(256, 80) || is(128, 96) || is(128, 128) || is(128, 160) || is(256, 128);
-  if (c.swap) return !pairs && (is(128, 128) || (c.patch && is(256, 64)));
-  return is(128, 128) || is(256, 64) || (is(128, 160) && !pairs) || (is(64, 256) && !pairs && c.patch);
+  const auto is = [&](int m, int n) { return c.tile.m == m && c.tile.n == n; };
+  const bool pairs = c.schedule.order == Order::pairs;
+  if (c.schedule.turns() == 1)
+    return is(128, 80) || is(256, 80) || is(128, 96) || is(128, 128) || is(128, 160) || is(256, 128);
+  if (c.schedule.swap) return !pairs && (is(128, 128) || (c.two_dimensional() && is(256, 64)));
+  return is(128, 128) || is(256, 64) || (is(128, 160) && !pairs) || (is(64, 256) && !pairs && c.two_dimensional());
 }
 
 /// Unfolded: of the filters, which come once, ahead of the first tile.
 double filters_clk(const ConvConfig& c) {
-  if (!c.unfold) return 0;
-  return std::ceil(c.tile_n * c.unfold->steps(c.tile_k) * c.tile_k / 8 / 128.0 / 4) * k.filters_clk;
+  if (!c.window()) return 0;
+  return std::ceil(c.tile.n * c.window()->steps(c.tile.k) * c.tile.k / 8 / 128.0 / 4) * k.filters_clk;
 }
 
 /// Bytes of an element: streamed, tiles that wait in memory are written and read back.
 double spilled_bytes(const ConvPlan& p) {
-  return p.config.mode == NormMode::streamed ? 4.0 * std::max(0.0, 1 - p.config.turns / rows_of_image(p)) : 0.0;
+  return p.config.mode() == NormMode::streamed ? 4.0 * std::max(0.0, 1 - p.config.schedule.turns() / rows_of_image(p))
+                                               : 0.0;
 }
 
 }  // namespace
@@ -252,8 +253,8 @@ double predict_us(const ConvPlan& p, const ConvProblem& problem, const Device& d
   const double clusters = clusters_of(p), items = static_cast<double>(p.tiles) * p.splits;
   const TileClocks t = tile_clocks(p, problem);
   const double clk = block_clk(p, t, std::ceil(items / clusters)) + filters_clk(c);
-  const double executed = static_cast<double>(size_of(c.element)) * p.tiles * c.cluster_m * c.cluster_n * c.tile_m *
-                          c.tile_n * c.tile_k * steps_of(p, problem) * p.splits;
+  const double executed = static_cast<double>(size_of(c.element)) * p.tiles * c.schedule.cluster.ctas() * c.tile.m *
+                          c.tile.n * c.tile.k * steps_of(p, problem) * p.splits;
   const double clocks = k.launch_us + clk * 1e-3 / k.clock_ghz;
   const double power = executed / (k.sustained * device.tensor_tflops) * 1e-6;
   const double memory = k.launch_us + k.ramp_us + memory_us(problem, device, spilled_bytes(p));

@@ -19,7 +19,7 @@ const plan::ConvPlan& own(const Plan& plan) { return static_cast<const plan::Con
 
 /// The convolution that the kernel runs.
 plan::ConvTask planned(const plan::ConvPlan& p, const plan::ConvTask& task) {
-  return p.config.phases ? plan::as_planned(task.contraction(), p.config) : task;
+  return p.config.by_parity() ? plan::as_planned(task.contraction(), p.config) : task;
 }
 
 class Sm90Conv final : public Family {
@@ -74,8 +74,8 @@ class Sm90Conv final : public Family {
   Override override_of(const Plan& plan) const override { return plan::override_of(own(plan).config); }
   std::string kind(const Plan& plan) const override {
     const plan::ConvConfig& c = own(plan).config;
-    return fmt::format("{}x{} {} {} {} {}", c.tile_m, c.tile_n, order_name(c), to_string(c.mode), c.patch,
-                       c.unfold.has_value());
+    return fmt::format("{}x{} {} {} {} {}", c.tile.m, c.tile.n, to_string(c.schedule.order), to_string(c.mode()),
+                       c.two_dimensional(), c.window() != nullptr);
   }
 };
 

@@ -9,33 +9,33 @@
 namespace unisono::plan {
 
 std::string refuse_head(const ConvConfig& c, const ConvProblem& p) {
-  if (c.head != p.head) return "head: not as the epilogue says";
-  if (!c.head.any()) return {};
-  if (c.mode == NormMode::general) return "head: mode general, whose elements do not all go through TMA";
-  if (c.phases) return "head: pixels of a phase; only tiles of whole pixels are multiplied again";
-  if (c.stores != Stores::tma)
+  if (c.features.head != p.head) return "head: not as the epilogue says";
+  if (!c.features.head.any()) return {};
+  if (c.mode() == NormMode::general) return "head: mode general, whose elements do not all go through TMA";
+  if (c.by_parity()) return "head: pixels of a phase; only tiles of whole pixels are multiplied again";
+  if (c.features.stores != Stores::tma)
     return fmt::format("head: {} output channels in {}; only rows of a multiple of 8 go through TMA", p.extents.cols,
-                       c.stores == Stores::planes ? "planes" : "rows");
-  if (c.tile_n < p.extents.cols || c.cluster_n != 1)
+                       c.features.stores == Stores::planes ? "planes" : "rows");
+  if (c.tile.n < p.extents.cols || c.schedule.cluster.n != 1)
     return fmt::format("head: {} channels a tile, {} tiles across a cluster; one tile has all {} channels of its rows",
-                       c.tile_n, c.cluster_n, p.extents.cols);
-  if (slice_channels(c.tile_n) < 16)
-    return fmt::format("head: tiles of {} channels are staged by eights; a matrix instruction takes 16", c.tile_n);
+                       c.tile.n, c.schedule.cluster.n, p.extents.cols);
+  if (slice_channels(c.tile.n) < 16)
+    return fmt::format("head: tiles of {} channels are staged by eights; a matrix instruction takes 16", c.tile.n);
   return {};
 }
 
 std::string refuse_resampling(const ConvConfig& c, const ConvProblem& p) {
-  const Resampling& r = c.resampling;
+  const Resampling& r = c.features.resampling;
   if (r != p.resampling) return "resampled: not as the epilogue says";
   if (!r.any()) return {};
-  if (c.phases) return "resampled: pixels of a phase, which are no neighbours";
-  if (c.stores != Stores::tma)
+  if (c.by_parity()) return "resampled: pixels of a phase, which are no neighbours";
+  if (c.features.stores != Stores::tma)
     return fmt::format("resampled: {} output channels in {}; only rows of a multiple of 8 go through TMA",
-                       p.extents.cols, c.stores == Stores::planes ? "planes" : "rows");
-  if (r.pooled && !c.patch)
+                       p.extents.cols, c.features.stores == Stores::planes ? "planes" : "rows");
+  if (r.pooled && !c.two_dimensional())
     return "pooled: runs of pixels; windows of 2x2 pixels lie in patches only, which take stride 1 and "
            "TMA's loads";
-  if (r.enlarged && !c.patch && !runs_know_lines(p.extents.width))
+  if (r.enlarged && !c.two_dimensional() && !runs_know_lines(p.extents.width))
     return fmt::format(
         "enlarged: runs of pixels in lines of {}; 16 pixels of a run are parts of a line, or lines, at widths that "
         "are multiples or divisors of 16; else only patches do",

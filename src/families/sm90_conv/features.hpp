@@ -4,7 +4,7 @@
 #include <string>
 
 #include "families/sm90/problem.hpp"
-#include "families/sm90_conv/conv.hpp"
+#include "families/sm90_conv/config.hpp"
 
 namespace unisono::plan {
 
@@ -17,7 +17,7 @@ constexpr bool runs_know_lines(std::int64_t width) { return width % 16 == 0 || 1
 /// Why a kernel of this configuration cannot pool or enlarge; empty: it can.
 std::string refuse_resampling(const ConvConfig& config, const ConvProblem& problem);
 
-/// ConvConfig::moments for a tile of this width: channels that no boundary divides.
+/// EpilogueFeatures::moments for a tile of this width: channels that no boundary divides.
 int moments_unit(const ConvProblem& problem, int tile_n);
 
 }  // namespace unisono::plan

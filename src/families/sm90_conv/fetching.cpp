@@ -6,7 +6,7 @@
 
 #include "families/interface/override.hpp"
 #include "families/sm90/problem.hpp"
-#include "families/sm90_conv/conv.hpp"
+#include "families/sm90_conv/config.hpp"
 #include "families/sm90_conv/shared_memory.hpp"
 
 namespace unisono::plan {
@@ -16,12 +16,12 @@ constexpr int most_buffers = 32;  ///< of a warp: a bit of a word holds each one
 
 /// What keeps a configuration from fetching anything, whatever the operands.
 std::string beyond_fetching(const ConvConfig& c, const ConvProblem& p) {
-  if (c.stores != Stores::tma) return "results leave by ordinary stores, operands come by ordinary loads";
-  if (c.phases) return "rows of a phase are every second pixel of every second line";
-  if (c.mode == NormMode::streamed) return "streamed, the staging buffers hold tiles that wait";
+  if (c.features.stores != Stores::tma) return "results leave by ordinary stores, operands come by ordinary loads";
+  if (c.by_parity()) return "rows of a phase are every second pixel of every second line";
+  if (c.mode() == NormMode::streamed) return "streamed, the staging buffers hold tiles that wait";
   if (p.row_levels > 0)
     return "a general epilogue with reductions over rows' channels passes over a tile several times";
-  if (p.visitor.fold_words > 0 && c.tile_m / c.tile_warpgroups > 64)
+  if (p.visitor.fold_words > 0 && c.tile.m / c.schedule.warpgroups() > 64)
     return "a general epilogue that reduces channels goes through 128 rows of a warpgroup, or more, in another order";
   return {};
 }
@@ -33,26 +33,26 @@ int fetchable(const ConvConfig& c, const ConvProblem& p) {
 }
 
 std::string refuse_fetch(const ConvConfig& c, const ConvProblem& p) {
-  const int count = c.fetch.value_or(0);
+  const int count = c.features.fetch.value_or(0);
   if (count == 0) return {};
   if (const std::string reason = beyond_fetching(c, p); !reason.empty())
     return fmt::format("fetch: {} operands by TMA; {}", count, reason);
   if (count > fetchable(c, p))
     return fmt::format("fetch: {} operands; {} [m,n] of 16 bits on one side of a normalisation, and up to {}", count,
                        p.fetchable, most_fetched);
-  if (c.store_buffers > most_buffers)
-    return fmt::format("fetch: into {} store buffers; up to {}", c.store_buffers, most_buffers);
+  if (c.features.store_buffers > most_buffers)
+    return fmt::format("fetch: into {} store buffers; up to {}", c.features.store_buffers, most_buffers);
   return {};
 }
 
 std::string describe_operands(const ConvConfig& c, const ConvProblem& p) {
-  const int all = p.before.tensors + p.after.tensors, fetched = c.fetch.value_or(0);
+  const int all = p.before.tensors + p.after.tensors, fetched = c.features.fetch.value_or(0);
   if (all == 0) return {};
   const std::string by_hand =
       "by ordinary loads, ahead of their use" + (beyond_fetching(c, p).empty() ? "" : ": " + beyond_fetching(c, p));
   const std::string by_engine =
-      fmt::format("by TMA into the staging buffers, {} of the {} slices of a warp's tile ahead of it", c.store_buffers,
-                  stores_per_tile(c));
+      fmt::format("by TMA into the staging buffers, {} of the {} slices of a warp's tile ahead of it",
+                  c.features.store_buffers, stores_per_tile(c));
   if (fetched == 0) return by_hand;
   return fetched == all ? by_engine : fmt::format("{} of {} {}; the others {}", fetched, all, by_engine, by_hand);
 }

@@ -26,45 +26,47 @@ void check(const plan::Epilogue& e, const plan::ConvConfig& c, const Options& op
   plan::Epilogue bound = e;
   bound.storage = options.storage;
   const auto fetched = plan::fetchable_operands(bound);
-  if (const int count = c.fetch.value_or(0);
+  if (const int count = c.features.fetch.value_or(0);
       count > std::ssize(fetched) || (count > 0 && fetched != plan::fetchable_operands(e)))
     throw InternalError(fmt::format("{} operands are fetched, planned for {} of 16 bits; {} are", count,
                                     plan::fetchable_operands(e).size(), fetched.size()));
-  if (e.general.has_value() != (c.mode == plan::NormMode::general))
+  if (e.general.has_value() != (c.mode() == plan::NormMode::general))
     throw InternalError(
-        fmt::format("an epilogue that is {}general, and mode {}", e.general ? "" : "not ", norm_name(c.mode)));
-  if (e.norm.has_value() != (plan::normalises(c.mode)) && !e.general)
+        fmt::format("an epilogue that is {}general, and mode {}", e.general ? "" : "not ", norm_name(c.mode())));
+  if (e.norm.has_value() != (plan::normalises(c.mode())) && !e.general)
     throw InternalError(
-        fmt::format("an epilogue {} a normalisation, and mode {}", e.norm ? "with" : "without", norm_name(c.mode)));
-  if (e.norm && e.norm->per_pixel != (c.mode == plan::NormMode::rows))
+        fmt::format("an epilogue {} a normalisation, and mode {}", e.norm ? "with" : "without", norm_name(c.mode())));
+  if (e.norm && e.norm->per_pixel != (c.mode() == plan::NormMode::rows))
     throw InternalError(fmt::format("statistics over {}, and mode {}",
                                     e.norm->per_pixel ? "the channels of a pixel" : "an image's pixels",
-                                    norm_name(c.mode)));
-  if (e.uses_raw && c.mode != plan::NormMode::resident)
+                                    norm_name(c.mode())));
+  if (e.uses_raw && c.mode() != plan::NormMode::resident)
     throw InternalError(
-        fmt::format("an epilogue that reads the normalisation's input again, and mode {}", norm_name(c.mode)));
-  if (plan::resampling_of(e.resampled) != c.resampling)
+        fmt::format("an epilogue that reads the normalisation's input again, and mode {}", norm_name(c.mode())));
+  if (plan::resampling_of(e.resampled) != c.features.resampling)
     throw InternalError(fmt::format("an epilogue that is resampled as '{}', and a configuration as '{}'",
-                                    to_string(plan::resampling_of(e.resampled)), to_string(c.resampling)));
-  if (plan::head_of(e) != c.head)
+                                    to_string(plan::resampling_of(e.resampled)), to_string(c.features.resampling)));
+  if (plan::head_of(e) != c.features.head)
     throw InternalError(fmt::format("an epilogue with the head '{}', and a configuration with '{}'",
-                                    to_string(plan::head_of(e)), to_string(c.head)));
-  if ((e.moments.channels > 0) != (c.moments > 0) || (c.moments > 0 && c.mode != plan::NormMode::none))
+                                    to_string(plan::head_of(e)), to_string(c.features.head)));
+  if ((e.moments.channels > 0) != (c.features.moments > 0) ||
+      (c.features.moments > 0 && c.mode() != plan::NormMode::none))
     throw InternalError(
         fmt::format("an epilogue that stores moments of every {} channels, and one of every {}, mode {}",
-                    e.moments.channels, c.moments, norm_name(c.mode)));
-  if (e.norm && e.norm->group_channels % c.unit != 0)
-    throw InternalError(fmt::format("units of {} channels do not divide groups of {}", c.unit, e.norm->group_channels));
+                    e.moments.channels, c.features.moments, norm_name(c.mode())));
+  if (e.norm && e.norm->group_channels % c.unit() != 0)
+    throw InternalError(
+        fmt::format("units of {} channels do not divide groups of {}", c.unit(), e.norm->group_channels));
 }
 
 std::string gathered_text(const plan::ConvConfig& c) {
-  const plan::Gathering& g = *c.gather;
+  const plan::Gathering& g = *c.gathered();
   return fmt::format(
       "    struct Operands : Gathered<{}, {}> {{\n"
       "        static constexpr bool kVectors = {}, kRowsFirstA = {}, kGatherFilters = {}, kRowsFirstB = {}, "
       "kTransposed = {}, kDirect = {};\n"
       "    }};\n",
-      c.columns_b, c.batched, g.vectors, g.rows_first_a, g.filters, g.rows_first_b, g.transposed, g.direct);
+      c.columns_b(), c.operands.batched, g.vectors, g.rows_first_a, g.filters, g.rows_first_b, g.transposed, g.direct);
 }
 
 std::string unfolded_text(const plan::Unfolding& u) {
@@ -94,16 +96,20 @@ std::string head_text(const plan::HeadConfig& h) {
 
 // How the operands lie in memory
 std::string operands_text(const plan::ConvConfig& c) {
-  if (c.gather) return gathered_text(c);
-  if (c.unfold) return unfolded_text(*c.unfold);
-  if (c.phases) return "    using Operands = Phases;\n";
-  if (!c.columns_a && !c.columns_b && !c.batched && !c.rows_a) return "    using Operands = Images;\n";
+  if (c.gathered()) return gathered_text(c);
+  if (c.window()) return unfolded_text(*c.window());
+  if (c.by_parity()) return "    using Operands = Phases;\n";
+  using Box = plan::Im2colTile::Box;
+  const bool columns_a = c.loads(Box::columns);
+  if (!columns_a && !c.columns_b() && !c.operands.batched && !c.loads(Box::rows))
+    return "    using Operands = Images;\n";
   return fmt::format("    using Operands = Matrices<{}, {}, {}>;  // A is (k, m), B is (k, n), one B for each A\n",
-                     c.columns_a, c.columns_b, c.batched);
+                     columns_a, c.columns_b(), c.operands.batched);
 }
 
 // Every member of kernels/unisono/sm90/conv_config.cuh
 std::string config_text(const plan::ConvConfig& c) {
+  const plan::HaloTile halo = c.halo() ? *c.halo() : plan::HaloTile{};
   return fmt::format(
       "struct Config {{\n"
       "    using Element = {};\n"
@@ -117,10 +123,12 @@ std::string config_text(const plan::ConvConfig& c) {
       "    static constexpr bool kWide = {}, kMeets = {};\n"
       "    static constexpr Stores kStores = Stores::{};\n"
       "{}}};\n",
-      operand_tag(c.element), c.tile_m, c.tile_n, c.tile_k, c.tile_warpgroups, c.turns, c.tile_m / c.tile_warpgroups,
-      c.stages, c.stages_a, c.halo_h, c.halo_w, c.store_buffers, c.cluster_m, c.cluster_n, c.group, c.patch, c.split,
-      c.swap, c.stationary, norm_name(c.mode), c.unit, c.moments, c.fetch.value_or(0), c.wide, c.meets,
-      stores_name(c.stores), operands_text(c) + resample_text(c.resampling) + head_text(c.head));
+      operand_tag(c.element), c.tile.m, c.tile.n, c.tile.k, c.schedule.warpgroups(), c.schedule.turns(),
+      c.tile.m / c.schedule.warpgroups(), c.schedule.stages, c.activation_stages(), halo.halo_h, halo.halo_w,
+      c.features.store_buffers, c.schedule.cluster.m, c.schedule.cluster.n, c.schedule.group, c.two_dimensional(),
+      c.schedule.split, c.schedule.swap, c.schedule.stationary, norm_name(c.mode()), c.unit(), c.features.moments,
+      c.features.fetch.value_or(0), c.wide(), c.meets(), stores_name(c.features.stores),
+      operands_text(c) + resample_text(c.features.resampling) + head_text(c.features.head));
 }
 
 }  // namespace

@@ -2,7 +2,7 @@
 /// The configuration as a struct of constants, and the kernel's text around it.
 
 #include "codegen/codegen.hpp"
-#include "families/sm90_conv/conv.hpp"
+#include "families/sm90_conv/config.hpp"
 
 namespace unisono::codegen {
 

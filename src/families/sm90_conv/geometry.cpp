@@ -15,7 +15,7 @@ constexpr std::size_t entry_bytes = 16;  // mean, M2, count, tag
 
 std::int64_t divide_up(std::int64_t x, std::int64_t by) { return (x + by - 1) / by; }
 
-int cluster_blocks(const ConvConfig& c) { return c.cluster_m * c.cluster_n; }
+int cluster_blocks(const ConvConfig& c) { return c.schedule.cluster.ctas(); }
 
 std::int64_t items_of(const ConvPlan& p) { return (Checked("tiles and their parts", p.tiles) * p.splits).value(); }
 
@@ -37,30 +37,31 @@ Checked product(const auto&... factors) {
 void lay_out_tiles(ConvPlan& p, const ConvProblem& problem) {
   const ConvConfig& c = p.config;
   const Extents& e = problem.extents;
-  const bool per_image = c.patch || problem.per_image;
+  const bool per_image = c.two_dimensional() || problem.per_image;
   p.images = narrow<int>("images", per_image ? e.images : 1);
   p.rows = narrow<int>("rows", per_image ? e.rows_per_image() : e.rows());
   p.patches_across = narrow<int>("patches across", divide_up(problem.phase_width(), 8));
   const std::int64_t tiles_m =
-      c.patch
-          ? (Checked("patches of an image", divide_up(problem.phase_height(), c.tile_m / 8)) * p.patches_across).value()
-          : divide_up(p.rows, c.tile_m);
-  p.tiles_m = narrow<int>("tiles along the pixels", divide_up(tiles_m, c.cluster_m));
-  const Checked across("tiles across the channels", divide_up(divide_up(e.cols, c.tile_n), c.cluster_n));
+      c.two_dimensional()
+          ? (Checked("patches of an image", divide_up(problem.phase_height(), c.tile.m / 8)) * p.patches_across).value()
+          : divide_up(p.rows, c.tile.m);
+  p.tiles_m = narrow<int>("tiles along the pixels", divide_up(tiles_m, c.schedule.cluster.m));
+  const Checked across("tiles across the channels", divide_up(divide_up(e.cols, c.tile.n), c.schedule.cluster.n));
   p.tiles_n = (across * problem.phases()).to<int>();
   const std::int64_t tiles = (Checked("tiles", p.tiles_m) * p.tiles_n * p.images).value();
   p.tiles = static_cast<int>(std::min(tiles, largest_tile_count));  // as many are refused
-  p.channel_blocks = c.unfold
-                         ? c.unfold->steps(c.tile_k)
-                         : narrow<int>("blocks of input channels", c.gather  ? divide_up(problem.depth(), c.tile_k)
-                                                                   : c.patch ? divide_up(problem.conv.c, c.tile_k)
-                                                                             : divide_up(problem.conv.c, c.atom_k()));
+  p.channel_blocks = c.window() ? c.window()->steps(c.tile.k)
+                                : narrow<int>("blocks of input channels",
+                                              c.gathered()          ? divide_up(problem.depth(), c.tile.k)
+                                              : c.two_dimensional() ? divide_up(problem.conv.c, c.tile.k)
+                                                                    : divide_up(problem.conv.c, c.atom_k()));
 }
 
 /// Entries of an image pass from all slots to all tiles in one step if a crew loads them at once, eight a thread of a
 /// warpgroup, four of a warp. Else slots form teams, as few as there can be, each of which warps merge first.
 void lay_out_statistics(ConvPlan& p) {
-  const int at_once = p.config.mode == NormMode::streamed ? 4 * 32 : 8 * 128, units = p.config.tile_n / p.config.unit;
+  const int at_once = p.config.mode() == NormMode::streamed ? 4 * 32 : 8 * 128,
+            units = p.config.tile.n / p.config.unit();
   p.team_slots = 1;
   if (std::int64_t{p.slots_per_image} * units > at_once)
     p.team_slots = static_cast<int>(divide_up(p.slots_per_image, divide_up(p.slots_per_image, largest_team)));
@@ -72,15 +73,15 @@ void lay_out_folds(Workspace& w, const ConvPlan& p, const ConvProblem& problem) 
   const ConvConfig& c = p.config;
   const VisitorShape& v = problem.visitor;
   const bool reduces = v.own_words + v.tile_folds > 0;
-  if (!reduces && !c.wide) return;
+  if (!reduces && !c.wide()) return;
   const auto images = static_cast<std::size_t>(p.images),
-             across = static_cast<std::size_t>(p.tiles_n) / problem.phases() * c.cluster_n;
-  const Checked slots = product(images, p.slots_per_image), wide = product(across, c.tile_n);
+             across = static_cast<std::size_t>(p.tiles_n) / problem.phases() * c.schedule.cluster.n;
+  const Checked slots = product(images, p.slots_per_image), wide = product(across, c.tile.n);
   const std::size_t planes = v.fold_planes + v.returned_planes, tiles = v.tile_folds;
   w.folds = take(w.bytes, (product(planes, slots, wide) + product(tiles, slots, across)) * 4);
   w.fold_results = take(w.bytes, (product(planes, wide) + product(tiles, across)) * images * 4);
-  const Checked cells = product(slots, across, c.tile_m / c.tile_warpgroups);
-  const Checked rows = cells * (c.wide ? c.meets ? entry_bytes * v.row_entries : 4 * v.row_folds : 0);
+  const Checked cells = product(slots, across, c.tile.m / c.schedule.warpgroups());
+  const Checked rows = cells * (c.wide() ? c.meets() ? entry_bytes * v.row_entries : 4 * v.row_folds : 0);
   const Checked returned = product(entry_bytes, v.returned_entries, images, wide);
   if ((rows + returned).value() > 0) w.fold_rows = take(w.bytes, rows + returned);
   const Checked counters = (product(images, across + 1) + 1) * (v.returns ? v.returned_levels : 0);
@@ -90,19 +91,19 @@ void lay_out_folds(Workspace& w, const ConvPlan& p, const ConvProblem& problem) 
 Workspace lay_out_workspace(const ConvPlan& p, const ConvProblem& problem) {
   Workspace w;
   const ConvConfig& c = p.config;
-  if (c.mode == NormMode::general) lay_out_folds(w, p, problem);
+  if (c.mode() == NormMode::general) lay_out_folds(w, p, problem);
   if (w.bytes == 0 && !p.cooperative) return w;
   w.exits = take(w.bytes, product(8));  // blocks that left; in checked builds those that came, too
   if (!p.cooperative) return w;
-  if (exchanges(c.mode)) {
-    const Checked row = product(p.images, problem.extents.cols / c.unit, entry_bytes);
+  if (exchanges(c.mode())) {
+    const Checked row = product(p.images, problem.extents.cols / c.unit(), entry_bytes);
     w.slots = take(w.bytes, row * p.slots_per_image);
     w.teams = p.team_slots > 1 ? take(w.bytes, row * p.teams_per_image) : w.slots;
   }
-  if (c.split) {
-    const Checked parts = product(p.tiles, p.splits - 1, c.tile_warpgroups);
+  if (c.schedule.split) {
+    const Checked parts = product(p.tiles, p.splits - 1, c.schedule.warpgroups());
     w.flags = take(w.bytes, parts * 4);
-    w.partials = take(w.bytes, product(parts, c.tile_m / c.tile_warpgroups, c.tile_n, 4));
+    w.partials = take(w.bytes, product(parts, c.tile.m / c.schedule.warpgroups(), c.tile.n, 4));
   }
   return w;
 }
@@ -111,49 +112,49 @@ Workspace lay_out_workspace(const ConvPlan& p, const ConvProblem& problem) {
 
 std::int64_t clusters_in_flight(const ConvConfig& config, std::int64_t tiles_n, const Device& device) {
   const std::int64_t all = device.resident_blocks[cluster_blocks(config)] / cluster_blocks(config);
-  return config.stationary ? all / tiles_n * tiles_n : all;
+  return config.schedule.stationary ? all / tiles_n * tiles_n : all;
 }
 
 std::int64_t loads_per_tile(const ConvConfig& config, const ConvProblem& problem) {
-  if (config.unfold) return config.unfold->steps(config.tile_k);
-  if (config.gather) return divide_up(problem.depth(), config.tile_k);
-  if (config.patch) return divide_up(problem.conv.c, config.tile_k);
+  if (config.window()) return config.window()->steps(config.tile.k);
+  if (config.gathered()) return divide_up(problem.depth(), config.tile.k);
+  if (config.two_dimensional()) return divide_up(problem.conv.c, config.tile.k);
   return divide_up(problem.conv.r * problem.conv.s * divide_up(problem.conv.c, config.atom_k()), config.atoms());
 }
 
 std::int64_t steps_per_tile(const ConvConfig& config, const ConvProblem& problem) {
-  return loads_per_tile(config, problem) * (config.patch ? problem.conv.r * problem.conv.s : 1);
+  return loads_per_tile(config, problem) * (config.two_dimensional() ? problem.conv.r * problem.conv.s : 1);
 }
 
 ConvPlan lay_out(const ConvConfig& config, const ConvProblem& problem, const Device& device) {
   ConvPlan p;
   p.config = config;
   lay_out_tiles(p, problem);
-  if (exchanges(config.mode) || config.mode == NormMode::general || config.moments > 0)
-    p.slots_per_image =
-        (Checked("slots of statistics", p.tiles_m) * config.cluster_m * config.tile_warpgroups * problem.phases())
-            .to<int>();
-  if (exchanges(config.mode)) lay_out_statistics(p);
+  if (exchanges(config.mode()) || config.mode() == NormMode::general || config.features.moments > 0)
+    p.slots_per_image = (Checked("slots of statistics", p.tiles_m) * config.schedule.cluster.m *
+                         config.schedule.warpgroups() * problem.phases())
+                            .to<int>();
+  if (exchanges(config.mode())) lay_out_statistics(p);
   const int resident = device.resident_blocks[cluster_blocks(config)];
-  if (config.split)
+  if (config.schedule.split)
     p.splits = static_cast<int>(std::max<std::int64_t>(
         1, std::min({std::int64_t{resident / p.tiles}, loads_per_tile(config, problem), std::int64_t{largest_split}})));
-  p.threads = 128 * (1 + config.tile_warpgroups * config.turns);
+  p.threads = 128 * (1 + config.schedule.warpgroups() * config.schedule.turns());
   // As few blocks as finish in the same number of rounds: the tiles of an image then fall into fewer of them
-  const std::int64_t step = config.stationary ? p.tiles_n : 1,
+  const std::int64_t step = config.schedule.stationary ? p.tiles_n : 1,
                      clusters = std::max(step, clusters_in_flight(config, p.tiles_n, device)),  // fewer are refused
       rounds = divide_up(items_of(p), clusters);
   p.blocks =
       (Checked("blocks", divide_up(divide_up(items_of(p), rounds), step)) * step * cluster_blocks(config)).to<int>();
   p.shared_bytes = shared_bytes(config, problem.visitor);
-  p.cooperative = config.split || config.meets || exchanges(config.mode);
+  p.cooperative = config.schedule.split || config.meets() || exchanges(config.mode());
   p.workspace = lay_out_workspace(p, problem);
   p.workspace_bytes = p.workspace.bytes;
   p.cluster = cluster_blocks(config);
-  p.pitched_image = !config.gather, p.pitched_output = config.stores == Stores::tma;
-  p.moments = {.unit = config.moments, .images = p.images, .slots = p.slots_per_image};
-  p.numerics = {.folds = config.mode == NormMode::general,
-                .kept_columns = config.mode == NormMode::streamed ? config.unit : 0};
+  p.pitched_image = !config.gathered(), p.pitched_output = config.features.stores == Stores::tma;
+  p.moments = {.unit = config.features.moments, .images = p.images, .slots = p.slots_per_image};
+  p.numerics = {.folds = config.mode() == NormMode::general,
+                .kept_columns = config.mode() == NormMode::streamed ? config.unit() : 0};
   return p;
 }
 

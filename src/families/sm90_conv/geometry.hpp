@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "families/interface/override.hpp"
 #include "families/sm90/problem.hpp"
 #include "families/sm90_conv/conv.hpp"
 
@@ -17,7 +18,7 @@ inline constexpr std::int64_t largest_tile_count = std::int64_t{1}
 /// channels: a multiple of the `tiles_n` across, 0 if not even these fit.
 std::int64_t clusters_in_flight(const ConvConfig& config, std::int64_t tiles_n, const Device& device);
 
-/// Loads of activations for one tile: with patches one for all taps.
+/// Loads of activations for one tile: a halo tile serves all taps.
 std::int64_t loads_per_tile(const ConvConfig& config, const ConvProblem& problem);
 
 /// Fills everything but predicted_us from `config`, which the static rules below must have accepted.
@@ -28,6 +29,9 @@ ConvPlan lay_out(const ConvConfig& config, const ConvProblem& problem, const Dev
 
 /// Why no kernel of this configuration can serve the problem, whatever its launch; empty: none.
 std::string refuse_config(const ConvConfig& config, const ConvProblem& problem, const Device& device);
+
+/// Why a configuration has no place for a field that an override fixes; empty: it has, for all.
+std::string refuse_fields(const ConvConfig& config, const FixedFields& fixed);
 
 /// Why this launch may not run (the statistics of an image do not fit in flight, nothing to split); empty: none.
 std::string refuse_launch(const ConvPlan& plan, const ConvProblem& problem, const Device& device);

@@ -12,59 +12,60 @@ namespace {
 using std::string;
 
 string check_tile(const ConvConfig& c) {
-  if (c.tile_m != 64 && c.tile_m != 128 && c.tile_m != 256)
-    return fmt::format("tile: {} rows; 64, 128 or 256", c.tile_m);
-  if (c.tile_n < 8 || c.tile_n > 256 || c.tile_n % 8 != 0)
-    return fmt::format("tile: {} channels; a multiple of 8 up to 256", c.tile_n);
+  if (c.tile.m != 64 && c.tile.m != 128 && c.tile.m != 256)
+    return fmt::format("tile: {} rows; 64, 128 or 256", c.tile.m);
+  if (c.tile.n < 8 || c.tile.n > 256 || c.tile.n % 8 != 0)
+    return fmt::format("tile: {} channels; a multiple of 8 up to 256", c.tile.n);
   const bool words = c.element == DType::tf32;
-  if (words && c.tile_k != 32) return fmt::format("tile: {} deep; 32 of tf32", c.tile_k);
-  if (c.tile_k != 128 && c.tile_k != 64 && c.tile_k != 32) return fmt::format("tile: {} deep; 128, 64 or 32", c.tile_k);
-  if (c.tile_k == 32 && !words && c.tile_n % 16 != 0)
+  if (words && c.tile.k != 32) return fmt::format("tile: {} deep; 32 of tf32", c.tile.k);
+  if (c.tile.k != 128 && c.tile.k != 64 && c.tile.k != 32) return fmt::format("tile: {} deep; 128, 64 or 32", c.tile.k);
+  if (c.tile.k == 32 && !words && c.tile.n % 16 != 0)
     return fmt::format("tile: 32 deep with {} channels; a multiple of 16, so that stages keep the swizzle's alignment",
-                       c.tile_n);
-  const int rows = c.tile_m / c.tile_warpgroups;
-  if (c.swap && c.tile_n % 64 != 0)
-    return fmt::format("swap: {} channels; a multiple of the 64 rows of a matrix instruction", c.tile_n);
+                       c.tile.n);
+  const int rows = c.tile.m / c.schedule.warpgroups();
+  if (c.schedule.swap && c.tile.n % 64 != 0)
+    return fmt::format("swap: {} channels; a multiple of the 64 rows of a matrix instruction", c.tile.n);
   if (rows < 64)
     return fmt::format("order: {} rows for each of {} warpgroups of a tile; a matrix instruction has 64", rows,
-                       c.tile_warpgroups);
+                       c.schedule.warpgroups());
   return {};
 }
 
 /// General: values of a thread's rows, and what a slice adds up to.
 int general_registers(const ConvConfig& c, const ConvProblem& p) {
-  const int rows = c.tile_m / c.tile_warpgroups / 32;
-  return 8 + 2 * rows + p.visitor.tile_folds + p.visitor.own_words * slice_channels(c.tile_n) / 4;
+  const int rows = c.tile.m / c.schedule.warpgroups() / 32;
+  return 8 + 2 * rows + p.visitor.tile_folds + p.visitor.own_words * slice_channels(c.tile.n) / 4;
 }
 
 /// Registers that a consumer's thread needs beside its accumulators so that the assembler spills next to nothing, from
 /// its reports: 192 accumulators bare and 160 with a resident GroupNorm need none; loads of an operand [m,n] that run
 /// ahead take some thirty. Small tiles are never refused: an epilogue that spills is slow, not wrong.
 int epilogue_registers(const ConvConfig& c, const ConvProblem& p, int budget) {
-  const bool normalises = plan::normalises(c.mode), pairs = c.tile_warpgroups == 2 && c.turns == 2;
+  const bool normalises = plan::normalises(c.mode()), pairs = c.schedule.order == Order::pairs;
   const auto loads = [&](int tensors) {
     return tensors == 0 ? 0 : (pairs ? 16 : normalises ? 32 : 36) + 12 * (tensors - 1);
   };
   int registers = normalises ? 64 : pairs ? 48 : 40;
-  if (c.mode == NormMode::streamed) registers += pairs ? 8 : 24;
-  const int fetched = c.fetch.value_or(0);  // pairs of one ldmatrix each
+  if (c.mode() == NormMode::streamed) registers += pairs ? 8 : 24;
+  const int fetched = c.features.fetch.value_or(0);  // pairs of one ldmatrix each
   const int before = p.visitor.fetches_before ? fetched : 0;
   registers += loads(p.before.tensors - before) + loads(p.after.tensors - fetched + before) +
                (fetched == 0 ? 0
                 : pairs      ? 12 * (fetched - 1)
                              : 8 + 4 * fetched);
   registers += 2 * std::max(0, p.before.columns + p.after.columns - (normalises ? 4 : 1));
-  if (c.mode == NormMode::general) registers += general_registers(c, p);
-  if (p.stores > 1) registers += slice_channels(c.tile_n) / 4;
+  if (c.mode() == NormMode::general) registers += general_registers(c, p);
+  if (p.stores > 1) registers += slice_channels(c.tile.n) / 4;
   return std::min(registers, budget - 32);
 }
 
 string check_registers(const ConvConfig& c, const ConvProblem& p) {
-  const int budget = c.tile_warpgroups * c.turns == 4 ? (c.by_hand() ? 104 : 112)
-                     : c.by_hand()                    ? 208
-                     : normalises(c.mode)             ? 224
+  const int budget = c.schedule.order == Order::pairs ? (c.filled_by_warps() ? 104 : 112)
+                     : c.filled_by_warps()            ? 208
+                     : normalises(c.mode())           ? 224
                                                       : 232;
-  const int reserve = epilogue_registers(c, p, budget), accumulators = c.tile_m / c.tile_warpgroups / 64 * c.tile_n / 2;
+  const int reserve = epilogue_registers(c, p, budget),
+            accumulators = c.tile.m / c.schedule.warpgroups() / 64 * c.tile.n / 2;
   if (accumulators + reserve > budget)
     return fmt::format("registers: {} accumulators a thread and {} for the epilogue; {} there are", accumulators,
                        reserve, budget);
@@ -72,31 +73,32 @@ string check_registers(const ConvConfig& c, const ConvProblem& p) {
 }
 
 string check_cluster(const ConvConfig& c, const Device& d) {
-  const int blocks = c.cluster_m * c.cluster_n;  // an override names up to 16 along either
-  if (c.cluster_m < 1 || c.cluster_n < 1 || blocks > 8)
-    return fmt::format("cluster: {}x{}; 1 to 8 blocks", c.cluster_m, c.cluster_n);
+  const int blocks = c.schedule.cluster.ctas();  // an override names up to 16 along either
+  if (c.schedule.cluster.m < 1 || c.schedule.cluster.n < 1 || blocks > 8)
+    return fmt::format("cluster: {}x{}; 1 to 8 blocks", c.schedule.cluster.m, c.schedule.cluster.n);
   if (d.resident_blocks[blocks] < blocks) return fmt::format("cluster: none of {} blocks fits on {}", blocks, d.name);
   return {};
 }
 
-string check_patch(const ConvConfig& c, const Conv2d& conv) {
-  if (c.columns_a) return "patches: A is (k, m); pixels of a patch have their channels side by side";
+string check_halo(const ConvConfig& c, const ConvProblem& p) {
+  const Conv2d& conv = p.conv;
+  if (p.task.columns_a) return "patches: A is (k, m); pixels of a patch have their channels side by side";
   if (conv.stride[0] != 1 || conv.stride[1] != 1)
     return fmt::format("patches: stride {}x{}; neighbouring pixels share a patch only at stride 1", conv.stride[0],
                        conv.stride[1]);
   if (const auto line = static_cast<int>(128 / size_of(c.element)); c.atom_k() != line)
-    return fmt::format("patches: {} channels deep; a line of a patch is 128 bytes, {} channels", c.tile_k, line);
-  const std::int64_t halo = (conv.r - 1) * conv.dilation[0], lines = c.tile_m / 8 + halo;
+    return fmt::format("patches: {} channels deep; a line of a patch is 128 bytes, {} channels", c.tile.k, line);
+  const std::int64_t halo = (conv.r - 1) * conv.dilation[0], lines = c.tile.m / 8 + halo;
   const std::int64_t halo_w = (conv.s - 1) * conv.dilation[1], pixels = 8 + halo_w;
   if (lines > 256) return fmt::format("patches: {} lines with their halo; a TMA box has 256", lines);
   if (pixels > 256) return fmt::format("patches: {} pixels wide with their halo; a TMA box has 256", pixels);
-  if (c.halo_h < halo || c.halo_w != halo_w)
-    return fmt::format("patches: a halo of {} lines and {} pixels; the filter needs {} and {}", c.halo_h, c.halo_w,
-                       halo, halo_w);
+  if (c.halo()->halo_h < halo || c.halo()->halo_w != halo_w)
+    return fmt::format("patches: a halo of {} lines and {} pixels; the filter needs {} and {}", c.halo()->halo_h,
+                       c.halo()->halo_w, halo, halo_w);
   return {};
 }
 
-string check_runs(const Conv2d& conv) {
+string check_im2col(const Conv2d& conv) {
   for (int axis = 0; axis < 2; ++axis)
     if (const string reason = beyond_im2col(conv, axis); !reason.empty()) return "runs: " + reason;
   return {};
@@ -105,133 +107,134 @@ string check_runs(const Conv2d& conv) {
 /// kernels/unisono/load/sm90_unfold.cuh.
 string check_unfolded(const ConvConfig& c, const ConvProblem& p) {
   if (string reason = beyond_unfolding(p.task); !reason.empty()) return "unfold: " + reason;
-  if (c.cluster_m * c.cluster_n > 1) return "unfold: a cluster of blocks; each unfolds windows of its own";
-  if (c.split) return "split-K: a block has the filters of all k-steps, and tiles have few";
-  if (c.mode == NormMode::streamed && c.tile_warpgroups == 2 && c.turns == 2)
+  if (c.schedule.cluster.ctas() > 1) return "unfold: a cluster of blocks; each unfolds windows of its own";
+  if (c.schedule.split) return "split-K: a block has the filters of all k-steps, and tiles have few";
+  if (c.mode() == NormMode::streamed && c.schedule.order == Order::pairs)
     return "unfold: pairs, streamed; what registers four consumer warpgroups leave is too little for it";
-  if (c.tile_n < p.extents.cols)
+  if (c.tile.n < p.extents.cols)
     return fmt::format("unfold: {} channels a tile of {}; the filters of one tile across stay in shared memory",
-                       c.tile_n, p.extents.cols);
-  if (const int lines = c.unfold->window_lines(c.tile_m); lines > 256)
+                       c.tile.n, p.extents.cols);
+  if (const int lines = c.window()->window_lines(c.tile.m); lines > 256)
     return fmt::format("unfold: {} lines under a tile; a TMA box has 256", lines);
   return {};
 }
 
 /// What loads go with which operands, and outputs.
 string check_loads(const ConvConfig& c, const ConvProblem& p) {
-  if (c.phases && !c.patch) return "runs: pixels of a run do not lie evenly in the output of a phase; patches do";
-  if (c.unfold) {
+  if (p.task.phases && !c.two_dimensional())
+    return "runs: pixels of a run do not lie evenly in the output of a phase; patches do";
+  if (c.window()) {
     if (string reason = check_unfolded(c, p); !reason.empty()) return reason;
-  } else if (!c.gather) {
-    if (string reason = c.patch ? check_patch(c, p.conv) : check_runs(p.conv); !reason.empty()) return reason;
+  } else if (!c.gathered()) {
+    if (string reason = c.halo() ? check_halo(c, p) : check_im2col(p.conv); !reason.empty()) return reason;
     if (!p.gathered.empty())
-      return fmt::format("{}: {}; only `gather` serves that", c.patch ? "patches" : "runs", p.gathered);
+      return fmt::format("{}: {}; only `gather` serves that", c.halo() ? "patches" : "runs", p.gathered);
   } else {
     const std::int64_t group = p.conv.k / p.conv.groups;
-    if (c.cluster_m * c.cluster_n > 1) return "gather: a cluster of blocks; ordinary loads serve one";
-    if (c.atoms() > 1) return fmt::format("gather: {} deep; ordinary loads fill rows of 128 bytes", c.tile_k);
-    if (c.gather->direct) {
-      if (c.swap) return "gather: operands swapped; without matrix instructions there is nothing to swap";
-      if (c.split) return "split-K: without stages there is nothing to split";
-      if (c.tile_n > 64)
-        return fmt::format("gather: {} channels a tile; without matrix instructions up to 64", c.tile_n);
-    } else if (p.conv.groups > 1 && group % c.tile_n != 0)
-      return fmt::format("gather: {} channels a tile; a divisor of a group's {}", c.tile_n, group);
+    if (c.schedule.cluster.ctas() > 1) return "gather: a cluster of blocks; ordinary loads serve one";
+    if (c.atoms() > 1) return fmt::format("gather: {} deep; ordinary loads fill rows of 128 bytes", c.tile.k);
+    if (c.gathered()->direct) {
+      if (c.schedule.swap) return "gather: operands swapped; without matrix instructions there is nothing to swap";
+      if (c.schedule.split) return "split-K: without stages there is nothing to split";
+      if (c.tile.n > 64)
+        return fmt::format("gather: {} channels a tile; without matrix instructions up to 64", c.tile.n);
+    } else if (p.conv.groups > 1 && group % c.tile.n != 0)
+      return fmt::format("gather: {} channels a tile; a divisor of a group's {}", c.tile.n, group);
   }
-  if (c.mode == NormMode::streamed && c.stores != Stores::tma)
+  if (c.mode() == NormMode::streamed && c.features.stores != Stores::tma)
     return "streamed: values wait in the output, which only rows of a multiple of 8 channels have room for";
   return {};
 }
 
 string check_split(const ConvConfig& c) {
-  if (!c.split) return {};
-  if (c.cluster_m * c.cluster_n > 1) return "split-K: goes without clusters";
-  if (c.mode == NormMode::streamed) return "split-K: serves small outputs, which are resident";
-  if (c.tile_n % 32 != 0) return fmt::format("split-K: {} channels; partial tiles move in multiples of 32", c.tile_n);
+  if (!c.schedule.split) return {};
+  if (c.schedule.cluster.ctas() > 1) return "split-K: goes without clusters";
+  if (c.mode() == NormMode::streamed) return "split-K: serves small outputs, which are resident";
+  if (c.tile.n % 32 != 0) return fmt::format("split-K: {} channels; partial tiles move in multiples of 32", c.tile.n);
   return {};
 }
 
 /// Filters that stay, and a tile of each of two rings' worth of what else there is.
 string check_stationary(const ConvConfig& c, const ConvProblem& p) {
-  if (!c.stationary) return {};
-  if (c.unfold) return "stationary: beside unfolded windows filters stay anyway";
-  if (c.gather) return "stationary: gathered images come beside their filters";
-  if (c.split) return "stationary: a part of split-K has filters of its own";
-  if (c.phases) return "stationary: each phase of the output has filters of its own";
-  if (c.batched) return "stationary: each product of a batch has filters of its own";
+  if (!c.schedule.stationary) return {};
+  if (c.window()) return "stationary: beside unfolded windows filters stay anyway";
+  if (c.gathered()) return "stationary: gathered images come beside their filters";
+  if (c.schedule.split) return "stationary: a part of split-K has filters of its own";
+  if (c.by_parity()) return "stationary: each phase of the output has filters of its own";
+  if (c.operands.batched) return "stationary: each product of a batch has filters of its own";
   if (c.atoms() > 1) return "stationary: 128 deep; 64 or 32";
-  if (c.group != 0) return "stationary: rows of tiles in groups change their channels";
-  if (const std::int64_t steps = steps_per_tile(c, p); c.stages != steps)
-    return fmt::format("stationary: {} stages of filters; a tile has {} k-steps", c.stages, steps);
+  if (c.schedule.group != 0) return "stationary: rows of tiles in groups change their channels";
+  if (const std::int64_t steps = steps_per_tile(c, p); c.schedule.stages != steps)
+    return fmt::format("stationary: {} stages of filters; a tile has {} k-steps", c.schedule.stages, steps);
   return {};
 }
 
 string check_general(const ConvConfig& c, const ConvProblem& p) {
-  if (c.mode != NormMode::general)
-    return fmt::format("mode: {}; only `general` serves the epilogue", to_string(c.mode));
-  if (c.swap) return "swap: threads have whole rows only if pixels are the rows of a matrix instruction";
-  if (c.meets != ((c.wide && p.row_waits) || p.visitor.returns))
+  if (c.mode() != NormMode::general)
+    return fmt::format("mode: {}; only `general` serves the epilogue", to_string(c.mode()));
+  if (c.schedule.swap) return "swap: threads have whole rows only if pixels are the rows of a matrix instruction";
+  if (c.meets() != ((c.wide() && p.row_waits) || p.visitor.returns))
     return "general: tiles of a row that something waits for do not meet";
-  if (c.meets && (c.split || c.group != 0))
+  if (c.meets() && (c.schedule.split || c.schedule.group != 0))
     return "general: tiles whose reductions meet are not split, and are neighbours: without split-K and groups";
   for (const int width : p.visitor.group_widths)
-    if (c.tile_n % width != 0 && (c.tile_n < p.extents.cols || c.cluster_n > 1))
-      return fmt::format("general: {} channels a tile; of a row's groups of {} each lies in one", c.tile_n, width);
-  return c.unit != 1 ? fmt::format("unit: {} channels; without statistics of an image there are no entries", c.unit)
-                     : "";
+    if (c.tile.n % width != 0 && (c.tile.n < p.extents.cols || c.schedule.cluster.n > 1))
+      return fmt::format("general: {} channels a tile; of a row's groups of {} each lies in one", c.tile.n, width);
+  return {};
 }
 
 string check_mode(const ConvConfig& c, const ConvProblem& p) {
-  if (c.moments != moments_unit(p, c.tile_n)) return "moments: not as the epilogue says";
+  if (c.features.moments != moments_unit(p, c.tile.n)) return "moments: not as the epilogue says";
   if (p.visitor.general) return check_general(c, p);
-  if (c.mode == NormMode::general) return "mode: general; the epilogue does with less";
+  if (c.mode() == NormMode::general) return "mode: general; the epilogue does with less";
   const bool normalises = p.visitor.normalises;
-  if (normalises != (c.mode != NormMode::none))
+  if (normalises != (c.mode() != NormMode::none))
     return normalises ? "mode: none; the epilogue has a normalisation"
                       : "mode: the epilogue has no normalisation, only `none` serves it";
-  if (p.per_pixel != (c.mode == NormMode::rows))
-    return p.per_pixel ? fmt::format("mode: {}; only `rows` normalises over the channels of a pixel", to_string(c.mode))
-                       : "mode: rows; it is for statistics over the channels of a pixel, these are an image's";
-  if (exchanges(c.mode) && c.group != 0)
+  if (p.per_pixel != (c.mode() == NormMode::rows))
+    return p.per_pixel
+               ? fmt::format("mode: {}; only `rows` normalises over the channels of a pixel", to_string(c.mode()))
+               : "mode: rows; it is for statistics over the channels of a pixel, these are an image's";
+  if (exchanges(c.mode()) && c.schedule.group != 0)
     return fmt::format("group: {} rows of tiles at a time; where tiles exchange statistics they go image by image",
-                       c.group);
-  if (!exchanges(c.mode) && c.unit != 1)
-    return fmt::format("unit: {} channels; without statistics of an image there are no entries", c.unit);
+                       c.schedule.group);
   if (!normalises) return {};
-  if (c.mode == NormMode::rows && c.swap)
+  if (c.mode() == NormMode::rows && c.schedule.swap)
     return "swap: a thread has all channels of its pixels only if pixels are the rows of a matrix instruction";
-  if (c.mode == NormMode::rows && (c.tile_n < p.extents.cols || c.cluster_n != 1))
-    return fmt::format("rows: {} channels a tile, {} tiles across a cluster; one tile has all {} channels", c.tile_n,
-                       c.cluster_n, p.extents.cols);
-  if (p.batch && c.patch && p.extents.images > 1)
+  if (c.mode() == NormMode::rows && (c.tile.n < p.extents.cols || c.schedule.cluster.n != 1))
+    return fmt::format("rows: {} channels a tile, {} tiles across a cluster; one tile has all {} channels", c.tile.n,
+                       c.schedule.cluster.n, p.extents.cols);
+  if (p.batch && c.two_dimensional() && p.extents.images > 1)
     return "patches: statistics run over all images, and patches are an image's";
-  if (p.uses_raw && c.mode != NormMode::resident)
+  if (p.uses_raw && c.mode() != NormMode::resident)
     return fmt::format(
         "{}: the epilogue reads the values ahead of the normalisation after it, which only resident mode still has",
-        to_string(c.mode));
-  if (c.unit < 1 || c.tile_n % c.unit != 0 || p.group_channels % c.unit != 0)
-    return fmt::format("unit: {} channels; a divisor of the tile's {} and of the group's {}", c.unit, c.tile_n,
+        to_string(c.mode()));
+  if (c.unit() < 1 || c.tile.n % c.unit() != 0 || p.group_channels % c.unit() != 0)
+    return fmt::format("unit: {} channels; a divisor of the tile's {} and of the group's {}", c.unit(), c.tile.n,
                        p.group_channels);
   return {};
 }
 
 string check_memory(const ConvConfig& c, const ConvProblem& p, const Device& d) {
   const int stores = stores_per_tile(c);
-  if (c.mode == NormMode::streamed && c.store_buffers != stores)
-    return fmt::format("streamed: {} store buffers; all {} slices of a tile wait in them", c.store_buffers, stores);
-  if (c.swap && c.store_buffers < std::min(2, stores))
+  if (c.mode() == NormMode::streamed && c.features.store_buffers != stores)
+    return fmt::format("streamed: {} store buffers; all {} slices of a tile wait in them", c.features.store_buffers,
+                       stores);
+  if (c.schedule.swap && c.features.store_buffers < std::min(2, stores))
     return "store buffers: 1; with swapped operands four warps write one while the one before is stored, which takes 2";
-  if (c.store_buffers < 1 || c.store_buffers > stores)
-    return fmt::format("store buffers: {}; 1 to the {} slices of a tile", c.store_buffers, stores);
+  if (c.features.store_buffers < 1 || c.features.store_buffers > stores)
+    return fmt::format("store buffers: {}; 1 to the {} slices of a tile", c.features.store_buffers, stores);
   ConvConfig two = c;
-  two.stages = std::max(2, c.stages), two.stages_a = c.patch || c.stationary ? std::max(2, c.stages_a) : 0;
-  if (c.stationary) two.stages = c.stages;
+  two.schedule.stages = std::max(2, c.schedule.stages);
+  two.set_activation_stages(c.two_dimensional() || c.schedule.stationary ? std::max(2, c.activation_stages()) : 0);
+  if (c.schedule.stationary) two.schedule.stages = c.schedule.stages;
   if (const std::size_t bytes = shared_bytes(two, p.visitor); bytes > d.shared_bytes)
-    return fmt::format("shared memory: {} bytes with {} stages{}; {} there are", bytes, two.stages,
-                       c.unfold       ? fmt::format(" and {} windows", two.stages_a)
-                       : c.patch      ? fmt::format(" and {} of patches", two.stages_a)
-                       : c.stationary ? fmt::format(" and {} of activations", two.stages_a)
-                                      : "",
+    return fmt::format("shared memory: {} bytes with {} stages{}; {} there are", bytes, two.schedule.stages,
+                       c.window()              ? fmt::format(" and {} windows", two.activation_stages())
+                       : c.two_dimensional()   ? fmt::format(" and {} of patches", two.activation_stages())
+                       : c.schedule.stationary ? fmt::format(" and {} of activations", two.activation_stages())
+                                               : "",
                        d.shared_bytes);
   if (two != c) return "stages: one; at least two, since a stage is released when the next has been read";
   return {};
@@ -248,32 +251,39 @@ string refuse_config(const ConvConfig& c, const ConvProblem& p, const Device& d)
   return check_memory(c, p, d);
 }
 
+string refuse_fields(const ConvConfig& c, const FixedFields& fixed) {
+  if (fixed.unit.value_or(c.unit()) != c.unit())
+    return fmt::format("unit: {} channels; without statistics of an image there are no entries", *fixed.unit);
+  return {};
+}
+
 string refuse_launch(const ConvPlan& plan, const ConvProblem& p, const Device& d) {
   const ConvConfig& c = plan.config;
   if (plan.tiles >= largest_tile_count) return fmt::format("tiles: more than {}; split the batch", largest_tile_count);
-  const std::int64_t blocks_m = c.patch ? 0 : (plan.rows + c.tile_m - 1) / c.tile_m;
-  if (c.cluster_n > 1 && (p.extents.cols + c.tile_n - 1) / c.tile_n < c.cluster_n)
+  const std::int64_t blocks_m = c.two_dimensional() ? 0 : (plan.rows + c.tile.m - 1) / c.tile.m;
+  if (c.schedule.cluster.n > 1 && (p.extents.cols + c.tile.n - 1) / c.tile.n < c.schedule.cluster.n)
     return fmt::format("cluster: {} tiles across the channels do not fill {} blocks",
-                       (p.extents.cols + c.tile_n - 1) / c.tile_n, c.cluster_n);
-  if (c.cluster_m > 1 && !c.patch && blocks_m < c.cluster_m)
-    return fmt::format("cluster: {} tiles along the pixels do not fill {} blocks", blocks_m, c.cluster_m);
+                       (p.extents.cols + c.tile.n - 1) / c.tile.n, c.schedule.cluster.n);
+  if (c.schedule.cluster.m > 1 && !c.two_dimensional() && blocks_m < c.schedule.cluster.m)
+    return fmt::format("cluster: {} tiles along the pixels do not fill {} blocks", blocks_m, c.schedule.cluster.m);
   const std::int64_t clusters = clusters_in_flight(c, plan.tiles_n, d);
   if (clusters == 0)
     return fmt::format("stationary: {} tiles across the channels; so many clusters do not run at once", plan.tiles_n);
-  if (c.split && plan.splits < 2)
+  if (c.schedule.split && plan.splits < 2)
     return 2 * plan.tiles > d.resident_blocks[1]
                ? fmt::format("split-K: {} tiles keep {} blocks busy without", plan.tiles, d.resident_blocks[1])
                : "split-K: a tile is one load, there is nothing to split";
-  const std::int64_t image = std::int64_t{plan.tiles_m} * plan.tiles_n * plan.splits, held = clusters * c.turns;
+  const std::int64_t image = std::int64_t{plan.tiles_m} * plan.tiles_n * plan.splits,
+                     held = clusters * c.schedule.turns();
   const std::int64_t sharing = image * (p.visitor.returns_all ? plan.images : 1);
   if (p.visitor.returns && sharing > held && sharing > 1)
     return fmt::format(
         "general: elements read reductions over rows of {} that {} tiles share and wait for, {} fit in flight. Store "
         "what they read and let a kernel of its own read it",
         p.visitor.returns_all ? "all images" : "an image", sharing, held);
-  if (c.meets && plan.tiles_n > held)
+  if (c.meets() && plan.tiles_n > held)
     return fmt::format("general: a row has {} tiles that wait for one another, {} fit in flight", plan.tiles_n, held);
-  if (c.mode == NormMode::resident && image > held && image > 1)
+  if (c.mode() == NormMode::resident && image > held && image > 1)
     return fmt::format("resident: an image has {} tiles, {} fit in flight", image, held);
   return {};
 }

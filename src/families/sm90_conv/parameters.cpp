@@ -32,8 +32,8 @@ Steps steps_of(const plan::ConvTask& t) {
 
 int narrow(std::int64_t x) { return static_cast<int>(x); }
 
-bool unfolds_lines_only(const plan::ConvConfig& c) { return c.unfold && !c.unfold->by_pixels(); }
-bool stores_plainly(const plan::ConvConfig& c) { return c.stores != plan::Stores::tma; }
+bool unfolds_lines_only(const plan::ConvConfig& c) { return c.window() && !c.window()->by_pixels(); }
+bool stores_plainly(const plan::ConvConfig& c) { return c.features.stores != plan::Stores::tma; }
 
 class Filling {
  public:
@@ -77,7 +77,7 @@ void Filling::phases(std::size_t first, std::size_t place, const MapShape& whole
 
 // The four phases of the enlarged tensor; with nothing else to write the first is the output itself
 void Filling::resampled(const MapShape& output) {
-  const plan::Resampling& r = plan_.config.resampling;
+  const plan::Resampling& r = plan_.config.features.resampling;
   std::size_t next = 0;
   for (int i = 0; r.enlarged && i < 4; ++i)
     phase(r.only && i == 0 ? at_output : further(next++), i, doubled(output, at_.enlarged_pitch), at_.enlarged,
@@ -89,8 +89,8 @@ void Filling::resampled(const MapShape& output) {
 
 // The operands that TMA loads, behind the maps of what is resampled
 void Filling::fetched(const MapShape& output) {
-  const auto first = static_cast<std::size_t>(plan_.config.resampling.maps());
-  const auto count = static_cast<std::size_t>(plan_.config.fetch.value_or(0));
+  const auto first = static_cast<std::size_t>(plan_.config.features.resampling.maps());
+  const auto count = static_cast<std::size_t>(plan_.config.features.fetch.value_or(0));
   const std::vector<ValueId> operands = plan::fetchable_operands(epilogue_);
   for (std::size_t i = 0; i < std::min(count, operands.size()); ++i) {
     const std::string& name = epilogue_.graph[operands[i]].attr.name;
@@ -106,7 +106,7 @@ void Filling::fetched(const MapShape& output) {
 // Behind all other maps: where the result lies, the filter, the fields of the head's visitor
 void Filling::head() {
   const plan::ConvConfig& c = plan_.config;
-  if (!c.head.any()) return;
+  if (!c.features.head.any()) return;
   const std::size_t place = further(static_cast<std::size_t>(c.further_maps() - 1)),
                     fields = at_.head_fields.bits.size();
   if (sizeof(HeadOutput) + 8 * fields > sizeof(TensorMap))
@@ -121,7 +121,7 @@ void Filling::head() {
 
 void Filling::check_pitches() const {
   const plan::ConvConfig& c = plan_.config;
-  const bool image = (c.gather || unfolds_lines_only(c)) && at_.activation_pitch != 0,
+  const bool image = (c.gathered() || unfolds_lines_only(c)) && at_.activation_pitch != 0,
              output = stores_plainly(c) && at_.output_pitch != 0;
   if (!image && !output) return;
   throw Unsupported(fmt::format("the {} was given pixels {} elements apart, and {}: make a dense copy",
@@ -134,19 +134,19 @@ void Filling::check_pitches() const {
 void Filling::operands() {
   MapShapes shapes = map_shapes(task_, plan_);
   const plan::ConvConfig& c = plan_.config;
-  const bool whole_lines = c.unfold && c.unfold->by_lines() && at_.activation_pitch == 0;
-  if (c.unfold) shapes.activation = window_shape(task_.conv, c, whole_lines);
+  const bool whole_lines = c.window() && c.window()->by_lines() && at_.activation_pitch == 0;
+  if (c.window()) shapes.activation = window_shape(task_.conv, c, whole_lines);
   const auto apart = [](MapShape& m, std::int64_t step) {  // images, and products' filters, are the last extent
     if (step != 0) m.strides[static_cast<std::size_t>(m.rank) - 2] = static_cast<std::uint64_t>(step) * m.element_bytes;
   };
   apart(shapes.activation, at_.step_a), apart(shapes.filter, at_.step_b);
-  if (c.gather)
+  if (c.gathered())
     to_.put_struct(at_image, gathered_image(task_, at_.activation, at_.step_a), at_.activation);
   else
     map(at_image, with_pitch(shapes.activation, at_.activation_pitch), at_.activation, "the image");
-  if (c.unfold)
+  if (c.window())
     to_.put_struct(at_filter, UnfoldedFilter{at_.filter, whole_lines, 0}, at_.filter);
-  else if (c.gather && c.gather->filters)
+  else if (c.gathered() && c.gathered()->filters)
     to_.put_struct(at_filter, gathered_filter(task_, at_.filter, at_.step_b), at_.filter);
   else
     map(at_filter, shapes.filter, at_.filter, "the filter");
@@ -159,7 +159,7 @@ void Filling::outputs() {
     return;
   }
   const MapShape dense = map_shapes(task_, plan_).output, output = with_pitch(dense, at_.output_pitch);
-  if (plan_.config.phases) {
+  if (plan_.config.by_parity()) {
     if (at_.output.data != nullptr) phases(at_output, 0, output, at_.output, "the output");
     if (at_.side.data != nullptr) phases(at_side, 3, dense, at_.side, "the second output");
     return;
@@ -226,10 +226,10 @@ ConvGeometry geometry(const plan::ConvTask& task, const plan::ConvPlan& p) {
   g.images = p.images, g.rows = p.rows;
   g.tiles_m = p.tiles_m, g.tiles_n = p.tiles_n, g.tiles = p.tiles;
   g.patches_across = p.patches_across;
-  const bool gathers = p.config.by_hand();  // all taps and channels in one k
+  const bool gathers = p.config.filled_by_warps();  // all taps and channels in one k
   g.taps_h = gathers ? 1 : narrow(c.r), g.taps_w = gathers ? 1 : narrow(c.s), g.channel_blocks = p.channel_blocks;
   g.splits = p.splits;
-  set_divisors(g, p.config.group);
+  set_divisors(g, p.config.schedule.group);
   return g;
 }
 
@@ -259,7 +259,7 @@ void place_workspace(ConvParams& params, const plan::ConvPlan& plan, const plan:
   }
   const auto blocks = static_cast<u32>(plan.blocks);
   params.launch = {reinterpret_cast<u32*>(base + w.exits), blocks * kEpochs - 1, divisor(blocks), 0};
-  if (plan.config.split)
+  if (plan.config.schedule.split)
     params.split = {reinterpret_cast<void*>(base + w.partials), reinterpret_cast<u32*>(base + w.flags)};
 }
 

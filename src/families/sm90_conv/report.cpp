@@ -34,7 +34,7 @@ std::string windows_unfolded(const Unfolding& u, const ConvConfig& c) {
   return fmt::format(
       "windows of {} lines of {} bytes, unfolded in shared memory: {} lines of {} taps x {} channels, {} k-steps; "
       "filters stay there",
-      u.window_lines(c.tile_m), u.pitch, u.lines, u.taps, u.channels, u.steps(c.tile_k));
+      u.window_lines(c.tile.m), u.pitch, u.lines, u.taps, u.channels, u.steps(c.tile.k));
 }
 
 std::string reason_of_general(const ConvPlan& p, const Epilogue& epilogue) {
@@ -47,12 +47,12 @@ std::string reason_of_general(const ConvPlan& p, const Epilogue& epilogue) {
   for (const General::Domain& d : general.domains) stored += d.folds.size() + d.moments.size();
   std::string text = "general: rows have values of their own, elements know where they are";
   if (reductions > 0)
-    text += fmt::format("; {} reductions over a row's channels in {} passes over a tile{}", reductions,
-                        general.levels.size(),
-                        p.config.wide && p.config.meets
-                            ? fmt::format(", exchanged by the {} tiles of a row", p.tiles_n * p.config.cluster_n)
-                        : p.config.wide ? ", joined by the last tile of the row"
-                                        : "");
+    text += fmt::format(
+        "; {} reductions over a row's channels in {} passes over a tile{}", reductions, general.levels.size(),
+        p.config.wide() && p.config.meets()
+            ? fmt::format(", exchanged by the {} tiles of a row", p.tiles_n * p.config.schedule.cluster.n)
+        : p.config.wide() ? ", joined by the last tile of the row"
+                          : "");
   if (returned > 0)
     text += fmt::format("; {} reductions over rows that elements read again, shared by the {} tiles of {}", returned,
                         p.tiles_m * p.tiles_n, p.images > 1 ? "an image" : "all images");
@@ -63,7 +63,7 @@ std::string reason_of_general(const ConvPlan& p, const Epilogue& epilogue) {
 
 std::string reason_of_mode(const ConvPlan& p, const Epilogue& epilogue) {
   const int image = p.tiles_m * p.tiles_n;
-  switch (p.config.mode) {
+  switch (p.config.mode()) {
     case NormMode::none: return "none: no normalisation, tiles are stored as they are finished";
     case NormMode::resident:
       return fmt::format(
@@ -87,34 +87,35 @@ std::string reason_of_mode(const ConvPlan& p, const Epilogue& epilogue) {
 }  // namespace
 
 std::string to_string(const ConvConfig& c) {
-  std::string text = fmt::format("{}x{}", c.tile_m, c.tile_n);
-  if (c.tile_k != 64 && c.element != DType::tf32) text += fmt::format("x{}", c.tile_k);
-  text += fmt::format("/{}", c.stages);
-  if (c.patch || c.stationary) text += fmt::format("+{}", c.stages_a);
-  text += fmt::format(" {}", order_name(c));
-  if (c.cluster_m * c.cluster_n > 1) text += fmt::format(" cluster {}x{}", c.cluster_m, c.cluster_n);
-  if (c.split) text += " split";
-  if (c.group > 0) text += fmt::format(" group {}", c.group);
-  if (c.swap) text += " swap";
-  if (c.stationary) text += " stationary";
-  if (c.mode != NormMode::none) text += fmt::format(" {}", to_string(c.mode));
+  std::string text = fmt::format("{}x{}", c.tile.m, c.tile.n);
+  if (c.tile.k != 64 && c.element != DType::tf32) text += fmt::format("x{}", c.tile.k);
+  text += fmt::format("/{}", c.schedule.stages);
+  if (c.two_dimensional() || c.schedule.stationary) text += fmt::format("+{}", c.activation_stages());
+  text += fmt::format(" {}", to_string(c.schedule.order));
+  if (c.schedule.cluster.ctas() > 1) text += fmt::format(" cluster {}x{}", c.schedule.cluster.m, c.schedule.cluster.n);
+  if (c.schedule.split) text += " split";
+  if (c.schedule.group > 0) text += fmt::format(" group {}", c.schedule.group);
+  if (c.schedule.swap) text += " swap";
+  if (c.schedule.stationary) text += " stationary";
+  if (c.mode() != NormMode::none) text += fmt::format(" {}", to_string(c.mode()));
   if (c.element == DType::tf32) text += " tf32";
-  if (c.columns_a) text += " A(k,m)";
-  if (c.phases)
+  if (c.loads(Im2colTile::Box::columns)) text += " A(k,m)";
+  if (c.by_parity())
     text += " by phases";
-  else if (c.columns_b)
+  else if (c.columns_b())
     text += " B(k,n)";
-  if (c.batched) text += " batched";
-  if (c.gather && c.gather->direct)
+  if (c.operands.batched) text += " batched";
+  if (c.gathered() && c.gathered()->direct)
     text += " direct";
-  else if (c.gather)
-    text += c.gather->filters ? " gather all" : " gather";
-  if (c.stores != Stores::tma) text += c.stores == Stores::plain ? " plain stores" : " planes";
-  if (c.unfold) text += " unfold";
-  if (c.resampling.any()) text += " " + to_string(c.resampling);
-  if (c.fetch.value_or(0) > 0) text += fmt::format(" fetch {}x{}", *c.fetch, c.store_buffers);
-  if (c.head.any()) text += " " + to_string(c.head);
-  if (c.moments > 0) text += fmt::format(" moments/{}", c.moments);
+  else if (c.gathered())
+    text += c.gathered()->filters ? " gather all" : " gather";
+  if (c.features.stores != Stores::tma) text += c.features.stores == Stores::plain ? " plain stores" : " planes";
+  if (c.window()) text += " unfold";
+  if (c.features.resampling.any()) text += " " + to_string(c.features.resampling);
+  if (c.features.fetch.value_or(0) > 0)
+    text += fmt::format(" fetch {}x{}", *c.features.fetch, c.features.store_buffers);
+  if (c.features.head.any()) text += " " + to_string(c.features.head);
+  if (c.features.moments > 0) text += fmt::format(" moments/{}", c.features.moments);
   return text;
 }
 
@@ -130,14 +131,14 @@ std::string reasons(const ConvPlan& plan, const ConvTask& task, const Epilogue& 
   if (c.element == DType::tf32) text += "products: of tf32 (f32 operands without their last 13 bits), added in f32\n";
   text += fmt::format(
       "loads: {}\n",
-      c.gather      ? loads_by_hand(task, *c.gather)
-      : c.unfold    ? windows_unfolded(*c.unfold, c)
-      : c.columns_a ? std::string("boxes of 64 columns of A")
-      : c.patch ? fmt::format("patches 8 pixels wide with a halo of {} lines and {} pixels, one for all filter taps",
-                              c.halo_h, c.halo_w) +
-                      (c.phases ? std::string(", in each of the four phases of the output") : std::string())
-      : c.rows_a ? std::string("boxes of rows")
-                 : std::string("runs of pixels, one for every filter tap"));
+      c.gathered()                        ? loads_by_hand(task, *c.gathered())
+      : c.window()                        ? windows_unfolded(*c.window(), c)
+      : c.loads(Im2colTile::Box::columns) ? std::string("boxes of 64 columns of A")
+      : c.halo() ? fmt::format("patches 8 pixels wide with a halo of {} lines and {} pixels, one for all filter taps",
+                               c.halo()->halo_h, c.halo()->halo_w) +
+                       (c.by_parity() ? std::string(", in each of the four phases of the output") : std::string())
+      : c.loads(Im2colTile::Box::rows) ? std::string("boxes of rows")
+                                       : std::string("runs of pixels, one for every filter tap"));
   text += fmt::format("mode: {}\n", reason_of_mode(plan, epilogue));
   if (const std::string operands = describe_operands(c, make_problem(task, epilogue, device)); !operands.empty())
     text += fmt::format("operands [m,n]: {}\n", operands);
@@ -147,27 +148,27 @@ std::string reasons(const ConvPlan& plan, const ConvTask& task, const Epilogue& 
 Override override_of(const ConvConfig& c) {
   const auto on = [](bool x) { return std::string(x ? "on" : "off"); };
   Override all;
-  all.fields = {
-      {"tile", fmt::format("{}x{}", c.tile_m, c.tile_n)},
-      {"depth", fmt::format("{}", c.tile_k)},
-      {"order", std::string(order_name(c))},
-      {"load", c.unfold   ? "unfold"
-               : c.patch  ? "patch"
-               : c.gather ? "gather"
-                          : "runs"},
-      {"stages", c.patch || c.stationary ? fmt::format("{}+{}", c.stages, c.stages_a) : fmt::format("{}", c.stages)},
-      {"buffers", fmt::format("{}", c.store_buffers)},
-      {"cluster", fmt::format("{}x{}", c.cluster_m, c.cluster_n)},
-      {"split", on(c.split)},
-      {"swap", on(c.swap)},
-      {"stationary", on(c.stationary)},
-      {"mode", std::string(to_string(c.mode))},
-      {"unit", fmt::format("{}", c.unit)}};
-  if (c.fetch) all.fields["fetch"] = fmt::format("{}", *c.fetch);
-  if (c.group > 0) all.fields["group"] = fmt::format("{}", c.group);  // else none is what the planner makes of it
+  all.fields = {{"tile", fmt::format("{}x{}", c.tile.m, c.tile.n)},
+                {"depth", fmt::format("{}", c.tile.k)},
+                {"order", std::string(to_string(c.schedule.order))},
+                {"load", c.window()            ? "unfold"
+                         : c.two_dimensional() ? "patch"
+                         : c.gathered()        ? "gather"
+                                               : "runs"},
+                {"stages", c.two_dimensional() || c.schedule.stationary
+                               ? fmt::format("{}+{}", c.schedule.stages, c.activation_stages())
+                               : fmt::format("{}", c.schedule.stages)},
+                {"buffers", fmt::format("{}", c.features.store_buffers)},
+                {"cluster", fmt::format("{}x{}", c.schedule.cluster.m, c.schedule.cluster.n)},
+                {"split", on(c.schedule.split)},
+                {"swap", on(c.schedule.swap)},
+                {"stationary", on(c.schedule.stationary)},
+                {"mode", std::string(to_string(c.mode()))},
+                {"unit", fmt::format("{}", c.unit())}};
+  if (c.features.fetch) all.fields["fetch"] = fmt::format("{}", *c.features.fetch);
+  if (c.schedule.group > 0)
+    all.fields["group"] = fmt::format("{}", c.schedule.group);  // else none is what the planner makes of it
   return all;
 }
-
-std::string_view order_name(const ConvConfig& c) { return order_name(c.tile_warpgroups, c.turns); }
 
 }  // namespace unisono::plan

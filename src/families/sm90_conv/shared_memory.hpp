@@ -4,7 +4,7 @@
 
 #include <cstddef>
 
-#include "families/sm90_conv/conv.hpp"
+#include "families/sm90_conv/config.hpp"
 #include "plan/visitor_shape.hpp"
 
 namespace unisono::plan {

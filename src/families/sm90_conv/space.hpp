@@ -5,7 +5,7 @@
 
 #include "families/interface/override.hpp"
 #include "families/sm90/problem.hpp"
-#include "families/sm90_conv/conv.hpp"
+#include "families/sm90_conv/config.hpp"
 
 namespace unisono::plan {
 

@@ -35,20 +35,21 @@ MapShape tiled(int rank, const std::array<std::uint64_t, 4>& extents, const std:
 MapShape activation_shape(const Conv2d& c, const plan::ConvPlan& plan) {
   const plan::ConvConfig& k = plan.config;
   const std::uint64_t bytes = size_of(k.element);
-  if (k.rows_a)
-    return tiled(3, {u64(c.c), u64(plan.rows), u64(plan.images), 1}, {u32(k.atom_k()), u32(k.tile_m), 1, 1}, bytes);
-  if (k.columns_a) return tiled(3, {u64(c.w), u64(c.c), u64(c.n), 1}, {box_columns, u32(k.tile_k), 1, 1});
+  if (k.loads(plan::Im2colTile::Box::rows))
+    return tiled(3, {u64(c.c), u64(plan.rows), u64(plan.images), 1}, {u32(k.atom_k()), u32(k.tile.m), 1, 1}, bytes);
+  if (k.loads(plan::Im2colTile::Box::columns))
+    return tiled(3, {u64(c.w), u64(c.c), u64(c.n), 1}, {box_columns, u32(k.tile.k), 1, 1});
   const std::array<std::uint64_t, 4> extents{u64(c.c), u64(c.w), u64(c.h), u64(c.n)};
-  if (k.unfold) return window_shape(c, k, k.unfold->by_lines());
+  if (k.window()) return window_shape(c, k, k.window()->by_lines());
   const auto [top, left, bottom, right] = c.pad;
   const std::int64_t halo_h = (c.r - 1) * c.dilation[0], halo_w = (c.s - 1) * c.dilation[1];
-  if (k.patch) return tiled(4, extents, {u32(k.atom_k()), u32(8 + halo_w), u32(k.tile_m / 8 + halo_h), 1}, bytes);
+  if (k.halo()) return tiled(4, extents, {u32(k.atom_k()), u32(8 + halo_w), u32(k.tile.m / 8 + halo_h), 1}, bytes);
   MapShape m = dense(4, extents, bytes);
   m.im2col = true;
   m.lower = {static_cast<int>(-left), static_cast<int>(-top)};
   m.upper = {static_cast<int>(right - halo_w), static_cast<int>(bottom - halo_h)};
   m.channels = u32(k.atom_k());
-  m.pixels = u32(k.tile_m);
+  m.pixels = u32(k.tile.m);
   m.steps = {1, u32(c.stride[1]), u32(c.stride[0]), 1};
   m.swizzle_bytes = static_cast<int>(static_cast<std::uint64_t>(k.atom_k()) * bytes);
   return m;
@@ -58,10 +59,10 @@ MapShape activation_shape(const Conv2d& c, const plan::ConvPlan& plan) {
 // an image's edge, or over the last channel, TMA leaves out. Runs of what is enlarged know their lines:
 // 16 pixels are a part of one, or several lines.
 MapShape output_shape(const Conv2d& c, const plan::ConvPlan& plan, const Extents& e) {
-  const bool patch = plan.config.patch, lined = !patch && plan.config.resampling.enlarged;
+  const bool patch = plan.config.two_dimensional(), lined = !patch && plan.config.features.resampling.enlarged;
   const std::int64_t across = patch || lined ? e.width : plan.rows;
   const std::int64_t lines = patch ? e.height : lined ? plan.rows / std::max<std::int64_t>(1, e.width) : 1;
-  const std::uint32_t slice = u32(plan::slice_channels(plan.config.tile_n));
+  const std::uint32_t slice = u32(plan::slice_channels(plan.config.tile.n));
   const std::uint32_t pixels = patch ? 8 : lined ? u32(std::min<std::int64_t>(16, e.width)) : 16;
   return tiled(4, {u64(c.k), u64(across), u64(lines), u64(plan.images)}, {slice, pixels, 16 / pixels, 1});
 }
@@ -70,23 +71,24 @@ MapShape output_shape(const Conv2d& c, const plan::ConvPlan& plan, const Extents
 // k), or boxes of 64 columns of B (batch, k, n).
 MapShape filter_shape(const plan::ConvTask& t, const plan::ConvConfig& k) {
   const Conv2d& c = t.conv;
-  const std::int64_t products = k.batched ? c.n : 1;
+  const std::int64_t products = k.operands.batched ? c.n : 1;
   const std::uint64_t bytes = size_of(k.element);
   if (t.phases)
     return tiled(4, {u64(c.k), u64(t.transposed->s), u64(t.transposed->r), u64(c.c)},
-                 {box_columns, 1, 1, u32(k.tile_k)});
-  if (k.columns_b) return tiled(3, {u64(c.k), u64(c.c), u64(products), 1}, {box_columns, u32(k.tile_k), 1, 1});
-  if (k.gather && !k.batched)
-    return tiled(3, {u64(c.r * c.s * (c.c / c.groups)), 1, u64(c.k), 1}, {u32(k.atom_k()), 1, u32(k.tile_n), 1}, bytes);
-  if (k.batched) return tiled(3, {u64(c.c), u64(c.k), u64(products), 1}, {u32(k.atom_k()), u32(k.tile_n), 1, 1}, bytes);
-  return tiled(3, {u64(c.c), u64(c.r * c.s), u64(c.k), 1}, {u32(k.atom_k()), 1, u32(k.tile_n), 1}, bytes);
+                 {box_columns, 1, 1, u32(k.tile.k)});
+  if (k.columns_b()) return tiled(3, {u64(c.k), u64(c.c), u64(products), 1}, {box_columns, u32(k.tile.k), 1, 1});
+  if (k.gathered() && !k.operands.batched)
+    return tiled(3, {u64(c.r * c.s * (c.c / c.groups)), 1, u64(c.k), 1}, {u32(k.atom_k()), 1, u32(k.tile.n), 1}, bytes);
+  if (k.operands.batched)
+    return tiled(3, {u64(c.c), u64(c.k), u64(products), 1}, {u32(k.atom_k()), u32(k.tile.n), 1, 1}, bytes);
+  return tiled(3, {u64(c.c), u64(c.r * c.s), u64(c.k), 1}, {u32(k.atom_k()), 1, u32(k.tile.n), 1}, bytes);
 }
 
 }  // namespace
 
 MapShape window_shape(const Conv2d& c, const plan::ConvConfig& k, bool whole_lines) {
-  const std::int64_t elements = k.unfold->pitch / 2;
-  const std::uint32_t lines = u32(k.unfold->window_lines(k.tile_m));
+  const std::int64_t elements = k.window()->pitch / 2;
+  const std::uint32_t lines = u32(k.window()->window_lines(k.tile.m));
   MapShape m = whole_lines
                    ? tiled(3, {u64(c.w * c.c), u64(c.h), u64(c.n), 1}, {u32(elements), lines, 1, 1})
                    : tiled(4, {u64(c.c), u64(c.w), u64(c.h), u64(c.n)}, {u32(c.c), u32(elements / c.c), lines, 1});

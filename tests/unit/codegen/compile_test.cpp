@@ -66,7 +66,7 @@ jit::Request request_of(const Kernel& kernel, std::span<const jit::Header> heade
 // Few elements a thread: the functions are compiled for each
 plan::ConvConfig small_tile() {
   plan::ConvConfig config;
-  config.tile_m = 64, config.tile_n = 16;
+  config.tile.m = 64, config.tile.n = 16;
   return config;
 }
 
@@ -132,8 +132,8 @@ TEST_F(Compiles, WithoutNormalisation) {
   compile("store acc as y : bf16");
   plan::ConvConfig config;
   config.element = DType::f16;
-  config.tile_m = 256, config.tile_n = 160, config.tile_warpgroups = 2, config.turns = 1, config.cluster_n = 2,
-  config.stages = 3;
+  config.tile = {.m = 256, .n = 160};
+  config.schedule = {.order = plan::Order::cooperative, .cluster = {1, 2}, .stages = 3};
   compile("h = acc + bias[n] + temb[b,n]\nstore silu(h) + r[m,n] as y : f16\nstore h : bf16", config);
 }
 
@@ -165,7 +165,7 @@ TEST_F(Compiles, Rows) {
       "+ r as y : bf16");
   const char* text = "y = layer_norm(acc + t[b,n])\nstore gelu(y) as z : f16\nstore y as w : bf16";
   plan::ConvConfig config = config_of(epilogue_of(text));
-  config.tile_m = 64, config.tile_n = 256, config.stages = 3, config.element = DType::f16, config.split = true;
+  config.element = DType::f16, config.tile = {.m = 64, .n = 256}, config.schedule = {.stages = 3, .split = true};
   Options options;
   options.watchdog = options.delays = true;
   compile(text, config, options);
@@ -179,8 +179,9 @@ TEST_F(Compiles, BitsOfAccumulators) {
   for (const auto mode : {plan::NormMode::rows, plan::NormMode::resident, plan::NormMode::streamed}) {
     const std::string& chosen = mode == plan::NormMode::rows ? pixel : image;
     plan::ConvConfig config = config_of(epilogue_of(chosen));
-    config.mode = mode;
-    config.tile_m = 256, config.tile_n = 64, config.tile_warpgroups = 2, config.turns = 1, config.stages = 3;
+    if (mode == plan::NormMode::streamed) config.statistics = plan::StreamedStatistics{.unit = config.unit()};
+    config.tile = {.m = 256, .n = 64};
+    config.schedule = {.order = plan::Order::cooperative, .stages = 3};
     compile(chosen, config);
   }
   compile("store odd(acc) as y : bf16", small_tile());
@@ -188,11 +189,13 @@ TEST_F(Compiles, BitsOfAccumulators) {
 
 TEST_F(Compiles, Unfolded) {
   Conv2d conv{.n = 1, .h = 64, .w = 64, .c = 3, .k = 64, .r = 3, .s = 3};
-  plan::ConvConfig config{.tile_m = 128, .tile_n = 64, .tile_warpgroups = 2, .turns = 2, .stages_a = 3, .patch = true};
-  config.unfold = plan::unfolding_of(conv);
+  plan::ConvConfig config{.tile = {.n = 64},
+                          .schedule = {.order = plan::Order::pairs},
+                          .loader = plan::ExplicitIm2col{.window = plan::unfolding_of(conv), .stages = 3}};
   compile("store relu(acc + bias[n]) as y : bf16", config);
   conv.c = 16;
-  config.tile_k = 32, config.turns = 1, config.unfold = plan::unfolding_of(conv);
+  config.tile.k = 32, config.schedule.order = plan::Order::cooperative;
+  config.loader = plan::ExplicitIm2col{.window = plan::unfolding_of(conv), .stages = 3};
   Options options;
   options.watchdog = options.delays = true;
   compile("store relu(acc + bias[n]) as y : bf16", config, options);
@@ -203,15 +206,16 @@ TEST_F(Compiles, StreamedAndSwapped) {
       "operand r[m,n] : bf16\ny = instance_norm(acc * s[] + r[m,n], scale=gamma[n])\nstore gelu(y) * r[m,n] as z : "
       "bf16\nstore y + t[b,n] as w : f16";
   plan::ConvConfig config = config_of(epilogue_of(text));
-  config.mode = plan::NormMode::streamed, config.store_buffers = plan::stores_per_tile(config);
+  config.statistics = plan::StreamedStatistics{.unit = config.unit()};
+  config.features.store_buffers = plan::stores_per_tile(config);
   Options options;
   options.watchdog = options.delays = true;
   compile(text, config, options);
-  config.tile_m = 128, config.tile_n = 64, config.swap = true, config.store_buffers = plan::stores_per_tile(config);
+  config.tile.n = 64, config.schedule.swap = true, config.features.store_buffers = plan::stores_per_tile(config);
   compile(text, config);
-  config.mode = plan::NormMode::resident;
+  config.statistics = plan::ResidentStatistics{.unit = config.unit()};
   compile(text, config);
-  config.fetch = 1;
+  config.features.fetch = 1;
   compile(text, config);
 }
 

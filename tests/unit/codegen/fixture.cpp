@@ -27,12 +27,13 @@ plan::Epilogue epilogue_of(std::string_view text) {
 
 plan::ConvConfig config_of(const plan::Epilogue& epilogue) {
   plan::ConvConfig config;
-  if (epilogue.general) config.mode = plan::NormMode::general;
+  if (epilogue.general) config.statistics = plan::GeneralReductions{};
   if (!epilogue.norm) return config;
-  config.store_buffers = 2;
-  config.mode = epilogue.norm->per_pixel ? plan::NormMode::rows : plan::NormMode::resident;
-  if (epilogue.norm->per_pixel) return config;
-  config.unit = static_cast<int>(epilogue.norm->group_channels);
+  config.features.store_buffers = 2;
+  if (epilogue.norm->per_pixel)
+    config.statistics = plan::RowStatistics{};
+  else
+    config.statistics = plan::ResidentStatistics{.unit = static_cast<int>(epilogue.norm->group_channels)};
   return config;
 }
 

@@ -71,7 +71,7 @@ TEST(Golden, AProductNamesItsOperands) {
   plan::ConvConfig config;
   const plan::Epilogue epilogue = epilogue_of("store acc as y : bf16");
   EXPECT_THAT(generate(epilogue, config).source, HasSubstr("using Operands = Images;"));
-  config.columns_a = true, config.batched = true;
+  config.loader = plan::Im2colTile{.box = plan::Im2colTile::Box::columns}, config.operands.batched = true;
   EXPECT_NE(generate(epilogue, config).source.find("using Operands = Matrices<true, false, true>;"), std::string::npos);
 }
 
@@ -79,7 +79,7 @@ TEST(Golden, AConfigurationNamesItsPhases) {
   plan::ConvConfig config;
   const plan::Epilogue epilogue = epilogue_of("store acc as y : bf16");
   EXPECT_EQ(generate(epilogue, config).source.find("Phases"), std::string::npos);
-  config.patch = true, config.stages_a = 2, config.phases = config.columns_b = true;
+  config.loader = plan::HaloTile{.by_parity = true};
   EXPECT_NE(generate(epilogue, config).source.find("using Operands = Phases;"), std::string::npos);
 }
 
@@ -87,8 +87,9 @@ TEST(Golden, AConfigurationNamesItsWindows) {
   plan::ConvConfig config;
   const plan::Epilogue epilogue = epilogue_of("store acc as y : bf16");
   EXPECT_EQ(generate(epilogue, config).source.find("Unfolded"), std::string::npos);
-  config.patch = true, config.stages_a = 3;
-  config.unfold = {.lines = 7, .taps = 5, .channels = 3, .stride_h = 2, .stride_w = 1, .dilation_h = 4, .pitch = 80};
+  config.loader = plan::ExplicitIm2col{
+      .window = {.lines = 7, .taps = 5, .channels = 3, .stride_h = 2, .stride_w = 1, .dilation_h = 4, .pitch = 80},
+      .stages = 3};
   EXPECT_NE(
       generate(epilogue, config)
           .source.find(
@@ -106,8 +107,8 @@ TEST(Golden, AConfigurationNamesWhatItResamples) {
   EXPECT_THAT(generate(epilogue, config).source, HasSubstr("using Resample = AsItIs;"));
   epilogue.resampled = {.pooled = "p", .enlarged = "e", .only_enlarged = true};
   EXPECT_THROW(generate(epilogue, config), InternalError);
-  config.patch = true, config.stages_a = 2;
-  config.resampling = plan::resampling_of(epilogue.resampled);
+  config.loader = plan::HaloTile{};
+  config.features.resampling = plan::resampling_of(epilogue.resampled);
   EXPECT_NE(generate(epilogue, config).source.find("using Resample = Resampled<true, true, true>;"), std::string::npos);
 }
 
@@ -116,13 +117,13 @@ TEST(Golden, AConfigurationNamesWhatItFetches) {
   plan::ConvConfig config;
   const plan::Epilogue declared = epilogue_of("operand r[m,n] : bf16\nstore acc + r as y : bf16"),
                        bound = epilogue_of("store acc + r[m,n] as y : bf16");
-  config.fetch = 0;
+  config.features.fetch = 0;
   EXPECT_THAT(generate(declared, config).source, HasSubstr("kMoments = 0, kFetch = 0;"));
-  config.fetch = 1;
+  config.features.fetch = 1;
   EXPECT_THAT(generate(declared, config).source, HasSubstr("kMoments = 0, kFetch = 1;"));
   EXPECT_THROW(generate(bound, config), InternalError);
   EXPECT_THROW(generate(bound, config, {.storage = {{"r", DType::bf16}}}), InternalError);
-  config.fetch = 2;
+  config.features.fetch = 2;
   EXPECT_THROW(generate(declared, config), InternalError);
 }
 
@@ -131,13 +132,13 @@ TEST(Golden, AHeadIsAsRecorded) {
   const Conv2d conv{.n = 2, .h = 32, .w = 32, .c = 64, .k = 64, .dtype_x = DType::bf16, .dtype_w = DType::bf16};
   plan::Epilogue epilogue = epilogue_of("store silu(acc + bias[n]) as y : bf16");
   plan::ConvConfig config;
-  config.tile_n = 64;
+  config.tile.n = 64;
   EXPECT_THAT(generate(epilogue, config).source, HasSubstr("using Head = NoHead;"));
   plan::add_head(
       epilogue, {.channels = 17, .graph = parse("store sigmoid(acc * gain[] + hbias[n]) as heat : bf16"), .only = true},
       conv);
   EXPECT_THROW(generate(epilogue, config), InternalError);
-  config.head = plan::head_of(epilogue);
+  config.features.head = plan::head_of(epilogue);
   const Kernel kernel = generate(epilogue, config);
   ASSERT_EQ(kernel.head_fields.size(), 2u);
   EXPECT_EQ(kernel.head_fields[0].name, "gain");
@@ -165,7 +166,7 @@ TEST(Golden, AConfigurationNamesTheMomentsItStores) {
   EXPECT_THAT(generate(epilogue, config).source, HasSubstr("kMoments = 0,"));
   plan::store_moments(epilogue, {"moments", 6}, 96);
   EXPECT_THROW(generate(epilogue, config), InternalError);
-  config.moments = 2;
+  config.features.moments = 2;
   EXPECT_THAT(generate(epilogue, config).source, HasSubstr("kMoments = 2,"));
 }
 

@@ -49,10 +49,10 @@ TEST(Refusal, AConfigurationThatDoesNotFit) {
   EXPECT_THROW(generate(plain, config_of(norm)), InternalError);
   EXPECT_THROW(generate(norm, config_of(plain)), InternalError);
   plan::ConvConfig config = config_of(norm);
-  config.mode = plan::NormMode::streamed;
+  config.statistics = plan::StreamedStatistics{.unit = config.unit()};
   EXPECT_NO_THROW(generate(norm, config));
   EXPECT_THROW(generate(raw, config), InternalError);
-  config.unit = 3;
+  config.statistics = plan::StreamedStatistics{.unit = 3};
   EXPECT_THROW(generate(norm, config), InternalError);
   config = {};
   config.element = DType::f32;

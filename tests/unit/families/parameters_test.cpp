@@ -141,7 +141,7 @@ TEST(Parameters, EpochOfAnyCountOfExits) {
 
 TEST(Parameters, PlacesInTheWorkspace) {
   plan::ConvPlan p;
-  p.config.split = true;
+  p.config.schedule.split = true;
   p.workspace = {.bytes = 4096, .exits = 256, .slots = 512, .teams = 1024, .flags = 2048, .partials = 2304};
   p.blocks = 120;
   p.slots_per_image = 7, p.team_slots = 3, p.teams_per_image = 3;

@@ -39,7 +39,7 @@ TEST(TensorMaps, RunsAreIm2col) {
                     .stride = {2, 1},
                     .pad = {1, 2, 0, 3},
                     .dilation = {2, 1}};
-  const MapShapes m = map_shapes(conv, plan_of(conv, {.tile_m = 128, .tile_n = 160, .tile_k = 32}, false));
+  const MapShapes m = map_shapes(conv, plan_of(conv, {.tile = {.m = 128, .n = 160, .k = 32}}, false));
   EXPECT_TRUE(m.activation.im2col);
   EXPECT_EQ(m.activation.rank, 4);
   EXPECT_EQ(m.activation.extents, (std::array<std::uint64_t, 4>{24, 12, 9, 2}));
@@ -90,7 +90,7 @@ TEST(TensorMaps, FilterOfATransposedConvolution) {
   ASSERT_TRUE(phases);
   const plan::ConvTask& task = *phases;
   plan::ConvPlan plan;
-  plan.config = {.tile_m = 128, .tile_n = 40, .patch = true, .halo_h = 1, .halo_w = 2, .phases = true};
+  plan.config = {.tile = {.m = 128, .n = 40}, .loader = plan::HaloTile{.halo_h = 1, .halo_w = 2, .by_parity = true}};
   plan.images = 2, plan.rows = 9 * 17;
   const MapShapes m = map_shapes(task, plan);
   EXPECT_EQ(m.filter.extents, (std::array<std::uint64_t, 4>{40, 5, 3, 24}));
@@ -104,8 +104,8 @@ TEST(TensorMaps, FilterOfATransposedConvolution) {
 TEST(TensorMaps, LinesOfWhatIsEnlarged) {
   for (const auto& [width, pixels] : {std::pair{48, 16u}, {16, 16u}, {8, 8u}, {1, 1u}}) {
     const Conv2d conv{.n = 3, .h = 6, .w = width, .c = 24, .k = 40};
-    plan::ConvConfig config{.tile_m = 128, .tile_n = 64};
-    config.resampling = {.only = true, .enlarged = true};
+    plan::ConvConfig config{.tile = {.m = 128, .n = 64}};
+    config.features.resampling = {.only = true, .enlarged = true};
     for (const bool per_image : {false, true}) {
       const MapShape m = map_shapes(conv, plan_of(conv, config, per_image)).output;
       const auto across = static_cast<std::uint64_t>(width);
@@ -118,8 +118,10 @@ TEST(TensorMaps, LinesOfWhatIsEnlarged) {
 // Three products of A (k, m) and B (k, n), m 40, n 72, k 200
 TEST(TensorMaps, OfProductsAreBoxesOf64Columns) {
   const Conv2d conv{.n = 3, .h = 1, .w = 40, .c = 200, .k = 72};
-  plan::ConvConfig config{.tile_m = 128, .tile_n = 80, .tile_k = 32, .columns_a = true, .columns_b = true};
-  config.batched = true;
+  plan::ConvConfig config{.tile = {.m = 128, .n = 80, .k = 32},
+                          .loader = plan::Im2colTile{.box = plan::Im2colTile::Box::columns},
+                          .operands = {.columns_b = true}};
+  config.operands.batched = true;
   MapShapes m = map_shapes(conv, plan_of(conv, config, true));
   EXPECT_FALSE(m.activation.im2col);
   EXPECT_EQ(m.activation.rank, 3);
@@ -132,7 +134,7 @@ TEST(TensorMaps, OfProductsAreBoxesOf64Columns) {
   EXPECT_EQ(m.filter.box, (std::array<std::uint32_t, 4>{64, 32, 1, 1}));
   EXPECT_EQ(m.filter.swizzle_bytes, 128);
   EXPECT_EQ(m.output.extents, (std::array<std::uint64_t, 4>{72, 40, 1, 3}));
-  config.columns_a = config.columns_b = false;
+  config.loader = plan::Im2colTile{}, config.operands.columns_b = false;
   m = map_shapes(conv, plan_of(conv, config, true));
   EXPECT_TRUE(m.activation.im2col);
   EXPECT_EQ(m.activation.extents, (std::array<std::uint64_t, 4>{200, 40, 1, 3}));
@@ -145,21 +147,23 @@ TEST(TensorMaps, OfProductsAreBoxesOf64Columns) {
 // With steps of 128 elements, rows take two boxes of a swizzle's span, columns one of 128 rows
 TEST(TensorMaps, OfStepsOf128) {
   Conv2d conv{.n = 2, .h = 9, .w = 12, .c = 200, .k = 40, .r = 3, .s = 5};
-  plan::ConvConfig config{.tile_m = 128, .tile_n = 80, .tile_k = 128};
+  plan::ConvConfig config{.tile = {.m = 128, .n = 80, .k = 128}};
   MapShapes m = map_shapes(conv, plan_of(conv, config, false));
   EXPECT_EQ(m.activation.channels, 64u);
   EXPECT_EQ(m.activation.swizzle_bytes, 128);
   EXPECT_EQ(m.filter.box, (std::array<std::uint32_t, 4>{64, 1, 80, 1}));
   EXPECT_EQ(m.filter.swizzle_bytes, 128);
-  config.patch = true, config.halo_h = 2, config.halo_w = 4;
+  config.loader = plan::HaloTile{.halo_h = 2, .halo_w = 4};
   EXPECT_EQ(map_shapes(conv, plan_of(conv, config, true)).activation.box,
             (std::array<std::uint32_t, 4>{64, 12, 18, 1}));
   conv = {.n = 3, .h = 1, .w = 40, .c = 200, .k = 72};
-  config = {.tile_m = 128, .tile_n = 80, .tile_k = 128, .batched = true, .rows_a = true};
+  config = {.tile = {.m = 128, .n = 80, .k = 128},
+            .loader = plan::Im2colTile{.box = plan::Im2colTile::Box::rows},
+            .operands = {.batched = true}};
   m = map_shapes(conv, plan_of(conv, config, true));
   EXPECT_EQ(m.activation.box, (std::array<std::uint32_t, 4>{64, 128, 1, 1}));
   EXPECT_EQ(m.filter.box, (std::array<std::uint32_t, 4>{64, 80, 1, 1}));
-  config.rows_a = false, config.columns_a = config.columns_b = true;
+  config.loader = plan::Im2colTile{.box = plan::Im2colTile::Box::columns}, config.operands.columns_b = true;
   m = map_shapes(conv, plan_of(conv, config, true));
   EXPECT_EQ(m.activation.box, (std::array<std::uint32_t, 4>{64, 128, 1, 1}));
   EXPECT_EQ(m.filter.box, (std::array<std::uint32_t, 4>{64, 128, 1, 1}));
@@ -170,7 +174,7 @@ TEST(TensorMaps, OfF32HaveFourBytes) {
   const Conv2d conv{
       .n = 2, .h = 20, .w = 21, .c = 36, .k = 64, .r = 3, .s = 3, .dtype_x = DType::f32, .dtype_w = DType::f32};
   const MapShapes m =
-      map_shapes(conv, plan_of(conv, {.element = DType::tf32, .tile_m = 128, .tile_n = 64, .tile_k = 32}, false));
+      map_shapes(conv, plan_of(conv, {.element = DType::tf32, .tile = {.m = 128, .n = 64, .k = 32}}, false));
   EXPECT_EQ(m.activation.element_bytes, 4u);
   EXPECT_EQ(m.activation.strides, (std::array<std::uint64_t, 3>{144, 144 * 21, 144 * 21 * 20}));
   EXPECT_EQ(m.activation.channels, 32u);
@@ -185,8 +189,8 @@ TEST(TensorMaps, OfF32HaveFourBytes) {
 TEST(TensorMaps, PatchesAreBoxesWithAHalo) {
   const Conv2d conv{
       .n = 3, .h = 20, .w = 21, .c = 64, .k = 64, .r = 3, .s = 3, .pad = {2, 2, 2, 2}, .dilation = {2, 2}};
-  const MapShapes m =
-      map_shapes(conv, plan_of(conv, {.tile_m = 256, .tile_n = 64, .patch = true, .halo_h = 4, .halo_w = 4}, true));
+  const MapShapes m = map_shapes(
+      conv, plan_of(conv, {.tile = {.m = 256, .n = 64}, .loader = plan::HaloTile{.halo_h = 4, .halo_w = 4}}, true));
   EXPECT_FALSE(m.activation.im2col);
   EXPECT_EQ(m.activation.box, (std::array<std::uint32_t, 4>{64, 8 + 4, 32 + 4, 1}));
   EXPECT_EQ(m.activation.swizzle_bytes, 128);
@@ -200,8 +204,7 @@ TEST(TensorMaps, PatchesAreBoxesWithAHalo) {
 TEST(TensorMaps, WindowsOfFewChannels) {
   Conv2d conv{.n = 3, .h = 20, .w = 24, .c = 3, .k = 64, .r = 7, .s = 7, .stride = {2, 2}, .pad = {3, 3, 3, 3}};
   const auto maps = [&] {
-    plan::ConvConfig c{.tile_m = 128, .tile_n = 64, .patch = true};
-    c.unfold = plan::unfolding_of(conv);
+    plan::ConvConfig c{.tile = {.m = 128, .n = 64}, .loader = plan::ExplicitIm2col{.window = plan::unfolding_of(conv)}};
     return map_shapes(conv, plan_of(conv, c, true));
   };
   const MapShapes lines = maps();

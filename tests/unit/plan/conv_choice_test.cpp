@@ -61,14 +61,14 @@ INSTANTIATE_TEST_SUITE_P(Notes, Choice, testing::ValuesIn(shapes), [](const auto
 TEST(Choosing, StepsOf128AreCandidates) {
   const auto deep = [](const Conv2d& conv) {
     const auto all = candidates(conv, test::epilogue_of(test::bare, conv), Device{});
-    EXPECT_LE(all.front().plan.config.tile_k, 64);
+    EXPECT_LE(all.front().plan.config.tile.k, 64);
     int runs = 0, patches = 0;
     for (const Candidate& c : all) {
       const ConvConfig& k = c.plan.config;
-      if (k.tile_k != 128 || !c.refusal.empty()) continue;
-      EXPECT_LE(k.tile_m * k.tile_n, 128 * 160);
-      EXPECT_GE(k.stages, 3);
-      ++(k.patch ? patches : runs);
+      if (k.tile.k != 128 || !c.refusal.empty()) continue;
+      EXPECT_LE(k.tile.m * k.tile.n, 128 * 160);
+      EXPECT_GE(k.schedule.stages, 3);
+      ++(k.two_dimensional() ? patches : runs);
     }
     return std::pair(runs > 0, patches > 0);
   };

@@ -33,9 +33,9 @@ TEST(Geometry, PatchesResident) {
   EXPECT_EQ(p.threads, 384);
   EXPECT_EQ(p.blocks, 128);  // 512 tiles take four rounds of 128 as of 132
   EXPECT_TRUE(p.cooperative);
-  EXPECT_EQ(p.config.halo_h, 2);
-  EXPECT_EQ(p.config.halo_w, 2);
-  EXPECT_EQ(p.config.unit, 10);  // gcd(10 channels a group, 160)
+  EXPECT_EQ(p.config.halo()->halo_h, 2);
+  EXPECT_EQ(p.config.halo()->halo_w, 2);
+  EXPECT_EQ(p.config.unit(), 10);  // gcd(10 channels a group, 160)
   EXPECT_EQ(p.workspace.exits, 0u);
   EXPECT_EQ(p.workspace.slots, 256u);
   EXPECT_EQ(p.workspace.teams, p.workspace.slots);
@@ -117,10 +117,10 @@ TEST(Geometry, FewBlocksFit) {
   const Epilogue epilogue = test::epilogue_of(test::block, conv);
   for (const Candidate& c : candidates(conv, epilogue, small)) {
     if (!c.refusal.empty()) continue;
-    EXPECT_EQ(c.plan.config.cluster_m * c.plan.config.cluster_n, 1);
+    EXPECT_EQ(c.plan.config.schedule.cluster.ctas(), 1);
     EXPECT_LE(c.plan.blocks, 6);
-    if (c.plan.config.mode == NormMode::resident) {
-      EXPECT_LE(c.plan.tiles, 6 * c.plan.config.turns);
+    if (c.plan.config.mode() == NormMode::resident) {
+      EXPECT_LE(c.plan.tiles, 6 * c.plan.config.schedule.turns());
     }
   }
 }

@@ -107,10 +107,10 @@ TEST(Override, StagesOfPatchesNeedPatches) {
   const Conv2d conv = test::conv_of(1, 32, 32, 64, 64, 3);
   const Epilogue epilogue = test::epilogue_of(test::bare, conv);
   EXPECT_THROW(choose(conv, epilogue, Device{}, Override::parse("stages=5+3 load=runs")), UserError);
-  EXPECT_TRUE(choose(conv, epilogue, Device{}, Override::parse("stages=5+3")).config.patch);
+  EXPECT_TRUE(choose(conv, epilogue, Device{}, Override::parse("stages=5+3")).config.two_dimensional());
   const Conv2d few = test::conv_of(1, 32, 32, 16, 64, 3);
-  EXPECT_TRUE(choose(few, epilogue, Device{}, Override::parse("stages=5+2 load=unfold")).config.unfold);
-  EXPECT_FALSE(choose(few, epilogue, Device{}, Override::parse("stages=5+2")).config.unfold);
+  EXPECT_TRUE(choose(few, epilogue, Device{}, Override::parse("stages=5+2 load=unfold")).config.window());
+  EXPECT_FALSE(choose(few, epilogue, Device{}, Override::parse("stages=5+2")).config.window());
 }
 
 TEST(Override, EveryCandidateHasWhatIsFixed) {
@@ -122,21 +122,21 @@ TEST(Override, EveryCandidateHasWhatIsFixed) {
     EXPECT_TRUE(all.front().refusal.empty()) << fixed << ": " << all.front().refusal;
     for (const Candidate& c : all) EXPECT_TRUE(holds(c.plan.config)) << fixed << ": " << to_string(c.plan.config);
   };
-  each("tile=64x32", [](const ConvConfig& c) { return c.tile_m == 64 && c.tile_n == 32; });
-  each("depth=32", [](const ConvConfig& c) { return c.tile_k == 32 && !c.patch; });
-  each("depth=128 load=runs tile=256x128", [](const ConvConfig& c) { return c.tile_k == 128 && !c.patch; });
-  each("depth=128 load=patch", [](const ConvConfig& c) { return c.tile_k == 128 && c.patch; });
-  each("order=pairs", [](const ConvConfig& c) { return c.tile_warpgroups == 2 && c.turns == 2; });
-  each("order=cooperative", [](const ConvConfig& c) { return c.tile_warpgroups == 2 && c.turns == 1; });
-  each("load=runs", [](const ConvConfig& c) { return !c.patch && c.stages_a == 0; });
-  each("stages=3", [](const ConvConfig& c) { return c.stages == 3; });
-  each("stages=4+2", [](const ConvConfig& c) { return c.patch && c.stages == 4 && c.stages_a == 2; });
-  each("buffers=1", [](const ConvConfig& c) { return c.store_buffers == 1; });
-  each("cluster=1x2", [](const ConvConfig& c) { return c.cluster_m == 1 && c.cluster_n == 2; });
-  each("cluster=2x2", [](const ConvConfig& c) { return c.cluster_m == 2 && c.cluster_n == 2; });
-  each("split=off", [](const ConvConfig& c) { return !c.split; });
-  each("mode=streamed", [](const ConvConfig& c) { return c.mode == NormMode::streamed; });
-  each("unit=4", [](const ConvConfig& c) { return c.unit == 4; });
+  each("tile=64x32", [](const ConvConfig& c) { return c.tile.m == 64 && c.tile.n == 32; });
+  each("depth=32", [](const ConvConfig& c) { return c.tile.k == 32 && !c.two_dimensional(); });
+  each("depth=128 load=runs tile=256x128", [](const ConvConfig& c) { return c.tile.k == 128 && !c.two_dimensional(); });
+  each("depth=128 load=patch", [](const ConvConfig& c) { return c.tile.k == 128 && c.two_dimensional(); });
+  each("order=pairs", [](const ConvConfig& c) { return c.schedule.order == Order::pairs; });
+  each("order=cooperative", [](const ConvConfig& c) { return c.schedule.order == Order::cooperative; });
+  each("load=runs", [](const ConvConfig& c) { return !c.two_dimensional() && c.activation_stages() == 0; });
+  each("stages=3", [](const ConvConfig& c) { return c.schedule.stages == 3; });
+  each("stages=4+2", [](const ConvConfig& c) { return c.halo() && c.schedule.stages == 4 && c.halo()->stages == 2; });
+  each("buffers=1", [](const ConvConfig& c) { return c.features.store_buffers == 1; });
+  each("cluster=1x2", [](const ConvConfig& c) { return c.schedule.cluster.m == 1 && c.schedule.cluster.n == 2; });
+  each("cluster=2x2", [](const ConvConfig& c) { return c.schedule.cluster.m == 2 && c.schedule.cluster.n == 2; });
+  each("split=off", [](const ConvConfig& c) { return !c.schedule.split; });
+  each("mode=streamed", [](const ConvConfig& c) { return c.mode() == NormMode::streamed; });
+  each("unit=4", [](const ConvConfig& c) { return c.unit() == 4; });
 }
 
 TEST(Override, CombinationsThatCannotBeAreRefusedWithTheirReason) {

@@ -85,70 +85,70 @@ RandomProblem random_product(Random& random) {
   return p;
 }
 
-int accumulators(const ConvConfig& c) { return c.tile_m / c.tile_warpgroups / 64 * c.tile_n / 2; }
+int accumulators(const ConvConfig& c) { return c.tile.m / c.schedule.warpgroups() / 64 * c.tile.n / 2; }
 
 /// The static assertions of kernels/unisono.
 void check_config(const ConvConfig& c, const Epilogue& e, const Conv2d& conv) {
-  const int rows = c.tile_m / c.tile_warpgroups, consumers = c.tile_warpgroups * c.turns;
+  const int rows = c.tile.m / c.schedule.warpgroups(), consumers = c.schedule.warpgroups() * c.schedule.turns();
   EXPECT_TRUE(rows == 64 || rows == 128 || rows == 256);
-  EXPECT_EQ(rows * c.tile_warpgroups, c.tile_m);
+  EXPECT_EQ(rows * c.schedule.warpgroups(), c.tile.m);
   EXPECT_TRUE(consumers == 2 || consumers == 4);
-  EXPECT_TRUE(c.tile_n % 8 == 0 && c.tile_n >= 8 && c.tile_n <= 256);
-  EXPECT_EQ(static_cast<std::size_t>(c.tile_n * c.tile_k) * size_of(c.element) % 1024, 0u);
+  EXPECT_TRUE(c.tile.n % 8 == 0 && c.tile.n >= 8 && c.tile.n <= 256);
+  EXPECT_EQ(static_cast<std::size_t>(c.tile.n * c.tile.k) * size_of(c.element) % 1024, 0u);
   EXPECT_EQ(c.element, size_of(conv.dtype_x) == 4 ? DType::tf32 : conv.dtype_x);
   EXPECT_EQ(conv.dtype_x == DType::bf16 || conv.dtype_x == DType::f16 ? 2 : 4, static_cast<int>(size_of(c.element)));
-  EXPECT_LE(c.cluster_m * c.cluster_n, 8);
-  EXPECT_GE(c.stages, c.stationary ? 1 : 2);
+  EXPECT_LE(c.schedule.cluster.ctas(), 8);
+  EXPECT_GE(c.schedule.stages, c.schedule.stationary ? 1 : 2);
   EXPECT_LE(accumulators(c), consumers == 4 ? 64 : e.norm ? 160 : 192);
-  EXPECT_EQ(e.norm.has_value(), normalises(c.mode));
-  EXPECT_EQ(e.general.has_value(), c.mode == NormMode::general);
-  EXPECT_EQ(e.norm && e.norm->per_pixel, c.mode == NormMode::rows);
-  if (c.mode == NormMode::rows || (e.general && e.general->row_waits && !c.meets)) {
-    EXPECT_GE(c.tile_n, conv.k);
-    EXPECT_EQ(c.cluster_n, 1);
-    EXPECT_EQ(c.unit, 1);
-    EXPECT_FALSE(c.swap);
+  EXPECT_EQ(e.norm.has_value(), normalises(c.mode()));
+  EXPECT_EQ(e.general.has_value(), c.mode() == NormMode::general);
+  EXPECT_EQ(e.norm && e.norm->per_pixel, c.mode() == NormMode::rows);
+  if (c.mode() == NormMode::rows || (e.general && e.general->row_waits && !c.meets())) {
+    EXPECT_GE(c.tile.n, conv.k);
+    EXPECT_EQ(c.schedule.cluster.n, 1);
+    EXPECT_EQ(c.unit(), 1);
+    EXPECT_FALSE(c.schedule.swap);
   }
-  if (c.swap) {
-    EXPECT_EQ(c.tile_n % 64, 0);
-    EXPECT_GE(c.store_buffers, std::min(2, stores_per_tile(c)));
+  if (c.schedule.swap) {
+    EXPECT_EQ(c.tile.n % 64, 0);
+    EXPECT_GE(c.features.store_buffers, std::min(2, stores_per_tile(c)));
   }
-  if (c.split) {
-    EXPECT_EQ(c.cluster_m * c.cluster_n, 1);
-    EXPECT_NE(c.mode, NormMode::streamed);
-    EXPECT_EQ(c.tile_n % 32, 0);
+  if (c.schedule.split) {
+    EXPECT_EQ(c.schedule.cluster.ctas(), 1);
+    EXPECT_NE(c.mode(), NormMode::streamed);
+    EXPECT_EQ(c.tile.n % 32, 0);
   }
   if (e.norm) {
-    EXPECT_EQ(c.tile_n % c.unit, 0);
-    EXPECT_EQ(e.norm->group_channels % c.unit, 0);
+    EXPECT_EQ(c.tile.n % c.unit(), 0);
+    EXPECT_EQ(e.norm->group_channels % c.unit(), 0);
   }
   if (e.uses_raw) {
-    EXPECT_EQ(c.mode, NormMode::resident);
+    EXPECT_EQ(c.mode(), NormMode::resident);
   }
-  if (c.mode == NormMode::streamed) {
-    EXPECT_EQ(c.store_buffers, stores_per_tile(c));
+  if (c.mode() == NormMode::streamed) {
+    EXPECT_EQ(c.features.store_buffers, stores_per_tile(c));
   }
-  if (c.fetch.value_or(0) > 0) {
-    EXPECT_LE(*c.fetch, std::ssize(fetchable_operands(e)));
-    EXPECT_TRUE(c.stores == Stores::tma && !c.phases && c.store_buffers <= 32);
-    EXPECT_NE(c.mode, NormMode::streamed);
+  if (c.features.fetch.value_or(0) > 0) {
+    EXPECT_LE(*c.features.fetch, std::ssize(fetchable_operands(e)));
+    EXPECT_TRUE(c.features.stores == Stores::tma && !c.by_parity() && c.features.store_buffers <= 32);
+    EXPECT_NE(c.mode(), NormMode::streamed);
     EXPECT_TRUE(!e.general || e.general->levels.empty());
   }
 }
 
 /// Boxes of windows, and what of a filter's lines is multiplied.
 void check_windows(const ConvConfig& c, const Conv2d& conv) {
-  const Unfolding& u = *c.unfold;
-  EXPECT_TRUE(c.patch && c.cluster_m * c.cluster_n == 1 && !c.split && !c.columns_a && !c.columns_b && !c.batched);
+  const Unfolding& u = *c.window();
+  EXPECT_TRUE(c.two_dimensional() && c.schedule.cluster.ctas() == 1 && !c.schedule.split && !c.columns_b() &&
+              !c.operands.batched);
   EXPECT_TRUE(conv.layout == Layout::nhwc && conv.groups == 1 && c.element != DType::tf32);
   EXPECT_TRUE(conv.s == 1 || conv.dilation[1] == 1);
   EXPECT_LE(conv.c, 32);
-  EXPECT_GE(c.tile_n, conv.k);
-  EXPECT_GE(c.stages_a, 2);
-  EXPECT_EQ(c.halo_h + c.halo_w, 0);
+  EXPECT_GE(c.tile.n, conv.k);
+  EXPECT_GE(c.activation_stages(), 2);
   EXPECT_EQ(u.pitch % 16, 0);
   EXPECT_GE(u.pitch, 2 * (7 * conv.stride[1] + conv.s) * conv.c);
-  const std::int64_t lines = (c.tile_m / 8 - 1) * conv.stride[0] + (conv.r - 1) * conv.dilation[0] + 1;
+  const std::int64_t lines = (c.tile.m / 8 - 1) * conv.stride[0] + (conv.r - 1) * conv.dilation[0] + 1;
   EXPECT_LE(lines, 256);
   if (conv.c % 8 == 0) {
     EXPECT_EQ(u.pitch, 2 * (7 * conv.stride[1] + conv.s) * conv.c);
@@ -157,57 +157,55 @@ void check_windows(const ConvConfig& c, const Conv2d& conv) {
     EXPECT_EQ(conv.w * conv.c * 2 % 16, 0);
     EXPECT_LE(u.pitch, 512);
   }
-  EXPECT_EQ(static_cast<std::int64_t>(u.window_bytes(c.tile_m)), (lines * u.pitch + 127) / 128 * 128);
+  EXPECT_EQ(static_cast<std::int64_t>(u.window_bytes(c.tile.m)), (lines * u.pitch + 127) / 128 * 128);
   EXPECT_EQ((conv.pad[1] * conv.c + u.shift) % 8, 0);  // TMA begins at multiples of 16 bytes
   EXPECT_GE(u.pitch, 2 * (u.shift + (7 * conv.stride[1] + conv.s) * conv.c + (u.odd() ? 1 : 0)));
-  EXPECT_GE(u.steps(c.tile_k) * c.tile_k, conv.r * ((conv.s * conv.c + 7) / 8 * 8));
-  EXPECT_LT((u.steps(c.tile_k) - 1) * c.tile_k, conv.r * ((conv.s * conv.c + 7) / 8 * 8));
+  EXPECT_GE(u.steps(c.tile.k) * c.tile.k, conv.r * ((conv.s * conv.c + 7) / 8 * 8));
+  EXPECT_LT((u.steps(c.tile.k) - 1) * c.tile.k, conv.r * ((conv.s * conv.c + 7) / 8 * 8));
 }
 
 /// Boxes, corners and strides that the driver accepts for a tensor map; what has none.
 void check_maps(const ConvConfig& c, const RandomProblem& problem) {
   const Conv2d& conv = problem.conv;
   const std::int64_t unit = c.element == DType::tf32 ? 4 : 8;  // elements in 16 bytes
-  EXPECT_EQ(c.batched, problem.batched);
-  EXPECT_EQ(c.stores == Stores::tma, conv.k % 8 == 0 && conv.layout == Layout::nhwc);
-  EXPECT_TRUE(c.stores == Stores::tma || c.mode != NormMode::streamed);
-  EXPECT_TRUE(c.tile_k != 128 || (!c.gather && c.element != DType::tf32));
-  if (c.unfold) return check_windows(c, conv);
-  if (c.gather) {
-    EXPECT_EQ(c.cluster_m * c.cluster_n, 1);
-    EXPECT_FALSE(c.patch || c.columns_a);
-    EXPECT_EQ(c.columns_b, problem.columns_b && !c.gather->filters);
-    EXPECT_EQ(c.gather->direct, conv.groups > 1 && conv.k / conv.groups % 8 != 0);
-    if (c.gather->direct) {
-      EXPECT_FALSE(c.swap || c.split);
-      EXPECT_LE(c.tile_n, 64);
+  EXPECT_EQ(c.operands.batched, problem.batched);
+  EXPECT_EQ(c.features.stores == Stores::tma, conv.k % 8 == 0 && conv.layout == Layout::nhwc);
+  EXPECT_TRUE(c.features.stores == Stores::tma || c.mode() != NormMode::streamed);
+  EXPECT_TRUE(c.tile.k != 128 || (!c.gathered() && c.element != DType::tf32));
+  if (c.window()) return check_windows(c, conv);
+  if (c.gathered()) {
+    EXPECT_EQ(c.schedule.cluster.ctas(), 1);
+    EXPECT_EQ(c.columns_b(), problem.columns_b && !c.gathered()->filters);
+    EXPECT_EQ(c.gathered()->direct, conv.groups > 1 && conv.k / conv.groups % 8 != 0);
+    if (c.gathered()->direct) {
+      EXPECT_FALSE(c.schedule.swap || c.schedule.split);
+      EXPECT_LE(c.tile.n, 64);
       return;
     }
     const std::int64_t depth = conv.r * conv.s * conv.c / conv.groups;
-    EXPECT_TRUE(c.gather->filters || (problem.columns_b ? conv.k : depth) % unit == 0);
-    EXPECT_TRUE(c.element != DType::tf32 || !c.columns_b);
-    EXPECT_TRUE(!c.gather->vectors ||
+    EXPECT_TRUE(c.gathered()->filters || (problem.columns_b ? conv.k : depth) % unit == 0);
+    EXPECT_TRUE(c.element != DType::tf32 || !c.columns_b());
+    EXPECT_TRUE(!c.gathered()->vectors ||
                 (conv.c / conv.groups % unit == 0 && conv.layout == Layout::nhwc && !problem.columns_a));
-    EXPECT_TRUE(conv.groups == 1 || conv.k / conv.groups % c.tile_n == 0);
+    EXPECT_TRUE(conv.groups == 1 || conv.k / conv.groups % c.tile.n == 0);
     return;
   }
   EXPECT_EQ(conv.layout, Layout::nhwc);
   EXPECT_EQ(conv.groups, 1);
-  EXPECT_EQ(c.columns_a, problem.columns_a);
-  EXPECT_EQ(c.columns_b, problem.columns_b);
-  EXPECT_TRUE(!c.columns_b || conv.k % 8 == 0);
-  EXPECT_EQ((c.columns_a ? conv.w : conv.c) % unit, 0);
-  EXPECT_TRUE(c.columns_b || conv.c % unit == 0);
-  EXPECT_TRUE(c.element != DType::tf32 || (!c.columns_a && !c.columns_b));
-  EXPECT_FALSE(c.columns_a && c.patch);
-  if (c.patch) {
+  EXPECT_EQ(c.loads(Im2colTile::Box::columns), problem.columns_a);
+  EXPECT_EQ(c.columns_b(), problem.columns_b);
+  EXPECT_TRUE(!c.columns_b() || conv.k % 8 == 0);
+  EXPECT_EQ((c.loads(Im2colTile::Box::columns) ? conv.w : conv.c) % unit, 0);
+  EXPECT_TRUE(c.columns_b() || conv.c % unit == 0);
+  EXPECT_TRUE(c.element != DType::tf32 || (!c.loads(Im2colTile::Box::columns) && !c.columns_b()));
+  if (c.two_dimensional()) {
     EXPECT_EQ(conv.stride[0] * conv.stride[1], 1);
-    EXPECT_TRUE(c.tile_k * size_of(c.element) == 128 || (c.tile_k == 128 && c.element != DType::tf32));
-    EXPECT_GE(c.stages_a, 2);
-    EXPECT_GE(c.halo_h, (conv.r - 1) * conv.dilation[0]);
-    EXPECT_EQ(c.halo_w, (conv.s - 1) * conv.dilation[1]);
-    EXPECT_LE(c.tile_m / 8 + c.halo_h, 256);
-    EXPECT_LE(8 + c.halo_w, 256);
+    EXPECT_TRUE(c.tile.k * size_of(c.element) == 128 || (c.tile.k == 128 && c.element != DType::tf32));
+    EXPECT_GE(c.activation_stages(), 2);
+    EXPECT_GE(c.halo()->halo_h, (conv.r - 1) * conv.dilation[0]);
+    EXPECT_EQ(c.halo()->halo_w, (conv.s - 1) * conv.dilation[1]);
+    EXPECT_LE(c.tile.m / 8 + c.halo()->halo_h, 256);
+    EXPECT_LE(8 + c.halo()->halo_w, 256);
     return;
   }
   for (int i = 0; i < 2; ++i) {
@@ -224,11 +222,11 @@ void check_maps(const ConvConfig& c, const RandomProblem& problem) {
 void check_in_flight(const ConvPlan& p) {
   const int image_items = p.tiles_m * p.tiles_n * p.splits;
   if (image_items == 1) return;
-  const int clusters = p.blocks / (p.config.cluster_m * p.config.cluster_n);
+  const int clusters = p.blocks / (p.config.schedule.cluster.ctas());
   std::map<std::tuple<int, int, int>, int> held;  // image, cluster, turn
   const int images = std::min(p.images, 4);
   for (int item = 0; item < images * image_items; ++item) {
-    const int cluster = item % clusters, turn = item / clusters % p.config.turns;
+    const int cluster = item % clusters, turn = item / clusters % p.config.schedule.turns();
     const int count = ++held[{item / image_items, cluster, turn}];
     ASSERT_LE(count, 1) << "image " << item / image_items << " of " << image_items << " items";
   }
@@ -236,9 +234,9 @@ void check_in_flight(const ConvPlan& p) {
 
 void check_launch(const ConvPlan& p, const Conv2d& conv, const Extents& e, const Device& d) {
   const ConvConfig& c = p.config;
-  const int cluster = c.cluster_m * c.cluster_n;
+  const int cluster = c.schedule.cluster.ctas();
   EXPECT_LE(p.shared_bytes, d.shared_bytes);
-  EXPECT_EQ(p.threads, 128 * (1 + c.tile_warpgroups * c.turns));
+  EXPECT_EQ(p.threads, 128 * (1 + c.schedule.warpgroups() * c.schedule.turns()));
   EXPECT_LE(p.threads, 640);
   EXPECT_GE(p.blocks, cluster);
   EXPECT_EQ(p.blocks % cluster, 0);
@@ -246,28 +244,30 @@ void check_launch(const ConvPlan& p, const Conv2d& conv, const Extents& e, const
   EXPECT_LE(p.blocks, p.tiles * p.splits * cluster);
   EXPECT_EQ(p.tiles, p.tiles_m * p.tiles_n * p.images);
   EXPECT_EQ(std::int64_t{p.images} * p.rows, e.rows());
-  EXPECT_GE(std::int64_t{p.tiles_n} * c.cluster_n * c.tile_n, e.cols);
-  const std::int64_t tiles_m = std::int64_t{p.tiles_m} * c.cluster_m;
-  if (c.patch)
-    EXPECT_GE(tiles_m / p.patches_across * (c.tile_m / 8), e.height);
+  EXPECT_GE(std::int64_t{p.tiles_n} * c.schedule.cluster.n * c.tile.n, e.cols);
+  const std::int64_t tiles_m = std::int64_t{p.tiles_m} * c.schedule.cluster.m;
+  if (c.two_dimensional())
+    EXPECT_GE(tiles_m / p.patches_across * (c.tile.m / 8), e.height);
   else
-    EXPECT_GE(tiles_m * c.tile_m, p.rows);
-  const std::int64_t taps = c.gather ? 1 : conv.r * conv.s;
+    EXPECT_GE(tiles_m * c.tile.m, p.rows);
+  const std::int64_t taps = c.gathered() ? 1 : conv.r * conv.s;
   // A step of 128 of runs is two blocks of 64 channels, of whatever taps
-  const std::int64_t together = c.tile_k == 128 && !c.patch ? 2 : 1;
-  EXPECT_GE(std::int64_t{p.channel_blocks} * c.tile_k / together * taps, depth(Contraction(conv)));
-  const std::int64_t loads = c.patch ? p.channel_blocks : (taps * p.channel_blocks + together - 1) / together;
+  const std::int64_t together = c.tile.k == 128 && !c.two_dimensional() ? 2 : 1;
+  EXPECT_GE(std::int64_t{p.channel_blocks} * c.tile.k / together * taps, depth(Contraction(conv)));
+  const std::int64_t loads =
+      c.two_dimensional() ? p.channel_blocks : (taps * p.channel_blocks + together - 1) / together;
   EXPECT_LE(p.splits, std::min<std::int64_t>(8, loads));
-  EXPECT_EQ(c.split, p.splits > 1);
-  if (c.split) {
+  EXPECT_EQ(c.schedule.split, p.splits > 1);
+  if (c.schedule.split) {
     EXPECT_LE(p.tiles * p.splits, d.resident_blocks[1]);
   }
-  EXPECT_EQ(p.cooperative, c.split || c.meets || exchanges(c.mode));
-  if (c.meets) {
-    EXPECT_LE(p.tiles_n, d.resident_blocks[c.cluster_m * c.cluster_n] / (c.cluster_m * c.cluster_n) * c.turns);
-    EXPECT_FALSE(c.split || c.group != 0);
+  EXPECT_EQ(p.cooperative, c.schedule.split || c.meets() || exchanges(c.mode()));
+  if (c.meets()) {
+    EXPECT_LE(p.tiles_n,
+              d.resident_blocks[c.schedule.cluster.ctas()] / (c.schedule.cluster.ctas()) * c.schedule.turns());
+    EXPECT_FALSE(c.schedule.split || c.schedule.group != 0);
   }
-  if (c.mode == NormMode::resident) check_in_flight(p);
+  if (c.mode() == NormMode::resident) check_in_flight(p);
 }
 
 /// Stored reductions: shares of all warpgroups' tiles, of columns of tiles, of rows; counters.
@@ -280,20 +280,21 @@ void check_folds(const ConvPlan& p, const Epilogue& e, Part&& part) {
     planes += 3 * d.moments.size();
   }
   for (const auto& level : e.general->levels) rows = std::max(rows, level.size());
-  EXPECT_EQ(c.wide, rows > 0 && std::int64_t{p.tiles_n} * c.cluster_n > 1);
-  if (planes + tiles == 0 && !c.wide) return;
-  EXPECT_EQ(p.slots_per_image, p.tiles_m * c.cluster_m * c.tile_warpgroups);
+  EXPECT_EQ(c.wide(), rows > 0 && std::int64_t{p.tiles_n} * c.schedule.cluster.n > 1);
+  if (planes + tiles == 0 && !c.wide()) return;
+  EXPECT_EQ(p.slots_per_image, p.tiles_m * c.schedule.cluster.m * c.schedule.warpgroups());
   const std::size_t slots = static_cast<std::size_t>(p.images) * p.slots_per_image,
-                    across = static_cast<std::size_t>(p.tiles_n) * c.cluster_n;
+                    across = static_cast<std::size_t>(p.tiles_n) * c.schedule.cluster.n;
   if (planes + tiles > 0) {
-    part(p.workspace.folds, 4 * slots * across * (planes * c.tile_n + tiles));
-    part(p.workspace.fold_results, 4 * across * p.images * (planes * c.tile_n + tiles));
+    part(p.workspace.folds, 4 * slots * across * (planes * c.tile.n + tiles));
+    part(p.workspace.fold_results, 4 * across * p.images * (planes * c.tile.n + tiles));
   }
-  EXPECT_EQ(c.meets, c.wide && e.general->row_waits);
+  EXPECT_EQ(c.meets(), c.wide() && e.general->row_waits);
   std::size_t entries = 0;
   for (const auto& level : e.general->levels) entries += (level.size() + 2) / 3;
-  if (c.wide)
-    part(p.workspace.fold_rows, (c.meets ? 16 * entries : 4 * rows) * slots * across * (c.tile_m / c.tile_warpgroups));
+  if (c.wide())
+    part(p.workspace.fold_rows,
+         (c.meets() ? 16 * entries : 4 * rows) * slots * across * (c.tile.m / c.schedule.warpgroups()));
   part(p.workspace.fold_counters, 4 * (1 + p.images * across + slots));
 }
 
@@ -311,18 +312,18 @@ void check_workspace(const ConvPlan& p, const Extents& e, const Epilogue& e_) {
   } else if (!e_.general) {
     EXPECT_EQ(p.workspace.bytes, 0u);
   }
-  if (exchanges(c.mode)) {
-    EXPECT_EQ(p.slots_per_image, p.tiles_m * c.cluster_m * c.tile_warpgroups);
+  if (exchanges(c.mode())) {
+    EXPECT_EQ(p.slots_per_image, p.tiles_m * c.schedule.cluster.m * c.schedule.warpgroups());
     EXPECT_EQ(p.teams_per_image, (p.slots_per_image + p.team_slots - 1) / p.team_slots);
-    const std::size_t row = static_cast<std::size_t>(p.images * (e.cols / c.unit)) * 16;
+    const std::size_t row = static_cast<std::size_t>(p.images * (e.cols / c.unit())) * 16;
     part(p.workspace.slots, row * p.slots_per_image);
     if (p.team_slots > 1)
       part(p.workspace.teams, row * p.teams_per_image);
     else
       EXPECT_EQ(p.workspace.teams, p.workspace.slots);
   }
-  if (c.split) {
-    const std::size_t partials = static_cast<std::size_t>(p.tiles) * (p.splits - 1) * c.tile_warpgroups;
+  if (c.schedule.split) {
+    const std::size_t partials = static_cast<std::size_t>(p.tiles) * (p.splits - 1) * c.schedule.warpgroups();
     part(p.workspace.flags, partials * 4);
     part(p.workspace.partials, partials * accumulators(c) * 128 * 4);
   }

@@ -131,9 +131,9 @@ TEST(Gathered, NamesWhatTmaCannotDo) {
   for (const auto& c : cases) {
     SCOPED_TRACE(to_string(c.contraction));
     const auto [config, text] = plan_of(c.contraction);
-    EXPECT_EQ(config.gather.has_value(), c.gather);
-    EXPECT_EQ(config.gather && config.gather->filters, c.filters);
-    EXPECT_EQ(config.stores, c.stores);
+    EXPECT_EQ(config.gathered() != nullptr, c.gather);
+    EXPECT_EQ(config.gathered() && config.gathered()->filters, c.filters);
+    EXPECT_EQ(config.features.stores, c.stores);
     EXPECT_THAT(text, HasSubstr(c.says));
   }
 }
@@ -162,7 +162,7 @@ TEST(Refusals, Stride) {
   conv.stride = {2, 2};
   EXPECT_THAT(refusals(conv, test::bare),
               testing::Contains("patches: stride 2x2; neighbouring pixels share a patch only at stride 1"));
-  EXPECT_FALSE(choose(conv, test::epilogue_of(test::bare, conv), Device{}).config.patch);
+  EXPECT_FALSE(choose(conv, test::epilogue_of(test::bare, conv), Device{}).config.two_dimensional());
 }
 
 TEST(Refusals, LimitsOfIm2col) {
@@ -190,7 +190,7 @@ TEST(Refusals, TheRawValueIsOnlyInResidentMode) {
   const char* epilogue = "h = acc + bias[n]\nstore h + group_norm(h, groups=32, eps=1e-5) as y : bf16\n";
   Epilogue e = test::epilogue_of(epilogue, conv);
   ASSERT_TRUE(e.uses_raw);
-  EXPECT_EQ(choose(conv, e, Device{}).config.mode, NormMode::resident);
+  EXPECT_EQ(choose(conv, e, Device{}).config.mode(), NormMode::resident);
   EXPECT_THAT(refusals(conv, epilogue),
               testing::Contains(HasSubstr("streamed: the epilogue reads the values ahead of the normalisation")));
 }
@@ -201,9 +201,9 @@ TEST(Refusals, LayerNormTakesOneTileAcross) {
     const Conv2d conv = test::conv_of(2, 15, 17, 64, channels, 3);
     try {
       const ConvPlan p = choose(conv, test::epilogue_of(text, conv), Device{}, Override::parse(fixed));
-      EXPECT_EQ(p.config.mode, NormMode::rows);
-      EXPECT_GE(p.config.tile_n, channels);
-      EXPECT_EQ(p.workspace.bytes > 0, p.config.split);
+      EXPECT_EQ(p.config.mode(), NormMode::rows);
+      EXPECT_GE(p.config.tile.n, channels);
+      EXPECT_EQ(p.workspace.bytes > 0, p.config.schedule.split);
       return "";
     } catch (const Unsupported& e) {
       return e.what();
@@ -217,7 +217,7 @@ TEST(Refusals, LayerNormTakesOneTileAcross) {
   };
   // Wider ones exchange their rows' statistics
   const Conv2d wide = test::conv_of(2, 15, 17, 64, 264, 3);
-  EXPECT_TRUE(choose(wide, test::epilogue_of(text, wide), Device{}).config.meets);
+  EXPECT_TRUE(choose(wide, test::epilogue_of(text, wide), Device{}).config.meets());
   has(160, "tile=128x80", "rows: 80 channels a tile, 1 tiles across a cluster; one tile has all 160 channels");
   has(64, "cluster=1x2", "rows: 64 channels a tile, 2 tiles across a cluster");
   has(64, "mode=resident", "mode: resident; only `rows` normalises over the channels of a pixel");
@@ -231,8 +231,8 @@ TEST(Refusals, AnOddUnitIsPossible) {
   // 5 groups of 24/… : groups of 3 channels in tiles of 96 or 24 have units of three
   const Conv2d conv = test::conv_of(2, 24, 24, 64, 96, 3);
   const ConvPlan p = choose(conv, test::epilogue_of(test::block, conv), Device{});
-  EXPECT_EQ(p.config.tile_n % p.config.unit, 0);
-  EXPECT_EQ(3 % p.config.unit, 0);
+  EXPECT_EQ(p.config.tile.n % p.config.unit(), 0);
+  EXPECT_EQ(3 % p.config.unit(), 0);
 }
 
 }  // namespace

@@ -39,13 +39,16 @@ TEST(Explain, NothingLegal) {
 TEST(Text, OfConfigurations) {
   ConvConfig c;
   EXPECT_EQ(to_string(c), "128x128/4 pingpong");
-  c = {.tile_n = 160, .stages = 5, .stages_a = 3, .patch = true, .mode = NormMode::resident};
+  c = {.tile = {.n = 160},
+       .schedule = {.stages = 5},
+       .loader = HaloTile{.stages = 3},
+       .statistics = ResidentStatistics{}};
   EXPECT_EQ(to_string(c), "128x160/5+3 pingpong resident");
-  c.tile_warpgroups = 2, c.turns = 1, c.split = true;
+  c.schedule.order = Order::cooperative, c.schedule.split = true;
   EXPECT_EQ(to_string(c), "128x160/5+3 cooperative split resident");
-  c = {.tile_k = 32, .cluster_m = 2};
+  c = {.tile = {.k = 32}, .schedule = {.cluster = {2, 1}}};
   EXPECT_EQ(to_string(c), "128x128x32/4 pingpong cluster 2x1");
-  c = {.tile_n = 96, .tile_k = 128, .stages = 3};
+  c = {.tile = {.n = 96, .k = 128}, .schedule = {.stages = 3}};
   EXPECT_EQ(to_string(c), "128x96x128/3 pingpong");
   EXPECT_EQ(to_string(override_of(c)),
             "tile=128x96 depth=128 order=pingpong load=runs stages=3 buffers=1 cluster=1x1 split=off swap=off "

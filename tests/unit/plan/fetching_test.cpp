@@ -31,13 +31,13 @@ std::vector<Candidate> all(const char* text, const char* fixed = "") {
 // Each configuration has a candidate without, one with an operand, one with all
 TEST(Fetching, IsAChoiceWhereThereIsWhatToFetch) {
   std::map<std::optional<int>, int> counts;
-  for (const Candidate& c : all(three)) ++counts[c.plan.config.fetch];
+  for (const Candidate& c : all(three)) ++counts[c.plan.config.features.fetch];
   ASSERT_EQ(counts.size(), 3u);
   EXPECT_GT(counts[0], 100);
   EXPECT_GT(counts[1], counts[0] / 2);  // what leaves the stages no lead is left out
   EXPECT_GT(counts[3], counts[0] / 4);
   for (const char* text : {test::bare, words})
-    for (const Candidate& c : all(text)) EXPECT_EQ(c.plan.config.fetch, std::nullopt);
+    for (const Candidate& c : all(text)) EXPECT_EQ(c.plan.config.features.fetch, std::nullopt);
 }
 
 // What the graph does not declare has the dtype that it is bound with: f32 if nobody says
@@ -48,7 +48,7 @@ TEST(Fetching, KnowsHowOperandsAreBound) {
   e.storage = {{"q", DType::f16}};
   ASSERT_EQ(fetchable_operands(e).size(), 1u);
   EXPECT_EQ(e.graph[fetchable_operands(e)[0]].attr.name, "q");
-  EXPECT_EQ(choose(conv, e, Device{}, Override::parse("fetch=1")).config.fetch, 1);
+  EXPECT_EQ(choose(conv, e, Device{}, Override::parse("fetch=1")).config.features.fetch, 1);
   e.storage = {{"q", DType::f16}, {"r", DType::boolean}};
   EXPECT_EQ(fetchable_operands(e).size(), 1u);
 }
@@ -73,21 +73,22 @@ TEST(Fetching, TradesBuffersAgainstStages) {
   const Conv2d narrow = test::conv_of(8, 256, 256, 64, 64, 3);
   const ConvPlan whole = choose(narrow, test::epilogue_of(residual, narrow), Device{},
                                 Override::parse("tile=256x64 order=pingpong swap=on load=patch cluster=1x1 fetch=1"));
-  EXPECT_EQ(whole.config.store_buffers, stores_per_tile(whole.config));
+  EXPECT_EQ(whole.config.features.store_buffers, stores_per_tile(whole.config));
   const Gemm g{.m = 4096, .n = 4096, .k = 4096, .dtype_a = DType::bf16, .dtype_b = DType::bf16};
   const Epilogue e = analyse(passes::run_pipeline(parse(three)), extents(g));
   const ConvPlan some = choose(as_convolution(g), e, Device{},
                                Override::parse("tile=128x128 order=pingpong cluster=1x1 swap=off fetch=3"));
-  EXPECT_EQ(some.config.store_buffers, 1);
-  EXPECT_EQ(some.config.stages, 5);
+  EXPECT_EQ(some.config.features.store_buffers, 1);
+  EXPECT_EQ(some.config.schedule.stages, 5);
   for (const Candidate& c : all(residual, "fetch=1"))
-    EXPECT_GE(c.plan.config.store_buffers, c.plan.config.swap ? std::min(2, stores_per_tile(c.plan.config)) : 1);
+    EXPECT_GE(c.plan.config.features.store_buffers,
+              c.plan.config.schedule.swap ? std::min(2, stores_per_tile(c.plan.config)) : 1);
 }
 
 TEST(Fetching, CostsLessThanLoads) {
   for (const char* text : {residual, three}) {
     const ConvPlan best = all(text)[0].plan, without = all(text, "fetch=0")[0].plan;
-    EXPECT_GT(best.config.fetch.value_or(0), 0);
+    EXPECT_GT(best.config.features.fetch.value_or(0), 0);
     EXPECT_LT(best.predicted_us, without.predicted_us);
   }
 }

@@ -102,16 +102,16 @@ TEST(General, ReductionsOverManyChannels) {
             "row: t\nrow: s\nlevel: sum(acc, over=n), max(acc, over=n)\n");
   const Conv2d conv = test::conv_of(1, 32, 32, 64, 1024, 1);
   const ConvPlan wide = choose(conv, test::epilogue_of("store sum(acc, over=n) as s : f32", conv), Device{});
-  EXPECT_TRUE(wide.config.wide);
+  EXPECT_TRUE(wide.config.wide());
   EXPECT_FALSE(choose(test::conv_of(1, 32, 32, 64, 64, 1), test::epilogue_of("store sum(acc, over=n) as s : f32", conv),
                       Device{}, Override::parse("tile=128x64 cluster=1x1"))
-                   .config.wide);
+                   .config.wide());
   // What reads them waits, in a launch whose blocks are all resident
   const Epilogue softmax = test::epilogue_of("store softmax(acc, over=n) as y : bf16", conv);
   const ConvPlan meets = choose(conv, softmax, Device{});
-  EXPECT_TRUE(meets.config.wide && meets.config.meets && meets.cooperative);
-  EXPECT_FALSE(meets.config.split);
-  EXPECT_EQ(meets.config.group, 0);
+  EXPECT_TRUE(meets.config.wide() && meets.config.meets() && meets.cooperative);
+  EXPECT_FALSE(meets.config.schedule.split);
+  EXPECT_EQ(meets.config.schedule.group, 0);
   EXPECT_NE(explain(conv, softmax, Device{}).find("in 2 passes over a tile, exchanged by the "), std::string::npos);
   for (const char* plan : {"split=on", "swap=on"})
     EXPECT_THROW(choose(conv, softmax, Device{}, Override::parse(plan)), Unsupported);
@@ -119,7 +119,7 @@ TEST(General, ReductionsOverManyChannels) {
   EXPECT_THROW(choose(huge, test::epilogue_of("store softmax(acc, over=n) as y : bf16", huge), Device{},
                       Override::parse("tile=64x64")),
                Unsupported);
-  EXPECT_FALSE(choose(test::conv_of(1, 32, 32, 64, 256, 1), softmax, Device{}).config.meets);
+  EXPECT_FALSE(choose(test::conv_of(1, 32, 32, 64, 256, 1), softmax, Device{}).config.meets());
 }
 
 TEST(General, GroupsOfARowsChannels) {
@@ -137,8 +137,8 @@ TEST(General, AGroupIsInOneTile) {
   const Conv2d conv = test::conv_of(1, 32, 32, 64, 960, 1);
   const Epilogue e = test::epilogue_of("store softmax(acc, over=n, groups=20) as y : bf16", conv);
   const ConvPlan plan = choose(conv, e, Device{});
-  EXPECT_EQ(plan.config.tile_n % 48, 0);
-  EXPECT_FALSE(plan.config.wide || plan.config.meets || plan.cooperative);
+  EXPECT_EQ(plan.config.tile.n % 48, 0);
+  EXPECT_FALSE(plan.config.wide() || plan.config.meets() || plan.cooperative);
   EXPECT_THROW(choose(conv, e, Device{}, Override::parse("tile=128x64")), Unsupported);
   try {
     test::epilogue_of("store softmax(acc, over=n, groups=2) as y : bf16", conv);
@@ -182,7 +182,7 @@ TEST(General, TilesThatShareAResultAreInFlight) {
   const char* const text = "store group_norm(acc, groups=4) as y : f32";
   const Conv2d conv = test::conv_of(4, 32, 32, 64, 64, 1), large = test::conv_of(1, 512, 512, 64, 128, 1);
   const ConvPlan plan = choose(conv, test::epilogue_of(text, conv), Device{});
-  EXPECT_TRUE(plan.config.meets && plan.cooperative && !plan.config.wide && !plan.config.split);
+  EXPECT_TRUE(plan.config.meets() && plan.cooperative && !plan.config.wide() && !plan.config.schedule.split);
   try {
     choose(large, test::epilogue_of(text, large), Device{});
     FAIL();

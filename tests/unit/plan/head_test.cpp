@@ -32,12 +32,12 @@ TEST(HeadPlan, EveryTileHasAllChannels) {
   int legal = 0;
   for (const Candidate& c : candidates(conv, with_head(test::bias_silu, conv, heatmaps()), Device{})) {
     const ConvConfig& k = c.plan.config;
-    EXPECT_EQ(k.head, (HeadConfig{.eights = 3, .only = true}));
-    EXPECT_TRUE(k.tile_n >= 128 || !c.refusal.empty()) << to_string(k);
+    EXPECT_EQ(k.features.head, (HeadConfig{.eights = 3, .only = true}));
+    EXPECT_TRUE(k.tile.n >= 128 || !c.refusal.empty()) << to_string(k);
     if (!c.refusal.empty()) continue;
     ++legal;
-    EXPECT_GE(k.tile_n, 128);
-    EXPECT_EQ(k.cluster_n, 1);
+    EXPECT_GE(k.tile.n, 128);
+    EXPECT_EQ(k.schedule.cluster.n, 1);
     EXPECT_EQ(k.further_maps(), 1);
   }
   EXPECT_GT(legal, 10);
@@ -52,7 +52,7 @@ TEST(HeadPlan, AStreamedBlockKeepsItsPlan) {
   const Conv2d conv = test::conv_of(8, 256, 256, 64, 64, 3);
   const ConvPlan with = choose(conv, with_head(normalised, conv, heatmaps()), {});
   ConvConfig without = choose(conv, test::epilogue_of(normalised, conv), {}).config;
-  without.head = with.config.head;
+  without.features.head = with.config.features.head;
   EXPECT_EQ(to_string(with.config), to_string(without));
   EXPECT_THAT(to_string(with.config), HasSubstr(" head 24 alone"));
 }

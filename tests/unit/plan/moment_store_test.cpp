@@ -25,14 +25,15 @@ TEST(MomentStore, UnitsDivideTheTileToo) {
   int legal = 0;
   for (const Candidate& c : candidates(conv, with_moments(test::bias_silu, conv, 10), Device{})) {
     const ConvConfig& k = c.plan.config;
-    EXPECT_EQ(k.moments, 2) << k.tile_n;
-    EXPECT_EQ(k.unit, 1);
+    EXPECT_EQ(k.features.moments, 2) << k.tile.n;
+    EXPECT_EQ(k.unit(), 1);
     if (!c.refusal.empty()) continue;
     ++legal;
     EXPECT_EQ(c.plan.images, 2) << "no tile of two images";
-    EXPECT_EQ(c.plan.workspace.bytes == 0, !k.split) << to_string(k);
-    EXPECT_THAT(moments_shape(c.plan, 640),
-                ElementsAre(2, c.plan.tiles_m * k.cluster_m * k.tile_warpgroups, 640 / k.moments, 4));
+    EXPECT_EQ(c.plan.workspace.bytes == 0, !k.schedule.split) << to_string(k);
+    EXPECT_THAT(
+        moments_shape(c.plan, 640),
+        ElementsAre(2, c.plan.tiles_m * k.schedule.cluster.m * k.schedule.warpgroups(), 640 / k.features.moments, 4));
   }
   EXPECT_GT(legal, 100);
 }
@@ -43,8 +44,8 @@ TEST(MomentStore, SlotsOfAllPhases) {
   Epilogue e = analyse(passes::run_pipeline(parse(test::bias_silu)), extents(Contraction(t)));
   store_moments(e, {"moments", 6}, t.k);
   const ConvPlan p = choose(as_convolution(t), e, Device{});
-  EXPECT_TRUE(p.config.phases);
-  EXPECT_EQ(moments_shape(p, t.k)[1], 4 * p.tiles_m * p.config.cluster_m * p.config.tile_warpgroups);
+  EXPECT_TRUE(p.config.by_parity());
+  EXPECT_EQ(moments_shape(p, t.k)[1], 4 * p.tiles_m * p.config.schedule.cluster.m * p.config.schedule.warpgroups());
 }
 
 // A configuration without them is what it was, and its text too

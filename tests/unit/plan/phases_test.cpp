@@ -80,8 +80,8 @@ TEST(Phases, AConvolutionOfTheSmallImage) {
 
 TEST(Phases, TilesOfAllPhases) {
   const ConvPlan p = plan_of(transposed(3, 1), block_text, "tile=64x96 order=pingpong mode=resident cluster=1x1");
-  EXPECT_TRUE(p.config.phases && p.config.patch && p.config.columns_b);
-  EXPECT_EQ(p.config.halo_h, 1);
+  EXPECT_TRUE(p.config.by_parity() && p.config.two_dimensional() && p.config.columns_b());
+  EXPECT_EQ(p.config.halo()->halo_h, 1);
   EXPECT_EQ(p.patches_across, 2);  // of 13 pixels of a phase
   EXPECT_EQ(p.tiles_m, 4);         // 9 lines
   EXPECT_EQ(p.tiles_n, 4);
@@ -96,8 +96,8 @@ TEST(Phases, TilesOfAllPhases) {
 TEST(Phases, FasterThanWithout) {
   const ConvPlan by = plan_of(transposed(4, 1), silu_text),
                  without = plan_of(transposed(4, 1), silu_text, "load=gather");
-  EXPECT_TRUE(by.config.phases);
-  EXPECT_TRUE(without.config.gather);
+  EXPECT_TRUE(by.config.by_parity());
+  EXPECT_TRUE(without.config.gathered());
   EXPECT_LT(by.predicted_us, without.predicted_us);
 }
 

@@ -63,16 +63,17 @@ inline Epilogue epilogue_of(const std::string& text, const Conv2d& conv) {
 
 /// "128x160 pingpong patch resident": what matters of a plan, without the depths of its rings.
 inline std::string sketch(const ConvConfig& c) {
-  std::string text = std::to_string(c.tile_m) + "x" + std::to_string(c.tile_n);
-  text += c.turns == 1 ? " cooperative" : c.tile_warpgroups == 1 ? " pingpong" : " pairs";
-  text += c.unfold ? " unfold" : c.patch ? " patch" : " runs";
-  if (c.cluster_m * c.cluster_n > 1) text += " " + std::to_string(c.cluster_m) + "x" + std::to_string(c.cluster_n);
-  if (c.split) text += " split";
-  if (c.swap) text += " swap";
-  if (c.mode == NormMode::resident) text += " resident";
-  if (c.mode == NormMode::streamed) text += " streamed";
-  if (c.mode == NormMode::rows) text += " rows";
-  if (c.mode == NormMode::general) text += " general";
+  std::string text = std::to_string(c.tile.m) + "x" + std::to_string(c.tile.n);
+  text += " " + std::string(to_string(c.schedule.order));
+  text += c.window() ? " unfold" : c.two_dimensional() ? " patch" : " runs";
+  if (c.schedule.cluster.ctas() > 1)
+    text += " " + std::to_string(c.schedule.cluster.m) + "x" + std::to_string(c.schedule.cluster.n);
+  if (c.schedule.split) text += " split";
+  if (c.schedule.swap) text += " swap";
+  if (c.mode() == NormMode::resident) text += " resident";
+  if (c.mode() == NormMode::streamed) text += " streamed";
+  if (c.mode() == NormMode::rows) text += " rows";
+  if (c.mode() == NormMode::general) text += " general";
   return text;
 }
 

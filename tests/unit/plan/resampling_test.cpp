@@ -27,8 +27,8 @@ TEST(Resampling, PooledByPatchesOnly) {
   const Conv2d conv = test::conv_of(2, 17, 19, 64, 64, 3);
   int legal = 0;
   for (const Candidate& c : all(conv, {.pooled = "p"})) {
-    EXPECT_TRUE(c.plan.config.patch);
-    EXPECT_EQ(c.plan.config.resampling, (Resampling{.pooled = true}));
+    EXPECT_TRUE(c.plan.config.two_dimensional());
+    EXPECT_EQ(c.plan.config.features.resampling, (Resampling{.pooled = true}));
     legal += c.refusal.empty() ? 1 : 0;
   }
   EXPECT_GT(legal, 20);
@@ -50,7 +50,7 @@ TEST(Resampling, EnlargedByRunsThatKnowLines) {
     bool runs = false;
     for (const Candidate& c : all(test::conv_of(2, 20, width, 64, 64, 3), {.enlarged = "e"})) {
       const ConvConfig& k = c.plan.config;
-      if (k.patch || (!c.refusal.empty() && c.refusal.find("enlarged") == std::string::npos)) continue;
+      if (k.two_dimensional() || (!c.refusal.empty() && c.refusal.find("enlarged") == std::string::npos)) continue;
       runs = runs || c.refusal.empty();
       EXPECT_EQ(c.refusal.empty(), fits) << width << ": " << c.refusal;
     }

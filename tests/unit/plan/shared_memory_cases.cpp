@@ -35,10 +35,6 @@ template <int kBefore, int kAfter, SideStore kStore> struct Visitor<kBefore, kAf
 };
 )";
 
-struct Order {
-  int team, turns;
-};
-
 std::string_view norm(NormMode m) {
   switch (m) {
     case NormMode::none: return "kNone";
@@ -49,19 +45,22 @@ std::string_view norm(NormMode m) {
 }
 
 std::string operands(const ConvConfig& c) {
-  if (c.phases) return "using Operands = Phases;";
-  if (const auto& u = c.unfold)
+  if (c.by_parity()) return "using Operands = Phases;";
+  if (const Unfolding* u = c.window())
     return fmt::format(
         "struct Operands : Unfolded {{ static constexpr int kLines = {}, kTaps = {}, kChannels = {}, kStrideH = {}, "
         "kStrideW = {}, kDilationH = {}, kPitch = {}; }};",
         u->lines, u->taps, u->channels, u->stride_h, u->stride_w, u->dilation_h, u->pitch);
-  if (!c.gather) return fmt::format("using Operands = Matrices<{}, {}, {}>;", c.columns_a, c.columns_b, c.batched);
+  if (!c.gathered())
+    return fmt::format("using Operands = Matrices<{}, {}, {}>;", c.loads(Im2colTile::Box::columns), c.columns_b(),
+                       c.operands.batched);
   return fmt::format(
-      "struct Operands : Gathered<{}, {}> {{ static constexpr bool kGatherFilters = {}, kDirect = {}; }};", c.columns_b,
-      c.batched, c.gather->filters, c.gather->direct);
+      "struct Operands : Gathered<{}, {}> {{ static constexpr bool kGatherFilters = {}, kDirect = {}; }};",
+      c.columns_b(), c.operands.batched, c.gathered()->filters, c.gathered()->direct);
 }
 
 std::string config_text(const ConvConfig& c, int number) {
+  const HaloTile halo = c.halo() ? *c.halo() : HaloTile{};
   return fmt::format(
       "struct Config{} {{\n"
       "    using Element = {};\n"
@@ -83,9 +82,10 @@ std::string config_text(const ConvConfig& c, int number) {
       c.element == DType::f16    ? "F16"
       : c.element == DType::tf32 ? "Tf32"
                                  : "Bf16",
-      c.tile_m, c.tile_n, c.tile_k, c.tile_warpgroups, c.turns, c.tile_m / c.tile_warpgroups, c.stages, c.stages_a,
-      c.halo_h, c.halo_w, c.store_buffers, c.cluster_m, c.cluster_n, c.unit, c.patch, c.split, c.swap, norm(c.mode),
-      operands(c), c.fetch.value_or(0), c.moments, c.stationary);
+      c.tile.m, c.tile.n, c.tile.k, c.schedule.warpgroups(), c.schedule.turns(), c.tile.m / c.schedule.warpgroups(),
+      c.schedule.stages, c.activation_stages(), halo.halo_h, halo.halo_w, c.features.store_buffers,
+      c.schedule.cluster.m, c.schedule.cluster.n, c.unit(), c.two_dimensional(), c.schedule.split, c.schedule.swap,
+      norm(c.mode()), operands(c), c.features.fetch.value_or(0), c.features.moments, c.schedule.stationary);
 }
 
 std::string visitor_text(const VisitorShape& v) {
@@ -95,114 +95,111 @@ std::string visitor_text(const VisitorShape& v) {
   return fmt::format("Visitor<{}, {}, {}, SideStore::{}>", v.columns_before, v.columns_after, v.late_words, side);
 }
 
+Statistics of_units(NormMode mode, int unit) {
+  if (mode == NormMode::resident) return ResidentStatistics{unit};
+  if (mode == NormMode::streamed) return StreamedStatistics{unit};
+  return statistics_of(mode);
+}
+
 std::vector<ConvConfig> configurations() {
   std::vector<ConvConfig> list;
   for (const NormMode mode : {NormMode::none, NormMode::resident, NormMode::streamed, NormMode::rows})
-    for (const Order order : {Order{1, 2}, Order{2, 1}, Order{2, 2}})
+    for (const Order order : {Order::pingpong, Order::cooperative, Order::pairs})
       for (const int n : {64, 72, 80, 96}) {
-        ConvConfig c{.tile_m = n == 80 ? 256 : 128,
-                     .tile_n = n,
-                     .tile_warpgroups = order.team,
-                     .turns = order.turns,
-                     .stages = 3,
-                     .patch = n != 96,
-                     .mode = mode};
-        c.stages_a = c.patch ? 2 : 0, c.halo_h = c.patch ? 2 : 0, c.halo_w = c.patch ? 1 : 0;
-        c.tile_k = n == 96 ? 32 : 64, c.element = n == 72 ? DType::f16 : DType::bf16;
-        c.unit = !exchanges(mode) ? 1 : n == 72 ? 3 : 4;
-        c.store_buffers = mode == NormMode::streamed ? stores_per_tile(c) : std::min(2, stores_per_tile(c));
-        c.cluster_n = n == 64 ? 2 : 1;
-        c.split = n == 96 && mode == NormMode::resident;
+        ConvConfig c{.tile = {.m = n == 80 ? 256 : 128, .n = n},
+                     .schedule = {.order = order, .stages = 3},
+                     .statistics = of_units(mode, n == 72 ? 3 : 4)};
+        if (n != 96) c.loader = HaloTile{.halo_h = 2, .halo_w = 1};
+        c.tile.k = n == 96 ? 32 : 64, c.element = n == 72 ? DType::f16 : DType::bf16;
+        c.features.store_buffers = mode == NormMode::streamed ? stores_per_tile(c) : std::min(2, stores_per_tile(c));
+        c.schedule.cluster.n = n == 64 ? 2 : 1;
+        c.schedule.split = n == 96 && mode == NormMode::resident;
         list.push_back(c);
-        if (n == 64 && mode != NormMode::rows) c.swap = true, list.push_back(c);
+        if (n == 64 && mode != NormMode::rows) c.schedule.swap = true, list.push_back(c);
       }
-  list.push_back({.tile_m = 64, .tile_n = 256, .stages = 4});
-  list.push_back({.tile_m = 128, .tile_n = 160, .stages = 5, .stages_a = 4, .stationary = true});
-  list.push_back({.tile_m = 256,
-                  .tile_n = 64,
-                  .stages = 9,
-                  .stages_a = 2,
-                  .patch = true,
-                  .halo_h = 2,
-                  .halo_w = 2,
-                  .store_buffers = 8,
-                  .swap = true,
-                  .mode = NormMode::streamed,
-                  .unit = 2,
-                  .stationary = true});
-  list.push_back({.tile_m = 64, .tile_n = 160, .stages = 4, .moments = 20});  // more moments than a slice
-  list.push_back({.tile_m = 128, .tile_n = 200, .stages = 4, .moments = 5});
-  list.push_back({.tile_m = 256, .tile_n = 64, .stages = 4, .store_buffers = 2, .swap = true, .moments = 2});
+  list.push_back({.tile = {.m = 64, .n = 256}, .schedule = {.stages = 4}});
+  list.push_back(
+      {.tile = {.m = 128, .n = 160}, .schedule = {.stages = 5, .stationary = true}, .loader = Im2colTile{.stages = 4}});
+  list.push_back({.tile = {.m = 256, .n = 64},
+                  .schedule = {.stages = 9, .swap = true, .stationary = true},
+                  .loader = HaloTile{.stages = 2, .halo_h = 2, .halo_w = 2},
+                  .statistics = StreamedStatistics{.unit = 2},
+                  .features = {.store_buffers = 8}});
+  list.push_back({.tile = {.m = 64, .n = 160},
+                  .schedule = {.stages = 4},
+                  .features = {.moments = 20}});  // more moments than a slice
+  list.push_back({.tile = {.m = 128, .n = 200}, .schedule = {.stages = 4}, .features = {.moments = 5}});
+  list.push_back({.tile = {.m = 256, .n = 64},
+                  .schedule = {.stages = 4, .swap = true},
+                  .features = {.store_buffers = 2, .moments = 2}});
   for (const bool patch : {false, true}) {
-    ConvConfig c{.element = DType::tf32, .tile_m = 128, .tile_n = 72, .tile_k = 32, .stages = 4, .patch = patch};
-    c.stages_a = patch ? 2 : 0, c.halo_h = patch ? 2 : 0, c.halo_w = patch ? 1 : 0;
+    ConvConfig c{
+        .element = DType::tf32,
+        .tile = {.m = 128, .n = 72, .k = 32},
+        .schedule = {.stages = 4},
+    };
+    if (patch) c.loader = HaloTile{.halo_h = 2, .halo_w = 1};
     list.push_back(c);
   }
   for (const int n : {72, 160})
-    list.push_back({.tile_m = 128,
-                    .tile_n = n,
-                    .tile_k = n == 160 ? 32 : 64,
-                    .stages = 4,
-                    .columns_a = n == 72,
-                    .columns_b = true,
-                    .batched = n == 72});
+    list.push_back({.tile = {.m = 128, .n = n, .k = n == 160 ? 32 : 64},
+                    .schedule = {.stages = 4},
+                    .loader = Im2colTile{.box = n == 72 ? Im2colTile::Box::columns : Im2colTile::Box::pixels},
+                    .operands = {.columns_b = true, .batched = n == 72}});
   for (const NormMode mode : {NormMode::none, NormMode::resident, NormMode::streamed, NormMode::rows}) {
-    ConvConfig c{.tile_m = 128, .tile_n = 96, .tile_k = 32, .stages = 5, .mode = mode};
-    c.store_buffers = mode == NormMode::streamed ? stores_per_tile(c) : 1;
-    c.gather = Gathering{.filters = mode != NormMode::none};
-    c.columns_b = mode == NormMode::none;
+    ConvConfig c{.tile = {.m = 128, .n = 96, .k = 32}, .schedule = {.stages = 5}, .statistics = statistics_of(mode)};
+    c.features.store_buffers = mode == NormMode::streamed ? stores_per_tile(c) : 1;
+    c.loader = Gathering{.filters = mode != NormMode::none};
+    c.operands.columns_b = mode == NormMode::none;
     list.push_back(c);
-    c.tile_n = 64, c.tile_k = 64, c.columns_b = false, c.gather->direct = true;
-    if (mode == NormMode::streamed) c.store_buffers = stores_per_tile(c);
+    c.tile.n = 64, c.tile.k = 64, c.operands.columns_b = false;
+    c.loader = Gathering{.filters = mode != NormMode::none, .direct = true};
+    if (mode == NormMode::streamed) c.features.store_buffers = stores_per_tile(c);
     list.push_back(c);
   }
   for (const NormMode mode : {NormMode::none, NormMode::resident, NormMode::streamed, NormMode::rows})
     for (const int channels : {1, 3, 4, 16}) {
       Conv2d conv = test::conv_of(1, 64, 64, channels, 64, channels == 16 ? 3 : 7);
       conv.stride = {channels == 4 ? 3 : 2, channels == 3 ? 2 : 1};
-      ConvConfig c{
-          .tile_m = channels == 1 ? 256 : 128, .tile_n = 64, .stages = 3, .stages_a = 2, .patch = true, .mode = mode};
-      c.tile_k = channels == 16 ? 32 : 64, c.unfold = unfolding_of(conv);
-      if (channels == 3) c.stages_a = 5, c.tile_n = 72, c.element = DType::f16;
-      c.store_buffers = mode == NormMode::streamed ? stores_per_tile(c) : 1;
+      ConvConfig c{.tile = {.m = channels == 1 ? 256 : 128, .n = 64},
+                   .schedule = {.stages = 3},
+                   .loader = ExplicitIm2col{.window = unfolding_of(conv), .stages = channels == 3 ? 5 : 2},
+                   .statistics = statistics_of(mode)};
+      c.tile.k = channels == 16 ? 32 : 64;
+      if (channels == 3) c.tile.n = 72, c.element = DType::f16;
+      c.features.store_buffers = mode == NormMode::streamed ? stores_per_tile(c) : 1;
       list.push_back(c);
     }
   for (const int n : {80, 128})
-    list.push_back({.tile_m = 128,
-                    .tile_n = n,
-                    .stages = 4,
-                    .stages_a = 2,
-                    .patch = true,
-                    .halo_h = 1,
-                    .halo_w = 1,
-                    .columns_b = true,
-                    .phases = true});
+    list.push_back({.tile = {.m = 128, .n = n},
+                    .schedule = {.stages = 4},
+                    .loader = HaloTile{.stages = 2, .halo_h = 1, .halo_w = 1, .by_parity = true}});
   for (const bool patch : {false, true})
     for (const int n : {72, 128}) {  // two atoms a step
-      ConvConfig c{.tile_m = 128, .tile_n = n, .tile_k = 128, .stages = 2, .patch = patch, .swap = n == 128};
-      c.stages_a = patch ? 2 : 0, c.halo_h = patch ? 2 : 0, c.halo_w = patch ? 1 : 0;
-      c.columns_b = patch && n == 128, c.phases = c.columns_b, c.columns_a = !patch && n == 72;
-      c.store_buffers = 2;
+      ConvConfig c{.tile = {.m = 128, .n = n, .k = 128},
+                   .schedule = {.stages = 2, .swap = n == 128},
+                   .features = {.store_buffers = 2}};
+      if (patch)
+        c.loader = HaloTile{.halo_h = 2, .halo_w = 1, .by_parity = n == 128};
+      else if (n == 72)
+        c.loader = Im2colTile{.box = Im2colTile::Box::columns};
       list.push_back(c);
     }
   for (const NormMode mode : {NormMode::none, NormMode::resident, NormMode::rows})
     for (const int n : {64, 72, 160})
       for (const int count : {1, 2, 3}) {
-        ConvConfig c{.tile_m = 128, .tile_n = n, .stages = 2, .store_buffers = count, .mode = mode, .fetch = count};
-        if (n == 72) c.gather = Gathering{};
-        if (n == 160) c.patch = true, c.stages_a = 2, c.halo_h = c.halo_w = 2;
-        c.swap = n == 64 && mode != NormMode::rows && count > 1;
+        ConvConfig c{.tile = {.m = 128, .n = n},
+                     .schedule = {.stages = 2},
+                     .statistics = statistics_of(mode),
+                     .features = {.store_buffers = count, .fetch = count}};
+        if (n == 72) c.loader = Gathering{};
+        if (n == 160) c.loader = HaloTile{.halo_h = 2, .halo_w = 2};
+        c.schedule.swap = n == 64 && mode != NormMode::rows && count > 1;
         list.push_back(c);
       }
-  list.push_back({.tile_m = 256,
-                  .tile_n = 128,
-                  .tile_warpgroups = 2,
-                  .turns = 1,
-                  .stages = 5,
-                  .stages_a = 3,
-                  .patch = true,
-                  .halo_h = 6,
-                  .halo_w = 4});
+  list.push_back({.tile = {.m = 256, .n = 128},
+                  .schedule = {.order = Order::cooperative, .stages = 5},
+                  .loader = HaloTile{.stages = 3, .halo_h = 6, .halo_w = 4}});
   return list;
 }
 
@@ -265,9 +262,9 @@ int main(int count, char** arguments) {
   int number = 0, asserted = 0;
   for (const ConvConfig& c : configurations()) {
     out << config_text(c, number);
-    for (const VisitorShape& v : visitors(c.mode)) {
+    for (const VisitorShape& v : visitors(c.mode())) {
       const std::size_t bytes = shared_bytes(c, v);
-      if (bytes > 232448 || (c.moments > 0 && v.side != VisitorShape::Side::none))
+      if (bytes > 232448 || (c.features.moments > 0 && v.side != VisitorShape::Side::none))
         continue;  // the headers refuse these themselves
       out << fmt::format("static_assert(ConvFprop<Config{}, {}>::kSharedBytes == {});\n", number, visitor_text(v),
                          bytes);

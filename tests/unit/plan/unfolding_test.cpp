@@ -26,7 +26,7 @@ TEST(Unfolding, FirstLayersAreUnfolded) {
   for (const Conv2d& c : {stem(), small, test::conv_of(8, 256, 256, 3, 64, 3), test::conv_of(64, 64, 64, 1, 32, 5),
                           test::conv_of(8, 256, 256, 8, 64, 3), test::conv_of(8, 256, 256, 16, 32, 3)}) {
     const ConvPlan plan = choose(c, test::epilogue_of(bias_relu, c), Device{});
-    EXPECT_TRUE(plan.config.unfold) << to_string(Contraction(c)) << ": " << describe(plan);
+    EXPECT_TRUE(plan.config.window()) << to_string(Contraction(c)) << ": " << describe(plan);
     EXPECT_FALSE(plan.cooperative);
     const Override fixed = override_of(plan.config);
     EXPECT_EQ(fixed.fields.at("load"), "unfold");
@@ -34,7 +34,7 @@ TEST(Unfolding, FirstLayersAreUnfolded) {
   }
   const Conv2d wide = test::conv_of(8, 128, 128, 64, 64, 3);
   for (const Candidate& c : candidates(wide, test::epilogue_of(bias_relu, wide), Device{}))
-    EXPECT_FALSE(c.plan.config.unfold);
+    EXPECT_FALSE(c.plan.config.window());
 }
 
 TEST(Unfolding, Windows) {

@@ -1,0 +1,63 @@
+#include "families/sm90_conv/config.hpp"
+
+#include "unisono/error.hpp"
+
+namespace unisono::plan {
+
+Statistics statistics_of(NormMode mode) {
+  switch (mode) {
+    case NormMode::none: return NoStatistics{};
+    case NormMode::resident: return ResidentStatistics{};
+    case NormMode::streamed: return StreamedStatistics{};
+    case NormMode::rows: return RowStatistics{};
+    case NormMode::general: return GeneralReductions{};
+  }
+  throw InternalError("a mode of normalising without statistics");
+}
+
+const Unfolding* ConvConfig::window() const {
+  const auto* explicitly = std::get_if<ExplicitIm2col>(&loader);
+  return explicitly ? &explicitly->window : nullptr;
+}
+
+int ConvConfig::activation_stages() const {
+  return std::visit(
+      [](const auto& l) {
+        if constexpr (requires { l.stages; }) return l.stages;
+        return 0;
+      },
+      loader);
+}
+
+void ConvConfig::set_activation_stages(int stages) {
+  std::visit(
+      [stages](auto& l) {
+        if constexpr (requires { l.stages; }) l.stages = stages;
+      },
+      loader);
+}
+
+int ConvConfig::unit() const {
+  return std::visit(
+      [](const auto& s) {
+        if constexpr (requires { s.unit; }) return s.unit;
+        return 1;
+      },
+      statistics);
+}
+
+bool ConvConfig::wide() const {
+  const auto* general = std::get_if<GeneralReductions>(&statistics);
+  return general && general->wide;
+}
+
+bool ConvConfig::meets() const {
+  const auto* general = std::get_if<GeneralReductions>(&statistics);
+  return general && general->meets;
+}
+
+int ConvConfig::further_maps() const {
+  return (by_parity() ? 6 : features.resampling.maps()) + features.fetch.value_or(0) + features.head.maps();
+}
+
+}  // namespace unisono::plan

@@ -1,0 +1,116 @@
+#pragma once
+/// What a kernel of this family is compiled for: the fields of kernels/unisono/sm90/conv_config.cuh.
+
+#include <algorithm>
+#include <optional>
+#include <string>
+
+#include "families/interface/override.hpp"
+#include "families/sm90/gathering.hpp"
+#include "families/sm90_conv/loader.hpp"
+#include "families/sm90_conv/statistics.hpp"
+#include "plan/head.hpp"
+#include "plan/resampling.hpp"
+#include "unisono/dtype.hpp"
+
+namespace unisono::plan {
+
+/// Pixels (rows of a matrix) by output channels, and elements of k in a step.
+struct Tile {
+  int m = 128, n = 128, k = 64;
+  bool operator==(const Tile&) const = default;
+};
+
+/// CTAs along tiles of pixels by CTAs along tiles of channels.
+struct Cluster {
+  int m = 1, n = 1;
+  int ctas() const { return m * n; }
+  bool operator==(const Cluster&) const = default;
+};
+
+/// Which warpgroups and CTAs work on which tiles, and how far loads run ahead of them.
+struct Schedule {
+  Order order = Order::pingpong;
+  Cluster cluster = {};
+  int stages = 4;           ///< of filters, and of activations too where these have no ring of their own
+  bool split = false;       ///< split-K
+  bool swap = false;        ///< filters are the first operand: channels are the rows of a matrix instruction
+  bool stationary = false;  ///< all tiles of a CTA have the same filters, which stay; `stages` is a tile's k-steps
+  int group = 0;  ///< rows of (cluster) tiles that are worked on together, all their channels; 0: one after another
+
+  int warpgroups() const { return warpgroups_of(order); }  ///< that share a tile
+  int turns() const { return turns_of(order); }
+  bool operator==(const Schedule&) const = default;
+};
+
+/// How operands lie in memory, where TMA loads them, beside what the loader says of activations.
+struct Operands {
+  bool columns_b = false;  ///< B is (k, n)
+  bool batched = false;    ///< there are as many filters as images
+  bool operator==(const Operands&) const = default;
+};
+
+/// What becomes of a finished tile.
+struct EpilogueFeatures {
+  int store_buffers = 1;
+  Stores stores = Stores::tma;
+  Resampling resampling = {};
+  HeadConfig head = {};
+  std::optional<int> fetch = {};  ///< operands [m,n] that TMA loads; absent: there are none that it could
+  int moments = 0;                ///< channels of an entry of the stored mean and M2; 0: none are stored
+
+  bool operator==(const EpilogueFeatures&) const = default;
+};
+
+/// Two problems with the same configuration and the same visitor share a kernel.
+struct ConvConfig {
+  DType element = DType::bf16;  ///< of both operands: bf16, f16, or tf32, which lies in memory as f32
+  Tile tile = {};
+  Schedule schedule = {};
+  Loader loader = {};
+  Operands operands = {};
+  Statistics statistics = {};
+  EpilogueFeatures features = {};
+
+  /// The loader, if it is this one; else null.
+  const Im2colTile* im2col() const { return std::get_if<Im2colTile>(&loader); }
+  const HaloTile* halo() const { return std::get_if<HaloTile>(&loader); }
+  const Gathering* gathered() const { return std::get_if<Gathering>(&loader); }
+  const Unfolding* window() const;
+
+  bool loads(Im2colTile::Box box) const { return im2col() && im2col()->box == box; }
+  bool by_parity() const { return halo() && halo()->by_parity; }
+  /// TMA loads boxes of 64 columns of the filters.
+  bool columns_b() const { return operands.columns_b || by_parity(); }
+  /// A tile is 8 pixels wide and some image rows high; else its pixels follow one another.
+  bool two_dimensional() const { return std::holds_alternative<HaloTile>(loader) || window(); }
+  /// The producer's warps fill the stages instead of TMA.
+  bool filled_by_warps() const { return gathered() || window(); }
+  /// Activations have a ring of stages of their own, which TMA fills.
+  bool two_rings() const { return halo() || schedule.stationary; }
+  /// The loader's own stages; 0 if it has none.
+  int activation_stages() const;
+  void set_activation_stages(int stages);
+
+  NormMode mode() const { return mode_of(statistics); }
+  int unit() const;  ///< channels of an entry of the exchanged statistics; 1 without an exchange
+  bool wide() const;
+  bool meets() const;
+
+  /// Elements of a k-step that one TMA box loads, at most the 128 bytes that a swizzle spans.
+  int atom_k() const { return std::min(tile.k, static_cast<int>(128 / size_of(element))); }
+  int atoms() const { return tile.k / atom_k(); }
+  /// Tensor maps, or what stands in their place, behind ConvParams: of resampled stores, or of phases of the output,
+  /// then of fetched operands, then of the head.
+  int further_maps() const;
+
+  bool operator==(const ConvConfig&) const = default;
+};
+
+/// "128x160/5+3 pingpong resident": for logs and `unisono explain`.
+std::string to_string(const ConvConfig& config);
+
+/// All fields of a configuration: as an override it leaves that one candidate.
+Override override_of(const ConvConfig& config);
+
+}  // namespace unisono::plan

@@ -1,0 +1,47 @@
+#pragma once
+/// What a kernel does about statistics: those of a normalisation, and the reductions of a general epilogue.
+
+#include <variant>
+
+#include "families/interface/override.hpp"
+
+namespace unisono::plan {
+
+/// Tiles are stored as they are finished.
+struct NoStatistics {
+  bool operator==(const NoStatistics&) const = default;
+};
+
+/// Accumulators wait in registers for the statistics of their image, which CTAs exchange.
+struct ResidentStatistics {
+  int unit = 1;  ///< channels of an entry: a divisor of the group's width and of the tile's
+  bool operator==(const ResidentStatistics&) const = default;
+};
+
+/// Finished tiles wait for them in shared memory, and in global memory if they have to.
+struct StreamedStatistics {
+  int unit = 1;  ///< as ResidentStatistics::unit
+  bool operator==(const StreamedStatistics&) const = default;
+};
+
+/// A tile has all channels of its pixels, each of which is normalised by itself.
+struct RowStatistics {
+  bool operator==(const RowStatistics&) const = default;
+};
+
+/// Epilogue::general.
+struct GeneralReductions {
+  bool wide = false;   ///< reductions over a row's channels span several tiles
+  bool meets = false;  ///< tiles wait for one another, since elements read what they reduce together
+  bool operator==(const GeneralReductions&) const = default;
+};
+
+/// In the order of NormMode.
+using Statistics = std::variant<NoStatistics, ResidentStatistics, StreamedStatistics, RowStatistics, GeneralReductions>;
+
+constexpr NormMode mode_of(const Statistics& s) { return static_cast<NormMode>(s.index()); }
+
+/// Those of a mode, of units of one channel.
+Statistics statistics_of(NormMode mode);
+
+}  // namespace unisono::plan
