@@ -14,7 +14,7 @@ namespace unisono::families {
 namespace {
 
 std::vector<const Family*>& families_in_order() {
-  static std::vector<const Family*> list{&sm90_depthwise(), &sm90_conv()};
+  static std::vector<const Family*> list{&sm90_depthwise::family(), &sm90_conv::family()};
   return list;
 }
 
@@ -73,6 +73,15 @@ std::vector<Candidate> candidates(const Workload& workload, const Override& give
         fmt::format("no kernel serves {}:\n  {}", to_string(workload.task.contraction()), fmt::join(reasons, "\n  ")));
   std::stable_partition(all.begin(), all.end(), [](const Candidate& c) { return c.is_legal(); });
   return all;
+}
+
+std::string refused_ahead_of(const Family& taken, const Workload& workload) {
+  std::vector<std::string> reasons;
+  for (const Family* family : registry()) {
+    if (family == &taken) break;
+    if (const auto refusal = family->can_implement(workload)) reasons.push_back(refusal->text());
+  }
+  return fmt::format("{}", fmt::join(reasons, "; "));
 }
 
 PlanPointer choose(const Workload& workload, const Override& fixed) {

@@ -30,6 +30,9 @@ class Registration {
 /// name that is wrong, and Unsupported with every reason if no family can serve the workload whatever the plan.
 std::vector<Candidate> candidates(const Workload& workload, const Override& fixed = {});
 
+/// Why the families that are asked ahead of `taken` do not serve a workload, "; " between them; empty if none are.
+std::string refused_ahead_of(const Family& taken, const Workload& workload);
+
 /// The best of them. Throws Unsupported that lists the refused candidates and their reasons.
 PlanPointer choose(const Workload& workload, const Override& fixed = {});
 

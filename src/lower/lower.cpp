@@ -65,6 +65,15 @@ Lowered lower(Problem problem, const plan::Device& device) {
   return lower(std::move(problem), std::move(chosen));
 }
 
+Attempt attempt(const Contraction& contraction, const Graph& graph, const CompileOptions& options,
+                const Further& further, const plan::Device& device) {
+  try {
+    return {lower(analyse(contraction, graph, options, further), device), ""};
+  } catch (const Unsupported& error) {  // of analyses, which refuse by exceptions
+    return {std::nullopt, error.what()};
+  }
+}
+
 Lowered lower(Problem problem, tuning::Chosen chosen) {
   codegen::Kernel kernel = generate(problem, *chosen.plan);
   return {std::move(problem), std::move(chosen), std::move(kernel)};

@@ -2,6 +2,7 @@
 /// The one way from a contraction and its epilogue to a kernel that is ready to be compiled and bound. It needs no GPU.
 /// compile(), networks, the tuner, the benchmarks, `unisono explain` and `unisono pack` all take it.
 
+#include <optional>
 #include <set>
 #include <string>
 
@@ -53,6 +54,16 @@ struct Lowered {
 /// cost model's. Throws Unsupported with the reasons where no plan serves the problem on this device, and UserError for
 /// a plan's text that is wrong.
 Lowered lower(Problem problem, const plan::Device& device);
+
+/// A kernel, or why there is none.
+struct Attempt {
+  std::optional<Lowered> lowered;
+  std::string refusal;
+};
+
+/// analyse() and lower() for callers to whom a refusal is an answer. Throws UserError as these do.
+Attempt attempt(const Contraction& contraction, const Graph& graph, const CompileOptions& options,
+                const Further& further, const plan::Device& device);
 
 /// By a plan that was chosen already.
 Lowered lower(Problem problem, tuning::Chosen chosen);

@@ -150,7 +150,7 @@ TEST(Agreement, Depthwise) {
   std::size_t unrolled = 0;
   for (const Case& c : cases) {
     const lower::Lowered lowered = kernel_of(c, device().device);
-    const auto* plan = dynamic_cast<const plan::DepthwisePlan*>(&lowered.plan());
+    const auto* plan = dynamic_cast<const families::sm90_depthwise::DepthwisePlan*>(&lowered.plan());
     ASSERT_NE(plan, nullptr) << c.describe();
     unrolled += plan->config.strip.taps_h > 0;
   }

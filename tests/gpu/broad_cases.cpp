@@ -61,9 +61,9 @@ bool is_served_there(Case& c, families::PlanPointer& taken, Random& random, Refu
 }
 
 std::string override_of(const families::Plan& plan, bool stages) {
-  const auto* conv = dynamic_cast<const plan::ConvPlan*>(&plan);
+  const auto* conv = dynamic_cast<const families::sm90_conv::ConvPlan*>(&plan);
   if (conv == nullptr) return plan::to_string(families::override_of(plan));
-  const plan::ConvConfig& c = conv->config;
+  const families::sm90_conv::ConvConfig& c = conv->config;
   std::string text = fmt::format("tile={}x{} depth={} order={} load={} cluster={}x{} split={} swap={} mode={}",
                                  c.tile.m, c.tile.n, c.tile.k, plan::to_string(c.schedule.order),
                                  c.gathered()          ? "gather"

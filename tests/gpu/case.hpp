@@ -120,7 +120,7 @@ std::vector<Case> endurance_cases(std::uint64_t seed);
 /// Problems that are run by many plans.
 std::vector<Case> plan_cases();
 /// The configuration of a plan of sm90_conv; of another family's plan one without any of its features.
-plan::ConvConfig conv_config(const families::Plan& plan);
+families::sm90_conv::ConvConfig conv_config(const families::Plan& plan);
 /// Some fifty of the legal plans: every tile, cluster, order, way of loading, mode and depth that there is, at least
 /// twice.
 std::vector<families::PlanPointer> sample_of_plans(const Case& c, const plan::Epilogue& epilogue);

@@ -309,9 +309,9 @@ std::vector<Case> plan_cases() {
           on_gpu("all plans, deep", conv(1, 8, 8, 640, 320, 3), "store acc + bias[n] as y : bf16")};
 }
 
-plan::ConvConfig conv_config(const families::Plan& plan) {
-  const auto* conv = dynamic_cast<const plan::ConvPlan*>(&plan);
-  return conv != nullptr ? conv->config : plan::ConvConfig{};
+families::sm90_conv::ConvConfig conv_config(const families::Plan& plan) {
+  const auto* conv = dynamic_cast<const families::sm90_conv::ConvPlan*>(&plan);
+  return conv != nullptr ? conv->config : families::sm90_conv::ConvConfig{};
 }
 
 std::vector<families::PlanPointer> sample_of_plans(const Case& c, const plan::Epilogue& epilogue) {
@@ -321,7 +321,7 @@ std::vector<families::PlanPointer> sample_of_plans(const Case& c, const plan::Ep
   for (const families::Candidate& x : families::candidates({task, epilogue, planning_device()}))
     if (x.is_legal()) legal.push_back(x.plan);
   std::map<std::string, int> seen;
-  const auto features = [](const plan::ConvConfig& k) {
+  const auto features = [](const families::sm90_conv::ConvConfig& k) {
     return std::vector{fmt::format("tile {}x{}", k.tile.m, k.tile.n),
                        fmt::format("cluster {}x{}", k.schedule.cluster.m, k.schedule.cluster.n),
                        fmt::format("order {} {}", k.schedule.warpgroups(), k.schedule.turns()),

@@ -41,21 +41,21 @@ std::vector<jit::Request> all_requests() {
   std::map<std::string, int> kinds;
   for (const Case& c : all_cases(options().seed)) {
     const lower::Lowered k = kernel_of(c, planning_device());
-    const auto* strips = dynamic_cast<const plan::DepthwisePlan*>(&k.plan());
-    const plan::ConvConfig f = conv_config(k.plan());
+    const auto* strips = dynamic_cast<const families::sm90_depthwise::DepthwisePlan*>(&k.plan());
+    const families::sm90_conv::ConvConfig f = conv_config(k.plan());
     static constexpr const char* modes[] = {"not normalised", "resident", "streamed", "rows", "general"};
     ++kinds[static_cast<std::size_t>(f.mode()) < std::size(modes) ? modes[static_cast<std::size_t>(f.mode())]
                                                                   : "another mode"];
     if (strips == nullptr) ++kinds[std::string(plan::to_string(f.schedule.order))];
     ++kinds[strips         ? strips->config.strip.taps_h > 0 ? "depthwise" : "depthwise, of any filter"
             : f.gathered() ? "by ordinary loads"
-            : f.loads(plan::Im2colTile::Box::columns) ? "by boxes"
-            : f.two_dimensional()                     ? "by patches"
-                                                      : "by runs"];
+            : f.loads(families::sm90_conv::Im2colTile::Box::columns) ? "by boxes"
+            : f.two_dimensional()                                    ? "by patches"
+                                                                     : "by runs"];
     if (f.gathered() && f.gathered()->direct) ++kinds["without matrix instructions"];
     if (f.gathered() && f.gathered()->filters) ++kinds["filters by ordinary loads"];
-    if (f.features.stores == plan::Stores::plain) ++kinds["by plain stores"];
-    if (f.features.stores == plan::Stores::planes) ++kinds["stored as planes"];
+    if (f.features.stores == families::sm90::Stores::plain) ++kinds["by plain stores"];
+    if (f.features.stores == families::sm90::Stores::planes) ++kinds["stored as planes"];
     if (f.schedule.split) ++kinds["split-K"];
     if (f.features.head.any()) ++kinds[f.features.head.only ? "head alone" : "head"];
     if (f.features.resampling.pooled) ++kinds["pooled"];

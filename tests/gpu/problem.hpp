@@ -32,7 +32,7 @@ struct Tensor {
 struct Outcome {
   Case c;
   Graph graph;  ///< judged_graph_of()
-  plan::ConvConfig config{};
+  families::sm90_conv::ConvConfig config{};
   families::Plan::Numerics numerics{};
   std::map<std::string, Tensor> tensors;  ///< a, b, operands, outputs, by name; the device's part is gone
   reference::Values acc;                  ///< float64, with bounds

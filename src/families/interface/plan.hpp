@@ -30,6 +30,8 @@ struct Plan {
 
   /// Tensors whose pixels may lie apart.
   bool pitched_image = true, pitched_output = true;
+  /// Its kernel is made for convolutions of several groups; what else serves them goes element by element.
+  bool made_for_groups = false;
   bool exclusive = true;  ///< its blocks leave no room on their SMs for those of another kernel
 
   /// The moments that it stores: channels of an entry (0: none are stored), and entries.

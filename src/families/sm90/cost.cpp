@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-namespace unisono::plan {
+namespace unisono::families::sm90 {
 
 double soft_max(std::initializer_list<double> bounds) {
   constexpr double sharpness = LaunchConstants{}.sharpness;
@@ -11,7 +11,7 @@ double soft_max(std::initializer_list<double> bounds) {
   return std::pow(sum, 1 / sharpness);
 }
 
-double memory_us(const ConvProblem& problem, const Device& device, double spilled) {
+double memory_us(const ConvProblem& problem, const plan::Device& device, double spilled) {
   const Conv2d& v = problem.conv;
   const auto bytes = static_cast<double>(problem.element_bytes());
   const double in = static_cast<double>(v.n * v.c) * static_cast<double>(v.h * v.w) * bytes;
@@ -19,7 +19,7 @@ double memory_us(const ConvProblem& problem, const Device& device, double spille
                         static_cast<double>(problem.task.batched ? v.n : 1);
   const double out = static_cast<double>(problem.extents.rows()) * static_cast<double>(v.k);
   const double tensors = static_cast<double>(problem.before.tensor_bytes + problem.after.tensor_bytes);
-  const Resampling& r = problem.resampling;
+  const plan::Resampling& r = problem.resampling;
   const double resampled = (r.enlarged ? 8.0 : 0.0) + (r.pooled ? 0.5 : 0.0) - (r.only ? 2.0 : 0.0);
   const double head =
       2.0 * static_cast<double>(problem.head_channels) / static_cast<double>(v.k) - (problem.head.only ? 2.0 : 0.0);
@@ -27,4 +27,4 @@ double memory_us(const ConvProblem& problem, const Device& device, double spille
          device.memory_tbps * 1e-6;
 }
 
-}  // namespace unisono::plan
+}  // namespace unisono::families::sm90

@@ -5,7 +5,7 @@
 
 #include "families/sm90/problem.hpp"
 
-namespace unisono::plan {
+namespace unisono::families::sm90 {
 
 /// A clk is a clock of an SM.
 struct LaunchConstants {
@@ -22,6 +22,6 @@ double soft_max(std::initializer_list<double> bounds);
 
 /// Microseconds of what a launch reads and writes at the rate of memory; `spilled`: bytes of an element of the output
 /// that are written and read back besides.
-double memory_us(const ConvProblem& problem, const Device& device, double spilled = 0);
+double memory_us(const ConvProblem& problem, const plan::Device& device, double spilled = 0);
 
-}  // namespace unisono::plan
+}  // namespace unisono::families::sm90

@@ -4,21 +4,21 @@
 
 #include <algorithm>
 
-namespace unisono::plan {
+namespace unisono::families::sm90 {
 namespace {
 
 /// Elements that TMA, and a vector load, take at once.
-std::int64_t unit_of(const ConvTask& t) { return 16 / static_cast<std::int64_t>(size_of(t.conv.dtype_x)); }
+std::int64_t unit_of(const plan::ConvTask& t) { return 16 / static_cast<std::int64_t>(size_of(t.conv.dtype_x)); }
 
-bool is_tf32(const ConvTask& t) { return size_of(t.conv.dtype_x) == 4; }
+bool is_tf32(const plan::ConvTask& t) { return size_of(t.conv.dtype_x) == 4; }
 
-std::int64_t depth_of(const ConvTask& t) { return t.conv.r * t.conv.s * t.conv.c / t.conv.groups; }
+std::int64_t depth_of(const plan::ConvTask& t) { return t.conv.r * t.conv.s * t.conv.c / t.conv.groups; }
 
 /// B (k, n) of a product, or the filters (C, R, S, K) of a transposed convolution: neighbours are columns.
-bool columns_first(const ConvTask& t) { return t.columns_b || (t.transposed && t.conv.layout == Layout::nhwc); }
+bool columns_first(const plan::ConvTask& t) { return t.columns_b || (t.transposed && t.conv.layout == Layout::nhwc); }
 
 /// K filters of R·S·C side by side, or boxes of 64 columns: what TMA can load beside gathered pixels.
-bool filters_have_a_map(const ConvTask& t) {
+bool filters_have_a_map(const plan::ConvTask& t) {
   if (t.transposed) return false;
   if (t.columns_b) return t.conv.k % 8 == 0 && !is_tf32(t);
   return depth_of(t) % unit_of(t) == 0 && (t.conv.layout == Layout::nhwc || t.conv.r * t.conv.s == 1);
@@ -44,11 +44,11 @@ std::string beyond_im2col(const Conv2d& c, int i) {
   return {};
 }
 
-std::string why_gathered(const ConvTask& t) {
+std::string why_gathered(const plan::ConvTask& t) {
   const Conv2d& c = t.conv;
   if (t.phases) return {};
   if (t.transposed) {
-    const std::string phases = beyond_phases(*t.transposed);
+    const std::string phases = plan::beyond_phases(*t.transposed);
     return phases.empty() ? "a transposed convolution" : "a transposed convolution, not by phases: " + phases;
   }
   if (c.layout == Layout::nchw) return "channels first";
@@ -70,7 +70,7 @@ std::string why_gathered(const ConvTask& t) {
   return {};
 }
 
-Gathering gathering_of(const ConvTask& t) {
+Gathering gathering_of(const plan::ConvTask& t) {
   Gathering g;
   const std::int64_t channels = t.conv.c / t.conv.groups;
   g.rows_first_a = t.columns_a || (t.conv.layout == Layout::nchw && channels > 1);
@@ -83,9 +83,9 @@ Gathering gathering_of(const ConvTask& t) {
   return g;
 }
 
-Stores stores_of(const ConvTask& t) {
+Stores stores_of(const plan::ConvTask& t) {
   if (t.conv.layout == Layout::nchw) return Stores::planes;
   return t.conv.k % 8 == 0 ? Stores::tma : Stores::plain;
 }
 
-}  // namespace unisono::plan
+}  // namespace unisono::families::sm90

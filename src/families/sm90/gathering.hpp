@@ -7,7 +7,7 @@
 
 #include "plan/as_convolution.hpp"
 
-namespace unisono::plan {
+namespace unisono::families::sm90 {
 
 /// Images by ordinary loads.
 struct Gathering {
@@ -27,13 +27,13 @@ struct Gathering {
 enum class Stores : std::uint8_t { tma, plain, planes };
 
 /// Why no kernel that loads by TMA serves the operands; empty: some may.
-std::string why_gathered(const ConvTask& task);
+std::string why_gathered(const plan::ConvTask& task);
 
 /// What im2col loads, for tensors of four dimensions, cannot reach along an axis (0: the height); empty: they can.
 std::string beyond_im2col(const Conv2d& conv, int axis);
 
-Gathering gathering_of(const ConvTask& task);
+Gathering gathering_of(const plan::ConvTask& task);
 
-Stores stores_of(const ConvTask& task);
+Stores stores_of(const plan::ConvTask& task);
 
-}  // namespace unisono::plan
+}  // namespace unisono::families::sm90

@@ -11,7 +11,7 @@
 #include "plan/fetchable.hpp"
 #include "unisono/error.hpp"
 
-namespace unisono::plan {
+namespace unisono::families::sm90 {
 namespace {
 
 constexpr std::int64_t int_limit = std::numeric_limits<std::int32_t>::max();
@@ -20,7 +20,7 @@ constexpr std::int64_t map_stride_limit = std::int64_t{1} << 40;  // bytes, of a
 
 using Reasons = std::vector<std::string>;
 
-void check_operands(const ConvTask& task, Reasons& reasons) {
+void check_operands(const plan::ConvTask& task, Reasons& reasons) {
   const Conv2d& c = task.conv;
   const auto is_word = [](DType t) { return t == DType::f32 || t == DType::tf32; };
   const bool words = is_word(c.dtype_x) && is_word(c.dtype_w);
@@ -50,7 +50,7 @@ void check_sizes(const Conv2d& c, const Extents& e, Reasons& reasons) {
 }
 
 /// Ordinary loads count the elements of an image, and of the filters, in 32 bits.
-void check_gathered(const ConvTask& task, Reasons& reasons) {
+void check_gathered(const plan::ConvTask& task, Reasons& reasons) {
   const Conv2d& c = task.conv;
   const std::int64_t image = c.h * c.w * c.c, filters = c.k * c.r * c.s * (c.c / c.groups);
   if (why_gathered(task).empty() || std::max(image, filters) <= int_limit) return;
@@ -60,7 +60,7 @@ void check_gathered(const ConvTask& task, Reasons& reasons) {
       image, filters, why_gathered(task), int_limit));
 }
 
-void check_device(const Device& d, Reasons& reasons) {
+void check_device(const plan::Device& d, Reasons& reasons) {
   if (d.major != 9 || d.minor != 0)
     reasons.push_back(
         fmt::format("device: {} has compute capability {}.{}; the convolution kernels are for 9.0. Use the cpu device",
@@ -85,18 +85,20 @@ Work count_work(const Graph& graph, std::vector<ValueId> roots, std::vector<bool
   return work;
 }
 
-void add_reads(const Epilogue& epilogue, Work& work, const std::vector<ValueId>& columns,
+void add_reads(const plan::Epilogue& epilogue, Work& work, const std::vector<ValueId>& columns,
                const std::vector<ValueId>& tensors) {
   work.columns = static_cast<int>(columns.size());
   work.tensors = static_cast<int>(tensors.size());
-  for (const ValueId id : tensors) work.tensor_bytes += static_cast<std::int64_t>(size_of(storage_of(epilogue, id)));
+  for (const ValueId id : tensors)
+    work.tensor_bytes += static_cast<std::int64_t>(size_of(plan::storage_of(epilogue, id)));
 }
 
-bool is_element(const Output& o) {
-  return o.place == Output::Place::before || o.place == Output::Place::after || o.place == Output::Place::direct;
+bool is_element(const plan::Output& o) {
+  return o.place == plan::Output::Place::before || o.place == plan::Output::Place::after ||
+         o.place == plan::Output::Place::direct;
 }
 
-void count_all(const Epilogue& epilogue, ConvProblem& p) {
+void count_all(const plan::Epilogue& epilogue, ConvProblem& p) {
   const Graph& graph = epilogue.graph;
   std::vector<bool> done(graph.nodes.size());
   std::vector<ValueId> before, after;
@@ -106,16 +108,16 @@ void count_all(const Epilogue& epilogue, ConvProblem& p) {
       for (const auto& level : *lists)
         for (const ValueId id : level) before.push_back(graph[id].inputs[0]);
     for (const auto& level : epilogue.general->returned)
-      for (const General::Domain& d : level)
+      for (const plan::General::Domain& d : level)
         for (const auto* list : {&d.folds, &d.moments})
           for (const ValueId id : *list) before.push_back(graph[id].inputs[0]);
-    for (const General::Domain& d : epilogue.general->domains)
+    for (const plan::General::Domain& d : epilogue.general->domains)
       for (const auto* list : {&d.folds, &d.moments})
         for (const ValueId id : *list) after.push_back(graph[id].inputs[0]);
   }
-  for (const Output& output : epilogue.outputs)
+  for (const plan::Output& output : epilogue.outputs)
     if (is_element(output))
-      (output.place == Output::Place::before ? before : after).push_back(graph.stores[output.store].value);
+      (output.place == plan::Output::Place::before ? before : after).push_back(graph.stores[output.store].value);
   p.before = count_work(graph, before, done);
   if (epilogue.general) done.assign(graph.nodes.size(), false);  // elements are computed once more
   if (epilogue.norm) done[epilogue.norm->result] = true;
@@ -126,7 +128,7 @@ void count_all(const Epilogue& epilogue, ConvProblem& p) {
 
 }  // namespace
 
-Reasons refuse_problem(const ConvTask& task, const Epilogue& epilogue, const Device& device) {
+Reasons refuse_problem(const plan::ConvTask& task, const plan::Epilogue& epilogue, const plan::Device& device) {
   const Conv2d& conv = task.conv;
   const Extents e = extents(task.contraction());
   Reasons reasons;
@@ -153,10 +155,10 @@ Reasons refuse_problem(const ConvTask& task, const Epilogue& epilogue, const Dev
   return reasons;
 }
 
-ConvProblem make_problem(const ConvTask& task, const Epilogue& epilogue, const Device& device) {
+ConvProblem make_problem(const plan::ConvTask& task, const plan::Epilogue& epilogue, const plan::Device& device) {
   ConvProblem p;
   const Conv2d& conv = task.conv;
-  p.task = task, p.conv = conv, p.extents = extents(task.contraction()), p.visitor = visitor_shape(epilogue);
+  p.task = task, p.conv = conv, p.extents = extents(task.contraction()), p.visitor = plan::visitor_shape(epilogue);
   if (const Reasons reasons = refuse_problem(task, epilogue, device); !reasons.empty())
     throw Unsupported(
         fmt::format("no kernel serves {}:\n  {}", to_string(task.contraction()), fmt::join(reasons, "\n  ")));
@@ -178,15 +180,15 @@ ConvProblem make_problem(const ConvTask& task, const Epilogue& epilogue, const D
   p.moments = epilogue.moments.channels;
   p.per_image = epilogue.per_image() || (epilogue.head && epilogue.head->epilogue.per_image()) || task.batched ||
                 stores_of(task) == Stores::planes || p.moments > 0;
-  p.resampling = resampling_of(epilogue.resampled);
+  p.resampling = plan::resampling_of(epilogue.resampled);
   p.fetchable = static_cast<int>(fetchable_operands(epilogue).size());
   p.head = head_of(epilogue);
   if (epilogue.head) p.head_channels = epilogue.head->channels;
   p.stores = 0, p.store_bytes = 0;
-  for (const Output& o : epilogue.outputs)
+  for (const plan::Output& o : epilogue.outputs)
     if (is_element(o))
       ++p.stores, p.store_bytes += static_cast<std::int64_t>(size_of(epilogue.graph.stores[o.store].dtype));
   return p;
 }
 
-}  // namespace unisono::plan
+}  // namespace unisono::families::sm90

@@ -11,7 +11,7 @@
 #include "plan/resampling.hpp"
 #include "plan/visitor_shape.hpp"
 
-namespace unisono::plan {
+namespace unisono::families::sm90 {
 
 /// What a side of the normalisation costs for each element of the output.
 struct Work {
@@ -25,11 +25,11 @@ struct Work {
 struct ConvProblem {
   Conv2d conv;  ///< task.conv
   Extents extents;
-  VisitorShape visitor;
+  plan::VisitorShape visitor;
   Work before, after;      ///< without a normalisation everything is `after`
   int group_channels = 0;  ///< 0: no normalisation
   bool uses_raw = false;
-  ConvTask task = Conv2d{};
+  plan::ConvTask task = Conv2d{};
   std::string gathered;          ///< why TMA cannot load the operands; empty: it can
   bool per_pixel = false;        ///< the normalisation is over the channels of a pixel
   bool batch = false;            ///< the normalisation is over the pixels of all images
@@ -39,16 +39,16 @@ struct ConvProblem {
   bool per_image = false;        ///< what a tile computes depends on its image
   int stores = 1;                ///< [m,n]
   std::int64_t store_bytes = 2;  ///< of them, an element of the output
-  Resampling resampling;         ///< of the main one
+  plan::Resampling resampling;   ///< of the main one
   int fetchable = 0;             ///< operands that TMA could bring: fetching.hpp
-  HeadConfig head;               ///< a second product of it
+  plan::HeadConfig head;         ///< a second product of it
   std::int64_t head_channels = 0;
   std::int64_t moments = 0;  ///< StoredMoments::channels
 
   /// 4 by phases, else 1; and the pixels of one, of which tiles are made.
   int phases() const { return task.phases ? 4 : 1; }
-  std::int64_t phase_height() const { return task.phases ? phase_pixels(extents.height) : extents.height; }
-  std::int64_t phase_width() const { return task.phases ? phase_pixels(extents.width) : extents.width; }
+  std::int64_t phase_height() const { return task.phases ? plan::phase_pixels(extents.height) : extents.height; }
+  std::int64_t phase_width() const { return task.phases ? plan::phase_pixels(extents.width) : extents.width; }
 
   /// The products of one output: taps times channels of a group.
   std::int64_t depth() const { return conv.r * conv.s * conv.c / conv.groups; }
@@ -60,10 +60,11 @@ struct ConvProblem {
 
 /// Every reason why no kernel of this device serves it, whatever the plan; none: some may. Throws UserError for a wrong
 /// contraction.
-std::vector<std::string> refuse_problem(const ConvTask& task, const Epilogue& epilogue, const Device& device);
+std::vector<std::string> refuse_problem(const plan::ConvTask& task, const plan::Epilogue& epilogue,
+                                        const plan::Device& device);
 
 /// Throws UserError for a wrong contraction or group width, and Unsupported, with every reason at once, for what no
 /// kernel of this device serves whatever the plan.
-ConvProblem make_problem(const ConvTask& task, const Epilogue& epilogue, const Device& device);
+ConvProblem make_problem(const plan::ConvTask& task, const plan::Epilogue& epilogue, const plan::Device& device);
 
-}  // namespace unisono::plan
+}  // namespace unisono::families::sm90

@@ -2,15 +2,15 @@
 
 #include "unisono/error.hpp"
 
-namespace unisono::plan {
+namespace unisono::families::sm90_conv {
 
-Statistics statistics_of(NormMode mode) {
+Statistics statistics_of(plan::NormMode mode) {
   switch (mode) {
-    case NormMode::none: return NoStatistics{};
-    case NormMode::resident: return ResidentStatistics{};
-    case NormMode::streamed: return StreamedStatistics{};
-    case NormMode::rows: return RowStatistics{};
-    case NormMode::general: return GeneralReductions{};
+    case plan::NormMode::none: return NoStatistics{};
+    case plan::NormMode::resident: return ResidentStatistics{};
+    case plan::NormMode::streamed: return StreamedStatistics{};
+    case plan::NormMode::rows: return RowStatistics{};
+    case plan::NormMode::general: return GeneralReductions{};
   }
   throw InternalError("a mode of normalising without statistics");
 }
@@ -60,4 +60,4 @@ int ConvConfig::further_maps() const {
   return (by_parity() ? 6 : features.resampling.maps()) + features.fetch.value_or(0) + features.head.maps();
 }
 
-}  // namespace unisono::plan
+}  // namespace unisono::families::sm90_conv

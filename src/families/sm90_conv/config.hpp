@@ -13,7 +13,7 @@
 #include "plan/resampling.hpp"
 #include "unisono/dtype.hpp"
 
-namespace unisono::plan {
+namespace unisono::families::sm90_conv {
 
 /// Pixels (rows of a matrix) by output channels, and elements of k in a step.
 struct Tile {
@@ -30,7 +30,7 @@ struct Cluster {
 
 /// Which warpgroups and CTAs work on which tiles, and how far loads run ahead of them.
 struct Schedule {
-  Order order = Order::pingpong;
+  plan::Order order = plan::Order::pingpong;
   Cluster cluster = {};
   int stages = 4;           ///< of filters, and of activations too where these have no ring of their own
   bool split = false;       ///< split-K
@@ -53,9 +53,9 @@ struct Operands {
 /// What becomes of a finished tile.
 struct EpilogueFeatures {
   int store_buffers = 1;
-  Stores stores = Stores::tma;
-  Resampling resampling = {};
-  HeadConfig head = {};
+  sm90::Stores stores = sm90::Stores::tma;
+  plan::Resampling resampling = {};
+  plan::HeadConfig head = {};
   std::optional<int> fetch = {};  ///< operands [m,n] that TMA loads; absent: there are none that it could
   int moments = 0;                ///< channels of an entry of the stored mean and M2; 0: none are stored
 
@@ -75,7 +75,7 @@ struct ConvConfig {
   /// The loader, if it is this one; else null.
   const Im2colTile* im2col() const { return std::get_if<Im2colTile>(&loader); }
   const HaloTile* halo() const { return std::get_if<HaloTile>(&loader); }
-  const Gathering* gathered() const { return std::get_if<Gathering>(&loader); }
+  const sm90::Gathering* gathered() const { return std::get_if<sm90::Gathering>(&loader); }
   const Unfolding* window() const;
 
   bool loads(Im2colTile::Box box) const { return im2col() && im2col()->box == box; }
@@ -92,7 +92,7 @@ struct ConvConfig {
   int activation_stages() const;
   void set_activation_stages(int stages);
 
-  NormMode mode() const { return mode_of(statistics); }
+  plan::NormMode mode() const { return mode_of(statistics); }
   int unit() const;  ///< channels of an entry of the exchanged statistics; 1 without an exchange
   bool wide() const;
   bool meets() const;
@@ -111,6 +111,6 @@ struct ConvConfig {
 std::string to_string(const ConvConfig& config);
 
 /// All fields of a configuration: as an override it leaves that one candidate.
-Override override_of(const ConvConfig& config);
+plan::Override override_of(const ConvConfig& config);
 
-}  // namespace unisono::plan
+}  // namespace unisono::families::sm90_conv

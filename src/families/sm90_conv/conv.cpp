@@ -9,11 +9,11 @@
 #include "families/sm90_conv/space.hpp"
 #include "unisono/error.hpp"
 
-namespace unisono::plan {
+namespace unisono::families::sm90_conv {
 namespace {
 
-ConvCandidate examine(const ConvConfig& config, const ConvProblem& problem, const Device& device,
-                      const FixedFields& fixed) {
+ConvCandidate examine(const ConvConfig& config, const sm90::ConvProblem& problem, const plan::Device& device,
+                      const plan::FixedFields& fixed) {
   ConvCandidate c;
   c.plan.config = config;
   c.refusal = refuse_config(config, problem, device);
@@ -31,29 +31,29 @@ ConvCandidate examine(const ConvConfig& config, const ConvProblem& problem, cons
 
 }  // namespace
 
-std::vector<ConvCandidate> conv_candidates(const ConvTask& task, const Epilogue& epilogue, const Device& device,
-                                           const Override& fixed) {
-  const FixedFields fields = resolve(fixed);
+std::vector<ConvCandidate> conv_candidates(const plan::ConvTask& task, const plan::Epilogue& epilogue,
+                                           const plan::Device& device, const plan::Override& fixed) {
+  const plan::FixedFields fields = plan::resolve(fixed);
   std::vector<ConvCandidate> all;
-  if (fields.load == Load::depthwise || fields.thread) return all;
-  const auto add = [&](const ConvTask& form) {
-    const ConvProblem problem = make_problem(form, epilogue, device);
+  if (fields.load == plan::Load::depthwise || fields.thread) return all;
+  const auto add = [&](const plan::ConvTask& form) {
+    const sm90::ConvProblem problem = sm90::make_problem(form, epilogue, device);
     for (const ConvConfig& config : configurations(problem, device, fields))
       all.push_back(examine(config, problem, device, fields));
   };
   const auto legal = [](const ConvCandidate& c) { return c.refusal.empty(); };
-  const auto phases = by_phases(task.contraction());
-  if (phases && fields.load != Load::gather) add(*phases);
+  const auto phases = plan::by_phases(task.contraction());
+  if (phases && fields.load != plan::Load::gather) add(*phases);
   if (std::ranges::none_of(all, legal)) add(task);
   const auto legal_end = std::stable_partition(all.begin(), all.end(), legal);
   std::ranges::stable_sort(all.begin(), legal_end, {}, [](const ConvCandidate& c) { return c.plan.predicted_us; });
   return all;
 }
 
-ConvTask as_planned(const Contraction& contraction, const ConvConfig& config) {
-  if (!config.by_parity()) return as_convolution(contraction);
-  if (auto lowered = by_phases(contraction)) return *std::move(lowered);
+plan::ConvTask as_planned(const Contraction& contraction, const ConvConfig& config) {
+  if (!config.by_parity()) return plan::as_convolution(contraction);
+  if (auto lowered = plan::by_phases(contraction)) return *std::move(lowered);
   throw InternalError(fmt::format("a plan by phases of {}", to_string(contraction)));
 }
 
-}  // namespace unisono::plan
+}  // namespace unisono::families::sm90_conv

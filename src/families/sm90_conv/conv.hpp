@@ -13,7 +13,7 @@
 #include "plan/epilogue.hpp"
 #include "unisono/contraction.hpp"
 
-namespace unisono::plan {
+namespace unisono::families::sm90_conv {
 
 /// Parts of the workspace, in bytes from its start; its memory must be zero before the first launch.
 struct Workspace {
@@ -30,7 +30,7 @@ struct ConvPlan : families::Plan {
 };
 
 /// The convolution that a plan of this configuration runs.
-ConvTask as_planned(const Contraction& contraction, const ConvConfig& config);
+plan::ConvTask as_planned(const Contraction& contraction, const ConvConfig& config);
 
 struct ConvCandidate {
   ConvPlan plan;
@@ -41,12 +41,13 @@ struct ConvCandidate {
 /// them; the candidates without are listed only if none of those is legal, or the override says load=gather. None for
 /// an override that names what these kernels do not have. Throws UserError for a contraction that is wrong and
 /// Unsupported for one that no convolution kernel of this device can serve whatever the plan (dtype, groups, …).
-std::vector<ConvCandidate> conv_candidates(const ConvTask& task, const Epilogue& epilogue, const Device& device,
-                                           const Override& fixed = {});
+std::vector<ConvCandidate> conv_candidates(const plan::ConvTask& task, const plan::Epilogue& epilogue,
+                                           const plan::Device& device, const plan::Override& fixed = {});
 
 /// "128x160/5+3 pingpong resident, 104 blocks, 229 KB": for logs and `unisono explain`.
 std::string describe(const ConvPlan& plan);
 /// Lines for `unisono explain`: what is multiplied and loaded how, why the plan has its mode.
-std::string reasons(const ConvPlan& plan, const ConvTask& task, const Epilogue& epilogue, const Device& device);
+std::string reasons(const ConvPlan& plan, const plan::ConvTask& task, const plan::Epilogue& epilogue,
+                    const plan::Device& device);
 
-}  // namespace unisono::plan
+}  // namespace unisono::families::sm90_conv

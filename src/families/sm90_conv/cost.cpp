@@ -7,11 +7,11 @@
 #include "families/sm90_conv/geometry.hpp"
 #include "families/sm90_conv/shared_memory.hpp"
 
-namespace unisono::plan {
+namespace unisono::families::sm90_conv {
 namespace {
 
 /// All that is fitted or measured, in one place; docs/plan.md gives the sources. A clk is a clock of an SM.
-struct Constants : LaunchConstants {
+struct Constants : sm90::LaunchConstants {
   // Launch
   double sustained = 0.90;   ///< of Device::tensor_tflops: what the power limit leaves of it
   double unmeasured = 1.04;  ///< for a tile that nobody has timed: what the model does not know of it
@@ -66,7 +66,7 @@ struct Constants : LaunchConstants {
 };
 constexpr Constants k;
 
-double steps_of(const ConvPlan& p, const ConvProblem& problem) {
+double steps_of(const ConvPlan& p, const sm90::ConvProblem& problem) {
   const double loads = static_cast<double>(loads_per_tile(p.config, problem));
   return std::ceil(loads / p.splits) * (p.config.halo() ? static_cast<double>(problem.conv.r * problem.conv.s) : 1.0);
 }
@@ -74,7 +74,7 @@ double steps_of(const ConvPlan& p, const ConvProblem& problem) {
 /// Clocks in which a warp on each scheduler loads a stage in pieces of 16 bytes.
 double gather_clk(const ConvConfig& c) {
   if (!c.gathered()) return 0;
-  const double threads = exchanges(c.mode()) ? c.mode() == NormMode::streamed ? 32 : 96 : 128,
+  const double threads = exchanges(c.mode()) ? c.mode() == plan::NormMode::streamed ? 32 : 96 : 128,
                pieces = static_cast<double>(c.tile.k * size_of(c.element) / 16) / threads;
   return pieces * (c.tile.m * (c.gathered()->vectors ? k.vector : k.elements) +
                    c.tile.n * (c.gathered()->filters ? k.elements : 0));
@@ -86,20 +86,20 @@ int clusters_of(const ConvPlan& p) { return p.blocks / (p.config.schedule.cluste
 /// chunk, 32 rows at a time.
 double unfold_clk(const ConvConfig& c) {
   if (!c.window()) return 0;
-  const double warps = !exchanges(c.mode()) ? 4 : c.mode() == NormMode::streamed ? 1 : 3;
+  const double warps = !exchanges(c.mode()) ? 4 : c.mode() == plan::NormMode::streamed ? 1 : 3;
   return std::ceil(c.tile.m / 32 / warps) * k.unfold_rows_clk + 4.0 * c.tile.m * c.tile.k / k.shared_bytes +
          k.unfold_tile_clk / c.window()->steps(c.tile.k);
 }
 
 /// Clocks of TMA for a k-step's rows, of pixels of few channels and of filters.
-double rows_clk(const ConvConfig& c, const ConvProblem& p, double taps) {
+double rows_clk(const ConvConfig& c, const sm90::ConvProblem& p, double taps) {
   if (c.filled_by_warps() || p.conv.c >= p.line_depth() || c.loads(Im2colTile::Box::rows)) return 0;
   const double pixels = c.halo() ? c.halo()->pixels(c.tile.m) / taps : c.tile.m;
   return k.row_clk * (pixels / c.schedule.cluster.n + static_cast<double>(c.tile.n) / c.schedule.cluster.m);
 }
 
 /// Clocks of a k-step: the slowest of tensor cores, shared memory, L2 and the loads' latency.
-double step_clk(const ConvPlan& p, const ConvProblem& problem) {
+double step_clk(const ConvPlan& p, const sm90::ConvProblem& problem) {
   const ConvConfig& c = p.config;
   const double m = c.tile.m, n = c.tile.n, depth = c.tile.k,
                taps = c.halo() ? static_cast<double>(problem.conv.r * problem.conv.s) : 1.0;
@@ -129,7 +129,7 @@ double step_clk(const ConvPlan& p, const ConvProblem& problem) {
   const double waits =
       c.window() ? unfold_clk(c) : std::max(k.load_clk / lead, c.atoms() > 1 ? k.deep_step_clk : k.step_clk);
   const double busy = std::max({tensor, shared, l2, waits, gather_clk(c), rows_clk(c, problem, taps)});
-  const bool pairs = c.schedule.order == Order::pairs;
+  const bool pairs = c.schedule.order == plan::Order::pairs;
   return busy * (c.halo() && taps == 1 ? k.single_box : 1.0) * (c.schedule.cluster.ctas() > 1 ? k.cluster : 1.0) *
          (pairs ? k.pairs : 1.0) *
          (c.window() ? (c.schedule.swap ? 1.0 : k.unfold_pixels_first) * (pairs ? k.unfold_pairs : 1.0) : 1.0);
@@ -146,7 +146,7 @@ double narrow(int tile_n) {
   return slice == 64 ? 1.0 : slice == 32 ? k.slice_32 : slice == 16 ? k.slice_16 : k.slice_8;
 }
 
-double visit(const Work& w) {
+double visit(const sm90::Work& w) {
   return k.simple * w.simple + k.special * w.special + k.column * w.columns + k.tensor * w.tensors;
 }
 
@@ -168,7 +168,7 @@ double columns_clk(const ConvConfig& c, int unit) {
                          : k.exchange_column_clk * c.tile.n * (unit % 2 == 0 ? 1.0 : k.odd_unit);
 }
 
-TileClocks tile_clocks(const ConvPlan& p, const ConvProblem& problem) {
+TileClocks tile_clocks(const ConvPlan& p, const sm90::ConvProblem& problem) {
   const ConvConfig& c = p.config;
   const double elements = static_cast<double>(c.tile.m) / c.schedule.warpgroups() * c.tile.n / 128;  // a thread
   TileClocks t;
@@ -181,7 +181,7 @@ TileClocks tile_clocks(const ConvPlan& p, const ConvProblem& problem) {
   }
   element += (c.features.resampling.enlarged ? k.enlarged : 0.0) + (c.features.resampling.pooled ? k.pooled : 0.0) +
              k.head * 8 * c.features.head.eights;
-  if (c.mode() != NormMode::none) {
+  if (c.mode() != plan::NormMode::none) {
     element += visit(problem.before) + k.statistics;
   }
   if (c.features.moments > 0) {  // as the sums of a normalisation, and the values once more: rounded, then packed
@@ -192,7 +192,7 @@ TileClocks tile_clocks(const ConvPlan& p, const ConvProblem& problem) {
   if (exchanges(c.mode())) {
     const double rows = rows_of_image(p);
     t.epilogue += columns_clk(c, c.unit());
-    if (c.mode() == NormMode::resident) {
+    if (c.mode() == plan::NormMode::resident) {
       t.epilogue += k.exchange_clk;
       t.wait = t.main * (k.first_row_wait * std::min(1.0, rows) + k.further_row_wait * std::max(0.0, rows - 1));
     } else {
@@ -203,7 +203,7 @@ TileClocks tile_clocks(const ConvPlan& p, const ConvProblem& problem) {
     }
   }
   t.epilogue += element * elements;
-  if (exchanges(c.mode()) && c.schedule.order == Order::pairs) t.epilogue *= k.pairs_statistics;
+  if (exchanges(c.mode()) && c.schedule.order == plan::Order::pairs) t.epilogue *= k.pairs_statistics;
   if (c.schedule.split) t.epilogue += k.split_clk + k.partner_clk * (p.splits - 1) * c.tile.n / 128;
   return t;
 }
@@ -211,7 +211,7 @@ TileClocks tile_clocks(const ConvPlan& p, const ConvProblem& problem) {
 /// Clocks of the block with most tiles. Teams take turns at the main loop; a team's next tile waits for its epilogue.
 double block_clk(const ConvPlan& p, const TileClocks& t, double tiles) {
   const ConvConfig& c = p.config;
-  const bool second = c.mode() == NormMode::streamed;
+  const bool second = c.mode() == plan::NormMode::streamed;
   const double start = k.start_clk + fill_clk(c);
   const double beside = second ? k.beside_second : c.schedule.warpgroups() == 2 ? k.beside_pairs : k.beside;
   const double quiet = exchanges(c.mode()) ? k.quiet : 1.0;
@@ -227,7 +227,7 @@ double block_clk(const ConvPlan& p, const TileClocks& t, double tiles) {
 /// Tiles and orders that have been timed; the others bear the risk of what the model does not know.
 bool measured(const ConvConfig& c) {
   const auto is = [&](int m, int n) { return c.tile.m == m && c.tile.n == n; };
-  const bool pairs = c.schedule.order == Order::pairs;
+  const bool pairs = c.schedule.order == plan::Order::pairs;
   if (c.schedule.turns() == 1)
     return is(128, 80) || is(256, 80) || is(128, 96) || is(128, 128) || is(128, 160) || is(256, 128);
   if (c.schedule.swap) return !pairs && (is(128, 128) || (c.two_dimensional() && is(256, 64)));
@@ -242,13 +242,14 @@ double filters_clk(const ConvConfig& c) {
 
 /// Bytes of an element: streamed, tiles that wait in memory are written and read back.
 double spilled_bytes(const ConvPlan& p) {
-  return p.config.mode() == NormMode::streamed ? 4.0 * std::max(0.0, 1 - p.config.schedule.turns() / rows_of_image(p))
-                                               : 0.0;
+  return p.config.mode() == plan::NormMode::streamed
+             ? 4.0 * std::max(0.0, 1 - p.config.schedule.turns() / rows_of_image(p))
+             : 0.0;
 }
 
 }  // namespace
 
-double predict_us(const ConvPlan& p, const ConvProblem& problem, const Device& device) {
+double predict_us(const ConvPlan& p, const sm90::ConvProblem& problem, const plan::Device& device) {
   const ConvConfig& c = p.config;
   const double clusters = clusters_of(p), items = static_cast<double>(p.tiles) * p.splits;
   const TileClocks t = tile_clocks(p, problem);
@@ -257,8 +258,8 @@ double predict_us(const ConvPlan& p, const ConvProblem& problem, const Device& d
                           c.tile.n * c.tile.k * steps_of(p, problem) * p.splits;
   const double clocks = k.launch_us + clk * 1e-3 / k.clock_ghz;
   const double power = executed / (k.sustained * device.tensor_tflops) * 1e-6;
-  const double memory = k.launch_us + k.ramp_us + memory_us(problem, device, spilled_bytes(p));
-  return soft_max({clocks, power, memory}) * (measured(c) ? 1.0 : k.unmeasured) * (c.atoms() > 1 ? k.deep : 1.0);
+  const double memory = k.launch_us + k.ramp_us + sm90::memory_us(problem, device, spilled_bytes(p));
+  return sm90::soft_max({clocks, power, memory}) * (measured(c) ? 1.0 : k.unmeasured) * (c.atoms() > 1 ? k.deep : 1.0);
 }
 
-}  // namespace unisono::plan
+}  // namespace unisono::families::sm90_conv

@@ -4,9 +4,9 @@
 #include "families/sm90/problem.hpp"
 #include "families/sm90_conv/conv.hpp"
 
-namespace unisono::plan {
+namespace unisono::families::sm90_conv {
 
 /// Microseconds of one launch by graph replay, cold operands.
-double predict_us(const ConvPlan& plan, const ConvProblem& problem, const Device& device);
+double predict_us(const ConvPlan& plan, const sm90::ConvProblem& problem, const plan::Device& device);
 
-}  // namespace unisono::plan
+}  // namespace unisono::families::sm90_conv

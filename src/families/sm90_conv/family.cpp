@@ -12,14 +12,14 @@
 #include "families/sm90_conv/generate.hpp"
 #include "families/sm90_conv/parameters.hpp"
 
-namespace unisono::families {
+namespace unisono::families::sm90_conv {
 namespace {
 
-const plan::ConvPlan& own(const Plan& plan) { return static_cast<const plan::ConvPlan&>(plan); }
+const ConvPlan& own(const Plan& plan) { return static_cast<const ConvPlan&>(plan); }
 
 /// The convolution that the kernel runs.
-plan::ConvTask planned(const plan::ConvPlan& p, const plan::ConvTask& task) {
-  return p.config.by_parity() ? plan::as_planned(task.contraction(), p.config) : task;
+plan::ConvTask planned(const ConvPlan& p, const plan::ConvTask& task) {
+  return p.config.by_parity() ? as_planned(task.contraction(), p.config) : task;
 }
 
 class Sm90Conv final : public Family {
@@ -27,26 +27,26 @@ class Sm90Conv final : public Family {
   std::string_view name() const override { return "sm90_conv"; }
 
   std::optional<Refusal> can_implement(const Workload& w) const override {
-    auto reasons = plan::refuse_problem(w.task, w.epilogue, w.device);
+    auto reasons = sm90::refuse_problem(w.task, w.epilogue, w.device);
     if (reasons.empty()) return std::nullopt;
     return Refusal{Refusal::Scope::problem, std::move(reasons)};
   }
-  std::vector<Candidate> candidates(const Workload& w, const Override& fixed) const override {
+  std::vector<Candidate> candidates(const Workload& w, const plan::Override& fixed) const override {
     std::vector<Candidate> all;
-    for (plan::ConvCandidate& c : plan::conv_candidates(w.task, w.epilogue, w.device, fixed)) {
+    for (ConvCandidate& c : conv_candidates(w.task, w.epilogue, w.device, fixed)) {
       c.plan.family = this;
-      all.push_back({std::make_shared<const plan::ConvPlan>(std::move(c.plan))});
+      all.push_back({std::make_shared<const ConvPlan>(std::move(c.plan))});
       if (!c.refusal.empty()) all.back().refusal = Refusal{Refusal::Scope::plan, {std::move(c.refusal)}};
     }
     return all;
   }
   double cost(const Plan& plan, const Workload& w) const override {
-    const plan::ConvPlan& p = own(plan);
-    return plan::predict_us(p, plan::make_problem(planned(p, w.task), w.epilogue, w.device), w.device);
+    const ConvPlan& p = own(plan);
+    return predict_us(p, sm90::make_problem(planned(p, w.task), w.epilogue, w.device), w.device);
   }
   codegen::Kernel generate(const Plan& plan, const plan::Epilogue& epilogue,
                            const codegen::Options& options) const override {
-    return codegen::generate(epilogue, own(plan).config, options);
+    return sm90_conv::generate(epilogue, own(plan).config, options);
   }
 
   std::size_t parameter_bytes(const Plan& plan, const codegen::Kernel& kernel) const override {
@@ -55,25 +55,25 @@ class Sm90Conv final : public Family {
   }
   ParameterBytes constants(const Plan& plan, const Launched& what) const override {
     ParameterBytes bytes;
-    bytes.at<ConvParams>().geometry = sm90::geometry(planned(own(plan), what.task), own(plan));
+    bytes.at<ConvParams>().geometry = sm90_conv::geometry(planned(own(plan), what.task), own(plan));
     return bytes;
   }
   void fill(Parameter& to, const Plan& plan, const Launched& what, const Tensors& tensors) const override {
-    sm90::fill(to, planned(own(plan), what.task), own(plan), what.epilogue, what.kernel, tensors);
+    sm90_conv::fill(to, planned(own(plan), what.task), own(plan), what.epilogue, what.kernel, tensors);
   }
   void place_workspace(ParameterBytes& to, const Plan& plan, const plan::Epilogue& epilogue,
                        std::uint64_t base) const override {
-    sm90::place_workspace(to.at<ConvParams>(), own(plan), epilogue, base);
+    sm90_conv::place_workspace(to.at<ConvParams>(), own(plan), epilogue, base);
   }
 
   std::string title(const Plan& plan) const override { return to_string(own(plan).config); }
-  std::string describe(const Plan& plan) const override { return plan::describe(own(plan)); }
+  std::string describe(const Plan& plan) const override { return sm90_conv::describe(own(plan)); }
   std::string reasons(const Plan& plan, const Workload& w) const override {
-    return plan::reasons(own(plan), w.task, w.epilogue, w.device);
+    return sm90_conv::reasons(own(plan), w.task, w.epilogue, w.device);
   }
-  Override override_of(const Plan& plan) const override { return plan::override_of(own(plan).config); }
+  plan::Override override_of(const Plan& plan) const override { return sm90_conv::override_of(own(plan).config); }
   std::string kind(const Plan& plan) const override {
-    const plan::ConvConfig& c = own(plan).config;
+    const ConvConfig& c = own(plan).config;
     return fmt::format("{}x{} {} {} {} {}", c.tile.m, c.tile.n, to_string(c.schedule.order), to_string(c.mode()),
                        c.two_dimensional(), c.window() != nullptr);
   }
@@ -81,9 +81,9 @@ class Sm90Conv final : public Family {
 
 }  // namespace
 
-const Family& sm90_conv() {
-  static const Sm90Conv family;
-  return family;
+const Family& family() {
+  static const Sm90Conv only;
+  return only;
 }
 
-}  // namespace unisono::families
+}  // namespace unisono::families::sm90_conv

@@ -3,8 +3,8 @@
 
 #include "families/interface/family.hpp"
 
-namespace unisono::families {
+namespace unisono::families::sm90_conv {
 
-const Family& sm90_conv();
+const Family& family();
 
-}  // namespace unisono::families
+}  // namespace unisono::families::sm90_conv

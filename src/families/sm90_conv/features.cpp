@@ -6,16 +6,16 @@
 
 #include "families/sm90_conv/shared_memory.hpp"
 
-namespace unisono::plan {
+namespace unisono::families::sm90_conv {
 
-std::string refuse_head(const ConvConfig& c, const ConvProblem& p) {
+std::string refuse_head(const ConvConfig& c, const sm90::ConvProblem& p) {
   if (c.features.head != p.head) return "head: not as the epilogue says";
   if (!c.features.head.any()) return {};
-  if (c.mode() == NormMode::general) return "head: mode general, whose elements do not all go through TMA";
+  if (c.mode() == plan::NormMode::general) return "head: mode general, whose elements do not all go through TMA";
   if (c.by_parity()) return "head: pixels of a phase; only tiles of whole pixels are multiplied again";
-  if (c.features.stores != Stores::tma)
+  if (c.features.stores != sm90::Stores::tma)
     return fmt::format("head: {} output channels in {}; only rows of a multiple of 8 go through TMA", p.extents.cols,
-                       c.features.stores == Stores::planes ? "planes" : "rows");
+                       c.features.stores == sm90::Stores::planes ? "planes" : "rows");
   if (c.tile.n < p.extents.cols || c.schedule.cluster.n != 1)
     return fmt::format("head: {} channels a tile, {} tiles across a cluster; one tile has all {} channels of its rows",
                        c.tile.n, c.schedule.cluster.n, p.extents.cols);
@@ -24,14 +24,14 @@ std::string refuse_head(const ConvConfig& c, const ConvProblem& p) {
   return {};
 }
 
-std::string refuse_resampling(const ConvConfig& c, const ConvProblem& p) {
-  const Resampling& r = c.features.resampling;
+std::string refuse_resampling(const ConvConfig& c, const sm90::ConvProblem& p) {
+  const plan::Resampling& r = c.features.resampling;
   if (r != p.resampling) return "resampled: not as the epilogue says";
   if (!r.any()) return {};
   if (c.by_parity()) return "resampled: pixels of a phase, which are no neighbours";
-  if (c.features.stores != Stores::tma)
+  if (c.features.stores != sm90::Stores::tma)
     return fmt::format("resampled: {} output channels in {}; only rows of a multiple of 8 go through TMA",
-                       p.extents.cols, c.features.stores == Stores::planes ? "planes" : "rows");
+                       p.extents.cols, c.features.stores == sm90::Stores::planes ? "planes" : "rows");
   if (r.pooled && !c.two_dimensional())
     return "pooled: runs of pixels; windows of 2x2 pixels lie in patches only, which take stride 1 and "
            "TMA's loads";
@@ -45,7 +45,7 @@ std::string refuse_resampling(const ConvConfig& c, const ConvProblem& p) {
 
 // Few channels a unit: its entries of a tile are merged one after another, by a thread each. An even number, if there
 // is one: lanes then merge two channels at once.
-int moments_unit(const ConvProblem& p, int tile_n) {
+int moments_unit(const sm90::ConvProblem& p, int tile_n) {
   if (p.moments == 0) return 0;
   const auto whole = std::gcd(p.moments, std::int64_t{tile_n});
   for (const int unit : {4, 2, 5, 3})
@@ -53,4 +53,4 @@ int moments_unit(const ConvProblem& p, int tile_n) {
   return 1;
 }
 
-}  // namespace unisono::plan
+}  // namespace unisono::families::sm90_conv

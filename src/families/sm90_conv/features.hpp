@@ -6,18 +6,18 @@
 #include "families/sm90/problem.hpp"
 #include "families/sm90_conv/config.hpp"
 
-namespace unisono::plan {
+namespace unisono::families::sm90_conv {
 
 /// Why a kernel of this configuration cannot compute the head; empty: it can.
-std::string refuse_head(const ConvConfig& config, const ConvProblem& problem);
+std::string refuse_head(const ConvConfig& config, const sm90::ConvProblem& problem);
 
 /// Whether 16 neighbouring pixels of a run are always a part of one line, or whole lines.
 constexpr bool runs_know_lines(std::int64_t width) { return width % 16 == 0 || 16 % width == 0; }
 
 /// Why a kernel of this configuration cannot pool or enlarge; empty: it can.
-std::string refuse_resampling(const ConvConfig& config, const ConvProblem& problem);
+std::string refuse_resampling(const ConvConfig& config, const sm90::ConvProblem& problem);
 
 /// EpilogueFeatures::moments for a tile of this width: channels that no boundary divides.
-int moments_unit(const ConvProblem& problem, int tile_n);
+int moments_unit(const sm90::ConvProblem& problem, int tile_n);
 
-}  // namespace unisono::plan
+}  // namespace unisono::families::sm90_conv

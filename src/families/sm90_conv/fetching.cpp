@@ -9,16 +9,17 @@
 #include "families/sm90_conv/config.hpp"
 #include "families/sm90_conv/shared_memory.hpp"
 
-namespace unisono::plan {
+namespace unisono::families::sm90_conv {
 namespace {
 
 constexpr int most_buffers = 32;  ///< of a warp: a bit of a word holds each one's parity
 
 /// What keeps a configuration from fetching anything, whatever the operands.
-std::string beyond_fetching(const ConvConfig& c, const ConvProblem& p) {
-  if (c.features.stores != Stores::tma) return "results leave by ordinary stores, operands come by ordinary loads";
+std::string beyond_fetching(const ConvConfig& c, const sm90::ConvProblem& p) {
+  if (c.features.stores != sm90::Stores::tma)
+    return "results leave by ordinary stores, operands come by ordinary loads";
   if (c.by_parity()) return "rows of a phase are every second pixel of every second line";
-  if (c.mode() == NormMode::streamed) return "streamed, the staging buffers hold tiles that wait";
+  if (c.mode() == plan::NormMode::streamed) return "streamed, the staging buffers hold tiles that wait";
   if (p.row_levels > 0)
     return "a general epilogue with reductions over rows' channels passes over a tile several times";
   if (p.visitor.fold_words > 0 && c.tile.m / c.schedule.warpgroups() > 64)
@@ -28,11 +29,11 @@ std::string beyond_fetching(const ConvConfig& c, const ConvProblem& p) {
 
 }  // namespace
 
-int fetchable(const ConvConfig& c, const ConvProblem& p) {
+int fetchable(const ConvConfig& c, const sm90::ConvProblem& p) {
   return beyond_fetching(c, p).empty() ? std::min(p.fetchable, most_fetched) : 0;
 }
 
-std::string refuse_fetch(const ConvConfig& c, const ConvProblem& p) {
+std::string refuse_fetch(const ConvConfig& c, const sm90::ConvProblem& p) {
   const int count = c.features.fetch.value_or(0);
   if (count == 0) return {};
   if (const std::string reason = beyond_fetching(c, p); !reason.empty())
@@ -45,7 +46,7 @@ std::string refuse_fetch(const ConvConfig& c, const ConvProblem& p) {
   return {};
 }
 
-std::string describe_operands(const ConvConfig& c, const ConvProblem& p) {
+std::string describe_operands(const ConvConfig& c, const sm90::ConvProblem& p) {
   const int all = p.before.tensors + p.after.tensors, fetched = c.features.fetch.value_or(0);
   if (all == 0) return {};
   const std::string by_hand =
@@ -57,4 +58,4 @@ std::string describe_operands(const ConvConfig& c, const ConvProblem& p) {
   return fetched == all ? by_engine : fmt::format("{} of {} {}; the others {}", fetched, all, by_engine, by_hand);
 }
 
-}  // namespace unisono::plan
+}  // namespace unisono::families::sm90_conv

@@ -5,23 +5,22 @@
 #include <string>
 #include <vector>
 
+#include "families/sm90/problem.hpp"
+#include "families/sm90_conv/config.hpp"
 #include "plan/fetchable.hpp"
 
-namespace unisono::plan {
-
-struct ConvConfig;
-struct ConvProblem;
+namespace unisono::families::sm90_conv {
 
 /// The most that one kernel fetches.
 inline constexpr int most_fetched = 3;
 
 /// How many a kernel of this configuration could fetch.
-int fetchable(const ConvConfig& config, const ConvProblem& problem);
+int fetchable(const ConvConfig& config, const sm90::ConvProblem& problem);
 
 /// Why a kernel of this configuration cannot fetch as many as it says; empty: it can.
-std::string refuse_fetch(const ConvConfig& config, const ConvProblem& problem);
+std::string refuse_fetch(const ConvConfig& config, const sm90::ConvProblem& problem);
 
 /// How operands [m,n] come to the epilogue, for people; empty without any.
-std::string describe_operands(const ConvConfig& config, const ConvProblem& problem);
+std::string describe_operands(const ConvConfig& config, const sm90::ConvProblem& problem);
 
-}  // namespace unisono::plan
+}  // namespace unisono::families::sm90_conv

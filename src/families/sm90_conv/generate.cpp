@@ -6,7 +6,7 @@
 #include "plan/fetchable.hpp"
 #include "unisono/error.hpp"
 
-namespace unisono::codegen {
+namespace unisono::families::sm90_conv {
 
 namespace {
 
@@ -22,7 +22,7 @@ std::string_view norm_name(plan::NormMode mode) {
 }
 
 // A configuration and an epilogue that a planner would not put together
-void check(const plan::Epilogue& e, const plan::ConvConfig& c, const Options& options) {
+void check(const plan::Epilogue& e, const ConvConfig& c, const codegen::Options& options) {
   plan::Epilogue bound = e;
   bound.storage = options.storage;
   const auto fetched = plan::fetchable_operands(bound);
@@ -59,8 +59,8 @@ void check(const plan::Epilogue& e, const plan::ConvConfig& c, const Options& op
         fmt::format("units of {} channels do not divide groups of {}", c.unit(), e.norm->group_channels));
 }
 
-std::string gathered_text(const plan::ConvConfig& c) {
-  const plan::Gathering& g = *c.gathered();
+std::string gathered_text(const ConvConfig& c) {
+  const sm90::Gathering& g = *c.gathered();
   return fmt::format(
       "    struct Operands : Gathered<{}, {}> {{\n"
       "        static constexpr bool kVectors = {}, kRowsFirstA = {}, kGatherFilters = {}, kRowsFirstB = {}, "
@@ -69,7 +69,7 @@ std::string gathered_text(const plan::ConvConfig& c) {
       c.columns_b(), c.operands.batched, g.vectors, g.rows_first_a, g.filters, g.rows_first_b, g.transposed, g.direct);
 }
 
-std::string unfolded_text(const plan::Unfolding& u) {
+std::string unfolded_text(const Unfolding& u) {
   return fmt::format(
       "    struct Operands : Unfolded {{\n"
       "        static constexpr int kLines = {}, kTaps = {}, kChannels = {};\n"
@@ -78,8 +78,8 @@ std::string unfolded_text(const plan::Unfolding& u) {
       u.lines, u.taps, u.channels, u.stride_h, u.stride_w, u.dilation_h, u.pitch, u.shift);
 }
 
-std::string_view stores_name(plan::Stores stores) {
-  return stores == plan::Stores::tma ? "kTma" : stores == plan::Stores::plain ? "kPlain" : "kPlanes";
+std::string_view stores_name(sm90::Stores stores) {
+  return stores == sm90::Stores::tma ? "kTma" : stores == sm90::Stores::plain ? "kPlain" : "kPlanes";
 }
 
 std::string resample_text(const plan::Resampling& r) {
@@ -95,11 +95,11 @@ std::string head_text(const plan::HeadConfig& h) {
 }
 
 // How the operands lie in memory
-std::string operands_text(const plan::ConvConfig& c) {
+std::string operands_text(const ConvConfig& c) {
   if (c.gathered()) return gathered_text(c);
   if (c.window()) return unfolded_text(*c.window());
   if (c.by_parity()) return "    using Operands = Phases;\n";
-  using Box = plan::Im2colTile::Box;
+  using Box = Im2colTile::Box;
   const bool columns_a = c.loads(Box::columns);
   if (!columns_a && !c.columns_b() && !c.operands.batched && !c.loads(Box::rows))
     return "    using Operands = Images;\n";
@@ -108,8 +108,8 @@ std::string operands_text(const plan::ConvConfig& c) {
 }
 
 // Every member of kernels/unisono/sm90/conv_config.cuh
-std::string config_text(const plan::ConvConfig& c) {
-  const plan::HaloTile halo = c.halo() ? *c.halo() : plan::HaloTile{};
+std::string config_text(const ConvConfig& c) {
+  const HaloTile halo = c.halo() ? *c.halo() : HaloTile{};
   return fmt::format(
       "struct Config {{\n"
       "    using Element = {};\n"
@@ -123,7 +123,7 @@ std::string config_text(const plan::ConvConfig& c) {
       "    static constexpr bool kWide = {}, kMeets = {};\n"
       "    static constexpr Stores kStores = Stores::{};\n"
       "{}}};\n",
-      operand_tag(c.element), c.tile.m, c.tile.n, c.tile.k, c.schedule.warpgroups(), c.schedule.turns(),
+      codegen::operand_tag(c.element), c.tile.m, c.tile.n, c.tile.k, c.schedule.warpgroups(), c.schedule.turns(),
       c.tile.m / c.schedule.warpgroups(), c.schedule.stages, c.activation_stages(), halo.halo_h, halo.halo_w,
       c.features.store_buffers, c.schedule.cluster.m, c.schedule.cluster.n, c.schedule.group, c.two_dimensional(),
       c.schedule.split, c.schedule.swap, c.schedule.stationary, norm_name(c.mode()), c.unit(), c.features.moments,
@@ -133,11 +133,11 @@ std::string config_text(const plan::ConvConfig& c) {
 
 }  // namespace
 
-Kernel generate(const plan::Epilogue& epilogue, const plan::ConvConfig& config, const Options& options) {
+codegen::Kernel generate(const plan::Epilogue& epilogue, const ConvConfig& config, const codegen::Options& options) {
   check(epilogue, config, options);
-  return framed(
+  return codegen::framed(
       epilogue, options,
       {.header = "unisono/sm90/conv_fprop.cuh", .config = config_text(config), .kernel = "ConvFprop", .minimum = "1"});
 }
 
-}  // namespace unisono::codegen
+}  // namespace unisono::families::sm90_conv

@@ -5,7 +5,7 @@
 #include "families/sm90_conv/shared_memory.hpp"
 #include "support/checked.hpp"
 
-namespace unisono::plan {
+namespace unisono::families::sm90_conv {
 namespace {
 
 using support::Checked;
@@ -34,7 +34,7 @@ Checked product(const auto&... factors) {
   return bytes;
 }
 
-void lay_out_tiles(ConvPlan& p, const ConvProblem& problem) {
+void lay_out_tiles(ConvPlan& p, const sm90::ConvProblem& problem) {
   const ConvConfig& c = p.config;
   const Extents& e = problem.extents;
   const bool per_image = c.two_dimensional() || problem.per_image;
@@ -60,7 +60,7 @@ void lay_out_tiles(ConvPlan& p, const ConvProblem& problem) {
 /// Entries of an image pass from all slots to all tiles in one step if a crew loads them at once, eight a thread of a
 /// warpgroup, four of a warp. Else slots form teams, as few as there can be, each of which warps merge first.
 void lay_out_statistics(ConvPlan& p) {
-  const int at_once = p.config.mode() == NormMode::streamed ? 4 * 32 : 8 * 128,
+  const int at_once = p.config.mode() == plan::NormMode::streamed ? 4 * 32 : 8 * 128,
             units = p.config.tile.n / p.config.unit();
   p.team_slots = 1;
   if (std::int64_t{p.slots_per_image} * units > at_once)
@@ -69,9 +69,9 @@ void lay_out_statistics(ConvPlan& p) {
 }
 
 /// General: as FoldColumns of kernels/unisono/epilogue/fold_columns.cuh finds them.
-void lay_out_folds(Workspace& w, const ConvPlan& p, const ConvProblem& problem) {
+void lay_out_folds(Workspace& w, const ConvPlan& p, const sm90::ConvProblem& problem) {
   const ConvConfig& c = p.config;
-  const VisitorShape& v = problem.visitor;
+  const plan::VisitorShape& v = problem.visitor;
   const bool reduces = v.own_words + v.tile_folds > 0;
   if (!reduces && !c.wide()) return;
   const auto images = static_cast<std::size_t>(p.images),
@@ -88,10 +88,10 @@ void lay_out_folds(Workspace& w, const ConvPlan& p, const ConvProblem& problem) 
   w.fold_counters = take(w.bytes, (product(images, across) + slots + counters + 1) * 4);
 }
 
-Workspace lay_out_workspace(const ConvPlan& p, const ConvProblem& problem) {
+Workspace lay_out_workspace(const ConvPlan& p, const sm90::ConvProblem& problem) {
   Workspace w;
   const ConvConfig& c = p.config;
-  if (c.mode() == NormMode::general) lay_out_folds(w, p, problem);
+  if (c.mode() == plan::NormMode::general) lay_out_folds(w, p, problem);
   if (w.bytes == 0 && !p.cooperative) return w;
   w.exits = take(w.bytes, product(8));  // blocks that left; in checked builds those that came, too
   if (!p.cooperative) return w;
@@ -110,27 +110,27 @@ Workspace lay_out_workspace(const ConvPlan& p, const ConvProblem& problem) {
 
 }  // namespace
 
-std::int64_t clusters_in_flight(const ConvConfig& config, std::int64_t tiles_n, const Device& device) {
+std::int64_t clusters_in_flight(const ConvConfig& config, std::int64_t tiles_n, const plan::Device& device) {
   const std::int64_t all = device.resident_blocks[cluster_blocks(config)] / cluster_blocks(config);
   return config.schedule.stationary ? all / tiles_n * tiles_n : all;
 }
 
-std::int64_t loads_per_tile(const ConvConfig& config, const ConvProblem& problem) {
+std::int64_t loads_per_tile(const ConvConfig& config, const sm90::ConvProblem& problem) {
   if (config.window()) return config.window()->steps(config.tile.k);
   if (config.gathered()) return divide_up(problem.depth(), config.tile.k);
   if (config.two_dimensional()) return divide_up(problem.conv.c, config.tile.k);
   return divide_up(problem.conv.r * problem.conv.s * divide_up(problem.conv.c, config.atom_k()), config.atoms());
 }
 
-std::int64_t steps_per_tile(const ConvConfig& config, const ConvProblem& problem) {
+std::int64_t steps_per_tile(const ConvConfig& config, const sm90::ConvProblem& problem) {
   return loads_per_tile(config, problem) * (config.two_dimensional() ? problem.conv.r * problem.conv.s : 1);
 }
 
-ConvPlan lay_out(const ConvConfig& config, const ConvProblem& problem, const Device& device) {
+ConvPlan lay_out(const ConvConfig& config, const sm90::ConvProblem& problem, const plan::Device& device) {
   ConvPlan p;
   p.config = config;
   lay_out_tiles(p, problem);
-  if (exchanges(config.mode()) || config.mode() == NormMode::general || config.features.moments > 0)
+  if (exchanges(config.mode()) || config.mode() == plan::NormMode::general || config.features.moments > 0)
     p.slots_per_image = (Checked("slots of statistics", p.tiles_m) * config.schedule.cluster.m *
                          config.schedule.warpgroups() * problem.phases())
                             .to<int>();
@@ -151,11 +151,11 @@ ConvPlan lay_out(const ConvConfig& config, const ConvProblem& problem, const Dev
   p.workspace = lay_out_workspace(p, problem);
   p.workspace_bytes = p.workspace.bytes;
   p.cluster = cluster_blocks(config);
-  p.pitched_image = !config.gathered(), p.pitched_output = config.features.stores == Stores::tma;
+  p.pitched_image = !config.gathered(), p.pitched_output = config.features.stores == sm90::Stores::tma;
   p.moments = {.unit = config.features.moments, .images = p.images, .slots = p.slots_per_image};
-  p.numerics = {.folds = config.mode() == NormMode::general,
-                .kept_columns = config.mode() == NormMode::streamed ? config.unit() : 0};
+  p.numerics = {.folds = config.mode() == plan::NormMode::general,
+                .kept_columns = config.mode() == plan::NormMode::streamed ? config.unit() : 0};
   return p;
 }
 
-}  // namespace unisono::plan
+}  // namespace unisono::families::sm90_conv

@@ -7,7 +7,7 @@
 #include "families/sm90/problem.hpp"
 #include "families/sm90_conv/conv.hpp"
 
-namespace unisono::plan {
+namespace unisono::families::sm90_conv {
 
 inline constexpr int largest_split = 8;
 inline constexpr int largest_team = 128;  ///< slots whose entries a warp loads at once
@@ -16,24 +16,24 @@ inline constexpr std::int64_t largest_tile_count = std::int64_t{1}
 
 /// Clusters that run at once; with stationary filters so many that a block's tiles, as far apart, have the same
 /// channels: a multiple of the `tiles_n` across, 0 if not even these fit.
-std::int64_t clusters_in_flight(const ConvConfig& config, std::int64_t tiles_n, const Device& device);
+std::int64_t clusters_in_flight(const ConvConfig& config, std::int64_t tiles_n, const plan::Device& device);
 
 /// Loads of activations for one tile: a halo tile serves all taps.
-std::int64_t loads_per_tile(const ConvConfig& config, const ConvProblem& problem);
+std::int64_t loads_per_tile(const ConvConfig& config, const sm90::ConvProblem& problem);
 
 /// Fills everything but predicted_us from `config`, which the static rules below must have accepted.
 /// K-steps of a tile.
-std::int64_t steps_per_tile(const ConvConfig& config, const ConvProblem& problem);
+std::int64_t steps_per_tile(const ConvConfig& config, const sm90::ConvProblem& problem);
 
-ConvPlan lay_out(const ConvConfig& config, const ConvProblem& problem, const Device& device);
+ConvPlan lay_out(const ConvConfig& config, const sm90::ConvProblem& problem, const plan::Device& device);
 
 /// Why no kernel of this configuration can serve the problem, whatever its launch; empty: none.
-std::string refuse_config(const ConvConfig& config, const ConvProblem& problem, const Device& device);
+std::string refuse_config(const ConvConfig& config, const sm90::ConvProblem& problem, const plan::Device& device);
 
 /// Why a configuration has no place for a field that an override fixes; empty: it has, for all.
-std::string refuse_fields(const ConvConfig& config, const FixedFields& fixed);
+std::string refuse_fields(const ConvConfig& config, const plan::FixedFields& fixed);
 
 /// Why this launch may not run (the statistics of an image do not fit in flight, nothing to split); empty: none.
-std::string refuse_launch(const ConvPlan& plan, const ConvProblem& problem, const Device& device);
+std::string refuse_launch(const ConvPlan& plan, const sm90::ConvProblem& problem, const plan::Device& device);
 
-}  // namespace unisono::plan
+}  // namespace unisono::families::sm90_conv

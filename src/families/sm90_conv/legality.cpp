@@ -6,7 +6,7 @@
 #include "families/sm90_conv/geometry.hpp"
 #include "families/sm90_conv/shared_memory.hpp"
 
-namespace unisono::plan {
+namespace unisono::families::sm90_conv {
 namespace {
 
 using std::string;
@@ -32,7 +32,7 @@ string check_tile(const ConvConfig& c) {
 }
 
 /// General: values of a thread's rows, and what a slice adds up to.
-int general_registers(const ConvConfig& c, const ConvProblem& p) {
+int general_registers(const ConvConfig& c, const sm90::ConvProblem& p) {
   const int rows = c.tile.m / c.schedule.warpgroups() / 32;
   return 8 + 2 * rows + p.visitor.tile_folds + p.visitor.own_words * slice_channels(c.tile.n) / 4;
 }
@@ -40,13 +40,13 @@ int general_registers(const ConvConfig& c, const ConvProblem& p) {
 /// Registers that a consumer's thread needs beside its accumulators so that the assembler spills next to nothing, from
 /// its reports: 192 accumulators bare and 160 with a resident GroupNorm need none; loads of an operand [m,n] that run
 /// ahead take some thirty. Small tiles are never refused: an epilogue that spills is slow, not wrong.
-int epilogue_registers(const ConvConfig& c, const ConvProblem& p, int budget) {
-  const bool normalises = plan::normalises(c.mode()), pairs = c.schedule.order == Order::pairs;
+int epilogue_registers(const ConvConfig& c, const sm90::ConvProblem& p, int budget) {
+  const bool normalises = plan::normalises(c.mode()), pairs = c.schedule.order == plan::Order::pairs;
   const auto loads = [&](int tensors) {
     return tensors == 0 ? 0 : (pairs ? 16 : normalises ? 32 : 36) + 12 * (tensors - 1);
   };
   int registers = normalises ? 64 : pairs ? 48 : 40;
-  if (c.mode() == NormMode::streamed) registers += pairs ? 8 : 24;
+  if (c.mode() == plan::NormMode::streamed) registers += pairs ? 8 : 24;
   const int fetched = c.features.fetch.value_or(0);  // pairs of one ldmatrix each
   const int before = p.visitor.fetches_before ? fetched : 0;
   registers += loads(p.before.tensors - before) + loads(p.after.tensors - fetched + before) +
@@ -54,16 +54,16 @@ int epilogue_registers(const ConvConfig& c, const ConvProblem& p, int budget) {
                 : pairs      ? 12 * (fetched - 1)
                              : 8 + 4 * fetched);
   registers += 2 * std::max(0, p.before.columns + p.after.columns - (normalises ? 4 : 1));
-  if (c.mode() == NormMode::general) registers += general_registers(c, p);
+  if (c.mode() == plan::NormMode::general) registers += general_registers(c, p);
   if (p.stores > 1) registers += slice_channels(c.tile.n) / 4;
   return std::min(registers, budget - 32);
 }
 
-string check_registers(const ConvConfig& c, const ConvProblem& p) {
-  const int budget = c.schedule.order == Order::pairs ? (c.filled_by_warps() ? 104 : 112)
-                     : c.filled_by_warps()            ? 208
-                     : normalises(c.mode())           ? 224
-                                                      : 232;
+string check_registers(const ConvConfig& c, const sm90::ConvProblem& p) {
+  const int budget = c.schedule.order == plan::Order::pairs ? (c.filled_by_warps() ? 104 : 112)
+                     : c.filled_by_warps()                  ? 208
+                     : normalises(c.mode())                 ? 224
+                                                            : 232;
   const int reserve = epilogue_registers(c, p, budget),
             accumulators = c.tile.m / c.schedule.warpgroups() / 64 * c.tile.n / 2;
   if (accumulators + reserve > budget)
@@ -72,7 +72,7 @@ string check_registers(const ConvConfig& c, const ConvProblem& p) {
   return {};
 }
 
-string check_cluster(const ConvConfig& c, const Device& d) {
+string check_cluster(const ConvConfig& c, const plan::Device& d) {
   const int blocks = c.schedule.cluster.ctas();  // an override names up to 16 along either
   if (c.schedule.cluster.m < 1 || c.schedule.cluster.n < 1 || blocks > 8)
     return fmt::format("cluster: {}x{}; 1 to 8 blocks", c.schedule.cluster.m, c.schedule.cluster.n);
@@ -80,7 +80,7 @@ string check_cluster(const ConvConfig& c, const Device& d) {
   return {};
 }
 
-string check_halo(const ConvConfig& c, const ConvProblem& p) {
+string check_halo(const ConvConfig& c, const sm90::ConvProblem& p) {
   const Conv2d& conv = p.conv;
   if (p.task.columns_a) return "patches: A is (k, m); pixels of a patch have their channels side by side";
   if (conv.stride[0] != 1 || conv.stride[1] != 1)
@@ -100,16 +100,16 @@ string check_halo(const ConvConfig& c, const ConvProblem& p) {
 
 string check_im2col(const Conv2d& conv) {
   for (int axis = 0; axis < 2; ++axis)
-    if (const string reason = beyond_im2col(conv, axis); !reason.empty()) return "runs: " + reason;
+    if (const string reason = sm90::beyond_im2col(conv, axis); !reason.empty()) return "runs: " + reason;
   return {};
 }
 
 /// kernels/unisono/load/sm90_unfold.cuh.
-string check_unfolded(const ConvConfig& c, const ConvProblem& p) {
+string check_unfolded(const ConvConfig& c, const sm90::ConvProblem& p) {
   if (string reason = beyond_unfolding(p.task); !reason.empty()) return "unfold: " + reason;
   if (c.schedule.cluster.ctas() > 1) return "unfold: a cluster of blocks; each unfolds windows of its own";
   if (c.schedule.split) return "split-K: a block has the filters of all k-steps, and tiles have few";
-  if (c.mode() == NormMode::streamed && c.schedule.order == Order::pairs)
+  if (c.mode() == plan::NormMode::streamed && c.schedule.order == plan::Order::pairs)
     return "unfold: pairs, streamed; what registers four consumer warpgroups leave is too little for it";
   if (c.tile.n < p.extents.cols)
     return fmt::format("unfold: {} channels a tile of {}; the filters of one tile across stay in shared memory",
@@ -120,7 +120,7 @@ string check_unfolded(const ConvConfig& c, const ConvProblem& p) {
 }
 
 /// What loads go with which operands, and outputs.
-string check_loads(const ConvConfig& c, const ConvProblem& p) {
+string check_loads(const ConvConfig& c, const sm90::ConvProblem& p) {
   if (p.task.phases && !c.two_dimensional())
     return "runs: pixels of a run do not lie evenly in the output of a phase; patches do";
   if (c.window()) {
@@ -141,7 +141,7 @@ string check_loads(const ConvConfig& c, const ConvProblem& p) {
     } else if (p.conv.groups > 1 && group % c.tile.n != 0)
       return fmt::format("gather: {} channels a tile; a divisor of a group's {}", c.tile.n, group);
   }
-  if (c.mode() == NormMode::streamed && c.features.stores != Stores::tma)
+  if (c.mode() == plan::NormMode::streamed && c.features.stores != sm90::Stores::tma)
     return "streamed: values wait in the output, which only rows of a multiple of 8 channels have room for";
   return {};
 }
@@ -149,13 +149,13 @@ string check_loads(const ConvConfig& c, const ConvProblem& p) {
 string check_split(const ConvConfig& c) {
   if (!c.schedule.split) return {};
   if (c.schedule.cluster.ctas() > 1) return "split-K: goes without clusters";
-  if (c.mode() == NormMode::streamed) return "split-K: serves small outputs, which are resident";
+  if (c.mode() == plan::NormMode::streamed) return "split-K: serves small outputs, which are resident";
   if (c.tile.n % 32 != 0) return fmt::format("split-K: {} channels; partial tiles move in multiples of 32", c.tile.n);
   return {};
 }
 
 /// Filters that stay, and a tile of each of two rings' worth of what else there is.
-string check_stationary(const ConvConfig& c, const ConvProblem& p) {
+string check_stationary(const ConvConfig& c, const sm90::ConvProblem& p) {
   if (!c.schedule.stationary) return {};
   if (c.window()) return "stationary: beside unfolded windows filters stay anyway";
   if (c.gathered()) return "stationary: gathered images come beside their filters";
@@ -169,8 +169,8 @@ string check_stationary(const ConvConfig& c, const ConvProblem& p) {
   return {};
 }
 
-string check_general(const ConvConfig& c, const ConvProblem& p) {
-  if (c.mode() != NormMode::general)
+string check_general(const ConvConfig& c, const sm90::ConvProblem& p) {
+  if (c.mode() != plan::NormMode::general)
     return fmt::format("mode: {}; only `general` serves the epilogue", to_string(c.mode()));
   if (c.schedule.swap) return "swap: threads have whole rows only if pixels are the rows of a matrix instruction";
   if (c.meets() != ((c.wide() && p.row_waits) || p.visitor.returns))
@@ -183,15 +183,15 @@ string check_general(const ConvConfig& c, const ConvProblem& p) {
   return {};
 }
 
-string check_mode(const ConvConfig& c, const ConvProblem& p) {
+string check_mode(const ConvConfig& c, const sm90::ConvProblem& p) {
   if (c.features.moments != moments_unit(p, c.tile.n)) return "moments: not as the epilogue says";
   if (p.visitor.general) return check_general(c, p);
-  if (c.mode() == NormMode::general) return "mode: general; the epilogue does with less";
+  if (c.mode() == plan::NormMode::general) return "mode: general; the epilogue does with less";
   const bool normalises = p.visitor.normalises;
-  if (normalises != (c.mode() != NormMode::none))
+  if (normalises != (c.mode() != plan::NormMode::none))
     return normalises ? "mode: none; the epilogue has a normalisation"
                       : "mode: the epilogue has no normalisation, only `none` serves it";
-  if (p.per_pixel != (c.mode() == NormMode::rows))
+  if (p.per_pixel != (c.mode() == plan::NormMode::rows))
     return p.per_pixel
                ? fmt::format("mode: {}; only `rows` normalises over the channels of a pixel", to_string(c.mode()))
                : "mode: rows; it is for statistics over the channels of a pixel, these are an image's";
@@ -199,14 +199,14 @@ string check_mode(const ConvConfig& c, const ConvProblem& p) {
     return fmt::format("group: {} rows of tiles at a time; where tiles exchange statistics they go image by image",
                        c.schedule.group);
   if (!normalises) return {};
-  if (c.mode() == NormMode::rows && c.schedule.swap)
+  if (c.mode() == plan::NormMode::rows && c.schedule.swap)
     return "swap: a thread has all channels of its pixels only if pixels are the rows of a matrix instruction";
-  if (c.mode() == NormMode::rows && (c.tile.n < p.extents.cols || c.schedule.cluster.n != 1))
+  if (c.mode() == plan::NormMode::rows && (c.tile.n < p.extents.cols || c.schedule.cluster.n != 1))
     return fmt::format("rows: {} channels a tile, {} tiles across a cluster; one tile has all {} channels", c.tile.n,
                        c.schedule.cluster.n, p.extents.cols);
   if (p.batch && c.two_dimensional() && p.extents.images > 1)
     return "patches: statistics run over all images, and patches are an image's";
-  if (p.uses_raw && c.mode() != NormMode::resident)
+  if (p.uses_raw && c.mode() != plan::NormMode::resident)
     return fmt::format(
         "{}: the epilogue reads the values ahead of the normalisation after it, which only resident mode still has",
         to_string(c.mode()));
@@ -216,9 +216,9 @@ string check_mode(const ConvConfig& c, const ConvProblem& p) {
   return {};
 }
 
-string check_memory(const ConvConfig& c, const ConvProblem& p, const Device& d) {
+string check_memory(const ConvConfig& c, const sm90::ConvProblem& p, const plan::Device& d) {
   const int stores = stores_per_tile(c);
-  if (c.mode() == NormMode::streamed && c.features.store_buffers != stores)
+  if (c.mode() == plan::NormMode::streamed && c.features.store_buffers != stores)
     return fmt::format("streamed: {} store buffers; all {} slices of a tile wait in them", c.features.store_buffers,
                        stores);
   if (c.schedule.swap && c.features.store_buffers < std::min(2, stores))
@@ -242,7 +242,7 @@ string check_memory(const ConvConfig& c, const ConvProblem& p, const Device& d) 
 
 }  // namespace
 
-string refuse_config(const ConvConfig& c, const ConvProblem& p, const Device& d) {
+string refuse_config(const ConvConfig& c, const sm90::ConvProblem& p, const plan::Device& d) {
   for (const string& reason :
        {check_tile(c), check_cluster(c, d), check_loads(c, p), check_split(c), check_stationary(c, p), check_mode(c, p),
         refuse_resampling(c, p), refuse_fetch(c, p), refuse_head(c, p)})
@@ -251,13 +251,13 @@ string refuse_config(const ConvConfig& c, const ConvProblem& p, const Device& d)
   return check_memory(c, p, d);
 }
 
-string refuse_fields(const ConvConfig& c, const FixedFields& fixed) {
+string refuse_fields(const ConvConfig& c, const plan::FixedFields& fixed) {
   if (fixed.unit.value_or(c.unit()) != c.unit())
     return fmt::format("unit: {} channels; without statistics of an image there are no entries", *fixed.unit);
   return {};
 }
 
-string refuse_launch(const ConvPlan& plan, const ConvProblem& p, const Device& d) {
+string refuse_launch(const ConvPlan& plan, const sm90::ConvProblem& p, const plan::Device& d) {
   const ConvConfig& c = plan.config;
   if (plan.tiles >= largest_tile_count) return fmt::format("tiles: more than {}; split the batch", largest_tile_count);
   const std::int64_t blocks_m = c.two_dimensional() ? 0 : (plan.rows + c.tile.m - 1) / c.tile.m;
@@ -283,9 +283,9 @@ string refuse_launch(const ConvPlan& plan, const ConvProblem& p, const Device& d
         p.visitor.returns_all ? "all images" : "an image", sharing, held);
   if (c.meets() && plan.tiles_n > held)
     return fmt::format("general: a row has {} tiles that wait for one another, {} fit in flight", plan.tiles_n, held);
-  if (c.mode() == NormMode::resident && image > held && image > 1)
+  if (c.mode() == plan::NormMode::resident && image > held && image > 1)
     return fmt::format("resident: an image has {} tiles, {} fit in flight", image, held);
   return {};
 }
 
-}  // namespace unisono::plan
+}  // namespace unisono::families::sm90_conv

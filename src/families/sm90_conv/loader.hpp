@@ -7,7 +7,7 @@
 #include "families/sm90/gathering.hpp"
 #include "families/sm90_conv/unfolding.hpp"
 
-namespace unisono::plan {
+namespace unisono::families::sm90_conv {
 
 /// TMA loads a tile for every filter tap.
 struct Im2colTile {
@@ -44,6 +44,6 @@ struct ExplicitIm2col {
 };
 
 /// Gathering: ordinary loads.
-using Loader = std::variant<Im2colTile, HaloTile, Gathering, ExplicitIm2col>;
+using Loader = std::variant<Im2colTile, HaloTile, sm90::Gathering, ExplicitIm2col>;
 
-}  // namespace unisono::plan
+}  // namespace unisono::families::sm90_conv

@@ -9,14 +9,14 @@
 #include "plan/fetchable.hpp"
 #include "unisono/error.hpp"
 
-namespace unisono::families::sm90 {
+namespace unisono::families::sm90_conv {
 namespace {
 
 constexpr std::size_t at_image = offsetof(ConvParams, activation), at_filter = offsetof(ConvParams, filter),
                       at_output = offsetof(ConvParams, output), at_side = offsetof(ConvParams, side);
 
 /// The i-th map behind ConvParams.
-std::size_t further(std::size_t i) { return offsetof(Parameters, fields) + i * sizeof(TensorMap); }
+std::size_t further(std::size_t i) { return offsetof(sm90::Parameters, fields) + i * sizeof(TensorMap); }
 
 // Elements from one to the next along each axis
 struct Steps {
@@ -32,12 +32,12 @@ Steps steps_of(const plan::ConvTask& t) {
 
 int narrow(std::int64_t x) { return static_cast<int>(x); }
 
-bool unfolds_lines_only(const plan::ConvConfig& c) { return c.window() && !c.window()->by_pixels(); }
-bool stores_plainly(const plan::ConvConfig& c) { return c.features.stores != plan::Stores::tma; }
+bool unfolds_lines_only(const ConvConfig& c) { return c.window() && !c.window()->by_pixels(); }
+bool stores_plainly(const ConvConfig& c) { return c.features.stores != sm90::Stores::tma; }
 
 class Filling {
  public:
-  Filling(Parameter& to, const plan::ConvTask& task, const plan::ConvPlan& plan, const plan::Epilogue& epilogue,
+  Filling(Parameter& to, const plan::ConvTask& task, const ConvPlan& plan, const plan::Epilogue& epilogue,
           const codegen::Kernel& kernel, const Tensors& at)
       : to_(to), task_(task), plan_(plan), epilogue_(epilogue), kernel_(kernel), at_(at) {}
   void run();
@@ -57,7 +57,7 @@ class Filling {
 
   Parameter& to_;
   const plan::ConvTask& task_;
-  const plan::ConvPlan& plan_;
+  const ConvPlan& plan_;
   const plan::Epilogue& epilogue_;
   const codegen::Kernel& kernel_;
   const Tensors& at_;
@@ -105,7 +105,7 @@ void Filling::fetched(const MapShape& output) {
 
 // Behind all other maps: where the result lies, the filter, the fields of the head's visitor
 void Filling::head() {
-  const plan::ConvConfig& c = plan_.config;
+  const ConvConfig& c = plan_.config;
   if (!c.features.head.any()) return;
   const std::size_t place = further(static_cast<std::size_t>(c.further_maps() - 1)),
                     fields = at_.head_fields.bits.size();
@@ -120,7 +120,7 @@ void Filling::head() {
 }
 
 void Filling::check_pitches() const {
-  const plan::ConvConfig& c = plan_.config;
+  const ConvConfig& c = plan_.config;
   const bool image = (c.gathered() || unfolds_lines_only(c)) && at_.activation_pitch != 0,
              output = stores_plainly(c) && at_.output_pitch != 0;
   if (!image && !output) return;
@@ -133,7 +133,7 @@ void Filling::check_pitches() const {
 
 void Filling::operands() {
   MapShapes shapes = map_shapes(task_, plan_);
-  const plan::ConvConfig& c = plan_.config;
+  const ConvConfig& c = plan_.config;
   const bool whole_lines = c.window() && c.window()->by_lines() && at_.activation_pitch == 0;
   if (c.window()) shapes.activation = window_shape(task_.conv, c, whole_lines);
   const auto apart = [](MapShape& m, std::int64_t step) {  // images, and products' filters, are the last extent
@@ -180,7 +180,7 @@ void Filling::run() {
     norm.slots_per_image = plan_.moments.slots;
     to_.put_address(to_.offset_of(&norm.slots), at_.moments);
   }
-  put_common(to_, at_, static_cast<std::size_t>(plan_.config.further_maps()));
+  sm90::put_common(to_, at_, static_cast<std::size_t>(plan_.config.further_maps()));
 }
 
 }  // namespace
@@ -220,9 +220,9 @@ GatheredFilter gathered_filter(const plan::ConvTask& t, const void* memory, std:
   return g;
 }
 
-ConvGeometry geometry(const plan::ConvTask& task, const plan::ConvPlan& p) {
+ConvGeometry geometry(const plan::ConvTask& task, const ConvPlan& p) {
   const Conv2d& c = task.conv;
-  ConvGeometry g = common_geometry(task);
+  ConvGeometry g = sm90::common_geometry(task);
   g.images = p.images, g.rows = p.rows;
   g.tiles_m = p.tiles_m, g.tiles_n = p.tiles_n, g.tiles = p.tiles;
   g.patches_across = p.patches_across;
@@ -233,14 +233,13 @@ ConvGeometry geometry(const plan::ConvTask& task, const plan::ConvPlan& p) {
   return g;
 }
 
-void fill(Parameter& to, const plan::ConvTask& task, const plan::ConvPlan& plan, const plan::Epilogue& epilogue,
+void fill(Parameter& to, const plan::ConvTask& task, const ConvPlan& plan, const plan::Epilogue& epilogue,
           const codegen::Kernel& kernel, const Tensors& tensors) {
   Filling(to, task, plan, epilogue, kernel, tensors).run();
 }
 
-void place_workspace(ConvParams& params, const plan::ConvPlan& plan, const plan::Epilogue& epilogue,
-                     std::uint64_t base) {
-  const plan::Workspace& w = plan.workspace;
+void place_workspace(ConvParams& params, const ConvPlan& plan, const plan::Epilogue& epilogue, std::uint64_t base) {
+  const Workspace& w = plan.workspace;
   const bool exchanges = w.bytes > 0;
   if (epilogue.norm) {
     params.norm = {.slots = exchanges ? reinterpret_cast<Entry*>(base + w.slots) : nullptr,
@@ -263,4 +262,4 @@ void place_workspace(ConvParams& params, const plan::ConvPlan& plan, const plan:
     params.split = {reinterpret_cast<void*>(base + w.partials), reinterpret_cast<u32*>(base + w.flags)};
 }
 
-}  // namespace unisono::families::sm90
+}  // namespace unisono::families::sm90_conv

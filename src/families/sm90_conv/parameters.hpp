@@ -9,10 +9,10 @@
 #include "plan/epilogue.hpp"
 #include "unisono/params/params.cuh"
 
-namespace unisono::families::sm90 {
+namespace unisono::families::sm90_conv {
 
 /// All that does not depend on memory.
-ConvGeometry geometry(const plan::ConvTask& task, const plan::ConvPlan& plan);
+ConvGeometry geometry(const plan::ConvTask& task, const ConvPlan& plan);
 
 /// What stands in a map's place where operands are loaded without one. `step`: elements from one product's matrix to
 /// the next; 0: dense.
@@ -21,11 +21,10 @@ GatheredFilter gathered_filter(const plan::ConvTask& task, const void* memory, s
 
 /// Fills all that depends on memory but for the workspace. Throws Unsupported for pixels that lie apart where the plan
 /// takes dense tensors.
-void fill(Parameter& to, const plan::ConvTask& task, const plan::ConvPlan& plan, const plan::Epilogue& epilogue,
+void fill(Parameter& to, const plan::ConvTask& task, const ConvPlan& plan, const plan::Epilogue& epilogue,
           const codegen::Kernel& kernel, const Tensors& tensors);
 
 /// Fills norm, split and launch with addresses inside the workspace that starts at `base`.
-void place_workspace(ConvParams& params, const plan::ConvPlan& plan, const plan::Epilogue& epilogue,
-                     std::uint64_t base);
+void place_workspace(ConvParams& params, const ConvPlan& plan, const plan::Epilogue& epilogue, std::uint64_t base);
 
-}  // namespace unisono::families::sm90
+}  // namespace unisono::families::sm90_conv

@@ -11,16 +11,16 @@
 #include "families/sm90_conv/conv.hpp"
 #include "families/sm90_conv/fetching.hpp"
 
-namespace unisono::plan {
+namespace unisono::families::sm90_conv {
 namespace {
 
 std::string kilobytes(std::size_t bytes) { return fmt::format("{} KB", (bytes + 512) / 1024); }
 
-std::string loads_by_hand(const ConvTask& task, const Gathering& g) {
-  const std::string reason = why_gathered(task);
+std::string loads_by_hand(const plan::ConvTask& task, const sm90::Gathering& g) {
+  const std::string reason = sm90::why_gathered(task);
   if (g.direct)
     return fmt::format("every element from memory, without matrix instructions: {} of {} output channels",
-                       why_gathered(task), task.conv.k / task.conv.groups);
+                       sm90::why_gathered(task), task.conv.k / task.conv.groups);
   // Why few channels that are gathered, since they are no multiple of 8, do not use im2col in shared memory
   const Conv2d& c = task.conv;
   const bool few = c.c <= 32 && c.c % 8 != 0 && c.groups == 1 && c.r * c.s > 1 && !task.transposed;
@@ -37,14 +37,14 @@ std::string windows_unfolded(const Unfolding& u, const ConvConfig& c) {
       u.window_lines(c.tile.m), u.pitch, u.lines, u.taps, u.channels, u.steps(c.tile.k));
 }
 
-std::string reason_of_general(const ConvPlan& p, const Epilogue& epilogue) {
-  const General& general = *epilogue.general;
+std::string reason_of_general(const ConvPlan& p, const plan::Epilogue& epilogue) {
+  const plan::General& general = *epilogue.general;
   std::size_t reductions = 0, stored = 0, returned = 0;
   for (const auto* lists : {&general.levels, &general.group_levels})
     for (const auto& level : *lists) reductions += level.size();
   for (const auto& level : general.returned)
-    for (const General::Domain& d : level) returned += d.folds.size() + d.moments.size();
-  for (const General::Domain& d : general.domains) stored += d.folds.size() + d.moments.size();
+    for (const plan::General::Domain& d : level) returned += d.folds.size() + d.moments.size();
+  for (const plan::General::Domain& d : general.domains) stored += d.folds.size() + d.moments.size();
   std::string text = "general: rows have values of their own, elements know where they are";
   if (reductions > 0)
     text += fmt::format(
@@ -61,25 +61,25 @@ std::string reason_of_general(const ConvPlan& p, const Epilogue& epilogue) {
   return text;
 }
 
-std::string reason_of_mode(const ConvPlan& p, const Epilogue& epilogue) {
+std::string reason_of_mode(const ConvPlan& p, const plan::Epilogue& epilogue) {
   const int image = p.tiles_m * p.tiles_n;
   switch (p.config.mode()) {
-    case NormMode::none: return "none: no normalisation, tiles are stored as they are finished";
-    case NormMode::resident:
+    case plan::NormMode::none: return "none: no normalisation, tiles are stored as they are finished";
+    case plan::NormMode::resident:
       return fmt::format(
           "resident: {} together in flight, accumulators wait in registers for the image's statistics; stored once",
           image * p.splits == 1 ? "the one tile of an image is"
           : p.splits == 1       ? fmt::format("all {} tiles of an image are", image)
                                 : fmt::format("all {} parts of an image's {} tiles are", image * p.splits, image));
-    case NormMode::streamed:
+    case plan::NormMode::streamed:
       return fmt::format(
           "streamed: the {} tiles of an image wait in shared memory while the next ones are multiplied, and in "
           "memory if their image is not complete by then",
           image);
-    case NormMode::rows:
+    case plan::NormMode::rows:
       return "rows: a tile has all channels of its pixels, each is normalised by itself; nothing is exchanged, stored "
              "once";
-    case NormMode::general: return reason_of_general(p, epilogue);
+    case plan::NormMode::general: return reason_of_general(p, epilogue);
   }
   return {};
 }
@@ -97,7 +97,7 @@ std::string to_string(const ConvConfig& c) {
   if (c.schedule.group > 0) text += fmt::format(" group {}", c.schedule.group);
   if (c.schedule.swap) text += " swap";
   if (c.schedule.stationary) text += " stationary";
-  if (c.mode() != NormMode::none) text += fmt::format(" {}", to_string(c.mode()));
+  if (c.mode() != plan::NormMode::none) text += fmt::format(" {}", to_string(c.mode()));
   if (c.element == DType::tf32) text += " tf32";
   if (c.loads(Im2colTile::Box::columns)) text += " A(k,m)";
   if (c.by_parity())
@@ -109,7 +109,8 @@ std::string to_string(const ConvConfig& c) {
     text += " direct";
   else if (c.gathered())
     text += c.gathered()->filters ? " gather all" : " gather";
-  if (c.features.stores != Stores::tma) text += c.features.stores == Stores::plain ? " plain stores" : " planes";
+  if (c.features.stores != sm90::Stores::tma)
+    text += c.features.stores == sm90::Stores::plain ? " plain stores" : " planes";
   if (c.window()) text += " unfold";
   if (c.features.resampling.any()) text += " " + to_string(c.features.resampling);
   if (c.features.fetch.value_or(0) > 0)
@@ -125,7 +126,8 @@ std::string describe(const ConvPlan& p) {
                      kilobytes(p.shared_bytes));
 }
 
-std::string reasons(const ConvPlan& plan, const ConvTask& task, const Epilogue& epilogue, const Device& device) {
+std::string reasons(const ConvPlan& plan, const plan::ConvTask& task, const plan::Epilogue& epilogue,
+                    const plan::Device& device) {
   const ConvConfig& c = plan.config;
   std::string text;
   if (c.element == DType::tf32) text += "products: of tf32 (f32 operands without their last 13 bits), added in f32\n";
@@ -140,14 +142,14 @@ std::string reasons(const ConvPlan& plan, const ConvTask& task, const Epilogue& 
       : c.loads(Im2colTile::Box::rows) ? std::string("boxes of rows")
                                        : std::string("runs of pixels, one for every filter tap"));
   text += fmt::format("mode: {}\n", reason_of_mode(plan, epilogue));
-  if (const std::string operands = describe_operands(c, make_problem(task, epilogue, device)); !operands.empty())
+  if (const std::string operands = describe_operands(c, sm90::make_problem(task, epilogue, device)); !operands.empty())
     text += fmt::format("operands [m,n]: {}\n", operands);
   return text;
 }
 
-Override override_of(const ConvConfig& c) {
+plan::Override override_of(const ConvConfig& c) {
   const auto on = [](bool x) { return std::string(x ? "on" : "off"); };
-  Override all;
+  plan::Override all;
   all.fields = {{"tile", fmt::format("{}x{}", c.tile.m, c.tile.n)},
                 {"depth", fmt::format("{}", c.tile.k)},
                 {"order", std::string(to_string(c.schedule.order))},
@@ -171,4 +173,4 @@ Override override_of(const ConvConfig& c) {
   return all;
 }
 
-}  // namespace unisono::plan
+}  // namespace unisono::families::sm90_conv

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace unisono::plan {
+namespace unisono::families::sm90_conv {
 namespace {
 
 constexpr std::size_t swizzle_alignment = 1024;
@@ -10,25 +10,25 @@ constexpr std::size_t box_columns = 64;  // of an operand (k, n): 128 bytes
 
 std::size_t round_up(std::size_t bytes, std::size_t to) { return (bytes + to - 1) / to * to; }
 
-bool second_pass(const ConvConfig& c) { return c.mode() == NormMode::streamed; }
+bool second_pass(const ConvConfig& c) { return c.mode() == plan::NormMode::streamed; }
 
 std::size_t slice_bytes(const ConvConfig& c) { return 16 * static_cast<std::size_t>(slice_channels(c.tile.n)) * 2; }
 
 /// Slices that the second store's staging buffers of a warp hold.
-int side_buffers(const ConvConfig& c, const VisitorShape& v) {
-  if (v.side == VisitorShape::Side::before) return std::min(2, stores_per_tile(c));
-  return v.side == VisitorShape::Side::after && !second_pass(c) ? c.features.store_buffers : 0;
+int side_buffers(const ConvConfig& c, const plan::VisitorShape& v) {
+  if (v.side == plan::VisitorShape::Side::before) return std::min(2, stores_per_tile(c));
+  return v.side == plan::VisitorShape::Side::after && !second_pass(c) ? c.features.store_buffers : 0;
 }
 
 /// Column values of a channel in a consumer warpgroup: the visitor's, then mean (and factor and shift, in whose place
 /// their operands wait).
-int column_count(const ConvConfig& c, const VisitorShape& v) {
+int column_count(const ConvConfig& c, const plan::VisitorShape& v) {
   const int visitors = (normalises(c.mode()) ? v.columns_before : 0) + (second_pass(c) ? 0 : v.columns_after);
   return visitors + (!exchanges(c.mode()) ? 0 : second_pass(c) ? 1 : 1 + std::max(2, v.late_words));
 }
 
 /// RowGroups::kBytes: a line of odd length for each of the warpgroup's rows.
-std::size_t group_bytes(const ConvConfig& c, const VisitorShape& v) {
+std::size_t group_bytes(const ConvConfig& c, const plan::VisitorShape& v) {
   if (v.group_widths.empty()) return 0;
   int places = 0;
   for (const int width : v.group_widths) places += (c.tile.n + width - 1) / width;
@@ -37,7 +37,7 @@ std::size_t group_bytes(const ConvConfig& c, const VisitorShape& v) {
 
 /// Epilogue::kWarpgroupBytes: staging of four warps, columns, moments where the staging is not free,
 /// second staging, that of fetched operands.
-std::size_t warpgroup_bytes(const ConvConfig& c, const VisitorShape& v) {
+std::size_t warpgroup_bytes(const ConvConfig& c, const plan::VisitorShape& v) {
   const auto n = static_cast<std::size_t>(c.tile.n);
   const std::size_t slices = slice_bytes(c) * c.features.store_buffers, moments = exchanges(c.mode()) ? n * 8 : 0;
   const std::size_t staging = round_up(std::max(slices, moments), swizzle_alignment);
@@ -47,7 +47,7 @@ std::size_t warpgroup_bytes(const ConvConfig& c, const VisitorShape& v) {
   const int side = side_buffers(c, v);
   const std::size_t all = side == 0 ? own : round_up(own, swizzle_alignment) + 4 * side * slice_bytes(c);
   const std::size_t folds =
-      c.mode() == NormMode::general ? 16 * (v.own_words * n + v.tile_folds + 1) + group_bytes(c, v) : 0;
+      c.mode() == plan::NormMode::general ? 16 * (v.own_words * n + v.tile_folds + 1) + group_bytes(c, v) : 0;
   if (c.features.fetch.value_or(0) > 1)  // operands beyond the first have buffers of their own
     return round_up(round_up(all, 16) + folds, swizzle_alignment) +
            4 * (*c.features.fetch - 1) * c.features.store_buffers * slice_bytes(c);
@@ -56,7 +56,7 @@ std::size_t warpgroup_bytes(const ConvConfig& c, const VisitorShape& v) {
 
 /// SecondPass::kTeamBytes: mean, factor, shift, the visitor's columns; moments of 12 bytes of as many channels as the
 /// groups of a tile may have, up to 64 channels wide.
-std::size_t team_bytes(const ConvConfig& c, const VisitorShape& v) {
+std::size_t team_bytes(const ConvConfig& c, const plan::VisitorShape& v) {
   return round_up(static_cast<std::size_t>(3 + v.columns_after) * c.tile.n * 4 + (c.tile.n + 126) * std::size_t{12},
                   16);
 }
@@ -91,7 +91,7 @@ std::size_t filter_stage_bytes(const ConvConfig& c) {
   return filters * c.tile.k * size_of(c.element);
 }
 
-std::size_t shared_bytes(const ConvConfig& c, const VisitorShape& v) {
+std::size_t shared_bytes(const ConvConfig& c, const plan::VisitorShape& v) {
   const std::size_t consumers = c.schedule.warpgroups() * c.schedule.turns(),
                     stages_a = c.two_rings() ? c.activation_stages() : c.schedule.stages,
                     stages_b = c.window() ? c.window()->steps(c.tile.k) : c.schedule.stages;
@@ -113,4 +113,4 @@ std::size_t shared_bytes(const ConvConfig& c, const VisitorShape& v) {
   return ring + tail + second + barriers + swizzle_alignment;
 }
 
-}  // namespace unisono::plan
+}  // namespace unisono::families::sm90_conv

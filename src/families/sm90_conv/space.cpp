@@ -11,7 +11,7 @@
 #include "families/sm90_conv/stages.hpp"
 #include "support/checked.hpp"
 
-namespace unisono::plan {
+namespace unisono::families::sm90_conv {
 namespace {
 
 template <class T>
@@ -20,7 +20,7 @@ std::vector<T> either(const std::optional<T>& fixed, std::vector<T> choices) {
 }
 
 /// Widths of a tile that divide the channels into t equal parts with little waste, in multiples of 32, 16 or 8.
-std::vector<int> widths(const ConvProblem& p) {
+std::vector<int> widths(const sm90::ConvProblem& p) {
   std::set<int> found;
   const auto channels = support::narrow<int>("output channels", p.extents.cols);
   const int fewest = (channels + 255) / 256;
@@ -36,7 +36,7 @@ std::vector<int> widths(const ConvProblem& p) {
   const std::int64_t step = std::lcm(whole, std::int64_t{8});
   for (std::int64_t n = step; whole > 1 && n <= 256; n += step) found.insert(static_cast<int>(n));
   const std::int64_t group = p.conv.k / p.conv.groups;
-  const bool direct = p.conv.groups > 1 && gathering_of(p.task).direct;
+  const bool direct = p.conv.groups > 1 && sm90::gathering_of(p.task).direct;
   if (direct) found = {8, 16, 32, 64};
   if (p.conv.groups > 1 && !direct) {  // a tile is of one group
     for (int n = 8; n <= std::min<std::int64_t>(group, 256); n += 8) found.insert(n);
@@ -49,40 +49,41 @@ std::vector<int> widths(const ConvProblem& p) {
 
 /// Half a k-step is wasted on few or odd channels: 32 deep where that multiplies less. 128 deep where that leaves four
 /// steps.
-std::vector<int> depths(const ConvProblem& p, Load load, const Unfolding& window) {
+std::vector<int> depths(const sm90::ConvProblem& p, plan::Load load, const Unfolding& window) {
   if (p.element_bytes() == 4) return {p.line_depth()};
   std::int64_t c = p.gathered.empty() ? p.conv.c : p.depth();
-  if (load == Load::unfold) c = 8 * window.steps(8);
+  if (load == plan::Load::unfold) c = 8 * window.steps(8);
   std::vector<int> list{64};
   if ((c + 31) / 32 * 32 < (c + 63) / 64 * 64) list.push_back(32);
-  if (load != Load::unfold && p.gathered.empty() && p.depth() >= 512) list.push_back(128);
+  if (load != plan::Load::unfold && p.gathered.empty() && p.depth() >= 512) list.push_back(128);
   return list;
 }
 
-std::vector<Load> loads(const ConvProblem& p) {
-  if (p.task.phases) return {Load::patch};
-  std::vector<Load> list = p.gathered.empty() ? std::vector{Load::patch, Load::runs} : std::vector{Load::gather};
-  if (beyond_unfolding(p.task).empty()) list.push_back(Load::unfold);
+std::vector<plan::Load> loads(const sm90::ConvProblem& p) {
+  if (p.task.phases) return {plan::Load::patch};
+  std::vector<plan::Load> list =
+      p.gathered.empty() ? std::vector{plan::Load::patch, plan::Load::runs} : std::vector{plan::Load::gather};
+  if (beyond_unfolding(p.task).empty()) list.push_back(plan::Load::unfold);
   return list;
 }
 
-std::vector<std::pair<int, int>> clusters(const ConvProblem& p, const ConvConfig& c) {
+std::vector<std::pair<int, int>> clusters(const sm90::ConvProblem& p, const ConvConfig& c) {
   std::vector<std::pair<int, int>> list{{1, 1}, {2, 1}};
   const std::int64_t across = (p.extents.cols + c.tile.n - 1) / c.tile.n;
   const std::int64_t tiles =
       across * ((p.extents.rows() + c.tile.m - 1) / c.tile.m);  // by phases: of a quarter each, four times
   // Small products wait for L2: a square of four blocks reads half as much
-  if (c.mode() == NormMode::none && across > 1 && tiles <= 128) list.emplace_back(2, 2);
+  if (c.mode() == plan::NormMode::none && across > 1 && tiles <= 128) list.emplace_back(2, 2);
   for (const int n : {2, 4, 5})
     if (across % n == 0) list.emplace_back(1, n);
   return list;
 }
 
-std::vector<NormMode> modes(const ConvProblem& p) {
-  if (p.visitor.general) return {NormMode::general};
-  if (!p.visitor.normalises) return {NormMode::none};
-  if (p.per_pixel) return {NormMode::rows};
-  return {NormMode::resident, NormMode::streamed};
+std::vector<plan::NormMode> modes(const sm90::ConvProblem& p) {
+  if (p.visitor.general) return {plan::NormMode::general};
+  if (!p.visitor.normalises) return {plan::NormMode::none};
+  if (p.per_pixel) return {plan::NormMode::rows};
+  return {plan::NormMode::resident, plan::NormMode::streamed};
 }
 
 /// Filters beyond this leave too little for activations and the epilogue.
@@ -92,7 +93,7 @@ constexpr std::int64_t most_stationary_bytes = 128 << 10;
 constexpr std::int64_t longest_deep_clk = 1280;
 
 /// Whether the combination can make sense at all; what cannot is not worth a line among the refusals.
-bool sensible(const ConvConfig& c, const ConvProblem& p, const FixedFields& fixed) {
+bool sensible(const ConvConfig& c, const sm90::ConvProblem& p, const plan::FixedFields& fixed) {
   if (c.schedule.stationary && !fixed.stationary &&
       (c.filled_by_warps() || c.schedule.split || c.atoms() > 1 || p.task.phases || p.task.batched))
     return false;
@@ -108,17 +109,19 @@ bool sensible(const ConvConfig& c, const ConvProblem& p, const FixedFields& fixe
   if (c.gathered() && c.gathered()->direct && (c.schedule.swap || c.schedule.split || c.tile.k != p.line_depth()) &&
       !(fixed.swap || fixed.split || fixed.tile_k))
     return false;
-  if (c.mode() == NormMode::streamed && stores_of(p.task) != Stores::tma && !fixed.mode) return false;
+  if (c.mode() == plan::NormMode::streamed && sm90::stores_of(p.task) != sm90::Stores::tma && !fixed.mode) return false;
   if (c.tile.m / c.schedule.warpgroups() < 64 && !(fixed.tile_m && fixed.order)) return false;
-  if (c.schedule.swap && (c.tile.n % 64 != 0 || c.mode() == NormMode::rows || c.mode() == NormMode::general) &&
+  if (c.schedule.swap &&
+      (c.tile.n % 64 != 0 || c.mode() == plan::NormMode::rows || c.mode() == plan::NormMode::general) &&
       !(fixed.swap && (fixed.tile_n || fixed.mode)))
     return false;
   if (c.halo() && c.tile.k < p.line_depth() && !(fixed.load && fixed.tile_k)) return false;
   // Two steps of 64 hide their barriers behind matrix instructions of so many clocks; kept tiles need the memory
-  if (c.tile.k == 128 && !fixed.tile_k && (step_clk_of(c, p) > longest_deep_clk || c.mode() == NormMode::streamed))
+  if (c.tile.k == 128 && !fixed.tile_k &&
+      (step_clk_of(c, p) > longest_deep_clk || c.mode() == plan::NormMode::streamed))
     return false;
   if (c.schedule.split && c.schedule.cluster.ctas() > 1 && !(fixed.split && fixed.cluster_m)) return false;
-  if (c.schedule.split && c.mode() == NormMode::streamed && !(fixed.split && fixed.mode)) return false;
+  if (c.schedule.split && c.mode() == plan::NormMode::streamed && !(fixed.split && fixed.mode)) return false;
   return true;
 }
 
@@ -126,7 +129,7 @@ bool sensible(const ConvConfig& c, const ConvProblem& p, const FixedFields& fixe
 constexpr std::int64_t filters_that_stay = 20 << 20;
 
 /// So many rows of tiles that what all blocks work on at a time is a square of the output: it then reads least.
-int rows_in_a_group(const ConvConfig& c, const ConvProblem& p, const Device& d) {
+int rows_in_a_group(const ConvConfig& c, const sm90::ConvProblem& p, const plan::Device& d) {
   const std::int64_t columns = p.extents.cols * p.phases(), filters = p.depth() * columns * p.element_bytes();
   if (exchanges(c.mode()) || c.meets() || filters <= filters_that_stay) return 0;
   const double high = c.tile.m * c.schedule.cluster.m, wide = c.tile.n * c.schedule.cluster.n,
@@ -146,7 +149,7 @@ bool is_product(const Conv2d& c) {
 }
 
 /// What follows from the problem, whatever the plan.
-void finish_loader(Loader& loader, const ConvProblem& p) {
+void finish_loader(Loader& loader, const sm90::ConvProblem& p) {
   using Box = Im2colTile::Box;
   const auto reach = [](std::int64_t taps, std::int64_t dilation) {
     return static_cast<int>(std::min<std::int64_t>((taps - 1) * dilation, 1 << 12));
@@ -160,26 +163,26 @@ void finish_loader(Loader& loader, const ConvProblem& p) {
 }
 
 /// Those of the configuration's mode, for its tile.
-Statistics finished_statistics(const ConvConfig& c, const ConvProblem& p, const FixedFields& fixed) {
+Statistics finished_statistics(const ConvConfig& c, const sm90::ConvProblem& p, const plan::FixedFields& fixed) {
   const int whole = p.group_channels > 0 && !p.per_pixel ? std::gcd(p.group_channels, c.tile.n) : 1;
   const int unit = fixed.unit.value_or(whole);
   const bool wide = p.reduces_rows && (c.tile.n < p.extents.cols || c.schedule.cluster.n > 1);
   switch (c.mode()) {
-    case NormMode::resident: return ResidentStatistics{unit};
-    case NormMode::streamed: return StreamedStatistics{unit};
-    case NormMode::general: return GeneralReductions{wide, (wide && p.row_waits) || p.visitor.returns};
-    case NormMode::none:
-    case NormMode::rows: break;
+    case plan::NormMode::resident: return ResidentStatistics{unit};
+    case plan::NormMode::streamed: return StreamedStatistics{unit};
+    case plan::NormMode::general: return GeneralReductions{wide, (wide && p.row_waits) || p.visitor.returns};
+    case plan::NormMode::none:
+    case plan::NormMode::rows: break;
   }
   return c.statistics;
 }
 
-void finish(ConvConfig& c, const ConvProblem& p, const Device& d, const FixedFields& fixed) {
+void finish(ConvConfig& c, const sm90::ConvProblem& p, const plan::Device& d, const plan::FixedFields& fixed) {
   c.element = p.element_bytes() == 4 ? DType::tf32 : p.conv.dtype_x;
   finish_loader(c.loader, p);
   c.operands = {.columns_b = p.task.columns_b && !(c.gathered() && c.gathered()->filters), .batched = p.task.batched};
   c.statistics = finished_statistics(c, p, fixed);
-  c.features.stores = stores_of(p.task), c.features.resampling = p.resampling, c.features.head = p.head;
+  c.features.stores = sm90::stores_of(p.task), c.features.resampling = p.resampling, c.features.head = p.head;
   c.features.moments = moments_unit(p, c.tile.n);
   c.features.store_buffers = fixed.store_buffers.value_or(buffers(c));
   c.schedule.group = fixed.group.value_or(rows_in_a_group(c, p, d));
@@ -187,8 +190,8 @@ void finish(ConvConfig& c, const ConvProblem& p, const Device& d, const FixedFie
 }
 
 /// A candidate for each number of operands that TMA may bring.
-void add_finished(std::vector<ConvConfig>& list, const ConvConfig& c, const ConvProblem& p, const Device& d,
-                  const FixedFields& fixed) {
+void add_finished(std::vector<ConvConfig>& list, const ConvConfig& c, const sm90::ConvProblem& p, const plan::Device& d,
+                  const plan::FixedFields& fixed) {
   ConvConfig base = c;
   finish(base, p, d, fixed);
   if (c.tile.k == 128 && !fixed.tile_k && lead(base, p) < 2) return;  // as much as four steps of 64
@@ -204,39 +207,41 @@ void add_finished(std::vector<ConvConfig>& list, const ConvConfig& c, const Conv
 }
 
 /// Which operand comes first, and whether filters stay.
-std::vector<std::pair<bool, bool>> operand_choices(const FixedFields& fixed) {
+std::vector<std::pair<bool, bool>> operand_choices(const plan::FixedFields& fixed) {
   std::vector<std::pair<bool, bool>> list;
   for (const bool swap : either(fixed.swap, {false, true}))
     for (const bool stationary : either(fixed.stationary, {false, true})) list.emplace_back(swap, stationary);
   return list;
 }
 
-Loader loader_of(Load load, const ConvProblem& p, const Unfolding& window) {
+Loader loader_of(plan::Load load, const sm90::ConvProblem& p, const Unfolding& window) {
   switch (load) {
-    case Load::patch: return HaloTile{};
-    case Load::gather: return gathering_of(p.task);
-    case Load::unfold: return ExplicitIm2col{.window = window};
-    case Load::runs:
-    case Load::depthwise: break;  // these kernels have no candidates for the latter
+    case plan::Load::patch: return HaloTile{};
+    case plan::Load::gather: return sm90::gathering_of(p.task);
+    case plan::Load::unfold: return ExplicitIm2col{.window = window};
+    case plan::Load::runs:
+    case plan::Load::depthwise: break;  // these kernels have no candidates for the latter
   }
   return Im2colTile{};
 }
 
 }  // namespace
 
-std::vector<ConvConfig> configurations(const ConvProblem& p, const Device& d, const FixedFields& fixed) {
+std::vector<ConvConfig> configurations(const sm90::ConvProblem& p, const plan::Device& d,
+                                       const plan::FixedFields& fixed) {
   std::vector<ConvConfig> list;
   ConvConfig c;
   const bool unfolds = beyond_unfolding(p.task).empty();
   for (const int m : either(fixed.tile_m, {128, 256, 64})) {
     const Unfolding window = unfolds ? unfolding_of(p.conv) : Unfolding{.pitch = 16};
     for (const int n : either(fixed.tile_n, widths(p)))
-      for (const Order order : either(fixed.order, {Order::pingpong, Order::cooperative, Order::pairs}))
-        for (const Load load : either(fixed.load, loads(p)))
+      for (const plan::Order order :
+           either(fixed.order, {plan::Order::pingpong, plan::Order::cooperative, plan::Order::pairs}))
+        for (const plan::Load load : either(fixed.load, loads(p)))
           for (const int depth : either(fixed.tile_k, depths(p, load, window)))
             for (const bool split : either(fixed.split, {false, true}))
               for (const auto& [swap, stationary] : operand_choices(fixed))
-                for (const NormMode mode : either(fixed.mode, modes(p))) {
+                for (const plan::NormMode mode : either(fixed.mode, modes(p))) {
                   c = {.tile = {m, n, depth},
                        .schedule = {.order = order, .split = split, .swap = swap, .stationary = stationary},
                        .loader = loader_of(load, p, window),
@@ -253,4 +258,4 @@ std::vector<ConvConfig> configurations(const ConvProblem& p, const Device& d, co
   return list;
 }
 
-}  // namespace unisono::plan
+}  // namespace unisono::families::sm90_conv

@@ -7,10 +7,11 @@
 #include "families/sm90/problem.hpp"
 #include "families/sm90_conv/config.hpp"
 
-namespace unisono::plan {
+namespace unisono::families::sm90_conv {
 
 /// All combinations of tile, order, loads, cluster, split and mode that could suit the problem, with as many stages as
 /// fit; what `fixed` names stands as it says in every one. Not all are legal.
-std::vector<ConvConfig> configurations(const ConvProblem& problem, const Device& device, const FixedFields& fixed);
+std::vector<ConvConfig> configurations(const sm90::ConvProblem& problem, const plan::Device& device,
+                                       const plan::FixedFields& fixed);
 
-}  // namespace unisono::plan
+}  // namespace unisono::families::sm90_conv

@@ -5,7 +5,7 @@
 #include "families/sm90_conv/geometry.hpp"
 #include "families/sm90_conv/shared_memory.hpp"
 
-namespace unisono::plan {
+namespace unisono::families::sm90_conv {
 namespace {
 
 constexpr int most_stages = 12;
@@ -17,14 +17,15 @@ constexpr std::size_t roomy_bytes = 195 * 1024;
 /// What enough_clk() is but for products.
 constexpr std::int64_t lead_clk = 2000;
 
-int most_that_fit(ConvConfig c, const ConvProblem& p, std::size_t bytes) {
+int most_that_fit(ConvConfig c, const sm90::ConvProblem& p, std::size_t bytes) {
   for (c.schedule.stages = most_stages; c.schedule.stages > 1 && shared_bytes(c, p.visitor) > bytes;)
     --c.schedule.stages;
   return c.schedule.stages;
 }
 
 /// Stationary: stages for all filters of a tile, and as many of activations as fit in so many bytes.
-ConvConfig with_all_filters(ConvConfig c, const ConvProblem& p, std::size_t bytes, const FixedFields& fixed) {
+ConvConfig with_all_filters(ConvConfig c, const sm90::ConvProblem& p, std::size_t bytes,
+                            const plan::FixedFields& fixed) {
   c.schedule.stages = fixed.stages.value_or(static_cast<int>(std::min<std::int64_t>(steps_per_tile(c, p), 1 << 12)));
   int activations = fixed.stages_a.value_or(most_stages);
   c.set_activation_stages(activations);
@@ -40,7 +41,7 @@ constexpr int windows_ahead = 3;
 int rows_ahead(const ConvConfig& c) { return std::max(4, 2 * c.window()->steps(c.tile.k)); }
 
 /// As many stages as fit in so many bytes; of patches and filters, as many of each as make the lead longest.
-ConvConfig with_stages(ConvConfig c, const ConvProblem& p, std::size_t bytes, const FixedFields& fixed) {
+ConvConfig with_stages(ConvConfig c, const sm90::ConvProblem& p, std::size_t bytes, const plan::FixedFields& fixed) {
   if (c.schedule.stationary) return with_all_filters(c, p, bytes, fixed);
   ConvConfig best = c;
   best.set_activation_stages(c.window() ? fixed.stages_a.value_or(windows_ahead) : c.halo() ? 2 : 0);
@@ -56,14 +57,14 @@ ConvConfig with_stages(ConvConfig c, const ConvProblem& p, std::size_t bytes, co
 }
 
 /// Clocks of matrix instructions that loads in flight should cover.
-std::int64_t enough_clk(const ConvConfig& c, const ConvProblem& p) {
+std::int64_t enough_clk(const ConvConfig& c, const sm90::ConvProblem& p) {
   // Measured: products of 256x128, and 512x4096x4096 in 128x128, whose sixth stage is worth 2 %
   const bool alone = p.before.tensors + p.after.tensors == 0 && !normalises(c.mode());
   return c.loads(Im2colTile::Box::rows) ? std::max(alone ? lead_clk * 5 / 4 : lead_clk, 3 * step_clk_of(c, p))
                                         : lead_clk;
 }
 
-void set_stages(ConvConfig& c, const ConvProblem& p, const Device& d, const FixedFields& fixed,
+void set_stages(ConvConfig& c, const sm90::ConvProblem& p, const plan::Device& d, const plan::FixedFields& fixed,
                 std::size_t preferred_bytes) {
   if (c.gathered() && c.gathered()->direct) {  // of nothing
     c.schedule.stages = fixed.stages.value_or(2);
@@ -86,28 +87,29 @@ constexpr std::int64_t least_lead = 3;
 
 int buffers(const ConvConfig& c) {
   const int stores = stores_per_tile(c);
-  if (c.mode() == NormMode::streamed) return stores;
-  const int least = c.schedule.swap || c.schedule.order == Order::pingpong ? 2 : 1, slice = slice_channels(c.tile.n);
+  if (c.mode() == plan::NormMode::streamed) return stores;
+  const int least = c.schedule.swap || c.schedule.order == plan::Order::pingpong ? 2 : 1,
+            slice = slice_channels(c.tile.n);
   // Narrow slices of resident tiles leave as many at a time as have 64 channels, while as many are written
-  const bool together = c.mode() == NormMode::resident && !c.schedule.swap && slice < 64;
+  const bool together = c.mode() == plan::NormMode::resident && !c.schedule.swap && slice < 64;
   return std::min(stores, together ? std::max(least, 128 / slice) : least);
 }
 
-std::int64_t lead(const ConvConfig& c, const ConvProblem& p) {
+std::int64_t lead(const ConvConfig& c, const sm90::ConvProblem& p) {
   const std::int64_t activations = (c.activation_stages() - 1) * (c.halo() ? p.conv.r * p.conv.s : 1);
   if (c.schedule.stationary) return activations;
   return c.halo() ? std::min<std::int64_t>(activations, c.schedule.stages - 1) : c.schedule.stages - 1;
 }
 
-std::int64_t step_clk_of(const ConvConfig& c, const ConvProblem& p) {
+std::int64_t step_clk_of(const ConvConfig& c, const sm90::ConvProblem& p) {
   return std::int64_t{c.tile.m} * c.tile.n * c.tile.k / (p.element_bytes() == 4 ? 1024 : 2048);
 }
 
-void choose_stages(ConvConfig& c, const ConvProblem& p, const Device& d, const FixedFields& fixed) {
+void choose_stages(ConvConfig& c, const sm90::ConvProblem& p, const plan::Device& d, const plan::FixedFields& fixed) {
   set_stages(c, p, d, fixed, roomy_bytes);
 }
 
-bool choose_buffers(ConvConfig& c, const ConvProblem& p, const Device& d, const FixedFields& fixed) {
+bool choose_buffers(ConvConfig& c, const sm90::ConvProblem& p, const plan::Device& d, const plan::FixedFields& fixed) {
   const int least = c.schedule.swap ? std::min(2, stores_per_tile(c)) : 1;
   bool enough = false;
   for (int buffers = std::min(32, stores_per_tile(c)); buffers >= least && !enough; --buffers) {
@@ -121,4 +123,4 @@ bool choose_buffers(ConvConfig& c, const ConvProblem& p, const Device& d, const 
   return enough || lead(c, p) >= least_lead || lead(c, p) * step_clk_of(c, p) >= lead_clk;
 }
 
-}  // namespace unisono::plan
+}  // namespace unisono::families::sm90_conv

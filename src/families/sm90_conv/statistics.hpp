@@ -5,7 +5,7 @@
 
 #include "families/interface/override.hpp"
 
-namespace unisono::plan {
+namespace unisono::families::sm90_conv {
 
 /// Tiles are stored as they are finished.
 struct NoStatistics {
@@ -39,9 +39,9 @@ struct GeneralReductions {
 /// In the order of NormMode.
 using Statistics = std::variant<NoStatistics, ResidentStatistics, StreamedStatistics, RowStatistics, GeneralReductions>;
 
-constexpr NormMode mode_of(const Statistics& s) { return static_cast<NormMode>(s.index()); }
+constexpr plan::NormMode mode_of(const Statistics& s) { return static_cast<plan::NormMode>(s.index()); }
 
 /// Those of a mode, of units of one channel.
-Statistics statistics_of(NormMode mode);
+Statistics statistics_of(plan::NormMode mode);
 
-}  // namespace unisono::plan
+}  // namespace unisono::families::sm90_conv

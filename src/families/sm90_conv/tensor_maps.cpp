@@ -4,7 +4,7 @@
 
 #include "families/sm90_conv/shared_memory.hpp"
 
-namespace unisono::families::sm90 {
+namespace unisono::families::sm90_conv {
 
 namespace {
 
@@ -32,12 +32,12 @@ MapShape tiled(int rank, const std::array<std::uint64_t, 4>& extents, const std:
 // Patches are boxes of 8 pixels by the lines of the tile, with their halo. Runs are im2col: the filter's corner
 // walks over the padded image by the stride, and each tap is an offset from there. Rows of k are as long as a swizzle
 // spans: a step of 128 elements takes two such boxes, and one of columns.
-MapShape activation_shape(const Conv2d& c, const plan::ConvPlan& plan) {
-  const plan::ConvConfig& k = plan.config;
+MapShape activation_shape(const Conv2d& c, const ConvPlan& plan) {
+  const ConvConfig& k = plan.config;
   const std::uint64_t bytes = size_of(k.element);
-  if (k.loads(plan::Im2colTile::Box::rows))
+  if (k.loads(Im2colTile::Box::rows))
     return tiled(3, {u64(c.c), u64(plan.rows), u64(plan.images), 1}, {u32(k.atom_k()), u32(k.tile.m), 1, 1}, bytes);
-  if (k.loads(plan::Im2colTile::Box::columns))
+  if (k.loads(Im2colTile::Box::columns))
     return tiled(3, {u64(c.w), u64(c.c), u64(c.n), 1}, {box_columns, u32(k.tile.k), 1, 1});
   const std::array<std::uint64_t, 4> extents{u64(c.c), u64(c.w), u64(c.h), u64(c.n)};
   if (k.window()) return window_shape(c, k, k.window()->by_lines());
@@ -58,18 +58,18 @@ MapShape activation_shape(const Conv2d& c, const plan::ConvPlan& plan) {
 // A warp stores slices of 16 rows: 16 neighbouring pixels of a run, or 2 lines of 8 pixels of a patch. What hangs over
 // an image's edge, or over the last channel, TMA leaves out. Runs of what is enlarged know their lines:
 // 16 pixels are a part of one, or several lines.
-MapShape output_shape(const Conv2d& c, const plan::ConvPlan& plan, const Extents& e) {
+MapShape output_shape(const Conv2d& c, const ConvPlan& plan, const Extents& e) {
   const bool patch = plan.config.two_dimensional(), lined = !patch && plan.config.features.resampling.enlarged;
   const std::int64_t across = patch || lined ? e.width : plan.rows;
   const std::int64_t lines = patch ? e.height : lined ? plan.rows / std::max<std::int64_t>(1, e.width) : 1;
-  const std::uint32_t slice = u32(plan::slice_channels(plan.config.tile.n));
+  const std::uint32_t slice = u32(slice_channels(plan.config.tile.n));
   const std::uint32_t pixels = patch ? 8 : lined ? u32(std::min<std::int64_t>(16, e.width)) : 16;
   return tiled(4, {u64(c.k), u64(across), u64(lines), u64(plan.images)}, {slice, pixels, 16 / pixels, 1});
 }
 
 // By phases: 64 filters of one tap, of some channels (C, R, S, K). One tap of some filters; of products B (batch, n,
 // k), or boxes of 64 columns of B (batch, k, n).
-MapShape filter_shape(const plan::ConvTask& t, const plan::ConvConfig& k) {
+MapShape filter_shape(const plan::ConvTask& t, const ConvConfig& k) {
   const Conv2d& c = t.conv;
   const std::int64_t products = k.operands.batched ? c.n : 1;
   const std::uint64_t bytes = size_of(k.element);
@@ -86,7 +86,7 @@ MapShape filter_shape(const plan::ConvTask& t, const plan::ConvConfig& k) {
 
 }  // namespace
 
-MapShape window_shape(const Conv2d& c, const plan::ConvConfig& k, bool whole_lines) {
+MapShape window_shape(const Conv2d& c, const ConvConfig& k, bool whole_lines) {
   const std::int64_t elements = k.window()->pitch / 2;
   const std::uint32_t lines = u32(k.window()->window_lines(k.tile.m));
   MapShape m = whole_lines
@@ -119,10 +119,10 @@ std::uint64_t phase_offset(const MapShape& m, int phase) {
   return u64(phase % 2) * m.strides[0] + u64(phase / 2) * m.strides[1];
 }
 
-MapShapes map_shapes(const plan::ConvTask& task, const plan::ConvPlan& plan) {
+MapShapes map_shapes(const plan::ConvTask& task, const ConvPlan& plan) {
   const Conv2d& c = task.conv;
   return {activation_shape(c, plan), filter_shape(task, plan.config),
           output_shape(c, plan, extents(task.contraction()))};
 }
 
-}  // namespace unisono::families::sm90
+}  // namespace unisono::families::sm90_conv

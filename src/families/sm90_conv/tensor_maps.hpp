@@ -8,7 +8,7 @@
 #include "families/sm90_conv/conv.hpp"
 #include "unisono/contraction.hpp"
 
-namespace unisono::families::sm90 {
+namespace unisono::families::sm90_conv {
 
 struct MapShapes {
   MapShape activation;  ///< X (N,H,W,C); A (k, m)
@@ -17,10 +17,10 @@ struct MapShapes {
 };
 
 /// Shapes of operands and outputs that need no map are of no use.
-MapShapes map_shapes(const plan::ConvTask& task, const plan::ConvPlan& plan);
+MapShapes map_shapes(const plan::ConvTask& task, const ConvPlan& plan);
 
 /// The window of im2col in shared memory: elements of an image row by image rows, or channels by pixels by image rows.
-MapShape window_shape(const Conv2d& conv, const plan::ConvConfig& config, bool whole_lines);
+MapShape window_shape(const Conv2d& conv, const ConvConfig& config, bool whole_lines);
 
 /// The same map of a tensor whose innermost rows lie `pitch` elements apart; 0: together.
 MapShape with_pitch(MapShape map, std::int64_t pitch);
@@ -33,4 +33,4 @@ MapShape with_phase(MapShape map, int phase);
 /// Where its first element lies, in bytes from the output's.
 std::uint64_t phase_offset(const MapShape& map, int phase);
 
-}  // namespace unisono::families::sm90
+}  // namespace unisono::families::sm90_conv

@@ -6,7 +6,7 @@
 #include <array>
 #include <set>
 
-namespace unisono::plan {
+namespace unisono::families::sm90_conv {
 namespace {
 
 /// From 64 channels on runs and patches waste nothing, from 32 on a patch's lines of 128 bytes are half full.
@@ -46,7 +46,7 @@ std::size_t Unfolding::window_bytes(int tile_m) const {
   return static_cast<std::size_t>(padded_to(window_lines(tile_m) * pitch, copy_alignment));
 }
 
-std::string beyond_unfolding(const ConvTask& t) {
+std::string beyond_unfolding(const plan::ConvTask& t) {
   const Conv2d& c = t.conv;
   if (t.transposed) return "a transposed convolution";
   if (t.columns_a || t.columns_b || t.batched) return "a product";
@@ -90,4 +90,4 @@ Unfolding unfolding_of(const Conv2d& c) {
   return best;
 }
 
-}  // namespace unisono::plan
+}  // namespace unisono::families::sm90_conv

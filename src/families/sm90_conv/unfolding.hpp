@@ -7,7 +7,7 @@
 
 #include "plan/as_convolution.hpp"
 
-namespace unisono::plan {
+namespace unisono::families::sm90_conv {
 
 /// The geometry of the filter, and of the window of the image that the pixels of a tile see.
 struct Unfolding {
@@ -33,9 +33,9 @@ struct Unfolding {
 };
 
 /// Why no window of the operands' image can be unfolded; empty: some can.
-std::string beyond_unfolding(const ConvTask& task);
+std::string beyond_unfolding(const plan::ConvTask& task);
 
 /// What beyond_unfolding() says nothing against.
 Unfolding unfolding_of(const Conv2d& conv);
 
-}  // namespace unisono::plan
+}  // namespace unisono::families::sm90_conv

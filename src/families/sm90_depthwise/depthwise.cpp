@@ -10,7 +10,7 @@
 #include "families/sm90/cost.hpp"
 #include "families/sm90/gathering.hpp"
 
-namespace unisono::plan {
+namespace unisono::families::sm90_depthwise {
 namespace {
 
 constexpr int threads_of_block = 128;
@@ -33,15 +33,15 @@ int columns_in(const DepthwiseStrip& s) { return (s.pixels - 1) * s.stride_w + s
 int overlap(const DepthwiseStrip& s) { return static_cast<int>(divide_up(s.taps_h, s.stride_h)); }
 
 /// Bytes of the vector of input channels that a thread loads at once.
-std::int64_t load_bytes(const DepthwiseStrip& s, const ConvProblem& p) {
+std::int64_t load_bytes(const DepthwiseStrip& s, const sm90::ConvProblem& p) {
   return s.channels / s.multiplier * p.element_bytes();
 }
 
-std::size_t filter_bytes(const ConvProblem& p, std::int64_t tile_n) {
+std::size_t filter_bytes(const sm90::ConvProblem& p, std::int64_t tile_n) {
   return static_cast<std::size_t>(p.conv.r * p.conv.s * (tile_n + filter_gap)) * 4;
 }
 
-bool reduces(const VisitorShape& v) {
+bool reduces(const plan::VisitorShape& v) {
   return v.own_words + v.fold_words + v.tile_folds + v.row_folds > 0 || v.returns || !v.group_widths.empty();
 }
 
@@ -70,19 +70,19 @@ std::vector<T> either(const std::optional<T>& fixed, std::vector<T> choices) {
 }
 
 /// Fields of an override that belong to kernels with matrix instructions.
-bool names_others(const FixedFields& f) {
+bool names_others(const plan::FixedFields& f) {
   return f.tile_k || f.cluster_m || f.stages || f.store_buffers || f.unit || f.group || f.fetch || f.order || f.split ||
-         f.swap || (f.load && *f.load != Load::depthwise);
+         f.swap || (f.load && *f.load != plan::Load::depthwise);
 }
 
 }  // namespace
 
-bool is_depthwise(const ConvTask& task) {
+bool is_depthwise(const plan::ConvTask& task) {
   const Conv2d& c = task.conv;
-  return c.groups >= 2 && c.c == c.groups && gathering_of(task).direct;
+  return c.groups >= 2 && c.c == c.groups && sm90::gathering_of(task).direct;
 }
 
-std::string why_not_depthwise(const ConvProblem& p) {
+std::string why_not_depthwise(const sm90::ConvProblem& p) {
   const Conv2d& c = p.conv;
   if (p.task.transposed) return "a transposed convolution";
   if (c.layout != Layout::nhwc) return "channels first, whose neighbours are pixels";
@@ -123,12 +123,12 @@ DepthwiseLayout depthwise_layout(const DepthwiseStrip& s, const Conv2d& c, const
   return l;
 }
 
-int depthwise_lines_ahead(const DepthwiseStrip& s, const ConvProblem& p) {
+int depthwise_lines_ahead(const DepthwiseStrip& s, const sm90::ConvProblem& p) {
   return s.taps_h == 0 || columns_in(s) * load_bytes(s, p) > 48 ? 1 : 2;  // Depthwise::kAhead
 }
 
 // Fitted to the assembler's reports: of some 200 random kernels a few spill some words
-int depthwise_registers(const DepthwiseStrip& s, const ConvProblem& p) {
+int depthwise_registers(const DepthwiseStrip& s, const sm90::ConvProblem& p) {
   const int columns = std::max(0, p.after.columns - 1) * s.channels, tensors = p.after.tensors * s.channels;
   const bool more = columns + tensors > 0 || p.stores > 1 || p.element_bytes() == 4;
   const int epilogue = columns + tensors + (p.visitor.general ? 24 : more ? 12 : 0);
@@ -139,7 +139,7 @@ int depthwise_registers(const DepthwiseStrip& s, const ConvProblem& p) {
          in * (s.channels / s.multiplier) / 2 + 2 * in + 24 + epilogue;
 }
 
-double depthwise_instructions(const DepthwiseStrip& s, const ConvProblem& p) {
+double depthwise_instructions(const DepthwiseStrip& s, const sm90::ConvProblem& p) {
   const double elements = s.pixels * s.channels, taps = static_cast<double>(p.conv.r * p.conv.s);
   const double widen = p.element_bytes() == 2 ? s.channels / s.multiplier : 0.0;
   const double loads = 5 + std::max(1.0, static_cast<double>(load_bytes(s, p)) / 16) + widen;
@@ -160,7 +160,7 @@ namespace {
 
 /// Shares of the instructions that a scheduler can issue, and that one warp of it can; channels that lie together in
 /// less than a line of a cache; not measured.
-struct Constants : LaunchConstants {
+struct Constants : sm90::LaunchConstants {
   double issue = 0.8, warp_issue = 0.35, narrow_line = 0.04;
   double l2_tbps = 5.5;
 };
@@ -168,7 +168,7 @@ constexpr Constants k;
 
 }  // namespace
 
-double predict_depthwise_us(const DepthwisePlan& p, const ConvProblem& problem, const Device& device) {
+double predict_depthwise_us(const DepthwisePlan& p, const sm90::ConvProblem& problem, const plan::Device& device) {
   const DepthwiseStrip& s = p.config.strip;
   const DepthwiseLayout l = depthwise_layout(s, problem.conv, problem.extents);
   const double instructions = depthwise_instructions(s, problem), warps = p.threads / 128.0;  // of a scheduler, a block
@@ -191,15 +191,15 @@ double predict_depthwise_us(const DepthwisePlan& p, const ConvProblem& problem, 
                        side(strips / high * s.pixels, problem.conv.stride[1], problem.conv.s);
   const double in = static_cast<double>(problem.conv.n * problem.conv.c) *
                     static_cast<double>(problem.conv.h * problem.conv.w * problem.element_bytes());
-  const double memory = memory_us(problem, device), l2 = memory + in * (again - 1) / k.l2_tbps * 1e-6;
+  const double memory = sm90::memory_us(problem, device), l2 = memory + in * (again - 1) / k.l2_tbps * 1e-6;
   const double together = std::min(
       128.0, p.config.tile_n / static_cast<double>(s.multiplier) * static_cast<double>(problem.element_bytes()));
-  const double us =
-      soft_max({clocks * 1e-3 / k.clock_ghz, k.ramp_us + memory, k.ramp_us + l2 * device.memory_tbps / k.l2_tbps});
+  const double us = sm90::soft_max(
+      {clocks * 1e-3 / k.clock_ghz, k.ramp_us + memory, k.ramp_us + l2 * device.memory_tbps / k.l2_tbps});
   return k.launch_us + us * (1 + k.narrow_line * std::log2(128 / together));
 }
 
-DepthwisePlan lay_out_depthwise(const DepthwiseConfig& config, const ConvProblem& p, const Device& device) {
+DepthwisePlan lay_out_depthwise(const DepthwiseConfig& config, const sm90::ConvProblem& p, const plan::Device& device) {
   DepthwisePlan plan;
   plan.config = config;
   const DepthwiseLayout l = depthwise_layout(config.strip, p.conv, p.extents);
@@ -212,7 +212,8 @@ DepthwisePlan lay_out_depthwise(const DepthwiseConfig& config, const ConvProblem
       static_cast<int>(std::min<std::int64_t>(std::int64_t{plan.tiles_m} * plan.tiles_n, most_strips));
   plan.shared_bytes = filter_bytes(p, config.tile_n);
   plan.exclusive = false;
-  plan.numerics.folds = config.mode == NormMode::general;
+  plan.made_for_groups = true;
+  plan.numerics.folds = config.mode == plan::NormMode::general;
   plan.predicted_us = predict_depthwise_us(plan, p, device);
   return plan;
 }
@@ -220,13 +221,13 @@ DepthwisePlan lay_out_depthwise(const DepthwiseConfig& config, const ConvProblem
 namespace {
 
 /// Strips of these taps; none where filters leave no registers for any.
-std::vector<DepthwiseConfig> with_taps(DepthwiseStrip s, const ConvProblem& p, const Device& d,
-                                       const FixedFields& fixed) {
+std::vector<DepthwiseConfig> with_taps(DepthwiseStrip s, const sm90::ConvProblem& p, const plan::Device& d,
+                                       const plan::FixedFields& fixed) {
   std::vector<DepthwiseConfig> list;
   const Conv2d& c = p.conv;
   DepthwiseConfig config;
   config.element = p.element_bytes() == 4 ? DType::tf32 : c.dtype_x;
-  config.mode = p.visitor.general ? NormMode::general : NormMode::none;
+  config.mode = p.visitor.general ? plan::NormMode::general : plan::NormMode::none;
   if (fixed.mode && *fixed.mode != config.mode) return list;
   const auto thread = [&](std::size_t i) { return fixed.thread ? std::optional((*fixed.thread)[i]) : std::nullopt; };
   const std::int64_t lattice_lines = divide_up(p.extents.height, depthwise_layout(s, c, p.extents).lattice_h);
@@ -255,7 +256,8 @@ std::vector<DepthwiseConfig> with_taps(DepthwiseStrip s, const ConvProblem& p, c
 
 }  // namespace
 
-std::vector<DepthwiseConfig> depthwise_configurations(const ConvProblem& p, const Device& d, const FixedFields& fixed) {
+std::vector<DepthwiseConfig> depthwise_configurations(const sm90::ConvProblem& p, const plan::Device& d,
+                                                      const plan::FixedFields& fixed) {
   if (names_others(fixed) || !why_not_depthwise(p).empty()) return {};
   const Conv2d& c = p.conv;
   const DepthwiseStrip any{.multiplier = static_cast<int>(c.k / c.groups)};
@@ -271,12 +273,12 @@ std::string to_string(const DepthwiseStrip& s) {
                      s.taps_h > 0 ? fmt::format(" of {}x{} taps", s.taps_h, s.taps_w) : ", tap by tap");
 }
 
-std::vector<DepthwisePlan> depthwise_candidates(const ConvTask& task, const Epilogue& epilogue, const Device& device,
-                                                const Override& fixed) {
+std::vector<DepthwisePlan> depthwise_candidates(const plan::ConvTask& task, const plan::Epilogue& epilogue,
+                                                const plan::Device& device, const plan::Override& fixed) {
   std::vector<DepthwisePlan> all;
   if (!is_depthwise(task)) return all;
-  const ConvProblem problem = make_problem(task, epilogue, device);
-  for (const DepthwiseConfig& config : depthwise_configurations(problem, device, resolve(fixed)))
+  const sm90::ConvProblem problem = sm90::make_problem(task, epilogue, device);
+  for (const DepthwiseConfig& config : depthwise_configurations(problem, device, plan::resolve(fixed)))
     all.push_back(lay_out_depthwise(config, problem, device));
   std::ranges::stable_sort(all, {}, &DepthwisePlan::predicted_us);
   return all;
@@ -284,7 +286,7 @@ std::vector<DepthwisePlan> depthwise_candidates(const ConvTask& task, const Epil
 
 std::string to_string(const DepthwiseConfig& c) {
   return fmt::format("depthwise {}x{} in {}{}{}", c.tile_m, c.tile_n, to_string(c.strip),
-                     c.mode != NormMode::none ? fmt::format(", {}", to_string(c.mode)) : "",
+                     c.mode != plan::NormMode::none ? fmt::format(", {}", to_string(c.mode)) : "",
                      c.element == DType::tf32 ? ", f32" : "");
 }
 
@@ -293,4 +295,4 @@ std::string describe(const DepthwisePlan& p) {
                      (p.shared_bytes + 512) / 1024);
 }
 
-}  // namespace unisono::plan
+}  // namespace unisono::families::sm90_depthwise

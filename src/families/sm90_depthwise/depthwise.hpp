@@ -12,7 +12,7 @@
 #include "plan/device.hpp"
 #include "unisono/contraction.hpp"
 
-namespace unisono::plan {
+namespace unisono::families::sm90_depthwise {
 
 /// What a thread computes: a strip of so many lines of so many pixels of neighbouring channels. The lines are the
 /// launch's alone, all else is compiled.
@@ -31,7 +31,7 @@ struct DepthwiseConfig {
   DType element = DType::bf16;  ///< of both operands: bf16, f16, or tf32, which lies in memory as f32
   int tile_m = 0, tile_n = 0;   ///< pixels and channels of a block
   DepthwiseStrip strip = {};
-  NormMode mode = NormMode::none;  ///< none or general
+  plan::NormMode mode = plan::NormMode::none;  ///< none or general
 
   bool operator==(const DepthwiseConfig&) const = default;
 };
@@ -43,14 +43,14 @@ struct DepthwisePlan : families::Plan {
 };
 
 /// Whether a convolution has as many groups as input channels, which come as the kernels' loads take them.
-bool is_depthwise(const ConvTask& task);
+bool is_depthwise(const plan::ConvTask& task);
 
 /// Why no such kernel serves a convolution of as many groups as input channels; empty: one may.
-std::string why_not_depthwise(const ConvProblem& problem);
+std::string why_not_depthwise(const sm90::ConvProblem& problem);
 
 /// The candidates that `fixed` leaves, all of them legal; none if it fixes anything that such a kernel does not have.
-std::vector<DepthwiseConfig> depthwise_configurations(const ConvProblem& problem, const Device& device,
-                                                      const FixedFields& fixed);
+std::vector<DepthwiseConfig> depthwise_configurations(const sm90::ConvProblem& problem, const plan::Device& device,
+                                                      const plan::FixedFields& fixed);
 
 /// Threads of a CTA of such a configuration.
 int depthwise_threads(const DepthwiseConfig& config);
@@ -64,20 +64,21 @@ struct DepthwiseLayout {
 DepthwiseLayout depthwise_layout(const DepthwiseStrip& strip, const Conv2d& conv, const Extents& output);
 
 /// The launch, without workspace, and its predicted time.
-DepthwisePlan lay_out_depthwise(const DepthwiseConfig& config, const ConvProblem& problem, const Device& device);
+DepthwisePlan lay_out_depthwise(const DepthwiseConfig& config, const sm90::ConvProblem& problem,
+                                const plan::Device& device);
 
 /// Instructions that a warp issues for a strip, and the registers of a thread: docs/notes/hopper-conv.md.
 /// It loads so many lines ahead of their use.
-int depthwise_lines_ahead(const DepthwiseStrip& strip, const ConvProblem& problem);
-double depthwise_instructions(const DepthwiseStrip& strip, const ConvProblem& problem);
-int depthwise_registers(const DepthwiseStrip& strip, const ConvProblem& problem);
+int depthwise_lines_ahead(const DepthwiseStrip& strip, const sm90::ConvProblem& problem);
+double depthwise_instructions(const DepthwiseStrip& strip, const sm90::ConvProblem& problem);
+int depthwise_registers(const DepthwiseStrip& strip, const sm90::ConvProblem& problem);
 
 /// Microseconds of one launch by graph replay, cold operands.
-double predict_depthwise_us(const DepthwisePlan& plan, const ConvProblem& problem, const Device& device);
+double predict_depthwise_us(const DepthwisePlan& plan, const sm90::ConvProblem& problem, const plan::Device& device);
 
 /// The candidates, the fastest predicted first; all are legal.
-std::vector<DepthwisePlan> depthwise_candidates(const ConvTask& task, const Epilogue& epilogue, const Device& device,
-                                                const Override& fixed = {});
+std::vector<DepthwisePlan> depthwise_candidates(const plan::ConvTask& task, const plan::Epilogue& epilogue,
+                                                const plan::Device& device, const plan::Override& fixed = {});
 
 /// "depthwise 64x32 in strips of …"; with the launch.
 std::string to_string(const DepthwiseConfig& config);
@@ -86,4 +87,4 @@ std::string describe(const DepthwisePlan& plan);
 /// "strips of 16x4 pixels by 4 channels of 3x3 taps".
 std::string to_string(const DepthwiseStrip& strip);
 
-}  // namespace unisono::plan
+}  // namespace unisono::families::sm90_depthwise

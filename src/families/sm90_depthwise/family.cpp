@@ -11,16 +11,16 @@
 #include "families/sm90_depthwise/generate.hpp"
 #include "families/sm90_depthwise/parameters.hpp"
 
-namespace unisono::families {
+namespace unisono::families::sm90_depthwise {
 namespace {
 
-const plan::DepthwisePlan& own(const Plan& plan) { return static_cast<const plan::DepthwisePlan&>(plan); }
+const DepthwisePlan& own(const Plan& plan) { return static_cast<const DepthwisePlan&>(plan); }
 
-std::string loads(const plan::ConvTask& task, const plan::DepthwiseStrip& s) {
+std::string loads(const plan::ConvTask& task, const DepthwiseStrip& s) {
   const auto bytes = static_cast<std::int64_t>(size_of(task.conv.dtype_x)) * s.channels / s.multiplier;
   return fmt::format("{} channels at once, {} bytes, {}, without matrix instructions: {}", s.channels / s.multiplier,
                      bytes, s.taps_h > 0 ? "each line of a thread's strip once" : "each tap by itself",
-                     plan::why_gathered(task));
+                     sm90::why_gathered(task));
 }
 
 class Sm90Depthwise final : public Family {
@@ -28,27 +28,27 @@ class Sm90Depthwise final : public Family {
   std::string_view name() const override { return "sm90_depthwise"; }
 
   std::optional<Refusal> can_implement(const Workload& w) const override {
-    if (!plan::is_depthwise(w.task)) return Refusal{Refusal::Scope::foreign, {"contraction: no depthwise convolution"}};
-    if (auto reasons = plan::refuse_problem(w.task, w.epilogue, w.device); !reasons.empty())
+    if (!is_depthwise(w.task)) return Refusal{Refusal::Scope::foreign, {"contraction: no depthwise convolution"}};
+    if (auto reasons = sm90::refuse_problem(w.task, w.epilogue, w.device); !reasons.empty())
       return Refusal{Refusal::Scope::problem, std::move(reasons)};
-    const std::string why = plan::why_not_depthwise(plan::make_problem(w.task, w.epilogue, w.device));
+    const std::string why = why_not_depthwise(sm90::make_problem(w.task, w.epilogue, w.device));
     if (!why.empty()) return Refusal{Refusal::Scope::problem, {"depthwise: " + why}};
     return std::nullopt;
   }
-  std::vector<Candidate> candidates(const Workload& w, const Override& fixed) const override {
+  std::vector<Candidate> candidates(const Workload& w, const plan::Override& fixed) const override {
     std::vector<Candidate> all;
-    for (plan::DepthwisePlan& p : plan::depthwise_candidates(w.task, w.epilogue, w.device, fixed)) {
+    for (DepthwisePlan& p : depthwise_candidates(w.task, w.epilogue, w.device, fixed)) {
       p.family = this;
-      all.push_back({std::make_shared<const plan::DepthwisePlan>(std::move(p))});
+      all.push_back({std::make_shared<const DepthwisePlan>(std::move(p))});
     }
     return all;
   }
   double cost(const Plan& plan, const Workload& w) const override {
-    return plan::predict_depthwise_us(own(plan), plan::make_problem(w.task, w.epilogue, w.device), w.device);
+    return predict_depthwise_us(own(plan), sm90::make_problem(w.task, w.epilogue, w.device), w.device);
   }
   codegen::Kernel generate(const Plan& plan, const plan::Epilogue& epilogue,
                            const codegen::Options& options) const override {
-    return codegen::generate(epilogue, own(plan).config, options);
+    return sm90_depthwise::generate(epilogue, own(plan).config, options);
   }
 
   std::size_t parameter_bytes(const Plan&, const codegen::Kernel& kernel) const override {
@@ -56,18 +56,18 @@ class Sm90Depthwise final : public Family {
   }
   ParameterBytes constants(const Plan& plan, const Launched& what) const override {
     ParameterBytes bytes;
-    bytes.at<ConvParams>().geometry = sm90::geometry(what.task, own(plan));
+    bytes.at<ConvParams>().geometry = sm90_depthwise::geometry(what.task, own(plan));
     return bytes;
   }
   void fill(Parameter& to, const Plan& plan, const Launched& what, const Tensors& tensors) const override {
-    sm90::fill(to, what.task, own(plan), tensors);
+    sm90_depthwise::fill(to, what.task, own(plan), tensors);
   }
   void place_workspace(ParameterBytes&, const Plan&, const plan::Epilogue&, std::uint64_t) const override {}
 
   std::string title(const Plan& plan) const override { return to_string(own(plan).config); }
-  std::string describe(const Plan& plan) const override { return plan::describe(own(plan)); }
+  std::string describe(const Plan& plan) const override { return sm90_depthwise::describe(own(plan)); }
   std::string reasons(const Plan& plan, const Workload& w) const override {
-    const plan::DepthwiseConfig& c = own(plan).config;
+    const DepthwiseConfig& c = own(plan).config;
     return fmt::format("{}loads: {}\nmode: {}\n", c.element == DType::tf32 ? "products: of f32, added in f32\n" : "",
                        loads(w.task, c.strip),
                        c.mode == plan::NormMode::general
@@ -77,9 +77,9 @@ class Sm90Depthwise final : public Family {
                 ? ""
                 : "operands [m,n]: by ordinary loads, ahead of their use\n");
   }
-  Override override_of(const Plan& plan) const override {
-    const plan::DepthwiseConfig& c = own(plan).config;
-    Override all;
+  plan::Override override_of(const Plan& plan) const override {
+    const DepthwiseConfig& c = own(plan).config;
+    plan::Override all;
     all.fields = {{"tile", fmt::format("{}x{}", c.tile_m, c.tile_n)},
                   {"load", "depthwise"},
                   {"thread", fmt::format("{}x{}x{}", c.strip.lines, c.strip.pixels, c.strip.channels)},
@@ -87,16 +87,16 @@ class Sm90Depthwise final : public Family {
     return all;
   }
   std::string kind(const Plan& plan) const override {
-    const plan::DepthwiseConfig& c = own(plan).config;
+    const DepthwiseConfig& c = own(plan).config;
     return fmt::format("{}x{}", c.tile_m, c.tile_n);
   }
 };
 
 }  // namespace
 
-const Family& sm90_depthwise() {
-  static const Sm90Depthwise family;
-  return family;
+const Family& family() {
+  static const Sm90Depthwise only;
+  return only;
 }
 
-}  // namespace unisono::families
+}  // namespace unisono::families::sm90_depthwise

@@ -5,12 +5,12 @@
 #include "codegen/frame.hpp"
 #include "unisono/error.hpp"
 
-namespace unisono::codegen {
+namespace unisono::families::sm90_depthwise {
 
 namespace {
 
 // An epilogue that why_not_depthwise() refuses
-void check(const plan::Epilogue& e, const plan::DepthwiseConfig& c) {
+void check(const plan::Epilogue& e, const DepthwiseConfig& c) {
   if (e.general.has_value() != (c.mode == plan::NormMode::general))
     throw InternalError(
         fmt::format("an epilogue that is {}general, and mode {}", e.general ? "" : "not ", plan::to_string(c.mode)));
@@ -18,8 +18,8 @@ void check(const plan::Epilogue& e, const plan::DepthwiseConfig& c) {
     throw InternalError("a depthwise kernel for an epilogue that normalises, or makes more of its main store");
 }
 
-std::string depthwise_text(const plan::DepthwiseConfig& c) {
-  const plan::DepthwiseStrip& s = c.strip;
+std::string depthwise_text(const DepthwiseConfig& c) {
+  const DepthwiseStrip& s = c.strip;
   return fmt::format(
       "struct Config {{\n"
       "    using Element = {};\n"
@@ -27,19 +27,20 @@ std::string depthwise_text(const plan::DepthwiseConfig& c) {
       "    static constexpr int kTapsH = {}, kTapsW = {}, kStrideH = {}, kStrideW = {}, kMultiplier = {};\n"
       "    static constexpr bool kGeneral = {};\n"
       "}};\n",
-      operand_tag(c.element), s.pixels, s.channels, c.tile_n, plan::depthwise_threads(c), s.blocks, s.taps_h, s.taps_w,
-      s.stride_h, s.stride_w, s.multiplier, c.mode == plan::NormMode::general);
+      codegen::operand_tag(c.element), s.pixels, s.channels, c.tile_n, depthwise_threads(c), s.blocks, s.taps_h,
+      s.taps_w, s.stride_h, s.stride_w, s.multiplier, c.mode == plan::NormMode::general);
 }
 
 }  // namespace
 
-Kernel generate(const plan::Epilogue& epilogue, const plan::DepthwiseConfig& config, const Options& options) {
+codegen::Kernel generate(const plan::Epilogue& epilogue, const DepthwiseConfig& config,
+                         const codegen::Options& options) {
   check(epilogue, config);
-  return framed(epilogue, options,
-                {.header = "unisono/sm90/depthwise.cuh",
-                 .config = depthwise_text(config),
-                 .kernel = "Depthwise",
-                 .minimum = "unisono::Conv::kBlocks"});
+  return codegen::framed(epilogue, options,
+                         {.header = "unisono/sm90/depthwise.cuh",
+                          .config = depthwise_text(config),
+                          .kernel = "Depthwise",
+                          .minimum = "unisono::Conv::kBlocks"});
 }
 
-}  // namespace unisono::codegen
+}  // namespace unisono::families::sm90_depthwise

@@ -4,9 +4,10 @@
 #include "codegen/codegen.hpp"
 #include "families/sm90_depthwise/depthwise.hpp"
 
-namespace unisono::codegen {
+namespace unisono::families::sm90_depthwise {
 
 /// Throws as the generator of convolutions does.
-Kernel generate(const plan::Epilogue& epilogue, const plan::DepthwiseConfig& config, const Options& options = {});
+codegen::Kernel generate(const plan::Epilogue& epilogue, const DepthwiseConfig& config,
+                         const codegen::Options& options = {});
 
-}  // namespace unisono::codegen
+}  // namespace unisono::families::sm90_depthwise

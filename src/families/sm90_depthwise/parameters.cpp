@@ -2,17 +2,17 @@
 
 #include "families/sm90/parameters.hpp"
 
-namespace unisono::families::sm90 {
+namespace unisono::families::sm90_depthwise {
 namespace {
 
 int narrow(std::int64_t x) { return static_cast<int>(x); }
 
 }  // namespace
 
-DepthwiseImage depthwise_image(const plan::ConvTask& t, const plan::DepthwisePlan& plan, const void* memory,
+DepthwiseImage depthwise_image(const plan::ConvTask& t, const DepthwisePlan& plan, const void* memory,
                                std::int64_t pitch) {
   const Conv2d& c = t.conv;
-  const plan::DepthwiseLayout l = plan::depthwise_layout(plan.config.strip, c, extents(t.contraction()));
+  const DepthwiseLayout l = depthwise_layout(plan.config.strip, c, extents(t.contraction()));
   if (pitch == 0) pitch = c.c;
   DepthwiseImage d{};
   d.memory = memory;
@@ -28,8 +28,8 @@ DepthwiseImage depthwise_image(const plan::ConvTask& t, const plan::DepthwisePla
   return d;
 }
 
-ConvGeometry geometry(const plan::ConvTask& task, const plan::DepthwisePlan& p) {
-  ConvGeometry g = common_geometry(task);
+ConvGeometry geometry(const plan::ConvTask& task, const DepthwisePlan& p) {
+  ConvGeometry g = sm90::common_geometry(task);
   g.images = p.images, g.rows = p.rows;
   g.tiles_m = p.tiles_m, g.tiles_n = p.tiles_n, g.tiles = p.tiles;
   g.taps_h = narrow(task.conv.r), g.taps_w = narrow(task.conv.s), g.splits = 1;
@@ -37,13 +37,13 @@ ConvGeometry geometry(const plan::ConvTask& task, const plan::DepthwisePlan& p) 
   return g;
 }
 
-void fill(Parameter& to, const plan::ConvTask& task, const plan::DepthwisePlan& plan, const Tensors& at) {
+void fill(Parameter& to, const plan::ConvTask& task, const DepthwisePlan& plan, const Tensors& at) {
   const auto pitch = static_cast<std::uint64_t>(at.output_pitch == 0 ? task.conv.k : at.output_pitch);
   to.put_struct(offsetof(ConvParams, activation), depthwise_image(task, plan, at.activation, at.activation_pitch),
                 at.activation);
   to.put_struct(offsetof(ConvParams, filter), DepthwiseFilter{at.filter}, at.filter);
   to.put_struct(offsetof(ConvParams, output), PitchedOutput{const_cast<void*>(at.output.data), pitch}, at.output);
-  put_common(to, at);
+  sm90::put_common(to, at);
 }
 
-}  // namespace unisono::families::sm90
+}  // namespace unisono::families::sm90_depthwise

@@ -8,15 +8,15 @@
 #include "plan/as_convolution.hpp"
 #include "unisono/params/params.cuh"
 
-namespace unisono::families::sm90 {
+namespace unisono::families::sm90_depthwise {
 
-ConvGeometry geometry(const plan::ConvTask& task, const plan::DepthwisePlan& plan);
+ConvGeometry geometry(const plan::ConvTask& task, const DepthwisePlan& plan);
 
 /// `pitch`: elements from pixel to pixel; 0: they lie together.
-DepthwiseImage depthwise_image(const plan::ConvTask& task, const plan::DepthwisePlan& plan, const void* memory,
+DepthwiseImage depthwise_image(const plan::ConvTask& task, const DepthwisePlan& plan, const void* memory,
                                std::int64_t pitch = 0);
 
 /// Fills all that depends on memory.
-void fill(Parameter& to, const plan::ConvTask& task, const plan::DepthwisePlan& plan, const Tensors& tensors);
+void fill(Parameter& to, const plan::ConvTask& task, const DepthwisePlan& plan, const Tensors& tensors);
 
-}  // namespace unisono::families::sm90
+}  // namespace unisono::families::sm90_depthwise

@@ -64,8 +64,8 @@ jit::Request request_of(const Kernel& kernel, std::span<const jit::Header> heade
 }
 
 // Few elements a thread: the functions are compiled for each
-plan::ConvConfig small_tile() {
-  plan::ConvConfig config;
+families::sm90_conv::ConvConfig small_tile() {
+  families::sm90_conv::ConvConfig config;
   config.tile.m = 64, config.tile.n = 16;
   return config;
 }
@@ -130,7 +130,7 @@ TEST_F(Compiles, EveryElementwiseOperationAccurately) {
 
 TEST_F(Compiles, WithoutNormalisation) {
   compile("store acc as y : bf16");
-  plan::ConvConfig config;
+  families::sm90_conv::ConvConfig config;
   config.element = DType::f16;
   config.tile = {.m = 256, .n = 160};
   config.schedule = {.order = plan::Order::cooperative, .cluster = {1, 2}, .stages = 3};
@@ -138,7 +138,7 @@ TEST_F(Compiles, WithoutNormalisation) {
 }
 
 TEST_F(Compiles, Depthwise) {
-  plan::DepthwiseConfig config;
+  families::sm90_depthwise::DepthwiseConfig config;
   config.tile_n = 64;
   config.strip = {.taps_h = 3, .taps_w = 3, .blocks = 3};
   compile("operand r[m,n] : bf16\nh = acc + bias[n]\nstore h : f16\nstore hardswish(h) + r as y : bf16", config);
@@ -164,7 +164,7 @@ TEST_F(Compiles, Rows) {
       "shift=beta[n])) "
       "+ r as y : bf16");
   const char* text = "y = layer_norm(acc + t[b,n])\nstore gelu(y) as z : f16\nstore y as w : bf16";
-  plan::ConvConfig config = config_of(epilogue_of(text));
+  families::sm90_conv::ConvConfig config = config_of(epilogue_of(text));
   config.element = DType::f16, config.tile = {.m = 64, .n = 256}, config.schedule = {.stages = 3, .split = true};
   Options options;
   options.watchdog = options.delays = true;
@@ -178,8 +178,9 @@ TEST_F(Compiles, BitsOfAccumulators) {
                     image = fmt::format(fmt::runtime(text), "group_norm(h, groups=32)");
   for (const auto mode : {plan::NormMode::rows, plan::NormMode::resident, plan::NormMode::streamed}) {
     const std::string& chosen = mode == plan::NormMode::rows ? pixel : image;
-    plan::ConvConfig config = config_of(epilogue_of(chosen));
-    if (mode == plan::NormMode::streamed) config.statistics = plan::StreamedStatistics{.unit = config.unit()};
+    families::sm90_conv::ConvConfig config = config_of(epilogue_of(chosen));
+    if (mode == plan::NormMode::streamed)
+      config.statistics = families::sm90_conv::StreamedStatistics{.unit = config.unit()};
     config.tile = {.m = 256, .n = 64};
     config.schedule = {.order = plan::Order::cooperative, .stages = 3};
     compile(chosen, config);
@@ -189,13 +190,14 @@ TEST_F(Compiles, BitsOfAccumulators) {
 
 TEST_F(Compiles, Unfolded) {
   Conv2d conv{.n = 1, .h = 64, .w = 64, .c = 3, .k = 64, .r = 3, .s = 3};
-  plan::ConvConfig config{.tile = {.n = 64},
-                          .schedule = {.order = plan::Order::pairs},
-                          .loader = plan::ExplicitIm2col{.window = plan::unfolding_of(conv), .stages = 3}};
+  families::sm90_conv::ConvConfig config{
+      .tile = {.n = 64},
+      .schedule = {.order = plan::Order::pairs},
+      .loader = families::sm90_conv::ExplicitIm2col{.window = families::sm90_conv::unfolding_of(conv), .stages = 3}};
   compile("store relu(acc + bias[n]) as y : bf16", config);
   conv.c = 16;
   config.tile.k = 32, config.schedule.order = plan::Order::cooperative;
-  config.loader = plan::ExplicitIm2col{.window = plan::unfolding_of(conv), .stages = 3};
+  config.loader = families::sm90_conv::ExplicitIm2col{.window = families::sm90_conv::unfolding_of(conv), .stages = 3};
   Options options;
   options.watchdog = options.delays = true;
   compile("store relu(acc + bias[n]) as y : bf16", config, options);
@@ -205,15 +207,16 @@ TEST_F(Compiles, StreamedAndSwapped) {
   const char* text =
       "operand r[m,n] : bf16\ny = instance_norm(acc * s[] + r[m,n], scale=gamma[n])\nstore gelu(y) * r[m,n] as z : "
       "bf16\nstore y + t[b,n] as w : f16";
-  plan::ConvConfig config = config_of(epilogue_of(text));
-  config.statistics = plan::StreamedStatistics{.unit = config.unit()};
-  config.features.store_buffers = plan::stores_per_tile(config);
+  families::sm90_conv::ConvConfig config = config_of(epilogue_of(text));
+  config.statistics = families::sm90_conv::StreamedStatistics{.unit = config.unit()};
+  config.features.store_buffers = families::sm90_conv::stores_per_tile(config);
   Options options;
   options.watchdog = options.delays = true;
   compile(text, config, options);
-  config.tile.n = 64, config.schedule.swap = true, config.features.store_buffers = plan::stores_per_tile(config);
+  config.tile.n = 64, config.schedule.swap = true,
+  config.features.store_buffers = families::sm90_conv::stores_per_tile(config);
   compile(text, config);
-  config.statistics = plan::ResidentStatistics{.unit = config.unit()};
+  config.statistics = families::sm90_conv::ResidentStatistics{.unit = config.unit()};
   compile(text, config);
   config.features.fetch = 1;
   compile(text, config);

@@ -25,15 +25,16 @@ plan::Epilogue epilogue_of(std::string_view text) {
   return plan::analyse(passes::run_pipeline(graph_of(text)), {.images = 2, .height = 16, .width = 16, .cols = 64});
 }
 
-plan::ConvConfig config_of(const plan::Epilogue& epilogue) {
-  plan::ConvConfig config;
-  if (epilogue.general) config.statistics = plan::GeneralReductions{};
+families::sm90_conv::ConvConfig config_of(const plan::Epilogue& epilogue) {
+  families::sm90_conv::ConvConfig config;
+  if (epilogue.general) config.statistics = families::sm90_conv::GeneralReductions{};
   if (!epilogue.norm) return config;
   config.features.store_buffers = 2;
   if (epilogue.norm->per_pixel)
-    config.statistics = plan::RowStatistics{};
+    config.statistics = families::sm90_conv::RowStatistics{};
   else
-    config.statistics = plan::ResidentStatistics{.unit = static_cast<int>(epilogue.norm->group_channels)};
+    config.statistics =
+        families::sm90_conv::ResidentStatistics{.unit = static_cast<int>(epilogue.norm->group_channels)};
   return config;
 }
 

@@ -17,7 +17,7 @@ Graph graph_of(std::string_view text);
 plan::Epilogue epilogue_of(std::string_view text);
 
 /// 128x128 tiles for that epilogue: resident if it normalises, rows over the channels of a pixel.
-plan::ConvConfig config_of(const plan::Epilogue& epilogue);
+families::sm90_conv::ConvConfig config_of(const plan::Epilogue& epilogue);
 
 Kernel kernel_of(std::string_view text, const Options& options = {});
 

@@ -54,7 +54,7 @@ TEST_P(GoldenSource, IsAsRecorded) {
 // Nothing is left out: the kernels look for no member that a configuration may lack
 TEST(Golden, AConfigurationHasEveryMember) {
   const std::string page = test::text_of(std::string(UNISONO_KERNELS_DIR) + "/unisono/sm90/conv_config.cuh");
-  const std::string source = generate(epilogue_of("store acc as y : bf16"), plan::ConvConfig{}).source;
+  const std::string source = generate(epilogue_of("store acc as y : bf16"), families::sm90_conv::ConvConfig{}).source;
   const std::string config = source.substr(source.find("struct Config {"), source.find("\n};\n"));
   const std::regex line(R"(\n//   (?:using|int|bool|Norm|Stores) ((?:\w+, )*\w+))"), word(R"(\w+)");
   int members = 0;
@@ -68,26 +68,27 @@ TEST(Golden, AConfigurationHasEveryMember) {
 
 // A product of A (k, m) and B (k, n), several at once: what a configuration says beside a convolution's
 TEST(Golden, AProductNamesItsOperands) {
-  plan::ConvConfig config;
+  families::sm90_conv::ConvConfig config;
   const plan::Epilogue epilogue = epilogue_of("store acc as y : bf16");
   EXPECT_THAT(generate(epilogue, config).source, HasSubstr("using Operands = Images;"));
-  config.loader = plan::Im2colTile{.box = plan::Im2colTile::Box::columns}, config.operands.batched = true;
+  config.loader = families::sm90_conv::Im2colTile{.box = families::sm90_conv::Im2colTile::Box::columns},
+  config.operands.batched = true;
   EXPECT_NE(generate(epilogue, config).source.find("using Operands = Matrices<true, false, true>;"), std::string::npos);
 }
 
 TEST(Golden, AConfigurationNamesItsPhases) {
-  plan::ConvConfig config;
+  families::sm90_conv::ConvConfig config;
   const plan::Epilogue epilogue = epilogue_of("store acc as y : bf16");
   EXPECT_EQ(generate(epilogue, config).source.find("Phases"), std::string::npos);
-  config.loader = plan::HaloTile{.by_parity = true};
+  config.loader = families::sm90_conv::HaloTile{.by_parity = true};
   EXPECT_NE(generate(epilogue, config).source.find("using Operands = Phases;"), std::string::npos);
 }
 
 TEST(Golden, AConfigurationNamesItsWindows) {
-  plan::ConvConfig config;
+  families::sm90_conv::ConvConfig config;
   const plan::Epilogue epilogue = epilogue_of("store acc as y : bf16");
   EXPECT_EQ(generate(epilogue, config).source.find("Unfolded"), std::string::npos);
-  config.loader = plan::ExplicitIm2col{
+  config.loader = families::sm90_conv::ExplicitIm2col{
       .window = {.lines = 7, .taps = 5, .channels = 3, .stride_h = 2, .stride_w = 1, .dilation_h = 4, .pitch = 80},
       .stages = 3};
   EXPECT_NE(
@@ -102,19 +103,19 @@ TEST(Golden, AConfigurationNamesItsWindows) {
 
 // What is made of the main store, and nothing where nothing is
 TEST(Golden, AConfigurationNamesWhatItResamples) {
-  plan::ConvConfig config;
+  families::sm90_conv::ConvConfig config;
   plan::Epilogue epilogue = epilogue_of("store acc as y : bf16");
   EXPECT_THAT(generate(epilogue, config).source, HasSubstr("using Resample = AsItIs;"));
   epilogue.resampled = {.pooled = "p", .enlarged = "e", .only_enlarged = true};
   EXPECT_THROW(generate(epilogue, config), InternalError);
-  config.loader = plan::HaloTile{};
+  config.loader = families::sm90_conv::HaloTile{};
   config.features.resampling = plan::resampling_of(epilogue.resampled);
   EXPECT_NE(generate(epilogue, config).source.find("using Resample = Resampled<true, true, true>;"), std::string::npos);
 }
 
 // How many operands are fetched, and nothing where none is; never one that is not bound with 16 bits
 TEST(Golden, AConfigurationNamesWhatItFetches) {
-  plan::ConvConfig config;
+  families::sm90_conv::ConvConfig config;
   const plan::Epilogue declared = epilogue_of("operand r[m,n] : bf16\nstore acc + r as y : bf16"),
                        bound = epilogue_of("store acc + r[m,n] as y : bf16");
   config.features.fetch = 0;
@@ -131,7 +132,7 @@ TEST(Golden, AConfigurationNamesWhatItFetches) {
 TEST(Golden, AHeadIsAsRecorded) {
   const Conv2d conv{.n = 2, .h = 32, .w = 32, .c = 64, .k = 64, .dtype_x = DType::bf16, .dtype_w = DType::bf16};
   plan::Epilogue epilogue = epilogue_of("store silu(acc + bias[n]) as y : bf16");
-  plan::ConvConfig config;
+  families::sm90_conv::ConvConfig config;
   config.tile.n = 64;
   EXPECT_THAT(generate(epilogue, config).source, HasSubstr("using Head = NoHead;"));
   plan::add_head(
@@ -150,7 +151,7 @@ TEST(Golden, AHeadIsAsRecorded) {
 // Nothing of tiles; the lines of a strip are the launch's
 TEST(Golden, ADepthwiseConvolutionIsAsRecorded) {
   const plan::Epilogue epilogue = epilogue_of("operand r[m,n] : bf16\nstore hardswish(acc + bias[n]) + r as y : bf16");
-  plan::DepthwiseConfig config;
+  families::sm90_depthwise::DepthwiseConfig config;
   config.tile_n = 64;
   config.strip = {.lines = 8, .pixels = 4, .channels = 4, .taps_h = 3, .taps_w = 3, .blocks = 3};
   const Kernel kernel = generate(epilogue, config);
@@ -161,7 +162,7 @@ TEST(Golden, ADepthwiseConvolutionIsAsRecorded) {
 
 // Nor moments
 TEST(Golden, AConfigurationNamesTheMomentsItStores) {
-  plan::ConvConfig config;
+  families::sm90_conv::ConvConfig config;
   plan::Epilogue epilogue = epilogue_of("store acc as y : bf16");
   EXPECT_THAT(generate(epilogue, config).source, HasSubstr("kMoments = 0,"));
   plan::store_moments(epilogue, {"moments", 6}, 96);

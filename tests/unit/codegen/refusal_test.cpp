@@ -48,11 +48,11 @@ TEST(Refusal, AConfigurationThatDoesNotFit) {
                        raw = epilogue_of("store acc + group_norm(acc, groups=4) as y : bf16");
   EXPECT_THROW(generate(plain, config_of(norm)), InternalError);
   EXPECT_THROW(generate(norm, config_of(plain)), InternalError);
-  plan::ConvConfig config = config_of(norm);
-  config.statistics = plan::StreamedStatistics{.unit = config.unit()};
+  families::sm90_conv::ConvConfig config = config_of(norm);
+  config.statistics = families::sm90_conv::StreamedStatistics{.unit = config.unit()};
   EXPECT_NO_THROW(generate(norm, config));
   EXPECT_THROW(generate(raw, config), InternalError);
-  config.statistics = plan::StreamedStatistics{.unit = 3};
+  config.statistics = families::sm90_conv::StreamedStatistics{.unit = 3};
   EXPECT_THROW(generate(norm, config), InternalError);
   config = {};
   config.element = DType::f32;

@@ -18,7 +18,7 @@ TEST_F(CudaLaunch, IsWhatThePlanSays) {
   built().run(a);
   ASSERT_EQ(state.launches.size(), 1u);
   const fake::RecordedLaunch& launch = state.launches[0];
-  const auto& plan = dynamic_cast<const plan::ConvPlan&>(kernel.plan());
+  const auto& plan = dynamic_cast<const families::sm90_conv::ConvPlan&>(kernel.plan());
   EXPECT_EQ(launch.grid, static_cast<unsigned>(plan.blocks));
   EXPECT_EQ(launch.block, static_cast<unsigned>(plan.threads));
   EXPECT_EQ(launch.shared, plan.shared_bytes);
@@ -52,7 +52,7 @@ TEST_F(CudaLaunch, WorkspacesAreZeroAndLieWithinTheirMemory) {
   launch.enqueue(nullptr);
   const Parameters p = parameters_of(state.launches.at(0));
   const auto start = reinterpret_cast<CUdeviceptr>(p.conv.launch.exits) -
-                     dynamic_cast<const plan::ConvPlan&>(kernel.plan()).workspace.exits;
+                     dynamic_cast<const families::sm90_conv::ConvPlan&>(kernel.plan()).workspace.exits;
   ASSERT_TRUE(state.memory.contains(start)) << "a workspace is an allocation of its own";
   EXPECT_GE(state.memory.at(start), kernel.plan().workspace_bytes);
   const auto* bytes = reinterpret_cast<const char*>(start);

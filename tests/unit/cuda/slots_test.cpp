@@ -20,7 +20,9 @@ struct Kind {
   const char* text;
   CompileOptions options = {};
   std::string_view family = "sm90_conv";
-  std::function<bool(const plan::ConvConfig&)> is_meant = [](const plan::ConvConfig&) { return true; };
+  std::function<bool(const families::sm90_conv::ConvConfig&)> is_meant = [](const families::sm90_conv::ConvConfig&) {
+    return true;
+  };
 };
 
 Conv2d image(std::int64_t c, std::int64_t k, std::int64_t window = 3) {
@@ -117,7 +119,7 @@ class Slots : public CudaLaunch {
     o.device = Device::cuda;
     const Graph graph = parse(kind.text);
     const lower::Lowered k = lower::lower(kind.contraction, graph, o, open_device(0));
-    const auto* conv = dynamic_cast<const plan::ConvPlan*>(&k.plan());
+    const auto* conv = dynamic_cast<const families::sm90_conv::ConvPlan*>(&k.plan());
     EXPECT_EQ(k.plan().family->name(), kind.family) << kind.name;
     EXPECT_TRUE(conv == nullptr || kind.is_meant(conv->config)) << kind.name << ": " << families::describe(k.plan());
     state.parameter_bytes = parameter_bytes(
@@ -229,13 +231,13 @@ TEST_F(Slots, AWorkspaceOfTheCallers) {
     return reinterpret_cast<const std::byte*>(parameters_of(state.launches.back()).conv.launch.exits);
   };
   launch.enqueue(nullptr);
-  EXPECT_EQ(exits(), room + dynamic_cast<const plan::ConvPlan&>(kernel.plan()).workspace.exits);
+  EXPECT_EQ(exits(), room + dynamic_cast<const families::sm90_conv::ConvPlan&>(kernel.plan()).workspace.exits);
   auto* const other = static_cast<std::byte*>(memory(static_cast<std::int64_t>(bytes)));
   std::fill_n(other, bytes, std::byte{1});
   launch.use({.memory = other, .bytes = bytes, .is_clear = true});
   EXPECT_EQ(other[0], std::byte{1}) << "the caller says that it is clear";
   launch.enqueue(nullptr);
-  EXPECT_EQ(exits(), other + dynamic_cast<const plan::ConvPlan&>(kernel.plan()).workspace.exits);
+  EXPECT_EQ(exits(), other + dynamic_cast<const families::sm90_conv::ConvPlan&>(kernel.plan()).workspace.exits);
   launch.use({});
   EXPECT_EQ(state.memory.size(), before + 2) << "its own, and that of the test";
 }

@@ -78,6 +78,22 @@ TEST_F(Registry, KnowsNoOther) {
   }
 }
 
+// What a network says of a convolution of groups that no kernel made for them serves
+TEST_F(Registry, SaysWhyThoseAheadDoNotServe) {
+  const auto reasons = [&](const Conv2d& conv) {
+    const plan::Epilogue epilogue = plan::test::epilogue_of(plan::test::bias_silu, conv);
+    const Workload workload{conv, epilogue, device};
+    const PlanPointer best = choose(workload);
+    EXPECT_EQ(best->made_for_groups, best->family->name() == "sm90_depthwise");
+    return refused_ahead_of(*best->family, workload);
+  };
+  EXPECT_EQ(reasons(dense), "contraction: no depthwise convolution");
+  EXPECT_EQ(reasons(depthwise), "");
+  Conv2d odd = plan::test::conv_of(1, 32, 32, 37, 37, 3);
+  odd.groups = 37;
+  EXPECT_EQ(reasons(odd), "depthwise: 37 channels, which are loaded in pairs at least");
+}
+
 TEST_F(Registry, PlansNameTheirFamily) {
   const plan::Epilogue epilogue = plan::test::epilogue_of(plan::test::block, dense);
   for (const Conv2d& conv : {dense, depthwise}) {

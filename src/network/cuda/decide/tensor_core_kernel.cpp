@@ -6,7 +6,7 @@
 #include <limits>
 #include <set>
 
-#include "families/sm90_depthwise/family.hpp"
+#include "families/registry.hpp"
 #include "network/cuda/decide/heads.hpp"
 #include "network/cuda/decide/im2col_inputs.hpp"
 #include "network/cuda/decide/served_convolution.hpp"
@@ -44,17 +44,6 @@ std::string store_of(const Region& r, TensorId id) {
 void put_last(Graph& g, const std::string& name) {
   const auto at = std::find_if(g.stores.begin(), g.stores.end(), [&](const Store& s) { return s.name == name; });
   std::rotate(at, at + 1, g.stores.end());
-}
-
-// lower::lower() refuses by an exception; from here on a refusal is a value
-KernelChoice lowered_or_refused(const Contraction& contraction, const Graph& graph, const CompileOptions& options,
-                                const lower::Further& further, const plan::Device& device) {
-  try {
-    return {TensorCoreKernel{.lowered = lower::lower(lower::analyse(contraction, graph, options, further), device)},
-            ""};
-  } catch (const Unsupported& error) {
-    return {std::nullopt, error.what()};
-  }
 }
 
 // Answers one question. The parts are filled in one after another; each may refuse, with its reason.
@@ -224,21 +213,21 @@ std::string Choice::take_moments() {
 }
 
 std::string Choice::lower() {
-  KernelChoice choice = lowered_or_refused(contraction_, graph_, options_, further_, in_.device);
-  if (!choice.kernel) return choice.why;
-  k_.lowered = std::move(choice.kernel->lowered);
+  lower::Attempt attempt = lower::attempt(contraction_, graph_, options_, further_, in_.device);
+  if (!attempt.lowered) return attempt.refusal;
+  k_.lowered = *std::move(attempt.lowered);
   if (q_.moments && main_store() != measured_store())
     return fmt::format("moments: its kernel writes '{}' second", in_.name(*q_.moments));
   return {};
 }
 
 std::string Choice::refuse_groups_unserved() {
-  const families::Family& depthwise = families::sm90_depthwise();
-  if (conv_.groups == 1 || k_.lowered.plan().family == &depthwise) return {};
+  const families::Plan& plan = k_.lowered.plan();
+  if (conv_.groups == 1 || plan.made_for_groups) return {};
   const lower::Problem& p = k_.lowered.problem;
-  const auto refusal = depthwise.can_implement({p.task, p.epilogue, in_.device});
+  const std::string refusal = families::refused_ahead_of(*plan.family, {p.task, p.epilogue, in_.device});
   return fmt::format("{}, nor computed without them ({})", refuse_groups(conv_.groups),
-                     refusal ? refusal->text() : families::title(k_.lowered.plan()));
+                     refusal.empty() ? families::title(plan) : refusal);
 }
 
 // Only the store that TMA writes, and what is made of it, may be a slice of a wider tensor

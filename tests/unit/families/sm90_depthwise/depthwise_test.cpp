@@ -8,16 +8,20 @@
 #include <map>
 #include <optional>
 
+#include "families/registry.hpp"
 #include "families/sm90/problem.hpp"
-#include "problems.hpp"
 #include "support/random.hpp"
 #include "unisono/error.hpp"
+#include "unit/plan/problems.hpp"
 
-namespace unisono::plan {
+namespace unisono::families::sm90_depthwise {
 namespace {
 
+using plan::Device, plan::Epilogue, plan::Override;
+using sm90::ConvProblem, sm90::make_problem;
 using testing::HasSubstr;
 using unisono::test::Random;
+namespace test = plan::test;
 
 Conv2d depthwise(std::int64_t channels, std::int64_t taps, std::int64_t stride = 1, std::int64_t multiplier = 1) {
   Conv2d c = test::conv_of(8, 64, 64, channels, channels * multiplier, taps);
@@ -74,9 +78,9 @@ TEST(Depthwise, SaysWhyNot) {
       {depthwise(64, 60), test::bias_silu, "depthwise: filters of 3600 taps"}};
   for (const auto& [conv, text, reason] : cases) {
     EXPECT_FALSE(chosen(conv, text)) << text;
-    EXPECT_THAT(explain(conv, test::epilogue_of(text, conv), Device{}), HasSubstr(reason));
+    EXPECT_THAT(explain({conv, test::epilogue_of(text, conv), Device{}}), HasSubstr(reason));
   }
-  EXPECT_THAT(explain(grouped, test::epilogue_of(test::bare, grouped), Device{}),
+  EXPECT_THAT(explain({grouped, test::epilogue_of(test::bare, grouped), Device{}}),
               testing::Not(HasSubstr("depthwise:")));
 }
 
@@ -108,7 +112,7 @@ TEST(Depthwise, TakesAnOverride) {
 TEST(Depthwise, IsExplained) {
   const Conv2d conv = depthwise(256, 3);
   const std::string text =
-      explain(conv, test::epilogue_of(test::bias_silu, conv), Device{}, Override::parse("thread=8x4x4 tile=256x64"));
+      explain({conv, test::epilogue_of(test::bias_silu, conv), Device{}}, Override::parse("thread=8x4x4 tile=256x64"));
   EXPECT_THAT(text, HasSubstr("plan: depthwise 256x64 in strips of 8x4 pixels by 4 channels of 3x3 taps, 512 tiles, "
                               "512 blocks of 128 threads, 2 KB\n"));
   EXPECT_THAT(text, HasSubstr("loads: 4 channels at once, 8 bytes, each line of a thread's strip once, without matrix "
@@ -168,4 +172,4 @@ TEST(Depthwise, StripsCoverTheOutputOnce) {
 }
 
 }  // namespace
-}  // namespace unisono::plan
+}  // namespace unisono::families::sm90_depthwise

@@ -3,10 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "problems.hpp"
 #include "unisono/error.hpp"
+#include "unit/families/sm90_conv/problems.hpp"
 
-namespace unisono::plan {
+namespace unisono::families::sm90_conv {
 namespace {
 
 using testing::HasSubstr;
@@ -85,7 +85,7 @@ TEST(Override, EveryNumberThatIsReadHasAPlanOrAReason) {
         for (std::size_t j = i; j < extremes.size(); j += 5) {
           const std::string both = i == j ? extremes[i] : extremes[i] + " " + extremes[j];
           try {
-            for (const Candidate& c : candidates(conv, epilogue, Device{}, Override::parse(both)))
+            for (const Answer& c : candidates(conv, epilogue, Device{}, Override::parse(both)))
               ++(c.refusal.empty() ? legal : refused);
           } catch (const Error& error) {  // twice the same field; stages that do not go together; sizes
             EXPECT_EQ(dynamic_cast<const InternalError*>(&error), nullptr) << both << ": " << error.what();
@@ -120,7 +120,7 @@ TEST(Override, EveryCandidateHasWhatIsFixed) {
     const auto all = candidates(conv, epilogue, Device{}, Override::parse(fixed));
     ASSERT_FALSE(all.empty()) << fixed;
     EXPECT_TRUE(all.front().refusal.empty()) << fixed << ": " << all.front().refusal;
-    for (const Candidate& c : all) EXPECT_TRUE(holds(c.plan.config)) << fixed << ": " << to_string(c.plan.config);
+    for (const Answer& c : all) EXPECT_TRUE(holds(c.plan.config)) << fixed << ": " << to_string(c.plan.config);
   };
   each("tile=64x32", [](const ConvConfig& c) { return c.tile.m == 64 && c.tile.n == 32; });
   each("depth=32", [](const ConvConfig& c) { return c.tile.k == 32 && !c.two_dimensional(); });
@@ -178,7 +178,7 @@ TEST(Override, StepsOf128AreOf16Bits) {
   const Epilogue epilogue = test::epilogue_of(test::bare, conv);
   const auto all = candidates(conv, epilogue, Device{}, Override::parse("depth=128"));
   ASSERT_FALSE(all.empty());
-  for (const Candidate& c : all) EXPECT_EQ(c.refusal, "tile: 128 deep; 32 of tf32");
+  for (const Answer& c : all) EXPECT_EQ(c.refusal, "tile: 128 deep; 32 of tf32");
 }
 
 // Each legal candidate is what its own fields leave
@@ -191,7 +191,7 @@ TEST(Override, OfAConfigurationLeavesThatOne) {
                                                    {test::conv_of(1, 64, 64, 40, 64, 3), test::bare}}) {
     const Epilogue epilogue = test::epilogue_of(text, conv);
     std::size_t tried = 0;
-    for (const Candidate& c : candidates(conv, epilogue, Device{})) {
+    for (const Answer& c : candidates(conv, epilogue, Device{})) {
       if (!c.refusal.empty() || tried++ % 5 != 0) continue;
       const std::string fixed = to_string(override_of(c.plan.config));
       const auto found = candidates(conv, epilogue, Device{}, Override::parse(fixed));
@@ -205,4 +205,4 @@ TEST(Override, OfAConfigurationLeavesThatOne) {
 }
 
 }  // namespace
-}  // namespace unisono::plan
+}  // namespace unisono::families::sm90_conv

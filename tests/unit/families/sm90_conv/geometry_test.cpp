@@ -5,9 +5,9 @@
 
 #include <gtest/gtest.h>
 
-#include "problems.hpp"
+#include "unit/families/sm90_conv/problems.hpp"
 
-namespace unisono::plan {
+namespace unisono::families::sm90_conv {
 namespace {
 
 ConvPlan plan_of(const Conv2d& conv, const char* epilogue, const char* fixed) {
@@ -115,7 +115,7 @@ TEST(Geometry, FewBlocksFit) {
   small.resident_blocks[1] = 6;
   const Conv2d conv = test::conv_of(1, 64, 64, 64, 64, 3);
   const Epilogue epilogue = test::epilogue_of(test::block, conv);
-  for (const Candidate& c : candidates(conv, epilogue, small)) {
+  for (const Answer& c : candidates(conv, epilogue, small)) {
     if (!c.refusal.empty()) continue;
     EXPECT_EQ(c.plan.config.schedule.cluster.ctas(), 1);
     EXPECT_LE(c.plan.blocks, 6);
@@ -126,4 +126,4 @@ TEST(Geometry, FewBlocksFit) {
 }
 
 }  // namespace
-}  // namespace unisono::plan
+}  // namespace unisono::families::sm90_conv

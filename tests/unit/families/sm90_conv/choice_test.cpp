@@ -3,9 +3,9 @@
 
 #include <gtest/gtest.h>
 
-#include "problems.hpp"
+#include "unit/families/sm90_conv/problems.hpp"
 
-namespace unisono::plan {
+namespace unisono::families::sm90_conv {
 namespace {
 
 struct Shape {
@@ -42,7 +42,7 @@ class Choice : public testing::TestWithParam<Shape> {};
 void expect_plan(const Shape& s, const char* epilogue, const char* plan, double us) {
   const Conv2d conv = test::conv_of(s.n, s.h, s.w, s.c, s.k, s.r);
   const ConvPlan chosen = choose(conv, test::epilogue_of(epilogue, conv), Device{});
-  EXPECT_EQ(test::sketch(chosen.config), plan);
+  EXPECT_EQ(sketch(chosen.config), plan);
   EXPECT_GT(chosen.predicted_us, us / 1.2);
   EXPECT_LT(chosen.predicted_us, us * 1.2);
 }
@@ -63,7 +63,7 @@ TEST(Choosing, StepsOf128AreCandidates) {
     const auto all = candidates(conv, test::epilogue_of(test::bare, conv), Device{});
     EXPECT_LE(all.front().plan.config.tile.k, 64);
     int runs = 0, patches = 0;
-    for (const Candidate& c : all) {
+    for (const Answer& c : all) {
       const ConvConfig& k = c.plan.config;
       if (k.tile.k != 128 || !c.refusal.empty()) continue;
       EXPECT_LE(k.tile.m * k.tile.n, 128 * 160);
@@ -95,4 +95,4 @@ TEST(Choosing, IsTheFirstCandidateAndTheFastest) {
 }
 
 }  // namespace
-}  // namespace unisono::plan
+}  // namespace unisono::families::sm90_conv

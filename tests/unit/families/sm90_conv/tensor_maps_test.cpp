@@ -8,12 +8,12 @@
 
 #include "families/sm90_conv/shared_memory.hpp"
 
-namespace unisono::families::sm90 {
+namespace unisono::families::sm90_conv {
 namespace {
 
-plan::ConvPlan plan_of(const Conv2d& conv, plan::ConvConfig config, bool per_image) {
+ConvPlan plan_of(const Conv2d& conv, ConvConfig config, bool per_image) {
   const Extents e = extents(conv);
-  plan::ConvPlan p;
+  ConvPlan p;
   p.config = config;
   p.images = per_image ? static_cast<int>(e.images) : 1;
   p.rows = static_cast<int>(per_image ? e.rows_per_image() : e.rows());
@@ -89,8 +89,8 @@ TEST(TensorMaps, FilterOfATransposedConvolution) {
   const auto phases = plan::by_phases(t);
   ASSERT_TRUE(phases);
   const plan::ConvTask& task = *phases;
-  plan::ConvPlan plan;
-  plan.config = {.tile = {.m = 128, .n = 40}, .loader = plan::HaloTile{.halo_h = 1, .halo_w = 2, .by_parity = true}};
+  ConvPlan plan;
+  plan.config = {.tile = {.m = 128, .n = 40}, .loader = HaloTile{.halo_h = 1, .halo_w = 2, .by_parity = true}};
   plan.images = 2, plan.rows = 9 * 17;
   const MapShapes m = map_shapes(task, plan);
   EXPECT_EQ(m.filter.extents, (std::array<std::uint64_t, 4>{40, 5, 3, 24}));
@@ -104,7 +104,7 @@ TEST(TensorMaps, FilterOfATransposedConvolution) {
 TEST(TensorMaps, LinesOfWhatIsEnlarged) {
   for (const auto& [width, pixels] : {std::pair{48, 16u}, {16, 16u}, {8, 8u}, {1, 1u}}) {
     const Conv2d conv{.n = 3, .h = 6, .w = width, .c = 24, .k = 40};
-    plan::ConvConfig config{.tile = {.m = 128, .n = 64}};
+    ConvConfig config{.tile = {.m = 128, .n = 64}};
     config.features.resampling = {.only = true, .enlarged = true};
     for (const bool per_image : {false, true}) {
       const MapShape m = map_shapes(conv, plan_of(conv, config, per_image)).output;
@@ -118,9 +118,9 @@ TEST(TensorMaps, LinesOfWhatIsEnlarged) {
 // Three products of A (k, m) and B (k, n), m 40, n 72, k 200
 TEST(TensorMaps, OfProductsAreBoxesOf64Columns) {
   const Conv2d conv{.n = 3, .h = 1, .w = 40, .c = 200, .k = 72};
-  plan::ConvConfig config{.tile = {.m = 128, .n = 80, .k = 32},
-                          .loader = plan::Im2colTile{.box = plan::Im2colTile::Box::columns},
-                          .operands = {.columns_b = true}};
+  ConvConfig config{.tile = {.m = 128, .n = 80, .k = 32},
+                    .loader = Im2colTile{.box = Im2colTile::Box::columns},
+                    .operands = {.columns_b = true}};
   config.operands.batched = true;
   MapShapes m = map_shapes(conv, plan_of(conv, config, true));
   EXPECT_FALSE(m.activation.im2col);
@@ -134,7 +134,7 @@ TEST(TensorMaps, OfProductsAreBoxesOf64Columns) {
   EXPECT_EQ(m.filter.box, (std::array<std::uint32_t, 4>{64, 32, 1, 1}));
   EXPECT_EQ(m.filter.swizzle_bytes, 128);
   EXPECT_EQ(m.output.extents, (std::array<std::uint64_t, 4>{72, 40, 1, 3}));
-  config.loader = plan::Im2colTile{}, config.operands.columns_b = false;
+  config.loader = Im2colTile{}, config.operands.columns_b = false;
   m = map_shapes(conv, plan_of(conv, config, true));
   EXPECT_TRUE(m.activation.im2col);
   EXPECT_EQ(m.activation.extents, (std::array<std::uint64_t, 4>{200, 40, 1, 3}));
@@ -147,23 +147,23 @@ TEST(TensorMaps, OfProductsAreBoxesOf64Columns) {
 // With steps of 128 elements, rows take two boxes of a swizzle's span, columns one of 128 rows
 TEST(TensorMaps, OfStepsOf128) {
   Conv2d conv{.n = 2, .h = 9, .w = 12, .c = 200, .k = 40, .r = 3, .s = 5};
-  plan::ConvConfig config{.tile = {.m = 128, .n = 80, .k = 128}};
+  ConvConfig config{.tile = {.m = 128, .n = 80, .k = 128}};
   MapShapes m = map_shapes(conv, plan_of(conv, config, false));
   EXPECT_EQ(m.activation.channels, 64u);
   EXPECT_EQ(m.activation.swizzle_bytes, 128);
   EXPECT_EQ(m.filter.box, (std::array<std::uint32_t, 4>{64, 1, 80, 1}));
   EXPECT_EQ(m.filter.swizzle_bytes, 128);
-  config.loader = plan::HaloTile{.halo_h = 2, .halo_w = 4};
+  config.loader = HaloTile{.halo_h = 2, .halo_w = 4};
   EXPECT_EQ(map_shapes(conv, plan_of(conv, config, true)).activation.box,
             (std::array<std::uint32_t, 4>{64, 12, 18, 1}));
   conv = {.n = 3, .h = 1, .w = 40, .c = 200, .k = 72};
   config = {.tile = {.m = 128, .n = 80, .k = 128},
-            .loader = plan::Im2colTile{.box = plan::Im2colTile::Box::rows},
+            .loader = Im2colTile{.box = Im2colTile::Box::rows},
             .operands = {.batched = true}};
   m = map_shapes(conv, plan_of(conv, config, true));
   EXPECT_EQ(m.activation.box, (std::array<std::uint32_t, 4>{64, 128, 1, 1}));
   EXPECT_EQ(m.filter.box, (std::array<std::uint32_t, 4>{64, 80, 1, 1}));
-  config.loader = plan::Im2colTile{.box = plan::Im2colTile::Box::columns}, config.operands.columns_b = true;
+  config.loader = Im2colTile{.box = Im2colTile::Box::columns}, config.operands.columns_b = true;
   m = map_shapes(conv, plan_of(conv, config, true));
   EXPECT_EQ(m.activation.box, (std::array<std::uint32_t, 4>{64, 128, 1, 1}));
   EXPECT_EQ(m.filter.box, (std::array<std::uint32_t, 4>{64, 128, 1, 1}));
@@ -190,7 +190,7 @@ TEST(TensorMaps, PatchesAreBoxesWithAHalo) {
   const Conv2d conv{
       .n = 3, .h = 20, .w = 21, .c = 64, .k = 64, .r = 3, .s = 3, .pad = {2, 2, 2, 2}, .dilation = {2, 2}};
   const MapShapes m = map_shapes(
-      conv, plan_of(conv, {.tile = {.m = 256, .n = 64}, .loader = plan::HaloTile{.halo_h = 4, .halo_w = 4}}, true));
+      conv, plan_of(conv, {.tile = {.m = 256, .n = 64}, .loader = HaloTile{.halo_h = 4, .halo_w = 4}}, true));
   EXPECT_FALSE(m.activation.im2col);
   EXPECT_EQ(m.activation.box, (std::array<std::uint32_t, 4>{64, 8 + 4, 32 + 4, 1}));
   EXPECT_EQ(m.activation.swizzle_bytes, 128);
@@ -204,7 +204,7 @@ TEST(TensorMaps, PatchesAreBoxesWithAHalo) {
 TEST(TensorMaps, WindowsOfFewChannels) {
   Conv2d conv{.n = 3, .h = 20, .w = 24, .c = 3, .k = 64, .r = 7, .s = 7, .stride = {2, 2}, .pad = {3, 3, 3, 3}};
   const auto maps = [&] {
-    plan::ConvConfig c{.tile = {.m = 128, .n = 64}, .loader = plan::ExplicitIm2col{.window = plan::unfolding_of(conv)}};
+    ConvConfig c{.tile = {.m = 128, .n = 64}, .loader = ExplicitIm2col{.window = unfolding_of(conv)}};
     return map_shapes(conv, plan_of(conv, c, true));
   };
   const MapShapes lines = maps();
@@ -262,12 +262,12 @@ TEST(TensorMaps, Im2colBoxHasTheOutputsPixels) {
 }
 
 TEST(TensorMaps, SlicesDivideATile) {
-  for (int n = 8; n <= 256; n += 8) EXPECT_EQ(n % plan::slice_channels(n), 0) << n;
-  EXPECT_EQ(plan::slice_channels(128), 64);
-  EXPECT_EQ(plan::slice_channels(160), 32);
-  EXPECT_EQ(plan::slice_channels(80), 16);
-  EXPECT_EQ(plan::slice_channels(24), 8);
+  for (int n = 8; n <= 256; n += 8) EXPECT_EQ(n % slice_channels(n), 0) << n;
+  EXPECT_EQ(slice_channels(128), 64);
+  EXPECT_EQ(slice_channels(160), 32);
+  EXPECT_EQ(slice_channels(80), 16);
+  EXPECT_EQ(slice_channels(24), 8);
 }
 
 }  // namespace
-}  // namespace unisono::families::sm90
+}  // namespace unisono::families::sm90_conv

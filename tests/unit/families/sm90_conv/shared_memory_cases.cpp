@@ -10,9 +10,9 @@
 #include "codegen/codegen.hpp"
 #include "families/sm90_conv/generate.hpp"
 #include "families/sm90_conv/shared_memory.hpp"
-#include "problems.hpp"
+#include "unit/families/sm90_conv/problems.hpp"
 
-namespace unisono::plan {
+namespace unisono::families::sm90_conv {
 namespace {
 
 constexpr const char* head = R"(#include "unisono/sm90/conv_fprop.cuh"
@@ -88,10 +88,10 @@ std::string config_text(const ConvConfig& c, int number) {
       norm(c.mode()), operands(c), c.features.fetch.value_or(0), c.features.moments, c.schedule.stationary);
 }
 
-std::string visitor_text(const VisitorShape& v) {
-  const char* side = v.side == VisitorShape::Side::none     ? "kNone"
-                     : v.side == VisitorShape::Side::before ? "kBefore"
-                                                            : "kAfter";
+std::string visitor_text(const plan::VisitorShape& v) {
+  const char* side = v.side == plan::VisitorShape::Side::none     ? "kNone"
+                     : v.side == plan::VisitorShape::Side::before ? "kBefore"
+                                                                  : "kAfter";
   return fmt::format("Visitor<{}, {}, {}, SideStore::{}>", v.columns_before, v.columns_after, v.late_words, side);
 }
 
@@ -149,11 +149,11 @@ std::vector<ConvConfig> configurations() {
   for (const NormMode mode : {NormMode::none, NormMode::resident, NormMode::streamed, NormMode::rows}) {
     ConvConfig c{.tile = {.m = 128, .n = 96, .k = 32}, .schedule = {.stages = 5}, .statistics = statistics_of(mode)};
     c.features.store_buffers = mode == NormMode::streamed ? stores_per_tile(c) : 1;
-    c.loader = Gathering{.filters = mode != NormMode::none};
+    c.loader = sm90::Gathering{.filters = mode != NormMode::none};
     c.operands.columns_b = mode == NormMode::none;
     list.push_back(c);
     c.tile.n = 64, c.tile.k = 64, c.operands.columns_b = false;
-    c.loader = Gathering{.filters = mode != NormMode::none, .direct = true};
+    c.loader = sm90::Gathering{.filters = mode != NormMode::none, .direct = true};
     if (mode == NormMode::streamed) c.features.store_buffers = stores_per_tile(c);
     list.push_back(c);
   }
@@ -192,7 +192,7 @@ std::vector<ConvConfig> configurations() {
                      .schedule = {.stages = 2},
                      .statistics = statistics_of(mode),
                      .features = {.store_buffers = count, .fetch = count}};
-        if (n == 72) c.loader = Gathering{};
+        if (n == 72) c.loader = sm90::Gathering{};
         if (n == 160) c.loader = HaloTile{.halo_h = 2, .halo_w = 2};
         c.schedule.swap = n == 64 && mode != NormMode::rows && count > 1;
         list.push_back(c);
@@ -203,8 +203,8 @@ std::vector<ConvConfig> configurations() {
   return list;
 }
 
-std::vector<VisitorShape> visitors(NormMode mode) {
-  using Side = VisitorShape::Side;
+std::vector<plan::VisitorShape> visitors(NormMode mode) {
+  using Side = plan::VisitorShape::Side;
   if (mode == NormMode::none) return {{}, {.columns_after = 3}, {.columns_after = 1, .side = Side::after}};
   if (mode == NormMode::rows)
     return {{.normalises = true},
@@ -224,7 +224,7 @@ std::string generated_text(const char* epilogue, NormMode mode, int number) {
   Override fixed;
   if (e.norm && !e.norm->per_pixel) fixed.fields["mode"] = mode == NormMode::resident ? "resident" : "streamed";
   const ConvPlan plan = choose(conv, e, Device{}, fixed);
-  const std::string source = codegen::generate(e, plan.config).source, open = "namespace unisono {\n\n";
+  const std::string source = generate(e, plan.config).source, open = "namespace unisono {\n\n";
   const std::size_t begin = source.find(open) + open.size(), end = source.find("\n}  // namespace unisono");
   return fmt::format("namespace unisono::generated{} {{\n{}\nstatic_assert(Conv::kSharedBytes == {});\n}}\n", number,
                      source.substr(begin, end - begin), plan.shared_bytes);
@@ -252,19 +252,19 @@ const char* const generated[] = {
 };
 
 }  // namespace
-}  // namespace unisono::plan
+}  // namespace unisono::families::sm90_conv
 
 int main(int count, char** arguments) {
-  using namespace unisono::plan;
+  using namespace unisono::families::sm90_conv;
   if (count != 2) return std::cerr << "usage: shared_memory_cases OUTPUT\n", 2;
   std::ofstream out(arguments[1]);
   out << head;
   int number = 0, asserted = 0;
   for (const ConvConfig& c : configurations()) {
     out << config_text(c, number);
-    for (const VisitorShape& v : visitors(c.mode())) {
+    for (const unisono::plan::VisitorShape& v : visitors(c.mode())) {
       const std::size_t bytes = shared_bytes(c, v);
-      if (bytes > 232448 || (c.features.moments > 0 && v.side != VisitorShape::Side::none))
+      if (bytes > 232448 || (c.features.moments > 0 && v.side != unisono::plan::VisitorShape::Side::none))
         continue;  // the headers refuse these themselves
       out << fmt::format("static_assert(ConvFprop<Config{}, {}>::kSharedBytes == {});\n", number, visitor_text(v),
                          bytes);

@@ -8,11 +8,11 @@
 #include "families/sm90_conv/fetching.hpp"
 #include "families/sm90_conv/geometry.hpp"
 #include "families/sm90_conv/shared_memory.hpp"
-#include "problems.hpp"
 #include "support/random.hpp"
 #include "unisono/error.hpp"
+#include "unit/families/sm90_conv/problems.hpp"
 
-namespace unisono::plan {
+namespace unisono::families::sm90_conv {
 namespace {
 
 using unisono::test::Random;
@@ -275,7 +275,7 @@ template <class Part>
 void check_folds(const ConvPlan& p, const Epilogue& e, Part&& part) {
   const ConvConfig& c = p.config;
   std::size_t planes = 0, tiles = 0, rows = 0;
-  for (const General::Domain& d : e.general->domains) {
+  for (const plan::General::Domain& d : e.general->domains) {
     (d.groups == 1 ? tiles : planes) += d.folds.size();
     planes += 3 * d.moments.size();
   }
@@ -361,7 +361,7 @@ TEST_P(RandomProblems, LegalCandidatesKeepTheRules) {
       const auto all = candidates(problem.task(), epilogue, device);
       EXPECT_FALSE(all.empty());
       EXPECT_FALSE(i % 10 == 0 && explain(problem.task(), epilogue, device).empty());
-      for (const Candidate& c : all) {
+      for (const Answer& c : all) {
         if (!c.refusal.empty()) continue;
         if (!c.is_conv) continue;  // depthwise_test.cpp
         SCOPED_TRACE(describe(c.plan));
@@ -423,4 +423,4 @@ TEST(RandomProblemsInScope, AreServed) {
 }
 
 }  // namespace
-}  // namespace unisono::plan
+}  // namespace unisono::families::sm90_conv

@@ -3,10 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "problems.hpp"
 #include "unisono/error.hpp"
+#include "unit/families/sm90_conv/problems.hpp"
 
-namespace unisono::plan {
+namespace unisono::families::sm90_conv {
 namespace {
 
 using testing::HasSubstr;
@@ -23,7 +23,7 @@ std::string unsupported(const Conv2d& conv, const Device& device = {}) {
 
 std::vector<std::string> refusals(const Conv2d& conv, const char* epilogue, const char* fixed = "") {
   std::vector<std::string> reasons;
-  for (const Candidate& c : candidates(conv, test::epilogue_of(epilogue, conv), Device{}, Override::parse(fixed)))
+  for (const Answer& c : candidates(conv, test::epilogue_of(epilogue, conv), Device{}, Override::parse(fixed)))
     if (!c.refusal.empty()) reasons.push_back(c.refusal);
   return reasons;
 }
@@ -236,4 +236,4 @@ TEST(Refusals, AnOddUnitIsPossible) {
 }
 
 }  // namespace
-}  // namespace unisono::plan
+}  // namespace unisono::families::sm90_conv

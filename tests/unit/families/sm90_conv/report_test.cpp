@@ -1,12 +1,12 @@
 // The text of `unisono explain --device cuda` about plans, as recorded under tests/golden/plan. After a change that is
-// meant, write it anew with UNISONO_WRITE_GOLDEN=1 test_plan.
+// meant, write it anew with UNISONO_WRITE_GOLDEN=1 test_families.
 
 #include <gtest/gtest.h>
 
-#include "problems.hpp"
 #include "support/golden.hpp"
+#include "unit/families/sm90_conv/problems.hpp"
 
-namespace unisono::plan {
+namespace unisono::families::sm90_conv {
 namespace {
 
 void expect_golden(const std::string& name, const std::string& text) {
@@ -64,4 +64,4 @@ TEST(Text, OfPlans) {
 }
 
 }  // namespace
-}  // namespace unisono::plan
+}  // namespace unisono::families::sm90_conv

@@ -11,6 +11,8 @@
 namespace unisono::families::sm90 {
 namespace {
 
+using sm90_conv::place_workspace;
+
 TEST(Parameters, Geometry) {
   const Conv2d conv{.n = 2,
                     .h = 9,
@@ -22,10 +24,10 @@ TEST(Parameters, Geometry) {
                     .stride = {2, 1},
                     .pad = {1, 2, 0, 3},
                     .dilation = {2, 1}};
-  plan::ConvPlan p;
+  sm90_conv::ConvPlan p;
   p.images = 2, p.rows = 33, p.tiles_m = 4, p.tiles_n = 5, p.tiles = 40, p.patches_across = 6, p.channel_blocks = 2,
   p.splits = 3;
-  const ConvGeometry g = geometry(conv, p);
+  const ConvGeometry g = sm90_conv::geometry(conv, p);
   const Extents e = extents(conv);
   EXPECT_EQ(g.images, 2);
   EXPECT_EQ(g.rows, 33);
@@ -84,16 +86,16 @@ TEST(Parameters, OfDepthwiseConvolutions) {
                     .pad = {2, 1, 2, 1},
                     .dilation = {2, 1},
                     .groups = 24};
-  plan::DepthwisePlan p;
+  sm90_depthwise::DepthwisePlan p;
   p.tiles_n = 3;
   p.config.strip = {.lines = 5, .pixels = 4, .channels = 4, .taps_h = 3, .taps_w = 3};
   int memory = 0;
-  const DepthwiseImage d = depthwise_image(conv, p, &memory, 32);
+  const DepthwiseImage d = sm90_depthwise::depthwise_image(conv, p, &memory, 32);
   EXPECT_EQ(d.memory, &memory);
   EXPECT_EQ(d.step_image, 41u * 30 * 32);
   EXPECT_EQ(d.step_h, 30 * 32);
   EXPECT_EQ(d.step_w, 32);
-  EXPECT_EQ(depthwise_image(conv, p, &memory).step_w, 24);
+  EXPECT_EQ(sm90_depthwise::depthwise_image(conv, p, &memory).step_w, 24);
   EXPECT_EQ(d.lattice_h, 2);
   EXPECT_EQ(d.lattice_w, 1);
   EXPECT_EQ(d.strip_lines, 5);
@@ -124,7 +126,7 @@ TEST(Parameters, DividesByMultiplying) {
 // launch ahead of 0
 TEST(Parameters, EpochOfAnyCountOfExits) {
   for (const int blocks : {1, 2, 66, 120, 131, 132, 264, 65535}) {
-    plan::ConvPlan p;
+    sm90_conv::ConvPlan p;
     p.workspace = {.bytes = 256};
     p.blocks = blocks;
     ConvParams params{};
@@ -140,7 +142,7 @@ TEST(Parameters, EpochOfAnyCountOfExits) {
 }
 
 TEST(Parameters, PlacesInTheWorkspace) {
-  plan::ConvPlan p;
+  sm90_conv::ConvPlan p;
   p.config.schedule.split = true;
   p.workspace = {.bytes = 4096, .exits = 256, .slots = 512, .teams = 1024, .flags = 2048, .partials = 2304};
   p.blocks = 120;

@@ -4,10 +4,10 @@
 #include <gtest/gtest.h>
 
 #include "families/sm90_conv/shared_memory.hpp"
-#include "problems.hpp"
 #include "unisono/error.hpp"
+#include "unit/families/sm90_conv/problems.hpp"
 
-namespace unisono::plan {
+namespace unisono::families::sm90_conv {
 namespace {
 
 using testing::HasSubstr;
@@ -33,7 +33,7 @@ TEST(Unfolding, FirstLayersAreUnfolded) {
     EXPECT_EQ(choose(c, test::epilogue_of(bias_relu, c), Device{}, fixed).config, plan.config);
   }
   const Conv2d wide = test::conv_of(8, 128, 128, 64, 64, 3);
-  for (const Candidate& c : candidates(wide, test::epilogue_of(bias_relu, wide), Device{}))
+  for (const Answer& c : candidates(wide, test::epilogue_of(bias_relu, wide), Device{}))
     EXPECT_FALSE(c.plan.config.window());
 }
 
@@ -122,4 +122,4 @@ TEST(Unfolding, TheReportSaysSo) {
 }
 
 }  // namespace
-}  // namespace unisono::plan
+}  // namespace unisono::families::sm90_conv

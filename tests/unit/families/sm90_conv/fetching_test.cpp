@@ -6,10 +6,10 @@
 #include <gtest/gtest.h>
 
 #include "families/sm90_conv/shared_memory.hpp"
-#include "problems.hpp"
 #include "unisono/error.hpp"
+#include "unit/families/sm90_conv/problems.hpp"
 
-namespace unisono::plan {
+namespace unisono::families::sm90_conv {
 namespace {
 
 using testing::HasSubstr;
@@ -19,11 +19,11 @@ constexpr const char* three =
     "operand r1[m,n] : bf16\noperand r2[m,n] : f16\noperand r3[m,n] : bf16\nstore acc + r1 + r2 + r3 as y : bf16";
 constexpr const char* words = "operand r[m,n] : f32\nstore acc + r as y : bf16";
 
-std::vector<Candidate> all(const Conv2d& conv, const Epilogue& e, const char* fixed = "") {
+std::vector<Answer> all(const Conv2d& conv, const Epilogue& e, const char* fixed = "") {
   return candidates(conv, e, Device{}, Override::parse(fixed));
 }
 
-std::vector<Candidate> all(const char* text, const char* fixed = "") {
+std::vector<Answer> all(const char* text, const char* fixed = "") {
   const Conv2d conv = test::conv_of(4, 64, 64, 128, 128, 3);
   return all(conv, test::epilogue_of(text, conv), fixed);
 }
@@ -31,13 +31,13 @@ std::vector<Candidate> all(const char* text, const char* fixed = "") {
 // Each configuration has a candidate without, one with an operand, one with all
 TEST(Fetching, IsAChoiceWhereThereIsWhatToFetch) {
   std::map<std::optional<int>, int> counts;
-  for (const Candidate& c : all(three)) ++counts[c.plan.config.features.fetch];
+  for (const Answer& c : all(three)) ++counts[c.plan.config.features.fetch];
   ASSERT_EQ(counts.size(), 3u);
   EXPECT_GT(counts[0], 100);
   EXPECT_GT(counts[1], counts[0] / 2);  // what leaves the stages no lead is left out
   EXPECT_GT(counts[3], counts[0] / 4);
   for (const char* text : {test::bare, words})
-    for (const Candidate& c : all(text)) EXPECT_EQ(c.plan.config.features.fetch, std::nullopt);
+    for (const Answer& c : all(text)) EXPECT_EQ(c.plan.config.features.fetch, std::nullopt);
 }
 
 // What the graph does not declare has the dtype that it is bound with: f32 if nobody says
@@ -80,7 +80,7 @@ TEST(Fetching, TradesBuffersAgainstStages) {
                                Override::parse("tile=128x128 order=pingpong cluster=1x1 swap=off fetch=3"));
   EXPECT_EQ(some.config.features.store_buffers, 1);
   EXPECT_EQ(some.config.schedule.stages, 5);
-  for (const Candidate& c : all(residual, "fetch=1"))
+  for (const Answer& c : all(residual, "fetch=1"))
     EXPECT_GE(c.plan.config.features.store_buffers,
               c.plan.config.schedule.swap ? std::min(2, stores_per_tile(c.plan.config)) : 1);
 }
@@ -143,4 +143,4 @@ TEST(Fetching, Refused) {
 }
 
 }  // namespace
-}  // namespace unisono::plan
+}  // namespace unisono::families::sm90_conv

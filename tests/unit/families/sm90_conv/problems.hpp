@@ -1,0 +1,62 @@
+#pragma once
+/// What the registry answers, as tests of this family look at it.
+
+#include <string>
+#include <vector>
+
+#include "families/registry.hpp"
+#include "families/sm90/problem.hpp"
+#include "families/sm90_conv/conv.hpp"
+#include "plan/as_convolution.hpp"
+#include "unit/plan/problems.hpp"
+
+namespace unisono::families::sm90_conv {
+
+using plan::analyse, plan::as_convolution, plan::by_phases, plan::ConvTask, plan::Device, plan::Epilogue,
+    plan::NormMode, plan::Order, plan::Override;
+using sm90::ConvProblem, sm90::make_problem, sm90::Stores;
+namespace test = plan::test;
+
+struct Answer {
+  ConvPlan plan;
+  std::string refusal;   ///< empty: legal
+  bool is_conv = false;  ///< else `plan` is another family's, or none
+};
+
+inline std::vector<Answer> candidates(const ConvTask& task, const Epilogue& epilogue, const Device& device,
+                                      const Override& fixed = {}) {
+  std::vector<Answer> list;
+  for (const families::Candidate& c : families::candidates({task, epilogue, device}, fixed)) {
+    const auto* conv = dynamic_cast<const ConvPlan*>(c.plan.get());
+    list.push_back({conv ? *conv : ConvPlan{}, c.refusal ? c.refusal->text() : "", conv != nullptr});
+  }
+  return list;
+}
+
+inline ConvPlan choose(const ConvTask& task, const Epilogue& epilogue, const Device& device,
+                       const Override& fixed = {}) {
+  return dynamic_cast<const ConvPlan&>(*families::choose({task, epilogue, device}, fixed));
+}
+
+inline std::string explain(const ConvTask& task, const Epilogue& epilogue, const Device& device,
+                           const Override& fixed = {}, std::size_t alternatives = 5) {
+  return families::explain({task, epilogue, device}, fixed, alternatives);
+}
+
+/// "128x160 pingpong patch resident": what matters of a plan, without the depths of its rings.
+inline std::string sketch(const ConvConfig& c) {
+  std::string text = std::to_string(c.tile.m) + "x" + std::to_string(c.tile.n);
+  text += " " + std::string(to_string(c.schedule.order));
+  text += c.window() ? " unfold" : c.two_dimensional() ? " patch" : " runs";
+  if (c.schedule.cluster.ctas() > 1)
+    text += " " + std::to_string(c.schedule.cluster.m) + "x" + std::to_string(c.schedule.cluster.n);
+  if (c.schedule.split) text += " split";
+  if (c.schedule.swap) text += " swap";
+  if (c.mode() == NormMode::resident) text += " resident";
+  if (c.mode() == NormMode::streamed) text += " streamed";
+  if (c.mode() == NormMode::rows) text += " rows";
+  if (c.mode() == NormMode::general) text += " general";
+  return text;
+}
+
+}  // namespace unisono::families::sm90_conv
