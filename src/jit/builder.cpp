@@ -77,6 +77,7 @@ Builder::Builder(Settings settings, std::shared_ptr<Compiler> compiler, const Pl
 }
 
 Task Builder::task(const Request& request) {
+  if (request.arch.empty()) throw InternalError(fmt::format("no architecture to compile for: {}", request.title));
   Task task{.request = &request, .started = Clock::now(), .program = program_key(request), .key = {}};
   try {
     task.key = binary_key(task.program, *compiler_, request);

@@ -25,7 +25,7 @@ struct Request {
   std::string entry;                      ///< the kernel whose resources are reported
   std::string title;                      ///< for progress, logs and `unisono cache list`
   std::vector<std::string> options = {};  ///< further compiler options, such as -DUNISONO_WATCHDOG
-  std::string arch = "sm_90a";
+  std::string arch = {};                  ///< that of the device that it will run on; InternalError without
 };
 
 /// What the assembler says of the kernel.

@@ -62,7 +62,7 @@ Problem analyse(const Contraction& contraction, const Graph& graph, const Compil
 
 Lowered lower(Problem problem, const plan::Device& device) {
   tuning::Chosen chosen = choose(problem, device);
-  return lower(std::move(problem), std::move(chosen));
+  return lower(std::move(problem), std::move(chosen), device);
 }
 
 Attempt attempt(const Contraction& contraction, const Graph& graph, const CompileOptions& options,
@@ -74,13 +74,13 @@ Attempt attempt(const Contraction& contraction, const Graph& graph, const Compil
   }
 }
 
-Lowered lower(Problem problem, tuning::Chosen chosen) {
+Lowered lower(Problem problem, tuning::Chosen chosen, const plan::Device& device) {
   codegen::Kernel kernel = generate(problem, *chosen.plan);
-  return {std::move(problem), std::move(chosen), std::move(kernel)};
+  return {std::move(problem), std::move(chosen), std::move(kernel), device.arch()};
 }
 
-Lowered lower(Problem problem, families::PlanPointer plan) {
-  return lower(std::move(problem), tuning::Chosen{std::move(plan), tuning::Origin::fixed});
+Lowered lower(Problem problem, families::PlanPointer plan, const plan::Device& device) {
+  return lower(std::move(problem), tuning::Chosen{std::move(plan), tuning::Origin::fixed}, device);
 }
 
 Lowered lower(const Contraction& contraction, const Graph& graph, const CompileOptions& options,
@@ -88,6 +88,6 @@ Lowered lower(const Contraction& contraction, const Graph& graph, const CompileO
   return lower(analyse(contraction, graph, options), device);
 }
 
-jit::Request Lowered::request() const { return lower::request(kernel, plan(), problem.contraction); }
+jit::Request Lowered::request() const { return lower::request(kernel, plan(), problem.contraction, arch); }
 
 }  // namespace unisono::lower

@@ -45,6 +45,7 @@ struct Lowered {
   Problem problem;
   tuning::Chosen chosen;  ///< the plan, and where it comes from
   codegen::Kernel kernel;
+  std::string arch;  ///< that it is compiled for: the device's
 
   const families::Plan& plan() const { return *chosen.plan; }
   jit::Request request() const;
@@ -66,8 +67,8 @@ Attempt attempt(const Contraction& contraction, const Graph& graph, const Compil
                 const Further& further, const plan::Device& device);
 
 /// By a plan that was chosen already.
-Lowered lower(Problem problem, tuning::Chosen chosen);
-Lowered lower(Problem problem, families::PlanPointer plan);
+Lowered lower(Problem problem, tuning::Chosen chosen, const plan::Device& device);
+Lowered lower(Problem problem, families::PlanPointer plan, const plan::Device& device);
 
 /// All at once.
 Lowered lower(const Contraction& contraction, const Graph& graph, const CompileOptions& options,

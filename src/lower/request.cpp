@@ -15,11 +15,13 @@ std::span<const jit::Header> device_headers() {
   return headers;
 }
 
-jit::Request request(const codegen::Kernel& kernel, const families::Plan& plan, const Contraction& contraction) {
+jit::Request request(const codegen::Kernel& kernel, const families::Plan& plan, const Contraction& contraction,
+                     const std::string& arch) {
   return {.source = kernel.source,
           .headers = device_headers(),
           .entry = kernel.entry,
-          .title = fmt::format("{}, {}", to_string(contraction), families::title(plan))};
+          .title = fmt::format("{}, {}", to_string(contraction), families::title(plan)),
+          .arch = arch};
 }
 
 }  // namespace unisono::lower

@@ -18,6 +18,10 @@ struct Device {
   double tensor_tflops = 800;  ///< bf16, at the clock that it keeps under load
   double memory_tbps = 4.2;
   std::string driver = {};  ///< its version; empty where there is none
+
+  /// What kernels for it are compiled for. From compute capability 9.0 on that is the architecture with the features
+  /// that no later one need have: "sm_90a".
+  std::string arch() const { return "sm_" + std::to_string(major) + std::to_string(minor) + (major >= 9 ? "a" : ""); }
 };
 
 }  // namespace unisono::plan

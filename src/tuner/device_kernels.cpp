@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "codegen/codegen.hpp"
+#include "runtime/cuda/backend.hpp"
 #include "unisono/params/check_params.cuh"
 
 namespace unisono::tuner {
@@ -66,7 +67,8 @@ DeviceKernels::DeviceKernels(int device_index, jit::Jit& compiler) {
   const jit::Binary binary = compiler.compile(jit::Request{.source = kernel_text,
                                                            .headers = headers,
                                                            .entry = "unisono_check_sums",
-                                                           .title = "what the tuner checks plans with"});
+                                                           .title = "what the tuner checks plans with",
+                                                           .arch = cuda::open_device(device_index).arch()});
   fill_ = cuda::load_plain(device_index, binary, "unisono_check_fill", sizeof(FillParams));
   sums_ = cuda::load_plain(device_index, binary, "unisono_check_sums", sizeof(SumsParams));
 }

@@ -48,7 +48,7 @@ Plans plans_of(const Problem& p, const plan::Device& device, std::size_t count) 
 std::vector<Trial> trials_of(const Problem& p, const plan::Device& device, std::size_t count) {
   std::vector<Trial> trials;
   for (const families::PlanPointer& plan : plans_of(p, device, count)) {
-    lower::Lowered lowered = lower::lower(p, plan);
+    lower::Lowered lowered = lower::lower(p, plan, device);
     jit::Request request = lowered.request();
     trials.push_back({std::move(lowered), std::move(request)});
   }

@@ -9,7 +9,8 @@ int main(int argc, char** argv) {
     jit.compile({.source = std::string("kernel kernel_of_test ") + argv[i],
                  .headers = {},
                  .entry = "kernel_of_test",
-                 .title = argv[i]});
+                 .title = argv[i],
+                 .arch = "sm_90a"});
   }
   return 0;
 }

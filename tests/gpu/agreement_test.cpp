@@ -267,7 +267,7 @@ TEST(Agreement, ManyPlans) {
     const lower::Problem wanted = lower::analyse(c.contraction(), problem.graph(), c.options);
     std::vector<lower::Lowered> kernels;
     for (const families::PlanPointer& p : sample_of_plans(c, wanted.epilogue))
-      kernels.push_back(lower::lower(wanted, p));
+      kernels.push_back(lower::lower(wanted, p, planning_device()));
     std::vector<jit::Request> requests;
     for (const lower::Lowered& k : kernels) requests.push_back(k.request());
     const auto binaries = compiler().compile(requests);

@@ -168,7 +168,7 @@ std::vector<Case> broad_endurance_cases() {
 }
 
 std::vector<jit::Request> requests_of(const std::vector<Case>& cases) {
-  std::vector<jit::Request> requests{kernels_request()};
+  std::vector<jit::Request> requests{kernels_request(planning_device())};
   std::set<std::string> seen;
   for (const Case& c : cases) {
     try {

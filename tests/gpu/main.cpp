@@ -30,7 +30,7 @@ Options parsed;
 
 // Every kernel of every test, each once
 std::vector<jit::Request> all_requests() {
-  std::vector<jit::Request> requests{kernels_request()};
+  std::vector<jit::Request> requests{kernels_request(planning_device())};
   if (options().broad > 0) return requests_of(options().delays ? broad_endurance_cases() : chosen_broad_cases());
   std::set<std::string> seen;
   const auto add = [&](jit::Request r) {
@@ -71,7 +71,7 @@ std::vector<jit::Request> all_requests() {
   for (const Case& c : plan_cases()) {
     const lower::Problem problem = lower::analyse(c.contraction(), graph_of(c), c.options);
     for (const families::PlanPointer& p : sample_of_plans(c, problem.epilogue))
-      add(lower::lower(problem, p).request()), ++problems;
+      add(lower::lower(problem, p, planning_device()).request()), ++problems;
   }
 #ifdef UNISONO_NETWORK_TESTS
   for (jit::Request& r : network_requests()) add(std::move(r)), ++problems;

@@ -87,7 +87,8 @@ TEST_P(OwnKernelSmall, AgreesWithTheReference) {
   const jit::Binary binary = compiler().compile({.source = header.source + own_kernel,
                                                  .headers = lower::device_headers(),
                                                  .entry = "own_product",
-                                                 .title = "a kernel of one's own"});
+                                                 .title = "a kernel of one's own",
+                                                 .arch = device().device.arch()});
   const cuda::Current current(device());
   CUmodule module = nullptr;
   CUfunction kernel = nullptr;

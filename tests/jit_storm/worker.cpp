@@ -79,7 +79,7 @@ std::vector<jit::Request> requests(const Options& options) {
             : fmt::format(
                   "extern \"C\" __global__ void {}(float* x) {{ x[threadIdx.x] = x[threadIdx.x] * {}.0f + 1.0f; }}\n",
                   entry, i);
-    all.push_back({.source = source, .headers = {}, .entry = entry, .title = title});
+    all.push_back({.source = source, .headers = {}, .entry = entry, .title = title, .arch = "sm_90a"});
   }
   return all;
 }

@@ -192,7 +192,8 @@ std::vector<std::vector<Prepared>> prepare_all(const std::vector<Suite>& suites,
       if (p.bare) to_compile.push_back(&*p.bare);
     }
   }
-  for (const std::string& failure : compile_all(to_compile)) fmt::print(stderr, "does not compile: {}\n", failure);
+  for (const std::string& failure : compile_all(to_compile, device))
+    fmt::print(stderr, "does not compile: {}\n", failure);
   return all;
 }
 

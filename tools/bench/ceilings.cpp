@@ -25,7 +25,7 @@ extern "C" __global__ void __launch_bounds__(256) unisono_copy(const uint4* __re
 
 double measure_copy() {
   const gpu::Buffer from(std::size_t{1} << 30), to(std::size_t{1} << 30);
-  const jit::Binary binary = gpu::compiler().compile(copy_request());
+  const jit::Binary binary = gpu::compiler().compile(copy_request(gpu::device().device));
   CUmodule module = nullptr;
   CUfunction kernel = nullptr;
   cuda::check(cuda::driver().cuModuleLoadData(&module, binary.cubin.data()), "loading the copy");
@@ -47,8 +47,12 @@ double measure_copy() {
 
 }  // namespace
 
-jit::Request copy_request() {
-  return {.source = copy_source, .headers = {}, .entry = "unisono_copy", .title = "a copy, for the ceiling"};
+jit::Request copy_request(const plan::Device& device) {
+  return {.source = copy_source,
+          .headers = {},
+          .entry = "unisono_copy",
+          .title = "a copy, for the ceiling",
+          .arch = device.arch()};
 }
 
 double Ceilings::floor_us(double flop, double bytes) const {

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "jit/jit.hpp"
+#include "plan/device.hpp"
 
 namespace unisono::bench {
 
@@ -19,7 +20,7 @@ struct Ceilings {
 };
 
 /// The kernel that copies, for --precompile.
-jit::Request copy_request();
+jit::Request copy_request(const plan::Device& device);
 
 /// Measures what is not given (0). cuBLAS is loaded for the matrix products; without it, and without a number,
 /// UserError.

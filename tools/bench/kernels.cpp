@@ -27,15 +27,15 @@ Variants variants_of(const Contraction& contraction, const Graph& graph, const s
       if (c.is_legal() && (count == 0 || static_cast<int>(plans.size()) < count)) plans.push_back(c.plan);
   if (plans.empty()) plans.push_back(families::choose(workload, override));  // or throws the reasons
   for (const families::PlanPointer& p : plans) {
-    lower::Lowered lowered = lower::lower(v.problem, p);
+    lower::Lowered lowered = lower::lower(v.problem, p, device);
     jit::Request request = lowered.request();
     v.list.push_back({std::move(lowered), std::move(request)});
   }
   return v;
 }
 
-std::vector<std::string> compile_all(const std::vector<const Variants*>& all) {
-  std::vector<jit::Request> requests{gpu::kernels_request(), copy_request()};
+std::vector<std::string> compile_all(const std::vector<const Variants*>& all, const plan::Device& device) {
+  std::vector<jit::Request> requests{gpu::kernels_request(device), copy_request(device)};
   std::set<std::string> seen;
   for (const Variants* v : all)
     for (const Variant& x : v->list)

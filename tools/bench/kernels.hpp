@@ -27,7 +27,7 @@ Variants variants_of(const Contraction& contraction, const Graph& graph, const s
                      const plan::Device& device, int count);
 
 /// Compiles all into the cache, in parallel, with a line of progress on standard error. Returns what failed.
-std::vector<std::string> compile_all(const std::vector<const Variants*>& all);
+std::vector<std::string> compile_all(const std::vector<const Variants*>& all, const plan::Device& device);
 
 /// A kernel ready to be bound, with what the assembler said of it.
 struct Built {

@@ -50,8 +50,12 @@ jit::Jit& compiler() {
   return instance;
 }
 
-jit::Request kernels_request() {
-  return {.source = kernels_text, .headers = {}, .entry = "unisono_reference", .title = "the tests' own kernels"};
+jit::Request kernels_request(const plan::Device& device) {
+  return {.source = kernels_text,
+          .headers = {},
+          .entry = "unisono_reference",
+          .title = "the tests' own kernels",
+          .arch = device.arch()};
 }
 
 namespace {
@@ -59,8 +63,7 @@ namespace {
 // Loaded once, never unloaded
 CUmodule module() {
   static const CUmodule loaded = [] {
-    device();
-    const jit::Binary binary = compiler().compile(kernels_request());
+    const jit::Binary binary = compiler().compile(kernels_request(device().device));
     CUmodule m = nullptr;
     check(driver().cuModuleLoadData(&m, binary.cubin.data()), "loading the tests' kernels");
     return m;

@@ -41,7 +41,7 @@ General general_of(const Contraction& contraction);
 /// The compiler of all tests: one cache, found as the library finds it (UNISONO_CACHE_DIR).
 jit::Jit& compiler();
 /// What compiling kernels.cuh asks for, for --precompile.
-jit::Request kernels_request();
+jit::Request kernels_request(const plan::Device& device);
 
 /// Launches the kernel `name` of kernels.cuh over `threads` threads in blocks of 256 (at most 4096 blocks if it
 /// strides).

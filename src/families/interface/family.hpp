@@ -34,6 +34,7 @@ struct Launched {
 struct Refusal {
   enum class Scope : std::uint8_t {
     foreign,  ///< the family is for other contractions: nothing that a user asks about
+    device,   ///< the family has no kernels for this device's architecture
     problem,  ///< no plan of the family serves it
     plan,     ///< this plan does not, another may
   } scope{};

@@ -60,13 +60,6 @@ void check_gathered(const plan::ConvTask& task, Reasons& reasons) {
       image, filters, why_gathered(task), int_limit));
 }
 
-void check_device(const plan::Device& d, Reasons& reasons) {
-  if (d.major != 9 || d.minor != 0)
-    reasons.push_back(
-        fmt::format("device: {} has compute capability {}.{}; the convolution kernels are for 9.0. Use the cpu device",
-                    d.name, d.major, d.minor));
-}
-
 bool full(const Axes& axes) { return axes.row == RowAxis::m && axes.col == ColAxis::n; }
 
 /// Counts what is computed an element to reach the roots; stops at values that `done` already holds.
@@ -128,11 +121,17 @@ void count_all(const plan::Epilogue& epilogue, ConvProblem& p) {
 
 }  // namespace
 
+std::string refuse_device(const plan::Device& d) {
+  if (d.major == 9 && d.minor == 0) return {};
+  return fmt::format("device: {} has compute capability {}.{}; the convolution kernels are for 9.0. Use the cpu device",
+                     d.name, d.major, d.minor);
+}
+
 Reasons refuse_problem(const plan::ConvTask& task, const plan::Epilogue& epilogue, const plan::Device& device) {
   const Conv2d& conv = task.conv;
   const Extents e = extents(task.contraction());
   Reasons reasons;
-  check_device(device, reasons);
+  if (std::string reason = refuse_device(device); !reason.empty()) reasons.push_back(std::move(reason));
   check_operands(task, reasons);
   check_sizes(conv, e, reasons);
   check_gathered(task, reasons);

@@ -58,6 +58,9 @@ struct ConvProblem {
   std::int64_t pixels() const { return extents.rows_per_image(); }
 };
 
+/// Why these kernels do not exist for a device: they are for compute capability 9.0; empty: they do.
+std::string refuse_device(const plan::Device& device);
+
 /// Every reason why no kernel of this device serves it, whatever the plan; none: some may. Throws UserError for a wrong
 /// contraction.
 std::vector<std::string> refuse_problem(const plan::ConvTask& task, const plan::Epilogue& epilogue,

@@ -27,6 +27,8 @@ class Sm90Conv final : public Family {
   std::string_view name() const override { return "sm90_conv"; }
 
   std::optional<Refusal> can_implement(const Workload& w) const override {
+    if (std::string reason = sm90::refuse_device(w.device); !reason.empty())
+      return Refusal{Refusal::Scope::device, {std::move(reason)}};
     auto reasons = sm90::refuse_problem(w.task, w.epilogue, w.device);
     if (reasons.empty()) return std::nullopt;
     return Refusal{Refusal::Scope::problem, std::move(reasons)};

@@ -29,6 +29,8 @@ class Sm90Depthwise final : public Family {
 
   std::optional<Refusal> can_implement(const Workload& w) const override {
     if (!is_depthwise(w.task)) return Refusal{Refusal::Scope::foreign, {"contraction: no depthwise convolution"}};
+    if (std::string reason = sm90::refuse_device(w.device); !reason.empty())
+      return Refusal{Refusal::Scope::device, {std::move(reason)}};
     if (auto reasons = sm90::refuse_problem(w.task, w.epilogue, w.device); !reasons.empty())
       return Refusal{Refusal::Scope::problem, std::move(reasons)};
     const std::string why = why_not_depthwise(sm90::make_problem(w.task, w.epilogue, w.device));

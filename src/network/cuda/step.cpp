@@ -10,7 +10,8 @@ jit::Request PlainStep::request() const {
   return {.source = source_,
           .headers = lower::device_headers(),
           .entry = entry_,
-          .title = fmt::format("{}, {}", what, how)};
+          .title = fmt::format("{}, {}", what, how),
+          .arch = arch_};
 }
 
 void PlainStep::load(int device_index, jit::Binary binary) {

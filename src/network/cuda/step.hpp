@@ -49,10 +49,12 @@ class PlainStep final : public Step {
  public:
   using Parameters = std::function<std::vector<std::byte>(const Bases&)>;
 
-  PlainStep(std::string source, std::string entry, cuda::PlainGrid grid, std::size_t parameter_bytes,
+  /// `arch`: the device's.
+  PlainStep(std::string source, std::string entry, std::string arch, cuda::PlainGrid grid, std::size_t parameter_bytes,
             Parameters parameters)
       : source_(std::move(source)),
         entry_(std::move(entry)),
+        arch_(std::move(arch)),
         grid_(grid),
         parameter_bytes_(parameter_bytes),
         parameters_(std::move(parameters)) {}
@@ -63,7 +65,7 @@ class PlainStep final : public Step {
   const cuda::PlainGrid& grid() const { return grid_; }
 
  private:
-  std::string source_, entry_;
+  std::string source_, entry_, arch_;
   cuda::PlainGrid grid_;
   std::size_t parameter_bytes_;
   Parameters parameters_;

@@ -60,7 +60,11 @@ std::string with_all_functions() {
 const std::string all_operations = with_all_functions();
 
 jit::Request request_of(const Kernel& kernel, std::span<const jit::Header> headers, const std::string& title) {
-  return {.source = kernel.source, .headers = headers, .entry = kernel.entry, .title = title};
+  return {.source = kernel.source,
+          .headers = headers,
+          .entry = kernel.entry,
+          .title = title,
+          .arch = plan::Device{}.arch()};
 }
 
 // Few elements a thread: the functions are compiled for each

@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "families/sm90_conv/family.hpp"
+#include "families/sm90_depthwise/family.hpp"
 #include "unisono/error.hpp"
 #include "unit/plan/problems.hpp"
 
@@ -75,6 +77,20 @@ TEST_F(Registry, KnowsNoOther) {
   } catch (const UserError& error) {
     EXPECT_THAT(error.what(), testing::AllOf(HasSubstr("family=sm90_cnv"), HasSubstr("sm90_depthwise, sm90_conv"),
                                              HasSubstr("did you mean")));
+  }
+}
+
+// Kernels of one architecture are of no use for another, whatever else stands against a workload
+TEST_F(Registry, RefusesOtherArchitectures) {
+  device.major = 10;
+  depthwise.dtype_w = DType::f64;
+  const plan::Epilogue epilogue = plan::test::epilogue_of(plan::test::bias_silu, depthwise);
+  for (const Family* family : {&sm90_conv::family(), &sm90_depthwise::family()}) {
+    const auto refusal = family->can_implement({depthwise, epilogue, device});
+    ASSERT_TRUE(refusal) << family->name();
+    EXPECT_EQ(refusal->scope, Refusal::Scope::device) << family->name();
+    ASSERT_EQ(refusal->reasons.size(), 1u);
+    EXPECT_THAT(refusal->reasons[0], HasSubstr("compute capability 10.0; the convolution kernels are for 9.0"));
   }
 }
 

@@ -111,7 +111,7 @@ class Faults : public ::testing::Test {
     settings.cache = folder.path() / "cache" / std::to_string(round++);
     settings.jobs = 1;
     settings.warn = [](const std::string&) {};
-    const jit::Request request{.source = "kernel k", .headers = {}, .entry = "k", .title = "title"};
+    const jit::Request request{.source = "kernel k", .headers = {}, .entry = "k", .title = "title", .arch = "sm_90a"};
     const auto expected = unisono::testing::FakeCompiler::result(request, "1").cubin;
     for (int i = 0; i < 2; ++i) {
       jit::Jit jit(settings, std::make_shared<unisono::testing::FakeCompiler>());

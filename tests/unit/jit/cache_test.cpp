@@ -51,6 +51,16 @@ TEST_F(CacheTest, OtherKernelOfTheSameBinaryIsAHitWithItsOwnResources) {
   EXPECT_EQ(b.resources.registers, 5);
 }
 
+// The device's: none is taken for granted
+TEST_F(CacheTest, ARequestSaysWhatItIsCompiledFor) {
+  Request r = request();
+  r.arch.clear();
+  EXPECT_THROW(jit().compile(r), InternalError);
+  EXPECT_THROW(jit().compile(std::vector{r}), InternalError);
+  r.arch = "sm_80";
+  EXPECT_EQ(jit().compile(r).cached, false);
+}
+
 TEST_F(CacheTest, TwoCompilerVersionsLiveSideBySide) {
   const auto second = std::make_shared<testing::FakeCompiler>("2");
   const Binary one = jit().compile(request()), two = Jit(settings(), second).compile(request());

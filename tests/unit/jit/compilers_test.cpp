@@ -49,8 +49,12 @@ class CompilersTest : public JitTest, public ::testing::WithParamInterface<Compi
     return Jit(s);
   }
   static Request some() {
-    return {
-        .source = source, .headers = headers, .entry = "some", .title = "some kernel", .options = {"-DFACTOR=2.0f"}};
+    return {.source = source,
+            .headers = headers,
+            .entry = "some",
+            .title = "some kernel",
+            .options = {"-DFACTOR=2.0f"},
+            .arch = "sm_90a"};
   }
 };
 
@@ -93,7 +97,8 @@ TEST_P(CompilersTest, WrongSourceIsReportedWithItsLine) {
 TEST_P(CompilersTest, WrongHeaderIsReportedByItsName) {
   const Header wrong[] = {{"deep/wrong.cuh", "nonsense;\n"}};
   try {
-    real().compile({.source = "#include <deep/wrong.cuh>\n", .headers = wrong, .entry = "k", .title = "t"});
+    real().compile(
+        {.source = "#include <deep/wrong.cuh>\n", .headers = wrong, .entry = "k", .title = "t", .arch = "sm_90a"});
     FAIL();
   } catch (const CompileError& e) {
     EXPECT_THAT(e.what(), HasSubstr("deep/wrong.cuh(1)"));
@@ -110,7 +115,8 @@ TEST_P(CompilersTest, WrongOptionsAndArchitecturesAreReported) {
 }
 
 TEST_P(CompilersTest, SourceWithoutKernelIsReported) {
-  EXPECT_THROW(real().compile({.source = "int x;", .headers = {}, .entry = "k", .title = "t"}), CompileError);
+  EXPECT_THROW(real().compile({.source = "int x;", .headers = {}, .entry = "k", .title = "t", .arch = "sm_90a"}),
+               CompileError);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, CompilersTest, ::testing::Values(CompilerKind::nvrtc, CompilerKind::nvcc),

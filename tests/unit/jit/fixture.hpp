@@ -57,7 +57,7 @@ class JitTest : public ::testing::Test {
   Jit jit() { return Jit(settings(), compiler); }
 
   static Request request(const std::string& source = "kernel k") {
-    return {.source = source, .headers = {}, .entry = "k", .title = "title"};
+    return {.source = source, .headers = {}, .entry = "k", .title = "title", .arch = "sm_90a"};
   }
   static std::vector<std::byte> expected(const Request& r, const std::string& version = "1") {
     return testing::FakeCompiler::result(r, version).cubin;

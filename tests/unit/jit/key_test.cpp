@@ -8,7 +8,8 @@ namespace unisono::jit {
 namespace {
 
 struct Case {
-  Request request{.source = "source", .headers = {}, .entry = "k", .title = "title", .options = {"-DA", "-DB"}};
+  Request request{
+      .source = "source", .headers = {}, .entry = "k", .title = "title", .options = {"-DA", "-DB"}, .arch = "sm_90a"};
   std::vector<Header> headers{{"a.cuh", "text a"}, {"b.cuh", "text b"}};
   std::string version = "1";
   std::vector<std::string> variables;

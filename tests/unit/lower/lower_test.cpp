@@ -43,11 +43,22 @@ class Lower : public testing::Test {
   plan::Device device;
 };
 
+// Never that of one family's kernels
+TEST_F(Lower, TheArchitectureIsTheDevices) {
+  const Lowered lowered = lower(conv(), parse(block), {}, device);
+  plan::Device other = device;
+  other.major = 8, other.minor = 6;
+  EXPECT_EQ(lower(lowered.problem, lowered.chosen, other).request().arch, "sm_86");
+  other.major = 12, other.minor = 0;
+  EXPECT_EQ(lower(lowered.problem, lowered.chosen.plan, other).request().arch, "sm_120a");
+}
+
 TEST_F(Lower, TunerAndBenchmarksGetTheKernelThatCompileGets) {
   const Lowered lowered = lower(conv(), parse(block), {}, device);
   const jit::Request request = lowered.request();
   EXPECT_THAT(request.source, HasSubstr(lowered.kernel.entry));
   EXPECT_THAT(request.title, HasSubstr("resident"));
+  EXPECT_EQ(request.arch, "sm_90a");
   const auto trials = tuner::trials_of(analyse(conv(), parse(block), {}), device, 4);
   ASSERT_GE(trials.size(), 2u);
   EXPECT_EQ(trials[0].request.source, request.source);
@@ -86,7 +97,7 @@ TEST_F(Lower, APlanIsTakenAsItWasFixed) {
   EXPECT_EQ(fixed.chosen.origin, tuning::Origin::fixed);
   EXPECT_THAT(fixed.request().title, HasSubstr("128x64"));
   EXPECT_THAT(fixed.request().title, AllOf(HasSubstr("cooperative"), HasSubstr("resident")));
-  EXPECT_EQ(lower(fixed.problem, fixed.chosen).kernel.source, fixed.kernel.source);
+  EXPECT_EQ(lower(fixed.problem, fixed.chosen, device).kernel.source, fixed.kernel.source);
 }
 
 // What only networks ask for

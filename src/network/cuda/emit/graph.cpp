@@ -180,7 +180,7 @@ void GraphEmission::launch(const codegen::GraphKernel& k, const std::string& why
     for (std::size_t i = 0; i < locations.size(); ++i) p.tensors[i].memory = address(locations[i], bases);
     return bytes_of(p);
   };
-  e_.add(std::make_unique<PlainStep>(k.source, k.entry, grid, sizeof(GraphParams), parameters),
+  e_.add(std::make_unique<PlainStep>(k.source, k.entry, e_.in.device.arch(), grid, sizeof(GraphParams), parameters),
          {fmt::format("{} of {}", part, describe(e_.net(), *e_.op)),
           fmt::format("plain kernel over the tensor{}{}", why.empty() ? "" : ": ", why)},
          a.locations, std::move(a.touched));

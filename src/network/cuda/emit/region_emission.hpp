@@ -91,8 +91,8 @@ Step& RegionEmission::plain(codegen::PlainKernel kernel, std::int64_t threads, c
     fill(p, bases);
     return gpu::bytes_of(p);
   };
-  return add(std::make_unique<PlainStep>(launches.plain_source, codegen::plain_entry(kernel), grid(threads), sizeof(P),
-                                         parameters),
+  return add(std::make_unique<PlainStep>(launches.plain_source, codegen::plain_entry(kernel), in.device.arch(),
+                                         grid(threads), sizeof(P), parameters),
              std::move(text), used, std::move(touched));
 }
 
