@@ -21,7 +21,7 @@ SHORT_FOLDERS = ("src/plan/", "src/families/", "src/codegen/", "kernels/")
 SUFFIXES = {".cpp", ".hpp", ".cuh", ".cu", ".h"}
 
 # {file: why it is longer}
-LONG_FILES = {"src/families/sm90_conv/space.cpp": "its choice of stages is being taken out"}
+LONG_FILES = {}
 # {file: {function: why it is one piece}}
 EXCEPTIONS = {
     "tools/bench/command_line.cpp": {"add_options": "a table: a line or two an option"},

@@ -16,7 +16,6 @@ struct HeadConfig {
   int eights = 0;     ///< of the head's channels; 0: no head
   bool only = false;  ///< the main store is not written
   bool any() const { return eights != 0; }
-  int maps() const { return any() ? 1 : 0; }  ///< what stands in a map's place behind ConvParams
   bool operator==(const HeadConfig&) const = default;
 };
 

@@ -5,6 +5,7 @@
 #include "../../kernels/unisono/params/params.cuh"
 
 static_assert(sizeof(unisono::TensorMap) == 128 && alignof(unisono::TensorMap) == 64);
+static_assert(sizeof(unisono::HeadOutput) == 32);
 static_assert(sizeof(unisono::ConvGeometry) == 148 && alignof(unisono::ConvGeometry) == 4);
 static_assert(sizeof(unisono::Entry) == 16 && alignof(unisono::Entry) == 16);
 static_assert(sizeof(unisono::NormParams) == 40 && alignof(unisono::NormParams) == 8);

@@ -160,6 +160,8 @@ struct Epilogue {
   const u32 epoch;
   Accumulators& acc;
   const Trace& trace;
+  using HeadTile = HeadProduct<Head, Visitor, kSlice, kN>;
+  const typename HeadTile::Params* const head_params;  // null without a head
   const TensorMap* const further;  // Resample::kMaps, or phase_maps(); then those of fetched operands
   const u32 fetch_barriers;        // Fetch::kBarriers
   u32 fetch_parity = 0;            // a bit for each staging buffer
@@ -245,10 +247,6 @@ struct Epilogue {
 
   // The head's sums over a slice that this warp, or its warpgroup, has written and synchronised; with a row's last
   // slice its values are stored.
-  using HeadTile = HeadProduct<Head, Visitor, kSlice, kN>;
-  UNISONO_DEVICE const auto& head_params() const {
-    return reinterpret_cast<const typename HeadTile::Params&>(further[Resample::kMaps + kFetch]);
-  }
   UNISONO_DEVICE void begin_head(HeadTile& head, const At& at) const;
   UNISONO_DEVICE void multiply_by_head(HeadTile& head, const u8* buffer, const At& at, int m, int slice) const;
 

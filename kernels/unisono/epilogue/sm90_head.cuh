@@ -12,7 +12,7 @@ namespace unisono {
 
 struct NoHead {
   static constexpr bool kOnly = false;
-  static constexpr int kEights = 0, kMaps = 0;
+  static constexpr int kEights = 0;
 };
 
 // kEights: eights of channels, the last of which may be fewer. kOnly: the main store itself is not written; where tiles
@@ -21,18 +21,16 @@ template <int kEightsOfChannels, bool kOnlyThis, class OwnVisitor>
 struct FusedHead {
   using Visitor = OwnVisitor;
   static constexpr bool kOnly = kOnlyThis;
-  static constexpr int kEights = kEightsOfChannels, kMaps = 1;
+  static constexpr int kEights = kEightsOfChannels;
   static_assert(Visitor::kTensors == 0 && Visitor::kSide == SideStore::kNone,
                 "a head reads columns and has one result");
 };
 
-// What stands in a further map's place behind ConvParams.
+// What a head reads, behind all further maps.
 template <class Visitor>
-struct HeadParams {
+struct alignas(64) HeadParams {
   HeadOutput to;
   typename Visitor::Params visitor;
-  static_assert(sizeof(HeadOutput) + sizeof(typename Visitor::Params) <= sizeof(TensorMap),
-                "a head's operands fit into the place of a map");
 };
 
 // One warp's 16 rows. Lane l of a fragment (PTX ISA, m16n8k16) has, of the rows, row l / 4 (+ 8) and of the head's
@@ -204,7 +202,7 @@ struct HeadProduct {
 };
 template <class Main, int kSlice, int kTileN>
 struct HeadProduct<NoHead, Main, kSlice, kTileN> {
-  struct Params {};
+  using Params = NoHeadParams;
 };
 
 }  // namespace unisono

@@ -108,7 +108,7 @@ struct PooledOutput {
   u64 pitch;
 };
 // The result of a head (epilogue/sm90_head.cuh), whose pixels lie `pitch` elements apart, and its filters (channels,
-// the output's channels). What its visitor reads follows, in the same map's place.
+// the output's channels). What its visitor reads follows.
 struct HeadOutput {
   void* memory;
   u64 pitch;
@@ -153,7 +153,8 @@ struct EpochParams {
   u32 unused;
 };
 
-// The kernel's one parameter is this, followed by the visitor's Params at offset sizeof(ConvParams).
+// The kernel's one parameter is this, followed by further maps and a head's parameters, if it has any, and by the
+// visitor's Params.
 struct alignas(64) ConvParams {
   TensorMap activation, filter, output, side;  // side: the second store; unused without one
   ConvGeometry geometry;

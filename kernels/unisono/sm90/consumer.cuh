@@ -24,7 +24,8 @@ UNISONO_DEVICE void ConvFprop<Config, Visitor>::consume(const Params& params, u8
             epoch,
             acc,
             trace,
-            params.maps(),
+            params.head_params(),
+            params.further(),
             barriers.fetched(consumer)};
   Again again{tail, team_memory(memory, turn), own_memory(memory, consumer), barriers.columns(turn)};
   const int first = blockIdx.x / kClusterBlocks, step = gridDim.x / kClusterBlocks;

@@ -132,8 +132,8 @@ struct ConvFprop {
       kByHand ? kProducers / 32 + !Operands::kGatherFilters : 1;  // arrivals that fill a stage
 
   using Resample = typename Tail::Resample;
-  using Params =
-      KernelParams<Resample::kMaps + phase_maps<Config>() + Tail::kFetch + Tail::Head::kMaps, typename Visitor::Params>;
+  using Params = KernelParams<Resample::kMaps + phase_maps<Config>() + Tail::kFetch, typename Tail::HeadTile::Params,
+                              typename Visitor::Params>;
   static_assert(!Visitor::kRaw || Config::kNorm == Norm::kResident, "only a resident normalisation keeps its input");
 
   // Full and empty barriers of the filters' ring (for runs, of both operands'), then of the activations' own; turns;

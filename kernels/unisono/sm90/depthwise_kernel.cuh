@@ -20,7 +20,7 @@ template <class Config, class Visitor>
 struct Depthwise {
   using Element = typename Config::Element;
   using Word = typename Element::Word;
-  using Params = KernelParams<0, typename Visitor::Params>;
+  using Params = KernelParams<0, NoHeadParams, typename Visitor::Params>;
   static constexpr int kWide = Config::kWide, kVector = Config::kVector, kTileN = Config::kTileN,
                        kThreads = Config::kThreads, kBlocks = Config::kBlocks;
   static constexpr int kR = Config::kTapsH, kS = Config::kTapsW, kStrideH = Config::kStrideH,

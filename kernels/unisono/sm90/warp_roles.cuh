@@ -20,9 +20,9 @@ UNISONO_DEVICE void ConvFprop<Config, Visitor>::run(const Params& params) {
     if (Tail::kStores == Stores::kTma && Tail::Needs::kTiled > 0) tma_prefetch(p.output);
     if (Tail::kStores == Stores::kTma && Visitor::kSide != SideStore::kNone) tma_prefetch(p.side);
 #pragma unroll
-    for (int i = 0; i < Resample::kCopies; ++i) tma_prefetch(params.maps()[i]);
+    for (int i = 0; i < Resample::kCopies; ++i) tma_prefetch(params.further()[i]);
 #pragma unroll
-    for (int i = 0; i < Tail::kFetch; ++i) tma_prefetch(params.maps()[Resample::kMaps + i]);
+    for (int i = 0; i < Tail::kFetch; ++i) tma_prefetch(params.further()[Resample::kMaps + i]);
     // A stage is free once the consumers of every block that shares a tile with this one have read it. In a cluster
     // of rows and columns, of every block: one that loads both of its operands itself could run a round ahead of the
     // block across, and its arrivals would stand in for a slow one's.

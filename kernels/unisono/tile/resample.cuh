@@ -13,8 +13,8 @@ struct AsItIs {
 
 // kEnlarged: each pixel four times, to a tensor of twice the lines and pixels: by four maps, the tensor of each of
 // which has every second pixel of every second line. kOnly: to no other place; the first of the four maps is then
-// ConvParams::output. kPooled: the largest of each 2x2 pixels, of patches. kCopies maps, and the PooledOutput, stand
-// behind ConvParams: kMaps in all.
+// ConvParams::output. kPooled: the largest of each 2x2 pixels, of patches. kCopies maps, and the PooledOutput, follow
+// ConvParams: kMaps in all.
 template <bool kOnlyThese, bool kPool, bool kEnlarge>
 struct Resampled {
   static constexpr bool kOnly = kOnlyThese, kPooled = kPool, kEnlarged = kEnlarge;
@@ -28,19 +28,42 @@ constexpr int phase_maps() {
   return Config::Operands::kPhases ? 6 : 0;
 }
 
-// The kernel's parameter: ConvParams, further maps if there are any, the visitor's fields of 8 bytes.
-template <int kMaps, class Visitor>
+// What a kernel without a head has for one.
+struct NoHeadParams {};
+
+// The kernel's parameter: ConvParams, further maps and a head's parameters if there are any, the visitor's fields of
+// 8 bytes. What there is none of takes no room.
+template <int kMaps, class Head, class Visitor>
 struct KernelParams {
   ConvParams fixed;
-  TensorMap further[kMaps];
+  TensorMap maps[kMaps];
+  Head head;
   Visitor visitor;
-  UNISONO_DEVICE const TensorMap* maps() const { return further; }
+  UNISONO_DEVICE const TensorMap* further() const { return maps; }
+  UNISONO_DEVICE const Head* head_params() const { return &head; }
+};
+template <int kMaps, class Visitor>
+struct KernelParams<kMaps, NoHeadParams, Visitor> {
+  ConvParams fixed;
+  TensorMap maps[kMaps];
+  Visitor visitor;
+  UNISONO_DEVICE const TensorMap* further() const { return maps; }
+  UNISONO_DEVICE const NoHeadParams* head_params() const { return nullptr; }
+};
+template <class Head, class Visitor>
+struct KernelParams<0, Head, Visitor> {
+  ConvParams fixed;
+  Head head;
+  Visitor visitor;
+  UNISONO_DEVICE const TensorMap* further() const { return nullptr; }
+  UNISONO_DEVICE const Head* head_params() const { return &head; }
 };
 template <class Visitor>
-struct KernelParams<0, Visitor> {
+struct KernelParams<0, NoHeadParams, Visitor> {
   ConvParams fixed;
   Visitor visitor;
-  UNISONO_DEVICE const TensorMap* maps() const { return nullptr; }
+  UNISONO_DEVICE const TensorMap* further() const { return nullptr; }
+  UNISONO_DEVICE const NoHeadParams* head_params() const { return nullptr; }
 };
 
 // The largest of each of eight elements, in their own type: NaN if any is.

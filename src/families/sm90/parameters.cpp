@@ -2,15 +2,19 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "unisono/error.hpp"
 
 namespace unisono::families::sm90 {
 
-std::size_t checked_parameter_bytes(std::size_t fields, std::size_t maps) {
-  if (fields + maps * fields_of_map > most_fields)
-    throw Unsupported(fmt::format("the epilogue reads {} operands; a kernel's parameters hold {}", fields,
-                                  most_fields - maps * fields_of_map));
-  return parameter_bytes(fields, maps);
+std::size_t checked_parameter_bytes(std::size_t fields, const Between& between) {
+  const std::size_t taken = between.bytes() / 8, room = most_fields - std::min(taken, most_fields);
+  if (fields > room || taken > most_fields)
+    throw Unsupported(fmt::format(
+        "the epilogue reads {} operands{}; a kernel's parameters hold {}", fields,
+        between.head_fields.value_or(0) > 0 ? fmt::format(", and its head {}", *between.head_fields) : "", room));
+  return parameter_bytes(fields, between);
 }
 
 ConvGeometry common_geometry(const plan::ConvTask& task) {
@@ -25,9 +29,9 @@ ConvGeometry common_geometry(const plan::ConvTask& task) {
   return g;
 }
 
-void put_common(Parameter& to, const Tensors& tensors, std::size_t maps) {
+void put_common(Parameter& to, const Tensors& tensors, const Between& between) {
   to.put_address(offsetof(ConvParams, side_memory), tensors.side);
-  to.put_fields(offsetof(Parameters, fields) + maps * sizeof(TensorMap), tensors.fields);
+  to.put_fields(offsetof(Parameters, fields) + between.bytes(), tensors.fields);
 }
 
 }  // namespace unisono::families::sm90

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <optional>
 
 #include "families/interface/parameters.hpp"
 #include "plan/as_convolution.hpp"
@@ -12,10 +13,9 @@
 
 namespace unisono::families::sm90 {
 
-inline constexpr std::size_t most_fields = 384;   ///< of a visitor: with them a parameter stays below 4 KB
-inline constexpr std::size_t fields_of_map = 16;  ///< in whose place a further map stands
+inline constexpr std::size_t most_fields = 384;  ///< of a visitor: with them a parameter stays below 4 KB
 
-/// ConvParams, and behind it further maps, if the plan has any, and the visitor's fields of 8 bytes each.
+/// ConvParams, and behind it what else the plan has, and the visitor's fields of 8 bytes each.
 struct alignas(64) Parameters {
   ConvParams conv;
   std::array<std::uint64_t, most_fields> fields;
@@ -26,24 +26,35 @@ struct alignas(64) Parameters {
 static_assert(sizeof(TensorMap) == 128 && alignof(TensorMap) == 64, "as the driver's CUtensorMap");
 static_assert(sizeof(Entry) == 16, "an entry is read and written as one");
 static_assert(offsetof(Parameters, fields) == sizeof(ConvParams), "what is behind ConvParams follows at once");
-static_assert(sizeof(TensorMap) == 8 * fields_of_map && sizeof(ConvParams) % alignof(TensorMap) == 0);
+static_assert(sizeof(ConvParams) % alignof(TensorMap) == 0);
 static_assert(sizeof(Parameters) <= sizeof(ParameterBytes), "what every driver takes as a kernel's parameters");
 
-/// Bytes that a kernel with so many fields and further maps declares: alignas(64) struct { ConvParams; maps; struct {
-/// fields }; }.
-constexpr std::size_t parameter_bytes(std::size_t fields, std::size_t maps = 0) {
-  const std::size_t visitor = fields == 0 ? 1 : 8 * fields;  // an empty struct has a size too
-  return (sizeof(ConvParams) + maps * sizeof(TensorMap) + visitor + 63) / 64 * 64;
+/// What stands between ConvParams and the visitor's fields: KernelParams of kernels/unisono/tile/resample.cuh.
+struct Between {
+  std::size_t maps = 0;                         ///< further maps
+  std::optional<std::size_t> head_fields = {};  ///< of a head's visitor; absent: there is no head
+
+  constexpr std::size_t map_bytes() const { return maps * sizeof(TensorMap); }
+  /// alignas(64) struct { HeadOutput; struct { fields }; }, where an empty struct has a size too.
+  constexpr std::size_t bytes() const {
+    if (!head_fields) return map_bytes();
+    return map_bytes() + (sizeof(HeadOutput) + (*head_fields == 0 ? 1 : 8 * *head_fields) + 63) / 64 * 64;
+  }
+};
+
+/// Bytes that a kernel with so many fields declares.
+constexpr std::size_t parameter_bytes(std::size_t fields, const Between& between = {}) {
+  const std::size_t visitor = fields == 0 ? 1 : 8 * fields;
+  return (sizeof(ConvParams) + between.bytes() + visitor + 63) / 64 * 64;
 }
 
-/// The same, checked. Throws Unsupported for more fields than there is room for.
-std::size_t checked_parameter_bytes(std::size_t fields, std::size_t maps = 0);
+/// The same, checked. Throws Unsupported for more than there is room for.
+std::size_t checked_parameter_bytes(std::size_t fields, const Between& between = {});
 
 /// What does not depend on how a tile is loaded.
 ConvGeometry common_geometry(const plan::ConvTask& task);
 
-/// What the launch reads and writes beside the four maps: the second store's memory and the visitor's fields, behind so
-/// many further maps.
-void put_common(Parameter& to, const Tensors& tensors, std::size_t maps = 0);
+/// What every launch reads and writes: the second store's memory and the visitor's fields.
+void put_common(Parameter& to, const Tensors& tensors, const Between& between = {});
 
 }  // namespace unisono::families::sm90

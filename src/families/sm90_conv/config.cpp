@@ -57,7 +57,7 @@ bool ConvConfig::meets() const {
 }
 
 int ConvConfig::further_maps() const {
-  return (by_parity() ? 6 : features.resampling.maps()) + features.fetch.value_or(0) + features.head.maps();
+  return (by_parity() ? 6 : features.resampling.maps()) + features.fetch.value_or(0);
 }
 
 }  // namespace unisono::families::sm90_conv

@@ -52,8 +52,7 @@ class Sm90Conv final : public Family {
   }
 
   std::size_t parameter_bytes(const Plan& plan, const codegen::Kernel& kernel) const override {
-    return sm90::checked_parameter_bytes(kernel.fields.size(),
-                                         static_cast<std::size_t>(own(plan).config.further_maps()));
+    return sm90::checked_parameter_bytes(kernel.fields.size(), between(own(plan).config, kernel.head_fields.size()));
   }
   ParameterBytes constants(const Plan& plan, const Launched& what) const override {
     ParameterBytes bytes;

@@ -103,14 +103,11 @@ void Filling::fetched(const MapShape& output) {
   }
 }
 
-// Behind all other maps: where the result lies, the filter, the fields of the head's visitor
+// Behind all further maps: where the result lies, the filter, the fields of the head's visitor
 void Filling::head() {
   const ConvConfig& c = plan_.config;
   if (!c.features.head.any()) return;
-  const std::size_t place = further(static_cast<std::size_t>(c.further_maps() - 1)),
-                    fields = at_.head_fields.bits.size();
-  if (sizeof(HeadOutput) + 8 * fields > sizeof(TensorMap))
-    throw InternalError(fmt::format("a head with {} operands, which do not fit behind it", fields));
+  const std::size_t place = further(static_cast<std::size_t>(c.further_maps()));
   to_.put_struct(place,
                  HeadOutput{const_cast<void*>(at_.head.data), static_cast<std::uint64_t>(at_.head_pitch),
                             at_.head_filter.data, static_cast<std::uint64_t>(epilogue_.head->channels)},
@@ -180,7 +177,7 @@ void Filling::run() {
     norm.slots_per_image = plan_.moments.slots;
     to_.put_address(to_.offset_of(&norm.slots), at_.moments);
   }
-  sm90::put_common(to_, at_, static_cast<std::size_t>(plan_.config.further_maps()));
+  sm90::put_common(to_, at_, between(plan_.config, at_.head_fields.bits.size()));
 }
 
 }  // namespace
@@ -218,6 +215,11 @@ GatheredFilter gathered_filter(const plan::ConvTask& t, const void* memory, std:
     g.step_c = narrow(planes ? taps : 1);
   }
   return g;
+}
+
+sm90::Between between(const ConvConfig& c, std::size_t head_fields) {
+  return {.maps = static_cast<std::size_t>(c.further_maps()),
+          .head_fields = c.features.head.any() ? std::optional(head_fields) : std::nullopt};
 }
 
 ConvGeometry geometry(const plan::ConvTask& task, const ConvPlan& p) {

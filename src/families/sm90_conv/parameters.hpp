@@ -5,11 +5,15 @@
 
 #include "codegen/codegen.hpp"
 #include "families/interface/parameters.hpp"
+#include "families/sm90/parameters.hpp"
 #include "families/sm90_conv/conv.hpp"
 #include "plan/epilogue.hpp"
 #include "unisono/params/params.cuh"
 
 namespace unisono::families::sm90_conv {
+
+/// What its kernels read between ConvParams and the visitor's fields.
+sm90::Between between(const ConvConfig& config, std::size_t head_fields);
 
 /// All that does not depend on memory.
 ConvGeometry geometry(const plan::ConvTask& task, const ConvPlan& plan);

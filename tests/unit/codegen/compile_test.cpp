@@ -3,11 +3,14 @@
 
 #include <set>
 
+#include "families/sm90/parameters.hpp"
 #include "families/sm90_conv/shared_memory.hpp"
 #include "fixture.hpp"
 #include "ir/op_table.hpp"
 #include "jit/jit.hpp"
+#include "plan/head.hpp"
 #include "unisono/error.hpp"
+#include "unisono/text.hpp"
 
 namespace unisono::codegen {
 namespace {
@@ -78,7 +81,10 @@ class Compiles : public testing::Test {
  protected:
   template <class Config>
   void compile(std::string_view text, const Config& config, const Options& options = {}) {
-    requests_.push_back(request_of(generate(epilogue_of(text), config, options), headers(), std::string(text)));
+    compile(generate(epilogue_of(text), config, options), std::string(text));
+  }
+  void compile(const Kernel& kernel, const std::string& title) {
+    requests_.push_back(request_of(kernel, headers(), title));
   }
   void compile(std::string_view text, const Options& options = {}) {
     compile(text, config_of(epilogue_of(text)), options);
@@ -205,6 +211,24 @@ TEST_F(Compiles, Unfolded) {
   Options options;
   options.watchdog = options.delays = true;
   compile("store relu(acc + bias[n]) as y : bf16", config, options);
+}
+
+// Its parameters are a struct of their own, as large as the host takes it to be
+TEST_F(Compiles, AHeadOfManyOperands) {
+  const Conv2d conv{.n = 2, .h = 16, .w = 16, .c = 64, .k = 64, .dtype_x = DType::bf16, .dtype_w = DType::bf16};
+  families::sm90_conv::ConvConfig config{.tile = {.n = 64}};
+  for (const std::size_t operands : {1, 4, 5, 14}) {
+    plan::Epilogue epilogue = epilogue_of("store silu(acc + bias[n]) as y : bf16");
+    std::string head = "store acc";
+    for (std::size_t i = 0; i < operands; ++i) head += fmt::format(" + c{}[n] * acc", i);
+    plan::add_head(epilogue, {.channels = 17, .graph = parse(head + " as heat : bf16")}, conv);
+    config.features.head = plan::head_of(epilogue);
+    Kernel kernel = generate(epilogue, config);
+    ASSERT_EQ(kernel.head_fields.size(), operands);
+    kernel.source += fmt::format("static_assert(sizeof(unisono::Conv::Params) == {});\n",
+                                 families::sm90::parameter_bytes(kernel.fields.size(), {.head_fields = operands}));
+    compile(kernel, fmt::format("a head of {} operands", operands));
+  }
 }
 
 TEST_F(Compiles, StreamedAndSwapped) {

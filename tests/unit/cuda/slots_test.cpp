@@ -1,6 +1,7 @@
 // Arguments of a launch by slot: what is moved, what is left alone, what is refused; workspaces of the caller.
 
 #include "families/interface/family.hpp"
+#include "families/sm90_conv/parameters.hpp"
 #include "recorded.hpp"
 #include "runtime/cuda/arguments.hpp"
 
@@ -122,8 +123,10 @@ class Slots : public CudaLaunch {
     const auto* conv = dynamic_cast<const families::sm90_conv::ConvPlan*>(&k.plan());
     EXPECT_EQ(k.plan().family->name(), kind.family) << kind.name;
     EXPECT_TRUE(conv == nullptr || kind.is_meant(conv->config)) << kind.name << ": " << families::describe(k.plan());
-    state.parameter_bytes = parameter_bytes(
-        k.kernel.fields.size(), conv == nullptr ? 0 : static_cast<std::size_t>(conv->config.further_maps()));
+    state.parameter_bytes =
+        conv == nullptr ? parameter_bytes(k.kernel.fields.size())
+                        : parameter_bytes(k.kernel.fields.size(),
+                                          families::sm90_conv::between(conv->config, k.kernel.head_fields.size()));
     const Executable made(build(k, {.cubin = {}, .resources = {.registers = 168}, .key = kind.name, .entry = {}}));
     const Arguments from = arguments_for(kind, graph);
     Arguments to = arguments_for(kind, graph);

@@ -57,7 +57,7 @@ TEST(HeadPlan, RefusedForItsGraph) {
   EXPECT_THAT(of("store acc + hfilter[n] as heat : bf16"), HasSubstr("'hfilter', as the filter is called"));
   std::string many = "store acc";
   for (int i = 0; i < 12; ++i) many += " + c" + std::to_string(i) + "[n] * acc";
-  EXPECT_THAT(of((many + " as heat : bf16").c_str()), HasSubstr("reads 12 operands, of which 11 fit"));
+  EXPECT_EQ(of((many + " as heat : bf16").c_str()), "no error");  // as many as the kernel's parameter has room for
 }
 
 TEST(HeadPlan, RefusedBesideResampledStores) {

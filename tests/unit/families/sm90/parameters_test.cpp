@@ -7,6 +7,7 @@
 #include "families/sm90_conv/parameters.hpp"
 #include "families/sm90_depthwise/parameters.hpp"
 #include "kernels/params_layout.hpp"
+#include "unisono/error.hpp"
 
 namespace unisono::families::sm90 {
 namespace {
@@ -178,8 +179,14 @@ TEST(Parameters, Bytes) {
   EXPECT_EQ(parameter_bytes(8), sizeof(ConvParams) + 64);
   EXPECT_EQ(parameter_bytes(9), sizeof(ConvParams) + 128);
   EXPECT_LE(parameter_bytes(most_fields), sizeof(Parameters));
-  EXPECT_EQ(parameter_bytes(0, 5), sizeof(ConvParams) + 5 * 128 + 64);
-  EXPECT_EQ(parameter_bytes(3, 4), sizeof(ConvParams) + 4 * 128 + 64);
+  EXPECT_EQ(parameter_bytes(0, {.maps = 5}), sizeof(ConvParams) + 5 * 128 + 64);
+  EXPECT_EQ(parameter_bytes(3, {.maps = 4}), sizeof(ConvParams) + 4 * 128 + 64);
+  EXPECT_EQ(parameter_bytes(3, {.head_fields = 0}), sizeof(ConvParams) + 64 + 64);
+  EXPECT_EQ(parameter_bytes(3, {.head_fields = 4}), sizeof(ConvParams) + 64 + 64);
+  EXPECT_EQ(parameter_bytes(3, {.maps = 1, .head_fields = 5}), sizeof(ConvParams) + 128 + 128 + 64);
+  EXPECT_EQ(checked_parameter_bytes(3, {.head_fields = 40}), sizeof(ConvParams) + 384 + 64);
+  EXPECT_THROW(checked_parameter_bytes(380, {.head_fields = 4}), Unsupported);
+  EXPECT_THROW(checked_parameter_bytes(1, {.head_fields = 400}), Unsupported);
 }
 
 }  // namespace
