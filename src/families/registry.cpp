@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "families/plain/family.hpp"
 #include "families/sm90_conv/family.hpp"
 #include "families/sm90_depthwise/family.hpp"
 #include "ir/suggest.hpp"
@@ -14,7 +15,7 @@ namespace unisono::families {
 namespace {
 
 std::vector<const Family*>& families_in_order() {
-  static std::vector<const Family*> list{&sm90_depthwise::family(), &sm90_conv::family()};
+  static std::vector<const Family*> list{&sm90_depthwise::family(), &sm90_conv::family(), &plain::family()};
   return list;
 }
 
@@ -29,6 +30,12 @@ std::vector<const Family*> asked(Override& fixed) {
   }
   throw UserError(fmt::format("plan override: family={}: expected one of {}{}", named->second, fmt::join(names, ", "),
                               ir::did_you_mean(ir::nearest(named->second, names))));
+}
+
+/// The slowest, which serves nearly all: whoever fixes a field means a plan of the families ahead of it, and is told
+/// why there is none, not handed one of these.
+bool has_to_be_named(const Family& family, const Override& given) {
+  return &family == &plain::family() && !given.fields.empty() && !given.fields.contains("family");
 }
 
 std::string no_candidate(const Workload& w, const std::vector<Candidate>& all, const Override& fixed) {
@@ -57,6 +64,7 @@ std::vector<Candidate> candidates(const Workload& workload, const Override& give
   bool refused_by_all = true;
   const std::vector<const Family*> families = asked(fixed);
   for (const Family* family : families) {
+    if (has_to_be_named(*family, given)) continue;
     if (auto refusal = family->can_implement(workload)) {
       if (refusal->scope == Refusal::Scope::foreign && families.size() > 1) continue;
       for (const std::string& r : refusal->reasons)

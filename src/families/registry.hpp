@@ -26,7 +26,8 @@ class Registration {
 };
 
 /// The plans of the first family that has a legal one, the fastest predicted first; then what was refused, there and by
-/// the families before it. `family=NAME` in `fixed` asks that family alone. Throws UserError for a contraction or a
+/// the families before it. `family=NAME` in `fixed` asks that family alone; other fields without a name do not reach
+/// family `plain`. Throws UserError for a contraction or a
 /// name that is wrong, and Unsupported with every reason if no family can serve the workload whatever the plan.
 std::vector<Candidate> candidates(const Workload& workload, const Override& fixed = {});
 

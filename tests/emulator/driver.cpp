@@ -33,6 +33,8 @@ int from_environment(const char* name, int otherwise) {
   fake_state()->gpus = 1;
   fake_state()->name = "emulated GPU";
   fake_state()->sms = from_environment("UNISONO_EMULATOR_SMS", 8);
+  const int capability = from_environment("UNISONO_EMULATOR_CAPABILITY", 90);  // 86: compute capability 8.6
+  fake_state()->major = capability / 10, fake_state()->minor = capability % 10;
   return true;
 }();
 
@@ -119,7 +121,10 @@ CUresult submit(CUstream stream, Launch launch) {
 
 void set_attribute(Launch& launch, CUlaunchAttributeID id, const CUlaunchAttributeValue& value) {
   if (id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION) launch.shape.cluster = value.clusterDim.x;
-  if (id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE) launch.cooperative = value.cooperative != 0;
+  if (id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE) {
+    launch.cooperative = value.cooperative != 0;
+    launch.shape.together |= launch.cooperative;
+  }
   if (id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION)
     launch.dependent = value.programmaticStreamSerializationAllowed != 0;
 }
@@ -127,7 +132,7 @@ void set_attribute(Launch& launch, CUlaunchAttributeID id, const CUlaunchAttribu
 // Others have blocks of up to 256 threads, one after the other
 bool is_persistent(unsigned shared_bytes, unsigned threads) { return shared_bytes != 0 && threads > 256; }
 
-// Persistent kernels have all their blocks at once
+// Persistent kernels, and cooperative launches, have all their blocks at once
 bool fits(const Launch& launch) {
   const auto most = static_cast<unsigned>(fake_state()->sms);
   return !launch.shape.together ||

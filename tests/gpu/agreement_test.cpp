@@ -144,6 +144,13 @@ TEST(Agreement, ImagesOfFewChannels) {
   expect_agreement(cases);
 }
 
+// On any architecture, by ordinary multiplications
+TEST(Agreement, Plain) {
+  const auto cases = plain_cases(options().seed);
+  EXPECT_EQ(cases.size(), 170u);
+  expect_agreement(cases);
+}
+
 TEST(Agreement, Depthwise) {
   const auto cases = depthwise_cases(options().seed);
   EXPECT_EQ(cases.size(), 96u);

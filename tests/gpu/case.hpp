@@ -75,6 +75,9 @@ std::vector<Case> gathered_cases(std::uint64_t seed);
 /// Depthwise convolutions by the kernel without matrix instructions.
 std::vector<Case> depthwise_cases(std::uint64_t seed);
 std::vector<Case> small_depthwise_cases();
+/// Every kind of contraction and operand type by family `plain`; a few of them.
+std::vector<Case> plain_cases(std::uint64_t seed);
+std::vector<Case> small_plain_cases();
 /// What is stored pooled and enlarged as well, in every mode; `resampled_case`: one of them.
 std::vector<Case> resampled_cases(std::uint64_t seed);
 std::vector<Case> small_resampled_cases();

@@ -330,6 +330,7 @@ std::vector<Case> all_cases(std::uint64_t seed) {
   add(product_cases(seed));
   add(gathered_cases(seed));
   add(depthwise_cases(seed));
+  add(plain_cases(seed));
   add(resampled_cases(seed));
   add(fetched_cases(seed));
   add(head_cases(seed));

@@ -389,6 +389,7 @@ std::vector<Case> sanitizer_cases() {
   depthwise.groups = 37;
   cases.push_back(on_gpu("sanitizer", depthwise, "store silu(acc + bias[n]) as y : bf16", "load=gather tile=128x32"));
   for (Case& c : small_depthwise_cases()) cases.push_back(std::move(c));
+  for (Case& c : small_plain_cases()) cases.push_back(std::move(c));
   cases.push_back(product_on_gpu("sanitizer", {.m = 77, .n = 131, .k = 99},
                                  "store silu(acc + bias[n]) + r[m,n] as y : bf16", "load=gather tile=64x64"));
   Conv2d words = conv(2, 17, 19, 36, 160, 3);

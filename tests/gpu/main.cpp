@@ -41,6 +41,10 @@ std::vector<jit::Request> all_requests() {
   std::map<std::string, int> kinds;
   for (const Case& c : all_cases(options().seed)) {
     const lower::Lowered k = kernel_of(c, planning_device());
+    if (k.plan().family->name() == "plain") {
+      add(k.request()), ++problems, ++kinds["by family plain"];
+      continue;
+    }
     const auto* strips = dynamic_cast<const families::sm90_depthwise::DepthwisePlan*>(&k.plan());
     const families::sm90_conv::ConvConfig f = conv_config(k.plan());
     static constexpr const char* modes[] = {"not normalised", "resident", "streamed", "rows", "general"};

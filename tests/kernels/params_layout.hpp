@@ -3,6 +3,7 @@
 #pragma once
 #include <cstddef>
 #include "../../kernels/unisono/params/params.cuh"
+#include "../../kernels/unisono/params/plain_conv_params.cuh"
 
 static_assert(sizeof(unisono::TensorMap) == 128 && alignof(unisono::TensorMap) == 64);
 static_assert(sizeof(unisono::HeadOutput) == 32);
@@ -36,3 +37,10 @@ static_assert(offsetof(unisono::ConvParams, timeline) == 752);
 static_assert(sizeof(unisono::FoldParams) == 32 && alignof(unisono::FoldParams) == 8);
 static_assert(offsetof(unisono::FoldParams, counters) == 24);
 static_assert(offsetof(unisono::ConvParams, folds) == 760);
+static_assert(sizeof(unisono::PlainConvGeometry) == 240 && alignof(unisono::PlainConvGeometry) == 8);
+static_assert(offsetof(unisono::PlainConvGeometry, image_n) == 88);
+static_assert(offsetof(unisono::PlainConvGeometry, by_tiles_across) == 160);
+static_assert(sizeof(unisono::PlainNormParams) == 56 && alignof(unisono::PlainNormParams) == 8);
+static_assert(sizeof(unisono::PlainConvParams) == 336 && alignof(unisono::PlainConvParams) == 8);
+static_assert(offsetof(unisono::PlainConvParams, geometry) == 40);
+static_assert(offsetof(unisono::PlainConvParams, norm) == 280);

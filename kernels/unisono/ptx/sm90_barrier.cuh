@@ -148,9 +148,15 @@ UNISONO_DEVICE void cluster_sync() {
 
 // Programmatic dependent launch. Blocks may start while the launches ahead in the stream still run; nothing in global
 // memory is read or written before this wait, after which those have ended and all that they wrote is visible.
+// Architectures before sm_90 have none: there the launches ahead have ended when a kernel starts.
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
 UNISONO_DEVICE void await_launches_ahead() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
 // Once every block has said so, the next launch's blocks may start wherever there is room.
 UNISONO_DEVICE void admit_next_launch() { asm volatile("griddepcontrol.launch_dependents;" ::: "memory"); }
+#else
+UNISONO_DEVICE void await_launches_ahead() {}
+UNISONO_DEVICE void admit_next_launch() {}
+#endif
 
 // Registers move between warpgroups; the counts are multiples of 8.
 template <int kRegisters>

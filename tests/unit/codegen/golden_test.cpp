@@ -5,6 +5,7 @@
 #include <regex>
 #include <set>
 
+#include "families/plain/generate.hpp"
 #include "fixture.hpp"
 #include "support/golden.hpp"
 #include "unisono/error.hpp"
@@ -160,6 +161,18 @@ TEST(Golden, ADepthwiseConvolutionIsAsRecorded) {
   EXPECT_EQ(generate(epilogue, config).source, kernel.source);
 }
 
+// A configuration that names all there is, and nothing of extents
+TEST(Golden, APlainKernelIsAsRecorded) {
+  const plan::Epilogue epilogue =
+      epilogue_of("operand r[m,n]\nstore silu(group_norm(acc + bias[n], groups=4, scale=gamma[n])) + r as y : bf16");
+  using families::plain::Config;
+  Config config{.image = DType::bf16, .filter = DType::tf32, .tiling = {}, .mode = Config::Mode::normalises};
+  test::expect_golden(std::string(UNISONO_GOLDEN_DIR) + "/codegen/plain.cu",
+                      families::plain::generate(epilogue, config, {}).source);
+  config.mode = Config::Mode::none;
+  EXPECT_THROW(families::plain::generate(epilogue, config, {}), InternalError);
+}
+
 // Nor moments
 TEST(Golden, AConfigurationNamesTheMomentsItStores) {
   families::sm90_conv::ConvConfig config;
@@ -177,7 +190,7 @@ TEST(Golden, EveryFileIsACase) {
   std::set<std::string> found;
   for (const auto& entry : std::filesystem::directory_iterator(stem_of(""))) found.insert(entry.path().stem().string());
   std::set<std::string> expected(cases.begin(), cases.end());
-  expected.insert({"head", "depthwise"});
+  expected.insert({"head", "depthwise", "plain"});
   EXPECT_EQ(found, expected);
 }
 

@@ -21,14 +21,21 @@ KernelChoice bare_kernel(const PlanningInput& in, const NetworkPlan& plan, const
                         .form = form});
 }
 
+bool is_last_resort(const std::optional<TensorCoreKernel>& kernel) {
+  return kernel && kernel->lowered.plan().last_resort;
+}
+
+// Family `plain` takes a whole region only if no other has a kernel for its sums
 ContractionPlan plan_contraction(const PlanningInput& in, NetworkPlan& plan, std::size_t region) {
   const Region& r = in.region(region);
   ContractionPlan own;
   KernelChoice whole =
       faster_form(in, in.first(r), [&](Form form) { return whole_kernel(in, plan, region, Beside::nothing, form); });
   own.whole = std::move(whole.kernel), own.why_not_whole = first_reason(whole.why);
-  if (own.whole) return own;
+  if (own.whole && !is_last_resort(own.whole)) return own;
   KernelChoice bare = faster_form(in, in.first(r), [&](Form form) { return bare_kernel(in, plan, r, form); });
+  if (own.whole && (!bare.kernel || is_last_resort(bare.kernel))) return own;
+  if (own.whole) own.why_not_whole = "only family plain serves it in one launch, more slowly", own.whole.reset();
   own.bare = std::move(bare.kernel), own.why_not_bare = first_reason(bare.why);
   return own;
 }

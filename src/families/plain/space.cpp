@@ -1,0 +1,105 @@
+#include "families/plain/space.hpp"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+
+#include "families/plain/cost.hpp"
+#include "families/plain/problem.hpp"
+
+namespace unisono::families::plain {
+namespace {
+
+constexpr std::array tilings{
+    Tiling{128, 64, 16, 8, 4}, Tiling{64, 64, 16, 4, 4},     Tiling{32, 32, 32, 2, 2},     Tiling{128, 16, 16, 4, 2},
+    Tiling{16, 128, 16, 2, 4}, Tiling{8, 32, 1, 1, 1, true}, Tiling{64, 4, 1, 1, 1, true},
+};
+static_assert(std::ranges::all_of(tilings, [](const Tiling& t) { return t.threads() == 256; }));
+
+constexpr std::size_t barrier_bytes = 256;
+
+std::int64_t divided_up(std::int64_t x, std::int64_t by) { return (x + by - 1) / by; }
+std::size_t aligned(std::size_t bytes) { return (bytes + 255) / 256 * 256; }
+
+DType in_memory(DType t) { return t == DType::f32 ? DType::tf32 : t; }
+
+Config::Mode mode_of(const plan::Epilogue& e) {
+  if (e.general) return Config::Mode::general;
+  if (!e.norm) return Config::Mode::none;
+  return e.norm->per_pixel ? Config::Mode::normalises_rows : Config::Mode::normalises;
+}
+
+bool normalises(Config::Mode m) { return m == Config::Mode::normalises || m == Config::Mode::normalises_rows; }
+
+// Of floats: tiles of both operands (PlainConv::kPitchA, kPitchB), then the sums in their place (kPitchSums)
+std::size_t shared_bytes(const Config& c) {
+  const Tiling& t = c.tiling;
+  const int operands = t.direct ? 0 : t.tile_k * (t.tile_m + 4 + t.tile_n + 4);
+  const int sums = t.direct ? 0 : t.tile_m * (t.tile_n + 1);
+  return sizeof(float) * static_cast<std::size_t>(std::max({operands, sums, normalises(c.mode) ? t.threads() : 0}));
+}
+
+std::int64_t statistics_of(const plan::Epilogue& e, const Extents& space) {
+  if (e.norm->per_pixel) return space.rows();
+  return space.cols / e.norm->group_channels * (e.norm->batch ? 1 : space.images);
+}
+
+// The launch of a normalisation, whose CTAs are all resident
+void lay_out_phases(PlainPlan& p, const Workload& w, const Extents& space) {
+  const std::int64_t results = statistics_of(w.epilogue, space);
+  p.cooperative = true;
+  p.blocks = static_cast<int>(std::min<std::int64_t>(w.device.sms, std::max<std::int64_t>(p.tiles, results)));
+  p.workspace.statistics = barrier_bytes;
+  p.workspace.values = aligned(barrier_bytes + 2 * sizeof(float) * static_cast<std::size_t>(results));
+  p.workspace_bytes = p.workspace.values + sizeof(float) * static_cast<std::size_t>(space.rows() * space.cols);
+}
+
+std::optional<PlainPlan> lay_out(const Tiling& tiling, const Workload& w) {
+  const Conv2d& c = w.task.conv;
+  const Extents space = extents(w.task.contraction());
+  PlainPlan p;
+  p.config = {.image = in_memory(c.dtype_x),
+              .filter = in_memory(c.dtype_w),
+              .tiling = tiling,
+              .transposed = w.task.transposed.has_value(),
+              .rows_first = rows_lie_together(w.task),
+              .columns_first = columns_lie_together(w.task),
+              .planes = c.layout == Layout::nchw,
+              .mode = mode_of(w.epilogue)};
+  const std::int64_t range = range_rows(w.task), groups = tiling.direct ? 1 : c.groups;
+  const std::int64_t down = divided_up(range, tiling.tile_m), across = divided_up(c.k / groups, tiling.tile_n);
+  constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max() - 65535;
+  if (across * groups > most / down || down * across * groups > most / (space.rows() / range)) return std::nullopt;
+  p.tiles_m = static_cast<int>(down), p.tiles_n = static_cast<int>(across);
+  p.tiles = p.blocks = static_cast<int>(space.rows() / range * down * across * groups);
+  p.threads = tiling.threads();
+  p.shared_bytes = shared_bytes(p.config);
+  p.exclusive = false, p.last_resort = true;
+  p.pitched_image = !p.config.planes, p.pitched_output = !p.config.planes;
+  p.numerics.folds = false;
+  if (w.epilogue.norm) lay_out_phases(p, w, space);
+  p.predicted_us = predict_us(p, w);
+  return p;
+}
+
+}  // namespace
+
+std::vector<PlainPlan> plans(const Workload& w) {
+  std::vector<PlainPlan> all;
+  for (const Tiling& t : tilings)
+    if (auto p = lay_out(t, w)) all.push_back(std::move(*p));
+  std::ranges::stable_sort(all, {}, &PlainPlan::predicted_us);
+  return all;
+}
+
+std::string_view to_string(Config::Mode mode) {
+  switch (mode) {
+    case Config::Mode::none: return "none";
+    case Config::Mode::general: return "general";
+    case Config::Mode::normalises: return "streamed";
+    case Config::Mode::normalises_rows: return "rows";
+  }
+  return "none";
+}
+
+}  // namespace unisono::families::plain
