@@ -59,24 +59,28 @@ struct Diagnosis {
   std::vector<KernelFolder> kernels = kernel_folders();
   SelfTest cpu_test = self_test(Device::cpu);
   std::optional<SelfTest> cuda_test =
-      cuda::built_in() && has_hopper() ? std::optional(self_test(Device::cuda)) : std::nullopt;
+      cuda::built_in() && is_served() ? std::optional(self_test(Device::cuda)) : std::nullopt;
 
   std::string cpu_verdict() const {
     return cpu_test.passed ? "used: it runs everywhere, and the self-test passed"
                            : "does not work: the self-test failed";
   }
-  bool has_hopper() const { return !cuda.gpus.empty() && cuda.gpus[0].compute_major == 9; }
+  int capability() const {
+    return cuda.gpus.empty() ? 0 : 10 * cuda.gpus[0].compute_major + cuda.gpus[0].compute_minor;
+  }
+  bool is_served() const { return capability() >= 75; }
   bool cuda_works() const { return cuda_test && cuda_test->passed; }
   std::string cuda_verdict() const {
     const std::string problem = cuda.gpus.empty() ? "; " + cuda.problem : "";
     if (!cuda::built_in())
       return "not used: this build has no CUDA backend (no CUDA toolkit was found when it was configured)" + problem;
     if (cuda.gpus.empty()) return fmt::format("not used: {}", cuda.problem);
-    if (!has_hopper())
-      return fmt::format("not used: the kernels are for compute capability 9.0 (Hopper), GPU 0 has {}.{}",
-                         cuda.gpus[0].compute_major, cuda.gpus[0].compute_minor);
-    return cuda_works() ? "used where Device::cuda is asked for: the self-test passed"
-                        : "does not work: the self-test failed";
+    const std::string has = fmt::format("GPU 0 has {}.{}", cuda.gpus[0].compute_major, cuda.gpus[0].compute_minor);
+    if (!is_served()) return "not used: the kernels are for compute capability 7.5 and later, " + has;
+    if (!cuda_works()) return "does not work: the self-test failed";
+    if (capability() == 90) return "used where Device::cuda is asked for: the self-test passed";
+    return "used where Device::cuda is asked for, without tensor cores (their kernels are for 9.0, " + has +
+           "): the self-test passed";
   }
 };
 

@@ -29,6 +29,8 @@ constexpr const char* empty_kernel = R"(
 .visible .entry unisono_empty() { ret; }
 )";
 
+bool has_clusters(const plan::Device& device) { return device.major >= 9; }
+
 // Largest number of blocks that are resident at once in clusters of `size`.
 int resident_blocks(CUfunction kernel, int size, std::size_t shared_bytes) {
   CUlaunchAttribute cluster{};
@@ -96,17 +98,17 @@ std::unique_ptr<const Gpu> open(int index) {
   g->index = index;
   check(driver().cuDeviceGet(&g->handle, index), "opening the GPU");
   g->device = describe(g->handle);
-  if (g->device.major != 9)
+  if (g->device.major * 10 + g->device.minor < 75)
     throw Unsupported(
-        fmt::format("GPU {} is a {} of compute capability {}.{}; the kernels are for 9.0 (Hopper: H100, H200, GH200). "
-                    "Use another GPU (CompileOptions::device_index), or Device::cpu",
+        fmt::format("GPU {} is a {} of compute capability {}.{}; the kernels are for 7.5 and later. Use another GPU "
+                    "(CompileOptions::device_index), or Device::cpu",
                     index, g->device.name, g->device.major, g->device.minor));
   check(driver().cuDevicePrimaryCtxRetain(&g->context, g->handle), "retaining the GPU's primary context");
   check(driver().cuCtxGetId(g->context, &g->context_id), "asking for the number of the GPU's context");
   const Current current(*g);
   const BesideCapture beside;
   check(driver().cuStreamCreate(&g->helper, CU_STREAM_NON_BLOCKING), "making a stream");
-  measure_residency(g->device);
+  if (has_clusters(g->device)) measure_residency(g->device);
   return g;
 }
 

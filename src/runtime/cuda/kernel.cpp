@@ -84,9 +84,11 @@ Kernel::Kernel(std::shared_ptr<const Module> module, const families::Plan& plan,
     ++count;
   }
   // Its blocks may start, and wait, while the launch ahead in the stream ends: kernels wait before they touch memory
-  attributes_[count].id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
-  attributes_[count].value.programmaticStreamSerializationAllowed = 1;
-  ++count;
+  if (has_dependent_launches(gpu())) {
+    attributes_[count].id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
+    attributes_[count].value.programmaticStreamSerializationAllowed = 1;
+    ++count;
+  }
   config_.gridDimX = static_cast<unsigned>(plan.blocks);
   config_.blockDimX = static_cast<unsigned>(plan.threads);
   config_.gridDimY = config_.gridDimZ = config_.blockDimY = config_.blockDimZ = 1;

@@ -236,14 +236,19 @@ TEST(CudaDevice, ThatDoesNotExist) {
   }
 }
 
+// Kernels without tensor cores serve it; without clusters there are none to measure
 TEST(CudaDevice, OfAnotherGeneration) {
   fake::State& state = driver_state();
-  state.gpus = 3, state.major = 8, state.minor = 6, state.name = "Fake 3090";
+  state.gpus = 5, state.major = 8, state.minor = 6, state.name = "Fake 3090";
+  const plan::Device other = open_device(4);
+  EXPECT_EQ(other.name, "Fake 3090");
+  EXPECT_EQ(other.arch(), "sm_86");
+  state.major = 6, state.minor = 1, state.name = "Fake 1080";
   try {
-    open_device(2);
+    open_device(3);
     FAIL() << "accepted";
   } catch (const Unsupported& e) {
-    EXPECT_THAT(e.what(), HasSubstr("GPU 2 is a Fake 3090 of compute capability 8.6"));
+    EXPECT_THAT(e.what(), HasSubstr("GPU 3 is a Fake 1080 of compute capability 6.1; the kernels are for 7.5"));
   }
   state.gpus = 2, state.major = 9, state.minor = 0, state.name = "Fake H200";
 }

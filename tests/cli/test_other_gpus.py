@@ -1,0 +1,62 @@
+"""GPUs other than Hopper's, emulated: family plain serves epilogues and networks there, and every report says so."""
+
+import os
+import pathlib
+import struct
+import sys
+
+import onnx_file as f
+from command import UNSUPPORTED, Case, main
+
+EMULATOR = pathlib.Path(sys.argv[4])
+BLOCK = "store silu(group_norm(acc + bias[n], groups=4, scale=gamma[n], shift=beta[n])) + r[m,n] as y : bf16"
+POINTWISE = "store gelu(acc + bias[n]) as y : f16\nstore acc > 0 as up : bool"
+
+
+class OtherGpus(Case):
+    def setUp(self):
+        super().setUp()
+        self.env = self.env_of(86)
+
+    def env_of(self, capability):
+        bare = {k: v for k, v in os.environ.items() if k not in ("CUDA_HOME", "CUDA_PATH", "UNISONO_PACKS", "XDG_CACHE_HOME", "UNISONO_TUNING")}
+        return dict(bare, CUDA_HOME=str(EMULATOR), LD_LIBRARY_PATH=str(EMULATOR / "lib"), HOME=str(self.folder), XDG_RUNTIME_DIR=str(self.folder),
+                    UNISONO_CACHE_DIR=str(EMULATOR / "cache"), UNISONO_EMULATOR_SMS="8", UNISONO_EMULATOR_CAPABILITY=str(capability))
+
+    def test_explains_who_serves_and_how_much_slower(self):
+        out = self.unisono("explain", BLOCK, "--conv", "2,9,7,12->16,3x3,stride=2", "--device", "cuda", env=self.env)[0]
+        self.assertIn("plan: plain ", out)
+        self.assertIn("family: plain, the last of all: ordinary multiply-adds of f32; predicted", out)
+        self.assertIn("times what tensor cores would take", out)
+        self.assertIn("has compute capability 8.6; the convolution kernels are for 9.0", out)
+        hopper = self.unisono("explain", BLOCK, "--conv", "2,9,7,16->16,3x3", "--device", "cuda", env=self.env_of(90))[0]
+        self.assertNotIn("plain", hopper.split("refused:")[0])
+
+    def test_computes(self):
+        for text, shape in ((BLOCK, ("--conv", "2,9,7,12->16,3x3,stride=2,groups=2")), (POINTWISE, ("--gemm", "33,20->19,tn"))):
+            shown = self.json("run", text, *shape, "--device", "cuda", "--repeat", 1, "--random", "--check", env=self.env)
+            self.assertIn("plain", shown["kernel"])
+            for check in shown["check"]:
+                self.assertEqual((check["ok"], check["outside"]), (True, 0))
+
+    def test_refuses_with_what_would_be_served(self):
+        self.refused("run", "store softmax(acc, over=n) as y : bf16", "--gemm", "8,8->8", "--device", "cuda", "--random", env=self.env, code=UNSUPPORTED,
+                     says="Family plain serves values of elements, rows and columns")
+        self.refused("run", POINTWISE, "--gemm", "8,8->8", "--device", "cuda", "--random", env=self.env_of(61), code=UNSUPPORTED,
+                     says="compute capability 6.1; the kernels are for 7.5 and later")
+
+    def test_serves_a_network(self):
+        weights = lambda n: b"".join(struct.pack("<f", (i * 7 % 5 - 2) / 4) for i in range(n))
+        nodes = [f.node("Conv", ["x", "w0", "b0"], ["a"], pads=[1, 1, 1, 1]), f.node("Relu", ["a"], ["c"]), f.node("Conv", ["c", "w1"], ["y"])]
+        constants = [f.constant("w0", f.FLOAT, [16, 8, 3, 3], weights(1152)), f.constant("b0", f.FLOAT, [16], weights(16)),
+                     f.constant("w1", f.FLOAT, [8, 16, 1, 1], weights(128))]
+        data = f.model(nodes, [f.value_info("x", f.FLOAT, [2, 8, 6, 5])], [f.value_info("y", f.FLOAT, [2, 8, 6, 5])], constants=constants)
+        (self.folder / "m.onnx").write_bytes(data)
+        text = self.unisono("explain", "m.onnx", "--device", "cuda", env=self.env)[0]
+        self.assertEqual(text.count("bf16 by bf16 without tensor cores"), 2, text)
+        out, _ = self.unisono("run", "m.onnx", "--random", "--device", "cuda", "--check", "--repeat", 1, env=self.env)
+        self.assertIn("agree", out)
+
+
+if __name__ == "__main__":
+    main()
