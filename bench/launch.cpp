@@ -80,8 +80,8 @@ int run() {
   const Executable executable = compile(conv, graph, options);
   gpu::Buffer x(8 * 32 * 32 * 64 * 2), w(64 * 9 * 64 * 2), y(8 * 32 * 32 * 64 * 2), bias(256), gamma(256), beta(256);
   Arguments a;
-  a.a = {x.data(), DType::bf16, shape_a(conv)};
-  a.b = {w.data(), DType::bf16, shape_b(conv)};
+  a.image = {x.data(), DType::bf16, shape_a(conv)};
+  a.filter = {w.data(), DType::bf16, shape_b(conv)};
   a.operands = {{"bias", {bias.data(), DType::f32, {64}}},
                 {"gamma", {gamma.data(), DType::f32, {64}}},
                 {"beta", {beta.data(), DType::f32, {64}}}};

@@ -26,8 +26,8 @@ int run() {
   example::Tensor mask = example::normal({columns}, 3), attention({batch, rows, columns});
   mask.values.back() = -INFINITY;  // the last key is padding
   unisono::Arguments arguments;
-  arguments.a = q.view();
-  arguments.b = k.view();
+  arguments.left = q.view();
+  arguments.right = k.view();
   arguments.operands = {{"mask", mask.view()}};
   arguments.scalars = {{"scale", 1 / std::sqrt(static_cast<double>(width))}};
   arguments.outputs = {{"attention", attention.view()}};

@@ -41,8 +41,8 @@ int run() {
       unisono::compile(unisono::Gemm{.m = m, .n = n, .k = k}, unisono::parse(formula), options);
 
   unisono::Arguments arguments;
-  arguments.a = features.view();
-  arguments.b = weights.view();
+  arguments.left = features.view();
+  arguments.right = weights.view();
   arguments.operands = {{"bias", bias.view()}, {"target", target.view()}};
   arguments.scalars = {{"scale", 1.0 / (m * n)}};
   arguments.outputs = {{"loss", loss.view()}, {"gradient", gradient.view()}};

@@ -42,8 +42,8 @@ int main() {
   const std::vector<float> bias = random_values(64, 3), scale = random_values(64, 4), shift = random_values(64, 5);
   std::vector<float> y(2 * 32 * 32 * 64);
   unisono::Arguments arguments;
-  arguments.a = {x.data(), unisono::DType::f32, {2, 32, 32, 16}, {}};
-  arguments.b = {w.data(), unisono::DType::f32, {64, 3, 3, 16}, {}};
+  arguments.image = {x.data(), unisono::DType::f32, {2, 32, 32, 16}, {}};
+  arguments.filter = {w.data(), unisono::DType::f32, {64, 3, 3, 16}, {}};
   arguments.operands["bias"] = {bias.data(), unisono::DType::f32, {64}, {}};
   arguments.operands["gamma"] = {scale.data(), unisono::DType::f32, {64}, {}};
   arguments.operands["beta"] = {shift.data(), unisono::DType::f32, {64}, {}};

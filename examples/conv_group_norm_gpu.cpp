@@ -93,8 +93,8 @@ int main() {
 
   const auto arguments = [](const auto* a, const auto* b, const float* bi, const float* ga, const float* be, auto* y) {
     unisono::Arguments all;
-    all.a = {a, bf16, {images, height, width, channels}, {}};
-    all.b = {b, bf16, {filters, 3, 3, channels}, {}};
+    all.image = {a, bf16, {images, height, width, channels}, {}};
+    all.filter = {b, bf16, {filters, 3, 3, channels}, {}};
     all.operands["bias"] = {bi, unisono::DType::f32, {filters}, {}};
     all.operands["gamma"] = {ga, unisono::DType::f32, {filters}, {}};
     all.operands["beta"] = {be, unisono::DType::f32, {filters}, {}};

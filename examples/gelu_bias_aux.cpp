@@ -23,8 +23,8 @@ int run() {
   const example::Tensor bias = example::normal({n}, 3);
   example::Tensor y({1, m, n}), aux({1, m, n});
   unisono::Arguments arguments;
-  arguments.a = x.view();
-  arguments.b = w.view();
+  arguments.left = x.view();
+  arguments.right = w.view();
   arguments.operands = {{"bias", bias.view()}};
   arguments.outputs = {{"y", y.view()}, {"aux", aux.view()}};
   kernel.run(arguments);

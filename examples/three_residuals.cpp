@@ -19,8 +19,8 @@ int run() {
   const example::Tensor r3 = example::normal({1, m, n}, 5);
   example::Tensor d({1, m, n});
   unisono::Arguments arguments;
-  arguments.a = x.view();
-  arguments.b = w.view();
+  arguments.left = x.view();
+  arguments.right = w.view();
   arguments.operands = {{"r1", r1.view()}, {"r2", r2.view()}, {"r3", r3.view()}};
   arguments.outputs = {{"d", d.view()}};
   kernel.run(arguments);

@@ -30,8 +30,8 @@ int run() {
   example::Tensor frequency = example::normal({24}, 4), y({2, 9, 11, 24});
   for (float& f : frequency.values) f = 0.5F + std::abs(f);  // positive, away from zero
   unisono::Arguments arguments;
-  arguments.a = x.view();
-  arguments.b = w.view();
+  arguments.image = x.view();
+  arguments.filter = w.view();
   arguments.operands = {{"bias", bias.view()}, {"frequency", frequency.view()}};
   arguments.outputs = {{"y", y.view()}};
   kernel.run(arguments);

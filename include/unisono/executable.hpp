@@ -29,8 +29,9 @@ struct CompileOptions {
   /// Storage dtypes of operands that the graph does not declare (by name). Absent: f32, and i32 for the label of
   /// one_hot.
   std::map<std::string, DType> storage = {};
-  /// The right operand or filter, if it never changes: packed once at compile time; Arguments::b is then ignored.
-  std::optional<ConstTensorView> constant_b = {};
+  /// The filter, or right operand, if it never changes: packed once at compile time; Arguments::filter, or right, is
+  /// then ignored.
+  std::optional<ConstTensorView> constant_filter = {};
   /// Called with the name of each pass and the graph after it.
   std::function<void(const std::string& pass, const Graph& before, const Graph& after)> on_pass = {};
 
@@ -60,17 +61,31 @@ struct CompileOptions {
   bool delays = false;
 };
 
-/// What one execution reads and writes. All memory belongs to the caller. On a GPU all tensors are dense (matrices a,
-/// and b, of a batch may lie apart, and rows of the image and of the last [m,n] store), in that GPU's memory, aligned
-/// to 16 bytes ([m,n], the image and the filter) or to their element; scalars are given by value unless
-/// CompileOptions::device_scalars names them; no output shares memory with anything else.
+/// What one execution reads and writes. All memory belongs to the caller. On a GPU all tensors are dense (matrices
+/// left, and right, of a batch may lie apart, and rows of the image, of a single left matrix and of the last [m,n]
+/// store), in that GPU's memory, aligned to 16 bytes ([m,n] and what is multiplied) or to their element; scalars are
+/// given by value unless CompileOptions::device_scalars names them; no output shares memory with anything else.
 struct Arguments {
-  ConstTensorView a;                                     ///< left operand or image
-  ConstTensorView b;                                     ///< right operand or filter
+  ConstTensorView image = {}, filter = {};               ///< of a convolution; of a product they stay empty
+  ConstTensorView left = {}, right = {};                 ///< of a product; of a convolution they stay empty
   std::map<std::string, ConstTensorView> operands = {};  ///< tensors and scalars by pointer
   std::map<std::string, double> scalars = {};            ///< scalars by value
   std::map<std::string, TensorView> outputs =
       {};  ///< by the name of the store, or in CompileOptions::resampled or head
+
+  /// What this contraction multiplies, of shape_a() and shape_b(): left and right, or image and filter.
+  ConstTensorView& a(const Contraction& contraction) {
+    return std::holds_alternative<Gemm>(contraction) ? left : image;
+  }
+  ConstTensorView& b(const Contraction& contraction) {
+    return std::holds_alternative<Gemm>(contraction) ? right : filter;
+  }
+  const ConstTensorView& a(const Contraction& contraction) const {
+    return std::holds_alternative<Gemm>(contraction) ? left : image;
+  }
+  const ConstTensorView& b(const Contraction& contraction) const {
+    return std::holds_alternative<Gemm>(contraction) ? right : filter;
+  }
 };
 
 /// Device memory of the caller in which an execution's blocks meet, in place of an allocation of Unisono's own.

@@ -131,7 +131,7 @@ void RegionBuilder::read_contraction() {
   rows.pop_back();
   a_ = Argument{"", image, rows_and_columns(std::move(rows), columns, memory(image))};
   if (const auto& constant = plan_.constants[filter].data) {
-    options_.constant_b = ConstTensorView{constant.get(), DType::f32, shape_b(*contraction_), {}};
+    options_.constant_filter = ConstTensorView{constant.get(), DType::f32, shape_b(*contraction_), {}};
     return;
   }
   if (!memory(filter).dense)
@@ -156,11 +156,11 @@ RegionStep RegionBuilder::step() {
   step.reads_caller = touches_caller();
   const auto kernel = cpu::compile_region(contraction_, space_, region_.graph, options_);
   step.scratch_bytes = kernel->scratch_bytes();
-  step.bind = [kernel, a = a_, b = b_, operands = std::move(operands_), outputs = std::move(outputs_)](
-                  const Tensors& tensors, std::byte* scratch) {
+  step.bind = [kernel, contraction = contraction_, a = a_, b = b_, operands = std::move(operands_),
+               outputs = std::move(outputs_)](const Tensors& tensors, std::byte* scratch) {
     Arguments arguments;
-    if (a) arguments.a = a->read(tensors);
-    if (b) arguments.b = b->read(tensors);
+    if (a) (contraction ? arguments.a(*contraction) : arguments.image) = a->read(tensors);
+    if (b) arguments.b(*contraction) = b->read(tensors);
     for (const Argument& o : operands) arguments.operands.emplace(o.name, o.read(tensors));
     for (const Argument& o : outputs) arguments.outputs.emplace(o.name, o.write(tensors));
     return kernel->bind_region(arguments, scratch);

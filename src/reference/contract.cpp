@@ -200,8 +200,8 @@ void over_rows(std::int64_t count, double work, const std::function<void(std::in
 Values contract(const Contraction& contraction, const ConstTensorView& a, const ConstTensorView& b,
                 const ErrorModel& model) {
   const Extents out = extents(contraction);
-  const Strided xa = checked(a, shape_a(contraction), "the left operand (a) of " + to_string(contraction));
-  const Strided xb = checked(b, shape_b(contraction), "the right operand (b) of " + to_string(contraction));
+  const Strided xa = checked(a, shape_a(contraction), "the left operand of " + to_string(contraction));
+  const Strided xb = checked(b, shape_b(contraction), "the right operand of " + to_string(contraction));
   Problem p = std::visit([&](const auto& c) { return problem_of(c, xa, xb); }, contraction);
   p.out = out;
   Values r{axes::mn, {}, {}};

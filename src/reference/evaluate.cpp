@@ -290,7 +290,8 @@ std::map<std::string, Values> evaluate(const Graph& graph, const Contraction& co
 
 std::map<std::string, Values> run(const Contraction& contraction, const Graph& graph, const Arguments& arguments,
                                   const ErrorModel& model) {
-  return evaluate(graph, contraction, contract(contraction, arguments.a, arguments.b, model), arguments, model);
+  return evaluate(graph, contraction, contract(contraction, arguments.a(contraction), arguments.b(contraction), model),
+                  arguments, model);
 }
 
 }  // namespace unisono::reference

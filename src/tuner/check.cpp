@@ -165,8 +165,8 @@ class Bench {
     const auto random = [&](const ConstTensorView& v, double mean, double deviation) {
       kernels_.fill(const_cast<void*>(v.data), v.dtype, element_count(v.shape), mean, deviation, seed++, stream_);
     };
-    random(arguments_.a, 0, 1);
-    random(arguments_.b, 0, unit);
+    random(arguments_.a(p_.contraction), 0, 1);
+    random(arguments_.b(p_.contraction), 0, unit);
     for (const auto& [name, view] : arguments_.operands) random(view, 0.25, 0.5);
   }
 
@@ -193,8 +193,8 @@ class Bench {
     const auto count = static_cast<std::size_t>(rows * extents(p_.contraction).cols);
     const cuda::DeviceBuffer memory(device_index_, 16 * count, "accumulators in float64");
     auto* const sum = static_cast<double*>(memory.data());
-    kernels_.sums(p_.contraction, arguments_.a.data, arguments_.b.data, pieces_.rows_each() * r.first, rows, sum,
-                  sum + count, stream_);
+    kernels_.sums(p_.contraction, arguments_.a(p_.contraction).data, arguments_.b(p_.contraction).data,
+                  pieces_.rows_each() * r.first, rows, sum, sum + count, stream_);
     reference::Values acc{.axes = axes::mn, .value = std::vector<double>(count), .bound = std::vector<double>(count)};
     cuda::copy(device_index_, acc.value.data(), sum, 8 * count, stream_);
     cuda::copy(device_index_, acc.bound.data(), sum + count, 8 * count, stream_);

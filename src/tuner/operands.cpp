@@ -64,8 +64,8 @@ void describe_head(const Problem& p, Arguments& all) {
 Arguments described(const Problem& p) {
   Arguments all;
   const DType type = type_a(p.contraction);
-  all.a = {nullptr, type, shape_a(p.contraction), {}};
-  all.b = {nullptr, type, shape_b(p.contraction), {}};
+  all.a(p.contraction) = {nullptr, type, shape_a(p.contraction), {}};
+  all.b(p.contraction) = {nullptr, type, shape_b(p.contraction), {}};
   for (const Node* x : operands_of(p.graph)) {
     if (by_value(*x, p.options)) {
       if (!x->attr.default_value) all.scalars[x->attr.name] = 0.5;
@@ -91,7 +91,7 @@ void place(View& view, std::byte*& next) {
 
 Arguments arguments_at(const Problem& p, std::byte* inputs, std::byte* outputs) {
   Arguments all = described(p);
-  place(all.a, inputs), place(all.b, inputs);
+  place(all.a(p.contraction), inputs), place(all.b(p.contraction), inputs);
   for (auto& [name, view] : all.operands) place(view, inputs);
   for (auto& [name, view] : all.outputs) place(view, outputs);
   return all;
@@ -100,7 +100,8 @@ Arguments arguments_at(const Problem& p, std::byte* inputs, std::byte* outputs) 
 Footprint footprint(const Problem& p) {
   const Arguments all = described(p);
   Footprint bytes;
-  bytes.inputs = bytes_of(all.a.shape, all.a.dtype) + bytes_of(all.b.shape, all.b.dtype);
+  for (const ConstTensorView* view : {&all.a(p.contraction), &all.b(p.contraction)})
+    bytes.inputs += bytes_of(view->shape, view->dtype);
   for (const auto& [name, view] : all.operands) bytes.inputs += bytes_of(view.shape, view.dtype);
   for (const auto& [name, view] : all.outputs) bytes.outputs += bytes_of(view.shape, view.dtype);
   return bytes;

@@ -115,7 +115,7 @@ TEST(Agreement, MatricesOfABatchApart) {
     executable.run(arguments);
     const auto dense = problem.outputs();
     std::vector<std::unique_ptr<Buffer>> buffers;
-    for (const auto& [name, view] : {std::pair("(a)", &arguments.a), std::pair("(b)", &arguments.b)}) {
+    for (const auto& [name, view] : {std::pair("(a)", &arguments.left), std::pair("(b)", &arguments.right)}) {
       const Tensor& t = problem.tensor(name);
       const std::int64_t step = (t.shape[1] * t.shape[2] + 7) / 8 * 8 + 8 * (1 + tested % 5);
       const auto bytes = with_gaps(t, step);

@@ -53,8 +53,8 @@ struct Block {
   Arguments arguments() const {
     const Contraction contraction = c.conv;
     Arguments x;
-    x.a = {a.data(), c.conv.dtype_x, shape_a(contraction), {}};
-    x.b = {b.data(), c.conv.dtype_w, shape_b(contraction), {}};
+    x.image = {a.data(), c.conv.dtype_x, shape_a(contraction), {}};
+    x.filter = {b.data(), c.conv.dtype_w, shape_b(contraction), {}};
     x.operands["bias"] = {bias.data(), DType::f32, {c.conv.k}, {}};
     x.operands["gamma"] = {gamma.data(), DType::f32, {c.conv.k}, {}};
     x.operands["beta"] = {beta.data(), DType::f32, {c.conv.k}, {}};

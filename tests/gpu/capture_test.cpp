@@ -159,8 +159,8 @@ TEST(SlotsSmall, WhatIsReboundIsWhatIsBoundThere) {
     const WorkspaceMemory workspace{.memory = room.data(), .bytes = bytes};
     Launch moved = executable.bind(elsewhere.arguments(), workspace);
     const Arguments to = here.arguments();
-    moved.rebind(moved.slot(c.product ? "left" : "image"), to.a.data);
-    moved.rebind(moved.slot(c.product ? "right" : "filter"), to.b.data);
+    moved.rebind(moved.slot(c.product ? "left" : "image"), to.a(c.contraction()).data);
+    moved.rebind(moved.slot(c.product ? "right" : "filter"), to.b(c.contraction()).data);
     for (const auto& [name, t] : to.operands) moved.rebind(moved.slot("operand " + name), t.data);
     for (const auto& [name, t] : to.outputs) moved.rebind(moved.slot(name), t.data);
     for (const auto& [name, value] : to.scalars) moved.rebind(moved.slot(name), value);
@@ -182,7 +182,7 @@ TEST(SlotsSmall, MovedLaunches) {
   const auto expected = one.outputs();
   Launch launch = executable.bind(one.arguments());
   const Arguments to = two.arguments();
-  launch.rebind(launch.slot("image"), to.a.data), launch.rebind(launch.slot("filter"), to.b.data);
+  launch.rebind(launch.slot("image"), to.image.data), launch.rebind(launch.slot("filter"), to.filter.data);
   for (const auto& [name, t] : to.operands) launch.rebind(launch.slot(name), t.data);
   for (const auto& [name, t] : to.outputs) launch.rebind(launch.slot(name), t.data);
   one.poison(nullptr), two.poison(nullptr);

@@ -99,8 +99,8 @@ TEST_P(OwnKernelSmall, AgreesWithTheReference) {
   wait(nullptr, "poisoning");
   const Arguments arguments = problem.arguments();
   std::array<std::uint64_t, 64> own{};
-  own[0] = reinterpret_cast<std::uintptr_t>(arguments.a.data),
-  own[1] = reinterpret_cast<std::uintptr_t>(arguments.b.data);
+  own[0] = reinterpret_cast<std::uintptr_t>(arguments.left.data),
+  own[1] = reinterpret_cast<std::uintptr_t>(arguments.right.data);
   for (std::size_t i = 0; i < header.named.size(); ++i)
     own[2 + i] = reinterpret_cast<std::uintptr_t>(
         arguments.outputs.at(analysed.epilogue.graph.stores[header.named[i]].name).data);

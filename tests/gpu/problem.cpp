@@ -188,8 +188,8 @@ void Problem::add(const std::string& name, DType dtype, std::vector<std::int64_t
 
 Arguments Problem::arguments() const {
   Arguments a;
-  a.a = tensors_.at("(a)").on_device();
-  a.b = tensors_.at("(b)").on_device();
+  a.a(c_.contraction()) = tensors_.at("(a)").on_device();
+  a.b(c_.contraction()) = tensors_.at("(b)").on_device();
   for (const std::string& name : operands_) a.operands[name] = tensors_.at(name).on_device();
   for (const std::string& name : outputs_) a.outputs[name] = tensors_.at(name).on_device();
   if (!room_.empty()) a.outputs[room_] = tensors_.at(room_).on_device();
@@ -199,8 +199,8 @@ Arguments Problem::arguments() const {
 
 Arguments Outcome::arguments() const {
   Arguments a;
-  a.a = tensors.at("(a)").on_host();
-  a.b = tensors.at("(b)").on_host();
+  a.a(c.contraction()) = tensors.at("(a)").on_host();
+  a.b(c.contraction()) = tensors.at("(b)").on_host();
   auto names = runtime::operand_names(graph);
   for (const std::string& name : runtime::operand_names(c.options.head.graph)) names.push_back(name);
   for (const std::string& name : names)

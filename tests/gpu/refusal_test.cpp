@@ -75,18 +75,18 @@ TEST_F(Refusal, Names) {
 TEST_F(Refusal, ShapesAndDtypes) {
   expect_refusal(
       [](Arguments& a) {
-        a.a.shape = {2, 16, 9, 10};
+        a.image.shape = {2, 16, 9, 10};
       },
-      "the image (a) was given shape (2,16,9,10); expected (2,9,10,16)");
-  expect_refusal([](Arguments& a) { a.b.dtype = DType::f16; }, "the filter (b) was given dtype f16; expected bf16");
+      "the image was given shape (2,16,9,10); expected (2,9,10,16)");
+  expect_refusal([](Arguments& a) { a.filter.dtype = DType::f16; }, "the filter was given dtype f16; expected bf16");
   expect_refusal([](Arguments& a) { a.operands["r"].dtype = DType::f32; }, "was given dtype f32; expected bf16");
   expect_refusal([](Arguments& a) { a.outputs["mu"].shape = {2, 8}; }, "expected (2,4)");
   expect_refusal([](Arguments& a) { a.outputs["y"].strides = {2880, 32, 288, 1}; }, "make a dense copy");
 }
 
 TEST_F(Refusal, Pointers) {
-  expect_refusal([](Arguments& a) { a.a.data = nullptr; }, "null pointer");
-  expect_refusal([](Arguments& a) { a.a.data = moved(a.a.data, 2); }, "expected a multiple of 16 bytes");
+  expect_refusal([](Arguments& a) { a.image.data = nullptr; }, "null pointer");
+  expect_refusal([](Arguments& a) { a.image.data = moved(a.image.data, 2); }, "expected a multiple of 16 bytes");
   expect_refusal([](Arguments& a) { a.outputs["y"].data = moved(a.outputs["y"].data, 8); },
                  "expected a multiple of 16 bytes");
   alignas(16) static float host[4096];
@@ -162,15 +162,15 @@ TEST_F(Refusal, Options) {
   EXPECT_THAT(refused([](CompileOptions& o) { o.plan = "mode=none"; }), HasSubstr("unsupported: "));
   EXPECT_THAT(refused([](CompileOptions& o) { o.storage["gama"] = DType::bf16; }), HasSubstr("did you mean 'gamma'?"));
   const ConstTensorView wrong{nullptr, DType::bf16, {32, 3, 3, 16}, {}};
-  EXPECT_THAT(refused([&](CompileOptions& o) { o.constant_b = wrong; }),
-              HasSubstr("the constant filter (constant_b) was given a null pointer"));
+  EXPECT_THAT(refused([&](CompileOptions& o) { o.constant_filter = wrong; }),
+              HasSubstr("the constant filter (constant_filter) was given a null pointer"));
 }
 
 // A filter that never changes comes from the host and may go at once
 TEST_F(Refusal, ConstantFilter) {
   CompileOptions options = c.options;
   std::vector<std::byte> filter = problem.tensor("(b)").host;
-  options.constant_b = ConstTensorView{filter.data(), DType::bf16, {32, 3, 3, 16}, {}};
+  options.constant_filter = ConstTensorView{filter.data(), DType::bf16, {32, 3, 3, 16}, {}};
   const Executable constant = compile(c.conv, problem.graph(), options);
   std::fill(filter.begin(), filter.end(), std::byte{0});
   problem.poison(nullptr);
@@ -178,7 +178,7 @@ TEST_F(Refusal, ConstantFilter) {
   const auto expected = problem.outputs();
   problem.poison(nullptr);
   Arguments a = problem.arguments();
-  a.b = {};
+  a.filter = {};
   constant.run(a);
   EXPECT_EQ(problem.outputs(), expected);
 }

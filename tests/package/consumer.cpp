@@ -14,8 +14,8 @@ int main() {
   const unisono::Executable kernel = unisono::compile(unisono::Gemm{.m = 2, .n = 3, .k = 4}, graph);
   std::vector<float> a(8, 1.0f), b(12, 0.5f), bias{1, 2, 3}, y(6, -1.0f);
   unisono::Arguments arguments;
-  arguments.a = unisono::view(a, {1, 2, 4});
-  arguments.b = unisono::view(b, {1, 4, 3});
+  arguments.left = unisono::view(a, {1, 2, 4});
+  arguments.right = unisono::view(b, {1, 4, 3});
   arguments.operands["bias"] = unisono::view(bias, {3});
   arguments.outputs["y"] = unisono::view(y, {1, 2, 3});
   kernel.run(arguments);

@@ -36,7 +36,8 @@ std::optional<std::string> difference(const RandomCase& c, Counts& counts) {
     counts.without_claim += found.unclaimed;
     if (std::isfinite(found.worst)) counts.worst = std::max(counts.worst, found.worst);
     if (found.ok()) continue;
-    if (overflows_inside(c, reference::contract(c.contraction, c.arguments.a, c.arguments.b))) {
+    if (overflows_inside(
+            c, reference::contract(c.contraction, c.arguments.a(c.contraction), c.arguments.b(c.contraction)))) {
       ++counts.overflowed;
       return {};
     }

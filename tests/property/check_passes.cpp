@@ -130,13 +130,15 @@ struct Checker {
 
 std::optional<Failure> compare_meaning(RandomCase& c, std::string_view name, const Graph& after, bool exact,
                                        Counts& counts) {
-  Checker check{c, counts, reference::contract(c.contraction, c.arguments.a, c.arguments.b), {}};
+  Checker check{
+      c, counts, reference::contract(c.contraction, c.arguments.a(c.contraction), c.arguments.b(c.contraction)), {}};
   check.before = evaluate(c, c.graph, check.acc);
   return check.meaning(name, after, exact);
 }
 
 std::optional<Failure> check_passes(RandomCase& c, Counts& counts) {
-  Checker check{c, counts, reference::contract(c.contraction, c.arguments.a, c.arguments.b), {}};
+  Checker check{
+      c, counts, reference::contract(c.contraction, c.arguments.a(c.contraction), c.arguments.b(c.contraction)), {}};
   check.before = evaluate(c, c.graph, check.acc);
   std::string_view done;
   for (const passes::Pass& pass : passes::pipeline()) {

@@ -101,8 +101,8 @@ void random_arguments(RandomCase& c, std::uint64_t seed, const RandomOptions& op
   RandomOptions ordinary = options;
   ordinary.special = 0;
   const auto dtypes = input_dtypes(c.contraction);
-  c.arguments.a = fill(c, r, shape_a(c.contraction), dtypes.a, ordinary, false);
-  c.arguments.b = fill(c, r, shape_b(c.contraction), dtypes.b, ordinary, false);
+  c.arguments.a(c.contraction) = fill(c, r, shape_a(c.contraction), dtypes.a, ordinary, false);
+  c.arguments.b(c.contraction) = fill(c, r, shape_b(c.contraction), dtypes.b, ordinary, false);
   for (ValueId id = 0; id < c.graph.nodes.size(); ++id)
     if (c.graph[id].op == Op::operand) bind_operand(c, r, id, options);
   for (const Store& s : c.graph.stores) {

@@ -107,8 +107,8 @@ class Product {
     const float one = 1, zero = 0;
     const Arguments& a = sets_[set]->arguments();
     const TensorView& d = a.outputs.begin()->second;
-    Library::check(library_.matmul(library_.handle, operations_[operations_.size() == 1 ? 0 : set], &one, a.b.data,
-                                   first_, a.a.data, second_, &zero, d.data, result_, d.data, result_, &algorithm,
+    Library::check(library_.matmul(library_.handle, operations_[operations_.size() == 1 ? 0 : set], &one, a.right.data,
+                                   first_, a.left.data, second_, &zero, d.data, result_, d.data, result_, &algorithm,
                                    library_.scratch.data(), library_.scratch.bytes(), stream),
                    "running cuBLASLt");
   }

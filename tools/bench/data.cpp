@@ -40,8 +40,8 @@ gpu::Buffer& Data::add(const std::string& name, DType dtype, std::int64_t count,
 Data::Data(const Contraction& contraction, DType dtype, const Graph& graph, std::uint64_t seed) {
   const auto shape_x = shape_a(contraction), shape_w = shape_b(contraction);
   const double unit = 1 / std::sqrt(static_cast<double>(depth(contraction)));
-  arguments_.a = {add("a", dtype, element_count(shape_x), 0, 1, seed).data(), dtype, shape_x, {}};
-  arguments_.b = {add("b", dtype, element_count(shape_w), 0, unit, seed + 1).data(), dtype, shape_w, {}};
+  arguments_.a(contraction) = {add("a", dtype, element_count(shape_x), 0, 1, seed).data(), dtype, shape_x, {}};
+  arguments_.b(contraction) = {add("b", dtype, element_count(shape_w), 0, unit, seed + 1).data(), dtype, shape_w, {}};
   std::uint64_t next = seed + 2;
   for (const Node* x : tensor_operands(graph)) {
     const bool scale = x->attr.name == "gamma" || x->attr.name == "alpha";

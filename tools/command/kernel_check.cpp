@@ -21,12 +21,12 @@ Tensor32 magnitudes(const media::Array& array, const std::string& name) {
 
 /// The accumulators of tensor cores are off by a part of the sum of the products' magnitudes.
 reference::Values device_accumulators(const KernelProblem& p, const unisono::Arguments& arguments) {
-  reference::Values acc = reference::contract(p.contraction, arguments.a, arguments.b);
+  reference::Values acc = reference::contract(p.contraction, arguments.a(p.contraction), arguments.b(p.contraction));
   const std::string &a = p.inputs[0].name, &b = p.inputs[1].name;
   const Tensor32 left = magnitudes(p.arrays.at(a), a), right = magnitudes(p.arrays.at(b), b);
   const reference::Values sums =
-      reference::contract(p.contraction, {left.value.data(), DType::f32, arguments.a.shape, {}},
-                          {right.value.data(), DType::f32, arguments.b.shape, {}});
+      reference::contract(p.contraction, {left.value.data(), DType::f32, arguments.a(p.contraction).shape, {}},
+                          {right.value.data(), DType::f32, arguments.b(p.contraction).shape, {}});
   const double error = tuner::accumulator_error(p.contraction);
   for (std::size_t i = 0; i < acc.bound.size(); ++i) acc.bound[i] = error * sums.value[i];
   return acc;

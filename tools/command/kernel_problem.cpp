@@ -173,9 +173,9 @@ unisono::Arguments KernelProblem::arguments() {
     const media::Array& array = found->second;
     const ConstTensorView view{array.bytes.data(), array.type, i.in_memory, {}};
     if (i.name == inputs[0].name)
-      arguments.a = view;
+      arguments.a(contraction) = view;
     else if (i.name == inputs[1].name)
-      arguments.b = view;
+      arguments.b(contraction) = view;
     else
       arguments.operands[i.name] = view;
   }

@@ -20,7 +20,7 @@ namespace {
 class OnDevice {
  public:
   explicit OnDevice(KernelProblem& problem) : arguments_(problem.arguments()), outputs_(problem.outputs) {
-    move(arguments_.a), move(arguments_.b);
+    move(arguments_.a(problem.contraction)), move(arguments_.b(problem.contraction));
     for (auto operand = arguments_.operands.begin(); operand != arguments_.operands.end();) {
       auto& [name, view] = *operand;
       if (!view.shape.empty()) {

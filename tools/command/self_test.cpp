@@ -46,8 +46,8 @@ SelfTest compute_on_cpu() {
   std::vector<float> y(2 * 9 * 9 * 16, NAN);  // what is not written is seen
 
   Arguments arguments;
-  arguments.a = view(x, shape_a(convolution));
-  arguments.b = view(w, shape_b(convolution));
+  arguments.image = view(x, shape_a(convolution));
+  arguments.filter = view(w, shape_b(convolution));
   arguments.operands["bias"] = view(bias, {16});
   arguments.outputs["y"] = {y.data(), DType::f32, shape_mn(convolution), {}};
   compile(convolution, graph).run(arguments);
@@ -80,14 +80,14 @@ SelfTest compute_on_gpu() {
   const auto bias = numbers(16, 0.31);
   std::vector<std::uint16_t> y(2 * 9 * 9 * 16, 0xffff);  // what is not written is seen
   Arguments host, device;
-  host.a = {x.data(), DType::bf16, shape_a(convolution), {}};
-  host.b = {w.data(), DType::bf16, shape_b(convolution), {}};
+  host.image = {x.data(), DType::bf16, shape_a(convolution), {}};
+  host.filter = {w.data(), DType::bf16, shape_b(convolution), {}};
   host.operands["bias"] = view(bias, {16});
   host.outputs["y"] = {y.data(), DType::bf16, shape_mn(convolution), {}};
   const cuda::DeviceBuffer a(0, x.data(), 2 * x.size()), b(0, w.data(), 2 * w.size()),
       c(0, bias.data(), 4 * bias.size()), out(0, y.data(), 2 * y.size());
   device = host;
-  device.a.data = a.data(), device.b.data = b.data(), device.operands["bias"].data = c.data();
+  device.image.data = a.data(), device.filter.data = b.data(), device.operands["bias"].data = c.data();
   device.outputs["y"].data = out.data();
   CompileOptions options;
   options.device = Device::cuda;

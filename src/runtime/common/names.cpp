@@ -49,6 +49,19 @@ void check_names(const Arguments& arguments, std::span<const std::string> operan
                                   known(name, names, "stores")));
 }
 
+void check_factors(const Arguments& arguments, bool is_product) {
+  const auto refuse = [is_product](const ConstTensorView& view, std::string_view name) {
+    if (view.data == nullptr && view.shape.empty()) return;
+    throw UserError(fmt::format("Arguments::{} was given to a {}, which multiplies Arguments::{}", name,
+                                is_product ? "product" : "convolution",
+                                is_product ? "left and right" : "image and filter"));
+  };
+  if (is_product)
+    refuse(arguments.image, "image"), refuse(arguments.filter, "filter");
+  else
+    refuse(arguments.left, "left"), refuse(arguments.right, "right");
+}
+
 std::string bound_near(const std::string& operand, const Arguments& arguments) {
   std::vector<std::string_view> bound;
   for (const auto& [name, view] : arguments.operands) bound.emplace_back(name);

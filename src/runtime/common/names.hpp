@@ -13,6 +13,10 @@ namespace unisono::runtime {
 /// `operands`, or both have the same one, or if outputs has a name that is none of `stores`.
 void check_names(const Arguments& arguments, std::span<const std::string> operands, std::span<const Store> stores);
 
+/// Throws UserError if Arguments has an image or a filter and the contraction `is_product`, or left or right and it is
+/// none.
+void check_factors(const Arguments& arguments, bool is_product);
+
 /// For errors about an operand that nothing is bound to: "; did you mean 'bias'?" if Arguments binds a name so near
 /// that the text may have meant it, else nothing.
 std::string bound_near(const std::string& operand, const Arguments& arguments);

@@ -14,6 +14,9 @@ std::string shape_string(const std::vector<std::int64_t>& shape) { return fmt::f
 
 std::vector<std::int64_t> checked_strides(const ConstTensorView& view, const std::vector<std::int64_t>& shape,
                                           std::span<const DType> dtypes, const std::string& what) {
+  if (view.data == nullptr && view.shape.empty() && !shape.empty())
+    throw UserError(fmt::format("{} is not bound; give a tensor of shape {} and dtype {}", what, shape_string(shape),
+                                to_string(dtypes.front())));
   if (view.shape != shape)
     throw UserError(
         fmt::format("{} was given shape {}; expected {}", what, shape_string(view.shape), shape_string(shape)));

@@ -12,8 +12,8 @@
 namespace unisono::runtime {
 
 /// Strides of `view`, in elements, after checking it. Throws UserError, with `what` in the message ("operand bias[n]"),
-/// if the shape differs from `shape`, the number of strides differs, a stride is negative, the pointer is null, or the
-/// dtype is none of `dtypes`.
+/// if nothing is bound, the shape differs from `shape`, the number of strides differs, a stride is negative, the
+/// pointer is null, or the dtype is none of `dtypes`.
 std::vector<std::int64_t> checked_strides(const ConstTensorView& view, const std::vector<std::int64_t>& shape,
                                           std::span<const DType> dtypes, const std::string& what);
 

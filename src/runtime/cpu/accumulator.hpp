@@ -50,7 +50,7 @@ std::unique_ptr<AccumulatorSource> contraction_source(const Contraction& contrac
                                                       const Tiling& tiling, const CompileOptions& options,
                                                       const VectorUnit& unit);
 
-/// Arguments::a, float32, (images, height, width, cols), any pixel stride.
+/// Arguments::image, float32, (images, height, width, cols), any pixel stride.
 std::unique_ptr<AccumulatorSource> tensor_source(const Extents& extents, const VectorUnit& unit);
 
 }  // namespace unisono::cpu

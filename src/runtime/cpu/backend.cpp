@@ -104,7 +104,8 @@ std::shared_ptr<const TiledExecutable> assemble(const Contraction& contraction, 
   parts.space = {.shape_mn = shape_mn(contraction),
                  .layout = layout_of(contraction),
                  .reads_a = uses_acc,
-                 .reads_b = uses_acc && !options.constant_b};
+                 .reads_b = uses_acc && !options.constant_filter,
+                 .is_product = std::holds_alternative<Gemm>(contraction)};
   return std::make_shared<TiledExecutable>(std::move(parts));
 }
 

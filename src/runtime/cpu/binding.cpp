@@ -137,14 +137,19 @@ void Binder::check_sharing_with_inputs(std::size_t store, BoundArguments& bound)
   const auto overlaps = [&](const ConstTensorView& x) {
     return x.data != nullptr && may_overlap(view, strides, x, strides_or_dense(x));
   };
-  if (space_.reads_a && overlaps(arguments_.a)) {
-    if (!space_.a_is_acc) refuse("the left operand (a)", "which is still read when it is written");
-    if (!same_elements(arguments_.a)) refuse("the tensor a", "but not element by element");
-    if (stage < plan_.accumulator_stage) refuse("the tensor a", "which a later stage of the epilogue reads again");
+  const auto check_input = [&](const ConstTensorView& x, const std::string& what, bool in_place) {
+    if (!overlaps(x)) return;
+    if (!in_place) refuse(what, "which is still read when it is written");
+    if (!same_elements(x)) refuse(what, "but not element by element");
+    if (stage < plan_.accumulator_stage) refuse(what, "which a later stage of the epilogue reads again");
     bound.shares_memory[store] = true;
-  }
-  if (space_.reads_b && overlaps(arguments_.b))
-    refuse("the right operand (b)", "which is still read when it is written");
+  };
+  const Arguments& from = arguments_;
+  const bool product = space_.is_product;
+  if (space_.reads_a)
+    check_input(product ? from.left : from.image, product ? "the left operand" : "the image", space_.a_is_acc);
+  if (space_.reads_b)
+    check_input(product ? from.right : from.filter, product ? "the right operand" : "the filter", false);
   for (std::size_t i = 0; i < plan_.operands.size(); ++i) {
     const OperandInfo& o = plan_.operands[i];
     const auto x = arguments_.operands.find(o.name);

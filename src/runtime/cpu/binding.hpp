@@ -26,8 +26,8 @@ struct BoundTensor {
 struct BoundArguments {
   std::vector<BoundTensor> operands;  ///< by Plan::operands
   std::vector<BoundTensor> outputs;   ///< by Graph::stores
-  /// By output: its memory is also that of an operand or of the tensor `a`, element by element. It is then written at
-  /// the end of each block.
+  /// By output: its memory is also that of an operand or of the tensor that stands for acc, element by element. It is
+  /// then written at the end of each block.
   std::vector<bool> shares_memory;
 };
 
@@ -36,7 +36,8 @@ struct Space {
   std::vector<std::int64_t> shape_mn;  ///< of rank 3: (batch, m, n)
   Layout layout = Layout::nhwc;
   bool reads_a = true, reads_b = true;
-  bool a_is_acc = false;  ///< Arguments::a stands for the accumulator
+  bool is_product = false;
+  bool a_is_acc = false;  ///< Arguments::image stands for the accumulator
 };
 
 /// Checks everything before anything runs. `known` are the names of all operands of the graph as it was before the

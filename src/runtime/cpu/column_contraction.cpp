@@ -35,8 +35,8 @@ class ColumnContraction final : public AccumulatorSource {
 
   std::size_t worker_scratch() const override { return scratchpad_ + packed_input_ + further_sums_; }
   void check(const Arguments& arguments) const override {
-    checked_strides(arguments.a, shape_a(Contraction(g_)), accepted_dtypes(g_.dtype_a),
-                    "the left operand (a) of " + to_string(Contraction(g_)));
+    checked_strides(arguments.left, shape_a(Contraction(g_)), accepted_dtypes(g_.dtype_a),
+                    "the left operand of " + to_string(Contraction(g_)));
   }
   void prepare(const Arguments&, std::byte*) const override {}
   void compute(const Arguments&, const Strip&, const float*, float*, const std::byte*, std::byte*) const override {
@@ -84,9 +84,9 @@ ColumnContraction::ColumnContraction(const Gemm& g, bool with_bias, const Compil
       packed_input_(aligned_size(static_cast<std::size_t>(g.m * g.k) * sizeof(float))),
       further_sums_(g.k > chain_ ? aligned_size(static_cast<std::size_t>(g.m * width_) * sizeof(float)) : 0),
       unit_(unit) {
-  checked_strides(*options.constant_b, shape_b(Contraction(g)), accepted_dtypes(g.dtype_b),
-                  "the constant right operand (constant_b)");
-  const auto* b = static_cast<const float*>(options.constant_b->data);
+  checked_strides(*options.constant_filter, shape_b(Contraction(g)), accepted_dtypes(g.dtype_b),
+                  "the constant right operand (constant_filter)");
+  const auto* b = static_cast<const float*>(options.constant_filter->data);
   for (std::int64_t first = 0; first < g.n; first += width_)
     parts_.push_back(make_part(first, std::min(width_, g.n - first), b));
 }
@@ -146,7 +146,7 @@ const float* ColumnContraction::source_of(const ConstTensorView& a, std::byte* p
 
 void ColumnContraction::compute_part(const Arguments& arguments, std::int64_t part, const float* bias, float* acc,
                                      std::byte* worker_scratch) const {
-  const float* source = source_of(arguments.a, worker_scratch + scratchpad_);
+  const float* source = source_of(arguments.left, worker_scratch + scratchpad_);
   const Part& p = parts_[static_cast<std::size_t>(part)];
   const std::int64_t columns = std::min(width_, g_.n - p.first);
   auto* further = reinterpret_cast<float*>(worker_scratch + scratchpad_ + packed_input_);
@@ -164,9 +164,10 @@ void ColumnContraction::compute_part(const Arguments& arguments, std::int64_t pa
 
 bool cut_by_columns(const Gemm& g, const CompileOptions& options) {
   const auto f32 = [](DType t) { return t == DType::f32 || t == DType::tf32; };
-  return g.batch == 1 && g.m <= most_rows && !g.transpose_a && f32(g.dtype_a) && f32(g.dtype_b) && options.constant_b &&
-         (options.constant_b->strides.empty() ||
-          options.constant_b->strides == row_major_strides(options.constant_b->shape)) &&
+  return g.batch == 1 && g.m <= most_rows && !g.transpose_a && f32(g.dtype_a) && f32(g.dtype_b) &&
+         options.constant_filter &&
+         (options.constant_filter->strides.empty() ||
+          options.constant_filter->strides == row_major_strides(options.constant_filter->shape)) &&
          g.n >= 2 * column_step && g.k >= 1 && g.k * g.n >= 2 * part_floats;
 }
 

@@ -12,9 +12,9 @@
 
 namespace unisono::cpu {
 
-/// Compiles `graph` over the iteration space `space`. Acc, if the graph uses it, is Arguments::a: float32, shape
-/// (images, height, width, cols), channels last. Arguments::b is not read. Operands and outputs with axes [m,n] have
-/// the same shape.
+/// Compiles `graph` over the iteration space `space`. Acc, if the graph uses it, is Arguments::image: float32, shape
+/// (images, height, width, cols), channels last. Arguments::filter is not read. Operands and outputs with axes [m,n]
+/// have the same shape.
 ///
 /// Views with axes [m,n] (acc, operands, outputs) may have a pixel stride above cols: strides {height·width·s, width·s,
 /// s, 1} with s >= cols, as a channel slice of a wider tensor has. A graph that is elementwise only may write its

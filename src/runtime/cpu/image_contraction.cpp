@@ -89,14 +89,14 @@ ImageContraction<C>::ImageContraction(const C& c, bool with_bias, const Tiling& 
       throw Unsupported(fmt::format("{}. On the CPU:\n  oneDNN: {}", to_string(Contraction(c)), e.what()));
     build(DType::f32, channel_parts(c, DType::f32));  // no bf16 instructions: said by describe()
   }
-  if (options.constant_b) {
+  if (options.constant_filter) {
     const auto dtypes = accepted_dtypes(c.dtype_w);
-    checked_strides(*options.constant_b, shape_b(Contraction(c)), dtypes, "the constant filter (constant_b)");
+    checked_strides(*options.constant_filter, shape_b(Contraction(c)), dtypes, "the constant filter (constant_filter)");
     constant_ = true;
     for (Filter& f : filters_) {
       f.constant = AlignedBuffer(f.bytes());
       const AlignedBuffer dense(f.weights.front().dense_bytes());
-      pack(f, *options.constant_b, dense.data(), f.constant.data());
+      pack(f, *options.constant_filter, dense.data(), f.constant.data());
     }
   }
 }
@@ -173,14 +173,15 @@ template <class C>
 void ImageContraction<C>::check(const Arguments& arguments) const {
   const auto dtypes_x = accepted_dtypes(c_.dtype_x), dtypes_w = accepted_dtypes(c_.dtype_w);
   const auto what = to_string(Contraction(c_));
-  checked_strides(arguments.a, shape_a(Contraction(c_)), dtypes_x, "the image (a) of " + what);
-  if (!constant_) checked_strides(arguments.b, shape_b(Contraction(c_)), dtypes_w, "the filter (b) of " + what);
+  checked_strides(arguments.image, shape_a(Contraction(c_)), dtypes_x, "the image of " + what);
+  if (!constant_) checked_strides(arguments.filter, shape_b(Contraction(c_)), dtypes_w, "the filter of " + what);
 }
 
 template <class C>
 void ImageContraction<C>::prepare(const Arguments& arguments, std::byte* run_scratch) const {
   if (constant_) return;
-  for (const Filter& f : filters_) pack(f, arguments.b, run_scratch + packed_filter_bytes_, run_scratch + f.offset);
+  for (const Filter& f : filters_)
+    pack(f, arguments.filter, run_scratch + packed_filter_bytes_, run_scratch + f.offset);
 }
 
 // Rows of a part of each group's channels as dense (rows, W, groups, C) floats; `from` begins at the part of the first
@@ -243,7 +244,7 @@ void ImageContraction<C>::compute(const Arguments& arguments, const Strip& strip
   const Filter& f = filters_[first.filter];
   const std::byte* filter = constant_ ? f.constant.data() : run_scratch + f.offset;
   for (std::int64_t part = 0; part < parts_; ++part) {
-    const void* source = source_rows(arguments.a, strip, w, part, worker_scratch + scratchpad_bytes_);
+    const void* source = source_rows(arguments.image, strip, w, part, worker_scratch + scratchpad_bytes_);
     const ImagePrimitive& p = part == 0 ? first : next;
     p.call({source, filter, part == 0 ? bias : nullptr, acc, worker_scratch});
     filter += f.part_bytes();

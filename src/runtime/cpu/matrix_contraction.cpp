@@ -38,7 +38,7 @@ class MatrixContraction final : public AccumulatorSource {
   void check(const Arguments& arguments) const override;
   void prepare(const Arguments& arguments, std::byte* run_scratch) const override {
     if (!constant_.data())
-      pack_all(arguments.b, run_scratch + static_cast<std::size_t>(g_.batch) * matrix_bytes_, run_scratch);
+      pack_all(arguments.right, run_scratch + static_cast<std::size_t>(g_.batch) * matrix_bytes_, run_scratch);
   }
   void compute(const Arguments& arguments, const Strip& strip, const float* bias, float* acc,
                const std::byte* run_scratch, std::byte* worker_scratch) const override;
@@ -85,12 +85,13 @@ MatrixContraction::MatrixContraction(const Gemm& g, bool with_bias, const Tiling
     matrix_bytes_ = 0;
     build(DType::f32);  // no bf16 instructions: said by describe()
   }
-  if (options.constant_b) {
+  if (options.constant_filter) {
     const auto dtypes = accepted_dtypes(g.dtype_b);
-    checked_strides(*options.constant_b, shape_b(Contraction(g)), dtypes, "the constant right operand (constant_b)");
+    checked_strides(*options.constant_filter, shape_b(Contraction(g)), dtypes,
+                    "the constant right operand (constant_filter)");
     constant_ = AlignedBuffer(static_cast<std::size_t>(g.batch) * matrix_bytes_);
     const AlignedBuffer dense(dense_bytes());
-    pack_all(*options.constant_b, dense.data(), constant_.data());
+    pack_all(*options.constant_filter, dense.data(), constant_.data());
   }
 }
 
@@ -151,9 +152,9 @@ Primitive MatrixContraction::make_primitive(std::int64_t rows, const Chain& chai
 void MatrixContraction::check(const Arguments& arguments) const {
   const auto dtypes_a = accepted_dtypes(g_.dtype_a), dtypes_b = accepted_dtypes(g_.dtype_b);
   const auto what = to_string(Contraction(g_));
-  checked_strides(arguments.a, shape_a(Contraction(g_)), dtypes_a, "the left operand (a) of " + what);
+  checked_strides(arguments.left, shape_a(Contraction(g_)), dtypes_a, "the left operand of " + what);
   if (!constant_.data())
-    checked_strides(arguments.b, shape_b(Contraction(g_)), dtypes_b, "the right operand (b) of " + what);
+    checked_strides(arguments.right, shape_b(Contraction(g_)), dtypes_b, "the right operand of " + what);
 }
 
 void MatrixContraction::pack_all(const ConstTensorView& b, std::byte* dense, std::byte* packed) const {
@@ -197,7 +198,7 @@ void MatrixContraction::compute(const Arguments& arguments, const Strip& strip, 
   const std::byte* matrices = constant_.data() ? constant_.data() : run_scratch;
   const std::byte* matrix = matrices + static_cast<std::size_t>(strip.image) * matrix_bytes_;
   for (const Chain& c : chains_) {
-    const void* source = source_rows(arguments.a, strip, c, worker_scratch + scratchpad_bytes_);
+    const void* source = source_rows(arguments.left, strip, c, worker_scratch + scratchpad_bytes_);
     c.primitives.at(strip.height).call({source, matrix + c.offset, c.from == 0 ? bias : nullptr, acc, worker_scratch});
   }
 }

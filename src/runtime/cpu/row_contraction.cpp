@@ -41,18 +41,19 @@ class RowContraction final : public AccumulatorSource {
 
   std::size_t worker_scratch() const override { return aligned_size(static_cast<std::size_t>(p_.k) * sizeof(float)); }
   void check(const Arguments& arguments) const override {
-    checked_strides(arguments.a, shape_a(contraction_), accepted_dtypes(DType::f32),
-                    "the left operand (a) of " + to_string(contraction_));
+    checked_strides(arguments.a(contraction_), shape_a(contraction_), accepted_dtypes(DType::f32),
+                    "the left operand of " + to_string(contraction_));
   }
   void prepare(const Arguments&, std::byte*) const override {}
   void compute(const Arguments& arguments, const Strip& strip, const float* bias, float* acc, const std::byte*,
                std::byte* worker_scratch) const override {
-    multiply(row_of(arguments.a, strip.image, worker_scratch), 0, tiles(), bias, acc);
+    multiply(row_of(arguments.a(contraction_), strip.image, worker_scratch), 0, tiles(), bias, acc);
   }
   std::int64_t column_parts() const override { return p_.images == 1 ? (tiles() + part_ - 1) / part_ : 1; }
   void compute_part(const Arguments& arguments, std::int64_t part, const float* bias, float* acc,
                     std::byte* worker_scratch) const override {
-    multiply(row_of(arguments.a, 0, worker_scratch), part * part_, std::min(tiles(), (part + 1) * part_), bias, acc);
+    multiply(row_of(arguments.a(contraction_), 0, worker_scratch), part * part_, std::min(tiles(), (part + 1) * part_),
+             bias, acc);
   }
   std::string describe() const override {
     return fmt::format(
@@ -81,9 +82,9 @@ RowContraction::RowContraction(const Contraction& contraction, bool with_bias, c
       part_(std::max<std::int64_t>(1, floats_of_a_part / (p_.k * tile))),
       matrix_(aligned_size(static_cast<std::size_t>(tiles() * p_.k * tile) * sizeof(float))),
       unit_(unit) {
-  checked_strides(*options.constant_b, shape_b(contraction), accepted_dtypes(DType::f32),
-                  "the constant right operand (constant_b)");
-  const auto* b = static_cast<const float*>(options.constant_b->data);
+  checked_strides(*options.constant_filter, shape_b(contraction), accepted_dtypes(DType::f32),
+                  "the constant right operand (constant_filter)");
+  const auto* b = static_cast<const float*>(options.constant_filter->data);
   auto* to = reinterpret_cast<float*>(matrix_.data());
   std::fill_n(to, tiles() * p_.k * tile, 0.0f);
   for (std::int64_t first = 0; first < p_.n; first += tile, to += p_.k * tile) {
@@ -129,7 +130,7 @@ void RowContraction::multiply(const float* row, std::int64_t first, std::int64_t
 }  // namespace
 
 bool is_row_product(const Contraction& contraction, const CompileOptions& options) {
-  if (!options.constant_b || !is_dense(*options.constant_b)) return false;
+  if (!options.constant_filter || !is_dense(*options.constant_filter)) return false;
   if (const auto* g = std::get_if<Gemm>(&contraction))
     return g->batch == 1 && g->m == 1 && g->n >= least_columns && g->k >= 1 && is_single(g->dtype_a) &&
            is_single(g->dtype_b);

@@ -14,7 +14,7 @@ class TensorSource final : public AccumulatorSource {
 
   void check(const Arguments& arguments) const override {
     const DType f32[] = {DType::f32};
-    checked_strides(arguments.a, {e_.images, e_.height, e_.width, e_.cols}, f32, "the tensor (a) that stands for acc");
+    checked_strides(arguments.image, {e_.images, e_.height, e_.width, e_.cols}, f32, "the tensor that stands for acc");
   }
 
   void prepare(const Arguments&, std::byte*) const override {}
@@ -22,12 +22,12 @@ class TensorSource final : public AccumulatorSource {
   const float* in_memory(const Arguments& arguments) const override {
     const PixelStrides s = strides(arguments);
     const bool dense = (e_.cols == 1 || s.col == 1) && s.uniform(e_, e_.cols);
-    return dense ? static_cast<const float*>(arguments.a.data) : nullptr;
+    return dense ? static_cast<const float*>(arguments.image.data) : nullptr;
   }
 
   void compute(const Arguments& arguments, const Strip& strip, const float*, float* acc, const std::byte*,
                std::byte*) const override {
-    const BoundTensor from{.data = arguments.a.data, .dtype = DType::f32, .strides = strides(arguments)};
+    const BoundTensor from{.data = arguments.image.data, .dtype = DType::f32, .strides = strides(arguments)};
     load_block(*unit_, from, e_, {strip.image, strip.first * e_.width, strip.height * e_.width}, e_.cols, false, acc);
   }
 
@@ -35,7 +35,7 @@ class TensorSource final : public AccumulatorSource {
 
  private:
   PixelStrides strides(const Arguments& arguments) const {
-    const auto& a = arguments.a;
+    const auto& a = arguments.image;
     return pixel_strides(a.strides.empty() ? row_major_strides(a.shape) : a.strides, Layout::nhwc);
   }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "runtime/common/names.hpp"
 #include "runtime/cpu/registers.hpp"
 #include "runtime/cpu/worker_pool.hpp"
 #include "support/fork.hpp"
@@ -166,6 +167,7 @@ void TiledExecutable::choose_accumulator_memory(Run& run) const {
 TiledExecutable::Run::Run(const TiledExecutable& executable, const Arguments& a, std::byte* scratch)
     : arguments(a), memory(scratch) {
   const Parts& parts = executable.parts_;
+  runtime::check_factors(a, parts.space.is_product);
   if (parts.source) parts.source->check(a);
   bound = bind_arguments(parts.plan, a, parts.space, parts.operand_names);
   executable.choose_accumulator_memory(*this);

@@ -237,9 +237,9 @@ struct Factors {
 
 Factors factors(const Contraction& contraction) {
   if (const auto* g = std::get_if<Gemm>(&contraction))
-    return {g->dtype_a, g->dtype_b, "the matrix a", "the matrix b", "left", "right"};
+    return {g->dtype_a, g->dtype_b, "the left matrix", "the right matrix", "left", "right"};
   const Conv2d conv = plan::as_convolution(contraction).conv;
-  return {conv.dtype_x, conv.dtype_w, "the image (a)", "the filter (b)", "image", "filter"};
+  return {conv.dtype_x, conv.dtype_w, "the image", "the filter", "image", "filter"};
 }
 
 // An operand that is multiplied; those of several products may lie apart
@@ -263,17 +263,19 @@ std::vector<Store> bound_stores(const Signature& s) {
 }
 
 BoundArguments Binder::run() {
+  const auto* product = std::get_if<Gemm>(&s_.contraction);
+  runtime::check_factors(arguments_, product != nullptr);
   runtime::check_names(arguments_, s_.operands, bound_stores(s_));
   const Factors factor = factors(s_.contraction);
-  const auto* product = std::get_if<Gemm>(&s_.contraction);
+  const ConstTensorView &left = arguments_.a(s_.contraction), &right = arguments_.b(s_.contraction);
   if (product == nullptr || (product->batch == 1 && !product->transpose_a)) {  // pixels, or rows, may lie apart
-    bound_.a_pitch = check_rows(arguments_.a, shape_a(s_.contraction), factor.dtype_a, tma_alignment, factor.a);
-    bound_.a = bound(factor.name_a, factor.a, arguments_.a, tma_alignment, Slot::Kind::factor);
+    bound_.a_pitch = check_rows(left, shape_a(s_.contraction), factor.dtype_a, tma_alignment, factor.a);
+    bound_.a = bound(factor.name_a, factor.a, left, tma_alignment, Slot::Kind::factor);
   } else {
-    bound_.a = matrix(factor.name_a, arguments_.a, shape_a(s_.contraction), factor.dtype_a, factor.a, bound_.step_a);
+    bound_.a = matrix(factor.name_a, left, shape_a(s_.contraction), factor.dtype_a, factor.a, bound_.step_a);
   }
   if (s_.reads_b)
-    bound_.b = matrix(factor.name_b, arguments_.b, shape_b(s_.contraction), factor.dtype_b, factor.b, bound_.step_b);
+    bound_.b = matrix(factor.name_b, right, shape_b(s_.contraction), factor.dtype_b, factor.b, bound_.step_b);
   if (s_.main_store && !s_.resampled.only_enlarged) bound_.output = output(*s_.main_store);
   bound_.enlarged = resampled(s_.resampled.enlarged, 2, 1, bound_.enlarged_pitch);
   bound_.pooled = resampled(s_.resampled.pooled, 1, 2, bound_.pooled_pitch);

@@ -38,7 +38,7 @@ struct Signature {
   std::string moments;                      ///< its moments' name; empty: none are stored
   std::vector<std::int64_t> moments_shape;  ///< as the plan has them
   std::vector<codegen::Field> fields;
-  bool reads_b = true;  ///< false: constant_b was given
+  bool reads_b = true;  ///< false: constant_filter was given
 };
 
 Signature signature(const Contraction& contraction, const Graph& source, const plan::Epilogue& epilogue,

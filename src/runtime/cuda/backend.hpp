@@ -45,8 +45,9 @@ class DeviceBuffer {
 /// The most that this process has held of a GPU's memory at once, by way of this library. Bytes.
 std::size_t peak_memory(int device_index);
 
-/// Loads the kernel. Throws DeviceError, UserError for a constant_b of another shape or dtype, and InternalError for a
-/// binary with waits of the assembler's between its matrix instructions: those of a kernel that came out so were wrong.
+/// Loads the kernel. Throws DeviceError, UserError for a constant_filter of another shape or dtype, and InternalError
+/// for a binary with waits of the assembler's between its matrix instructions: those of a kernel that came out so were
+/// wrong.
 std::shared_ptr<const ExecutableImpl> build(lower::Lowered lowered, jit::Binary binary);
 
 }  // namespace unisono::cuda

@@ -44,16 +44,16 @@ CudaExecutable::CudaExecutable(const Gpu& gpu, lower::Lowered lowered, jit::Bina
       binary_(std::move(binary)),
       constants_(family().constants(lowered_.plan(), launched())),
       signature_(signature(lowered_.problem.contraction, lowered_.problem.graph, lowered_.problem.epilogue,
-                           lowered_.plan(), lowered_.kernel, !lowered_.problem.options.constant_b.has_value())),
+                           lowered_.plan(), lowered_.kernel, !lowered_.problem.options.constant_filter.has_value())),
       kernel_(load(gpu, binary_, lowered_.kernel.entry), lowered_.plan(),
               family().parameter_bytes(lowered_.plan(), lowered_.kernel)) {
-  if (lowered_.problem.options.constant_b) upload_filter(*lowered_.problem.options.constant_b);
-  lowered_.problem.options.constant_b.reset();  // the caller's memory, which may go now
+  if (lowered_.problem.options.constant_filter) upload_filter(*lowered_.problem.options.constant_filter);
+  lowered_.problem.options.constant_filter.reset();  // the caller's memory, which may go now
   binary_.cubin = {};
 }
 
 void CudaExecutable::upload_filter(const ConstTensorView& filter) {
-  const std::string what = "the constant filter (constant_b)";
+  const std::string what = "the constant filter (constant_filter)";
   check_tensor(filter, shape_b(lowered_.problem.contraction), lowered_.problem.task.conv.dtype_w, 1, what);
   const auto bytes = static_cast<std::size_t>(element_count(filter.shape)) * size_of(filter.dtype);
   filter_ = Memory(gpu_, bytes, what);

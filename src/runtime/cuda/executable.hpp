@@ -48,7 +48,7 @@ class CudaExecutable final : public ExecutableImpl, public std::enable_shared_fr
   const families::ParameterBytes constants_;  ///< of every launch
   Signature signature_;
   Kernel kernel_;
-  Memory filter_;  ///< constant_b
+  Memory filter_;  ///< constant_filter
   mutable std::mutex pool_mutex_;
   mutable std::map<unsigned long long, Memory> pool_;  ///< by the stream's number, which is never used again
   mutable CapturedWorkspaces captured_;                ///< of nodes of graphs

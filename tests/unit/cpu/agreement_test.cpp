@@ -127,12 +127,12 @@ TEST(CpuAgreement, ConstantFilterIsPackedOnce) {
       problem(Conv2d{.n = 1, .h = 14, .w = 14, .c = 24, .k = 40, .r = 3, .s = 3, .pad = {1, 1, 1, 1}}, block, 4);
   poison_outputs(c);
   CompileOptions options = options_of(c, 2);
-  options.constant_b = c.arguments.b;
+  options.constant_filter = c.arguments.filter;
   const Executable kernel = compile(c.contraction, c.graph, options);
   const auto expected = reference::run(c.contraction, c.graph, c.arguments, {.function_ulps = cpu::function_ulps});
-  Arguments without_b = c.arguments;
-  without_b.b = {};
-  kernel.run(without_b);
+  Arguments without_filter = c.arguments;
+  without_filter.filter = {};
+  kernel.run(without_filter);
   EXPECT_TRUE(reference::compare(expected.at("y"), c.contraction, c.arguments.outputs.at("y")).ok());
 }
 

@@ -64,14 +64,32 @@ TEST(CpuMisspelt, OperandIsFoundByWhatIsBound) {
 TEST_F(CpuArguments, WrongShapeDtypeAndPointer) {
   expect_refusal([](Arguments& a) { a.operands["bias"].shape = {5}; }, "bias");
   expect_refusal([](Arguments& a) { a.operands["bias"].dtype = DType::f64; }, "f64");
-  expect_refusal([](Arguments& a) { a.a.shape[1] = 6; }, "a");
-  expect_refusal([](Arguments& a) { a.b.data = nullptr; }, "b");
+  expect_refusal([](Arguments& a) { a.image.shape[1] = 6; }, "the image");
+  expect_refusal([](Arguments& a) { a.filter.data = nullptr; }, "the filter");
   expect_refusal([](Arguments& a) { a.outputs["y"].strides = {72, 24, 6, -1}; }, "y");
   expect_refusal([](Arguments& a) { a.outputs["y"].strides = {0, 0, 0, 0}; }, "y");
 }
 
+TEST_F(CpuArguments, FactorsOfAnotherContraction) {
+  expect_refusal([](Arguments& a) { std::swap(a.image, a.left); },
+                 "Arguments::left was given to a convolution, which multiplies Arguments::image and filter");
+  expect_refusal([](Arguments& a) { a.right = a.filter; },
+                 "Arguments::right was given to a convolution, which multiplies Arguments::image and filter");
+  expect_refusal([](Arguments& a) { a.image = {}; }, "is not bound; give a tensor of shape (1,5,4,3) and dtype f32");
+  RandomCase product = problem(Gemm{.m = 4, .n = 8, .k = 4}, "store acc as y\n");
+  const Executable kernel = compile(product.contraction, product.graph, options_of(product, 1));
+  std::swap(product.arguments.left, product.arguments.image);
+  try {
+    kernel.run(product.arguments);
+    FAIL() << "accepted";
+  } catch (const UserError& e) {
+    EXPECT_THAT(e.what(),
+                HasSubstr("Arguments::image was given to a product, which multiplies Arguments::left and right"));
+  }
+}
+
 TEST_F(CpuArguments, OutputOverInput) {
-  expect_refusal([](Arguments& a) { a.outputs["y"].data = const_cast<void*>(a.a.data); }, "y");
+  expect_refusal([](Arguments& a) { a.outputs["y"].data = const_cast<void*>(a.image.data); }, "y");
 }
 
 TEST(CpuCompile, RefusesWhatItCannotServe) {

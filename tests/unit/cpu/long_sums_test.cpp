@@ -36,7 +36,7 @@ TEST(CpuLongSums, ErrorsDoNotGrowWithTheLengthOfSums) {
       RandomCase c = problem(convolution(channels, layout), "store acc + bias[n] as y : f32\n", 11);
       EXPECT_LT(largest_error(c, options_of(c, 2)), 2.4e-6) << to_string(c.contraction);
       CompileOptions constant = options_of(c, 2);
-      constant.constant_b = c.arguments.b;
+      constant.constant_filter = c.arguments.b(c.contraction);
       EXPECT_LT(largest_error(c, constant), 2.4e-6) << to_string(c.contraction) << ", constant filter";
     }
 }
@@ -84,7 +84,7 @@ TEST(CpuLongSums, OneRow) {
     RandomCase c = problem(contraction, "store acc + bias[n] as y : f32\n", 18);
     random_arguments(c, 18, {.special = 0, .strided = 0});
     CompileOptions constant = options_of(c, 2);
-    constant.constant_b = c.arguments.b;
+    constant.constant_filter = c.arguments.b(c.contraction);
     EXPECT_LT(largest_error(c, constant), 4e-7) << to_string(contraction);
   }
 }
@@ -123,7 +123,7 @@ TEST(CpuLongSums, ProductsOfFewRows) {
       RandomCase c = problem(Gemm{.m = rows, .n = 512, .k = 9216, .transpose_b = transposed},
                              "store acc + bias[n] as y : f32\n", 13);
       CompileOptions constant = options_of(c, 2);
-      constant.constant_b = c.arguments.b;
+      constant.constant_filter = c.arguments.b(c.contraction);
       EXPECT_LT(largest_error(c, constant), 2.4e-6) << to_string(c.contraction);
     }
 }

@@ -46,8 +46,8 @@ class CpuMemory : public ::testing::Test {
   Arguments arguments;
 
   CpuMemory() {
-    arguments.a = {x.data(), DType::f32, {2, 9, 11, 5}, {}};
-    arguments.b = {w.data(), DType::f32, {12, 3, 3, 5}, {}};
+    arguments.image = {x.data(), DType::f32, {2, 9, 11, 5}, {}};
+    arguments.filter = {w.data(), DType::f32, {12, 3, 3, 5}, {}};
   }
   void refuse(const std::string& text, const std::string& message) {
     const Executable kernel = compile(convolution, parse(text));
@@ -101,8 +101,8 @@ TEST_F(CpuMemory, ChannelsFirstOutput) {
         const auto image = random_values(count(c.n * c.h * c.w * c.c), 5),
                    filter = random_values(count(c.k * c.r * c.s * c.c), 6), bias = random_values(count(c.k), 7);
         Arguments a;
-        a.a = {image.data(), DType::f32, shape_a(c), {}};
-        a.b = {filter.data(), DType::f32, shape_b(c), {}};
+        a.image = {image.data(), DType::f32, shape_a(c), {}};
+        a.filter = {filter.data(), DType::f32, shape_b(c), {}};
         if (text.find("bias") != std::string::npos) a.operands["bias"] = {bias.data(), DType::f32, {c.k}, {}};
         const std::int64_t row = c.w + t.gap, plane = c.h * row, all = c.n * c.k * plane;
         std::map<std::string, std::vector<float>> memory;
@@ -126,7 +126,7 @@ TEST_F(CpuMemory, ChannelsFirstOutput) {
 TEST_F(CpuMemory, ImageThatIsASlice) {
   const Graph graph = parse("store acc as y");
   std::vector<float> wide = random_values(pixels * 9, 7), y(pixels * 12);
-  arguments.a = {wide.data() + 2, DType::f32, {2, 9, 11, 5}, {99 * 9, 11 * 9, 9, 1}};
+  arguments.image = {wide.data() + 2, DType::f32, {2, 9, 11, 5}, {99 * 9, 11 * 9, 9, 1}};
   arguments.outputs["y"] = {y.data(), DType::f32, shape, {}};
   compile(convolution, graph).run(arguments);
   expect_ok(reference::run(convolution, graph, arguments).at("y"), convolution, arguments.outputs["y"]);
@@ -188,9 +188,9 @@ TEST_F(CpuMemory, InPlaceIsRefusedForOtherElements) {
 
 TEST_F(CpuMemory, OutputOverTheFilterIsRefused) {
   std::vector<float> memory(4096);
-  arguments.b.data = memory.data();
+  arguments.filter.data = memory.data();
   arguments.outputs["y"] = {memory.data(), DType::f32, {12}, {}};
-  refuse("store sum(acc, over=m) as y", "shares memory with the right operand (b)");
+  refuse("store sum(acc, over=m) as y", "shares memory with the filter");
 }
 
 // The accumulators stand in an output that is written when they are done with; the other outputs read them until then
@@ -231,7 +231,7 @@ TEST_F(CpuMemory, EpilogueOverATensor) {
           for (std::int64_t n = 0; n < 12; ++n) in[i * width + n] = r[i * 12 + n];
         std::vector<float> out(static_cast<std::size_t>(pixels * out_width), poison);
         Arguments a;
-        a.a = slice(in, width, 0);
+        a.image = slice(in, width, 0);
         a.outputs["y"] = slice(out, out_width, 0);
         cpu::compile_epilogue(space, graph).run(a);
         expect_ok(expected.at("y"), convolution, a.outputs["y"]);
@@ -250,7 +250,7 @@ TEST_F(CpuMemory, EpilogueInPlace) {
       for (std::int64_t i = 0; i < pixels; ++i)
         for (std::int64_t n = 0; n < 12; ++n) memory[i * width + n] = r[i * 12 + n];
       Arguments a;
-      a.a = slice(memory, width, 0);
+      a.image = slice(memory, width, 0);
       a.outputs["y"] = slice(memory, width, 0);
       SCOPED_TRACE(text);
       cpu::compile_epilogue(space, graph).run(a);
@@ -263,7 +263,7 @@ TEST_F(CpuMemory, EpilogueInPlaceIsRefusedWhereTheTensorIsReadAgain) {
   const Graph graph = parse("store relu(acc) as y\nstore group_norm(acc, groups=3) as z");
   std::vector<float> z(pixels * 12);
   Arguments a;
-  a.a = a.outputs["y"] = {r.data(), DType::f32, shape, {}};
+  a.image = a.outputs["y"] = {r.data(), DType::f32, shape, {}};
   a.outputs["z"] = {z.data(), DType::f32, shape, {}};
   const Executable kernel = cpu::compile_epilogue(space, graph);
   EXPECT_THROW(kernel.run(a), UserError);

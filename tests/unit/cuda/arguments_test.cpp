@@ -44,8 +44,8 @@ class CudaArguments : public ::testing::Test {
                 {Field::Kind::operand_value, "step", DType::i32, axes::scalar},
                 {Field::Kind::store_pointer, "mean", DType::f32, {RowAxis::b, ColAxis::g, 4}}};
     const std::vector<std::int64_t> mn{2, 4, 5, 16};
-    a.a = {at(0), DType::bf16, {2, 4, 5, 8}, {}};
-    a.b = {at(1), DType::bf16, {16, 3, 3, 8}, {}};
+    a.image = {at(0), DType::bf16, {2, 4, 5, 8}, {}};
+    a.filter = {at(1), DType::bf16, {16, 3, 3, 8}, {}};
     a.operands["bias"] = {at(2), DType::f32, {16}, {}};
     a.operands["r"] = {at(3), DType::bf16, mn, {}};
     a.operands["temb"] = {at(4), DType::bf16, {2, 16}, {}};
@@ -178,9 +178,16 @@ TEST_F(CudaArguments, ImagesThatLieApart) {
   EXPECT_EQ(b.pointers.size(), 8u);
 }
 
+TEST_F(CudaArguments, FactorsOfAnotherContraction) {
+  expect_refusal([](Arguments& x) { std::swap(x.filter, x.right); },
+                 "Arguments::right was given to a convolution, which multiplies Arguments::image and filter");
+  expect_refusal([](Arguments& x) { x.image = {}; },
+                 "the image is not bound; give a tensor of shape (2,4,5,8) and dtype bf16");
+}
+
 TEST_F(CudaArguments, ConstantFilterIsNotRead) {
   s.reads_b = false;
-  a.b = {};
+  a.filter = {};
   EXPECT_EQ(bind_arguments(s, a).b, nullptr);
 }
 
@@ -216,24 +223,24 @@ TEST_F(CudaArguments, ShapesDtypesAndStrides) {
   expect_refusal([](Arguments& x) { x.operands["bias"].dtype = DType::bf16; }, "was given dtype bf16; expected f32");
   expect_refusal(
       [](Arguments& x) {
-        x.a.shape = {2, 8, 4, 5};
+        x.image.shape = {2, 8, 4, 5};
       },
-      "the image (a) was given shape (2,8,4,5); expected (2,4,5,8)");
-  expect_refusal([](Arguments& x) { x.a.dtype = DType::f32; }, "the image (a) was given dtype f32; expected bf16");
+      "the image was given shape (2,8,4,5); expected (2,4,5,8)");
+  expect_refusal([](Arguments& x) { x.image.dtype = DType::f32; }, "the image was given dtype f32; expected bf16");
   expect_refusal(
       [](Arguments& x) {
-        x.b.shape = {16, 8, 3, 3};
+        x.filter.shape = {16, 8, 3, 3};
       },
-      "the filter (b) was given shape (16,8,3,3); expected (16,3,3,8)");
+      "the filter was given shape (16,8,3,3); expected (16,3,3,8)");
   expect_refusal([](Arguments& x) { x.outputs["y"].dtype = DType::f16; },
                  "output y[m,n] was given dtype f16; expected bf16");
-  expect_refusal([](Arguments& x) { x.a.strides = {160, 40, 8}; }, "3 strides");
+  expect_refusal([](Arguments& x) { x.image.strides = {160, 40, 8}; }, "3 strides");
   expect_refusal(
       [](Arguments& x) {
-        x.a.strides = {240, 60, 12, 1};
+        x.image.strides = {240, 60, 12, 1};
       },
       "rows 12 elements apart; expected a multiple of 16");
-  expect_refusal([](Arguments& x) { x.a.strides = {640, 160, 16, 1}; }, "make a dense copy");  // lines apart
+  expect_refusal([](Arguments& x) { x.image.strides = {640, 160, 16, 1}; }, "make a dense copy");  // lines apart
   expect_refusal([](Arguments& x) { x.operands["r"].strides = {640, 160, 32, 1}; }, "make a dense copy");
   expect_refusal([](Arguments& x) { x.outputs["h"].strides = {320, 80, 1, 5}; }, "make a dense copy");
   expect_refusal([](Arguments& x) { x.operands["bias"].strides = {0}; }, "make a dense copy");
@@ -241,24 +248,24 @@ TEST_F(CudaArguments, ShapesDtypesAndStrides) {
 }
 
 TEST_F(CudaArguments, DenseStridesAreWelcome) {
-  a.a.strides = {160, 40, 8, 1};
+  a.image.strides = {160, 40, 8, 1};
   a.operands["bias"].strides = {1};
   EXPECT_NO_THROW(bind_arguments(s, a));
 }
 
 // The image and the main output may be slices of wider tensors
 TEST_F(CudaArguments, RowsApart) {
-  a.a.strides = {320, 80, 16, 1};
+  a.image.strides = {320, 80, 16, 1};
   a.outputs["y"].strides = {800, 200, 40, 1};
   const BoundArguments b = bind_arguments(s, a);
   EXPECT_EQ(b.a_pitch, 16);
   EXPECT_EQ(b.output_pitch, 40);
   // beside each other in one tensor, and on top of each other
   a.outputs["y"] = {at(0, 2 * 8), DType::bf16, {2, 4, 5, 16}, {480, 120, 24, 1}};
-  a.a.strides = {480, 120, 24, 1};
+  a.image.strides = {480, 120, 24, 1};
   EXPECT_NO_THROW(bind_arguments(s, a));
-  expect_refusal([](Arguments& x) { x.outputs["y"].data = at(0); }, "shares memory with the image (a)");
-  a.a.strides = {};
+  expect_refusal([](Arguments& x) { x.outputs["y"].data = at(0); }, "shares memory with the image");
+  a.image.strides = {};
   EXPECT_EQ(bind_arguments(s,
                            [&] {
                              Arguments dense = a;
@@ -270,8 +277,8 @@ TEST_F(CudaArguments, RowsApart) {
 }
 
 TEST_F(CudaArguments, Pointers) {
-  expect_refusal([](Arguments& x) { x.b.data = nullptr; }, "the filter (b) was given a null pointer");
-  expect_refusal([](Arguments& x) { x.a.data = at(0, 8); }, "expected a multiple of 16 bytes");
+  expect_refusal([](Arguments& x) { x.filter.data = nullptr; }, "the filter was given a null pointer");
+  expect_refusal([](Arguments& x) { x.image.data = at(0, 8); }, "expected a multiple of 16 bytes");
   expect_refusal([](Arguments& x) { x.outputs["y"].data = at(6, 2); }, "expected a multiple of 16 bytes");
   expect_refusal([](Arguments& x) { x.outputs["h"].data = at(5, 8); }, "expected a multiple of 16 bytes");
   expect_refusal([](Arguments& x) { x.operands["r"].data = at(3, 4); }, "expected a multiple of 16 bytes");
@@ -281,8 +288,8 @@ TEST_F(CudaArguments, Pointers) {
 }
 
 TEST_F(CudaArguments, SharedMemory) {
-  expect_refusal([](Arguments& x) { x.outputs["y"].data = const_cast<void*>(x.a.data); },
-                 "output y[m,n] shares memory with the image (a)");
+  expect_refusal([](Arguments& x) { x.outputs["y"].data = const_cast<void*>(x.image.data); },
+                 "output y[m,n] shares memory with the image");
   expect_refusal([](Arguments& x) { x.outputs["y"].data = const_cast<void*>(x.operands["r"].data); },
                  "shares memory with operand r[m,n]");
   expect_refusal([](Arguments& x) { x.outputs["h"].data = x.outputs["y"].data; }, "share memory; give each its own");
@@ -301,8 +308,8 @@ TEST(CudaProducts, MatricesOfABatchMayLieApart) {
   s.main_store = 0;
   const auto at = [](std::uintptr_t address) { return reinterpret_cast<void*>(address); };
   Arguments a;
-  a.a = {at(0x100000), DType::bf16, {3, 8, 16}, {136, 16, 1}};
-  a.b = {at(0x200000), DType::bf16, {3, 24, 16}, {}};
+  a.left = {at(0x100000), DType::bf16, {3, 8, 16}, {136, 16, 1}};
+  a.right = {at(0x200000), DType::bf16, {3, 24, 16}, {}};
   a.outputs["y"] = {at(0x300000), DType::bf16, {3, 8, 24}, {}};
   BoundArguments bound = bind_arguments(s, a);
   EXPECT_EQ(bound.step_a, 136);
@@ -313,7 +320,7 @@ TEST(CudaProducts, MatricesOfABatchMayLieApart) {
   EXPECT_THROW(bind_arguments(s, a), UserError);
   a.outputs["y"].data = at(0x300000);
   for (const std::int64_t step : {0, 120, 132}) {
-    a.a.strides[0] = step;
+    a.left.strides[0] = step;
     try {
       bind_arguments(s, a);
       ADD_FAILURE() << "accepted " << step;
@@ -321,7 +328,7 @@ TEST(CudaProducts, MatricesOfABatchMayLieApart) {
       EXPECT_THAT(e.what(), HasSubstr("elements from one matrix to the next; expected a multiple of 8 from 128 on"));
     }
   }
-  a.a.strides = {136, 24, 1};
+  a.left.strides = {136, 24, 1};
   EXPECT_THROW(bind_arguments(s, a), UserError);
 }
 

@@ -39,8 +39,8 @@ TEST_F(CudaLaunch, MemoryThatIsTooSmall) {
   EXPECT_THAT(refused([&](Arguments& x) { x.outputs["h"].data = few; }), HasSubstr("output h[m,n] was given"));
   EXPECT_THAT(refused([&](Arguments& x) { x.outputs["mu"].data = few; }), HasSubstr("expected 128 bytes"));
   EXPECT_THAT(refused([&](Arguments& x) { x.operands["bias"].data = few; }), HasSubstr("operand bias[n] was given"));
-  EXPECT_THAT(refused([&](Arguments& x) { x.a.data = few; }), HasSubstr("the image (a) was given"));
-  EXPECT_THAT(refused([&](Arguments& x) { x.b.data = few; }), HasSubstr("the filter (b) was given"));
+  EXPECT_THAT(refused([&](Arguments& x) { x.image.data = few; }), HasSubstr("the image was given"));
+  EXPECT_THAT(refused([&](Arguments& x) { x.filter.data = few; }), HasSubstr("the filter was given"));
   EXPECT_THAT(refusal<UserError>([&] {
                 Arguments wrong = a;
                 wrong.outputs["y"].data = few;

@@ -28,8 +28,8 @@ TEST_F(CudaLaunch, IsWhatThePlanSays) {
   EXPECT_THAT(state.attributes, ::testing::Contains("shared " + std::to_string(plan.shared_bytes)));
 
   const Parameters p = parameters_of(launch);
-  EXPECT_EQ(mapped(p.conv.activation), a.a.data);
-  EXPECT_EQ(mapped(p.conv.filter), a.b.data);
+  EXPECT_EQ(mapped(p.conv.activation), a.image.data);
+  EXPECT_EQ(mapped(p.conv.filter), a.filter.data);
   EXPECT_EQ(mapped(p.conv.output), a.outputs["y"].data);
   EXPECT_EQ(mapped(p.conv.side), a.outputs["h"].data);
   EXPECT_EQ(p.conv.side_memory, a.outputs["h"].data);
@@ -111,8 +111,8 @@ TEST_F(CudaLaunch, TheContextIsLeftAsItWas) {
 
 TEST_F(CudaLaunch, ConstantFilters) {
   std::vector<std::uint16_t> filter(64 * 9 * 64, 0x3f80);
-  options.constant_b = ConstTensorView{filter.data(), DType::bf16, {64, 3, 3, 64}, {}};
-  a.b = {};
+  options.constant_filter = ConstTensorView{filter.data(), DType::bf16, {64, 3, 3, 64}, {}};
+  a.filter = {};
   built();
   filter.assign(filter.size(), 0);  // it was copied
   built().run(a);
@@ -120,8 +120,8 @@ TEST_F(CudaLaunch, ConstantFilters) {
   EXPECT_EQ(copied[0], 0x3f80);
   EXPECT_EQ(copied[filter.size() - 1], 0x3f80);
   executable.reset();
-  options.constant_b->shape = {64, 64, 3, 3, 1};
-  EXPECT_THAT(refusal<UserError>([&] { built(); }), HasSubstr("the constant filter (constant_b) was given shape"));
+  options.constant_filter->shape = {64, 64, 3, 3, 1};
+  EXPECT_THAT(refusal<UserError>([&] { built(); }), HasSubstr("the constant filter (constant_filter) was given shape"));
 }
 
 TEST_F(CudaLaunch, LaunchesKeepTheirKernel) {

@@ -61,8 +61,8 @@ class CudaLaunch : public ::testing::Test {
     options.plan = plan;
     kernel = lower::lower(conv, parse(text), options, open_device(0));
     state.parameter_bytes = parameter_bytes(kernel.kernel.fields.size());
-    a.a = {memory(conv.n * conv.h * conv.w * conv.c * 2), DType::bf16, {4, 32, 32, 64}, {}};
-    a.b = {memory(64 * 9 * 64 * 2), DType::bf16, {64, 3, 3, 64}, {}};
+    a.image = {memory(conv.n * conv.h * conv.w * conv.c * 2), DType::bf16, {4, 32, 32, 64}, {}};
+    a.filter = {memory(64 * 9 * 64 * 2), DType::bf16, {64, 3, 3, 64}, {}};
     for (const char* name : {"bias", "gamma"}) a.operands[name] = {memory(64 * 4), DType::f32, {64}, {}};
     for (const char* name : {"h", "y"})
       a.outputs[name] = {memory(4 * 32 * 32 * 64 * 2), DType::bf16, {4, 32, 32, 64}, {}};

@@ -99,7 +99,8 @@ class Slots : public CudaLaunch {
   // Everything that the kind's kernel reads and writes, in memory of its own
   Arguments arguments_for(const Kind& kind, const Graph& graph) {
     Arguments all;
-    all.a = tensor(shape_a(kind.contraction), DType::bf16), all.b = tensor(shape_b(kind.contraction), DType::bf16);
+    all.a(kind.contraction) = tensor(shape_a(kind.contraction), DType::bf16);
+    all.b(kind.contraction) = tensor(shape_b(kind.contraction), DType::bf16);
     add(all, graph, kind.contraction);
     auto shape = shape_mn(kind.contraction);
     const CompileOptions& o = kind.options;
@@ -135,8 +136,8 @@ class Slots : public CudaLaunch {
                                .bytes = bytes};
     Launch moved = made.bind(from, room);
     const bool product = std::holds_alternative<Gemm>(kind.contraction);
-    moved.rebind(moved.slot(product ? "left" : "image"), to.a.data);
-    moved.rebind(moved.slot(product ? "right" : "filter"), to.b.data);
+    moved.rebind(moved.slot(product ? "left" : "image"), to.a(kind.contraction).data);
+    moved.rebind(moved.slot(product ? "right" : "filter"), to.b(kind.contraction).data);
     for (const auto& [name, t] : to.operands) moved.rebind(moved.slot("operand " + name), t.data);
     for (const auto& [name, t] : to.outputs) moved.rebind(moved.slot(name), t.data);
     if (graph.nodes.size() > 0 && std::string(kind.text).find("gain") != std::string::npos)
@@ -187,7 +188,7 @@ TEST_F(Slots, NamesThatAreNone) {
 }
 
 TEST_F(Slots, NamesOfSeveral) {
-  const std::vector<Slot> slots{{.name = "filter", .what = "the filter (b)", .kind = Slot::Kind::factor},
+  const std::vector<Slot> slots{{.name = "filter", .what = "the filter", .kind = Slot::Kind::factor},
                                 {.name = "filter", .what = "operand filter[n]", .kind = Slot::Kind::operand},
                                 {.name = "x", .what = "operand x[n]", .kind = Slot::Kind::operand},
                                 {.name = "x", .what = "output x[m,n]", .kind = Slot::Kind::output}};
@@ -203,15 +204,15 @@ TEST_F(Slots, ArgumentsThatCannotBe) {
   Launch launch = built().bind(a);
   const std::size_t image = launch.slot("image"), gain = launch.slot("gain"), y = launch.slot("y");
   EXPECT_THAT(refusal<UserError>([&] { launch.rebind(image, nullptr); }), HasSubstr("was given a null pointer"));
-  EXPECT_THAT(refusal<UserError>([&] { launch.rebind(image, static_cast<const std::byte*>(a.a.data) + 8); }),
+  EXPECT_THAT(refusal<UserError>([&] { launch.rebind(image, static_cast<const std::byte*>(a.image.data) + 8); }),
               HasSubstr("expected a multiple of 16 bytes"));
-  EXPECT_THAT(refusal<UserError>([&] { launch.rebind(gain, a.a.data); }), HasSubstr("expected a number"));
+  EXPECT_THAT(refusal<UserError>([&] { launch.rebind(gain, a.image.data); }), HasSubstr("expected a number"));
   EXPECT_THAT(refusal<UserError>([&] { launch.rebind(image, 1.0); }), HasSubstr("expected the address of a tensor"));
-  EXPECT_THAT(refusal<UserError>([&] { launch.rebind(100, a.a.data); }), HasSubstr("slot 100 was given"));
+  EXPECT_THAT(refusal<UserError>([&] { launch.rebind(100, a.image.data); }), HasSubstr("slot 100 was given"));
   EXPECT_NO_THROW(launch.enqueue(nullptr)) << "nothing of it was taken";
   // An output where an input lies is an error of the launch, so that two may change places
   void* const elsewhere = memory(conv.n * conv.h * conv.w * conv.c * 2);
-  launch.rebind(y, a.a.data);
+  launch.rebind(y, a.image.data);
   EXPECT_THAT(refusal<UserError>([&] { launch.enqueue(nullptr); }), HasSubstr("output y[m,n] shares memory with"));
   EXPECT_THAT(refusal<UserError>([&] { launch.enqueue(nullptr); }), HasSubstr("shares memory")) << "again";
   launch.rebind(image, elsewhere);
@@ -254,8 +255,8 @@ TEST_F(Slots, WorkspacesThatCannotServe) {
   EXPECT_THAT(refused({.memory = nullptr, .bytes = bytes}), HasSubstr("at a null pointer"));
   alignas(256) static std::byte host[256];
   EXPECT_THAT(refused({.memory = host, .bytes = bytes}), HasSubstr("the workspace was given the address"));
-  EXPECT_THAT(refused({.memory = const_cast<void*>(a.a.data), .bytes = bytes}),
-              HasSubstr("the image (a) shares memory with the workspace"));
+  EXPECT_THAT(refused({.memory = const_cast<void*>(a.image.data), .bytes = bytes}),
+              HasSubstr("the image shares memory with the workspace"));
 }
 
 // A captured node keeps the arguments of its moment
@@ -264,7 +265,7 @@ TEST_F(Slots, AreCopiedByACapture) {
   Launch launch = built().bind(a);
   const CUgraph graph = captured(s, [&] { launch.enqueue(s); });
   launch.rebind(launch.slot("image"), memory(conv.n * conv.h * conv.w * conv.c * 2));
-  EXPECT_EQ(mapped(parameters_of(state.launches.at(0)).conv.activation), a.a.data);
+  EXPECT_EQ(mapped(parameters_of(state.launches.at(0)).conv.activation), a.image.data);
   driver().cuGraphDestroy(graph);
 }
 

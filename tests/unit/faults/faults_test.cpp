@@ -75,8 +75,8 @@ bool graph_on_the_cpu() {
   const std::vector<float> a(64, 0.5f), b(64, 2.0f), bias(8, 1.0f);
   std::vector<float> y(64, -1);
   Arguments x;
-  x.a = {a.data(), DType::f32, {1, 8, 8}, {}};
-  x.b = {b.data(), DType::f32, {1, 8, 8}, {}};
+  x.left = {a.data(), DType::f32, {1, 8, 8}, {}};
+  x.right = {b.data(), DType::f32, {1, 8, 8}, {}};
   x.operands["bias"] = {bias.data(), DType::f32, {8}, {}};
   x.outputs["y"] = {y.data(), DType::f32, {1, 8, 8}, {}};
   run.run(x);

@@ -157,8 +157,8 @@ TEST(FactorCrossEntropy, IsAccurateWhereTheFormulaIsNot) {
   const Gemm gemm{.m = 1, .n = 6, .k = 1};
   const std::vector<float> logits{-60, -20, -5, 5, 20, 60}, targets{0, 0, 0, 1, 1, 1}, one{1};
   Arguments arguments;
-  arguments.a = {one.data(), DType::f32, {1, 1, 1}, {}};
-  arguments.b = {logits.data(), DType::f32, {1, 1, 6}, {}};
+  arguments.left = {one.data(), DType::f32, {1, 1, 1}, {}};
+  arguments.right = {logits.data(), DType::f32, {1, 1, 6}, {}};
   arguments.operands["c"] = {targets.data(), DType::f32, {1, 1, 6}, {}};
   const auto y = reference::run(gemm, stable, arguments).at("y");
   for (std::size_t i = 0; i < 6; ++i) {

@@ -116,14 +116,14 @@ TEST(Evaluate, LayoutsAgree) {
   g.store(group_norm(g.acc() + g.operand("res", axes::mn), {5, {}, {}, 1e-5}), DType::f32, "y");
   const Graph graph = g.build();
   Arguments arguments;
-  arguments.a = view(x, {2, 3, 4, 2});
-  arguments.b = view(w, {5, 2, 2, 2});
+  arguments.image = view(x, {2, 3, 4, 2});
+  arguments.filter = view(w, {5, 2, 2, 2});
   arguments.operands["res"] = view(res, {2, 3, 4, 5});
   const Values nhwc = run(c, graph, arguments).at("y");
   // the same memory described as (N,C,H,W) by strides
   c.layout = Layout::nchw;
-  arguments.a = {x.data(), DType::f32, {2, 2, 3, 4}, {24, 1, 8, 2}};
-  arguments.b = {w.data(), DType::f32, {5, 2, 2, 2}, {8, 1, 4, 2}};
+  arguments.image = {x.data(), DType::f32, {2, 2, 3, 4}, {24, 1, 8, 2}};
+  arguments.filter = {w.data(), DType::f32, {5, 2, 2, 2}, {8, 1, 4, 2}};
   arguments.operands["res"] = {res.data(), DType::f32, {2, 5, 3, 4}, {60, 1, 20, 5}};
   const Values nchw = run(c, graph, arguments).at("y");
   EXPECT_EQ(nhwc.value, nchw.value);

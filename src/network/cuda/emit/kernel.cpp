@@ -36,8 +36,8 @@ class TensorCoreStep final : public Step {
   }
   Launch bind(const Bases& bases) const override {
     Arguments arguments;
-    arguments.a = image_.view(bases);
-    arguments.b = filter_.view(bases);
+    arguments.a(lowered_.problem.contraction) = image_.view(bases);
+    arguments.b(lowered_.problem.contraction) = filter_.view(bases);
     for (const Argument& o : operands_) arguments.operands.emplace(o.name, o.view(bases));
     for (const Argument& o : outputs_) arguments.outputs.emplace(o.name, o.view(bases));
     return executable_->bind(arguments, {.memory = bases.workspace, .bytes = workspace_bytes(), .is_clear = true});

@@ -91,7 +91,8 @@ TEST(HostRun, EveryOutputAgreesWithTheReference) {
   std::int64_t elements = 0, unclaimed = 0;
   for (std::size_t i = 0; i < cases.size(); ++i) {
     const HostCase& c = cases[i];
-    const auto product = reference::contract(c.problem.contraction, c.problem.arguments.a, c.problem.arguments.b);
+    const auto product = reference::contract(c.problem.contraction, c.problem.arguments.a(c.problem.contraction),
+                                             c.problem.arguments.b(c.problem.contraction));
     run(c, product, host::entries[i]);
     for (const auto& [name, values] :
          reference::evaluate(c.problem.graph, c.problem.contraction, product, c.problem.arguments)) {
