@@ -55,10 +55,9 @@ struct CompileOptions {
   /// SMs that kernels of the tensor cores leave to others: communication, another process under MPS, a green context.
   /// The plan is made for a GPU that has so many fewer; each of the others' SMs may cost a whole cluster.
   int spare_sms = 0;
-  /// For tests: a wait inside the kernel that lasts some seconds ends the launch with an error.
+  /// To find errors of one's own: a kernel whose blocks wait for one another ends with an error where its workspace is
+  /// in use already, and where a wait lasts some seconds.
   bool watchdog = false;
-  /// For tests: random delays before each publication, wait and store.
-  bool delays = false;
 };
 
 /// What one execution reads and writes. All memory belongs to the caller. On a GPU all tensors are dense (matrices

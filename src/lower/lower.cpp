@@ -32,7 +32,7 @@ codegen::Kernel generate(const Problem& p, const families::Plan& plan) {
   return plan.family->generate(plan, p.epilogue,
                                {.accurate = p.options.accurate,
                                 .watchdog = p.options.watchdog,
-                                .delays = p.options.delays,
+                                .delays = p.delays,
                                 .storage = p.options.storage,
                                 .scalar_pointers = p.options.device_scalars,
                                 .apart = p.apart});
@@ -57,7 +57,8 @@ Problem analyse(const Contraction& contraction, const Graph& graph, const Compil
   epilogue.storage = options.storage;
   plan::add_head(epilogue, options.head, contraction);
   if (further.moments.channels > 0) plan::store_moments(epilogue, further.moments, e.cols);
-  return {contraction, graph, options, plan::as_convolution(contraction), std::move(epilogue), further.apart};
+  return {contraction,         graph,         options,       plan::as_convolution(contraction),
+          std::move(epilogue), further.apart, further.delays};
 }
 
 Lowered lower(Problem problem, const plan::Device& device) {

@@ -15,10 +15,11 @@
 
 namespace unisono::lower {
 
-/// What networks ask of a kernel beyond CompileOptions.
+/// What networks and tests ask of a kernel beyond CompileOptions.
 struct Further {
   plan::StoredMoments moments = {};  ///< mean and M2 of the main store, stored beside it; no channels: none
   std::set<std::string> apart = {};  ///< operands [b,n] whose images may lie further apart than they have columns
+  bool delays = false;               ///< for tests: random delays before each publication, wait and store
 };
 
 /// What a kernel is wanted for: everything that is known before a device is.
@@ -29,6 +30,7 @@ struct Problem {
   plan::ConvTask task = Conv2d{};  ///< the contraction as the kernels see it
   plan::Epilogue epilogue;         ///< the graph after the passes, analysed, with what `options` and Further ask of it
   std::set<std::string> apart = {};
+  bool delays = false;  ///< Further::delays
 };
 
 /// The graph after the passes; CompileOptions::on_pass hears of each.

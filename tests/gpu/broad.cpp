@@ -12,6 +12,7 @@
 #include "gpu/broad.hpp"
 #include "gpu/broad_run.hpp"
 #include "gpu/kernels.hpp"
+#include "gpu/moments.hpp"
 #include "gpu/options.hpp"
 #include "gpu/problem.hpp"
 #include "lower/lower.hpp"
@@ -161,7 +162,7 @@ std::vector<Case> broad_endurance_cases() {
   auto cases = chosen_broad_cases();
   for (std::size_t i = 0; i < cases.size(); i += broad_shapes) {
     Case& c = cases[i];
-    c.options.delays = c.options.watchdog = options().delays;
+    c.delays = c.options.watchdog = options().delays;
     if (is_served(c)) some.push_back(std::move(c));
   }
   return some;
@@ -172,7 +173,7 @@ std::vector<jit::Request> requests_of(const std::vector<Case>& cases) {
   std::set<std::string> seen;
   for (const Case& c : cases) {
     try {
-      jit::Request r = lower::lower(c.contraction(), graph_of(c), c.options, planning_device()).request();
+      jit::Request r = kernel_of(c, planning_device()).request();
       if (r.title.find(options().only) == std::string::npos) continue;
       if (seen.insert(r.source).second) requests.push_back(std::move(r));
     } catch (const Unsupported&) {  // Run::take counts it

@@ -70,7 +70,7 @@ TEST(GraphsSmall, TwoCapturesReplayAtOnce) {
 
 Case checked(bool delays) {
   Case c = exchanging();
-  c.options.watchdog = true, c.options.delays = delays;
+  c.options.watchdog = true, c.delays = delays;
   return c;
 }
 

@@ -37,6 +37,8 @@ struct Case {
   std::string witnessed = {}, witness_axes = {};
   /// Moments of every so many channels of the only store, or of a divisor, are stored beside it; 0: none.
   std::int64_t moments = 0;
+  /// Random delays at every point of the statistics exchange.
+  bool delays = false;
 
   Contraction contraction() const { return product ? Contraction(*product) : as_computed(); }
   /// For a product, the convolution that computes it.

@@ -21,7 +21,7 @@ using test::Random;
 
 std::string Case::describe() const {
   std::string more = options.accurate ? ", accurate" : "";
-  if (options.delays) more += ", delays";
+  if (delays) more += ", delays";
   if (moments != 0) more += fmt::format(", moments of {} channels", moments);
   if (options.resampled.any())
     more += fmt::format(", resampled '{}' '{}'{}", options.resampled.pooled, options.resampled.enlarged,
@@ -315,7 +315,7 @@ std::vector<Case> endurance_cases(std::uint64_t seed) {
 
 std::vector<Case> delay_cases(std::uint64_t seed) {
   auto cases = random_cases(seed + 2, 30, 2);
-  for (Case& c : cases) c.name = "delays, " + c.name, c.options.delays = c.options.watchdog = true;
+  for (Case& c : cases) c.name = "delays, " + c.name, c.delays = c.options.watchdog = true;
   return cases;
 }
 

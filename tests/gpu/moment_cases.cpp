@@ -16,11 +16,12 @@ namespace unisono::gpu {
 
 lower::Lowered kernel_of(const Case& c, const plan::Device& device) {
   lower::Further further;
+  further.delays = c.delays;
   if (c.moments != 0) further.moments = {moments_name, c.moments};
   return lower::lower(lower::analyse(c.contraction(), graph_of(c), c.options, further), device);
 }
 
-Executable compile_with_moments(const Case& c) {
+Executable compile_case(const Case& c) {
   lower::Lowered k = kernel_of(c, device().device);
   k.problem.options.device_index = device().index;
   jit::Binary binary = compiler().compile(k.request());

@@ -1,6 +1,6 @@
 #pragma once
-/// Kernels that store moments of what they store (Case::moments). No option of CompileOptions asks for them, networks
-/// do.
+/// Kernels that store moments of what they store (Case::moments), and others with what no option of CompileOptions asks
+/// for.
 
 #include "gpu/problem.hpp"
 #include "lower/lower.hpp"
@@ -9,10 +9,10 @@ namespace unisono::gpu {
 
 inline constexpr const char* moments_name = "moments";
 
-/// The case's kernel, moments included if it has any.
+/// The case's kernel, with its moments and delays.
 lower::Lowered kernel_of(const Case& c, const plan::Device& device);
 /// Compiled and loaded, on the GPU under test.
-Executable compile_with_moments(const Case& c);
+Executable compile_case(const Case& c);
 /// Empty if every unit's entries, merged in float64, are the moments of the stored values.
 std::string judge_moments(const Outcome& outcome, const ConstTensorView& stored);
 

@@ -210,7 +210,8 @@ Arguments Outcome::arguments() const {
 }
 
 Executable Problem::compile() const {
-  return c_.moments != 0 ? compile_with_moments(c_) : unisono::compile(c_.contraction(), graph_, c_.options);
+  const bool beyond_options = c_.moments != 0 || c_.delays;
+  return beyond_options ? compile_case(c_) : unisono::compile(c_.contraction(), graph_, c_.options);
 }
 
 void Problem::poison(CUstream stream) {

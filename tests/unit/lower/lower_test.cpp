@@ -100,6 +100,14 @@ TEST_F(Lower, APlanIsTakenAsItWasFixed) {
   EXPECT_EQ(lower(fixed.problem, fixed.chosen, device).kernel.source, fixed.kernel.source);
 }
 
+// No option of the public interface asks for them
+TEST_F(Lower, DelaysAreForTests) {
+  const Lowered without = lower(conv(), parse(block), {}, device);
+  EXPECT_EQ(without.kernel.source.find("UNISONO_DELAYS"), std::string::npos);
+  const Lowered with = lower(analyse(conv(), parse(block), {}, {.delays = true}), device);
+  EXPECT_THAT(with.kernel.source, HasSubstr("#define UNISONO_DELAYS"));
+}
+
 // What only networks ask for
 TEST_F(Lower, MomentsAndOperandsApart) {
   const Graph graph = parse("store silu(acc + bias[n] + temb[b,n]) as y : bf16\n");
