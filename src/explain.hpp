@@ -11,10 +11,11 @@ namespace unisono::cuda {
 
 struct Explanation {
   std::string contraction;
-  std::string device;       ///< "NVIDIA H200"
-  std::string device_note;  ///< why it is not the GPU of this machine; empty if it is
-  std::string plan;         ///< the one that is taken
-  std::string origin;       ///< where it comes from: the cost model, or what was measured
+  std::string device;          ///< "NVIDIA H200"
+  std::string device_note;     ///< why it is not the GPU of this machine; empty if it is
+  std::string plan;            ///< the one that is taken
+  PlanOverride plan_override;  ///< fixes this plan
+  std::string origin;          ///< where it comes from: the cost model, or what was measured
   double predicted_us = 0;
   std::size_t workspace_bytes = 0;
   std::string reasons;                 ///< why it is taken, the next best, and why others were refused; lines

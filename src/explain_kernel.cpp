@@ -14,6 +14,7 @@ KernelExplanation explain_kernel(const Contraction& contraction, const Graph& gr
   out.device = std::move(e.device);
   out.device_note = std::move(e.device_note);
   out.plan = std::move(e.plan);
+  out.plan_override = std::move(e.plan_override);
   out.origin = std::move(e.origin);
   out.predicted_us = e.predicted_us;
   out.workspace_bytes = e.workspace_bytes;
@@ -27,6 +28,7 @@ std::string to_string(const KernelExplanation& e) {
   shown.contraction = e.contraction;
   shown.device = e.device;
   shown.device_note = e.device_note;
+  shown.plan_override = e.plan_override;
   shown.origin = e.origin;
   shown.reasons = e.reasons;
   return cuda::to_text(shown, e.arguments);

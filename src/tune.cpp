@@ -14,8 +14,9 @@ TuningReport tune(const Contraction& contraction, const Graph& graph, const Comp
                   const TuningOptions& tuning) {
   verify(graph);
   runtime::check_storage(options, runtime::operand_names(graph));
-  if (!options.plan.empty())
-    throw UserError("CompileOptions::plan is given, so there is nothing to choose; leave it empty to tune");
+  if (!options.plan.empty() || options.plan_override.any())
+    throw UserError(
+        "CompileOptions::plan or plan_override is given, so there is nothing to choose; leave both empty to tune");
   return tuner::tune({lower::analyse(contraction, graph, options)}, tuning);
 }
 

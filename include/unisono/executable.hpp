@@ -13,6 +13,7 @@
 #include "unisono/contraction.hpp"
 #include "unisono/graph.hpp"
 #include "unisono/head.hpp"
+#include "unisono/plan.hpp"
 #include "unisono/resampled.hpp"
 #include "unisono/tensor.hpp"
 
@@ -41,7 +42,9 @@ struct CompileOptions {
   /// Parts of the plan that the caller fixes, such as "tile=128x160 order=pingpong mode=resident"; the rest is chosen.
   /// docs/cuda-backend.md lists the keys.
   std::string plan = {};
-  /// Where `plan` is empty: a plan that was measured for this problem comes before the cost model's
+  /// The same with types, for a field that `plan` does not fix.
+  PlanOverride plan_override = {};
+  /// Where nothing of the plan is fixed: one that was measured for this problem comes before the cost model's
   /// (unisono/tuning.hpp).
   bool tuned = true;
   /// Scalar operands that are bound as tensors in the GPU's memory.

@@ -17,6 +17,7 @@ struct KernelExplanation {
   std::string device;                  ///< "NVIDIA H200"
   std::string device_note;             ///< why it is not a GPU of this machine; empty if it is
   std::string plan;                    ///< docs/plan.md says how to read it
+  PlanOverride plan_override;          ///< CompileOptions::plan_override that fixes all of it
   std::string origin;                  ///< where the plan comes from: the cost model, or what was measured
   double predicted_us = 0;             ///< by the cost model
   std::size_t workspace_bytes = 0;     ///< of one execution in flight

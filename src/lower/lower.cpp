@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "families/interface/family.hpp"
+#include "families/interface/typed_override.hpp"
 #include "lower/request.hpp"
 #include "passes/passes.hpp"
 #include "plan/as_convolution.hpp"
@@ -17,7 +18,7 @@ namespace unisono::lower {
 namespace {
 
 tuning::Chosen choose(const Problem& p, const plan::Device& device) {
-  const auto fixed = plan::Override::parse(p.options.plan);
+  const auto fixed = plan::fixed_by(p.options.plan, p.options.plan_override);
   if (std::holds_alternative<Conv2d>(p.contraction))
     return tuning::choose(p.task, p.epilogue, device, fixed, p.options.tuned);
   try {

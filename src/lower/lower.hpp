@@ -53,9 +53,9 @@ struct Lowered {
   jit::Request request() const;
 };
 
-/// By the plan that CompileOptions::plan fixes, else by a measured one unless CompileOptions::tuned is off, else by the
-/// cost model's. Throws Unsupported with the reasons where no plan serves the problem on this device, and UserError for
-/// a plan's text that is wrong.
+/// By the plan that CompileOptions::plan and plan_override fix, else by a measured one unless CompileOptions::tuned is
+/// off, else by the cost model's. Throws Unsupported with the reasons where no plan serves the problem on this device,
+/// and UserError for a plan's text that is wrong.
 Lowered lower(Problem problem, const plan::Device& device);
 
 /// A kernel, or why there is none.

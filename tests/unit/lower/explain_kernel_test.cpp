@@ -37,6 +37,48 @@ TEST(ExplainKernel, APlanMayBeFixedAndAFunctionIsShown) {
   EXPECT_THAT(e.source, HasSubstr("return 1.25f * x;"));
 }
 
+TEST(ExplainKernel, ATypedOverride) {
+  const Graph graph = parse("store relu(acc) as y : bf16");
+  const PlanOverride wanted{.tile = {{128, 64}}, .schedule = PlanOverride::Schedule::cooperative};
+  const auto by_type = explain_kernel(product, graph, {.plan_override = wanted});
+  const auto by_text = explain_kernel(product, graph, {.plan = "tile=128x64 order=cooperative"});
+  EXPECT_EQ(by_type.plan, by_text.plan);
+  EXPECT_EQ(by_type.source, by_text.source);
+  EXPECT_EQ(
+      explain_kernel(product, graph, {.plan = "tile=128x64", .plan_override = {.schedule = wanted.schedule}}).plan,
+      by_text.plan);
+  // what is taken is told, and gives the same again
+  EXPECT_EQ(by_type.plan_override.tile, wanted.tile);
+  EXPECT_TRUE(by_type.plan_override.stages.has_value());
+  const auto again = explain_kernel(product, graph, {.plan_override = by_type.plan_override});
+  EXPECT_EQ(again.plan, by_type.plan);
+  EXPECT_THAT(to_string(by_type), HasSubstr("fixed again by: family=sm90_conv tile=128x64 depth="));
+}
+
+TEST(ExplainKernel, ATypedOverrideThatIsIllegalIsRefusedWithAReason) {
+  const Graph graph = parse("store relu(acc) as y : bf16");
+  const auto refusal = [&](const CompileOptions& options) -> std::string {
+    try {
+      explain_kernel(product, graph, options);
+    } catch (const UserError& e) {
+      return std::string("user: ") + e.what();
+    } catch (const Unsupported& e) {
+      return std::string("unsupported: ") + e.what();
+    }
+    return "served";
+  };
+  EXPECT_THAT(refusal({.plan_override = {.tile = {{0, 64}}}}), HasSubstr("user: plan override: tile=0x64: expected"));
+  EXPECT_THAT(refusal({.plan_override = {.depth = 48}}), HasSubstr("user: plan override: depth=48: expected 128, 64"));
+  EXPECT_THAT(refusal({.plan_override = {.schedule = static_cast<PlanOverride::Schedule>(7)}}),
+              HasSubstr("user: PlanOverride::schedule is 7, which is none of its values"));
+  EXPECT_THAT(refusal({.plan_override = {.fetch = -1}}), HasSubstr("user: plan override: fetch=-1: expected 0 to 3"));
+  EXPECT_THAT(refusal({.plan = "tile=128x64", .plan_override = {.tile = {{128, 64}}}}),
+              HasSubstr("user: CompileOptions::plan says tile=128x64 and CompileOptions::plan_override 128x64"));
+  EXPECT_THAT(refusal({.plan_override = {.mode = PlanOverride::Mode::resident}}),
+              HasSubstr("mode: the epilogue has no normalisation"));
+  EXPECT_THAT(refusal({.plan_override = {.loads = PlanOverride::Loads::unfolded}}), HasSubstr("load=unfold"));
+}
+
 TEST(ExplainKernel, WhatCompileRefusesIsRefused) {
   EXPECT_THROW(explain_kernel(Gemm{.m = 0, .n = 1, .k = 1}, parse("store acc as y : bf16")), UserError);
   EXPECT_THROW(explain_kernel(product, parse("store acc as y : f64")), Unsupported);

@@ -1,0 +1,72 @@
+#pragma once
+/// Parts of a GPU kernel's plan that the caller fixes, with their types. CompileOptions::plan says the same as text.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace unisono {
+
+/// Fields that are absent are chosen:
+///
+///     options.plan_override = {.tile = {{128, 160}}, .schedule = PlanOverride::Schedule::pingpong, .split = false};
+///
+/// What no kernel has, such as a tile of 0 rows, is a UserError of compile(). What this problem cannot have is
+/// Unsupported, with the rule that is broken. docs/plan.md tells what the fields mean.
+struct PlanOverride {
+  /// A CTA's part of the result.
+  struct Tile {
+    int rows = 0;      ///< matrix rows: pixels of a convolution
+    int channels = 0;  ///< columns of the result
+    bool operator==(const Tile&) const = default;
+  };
+  /// CTAs.
+  struct Cluster {
+    int rows = 1, channels = 1;
+    bool operator==(const Cluster&) const = default;
+  };
+  /// Shared memory is divided into these.
+  struct Stages {
+    int filters = 0;  ///< of one ring for both operands, if `others` is 0
+    int others = 0;   ///< of halo tiles, of activations beside stationary filters, or of windows, if unfolded
+    bool operator==(const Stages&) const = default;
+  };
+  /// What a thread of a depthwise kernel computes.
+  struct Strip {
+    int lines = 0, pixels = 0, channels = 0;
+    bool operator==(const Strip&) const = default;
+  };
+  enum class Schedule : std::uint8_t { cooperative, pingpong, pairs };  ///< of warpgroups
+  /// How the image comes to shared memory; in the text patch, runs, gather, unfold and depthwise.
+  enum class Loads : std::uint8_t { halo_tiles, im2col_tiles, gathered, unfolded, depthwise };
+  enum class Mode : std::uint8_t { none, resident, streamed, rows, general };  ///< of normalising
+
+  std::optional<std::string> family = {};  ///< of kernels
+  std::optional<Tile> tile = {};
+  std::optional<int> depth = {};  ///< elements of k in a step
+  std::optional<Schedule> schedule = {};
+  std::optional<Loads> loads = {};
+  std::optional<Stages> stages = {};
+  std::optional<int> store_buffers = {};
+  std::optional<Cluster> cluster = {};
+  std::optional<bool> split = {};       ///< split-K
+  std::optional<bool> swap = {};        ///< filters are the first operand of the matrix instruction
+  std::optional<bool> stationary = {};  ///< filters stay in shared memory for the whole launch
+  std::optional<Mode> mode = {};
+  std::optional<int> unit = {};   ///< channels that share one entry of statistics
+  std::optional<int> group = {};  ///< rows of tiles that are processed at a time
+  std::optional<int> fetch = {};  ///< operands [m,n] that TMA loads
+  std::optional<Strip> strip = {};
+
+  bool operator==(const PlanOverride&) const = default;
+  /// Whether anything is fixed.
+  bool any() const { return *this != PlanOverride{}; }
+};
+
+/// As CompileOptions::plan: "tile=128x160 order=pingpong split=off".
+std::string to_string(const PlanOverride& fixed);
+
+/// What such a text fixes. Throws UserError for an unknown key or value, with those that there are.
+PlanOverride parse_plan(const std::string& text);
+
+}  // namespace unisono

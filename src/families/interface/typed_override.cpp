@@ -1,0 +1,96 @@
+#include "families/interface/typed_override.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <string_view>
+
+#include "unisono/error.hpp"
+
+namespace unisono::plan {
+namespace {
+
+using P = PlanOverride;
+
+// In the order of the public enumerations
+constexpr std::array<std::string_view, 3> schedules{"cooperative", "pingpong", "pairs"};
+constexpr std::array<std::string_view, 5> loads{"patch", "runs", "gather", "unfold", "depthwise"};
+constexpr std::array<std::string_view, 5> modes{"none", "resident", "streamed", "rows", "general"};
+static_assert(static_cast<int>(P::Schedule::pairs) == static_cast<int>(Order::pairs));
+static_assert(static_cast<int>(P::Loads::depthwise) == static_cast<int>(Load::depthwise));
+static_assert(static_cast<int>(P::Mode::general) == static_cast<int>(NormMode::general));
+
+template <class Enum, std::size_t n>
+std::string word(Enum value, const std::array<std::string_view, n>& words, std::string_view field) {
+  const auto i = static_cast<std::size_t>(value);
+  if (i >= n) throw UserError(fmt::format("PlanOverride::{} is {}, which is none of its values", field, i));
+  return std::string(words[i]);
+}
+
+std::string text(int x) { return std::to_string(x); }
+std::string text(bool on) { return on ? "on" : "off"; }
+std::string text(const std::string& x) { return x; }
+std::string text(const P::Tile& x) { return fmt::format("{}x{}", x.rows, x.channels); }
+std::string text(const P::Cluster& x) { return fmt::format("{}x{}", x.rows, x.channels); }
+std::string text(const P::Strip& x) { return fmt::format("{}x{}x{}", x.lines, x.pixels, x.channels); }
+std::string text(const P::Stages& x) {
+  return x.others == 0 ? std::to_string(x.filters) : fmt::format("{}+{}", x.filters, x.others);
+}
+std::string text(P::Schedule x) { return word(x, schedules, "schedule"); }
+std::string text(P::Loads x) { return word(x, loads, "loads"); }
+std::string text(P::Mode x) { return word(x, modes, "mode"); }
+
+}  // namespace
+
+Override to_text_fields(const PlanOverride& fixed) {
+  Override all;
+  const auto put = [&all](const char* key, const auto& field) {
+    if (field) all.fields.emplace(key, text(*field));
+  };
+  put("family", fixed.family), put("tile", fixed.tile), put("depth", fixed.depth), put("order", fixed.schedule);
+  put("load", fixed.loads), put("stages", fixed.stages), put("buffers", fixed.store_buffers);
+  put("cluster", fixed.cluster), put("split", fixed.split), put("swap", fixed.swap);
+  put("stationary", fixed.stationary), put("mode", fixed.mode), put("unit", fixed.unit), put("group", fixed.group);
+  put("fetch", fixed.fetch), put("thread", fixed.strip);
+  resolve(all);  // refuses what no plan has
+  return all;
+}
+
+PlanOverride to_typed_fields(const Override& fixed) {
+  const FixedFields f = resolve(fixed);
+  PlanOverride typed;
+  typed.family = f.family;
+  if (f.tile_m) typed.tile = P::Tile{*f.tile_m, *f.tile_n};
+  typed.depth = f.tile_k;
+  if (f.order) typed.schedule = static_cast<P::Schedule>(*f.order);
+  if (f.load) typed.loads = static_cast<P::Loads>(*f.load);
+  if (f.stages) typed.stages = P::Stages{*f.stages, f.stages_a.value_or(0)};
+  typed.store_buffers = f.store_buffers;
+  if (f.cluster_m) typed.cluster = P::Cluster{*f.cluster_m, *f.cluster_n};
+  typed.split = f.split, typed.swap = f.swap, typed.stationary = f.stationary;
+  if (f.mode) typed.mode = static_cast<P::Mode>(*f.mode);
+  typed.unit = f.unit, typed.group = f.group, typed.fetch = f.fetch;
+  if (f.thread) typed.strip = P::Strip{(*f.thread)[0], (*f.thread)[1], (*f.thread)[2]};
+  return typed;
+}
+
+Override fixed_by(const std::string& text, const PlanOverride& typed) {
+  Override all = Override::parse(text);
+  for (const auto& [key, value] : to_text_fields(typed).fields)
+    if (const auto [there, added] = all.fields.emplace(key, value); !added)
+      throw UserError(fmt::format(
+          "CompileOptions::plan says {}={} and CompileOptions::plan_override {}; fix each field in one of them", key,
+          there->second, value));
+  resolve(all);
+  return all;
+}
+
+}  // namespace unisono::plan
+
+namespace unisono {
+
+std::string to_string(const PlanOverride& fixed) { return plan::to_string(plan::to_text_fields(fixed)); }
+
+PlanOverride parse_plan(const std::string& text) { return plan::to_typed_fields(plan::Override::parse(text)); }
+
+}  // namespace unisono
