@@ -30,9 +30,9 @@ double loss_of(double x, double t) { return std::max(x, 0.0) - x * t + std::log1
 
 int run() {
   constexpr std::int64_t m = 48, n = 20, k = 64;
-  const example::Tensor features = example::normal({1, m, k}, 1), weights = example::normal({1, k, n}, 2);
+  const example::Tensor features = example::normal({m, k}, 1), weights = example::normal({k, n}, 2);
   const example::Tensor bias = example::normal({n}, 3);
-  example::Tensor target = example::normal({1, m, n}, 4), loss({}), gradient({1, m, n});
+  example::Tensor target = example::normal({m, n}, 4), loss({}), gradient({m, n});
   for (float& t : target.values) t = t > 0 ? 1.0F : 0.0F;
 
   unisono::CompileOptions options;

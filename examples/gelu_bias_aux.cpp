@@ -19,9 +19,9 @@ int run() {
       unisono::compile(unisono::Gemm{.m = m, .n = n, .k = k, .transpose_b = true}, g.build());
   std::puts(kernel.describe().c_str());
 
-  const example::Tensor x = example::normal({1, m, k}, 1), w = example::normal({1, n, k}, 2);
+  const example::Tensor x = example::normal({m, k}, 1), w = example::normal({n, k}, 2);
   const example::Tensor bias = example::normal({n}, 3);
-  example::Tensor y({1, m, n}), aux({1, m, n});
+  example::Tensor y({m, n}), aux({m, n});
   unisono::Arguments arguments;
   arguments.left = x.view();
   arguments.right = w.view();

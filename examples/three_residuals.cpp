@@ -14,10 +14,10 @@ int run() {
   )"));
   std::puts(kernel.describe().c_str());
 
-  const example::Tensor x = example::normal({1, m, k}, 1), w = example::normal({1, k, n}, 2);
-  const example::Tensor r1 = example::normal({1, m, n}, 3), r2 = example::normal({1, m, n}, 4);
-  const example::Tensor r3 = example::normal({1, m, n}, 5);
-  example::Tensor d({1, m, n});
+  const example::Tensor x = example::normal({m, k}, 1), w = example::normal({k, n}, 2);
+  const example::Tensor r1 = example::normal({m, n}, 3), r2 = example::normal({m, n}, 4);
+  const example::Tensor r3 = example::normal({m, n}, 5);
+  example::Tensor d({m, n});
   unisono::Arguments arguments;
   arguments.left = x.view();
   arguments.right = w.view();

@@ -6,6 +6,7 @@
 #include <iterator>
 #include <utility>
 
+#include "ir/batch_view.hpp"
 #include "ir/extent_arithmetic.hpp"
 #include "jit/jit.hpp"
 #include "lower/lower.hpp"
@@ -51,9 +52,11 @@ Executable compile_cuda(const Contraction& contraction, const Graph& graph, cons
 
 }  // namespace
 
-Executable compile(const Contraction& contraction, const Graph& graph, const CompileOptions& options) {
+Executable compile(const Contraction& contraction, const Graph& graph, const CompileOptions& given) {
   // ir: the description and the graph are legal
   const Extents space = extents(contraction);
+  CompileOptions options = given;
+  if (options.constant_filter) options.constant_filter = ir::in_batch(*given.constant_filter, shape_b(contraction));
   verify(graph);
   ir::check_extent_arithmetic(graph, space);
   std::vector<std::string> operands = runtime::operand_names(graph);

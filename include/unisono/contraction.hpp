@@ -13,7 +13,8 @@ namespace unisono {
 
 /// acc[b, i, j] = Σ_k A[b, i, k]·B[b, k, j].
 /// A is (batch, m, k), or (batch, k, m) if transpose_a; B is (batch, k, n), or (batch, n, k) if transpose_b.
-/// Row m of the epilogue is b·m + i. Outputs with axes [m,n] are (batch, m, n).
+/// Row m of the epilogue is b·m + i. Outputs with axes [m,n] are (batch, m, n). All of these may be given as matrices,
+/// without the first extent, where batch is 1.
 struct Gemm {
   std::int64_t batch = 1, m = 0, n = 0, k = 0;
   bool transpose_a = false, transpose_b = false;

@@ -3,7 +3,7 @@
 ///
 ///     std::vector<float> weights(64 * 32);
 ///     std::vector<unisono::BFloat16> image = unisono::to_bf16(pixels);
-///     kernel.run({.left = unisono::view(rows, {1, 8, 4}), .right = unisono::view(weights, {1, 64, 32}), …});
+///     kernel.run({.left = unisono::view(rows, {8, 4}), .right = unisono::view(weights, {4, 32}), …});
 
 #include <cstdint>
 #include <iterator>

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "ir/batch_view.hpp"
 #include "support/float_convert.hpp"
 #include "unisono/error.hpp"
 
@@ -26,7 +27,8 @@ Strided Strided::split(int dim, std::int64_t outer) const {
   return r;
 }
 
-Strided checked(const ConstTensorView& view, const std::vector<std::int64_t>& shape, std::string_view what) {
+Strided checked(const ConstTensorView& given, const std::vector<std::int64_t>& shape, std::string_view what) {
+  const ConstTensorView view = ir::in_batch(given, shape);
   if (view.shape != shape)
     throw UserError(fmt::format("{} was given shape ({}); expected ({})", what, fmt::join(view.shape, ", "),
                                 fmt::join(shape, ", ")));

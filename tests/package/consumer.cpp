@@ -14,10 +14,10 @@ int main() {
   const unisono::Executable kernel = unisono::compile(unisono::Gemm{.m = 2, .n = 3, .k = 4}, graph);
   std::vector<float> a(8, 1.0f), b(12, 0.5f), bias{1, 2, 3}, y(6, -1.0f);
   unisono::Arguments arguments;
-  arguments.left = unisono::view(a, {1, 2, 4});
-  arguments.right = unisono::view(b, {1, 4, 3});
+  arguments.left = unisono::view(a, {2, 4});
+  arguments.right = unisono::view(b, {4, 3});
   arguments.operands["bias"] = unisono::view(bias, {3});
-  arguments.outputs["y"] = unisono::view(y, {1, 2, 3});
+  arguments.outputs["y"] = unisono::view(y, {2, 3});
   kernel.run(arguments);
   const float expected = 5.0f / (1.0f + std::exp(-5.0f));
   std::printf("%f, expected %f\n", y[5], expected);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ir/batch_view.hpp"
 #include "ir/op_table.hpp"
 #include "runtime/common/names.hpp"
 #include "unisono/error.hpp"
@@ -185,6 +186,28 @@ BoundArguments Binder::run() {
 }
 
 }  // namespace
+
+std::optional<Arguments> with_batch(const Plan& plan, const Arguments& arguments, const Space& space) {
+  if (!space.is_product || space.shape_mn[0] != 1) return std::nullopt;
+  const auto lacks = [&](const ConstTensorView& view) { return ir::lacks_batch(view, space.shape_mn); };
+  bool any = lacks(arguments.left) || lacks(arguments.right);
+  for (const auto& [name, view] : arguments.operands) any = any || lacks(view);
+  for (const auto& [name, view] : arguments.outputs) any = any || lacks(view);
+  if (!any) return std::nullopt;
+  Arguments all = arguments;
+  const auto lift = [&](auto& view) {
+    ConstTensorView batch = ir::in_batch(view, space.shape_mn);
+    view.shape = std::move(batch.shape), view.strides = std::move(batch.strides);
+  };
+  lift(all.left), lift(all.right);
+  for (const OperandInfo& o : plan.operands)
+    if (const auto given = all.operands.find(o.name); o.axes == axes::mn && given != all.operands.end())
+      lift(given->second);
+  for (const Store& s : plan.graph.stores)
+    if (const auto given = all.outputs.find(s.name); plan.graph[s.value].axes == axes::mn && given != all.outputs.end())
+      lift(given->second);
+  return all;
+}
 
 BoundArguments bind_arguments(const Plan& plan, const Arguments& arguments, const Space& space,
                               const std::vector<std::string>& known) {

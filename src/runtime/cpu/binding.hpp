@@ -1,6 +1,7 @@
 #pragma once
 /// The caller's arguments, checked and resolved for one run.
 
+#include <optional>
 #include <vector>
 
 #include "runtime/cpu/accumulator.hpp"
@@ -39,6 +40,9 @@ struct Space {
   bool is_product = false;
   bool a_is_acc = false;  ///< Arguments::image stands for the accumulator
 };
+
+/// The arguments with a batch of one before each matrix that lacks it; nothing where none does.
+std::optional<Arguments> with_batch(const Plan& plan, const Arguments& arguments, const Space& space);
 
 /// Checks everything before anything runs. `known` are the names of all operands of the graph as it was before the
 /// passes. Throws UserError for names that are missing, unknown or given twice, shapes, dtypes, strides and null

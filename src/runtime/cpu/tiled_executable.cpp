@@ -193,7 +193,8 @@ void TiledExecutable::run(const Arguments& arguments) const {
   check_cancelled();
   const support::NoFork no_fork;
   const auto lease = ScratchPool::shared().borrow(scratch_bytes());
-  Run run(*this, arguments, lease.data());
+  const std::optional<Arguments> lifted = with_batch(parts_.plan, arguments, parts_.space);
+  Run run(*this, lifted ? *lifted : arguments, lease.data());
   execute(run);
 }
 

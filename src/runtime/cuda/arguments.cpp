@@ -9,6 +9,7 @@
 #include <map>
 #include <optional>
 
+#include "ir/batch_view.hpp"
 #include "plan/as_convolution.hpp"
 #include "plan/head.hpp"
 #include "runtime/common/names.hpp"
@@ -80,8 +81,8 @@ Address Binder::output(std::size_t store) {
   if (given == arguments_.outputs.end())
     throw UserError(fmt::format("{} is not bound; give a tensor of shape {} and dtype {} in Arguments::outputs", what,
                                 shape_string(shape_of(axes, s_.contraction)), to_string(s.dtype)));
-  const TensorView& view = given->second;
   const auto shape = shape_of(axes, s_.contraction);
+  const ConstTensorView view = ir::in_batch(given->second, shape);
   if (store == s_.main_store)
     bound_.output_pitch = check_rows(view, shape, s.dtype, tma_alignment, what);
   else
@@ -148,7 +149,7 @@ Address Binder::operand(const Field& f, const Contraction& contraction) {
     throw UserError(fmt::format("{} is not bound; give a tensor of shape {} and dtype {} in Arguments::operands{}",
                                 what, shape_string(shape), to_string(f.dtype),
                                 runtime::bound_near(f.name, arguments_)));
-  const ConstTensorView& view = given->second;
+  const ConstTensorView view = ir::in_batch(given->second, shape);
   if (shape.empty() && view.shape == std::vector<std::int64_t>{1}) shape = {1};
   const std::size_t alignment = f.axes == axes::mn ? tma_alignment : size_of(f.dtype);
   if (lies_apart(f.name))
@@ -213,15 +214,17 @@ void Binder::head(const HeadSignature& h) {
   if (given == arguments_.operands.end())
     throw UserError(fmt::format("{} is not bound; give a tensor of shape {} and dtype {} in Arguments::operands",
                                 filter, shape_string(filter_shape), to_string(h.filter_type)));
-  check_tensor(given->second, filter_shape, h.filter_type, tma_alignment, filter);
-  bound_.head_filter = bound(h.filter, filter, given->second, tma_alignment, Slot::Kind::operand);
+  const ConstTensorView from = ir::in_batch(given->second, filter_shape);
+  check_tensor(from, filter_shape, h.filter_type, tma_alignment, filter);
+  bound_.head_filter = bound(h.filter, filter, from, tma_alignment, Slot::Kind::operand);
   const auto to = arguments_.outputs.find(h.store.name);
   if (to == arguments_.outputs.end())
     throw UserError(fmt::format("{} is not bound; give a tensor of shape {} and dtype {} in Arguments::outputs", what,
                                 shape_string(shape), to_string(h.store.dtype)));
-  bound_.head_pitch = check_rows(to->second, shape, h.store.dtype, tma_alignment, what);
+  const ConstTensorView result = ir::in_batch(to->second, shape);
+  bound_.head_pitch = check_rows(result, shape, h.store.dtype, tma_alignment, what);
   if (bound_.head_pitch == 0) bound_.head_pitch = shape.back();
-  bound_.head = bound(h.store.name, what, to->second, tma_alignment, Slot::Kind::output);
+  bound_.head = bound(h.store.name, what, result, tma_alignment, Slot::Kind::output);
   for (const Field& f : h.fields) {
     const Word w = field(f, h.contraction);
     bound_.head_fields.add(w.bits, w.slot);
@@ -267,15 +270,16 @@ BoundArguments Binder::run() {
   runtime::check_factors(arguments_, product != nullptr);
   runtime::check_names(arguments_, s_.operands, bound_stores(s_));
   const Factors factor = factors(s_.contraction);
-  const ConstTensorView &left = arguments_.a(s_.contraction), &right = arguments_.b(s_.contraction);
+  const auto left_shape = shape_a(s_.contraction), right_shape = shape_b(s_.contraction);
+  const ConstTensorView left = ir::in_batch(arguments_.a(s_.contraction), left_shape);
+  const ConstTensorView right = ir::in_batch(arguments_.b(s_.contraction), right_shape);
   if (product == nullptr || (product->batch == 1 && !product->transpose_a)) {  // pixels, or rows, may lie apart
-    bound_.a_pitch = check_rows(left, shape_a(s_.contraction), factor.dtype_a, tma_alignment, factor.a);
+    bound_.a_pitch = check_rows(left, left_shape, factor.dtype_a, tma_alignment, factor.a);
     bound_.a = bound(factor.name_a, factor.a, left, tma_alignment, Slot::Kind::factor);
   } else {
-    bound_.a = matrix(factor.name_a, left, shape_a(s_.contraction), factor.dtype_a, factor.a, bound_.step_a);
+    bound_.a = matrix(factor.name_a, left, left_shape, factor.dtype_a, factor.a, bound_.step_a);
   }
-  if (s_.reads_b)
-    bound_.b = matrix(factor.name_b, right, shape_b(s_.contraction), factor.dtype_b, factor.b, bound_.step_b);
+  if (s_.reads_b) bound_.b = matrix(factor.name_b, right, right_shape, factor.dtype_b, factor.b, bound_.step_b);
   if (s_.main_store && !s_.resampled.only_enlarged) bound_.output = output(*s_.main_store);
   bound_.enlarged = resampled(s_.resampled.enlarged, 2, 1, bound_.enlarged_pitch);
   bound_.pooled = resampled(s_.resampled.pooled, 1, 2, bound_.pooled_pitch);

@@ -77,15 +77,44 @@ TEST_F(CpuArguments, FactorsOfAnotherContraction) {
                  "Arguments::right was given to a convolution, which multiplies Arguments::image and filter");
   expect_refusal([](Arguments& a) { a.image = {}; }, "is not bound; give a tensor of shape (1,5,4,3) and dtype f32");
   RandomCase product = problem(Gemm{.m = 4, .n = 8, .k = 4}, "store acc as y\n");
-  const Executable kernel = compile(product.contraction, product.graph, options_of(product, 1));
+  const Executable multiply = compile(product.contraction, product.graph, options_of(product, 1));
   std::swap(product.arguments.left, product.arguments.image);
   try {
-    kernel.run(product.arguments);
+    multiply.run(product.arguments);
     FAIL() << "accepted";
   } catch (const UserError& e) {
     EXPECT_THAT(e.what(),
                 HasSubstr("Arguments::image was given to a product, which multiplies Arguments::left and right"));
   }
+}
+
+// A product without a batch: what is given as matrices is what is given as a batch of one
+TEST(CpuProducts, MatricesWithoutABatch) {
+  for (const bool transposed : {false, true})
+    for (const bool constant : {false, true}) {
+      RandomCase c = problem(Gemm{.m = 37, .n = 20, .k = 9, .transpose_a = transposed, .transpose_b = transposed},
+                             "store relu(acc + bias[n]) * r[m,n] + t[b,n] as y\nstore sum(acc, over=n) as s\n");
+      const auto expected = reference::run(c.contraction, c.graph, c.arguments);
+      Arguments as_matrices = c.arguments;
+      for (ConstTensorView* view : {&as_matrices.left, &as_matrices.right, &as_matrices.operands.at("r")}) {
+        ASSERT_EQ(view->shape.size(), 3u);
+        view->shape.erase(view->shape.begin());
+        if (!view->strides.empty()) view->strides.erase(view->strides.begin());
+      }
+      TensorView& y = as_matrices.outputs.at("y");
+      y.shape.erase(y.shape.begin());
+      if (!y.strides.empty()) y.strides.erase(y.strides.begin());
+      EXPECT_EQ(reference::run(c.contraction, c.graph, as_matrices).at("y").value, expected.at("y").value);
+      CompileOptions options = options_of(c, 1);
+      if (constant) options.constant_filter = as_matrices.right;
+      const Executable kernel = compile(c.contraction, c.graph, options);
+      poison_outputs(c);
+      kernel.run(as_matrices);
+      for (const auto& [name, values] : expected)
+        EXPECT_TRUE(reference::compare(values, c.contraction, as_matrices.outputs.at(name)).ok()) << name;
+      as_matrices.left.shape = {36, 9};
+      EXPECT_THROW(kernel.run(as_matrices), UserError);
+    }
 }
 
 TEST_F(CpuArguments, OutputOverInput) {

@@ -332,5 +332,35 @@ TEST(CudaProducts, MatricesOfABatchMayLieApart) {
   EXPECT_THROW(bind_arguments(s, a), UserError);
 }
 
+// One product: A (8,16), B (24,16), with rows of A and of the result apart
+TEST(CudaProducts, MatricesWithoutABatch) {
+  Signature s;
+  s.contraction = Gemm{.m = 8, .n = 24, .k = 16, .transpose_b = true, .dtype_a = DType::bf16, .dtype_b = DType::bf16};
+  s.operands = {"r"};
+  s.fields = {{Field::Kind::operand_pointer, "r", DType::bf16, axes::mn}};
+  s.stores = {{0, DType::bf16, "y"}};
+  s.store_axes = {axes::mn};
+  s.main_store = 0;
+  const auto at = [](std::uintptr_t address) { return reinterpret_cast<void*>(address); };
+  Arguments a;
+  a.left = {at(0x100000), DType::bf16, {8, 16}, {24, 1}};
+  a.right = {at(0x200000), DType::bf16, {24, 16}, {}};
+  a.operands["r"] = {at(0x400000), DType::bf16, {8, 24}, {}};
+  a.outputs["y"] = {at(0x300000), DType::bf16, {8, 24}, {32, 1}};
+  const BoundArguments matrices = bind_arguments(s, a);
+  EXPECT_EQ(matrices.a_pitch, 24);
+  EXPECT_EQ(matrices.output_pitch, 32);
+  a.left = {at(0x100000), DType::bf16, {1, 8, 16}, {192, 24, 1}};
+  a.right.shape = {1, 24, 16};
+  a.operands["r"].shape = {1, 8, 24};
+  a.outputs["y"] = {at(0x300000), DType::bf16, {1, 8, 24}, {256, 32, 1}};
+  const BoundArguments batch = bind_arguments(s, a);
+  EXPECT_EQ(batch.a_pitch, matrices.a_pitch);
+  EXPECT_EQ(batch.fields.bits, matrices.fields.bits);
+  EXPECT_EQ(batch.b, matrices.b);
+  a.right.shape = {16, 24};
+  EXPECT_THROW(bind_arguments(s, a), UserError);
+}
+
 }  // namespace
 }  // namespace unisono::cuda
