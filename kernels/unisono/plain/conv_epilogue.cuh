@@ -33,7 +33,7 @@ UNISONO_DEVICE void PlainConv<Config, Visitor>::finish(const Tile& tile) const {
   }
 }
 
-// Of a normalisation what comes ahead of it, which waits in memory until the statistics are known.
+// Ahead of a normalisation: its input waits in memory until the statistics are known.
 template <class Config, class Visitor>
 UNISONO_DEVICE void PlainConv<Config, Visitor>::finish_sum(float sum, const Row& at, int channel,
                                                            Columns& columns) const {

@@ -132,13 +132,13 @@ struct PlainConv {
   UNISONO_DEVICE void finish_sum(float sum, const Row& at, int channel, Columns& columns) const;
   UNISONO_DEVICE void finish_plain(float x, const Row& at, int channel, float raw, const Columns& columns) const;
   UNISONO_DEVICE void finish_general(float sum, const Row& at, int channel, const Columns& columns) const;
-  // Of an element of an operand [m,n], or of a store.
+  // Where an element of an operand [m,n], or of a store, lies.
   UNISONO_DEVICE u64 offset(const Row& at, int channel) const {
     const PlainConvGeometry& g = geometry();
     if constexpr (Config::kPlanes) return (u64(at.image) * g.channels + channel) * g.rows + at.pixel;
     return u64(at.m) * g.channels + channel;
   }
-  // Of the main store, whose rows may lie further apart.
+  // The same in the main store, whose rows may lie further apart.
   UNISONO_DEVICE u64 main_offset(const Row& at, int channel) const {
     if constexpr (Config::kPlanes) return offset(at, channel);
     return u64(at.m) * params.fixed.main_pitch + channel;

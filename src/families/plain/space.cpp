@@ -31,7 +31,7 @@ Config::Mode mode_of(const plan::Epilogue& e) {
 
 bool normalises(Config::Mode m) { return m == Config::Mode::normalises || m == Config::Mode::normalises_rows; }
 
-// Of floats: tiles of both operands (PlainConv::kPitchA, kPitchB), then the sums in their place (kPitchSums)
+// Floats: tiles of both operands (PlainConv::kPitchA, kPitchB), then the sums in their place (kPitchSums)
 std::size_t shared_bytes(const Config& c) {
   const Tiling& t = c.tiling;
   const int operands = t.direct ? 0 : t.tile_k * (t.tile_m + 4 + t.tile_n + 4);
