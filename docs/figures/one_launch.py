@@ -13,7 +13,7 @@ IMAGES = ["#3b6fb6", "#d9822b", "#3f8f5f"]  # three images
 LIGHT = ["#dbe6f4", "#fae6cf", "#dcefe3"]
 MAIN, STATISTICS, WAIT, FINISH, KEEP, OTHER = "#3b6fb6", "#c9524a", "#e3e7ec", "#3f8f5f", "#8a63a8", "#8a94a0"
 
-# Clocks of a tile of 256 pixels x 64 channels, operands swapped, 128 input channels, 3x3, ping-pong, beside the other team's main loop:
+# Clocks of a tile of 256 pixels x 64 channels, operands swapped, 128 input channels, 3x3, ping-pong, beside the other consumer group's main loop:
 # notes/hopper-conv.md, "Swapped operands". Streamed: waiting for columns, normalising a kept tile, spilling one, loading one back at the end.
 CLOCKS = {"main": 10000, "statistics": 1600, "exchange": 9000, "from registers": 3500, "keep": 1600, "columns": 2700, "again": 6800, "spill": 3300, "drain": 5000}
 
@@ -47,12 +47,12 @@ def grid():
         page.rect(x0 - 136, top - 6, 676, step + 2, "#f6f8fa", FAINT)
         page.text(x0 - 126, top + 33, f"CTA {block}", 14, bold=True)
         for lane in range(2):
-            page.text(x0 - 10, top + 18 + lane * 30, f"team {'AB'[lane]}", 12, SOFT, "end")
+            page.text(x0 - 10, top + 18 + lane * 30, f"group {'AB'[lane]}", 12, SOFT, "end")
         for k, item in enumerate(range(block, 18, 4)):
             page.box(x0 + k * width, top + k % 2 * 30 + 1, width - 8, 25, IMAGES[item // 6], f"tile {item}", 13)
     page.line([(x0, 411), (x0 + 490, 411)], arrow=True)
     page.text(x0 + 498, 415, "time", 12, SOFT)
-    page.text(x0 - 136, 440, "6 tiles an image ≤ 8 teams (4 CTAs × 2): no team is dealt two tiles of one image,", 13)
+    page.text(x0 - 136, 440, "6 tiles an image ≤ 8 consumer groups (4 CTAs × 2): no group is dealt two tiles of one image,", 13)
     page.text(x0 - 136, 458, "so whoever waits for an image has already published all that the image needs of it.", 13)
     page.save(HERE / "one_launch_grid.svg")
 
@@ -99,12 +99,12 @@ def pipeline():
     page.text(404, 266, "full: its bytes have arrived", 12, SOFT)
     page.text(404, 282, "empty: all its readers have released it", 12, SOFT)
 
-    # Lanes in time: the tensor cores never idle, a team's epilogue hides behind the other's main loop.
+    # Lanes in time: the tensor cores never idle, a consumer group's epilogue hides behind the other's main loop.
     x0, unit, top = 200, 150, 396
     page.text(24, top + 4, "In time (ping-pong):", 14, bold=True)
     lanes = [("producer", [(k, 1, OTHER, f"loads {k}") for k in range(5)], -0.12),
-             ("team A", [(0, 1, MAIN, "main loop 0"), (1, 0.8, FINISH, "epilogue 0"), (2, 1, MAIN, "main loop 2"), (3, 0.8, FINISH, "epilogue 2"), (4, 1, MAIN, "main loop 4")], 0),
-             ("team B", [(1, 1, MAIN, "main loop 1"), (2, 0.8, FINISH, "epilogue 1"), (3, 1, MAIN, "main loop 3"), (4, 0.8, FINISH, "epilogue 3")], 0),
+             ("group A", [(0, 1, MAIN, "main loop 0"), (1, 0.8, FINISH, "epilogue 0"), (2, 1, MAIN, "main loop 2"), (3, 0.8, FINISH, "epilogue 2"), (4, 1, MAIN, "main loop 4")], 0),
+             ("group B", [(1, 1, MAIN, "main loop 1"), (2, 0.8, FINISH, "epilogue 1"), (3, 1, MAIN, "main loop 3"), (4, 0.8, FINISH, "epilogue 3")], 0),
              ("spare warps", [(1.45, 0.35, STATISTICS, "merge"), (2.45, 0.35, STATISTICS, "merge"), (3.45, 0.35, STATISTICS, "merge"), (4.45, 0.35, STATISTICS, "merge")], 0)]
     for i, (name, spans, shift) in enumerate(lanes):
         y = top + 18 + i * 36
@@ -119,8 +119,8 @@ def pipeline():
 def exchange():
     """From a warpgroup's rows to an image's statistics."""
     page = Page(1000, 512, "The exchange of statistics")
-    page.text(24, 34, "The statistics exchange: slots, teams of slots, image", 17, bold=True)
-    page.text(24, 56, "One image of 9 slots (the rows of a warpgroup each) and 6 units of channels; 3 teams of 3 slots.", 13, SOFT)
+    page.text(24, 34, "The statistics exchange: slots, groups of slots, image", 17, bold=True)
+    page.text(24, 56, "One image of 9 slots (the rows of a warpgroup each) and 6 units of channels; 3 groups of 3 slots.", 13, SOFT)
     shades = ["#3b6fb6", "#d9822b", "#3f8f5f"]
     cell, x, y = 30, 118, 118
     page.text(x + 90, 88, "slots", 14, bold=True, anchor="middle")
@@ -130,20 +130,20 @@ def exchange():
         page.text(x - 10, top + 20, f"slot {slot}", 12, SOFT, "end")
         for unit in range(6):
             page.rect(x + unit * cell, top, cell - 3, cell - 3, shades[slot // 3])
-    for team in range(3):
-        top = y + team * (3 * cell + 10)
+    for group in range(3):
+        top = y + group * (3 * cell + 10)
         page.rect(x + 2 * cell - 3, top - 3, 2 * cell + 3, 3 * cell + 3, "none", INK, 4, line=2)
         page.line([(x + 6 * cell + 4, top + 43), (396, top + 43)], arrow=True, width=2)
-    page.lines(24, 428, ["Each warpgroup writes its slot after its main loop.", "Outlined: what the second member of each team merges."], 12, 16, fill=SOFT)
+    page.lines(24, 428, ["Each warpgroup writes its slot after its main loop.", "Outlined: what the second member of each group merges."], 12, 16, fill=SOFT)
 
     x2 = 404
-    page.text(x2 + 90, 88, "teams", 14, bold=True, anchor="middle")
+    page.text(x2 + 90, 88, "groups", 14, bold=True, anchor="middle")
     page.text(x2 + 90, 106, "by the spare warps", 12, SOFT, "middle")
-    for team in range(3):
-        top = y + team * (3 * cell + 10) + cell
+    for group in range(3):
+        top = y + group * (3 * cell + 10) + cell
         for unit in range(6):
-            page.rect(x2 + unit * cell, top, cell - 3, cell - 3, shades[team], radius=6)
-        page.line([(x2 + 6 * cell + 4, top + 13), (664, y + 4 * cell + 23 + (team - 1) * 14)], arrow=True, width=2)
+            page.rect(x2 + unit * cell, top, cell - 3, cell - 3, shades[group], radius=6)
+        page.line([(x2 + 6 * cell + 4, top + 13), (664, y + 4 * cell + 23 + (group - 1) * 14)], arrow=True, width=2)
     page.text(x2, 428, "A warp takes a unit, a lane a slot.", 12, SOFT)
 
     x3 = 672
@@ -151,7 +151,7 @@ def exchange():
     page.text(x3 + 100, 106, "by each warpgroup that normalises", 12, SOFT, "middle")
     for group in range(3):
         page.box(x3 + group * 66, y + 4 * cell - 6, 62, 56, "#5f6b7a", f"group {group}", 12)
-    page.lines(x3, y + 6 * cell + 14, ["teams are merged in a fixed order, then the", "units of a group: mean and variance, then for", "each channel of the tile a factor and a shift"], 12, 17)
+    page.lines(x3, y + 6 * cell + 14, ["groups are merged in a fixed order, then the", "units of a group: mean and variance, then for", "each channel of the tile a factor and a shift"], 12, 17)
 
     page.rect(24, 458, 952, 42, "#f6f8fa", FAINT)
     page.text(36, 484, "an entry, 16 bytes, one store:", 13, bold=True)
@@ -163,24 +163,24 @@ def exchange():
 
 
 def dealt(mode, tiles):
-    """Spans (team, start, length, colour) of a block's first tiles, by the turns of ping-pong."""
+    """Spans (group, start, length, colour) of a block's first tiles, by the turns of ping-pong."""
     after = {"resident": [("statistics", STATISTICS), ("exchange", WAIT), ("from registers", FINISH)],
              "kept": [("statistics", STATISTICS), ("columns", WAIT), ("again", FINISH), ("keep", KEEP)],
              "spilled": [("statistics", STATISTICS), ("spill", OTHER), ("keep", KEEP)]}[mode]
     spans, free, turn = [], [0, 0], 0
     for tile in range(tiles):
-        team = tile % 2
-        start = max(free[team], turn)
+        group = tile % 2
+        start = max(free[group], turn)
         turn = start + CLOCKS["main"]
-        spans.append((team, start, CLOCKS["main"], MAIN, str(tile)))
+        spans.append((group, start, CLOCKS["main"], MAIN, str(tile)))
         now = turn
         for name, fill in after:
             if tile < 2 and name in ("columns", "again", "spill"):
                 continue  # nothing is kept yet
             finished = tile - 2 if mode == "kept" else tile
-            spans.append((team, now, CLOCKS[name], fill, str(finished) if fill == FINISH else ""))
+            spans.append((group, now, CLOCKS[name], fill, str(finished) if fill == FINISH else ""))
             now += CLOCKS[name]
-        free[team] = now
+        free[group] = now
     return spans, free
 
 
@@ -213,7 +213,7 @@ def timeline():
         page.text(x0 + us * scale, 276, str(us) if us < 280 else "280 µs", 12, SOFT, "middle")
 
     page.text(24, 322, "Inside one CTA: tiles of 256 pixels × 64 channels, 128 input channels, 3×3", 17, bold=True)
-    page.text(24, 344, "To scale, phases as traced; the two rows of a mode are the two teams, the numbers the CTA's tiles; white: waiting for the turn.", 13, SOFT)
+    page.text(24, 344, "To scale, phases as traced; the two rows of a mode are the two consumer groups, the numbers the CTA's tiles; white: waiting for the turn.", 13, SOFT)
     names = [(MAIN, "main loop"), (STATISTICS, "visitors, statistics"), (WAIT, "wait for the image"), (FINISH, "normalise, SiLU, store"), (KEEP, "keep centred values"), (OTHER, "spill")]
     for x, (fill, name) in zip((132, 236, 396, 546, 716, 880), names):
         page.rect(x, 358, 14, 14, fill)
@@ -222,16 +222,16 @@ def timeline():
     x0, clock, end = 132, 832 / 64000, 64000
 
     def draw(spans, top, shift=0.0, limit=end):
-        for team, start, length, fill, label in spans:
+        for group, start, length, fill, label in spans:
             start += shift
             if start >= limit:
                 continue
             wide = (min(start + length, limit) - start) * clock
             if wide < 3:
                 continue  # the first clocks of a phase that the limit cuts off
-            page.rect(x0 + start * clock, top + team * 34, wide - 1.5, 29, fill, radius=2)
+            page.rect(x0 + start * clock, top + group * 34, wide - 1.5, 29, fill, radius=2)
             if label and wide > 30:
-                page.text(x0 + start * clock + wide / 2, top + team * 34 + 19, label, 13, "#ffffff", "middle", True)
+                page.text(x0 + start * clock + wide / 2, top + group * 34 + 19, label, 13, "#ffffff", "middle", True)
 
     def row(top, mode, notes):
         page.text(24, top + 16, mode, 15, bold=True)
@@ -245,9 +245,9 @@ def timeline():
     # The first tiles, a gap, the last tiles' end, the image's last merge, second passes.
     cut, gap = 37000, 3000
     draw(dealt("spilled", 4)[0], 604, 0, cut)
-    tail = [(team, cut + gap, CLOCKS["exchange"], WAIT, "") for team in range(2)]
+    tail = [(group, cut + gap, CLOCKS["exchange"], WAIT, "") for group in range(2)]
     first = cut + gap + CLOCKS["exchange"]
-    tail += [(team, first + i * CLOCKS["drain"], CLOCKS["drain"] - 150, FINISH, str(2 * i + team)) for i in range(3) for team in range(2)]
+    tail += [(group, first + i * CLOCKS["drain"], CLOCKS["drain"] - 150, FINISH, str(2 * i + group)) for i in range(3) for group in range(2)]
     draw(tail, 604)
     page.lines(x0 + (cut + gap / 2) * clock, 632, ["…", "…"], 18, 24, anchor="middle", fill=SOFT)
 
