@@ -1,7 +1,6 @@
 /// Refusals as text.
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <charconv>
@@ -58,8 +57,6 @@ std::vector<Group> group(const std::vector<Candidate>& all) {
 }
 
 }  // namespace
-
-std::string Refusal::text() const { return fmt::format("{}", fmt::join(reasons, "\n  ")); }
 
 std::string refusals_by_reason(const std::vector<Candidate>& all, std::size_t most) {
   std::string text;

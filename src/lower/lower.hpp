@@ -10,6 +10,7 @@
 #include "families/interface/plan.hpp"
 #include "jit/jit.hpp"
 #include "plan/epilogue.hpp"
+#include "plan/refusal.hpp"
 #include "tuning/choose.hpp"
 #include "unisono/executable.hpp"
 
@@ -61,7 +62,7 @@ Lowered lower(Problem problem, const plan::Device& device);
 /// A kernel, or why there is none.
 struct Attempt {
   std::optional<Lowered> lowered;
-  std::string refusal;
+  std::optional<plan::Refusal> refusal;
 };
 
 /// analyse() and lower() for callers to whom a refusal is an answer. Throws UserError as these do.

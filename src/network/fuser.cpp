@@ -52,7 +52,8 @@ class Fuser {
   void index();
   void grow(std::size_t seed);
   bool joins(std::size_t candidate, std::size_t seed);
-  std::string refusal(std::size_t candidate, std::size_t seed);
+  std::optional<Refusal> refusal(std::size_t candidate, std::size_t seed);
+  std::string why_not_joined(std::size_t user, std::size_t seed);
   bool depends_on(std::size_t unit, std::size_t target) const;
   std::vector<std::size_t> unit_order() const;
   Region region(std::size_t unit);
@@ -105,38 +106,38 @@ bool Fuser::depends_on(std::size_t unit, std::size_t target) const {
   return false;
 }
 
-// Why an operator that reads a result of the unit `seed` cannot join it; empty if it can
-std::string Fuser::refusal(std::size_t candidate, std::size_t seed) {
+// Why an operator that reads a result of the unit `seed` cannot join it
+std::optional<Refusal> Fuser::refusal(std::size_t candidate, std::size_t seed) {
   const Operator& c = op(candidate);
-  if (is_contraction(c.kind)) return "a contraction of its own";
-  if (std::holds_alternative<operators::Concat>(c.kind)) return "joins tensors";
-  if (std::holds_alternative<operators::Pool2d>(c.kind)) return "reads windows of pixels";
+  if (is_contraction(c.kind)) return because("a contraction of its own");
+  if (std::holds_alternative<operators::Concat>(c.kind)) return because("joins tensors");
+  if (std::holds_alternative<operators::Pool2d>(c.kind)) return because("reads windows of pixels");
   if (std::holds_alternative<operators::Map>(c.kind))
-    return "compares, chooses, rounds or converts, or is of another type than f32";
+    return because("compares, chooses, rounds or converts, or is of another type than f32");
   if (std::holds_alternative<operators::Reduce>(c.kind) || std::holds_alternative<operators::ArgReduce>(c.kind))
-    return "reduces axes";
-  if (std::holds_alternative<operators::MatMul>(c.kind)) return "multiplies batches of matrices";
-  if (!is_pointwise(c.kind)) return "changes shape or order";
-  if (!fuse_) return "fusion is off";
+    return because("reduces axes");
+  if (std::holds_alternative<operators::MatMul>(c.kind)) return because("multiplies batches of matrices");
+  if (!is_pointwise(c.kind)) return because("changes shape or order");
+  if (!fuse_) return because("fusion is off");
   if (!(shape(candidate) == shape(seed)))
-    return fmt::format("has shape {}, the region {}", to_string(shape(candidate)), to_string(shape(seed)));
+    return because(fmt::format("has shape {}, the region {}", to_string(shape(candidate)), to_string(shape(seed))));
   if (members_[seed].size() >= largest_region)
-    return fmt::format("the region has {} operators already", largest_region);
+    return because(fmt::format("the region has {} operators already", largest_region));
   const bool images = !is_contraction(op(seed).kind) || shape(seed).size() == 4;
   for (std::size_t i = 0; i < c.inputs.size(); ++i) {
     const TensorId id = c.inputs[i];
     const std::size_t p = producer_[id];
     const bool inside = p != none && unit_[p] == seed;
     if (std::holds_alternative<operators::Normalisation>(c.kind) && i > 0) {
-      if (inside) return fmt::format("its scale or shift '{}' is made here", network_[id].name);
+      if (inside) return because(fmt::format("its scale or shift '{}' is made here", network_[id].name));
     } else if (!inside && !axes_of(network_[id].shape, shape(seed), images)) {
-      return fmt::format("its operand '{}' {} has no axes over {}", network_[id].name, to_string(network_[id].shape),
-                         to_string(shape(seed)));
+      return because(fmt::format("its operand '{}' {} has no axes over {}", network_[id].name,
+                                 to_string(network_[id].shape), to_string(shape(seed))));
     }
     if (!inside && p != none && depends_on(unit_[p], seed))
-      return fmt::format("its operand '{}' needs this region's result", network_[id].name);
+      return because(fmt::format("its operand '{}' needs this region's result", network_[id].name));
   }
-  return {};
+  return std::nullopt;
 }
 
 bool Fuser::joins(std::size_t candidate, std::size_t seed) {
@@ -144,7 +145,7 @@ bool Fuser::joins(std::size_t candidate, std::size_t seed) {
   const auto& inputs = op(candidate).inputs;
   const bool reads = std::any_of(inputs.begin(), inputs.end(),
                                  [&](TensorId id) { return producer_[id] != none && unit_[producer_[id]] == seed; });
-  return reads && refusal(candidate, seed).empty();
+  return reads && !refusal(candidate, seed);
 }
 
 void Fuser::grow(std::size_t seed) {
@@ -205,15 +206,20 @@ std::vector<TensorId> Fuser::stored_tensors(const std::vector<std::size_t>& memb
   return stored;
 }
 
+// Why an operator that reads a result of the unit `seed` stands outside of it
+std::string Fuser::why_not_joined(std::size_t user, std::size_t seed) {
+  if (unit_[user] != user) return "belongs to another region";
+  const auto refused = refusal(user, seed);
+  return refused ? refused->first() : "";
+}
+
 std::string Fuser::end_note(const Region& r, const std::vector<TensorId>& stored) {
   const std::size_t unit = unit_[r.operators.front()];
   std::vector<std::string> reasons;
   for (const TensorId id : stored) {
     if (is_output_[id]) reasons.push_back(fmt::format("'{}' is an output", network_[id].name));
     for (const std::size_t u : users_[id])
-      if (unit_[u] != unit)
-        reasons.push_back(
-            fmt::format("{} {}", where(op(u)), unit_[u] != u ? "belongs to another region" : refusal(u, unit)));
+      if (unit_[u] != unit) reasons.push_back(fmt::format("{} {}", where(op(u)), why_not_joined(u, unit)));
   }
   return fmt::format("{}", fmt::join(reasons, "; "));
 }
@@ -227,7 +233,7 @@ Region Fuser::region(std::size_t unit) {
   if (!is_contraction(first.kind) && !is_pointwise(first.kind)) {
     r.kind = Kind::single;
     r.outputs.push_back({"y", first.output});
-    r.note = "no part of an epilogue: it " + refusal(unit, unit);
+    r.note = "no part of an epilogue: it " + refusal(unit, unit)->first();
     return r;
   }
   r.kind = is_contraction(first.kind) ? Kind::contraction : Kind::epilogue;

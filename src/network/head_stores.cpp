@@ -29,15 +29,16 @@ bool is_head(const Network& n, const Region& r) {
          filter[3].value() == 1 && filter[0].known() && filter[0].value() <= most_head_channels;
 }
 
-// Why its epilogue cannot be a head's; empty: it can
-std::string refuse_epilogue(const Network& n, const Region& r) {
-  if (r.outputs.size() != 1) return "it has several results";
+// Why its epilogue cannot be a head's
+std::optional<Refusal> refuse_epilogue(const Network& n, const Region& r) {
+  if (r.outputs.size() != 1) return because("it has several results");
   for (const Node& x : r.graph.nodes)
     if (ir::info(x.op).op_class != ir::OpClass::leaf && !ir::is_elementwise(x.op))
-      return fmt::format("its epilogue has {}", to_string(x.op));
+      return because(fmt::format("its epilogue has {}", to_string(x.op)));
   for (const RegionOperand& o : r.operands)
-    if (!n[o.tensor].is_constant() || !(o.axes == axes::n)) return fmt::format("its epilogue reads '{}'", o.name);
-  return {};
+    if (!n[o.tensor].is_constant() || !(o.axes == axes::n))
+      return because(fmt::format("its epilogue reads '{}'", o.name));
+  return std::nullopt;
 }
 
 class HeadFolder {
@@ -57,20 +58,20 @@ class HeadFolder {
     return nullptr;
   }
   void fold(std::size_t index);
-  std::string refuse(const Region& from, const Region& head) const;
+  std::optional<Refusal> refuse(const Region& from, const Region& head) const;
   bool is_read_alone(TensorId id, const Region& from, const Region& head) const;
 
   FusedNetwork& f_;
   const Network& n_;
 };
 
-std::string HeadFolder::refuse(const Region& from, const Region& head) const {
-  if (from.head) return "it has another head";
-  if (!from.resampled.empty()) return "it stores its result pooled or enlarged";
-  if (conv_of(n_, from)->enlarged) return "its own image is enlarged";
+std::optional<Refusal> HeadFolder::refuse(const Region& from, const Region& head) const {
+  if (from.head) return because("it has another head");
+  if (!from.resampled.empty()) return because("it stores its result pooled or enlarged");
+  if (conv_of(n_, from)->enlarged) return because("its own image is enlarged");
   const Dim& channels = n_[n_.operators[from.operators[0]].output].shape[1];
   if (!channels.known() || channels.value() > widest_block)
-    return fmt::format("it has more than {} channels", widest_block);
+    return because(fmt::format("it has more than {} channels", widest_block));
   return refuse_epilogue(n_, head);
 }
 
@@ -91,8 +92,8 @@ void HeadFolder::fold(std::size_t index) {
   const TensorId source = n_.operators[head.operators[0]].inputs[0];
   Region* from = maker(source);
   if (from == nullptr || from == &head) return;
-  if (const std::string why = refuse(*from, head); !why.empty()) {
-    head.unfolded = fmt::format("not in the kernel that makes '{}': {}", n_[source].name, why);
+  if (const auto refusal = refuse(*from, head)) {
+    head.unfolded = fmt::format("not in the kernel that makes '{}': {}", n_[source].name, refusal->first());
     return;
   }
   from->head = HeadStore{

@@ -129,7 +129,7 @@ void Placer::place_range(Region& r, const operators::Slice& s) {
     return refuse("an input, an output or a part of a concatenation");
   if (f_.placement[from] && !is_slice(from) && !(columns(n_[f_.placement[from]->base].shape) == whole))
     return refuse(fmt::format("'{}' is a view of other columns", n_[from].name));
-  if (const std::string why = needs_dense(n_, f_.regions, to); !why.empty()) return refuse(why);
+  if (const auto refusal = needs_dense(n_, f_.regions, to)) return refuse(refusal->first());
   f_.placement[to] = Placement{.base = from, .column = range.begin, .slice = true};
   r.kind = RegionReport::Kind::free;
   r.note = fmt::format("columns {} to {} of '{}'", range.begin, range.begin + range.count, n_[from].name);
@@ -146,7 +146,7 @@ void Placer::place_view(Region& r) {
   }
   // of a slice, whose rows stay rows, where readers take such
   const bool rows =
-      is_slice(from) && f_.style.column_ranges && from_columns == to_columns && needs_dense(n_, f_.regions, to).empty();
+      is_slice(from) && f_.style.column_ranges && from_columns == to_columns && !needs_dense(n_, f_.regions, to);
   const bool dense = made_[from] && (!is_slice(from) || rows);
   const bool in_order = walks_pixels(op.kind) || (logical_order(n_[from].shape) && logical_order(n_[to].shape));
   if (!dense || given_[to] || given_[from] || !in_order) {

@@ -8,10 +8,14 @@
 #include <string>
 #include <vector>
 
+#include "plan/refusal.hpp"
 #include "unisono/graph.hpp"
 #include "unisono/network.hpp"
 
 namespace unisono::network {
+
+using plan::because;
+using plan::Refusal;
 
 /// A tensor that an epilogue graph reads, by the operand's name. Its shape broadcasts over that of the values.
 struct RegionOperand {
@@ -120,8 +124,8 @@ struct Stacked {
 /// with.
 Stacked stack_products(const Network& network, const std::vector<Region>& regions, const MemoryStyle& style);
 
-/// Why a reader of the tensor needs it dense, with MemoryStyle::column_ranges; empty if none does.
-std::string needs_dense(const Network& network, const std::vector<Region>& regions, TensorId id);
+/// Why a reader of the tensor needs it dense, with MemoryStyle::column_ranges.
+std::optional<Refusal> needs_dense(const Network& network, const std::vector<Region>& regions, TensorId id);
 
 /// Cuts a network into regions. With fuse == false every operator is a region of its own.
 FusedNetwork fuse(const Network& network, bool fuse = true, const MemoryStyle& style = {});

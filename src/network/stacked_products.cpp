@@ -48,7 +48,7 @@ class Stacker {
   const Operator& op(const Region& r, std::size_t i) const { return in_.operators[r.operators[i]]; }
   TensorId made(const Region& r) const { return r.outputs[0].tensor; }
   std::int64_t columns_of(const Region& r) const { return columns(in_[op(r, 0).output].shape).value(); }
-  std::string refusal(const Region& r) const;
+  std::optional<Refusal> refusal(const Region& r) const;
   bool alike(const Region& a, const Region& b) const;
   bool alike(const Region& a, const Region& b, std::size_t op, std::size_t input) const;
   void find_classes(const std::vector<const Region*>& readers);
@@ -68,20 +68,20 @@ class Stacker {
 };
 
 // Why a product cannot be a part of a wide one, whatever the others are
-std::string Stacker::refusal(const Region& r) const {
+std::optional<Refusal> Stacker::refusal(const Region& r) const {
   const Operator& first = op(r, 0);
-  if (!is_constant(in_, first.inputs[1])) return fmt::format("'{}' is no constant", in_[first.inputs[1]].name);
+  if (!is_constant(in_, first.inputs[1])) return because(fmt::format("'{}' is no constant", in_[first.inputs[1]].name));
   const Dim &rows = in_[first.output].shape[0], &width = columns(in_[first.output].shape);
-  if (rows.known() && rows.value() > most_rows) return fmt::format("it has {} rows", rows.value());
+  if (rows.known() && rows.value() > most_rows) return because(fmt::format("it has {} rows", rows.value()));
   if (!width.known() || width.value() % style_.column_multiple != 0)
-    return fmt::format("it has {} columns, no multiple of {}", to_string(width), style_.column_multiple);
-  if (r.outputs.size() != 1) return "it has several results";
+    return because(fmt::format("it has {} columns, no multiple of {}", to_string(width), style_.column_multiple));
+  if (r.outputs.size() != 1) return because("it has several results");
   for (std::size_t i = 1; i < r.operators.size(); ++i)
     if (!std::holds_alternative<operators::Elementwise>(op(r, i).kind))
-      return fmt::format("{} joins its columns", where(op(r, i)));
+      return because(fmt::format("{} joins its columns", where(op(r, i))));
   for (const RegionOperand& o : r.operands)
     if (!is_constant(in_, o.tensor) || !is_vector(in_, o.tensor, width.value()))
-      return fmt::format("its operand '{}' is no constant with a number a column", in_[o.tensor].name);
+      return because(fmt::format("its operand '{}' is no constant with a number a column", in_[o.tensor].name));
   return needs_dense(in_, regions_, made(r));
 }
 
@@ -112,8 +112,8 @@ bool Stacker::alike(const Region& a, const Region& b) const {
 void Stacker::find_classes(const std::vector<const Region*>& readers) {
   std::vector<Class> classes;
   for (const Region* r : readers) {
-    if (const std::string why = refusal(*r); !why.empty()) {
-      alone_[in_[made(*r)].name] = fmt::format("stands by itself: {}", why);
+    if (const auto refused = refusal(*r)) {
+      alone_[in_[made(*r)].name] = fmt::format("stands by itself: {}", refused->first());
       continue;
     }
     const auto found = std::find_if(classes.begin(), classes.end(), [&](const Class& c) { return alike(*c[0], *r); });
@@ -233,36 +233,36 @@ Stacked Stacker::run() {
 }
 
 // A reshape whose rows stay rows can be a view of a range of columns
-std::string reshaped_dense(const Network& n, const std::vector<Region>& regions, const Operator& reshape) {
+std::optional<Refusal> reshaped_dense(const Network& n, const std::vector<Region>& regions, const Operator& reshape) {
   const Shape &from = n[reshape.inputs[0]].shape, &to = n[reshape.output].shape;
-  if (!logical_order(from) || !logical_order(to)) return {};  // a copy in any case
+  if (!logical_order(from) || !logical_order(to)) return std::nullopt;  // a copy in any case
   if (columns(from) == columns(to)) return needs_dense(n, regions, reshape.output);
-  return fmt::format("{} joins or divides its rows", where(reshape));
+  return because(fmt::format("{} joins or divides its rows", where(reshape)));
 }
 
-std::string reads_dense(const Network& n, const std::vector<Region>& regions, const Region& r, TensorId id) {
+std::optional<Refusal> reads_dense(const Network& n, const std::vector<Region>& regions, const Region& r, TensorId id) {
   const Operator& first = n.operators[r.operators[0]];
   const std::string& name = n[r.outputs[0].tensor].name;
-  if (r.kind == RegionReport::Kind::epilogue) return {};
+  if (r.kind == RegionReport::Kind::epilogue) return std::nullopt;
   if (r.kind != RegionReport::Kind::contraction) {
     const bool reshapes = std::holds_alternative<operators::Reshape>(first.kind) ||
                           std::holds_alternative<operators::Flatten>(first.kind);
-    return reshapes && first.inputs[0] == id ? reshaped_dense(n, regions, first) : "";
+    return reshapes && first.inputs[0] == id ? reshaped_dense(n, regions, first) : std::nullopt;
   }
   for (const RegionOperand& o : r.operands)
     if (o.tensor == id && !(o.axes == axes::bn) && !(o.axes == axes::n))
-      return fmt::format("'{}' reads '{}' as {}", name, n[id].name, to_string(o.axes));
-  return {};
+      return because(fmt::format("'{}' reads '{}' as {}", name, n[id].name, to_string(o.axes)));
+  return std::nullopt;
 }
 
 }  // namespace
 
-std::string needs_dense(const Network& network, const std::vector<Region>& regions, TensorId id) {
+std::optional<Refusal> needs_dense(const Network& network, const std::vector<Region>& regions, TensorId id) {
   if (std::find(network.outputs.begin(), network.outputs.end(), id) != network.outputs.end())
-    return fmt::format("'{}' is an output", network[id].name);
+    return because(fmt::format("'{}' is an output", network[id].name));
   for (const Region& r : regions)
-    if (std::string why = reads_dense(network, regions, r, id); !why.empty()) return why;
-  return {};
+    if (auto refusal = reads_dense(network, regions, r, id)) return refusal;
+  return std::nullopt;
 }
 
 Stacked stack_products(const Network& network, const std::vector<Region>& regions, const MemoryStyle& style) {

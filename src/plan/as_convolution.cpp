@@ -41,7 +41,7 @@ ConvTask as_convolution(const Contraction& contraction) {
 
 std::optional<ConvTask> by_phases(const Contraction& contraction) {
   const auto* t = std::get_if<ConvTranspose2d>(&contraction);
-  if (t == nullptr || !beyond_phases(*t).empty()) return std::nullopt;
+  if (t == nullptr || beyond_phases(*t)) return std::nullopt;
   ConvTask lowered = of_transposed(*t);
   Conv2d& c = lowered.conv;
   lowered.phases = true;

@@ -11,15 +11,15 @@
 
 namespace unisono::plan {
 
-std::string refuse_moments(const Epilogue& e) {
+std::optional<Refusal> refuse_moments(const Epilogue& e) {
   if (e.norm)
-    return "moments: the same launch normalises; it has statistics of its values before they are rounded, and in "
-           "pieces "
-           "that its own groups make";
+    return because(
+        "moments: the same launch normalises; it has statistics of its values before they are rounded, and in pieces "
+        "that its own groups make");
   if (e.general)
-    return "moments: rows of the epilogue have values of their own, or reductions are stored (mode general)";
-  if (!main_store(e)) return "moments: no result [m,n] of 16 bits is written";
-  return {};
+    return because("moments: rows of the epilogue have values of their own, or reductions are stored (mode general)");
+  if (!main_store(e)) return because("moments: no result [m,n] of 16 bits is written");
+  return std::nullopt;
 }
 
 void store_moments(Epilogue& e, const StoredMoments& wanted, std::int64_t output_channels) {
@@ -32,7 +32,7 @@ void store_moments(Epilogue& e, const StoredMoments& wanted, std::int64_t output
       wanted.name == e.resampled.pooled || wanted.name == e.resampled.enlarged)
     throw UserError(fmt::format("moments: the name '{}' is {}; expected one of their own", wanted.name,
                                 wanted.name.empty() ? "empty" : "that of another output"));
-  if (const std::string why = refuse_moments(e); !why.empty()) throw Unsupported(why);
+  if (const auto refusal = refuse_moments(e)) throw Unsupported(refusal->text());
   e.moments = wanted;
 }
 

@@ -3,8 +3,10 @@
 /// kernels/unisono/exchange/moment_store.cuh.
 
 #include <cstdint>
+#include <optional>
 #include <string>
-#include <vector>
+
+#include "plan/refusal.hpp"
 
 namespace unisono::plan {
 
@@ -16,8 +18,8 @@ struct StoredMoments {
   std::int64_t channels = 0;  ///< those of an entry are a divisor of this, and begin at its multiples; 0: none
 };
 
-/// Why no kernel stores moments of what this epilogue stores; empty: all of them can.
-std::string refuse_moments(const Epilogue& epilogue);
+/// Why no kernel stores moments of what this epilogue stores.
+std::optional<Refusal> refuse_moments(const Epilogue& epilogue);
 
 /// Adds them to the epilogue. Throws UserError for a name that is taken or a number of channels that does not divide
 /// the output's, Unsupported with the reason of refuse_moments().

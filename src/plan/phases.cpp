@@ -4,19 +4,21 @@
 
 namespace unisono::plan {
 
-std::string beyond_phases(const ConvTranspose2d& t) {
+std::optional<Refusal> beyond_phases(const ConvTranspose2d& t) {
   if (t.stride[0] != 2 || t.stride[1] != 2)
-    return fmt::format("stride {}x{}; phases are 2x2", t.stride[0], t.stride[1]);
+    return because(fmt::format("stride {}x{}; phases are 2x2", t.stride[0], t.stride[1]));
   if (t.dilation[0] != 1 || t.dilation[1] != 1)
-    return fmt::format("dilation {}x{}; taps of a phase are neighbours without", t.dilation[0], t.dilation[1]);
-  if (t.layout == Layout::nchw) return "channels first";
-  if (size_of(t.dtype_x) == 4) return "f32; tf32 is multiplied with k side by side, and filters of phases are not";
-  if (t.groups != 1) return fmt::format("{} groups of channels", t.groups);
+    return because(fmt::format("dilation {}x{}; taps of a phase are neighbours without", t.dilation[0], t.dilation[1]));
+  if (t.layout == Layout::nchw) return because("channels first");
+  if (size_of(t.dtype_x) == 4)
+    return because("f32; tf32 is multiplied with k side by side, and filters of phases are not");
+  if (t.groups != 1) return because(fmt::format("{} groups of channels", t.groups));
   if (t.c % 8 != 0 || t.k % 8 != 0)
-    return fmt::format("{} input and {} output channels; strides of TMA are multiples of 16 bytes", t.c, t.k);
+    return because(fmt::format("{} input and {} output channels; strides of TMA are multiples of 16 bytes", t.c, t.k));
   const Extents e = extents(t);
-  if (e.height < 2 || e.width < 2) return fmt::format("{}x{} output pixels; some phases have none", e.height, e.width);
-  return {};
+  if (e.height < 2 || e.width < 2)
+    return because(fmt::format("{}x{} output pixels; some phases have none", e.height, e.width));
+  return std::nullopt;
 }
 
 }  // namespace unisono::plan

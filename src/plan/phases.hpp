@@ -4,14 +4,15 @@
 /// where some may be none of the filter's and count as zero.
 
 #include <cstdint>
-#include <string>
+#include <optional>
 
+#include "plan/refusal.hpp"
 #include "unisono/contraction.hpp"
 
 namespace unisono::plan {
 
-/// Why a transposed convolution does not run by phases; empty: it does.
-std::string beyond_phases(const ConvTranspose2d& t);
+/// Why a transposed convolution does not run by phases.
+std::optional<Refusal> beyond_phases(const ConvTranspose2d& t);
 
 /// Taps of a phase along an axis of the filter.
 constexpr std::int64_t phase_taps(std::int64_t taps) { return (taps + 1) / 2; }

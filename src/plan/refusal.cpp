@@ -1,12 +1,17 @@
 #include "plan/refusal.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "passes/prune.hpp"
 #include "unisono/error.hpp"
 #include "unisono/text.hpp"
 
 namespace unisono::plan {
+
+std::string Refusal::text() const { return fmt::format("{}", fmt::join(reasons, "\n  ")); }
+
+Refusal because(std::string reason) { return {Refusal::Scope::problem, {std::move(reason)}}; }
 
 // Prints a graph that stores nothing but the value, and takes its line
 std::string text_of(const Graph& graph, ValueId id) {

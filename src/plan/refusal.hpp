@@ -1,11 +1,30 @@
 #pragma once
-/// How an analysis says no: with the text of the value at fault and the reason.
+/// How planning says no: with a reason, and an analysis with the text of the value at fault, too.
 
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include "unisono/graph.hpp"
 
 namespace unisono::plan {
+
+/// Why something does not serve what it is asked for. There is always a reason.
+struct Refusal {
+  enum class Scope : std::uint8_t {
+    foreign,  ///< it is for other contractions: nothing that a user asks about
+    device,   ///< it has no kernels for this device's architecture
+    problem,  ///< nothing of its kind serves it
+    plan,     ///< this one does not, another may
+  } scope{};
+  std::vector<std::string> reasons;  ///< each a rule and what breaks it: "size: …"
+
+  std::string text() const;  ///< a line each
+  const std::string& first() const { return reasons.front(); }
+};
+
+/// A refusal of the problem.
+Refusal because(std::string reason);
 
 /// "h = acc + bias[n]": the value as the text form writes it.
 std::string text_of(const Graph& graph, ValueId id);

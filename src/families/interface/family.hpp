@@ -13,6 +13,7 @@
 #include "plan/as_convolution.hpp"
 #include "plan/device.hpp"
 #include "plan/epilogue.hpp"
+#include "plan/refusal.hpp"
 
 namespace unisono::families {
 
@@ -30,18 +31,8 @@ struct Launched {
   const codegen::Kernel& kernel;
 };
 
-/// Why a kernel does not serve a workload.
-struct Refusal {
-  enum class Scope : std::uint8_t {
-    foreign,  ///< the family is for other contractions: nothing that a user asks about
-    device,   ///< the family has no kernels for this device's architecture
-    problem,  ///< no plan of the family serves it
-    plan,     ///< this plan does not, another may
-  } scope{};
-  std::vector<std::string> reasons;  ///< each a rule and what breaks it: "size: …"
-
-  std::string text() const;  ///< a line each
-};
+/// Why a kernel does not serve a workload. Foreign: the family is for other contractions.
+using plan::Refusal;
 
 /// A plan, or why it is none.
 struct Candidate {

@@ -48,8 +48,8 @@ std::string why_gathered(const plan::ConvTask& t) {
   const Conv2d& c = t.conv;
   if (t.phases) return {};
   if (t.transposed) {
-    const std::string phases = plan::beyond_phases(*t.transposed);
-    return phases.empty() ? "a transposed convolution" : "a transposed convolution, not by phases: " + phases;
+    const auto refusal = plan::beyond_phases(*t.transposed);
+    return refusal ? "a transposed convolution, not by phases: " + refusal->first() : "a transposed convolution";
   }
   if (c.layout == Layout::nchw) return "channels first";
   if (c.groups != 1) return fmt::format("{} groups of channels", c.groups);

@@ -21,7 +21,10 @@ Epilogue with_moments(const char* text, const Conv2d& conv, std::int64_t channel
 
 TEST(MomentStore, Refused) {
   const Conv2d conv = test::conv_of(2, 32, 32, 64, 128, 3);
-  const auto why = [&](const char* text) { return refuse_moments(test::epilogue_of(text, conv)); };
+  const auto why = [&](const char* text) {
+    const auto refusal = refuse_moments(test::epilogue_of(text, conv));
+    return refusal ? refusal->text() : "";
+  };
   EXPECT_EQ(why(test::bare), "");
   EXPECT_THAT(why(test::block), HasSubstr("the same launch normalises"));
   EXPECT_EQ(why("h = acc + bias[n]\nstore h : bf16\nstore relu(h) as y : bf16"), "");

@@ -68,7 +68,10 @@ TEST(Phases, AConvolutionOfTheSmallImage) {
 }
 
 TEST(Phases, WhatHasNone) {
-  const auto refused = [](ConvTranspose2d t) { return beyond_phases(t); };
+  const auto refused = [](ConvTranspose2d t) {
+    const auto refusal = beyond_phases(t);
+    return refusal ? refusal->text() : "";
+  };
   ConvTranspose2d t = transposed(3, 1);
   EXPECT_EQ(refused(t), "");
   t.stride = {2, 3};

@@ -31,12 +31,12 @@ ContractionPlan plan_contraction(const PlanningInput& in, NetworkPlan& plan, std
   ContractionPlan own;
   KernelChoice whole =
       faster_form(in, in.first(r), [&](Form form) { return whole_kernel(in, plan, region, Beside::nothing, form); });
-  own.whole = std::move(whole.kernel), own.why_not_whole = first_reason(whole.why);
+  own.whole = std::move(whole.kernel), own.not_whole = std::move(whole.refusal);
   if (own.whole && !is_last_resort(own.whole)) return own;
   KernelChoice bare = faster_form(in, in.first(r), [&](Form form) { return bare_kernel(in, plan, r, form); });
   if (own.whole && (!bare.kernel || is_last_resort(bare.kernel))) return own;
-  if (own.whole) own.why_not_whole = "only family plain serves it in one launch, more slowly", own.whole.reset();
-  own.bare = std::move(bare.kernel), own.why_not_bare = first_reason(bare.why);
+  if (own.whole) own.not_whole = because("only family plain serves it in one launch, more slowly"), own.whole.reset();
+  own.bare = std::move(bare.kernel), own.not_bare = std::move(bare.refusal);
   return own;
 }
 
@@ -58,12 +58,12 @@ KernelChoice whole_kernel(const PlanningInput& in, NetworkPlan& plan, std::size_
   for (const RegionOutput& o : r.outputs)
     q.outputs.push_back({o.name, stored_tensor(in, r, o.tensor, beside), o.tensor});
   if (const auto wanted = wanted_output(plan, r); wanted && beside == Beside::head) {
-    plan.no_moments[*wanted] = "moments: a head is computed of it";
+    plan.no_moments[*wanted] = because("moments: a head is computed of it");
   } else if (wanted) {
     q.moments = wanted;
     KernelChoice choice = choose_kernel(in, plan, q);
     if (choice.kernel) return choice;
-    plan.no_moments[*wanted] = first_reason(choice.why);
+    plan.no_moments[*wanted] = *choice.refusal;
     q.moments.reset();
   }
   return choose_kernel(in, plan, q);
@@ -83,7 +83,7 @@ void compute_head(const PlanningInput& in, NetworkPlan& plan, std::size_t region
   if (choice.kernel)
     own.contraction = ContractionPlan{.whole = std::move(choice.kernel)}, own.beside = Beside::head;
   else
-    own.why_apart = first_reason(choice.why);
+    own.apart = std::move(choice.refusal);
 }
 
 }  // namespace unisono::network::gpu

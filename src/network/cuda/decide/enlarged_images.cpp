@@ -49,7 +49,7 @@ KernelChoice faster_form(const PlanningInput& in, const Operator& op, const std:
   if (!enlarged.kernel) return phases;
   const double us = enlarged.kernel->lowered.plan().predicted_us + enlarging_us(in, op);
   if (!phases.kernel) {
-    enlarged.kernel->how += fmt::format(", of an enlarged image: not by phases: {}", first_reason(phases.why));
+    enlarged.kernel->how += fmt::format(", of an enlarged image: not by phases: {}", phases.refusal->first());
     return enlarged;
   }
   const double by_phases = phases.kernel->lowered.plan().predicted_us;

@@ -14,7 +14,7 @@ namespace unisono::network::gpu {
 /// A kernel, or why there is none.
 struct KernelChoice {
   std::optional<TensorCoreKernel> kernel;
-  std::string why;
+  std::optional<Refusal> refusal;
 };
 
 /// Whether it is a convolution of an image that is enlarged ahead of it.

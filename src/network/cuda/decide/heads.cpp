@@ -29,7 +29,7 @@ Graph renamed(Graph graph, DType element) {
 
 }  // namespace
 
-std::string refuse_head_names(const PlanningInput& in, const Region& r) {
+std::optional<Refusal> refuse_head_names(const PlanningInput& in, const Region& r) {
   const Region& head = in.region(r.head->region);
   const auto taken = [&](const std::string& name) {
     return std::any_of(r.operands.begin(), r.operands.end(), [&](const auto& o) { return o.name == name; }) ||
@@ -38,7 +38,8 @@ std::string refuse_head_names(const PlanningInput& in, const Region& r) {
   const bool clashes = std::any_of(head.operands.begin(), head.operands.end(),
                                    [&](const RegionOperand& o) { return taken(own_name(o.name)); }) ||
                        taken(own_name(head.outputs[0].name));
-  return clashes ? "the head's operands are called like the block's" : "";
+  if (clashes) return because("the head's operands are called like those of the epilogue ahead of it");
+  return std::nullopt;
 }
 
 HeadArguments head_of(const PlanningInput& in, const Region& r, const Contraction& main) {

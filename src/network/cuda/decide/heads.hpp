@@ -18,8 +18,8 @@ struct HeadArguments {
   double flop = 0;
 };
 
-/// Why the names of the head's operands and result cannot stand beside those of the region; empty: they can.
-std::string refuse_head_names(const PlanningInput& in, const Region& r);
+/// Why the names of the head's operands and result cannot stand beside those of the region.
+std::optional<Refusal> refuse_head_names(const PlanningInput& in, const Region& r);
 
 /// The head of the region, of which `main` is the contraction.
 HeadArguments head_of(const PlanningInput& in, const Region& r, const Contraction& main);

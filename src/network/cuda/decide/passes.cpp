@@ -28,17 +28,10 @@ void choose_kernels(const PlanningInput& in, NetworkPlan& plan) {
 void choose_kernels_of(const PlanningInput& in, NetworkPlan& plan, std::size_t region) {
   const Region& r = in.region(region);
   RegionPlan& own = plan.regions[region];
-  if (r.kind != RegionReport::Kind::contraction || !in.is_launched(r) || !own.refusal.empty()) return;
+  if (r.kind != RegionReport::Kind::contraction || !in.is_launched(r) || own.refusal) return;
   own.contraction.reset(), own.head.reset();
-  own.beside = Beside::nothing, own.why_apart.clear();
+  own.beside = Beside::nothing, own.apart.reset();
   for (const auto pass : {store_resampled, compute_head, choose_kernel_alone}) pass(in, plan, region);
-}
-
-std::string first_reason(const std::string& text) {
-  const auto end = text.find('\n');
-  if (end == text.npos || end + 1 == text.size()) return text.substr(0, end);
-  const auto reason = text.find_first_not_of(' ', end + 1);
-  return text.substr(reason, text.find('\n', reason) - reason);
 }
 
 }  // namespace unisono::network::gpu

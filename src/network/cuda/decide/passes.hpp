@@ -59,7 +59,4 @@ bool takes_moments(const Graph& optimised, ValueId reduction);
 /// Channels of which a reduction makes one result.
 std::int64_t width_of(const ReduceDomain& domain, std::int64_t columns);
 
-/// The first reason in an error's text: "no kernel serves …:" stands ahead of it.
-std::string first_reason(const std::string& text);
-
 }  // namespace unisono::network::gpu

@@ -7,16 +7,16 @@ namespace unisono::network::gpu {
 
 namespace {
 
-std::string refuse_type(const PlanningInput& in, const Operator& op) {
-  const auto refuse = [&](TensorId id) -> std::string {
-    if (in.net()[id].dtype == DType::f32) return {};
-    return fmt::format(
-        "{}: tensor '{}' is of {}; kernels of a GPU compute f32 networks only; compile the network for "
-        "Device::cpu",
-        where(op), in.name(id), to_string(in.net()[id].dtype));
+std::optional<Refusal> refuse_type(const PlanningInput& in, const Operator& op) {
+  const auto refuse = [&](TensorId id) -> std::optional<Refusal> {
+    if (in.net()[id].dtype == DType::f32) return std::nullopt;
+    return because(
+        fmt::format("{}: tensor '{}' is of {}; kernels of a GPU compute f32 networks only; compile the network for "
+                    "Device::cpu",
+                    where(op), in.name(id), to_string(in.net()[id].dtype)));
   };
   for (const TensorId id : data_inputs(op))
-    if (std::string why = refuse(id); !why.empty()) return why;
+    if (auto refusal = refuse(id)) return refusal;
   return refuse(op.output);
 }
 
@@ -26,7 +26,7 @@ void refuse_types(const PlanningInput& in, NetworkPlan& plan) {
   for (std::size_t i = 0; i < plan.regions.size(); ++i) {
     if (!in.is_launched(in.region(i))) continue;
     for (const std::size_t op : in.region(i).operators)
-      if (plan.regions[i].refusal.empty()) plan.regions[i].refusal = refuse_type(in, in.net().operators[op]);
+      if (!plan.regions[i].refusal) plan.regions[i].refusal = refuse_type(in, in.net().operators[op]);
   }
 }
 

@@ -16,16 +16,16 @@ void print(Lines to, const ContractionPlan& c, const char* what) {
     fmt::format_to(to, "  {}: one kernel, {}\n", what, c.whole->how);
     return;
   }
-  fmt::format_to(to, "  {}: not one kernel: {}\n", what, c.why_not_whole);
+  fmt::format_to(to, "  {}: not one kernel: {}\n", what, c.not_whole->first());
   if (c.bare)
     fmt::format_to(to, "  {} without its epilogue: {}\n", what, c.bare->how);
   else
-    fmt::format_to(to, "  {}: one sum a thread: {}\n", what, c.why_not_bare);
+    fmt::format_to(to, "  {}: one sum a thread: {}\n", what, c.not_bare->first());
 }
 
 void print(Lines to, const StatisticsPlan& s, const PlanningInput& in) {
-  if (!s.refusal.empty()) {
-    fmt::format_to(to, "  statistics: by a pass over the source: {}\n", s.refusal);
+  if (s.refusal) {
+    fmt::format_to(to, "  statistics: by a pass over the source: {}\n", s.refusal->first());
     return;
   }
   std::vector<std::string> parts;
@@ -34,7 +34,7 @@ void print(Lines to, const StatisticsPlan& s, const PlanningInput& in) {
 }
 
 void print(Lines to, const RegionPlan& p, const Region& r, const PlanningInput& in) {
-  if (!p.refusal.empty()) fmt::format_to(to, "  refused: {}\n", p.refusal);
+  if (p.refusal) fmt::format_to(to, "  refused: {}\n", p.refusal->first());
   for (const GatheredOperand& g : p.gathered)
     fmt::format_to(to, "  operand '{}' is gathered: rows of {} columns\n", r.operands[g.operand].name,
                    g.packed.columns);
@@ -43,7 +43,7 @@ void print(Lines to, const RegionPlan& p, const Region& r, const PlanningInput& 
     for (const ResampledStore& s : r.resampled)
       fmt::format_to(to, "  stores '{}' {}\n", in.name(s.to), s.pooled ? "pooled" : "enlarged");
   if (p.beside == Beside::head) fmt::format_to(to, "  stores head '{}'\n", in.name(r.head->to));
-  if (!p.why_apart.empty()) fmt::format_to(to, "  {} apart: {}\n", r.head ? "head" : "resampled stores", p.why_apart);
+  if (p.apart) fmt::format_to(to, "  {} apart: {}\n", r.head ? "head" : "resampled stores", p.apart->first());
   if (p.head) print(to, *p.head, "head");
   if (p.statistics) print(to, *p.statistics, in);
 }

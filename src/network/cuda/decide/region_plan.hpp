@@ -45,7 +45,7 @@ struct TensorCoreKernel {
 /// itself; else, with neither, the contraction by a plain kernel, one sum a thread.
 struct ContractionPlan {
   std::optional<TensorCoreKernel> whole = {}, bare = {};
-  std::string why_not_whole = {}, why_not_bare = {};
+  std::optional<Refusal> not_whole = {}, not_bare = {};
 };
 
 /// A computed operand whose columns do not lie together: a launch ahead of the region's packs it.
@@ -64,17 +64,17 @@ struct SourcePart {
 
 /// Where the statistics come from that a region without a contraction normalises its source by.
 struct StatisticsPlan {
-  std::vector<SourcePart> parts = {};  ///< of the source, whose kernels store moments
-  std::int64_t width = 0;              ///< channels of a group; the greatest common divisor of several
-  std::string refusal = {};  ///< why a pass over the source computes them instead; empty: they come from the parts
+  std::vector<SourcePart> parts = {};   ///< of the source, whose kernels store moments
+  std::int64_t width = 0;               ///< channels of a group; the greatest common divisor of several
+  std::optional<Refusal> refusal = {};  ///< why a pass over the source computes them instead
 };
 
 struct RegionPlan {
-  std::string refusal;  ///< why nothing serves it
+  std::optional<Refusal> refusal;  ///< why nothing serves it
   std::vector<GatheredOperand> gathered;
   std::optional<ContractionPlan> contraction;
   Beside beside = Beside::nothing;      ///< what contraction->whole makes beside its stores
-  std::string why_apart;                ///< why pooled or enlarged stores, or the head, are launches of their own
+  std::optional<Refusal> apart;         ///< why pooled or enlarged stores, or the head, are launches of their own
   std::optional<ContractionPlan> head;  ///< the head's own, if it is apart
   std::optional<StatisticsPlan> statistics;
 };
@@ -86,7 +86,7 @@ struct NetworkPlan {
   Im2colInputs im2col_inputs;
   std::vector<RegionPlan> regions;                  ///< by region
   std::map<TensorId, std::int64_t> wanted_moments;  ///< channels of which moments are wanted together
-  std::map<TensorId, std::string> no_moments;       ///< why the kernel of a tensor stores none
+  std::map<TensorId, Refusal> no_moments;           ///< why the kernel of a tensor stores none
 };
 
 /// The moments of a tensor that its kernel stores; null: none.

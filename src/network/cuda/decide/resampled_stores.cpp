@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "network/cuda/decide/contraction_kernels.hpp"
 #include "network/cuda/decide/passes.hpp"
 #include "network/resize_tables.hpp"
@@ -16,25 +18,25 @@ bool repeats_each_twice(const cpu::AxisTable& table) {
   return table.weight.empty();
 }
 
-// Why the sizes do not allow a kernel to store it; empty: they do
-std::string refuse_store(const PlanningInput& in, const ResampledStore& s) {
-  if (in.is_empty(s.to)) return fmt::format("'{}' is empty", in.name(s.to));
-  if (s.pooled) return {};
+// Why the sizes do not allow a kernel to store it
+std::optional<Refusal> refuse_store(const PlanningInput& in, const ResampledStore& s) {
+  if (in.is_empty(s.to)) return because(fmt::format("'{}' is empty", in.name(s.to)));
+  if (s.pooled) return std::nullopt;
   const Sizes &x = in.sizes(s.from), &y = in.sizes(s.to);
   const auto& resize = std::get<operators::Resize>(in.net().operators[s.op].kind);
   const double scale[] = {resize.height != 0 ? 0 : resize.scale_h, resize.width != 0 ? 0 : resize.scale_w};
   for (const std::size_t axis : {0u, 1u})
     if (y[2 + axis] != 2 * x[2 + axis] ||
         !repeats_each_twice(axis_table(resize, x[2 + axis], y[2 + axis], scale[axis])))
-      return fmt::format("'{}' repeats other pixels than each twice", in.name(s.to));
-  return {};
+      return because(fmt::format("'{}' repeats other pixels than each twice", in.name(s.to)));
+  return std::nullopt;
 }
 
-std::string refuse_stores(const PlanningInput& in, const Region& r) {
-  if (enlarges(in.first(r))) return "its own image is enlarged";
+std::optional<Refusal> refuse_stores(const PlanningInput& in, const Region& r) {
+  if (enlarges(in.first(r))) return because("its own image is enlarged");
   for (const ResampledStore& s : r.resampled)
-    if (std::string why = refuse_store(in, s); !why.empty()) return why;
-  return {};
+    if (auto refusal = refuse_store(in, s)) return refusal;
+  return std::nullopt;
 }
 
 }  // namespace
@@ -43,13 +45,13 @@ void store_resampled(const PlanningInput& in, NetworkPlan& plan, std::size_t reg
   const Region& r = in.region(region);
   if (r.resampled.empty()) return;
   RegionPlan& own = plan.regions[region];
-  own.why_apart = refuse_stores(in, r);
-  if (!own.why_apart.empty()) return;
+  own.apart = refuse_stores(in, r);
+  if (own.apart) return;
   KernelChoice choice = whole_kernel(in, plan, region, Beside::resampled, Form::given);
   if (choice.kernel)
     own.contraction = ContractionPlan{.whole = std::move(choice.kernel)}, own.beside = Beside::resampled;
   else
-    own.why_apart = first_reason(choice.why);
+    own.apart = std::move(choice.refusal);
 }
 
 }  // namespace unisono::network::gpu

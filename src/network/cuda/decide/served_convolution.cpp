@@ -38,10 +38,11 @@ Conv2d as_convolution(const Contraction& given, bool im2col) {
   return {.n = 1, .h = 1, .w = g.m, .c = g.k, .k = g.n};
 }
 
-std::string refuse_operands(const PlanningInput& in, const Operator& op, const Contraction& given) {
-  if (!in.is_constant(op.inputs[1])) return "its second operand is no constant";
+std::optional<Refusal> refuse_operands(const PlanningInput& in, const Operator& op, const Contraction& given) {
+  if (!in.is_constant(op.inputs[1])) return because("its second operand is no constant");
   const auto* g = std::get_if<Gemm>(&given);
-  return g != nullptr && g->transpose_a ? "its first operand is transposed" : "";
+  if (g != nullptr && g->transpose_a) return because("its first operand is transposed");
+  return std::nullopt;
 }
 
 }  // namespace
@@ -51,26 +52,26 @@ Conv2d one_group(Conv2d c) {
   return c;
 }
 
-std::string refuse_groups(std::int64_t groups) {
-  return fmt::format("its filters are in {} groups, which are not packed for the tensor cores", groups);
+Refusal refuse_groups(std::int64_t groups) {
+  return because(fmt::format("its filters are in {} groups, which are not packed for the tensor cores", groups));
 }
 
 ServedConvolution as_served(const PlanningInput& in, const NetworkPlan& plan, const Operator& op, const Graph& graph,
                             Form form) {
   const Contraction given = in.contraction(op);
-  if (std::string why = refuse_operands(in, op, given); !why.empty()) return {std::nullopt, why};
+  if (auto refusal = refuse_operands(in, op, given)) return {std::nullopt, std::move(refusal)};
   const bool im2col = plan.im2col_inputs.contains(op.inputs[0]);
   Conv2d c = as_convolution(given, im2col);
   c.dtype_x = c.dtype_w = in.element;
   if (c.groups == 1 && (im2col || is_padded_with_zeros(in, plan, op.inputs[0]))) c.c = up_to_8(c.c);
   if (c.groups == 1 && !has_reductions(graph)) c.k = up_to_8(c.k);
-  if (is_depthwise(c) && std::holds_alternative<Conv2d>(given) && form != Form::phases) return {c, ""};
+  if (is_depthwise(c) && std::holds_alternative<Conv2d>(given) && form != Form::phases) return {c, std::nullopt};
   if (c.groups != 1) return {std::nullopt, refuse_groups(c.groups)};
   if (c.c % 8 != 0 || c.k % 8 != 0)
     return {std::nullopt,
-            fmt::format("{} input and {} output channels, of which multiples of 8 are packed for the tensor cores", c.c,
-                        c.k)};
-  return {c, ""};
+            because(fmt::format(
+                "{} input and {} output channels, of which multiples of 8 are packed for the tensor cores", c.c, c.k))};
+  return {c, std::nullopt};
 }
 
 }  // namespace unisono::network::gpu

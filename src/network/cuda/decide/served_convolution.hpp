@@ -11,7 +11,7 @@ namespace unisono::network::gpu {
 
 struct ServedConvolution {
   std::optional<Conv2d> conv;  ///< of a transposed convolution: channels only
-  std::string why_not;
+  std::optional<Refusal> refusal;
 };
 
 /// `graph` follows the contraction; one that reduces sees padded channels, so that none are.
@@ -22,6 +22,6 @@ ServedConvolution as_served(const PlanningInput& in, const NetworkPlan& plan, co
 Conv2d one_group(Conv2d c);
 
 /// Why filters in groups have no kernel of the tensor cores.
-std::string refuse_groups(std::int64_t groups);
+Refusal refuse_groups(std::int64_t groups);
 
 }  // namespace unisono::network::gpu

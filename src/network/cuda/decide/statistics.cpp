@@ -40,15 +40,16 @@ const Operator* concatenation_of(const Network& n, TensorId id) {
   return nullptr;
 }
 
-// The parts of a tensor along its channels, from its first one on; the reason if one of them is no convolution's
-std::string find_parts(const PlanningInput& in, TensorId id, std::int64_t first, std::vector<SourcePart>& parts) {
-  if (in.sizes(id).size() != 4) return fmt::format("'{}' is no image", in.name(id));
+// The parts of a tensor along its channels, from its first one on; refused if one of them is no convolution's
+std::optional<Refusal> find_parts(const PlanningInput& in, TensorId id, std::int64_t first,
+                                  std::vector<SourcePart>& parts) {
+  if (in.sizes(id).size() != 4) return because(fmt::format("'{}' is no image", in.name(id)));
   if (const Operator* concat = concatenation_of(in.net(), id)) {
     for (const TensorId input : concat->inputs) {
-      if (std::string why = find_parts(in, input, first, parts); !why.empty()) return why;
+      if (auto refusal = find_parts(in, input, first, parts)) return refusal;
       first += column_count(in.sizes(input));
     }
-    return {};
+    return std::nullopt;
   }
   for (const Region& r : in.fused.regions) {
     auto part = part_made_by(r, id);
@@ -56,9 +57,9 @@ std::string find_parts(const PlanningInput& in, TensorId id, std::int64_t first,
     if (std::holds_alternative<operators::Gemm>(in.first(r).kind)) break;
     part->first = first, part->channels = column_count(in.sizes(id));
     parts.push_back(*part);
-    return {};
+    return std::nullopt;
   }
-  return fmt::format("no kernel of a convolution makes '{}'", in.name(id));
+  return because(fmt::format("no kernel of a convolution makes '{}'", in.name(id)));
 }
 
 // Channels of which the region's graph makes one mean or variance of its source; 0: it makes none
@@ -74,7 +75,7 @@ std::int64_t width_of_statistics(const PlanningInput& in, const Region& r) {
 std::map<TensorId, std::int64_t> wanted_moments(const NetworkPlan& plan) {
   std::map<TensorId, std::int64_t> channels;
   for (const RegionPlan& region : plan.regions) {
-    if (!region.statistics || !region.statistics->refusal.empty()) continue;
+    if (!region.statistics || region.statistics->refusal) continue;
     for (const SourcePart& p : region.statistics->parts) {
       std::int64_t& together = channels[p.measured];
       together = std::gcd(together, std::gcd(region.statistics->width, std::gcd(p.first, p.channels)));
@@ -83,26 +84,28 @@ std::map<TensorId, std::int64_t> wanted_moments(const NetworkPlan& plan) {
   return channels;
 }
 
-// Why a part's moments are not there to be merged; empty: they are
-std::string refuse_part(const PlanningInput& in, const NetworkPlan& plan, const SourcePart& p) {
+// Why a part's moments are not there to be merged
+std::optional<Refusal> refuse_part(const PlanningInput& in, const NetworkPlan& plan, const SourcePart& p) {
   const TensorMoments* stored = moments_of(plan, p.measured);
   if (stored == nullptr) {
     const auto why = plan.no_moments.find(p.measured);
-    return fmt::format("the kernel of '{}' stores none: {}", in.name(p.tensor),
-                       why == plan.no_moments.end() ? "" : why->second);
+    return because(
+        fmt::format("the kernel of '{}' stores none: {}", in.name(p.tensor),
+                    why == plan.no_moments.end() ? "it is no kernel of the tensor cores" : why->second.first()));
   }
-  if (p.enlarged && !stored->enlarged) return fmt::format("'{}' is enlarged by a kernel of its own", in.name(p.tensor));
-  return {};
+  if (p.enlarged && !stored->enlarged)
+    return because(fmt::format("'{}' is enlarged by a kernel of its own", in.name(p.tensor)));
+  return std::nullopt;
 }
 
 // Refuses what its producers do not serve; whether there was any
 bool refuse_unserved(const PlanningInput& in, NetworkPlan& plan) {
   bool any = false;
   for (RegionPlan& region : plan.regions) {
-    if (!region.statistics || !region.statistics->refusal.empty()) continue;
+    if (!region.statistics || region.statistics->refusal) continue;
     for (const SourcePart& p : region.statistics->parts)
-      if (region.statistics->refusal.empty()) region.statistics->refusal = refuse_part(in, plan, p);
-    any = any || !region.statistics->refusal.empty();
+      if (!region.statistics->refusal) region.statistics->refusal = refuse_part(in, plan, p);
+    any = any || region.statistics->refusal;
   }
   return any;
 }
@@ -122,8 +125,8 @@ void want_moments(const PlanningInput& in, NetworkPlan& plan) {
     StatisticsPlan s{.width = width_of_statistics(in, r)};
     if (s.width == 0) continue;
     s.refusal = find_parts(in, *r.source, 0, s.parts);
-    if (s.refusal.empty() && s.parts.size() > kMomentSources)
-      s.refusal = fmt::format("{} parts; a launch merges {}", s.parts.size(), kMomentSources);
+    if (!s.refusal && s.parts.size() > kMomentSources)
+      s.refusal = because(fmt::format("{} parts; a launch merges {}", s.parts.size(), kMomentSources));
     plan.regions[i].statistics = std::move(s);
   }
   plan.wanted_moments = wanted_moments(plan);

@@ -53,27 +53,27 @@ class Choice {
       : in_(in), plan_(plan), q_(question), r_(question.region), op_(in.first(r_)), given_(in.contraction(op_)) {}
 
   KernelChoice run() {
-    using Part = std::string (Choice::*)();
+    using Part = std::optional<Refusal> (Choice::*)();
     for (const Part part : {&Choice::serve_contraction, &Choice::take_operands, &Choice::take_outputs,
                             &Choice::take_head, &Choice::take_moments, &Choice::lower, &Choice::refuse_groups_unserved,
                             &Choice::refuse_slices, &Choice::refuse_order})
-      if (std::string why = (this->*part)(); !why.empty()) return {std::nullopt, why};
+      if (auto refusal = (this->*part)()) return {std::nullopt, std::move(refusal)};
     store_moments();
     describe();
-    return {std::move(k_), ""};
+    return {std::move(k_), std::nullopt};
   }
 
  private:
-  std::string serve_contraction();
-  std::string take_operands();
-  std::string take_operand(const RegionOperand& o);
-  std::string take_outputs();
-  std::string take_head();
-  std::string take_moments();
-  std::string lower();
-  std::string refuse_groups_unserved();
-  std::string refuse_slices();
-  std::string refuse_order();
+  std::optional<Refusal> serve_contraction();
+  std::optional<Refusal> take_operands();
+  std::optional<Refusal> take_operand(const RegionOperand& o);
+  std::optional<Refusal> take_outputs();
+  std::optional<Refusal> take_head();
+  std::optional<Refusal> take_moments();
+  std::optional<Refusal> lower();
+  std::optional<Refusal> refuse_groups_unserved();
+  std::optional<Refusal> refuse_slices();
+  std::optional<Refusal> refuse_order();
   Location filter_of(const std::optional<ConvTranspose2d>& transposed);
   void take_resampled();
   void store_moments();
@@ -111,9 +111,9 @@ class Choice {
   TensorCoreKernel k_;
 };
 
-std::string Choice::serve_contraction() {
+std::optional<Refusal> Choice::serve_contraction() {
   const ServedConvolution served = as_served(in_, plan_, op_, q_.graph, q_.form);
-  if (!served.conv) return served.why_not;
+  if (!served.conv) return served.refusal;
   conv_ = *served.conv, contraction_ = conv_;
   auto transposed = transposed_form(given_, q_.form);
   if (transposed) {
@@ -130,7 +130,7 @@ std::string Choice::serve_contraction() {
   const PitchedTensor image = im2col() ? PitchedTensor{{}, conv_.c, in_.element} : image_of(in_, op_, q_.form);
   k_.image = {"", image.at, in_.element, shape_a(contraction_), pitched(shape_a(contraction_), image.pitch)};
   k_.filter = {"", filter_of(transposed), in_.element, shape_b(contraction_)};
-  return {};
+  return std::nullopt;
 }
 
 Location Choice::filter_of(const std::optional<ConvTranspose2d>& transposed) {
@@ -142,13 +142,13 @@ Location Choice::filter_of(const std::optional<ConvTranspose2d>& transposed) {
                                      product != nullptr, product != nullptr && product->transpose_b);
 }
 
-std::string Choice::take_operands() {
+std::optional<Refusal> Choice::take_operands() {
   for (const RegionOperand& o : q_.operands)
-    if (std::string why = take_operand(o); !why.empty()) return why;
-  return {};
+    if (auto refusal = take_operand(o)) return refusal;
+  return std::nullopt;
 }
 
-std::string Choice::take_operand(const RegionOperand& o) {
+std::optional<Refusal> Choice::take_operand(const RegionOperand& o) {
   auto tensor = operand_tensor(in_, o, op_, conv_.k);
   for (const GatheredOperand& g : q_.gathered)
     if (r_.operands[g.operand].name == o.name) tensor = PitchedTensor{{}, g.packed.pitch, in_.element};
@@ -157,41 +157,41 @@ std::string Choice::take_operand(const RegionOperand& o) {
   const bool slice = columns && tensor->pitch != conv_.k && o.axes.row != RowAxis::none;
   const std::int64_t images = extents(contraction_).images;
   if (slice && !(o.axes == axes::bn && images * tensor->pitch <= std::numeric_limits<std::int32_t>::max()))
-    return fmt::format("operand '{}' is a slice of a wider tensor", o.name);
+    return because(fmt::format("operand '{}' is a slice of a wider tensor", o.name));
   if (slice) further_.apart.insert(o.name);
   if (!columns && o.axes.row != RowAxis::none && tensor->pitch != 1)
-    return fmt::format("operand '{}' has a number a row, which do not lie together", o.name);
+    return because(fmt::format("operand '{}' has a number a row, which do not lie together", o.name));
   options_.storage[o.name] = tensor->type;
   if (o.axes == axes::scalar) options_.device_scalars.insert(o.name);
   const Sizes shape = shape_of(o.axes, contraction_);
   k_.operands.push_back({o.name, tensor->at, tensor->type, shape, slice ? pitched(shape, tensor->pitch) : Sizes{}});
-  return {};
+  return std::nullopt;
 }
 
-std::string Choice::take_outputs() {
+std::optional<Refusal> Choice::take_outputs() {
   if (q_.beside == Beside::resampled) made_ = made_of(r_);
   options_.resampled = made_;
   for (std::size_t i = 0; i < q_.outputs.size(); ++i) {
     const Destination& d = q_.outputs[i];
     const Axes& axes = graph_[graph_.stores[i].value].axes;
-    if (!(axes == axes::mn)) return fmt::format("it stores '{}', which has axes {}", d.name, to_string(axes));
+    if (!(axes == axes::mn)) return because(fmt::format("it stores '{}', which has axes {}", d.name, to_string(axes)));
     if (made_.only_enlarged && d.tensor == r_.only_enlarged) continue;
     const Sizes shape = shape_mn(contraction_);
     k_.outputs.push_back({d.name, d.to.at, in_.element, shape, pitched(shape, d.to.pitch)});
   }
   if (q_.beside != Beside::nothing) put_last(graph_, source());
   if (q_.beside == Beside::resampled) take_resampled();
-  return {};
+  return std::nullopt;
 }
 
-std::string Choice::take_head() {
-  if (q_.beside != Beside::head) return {};
-  if (std::string why = refuse_head_names(in_, r_); !why.empty()) return why;
+std::optional<Refusal> Choice::take_head() {
+  if (q_.beside != Beside::head) return std::nullopt;
+  if (auto refusal = refuse_head_names(in_, r_)) return refusal;
   head_ = head_of(in_, r_, contraction_);
   options_.head = head_.head;
   for (const Argument& o : head_.operands) options_.storage[o.name] = o.type, k_.operands.push_back(o);
   k_.outputs.push_back(head_.result);
-  return {};
+  return std::nullopt;
 }
 
 void Choice::take_resampled() {
@@ -204,49 +204,49 @@ void Choice::take_resampled() {
   }
 }
 
-std::string Choice::take_moments() {
-  if (!q_.moments) return {};
+std::optional<Refusal> Choice::take_moments() {
+  if (!q_.moments) return std::nullopt;
   if (q_.beside == Beside::nothing) put_last(graph_, measured_store());
-  if (conv_.k != filters()) return fmt::format("moments: its output channels are padded to {}", conv_.k);
+  if (conv_.k != filters()) return because(fmt::format("moments: its output channels are padded to {}", conv_.k));
   further_.moments = {"/moments", plan_.wanted_moments.at(*q_.moments)};
-  return {};
+  return std::nullopt;
 }
 
-std::string Choice::lower() {
+std::optional<Refusal> Choice::lower() {
   lower::Attempt attempt = lower::attempt(contraction_, graph_, options_, further_, in_.device);
   if (!attempt.lowered) return attempt.refusal;
   k_.lowered = *std::move(attempt.lowered);
   if (q_.moments && main_store() != measured_store())
-    return fmt::format("moments: its kernel writes '{}' second", in_.name(*q_.moments));
-  return {};
+    return because(fmt::format("moments: its kernel writes '{}' second", in_.name(*q_.moments)));
+  return std::nullopt;
 }
 
-std::string Choice::refuse_groups_unserved() {
+std::optional<Refusal> Choice::refuse_groups_unserved() {
   const families::Plan& plan = k_.lowered.plan();
-  if (conv_.groups == 1 || plan.made_for_groups) return {};
+  if (conv_.groups == 1 || plan.made_for_groups) return std::nullopt;
   const lower::Problem& p = k_.lowered.problem;
   const std::string refusal = families::refused_ahead_of(*plan.family, {p.task, p.epilogue, in_.device});
-  return fmt::format("{}, nor computed without them ({})", refuse_groups(conv_.groups),
-                     refusal.empty() ? families::title(plan) : refusal);
+  return because(fmt::format("{}, nor computed without them ({})", refuse_groups(conv_.groups).first(),
+                             refusal.empty() ? families::title(plan) : refusal));
 }
 
 // Only the store that TMA writes, and what is made of it, may be a slice of a wider tensor
-std::string Choice::refuse_slices() {
+std::optional<Refusal> Choice::refuse_slices() {
   const families::Plan& plan = k_.lowered.plan();
   const auto is_apart = [](const Argument& x) { return x.is_apart(); };
   if ((!plan.pitched_image && k_.image.is_apart()) ||
       (!plan.pitched_output && std::any_of(k_.outputs.begin(), k_.outputs.end(), is_apart)))
-    return "without TMA its kernel takes no slices of concatenations";
+    return because("without TMA its kernel takes no slices of concatenations");
   const std::set<std::string> may{main_store(), made_.pooled, made_.enlarged, head_.result.name};
   for (const Argument& o : k_.outputs)
     if (o.is_apart() && !may.contains(o.name))
-      return fmt::format("its kernel does not write '{}' into a slice of a concatenation", o.name);
-  return {};
+      return because(fmt::format("its kernel does not write '{}' into a slice of a concatenation", o.name));
+  return std::nullopt;
 }
 
-std::string Choice::refuse_order() {
-  if (q_.beside == Beside::nothing || main_store() == source()) return {};
-  return fmt::format("its kernel writes '{}' second, and makes something of the first only", source());
+std::optional<Refusal> Choice::refuse_order() {
+  if (q_.beside == Beside::nothing || main_store() == source()) return std::nullopt;
+  return because(fmt::format("its kernel writes '{}' second, and makes something of the first only", source()));
 }
 
 void Choice::store_moments() {

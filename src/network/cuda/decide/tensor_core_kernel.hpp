@@ -29,7 +29,7 @@ struct KernelQuestion {
   std::optional<TensorId> moments = {};  ///< an output of which moments are to be stored, too
 };
 
-/// The kernel, but for locations in scratch and kept memory; or why there is none, which may take several lines.
+/// The kernel, but for locations in scratch and kept memory; or why there is none.
 KernelChoice choose_kernel(const PlanningInput& in, const NetworkPlan& plan, const KernelQuestion& question);
 
 }  // namespace unisono::network::gpu

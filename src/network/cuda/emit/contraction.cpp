@@ -35,9 +35,9 @@ void emit_parts(RegionEmission& e, const Region& r, const ContractionPlan& plan)
     emit_kernel(e, *plan.bare, {{"sums", sums.at}});
   } else {
     sums.type = DType::f32;
-    emit_direct(e, sums, plan.why_not_bare);
+    emit_direct(e, sums, plan.not_bare->first());
   }
-  emit_graph(e, r, space, sums, plan.why_not_whole);
+  emit_graph(e, r, space, sums, plan.not_whole->first());
 }
 
 // What is made of a region's output, by kernels of their own
@@ -58,7 +58,7 @@ void emit_head(RegionEmission& e, const Region& r, const RegionPlan& plan) {
   own.name = e.in.name(r.head->to);
   emit_parts(own, head, *plan.head);
   e.launches.last().how +=
-      fmt::format(": not in the kernel that makes '{}': {}", e.in.name(r.head->from), plan.why_apart);
+      fmt::format(": not in the kernel that makes '{}': {}", e.in.name(r.head->from), plan.apart->first());
 }
 
 }  // namespace
@@ -68,7 +68,7 @@ void emit_contraction(RegionEmission& e, const RegionPlan& plan) {
   const bool resampled_apart = !r.resampled.empty() && plan.beside != Beside::resampled;
   if (resampled_apart && r.only_enlarged) place_only_enlarged(e, r);
   emit_parts(e, r, *plan.contraction);
-  if (resampled_apart) emit_resampled(e, r, plan.why_apart);
+  if (resampled_apart) emit_resampled(e, r, plan.apart->first());
   if (plan.head) emit_head(e, r, plan);
 }
 

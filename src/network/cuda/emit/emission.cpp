@@ -20,7 +20,7 @@ void emit_by_kind(RegionEmission& e, const Region& r, const RegionPlan& plan) {
 }
 
 void emit_region(RegionEmission& e, const Region& r, const RegionPlan& plan) {
-  if (!plan.refusal.empty()) throw Unsupported(plan.refusal);
+  if (plan.refusal) throw Unsupported(plan.refusal->text());
   e.op = &e.in.first(r);
   e.name = e.in.name(r.outputs[0].tensor);
   e.launches.free_scratch();

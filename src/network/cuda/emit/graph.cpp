@@ -98,14 +98,15 @@ const GraphKernelCache::Entry& GraphEmission::kernels() {
 bool GraphEmission::is_merged(const Graph& g, const codegen::GraphKernel& k) const {
   if (r_.kind != RegionReport::Kind::epilogue || !sums_source(g, k)) return false;
   const auto& statistics = e_.plan.regions[e_.index].statistics;
-  return statistics && statistics->refusal.empty();
+  return statistics && !statistics->refusal;
 }
 
 // Why the kernel is there
 std::string GraphEmission::reason(const Graph& g, const codegen::GraphKernel& k, const std::string& why) const {
   if (r_.kind != RegionReport::Kind::epilogue || !sums_source(g, k)) return why;
   const auto& statistics = e_.plan.regions[e_.index].statistics;
-  return statistics ? statistics->refusal : "its statistics are of other values";
+  if (!statistics) return "its statistics are of other values";
+  return statistics->refusal ? statistics->refusal->first() : "";
 }
 
 void GraphEmission::run(const std::string& why) {
