@@ -14,23 +14,25 @@ namespace unisono::plan {
 std::optional<Refusal> refuse_moments(const Epilogue& e) {
   if (e.norm)
     return because(
-        "moments: the same launch normalises; it has statistics of its values before they are rounded, and in pieces "
+        "statistics: the same launch normalises; it has statistics of its values before they are rounded, and in "
+        "pieces "
         "that its own groups make");
   if (e.general)
-    return because("moments: rows of the epilogue have values of their own, or reductions are stored (mode general)");
-  if (!main_store(e)) return because("moments: no result [m,n] of 16 bits is written");
+    return because(
+        "statistics: rows of the epilogue have values of their own, or reductions are stored (mode general)");
+  if (!main_store(e)) return because("statistics: no result [m,n] of 16 bits is written");
   return std::nullopt;
 }
 
 void store_moments(Epilogue& e, const StoredMoments& wanted, std::int64_t output_channels) {
   if (wanted.channels == 0) return;
   if (wanted.channels < 0 || output_channels % wanted.channels != 0)
-    throw UserError(fmt::format("moments of every {} channels; expected a divisor of the {} output channels",
+    throw UserError(fmt::format("statistics of every {} channels; expected a divisor of the {} output channels",
                                 wanted.channels, output_channels));
   if (wanted.name.empty() ||
       std::ranges::any_of(e.graph.stores, [&](const Store& s) { return s.name == wanted.name; }) ||
       wanted.name == e.resampled.pooled || wanted.name == e.resampled.enlarged)
-    throw UserError(fmt::format("moments: the name '{}' is {}; expected one of their own", wanted.name,
+    throw UserError(fmt::format("statistics: the name '{}' is {}; expected one of their own", wanted.name,
                                 wanted.name.empty() ? "empty" : "that of another output"));
   if (const auto refusal = refuse_moments(e)) throw Unsupported(refusal->text());
   e.moments = wanted;

@@ -107,7 +107,7 @@ class Tune(Case):
         env = self.faulty("sm90/main_loop.cuh", "line = (kLineBytes >> 4) * g.dilation_h - pixel * g.taps_w", "line = (kLineBytes >> 4) * g.dilation_h")
         (problem,) = self.json("tune", TEXT, *SHAPE, "--candidates", 4, "--rotate", 0, "--jobs", 2, code=None, env=env)["problems"]
         self.assertEqual(problem["error"], "")
-        self.assertIn("load=runs", problem["plan"])
+        self.assertIn("load=im2col", problem["plan"])
 
     def test_damage_and_wrong_use(self):
         self.database.parent.mkdir(parents=True)

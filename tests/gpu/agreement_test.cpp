@@ -177,7 +177,7 @@ TEST(Agreement, InfinitiesStayInTheWindowsThatSeeThem) {
     c.conv = {.n = 1, .h = 24, .w = 24, .c = channels, .k = 16, .r = taps, .s = taps};
     c.conv.stride = {stride, stride}, c.conv.pad = {taps / 2, taps / 2, taps / 2, taps / 2};
     c.conv.dtype_x = c.conv.dtype_w = DType::bf16;
-    c.options.device = Device::cuda, c.options.plan = "load=unfold";
+    c.options.device = Device::cuda, c.options.plan = "load=im2col_smem";
     SCOPED_TRACE(c.describe());
     Problem problem(c);
     constexpr std::int64_t line = 11, column = 13;

@@ -145,23 +145,23 @@ constexpr Epilogue epilogues[] = {
 
 constexpr const char* overrides_plain[] = {"tile=128x128 order=pingpong",
                                            "tile=128x160 order=cooperative",
-                                           "tile=256x64 order=pairs",
-                                           "load=runs",
-                                           "load=patch",
+                                           "tile=256x64 order=pingpong2",
+                                           "load=im2col",
+                                           "load=halo",
                                            "cluster=2x1",
                                            "cluster=1x2",
                                            "split=on",
-                                           "depth=32 load=runs",
+                                           "depth=32 load=im2col",
                                            "tile=256x64 cluster=1x5",
                                            "tile=64x64",
-                                           "swap=on load=patch",
-                                           "swap=on load=runs"};
+                                           "swap=on load=halo",
+                                           "swap=on load=im2col"};
 constexpr const char* overrides_norm[] = {
     "mode=resident order=pingpong",     "mode=resident order=cooperative", "mode=resident swap=on",
-    "mode=streamed swap=on load=patch", "mode=streamed load=runs",         "mode=streamed load=patch",
+    "mode=streamed swap=on load=halo",  "mode=streamed load=im2col",       "mode=streamed load=halo",
     "mode=streamed order=cooperative",  "mode=resident split=on",          "mode=resident cluster=1x2",
-    "mode=streamed cluster=2x1",        "mode=resident load=runs",         "mode=streamed order=pairs",
-    "mode=streamed swap=on load=runs"};
+    "mode=streamed cluster=2x1",        "mode=resident load=im2col",       "mode=streamed order=pingpong2",
+    "mode=streamed swap=on load=im2col"};
 
 std::string filled(std::string text, DType type, std::int64_t groups) {
   const auto replace = [&](std::string_view from, const std::string& to) {
@@ -258,16 +258,16 @@ std::vector<Case> product_cases(std::uint64_t seed) {
       "h = acc + bias[n]\nstore h : {T}\nstore relu(h) as y : {T}",
       "store silu(group_norm(acc + bias[n], groups=2, scale=gamma[n], shift=beta[n])) as y : {T}"};
   static constexpr const char* plans[] = {"",
-                                          "load=runs order=cooperative",
-                                          "load=runs swap=on",
-                                          "load=runs cluster=2x1",
-                                          "load=runs cluster=1x2",
-                                          "load=runs depth=32",
-                                          "load=runs split=on",
-                                          "load=runs tile=128x160",
-                                          "load=runs tile=64x72",
-                                          "order=pairs",
-                                          "mode=streamed load=runs"};
+                                          "load=im2col order=cooperative",
+                                          "load=im2col swap=on",
+                                          "load=im2col cluster=2x1",
+                                          "load=im2col cluster=1x2",
+                                          "load=im2col depth=32",
+                                          "load=im2col split=on",
+                                          "load=im2col tile=128x160",
+                                          "load=im2col tile=64x72",
+                                          "order=pingpong2",
+                                          "mode=streamed load=im2col"};
   Random random(seed + 3);
   std::vector<Case> cases;
   for (int i = 0; i < 53; ++i) {

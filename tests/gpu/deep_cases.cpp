@@ -21,19 +21,19 @@ struct Kind {
 
 constexpr std::array kinds{
     Kind{"store acc as y : {T}",
-         {"load=runs", "load=patch", "load=runs cluster=2x2", "load=patch cluster=1x2", "load=runs split=on",
-          "load=runs swap=on tile=128x64", "load=patch swap=on tile=256x64", "load=runs tile=64x40 order=pingpong"}},
+         {"load=im2col", "load=halo", "load=im2col cluster=2x2", "load=halo cluster=1x2", "load=im2col split=on",
+          "load=im2col swap=on tile=128x64", "load=halo swap=on tile=256x64", "load=im2col tile=64x40 order=pingpong"}},
     Kind{"operand r[m,n] : {T}\nstore silu(acc * s[b,n] + bias[n]) + r as y : {T}",
-         {"load=runs order=cooperative", "load=patch order=pairs tile=128x64", "load=runs cluster=2x1",
-          "load=patch cluster=2x1", "load=patch split=on", "load=runs cluster=1x4 tile=64x32", "fetch=1 tile=128x64",
-          "load=runs tile=256x64"}},
+         {"load=im2col order=cooperative", "load=halo order=pingpong2 tile=128x64", "load=im2col cluster=2x1",
+          "load=halo cluster=2x1", "load=halo split=on", "load=im2col cluster=1x4 tile=64x32", "fetch=1 tile=128x64",
+          "load=im2col tile=256x64"}},
     Kind{"h = acc + bias[n]\nstore h : {T}\nstore silu(group_norm(h, groups=2, scale=gamma[n], shift=beta[n])) as y : "
          "{T}",
-         {"mode=resident load=runs", "mode=streamed load=runs tile=64x64", "mode=resident load=patch",
-          "mode=streamed load=patch tile=64x64", "mode=resident split=on", "mode=streamed swap=on tile=128x64",
+         {"mode=resident load=im2col", "mode=streamed load=im2col tile=64x64", "mode=resident load=halo",
+          "mode=streamed load=halo tile=64x64", "mode=resident split=on", "mode=streamed swap=on tile=128x64",
           "mode=resident cluster=2x1", "mode=resident order=cooperative"}},
     Kind{"store acc + bias[n] + 0.1 * index(w) as y : f32\nstore max(acc, over=m) as top : f32",
-         {"load=runs", "load=patch", "", "order=cooperative", "load=runs cluster=2x1", "", "load=patch cluster=1x2",
+         {"load=im2col", "load=halo", "", "order=cooperative", "load=im2col cluster=2x1", "", "load=halo cluster=1x2",
           "tile=64x64"}}};
 
 void fill(Case& c, DType type, const char* plan, std::uint64_t seed) {
@@ -117,13 +117,13 @@ std::vector<Case> small_deep_cases() {
     fill(c, DType::bf16, plan, 40 + cases.size());
     cases.push_back(std::move(c));
   };
-  add("load=runs tile=128x64", 64);
-  add("load=runs tile=64x32 cluster=2x2", 96);
-  add("load=patch tile=128x64 swap=on", 96);
+  add("load=im2col tile=128x64", 64);
+  add("load=im2col tile=64x32 cluster=2x2", 96);
+  add("load=halo tile=128x64 swap=on", 96);
   Case product{.name = "deep", .conv = {}, .text = "store acc as y : {T}", .options = {}};
   product.product = {.m = 136, .n = 72, .k = 200, .transpose_a = true, .dtype_a = DType::bf16, .dtype_b = DType::bf16};
   product.conv = plan::as_convolution(*product.product).conv;
-  fill(product, DType::bf16, "load=runs tile=128x72", 50);
+  fill(product, DType::bf16, "load=im2col tile=128x72", 50);
   cases.push_back(std::move(product));
   return cases;
 }

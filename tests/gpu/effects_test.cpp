@@ -37,7 +37,7 @@ std::vector<float> contents(const Buffer& buffer) {
 
 TEST(Effects, AreSeenOnceForEachElementAndRow) {
   Buffer of_elements(rows * channels * 8), of_rows(rows * 8);
-  for (const char* plan : {"load=runs order=pingpong", "load=patch", "split=on", "tile=128x64 cluster=2x1"}) {
+  for (const char* plan : {"load=im2col order=pingpong", "load=halo", "split=on", "tile=128x64 cluster=2x1"}) {
     for (Buffer* b : {&of_elements, &of_rows}) b->upload(std::vector<std::byte>(b->bytes()).data());
     Case c{.name = "effects",
            .conv = {.n = 2, .h = 11, .w = 9, .c = 136, .k = channels, .r = 3, .s = 3, .pad = {1, 1, 1, 1}},

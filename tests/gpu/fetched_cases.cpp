@@ -45,17 +45,17 @@ constexpr const char* both_sides =
     "operand q[m,n] : bf16\noperand r[m,n] : bf16\nh = acc + q\nstore h : bf16\n"
     "store group_norm(h, groups=8, shift=beta[n]) * r as y : bf16";
 
-constexpr const char* orders[] = {"order=pingpong", "order=cooperative", "order=pairs"};
+constexpr const char* orders[] = {"order=pingpong", "order=cooperative", "order=pingpong2"};
 constexpr const char* plans[] = {"tile=64x64 split=off",
                                  "tile=64x64 buffers=1 split=off",
-                                 "tile=128x64 load=runs split=off",
-                                 "tile=128x64 load=patch split=off",
+                                 "tile=128x64 load=im2col split=off",
+                                 "tile=128x64 load=halo split=off",
                                  "tile=128x64 swap=on split=off",
-                                 "tile=256x64 swap=on load=patch split=off",
+                                 "tile=256x64 swap=on load=halo split=off",
                                  "tile=128x128 swap=on buffers=3 split=off",
                                  "tile=128x40 split=off",
                                  "tile=128x48 buffers=2 split=off",
-                                 "tile=256x96 load=runs split=off",
+                                 "tile=256x96 load=im2col split=off",
                                  "tile=64x160",
                                  "cluster=2x1",
                                  "cluster=1x2 tile=64x64",
@@ -81,12 +81,12 @@ Case case_of(const Conv2d& conv, std::string text, std::string plan) {
 // Small ones, with several tiles for each of 24 blocks
 std::vector<Case> small_fetched_cases() {
   const Conv2d odd = conv_of(2, 40, 33, 16, 128, 1, DType::bf16), edges = conv_of(2, 17, 19, 64, 160, 3, DType::bf16);
-  std::vector<Case> cases{case_of(odd, one, "fetch=1 tile=64x64 load=runs split=off swap=on"),
-                          case_of(edges, one, "fetch=1 tile=128x160 load=patch split=off buffers=3"),
+  std::vector<Case> cases{case_of(odd, one, "fetch=1 tile=64x64 load=im2col split=off swap=on"),
+                          case_of(edges, one, "fetch=1 tile=128x160 load=halo split=off buffers=3"),
                           case_of(odd, three, "fetch=3 tile=64x32 split=off order=pingpong"),
                           case_of(edges, mixed, "fetch=2 tile=128x40 split=off order=cooperative"),
-                          case_of(edges, two_stores, "fetch=1 tile=128x64 order=pairs load=patch"),
-                          case_of(edges, both_sides, "fetch=1 mode=resident tile=128x64 swap=on load=patch"),
+                          case_of(edges, two_stores, "fetch=1 tile=128x64 order=pingpong2 load=halo"),
+                          case_of(edges, both_sides, "fetch=1 mode=resident tile=128x64 swap=on load=halo"),
                           case_of(edges, ahead_by_group, "fetch=2 mode=resident tile=128x64 buffers=2 swap=on"),
                           case_of(edges, ahead_by_pixel, "fetch=1 tile=64x160 split=on buffers=1"),
                           case_of(edges, loss, "fetch=1 tile=128x160 buffers=2 mode=general"),
@@ -105,15 +105,15 @@ std::vector<Case> fetched_cases(std::uint64_t seed) {
     c.seed = seed + cases.size();
     if (is_served(c)) cases.push_back(std::move(c));
   };
-  add(case_of(odd, one, "tile=64x64 load=runs split=off buffers=1"), 1);
-  add(case_of(odd, one, "tile=256x64 load=patch split=off swap=on buffers=2"), 1);
+  add(case_of(odd, one, "tile=64x64 load=im2col split=off buffers=1"), 1);
+  add(case_of(odd, one, "tile=256x64 load=halo split=off swap=on buffers=2"), 1);
   add(case_of(odd, three, "tile=64x64 split=off order=pingpong swap=on"), 2);
   add(case_of(edges, mixed, "tile=64x64 split=off swap=on"), 1);
   add(case_of(edges, one, "split=on"), 1);
-  add(case_of(edges, by_pixel, "tile=64x160 load=runs"), 1);
+  add(case_of(edges, by_pixel, "tile=64x160 load=im2col"), 1);
   add(case_of(edges, by_group, "mode=resident tile=128x160"), 1);
   add(case_of(edges, ahead_by_group, "mode=resident tile=128x160"), 1);
-  add(case_of(edges, ahead_by_pixel, "tile=128x160 load=patch buffers=1"), 1);
+  add(case_of(edges, ahead_by_pixel, "tile=128x160 load=halo buffers=1"), 1);
   add(case_of(odd, by_channel, "tile=64x32 mode=general order=pingpong"), 1);
   for (const char* text : {one, three, mixed, two_stores, by_pixel, by_group, ahead_by_pixel, ahead_by_group,
                            both_sides, loss, general, by_channel})

@@ -120,7 +120,7 @@ std::vector<Case> operation_cases() {
       const DType type = cases.size() % 3 == 0 ? DType::f16 : DType::bf16;
       cases.push_back(on_gpu(fmt::format("operation {}", value), conv(1, 7, 9, 16, 24, 1, type),
                              fmt::format("operand bias[n]\nx = acc * 2\nstore {} as y : {}", value, to_string(type)),
-                             "tile=128x64 load=runs"));
+                             "tile=128x64 load=im2col"));
       cases.back().options.accurate = accurate;
       cases.back().seed = 300 + cases.size();
     }
@@ -223,16 +223,16 @@ std::vector<Case> pixel_cases() {
   for (const char* text : texts)
     for (const std::int64_t channels : {8, 64, 72, 160, 256})
       for (const DType type : {DType::bf16, DType::f16}) add(conv(3, 17, 13, 40, channels, 3, type), text, "");
-  for (const char* plan : {"load=runs", "load=patch", "order=pingpong", "order=cooperative", "order=pairs", "split=on",
-                           "cluster=2x1", "tile=128x96", "tile=256x64", "tile=64x256"})
+  for (const char* plan : {"load=im2col", "load=halo", "order=pingpong", "order=cooperative", "order=pingpong2",
+                           "split=on", "cluster=2x1", "tile=128x96", "tile=256x64", "tile=64x256"})
     add(conv(2, 19, 21, 72, 64, 3), texts[1], plan);
   // Either second store, two matrix instructions down a warpgroup's rows and one, alone and in turns, whole and split
   for (const char* text : {texts[1], texts[2]})
     for (const char* plan :
-         {"tile=256x64 load=runs split=off", "tile=256x64 load=patch split=off", "tile=256x64 load=runs split=on",
-          "tile=256x64 load=patch split=on", "tile=256x64 cluster=2x1", "tile=128x64 order=pingpong split=off",
+         {"tile=256x64 load=im2col split=off", "tile=256x64 load=halo split=off", "tile=256x64 load=im2col split=on",
+          "tile=256x64 load=halo split=on", "tile=256x64 cluster=2x1", "tile=128x64 order=pingpong split=off",
           "tile=128x64 order=pingpong split=on", "tile=128x64 order=cooperative split=off",
-          "tile=128x64 order=cooperative split=on", "tile=128x64 order=pairs", "tile=128x128 order=cooperative"})
+          "tile=128x64 order=cooperative split=on", "tile=128x64 order=pingpong2", "tile=128x128 order=cooperative"})
       for (const DType type : {DType::bf16, DType::f16}) {
         add(conv(2, 19, 21, 72, 64, 3, type), text, plan);
         add(conv(5, 31, 29, 128, 64, 1, type), text, plan);
@@ -263,18 +263,18 @@ std::vector<Case> batch_cases() {
   for (const char* text : texts)
     for (const char* plan : {"", "mode=resident", "mode=streamed", "mode=streamed order=cooperative",
                              "mode=resident swap=on tile=128x64", "mode=streamed swap=on tile=128x64",
-                             "mode=resident split=on", "mode=streamed order=pairs", "mode=resident cluster=2x1"}) {
+                             "mode=resident split=on", "mode=streamed order=pingpong2", "mode=resident cluster=2x1"}) {
       add(conv(4, 17, 13, 40, 64, 3), text, plan);
       add(conv(16, 31, 29, 64, 160, 1), text, plan);
     }
-  add(conv(1, 31, 29, 64, 160, 3), texts[0], "load=patch");
+  add(conv(1, 31, 29, 64, 160, 3), texts[0], "load=halo");
   return cases;
 }
 
 // Mean 1000, deviation 0.01
 std::vector<Case> offset_cases() {
   std::vector<Case> cases;
-  for (const char* mode : {"mode=resident load=runs", "mode=resident load=patch", "mode=resident split=on",
+  for (const char* mode : {"mode=resident load=im2col", "mode=resident load=halo", "mode=resident split=on",
                            "mode=streamed", "swap=on tile=128x64 mode=resident", "swap=on tile=128x64 mode=streamed"}) {
     for (const auto& shape : {conv(2, 40, 36, 64, 64, 3), conv(3, 16, 16, 128, 320, 1)}) {
       Case c = on_gpu(
@@ -286,7 +286,7 @@ std::vector<Case> offset_cases() {
     }
   }
   for (const std::int64_t channels : {8, 64, 160, 256})
-    for (const char* plan : {"", "load=runs split=on"}) {
+    for (const char* plan : {"", "load=im2col split=on"}) {
       Case c = on_gpu("mean 1000, deviation 0.01, of a pixel", conv(2, 11, 9, 64, channels, 3),
                       "store layer_norm(acc + bias[n], scale=gamma[n], shift=beta[n], eps=1e-12) as y : bf16", plan);
       c.offset = 1000, c.deviation = 0.01;
@@ -348,9 +348,9 @@ std::vector<families::PlanPointer> sample_of_plans(const Case& c, const plan::Ep
 
 std::vector<Case> sanitizer_cases() {
   std::vector<Case> cases;
-  for (const char* plan : {"mode=resident load=runs", "mode=resident load=patch", "swap=on tile=128x64 mode=resident",
-                           "swap=on tile=256x64 mode=streamed load=patch", "mode=streamed load=runs",
-                           "mode=streamed load=patch", "mode=resident split=on", "mode=resident cluster=1x2"}) {
+  for (const char* plan : {"mode=resident load=im2col", "mode=resident load=halo", "swap=on tile=128x64 mode=resident",
+                           "swap=on tile=256x64 mode=streamed load=halo", "mode=streamed load=im2col",
+                           "mode=streamed load=halo", "mode=resident split=on", "mode=resident cluster=1x2"}) {
     Case c = on_gpu("sanitizer", conv(2, 17, 19, 64, 160, 3),
                     "h = acc + bias[n]\nstore h : bf16\nstore silu(group_norm(h, groups=16, scale=gamma[n], "
                     "shift=beta[n])) + r[m,n] as y : bf16\nstore mean(h, over=(m,n), per=b, groups=16) as mu : f32\n"
@@ -373,8 +373,7 @@ std::vector<Case> sanitizer_cases() {
       c.text = "store silu(group_norm(acc + bias[n], groups=16, scale=gamma[n])) as y : bf16";
     cases.push_back(std::move(c));
   }
-  for (const char* plan :
-       {"load=patch mode=resident", "load=patch mode=streamed", "swap=on tile=128x64 mode=resident"}) {
+  for (const char* plan : {"load=halo mode=resident", "load=halo mode=streamed", "swap=on tile=128x64 mode=resident"}) {
     Case c =
         on_gpu("sanitizer", {},
                "h = acc + bias[n]\nstore h : bf16\nstore silu(group_norm(h, groups=4, scale=gamma[n])) + r[m,n] as "
@@ -394,13 +393,13 @@ std::vector<Case> sanitizer_cases() {
                                  "store silu(acc + bias[n]) + r[m,n] as y : bf16", "load=gather tile=64x64"));
   Conv2d words = conv(2, 17, 19, 36, 160, 3);
   words.dtype_x = words.dtype_w = DType::f32;
-  cases.push_back(on_gpu("sanitizer", words, "store acc + bias[n] as y : f32", "load=runs tile=128x160"));
+  cases.push_back(on_gpu("sanitizer", words, "store acc + bias[n] as y : f32", "load=im2col tile=128x160"));
   cases.push_back(
-      on_gpu("sanitizer", words, "store silu(group_norm(acc, groups=4)) as y : bf16", "mode=resident load=patch"));
-  for (const char* plan : {"load=runs tile=128x160", "load=runs cluster=2x1", "load=runs swap=on tile=128x128"})
+      on_gpu("sanitizer", words, "store silu(group_norm(acc, groups=4)) as y : bf16", "mode=resident load=halo"));
+  for (const char* plan : {"load=im2col tile=128x160", "load=im2col cluster=2x1", "load=im2col swap=on tile=128x128"})
     cases.push_back(product_on_gpu("sanitizer", {.batch = 2, .m = 136, .n = 168, .k = 200, .transpose_a = true},
                                    "store silu(acc + bias[n]) + r[m,n] as y : bf16", plan));
-  for (const char* plan : {"load=runs split=off", "load=patch split=off", "split=on", "tile=128x160 split=off"})
+  for (const char* plan : {"load=im2col split=off", "load=halo split=off", "split=on", "tile=128x160 split=off"})
     cases.push_back(
         on_gpu("sanitizer", conv(2, 17, 19, 64, 160, 3),
                "h = acc + bias[n]\nstore h : bf16\nstore silu(layer_norm(h, scale=gamma[n], shift=beta[n])) + "
@@ -410,7 +409,7 @@ std::vector<Case> sanitizer_cases() {
       on_gpu("sanitizer", conv(2, 17, 19, 64, 160, 3),
              "h = acc * s[m] + bias[n]\nstore h as y : f32\nstore max(h, over=m) as top : f32\n"
              "store variance(h, over=(m,n), per=b, groups=4) as var : f32\nstore sum(silu(h)) as total : f32",
-             "mode=general load=patch"));
+             "mode=general load=halo"));
   cases.push_back(on_gpu("sanitizer", conv(2, 17, 19, 64, 160, 3),
                          "store acc + 0.1 * index(w) as y : bf16\nstore sum(acc, over=n) as s : f32",
                          "mode=general tile=64x64"));

@@ -26,7 +26,7 @@ constexpr std::array texts{
     "store silu(instance_norm(acc, scale=gamma[n], shift=beta[n])) as y : {T}"};
 
 constexpr std::array plans{"",           "",           "order=cooperative", "swap=on",       "depth=32",
-                           "split=on",   "tile=64x64", "order=pairs",       "mode=streamed", "mode=resident",
+                           "split=on",   "tile=64x64", "order=pingpong2",   "mode=streamed", "mode=resident",
                            "tile=128x96"};
 
 std::string filled(std::string text, DType type) {

@@ -80,7 +80,7 @@ constexpr Epilogue epilogues[] = {
 };
 
 constexpr const char* plans[] = {
-    "", "order=cooperative", "load=runs order=pingpong", "split=on", "cluster=2x1", "order=pairs", "load=patch"};
+    "", "order=cooperative", "load=im2col order=pingpong", "split=on", "cluster=2x1", "order=pingpong2", "load=halo"};
 
 }  // namespace
 
@@ -181,7 +181,7 @@ std::vector<Case> wide_cases() {
   };
   for (const char* text : texts) {
     for (const char* plan : {"", "tile=64x64 order=pingpong", "tile=128x136 order=cooperative",
-                             "tile=128x64 cluster=1x2", "load=patch cluster=2x1"}) {
+                             "tile=128x64 cluster=1x2", "load=halo cluster=2x1"}) {
       Case c = on_gpu("rows that span tiles", text, plan);
       c.conv = {.n = 3,
                 .h = 17,

@@ -25,27 +25,27 @@ constexpr const char* heads[] = {"store acc + hbias[n] as heat : bf16", "store a
                                  "store tanh(0.5 * acc + htime[b,n]) as heat : bf16"};
 
 constexpr const char* plans_of_heads[] = {"",
-                                          "load=patch",
-                                          "load=patch order=pairs",
-                                          "load=patch swap=on tile=128x128",
-                                          "load=patch swap=on tile=256x64",
-                                          "load=runs",
-                                          "load=runs swap=on tile=128x64",
-                                          "load=patch cluster=2x1",
+                                          "load=halo",
+                                          "load=halo order=pingpong2",
+                                          "load=halo swap=on tile=128x128",
+                                          "load=halo swap=on tile=256x64",
+                                          "load=im2col",
+                                          "load=im2col swap=on tile=128x64",
+                                          "load=halo cluster=2x1",
                                           "buffers=1",
                                           "split=on"};
 constexpr const char* plans_of_normalised_heads[] = {"",
-                                                     "mode=resident load=patch",
-                                                     "mode=resident swap=on load=patch tile=256x64",
+                                                     "mode=resident load=halo",
+                                                     "mode=resident swap=on load=halo tile=256x64",
                                                      "mode=resident swap=on tile=128x128",
-                                                     "mode=resident order=cooperative load=patch",
-                                                     "mode=resident load=runs buffers=1",
+                                                     "mode=resident order=cooperative load=halo",
+                                                     "mode=resident load=im2col buffers=1",
                                                      "mode=resident split=on",
-                                                     "mode=streamed load=patch",
-                                                     "mode=streamed swap=on load=patch tile=256x64",
-                                                     "mode=streamed swap=on load=runs tile=128x128",
-                                                     "mode=streamed order=pairs load=patch",
-                                                     "mode=streamed load=runs",
+                                                     "mode=streamed load=halo",
+                                                     "mode=streamed swap=on load=halo tile=256x64",
+                                                     "mode=streamed swap=on load=im2col tile=128x128",
+                                                     "mode=streamed order=pingpong2 load=halo",
+                                                     "mode=streamed load=im2col",
                                                      "mode=streamed cluster=2x1"};
 
 std::string in_type(std::string text, DType type) {
@@ -81,20 +81,20 @@ Case head_case(const Conv2d& conv, std::string text, std::string plan, std::int6
 // Small ones, of every mode and way to stage, with slices of 16, 32 and 64 channels
 std::vector<Case> small_head_cases() {
   std::vector<Case> cases{
-      head_case(conv_of(2, 9, 11, 16, 64, 3), before_heads[2], "tile=128x64 load=patch split=off", 17, heads[0], true),
-      head_case(conv_of(1, 7, 16, 32, 40, 1), before_heads[1], "tile=64x48 load=runs split=off", 5, heads[2], false),
-      head_case(conv_of(3, 5, 7, 16, 72, 3), before_heads[0], "tile=128x96 load=runs split=off", 32, heads[3], true),
+      head_case(conv_of(2, 9, 11, 16, 64, 3), before_heads[2], "tile=128x64 load=halo split=off", 17, heads[0], true),
+      head_case(conv_of(1, 7, 16, 32, 40, 1), before_heads[1], "tile=64x48 load=im2col split=off", 5, heads[2], false),
+      head_case(conv_of(3, 5, 7, 16, 72, 3), before_heads[0], "tile=128x96 load=im2col split=off", 32, heads[3], true),
       head_case(conv_of(2, 13, 19, 16, 64, 3, DType::f16), normalised_before_heads[0],
-                "swap=on load=patch mode=resident tile=256x64", 17, heads[0], true),
+                "swap=on load=halo mode=resident tile=256x64", 17, heads[0], true),
       head_case(conv_of(1, 17, 9, 16, 128, 3), normalised_before_heads[2],
-                "swap=on load=runs mode=resident tile=128x128", 24, heads[1], false),
-      head_case(conv_of(1, 48, 87, 16, 64, 3), normalised_before_heads[1], "tile=64x64 load=patch mode=streamed", 17,
+                "swap=on load=im2col mode=resident tile=128x128", 24, heads[1], false),
+      head_case(conv_of(1, 48, 87, 16, 64, 3), normalised_before_heads[1], "tile=64x64 load=halo mode=streamed", 17,
                 heads[2], true),
       head_case(conv_of(2, 48, 67, 16, 64, 3), normalised_before_heads[0],
-                "tile=256x64 swap=on load=patch mode=streamed", 17, heads[0], true),
+                "tile=256x64 swap=on load=halo mode=streamed", 17, heads[0], true),
       head_case(conv_of(1, 61, 32, 16, 128, 1), normalised_before_heads[0],
-                "tile=128x128 swap=on load=runs mode=streamed", 9, heads[3], false),
-      head_case(conv_of(1, 5, 6, 16, 32, 3), before_heads[3], "load=patch tile=64x32 split=off", 1, heads[0], true)};
+                "tile=128x128 swap=on load=im2col mode=streamed", 9, heads[3], false),
+      head_case(conv_of(1, 5, 6, 16, 32, 3), before_heads[3], "load=halo tile=64x32 split=off", 1, heads[0], true)};
   cases[0].gaps.output = 8;
   Case product = head_case(conv_of(1, 1, 77, 96, 64, 1), before_heads[1], "tile=64x64", 13, heads[0], false);
   product.product = Gemm{.m = 77, .n = 64, .k = 96, .dtype_a = DType::bf16, .dtype_b = DType::bf16};

@@ -113,41 +113,41 @@ std::string judge_moments(const Outcome& o, const ConstTensorView& y) {
       text = fmt::format("image {}, unit {} of {} channels: {} values, mean {}, M2 {} instead of {}, {}, {}", image, u,
                          unit, found.count, found.mean, found.m2, expected.count, expected.mean, expected.m2);
     }
-  return wrong == 0 ? "" : fmt::format("moments: {} of {} units are off; {}\n", wrong, images * units, text);
+  return wrong == 0 ? "" : fmt::format("statistics: {} of {} units are off; {}\n", wrong, images * units, text);
 }
 
 // Every way to hold a tile, units of 1 to 30 channels, odd sizes, images of which tiles hang over; large common offsets
 std::vector<Case> small_moment_cases() {
   std::vector<Case> cases{
-      moment_case(conv(2, 9, 11, 16, 72, 3), residual, "tile=128x64 load=patch split=off", 6),
-      moment_case(conv(2, 7, 13, 32, 40, 1), linear, "tile=64x40 load=runs split=off", 5),
-      moment_case(conv(2, 13, 19, 16, 128, 3, DType::f16), by_image, "swap=on load=patch tile=256x64", 1),
-      moment_case(conv(1, 17, 33, 16, 120, 3), linear, "order=cooperative tile=128x120 load=patch split=off", 30),
-      moment_case(conv(3, 6, 7, 16, 64, 3), residual, "order=pairs tile=128x64 load=runs split=off", 64),
+      moment_case(conv(2, 9, 11, 16, 72, 3), residual, "tile=128x64 load=halo split=off", 6),
+      moment_case(conv(2, 7, 13, 32, 40, 1), linear, "tile=64x40 load=im2col split=off", 5),
+      moment_case(conv(2, 13, 19, 16, 128, 3, DType::f16), by_image, "swap=on load=halo tile=256x64", 1),
+      moment_case(conv(1, 17, 33, 16, 120, 3), linear, "order=cooperative tile=128x120 load=halo split=off", 30),
+      moment_case(conv(3, 6, 7, 16, 64, 3), residual, "order=pingpong2 tile=128x64 load=im2col split=off", 64),
       moment_case(conv(2, 5, 6, 256, 64, 1), linear, "split=on", 2),
       by_phases({.n = 2, .h = 9, .w = 10, .c = 16, .k = 64, .r = 3, .s = 3, .stride = {2, 2}, .pad = {1, 1, 1, 1}},
-                linear, "swap=on load=patch tile=128x64", 2)};
+                linear, "swap=on load=halo tile=128x64", 2)};
   cases[3].offset = 1000, cases[3].deviation = 20;    // a few steps of the stored type
   cases[6].offset = -300, cases[6].deviation = 0.01;  // each channel one value
   cases[0].gaps.output = 24;
-  cases.push_back(moment_case(conv(2, 10, 12, 16, 64, 3), linear, "load=patch tile=128x64", 4));
+  cases.push_back(moment_case(conv(2, 10, 12, 16, 64, 3), linear, "load=halo tile=128x64", 4));
   cases.back().options.resampled = {.enlarged = "e", .only_enlarged = true};
   return cases;
 }
 
 std::vector<Case> moment_cases(std::uint64_t seed) {
   constexpr const char* plans[] = {"",
-                                   "load=patch tile=128x128",
-                                   "load=patch swap=on tile=256x64",
-                                   "load=patch swap=on tile=128x128",
-                                   "load=patch order=cooperative tile=128x160",
-                                   "load=patch order=cooperative tile=256x128",
-                                   "load=patch order=pairs tile=256x64",
-                                   "load=runs tile=64x64",
-                                   "load=runs tile=128x96",
-                                   "load=runs swap=on tile=256x64",
-                                   "load=runs cluster=2x1",
-                                   "load=patch cluster=1x2",
+                                   "load=halo tile=128x128",
+                                   "load=halo swap=on tile=256x64",
+                                   "load=halo swap=on tile=128x128",
+                                   "load=halo order=cooperative tile=128x160",
+                                   "load=halo order=cooperative tile=256x128",
+                                   "load=halo order=pingpong2 tile=256x64",
+                                   "load=im2col tile=64x64",
+                                   "load=im2col tile=128x96",
+                                   "load=im2col swap=on tile=256x64",
+                                   "load=im2col cluster=2x1",
+                                   "load=halo cluster=1x2",
                                    "split=on"};
   constexpr const char* texts[] = {linear, residual, by_image};
   Random random(seed * 131 + 7);

@@ -78,10 +78,10 @@ TEST(NetworkSmall, StatisticsOfConcatenationsComeFromTheirProducers) {
     return times;
   };
   EXPECT_EQ(count("' from its producers '"), 3) << all;
-  EXPECT_EQ(count(", moments of '"), 5) << all;
+  EXPECT_EQ(count(", statistics of '"), 5) << all;
   EXPECT_EQ(count(": statistics of group_norm"), 2) << all;
   EXPECT_THAT(all, testing::HasSubstr("plain kernel over the tensor: no kernel of a convolution makes 'x'"));
-  EXPECT_THAT(all, testing::HasSubstr("stores none: moments: the same launch normalises"));
+  EXPECT_THAT(all, testing::HasSubstr("stores none: statistics: the same launch normalises"));
 }
 
 TEST(Network, EnlargedImageOf640Channels) { agrees(13); }
@@ -97,12 +97,12 @@ TEST(NetworkSmall, EnlargedImagesByPhases) {
       count += (l.what + " " + l.how).find(text) != std::string::npos ? 1 : 0;
     return count;
   };
-  EXPECT_EQ(launches(11, " by phases"), 6);
+  EXPECT_EQ(launches(11, " by parity"), 6);
   EXPECT_EQ(launches(11, "its image enlarged"), 0);
-  EXPECT_EQ(launches(13, " by phases"), 1);
+  EXPECT_EQ(launches(13, " by parity"), 1);
   // two pixels: by phases or not, as the machine's SMs make the one or the other faster
   const auto enlarged_first = launches(14, "its image enlarged");
-  EXPECT_GE(launches(14, " by phases"), 1 - enlarged_first);
+  EXPECT_GE(launches(14, " by parity"), 1 - enlarged_first);
   EXPECT_EQ(launches(14, " of an enlarged image: "), enlarged_first);
 }
 

@@ -283,7 +283,7 @@ Network joined_normalisations() {
   const NetworkValue parts = concat({conv(x, 24, 1, 4), upsample(conv(max_pool(x), 16, 1, 4)), relu(conv(x, 8, 3, 4))});
   net.output(conv(instance_norm(parts, {.eps = 1e-3}), 8, 1), "b");
   net.output(relu(norm(parts, 2)), "c");
-  // no moments: an input; a tensor that the same launch normalises, which makes the other producer store none
+  // no statistics: an input; a tensor that the same launch normalises, which makes the other producer store none
   net.output(norm(concat({conv(x, 16, 1), x}), 4), "d");
   net.output(norm(concat({conv(x, 16, 3), silu(norm(conv(x, 16, 1), 4))}), 4), "e");
   return net.build();

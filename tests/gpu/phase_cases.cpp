@@ -24,7 +24,7 @@ struct Kind {
 constexpr std::array kinds{
     Kind{"store acc as y : {T}", {"", "order=cooperative", "tile=64x64", "cluster=2x1"}},
     Kind{"operand r[m,n] : {T}\nstore relu(acc * s[b,n] + bias[n]) + r as y : {T}",
-         {"", "swap=on", "split=on", "tile=128x96 order=pairs"}},
+         {"", "swap=on", "split=on", "tile=128x96 order=pingpong2"}},
     Kind{"h = acc + bias[n]\nstore h : {T}\nstore tanh(h) as y : {T}", {"", "swap=on tile=128x64", "tile=256x64", ""}},
     Kind{"operand r[m,n]\nh = acc + bias[n]\nstore h : {T}\nstore silu(group_norm(h, groups=4, scale=gamma[n], "
          "shift=beta[n])) + r as y : {T}",

@@ -21,25 +21,25 @@ constexpr const char* other[] = {"store silu(layer_norm(acc + bias[n], scale=gam
                                  "store softmax(acc + bias[n]) as y : bf16"};
 
 constexpr const char* plans[] = {"",
-                                 "load=patch tile=128x64",
-                                 "load=patch tile=256x64 order=pairs",
-                                 "load=patch swap=on tile=128x128",
-                                 "load=runs tile=128x128",
-                                 "load=runs tile=64x40",
-                                 "load=runs swap=on tile=256x64",
-                                 "load=patch cluster=2x1",
+                                 "load=halo tile=128x64",
+                                 "load=halo tile=256x64 order=pingpong2",
+                                 "load=halo swap=on tile=128x128",
+                                 "load=im2col tile=128x128",
+                                 "load=im2col tile=64x40",
+                                 "load=im2col swap=on tile=256x64",
+                                 "load=halo cluster=2x1",
                                  "split=on"};
 constexpr const char* plans_normalised[] = {"",
-                                            "mode=resident load=patch tile=128x64",
-                                            "mode=resident swap=on load=patch tile=256x64",
-                                            "mode=resident order=cooperative load=patch",
-                                            "mode=resident load=runs",
+                                            "mode=resident load=halo tile=128x64",
+                                            "mode=resident swap=on load=halo tile=256x64",
+                                            "mode=resident order=cooperative load=halo",
+                                            "mode=resident load=im2col",
                                             "mode=resident split=on",
-                                            "mode=streamed load=patch tile=128x64",
-                                            "mode=streamed swap=on load=patch tile=256x64",
-                                            "mode=streamed swap=on load=runs tile=256x64",
-                                            "mode=streamed order=pairs load=patch",
-                                            "mode=streamed load=runs",
+                                            "mode=streamed load=halo tile=128x64",
+                                            "mode=streamed swap=on load=halo tile=256x64",
+                                            "mode=streamed swap=on load=im2col tile=256x64",
+                                            "mode=streamed order=pingpong2 load=halo",
+                                            "mode=streamed load=im2col",
                                             "mode=streamed cluster=2x1"};
 
 std::string of_type(std::string text, DType type) {
@@ -85,15 +85,15 @@ std::vector<Case> small_resampled_cases() {
   Conv2d halved = conv(2, 9, 15, 16, 40, 3);
   halved.stride = {2, 2};
   return {
-      resampled_case(conv(2, 9, 11, 16, 72, 3), plain[2], "tile=128x64 load=patch split=off", both),
-      resampled_case(conv(1, 7, 16, 32, 40, 1), plain[1], "tile=64x40 load=runs split=off", only),
-      resampled_case(halved, plain[0], "load=runs tile=64x40", only),
+      resampled_case(conv(2, 9, 11, 16, 72, 3), plain[2], "tile=128x64 load=halo split=off", both),
+      resampled_case(conv(1, 7, 16, 32, 40, 1), plain[1], "tile=64x40 load=im2col split=off", only),
+      resampled_case(halved, plain[0], "load=im2col tile=64x40", only),
       resampled_case(conv(2, 13, 19, 16, 64, 3, DType::f16), normalised[0],
-                     "swap=on load=patch mode=resident tile=256x64", pooled),
-      resampled_case(conv(1, 48, 87, 16, 64, 3), normalised[1], "tile=64x64 load=patch mode=streamed", both),
-      resampled_case(conv(1, 96, 32, 16, 64, 1), normalised[0], "tile=128x64 swap=on load=runs mode=streamed", only),
-      resampled_case(conv(1, 5, 6, 16, 32, 3), other[0], "load=patch tile=64x32 split=off", pooled),
-      resampled_case(conv(2, 1, 7, 16, 24, 3), other[1], "load=patch tile=64x24", both)};
+                     "swap=on load=halo mode=resident tile=256x64", pooled),
+      resampled_case(conv(1, 48, 87, 16, 64, 3), normalised[1], "tile=64x64 load=halo mode=streamed", both),
+      resampled_case(conv(1, 96, 32, 16, 64, 1), normalised[0], "tile=128x64 swap=on load=im2col mode=streamed", only),
+      resampled_case(conv(1, 5, 6, 16, 32, 3), other[0], "load=halo tile=64x32 split=off", pooled),
+      resampled_case(conv(2, 1, 7, 16, 24, 3), other[1], "load=halo tile=64x24", both)};
 }
 
 // Sizes of 1 to 40, odd ones as often; where runs serve, widths that they know lines of

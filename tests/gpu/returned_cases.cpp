@@ -95,7 +95,7 @@ std::vector<Case> grouped_cases() {
     c.conv = conv_of(3, 17, 13, 40, 72);
     cases.add(c);
     c.conv.k = 384;  // several tiles
-    for (const char* plan : {"", "tile=64x192 order=cooperative", "load=patch", "split=on", "cluster=2x1"}) {
+    for (const char* plan : {"", "tile=64x192 order=cooperative", "load=halo", "split=on", "cluster=2x1"}) {
       c.options.plan = plan;
       cases.add(c);
     }
@@ -123,8 +123,8 @@ std::vector<Case> returned_cases() {
   Cases cases(2400);
   for (const char* text : read_again) {
     const char* name = "reductions over rows, read again";
-    for (const char* plan : {"", "order=cooperative", "load=patch tile=128x64", "load=runs order=pingpong tile=64x64",
-                             "cluster=2x1", "order=pairs"}) {
+    for (const char* plan : {"", "order=cooperative", "load=halo tile=128x64", "load=im2col order=pingpong tile=64x64",
+                             "cluster=2x1", "order=pingpong2"}) {
       Case c = on_gpu(name, text, plan);
       c.conv = conv_of(3, 17, 13, 40, 72);
       cases.add(c);
@@ -147,7 +147,7 @@ std::vector<Case> returned_cases() {
 std::vector<Case> small_returned_cases() {
   Cases cases(2500);
   for (const char* text : {of_groups[1], of_groups[2], of_groups[4], read_again[0], read_again[3], read_again[8]})
-    for (const char* plan : {"order=cooperative tile=128x48", "load=patch order=pingpong"}) {
+    for (const char* plan : {"order=cooperative tile=128x48", "load=halo order=pingpong"}) {
       Case c = on_gpu("sanitizer: read again", text, plan);
       c.conv = conv_of(2, 13, 11, 24, 48);
       cases.add(std::move(c));

@@ -39,27 +39,27 @@ Conv2d conv(std::int64_t n, std::int64_t h, std::int64_t w, std::int64_t c, std:
 // Each with more tiles than an H200 has SMs, so that filters are used again
 std::vector<Case> small_stationary_cases() {
   std::vector<Case> cases{
-      stationary_case(conv(7, 35, 41, 64, 64, 3), bare, "load=patch tile=64x64"),
-      stationary_case(conv(5, 35, 41, 40, 80, 1), block, "load=runs tile=64x40 mode=resident"),
-      stationary_case(conv(9, 33, 31, 16, 64, 3), block, "load=patch swap=on tile=64x64 mode=streamed"),
-      stationary_case(conv(5, 33, 37, 72, 96, 1), residual, "load=runs order=cooperative tile=128x32"),
-      stationary_case(conv(5, 47, 37, 32, 128, 3), bare, "load=patch cluster=1x2 tile=64x32")};
+      stationary_case(conv(7, 35, 41, 64, 64, 3), bare, "load=halo tile=64x64"),
+      stationary_case(conv(5, 35, 41, 40, 80, 1), block, "load=im2col tile=64x40 mode=resident"),
+      stationary_case(conv(9, 33, 31, 16, 64, 3), block, "load=halo swap=on tile=64x64 mode=streamed"),
+      stationary_case(conv(5, 33, 37, 72, 96, 1), residual, "load=im2col order=cooperative tile=128x32"),
+      stationary_case(conv(5, 47, 37, 32, 128, 3), bare, "load=halo cluster=1x2 tile=64x32")};
   return cases;
 }
 
 std::vector<Case> stationary_cases(std::uint64_t seed) {
-  constexpr const char* plans[] = {"load=patch",
-                                   "load=runs",
-                                   "load=patch swap=on tile=256x64",
-                                   "load=patch swap=on tile=128x64 order=pairs",
-                                   "load=runs swap=on tile=128x64",
-                                   "load=runs order=cooperative",
-                                   "load=patch order=pairs",
-                                   "load=patch cluster=2x1",
-                                   "load=runs cluster=1x2",
-                                   "load=runs cluster=2x2",
-                                   "load=patch mode=streamed",
-                                   "load=runs mode=resident",
+  constexpr const char* plans[] = {"load=halo",
+                                   "load=im2col",
+                                   "load=halo swap=on tile=256x64",
+                                   "load=halo swap=on tile=128x64 order=pingpong2",
+                                   "load=im2col swap=on tile=128x64",
+                                   "load=im2col order=cooperative",
+                                   "load=halo order=pingpong2",
+                                   "load=halo cluster=2x1",
+                                   "load=im2col cluster=1x2",
+                                   "load=im2col cluster=2x2",
+                                   "load=halo mode=streamed",
+                                   "load=im2col mode=resident",
                                    "tile=64x64"};
   constexpr const char* texts[] = {bare, block, residual, rows, sums};
   constexpr DType types[] = {DType::bf16, DType::f16, DType::f32};

@@ -43,8 +43,8 @@ std::vector<Case> tf32_cases() {
     for (const char* text : {texts[0], texts[2]}) add(cases, product(1, 300, 128, 244, 0), text, plan);
   add(cases, product(1, 77, 33, 51, 0), texts[1], "");
   const Conv2d base{.n = 2, .h = 17, .w = 13, .c = 36, .k = 64, .r = 3, .s = 3, .pad = {1, 1, 1, 1}};
-  for (const char* plan : {"load=runs", "load=patch", "load=patch swap=on tile=128x64", "load=runs cluster=2x1",
-                           "split=on", "mode=streamed", "order=pairs"})
+  for (const char* plan : {"load=im2col", "load=halo", "load=halo swap=on tile=128x64", "load=im2col cluster=2x1",
+                           "split=on", "mode=streamed", "order=pingpong2"})
     for (const char* text : texts) add(cases, convolution("convolution", base), text, plan);
   Conv2d odd = base;
   odd.c = 37, odd.k = 60;

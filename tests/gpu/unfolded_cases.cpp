@@ -27,7 +27,7 @@ constexpr std::array texts{
 
 constexpr std::array plans{"",
                            "order=cooperative",
-                           "order=pairs",
+                           "order=pingpong2",
                            "order=pingpong",
                            "swap=on",
                            "depth=32",
@@ -66,7 +66,7 @@ Case case_of(const Conv2d& conv, std::size_t text, const std::string& plan, DTyp
   Case c{.name = "unfolded", .conv = conv, .text = filled(texts.at(text), type, 1), .options = {}};
   c.conv.dtype_x = c.conv.dtype_w = type;
   c.options.device = Device::cuda;
-  c.options.plan = "load=unfold" + (plan.empty() ? "" : " " + plan);
+  c.options.plan = "load=im2col_smem" + (plan.empty() ? "" : " " + plan);
   return c;
 }
 
@@ -131,7 +131,7 @@ std::vector<Case> unfolded_cases(std::uint64_t seed) {
     else
       resampled.enlarged = "enlarged";
     add(resampled_case(case_of(shape_of(2, 40, 48, 3, 64, 7, 7, 2), 1, "").conv, filled(texts[1], DType::bf16, 1),
-                       "load=unfold", resampled));
+                       "load=im2col_smem", resampled));
   }
   for (const std::int64_t channels : {8, 16, 24}) {
     Case apart = case_of(shape_of(3, 37, 29, channels, 48, 3, 3, channels / 8), 2, "");
@@ -139,7 +139,7 @@ std::vector<Case> unfolded_cases(std::uint64_t seed) {
     add(std::move(apart));
   }
   add(head_case(case_of(shape_of(2, 33, 40, 3, 64, 3, 3, 1), 1, "").conv, filled(texts[1], DType::bf16, 1),
-                "load=unfold", 12, "store acc + hbias[n] as heat : bf16", false));
+                "load=im2col_smem", 12, "store acc + hbias[n] as heat : bf16", false));
   return cases;
 }
 

@@ -39,7 +39,7 @@ class ToyFamily(Case):
 
     def test_is_explained(self):
         text = self.explained(TEXT, *SHAPE)
-        self.assertIn("plan: scalar, 3 blocks of 128 threads\n", text)
+        self.assertIn("plan: scalar, 3 CTAs of 128 threads\n", text)
         self.assertIn("loads: each element by itself\n", text)
         self.assertNotIn("plan: scalar", self.explained(TEXT, *SHAPE, "--plan", "family=sm90_conv"))
 

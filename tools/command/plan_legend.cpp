@@ -15,7 +15,7 @@ constexpr PlanWord plan_words[] = {
     {"depthwise", "no matrix instructions: strips of pixels by channels, for one input channel a group"},
     {"pingpong", "two consumer warpgroups, each with a tile of its own, take turns at the tensor cores"},
     {"cooperative", "two consumer warpgroups share a tile"},
-    {"pairs", "ping-pong of two teams of two warpgroups"},
+    {"pingpong2", "ping-pong of two consumer groups of two warpgroups, each with a tile of its own"},
     {"cluster", "CTAs of a cluster, which share loads: along tiles of rows x along tiles of channels"},
     {"split", "split-K: the depth is divided among CTAs"},
     {"group", "so many rows of tiles at a time, so that L2 holds what they read"},
@@ -28,13 +28,13 @@ constexpr PlanWord plan_words[] = {
     {"tf32", "products of f32 operands without their last 13 bits"},
     {"A(k,m)", "the left factor is transposed"},
     {"B(k,n)", "the right factor is not transposed"},
-    {"phases", "one convolution of stride 1 for each parity of the output's pixels"},
+    {"parity", "one convolution of stride 1 for each parity of the output's pixels"},
     {"batched", "several products"},
     {"direct", "no matrix instructions"},
     {"gather", "ordinary loads of the image (all: of the filters, too), because TMA cannot load it"},
     {"plain", "ordinary stores"},
     {"planes", "ordinary stores into a channels-first result"},
-    {"unfold", "im2col in shared memory, for images of few channels"},
+    {"im2col_smem", "im2col in shared memory, for images of few channels"},
     {"fetch", "operands [m,n] loaded by TMA x their buffers"}};
 
 std::string legend_line(std::string_view part, std::string_view meaning) {

@@ -72,7 +72,7 @@ class Family {
 
   /// The configuration in a few words: "128x160/5+3 pingpong resident".
   virtual std::string title(const Plan& plan) const = 0;
-  /// The same with the launch: "…, 104 blocks of 384 threads, 229 KB".
+  /// The same with the launch: "…, 104 CTAs of 384 threads, 229 KB".
   virtual std::string describe(const Plan& plan) const = 0;
   /// Why the plan is as it is, lines for `unisono explain`: "loads: …".
   virtual std::string reasons(const Plan& plan, const Workload& workload) const = 0;

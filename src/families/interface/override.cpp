@@ -29,14 +29,16 @@ const std::array<Key, 16>& keys() {
       {"family", "the name of a family of kernels", {}},
       {"tile", "ROWSxCHANNELS, such as 128x160", {}, 8192},
       {"depth", "128, 64 or 32", {"128", "64", "32"}},
-      {"order", "cooperative, pingpong or pairs", {"cooperative", "pingpong", "pairs"}},
-      {"load", "patch, runs, gather, unfold or depthwise", {"patch", "runs", "gather", "unfold", "depthwise"}},
+      {"order", "cooperative, pingpong or pingpong2", {"cooperative", "pingpong", "pingpong2"}},
+      {"load",
+       "halo, im2col, gather, im2col_smem or depthwise",
+       {"halo", "im2col", "gather", "im2col_smem", "depthwise"}},
       {"stages",
-       "a number, or of filters + of patches or activations (rows + windows, if unfolded), such as 5+3",
+       "a number, or of filters + of halo tiles or activations (im2col_smem: of rows of k + of windows), such as 5+3",
        {},
        4096},
       {"buffers", "a number of store buffers", {}, 1024},
-      {"cluster", "ROWSxCHANNELS in blocks, such as 1x2", {}, 16},
+      {"cluster", "ROWSxCHANNELS in CTAs, such as 1x2", {}, 16},
       {"split", "on or off", {"on", "off"}},
       {"swap", "on or off", {"on", "off"}},
       {"stationary", "on or off", {"on", "off"}},
@@ -44,7 +46,7 @@ const std::array<Key, 16>& keys() {
       {"unit", "a number of channels", {}, 1024},
       {"group", "a number of rows of tiles", {}, 1 << 16},
       {"fetch", "0 to 3 operands", {"0", "1", "2", "3"}},
-      {"thread", "LINESxPIXELSxCHANNELS of a depthwise convolution, such as 8x4x4", {}, 1024},
+      {"thread", "ROWSxPIXELSxCHANNELS of a depthwise convolution, such as 8x4x4", {}, 1024},
   }};
   return list;
 }
@@ -56,6 +58,21 @@ Values key_names() {
 }
 
 std::string near_miss(std::string_view word, const Values& known) { return ir::did_you_mean(ir::nearest(word, known)); }
+
+/// Words that plans had before: of rows that are stored, and of whoever has written one down
+struct FormerWord {
+  std::string_view key, before, now;
+};
+constexpr FormerWord former_words[] = {{"load", "patch", "halo"},
+                                       {"load", "runs", "im2col"},
+                                       {"load", "unfold", "im2col_smem"},
+                                       {"order", "pairs", "pingpong2"}};
+
+std::string_view as_now(std::string_view key, std::string_view value) {
+  for (const FormerWord& w : former_words)
+    if (w.key == key && w.before == value) return w.now;
+  return value;
+}
 
 const Key& find_key(std::string_view name) {
   const auto& list = keys();
@@ -138,14 +155,14 @@ void set(FixedFields& f, const Key& key, std::string_view value) {
 
 FixedFields resolve(const Override& fixed) {
   FixedFields f;
-  for (const auto& [name, value] : fixed.fields) set(f, find_key(name), value);
+  for (const auto& [name, value] : fixed.fields) set(f, find_key(name), as_now(name, value));
   if (f.stages_a && f.load && f.load != Load::patch && f.load != Load::unfold &&
       !(f.load == Load::runs && f.stationary == true))
     throw UserError(
-        fmt::format("plan override: stages={}+{} load={}: the second number counts stages of patches, or of runs "
-                    "beside stationary filters (stationary=on); {} one ring, so give one number",
+        fmt::format("plan override: stages={}+{} load={}: the second number counts stages of halo tiles, or of im2col "
+                    "tiles beside stationary filters (stationary=on); {} one ring, so give one number",
                     *f.stages, *f.stages_a, find_key("load").known[static_cast<std::size_t>(*f.load)],
-                    f.load == Load::runs     ? "runs have"
+                    f.load == Load::runs     ? "im2col tiles have"
                     : f.load == Load::gather ? "gathered images have"
                                              : "depthwise convolutions have not even"));
   if (f.stages_a && !f.load && f.stationary != true) f.load = Load::patch;
@@ -163,9 +180,10 @@ Override Override::parse(const std::string& text) {
       throw UserError(fmt::format("plan override: '{}': expected FIELD=VALUE; fields are {}{}", word,
                                   fmt::join(key_names(), ", "), near_miss(word, key_names())));
     const std::string name = word.substr(0, equals);
+    const std::string_view value = as_now(name, std::string_view(word).substr(equals + 1));
     FixedFields checked;
-    set(checked, find_key(name), std::string_view(word).substr(equals + 1));
-    if (!result.fields.emplace(name, word.substr(equals + 1)).second)
+    set(checked, find_key(name), value);
+    if (!result.fields.emplace(name, value).second)
       throw UserError(fmt::format("plan override: '{}' stands twice", name));
     begin = text.find_first_not_of(blank, end);
   }

@@ -20,7 +20,7 @@ constexpr bool exchanges(NormMode mode) { return mode == NormMode::resident || m
 constexpr bool normalises(NormMode mode) { return exchanges(mode) || mode == NormMode::rows; }
 
 /// Fields of a plan that the caller fixes, as text: "tile=128x160 cluster=1x2 stages=4 order=pingpong mode=resident
-/// load=patch split=on swap=on stationary=off thread=8x4x4". Throws UserError for an unknown key or value (says which
+/// load=halo split=on swap=on stationary=off thread=8x4x4". Throws UserError for an unknown key or value (says which
 /// are known).
 struct Override {
   std::map<std::string, std::string> fields;

@@ -13,8 +13,8 @@ namespace {
 using P = PlanOverride;
 
 // In the order of the public enumerations
-constexpr std::array<std::string_view, 3> schedules{"cooperative", "pingpong", "pairs"};
-constexpr std::array<std::string_view, 5> loads{"patch", "runs", "gather", "unfold", "depthwise"};
+constexpr std::array<std::string_view, 3> schedules{"cooperative", "pingpong", "pingpong2"};
+constexpr std::array<std::string_view, 5> loads{"halo", "im2col", "gather", "im2col_smem", "depthwise"};
 constexpr std::array<std::string_view, 5> modes{"none", "resident", "streamed", "rows", "general"};
 static_assert(static_cast<int>(P::Schedule::pairs) == static_cast<int>(Order::pairs));
 static_assert(static_cast<int>(P::Loads::depthwise) == static_cast<int>(Load::depthwise));

@@ -49,7 +49,7 @@ std::string why_gathered(const plan::ConvTask& t) {
   if (t.phases) return {};
   if (t.transposed) {
     const auto refusal = plan::beyond_phases(*t.transposed);
-    return refusal ? "a transposed convolution, not by phases: " + refusal->first() : "a transposed convolution";
+    return refusal ? "a transposed convolution, not by parity phases: " + refusal->first() : "a transposed convolution";
   }
   if (c.layout == Layout::nchw) return "channels first";
   if (c.groups != 1) return fmt::format("{} groups of channels", c.groups);

@@ -53,7 +53,7 @@ std::vector<ConvCandidate> conv_candidates(const plan::ConvTask& task, const pla
 plan::ConvTask as_planned(const Contraction& contraction, const ConvConfig& config) {
   if (!config.by_parity()) return plan::as_convolution(contraction);
   if (auto lowered = plan::by_phases(contraction)) return *std::move(lowered);
-  throw InternalError(fmt::format("a plan by phases of {}", to_string(contraction)));
+  throw InternalError(fmt::format("a plan by parity phases of {}", to_string(contraction)));
 }
 
 }  // namespace unisono::families::sm90_conv

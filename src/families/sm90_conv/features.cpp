@@ -33,12 +33,13 @@ std::string refuse_resampling(const ConvConfig& c, const sm90::ConvProblem& p) {
     return fmt::format("resampled: {} output channels in {}; only rows of a multiple of 8 go through TMA",
                        p.extents.cols, c.features.stores == sm90::Stores::planes ? "planes" : "rows");
   if (r.pooled && !c.two_dimensional())
-    return "pooled: runs of pixels; windows of 2x2 pixels lie in patches only, which take stride 1 and "
+    return "pooled: im2col tiles; windows of 2x2 pixels lie in halo tiles only, which take stride 1 and "
            "TMA's loads";
   if (r.enlarged && !c.two_dimensional() && !runs_know_lines(p.extents.width))
     return fmt::format(
-        "enlarged: runs of pixels in lines of {}; 16 pixels of a run are parts of a line, or lines, at widths that "
-        "are multiples or divisors of 16; else only patches do",
+        "enlarged: im2col tiles in image rows of {}; 16 neighbouring pixels are a part of one, or whole ones, at "
+        "widths "
+        "that are multiples or divisors of 16; else only halo tiles do",
         p.extents.width);
   return {};
 }

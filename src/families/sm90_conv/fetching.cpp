@@ -18,7 +18,7 @@ constexpr int most_buffers = 32;  ///< of a warp: a bit of a word holds each one
 std::string beyond_fetching(const ConvConfig& c, const sm90::ConvProblem& p) {
   if (c.features.stores != sm90::Stores::tma)
     return "results leave by ordinary stores, operands come by ordinary loads";
-  if (c.by_parity()) return "rows of a phase are every second pixel of every second line";
+  if (c.by_parity()) return "rows of a parity phase are every second pixel of every second image row";
   if (c.mode() == plan::NormMode::streamed) return "streamed, the staging buffers hold tiles that wait";
   if (p.row_levels > 0)
     return "a general epilogue with reductions over rows' channels passes over a tile several times";

@@ -52,7 +52,7 @@ void check(const plan::Epilogue& e, const ConvConfig& c, const codegen::Options&
   if ((e.moments.channels > 0) != (c.features.moments > 0) ||
       (c.features.moments > 0 && c.mode() != plan::NormMode::none))
     throw InternalError(
-        fmt::format("an epilogue that stores moments of every {} channels, and one of every {}, mode {}",
+        fmt::format("an epilogue that stores statistics of every {} channels, and one of every {}, mode {}",
                     e.moments.channels, c.features.moments, norm_name(c.mode())));
   if (e.norm && e.norm->group_channels % c.unit() != 0)
     throw InternalError(

@@ -75,63 +75,65 @@ string check_registers(const ConvConfig& c, const sm90::ConvProblem& p) {
 string check_cluster(const ConvConfig& c, const plan::Device& d) {
   const int blocks = c.schedule.cluster.ctas();  // an override names up to 16 along either
   if (c.schedule.cluster.m < 1 || c.schedule.cluster.n < 1 || blocks > 8)
-    return fmt::format("cluster: {}x{}; 1 to 8 blocks", c.schedule.cluster.m, c.schedule.cluster.n);
-  if (d.resident_blocks[blocks] < blocks) return fmt::format("cluster: none of {} blocks fits on {}", blocks, d.name);
+    return fmt::format("cluster: {}x{}; 1 to 8 CTAs", c.schedule.cluster.m, c.schedule.cluster.n);
+  if (d.resident_blocks[blocks] < blocks) return fmt::format("cluster: none of {} CTAs fits on {}", blocks, d.name);
   return {};
 }
 
 string check_halo(const ConvConfig& c, const sm90::ConvProblem& p) {
   const Conv2d& conv = p.conv;
-  if (p.task.columns_a) return "patches: A is (k, m); pixels of a patch have their channels side by side";
+  if (p.task.columns_a) return "halo tiles: A is (k, m); pixels of a halo tile have their channels side by side";
   if (conv.stride[0] != 1 || conv.stride[1] != 1)
-    return fmt::format("patches: stride {}x{}; neighbouring pixels share a patch only at stride 1", conv.stride[0],
-                       conv.stride[1]);
+    return fmt::format("halo tiles: stride {}x{}; neighbouring pixels share a halo tile only at stride 1",
+                       conv.stride[0], conv.stride[1]);
   if (const auto line = static_cast<int>(128 / size_of(c.element)); c.atom_k() != line)
-    return fmt::format("patches: {} channels deep; a line of a patch is 128 bytes, {} channels", c.tile.k, line);
+    return fmt::format("halo tiles: {} channels deep; an image row of a halo tile is 128 bytes, {} channels", c.tile.k,
+                       line);
   const std::int64_t halo = (conv.r - 1) * conv.dilation[0], lines = c.tile.m / 8 + halo;
   const std::int64_t halo_w = (conv.s - 1) * conv.dilation[1], pixels = 8 + halo_w;
-  if (lines > 256) return fmt::format("patches: {} lines with their halo; a TMA box has 256", lines);
-  if (pixels > 256) return fmt::format("patches: {} pixels wide with their halo; a TMA box has 256", pixels);
+  if (lines > 256) return fmt::format("halo tiles: {} image rows with their halo; a TMA box has 256", lines);
+  if (pixels > 256) return fmt::format("halo tiles: {} pixels wide with their halo; a TMA box has 256", pixels);
   if (c.halo()->halo_h < halo || c.halo()->halo_w != halo_w)
-    return fmt::format("patches: a halo of {} lines and {} pixels; the filter needs {} and {}", c.halo()->halo_h,
-                       c.halo()->halo_w, halo, halo_w);
+    return fmt::format("halo tiles: a halo of {} image rows and {} pixels; the filter needs {} and {}",
+                       c.halo()->halo_h, c.halo()->halo_w, halo, halo_w);
   return {};
 }
 
 string check_im2col(const Conv2d& conv) {
   for (int axis = 0; axis < 2; ++axis)
-    if (const string reason = sm90::beyond_im2col(conv, axis); !reason.empty()) return "runs: " + reason;
+    if (const string reason = sm90::beyond_im2col(conv, axis); !reason.empty()) return "im2col tiles: " + reason;
   return {};
 }
 
 /// kernels/unisono/load/sm90_unfold.cuh.
 string check_unfolded(const ConvConfig& c, const sm90::ConvProblem& p) {
-  if (string reason = beyond_unfolding(p.task); !reason.empty()) return "unfold: " + reason;
-  if (c.schedule.cluster.ctas() > 1) return "unfold: a cluster of blocks; each unfolds windows of its own";
-  if (c.schedule.split) return "split-K: a block has the filters of all k-steps, and tiles have few";
+  if (string reason = beyond_unfolding(p.task); !reason.empty()) return "im2col_smem: " + reason;
+  if (c.schedule.cluster.ctas() > 1)
+    return "im2col_smem: a cluster of CTAs; each makes the im2col matrix of its own pixels";
+  if (c.schedule.split) return "split-K: a CTA has the filters of all k-steps, and tiles have few";
   if (c.mode() == plan::NormMode::streamed && c.schedule.order == plan::Order::pairs)
-    return "unfold: pairs, streamed; what registers four consumer warpgroups leave is too little for it";
+    return "im2col_smem: pingpong2, streamed; what registers four consumer warpgroups leave is too little for it";
   if (c.tile.n < p.extents.cols)
-    return fmt::format("unfold: {} channels a tile of {}; the filters of one tile across stay in shared memory",
+    return fmt::format("im2col_smem: {} channels a tile of {}; the filters of one tile across stay in shared memory",
                        c.tile.n, p.extents.cols);
   if (const int lines = c.window()->window_lines(c.tile.m); lines > 256)
-    return fmt::format("unfold: {} lines under a tile; a TMA box has 256", lines);
+    return fmt::format("im2col_smem: {} image rows under a tile; a TMA box has 256", lines);
   return {};
 }
 
 /// What loads go with which operands, and outputs.
 string check_loads(const ConvConfig& c, const sm90::ConvProblem& p) {
   if (p.task.phases && !c.two_dimensional())
-    return "runs: pixels of a run do not lie evenly in the output of a phase; patches do";
+    return "im2col tiles: their pixels do not lie evenly in the output of a parity phase; those of halo tiles do";
   if (c.window()) {
     if (string reason = check_unfolded(c, p); !reason.empty()) return reason;
   } else if (!c.gathered()) {
     if (string reason = c.halo() ? check_halo(c, p) : check_im2col(p.conv); !reason.empty()) return reason;
     if (!p.gathered.empty())
-      return fmt::format("{}: {}; only `gather` serves that", c.halo() ? "patches" : "runs", p.gathered);
+      return fmt::format("{}: {}; only `gather` serves that", c.halo() ? "halo tiles" : "im2col tiles", p.gathered);
   } else {
     const std::int64_t group = p.conv.k / p.conv.groups;
-    if (c.schedule.cluster.ctas() > 1) return "gather: a cluster of blocks; ordinary loads serve one";
+    if (c.schedule.cluster.ctas() > 1) return "gather: a cluster of CTAs; ordinary loads serve one";
     if (c.atoms() > 1) return fmt::format("gather: {} deep; ordinary loads fill rows of 128 bytes", c.tile.k);
     if (c.gathered()->direct) {
       if (c.schedule.swap) return "gather: operands swapped; without matrix instructions there is nothing to swap";
@@ -157,7 +159,7 @@ string check_split(const ConvConfig& c) {
 /// Filters that stay, and a tile of each of two rings' worth of what else there is.
 string check_stationary(const ConvConfig& c, const sm90::ConvProblem& p) {
   if (!c.schedule.stationary) return {};
-  if (c.window()) return "stationary: beside unfolded windows filters stay anyway";
+  if (c.window()) return "stationary: beside im2col in shared memory filters stay anyway";
   if (c.gathered()) return "stationary: gathered images come beside their filters";
   if (c.schedule.split) return "stationary: a part of split-K has filters of its own";
   if (c.by_parity()) return "stationary: each phase of the output has filters of its own";
@@ -184,7 +186,7 @@ string check_general(const ConvConfig& c, const sm90::ConvProblem& p) {
 }
 
 string check_mode(const ConvConfig& c, const sm90::ConvProblem& p) {
-  if (c.features.moments != moments_unit(p, c.tile.n)) return "moments: not as the epilogue says";
+  if (c.features.moments != moments_unit(p, c.tile.n)) return "statistics: not as the epilogue says";
   if (p.visitor.general) return check_general(c, p);
   if (c.mode() == plan::NormMode::general) return "mode: general; the epilogue does with less";
   const bool normalises = p.visitor.normalises;
@@ -205,7 +207,7 @@ string check_mode(const ConvConfig& c, const sm90::ConvProblem& p) {
     return fmt::format("rows: {} channels a tile, {} tiles across a cluster; one tile has all {} channels", c.tile.n,
                        c.schedule.cluster.n, p.extents.cols);
   if (p.batch && c.two_dimensional() && p.extents.images > 1)
-    return "patches: statistics run over all images, and patches are an image's";
+    return "halo tiles: statistics run over all images, and halo tiles are an image's";
   if (p.uses_raw && c.mode() != plan::NormMode::resident)
     return fmt::format(
         "{}: the epilogue reads the values ahead of the normalisation after it, which only resident mode still has",
@@ -232,7 +234,7 @@ string check_memory(const ConvConfig& c, const sm90::ConvProblem& p, const plan:
   if (const std::size_t bytes = shared_bytes(two, p.visitor); bytes > d.shared_bytes)
     return fmt::format("shared memory: {} bytes with {} stages{}; {} there are", bytes, two.schedule.stages,
                        c.window()              ? fmt::format(" and {} windows", two.activation_stages())
-                       : c.two_dimensional()   ? fmt::format(" and {} of patches", two.activation_stages())
+                       : c.two_dimensional()   ? fmt::format(" and {} of halo tiles", two.activation_stages())
                        : c.schedule.stationary ? fmt::format(" and {} of activations", two.activation_stages())
                                                : "",
                        d.shared_bytes);
@@ -262,16 +264,16 @@ string refuse_launch(const ConvPlan& plan, const sm90::ConvProblem& p, const pla
   if (plan.tiles >= largest_tile_count) return fmt::format("tiles: more than {}; split the batch", largest_tile_count);
   const std::int64_t blocks_m = c.two_dimensional() ? 0 : (plan.rows + c.tile.m - 1) / c.tile.m;
   if (c.schedule.cluster.n > 1 && (p.extents.cols + c.tile.n - 1) / c.tile.n < c.schedule.cluster.n)
-    return fmt::format("cluster: {} tiles across the channels do not fill {} blocks",
+    return fmt::format("cluster: {} tiles across the channels do not fill {} CTAs",
                        (p.extents.cols + c.tile.n - 1) / c.tile.n, c.schedule.cluster.n);
   if (c.schedule.cluster.m > 1 && !c.two_dimensional() && blocks_m < c.schedule.cluster.m)
-    return fmt::format("cluster: {} tiles along the pixels do not fill {} blocks", blocks_m, c.schedule.cluster.m);
+    return fmt::format("cluster: {} tiles along the pixels do not fill {} CTAs", blocks_m, c.schedule.cluster.m);
   const std::int64_t clusters = clusters_in_flight(c, plan.tiles_n, d);
   if (clusters == 0)
     return fmt::format("stationary: {} tiles across the channels; so many clusters do not run at once", plan.tiles_n);
   if (c.schedule.split && plan.splits < 2)
     return 2 * plan.tiles > d.resident_blocks[1]
-               ? fmt::format("split-K: {} tiles keep {} blocks busy without", plan.tiles, d.resident_blocks[1])
+               ? fmt::format("split-K: {} tiles keep {} CTAs busy without", plan.tiles, d.resident_blocks[1])
                : "split-K: a tile is one load, there is nothing to split";
   const std::int64_t image = std::int64_t{plan.tiles_m} * plan.tiles_n * plan.splits,
                      held = clusters * c.schedule.turns();

@@ -121,11 +121,11 @@ void Filling::check_pitches() const {
   const bool image = (c.gathered() || unfolds_lines_only(c)) && at_.activation_pitch != 0,
              output = stores_plainly(c) && at_.output_pitch != 0;
   if (!image && !output) return;
-  throw Unsupported(fmt::format("the {} was given pixels {} elements apart, and {}: make a dense copy",
-                                output ? "output" : "image", output ? at_.output_pitch : at_.activation_pitch,
-                                unfolds_lines_only(c)
-                                    ? "this kernel, which unfolds whole lines, takes dense tensors"
-                                    : "this kernel, which goes without TMA there, takes dense tensors"));
+  throw Unsupported(fmt::format(
+      "the {} was given pixels {} elements apart, and {}: make a dense copy", output ? "output" : "image",
+      output ? at_.output_pitch : at_.activation_pitch,
+      unfolds_lines_only(c) ? "this kernel, which makes an im2col matrix of whole image rows, takes dense tensors"
+                            : "this kernel, which goes without TMA there, takes dense tensors"));
 }
 
 void Filling::operands() {

@@ -27,12 +27,13 @@ std::string loads_by_hand(const plan::ConvTask& task, const sm90::Gathering& g) 
   const std::string beyond = few ? beyond_unfolding(task) : "";
   return fmt::format("ordinary loads of {}{}{}{}", g.vectors ? "8 channels at once" : "single elements",
                      g.filters ? ", of the filters too" : "", reason.empty() ? "" : ": " + reason,
-                     beyond.empty() ? "" : "; not unfolded: " + beyond);
+                     beyond.empty() ? "" : "; no im2col in shared memory: " + beyond);
 }
 
 std::string windows_unfolded(const Unfolding& u, const ConvConfig& c) {
   return fmt::format(
-      "windows of {} lines of {} bytes, unfolded in shared memory: {} lines of {} taps x {} channels, {} k-steps; "
+      "windows of {} image rows of {} bytes, made an im2col matrix in shared memory: {} image rows of {} taps x {} "
+      "channels, {} k-steps; "
       "filters stay there",
       u.window_lines(c.tile.m), u.pitch, u.lines, u.taps, u.channels, u.steps(c.tile.k));
 }
@@ -101,7 +102,7 @@ std::string to_string(const ConvConfig& c) {
   if (c.element == DType::tf32) text += " tf32";
   if (c.loads(Im2colTile::Box::columns)) text += " A(k,m)";
   if (c.by_parity())
-    text += " by phases";
+    text += " by parity";
   else if (c.columns_b())
     text += " B(k,n)";
   if (c.operands.batched) text += " batched";
@@ -111,17 +112,17 @@ std::string to_string(const ConvConfig& c) {
     text += c.gathered()->filters ? " gather all" : " gather";
   if (c.features.stores != sm90::Stores::tma)
     text += c.features.stores == sm90::Stores::plain ? " plain stores" : " planes";
-  if (c.window()) text += " unfold";
+  if (c.window()) text += " im2col_smem";
   if (c.features.resampling.any()) text += " " + to_string(c.features.resampling);
   if (c.features.fetch.value_or(0) > 0)
     text += fmt::format(" fetch {}x{}", *c.features.fetch, c.features.store_buffers);
   if (c.features.head.any()) text += " " + to_string(c.features.head);
-  if (c.features.moments > 0) text += fmt::format(" moments/{}", c.features.moments);
+  if (c.features.moments > 0) text += fmt::format(" statistics/{}", c.features.moments);
   return text;
 }
 
 std::string describe(const ConvPlan& p) {
-  return fmt::format("{}, {} {}, {} blocks of {} threads, {}", to_string(p.config), p.tiles,
+  return fmt::format("{}, {} {}, {} CTAs of {} threads, {}", to_string(p.config), p.tiles,
                      p.splits > 1 ? fmt::format("tiles in {} parts", p.splits) : "tiles", p.blocks, p.threads,
                      kilobytes(p.shared_bytes));
 }
@@ -136,11 +137,12 @@ std::string reasons(const ConvPlan& plan, const plan::ConvTask& task, const plan
       c.gathered()                        ? loads_by_hand(task, *c.gathered())
       : c.window()                        ? windows_unfolded(*c.window(), c)
       : c.loads(Im2colTile::Box::columns) ? std::string("boxes of 64 columns of A")
-      : c.halo() ? fmt::format("patches 8 pixels wide with a halo of {} lines and {} pixels, one for all filter taps",
-                               c.halo()->halo_h, c.halo()->halo_w) +
-                       (c.by_parity() ? std::string(", in each of the four phases of the output") : std::string())
+      : c.halo()
+          ? fmt::format("halo tiles 8 pixels wide with a halo of {} image rows and {} pixels, one for all filter taps",
+                        c.halo()->halo_h, c.halo()->halo_w) +
+                (c.by_parity() ? std::string(", in each of the four parity phases of the output") : std::string())
       : c.loads(Im2colTile::Box::rows) ? std::string("boxes of rows")
-                                       : std::string("runs of pixels, one for every filter tap"));
+                                       : std::string("im2col tiles, one for every filter tap"));
   text += fmt::format("mode: {}\n", reason_of_mode(plan, epilogue));
   if (const std::string operands = describe_operands(c, sm90::make_problem(task, epilogue, device)); !operands.empty())
     text += fmt::format("operands [m,n]: {}\n", operands);
@@ -153,10 +155,10 @@ plan::Override override_of(const ConvConfig& c) {
   all.fields = {{"tile", fmt::format("{}x{}", c.tile.m, c.tile.n)},
                 {"depth", fmt::format("{}", c.tile.k)},
                 {"order", std::string(to_string(c.schedule.order))},
-                {"load", c.window()            ? "unfold"
-                         : c.two_dimensional() ? "patch"
+                {"load", c.window()            ? "im2col_smem"
+                         : c.two_dimensional() ? "halo"
                          : c.gathered()        ? "gather"
-                                               : "runs"},
+                                               : "im2col"},
                 {"stages", c.two_dimensional() || c.schedule.stationary
                                ? fmt::format("{}+{}", c.schedule.stages, c.activation_stages())
                                : fmt::format("{}", c.schedule.stages)},

@@ -52,21 +52,23 @@ std::string beyond_unfolding(const plan::ConvTask& t) {
   if (t.columns_a || t.columns_b || t.batched) return "a product";
   if (c.layout == Layout::nchw) return "channels first";
   if (c.groups != 1) return fmt::format("{} groups of channels", c.groups);
-  if (size_of(c.dtype_x) != 2) return fmt::format("{}; elements of 16 bits are unfolded", to_string(c.dtype_x));
-  if (c.r * c.s == 1) return "a filter of one tap, of which there is nothing to unfold";
+  if (size_of(c.dtype_x) != 2)
+    return fmt::format("{}; im2col in shared memory is of elements of 16 bits", to_string(c.dtype_x));
+  if (c.r * c.s == 1) return "a filter of one tap, which needs no im2col";
   if (c.c > most_unfolded_channels)
     return fmt::format("{} input channels; up to {}, of more of which loads by the tap waste little", c.c,
                        most_unfolded_channels);
   if (c.dilation[1] != 1 && c.s > 1)
-    return fmt::format("taps {} apart along the width; those of a line are neighbours", c.dilation[1]);
+    return fmt::format("taps {} apart along the width; those of an image row are neighbours", c.dilation[1]);
   if (c.c % 8 != 0 && c.w * c.c % 8 != 0)
     return fmt::format(
-        "lines of {} x {} elements, which are no multiple of 8, and strides of TMA multiples of 16 bytes", c.w, c.c);
+        "image rows of {} x {} elements, which are no multiple of 8, and strides of TMA multiples of 16 bytes", c.w,
+        c.c);
   if (const std::int64_t extent = c.c % 8 == 0 ? elements_of_8(c) / c.c : elements_of_8(c); extent > largest_box)
-    return fmt::format("{} {} of a line under 8 pixels; a TMA box has {}", extent, c.c % 8 == 0 ? "pixels" : "elements",
-                       largest_box);
+    return fmt::format("{} {} of an image row under 8 pixels; a TMA box has {}", extent,
+                       c.c % 8 == 0 ? "pixels" : "elements", largest_box);
   if (c.r * c.dilation[0] > largest_box || c.stride[0] > largest_box)
-    return fmt::format("{} lines under a pixel, {} from one to the next; a TMA box has {}", c.r * c.dilation[0],
+    return fmt::format("{} image rows under a pixel, {} from one to the next; a TMA box has {}", c.r * c.dilation[0],
                        c.stride[0], largest_box);
   return {};
 }

@@ -94,7 +94,7 @@ std::string why_not_depthwise(const sm90::ConvProblem& p) {
   if (reduces(p.visitor)) return "the epilogue has reductions, which are of tiles";
   if (p.resampling.any()) return "results pooled or enlarged, which are made of tiles in shared memory";
   if (p.head.any()) return "a head, which multiplies tiles in shared memory";
-  if (p.moments > 0) return "moments of the result, which are of tiles";
+  if (p.moments > 0) return "statistics of the result, which are of tiles";
   if (const std::size_t bytes = filter_bytes(p, 4); bytes > most_filter_bytes)
     return fmt::format("filters of {} taps, which take {} bytes of shared memory; at most {}", c.r * c.s, bytes,
                        most_filter_bytes);
@@ -291,7 +291,7 @@ std::string to_string(const DepthwiseConfig& c) {
 }
 
 std::string describe(const DepthwisePlan& p) {
-  return fmt::format("{}, {} tiles, {} blocks of {} threads, {} KB", to_string(p.config), p.tiles, p.blocks, p.threads,
+  return fmt::format("{}, {} tiles, {} CTAs of {} threads, {} KB", to_string(p.config), p.tiles, p.blocks, p.threads,
                      (p.shared_bytes + 512) / 1024);
 }
 

@@ -108,7 +108,7 @@ Address Binder::resampled(const std::string& name, std::int64_t num, std::int64_
 
 Address Binder::moments() {
   if (s_.moments.empty()) return {};
-  const std::string what = fmt::format("output {} (moments of {})", s_.moments, s_.stores[*s_.main_store].name);
+  const std::string what = fmt::format("output {} (statistics of {})", s_.moments, s_.stores[*s_.main_store].name);
   const auto given = arguments_.outputs.find(s_.moments);
   if (given == arguments_.outputs.end())
     throw UserError(fmt::format("{} are not bound; give a tensor of shape {} and dtype f32 in Arguments::outputs", what,

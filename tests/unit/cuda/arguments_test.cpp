@@ -135,10 +135,10 @@ TEST_F(CudaArguments, AHead) {
 TEST_F(CudaArguments, MomentsOfTheMainStore) {
   s.moments = "moments", s.moments_shape = {2, 3, 8, 4};
   expect_refusal([](Arguments&) {},
-                 "output moments (moments of y) are not bound; give a tensor of shape (2,3,8,4) and dtype f32");
+                 "output moments (statistics of y) are not bound; give a tensor of shape (2,3,8,4) and dtype f32");
   a.outputs["moments"] = {at(20), DType::f32, {2, 3, 8, 4}, {}};
   EXPECT_EQ(bind_arguments(s, a).moments, at(20));
-  expect_refusal([](Arguments& x) { x.outputs["moments"].shape[1] = 4; }, "output moments (moments of y)");
+  expect_refusal([](Arguments& x) { x.outputs["moments"].shape[1] = 4; }, "output moments (statistics of y)");
   expect_refusal([](Arguments& x) { x.outputs["moments"].data = x.outputs["y"].data; }, "share memory");
 }
 

@@ -18,11 +18,11 @@ TEST(TypedOverride, EveryFieldOfTheTextHasAType) {
                            "depth=32",
                            "order=cooperative",
                            "order=pingpong",
-                           "order=pairs",
-                           "load=patch",
-                           "load=runs",
+                           "order=pingpong2",
+                           "load=halo",
+                           "load=im2col",
                            "load=gather",
-                           "load=unfold",
+                           "load=im2col_smem",
                            "load=depthwise",
                            "stages=6",
                            "buffers=2",
@@ -41,7 +41,7 @@ TEST(TypedOverride, EveryFieldOfTheTextHasAType) {
                            "fetch=0",
                            "fetch=3",
                            "thread=8x4x2",
-                           "load=patch stages=5+3"}) {
+                           "load=halo stages=5+3"}) {
     const PlanOverride typed = parse_plan(text);
     EXPECT_TRUE(typed.any()) << text;
     EXPECT_EQ(to_string(typed), text);

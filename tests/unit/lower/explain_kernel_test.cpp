@@ -76,7 +76,7 @@ TEST(ExplainKernel, ATypedOverrideThatIsIllegalIsRefusedWithAReason) {
               HasSubstr("user: CompileOptions::plan says tile=128x64 and CompileOptions::plan_override 128x64"));
   EXPECT_THAT(refusal({.plan_override = {.mode = PlanOverride::Mode::resident}}),
               HasSubstr("mode: the epilogue has no normalisation"));
-  EXPECT_THAT(refusal({.plan_override = {.loads = PlanOverride::Loads::unfolded}}), HasSubstr("load=unfold"));
+  EXPECT_THAT(refusal({.plan_override = {.loads = PlanOverride::Loads::unfolded}}), HasSubstr("load=im2col_smem"));
 }
 
 TEST(ExplainKernel, WhatCompileRefusesIsRefused) {

@@ -82,8 +82,8 @@ TEST(DeviceReport, StatisticsOfAConcatenationComeFromItsProducers) {
   const DeviceReport report = report_of(net.build(), {{"x", {8, 320, 64, 64}}});
   EXPECT_EQ(count(report, "plain kernel: statistics of 'concat_6' from its producers 'conv2d_5' and 'add_1'"), 1)
       << to_string(report);
-  EXPECT_EQ(count(report, ", moments of '"), 2) << to_string(report);
-  EXPECT_EQ(count(report, "moments/2"), 2) << "of 30 channels a group in tiles of 64\n" << to_string(report);
+  EXPECT_EQ(count(report, ", statistics of '"), 2) << to_string(report);
+  EXPECT_EQ(count(report, "statistics/2"), 2) << "of 30 channels a group in tiles of 64\n" << to_string(report);
   EXPECT_EQ(count(report, "plain kernel over the tensor: no kernel of a convolution makes 'x'"), 2)
       << to_string(report);
 }
@@ -129,7 +129,7 @@ TEST(DeviceReport, WhatIsNotFoldedSaysWhy) {
   net.output(x, "y");
   const DeviceReport report = report_of(net.build(), {{"x", {2, 96, 40, 40}}});
   ASSERT_EQ(report.launches.size(), 6u) << to_string(report);
-  EXPECT_THAT(report.launches[2].how, HasSubstr("the kernel of 'conv2d_0' does not store it: pooled: runs of pixels"))
+  EXPECT_THAT(report.launches[2].how, HasSubstr("the kernel of 'conv2d_0' does not store it: pooled: im2col tiles"))
       << to_string(report);
   EXPECT_THAT(report.launches[4].how, HasSubstr("store max-pools of 2x2 pixels")) << to_string(report);
 }

@@ -12,17 +12,17 @@ using testing::Not;
 TEST(PlanLegendTest, EachPartOfAPlanHasALine) {
   const std::string legend = legend_of(
       "128x160x128/5+3 pingpong cluster 2x1 split group 4 swap streamed tf32 batched plain stores fetch 1x4, 40 tiles, "
-      "132 blocks of 384 threads, 210 KB");
+      "132 CTAs of 384 threads, 210 KB");
   for (const char* part : {"128x160x128", "/5+3", "pingpong", "cluster", "split", "group", "swap", "streamed", "tf32",
                            "batched", "plain", "fetch"})
     EXPECT_THAT(legend, HasSubstr(std::string("\n  ") + part + " ")) << part;
 }
 
 TEST(PlanLegendTest, WhatAPlanLacksIsNotExplained) {
-  const std::string legend = legend_of("64x16/12 cooperative gather all, 1 tiles, 4 blocks of 384 threads, 20 KB");
+  const std::string legend = legend_of("64x16/12 cooperative gather all, 1 tiles, 4 CTAs of 384 threads, 20 KB");
   EXPECT_THAT(legend, HasSubstr("ordinary loads"));
   EXPECT_THAT(legend, HasSubstr("for both operands"));
-  for (const char* part : {"pingpong", "cluster", "  rows", "resident", "direct", "pairs"})
+  for (const char* part : {"pingpong", "cluster", "  rows", "resident", "direct", "pingpong2"})
     EXPECT_THAT(legend, Not(HasSubstr(part))) << part;
 }
 

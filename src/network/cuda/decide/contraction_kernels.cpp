@@ -58,7 +58,7 @@ KernelChoice whole_kernel(const PlanningInput& in, NetworkPlan& plan, std::size_
   for (const RegionOutput& o : r.outputs)
     q.outputs.push_back({o.name, stored_tensor(in, r, o.tensor, beside), o.tensor});
   if (const auto wanted = wanted_output(plan, r); wanted && beside == Beside::head) {
-    plan.no_moments[*wanted] = because("moments: a head is computed of it");
+    plan.no_moments[*wanted] = because("statistics: a head is computed of it");
   } else if (wanted) {
     q.moments = wanted;
     KernelChoice choice = choose_kernel(in, plan, q);

@@ -49,12 +49,13 @@ KernelChoice faster_form(const PlanningInput& in, const Operator& op, const std:
   if (!enlarged.kernel) return phases;
   const double us = enlarged.kernel->lowered.plan().predicted_us + enlarging_us(in, op);
   if (!phases.kernel) {
-    enlarged.kernel->how += fmt::format(", of an enlarged image: not by phases: {}", phases.refusal->first());
+    enlarged.kernel->how += fmt::format(", of an enlarged image: not by parity phases: {}", phases.refusal->first());
     return enlarged;
   }
   const double by_phases = phases.kernel->lowered.plan().predicted_us;
   if (by_phases <= us) return phases;
-  enlarged.kernel->how += fmt::format(", of an enlarged image: {:.1f} us predicted, {:.1f} by phases", us, by_phases);
+  enlarged.kernel->how +=
+      fmt::format(", of an enlarged image: {:.1f} us predicted, {:.1f} by parity phases", us, by_phases);
   return enlarged;
 }
 

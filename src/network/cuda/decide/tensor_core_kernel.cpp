@@ -207,7 +207,7 @@ void Choice::take_resampled() {
 std::optional<Refusal> Choice::take_moments() {
   if (!q_.moments) return std::nullopt;
   if (q_.beside == Beside::nothing) put_last(graph_, measured_store());
-  if (conv_.k != filters()) return because(fmt::format("moments: its output channels are padded to {}", conv_.k));
+  if (conv_.k != filters()) return because(fmt::format("statistics: its output channels are padded to {}", conv_.k));
   further_.moments = {"/moments", plan_.wanted_moments.at(*q_.moments)};
   return std::nullopt;
 }
@@ -217,7 +217,7 @@ std::optional<Refusal> Choice::lower() {
   if (!attempt.lowered) return attempt.refusal;
   k_.lowered = *std::move(attempt.lowered);
   if (q_.moments && main_store() != measured_store())
-    return because(fmt::format("moments: its kernel writes '{}' second", in_.name(*q_.moments)));
+    return because(fmt::format("statistics: its kernel writes '{}' second", in_.name(*q_.moments)));
   return std::nullopt;
 }
 
@@ -277,7 +277,7 @@ void Choice::describe() {
     for (const ResampledStore& s : r_.resampled)
       k_.how += fmt::format(", stores '{}' {}", in_.name(s.to), !s.pooled && r_.only_enlarged ? "alone" : "too");
   k_.how += head_.about;
-  if (q_.moments) k_.how += fmt::format(", moments of '{}'", in_.name(*q_.moments));
+  if (q_.moments) k_.how += fmt::format(", statistics of '{}'", in_.name(*q_.moments));
 }
 
 }  // namespace

@@ -72,7 +72,7 @@ TEST(Fetching, AheadOfANormalisationFirst) {
 TEST(Fetching, TradesBuffersAgainstStages) {
   const Conv2d narrow = test::conv_of(8, 256, 256, 64, 64, 3);
   const ConvPlan whole = choose(narrow, test::epilogue_of(residual, narrow), Device{},
-                                Override::parse("tile=256x64 order=pingpong swap=on load=patch cluster=1x1 fetch=1"));
+                                Override::parse("tile=256x64 order=pingpong swap=on load=halo cluster=1x1 fetch=1"));
   EXPECT_EQ(whole.config.features.store_buffers, stores_per_tile(whole.config));
   const Gemm g{.m = 4096, .n = 4096, .k = 4096, .dtype_a = DType::bf16, .dtype_b = DType::bf16};
   const Epilogue e = analyse(passes::run_pipeline(parse(three)), extents(g));
@@ -132,7 +132,7 @@ TEST(Fetching, Refused) {
   EXPECT_THAT(refusal(conv, residual, "fetch=2"), HasSubstr("fetch: 2 operands; 1 [m,n] of 16 bits"));
   EXPECT_THAT(refusal(conv, words, "fetch=1"), HasSubstr("fetch: 1 operands; 0 [m,n] of 16 bits on one side"));
   EXPECT_THAT(refusal(odd, residual, "fetch=1"), HasSubstr("results leave by ordinary stores"));
-  EXPECT_THAT(refusal(*by_phases(twice), residual, "fetch=1"), HasSubstr("rows of a phase"));
+  EXPECT_THAT(refusal(*by_phases(twice), residual, "fetch=1"), HasSubstr("rows of a parity phase"));
   EXPECT_THAT(refusal(conv, normed, "fetch=1 mode=streamed"), HasSubstr("streamed, the staging buffers hold tiles"));
   EXPECT_THAT(refusal(conv, whole, "fetch=1"), HasSubstr("passes over a tile several times"));
   EXPECT_THAT(refusal(conv, by_channel, "fetch=1 tile=128x64 order=pingpong"), HasSubstr("128 rows of a warpgroup"));

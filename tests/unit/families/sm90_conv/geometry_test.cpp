@@ -18,7 +18,7 @@ TEST(Geometry, PatchesResident) {
   // 64x64 pixels in patches of 8x16: 8 across, 4 down; 320 channels in two tiles of 160
   const ConvPlan p =
       plan_of(test::conv_of(8, 64, 64, 320, 320, 3), test::block,
-              "tile=128x160 order=pingpong load=patch stages=5+3 mode=resident cluster=1x1 split=off buffers=2");
+              "tile=128x160 order=pingpong load=halo stages=5+3 mode=resident cluster=1x1 split=off buffers=2");
   EXPECT_EQ(p.images, 8);
   EXPECT_EQ(p.rows, 4096);
   EXPECT_EQ(p.patches_across, 8);
@@ -50,12 +50,12 @@ TEST(Geometry, PatchesResident) {
 TEST(Geometry, StepsOf128) {
   const Conv2d conv = test::conv_of(2, 16, 16, 320, 320, 3);
   const auto problem = make_problem(conv, test::epilogue_of(test::bare, conv), Device{});
-  const ConvPlan runs = plan_of(conv, test::bare, "tile=128x80 depth=128 load=runs split=off cluster=1x1 stages=3");
+  const ConvPlan runs = plan_of(conv, test::bare, "tile=128x80 depth=128 load=im2col split=off cluster=1x1 stages=3");
   EXPECT_EQ(runs.channel_blocks, 5);
   EXPECT_EQ(loads_per_tile(runs.config, problem), 23);
   EXPECT_EQ(activation_stage_bytes(runs.config), 128u * 256);
   EXPECT_EQ(filter_stage_bytes(runs.config), 80u * 256);
-  const ConvPlan patches = plan_of(conv, test::bare, "tile=128x80 depth=128 load=patch split=off stages=3+2");
+  const ConvPlan patches = plan_of(conv, test::bare, "tile=128x80 depth=128 load=halo split=off stages=3+2");
   EXPECT_EQ(patches.channel_blocks, 3);
   EXPECT_EQ(loads_per_tile(patches.config, problem), 3);
   EXPECT_EQ(activation_stage_bytes(patches.config), 2u * 23552);  // each atom of 18 lines of 10 pixels starts at 1024
@@ -63,14 +63,14 @@ TEST(Geometry, StepsOf128) {
 
 TEST(Geometry, RunsCrossImagesUnlessTheEpilogueMayNot) {
   const Conv2d conv = test::conv_of(32, 56, 56, 256, 256, 3);
-  const ConvPlan bare = plan_of(conv, test::bare, "tile=128x128 order=pingpong load=runs cluster=1x1");
+  const ConvPlan bare = plan_of(conv, test::bare, "tile=128x128 order=pingpong load=im2col cluster=1x1");
   EXPECT_EQ(bare.images, 1);
   EXPECT_EQ(bare.rows, 32 * 56 * 56);
   EXPECT_EQ(bare.tiles, 784 * 2);
   EXPECT_FALSE(bare.cooperative);
   EXPECT_EQ(bare.workspace.bytes, 0u);
   const ConvPlan per_image =
-      plan_of(conv, "store acc + temb[b,n] as y : bf16\n", "tile=128x128 order=pingpong load=runs cluster=1x1");
+      plan_of(conv, "store acc + temb[b,n] as y : bf16\n", "tile=128x128 order=pingpong load=im2col cluster=1x1");
   EXPECT_EQ(per_image.images, 32);
   EXPECT_EQ(per_image.rows, 56 * 56);
   EXPECT_EQ(per_image.tiles, 32 * 25 * 2);  // the last tile of an image is half empty
@@ -78,7 +78,7 @@ TEST(Geometry, RunsCrossImagesUnlessTheEpilogueMayNot) {
 
 TEST(Geometry, ManySlotsFormTeams) {
   const ConvPlan p = plan_of(test::conv_of(1, 512, 512, 128, 128, 3), test::block,
-                             "tile=128x128 order=pingpong load=patch mode=streamed cluster=1x1");
+                             "tile=128x128 order=pingpong load=halo mode=streamed cluster=1x1");
   EXPECT_EQ(p.slots_per_image, 2048);
   EXPECT_EQ(p.team_slots, 128);  // a warp loads the entries of 128 slots at once
   EXPECT_EQ(p.teams_per_image, 16);
@@ -89,7 +89,7 @@ TEST(Geometry, ManySlotsFormTeams) {
 TEST(Geometry, SplitK) {
   // 2 x 8 patches, 4 channel tiles: 64 tiles in two parts; the filter's columns times channel blocks are 30 loads
   const ConvPlan p =
-      plan_of(test::conv_of(2, 32, 32, 640, 640, 3), test::bare, "tile=128x160 order=cooperative load=patch split=on");
+      plan_of(test::conv_of(2, 32, 32, 640, 640, 3), test::bare, "tile=128x160 order=cooperative load=halo split=on");
   EXPECT_EQ(p.tiles, 64);
   EXPECT_EQ(p.splits, 2);
   EXPECT_EQ(p.blocks, 128);
@@ -101,7 +101,7 @@ TEST(Geometry, SplitK) {
 
 TEST(Geometry, ClustersRoundUp) {
   const ConvPlan p = plan_of(test::conv_of(3, 24, 24, 64, 192, 3), test::block,
-                             "tile=128x64 order=pingpong load=runs mode=resident cluster=2x1");
+                             "tile=128x64 order=pingpong load=im2col mode=resident cluster=2x1");
   EXPECT_EQ(p.tiles_m, 3);  // ceil(576 / 128) = 5 tiles, 3 clusters of two
   EXPECT_EQ(p.tiles_n, 3);
   EXPECT_EQ(p.tiles, 27);

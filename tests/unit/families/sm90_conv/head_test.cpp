@@ -41,7 +41,7 @@ TEST(HeadPlan, EveryTileHasAllChannels) {
   }
   EXPECT_GT(legal, 10);
   const auto narrow = candidates(conv, with_head(test::bias_silu, conv, heatmaps()), Device{},
-                                 Override::parse("tile=128x64 order=pingpong load=patch split=off swap=off"));
+                                 Override::parse("tile=128x64 order=pingpong load=halo split=off swap=off"));
   ASSERT_FALSE(narrow.empty());
   EXPECT_THAT(narrow[0].refusal, HasSubstr("head: 64 channels a tile, 1 tiles across a cluster; one tile has all 128"));
 }
@@ -71,7 +71,8 @@ TEST(HeadPlan, CostsWhatItWritesAndSavesWhatItDoesNot) {
 TEST(HeadPlan, ColumnsOfAnImage) {
   const Conv2d conv = test::conv_of(4, 9, 9, 64, 64, 3);
   const auto images = [&](const char* head) {
-    return choose(conv, with_head(test::bare, conv, heatmaps(8, true, head)), {}, Override::parse("load=runs")).images;
+    return choose(conv, with_head(test::bare, conv, heatmaps(8, true, head)), {}, Override::parse("load=im2col"))
+        .images;
   };
   EXPECT_EQ(images("store acc + hbias[n] as heat : bf16"), 1);
   EXPECT_EQ(images("store acc + time[b,n] as heat : bf16"), 4);
@@ -101,7 +102,7 @@ TEST(HeadPlan, Refused) {
               HasSubstr("head: mode general"));
   ConvTranspose2d transposed{.n = 1, .h = 9, .w = 9, .c = 64, .k = 64, .r = 4, .s = 4, .stride = {2, 2}};
   transposed.dtype_x = transposed.dtype_w = DType::bf16;
-  EXPECT_THAT(refusal(test::bare, transposed, heatmaps(), "load=patch"), HasSubstr("head: pixels of a phase"));
+  EXPECT_THAT(refusal(test::bare, transposed, heatmaps(), "load=halo"), HasSubstr("head: pixels of a phase"));
 }
 
 }  // namespace

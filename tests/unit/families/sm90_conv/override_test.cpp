@@ -22,11 +22,22 @@ std::string error_of(const std::string& text) {
 
 TEST(Override, ReadsFields) {
   const Override o =
-      Override::parse(" tile=128x160  cluster=1x2,stages=5+3\norder=pingpong mode=resident load=patch split=off");
+      Override::parse(" tile=128x160  cluster=1x2,stages=5+3\norder=pingpong mode=resident load=halo split=off");
   EXPECT_EQ(o.fields.size(), 7u);
   EXPECT_EQ(o.fields.at("tile"), "128x160");
   EXPECT_EQ(o.fields.at("stages"), "5+3");
   EXPECT_TRUE(Override::parse("").fields.empty());
+}
+
+// Rows that are stored, and texts that somebody has written down
+TEST(Override, WordsOfEarlierPlansAreRead) {
+  EXPECT_EQ(to_string(Override::parse("load=patch order=pairs")), "order=pingpong2 load=halo");
+  EXPECT_EQ(to_string(Override::parse("load=runs")), "load=im2col");
+  EXPECT_EQ(to_string(Override::parse("load=unfold")), "load=im2col_smem");
+  Override before;
+  before.fields = {{"load", "unfold"}, {"order", "pairs"}};
+  EXPECT_EQ(plan::resolve(before).load, plan::Load::unfold);
+  EXPECT_EQ(plan::resolve(before).order, plan::Order::pairs);
 }
 
 TEST(Override, UnknownFieldsAndValues) {
@@ -43,13 +54,13 @@ TEST(Override, UnknownFieldsAndValues) {
   EXPECT_THAT(error_of("stages=-4"), HasSubstr("expected a number"));
   EXPECT_THAT(error_of("pingpong"), HasSubstr("'pingpong': expected FIELD=VALUE"));
   EXPECT_THAT(error_of("split=on split=off"), HasSubstr("'split' stands twice"));
-  EXPECT_THAT(error_of("order="), HasSubstr("expected cooperative, pingpong or pairs"));
+  EXPECT_THAT(error_of("order="), HasSubstr("expected cooperative, pingpong or pingpong2"));
 }
 
 // Products of what an override names are computed as ints: the two clusters ended the process once
 TEST(Override, NumbersBeyondAnyKernelAreRefused) {
   EXPECT_EQ(error_of("cluster=65536x65536"),
-            "plan override: cluster=65536x65536: expected ROWSxCHANNELS in blocks, such as 1x2; numbers of 1 to 16");
+            "plan override: cluster=65536x65536: expected ROWSxCHANNELS in CTAs, such as 1x2; numbers of 1 to 16");
   EXPECT_THAT(error_of("cluster=46341x46341"), HasSubstr("numbers of 1 to 16"));
   const Conv2d conv = test::conv_of(8, 64, 64, 320, 320, 3);
   const Epilogue epilogue = test::epilogue_of(test::bare, conv);
@@ -70,8 +81,8 @@ TEST(Override, EveryNumberThatIsReadHasAPlanOrAReason) {
                                           "buffers=1024",     "cluster=16x16",         "cluster=8x1",   "unit=1024",
                                           "group=65536",      "thread=1024x1024x1024", "thread=1x1x1",  "fetch=3",
                                           "split=on",         "stationary=on",         "swap=on",       "load=gather",
-                                          "load=unfold",      "load=depthwise",        "mode=streamed", "mode=general",
-                                          "order=pairs"};
+                                          "load=im2col_smem", "load=depthwise",        "mode=streamed", "mode=general",
+                                          "order=pingpong2"};
   std::vector<Conv2d> problems{test::conv_of(1, 1, 1, 8, 8, 1),       test::conv_of(8, 64, 64, 320, 320, 3),
                                test::conv_of(1, 1 << 24, 1, 8, 8, 1), test::conv_of(1, 8, 8, 8, 1 << 29, 1),
                                test::conv_of(1 << 29, 1, 1, 8, 8, 1), test::conv_of(1, 3, 1 << 15, 1 << 15, 8, 3)};
@@ -106,10 +117,10 @@ TEST(Override, FieldsThatWereNotParsedAreCheckedToo) {
 TEST(Override, StagesOfPatchesNeedPatches) {
   const Conv2d conv = test::conv_of(1, 32, 32, 64, 64, 3);
   const Epilogue epilogue = test::epilogue_of(test::bare, conv);
-  EXPECT_THROW(choose(conv, epilogue, Device{}, Override::parse("stages=5+3 load=runs")), UserError);
+  EXPECT_THROW(choose(conv, epilogue, Device{}, Override::parse("stages=5+3 load=im2col")), UserError);
   EXPECT_TRUE(choose(conv, epilogue, Device{}, Override::parse("stages=5+3")).config.two_dimensional());
   const Conv2d few = test::conv_of(1, 32, 32, 16, 64, 3);
-  EXPECT_TRUE(choose(few, epilogue, Device{}, Override::parse("stages=5+2 load=unfold")).config.window());
+  EXPECT_TRUE(choose(few, epilogue, Device{}, Override::parse("stages=5+2 load=im2col_smem")).config.window());
   EXPECT_FALSE(choose(few, epilogue, Device{}, Override::parse("stages=5+2")).config.window());
 }
 
@@ -124,11 +135,12 @@ TEST(Override, EveryCandidateHasWhatIsFixed) {
   };
   each("tile=64x32", [](const ConvConfig& c) { return c.tile.m == 64 && c.tile.n == 32; });
   each("depth=32", [](const ConvConfig& c) { return c.tile.k == 32 && !c.two_dimensional(); });
-  each("depth=128 load=runs tile=256x128", [](const ConvConfig& c) { return c.tile.k == 128 && !c.two_dimensional(); });
-  each("depth=128 load=patch", [](const ConvConfig& c) { return c.tile.k == 128 && c.two_dimensional(); });
-  each("order=pairs", [](const ConvConfig& c) { return c.schedule.order == Order::pairs; });
+  each("depth=128 load=im2col tile=256x128",
+       [](const ConvConfig& c) { return c.tile.k == 128 && !c.two_dimensional(); });
+  each("depth=128 load=halo", [](const ConvConfig& c) { return c.tile.k == 128 && c.two_dimensional(); });
+  each("order=pingpong2", [](const ConvConfig& c) { return c.schedule.order == Order::pairs; });
   each("order=cooperative", [](const ConvConfig& c) { return c.schedule.order == Order::cooperative; });
-  each("load=runs", [](const ConvConfig& c) { return !c.two_dimensional() && c.activation_stages() == 0; });
+  each("load=im2col", [](const ConvConfig& c) { return !c.two_dimensional() && c.activation_stages() == 0; });
   each("stages=3", [](const ConvConfig& c) { return c.schedule.stages == 3; });
   each("stages=4+2", [](const ConvConfig& c) { return c.halo() && c.schedule.stages == 4 && c.halo()->stages == 2; });
   each("buffers=1", [](const ConvConfig& c) { return c.features.store_buffers == 1; });
@@ -150,24 +162,24 @@ TEST(Override, CombinationsThatCannotBeAreRefusedWithTheirReason) {
     }
   };
   EXPECT_THAT(refusal("tile=64x64 order=cooperative"), HasSubstr("order: 32 rows for each of 2 warpgroups of a tile"));
-  EXPECT_THAT(refusal("load=patch depth=32"), HasSubstr("patches: 32 channels deep"));
+  EXPECT_THAT(refusal("load=halo depth=32"), HasSubstr("halo tiles: 32 channels deep"));
   EXPECT_THAT(refusal("load=gather depth=128"), HasSubstr("gather: 128 deep; ordinary loads fill rows of 128 bytes"));
-  EXPECT_THAT(refusal("tile=256x128 load=runs stages=3 depth=128"), HasSubstr("shared memory:"));
+  EXPECT_THAT(refusal("tile=256x128 load=im2col stages=3 depth=128"), HasSubstr("shared memory:"));
   EXPECT_THAT(refusal("tile=96x64"), HasSubstr("tile: 96 rows; 64, 128 or 256"));
   EXPECT_THAT(refusal("tile=128x60"), HasSubstr("tile: 60 channels; a multiple of 8 up to 256"));
   EXPECT_THAT(refusal("tile=256x256 order=cooperative"), HasSubstr("registers: 256 accumulators a thread"));
   EXPECT_THAT(refusal("split=on mode=streamed"), HasSubstr("split-K: serves small outputs, which are resident"));
   EXPECT_THAT(refusal("split=on cluster=2x1"), HasSubstr("split-K: goes without clusters"));
   EXPECT_THAT(refusal("split=on tile=64x64 order=pingpong"),
-              HasSubstr("split-K: 256 tiles keep 132 blocks busy without"));
-  EXPECT_THAT(refusal("stages=30 load=runs tile=128x128"), HasSubstr("shared memory:"));
-  EXPECT_THAT(refusal("stages=1 load=runs tile=128x128"), HasSubstr("stages: one; at least two"));
+              HasSubstr("split-K: 256 tiles keep 132 CTAs busy without"));
+  EXPECT_THAT(refusal("stages=30 load=im2col tile=128x128"), HasSubstr("shared memory:"));
+  EXPECT_THAT(refusal("stages=1 load=im2col tile=128x128"), HasSubstr("stages: one; at least two"));
   EXPECT_THAT(refusal("mode=none"), HasSubstr("the epilogue has a normalisation"));
   EXPECT_THAT(refusal("unit=3"), HasSubstr("unit: 3 channels; a divisor"));
   EXPECT_THAT(refusal("buffers=40"), HasSubstr("store buffers: 40"));
   EXPECT_THAT(refusal("mode=streamed buffers=1 tile=128x128 order=pingpong"),
               HasSubstr("all 4 slices of a tile wait in them"));
-  EXPECT_THAT(refusal("cluster=4x4"), HasSubstr("cluster: 4x4; 1 to 8 blocks"));
+  EXPECT_THAT(refusal("cluster=4x4"), HasSubstr("cluster: 4x4; 1 to 8 CTAs"));
   EXPECT_THAT(refusal("mode=none"), HasSubstr("with mode=none"));
   EXPECT_THAT(refusal("mode=none"), HasSubstr("Leave out a field of the override"));
 }

@@ -48,7 +48,7 @@ TEST(Phases, TilesOfAllPhases) {
   EXPECT_EQ(p.tiles, 32);
   EXPECT_EQ(p.slots_per_image, 16);
   EXPECT_EQ(p.rows, 17 * 25);
-  EXPECT_THAT(describe(p), HasSubstr(" by phases"));
+  EXPECT_THAT(describe(p), HasSubstr(" by parity"));
   EXPECT_EQ(p.config.further_maps(), 6);
 }
 
@@ -66,17 +66,18 @@ TEST(Phases, TheReasonIsNamed) {
   ConvTranspose2d t = transposed(3, 1);
   t.stride = {3, 3};
   EXPECT_THAT(explain(as_convolution(t), epilogue_of(silu_text, t), Device{}),
-              HasSubstr("a transposed convolution, not by phases: stride 3x3"));
+              HasSubstr("a transposed convolution, not by parity phases: stride 3x3"));
   t = transposed(3, 1);
   const char* batch = "store batch_norm(acc, scale=gamma[n], shift=beta[n]) as y : bf16";
   const std::string text = explain(as_convolution(t), epilogue_of(batch, t), Device{});
   EXPECT_THAT(text, HasSubstr("ordinary loads"));
-  EXPECT_THAT(text, HasSubstr("patches: statistics run over all images, and patches are an image's"));
+  EXPECT_THAT(text, HasSubstr("halo tiles: statistics run over all images, and halo tiles are an image's"));
   try {
-    plan_of(t, silu_text, "load=runs");
+    plan_of(t, silu_text, "load=im2col");
     ADD_FAILURE() << "runs were served";
   } catch (const Unsupported& error) {
-    EXPECT_THAT(error.what(), HasSubstr("runs: pixels of a run do not lie evenly in the output of a phase"));
+    EXPECT_THAT(error.what(),
+                HasSubstr("im2col tiles: their pixels do not lie evenly in the output of a parity phase"));
   }
 }
 

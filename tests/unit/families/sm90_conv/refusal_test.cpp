@@ -84,8 +84,8 @@ TEST(Unsupported, ListsTheCandidatesReasons) {
   Conv2d conv = test::conv_of(1, 300, 300, 64, 64, 3);
   conv.stride = {9, 9};  // no patches, and im2col reaches 8
   for (const auto& [load, reason] :
-       {std::pair("load=patch", "patches: stride 9x9; neighbouring pixels share a patch only at stride 1"),
-        std::pair("load=runs", "runs: stride 9 along the height; im2col loads reach 8")}) {
+       {std::pair("load=halo", "halo tiles: stride 9x9; neighbouring pixels share a halo tile only at stride 1"),
+        std::pair("load=im2col", "im2col tiles: stride 9 along the height; im2col loads reach 8")}) {
     try {
       choose(conv, test::epilogue_of(test::bare, conv), Device{}, Override::parse(load));
       ADD_FAILURE() << load << " was served";
@@ -116,9 +116,9 @@ TEST(Gathered, NamesWhatTmaCannotDo) {
     Stores stores;
     const char* says;
   } const cases[] = {
-      {test::conv_of(1, 32, 32, 64, 64, 3), false, false, Stores::tma, "patches 8 pixels wide"},
+      {test::conv_of(1, 32, 32, 64, 64, 3), false, false, Stores::tma, "halo tiles 8 pixels wide"},
       {test::conv_of(1, 32, 33, 3, 64, 3), true, true, Stores::tma, "single elements, of the filters too: 3 input"},
-      {test::conv_of(1, 32, 32, 64, 10, 3), false, false, Stores::plain, "patches 8 pixels wide"},
+      {test::conv_of(1, 32, 32, 64, 10, 3), false, false, Stores::plain, "halo tiles 8 pixels wide"},
       {depthwise, true, true, Stores::plain, "without matrix instructions: 63 groups of channels of 1 output"},
       {pairs, true, true, Stores::tma, "without matrix instructions: 32 groups of channels of 1 output"},
       {product({.m = 99, .n = 64, .k = 60, .transpose_b = true}), true, true, Stores::tma, "60 input channels"},
@@ -153,7 +153,7 @@ TEST(WrongGroups, AreAUserError) {
 
 TEST(Refusals, AnImageThatDoesNotFitInFlight) {
   const Conv2d conv = test::conv_of(4, 256, 256, 128, 128, 3);
-  const auto reasons = refusals(conv, test::block, "tile=128x128 order=pingpong load=patch cluster=1x1");
+  const auto reasons = refusals(conv, test::block, "tile=128x128 order=pingpong load=halo cluster=1x1");
   EXPECT_THAT(reasons, testing::Contains("resident: an image has 512 tiles, 264 fit in flight"));
 }
 
@@ -161,28 +161,28 @@ TEST(Refusals, Stride) {
   Conv2d conv = test::conv_of(4, 64, 64, 128, 128, 3);
   conv.stride = {2, 2};
   EXPECT_THAT(refusals(conv, test::bare),
-              testing::Contains("patches: stride 2x2; neighbouring pixels share a patch only at stride 1"));
+              testing::Contains("halo tiles: stride 2x2; neighbouring pixels share a halo tile only at stride 1"));
   EXPECT_FALSE(choose(conv, test::epilogue_of(test::bare, conv), Device{}).config.two_dimensional());
 }
 
 TEST(Refusals, LimitsOfIm2col) {
   Conv2d conv = test::conv_of(1, 600, 600, 64, 64, 3);
   conv.dilation = {1, 150};  // taps 300 apart along the width
-  EXPECT_THAT(refusals(conv, test::bare, "load=runs"),
-              testing::Contains("runs: taps 300 apart along the width; im2col loads reach 255"));
-  EXPECT_THAT(refusals(conv, test::bare, "load=patch"),
-              testing::Contains("patches: 308 pixels wide with their halo; a TMA box has 256"));
+  EXPECT_THAT(refusals(conv, test::bare, "load=im2col"),
+              testing::Contains("im2col tiles: taps 300 apart along the width; im2col loads reach 255"));
+  EXPECT_THAT(refusals(conv, test::bare, "load=halo"),
+              testing::Contains("halo tiles: 308 pixels wide with their halo; a TMA box has 256"));
   conv.dilation = {1, 1};
   conv.pad = {200, 0, 0, 0};
   EXPECT_THAT(refusals(conv, test::bare),
-              testing::Contains("runs: a corner at -200 along the height; im2col loads reach -128 to 127"));
+              testing::Contains("im2col tiles: a corner at -200 along the height; im2col loads reach -128 to 127"));
 }
 
 TEST(Refusals, TallFiltersHaveTooTallPatches) {
   Conv2d conv = test::conv_of(1, 600, 64, 64, 64, 7);
   conv.dilation = {42, 1};  // 252 lines of halo
-  EXPECT_THAT(refusals(conv, test::bare, "load=patch"),
-              testing::Contains("patches: 260 lines with their halo; a TMA box has 256"));
+  EXPECT_THAT(refusals(conv, test::bare, "load=halo"),
+              testing::Contains("halo tiles: 260 image rows with their halo; a TMA box has 256"));
 }
 
 TEST(Refusals, TheRawValueIsOnlyInResidentMode) {

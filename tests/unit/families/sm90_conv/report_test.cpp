@@ -33,7 +33,7 @@ TEST(Explain, WithAnOverride) {
 TEST(Explain, NothingLegal) {
   const Conv2d conv = test::conv_of(1, 512, 512, 128, 128, 3);
   expect_golden("nothing", explain(conv, test::epilogue_of(test::block, conv), Device{},
-                                   Override::parse("mode=resident load=patch")));
+                                   Override::parse("mode=resident load=halo")));
 }
 
 TEST(Text, OfConfigurations) {
@@ -51,7 +51,7 @@ TEST(Text, OfConfigurations) {
   c = {.tile = {.n = 96, .k = 128}, .schedule = {.stages = 3}};
   EXPECT_EQ(to_string(c), "128x96x128/3 pingpong");
   EXPECT_EQ(to_string(override_of(c)),
-            "tile=128x96 depth=128 order=pingpong load=runs stages=3 buffers=1 cluster=1x1 split=off swap=off "
+            "tile=128x96 depth=128 order=pingpong load=im2col stages=3 buffers=1 cluster=1x1 split=off swap=off "
             "stationary=off mode=none "
             "unit=1");
 }
@@ -60,7 +60,7 @@ TEST(Text, OfPlans) {
   const Conv2d conv = test::conv_of(2, 32, 32, 640, 640, 3);
   const ConvPlan p = choose(conv, test::epilogue_of(test::bare, conv), Device{},
                             Override::parse("tile=128x160 order=cooperative stages=6+3 split=on"));
-  EXPECT_EQ(describe(p), "128x160/6+3 cooperative split, 64 tiles in 2 parts, 128 blocks of 384 threads, 198 KB");
+  EXPECT_EQ(describe(p), "128x160/6+3 cooperative split, 64 tiles in 2 parts, 128 CTAs of 384 threads, 198 KB");
 }
 
 }  // namespace

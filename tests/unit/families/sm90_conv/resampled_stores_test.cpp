@@ -31,9 +31,9 @@ TEST(Resampling, PooledByPatchesOnly) {
     legal += c.refusal.empty() ? 1 : 0;
   }
   EXPECT_GT(legal, 20);
-  const auto runs = all(conv, {.pooled = "p"}, "load=runs tile=128x64 split=off mode=none");
+  const auto runs = all(conv, {.pooled = "p"}, "load=im2col tile=128x64 split=off mode=none");
   EXPECT_FALSE(runs.empty());
-  for (const Answer& c : runs) EXPECT_THAT(c.refusal, HasSubstr("pooled: runs"));
+  for (const Answer& c : runs) EXPECT_THAT(c.refusal, HasSubstr("pooled: im2col tiles"));
 }
 
 TEST(Resampling, StridesHaveNoPatches) {
@@ -81,7 +81,7 @@ TEST(Resampling, CostsWhatItWrites) {
 
 TEST(Resampling, SharedMemoryIsThatWithout) {
   const Conv2d conv = test::conv_of(2, 32, 32, 64, 64, 3);
-  const char* fixed = "tile=128x64 load=patch stages=4+3 order=pingpong swap=off cluster=1x1 split=off";
+  const char* fixed = "tile=128x64 load=halo stages=4+3 order=pingpong swap=off cluster=1x1 split=off";
   EXPECT_EQ(all(conv, {.pooled = "p", .enlarged = "e"}, fixed)[0].plan.shared_bytes,
             all(conv, {}, fixed)[0].plan.shared_bytes);
 }

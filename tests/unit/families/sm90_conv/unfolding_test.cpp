@@ -29,7 +29,7 @@ TEST(Unfolding, FirstLayersAreUnfolded) {
     EXPECT_TRUE(plan.config.window()) << to_string(Contraction(c)) << ": " << describe(plan);
     EXPECT_FALSE(plan.cooperative);
     const Override fixed = override_of(plan.config);
-    EXPECT_EQ(fixed.fields.at("load"), "unfold");
+    EXPECT_EQ(fixed.fields.at("load"), "im2col_smem");
     EXPECT_EQ(choose(c, test::epilogue_of(bias_relu, c), Device{}, fixed).config, plan.config);
   }
   const Conv2d wide = test::conv_of(8, 128, 128, 64, 64, 3);
@@ -69,7 +69,8 @@ TEST(Unfolding, NamesWhatStandsAgainstIt) {
   EXPECT_EQ(reason([](Conv2d&) {}), "");
   EXPECT_EQ(reason([](Conv2d& c) { c.c = 40; }),
             "40 input channels; up to 32, of more of which loads by the tap waste little");
-  EXPECT_THAT(reason([](Conv2d& c) { c.w = 63; }), HasSubstr("lines of 63 x 3 elements, which are no multiple of 8"));
+  EXPECT_THAT(reason([](Conv2d& c) { c.w = 63; }),
+              HasSubstr("image rows of 63 x 3 elements, which are no multiple of 8"));
   EXPECT_EQ(reason([](Conv2d& c) { c.w = 63, c.c = 16; }), "");
   EXPECT_THAT(reason([](Conv2d& c) { c.dilation[1] = 2; }), HasSubstr("taps 2 apart along the width"));
   EXPECT_EQ(reason([](Conv2d& c) { c.dilation[0] = 2; }), "");
@@ -77,8 +78,8 @@ TEST(Unfolding, NamesWhatStandsAgainstIt) {
   EXPECT_EQ(reason([](Conv2d& c) { c.layout = Layout::nchw; }), "channels first");
   EXPECT_THAT(reason([](Conv2d& c) { c.r = c.s = 1; }), HasSubstr("a filter of one tap"));
   EXPECT_THAT(reason([](Conv2d& c) { c.dtype_x = c.dtype_w = DType::f32; }), HasSubstr("elements of 16 bits"));
-  EXPECT_THAT(reason([](Conv2d& c) { c.stride[1] = 13; }), HasSubstr("288 elements of a line under 8 pixels"));
-  EXPECT_THAT(reason([](Conv2d& c) { c.dilation[0] = 100; }), HasSubstr("300 lines under a pixel"));
+  EXPECT_THAT(reason([](Conv2d& c) { c.stride[1] = 13; }), HasSubstr("288 elements of an image row under 8 pixels"));
+  EXPECT_THAT(reason([](Conv2d& c) { c.dilation[0] = 100; }), HasSubstr("300 image rows under a pixel"));
   EXPECT_EQ(beyond_unfolding(as_convolution(Gemm{.m = 64, .n = 64, .k = 8})), "a product");
   EXPECT_EQ(beyond_unfolding(as_convolution(ConvTranspose2d{.n = 1, .h = 8, .w = 8, .c = 8, .k = 8, .r = 3, .s = 3})),
             "a transposed convolution");
@@ -88,37 +89,40 @@ TEST(Unfolding, CandidatesThatAreRefused) {
   const auto refusal = [](const Conv2d& c, const std::string& fixed, const char* text = bias_relu) -> std::string {
     try {
       return "legal: " +
-             to_string(choose(c, test::epilogue_of(text, c), {}, Override::parse("load=unfold " + fixed)).config);
+             to_string(choose(c, test::epilogue_of(text, c), {}, Override::parse("load=im2col_smem " + fixed)).config);
     } catch (const Unsupported& e) {
       return e.what();
     }
   };
-  EXPECT_EQ(refusal(stem(), "tile=128x64 stages=4+2 order=pingpong swap=off"), "legal: 128x64/4+2 pingpong unfold");
-  EXPECT_THAT(refusal(stem(), "tile=128x32"), HasSubstr("unfold: 32 channels a tile of 64; the filters of one tile"));
-  EXPECT_THAT(refusal(stem(), "cluster=2x1"), HasSubstr("unfold: a cluster of blocks"));
-  EXPECT_THAT(refusal(stem(), "split=on"), HasSubstr("split-K: a block has the filters of all k-steps"));
-  EXPECT_THAT(refusal(stem(), "order=pairs mode=streamed", test::block), HasSubstr("unfold: pairs, streamed;"));
+  EXPECT_EQ(refusal(stem(), "tile=128x64 stages=4+2 order=pingpong swap=off"),
+            "legal: 128x64/4+2 pingpong im2col_smem");
+  EXPECT_THAT(refusal(stem(), "tile=128x32"),
+              HasSubstr("im2col_smem: 32 channels a tile of 64; the filters of one tile"));
+  EXPECT_THAT(refusal(stem(), "cluster=2x1"), HasSubstr("im2col_smem: a cluster of CTAs"));
+  EXPECT_THAT(refusal(stem(), "split=on"), HasSubstr("split-K: a CTA has the filters of all k-steps"));
+  EXPECT_THAT(refusal(stem(), "order=pingpong2 mode=streamed", test::block),
+              HasSubstr("im2col_smem: pingpong2, streamed;"));
   EXPECT_THAT(refusal(stem(), "stages=4+1"), HasSubstr("stages: one; at least two"));
-  EXPECT_THAT(refusal(test::conv_of(1, 64, 64, 64, 64, 3), ""), HasSubstr("unfold: 64 input channels; up to 32"));
+  EXPECT_THAT(refusal(test::conv_of(1, 64, 64, 64, 64, 3), ""), HasSubstr("im2col_smem: 64 input channels; up to 32"));
   Conv2d far = stem();
   far.stride = {9, 2};
-  EXPECT_THAT(refusal(far, "tile=256x64"), HasSubstr("unfold: 286 lines under a tile; a TMA box has 256"));
+  EXPECT_THAT(refusal(far, "tile=256x64"), HasSubstr("im2col_smem: 286 image rows under a tile; a TMA box has 256"));
   EXPECT_THAT(refusal(far, "tile=128x64"), HasSubstr("legal"));
   Conv2d deep = test::conv_of(1, 64, 64, 32, 256, 7);
   EXPECT_THAT(refusal(deep, "tile=64x256 order=pingpong"), HasSubstr("shared memory:"));
   EXPECT_THAT(refusal(test::conv_of(2, 64, 64, 3, 64, 3), "", "store batch_norm(acc) as y : bf16\n"),
-              HasSubstr("patches: statistics run over all images"));
+              HasSubstr("halo tiles: statistics run over all images"));
 }
 
 TEST(Unfolding, TheReportSaysSo) {
   const Conv2d odd = test::conv_of(1, 64, 63, 3, 64, 3);
   EXPECT_THAT(explain(odd, test::epilogue_of(bias_relu, odd), Device{}),
-              HasSubstr("; not unfolded: lines of 63 x 3 elements, which are no multiple of 8"));
+              HasSubstr("; no im2col in shared memory: image rows of 63 x 3 elements, which are no multiple of 8"));
   const std::string text =
       explain(stem(), test::epilogue_of(bias_relu, stem()), Device{}, Override::parse("tile=256x64"));
-  EXPECT_THAT(text,
-              HasSubstr("loads: windows of 69 lines of 144 bytes, unfolded in shared memory: 7 lines of 7 taps x 3 "
-                        "channels, 3 k-steps; filters stay there"));
+  EXPECT_THAT(text, HasSubstr("loads: windows of 69 image rows of 144 bytes, made an im2col matrix in shared memory: 7 "
+                              "image rows of 7 taps x 3 "
+                              "channels, 3 k-steps; filters stay there"));
 }
 
 }  // namespace

@@ -102,7 +102,7 @@ TEST(Depthwise, TakesAnOverride) {
   // What only other kernels have is theirs
   for (const char* fixed : {"load=gather", "order=cooperative", "stages=2"})
     EXPECT_FALSE(chosen(conv, test::bias_silu, fixed)) << fixed;
-  for (const char* fixed : {"thread=8x4x3", "load=depthwise tile=7x64", "load=depthwise order=pairs"})
+  for (const char* fixed : {"thread=8x4x3", "load=depthwise tile=7x64", "load=depthwise order=pingpong2"})
     EXPECT_THROW(chosen(conv, test::bias_silu, fixed), Unsupported) << fixed;
   EXPECT_THROW(chosen(test::conv_of(8, 64, 64, 256, 256, 3), test::bias_silu, "load=depthwise"), Unsupported);
   for (const char* wrong : {"thread=8x4", "thread=8x4x", "thread=0x4x4", "load=depth"})
@@ -114,7 +114,7 @@ TEST(Depthwise, IsExplained) {
   const std::string text =
       explain({conv, test::epilogue_of(test::bias_silu, conv), Device{}}, Override::parse("thread=8x4x4 tile=256x64"));
   EXPECT_THAT(text, HasSubstr("plan: depthwise 256x64 in strips of 8x4 pixels by 4 channels of 3x3 taps, 512 tiles, "
-                              "512 blocks of 128 threads, 2 KB\n"));
+                              "512 CTAs of 128 threads, 2 KB\n"));
   EXPECT_THAT(text, HasSubstr("loads: 4 channels at once, 8 bytes, each line of a thread's strip once, without matrix "
                               "instructions: 256 groups of channels\n"));
 }

@@ -104,7 +104,7 @@ TEST(MergeStatistics, LeavesNoMomentsThatNobodyReads) {
   EXPECT_TRUE(d.plan.wanted_moments.empty()) << to_string(d.plan, d.input);
   for (const RegionPlan& r : d.plan.regions) {
     if (r.statistics) {
-      EXPECT_THAT(r.statistics->refusal.value_or(Refusal{}).text(), HasSubstr("stores none: moments: "));
+      EXPECT_THAT(r.statistics->refusal.value_or(Refusal{}).text(), HasSubstr("stores none: statistics: "));
     }
     if (r.contraction && r.contraction->whole) {
       EXPECT_FALSE(r.contraction->whole->moments.has_value());
