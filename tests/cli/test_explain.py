@@ -191,7 +191,7 @@ class ExplainModel(Case):
     def test_launches_of_a_gpu(self):
         shown = self.json("explain", MODEL, "--device", "cuda", "--precision", "f16")
         launches = shown["cuda"]["launches"]
-        kernels = [l["how"] for l in launches if "blocks of" in l["how"]]
+        kernels = [l["how"] for l in launches if "CTAs of" in l["how"]]
         self.assertEqual(len(kernels), 19)  # every convolution with all behind it
         self.assertEqual(launches[0]["name"], "input image")
         self.assertIn("padded with zeros to 16", launches[1]["how"])
