@@ -43,8 +43,11 @@ struct Empty {
     static const char* const source =
         "struct alignas(64) P { char bytes[1024]; };\n"
         "extern \"C\" __global__ void __launch_bounds__(384, 1) empty(const __grid_constant__ P p) {}\n";
-    const jit::Binary binary =
-        gpu::compiler().compile({.source = source, .headers = {}, .entry = "empty", .title = "an empty kernel"});
+    const jit::Binary binary = gpu::compiler().compile({.source = source,
+                                                        .headers = {},
+                                                        .entry = "empty",
+                                                        .title = "an empty kernel",
+                                                        .arch = gpu::device().device.arch()});
     CUmodule module = nullptr;
     check(driver().cuModuleLoadData(&module, binary.cubin.data()), "loading the empty kernel");
     check(driver().cuModuleGetFunction(&function, module, "empty"), "finding the empty kernel");

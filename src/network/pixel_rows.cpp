@@ -206,7 +206,8 @@ bool PixelRows::elementwise(const Operator& op) {
     id = operand;
   }
   const std::int64_t width = columns(op.output, *order), count = element_count(values(space));
-  rows.output = add(in_[op.output], {Dim(count / width), Dim(width)}, "_rows");
+  // the same name, by which a report says what is stored
+  rows.output = add(in_[op.output], {Dim(count / width), Dim(width)}, "");
   out_.operators.push_back(rows);
   become(op.output, {rows.output, *order});
   return true;

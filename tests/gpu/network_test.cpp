@@ -121,7 +121,7 @@ TEST(Network, KernelNodesOfTheBaselineUNet) {
   RecordProperty("kernel_nodes", static_cast<int>(report.launches.size()));
   EXPECT_GE(report.launches.size(), static_cast<std::size_t>(contractions));
   int tensor_cores = 0;
-  for (const LaunchReport& l : report.launches) tensor_cores += l.how.find("blocks of") != l.how.npos ? 1 : 0;
+  for (const LaunchReport& l : report.launches) tensor_cores += l.how.find("CTAs of") != l.how.npos ? 1 : 0;
   EXPECT_EQ(tensor_cores, contractions) << to_string(report);
   const Heads heads(true);
   EXPECT_EQ(explain_device(network, on_gpu(), {{"image", {8, 8, 256, 256}}}).launches.size(),

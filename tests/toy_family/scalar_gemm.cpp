@@ -155,7 +155,7 @@ class ScalarGemm final : public Family {
 
   std::string title(const Plan&) const override { return "scalar"; }
   std::string describe(const Plan& plan) const override {
-    return fmt::format("scalar, {} blocks of {} threads", plan.blocks, plan.threads);
+    return fmt::format("scalar, {} CTAs of {} threads", plan.blocks, plan.threads);
   }
   std::string reasons(const Plan&, const Workload&) const override { return "loads: each element by itself\n"; }
   Override override_of(const Plan&) const override { return {}; }
