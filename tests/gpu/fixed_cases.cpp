@@ -274,8 +274,9 @@ std::vector<Case> batch_cases() {
 // Mean 1000, deviation 0.01
 std::vector<Case> offset_cases() {
   std::vector<Case> cases;
-  for (const char* mode : {"mode=resident load=im2col", "mode=resident load=halo", "mode=resident split=on",
-                           "mode=streamed", "swap=on tile=128x64 mode=resident", "swap=on tile=128x64 mode=streamed"}) {
+  for (const char* mode :
+       {"mode=resident load=im2col", "mode=resident load=halo", "mode=resident split=on", "mode=streamed",
+        "swap=on tile=128x64 mode=resident", "swap=on tile=128x64 mode=streamed", "family=plain"}) {
     for (const auto& shape : {conv(2, 40, 36, 64, 64, 3), conv(3, 16, 16, 128, 320, 1)}) {
       Case c = on_gpu(
           "mean 1000, deviation 0.01", shape,
@@ -286,7 +287,7 @@ std::vector<Case> offset_cases() {
     }
   }
   for (const std::int64_t channels : {8, 64, 160, 256})
-    for (const char* plan : {"", "load=im2col split=on"}) {
+    for (const char* plan : {"", "load=im2col split=on", "family=plain"}) {
       Case c = on_gpu("mean 1000, deviation 0.01, of a pixel", conv(2, 11, 9, 64, channels, 3),
                       "store layer_norm(acc + bias[n], scale=gamma[n], shift=beta[n], eps=1e-12) as y : bf16", plan);
       c.offset = 1000, c.deviation = 0.01;

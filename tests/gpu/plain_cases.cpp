@@ -146,23 +146,7 @@ std::vector<Case> draw_all(std::uint64_t seed, int count) {
 
 }  // namespace
 
-std::vector<Case> plain_cases(std::uint64_t seed) {
-  auto cases = draw_all(seed, 168);
-  // Mean 1000, deviation 0.01, as the other families have it
-  const auto offset = [&](std::int64_t height, std::int64_t width, const char* norm) {
-    Case c{.name = "plain, mean 1000, deviation 0.01",
-           .conv = {.n = 2, .h = height, .w = width, .c = 64, .k = 64, .r = 3, .s = 3, .pad = {1, 1, 1, 1}},
-           .text = fmt::format("store {}, scale=gamma[n], shift=beta[n], eps=1e-12) as y : bf16", norm),
-           .options = {}};
-    set_types(c.conv, {DType::bf16, DType::bf16});
-    c.options.device = Device::cuda, c.options.plan = "family=plain";
-    c.offset = 1000, c.deviation = 0.01, c.seed = 700 + cases.size();
-    cases.push_back(std::move(c));
-  };
-  offset(40, 36, "group_norm(acc + bias[n], groups=16");
-  offset(11, 9, "layer_norm(acc + bias[n]");
-  return cases;
-}
+std::vector<Case> plain_cases(std::uint64_t seed) { return draw_all(seed, 168); }
 
 std::vector<Case> small_plain_cases() { return draw_all(0, 14); }
 

@@ -87,7 +87,10 @@ UNISONO_DEVICE void PlainConv<Config, Visitor>::make_statistics() const {
   for (int result = int(blockIdx.x); result < results; result += int(gridDim.x)) {
     const int part = result / p.groups, group = result - part * p.groups, channel = group * p.group_channels;
     const float count = float(rows) * float(p.group_channels);
-    const float mean = sum_over(part * rows, rows, channel, p.group_channels, [](float x) { return x; }) / count;
+    // around the first element: sums of values that are large beside their deviation would lose it
+    const float pivot = load_l2(norm().values + u64(part) * u64(rows) * u64(geometry().channels) + channel);
+    const float mean =
+        pivot + sum_over(part * rows, rows, channel, p.group_channels, [pivot](float x) { return x - pivot; }) / count;
     const float variance =
         sum_over(part * rows, rows, channel, p.group_channels, [mean](float x) { return (x - mean) * (x - mean); }) /
         count;

@@ -5,6 +5,8 @@
 
 #include <set>
 
+#include "plan/head.hpp"
+#include "plan/resampling.hpp"
 #include "tuning/key.hpp"
 #include "unit/plan/problems.hpp"
 
