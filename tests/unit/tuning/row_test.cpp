@@ -76,7 +76,7 @@ TEST(Row, PlansAreReadWithTheirRow) {
   EXPECT_EQ(error("cluster=1x2"), "no error");
   EXPECT_EQ(error("cluster=46341x46341"),
             "plans.txt, line 2: its plan cannot be used: plan override: cluster=46341x46341: expected ROWSxCHANNELS in "
-            "blocks, such as 1x2; numbers of 1 to 16");
+            "CTAs, such as 1x2; numbers of 1 to 16");
   EXPECT_THAT(error("clutser=1x2"), HasSubstr("did you mean 'cluster'?"));
   const std::string huge = error(std::string(100000, 'x'));
   EXPECT_THAT(huge, HasSubstr("is no row of measured plans"));
