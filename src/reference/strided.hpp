@@ -24,8 +24,8 @@ struct Strided {
   Strided split(int dim, std::int64_t outer) const;
 };
 
-/// Checks `view` against `shape`, of which a matrix may lack the batch of one. Throws UserError that starts with `what` for another shape, strides that do not fit,
-/// a null pointer or a reserved dtype.
+/// Checks `view` against `shape`, of which a matrix may lack the batch of one. Throws UserError that starts with `what`
+/// for another shape, strides that do not fit, a null pointer or a reserved dtype.
 Strided checked(const ConstTensorView& view, const std::vector<std::int64_t>& shape, std::string_view what);
 
 /// All elements in row-major order of the view's dimensions, exactly as stored.
