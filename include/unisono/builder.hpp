@@ -18,6 +18,7 @@
 #include <set>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "unisono/graph.hpp"
@@ -42,6 +43,23 @@ class Value {
  private:
   GraphBuilder* builder_;
   ValueId id_;
+};
+
+template <class T>
+concept Number = std::integral<T> || std::floating_point<T>;
+
+/// An attribute of an operation: a number, for which the kernel is compiled, or a value, such as a scalar operand,
+/// which the kernel reads whenever it runs. With a value the operation is written out in others that compute the same.
+class NumberOrValue {
+ public:
+  template <Number T>
+  NumberOrValue(T number) : held_(static_cast<double>(number)) {}
+  NumberOrValue(Value value) : held_(value) {}
+  const double* number() const { return std::get_if<double>(&held_); }  ///< null: a value
+  const Value* value() const { return std::get_if<Value>(&held_); }     ///< null: a number
+
+ private:
+  std::variant<double, Value> held_;
 };
 
 struct OperandOptions {
@@ -95,9 +113,6 @@ class GraphBuilder {
 };
 
 // Operators. A number stands for a constant.
-template <class T>
-concept Number = std::integral<T> || std::floating_point<T>;
-
 #define UNISONO_BINARY(NAME, OP)                                                   \
   inline Value NAME(Value x, Value y) { return x.builder().node(Op::OP, {x, y}); } \
   template <Number T>                                                              \
@@ -134,19 +149,9 @@ inline Value one_hot(Value x) { return x.builder().node(Op::one_hot, {x}); }
 // A function for each row of unisono/functions.def: abs(x), …, leaky_relu(x, slope = 0.01), …
 #define UNISONO_FUNCTION(NAME, ...) \
   inline Value NAME(Value x) { return x.builder().node(Op::NAME, {x}); }
-#define UNISONO_FUNCTION_1(NAME, P, P_FIELD, P_DEFAULT, ...) \
-  inline Value NAME(Value x, double P = P_DEFAULT) {         \
-    Attributes attr;                                         \
-    attr.P_FIELD = P;                                        \
-    return x.builder().node(Op::NAME, {x}, std::move(attr)); \
-  }
+#define UNISONO_FUNCTION_1(NAME, P, P_FIELD, P_DEFAULT, ...) Value NAME(Value x, NumberOrValue P = P_DEFAULT);
 #define UNISONO_FUNCTION_2(NAME, P, P_FIELD, P_DEFAULT, Q, Q_FIELD, Q_DEFAULT, ...) \
-  inline Value NAME(Value x, double P = P_DEFAULT, double Q = Q_DEFAULT) {          \
-    Attributes attr;                                                                \
-    attr.P_FIELD = P;                                                               \
-    attr.Q_FIELD = Q;                                                               \
-    return x.builder().node(Op::NAME, {x}, std::move(attr));                        \
-  }
+  Value NAME(Value x, NumberOrValue P = P_DEFAULT, NumberOrValue Q = Q_DEFAULT);
 #include "unisono/operations.def"
 Value cast(Value x, DType dtype);
 

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "ir/attribute_values.hpp"
 #include "ir/infer.hpp"
 #include "ir/op_table.hpp"
 #include "ir/parser.hpp"
@@ -18,6 +19,7 @@ struct CallArguments {
   std::size_t numbers = 0;  // positional parameters so far
   std::optional<Value> scale{}, shift{};
   Attributes attr;
+  std::vector<NumberOrValue> attributes{};  // those of a function, in the order of its parameters
 
   bool has(std::string_view keyword) const { return std::find(given.begin(), given.end(), keyword) != given.end(); }
 };
@@ -118,6 +120,8 @@ std::optional<Value> Parser::user_call(const Token& name) {
 
 Value Parser::operation_call(const Token& name, Op op) {
   CallArguments arguments{.name = name, .row = info(op), .keywords = keywords_of(op), .attr = defaults_of(op)};
+  if (is_elementwise(op))
+    for (const Parameter& p : info(op).parameters) arguments.attributes.emplace_back(p.fallback);
   const Token open = take();
   while (!at_symbol(")")) {
     if (peek().kind == TokenKind::identifier && at_symbol("=", 1))
@@ -145,7 +149,8 @@ Value Parser::operation_call(const Token& name, Op op) {
     if (a.scale) a.inputs.push_back(*a.scale);
     if (a.shift) a.inputs.push_back(*a.shift);
   }
-  return node(name, op, a.inputs, a.attr);
+  if (a.attributes.empty() || a.inputs.empty()) return node(name, op, a.inputs, a.attr);
+  return counted(name, located(name, [&] { return with_attributes(op, a.inputs[0], a.attributes); }));
 }
 
 void Parser::too_many_arguments(const Token& token, const CallArguments& a, std::size_t expected) const {
@@ -165,7 +170,7 @@ void Parser::positional_argument(CallArguments& a) {
   const auto numbers = a.row.arity < 0 ? std::span<const Parameter>() : a.row.parameters;
   if (a.numbers >= numbers.size()) too_many_arguments(token, a, values + numbers.size());
   const Parameter& parameter = numbers[a.numbers++];
-  a.attr.*parameter.field = number_argument(parameter.name);
+  attribute_argument(a, parameter);
   a.given.push_back(parameter.name);
 }
 
@@ -196,8 +201,29 @@ void Parser::keyword_argument(CallArguments& a) {
     (word == "scale" ? a.scale : a.shift) = expression();
   } else {
     for (const Parameter& p : a.row.parameters)
-      if (p.name == word) a.attr.*p.field = number_argument(word);
+      if (p.name == word) attribute_argument(a, p);
   }
+}
+
+// Functions take a number or a value, normalisations a number
+void Parser::attribute_argument(CallArguments& a, const Parameter& parameter) {
+  if (a.attributes.empty()) {
+    a.attr.*parameter.field = number_argument(parameter.name);
+    return;
+  }
+  NumberOrValue& attribute = a.attributes[static_cast<std::size_t>(&parameter - a.row.parameters.data())];
+  if (number_alone())
+    attribute = signed_number(parameter.name);
+  else
+    attribute = expression();
+}
+
+// Whether a number is all of the argument that begins here
+bool Parser::number_alone() const {
+  const std::size_t sign = at_symbol("-") ? 1 : 0;
+  const Token& number = peek(sign);
+  const bool is_number = number.kind == TokenKind::number || text(number) == "inf" || text(number) == "nan";
+  return is_number && (at_symbol(",", sign + 1) || at_symbol(")", sign + 1));
 }
 
 double Parser::number_argument(std::string_view name) {

@@ -23,6 +23,7 @@ inline constexpr int deepest_nesting = 200;                        ///< parenthe
 inline constexpr std::size_t most_nodes = 100'000;
 
 struct CallArguments;
+struct Parameter;
 
 class Parser {
  public:
@@ -64,6 +65,8 @@ class Parser {
   Value operation_call(const Token& name, Op op);
   void positional_argument(CallArguments& arguments);
   void keyword_argument(CallArguments& arguments);
+  void attribute_argument(CallArguments& arguments, const Parameter& parameter);
+  bool number_alone() const;
   double number_argument(std::string_view name);
   void over_argument(ReduceDomain& domain);
   int groups_argument();

@@ -113,7 +113,11 @@ std::vector<Case> operation_cases() {
                                            "cast(x, f16) + bias",
                                            "cast(x * 8, i32) * 2 + x",
                                            "cast(x > 0, f32) + x",
-                                           "warp(x, bias)"};
+                                           "warp(x, bias)",
+                                           "leaky_relu(x, slope=bias)",
+                                           "elu(x, alpha=bias)",
+                                           "hardsigmoid(x, alpha=bias, beta=0.4)",
+                                           "clamp(x, lower=bias - 0.5, upper=bias)"};
   std::vector<Case> cases;
   for (const char* value : values) {
     for (const bool accurate : {false, true}) {

@@ -2,12 +2,15 @@
 
 #include "lower/lower.hpp"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "bench/kernels.hpp"
+#include "jit/key.hpp"
 #include "network/cuda/plan.hpp"
 #include "tuner/problem.hpp"
 #include "unisono/error.hpp"
@@ -88,6 +91,28 @@ TEST_F(Lower, NetworksToo) {
   int found = 0;
   for (const jit::Request& r : network::gpu::requests(network, options, shapes, device)) found += r.source == source;
   EXPECT_EQ(found, 1);
+}
+
+// A number is part of the kernel. A value is an argument of the launch: of it only that it comes by value, or by
+// pointer
+TEST_F(Lower, AttributesThatAreValuesAreArguments) {
+  for (const char* plan : {"", "family=plain"}) {
+    CompileOptions options;
+    options.plan = plan;
+    const auto lowered = [&](const char* slope) {
+      return lower(conv(), parse(fmt::format("store leaky_relu(acc + bias[n], slope={}) as y : bf16\n", slope)),
+                   options, device);
+    };
+    const auto key = [&](const char* slope) { return jit::program_key(lowered(slope).request()); };
+    EXPECT_NE(key("0.25"), key("-3"));
+    const Lowered by_value = lowered("s[]");
+    const auto& fields = by_value.kernel.fields;
+    EXPECT_EQ(std::count_if(fields.begin(), fields.end(), [](const auto& f) { return f.name == "s"; }), 1);
+    const std::string value_key = key("s[]");
+    EXPECT_EQ(jit::program_key(by_value.request()), value_key);
+    options.device_scalars = {"s"};
+    EXPECT_NE(key("s[]"), value_key);
+  }
 }
 
 TEST_F(Lower, APlanIsTakenAsItWasFixed) {

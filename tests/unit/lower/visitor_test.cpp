@@ -50,6 +50,15 @@ TEST(VisitorSource, OptionsAreThoseOfCompile) {
   EXPECT_THAT(source_of("store gelu(acc) as y : bf16"), Not(HasSubstr("accurate::gelu")));
 }
 
+// Attributes that are values are members, as other scalars
+TEST(VisitorSource, AttributeValuesAreMembersOfParams) {
+  const char* text = "store clamp(leaky_relu(acc, slope=slope[]), upper=limit[]) as y : bf16";
+  const std::string by_value = source_of(text);
+  EXPECT_THAT(by_value, HasSubstr("alignas(8) float slope;"));
+  EXPECT_THAT(by_value, HasSubstr("alignas(8) float limit;"));
+  EXPECT_THAT(source_of(text, {.device_scalars = {"slope"}}), HasSubstr("const void* slope;"));
+}
+
 // Results of other types are the visitor's own
 TEST(VisitorSource, OtherStoresAreMembersOfParams) {
   const std::string text = source_of("store acc * row[m] as y : f32");
