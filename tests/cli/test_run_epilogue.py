@@ -33,6 +33,26 @@ class RunEpilogue(Case):
                       "--input", "bias=bias.npy", "--check", "--out", "y.npy")
         self.assertEqual(read_npy(self.folder / "y.npy"), ((2, 2), (14, 25, 20, 31)))
 
+    def test_numbers_are_scalars_by_value(self):
+        write_npy(self.folder / "left.npy", (2, 3), [1, 2, 3, 4, 5, 6])
+        write_npy(self.folder / "right.npy", (3, 2), [1, 0, 0, 1, 1, 1])
+        arrays = ("--gemm", "2,3->2,nn,dtype=f32", "--input", "left=left.npy", "--input", "right=right.npy")
+        text = "store clamp(leaky_relu(alpha[]*acc, slope=slope[]), upper=limit[]) as y"
+        for alpha, slope, limit, expected in ((1, 0.5, 8, (4, 5, 8, 8)), (-2, 0.5, 8, (-4, -5, -10, -11)), (0.5, 0, 5, (2, 2.5, 5, 5))):
+            given = ("--input", f"alpha={alpha}", "--input", f"slope={slope}", "--input", f"limit={limit}")
+            self.run_text(text, *arrays, *given, "--check", "--out", "y.npy")
+            self.assertEqual(read_npy(self.folder / "y.npy"), ((2, 2), expected))
+        self.refused("run", text, *arrays, "--input", "alpha=1", "--input", "slope=1", says=("limit: float32 ()", "--input NAME=NUMBER"))
+        self.refused("run", text, *arrays, "--input", "alpha=1", "--input", "slop=1", says=("no 'slop'", "slope: float32 ()"))
+        self.refused("run", "store acc + bias[n] as y", *arrays, "--input", "bias=1", says=("'bias' is given as ()", "expected (2)"))
+        self.refused("run", "operand n : i32; store acc*n as y", *arrays, "--input", "n=0.5", says=("the number 0.5", "int32"))
+
+    def test_numbers_beside_random_data(self):
+        text, shape = "store clamp(acc, lower=lower[], upper=lower) as y", ("--gemm", "2,3->2,dtype=f32")
+        self.run_text(text, *shape, "--random", "--input", "lower=0.25", "--check", "--out", "y.npy")
+        self.assertEqual(read_npy(self.folder / "y.npy"), ((2, 2), (0.25,) * 4))
+        self.refused("run", text, *shape, "--random", "--input", "lower=lower.npy", says="NAME=NUMBER")
+
     def test_a_transposed_factor_is_read_as_it_lies(self):
         write_npy(self.folder / "left.npy", (3, 2), [1, 4, 2, 5, 3, 6])
         write_npy(self.folder / "right.npy", (2, 3), [1, 0, 1, 0, 1, 1])

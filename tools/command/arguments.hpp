@@ -16,8 +16,8 @@ namespace unisono::command {
 
 /// One --input.
 struct InputFile {
-  std::string name;  ///< of the input; empty if the option has none
-  std::filesystem::path path;
+  std::string name;            ///< of the input; empty if the option has none
+  std::filesystem::path path;  ///< with a name it may be a number: see number_of
   bool operator==(const InputFile&) const = default;
 };
 
@@ -27,7 +27,7 @@ struct RunOptions {
   std::string plan;             ///< of an epilogue with cuda: CompileOptions::plan
   std::vector<std::filesystem::path> functions;  ///< of an epilogue, see read_function
   std::vector<std::filesystem::path> images;
-  std::vector<InputFile> inputs;        ///< .npy and .npz files
+  std::vector<InputFile> inputs;        ///< .npy and .npz files, and numbers
   std::vector<double> mean, deviation;  ///< of images: one, or one a channel
   bool random = false;
   std::uint64_t seed = 0;

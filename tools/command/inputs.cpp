@@ -4,9 +4,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <charconv>
 
 #include "media/convert.hpp"
 #include "media/npz.hpp"
+#include "support/float_convert.hpp"
 #include "unisono/error.hpp"
 
 namespace unisono::command {
@@ -31,6 +33,11 @@ class Binder {
   explicit Binder(const Network& network) : network_(network) {}
 
   void bind(const InputFile& file) {
+    if (const auto number = number_of(file)) {
+      const NetworkTensor* tensor = find_input(network_, file.name);
+      const DType dtype = tensor == nullptr ? DType::f32 : tensor->dtype;
+      return bind_one(file.name, scalar_array(*number, dtype, file.name), file.path.string());
+    }
     bool archive = false;
     media::NamedArrays arrays = read_arrays(file.path, archive);
     const std::string path = file.path.string();
@@ -49,6 +56,8 @@ class Binder {
       bind_one(name, std::move(array), fmt::format("{}:{}.npy", path, name));
     }
   }
+
+  Inputs so_far() { return std::move(inputs_); }
 
   Inputs finish() {
     for (const TensorId id : network_.inputs) {
@@ -120,12 +129,35 @@ Inputs read_inputs(const std::vector<InputFile>& files, const Network& network) 
   return binder.finish();
 }
 
+std::optional<double> number_of(const InputFile& input) {
+  const std::string text = input.path.string();
+  double number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const bool is_number = !input.name.empty() && error == std::errc() && end == text.data() + text.size();
+  return is_number ? std::optional(number) : std::nullopt;
+}
+
+media::Array scalar_array(double number, DType dtype, const std::string& name) {
+  media::Array array{DType::f64, {}, std::vector<std::uint8_t>(sizeof(double))};
+  support::store(array.bytes.data(), 0, DType::f64, number);
+  try {
+    return media::convert(std::move(array), dtype, name).array;
+  } catch (const UserError&) {
+    throw UserError(
+        fmt::format("input '{}' is given the number {}, which no {} is", name, number, media::numpy_name(dtype)));
+  }
+}
+
 Inputs random_inputs(const RunOptions& options, const Network& network) {
-  Inputs inputs;
+  Binder binder(network);
+  for (const InputFile& number : options.inputs) binder.bind(number);
+  Inputs inputs = binder.so_far();
   std::uint64_t seed = options.seed;
   for (const auto& [name, shape] : input_shapes(network, options.dims)) {
     const DType dtype = find_input(network, name)->dtype;
-    inputs.tensors[name] = random_array(shape, dtype, seed++);
+    const std::uint64_t own_seed = seed++;
+    if (inputs.tensors.contains(name)) continue;
+    inputs.tensors[name] = random_array(shape, dtype, own_seed);
     if (!is_float(dtype))
       inputs.notes.push_back(fmt::format("input '{}' takes {}: random zeros and ones", name, media::numpy_name(dtype)));
   }

@@ -1,6 +1,7 @@
 #pragma once
 /// Arrays from files, or random ones, as inputs of a network.
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,7 +26,14 @@ Inputs read_inputs(const std::vector<InputFile>& files, const Network& network);
 /// What a file holds: of a .npy file one array without a name; `archive` says whether it is a .npz file.
 media::NamedArrays read_arrays(const std::filesystem::path& path, bool& archive);
 
-/// Random numbers for every input, see random_array.
+/// The number of `--input NAME=NUMBER`; none for a file.
+std::optional<double> number_of(const InputFile& input);
+
+/// A scalar of that dtype, to which a float is rounded. Throws UserError, which names the input, where the dtype lacks
+/// the number.
+media::Array scalar_array(double number, DType dtype, const std::string& name);
+
+/// Random numbers for every input that options.inputs gives no number, see random_array.
 Inputs random_inputs(const RunOptions& options, const Network& network);
 
 /// "x: float32 (batch,3,64,64)", one line an input.

@@ -65,17 +65,22 @@ std::string list_of(const std::vector<KernelInput>& inputs) {
   return text;
 }
 
-void accept(KernelProblem& p, const std::string& name, media::Array array, const std::string& source) {
+const KernelInput& input_of(const KernelProblem& p, const std::string& name, const std::string& source) {
   const auto input =
       std::find_if(p.inputs.begin(), p.inputs.end(), [&](const KernelInput& i) { return i.name == name; });
   if (input == p.inputs.end())
     throw UserError(fmt::format("'{}' is given by '{}', and the kernel reads no '{}'; it reads:{}", name, source, name,
                                 list_of(p.inputs)));
-  if (array.shape != input->shape && array.shape != input->in_memory)
+  return *input;
+}
+
+void accept(KernelProblem& p, const std::string& name, media::Array array, const std::string& source) {
+  const KernelInput& input = input_of(p, name, source);
+  if (array.shape != input.shape && array.shape != input.in_memory)
     throw UserError(fmt::format("input '{}' is given as ({}) by '{}'; expected ({})", name, fmt::join(array.shape, ","),
-                                source, fmt::join(input->shape, ",")));
-  array.shape = input->shape;
-  media::Converted converted = media::convert(std::move(array), input->dtype, source);
+                                source, fmt::join(input.shape, ",")));
+  array.shape = input.shape;
+  media::Converted converted = media::convert(std::move(array), input.dtype, source);
   if (!converted.note.empty()) p.notes.push_back(fmt::format("input '{}' ('{}'): {}", name, source, converted.note));
   if (!p.arrays.emplace(name, std::move(converted.array)).second)
     throw UserError(fmt::format("input '{}' is given twice, the second time by '{}'", name, source));
@@ -88,9 +93,11 @@ std::string names_of(const media::NamedArrays& arrays) {
   return names.empty() ? "none" : names;
 }
 
-void read_file(KernelProblem& p, const InputFile& file) {
+void read_input(KernelProblem& p, const InputFile& file) {
   bool archive = false;
   const std::string path = file.path.string();
+  if (const auto number = number_of(file))
+    return accept(p, file.name, scalar_array(*number, input_of(p, file.name, path).dtype, file.name), path);
   media::NamedArrays arrays = read_arrays(file.path, archive);
   if (!archive && file.name.empty())
     throw UserError(
@@ -108,24 +115,27 @@ void read_file(KernelProblem& p, const InputFile& file) {
   accept(p, file.name, std::move(found->second), path);
 }
 
-void read_files(KernelProblem& p, const std::vector<InputFile>& files) {
-  for (const InputFile& file : files) read_file(p, file);
+void refuse_missing(const KernelProblem& p) {
   std::vector<KernelInput> missing;
   for (const KernelInput& i : p.inputs)
     if (!i.optional && !p.arrays.contains(i.name)) missing.push_back(i);
   if (!missing.empty())
-    throw UserError(fmt::format("not given, by --input NAME=FILE.npy or a member of a .npz file:{}", list_of(missing)));
+    throw UserError(fmt::format(
+        "not given, by --input NAME=FILE.npy, a member of a .npz file or, of a scalar, --input NAME=NUMBER:{}",
+        list_of(missing)));
 }
 
 void make_random(KernelProblem& p, std::uint64_t seed) {
   for (const KernelInput& i : p.inputs) {
     if (i.optional) continue;
+    const std::uint64_t own_seed = seed++;
+    if (p.arrays.contains(i.name)) continue;
     if (is_float(i.dtype)) {
-      Tensor32 tensor = random_tensor(i.shape, seed++);
+      Tensor32 tensor = random_tensor(i.shape, own_seed);
       for (float& x : tensor.value) x = static_cast<float>(i.reach) * (2 * x - 1);
       p.arrays[i.name] = media::convert(to_array(tensor), i.dtype, "random numbers").array;
     } else {
-      p.arrays[i.name] = random_array(i.shape, i.dtype, seed++);
+      p.arrays[i.name] = random_array(i.shape, i.dtype, own_seed);
       p.notes.push_back(fmt::format("input '{}' takes {}: random zeros and ones", i.name, media::numpy_name(i.dtype)));
     }
   }
@@ -192,10 +202,11 @@ KernelProblem read_kernel_problem(const RunOptions& options) {
   p.graph = parse_text(text, source, options.functions);
   p.inputs = inputs_of(p.contraction, p.graph);
   check_memory(p, options.check);
+  for (const InputFile& input : options.inputs) read_input(p, input);
   if (options.random)
     make_random(p, options.seed);
   else
-    read_files(p, options.inputs);
+    refuse_missing(p);
   for (const Store& s : p.graph.stores) {
     media::Array& array = p.outputs[s.name];
     array = {s.dtype, shape_in_files(p.contraction, reference::shape_of(p.graph[s.value].axes, p.contraction)), {}};

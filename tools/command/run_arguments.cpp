@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "command/inputs.hpp"
 #include "command/subcommand_options.hpp"
 #include "command/subcommands.hpp"
 
@@ -15,16 +16,18 @@ constexpr const char* run_examples =
     "0.229,0.224,0.225\n"
     "  unisono run model.onnx --random --seed 7 --shape image=4x3x256x256 --repeat 50 --profile --json\n"
     "  unisono run 'y = silu(acc + bias[n]); store y' --gemm '512,1024->4096' --random --check\n"
+    "  unisono run 'store alpha[]*acc as y' --gemm '512,1024->4096' --random --input alpha=0.5\n"
     "  unisono run block.txt --conv '1,64,64,32->32,3x3,layout=nchw' --input image=x.npy --input filter=w.npy --out "
     "y.npy\n";
 
-/// "NAME=FILE", or a file alone.
+/// "NAME=FILE", "NAME=NUMBER", or a file alone.
 std::vector<InputFile> parse_inputs(const std::vector<std::string>& texts) {
   std::vector<InputFile> inputs;
   for (const std::string& text : texts) {
     const std::size_t equals = text.find('=');
     if (text.empty() || equals == 0 || equals + 1 == text.size())
-      throw CLI::ValidationError("--input", "expected NAME=FILE.npy, NAME=FILE.npz or FILE.npz; found '" + text + "'");
+      throw CLI::ValidationError(
+          "--input", "expected NAME=FILE.npy, NAME=FILE.npz, NAME=NUMBER or FILE.npz; found '" + text + "'");
     if (equals == std::string::npos) {
       inputs.push_back({"", text});
     } else {
@@ -63,6 +66,7 @@ class RunSubcommand : public Subcommand {
 
   Arguments result() override {
     options_.inputs = parse_inputs(inputs_);
+    check_kinds();
     options_.dims = symbols_.dims();
     options_.shapes = symbols_.shapes();
     options_.memory_limit = memory_limit_.bytes();
@@ -74,17 +78,28 @@ class RunSubcommand : public Subcommand {
 
  private:
   void add_inputs() {
-    auto* group = app_->add_option_group("input", "What is read (one of them)");
+    auto* group = app_->add_option_group("input", "What is read (one of them; numbers by --input beside --random too)");
     group->add_option("--image", options_.images, "PNG or JPEG images, scaled to the model's size")->type_name("FILE");
     group
-        ->add_option(
-            "--input", inputs_,
-            "A .npy file for an input, once for each input; or a .npz file whose members have the inputs' names")
+        ->add_option("--input", inputs_,
+                     "A .npy file for an input, once for each input, or a number for a scalar; or a .npz file whose "
+                     "members have "
+                     "the inputs' names")
         ->type_name("[NAME=]FILE");
     group->add_flag("--random", options_.random,
                     "Uniform random numbers of 0 to 1, of an epilogue of -1 to 1 (for integers and bool 0 and 1)");
-    group->require_option(1);
+    group->require_option(1, 2);
     app_->add_option("--seed", options_.seed, "Of the random numbers")->capture_default_str();
+  }
+
+  /// One kind of input, or random numbers for what --input gives no number.
+  void check_kinds() const {
+    const bool numbers_alone = std::all_of(options_.inputs.begin(), options_.inputs.end(),
+                                           [](const InputFile& i) { return number_of(i).has_value(); });
+    const bool images = !options_.images.empty(), inputs = !options_.inputs.empty();
+    if (int{images} + int{inputs} + int{options_.random} > 1 && (images || !numbers_alone))
+      throw CLI::ValidationError(
+          "--input", "give one of --image, --input and --random; beside --random --input takes NAME=NUMBER alone");
   }
 
   void add_images() {

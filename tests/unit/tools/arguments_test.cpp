@@ -107,6 +107,16 @@ TEST(ArgumentsTest, ExactlyOneKindOfInput) {
   EXPECT_EQ(traced.svg, "t.svg");
 }
 
+// Beside random numbers --input gives numbers, and no files
+TEST(ArgumentsTest, NumbersBesideRandomInputs) {
+  const auto run = parsed<RunOptions>({"run", "text", "--random", "--input", "alpha=-0.5", "--input", "beta=1e3"});
+  EXPECT_TRUE(run.random);
+  EXPECT_EQ(run.inputs.at(0), (InputFile{"alpha", "-0.5"}));
+  EXPECT_THAT(refusal({"run", "text", "--random", "--input", "alpha=a.npy"}), HasSubstr("NAME=NUMBER"));
+  EXPECT_THAT(refusal({"run", "text", "--random", "--input", "0.5"}), HasSubstr("NAME=NUMBER"));
+  EXPECT_THAT(refusal({"run", "text", "--image", "a.png", "--input", "alpha=1"}), HasSubstr("give one of --image"));
+}
+
 TEST(ArgumentsTest, MalformedPairsAreQuoted) {
   for (const char* dim : {"batch", "batch=", "=4", "batch=0", "batch=-1", "batch=4x", "batch=99999999999999999999"}) {
     EXPECT_THAT(refusal({"run", "m", "--random", "--dim", dim}), testing::AllOf(HasSubstr("--dim"), HasSubstr(dim)))

@@ -3,7 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <filesystem>
+#include <limits>
+#include <optional>
 
 #include "media/npz.hpp"
 #include "support/files.hpp"
@@ -77,6 +80,44 @@ TEST_F(InputFiles, WhatDoesNotFitIsRefused) {
   expect_refused({{"x", path("wide.npy")}}, {"float32 (1,3)", "expected float32 (batch,2)", "wide.npy"});
   media::write_npz(path("x.npz"), {{"x", x_}});
   expect_refused({{"x", path("x.npy")}, {"", path("x.npz")}}, {"given twice"});
+}
+
+TEST(Numbers, AreTheWholeTextWithAName) {
+  EXPECT_EQ(number_of({"alpha", "-0.5"}), -0.5);
+  EXPECT_EQ(number_of({"alpha", "1e3"}), 1000);
+  EXPECT_EQ(number_of({"alpha", "-inf"}), -std::numeric_limits<double>::infinity());
+  for (const InputFile& file : {InputFile{"", "0.5"}, InputFile{"a", "./0.5"}, InputFile{"a", "0.5.npy"}})
+    EXPECT_EQ(number_of(file), std::nullopt) << file.path;
+}
+
+TEST(Numbers, BindToScalars) {
+  NetworkBuilder net;
+  const NetworkValue x = net.input("x", {3}), slope = net.input("slope", {}), n = net.input("n", {}, DType::i64);
+  net.output(x * slope, "y"), net.output(n, "z");
+  const Network network = net.build();
+  RunOptions options;
+  options.inputs = {{"slope", "0.1"}, {"n", "7"}};
+  const Inputs inputs = random_inputs(options, network);
+  const auto& bytes = inputs.tensors.at("slope").bytes;
+  float slope_read = 0;
+  ASSERT_EQ(bytes.size(), sizeof slope_read);
+  std::memcpy(&slope_read, bytes.data(), sizeof slope_read);
+  EXPECT_EQ(slope_read, 0.1F);
+  EXPECT_EQ(inputs.tensors.at("n").bytes.at(0), 7);
+  EXPECT_TRUE(inputs.notes.empty()) << "nobody has to be told that 0.1 is rounded";
+  EXPECT_EQ(inputs.tensors.at("x").bytes, random_inputs({}, network).tensors.at("x").bytes);
+  const auto refusal = [&](const InputFile& input) -> std::string {
+    try {
+      options.inputs = {input};
+      random_inputs(options, network);
+    } catch (const UserError& e) {
+      return e.what();
+    }
+    return "not refused";
+  };
+  EXPECT_THAT(refusal({"n", "0.5"}), HasSubstr("input 'n' is given the number 0.5, which no int64 is"));
+  EXPECT_THAT(refusal({"x", "1"}), HasSubstr("expected float32 (3)"));
+  EXPECT_THAT(refusal({"slop", "1"}), HasSubstr("no input 'slop'"));
 }
 
 TEST_F(InputFiles, RandomIntegersAreAnnounced) {
