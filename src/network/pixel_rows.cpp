@@ -42,14 +42,12 @@ class PixelRows {
   void keep(Operator op);
 
   bool is_known(TensorId id) const;
-  bool is_output(TensorId id) const {
-    return std::find(in_.outputs.begin(), in_.outputs.end(), id) != in_.outputs.end();
-  }
-  std::int64_t columns(TensorId id, Order order) const;
+  Shape row_shape(TensorId id, Order order) const;
   TensorId add(const NetworkTensor& like, Shape shape, std::string_view suffix);
   void emit_reshape(TensorId from, TensorId to, bool pixels);
   void write(TensorId id);
   TensorId matrix(TensorId id);
+  TensorId pixels_of_image(TensorId id);
   void become(TensorId id, Rows rows) { same_[id] = rows, pending_[id] = true; }
   std::optional<Order> order_of(const Operator& op) const;
   std::optional<TensorId> row_operand(TensorId id, const Shape& space, Order order, bool make);
@@ -65,9 +63,10 @@ bool PixelRows::is_known(TensorId id) const {
   return std::all_of(s.begin(), s.end(), [](const Dim& d) { return d.known() && d.value() > 0; });
 }
 
-std::int64_t PixelRows::columns(TensorId id, Order order) const {
+Shape PixelRows::row_shape(TensorId id, Order order) const {
   const Shape& s = in_[id].shape;
-  return (order == Order::axes ? s.back() : s[1]).value();
+  const std::int64_t width = (order == Order::axes ? s.back() : s[1]).value();
+  return {Dim(element_count(values(s)) / width), Dim(width)};
 }
 
 TensorId PixelRows::add(const NetworkTensor& like, Shape shape, std::string_view suffix) {
@@ -90,12 +89,20 @@ void PixelRows::write(TensorId id) {
 // The tensor's rows as a matrix
 TensorId PixelRows::matrix(TensorId id) {
   Rows& rows = *same_[id];
-  const std::int64_t width = columns(id, rows.order);
-  if (out_[rows.tensor].shape.size() == 2 && out_[rows.tensor].shape[1] == Dim(width)) return rows.tensor;
-  const std::int64_t count = element_count(values(in_[id].shape));
-  const TensorId made = add(out_[rows.tensor], {Dim(count / width), Dim(width)}, "_rows");
+  const Shape shape = row_shape(id, rows.order);
+  if (out_[rows.tensor].shape == shape) return rows.tensor;
+  const TensorId made = add(out_[rows.tensor], shape, "_rows");
   emit_reshape(rows.tensor, made, false);
   return rows.tensor = made;
+}
+
+// Reads the image's pixels as the rows of a matrix
+TensorId PixelRows::pixels_of_image(TensorId id) {
+  write(id);
+  const TensorId rows = add(in_[id], row_shape(id, Order::pixels), "_pixels");
+  emit_reshape(id, rows, true);
+  same_[id] = {rows, Order::pixels};
+  return rows;
 }
 
 void PixelRows::keep(Operator op) {
@@ -123,13 +130,7 @@ bool PixelRows::permute(const Operator& op, const operators::Transpose& t) {
   const TensorId from = op.inputs[0], to = op.output;
   if (t.order == std::vector<int>{0, 2, 3, 1}) {
     if (in_[from].is_constant()) return false;
-    if (!same_[from] || same_[from]->order != Order::pixels) {
-      write(from);
-      const std::int64_t width = columns(from, Order::pixels), count = element_count(values(in_[from].shape));
-      const TensorId rows = add(in_[from], {Dim(count / width), Dim(width)}, "_pixels");
-      emit_reshape(from, rows, true);
-      same_[from] = {rows, Order::pixels};
-    }
+    if (!same_[from] || same_[from]->order != Order::pixels) pixels_of_image(from);
     become(to, {same_[from]->tensor, Order::axes});
     return true;
   }
@@ -148,13 +149,11 @@ bool PixelRows::reshape(const Operator& op) {
   if (!rows) write(from);
   if (in_[to].shape.size() == 4) {
     become(to, {source, Order::axes});
+  } else if (out_[source].shape == in_[to].shape) {
+    become(to, {source, Order::axes});
   } else {
     same_[to] = {to, Order::axes};
-    if (out_[source].shape == in_[to].shape && !is_output(to)) {
-      become(to, {source, Order::axes});
-    } else {
-      emit_reshape(source, to, false);
-    }
+    emit_reshape(source, to, false);
   }
   return true;
 }
@@ -176,12 +175,7 @@ std::optional<TensorId> PixelRows::row_operand(TensorId id, const Shape& space, 
   if (t.shape == space) {
     if (same_[id] && same_[id]->order == order) return make ? matrix(id) : id;
     if (order == Order::axes || t.is_constant()) return std::nullopt;
-    if (!make) return id;
-    write(id);
-    const TensorId rows = add(t, {Dim(element_count(values(space)) / space[1].value()), space[1]}, "_pixels");
-    emit_reshape(id, rows, true);
-    same_[id] = {rows, Order::pixels};
-    return rows;
+    return make ? pixels_of_image(id) : id;
   }
   const std::int64_t count = element_count(values(t.shape));
   const std::size_t column = order == Order::axes ? 3 : 1;  // of the space
@@ -205,9 +199,8 @@ bool PixelRows::elementwise(const Operator& op) {
     if (operand == id) write(id);
     id = operand;
   }
-  const std::int64_t width = columns(op.output, *order), count = element_count(values(space));
   // the same name, by which a report says what is stored
-  rows.output = add(in_[op.output], {Dim(count / width), Dim(width)}, "");
+  rows.output = add(in_[op.output], row_shape(op.output, *order), "");
   out_.operators.push_back(rows);
   become(op.output, {rows.output, *order});
   return true;

@@ -148,7 +148,7 @@ std::shared_ptr<const Plan> make_plan(const FusedNetwork& fused, const Constants
     if (r.kind == RegionReport::Kind::free || is_empty(plan->storage.shapes[first.output])) continue;
     Step step{n[r.outputs[0].tensor].name, describe(n, first), {}, {}};
     if (r.kind == RegionReport::Kind::single) {
-      step.run = single_step(fused, first, plan->storage, parallel, thread_count(options.threads));
+      step.run = single_step(fused, first, plan->storage, parallel);
     } else {
       step.region = region_step(fused, r, *plan, options);
       plan->scratch_bytes = std::max(plan->scratch_bytes, step.region.scratch_bytes);

@@ -24,9 +24,8 @@ using Run = std::function<void(const Tensors&)>;
 
 class SingleStep {
  public:
-  SingleStep(const FusedNetwork& fused, const Operator& op, const StoragePlan& storage, const cpu::Parallel& parallel,
-             int threads)
-      : f_(fused), op_(op), storage_(storage), parallel_(parallel), threads_(threads) {}
+  SingleStep(const FusedNetwork& fused, const Operator& op, const StoragePlan& storage, const cpu::Parallel& parallel)
+      : f_(fused), op_(op), storage_(storage), parallel_(parallel) {}
 
   Run operator()(const operators::Pool2d& p) const;
   Run operator()(const operators::GlobalAveragePool&) const;
@@ -41,7 +40,7 @@ class SingleStep {
   Run operator()(const operators::Identity&) const {
     return copy(sizes(out()), in(0), strides(in(0)), 0, strides(out()), 0);
   }
-  Run operator()(const auto&) const { return tensor_step(f_.network, op_, storage_, parallel_, threads_); }
+  Run operator()(const auto&) const { return tensor_step(f_.network, op_, storage_, parallel_); }
 
  private:
   TensorId in(std::size_t i) const { return op_.inputs[i]; }
@@ -71,7 +70,6 @@ class SingleStep {
   const Operator& op_;
   const StoragePlan& storage_;
   const cpu::Parallel& parallel_;
-  int threads_;
 };
 
 Run SingleStep::operator()(const operators::Pool2d& p) const {
@@ -223,8 +221,8 @@ Run SingleStep::reshape() const {
 }  // namespace
 
 Run single_step(const FusedNetwork& fused, const Operator& op, const StoragePlan& storage,
-                const cpu::Parallel& parallel, int threads) {
-  return std::visit(SingleStep(fused, op, storage, parallel, threads), op.kind);
+                const cpu::Parallel& parallel) {
+  return std::visit(SingleStep(fused, op, storage, parallel), op.kind);
 }
 
 }  // namespace unisono::network

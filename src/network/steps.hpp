@@ -94,11 +94,11 @@ std::shared_ptr<const Plan> make_plan(const FusedNetwork& fused, const Constants
 
 /// One step for a region of kind single.
 std::function<void(const Tensors&)> single_step(const FusedNetwork& fused, const Operator& op,
-                                                const StoragePlan& storage, const cpu::Parallel& parallel, int threads);
+                                                const StoragePlan& storage, const cpu::Parallel& parallel);
 
 /// The same for the operators of unisono/network/tensor_operators.hpp.
 std::function<void(const Tensors&)> tensor_step(const Network& network, const Operator& op, const StoragePlan& storage,
-                                                const cpu::Parallel& parallel, int threads);
+                                                const cpu::Parallel& parallel);
 
 /// The same for those of unisono/network/index_operators.hpp.
 std::function<void(const Tensors&)> index_step(const Network& network, const Operator& op, const StoragePlan& storage,

@@ -9,6 +9,7 @@
 #include "network/resample_taps.hpp"
 #include "network/steps.hpp"
 #include "network/tensor_view.hpp"
+#include "runtime/cpu/ops/conv3d.hpp"
 #include "runtime/cpu/ops/copy.hpp"
 #include "runtime/cpu/ops/map.hpp"
 #include "runtime/cpu/ops/matmul.hpp"
@@ -29,9 +30,8 @@ using View = ViewOfTensor;
 
 class TensorStep {
  public:
-  TensorStep(const Network& n, const Operator& op, const StoragePlan& storage, const cpu::Parallel& parallel,
-             int threads)
-      : n_(n), op_(op), storage_(storage), parallel_(parallel), threads_(threads) {}
+  TensorStep(const Network& n, const Operator& op, const StoragePlan& storage, const cpu::Parallel& parallel)
+      : n_(n), op_(op), storage_(storage), parallel_(parallel) {}
 
   Run operator()(const operators::Map& m) const;
   Run operator()(const operators::Reduce& r) const;
@@ -59,7 +59,6 @@ class TensorStep {
   const Operator& op_;
   const StoragePlan& storage_;
   const cpu::Parallel& parallel_;
-  int threads_;
 };
 
 // Strides of an operand as the result's indices walk over it
@@ -206,13 +205,13 @@ Run TensorStep::operator()(const operators::MatMul&) const {
 }
 
 Run TensorStep::operator()(const operators::Conv3d& c) const {
-  std::vector<View> inputs;
-  for (std::size_t i = 0; i < op_.inputs.size(); ++i) inputs.push_back(in(i));
-  return [inputs, y = out(), threads = threads_,
-          v = cpu::Volumes{c.stride, c.dilation, c.before, c.after, c.output_pad, c.groups, c.transposed}](
-             const Tensors& t) {
-    const Strided bias = inputs.size() == 3 ? inputs[2].at(t) : Strided{};
-    cpu::conv3d(v, inputs[0].at(t), inputs[1].at(t), inputs.size() == 3 ? &bias : nullptr, y.at(t), threads);
+  const cpu::Volumes volumes{c.stride, c.dilation, c.before, c.after, c.output_pad, c.groups, c.transposed};
+  const std::vector<TensorId>& from = op_.inputs;
+  const cpu::Conv3d conv(volumes, in(0).strided, in(1).strided, from.size() == 3, out().strided,
+                         n_[from[1]].is_constant());
+  return [conv, from, y = op_.output, parallel = parallel_](const Tensors& t) {
+    conv.run(t.data(from[0]), t.data(from[1]), from.size() == 3 ? t.data(from[2]) : nullptr,
+             const_cast<void*>(t.data(y)), parallel);
   };
 }
 
@@ -245,9 +244,8 @@ Run TensorStep::operator()(const operators::Resample& r) const {
 
 }  // namespace
 
-Run tensor_step(const Network& network, const Operator& op, const StoragePlan& storage, const cpu::Parallel& parallel,
-                int threads) {
-  return std::visit(TensorStep(network, op, storage, parallel, threads), op.kind);
+Run tensor_step(const Network& network, const Operator& op, const StoragePlan& storage, const cpu::Parallel& parallel) {
+  return std::visit(TensorStep(network, op, storage, parallel), op.kind);
 }
 
 }  // namespace unisono::network

@@ -6,8 +6,8 @@
 // groups of few channels: a thread has one sum, and reads its operands through L1. The order of every sum is that of
 // taps and channels: the same bits each run.
 //
-// A tile's sums go through shared memory to the epilogue, so that neighbouring threads have neighbouring elements
-// of the output. An epilogue with a normalisation is three phases of one cooperative launch (plain/conv_norm.cuh).
+// A tile's sums go through shared memory to the epilogue, so that neighbouring threads have neighbouring outputs.
+// With a normalisation the launch is cooperative: all CTAs meet twice (plain/conv_norm.cuh).
 #pragma once
 #include "unisono/plain/conv_epilogue.cuh"
 #include "unisono/plain/conv_kernel.cuh"

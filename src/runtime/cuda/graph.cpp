@@ -116,7 +116,7 @@ std::string node_text(CUgraphNode node) {
   check(driver().cuGraphKernelNodeGetAttribute(node, CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, &cluster),
         "reading a node");
   check(driver().cuGraphKernelNodeGetAttribute(node, CU_LAUNCH_ATTRIBUTE_COOPERATIVE, &cooperative), "reading a node");
-  return fmt::format("{} blocks of {} threads, {} bytes, clusters of {}{}", p.gridDimX, p.blockDimX, p.sharedMemBytes,
+  return fmt::format("{} CTAs of {} threads, {} bytes, clusters of {}{}", p.gridDimX, p.blockDimX, p.sharedMemBytes,
                      std::max(1u, cluster.clusterDim.x), cooperative.cooperative != 0 ? ", cooperative" : "");
 }
 

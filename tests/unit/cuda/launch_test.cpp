@@ -146,7 +146,7 @@ TEST_F(CudaLaunch, EqualKernelsAreLoadedOnce) {
 TEST_F(CudaLaunch, GraphsWithBranches) {
   std::vector<Launch> launches;
   for (int i = 0; i < 4; ++i) launches.push_back(built().bind(a));
-  const std::string node = fmt::format("{} blocks of {} threads, {} bytes, clusters of 2, cooperative",
+  const std::string node = fmt::format("{} CTAs of {} threads, {} bytes, clusters of 2, cooperative",
                                        kernel.plan().blocks, kernel.plan().threads, kernel.plan().shared_bytes);
   const LaunchOrder after{{}, {0}, {0}, {1, 2}};
   {

@@ -1,12 +1,12 @@
-#include <omp.h>
+#include "runtime/cpu/ops/conv3d.hpp"
 
-#include <tuple>
-#include <unordered_map>
+#include <algorithm>
+#include <mutex>
+#include <utility>
 #include <vector>
 
 #include "runtime/cpu/dnnl_support.hpp"
-#include "runtime/cpu/ops/copy.hpp"
-#include "runtime/cpu/ops/matmul.hpp"
+#include "runtime/cpu/scratch.hpp"
 
 namespace unisono::cpu {
 
@@ -14,96 +14,242 @@ namespace {
 
 using dnnl::memory;
 
-// While one lives, oneDNN has this many threads on this thread
-class Threads {
- public:
-  explicit Threads(int n) : before_(omp_get_max_threads()) { omp_set_num_threads(n); }
-  ~Threads() { omp_set_num_threads(before_); }
-  Threads(const Threads&) = delete;
-  Threads& operator=(const Threads&) = delete;
+// Output channels of a task: enough for oneDNN to keep its registers full, few enough to share a layer out
+constexpr std::int64_t task_channels = 32;
 
- private:
-  int before_;
+memory::desc desc_of(const Extents64& shape, const Extents64& strides) {
+  return {shape, memory::data_type::f32, strides};
+}
+
+Extents64 strides_of(const Strided& x) {
+  Extents64 strides = x.strides;
+  for (std::size_t i = 0; i < strides.size(); ++i)
+    if (x.shape[i] == 1) strides[i] = 1;  // any will do, and oneDNN refuses some
+  return strides;
+}
+
+// Values in one order to another
+struct Reordering {
+  Callable call;  // from, to, scratchpad
+  std::size_t scratchpad = 0;
 };
 
-// A tensor as dense row-major memory: its own, or a copy
-class Dense {
- public:
-  explicit Dense(const Strided& x) : dense_(x.strides == dense_strides(x.shape)), data_(x.data) {
-    if (dense_) return;
-    copy_.resize(static_cast<std::size_t>(count_of(x.shape)) * size_of(x.dtype));
-    data_ = copy_.data();
-  }
-  bool is_own() const { return dense_; }
-  void* data() const { return data_; }
+dnnl::primitive_attr with_own_scratchpad() {
+  dnnl::primitive_attr attr;
+  attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  return attr;
+}
 
- private:
-  bool dense_;
-  std::vector<std::byte> copy_;
-  void* data_;
+Reordering reordering(const memory::desc& from, const memory::desc& to) {
+  const dnnl::reorder::primitive_desc d(dnnl_engine(), from, dnnl_engine(), to, with_own_scratchpad());
+  const memory::desc pad = d.scratchpad_desc();
+  return {Callable(dnnl::reorder(d), {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}, {DNNL_ARG_SCRATCHPAD, pad}}),
+          pad.get_size()};
+}
+
+// What oneDNN computes in one call: output channels of one image, of one group or of several whole groups
+struct Part {
+  Part(const Volumes& v, const Strided& x, const Strided& w, bool has_bias, const Strided& y, std::int64_t groups,
+       std::int64_t channels);
+
+  Callable call;  // source, filter, bias, target, scratchpad
+  memory::desc source, filter, target;
+  Reordering read_filter, write;
+  std::size_t scratchpad = 0;
 };
 
-Dense packed(const Strided& x) {
-  Dense d(x);
-  if (!d.is_own())
-    copy_elements(size_of(x.dtype), x.shape, x.data, x.strides, d.data(), dense_strides(x.shape), serial);
-  return d;
-}
-
-void unpack(const Dense& d, const Strided& y) {
-  if (!d.is_own())
-    copy_elements(size_of(y.dtype), y.shape, d.data(), dense_strides(y.shape), y.data, y.strides, serial);
-}
-
-memory::desc desc_of(const Extents64& shape) { return {shape, memory::data_type::f32, dense_strides(shape)}; }
-
-void run(const dnnl::primitive& p, const std::vector<std::tuple<int, memory::desc, void*>>& bindings) {
-  dnnl::stream stream(dnnl_engine());
-  std::unordered_map<int, memory> arguments;
-  for (const auto& [argument, desc, data] : bindings) arguments.emplace(argument, memory(desc, dnnl_engine(), data));
-  p.execute(stream, arguments);
-  stream.wait();
-}
-
-}  // namespace
-
-void conv3d(const Volumes& v, const Strided& x, const Strided& w, const Strided* bias, const Strided& y, int threads) {
-  if (count_of(y.shape) == 0) return;
-  const Threads here(threads);
-  const Dense dx = packed(x), dw = packed(w), dy(y);
-  // (G,K/G,C/G,…), for the transposed (G,C/G,K/G,…) read with the two exchanged
-  Extents64 shape = w.shape, strides = dense_strides(w.shape);
-  shape.insert(shape.begin(), v.groups);
-  shape[1] /= v.groups;
-  strides.insert(strides.begin(), strides[0] * shape[1]);
+// The filter's part as (G,K/G,C/G,…); that of a transposed convolution has its channels the other way around
+memory::desc filter_desc(const Volumes& v, const Strided& w, std::int64_t groups, std::int64_t channels) {
+  Extents64 shape = w.shape, strides = w.strides;
+  const std::int64_t ahead = w.shape[0] / v.groups;  // of a group
+  shape[0] = ahead;
+  shape.insert(shape.begin(), groups);
+  strides.insert(strides.begin(), strides[0] * ahead);
   if (v.transposed) {
     std::swap(shape[1], shape[2]);
     std::swap(strides[1], strides[2]);
   }
-  const memory::desc filter(shape, memory::data_type::f32, strides), source = desc_of(x.shape),
-                                                                     target = desc_of(y.shape);
-  const memory::desc offset = bias ? desc_of(bias->shape) : memory::desc();
+  shape[1] = channels;
+  for (std::size_t i = 0; i < shape.size(); ++i)
+    if (shape[i] == 1) strides[i] = 1;
+  return desc_of(shape, strides);
+}
+
+template <class Primitive>
+typename Primitive::primitive_desc describe(dnnl::algorithm algorithm, const Volumes& v, const memory::desc& source,
+                                            const memory::desc& filter, const memory::desc& bias,
+                                            const memory::desc& target) {
   Extents64 dilation = v.dilation, after = v.after;
   for (std::size_t i = 0; i < 3; ++i) {
     --dilation[i];
     if (v.transposed) after[i] -= v.output_pad[i];
   }
-  std::vector<std::tuple<int, memory::desc, void*>> bindings{
-      {DNNL_ARG_SRC, source, dx.data()}, {DNNL_ARG_WEIGHTS, filter, dw.data()}, {DNNL_ARG_DST, target, dy.data()}};
-  if (bias) bindings.emplace_back(DNNL_ARG_BIAS, offset, bias->data);
-  constexpr auto inference = dnnl::prop_kind::forward_inference;
-  if (v.transposed) {
-    run(dnnl::deconvolution_forward(dnnl::deconvolution_forward::primitive_desc(
-            dnnl_engine(), inference, dnnl::algorithm::deconvolution_direct, source, filter, offset, target, v.stride,
-            dilation, v.before, after)),
-        bindings);
-  } else {
-    run(dnnl::convolution_forward(dnnl::convolution_forward::primitive_desc(
-            dnnl_engine(), inference, dnnl::algorithm::convolution_direct, source, filter, offset, target, v.stride,
-            dilation, v.before, after)),
-        bindings);
-  }
-  unpack(dy, y);
+  return {dnnl_engine(), dnnl::prop_kind::forward_inference,
+          algorithm,     source,
+          filter,        bias,
+          target,        v.stride,
+          dilation,      v.before,
+          after,         with_own_scratchpad()};
+}
+
+Part::Part(const Volumes& v, const Strided& x, const Strided& w, bool has_bias, const Strided& y, std::int64_t groups,
+           std::int64_t channels) {
+  constexpr auto f32 = memory::data_type::f32;
+  constexpr auto any = memory::format_tag::any;
+  Extents64 from = x.shape, to = y.shape;
+  from[0] = to[0] = 1;
+  from[1] = x.shape[1] / v.groups * groups;
+  to[1] = channels * groups;
+  const memory::desc plain = filter_desc(v, w, groups, channels), wanted(plain.get_dims(), f32, any);
+  const memory::desc bias = has_bias ? memory::desc({to[1]}, f32, memory::format_tag::a) : memory::desc();
+  const auto adopt = [&]<class Primitive>(const auto& d) {
+    source = d.src_desc(), filter = d.weights_desc(), target = d.dst_desc();
+    const memory::desc pad = d.scratchpad_desc();
+    scratchpad = pad.get_size();
+    call = Callable(Primitive(d), {{DNNL_ARG_SRC, source},
+                                   {DNNL_ARG_WEIGHTS, filter},
+                                   {DNNL_ARG_BIAS, bias},
+                                   {DNNL_ARG_DST, target},
+                                   {DNNL_ARG_SCRATCHPAD, pad}});
+  };
+  // channels innermost: the order for which oneDNN has its best kernels, whatever the number of channels
+  const memory::desc in(from, f32, memory::format_tag::ndhwc), out(to, f32, memory::format_tag::ndhwc);
+  if (v.transposed)
+    adopt.operator()<dnnl::deconvolution_forward>(
+        describe<dnnl::deconvolution_forward>(dnnl::algorithm::deconvolution_direct, v, in, wanted, bias, out));
+  else
+    adopt.operator()<dnnl::convolution_forward>(
+        describe<dnnl::convolution_forward>(dnnl::algorithm::convolution_direct, v, in, wanted, bias, out));
+  read_filter = reordering(plain, filter);
+  write = reordering(target, desc_of(to, strides_of(y)));
+}
+
+// Groups of a part, and the output channels of each: some of the only group's, or whole groups
+std::pair<std::int64_t, std::int64_t> part_of(const Volumes& v, std::int64_t channels) {
+  if (v.groups == 1) return {1, std::min(channels, task_channels)};
+  const std::int64_t each = channels / v.groups;
+  std::int64_t groups = std::clamp<std::int64_t>(task_channels / each, 1, v.groups);
+  while (v.groups % groups != 0) --groups;
+  return {groups, each};
+}
+
+// A slice of an image's depth: from the tensor, and into the order that a part reads
+Reordering slice_reordering(const Strided& x, std::int64_t channels) {
+  const Extents64 shape{1, channels, 1, x.shape[3], x.shape[4]}, from = strides_of(x);
+  return reordering(desc_of(shape, {1, channels == 1 ? 1 : from[1], 1, from[3], from[4]}),
+                    desc_of(shape, {1, 1, 1, x.shape[4] * channels, channels}));
+}
+
+}  // namespace
+
+struct Conv3d::State {
+  State(const Volumes& v, const Strided& from, const Strided& filter, bool bias, const Strided& to, bool constant);
+
+  void read_filters(const float* from, std::byte* filters, const Parallel& parallel) const;
+  void read_images(const float* from, float* images, const Parallel& parallel) const;
+  void multiply(const float* images, const std::byte* filters, const float* bias, float* to, const Parallel&) const;
+  void run_part(std::int64_t image, std::int64_t number, const float* images, const std::byte* filters,
+                const float* bias, float* to) const;
+
+  const Part& part(std::int64_t number) const { return number == parts - 1 ? last : first; }
+  std::size_t filter_bytes() const { return aligned_size(first.filter.get_size()); }  // of a part
+  std::int64_t source_elements() const { return in_channels * x.shape[2] * x.shape[3] * x.shape[4]; }
+
+  Strided x, w, y;
+  bool is_constant;
+  std::int64_t groups, channels;  // of a part; the last one may have fewer channels
+  std::int64_t parts;             // of an image
+  std::int64_t sources;           // images' parts that parts read: one for all of them, or one each
+  std::int64_t in_channels;       // of a source
+  std::int64_t filter_step;       // elements from one part's filter to the next one's
+  Part first, last;
+  Reordering read_slice;
+  std::once_flag once;
+  AlignedBuffer constant_filters;
+};
+
+Conv3d::State::State(const Volumes& v, const Strided& from, const Strided& filter, bool bias, const Strided& to,
+                     bool constant)
+    : x(from),
+      w(filter),
+      y(to),
+      is_constant(constant),
+      groups(part_of(v, to.shape[1]).first),
+      channels(part_of(v, to.shape[1]).second * groups),
+      parts((to.shape[1] + channels - 1) / channels),
+      sources(v.groups == 1 ? 1 : parts),
+      in_channels(from.shape[1] / v.groups * groups),
+      filter_step(v.groups == 1 ? channels * filter.strides[v.transposed ? 1 : 0]
+                                : groups * (filter.shape[0] / v.groups) * filter.strides[0]),
+      first(v, from, filter, bias, to, groups, channels / groups),
+      last(v, from, filter, bias, to, groups, (to.shape[1] - (parts - 1) * channels) / groups),
+      read_slice(slice_reordering(from, in_channels)) {}
+
+void Conv3d::State::read_filters(const float* from, std::byte* filters, const Parallel& parallel) const {
+  parallel(parts, [&](std::int64_t begin, std::int64_t end) {
+    const auto pad = ScratchPool::shared().borrow(std::max(first.read_filter.scratchpad, last.read_filter.scratchpad));
+    for (std::int64_t i = begin; i < end; ++i)
+      part(i).read_filter.call(
+          {from + i * filter_step, filters + static_cast<std::size_t>(i) * filter_bytes(), pad.data()});
+  });
+}
+
+void Conv3d::State::read_images(const float* from, float* images, const Parallel& parallel) const {
+  const std::int64_t depth = x.shape[2], slice = in_channels * x.shape[3] * x.shape[4];
+  parallel(x.shape[0] * sources * depth, [&](std::int64_t begin, std::int64_t end) {
+    const auto pad = ScratchPool::shared().borrow(read_slice.scratchpad);
+    for (std::int64_t i = begin; i < end; ++i) {
+      const std::int64_t source = i / depth % sources, image = i / depth / sources;
+      const std::int64_t offset = image * x.strides[0] + source * in_channels * x.strides[1] + i % depth * x.strides[2];
+      read_slice.call({from + offset, images + i * slice, pad.data()});
+    }
+  });
+}
+
+// Scratch: oneDNN's | the result, channels innermost
+void Conv3d::State::run_part(std::int64_t image, std::int64_t number, const float* images, const std::byte* filters,
+                             const float* bias, float* to) const {
+  const Part& p = part(number);
+  const std::size_t pad = aligned_size(std::max(p.scratchpad, p.write.scratchpad));
+  const auto lease = ScratchPool::shared().borrow(pad + p.target.get_size());
+  std::byte* const result = lease.data() + pad;
+  const std::int64_t source = sources == 1 ? 0 : number;
+  p.call({images + (image * sources + source) * source_elements(),
+          filters + static_cast<std::size_t>(number) * filter_bytes(), bias ? bias + number * channels : nullptr,
+          result, lease.data()});
+  p.write.call({result, to + image * y.strides[0] + number * channels * y.strides[1], lease.data()});
+}
+
+void Conv3d::State::multiply(const float* images, const std::byte* filters, const float* bias, float* to,
+                             const Parallel& parallel) const {
+  parallel(y.shape[0] * parts, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) run_part(i / parts, i % parts, images, filters, bias, to);
+  });
+}
+
+Conv3d::Conv3d(const Volumes& v, const Strided& x, const Strided& w, bool has_bias, const Strided& y,
+               bool constant_filter) {
+  if (count_of(y.shape) == 0) return;
+  const SingleThreaded single;
+  state_ = std::make_shared<State>(v, x, w, has_bias, y, constant_filter);
+}
+
+void Conv3d::run(const void* x, const void* w, const void* bias, void* y, const Parallel& parallel) const {
+  if (!state_) return;  // no element
+  State& s = *state_;
+  const std::size_t images = aligned_size(static_cast<std::size_t>(count_of(s.x.shape)) * sizeof(float));
+  const std::size_t filters = s.filter_bytes() * static_cast<std::size_t>(s.parts);
+  if (s.is_constant)
+    std::call_once(s.once, [&] {
+      s.constant_filters = AlignedBuffer(filters);
+      s.read_filters(static_cast<const float*>(w), s.constant_filters.data(), parallel);
+    });
+  const auto lease = ScratchPool::shared().borrow(images + (s.is_constant ? 0 : filters));
+  if (!s.is_constant) s.read_filters(static_cast<const float*>(w), lease.data() + images, parallel);
+  auto* const source = reinterpret_cast<float*>(lease.data());
+  s.read_images(static_cast<const float*>(x), source, parallel);
+  s.multiply(source, s.is_constant ? s.constant_filters.data() : lease.data() + images, static_cast<const float*>(bias),
+             static_cast<float*>(y), parallel);
 }
 
 }  // namespace unisono::cpu

@@ -1,5 +1,5 @@
 #pragma once
-/// Batched matrix products, and convolutions of volumes, both by oneDNN.
+/// Batched matrix products.
 
 #include <memory>
 
@@ -22,15 +22,5 @@ class BatchedMatmul {
   struct State;
   std::shared_ptr<const State> state_;
 };
-
-/// Three entries each.
-struct Volumes {
-  Extents64 stride, dilation, before, after, output_pad;
-  std::int64_t groups = 1;
-  bool transposed = false;
-};
-
-/// x (N,C,D,H,W), w (K,C/groups,…) or, transposed, (C,K/groups,…), bias (K) or null → y (N,K,…); f32, dense row-major.
-void conv3d(const Volumes& v, const Strided& x, const Strided& w, const Strided* bias, const Strided& y, int threads);
 
 }  // namespace unisono::cpu

@@ -33,8 +33,8 @@ Split split(const Strided& x, const std::vector<int>& axes, const Strided& to) {
 template <class T>
 using Wide = std::conditional_t<std::is_floating_point_v<T>, double, std::uint64_t>;
 
-// A reduction: accumulators begin with `start`, step(accumulator, element) takes an element in, merge(a, b) joins two
-// of them, and finish() makes the result
+// A reduction: accumulators begin with `start`, step(accumulator, element) takes an element in, merge(a, b) joins two,
+// finish() makes the result
 template <class T, class A, class Step, class Merge, class Finish>
 struct Fold {
   using Accumulator = A;
