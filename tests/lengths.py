@@ -41,9 +41,8 @@ KERNELS = {
     "kernels/unisono/load/sm90_producer.cuh": {"run": ROLE},
     "kernels/unisono/load/sm90_producer_warps.cuh": {"Producer<Kernel>::unfold": ROLE},
     "kernels/unisono/load/direct.cuh": {"multiply": UNROLLED},
-    "kernels/unisono/exchange/moments.cuh": {"warp_moments": UNROLLED},
-    "kernels/unisono/exchange/publish.cuh": {"publish_rows": UNROLLED},
-    "kernels/unisono/exchange/statistics_exchange.cuh": {"merge_entries": UNROLLED},
+    "kernels/unisono/exchange/sm90_fragment_moments.cuh": {"warp_moments": UNROLLED},
+    "kernels/unisono/exchange/sm90_publish_moments.cuh": {"publish_rows": UNROLLED},
     "kernels/unisono/epilogue/sm90_epilogue_stores.cuh": {"Epilogue<Config, Visitor>::store": UNROLLED},
     "kernels/unisono/epilogue/sm90_second_pass.cuh": {"prepare": UNROLLED},
     "kernels/unisono/epilogue/sm90_second_pass_normalise.cuh": {

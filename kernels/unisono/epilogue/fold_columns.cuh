@@ -148,7 +148,7 @@ struct FoldColumns {
         }
 #pragma unroll
         for (int i = 0; i < kMoments; ++i) {
-          Merger merger;
+          MomentMerger merger;
 #pragma unroll
           for (int w = 0; w < 4; ++w)
             merger.add(rows[w], own(w, kChannelFolds + 2 * i)[n], own(w, kChannelFolds + 2 * i + 1)[n]);

@@ -137,7 +137,7 @@ UNISONO_DEVICE void FoldColumns<Config, Visitor, List>::finish_group(int image, 
   for (int i = 0; i < domain.moments; ++i) {
     const float* from =
         of_channels(kChannelFolds + 3 * (domain.first_moment + i)) + size_t(image) * wide() + group * width;
-    Merger merger;
+    MomentMerger merger;
     for (int e = lane(); e < width * count; e += 32) {
       const float* at = from + e / width * wide() + e % width;
       merger.add(load_l2(at), load_l2(at + plane), load_l2(at + 2 * plane));

@@ -157,7 +157,7 @@ UNISONO_DEVICE float fold_in_order(Fold kind, const float* from, size_t stride, 
 // Moments lie as three planes, count, mean and M2.
 UNISONO_DEVICE Moments moments_in_order(const float* from, size_t plane, size_t stride, int count) {
   constexpr int kBatch = 4;
-  Merger merger;
+  MomentMerger merger;
   for (int base = 0; base < count; base += kBatch) {
     float values[kBatch][3];
 #pragma unroll

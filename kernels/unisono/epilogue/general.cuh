@@ -41,14 +41,14 @@
 //
 // Config::kWide: several tiles across the channels. What they have of their rows meets in the workspace. If only
 // close_row reads it (one level), the last of them concludes the rows. Config::kMeets: all of them read it; each
-// publishes its part, as tagged entries, then waits for the others', as in exchange/statistics_exchange.cuh with a row
-// of tiles in the place of an image: these are neighbours in the order of tiles and all in flight.
+// publishes its part, as tagged entries (exchange/message.cuh), then waits for the others', with a row of tiles in the
+// place of an image: these are neighbours in the order of tiles and all in flight.
 #pragma once
 #include "unisono/epilogue/fold_columns.cuh"
 #include "unisono/epilogue/returned.cuh"
 #include "unisono/epilogue/row_groups.cuh"
 #include "unisono/epilogue/sm90_epilogue.cuh"
-#include "unisono/exchange/statistics_exchange.cuh"
+#include "unisono/exchange/message.cuh"
 
 namespace unisono {
 

@@ -185,8 +185,7 @@ UNISONO_DEVICE void General<Config, Visitor>::exchange(const At& at, float (&fol
 #pragma unroll
     for (int r = 0; r < kRows; ++r)
       if ((r & 3) == quarter)
-        write_entry(row(part, r) + own, {value(r, 3 * part + 2), value(r, 3 * part), value(r, 3 * part + 1)},
-                    tail.epoch);
+        write_entry(row(part, r) + own, value(r, 3 * part), value(r, 3 * part + 1), value(r, 3 * part + 2), tail.epoch);
 #pragma unroll
   for (int r = 0; r < kRows; ++r)
 #pragma unroll

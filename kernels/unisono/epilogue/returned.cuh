@@ -20,7 +20,8 @@
 // and its `conclude` takes the tile's first columns ahead of the row.
 #pragma once
 #include "unisono/epilogue/fold_columns.cuh"
-#include "unisono/exchange/statistics_exchange.cuh"
+#include "unisono/exchange/message.cuh"
+#include "unisono/exchange/moments.cuh"
 
 namespace unisono {
 
@@ -59,7 +60,7 @@ struct ReturnedFolds : Returns<Visitor>::template List<level> {
 #pragma unroll
     for (int part = 0; part < divide_up(kValues, 3); ++part) {
       auto of = [&](int i) { return 3 * part + i < kValues ? value[smaller(3 * part + i, kValues - 1)] : 0.f; };
-      write_entry(entry<d>(columns, part, image, group), {of(2), of(0), of(1)}, columns.tail.epoch);
+      write_entry(entry<d>(columns, part, image, group), of(0), of(1), of(2), columns.tail.epoch);
     }
   }
 

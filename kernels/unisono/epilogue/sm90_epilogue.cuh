@@ -9,7 +9,7 @@
 #include "unisono/epilogue/sm90_head.cuh"
 #include "unisono/epilogue/tensors.cuh"
 #include "unisono/epilogue/visitor.cuh"
-#include "unisono/exchange/publish.cuh"
+#include "unisono/exchange/sm90_publish_moments.cuh"
 #include "unisono/exchange/statistics_exchange.cuh"
 #include "unisono/mma/sm90_wgmma.cuh"
 #include "unisono/ptx/sm90_tma.cuh"
@@ -74,6 +74,7 @@ struct Epilogue {
                     (kStores == Stores::kTma && !kByPhases && Config::kClusterN == 1 && kNorm != Norm::kGeneral),
                 "a head multiplies rows that are staged whole");
   static constexpr bool kExchange = kNorm == Norm::kResident || kNorm == Norm::kStreamed;
+  using Statistic = Moments;  // what is exchanged
   using Needs = GeneralNeeds<Config, Visitor, kNorm == Norm::kGeneral>;
   static constexpr int kMoments = Config::kMoments;  // channels of an entry of exchange/moment_store.cuh
   static_assert(kMoments == 0 || kNorm == Norm::kNone, "moments are stored of what the launch does not normalise");
@@ -109,7 +110,7 @@ struct Epilogue {
   // stored.
   static constexpr bool kApart = kNorm == Norm::kStreamed || kMoments > 0 || (kExchange && kFetch > 0 && !kFetchBefore);
   static constexpr int kMomentBytes = kApart ? kN * 8 : kStaging;  // a warp
-  static constexpr int kScratch = smaller(larger(128, kN + 126), (4 * kMomentBytes - kN * 4) / int(sizeof(Moments)));
+  static constexpr int kScratch = smaller(larger(128, kN + 126), (4 * kMomentBytes - kN * 4) / int(sizeof(Statistic)));
   static_assert(kNorm != Norm::kStreamed || kStoreBuffers == kStoresPerTile, "the staging buffers hold a whole tile");
   static_assert(!kSwap || kStoreBuffers >= smaller(2, kStoresPerTile),
                 "four warps write a slice while the one before is stored");
@@ -151,7 +152,7 @@ struct Epilogue {
 
   const ConvParams& fixed;
   const ConvGeometry& geometry;
-  const NormParams& norm;
+  const ExchangeParams& norm;
   const typename Visitor::Params& visitor;
   const typename Visitor::Uniform& uniform;
   u8* const memory;   // this warpgroup's kWarpgroupBytes, aligned as a swizzled slice needs

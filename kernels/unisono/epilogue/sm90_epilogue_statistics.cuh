@@ -52,7 +52,7 @@ UNISONO_DEVICE void Epilogue<Config, Visitor>::reduce_and_publish(const At& at) 
   }
   __syncwarp();
   const bool full = at.rows.all_valid(kPixels);
-  Publisher<Epilogue>{*this}.publish(at, full);
+  MomentPublisher<Epilogue>{*this}.publish(at, full);
   sync();
 }
 
@@ -60,27 +60,27 @@ template <class Config, class Visitor>
 UNISONO_DEVICE void Epilogue<Config, Visitor>::load_statistics(const At& at) const {
   constexpr int kAtOnce = kAccBlocks * kAccCount <= 96 && Config::kTileWarpgroups * Config::kTurns == 2 ? 8 : 4;
   float* column = columns() + kMean * kN;
-  const GroupStatistics<WarpgroupCrew<kAtOnce>, kN, kScratch, kUnit> statistics(
-      norm, {thread, barrier}, reinterpret_cast<Moments*>(moments(0)), epoch, at.image, at.first_channel,
+  const GroupStatistics<Statistic, WarpgroupCrew<kAtOnce>, kN, kScratch, kUnit> statistics(
+      norm, {thread, barrier}, reinterpret_cast<Statistic*>(moments(0)), epoch, at.image, at.first_channel,
       geometry.channels);
   statistics.gather();
   trace.mark(6);
   statistics.emit(
       at.slot == 0,
-      [&](int, int n, float mean, float variance) {
+      [&](int, int n, const MeanAndVariance& of) {
         typename Visitor::Late late;
         if constexpr (sizeof(late) >= 4) {
 #pragma unroll
           for (int i = 0; i < kLate; ++i) reinterpret_cast<float*>(&late)[i] = column[(1 + i) * kN + n];
         }
-        const float2 affine = Visitor::affine(late, uniform, mean, variance);
+        const float2 affine = Visitor::affine(late, uniform, of.mean, of.variance);
         column[kN + n] = affine.x;
         if constexpr (kCentred)
-          column[2 * kN + n] = fmaf(column[n] - mean, affine.x, affine.y);
+          column[2 * kN + n] = fmaf(column[n] - of.mean, affine.x, affine.y);
         else
-          column[n] = mean, column[2 * kN + n] = affine.y;
+          column[n] = of.mean, column[2 * kN + n] = affine.y;
       },
-      [&](int group, float mean, float variance) { record(at.image, group, mean, variance); });
+      [&](int group, const MeanAndVariance& of) { record(at.image, group, of.mean, of.variance); });
 }
 
 template <class Config, class Visitor>

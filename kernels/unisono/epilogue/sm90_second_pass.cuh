@@ -15,6 +15,7 @@ template <class Config, class Visitor>
 struct SecondPass {
   using First = Epilogue<Config, Visitor>;
   using At = typename First::At;
+  using Statistic = typename First::Statistic;
   static constexpr int kN = First::kN, kSlice = First::kSlice, kSlices = First::kSlices,
                        kSlabBytes = First::kSliceBytes;
   static constexpr int kLanesPerRow = kSlice / 8;  // 16 bytes a lane
@@ -25,7 +26,7 @@ struct SecondPass {
   static constexpr int kCentres = divide_up(kN, 32);  // channels a lane
   // Shared memory of a team: columns (mean, factor, shift, the visitor's), scratch of the warp that computes them.
   static constexpr int kColumns = 3 + Visitor::kColumnsAfter, kScratch = kN + 126;
-  static constexpr int kTeamBytes = divide_up(kColumns * kN * 4 + kScratch * int(sizeof(Moments)), 16) * 16;
+  static constexpr int kTeamBytes = divide_up(kColumns * kN * 4 + kScratch * int(sizeof(Statistic)), 16) * 16;
   // A warpgroup's bytes: four warps' offsets, the smem-resident tile's centres, barriers of the staging buffers.
   static constexpr int kOwnBytes = divide_up(5 * kN * 4 + 4 * kBuffers * 8, 16) * 16;
   // Lanes read slabs by ordinary loads after their fence and store: to pool them, or for the head.
@@ -86,20 +87,22 @@ struct SecondPass {
 #pragma unroll
       for (int i = 0; i < kEach; ++i)
         if constexpr (kAhead) late[i] = late_of(lane + 32 * i);
-      const GroupStatistics<WarpCrew, kN, kScratch, First::kUnit> statistics(
-          fixed.norm, {lane}, reinterpret_cast<Moments*>(columns + kColumns * kN), epoch, image, first_channel,
+      const GroupStatistics<Statistic, WarpCrew, kN, kScratch, First::kUnit> statistics(
+          fixed.norm, {lane}, reinterpret_cast<Statistic*>(columns + kColumns * kN), epoch, image, first_channel,
           channels);
       statistics.gather();
       mbarrier_wait(handover.empty, parity);
       parity ^= 1;
       statistics.emit(
           at.slot == 0,
-          [&](int i, int n, float mean, float variance) {
-            const float2 affine = Visitor::affine(kAhead ? late[kAhead ? i : 0] : late_of(n), uniform, mean, variance);
-            columns[n] = mean, columns[kN + n] = affine.x, columns[2 * kN + n] = affine.y;
+          [&](int i, int n, const MeanAndVariance& of) {
+            const float2 affine =
+                Visitor::affine(kAhead ? late[kAhead ? i : 0] : late_of(n), uniform, of.mean, of.variance);
+            columns[n] = of.mean, columns[kN + n] = affine.x, columns[2 * kN + n] = affine.y;
           },
-          [&](int group, float mean, float variance) {
-            if constexpr (Visitor::kStatistics) Visitor::statistics(visitor, uniform, image, group, mean, variance);
+          [&](int group, const MeanAndVariance& of) {
+            if constexpr (Visitor::kStatistics)
+              Visitor::statistics(visitor, uniform, image, group, of.mean, of.variance);
           });
       if constexpr (Visitor::kColumnsAfter > 0) {
 #pragma unroll 1

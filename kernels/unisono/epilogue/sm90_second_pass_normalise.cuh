@@ -57,14 +57,14 @@ UNISONO_DEVICE void SecondPass<Config, Visitor>::load(const At& at, int step, in
 template <class Config, class Visitor>
 UNISONO_DEVICE void SecondPass<Config, Visitor>::load_offsets(const At& at, bool spilled, int lane) const {
   const int units = first.geometry.channels / First::kUnit;
-  const Entry* slot = first.norm.slots + (size_t(at.image) * first.norm.slots_per_image + at.slot) * units;
+  const Message<Moments>* slot =
+      slots_of<Moments>(first.norm) + (size_t(at.image) * first.norm.slots_per_image + at.slot) * units;
   float centre[kCentres];
 #pragma unroll
   for (int i = 0; i < kCentres; ++i) {
     const int n = lane + 32 * i;
     if (spilled)
-      centre[i] =
-          __uint_as_float(load_whole(slot + smaller(first_channel + n, first.geometry.channels - 1) / First::kUnit).x);
+      centre[i] = read_message(slot + smaller(first_channel + n, first.geometry.channels - 1) / First::kUnit).mean;
     else
       centre[i] = n < kN ? centres()[n] : 0.f;
   }

@@ -1,12 +1,34 @@
 // Mean and M2 (the sum of squared deviations from the mean) of accumulators, merged by Chan's formula: no cancellation,
-// whatever the offset of the values.
+// whatever the offset of the values. A statistic of exchange/statistic.cuh.
 #pragma once
 #include "unisono/ptx/types.cuh"
 
 namespace unisono {
 
+struct MomentMerger;
+struct MomentBatches;
+
+struct MeanAndVariance {
+  float mean, variance;
+};
+
 struct Moments {
   float count, mean, m2;
+
+  static constexpr int kFloats = 3;
+  using Merger = MomentMerger;
+  using Batches = MomentBatches;
+  using Result = MeanAndVariance;
+
+  static UNISONO_DEVICE Moments identity() { return {0.f, 0.f, 0.f}; }
+  UNISONO_DEVICE float packed(int i) const { return i == 0 ? mean : i == 1 ? m2 : count; }
+  template <class Packed>
+  static UNISONO_DEVICE Moments unpack(const Packed& at) {
+    return {at(2), at(0), at(1)};
+  }
+  UNISONO_DEVICE void merge(const Moments& other);
+  static UNISONO_DEVICE Moments over_lanes(Moments m, int lanes);
+  UNISONO_DEVICE Result result() const;
 };
 
 UNISONO_DEVICE void merge(Moments& into, float count, float mean, float m2) {
@@ -17,162 +39,71 @@ UNISONO_DEVICE void merge(Moments& into, float count, float mean, float m2) {
   into.m2 = fmaf(delta * delta, into.count * share, into.m2 + m2);
   into.count = total;
 }
+UNISONO_DEVICE void Moments::merge(const Moments& other) { unisono::merge(*this, other.count, other.mean, other.m2); }
 
 // x / y to within a last place, without the branches of a division; y of ordinary size.
 UNISONO_DEVICE float quotient(float x, float y) {
   const float inverse = __fdividef(1.f, y), first = x * inverse;
   return fmaf(fmaf(-first, y, x), inverse, first);
 }
+UNISONO_DEVICE MeanAndVariance Moments::result() const { return {mean, quotient(m2, count)}; }
 
 // Merges many parts in order, their means relative to the first's: the running mean is then rounded at the size of the
 // differences, and at the size of the values only once.
-struct Merger {
+struct MomentMerger {
   float pivot = 0.f;
   Moments relative{0.f, 0.f, 0.f};
   UNISONO_DEVICE void add(float count, float mean, float m2) {
     if (relative.count == 0.f) pivot = mean;
     merge(relative, count, mean - pivot, m2);
   }
+  UNISONO_DEVICE void add(const Moments& m) { add(m.count, m.mean, m.m2); }
   UNISONO_DEVICE Moments total() const { return {relative.count, relative.mean + pivot, relative.m2}; }
 };
 
-// One warp's (mean, M2) over its rows, from accumulators in the matrix instruction's layout, for every kWidth
-// neighbouring channels together: moments[kColumns / kWidth] in shared memory, kWidth 1 or 2. kMasked: rows that do not
-// exist are left out. Shared memory is what the main loop of the other team is short of, and a shuffle costs it as much
-// as a load: two channels at once halve the shuffles.
-template <int kBlocks, int kColumns, int kWidth, bool kMasked, class Rows>
-UNISONO_DEVICE void warp_moments(const float (&acc)[kBlocks][kColumns / 2], float2* moments, const Rows& rows,
-                                 int warp) {
-  constexpr int kRows = 2 * kBlocks, kValues = kRows * kWidth;  // of a lane: rows, and values in an entry
-  static_assert((kRows & (kRows - 1)) == 0, "the tree of sums needs a power of two of rows");
-  const int lane = threadIdx.x & 31;
-  auto valid = [&](int i) { return !kMasked || rows.valid(64 * (i / 2) + 16 * warp + (lane >> 2) + 8 * (i & 1)); };
-  float count = 0.f;
+// The same for parts that arrive a batch at a time: a batch is merged at once, its mean first.
+struct MomentBatches {
+  Moments all{0.f, 0.f, 0.f};
+  float pivot = 0.f;
+  template <int kBatch, class Part>
+  UNISONO_DEVICE void add(const Part& part, bool first) {
+    if (first) pivot = part(0).mean;
+    float rows = 0.f, sum = 0.f, m2 = 0.f;
 #pragma unroll
-  for (int i = 0; i < kRows; ++i) count += valid(i) ? float(kWidth) : 0.f;
-  const float inverse = count > 0.f ? __fdividef(1.f, count) : 0.f;
-
-  // Butterfly over the eight lanes that hold an entry's rows; each step halves the entries a lane keeps.
-  // share: the partner's part of the joint count; weight: the factor of the squared difference.
-  float share[3], weight[3], own = count;
+    for (int i = 0; i < kBatch; ++i) {
+      const Moments m = part(i);
+      rows += m.count;
+      sum = fmaf(m.count, m.mean - pivot, sum);
+    }
+    const float mean = rows > 0.f ? __fdividef(sum, rows) : 0.f;
 #pragma unroll
-  for (int step = 0; step < 3; ++step) {
-    const float other = kMasked ? __shfl_xor_sync(~0u, own, 16 >> step) : own;
-    share[step] = own + other > 0.f ? __fdividef(other, own + other) : 0.f;
-    weight[step] = own * share[step];
-    own += other;
+    for (int i = 0; i < kBatch; ++i) {
+      const Moments m = part(i);
+      const float delta = m.mean - pivot - mean;
+      m2 += fmaf(delta * delta, m.count, m.m2);
+    }
+    if (first)
+      all = {rows, mean, m2};
+    else
+      merge(all, rows, mean, m2);
   }
+  UNISONO_DEVICE Moments total() const { return {all.count, all.mean + pivot, all.m2}; }
+};
 
-  constexpr int kBatch = 8;                        // entries a lane reduces at once
-  constexpr int kEntries = kColumns / 4 / kWidth;  // of a lane: entry e is pair e * kWidth / 2 of its channels
-#pragma unroll
-  for (int batch = 0; batch < divide_up(kEntries, kBatch); ++batch) {
-    float mean[kBatch], m2[kBatch];
-#pragma unroll
-    for (int k = 0; k < kBatch; ++k) {
-      mean[k] = m2[k] = 0.f;
-      const int entry = kBatch * batch + k;
-      if (entry >= kEntries) continue;
-      auto value = [&](int i) {  // rows first, then the second channel's
-        const int pair = kWidth == 2 ? entry : entry / 2, channel = kWidth == 2 ? i / kRows : entry & 1,
-                  row = i % kRows;
-        return acc[row / 2][4 * pair + 2 * (row & 1) + channel];
-      };
-      if constexpr (kMasked) {
-        const float pivot = valid(0) ? value(0) : 0.f;  // the reciprocal's error meets only differences
-        float sum = 0.f;
-#pragma unroll
-        for (int i = 0; i < kValues; ++i)
-          if (valid(i % kRows)) sum += value(i) - pivot;
-        mean[k] = fmaf(sum, inverse, pivot);
-#pragma unroll
-        for (int i = 0; i < kValues; ++i)
-          if (valid(i % kRows)) {
-            const float deviation = value(i) - mean[k];
-            m2[k] = fmaf(deviation, deviation, m2[k]);
-          }
-      } else {  // equal counts: a tree of sums, with M2 += (difference of sums)^2 / (2 n), n the values of each
-        float sums[kValues];
-#pragma unroll
-        for (int i = 0; i < kValues; ++i) sums[i] = value(i);
-#pragma unroll
-        for (int n = 1; n < kValues; n *= 2) {
-          float squares = 0.f;
-#pragma unroll
-          for (int i = 0; i < kValues; i += 2 * n) {
-            const float difference = sums[i + n] - sums[i];
-            squares = fmaf(difference, difference, squares);
-            sums[i] += sums[i + n];
-          }
-          m2[k] = fmaf(squares, 0.5f / n, m2[k]);
-        }
-        mean[k] = sums[0];  // the sum, for now
-      }
-    }
-#pragma unroll
-    for (int step = 0; step < 3; ++step) {
-      const int half = kBatch >> (step + 1);
-      const bool upper = lane & (16 >> step);
-#pragma unroll
-      for (int k = 0; k < half; ++k) {
-        const float kept_mean = upper ? mean[k + half] : mean[k], sent_mean = upper ? mean[k] : mean[k + half];
-        const float kept_m2 = upper ? m2[k + half] : m2[k], sent_m2 = upper ? m2[k] : m2[k + half];
-        const float other = __shfl_xor_sync(~0u, sent_mean, 16 >> step);
-        const float delta = other - kept_mean;
-        m2[k] = fmaf(delta * (kMasked ? weight[step] : 0.5f / (kValues << step)), delta,
-                     kept_m2 + __shfl_xor_sync(~0u, sent_m2, 16 >> step));
-        mean[k] = kMasked ? fmaf(delta, share[step], kept_mean) : kept_mean + other;
-      }
-    }
-    if (!kMasked) mean[0] *= 1.f / (8 * kValues);
-    // This lane now holds k = 4*bit4 + 2*bit3 + bit2 of its batch.
-    const int entry = kBatch * batch + (lane >> 4 & 1) * 4 + (lane >> 3 & 1) * 2 + (lane >> 2 & 1);
-    if (entry < kEntries)
-      moments[kWidth == 2 ? 4 * entry + (lane & 3) : 8 * (entry >> 1) + 2 * (lane & 3) + (entry & 1)] = {mean[0],
-                                                                                                         m2[0]};
+UNISONO_DEVICE Moments Moments::over_lanes(Moments m, int lanes) {
+  __syncwarp();
+  const float pivot = __shfl_sync(~0u, m.mean, int(threadIdx.x) & 31 & ~(lanes - 1)), own = m.mean - pivot,
+              rows = m.count;
+  float sum = own * rows;
+  for (int distance = 1; distance < lanes; distance *= 2) {
+    sum += __shfl_xor_sync(~0u, sum, distance);
+    m.count += __shfl_xor_sync(~0u, m.count, distance);
   }
-}
-
-// Channels first (epilogue/sm90_fragment.cuh): (mean, M2) of this warp's channels over all rows, in moments[channels of
-// the tile] in shared memory. If kCentre the accumulators are left centred by their channels' means. `count` rows
-// exist; kMasked: the others are left out.
-template <int kBlocks, int kCount, bool kCentre, bool kMasked, class Rows>
-UNISONO_DEVICE void channel_moments(float (&acc)[kBlocks][kCount], float2* moments, const Rows& rows, float count,
-                                    int warp) {
-  constexpr int kEach = kCount / 2,
-                kWays = 8;  // rows of a channel in a lane; sums side by side, which keeps their rounding small
-  const int lane = threadIdx.x & 31;
-  auto valid = [&](int i) { return !kMasked || rows.valid(8 * (i / 2) + 2 * (lane & 3) + (i & 1)); };
-  const float inverse = kMasked ? (count > 0.f ? __fdividef(1.f, count) : 0.f) : 1.f / (4 * kEach);
-#pragma unroll
-  for (int b = 0; b < kBlocks; ++b)
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      auto value = [&](int i) -> float& { return acc[b][4 * (i / 2) + 2 * half + (i & 1)]; };
-      float sums[kWays];
-#pragma unroll
-      for (int i = 0; i < kEach; ++i) {
-        const float x = valid(i) ? value(i) : 0.f;
-        sums[i % kWays] = i < kWays ? x : sums[i % kWays] + x;
-      }
-#pragma unroll
-      for (int n = kWays / 2; n > 0; n /= 2)
-#pragma unroll
-        for (int i = 0; i < n; ++i) sums[i] += sums[i + n];
-      const float sum = over_four_lanes(sums[0]);
-      float mean = sum * inverse;
-      if constexpr (kMasked)
-        mean = fmaf(fmaf(-mean, count, sum), inverse, mean);  // the quotient without the reciprocal's error
-      float squares[4] = {};
-#pragma unroll
-      for (int i = 0; i < kEach; ++i) {
-        const float deviation = value(i) - mean;
-        if constexpr (kCentre) value(i) = deviation;
-        if (valid(i)) squares[i % 4] = fmaf(deviation, deviation, squares[i % 4]);
-      }
-      const float m2 = over_four_lanes((squares[0] + squares[1]) + (squares[2] + squares[3]));
-      if ((lane & 3) == 0) moments[64 * b + 16 * warp + lane / 4 + 8 * half] = {mean, m2};
-    }
+  const float joint = m.count > 0.f ? __fdividef(sum, m.count) : 0.f, delta = own - joint;
+  m.m2 = fmaf(delta * delta, rows, m.m2);
+  for (int distance = 1; distance < lanes; distance *= 2) m.m2 += __shfl_xor_sync(~0u, m.m2, distance);
+  m.mean = joint + pivot;
+  return m;
 }
 
 }  // namespace unisono

@@ -1,91 +1,29 @@
-// Normalisation statistics shared by the blocks of one launch.
+// Statistics (exchange/statistic.cuh) of groups of channels, merged over an image by the blocks of one launch.
 //
-// Every warpgroup writes the moments of its rows to a slot of its own, one entry a unit. A unit is the largest run of
-// channels (kUnit) that crosses neither a group's border nor a tile's, gcd(channels of a group, kTileN). An entry is
-// sixteen bytes (mean, M2, count, tag) stored as one; the tag is the launch's epoch plus one. A reader polls the entry
-// itself until the tag is this launch's, so that neither counters nor fences stand between writer and reader, and a
-// replay needs no memset. Where an image has more entries than its readers load at once, its slots form teams of up to
-// 128. Each member of a team merges a share of its units over the team; whoever normalises merges the teams. Every
+// Every warpgroup writes the statistic of its rows to a slot of its own, a message a unit (exchange/message.cuh). A
+// unit is the largest run of channels (kUnit) that crosses neither a group's border nor a tile's, gcd(channels of a
+// group, kTileN). Where an image has more messages than its readers load at once, its slots form teams of up to 128.
+// Each member of a team merges a share of its units over the team; whoever needs the result merges the teams. Every
 // merge has a fixed order, whoever performs it: the same bits each run.
 #pragma once
-#include "unisono/exchange/moments.cuh"
-#include "unisono/ptx/global.cuh"
-#include "unisono/ptx/sm90_barrier.cuh"
+#include "unisono/exchange/message.cuh"
 
 namespace unisono {
 
-UNISONO_DEVICE void write_entry(Entry* entry, const Moments& m, u32 epoch) {
-  delay_point();
-  store_whole(entry, {__float_as_uint(m.mean), __float_as_uint(m.m2), __float_as_uint(m.count), epoch + 1});
+// Slots and teams of an exchange: (images, slots, units) and (images, teams, units).
+template <class Statistic>
+UNISONO_DEVICE Message<Statistic>* slots_of(const ExchangeParams& p) {
+  return reinterpret_cast<Message<Statistic>*>(p.slots);
 }
-
-constexpr u32 kPollPause = 100;  // ns; thousands of threads poll: leave the cache to the main loops
-
-// Merges `count` entries that lie `stride` apart, in order, each once it is written. kBatch loads are in flight. Means
-// are relative to the first, as Merger's are; a batch is merged at once, its mean first.
-template <int kBatch>
-UNISONO_DEVICE Moments merge_entries(const Entry* entry, size_t stride, int count, u32 epoch) {
-  float pivot = 0.f;
-  Moments all{0.f, 0.f, 0.f};
-  for (int base = 0; base < count; base += kBatch) {
-    uint4 values[kBatch];
-#pragma unroll
-    for (int i = 0; i < kBatch; ++i) values[i] = {0, 0, 0, base + i < count ? epoch : epoch + 1};
-    Watchdog watchdog;
-    delay_point();
-    for (;;) {
-#pragma unroll
-      for (int i = 0; i < kBatch; ++i)
-        if (values[i].w != epoch + 1) values[i] = load_whole(entry + (base + i) * stride);
-      bool complete = true;
-#pragma unroll
-      for (int i = 0; i < kBatch; ++i) complete &= values[i].w == epoch + 1;
-      if (complete) break;
-      __nanosleep(kPollPause);
-      watchdog.tick();
-    }
-    if (base == 0) pivot = __uint_as_float(values[0].x);
-    float rows = 0.f, sum = 0.f, m2 = 0.f;
-#pragma unroll
-    for (int i = 0; i < kBatch; ++i) {
-      rows += __uint_as_float(values[i].z);
-      sum = fmaf(__uint_as_float(values[i].z), __uint_as_float(values[i].x) - pivot, sum);
-    }
-    const float mean = rows > 0.f ? __fdividef(sum, rows) : 0.f;
-#pragma unroll
-    for (int i = 0; i < kBatch; ++i) {
-      const float delta = __uint_as_float(values[i].x) - pivot - mean;
-      m2 += fmaf(delta * delta, __uint_as_float(values[i].z), __uint_as_float(values[i].y));
-    }
-    if (base == 0)
-      all = {rows, mean, m2};
-    else
-      merge(all, rows, mean, m2);
-  }
-  return {all.count, all.mean + pivot, all.m2};
-}
-
-// What `lanes` neighbouring lanes have, a power of two of them, in the first; by whole warps.
-UNISONO_DEVICE Moments merge_lanes(Moments m, int lanes) {
-  __syncwarp();
-  const float pivot = __shfl_sync(~0u, m.mean, int(threadIdx.x) & 31 & ~(lanes - 1)), own = m.mean - pivot,
-              count = m.count;
-  float sum = own * count;
-  for (int distance = 1; distance < lanes; distance *= 2) {
-    sum += __shfl_xor_sync(~0u, sum, distance);
-    m.count += __shfl_xor_sync(~0u, m.count, distance);
-  }
-  const float mean = m.count > 0.f ? __fdividef(sum, m.count) : 0.f, delta = own - mean;
-  m.m2 = fmaf(delta * delta, count, m.m2);
-  for (int distance = 1; distance < lanes; distance *= 2) m.m2 += __shfl_xor_sync(~0u, m.m2, distance);
-  m.mean = mean + pivot;
-  return m;
+template <class Statistic>
+UNISONO_DEVICE Message<Statistic>* teams_of(const ExchangeParams& p) {
+  return reinterpret_cast<Message<Statistic>*>(p.teams);
 }
 
 // The share of team work that falls to the owner of `slot`: some of the tile's units, over the whole team. By whole
-// warps, `warp` of `warps`: a unit a warp, an entry a lane, then a tree.
-template <int kUnit>
-UNISONO_DEVICE void merge_share(const NormParams& p, int image, int slot, int first_channel, int tile_channels,
+// warps, `warp` of `warps`: a unit a warp, a message a lane, then a tree.
+template <class Statistic, int kUnit>
+UNISONO_DEVICE void merge_share(const ExchangeParams& p, int image, int slot, int first_channel, int tile_channels,
                                 int channels, u32 epoch, int warp, int warps) {
   const int units = channels / kUnit, first_unit = first_channel / kUnit;
   const int team = slot / p.team_slots, first = team * p.team_slots, member = slot - first;
@@ -93,10 +31,12 @@ UNISONO_DEVICE void merge_share(const NormParams& p, int image, int slot, int fi
   const int share = divide_up(tile_channels / kUnit, members), begin = first_unit + member * share;
   const int end = smaller(smaller(begin + share, first_unit + tile_channels / kUnit), units);
   for (int unit = begin + warp; unit < end; unit += warps) {
-    const Entry* entry = p.slots + (size_t(image) * p.slots_per_image + first + lane) * units + unit;
-    const Moments m =
-        merge_lanes(merge_entries<4>(entry, size_t(32) * units, divide_up(larger(0, members - lane), 32), epoch), 32);
-    if (lane == 0) write_entry(p.teams + (size_t(image) * p.teams_per_image + team) * units + unit, m, epoch);
+    const Message<Statistic>* message =
+        slots_of<Statistic>(p) + (size_t(image) * p.slots_per_image + first + lane) * units + unit;
+    const Statistic merged = Statistic::over_lanes(
+        merge_messages<4>(message, size_t(32) * units, divide_up(larger(0, members - lane), 32), epoch), 32);
+    if (lane == 0)
+      write_message(teams_of<Statistic>(p) + (size_t(image) * p.teams_per_image + team) * units + unit, merged, epoch);
   }
 }
 
@@ -114,12 +54,13 @@ struct WarpCrew {
 };
 
 // Statistics of the groups of kColumns channels from first_channel, once the image is complete. Groups may begin before
-// the first channel and end behind the last. `scratch` holds kScratch moments; groups too wide for it take a slow path.
-template <class Crew, int kColumns, int kScratch, int kUnit>
+// the first channel and end behind the last. `scratch` holds kScratch statistics; groups too wide for it take a slow
+// path.
+template <class Statistic, class Crew, int kColumns, int kScratch, int kUnit>
 struct GroupStatistics {
-  const NormParams& p;
+  const ExchangeParams& p;
   const Crew crew;
-  Moments* const scratch;
+  Statistic* const scratch;
   const u32 epoch;
   const int image, first_channel, channels, last, begin, count;  // channels up to `last`; the units of their groups
   const size_t units;
@@ -127,7 +68,7 @@ struct GroupStatistics {
   static constexpr int kEach = divide_up(kColumns, Crew::kThreads);
   int group_unit[kEach];  // of this thread's channels: where their groups' units begin, from `begin`
 
-  UNISONO_DEVICE GroupStatistics(const NormParams& p, const Crew& crew, Moments* scratch, u32 epoch, int image,
+  UNISONO_DEVICE GroupStatistics(const ExchangeParams& p, const Crew& crew, Statistic* scratch, u32 epoch, int image,
                                  int first_channel, int channels)
       : p(p),
         crew(crew),
@@ -148,10 +89,12 @@ struct GroupStatistics {
           begin;
   }
 
-  UNISONO_DEVICE const Entry* teams() const { return p.teams + size_t(image) * p.teams_per_image * units; }
+  UNISONO_DEVICE const Message<Statistic>* teams() const {
+    return teams_of<Statistic>(p) + size_t(image) * p.teams_per_image * units;
+  }
 
-  // Waits for the image; leaves the moments of the groups' units in the scratch, if they fit. The teams of a unit are
-  // divided among `parts` neighbouring lanes, a power of two, so that all entries are loaded at once; a tree of
+  // Waits for the image; leaves the statistics of the groups' units in the scratch, if they fit. The teams of a unit
+  // are divided among `parts` neighbouring lanes, a power of two, so that all messages are loaded at once; a tree of
   // shuffles merges what they have.
   UNISONO_DEVICE void gather() const {
     if (!fits) return;
@@ -163,16 +106,16 @@ struct GroupStatistics {
     for (int i = crew.thread >> shift; (i & ~((32 >> shift) - 1)) < count;
          i += Crew::kThreads >> shift) {  // whole warps
       const bool exists = i < count;
-      Moments m = merge_entries<Crew::kBatch>(teams() + part * units + begin + i, units << shift,
-                                              exists ? (p.teams_per_image - part + parts - 1) >> shift : 0, epoch);
-      if (shift > 0) m = merge_lanes(m, parts);
+      Statistic m = merge_messages<Crew::kBatch>(teams() + part * units + begin + i, units << shift,
+                                                 exists ? (p.teams_per_image - part + parts - 1) >> shift : 0, epoch);
+      if (shift > 0) m = Statistic::over_lanes(m, parts);
       if (exists && part == 0) scratch[i] = m;
     }
     crew.sync();
   }
 
-  // Thread t calls emit(i, n, mean, variance) for the channels n = t + kThreads * i of the tile that exist, and once a
-  // group that begins in the tile record(group, mean, variance) if `recorder`.
+  // Thread t calls emit(i, n, result) for the channels n = t + kThreads * i of the tile that exist, and once a group
+  // that begins in the tile record(group, result) if `recorder`.
   template <class Emit, class Record>
   UNISONO_DEVICE void emit(bool recorder, Emit&& emit, Record&& record) const {
     const int width = p.group_channels;
@@ -180,29 +123,27 @@ struct GroupStatistics {
     for (int j = 0; j < kEach; ++j) {
       const int n = crew.thread + Crew::kThreads * j, c = first_channel + n;
       if (n >= kColumns || c >= last) break;
-      const Moments all =
+      const Statistic all =
           fits ? merge_units(scratch + group_unit[j], width / kUnit) : merge_group(group_unit[j], width / kUnit);
-      const float variance = quotient(all.m2, all.count);
-      emit(j, n, all.mean, variance);
+      const typename Statistic::Result result = all.result();
+      emit(j, n, result);
       if (const int first = (begin + group_unit[j]) * kUnit; recorder && c == first)
-        record(divided(first, p.by_group_channels), all.mean, variance);
+        record(divided(first, p.by_group_channels), result);
     }
     crew.sync();
   }
 
-  static UNISONO_DEVICE Moments merge_units(const Moments* unit, int units) {
-    Moments all = unit[0];
+  static UNISONO_DEVICE Statistic merge_units(const Statistic* unit, int units) {
+    Statistic all = unit[0];
     if (units == 1) return all;
-    Merger merger;
-    for (int i = 0; i < units; ++i) merger.add(unit[i].count, unit[i].mean, unit[i].m2);
+    typename Statistic::Merger merger;
+    for (int i = 0; i < units; ++i) merger.add(unit[i]);
     return merger.total();
   }
-  UNISONO_DEVICE Moments merge_group(int first, int count) const {
-    Merger merger;
-    for (int i = 0; i < count; ++i) {
-      const Moments m = merge_entries<4>(teams() + begin + first + i, units, p.teams_per_image, epoch);
-      merger.add(m.count, m.mean, m.m2);
-    }
+  UNISONO_DEVICE Statistic merge_group(int first, int count) const {
+    typename Statistic::Merger merger;
+    for (int i = 0; i < count; ++i)
+      merger.add(merge_messages<4>(teams() + begin + first + i, units, p.teams_per_image, epoch));
     return merger.total();
   }
 };

@@ -118,13 +118,13 @@ struct HeadOutput {
 
 // One tagged entry of an exchange: written and read as one. The tag is the launch's epoch plus one.
 struct alignas(16) Entry {
-  float mean, m2, count;
+  float values[3];
   u32 tag;
 };
 
 // Statistics shared by the blocks of one launch, see exchange/statistics_exchange.cuh; or moments that are stored,
-// `slots` alone: exchange/moment_store.cuh.
-struct NormParams {
+// `slots` alone: exchange/moment_store.cuh. Each statistic fills as many entries as its floats need, three an entry.
+struct ExchangeParams {
   Entry* slots;  // (images, slots, units)
   Entry* teams;  // (images, teams, units); `slots` itself if a team is one slot
   int slots_per_image, team_slots, teams_per_image, group_channels;
@@ -158,7 +158,7 @@ struct EpochParams {
 struct alignas(64) ConvParams {
   TensorMap activation, filter, output, side;  // side: the second store; unused without one
   ConvGeometry geometry;
-  NormParams norm;
+  ExchangeParams norm;
   SplitParams split;
   EpochParams launch;
   void* side_memory;  // base of the second store's tensor

@@ -138,7 +138,8 @@ UNISONO_DEVICE void ConvFprop<Config, Visitor>::merge_teams(const ConvParams& p,
     for (int member = 0; member < kTeam; ++member) {
       if (part(g, item) > 0) break;
       const At at = place_of(g, tile_of(g, item), rank, member);
-      merge_share<Config::kUnit>(p.norm, at.image, at.slot, at.first_channel, kN, g.channels, epoch, warp, warps);
+      merge_share<typename Tail::Statistic, Config::kUnit>(p.norm, at.image, at.slot, at.first_channel, kN, g.channels,
+                                                           epoch, warp, warps);
     }
 }
 

@@ -173,7 +173,7 @@ void Filling::run() {
   operands();
   outputs();
   if (at_.moments.data != nullptr) {
-    NormParams& norm = to_.bytes.at<ConvParams>().norm;
+    ExchangeParams& norm = to_.bytes.at<ConvParams>().norm;
     norm.slots_per_image = plan_.moments.slots;
     to_.put_address(to_.offset_of(&norm.slots), at_.moments);
   }

@@ -2,13 +2,13 @@
 // moments.
 #pragma once
 #include "unisono/exchange/moment_store.cuh"
-#include "unisono/exchange/moments.cuh"
+#include "unisono/exchange/sm90_fragment_moments.cuh"
 #include "unisono/exchange/statistics_exchange.cuh"
 
 namespace unisono {
 
 template <class Tile>
-struct Publisher {
+struct MomentPublisher {
   using At = typename Tile::At;
   static constexpr int kN = Tile::kN, kUnit = Tile::kUnit, kPixels = Tile::kPixels, kBlocks = Tile::kBlocks,
                        kMean = Tile::kMean, kMoments = Tile::kMoments;
@@ -28,12 +28,13 @@ struct Publisher {
   UNISONO_DEVICE void put(const At& at, int unit, const Moments& m) const {
     const int channel = at.first_channel + unit * kUnit, units = tile.geometry.channels / kUnit;
     if (channel >= tile.geometry.channels) return;
-    Entry* const entry =
-        tile.norm.slots + (size_t(at.image) * tile.norm.slots_per_image + at.slot) * units + channel / kUnit;
+    Message<Moments>* const message = slots_of<Moments>(tile.norm) +
+                                      (size_t(at.image) * tile.norm.slots_per_image + at.slot) * units +
+                                      channel / kUnit;
     if constexpr (kMoments > 0)
-      put_moments(entry, m);
+      put_moments(message->entries, m);
     else
-      write_entry(entry, m, tile.epoch);
+      write_message(message, m, tile.epoch);
   }
 
   UNISONO_DEVICE void publish_channels(const At& at, bool full) const {
