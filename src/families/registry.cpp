@@ -32,10 +32,9 @@ std::vector<const Family*> asked(Override& fixed) {
                               ir::did_you_mean(ir::nearest(named->second, names))));
 }
 
-/// The slowest, which serves nearly all: whoever fixes a field means a plan of the families ahead of it, and is told
-/// why there is none, not handed one of these.
+/// Whoever fixes a field is told why no family ahead has such a plan, not handed one of the last resort.
 bool has_to_be_named(const Family& family, const Override& given) {
-  return &family == &plain::family() && !given.fields.empty() && !given.fields.contains("family");
+  return family.is_last_resort() && !given.fields.empty() && !given.fields.contains("family");
 }
 
 std::string no_candidate(const Workload& w, const std::vector<Candidate>& all, const Override& fixed) {

@@ -47,6 +47,9 @@ class Family {
   virtual ~Family() = default;
   /// As `family=` of a plan's text names it, and its folder.
   virtual std::string_view name() const = 0;
+  /// It serves what no other family does, slower by far: a contraction of another family's and a launch for its
+  /// epilogue are faster. Who fixes a field means a plan of the families ahead of it, unless they name this one.
+  virtual bool is_last_resort() const { return false; }
 
   /// Why no plan of the family serves the workload; nothing: some may. Throws UserError for a workload that is wrong.
   virtual std::optional<Refusal> can_implement(const Workload& workload) const = 0;

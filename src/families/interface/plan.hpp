@@ -32,9 +32,6 @@ struct Plan {
   bool pitched_image = true, pitched_output = true;
   /// Its kernel is made for convolutions of several groups; what else serves them goes element by element.
   bool made_for_groups = false;
-  /// Its family serves what no other does: slower by far, so that a contraction of another family's and a launch
-  /// for its epilogue are faster.
-  bool last_resort = false;
   bool exclusive = true;  ///< its blocks leave no room on their SMs for those of another kernel
 
   /// The moments that it stores: channels of an entry (0: none are stored), and entries.

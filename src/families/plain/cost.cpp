@@ -10,7 +10,7 @@ namespace unisono::families::plain {
 namespace {
 
 /// What an architecture's largest chips have: multiply-adds of an SM in a clock, of f32 and of matrix instructions on
-/// 16 bits; memory, TB/s. From NVIDIA's architecture whitepapers.
+/// 16 bits; memory, TB/s. Estimates, none of them measured.
 struct Rates {
   int capability;  ///< compute capability times 10, and later
   double lanes, tensor_lanes, memory_tbps;

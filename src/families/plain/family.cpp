@@ -22,6 +22,7 @@ std::string_view name_in_memory(DType t) { return t == DType::tf32 ? "f32" : to_
 class Plain final : public Family {
  public:
   std::string_view name() const override { return "plain"; }
+  bool is_last_resort() const override { return true; }
 
   std::optional<Refusal> can_implement(const Workload& w) const override {
     if (std::string reason = refuse_device(w.device); !reason.empty())

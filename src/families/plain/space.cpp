@@ -74,7 +74,7 @@ std::optional<PlainPlan> lay_out(const Tiling& tiling, const Workload& w) {
   p.tiles = p.blocks = static_cast<int>(space.rows() / range * down * across * groups);
   p.threads = tiling.threads();
   p.shared_bytes = shared_bytes(p.config);
-  p.exclusive = false, p.last_resort = true;
+  p.exclusive = false;
   p.pitched_image = !p.config.planes, p.pitched_output = !p.config.planes;
   p.numerics.folds = false;
   if (w.epilogue.norm) lay_out_phases(p, w, space);

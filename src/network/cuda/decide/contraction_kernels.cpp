@@ -22,7 +22,7 @@ KernelChoice bare_kernel(const PlanningInput& in, const NetworkPlan& plan, const
 }
 
 bool is_last_resort(const std::optional<TensorCoreKernel>& kernel) {
-  return kernel && kernel->lowered.plan().last_resort;
+  return kernel && kernel->lowered.plan().family->is_last_resort();
 }
 
 // Family `plain` takes a whole region only if no other has a kernel for its sums
