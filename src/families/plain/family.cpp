@@ -25,8 +25,7 @@ class Plain final : public Family {
   bool is_last_resort() const override { return true; }
 
   std::optional<Refusal> can_implement(const Workload& w) const override {
-    if (std::string reason = refuse_device(w.device); !reason.empty())
-      return Refusal{Refusal::Scope::device, {std::move(reason)}};
+    if (auto refusal = refuse_device(w.device)) return refusal;
     auto reasons = refuse(w);
     if (reasons.empty()) return std::nullopt;
     return Refusal{Refusal::Scope::problem, std::move(reasons)};

@@ -75,11 +75,13 @@ void check_groups(const Workload& w) {
 
 }  // namespace
 
-std::string refuse_device(const plan::Device& d) {
+std::optional<Refusal> refuse_device(const plan::Device& d) {
   if (d.major * 10 + d.minor >= 75) return {};
-  return fmt::format(
-      "device: {} has compute capability {}.{}; the plain kernels are for 7.5 and later. Use the cpu device", d.name,
-      d.major, d.minor);
+  return Refusal{
+      Refusal::Scope::device,
+      {fmt::format(
+          "device: {} has compute capability {}.{}; the plain kernels are for 7.5 and later. Use the cpu device",
+          d.name, d.major, d.minor)}};
 }
 
 std::vector<std::string> refuse(const Workload& w) {

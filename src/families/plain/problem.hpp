@@ -2,6 +2,7 @@
 /// What the kernels of this family do not compute, and why.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -9,8 +10,8 @@
 
 namespace unisono::families::plain {
 
-/// Why there are no kernels for a device; empty: there are.
-std::string refuse_device(const plan::Device& device);
+/// Why there are no kernels for a device; nothing: there are.
+std::optional<Refusal> refuse_device(const plan::Device& device);
 
 /// Every reason why no plan serves the workload; none: all plans do. Throws UserError for a contraction or groups that
 /// are wrong.

@@ -121,17 +121,21 @@ void count_all(const plan::Epilogue& epilogue, ConvProblem& p) {
 
 }  // namespace
 
-std::string refuse_device(const plan::Device& d) {
+std::optional<plan::Refusal> refuse_device(const plan::Device& d) {
   if (d.major == 9 && d.minor == 0) return {};
-  return fmt::format("device: {} has compute capability {}.{}; the convolution kernels are for 9.0. Use the cpu device",
-                     d.name, d.major, d.minor);
+  return plan::Refusal{
+      plan::Refusal::Scope::device,
+      {fmt::format("device: {} has compute capability {}.{}; the convolution kernels are for 9.0. Use the cpu device",
+                   d.name, d.major, d.minor)}};
 }
+
+plan::Refusal unfit(std::string reason) { return {plan::Refusal::Scope::plan, {std::move(reason)}}; }
 
 Reasons refuse_problem(const plan::ConvTask& task, const plan::Epilogue& epilogue, const plan::Device& device) {
   const Conv2d& conv = task.conv;
   const Extents e = extents(task.contraction());
   Reasons reasons;
-  if (std::string reason = refuse_device(device); !reason.empty()) reasons.push_back(std::move(reason));
+  if (auto refusal = refuse_device(device)) reasons = std::move(refusal->reasons);
   check_operands(task, reasons);
   check_sizes(conv, e, reasons);
   check_gathered(task, reasons);

@@ -2,12 +2,14 @@
 /// A convolution and its epilogue as the planner sees them, checked once.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "plan/as_convolution.hpp"
 #include "plan/device.hpp"
 #include "plan/head.hpp"
+#include "plan/refusal.hpp"
 #include "plan/resampling.hpp"
 #include "plan/visitor_shape.hpp"
 
@@ -58,8 +60,11 @@ struct ConvProblem {
   std::int64_t pixels() const { return extents.rows_per_image(); }
 };
 
-/// Why these kernels do not exist for a device: they are for compute capability 9.0; empty: they do.
-std::string refuse_device(const plan::Device& device);
+/// Why these kernels do not exist for a device: they are for compute capability 9.0; nothing: they do.
+std::optional<plan::Refusal> refuse_device(const plan::Device& device);
+
+/// A refusal of one plan: another may serve.
+plan::Refusal unfit(std::string reason);
 
 /// Every reason why no kernel of this device serves it, whatever the plan; none: some may. Throws UserError for a wrong
 /// contraction.

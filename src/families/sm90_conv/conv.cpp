@@ -17,15 +17,15 @@ ConvCandidate examine(const ConvConfig& config, const sm90::ConvProblem& problem
   ConvCandidate c;
   c.plan.config = config;
   c.refusal = refuse_config(config, problem, device);
-  if (c.refusal.empty()) c.refusal = refuse_fields(config, fixed);
-  if (!c.refusal.empty()) return c;
+  if (!c.refusal) c.refusal = refuse_fields(config, fixed);
+  if (c.refusal) return c;
   try {
     c.plan = lay_out(config, problem, device);
     c.refusal = refuse_launch(c.plan, problem, device);
   } catch (const Unsupported& error) {  // a number that does not fit
-    c.refusal = fmt::format("size: {}", error.what());
+    c.refusal = sm90::unfit(fmt::format("size: {}", error.what()));
   }
-  if (c.refusal.empty()) c.plan.predicted_us = predict_us(c.plan, problem, device);
+  if (!c.refusal) c.plan.predicted_us = predict_us(c.plan, problem, device);
   return c;
 }
 
@@ -41,7 +41,7 @@ std::vector<ConvCandidate> conv_candidates(const plan::ConvTask& task, const pla
     for (const ConvConfig& config : configurations(problem, device, fields))
       all.push_back(examine(config, problem, device, fields));
   };
-  const auto legal = [](const ConvCandidate& c) { return c.refusal.empty(); };
+  const auto legal = [](const ConvCandidate& c) { return !c.refusal; };
   const auto phases = plan::by_phases(task.contraction());
   if (phases && fields.load != plan::Load::gather) add(*phases);
   if (std::ranges::none_of(all, legal)) add(task);

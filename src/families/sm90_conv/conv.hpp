@@ -2,6 +2,7 @@
 /// Plans for one convolution and its epilogue on sm_90a: which tile, cluster, schedule and way of normalising.
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "plan/as_convolution.hpp"
 #include "plan/device.hpp"
 #include "plan/epilogue.hpp"
+#include "plan/refusal.hpp"
 #include "unisono/contraction.hpp"
 
 namespace unisono::families::sm90_conv {
@@ -34,7 +36,7 @@ plan::ConvTask as_planned(const Contraction& contraction, const ConvConfig& conf
 
 struct ConvCandidate {
   ConvPlan plan;
-  std::string refusal;  ///< empty: legal
+  std::optional<plan::Refusal> refusal;  ///< none: legal
 };
 
 /// All candidates, legal ones first, the fastest predicted first. A transposed convolution that has phases runs by

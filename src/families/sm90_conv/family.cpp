@@ -27,8 +27,7 @@ class Sm90Conv final : public Family {
   std::string_view name() const override { return "sm90_conv"; }
 
   std::optional<Refusal> can_implement(const Workload& w) const override {
-    if (std::string reason = sm90::refuse_device(w.device); !reason.empty())
-      return Refusal{Refusal::Scope::device, {std::move(reason)}};
+    if (auto refusal = sm90::refuse_device(w.device)) return refusal;
     auto reasons = sm90::refuse_problem(w.task, w.epilogue, w.device);
     if (reasons.empty()) return std::nullopt;
     return Refusal{Refusal::Scope::problem, std::move(reasons)};
@@ -38,7 +37,7 @@ class Sm90Conv final : public Family {
     for (ConvCandidate& c : conv_candidates(w.task, w.epilogue, w.device, fixed)) {
       c.plan.family = this;
       all.push_back({std::make_shared<const ConvPlan>(std::move(c.plan))});
-      if (!c.refusal.empty()) all.back().refusal = Refusal{Refusal::Scope::plan, {std::move(c.refusal)}};
+      all.back().refusal = std::move(c.refusal);
     }
     return all;
   }

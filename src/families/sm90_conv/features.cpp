@@ -8,39 +8,43 @@
 
 namespace unisono::families::sm90_conv {
 
-std::string refuse_head(const ConvConfig& c, const sm90::ConvProblem& p) {
-  if (c.features.head != p.head) return "head: not as the epilogue says";
+std::optional<plan::Refusal> refuse_head(const ConvConfig& c, const sm90::ConvProblem& p) {
+  if (c.features.head != p.head) return sm90::unfit("head: not as the epilogue says");
   if (!c.features.head.any()) return {};
-  if (c.mode() == plan::NormMode::general) return "head: mode general, whose elements do not all go through TMA";
-  if (c.by_parity()) return "head: pixels of a phase; only tiles of whole pixels are multiplied again";
+  if (c.mode() == plan::NormMode::general)
+    return sm90::unfit("head: mode general, whose elements do not all go through TMA");
+  if (c.by_parity()) return sm90::unfit("head: pixels of a phase; only tiles of whole pixels are multiplied again");
   if (c.features.stores != sm90::Stores::tma)
-    return fmt::format("head: {} output channels in {}; only rows of a multiple of 8 go through TMA", p.extents.cols,
-                       c.features.stores == sm90::Stores::planes ? "planes" : "rows");
+    return sm90::unfit(fmt::format("head: {} output channels in {}; only rows of a multiple of 8 go through TMA",
+                                   p.extents.cols, c.features.stores == sm90::Stores::planes ? "planes" : "rows"));
   if (c.tile.n < p.extents.cols || c.schedule.cluster.n != 1)
-    return fmt::format("head: {} channels a tile, {} tiles across a cluster; one tile has all {} channels of its rows",
-                       c.tile.n, c.schedule.cluster.n, p.extents.cols);
+    return sm90::unfit(
+        fmt::format("head: {} channels a tile, {} tiles across a cluster; one tile has all {} channels of its rows",
+                    c.tile.n, c.schedule.cluster.n, p.extents.cols));
   if (slice_channels(c.tile.n) < 16)
-    return fmt::format("head: tiles of {} channels are staged by eights; a matrix instruction takes 16", c.tile.n);
+    return sm90::unfit(
+        fmt::format("head: tiles of {} channels are staged by eights; a matrix instruction takes 16", c.tile.n));
   return {};
 }
 
-std::string refuse_resampling(const ConvConfig& c, const sm90::ConvProblem& p) {
+std::optional<plan::Refusal> refuse_resampling(const ConvConfig& c, const sm90::ConvProblem& p) {
   const plan::Resampling& r = c.features.resampling;
-  if (r != p.resampling) return "resampled: not as the epilogue says";
+  if (r != p.resampling) return sm90::unfit("resampled: not as the epilogue says");
   if (!r.any()) return {};
-  if (c.by_parity()) return "resampled: pixels of a phase, which are no neighbours";
+  if (c.by_parity()) return sm90::unfit("resampled: pixels of a phase, which are no neighbours");
   if (c.features.stores != sm90::Stores::tma)
-    return fmt::format("resampled: {} output channels in {}; only rows of a multiple of 8 go through TMA",
-                       p.extents.cols, c.features.stores == sm90::Stores::planes ? "planes" : "rows");
+    return sm90::unfit(fmt::format("resampled: {} output channels in {}; only rows of a multiple of 8 go through TMA",
+                                   p.extents.cols, c.features.stores == sm90::Stores::planes ? "planes" : "rows"));
   if (r.pooled && !c.two_dimensional())
-    return "pooled: im2col tiles; windows of 2x2 pixels lie in halo tiles only, which take stride 1 and "
-           "TMA's loads";
+    return sm90::unfit(
+        "pooled: im2col tiles; windows of 2x2 pixels lie in halo tiles only, which take stride 1 and "
+        "TMA's loads");
   if (r.enlarged && !c.two_dimensional() && !runs_know_lines(p.extents.width))
-    return fmt::format(
+    return sm90::unfit(fmt::format(
         "enlarged: im2col tiles in image rows of {}; 16 neighbouring pixels are a part of one, or whole ones, at "
         "widths "
         "that are multiples or divisors of 16; else only halo tiles do",
-        p.extents.width);
+        p.extents.width));
   return {};
 }
 

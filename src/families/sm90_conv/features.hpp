@@ -1,21 +1,21 @@
 #pragma once
 /// What a configuration can do for an epilogue beside its elements: a head, pooled and enlarged stores, stored moments.
 
-#include <string>
+#include <optional>
 
 #include "families/sm90/problem.hpp"
 #include "families/sm90_conv/config.hpp"
 
 namespace unisono::families::sm90_conv {
 
-/// Why a kernel of this configuration cannot compute the head; empty: it can.
-std::string refuse_head(const ConvConfig& config, const sm90::ConvProblem& problem);
+/// Why a kernel of this configuration cannot compute the head; nothing: it can.
+std::optional<plan::Refusal> refuse_head(const ConvConfig& config, const sm90::ConvProblem& problem);
 
 /// Whether 16 neighbouring pixels of a run are always a part of one line, or whole lines.
 constexpr bool runs_know_lines(std::int64_t width) { return width % 16 == 0 || 16 % width == 0; }
 
-/// Why a kernel of this configuration cannot pool or enlarge; empty: it can.
-std::string refuse_resampling(const ConvConfig& config, const sm90::ConvProblem& problem);
+/// Why a kernel of this configuration cannot pool or enlarge; nothing: it can.
+std::optional<plan::Refusal> refuse_resampling(const ConvConfig& config, const sm90::ConvProblem& problem);
 
 /// EpilogueFeatures::moments for a tile of this width: channels that no boundary divides.
 int moments_unit(const sm90::ConvProblem& problem, int tile_n);

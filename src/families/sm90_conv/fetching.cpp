@@ -33,16 +33,17 @@ int fetchable(const ConvConfig& c, const sm90::ConvProblem& p) {
   return beyond_fetching(c, p).empty() ? std::min(p.fetchable, most_fetched) : 0;
 }
 
-std::string refuse_fetch(const ConvConfig& c, const sm90::ConvProblem& p) {
+std::optional<plan::Refusal> refuse_fetch(const ConvConfig& c, const sm90::ConvProblem& p) {
   const int count = c.features.fetch.value_or(0);
   if (count == 0) return {};
   if (const std::string reason = beyond_fetching(c, p); !reason.empty())
-    return fmt::format("fetch: {} operands by TMA; {}", count, reason);
+    return sm90::unfit(fmt::format("fetch: {} operands by TMA; {}", count, reason));
   if (count > fetchable(c, p))
-    return fmt::format("fetch: {} operands; {} [m,n] of 16 bits on one side of a normalisation, and up to {}", count,
-                       p.fetchable, most_fetched);
+    return sm90::unfit(
+        fmt::format("fetch: {} operands; {} [m,n] of 16 bits on one side of a normalisation, and up to {}", count,
+                    p.fetchable, most_fetched));
   if (c.features.store_buffers > most_buffers)
-    return fmt::format("fetch: into {} store buffers; up to {}", c.features.store_buffers, most_buffers);
+    return sm90::unfit(fmt::format("fetch: into {} store buffers; up to {}", c.features.store_buffers, most_buffers));
   return {};
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 /// From a configuration to a launch: tiles, slots of statistics, split-K, workspace. And what makes a launch illegal.
 
+#include <optional>
 #include <string>
 
 #include "families/interface/override.hpp"
@@ -27,13 +28,15 @@ std::int64_t steps_per_tile(const ConvConfig& config, const sm90::ConvProblem& p
 
 ConvPlan lay_out(const ConvConfig& config, const sm90::ConvProblem& problem, const plan::Device& device);
 
-/// Why no kernel of this configuration can serve the problem, whatever its launch; empty: none.
-std::string refuse_config(const ConvConfig& config, const sm90::ConvProblem& problem, const plan::Device& device);
+/// Why no kernel of this configuration can serve the problem, whatever its launch; nothing: one can.
+std::optional<plan::Refusal> refuse_config(const ConvConfig& config, const sm90::ConvProblem& problem,
+                                           const plan::Device& device);
 
-/// Why a configuration has no place for a field that an override fixes; empty: it has, for all.
-std::string refuse_fields(const ConvConfig& config, const plan::FixedFields& fixed);
+/// Why a configuration has no place for a field that an override fixes; nothing: it has, for all.
+std::optional<plan::Refusal> refuse_fields(const ConvConfig& config, const plan::FixedFields& fixed);
 
-/// Why this launch may not run (the statistics of an image do not fit in flight, nothing to split); empty: none.
-std::string refuse_launch(const ConvPlan& plan, const sm90::ConvProblem& problem, const plan::Device& device);
+/// Why this launch may not run (the statistics of an image do not fit in flight, nothing to split); nothing: it may.
+std::optional<plan::Refusal> refuse_launch(const ConvPlan& plan, const sm90::ConvProblem& problem,
+                                           const plan::Device& device);
 
 }  // namespace unisono::families::sm90_conv

@@ -9,25 +9,27 @@
 namespace unisono::families::sm90_conv {
 namespace {
 
+using sm90::unfit;
 using std::string;
 
-string check_tile(const ConvConfig& c) {
+std::optional<plan::Refusal> check_tile(const ConvConfig& c) {
   if (c.tile.m != 64 && c.tile.m != 128 && c.tile.m != 256)
-    return fmt::format("tile: {} rows; 64, 128 or 256", c.tile.m);
+    return unfit(fmt::format("tile: {} rows; 64, 128 or 256", c.tile.m));
   if (c.tile.n < 8 || c.tile.n > 256 || c.tile.n % 8 != 0)
-    return fmt::format("tile: {} channels; a multiple of 8 up to 256", c.tile.n);
+    return unfit(fmt::format("tile: {} channels; a multiple of 8 up to 256", c.tile.n));
   const bool words = c.element == DType::tf32;
-  if (words && c.tile.k != 32) return fmt::format("tile: {} deep; 32 of tf32", c.tile.k);
-  if (c.tile.k != 128 && c.tile.k != 64 && c.tile.k != 32) return fmt::format("tile: {} deep; 128, 64 or 32", c.tile.k);
+  if (words && c.tile.k != 32) return unfit(fmt::format("tile: {} deep; 32 of tf32", c.tile.k));
+  if (c.tile.k != 128 && c.tile.k != 64 && c.tile.k != 32)
+    return unfit(fmt::format("tile: {} deep; 128, 64 or 32", c.tile.k));
   if (c.tile.k == 32 && !words && c.tile.n % 16 != 0)
-    return fmt::format("tile: 32 deep with {} channels; a multiple of 16, so that stages keep the swizzle's alignment",
-                       c.tile.n);
+    return unfit(fmt::format(
+        "tile: 32 deep with {} channels; a multiple of 16, so that stages keep the swizzle's alignment", c.tile.n));
   const int rows = c.tile.m / c.schedule.warpgroups();
   if (c.schedule.swap && c.tile.n % 64 != 0)
-    return fmt::format("swap: {} channels; a multiple of the 64 rows of a matrix instruction", c.tile.n);
+    return unfit(fmt::format("swap: {} channels; a multiple of the 64 rows of a matrix instruction", c.tile.n));
   if (rows < 64)
-    return fmt::format("order: {} rows for each of {} warpgroups of a tile; a matrix instruction has 64", rows,
-                       c.schedule.warpgroups());
+    return unfit(fmt::format("order: {} rows for each of {} warpgroups of a tile; a matrix instruction has 64", rows,
+                             c.schedule.warpgroups()));
   return {};
 }
 
@@ -59,7 +61,7 @@ int epilogue_registers(const ConvConfig& c, const sm90::ConvProblem& p, int budg
   return std::min(registers, budget - 32);
 }
 
-string check_registers(const ConvConfig& c, const sm90::ConvProblem& p) {
+std::optional<plan::Refusal> check_registers(const ConvConfig& c, const sm90::ConvProblem& p) {
   const int budget = c.schedule.order == plan::Order::pairs ? (c.filled_by_warps() ? 104 : 112)
                      : c.filled_by_warps()                  ? 208
                      : normalises(c.mode())                 ? 224
@@ -67,226 +69,205 @@ string check_registers(const ConvConfig& c, const sm90::ConvProblem& p) {
   const int reserve = epilogue_registers(c, p, budget),
             accumulators = c.tile.m / c.schedule.warpgroups() / 64 * c.tile.n / 2;
   if (accumulators + reserve > budget)
-    return fmt::format("registers: {} accumulators a thread and {} for the epilogue; {} there are", accumulators,
-                       reserve, budget);
+    return unfit(fmt::format("registers: {} accumulators a thread and {} for the epilogue; {} there are", accumulators,
+                             reserve, budget));
   return {};
 }
 
-string check_cluster(const ConvConfig& c, const plan::Device& d) {
+std::optional<plan::Refusal> check_cluster(const ConvConfig& c, const plan::Device& d) {
   const int blocks = c.schedule.cluster.ctas();  // an override names up to 16 along either
   if (c.schedule.cluster.m < 1 || c.schedule.cluster.n < 1 || blocks > 8)
-    return fmt::format("cluster: {}x{}; 1 to 8 CTAs", c.schedule.cluster.m, c.schedule.cluster.n);
-  if (d.resident_blocks[blocks] < blocks) return fmt::format("cluster: none of {} CTAs fits on {}", blocks, d.name);
+    return unfit(fmt::format("cluster: {}x{}; 1 to 8 CTAs", c.schedule.cluster.m, c.schedule.cluster.n));
+  if (d.resident_blocks[blocks] < blocks)
+    return unfit(fmt::format("cluster: none of {} CTAs fits on {}", blocks, d.name));
   return {};
 }
 
-string check_halo(const ConvConfig& c, const sm90::ConvProblem& p) {
+std::optional<plan::Refusal> check_halo(const ConvConfig& c, const sm90::ConvProblem& p) {
   const Conv2d& conv = p.conv;
-  if (p.task.columns_a) return "halo tiles: A is (k, m); pixels of a halo tile have their channels side by side";
+  if (p.task.columns_a) return unfit("halo tiles: A is (k, m); pixels of a halo tile have their channels side by side");
   if (conv.stride[0] != 1 || conv.stride[1] != 1)
-    return fmt::format("halo tiles: stride {}x{}; neighbouring pixels share a halo tile only at stride 1",
-                       conv.stride[0], conv.stride[1]);
+    return unfit(fmt::format("halo tiles: stride {}x{}; neighbouring pixels share a halo tile only at stride 1",
+                             conv.stride[0], conv.stride[1]));
   if (const auto line = static_cast<int>(128 / size_of(c.element)); c.atom_k() != line)
-    return fmt::format("halo tiles: {} channels deep; an image row of a halo tile is 128 bytes, {} channels", c.tile.k,
-                       line);
+    return unfit(fmt::format("halo tiles: {} channels deep; an image row of a halo tile is 128 bytes, {} channels",
+                             c.tile.k, line));
   const std::int64_t halo = (conv.r - 1) * conv.dilation[0], lines = c.tile.m / 8 + halo;
   const std::int64_t halo_w = (conv.s - 1) * conv.dilation[1], pixels = 8 + halo_w;
-  if (lines > 256) return fmt::format("halo tiles: {} image rows with their halo; a TMA box has 256", lines);
-  if (pixels > 256) return fmt::format("halo tiles: {} pixels wide with their halo; a TMA box has 256", pixels);
+  if (lines > 256) return unfit(fmt::format("halo tiles: {} image rows with their halo; a TMA box has 256", lines));
+  if (pixels > 256) return unfit(fmt::format("halo tiles: {} pixels wide with their halo; a TMA box has 256", pixels));
   if (c.halo()->halo_h < halo || c.halo()->halo_w != halo_w)
-    return fmt::format("halo tiles: a halo of {} image rows and {} pixels; the filter needs {} and {}",
-                       c.halo()->halo_h, c.halo()->halo_w, halo, halo_w);
+    return unfit(fmt::format("halo tiles: a halo of {} image rows and {} pixels; the filter needs {} and {}",
+                             c.halo()->halo_h, c.halo()->halo_w, halo, halo_w));
   return {};
 }
 
-string check_im2col(const Conv2d& conv) {
+std::optional<plan::Refusal> check_im2col(const Conv2d& conv) {
   for (int axis = 0; axis < 2; ++axis)
-    if (const string reason = sm90::beyond_im2col(conv, axis); !reason.empty()) return "im2col tiles: " + reason;
+    if (const string reason = sm90::beyond_im2col(conv, axis); !reason.empty()) return unfit("im2col tiles: " + reason);
   return {};
 }
 
 /// kernels/unisono/load/sm90_unfold.cuh.
-string check_unfolded(const ConvConfig& c, const sm90::ConvProblem& p) {
-  if (string reason = beyond_unfolding(p.task); !reason.empty()) return "im2col_smem: " + reason;
+std::optional<plan::Refusal> check_unfolded(const ConvConfig& c, const sm90::ConvProblem& p) {
+  if (string reason = beyond_unfolding(p.task); !reason.empty()) return unfit("im2col_smem: " + reason);
   if (c.schedule.cluster.ctas() > 1)
-    return "im2col_smem: a cluster of CTAs; each makes the im2col matrix of its own pixels";
-  if (c.schedule.split) return "split-K: a CTA has the filters of all k-steps, and tiles have few";
+    return unfit("im2col_smem: a cluster of CTAs; each makes the im2col matrix of its own pixels");
+  if (c.schedule.split) return unfit("split-K: a CTA has the filters of all k-steps, and tiles have few");
   if (c.mode() == plan::NormMode::streamed && c.schedule.order == plan::Order::pairs)
-    return "im2col_smem: pingpong2, streamed; what registers four consumer warpgroups leave is too little for it";
+    return unfit(
+        "im2col_smem: pingpong2, streamed; what registers four consumer warpgroups leave is too little for it");
   if (c.tile.n < p.extents.cols)
-    return fmt::format("im2col_smem: {} channels a tile of {}; the filters of one tile across stay in shared memory",
-                       c.tile.n, p.extents.cols);
+    return unfit(
+        fmt::format("im2col_smem: {} channels a tile of {}; the filters of one tile across stay in shared memory",
+                    c.tile.n, p.extents.cols));
   if (const int lines = c.window()->window_lines(c.tile.m); lines > 256)
-    return fmt::format("im2col_smem: {} image rows under a tile; a TMA box has 256", lines);
+    return unfit(fmt::format("im2col_smem: {} image rows under a tile; a TMA box has 256", lines));
   return {};
 }
 
 /// What loads go with which operands, and outputs.
-string check_loads(const ConvConfig& c, const sm90::ConvProblem& p) {
+std::optional<plan::Refusal> check_loads(const ConvConfig& c, const sm90::ConvProblem& p) {
   if (p.task.phases && !c.two_dimensional())
-    return "im2col tiles: their pixels do not lie evenly in the output of a parity phase; those of halo tiles do";
+    return unfit(
+        "im2col tiles: their pixels do not lie evenly in the output of a parity phase; those of halo tiles do");
   if (c.window()) {
-    if (string reason = check_unfolded(c, p); !reason.empty()) return reason;
+    if (auto refusal = check_unfolded(c, p)) return refusal;
   } else if (!c.gathered()) {
-    if (string reason = c.halo() ? check_halo(c, p) : check_im2col(p.conv); !reason.empty()) return reason;
+    if (auto refusal = c.halo() ? check_halo(c, p) : check_im2col(p.conv)) return refusal;
     if (!p.gathered.empty())
-      return fmt::format("{}: {}; only `gather` serves that", c.halo() ? "halo tiles" : "im2col tiles", p.gathered);
+      return unfit(
+          fmt::format("{}: {}; only `gather` serves that", c.halo() ? "halo tiles" : "im2col tiles", p.gathered));
   } else {
     const std::int64_t group = p.conv.k / p.conv.groups;
-    if (c.schedule.cluster.ctas() > 1) return "gather: a cluster of CTAs; ordinary loads serve one";
-    if (c.atoms() > 1) return fmt::format("gather: {} deep; ordinary loads fill rows of 128 bytes", c.tile.k);
+    if (c.schedule.cluster.ctas() > 1) return unfit("gather: a cluster of CTAs; ordinary loads serve one");
+    if (c.atoms() > 1) return unfit(fmt::format("gather: {} deep; ordinary loads fill rows of 128 bytes", c.tile.k));
     if (c.gathered()->direct) {
-      if (c.schedule.swap) return "gather: operands swapped; without matrix instructions there is nothing to swap";
-      if (c.schedule.split) return "split-K: without stages there is nothing to split";
+      if (c.schedule.swap)
+        return unfit("gather: operands swapped; without matrix instructions there is nothing to swap");
+      if (c.schedule.split) return unfit("split-K: without stages there is nothing to split");
       if (c.tile.n > 64)
-        return fmt::format("gather: {} channels a tile; without matrix instructions up to 64", c.tile.n);
+        return unfit(fmt::format("gather: {} channels a tile; without matrix instructions up to 64", c.tile.n));
     } else if (p.conv.groups > 1 && group % c.tile.n != 0)
-      return fmt::format("gather: {} channels a tile; a divisor of a group's {}", c.tile.n, group);
+      return unfit(fmt::format("gather: {} channels a tile; a divisor of a group's {}", c.tile.n, group));
   }
   if (c.mode() == plan::NormMode::streamed && c.features.stores != sm90::Stores::tma)
-    return "streamed: values wait in the output, which only rows of a multiple of 8 channels have room for";
+    return unfit("streamed: values wait in the output, which only rows of a multiple of 8 channels have room for");
   return {};
 }
 
-string check_split(const ConvConfig& c) {
+std::optional<plan::Refusal> check_split(const ConvConfig& c) {
   if (!c.schedule.split) return {};
-  if (c.schedule.cluster.ctas() > 1) return "split-K: goes without clusters";
-  if (c.mode() == plan::NormMode::streamed) return "split-K: serves small outputs, which are resident";
-  if (c.tile.n % 32 != 0) return fmt::format("split-K: {} channels; partial tiles move in multiples of 32", c.tile.n);
+  if (c.schedule.cluster.ctas() > 1) return unfit("split-K: goes without clusters");
+  if (c.mode() == plan::NormMode::streamed) return unfit("split-K: serves small outputs, which are resident");
+  if (c.tile.n % 32 != 0)
+    return unfit(fmt::format("split-K: {} channels; partial tiles move in multiples of 32", c.tile.n));
   return {};
 }
 
 /// Filters that stay, and a tile of each of two rings' worth of what else there is.
-string check_stationary(const ConvConfig& c, const sm90::ConvProblem& p) {
+std::optional<plan::Refusal> check_stationary(const ConvConfig& c, const sm90::ConvProblem& p) {
   if (!c.schedule.stationary) return {};
-  if (c.window()) return "stationary: beside im2col in shared memory filters stay anyway";
-  if (c.gathered()) return "stationary: gathered images come beside their filters";
-  if (c.schedule.split) return "stationary: a part of split-K has filters of its own";
-  if (c.by_parity()) return "stationary: each phase of the output has filters of its own";
-  if (c.operands.batched) return "stationary: each product of a batch has filters of its own";
-  if (c.atoms() > 1) return "stationary: 128 deep; 64 or 32";
-  if (c.schedule.group != 0) return "stationary: rows of tiles in groups change their channels";
+  if (c.window()) return unfit("stationary: beside im2col in shared memory filters stay anyway");
+  if (c.gathered()) return unfit("stationary: gathered images come beside their filters");
+  if (c.schedule.split) return unfit("stationary: a part of split-K has filters of its own");
+  if (c.by_parity()) return unfit("stationary: each phase of the output has filters of its own");
+  if (c.operands.batched) return unfit("stationary: each product of a batch has filters of its own");
+  if (c.atoms() > 1) return unfit("stationary: 128 deep; 64 or 32");
+  if (c.schedule.group != 0) return unfit("stationary: rows of tiles in groups change their channels");
   if (const std::int64_t steps = steps_per_tile(c, p); c.schedule.stages != steps)
-    return fmt::format("stationary: {} stages of filters; a tile has {} k-steps", c.schedule.stages, steps);
+    return unfit(fmt::format("stationary: {} stages of filters; a tile has {} k-steps", c.schedule.stages, steps));
   return {};
 }
 
-string check_general(const ConvConfig& c, const sm90::ConvProblem& p) {
+std::optional<plan::Refusal> check_general(const ConvConfig& c, const sm90::ConvProblem& p) {
   if (c.mode() != plan::NormMode::general)
-    return fmt::format("mode: {}; only `general` serves the epilogue", to_string(c.mode()));
-  if (c.schedule.swap) return "swap: threads have whole rows only if pixels are the rows of a matrix instruction";
+    return unfit(fmt::format("mode: {}; only `general` serves the epilogue", to_string(c.mode())));
+  if (c.schedule.swap)
+    return unfit("swap: threads have whole rows only if pixels are the rows of a matrix instruction");
   if (c.meets() != ((c.wide() && p.row_waits) || p.visitor.returns))
-    return "general: tiles of a row that something waits for do not meet";
+    return unfit("general: tiles of a row that something waits for do not meet");
   if (c.meets() && (c.schedule.split || c.schedule.group != 0))
-    return "general: tiles whose reductions meet are not split, and are neighbours: without split-K and groups";
+    return unfit("general: tiles whose reductions meet are not split, and are neighbours: without split-K and groups");
   for (const int width : p.visitor.group_widths)
     if (c.tile.n % width != 0 && (c.tile.n < p.extents.cols || c.schedule.cluster.n > 1))
-      return fmt::format("general: {} channels a tile; of a row's groups of {} each lies in one", c.tile.n, width);
+      return unfit(
+          fmt::format("general: {} channels a tile; of a row's groups of {} each lies in one", c.tile.n, width));
   return {};
 }
 
-string check_mode(const ConvConfig& c, const sm90::ConvProblem& p) {
-  if (c.features.moments != moments_unit(p, c.tile.n)) return "statistics: not as the epilogue says";
+std::optional<plan::Refusal> check_mode(const ConvConfig& c, const sm90::ConvProblem& p) {
+  if (c.features.moments != moments_unit(p, c.tile.n)) return unfit("statistics: not as the epilogue says");
   if (p.visitor.general) return check_general(c, p);
-  if (c.mode() == plan::NormMode::general) return "mode: general; the epilogue does with less";
+  if (c.mode() == plan::NormMode::general) return unfit("mode: general; the epilogue does with less");
   const bool normalises = p.visitor.normalises;
   if (normalises != (c.mode() != plan::NormMode::none))
-    return normalises ? "mode: none; the epilogue has a normalisation"
-                      : "mode: the epilogue has no normalisation, only `none` serves it";
+    return unfit(normalises ? "mode: none; the epilogue has a normalisation"
+                            : "mode: the epilogue has no normalisation, only `none` serves it");
   if (p.per_pixel != (c.mode() == plan::NormMode::rows))
-    return p.per_pixel
-               ? fmt::format("mode: {}; only `rows` normalises over the channels of a pixel", to_string(c.mode()))
-               : "mode: rows; it is for statistics over the channels of a pixel, these are an image's";
+    return unfit(p.per_pixel
+                     ? fmt::format("mode: {}; only `rows` normalises over the channels of a pixel", to_string(c.mode()))
+                     : "mode: rows; it is for statistics over the channels of a pixel, these are an image's");
   if (exchanges(c.mode()) && c.schedule.group != 0)
-    return fmt::format("group: {} rows of tiles at a time; where tiles exchange statistics they go image by image",
-                       c.schedule.group);
+    return unfit(fmt::format(
+        "group: {} rows of tiles at a time; where tiles exchange statistics they go image by image", c.schedule.group));
   if (!normalises) return {};
   if (c.mode() == plan::NormMode::rows && c.schedule.swap)
-    return "swap: a thread has all channels of its pixels only if pixels are the rows of a matrix instruction";
+    return unfit("swap: a thread has all channels of its pixels only if pixels are the rows of a matrix instruction");
   if (c.mode() == plan::NormMode::rows && (c.tile.n < p.extents.cols || c.schedule.cluster.n != 1))
-    return fmt::format("rows: {} channels a tile, {} tiles across a cluster; one tile has all {} channels", c.tile.n,
-                       c.schedule.cluster.n, p.extents.cols);
+    return unfit(fmt::format("rows: {} channels a tile, {} tiles across a cluster; one tile has all {} channels",
+                             c.tile.n, c.schedule.cluster.n, p.extents.cols));
   if (p.batch && c.two_dimensional() && p.extents.images > 1)
-    return "halo tiles: statistics run over all images, and halo tiles are an image's";
+    return unfit("halo tiles: statistics run over all images, and halo tiles are an image's");
   if (p.uses_raw && c.mode() != plan::NormMode::resident)
-    return fmt::format(
+    return unfit(fmt::format(
         "{}: the epilogue reads the values ahead of the normalisation after it, which only resident mode still has",
-        to_string(c.mode()));
+        to_string(c.mode())));
   if (c.unit() < 1 || c.tile.n % c.unit() != 0 || p.group_channels % c.unit() != 0)
-    return fmt::format("unit: {} channels; a divisor of the tile's {} and of the group's {}", c.unit(), c.tile.n,
-                       p.group_channels);
+    return unfit(fmt::format("unit: {} channels; a divisor of the tile's {} and of the group's {}", c.unit(), c.tile.n,
+                             p.group_channels));
   return {};
 }
 
-string check_memory(const ConvConfig& c, const sm90::ConvProblem& p, const plan::Device& d) {
+std::optional<plan::Refusal> check_memory(const ConvConfig& c, const sm90::ConvProblem& p, const plan::Device& d) {
   const int stores = stores_per_tile(c);
   if (c.mode() == plan::NormMode::streamed && c.features.store_buffers != stores)
-    return fmt::format("streamed: {} store buffers; all {} slices of a tile wait in them", c.features.store_buffers,
-                       stores);
+    return unfit(fmt::format("streamed: {} store buffers; all {} slices of a tile wait in them",
+                             c.features.store_buffers, stores));
   if (c.schedule.swap && c.features.store_buffers < std::min(2, stores))
-    return "store buffers: 1; with swapped operands four warps write one while the one before is stored, which takes 2";
+    return unfit(
+        "store buffers: 1; with swapped operands four warps write one while the one before is stored, which takes 2");
   if (c.features.store_buffers < 1 || c.features.store_buffers > stores)
-    return fmt::format("store buffers: {}; 1 to the {} slices of a tile", c.features.store_buffers, stores);
+    return unfit(fmt::format("store buffers: {}; 1 to the {} slices of a tile", c.features.store_buffers, stores));
   ConvConfig two = c;
   two.schedule.stages = std::max(2, c.schedule.stages);
   two.set_activation_stages(c.two_dimensional() || c.schedule.stationary ? std::max(2, c.activation_stages()) : 0);
   if (c.schedule.stationary) two.schedule.stages = c.schedule.stages;
   if (const std::size_t bytes = shared_bytes(two, p.visitor); bytes > d.shared_bytes)
-    return fmt::format("shared memory: {} bytes with {} stages{}; {} there are", bytes, two.schedule.stages,
-                       c.window()              ? fmt::format(" and {} windows", two.activation_stages())
-                       : c.two_dimensional()   ? fmt::format(" and {} of halo tiles", two.activation_stages())
-                       : c.schedule.stationary ? fmt::format(" and {} of activations", two.activation_stages())
-                                               : "",
-                       d.shared_bytes);
-  if (two != c) return "stages: one; at least two, since a stage is released when the next has been read";
+    return unfit(fmt::format("shared memory: {} bytes with {} stages{}; {} there are", bytes, two.schedule.stages,
+                             c.window()              ? fmt::format(" and {} windows", two.activation_stages())
+                             : c.two_dimensional()   ? fmt::format(" and {} of halo tiles", two.activation_stages())
+                             : c.schedule.stationary ? fmt::format(" and {} of activations", two.activation_stages())
+                                                     : "",
+                             d.shared_bytes));
+  if (two != c) return unfit("stages: one; at least two, since a stage is released when the next has been read");
   return {};
 }
 
 }  // namespace
 
-string refuse_config(const ConvConfig& c, const sm90::ConvProblem& p, const plan::Device& d) {
-  for (const string& reason :
+std::optional<plan::Refusal> refuse_config(const ConvConfig& c, const sm90::ConvProblem& p, const plan::Device& d) {
+  for (const std::optional<plan::Refusal>& refusal :
        {check_tile(c), check_cluster(c, d), check_loads(c, p), check_split(c), check_stationary(c, p), check_mode(c, p),
         refuse_resampling(c, p), refuse_fetch(c, p), refuse_head(c, p)})
-    if (!reason.empty()) return reason;
-  if (string reason = check_registers(c, p); !reason.empty()) return reason;
+    if (refusal) return refusal;
+  if (auto refusal = check_registers(c, p)) return refusal;
   return check_memory(c, p, d);
 }
 
-string refuse_fields(const ConvConfig& c, const plan::FixedFields& fixed) {
+std::optional<plan::Refusal> refuse_fields(const ConvConfig& c, const plan::FixedFields& fixed) {
   if (fixed.unit.value_or(c.unit()) != c.unit())
-    return fmt::format("unit: {} channels; without statistics of an image there are no entries", *fixed.unit);
-  return {};
-}
-
-string refuse_launch(const ConvPlan& plan, const sm90::ConvProblem& p, const plan::Device& d) {
-  const ConvConfig& c = plan.config;
-  if (plan.tiles >= largest_tile_count) return fmt::format("tiles: more than {}; split the batch", largest_tile_count);
-  const std::int64_t blocks_m = c.two_dimensional() ? 0 : (plan.rows + c.tile.m - 1) / c.tile.m;
-  if (c.schedule.cluster.n > 1 && (p.extents.cols + c.tile.n - 1) / c.tile.n < c.schedule.cluster.n)
-    return fmt::format("cluster: {} tiles across the channels do not fill {} CTAs",
-                       (p.extents.cols + c.tile.n - 1) / c.tile.n, c.schedule.cluster.n);
-  if (c.schedule.cluster.m > 1 && !c.two_dimensional() && blocks_m < c.schedule.cluster.m)
-    return fmt::format("cluster: {} tiles along the pixels do not fill {} CTAs", blocks_m, c.schedule.cluster.m);
-  const std::int64_t clusters = clusters_in_flight(c, plan.tiles_n, d);
-  if (clusters == 0)
-    return fmt::format("stationary: {} tiles across the channels; so many clusters do not run at once", plan.tiles_n);
-  if (c.schedule.split && plan.splits < 2)
-    return 2 * plan.tiles > d.resident_blocks[1]
-               ? fmt::format("split-K: {} tiles keep {} CTAs busy without", plan.tiles, d.resident_blocks[1])
-               : "split-K: a tile is one load, there is nothing to split";
-  const std::int64_t image = std::int64_t{plan.tiles_m} * plan.tiles_n * plan.splits,
-                     held = clusters * c.schedule.turns();
-  const std::int64_t sharing = image * (p.visitor.returns_all ? plan.images : 1);
-  if (p.visitor.returns && sharing > held && sharing > 1)
-    return fmt::format(
-        "general: elements read reductions over rows of {} that {} tiles share and wait for, {} fit in flight. Store "
-        "what they read and let a kernel of its own read it",
-        p.visitor.returns_all ? "all images" : "an image", sharing, held);
-  if (c.meets() && plan.tiles_n > held)
-    return fmt::format("general: a row has {} tiles that wait for one another, {} fit in flight", plan.tiles_n, held);
-  if (c.mode() == plan::NormMode::resident && image > held && image > 1)
-    return fmt::format("resident: an image has {} tiles, {} fit in flight", image, held);
+    return unfit(fmt::format("unit: {} channels; without statistics of an image there are no entries", *fixed.unit));
   return {};
 }
 

@@ -82,22 +82,23 @@ bool is_depthwise(const plan::ConvTask& task) {
   return c.groups >= 2 && c.c == c.groups && sm90::gathering_of(task).direct;
 }
 
-std::string why_not_depthwise(const sm90::ConvProblem& p) {
+std::optional<plan::Refusal> refuse_depthwise(const sm90::ConvProblem& p) {
+  const auto no = [](const std::string& reason) { return plan::because("depthwise: " + reason); };
   const Conv2d& c = p.conv;
-  if (p.task.transposed) return "a transposed convolution";
-  if (c.layout != Layout::nhwc) return "channels first, whose neighbours are pixels";
+  if (p.task.transposed) return no("a transposed convolution");
+  if (c.layout != Layout::nhwc) return no("channels first, whose neighbours are pixels");
   const std::int64_t multiplier = c.k / c.groups;
   if (multiplier != 1 && multiplier != 2 && multiplier != 4)
-    return fmt::format("{} output channels of each input channel; 1, 2 or 4", multiplier);
-  if (c.k % 2 != 0) return fmt::format("{} channels, which are loaded in pairs at least", c.k);
-  if (p.visitor.normalises) return "the epilogue has a normalisation, for which tiles meet";
-  if (reduces(p.visitor)) return "the epilogue has reductions, which are of tiles";
-  if (p.resampling.any()) return "results pooled or enlarged, which are made of tiles in shared memory";
-  if (p.head.any()) return "a head, which multiplies tiles in shared memory";
-  if (p.moments > 0) return "statistics of the result, which are of tiles";
+    return no(fmt::format("{} output channels of each input channel; 1, 2 or 4", multiplier));
+  if (c.k % 2 != 0) return no(fmt::format("{} channels, which are loaded in pairs at least", c.k));
+  if (p.visitor.normalises) return no("the epilogue has a normalisation, for which tiles meet");
+  if (reduces(p.visitor)) return no("the epilogue has reductions, which are of tiles");
+  if (p.resampling.any()) return no("results pooled or enlarged, which are made of tiles in shared memory");
+  if (p.head.any()) return no("a head, which multiplies tiles in shared memory");
+  if (p.moments > 0) return no("statistics of the result, which are of tiles");
   if (const std::size_t bytes = filter_bytes(p, 4); bytes > most_filter_bytes)
-    return fmt::format("filters of {} taps, which take {} bytes of shared memory; at most {}", c.r * c.s, bytes,
-                       most_filter_bytes);
+    return no(fmt::format("filters of {} taps, which take {} bytes of shared memory; at most {}", c.r * c.s, bytes,
+                          most_filter_bytes));
   return {};
 }
 
@@ -258,7 +259,7 @@ std::vector<DepthwiseConfig> with_taps(DepthwiseStrip s, const sm90::ConvProblem
 
 std::vector<DepthwiseConfig> depthwise_configurations(const sm90::ConvProblem& p, const plan::Device& d,
                                                       const plan::FixedFields& fixed) {
-  if (names_others(fixed) || !why_not_depthwise(p).empty()) return {};
+  if (names_others(fixed) || refuse_depthwise(p)) return {};
   const Conv2d& c = p.conv;
   const DepthwiseStrip any{.multiplier = static_cast<int>(c.k / c.groups)};
   DepthwiseStrip strip = any;

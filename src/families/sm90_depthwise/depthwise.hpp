@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -45,8 +46,8 @@ struct DepthwisePlan : families::Plan {
 /// Whether a convolution has as many groups as input channels, which come as the kernels' loads take them.
 bool is_depthwise(const plan::ConvTask& task);
 
-/// Why no such kernel serves a convolution of as many groups as input channels; empty: one may.
-std::string why_not_depthwise(const sm90::ConvProblem& problem);
+/// Why no such kernel serves a convolution of as many groups as input channels; nothing: one may.
+std::optional<plan::Refusal> refuse_depthwise(const sm90::ConvProblem& problem);
 
 /// The candidates that `fixed` leaves, all of them legal; none if it fixes anything that such a kernel does not have.
 std::vector<DepthwiseConfig> depthwise_configurations(const sm90::ConvProblem& problem, const plan::Device& device,

@@ -29,13 +29,10 @@ class Sm90Depthwise final : public Family {
 
   std::optional<Refusal> can_implement(const Workload& w) const override {
     if (!is_depthwise(w.task)) return Refusal{Refusal::Scope::foreign, {"contraction: no depthwise convolution"}};
-    if (std::string reason = sm90::refuse_device(w.device); !reason.empty())
-      return Refusal{Refusal::Scope::device, {std::move(reason)}};
+    if (auto refusal = sm90::refuse_device(w.device)) return refusal;
     if (auto reasons = sm90::refuse_problem(w.task, w.epilogue, w.device); !reasons.empty())
       return Refusal{Refusal::Scope::problem, std::move(reasons)};
-    const std::string why = why_not_depthwise(sm90::make_problem(w.task, w.epilogue, w.device));
-    if (!why.empty()) return Refusal{Refusal::Scope::problem, {"depthwise: " + why}};
-    return std::nullopt;
+    return refuse_depthwise(sm90::make_problem(w.task, w.epilogue, w.device));
   }
   std::vector<Candidate> candidates(const Workload& w, const plan::Override& fixed) const override {
     std::vector<Candidate> all;

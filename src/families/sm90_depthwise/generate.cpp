@@ -9,7 +9,7 @@ namespace unisono::families::sm90_depthwise {
 
 namespace {
 
-// An epilogue that why_not_depthwise() refuses
+// An epilogue that refuse_depthwise() refuses
 void check(const plan::Epilogue& e, const DepthwiseConfig& c) {
   if (e.general.has_value() != (c.mode == plan::NormMode::general))
     throw InternalError(
