@@ -19,7 +19,7 @@ using testing::HasSubstr;
 struct OnePlan final : Plan {};
 
 /// Serves every contraction by one plan, which has no field.
-class AnyContraction final : public Family {
+class AnyContraction : public Family {
  public:
   std::string_view name() const override { return "any_contraction"; }
   std::optional<Refusal> can_implement(const Workload&) const override { return std::nullopt; }
@@ -40,6 +40,19 @@ class AnyContraction final : public Family {
   std::string reasons(const Plan&, const Workload&) const override { return ""; }
   Override override_of(const Plan&) const override { return {}; }
   std::string kind(const Plan&) const override { return ""; }
+};
+
+/// Serves them whatever the override fixes.
+class AnyOverride final : public AnyContraction {
+ public:
+  explicit AnyOverride(bool last_resort) : last_resort_(last_resort) {}
+  bool is_last_resort() const override { return last_resort_; }
+  std::vector<Candidate> candidates(const Workload& workload, const Override&) const override {
+    return AnyContraction::candidates(workload, {});
+  }
+
+ private:
+  bool last_resort_;
 };
 
 class Registry : public testing::Test {
@@ -143,6 +156,21 @@ TEST_F(Registry, TakesFurtherFamilies) {
     EXPECT_THROW(served_by(dense, "family=any_contraction tile=128x128"), Unsupported);
   }
   EXPECT_THROW(other(), UserError);
+}
+
+TEST_F(Registry, ALastResortHasToBeNamedWhereAFieldIsFixed) {
+  device.major = 7;
+  for (const bool last_resort : {false, true}) {
+    const AnyOverride any(last_resort);
+    const Registration registration(any);
+    EXPECT_EQ(served_by(dense), "any_contraction");
+    EXPECT_EQ(served_by(dense, "family=any_contraction tile=64x64"), "any_contraction");
+    if (last_resort)
+      EXPECT_THROW(served_by(dense, "tile=64x64"), Unsupported);
+    else
+      EXPECT_EQ(served_by(dense, "tile=64x64"), "any_contraction");
+  }
+  for (const Family* family : registry()) EXPECT_EQ(family->is_last_resort(), family->name() == "plain");
 }
 
 }  // namespace
