@@ -123,6 +123,7 @@ TEST(Conv3d, ComputesWhatItsDefinitionSays) {
       {1, 80, 160, {2, 3, 2}, {1, 1, 1}, {ones, ones, zeros, zeros, zeros, 2, false}},
       {1, 1, 1, {1, 1, 1}, {1, 1, 1}, {ones, ones, zeros, zeros, zeros, 1, false}},
       {1, 1, 40, {5, 1, 1}, {5, 1, 1}, {ones, ones, zeros, zeros, zeros, 1, false}},
+      {2, 48, 40, {3, 2, 3}, {3, 3, 3}, {ones, ones, ones, ones, zeros, 1, false}},  // sums in three parts
   };
   for (const Case& c : cases)
     for (const bool constant : {false, true}) expect_right(c, c.in % 2 == 0, constant);
@@ -133,6 +134,7 @@ TEST(Conv3d, TransposedComputesWhatItsDefinitionSays) {
       {2, 5, 7, {3, 4, 2}, {2, 2, 2}, {{2, 2, 2}, ones, zeros, zeros, zeros, 1, true}},
       {1, 16, 40, {2, 3, 3}, {3, 3, 3}, {{2, 1, 2}, ones, ones, {1, 1, 0}, {1, 0, 0}, 1, true}},
       {1, 6, 9, {3, 2, 2}, {2, 3, 2}, {ones, {2, 1, 1}, {0, 1, 0}, zeros, zeros, 3, true}},
+      {2, 32, 36, {2, 3, 2}, {3, 3, 3}, {{1, 2, 1}, ones, ones, ones, zeros, 1, true}},  // sums in two parts
   };
   for (const Case& c : cases)
     for (const bool constant : {false, true}) expect_right(c, c.in % 2 == 0, constant);
