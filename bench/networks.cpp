@@ -53,8 +53,7 @@ NetworkValue norm(Weights& weights, NetworkValue x, int groups) {
 NetworkValue convolution(Weights& weights, NetworkValue x, std::int64_t to, std::int64_t size,
                          std::int64_t stride = 1) {
   const std::int64_t c = channels(x);
-  return conv2d(x, weights.filter(to, c, size),
-                {.stride = stride, .pad = size / 2, .bias = weights.bias(to, c * size * size)});
+  return conv2d(x, weights.filter(to, c, size), weights.bias(to, c * size * size), {.stride = stride, .pad = size / 2});
 }
 
 }  // namespace

@@ -34,7 +34,7 @@ int main() {
     return 1;
   }
 
-  const unisono::Conv2d convolution{.n = 2, .h = 32, .w = 32, .c = 16, .k = 64, .r = 3, .s = 3, .pad = {1, 1, 1, 1}};
+  const unisono::Conv2d convolution{.n = 2, .h = 32, .w = 32, .c = 16, .k = 64, .r = 3, .s = 3, .pad = 1};
   const unisono::Executable kernel = unisono::compile(convolution, from_text);
   std::puts(kernel.describe().c_str());
 

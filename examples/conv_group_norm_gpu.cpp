@@ -70,7 +70,7 @@ int main() {
                                     .k = filters,
                                     .r = 3,
                                     .s = 3,
-                                    .pad = {1, 1, 1, 1},
+                                    .pad = 1,
                                     .dtype_x = bf16,
                                     .dtype_w = bf16};
   const unisono::Graph graph = unisono::parse(R"(

@@ -19,7 +19,7 @@ unisono::NetworkValue block(unisono::NetworkBuilder& net, const std::string& nam
                             std::int64_t channels) {
   const unisono::Dim filters(channels);
   const auto h = conv2d(x, net.weight(name + ".conv.weight", {filters, x.shape()[1], 3, 3}),
-                        {.pad = 1, .bias = net.weight(name + ".conv.bias", {filters})});
+                        net.weight(name + ".conv.bias", {filters}), {.pad = 1});
   return silu(group_norm(h, {.groups = 4,
                              .scale = net.weight(name + ".norm.weight", {filters}),
                              .shift = net.weight(name + ".norm.bias", {filters})}));
@@ -43,7 +43,7 @@ int run(const std::string& path) {
   const auto skip = block(net, "down", image, 8);
   const auto low = block(net, "middle", max_pool(skip), 16);
   const auto up = block(net, "up", unisono::concat({upsample(low), skip}), 8);
-  net.output(conv2d(up, net.weight("head.weight", {2, 8, 1, 1}), {.bias = net.weight("head.bias", {2})}), "result");
+  net.output(conv2d(up, net.weight("head.weight", {2, 8, 1, 1}), net.weight("head.bias", {2})), "result");
   for (const std::string& name : net.unused_weights()) std::printf("not used: %s\n", name.c_str());
 
   const unisono::NetworkExecutable network = unisono::compile(net.build());

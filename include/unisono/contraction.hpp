@@ -1,12 +1,12 @@
 #pragma once
 /// The contractions that an epilogue graph may follow, and the iteration space (m, n, b) that they span.
 
-#include <array>
 #include <cstdint>
 #include <string>
 #include <variant>
 #include <vector>
 
+#include "unisono/conv_attributes.hpp"
 #include "unisono/dtype.hpp"
 
 namespace unisono {
@@ -27,16 +27,18 @@ enum class Layout : std::uint8_t { nhwc, nchw };
 /// r, s, c], zero outside the image; with groups, output channel k sees the c of its own group (cross-correlation, as
 /// in PyTorch and ONNX). Row m is (b·P + p)·Q + q, column n is k. Layout nhwc: X (N,H,W,C), W (K,R,S,C/groups), outputs
 /// [m,n] (N,P,Q,K). Layout nchw: X (N,C,H,W), W (K,C/groups,R,S), outputs [m,n] (N,K,P,Q); operands with axes [m,n]
-/// likewise.
+/// likewise. How the filter moves is told by ConvAttributes, field by field.
 struct Conv2d {
   std::int64_t n = 1, h = 0, w = 0, c = 0;  ///< input
   std::int64_t k = 0, r = 1, s = 1;         ///< filter
-  std::array<std::int64_t, 2> stride{1, 1};
-  std::array<std::int64_t, 4> pad{0, 0, 0, 0};  ///< top, left, bottom, right
-  std::array<std::int64_t, 2> dilation{1, 1};
+  Pair stride = 1;
+  Margins pad = 0;
+  Pair dilation = 1;
   std::int64_t groups = 1;
   Layout layout = Layout::nhwc;
   DType dtype_x = DType::f32, dtype_w = DType::f32;
+
+  ConvAttributes attributes() const { return {stride, pad, 0, dilation, groups}; }
 };
 
 /// The transpose (gradient with respect to the input) of Conv2d, as in PyTorch and ONNX: output extents are
@@ -45,13 +47,15 @@ struct Conv2d {
 struct ConvTranspose2d {
   std::int64_t n = 1, h = 0, w = 0, c = 0;
   std::int64_t k = 0, r = 1, s = 1;
-  std::array<std::int64_t, 2> stride{1, 1};
-  std::array<std::int64_t, 4> pad{0, 0, 0, 0};
-  std::array<std::int64_t, 2> output_pad{0, 0};  ///< bottom, right
-  std::array<std::int64_t, 2> dilation{1, 1};
+  Pair stride = 1;
+  Margins pad = 0;
+  Pair output_pad = 0;
+  Pair dilation = 1;
   std::int64_t groups = 1;
   Layout layout = Layout::nhwc;
   DType dtype_x = DType::f32, dtype_w = DType::f32;
+
+  ConvAttributes attributes() const { return {stride, pad, output_pad, dilation, groups}; }
 };
 
 using Contraction = std::variant<Gemm, Conv2d, ConvTranspose2d>;

@@ -3,7 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
+#include <type_traits>
+#include <utility>
 
 #include "unisono/error.hpp"
 
@@ -29,21 +30,10 @@ void check_size(std::string_view what, std::string_view tensor, const std::vecto
 
 template <class C>
 void check_convolution(std::string_view what, const C& c) {
-  for (const auto& [field, value] : {std::pair{"n", c.n},
-                                     {"h", c.h},
-                                     {"w", c.w},
-                                     {"c", c.c},
-                                     {"k", c.k},
-                                     {"r", c.r},
-                                     {"s", c.s},
-                                     {"groups", c.groups},
-                                     {"stride_h", c.stride[0]},
-                                     {"stride_w", c.stride[1]},
-                                     {"dilation_h", c.dilation[0]},
-                                     {"dilation_w", c.dilation[1]}})
+  for (const auto& [field, value] :
+       {std::pair{"n", c.n}, {"h", c.h}, {"w", c.w}, {"c", c.c}, {"k", c.k}, {"r", c.r}, {"s", c.s}})
     check_range(what, field, value, 1);
-  constexpr std::array<std::string_view, 4> sides{"pad_top", "pad_left", "pad_bottom", "pad_right"};
-  for (std::size_t i = 0; i < sides.size(); ++i) check_range(what, sides[i], c.pad[i], 0);
+  check_attributes(c.attributes(), std::is_same_v<C, ConvTranspose2d>, what);
   if (c.c % c.groups != 0 || c.k % c.groups != 0)
     throw UserError(fmt::format("{}: {} input and {} output channels with groups={}; both must be multiples of groups",
                                 what, c.c, c.k, c.groups));
@@ -76,18 +66,14 @@ Extents extents_of(const Conv2d& c) {
     const auto room = x + before + after - dilation * (filter - 1) - 1;
     return room < 0 ? 0 : room / stride + 1;
   };
-  return check_output("conv2d", c.n, out(c.h, c.pad[0], c.pad[2], c.dilation[0], c.r, c.stride[0]),
-                      out(c.w, c.pad[1], c.pad[3], c.dilation[1], c.s, c.stride[1]), c.k);
+  return check_output("conv2d", c.n, out(c.h, c.pad.top, c.pad.bottom, c.dilation.h, c.r, c.stride.h),
+                      out(c.w, c.pad.left, c.pad.right, c.dilation.w, c.s, c.stride.w), c.k);
 }
 
 Extents extents_of(const ConvTranspose2d& c) {
   check_convolution("conv_transpose2d", c);
-  for (int i = 0; i < 2; ++i)
-    if (c.output_pad[i] < 0 || c.output_pad[i] >= std::max(c.stride[i], c.dilation[i]))
-      throw UserError(fmt::format("conv_transpose2d: output_pad is {}; expected 0 to below max(stride, dilation) = {}",
-                                  c.output_pad[i], std::max(c.stride[i], c.dilation[i])));
-  const auto p = (c.h - 1) * c.stride[0] - c.pad[0] - c.pad[2] + c.dilation[0] * (c.r - 1) + c.output_pad[0] + 1;
-  const auto q = (c.w - 1) * c.stride[1] - c.pad[1] - c.pad[3] + c.dilation[1] * (c.s - 1) + c.output_pad[1] + 1;
+  const auto p = (c.h - 1) * c.stride.h - c.pad.top - c.pad.bottom + c.dilation.h * (c.r - 1) + c.output_pad.h + 1;
+  const auto q = (c.w - 1) * c.stride.w - c.pad.left - c.pad.right + c.dilation.w * (c.s - 1) + c.output_pad.w + 1;
   return check_output("conv_transpose2d", c.n, p, q, c.k);
 }
 
@@ -170,18 +156,8 @@ double flop(const Contraction& contraction) {
 namespace {
 template <class C>
 std::string describe_convolution(std::string_view name, const C& c) {
-  auto s = fmt::format("{} {}x{}x{}x{} -> {}, {}x{}", name, c.n, c.h, c.w, c.c, c.k, c.r, c.s);
-  if (c.stride != std::array<std::int64_t, 2>{1, 1}) s += fmt::format(", stride {}x{}", c.stride[0], c.stride[1]);
-  if (c.pad == std::array<std::int64_t, 4>{c.pad[0], c.pad[0], c.pad[0], c.pad[0]}) {
-    if (c.pad[0] != 0) s += fmt::format(", pad {}", c.pad[0]);
-  } else {
-    s += fmt::format(", pad {},{},{},{}", c.pad[0], c.pad[1], c.pad[2], c.pad[3]);
-  }
-  if (c.dilation != std::array<std::int64_t, 2>{1, 1})
-    s += fmt::format(", dilation {}x{}", c.dilation[0], c.dilation[1]);
-  if (c.groups != 1) s += fmt::format(", groups {}", c.groups);
-  if (c.layout == Layout::nchw) s += ", nchw";
-  return s + fmt::format(", {}", to_string(c.dtype_x));
+  return fmt::format("{} {}x{}x{}x{} -> {}, {}x{}{}{}, {}", name, c.n, c.h, c.w, c.c, c.k, c.r, c.s,
+                     to_string(c.attributes()), c.layout == Layout::nchw ? ", nchw" : "", to_string(c.dtype_x));
 }
 }  // namespace
 

@@ -92,6 +92,7 @@ NetworkValue NetworkBuilder::apply(OperatorKind kind, const std::vector<NetworkV
   if (name.empty()) name = fmt::format("{}_{}", to_string(kind), network_.operators.size());
   std::replace(name.begin(), name.end(), ' ', '_');
   Operator op{std::move(kind), name, {}, 0};
+  network::check_is_users(op);
   std::vector<const NetworkTensor*> types;
   for (const NetworkValue& v : inputs) {
     if (&v.builder() != this)
@@ -165,16 +166,20 @@ NetworkValue pool(bool average, NetworkValue x, const PoolOptions& o) {
 
 }  // namespace
 
-NetworkValue conv2d(NetworkValue x, NetworkValue w, Conv2dOptions o) {
-  return with_optional(operators::Conv2d{.stride = o.stride, .pad = o.pad, .dilation = o.dilation, .groups = o.groups},
-                       {x, w}, o.bias);
+NetworkValue conv2d(NetworkValue x, NetworkValue w, const ConvAttributes& attributes) {
+  return x.builder().apply(operators::Conv2d{attributes}, {x, w});
 }
 
-NetworkValue conv_transpose2d(NetworkValue x, NetworkValue w, ConvTranspose2dOptions o) {
-  return with_optional(
-      operators::ConvTranspose2d{
-          .stride = o.stride, .pad = o.pad, .output_pad = o.output_pad, .dilation = o.dilation, .groups = o.groups},
-      {x, w}, o.bias);
+NetworkValue conv2d(NetworkValue x, NetworkValue w, NetworkValue bias, const ConvAttributes& attributes) {
+  return x.builder().apply(operators::Conv2d{attributes}, {x, w, bias});
+}
+
+NetworkValue conv_transpose2d(NetworkValue x, NetworkValue w, const ConvAttributes& attributes) {
+  return x.builder().apply(operators::ConvTranspose2d{attributes}, {x, w});
+}
+
+NetworkValue conv_transpose2d(NetworkValue x, NetworkValue w, NetworkValue bias, const ConvAttributes& attributes) {
+  return x.builder().apply(operators::ConvTranspose2d{attributes}, {x, w, bias});
 }
 
 NetworkValue gemm(NetworkValue a, NetworkValue b, GemmOptions o) {

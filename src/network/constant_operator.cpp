@@ -13,12 +13,14 @@ namespace {
 
 struct IsElementary {
   bool operator()(const operators::Conv2d&) const { return false; }
+  bool operator()(const operators::EnlargedConv2d&) const { return false; }
   bool operator()(const operators::ConvTranspose2d&) const { return false; }
   bool operator()(const operators::Conv3d&) const { return false; }
   bool operator()(const operators::Gemm&) const { return false; }
   bool operator()(const operators::MatMul&) const { return false; }
   bool operator()(const operators::Pool2d&) const { return false; }
   bool operator()(const operators::PoolNd&) const { return false; }
+  bool operator()(const operators::PixelReshape&) const { return false; }
   bool operator()(const operators::Resize&) const { return false; }
   bool operator()(const operators::Resample&) const { return false; }
   bool operator()(const auto&) const { return true; }

@@ -15,8 +15,8 @@ struct ContractionOf {
 
   const Sizes& input(std::size_t i) const { return sizes[op.inputs[i]]; }
 
-  template <class To, class From>
-  To convolution(const From& c) const {
+  template <class To>
+  To convolution(const ConvAttributes& c) const {
     const Sizes &x = input(0), &w = input(1);
     To to;
     to.n = x[0];
@@ -26,21 +26,22 @@ struct ContractionOf {
     to.k = sizes[op.output][1];
     to.r = w[2];
     to.s = w[3];
-    to.stride = {c.stride.h, c.stride.w};
-    to.pad = {c.pad.top, c.pad.left, c.pad.bottom, c.pad.right};
-    to.dilation = {c.dilation.h, c.dilation.w};
+    to.stride = c.stride;
+    to.pad = c.pad;
+    to.dilation = c.dilation;
     to.groups = c.groups;
     return to;
   }
 
-  Contraction operator()(const operators::Conv2d& c) const {
+  Contraction operator()(const operators::Conv2d& c) const { return convolution<Conv2d>(c); }
+  Contraction operator()(const operators::EnlargedConv2d& c) const {
     auto to = convolution<Conv2d>(c);
-    if (c.enlarged) to.h *= 2, to.w *= 2;
+    to.h *= 2, to.w *= 2;
     return to;
   }
   Contraction operator()(const operators::ConvTranspose2d& c) const {
     auto to = convolution<ConvTranspose2d>(c);
-    to.output_pad = {c.output_pad.h, c.output_pad.w};
+    to.output_pad = c.output_pad;
     return to;
   }
   Contraction operator()(const operators::Gemm& g) const {

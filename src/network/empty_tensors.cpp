@@ -9,6 +9,7 @@ struct TakesEmpty {
   bool operator()(const operators::Concat&) const { return true; }
   bool operator()(const operators::Pad&) const { return true; }
   bool operator()(const operators::Reshape&) const { return true; }
+  bool operator()(const operators::PixelReshape&) const { return true; }
   bool operator()(const operators::Flatten&) const { return true; }
   bool operator()(const operators::Transpose&) const { return true; }
   bool operator()(const operators::Expand&) const { return true; }

@@ -20,7 +20,7 @@
 namespace unisono::network {
 
 bool is_contraction(const OperatorKind& k) {
-  return std::holds_alternative<operators::Conv2d>(k) || std::holds_alternative<operators::ConvTranspose2d>(k) ||
+  return is_conv2d(k) || std::holds_alternative<operators::ConvTranspose2d>(k) ||
          std::holds_alternative<operators::Gemm>(k);
 }
 

@@ -14,16 +14,16 @@ namespace {
 constexpr std::int64_t most_head_channels = 32;  // that a kernel's head has
 constexpr std::int64_t widest_block = 128;       // more channels would not be in one of the tiles that serve best
 
-const operators::Conv2d* conv_of(const Network& n, const Region& r) {
-  if (r.kind != RegionReport::Kind::contraction) return nullptr;
-  return std::get_if<operators::Conv2d>(&n.operators[r.operators[0]].kind);
+bool is_convolution(const Network& n, const Region& r) {
+  return r.kind == RegionReport::Kind::contraction && is_conv2d(n.operators[r.operators[0]].kind);
 }
 
 // 1x1, as large as its image, of few channels
 bool is_head(const Network& n, const Region& r) {
-  const auto* c = conv_of(n, r);
-  if (c == nullptr || c->enlarged || c->groups != 1 || !(c->stride == Pair(1)) || !(c->pad == Margins(0))) return false;
+  if (r.kind != RegionReport::Kind::contraction) return false;
   const Operator& op = n.operators[r.operators[0]];
+  const auto* c = std::get_if<operators::Conv2d>(&op.kind);
+  if (c == nullptr || c->groups != 1 || !(c->stride == Pair(1)) || !(c->pad == Margins(0))) return false;
   const Shape& filter = n[op.inputs[1]].shape;
   return n[op.inputs[1]].is_constant() && filter[2].known() && filter[2].value() == 1 && filter[3].known() &&
          filter[3].value() == 1 && filter[0].known() && filter[0].value() <= most_head_channels;
@@ -52,7 +52,7 @@ class HeadFolder {
  private:
   Region* maker(TensorId id) {
     for (Region& r : f_.regions)
-      if (conv_of(n_, r) != nullptr)
+      if (is_convolution(n_, r))
         for (const RegionOutput& o : r.outputs)
           if (o.tensor == id) return &r;
     return nullptr;
@@ -68,7 +68,8 @@ class HeadFolder {
 std::optional<Refusal> HeadFolder::refuse(const Region& from, const Region& head) const {
   if (from.head) return because("it has another head");
   if (!from.resampled.empty()) return because("it stores its result pooled or enlarged");
-  if (conv_of(n_, from)->enlarged) return because("its own image is enlarged");
+  if (std::holds_alternative<operators::EnlargedConv2d>(n_.operators[from.operators[0]].kind))
+    return because("its own image is enlarged");
   const Dim& channels = n_[n_.operators[from.operators[0]].output].shape[1];
   if (!channels.known() || channels.value() > widest_block)
     return because(fmt::format("it has more than {} channels", widest_block));

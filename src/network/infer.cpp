@@ -28,7 +28,12 @@ class Inference {
   Inference(std::span<const NetworkTensor* const> inputs, std::string where)
       : inputs_(inputs), where_(std::move(where)) {}
 
-  Shape operator()(const operators::Conv2d& c) const;
+  Shape operator()(const operators::Conv2d& c) const { return (convolution(c, false), convolved(c, shape(0))); }
+  Shape operator()(const operators::EnlargedConv2d& c) const {
+    convolution(c, false);
+    const Shape& x = shape(0);
+    return convolved(c, {x[0], x[1], affine(x[2], 2, 0), affine(x[3], 2, 0)});
+  }
   Shape operator()(const operators::ConvTranspose2d& c) const;
   Shape operator()(const operators::Gemm& g) const;
   Shape operator()(const operators::Elementwise& e) const;
@@ -41,6 +46,9 @@ class Inference {
   Shape operator()(const operators::Concat& c) const;
   Shape operator()(const operators::Pad& p) const;
   Shape operator()(const operators::Reshape& r) const { return (count(1, 1), reshaped(shape(0), r, where_)); }
+  Shape operator()(const operators::PixelReshape& r) const {
+    return (count(1, 1), reshaped(shape(0), {.shape = r.shape, .literal = true}, where_));
+  }
   Shape operator()(const operators::Flatten& f) const;
   Shape operator()(const operators::Transpose& t) const;
   Shape operator()(const operators::Expand&) const { return (count(2, 2), broadcast(shape(0), shape(1))); }
@@ -60,8 +68,8 @@ class Inference {
   void not_negative(std::string_view what, const Margins& m) const;
   void vector_of(std::string_view what, std::size_t i, const Dim& channels) const;
   void groups(const Dim& c, const Dim& k, std::int64_t g) const;
-  template <class C>
-  void convolution(const C& c) const;
+  void convolution(const ConvAttributes& c, bool transposed) const;
+  Shape convolved(const ConvAttributes& c, const Shape& x) const;
   Dim channels(const Shape& x) const { return x.size() == 4 ? x[1] : x.empty() ? Dim(1) : x.back(); }
   Shape broadcast(const Shape& x, const Shape& y) const { return broadcast_shapes(x, y, where_); }
   Dim place(const Dim& x, std::int64_t pad, std::int64_t span, std::int64_t stride, bool ceil) const;
@@ -98,7 +106,7 @@ void Inference::vector_of(std::string_view what, std::size_t i, const Dim& chann
 }
 
 void Inference::groups(const Dim& c, const Dim& k, std::int64_t g) const {
-  if (g < 1 || g > largest_extent || (c.known() && c.value() % g != 0) || (k.known() && k.value() % g != 0))
+  if ((c.known() && c.value() % g != 0) || (k.known() && k.value() % g != 0))
     fail("{} input and {} output channels with groups={}; both must be multiples of groups", to_string(c), to_string(k),
          g);
 }
@@ -109,34 +117,30 @@ Dim Inference::place(const Dim& x, std::int64_t pad, std::int64_t span, std::int
 }
 
 // What all convolutions expect of their operands and windows
-template <class C>
-void Inference::convolution(const C& c) const {
+void Inference::convolution(const ConvAttributes& c, bool transposed) const {
   count(2, 3);
   image(0);
   image(1);
-  positive("stride", c.stride);
-  positive("dilation", c.dilation);
-  not_negative("pad", c.pad);
+  check_attributes(c, transposed, where_);
   const Shape& w = shape(1);
   if (!w[2].known() || !w[3].known())
     fail("filter '{}' has shape {}; its extents must be numbers", inputs_[1]->name, to_string(w));
 }
 
-Shape Inference::operator()(const operators::Conv2d& c) const {
-  convolution(c);
-  const Shape &x = shape(0), &w = shape(1);
+// The result for an image of shape x
+Shape Inference::convolved(const ConvAttributes& c, const Shape& x) const {
+  const Shape& w = shape(1);
   groups(x[1], w[0], c.groups);
   if (!may_equal(x[1], affine(w[1], c.groups, 0)))
     fail("input '{}' {} has {} channels, and filter '{}' {} takes {} (groups={})", inputs_[0]->name, to_string(x),
          to_string(x[1]), inputs_[1]->name, to_string(w), to_string(affine(w[1], c.groups, 0)), c.groups);
   if (inputs_.size() == 3) vector_of("bias", 2, w[0]);
-  const Dim h = c.enlarged ? affine(x[2], 2, 0) : x[2], v = c.enlarged ? affine(x[3], 2, 0) : x[3];
-  return {x[0], w[0], place(h, c.pad.top + c.pad.bottom, c.dilation.h * (w[2].value() - 1) + 1, c.stride.h, false),
-          place(v, c.pad.left + c.pad.right, c.dilation.w * (w[3].value() - 1) + 1, c.stride.w, false)};
+  return {x[0], w[0], place(x[2], c.pad.top + c.pad.bottom, c.dilation.h * (w[2].value() - 1) + 1, c.stride.h, false),
+          place(x[3], c.pad.left + c.pad.right, c.dilation.w * (w[3].value() - 1) + 1, c.stride.w, false)};
 }
 
 Shape Inference::operator()(const operators::ConvTranspose2d& c) const {
-  convolution(c);
+  convolution(c, true);
   const Shape &x = shape(0), &w = shape(1);
   groups(x[1], x[1], c.groups);
   const Dim k = affine(w[1], c.groups, 0);
@@ -144,10 +148,6 @@ Shape Inference::operator()(const operators::ConvTranspose2d& c) const {
     fail("input '{}' {} has {} channels, and filter '{}' {} takes {}", inputs_[0]->name, to_string(x), to_string(x[1]),
          inputs_[1]->name, to_string(w), to_string(w[0]));
   if (inputs_.size() == 3) vector_of("bias", 2, k);
-  for (const auto& [pad, stride, dilation] :
-       {std::tuple{c.output_pad.h, c.stride.h, c.dilation.h}, std::tuple{c.output_pad.w, c.stride.w, c.dilation.w}})
-    if (pad < 0 || pad >= std::max(stride, dilation))
-      fail("output_pad is {}; expected 0 to below max(stride, dilation) = {}", pad, std::max(stride, dilation));
   const auto extent = [&](const Dim& in, std::int64_t stride, std::int64_t pad, std::int64_t span,
                           std::int64_t output_pad) {
     Dim d = affine(in, stride, span + output_pad - pad - stride);

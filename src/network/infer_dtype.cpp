@@ -69,6 +69,7 @@ struct TypeOf {
   DType operator()(const operators::ReshapeLike&) const { return type(0); }
   DType operator()(const operators::Pad&) const { return type(0); }
   DType operator()(const operators::Reshape&) const { return type(0); }
+  DType operator()(const operators::PixelReshape&) const { return type(0); }
   DType operator()(const operators::Flatten&) const { return type(0); }
   DType operator()(const operators::Transpose&) const { return type(0); }
   DType operator()(const operators::Expand&) const { return type(0); }

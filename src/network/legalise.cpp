@@ -207,7 +207,7 @@ bool Legaliser::enlarge_in_convolution(const Operator& op) {
   if (!doubles(std::get<operators::Resize>(resize->kind), small, large)) return false;
   Operator convolution = op;
   convolution.inputs[0] = resize->inputs[0];
-  std::get<operators::Conv2d>(convolution.kind).enlarged = true;
+  convolution.kind = operators::EnlargedConv2d{*c};
   out_.operators.erase(resize);
   out_.operators.push_back(std::move(convolution));
   return true;

@@ -31,6 +31,7 @@ static_assert(std::size(map_names) == static_cast<std::size_t>(MapOp::cast) + 1)
 
 struct NameOf {
   std::string operator()(const operators::Conv2d&) const { return "conv2d"; }
+  std::string operator()(const operators::EnlargedConv2d&) const { return "conv2d"; }
   std::string operator()(const operators::ConvTranspose2d&) const { return "conv_transpose2d"; }
   std::string operator()(const operators::Gemm&) const { return "gemm"; }
   std::string operator()(const operators::Elementwise& e) const { return std::string(to_string(e.op)); }
@@ -43,6 +44,7 @@ struct NameOf {
   std::string operator()(const operators::Concat&) const { return "concat"; }
   std::string operator()(const operators::Pad&) const { return "pad"; }
   std::string operator()(const operators::Reshape&) const { return "reshape"; }
+  std::string operator()(const operators::PixelReshape&) const { return "reshape"; }
   std::string operator()(const operators::Flatten&) const { return "flatten"; }
   std::string operator()(const operators::Transpose&) const { return "transpose"; }
   std::string operator()(const operators::Expand&) const { return "expand"; }
@@ -106,6 +108,13 @@ std::string to_string(const OperatorKind& kind) { return std::visit(NameOf{}, ki
 
 namespace network {
 std::string where(const Operator& op) { return fmt::format("{} '{}'", to_string(op.kind), op.name); }
+
+void check_is_users(const Operator& op) {
+  if (std::holds_alternative<operators::EnlargedConv2d>(op.kind))
+    throw UserError(where(op) + ": EnlargedConv2d is made while a network is compiled; write Resize and Conv2d");
+  if (std::holds_alternative<operators::PixelReshape>(op.kind))
+    throw UserError(where(op) + ": PixelReshape is made while a network is compiled; write Transpose and Reshape");
+}
 }  // namespace network
 
 void verify(const Network& n) {
@@ -124,6 +133,7 @@ void verify(const Network& n) {
     known[id] = true;
   }
   for (const Operator& op : n.operators) {
+    network::check_is_users(op);
     std::vector<const NetworkTensor*> inputs;
     for (const TensorId id : op.inputs) {
       if (id >= n.tensors.size() || !known[id])

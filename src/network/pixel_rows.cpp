@@ -75,8 +75,10 @@ TensorId PixelRows::add(const NetworkTensor& like, Shape shape, std::string_view
 }
 
 void PixelRows::emit_reshape(TensorId from, TensorId to, bool pixels) {
-  operators::Reshape r{.shape = values(out_[to].shape), .literal = true, .pixels = pixels};
-  out_.operators.push_back({std::move(r), out_[to].name, {from}, to});
+  const std::vector<std::int64_t> shape = values(out_[to].shape);
+  OperatorKind kind = operators::Reshape{.shape = shape, .literal = true};
+  if (pixels) kind = operators::PixelReshape{shape};
+  out_.operators.push_back({std::move(kind), out_[to].name, {from}, to});
 }
 
 // Makes sure that the tensor itself is there

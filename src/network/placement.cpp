@@ -24,9 +24,7 @@ class Placer {
     reshaped_.assign(n_.tensors.size(), false);
     depth_.assign(n_.tensors.size(), 0);
     for (const Operator& op : n_.operators) {
-      const auto& k = op.kind;
-      reshaped_[op.output] =
-          std::holds_alternative<operators::Reshape>(k) || std::holds_alternative<operators::Flatten>(k);
+      reshaped_[op.output] = is_reshape(op.kind);
     }
     for (const TensorId id : n_.inputs) pinned_[id] = true;
     for (const TensorId id : n_.outputs) pinned_[id] = true;
@@ -52,7 +50,7 @@ class Placer {
       if (const auto* c = kind<operators::Concat>(r)) place_concat(r, *c);
     for (Region& r : f_.regions) {
       if (const auto* s = kind<operators::Slice>(r); s != nullptr && f_.style.column_ranges) place_range(r, *s);
-      if (kind<operators::Reshape>(r) || kind<operators::Flatten>(r)) place_view(r);
+      if (r.kind == RegionReport::Kind::single && is_reshape(n_.operators[r.operators[0]].kind)) place_view(r);
     }
   }
 

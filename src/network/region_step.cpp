@@ -49,8 +49,7 @@ struct Argument {
 // evenly. Graphs of networks know no coordinates.
 void flatten_pixels(Contraction& contraction) {
   auto* c = std::get_if<Conv2d>(&contraction);
-  const bool pixels = c && c->r == 1 && c->s == 1 && c->groups == 1 && c->stride == std::array<std::int64_t, 2>{1, 1} &&
-                      c->pad == std::array<std::int64_t, 4>{};
+  const bool pixels = c && c->r == 1 && c->s == 1 && c->groups == 1 && c->stride == Pair(1) && c->pad == Margins(0);
   if (!pixels) return;
   c->h *= c->w;
   c->w = 1;
@@ -62,8 +61,8 @@ bool is_small_product(const Contraction& contraction, const std::vector<Memory>&
   const auto* c = std::get_if<Conv2d>(&contraction);
   const auto planar = [&](const auto& x) { return memory[x.tensor].planar; };
   return c && c->w == 1 && c->r == 1 && c->s == 1 && c->groups == 1 && c->n == 1 && c->h <= 64 &&
-         c->stride == std::array<std::int64_t, 2>{1, 1} && c->pad == std::array<std::int64_t, 4>{} &&
-         !memory[first.inputs[0]].planar && std::none_of(region.outputs.begin(), region.outputs.end(), planar) &&
+         c->stride == Pair(1) && c->pad == Margins(0) && !memory[first.inputs[0]].planar &&
+         std::none_of(region.outputs.begin(), region.outputs.end(), planar) &&
          std::none_of(region.operands.begin(), region.operands.end(), planar);
 }
 

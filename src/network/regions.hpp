@@ -82,7 +82,7 @@ struct MemoryStyle {
   bool repeats = true;            ///< operands may have strides of 0, for symbols that turn out to be 1
   bool resampled_stores = false;  ///< contractions may store what is pooled or enlarged by 2 (Region::resampled)
   bool heads = false;             ///< and compute a 1x1 convolution of it (Region::head)
-  /// Convolutions may take the image before it is enlarged by 2 (operators::Conv2d::enlarged).
+  /// Convolutions may take the image before it is enlarged by 2 (operators::EnlargedConv2d).
   bool enlarges = false;
   /// Ranges of a tensor's columns may be read where they lie: by contractions as their image and as operands [b,n], and
   /// by whatever is no contraction. Then products of one input may be stacked, too.
@@ -141,6 +141,11 @@ void fold_heads(FusedNetwork& fused);
 
 /// Fills graph, operands and outputs of a region of kind contraction or epilogue. `stored` are the tensors to write.
 void write_epilogue(const Network& network, Region& region, const std::vector<TensorId>& stored);
+
+/// Whether the operator is a convolution that is not transposed, its image enlarged or not.
+inline bool is_conv2d(const OperatorKind& kind) {
+  return std::holds_alternative<operators::Conv2d>(kind) || std::holds_alternative<operators::EnlargedConv2d>(kind);
+}
 
 /// Whether the operator is a matrix product or convolution.
 bool is_contraction(const OperatorKind& kind);

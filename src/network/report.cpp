@@ -20,24 +20,15 @@ struct Describe {
   const Shape& input(std::size_t i) const { return n[op.inputs[i]].shape; }
   const Shape& output() const { return n[op.output].shape; }
 
-  template <class C>
-  std::string convolution(std::string_view name, const C& c) const {
+  std::string convolution(std::string_view name, const ConvAttributes& c) const {
     const Shape& w = input(1);
-    std::string s = fmt::format("{} {} -> {}, {}x{}", name, to_string(input(0)), to_string(output()[1]),
-                                to_string(w[2]), to_string(w[3]));
-    if (!(c.stride == Pair(1))) s += fmt::format(", stride {}x{}", c.stride.h, c.stride.w);
-    if (c.pad == Margins(c.pad.top)) {
-      if (c.pad.top != 0) s += fmt::format(", pad {}", c.pad.top);
-    } else {
-      s += fmt::format(", pad {},{},{},{}", c.pad.top, c.pad.left, c.pad.bottom, c.pad.right);
-    }
-    if (!(c.dilation == Pair(1))) s += fmt::format(", dilation {}x{}", c.dilation.h, c.dilation.w);
-    if (c.groups != 1) s += fmt::format(", groups {}", c.groups);
-    return s;
+    return fmt::format("{} {} -> {}, {}x{}{}", name, to_string(input(0)), to_string(output()[1]), to_string(w[2]),
+                       to_string(w[3]), to_string(c));
   }
 
-  std::string operator()(const operators::Conv2d& c) const {
-    return convolution("conv2d", c) + (c.enlarged ? ", image enlarged 2x2" : "");
+  std::string operator()(const operators::Conv2d& c) const { return convolution("conv2d", c); }
+  std::string operator()(const operators::EnlargedConv2d& c) const {
+    return convolution("conv2d", c) + ", image enlarged 2x2";
   }
   std::string operator()(const operators::ConvTranspose2d& c) const { return convolution("conv_transpose2d", c); }
   std::string operator()(const operators::Gemm&) const {
@@ -64,7 +55,7 @@ FusionReport report(const FusedNetwork& fused, std::size_t network_operators) {
     if (r.kind != RegionReport::Kind::epilogue)
       line.contraction = describe(fused.network, fused.network.operators[r.operators[0]]);
     const Operator& first = fused.network.operators[r.operators[0]];
-    if (const auto* c = std::get_if<operators::Conv2d>(&first.kind); c != nullptr && c->enlarged)
+    if (std::holds_alternative<operators::EnlargedConv2d>(first.kind))
       line.summed_filter = fused.network[first.inputs[1]].name;
     if (!r.graph.nodes.empty()) line.epilogue = print(r.graph);
     for (const RegionOutput& o : r.outputs) line.outputs.push_back(fused.network[o.tensor].name);

@@ -45,8 +45,7 @@ class Folder {
   void find_only(Region& r) const;
   Region* maker(TensorId id) {
     for (Region& r : f_.regions)
-      if (r.kind == RegionKind::contraction &&
-          std::holds_alternative<operators::Conv2d>(n_.operators[r.operators[0]].kind))
+      if (r.kind == RegionKind::contraction && is_conv2d(n_.operators[r.operators[0]].kind))
         for (const RegionOutput& o : r.outputs)
           if (o.tensor == id) return &r;
     return nullptr;

@@ -33,6 +33,7 @@ class SingleStep {
   Run operator()(const operators::Concat& c) const;
   Run operator()(const operators::Pad& p) const;
   Run operator()(const operators::Reshape&) const { return reshape(); }
+  Run operator()(const operators::PixelReshape&) const { return reshape(); }
   Run operator()(const operators::Flatten&) const { return reshape(); }
   Run operator()(const operators::ReshapeLike&) const { return reshape(); }
   Run operator()(const operators::Transpose& t) const;

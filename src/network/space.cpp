@@ -60,9 +60,11 @@ Dim columns(const Shape& shape) { return shape.empty() ? Dim(1) : shape[column_a
 
 bool logical_order(const Shape& s) { return s.size() != 4 || is_one(s[1]) || (is_one(s[2]) && is_one(s[3])); }
 
-bool walks_pixels(const OperatorKind& kind) {
-  const auto* r = std::get_if<operators::Reshape>(&kind);
-  return r != nullptr && r->pixels;
+bool walks_pixels(const OperatorKind& kind) { return std::holds_alternative<operators::PixelReshape>(kind); }
+
+bool is_reshape(const OperatorKind& kind) {
+  return std::holds_alternative<operators::Reshape>(kind) || std::holds_alternative<operators::Flatten>(kind) ||
+         std::holds_alternative<operators::PixelReshape>(kind);
 }
 
 std::vector<std::int64_t> pixel_order(const std::vector<std::int64_t>& of_axes) {

@@ -37,6 +37,9 @@ Dim columns(const Shape& shape);
 /// Whether the order of the elements in memory is that of the logical shape.
 bool logical_order(const Shape& shape);
 
+/// Whether the operator gives the elements of its input another shape, in whatever order it walks over them.
+bool is_reshape(const OperatorKind& kind);
+
 /// Whether the operator is a reshape that reads and writes images pixel by pixel.
 bool walks_pixels(const OperatorKind& kind);
 

@@ -245,9 +245,7 @@ std::optional<Refusal> reads_dense(const Network& n, const std::vector<Region>& 
   const std::string& name = n[r.outputs[0].tensor].name;
   if (r.kind == RegionReport::Kind::epilogue) return std::nullopt;
   if (r.kind != RegionReport::Kind::contraction) {
-    const bool reshapes = std::holds_alternative<operators::Reshape>(first.kind) ||
-                          std::holds_alternative<operators::Flatten>(first.kind);
-    return reshapes && first.inputs[0] == id ? reshaped_dense(n, regions, first) : std::nullopt;
+    return is_reshape(first.kind) && first.inputs[0] == id ? reshaped_dense(n, regions, first) : std::nullopt;
   }
   for (const RegionOperand& o : r.operands)
     if (o.tensor == id && !(o.axes == axes::bn) && !(o.axes == axes::n))

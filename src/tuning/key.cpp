@@ -18,21 +18,23 @@ namespace unisono::tuning {
 namespace {
 
 /// "2", or "2x1" if the numbers differ.
-template <class Numbers>
-std::string joined(const Numbers& numbers, const char* between) {
-  if (std::ranges::all_of(numbers, [&](auto x) { return x == numbers[0]; })) return fmt::format("{}", numbers[0]);
-  return fmt::format("{}", fmt::join(numbers, between));
+std::string text_of(const Pair& p) { return p == Pair(p.h) ? fmt::format("{}", p.h) : fmt::format("{}x{}", p.h, p.w); }
+
+/// "1", or "1.0.1.0" if the sides differ.
+std::string text_of(const Margins& m) {
+  if (m == Margins(m.top)) return fmt::format("{}", m.top);
+  return fmt::format("{}.{}.{}.{}", m.top, m.left, m.bottom, m.right);
 }
 
 std::string problem_text(const plan::ConvTask& task) {
   const Conv2d& c = task.conv;
   std::string text = fmt::format("{},{},{},{}->{},{}x{}", c.n, c.h, c.w, c.c, c.k, c.r, c.s);
-  if (c.r * c.s > 1 || joined(c.pad, ".") != "0") text += fmt::format(",pad={}", joined(c.pad, "."));
-  if (joined(c.stride, "x") != "1") text += fmt::format(",stride={}", joined(c.stride, "x"));
-  if (joined(c.dilation, "x") != "1") text += fmt::format(",dilation={}", joined(c.dilation, "x"));
+  if (c.r * c.s > 1 || c.pad != Margins(0)) text += fmt::format(",pad={}", text_of(c.pad));
+  if (c.stride != Pair(1)) text += fmt::format(",stride={}", text_of(c.stride));
+  if (c.dilation != Pair(1)) text += fmt::format(",dilation={}", text_of(c.dilation));
   if (c.groups != 1) text += fmt::format(",groups={}", c.groups);
   if (c.layout == Layout::nchw) text += ",nchw";
-  if (task.transposed) text += fmt::format(",transposed={}", joined(task.transposed->output_pad, "x"));
+  if (task.transposed) text += fmt::format(",transposed={}", text_of(task.transposed->output_pad));
   if (task.columns_a) text += ",a=km";
   if (task.columns_b) text += ",b=kn";
   if (task.batched) text += ",batched";

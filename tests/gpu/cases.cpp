@@ -196,7 +196,7 @@ struct Family {
       const std::int64_t top = (c.conv.r - 1) * c.conv.dilation[0] / 2, left = (c.conv.s - 1) * c.conv.dilation[1] / 2;
       c.conv.pad = {top, left, top, left};
     } else {
-      for (auto& p : c.conv.pad) p = random.between(0, 3);
+      for (std::size_t side = 0; side < 4; ++side) c.conv.pad[side] = random.between(0, 3);
     }
     c.seed = random.next();
     const auto& v = c.conv;

@@ -52,7 +52,7 @@ Conv2d draw_convolution(int kind, Random& r) {
   if (kind % 2 == 1) c.stride = {r.between(1, 3), r.between(1, 2)};
   if (kind % 4 == 1) c.stride = {2, 2};
   if (kind % 4 == 2) c.dilation = {r.between(1, 4), r.between(1, 4)};
-  for (auto& pad : c.pad) pad = r.between(0, 4);
+  for (std::size_t side = 0; side < 4; ++side) c.pad[side] = r.between(0, 4);
   c.n = r.between(1, 4);
   const auto least = [](std::int64_t taps, std::int64_t dilation, std::int64_t pads) {
     return std::max<std::int64_t>(1, (taps - 1) * dilation + 1 - pads);

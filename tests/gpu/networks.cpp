@@ -35,7 +35,7 @@ Network heatmap_unet(const UNetShape& s) {
   NetworkBuilder net("heatmap_unet");
   Weights weights(net);
   const auto block = [&](NetworkValue x, std::int64_t to) {
-    const NetworkValue y = conv2d(x, weights.filter(to, channels_of(x), 3), {.pad = 1, .bias = weights({to}, 0.2)});
+    const NetworkValue y = conv2d(x, weights.filter(to, channels_of(x), 3), weights({to}, 0.2), {.pad = 1});
     return mish(group_norm(y, {.groups = s.groups, .scale = weights({to}, 0.3, 1), .shift = weights({to}, 0.3)}));
   };
   const auto level = [&](NetworkValue x, std::int64_t to) { return block(block(x, to), to); };
@@ -47,8 +47,7 @@ Network heatmap_unet(const UNetShape& s) {
   }
   x = level(x, s.channels.back());
   for (std::size_t i = s.channels.size() - 1; i-- > 0;) x = level(concat({upsample(x), skips[i]}), s.channels[i]);
-  net.output(sigmoid(conv2d(x, weights.filter(s.classes, s.channels[0], 1), {.bias = weights({s.classes})})),
-             "heatmaps");
+  net.output(sigmoid(conv2d(x, weights.filter(s.classes, s.channels[0], 1), weights({s.classes}))), "heatmaps");
   return net.build();
 }
 
@@ -60,9 +59,7 @@ Network residual_block(std::int64_t c, int groups, std::int64_t width_of_time) {
   const auto norm = [&](NetworkValue v) {
     return silu(group_norm(v, {.groups = groups, .scale = weights({c}, 0.3, 1), .shift = weights({c}, 0.3)}));
   };
-  const auto conv = [&](NetworkValue v) {
-    return conv2d(v, weights.filter(c, c, 3), {.pad = 1, .bias = weights({c}, 0.2)});
-  };
+  const auto conv = [&](NetworkValue v) { return conv2d(v, weights.filter(c, c, 3), weights({c}, 0.2), {.pad = 1}); };
   const NetworkValue added =
       gemm(silu(time), weights({c, width_of_time}, 0.3), {.transpose_b = true, .bias = weights({c}, 0.2)});
   const NetworkValue h = conv(norm(x)) + reshape(added, {0, 0, 1, 1});
@@ -93,12 +90,13 @@ Network inverted_bottlenecks() {
   Weights weights(net);
   const NetworkValue x = net.input("x", {"batch", 16, "height", "width"});
   const auto conv = [&](NetworkValue v, std::int64_t to) {
-    return conv2d(v, weights.filter(to, channels_of(v), 1), {.bias = weights({to}, 0.2)});
+    return conv2d(v, weights.filter(to, channels_of(v), 1), weights({to}, 0.2));
   };
-  const auto depthwise = [&](NetworkValue v, std::int64_t size, Conv2dOptions o = {}, std::int64_t multiplier = 1) {
+  const auto depthwise = [&](NetworkValue v, std::int64_t size, ConvAttributes a = {}, std::int64_t multiplier = 1) {
     const std::int64_t c = channels_of(v);
-    o.groups = c, o.bias = weights({c * multiplier}, 0.2);
-    return conv2d(v, weights({c * multiplier, 1, size, size}, 1.7 / static_cast<double>(size)), o);
+    a.groups = c;
+    const NetworkValue bias = weights({c * multiplier}, 0.2);
+    return conv2d(v, weights({c * multiplier, 1, size, size}, 1.7 / static_cast<double>(size)), bias, a);
   };
   const NetworkValue small = conv(hardswish(depthwise(hardswish(conv(x, 72)), 3, {.stride = 2, .pad = 1})), 24);
   const NetworkValue wide = relu(depthwise(relu(conv(small, 96)), 5, {.pad = 2}));
@@ -129,8 +127,7 @@ Network resampling() {
   Weights weights(net);
   const NetworkValue x = net.input("x", {"batch", 16, "height", "width"});
   const auto conv = [&](NetworkValue v, std::int64_t to, std::int64_t size, std::int64_t stride = 1) {
-    return conv2d(v, weights.filter(to, channels_of(v), size),
-                  {.stride = stride, .pad = size / 2, .bias = weights({to}, 0.2)});
+    return conv2d(v, weights.filter(to, channels_of(v), size), weights({to}, 0.2), {.stride = stride, .pad = size / 2});
   };
   const NetworkValue skip = mish(group_norm(conv(x, 32, 3), {.groups = 4, .scale = weights({32}, 0.3, 1)}));
   const NetworkValue pooled = max_pool(skip);  // of a slice; odd lines end
@@ -148,7 +145,7 @@ Network heads() {
   Weights weights(net);
   const NetworkValue x = net.input("x", {"batch", 16, "height", "width"});
   const auto conv = [&](NetworkValue v, std::int64_t to, std::int64_t size) {
-    return conv2d(v, weights.filter(to, channels_of(v), size), {.pad = size / 2, .bias = weights({to}, 0.2)});
+    return conv2d(v, weights.filter(to, channels_of(v), size), weights({to}, 0.2), {.pad = size / 2});
   };
   const NetworkValue block =
       mish(group_norm(conv(x, 64, 3), {.groups = 4, .scale = weights({64}, 0.3, 1), .shift = weights({64}, 0.2)}));
@@ -194,7 +191,7 @@ Network stems() {
   Weights weights(net);
   const NetworkValue x = net.input("x", {"batch", 3, "height", "width"});
   const NetworkValue z = net.input("z", {"batch", 8, "rows", "columns"});
-  net.output(relu(conv2d(x, weights.filter(16, 3, 7), {.stride = 2, .pad = 3, .bias = weights({16}, 0.2)})), "a");
+  net.output(relu(conv2d(x, weights.filter(16, 3, 7), weights({16}, 0.2), {.stride = 2, .pad = 3})), "a");
   const NetworkValue b = silu(conv2d(z, weights({24, 8, 3, 5}, 0.2), {.pad = {1, 4, 2, 3}, .dilation = {1, 2}}));
   net.output(b, "b");
   net.output(sigmoid(conv2d(b, weights.filter(17, 24, 1))), "c");
@@ -210,14 +207,13 @@ Network enlarged_images() {
   const NetworkValue r = net.input("r", {"batch", 24, "rows", "columns"});
   const NetworkValue added =
       gemm(silu(time), weights({32, 24}, 0.3), {.transpose_b = true, .bias = weights({32}, 0.2)});
-  const NetworkValue h = conv2d(upsample(x), weights.filter(32, 16, 3), {.pad = 1, .bias = weights({32}, 0.2)}) +
-                         reshape(added, {0, 0, 1, 1});
+  const NetworkValue h =
+      conv2d(upsample(x), weights.filter(32, 16, 3), weights({32}, 0.2), {.pad = 1}) + reshape(added, {0, 0, 1, 1});
   const NetworkValue a =
       silu(group_norm(h, {.groups = 4, .scale = weights({32}, 0.3, 1), .shift = weights({32}, 0.3)}));
   net.output(a, "a");
   net.output(relu(conv2d(h, weights.filter(8, 32, 1))), "b");
-  net.output(
-      r + silu(conv_transpose2d(x, weights({16, 24, 4, 4}, 0.2), {.stride = 2, .pad = 1, .bias = weights({24})})), "c");
+  net.output(r + silu(conv_transpose2d(x, weights({16, 24, 4, 4}, 0.2), weights({24}), {.stride = 2, .pad = 1})), "c");
   const NetworkValue grown =
       relu(conv_transpose2d(x, weights({16, 24, 3, 3}, 0.2), {.stride = 2, .pad = 1, .output_pad = 1}));
   net.output(conv2d(concat({grown, r}), weights.filter(16, 48, 1)), "d");
@@ -243,7 +239,7 @@ Network embeddings() {
     return net.apply(operators::Slice{{begin}, {end}, {1}, {1}}, {v});
   };
   const auto conv = [&](NetworkValue v, std::int64_t to, std::int64_t size) {
-    return conv2d(v, weights.filter(to, channels_of(v), size), {.pad = size / 2, .bias = weights({to}, 0.2)});
+    return conv2d(v, weights.filter(to, channels_of(v), size), weights({to}, 0.2), {.pad = size / 2});
   };
   const auto norm = [&](NetworkValue v, int groups) {
     const std::int64_t c = channels_of(v);
@@ -269,7 +265,7 @@ Network joined_normalisations() {
   Weights weights(net);
   const NetworkValue x = net.input("x", {"batch", 16, "height", "width"});
   const auto conv = [&](NetworkValue v, std::int64_t to, std::int64_t size, double offset = 0) {
-    return conv2d(v, weights.filter(to, channels_of(v), size), {.pad = size / 2, .bias = weights({to}, 0.2, offset)});
+    return conv2d(v, weights.filter(to, channels_of(v), size), weights({to}, 0.2, offset), {.pad = size / 2});
   };
   const auto norm = [&](NetworkValue v, int groups) {
     const std::int64_t c = channels_of(v);
@@ -293,9 +289,8 @@ Network enlarged_image(std::int64_t channels) {
   NetworkBuilder net("enlarged_image");
   Weights weights(net);
   const NetworkValue x = net.input("x", {"batch", channels, "height", "width"});
-  net.output(
-      silu(conv2d(upsample(x), weights.filter(channels, channels, 3), {.pad = 1, .bias = weights({channels}, 0.2)})),
-      "y");
+  net.output(silu(conv2d(upsample(x), weights.filter(channels, channels, 3), weights({channels}, 0.2), {.pad = 1})),
+             "y");
   return net.build();
 }
 

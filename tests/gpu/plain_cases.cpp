@@ -63,7 +63,7 @@ void draw_filter(C& c, Random& r) {
 Conv2d draw_conv(Kind kind, Random& r) {
   Conv2d c;
   draw_filter(c, r);
-  for (auto& pad : c.pad) pad = r.between(0, 4);
+  for (std::size_t side = 0; side < 4; ++side) c.pad[side] = r.between(0, 4);
   c.groups = kind == Kind::grouped ? r.one_of({2, 3, 5}) : kind == Kind::planes ? r.one_of({1, 1, 3}) : 1;
   c.n = r.between(1, 3), c.c = c.groups * r.between(1, 19), c.k = c.groups * r.between(1, c.groups > 1 ? 24 : 90);
   c.h = (c.r - 1) * c.dilation[0] + 1 + r.between(0, 12), c.w = (c.s - 1) * c.dilation[1] + 1 + r.between(0, 12);

@@ -80,7 +80,7 @@ Conv2d draw(Random& random, std::size_t text) {
   if (random.chance(0.15) && text < 4) c.k = random.between(1, 90);
   if (random.chance(0.15)) c.dilation[0] = random.between(2, 3);
   if (random.chance(0.3))
-    for (auto& pad : c.pad) pad = random.between(0, 5);
+    for (std::size_t side = 0; side < 4; ++side) c.pad[side] = random.between(0, 5);
   c.h = std::max(c.h, (c.r - 1) * c.dilation[0] + 1);
   return c;
 }

@@ -74,10 +74,9 @@ const ScalarPlan& own(const Plan& plan) { return dynamic_cast<const ScalarPlan&>
 std::string refuse_contraction(const plan::ConvTask& t) {
   const Conv2d& c = t.conv;
   if (t.transposed || t.columns_a || t.columns_b || t.batched) return "layout: no product of rows of A and rows of B";
-  if (c.r != 1 || c.s != 1 || c.groups != 1 || c.layout != Layout::nhwc ||
-      c.stride != std::array<std::int64_t, 2>{1, 1})
+  if (c.r != 1 || c.s != 1 || c.groups != 1 || c.layout != Layout::nhwc || c.stride != Pair(1))
     return "contraction: a convolution of more than one tap, a stride or groups";
-  if (c.pad != std::array<std::int64_t, 4>{}) return "contraction: a border of zeros";
+  if (c.pad != Margins(0)) return "contraction: a border of zeros";
   if (size_of(c.dtype_x) != 2) return "types: operands of 32 bits";
   return {};
 }

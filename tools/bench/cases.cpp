@@ -92,9 +92,9 @@ DType dtype_of(std::string_view text, const Place& place) {
 // What a convolution may say besides its shape
 void set_option(Conv2d& conv, std::int64_t& pad, const std::string& key, const std::string& value, const Place& place) {
   if (key == "stride")
-    conv.stride.fill(number(value, key, 1, place));
+    conv.stride = number(value, key, 1, place);
   else if (key == "dilation")
-    conv.dilation.fill(number(value, key, 1, place));
+    conv.dilation = number(value, key, 1, place);
   else if (key == "groups")
     conv.groups = number(value, key, 1, place);
   else

@@ -35,8 +35,16 @@ json to_json(const std::vector<Tried>& tried) {
 }
 
 json to_json(const Conv2d& v) {
-  return {{"n", v.n},          {"h", v.h}, {"w", v.w},           {"c", v.c},     {"k", v.k},
-          {"r", v.r},          {"s", v.s}, {"stride", v.stride}, {"pad", v.pad}, {"dilation", v.dilation},
+  return {{"n", v.n},
+          {"h", v.h},
+          {"w", v.w},
+          {"c", v.c},
+          {"k", v.k},
+          {"r", v.r},
+          {"s", v.s},
+          {"stride", json::array({v.stride.h, v.stride.w})},
+          {"pad", json::array({v.pad.top, v.pad.left, v.pad.bottom, v.pad.right})},
+          {"dilation", json::array({v.dilation.h, v.dilation.w})},
           {"groups", v.groups}};
 }
 

@@ -133,7 +133,7 @@ class ConvolutionParser {
   }
 
   // One number for both directions, or two
-  std::array<std::int64_t, 2> pair(std::string_view value) const {
+  Pair pair(std::string_view value) const {
     if (value.find('x') == std::string_view::npos) return {shape_.number(value), shape_.number(value)};
     const auto both = shape_.numbers(value, 'x', 2);
     return {both[0], both[1]};

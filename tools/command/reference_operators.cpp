@@ -158,16 +158,16 @@ void add_bias(Tensor64& y, const ReferenceInputs& inputs, std::int64_t inner) {
   }
 }
 
-template <class From, class To>
-Tensor64 convolution(const From& from, To to, const ReferenceInputs& inputs) {
+template <class To>
+Tensor64 convolution(const ConvAttributes& from, To to, const ReferenceInputs& inputs) {
   const Extents64 &x = inputs[0]->shape, &w = inputs[1]->shape;
   const bool transposed = std::is_same_v<To, ConvTranspose2d>;
   to.n = x[0], to.c = x[1], to.h = x[2], to.w = x[3];
   to.k = transposed ? w[1] * from.groups : w[0];
   to.r = w[2], to.s = w[3];
-  to.stride = {from.stride.h, from.stride.w};
-  to.pad = {from.pad.top, from.pad.left, from.pad.bottom, from.pad.right};
-  to.dilation = {from.dilation.h, from.dilation.w};
+  to.stride = from.stride;
+  to.pad = from.pad;
+  to.dilation = from.dilation;
   to.groups = from.groups;
   to.layout = Layout::nchw;
   to.dtype_x = to.dtype_w = DType::f64;
@@ -311,7 +311,7 @@ struct Evaluate {
   Tensor64 operator()(const operators::Conv2d& o) const { return convolution(o, Conv2d{}, in); }
   Tensor64 operator()(const operators::ConvTranspose2d& o) const {
     ConvTranspose2d to;
-    to.output_pad = {o.output_pad.h, o.output_pad.w};
+    to.output_pad = o.output_pad;
     return convolution(o, to, in);
   }
   Tensor64 operator()(const operators::Gemm& o) const { return gemm(o, in); }
@@ -345,7 +345,13 @@ struct Evaluate {
     return {shape, expanded(*in[0], shape), std::vector<double>(static_cast<std::size_t>(element_count(shape)), 0.0)};
   }
   Tensor64 operator()(const operators::Identity&) const { return reshaped(*in[0], in[0]->shape); }
+  Tensor64 operator()(const operators::EnlargedConv2d&) const { throw prepared("conv2d of an enlarged image"); }
+  Tensor64 operator()(const operators::PixelReshape&) const { throw prepared("reshape of rows of pixels"); }
   Tensor64 operator()(const auto& o) const { return evaluate_tensors(o, in); }
+
+  static InternalError prepared(const char* what) {
+    return InternalError(fmt::format("{}: the reference computes networks as they are given", what));
+  }
 };
 
 }  // namespace

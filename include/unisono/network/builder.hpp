@@ -79,21 +79,6 @@ class NetworkBuilder {
   std::map<std::pair<std::string, DType>, TensorId> weights_;  // those asked for
 };
 
-struct Conv2dOptions {
-  Pair stride = 1;
-  Margins pad = 0;
-  Pair dilation = 1;
-  std::int64_t groups = 1;
-  std::optional<NetworkValue> bias = {};
-};
-struct ConvTranspose2dOptions {
-  Pair stride = 1;
-  Margins pad = 0;
-  Pair output_pad = 0;
-  Pair dilation = 1;
-  std::int64_t groups = 1;
-  std::optional<NetworkValue> bias = {};
-};
 struct GemmOptions {
   bool transpose_a = false, transpose_b = false;
   std::optional<NetworkValue> bias = {};
@@ -113,8 +98,10 @@ struct PoolOptions {
   bool count_pad = false;  ///< average_pool only
 };
 
-NetworkValue conv2d(NetworkValue x, NetworkValue w, Conv2dOptions options = {});
-NetworkValue conv_transpose2d(NetworkValue x, NetworkValue w, ConvTranspose2dOptions options = {});
+NetworkValue conv2d(NetworkValue x, NetworkValue w, const ConvAttributes& attributes = {});
+NetworkValue conv2d(NetworkValue x, NetworkValue w, NetworkValue bias, const ConvAttributes& attributes = {});
+NetworkValue conv_transpose2d(NetworkValue x, NetworkValue w, const ConvAttributes& attributes = {});
+NetworkValue conv_transpose2d(NetworkValue x, NetworkValue w, NetworkValue bias, const ConvAttributes& attributes = {});
 NetworkValue gemm(NetworkValue a, NetworkValue b, GemmOptions options = {});
 NetworkValue group_norm(NetworkValue x, NetworkNormOptions options);
 NetworkValue instance_norm(NetworkValue x, NetworkNormOptions options = {});

@@ -6,6 +6,7 @@
 #include <variant>
 #include <vector>
 
+#include "unisono/conv_attributes.hpp"
 #include "unisono/graph.hpp"
 #include "unisono/network/index_operators.hpp"
 #include "unisono/network/shape.hpp"
@@ -17,24 +18,12 @@ namespace unisono {
 namespace operators {
 
 /// x (N,C,H,W), w (K,C/groups,R,S)[, bias (K)] → (N,K,P,Q); see unisono::Conv2d.
-struct Conv2d {
-  Pair stride = 1;
-  Margins pad = 0;
-  Pair dilation = 1;
-  std::int64_t groups = 1;
-  /// The convolution reads the image with each pixel repeated 2x2 times. No builder sets it: a resize ahead of a
-  /// convolution becomes this on a GPU.
-  bool enlarged = false;
+struct Conv2d : ConvAttributes {
   bool operator==(const Conv2d&) const = default;
 };
 
 /// x (N,C,H,W), w (C,K/groups,R,S)[, bias (K)] → (N,K,P,Q); see unisono::ConvTranspose2d.
-struct ConvTranspose2d {
-  Pair stride = 1;
-  Margins pad = 0;
-  Pair output_pad = 0;
-  Pair dilation = 1;
-  std::int64_t groups = 1;
+struct ConvTranspose2d : ConvAttributes {
   bool operator==(const ConvTranspose2d&) const = default;
 };
 
@@ -121,8 +110,6 @@ struct Pad {
 struct Reshape {
   std::vector<std::int64_t> shape;
   bool literal = false;
-  /// Tensors of rank 4 are read and written pixel by pixel, channels last. Set while a network is made ready.
-  bool pixels = false;
   bool operator==(const Reshape&) const = default;
 };
 
@@ -148,18 +135,30 @@ struct Identity {
   bool operator==(const Identity&) const = default;
 };
 
+/// A Conv2d that reads the image with each pixel repeated 2x2 times: what a resize ahead of a convolution becomes while
+/// a network is made ready for a GPU. NetworkBuilder::apply and verify() refuse it.
+struct EnlargedConv2d : ConvAttributes {
+  bool operator==(const EnlargedConv2d&) const = default;
+};
+
+/// A Reshape to extents that are numbers, whose tensors of rank 4 are read and written pixel by pixel, channels last:
+/// what rows of pixels become while a network is made ready. NetworkBuilder::apply and verify() refuse it.
+struct PixelReshape {
+  std::vector<std::int64_t> shape;
+  bool operator==(const PixelReshape&) const = default;
+};
+
 }  // namespace operators
 
-using OperatorKind =
-    std::variant<operators::Conv2d, operators::ConvTranspose2d, operators::Gemm, operators::Elementwise,
-                 operators::Normalisation, operators::BatchNorm, operators::Softmax, operators::Pool2d,
-                 operators::GlobalAveragePool, operators::Resize, operators::Concat, operators::Pad, operators::Reshape,
-                 operators::Flatten, operators::Transpose, operators::Expand, operators::Identity, operators::Map,
-                 operators::Reduce, operators::ArgReduce, operators::Slice, operators::Gather, operators::Tile,
-                 operators::DepthToSpace, operators::ReshapeLike, operators::ShapeOf, operators::MatMul,
-                 operators::Conv3d, operators::PoolNd, operators::Resample, operators::GatherElements,
-                 operators::GatherND, operators::ScatterElements, operators::ScatterND, operators::Range,
-                 operators::Triangle, operators::CumulativeSum, operators::TopK, operators::GridSample>;
+using OperatorKind = std::variant<
+    operators::Conv2d, operators::ConvTranspose2d, operators::Gemm, operators::Elementwise, operators::Normalisation,
+    operators::BatchNorm, operators::Softmax, operators::Pool2d, operators::GlobalAveragePool, operators::Resize,
+    operators::Concat, operators::Pad, operators::Reshape, operators::Flatten, operators::Transpose, operators::Expand,
+    operators::Identity, operators::Map, operators::Reduce, operators::ArgReduce, operators::Slice, operators::Gather,
+    operators::Tile, operators::DepthToSpace, operators::ReshapeLike, operators::ShapeOf, operators::MatMul,
+    operators::Conv3d, operators::PoolNd, operators::Resample, operators::GatherElements, operators::GatherND,
+    operators::ScatterElements, operators::ScatterND, operators::Range, operators::Triangle, operators::CumulativeSum,
+    operators::TopK, operators::GridSample, operators::EnlargedConv2d, operators::PixelReshape>;
 
 /// "conv2d", "max_pool", "mish", …
 std::string to_string(const OperatorKind& kind);

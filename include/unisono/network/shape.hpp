@@ -1,5 +1,5 @@
 #pragma once
-/// Shapes of numbers and symbols, and the small geometry of images.
+/// Shapes of numbers and symbols.
 
 #include <concepts>
 #include <cstdint>
@@ -32,22 +32,5 @@ class Dim {
 using Shape = std::vector<Dim>;
 std::string to_string(const Dim& dim);
 std::string to_string(const Shape& shape);  ///< "(batch,3,64,64)"
-
-/// A number for rows and one for columns; a single number serves both.
-struct Pair {
-  std::int64_t h = 1, w = 1;
-  constexpr Pair(std::int64_t both) : h(both), w(both) {}
-  constexpr Pair(std::int64_t rows, std::int64_t columns) : h(rows), w(columns) {}
-  bool operator==(const Pair&) const = default;
-};
-
-/// Margins around an image; a single number serves all sides.
-struct Margins {
-  std::int64_t top = 0, left = 0, bottom = 0, right = 0;
-  constexpr Margins(std::int64_t all) : Margins(all, all, all, all) {}
-  constexpr Margins(std::int64_t t, std::int64_t l, std::int64_t b, std::int64_t r)
-      : top(t), left(l), bottom(b), right(r) {}
-  bool operator==(const Margins&) const = default;
-};
 
 }  // namespace unisono

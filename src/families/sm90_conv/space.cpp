@@ -141,12 +141,7 @@ int rows_in_a_group(const ConvConfig& c, const sm90::ConvProblem& p, const plan:
 }
 
 /// Each output pixel is a product of its own input pixel.
-bool is_product(const Conv2d& c) {
-  const auto all = [](const auto& list, std::int64_t x) {
-    return std::ranges::all_of(list, [x](auto y) { return y == x; });
-  };
-  return c.r == 1 && c.s == 1 && all(c.stride, 1) && all(c.pad, 0);
-}
+bool is_product(const Conv2d& c) { return c.r == 1 && c.s == 1 && c.stride == Pair(1) && c.pad == Margins(0); }
 
 /// What follows from the problem, whatever the plan.
 void finish_loader(Loader& loader, const sm90::ConvProblem& p) {

@@ -41,14 +41,11 @@ NetworkValue convolution(const NodeReader& node, Window f, std::vector<std::int6
   if (x.shape().size() == 5)
     return node.apply(operators::Conv3d{f.stride, f.dilation, f.before, f.after, output_pad, groups, transposed},
                       inputs);
-  OperatorKind kind = operators::Conv2d{
+  ConvAttributes attributes{
       .stride = f.pair(f.stride), .pad = f.margins(), .dilation = f.pair(f.dilation), .groups = groups};
-  if (transposed)
-    kind = operators::ConvTranspose2d{.stride = f.pair(f.stride),
-                                      .pad = f.margins(),
-                                      .output_pad = f.pair(output_pad),
-                                      .dilation = f.pair(f.dilation),
-                                      .groups = groups};
+  if (transposed) attributes.output_pad = f.pair(output_pad);
+  OperatorKind kind = operators::Conv2d{attributes};
+  if (transposed) kind = operators::ConvTranspose2d{attributes};
   const NetworkValue y = node.apply(std::move(kind), inputs);
   return row ? lowered(node, y) : y;
 }

@@ -93,7 +93,7 @@ void import_col2im(const NodeReader& node) {
   OperatorKind kind = operators::Conv3d{stride, dilation, f.before, f.after, rest, 1, true};
   if (n == 2)
     kind = operators::ConvTranspose2d{
-        .stride = f.pair(stride), .pad = f.margins(), .output_pad = f.pair(rest), .dilation = f.pair(dilation)};
+        {.stride = f.pair(stride), .pad = f.margins(), .output_pad = f.pair(rest), .dilation = f.pair(dilation)}};
   const NetworkValue y = node.apply(std::move(kind), {columns, w});
   node.result(node.apply(operators::Reshape{shaped(-1, channels / taps, image), true}, {y}));
 }

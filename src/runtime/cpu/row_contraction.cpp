@@ -136,7 +136,7 @@ bool is_row_product(const Contraction& contraction, const CompileOptions& option
            is_single(g->dtype_b);
   const auto* c = std::get_if<Conv2d>(&contraction);
   return c && c->h == 1 && c->w == 1 && c->r == 1 && c->s == 1 && c->groups == 1 && c->k >= least_columns &&
-         c->pad == decltype(c->pad){} && is_single(c->dtype_x) && is_single(c->dtype_w);
+         c->pad == Margins(0) && is_single(c->dtype_x) && is_single(c->dtype_w);
 }
 
 std::unique_ptr<AccumulatorSource> row_source(const Contraction& contraction, bool with_bias,

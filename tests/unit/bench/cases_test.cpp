@@ -36,7 +36,7 @@ TEST(Cases, ShapeIsNhwcWithHalfTheFilterAsPadding) {
   EXPECT_EQ(c.name, "2,16,12,64,32,3");
   EXPECT_EQ(shape_a(Contraction(c.conv)), (std::vector<std::int64_t>{2, 16, 12, 64}));
   EXPECT_EQ(shape_b(Contraction(c.conv)), (std::vector<std::int64_t>{32, 3, 3, 64}));
-  EXPECT_EQ(c.conv.pad, (std::array<std::int64_t, 4>{1, 1, 1, 1}));
+  EXPECT_EQ(c.conv.pad, Margins(1));
   EXPECT_EQ(c.conv.dtype_x, DType::bf16);
   EXPECT_EQ(c.graph.stores[0].dtype, DType::bf16);
   EXPECT_EQ(c.text,
@@ -55,10 +55,10 @@ TEST(Cases, OptionsOfACase) {
   EXPECT_EQ(c.plan, "tile=128x64 mode=streamed");
   EXPECT_EQ(c.conv.r, 3);
   EXPECT_EQ(c.conv.s, 1);
-  EXPECT_EQ(c.conv.stride, (std::array<std::int64_t, 2>{2, 2}));
-  EXPECT_EQ(c.conv.pad, (std::array<std::int64_t, 4>{2, 0, 2, 0}));
+  EXPECT_EQ(c.conv.stride, Pair(2));
+  EXPECT_EQ(c.conv.pad, Margins(2, 0, 2, 0));
   EXPECT_EQ(c.graph.stores[0].dtype, DType::f16);
-  EXPECT_EQ(s.cases.at(2).conv.pad, (std::array<std::int64_t, 4>{0, 0, 0, 0}));
+  EXPECT_EQ(s.cases.at(2).conv.pad, Margins(0));
 }
 
 TEST(Cases, TitlesTellCasesOfOneShapeApart) {

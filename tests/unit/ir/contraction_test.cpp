@@ -73,11 +73,11 @@ TEST(Contraction, ConvTranspose2dUndoesTheShapeOfConv2d) {
 
 TEST(Contraction, ErrorsNameTheField) {
   auto c = conv();
-  c.stride[1] = 0;
-  EXPECT_THAT(error_of(c), HasSubstr("conv2d: stride_w is 0; expected 1 to 2^31"));
+  c.stride.w = 0;
+  EXPECT_THAT(error_of(c), HasSubstr("conv2d: stride is 1x0; expected 1 to 2^24"));
   c = conv();
-  c.pad[2] = -1;
-  EXPECT_THAT(error_of(c), HasSubstr("pad_bottom is -1"));
+  c.pad.bottom = -1;
+  EXPECT_THAT(error_of(c), HasSubstr("pad is 0,0,-1,0 (top, left, bottom, right); expected 0 to 2^31"));
   c = conv();
   c.groups = 3;
   EXPECT_THAT(error_of(c), HasSubstr("8 input and 16 output channels with groups=3"));
@@ -87,7 +87,7 @@ TEST(Contraction, ErrorsNameTheField) {
   EXPECT_THAT(error_of(Gemm{.m = 1, .n = 1, .k = 0}), HasSubstr("gemm: k is 0"));
   ConvTranspose2d t{.h = 4, .w = 4, .c = 1, .k = 1};
   t.output_pad = {0, 1};
-  EXPECT_THAT(error_of(t), HasSubstr("output_pad is 1; expected 0 to below max(stride, dilation) = 1"));
+  EXPECT_THAT(error_of(t), HasSubstr("output_pad is 0x1; expected 0 to below max(stride, dilation) = 1x1"));
 }
 
 TEST(Contraction, ExtentsThatWouldOverflowAreRefused) {

@@ -79,7 +79,7 @@ TEST_F(Lower, NetworksToo) {
     return net.constant(name, std::move(shape), std::vector<float>(count, 1.f));
   };
   const NetworkValue x = net.input("x", {"batch", 64, "height", "width"});
-  const NetworkValue y = conv2d(x, ones("w", {64, 64, 3, 3}, 64 * 64 * 9), {.pad = 1, .bias = ones("b", {64}, 64)});
+  const NetworkValue y = conv2d(x, ones("w", {64, 64, 3, 3}, 64 * 64 * 9), ones("b", {64}, 64), {.pad = 1});
   net.output(silu(group_norm(y, {.groups = 8, .scale = ones("g", {64}, 64), .shift = ones("s", {64}, 64)})), "y");
   const Network network = net.build();
   NetworkOptions options;

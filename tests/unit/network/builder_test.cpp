@@ -99,6 +99,45 @@ TEST_F(Builder, ErrorsNameOperatorNodeAndShapes) {
             "clamp 'clamp_0': clamp was given lower=2 and upper=1; expected lower <= upper");
 }
 
+TEST_F(Builder, ConvolutionsAreCheckedAsContractionsAre) {
+  auto x = net.input("x", {"n", 4, 8, 8});
+  EXPECT_EQ(shape_of(conv2d(x, weights({6, 4, 3, 3}), weights({6}), {.stride = 2, .pad = 1})), "(n,6,4,4)");
+  EXPECT_EQ(shape_of(conv_transpose2d(x, weights({4, 6, 3, 3}), weights({6}), {.stride = 2, .output_pad = {1, 0}})),
+            "(n,6,18,17)");
+  EXPECT_EQ(user_error([&] {
+              conv2d(x, weights({6, 4, 3, 3}), {.stride = {2, 0}});
+            }),
+            "conv2d 'conv2d_2': stride is 2x0; expected 1 to 2^24");
+  EXPECT_EQ(user_error([&] {
+              conv2d(x, weights({6, 4, 3, 3}), {.output_pad = 1});
+            }),
+            "conv2d 'conv2d_2': output_pad is 1x1; expected 0: only conv_transpose2d has one");
+  EXPECT_EQ(
+      user_error([&] {
+        conv_transpose2d(x, weights({4, 6, 3, 3}), {.stride = 2, .output_pad = 2});
+      }),
+      "conv_transpose2d 'conv_transpose2d_2': output_pad is 2x2; expected 0 to below max(stride, dilation) = 2x2");
+  EXPECT_EQ(user_error([&] {
+              conv2d(x, weights({6, 4, 3, 3}), {.groups = 0});
+            }),
+            "conv2d 'conv2d_2': groups is 0; expected 1 to 2^31");
+}
+
+TEST_F(Builder, WhatOnlyTheLibraryWritesIsRefused) {
+  auto x = net.input("x", {1, 4, 8, 8});
+  const std::string enlarged = "EnlargedConv2d is made while a network is compiled; write Resize and Conv2d";
+  const std::string rows = "PixelReshape is made while a network is compiled; write Transpose and Reshape";
+  EXPECT_EQ(user_error([&] {
+              net.apply(operators::EnlargedConv2d{}, {x, weights({4, 4, 1, 1})}, "c");
+            }),
+            "conv2d 'c': " + enlarged);
+  EXPECT_EQ(user_error([&] { net.apply(operators::PixelReshape{{64, 4}}, {x}, "r"); }), "reshape 'r': " + rows);
+  net.output(reshape(x, {64, 4}), "y");
+  Network n = net.build();
+  n.operators[0].kind = operators::PixelReshape{{64, 4}};
+  EXPECT_EQ(user_error([&] { verify(n); }), "reshape '" + n.operators[0].name + "': " + rows);
+}
+
 TEST_F(Builder, ConstantsAndOutputs) {
   EXPECT_EQ(user_error([&] {
               net.constant("c", {2, 3}, zeros(5));

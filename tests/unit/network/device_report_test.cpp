@@ -48,10 +48,10 @@ Network unet(std::int64_t inputs, const std::vector<std::int64_t>& widths, std::
   }
   for (std::size_t i = widths.size() - 1; i-- > 0;) {
     const NetworkValue up = upsample(x);
-    x = concat({skips[i], conv2d(up, weights.filter(up, widths[i], 1), {.bias = weights({widths[i]})})});
+    x = concat({skips[i], conv2d(up, weights.filter(up, widths[i], 1), weights({widths[i]}))});
     x = block(block(x, widths[i]), widths[i]);
   }
-  net.output(conv2d(x, weights.filter(x, classes, 1), {.bias = weights({classes})}), "heatmaps");
+  net.output(conv2d(x, weights.filter(x, classes, 1), weights({classes})), "heatmaps");
   return net.build();
 }
 
@@ -219,7 +219,7 @@ TEST(DeviceReport, Heads) {
   Weights weights(net);
   const NetworkValue x = net.input("x", {"batch", 16, "height", "width"});
   const auto conv = [&](NetworkValue v, std::int64_t to, std::int64_t size) {
-    return conv2d(v, weights.filter(v, to, size), {.pad = size / 2, .bias = weights({to})});
+    return conv2d(v, weights.filter(v, to, size), weights({to}), {.pad = size / 2});
   };
   const NetworkValue block = relu(conv(x, 48, 3));
   net.output(sigmoid(conv(block, 5, 1)), "a");

@@ -68,7 +68,7 @@ class RandomNetwork {
     const std::int64_t to = r_.between(1, 8), c = channels(v);
     if (r_.chance(0.2)) return conv_transpose2d(v, weights({c, to, 2, 2}), {.stride = r_.between(1, 2)});
     if (r_.chance(0.15)) return conv2d(v, weights({c, 1, 3, 3}), {.pad = 1, .groups = c});
-    return conv2d(v, weights({to, c, 3, 3}, 0.3), {.stride = r_.chance(0.2) ? 2 : 1, .pad = 1, .bias = weights({to})});
+    return conv2d(v, weights({to, c, 3, 3}, 0.3), weights({to}), {.stride = r_.chance(0.2) ? 2 : 1, .pad = 1});
   }
   NetworkValue activation(NetworkValue v) {
     switch (r_.below(6)) {

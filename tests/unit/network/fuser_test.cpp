@@ -22,7 +22,7 @@ struct Fuser : testing::Test {
     return net.constant("w", Shape(shape.begin(), shape.end()), test::random_elements(random, element_count(shape)));
   }
   NetworkValue conv(NetworkValue v, std::int64_t to = 8) {
-    return conv2d(v, weights({to, v.shape()[1].value(), 3, 3}), {.pad = 1, .bias = weights({to})});
+    return conv2d(v, weights({to, v.shape()[1].value(), 3, 3}), weights({to}), {.pad = 1});
   }
   FusionReport fused(NetworkValue y, bool fuse = true) {
     net.output(y, "y");
@@ -44,7 +44,7 @@ TEST_F(Fuser, BlockIsOneKernel) {
 
 // A convolution of single pixels runs before the upsampling, except where that would keep something from being fused
 TEST_F(Fuser, ConvolutionOfPixelsComesBeforeItsImageGrows) {
-  const NetworkValue narrow = conv2d(upsample(x), weights({4, 8, 1, 1}), {.bias = weights({4})});
+  const NetworkValue narrow = conv2d(upsample(x), weights({4, 8, 1, 1}), weights({4}));
   const auto r = fused(concat({narrow, upsample(x)}));
   ASSERT_EQ(r.regions.size(), 4u);
   EXPECT_EQ(r.regions[0].contraction, "conv2d (n,8,6,6) -> 4, 1x1");

@@ -183,8 +183,8 @@ TEST_F(Beside, Convolutions) {
       for (const std::int64_t size : {1, 3}) {
         check([&](NetworkBuilder& net) {
           const NetworkValue x = net.input("x", dims(image));
-          return conv2d(x, constant(net, {channels, 3, size, size}, 0.5),
-                        {.pad = (size - 1) / 2, .bias = constant(net, {channels})});
+          return conv2d(x, constant(net, {channels, 3, size, size}, 0.5), constant(net, {channels}),
+                        {.pad = (size - 1) / 2});
         });
         if (HasFailure()) return;
       }
@@ -237,7 +237,7 @@ TEST_F(Beside, NormalisationsOfVectors) {
 TEST_F(Beside, OneVectorInTwoRoles) {
   NetworkBuilder net;
   const NetworkValue x = net.input("x", {1, 8, 1, 8}), v = net.input("v", {8});
-  net.output(relu(conv2d(x, constant(net, {8, 8, 1, 1}), {.bias = v}) + v), "y");
+  net.output(relu(conv2d(x, constant(net, {8, 8, 1, 1}), v) + v), "y");
   net.output(relu(v * group_norm(x, {.groups = 2, .scale = v, .shift = v, .eps = 0.1})), "z");
   const Network n = net.build();
   const HostTensors inputs{{"x", test::random_tensor(random, {1, 8, 1, 8})}, {"v", test::random_tensor(random, {8})}};

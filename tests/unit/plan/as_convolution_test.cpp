@@ -59,7 +59,7 @@ TEST(AsConvolution, TransposedConvolutionsKeepTheirExtents) {
   ASSERT_TRUE(task.transposed);
   EXPECT_EQ(extents(task.contraction()), extents(Contraction(t)));
   EXPECT_EQ(task.conv.k, 16);
-  EXPECT_EQ(task.conv.stride, (std::array<std::int64_t, 2>{2, 2}));
+  EXPECT_EQ(task.conv.stride, Pair(2));
 }
 
 }  // namespace

@@ -62,7 +62,7 @@ TEST(Phases, AConvolutionOfTheSmallImage) {
   ASSERT_TRUE(lowered);
   EXPECT_TRUE(lowered->phases);
   EXPECT_EQ(lowered->conv.r, 2);
-  EXPECT_EQ(lowered->conv.stride, (std::array<std::int64_t, 2>{1, 1}));
+  EXPECT_EQ(lowered->conv.stride, Pair(1));
   EXPECT_EQ(extents(lowered->contraction()).height, 18);
   EXPECT_EQ(extents(lowered->contraction()).width, 26);
 }

@@ -39,7 +39,7 @@ Tensor64 evaluate(const Tensor64& x, const std::function<NetworkValue(NetworkBui
 TEST(NetworkReference, ConvolutionWithBiasInChannelOrder) {
   // two channels of 2 × 2; a 1 × 1 filter that swaps them and adds 10 and 20
   const Tensor64 y = evaluate(counting({1, 2, 2, 2}), [](NetworkBuilder& net, NetworkValue x) {
-    return conv2d(x, net.constant("w", {2, 2, 1, 1}, {0, 1, 1, 0}), {.bias = net.constant("b", {2}, {10, 20})});
+    return conv2d(x, net.constant("w", {2, 2, 1, 1}, {0, 1, 1, 0}), net.constant("b", {2}, {10, 20}));
   });
   EXPECT_THAT(y.shape, ElementsAre(1, 2, 2, 2));
   EXPECT_THAT(y.value, ElementsAre(14, 15, 16, 17, 20, 21, 22, 23));

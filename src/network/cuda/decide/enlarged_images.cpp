@@ -17,10 +17,7 @@ double enlarging_us(const PlanningInput& in, const Operator& op) {
 
 }  // namespace
 
-bool enlarges(const Operator& op) {
-  const auto* c = std::get_if<operators::Conv2d>(&op.kind);
-  return c != nullptr && c->enlarged;
-}
+bool enlarges(const Operator& op) { return std::holds_alternative<operators::EnlargedConv2d>(op.kind); }
 
 std::optional<ConvTranspose2d> transposed_form(const Contraction& given, Form form) {
   if (const auto* t = std::get_if<ConvTranspose2d>(&given)) return *t;

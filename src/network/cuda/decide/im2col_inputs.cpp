@@ -24,7 +24,7 @@ const Operator* only_reader(const Network& n, TensorId id) {
 
 bool takes_im2col(const PlanningInput& in, const Operator& op, TensorId image) {
   const auto* kind = std::get_if<operators::Conv2d>(&op.kind);
-  if (kind == nullptr || kind->enlarged || op.inputs[0] != image || !in.is_constant(op.inputs[1])) return false;
+  if (kind == nullptr || op.inputs[0] != image || !in.is_constant(op.inputs[1])) return false;
   const Contraction problem = in.contraction(op);
   const auto* c = std::get_if<Conv2d>(&problem);
   return c != nullptr && c->groups == 1 && c->s > 1 && c->c <= most_im2col_channels;
@@ -37,8 +37,8 @@ Conv2d im2col_of(const Conv2d& c) {
   u.w = extents(Contraction(c)).width;
   u.c = c.c * c.s;
   u.s = 1;
-  u.stride[1] = u.dilation[1] = 1;
-  u.pad[1] = u.pad[3] = 0;
+  u.stride.w = u.dilation.w = 1;
+  u.pad.left = u.pad.right = 0;
   return u;
 }
 

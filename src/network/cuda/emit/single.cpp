@@ -48,6 +48,7 @@ class SingleOperator {
   void operator()(const operators::Slice& s);
   void operator()(const operators::Identity&) { emit_copy(e_, whole_copy()); }
   void operator()(const operators::Reshape&) { reshape(); }
+  void operator()(const operators::PixelReshape&) { reshape(); }
   void operator()(const operators::Flatten&) { reshape(); }
   void operator()(const operators::ReshapeLike&) { reshape(); }
   void operator()(const auto&) { e_.refuse("no kernel of a GPU serves it"); }

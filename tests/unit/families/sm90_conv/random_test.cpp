@@ -53,9 +53,11 @@ RandomProblem random_problem(Random& random) {
   c.c = random.chance(0.05) ? size(100) : 8 * size(80);
   c.k = random.chance(0.05) ? size(100) : 8 * size(80);
   c.r = random.one_of({1, 3, 3, 5, 7, 2}), c.s = random.chance(0.7) ? c.r : random.between(1, 7);
-  for (auto& pad : c.pad) pad = random.chance(0.5) ? c.r / 2 : random.between(0, random.chance(0.05) ? 300 : 4);
-  for (auto& stride : c.stride) stride = random.one_of({1, 1, 1, 2, 3, 9});
-  for (auto& dilation : c.dilation) dilation = random.chance(0.8) ? 1 : random.between(1, random.chance(0.1) ? 90 : 3);
+  for (std::size_t i = 0; i < 4; ++i)
+    c.pad[i] = random.chance(0.5) ? c.r / 2 : random.between(0, random.chance(0.05) ? 300 : 4);
+  for (std::size_t i = 0; i < 2; ++i) c.stride[i] = random.one_of({1, 1, 1, 2, 3, 9});
+  for (std::size_t i = 0; i < 2; ++i)
+    c.dilation[i] = random.chance(0.8) ? 1 : random.between(1, random.chance(0.1) ? 90 : 3);
   c.groups = random.chance(0.05) ? 2 : 1;
   if (random.chance(0.05)) c.layout = Layout::nchw;
   c.dtype_x = c.dtype_w = random.one_of({DType::bf16, DType::f16});
@@ -408,8 +410,8 @@ TEST(RandomProblemsInScope, AreServed) {
     do problem = random_problem(random);
     while (problem.conv.c % 8 != 0 || problem.conv.k % 8 != 0);
     Conv2d& c = problem.conv;
-    c.stride.fill(random.between(1, 2)), c.dilation.fill(random.between(1, 2)), c.groups = 1, c.dtype_x = c.dtype_w;
-    for (auto& pad : c.pad) pad = random.between(0, 6);
+    c.stride = random.between(1, 2), c.dilation = random.between(1, 2), c.groups = 1, c.dtype_x = c.dtype_w;
+    for (std::size_t side = 0; side < 4; ++side) c.pad[side] = random.between(0, 6);
     c.h = std::max<std::int64_t>(c.h, 13), c.w = std::max<std::int64_t>(c.w, 13);
     SCOPED_TRACE(testing::Message() << "seed " << seed << ", problem " << i << ": " << to_string(Contraction(c)) << "\n"
                                     << problem.text);

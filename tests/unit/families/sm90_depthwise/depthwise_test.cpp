@@ -156,7 +156,7 @@ TEST(Depthwise, StripsCoverTheOutputOnce) {
     Conv2d c = depthwise(2 * r.between(1, 80), r.between(1, 7));
     c.n = r.between(1, 3), c.h = r.between(8, 40), c.w = r.between(8, 40), c.s = r.between(1, 7);
     c.stride = {r.between(1, 3), r.between(1, 3)}, c.dilation = {r.between(1, 9), r.between(1, 3)};
-    for (auto& pad : c.pad) pad = r.between(0, 30);
+    for (std::size_t side = 0; side < 4; ++side) c.pad[side] = r.between(0, 30);
     if (c.h + c.pad[0] + c.pad[2] <= (c.r - 1) * c.dilation[0] ||
         c.w + c.pad[1] + c.pad[3] <= (c.s - 1) * c.dilation[1])
       continue;

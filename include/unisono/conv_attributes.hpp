@@ -1,0 +1,59 @@
+#pragma once
+/// How a filter moves over an image: the one description that contractions, operators of networks and their builder
+/// share.
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace unisono {
+
+/// A number for rows and one for columns; a single number serves both.
+struct Pair {
+  std::int64_t h = 1, w = 1;
+  constexpr Pair(std::int64_t both) : h(both), w(both) {}
+  constexpr Pair(std::int64_t rows, std::int64_t columns) : h(rows), w(columns) {}
+  /// By axis: rows, columns.
+  constexpr std::int64_t& operator[](std::size_t axis) { return axis == 0 ? h : w; }
+  constexpr const std::int64_t& operator[](std::size_t axis) const { return axis == 0 ? h : w; }
+  bool operator==(const Pair&) const = default;
+};
+
+/// Margins around an image; a single number serves all sides.
+struct Margins {
+  std::int64_t top = 0, left = 0, bottom = 0, right = 0;
+  constexpr Margins(std::int64_t all) : Margins(all, all, all, all) {}
+  constexpr Margins(std::int64_t t, std::int64_t l, std::int64_t b, std::int64_t r)
+      : top(t), left(l), bottom(b), right(r) {}
+  /// By side: top, left, bottom, right; side i + 2 lies opposite side i.
+  constexpr std::int64_t& operator[](std::size_t side) {
+    return side == 0 ? top : side == 1 ? left : side == 2 ? bottom : right;
+  }
+  constexpr const std::int64_t& operator[](std::size_t side) const {
+    return side == 0 ? top : side == 1 ? left : side == 2 ? bottom : right;
+  }
+  bool operator==(const Margins&) const = default;
+};
+
+/// What conv2d and conv_transpose2d know besides extents and dtypes. unisono::Conv2d and ConvTranspose2d have these
+/// fields as their own, operators::Conv2d and ConvTranspose2d derive from it, and the functions of the network builder
+/// take it. All go by the checks below.
+struct ConvAttributes {
+  Pair stride = 1;          ///< input pixels (of the transposed convolution: output pixels) from one place to the next
+  Margins pad = 0;          ///< zeros around the image (of the transposed convolution: outputs left out)
+  Pair output_pad = 0;      ///< conv_transpose2d only: output rows at the bottom, columns at the right
+  Pair dilation = 1;        ///< pixels from one tap of the filter to the next
+  std::int64_t groups = 1;  ///< output channels see only the input channels of their own group
+  bool operator==(const ConvAttributes&) const = default;
+};
+
+/// Throws UserError that starts with `where` and names the field at fault: a stride or dilation outside 1 to 2^24,
+/// padding outside 0 to 2^31, fewer than one group, an output_pad that is not below max(stride, dilation), or one that
+/// is not 0 where the convolution is not transposed.
+void check_attributes(const ConvAttributes& attributes, bool transposed, std::string_view where);
+
+/// ", stride 2x2, pad 1, dilation 2x2, groups 4": those that differ from the defaults.
+std::string to_string(const ConvAttributes& attributes);
+
+}  // namespace unisono
