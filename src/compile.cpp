@@ -8,12 +8,14 @@
 
 #include "ir/batch_view.hpp"
 #include "ir/extent_arithmetic.hpp"
+#include "ir/resampled_stores.hpp"
 #include "jit/jit.hpp"
 #include "lower/lower.hpp"
 #include "passes/partition.hpp"
 #include "plan/spare_sms.hpp"
 #include "runtime/common/names.hpp"
 #include "runtime/cpu/backend.hpp"
+#include "runtime/cpu/resampled_stores.hpp"
 #include "runtime/cuda/backend.hpp"
 #include "unisono/contraction.hpp"
 #include "unisono/error.hpp"
@@ -25,16 +27,16 @@ namespace unisono {
 namespace {
 
 Executable compile_cpu(const Contraction& contraction, const Graph& graph, const CompileOptions& options) {
-  if (options.resampled.any())
-    throw UserError("CompileOptions::resampled: the CPU device makes nothing beside the stores; give Device::cuda");
   if (options.head.any())
     throw UserError("CompileOptions::head: the CPU device computes nothing beside the stores; give Device::cuda");
   // passes: normalisations become reductions, operations are fused, what nothing needs is dropped; then stages, so that
   // a reduction over rows is complete before it is used
-  const Graph optimised = lower::optimised(graph, options);
+  const ir::SplitStores stores = ir::split_stores(graph);
+  const Graph optimised = lower::optimised(stores.graph, options);
   const passes::Partition stages = passes::partition(optimised);
-  // runtime: tiles, programs, the contraction's primitives
-  return Executable(cpu::build(contraction, graph, optimised, stages, options));
+  // runtime: tiles, programs, the contraction's primitives; pooled and enlarged stores behind them
+  auto whole = cpu::build(contraction, stores.graph, optimised, stages, options);
+  return Executable(cpu::with_resampled_stores(std::move(whole), contraction, graph));
 }
 
 Executable compile_cuda(const Contraction& contraction, const Graph& graph, const CompileOptions& options) {
@@ -58,6 +60,7 @@ Executable compile(const Contraction& contraction, const Graph& graph, const Com
   CompileOptions options = given;
   if (options.constant_filter) options.constant_filter = ir::in_batch(*given.constant_filter, shape_b(contraction));
   verify(graph);
+  ir::check_forms(graph, contraction);
   ir::check_extent_arithmetic(graph, space);
   std::vector<std::string> operands = runtime::operand_names(graph);
   std::ranges::copy(runtime::operand_names(options.head.graph), std::back_inserter(operands));

@@ -62,6 +62,16 @@ class NumberOrValue {
   std::variant<double, Value> held_;
 };
 
+/// A value in the form in which a store writes it. Nothing but a store takes it.
+struct FormedValue {
+  Value value;
+  StoreForm form = StoreForm::whole;
+};
+/// The largest of each 2x2 pixels of an image.
+inline FormedValue max_pool_2x2(Value image) { return {image, StoreForm::max_pool_2x2}; }
+/// An image of twice the height and width: each pixel four times.
+inline FormedValue enlarge_2x2(Value image) { return {image, StoreForm::enlarge_2x2}; }
+
 struct OperandOptions {
   std::optional<DType> storage = {};         ///< dtype in memory; if absent, as bound
   std::optional<double> default_value = {};  ///< scalars: value when unbound
@@ -88,6 +98,8 @@ class GraphBuilder {
 
   /// Adds an output. An empty name becomes the name of the value or operand, else "out0", "out1", … by position.
   void store(Value value, DType dtype, std::string name = {});
+  /// The same of a value that is pooled or enlarged as it is stored; an empty name becomes one by position.
+  void store(FormedValue formed, DType dtype, std::string name = {});
 
   /// Appends a node after inferring its dtype and axes (`requested` is read by Op::cast only); the way in for
   /// generic code such as the parser. A call of a function that returns nothing becomes an effect. Throws UserError for
@@ -102,6 +114,7 @@ class GraphBuilder {
 
  private:
   friend class Value;
+  void add_store(const FormedValue& formed, DType dtype, std::string name);
   Value append(Node node);
   Value unique(Node node, std::uint64_t key);
 

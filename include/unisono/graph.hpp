@@ -122,11 +122,26 @@ struct Node {
   std::string name;  ///< name in the text form; may be empty. No part of the meaning.
 };
 
+/// What a store writes of its value. The forms beside `whole` are of [m,n] values of a convolution, which are images,
+/// and have the layout of the whole; odd extents lose their last row or column when they are pooled.
+enum class StoreForm : std::uint8_t {
+  whole,
+  max_pool_2x2,  ///< the largest of each 2x2 pixels, (N, P/2, Q/2, K); NaN if one is
+  enlarge_2x2,   ///< each pixel four times, (N, 2P, 2Q, K)
+};
+
+/// Name in the text form ("max_pool_2x2"); empty for whole.
+std::string_view to_string(StoreForm form);
+
 /// An output: the value is rounded to `dtype` and written with its own axes ([m,n], [n], [b,n], [b,g], [m], []).
+///
+/// A graph may have one pooled and one enlarged store, of one value and one floating-point dtype. That value is stored
+/// whole too, in that dtype; only the enlarged store may do without, if there is no pooled one.
 struct Store {
   ValueId value{};
   DType dtype = DType::f32;
   std::string name;
+  StoreForm form = StoreForm::whole;
 };
 
 /// A user-defined elementwise function.
@@ -156,8 +171,8 @@ struct Graph {
 bool structurally_equal(const Graph& x, const Graph& y);
 
 /// Throws InternalError, or UserError for what a caller can cause, if `graph` breaks a rule: order, arity, axes,
-/// dtypes, attributes (ranges, and defaults where an op does not read them), names of operands and stores, defined
-/// functions; calls that return nothing are effects, each once, and no value reads them.
+/// dtypes, attributes (ranges, and defaults where an op does not read them), names of operands and stores, forms of
+/// stores, defined functions; calls that return nothing are effects, each once, and no value reads them.
 void verify(const Graph& graph);
 
 }  // namespace unisono

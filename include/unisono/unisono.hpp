@@ -15,7 +15,6 @@
 #include "unisono/network.hpp"
 #include "unisono/onnx.hpp"
 #include "unisono/pack.hpp"
-#include "unisono/resampled.hpp"
 #include "unisono/safetensors.hpp"
 #include "unisono/tensor.hpp"
 #include "unisono/text.hpp"

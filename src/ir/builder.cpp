@@ -150,18 +150,27 @@ std::optional<Value> GraphBuilder::call(const std::string& function, const std::
 }
 
 void GraphBuilder::store(Value value, DType dtype, std::string name) {
+  add_store({value, StoreForm::whole}, dtype, std::move(name));
+}
+
+void GraphBuilder::store(FormedValue formed, DType dtype, std::string name) {
+  add_store(formed, dtype, std::move(name));
+}
+
+void GraphBuilder::add_store(const FormedValue& formed, DType dtype, std::string name) {
+  const Value& value = formed.value;
   if (&value.builder() != this) throw UserError("store was given a value of another GraphBuilder");
   const Node& node = value.node();
   if (node.op == Op::call && !graph_.functions.at(node.attr.name)->returns_value)
     throw UserError(fmt::format("store of {}, which returns nothing", node.attr.name));
   if (!ir::is_supported(dtype))
     throw UserError(fmt::format("store as {}: the fp8 types are reserved and cannot be written yet", to_string(dtype)));
-  if (name.empty()) name = node.op == Op::operand ? node.attr.name : node.name;
+  if (name.empty() && formed.form == StoreForm::whole) name = node.op == Op::operand ? node.attr.name : node.name;
   if (name.empty()) name = fmt::format("out{}", graph_.stores.size());
   ir::check_identifier(name, "store");
   if (store_names_.contains(name))
     throw UserError(fmt::format("store {} is written twice; give one of them another name", name));
-  graph_.stores.push_back({value.id(), dtype, name});
+  graph_.stores.push_back({value.id(), dtype, name, formed.form});
   try {
     store_names_.insert(std::move(name));
   } catch (...) {

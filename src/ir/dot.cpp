@@ -140,7 +140,7 @@ class Drawing {
     out_ += fmt::format(
         "  {} [label=\"store {} : {}\" shape=box style=\"filled,bold\" fillcolor=\"#dcfce7\" color=\"#15803d\"]\n", key,
         escaped(s.name), to_string(s.dtype));
-    edge(s.value, key, "");
+    edge(s.value, key, std::string(to_string(s.form)));
   }
 
   const Graph& g_;

@@ -79,6 +79,8 @@ void Parser::unknown_operation(const Token& name) const {
   const auto word = text(name);
   if (values_.contains(word) || operands_.contains(word) || word == "acc")
     fail(name, fmt::format("'{}' is a value and cannot be called; is an operator missing?", word));
+  for (const StoreForm form : {StoreForm::max_pool_2x2, StoreForm::enlarge_2x2})
+    if (word == to_string(form)) fail(name, stands_alone(word));
   std::vector<std::string_view> candidates{"index", "extent"};
   for (int i = 0; i < op_count; ++i)
     if (const auto op = static_cast<Op>(i); info(op).op_class != OpClass::leaf && op != Op::call)

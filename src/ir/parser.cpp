@@ -27,6 +27,10 @@ std::string_view checked_size(std::string_view text) {
 
 }  // namespace
 
+std::string stands_alone(std::string_view form) {
+  return fmt::format("{0} is a form of a store, no operation: store {0}(y) as p", form);
+}
+
 Parser::Parser(std::string_view text, const std::vector<UserFunction>& functions)
     : source_(checked_size(text)), tokens_(tokenize(source_)) {
   for (const UserFunction& f : functions) {
@@ -130,19 +134,33 @@ std::string_view Parser::name_of_expression(std::size_t begin) const {
   return at_ == begin + 1 || only_subscript() ? text(first) : std::string_view();
 }
 
+// expression, or FORM(expression)
+FormedValue Parser::stored_value() {
+  for (const StoreForm form : {StoreForm::max_pool_2x2, StoreForm::enlarge_2x2}) {
+    if (!at_word(to_string(form)) || !at_symbol("(", 1)) continue;
+    const Token word = take(), open = take();
+    const Value image = expression();
+    close(open, ")");
+    if (!at_word("as") && !at_symbol(":") && peek().kind != TokenKind::newline && peek().kind != TokenKind::end)
+      fail(word, stands_alone(to_string(form)));
+    return {image, form};
+  }
+  return {expression(), StoreForm::whole};
+}
+
 // store expression (as NAME)? (: dtype)?
 void Parser::store_statement() {
   const Token start = take();
   const std::size_t begin = at_;
-  const Value value = expression();
-  std::string name(name_of_expression(begin));
+  const FormedValue value = stored_value();
+  std::string name(value.form == StoreForm::whole ? name_of_expression(begin) : std::string_view());
   Token place = start;
   if (at_word("as")) {
     take();
     place = identifier("the output's name");
     name = text(place);
   }
-  const DType t = accept(":") ? dtype() : value.dtype();
+  const DType t = accept(":") ? dtype() : value.value.dtype();
   located(place, [&] { builder_.store(value, t, name); });
 }
 

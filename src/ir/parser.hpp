@@ -22,6 +22,9 @@ inline constexpr std::size_t largest_text = std::size_t{1} << 20;  ///< bytes
 inline constexpr int deepest_nesting = 200;                        ///< parentheses, calls and prefix operators
 inline constexpr std::size_t most_nodes = 100'000;
 
+/// What is wrong with a form of a store (StoreForm) in an expression.
+std::string stands_alone(std::string_view form);
+
 struct CallArguments;
 struct Parameter;
 
@@ -35,6 +38,7 @@ class Parser {
   void statement();
   void operand_declaration();
   void store_statement();
+  FormedValue stored_value();
   void assignment();
   void bare_call();
   void end_of_statement();

@@ -84,8 +84,10 @@ class Printer {
   void store(std::size_t i) {
     const Store& s = g_.stores[i];
     const Text& text = texts_[s.value];
-    const bool names_itself = s.name == (text.name.empty() ? fmt::format("out{}", i) : text.name);
-    out_ += fmt::format("store {}{}{} : {}\n", text.text, names_itself ? "" : " as ", names_itself ? "" : s.name,
+    const bool whole = s.form == StoreForm::whole;
+    const bool names_itself = s.name == (text.name.empty() || !whole ? fmt::format("out{}", i) : text.name);
+    const std::string stored = whole ? text.text : fmt::format("{}({})", to_string(s.form), text.text);
+    out_ += fmt::format("store {}{}{} : {}\n", stored, names_itself ? "" : " as ", names_itself ? "" : s.name,
                         to_string(s.dtype));
   }
 

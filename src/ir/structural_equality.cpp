@@ -90,7 +90,7 @@ bool structurally_equal(const Graph& x, const Graph& y) {
   Matcher matcher(x, y);
   for (std::size_t i = 0; i < x.stores.size(); ++i) {
     const Store &a = x.stores[i], &b = y.stores[i];
-    if (a.dtype != b.dtype || a.name != b.name || !matcher.match(a.value, b.value)) return false;
+    if (a.dtype != b.dtype || a.name != b.name || a.form != b.form || !matcher.match(a.value, b.value)) return false;
   }
   for (std::size_t i = 0; i < x.effects.size(); ++i)
     if (!matcher.match(x.effects[i], y.effects[i])) return false;

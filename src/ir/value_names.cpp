@@ -14,7 +14,7 @@ ValueNames::ValueNames(const Graph& graph) : graph_(graph), names_(graph.nodes.s
   for (std::size_t i = 0; i < graph.stores.size(); ++i) {
     const Store& s = graph.stores[i];
     const bool unnamed = s.name == fmt::format("out{}", i);
-    if (!unnamed && names_[s.value].empty() && is_free(s.name)) suggest(s.value, s.name);
+    if (!unnamed && s.form == StoreForm::whole && names_[s.value].empty() && is_free(s.name)) suggest(s.value, s.name);
   }
   for (const Store& s : graph.stores) taken_.insert(s.name);  // legal for another value, but confusing
 }

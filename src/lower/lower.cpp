@@ -6,6 +6,7 @@
 
 #include "families/interface/family.hpp"
 #include "families/interface/typed_override.hpp"
+#include "ir/resampled_stores.hpp"
 #include "lower/request.hpp"
 #include "passes/passes.hpp"
 #include "plan/as_convolution.hpp"
@@ -52,9 +53,11 @@ Problem analyse(const Contraction& contraction, const Graph& graph, const Compil
                 const Further& further) {
   const Extents e = extents(contraction);
   verify(graph);
+  ir::check_forms(graph, contraction);
+  const ir::SplitStores stores = ir::split_stores(graph);
   // plan: what is computed before, in and after a normalisation, and what is made of the main store
-  plan::Epilogue epilogue = plan::analyse(optimised(graph, options), e);
-  plan::resample(epilogue, options.resampled, contraction);
+  plan::Epilogue epilogue = plan::analyse(optimised(stores.graph, options), e);
+  plan::resample(epilogue, {stores.pooled, stores.enlarged, stores.only_enlarged, stores.source}, contraction);
   epilogue.storage = options.storage;
   plan::add_head(epilogue, options.head, contraction);
   if (further.moments.channels > 0) plan::store_moments(epilogue, further.moments, e.cols);

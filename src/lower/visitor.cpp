@@ -31,6 +31,10 @@ std::string visitor_source(const Contraction& contraction, const Graph& graph, c
   compile.device = Device::cuda;
   compile.accurate = options.accurate, compile.storage = options.storage;
   compile.device_scalars = options.device_scalars;
+  for (const Store& s : graph.stores)
+    if (s.form != StoreForm::whole)
+      throw Unsupported(
+          fmt::format("store {}: a visitor does not make {}; store the whole value", s.name, to_string(s.form)));
   const lower::Problem problem = lower::analyse(contraction, graph, compile);
   return codegen::visitor_header(
              problem.epilogue, options.name,

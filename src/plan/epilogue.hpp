@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "plan/moment_store.hpp"
+#include "plan/resampling.hpp"
 #include "unisono/contraction.hpp"
 #include "unisono/graph.hpp"
-#include "unisono/resampled.hpp"
 
 namespace unisono::plan {
 

@@ -86,6 +86,10 @@ void add_head(Epilogue& e, const Head& wanted, const Contraction& contraction) {
   for (const Node& x : wanted.graph.nodes)
     if (x.op == Op::operand) head.operands.push_back(x.attr.name);
   verify(wanted.graph);
+  for (const Store& s : wanted.graph.stores)
+    if (s.form != StoreForm::whole)
+      throw UserError(fmt::format("CompileOptions::head: its graph stores {}({}); expected a whole store",
+                                  to_string(s.form), s.name));
   head.epilogue = analyse(passes::run_pipeline(wanted.graph), extents(head.contraction));
   check_graph(head.epilogue);
   e.head = std::make_shared<const PlannedHead>(std::move(head));

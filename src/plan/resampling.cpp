@@ -14,13 +14,6 @@ using Place = Output::Place;
 
 bool is_stored_by_map(const Output& o) { return o.place == Place::before || o.place == Place::after; }
 
-void check_name(const Epilogue& e, const std::string& name, const Resampled& wanted) {
-  const bool stored = std::ranges::any_of(e.graph.stores, [&](const Store& s) { return s.name == name; });
-  if (!name.empty() && (stored || wanted.pooled == wanted.enlarged))
-    throw UserError(fmt::format("CompileOptions::resampled: the name '{}' is that of {}; expected one of its own", name,
-                                stored ? "a store of the graph" : "both the pooled and the enlarged tensor"));
-}
-
 }  // namespace
 
 Resampling resampling_of(const Resampled& wanted) {
@@ -33,16 +26,18 @@ std::optional<std::size_t> main_store(const Epilogue& e) {
 }
 
 void resample(Epilogue& e, const Resampled& wanted, const Contraction& contraction) {
-  if (wanted.only_enlarged && wanted.enlarged.empty())
-    throw UserError(
-        "CompileOptions::resampled: only_enlarged, and no name for the enlarged tensor; expected a name in `enlarged`");
   if (!wanted.any()) return;
-  if (std::holds_alternative<Gemm>(contraction))
-    throw UserError(
-        fmt::format("CompileOptions::resampled: {} has no image; expected a convolution", to_string(contraction)));
-  check_name(e, wanted.pooled, wanted);
-  check_name(e, wanted.enlarged, wanted);
-  if (!main_store(e)) throw Unsupported("resampled: no result [m,n] of 16 bits is written by TMA, of which to make it");
+  const auto* conv = std::get_if<Conv2d>(&contraction);
+  const auto* transposed = std::get_if<ConvTranspose2d>(&contraction);
+  if ((conv == nullptr || conv->layout == Layout::nchw) &&
+      (transposed == nullptr || transposed->layout == Layout::nchw))
+    throw Unsupported(fmt::format("resampled: {}: no rows of pixels, channels last", to_string(contraction)));
+  const auto main = main_store(e);
+  if (!main) throw Unsupported("resampled: no result [m,n] of 16 bits is written by TMA, of which to make it");
+  const std::string& name = e.graph.stores[*main].name;
+  if (!wanted.source.empty() && wanted.source != name)
+    throw Unsupported(fmt::format("resampled: the kernel writes '{}' last, and '{}' is made of another store", name,
+                                  wanted.pooled.empty() ? wanted.enlarged : wanted.pooled));
   e.resampled = wanted;
 }
 

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "ir/resampled_stores.hpp"
 #include "reference/nodes.hpp"
 #include "reference/operands.hpp"
 #include "reference/strided.hpp"
@@ -17,6 +18,11 @@ std::vector<std::int64_t> shape_of(const Axes& a, const Contraction& contraction
   if (a.row != RowAxis::none) shape.push_back(space.rows(a));
   if (a.col != ColAxis::none) shape.push_back(space.cols(a));
   return shape;
+}
+
+std::vector<std::int64_t> shape_of(const Graph& graph, const Store& store, const Contraction& contraction) {
+  if (store.form != StoreForm::whole) return ir::shape_of(store.form, contraction);
+  return shape_of(graph[store.value].axes, contraction);
 }
 
 Values stored(const Values& values, DType dtype) {
@@ -85,6 +91,19 @@ Agreement compare(const Values& expected, const Contraction& contraction, const 
     judge(a, static_cast<std::int64_t>(i), {expected.value[i], expected.bound.empty() ? 0 : expected.bound[i]},
           memory[i], actual.dtype);
   return a;
+}
+
+Agreement compare(const Values& expected, StoreForm form, const Contraction& contraction,
+                  const ConstTensorView& actual) {
+  if (form == StoreForm::whole) return compare(expected, contraction, actual);
+  const auto shape = ir::shape_of(form, contraction);
+  if (actual.shape != shape) (void)checked(actual, shape, "the output to compare");
+  if (element_count(shape) == 0) return {};
+  const Layout layout = ir::image_layout(contraction);
+  const std::size_t h = layout == Layout::nhwc ? 1 : 2, k = layout == Layout::nhwc ? 3 : 1;
+  const Conv2d image{
+      .n = shape[0], .h = shape[h], .w = shape[h + 1], .c = 1, .k = shape[k], .layout = layout};  // of as many results
+  return compare(expected, Contraction(image), actual);
 }
 
 }  // namespace unisono::reference

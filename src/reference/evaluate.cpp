@@ -10,6 +10,7 @@
 #include "reference/nodes.hpp"
 #include "reference/operands.hpp"
 #include "reference/reference.hpp"
+#include "reference/resampled.hpp"
 #include "unisono/error.hpp"
 
 namespace unisono::reference {
@@ -82,6 +83,7 @@ std::map<std::string, Values> Evaluation::run() {
     r.axes = t.axes;
     r.value.assign(t.v, t.v + t.size());
     r.bound.assign(t.e, t.e + t.size());
+    if (s.form != StoreForm::whole) r = resampled(r, s.form, extents(contraction_));
   }
   return results;
 }

@@ -1,6 +1,7 @@
 #include "reference/resampled.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "support/float_convert.hpp"
 
@@ -27,6 +28,32 @@ std::optional<std::int64_t> find_element(const Sizes& s, F&& f) {
 }
 
 }  // namespace
+
+Values resampled(const Values& image, StoreForm form, const Extents& e) {
+  if (form == StoreForm::whole) return image;
+  const bool pool = form == StoreForm::max_pool_2x2;
+  const std::int64_t height = pool ? e.height / 2 : 2 * e.height, width = pool ? e.width / 2 : 2 * e.width;
+  Values r{.axes = image.axes, .value = {}, .bound = {}};
+  const auto element = [&](std::int64_t n, std::int64_t h, std::int64_t w, std::int64_t c) {
+    return static_cast<std::size_t>(((n * e.height + h) * e.width + w) * e.cols + c);
+  };
+  find_element({e.images, height, width, e.cols}, [&](auto, auto n, auto h, auto w, auto c) {
+    std::vector<std::size_t> from{pool ? element(n, 2 * h, 2 * w, c) : element(n, h / 2, w / 2, c)};
+    if (pool) {
+      from.insert(from.end(), {element(n, 2 * h, 2 * w + 1, c), element(n, 2 * h + 1, 2 * w, c),
+                               element(n, 2 * h + 1, 2 * w + 1, c)});
+    }
+    double value = image.value[from[0]], bound = 0;
+    for (const std::size_t i : from) {
+      if (image.value[i] > value || std::isnan(image.value[i])) value = image.value[i];
+      bound = std::max(bound, image.bound.empty() ? 0 : image.bound[i]);  // the largest is off by no more
+    }
+    r.value.push_back(value);
+    if (!image.bound.empty()) r.bound.push_back(bound);
+    return false;
+  });
+  return r;
+}
 
 Sizes pooled_shape(const Sizes& image) { return {image[0], image[1] / 2, image[2] / 2, image[3]}; }
 Sizes enlarged_shape(const Sizes& image) { return {image[0], image[1] * 2, image[2] * 2, image[3]}; }

@@ -6,9 +6,13 @@
 #include <optional>
 #include <vector>
 
+#include "reference/reference.hpp"
 #include "unisono/tensor.hpp"
 
 namespace unisono::reference {
+
+/// What a store of this form has of an [m,n] value of these extents.
+Values resampled(const Values& image, StoreForm form, const Extents& extents);
 
 /// Shapes of what is made of an image (n, h, w, c).
 std::vector<std::int64_t> pooled_shape(const std::vector<std::int64_t>& image);

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <memory>
 
+#include "ir/resampled_stores.hpp"
 #include "plan/head.hpp"
 #include "plan/resampling.hpp"
 #include "reference/head.hpp"
@@ -87,8 +88,8 @@ struct Sample {
 };
 
 struct Evidence {
-  Graph graph;
-  Resampled resampled;
+  Graph graph;  ///< with whole stores only
+  plan::Resampled resampled;
   Head head;
   std::string main;  ///< the store of which others are made
   reference::ErrorModel model, head_model;
@@ -142,10 +143,10 @@ class Bench {
   std::map<std::string, Bytes> outputs(const Range& r) {
     std::map<std::string, Bytes> all;
     for (const Store& s : p_.graph.stores)
-      if (arguments_.outputs.contains(s.name) && !is_room(s.name))
+      if (s.form != StoreForm::whole)
+        all[s.name] = images(arguments_.outputs.at(s.name), r);
+      else if (!is_room(s.name))
         all[s.name] = part(arguments_.outputs.at(s.name), p_.graph[s.value].axes, r);
-    for (const std::string& name : {p_.epilogue.resampled.pooled, p_.epilogue.resampled.enlarged})
-      if (!name.empty()) all[name] = images(arguments_.outputs.at(name), r);
     if (p_.epilogue.head) {
       const std::string& name = p_.options.head.graph.stores[0].name;
       all[name] = images(arguments_.outputs.at(name), r);
@@ -288,7 +289,7 @@ std::function<Verdict()> start_check(const Problem& problem, const Executable& e
                                      int device_index, Stream stream, std::int64_t most_elements) {
   Bench bench(problem, kernels, device_index, stream);
   auto e = std::make_shared<Evidence>();
-  e->graph = problem.graph;
+  e->graph = ir::split_stores(problem.graph).graph;
   e->resampled = problem.epilogue.resampled;
   e->head = problem.options.head;
   if (e->resampled.any() || e->head.any())

@@ -3,9 +3,7 @@
 #include <algorithm>
 
 #include "plan/head.hpp"
-#include "plan/resampling.hpp"
 #include "reference/reference.hpp"
-#include "reference/resampled.hpp"
 #include "unisono/tensor.hpp"
 
 namespace unisono::tuner {
@@ -26,20 +24,6 @@ DType type_a(const Contraction& c) {
 
 bool by_value(const Node& operand, const CompileOptions& options) {
   return operand.axes == axes::scalar && !options.device_scalars.contains(operand.attr.name);
-}
-
-/// What is made of the main store, and whether that is there itself.
-void describe_resampled(const Problem& p, Arguments& all) {
-  const Resampled& made = p.epilogue.resampled;
-  if (!made.any()) return;
-  const std::string& main = p.epilogue.graph.stores[*plan::main_store(p.epilogue)].name;
-  const TensorView store = all.outputs.at(main);
-  const auto add = [&](const std::string& name, std::vector<std::int64_t> shape) {
-    if (!name.empty()) all.outputs[name] = {nullptr, store.dtype, std::move(shape), {}};
-  };
-  add(made.pooled, reference::pooled_shape(store.shape));
-  add(made.enlarged, reference::enlarged_shape(store.shape));
-  if (made.only_enlarged) all.outputs.erase(main);
 }
 
 /// A head's filter, operands and result.
@@ -74,8 +58,7 @@ Arguments described(const Problem& p) {
     all.operands[x->attr.name] = {nullptr, storage_of(*x, p.options), reference::shape_of(x->axes, p.contraction), {}};
   }
   for (const Store& s : p.graph.stores)
-    all.outputs[s.name] = {nullptr, s.dtype, reference::shape_of(p.graph[s.value].axes, p.contraction), {}};
-  describe_resampled(p, all);
+    all.outputs[s.name] = {nullptr, s.dtype, reference::shape_of(p.graph, s, p.contraction), {}};
   describe_head(p, all);
   return all;
 }

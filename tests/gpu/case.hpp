@@ -10,6 +10,7 @@
 #include "families/sm90_conv/conv.hpp"
 #include "families/sm90_depthwise/depthwise.hpp"
 #include "plan/epilogue.hpp"
+#include "plan/resampling.hpp"
 #include "unisono/executable.hpp"
 #include "unisono/graph.hpp"
 
@@ -37,6 +38,8 @@ struct Case {
   std::string witnessed = {}, witness_axes = {};
   /// Moments of every so many channels of the only store, or of a divisor, are stored beside it; 0: none.
   std::int64_t moments = 0;
+  /// What is stored of the main store beside it, which graph_of() adds.
+  plan::Resampled resampled = {};
   /// Random delays at every point of the statistics exchange.
   bool delays = false;
 
@@ -83,7 +86,7 @@ std::vector<Case> small_plain_cases();
 /// What is stored pooled and enlarged as well, in every mode; `resampled_case`: one of them.
 std::vector<Case> resampled_cases(std::uint64_t seed);
 std::vector<Case> small_resampled_cases();
-Case resampled_case(const Conv2d& conv, std::string text, std::string plan, Resampled resampled);
+Case resampled_case(const Conv2d& conv, std::string text, std::string plan, plan::Resampled resampled);
 /// Operands [m,n] that TMA brings, beside others, by every kind of plan.
 std::vector<Case> fetched_cases(std::uint64_t seed);
 std::vector<Case> small_fetched_cases();

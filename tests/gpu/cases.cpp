@@ -10,6 +10,7 @@
 #include "lower/lower.hpp"
 #include "passes/passes.hpp"
 #include "plan/as_convolution.hpp"
+#include "plan/epilogue.hpp"
 #include "runtime/cuda/backend.hpp"
 #include "support/random.hpp"
 #include "unisono/error.hpp"
@@ -23,9 +24,9 @@ std::string Case::describe() const {
   std::string more = options.accurate ? ", accurate" : "";
   if (delays) more += ", delays";
   if (moments != 0) more += fmt::format(", moments of {} channels", moments);
-  if (options.resampled.any())
-    more += fmt::format(", resampled '{}' '{}'{}", options.resampled.pooled, options.resampled.enlarged,
-                        options.resampled.only_enlarged ? " only" : "");
+  if (resampled.any())
+    more += fmt::format(", resampled '{}' '{}'{}", resampled.pooled, resampled.enlarged,
+                        resampled.only_enlarged ? " only" : "");
   if (options.head.any())
     more += fmt::format(", head of {} channels{}", options.head.channels, options.head.only ? " alone" : "");
   if (gaps.matrices != 0) more += fmt::format(", matrices {} elements apart", gaps.matrices);
@@ -70,9 +71,29 @@ UserFunction witness() {
 
 }  // namespace
 
+namespace {
+
+// With what else is stored of the store that TMA writes
+Graph with_resampled(Graph g, const Case& c) {
+  if (!c.resampled.any()) return g;
+  const plan::Epilogue e = plan::analyse(passes::run_pipeline(g), extents(c.contraction()));
+  const auto main = std::ranges::find(g.stores, e.graph.stores[plan::main_store(e).value()].name, &Store::name);
+  const Store of = *main;
+  if (c.resampled.only_enlarged) g.stores.erase(main);
+  const auto add = [&](const std::string& name, StoreForm form) {
+    if (!name.empty()) g.stores.push_back({of.value, of.dtype, name, form});
+  };
+  add(c.resampled.pooled, StoreForm::max_pool_2x2);
+  add(c.resampled.enlarged, StoreForm::enlarge_2x2);
+  verify(g);
+  return g;
+}
+
+}  // namespace
+
 Graph graph_of(const Case& c) {
   auto functions = test_functions();
-  if (c.witnessed.empty()) return parse(c.text, functions);
+  if (c.witnessed.empty()) return with_resampled(parse(c.text, functions), c);
   functions.push_back(witness());
   const char* cell = c.witness_axes == "m" ? "index(m)" : "index(m) * extent(n) + index(n)";
   return parse(fmt::format("{}\nwitness(witness0[], witness1[], witness2[], {}, {})", c.text, cell, c.witnessed),

@@ -8,6 +8,7 @@
 #include "gpu/kernels.hpp"
 #include "gpu/moments.hpp"
 #include "gpu/trend.hpp"
+#include "ir/resampled_stores.hpp"
 #include "lower/lower.hpp"
 #include "plan/head.hpp"
 #include "plan/resampling.hpp"
@@ -63,7 +64,7 @@ std::string main_output(const Graph& graph, const Contraction& contraction) {
 
 }  // namespace
 
-Problem::Problem(const Case& c) : c_(c), graph_(graph_of(c)) {
+Problem::Problem(const Case& c) : c_(c), graph_(ir::split_stores(graph_of(c)).graph) {
   const Contraction contraction = c_.contraction();
   // The filter's mean hands the image's on to every channel
   const auto k = static_cast<double>(depth(contraction));
@@ -82,7 +83,7 @@ Problem::Problem(const Case& c) : c_(c), graph_(graph_of(c)) {
         bias ? c_.deviation : 0.6);
     operands_.push_back(name);
   }
-  const Resampled& made = c_.options.resampled;
+  const plan::Resampled& made = c_.resampled;
   const std::string main = main_store();
   for (const Store& s : graph_.stores) {
     const auto shape = reference::shape_of(graph_[s.value].axes, contraction);
@@ -162,8 +163,8 @@ void Problem::add_output(const std::string& name, DType dtype, const std::vector
 }
 
 std::string Problem::main_store() const {
-  if (!c_.options.resampled.any() && !c_.options.head.any()) return "";
-  const plan::Epilogue e = lower::analyse(c_.contraction(), graph_, c_.options).epilogue;
+  if (!c_.resampled.any() && !c_.options.head.any()) return "";
+  const plan::Epilogue e = lower::analyse(c_.contraction(), graph_of(c_), c_.options).epilogue;
   return e.graph.stores[*plan::main_store(e)].name;
 }
 
@@ -211,7 +212,7 @@ Arguments Outcome::arguments() const {
 
 Executable Problem::compile() const {
   const bool beyond_options = c_.moments != 0 || c_.delays;
-  return beyond_options ? compile_case(c_) : unisono::compile(c_.contraction(), graph_, c_.options);
+  return beyond_options ? compile_case(c_) : unisono::compile(c_.contraction(), graph_of(c_), c_.options);
 }
 
 void Problem::poison(CUstream stream) {
@@ -281,7 +282,7 @@ Outcome Problem::run(const Executable& executable, std::string& problems) {
       problems += "the second run gave other bits\n";
   }
   if (const std::string name = broken_guard(); !name.empty()) problems += "something was written beside " + name + "\n";
-  Outcome o{.c = c_, .graph = judged_graph_of(c_), .tensors = {}, .acc = accumulator()};
+  Outcome o{.c = c_, .graph = ir::split_stores(judged_graph_of(c_)).graph, .tensors = {}, .acc = accumulator()};
   const lower::Lowered lowered = kernel_of(c_, device().device);
   o.config = conv_config(lowered.plan()), o.numerics = lowered.plan().numerics;
   o.main = main_store();
@@ -329,7 +330,7 @@ namespace {
 // Exactly the store's elements
 std::string judge_resampled(const Outcome& o, const ConstTensorView& y) {
   std::string text;
-  for (const std::string& name : {o.c.options.resampled.enlarged, o.c.options.resampled.pooled}) {
+  for (const std::string& name : {o.c.resampled.enlarged, o.c.resampled.pooled}) {
     if (name.empty()) continue;
     const ConstTensorView made = o.tensors.at(name).on_host();
     if (const auto at = reference::first_other(y, made))
@@ -353,7 +354,7 @@ std::pair<reference::Values, Contraction> expected_head(const Outcome& o, const 
 }  // namespace
 
 std::string judge(const Outcome& o, Tally* tally) {
-  const Resampled& made = o.c.options.resampled;
+  const plan::Resampled& made = o.c.resampled;
   std::vector<std::byte> alone;  // the main store, where it is written enlarged only
   if (made.only_enlarged) alone = reference::shrunk(o.tensors.at(made.enlarged).on_host());
   const auto tensor = [&](const std::string& name, const std::vector<std::int64_t>& shape) {

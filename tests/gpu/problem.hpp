@@ -31,12 +31,12 @@ struct Tensor {
 /// What a run left, without anything that needs the GPU: can be judged in another thread.
 struct Outcome {
   Case c;
-  Graph graph;  ///< judged_graph_of()
+  Graph graph;  ///< judged_graph_of(), with whole stores only
   families::sm90_conv::ConvConfig config{};
   families::Plan::Numerics numerics{};
   std::map<std::string, Tensor> tensors;  ///< a, b, operands, outputs, by name; the device's part is gone
   reference::Values acc;                  ///< float64, with bounds
-  std::string main = {};                  ///< the store of which others are made (CompileOptions::resampled)
+  std::string main = {};                  ///< the store of which others are made (Case::resampled)
   Arguments arguments() const;            ///< on the host
 };
 

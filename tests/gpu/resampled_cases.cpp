@@ -50,7 +50,7 @@ std::string of_type(std::string text, DType type) {
 }
 
 // One of these: both, a pooled tensor, an upsampled one, that alone
-Resampled drawn(Random& random) {
+plan::Resampled drawn(Random& random) {
   switch (random.between(0, 3)) {
     case 0: return {.pooled = "p", .enlarged = "e"};
     case 1: return {.pooled = "p"};
@@ -61,11 +61,11 @@ Resampled drawn(Random& random) {
 
 }  // namespace
 
-Case resampled_case(const Conv2d& conv, std::string text, std::string plan, Resampled resampled) {
+Case resampled_case(const Conv2d& conv, std::string text, std::string plan, plan::Resampled resampled) {
   Case c{.name = "resampled", .conv = conv, .text = of_type(std::move(text), conv.dtype_x), .options = {}};
   c.options.device = Device::cuda;
   c.options.plan = std::move(plan);
-  c.options.resampled = std::move(resampled);
+  c.resampled = std::move(resampled);
   for (const std::string& name : {std::string("r")}) c.options.storage[name] = conv.dtype_x;
   if (c.text.find("r[m,n]") == std::string::npos) c.options.storage.clear();
   return c;
@@ -80,7 +80,7 @@ std::vector<Case> small_resampled_cases() {
     x.dtype_x = x.dtype_w = type;
     return x;
   };
-  const Resampled both{.pooled = "p", .enlarged = "e"}, pooled{.pooled = "p"},
+  const plan::Resampled both{.pooled = "p", .enlarged = "e"}, pooled{.pooled = "p"},
       only{.enlarged = "e", .only_enlarged = true};
   Conv2d halved = conv(2, 9, 15, 16, 40, 3);
   halved.stride = {2, 2};

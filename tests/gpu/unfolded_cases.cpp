@@ -125,7 +125,7 @@ std::vector<Case> unfolded_cases(std::uint64_t seed) {
   add(case_of(shape_of(4, 256, 256, 3, 64, 3, 3, 1), 4, "mode=streamed swap=on"));
   add(case_of(shape_of(4, 128, 128, 3, 64, 3, 3, 1), 4, "mode=resident"));
   for (const bool pooled : {true, false}) {
-    Resampled resampled;
+    plan::Resampled resampled;
     if (pooled)
       resampled.pooled = "pooled";
     else

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <limits>
 
+#include "ir/resampled_stores.hpp"
 #include "support/float_convert.hpp"
 #include "support/random.hpp"
 #include "support/random_graph.hpp"
@@ -106,8 +107,9 @@ void random_arguments(RandomCase& c, std::uint64_t seed, const RandomOptions& op
   for (ValueId id = 0; id < c.graph.nodes.size(); ++id)
     if (c.graph[id].op == Op::operand) bind_operand(c, r, id, options);
   for (const Store& s : c.graph.stores) {
-    const ConstTensorView view =
-        fill(c, r, shape_in_memory(c.graph[s.value].axes, c.contraction), s.dtype, ordinary, false);
+    const auto shape = s.form == StoreForm::whole ? shape_in_memory(c.graph[s.value].axes, c.contraction)
+                                                  : ir::shape_of(s.form, c.contraction);
+    const ConstTensorView view = fill(c, r, shape, s.dtype, ordinary, false);
     c.arguments.outputs[s.name] = {c.buffers.back().bytes.data(), view.dtype, view.shape, view.strides};
   }
   poison_outputs(c);

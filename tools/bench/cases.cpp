@@ -124,6 +124,10 @@ void finish(Case& c, const Title& title, const Place& place) {
     extents(c.contraction());
     c.graph = parse(c.text);
     verify(c.graph);
+    for (const Store& s : c.graph.stores)
+      if (s.form != StoreForm::whole)
+        throw UserError(
+            fmt::format("store {}: {} is timed in networks; expected a whole store", s.name, to_string(s.form)));
   } catch (const UserError& error) {
     place.fail(fmt::format("case {} with epilogue '{}': {}", c.shape, title.name, error.what()));
   }

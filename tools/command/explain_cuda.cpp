@@ -12,6 +12,7 @@
 #include "command/plan_legend.hpp"
 #include "explain.hpp"
 #include "media/file.hpp"
+#include "reference/reference.hpp"
 #include "runtime/cuda/backend.hpp"
 #include "unisono/error.hpp"
 
@@ -45,7 +46,7 @@ Prediction prediction_of(const Contraction& contraction, const Graph& graph, con
   const auto [a, b] = factor_dtypes(contraction);
   double bytes = bytes_of(shape_a(contraction), a) + bytes_of(shape_b(contraction), b);
   for (const Store& s : graph.stores)
-    if (graph[s.value].axes == axes::mn) bytes += bytes_of(shape_mn(contraction), s.dtype);
+    if (graph[s.value].axes == axes::mn) bytes += bytes_of(reference::shape_of(graph, s, contraction), s.dtype);
   const double peak = device.tensor_tflops / (size_of(a) == 4 ? 2 : 1);  // tf32 has half the rate
   Prediction p;
   p.us = e.predicted_us;

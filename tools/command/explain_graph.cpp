@@ -81,7 +81,9 @@ void add_stages(GraphExplanation& e) {
         statements.lines(stage.values), statements.names(stage.reductions), statements.names(stage.kept), {}, {}};
     for (const std::size_t i : stage.stores) {
       const Store& store = e.result.stores[i];
-      text.stores.push_back(fmt::format("{} : {}", store.name, to_string(store.dtype)));
+      const std::string form(to_string(store.form));
+      text.stores.push_back(
+          fmt::format("{}{}{} : {}", store.name, form.empty() ? "" : " = ", form, to_string(store.dtype)));
     }
     for (const std::size_t i : stage.effects) text.effects.push_back(e.result[e.result.effects[i]].attr.name);
     e.stages.push_back(std::move(text));

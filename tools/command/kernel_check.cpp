@@ -1,5 +1,6 @@
 #include "command/kernel_check.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 
@@ -47,8 +48,10 @@ KernelAgreements check_kernel(KernelProblem& p, const CompileOptions& options) {
                                                            : reference::run(p.contraction, p.graph, arguments,
                                                                             {.function_ulps = cpu::function_ulps});
   KernelAgreements agreements;
-  for (const auto& [name, values] : expected)
-    agreements.emplace_back(name, reference::compare(values, p.contraction, arguments.outputs.at(name)));
+  for (const auto& [name, values] : expected) {
+    const StoreForm form = std::ranges::find(p.graph.stores, name, &Store::name)->form;
+    agreements.emplace_back(name, reference::compare(values, form, p.contraction, arguments.outputs.at(name)));
+  }
   return agreements;
 }
 

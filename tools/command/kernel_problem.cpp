@@ -12,6 +12,7 @@
 #include "command/machine.hpp"
 #include "command/quantities.hpp"
 #include "command/subject.hpp"
+#include "ir/resampled_stores.hpp"
 #include "media/convert.hpp"
 #include "reference/reference.hpp"
 #include "unisono/error.hpp"
@@ -151,7 +152,7 @@ void check_memory(const KernelProblem& p, bool check) {
   double bytes = 0;
   for (const KernelInput& i : p.inputs) bytes += bytes_in(i.shape, static_cast<double>(size_of(i.dtype)));
   for (const Store& s : p.graph.stores)
-    bytes += bytes_in(reference::shape_of(p.graph[s.value].axes, p.contraction), static_cast<double>(size_of(s.dtype)));
+    bytes += bytes_in(reference::shape_of(p.graph, s, p.contraction), static_cast<double>(size_of(s.dtype)));
   if (check) bytes += bytes_in(shape_mn(p.contraction), 32);
   const MemoryInfo memory = memory_info();
   const std::uint64_t most = std::min(memory.bytes, memory.limit.value_or(memory.bytes));
@@ -191,7 +192,7 @@ unisono::Arguments KernelProblem::arguments() {
   }
   for (const Store& s : graph.stores)
     arguments.outputs[s.name] = {
-        outputs.at(s.name).bytes.data(), s.dtype, reference::shape_of(graph[s.value].axes, contraction), {}};
+        outputs.at(s.name).bytes.data(), s.dtype, reference::shape_of(graph, s, contraction), {}};
   return arguments;
 }
 
@@ -200,6 +201,7 @@ KernelProblem read_kernel_problem(const RunOptions& options) {
   p.contraction = parse_contraction(options.conv, options.gemm, "an epilogue's text is run over");
   const auto [text, source] = find_text(options.model.string());
   p.graph = parse_text(text, source, options.functions);
+  ir::check_forms(p.graph, p.contraction);
   p.inputs = inputs_of(p.contraction, p.graph);
   check_memory(p, options.check);
   for (const InputFile& input : options.inputs) read_input(p, input);
@@ -209,7 +211,7 @@ KernelProblem read_kernel_problem(const RunOptions& options) {
     refuse_missing(p);
   for (const Store& s : p.graph.stores) {
     media::Array& array = p.outputs[s.name];
-    array = {s.dtype, shape_in_files(p.contraction, reference::shape_of(p.graph[s.value].axes, p.contraction)), {}};
+    array = {s.dtype, shape_in_files(p.contraction, reference::shape_of(p.graph, s, p.contraction)), {}};
     array.bytes.resize(static_cast<std::size_t>(element_count(array.shape)) * size_of(array.type));
     poison(array);
   }

@@ -87,6 +87,7 @@ BoxDiagram diagram_of(const Graph& graph, const passes::Partition* partition, co
     Box last{.lines = {fmt::format("store {} : {}", store.name, unisono::to_string(store.dtype))},
              .fill = store_fill,
              .border = store_border};
+    if (store.form != StoreForm::whole) last.lines.emplace_back(unisono::to_string(store.form));
     if (const auto inlined = inline_text(graph[store.value])) last.lines.push_back(*inlined);
     diagram.boxes.push_back(std::move(last));
   }

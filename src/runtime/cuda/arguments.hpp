@@ -33,7 +33,7 @@ struct Signature {
   std::vector<Store> stores;               ///< of the graph
   std::vector<Axes> store_axes;
   std::optional<std::size_t> main_store, side_store;  ///< that go to ConvParams::output and side
-  Resampled resampled;                                ///< what is made of the main store
+  plan::Resampled resampled;                          ///< what is made of the main store
   std::optional<HeadSignature> head;
   std::string moments;                      ///< its moments' name; empty: none are stored
   std::vector<std::int64_t> moments_shape;  ///< as the plan has them

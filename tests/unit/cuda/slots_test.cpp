@@ -2,6 +2,7 @@
 
 #include "families/interface/family.hpp"
 #include "families/sm90_conv/parameters.hpp"
+#include "ir/resampled_stores.hpp"
 #include "recorded.hpp"
 #include "runtime/cuda/arguments.hpp"
 
@@ -71,9 +72,9 @@ std::vector<Kind> kinds() {
        [](const auto& c) { return c.gathered() || c.window(); }},
       {"odd channels", image(20, 36), bias},
       {"phases", transposed, bias, {}, "sm90_conv", [](const auto& c) { return c.by_parity(); }},
-      {"pooled", image(64, 64), bias, with({.resampled = {.pooled = "p"}})},
-      {"enlarged", image(64, 64), bias, with({.resampled = {.enlarged = "e"}})},
-      {"only enlarged", image(64, 64), bias, with({.resampled = {.enlarged = "e", .only_enlarged = true}})},
+      {"pooled", image(64, 64), "y = relu(acc + bias[n])\nstore y : bf16\nstore max_pool_2x2(y) as p : bf16\n"},
+      {"enlarged", image(64, 64), "y = relu(acc + bias[n])\nstore y : bf16\nstore enlarge_2x2(y) as e : bf16\n"},
+      {"only enlarged", image(64, 64), "store enlarge_2x2(relu(acc + bias[n])) as e : bf16\n"},
       {"head", image(64, 64), bias, with({.head = {.channels = 3, .graph = head}})},
       {"fetched", image(64, 64), "operand r[m,n] : bf16\nstore acc + r as y : bf16\n", with({.plan = "fetch=1"}),
        "sm90_conv", [](const auto& c) { return c.features.fetch == 1; }},
@@ -104,11 +105,6 @@ class Slots : public CudaLaunch {
     add(all, graph, kind.contraction);
     auto shape = shape_mn(kind.contraction);
     const CompileOptions& o = kind.options;
-    if (o.resampled.only_enlarged) all.outputs.erase("y");
-    if (!o.resampled.pooled.empty())
-      all.outputs["p"] = tensor({shape[0], shape[1] / 2, shape[2] / 2, shape[3]}, DType::bf16);
-    if (!o.resampled.enlarged.empty())
-      all.outputs["e"] = tensor({shape[0], shape[1] * 2, shape[2] * 2, shape[3]}, DType::bf16);
     if (!o.head.any()) return all;
     Conv2d product{.n = shape[0], .h = shape[1], .w = shape[2], .c = shape[3], .k = o.head.channels};
     all.operands["filter"] = tensor(shape_b(product), DType::bf16);
@@ -156,8 +152,11 @@ class Slots : public CudaLaunch {
     for (const Node& x : graph.nodes)
       if (x.op == Op::operand && x.axes != axes::scalar)
         all.operands[x.attr.name] = tensor(shape_of(x.axes, contraction), x.attr.storage.value_or(DType::f32));
-    for (const Store& s : graph.stores)
-      all.outputs[s.name] = tensor(shape_of(graph[s.value].axes, contraction), s.dtype);
+    for (const Store& s : graph.stores) {
+      const bool whole = s.form == StoreForm::whole;
+      all.outputs[s.name] =
+          tensor(whole ? shape_of(graph[s.value].axes, contraction) : ir::shape_of(s.form, contraction), s.dtype);
+    }
   }
 };
 

@@ -56,6 +56,33 @@ TEST_F(Lower, TheArchitectureIsTheDevices) {
   EXPECT_EQ(lower(lowered.problem, lowered.chosen.plan, other).request().arch, "sm_120a");
 }
 
+TEST_F(Lower, PooledAndEnlargedStoresAreTheGraphs) {
+  const std::string y = "y = relu(acc + bias[n])\n";
+  const auto both = parse(y + "store y : bf16\nstore max_pool_2x2(y) as p : bf16\nstore enlarge_2x2(y) as e : bf16\n");
+  const Problem problem = analyse(conv(), both, {});
+  EXPECT_EQ(problem.epilogue.resampled, (plan::Resampled{.pooled = "p", .enlarged = "e", .source = "y"}));
+  EXPECT_EQ(problem.epilogue.graph.stores.size(), 1u);
+  EXPECT_THAT(lower(problem, device).kernel.source, HasSubstr("using Resample = Resampled<false, true, true>;"));
+  const Lowered alone = lower(conv(), parse(y + "store enlarge_2x2(y) as e : bf16\n"), {}, device);
+  EXPECT_THAT(alone.kernel.source, HasSubstr("using Resample = Resampled<true, false, true>;"));
+}
+
+TEST_F(Lower, OnlyTheMainStoreIsPooledOrEnlarged) {
+  const auto refusal = [&](const std::string& text, const Contraction& contraction) -> std::string {
+    try {
+      lower(contraction, parse(text), {}, device);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "none";
+  };
+  EXPECT_THAT(refusal("store acc as h : bf16\nstore enlarge_2x2(acc) as e : bf16\nstore relu(acc) as y : bf16", conv()),
+              HasSubstr("resampled: the kernel writes 'y' last, and 'e' is made of another store"));
+  EXPECT_THAT(refusal("store enlarge_2x2(acc) as e : f32", conv()), HasSubstr("no result [m,n] of 16 bits"));
+  EXPECT_THAT(refusal("store enlarge_2x2(acc) as e : bf16", Gemm{.m = 64, .n = 64, .k = 64}),
+              HasSubstr("has no image; expected a convolution"));
+}
+
 TEST_F(Lower, TunerAndBenchmarksGetTheKernelThatCompileGets) {
   const Lowered lowered = lower(conv(), parse(block), {}, device);
   const jit::Request request = lowered.request();

@@ -35,6 +35,7 @@ TEST(Key, NamesAndNumbersDoNotCount) {
 
 TEST(Key, WhatIsStoredPooledOrEnlargedCounts) {
   std::set<std::string> keys{key(plan::test::bare, conv).epilogue};
+  using plan::Resampled;
   for (const Resampled& made :
        {Resampled{.pooled = "p"}, Resampled{.enlarged = "p"}, Resampled{.enlarged = "p", .only_enlarged = true},
         Resampled{.pooled = "p", .enlarged = "e"}}) {

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "families/registry.hpp"
+#include "ir/resampled_stores.hpp"
 #include "network/cuda/decide/heads.hpp"
 #include "network/cuda/decide/im2col_inputs.hpp"
 #include "network/cuda/decide/served_convolution.hpp"
@@ -26,13 +27,14 @@ Sizes shape_of(const Axes& a, const Contraction& contraction) {
   return shape;
 }
 
-// Names of what is made of a region's output; no store is called like that
-Resampled made_of(const Region& r) {
-  Resampled made;
-  for (const ResampledStore& s : r.resampled)
-    (s.pooled ? made.pooled : made.enlarged) = s.pooled ? "/pooled" : "/enlarged";
-  made.only_enlarged = r.only_enlarged.has_value();
-  return made;
+// A name that no operand and no store of the graph has
+std::string free_name(const Graph& g, std::string name) {
+  const auto is_taken = [&] {
+    return std::ranges::any_of(g.stores, [&](const Store& s) { return s.name == name; }) ||
+           std::ranges::any_of(g.nodes, [&](const Node& x) { return x.op == Op::operand && x.attr.name == name; });
+  };
+  while (is_taken()) name += '_';
+  return name;
 }
 
 std::string store_of(const Region& r, TensorId id) {
@@ -85,6 +87,7 @@ class Choice {
   std::string main_store() const {
     const plan::Epilogue& e = k_.lowered.problem.epilogue;
     const auto store = plan::main_store(e);
+    if (e.resampled.only_enlarged) return source();  // there under another name
     return store ? e.graph.stores[*store].name : "";
   }
   bool im2col() const { return plan_.im2col_inputs.contains(op_.inputs[0]); }
@@ -106,7 +109,8 @@ class Choice {
   Graph graph_;
   CompileOptions options_;
   lower::Further further_;
-  Resampled made_;
+  bool enlarges_ = false;       // the kernel stores the measured tensor enlarged as well
+  std::set<std::string> made_;  // stores that are pooled or enlarged
   HeadArguments head_;
   TensorCoreKernel k_;
 };
@@ -169,13 +173,12 @@ std::optional<Refusal> Choice::take_operand(const RegionOperand& o) {
 }
 
 std::optional<Refusal> Choice::take_outputs() {
-  if (q_.beside == Beside::resampled) made_ = made_of(r_);
-  options_.resampled = made_;
+  const bool alone = q_.beside == Beside::resampled && r_.only_enlarged;
   for (std::size_t i = 0; i < q_.outputs.size(); ++i) {
     const Destination& d = q_.outputs[i];
     const Axes& axes = graph_[graph_.stores[i].value].axes;
     if (!(axes == axes::mn)) return because(fmt::format("it stores '{}', which has axes {}", d.name, to_string(axes)));
-    if (made_.only_enlarged && d.tensor == r_.only_enlarged) continue;
+    if (alone && d.tensor == r_.only_enlarged) continue;
     const Sizes shape = shape_mn(contraction_);
     k_.outputs.push_back({d.name, d.to.at, in_.element, shape, pitched(shape, d.to.pitch)});
   }
@@ -194,13 +197,18 @@ std::optional<Refusal> Choice::take_head() {
   return std::nullopt;
 }
 
+// The source, which stands last, is a store of the graph no more if only the enlarged one is read
 void Choice::take_resampled() {
+  const Store of = graph_.stores.back();
+  if (r_.only_enlarged) graph_.stores.pop_back();
   for (const ResampledStore& s : r_.resampled) {
-    Sizes shape = shape_mn(contraction_);
-    for (const std::size_t axis : {1u, 2u}) shape[axis] = s.pooled ? shape[axis] / 2 : shape[axis] * 2;
+    const StoreForm form = s.pooled ? StoreForm::max_pool_2x2 : StoreForm::enlarge_2x2;
+    const std::string name = free_name(graph_, s.pooled ? "pooled" : "enlarged");
+    graph_.stores.push_back({of.value, of.dtype, name, form});
+    made_.insert(name), enlarges_ = enlarges_ || !s.pooled;
+    const Sizes shape = ir::shape_of(form, contraction_);
     const PitchedTensor to = in_.tensor(s.to);
-    k_.outputs.push_back(
-        {s.pooled ? made_.pooled : made_.enlarged, to.at, in_.element, shape, pitched(shape, to.pitch)});
+    k_.outputs.push_back({name, to.at, in_.element, shape, pitched(shape, to.pitch)});
   }
 }
 
@@ -237,7 +245,8 @@ std::optional<Refusal> Choice::refuse_slices() {
   if ((!plan.pitched_image && k_.image.is_apart()) ||
       (!plan.pitched_output && std::any_of(k_.outputs.begin(), k_.outputs.end(), is_apart)))
     return because("without TMA its kernel takes no slices of concatenations");
-  const std::set<std::string> may{main_store(), made_.pooled, made_.enlarged, head_.result.name};
+  std::set<std::string> may{main_store(), head_.result.name};
+  may.insert(made_.begin(), made_.end());
   for (const Argument& o : k_.outputs)
     if (o.is_apart() && !may.contains(o.name))
       return because(fmt::format("its kernel does not write '{}' into a slice of a concatenation", o.name));
@@ -256,7 +265,7 @@ void Choice::store_moments() {
                              .slots = shape[1],
                              .unit = k_.lowered.plan().moments.unit,
                              .bytes = element_count(shape) * static_cast<std::int64_t>(sizeof(float)),
-                             .enlarged = !made_.enlarged.empty()};
+                             .enlarged = enlarges_};
   Argument& moments = k_.outputs.emplace_back();
   moments.name = "/moments", moments.at.space = Location::Space::kept;
   moments.type = DType::f32, moments.shape = shape;

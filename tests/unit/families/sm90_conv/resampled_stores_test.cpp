@@ -9,6 +9,7 @@
 namespace unisono::families::sm90_conv {
 namespace {
 
+using plan::Resampled;
 using plan::Resampling;
 using testing::HasSubstr;
 

@@ -1,0 +1,114 @@
+// Stores that are pooled or enlarged, against the float64 reference and against the store of which they are made.
+
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <functional>
+#include <limits>
+
+#include "reference/resampled.hpp"
+#include "unisono/error.hpp"
+#include "unit/cpu/problem.hpp"
+
+namespace unisono::test {
+namespace {
+
+using ::testing::HasSubstr;
+
+const std::string both =
+    "y = relu(acc + bias[n])\nstore y : {}\nstore max_pool_2x2(y) as p : {}\nstore enlarge_2x2(y) as e : {}\n";
+
+std::string of_type(std::string text, const std::string& type) {
+  for (std::size_t at = text.find("{}"); at != std::string::npos; at = text.find("{}")) text.replace(at, 2, type);
+  return text;
+}
+
+TEST(CpuResampledStores, AgreeWithTheReference) {
+  const std::string texts[] = {
+      both, "store enlarge_2x2(acc * 2 + r[m,n]) as e : {}\n",
+      "y = group_norm(acc, groups=2)\nstore acc as h : f32\nstore y : {}\nstore max_pool_2x2(y) as p : {}\n"};
+  std::uint64_t seed = 0;
+  for (const Layout layout : {Layout::nhwc, Layout::nchw})
+    for (const std::string& text : texts)
+      for (const char* type : {"f32", "bf16", "f16"}) {
+        RandomCase conv =
+            problem(Conv2d{.n = 2, .h = 9, .w = 7, .c = 3, .k = 6, .r = 3, .s = 3, .pad = 1, .layout = layout},
+                    of_type(text, type), ++seed);
+        expect_agreement(conv, 2);
+        RandomCase transposed = problem(
+            ConvTranspose2d{.n = 1, .h = 3, .w = 4, .c = 3, .k = 4, .r = 2, .s = 2, .stride = 2, .layout = layout},
+            of_type(text, type), ++seed);
+        expect_agreement(transposed, 1);
+      }
+}
+
+// Exactly the store's elements, as they are rounded
+TEST(CpuResampledStores, AreElementsOfTheStore) {
+  RandomCase c = problem(Conv2d{.n = 2, .h = 5, .w = 8, .c = 3, .k = 4}, of_type(both, "bf16"));
+  std::map<std::string, std::vector<std::byte>> memory;
+  for (auto& [name, view] : c.arguments.outputs) {
+    memory[name].resize(static_cast<std::size_t>(element_count(view.shape)) * 2);
+    view.data = memory[name].data(), view.strides.clear();
+  }
+  compile(c.contraction, c.graph, options_of(c, 1)).run(c.arguments);
+  const auto& outputs = c.arguments.outputs;
+  EXPECT_EQ(reference::first_other(outputs.at("y"), outputs.at("p")), std::nullopt);
+  EXPECT_EQ(reference::first_other(outputs.at("y"), outputs.at("e")), std::nullopt);
+}
+
+TEST(CpuResampledStores, NanIsTheLargest) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  float image[] = {1, nan, 3, 2, 5, 0, -1, -2}, filter[] = {1}, y[8], p[2];
+  const Conv2d conv{.h = 2, .w = 4, .c = 1, .k = 1};
+  Arguments a;
+  a.image = {image, DType::f32, {1, 2, 4, 1}, {}}, a.filter = {filter, DType::f32, {1, 1, 1, 1}, {}};
+  a.outputs["y"] = {y, DType::f32, {1, 2, 4, 1}, {}}, a.outputs["p"] = {p, DType::f32, {1, 1, 2, 1}, {}};
+  const Graph g = parse("store acc as y\nstore max_pool_2x2(acc) as p");
+  compile(conv, g).run(a);
+  EXPECT_TRUE(std::isnan(p[0]));
+  EXPECT_EQ(p[1], 3);
+}
+
+class CpuResampledRefusals : public ::testing::Test {
+ protected:
+  RandomCase c = problem(Conv2d{.n = 1, .h = 6, .w = 4, .c = 3, .k = 2}, of_type(both, "f32"));
+  Executable kernel = compile(c.contraction, c.graph, options_of(c, 1));
+
+  std::string refusal(const std::function<void(Arguments&)>& change) {
+    Arguments arguments = c.arguments;
+    change(arguments);
+    poison_outputs(c);
+    const std::string before = output_bytes(c);
+    std::string text = "accepted";
+    try {
+      kernel.run(arguments);
+    } catch (const UserError& e) {
+      text = e.what();
+      EXPECT_EQ(output_bytes(c), before) << "something was written";
+    }
+    return text;
+  }
+};
+
+TEST_F(CpuResampledRefusals, SayWhatIsExpected) {
+  EXPECT_EQ(refusal([](Arguments&) {}), "accepted");
+  EXPECT_THAT(refusal([](Arguments& a) { a.outputs.erase("p"); }),
+              HasSubstr("output p (max_pool_2x2) is not bound; give a tensor of shape (1,3,2,2) and dtype f32"));
+  EXPECT_THAT(refusal([](Arguments& a) {
+                a.outputs["e"].shape = {1, 6, 4, 2}, a.outputs["e"].strides.clear();
+              }),
+              HasSubstr("(1,12,8,2)"));
+  EXPECT_THAT(refusal([](Arguments& a) { a.outputs["p"].dtype = DType::f16; }), HasSubstr("output p (max_pool_2x2)"));
+  EXPECT_THAT(refusal([](Arguments& a) { a.outputs["p"].data = a.outputs["e"].data; }),
+              HasSubstr("output p (max_pool_2x2) shares memory with output e"));
+  EXPECT_THAT(refusal([](Arguments& a) { a.outputs["z"] = a.outputs["p"]; }),
+              HasSubstr("Arguments::outputs has z, but the graph has no store of that name; its stores are y, p, e"));
+  EXPECT_THAT(kernel.describe(), HasSubstr("store p: max_pool_2x2 of y, behind the last tile"));
+}
+
+TEST_F(CpuResampledRefusals, AProductHasNoImage) {
+  EXPECT_THROW(compile(Gemm{.m = 4, .n = 4, .k = 4}, c.graph), UserError);
+}
+
+}  // namespace
+}  // namespace unisono::test
