@@ -27,11 +27,8 @@ std::optional<std::size_t> main_store(const Epilogue& e) {
 
 void resample(Epilogue& e, const Resampled& wanted, const Contraction& contraction) {
   if (!wanted.any()) return;
-  const auto* conv = std::get_if<Conv2d>(&contraction);
-  const auto* transposed = std::get_if<ConvTranspose2d>(&contraction);
-  if ((conv == nullptr || conv->layout == Layout::nchw) &&
-      (transposed == nullptr || transposed->layout == Layout::nchw))
-    throw Unsupported(fmt::format("resampled: {}: no rows of pixels, channels last", to_string(contraction)));
+  if (std::holds_alternative<Gemm>(contraction))
+    throw Unsupported(fmt::format("resampled: {} has no image", to_string(contraction)));
   const auto main = main_store(e);
   if (!main) throw Unsupported("resampled: no result [m,n] of 16 bits is written by TMA, of which to make it");
   const std::string& name = e.graph.stores[*main].name;

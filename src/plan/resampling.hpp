@@ -39,7 +39,7 @@ Resampling resampling_of(const Resampled& wanted);
 std::optional<std::size_t> main_store(const Epilogue& epilogue);
 
 /// Adds to the epilogue what is made of its main store. Throws Unsupported if TMA writes no [m,n] result, if the main
-/// store is not the one of which it is to be made, and where images lie channels first.
+/// store is not the one of which it is to be made, and for a product.
 void resample(Epilogue& epilogue, const Resampled& wanted, const Contraction& contraction);
 
 /// "pooled", "enlarged" and the like, for descriptions of a plan; empty for nothing.

@@ -3,6 +3,7 @@
 
 #include "network/executable_impl.hpp"
 #include "runtime/cpu/backend.hpp"
+#include "runtime/cpu/resampled_stores.hpp"
 #include "unisono/error.hpp"
 
 namespace unisono::cpu {
@@ -10,6 +11,11 @@ namespace unisono::cpu {
 std::shared_ptr<const ExecutableImpl> build(const Contraction&, const Graph&, const Graph&, const passes::Partition&,
                                             const CompileOptions&) {
   throw Unsupported("this program was built without the CPU backend; compile with Device::cuda");
+}
+
+std::shared_ptr<const ExecutableImpl> with_resampled_stores(std::shared_ptr<const ExecutableImpl> whole,
+                                                            const Contraction&, const Graph&) {
+  return whole;
 }
 
 }  // namespace unisono::cpu

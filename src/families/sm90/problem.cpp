@@ -40,8 +40,6 @@ void check_sizes(const Conv2d& c, const Extents& e, Reasons& reasons) {
   limit("the number of filter taps times input channels", c.r * c.s * c.c, int_limit,
         "Split the channels and add the results");
   limit("the padding", std::max({c.pad[0], c.pad[1], c.pad[2], c.pad[3]}), int_limit / 4, "Pad the input beforehand");
-  limit("the stride", std::max(c.stride[0], c.stride[1]), int_limit / 4, "Use the cpu device");
-  limit("the dilation", std::max(c.dilation[0], c.dilation[1]), int_limit / 4, "Use the cpu device");
   limit("an input extent", std::max({c.n, c.h, c.w}), int_limit / 4, split);
   limit("the number of output channels", c.k, int_limit / 4, "Split the filters");
   limit("the bytes of an input image", c.h * c.w * c.c * static_cast<std::int64_t>(size_of(c.dtype_x)),
