@@ -10,7 +10,7 @@ namespace unisono {
 namespace {
 
 constexpr std::int64_t largest_step = std::int64_t{1} << 24;  // times an extent of 2^31 stays far below 2^63
-constexpr std::int64_t largest_margin = std::int64_t{1} << 31, most_groups = std::int64_t{1} << 31;
+constexpr std::int64_t largest_margin = std::int64_t{1} << 31, most_group_count = std::int64_t{1} << 31;
 
 void check_step(std::string_view where, std::string_view field, const Pair& p) {
   if (std::min(p.h, p.w) < 1 || std::max(p.h, p.w) > largest_step)
@@ -30,7 +30,7 @@ void check_attributes(const ConvAttributes& a, bool transposed, std::string_view
   if (least < 0 || most > largest_margin)
     throw UserError(fmt::format("{}: pad is {},{},{},{} (top, left, bottom, right); expected 0 to 2^31", where,
                                 a.pad.top, a.pad.left, a.pad.bottom, a.pad.right));
-  if (a.groups < 1 || a.groups > most_groups)
+  if (a.groups < 1 || a.groups > most_group_count)
     throw UserError(fmt::format("{}: groups is {}; expected 1 to 2^31", where, a.groups));
   const Pair below(transposed ? std::max(a.stride.h, a.dilation.h) : 1,
                    transposed ? std::max(a.stride.w, a.dilation.w) : 1);
