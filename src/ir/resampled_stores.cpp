@@ -45,7 +45,7 @@ SplitStores split_stores(const Graph& graph) {
   }
   if (made == nullptr) return split;
   std::erase_if(stores, [](const Store& s) { return s.form != StoreForm::whole; });
-  // of several, the last: kernels make the others of the store that they write last
+  // The last one, as kernels pool and enlarge the store that they write last
   const auto source = std::find_if(stores.rbegin(), stores.rend(),
                                    [&](const Store& s) { return s.value == made->value && s.dtype == made->dtype; });
   split.only_enlarged = source == stores.rend();

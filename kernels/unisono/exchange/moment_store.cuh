@@ -1,5 +1,5 @@
-// Moments of what a kernel stores, for a normalisation that a later launch applies, such as one over a concatenation,
-// of which this store is a part. Every warpgroup writes those of its rows to a slot of its own in
+// Moments of what a kernel stores, for a normalisation that a later launch applies, such as one over a concatenation
+// that takes this store in. Every warpgroup writes those of its rows to a slot of its own in
 // ExchangeParams::slots, (images, slots, units): one entry for Config::kMoments neighbouring channels, by an ordinary
 // store, since nobody waits within the launch. All entries are written in every launch, those of slots without a row
 // with a count of 0.

@@ -66,8 +66,8 @@ Reordering reordering(const memory::desc& from, const memory::desc& to) {
           pad.get_size()};
 }
 
-// What oneDNN computes in one call: output channels of one image, of one group or of several whole groups, or a part
-// of their sums
+// What oneDNN computes in one call: output channels of one image, of one group or of several whole groups. Long sums
+// take several calls, each with some of the input channels.
 struct Part {
   struct Extent {
     std::int64_t groups, in, out;  // channels of a group
