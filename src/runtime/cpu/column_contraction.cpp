@@ -103,8 +103,7 @@ ColumnContraction::Terms ColumnContraction::make_terms(std::int64_t first, std::
                                                        std::int64_t count, const float* b) {
   const SingleThreaded single;
   const auto type = memory::data_type::f32;
-  dnnl::primitive_attr attr;
-  attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  const dnnl::primitive_attr attr = with_own_scratchpad();
   const memory::desc bias =
       with_bias_ && from == 0 ? memory::desc({1, columns}, type, memory::format_tag::ab) : memory::desc();
   const dnnl::matmul::primitive_desc d(dnnl_engine(), memory::desc({g_.m, count}, type, memory::format_tag::ab),

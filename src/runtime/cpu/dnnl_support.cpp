@@ -20,6 +20,17 @@ const dnnl::engine& dnnl_engine() {
 SingleThreaded::SingleThreaded() : before_(omp_get_max_threads()) { omp_set_num_threads(1); }
 SingleThreaded::~SingleThreaded() { omp_set_num_threads(before_); }
 
+dnnl::primitive_attr with_own_scratchpad(bool adds) {
+  dnnl::primitive_attr attr;
+  attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  if (adds) {
+    dnnl::post_ops sum;
+    sum.append_sum();
+    attr.set_post_ops(sum);
+  }
+  return attr;
+}
+
 void execute(const dnnl::primitive& primitive, const std::vector<Binding>& bindings) {
   const SingleThreaded single;
   const dnnl::engine& engine = dnnl_engine();

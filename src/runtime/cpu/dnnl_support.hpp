@@ -32,6 +32,10 @@ class SingleThreaded {
   int before_;
 };
 
+/// What oneDNN computes with lies in memory that the caller gives. With `adds`, results are added to what the target
+/// holds.
+dnnl::primitive_attr with_own_scratchpad(bool adds = false);
+
 /// Memory that `execute` binds to an argument of a primitive.
 struct Binding {
   int argument;

@@ -89,13 +89,7 @@ ImagePrimitive make_primitive(const C& c, const Window& w, std::int64_t width, D
   const memory::dims strides{c.stride[0], c.stride[1]}, dilates{c.dilation[0] - 1, c.dilation[1] - 1};
   const memory::desc bias =
       with_bias ? memory::desc({c.k}, memory::data_type::f32, memory::format_tag::a) : memory::desc();
-  dnnl::primitive_attr attr;
-  attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-  if (into == Destination::add) {
-    dnnl::post_ops sum;
-    sum.append_sum();
-    attr.set_post_ops(sum);
-  }
+  const dnnl::primitive_attr attr = with_own_scratchpad(into == Destination::add);
   const auto inference = dnnl::prop_kind::forward_inference;
   const memory::dims before{w.pad_top, c.pad[1]};
   if constexpr (std::is_same_v<C, Conv2d>) {

@@ -128,13 +128,7 @@ void MatrixContraction::add_chain(std::int64_t from, std::int64_t count) {
 
 Primitive MatrixContraction::make_primitive(std::int64_t rows, const Chain& chain, const memory::desc& weights) const {
   const SingleThreaded single;
-  dnnl::primitive_attr attr;
-  attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-  if (chain.from > 0) {
-    dnnl::post_ops sum;
-    sum.append_sum();
-    attr.set_post_ops(sum);
-  }
+  const dnnl::primitive_attr attr = with_own_scratchpad(chain.from > 0);
   const memory::desc bias = with_bias_ && chain.from == 0
                                 ? memory::desc({1, g_.n}, memory::data_type::f32, memory::format_tag::ab)
                                 : memory::desc();

@@ -48,17 +48,6 @@ struct Reordering {
   std::size_t scratchpad = 0;
 };
 
-dnnl::primitive_attr with_own_scratchpad(bool adds = false) {
-  dnnl::primitive_attr attr;
-  attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-  if (adds) {
-    dnnl::post_ops sum;
-    sum.append_sum();
-    attr.set_post_ops(sum);
-  }
-  return attr;
-}
-
 Reordering reordering(const memory::desc& from, const memory::desc& to) {
   const dnnl::reorder::primitive_desc d(dnnl_engine(), from, dnnl_engine(), to, with_own_scratchpad());
   const memory::desc pad = d.scratchpad_desc();
