@@ -3,60 +3,31 @@
 /// another order, since tensors of rank 4 have their second axis innermost.
 
 #include <algorithm>
-#include <optional>
 
 #include "network/dim.hpp"
-#include "network/regions.hpp"
+#include "network/pixel_rows.hpp"
 
 namespace unisono::network {
 
-namespace {
+PixelRows::PixelRows(const Network& network)
+    : in_(network),
+      out_(network),
+      same_(network.tensors.size()),
+      pending_(network.tensors.size(), false),
+      leaves_order_(network.tensors.size(), false) {
+  out_.operators.clear();
+  for (const TensorId id : in_.outputs) leaves_order_[id] = true;
+  for (const Operator& op : in_.operators)
+    for (const TensorId id : op.inputs)
+      if (!works_in_order(op.kind)) leaves_order_[id] = true;
+}
 
-class PixelRows {
- public:
-  explicit PixelRows(const Network& network)
-      : in_(network), out_(network), same_(network.tensors.size()), pending_(network.tensors.size(), false) {
-    out_.operators.clear();
-  }
-
-  Network run() {
-    for (const Operator& op : in_.operators)
-      if (!rewrite(op)) keep(op);
-    for (const TensorId id : in_.outputs) write(id);
-    return std::move(out_);
-  }
-
- private:
-  // How the elements of a tensor of rank 4 follow those of the rows: in the order of its axes, or pixel by pixel
-  enum class Order : std::uint8_t { axes, pixels };
-  // A tensor of another rank than 4 with the same elements, which lie in memory in the order of its axes
-  struct Rows {
-    TensorId tensor;
-    Order order;
-  };
-
-  bool rewrite(const Operator& op);
-  bool permute(const Operator& op, const operators::Transpose& t);
-  bool reshape(const Operator& op);
-  bool elementwise(const Operator& op);
-  void keep(Operator op);
-
-  bool is_known(TensorId id) const;
-  Shape row_shape(TensorId id, Order order) const;
-  TensorId add(const NetworkTensor& like, Shape shape, std::string_view suffix);
-  void emit_reshape(TensorId from, TensorId to, bool pixels);
-  void write(TensorId id);
-  TensorId matrix(TensorId id);
-  TensorId pixels_of_image(TensorId id);
-  void become(TensorId id, Rows rows) { same_[id] = rows, pending_[id] = true; }
-  std::optional<Order> order_of(const Operator& op) const;
-  std::optional<TensorId> row_operand(TensorId id, const Shape& space, Order order, bool make);
-
-  const Network& in_;
-  Network out_;
-  std::vector<std::optional<Rows>> same_;  // by tensor of in_
-  std::vector<bool> pending_;              // by tensor of in_: no operator of out_ has written it yet
-};
+Network PixelRows::run() {
+  for (const Operator& op : in_.operators)
+    if (!rewrite(op)) keep(op);
+  for (const TensorId id : in_.outputs) write(id);
+  return std::move(out_);
+}
 
 bool PixelRows::is_known(TensorId id) const {
   const Shape& s = in_[id].shape;
@@ -122,10 +93,11 @@ bool PixelRows::rewrite(const Operator& op) {
   const bool known =
       is_known(op.output) && std::all_of(op.inputs.begin(), op.inputs.end(), [&](TensorId id) { return is_known(id); });
   if (!known) return false;
-  if (const auto* t = std::get_if<operators::Transpose>(&op.kind)) return permute(op, *t);
+  if (const auto* t = std::get_if<operators::Transpose>(&op.kind)) return permute(op, *t) || batches(op);
   if (std::holds_alternative<operators::Reshape>(op.kind) || std::holds_alternative<operators::Flatten>(op.kind))
     return reshape(op);
-  return std::holds_alternative<operators::Elementwise>(op.kind) && elementwise(op);
+  if (std::holds_alternative<operators::Elementwise>(op.kind) && elementwise(op)) return true;
+  return batches(op);
 }
 
 bool PixelRows::permute(const Operator& op, const operators::Transpose& t) {
@@ -145,7 +117,8 @@ bool PixelRows::reshape(const Operator& op) {
   const TensorId from = op.inputs[0], to = op.output;
   const bool rows = same_[from] && same_[from]->order == Order::axes;
   if (!rows && (in_[from].shape.size() == 4 || in_[to].shape.size() != 4 || in_[from].is_constant())) return false;
-  if (!rows && (in_[from].shape.empty() || in_[from].shape.back() != in_[to].shape.back())) return false;
+  const bool same_rows = !in_[from].shape.empty() && in_[from].shape.back() == in_[to].shape.back();
+  if (!rows && !same_rows && leaves_order_[to]) return false;
   if (in_[to].shape.empty()) return false;
   const TensorId source = rows ? same_[from]->tensor : from;
   if (!rows) write(from);
@@ -207,8 +180,6 @@ bool PixelRows::elementwise(const Operator& op) {
   become(op.output, {rows.output, *order});
   return true;
 }
-
-}  // namespace
 
 Network rows_of_pixels(const Network& network) { return PixelRows(network).run(); }
 

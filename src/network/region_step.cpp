@@ -55,7 +55,18 @@ void flatten_pixels(Contraction& contraction) {
   c->w = 1;
 }
 
-// The same of few pixels in all as a matrix product, which is cut by columns
+// Where no element knows its image and each image is one row, such as in a matrix, the rows are those of one image: strips
+// lie within images.
+Extents space_of(const Sizes& sizes, const Graph& graph) {
+  const Extents e = extents_of(sizes);
+  const bool by_image = std::any_of(graph.nodes.begin(), graph.nodes.end(), [](const Node& node) {
+    return node.axes.row == RowAxis::b || node.op == Op::group_norm || node.op == Op::instance_norm;
+  });
+  if (e.height * e.width != 1 || by_image) return e;
+  return {.images = 1, .height = e.images, .width = 1, .cols = e.cols};
+}
+
+// A convolution of single pixels, few of them in all, as a matrix product, which is cut by columns
 bool is_small_product(const Contraction& contraction, const std::vector<Memory>& memory, const Operator& first,
                       const Region& region) {
   const auto* c = std::get_if<Conv2d>(&contraction);
@@ -102,7 +113,7 @@ RegionBuilder::RegionBuilder(const FusedNetwork& fused, const Region& region, co
     const Conv2d c = std::get<Conv2d>(*contraction_);
     contraction_ = Gemm{.m = c.h, .n = c.k, .k = c.c, .transpose_b = true};
   }
-  space_ = contraction_ ? extents(*contraction_) : extents_of(sizes(first_.output));
+  space_ = contraction_ ? extents(*contraction_) : space_of(sizes(first_.output), region.graph);
   if (contraction_)
     read_contraction();
   else if (region.source)

@@ -58,15 +58,16 @@ NetworkValue along(const NodeReader& node, NetworkValue x, int axis, F f) {
   return transposed(node, f(transposed(node, x, order)), order);
 }
 
-// Before opset 13 all axes from `axis` on were one
+// Before opset 13 all axes from `axis` on were one. The last axis of rank 4 (attention's scores) is taken as a
+// matrix's.
 template <class F>
 void import_softmax_like(const NodeReader& node, F f) {
   const NetworkValue x = node.value(0);
   const bool old = node.opset() < 13;
   if (x.shape().empty()) node.fail("the input is a scalar");
   const int axis = node.axis(node.integer("axis", old ? 1 : -1), x.shape().size());
-  if (!old || (axis + 1 == static_cast<int>(x.shape().size()) && x.shape().size() != 4))
-    return node.result(along(node, x, axis, f));
+  const bool last = axis + 1 == static_cast<int>(x.shape().size());
+  if (last ? x.shape().size() != 4 : !old) return node.result(along(node, x, axis, f));
   node.result(reshape_like(node, f(node.apply(operators::Flatten{.axis = axis}, {x})), x));
 }
 

@@ -15,6 +15,10 @@ struct PixelRows : testing::Test {
   NetworkValue weights(std::vector<std::int64_t> shape) {
     return net.constant("w", Shape(shape.begin(), shape.end()), test::random_elements(random, element_count(shape)));
   }
+  NetworkValue multiply(NetworkValue a, NetworkValue b) { return net.apply(operators::MatMul{}, {a, b}); }
+  NetworkValue slice(NetworkValue x, int axis, std::int64_t from, std::int64_t to) {
+    return net.apply(operators::Slice{{from}, {to}, {1}, {axis}}, {x});
+  }
   // How many operators are left once the network is ready; it agrees with the float64 reference
   std::size_t operators_of(std::vector<std::int64_t> input) {
     const Network n = net.build();
@@ -64,6 +68,34 @@ TEST_F(PixelRows, WindowsOfAnImage) {
   const NetworkValue whole = transpose(reshape(matrix, {1, 2, 4, 2, 2, 6}), {0, 1, 3, 2, 4, 5});
   net.output(transpose(reshape(whole, {1, 4, 8, 6}) + image, {0, 3, 1, 2}), "y");
   operators_of({1, 6, 4, 8});
+}
+
+// Scores of rank 4 would lie in memory with the heads innermost
+TEST_F(PixelRows, AttentionWorksOnMatricesInOrder) {
+  const NetworkValue x = net.input("x", {2, 6, 8});
+  const auto heads = [&] {
+    return transpose(reshape(gemm(reshape(x, {12, 8}), weights({8, 8})), {2, 6, 4, 2}), {0, 2, 1, 3});
+  };
+  const NetworkValue scores = multiply(heads(), transpose(heads(), {0, 1, 3, 2})) + weights({4, 6, 6});
+  const NetworkValue shares = reshape(softmax(reshape(scores + weights({2, 1, 1, 6}), {48, 6})), {2, 4, 6, 6});
+  const NetworkValue mixed = transpose(multiply(shares, heads()), {0, 2, 1, 3});
+  net.output(gemm(reshape(mixed, {12, 8}), weights({8, 8})), "y");
+  operators_of({2, 6, 8});
+  const Network n = network::legalise(net.build());
+  for (const Operator& op : n.operators)
+    EXPECT_TRUE(op.kind != OperatorKind(operators::MatMul{}) || n[op.output].shape.size() == 5);
+}
+
+// An output, an image and a reduction read the tensor itself
+TEST_F(PixelRows, ProductsThatOthersReadInAnotherOrder) {
+  const NetworkValue x = net.input("x", {2, 3, 4, 4});
+  const NetworkValue product = multiply(reshape(x, {2, 3, 4, 4}), weights({4, 4}));
+  const NetworkValue halves = concat({slice(product, 3, 0, 2), slice(product, 3, 2, 4)}, 2);
+  net.output(product, "product");
+  net.output(halves, "halves");
+  net.output(multiply(transpose(reshape(x, {2, 48}), {1, 0}), reshape(x, {2, 48})), "square");
+  net.output(max_pool(relu(multiply(weights({3, 4, 4}), x) * weights({2, 3, 4, 1}))), "pooled");
+  operators_of({2, 3, 4, 4});
 }
 
 // Weights that are standardised when the model runs, as big as they may be
