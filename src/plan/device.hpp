@@ -13,15 +13,35 @@ struct Device {
   int major = 9, minor = 0;
   int sms = 132;
   std::size_t shared_bytes = 232448;  ///< that a block may have
+  std::size_t l2_bytes = std::size_t{60} << 20;
   /// Blocks that are resident at once in clusters of 1 to 8 blocks, one block an SM: blocks[size].
   std::array<int, 9> resident_blocks{0, 132, 132, 126, 120, 110, 120, 105, 112};
-  double tensor_tflops = 800;  ///< bf16, at the clock that it keeps under load
-  double memory_tbps = 4.2;
-  std::string driver = {};  ///< its version; empty where there is none
+  int lanes = 128;             ///< multiply-adds of f32 that an SM makes in a clock, without tensor cores
+  double clock_ghz = 1.755;    ///< what SMs keep where power does not bound them
+  double tensor_tflops = 800;  ///< of bf16 and f16 with sums in f32, by all SMs, at the clock that power leaves
+  double memory_tbps = 4.2;    ///< of reads and writes together
+  std::string driver = {};     ///< its version; empty where there is none
 
   /// What kernels for it are compiled for. From compute capability 9.0 on that is the architecture with the features
   /// that no later one need have: "sm_90a".
   std::string arch() const { return "sm_" + std::to_string(major) + std::to_string(minor) + (major >= 9 ? "a" : ""); }
 };
+
+/// What a driver reports of a GPU. 0 stands for what it does not report.
+struct DeviceAttributes {
+  std::string name;
+  int major = 0, minor = 0;
+  int sms = 0;
+  std::size_t shared_bytes = 0, l2_bytes = 0;
+  int clock_khz = 0;         ///< the highest of an SM
+  int memory_clock_khz = 0;  ///< twice which each wire of the bus transfers a bit
+  int memory_bus_bits = 0;
+};
+
+/// The device with these attributes: its rates are what its architecture does in a clock, times the share of the
+/// reported clocks that chips keep under load (device.cpp has the table). An architecture without a row is taken for
+/// the one before it, and a clock that is not reported is estimated. Which clusters are resident is
+/// measured apart: here there are none.
+Device described(const DeviceAttributes& attributes);
 
 }  // namespace unisono::plan

@@ -12,6 +12,7 @@ Device with_spare_sms(Device device, int spare, const char* option) {
   if (spare < 0 || spare >= device.sms)
     throw UserError(fmt::format("{} is {}; expected 0 to {}, as the {} has {} SMs", option, spare, device.sms - 1,
                                 device.name, device.sms));
+  device.tensor_tflops *= static_cast<double>(device.sms - spare) / device.sms;
   device.sms -= spare;
   for (std::size_t size = 1; size < device.resident_blocks.size(); ++size) {
     const int blocks = static_cast<int>(size), clusters = device.resident_blocks[size] / blocks;

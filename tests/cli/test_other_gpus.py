@@ -32,6 +32,15 @@ class OtherGpus(Case):
         hopper = self.unisono("explain", BLOCK, "--conv", "2,9,7,16->16,3x3", "--device", "cuda", env=self.env_of(90))[0]
         self.assertNotIn("plain", hopper.split("refused:")[0])
 
+    def test_doctor_says_what_plans_reckon_with(self):
+        for capability, tflops, tbps in ((90, 800 * 8 / 132, 4.2), (80, 0.8 * 8 * 2048 * 1.98e-3, 0.85 * 4.916736)):
+            gpu, = self.json("doctor", env=self.env_of(capability))["cuda"]["gpus"]
+            self.assertEqual((gpu["sms"], gpu["l2_bytes"]), (8, 60 << 20))
+            self.assertAlmostEqual(gpu["tensor_tflops"], tflops)
+            self.assertAlmostEqual(gpu["memory_tbps"], tbps)
+        self.assertIn("plans reckon with 48.5 TFLOP/s of bf16, 4.2 TB/s, 1.755 GHz, 61440 KiB of L2",
+                      self.unisono("doctor", env=self.env_of(90))[0])
+
     def test_computes(self):
         for text, shape in ((BLOCK, ("--conv", "2,9,7,12->16,3x3,stride=2,groups=2")), (POINTWISE, ("--gemm", "33,20->19,tn"))):
             shown = self.json("run", text, *shape, "--device", "cuda", "--repeat", 1, "--random", "--check", env=self.env)

@@ -17,7 +17,16 @@ namespace {
 // The part of the driver's C interface (cuda.h) that is used here. Its binary interface is stable.
 using Result = int;
 constexpr Result success = 0;
-enum Attribute { sm_count = 16, compute_capability_major = 75, compute_capability_minor = 76 };
+enum Attribute {
+  clock_rate = 13,
+  sm_count = 16,
+  memory_clock_rate = 36,
+  memory_bus_width = 37,
+  l2_cache_size = 38,
+  compute_capability_major = 75,
+  compute_capability_minor = 76,
+  shared_memory_of_a_block = 97
+};
 
 struct Driver {
   Result (*init)(unsigned) = nullptr;
@@ -43,20 +52,30 @@ bool look_up_all(void* library, Driver& d) {
          look_up(library, "cuDeviceGetAttribute", d.device_get_attribute);
 }
 
-Gpu ask_device(const Driver& driver, int ordinal) {
-  Gpu gpu;
-  int device = 0;
+plan::DeviceAttributes ask_attributes(const Driver& driver, int device) {
+  const auto ask = [&](Attribute which) {
+    int value = 0;
+    return driver.device_get_attribute(&value, which, device) == success ? value : 0;
+  };
   char name[128] = "unknown";
-  std::size_t memory = 0;
-  if (driver.device_get(&device, ordinal) != success) return gpu;
   driver.device_get_name(name, sizeof name, device);
+  return {.name = name,
+          .major = ask(compute_capability_major),
+          .minor = ask(compute_capability_minor),
+          .sms = ask(sm_count),
+          .shared_bytes = static_cast<std::size_t>(ask(shared_memory_of_a_block)),
+          .l2_bytes = static_cast<std::size_t>(ask(l2_cache_size)),
+          .clock_khz = ask(clock_rate),
+          .memory_clock_khz = ask(memory_clock_rate),
+          .memory_bus_bits = ask(memory_bus_width)};
+}
+
+Gpu ask_device(const Driver& driver, int ordinal) {
+  int device = 0;
+  std::size_t memory = 0;
+  if (driver.device_get(&device, ordinal) != success) return {plan::described({.name = "unknown"}), 0};
   driver.device_total_mem(&memory, device);
-  driver.device_get_attribute(&gpu.compute_major, compute_capability_major, device);
-  driver.device_get_attribute(&gpu.compute_minor, compute_capability_minor, device);
-  driver.device_get_attribute(&gpu.sms, sm_count, device);
-  gpu.name = name;
-  gpu.memory = memory;
-  return gpu;
+  return {plan::described(ask_attributes(driver, device)), memory};
 }
 
 void ask_driver(CudaInfo& info) {

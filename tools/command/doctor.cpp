@@ -50,6 +50,8 @@ DnnlInfo dnnl_info() {
   return info;
 }
 
+std::string capability_text(const Gpu& gpu) { return fmt::format("{}.{}", gpu.device.major, gpu.device.minor); }
+
 struct Diagnosis {
   CpuInfo cpu = cpu_info();
   MemoryInfo memory = memory_info();
@@ -65,9 +67,7 @@ struct Diagnosis {
     return cpu_test.passed ? "used: it runs everywhere, and the self-test passed"
                            : "does not work: the self-test failed";
   }
-  int capability() const {
-    return cuda.gpus.empty() ? 0 : 10 * cuda.gpus[0].compute_major + cuda.gpus[0].compute_minor;
-  }
+  int capability() const { return cuda.gpus.empty() ? 0 : cuda.gpus[0].capability(); }
   bool is_served() const { return capability() >= 75; }
   bool cuda_works() const { return cuda_test && cuda_test->passed; }
   std::string cuda_verdict() const {
@@ -75,7 +75,7 @@ struct Diagnosis {
     if (!cuda::built_in())
       return "not used: this build has no CUDA backend (no CUDA toolkit was found when it was configured)" + problem;
     if (cuda.gpus.empty()) return fmt::format("not used: {}", cuda.problem);
-    const std::string has = fmt::format("GPU 0 has {}.{}", cuda.gpus[0].compute_major, cuda.gpus[0].compute_minor);
+    const std::string has = fmt::format("GPU 0 has {}", capability_text(cuda.gpus[0]));
     if (!is_served()) return "not used: the kernels are for compute capability 7.5 and later, " + has;
     if (!cuda_works()) return "does not work: the self-test failed";
     if (capability() == 90) return "used where Device::cuda is asked for: the self-test passed";
@@ -92,6 +92,18 @@ std::string toolkit_text(const CudaInfo& cuda) {
   if (cuda.toolkit.empty()) return "none (no nvcc in PATH or /usr/local/cuda)";
   const std::string version = cuda.toolkit_version > 0 ? cuda_version_text(cuda.toolkit_version) : "of unknown version";
   return fmt::format("CUDA {} in {}", version, cuda.toolkit.string());
+}
+
+std::string gpus_text(const std::vector<Gpu>& gpus) {
+  std::string text;
+  for (std::size_t i = 0; i < gpus.size(); ++i) {
+    const plan::Device& d = gpus[i].device;
+    text += line(fmt::format("GPU {}", i), fmt::format("{}, compute capability {}, {} SMs, {}", d.name,
+                                                       capability_text(gpus[i]), d.sms, gibibytes(gpus[i].memory)));
+    text += line("", fmt::format("plans reckon with {:.3g} TFLOP/s of bf16, {:.3g} TB/s, {:.4g} GHz, {} KiB of L2",
+                                 d.tensor_tflops, d.memory_tbps, d.clock_ghz, d.l2_bytes / 1024));
+  }
+  return text;
 }
 
 std::string to_text(const Diagnosis& d) {
@@ -112,12 +124,7 @@ std::string to_text(const Diagnosis& d) {
   out += line("driver",
               d.cuda.driver > 0 ? fmt::format("for CUDA up to {}", cuda_version_text(d.cuda.driver)) : d.cuda.problem);
   if (d.cuda.driver > 0 && d.cuda.gpus.empty()) out += line("GPU", d.cuda.problem);
-  for (std::size_t i = 0; i < d.cuda.gpus.size(); ++i) {
-    const Gpu& gpu = d.cuda.gpus[i];
-    out += line(fmt::format("GPU {}", i),
-                fmt::format("{}, compute capability {}.{}, {} SMs, {}", gpu.name, gpu.compute_major, gpu.compute_minor,
-                            gpu.sms, gibibytes(gpu.memory)));
-  }
+  out += gpus_text(d.cuda.gpus);
   out += line("toolkit", toolkit_text(d.cuda));
   out += line("compiler", d.cuda.nvrtc.empty() ? "none: " + d.cuda.nvrtc_problem : d.cuda.nvrtc);
   if (d.cuda_test)
@@ -143,10 +150,14 @@ nlohmann::json cuda_json(const Diagnosis& d) {
   using nlohmann::json;
   json gpus = json::array();
   for (const Gpu& gpu : d.cuda.gpus) {
-    gpus.push_back({{"name", gpu.name},
-                    {"compute_capability", fmt::format("{}.{}", gpu.compute_major, gpu.compute_minor)},
-                    {"sms", gpu.sms},
-                    {"memory_bytes", gpu.memory}});
+    gpus.push_back({{"name", gpu.device.name},
+                    {"compute_capability", capability_text(gpu)},
+                    {"sms", gpu.device.sms},
+                    {"memory_bytes", gpu.memory},
+                    {"l2_bytes", gpu.device.l2_bytes},
+                    {"clock_ghz", gpu.device.clock_ghz},
+                    {"tensor_tflops", gpu.device.tensor_tflops},
+                    {"memory_tbps", gpu.device.memory_tbps}});
   }
   return {{"driver", version_json(d.cuda.driver)},
           {"problem", d.cuda.problem},

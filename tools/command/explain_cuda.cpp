@@ -33,7 +33,8 @@ std::string kind_of(const codegen::Field& f) {
 /// What the predicted time means for this contraction.
 struct Prediction {
   double us = 0, tflops = 0;
-  double roofline_us = 0;  ///< the longer of what the tensor cores and the memory need at their peaks
+  double peak_tflops = 0, peak_tbps = 0;  ///< of tensor cores for these operands, and of memory
+  double roofline_us = 0;                 ///< the longer of what these two need
   double percent() const { return 100 * roofline_us / us; }
 };
 
@@ -47,18 +48,20 @@ Prediction prediction_of(const Contraction& contraction, const Graph& graph, con
   double bytes = bytes_of(shape_a(contraction), a) + bytes_of(shape_b(contraction), b);
   for (const Store& s : graph.stores)
     if (graph[s.value].axes == axes::mn) bytes += bytes_of(reference::shape_of(graph, s, contraction), s.dtype);
-  const double peak = device.tensor_tflops / (size_of(a) == 4 ? 2 : 1);  // tf32 has half the rate
   Prediction p;
+  p.peak_tflops = device.tensor_tflops / (size_of(a) == 4 ? 2 : 1);  // tf32 has half the rate
+  p.peak_tbps = device.memory_tbps;
   p.us = e.predicted_us;
   p.tflops = flop(contraction) / (1e6 * e.predicted_us);
-  p.roofline_us = std::max(flop(contraction) / (1e6 * peak), bytes / (1e6 * device.memory_tbps));
+  p.roofline_us = std::max(flop(contraction) / (1e6 * p.peak_tflops), bytes / (1e6 * p.peak_tbps));
   return p;
 }
 
 std::string to_text(const Prediction& p) {
   return fmt::format(
-      "predicted rate: {:.3g} TFLOP/s, {:.0f} % of roofline ({:.2f} us for the contraction and its tensors)\n",
-      p.tflops, p.percent(), p.roofline_us);
+      "predicted rate: {:.3g} TFLOP/s, {:.0f} % of roofline ({:.2f} us for the contraction and its tensors, at {:.3g} "
+      "TFLOP/s and {:.3g} TB/s)\n",
+      p.tflops, p.percent(), p.roofline_us, p.peak_tflops, p.peak_tbps);
 }
 
 std::string to_json(const cuda::Explanation& e, const Prediction& p) {
@@ -78,6 +81,7 @@ std::string to_json(const cuda::Explanation& e, const Prediction& p) {
                        {"predicted_us", e.predicted_us},
                        {"predicted_tflops", p.tflops},
                        {"roofline_percent", p.percent()},
+                       {"roofline", {{"tflops", p.peak_tflops}, {"tbps", p.peak_tbps}, {"us", p.roofline_us}}},
                        {"workspace_bytes", e.workspace_bytes},
                        {"reasons", e.reasons},
                        {"fields", fields},

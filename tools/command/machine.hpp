@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "plan/device.hpp"
+
 namespace unisono::command {
 
 struct CpuInfo {
@@ -23,10 +25,9 @@ struct MemoryInfo {
 };
 
 struct Gpu {
-  std::string name;
-  int compute_major = 0, compute_minor = 0;
+  plan::Device device;       ///< as planners see it, but for what needs a context: clusters that fit
   std::uint64_t memory = 0;  ///< bytes
-  int sms = 0;
+  int capability() const { return 10 * device.major + device.minor; }
 };
 
 struct CudaInfo {

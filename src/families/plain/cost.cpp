@@ -1,7 +1,6 @@
 #include "families/plain/cost.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 #include "families/plain/problem.hpp"
@@ -9,27 +8,10 @@
 namespace unisono::families::plain {
 namespace {
 
-/// What an architecture's largest chips have: multiply-adds of an SM in a clock, of f32 and of matrix instructions on
-/// 16 bits; memory, TB/s. Estimates, none of them measured.
-struct Rates {
-  int capability;  ///< compute capability times 10, and later
-  double lanes, tensor_lanes, memory_tbps;
-};
-constexpr std::array rates{Rates{75, 64, 512, 0.6},   Rates{80, 64, 1024, 1.8},  Rates{86, 128, 512, 0.8},
-                           Rates{89, 128, 512, 0.9},  Rates{90, 128, 2048, 4.0}, Rates{100, 128, 4096, 7.5},
-                           Rates{120, 128, 1024, 1.6}};
-
-constexpr double clock_ghz = 1.7, launch_us = 3, phase_us = 3;
+constexpr double launch_us = 3, phase_us = 3;
 /// Share of the multiply-adds that a kernel reaches, by what a thread reads for one: not measured.
 constexpr double best_share = 0.6, direct_share = 0.05;
-constexpr double tensor_share = 0.7;
-
-Rates rates_of(const plan::Device& d) {
-  Rates found = rates.front();
-  for (const Rates& r : rates)
-    if (d.major * 10 + d.minor >= r.capability) found = r;
-  return found;
-}
+constexpr double tensor_share = 0.8;
 
 double share_of(const Tiling& t) {
   if (t.direct) return direct_share;
@@ -42,10 +24,10 @@ double multiply_us(const PlainPlan& p, const Workload& w) {
   const Conv2d& c = w.task.conv;
   const auto depth = static_cast<double>(c.r * c.s * (c.c / c.groups));
   const double steps = t.direct ? depth : std::ceil(depth / t.tile_k) * t.tile_k;
-  const double clocks_of_tile = t.tile_m * t.tile_n * steps / (rates_of(w.device).lanes * share_of(t));
+  const double clocks_of_tile = t.tile_m * t.tile_n * steps / (w.device.lanes * share_of(t));
   // Several CTAs share an SM, so that a last round that is not full takes less than a whole one
   const double rounds = static_cast<double>(p.tiles) / w.device.sms;
-  return std::max(1.0, rounds) * clocks_of_tile * 1e-3 / clock_ghz;
+  return std::max(1.0, rounds) * clocks_of_tile * 1e-3 / w.device.clock_ghz;
 }
 
 double operand_bytes(const Workload& w) {
@@ -64,7 +46,7 @@ double memory_us(const Workload& w) {
   for (const Store& s : w.epilogue.graph.stores) each += static_cast<double>(size_of(s.dtype));
   each += 2.0 * static_cast<double>(w.epilogue.tensors_before.size() + w.epilogue.tensors_after.size());
   if (w.epilogue.norm) each += 4 * 4;  // written, and read for mean, variance and result
-  return (operand_bytes(w) + elements * each) / rates_of(w.device).memory_tbps * 1e-6;
+  return (operand_bytes(w) + elements * each) / w.device.memory_tbps * 1e-6;
 }
 
 }  // namespace
@@ -76,8 +58,8 @@ double predict_us(const PlainPlan& p, const Workload& w) {
 double tensor_core_us(const Workload& w) {
   const Conv2d& c = w.task.conv;
   const double words = size_of(c.dtype_x) == 4 ? 2 : 1;
-  const double rate = rates_of(w.device).tensor_lanes / words * tensor_share * w.device.sms * clock_ghz * 1e3;
-  return launch_us + std::max(flop(w.task.contraction()) / 2 / rate, memory_us(w));
+  const double rate = tensor_share * w.device.tensor_tflops / words;
+  return launch_us + std::max(flop(w.task.contraction()) / rate * 1e-6, memory_us(w));
 }
 
 }  // namespace unisono::families::plain

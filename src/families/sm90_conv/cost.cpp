@@ -256,7 +256,7 @@ double predict_us(const ConvPlan& p, const sm90::ConvProblem& problem, const pla
   const double clk = block_clk(p, t, std::ceil(items / clusters)) + filters_clk(c);
   const double executed = static_cast<double>(size_of(c.element)) * p.tiles * c.schedule.cluster.ctas() * c.tile.m *
                           c.tile.n * c.tile.k * steps_of(p, problem) * p.splits;
-  const double clocks = k.launch_us + clk * 1e-3 / k.clock_ghz;
+  const double clocks = k.launch_us + clk * 1e-3 / device.clock_ghz;
   const double power = executed / (k.sustained * device.tensor_tflops) * 1e-6;
   const double memory = k.launch_us + k.ramp_us + sm90::memory_us(problem, device, spilled_bytes(p));
   return sm90::soft_max({clocks, power, memory}) * (measured(c) ? 1.0 : k.unmeasured) * (c.atoms() > 1 ? k.deep : 1.0);

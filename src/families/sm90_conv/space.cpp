@@ -125,13 +125,13 @@ bool sensible(const ConvConfig& c, const sm90::ConvProblem& p, const plan::Fixed
   return true;
 }
 
-/// Filters beyond this are read from memory again by every row of tiles; a third of L2.
-constexpr std::int64_t filters_that_stay = 20 << 20;
+/// Filters beyond this share of L2 are read from memory again by every row of tiles.
+std::int64_t filters_that_stay(const plan::Device& d) { return static_cast<std::int64_t>(d.l2_bytes / 3); }
 
 /// So many rows of tiles that what all blocks work on at a time is a square of the output: it then reads least.
 int rows_in_a_group(const ConvConfig& c, const sm90::ConvProblem& p, const plan::Device& d) {
   const std::int64_t columns = p.extents.cols * p.phases(), filters = p.depth() * columns * p.element_bytes();
-  if (exchanges(c.mode()) || c.meets() || filters <= filters_that_stay) return 0;
+  if (exchanges(c.mode()) || c.meets() || filters <= filters_that_stay(d)) return 0;
   const double high = c.tile.m * c.schedule.cluster.m, wide = c.tile.n * c.schedule.cluster.n,
                area = c.tile.m * c.tile.n * static_cast<double>(d.sms);
   const double across = std::min(std::sqrt(area), static_cast<double>(columns));

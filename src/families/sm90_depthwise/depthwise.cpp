@@ -196,7 +196,7 @@ double predict_depthwise_us(const DepthwisePlan& p, const sm90::ConvProblem& pro
   const double together = std::min(
       128.0, p.config.tile_n / static_cast<double>(s.multiplier) * static_cast<double>(problem.element_bytes()));
   const double us = sm90::soft_max(
-      {clocks * 1e-3 / k.clock_ghz, k.ramp_us + memory, k.ramp_us + l2 * device.memory_tbps / k.l2_tbps});
+      {clocks * 1e-3 / device.clock_ghz, k.ramp_us + memory, k.ramp_us + l2 * device.memory_tbps / k.l2_tbps});
   return k.launch_us + us * (1 + k.narrow_line * std::log2(128 / together));
 }
 

@@ -72,16 +72,21 @@ std::string driver_version() {
 }
 
 plan::Device describe(CUdevice handle) {
-  plan::Device device;
+  plan::DeviceAttributes a;
   char name[256] = "unknown GPU";
   check(driver().cuDeviceGetName(name, sizeof name, handle), "asking the GPU for its name");
-  device.name = name;
-  device.driver = driver_version();
-  device.major = attribute(handle, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, "compute capability");
-  device.minor = attribute(handle, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, "compute capability");
-  device.sms = attribute(handle, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, "number of SMs");
-  device.shared_bytes = static_cast<std::size_t>(
+  a.name = name;
+  a.major = attribute(handle, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, "compute capability");
+  a.minor = attribute(handle, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, "compute capability");
+  a.sms = attribute(handle, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, "number of SMs");
+  a.shared_bytes = static_cast<std::size_t>(
       attribute(handle, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, "shared memory"));
+  a.l2_bytes = static_cast<std::size_t>(attribute(handle, CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE, "L2"));
+  a.clock_khz = attribute(handle, CU_DEVICE_ATTRIBUTE_CLOCK_RATE, "clock");
+  a.memory_clock_khz = attribute(handle, CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE, "memory's clock");
+  a.memory_bus_bits = attribute(handle, CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH, "memory's bus");
+  plan::Device device = plan::described(a);
+  device.driver = driver_version();
   return device;
 }
 

@@ -225,6 +225,10 @@ TEST(CudaDevice, IsMeasured) {
   EXPECT_EQ(d.sms, 132);
   EXPECT_EQ(d.resident_blocks[1], 132);
   EXPECT_EQ(d.resident_blocks[5], 130) << "26 clusters";
+  EXPECT_EQ(d.shared_bytes, 232448u);
+  EXPECT_EQ(d.l2_bytes, 62914560u);
+  EXPECT_DOUBLE_EQ(d.tensor_tflops, 800);
+  EXPECT_DOUBLE_EQ(d.memory_tbps, 4.2);
 }
 
 TEST(CudaDevice, ThatDoesNotExist) {
@@ -239,10 +243,14 @@ TEST(CudaDevice, ThatDoesNotExist) {
 // Kernels without tensor cores serve it; without clusters there are none to measure
 TEST(CudaDevice, OfAnotherGeneration) {
   fake::State& state = driver_state();
-  state.gpus = 5, state.major = 8, state.minor = 6, state.name = "Fake 3090";
+  state.gpus = 5, state.major = 8, state.minor = 6, state.sms = 82, state.name = "Fake GeForce RTX 3090";
+  state.clock_khz = 1695000, state.memory_clock_khz = 9751000, state.memory_bus_bits = 384, state.l2_bytes = 6 << 20;
   const plan::Device other = open_device(4);
-  EXPECT_EQ(other.name, "Fake 3090");
+  EXPECT_EQ(other.name, "Fake GeForce RTX 3090");
   EXPECT_EQ(other.arch(), "sm_86");
+  EXPECT_EQ(other.l2_bytes, 6u << 20);
+  EXPECT_NEAR(other.tensor_tflops, 71 * 0.8, 1) << "no H200's";
+  EXPECT_NEAR(other.memory_tbps, 0.936 * 0.85, 0.01);
   state.major = 6, state.minor = 1, state.name = "Fake 1080";
   try {
     open_device(3);
@@ -250,7 +258,10 @@ TEST(CudaDevice, OfAnotherGeneration) {
   } catch (const Unsupported& e) {
     EXPECT_THAT(e.what(), HasSubstr("GPU 3 is a Fake 1080 of compute capability 6.1; the kernels are for 7.5"));
   }
-  state.gpus = 2, state.major = 9, state.minor = 0, state.name = "Fake H200";
+  const fake::State before;
+  state.gpus = 2, state.major = 9, state.minor = 0, state.sms = before.sms, state.name = before.name;
+  state.clock_khz = before.clock_khz, state.memory_clock_khz = before.memory_clock_khz;
+  state.memory_bus_bits = before.memory_bus_bits, state.l2_bytes = before.l2_bytes;
 }
 
 }  // namespace
