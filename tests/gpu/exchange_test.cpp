@@ -166,7 +166,7 @@ struct ExchangeCase {
   int teams() const { return (slots() + team_slots - 1) / team_slots; }
   /// One slot of every image.
   std::size_t slot_bytes() const {
-    return static_cast<std::size_t>(images * (channels / unit) * ((floats + 2) / 3)) * 16;
+    return static_cast<std::size_t>(images * (channels / unit) * entries_of(floats)) * sizeof(Entry);
   }
   std::size_t elements() const { return static_cast<std::size_t>(images) * rows * channels; }
 };

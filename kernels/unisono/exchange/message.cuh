@@ -18,7 +18,7 @@ UNISONO_DEVICE void write_entry(Entry* entry, float first, float second, float t
 // One value of a statistic: as many entries as its floats fill, the rest of the last one zeros.
 template <class Statistic>
 struct Message {
-  static constexpr int kFloats = Statistic::kFloats, kEntries = divide_up(kFloats, 3);
+  static constexpr int kFloats = Statistic::kFloats, kEntries = entries_of(kFloats);
 
   Entry entries[kEntries];
 

@@ -117,16 +117,19 @@ struct HeadOutput {
 };
 
 // One tagged entry of an exchange: written and read as one. The tag is the launch's epoch plus one.
+constexpr int kFloatsOfEntry = 3;
 struct alignas(16) Entry {
-  float values[3];
+  float values[kFloatsOfEntry];
   u32 tag;
 };
+// Entries that a value of so many floats fills.
+constexpr int entries_of(int floats) { return (floats + kFloatsOfEntry - 1) / kFloatsOfEntry; }
 
 // Statistics shared by the blocks of one launch, see exchange/statistics_exchange.cuh; or moments that are stored,
-// `slots` alone: exchange/moment_store.cuh. Each statistic fills as many entries as its floats need, three an entry.
+// `slots` alone: exchange/moment_store.cuh. Each statistic is a message of entries_of(its floats) entries.
 struct ExchangeParams {
-  Entry* slots;  // (images, slots, units)
-  Entry* teams;  // (images, teams, units); `slots` itself if a team is one slot
+  Entry* slots;  // (images, slots, units, entries of a message)
+  Entry* teams;  // (images, teams, units, entries); `slots` itself if a team is one slot
   int slots_per_image, team_slots, teams_per_image, group_channels;
   Divisor by_group_channels;
 };

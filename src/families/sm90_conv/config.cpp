@@ -46,6 +46,15 @@ int ConvConfig::unit() const {
       statistics);
 }
 
+int ConvConfig::floats() const {
+  return std::visit(
+      [](const auto& s) {
+        if constexpr (requires { s.floats; }) return s.floats;
+        return 0;
+      },
+      statistics);
+}
+
 bool ConvConfig::wide() const {
   const auto* general = std::get_if<GeneralReductions>(&statistics);
   return general && general->wide;

@@ -93,7 +93,8 @@ struct ConvConfig {
   void set_activation_stages(int stages);
 
   plan::NormMode mode() const { return mode_of(statistics); }
-  int unit() const;  ///< channels of an entry of the exchanged statistics; 1 without an exchange
+  int unit() const;    ///< channels of a message of the exchanged statistics; 1 without an exchange
+  int floats() const;  ///< of such a message; 0 without an exchange
   bool wide() const;
   bool meets() const;
 

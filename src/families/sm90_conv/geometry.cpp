@@ -4,6 +4,7 @@
 
 #include "families/sm90_conv/shared_memory.hpp"
 #include "support/checked.hpp"
+#include "unisono/params/params.cuh"
 
 namespace unisono::families::sm90_conv {
 namespace {
@@ -11,7 +12,7 @@ namespace {
 using support::Checked;
 using support::narrow;
 
-constexpr std::size_t entry_bytes = 16;  // mean, M2, count, tag
+constexpr std::size_t entry_bytes = sizeof(Entry);
 
 std::int64_t divide_up(std::int64_t x, std::int64_t by) { return (x + by - 1) / by; }
 
@@ -57,7 +58,7 @@ void lay_out_tiles(ConvPlan& p, const sm90::ConvProblem& problem) {
                                                                     : divide_up(problem.conv.c, c.atom_k()));
 }
 
-/// Entries of an image pass from all slots to all tiles in one step if a crew loads them at once, eight a thread of a
+/// Messages of an image pass from all slots to all tiles in one step if a crew loads them at once, eight a thread of a
 /// warpgroup, four of a warp. Else slots form teams, as few as there can be, each of which warps merge first.
 void lay_out_statistics(ConvPlan& p) {
   const int at_once = p.config.mode() == plan::NormMode::streamed ? 4 * 32 : 8 * 128,
@@ -96,7 +97,7 @@ Workspace lay_out_workspace(const ConvPlan& p, const sm90::ConvProblem& problem)
   w.exits = take(w.bytes, product(8));  // blocks that left; in checked builds those that came, too
   if (!p.cooperative) return w;
   if (exchanges(c.mode())) {
-    const Checked row = product(p.images, problem.extents.cols / c.unit(), entry_bytes);
+    const Checked row = product(p.images, problem.extents.cols / c.unit(), entries_of(c.floats()), entry_bytes);
     w.slots = take(w.bytes, row * p.slots_per_image);
     w.teams = p.team_slots > 1 ? take(w.bytes, row * p.teams_per_image) : w.slots;
   }

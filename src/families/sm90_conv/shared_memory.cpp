@@ -54,11 +54,11 @@ std::size_t warpgroup_bytes(const ConvConfig& c, const plan::VisitorShape& v) {
   return round_up(all, 16) + folds;
 }
 
-/// SecondPass::kTeamBytes: mean, factor, shift, the visitor's columns; moments of 12 bytes of as many channels as the
-/// groups of a tile may have, up to 64 channels wide.
+/// SecondPass::kTeamBytes: mean, factor, shift, the visitor's columns; the statistics of as many channels as the groups
+/// of a tile may have, up to 64 channels wide.
 std::size_t team_bytes(const ConvConfig& c, const plan::VisitorShape& v) {
-  return round_up(static_cast<std::size_t>(3 + v.columns_after) * c.tile.n * 4 + (c.tile.n + 126) * std::size_t{12},
-                  16);
+  const auto statistic = static_cast<std::size_t>(4 * c.floats());
+  return round_up(static_cast<std::size_t>(3 + v.columns_after) * c.tile.n * 4 + (c.tile.n + 126) * statistic, 16);
 }
 
 /// SecondPass::kOwnBytes: four warps' offsets, the kept tile's centres; a barrier of 8 bytes for each slab.

@@ -12,15 +12,19 @@ struct NoStatistics {
   bool operator==(const NoStatistics&) const = default;
 };
 
+/// Of what CTAs exchange unless a family says otherwise: count, mean and M2 (kernels/unisono/exchange/moments.cuh).
+inline constexpr int floats_of_moments = 3;
+
 /// Accumulators wait in registers for the statistics of their image, which CTAs exchange.
 struct ResidentStatistics {
-  int unit = 1;  ///< channels of an entry: a divisor of the group's width and of the tile's
+  int unit = 1;                    ///< channels of a message: a divisor of the group's width and of the tile's
+  int floats = floats_of_moments;  ///< of a message: kFloats of the statistic (kernels/unisono/exchange/statistic.cuh)
   bool operator==(const ResidentStatistics&) const = default;
 };
 
 /// Finished tiles wait for them in shared memory, and in global memory if they have to.
 struct StreamedStatistics {
-  int unit = 1;  ///< as ResidentStatistics::unit
+  int unit = 1, floats = floats_of_moments;  ///< as those of ResidentStatistics
   bool operator==(const StreamedStatistics&) const = default;
 };
 

@@ -86,6 +86,31 @@ TEST(Geometry, ManySlotsFormTeams) {
   EXPECT_EQ(p.workspace.bytes, p.workspace.teams + 16 * 32 * 16);
 }
 
+// A statistic of more floats than an entry holds is a message of several, in every slot and team, and in the second
+// pass's shared memory
+TEST(Geometry, StatisticsOfSeveralEntries) {
+  const Conv2d conv = test::conv_of(1, 512, 512, 128, 128, 3);
+  const ConvPlan moments =
+      plan_of(conv, test::block, "tile=128x128 order=pingpong load=halo mode=streamed cluster=1x1 stages=2+2");
+  EXPECT_EQ(moments.config.floats(), 3);
+  const ConvProblem problem = make_problem(conv, test::epilogue_of(test::block, conv), Device{});
+  for (const auto& [floats, entries] :
+       std::initializer_list<std::pair<int, std::size_t>>{{2, 1}, {3, 1}, {4, 2}, {6, 2}, {7, 3}}) {
+    ConvConfig config = moments.config;
+    config.statistics = StreamedStatistics{.unit = config.unit(), .floats = floats};
+    const ConvPlan p = lay_out(config, problem, Device{});
+    EXPECT_EQ(p.team_slots, 128) << floats << " floats";
+    EXPECT_EQ(p.workspace.slots, 256u);
+    EXPECT_EQ(p.workspace.teams, 256u + 2048 * 32 * 16 * entries) << floats << " floats";
+    EXPECT_EQ(p.workspace.bytes, p.workspace.teams + 16 * 32 * 16 * entries) << floats << " floats";
+    const auto room = [](int of) { return 2 * ((std::size_t{254} * 4 * of + 15) / 16 * 16); };  // two consumer groups
+    EXPECT_EQ(p.shared_bytes + room(3), moments.shared_bytes + room(floats)) << floats << " floats";
+    config.statistics = ResidentStatistics{.unit = config.unit(), .floats = floats};
+    EXPECT_EQ(lay_out(config, problem, Device{}).workspace.teams, p.workspace.teams) << floats << " floats";
+  }
+  EXPECT_EQ(plan_of(conv, test::bare, "tile=128x128").config.floats(), 0);
+}
+
 TEST(Geometry, SplitK) {
   // 2 x 8 patches, 4 channel tiles: 64 tiles in two parts; the filter's columns times channel blocks are 30 loads
   const ConvPlan p =
