@@ -1,4 +1,4 @@
-/// Refusals as text.
+/// Refusals of candidates, as a few reasons.
 
 #include <fmt/format.h>
 
@@ -58,17 +58,17 @@ std::vector<Group> group(const std::vector<Candidate>& all) {
 
 }  // namespace
 
-std::string refusals_by_reason(const std::vector<Candidate>& all, std::size_t most) {
-  std::string text;
+std::vector<std::string> refusals_by_reason(const std::vector<Candidate>& all, std::size_t most) {
+  std::vector<std::string> reasons;
   const std::vector<Group> groups = group(all);
   for (std::size_t i = 0; i < groups.size() && i < most; ++i) {
     const Group& g = groups[i];
     const std::string more = g.count > 1 ? fmt::format(" and {} like it", g.count - 1) : "";
-    text += fmt::format("  {}{}\n", g.example->refusal->text(),
-                        g.example->plan ? fmt::format(" ({}{})", title(*g.example->plan), more) : more);
+    reasons.insert(reasons.end(), g.example->refusal->reasons.begin(), g.example->refusal->reasons.end());
+    reasons.back() += g.example->plan ? fmt::format(" ({}{})", title(*g.example->plan), more) : more;
   }
-  if (groups.size() > most) text += fmt::format("  and {} other reasons\n", groups.size() - most);
-  return text;
+  if (groups.size() > most) reasons.push_back(fmt::format("and {} other reasons", groups.size() - most));
+  return reasons;
 }
 
 }  // namespace unisono::families

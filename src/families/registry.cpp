@@ -37,12 +37,16 @@ bool has_to_be_named(const Family& family, const Override& given) {
   return family.is_last_resort() && !given.fields.empty() && !given.fields.contains("family");
 }
 
-std::string no_candidate(const Workload& w, const std::vector<Candidate>& all, const Override& fixed) {
+std::string lines(const std::vector<std::string>& reasons) {
+  return reasons.empty() ? "" : fmt::format("  {}\n", fmt::join(reasons, "\n  "));
+}
+
+std::string no_candidate(const Workload& w, const std::vector<std::string>& reasons, const Override& fixed) {
   std::vector<std::string> fields;
   for (const auto& [name, value] : fixed.fields) fields.push_back(fmt::format("{}={}", name, value));
   return fmt::format(
       "no kernel serves {}{}; each candidate and why it was refused:\n{}{}", to_string(w.task.contraction()),
-      fields.empty() ? "" : fmt::format(" with {}", fmt::join(fields, " ")), refusals_by_reason(all),
+      fields.empty() ? "" : fmt::format(" with {}", fmt::join(fields, " ")), lines(reasons),
       fields.empty() ? "Use the cpu device, or change what the reasons name." : "Leave out a field of the override.");
 }
 
@@ -76,31 +80,38 @@ std::vector<Candidate> candidates(const Workload& workload, const Override& give
     if (std::ranges::any_of(all, &Candidate::is_legal)) break;
   }
   if (refused_by_all)
-    throw Unsupported(
+    throw plan::Refused(
+        {Refusal::Scope::problem, reasons},
         fmt::format("no kernel serves {}:\n  {}", to_string(workload.task.contraction()), fmt::join(reasons, "\n  ")));
   std::stable_partition(all.begin(), all.end(), [](const Candidate& c) { return c.is_legal(); });
   return all;
 }
 
-std::string refused_ahead_of(const Family& taken, const Workload& workload) {
-  std::vector<std::string> reasons;
+std::optional<Refusal> refused_ahead_of(const Family& taken, const Workload& workload) {
+  Refusal all{Refusal::Scope::problem, {}};
   for (const Family* family : registry()) {
     if (family == &taken) break;
-    if (const auto refusal = family->can_implement(workload)) reasons.push_back(refusal->text());
+    if (const auto refusal = family->can_implement(workload))
+      all.reasons.insert(all.reasons.end(), refusal->reasons.begin(), refusal->reasons.end());
   }
-  return fmt::format("{}", fmt::join(reasons, "; "));
+  return all.reasons.empty() ? std::nullopt : std::optional(std::move(all));
 }
 
 PlanPointer choose(const Workload& workload, const Override& fixed) {
   const std::vector<Candidate> all = candidates(workload, fixed);
-  if (all.empty() || !all.front().is_legal()) throw Unsupported(no_candidate(workload, all, fixed));
+  if (all.empty() || !all.front().is_legal()) {
+    Refusal refusal{Refusal::Scope::problem, refusals_by_reason(all)};
+    const std::string text = no_candidate(workload, refusal.reasons, fixed);
+    if (refusal.reasons.empty()) refusal.reasons.emplace_back("no family has such a plan");
+    throw plan::Refused(std::move(refusal), text);
+  }
   return all.front().plan;
 }
 
 std::string explain(const Workload& w, const Override& fixed, std::size_t alternatives, const PlanPointer& chosen) {
   const std::vector<Candidate> all = candidates(w, fixed);
   const auto legal = static_cast<std::size_t>(std::ranges::count_if(all, &Candidate::is_legal));
-  if (legal == 0) return no_candidate(w, all, fixed) + "\n";
+  if (legal == 0) return no_candidate(w, refusals_by_reason(all), fixed) + "\n";
   const Plan& best = chosen ? *chosen : *all.front().plan;
   std::string text = fmt::format("plan: {}\n", describe(best));
   text += fmt::format("predicted: {:.1f} us on {}\n", best.predicted_us, w.device.name);
@@ -115,7 +126,7 @@ std::string explain(const Workload& w, const Override& fixed, std::size_t altern
     ++shown;
   }
   if (all.size() > legal)
-    text += fmt::format("refused: {} candidates\n{}", all.size() - legal, refusals_by_reason(all));
+    text += fmt::format("refused: {} candidates\n{}", all.size() - legal, lines(refusals_by_reason(all)));
   return text;
 }
 

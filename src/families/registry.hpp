@@ -1,6 +1,7 @@
 #pragma once
 /// The families of kernels, the best first, and the plan that a workload gets.
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,13 +29,13 @@ class Registration {
 /// The plans of the first family that has a legal one, the fastest predicted first; then what was refused, there and by
 /// the families before it. `family=NAME` in `fixed` asks that family alone; other fields without a name do not reach
 /// family `plain`. Throws UserError for a contraction or a
-/// name that is wrong, and Unsupported with every reason if no family can serve the workload whatever the plan.
+/// name that is wrong, and Refused with every reason if no family can serve the workload whatever the plan.
 std::vector<Candidate> candidates(const Workload& workload, const Override& fixed = {});
 
-/// Why the families that are asked ahead of `taken` do not serve a workload, "; " between them; empty if none are.
-std::string refused_ahead_of(const Family& taken, const Workload& workload);
+/// Why the families that are asked ahead of `taken` do not serve a workload; nothing if none are.
+std::optional<Refusal> refused_ahead_of(const Family& taken, const Workload& workload);
 
-/// The best of them. Throws Unsupported that lists the refused candidates and their reasons.
+/// The best of them. Throws Refused that lists the refused candidates and their reasons.
 PlanPointer choose(const Workload& workload, const Override& fixed = {});
 
 /// For `unisono explain --device cuda`: the plan that is taken (`chosen`, else the one that choose() takes), why it has
@@ -43,8 +44,8 @@ PlanPointer choose(const Workload& workload, const Override& fixed = {});
 std::string explain(const Workload& workload, const Override& fixed = {}, std::size_t alternatives = 5,
                     const PlanPointer& chosen = {});
 
-/// The refused candidates by reason, the most frequent first, a line each: the reason, how many candidates, one of
-/// them. Reasons that differ in their numbers only share a line.
-std::string refusals_by_reason(const std::vector<Candidate>& all, std::size_t most = 20);
+/// The refused candidates by reason, the most frequent first: the reason, how many candidates, one of them. Reasons
+/// that differ in their numbers only are one.
+std::vector<std::string> refusals_by_reason(const std::vector<Candidate>& all, std::size_t most = 20);
 
 }  // namespace unisono::families

@@ -25,8 +25,8 @@ tuning::Chosen choose(const Problem& p, const plan::Device& device) {
   try {
     return tuning::choose(p.task, p.epilogue, device, fixed, p.options.tuned);
   } catch (const Unsupported& error) {
-    throw Unsupported(
-        fmt::format("{} runs as the convolution of its rows, and {}", to_string(p.contraction), error.what()));
+    throw plan::Refused(plan::refusal_of(error), fmt::format("{} runs as the convolution of its rows, and {}",
+                                                             to_string(p.contraction), error.what()));
   }
 }
 
@@ -70,24 +70,12 @@ Lowered lower(Problem problem, const plan::Device& device) {
   return lower(std::move(problem), std::move(chosen), device);
 }
 
-namespace {
-
-// The first reason in an error's text: "no kernel serves …:" stands ahead of it
-std::string first_reason(const std::string& text) {
-  const auto end = text.find('\n');
-  if (end == text.npos || end + 1 == text.size()) return text.substr(0, end);
-  const auto reason = text.find_first_not_of(' ', end + 1);
-  return text.substr(reason, text.find('\n', reason) - reason);
-}
-
-}  // namespace
-
 Attempt attempt(const Contraction& contraction, const Graph& graph, const CompileOptions& options,
                 const Further& further, const plan::Device& device) {
   try {
     return {lower(analyse(contraction, graph, options, further), device), std::nullopt};
-  } catch (const Unsupported& error) {  // of analyses, which refuse by exceptions
-    return {std::nullopt, plan::because(first_reason(error.what()))};
+  } catch (const Unsupported& error) {
+    return {std::nullopt, plan::refusal_of(error)};
   }
 }
 

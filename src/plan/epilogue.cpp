@@ -44,10 +44,10 @@ void check_axes(const Graph& g, ValueId id) {
 
 void check_effects(const Graph& g) {
   if (g.effects.empty()) return;
-  throw Unsupported(fmt::format(
+  throw Refused(because(fmt::format(
       "the call of {}, which returns nothing, is not yet in a GPU kernel beside a normalisation over rows. It runs on "
       "the CPU device",
-      g[g.effects[0]].attr.name));
+      g[g.effects[0]].attr.name)));
 }
 
 // ---- What elements read
@@ -144,10 +144,9 @@ class Analysis {
   // How a store of [m,n] may be computed
   struct Way {
     std::size_t store{};
-    bool before = false;  // from the accumulator
-    bool after = false;   // from y, and from x if `raw`
-    bool raw = false;
-    std::string why_not_after;
+    bool before = false;               // from the accumulator
+    bool raw = false;                  // reads x, too
+    std::optional<Refusal> not_after;  // why it cannot be computed from y
   };
 
   Way way_of(std::size_t store) const {
@@ -164,17 +163,17 @@ class Analysis {
     const auto statistic =
         std::find_if(reads.columns.begin(), reads.columns.end(), [&](ValueId c) { return statistical_[c]; });
     if (statistic != reads.columns.end())
-      way.why_not_after =
+      way.not_after = because(
           fmt::format("elements read the statistics '{}' otherwise than by y = (x - mean) * factor + shift, x = '{}'",
-                      text_of(g, *statistic), text_of(g, e_.norm->input));
+                      text_of(g, *statistic), text_of(g, e_.norm->input)));
     else if (needs_accumulator)
-      way.why_not_after =
-          fmt::format("behind the normalisation it reads what came before it; only '{}' is kept till then",
-                      text_of(g, e_.norm->input));
+      way.not_after =
+          because(fmt::format("behind the normalisation it reads what came before it; only '{}' is kept till then",
+                              text_of(g, e_.norm->input)));
     else if (reads.raw && e_.norm->per_pixel)
-      way.why_not_after = fmt::format("behind a normalisation over channels it reads the input '{}', which is not kept",
-                                      text_of(g, e_.norm->input));
-    way.after = way.why_not_after.empty();
+      way.not_after =
+          because(fmt::format("behind a normalisation over channels it reads the input '{}', which is not kept",
+                              text_of(g, e_.norm->input)));
     return way;
   }
 
@@ -184,18 +183,18 @@ class Analysis {
     for (std::size_t i = 0; i < g.stores.size(); ++i)
       if (is_full(g[g.stores[i].value])) ways.push_back(way_of(i));
     if (ways.empty())
-      throw Unsupported(
-          "no store with axes [m,n]: not yet in a GPU kernel, which writes one or two. It runs on the CPU device");
+      throw Refused(because(
+          "no store with axes [m,n]: not yet in a GPU kernel, which writes one or two. It runs on the CPU device"));
     if (ways.size() > 2)
       refuse(g, g.stores[ways[2].store].value,
              fmt::format("it is the third store [m,n] ({}); a kernel writes two", g.stores[ways[2].store].name));
     // The last is the main one, unless only the other can be
     std::reverse(ways.begin(), ways.end());
     for (const Way& w : ways)
-      if (!w.after && !w.before) refuse(g, g.stores[w.store].value, w.why_not_after);
+      if (w.not_after && !w.before) refuse(g, g.stores[w.store].value, w.not_after->first());
     if (ways.size() == 2 && !fits(ways[0], ways[1])) std::swap(ways[0], ways[1]);
     if (ways.size() == 2 && !fits(ways[0], ways[1])) refuse_pair(ways[0], ways[1]);
-    if (!ways[0].after) refuse(g, g.stores[ways[0].store].value, ways[0].why_not_after);
+    if (ways[0].not_after) refuse(g, g.stores[ways[0].store].value, ways[0].not_after->first());
     e_.outputs.push_back({ways[0].store, Place::after});
     e_.uses_raw = ways[0].raw;
     if (ways.size() == 2) e_.outputs.push_back({ways[1].store, ways[1].before ? Place::before : Place::after});
@@ -203,8 +202,8 @@ class Analysis {
 
   // A main store that must come after goes with one that may come before, or that needs no x
   bool fits(const Way& main, const Way& side) const {
-    if (!main.after || (main.before && !side.before)) return false;
-    return side.before || (side.after && !side.raw);
+    if (main.not_after || (main.before && !side.before)) return false;
+    return side.before || (!side.not_after && !side.raw);
   }
 
   [[noreturn]] void refuse_pair(const Way& main, const Way& side) const {
@@ -273,7 +272,7 @@ Epilogue analyse(const Graph& optimised, const Extents& extents) {
   if (rows_alone && extents.cols > widest_tile) return analyse_general(optimised, extents);
   try {
     return Analysis(optimised, extents).run();  // normalisations have modes of their own
-  } catch (const Unsupported&) {
+  } catch (const Refused&) {
     return analyse_general(optimised, extents);
   }
 }

@@ -99,7 +99,7 @@ struct Epilogue {
   bool per_image() const;  ///< what a tile computes depends on its image: tiles must not straddle images
 };
 
-/// Throws Unsupported with the value at fault, its text and the reason, if no kernel of kernels/unisono serves the
+/// Throws Refused with the value at fault, its text and the reason, if no kernel of kernels/unisono serves the
 /// graph.
 Epilogue analyse(const Graph& optimised, const Extents& extents);
 

@@ -11,7 +11,7 @@ namespace unisono::plan {
 /// reductions that are stored. What elements read of many rows only the normalisations of epilogue.hpp serve.
 bool needs_general(const Graph& optimised);
 
-/// Throws Unsupported with the value at fault, its text and the reason; UserError for groups that do not divide the
+/// Throws Refused with the value at fault, its text and the reason; UserError for groups that do not divide the
 /// columns.
 Epilogue analyse_general(const Graph& optimised, const Extents& extents);
 

@@ -34,7 +34,7 @@ void store_moments(Epilogue& e, const StoredMoments& wanted, std::int64_t output
       wanted.name == e.resampled.pooled || wanted.name == e.resampled.enlarged)
     throw UserError(fmt::format("statistics: the name '{}' is {}; expected one of their own", wanted.name,
                                 wanted.name.empty() ? "empty" : "that of another output"));
-  if (const auto refusal = refuse_moments(e)) throw Unsupported(refusal->text());
+  if (auto refusal = refuse_moments(e)) throw Refused(*std::move(refusal));
   e.moments = wanted;
 }
 

@@ -22,7 +22,7 @@ struct StoredMoments {
 std::optional<Refusal> refuse_moments(const Epilogue& epilogue);
 
 /// Adds them to the epilogue. Throws UserError for a name that is taken or a number of channels that does not divide
-/// the output's, Unsupported with the reason of refuse_moments().
+/// the output's, Refused with what refuse_moments() answers.
 void store_moments(Epilogue& epilogue, const StoredMoments& wanted, std::int64_t output_channels);
 
 }  // namespace unisono::plan

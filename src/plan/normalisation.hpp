@@ -9,7 +9,7 @@
 namespace unisono::plan {
 
 /// The normalisation of `graph`, or nothing if it has no reductions. The graph gets nodes for a factor or a shift that
-/// it does not spell out, and is sorted again. Throws Unsupported for other reductions, and UserError if the groups do
+/// it does not spell out, and is sorted again. Throws Refused for other reductions, and UserError if the groups do
 /// not divide the columns.
 std::optional<Normalisation> find_normalisation(Graph& graph, const Extents& extents);
 

@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include "passes/prune.hpp"
-#include "unisono/error.hpp"
 #include "unisono/text.hpp"
 
 namespace unisono::plan {
@@ -12,6 +11,11 @@ namespace unisono::plan {
 std::string Refusal::text() const { return fmt::format("{}", fmt::join(reasons, "\n  ")); }
 
 Refusal because(std::string reason) { return {Refusal::Scope::problem, {std::move(reason)}}; }
+
+Refusal refusal_of(const Unsupported& error) {
+  const auto* refused = dynamic_cast<const Refused*>(&error);
+  return refused ? refused->refusal() : because(error.what());
+}
 
 // Prints a graph that stores nothing but the value, and takes its line
 std::string text_of(const Graph& graph, ValueId id) {
@@ -34,8 +38,8 @@ std::string text_of(const Graph& graph, ValueId id) {
 }
 
 void refuse(const Graph& graph, ValueId id, const std::string& reason) {
-  throw Unsupported(
-      fmt::format("'{}' is not yet in a GPU kernel: {}. It runs on the CPU device", text_of(graph, id), reason));
+  throw Refused(because(
+      fmt::format("'{}' is not yet in a GPU kernel: {}. It runs on the CPU device", text_of(graph, id), reason)));
 }
 
 }  // namespace unisono::plan

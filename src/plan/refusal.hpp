@@ -3,8 +3,10 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "unisono/error.hpp"
 #include "unisono/graph.hpp"
 
 namespace unisono::plan {
@@ -29,7 +31,22 @@ Refusal because(std::string reason);
 /// "h = acc + bias[n]": the value as the text form writes it.
 std::string text_of(const Graph& graph, ValueId id);
 
-/// Throws Unsupported.
+/// What is thrown where a refusal ends an analysis or a choice: its text is for people, its refusal for callers to whom
+/// a refusal is an answer.
+class Refused : public Unsupported {
+ public:
+  explicit Refused(Refusal refusal) : Refused(refusal, refusal.text()) {}
+  Refused(Refusal refusal, const std::string& text) : Unsupported(text), refusal_(std::move(refusal)) {}
+  const Refusal& refusal() const { return refusal_; }
+
+ private:
+  Refusal refusal_;
+};
+
+/// What an error says no with: what a Refused carries, else the error's text as the one reason.
+Refusal refusal_of(const Unsupported& error);
+
+/// Throws Refused.
 [[noreturn]] void refuse(const Graph& graph, ValueId id, const std::string& reason);
 
 }  // namespace unisono::plan

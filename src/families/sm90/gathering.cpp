@@ -33,41 +33,45 @@ bool patches_reach(const Conv2d& c) {
 
 }  // namespace
 
-std::string beyond_im2col(const Conv2d& c, int i) {
+std::optional<plan::Refusal> beyond_im2col(const Conv2d& c, int i) {
   const char* axis = i == 0 ? "height" : "width";
   const std::int64_t span = ((i == 0 ? c.r : c.s) - 1) * c.dilation[i];
-  if (c.stride[i] > 8) return fmt::format("stride {} along the {}; im2col loads reach 8", c.stride[i], axis);
-  if (span > 255) return fmt::format("taps {} apart along the {}; im2col loads reach 255", span, axis);
+  if (c.stride[i] > 8)
+    return plan::because(fmt::format("stride {} along the {}; im2col loads reach 8", c.stride[i], axis));
+  if (span > 255) return plan::because(fmt::format("taps {} apart along the {}; im2col loads reach 255", span, axis));
   for (const std::int64_t corner : {-c.pad[i], c.pad[2 + i] - span})
     if (corner < -128 || corner > 127)
-      return fmt::format("a corner at {} along the {}; im2col loads reach -128 to 127", corner, axis);
-  return {};
+      return plan::because(fmt::format("a corner at {} along the {}; im2col loads reach -128 to 127", corner, axis));
+  return std::nullopt;
 }
 
-std::string why_gathered(const plan::ConvTask& t) {
+std::optional<plan::Refusal> why_gathered(const plan::ConvTask& t) {
+  using plan::because;
   const Conv2d& c = t.conv;
-  if (t.phases) return {};
+  if (t.phases) return std::nullopt;
   if (t.transposed) {
     const auto refusal = plan::beyond_phases(*t.transposed);
-    return refusal ? "a transposed convolution, not by parity phases: " + refusal->first() : "a transposed convolution";
+    return because(refusal ? "a transposed convolution, not by parity phases: " + refusal->first()
+                           : "a transposed convolution");
   }
-  if (c.layout == Layout::nchw) return "channels first";
-  if (c.groups != 1) return fmt::format("{} groups of channels", c.groups);
+  if (c.layout == Layout::nchw) return because("channels first");
+  if (c.groups != 1) return because(fmt::format("{} groups of channels", c.groups));
   const std::int64_t unit = unit_of(t);
   const auto odd = [&](const char* what, std::int64_t count) {
-    return fmt::format("{} {} are no multiple of {}, and strides of TMA multiples of 16 bytes", count, what, unit);
+    return because(
+        fmt::format("{} {} are no multiple of {}, and strides of TMA multiples of 16 bytes", count, what, unit));
   };
   if (is_tf32(t) && (t.columns_a || t.columns_b))
-    return fmt::format("{} of f32, which is transposed as it is loaded: tf32 is multiplied with k side by side",
-                       !t.columns_b   ? "A (k, m)"
-                       : !t.columns_a ? "B (k, n)"
-                                      : "A (k, m) and B (k, n)");
+    return because(fmt::format("{} of f32, which is transposed as it is loaded: tf32 is multiplied with k side by side",
+                               !t.columns_b   ? "A (k, m)"
+                               : !t.columns_a ? "B (k, n)"
+                                              : "A (k, m) and B (k, n)"));
   if (t.columns_a && c.w % 8 != 0) return odd("rows m of A (k, m)", c.w);
   if ((!t.columns_a || !t.columns_b) && c.c % unit != 0) return odd("input channels", c.c);
   if (t.columns_b && c.k % 8 != 0) return odd("columns n of B (k, n)", c.k);
   for (int i = 0; i < 2; ++i)
-    if (std::string reason = beyond_im2col(c, i); !reason.empty() && !patches_reach(c)) return reason;
-  return {};
+    if (auto refusal = beyond_im2col(c, i); refusal && !patches_reach(c)) return refusal;
+  return std::nullopt;
 }
 
 Gathering gathering_of(const plan::ConvTask& t) {

@@ -3,9 +3,10 @@
 /// tile/tile_scheduler.cuh.
 
 #include <cstdint>
-#include <string>
+#include <optional>
 
 #include "plan/as_convolution.hpp"
+#include "plan/refusal.hpp"
 
 namespace unisono::families::sm90 {
 
@@ -26,11 +27,11 @@ struct Gathering {
 /// first.
 enum class Stores : std::uint8_t { tma, plain, planes };
 
-/// Why no kernel that loads by TMA serves the operands; empty: some may.
-std::string why_gathered(const plan::ConvTask& task);
+/// Why no kernel that loads by TMA serves the operands; nothing: some may.
+std::optional<plan::Refusal> why_gathered(const plan::ConvTask& task);
 
-/// What im2col loads, for tensors of four dimensions, cannot reach along an axis (0: the height); empty: they can.
-std::string beyond_im2col(const Conv2d& conv, int axis);
+/// What im2col loads, for tensors of four dimensions, cannot reach along an axis (0: the height); nothing: they can.
+std::optional<plan::Refusal> beyond_im2col(const Conv2d& conv, int axis);
 
 Gathering gathering_of(const plan::ConvTask& task);
 

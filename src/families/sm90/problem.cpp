@@ -1,7 +1,6 @@
 #include "families/sm90/problem.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <limits>
@@ -51,11 +50,12 @@ void check_sizes(const Conv2d& c, const Extents& e, Reasons& reasons) {
 void check_gathered(const plan::ConvTask& task, Reasons& reasons) {
   const Conv2d& c = task.conv;
   const std::int64_t image = c.h * c.w * c.c, filters = c.k * c.r * c.s * (c.c / c.groups);
-  if (why_gathered(task).empty() || std::max(image, filters) <= int_limit) return;
+  const auto why = why_gathered(task);
+  if (!why || std::max(image, filters) <= int_limit) return;
   reasons.push_back(fmt::format(
       "size: {} elements of an image and {} of the filters, by ordinary loads ({}); at most {}. Split the image or the "
       "filters",
-      image, filters, why_gathered(task), int_limit));
+      image, filters, why->first(), int_limit));
 }
 
 bool full(const Axes& axes) { return axes.row == RowAxis::m && axes.col == ColAxis::n; }
@@ -129,7 +129,8 @@ std::optional<plan::Refusal> refuse_device(const plan::Device& d) {
 
 plan::Refusal unfit(std::string reason) { return {plan::Refusal::Scope::plan, {std::move(reason)}}; }
 
-Reasons refuse_problem(const plan::ConvTask& task, const plan::Epilogue& epilogue, const plan::Device& device) {
+std::optional<plan::Refusal> refuse_problem(const plan::ConvTask& task, const plan::Epilogue& epilogue,
+                                            const plan::Device& device) {
   const Conv2d& conv = task.conv;
   const Extents e = extents(task.contraction());
   Reasons reasons;
@@ -153,16 +154,17 @@ Reasons refuse_problem(const plan::ConvTask& task, const plan::Epilogue& epilogu
         "groups: a normalisation over the {} channels of a pixel, which come of {} groups; a tile is of one group, or "
         "without matrix instructions has {} channels at most. Use the cpu device, or normalise in a kernel of its own",
         conv.k, conv.groups, widest_direct));
-  return reasons;
+  if (reasons.empty()) return std::nullopt;
+  return plan::Refusal{plan::Refusal::Scope::problem, std::move(reasons)};
 }
 
 ConvProblem make_problem(const plan::ConvTask& task, const plan::Epilogue& epilogue, const plan::Device& device) {
   ConvProblem p;
   const Conv2d& conv = task.conv;
   p.task = task, p.conv = conv, p.extents = extents(task.contraction()), p.visitor = plan::visitor_shape(epilogue);
-  if (const Reasons reasons = refuse_problem(task, epilogue, device); !reasons.empty())
-    throw Unsupported(
-        fmt::format("no kernel serves {}:\n  {}", to_string(task.contraction()), fmt::join(reasons, "\n  ")));
+  if (const auto refusal = refuse_problem(task, epilogue, device))
+    throw plan::Refused(*refusal,
+                        fmt::format("no kernel serves {}:\n  {}", to_string(task.contraction()), refusal->text()));
   p.per_pixel = epilogue.norm && epilogue.norm->per_pixel;
   p.batch = epilogue.norm && epilogue.norm->batch;
   p.row_waits = p.per_pixel || (epilogue.general && epilogue.general->row_waits);

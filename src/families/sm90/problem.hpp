@@ -32,18 +32,18 @@ struct ConvProblem {
   int group_channels = 0;  ///< 0: no normalisation
   bool uses_raw = false;
   plan::ConvTask task = Conv2d{};
-  std::string gathered;          ///< why TMA cannot load the operands; empty: it can
-  bool per_pixel = false;        ///< the normalisation is over the channels of a pixel
-  bool batch = false;            ///< the normalisation is over the pixels of all images
-  bool row_waits = false;        ///< a row's channels are in one tile, or its tiles wait for one another
-  int row_levels = 0;            ///< general: of reductions over the channels of a row
-  bool reduces_rows = false;     ///< general: there are reductions over the channels of a row
-  bool per_image = false;        ///< what a tile computes depends on its image
-  int stores = 1;                ///< [m,n]
-  std::int64_t store_bytes = 2;  ///< of them, an element of the output
-  plan::Resampling resampling;   ///< of the main one
-  int fetchable = 0;             ///< operands that TMA could bring: fetching.hpp
-  plan::HeadConfig head;         ///< a second product of it
+  std::optional<plan::Refusal> gathered = {};  ///< why TMA cannot load the operands; nothing: it can
+  bool per_pixel = false;                      ///< the normalisation is over the channels of a pixel
+  bool batch = false;                          ///< the normalisation is over the pixels of all images
+  bool row_waits = false;                      ///< a row's channels are in one tile, or its tiles wait for one another
+  int row_levels = 0;                          ///< general: of reductions over the channels of a row
+  bool reduces_rows = false;                   ///< general: there are reductions over the channels of a row
+  bool per_image = false;                      ///< what a tile computes depends on its image
+  int stores = 1;                              ///< [m,n]
+  std::int64_t store_bytes = 2;                ///< of them, an element of the output
+  plan::Resampling resampling;                 ///< of the main one
+  int fetchable = 0;                           ///< operands that TMA could bring: fetching.hpp
+  plan::HeadConfig head;                       ///< a second product of it
   std::int64_t head_channels = 0;
   std::int64_t moments = 0;  ///< StoredMoments::channels
 
@@ -66,12 +66,12 @@ std::optional<plan::Refusal> refuse_device(const plan::Device& device);
 /// A refusal of one plan: another may serve.
 plan::Refusal unfit(std::string reason);
 
-/// Every reason why no kernel of this device serves it, whatever the plan; none: some may. Throws UserError for a wrong
-/// contraction.
-std::vector<std::string> refuse_problem(const plan::ConvTask& task, const plan::Epilogue& epilogue,
-                                        const plan::Device& device);
+/// Why no kernel of this device serves it, whatever the plan, with every reason at once; nothing: some may. Throws
+/// UserError for a wrong contraction.
+std::optional<plan::Refusal> refuse_problem(const plan::ConvTask& task, const plan::Epilogue& epilogue,
+                                            const plan::Device& device);
 
-/// Throws UserError for a wrong contraction or group width, and Unsupported, with every reason at once, for what no
+/// Throws UserError for a wrong contraction or group width, and Refused, with every reason at once, for what no
 /// kernel of this device serves whatever the plan.
 ConvProblem make_problem(const plan::ConvTask& task, const plan::Epilogue& epilogue, const plan::Device& device);
 

@@ -28,9 +28,7 @@ class Sm90Conv final : public Family {
 
   std::optional<Refusal> can_implement(const Workload& w) const override {
     if (auto refusal = sm90::refuse_device(w.device)) return refusal;
-    auto reasons = sm90::refuse_problem(w.task, w.epilogue, w.device);
-    if (reasons.empty()) return std::nullopt;
-    return Refusal{Refusal::Scope::problem, std::move(reasons)};
+    return sm90::refuse_problem(w.task, w.epilogue, w.device);
   }
   std::vector<Candidate> candidates(const Workload& w, const plan::Override& fixed) const override {
     std::vector<Candidate> all;

@@ -104,13 +104,13 @@ std::optional<plan::Refusal> check_halo(const ConvConfig& c, const sm90::ConvPro
 
 std::optional<plan::Refusal> check_im2col(const Conv2d& conv) {
   for (int axis = 0; axis < 2; ++axis)
-    if (const string reason = sm90::beyond_im2col(conv, axis); !reason.empty()) return unfit("im2col tiles: " + reason);
+    if (const auto refusal = sm90::beyond_im2col(conv, axis)) return unfit("im2col tiles: " + refusal->first());
   return {};
 }
 
 /// kernels/unisono/load/sm90_unfold.cuh.
 std::optional<plan::Refusal> check_unfolded(const ConvConfig& c, const sm90::ConvProblem& p) {
-  if (string reason = beyond_unfolding(p.task); !reason.empty()) return unfit("im2col_smem: " + reason);
+  if (const auto refusal = beyond_unfolding(p.task)) return unfit("im2col_smem: " + refusal->first());
   if (c.schedule.cluster.ctas() > 1)
     return unfit("im2col_smem: a cluster of CTAs; each makes the im2col matrix of its own pixels");
   if (c.schedule.split) return unfit("split-K: a CTA has the filters of all k-steps, and tiles have few");
@@ -135,9 +135,9 @@ std::optional<plan::Refusal> check_loads(const ConvConfig& c, const sm90::ConvPr
     if (auto refusal = check_unfolded(c, p)) return refusal;
   } else if (!c.gathered()) {
     if (auto refusal = c.halo() ? check_halo(c, p) : check_im2col(p.conv)) return refusal;
-    if (!p.gathered.empty())
-      return unfit(
-          fmt::format("{}: {}; only `gather` serves that", c.halo() ? "halo tiles" : "im2col tiles", p.gathered));
+    if (p.gathered)
+      return unfit(fmt::format("{}: {}; only `gather` serves that", c.halo() ? "halo tiles" : "im2col tiles",
+                               p.gathered->first()));
   } else {
     const std::int64_t group = p.conv.k / p.conv.groups;
     if (c.schedule.cluster.ctas() > 1) return unfit("gather: a cluster of CTAs; ordinary loads serve one");

@@ -17,17 +17,17 @@ namespace {
 std::string kilobytes(std::size_t bytes) { return fmt::format("{} KB", (bytes + 512) / 1024); }
 
 std::string loads_by_hand(const plan::ConvTask& task, const sm90::Gathering& g) {
-  const std::string reason = sm90::why_gathered(task);
+  const auto why = sm90::why_gathered(task);
   if (g.direct)
-    return fmt::format("every element from memory, without matrix instructions: {} of {} output channels",
-                       sm90::why_gathered(task), task.conv.k / task.conv.groups);
+    return fmt::format("every element from memory, without matrix instructions: {} of {} output channels", why->first(),
+                       task.conv.k / task.conv.groups);
   // Why few channels that are gathered, since they are no multiple of 8, do not use im2col in shared memory
   const Conv2d& c = task.conv;
   const bool few = c.c <= 32 && c.c % 8 != 0 && c.groups == 1 && c.r * c.s > 1 && !task.transposed;
-  const std::string beyond = few ? beyond_unfolding(task) : "";
+  const auto beyond = few ? beyond_unfolding(task) : std::nullopt;
   return fmt::format("ordinary loads of {}{}{}{}", g.vectors ? "8 channels at once" : "single elements",
-                     g.filters ? ", of the filters too" : "", reason.empty() ? "" : ": " + reason,
-                     beyond.empty() ? "" : "; no im2col in shared memory: " + beyond);
+                     g.filters ? ", of the filters too" : "", why ? ": " + why->first() : "",
+                     beyond ? "; no im2col in shared memory: " + beyond->first() : "");
 }
 
 std::string windows_unfolded(const Unfolding& u, const ConvConfig& c) {

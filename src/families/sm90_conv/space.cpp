@@ -51,19 +51,19 @@ std::vector<int> widths(const sm90::ConvProblem& p) {
 /// steps.
 std::vector<int> depths(const sm90::ConvProblem& p, plan::Load load, const Unfolding& window) {
   if (p.element_bytes() == 4) return {p.line_depth()};
-  std::int64_t c = p.gathered.empty() ? p.conv.c : p.depth();
+  std::int64_t c = p.gathered ? p.depth() : p.conv.c;
   if (load == plan::Load::unfold) c = 8 * window.steps(8);
   std::vector<int> list{64};
   if ((c + 31) / 32 * 32 < (c + 63) / 64 * 64) list.push_back(32);
-  if (load != plan::Load::unfold && p.gathered.empty() && p.depth() >= 512) list.push_back(128);
+  if (load != plan::Load::unfold && !p.gathered && p.depth() >= 512) list.push_back(128);
   return list;
 }
 
 std::vector<plan::Load> loads(const sm90::ConvProblem& p) {
   if (p.task.phases) return {plan::Load::patch};
   std::vector<plan::Load> list =
-      p.gathered.empty() ? std::vector{plan::Load::patch, plan::Load::runs} : std::vector{plan::Load::gather};
-  if (beyond_unfolding(p.task).empty()) list.push_back(plan::Load::unfold);
+      p.gathered ? std::vector{plan::Load::gather} : std::vector{plan::Load::patch, plan::Load::runs};
+  if (!beyond_unfolding(p.task)) list.push_back(plan::Load::unfold);
   return list;
 }
 
@@ -101,8 +101,8 @@ bool sensible(const ConvConfig& c, const sm90::ConvProblem& p, const plan::Fixed
       steps_per_tile(c, p) * c.tile.n * c.tile.k * p.element_bytes() > most_stationary_bytes)
     return false;
   if (c.two_dimensional() && p.task.columns_a && !fixed.load) return false;
-  if (!c.two_dimensional() && p.resampling.pooled && p.conv.stride[0] == 1 && p.conv.stride[1] == 1 &&
-      p.gathered.empty() && !fixed.load)
+  if (!c.two_dimensional() && p.resampling.pooled && p.conv.stride[0] == 1 && p.conv.stride[1] == 1 && !p.gathered &&
+      !fixed.load)
     return false;
   if (c.filled_by_warps() && c.schedule.cluster.ctas() > 1 && !fixed.cluster_m) return false;
   if (c.window() && ((c.schedule.split && !fixed.split) || (c.tile.n < p.extents.cols && !fixed.tile_n))) return false;
@@ -226,7 +226,7 @@ std::vector<ConvConfig> configurations(const sm90::ConvProblem& p, const plan::D
                                        const plan::FixedFields& fixed) {
   std::vector<ConvConfig> list;
   ConvConfig c;
-  const bool unfolds = beyond_unfolding(p.task).empty();
+  const bool unfolds = !beyond_unfolding(p.task);
   for (const int m : either(fixed.tile_m, {128, 256, 64})) {
     const Unfolding window = unfolds ? unfolding_of(p.conv) : Unfolding{.pitch = 16};
     for (const int n : either(fixed.tile_n, widths(p)))

@@ -46,30 +46,31 @@ std::size_t Unfolding::window_bytes(int tile_m) const {
   return static_cast<std::size_t>(padded_to(window_lines(tile_m) * pitch, copy_alignment));
 }
 
-std::string beyond_unfolding(const plan::ConvTask& t) {
+std::optional<plan::Refusal> beyond_unfolding(const plan::ConvTask& t) {
   const Conv2d& c = t.conv;
-  if (t.transposed) return "a transposed convolution";
-  if (t.columns_a || t.columns_b || t.batched) return "a product";
-  if (c.layout == Layout::nchw) return "channels first";
-  if (c.groups != 1) return fmt::format("{} groups of channels", c.groups);
+  if (t.transposed) return plan::because("a transposed convolution");
+  if (t.columns_a || t.columns_b || t.batched) return plan::because("a product");
+  if (c.layout == Layout::nchw) return plan::because("channels first");
+  if (c.groups != 1) return plan::because(fmt::format("{} groups of channels", c.groups));
   if (size_of(c.dtype_x) != 2)
-    return fmt::format("{}; im2col in shared memory is of elements of 16 bits", to_string(c.dtype_x));
-  if (c.r * c.s == 1) return "a filter of one tap, which needs no im2col";
+    return plan::because(fmt::format("{}; im2col in shared memory is of elements of 16 bits", to_string(c.dtype_x)));
+  if (c.r * c.s == 1) return plan::because("a filter of one tap, which needs no im2col");
   if (c.c > most_unfolded_channels)
-    return fmt::format("{} input channels; up to {}, of more of which loads by the tap waste little", c.c,
-                       most_unfolded_channels);
+    return plan::because(fmt::format("{} input channels; up to {}, of more of which loads by the tap waste little", c.c,
+                                     most_unfolded_channels));
   if (c.dilation[1] != 1 && c.s > 1)
-    return fmt::format("taps {} apart along the width; those of an image row are neighbours", c.dilation[1]);
+    return plan::because(
+        fmt::format("taps {} apart along the width; those of an image row are neighbours", c.dilation[1]));
   if (c.c % 8 != 0 && c.w * c.c % 8 != 0)
-    return fmt::format(
+    return plan::because(fmt::format(
         "image rows of {} x {} elements, which are no multiple of 8, and strides of TMA multiples of 16 bytes", c.w,
-        c.c);
+        c.c));
   if (const std::int64_t extent = c.c % 8 == 0 ? elements_of_8(c) / c.c : elements_of_8(c); extent > largest_box)
-    return fmt::format("{} {} of an image row under 8 pixels; a TMA box has {}", extent,
-                       c.c % 8 == 0 ? "pixels" : "elements", largest_box);
+    return plan::because(fmt::format("{} {} of an image row under 8 pixels; a TMA box has {}", extent,
+                                     c.c % 8 == 0 ? "pixels" : "elements", largest_box));
   if (c.r * c.dilation[0] > largest_box || c.stride[0] > largest_box)
-    return fmt::format("{} image rows under a pixel, {} from one to the next; a TMA box has {}", c.r * c.dilation[0],
-                       c.stride[0], largest_box);
+    return plan::because(fmt::format("{} image rows under a pixel, {} from one to the next; a TMA box has {}",
+                                     c.r * c.dilation[0], c.stride[0], largest_box));
   return {};
 }
 

@@ -3,9 +3,10 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <string>
+#include <optional>
 
 #include "plan/as_convolution.hpp"
+#include "plan/refusal.hpp"
 
 namespace unisono::families::sm90_conv {
 
@@ -32,8 +33,8 @@ struct Unfolding {
   bool operator==(const Unfolding&) const = default;
 };
 
-/// Why no window of the operands' image can be unfolded; empty: some can.
-std::string beyond_unfolding(const plan::ConvTask& task);
+/// Why no window of the operands' image can be unfolded; nothing: some can.
+std::optional<plan::Refusal> beyond_unfolding(const plan::ConvTask& task);
 
 /// What beyond_unfolding() says nothing against.
 Unfolding unfolding_of(const Conv2d& conv);

@@ -20,7 +20,7 @@ std::string loads(const plan::ConvTask& task, const DepthwiseStrip& s) {
   const auto bytes = static_cast<std::int64_t>(size_of(task.conv.dtype_x)) * s.channels / s.multiplier;
   return fmt::format("{} channels at once, {} bytes, {}, without matrix instructions: {}", s.channels / s.multiplier,
                      bytes, s.taps_h > 0 ? "each line of a thread's strip once" : "each tap by itself",
-                     sm90::why_gathered(task));
+                     sm90::why_gathered(task)->first());
 }
 
 class Sm90Depthwise final : public Family {
@@ -30,8 +30,7 @@ class Sm90Depthwise final : public Family {
   std::optional<Refusal> can_implement(const Workload& w) const override {
     if (!is_depthwise(w.task)) return Refusal{Refusal::Scope::foreign, {"contraction: no depthwise convolution"}};
     if (auto refusal = sm90::refuse_device(w.device)) return refusal;
-    if (auto reasons = sm90::refuse_problem(w.task, w.epilogue, w.device); !reasons.empty())
-      return Refusal{Refusal::Scope::problem, std::move(reasons)};
+    if (auto refusal = sm90::refuse_problem(w.task, w.epilogue, w.device)) return refusal;
     return refuse_depthwise(sm90::make_problem(w.task, w.epilogue, w.device));
   }
   std::vector<Candidate> candidates(const Workload& w, const plan::Override& fixed) const override {

@@ -17,46 +17,46 @@ constexpr std::string_view quantised =
 constexpr std::string_view sequences = "sequences and optional values are no tensors";
 constexpr std::string_view chance = "random numbers are not imported; make them an input of the model";
 
-struct Refusal {
+struct RefusedOperator {
   std::string_view op_type, reason;
 };
-constexpr std::array refusals{Refusal{"Bernoulli", chance},
-                              Refusal{"Compress", counts},
-                              Refusal{"ConcatFromSequence", sequences},
-                              Refusal{"ConvInteger", quantised},
-                              Refusal{"DequantizeLinear", quantised},
-                              Refusal{"DynamicQuantizeLinear", quantised},
-                              Refusal{"DynamicQuantizeMatMul", quantised},
-                              Refusal{"Loop", loops},
-                              Refusal{"MatMulInteger", quantised},
-                              Refusal{"MatMulIntegerToFloat", quantised},
-                              Refusal{"MatMulNBits", quantised},
-                              Refusal{"Multinomial", chance},
-                              Refusal{"NonMaxSuppression", counts},
-                              Refusal{"NonZero", counts},
-                              Refusal{"Optional", sequences},
-                              Refusal{"OptionalGetElement", sequences},
-                              Refusal{"OptionalHasElement", sequences},
-                              Refusal{"QLinearConv", quantised},
-                              Refusal{"QLinearMatMul", quantised},
-                              Refusal{"QuantizeLinear", quantised},
-                              Refusal{"RandomNormal", chance},
-                              Refusal{"RandomNormalLike", chance},
-                              Refusal{"RandomUniform", chance},
-                              Refusal{"RandomUniformLike", chance},
-                              Refusal{"Scan", loops},
-                              Refusal{"SequenceAt", sequences},
-                              Refusal{"SequenceConstruct", sequences},
-                              Refusal{"SequenceEmpty", sequences},
-                              Refusal{"SequenceMap", sequences},
-                              Refusal{"SplitToSequence", sequences},
-                              Refusal{"Unique", counts}};
+constexpr std::array refusals{RefusedOperator{"Bernoulli", chance},
+                              RefusedOperator{"Compress", counts},
+                              RefusedOperator{"ConcatFromSequence", sequences},
+                              RefusedOperator{"ConvInteger", quantised},
+                              RefusedOperator{"DequantizeLinear", quantised},
+                              RefusedOperator{"DynamicQuantizeLinear", quantised},
+                              RefusedOperator{"DynamicQuantizeMatMul", quantised},
+                              RefusedOperator{"Loop", loops},
+                              RefusedOperator{"MatMulInteger", quantised},
+                              RefusedOperator{"MatMulIntegerToFloat", quantised},
+                              RefusedOperator{"MatMulNBits", quantised},
+                              RefusedOperator{"Multinomial", chance},
+                              RefusedOperator{"NonMaxSuppression", counts},
+                              RefusedOperator{"NonZero", counts},
+                              RefusedOperator{"Optional", sequences},
+                              RefusedOperator{"OptionalGetElement", sequences},
+                              RefusedOperator{"OptionalHasElement", sequences},
+                              RefusedOperator{"QLinearConv", quantised},
+                              RefusedOperator{"QLinearMatMul", quantised},
+                              RefusedOperator{"QuantizeLinear", quantised},
+                              RefusedOperator{"RandomNormal", chance},
+                              RefusedOperator{"RandomNormalLike", chance},
+                              RefusedOperator{"RandomUniform", chance},
+                              RefusedOperator{"RandomUniformLike", chance},
+                              RefusedOperator{"Scan", loops},
+                              RefusedOperator{"SequenceAt", sequences},
+                              RefusedOperator{"SequenceConstruct", sequences},
+                              RefusedOperator{"SequenceEmpty", sequences},
+                              RefusedOperator{"SequenceMap", sequences},
+                              RefusedOperator{"SplitToSequence", sequences},
+                              RefusedOperator{"Unique", counts}};
 
 }  // namespace
 
 std::string_view refusal_of(std::string_view op_type) {
   const auto it =
-      std::find_if(refusals.begin(), refusals.end(), [&](const Refusal& r) { return r.op_type == op_type; });
+      std::find_if(refusals.begin(), refusals.end(), [&](const RefusedOperator& r) { return r.op_type == op_type; });
   if (it != refusals.end()) return it->reason;
   return op_type.starts_with("QLinear") ? quantised : std::string_view();
 }

@@ -21,6 +21,7 @@ namespace unisono::lower {
 namespace {
 
 using testing::AllOf;
+using testing::AnyOf;
 using testing::HasSubstr;
 
 constexpr const char* block =
@@ -191,6 +192,37 @@ TEST_F(Lower, RefusesWithReasons) {
   Conv2d wrong = conv();
   wrong.h = -1;
   EXPECT_THROW(analyse(wrong, parse(block), {}), UserError);
+}
+
+// Callers to whom a refusal is an answer get its reasons themselves, all of them, not a text to look for them in
+TEST_F(Lower, AttemptsAnswerWithEveryReason) {
+  const auto refusal = [&](const Contraction& contraction, const char* text, const CompileOptions& options = {}) {
+    const Attempt answer = attempt(contraction, parse(text), options, {}, device);
+    EXPECT_EQ(answer.lowered.has_value(), !answer.refusal);
+    return answer.refusal.value_or(plan::because("served")).reasons;
+  };
+  EXPECT_THAT(refusal(conv(), block), testing::ElementsAre("served"));
+  const Gemm product{.m = 64, .n = 64, .k = 64, .dtype_a = DType::f64, .dtype_b = DType::f64};
+  EXPECT_THAT(refusal(product, "store acc as y : bf16\n"),
+              testing::ElementsAre(HasSubstr("dtypes: the operands are f64 and f64; the kernels multiply bf16"),
+                                   HasSubstr("f64 and f64")));
+  EXPECT_THAT(refusal(conv(), "store acc : f64\n"),
+              testing::ElementsAre(AllOf(HasSubstr("is not yet in a GPU kernel: "), HasSubstr("f64"))));
+  CompileOptions options;
+  options.plan = "mode=rows";
+  const auto reasons = refusal(conv(), block, options);
+  EXPECT_GT(reasons.size(), 1u);
+  for (const std::string& reason : reasons) {
+    EXPECT_THAT(reason, testing::Not(AnyOf(HasSubstr("no kernel serves"), testing::StartsWith(" "), HasSubstr("\n"))));
+    EXPECT_THAT(reason, AnyOf(HasSubstr(": "), HasSubstr("other reasons")));
+  }
+  try {
+    lower(conv(), parse(block), options, device);
+    ADD_FAILURE() << "served";
+  } catch (const plan::Refused& error) {
+    EXPECT_EQ(error.refusal().reasons, reasons);
+    for (const std::string& reason : reasons) EXPECT_THAT(error.what(), HasSubstr("\n  " + reason + "\n"));
+  }
 }
 
 TEST_F(Lower, PassesAreHeardOf) {

@@ -1,6 +1,7 @@
 #include "network/cuda/decide/tensor_core_kernel.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <limits>
@@ -233,9 +234,9 @@ std::optional<Refusal> Choice::refuse_groups_unserved() {
   const families::Plan& plan = k_.lowered.plan();
   if (conv_.groups == 1 || plan.made_for_groups) return std::nullopt;
   const lower::Problem& p = k_.lowered.problem;
-  const std::string refusal = families::refused_ahead_of(*plan.family, {p.task, p.epilogue, in_.device});
+  const auto refusal = families::refused_ahead_of(*plan.family, {p.task, p.epilogue, in_.device});
   return because(fmt::format("{}, nor computed without them ({})", refuse_groups(conv_.groups).first(),
-                             refusal.empty() ? families::title(plan) : refusal));
+                             refusal ? fmt::format("{}", fmt::join(refusal->reasons, "; ")) : families::title(plan)));
 }
 
 // Only the store that TMA writes, and what is made of it, may be a slice of a wider tensor
