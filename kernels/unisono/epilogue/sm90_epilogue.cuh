@@ -163,9 +163,9 @@ struct Epilogue {
   const Trace& trace;
   using HeadTile = HeadProduct<Head, Visitor, kSlice, kN>;
   const typename HeadTile::Params* const head_params;  // null without a head
-  const TensorMap* const further;  // Resample::kMaps, or phase_maps(); then those of fetched operands
-  const u32 fetch_barriers;        // Fetch::kBarriers
-  u32 fetch_parity = 0;            // a bit for each staging buffer
+  const MapOr<PooledOutput>* const further;  // Resample::kMaps, or phase_maps(); then those of fetched operands
+  const u32 fetch_barriers;                  // Fetch::kBarriers
+  u32 fetch_parity = 0;                      // a bit for each staging buffer
 
   UNISONO_DEVICE float* columns() const { return reinterpret_cast<float*>(memory + 4 * kStaging); }
   UNISONO_DEVICE u8* staging(int warp) const { return memory + warp * kStaging; }

@@ -54,8 +54,8 @@ constexpr void set_divisors(ConvGeometry& g, int group) {
   g.by_splits = by(g.splits);
 }
 
-// Operands that are loaded without a tensor map, and outputs that are stored without one: each stands in the map's
-// place. Steps count elements; `unused` keeps padding out, so that equal launches are handed equal bytes.
+// Operands that are loaded without a tensor map, and outputs that are stored without one. Steps count elements;
+// `unused` keeps padding out, so that equal launches are handed equal bytes.
 struct GatheredImage {
   const void* memory;
   u64 step_image;
@@ -71,7 +71,7 @@ struct GatheredFilter {
   int step_filter, step_tap, step_c, step_group, channels;  // step_group: beside step_filter, for each group of filters
   int unused;
 };
-// In the filter map's place where windows are unfolded (load/sm90_unfold.cuh).
+// Filters of images whose windows are unfolded (load/sm90_unfold.cuh).
 struct UnfoldedFilter {
   const void* memory;
   int whole_lines;  // the image's map has (elements of a line, lines, images); else (channels, pixels, lines, images),
@@ -80,27 +80,6 @@ struct UnfoldedFilter {
 };
 struct PlainOutput {
   void* memory;
-};
-// Parameters of a depthwise convolution (sm90/depthwise.cuh): its image and how strips of the output, of a thread each,
-// follow one another; its filters (K, R, S), dense; the main store, whose pixels lie `pitch` elements apart. Steps
-// count elements.
-struct DepthwiseImage {
-  const void* memory;
-  u64 step_image;
-  i64 step_h, step_w;
-  int height, width;         // of the input
-  int lattice_h, lattice_w;  // output pixels from a strip's line, and column, to its next
-  int strip_lines;
-  u32 strips, image_strips, band_strips, band_lines;      // in all; of an image; of a band of so many lines of strips
-  Divisor by_channel_tiles, by_image, by_band, by_lines;  // tiles_n, image_strips, band_strips, band_lines
-  u32 unused;
-};
-struct DepthwiseFilter {
-  const void* memory;
-};
-struct PitchedOutput {
-  void* memory;
-  u64 pitch;
 };
 // The largest of each 2x2 pixels of the main store; pixels lie `pitch` elements apart.
 struct PooledOutput {
@@ -114,6 +93,14 @@ struct HeadOutput {
   u64 pitch;
   const void* filter;
   u64 channels;
+};
+
+// What a kernel has of a tensor: a map for TMA, or one of the structs named, in its bytes. The configuration says
+// which; whoever reads a struct casts. (Of a union the device's compiler would load the members of such structs by
+// themselves, far ahead of their use.)
+template <class... Instead>
+struct MapOr : TensorMap {
+  static_assert(((sizeof(Instead) <= sizeof(TensorMap)) && ...), "they have room where the map would be");
 };
 
 // One tagged entry of an exchange: written and read as one. The tag is the launch's epoch plus one.
@@ -156,10 +143,12 @@ struct EpochParams {
   u32 unused;
 };
 
-// The kernel's one parameter is this, followed by further maps and a head's parameters, if it has any, and by the
-// visitor's Params.
+// The one parameter of sm90/conv_fprop.cuh is this, followed by further maps and a head's parameters, if it has any,
+// and by the visitor's Params.
 struct alignas(64) ConvParams {
-  TensorMap activation, filter, output, side;  // side: the second store; unused without one
+  MapOr<GatheredImage> activation;
+  MapOr<GatheredFilter, UnfoldedFilter> filter;
+  MapOr<PlainOutput> output, side;  // side: the second store; unused without one
   ConvGeometry geometry;
   ExchangeParams norm;
   SplitParams split;
@@ -167,6 +156,45 @@ struct alignas(64) ConvParams {
   void* side_memory;  // base of the second store's tensor
   u64* timeline;      // see Trace; null without UNISONO_TRACE
   FoldParams folds;
+};
+
+// A depthwise convolution's image, and how strips of the output, of a thread each, follow one another. Steps count
+// elements.
+struct DepthwiseImage {
+  const void* memory;
+  u64 step_image;
+  i64 step_h, step_w;
+  int height, width;         // of the input
+  int lattice_h, lattice_w;  // output pixels from a strip's line, and column, to its next
+  int strip_lines;
+  u32 strips, image_strips, band_strips, band_lines;      // in all; of an image; of a band of so many lines of strips
+  Divisor by_channel_tiles, by_image, by_band, by_lines;  // tiles_n, image_strips, band_strips, band_lines
+  u32 unused;
+};
+// A depthwise convolution's filters (K, R, S), dense.
+struct DepthwiseFilter {
+  const void* memory;
+};
+// Its main store, whose pixels lie `pitch` elements apart.
+struct PitchedOutput {
+  void* memory;
+  u64 pitch;
+};
+
+// A struct as bytes, which its reader casts back, for the same reason.
+template <class T>
+struct alignas(64) Opaque {
+  u8 bytes[sizeof(T)];
+};
+
+// The one parameter of sm90/depthwise.cuh is this, followed by the visitor's Params. Nothing is loaded or stored by
+// TMA.
+struct DepthwiseParams {
+  Opaque<DepthwiseImage> image;
+  Opaque<DepthwiseFilter> filter;
+  Opaque<PitchedOutput> output;
+  void* side_memory;  // of the second store; null without one
+  ConvGeometry geometry;
 };
 
 }  // namespace unisono

@@ -12,7 +12,7 @@
 #include "unisono/epilogue/visitor.cuh"
 #include "unisono/ptx/bundle.cuh"
 #include "unisono/ptx/grid.cuh"
-#include "unisono/tile/resample.cuh"
+#include "unisono/tile/layout.cuh"
 
 namespace unisono {
 
@@ -20,7 +20,10 @@ template <class Config, class Visitor>
 struct Depthwise {
   using Element = typename Config::Element;
   using Word = typename Element::Word;
-  using Params = KernelParams<0, NoHeadParams, typename Visitor::Params>;
+  struct Params {
+    DepthwiseParams fixed;
+    typename Visitor::Params visitor;
+  };
   static constexpr int kWide = Config::kWide, kVector = Config::kVector, kTileN = Config::kTileN,
                        kThreads = Config::kThreads, kBlocks = Config::kBlocks;
   static constexpr int kR = Config::kTapsH, kS = Config::kTapsW, kStrideH = Config::kStrideH,
@@ -67,10 +70,7 @@ struct Depthwise {
     UNISONO_DYNAMIC_SHARED(memory);
     float* const filters = reinterpret_cast<float*>(memory);
     const ConvGeometry& g = params.fixed.geometry;
-    const DepthwiseImage& image = reinterpret_cast<const DepthwiseImage&>(params.fixed.activation);
-    static_assert(sizeof(DepthwiseImage) <= sizeof(TensorMap) && sizeof(DepthwiseFilter) <= sizeof(TensorMap) &&
-                      sizeof(PitchedOutput) <= sizeof(TensorMap),
-                  "they stand in the maps' places");
+    const DepthwiseImage& image = reinterpret_cast<const DepthwiseImage&>(params.fixed.image);
     const u32 group = divided(blockIdx.x, image.by_channel_tiles);
     const int first_channel = int(blockIdx.x - group * g.tiles_n) * kTileN;
     load_filters(params, filters, first_channel);

@@ -31,23 +31,23 @@ constexpr int phase_maps() {
 // What a kernel without a head has for one.
 struct NoHeadParams {};
 
-// The kernel's parameter: ConvParams, further maps and a head's parameters if there are any, the visitor's fields of
-// 8 bytes. What there is none of takes no room.
+// The parameter of a convolution's kernel: ConvParams, further maps and a head's parameters if there are any, the
+// visitor's fields of 8 bytes. What there is none of takes no room.
 template <int kMaps, class Head, class Visitor>
 struct KernelParams {
   ConvParams fixed;
-  TensorMap maps[kMaps];
+  MapOr<PooledOutput> maps[kMaps];
   Head head;
   Visitor visitor;
-  UNISONO_DEVICE const TensorMap* further() const { return maps; }
+  UNISONO_DEVICE const MapOr<PooledOutput>* further() const { return maps; }
   UNISONO_DEVICE const Head* head_params() const { return &head; }
 };
 template <int kMaps, class Visitor>
 struct KernelParams<kMaps, NoHeadParams, Visitor> {
   ConvParams fixed;
-  TensorMap maps[kMaps];
+  MapOr<PooledOutput> maps[kMaps];
   Visitor visitor;
-  UNISONO_DEVICE const TensorMap* further() const { return maps; }
+  UNISONO_DEVICE const MapOr<PooledOutput>* further() const { return maps; }
   UNISONO_DEVICE const NoHeadParams* head_params() const { return nullptr; }
 };
 template <class Head, class Visitor>
@@ -55,14 +55,14 @@ struct KernelParams<0, Head, Visitor> {
   ConvParams fixed;
   Head head;
   Visitor visitor;
-  UNISONO_DEVICE const TensorMap* further() const { return nullptr; }
+  UNISONO_DEVICE const MapOr<PooledOutput>* further() const { return nullptr; }
   UNISONO_DEVICE const Head* head_params() const { return &head; }
 };
 template <class Visitor>
 struct KernelParams<0, NoHeadParams, Visitor> {
   ConvParams fixed;
   Visitor visitor;
-  UNISONO_DEVICE const TensorMap* further() const { return nullptr; }
+  UNISONO_DEVICE const MapOr<PooledOutput>* further() const { return nullptr; }
   UNISONO_DEVICE const NoHeadParams* head_params() const { return nullptr; }
 };
 

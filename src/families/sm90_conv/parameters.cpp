@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <type_traits>
 
 #include "families/sm90/parameters.hpp"
 #include "families/sm90_conv/tensor_maps.hpp"
@@ -45,6 +46,12 @@ class Filling {
  private:
   void map(std::size_t to, const MapShape& shape, const Address& base, const char* what, std::size_t ahead = 0) {
     to_.put_map(to, shape, base, plan_.config.element, what, ahead);
+  }
+  /// One of the structs that may stand where `member` would have a map.
+  template <class T, class... Instead>
+  void instead(MapOr<Instead...> ConvParams::*member, const T& what, const Address& base) {
+    static_assert((std::is_same_v<T, Instead> || ...), "what its reader casts to");
+    to_.put_struct(to_.offset_of(&(to_.bytes.at<ConvParams>().*member)), what, base);
   }
   void check_pitches() const;
   void operands();
@@ -138,21 +145,21 @@ void Filling::operands() {
   };
   apart(shapes.activation, at_.step_a), apart(shapes.filter, at_.step_b);
   if (c.gathered())
-    to_.put_struct(at_image, gathered_image(task_, at_.activation, at_.step_a), at_.activation);
+    instead(&ConvParams::activation, gathered_image(task_, at_.activation, at_.step_a), at_.activation);
   else
     map(at_image, with_pitch(shapes.activation, at_.activation_pitch), at_.activation, "the image");
   if (c.window())
-    to_.put_struct(at_filter, UnfoldedFilter{at_.filter, whole_lines, 0}, at_.filter);
+    instead(&ConvParams::filter, UnfoldedFilter{at_.filter, whole_lines, 0}, at_.filter);
   else if (c.gathered() && c.gathered()->filters)
-    to_.put_struct(at_filter, gathered_filter(task_, at_.filter, at_.step_b), at_.filter);
+    instead(&ConvParams::filter, gathered_filter(task_, at_.filter, at_.step_b), at_.filter);
   else
     map(at_filter, shapes.filter, at_.filter, "the filter");
 }
 
 void Filling::outputs() {
   if (stores_plainly(plan_.config)) {
-    to_.put_struct(at_output, PlainOutput{const_cast<void*>(at_.output.data)}, at_.output);
-    to_.put_struct(at_side, PlainOutput{const_cast<void*>(at_.side.data)}, at_.side);
+    instead(&ConvParams::output, PlainOutput{const_cast<void*>(at_.output.data)}, at_.output);
+    instead(&ConvParams::side, PlainOutput{const_cast<void*>(at_.side.data)}, at_.side);
     return;
   }
   const MapShape dense = map_shapes(task_, plan_).output, output = with_pitch(dense, at_.output_pitch);

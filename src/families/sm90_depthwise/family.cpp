@@ -50,11 +50,11 @@ class Sm90Depthwise final : public Family {
   }
 
   std::size_t parameter_bytes(const Plan&, const codegen::Kernel& kernel) const override {
-    return sm90::checked_parameter_bytes(kernel.fields.size());
+    return sm90_depthwise::parameter_bytes(kernel.fields.size());
   }
   ParameterBytes constants(const Plan& plan, const Launched& what) const override {
     ParameterBytes bytes;
-    bytes.at<ConvParams>().geometry = sm90_depthwise::geometry(what.task, own(plan));
+    bytes.at<DepthwiseParams>().geometry = sm90_depthwise::geometry(what.task, own(plan));
     return bytes;
   }
   void fill(Parameter& to, const Plan& plan, const Launched& what, const Tensors& tensors) const override {

@@ -1,9 +1,17 @@
 #include "families/sm90_depthwise/parameters.hpp"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+
 #include "families/sm90/parameters.hpp"
+#include "unisono/error.hpp"
 
 namespace unisono::families::sm90_depthwise {
 namespace {
+
+constexpr std::size_t most_fields = sm90::most_fields;
+static_assert(sizeof(DepthwiseParams) + 8 * most_fields <= sizeof(ParameterBytes));
 
 int narrow(std::int64_t x) { return static_cast<int>(x); }
 
@@ -37,13 +45,22 @@ ConvGeometry geometry(const plan::ConvTask& task, const DepthwisePlan& p) {
   return g;
 }
 
+std::size_t parameter_bytes(std::size_t fields) {
+  if (fields > most_fields)
+    throw Unsupported(
+        fmt::format("the epilogue reads {} operands; a kernel's parameters hold {}", fields, most_fields));
+  const std::size_t visitor = 8 * std::max<std::size_t>(fields, 1);  // an empty struct has a size, too
+  return (sizeof(DepthwiseParams) + visitor + 63) / 64 * 64;
+}
+
 void fill(Parameter& to, const plan::ConvTask& task, const DepthwisePlan& plan, const Tensors& at) {
-  const auto pitch = static_cast<std::uint64_t>(at.output_pitch == 0 ? task.conv.k : at.output_pitch);
-  to.put_struct(offsetof(ConvParams, activation), depthwise_image(task, plan, at.activation, at.activation_pitch),
+  const auto pitch = static_cast<u64>(at.output_pitch == 0 ? task.conv.k : at.output_pitch);
+  to.put_struct(offsetof(DepthwiseParams, image), depthwise_image(task, plan, at.activation, at.activation_pitch),
                 at.activation);
-  to.put_struct(offsetof(ConvParams, filter), DepthwiseFilter{at.filter}, at.filter);
-  to.put_struct(offsetof(ConvParams, output), PitchedOutput{const_cast<void*>(at.output.data), pitch}, at.output);
-  sm90::put_common(to, at);
+  to.put_struct(offsetof(DepthwiseParams, filter), DepthwiseFilter{at.filter}, at.filter);
+  to.put_struct(offsetof(DepthwiseParams, output), PitchedOutput{const_cast<void*>(at.output.data), pitch}, at.output);
+  to.put_address(offsetof(DepthwiseParams, side_memory), at.side);
+  to.put_fields(sizeof(DepthwiseParams), at.fields);
 }
 
 }  // namespace unisono::families::sm90_depthwise

@@ -2,6 +2,7 @@
 
 #include "families/interface/family.hpp"
 #include "families/sm90_conv/parameters.hpp"
+#include "families/sm90_depthwise/parameters.hpp"
 #include "ir/resampled_stores.hpp"
 #include "recorded.hpp"
 #include "runtime/cuda/arguments.hpp"
@@ -121,7 +122,7 @@ class Slots : public CudaLaunch {
     EXPECT_EQ(k.plan().family->name(), kind.family) << kind.name;
     EXPECT_TRUE(conv == nullptr || kind.is_meant(conv->config)) << kind.name << ": " << families::describe(k.plan());
     state.parameter_bytes =
-        conv == nullptr ? parameter_bytes(k.kernel.fields.size())
+        conv == nullptr ? families::sm90_depthwise::parameter_bytes(k.kernel.fields.size())
                         : parameter_bytes(k.kernel.fields.size(),
                                           families::sm90_conv::between(conv->config, k.kernel.head_fields.size()));
     const Executable made(build(k, {.cubin = {}, .resources = {.registers = 168}, .key = kind.name, .entry = {}}));

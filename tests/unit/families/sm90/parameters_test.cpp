@@ -4,6 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+#include <vector>
+
 #include "families/sm90_conv/parameters.hpp"
 #include "families/sm90_depthwise/parameters.hpp"
 #include "kernels/params_layout.hpp"
@@ -104,6 +107,43 @@ TEST(Parameters, OfDepthwiseConvolutions) {
   EXPECT_EQ(d.strips, 240u);
   EXPECT_EQ(d.band_lines, 5u);
   EXPECT_EQ(d.band_strips, 40u);
+}
+
+// Nothing of it is in the place of anything else: addresses, the pitch, geometry, then the visitor's fields
+TEST(Parameters, OfDepthwiseConvolutionsAreTheirOwn) {
+  const Conv2d conv{.n = 1, .h = 8, .w = 8, .c = 24, .k = 24, .r = 3, .s = 3, .pad = {1, 1, 1, 1}, .groups = 24};
+  sm90_depthwise::DepthwisePlan p;
+  p.images = 1, p.rows = 64, p.tiles_m = 2, p.tiles_n = 3, p.tiles = 6;
+  p.config.strip = {.lines = 5, .pixels = 4, .channels = 4, .taps_h = 3, .taps_w = 3};
+  const std::array<int, 5> memory{};
+  Tensors at{
+      .activation = {&memory[0], 0}, .filter = {&memory[1], 1}, .output = {&memory[2], 2}, .side = {&memory[3], 3}};
+  at.fields.add(reinterpret_cast<std::uintptr_t>(&memory[4]), 4);
+  for (const std::int64_t pitch : {0, 40}) {
+    at.output_pitch = pitch;
+    Parameter to;
+    to.bytes.at<DepthwiseParams>().geometry = sm90_depthwise::geometry(conv, p);
+    sm90_depthwise::fill(to, conv, p, at);
+    const DepthwiseParams& found = to.bytes.at<DepthwiseParams>();
+    EXPECT_TRUE(to.maps.empty()) << "no TMA";
+    const auto image = to.bytes.at<DepthwiseImage>(offsetof(DepthwiseParams, image));
+    const auto output = to.bytes.at<PitchedOutput>(offsetof(DepthwiseParams, output));
+    EXPECT_EQ(image.memory, &memory[0]);
+    EXPECT_EQ(to.bytes.at<DepthwiseFilter>(offsetof(DepthwiseParams, filter)).memory, &memory[1]);
+    EXPECT_EQ(output.memory, &memory[2]);
+    EXPECT_EQ(output.pitch, pitch == 0 ? 24u : 40u);
+    EXPECT_EQ(found.side_memory, &memory[3]);
+    EXPECT_EQ(found.geometry.channels, 24);
+    EXPECT_EQ(found.geometry.tiles_n, 3);
+    EXPECT_EQ(to.bytes.at<const int*>(sizeof(DepthwiseParams)), &memory[4]);
+    std::vector<std::size_t> slots;
+    for (const Site& site : to.sites) slots.push_back(site.slot);
+    EXPECT_EQ(slots, (std::vector<std::size_t>{0, 1, 2, 3, 4}));
+  }
+  EXPECT_EQ(sm90_depthwise::parameter_bytes(0), sizeof(DepthwiseParams) + 64);
+  EXPECT_EQ(sm90_depthwise::parameter_bytes(1), sizeof(DepthwiseParams) + 64);
+  EXPECT_EQ(sm90_depthwise::parameter_bytes(9), sizeof(DepthwiseParams) + 128);
+  EXPECT_THROW(sm90_depthwise::parameter_bytes(most_fields + 1), Unsupported);
 }
 
 // Exact for every number below 2^31
