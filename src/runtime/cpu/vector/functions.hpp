@@ -26,12 +26,12 @@ UNISONO_FUNCTION(logarithm, log, u10)
 UNISONO_FUNCTION(logarithm1p, log1p, u10)
 UNISONO_FUNCTION(exponential_m1, expm1, u10)
 UNISONO_FUNCTION(tangent_h, tanh, u10)
-UNISONO_FUNCTION(error_function, erf, u10)
 UNISONO_FUNCTION(sine, sin, u10)
 UNISONO_FUNCTION(cosine, cos, u10)
 #undef UNISONO_FUNCTION
 inline F power(F x, F y) { return (F)UNISONO_SLEEF_F(pow, u10)(x, y); }
 inline D power(D x, D y) { return (D)UNISONO_SLEEF_D(pow, u10)(x, y); }
+inline D error_function(D x) { return (D)UNISONO_SLEEF_D(erf, u10)(x); }
 inline D exponential(D x) { return (D)UNISONO_SLEEF_D(exp, u10)(x); }
 
 // p·2^n for a whole number n in [-252, 254], exact unless the result is subnormal
@@ -65,6 +65,30 @@ inline F exponential(F x) { return exponential_in_range(at_most(at_least(x, -110
 // e^-|x|
 inline F exponential_down(F x) { return exponential_in_range(at_least(with_sign(x, splat<F>(-0.0)), -110.0f)); }
 inline D exponential_down(D x) { return exponential(-magnitude(x)); }
+
+// Below 1 x + x·P(x²), else 1 − e^−Q(|x|) with Q ≈ −ln erfc, which no float tells from 1 from 3.95 on. P and Q are
+// near-minimax (relative error of the result 2^-29 and 2^-35); at most 1.3·u in all.
+inline F error_function(F x) {
+  const F square = x * x;
+  F p = splat<F>(7.853857823647559e-05);
+  p = multiply_add(p, square, splat<F>(-0.0008010192541405559));
+  p = multiply_add(p, square, splat<F>(0.005188327748328447));
+  p = multiply_add(p, square, splat<F>(-0.026853810995817184));
+  p = multiply_add(p, square, splat<F>(0.1128358542919159));
+  p = multiply_add(p, square, splat<F>(-0.3761262595653534));
+  p = multiply_add(p, square, splat<F>(0.12837916612625122));
+  const F size = magnitude(x), t = at_most(size, 3.95f);
+  F q = splat<F>(2.1686850232072175e-05);
+  q = multiply_add(q, t, splat<F>(-0.0004413363931234926));
+  q = multiply_add(q, t, splat<F>(0.004204561933875084));
+  q = multiply_add(q, t, splat<F>(-0.025208257138729095));
+  q = multiply_add(q, t, splat<F>(0.10841857641935349));
+  q = multiply_add(q, t, splat<F>(0.6332198977470398));
+  q = multiply_add(q, t, splat<F>(1.1295784711837769));
+  q = multiply_add(q, t, splat<F>(-0.00018804031424224377));
+  const F far = with_sign(1.0f - exponential_in_range(-q), sign_of(x));
+  return size >= 1.0f ? far : multiply_add(x, p, x);  // of NaN the latter, NaN
+}
 
 template <class V>
 inline V larger(V x, V y) {  // NaN if either is
