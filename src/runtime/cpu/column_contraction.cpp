@@ -21,12 +21,21 @@ constexpr std::int64_t most_rows = 64;
 constexpr std::int64_t part_floats =
     32 << 10;                             // of the right operand in a part, about: parts follow from extents alone
 constexpr std::int64_t column_step = 64;  // what a kernel computes at once
+constexpr std::int64_t vector_floats = 16;
 
-// Columns of a part: what is read for one chain of products should be worth a call
-std::int64_t part_width(const Gemm& g) {
+// How many parts: what is read for one chain of products should be worth a call, and parts that two threads share
+// should take the same time
+std::int64_t part_count(const Gemm& g) {
   const std::int64_t whole = part_floats / g.k / column_step * column_step;
   const std::int64_t chain = std::min(2 * column_step, g.n / 2 / column_step * column_step);
-  return std::max({column_step, whole, chain});
+  const std::int64_t parts = g.n / std::max({column_step, whole, chain});
+  return parts < 2 ? 2 : parts - parts % 2;
+}
+
+// The first column of a part; parts differ by at most one vector, and the last one by columns that fill none
+std::int64_t first_column(const Gemm& g, std::int64_t part, std::int64_t parts) {
+  const std::int64_t vectors = (g.n + vector_floats - 1) / vector_floats;
+  return std::min(g.n, part * vectors / parts * vector_floats);
 }
 
 class ColumnContraction final : public AccumulatorSource {
@@ -46,7 +55,7 @@ class ColumnContraction final : public AccumulatorSource {
   void compute_part(const Arguments& arguments, std::int64_t part, const float* bias, float* acc,
                     std::byte* worker_scratch) const override;
   std::string describe() const override {
-    return fmt::format("oneDNN f32, {}{}; right operand packed once, in {} parts of {} columns", implementation_,
+    return fmt::format("oneDNN f32, {}{}; right operand packed once, in {} parts of up to {} columns", implementation_,
                        with_bias_ ? ", bias added" : "", parts_.size(), width_);
   }
 
@@ -58,7 +67,7 @@ class ColumnContraction final : public AccumulatorSource {
     AlignedBuffer weights;
   };
   struct Part {
-    std::int64_t first = 0;
+    std::int64_t first = 0, columns = 0;
     std::vector<Terms> terms;
   };
   const float* source_of(const ConstTensorView& a, std::byte* packed) const;
@@ -67,11 +76,11 @@ class ColumnContraction final : public AccumulatorSource {
 
   Gemm g_;
   bool with_bias_;
-  std::int64_t width_;
-  std::int64_t chain_;  // terms that a kernel adds up one after the other
+  std::int64_t width_ = 0;  // of the widest part
+  std::int64_t chain_;      // terms that a kernel adds up one after the other
   std::vector<Part> parts_;
   std::string implementation_;
-  std::size_t scratchpad_ = 0, packed_input_, further_sums_;
+  std::size_t scratchpad_ = 0, packed_input_, further_sums_ = 0;
   const VectorUnit& unit_;
 };
 
@@ -79,21 +88,24 @@ ColumnContraction::ColumnContraction(const Gemm& g, bool with_bias, const Compil
                                      const VectorUnit& unit)
     : g_(g),
       with_bias_(with_bias),
-      width_(part_width(g)),
       chain_(chain_length(g.k)),
       packed_input_(aligned_size(static_cast<std::size_t>(g.m * g.k) * sizeof(float))),
-      further_sums_(g.k > chain_ ? aligned_size(static_cast<std::size_t>(g.m * width_) * sizeof(float)) : 0),
       unit_(unit) {
   checked_strides(*options.constant_filter, shape_b(Contraction(g)), accepted_dtypes(g.dtype_b),
                   "the constant right operand (constant_filter)");
   const auto* b = static_cast<const float*>(options.constant_filter->data);
-  for (std::int64_t first = 0; first < g.n; first += width_)
-    parts_.push_back(make_part(first, std::min(width_, g.n - first), b));
+  const std::int64_t parts = part_count(g);
+  for (std::int64_t p = 0; p < parts; ++p) {
+    const std::int64_t first = first_column(g, p, parts), columns = first_column(g, p + 1, parts) - first;
+    width_ = std::max(width_, columns);
+    parts_.push_back(make_part(first, columns, b));
+  }
+  if (g.k > chain_) further_sums_ = aligned_size(static_cast<std::size_t>(g.m * width_) * sizeof(float));
 }
 
 ColumnContraction::Part ColumnContraction::make_part(std::int64_t first, std::int64_t columns, const float* b) {
   Part part;
-  part.first = first;
+  part.first = first, part.columns = columns;
   for (std::int64_t from = 0; from < g_.k; from += chain_)
     part.terms.push_back(make_terms(first, columns, from, std::min(chain_, g_.k - from), b));
   return part;
@@ -106,7 +118,7 @@ ColumnContraction::Terms ColumnContraction::make_terms(std::int64_t first, std::
   const dnnl::primitive_attr attr = with_own_scratchpad();
   const memory::desc bias =
       with_bias_ && from == 0 ? memory::desc({1, columns}, type, memory::format_tag::ab) : memory::desc();
-  const dnnl::matmul::primitive_desc d(dnnl_engine(), memory::desc({g_.m, count}, type, memory::format_tag::ab),
+  const dnnl::matmul::primitive_desc d(dnnl_engine(), memory::desc({g_.m, count}, type, memory::dims{g_.k, 1}),
                                        memory::desc({count, columns}, type, memory::format_tag::any), bias,
                                        memory::desc({g_.m, columns}, type, memory::dims{from == 0 ? g_.n : columns, 1}),
                                        attr);
@@ -128,34 +140,30 @@ ColumnContraction::Terms ColumnContraction::make_terms(std::int64_t first, std::
   return terms;
 }
 
-// The left operand as dense matrices (m, chain), one for each chain: in place if it stands so in memory
+// The left operand as a dense matrix: in place if it stands so in memory
 const float* ColumnContraction::source_of(const ConstTensorView& a, std::byte* packed) const {
   const auto strides = a.strides.empty() ? row_major_strides(a.shape) : a.strides;
   const auto* source = static_cast<const float*>(a.data);
-  if ((g_.k == 1 || strides[2] == 1) && (g_.m == 1 || (strides[1] == g_.k && chain_ == g_.k))) return source;
+  if ((g_.k == 1 || strides[2] == 1) && (g_.m == 1 || strides[1] == g_.k)) return source;
   auto* target = reinterpret_cast<float*>(packed);
-  for (std::int64_t from = 0; from < g_.k; from += chain_) {
-    const std::int64_t count = std::min(chain_, g_.k - from);
-    for (std::int64_t i = 0; i < g_.m; ++i, target += count)
-      load_floats(unit_, source + i * strides[1] + from * strides[2], DType::f32, strides[2],
-                  static_cast<std::size_t>(count), target);
-  }
-  return reinterpret_cast<const float*>(packed);
+  for (std::int64_t i = 0; i < g_.m; ++i)
+    load_floats(unit_, source + i * strides[1], DType::f32, strides[2], static_cast<std::size_t>(g_.k),
+                target + i * g_.k);
+  return target;
 }
 
 void ColumnContraction::compute_part(const Arguments& arguments, std::int64_t part, const float* bias, float* acc,
                                      std::byte* worker_scratch) const {
   const float* source = source_of(arguments.left, worker_scratch + scratchpad_);
   const Part& p = parts_[static_cast<std::size_t>(part)];
-  const std::int64_t columns = std::min(width_, g_.n - p.first);
   auto* further = reinterpret_cast<float*>(worker_scratch + scratchpad_ + packed_input_);
   for (const Terms& t : p.terms) {
     const bool is_first = t.from == 0;
-    t.call({source + g_.m * t.from, t.weights.data(), bias && is_first ? bias + p.first : nullptr,
+    t.call({source + t.from, t.weights.data(), bias && is_first ? bias + p.first : nullptr,
             is_first ? acc + p.first : further, worker_scratch});
     // not by oneDNN: its product of one row goes on from what it adds to, as one chain
     for (std::int64_t i = 0; !is_first && i < g_.m; ++i)
-      for (std::int64_t j = 0; j < columns; ++j) acc[i * g_.n + p.first + j] += further[i * columns + j];
+      for (std::int64_t j = 0; j < p.columns; ++j) acc[i * g_.n + p.first + j] += further[i * p.columns + j];
   }
 }
 

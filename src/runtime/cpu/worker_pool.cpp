@@ -240,7 +240,7 @@ void WorkerPool::for_each(int threads, std::int64_t tasks, const std::function<v
     entry.splice(entry.end(), open_, std::find(open_.begin(), open_.end(), &loop));
   }
   const auto alone = [&] { return loop.inside.load(std::memory_order_acquire) == 0; };
-  spin(alone, patience);
+  spin(alone, series_.load(std::memory_order_relaxed) > 0 ? patience_in_series : patience);
   std::unique_lock lock(loop.mutex);  // taken even if alone: the last helper may still hold it
   loop.left.wait(lock, alone);
   if (loop.error) std::rethrow_exception(loop.error);
