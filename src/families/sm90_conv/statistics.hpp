@@ -12,7 +12,8 @@ struct NoStatistics {
   bool operator==(const NoStatistics&) const = default;
 };
 
-/// Of what CTAs exchange unless a family says otherwise: count, mean and M2 (kernels/unisono/exchange/moments.cuh).
+/// What a message of CTAs holds unless a family says otherwise: count, mean and M2
+/// (kernels/unisono/exchange/moments.cuh).
 inline constexpr int floats_of_moments = 3;
 
 /// Accumulators wait in registers for the statistics of their image, which CTAs exchange.
