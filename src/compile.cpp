@@ -2,19 +2,18 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <iterator>
 #include <utility>
 
 #include "ir/batch_view.hpp"
 #include "ir/extent_arithmetic.hpp"
-#include "ir/resampled_stores.hpp"
+#include "ir/store_forms.hpp"
 #include "jit/jit.hpp"
 #include "lower/lower.hpp"
 #include "passes/partition.hpp"
 #include "plan/spare_sms.hpp"
 #include "runtime/common/names.hpp"
 #include "runtime/cpu/backend.hpp"
+#include "runtime/cpu/head_store.hpp"
 #include "runtime/cpu/resampled_stores.hpp"
 #include "runtime/cuda/backend.hpp"
 #include "unisono/contraction.hpp"
@@ -27,16 +26,16 @@ namespace unisono {
 namespace {
 
 Executable compile_cpu(const Contraction& contraction, const Graph& graph, const CompileOptions& options) {
-  if (options.head.any())
-    throw UserError("CompileOptions::head: the CPU device computes nothing beside the stores; give Device::cuda");
   // passes: normalisations become reductions, operations are fused, what nothing needs is dropped; then stages, so that
   // a reduction over rows is complete before it is used
-  const ir::SplitStores stores = ir::split_stores(graph);
-  const Graph optimised = lower::optimised(stores.graph, options);
+  const Graph others = ir::without_head(graph), whole = ir::split_stores(others).graph;
+  const CompileOptions own = runtime::restricted(options, runtime::operand_names(whole));
+  const Graph optimised = lower::optimised(whole, own);
   const passes::Partition stages = passes::partition(optimised);
-  // runtime: tiles, programs, the contraction's primitives; pooled and enlarged stores behind them
-  auto whole = cpu::build(contraction, stores.graph, optimised, stages, options);
-  return Executable(cpu::with_resampled_stores(std::move(whole), contraction, graph));
+  // runtime: tiles, programs, the contraction's primitives; other forms of stores, and a head, behind them
+  auto made = cpu::build(contraction, whole, optimised, stages, own);
+  made = cpu::with_resampled_stores(std::move(made), contraction, others, options);
+  return Executable(cpu::with_head_store(std::move(made), contraction, graph, options));
 }
 
 Executable compile_cuda(const Contraction& contraction, const Graph& graph, const CompileOptions& options) {
@@ -62,9 +61,11 @@ Executable compile(const Contraction& contraction, const Graph& graph, const Com
   verify(graph);
   ir::check_forms(graph, contraction);
   ir::check_extent_arithmetic(graph, space);
-  std::vector<std::string> operands = runtime::operand_names(graph);
-  std::ranges::copy(runtime::operand_names(options.head.graph), std::back_inserter(operands));
-  runtime::check_storage(options, operands);
+  for (const Store& s : graph.stores)
+    if (s.head)
+      ir::check_extent_arithmetic(s.head->graph,
+                                  extents(ir::head_contraction(contraction, s.head->channels, DType::f32)));
+  runtime::check_storage(options, runtime::operand_names(graph));
 
   switch (options.device) {
     case Device::cpu: return compile_cpu(contraction, graph, options);

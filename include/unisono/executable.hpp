@@ -12,7 +12,6 @@
 
 #include "unisono/contraction.hpp"
 #include "unisono/graph.hpp"
-#include "unisono/head.hpp"
 #include "unisono/plan.hpp"
 #include "unisono/tensor.hpp"
 
@@ -48,8 +47,6 @@ struct CompileOptions {
   bool tuned = true;
   /// Scalar operands that are bound as tensors in the GPU's memory.
   std::set<std::string> device_scalars = {};
-  /// A 1x1 convolution, or product, of the [m,n] store that the kernel writes last, which it computes as well.
-  Head head = {};
   /// Transcendental functions as accurate as for f32 outputs, also where the output has 16 bits.
   bool accurate = false;
   /// SMs that kernels of the tensor cores leave to others: communication, another process under MPS, a green context.
@@ -69,7 +66,7 @@ struct Arguments {
   ConstTensorView left = {}, right = {};                 ///< of a product; of a convolution they stay empty
   std::map<std::string, ConstTensorView> operands = {};  ///< tensors and scalars by pointer
   std::map<std::string, double> scalars = {};            ///< scalars by value
-  std::map<std::string, TensorView> outputs = {};        ///< by the name of the store, or in CompileOptions::head
+  std::map<std::string, TensorView> outputs = {};        ///< by the name of the store
 
   /// What this contraction multiplies, of shape_a() and shape_b(): left and right, or image and filter.
   ConstTensorView& a(const Contraction& contraction) {

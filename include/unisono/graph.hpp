@@ -122,26 +122,33 @@ struct Node {
   std::string name;  ///< name in the text form; may be empty. No part of the meaning.
 };
 
-/// What a store writes of its value. The forms beside `whole` are of [m,n] values of a convolution, which are images,
-/// and have the layout of the whole; odd extents lose their last row or column when they are pooled.
+/// What a store writes of its value. The forms beside `whole` are of [m,n] values and have the layout of the whole.
+/// Those that are pooled or enlarged are of a convolution, whose values are images; odd extents lose their last row or
+/// column when they are pooled.
 enum class StoreForm : std::uint8_t {
   whole,
   max_pool_2x2,  ///< the largest of each 2x2 pixels, (N, P/2, Q/2, K); NaN if one is
   enlarge_2x2,   ///< each pixel four times, (N, 2P, 2Q, K)
+  scratch,       ///< of a head: the whole value's memory must be bound, and its contents are unspecified afterwards
+  head,          ///< a second, small contraction of the value: Store::head
 };
 
 /// Name in the text form ("max_pool_2x2"); empty for whole.
 std::string_view to_string(StoreForm form);
 
+struct Head;
+
 /// An output: the value is rounded to `dtype` and written with its own axes ([m,n], [n], [b,n], [b,g], [m], []).
 ///
 /// A graph may have one pooled and one enlarged store, of one value and one floating-point dtype. That value is stored
-/// whole too, in that dtype; only the enlarged store may do without, if there is no pooled one.
+/// whole too, in that dtype; only the enlarged store may do without, if there is no pooled one. It may have one head,
+/// of a value that one other store writes whole or has as scratch: in that store's dtype, which is floating-point.
 struct Store {
   ValueId value{};
   DType dtype = DType::f32;
   std::string name;
   StoreForm form = StoreForm::whole;
+  std::shared_ptr<const Head> head = {};  ///< with StoreForm::head
 };
 
 /// A user-defined elementwise function.
@@ -161,6 +168,22 @@ struct Graph {
   std::map<std::string, std::shared_ptr<const UserFunction>> functions;
 
   const Node& operator[](ValueId id) const { return nodes[id]; }
+};
+
+/// Most channels of a head; more are a contraction of their own.
+inline constexpr std::int64_t most_head_channels = 32;
+
+/// A 1x1 convolution of an [m,n] value (of a product: a product with its rows), in the dtype in which the value is
+/// stored. Sums are f32.
+struct Head {
+  std::int64_t channels = 0;  ///< of its result, 1 to most_head_channels
+  /// Operand (channels, 1, 1, K), with channels first (channels, K, 1, 1), of a product (channels, N): of the dtype of
+  /// the store that it multiplies.
+  std::string filter = {};
+  /// What follows the sums, which are its `acc`: elementwise operations, and operands [], [b], [n] or [b,n], n being
+  /// the head's channels. It has one whole store, [m,n], of the name and dtype of the head's own. All other names are
+  /// none of the main graph's.
+  Graph graph = {};
 };
 
 /// True if the nodes of one graph can be paired one to one with those of the other so that op, dtype, axes, attributes

@@ -11,7 +11,6 @@
 #include "unisono/executable.hpp"
 #include "unisono/explain.hpp"
 #include "unisono/graph.hpp"
-#include "unisono/head.hpp"
 #include "unisono/network.hpp"
 #include "unisono/onnx.hpp"
 #include "unisono/pack.hpp"

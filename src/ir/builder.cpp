@@ -12,6 +12,7 @@
 #include "ir/names.hpp"
 #include "ir/op_table.hpp"
 #include "ir/spelling.hpp"
+#include "ir/store_forms.hpp"
 #include "unisono/error.hpp"
 
 namespace unisono {
@@ -133,6 +134,8 @@ void GraphBuilder::define(UserFunction function) {
     throw UserError(fmt::format("function {} was given arity {}; expected 0 to 16", function.name, function.arity));
   if (!function.cpu && function.cuda_source.empty())
     throw UserError(fmt::format("function {} has neither a CPU callable nor CUDA text", function.name));
+  if (ir::is_store_form(function.name))
+    throw UserError(fmt::format("function {} has the name of a form of a store; choose another", function.name));
   if (graph_.functions.contains(function.name))
     throw UserError(fmt::format("function {} is defined twice", function.name));
   if (operands_.contains(function.name))
@@ -150,27 +153,39 @@ std::optional<Value> GraphBuilder::call(const std::string& function, const std::
 }
 
 void GraphBuilder::store(Value value, DType dtype, std::string name) {
-  add_store({value, StoreForm::whole}, dtype, std::move(name));
+  add_store(value, dtype, std::move(name), StoreForm::whole);
 }
 
 void GraphBuilder::store(FormedValue formed, DType dtype, std::string name) {
-  add_store(formed, dtype, std::move(name));
+  if (formed.form != StoreForm::head) return add_store(formed.value, dtype, std::move(name), formed.form);
+  if (name.empty()) name = fmt::format("out{}", graph_.stores.size());
+  GraphBuilder own;
+  own.graph_.functions = graph_.functions;
+  own.store(formed.head.epilogue ? formed.head.epilogue(own) : own.acc(), dtype, std::move(name));
+  store_head(formed.value, {formed.head.channels, std::move(formed.head.filter), own.build()});
 }
 
-void GraphBuilder::add_store(const FormedValue& formed, DType dtype, std::string name) {
-  const Value& value = formed.value;
+void GraphBuilder::store_head(Value value, Head head) {
+  if (head.graph.stores.size() != 1)
+    throw UserError(fmt::format("a head was given a graph with {} stores; expected one", head.graph.stores.size()));
+  const Store result = head.graph.stores[0];
+  add_store(value, result.dtype, result.name, StoreForm::head, std::make_shared<const Head>(std::move(head)));
+}
+
+void GraphBuilder::add_store(Value value, DType dtype, std::string name, StoreForm form,
+                             std::shared_ptr<const Head> head) {
   if (&value.builder() != this) throw UserError("store was given a value of another GraphBuilder");
   const Node& node = value.node();
   if (node.op == Op::call && !graph_.functions.at(node.attr.name)->returns_value)
     throw UserError(fmt::format("store of {}, which returns nothing", node.attr.name));
   if (!ir::is_supported(dtype))
     throw UserError(fmt::format("store as {}: the fp8 types are reserved and cannot be written yet", to_string(dtype)));
-  if (name.empty() && formed.form == StoreForm::whole) name = node.op == Op::operand ? node.attr.name : node.name;
+  if (name.empty() && form == StoreForm::whole) name = node.op == Op::operand ? node.attr.name : node.name;
   if (name.empty()) name = fmt::format("out{}", graph_.stores.size());
   ir::check_identifier(name, "store");
   if (store_names_.contains(name))
     throw UserError(fmt::format("store {} is written twice; give one of them another name", name));
-  graph_.stores.push_back({value.id(), dtype, name, formed.form});
+  graph_.stores.push_back({value.id(), dtype, name, form, std::move(head)});
   try {
     store_names_.insert(std::move(name));
   } catch (...) {

@@ -101,7 +101,7 @@ class Lexer {
     const char c = text_[at_];
     if (c == '(' || c == '[') ++depth_;
     if ((c == ')' || c == ']') && depth_ > 0) --depth_;
-    if (std::string_view("+-*/<>=&|!()[],:").find(c) == std::string_view::npos) unexpected();
+    if (std::string_view("+-*/<>=&|!()[]{},:").find(c) == std::string_view::npos) unexpected();
     add(TokenKind::symbol, 1);
   }
 

@@ -5,6 +5,7 @@
 #include "ir/infer.hpp"
 #include "ir/op_table.hpp"
 #include "ir/parser.hpp"
+#include "ir/store_forms.hpp"
 #include "ir/suggest.hpp"
 
 namespace unisono::ir {
@@ -77,10 +78,9 @@ std::optional<Value> Parser::call() {
 
 void Parser::unknown_operation(const Token& name) const {
   const auto word = text(name);
-  if (values_.contains(word) || operands_.contains(word) || word == "acc")
+  if (scope_->values.contains(word) || scope_->operands.contains(word) || word == "acc")
     fail(name, fmt::format("'{}' is a value and cannot be called; is an operator missing?", word));
-  for (const StoreForm form : {StoreForm::max_pool_2x2, StoreForm::enlarge_2x2})
-    if (word == to_string(form)) fail(name, stands_alone(word));
+  if (is_store_form(word)) fail(name, stands_alone(word));
   std::vector<std::string_view> candidates{"index", "extent"};
   for (int i = 0; i < op_count; ++i)
     if (const auto op = static_cast<Op>(i); info(op).op_class != OpClass::leaf && op != Op::call)
@@ -104,7 +104,7 @@ Value Parser::coordinate_call(const Token& name) {
   const Token open = take();
   const Coordinate c = coordinate();
   close(open, ")");
-  return text(name) == "index" ? builder_.index(c) : builder_.extent(c);
+  return text(name) == "index" ? scope_->builder.index(c) : scope_->builder.extent(c);
 }
 
 std::optional<Value> Parser::user_call(const Token& name) {
@@ -115,7 +115,7 @@ std::optional<Value> Parser::user_call(const Token& name) {
     if (!accept(",")) break;
   }
   close(open, ")");
-  const auto value = located(name, [&] { return builder_.call(std::string(text(name)), inputs); });
+  const auto value = located(name, [&] { return scope_->builder.call(std::string(text(name)), inputs); });
   check_size(name);
   return value;
 }

@@ -98,12 +98,12 @@ Value Parser::name() {
   if (word == "acc") {
     take();
     if (at_symbol("[")) fail(peek(), "acc takes no axes: it is always [m,n]");
-    return builder_.acc();
+    return scope_->builder.acc();
   }
   if (at_symbol("[", 1)) return operand_use();
   take();
-  if (const auto it = values_.find(word); it != values_.end()) return it->second.value;
-  if (const auto it = operands_.find(word); it != operands_.end()) return it->second.value;
+  if (const auto it = scope_->values.find(word); it != scope_->values.end()) return it->second.value;
+  if (const auto it = scope_->operands.find(word); it != scope_->operands.end()) return it->second.value;
   unknown_name(token);
 }
 
@@ -111,12 +111,12 @@ Value Parser::operand_use() {
   const Token token = take();
   std::string name(text(token));
   located(token, [&] { check_identifier(name, "operand"); });
-  if (values_.contains(name))
+  if (scope_->values.contains(name))
     fail(token, fmt::format("'{0}' is a value, and only operands take axes; write {0}", name));
   if (functions_.contains(name)) fail(token, fmt::format("'{0}' is a function; call it: {0}(...)", name));
   const Axes axes = subscript();
-  const Value value = counted(token, located(token, [&] { return builder_.operand(name, axes); }));
-  operands_.emplace(std::move(name), Named{value, token.span});
+  const Value value = counted(token, located(token, [&] { return scope_->builder.operand(name, axes); }));
+  scope_->operands.emplace(std::move(name), Named{value, token.span});
   return value;
 }
 
@@ -140,7 +140,7 @@ Axes Parser::subscript() {
 
 Value Parser::constant() {
   const Token token = peek();
-  return counted(token, builder_.constant(signed_number("a constant")));
+  return counted(token, scope_->builder.constant(signed_number("a constant")));
 }
 
 double Parser::signed_number(std::string_view what) {
@@ -192,9 +192,11 @@ void Parser::unknown_name(const Token& token) const {
     fail(token, fmt::format("'{0}' is a function; call it: {0}(...)", word));
   if (word == "index" || word == "extent") fail(token, fmt::format("{0} needs a coordinate: {0}(m)", word));
   if (is_reserved(word)) fail(token, fmt::format("'{}' is a word of the text form and no value", word));
+  if (scope_ != &main_ && (main_.values.contains(word) || main_.operands.contains(word)))
+    fail(token, fmt::format("'{}' is of the main graph; a head reads its own acc and operands of its own", word));
   std::vector<std::string_view> candidates{"acc", "inf", "nan"};
-  for (const auto& [name, named] : values_) candidates.push_back(name);
-  for (const auto& [name, named] : operands_) candidates.push_back(name);
+  for (const auto& [name, named] : scope_->values) candidates.push_back(name);
+  for (const auto& [name, named] : scope_->operands) candidates.push_back(name);
   for (int i = 0; i < op_count; ++i)
     if (const auto called = info(static_cast<Op>(i)).name; op_from_name(called)) candidates.push_back(called);
   const auto meant = nearest(word, candidates);

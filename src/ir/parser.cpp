@@ -28,13 +28,14 @@ std::string_view checked_size(std::string_view text) {
 }  // namespace
 
 std::string stands_alone(std::string_view form) {
-  return fmt::format("{0} is a form of a store, no operation: store {0}(y) as p", form);
+  return fmt::format("{0} is a form of a store, no operation: store {0}(y{1}) as p", form,
+                     form == "head" ? ", filter, channels=8" : "");
 }
 
 Parser::Parser(std::string_view text, const std::vector<UserFunction>& functions)
-    : source_(checked_size(text)), tokens_(tokenize(source_)) {
+    : source_(checked_size(text)), tokens_(tokenize(source_)), defined_(functions) {
   for (const UserFunction& f : functions) {
-    builder_.define(f);
+    scope_->builder.define(f);
     functions_.insert(f.name);
   }
 }
@@ -48,7 +49,7 @@ Graph Parser::run() {
     statement();
     end_of_statement();
   }
-  return located(peek(), [&] { return builder_.build(); });
+  return located(peek(), [&] { return scope_->builder.build(); });
 }
 
 void Parser::statement() {
@@ -73,7 +74,7 @@ void Parser::no_statement(const Token& first) const {
 }
 
 void Parser::end_of_statement() {
-  if (peek().kind == TokenKind::newline || peek().kind == TokenKind::end) return;
+  if (ends_statement()) return;
   if (at_word("as")) fail(peek(), "'as NAME' stands in a store, before ': dtype'");
   fail(peek(), fmt::format("expected an operator or the end of the line, found {}", found(peek())));
 }
@@ -82,7 +83,7 @@ void Parser::end_of_statement() {
 std::string Parser::new_name(const Token& token, std::string_view what) const {
   std::string name(text(token));
   located(token, [&] { check_identifier(name, what); });
-  if (const auto it = values_.find(name); it != values_.end())
+  if (const auto it = scope_->values.find(name); it != scope_->values.end())
     fail(token, fmt::format("'{}' was assigned in line {}; a name is assigned once, so choose another", name,
                             source_.place(it->second.place.offset).line));
   if (functions_.contains(name)) fail(token, fmt::format("'{}' is a function; choose another name", name));
@@ -96,12 +97,12 @@ void Parser::assignment() {
   std::string name = new_name(token, "value");
   take();  // =
   const Value value = expression();
-  if (const auto it = operands_.find(name); it != operands_.end())
+  if (const auto it = scope_->operands.find(name); it != scope_->operands.end())
     fail(token, fmt::format("'{}' is an operand (line {}); choose another name for the value", name,
                             source_.place(it->second.place.offset).line));
   const Node& node = value.node();
   if (info(node.op).op_class != OpClass::leaf && node.name.empty()) value.named(name);
-  values_.emplace(std::move(name), Named{value, token.span});
+  scope_->values.emplace(std::move(name), Named{value, token.span});
 }
 
 // operand NAME[axes] : dtype = default
@@ -109,15 +110,15 @@ void Parser::operand_declaration() {
   take();  // operand
   const Token token = identifier("the operand's name");
   std::string name = new_name(token, "operand");
-  if (const auto it = operands_.find(name); it != operands_.end())
+  if (const auto it = scope_->operands.find(name); it != scope_->operands.end())
     fail(token, fmt::format("operand '{}' stands already in line {}; declare it once, before its first use", name,
                             source_.place(it->second.place.offset).line));
   const Axes axes = at_symbol("[") ? subscript() : axes::scalar;
   OperandOptions options;
   if (accept(":")) options.storage = dtype();
   if (accept("=")) options.default_value = signed_number("the default");
-  const Value value = counted(token, located(token, [&] { return builder_.operand(name, axes, options); }));
-  operands_.emplace(std::move(name), Named{value, token.span});
+  const Value value = counted(token, located(token, [&] { return scope_->builder.operand(name, axes, options); }));
+  scope_->operands.emplace(std::move(name), Named{value, token.span});
 }
 
 // The name that an output gets from its expression, if that is a name alone or an operand with its axes: tokens
@@ -134,34 +135,53 @@ std::string_view Parser::name_of_expression(std::size_t begin) const {
   return at_ == begin + 1 || only_subscript() ? text(first) : std::string_view();
 }
 
-// expression, or FORM(expression)
-FormedValue Parser::stored_value() {
-  for (const StoreForm form : {StoreForm::max_pool_2x2, StoreForm::enlarge_2x2}) {
+// FORM(expression), if that is what stands here
+std::optional<FormedValue> Parser::formed_value() {
+  for (const StoreForm form : {StoreForm::max_pool_2x2, StoreForm::enlarge_2x2, StoreForm::scratch}) {
     if (!at_word(to_string(form)) || !at_symbol("(", 1)) continue;
     const Token word = take(), open = take();
     const Value image = expression();
     close(open, ")");
-    if (!at_word("as") && !at_symbol(":") && peek().kind != TokenKind::newline && peek().kind != TokenKind::end)
-      fail(word, stands_alone(to_string(form)));
-    return {image, form};
+    stands_alone_after(word);
+    return FormedValue{image, form};
   }
-  return {expression(), StoreForm::whole};
+  return std::nullopt;
 }
 
-// store expression (as NAME)? (: dtype)?
-void Parser::store_statement() {
-  const Token start = take();
-  const std::size_t begin = at_;
-  const FormedValue value = stored_value();
-  std::string name(value.form == StoreForm::whole ? name_of_expression(begin) : std::string_view());
-  Token place = start;
+// Nothing of an expression may follow a form of a store
+void Parser::stands_alone_after(const Token& form) const {
+  if (at_word("as") || at_symbol(":") || ends_statement()) return;
+  fail(form, stands_alone(text(form)));
+}
+
+bool Parser::ends_statement() const {
+  return peek().kind == TokenKind::newline || peek().kind == TokenKind::end || (scope_ != &main_ && at_symbol("}"));
+}
+
+// (as NAME)? (: dtype)?, with the name and dtype that it has otherwise
+Parser::StoredAs Parser::stored_as(const Token& start, std::string_view name, DType type) {
+  StoredAs as{start, std::string(name), type};
   if (at_word("as")) {
     take();
-    place = identifier("the output's name");
-    name = text(place);
+    as.place = identifier("the output's name");
+    as.name = text(as.place);
   }
-  const DType t = accept(":") ? dtype() : value.value.dtype();
-  located(place, [&] { builder_.store(value, t, name); });
+  if (accept(":")) as.type = dtype();
+  return as;
+}
+
+// store (expression | FORM(expression)) (as NAME)? (: dtype)?
+void Parser::store_statement() {
+  const Token start = take();
+  if (at_word("head") && at_symbol("(", 1)) return head_statement(start);
+  const std::size_t begin = at_;
+  if (const auto formed = formed_value()) {
+    const StoredAs as = stored_as(start, "", formed->value.dtype());
+    return located(as.place, [&] { scope_->builder.store(*formed, as.type, as.name); });
+  }
+  const Value value = expression();
+  const StoredAs as = stored_as(start, name_of_expression(begin), value.dtype());
+  located(as.place, [&] { scope_->builder.store(value, as.type, as.name); });
 }
 
 void Parser::bare_call() {

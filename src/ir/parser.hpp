@@ -1,6 +1,6 @@
 #pragma once
 /// Recursive descent over the text form, which drives a GraphBuilder. Statements are in parser.cpp, expressions in
-/// parse_expression.cpp, calls in parse_call.cpp.
+/// parse_expression.cpp, calls in parse_call.cpp, heads in parse_head.cpp.
 
 #include <algorithm>
 #include <concepts>
@@ -38,7 +38,18 @@ class Parser {
   void statement();
   void operand_declaration();
   void store_statement();
-  FormedValue stored_value();
+  std::optional<FormedValue> formed_value();
+  struct StoredAs {
+    Token place;  // of the name, or of the statement
+    std::string name;
+    DType type{};
+  };
+  StoredAs stored_as(const Token& start, std::string_view name, DType type);
+  void stands_alone_after(const Token& form) const;
+  bool ends_statement() const;
+  void head_statement(const Token& start);
+  std::int64_t head_channels();
+  Graph head_graph(const Token& open);
   void assignment();
   void bare_call();
   void end_of_statement();
@@ -121,15 +132,21 @@ class Parser {
   std::vector<Token> tokens_;
   std::size_t at_ = 0;
   int depth_ = 0;
-  GraphBuilder builder_;
   std::set<std::string, std::less<>> functions_;
+  const std::vector<UserFunction>& defined_;
 
   struct Named {
     Value value;
     Span place;  // of its first appearance
   };
-  std::map<std::string, Named, std::less<>> values_;
-  std::map<std::string, Named, std::less<>> operands_;
+  // A graph and the names in it
+  struct Scope {
+    GraphBuilder builder;
+    std::map<std::string, Named, std::less<>> values;
+    std::map<std::string, Named, std::less<>> operands;
+  };
+  Scope main_;
+  Scope* scope_ = &main_;  // main_, or within the braces of a head, that of its graph
 };
 
 }  // namespace unisono::ir

@@ -8,6 +8,7 @@
 #include "ir/names.hpp"
 #include "ir/op_table.hpp"
 #include "ir/spelling.hpp"
+#include "ir/store_forms.hpp"
 #include "unisono/error.hpp"
 #include "unisono/graph.hpp"
 
@@ -30,7 +31,7 @@ class Verifier {
         node(id);
     }
     stores();
-    forms();
+    ir::verify_store_forms(g_);
     effects();
   }
 
@@ -108,41 +109,6 @@ class Verifier {
         throw InternalError(fmt::format("store {}: {} returns nothing", s.name, g_[s.value].attr.name));
       if (!ir::is_supported(s.dtype)) throw InternalError(fmt::format("store {}: the fp8 types are reserved", s.name));
     }
-  }
-
-  // One pooled and one enlarged store at most, of one image, which is stored whole too or enlarged alone
-  void forms() const {
-    const Store* first = nullptr;
-    for (const Store& s : g_.stores) {
-      if (s.form == StoreForm::whole) continue;
-      if (s.form > StoreForm::enlarge_2x2) throw InternalError(fmt::format("store {} has no such form", s.name));
-      if (!(g_[s.value].axes == axes::mn))
-        refuse(s, fmt::format("is of a value with axes {}; expected [m,n]", to_string(g_[s.value].axes)));
-      if (!is_float(s.dtype))
-        refuse(s, fmt::format("has dtype {}; expected a floating-point type", to_string(s.dtype)));
-      if (first != nullptr && first->form == s.form)
-        refuse(s, fmt::format("is the second {} (the first is {}); a graph has one", to_string(s.form), first->name));
-      if (first != nullptr && (first->value != s.value || first->dtype != s.dtype))
-        refuse(s, fmt::format("differs from {} in its value or dtype; expected the same of both", first->name));
-      if (first == nullptr) first = &s;
-    }
-    if (first != nullptr) has_whole(*first);
-  }
-
-  void has_whole(const Store& made) const {
-    bool other_type = false, pooled = false;
-    for (const Store& s : g_.stores) {
-      if (s.form == StoreForm::whole && s.value == made.value && s.dtype == made.dtype) return;
-      other_type = other_type || (s.form == StoreForm::whole && s.value == made.value);
-      pooled = pooled || s.form == StoreForm::max_pool_2x2;
-    }
-    if (other_type || pooled)
-      refuse(made, fmt::format("needs a store of its value itself as {}; add it, or write {} alone",
-                               to_string(made.dtype), to_string(StoreForm::enlarge_2x2)));
-  }
-
-  [[noreturn]] static void refuse(const Store& s, const std::string& what) {
-    throw UserError(fmt::format("store {0} ({1}) {2}", s.name, to_string(s.form), what));
   }
 
   // Each call of a function that returns nothing is an effect, once

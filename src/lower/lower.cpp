@@ -6,11 +6,10 @@
 
 #include "families/interface/family.hpp"
 #include "families/interface/typed_override.hpp"
-#include "ir/resampled_stores.hpp"
+#include "ir/store_forms.hpp"
 #include "lower/request.hpp"
 #include "passes/passes.hpp"
 #include "plan/as_convolution.hpp"
-#include "plan/head.hpp"
 #include "plan/resampling.hpp"
 #include "unisono/error.hpp"
 
@@ -40,6 +39,11 @@ codegen::Kernel generate(const Problem& p, const families::Plan& plan) {
                                 .apart = p.apart});
 }
 
+plan::WantedHead wanted_head(const ir::SplitStores& stores) {
+  if (!stores.head) return {};
+  return {.head = *stores.head, .only = stores.only_head, .source = stores.head_source};
+}
+
 }  // namespace
 
 Graph optimised(const Graph& graph, const CompileOptions& options) {
@@ -59,10 +63,11 @@ Problem analyse(const Contraction& contraction, const Graph& graph, const Compil
   plan::Epilogue epilogue = plan::analyse(optimised(stores.graph, options), e);
   plan::resample(epilogue, {stores.pooled, stores.enlarged, stores.only_enlarged, stores.source}, contraction);
   epilogue.storage = options.storage;
-  plan::add_head(epilogue, options.head, contraction);
+  const plan::WantedHead head = wanted_head(stores);
+  plan::add_head(epilogue, head, contraction);
   if (further.moments.channels > 0) plan::store_moments(epilogue, further.moments, e.cols);
-  return {contraction,         graph,         options,       plan::as_convolution(contraction),
-          std::move(epilogue), further.apart, further.delays};
+  return {contraction,         graph, options,       plan::as_convolution(contraction),
+          std::move(epilogue), head,  further.apart, further.delays};
 }
 
 Lowered lower(Problem problem, const plan::Device& device) {

@@ -10,6 +10,7 @@
 #include "families/interface/plan.hpp"
 #include "jit/jit.hpp"
 #include "plan/epilogue.hpp"
+#include "plan/head.hpp"
 #include "plan/refusal.hpp"
 #include "tuning/choose.hpp"
 #include "unisono/executable.hpp"
@@ -29,7 +30,9 @@ struct Problem {
   Graph graph;              ///< as the caller wrote it
   CompileOptions options;
   plan::ConvTask task = Conv2d{};  ///< the contraction as the kernels see it
-  plan::Epilogue epilogue;         ///< the graph after the passes, analysed, with what `options` and Further ask of it
+  plan::Epilogue
+      epilogue;  ///< the graph after the passes, analysed, with its forms of stores and what Further asks of it
+  plan::WantedHead head = {};  ///< of the graph
   std::set<std::string> apart = {};
   bool delays = false;  ///< Further::delays
 };

@@ -3,11 +3,10 @@
 
 #include <cstdint>
 #include <string>
-#include <vector>
 
 #include "plan/epilogue.hpp"
 #include "unisono/contraction.hpp"
-#include "unisono/head.hpp"
+#include "unisono/graph.hpp"
 
 namespace unisono::plan {
 
@@ -19,24 +18,30 @@ struct HeadConfig {
   bool operator==(const HeadConfig&) const = default;
 };
 
+/// A head of a graph's store, as ir::split_stores() finds it.
+struct WantedHead {
+  Head head = {};  ///< no channels: there is none
+  /// The store's own values are not wanted. Its buffer must still be bound; it is used as scratch, and its contents are
+  /// unspecified afterwards.
+  bool only = false;
+  std::string source = {};  ///< the store's name; empty: whichever is the main one
+  bool any() const { return head.channels != 0; }
+};
+
 /// An epilogue's head, analysed.
 struct PlannedHead {
   std::int64_t channels = 0;
   std::string filter;  ///< name of its operand
   bool only = false;
-  Contraction contraction;            ///< of the main store's tensor with the filter
-  std::vector<std::string> operands;  ///< names, as the graph was written
+  Contraction contraction;  ///< of the main store's tensor with the filter
   Epilogue epilogue;
 };
 
-/// The product of the main store's tensor, of this type, with the filter. Throws Unsupported for products of a batch.
-Contraction head_contraction(const Contraction& main, std::int64_t channels, DType type);
-
 HeadConfig head_of(const Epilogue& epilogue);
 
-/// Adds a head to the epilogue, after resample(). Throws UserError for channels, names and operands that a head cannot
-/// have; Unsupported for graphs, stores and contractions that none can follow.
-void add_head(Epilogue& epilogue, const Head& wanted, const Contraction& contraction);
+/// Adds a head to the epilogue, after resample(). Throws Unsupported for graphs, stores and contractions that no kernel
+/// follows by a head, and if the main store is not the one that it multiplies.
+void add_head(Epilogue& epilogue, const WantedHead& wanted, const Contraction& contraction);
 
 /// "head 24 alone", for descriptions of a plan; empty for none.
 std::string to_string(const HeadConfig& head);

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "ir/resampled_stores.hpp"
+#include "ir/store_forms.hpp"
 #include "reference/nodes.hpp"
 #include "reference/operands.hpp"
 #include "reference/strided.hpp"
@@ -21,7 +21,7 @@ std::vector<std::int64_t> shape_of(const Axes& a, const Contraction& contraction
 }
 
 std::vector<std::int64_t> shape_of(const Graph& graph, const Store& store, const Contraction& contraction) {
-  if (store.form != StoreForm::whole) return ir::shape_of(store.form, contraction);
+  if (store.form != StoreForm::whole) return ir::shape_of(store, contraction);
   return shape_of(graph[store.value].axes, contraction);
 }
 
@@ -93,10 +93,12 @@ Agreement compare(const Values& expected, const Contraction& contraction, const 
   return a;
 }
 
-Agreement compare(const Values& expected, StoreForm form, const Contraction& contraction,
+Agreement compare(const Values& expected, const Store& store, const Contraction& contraction,
                   const ConstTensorView& actual) {
-  if (form == StoreForm::whole) return compare(expected, contraction, actual);
-  const auto shape = ir::shape_of(form, contraction);
+  if (store.form == StoreForm::whole) return compare(expected, contraction, actual);
+  if (store.form == StoreForm::head)
+    return compare(expected, ir::head_contraction(contraction, store.head->channels, DType::f32), actual);
+  const auto shape = ir::shape_of(store, contraction);
   if (actual.shape != shape) (void)checked(actual, shape, "the output to compare");
   if (element_count(shape) == 0) return {};
   const Layout layout = ir::image_layout(contraction);

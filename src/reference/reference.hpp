@@ -55,8 +55,8 @@ struct ErrorModel {
 Values contract(const Contraction& contraction, const ConstTensorView& a, const ConstTensorView& b,
                 const ErrorModel& model = {});
 
-/// Evaluates the epilogue for every store, by the store's name; values are those of the node, pooled or enlarged if the
-/// store says so, before the store rounds them. `arguments` gives operands and scalars; names that the graph does not
+/// Evaluates the epilogue for every store but scratch, by the store's name; values are those of the node, in the
+/// store's form, before the store rounds them. `arguments` gives operands and scalars; names that the graph does not
 /// read are ignored, and `acc` is read only if a store or effect depends on it. Effects are called after all values, in
 /// the graph's order. Throws UserError for a missing operand, a wrong shape or dtype, columns that groups do not
 /// divide, or a function without a CPU callable.
@@ -86,15 +86,15 @@ struct Agreement {
 /// same infinity (or, where the bound crosses the largest finite number of the stored dtype, with that).
 Agreement compare(const Values& expected, const Contraction& contraction, const ConstTensorView& actual);
 
-/// The same of a store that may be pooled or enlarged.
-Agreement compare(const Values& expected, StoreForm form, const Contraction& contraction,
+/// The same of a store that may have another form.
+Agreement compare(const Values& expected, const Store& store, const Contraction& contraction,
                   const ConstTensorView& actual);
 
 /// Shape in memory of an output with these axes: {} for a scalar, (images), (rows), (cols), (images, cols),
 /// (images, groups), (rows, groups), and shape_mn for [m,n].
 std::vector<std::int64_t> shape_of(const Axes& axes, const Contraction& contraction);
 
-/// The same of a store of the graph, pooled or enlarged if it says so.
+/// The same of a store of the graph, in its form.
 std::vector<std::int64_t> shape_of(const Graph& graph, const Store& store, const Contraction& contraction);
 
 }  // namespace unisono::reference

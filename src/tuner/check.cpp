@@ -6,7 +6,7 @@
 #include <cmath>
 #include <memory>
 
-#include "ir/resampled_stores.hpp"
+#include "ir/store_forms.hpp"
 #include "plan/head.hpp"
 #include "plan/resampling.hpp"
 #include "reference/head.hpp"
@@ -28,6 +28,7 @@ bool are_apart(const Graph& graph, bool rows) {
     return !x.attr.domain.rows || x.attr.domain.per_image || within_image;
   });
   return nodes && std::ranges::all_of(graph.stores, [&](const Store& s) {
+           if (s.head && !are_apart(s.head->graph, rows)) return false;
            const RowAxis row = graph[s.value].axes.row;
            return rows ? row == RowAxis::m : row != RowAxis::none;
          });
@@ -90,7 +91,7 @@ struct Sample {
 struct Evidence {
   Graph graph;  ///< with whole stores only
   plan::Resampled resampled;
-  Head head;
+  plan::WantedHead head;
   std::string main;  ///< the store of which others are made
   reference::ErrorModel model, head_model;
   std::vector<Sample> samples;
@@ -128,38 +129,30 @@ class Bench {
       ConstTensorView view = found->second;
       s.memory[name] = elements(view, pieces.elements_each(axes), r);
       view.data = s.memory[name].data();
-      if (name != p_.options.head.filter) view.shape = reference::shape_of(axes, pieces.some(r.count));
+      if (name != p_.head.head.filter) view.shape = reference::shape_of(axes, pieces.some(r.count));
       s.arguments.operands[name] = view;
     };
     for (const Node* x : operands_of(p_.graph)) take(x->attr.name, x->axes, pieces_);
     if (p_.epilogue.head) {
       const Pieces of_head{p_.epilogue.head->contraction, pieces_.rows, pieces_.count};
-      take(p_.options.head.filter, axes::scalar, of_head);
-      for (const Node* x : operands_of(p_.options.head.graph)) take(x->attr.name, x->axes, of_head);
+      take(p_.head.head.filter, axes::scalar, of_head);
+      for (const Node* x : operands_of(p_.head.head.graph)) take(x->attr.name, x->axes, of_head);
     }
     return s;
   }
 
   std::map<std::string, Bytes> outputs(const Range& r) {
     std::map<std::string, Bytes> all;
-    for (const Store& s : p_.graph.stores)
-      if (s.form != StoreForm::whole)
-        all[s.name] = images(arguments_.outputs.at(s.name), r);
-      else if (!is_room(s.name))
-        all[s.name] = part(arguments_.outputs.at(s.name), p_.graph[s.value].axes, r);
-    if (p_.epilogue.head) {
-      const std::string& name = p_.options.head.graph.stores[0].name;
-      all[name] = images(arguments_.outputs.at(name), r);
+    for (const Store& s : p_.graph.stores) {
+      if (s.form == StoreForm::scratch) continue;  // nothing is said about what its tensor holds
+      const TensorView& view = arguments_.outputs.at(s.name);
+      all[s.name] = s.form == StoreForm::whole ? part(view, p_.graph[s.value].axes, r) : images(view, r);
     }
     return all;
   }
   const Pieces& pieces() const { return pieces_; }
 
  private:
-  /// Whether nothing is said about what this store's tensor holds.
-  bool is_room(const std::string& store) const {
-    return p_.options.head.only && store == p_.epilogue.graph.stores[*plan::main_store(p_.epilogue)].name;
-  }
   void fill() {
     const double unit = 1 / std::sqrt(static_cast<double>(depth(p_.contraction)));
     std::uint64_t seed = 1;
@@ -232,11 +225,12 @@ void judge_head(const Evidence& e, const Sample& sample, const reference::Values
   const reference::Values values =
       e.head.only ? reference::stored(expected, store.dtype)
                   : reference::exact({sample.outputs.at(e.main).data(), store.dtype, shape_mn(sample.contraction), {}});
-  const Contraction product = plan::head_contraction(sample.contraction, e.head.channels, store.dtype);
-  const reference::Values sums = reference::head_sums(values, sample.arguments.operands.at(e.head.filter),
-                                                      e.head.channels, accumulator_error(product));
-  const Store& result = e.head.graph.stores[0];
-  const auto all = reference::evaluate(e.head.graph, product, sums, sample.arguments, e.head_model);
+  const Head& head = e.head.head;
+  const Contraction product = ir::head_contraction(sample.contraction, head.channels, store.dtype);
+  const reference::Values sums = reference::head_sums(values, sample.arguments.operands.at(head.filter), head.channels,
+                                                      accumulator_error(product));
+  const Store& result = head.graph.stores[0];
+  const auto all = reference::evaluate(head.graph, product, sums, sample.arguments, e.head_model);
   const reference::Agreement found = reference::compare(
       all.at(result.name), product, {sample.outputs.at(result.name).data(), result.dtype, shape_mn(product), {}});
   verdict.elements += found.elements, verdict.outside += found.outside, verdict.unclaimed += found.unclaimed;
@@ -291,12 +285,13 @@ std::function<Verdict()> start_check(const Problem& problem, const Executable& e
   auto e = std::make_shared<Evidence>();
   e->graph = ir::split_stores(problem.graph).graph;
   e->resampled = problem.epilogue.resampled;
-  e->head = problem.options.head;
+  e->head = problem.head;
   if (e->resampled.any() || e->head.any())
     e->main = problem.epilogue.graph.stores[*plan::main_store(problem.epilogue)].name;
-  e->model = error_model(problem.contraction, problem.graph, problem.options.accurate, numerics);
+  e->model = error_model(problem.contraction, e->graph, problem.options.accurate, numerics);
   if (e->head.any())
-    e->head_model = error_model(problem.epilogue.head->contraction, e->head.graph, problem.options.accurate, numerics);
+    e->head_model =
+        error_model(problem.epilogue.head->contraction, e->head.head.graph, problem.options.accurate, numerics);
   const std::vector<Range> ranges = ranges_of(bench.pieces(), most_elements);
   e->samples.reserve(ranges.size());  // a sample's arguments point into it
   bench.run(executable);

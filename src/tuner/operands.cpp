@@ -26,13 +26,12 @@ bool by_value(const Node& operand, const CompileOptions& options) {
   return operand.axes == axes::scalar && !options.device_scalars.contains(operand.attr.name);
 }
 
-/// A head's filter, operands and result.
+/// A head's filter and operands.
 void describe_head(const Problem& p, Arguments& all) {
   if (!p.epilogue.head) return;
   const plan::PlannedHead& head = *p.epilogue.head;
-  const Graph& graph = p.options.head.graph;
   all.operands[head.filter] = {nullptr, type_a(head.contraction), shape_b(head.contraction), {}};
-  for (const Node* x : operands_of(graph)) {
+  for (const Node* x : operands_of(p.head.head.graph)) {
     if (by_value(*x, p.options)) {
       if (!x->attr.default_value) all.scalars[x->attr.name] = 0.5;
       continue;
@@ -40,8 +39,6 @@ void describe_head(const Problem& p, Arguments& all) {
     all.operands[x->attr.name] = {
         nullptr, storage_of(*x, p.options), reference::shape_of(x->axes, head.contraction), {}};
   }
-  const Store& s = graph.stores[0];
-  all.outputs[s.name] = {nullptr, s.dtype, shape_mn(head.contraction), {}};
 }
 
 /// Shapes and types, without memory.

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <atomic>
 #include <future>
 #include <thread>
@@ -12,6 +13,7 @@
 #include "passes/passes.hpp"
 #include "plan/as_convolution.hpp"
 #include "unisono/error.hpp"
+#include "unisono/text.hpp"
 
 namespace unisono::gpu {
 
@@ -46,7 +48,13 @@ void settle_gaps(Random& random, const lower::Lowered& k, Case& c) {
   c.gaps.output = rows && random.chance(0.1) ? 8 * random.between(1, 4) : 0;
 }
 
+bool has_pixels_to_pool(const Case& c) {
+  const Extents e = extents(c.contraction());
+  return c.resampled.pooled.empty() || (e.height > 1 && e.width > 1);
+}
+
 bool is_served_there(Case& c, families::PlanPointer& taken, Random& random, Refusals& refusals) {
+  if (!has_pixels_to_pool(c)) return false;
   try {
     const lower::Lowered k = lower::lower(c.contraction(), graph_of(c), c.options, drawing_device());
     taken = k.chosen.plan;
@@ -95,6 +103,31 @@ struct Family {
 // Values that wait in 16 bits are known to the reference of normalisations that have a name only
 bool is_judged(const Family& f, const families::Plan& plan) { return !(f.by_hand && plan.numerics.kept_columns > 0); }
 
+constexpr const char* texts_of_heads[] = {"store acc as heat : bf16", "store acc + hbias[n] as heat : f16",
+                                          "store tanh(0.5 * acc + htime[b,n]) as heat : bf16"};
+
+// Other forms of the store that TMA writes, if a kernel makes them. Draws nothing from the other cases' numbers
+void draw_forms(Case& c, families::PlanPointer& plan, Random random, Refusals& refusals) {
+  if (!random.chance(0.2) || !c.witnessed.empty()) return;
+  const plan::Epilogue e = lower::analyse(c.contraction(), graph_of(c), c.options).epilogue;
+  const auto main = plan::main_store(e);
+  if (!main) return;
+  const auto of_its_value = [&](const Store& s) { return s.value == e.graph.stores[*main].value; };
+  if (std::ranges::count_if(e.graph.stores, of_its_value) != 1) return;
+  Case formed = c;
+  if (!c.product && random.chance(0.6)) {
+    if (random.chance(0.6)) formed.resampled.pooled = "pooled";
+    if (formed.resampled.pooled.empty() || random.chance(0.3)) formed.resampled.enlarged = "enlarged";
+  } else {
+    formed.head = {.head = {.channels = random.between(1, 32),
+                            .filter = "hfilter",
+                            .graph = parse(texts_of_heads[random.between(0, std::size(texts_of_heads) - 1)])},
+                   .only = random.chance(0.4)};
+  }
+  families::PlanPointer of_forms;
+  if (is_served_there(formed, of_forms, random, refusals)) c = std::move(formed), plan = of_forms;
+}
+
 // One that a kernel for depthwise convolutions serves, or any
 Family draw_family(Random& random, bool large, bool depthwise, Refusals& refusals) {
   for (int tries = 0; tries < 1000; ++tries) {
@@ -110,6 +143,7 @@ Family draw_family(Random& random, bool large, bool depthwise, Refusals& refusal
     families::PlanPointer plan;
     if (!is_served_there(c, plan, random, refusals) || (depthwise && plan->family->name() != "sm90_depthwise"))
       continue;
+    if (!depthwise) draw_forms(c, plan, random, refusals);
     const double way = random.uniform(0, 1);
     f.own_plans = way < 0.25;
     if (way < 0.55)

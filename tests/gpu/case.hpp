@@ -10,6 +10,7 @@
 #include "families/sm90_conv/conv.hpp"
 #include "families/sm90_depthwise/depthwise.hpp"
 #include "plan/epilogue.hpp"
+#include "plan/head.hpp"
 #include "plan/resampling.hpp"
 #include "unisono/executable.hpp"
 #include "unisono/graph.hpp"
@@ -40,6 +41,8 @@ struct Case {
   std::int64_t moments = 0;
   /// What is stored of the main store beside it, which graph_of() adds.
   plan::Resampled resampled = {};
+  /// A head of that store, which graph_of() adds.
+  plan::WantedHead head = {};
   /// Random delays at every point of the statistics exchange.
   bool delays = false;
 

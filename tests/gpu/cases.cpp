@@ -27,8 +27,7 @@ std::string Case::describe() const {
   if (resampled.any())
     more += fmt::format(", resampled '{}' '{}'{}", resampled.pooled, resampled.enlarged,
                         resampled.only_enlarged ? " only" : "");
-  if (options.head.any())
-    more += fmt::format(", head of {} channels{}", options.head.channels, options.head.only ? " alone" : "");
+  if (head.any()) more += fmt::format(", head of {} channels{}", head.head.channels, head.only ? " alone" : "");
   if (gaps.matrices != 0) more += fmt::format(", matrices {} elements apart", gaps.matrices);
   if (gaps.image != 0) more += fmt::format(", pixels {} elements apart", gaps.image);
   if (gaps.output != 0) more += fmt::format(", rows of the result {} elements apart", gaps.output);
@@ -74,10 +73,11 @@ UserFunction witness() {
 namespace {
 
 // With what else is stored of the store that TMA writes
-Graph with_resampled(Graph g, const Case& c) {
-  if (!c.resampled.any()) return g;
+Graph with_forms(Graph g, const Case& c) {
+  if (!c.resampled.any() && !c.head.any()) return g;
   const plan::Epilogue e = plan::analyse(passes::run_pipeline(g), extents(c.contraction()));
   const auto main = std::ranges::find(g.stores, e.graph.stores[plan::main_store(e).value()].name, &Store::name);
+  if (c.head.only) main->form = StoreForm::scratch;
   const Store of = *main;
   if (c.resampled.only_enlarged) g.stores.erase(main);
   const auto add = [&](const std::string& name, StoreForm form) {
@@ -85,6 +85,11 @@ Graph with_resampled(Graph g, const Case& c) {
   };
   add(c.resampled.pooled, StoreForm::max_pool_2x2);
   add(c.resampled.enlarged, StoreForm::enlarge_2x2);
+  if (c.head.any()) {
+    const Store result = c.head.head.graph.stores.at(0);
+    g.stores.push_back(
+        {of.value, result.dtype, result.name, StoreForm::head, std::make_shared<const Head>(c.head.head)});
+  }
   verify(g);
   return g;
 }
@@ -93,7 +98,7 @@ Graph with_resampled(Graph g, const Case& c) {
 
 Graph graph_of(const Case& c) {
   auto functions = test_functions();
-  if (c.witnessed.empty()) return with_resampled(parse(c.text, functions), c);
+  if (c.witnessed.empty()) return with_forms(parse(c.text, functions), c);
   functions.push_back(witness());
   const char* cell = c.witness_axes == "m" ? "index(m)" : "index(m) * extent(n) + index(n)";
   return parse(fmt::format("{}\nwitness(witness0[], witness1[], witness2[], {}, {})", c.text, cell, c.witnessed),

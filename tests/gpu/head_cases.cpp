@@ -70,10 +70,10 @@ Case head_case(const Conv2d& conv, std::string text, std::string plan, std::int6
   Case c{.name = "head", .conv = conv, .text = in_type(std::move(text), conv.dtype_x), .options = {}};
   c.options.device = Device::cuda;
   c.options.plan = std::move(plan);
-  c.options.head = {.channels = channels,
-                    .graph = parse(in_type(head, conv.dtype_x), test_functions()),
-                    .filter = "hfilter",
-                    .only = only};
+  c.head = {.head = {.channels = channels,
+                     .filter = "hfilter",
+                     .graph = parse(in_type(head, conv.dtype_x), test_functions())},
+            .only = only};
   if (c.text.find("r[m,n]") != std::string::npos) c.options.storage["r"] = conv.dtype_x;
   return c;
 }

@@ -8,7 +8,7 @@
 #include "gpu/kernels.hpp"
 #include "gpu/moments.hpp"
 #include "gpu/trend.hpp"
-#include "ir/resampled_stores.hpp"
+#include "ir/store_forms.hpp"
 #include "lower/lower.hpp"
 #include "plan/head.hpp"
 #include "plan/resampling.hpp"
@@ -88,13 +88,13 @@ Problem::Problem(const Case& c) : c_(c), graph_(ir::split_stores(graph_of(c)).gr
   for (const Store& s : graph_.stores) {
     const auto shape = reference::shape_of(graph_[s.value].axes, contraction);
     if (!made.only_enlarged || s.name != main) add_output(s.name, s.dtype, shape);
-    if (c_.options.head.only && s.name == main) room_ = outputs_.back(), outputs_.pop_back();
+    if (c_.head.only && s.name == main) room_ = outputs_.back(), outputs_.pop_back();
     for (const std::string& name : {made.pooled, made.enlarged})
       if (s.name == main && !name.empty())
         add_output(name, s.dtype,
                    name == made.pooled ? reference::pooled_shape(shape) : reference::enlarged_shape(shape));
   }
-  if (c_.options.head.any()) add_head();
+  if (c_.head.any()) add_head();
   if (c_.moments != 0)
     add_output(moments_name, DType::f32,
                families::moments_shape(kernel_of(c_, planning_device()).plan(), extents(contraction).cols));
@@ -108,9 +108,9 @@ Problem::Problem(const Case& c) : c_(c), graph_(ir::split_stores(graph_of(c)).gr
 
 // Its filter, operands and result; the result's pixels lie apart where the main store's do
 void Problem::add_head() {
-  const Head& head = c_.options.head;
+  const Head& head = c_.head.head;
   const DType type = tensors_.at(main_store()).dtype;
-  const Contraction product = plan::head_contraction(c_.contraction(), head.channels, type);
+  const Contraction product = ir::head_contraction(c_.contraction(), head.channels, type);
   add(head.filter, type, shape_b(product), 0, 1 / std::sqrt(static_cast<double>(depth(product))));
   operands_.push_back(head.filter);
   for (const Node& x : head.graph.nodes) {
@@ -163,7 +163,7 @@ void Problem::add_output(const std::string& name, DType dtype, const std::vector
 }
 
 std::string Problem::main_store() const {
-  if (!c_.resampled.any() && !c_.options.head.any()) return "";
+  if (!c_.resampled.any() && !c_.head.any()) return "";
   const plan::Epilogue e = lower::analyse(c_.contraction(), graph_of(c_), c_.options).epilogue;
   return e.graph.stores[*plan::main_store(e)].name;
 }
@@ -203,7 +203,7 @@ Arguments Outcome::arguments() const {
   a.a(c.contraction()) = tensors.at("(a)").on_host();
   a.b(c.contraction()) = tensors.at("(b)").on_host();
   auto names = runtime::operand_names(graph);
-  for (const std::string& name : runtime::operand_names(c.options.head.graph)) names.push_back(name);
+  for (const std::string& name : runtime::operand_names(c.head.head.graph)) names.push_back(name);
   for (const std::string& name : names)
     if (const auto t = tensors.find(name); t != tensors.end()) a.operands[name] = t->second.on_host();
   a.scalars = c.scalars;
@@ -341,10 +341,11 @@ std::string judge_resampled(const Outcome& o, const ConstTensorView& y) {
 
 // The head's reference and contraction, from the main store as it is or, where it is not written, as it should be
 std::pair<reference::Values, Contraction> expected_head(const Outcome& o, const reference::Values& main) {
-  const Head& head = o.c.options.head;
+  const Head& head = o.c.head.head;
   const Tensor& store = o.tensors.at(o.main);
-  const reference::Values values = head.only ? reference::stored(main, store.dtype) : reference::exact(store.on_host());
-  const Contraction product = plan::head_contraction(o.c.contraction(), head.channels, store.dtype);
+  const reference::Values values =
+      o.c.head.only ? reference::stored(main, store.dtype) : reference::exact(store.on_host());
+  const Contraction product = ir::head_contraction(o.c.contraction(), head.channels, store.dtype);
   const auto sums = reference::head_sums(values, o.tensors.at(head.filter).on_host(), head.channels,
                                          tuner::accumulator_error(product));
   const auto model = tuner::error_model(product, head.graph, o.c.options.accurate, o.numerics);
@@ -376,13 +377,13 @@ std::string judge(const Outcome& o, Tally* tally) {
     else if (found.unclaimed != 0)
       text += fmt::format("{}: no claim on {} elements\n", name, found.unclaimed);
   };
-  const Head& head = o.c.options.head;
+  const plan::WantedHead& head = o.c.head;
   for (const auto& [name, values] : expected)
     if (!head.only || name != o.main)
       report(name, reference::compare(values, o.c.contraction(), tensor(name, shape_mn(o.c.contraction()))));
   if (head.any()) {
     const auto [values, product] = expected_head(o, expected.at(o.main));
-    const std::string& name = head.graph.stores[0].name;
+    const std::string& name = head.head.graph.stores[0].name;
     report(name, reference::compare(values, product, o.tensors.at(name).on_host()));
   }
   return text;

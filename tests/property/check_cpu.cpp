@@ -5,6 +5,7 @@
 
 #include "property/check.hpp"
 #include "reference/reference.hpp"
+#include "runtime/common/names.hpp"
 #include "runtime/cpu/vector/unit.hpp"
 #include "unisono/error.hpp"
 #include "unisono/executable.hpp"
@@ -22,16 +23,21 @@ std::optional<std::string> difference(const RandomCase& c, Counts& counts) {
   CompileOptions options;
   options.storage = c.storage;
   options.threads = 1;
-  Arguments arguments = c.arguments;  // a graph that was cut down while shrinking stores less
+  Arguments arguments = c.arguments;  // a graph that was cut down while shrinking has less
   std::erase_if(arguments.outputs, [&](const auto& output) {
     return std::none_of(c.graph.stores.begin(), c.graph.stores.end(),
                         [&](const Store& s) { return s.name == output.first; });
   });
+  const auto operands = runtime::operand_names(c.graph);
+  const auto is_unknown = [&](const auto& entry) { return std::ranges::find(operands, entry.first) == operands.end(); };
+  std::erase_if(arguments.operands, is_unknown), std::erase_if(arguments.scalars, is_unknown);
+  std::erase_if(options.storage, is_unknown);
   compile(c.contraction, c.graph, options).run(arguments);
   if (c.effects->calls != calls)
     return fmt::format("{} effects were called; expected {}", c.effects->calls.load(), calls);
   for (const auto& [name, values] : expected) {
-    const auto found = reference::compare(values, c.contraction, c.arguments.outputs.at(name));
+    const Store& store = *std::ranges::find(c.graph.stores, name, &Store::name);
+    const auto found = reference::compare(values, store, c.contraction, c.arguments.outputs.at(name));
     counts.elements += found.elements;
     counts.without_claim += found.unclaimed;
     if (std::isfinite(found.worst)) counts.worst = std::max(counts.worst, found.worst);

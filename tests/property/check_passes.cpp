@@ -6,6 +6,7 @@
 #include "passes/passes.hpp"
 #include "property/check.hpp"
 #include "reference/reference.hpp"
+#include "unisono/error.hpp"
 #include "unisono/text.hpp"
 
 namespace unisono::test {
@@ -156,12 +157,22 @@ std::optional<Failure> check_passes(RandomCase& c, Counts& counts) {
   }
 }
 
+// A head or a pooled store needs the store of its value
+static bool is_legal(const Graph& graph) {
+  try {
+    verify(graph);
+  } catch (const UserError&) {
+    return false;
+  }
+  return !graph.stores.empty() || !graph.effects.empty();
+}
+
 std::optional<Failure> shrink(RandomCase& c, std::optional<Failure> (*check)(RandomCase&, Counts&), Failure failure) {
   const auto try_without = [&](auto& list, std::size_t i) {
     const Graph whole = c.graph;
     list.erase(list.begin() + static_cast<std::ptrdiff_t>(i));
     Counts unused;
-    if (!c.graph.stores.empty() || !c.graph.effects.empty())
+    if (is_legal(c.graph))
       if (auto smaller = check(c, unused)) {
         failure = *std::move(smaller);
         return true;

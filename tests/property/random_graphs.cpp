@@ -56,6 +56,7 @@ RandomOptions options_of(std::uint64_t seed, bool cpu) {
   if (seed % 8 == 0) o.special = cpu ? 0 : 0.05;
   if (seed % 8 == 1) o.operations = 30;
   if (seed % 8 == 2) o.idiom = 0.8;
+  if (cpu) o.forms = 0.3;
   return o;
 }
 

@@ -2,7 +2,7 @@
 #include <cmath>
 #include <limits>
 
-#include "ir/resampled_stores.hpp"
+#include "ir/store_forms.hpp"
 #include "support/float_convert.hpp"
 #include "support/random.hpp"
 #include "support/random_graph.hpp"
@@ -59,8 +59,9 @@ DType bound_dtype(Random& r, const Graph& g, ValueId id, const RandomOptions& op
   return options.f16 && r.chance(0.3) ? DType::f16 : DType::bf16;
 }
 
-void bind_operand(RandomCase& c, Random& r, ValueId id, const RandomOptions& options) {
-  const Node& x = c.graph[id];
+void bind_operand(RandomCase& c, Random& r, const Graph& graph, ValueId id, const Contraction& contraction,
+                  const RandomOptions& options) {
+  const Node& x = graph[id];
   const std::string& name = x.attr.name;
   if (x.axes == axes::scalar) {
     if (x.attr.default_value && r.chance(0.5)) return;  // unbound
@@ -69,10 +70,26 @@ void bind_operand(RandomCase& c, Random& r, ValueId id, const RandomOptions& opt
       return;
     }
   }
-  const DType dtype = bound_dtype(r, c.graph, id, options);
+  const DType dtype = bound_dtype(r, graph, id, options);
   if (!x.attr.storage) c.storage[name] = dtype;
   const bool padded = x.axes == axes::mn && r.chance(options.strided);
-  c.arguments.operands[name] = fill(c, r, shape_in_memory(x.axes, c.contraction), dtype, options, padded);
+  c.arguments.operands[name] = fill(c, r, shape_in_memory(x.axes, contraction), dtype, options, padded);
+}
+
+// Those of a head too, after its filter
+void bind_operands(RandomCase& c, Random& r, const Graph& graph, const Contraction& contraction,
+                   const RandomOptions& options) {
+  for (ValueId id = 0; id < graph.nodes.size(); ++id)
+    if (graph[id].op == Op::operand) bind_operand(c, r, graph, id, contraction, options);
+  for (const Store& s : graph.stores) {
+    if (!s.head) continue;
+    const DType dtype = ir::head_source(graph, s).dtype;
+    const Contraction product = ir::head_contraction(contraction, s.head->channels, dtype);
+    RandomOptions ordinary = options;
+    ordinary.special = 0;
+    c.arguments.operands[s.head->filter] = fill(c, r, shape_b(product), dtype, ordinary, r.chance(options.strided));
+    bind_operands(c, r, s.head->graph, product, options);
+  }
 }
 
 struct InputDTypes {
@@ -104,11 +121,10 @@ void random_arguments(RandomCase& c, std::uint64_t seed, const RandomOptions& op
   const auto dtypes = input_dtypes(c.contraction);
   c.arguments.a(c.contraction) = fill(c, r, shape_a(c.contraction), dtypes.a, ordinary, false);
   c.arguments.b(c.contraction) = fill(c, r, shape_b(c.contraction), dtypes.b, ordinary, false);
-  for (ValueId id = 0; id < c.graph.nodes.size(); ++id)
-    if (c.graph[id].op == Op::operand) bind_operand(c, r, id, options);
+  bind_operands(c, r, c.graph, c.contraction, options);
   for (const Store& s : c.graph.stores) {
     const auto shape = s.form == StoreForm::whole ? shape_in_memory(c.graph[s.value].axes, c.contraction)
-                                                  : ir::shape_of(s.form, c.contraction);
+                                                  : ir::shape_of(s, c.contraction);
     const ConstTensorView view = fill(c, r, shape, s.dtype, ordinary, false);
     c.arguments.outputs[s.name] = {c.buffers.back().bytes.data(), view.dtype, view.shape, view.strides};
   }

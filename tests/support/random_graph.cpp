@@ -458,6 +458,7 @@ RandomCase random_case(std::uint64_t seed, const RandomOptions& options) {
   c.effects = std::make_shared<EffectLog>();
   c.contraction = random_contraction(seed, options);
   c.graph = random_graph(seed, extents(c.contraction), options, c.effects);
+  add_random_forms(c.graph, c.contraction, seed, options);
   random_arguments(c, seed, options);
   return c;
 }

@@ -25,6 +25,7 @@ struct RandomOptions {
   double special = 0.0;     ///< an element of an operand is ±0, ±infinity, NaN, huge or subnormal
   double idiom = 0.35;      ///< a composite that a pass may recognise is drawn instead of one operation
   double short_cast = 0.1;  ///< a value is cast to bf16, f16 or tf32 and so computed on in that dtype
+  double forms = 0;         ///< a store has others of the same value beside it: pooled, enlarged, a head
   double strided = 0.1;     ///< an [m,n] operand has padding between its rows
 
   // What may occur
@@ -67,6 +68,9 @@ struct RandomCase {
   RandomCase(RandomCase&&) = default;
   RandomCase& operator=(RandomCase&&) = default;
 };
+
+/// Other forms of one of the graph's stores, if the contraction has any for it, with the chance RandomOptions::forms.
+void add_random_forms(Graph& graph, const Contraction& contraction, std::uint64_t seed, const RandomOptions& options);
 
 RandomCase random_case(std::uint64_t seed, const RandomOptions& options = {});
 

@@ -5,10 +5,13 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <iterator>
 #include <set>
 #include <sstream>
 
+#include "ir/store_forms.hpp"
 #include "plan/as_convolution.hpp"
+#include "reference/reference.hpp"
 #include "support/files.hpp"
 #include "unisono/error.hpp"
 #include "unisono/tensor.hpp"
@@ -124,10 +127,7 @@ void finish(Case& c, const Title& title, const Place& place) {
     extents(c.contraction());
     c.graph = parse(c.text);
     verify(c.graph);
-    for (const Store& s : c.graph.stores)
-      if (s.form != StoreForm::whole)
-        throw UserError(
-            fmt::format("store {}: {} is timed in networks; expected a whole store", s.name, to_string(s.form)));
+    ir::check_forms(c.graph, c.contraction());
   } catch (const UserError& error) {
     place.fail(fmt::format("case {} with epilogue '{}': {}", c.shape, title.name, error.what()));
   }
@@ -238,19 +238,26 @@ void keep_only(Suite& suite, const std::string& text) {
 }
 
 bool Case::is_bare() const {
-  return graph.stores.size() == 1 && graph[graph.stores[0].value].op == Op::acc && graph.effects.empty();
+  return graph.stores.size() == 1 && graph.stores[0].form == StoreForm::whole &&
+         graph[graph.stores[0].value].op == Op::acc && graph.effects.empty();
 }
 
-double Case::flop() const { return unisono::flop(contraction()); }
+double Case::flop() const {
+  double sum = unisono::flop(contraction());
+  for (const Store& s : graph.stores)
+    if (s.head) sum += unisono::flop(ir::head_contraction(contraction(), s.head->channels, conv.dtype_x));
+  return sum;
+}
 
 double Case::bytes() const {
   const Contraction c = contraction();
-  double sum = static_cast<double>(element_count(shape_a(c))) * static_cast<double>(size_of(conv.dtype_x)) +
-               static_cast<double>(element_count(shape_b(c))) * static_cast<double>(size_of(conv.dtype_w));
-  for (const Node* x : tensor_operands(graph))
-    sum += static_cast<double>(elements_of(x->axes, c)) * static_cast<double>(size_of(storage_of(*x)));
+  const auto in = [](const std::vector<std::int64_t>& extents, DType dtype) {
+    return static_cast<double>(element_count(extents)) * static_cast<double>(size_of(dtype));
+  };
+  double sum = in(shape_a(c), conv.dtype_x) + in(shape_b(c), conv.dtype_w);
+  for (const OperandTensor& x : operand_tensors(graph, c)) sum += in(x.shape, x.dtype);
   for (const Store& s : graph.stores)
-    sum += static_cast<double>(elements_of(graph[s.value].axes, c)) * static_cast<double>(size_of(s.dtype));
+    if (s.form != StoreForm::scratch) sum += in(reference::shape_of(graph, s, c), s.dtype);
   return sum;
 }
 
@@ -262,19 +269,20 @@ int rotating_sets(double bytes_of_a_set) {
 
 DType storage_of(const Node& operand) { return operand.attr.storage.value_or(DType::f32); }
 
-std::vector<const Node*> tensor_operands(const Graph& graph) {
-  std::vector<const Node*> found;
+std::vector<OperandTensor> operand_tensors(const Graph& graph, const Contraction& contraction) {
+  std::vector<OperandTensor> found;
   std::set<std::string> seen;
   for (const Node& x : graph.nodes)
-    if (x.op == Op::operand && !(x.axes == axes::scalar) && seen.insert(x.attr.name).second) found.push_back(&x);
+    if (x.op == Op::operand && !(x.axes == axes::scalar) && seen.insert(x.attr.name).second)
+      found.push_back({x.attr.name, x.axes, storage_of(x), reference::shape_of(x.axes, contraction)});
+  for (const Store& s : graph.stores) {
+    if (!s.head) continue;
+    const DType dtype = ir::head_source(graph, s).dtype;
+    const Contraction product = ir::head_contraction(contraction, s.head->channels, dtype);
+    found.push_back({s.head->filter, axes::scalar, dtype, shape_b(product)});
+    std::ranges::copy(operand_tensors(s.head->graph, product), std::back_inserter(found));
+  }
   return found;
-}
-
-std::int64_t elements_of(const Axes& a, const Contraction& contraction) {
-  const Extents e = extents(contraction);
-  const std::int64_t rows = a.row == RowAxis::none ? 1 : a.row == RowAxis::b ? e.images : e.rows();
-  const std::int64_t cols = a.col == ColAxis::none ? 1 : a.col == ColAxis::g ? a.groups : e.cols;
-  return rows * cols;
 }
 
 }  // namespace unisono::bench

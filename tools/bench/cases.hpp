@@ -56,10 +56,15 @@ int rotating_sets(double bytes_of_a_set);
 /// Dtype in memory of an operand of a graph.
 DType storage_of(const Node& operand);
 
-/// The tensors that a graph reads beside the accumulator, each once, in the order of their nodes.
-std::vector<const Node*> tensor_operands(const Graph& graph);
+/// A tensor that a kernel reads beside what its contraction multiplies.
+struct OperandTensor {
+  std::string name;
+  Axes axes;  ///< of a head's filter: none
+  DType dtype{};
+  std::vector<std::int64_t> shape;
+};
 
-/// Elements of a value with these axes.
-std::int64_t elements_of(const Axes& axes, const Contraction& contraction);
+/// Each once, in the order of their nodes; a head's filter and operands stand last.
+std::vector<OperandTensor> operand_tensors(const Graph& graph, const Contraction& contraction);
 
 }  // namespace unisono::bench

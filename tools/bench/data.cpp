@@ -43,15 +43,14 @@ Data::Data(const Contraction& contraction, DType dtype, const Graph& graph, std:
   arguments_.a(contraction) = {add("a", dtype, element_count(shape_x), 0, 1, seed).data(), dtype, shape_x, {}};
   arguments_.b(contraction) = {add("b", dtype, element_count(shape_w), 0, unit, seed + 1).data(), dtype, shape_w, {}};
   std::uint64_t next = seed + 2;
-  for (const Node* x : tensor_operands(graph)) {
-    const bool scale = x->attr.name == "gamma" || x->attr.name == "alpha";
-    const auto shape = reference::shape_of(x->axes, contraction);
-    const gpu::Buffer& buffer =
-        add(x->attr.name, storage_of(*x), element_count(shape), scale ? 1 : 0, scale ? 0.35 : 1, next++);
-    arguments_.operands[x->attr.name] = {buffer.data(), storage_of(*x), shape, {}};
+  for (const OperandTensor& x : operand_tensors(graph, contraction)) {
+    const bool scale = x.name == "gamma" || x.name == "alpha", filter = x.axes == axes::scalar;
+    const double deviation = scale ? 0.35 : filter ? 1 / std::sqrt(static_cast<double>(x.shape.back())) : 1;
+    const gpu::Buffer& buffer = add(x.name, x.dtype, element_count(x.shape), scale ? 1 : 0, deviation, next++);
+    arguments_.operands[x.name] = {buffer.data(), x.dtype, x.shape, {}};
   }
   for (const Store& s : graph.stores) {
-    const auto shape = reference::shape_of(graph[s.value].axes, contraction);
+    const auto shape = reference::shape_of(graph, s, contraction);
     auto& buffer = outputs_[s.name];
     buffer = std::make_unique<gpu::Buffer>(static_cast<std::size_t>(element_count(shape)) * size_of(s.dtype));
     arguments_.outputs[s.name] = {buffer->data(), s.dtype, shape, {}};
@@ -86,6 +85,8 @@ std::map<std::string, double> scalars_of(const Graph& graph) {
   std::map<std::string, double> values;
   for (const Node& x : graph.nodes)
     if (x.op == Op::operand && x.axes == axes::scalar && !x.attr.default_value) values[x.attr.name] = 0.5;
+  for (const Store& s : graph.stores)
+    if (s.head) values.merge(scalars_of(s.head->graph));
   return values;
 }
 

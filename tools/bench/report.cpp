@@ -61,11 +61,9 @@ void add(json& j, const Checked& c) {
 
 json to_json(const Case& c) {
   json operands = json::array();
-  for (const Node* x : tensor_operands(c.graph))
-    operands.push_back({{"name", x->attr.name},
-                        {"axes", to_string(x->axes)},
-                        {"dtype", to_string(storage_of(*x))},
-                        {"shape", reference::shape_of(x->axes, c.contraction())}});
+  for (const OperandTensor& x : operand_tensors(c.graph, c.contraction()))
+    operands.push_back(
+        {{"name", x.name}, {"axes", to_string(x.axes)}, {"dtype", to_string(x.dtype)}, {"shape", x.shape}});
   return {{"name", c.name},
           {"dtype", to_string(c.conv.dtype_x)},
           {c.product ? "product" : "conv", c.product ? to_json(*c.product) : to_json(c.conv)},

@@ -40,12 +40,14 @@ struct Evidence {
   }
 };
 
-Bytes run(const Executable& executable, const Data& data, const std::string& what) {
+// Nothing is said about what scratch holds
+Bytes run(const Executable& executable, const Data& data, const Case& c) {
   data.poison();
   executable.enqueue(data.arguments(), nullptr);
-  gpu::wait(nullptr, what);
+  gpu::wait(nullptr, c.name);
   Bytes outputs;
-  for (const auto& [name, view] : data.arguments().outputs) outputs[name] = data.output(name);
+  for (const Store& s : c.graph.stores)
+    if (s.form != StoreForm::scratch) outputs[s.name] = data.output(s.name);
   return outputs;
 }
 
@@ -67,13 +69,15 @@ reference::Values accumulator(const Conv2d& conv, const Data& data) {
   return acc;
 }
 
-// The part of a tensor that belongs to `count` pieces from `first` on; all of it if it does not vary with them.
-ConstTensorView part(const Evidence& e, const void* data, DType dtype, const Axes& a, std::int64_t first,
-                     std::int64_t count) {
-  ConstTensorView view{data, dtype, reference::shape_of(a, e.some(count)), {}};
+// The part of a tensor that belongs to `count` pieces from `first` on; all of it if it does not vary with them. Shapes:
+// of these pieces, and of one.
+ConstTensorView part(const Evidence& e, const void* data, DType dtype, const Axes& a,
+                     const std::vector<std::int64_t>& shape, const std::vector<std::int64_t>& of_one,
+                     std::int64_t first) {
+  ConstTensorView view{data, dtype, shape, {}};
   if (a.row == RowAxis::none || (e.product && a.row == RowAxis::b)) return view;
-  const std::int64_t each = elements_of(a, e.some(1));
-  view.data = static_cast<const std::byte*>(data) + static_cast<std::size_t>(each * first) * size_of(dtype);
+  const std::int64_t from = element_count(of_one) * first;
+  view.data = static_cast<const std::byte*>(data) + static_cast<std::size_t>(from) * size_of(dtype);
   return view;
 }
 
@@ -95,16 +99,22 @@ Verdict judge_pieces(const Evidence& e, std::int64_t first, std::int64_t count) 
                               .value = {e.acc.value.begin() + from, e.acc.value.begin() + to},
                               .bound = {e.acc.bound.begin() + from, e.acc.bound.begin() + to}};
   Arguments arguments = e.arguments;
-  for (const Node* x : tensor_operands(e.graph)) {
-    ConstTensorView& view = arguments.operands.at(x->attr.name);
-    view = part(e, view.data, view.dtype, x->axes, first, count);
+  const Contraction one = e.some(1);
+  const auto operands = operand_tensors(e.graph, some), of_one = operand_tensors(e.graph, one);
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    const OperandTensor& x = operands[i];
+    ConstTensorView& view = arguments.operands.at(x.name);
+    view = part(e, view.data, x.dtype, x.axes, x.shape, of_one[i].shape, first);
   }
   Verdict verdict;
   const auto expected = reference::evaluate(e.graph, some, acc, arguments, e.model);
-  for (const Store& s : e.graph.stores)
-    merge(verdict,
-          reference::compare(expected.at(s.name), some,
-                             part(e, e.outputs.at(s.name).data(), s.dtype, e.graph[s.value].axes, first, count)));
+  for (const Store& s : e.graph.stores) {
+    if (s.form == StoreForm::scratch) continue;
+    const auto shape = reference::shape_of(e.graph, s, some);
+    const ConstTensorView actual = part(e, e.outputs.at(s.name).data(), s.dtype, e.graph[s.value].axes, shape,
+                                        reference::shape_of(e.graph, s, one), first);
+    merge(verdict, reference::compare(expected.at(s.name), s, some, actual));
+  }
   return verdict;
 }
 
@@ -152,6 +162,7 @@ bool are_apart(const Graph& graph, bool rows) {
     return !x.attr.domain.rows || x.attr.domain.per_image || within_image;
   });
   return nodes && std::all_of(graph.stores.begin(), graph.stores.end(), [&](const Store& s) {
+           if (s.head && !are_apart(s.head->graph, rows)) return false;
            const RowAxis row = graph[s.value].axes.row;
            return rows ? row == RowAxis::m : row != RowAxis::none;
          });
@@ -167,8 +178,8 @@ std::function<Verdict()> start_verifying(const Case& c, const Executable& execut
   auto e = std::make_shared<Evidence>();
   e->conv = c.conv, e->product = c.product, e->graph = c.graph;
   e->model = gpu::error_model(c.conv, c.graph, false, numerics);
-  e->outputs = run(executable, data, c.name);
-  e->repeats = e->outputs == run(executable, data, c.name);
+  e->outputs = run(executable, data, c);
+  e->repeats = e->outputs == run(executable, data, c);
   e->acc = accumulator(c.conv, data);
   e->arguments = data.on_host(e->operands);
   return [e = std::shared_ptr<const Evidence>(e)] { return judge(*e); };

@@ -11,6 +11,7 @@
 #include "figure/boxes.hpp"
 #include "figure/graph_diagram.hpp"
 #include "ir/op_table.hpp"
+#include "ir/store_forms.hpp"
 #include "ir/value_names.hpp"
 #include "media/file.hpp"
 #include "passes/passes.hpp"
@@ -73,17 +74,29 @@ class Statements {
   std::map<std::string, std::string> line_;
 };
 
-void add_stages(GraphExplanation& e) {
+/// "y : bf16", "p = max_pool_2x2 : bf16": a store of the graph that the passes see, as it was written, and what is made
+/// of it.
+std::vector<std::string> store_texts(const Graph& written, const ir::SplitStores& split, const std::string& name) {
+  std::vector<std::string> texts;
+  for (const Store& s : written.stores) {
+    const bool is_itself = s.name == name, is_head = s.form == StoreForm::head && split.head_source == name;
+    const bool is_resampled = (s.name == split.pooled || s.name == split.enlarged) && split.source == name;
+    if (!is_itself && !is_head && !is_resampled) continue;
+    const std::string form(to_string(s.form));
+    texts.push_back(fmt::format("{}{}{} : {}", s.name, form.empty() ? "" : " = ", form, to_string(s.dtype)));
+  }
+  return texts;
+}
+
+void add_stages(GraphExplanation& e, const Graph& written, const ir::SplitStores& split) {
   const Statements statements(e.result);
   e.once = statements.lines(e.partition.uniform);
   for (const passes::Stage& stage : e.partition.stages) {
     StageText text{
         statements.lines(stage.values), statements.names(stage.reductions), statements.names(stage.kept), {}, {}};
     for (const std::size_t i : stage.stores) {
-      const Store& store = e.result.stores[i];
-      const std::string form(to_string(store.form));
-      text.stores.push_back(
-          fmt::format("{}{}{} : {}", store.name, form.empty() ? "" : " = ", form, to_string(store.dtype)));
+      const auto texts = store_texts(written, split, e.result.stores[i].name);
+      text.stores.insert(text.stores.end(), texts.begin(), texts.end());
     }
     for (const std::size_t i : stage.effects) text.effects.push_back(e.result[e.result.effects[i]].attr.name);
     e.stages.push_back(std::move(text));
@@ -105,12 +118,13 @@ std::string list(std::string_view label, const std::vector<std::string>& names) 
 GraphExplanation explain_graph(const Graph& graph) {
   GraphExplanation e;
   e.written = print(graph);
-  passes::Log log = passes::record_pipeline(graph);
+  const ir::SplitStores split = ir::split_stores(graph);
+  passes::Log log = passes::record_pipeline(split.graph);
   e.passes = std::move(log.passes);
   e.result = std::move(log.result);
   e.result_text = print(e.result);
   e.partition = passes::partition(e.result);
-  add_stages(e);
+  add_stages(e, graph, split);
   return e;
 }
 

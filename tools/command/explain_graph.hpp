@@ -16,14 +16,14 @@ struct StageText {
   std::vector<std::string> values;      ///< "h = acc + bias[n]"
   std::vector<std::string> reductions;  ///< names of those values that are complete only at the stage's end
   std::vector<std::string> kept;        ///< names of values that a later stage reads
-  std::vector<std::string> stores;      ///< "y : bf16"
+  std::vector<std::string> stores;      ///< "y : bf16", "p = max_pool_2x2 : bf16"
   std::vector<std::string> effects;
 };
 
 struct GraphExplanation {
   std::string written;  ///< the graph as parsed
   std::vector<passes::LogEntry> passes;
-  Graph result;
+  Graph result;  ///< of the passes, which see whole stores only
   std::string result_text;
   passes::Partition partition;
   std::vector<std::string> once;  ///< values that are computed before all tiles

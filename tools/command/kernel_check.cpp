@@ -49,8 +49,8 @@ KernelAgreements check_kernel(KernelProblem& p, const CompileOptions& options) {
                                                                             {.function_ulps = cpu::function_ulps});
   KernelAgreements agreements;
   for (const auto& [name, values] : expected) {
-    const StoreForm form = std::ranges::find(p.graph.stores, name, &Store::name)->form;
-    agreements.emplace_back(name, reference::compare(values, form, p.contraction, arguments.outputs.at(name)));
+    const Store& store = *std::ranges::find(p.graph.stores, name, &Store::name);
+    agreements.emplace_back(name, reference::compare(values, store, p.contraction, arguments.outputs.at(name)));
   }
   return agreements;
 }

@@ -12,7 +12,7 @@
 #include "command/machine.hpp"
 #include "command/quantities.hpp"
 #include "command/subject.hpp"
-#include "ir/resampled_stores.hpp"
+#include "ir/store_forms.hpp"
 #include "media/convert.hpp"
 #include "reference/reference.hpp"
 #include "unisono/error.hpp"
@@ -47,14 +47,22 @@ std::vector<KernelInput> inputs_of(const Contraction& contraction, const Graph& 
   };
   add(is_product ? "left" : "image", a, shape_a(contraction), 1, false);
   add(is_product ? "right" : "filter", b, shape_b(contraction), small, false);
-  for (ValueId id = 0; id < graph.nodes.size(); ++id) {
-    const Node& x = graph[id];
-    if (x.op != Op::operand) continue;
-    if (x.attr.name == inputs[0].name || x.attr.name == inputs[1].name)
-      throw UserError(fmt::format("operand {} has the name of what the contraction reads; rename it", x.attr.name));
-    add(x.attr.name, operand_dtype(graph, id), reference::shape_of(x.axes, contraction), 1,
-        x.attr.default_value.has_value());
+  const auto add_operands = [&](const Graph& g, const Contraction& c) {
+    for (ValueId id = 0; id < g.nodes.size(); ++id)
+      if (const Node& x = g[id]; x.op == Op::operand)
+        add(x.attr.name, operand_dtype(g, id), reference::shape_of(x.axes, c), 1, x.attr.default_value.has_value());
+  };
+  add_operands(graph, contraction);
+  for (const Store& s : graph.stores) {
+    if (!s.head) continue;
+    const DType dtype = ir::head_source(graph, s).dtype;
+    const Contraction product = ir::head_contraction(contraction, s.head->channels, dtype);
+    add(s.head->filter, dtype, shape_b(product), std::sqrt(3 / static_cast<double>(depth(product))), false);
+    add_operands(s.head->graph, product);
   }
+  for (std::size_t i = 2; i < inputs.size(); ++i)
+    if (inputs[i].name == inputs[0].name || inputs[i].name == inputs[1].name)
+      throw UserError(fmt::format("operand {} has the name of what the contraction reads; rename it", inputs[i].name));
   return inputs;
 }
 

@@ -17,14 +17,14 @@
 
 namespace unisono::cpu {
 
-namespace {
-
 int thread_count(const CompileOptions& options) {
   if (options.threads < 0 || options.threads > WorkerPool::most_threads)
     throw UserError(fmt::format("CompileOptions::threads is {}; expected 0 (one a core) to {}", options.threads,
                                 WorkerPool::most_threads));
   return std::min(options.threads == 0 ? available_cores() : options.threads, WorkerPool::most_threads);
 }
+
+namespace {
 
 TiledExecutable::Parts common_parts(const Extents& e, const Graph& source, const Graph& graph,
                                     const passes::Partition& stages, const CompileOptions& options) {

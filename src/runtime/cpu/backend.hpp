@@ -10,6 +10,9 @@
 
 namespace unisono::cpu {
 
+/// Threads of one execution. Throws UserError for a number that none can have.
+int thread_count(const CompileOptions& options);
+
 /// `source` is the graph as the caller wrote it, `graph` the same after the passes, `stages` its partition. Throws
 /// UserError and Unsupported as unisono::compile does.
 std::shared_ptr<const ExecutableImpl> build(const Contraction& contraction, const Graph& source, const Graph& graph,

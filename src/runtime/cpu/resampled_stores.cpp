@@ -5,15 +5,17 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <span>
+#include <functional>
 #include <utility>
 #include <vector>
 
-#include "ir/resampled_stores.hpp"
+#include "ir/store_forms.hpp"
 #include "runtime/common/names.hpp"
-#include "runtime/common/views.hpp"
+#include "runtime/cpu/backend.hpp"
+#include "runtime/cpu/made_output.hpp"
+#include "runtime/cpu/worker_pool.hpp"
 #include "support/float_convert.hpp"
-#include "unisono/error.hpp"
+#include "support/fork.hpp"
 
 namespace unisono::cpu {
 
@@ -50,28 +52,33 @@ double pooled(const ImageView& from, std::int64_t n, std::int64_t h, std::int64_
   return larger_or_nan(larger_or_nan(pixel(0, 0), pixel(0, 1)), larger_or_nan(pixel(1, 0), pixel(1, 1)));
 }
 
-void fill(const ImageView& to, const ImageView& from, StoreForm form) {
-  const auto [images, height, width, channels] = to.extents;
-  for (std::int64_t n = 0; n < images; ++n)
-    for (std::int64_t h = 0; h < height; ++h)
-      for (std::int64_t w = 0; w < width; ++w)
-        for (std::int64_t c = 0; c < channels; ++c)
-          support::store(
-              to.data, to.at(n, h, w, c), to.dtype,
-              form == StoreForm::max_pool_2x2 ? pooled(from, n, h, w, c) : from.load(from.at(n, h / 2, w / 2, c)));
+void fill_row(const ImageView& to, const ImageView& from, StoreForm form, std::int64_t n, std::int64_t h) {
+  for (std::int64_t w = 0; w < to.extents[2]; ++w)
+    for (std::int64_t c = 0; c < to.extents[3]; ++c)
+      support::store(
+          to.data, to.at(n, h, w, c), to.dtype,
+          form == StoreForm::max_pool_2x2 ? pooled(from, n, h, w, c) : from.load(from.at(n, h / 2, w / 2, c)));
+}
+
+// Every image row is written by one thread
+void fill(const ImageView& to, const ImageView& from, StoreForm form, int threads) {
+  const std::int64_t height = to.extents[1], rows = to.extents[0] * height;
+  const auto row = [&](std::int64_t i, int) { fill_row(to, from, form, i / height, i % height); };
+  if (rows > 0) WorkerPool::shared().for_each(threads, rows, std::cref(row));
 }
 
 class ResampledExecutable final : public ExecutableImpl {
  public:
   ResampledExecutable(std::shared_ptr<const ExecutableImpl> whole, const Contraction& contraction, const Graph& source,
-                      ir::SplitStores split)
+                      ir::SplitStores split, int threads)
       : whole_(std::move(whole)),
         layout_(ir::image_layout(contraction)),
         shape_(shape_mn(contraction)),
         stores_(source.stores),
         operands_(runtime::operand_names(source)),
         source_(std::move(split.source)),
-        alone_(split.only_enlarged) {
+        alone_(split.only_enlarged),
+        threads_(threads) {
     for (const Store& s : stores_)
       if (s.form != StoreForm::whole) made_.push_back({s, ir::shape_of(s.form, contraction)});
   }
@@ -93,7 +100,8 @@ class ResampledExecutable final : public ExecutableImpl {
     whole_->run(inner);
     const TensorView& from = inner.outputs.at(source_);
     const ImageView image = image_view(from, strides_of(from), layout_);
-    for (std::size_t i = 0; i < made_.size(); ++i) fill(images[i], image, made_[i].store.form);
+    const support::NoFork no_fork;
+    for (std::size_t i = 0; i < made_.size(); ++i) fill(images[i], image, made_[i].store.form, threads_);
   }
 
   std::string describe() const override {
@@ -113,23 +121,8 @@ class ResampledExecutable final : public ExecutableImpl {
 
   ImageView bound(const Made& m, const Arguments& arguments) const {
     const std::string what = fmt::format("output {} ({})", m.store.name, to_string(m.store.form));
-    const auto given = arguments.outputs.find(m.store.name);
-    if (given == arguments.outputs.end())
-      throw UserError(fmt::format("{} is not bound; give a tensor of shape {} and dtype {} in Arguments::outputs", what,
-                                  runtime::shape_string(m.shape), to_string(m.store.dtype)));
-    const TensorView& view = given->second;
-    const DType dtypes[] = {m.store.dtype};
-    const Sizes strides = runtime::checked_strides(view, m.shape, dtypes, what);
-    runtime::check_distinct(view, strides, what);
-    const auto check = [&](const ConstTensorView& other, const std::string& name) {
-      if (other.data != nullptr && runtime::may_overlap(view, strides, other, strides_of(other)))
-        throw UserError(fmt::format("{} shares memory with {}; give it memory of its own", what, name));
-    };
-    check(arguments.image, "the image"), check(arguments.filter, "the filter");
-    for (const auto& [name, x] : arguments.operands) check(x, "operand " + name);
-    for (const auto& [name, x] : arguments.outputs)
-      if (name != m.store.name) check(x, "output " + name);
-    return image_view(view, strides, layout_);
+    const Sizes strides = checked_made_output(m.store.name, what, m.shape, m.store.dtype, arguments);
+    return image_view(arguments.outputs.at(m.store.name), strides, layout_);
   }
 
   std::shared_ptr<const ExecutableImpl> whole_;
@@ -139,16 +132,19 @@ class ResampledExecutable final : public ExecutableImpl {
   std::vector<std::string> operands_;
   std::string source_;
   bool alone_;
+  int threads_;
   std::vector<Made> made_;
 };
 
 }  // namespace
 
 std::shared_ptr<const ExecutableImpl> with_resampled_stores(std::shared_ptr<const ExecutableImpl> whole,
-                                                            const Contraction& contraction, const Graph& source) {
+                                                            const Contraction& contraction, const Graph& source,
+                                                            const CompileOptions& options) {
   ir::SplitStores split = ir::split_stores(source);
   if (!split.any()) return whole;
-  return std::make_shared<ResampledExecutable>(std::move(whole), contraction, source, std::move(split));
+  return std::make_shared<ResampledExecutable>(std::move(whole), contraction, source, std::move(split),
+                                               thread_count(options));
 }
 
 }  // namespace unisono::cpu

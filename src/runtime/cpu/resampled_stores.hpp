@@ -5,6 +5,7 @@
 
 #include "runtime/common/executable_impl.hpp"
 #include "unisono/contraction.hpp"
+#include "unisono/executable.hpp"
 #include "unisono/graph.hpp"
 
 namespace unisono::cpu {
@@ -12,6 +13,7 @@ namespace unisono::cpu {
 /// An executable of all stores of `source`; `whole` is that of ir::split_stores(source).graph. Gives `whole` itself if
 /// there are no others. A store of which only the enlarged one is there is computed into memory of the execution.
 std::shared_ptr<const ExecutableImpl> with_resampled_stores(std::shared_ptr<const ExecutableImpl> whole,
-                                                            const Contraction& contraction, const Graph& source);
+                                                            const Contraction& contraction, const Graph& source,
+                                                            const CompileOptions& options);
 
 }  // namespace unisono::cpu

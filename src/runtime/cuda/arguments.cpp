@@ -365,8 +365,6 @@ Signature signature(const Contraction& contraction, const Graph& source, const p
     const plan::PlannedHead& head = *epilogue.head;
     s.head = HeadSignature{head.contraction, head.filter, s.stores[*s.main_store].dtype, head.epilogue.graph.stores[0],
                            kernel.head_fields};
-    s.operands.push_back(head.filter);
-    s.operands.insert(s.operands.end(), head.operands.begin(), head.operands.end());
     for (const Node& x : head.epilogue.graph.nodes)
       if (x.op == Op::operand && x.attr.default_value) s.defaults[x.attr.name] = *x.attr.default_value;
   }

@@ -138,7 +138,8 @@ TEST(Golden, AHeadIsAsRecorded) {
   config.tile.n = 64;
   EXPECT_THAT(generate(epilogue, config).source, HasSubstr("using Head = NoHead;"));
   plan::add_head(
-      epilogue, {.channels = 17, .graph = parse("store sigmoid(acc * gain[] + hbias[n]) as heat : bf16"), .only = true},
+      epilogue,
+      {.head = {.channels = 17, .graph = parse("store sigmoid(acc * gain[] + hbias[n]) as heat : bf16")}, .only = true},
       conv);
   EXPECT_THROW(generate(epilogue, config), InternalError);
   config.features.head = plan::head_of(epilogue);

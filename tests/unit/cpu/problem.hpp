@@ -46,8 +46,8 @@ inline void expect_agreement(RandomCase& c, int threads) {
   const auto expected = reference::run(c.contraction, c.graph, c.arguments, {.function_ulps = cpu::function_ulps});
   ASSERT_FALSE(expected.empty());
   for (const auto& [name, values] : expected) {
-    const StoreForm form = std::ranges::find(c.graph.stores, name, &Store::name)->form;
-    const auto found = reference::compare(values, form, c.contraction, c.arguments.outputs.at(name));
+    const Store& store = *std::ranges::find(c.graph.stores, name, &Store::name);
+    const auto found = reference::compare(values, store, c.contraction, c.arguments.outputs.at(name));
     EXPECT_TRUE(found.ok()) << to_string(c.contraction) << ": " << name << ": " << found.outside << " of "
                             << found.elements << " outside; element " << found.worst_index << " is "
                             << found.worst_actual << " instead of " << found.worst_expected << ", " << found.worst

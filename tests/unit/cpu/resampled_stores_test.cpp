@@ -5,6 +5,7 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <set>
 
 #include "reference/resampled.hpp"
 #include "unisono/error.hpp"
@@ -54,6 +55,17 @@ TEST(CpuResampledStores, AreElementsOfTheStore) {
   const auto& outputs = c.arguments.outputs;
   EXPECT_EQ(reference::first_other(outputs.at("y"), outputs.at("p")), std::nullopt);
   EXPECT_EQ(reference::first_other(outputs.at("y"), outputs.at("e")), std::nullopt);
+}
+
+TEST(CpuResampledStores, HaveTheSameBitsByAnyNumberOfThreads) {
+  RandomCase c = problem(Conv2d{.n = 3, .h = 21, .w = 18, .c = 3, .k = 8}, of_type(both, "bf16"));
+  std::set<std::string> bits;
+  for (const int threads : {1, 2, 7}) {
+    poison_outputs(c);
+    compile(c.contraction, c.graph, options_of(c, threads)).run(c.arguments);
+    bits.insert(output_bytes(c));
+  }
+  EXPECT_EQ(bits.size(), 1u);
 }
 
 TEST(CpuResampledStores, NanIsTheLargest) {

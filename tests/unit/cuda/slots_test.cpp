@@ -3,7 +3,7 @@
 #include "families/interface/family.hpp"
 #include "families/sm90_conv/parameters.hpp"
 #include "families/sm90_depthwise/parameters.hpp"
-#include "ir/resampled_stores.hpp"
+#include "ir/store_forms.hpp"
 #include "recorded.hpp"
 #include "runtime/cuda/arguments.hpp"
 
@@ -51,7 +51,6 @@ CompileOptions with(CompileOptions options) { return options; }
 
 std::vector<Kind> kinds() {
   const char* bias = "store relu(acc + bias[n]) as y : bf16\n";
-  const Graph head = parse("store acc + hbias[n] as heat : bf16\n");
   const ConvTranspose2d transposed{.n = 2,
                                    .h = 8,
                                    .w = 8,
@@ -76,7 +75,11 @@ std::vector<Kind> kinds() {
       {"pooled", image(64, 64), "y = relu(acc + bias[n])\nstore y : bf16\nstore max_pool_2x2(y) as p : bf16\n"},
       {"enlarged", image(64, 64), "y = relu(acc + bias[n])\nstore y : bf16\nstore enlarge_2x2(y) as e : bf16\n"},
       {"only enlarged", image(64, 64), "store enlarge_2x2(relu(acc + bias[n])) as e : bf16\n"},
-      {"head", image(64, 64), bias, with({.head = {.channels = 3, .graph = head}})},
+      {"head", image(64, 64),
+       "y = relu(acc + bias[n])\nstore y : bf16\n"
+       "store head(y, hfilter, channels=3) {\n  store acc + hbias[n] as heat : bf16\n}\n"},
+      {"head alone", image(64, 64),
+       "y = relu(acc + bias[n])\nstore scratch(y) as y : bf16\nstore head(y, hfilter, channels=3) as heat : bf16\n"},
       {"fetched", image(64, 64), "operand r[m,n] : bf16\nstore acc + r as y : bf16\n", with({.plan = "fetch=1"}),
        "sm90_conv", [](const auto& c) { return c.features.fetch == 1; }},
       {"product", Gemm{.m = 256, .n = 128, .k = 64, .dtype_a = DType::bf16, .dtype_b = DType::bf16}, bias},
@@ -104,12 +107,11 @@ class Slots : public CudaLaunch {
     all.a(kind.contraction) = tensor(shape_a(kind.contraction), DType::bf16);
     all.b(kind.contraction) = tensor(shape_b(kind.contraction), DType::bf16);
     add(all, graph, kind.contraction);
-    auto shape = shape_mn(kind.contraction);
-    const CompileOptions& o = kind.options;
-    if (!o.head.any()) return all;
-    Conv2d product{.n = shape[0], .h = shape[1], .w = shape[2], .c = shape[3], .k = o.head.channels};
-    all.operands["filter"] = tensor(shape_b(product), DType::bf16);
-    add(all, o.head.graph, product);
+    if (const auto head = ir::split_stores(graph).head) {
+      const Contraction product = ir::head_contraction(kind.contraction, head->channels, DType::bf16);
+      all.operands[head->filter] = tensor(shape_b(product), DType::bf16);
+      add(all, head->graph, product);
+    }
     return all;
   }
 
@@ -156,7 +158,7 @@ class Slots : public CudaLaunch {
     for (const Store& s : graph.stores) {
       const bool whole = s.form == StoreForm::whole;
       all.outputs[s.name] =
-          tensor(whole ? shape_of(graph[s.value].axes, contraction) : ir::shape_of(s.form, contraction), s.dtype);
+          tensor(whole ? shape_of(graph[s.value].axes, contraction) : ir::shape_of(s, contraction), s.dtype);
     }
   }
 };

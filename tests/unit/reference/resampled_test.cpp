@@ -46,8 +46,8 @@ TEST(Resampled, EvaluatedAndComparedInBothLayouts) {
     EXPECT_THAT(all.at("p").value, ElementsAre(8, -2));
     float right[] = {8, -2}, wrong[] = {8, -4};
     const auto shape = shape_of(g, g.stores[1], conv);
-    EXPECT_TRUE(compare(all.at("p"), StoreForm::max_pool_2x2, conv, {right, DType::f32, shape, {}}).ok());
-    EXPECT_EQ(compare(all.at("p"), StoreForm::max_pool_2x2, conv, {wrong, DType::f32, shape, {}}).outside, 1);
+    EXPECT_TRUE(compare(all.at("p"), g.stores[1], conv, {right, DType::f32, shape, {}}).ok());
+    EXPECT_EQ(compare(all.at("p"), g.stores[1], conv, {wrong, DType::f32, shape, {}}).outside, 1);
   }
 }
 

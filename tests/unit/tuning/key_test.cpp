@@ -51,7 +51,7 @@ TEST(Key, AHeadCounts) {
   std::set<std::string> keys{key(plan::test::bare, conv).epilogue};
   for (const auto& [channels, only] : {std::pair(17, true), std::pair(17, false), std::pair(8, false)}) {
     plan::Epilogue e = epilogue_of(plan::test::bare, conv);
-    plan::add_head(e, {.channels = channels, .graph = parse("store acc as heat : bf16"), .only = only}, conv);
+    plan::add_head(e, {.head = {.channels = channels, .graph = parse("store acc as heat : bf16")}, .only = only}, conv);
     keys.insert(key_of(conv, e).epilogue);
     EXPECT_THAT(key_of(conv, e).epilogue, testing::MatchesRegex("bare head [0-9]+( alone)? #[0-9a-f]{12}"));
   }

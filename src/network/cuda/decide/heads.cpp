@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "plan/head.hpp"
+#include "ir/store_forms.hpp"
 
 namespace unisono::network::gpu {
 
@@ -12,9 +12,22 @@ namespace {
 
 std::string own_name(const std::string& name) { return "head_" + name; }
 
-Argument head_filter(const PlanningInput& in, const Operator& op, const Contraction& contraction) {
+bool is_taken(const Region& r, const std::string& name) {
+  const auto has_it = [&](const auto& x) { return x.name == name; };
+  return std::ranges::any_of(r.operands, has_it) || std::ranges::any_of(r.outputs, has_it);
+}
+
+// A name that neither the region nor its head has
+std::string filter_name(const Region& r, const Region& head) {
+  std::string name = "filter";
+  while (is_taken(r, own_name(name)) || is_taken(head, name)) name += '_';
+  return own_name(name);
+}
+
+Argument head_filter(const PlanningInput& in, const std::string& name, const Operator& op,
+                     const Contraction& contraction) {
   const std::int64_t filters = in.sizes(op.output)[1], channels = in.sizes(op.inputs[0])[1];
-  return {"/filter",
+  return {name,
           in.constants.packed_filter(op.inputs[1], std::get<Conv2d>(contraction), filters, channels, false, false),
           in.element, shape_b(contraction)};
 }
@@ -31,13 +44,9 @@ Graph renamed(Graph graph, DType element) {
 
 std::optional<Refusal> refuse_head_names(const PlanningInput& in, const Region& r) {
   const Region& head = in.region(r.head->region);
-  const auto taken = [&](const std::string& name) {
-    return std::any_of(r.operands.begin(), r.operands.end(), [&](const auto& o) { return o.name == name; }) ||
-           std::any_of(r.outputs.begin(), r.outputs.end(), [&](const auto& o) { return o.name == name; });
-  };
-  const bool clashes = std::any_of(head.operands.begin(), head.operands.end(),
-                                   [&](const RegionOperand& o) { return taken(own_name(o.name)); }) ||
-                       taken(own_name(head.outputs[0].name));
+  const bool clashes =
+      std::ranges::any_of(head.operands, [&](const RegionOperand& o) { return is_taken(r, own_name(o.name)); }) ||
+      is_taken(r, own_name(head.outputs[0].name));
   if (clashes) return because("the head's operands are called like those of the epilogue ahead of it");
   return std::nullopt;
 }
@@ -46,18 +55,19 @@ HeadArguments head_of(const PlanningInput& in, const Region& r, const Contractio
   const Region& h = in.region(r.head->region);
   const Operator& op = in.first(h);
   const std::int64_t filters = in.sizes(op.output)[1], channels = in.sizes(op.inputs[0])[1];
-  const Contraction contraction = plan::head_contraction(main, (filters + 7) / 8 * 8, in.element);
+  const Contraction contraction = ir::head_contraction(main, (filters + 7) / 8 * 8, in.element);
   const std::int64_t padded = std::get<Conv2d>(contraction).k;
   HeadArguments all;
-  all.operands.push_back(head_filter(in, op, contraction));
-  all.head = {
-      .channels = padded, .graph = renamed(h.graph, in.element), .filter = all.operands[0].name, .only = r.head->only};
+  all.operands.push_back(head_filter(in, filter_name(r, h), op, contraction));
+  all.head = std::make_shared<const Head>(
+      Head{.channels = padded, .filter = all.operands[0].name, .graph = renamed(h.graph, in.element)});
+  all.only = r.head->only;
   for (const RegionOperand& o : h.operands) {  // constants: fold_heads()
     const PitchedTensor at = *operand_tensor(in, o, op, padded);
     all.operands.push_back({own_name(o.name), at.at, at.type, {padded}});
   }
   const PitchedTensor to = in.tensor(r.head->to);
-  all.result = {all.head.graph.stores[0].name, to.at, in.element, shape_mn(contraction),
+  all.result = {all.head->graph.stores[0].name, to.at, in.element, shape_mn(contraction),
                 pitched(shape_mn(contraction), to.pitch)};
   all.about = fmt::format(", stores head '{}' (1x1, {} -> {}) {}", in.name(r.head->to), channels, filters,
                           r.head->only ? "alone" : "too");

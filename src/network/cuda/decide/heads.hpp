@@ -1,18 +1,21 @@
 #pragma once
 /// A head (regions.hpp) as the kernel of the contraction ahead of it computes it.
 
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "network/cuda/decide/region_plan.hpp"
-#include "unisono/head.hpp"
+#include "unisono/graph.hpp"
 
 namespace unisono::network::gpu {
 
 /// What a kernel with a head takes and gives beside its own.
 struct HeadArguments {
-  Head head;
-  std::vector<Argument> operands;  ///< the filter and the columns
+  std::shared_ptr<const Head> head = {};  ///< null: none
+  bool only = false;                      ///< nothing else reads the tensor that it multiplies
+  std::vector<Argument> operands;         ///< the filter and the columns
   Argument result;
   std::string about;  ///< for Step::how
   double flop = 0;

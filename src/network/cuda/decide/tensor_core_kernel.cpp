@@ -8,7 +8,7 @@
 #include <set>
 
 #include "families/registry.hpp"
-#include "ir/resampled_stores.hpp"
+#include "ir/store_forms.hpp"
 #include "network/cuda/decide/heads.hpp"
 #include "network/cuda/decide/im2col_inputs.hpp"
 #include "network/cuda/decide/served_convolution.hpp"
@@ -192,7 +192,11 @@ std::optional<Refusal> Choice::take_head() {
   if (q_.beside != Beside::head) return std::nullopt;
   if (auto refusal = refuse_head_names(in_, r_)) return refusal;
   head_ = head_of(in_, r_, contraction_);
-  options_.head = head_.head;
+  Store& of = graph_.stores.back();  // take_outputs() put it there
+  if (std::ranges::count(graph_.stores, of.value, &Store::value) > 1)
+    return because("what its head reads is stored twice");
+  if (head_.only) of.form = StoreForm::scratch;
+  graph_.stores.push_back(Store{of.value, of.dtype, head_.result.name, StoreForm::head, head_.head});
   for (const Argument& o : head_.operands) options_.storage[o.name] = o.type, k_.operands.push_back(o);
   k_.outputs.push_back(head_.result);
   return std::nullopt;
@@ -277,7 +281,7 @@ void Choice::describe() {
   for (const Argument* x : {&k_.image, &k_.filter}) k_.bytes += x->bytes();
   for (const auto* list : {&k_.operands, &k_.outputs})
     for (const Argument& x : *list)
-      if (!head_.head.only || x.name != main_store()) k_.bytes += x.bytes();
+      if (!head_.only || x.name != main_store()) k_.bytes += x.bytes();
   k_.how = families::describe(k_.lowered.plan());
   if (const tuning::Chosen& chosen = k_.lowered.chosen; chosen.origin != tuning::Origin::cost_model)
     k_.how += fmt::format(" ({})", tuning::to_string(chosen));

@@ -150,7 +150,7 @@ TEST_F(PlainFamily, RefusesWithReasons) {
   plan::resample(made, {.pooled = "small"}, contraction);
   EXPECT_THAT(refused(made), HasSubstr("epilogue: pooled or upsampled stores"));
   made = epilogue(plan::test::bare);
-  plan::add_head(made, {.channels = 8, .graph = parse("store acc as heat : bf16")}, contraction);
+  plan::add_head(made, {.head = {.channels = 8, .graph = parse("store acc as heat : bf16")}}, contraction);
   EXPECT_THAT(refused(made), HasSubstr("epilogue: a head"));
   made = epilogue(plan::test::bare);
   plan::store_moments(made, {"moments", 8}, 96);

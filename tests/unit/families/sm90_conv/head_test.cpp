@@ -9,18 +9,18 @@
 namespace unisono::families::sm90_conv {
 namespace {
 
-using plan::add_head, plan::HeadConfig;
+using plan::add_head, plan::HeadConfig, plan::WantedHead;
 using testing::HasSubstr;
 
 constexpr const char* normalised =
     "store mish(group_norm(acc, groups=16, scale=gamma[n], shift=beta[n])) as y : bf16\n";
 
-Head heatmaps(std::int64_t channels = 17, bool only = true,
-              const std::string& text = "store acc + hbias[n] as heat : bf16") {
-  return {.channels = channels, .graph = parse(text), .filter = "hfilter", .only = only};
+WantedHead heatmaps(std::int64_t channels = 17, bool only = true,
+                    const std::string& text = "store acc + hbias[n] as heat : bf16") {
+  return {.head = {.channels = channels, .filter = "hfilter", .graph = parse(text)}, .only = only};
 }
 
-Epilogue with_head(const std::string& text, const Contraction& contraction, const Head& head) {
+Epilogue with_head(const std::string& text, const Contraction& contraction, const WantedHead& head) {
   Epilogue e = analyse(passes::run_pipeline(parse(text)), extents(contraction));
   add_head(e, head, contraction);
   return e;
@@ -58,7 +58,7 @@ TEST(HeadPlan, AStreamedBlockKeepsItsPlan) {
 
 TEST(HeadPlan, CostsWhatItWritesAndSavesWhatItDoesNot) {
   const Conv2d conv = test::conv_of(8, 256, 256, 64, 64, 1);
-  const auto predicted = [&](const Head& head) {
+  const auto predicted = [&](const WantedHead& head) {
     return choose(conv, with_head(test::bare, conv, head), {}).predicted_us;
   };
   const double bare = choose(conv, test::epilogue_of(test::bare, conv), {}).predicted_us;
@@ -78,7 +78,8 @@ TEST(HeadPlan, ColumnsOfAnImage) {
   EXPECT_EQ(images("store acc + time[b,n] as heat : bf16"), 4);
 }
 
-std::string refusal(const std::string& text, const Contraction& contraction, const Head& head, const char* fixed = "") {
+std::string refusal(const std::string& text, const Contraction& contraction, const WantedHead& head,
+                    const char* fixed = "") {
   try {
     choose(as_convolution(contraction), with_head(text, contraction, head), {}, Override::parse(fixed));
   } catch (const Error& error) {

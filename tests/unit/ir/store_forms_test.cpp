@@ -1,6 +1,6 @@
 // Stores that are pooled or enlarged: text, builder, rules, and what backends are given.
 
-#include "ir/resampled_stores.hpp"
+#include "ir/store_forms.hpp"
 
 #include <gmock/gmock.h>
 
