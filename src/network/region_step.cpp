@@ -55,8 +55,8 @@ void flatten_pixels(Contraction& contraction) {
   c->w = 1;
 }
 
-// Where no element knows its image and each image is one row, such as in a matrix, the rows are those of one image: strips
-// lie within images.
+// Where no element knows its image and each image is one row, such as in a matrix, the rows are those of one image:
+// strips lie within images.
 Extents space_of(const Sizes& sizes, const Graph& graph) {
   const Extents e = extents_of(sizes);
   const bool by_image = std::any_of(graph.nodes.begin(), graph.nodes.end(), [](const Node& node) {
