@@ -10,10 +10,10 @@ struct Shares {
   double memory;  ///< of reads and writes
 };
 
-// An H200 reports SMs at 1.98 GHz, where they would make 1070 TFLOP/s, and memory at 3.201 GHz on 6144 wires, 4.92
+// An H200 reports SMs at 1.98 GHz, where they would make 1070 TFLOP/s, and memory at 3.201 GHz on 6016 wires, 4.81
 // TB/s. Large products run at 800 TFLOP/s there and copies at 4.2 TB/s; kernels that power does not bound keep 1.755
 // GHz.
-constexpr Shares of_an_h200{1.755 / 1.98, 800 / (132 * 4096 * 1.98e-3), 4.2 / (2 * 3.201e-3 * 6144 / 8)};
+constexpr Shares of_an_h200{1.755 / 1.98, 800 / (132 * 4096 * 1.98e-3), 4.2 / (2 * 3.201e-3 * 6016 / 8)};
 constexpr Shares estimated{0.9, 0.8, 0.85};
 
 /// What an SM does in a clock.

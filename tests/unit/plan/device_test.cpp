@@ -34,7 +34,7 @@ DeviceAttributes attributes(const char* name, int capability, int sms, int clock
 constexpr double hopper = 800 / 989.4, hopper_memory = 4.2 / 4.8;
 
 const Product products[] = {
-    {attributes("NVIDIA H200", 90, 132, 1980, 3201, 6144), 989.4, 4.8, hopper, hopper_memory, 128, "sm_90a"},
+    {attributes("NVIDIA H200", 90, 132, 1980, 3201, 6016), 989.4, 4.8, hopper, hopper_memory, 128, "sm_90a"},
     {attributes("NVIDIA H100 PCIe", 90, 114, 1755, 1593, 5120), 756, 2.0, hopper, hopper_memory, 128, "sm_90a"},
     {attributes("NVIDIA H100 80GB HBM3", 90, 132, 1980, 2619, 5120), 989.4, 3.35, hopper, hopper_memory, 128, "sm_90a"},
     {attributes("NVIDIA A100-SXM4-80GB", 80, 108, 1410, 1593, 5120), 312, 2.039, 0.8, 0.85, 64, "sm_80"},

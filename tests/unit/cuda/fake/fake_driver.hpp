@@ -44,7 +44,7 @@ struct State {
   // What the GPU is
   int gpus = 2, major = 9, minor = 0, sms = 132;
   std::string name = "Fake H200";
-  int clock_khz = 1980000, memory_clock_khz = 3201000, memory_bus_bits = 6144, l2_bytes = 62914560;
+  int clock_khz = 1980000, memory_clock_khz = 3201000, memory_bus_bits = 6016, l2_bytes = 62914560;
   int clusters_of_a_kernel = 1000;  ///< that fit, of kernels other than the empty one
   std::size_t parameter_bytes = 0;  ///< what a kernel declares
   CUresult next_launch = CUDA_SUCCESS, next_synchronize = CUDA_SUCCESS, next_alloc = CUDA_SUCCESS;
