@@ -12,7 +12,10 @@ namespace {
 using Sizes = std::vector<std::int64_t>;
 
 double pixel(const ConstTensorView& t, std::int64_t n, std::int64_t h, std::int64_t w, std::int64_t c) {
-  return support::load(t.data, ((n * t.shape[1] + h) * t.shape[2] + w) * t.shape[3] + c, t.dtype);
+  const Sizes& s = t.strides;
+  const std::int64_t at =
+      s.empty() ? ((n * t.shape[1] + h) * t.shape[2] + w) * t.shape[3] + c : n * s[0] + h * s[1] + w * s[2] + c * s[3];
+  return support::load(t.data, at, t.dtype);
 }
 
 // Calls f(index, n, h, w, c) for each element until it gives true; then the index

@@ -37,6 +37,17 @@ TEST(Resampled, EachPixelFourTimes) {
       ElementsAre(1, 2, 1, 2, 3, 4, 3, 4, 1, 2, 1, 2, 3, 4, 3, 4, 5, 6, 5, 6, 7, 8, 7, 8, 5, 6, 5, 6, 7, 8, 7, 8));
 }
 
+TEST(Resampled, OfPixelsThatLieApart) {
+  const float image[] = {1, 2, -9, 3, 4, -9, 5, 6, -9, 7, 8, -9};
+  const float enlarged[] = {1, 2, 1, 2, 3, 4, 3, 4, 1, 2, 1, 2, 3, 4, 3, 4,
+                            5, 6, 5, 6, 7, 8, 7, 8, 5, 6, 5, 6, 7, 8, 7, 8};
+  const float pooled[] = {7, 8}, wrong[] = {7, -9};
+  const ConstTensorView x{image, DType::f32, {1, 2, 2, 2}, {12, 6, 3, 1}};
+  EXPECT_EQ(first_other(x, {enlarged, DType::f32, {1, 4, 4, 2}, {}}), std::nullopt);
+  EXPECT_EQ(first_other(x, {pooled, DType::f32, {1, 1, 1, 2}, {}}), std::nullopt);
+  EXPECT_EQ(first_other(x, {wrong, DType::f32, {1, 1, 1, 2}, {}}), 1);
+}
+
 TEST(Resampled, EvaluatedAndComparedInBothLayouts) {
   const Graph g = parse("y = acc * 2\nstore y\nstore max_pool_2x2(y) as p");
   const Values acc{.axes = axes::mn, .value = {1, -1, 2, -2, 3, -3, 4, -4}, .bound = std::vector<double>(8)};
