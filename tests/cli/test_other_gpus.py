@@ -33,7 +33,7 @@ class OtherGpus(Case):
         self.assertNotIn("plain", hopper.split("refused:")[0])
 
     def test_doctor_says_what_plans_reckon_with(self):
-        for capability, tflops, tbps in ((90, 800 * 8 / 132, 4.2), (80, 0.8 * 8 * 2048 * 1.98e-3, 0.85 * 4.916736)):
+        for capability, tflops, tbps in ((90, 800 * 8 / 132, 4.2), (80, 0.8 * 8 * 2048 * 1.98e-3, 0.85 * 4.814304)):
             gpu, = self.json("doctor", env=self.env_of(capability))["cuda"]["gpus"]
             self.assertEqual((gpu["sms"], gpu["l2_bytes"]), (8, 60 << 20))
             self.assertAlmostEqual(gpu["tensor_tflops"], tflops)
