@@ -87,7 +87,8 @@ class RunEpilogue(Case):
         write_npy(self.folder / "right.npy", (3, 2), [1, 0, 0, 1, 1, 1])
         write_npy(self.folder / "w.npy", (1, 2), [1, 10])
         product = ("--gemm", "2,3->2,nn,dtype=f32", "--input", "left=left.npy", "--input", "right=right.npy")
-        self.run_text("store acc as y; store head(acc, w, channels=1) as h", *product, "--input", "w=w.npy", "--check", "--out", "out")
+        self.run_text("store acc as y; store head(acc, w, channels=1) as h", *product, "--input", "w=w.npy",
+                      "--check", "--out", "out")
         self.assertEqual(read_npy(self.folder / "out" / "h.npy"), ((2, 1), (54, 120)))
         self.refused("run", "store acc as y; store head(acc, w, channels=1) as h", *product, says=("w: float32 (1,2)",))
 

@@ -69,8 +69,8 @@ reference::Values accumulator(const Conv2d& conv, const Data& data) {
   return acc;
 }
 
-// The part of a tensor that belongs to `count` pieces from `first` on; all of it if it does not vary with them. Shapes:
-// of these pieces, and of one.
+// The part of a tensor that belongs to `count` pieces from `first` on; all of it if it does not vary with them. `shape`
+// is what these pieces have together, `of_one` what one has.
 ConstTensorView part(const Evidence& e, const void* data, DType dtype, const Axes& a,
                      const std::vector<std::int64_t>& shape, const std::vector<std::int64_t>& of_one,
                      std::int64_t first) {

@@ -2,16 +2,16 @@
 
 #include <gmock/gmock.h>
 
-#include <functional>
-
 #include "ir/store_forms.hpp"
 #include "unisono/builder.hpp"
 #include "unisono/error.hpp"
 #include "unisono/text.hpp"
+#include "unit/ir/refusal.hpp"
 
 namespace unisono {
 namespace {
 
+using test::refusal;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
@@ -23,19 +23,6 @@ constexpr const char* heatmaps =
     "  heat = t * sigmoid(t)\n"
     "  store heat : f16\n"
     "}\n";
-
-std::string refusal(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const UserError& error) {
-    return error.what();
-  }
-  return "none";
-}
-
-std::string refusal(const std::string& text) {
-  return refusal([&] { parse(text); });
-}
 
 // A head of `y`, which is stored as bf16, with this text within the braces
 std::string of_head(const std::string& within) {

@@ -4,15 +4,15 @@
 
 #include <gmock/gmock.h>
 
-#include <functional>
-
 #include "unisono/builder.hpp"
 #include "unisono/error.hpp"
 #include "unisono/text.hpp"
+#include "unit/ir/refusal.hpp"
 
 namespace unisono {
 namespace {
 
+using test::refusal;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
@@ -21,19 +21,6 @@ constexpr const char* all =
     "store y : bf16\n"
     "store max_pool_2x2(y) as p : bf16\n"
     "store enlarge_2x2(y) as e : bf16\n";
-
-std::string refusal(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const UserError& error) {
-    return error.what();
-  }
-  return "none";
-}
-
-std::string refusal(const std::string& text) {
-  return refusal([&] { parse(text); });
-}
 
 TEST(ResampledStores, TextAndBuilderSayTheSame) {
   GraphBuilder b;

@@ -1,4 +1,4 @@
-// Heads, against numbers by hand and a contraction of the same.
+// Heads agree with numbers worked out by hand and with the same contraction run by itself.
 
 #include "reference/head.hpp"
 
